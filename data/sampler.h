@@ -1,0 +1,23 @@
+// Which samples belong to which step and rank: pure functions, so resuming needs no state.
+#pragma once
+#include "engine/base.h"
+
+namespace skein::data {
+
+// The sample at `position` of epoch `epoch`: a pseudo-random permutation of [0, size), O(1), no tables.
+// A four-round Feistel network keyed by Philox(seed, kOrder, epoch), walked until it lands below size.
+int64_t sample_index(uint64_t seed, int64_t size, int64_t epoch, int64_t position);
+
+// The steps of an epoch when each takes `global_batch` samples of `size`; the last may be smaller.
+// A batch larger than the data set is an error.
+int64_t steps_per_epoch(int64_t size, int64_t global_batch);
+
+// Positions [begin, end) within the epoch that rank r of `world` takes at step s of the epoch. The global batch
+// of a step is the same for every world; it is split as evenly as it goes, lower ranks first; may be empty.
+struct Span {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+};
+Span span_of(int64_t size, int64_t global_batch, int64_t step_in_epoch, int rank, int world);
+
+}  // namespace skein::data

@@ -1,0 +1,64 @@
+// DataSource: index -> pixels and a label. Sources are read from many threads at once.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base.h"
+
+namespace skein::data {
+
+struct ImageSize {
+  int height = 0, width = 0, channels = 0;
+  bool operator==(const ImageSize&) const = default;
+};
+
+// What augmentation decided for one sample: which region of the source image becomes the output, and whether
+// mirrored. Fractions of the source so that it is drawn before the image's size is known. A pure function of
+// (seed, epoch, index); see augment.h.
+struct View {
+  // kWhole: resize the whole image. kCenter: short side to `resize_to`, then the centre. kRegion: area and aspect
+  // of torchvision's RandomResizedCrop. kShift: the image padded by `pad` zeros, cropped at an offset (CIFAR).
+  enum Kind : uint8_t { kWhole, kCenter, kRegion, kShift } kind = kWhole;
+  bool mirror = false;
+  int resize_to = 0;
+  int pad = 0, shift_y = 0, shift_x = 0;      // 0 <= shift <= 2 pad
+  // kRegion: ten candidate (area, log aspect) pairs, then the position; the first that fits is taken.
+  std::array<float, 10> area{}, log_aspect{};
+  float at_y = 0, at_x = 0;                    // [0, 1)
+};
+
+class DataSource {
+ public:
+  virtual ~DataSource() = default;
+  virtual int64_t size() const = 0;
+  // Names in label order; their number is the number of classes.
+  virtual const std::vector<std::string>& classes() const = 0;
+  // Size of every image; height and width 0 where images differ.
+  virtual ImageSize image() const = 0;
+  virtual int32_t label(int64_t index) const = 0;
+  // Writes out.height x out.width x out.channels bytes, HWC. False: the image cannot be read (damaged file).
+  [[nodiscard]] virtual bool read(int64_t index, const View&, const ImageSize& out, uint8_t* pixels) const = 0;
+  // For messages: a path, or "item 17 of train-images-idx3-ubyte.gz".
+  virtual std::string name(int64_t index) const = 0;
+  // Per channel, of pixels scaled to [0, 1]: what normalize_image subtracts and divides by.
+  virtual std::vector<float> mean() const = 0;
+  virtual std::vector<float> std() const = 0;
+};
+
+struct Split {
+  std::unique_ptr<DataSource> train, test;
+};
+struct SourceRow {
+  const char* name;    // as on the command line: "fashion-mnist"
+  const char* source;  // citation, format
+  // `path` is what follows the colon, "" if nothing did. `seed` is for synthetic data.
+  Split (*open)(const std::string& path, uint64_t seed);
+};
+const std::vector<SourceRow>& sources();
+
+// Opens "KIND" or "KIND:PATH". Throws BadOption (unknown kind, with the nearest name) or BadFile (missing, empty,
+// truncated, wrong magic, label out of range, no images, one class), each saying what and where.
+Split open_data(const std::string& spec, uint64_t seed);
+
+}  // namespace skein::data

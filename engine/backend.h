@@ -1,0 +1,87 @@
+// The seam: primitives taken from vendor libraries or written per processor, declared once here and defined
+// in engine/cpu/ and engine/cuda/. Layouts: images NHWC, convolution weights OHWI, both dense. Activations are
+// f32 or bf16; weights, their gradients, statistics and affine parameters are f32 whatever the activations
+// are. A backend makes and caches the low-precision or blocked copies its library wants.
+#pragma once
+#include "engine/tensor.h"
+
+namespace skein {
+
+// y[m,n] <- op(a) op(b) + beta y (+ bias[n] if given). op transposes where ta / tb. a, b: f32 or bf16, each on
+// its own; y: f32 or bf16; sums in f32.
+struct GemmArgs {
+  Tensor y, a, b;
+  bool ta = false, tb = false;
+  float beta = 0;
+  Tensor bias = {};
+};
+
+struct ConvGeometry {
+  int stride = 1, padding = 0, dilation = 1, groups = 1;
+  bool operator==(const ConvGeometry&) const = default;
+};
+
+// x [N,H,W,C], w [O,R,S,C/groups] f32, bias [O] f32 or empty, y [N,P,Q,O].
+//   forward            y <- conv(x, w) + bias          (relu: then max(0, .))
+//   backward_data      x (a gradient) <- conv^T(y, w) + beta x
+//   backward_weights   w (a gradient) <- sum x * y + beta w; bias likewise if given
+struct ConvArgs {
+  Tensor x, w, bias, y;
+  ConvGeometry geometry;
+  float beta = 0;
+  bool relu = false;
+};
+
+// Windows of `size`; average counts padding as torchvision's models do not (count_include_pad = false).
+struct PoolArgs {
+  Tensor x, y;             // [N,H,W,C], [N,P,Q,C]
+  Tensor argmax;           // max only: u8 [N,P,Q,C], position in the window; written forward, read backward
+  Tensor dx, dy;           // backward: dx <- ... + beta dx
+  int size = 2, stride = 2, padding = 0;
+  bool ceil_mode = false, average = false;
+  float beta = 0;
+};
+
+// Batch normalisation over all but the last axis, with optional residual add and ReLU, in few passes.
+//   forward, training    mean, rstd <- statistics of x; running <- (1-momentum) running + momentum * (mean,
+//                        unbiased variance); y <- relu?((x - mean) rstd gamma + beta_ + residual)
+//   forward, evaluation  the running statistics instead; mean, rstd unused
+//   backward             dgamma, dbeta <- ... + grad_beta * themselves; dx <- ... + dx_beta dx;
+//                        dresidual <- dy masked by y > 0, + dresidual_beta dresidual
+// y serves as the mask of the ReLU. dresidual may be empty; it may be dy itself (masked in place).
+struct BatchNormArgs {
+  Tensor x, y, residual;                      // [..., C], one floating type
+  Tensor gamma, shift;                        // [C] f32
+  Tensor running_mean, running_var;           // [C] f32
+  Tensor mean, rstd;                          // [C] f32
+  bool training = true, relu = false;
+  float momentum = 0.1f, epsilon = 1e-5f;
+  Tensor dy, dx, dresidual, dgamma, dshift;
+  float dx_beta = 0, dresidual_beta = 0, dgamma_beta = 0, dshift_beta = 0;
+};
+
+#define SKEIN_PRIMITIVES(ROW)         \
+  ROW(gemm, GemmArgs)                 \
+  ROW(conv2d_forward, ConvArgs)       \
+  ROW(conv2d_backward_data, ConvArgs) \
+  ROW(conv2d_backward_weights, ConvArgs) \
+  ROW(pool2d_forward, PoolArgs)       \
+  ROW(pool2d_backward, PoolArgs)      \
+  ROW(batch_norm_forward, BatchNormArgs) \
+  ROW(batch_norm_backward, BatchNormArgs)
+
+#define SKEIN_DECLARE(name, Args)                      \
+  namespace cpu { void name(const Args&); }            \
+  namespace cuda { void name(const Args&); }           \
+  inline void name(Device d, const Args& a) {          \
+    if constexpr (kHasCuda)                            \
+      if (d.is_cuda()) return cuda::name(a);           \
+    cpu::name(a);                                      \
+  }
+SKEIN_PRIMITIVES(SKEIN_DECLARE)
+#undef SKEIN_DECLARE
+
+// What the CPU backend found and chose, for `--doctor`, summaries and benchmarks: "avx2, onednn 2.6.3, ...".
+namespace cpu { std::string describe(); }
+
+}  // namespace skein

@@ -1,0 +1,76 @@
+// The CUDA runtime behind engine/cuda/runtime.h; every status becomes an exception here.
+#include "engine/cuda/runtime.h"
+
+#include <cuda_runtime.h>
+
+#include "engine/launch.h"
+
+namespace skein {
+namespace {
+void check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  throw Error(text("CUDA: ", what, " failed: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"));
+}
+cudaStream_t stream_of(void* s) { return static_cast<cudaStream_t>(s); }
+cudaEvent_t event_of(void* e) { return static_cast<cudaEvent_t>(e); }
+}  // namespace
+
+void check_launch(const char* what) { check(cudaGetLastError(), what); }
+
+namespace cuda {
+
+int device_count() noexcept {
+  int n = 0;
+  return cudaGetDeviceCount(&n) == cudaSuccess ? n : 0;
+}
+void* allocate(int index, int64_t bytes) {
+  check(cudaSetDevice(index), "cudaSetDevice");
+  void* p = nullptr;
+  const cudaError_t status = cudaMalloc(&p, size_t(bytes));
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  check(status, "cudaMalloc");
+  return p;
+}
+void release(int, void* p) noexcept { cudaFree(p); }
+void* allocate_pinned(int64_t bytes) {
+  void* p = nullptr;
+  return cudaMallocHost(&p, size_t(bytes)) == cudaSuccess ? p : nullptr;
+}
+void release_pinned(void* p) noexcept { cudaFreeHost(p); }
+
+std::shared_ptr<void> make_stream(int index) {
+  check(cudaSetDevice(index), "cudaSetDevice");
+  cudaStream_t s = nullptr;
+  check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "cudaStreamCreate");
+  return {s, [](void* p) { cudaStreamDestroy(stream_of(p)); }};
+}
+std::shared_ptr<void> record(void* stream) {
+  cudaEvent_t e = nullptr;
+  check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "cudaEventCreate");
+  std::shared_ptr<void> held(e, [](void* p) { cudaEventDestroy(event_of(p)); });
+  check(cudaEventRecord(e, stream_of(stream)), "cudaEventRecord");
+  return held;
+}
+void wait(void* stream, void* event) {
+  check(cudaStreamWaitEvent(stream_of(stream), event_of(event), 0), "cudaStreamWaitEvent");
+}
+void sync_stream(void* stream) { check(cudaStreamSynchronize(stream_of(stream)), "cudaStreamSynchronize"); }
+void sync_event(void* event) { check(cudaEventSynchronize(event_of(event)), "cudaEventSynchronize"); }
+bool event_ready(void* event) {
+  const cudaError_t status = cudaEventQuery(event_of(event));
+  if (status == cudaErrorNotReady) return false;
+  check(status, "cudaEventQuery");
+  return true;
+}
+void copy(void* to, const void* from, int64_t bytes, void* stream) {
+  check(cudaMemcpyAsync(to, from, size_t(bytes), cudaMemcpyDefault, stream_of(stream)), "cudaMemcpyAsync");
+}
+void clear(void* to, int64_t bytes, void* stream) {
+  check(cudaMemsetAsync(to, 0, size_t(bytes), stream_of(stream)), "cudaMemsetAsync");
+}
+
+}  // namespace cuda
+}  // namespace skein

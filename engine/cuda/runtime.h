@@ -1,0 +1,24 @@
+// What device.cc and tensor.cc ask of the CUDA runtime, without its headers. Defined in runtime.cu, which only a
+// CUDA build compiles; a CPU build never names these outside a discarded `if constexpr (kHasCuda)`.
+#pragma once
+#include <memory>
+
+#include "engine/device.h"
+
+namespace skein::cuda {
+
+int device_count() noexcept;
+void* allocate(int index, int64_t bytes);            // null when there is no memory left
+void release(int index, void*) noexcept;
+void* allocate_pinned(int64_t bytes);                // null when there is no memory left
+void release_pinned(void*) noexcept;
+std::shared_ptr<void> make_stream(int index);
+std::shared_ptr<void> record(void* stream);          // an event
+void wait(void* stream, void* event);
+void sync_stream(void* stream);
+void sync_event(void* event);
+bool event_ready(void* event);
+void copy(void* to, const void* from, int64_t bytes, void* stream);  // any direction, ordered in the stream
+void clear(void* to, int64_t bytes, void* stream);
+
+}  // namespace skein::cuda

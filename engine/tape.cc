@@ -1,0 +1,102 @@
+#include "engine/tape.h"
+
+#include <algorithm>
+
+#include "engine/vec.h"
+
+namespace skein {
+
+namespace {
+thread_local Tape* g_tape = nullptr;
+}
+
+Tape::Tape() : outer_(g_tape) { g_tape = this; }
+Tape::~Tape() { g_tape = outer_; }
+Tape* Tape::current() { return g_tape; }
+
+NoTape::NoTape() : outer_(g_tape) { g_tape = nullptr; }
+NoTape::~NoTape() { g_tape = outer_; }
+
+void Tape::watch(const Tensor& x, Tensor grad) {
+  CHECK(x.shape() == grad.shape(), x.shape(), grad.shape());
+  grads_[x.id()] = {std::move(grad), false, true};
+  first_use_[x.id()] = INT64_MAX;
+  leaves_.push_back(x.id());
+}
+
+void Tape::append(const Tensor* first, const Tensor* last, const Tensor& out, Pullback pullback) {
+  grads_.try_emplace(out.id());
+  for (const Tensor* t = first; t != last; ++t)
+    if (auto it = first_use_.find(t->id()); it != first_use_.end())
+      it->second = std::min(it->second, int64_t(entries_.size()));
+  entries_.push_back({out, std::move(pullback)});
+}
+
+void Tape::backward(const Tensor& loss, const GradReady& ready) {
+  CHECK(loss.size() == 1, "backward starts from one number, not from", loss.shape());
+  NoTape off;  // what pullbacks compute is not differentiated again
+  const auto finish_leaf = [&](uint64_t id) {
+    Gradient& g = grads_.at(id);
+    if (!g.touched) fill(g.value, 0.f);
+    if (ready) ready(g.value);
+  };
+  std::unordered_map<int64_t, std::vector<uint64_t>> done_at;
+  for (uint64_t id : leaves_) {
+    const int64_t at = first_use_.at(id);
+    if (at == INT64_MAX) finish_leaf(id);
+    else done_at[at].push_back(id);
+  }
+  Tensor one(loss.shape(), loss.dtype(), loss.device());
+  fill(one, 1.f);
+  grads_[loss.id()] = {one, true, false};
+  Pull pull(*this);
+  while (!entries_.empty()) {
+    Entry e = std::move(entries_.back());  // popped as we go, so activations die early
+    entries_.pop_back();
+    auto it = grads_.find(e.out.id());
+    const Gradient dy = it->second;
+    if (!dy.leaf) grads_.erase(it);
+    if (dy.touched) e.pullback(dy.value, pull);
+    if (auto leaves = done_at.find(int64_t(entries_.size())); leaves != done_at.end())
+      for (uint64_t id : leaves->second) finish_leaf(id);
+  }
+  grads_.clear();
+  first_use_.clear();
+  leaves_.clear();
+}
+
+Tensor Pull::slot(const Tensor& input, float& beta) {
+  auto it = tape_.grads_.find(input.id());
+  if (it == tape_.grads_.end()) return {};
+  Tape::Gradient& g = it->second;
+  if (!g.value) g.value = Tensor(input.shape(), input.dtype(), input.device());
+  beta = g.touched ? 1.f : 0.f;
+  g.touched = true;
+  return g.value;
+}
+
+void Pull::give(const Tensor& input, Tensor dx) {
+  auto it = tape_.grads_.find(input.id());
+  if (it == tape_.grads_.end()) return;
+  Tape::Gradient& g = it->second;
+  CHECK(dx.shape() == input.shape(), dx.shape(), input.shape());
+  if (g.touched) axpy(g.value, 1.f, dx);
+  else if (g.leaf) copy(g.value, dx);
+  else g.value = std::move(dx);
+  g.touched = true;
+}
+
+bool Pull::wants(const Tensor& input) const { return tape_.wants(input); }
+
+Tensor record(std::initializer_list<Tensor> in, Tensor y, Pullback pullback) {
+  Tape* t = Tape::current();
+  if (!t) return y;
+  for (const Tensor& x : in)
+    if (t->wants(x)) {
+      t->append(in.begin(), in.end(), y, std::move(pullback));
+      break;
+    }
+  return y;
+}
+
+}  // namespace skein

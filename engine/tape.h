@@ -1,0 +1,90 @@
+// Reverse-mode differentiation by a linear tape: ops append an entry, backward() walks them back.
+#pragma once
+#include <functional>
+#include <initializer_list>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/tensor.h"
+
+namespace skein {
+
+class Tape;
+
+// Hands a pullback the gradient of one of its inputs, only if that input wants one: pullbacks need no
+// "requires grad". The first contribution finds beta = 0 and overwrites (dx is uninitialised memory), later
+// ones find beta = 1 and add: activation gradients are never cleared nor read in vain.
+class Pull {
+ public:
+  // f(dx, beta): dx <- contribution + beta * dx.
+  template <class F> void operator()(const Tensor& input, F&& f) {
+    float beta = 0;
+    if (Tensor dx = slot(input, beta)) f(dx, beta);
+  }
+  // Hands over a finished contribution that nobody else holds or will write; taken without a copy if first.
+  void give(const Tensor& input, Tensor dx);
+  bool wants(const Tensor& input) const;
+
+ private:
+  friend class Tape;
+  explicit Pull(Tape& t) : tape_(t) {}
+  Tensor slot(const Tensor& input, float& beta);
+  Tape& tape_;
+};
+
+// dy belongs to the pullback: nobody reads it afterwards, so it may be overwritten or given on.
+using Pullback = std::function<void(const Tensor& dy, Pull& pull)>;
+using GradReady = std::function<void(Tensor grad)>;
+
+class Tape {
+ public:
+  Tape();   // becomes the calling thread's current tape, until destroyed; tapes nest
+  ~Tape();
+  Tape(const Tape&) = delete;
+  static Tape* current();  // null: nothing is recorded
+
+  // A leaf: its gradient is written (not added) to `grad`, which has x's shape.
+  void watch(const Tensor& x, Tensor grad);
+
+  // Walks back from `loss` (one element), freeing activations on the way. `ready(grad)` is called once per
+  // watched leaf, as soon as no remaining entry can touch it: leaves used late in forward come first. A leaf
+  // the loss does not depend on has its gradient set to zero. Computed from first uses as recorded, so the
+  // order holds for any control flow.
+  void backward(const Tensor& loss, const GradReady& ready = {});
+
+  bool wants(const Tensor& t) const { return grads_.contains(t.id()); }
+  void append(const Tensor* first, const Tensor* last, const Tensor& out, Pullback);
+
+ private:
+  friend class Pull;
+  struct Gradient {
+    Tensor value;          // memory of the gradient; empty until touched unless a leaf
+    bool touched = false;  // holds a contribution already
+    bool leaf = false;
+  };
+  struct Entry {
+    Tensor out;
+    Pullback pullback;
+  };
+  std::vector<Entry> entries_;
+  std::unordered_map<uint64_t, Gradient> grads_;    // by id of the value
+  std::unordered_map<uint64_t, int64_t> first_use_; // leaf -> earliest entry that reads it
+  std::vector<uint64_t> leaves_;                    // in the order watched
+  Tape* outer_;
+};
+
+// What every op ends with: y, and on a tape that wants one of the inputs, an entry. Off the tape it costs a test.
+Tensor record(std::initializer_list<Tensor> in, Tensor y, Pullback);
+
+// While alive, nothing of this thread is recorded.
+class NoTape {
+ public:
+  NoTape();
+  ~NoTape();
+  NoTape(const NoTape&) = delete;
+
+ private:
+  Tape* outer_;
+};
+
+}  // namespace skein

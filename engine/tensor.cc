@@ -1,0 +1,91 @@
+#include "engine/tensor.h"
+
+#include <atomic>
+#include <cstring>
+#include <ostream>
+
+#include "engine/cuda/runtime.h"
+
+namespace skein {
+
+Shape::Shape(const int64_t* first, const int64_t* last) : rank_(int(last - first)) {
+  CHECK(rank_ <= kMaxRank, "a tensor has at most six axes, asked for", rank_);
+  for (int i = 0; i < rank_; ++i) {
+    d_[i] = first[i];
+    CHECK(d_[i] >= 0, "an extent cannot be negative:", d_[i]);
+  }
+}
+
+std::ostream& operator<<(std::ostream& s, const Shape& shape) {
+  s << '[';
+  for (int i = 0; i < shape.rank(); ++i) s << (i ? "," : "") << shape[i];
+  return s << ']';
+}
+
+Tensor::Tensor(Shape shape, DType t, Device d) : Tensor(shape, t, allocator(d)) {}
+
+Tensor::Tensor(Shape shape, DType t, Allocator& from)
+    : storage_(std::make_shared<Storage>(shape.volume() * size_of(t), from)), id_(next_id()), shape_(shape), dtype_(t) {}
+
+Tensor::Tensor(Shape shape, DType t, std::shared_ptr<Storage> storage)
+    : storage_(std::move(storage)), id_(next_id()), shape_(shape), dtype_(t) {
+  CHECK(bytes() <= storage_->bytes, shape, t, "needs more than", storage_->bytes, "bytes");
+}
+
+uint64_t Tensor::next_id() {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+Tensor Tensor::zeros(Shape shape, DType t, Device d) {
+  Tensor y(shape, t, d);
+  if constexpr (kHasCuda)
+    if (d.is_cuda()) {
+      cuda::clear(y.raw(), y.bytes(), current_stream(d).handle());
+      return y;
+    }
+  std::memset(y.raw(), 0, size_t(y.bytes()));
+  return y;
+}
+
+Tensor Tensor::view(Shape shape, int64_t at) const {
+  CHECK(at >= 0 && at + shape.volume() <= size(), "a view leaves its tensor:", at, shape, "of", shape_);
+  Tensor y = *this;
+  y.shape_ = shape;
+  y.offset_ += at * size_of(dtype_);
+  y.id_ = next_id();
+  return y;
+}
+
+Tensor Tensor::clone() const {
+  Tensor y(shape_, dtype_, device());
+  copy_bytes(y, *this);
+  return y;
+}
+
+Tensor Tensor::to(Device d) const {
+  if (device() == d) return *this;
+  Tensor y(shape_, dtype_, d);
+  copy_bytes(y, *this);
+  return y;
+}
+
+float Tensor::item() const {
+  CHECK(size() == 1, "item() wants one element, not", shape_);
+  const Tensor host = to(kCpu);
+  if (device().is_cuda()) current_stream(device()).sync();
+  return visit_float(dtype_, [&](auto t) { return float(*host.data<decltype(t)>()); });
+}
+
+void copy_bytes(const Tensor& to, const Tensor& from) {
+  CHECK(to.dtype() == from.dtype() && to.size() == from.size(), to.shape(), to.dtype(), from.shape(), from.dtype());
+  if (to.raw() == from.raw() || to.size() == 0) return;
+  if constexpr (kHasCuda)
+    if (to.device().is_cuda() || from.device().is_cuda()) {
+      const Device d = to.device().is_cuda() ? to.device() : from.device();
+      return cuda::copy(to.raw(), from.raw(), to.bytes(), current_stream(d).handle());
+    }
+  std::memcpy(to.raw(), from.raw(), size_t(to.bytes()));
+}
+
+}  // namespace skein

@@ -1,0 +1,118 @@
+// A Tensor is a typed window (shape, offset) on shared Storage. Copying a Tensor copies the window, never data.
+#pragma once
+#include <array>
+#include <initializer_list>
+#include <memory>
+#include <vector>
+
+#include "engine/device.h"
+#include "engine/dtype.h"
+
+namespace skein {
+
+// Up to six extents, outermost first. Images are N H W C, convolution weights O H W I.
+class Shape {
+ public:
+  static constexpr int kMaxRank = 6;
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> d) : Shape(d.begin(), d.end()) {}
+  explicit Shape(const std::vector<int64_t>& d) : Shape(d.data(), d.data() + d.size()) {}
+  Shape(const int64_t* first, const int64_t* last);
+  int rank() const { return rank_; }
+  int64_t operator[](int i) const { return d_[i]; }
+  int64_t& operator[](int i) { return d_[i]; }
+  const int64_t* begin() const { return d_.data(); }
+  const int64_t* end() const { return d_.data() + rank_; }
+  int64_t volume() const {  // 1 for rank 0
+    int64_t n = 1;
+    for (int64_t d : *this) n *= d;
+    return n;
+  }
+  bool operator==(const Shape&) const = default;
+
+ private:
+  std::array<int64_t, kMaxRank> d_{};
+  int rank_ = 0;
+};
+std::ostream& operator<<(std::ostream&, const Shape&);
+
+// A block of memory and the allocator it goes back to.
+class Storage {
+ public:
+  Storage(int64_t bytes, Allocator& from) : data(from.take(bytes)), bytes(bytes), from_(&from) {}
+  // Memory owned by somebody else (a mapped file, a shared window); `keep` lives as long as the storage.
+  Storage(void* data, int64_t bytes, Device d, std::shared_ptr<void> keep)
+      : data(data), bytes(bytes), from_(nullptr), device_(d), keep_(std::move(keep)) {}
+  ~Storage() {
+    if (from_) from_->give(data, bytes);
+  }
+  Storage(const Storage&) = delete;
+  Device device() const { return from_ ? from_->device() : device_; }
+  void* const data;
+  const int64_t bytes;
+
+ private:
+  Allocator* from_;
+  Device device_;
+  std::shared_ptr<void> keep_;
+};
+
+class Tensor {
+ public:
+  Tensor() = default;                                    // empty: false, no shape, no storage
+  explicit Tensor(Shape, DType = kF32, Device = kCpu);   // uninitialised
+  Tensor(Shape, DType, Allocator&);                      // likewise, in memory from there
+  Tensor(Shape, DType, std::shared_ptr<Storage>);        // a window on all of it
+  static Tensor zeros(Shape, DType = kF32, Device = kCpu);
+  template <class T> static Tensor of(Shape s, const std::vector<T>& values);  // on the CPU; sizes must agree
+
+  explicit operator bool() const { return storage_ != nullptr; }
+  const Shape& shape() const { return shape_; }
+  int rank() const { return shape_.rank(); }
+  int64_t dim(int i) const {  // negative counts from the end
+    const int j = i < 0 ? i + rank() : i;
+    CHECK(j >= 0 && j < rank(), i, shape_);
+    return shape_[j];
+  }
+  int64_t size() const { return shape_.volume(); }
+  int64_t bytes() const { return size() * size_of(dtype_); }
+  DType dtype() const { return dtype_; }
+  Device device() const { return storage_ ? storage_->device() : kCpu; }
+
+  template <class T> T* data() const {
+    CHECK(dtype_of<T>::value == dtype_, "asked for", dtype_of<T>::value, "of a tensor of", dtype_);
+    return static_cast<T*>(raw());
+  }
+  void* raw() const { return static_cast<char*>(storage_->data) + offset_; }
+  const std::shared_ptr<Storage>& storage() const { return storage_; }
+
+  // A window of the same storage, beginning `at` elements in; a new identity to the tape.
+  Tensor view(Shape, int64_t at = 0) const;
+  Tensor clone() const;        // own memory, same device
+  Tensor to(Device) const;     // this very tensor if it is there already, else a copy on current_stream
+  float item() const;          // the value of a tensor of one element, read back to the host; waits for it
+
+  // What the tape calls the same value: copies share it, views do not. Never an address.
+  uint64_t id() const { return id_; }
+
+ private:
+  static uint64_t next_id();
+  std::shared_ptr<Storage> storage_;
+  uint64_t id_ = 0;
+  int64_t offset_ = 0;  // bytes
+  Shape shape_;
+  DType dtype_ = kF32;
+};
+
+// Copies all bytes of `from` into `to` (same type and size, any two devices) on the current stream.
+void copy_bytes(const Tensor& to, const Tensor& from);
+
+template <class T>
+Tensor Tensor::of(Shape s, const std::vector<T>& values) {
+  Tensor t(s, dtype_of<T>::value);
+  CHECK(int64_t(values.size()) == t.size(), values.size(), s);
+  for (size_t i = 0; i < values.size(); ++i) t.data<T>()[i] = values[i];
+  return t;
+}
+
+}  // namespace skein

@@ -1,0 +1,28 @@
+// The models, by name. One row each in models.def.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nn/module.h"
+
+namespace skein::nn {
+
+// What a model must fit: images of this size and so many classes. Sizes are those of the training batches.
+struct Input {
+  int64_t height = 0, width = 0, channels = 3;
+  int64_t classes = 10;
+};
+
+struct ModelRow {
+  const char* name;    // as on the command line
+  const char* source;  // citation and size
+  int64_t default_size;  // image side it was made for; 0: as the data is
+  std::unique_ptr<Module> (*make)(const Input&);
+};
+const std::vector<ModelRow>& models();
+
+// Uninitialised; throws BadOption naming the nearest valid name, or the smallest image side the model can take.
+std::unique_ptr<Module> make_model(const std::string& name, const Input&);
+
+}  // namespace skein::nn

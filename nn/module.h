@@ -1,0 +1,118 @@
+// A Module is named parameters, buffers, children and a forward. flatten() lays all parameters in one vector.
+#pragma once
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/ops.h"
+#include "engine/tape.h"
+
+namespace skein::nn {
+
+// How a parameter starts. Values are drawn by initialize() from Philox(seed, kInit, index of the parameter in
+// declaration order), so they do not depend on the device or on the order of construction of other models.
+struct Init {
+  enum Kind : uint8_t { kConstant, kUniform, kNormal } kind = kConstant;
+  float a = 0, b = 0;  // constant a; uniform in [a, b); normal with mean a and deviation b
+  static Init constant(float v) { return {kConstant, v, 0}; }
+  static Init uniform(float bound) { return {kUniform, -bound, bound}; }
+  static Init normal(float std) { return {kNormal, 0, std}; }
+};
+
+// How torchvision lays the same parameter out in a file; ours is OHWI and rows over H W C.
+enum class FileLayout : uint8_t {
+  kSame,           // vectors, matrices
+  kOihw,           // convolution weights: O H W I here, O I H W there
+  kLinearFromMap,  // first linear layer after a map: [out, H*W*C] here, [out, C*H*W] there
+};
+
+struct Param {
+  std::string name;  // torchvision's, dotted: "layer1.0.conv1.weight"
+  Tensor value, grad;
+  Init init;
+  bool decays = true;  // false for biases and norms: no weight decay unless asked for
+  FileLayout file = FileLayout::kSame;
+  std::array<int64_t, 3> map{};  // kLinearFromMap: H, W, C of the map
+};
+struct Buffer {
+  std::string name;
+  Tensor value;  // f32
+  float start = 0;
+};
+
+class Module {
+ public:
+  virtual ~Module() = default;
+  virtual Tensor forward(const Tensor& x) = 0;
+  // Training: batch statistics, dropout. Reaches all children.
+  void set_training(bool);
+  bool training() const { return training_; }
+  // Declaration order, depth first: own before children's. Pointers are valid as long as the module.
+  std::vector<Param*> params();
+  std::vector<Buffer*> buffers();
+
+ protected:
+  Param* param(std::string name, Shape, Init, bool decays = true);
+  Buffer* buffer(std::string name, Shape, float start);
+  // The child's names get "name." in front.
+  template <class M, class... A> M* child(const std::string& name, A&&... a) {
+    auto m = std::make_unique<M>(std::forward<A>(a)...);
+    M* raw = m.get();
+    adopt(name, std::move(m));
+    return raw;
+  }
+  void adopt(const std::string& name, std::unique_ptr<Module>);
+
+ private:
+  bool training_ = true;
+  std::vector<std::unique_ptr<Param>> own_;
+  std::vector<std::unique_ptr<Buffer>> own_buffers_;
+  std::vector<std::unique_ptr<Module>> children_;
+};
+
+// One parameter's (or buffer's) place in the flat vector, in elements.
+struct Segment {
+  std::string name;
+  int64_t offset = 0;
+  Shape shape;
+  bool decays = true;
+};
+
+// A model as a distributed algorithm sees it. x: all parameters, g: all gradients, same layout, f32, on one
+// device. Two regions, decaying parameters first (elements [0, decayed)), then the others; each in declaration
+// order, each segment padded to 256 bytes. Padding is zero in x and g and stays so: rules and averages map zeros
+// to zeros. `count` is the number of real parameters, without padding.
+struct Flat {
+  Tensor x, g, buffers;
+  std::vector<Segment> segments, buffer_segments;
+  int64_t decayed = 0, count = 0;
+};
+
+// Moves every parameter and buffer of m into one vector taken from `from` and rebinds the windows; values are
+// kept. Parameters need not have been initialised. x and g may lie in memory shared with other processes.
+Flat flatten(Module& m, Allocator& from);
+
+// Draws all parameters from `seed` and resets the buffers. Before or after flatten, with the same result.
+void initialize(Module& m, uint64_t seed);
+
+// Number of real parameters.
+int64_t count_params(Module& m);
+
+// Turns "this leaf's gradient is final" into "this slice of g is final": slices of about `slice_bytes`, a suffix
+// of the decaying region growing to the front where backward allows it, the rest of g last; the last slice (the
+// input side, whose communication nothing can hide) at most 1 MB. Readiness is learned from the first backward
+// and holds while the model's control flow is the same. Every element of g is in exactly one slice a step.
+class Slicer {
+ public:
+  Slicer(const Flat&, int64_t slice_bytes);
+  // To be given to Tape::backward; calls `ready(slice)`.
+  GradReady start(GradReady ready);
+  void finish();  // after backward: emits what is left
+
+ private:
+  struct Plan;
+  std::shared_ptr<Plan> plan_;
+};
+
+}  // namespace skein::nn

@@ -1,0 +1,34 @@
+// Learning-rate schedules as pure functions of the step.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine/base.h"
+
+namespace skein::optim {
+
+// Rate at step k of `total` (k from 0). Linear warm-up over the first `warmup` steps from rate * 1/factor... see
+// schedule.cc for the exact formula; then
+//   constant    rate
+//   step        rate * gamma^(number of milestones passed); milestones as fractions of total, or epochs
+//   cosine      rate * (1 + cos(pi t)) / 2, t = (k - warmup) / (total - warmup)
+//   poly        rate * (1 - t)^power
+struct Schedule {
+  enum Kind : uint8_t { kConstant, kStep, kCosine, kPoly } kind = kCosine;
+  double rate = 0.1;
+  int64_t total = 1, warmup = 0;
+  double warmup_from = 0;                // rate at step 0 of the warm-up
+  std::vector<int64_t> milestones;       // steps
+  double gamma = 0.1, power = 2;
+  double at(int64_t k) const;
+};
+
+// "constant", "cosine", "poly[:POWER]", "step[:E1,E2,...[:GAMMA]]" with E in epochs (default 30,60,80 of 90,
+// scaled to `epochs`). BadOption otherwise.
+Schedule parse_schedule(const std::string& text, double rate, int64_t steps_per_epoch, double epochs,
+                        double warmup_epochs);
+
+// Goyal et al. 2017: the rate grows with the global batch; `reference_batch` is what `rate` was tuned for.
+double scale_rate(double rate, int64_t global_batch, int64_t reference_batch);
+
+}  // namespace skein::optim
