@@ -17,8 +17,8 @@ struct Schedule {
   enum Kind : uint8_t { kConstant, kStep, kCosine, kPoly } kind = kCosine;
   double rate = 0.1;
   int64_t total = 1, warmup = 0;
-  double warmup_from = 0;                // rate at step 0 of the warm-up
-  std::vector<int64_t> milestones;       // steps
+  double warmup_from = 0;           // rate at step 0 of the warm-up
+  std::vector<int64_t> milestones;  // steps
   double gamma = 0.1, power = 2;
   double at(int64_t k) const;
 };
