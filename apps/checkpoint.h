@@ -1,4 +1,5 @@
-// Checkpoints: everything the next step reads, in DIR/checkpoints/step-NNNNNNNN/{manifest.json, rank-0000.safetensors}.
+// Checkpoints: everything the next step reads, in
+// DIR/checkpoints/step-NNNNNNNN/{manifest.json, rank-0000.safetensors, ...}.
 #pragma once
 #include <functional>
 #include <string>
@@ -17,23 +18,25 @@ struct Identity {
   std::string layout;     // layout_hash(flat)
   std::string algorithm;  // "sgp"
   int world = 1;
-  std::string data;       // "fashion-mnist"
+  std::string data;  // "fashion-mnist"
   uint64_t seed = 0;
   int64_t global_batch = 0;
 };
 
 struct Manifest {
-  int64_t step = 0;                // steps taken: the next one is step number `step`
+  int64_t step = 0;  // steps taken: the next one is step number `step`
   Identity identity;
   std::vector<std::string> files;  // per rank
   std::vector<std::string> sums;   // their BLAKE2b-256
 };
 
-// The checkpoints of one output directory. Saving is three steps so that the trainer can put barriers between:
+// The checkpoints of one output directory. Saving is three steps so that the trainer can put barriers
+// between:
 //     rank 0: begin(step)   | barrier |  every rank: write(step, rank, walk)  | barrier |  rank 0: commit(step, ..)
 // A checkpoint is under its final name only when every byte of it is on the disk; older ones are removed only
-// after that. Each step throws BadFile (disk full, not writable, directory not shared by the hosts) and leaves
-// earlier checkpoints intact; whoever catches it calls abandon(step) on rank 0, which removes the pieces.
+// after that. Each step throws BadFile (disk full, not writable, directory not shared by the hosts) and
+// leaves earlier checkpoints intact; whoever catches it calls abandon(step) on rank 0, which removes the
+// pieces.
 class Checkpoints {
  public:
   explicit Checkpoints(const std::string& output, int keep = 3);
@@ -62,12 +65,12 @@ Manifest read_manifest(const std::string& checkpoint);
 // Throws BadFile naming the first file that is missing or damaged, and the newest good checkpoint beside it.
 // Reads every file; rank 0 calls it before anybody loads.
 void verify_checkpoint(const std::string& checkpoint);
-// BadFile if the run differs from the checkpoint in model, layout, algorithm, world, data, seed or batch: says
-// which, both values, and what to do.
+// BadFile if the run differs from the checkpoint in model, layout, algorithm, world, data, seed or batch:
+// says which, both values, and what to do.
 void check_identity(const std::string& checkpoint, const Manifest&, const Identity& run);
 
-// Loads one rank's state, the bytes checked against the manifest. Nothing is written by the walk if the file is
-// damaged; fields missing from the file or from the walk are BadFile.
+// Loads one rank's state, the bytes checked against the manifest. Nothing is written by the walk if the file
+// is damaged; fields missing from the file or from the walk are BadFile.
 Manifest load_checkpoint(const std::string& checkpoint, int rank, const Identity& run, const Walk&);
 
 }  // namespace skein::apps

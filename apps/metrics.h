@@ -34,9 +34,9 @@ struct StepEvent {
   int64_t step = 0;  // steps taken
   double epoch = 0;  // epochs seen, with fraction
   double seconds = 0;
-  Spread loss, top1;               // over the images since the last step event; top1 in percent
+  Spread loss, top1;  // over the images since the last step event; top1 in percent
   double learning_rate = 0;
-  double images_per_second = 0;    // of all workers
+  double images_per_second = 0;         // of all workers
   double data_wait = 0, peer_wait = 0;  // shares of the time, 0..1
 };
 struct EpochEvent {  // the training set as seen during the epoch
@@ -51,17 +51,17 @@ struct EvalEvent {  // the test set
   int64_t step = 0;
   double epoch = 0;
   double seconds = 0;
-  double loss = 0, top1 = 0, top5 = 0;      // of the evaluated (consensus) model; percent
-  std::optional<Spread> worker_top1;        // of the workers' own models
+  double loss = 0, top1 = 0, top5 = 0;  // of the evaluated (consensus) model; percent
+  std::optional<Spread> worker_top1;    // of the workers' own models
   std::optional<double> consensus_distance;
 };
 
-// DIR/metrics.jsonl. One thread. Each event is one write, so a reader never sees half a line for long; numbers
-// that JSON cannot hold (NaN, infinity) become null. Throws BadFile.
+// DIR/metrics.jsonl. One thread. Each event is one write, so a reader never sees half a line for long;
+// numbers that JSON cannot hold (NaN, infinity) become null. Throws BadFile.
 class MetricsLog {
  public:
-  // resumed_step < 0 starts anew; otherwise events with more steps than that, and a torn last line, are dropped
-  // and the rest is kept.
+  // resumed_step < 0 starts anew; otherwise events with more steps than that, and a torn last line, are
+  // dropped and the rest is kept.
   explicit MetricsLog(const std::string& dir, int64_t resumed_step = -1);
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
@@ -84,17 +84,17 @@ struct Summary {
   int64_t steps = 0;
   double epochs = 0;
   bool interrupted = false;
-  std::optional<double> top1, top5, loss;          // of the last evaluation, percent
+  std::optional<double> top1, top5, loss;  // of the last evaluation, percent
   std::optional<double> best_top1;
-  double images_per_second = 0;                    // training time only, all workers
-  double seconds = 0;                              // wall clock, earlier runs of the same training included
+  double images_per_second = 0;  // training time only, all workers
+  double seconds = 0;            // wall clock, earlier runs of the same training included
   std::vector<std::pair<std::string, double>> seconds_by_work;  // "compute", "data", "peers", "evaluate", ...
-  std::string hash;                                // parameter_hash of the evaluated model
+  std::string hash;                                             // parameter_hash of the evaluated model
   std::vector<std::string> worker_hashes;
   std::optional<double> consensus_distance, hidden_share;
   int64_t parameters = 0;
-  int64_t unreadable = 0;                          // images skipped
-  std::vector<std::string> unreadable_names;       // the first of them
+  int64_t unreadable = 0;                     // images skipped
+  std::vector<std::string> unreadable_names;  // the first of them
   int workers = 1;
   Json environment = Json::object();
   Json config = Json::object();

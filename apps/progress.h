@@ -10,13 +10,13 @@ namespace skein::apps {
 
 // The state of training at one moment. Values that are not finite are shown as "-".
 struct Moment {
-  double epoch = 0, epochs = 0;     // seen, with fraction; in all
-  int64_t step = 0, steps = 0;      // taken; in all
-  double loss = 0, top1 = 0;        // recent mean; percent
+  double epoch = 0, epochs = 0;  // seen, with fraction; in all
+  int64_t step = 0, steps = 0;   // taken; in all
+  double loss = 0, top1 = 0;     // recent mean; percent
   double images_per_second = 0;
   double data_wait = 0, peer_wait = 0;  // shares of the time, 0..1
-  int workers = 1;                  // the share of peers is shown where there are several
-  double seconds_left = -1;         // negative: not known yet
+  int workers = 1;                      // the share of peers is shown where there are several
+  double seconds_left = -1;             // negative: not known yet
 };
 // "epoch 3/10  step 1200/9380  loss 0.4321  top-1 84.5 %  12345 images/s  data 1 %  peers 4 %  eta 2:31", cut
 // to `width` columns by leaving out the least important parts.
@@ -33,9 +33,9 @@ class Progress {
   ~Progress();  // ends the live line
   Progress(const Progress&) = delete;
 
-  void show(const Moment&);             // now or, if that is too soon, never
-  void say(const std::string& line);    // a whole line, above the live one
-  void finish();                        // leaves the last state standing and starts a new line
+  void show(const Moment&);           // now or, if that is too soon, never
+  void say(const std::string& line);  // a whole line, above the live one
+  void finish();                      // leaves the last state standing and starts a new line
 
  private:
   void erase();
