@@ -34,9 +34,9 @@ struct ConvArgs {
 
 // Windows of `size`; average counts padding as torchvision's models do not (count_include_pad = false).
 struct PoolArgs {
-  Tensor x, y;             // [N,H,W,C], [N,P,Q,C]
-  Tensor argmax;           // max only: u8 [N,P,Q,C], position in the window; written forward, read backward
-  Tensor dx, dy;           // backward: dx <- ... + beta dx
+  Tensor x, y;    // [N,H,W,C], [N,P,Q,C]
+  Tensor argmax;  // max only: u8 [N,P,Q,C], position in the window; written forward, read backward
+  Tensor dx, dy;  // backward: dx <- ... + beta dx
   int size = 2, stride = 2, padding = 0;
   bool ceil_mode = false, average = false;
   float beta = 0;
@@ -50,38 +50,44 @@ struct PoolArgs {
 //                        dresidual <- dy masked by y > 0, + dresidual_beta dresidual
 // y serves as the mask of the ReLU. dresidual may be empty; it may be dy itself (masked in place).
 struct BatchNormArgs {
-  Tensor x, y, residual;                      // [..., C], one floating type
-  Tensor gamma, shift;                        // [C] f32
-  Tensor running_mean, running_var;           // [C] f32
-  Tensor mean, rstd;                          // [C] f32
+  Tensor x, y, residual;             // [..., C], one floating type
+  Tensor gamma, shift;               // [C] f32
+  Tensor running_mean, running_var;  // [C] f32
+  Tensor mean, rstd;                 // [C] f32
   bool training = true, relu = false;
   float momentum = 0.1f, epsilon = 1e-5f;
   Tensor dy, dx, dresidual, dgamma, dshift;
   float dx_beta = 0, dresidual_beta = 0, dgamma_beta = 0, dshift_beta = 0;
 };
 
-#define SKEIN_PRIMITIVES(ROW)         \
-  ROW(gemm, GemmArgs)                 \
-  ROW(conv2d_forward, ConvArgs)       \
-  ROW(conv2d_backward_data, ConvArgs) \
+#define SKEIN_PRIMITIVES(ROW)            \
+  ROW(gemm, GemmArgs)                    \
+  ROW(conv2d_forward, ConvArgs)          \
+  ROW(conv2d_backward_data, ConvArgs)    \
   ROW(conv2d_backward_weights, ConvArgs) \
-  ROW(pool2d_forward, PoolArgs)       \
-  ROW(pool2d_backward, PoolArgs)      \
+  ROW(pool2d_forward, PoolArgs)          \
+  ROW(pool2d_backward, PoolArgs)         \
   ROW(batch_norm_forward, BatchNormArgs) \
   ROW(batch_norm_backward, BatchNormArgs)
 
-#define SKEIN_DECLARE(name, Args)                      \
-  namespace cpu { void name(const Args&); }            \
-  namespace cuda { void name(const Args&); }           \
-  inline void name(Device d, const Args& a) {          \
-    if constexpr (kHasCuda)                            \
-      if (d.is_cuda()) return cuda::name(a);           \
-    cpu::name(a);                                      \
+#define SKEIN_DECLARE(name, Args)             \
+  namespace cpu {                             \
+  void name(const Args&);                     \
+  }                                           \
+  namespace cuda {                            \
+  void name(const Args&);                     \
+  }                                           \
+  inline void name(Device d, const Args& a) { \
+    if constexpr (kHasCuda)                   \
+      if (d.is_cuda()) return cuda::name(a);  \
+    cpu::name(a);                             \
   }
 SKEIN_PRIMITIVES(SKEIN_DECLARE)
 #undef SKEIN_DECLARE
 
 // What the CPU backend found and chose, for `--doctor`, summaries and benchmarks: "avx2, onednn 2.6.3, ...".
-namespace cpu { std::string describe(); }
+namespace cpu {
+std::string describe();
+}
 
 }  // namespace skein

@@ -51,7 +51,7 @@ template <class... A>
 }  // namespace skein
 
 // A promise the caller must keep. Always on; the extra arguments are printed.
-#define CHECK(cond, ...)                                                                             \
-  do {                                                                                               \
+#define CHECK(cond, ...)                                                                           \
+  do {                                                                                             \
     if (!(cond)) ::skein::fail(__FILE__, __LINE__, "CHECK(" #cond ")" __VA_OPT__(, ) __VA_ARGS__); \
   } while (0)

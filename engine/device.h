@@ -68,7 +68,9 @@ Allocator& pinned_allocator();
 // Returns every cached, unused block of `allocator(d)` to the system.
 void release_cached(Device);
 // Bytes now handed out by `allocator(d)`, and the most there ever were.
-struct MemoryUse { int64_t now = 0, peak = 0; };
+struct MemoryUse {
+  int64_t now = 0, peak = 0;
+};
 MemoryUse memory_use(Device);
 
 }  // namespace skein

@@ -28,16 +28,30 @@ struct bf16 {
   }
 };
 
-template <class T> struct dtype_of;
-template <> struct dtype_of<float> { static constexpr DType value = kF32; };
-template <> struct dtype_of<bf16> { static constexpr DType value = kBF16; };
-template <> struct dtype_of<uint8_t> { static constexpr DType value = kU8; };
-template <> struct dtype_of<int32_t> { static constexpr DType value = kI32; };
-template <> struct dtype_of<int64_t> { static constexpr DType value = kI64; };
+template <class T>
+struct dtype_of;
+template <>
+struct dtype_of<float> {
+  static constexpr DType value = kF32;
+};
+template <>
+struct dtype_of<bf16> {
+  static constexpr DType value = kBF16;
+};
+template <>
+struct dtype_of<uint8_t> {
+  static constexpr DType value = kU8;
+};
+template <>
+struct dtype_of<int32_t> {
+  static constexpr DType value = kI32;
+};
+template <>
+struct dtype_of<int64_t> {
+  static constexpr DType value = kI64;
+};
 
-constexpr int64_t size_of(DType t) {
-  return t == kF32 || t == kI32 ? 4 : t == kBF16 ? 2 : t == kU8 ? 1 : 8;
-}
+constexpr int64_t size_of(DType t) { return t == kF32 || t == kI32 ? 4 : t == kBF16 ? 2 : t == kU8 ? 1 : 8; }
 constexpr const char* name_of(DType t) {
   return t == kF32 ? "f32" : t == kBF16 ? "bf16" : t == kU8 ? "u8" : t == kI32 ? "i32" : "i64";
 }

@@ -10,7 +10,9 @@ namespace skein {
 #ifdef __CUDACC__
 template <class F>
 __global__ void for_each_kernel(int64_t n, F f) {
-  for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < n; i += int64_t(gridDim.x) * blockDim.x) f(i);
+  for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < n;
+       i += int64_t(gridDim.x) * blockDim.x)
+    f(i);
 }
 void check_launch(const char* what);  // throws Error if the launch before it failed
 #endif

@@ -30,9 +30,10 @@ Tensor reshape(const Tensor& x, Shape);                                  // one 
 Tensor transpose(const Tensor& x, const std::vector<int>& axes);         // y.dim(i) = x.dim(axes[i])
 Tensor pad(const Tensor& x, const std::vector<std::array<int, 2>>& by);  // zeros before and after each axis
 Tensor concat(const std::vector<Tensor>& parts, int axis);
-Tensor cast(const Tensor& x, DType);                                     // between f32 and bf16
+Tensor cast(const Tensor& x, DType);  // between f32 and bf16
 // (u8 / 255 - mean[c]) / std[c] of an image [N,H,W,C], as f32 or bf16; not differentiable.
-Tensor normalize_image(const Tensor& u8, const std::vector<float>& mean, const std::vector<float>& std, DType);
+Tensor normalize_image(const Tensor& u8, const std::vector<float>& mean, const std::vector<float>& std,
+                       DType);
 
 // a [m,k], b [k,n] -> [m,n].
 Tensor matmul(const Tensor& a, const Tensor& b);
@@ -46,8 +47,8 @@ struct Pool {
   bool ceil_mode = false;
 };
 Tensor max_pool2d(const Tensor& x, Pool);
-Tensor avg_pool2d(const Tensor& x, Pool);           // padding is not counted
-Tensor global_avg_pool(const Tensor& x);            // [N,H,W,C] -> [N,C]
+Tensor avg_pool2d(const Tensor& x, Pool);  // padding is not counted
+Tensor global_avg_pool(const Tensor& x);   // [N,H,W,C] -> [N,C]
 
 // What a batch norm owns. gamma, shift are leaves; the running statistics are updated while training.
 struct NormState {
@@ -56,8 +57,8 @@ struct NormState {
 };
 struct NormMode {
   bool training = true;
-  bool relu = false;       // y <- max(0, y)
-  Tensor residual = {};    // added before the ReLU
+  bool relu = false;     // y <- max(0, y)
+  Tensor residual = {};  // added before the ReLU
 };
 Tensor batch_norm(const Tensor& x, const NormState&, const NormMode&);
 // batch_norm(conv2d(x, w), ...) as one entry of the tape: a residual block's building stone and where the speed is.

@@ -8,13 +8,19 @@
 namespace skein {
 namespace {
 
-template <class T> struct Uniform {
-  T* x; Draw draw; float lo, hi;
+template <class T>
+struct Uniform {
+  T* x;
+  Draw draw;
+  float lo, hi;
   HD void operator()(int64_t i) const { x[i] = T(lo + (hi - lo) * draw.unit(uint64_t(i))); }
 };
 // Element 2j and 2j+1 share words 2j and 2j+1; the radius uses (0, 1] so that its logarithm is finite.
-template <class T> struct Normal {
-  T* x; Draw draw; float mean, std;
+template <class T>
+struct Normal {
+  T* x;
+  Draw draw;
+  float mean, std;
   HD void operator()(int64_t i) const {
     const uint64_t pair = uint64_t(i) & ~uint64_t(1);
     const float u = 1.f - draw.unit(pair), angle = 6.283185307179586f * draw.unit(pair + 1);

@@ -28,7 +28,15 @@ HD float unit_float(uint32_t bits) { return float(bits >> 8) * 0x1p-24f; }
 // What a draw is for. Part of the counter, so two purposes never share numbers. Values are part of the
 // on-disk contract (resume, replay): append, never renumber.
 enum class Purpose : uint32_t {
-  kInit = 1, kOrder = 2, kAugment = 3, kDropout = 4, kSynthetic = 5, kGraph = 6, kFault = 7, kSplit = 8, kTest = 9,
+  kInit = 1,
+  kOrder = 2,
+  kAugment = 3,
+  kDropout = 4,
+  kSynthetic = 5,
+  kGraph = 6,
+  kFault = 7,
+  kSplit = 8,
+  kTest = 9,
 };
 
 // A family of draws. `step` is the training step, epoch or parameter index, whatever orders the purpose;

@@ -43,8 +43,10 @@ void Tape::backward(const Tensor& loss, const GradReady& ready) {
   std::unordered_map<int64_t, std::vector<uint64_t>> done_at;
   for (uint64_t id : leaves_) {
     const int64_t at = first_use_.at(id);
-    if (at == INT64_MAX) finish_leaf(id);
-    else done_at[at].push_back(id);
+    if (at == INT64_MAX)
+      finish_leaf(id);
+    else
+      done_at[at].push_back(id);
   }
   Tensor one(loss.shape(), loss.dtype(), loss.device());
   fill(one, 1.f);
@@ -80,9 +82,12 @@ void Pull::give(const Tensor& input, Tensor dx) {
   if (it == tape_.grads_.end()) return;
   Tape::Gradient& g = it->second;
   CHECK(dx.shape() == input.shape(), dx.shape(), input.shape());
-  if (g.touched) axpy(g.value, 1.f, dx);
-  else if (g.leaf) copy(g.value, dx);
-  else g.value = std::move(dx);
+  if (g.touched)
+    axpy(g.value, 1.f, dx);
+  else if (g.leaf)
+    copy(g.value, dx);
+  else
+    g.value = std::move(dx);
   g.touched = true;
 }
 

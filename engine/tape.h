@@ -17,7 +17,8 @@ class Tape;
 class Pull {
  public:
   // f(dx, beta): dx <- contribution + beta * dx.
-  template <class F> void operator()(const Tensor& input, F&& f) {
+  template <class F>
+  void operator()(const Tensor& input, F&& f) {
     float beta = 0;
     if (Tensor dx = slot(input, beta)) f(dx, beta);
   }
@@ -38,7 +39,7 @@ using GradReady = std::function<void(Tensor grad)>;
 
 class Tape {
  public:
-  Tape();   // becomes the calling thread's current tape, until destroyed; tapes nest
+  Tape();  // becomes the calling thread's current tape, until destroyed; tapes nest
   ~Tape();
   Tape(const Tape&) = delete;
   static Tape* current();  // null: nothing is recorded
@@ -67,9 +68,9 @@ class Tape {
     Pullback pullback;
   };
   std::vector<Entry> entries_;
-  std::unordered_map<uint64_t, Gradient> grads_;    // by id of the value
-  std::unordered_map<uint64_t, int64_t> first_use_; // leaf -> earliest entry that reads it
-  std::vector<uint64_t> leaves_;                    // in the order watched
+  std::unordered_map<uint64_t, Gradient> grads_;     // by id of the value
+  std::unordered_map<uint64_t, int64_t> first_use_;  // leaf -> earliest entry that reads it
+  std::vector<uint64_t> leaves_;                     // in the order watched
   Tape* outer_;
 };
 

@@ -25,7 +25,10 @@ std::ostream& operator<<(std::ostream& s, const Shape& shape) {
 Tensor::Tensor(Shape shape, DType t, Device d) : Tensor(shape, t, allocator(d)) {}
 
 Tensor::Tensor(Shape shape, DType t, Allocator& from)
-    : storage_(std::make_shared<Storage>(shape.volume() * size_of(t), from)), id_(next_id()), shape_(shape), dtype_(t) {}
+    : storage_(std::make_shared<Storage>(shape.volume() * size_of(t), from)),
+      id_(next_id()),
+      shape_(shape),
+      dtype_(t) {}
 
 Tensor::Tensor(Shape shape, DType t, std::shared_ptr<Storage> storage)
     : storage_(std::move(storage)), id_(next_id()), shape_(shape), dtype_(t) {
@@ -78,7 +81,8 @@ float Tensor::item() const {
 }
 
 void copy_bytes(const Tensor& to, const Tensor& from) {
-  CHECK(to.dtype() == from.dtype() && to.size() == from.size(), to.shape(), to.dtype(), from.shape(), from.dtype());
+  CHECK(to.dtype() == from.dtype() && to.size() == from.size(), to.shape(), to.dtype(), from.shape(),
+        from.dtype());
   if (to.raw() == from.raw() || to.size() == 0) return;
   if constexpr (kHasCuda)
     if (to.device().is_cuda() || from.device().is_cuda()) {

@@ -59,12 +59,13 @@ class Storage {
 
 class Tensor {
  public:
-  Tensor() = default;                                    // empty: false, no shape, no storage
-  explicit Tensor(Shape, DType = kF32, Device = kCpu);   // uninitialised
-  Tensor(Shape, DType, Allocator&);                      // likewise, in memory from there
-  Tensor(Shape, DType, std::shared_ptr<Storage>);        // a window on all of it
+  Tensor() = default;                                   // empty: false, no shape, no storage
+  explicit Tensor(Shape, DType = kF32, Device = kCpu);  // uninitialised
+  Tensor(Shape, DType, Allocator&);                     // likewise, in memory from there
+  Tensor(Shape, DType, std::shared_ptr<Storage>);       // a window on all of it
   static Tensor zeros(Shape, DType = kF32, Device = kCpu);
-  template <class T> static Tensor of(Shape s, const std::vector<T>& values);  // on the CPU; sizes must agree
+  template <class T>
+  static Tensor of(Shape s, const std::vector<T>& values);  // on the CPU; sizes must agree
 
   explicit operator bool() const { return storage_ != nullptr; }
   const Shape& shape() const { return shape_; }
@@ -79,7 +80,8 @@ class Tensor {
   DType dtype() const { return dtype_; }
   Device device() const { return storage_ ? storage_->device() : kCpu; }
 
-  template <class T> T* data() const {
+  template <class T>
+  T* data() const {
     CHECK(dtype_of<T>::value == dtype_, "asked for", dtype_of<T>::value, "of a tensor of", dtype_);
     return static_cast<T*>(raw());
   }
@@ -88,9 +90,9 @@ class Tensor {
 
   // A window of the same storage, beginning `at` elements in; a new identity to the tape.
   Tensor view(Shape, int64_t at = 0) const;
-  Tensor clone() const;        // own memory, same device
-  Tensor to(Device) const;     // this very tensor if it is there already, else a copy on current_stream
-  float item() const;          // the value of a tensor of one element, read back to the host; waits for it
+  Tensor clone() const;     // own memory, same device
+  Tensor to(Device) const;  // this very tensor if it is there already, else a copy on current_stream
+  float item() const;       // the value of a tensor of one element, read back to the host; waits for it
 
   // What the tape calls the same value: copies share it, views do not. Never an address.
   uint64_t id() const { return id_; }

@@ -13,19 +13,49 @@
 namespace skein {
 namespace {
 
-struct Fill { float* y; Scalar a; HD void operator()(int64_t i) const { y[i] = a.get(); } };
-struct Scale { float* y; Scalar a; HD void operator()(int64_t i) const { y[i] *= a.get(); } };
-struct ScaledCopy { float* y; const float* x; Scalar a; HD void operator()(int64_t i) const { y[i] = a.get() * x[i]; } };
-struct Lerp { float* y; const float* x; Scalar t; HD void operator()(int64_t i) const { y[i] += t.get() * (x[i] - y[i]); } };
-template <class Y, class X> struct Copy { Y* y; const X* x; HD void operator()(int64_t i) const { y[i] = Y(float(x[i])); } };
-template <class Y, class X> struct Axpy {
-  Y* y; const X* x; Scalar a;
+struct Fill {
+  float* y;
+  Scalar a;
+  HD void operator()(int64_t i) const { y[i] = a.get(); }
+};
+struct Scale {
+  float* y;
+  Scalar a;
+  HD void operator()(int64_t i) const { y[i] *= a.get(); }
+};
+struct ScaledCopy {
+  float* y;
+  const float* x;
+  Scalar a;
+  HD void operator()(int64_t i) const { y[i] = a.get() * x[i]; }
+};
+struct Lerp {
+  float* y;
+  const float* x;
+  Scalar t;
+  HD void operator()(int64_t i) const { y[i] += t.get() * (x[i] - y[i]); }
+};
+template <class Y, class X>
+struct Copy {
+  Y* y;
+  const X* x;
+  HD void operator()(int64_t i) const { y[i] = Y(float(x[i])); }
+};
+template <class Y, class X>
+struct Axpy {
+  Y* y;
+  const X* x;
+  Scalar a;
   HD void operator()(int64_t i) const { y[i] = Y(float(y[i]) + a.get() * float(x[i])); }
 };
 
 // kMomentum and kNesterov are template flags so that plain SGD neither reads nor writes v.
-template <bool kMomentum, bool kNesterov> struct Sgd {
-  float *x, *v; const float *g, *at; Scalar lr, mu, decay; int64_t decayed;
+template <bool kMomentum, bool kNesterov>
+struct Sgd {
+  float *x, *v;
+  const float *g, *at;
+  Scalar lr, mu, decay;
+  int64_t decayed;
   HD void operator()(int64_t i) const {
     const float d = i < decayed ? g[i] + decay.get() * at[i] : g[i];
     float u = d;
@@ -39,7 +69,8 @@ template <bool kMomentum, bool kNesterov> struct Sgd {
 
 // Sums f(i) in double: one partial sum per block of fixed size, added in order, so the result depends neither
 // on the number of threads nor on their timing.
-template <class F> double ordered_sum(int64_t n, const F& f) {
+template <class F>
+double ordered_sum(int64_t n, const F& f) {
   constexpr int64_t kBlock = 1 << 14;
   const int64_t blocks = (n + kBlock - 1) / kBlock;
   std::vector<double> partial(size_t(blocks), 0.0);
@@ -56,8 +87,14 @@ template <class F> double ordered_sum(int64_t n, const F& f) {
   return total;
 }
 
-struct Product { const float *x, *y; double operator()(int64_t i) const { return double(x[i]) * y[i]; } };
-struct NonFinite { const float* x; double operator()(int64_t i) const { return std::isfinite(x[i]) ? 0 : 1; } };
+struct Product {
+  const float *x, *y;
+  double operator()(int64_t i) const { return double(x[i]) * y[i]; }
+};
+struct NonFinite {
+  const float* x;
+  double operator()(int64_t i) const { return std::isfinite(x[i]) ? 0 : 1; }
+};
 
 // Reductions run on the host: they are asked for at evaluations and checkpoints, not inside a step.
 Tensor on_host(const Tensor& x) {
@@ -136,9 +173,12 @@ void sgd_update(const SgdArgs& u) {
     for_each(u.x.device(), u.x.size(), functor);
   };
   const Scalar lr = u.lr, mu = u.mu, decay = u.decay;
-  if (!momentum) run(Sgd<false, false>{nullptr, nullptr, nullptr, nullptr, lr, mu, decay, 0});
-  else if (u.nesterov) run(Sgd<true, true>{nullptr, nullptr, nullptr, nullptr, lr, mu, decay, 0});
-  else run(Sgd<true, false>{nullptr, nullptr, nullptr, nullptr, lr, mu, decay, 0});
+  if (!momentum)
+    run(Sgd<false, false>{nullptr, nullptr, nullptr, nullptr, lr, mu, decay, 0});
+  else if (u.nesterov)
+    run(Sgd<true, true>{nullptr, nullptr, nullptr, nullptr, lr, mu, decay, 0});
+  else
+    run(Sgd<true, false>{nullptr, nullptr, nullptr, nullptr, lr, mu, decay, 0});
 }
 
 }  // namespace skein

@@ -27,8 +27,8 @@ void scale(const Tensor& y, Scalar a);                         // y <- a y
 void scaled_copy(const Tensor& y, Scalar a, const Tensor& x);  // y <- a x
 void axpy(const Tensor& y, Scalar a, const Tensor& x);         // y <- y + a x; also f32 and bf16 mixed
 void lerp(const Tensor& y, const Tensor& x, Scalar t);         // y <- y + t (x - y): t = 0 keeps every bit
-double dot(const Tensor& x, const Tensor& y);                  // in double; fixed order for a given thread count
-double norm(const Tensor& x);                                  // sqrt(dot(x, x))
+double dot(const Tensor& x, const Tensor& y);  // in double; fixed order for a given thread count
+double norm(const Tensor& x);                  // sqrt(dot(x, x))
 bool all_finite(const Tensor& x);
 
 // One pass of SGD (algorithms.md, "Local optimizer"), elements [0, decayed) with decay, the rest without:

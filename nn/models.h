@@ -15,8 +15,8 @@ struct Input {
 };
 
 struct ModelRow {
-  const char* name;    // as on the command line
-  const char* source;  // citation and size
+  const char* name;      // as on the command line
+  const char* source;    // citation and size
   int64_t default_size;  // image side it was made for; 0: as the data is
   std::unique_ptr<Module> (*make)(const Input&);
 };

@@ -56,7 +56,8 @@ class Module {
   Param* param(std::string name, Shape, Init, bool decays = true);
   Buffer* buffer(std::string name, Shape, float start);
   // The child's names get "name." in front.
-  template <class M, class... A> M* child(const std::string& name, A&&... a) {
+  template <class M, class... A>
+  M* child(const std::string& name, A&&... a) {
     auto m = std::make_unique<M>(std::forward<A>(a)...);
     M* raw = m.get();
     adopt(name, std::move(m));

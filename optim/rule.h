@@ -15,7 +15,7 @@ class Rule {
   // x <- x - lr * u(g), u evaluated with weight decay at `at`, the point where g was taken. `at` may be x.
   virtual void step(const Tensor& x, const Tensor& g, const Tensor& at, Scalar lr) = 0;
   void step(const Tensor& x, const Tensor& g, Scalar lr) { step(x, g, x, lr); }
-  virtual void reset() = 0;            // state back to zero
+  virtual void reset() = 0;  // state back to zero
   virtual void visit(Archive&) = 0;
 };
 

@@ -7,18 +7,19 @@
 
 namespace skein::optim {
 
-// Rate at step k of `total` (k from 0). Linear warm-up over the first `warmup` steps from rate * 1/factor... see
-// schedule.cc for the exact formula; then
+// Rate at step k of `total` (k from 0). Over the first `warmup` steps the straight line from `warmup_from`, one
+// step before step 0, to `rate` at step `warmup`; then
 //   constant    rate
-//   step        rate * gamma^(number of milestones passed); milestones as fractions of total, or epochs
+//   step        rate * gamma^(number of milestones <= k)
 //   cosine      rate * (1 + cos(pi t)) / 2, t = (k - warmup) / (total - warmup)
 //   poly        rate * (1 - t)^power
+// Steps past `total` keep the last value (t = 1).
 struct Schedule {
   enum Kind : uint8_t { kConstant, kStep, kCosine, kPoly } kind = kCosine;
   double rate = 0.1;
   int64_t total = 1, warmup = 0;
-  double warmup_from = 0;                // rate at step 0 of the warm-up
-  std::vector<int64_t> milestones;       // steps
+  double warmup_from = 0;           // where the warm-up's line starts, one step before step 0
+  std::vector<int64_t> milestones;  // steps
   double gamma = 0.1, power = 2;
   double at(int64_t k) const;
 };

@@ -20,14 +20,14 @@ using GradReady = std::function<void(Tensor slice_of_g)>;
 
 // One process as an algorithm sees it: a point, a gradient oracle, a local rule, and peers.
 struct Worker {
-  Tensor x;                 // where the next gradient is taken; the model's layers are windows of it
-  Tensor g;                 // that gradient, same layout
-  Tensor buffers;           // running statistics, one flat vector
+  Tensor x;        // where the next gradient is taken; the model's layers are windows of it
+  Tensor g;        // that gradient, same layout
+  Tensor buffers;  // running statistics, one flat vector
   Rule& rule;
-  Scalar lr = 0.f;          // this step's rate, set before iterate
+  Scalar lr = 0.f;                     // this step's rate, set before iterate
   comm::Communicator* comm = nullptr;  // null only in a world of one that needs no peers
-  int64_t samples = 0;      // in this step's mini-batch, set before iterate
-  int64_t global_samples = 0;  // over all workers; averages of gradients weigh by samples
+  int64_t samples = 0;                 // in this step's mini-batch, set before iterate
+  int64_t global_samples = 0;          // over all workers; averages of gradients weigh by samples
   // Draws the step's mini-batch, fills g at x, returns the mean loss (one element, on the device). If given,
   // `ready` is called with slices of g as they become final.
   std::function<Tensor(const GradReady& ready)> oracle;
@@ -53,18 +53,18 @@ class Options {
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  virtual void start(Worker&) {}                         // once, before the first step or before a resume's load
-  virtual Tensor iterate(Worker& me, int64_t k) = 0;     // the paper's loop body; the loss, on the device
-  virtual void finish(Worker&) {}                        // leave the model to evaluate in me.x
-  virtual void visit(Archive&) {}                        // its own state: anchors, weights, clocks
+  virtual void start(Worker&) {}                      // once, before the first step or before a resume's load
+  virtual Tensor iterate(Worker& me, int64_t k) = 0;  // the paper's loop body; the loss, on the device
+  virtual void finish(Worker&) {}                     // leave the model to evaluate in me.x
+  virtual void visit(Archive&) {}                     // its own state: anchors, weights, clocks
 };
 
 struct StrategyRow {
-  const char* name;      // as on the command line: hyphens
-  const char* source;    // citation
-  bool mixes_only;       // with zero gradients the mean of the models is conserved and their spread shrinks
-  bool world1_is_sgd;    // a world of one equals the plain rule, bit for bit
-  bool needs_peers;      // reads Worker::comm even in a world of one
+  const char* name;    // as on the command line: hyphens
+  const char* source;  // citation
+  bool mixes_only;     // with zero gradients the mean of the models is conserved and their spread shrinks
+  bool world1_is_sgd;  // a world of one equals the plain rule, bit for bit
+  bool needs_peers;    // reads Worker::comm even in a world of one
   std::unique_ptr<Strategy> (*make)(const Options&, int world);
 };
 const std::vector<StrategyRow>& strategies();

@@ -9,7 +9,8 @@ namespace skein {
 namespace {
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
-  throw Error(text("CUDA: ", what, " failed: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"));
+  throw Error(
+      text("CUDA: ", what, " failed: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"));
 }
 cudaStream_t stream_of(void* s) { return static_cast<cudaStream_t>(s); }
 cudaEvent_t event_of(void* e) { return static_cast<cudaEvent_t>(e); }

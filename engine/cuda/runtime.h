@@ -8,12 +8,12 @@
 namespace skein::cuda {
 
 int device_count() noexcept;
-void* allocate(int index, int64_t bytes);            // null when there is no memory left
+void* allocate(int index, int64_t bytes);  // null when there is no memory left
 void release(int index, void*) noexcept;
-void* allocate_pinned(int64_t bytes);                // null when there is no memory left
+void* allocate_pinned(int64_t bytes);  // null when there is no memory left
 void release_pinned(void*) noexcept;
 std::shared_ptr<void> make_stream(int index);
-std::shared_ptr<void> record(void* stream);          // an event
+std::shared_ptr<void> record(void* stream);  // an event
 void wait(void* stream, void* event);
 void sync_stream(void* stream);
 void sync_event(void* event);

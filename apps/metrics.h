@@ -1,0 +1,109 @@
+// What a run writes about itself: DIR/metrics.jsonl, one event a line, and DIR/summary.json. docs/metrics.md.
+#pragma once
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base.h"
+
+namespace skein::apps {
+
+using Json = nlohmann::ordered_json;
+
+// Mean over the workers, and the smallest and largest of them where there are several.
+struct Spread {
+  double mean = 0;
+  std::optional<double> min, max;
+  Spread(double m = 0) : mean(m) {}
+  Spread(double m, double lo, double hi) : mean(m), min(lo), max(hi) {}
+};
+
+// `seconds` in every event: since training started, earlier runs of the same training included.
+struct RunEvent {  // the first line, and again after each resume
+  int64_t step = 0;
+  double seconds = 0;
+  Json config = Json::object();       // the effective configuration, flags without dashes
+  Json environment = Json::object();  // versions, processor, device, host, threads
+  int64_t steps_per_epoch = 1, total_steps = 0;
+  int workers = 1;
+};
+struct StepEvent {
+  int64_t step = 0;  // steps taken
+  double epoch = 0;  // epochs seen, with fraction
+  double seconds = 0;
+  Spread loss, top1;  // over the images since the last step event; top1 in percent
+  double learning_rate = 0;
+  double images_per_second = 0;         // of all workers
+  double data_wait = 0, peer_wait = 0;  // shares of the time, 0..1
+};
+struct EpochEvent {  // the training set as seen during the epoch
+  int64_t step = 0;
+  int64_t epoch = 0;  // epochs finished
+  double seconds = 0;
+  Spread loss, top1;
+  double images_per_second = 0;
+  int64_t unreadable = 0;
+};
+struct EvalEvent {  // the test set
+  int64_t step = 0;
+  double epoch = 0;
+  double seconds = 0;
+  double loss = 0, top1 = 0, top5 = 0;  // of the evaluated (consensus) model; percent
+  std::optional<Spread> worker_top1;    // of the workers' own models
+  std::optional<double> consensus_distance;
+};
+
+// DIR/metrics.jsonl. One thread. Each event is one write, so a reader never sees half a line for long;
+// numbers that JSON cannot hold (NaN, infinity) become null. Throws BadFile.
+class MetricsLog {
+ public:
+  // resumed_step < 0 starts anew; otherwise events with more steps than that, and a torn last line, are
+  // dropped and the rest is kept.
+  explicit MetricsLog(const std::string& dir, int64_t resumed_step = -1);
+  ~MetricsLog();
+  MetricsLog(const MetricsLog&) = delete;
+  double seconds() const { return seconds_; }  // of the last kept event: what later events add to
+
+  void write(const RunEvent&);
+  void write(const StepEvent&);
+  void write(const EpochEvent&);
+  void write(const EvalEvent&);
+
+ private:
+  void append(const Json&);
+  std::string path_;
+  int fd_ = -1;
+  double seconds_ = 0;
+};
+
+struct Summary {
+  std::string version = SKEIN_VERSION;
+  int64_t steps = 0;
+  double epochs = 0;
+  bool interrupted = false;
+  std::optional<double> top1, top5, loss;  // of the last evaluation, percent
+  std::optional<double> best_top1;
+  double images_per_second = 0;  // training time only, all workers
+  double seconds = 0;            // wall clock, earlier runs of the same training included
+  std::vector<std::pair<std::string, double>> seconds_by_work;  // "compute", "data", "peers", "evaluate", ...
+  std::string hash;                                             // parameter_hash of the evaluated model
+  std::vector<std::string> worker_hashes;
+  std::optional<double> consensus_distance, hidden_share;
+  int64_t parameters = 0;
+  int64_t unreadable = 0;                     // images skipped
+  std::vector<std::string> unreadable_names;  // the first of them
+  int workers = 1;
+  Json environment = Json::object();
+  Json config = Json::object();
+  Json to_json() const;
+};
+// DIR/summary.json, atomically.
+void write_summary(const std::string& dir, const Summary&);
+
+// Processor, cores, system, compiler, library versions: what a number in a report depends on.
+Json describe_environment();
+
+}  // namespace skein::apps

@@ -1,0 +1,53 @@
+// One live line on a terminal, plain lines elsewhere.
+#pragma once
+#include <cstdio>
+#include <mutex>
+#include <string>
+
+#include "engine/base.h"
+
+namespace skein::apps {
+
+// The state of training at one moment. Values that are not finite are shown as "-".
+struct Moment {
+  double epoch = 0, epochs = 0;  // seen, with fraction; in all
+  int64_t step = 0, steps = 0;   // taken; in all
+  double loss = 0, top1 = 0;     // recent mean; percent
+  double images_per_second = 0;
+  double data_wait = 0, peer_wait = 0;  // shares of the time, 0..1
+  int workers = 1;                      // the share of peers is shown where there are several
+  double seconds_left = -1;             // negative: not known yet
+};
+// "epoch 3/10  step 1200/9380  loss 0.4321  top-1 84.5 %  12345 images/s  data 1 %  peers 4 %  eta 2:31", cut
+// to `width` columns by leaving out the least important parts.
+std::string format_moment(const Moment&, int width = 1 << 20);
+std::string format_duration(double seconds);  // "0:07", "12:31", "3:05:00", "2 d 4 h"
+
+// Any thread. All that a program says while training goes through this object, so that lines never mix.
+class Progress {
+ public:
+  // On a terminal the line is redrawn at most ten times a second, elsewhere a line is written every
+  // `plain_seconds`. `out` must outlive this object.
+  explicit Progress(std::FILE* out, double plain_seconds = 10);
+  Progress(std::FILE* out, bool live, double plain_seconds, int width = 0);
+  ~Progress();  // ends the live line
+  Progress(const Progress&) = delete;
+
+  void show(const Moment&);           // now or, if that is too soon, never
+  void say(const std::string& line);  // a whole line, above the live one
+  void finish();                      // leaves the last state standing and starts a new line
+
+ private:
+  void erase();
+  void draw(const std::string& line);
+  int columns() const;
+  std::mutex mutex_;
+  std::FILE* out_;
+  const bool live_;
+  const double plain_seconds_;
+  const int width_;
+  double last_ = -1e300;
+  std::string shown_, latest_;
+};
+
+}  // namespace skein::apps

@@ -1,0 +1,28 @@
+// The safetensors file format: named tensors and string metadata. 8 bytes little endian: length of a JSON
+// header; the header; the data. Types F32, BF16, U8, I32, I64.
+#pragma once
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/tensor.h"
+
+namespace skein::apps {
+
+struct TensorFile {
+  std::map<std::string, std::string> metadata;
+  std::vector<std::pair<std::string, Tensor>> tensors;  // in the order of the data
+  const Tensor* find(const std::string& name) const;    // null if absent
+};
+
+// Tensors may lie on any device. Written aside, flushed, renamed. Throws BadFile (disk full, not writable)
+// and leaves an earlier file of that name as it was. Returns the BLAKE2b-256 of the file, in hexadecimal.
+std::string write_safetensors(const std::string& path, const TensorFile&);
+
+// Tensors on the CPU, windows of one block of memory. Throws BadFile naming the path and the fault: not a
+// safetensors file, truncated, overlapping or missing bytes, a type of another kind. `expected`: the
+// BLAKE2b-256 the file must have; the bytes that are checked are the ones that are read. Empty: any.
+TensorFile read_safetensors(const std::string& path, const std::string& expected = "");
+
+}  // namespace skein::apps

@@ -1,0 +1,118 @@
+// The schedules' formulas, and their names on the command line.
+#include "optim/schedule.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numbers>
+
+#include "engine/nearest.h"
+
+namespace skein::optim {
+namespace {
+
+constexpr const char* kForms = "constant, cosine, poly[:POWER], step[:EPOCH,EPOCH,...[:GAMMA]]";
+
+[[noreturn]] void refuse(const std::string& given, const std::string& why) {
+  throw BadOption(text("--lr-schedule ", given, ": ", why, "; allowed are ", kForms));
+}
+
+double to_number(const std::string& given, const std::string& part) {
+  double v = 0;
+  const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), v);
+  if (error != std::errc() || end != part.data() + part.size() || !std::isfinite(v))
+    refuse(given, text("'", part, "' is not a number"));
+  return v;
+}
+
+std::vector<std::string> split(const std::string& s, char at) {
+  std::vector<std::string> parts(1);
+  for (char c : s) {
+    if (c == at)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+// Goyal et al. drop the rate at epochs 30, 60 and 80 of 90; other lengths keep the proportions.
+std::vector<double> usual_milestones(double epochs) {
+  return {epochs * 30 / 90, epochs * 60 / 90, epochs * 80 / 90};
+}
+
+void parse_steps(Schedule& s, const std::string& text, const std::vector<std::string>& parts,
+                 double per_epoch, double epochs) {
+  std::vector<double> at = usual_milestones(epochs);
+  if (parts.size() > 1 && !parts[1].empty()) {
+    at.clear();
+    for (const std::string& e : split(parts[1], ',')) at.push_back(to_number(text, e));
+  }
+  if (parts.size() > 2) s.gamma = to_number(text, parts[2]);
+  if (!(s.gamma > 0 && s.gamma <= 1)) refuse(text, "GAMMA must be above 0 and at most 1");
+  if (!std::is_sorted(at.begin(), at.end()) || at.front() < 0) refuse(text, "epochs must ascend from 0");
+  for (double e : at) s.milestones.push_back(std::llround(e * per_epoch));
+}
+
+}  // namespace
+
+// Warm-up: a straight line through (-1, from) and (warmup, rate). Step 0 already moves, and step `warmup`, where
+// the curve begins with t = 0, continues the line without a jump or a repeated value.
+double Schedule::at(int64_t k) const {
+  CHECK(k >= 0 && warmup >= 0, k, warmup);
+  if (k < warmup) return warmup_from + (rate - warmup_from) * (double(k + 1) / double(warmup + 1));
+  const double t = std::min(1.0, double(k - warmup) / double(std::max<int64_t>(1, total - warmup)));
+  switch (kind) {
+    case kConstant:
+      return rate;
+    case kStep: {
+      const auto passed = std::upper_bound(milestones.begin(), milestones.end(), k) - milestones.begin();
+      return rate * std::pow(gamma, double(passed));
+    }
+    case kCosine:
+      return rate * 0.5 * (1 + std::cos(std::numbers::pi * t));
+    case kPoly:
+      return rate * std::pow(1 - t, power);
+  }
+  CHECK(false, "no such schedule", int(kind));
+  return 0;
+}
+
+Schedule parse_schedule(const std::string& given, double rate, int64_t steps_per_epoch, double epochs,
+                        double warmup_epochs) {
+  const std::vector<std::string> parts = split(given, ':');
+  Schedule s;
+  s.rate = rate;
+  s.total = std::max<int64_t>(1, std::llround(epochs * double(steps_per_epoch)));
+  s.warmup = std::llround(warmup_epochs * double(steps_per_epoch));
+  if (!(rate >= 0) || !std::isfinite(rate))
+    throw BadOption(text("--lr ", rate, ": must be a number not below 0"));
+  if (warmup_epochs < 0 || s.warmup > s.total)
+    throw BadOption(
+        text("--warmup-epochs ", warmup_epochs, ": allowed are 0 to ", epochs, ", the length of the run"));
+  size_t most = 1;  // parts the kind allows
+  if (parts[0] == "constant") {
+    s.kind = Schedule::kConstant;
+  } else if (parts[0] == "cosine") {
+    s.kind = Schedule::kCosine;
+  } else if (parts[0] == "poly") {
+    s.kind = Schedule::kPoly, most = 2;
+    if (parts.size() > 1) s.power = to_number(given, parts[1]);
+    if (!(s.power > 0)) refuse(given, "POWER must be above 0");
+  } else if (parts[0] == "step") {
+    s.kind = Schedule::kStep, most = 3;
+    parse_steps(s, given, parts, double(steps_per_epoch), epochs);
+  } else {
+    refuse(given, text("no such schedule; did you mean '",
+                       nearest(parts[0], {"constant", "cosine", "poly", "step"}), "'?"));
+  }
+  if (parts.size() > most) refuse(given, "too many parts");
+  return s;
+}
+
+double scale_rate(double rate, int64_t global_batch, int64_t reference_batch) {
+  CHECK(global_batch > 0 && reference_batch > 0, global_batch, reference_batch);
+  return rate * double(global_batch) / double(reference_batch);
+}
+
+}  // namespace skein::optim
