@@ -1,0 +1,291 @@
+// The graphs: their matrices, what they promise of the exact mean, and what they refuse.
+#include "comm/topology.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+#include <set>
+
+namespace skein::comm {
+namespace {
+
+using Matrix = std::vector<std::vector<double>>;
+
+Matrix identity(int n) {
+  Matrix m(n, std::vector<double>(n, 0));
+  for (int i = 0; i < n; ++i) m[i][i] = 1;
+  return m;
+}
+
+// W[to][from] of gossip q, built from what each rank gives.
+Matrix matrix(const Topology& t, int64_t q) {
+  Matrix w(t.size(), std::vector<double>(t.size(), 0));
+  for (Rank r = 0; r < t.size(); ++r) {
+    const Mix m = t.at(r, q);
+    w[r][r] += m.self;
+    for (const Edge& e : m.out) w[e.peer][r] += e.weight;
+  }
+  return w;
+}
+
+Matrix times(const Matrix& a, const Matrix& b) {
+  const int n = int(a.size());
+  Matrix c(n, std::vector<double>(n, 0));
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j)
+      for (int k = 0; k < n; ++k) c[i][j] += a[i][k] * b[k][j];
+  return c;
+}
+
+// The largest deviation of W(q-1) ... W(0) from the matrix that takes the mean.
+double off_the_mean(const Topology& t, int64_t gossips) {
+  Matrix p = identity(t.size());
+  for (int64_t q = 0; q < gossips; ++q) p = times(matrix(t, q), p);
+  double worst = 0;
+  for (const auto& row : p)
+    for (double v : row) worst = std::max(worst, std::abs(v - 1.0 / t.size()));
+  return worst;
+}
+
+TopologyOptions peers(int p) {
+  TopologyOptions o;
+  o.peers = p;
+  return o;
+}
+
+std::vector<Rank> out_of(const Topology& t, Rank r, int64_t q) {
+  std::vector<Rank> p;
+  for (const Edge& e : t.at(r, q).out) p.push_back(e.peer);
+  return p;
+}
+
+std::string refusal(const std::string& spec, const TopologyOptions& o, int n) {
+  try {
+    make_topology(spec, o, n);
+  } catch (const Error& e) { return e.what(); }
+  return "";
+}
+
+// Every graph that needs no file, in every world and with every number of peers it allows.
+template <class F>
+void for_each_graph(int largest, F&& f) {
+  for (const TopologyRow& row : topologies()) {
+    if (std::string(row.name) == "file") continue;
+    for (int n = 1; n <= largest; n += row.even && n > 1 ? 2 : 1)
+      if (!row.even || n == 1 || n % 2 == 0)
+        for (int p = 0; p < std::max(2, n); ++p) {
+          std::unique_ptr<Topology> t;
+          try {
+            t = make_topology(row.name, peers(p), n);
+          } catch (const BadOption&) { continue; }
+          SCOPED_TRACE(text(row.name, " n=", n, " p=", p));
+          f(*t, row);
+        }
+  }
+}
+
+TEST(Topology, OutAndInAgreeAndNobodyIsItsOwnPeer) {
+  int graphs = 0;
+  for_each_graph(17, [&](const Topology& t, const TopologyRow&) {
+    ++graphs;
+    for (int64_t q = 0; q < std::max<int64_t>(t.cycle(), 5); ++q) {
+      std::vector<std::multiset<std::pair<Rank, double>>> told(t.size()), heard(t.size());
+      for (Rank r = 0; r < t.size(); ++r) {
+        const Mix m = t.at(r, q);
+        std::set<Rank> out, in;
+        for (const Edge& e : m.out) out.insert(e.peer), told[e.peer].insert({r, e.weight});
+        for (const Edge& e : m.in) in.insert(e.peer), heard[r].insert({e.peer, e.weight});
+        ASSERT_EQ(out.size(), m.out.size());
+        ASSERT_EQ(in.size(), m.in.size());
+        ASSERT_FALSE(out.contains(r));
+      }
+      ASSERT_EQ(told, heard);
+    }
+  });
+  EXPECT_GT(graphs, 500);
+}
+
+TEST(Topology, ColumnsAndRowsSumToOne) {
+  for_each_graph(17, [](const Topology& t, const TopologyRow&) {
+    for (int64_t q = 0; q < std::max<int64_t>(t.cycle(), 5); ++q) {
+      const Matrix w = matrix(t, q);
+      for (int i = 0; i < t.size(); ++i) {
+        double row = 0, column = 0;
+        for (int j = 0; j < t.size(); ++j) row += w[i][j], column += w[j][i];
+        ASSERT_NEAR(row, 1, 1e-12);
+        ASSERT_NEAR(column, 1, 1e-12);
+      }
+    }
+  });
+}
+
+TEST(Topology, EveryGraphReachesTheMean) {
+  for_each_graph(9, [](const Topology& t, const TopologyRow& row) {
+    // A book of even length read in twos may leave directed rings, which still mix.
+    EXPECT_LT(off_the_mean(t, 400), 1e-6) << row.name;
+  });
+}
+
+TEST(Topology, CycleRepeats) {
+  for_each_graph(12, [](const Topology& t, const TopologyRow&) {
+    for (int64_t q = 0; q < t.cycle(); ++q) ASSERT_EQ(matrix(t, q), matrix(t, q + t.cycle()));
+  });
+}
+
+TEST(Topology, ExponentialIsExactAtPowersOfPeersPlusOne) {
+  for (int p = 1; p <= 4; ++p)
+    for (int n = p + 1, gossips = 1; n <= 130; n *= p + 1, ++gossips) {
+      const auto t = make_topology("exponential", peers(p), n);
+      EXPECT_LT(off_the_mean(*t, gossips), 1e-12) << n << ' ' << p;
+      if (gossips > 1) { EXPECT_GT(off_the_mean(*t, gossips - 1), 1e-3); }
+    }
+}
+
+TEST(Topology, ExponentialSkipsDistancesThatDoNotFit) {
+  const auto t = make_topology("exponential", peers(2), 8);  // distances 1 2 3 6
+  EXPECT_EQ(t->cycle(), 2);
+  EXPECT_EQ(out_of(*t, 0, 0), (std::vector<Rank>{1, 2}));
+  EXPECT_EQ(out_of(*t, 0, 1), (std::vector<Rank>{3, 6}));
+  EXPECT_EQ(out_of(*t, 5, 3), (std::vector<Rank>{0, 3}));
+}
+
+TEST(Topology, BipartiteExponentialIsExactAfterTwoThreeFive) {
+  for (auto [n, gossips] : {std::pair{4, 2}, {8, 3}, {16, 5}}) {
+    const auto t = make_topology("bipartite-exponential", peers(1), n);
+    EXPECT_LT(off_the_mean(*t, gossips), 1e-12) << n;
+    EXPECT_GT(off_the_mean(*t, gossips - 1), 1e-3) << n;
+  }
+}
+
+TEST(Topology, BipartiteGraphsMakeTruePairs) {
+  for (const char* name : {"bipartite-exponential", "bipartite-linear"})
+    for (int n = 2; n <= 16; n += 2) {
+      const auto t = make_topology(name, peers(1), n);
+      for (int64_t q = 0; q < t->cycle(); ++q)
+        for (Rank r = 0; r < n; ++r) {
+          const Rank partner = out_of(*t, r, q)[0];
+          EXPECT_EQ(out_of(*t, partner, q)[0], r);
+          EXPECT_NE(partner % 2, r % 2);
+        }
+    }
+}
+
+TEST(Topology, BaseIsExactInOneCycleAtAnySize) {
+  for (int n = 2; n <= 40; ++n)
+    for (int k = 1; k <= 6; ++k) {
+      TopologyOptions o;
+      o.base = k;
+      const auto t = make_topology("base", o, n);
+      EXPECT_LT(off_the_mean(*t, t->cycle()), 1e-12) << n << ' ' << k;
+      EXPECT_TRUE(t->symmetric());
+      for (int64_t q = 0; q < t->cycle(); ++q)
+        for (Rank r = 0; r < n; ++r) {
+          EXPECT_LE(int(t->at(r, q).out.size()), k);
+          EXPECT_GE(t->at(r, q).self, -1e-15);
+        }
+    }
+}
+
+TEST(Topology, OnlyUndirectedGraphsAreSymmetric) {
+  EXPECT_TRUE(make_topology("ring", peers(2), 5)->symmetric());
+  EXPECT_FALSE(make_topology("ring", peers(1), 5)->symmetric());
+  EXPECT_TRUE(make_topology("ring", peers(1), 2)->symmetric());
+  EXPECT_FALSE(make_topology("exponential", peers(1), 8)->symmetric());
+  EXPECT_TRUE(make_topology("complete", {}, 6)->symmetric());
+  EXPECT_TRUE(make_topology("bipartite-linear", peers(1), 6)->symmetric());
+  EXPECT_TRUE(make_topology("random", peers(3), 7)->symmetric());
+}
+
+TEST(Topology, RotatingTheRanksRotatesTheGraph) {
+  for_each_graph(12, [](const Topology& t, const TopologyRow& row) {
+    const std::string name = row.name;
+    if (name == "base" || name == "random") return;
+    const int n = t.size(), by = row.even ? 2 : 1;
+    for (int64_t q = 0; q < t.cycle(); ++q)
+      for (Rank r = 0; r < n; ++r) {
+        const Mix here = t.at(r, q), there = t.at((r + by) % n, q);
+        for (size_t i = 0; i < here.out.size(); ++i) {
+          ASSERT_EQ((here.out[i].peer + by) % n, there.out[i].peer);
+          ASSERT_EQ((here.in[i].peer + by) % n, there.in[i].peer);
+        }
+      }
+  });
+}
+
+TEST(Topology, SmallWorlds) {
+  for (const TopologyRow& row : topologies()) {
+    const auto alone = make_topology(row.name, peers(3), 1);
+    EXPECT_TRUE(alone->at(0, 7).out.empty());
+    EXPECT_EQ(alone->at(0, 7).self, 1);
+  }
+  const auto pair = make_topology("ring", {.peers = 0, .default_peers = 2, .file = ""}, 2);
+  EXPECT_EQ(out_of(*pair, 0, 3), std::vector<Rank>{1});
+  EXPECT_EQ(pair->at(1, 0).self, 0.5);
+}
+
+TEST(Topology, RandomMatchingsReplayAndDifferBySeedEpochAndGossip) {
+  TopologyOptions o = peers(3);
+  o.seed = 5;
+  const auto a = make_topology("random", o, 9), again = make_topology("random", o, 9);
+  o.epoch = 1;
+  const auto later = make_topology("random", o, 9);
+  o.epoch = 0, o.seed = 6;
+  const auto other = make_topology("random", o, 9);
+  for (int64_t q = 0; q < 20; ++q) EXPECT_EQ(matrix(*a, q), matrix(*again, q));
+  EXPECT_NE(matrix(*a, 0), matrix(*a, 1));
+  EXPECT_NE(matrix(*a, 0), matrix(*later, 0));
+  EXPECT_NE(matrix(*a, 0), matrix(*other, 0));
+}
+
+TEST(Topology, RefusesWhatCannotHold) {
+  EXPECT_NE(refusal("expnential", {}, 4).find("did you mean exponential"), std::string::npos);
+  EXPECT_NE(refusal("bipartite-exponential", {}, 5).find("even number of workers, not 5"), std::string::npos);
+  EXPECT_NE(refusal("exponential", peers(4), 4).find("offers 3 with 4 workers"), std::string::npos);
+  EXPECT_NE(refusal("ring", peers(3), 8).find("offers 2"), std::string::npos);
+  EXPECT_NE(refusal("complete", peers(2), 8).find("7 peers"), std::string::npos);
+  EXPECT_NE(refusal("base", peers(2), 8).find("--base"), std::string::npos);
+  EXPECT_NE(refusal("file", {}, 4).find("file:PATH"), std::string::npos);
+  EXPECT_NE(refusal("ring:x", {}, 4).find("only file takes a path"), std::string::npos);
+  EXPECT_EQ(refusal("bidirectional_exponential", peers(2), 8), "");
+}
+
+class GraphFileTest : public testing::Test {
+ protected:
+  std::string write(const std::string& json) {
+    std::ofstream(path_) << json;
+    return "file:" + path_;
+  }
+  ~GraphFileTest() override { std::remove(path_.c_str()); }
+  std::string path_ = text(testing::TempDir(), "graph", getpid(), ".json");
+};
+
+TEST_F(GraphFileTest, ReadsColumnsThatSumToOne) {
+  const auto t = make_topology(
+      write(R"({"n": 3, "rounds": [{"edges": [[0,0,0.25],[0,1,0.75],[1,1,1],[2,2,0.5],[2,0,0.5]]}]})"), {},
+      3);
+  EXPECT_EQ(t->at(0, 4).self, 0.25);
+  EXPECT_EQ(t->at(0, 4).out, (std::vector<Edge>{{1, 0.75}}));
+  EXPECT_EQ(t->at(0, 4).in, (std::vector<Edge>{{2, 0.5}}));
+  EXPECT_FALSE(t->symmetric());
+}
+
+TEST_F(GraphFileTest, RefusesWhatIsNoGraph) {
+  EXPECT_NE(refusal("file:/nowhere.json", {}, 3).find("/nowhere.json: cannot be opened"), std::string::npos);
+  EXPECT_NE(refusal(write("{"), {}, 3).find("parse error"), std::string::npos);
+  EXPECT_NE(refusal(write(R"({"n": 2, "rounds": []})"), {}, 3).find("2 workers, not of 3"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal(write(R"({"n": 2, "rounds": [{"edges": [[0,0,0.5],[1,1,1]]}]})"), {}, 2).find("gives 0.5"),
+      std::string::npos);
+  EXPECT_NE(
+      refusal(write(R"({"n": 2, "rounds": [{"edges": [[0,1,1],[1,1,1]]}]})"), {}, 2).find("is given nothing"),
+      std::string::npos);
+  EXPECT_NE(
+      refusal(write(R"({"n": 2, "rounds": [{"edges": [[0,2,1],[1,1,1]]}]})"), {}, 2).find("no edge 0 to 2"),
+      std::string::npos);
+}
+
+}  // namespace
+}  // namespace skein::comm
