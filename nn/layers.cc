@@ -43,8 +43,8 @@ BatchNorm2d::BatchNorm2d(int64_t channels, float gamma)
 ConvBn::ConvBn(const std::string& conv, const std::string& norm, const ConvSpec& s, bool relu, float gamma)
     : conv_(child<Conv2d>(conv, s)), norm_(child<BatchNorm2d>(norm, s.out, gamma)), relu_(relu) {}
 
-// A bias before a norm is cancelled by the mean while training (its gradient is zero) and only moves the mean.
-// So the op runs without it, on running means without it.
+// A bias before a norm is cancelled by the mean while training (its gradient is zero) and only moves the
+// mean. So the op runs without it, on running means without it.
 Tensor ConvBn::forward(const Tensor& x, const Tensor& residual) {
   NormState state = norm_->state();
   const NormMode mode{.training = training(), .relu = relu_, .residual = residual};

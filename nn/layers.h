@@ -1,4 +1,4 @@
-// The layers models are built of. Images are NHWC; activations keep the type of the input, parameters are f32.
+// The layers models are built of. Images are NHWC; activations keep the input's type, parameters are f32.
 #pragma once
 #include "nn/module.h"
 
@@ -56,8 +56,8 @@ class BatchNorm2d final : public Module {
   Buffer *mean_, *variance_;
 };
 
-// Convolution, batch norm, then residual and ReLU if asked for, as the one fused op. Its halves carry names of
-// their own, so it is adopted under the empty name: child<ConvBn>("", "conv1", "bn1", spec).
+// Convolution, batch norm, then residual and ReLU if asked for, as the one fused op. Its halves carry names
+// of their own, so it is adopted under the empty name: child<ConvBn>("", "conv1", "bn1", spec).
 class ConvBn final : public Module {
  public:
   ConvBn(const std::string& conv, const std::string& norm, const ConvSpec&, bool relu = true,

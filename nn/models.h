@@ -23,8 +23,8 @@ struct ModelRow {
 };
 const std::vector<ModelRow>& models();
 
-// Uninitialised, on the CPU; underscores in the name count as hyphens. Throws BadOption naming the nearest valid
-// name, or the smallest image side the model can take.
+// Uninitialised, on the CPU; underscores in the name count as hyphens. Throws BadOption naming the nearest
+// valid name, or the smallest image side the model can take.
 std::unique_ptr<Module> make_model(const std::string& name, const Input&);
 
 }  // namespace skein::nn

@@ -5,12 +5,12 @@
 
 namespace skein::nn {
 
-// The ImageNet family. Stem 7x7 stride 2 and 3x3 pool, or (cifar) 3x3 stride 1 and no pool. Blocks of two 3x3,
-// or (bottleneck) 1x1, 3x3 with the stride, 1x1 times four.
+// The ImageNet family. Stem 7x7 stride 2 and 3x3 pool, or (cifar) 3x3 stride 1 and no pool. Blocks of two
+// 3x3, or (bottleneck) 1x1, 3x3 with the stride, 1x1 times four.
 std::unique_ptr<Module> resnet(const std::vector<int>& blocks, bool bottleneck, bool cifar, const Input&);
 
-// The CIFAR family of 6 n + 2 layers: 16, 32, 64 channels, shortcuts without parameters (option A: every second
-// pixel, zeros for the new channels).
+// The CIFAR family of 6 n + 2 layers: 16, 32, 64 channels, shortcuts without parameters (option A: every
+// second pixel, zeros for the new channels).
 std::unique_ptr<Module> resnet_option_a(int n, const Input&);
 
 }  // namespace skein::nn

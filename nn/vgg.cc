@@ -5,7 +5,8 @@
 namespace skein::nn {
 namespace {
 
-// Thirteen convolutions and five pools. A convolution, its norm and its ReLU have a number each, a pool has one.
+// Thirteen convolutions and five pools. A convolution, its norm and its ReLU have a number each, a pool has
+// one.
 std::unique_ptr<Sequential> features(int64_t channels) {
   constexpr int kPoolHere = 0;
   auto f = std::make_unique<Sequential>();
