@@ -12,17 +12,17 @@ namespace skein::data {
 
 // What the loop trains on. Rows of unreadable images are zero and have label -1.
 struct Batch {
-  Tensor images;        // u8 [n,H,W,C]; n may be 0
-  Tensor labels;        // i32 [n]
-  int64_t step = 0;     // as asked for
+  Tensor images;     // u8 [n,H,W,C]; n may be 0
+  Tensor labels;     // i32 [n]
+  int64_t step = 0;  // as asked for
   int64_t unreadable = 0;
   int64_t size() const { return images ? images.dim(0) : 0; }
 };
 
 // Which samples a step holds and how each is seen. Called on loader threads; must be pure.
 struct Plan {
-  std::function<int64_t(int64_t step)> count;                       // samples in this step's batch
-  std::function<int64_t(int64_t step, int64_t row)> index;          // which sample
+  std::function<int64_t(int64_t step)> count;               // samples in this step's batch
+  std::function<int64_t(int64_t step, int64_t row)> index;  // which sample
   std::function<View(int64_t step, int64_t row, int64_t index)> view;
 };
 
@@ -30,14 +30,15 @@ class Loader {
  public:
   // Decodes steps [first, last) of the plan with `threads` workers, `depth` batches ahead. Batches land on
   // `device` (through pinned memory where that is a GPU). The source must outlive the loader.
-  Loader(const DataSource&, Plan, ImageSize out, int64_t first, int64_t last, Device device, int threads, int depth = 4);
+  Loader(const DataSource&, Plan, ImageSize out, int64_t first, int64_t last, Device device, int threads,
+         int depth = 4);
   ~Loader();  // stops the threads; whatever was decoded ahead is dropped
 
   // The next step's batch; blocks. Throws what a worker threw. Valid until the call after the next.
   Batch next();
 
-  double wait_seconds() const;       // time next() has spent blocked
-  int64_t unreadable() const;        // samples skipped so far, counted once per visit
+  double wait_seconds() const;  // time next() has spent blocked
+  int64_t unreadable() const;   // samples skipped so far, counted once per visit
   // Each unreadable sample's name, once; cleared by the call. For the log.
   std::vector<std::string> newly_unreadable();
 

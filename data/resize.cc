@@ -82,7 +82,8 @@ void sum_columns(const float* row, const Taps& taps, int n, int channels, bool m
 }  // namespace
 
 void resize(const Pixels& from, const Box& box, bool mirror, const ImageSize& out, uint8_t* to) {
-  CHECK(box.height > 0 && box.width > 0 && from.channels == out.channels, box.height, box.width, from.channels);
+  CHECK(box.height > 0 && box.width > 0 && from.channels == out.channels, box.height, box.width,
+        from.channels);
   thread_local Taps rows, columns;
   thread_local std::vector<float> row;
   rows.set(from.height, box.top, box.height, out.height);
@@ -90,10 +91,12 @@ void resize(const Pixels& from, const Box& box, bool mirror, const ImageSize& ou
   const int n = from.width * from.channels;
   row.resize(size_t(n) + 4);
   for (int y = 0; y < out.height; ++y, to += int64_t(out.width) * out.channels) {
-    sum_rows(from.at + rows.first[size_t(y)] * from.stride, from.stride, &rows.weight[size_t(y) * size_t(rows.most)],
-             rows.count[size_t(y)], n, row.data());
-    if (from.channels == 3) sum_columns_rgb(row.data(), columns, out.width, mirror, to);
-    else sum_columns(row.data(), columns, out.width, from.channels, mirror, to);
+    sum_rows(from.at + rows.first[size_t(y)] * from.stride, from.stride,
+             &rows.weight[size_t(y) * size_t(rows.most)], rows.count[size_t(y)], n, row.data());
+    if (from.channels == 3)
+      sum_columns_rgb(row.data(), columns, out.width, mirror, to);
+    else
+      sum_columns(row.data(), columns, out.width, from.channels, mirror, to);
   }
 }
 

@@ -38,14 +38,16 @@ int64_t sample_index(uint64_t seed, int64_t size, int64_t epoch, int64_t positio
 int64_t steps_per_epoch(int64_t size, int64_t global_batch) {
   CHECK(global_batch > 0, global_batch);
   if (global_batch > size)
-    throw BadOption(text("a batch of ", global_batch, " samples over all workers is larger than the data set of ",
-                         size, "; use a smaller --batch-size or fewer workers"));
+    throw BadOption(text("a batch of ", global_batch,
+                         " samples over all workers is larger than the data set of ", size,
+                         "; use a smaller --batch-size or fewer workers"));
   return (size + global_batch - 1) / global_batch;
 }
 
 Span span_of(int64_t size, int64_t global_batch, int64_t step_in_epoch, int rank, int world) {
   CHECK(rank >= 0 && rank < world, rank, world);
-  CHECK(step_in_epoch >= 0 && step_in_epoch < steps_per_epoch(size, global_batch), step_in_epoch, size, global_batch);
+  CHECK(step_in_epoch >= 0 && step_in_epoch < steps_per_epoch(size, global_batch), step_in_epoch, size,
+        global_batch);
   const int64_t first = step_in_epoch * global_batch, n = std::min(global_batch, size - first);
   const int64_t share = n / world, rest = n % world;
   const int64_t begin = first + rank * share + std::min<int64_t>(rank, rest);

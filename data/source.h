@@ -24,10 +24,10 @@ struct View {
   enum Kind : uint8_t { kWhole, kCenter, kRegion, kShift } kind = kWhole;
   bool mirror = false;
   int resize_to = 0;
-  int pad = 0, shift_y = 0, shift_x = 0;      // 0 <= shift <= 2 pad
+  int pad = 0, shift_y = 0, shift_x = 0;  // 0 <= shift <= 2 pad
   // kRegion: ten candidate (area, log aspect) pairs, then the position; the first that fits is taken.
   std::array<float, 10> area{}, log_aspect{};
-  float at_y = 0, at_x = 0;                    // [0, 1)
+  float at_y = 0, at_x = 0;  // [0, 1)
 };
 
 class DataSource {
@@ -40,7 +40,8 @@ class DataSource {
   virtual ImageSize image() const = 0;
   virtual int32_t label(int64_t index) const = 0;
   // Writes out.height x out.width x out.channels bytes, HWC. False: the image cannot be read (damaged file).
-  [[nodiscard]] virtual bool read(int64_t index, const View&, const ImageSize& out, uint8_t* pixels) const = 0;
+  [[nodiscard]] virtual bool read(int64_t index, const View&, const ImageSize& out,
+                                  uint8_t* pixels) const = 0;
   // For messages: a path, or "item 17 of train-images-idx3-ubyte.gz".
   virtual std::string name(int64_t index) const = 0;
   // Per channel, of pixels scaled to [0, 1]: what normalize_image subtracts and divides by.

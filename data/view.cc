@@ -46,7 +46,8 @@ Region center_region(const View& v, int height, int width, const ImageSize& out)
 
 void copy_mirrored(const uint8_t* from, int pixels, int channels, uint8_t* to) {
   for (int x = 0; x < pixels; ++x)
-    for (int c = 0; c < channels; ++c) to[int64_t(pixels - 1 - x) * channels + c] = from[int64_t(x) * channels + c];
+    for (int c = 0; c < channels; ++c)
+      to[int64_t(pixels - 1 - x) * channels + c] = from[int64_t(x) * channels + c];
 }
 
 // `image` has the output's size.
@@ -58,8 +59,10 @@ void copy(const Pixels& image, bool mirror, uint8_t* to) {
   }
   for (int y = 0; y < image.height; ++y, to += row) {
     const uint8_t* from = image.at + y * image.stride;
-    if (mirror) copy_mirrored(from, image.width, image.channels, to);
-    else std::memcpy(to, from, size_t(row));
+    if (mirror)
+      copy_mirrored(from, image.width, image.channels, to);
+    else
+      std::memcpy(to, from, size_t(row));
   }
 }
 
@@ -72,8 +75,10 @@ void copy_shifted(const Pixels& image, const View& v, uint8_t* to) {
   for (int y = std::max(0, -dy); y < std::min(image.height, image.height - dy); ++y) {
     const uint8_t* from = image.at + (y + dy) * image.stride + int64_t(first + dx) * channels;
     uint8_t* line = to + y * row;
-    if (v.mirror) copy_mirrored(from, last - first, channels, line + int64_t(image.width - last) * channels);
-    else std::memcpy(line + int64_t(first) * channels, from, size_t(last - first) * size_t(channels));
+    if (v.mirror)
+      copy_mirrored(from, last - first, channels, line + int64_t(image.width - last) * channels);
+    else
+      std::memcpy(line + int64_t(first) * channels, from, size_t(last - first) * size_t(channels));
   }
 }
 
