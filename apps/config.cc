@@ -188,6 +188,8 @@ void refuse(const Config& c, const std::string& flag, const std::string& why) {
 }  // namespace
 
 void reconcile(Config& c, const Flags& table) {
+  c.model = hyphens(c.model);
+  c.algorithm = hyphens(c.algorithm);
   settle(c, table, "epochs", "steps", "0");
   if (c.epochs == 0 && c.steps == 0 && !c.eval_only)
     refuse(c, "epochs", "and --steps are both 0; say how long to train with one of them");
@@ -198,10 +200,9 @@ void reconcile(Config& c, const Flags& table) {
   }
   if (c.eval_only && c.weights.empty())
     refuse(c, "eval-only", "needs --weights FILE: the model.safetensors of a run");
-  const std::string algorithm = hyphens(c.algorithm);
   for (const Flag& f : table) {
     if (f.algorithms.empty() || !c.of_algorithm.contains(f.name)) continue;
-    if (std::find(f.algorithms.begin(), f.algorithms.end(), algorithm) != f.algorithms.end()) continue;
+    if (std::find(f.algorithms.begin(), f.algorithms.end(), c.algorithm) != f.algorithms.end()) continue;
     std::string readers;
     for (const std::string& a : f.algorithms) readers += (readers.empty() ? "" : ", ") + a;
     refuse(c, f.name, text("is not read by --algorithm ", c.algorithm, "; it belongs to ", readers));

@@ -21,7 +21,7 @@ std::optional<Score> evaluate(const Setup& s, nn::Module& model, int64_t batch_s
     ~Training() { m.set_training(true); }
   } const evaluating(model);
   const NoTape off;
-  const std::vector<float> mean = test.mean(), deviation = test.std();
+  const std::vector<float> mean = s.data.train->mean(), deviation = s.data.train->std();  // as in training
   const int k = int(std::min<size_t>(5, test.classes().size()));
   double loss = 0, top1 = 0, top5 = 0, images = 0;
   for (int64_t step = 0; step < steps; ++step) {

@@ -17,9 +17,9 @@ const nn::ModelRow* model_row(const std::string& name) {
 data::ImageSize choose_image(const Config& c, const data::DataSource& source) {
   const data::ImageSize own = source.image();
   if (c.image_size > 0) return {int(c.image_size), int(c.image_size), own.channels};
-  if (own.height > 0) return own;
-  const nn::ModelRow* row = model_row(c.model);
-  const int side = row && row->default_size > 0 ? int(row->default_size) : 224;
+  const nn::ModelRow& row = *model_row(c.model);
+  if (own.height > 0 && std::min(own.height, own.width) >= row.smallest_size) return own;
+  const int side = row.default_size > 0 ? int(row.default_size) : 224;
   return {side, side, own.channels};
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "apps/clock.h"
+#include "apps/durable.h"
 #include "apps/weights.h"
 #include "data/sampler.h"
 #include "engine/vec.h"
@@ -54,7 +55,7 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
                                .nesterov = c.nesterov,
                                .decayed = c.decay_all ? flat_.x.size() : flat_.decayed});
   strategy_ = optim::make_strategy(c.algorithm, options_of(c), setup_.place.world);
-  worker_.emplace(optim::Worker{.x = flat_.x, .g = flat_.g, .buffers = flat_.buffers, .rule = *rule_});
+  worker_.emplace(optim::Worker{.x = flat_.x, .g = flat_.g, .buffers = flat_.buffers, .rule = *rule_, .oracle = {}});
   worker_->oracle = [this](const optim::GradReady& ready) { return gradient(ready); };
   schedule_ = schedule_of(c, setup_);
   mean_ = setup_.data.train->mean();
