@@ -5,12 +5,12 @@
 #include <cmath>
 #include <fstream>
 
-#include "tests/world.h"
+#include "tests/trainee.h"
 
 namespace skein {
 namespace {
 
-using namespace testing_world;
+using namespace trainee;
 
 const Problem kHard{.momentum = 0.9f,
                     .decay = 0.01f,
@@ -100,7 +100,7 @@ TEST(Law, PushSumConservesXAndWOnAnyColumnStochasticGraph) {
   const Problem p{.zero_gradient = true, .start_spread = 1};
   double sum_w = 0, sum_x = 0, far = 0;
   std::mutex mutex;
-  run_ranks(3, [&](comm::Communicator& c) {
+  in_local_world(3, [&](comm::Communicator& c) {
     Trainee t(p, "sgp", options({{"topology", "file:" + path}}), &c);
     optim::Snapshot state;
     for (int64_t k = 0; k < 200; ++k) t.step(k);

@@ -5,12 +5,12 @@
 #include <fstream>
 
 #include "optim/consensus.h"
-#include "tests/world.h"
+#include "tests/trainee.h"
 
 namespace skein {
 namespace {
 
-using namespace testing_world;
+using namespace trainee;
 
 // A row, and the flags it is tried with; gossip also with two in-peers.
 struct Case {
@@ -91,7 +91,7 @@ void continue_run(const Problem& p, const Case& c, int n, int64_t from, int64_t 
                   std::vector<optim::Snapshot>& states) {
   const bool resume = !states.empty();
   states.resize(size_t(n));
-  run_ranks(n, [&](comm::Communicator& comm) {
+  in_local_world(n, [&](comm::Communicator& comm) {
     Trainee t(p, c.row->name, c.options, &comm);
     optim::Snapshot& state = states[size_t(comm.rank())];
     if (resume) state.restore([&](Archive& a) { t.visit(a); });
@@ -127,28 +127,30 @@ TEST(EveryStrategy, AStepThatFailsLeavesTheOneBeforeIt) {
   const Problem p{.momentum = 0.9f, .noise = 1};
   for (const Case& c : cases(4)) {
     std::vector<int> failures(4, 0);
-    run_ranks(comm::local_world(4), {.deadline = 0.3}, [&](comm::Communicator& comm) {
-      Trainee t(p, c.row->name, c.options, &comm);
-      optim::Snapshot before, after;
-      const auto walk = [&](Archive& a) {
-        a("x", t.x);
-        Under r(a, "rule."), s(a, "strategy.");
-        t.rule->visit(r), t.strategy->visit(s);
-      };
-      for (int64_t k = 0; k < (comm.rank() == 0 ? 3 : 12); ++k) {
-        before.take(walk);
-        try {
-          t.step(k);
-        } catch (const Error&) {
-          after.take(walk);
-          EXPECT_EQ(before, after) << c.row->name << c.flags;
-          failures[size_t(comm.rank())] = 1;
-          break;
-        }
-      }
-      // Stay until everybody has noticed.
-      std::this_thread::sleep_for(std::chrono::milliseconds(comm.rank() == 0 ? 1200 : 0));
-    });
+    in_local_world(4,
+                   [&](comm::Communicator& comm) {
+                     Trainee t(p, c.row->name, c.options, &comm);
+                     optim::Snapshot before, after;
+                     const auto walk = [&](Archive& a) {
+                       a("x", t.x);
+                       Under r(a, "rule."), s(a, "strategy.");
+                       t.rule->visit(r), t.strategy->visit(s);
+                     };
+                     for (int64_t k = 0; k < (comm.rank() == 0 ? 3 : 12); ++k) {
+                       before.take(walk);
+                       try {
+                         t.step(k);
+                       } catch (const Error&) {
+                         after.take(walk);
+                         EXPECT_EQ(before, after) << c.row->name << c.flags;
+                         failures[size_t(comm.rank())] = 1;
+                         break;
+                       }
+                     }
+                     // Stay until everybody has noticed.
+                     std::this_thread::sleep_for(std::chrono::milliseconds(comm.rank() == 0 ? 1200 : 0));
+                   },
+                   {.deadline = 0.3});
     EXPECT_GE(failures[1] + failures[2] + failures[3], 3) << c.row->name << c.flags;
   }
 }
@@ -213,7 +215,7 @@ TEST(Gossip, MixesBuffersWhenTold) {
   for (const char* policy : {"mix", "local"})
     for (const char* name : {"sgp", "d-psgd", "local-sgd"}) {
       std::vector<float> last(4);
-      run_ranks(4, [&](comm::Communicator& c) {
+      in_local_world(4, [&](comm::Communicator& c) {
         Trainee t(p, name, options({{"bn-policy", policy}, {"tau", "1"}}), &c);
         for (int64_t k = 0; k < 40; ++k) t.step(k);
         last[size_t(c.rank())] = t.buffers.data<float>()[1];
@@ -225,7 +227,7 @@ TEST(Gossip, MixesBuffersWhenTold) {
 }
 
 TEST(Consensus, IsTheMeanAndTheDistanceFromIt) {
-  run_ranks(3, [](comm::Communicator& c) {
+  in_local_world(3, [](comm::Communicator& c) {
     const Tensor x = Tensor::of<float>({2}, {float(c.rank()), 5}), mean({2});
     optim::consensus(&c, x, mean);
     EXPECT_EQ(values(mean), (std::vector<float>{1, 5}));

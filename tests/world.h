@@ -1,151 +1,82 @@
-// Ranks as threads, and a small problem for strategies to work on.
+// Worlds for tests: ranks as threads of this process, with what a rank throws brought back to the test.
 #pragma once
 #include <gtest/gtest.h>
 #include <omp.h>
 
 #include <exception>
 #include <functional>
-#include <memory>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "comm/communicator.h"
-#include "engine/random.h"
-#include "engine/vec.h"
-#include "optim/snapshot.h"
-#include "optim/strategy.h"
+#include "comm/local_transport.h"
 
-namespace skein::testing_world {
+namespace skein::comm {
 
-using Transports = std::vector<std::unique_ptr<comm::Transport>>;
-
-// Runs f(communicator) on a thread per rank; throws what the lowest rank that failed threw.
-inline void run_ranks(Transports world, const comm::CommunicatorOptions& options,
-                      const std::function<void(comm::Communicator&)>& f) {
-  std::vector<std::exception_ptr> failed(world.size());
+// Runs f(rank) on n threads and joins them; throws what the lowest failing rank threw.
+inline void on_threads(int n, const std::function<void(Rank)>& f) {
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(n));
   std::vector<std::thread> threads;
-  for (size_t r = 0; r < world.size(); ++r)
+  for (Rank r = 0; r < n; ++r)
     threads.emplace_back([&, r] {
       omp_set_num_threads(1);
       try {
-        comm::Communicator c(*world[r], options);
-        f(c);
-      } catch (...) { failed[r] = std::current_exception(); }
+        f(r);
+      } catch (...) {
+        errors[size_t(r)] = std::current_exception();
+      }
     });
   for (std::thread& t : threads) t.join();
-  for (const std::exception_ptr& e : failed)
+  for (const auto& e : errors)
     if (e) std::rethrow_exception(e);
 }
 
-inline void run_ranks(int n, const std::function<void(comm::Communicator&)>& f) {
-  run_ranks(comm::local_world(n), {.deadline = 30}, f);
+// f(communicator) for each of n ranks over the given transports.
+inline void in_world(std::vector<std::unique_ptr<Transport>>& world, const std::function<void(Communicator&)>& f,
+                     CommunicatorOptions o = {.deadline = 20}) {
+  on_threads(int(world.size()), [&](Rank r) {
+    Communicator c(*world[size_t(r)], o);
+    f(c);
+  });
+}
+inline void in_local_world(int n, const std::function<void(Communicator&)>& f, CommunicatorOptions o = {.deadline = 20}) {
+  auto world = local_world(n);
+  in_world(world, f, o);
 }
 
-// Worker `id` of n wants x[i] = target + i / 16, with curvature from 0.5 to 1.5 over i, plus seeded noise: every
-// gradient is a pure function of (id, step, x).
-struct Problem {
-  int64_t size = 37;
-  float lr = 0.1f, momentum = 0, decay = 0, noise = 0, curvature_spread = 0;
-  bool nesterov = false, zero_gradient = false, uneven_batches = false;
-  float start_spread = 0;                                      // models start this far apart
-  std::function<int(int)> id = [](int rank) { return rank; };  // which worker a rank plays
-};
-
-// One rank's whole training state. `comm` may be null in a world of one.
-class Trainee {
+// The exchange of ranks that are threads of one process.
+class ThreadExchange final : public Exchange {
  public:
-  Trainee(const Problem& p, const std::string& algorithm, const optim::Options& options,
-          comm::Communicator* c)
-      : problem_(p),
-        id_(p.id(c ? c->rank() : 0)),
-        world_(c ? c->size() : 1),
-        x(c ? Tensor({p.size}, kF32, c->allocator()) : Tensor({p.size})),
-        g(Tensor::zeros({p.size})),
-        buffers(Tensor::zeros({3})),
-        rule(optim::sgd(x, {p.momentum, p.decay, p.nesterov, p.size})),
-        strategy(optim::make_strategy(algorithm, options, world_)),
-        worker{x, g, buffers, *rule, p.lr, c, 1, world_, {}} {
-    for (int64_t i = 0; i < p.size; ++i) x.data<float>()[i] = p.start_spread * float(id_) * float(i % 5 - 2);
-    fill(buffers, float(id_));
-    if (p.uneven_batches) {
-      worker.samples = 1 + id_ % 3;
-      worker.global_samples = 0;
-      for (int r = 0; r < world_; ++r) worker.global_samples += 1 + r % 3;
+  struct Table {
+    explicit Table(int n) : words(static_cast<size_t>(n)) {}
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<std::string> words, complete;
+    int arrived = 0, left = 0;
+  };
+  ThreadExchange(std::shared_ptr<Table> t, Rank r) : table_(std::move(t)), rank_(r) {}
+  Rank rank() const override { return rank_; }
+  int size() const override { return int(table_->words.size()); }
+  std::vector<std::string> all_gather(const std::string& mine) override {
+    Table& t = *table_;
+    std::unique_lock lock(t.mutex);
+    t.changed.wait(lock, [&] { return t.left == 0; });
+    t.words[size_t(rank_)] = mine;
+    if (++t.arrived == size()) {
+      t.complete = t.words;
+      t.left = size();
+      t.arrived = 0;
+      t.changed.notify_all();
+    } else {
+      t.changed.wait(lock, [&] { return t.left > 0; });
     }
-    worker.oracle = [this](const optim::GradReady& ready) { return gradient(ready); };
-    strategy->start(worker);
-  }
-  Trainee(const Trainee&) = delete;
-
-  void step(int64_t k) {
-    k_ = k;
-    strategy->iterate(worker, k);
-  }
-  void visit(Archive& a) {
-    a("x", x), a("buffers", buffers);
-    Under r(a, "rule."), s(a, "strategy.");
-    rule->visit(r), strategy->visit(s);
+    std::vector<std::string> all = t.complete;
+    if (--t.left == 0) t.changed.notify_all();
+    return all;
   }
 
  private:
-  Tensor gradient(const optim::GradReady& ready) {
-    const Draw draw{7, Purpose::kTest, uint64_t(k_), uint32_t(id_)};
-    double loss = 0;
-    for (int64_t i = 0; i < problem_.size; ++i) {
-      const float curvature = 1 + problem_.curvature_spread * (float(i) / float(problem_.size) - 0.5f);
-      const float off = x.data<float>()[i] - float(id_ + 1) - float(i) / 16;
-      g.data<float>()[i] =
-          problem_.zero_gradient ? 0 : curvature * off + problem_.noise * (draw.unit(i) - 0.5f);
-      loss += 0.5 * curvature * off * off;
-    }
-    const int64_t cut = problem_.size / 3;  // from the end, as backward does
-    if (ready) ready(g.view({problem_.size - cut}, cut));
-    if (ready && cut > 0) ready(g.view({cut}, 0));
-    return Tensor::of<float>({1}, {float(loss)});
-  }
-
-  const Problem problem_;
-  const int id_, world_;
-  int64_t k_ = 0;
-
- public:
-  Tensor x, g, buffers;
-  std::unique_ptr<optim::Rule> rule;
-  std::unique_ptr<optim::Strategy> strategy;
-  optim::Worker worker;
+  std::shared_ptr<Table> table_;
+  const Rank rank_;
 };
 
-inline std::vector<float> values(const Tensor& t) { return {t.data<float>(), t.data<float>() + t.size()}; }
-
-// models[step][rank] = x after that many steps, 0 the start.
-using History = std::vector<std::vector<std::vector<float>>>;
-inline History train(const Problem& p, const std::string& algorithm, const optim::Options& options, int n,
-                     int64_t steps, Transports world = {}) {
-  History h(size_t(steps) + 1, std::vector<std::vector<float>>(static_cast<size_t>(n)));
-  run_ranks(world.empty() ? comm::local_world(n) : std::move(world), {.deadline = 30},
-            [&](comm::Communicator& c) {
-              Trainee t(p, algorithm, options, &c);
-              for (int64_t k = 0; k <= steps; ++k) {
-                h[size_t(k)][size_t(c.rank())] = values(t.x);
-                if (k < steps) t.step(k);
-              }
-            });
-  return h;
-}
-
-inline optim::Options options(std::initializer_list<std::pair<std::string, std::string>> list) {
-  optim::Options o;
-  for (const auto& [key, value] : list) o.set(key, value);
-  return o;
-}
-
-// The smallest and largest number over ranks and elements of |a - b| relative to the size of the numbers.
-inline double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  double worst = a.size() == b.size() ? 0 : 1e9;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    worst = std::max(worst, std::abs(double(a[i]) - b[i]));
-  return worst;
-}
-
-}  // namespace skein::testing_world
+}  // namespace skein::comm
