@@ -1,5 +1,6 @@
 // DataSource: index -> pixels and a label. Sources are read from many threads at once.
 #pragma once
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,7 +19,8 @@ struct ImageSize {
 // (seed, epoch, index); see augment.h.
 struct View {
   // kWhole: resize the whole image. kCenter: short side to `resize_to`, then the centre. kRegion: area and aspect
-  // of torchvision's RandomResizedCrop. kShift: the image padded by `pad` zeros, cropped at an offset (CIFAR).
+  // of torchvision's RandomResizedCrop. kShift: the whole image at the output's size, padded by `pad` zeros and
+  // cropped at an offset (CIFAR). Mirroring comes last.
   enum Kind : uint8_t { kWhole, kCenter, kRegion, kShift } kind = kWhole;
   bool mirror = false;
   int resize_to = 0;

@@ -1,4 +1,4 @@
-// How a loop runs on each device: for_each over elements. The only <<<>>> for pointwise code.
+// How a loop runs on each device: over elements, over rows, or by a team a row. The only <<<>>> of our kernels.
 #pragma once
 #include "engine/device.h"
 #ifdef __CUDACC__
@@ -14,7 +14,46 @@ __global__ void for_each_kernel(int64_t n, F f) {
        i += int64_t(gridDim.x) * blockDim.x)
     f(i);
 }
+// One thread an element still; a row's state is found again by each.
+template <class F>
+__global__ void for_each_row_kernel(int64_t n, int64_t cols, F f) {
+  for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < n;
+       i += int64_t(gridDim.x) * blockDim.x)
+    f.row(i / cols)(i % cols);
+}
 void check_launch(const char* what);  // throws Error if the launch before it failed
+inline unsigned grid_for(int64_t threads) {
+  const int64_t blocks = (threads + 255) / 256;
+  return unsigned(blocks < 65536 ? blocks : 65536);
+}
+#endif
+
+// Who works on one row: a host thread alone, or all 32 lanes of a CUDA warp, which walk it side by side.
+struct Alone {
+  static constexpr int kLanes = 1;
+  HD int lane() const { return 0; }
+  HD float sum(float v) const { return v; }
+  HD float max(float v) const { return v; }
+};
+#ifdef __CUDACC__
+struct Warp {
+  static constexpr int kLanes = 32;
+  __device__ int lane() const { return int(threadIdx.x & 31); }
+  __device__ float sum(float v) const {
+    for (int step = 16; step > 0; step /= 2) v += __shfl_xor_sync(~0u, v, step);
+    return v;
+  }
+  __device__ float max(float v) const {
+    for (int step = 16; step > 0; step /= 2) v = fmaxf(v, __shfl_xor_sync(~0u, v, step));
+    return v;
+  }
+};
+template <class F>
+__global__ void for_each_team_kernel(int64_t teams, F f) {
+  const int64_t stride = int64_t(gridDim.x) * blockDim.x / 32;
+  for (int64_t t = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32; t < teams; t += stride)
+    f(t, Warp{});
+}
 #endif
 
 // Loops shorter than this run on the calling thread: waking a team costs about this much work.
@@ -36,10 +75,50 @@ void for_each(Device where, int64_t n, F f) {
     return;
   }
 #ifdef __CUDACC__
-  const int64_t blocks = (n + 255) / 256;
-  for_each_kernel<<<unsigned(blocks < 65536 ? blocks : 65536), 256, 0,
-                    static_cast<cudaStream_t>(current_stream(where).handle())>>>(n, f);
+  for_each_kernel<<<grid_for(n), 256, 0, static_cast<cudaStream_t>(current_stream(where).handle())>>>(n, f);
   check_launch("for_each");
+#else
+  CHECK(kHasCuda, "this is a CPU-only build; configure with the CUDA toolkit for --device cuda");
+#endif
+}
+
+// Calls f.row(r)(c) for every c in [0, cols) of every row: what depends on the row alone is computed once a row.
+template <class F>
+void for_each_row(Device where, int64_t rows, int64_t cols, F f) {
+  if (rows == 0 || cols == 0) return;
+  if (rows == 1) return for_each(where, cols, f.row(0));
+  if (!where.is_cuda()) {
+#pragma omp parallel for schedule(static) if (rows * cols >= kParallelFrom)
+    for (int64_t r = 0; r < rows; ++r) {
+      const auto g = f.row(r);
+#pragma omp simd
+      for (int64_t c = 0; c < cols; ++c) g(c);
+    }
+    return;
+  }
+#ifdef __CUDACC__
+  for_each_row_kernel<<<grid_for(rows * cols), 256, 0,
+                        static_cast<cudaStream_t>(current_stream(where).handle())>>>(rows * cols, cols, f);
+  check_launch("for_each_row");
+#else
+  CHECK(kHasCuda, "this is a CPU-only build; configure with the CUDA toolkit for --device cuda");
+#endif
+}
+
+// Calls f(t, member) for every t in [0, teams), with a team of Alone or of Warp; `work` is how many elements all
+// teams touch together.
+template <class F>
+void for_each_team(Device where, int64_t teams, int64_t work, F f) {
+  if (teams == 0) return;
+  if (!where.is_cuda()) {
+#pragma omp parallel for schedule(static) if (teams > 1 && work >= kParallelFrom)
+    for (int64_t t = 0; t < teams; ++t) f(t, Alone{});
+    return;
+  }
+#ifdef __CUDACC__
+  for_each_team_kernel<<<grid_for(teams * 32), 256, 0,
+                         static_cast<cudaStream_t>(current_stream(where).handle())>>>(teams, f);
+  check_launch("for_each_team");
 #else
   CHECK(kHasCuda, "this is a CPU-only build; configure with the CUDA toolkit for --device cuda");
 #endif

@@ -1,3 +1,4 @@
+// Recording entries and walking them back.
 #include "engine/tape.h"
 
 #include <algorithm>
@@ -41,6 +42,10 @@ void Tape::backward(const Tensor& loss, const GradReady& ready) {
     if (ready) ready(g.value);
   };
   std::unordered_map<int64_t, std::vector<uint64_t>> done_at;
+  Gradient& start = grads_[loss.id()];  // a leaf's own memory if the loss is one
+  if (!start.value) start.value = Tensor(loss.shape(), loss.dtype(), loss.device());
+  fill(start.value, 1.f);
+  start.touched = true;
   for (uint64_t id : leaves_) {
     const int64_t at = first_use_.at(id);
     if (at == INT64_MAX)
@@ -48,9 +53,6 @@ void Tape::backward(const Tensor& loss, const GradReady& ready) {
     else
       done_at[at].push_back(id);
   }
-  Tensor one(loss.shape(), loss.dtype(), loss.device());
-  fill(one, 1.f);
-  grads_[loss.id()] = {one, true, false};
   Pull pull(*this);
   while (!entries_.empty()) {
     Entry e = std::move(entries_.back());  // popped as we go, so activations die early
@@ -58,7 +60,8 @@ void Tape::backward(const Tensor& loss, const GradReady& ready) {
     auto it = grads_.find(e.out.id());
     const Gradient dy = it->second;
     if (!dy.leaf) grads_.erase(it);
-    if (dy.touched) e.pullback(dy.value, pull);
+    // A watched result keeps its gradient, so the pullback, which may overwrite or give away, gets a copy.
+    if (dy.touched) e.pullback(dy.leaf ? dy.value.clone() : dy.value, pull);
     if (auto leaves = done_at.find(int64_t(entries_.size())); leaves != done_at.end())
       for (uint64_t id : leaves->second) finish_leaf(id);
   }
@@ -81,7 +84,8 @@ void Pull::give(const Tensor& input, Tensor dx) {
   auto it = tape_.grads_.find(input.id());
   if (it == tape_.grads_.end()) return;
   Tape::Gradient& g = it->second;
-  CHECK(dx.shape() == input.shape(), dx.shape(), input.shape());
+  CHECK(dx.shape() == input.shape() && dx.dtype() == input.dtype(), dx.shape(), dx.dtype(), input.shape(),
+        input.dtype());
   if (g.touched)
     axpy(g.value, 1.f, dx);
   else if (g.leaf)
@@ -93,15 +97,20 @@ void Pull::give(const Tensor& input, Tensor dx) {
 
 bool Pull::wants(const Tensor& input) const { return tape_.wants(input); }
 
-Tensor record(std::initializer_list<Tensor> in, Tensor y, Pullback pullback) {
+namespace {
+Tensor record_all(const Tensor* first, const Tensor* last, Tensor y, Pullback pullback) {
   Tape* t = Tape::current();
-  if (!t) return y;
-  for (const Tensor& x : in)
-    if (t->wants(x)) {
-      t->append(in.begin(), in.end(), y, std::move(pullback));
-      break;
-    }
+  if (t && std::any_of(first, last, [t](const Tensor& x) { return t->wants(x); }))
+    t->append(first, last, y, std::move(pullback));
   return y;
+}
+}  // namespace
+
+Tensor record(std::initializer_list<Tensor> in, Tensor y, Pullback pullback) {
+  return record_all(in.begin(), in.end(), std::move(y), std::move(pullback));
+}
+Tensor record(const std::vector<Tensor>& in, Tensor y, Pullback pullback) {
+  return record_all(in.data(), in.data() + in.size(), std::move(y), std::move(pullback));
 }
 
 }  // namespace skein

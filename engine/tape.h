@@ -76,6 +76,7 @@ class Tape {
 
 // What every op ends with: y, and on a tape that wants one of the inputs, an entry. Off the tape it costs a test.
 Tensor record(std::initializer_list<Tensor> in, Tensor y, Pullback);
+Tensor record(const std::vector<Tensor>& in, Tensor y, Pullback);
 
 // While alive, nothing of this thread is recorded.
 class NoTape {

@@ -1,3 +1,4 @@
+// Shapes, tensors and copies of their bytes.
 #include "engine/tensor.h"
 
 #include <atomic>
@@ -12,7 +13,7 @@ Shape::Shape(const int64_t* first, const int64_t* last) : rank_(int(last - first
   CHECK(rank_ <= kMaxRank, "a tensor has at most six axes, asked for", rank_);
   for (int i = 0; i < rank_; ++i) {
     d_[i] = first[i];
-    CHECK(d_[i] >= 0, "an extent cannot be negative:", d_[i]);
+    CHECK(d_[i] >= -1, "an extent cannot be negative:", d_[i]);
   }
 }
 
@@ -22,17 +23,25 @@ std::ostream& operator<<(std::ostream& s, const Shape& shape) {
   return s << ']';
 }
 
+namespace {
+// -1 stands in a Shape only where reshape is to work it out.
+int64_t bytes_of(const Shape& shape, DType t) {
+  for (int64_t d : shape) CHECK(d >= 0, "a tensor cannot have the shape", shape);
+  return shape.volume() * size_of(t);
+}
+}  // namespace
+
 Tensor::Tensor(Shape shape, DType t, Device d) : Tensor(shape, t, allocator(d)) {}
 
 Tensor::Tensor(Shape shape, DType t, Allocator& from)
-    : storage_(std::make_shared<Storage>(shape.volume() * size_of(t), from)),
+    : storage_(std::make_shared<Storage>(bytes_of(shape, t), from)),
       id_(next_id()),
       shape_(shape),
       dtype_(t) {}
 
 Tensor::Tensor(Shape shape, DType t, std::shared_ptr<Storage> storage)
     : storage_(std::move(storage)), id_(next_id()), shape_(shape), dtype_(t) {
-  CHECK(bytes() <= storage_->bytes, shape, t, "needs more than", storage_->bytes, "bytes");
+  CHECK(bytes_of(shape, t) <= storage_->bytes, shape, t, "needs more than", storage_->bytes, "bytes");
 }
 
 uint64_t Tensor::next_id() {
@@ -52,7 +61,8 @@ Tensor Tensor::zeros(Shape shape, DType t, Device d) {
 }
 
 Tensor Tensor::view(Shape shape, int64_t at) const {
-  CHECK(at >= 0 && at + shape.volume() <= size(), "a view leaves its tensor:", at, shape, "of", shape_);
+  CHECK(at >= 0 && at * size_of(dtype_) + bytes_of(shape, dtype_) <= bytes(), "a view leaves its tensor:", at,
+        shape, "of", shape_);
   Tensor y = *this;
   y.shape_ = shape;
   y.offset_ += at * size_of(dtype_);

@@ -10,7 +10,8 @@
 
 namespace skein {
 
-// Up to six extents, outermost first. Images are N H W C, convolution weights O H W I.
+// Up to six extents, outermost first. Images are N H W C, convolution weights O H W I. An extent of -1 is for
+// reshape() to work out; no tensor has one.
 class Shape {
  public:
   static constexpr int kMaxRank = 6;

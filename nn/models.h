@@ -15,14 +15,16 @@ struct Input {
 };
 
 struct ModelRow {
-  const char* name;      // as on the command line
-  const char* source;    // citation and size
-  int64_t default_size;  // image side it was made for; 0: as the data is
+  const char* name;       // as on the command line
+  const char* source;     // citation and size
+  int64_t default_size;   // image side it was made for; 0: as the data is
+  int64_t smallest_size;  // least image side it can take
   std::unique_ptr<Module> (*make)(const Input&);
 };
 const std::vector<ModelRow>& models();
 
-// Uninitialised; throws BadOption naming the nearest valid name, or the smallest image side the model can take.
+// Uninitialised, on the CPU; underscores in the name count as hyphens. Throws BadOption naming the nearest
+// valid name, or the smallest image side the model can take.
 std::unique_ptr<Module> make_model(const std::string& name, const Input&);
 
 }  // namespace skein::nn

@@ -81,9 +81,9 @@ struct Segment {
 };
 
 // A model as a distributed algorithm sees it. x: all parameters, g: all gradients, same layout, f32, on one
-// device. Two regions, decaying parameters first (elements [0, decayed)), then the others; each in declaration
-// order, each segment padded to 256 bytes. Padding is zero in x and g and stays so: rules and averages map zeros
-// to zeros. `count` is the number of real parameters, without padding.
+// device. Two regions, decaying parameters first (elements [0, decayed)), then the others; each in
+// declaration order, each segment padded to 256 bytes. Padding is zero in x and g and stays so: rules and
+// averages map zeros to zeros. `count` is the number of real parameters, without padding.
 struct Flat {
   Tensor x, g, buffers;
   std::vector<Segment> segments, buffer_segments;
@@ -100,10 +100,11 @@ void initialize(Module& m, uint64_t seed);
 // Number of real parameters.
 int64_t count_params(Module& m);
 
-// Turns "this leaf's gradient is final" into "this slice of g is final": slices of about `slice_bytes`, a suffix
-// of the decaying region growing to the front where backward allows it, the rest of g last; the last slice (the
-// input side, whose communication nothing can hide) at most 1 MB. Readiness is learned from the first backward
-// and holds while the model's control flow is the same. Every element of g is in exactly one slice a step.
+// Turns "this leaf's gradient is final" into "this slice of g is final". Slices are windows of about
+// `slice_bytes`, cut the same every step and always emitted in the same order, so that ranks agree: first the
+// decaying region from its end to its front, as fast as backward finishes a growing suffix of it; then the
+// other region, once all of g is final. The last slice of either (the input side, whose communication nothing
+// can hide) is at most 1 MB. Every element of g is in exactly one slice a step.
 class Slicer {
  public:
   Slicer(const Flat&, int64_t slice_bytes);

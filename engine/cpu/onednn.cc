@@ -1,0 +1,137 @@
+// The two APIs of oneDNN, 2.6 and 3.x, made one; and what the library says about this processor.
+#include "engine/cpu/onednn.h"
+
+#include <omp.h>
+
+#include "engine/backend.h"
+
+namespace skein::cpu {
+
+dnnl::engine& dnn_engine() {
+  static dnnl::engine e(dnnl::engine::kind::cpu, 0);
+  return e;
+}
+
+dnnl::stream& dnn_stream() {
+  thread_local dnnl::stream s(dnn_engine());
+  return s;
+}
+
+bool native_bf16() {
+  static const bool yes = [] {
+    const auto bits = [](dnnl::cpu_isa isa) { return unsigned(isa); };
+    const unsigned have = bits(dnnl::get_effective_cpu_isa()), want = bits(dnnl::cpu_isa::avx512_core_bf16);
+    return (have & want) == want;
+  }();
+  return yes;
+}
+
+Md dense(const Dims& dims, DType t, const std::vector<int>& order) {
+  Dims strides(dims.size());
+  int64_t stride = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    strides[size_t(order[i])] = stride;
+    stride *= dims[size_t(order[i])];
+  }
+  return Md(dims, dnn_type(t), strides);
+}
+
+dnnl::primitive_attr user_scratchpad() {
+  dnnl::primitive_attr a;
+  a.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return a;
+}
+
+#if DNNL_VERSION_MAJOR < 3
+
+void append_relu(dnnl::post_ops& ops) { ops.append_eltwise(1.f, dnnl::algorithm::eltwise_relu, 0.f, 0.f); }
+
+ForwardDesc conv_forward_desc(const ConvDescs& c, const dnnl::primitive_attr& attr) {
+  const auto kind = dnnl::prop_kind::forward_training;
+  const auto direct = dnnl::algorithm::convolution_direct;
+  using Desc = dnnl::convolution_forward::desc;
+  const Desc d =
+      c.bias.is_zero()
+          ? Desc(kind, direct, c.x, c.w, c.y, c.strides, c.dilations, c.padding, c.padding)
+          : Desc(kind, direct, c.x, c.w, c.bias, c.y, c.strides, c.dilations, c.padding, c.padding);
+  return ForwardDesc(d, attr, dnn_engine());
+}
+
+DataDesc conv_data_desc(const ConvDescs& c, const dnnl::primitive_attr& attr) {
+  const dnnl::convolution_backward_data::desc d(dnnl::algorithm::convolution_direct, c.x, c.w, c.y, c.strides,
+                                                c.dilations, c.padding, c.padding);
+  ConvDescs plain = c;
+  plain.bias = Md();
+  return DataDesc(d, attr, dnn_engine(), conv_forward_desc(plain, user_scratchpad()));
+}
+
+WeightsDesc conv_weights_desc(const ConvDescs& c, const dnnl::primitive_attr& attr) {
+  const auto direct = dnnl::algorithm::convolution_direct;
+  using Desc = dnnl::convolution_backward_weights::desc;
+  const Desc d = c.bias.is_zero()
+                     ? Desc(direct, c.x, c.w, c.y, c.strides, c.dilations, c.padding, c.padding)
+                     : Desc(direct, c.x, c.w, c.bias, c.y, c.strides, c.dilations, c.padding, c.padding);
+  ConvDescs hint = c;
+  hint.w = Md(c.w.dims(), c.x.data_type(), dnnl::memory::format_tag::any);
+  return WeightsDesc(d, attr, dnn_engine(), conv_forward_desc(hint, user_scratchpad()));
+}
+
+dnnl::matmul::primitive_desc matmul_desc(const Md& a, const Md& b, const Md& bias, const Md& y,
+                                         const dnnl::primitive_attr& attr) {
+  using Desc = dnnl::matmul::desc;
+  const Desc d = bias.is_zero() ? Desc(a, b, y) : Desc(a, b, bias, y);
+  return dnnl::matmul::primitive_desc(d, attr, dnn_engine());
+}
+
+#else
+
+void append_relu(dnnl::post_ops& ops) { ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0.f, 0.f); }
+
+ForwardDesc conv_forward_desc(const ConvDescs& c, const dnnl::primitive_attr& attr) {
+  return ForwardDesc(dnn_engine(), dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
+                     c.x, c.w, c.bias, c.y, c.strides, c.dilations, c.padding, c.padding, attr);
+}
+
+DataDesc conv_data_desc(const ConvDescs& c, const dnnl::primitive_attr& attr) {
+  ConvDescs plain = c;
+  plain.bias = Md();
+  return DataDesc(dnn_engine(), dnnl::algorithm::convolution_direct, c.x, c.w, c.y, c.strides, c.dilations,
+                  c.padding, c.padding, conv_forward_desc(plain, user_scratchpad()), attr);
+}
+
+WeightsDesc conv_weights_desc(const ConvDescs& c, const dnnl::primitive_attr& attr) {
+  ConvDescs hint = c;
+  hint.w = Md(c.w.get_dims(), c.x.get_data_type(), dnnl::memory::format_tag::any);
+  return WeightsDesc(dnn_engine(), dnnl::algorithm::convolution_direct, c.x, c.w, c.bias, c.y, c.strides,
+                     c.dilations, c.padding, c.padding, conv_forward_desc(hint, user_scratchpad()), attr);
+}
+
+dnnl::matmul::primitive_desc matmul_desc(const Md& a, const Md& b, const Md& bias, const Md& y,
+                                         const dnnl::primitive_attr& attr) {
+  return dnnl::matmul::primitive_desc(dnn_engine(), a, b, bias, y, attr);
+}
+
+#endif
+
+void execute(const dnnl::primitive& p, const Arguments& arguments, const char* what) {
+  try {
+    p.execute(dnn_stream(), arguments);
+    dnn_stream().wait();
+  } catch (const dnnl::error& e) {
+    throw Error(text("oneDNN failed in ", what, ": ", e.what(), " (status ", int(e.status), ")"));
+  }
+}
+
+std::string describe() {
+  const unsigned isa = unsigned(dnnl::get_effective_cpu_isa());
+  const dnnl_version_t* v = dnnl_version();
+  const char* name = native_bf16()          ? "avx512 bf16"
+                     : (isa & 0x27) == 0x27 ? "avx512"
+                     : (isa & 7) == 7       ? "avx2"
+                                            : "sse4.1";
+  return text(name, ", oneDNN ", v->major, '.', v->minor, '.', v->patch,
+              native_bf16() ? ", bf16 in hardware" : ", bf16 stored and computed in f32", ", ",
+              omp_get_max_threads(), " threads");
+}
+
+}  // namespace skein::cpu

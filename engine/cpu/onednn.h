@@ -1,0 +1,47 @@
+// oneDNN behind one header: the same few calls whether the library is 2.6 (descriptor classes) or 3.x (none).
+#pragma once
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "engine/tensor.h"
+
+namespace skein::cpu {
+
+using Md = dnnl::memory::desc;
+using Dims = dnnl::memory::dims;
+
+dnnl::engine& dnn_engine();  // one for the process
+dnnl::stream& dnn_stream();  // one for each thread
+
+// True where oneDNN runs bf16 convolutions and products at full speed (AVX-512 BF16 or AMX). It honors
+// ONEDNN_MAX_CPU_ISA. Elsewhere bf16 tensors are widened to f32 scratch, because oneDNN has nothing for them.
+bool native_bf16();
+
+inline dnnl::memory::data_type dnn_type(DType t) {
+  return t == kBF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+// Dense over `dims`, in the order of memory that `order` lists (outermost first, indices into dims).
+Md dense(const Dims& dims, DType, const std::vector<int>& order);
+
+// Scratchpads are the caller's, so that one primitive may run in many threads at once.
+dnnl::primitive_attr user_scratchpad();
+void append_relu(dnnl::post_ops&);
+
+struct ConvDescs {
+  Md x, w, bias, y;  // bias empty: none
+  Dims strides, dilations, padding;
+};
+using ForwardDesc = dnnl::convolution_forward::primitive_desc;
+using DataDesc = dnnl::convolution_backward_data::primitive_desc;
+using WeightsDesc = dnnl::convolution_backward_weights::primitive_desc;
+ForwardDesc conv_forward_desc(const ConvDescs&, const dnnl::primitive_attr&);
+DataDesc conv_data_desc(const ConvDescs&, const dnnl::primitive_attr&);
+WeightsDesc conv_weights_desc(const ConvDescs&, const dnnl::primitive_attr&);
+dnnl::matmul::primitive_desc matmul_desc(const Md& a, const Md& b, const Md& bias, const Md& y,
+                                         const dnnl::primitive_attr&);
+
+// Runs and waits. oneDNN's exceptions become Error, naming `what`.
+using Arguments = std::unordered_map<int, dnnl::memory>;
+void execute(const dnnl::primitive&, const Arguments&, const char* what);
+inline dnnl::memory memory_at(const Md& d, void* p) { return dnnl::memory(d, dnn_engine(), p); }
+
+}  // namespace skein::cpu

@@ -1,0 +1,86 @@
+// Batch normalization with optional residual add and ReLU, around the backend's fused primitive.
+#include "engine/ops/batch_norm.h"
+
+#include "engine/vec.h"
+
+namespace skein {
+
+bool on_tape(std::initializer_list<Tensor> in) {
+  const Tape* tape = Tape::current();
+  if (!tape) return false;
+  for (const Tensor& t : in)
+    if (tape->wants(t)) return true;
+  return false;
+}
+
+BatchNormArgs norm_forward(const Tensor& x, const NormState& s, const NormMode& mode) {
+  const Shape channels{x.dim(-1)};
+  for (const Tensor* t : {&s.gamma, &s.shift, &s.running_mean, &s.running_var})
+    CHECK(t->shape() == channels, "batch norm of", x.shape(), "with a parameter or statistic of", t->shape());
+  CHECK(!mode.residual || (mode.residual.shape() == x.shape() && mode.residual.dtype() == x.dtype()),
+        "residual", mode.residual.shape(), mode.residual.dtype(), "to be added to", x.shape(), x.dtype());
+  CHECK(!mode.training || x.size() > x.dim(-1),
+        "batch norm needs more than one value a channel to train, not", x.shape());
+  BatchNormArgs a;
+  a.x = x;
+  a.y = Tensor(x.shape(), x.dtype(), x.device());
+  a.residual = mode.residual;
+  a.gamma = s.gamma;
+  a.shift = s.shift;
+  a.running_mean = s.running_mean;
+  a.running_var = s.running_var;
+  a.training = mode.training;
+  a.relu = mode.relu;
+  a.momentum = s.momentum;
+  a.epsilon = s.epsilon;
+  if (mode.training) {
+    a.mean = Tensor(channels, kF32, x.device());
+    a.rstd = Tensor(channels, kF32, x.device());
+  }
+  batch_norm_forward(x.device(), a);
+  return a;
+}
+
+void pull_norm(Pull& pull, BatchNormArgs a, const Tensor& dy, const Tensor& dx, float dx_beta) {
+  a.dy = dy;
+  a.dx = dx;
+  a.dx_beta = dx_beta;
+  const auto take = [&](const Tensor& leaf, Tensor& grad, float& beta) {
+    pull(leaf, [&](const Tensor& d, float b) { grad = d, beta = b; });
+    if (!grad) grad = Tensor(leaf.shape(), kF32, leaf.device());  // the primitive computes it anyway
+  };
+  take(a.gamma, a.dgamma, a.dgamma_beta);
+  take(a.shift, a.dshift, a.dshift_beta);
+  const bool residual = a.residual && pull.wants(a.residual);
+  if (residual && a.relu) a.dresidual = dy;  // masked in place; without ReLU it is dy as it stands
+  batch_norm_backward(dy.device(), a);
+  if (residual) pull.give(a.residual, dy);
+}
+
+Tensor norm_by_running(const Tensor& x, const NormState& s, const NormMode& mode) {
+  Tensor rstd(s.running_var.shape(), kF32, x.device());
+  {
+    NoTape off;
+    Tensor epsilon({1}, kF32, x.device()), one({1}, kF32, x.device());
+    fill(epsilon, s.epsilon);
+    fill(one, 1.f);
+    rstd = div(one, sqrt(add(s.running_var, epsilon)));
+  }
+  Tensor y = add(mul(sub(x, s.running_mean), mul(s.gamma, rstd)), s.shift);
+  if (mode.residual) y = add(y, mode.residual);
+  return mode.relu ? relu(y) : y;
+}
+
+Tensor batch_norm(const Tensor& x, const NormState& s, const NormMode& mode) {
+  if (!mode.training && on_tape({x, s.gamma, s.shift, mode.residual})) return norm_by_running(x, s, mode);
+  const BatchNormArgs a = norm_forward(x, s, mode);
+  return record({x, s.gamma, s.shift, mode.residual}, a.y, [a](const Tensor& dy, Pull& pull) {
+    Tensor dx;
+    float beta = 0;
+    pull(a.x, [&](const Tensor& d, float b) { dx = d, beta = b; });
+    if (!dx) dx = Tensor(a.x.shape(), a.x.dtype(), a.x.device());
+    pull_norm(pull, a, dy, dx, beta);
+  });
+}
+
+}  // namespace skein

@@ -1,0 +1,15 @@
+// What conv2d and conv_bn share: the shape rule and the two gradients.
+#pragma once
+#include "engine/backend.h"
+#include "engine/tape.h"
+
+namespace skein {
+
+// [N,P,Q,O] of a convolution; throws Error showing the shapes if there is none.
+Shape conv2d_shape(const Tensor& x, const Tensor& w, const ConvGeometry&);
+
+// Pulls dx, dw and, unless bias is empty, dbias from dy.
+void pull_conv2d(Pull&, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& dy,
+                 const ConvGeometry&);
+
+}  // namespace skein

@@ -1,0 +1,209 @@
+// Makes of each row of pointwise.def a loop, a kernel, gradients and a tape entry; binary ones broadcast.
+#include <cmath>
+#include <string_view>
+
+#include "engine/launch.h"
+#include "engine/ops.h"
+#include "engine/ops/reduce.h"
+#include "engine/ops/walk.h"
+#include "engine/tape.h"
+#include "engine/vec.h"
+
+namespace skein {
+namespace {
+
+HD float sigm(float x) { return 1.f / (1.f + expf(-x)); }
+
+// The rows as types. Unused parameters are the rule here, not the exception.
+namespace row {
+#define UNARY(name, fx, dfx)                                                               \
+  struct name {                                                                            \
+    HD static float f([[maybe_unused]] float x) { return fx; }                             \
+    HD static float df([[maybe_unused]] float x, [[maybe_unused]] float y) { return dfx; } \
+  };
+#define BINARY(name, fab, dfa, dfb)                                                                       \
+  struct name {                                                                                           \
+    static constexpr bool kUnitA = std::string_view(#dfa) == "1", kUnitB = std::string_view(#dfb) == "1"; \
+    static constexpr const char* kName = #name;                                                           \
+    HD static float f([[maybe_unused]] float a, [[maybe_unused]] float b) { return fab; }                 \
+    HD static float da([[maybe_unused]] float a, [[maybe_unused]] float b, [[maybe_unused]] float y) {    \
+      return dfa;                                                                                         \
+    }                                                                                                     \
+    HD static float db([[maybe_unused]] float a, [[maybe_unused]] float b, [[maybe_unused]] float y) {    \
+      return dfb;                                                                                         \
+    }                                                                                                     \
+  };
+#include "engine/ops/pointwise.def"
+#undef UNARY
+#undef BINARY
+}  // namespace row
+
+template <class Op, class T>
+struct Unary {
+  T* y;
+  const T* x;
+  HD void operator()(int64_t i) const { y[i] = T(Op::f(float(x[i]))); }
+};
+// dx is read only where it holds a contribution already.
+template <class Op, class T>
+struct UnaryBack {
+  T* dx;
+  const T *dy, *x, *y;
+  bool add;
+  HD void operator()(int64_t i) const {
+    const float d = float(dy[i]) * Op::df(float(x[i]), float(y[i]));
+    dx[i] = T(add ? float(dx[i]) + d : d);
+  }
+};
+
+template <class Op>
+Tensor unary(const Tensor& x) {
+  Tensor y(x.shape(), x.dtype(), x.device());
+  visit_float(x.dtype(), [&](auto t) {
+    using T = decltype(t);
+    for_each(x.device(), x.size(), Unary<Op, T>{y.data<T>(), x.data<T>()});
+  });
+  return record({x}, y, [x, y](const Tensor& dy, Pull& pull) {
+    pull(x, [&](const Tensor& dx, float beta) {
+      visit_float(x.dtype(), [&](auto t) {
+        using T = decltype(t);
+        for_each(x.device(), x.size(),
+                 UnaryBack<Op, T>{dx.data<T>(), dy.data<T>(), x.data<T>(), y.data<T>(), beta != 0});
+      });
+    });
+  });
+}
+
+// One row of a binary operation: an operand steps by 1 or stays (kA, kB = 0), known to the compiler because a
+// step it cannot see turns every load into a gather.
+template <class Op, class A, class B, int kA, int kB>
+struct BinaryRow {
+  A* y;
+  const A* a;
+  const B* b;
+  HD void operator()(int64_t c) const { y[c] = A(Op::f(float(a[kA * c]), float(b[kB * c]))); }
+};
+template <class Op, class A, class B, int kA, int kB>
+struct Binary {
+  Walk<2> walk;
+  A* y;
+  const A* a;
+  const B* b;
+  HD BinaryRow<Op, A, B, kA, kB> row(int64_t r) const {
+    return {y + r * walk.cols, a + walk.at(0, r), b + walk.at(1, r)};
+  }
+};
+// The gradient of operand a (kWrtA) or b at every element of the result; D is that operand's type.
+template <class Op, bool kWrtA, class A, class B, class D, int kA, int kB>
+struct BinaryBackRow {
+  D* d;
+  const A *dy, *y, *a;
+  const B* b;
+  bool add;
+  HD void operator()(int64_t c) const {
+    const float p = float(a[kA * c]), q = float(b[kB * c]), r = float(y[c]);
+    const float g = float(dy[c]) * (kWrtA ? Op::da(p, q, r) : Op::db(p, q, r));
+    d[c] = D(add ? float(d[c]) + g : g);
+  }
+};
+template <class Op, bool kWrtA, class A, class B, class D, int kA, int kB>
+struct BinaryBack {
+  Walk<2> walk;
+  D* d;
+  const A *dy, *y, *a;
+  const B* b;
+  bool add;
+  HD BinaryBackRow<Op, kWrtA, A, B, D, kA, kB> row(int64_t r) const {
+    const int64_t at = r * walk.cols;
+    return {d + at, dy + at, y + at, a + walk.at(0, r), b + walk.at(1, r), add};
+  }
+};
+
+template <int k>
+struct Step {
+  static constexpr int value = k;
+};
+
+// Calls f(A{}, B{}, Step<kA>{}, Step<kB>{}) for the operands' types and innermost steps.
+template <class F>
+void visit_binary(const Tensor& a, const Tensor& b, const Walk<2>& walk, F&& f) {
+  visit_float(a.dtype(), [&](auto s) {
+    visit_float(b.dtype(), [&](auto t) {
+      if (walk.step(0) == 0)
+        f(s, t, Step<0>{}, Step<1>{});
+      else if (walk.step(1) == 0)
+        f(s, t, Step<1>{}, Step<0>{});
+      else
+        f(s, t, Step<1>{}, Step<1>{});
+    });
+  });
+}
+
+struct Saved {
+  Tensor a, b, y;
+  Walk<2> walk;
+};
+
+// d <- dy * (the op's derivative in a or b) + (add ? d : 0), at every element of the result.
+template <class Op, bool kWrtA>
+void derive(const Tensor& d, const Tensor& dy, const Saved& s, bool add) {
+  visit_binary(s.a, s.b, s.walk, [&](auto p, auto q, auto step_a, auto step_b) {
+    using A = decltype(p);
+    using B = decltype(q);
+    using D = std::conditional_t<kWrtA, A, B>;
+    for_each_row(d.device(), s.walk.rows, s.walk.cols,
+                 BinaryBack<Op, kWrtA, A, B, D, step_a.value, step_b.value>{
+                     s.walk, d.data<D>(), dy.data<A>(), s.y.data<A>(), s.a.data<A>(), s.b.data<B>(), add});
+  });
+}
+
+// An operand that was repeated gets the sum over its repetitions; a derivative of 1 needs no pass of its own.
+template <class Op, bool kWrtA>
+void pull_operand(Pull& pull, const Tensor& dy, const Saved& s) {
+  constexpr bool kUnit = kWrtA ? Op::kUnitA : Op::kUnitB;
+  const Tensor& operand = kWrtA ? s.a : s.b;
+  pull(operand, [&](const Tensor& d, float beta) {
+    const bool repeated = operand.size() != s.y.size();
+    if (kUnit && repeated) return sum_to_shape(d, dy, beta);
+    if (kUnit) return beta == 0 ? copy(d, dy) : axpy(d, 1.f, dy);
+    if (!repeated) return derive<Op, kWrtA>(d, dy, s, beta != 0);
+    Tensor full(s.y.shape(), operand.dtype(), operand.device());
+    derive<Op, kWrtA>(full, dy, s, false);
+    sum_to_shape(d, full, beta);
+  });
+}
+
+template <class Op>
+Tensor binary(const Tensor& a, const Tensor& b) {
+  CHECK(a.device() == b.device(), Op::kName, "of tensors on", a.device(), "and", b.device());
+  const Shape shape = broadcast(Op::kName, a.shape(), b.shape());
+  const Walk<2> walk(shape, {broadcast_strides(a.shape(), shape), broadcast_strides(b.shape(), shape)});
+  Tensor y(shape, a.dtype(), a.device());
+  visit_binary(a, b, walk, [&](auto p, auto q, auto step_a, auto step_b) {
+    using A = decltype(p);
+    using B = decltype(q);
+    for_each_row(y.device(), walk.rows, walk.cols,
+                 Binary<Op, A, B, step_a.value, step_b.value>{walk, y.data<A>(), a.data<A>(), b.data<B>()});
+  });
+  return record({a, b}, y, [s = Saved{a, b, y, walk}](const Tensor& dy, Pull& pull) {
+    const auto takes_dy = [&](const Tensor& t) {
+      return t.shape() == dy.shape() && t.dtype() == dy.dtype() && pull.wants(t);
+    };
+    const bool give_a = Op::kUnitA && takes_dy(s.a), give_b = !give_a && Op::kUnitB && takes_dy(s.b);
+    if (!give_a) pull_operand<Op, true>(pull, dy, s);
+    if (!give_b) pull_operand<Op, false>(pull, dy, s);
+    if (give_a || give_b) pull.give(give_a ? s.a : s.b, dy);  // last, when nobody reads dy any more
+  });
+}
+
+}  // namespace
+
+#define UNARY(name, f, df) \
+  Tensor name(const Tensor& x) { return unary<row::name>(x); }
+#define BINARY(name, f, da, db) \
+  Tensor name(const Tensor& a, const Tensor& b) { return binary<row::name>(a, b); }
+#include "engine/ops/pointwise.def"
+#undef UNARY
+#undef BINARY
+
+}  // namespace skein

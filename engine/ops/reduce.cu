@@ -1,0 +1,295 @@
+// Sums, means, maxima and their positions over axes.
+#include "engine/ops/reduce.h"
+
+#include <algorithm>
+
+#include "engine/launch.h"
+#include "engine/ops.h"
+#include "engine/ops/walk.h"
+#include "engine/tape.h"
+
+namespace skein {
+namespace {
+
+// A dense tensor seen as [outer, reduced, inner]; every reduction is a chain of these, innermost axes first.
+struct View3 {
+  int64_t outer = 1, reduced = 1, inner = 1;
+  int64_t volume() const { return outer * reduced * inner; }
+};
+
+// At most so many values go into one running f32 sum: longer ones are summed in pieces, for their accuracy and
+// because pieces can be shared out.
+constexpr int64_t kPiece = 4096;
+constexpr int64_t kTile = 256;  // columns a host thread keeps sums of
+
+template <class T>
+HD void put(T* y, float value, float beta) {
+  *y = T(beta != 0 ? value + beta * float(*y) : value);
+}
+
+// y[o, p] <- factor * sum of piece p of row o: inner == 1.
+template <class Y, class X>
+struct SumRows {
+  Y* y;
+  const X* x;
+  int64_t length, pieces;
+  float factor, beta;
+  template <class Team>
+  HD void operator()(int64_t t, Team team) const {
+    const int64_t first = t % pieces * kPiece, n = length - first < kPiece ? length - first : kPiece;
+    const X* from = x + t / pieces * length + first;
+    float s = 0;
+#pragma omp simd reduction(+ : s)
+    for (int64_t i = team.lane(); i < n; i += Team::kLanes) s += float(from[i]);
+    s = team.sum(s);
+    if (team.lane() == 0) put(y + t, factor * s, beta);
+  }
+};
+
+// y[o, p, k] <- factor * sum over piece p of x[o, :, k]. A team takes a tile of columns: a host thread 256 of
+// them side by side, a warp 32, one a lane.
+template <class Y, class X>
+struct SumColumns {
+  Y* y;
+  const X* x;
+  View3 v;
+  int64_t piece, pieces;
+  float factor, beta;
+  HD static int64_t tile(int lanes) { return lanes == 1 ? kTile : lanes; }
+  template <class Team>
+  HD void operator()(int64_t t, Team team) const {
+    constexpr int kMine = Team::kLanes == 1 ? int(kTile) : 1;
+    const int64_t tiles = (v.inner + tile(Team::kLanes) - 1) / tile(Team::kLanes);
+    const int64_t k = t % tiles * tile(Team::kLanes) + team.lane() * kMine, p = t / tiles % pieces,
+                  o = t / tiles / pieces;
+    const int64_t left = v.inner - k, width = left < kMine ? left : kMine;
+    const int64_t first = p * piece, last = first + piece < v.reduced ? first + piece : v.reduced;
+    float sum[kMine] = {};
+    for (int64_t r = first; r < last; ++r) {
+      const X* from = x + (o * v.reduced + r) * v.inner + k;
+      for (int64_t j = 0; j < width; ++j) sum[j] += float(from[j]);
+    }
+    for (int64_t j = 0; j < width; ++j) put(y + (o * pieces + p) * v.inner + k + j, factor * sum[j], beta);
+  }
+};
+
+// One pass: y[o, p, k] <- factor * sum over piece p of row o + beta y.
+void sum_pieces(const Tensor& y, const Tensor& x, const View3& v, int64_t piece, int64_t pieces, float factor,
+                float beta) {
+  const int64_t tile = x.device().is_cuda() ? 32 : kTile;
+  const int64_t teams = v.outer * pieces * ((v.inner + tile - 1) / tile);
+  visit_float(x.dtype(), [&](auto s) {
+    visit_float(y.dtype(), [&](auto t) {
+      using X = decltype(s);
+      using Y = decltype(t);
+      if (v.inner == 1)
+        for_each_team(x.device(), teams, v.volume(),
+                      SumRows<Y, X>{y.data<Y>(), x.data<X>(), v.reduced, pieces, factor, beta});
+      else
+        for_each_team(x.device(), teams, v.volume(),
+                      SumColumns<Y, X>{y.data<Y>(), x.data<X>(), v, piece, pieces, factor, beta});
+    });
+  });
+}
+
+void sum_view(const Tensor& y, const Tensor& x, const View3& v, float factor, float beta) {
+  const int64_t piece = v.inner == 1 ? kPiece : std::max<int64_t>(64, kPiece / v.inner);
+  const int64_t pieces = std::max<int64_t>(1, (v.reduced + piece - 1) / piece);
+  if (pieces == 1) return sum_pieces(y, x, v, piece, 1, factor, beta);
+  Tensor partial({v.outer, pieces, v.inner}, kF32, x.device());
+  sum_pieces(partial, x, v, piece, pieces, 1, 0);
+  sum_view(y, partial, {v.outer, pieces, v.inner}, factor, beta);
+}
+
+// Splits off the innermost run of marked axes; false if none is marked. What is left has neither them nor marks
+// of theirs.
+bool split_innermost(Shape& shape, Axes& marked, View3& v) {
+  int last = shape.rank();
+  while (last > 0 && !(marked[size_t(last - 1)] && shape[last - 1] != 1)) --last;
+  if (last == 0) return false;
+  int first = last;
+  while (first > 0 && (marked[size_t(first - 1)] || shape[first - 1] == 1)) --first;
+  v = {};
+  for (int i = 0; i < shape.rank(); ++i) (i < first ? v.outer : i < last ? v.reduced : v.inner) *= shape[i];
+  for (int i = first; i < last; ++i) shape[i] = 1;
+  return true;
+}
+
+Axes marks(const Tensor& x, const std::vector<int>& axes) {
+  Axes marked{};
+  if (axes.empty()) marked.fill(true);
+  for (int a : axes) {
+    const int i = a < 0 ? a + x.rank() : a;
+    CHECK(i >= 0 && i < x.rank(), "axis", a, "of", x.shape());
+    marked[size_t(i)] = true;
+  }
+  return marked;
+}
+
+Shape reduced_shape(const Shape& s, const Axes& marked, bool keep) {
+  std::vector<int64_t> left;
+  for (int i = 0; i < s.rank(); ++i) {
+    if (!marked[size_t(i)])
+      left.push_back(s[i]);
+    else if (keep)
+      left.push_back(1);
+  }
+  return Shape(left);
+}
+
+template <class Y, class X>
+struct SpreadRow {
+  Y* y;
+  const X* x;
+  int64_t step;
+  float factor, beta;
+  HD void operator()(int64_t c) const { put(y + c, factor * float(x[c * step]), beta); }
+};
+template <class Y, class X>
+struct Spread {
+  Walk<1> walk;
+  Y* y;
+  const X* x;
+  float factor, beta;
+  HD SpreadRow<Y, X> row(int64_t r) const {
+    return {y + r * walk.cols, x + walk.at(0, r), walk.step(0), factor, beta};
+  }
+};
+
+// The gradient of sum and of mean: every element read gets its share of the sum's.
+Tensor add_up(const Tensor& x, const std::vector<int>& axes, bool keep, bool average) {
+  const Axes marked = marks(x, axes);
+  Tensor y(reduced_shape(x.shape(), marked, keep), x.dtype(), x.device());
+  const float factor = average && x.size() > 0 ? float(y.size()) / float(x.size()) : 1.f;
+  sum_into(y, x, marked, factor);
+  return record({x}, y, [x, marked, factor](const Tensor& dy, Pull& pull) {
+    pull(x, [&](const Tensor& dx, float beta) { spread_into(dx, dy, marked, factor, beta); });
+  });
+}
+
+// y and the position of the first maximum of each column of a View3. A NaN counts as the largest.
+template <class X>
+struct MaxColumns {
+  X* y;
+  int32_t* at;
+  const X* x;
+  View3 v;
+  HD void operator()(int64_t i) const {
+    const X* from = x + i / v.inner * v.reduced * v.inner + i % v.inner;
+    float best = float(from[0]);
+    int64_t where = 0;
+    for (int64_t r = 1; r < v.reduced; ++r) {
+      const float value = float(from[r * v.inner]);
+      if (value > best || (value != value && best == best)) best = value, where = r;
+    }
+    if (y) y[i] = X(best);
+    at[i] = int32_t(where);
+  }
+};
+template <class X>
+struct MaxColumnsBack {
+  X* dx;
+  const X* dy;
+  const int32_t* at;
+  View3 v;
+  float beta;
+  HD void operator()(int64_t i) const {
+    const int64_t k = i % v.inner, r = i / v.inner % v.reduced, o = i / v.inner / v.reduced;
+    const int64_t column = o * v.inner + k;
+    put(dx + i, at[column] == r ? float(dy[column]) : 0.f, beta);
+  }
+};
+
+void max_view(const Tensor& y, const Tensor& at, const Tensor& x, const View3& v) {
+  CHECK(v.reduced > 0 && v.reduced <= INT32_MAX, "the maximum of no values, or of too many:", x.shape());
+  visit_float(x.dtype(), [&](auto t) {
+    using X = decltype(t);
+    for_each(x.device(), v.outer * v.inner,
+             MaxColumns<X>{y ? y.data<X>() : nullptr, at.data<int32_t>(), x.data<X>(), v});
+  });
+}
+
+// One link of the chain, with a tape entry of its own.
+Tensor max_link(const Tensor& x, const View3& v, const Shape& shape) {
+  Tensor y(shape, x.dtype(), x.device()), at(shape, kI32, x.device());
+  max_view(y, at, x, v);
+  return record({x}, y, [x, at, v](const Tensor& dy, Pull& pull) {
+    pull(x, [&](const Tensor& dx, float beta) {
+      visit_float(x.dtype(), [&](auto t) {
+        using X = decltype(t);
+        for_each(x.device(), x.size(),
+                 MaxColumnsBack<X>{dx.data<X>(), dy.data<X>(), at.data<int32_t>(), v, beta});
+      });
+    });
+  });
+}
+
+}  // namespace
+
+void sum_into(const Tensor& y, const Tensor& x, const Axes& axes, float factor, float beta) {
+  CHECK(y.size() == reduced_shape(x.shape(), axes, false).volume(), y.shape(), x.shape());
+  Shape shape = x.shape();
+  Axes marked = axes;
+  View3 v, next;
+  if (!split_innermost(shape, marked, v)) v = {1, 1, x.size()};
+  Tensor from = x;
+  while (split_innermost(shape, marked, next)) {
+    Tensor partial({v.outer, v.inner}, kF32, x.device());
+    sum_view(partial, from, v, 1, 0);
+    from = partial;
+    v = next;
+  }
+  sum_view(y, from, v, factor, beta);
+}
+
+void sum_to_shape(const Tensor& y, const Tensor& x, float beta) {
+  Axes marked{};
+  const int lead = x.rank() - y.rank();
+  for (int i = 0; i < x.rank(); ++i)
+    marked[size_t(i)] = i < lead || (y.shape()[i - lead] == 1 && x.shape()[i] != 1);
+  sum_into(y, x, marked, 1, beta);
+}
+
+void spread_into(const Tensor& y, const Tensor& x, const Axes& marked, float factor, float beta) {
+  Strides by{};
+  int64_t step = 1;
+  for (int i = y.rank() - 1; i >= 0; --i)
+    if (!marked[size_t(i)]) {
+      by[size_t(i)] = step;
+      step *= y.shape()[i];
+    }
+  CHECK(step == x.size(), y.shape(), x.shape());
+  const Walk<1> walk(y.shape(), {by});
+  visit_float(y.dtype(), [&](auto s) {
+    visit_float(x.dtype(), [&](auto t) {
+      using Y = decltype(s);
+      using X = decltype(t);
+      for_each_row(y.device(), walk.rows, walk.cols,
+                   Spread<Y, X>{walk, y.data<Y>(), x.data<X>(), factor, beta});
+    });
+  });
+}
+
+Tensor sum(const Tensor& x, const std::vector<int>& axes, bool keep) { return add_up(x, axes, keep, false); }
+Tensor mean(const Tensor& x, const std::vector<int>& axes, bool keep) { return add_up(x, axes, keep, true); }
+
+Tensor max(const Tensor& x, const std::vector<int>& axes, bool keep) {
+  Axes marked = marks(x, axes);
+  Shape left = x.shape();
+  View3 v;
+  Tensor y = x;
+  while (split_innermost(left, marked, v)) y = max_link(y, v, left);
+  return reshape(y, reduced_shape(x.shape(), marks(x, axes), keep));
+}
+
+Tensor argmax(const Tensor& x, int axis) {
+  const Axes marked = marks(x, {axis});
+  View3 v;
+  const int a = axis < 0 ? axis + x.rank() : axis;
+  for (int i = 0; i < x.rank(); ++i) (i < a ? v.outer : i > a ? v.inner : v.reduced) *= x.shape()[i];
+  Tensor at(reduced_shape(x.shape(), marked, false), kI32, x.device());
+  max_view({}, at, x, v);
+  return at;
+}
+
+}  // namespace skein

@@ -1,0 +1,222 @@
+// Log-softmax, cross entropy and top-k accuracy: a team a row.
+#include <cmath>
+
+#include "engine/launch.h"
+#include "engine/ops.h"
+#include "engine/tape.h"
+
+namespace skein {
+namespace {
+
+// log(sum exp(x)) of one row of n, with the largest value taken out first.
+template <class T, class Team>
+HD float log_sum_exp(const T* x, int64_t n, Team team) {
+  float top = -INFINITY;
+  for (int64_t c = team.lane(); c < n; c += Team::kLanes) top = fmaxf(top, float(x[c]));
+  top = team.max(top);
+  float s = 0;
+  for (int64_t c = team.lane(); c < n; c += Team::kLanes) s += expf(float(x[c]) - top);
+  return top + logf(team.sum(s));
+}
+
+template <class T>
+struct LogSoftmax {
+  T* y;
+  const T* x;
+  int64_t n;
+  template <class Team>
+  HD void operator()(int64_t r, Team team) const {
+    const float lse = log_sum_exp(x + r * n, n, team);
+    for (int64_t c = team.lane(); c < n; c += Team::kLanes) y[r * n + c] = T(float(x[r * n + c]) - lse);
+  }
+};
+// dx = dy - softmax(x) * sum(dy)
+template <class T>
+struct LogSoftmaxBack {
+  T* dx;
+  const T *dy, *y;
+  int64_t n;
+  bool add;
+  template <class Team>
+  HD void operator()(int64_t r, Team team) const {
+    float s = 0;
+    for (int64_t c = team.lane(); c < n; c += Team::kLanes) s += float(dy[r * n + c]);
+    s = team.sum(s);
+    for (int64_t c = team.lane(); c < n; c += Team::kLanes) {
+      const int64_t i = r * n + c;
+      const float d = float(dy[i]) - expf(float(y[i])) * s;
+      dx[i] = T(add ? float(dx[i]) + d : d);
+    }
+  }
+};
+
+// Loss of each row, 0 where it does not count. Only the host can refuse a label out of range; a device answers NaN.
+template <class T>
+struct RowLoss {
+  float *loss, *lse;
+  const T* x;
+  const int32_t* label;
+  int64_t n;
+  float smoothing;
+  template <class Team>
+  HD void operator()(int64_t r, Team team) const {
+    const T* row = x + r * n;
+    const float z = log_sum_exp(row, n, team);
+    float s = 0;
+    for (int64_t c = team.lane(); c < n; c += Team::kLanes) s += z - float(row[c]);
+    s = team.sum(s);
+    if (team.lane() != 0) return;
+    const int32_t target = label[r];
+    lse[r] = z;
+    loss[r] = target < 0    ? 0.f
+              : target >= n ? NAN
+                            : (1 - smoothing) * (z - float(row[target])) + smoothing / float(n) * s;
+  }
+};
+// out <- {sum of v over the rows with a label, number of such rows}
+struct CountedSum {
+  float* out;
+  const float* v;
+  const int32_t* label;
+  int64_t m;
+  template <class Team>
+  HD void operator()(int64_t, Team team) const {
+    float s = 0, count = 0;
+    for (int64_t r = team.lane(); r < m; r += Team::kLanes)
+      if (label[r] >= 0) s += v[r], count += 1;
+    s = team.sum(s), count = team.sum(count);
+    if (team.lane() == 0) out[0] = s, out[1] = count;
+  }
+};
+struct Quotient {
+  float* y;
+  const float* sums;
+  HD void operator()(int64_t) const { y[0] = sums[1] > 0 ? sums[0] / sums[1] : 0.f; }
+};
+template <class T>
+struct CrossEntropyBack {
+  T* dx;
+  const T* x;
+  const float *dy, *lse, *sums;
+  const int32_t* label;
+  int64_t n;
+  float smoothing;
+  bool add;
+  template <class Team>
+  HD void operator()(int64_t r, Team team) const {
+    const int32_t target = label[r];
+    const float share = target < 0 ? 0.f : dy[0] / sums[1];
+    for (int64_t c = team.lane(); c < n; c += Team::kLanes) {
+      const int64_t i = r * n + c;
+      const float q = smoothing / float(n) + (c == target ? 1 - smoothing : 0.f);
+      const float d = target < 0 ? 0.f : share * (expf(float(x[i]) - lse[r]) - q);
+      dx[i] = T(add ? float(dx[i]) + d : d);
+    }
+  }
+};
+
+template <class T>
+struct Hit {
+  float* hit;
+  const T* x;
+  const int32_t* label;
+  int64_t n;
+  int k;
+  template <class Team>
+  HD void operator()(int64_t r, Team team) const {
+    const int32_t target = label[r];
+    if (target < 0 || target >= n) {
+      if (team.lane() == 0) hit[r] = 0;
+      return;
+    }
+    const float own = float(x[r * n + target]);
+    float before = 0;  // written with "not <=" so that a NaN on either side counts against the label
+    for (int64_t c = team.lane(); c < n; c += Team::kLanes) {
+      const float v = float(x[r * n + c]);
+      if (c != target && (!(v <= own) || (v == own && c < target))) before += 1;
+    }
+    before = team.sum(before);
+    if (team.lane() == 0) hit[r] = own == own && before < float(k) ? 1.f : 0.f;
+  }
+};
+
+void check_labels(const Tensor& logits, const Tensor& labels) {
+  CHECK(logits.rank() == 2 && labels.rank() == 1 && logits.dim(0) == labels.dim(0) && logits.dim(1) > 0,
+        "logits", logits.shape(), "labels", labels.shape());
+  CHECK(labels.dtype() == kI32 && labels.device() == logits.device(), labels.dtype(), labels.device());
+  if (labels.device().is_cuda()) return;
+  const int32_t* label = labels.data<int32_t>();
+  for (int64_t r = 0; r < labels.size(); ++r)
+    CHECK(label[r] < logits.dim(1), "label", label[r], "of row", r, "but there are", logits.dim(1),
+          "classes");
+}
+
+Tensor counted_sum(const Tensor& v, const Tensor& labels) {
+  Tensor sums({2}, kF32, v.device());
+  for_each_team(v.device(), 1, v.size(),
+                CountedSum{sums.data<float>(), v.data<float>(), labels.data<int32_t>(), v.size()});
+  return sums;
+}
+
+}  // namespace
+
+Tensor log_softmax(const Tensor& x) {
+  CHECK(x.rank() > 0 && x.dim(-1) > 0, x.shape());
+  Tensor y(x.shape(), x.dtype(), x.device());
+  const int64_t n = x.dim(-1), m = x.size() / n;
+  visit_float(x.dtype(), [&](auto t) {
+    using T = decltype(t);
+    for_each_team(x.device(), m, x.size(), LogSoftmax<T>{y.data<T>(), x.data<T>(), n});
+  });
+  return record({x}, y, [x, y, n, m](const Tensor& dy, Pull& pull) {
+    pull(x, [&](const Tensor& dx, float beta) {
+      visit_float(x.dtype(), [&](auto t) {
+        using T = decltype(t);
+        for_each_team(x.device(), m, x.size(),
+                      LogSoftmaxBack<T>{dx.data<T>(), dy.data<T>(), y.data<T>(), n, beta != 0});
+      });
+    });
+  });
+}
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& labels, float smoothing) {
+  check_labels(logits, labels);
+  CHECK(smoothing >= 0 && smoothing <= 1, "label smoothing", smoothing);
+  const int64_t m = logits.dim(0), n = logits.dim(1);
+  const Device d = logits.device();
+  Tensor loss({m}, kF32, d), lse({m}, kF32, d), y({1}, kF32, d);
+  visit_float(logits.dtype(), [&](auto t) {
+    using T = decltype(t);
+    for_each_team(d, m, m * n,
+                  RowLoss<T>{loss.data<float>(), lse.data<float>(), logits.data<T>(), labels.data<int32_t>(),
+                             n, smoothing});
+  });
+  const Tensor sums = counted_sum(loss, labels);
+  for_each(d, 1, Quotient{y.data<float>(), sums.data<float>()});
+  return record({logits}, y, [=](const Tensor& dy, Pull& pull) {
+    pull(logits, [&](const Tensor& dx, float beta) {
+      visit_float(logits.dtype(), [&](auto t) {
+        using T = decltype(t);
+        for_each_team(
+            d, m, m * n,
+            CrossEntropyBack<T>{dx.data<T>(), logits.data<T>(), dy.data<float>(), lse.data<float>(),
+                                sums.data<float>(), labels.data<int32_t>(), n, smoothing, beta != 0});
+      });
+    });
+  });
+}
+
+Tensor top_k_hits(const Tensor& logits, const Tensor& labels, int k) {
+  check_labels(logits, labels);
+  CHECK(k > 0, "top", k);
+  const int64_t m = logits.dim(0), n = logits.dim(1);
+  Tensor hit({m}, kF32, logits.device());
+  visit_float(logits.dtype(), [&](auto t) {
+    using T = decltype(t);
+    for_each_team(logits.device(), m, m * n,
+                  Hit<T>{hit.data<float>(), logits.data<T>(), labels.data<int32_t>(), n, k});
+  });
+  return counted_sum(hit, labels);
+}
+
+}  // namespace skein
