@@ -94,7 +94,10 @@ const Flags& flags() {
   static const Flags table = {
 #define FLAG(group, Type, name, otherwise, allowed, resume, help) \
   {group, hyphens(#name), kKindOf<Type>, &Config::name, allowed, resume, help, {}},
+#define OWN_FLAG(Type, name, allowed, algorithms, help) \
+  {"algorithm", hyphens(#name), kKindOf<Type>, {}, allowed, true, help, split(algorithms, ' ')},
 #include "apps/flags.def"
+#undef OWN_FLAG
 #undef FLAG
   };
   (void)Fixed, (void)Free;
@@ -210,8 +213,10 @@ void reconcile(Config& c, const Flags& table) {
   parse_every(c);
 }
 
-optim::Options options_of(const Config& c) {
+optim::Options options_of(const Config& c, int64_t steps_per_epoch) {
   optim::Options options;
+  options.set("seed", std::to_string(c.seed));
+  options.set("steps-per-epoch", std::to_string(steps_per_epoch));
   for (const auto& [name, value] : c.of_algorithm) options.set(name, value);
   return options;
 }

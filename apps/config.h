@@ -25,7 +25,9 @@ struct Origin {
 // The effective configuration. Fields are named as flags, with underscores.
 struct Config {
 #define FLAG(group, Type, name, otherwise, allowed, resume, help) Type name = otherwise;
+#define OWN_FLAG(Type, name, allowed, algorithms, help)
 #include "apps/flags.def"
+#undef OWN_FLAG
 #undef FLAG
 
   // Flags that only some algorithms read, where given, without dashes: what a strategy is made from.
@@ -83,8 +85,8 @@ void reconcile(Config&, const Flags& = flags());
 // "; did you mean X?" with the name most like `name`.
 std::string did_you_mean(const std::string& name, const std::vector<std::string>& names);
 
-// What a strategy is made from.
-optim::Options options_of(const Config&);
+// What a strategy is made from: the algorithm's own flags, the seed and the length of an epoch.
+optim::Options options_of(const Config&, int64_t steps_per_epoch = 1);
 
 // --checkpoint-every: a number of epochs, or of steps; both 0: only at the end.
 struct Every {

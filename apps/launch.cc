@@ -1,4 +1,4 @@
-// One worker on one host; several are refused where the algorithm has no use for them.
+// One worker on one host.
 #include "apps/launch.h"
 
 #include <algorithm>
@@ -10,8 +10,7 @@ Place launch(const Config& c) {
   // Made once so that an unknown name or a bad flag of the algorithm is refused before anything else happens.
   naming_place(c, "algorithm", [&] { return optim::make_strategy(c.algorithm, options_of(c), int(c.workers)); });
   if (c.workers > 1)
-    throw BadOption(text(c.origin("workers").place, ": --algorithm ", c.algorithm, " is learning by one worker, not by ",
-                         c.workers, "; see --list algorithms"));
+    throw BadOption(text(c.origin("workers").place, ": this version trains with one worker, not with ", c.workers));
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/config.h"
+#include "comm/topology.h"
 #include "data/source.h"
 #include "nn/models.h"
 #include "optim/strategy.h"
@@ -17,13 +18,9 @@ namespace {
 template <class Rows>
 std::string section(const std::string& title, const Rows& rows) {
   std::string out = title + "\n";
-  for (const auto& row : rows) out += fmt::format("  {:<20} {}\n", row.name, row.source);
-  return rows.empty() ? out + "  none: one worker has no peers\n" : out;
+  for (const auto& row : rows) out += fmt::format("  {:<26} {}\n", row.name, row.source);
+  return out;
 }
-
-struct NamedRow {
-  const char *name, *source;
-};
 
 }  // namespace
 
@@ -36,7 +33,7 @@ std::string list_tables(const std::string& what) {
   const auto wanted = [&](const char* title) { return what.empty() || what == title; };
   if (wanted("algorithms")) out += section("algorithms", optim::strategies());
   if (wanted("models")) out += section("models", nn::models());
-  if (wanted("topologies")) out += section("topologies", std::vector<NamedRow>{});
+  if (wanted("topologies")) out += section("topologies", comm::topologies());
   if (wanted("data")) out += section("data", data::sources());
   return out;
 }

@@ -54,7 +54,7 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
                                .weight_decay = float(c.weight_decay),
                                .nesterov = c.nesterov,
                                .decayed = c.decay_all ? flat_.x.size() : flat_.decayed});
-  strategy_ = optim::make_strategy(c.algorithm, options_of(c), setup_.place.world);
+  strategy_ = optim::make_strategy(c.algorithm, options_of(c, setup_.steps_per_epoch), setup_.place.world);
   worker_.emplace(optim::Worker{.x = flat_.x, .g = flat_.g, .buffers = flat_.buffers, .rule = *rule_, .oracle = {}});
   worker_->oracle = [this](const optim::GradReady& ready) { return gradient(ready); };
   schedule_ = schedule_of(c, setup_);

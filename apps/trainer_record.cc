@@ -134,8 +134,10 @@ bool Trainer::score() {
   score_ = s;
   scored_step_ = k_;
   best_top1_ = std::max(best_top1_, s->top1);
-  log_->write(EvalEvent{
-      .step = k_, .epoch = epochs_seen(), .seconds = elapsed(), .loss = s->loss, .top1 = s->top1, .top5 = s->top5});
+  EvalEvent event;
+  event.step = k_, event.epoch = epochs_seen(), event.seconds = elapsed();
+  event.loss = s->loss, event.top1 = s->top1, event.top5 = s->top5;
+  log_->write(event);
   return true;
 }
 
@@ -188,7 +190,7 @@ void Trainer::leave_files(const Outcome& out) {
   s.config = to_json(config_);
   if (!out.interrupted)
     export_model((fs::path(directory_) / "model.safetensors").string(), *setup_.model,
-                 {.model = config_.model, .classes = setup_.data.train->classes(), .steps = k_});
+                 {.model = config_.model, .classes = setup_.data.train->classes(), .steps = k_, .more = {}});
   write_summary(directory_, s);
   write_report(directory_);
 }
