@@ -1,4 +1,4 @@
-// UCX's functions: dlopen, with the two settings the library reads while it loads.
+// UCX's functions: dlopen, with the settings the library reads while it loads.
 #include "comm/ucx_library.h"
 
 #include <dlfcn.h>
@@ -21,6 +21,10 @@ Ucx open() {
   setenv("UCX_HANDLE_ERRORS", "none", 1);
   setenv("UCX_MEM_MMAP_HOOK_MODE", "none", 1);
   setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 1);
+  // Error mode PEER silently rules these two out otherwise, and messages on one host go by TCP. By environment, because
+  // ucp_config_modify knows settings of single transports by names that differ between versions of UCX.
+  setenv("UCX_POSIX_ERROR_HANDLING", "y", 0);
+  setenv("UCX_SYSV_ERROR_HANDLING", "y", 0);
   void* library = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
   if (!library) throw Error(text("UCX cannot be loaded: ", dlerror(), "; install it (Debian: libucx0) or use --transport shared"));
   Ucx u;

@@ -27,9 +27,6 @@ void set(ucp_config_t* c, const char* name, const std::string& value) {
 ucp_context_h make_context(const TransportOptions& o, int size) {
   ucp_config_t* config = nullptr;
   check(ucx().ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
-  // Error mode PEER rules out these two silently otherwise, and messages on one host would go by TCP.
-  set(config, "POSIX_ERROR_HANDLING", "y");
-  set(config, "SYSV_ERROR_HANDLING", "y");
   set(config, "KEEPALIVE_INTERVAL", "1s");
   if (!o.tls.empty()) set(config, "TLS", o.tls);
   ucp_params_t p{};

@@ -6,7 +6,8 @@ namespace skein::comm {
 namespace {
 
 // A number that floating addition does not like to be reordered with.
-float sample(Rank r, int64_t i) { return float((r * 7919 + i * 104729) % 1000003) * (i % 3 ? 1e-3f : 1e3f) / float(r + 1); }
+// Not inlined: fused with an addition that follows, its product would keep bits that stored numbers have lost.
+[[gnu::noinline]] float sample(Rank r, int64_t i) { return float((r * 7919 + i * 104729) % 1000003) * (i % 3 ? 1e-3f : 1e3f) / float(r + 1); }
 
 Tensor vector_of(Rank r, int64_t n) {
   Tensor x({n});
