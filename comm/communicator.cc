@@ -105,55 +105,66 @@ Clock::time_point Communicator::deadline() const {
 
 // ---- sending ------------------------------------------------------------------------------------------------------
 
-void Communicator::send_header(Rank to, Tag tag, int64_t step, const Tensor& payload, uint32_t layout, double weight,
-                               DType pushed) {
+Header Communicator::header(Tag tag, int64_t step, const Tensor& x, DType wire, uint32_t layout) const {
   Header h;
   h.communicator = id_;
   h.epoch = transport_.mailbox().membership().epoch();
   h.from = transport_.rank();
   h.tag = tag;
   h.step = step;
-  h.bytes = payload.bytes();
-  h.codec = uint8_t(payload.dtype());
-  h.dtype = uint8_t(pushed);
+  h.bytes = x.size() * size_of(wire);
+  h.codec = uint8_t(wire);
+  h.dtype = uint8_t(x.dtype());
   h.layout = layout;
-  h.weight = weight;
-  Endpoint& door = transport_.to(world_rank(to));
-  const int64_t limit = transport_.piece_bytes();
-  if (h.bytes <= limit) {
-    door.send(h, payload, deadline());
-  } else {
-    h.pieces = uint32_t((h.bytes + kPieceBytes - 1) / kPieceBytes);
-    const int64_t unit = size_of(payload.dtype());
-    for (h.piece = 0; h.piece < h.pieces; ++h.piece) {
-      const Piece p = piece_of(h);
-      door.send(h, payload.view({(p.end - p.begin) / unit}, p.begin / unit), deadline());
-    }
-  }
-  ++messages_;
-  bytes_ += h.bytes;
+  return h;
 }
 
-// Without `pack` the memory of x itself is handed over: it must not change before the peers have used it.
+// Without `must_pack` the memory of x itself is handed over: it must not change before the peers have used it.
 void Communicator::send_packed(const std::vector<Share>& shares, Tag tag, int64_t step, const Tensor& x, uint32_t layout,
                                bool must_pack) {
   const Tensor source = flat_on_host(x);
-  const DType wire = x.dtype() == kF32 ? options_.wire : x.dtype();
-  std::vector<bool> sent(shares.size());
+  const Header h = header(tag, step, source, x.dtype() == kF32 ? options_.wire : x.dtype(), layout);
+  std::vector<bool> done(shares.size());
   for (size_t i = 0; i < shares.size(); ++i) {
-    if (sent[i]) continue;
-    const float factor = shares[i].factor;
-    Tensor packed = source;
-    if (must_pack || factor != 1 || wire != x.dtype()) {
-      packed = Tensor({source.size()}, wire, transport_.allocator());
-      pack(packed, factor, source);
-    }
+    if (done[i]) continue;
+    std::vector<Share> same;
     for (size_t j = i; j < shares.size(); ++j)
-      if (!sent[j] && shares[j].factor == factor) {
-        send_header(shares[j].to, tag, step, packed, layout, shares[j].weight, x.dtype());
-        sent[j] = true;
+      if (!done[j] && shares[j].factor == shares[i].factor) {
+        same.push_back(shares[j]);
+        done[j] = true;
       }
+    const bool as_it_is = !must_pack && shares[i].factor == 1 && h.codec == h.dtype;
+    send_same(same, h, source, as_it_is);
   }
+}
+
+// To peers with one factor. Where payloads go in pieces, each is sent while the next is packed.
+void Communicator::send_same(const std::vector<Share>& shares, Header h, const Tensor& source, bool as_it_is) {
+  const DType wire = DType(h.codec);
+  const Tensor packed = as_it_is ? source : Tensor({source.size()}, wire, transport_.allocator());
+  const uint32_t pieces = uint32_t(std::max<int64_t>(1, (h.bytes + kPieceBytes - 1) / kPieceBytes));
+  for (uint32_t p = 0; p < pieces; ++p) {
+    h.pieces = pieces;
+    h.piece = p;
+    const Piece range = piece_of(h);
+    const int64_t at = range.begin / size_of(wire), n = (range.end - range.begin) / size_of(wire);
+    const Tensor part = packed.view({n}, at);
+    if (!as_it_is) pack(part, shares[0].factor, source.view({n}, at));
+    for (const Share& s : shares)
+      if (transport_.in_pieces(world_rank(s.to))) send_one(s, h, part);
+  }
+  h.piece = 0;
+  h.pieces = 1;
+  for (const Share& s : shares) {
+    if (!transport_.in_pieces(world_rank(s.to))) send_one(s, h, packed);
+    ++messages_;
+    bytes_ += h.bytes;
+  }
+}
+
+void Communicator::send_one(const Share& s, Header h, const Tensor& payload) {
+  h.weight = s.weight;
+  transport_.to(world_rank(s.to)).send(h, payload, deadline());
 }
 
 void Communicator::push(const std::vector<Share>& shares, Tag tag, int64_t step, const Tensor& x) {
@@ -215,10 +226,15 @@ void Communicator::wait_once(const Key& k, Clock::time_point began) {
 
 Message Communicator::wait_for(const Key& k, uint32_t layout) {
   const auto began = Clock::now();
-  for (;;) {
+  for (bool last = false;;) {
     progress();
     if (std::optional<Message> m = poll(k, layout)) return unpack(std::move(*m));
-    wait_once(k, began);
+    try {
+      wait_once(k, began);
+    } catch (const PeerLost&) {  // what it sent before it left may have come in meanwhile
+      if (last) throw;
+      last = true;
+    }
   }
 }
 

@@ -128,8 +128,10 @@ class Communicator {
   Communicator(Transport&, CommunicatorOptions, std::vector<Rank> members, uint32_t id);
   Key key(Rank from, Tag, int64_t step) const;
   Clock::time_point deadline() const;
-  void send_header(Rank to, Tag, int64_t step, const Tensor& payload, uint32_t layout, double weight, DType pushed);
-  void send_packed(const std::vector<Share>&, Tag, int64_t step, const Tensor& x, uint32_t layout, bool pack);
+  Header header(Tag, int64_t step, const Tensor& x, DType wire, uint32_t layout) const;
+  void send_packed(const std::vector<Share>&, Tag, int64_t step, const Tensor& x, uint32_t layout, bool must_pack);
+  void send_same(const std::vector<Share>&, Header, const Tensor& source, bool as_it_is);
+  void send_one(const Share&, Header, const Tensor& payload);
   std::optional<Message> poll(const Key&, uint32_t layout);      // layout 0: any
   Message wait_for(const Key&, uint32_t layout);
   void wait_once(const Key&, Clock::time_point began);           // one nap; throws what makes waiting pointless

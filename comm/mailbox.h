@@ -58,12 +58,13 @@ class Mailbox {
   // What waits here of a sender, in words, for the message of a Timeout.
   std::string holds(uint32_t communicator, Rank from) const;
   int64_t bytes_held() const;
+  int64_t arrivals() const { return arrivals_; }
   int64_t strangers() const;
 
  private:
   struct Parcel {
     Message message;
-    uint64_t arrival = 0;
+    int64_t arrival = 0;
   };
   struct Waiter {
     const Key& key;
@@ -93,7 +94,7 @@ class Mailbox {
   std::list<Waiter*> waiters_;
   std::condition_variable room_;
   std::string refused_, poisoned_;
-  uint64_t arrivals_ = 0;
+  std::atomic<int64_t> arrivals_{0};
   int64_t strangers_ = 0;
 };
 

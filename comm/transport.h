@@ -38,7 +38,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 64, "the header is 64 bytes on the wire");
 
-// Payload in pieces of this size, the last one shorter, where a transport copies (Transport::piece_bytes).
+// Payload in pieces of this size, the last one shorter, where a transport copies (Transport::in_pieces).
 inline constexpr int64_t kPieceBytes = 1 << 20;
 struct Piece { int64_t begin, end; };
 Piece piece_of(const Header&);  // which bytes of the payload this header's piece holds
@@ -78,8 +78,8 @@ class Transport {
   // Returns when a message of this key is there, anything else may have changed, or at `until`.
   virtual void wait(const Key&, Clock::time_point until) = 0;
 
-  // Payloads longer than this are handed to send() in pieces of this size.
-  virtual int64_t piece_bytes() const { return INT64_MAX; }
+  // True where payloads longer than kPieceBytes are handed to send() in pieces, because they are copied on the way.
+  virtual bool in_pieces(Rank) const { return false; }
   // Memory to pack outgoing payloads in, and memory of tensors that peers are to see (x and g themselves).
   virtual Allocator& allocator() { return skein::allocator(kCpu); }
   // Ranks with the same number see each other's memory; -1 sees nobody's.
@@ -113,6 +113,7 @@ Way parse_way(const std::string&);  // "auto", "shared", "ucx"; BadOption otherw
 
 struct TransportOptions {
   Way way = Way::kAuto;
+  double deadline = 60;       // seconds for all to meet
   double silence = 10;        // seconds without a heartbeat after which a peer counts as lost
   int64_t in_flight = int64_t(1) << 29;  // bytes on their way to one peer before send() waits
   std::string tls = "";       // UCX transports to allow ("tcp"); empty: all it finds

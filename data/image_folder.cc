@@ -1,9 +1,6 @@
 // Class directories of JPEG and PNG files: one's own pictures, or ImageNet as torchvision lays it out.
 #include "data/image_listing.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "data/files.h"
 #include "data/formats.h"
 #include "data/jpeg.h"
@@ -44,23 +41,11 @@ class ImageFolder final : public DataSource {
         is_jpeg(file.data(), file.size())  ? decode_jpeg(file.data(), file.size(), view, out, picture)
         : is_png(file.data(), file.size()) ? decode_png(file.data(), file.size(), view, out, picture)
                                            : false;
-    if (good) draw_picture(view, picture, out, pixels);
+    if (good) draw(view, picture, out, pixels);
     return good;
   }
 
  private:
-  // What the decoder left outside the box is within the filter's reach only where the View resizes before it crops.
-  static void draw_picture(const View& view, const Picture& p, const ImageSize& out, uint8_t* to) {
-    if (view.kind != View::kRegion) return draw_box(view, p.pixels(), p.box, out, to);
-    const int top = int(p.box.top), left = int(p.box.left);
-    const int bottom = std::min(p.height, int(std::ceil(p.box.top + p.box.height)));
-    const int right = std::min(p.width, int(std::ceil(p.box.left + p.box.width)));
-    const Pixels all = p.pixels();
-    const Pixels window{all.at + top * all.stride + int64_t(left) * 3, bottom - top, right - left, 3,
-                        all.stride};
-    draw_box(view, window, {p.box.top - top, p.box.left - left, p.box.height, p.box.width}, out, to);
-  }
-
   const std::vector<std::string> classes_;
   const std::string root_;
   std::string paths_;            // below root_, one after the other, each ended by a zero byte

@@ -14,6 +14,9 @@ struct Picture {
   Pixels pixels() const { return {bytes.data(), height, width, 3, int64_t(width) * 3}; }
 };
 
+// Draws it as the View wants it.
+void draw(const View&, const Picture&, const ImageSize& out, uint8_t* to);
+
 // More pixels than this are refused: a small file can claim to be larger than memory.
 inline constexpr int64_t kMostPixels = int64_t(1) << 28;
 

@@ -2,6 +2,7 @@
 #include "optim/gossip.h"
 
 #include <charconv>
+#include <cmath>
 
 #include "engine/vec.h"
 
@@ -60,9 +61,13 @@ Mixing Graph::at(const Worker& me, int64_t q) const {
   size_t stage = stages_.size() - 1;
   while (stages_[stage].first > q) --stage;
   comm::Mix m = stages_[stage].second->at(me.comm ? me.comm->rank() : 0, q);
+  const auto rounded = [](double w) {
+    return std::round(w * 0x1p24) * 0x1p-24;
+  };  // so that 1 - w is a float too
   double given = 0;
-  for (comm::Edge& e : m.out) given += e.weight = float(e.weight);
-  return {m.self == 0 ? 0.f : float(1 - given), std::move(m.out), std::move(m.in)};
+  for (comm::Edge& e : m.out) given += e.weight = rounded(e.weight);
+  for (comm::Edge& e : m.in) e.weight = rounded(e.weight);
+  return {float(1 - given), std::move(m.out), std::move(m.in)};
 }
 
 bool Graph::symmetric() const {

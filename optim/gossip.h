@@ -11,8 +11,8 @@
 
 namespace skein::optim {
 
-// One rank's part in a gossip as fp32 factors. `self` is what rounding leaves of 1, so that each column of the matrix
-// adds up to 1 exactly and nothing drifts.
+// One rank's part in a gossip, the weights rounded so that as fp32 factors each column of the matrix adds up to 1
+// exactly: nothing drifts, however many gossips.
 struct Mixing {
   float self = 1;
   std::vector<comm::Edge> out, in;

@@ -6,7 +6,8 @@ namespace skein::comm {
 namespace {
 
 // A number that floating addition does not like to be reordered with.
-float sample(Rank r, int64_t i) { return float((r * 7919 + i * 104729) % 1000003) * (i % 3 ? 1e-3f : 1e3f) / float(r + 1); }
+// Not inlined: fused with an addition that follows, its product would keep bits that stored numbers have lost.
+[[gnu::noinline]] float sample(Rank r, int64_t i) { return float((r * 7919 + i * 104729) % 1000003) * (i % 3 ? 1e-3f : 1e3f) / float(r + 1); }
 
 Tensor vector_of(Rank r, int64_t n) {
   Tensor x({n});
@@ -22,21 +23,21 @@ float sum_of(int ranks, int64_t i) {
 // A transport that hides that memory is shared, so that messages carry everything.
 class FarTransport final : public Transport {
  public:
-  FarTransport(std::unique_ptr<Transport> inner, int64_t piece) : inner_(std::move(inner)), piece_(piece) {}
+  FarTransport(std::unique_ptr<Transport> inner, bool pieces) : inner_(std::move(inner)), pieces_(pieces) {}
   Rank rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   Endpoint& to(Rank r) override { return inner_->to(r); }
   Mailbox& mailbox() override { return inner_->mailbox(); }
   void wait(const Key& k, Clock::time_point until) override { inner_->wait(k, until); }
-  int64_t piece_bytes() const override { return piece_; }
+  bool in_pieces(Rank) const override { return pieces_; }
 
  private:
   std::unique_ptr<Transport> inner_;
-  const int64_t piece_;
+  const bool pieces_;
 };
 std::vector<std::unique_ptr<Transport>> far_world(int n) {
   auto world = local_world(n);
-  for (auto& t : world) t = std::make_unique<FarTransport>(std::move(t), INT64_MAX);
+  for (auto& t : world) t = std::make_unique<FarTransport>(std::move(t), false);
   return world;
 }
 

@@ -119,7 +119,7 @@ TEST(Law, PushSumConservesXAndWOnAnyColumnStochasticGraph) {
     EXPECT_GT(std::abs(weight.w - 1), 0.01);
   });
   std::remove(path.c_str());
-  EXPECT_NEAR(sum_w, 3, 1e-6);
+  EXPECT_NEAR(sum_w, 3, 1e-12);
   EXPECT_NEAR(sum_x, -6, 1e-4);
   EXPECT_LT(far, 1e-4);
 }

@@ -148,9 +148,9 @@ TEST(EveryStrategy, AStepThatFailsLeavesTheOneBeforeIt) {
                        }
                      }
                      // Stay until everybody has noticed.
-                     std::this_thread::sleep_for(std::chrono::milliseconds(comm.rank() == 0 ? 1200 : 0));
+                     std::this_thread::sleep_for(std::chrono::milliseconds(comm.rank() == 0 ? 350 : 0));
                    },
-                   {.deadline = 0.3});
+                   {.deadline = 0.1});
     EXPECT_GE(failures[1] + failures[2] + failures[3], 3) << c.row->name << c.flags;
   }
 }
@@ -189,7 +189,7 @@ TEST(AllReduce, WeighsByTheSamplesOfEachRank) {
 TEST(DPsgd, RefusesGraphsThatAreNotSymmetric) {
   EXPECT_THROW(optim::make_strategy("d-psgd", options({{"topology", "exponential"}}), 8), BadOption);
   EXPECT_THROW(optim::make_strategy("d-psgd", options({{"peers", "1"}}), 3), BadOption);
-  for (const char* fine : {"complete", "base", "random", "bipartite-linear", "bidirectional-exponential"})
+  for (const char* fine : {"complete", "base", "random", "bipartite-linear"})
     EXPECT_NO_THROW(optim::make_strategy("d-psgd", options({{"topology", fine}}), 8)) << fine;
   for (int n = 1; n <= 9; ++n) EXPECT_NO_THROW(optim::make_strategy("d-psgd", {}, n)) << n;
 }
