@@ -27,7 +27,8 @@ struct Parser {
   }
 
   CLI::Option* plain(const std::string& name, const char* type, const std::string& help) {
-    return app.add_option(name)->description(help)->type_name(type);
+    // Repeats are collected, so that the message about them is ours.
+    return app.add_option(name)->description(help)->type_name(type)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
   CLI::Option* optional(const std::string& name, const char* type, const std::string& help) {
     return plain(name, type, help)->expected(0, 1);
@@ -74,7 +75,10 @@ void run_parser(Parser& p, int argc, const char* const* argv) {
 }
 
 std::string text_of(const CLI::Option* o) {
-  return o->results().empty() ? "" : o->results().front();
+  const std::vector<std::string>& said = o->results();
+  for (const std::string& s : said)
+    if (s != said.front()) throw BadOption(text(o->get_name(), " is given as ", said.front(), " and as ", s));
+  return said.empty() ? "" : said.front();
 }
 
 // What --resume means: its own value, or --output, or the newest run below runs/ that has a checkpoint.

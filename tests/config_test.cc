@@ -100,7 +100,7 @@ TEST_F(ConfigTest, ValuesOfTheWrongKindOrRangeAreRefusedWithTheirPlace) {
   EXPECT_SAYS(refusal({"--config", file("lr = \n")}), "recipe.toml:1: not valid TOML");
   EXPECT_SAYS(refusal({"--config", file("lr = 1\nlr = 2\n")}), "recipe.toml:2");
   EXPECT_SAYS(refusal({"--config", (dir / "none.toml").string()}), "none.toml");
-  EXPECT_SAYS(refusal({"--lr", "1", "--lr", "2"}), "--lr");
+  EXPECT_SAYS(refusal({"--lr", "1", "--lr", "2"}), "--lr is given as 1 and as 2");
 }
 
 TEST_F(ConfigTest, EpochsAndStepsContradictUnlessOneIsSaidMoreStrongly) {

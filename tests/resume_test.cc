@@ -31,13 +31,13 @@ Config config_of(const std::string& model, const std::string& precision) {
   return c;
 }
 
-struct Run {
+struct Trained {
   Outcome outcome;
   int64_t steps_per_epoch;
 };
 
 // Trains in `directory` until `steps` are taken or to the end; continues what lies there.
-Run train(const Config& c, const std::string& directory, int64_t steps, bool resume) {
+Trained train(const Config& c, const std::string& directory, int64_t steps, bool resume) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
   Progress progress(nowhere.get());
   Setup setup = open_setup(c);
@@ -60,7 +60,7 @@ TEST_P(Resume, AtAnyStepEqualsNoInterruption) {
   const Config c = config_of(model, precision);
   const Workplace w;
   const std::string straight = w.path() / "straight";
-  const Run whole = train(c, straight, -1, false);
+  const Trained whole = train(c, straight, -1, false);
   ASSERT_EQ(whole.steps_per_epoch, 7);
   ASSERT_EQ(whole.outcome.step, 14);
   ASSERT_TRUE(whole.outcome.score);
@@ -68,13 +68,13 @@ TEST_P(Resume, AtAnyStepEqualsNoInterruption) {
     const std::string dir = w.path() / text("cut", cuts.front());
     bool resume = false;
     for (const int64_t at : cuts) {
-      const Run part = train(c, dir, at, resume);
+      const Trained part = train(c, dir, at, resume);
       EXPECT_TRUE(part.outcome.interrupted);
       EXPECT_EQ(part.outcome.step, at);
       EXPECT_NE(part.outcome.hash, whole.outcome.hash);
       resume = true;
     }
-    const Run rest = train(c, dir, -1, true);
+    const Trained rest = train(c, dir, -1, true);
     EXPECT_EQ(rest.outcome.hash, whole.outcome.hash) << model << ' ' << precision << " cut first at " << cuts.front();
     EXPECT_EQ(rest.outcome.score->loss, whole.outcome.score->loss);
     EXPECT_EQ(rest.outcome.score->top1, whole.outcome.score->top1);
