@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kSide = 32, kPlane = kSide * kSide;
 
-// Appends a file's records; of `label_bytes` before each image the last is the label (CIFAR-100: coarse, fine).
+// Appends a file's records; of the label bytes before each image the last counts (CIFAR-100: coarse, fine).
 void append(const std::string& path, int label_bytes, MemoryImages& data) {
   const Bytes bytes = read_file(path);
   const size_t record = size_t(label_bytes) + 3 * kPlane;

@@ -49,7 +49,7 @@ class ImageFolder final : public DataSource {
   }
 
  private:
-  // What the decoder left outside the box is within the filter's reach only where the View resizes before it crops.
+  // torchvision crops before it resizes in a random region: the filter must not reach beyond the box there.
   static void draw_picture(const View& view, const Picture& p, const ImageSize& out, uint8_t* to) {
     if (view.kind != View::kRegion) return draw_box(view, p.pixels(), p.box, out, to);
     const int top = int(p.box.top), left = int(p.box.left);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "data/files.h"
 #include "data/jpeg.h"
 #include "data/png.h"
 #include "engine/random.h"
@@ -97,15 +98,17 @@ std::vector<Listed> list_images(const std::string& directory, const std::vector<
   }
   for (size_t c = 0; c < classes.size(); ++c) {
     std::vector<Listed> found;
-    if (fs::is_directory(fs::path(directory) / classes[c]))
-      collect(directory, classes[c], int32_t(c), 1, found);
-    if (found.empty()) empty.push_back(classes[c]);
+    if (!is_directory(directory + "/" + classes[c])) continue;
+    collect(directory, classes[c], int32_t(c), 1, found);
+    if (found.empty()) empty.push_back(directory + "/" + classes[c]);
     std::sort(found.begin(), found.end(), [](const Listed& a, const Listed& b) { return a.path < b.path; });
     all.insert(all.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
   }
   if (all.empty())
     throw BadFile(directory + ": no JPEG or PNG files in any class directory; wanted is " + directory +
                   "/CLASS/IMAGE.jpg");
+  if (!empty.empty())
+    throw BadFile(empty[0] + ": no JPEG or PNG files in this class directory; add some or remove it");
   return all;
 }
 

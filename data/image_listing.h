@@ -13,18 +13,18 @@ struct Listed {
   int32_t label = 0;
 };
 
-// The names of the class directories, sorted by their bytes; hidden ones are not classes. BadFile unless there
-// are two at least.
+// The names of the class directories, sorted by their bytes; hidden ones are not classes. BadFile unless
+// there are two at least.
 std::vector<std::string> list_classes(const std::string& directory);
 
-// The images below each class directory, at any depth to eight, sorted by class and path. A file counts as one if
-// it is called .jpg, .jpeg, .jpe or .png or begins like a JPEG or PNG file; how it is decoded depends on its
-// content alone. Hidden files and directories are passed over. BadFile if a directory is no class, cannot be read, or
-// there are no images at all; also where a class has none but must (`directory` is where the classes were taken from).
+// The images below each class directory, at any depth to eight, sorted by class and path. A file counts as
+// one if it is called .jpg, .jpeg, .jpe or .png or begins like a JPEG or PNG file; how it is decoded depends
+// on its content alone. Hidden files and directories are passed over. BadFile if a directory is not one of the
+// classes, cannot be read or holds no image; a class without a directory is allowed.
 std::vector<Listed> list_images(const std::string& directory, const std::vector<std::string>& classes);
 
-// A tenth of each class (at least one of two or more) for testing, chosen by a hash of the paths: the same files
-// whatever the seed of a run is, so that no run tests on what another trained on.
+// (training, testing): a tenth of each class, at least one of two or more, is for testing, chosen by a hash
+// of the paths: the same files whatever the seed of a run is, so that no run tests on what another trained on.
 std::pair<std::vector<Listed>, std::vector<Listed>> split_off_tenth(const std::vector<Listed>& all);
 
 }  // namespace skein::data

@@ -15,7 +15,7 @@
 namespace skein::data {
 namespace {
 
-// A place in the ring. Between fill and release only the thread that did the last transition touches the tensors.
+// A place in the ring. Without the lock only workers that have taken rows, or open or upload it, touch it.
 struct Slot {
   int64_t step = -1, rows = 0;
   int64_t taken = 0, done = 0;                      // rows given to workers, rows finished

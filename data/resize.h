@@ -17,8 +17,8 @@ struct Box {
   bool operator==(const Box&) const = default;
 };
 
-// Draws `box` of `from` into out.height x out.width x from.channels bytes, mirrored left to right if asked. The
-// filter may reach beyond the box but not beyond `from`.
+// Draws `box` of `from` into out.height x out.width x from.channels bytes, mirrored left to right if asked.
+// The filter may reach beyond the box but not beyond `from`.
 void resize(const Pixels& from, const Box& box, bool mirror, const ImageSize& out, uint8_t* to);
 
 }  // namespace skein::data

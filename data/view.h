@@ -5,8 +5,8 @@
 
 namespace skein::data {
 
-// What a View shows of an image: `box`, in the image's coordinates, read through a window of whole pixels. The
-// window is the box itself, or a filter's width more where torchvision would resize before it crops.
+// What a View shows of an image: `box`, in the image's coordinates, read through a window of whole pixels:
+// the box itself, or a filter's width more where torchvision would resize before it crops.
 struct Region {
   Box box;
   int top = 0, left = 0, height = 0, width = 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
+#include <cmath>
 #include <filesystem>
 #include <string>
 

@@ -20,7 +20,7 @@ TEST(Schedule, WarmupIsAStraightLineThatEndsWhereTheCurveBegins) {
 }
 
 TEST(Schedule, WarmupStartsFromTheRateGiven) {
-  Schedule s{.kind = Schedule::kConstant, .rate = 1.0, .total = 100, .warmup = 9};
+  Schedule s = parse_schedule("constant", 1.0, 10, 10, 0.9);
   s.warmup_from = 0.5;
   EXPECT_DOUBLE_EQ(s.at(0), 0.55);
   EXPECT_DOUBLE_EQ(s.at(8), 0.95);

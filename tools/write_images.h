@@ -1,4 +1,4 @@
-// Writes JPEG and PNG files of every sort, for tests and for folders to try things on. Failures throw or exit.
+// Makes JPEG and PNG files of every sort, for tests and for folders to try things on.
 #pragma once
 #include <cstdint>
 #include <cstdio>

@@ -1,10 +1,11 @@
-// Convolutions on oneDNN: activations NHWC as they are, weights in the blocked order it likes best.
+// Convolutions: ours or oneDNN's. There activations are NHWC as they are, weights in the order it likes best.
 #include <omp.h>
 
 #include <map>
 
 #include "engine/backend.h"
 #include "engine/cpu/convert.h"
+#include "engine/cpu/direct_conv.h"
 #include "engine/cpu/onednn.h"
 
 namespace skein::cpu {
@@ -103,8 +104,13 @@ Plan make_plan(Pass pass, const ConvArgs& c, DType t) {
   return p;
 }
 
-const Plan& plan_for(Pass pass, const ConvArgs& c, DType t) {
+std::map<Key, Plan>& plans_of_thread() {
   thread_local std::map<Key, Plan> plans;
+  return plans;
+}
+
+const Plan& plan_for(Pass pass, const ConvArgs& c, DType t) {
+  std::map<Key, Plan>& plans = plans_of_thread();
   const Key key = key_of(pass, c, t);
   if (const auto it = plans.find(key); it != plans.end()) return it->second;
   try {
@@ -132,9 +138,16 @@ Tensor packed_weights(const Plan& p, const ConvArgs& c) {
 
 }  // namespace
 
-void conv2d_forward(const ConvArgs& c) {
-  check(c);
-  if (c.y.size() == 0) return;
+std::vector<std::string> onednn_choices() {
+  std::vector<std::string> all;
+  const char* passes[] = {"forward", "data", "weights"};
+  for (const auto& [k, plan] : plans_of_thread())
+    all.push_back(text(passes[k[0]], ' ', k[2], 'x', k[3], 'x', k[4], " to ", k[5], " by ", k[6], 'x', k[7],
+                       " stride ", k[8], " groups ", k[11], ": ", plan.name));
+  return all;
+}
+
+void onednn_forward(const ConvArgs& c) {
   const DType t = compute_type(c);
   const Plan& p = plan_for(kForward, c, t);
   const Tensor x = as(t, c.x), w = packed_weights(p, c), pad = scratch_bytes(int64_t(p.scratch.get_size()));
@@ -149,12 +162,7 @@ void conv2d_forward(const ConvArgs& c) {
   if (!direct) narrow(c.y.data<bf16>(), y.data<float>(), y.size());
 }
 
-void conv2d_backward_data(const ConvArgs& given) {
-  ConvArgs c = given;
-  c.bias = {};
-  c.relu = false;
-  check(c);
-  if (c.x.size() == 0) return;
+void onednn_backward_data(const ConvArgs& c) {
   const DType t = compute_type(c);
   const Plan& p = plan_for(kData, c, t);
   const Tensor y = as(t, c.y), w = packed_weights(p, c), pad = scratch_bytes(int64_t(p.scratch.get_size()));
@@ -169,10 +177,7 @@ void conv2d_backward_data(const ConvArgs& given) {
   if (!direct) blend(c.x, as_f32(x).data<float>(), c.beta);
 }
 
-void conv2d_backward_weights(const ConvArgs& given) {
-  ConvArgs c = given;
-  c.relu = false;
-  check(c);
+void onednn_backward_weights(const ConvArgs& c) {
   const DType t = compute_type(c);
   const Plan& p = plan_for(kWeights, c, t);
   const Tensor x = as(t, c.x), y = as(t, c.y), pad = scratch_bytes(int64_t(p.scratch.get_size()));
@@ -194,6 +199,29 @@ void conv2d_backward_weights(const ConvArgs& given) {
             "unpacking weight gradients");
   }
   if (c.beta != 0) blend(c.w, static_cast<const float*>(plain.raw()), c.beta);
+}
+
+void conv2d_forward(const ConvArgs& c) {
+  check(c);
+  if (c.y.size() == 0) return;
+  direct_is_faster(c) ? direct_forward(c) : onednn_forward(c);
+}
+
+void conv2d_backward_data(const ConvArgs& given) {
+  ConvArgs c = given;
+  c.bias = {};
+  c.relu = false;
+  check(c);
+  if (c.x.size() == 0) return;
+  direct_is_faster(c) ? direct_backward_data(c) : onednn_backward_data(c);
+}
+
+void conv2d_backward_weights(const ConvArgs& given) {
+  ConvArgs c = given;
+  c.relu = false;
+  check(c);
+  CHECK(c.y.size() > 0, "a weight gradient over no pixels", c.x.shape());
+  direct_is_faster(c) ? direct_backward_weights(c) : onednn_backward_weights(c);
 }
 
 }  // namespace skein::cpu
