@@ -7,6 +7,7 @@
 #include "engine/cpu/convert.h"
 #include "engine/cpu/direct_conv.h"
 #include "engine/cpu/onednn.h"
+#include "engine/cpu/profile.h"
 
 namespace skein::cpu {
 
@@ -202,12 +203,14 @@ void onednn_backward_weights(const ConvArgs& c) {
 }
 
 void conv2d_forward(const ConvArgs& c) {
+  const Timed timed(kConvForward);
   check(c);
   if (c.y.size() == 0) return;
   direct_is_faster(c) ? direct_forward(c) : onednn_forward(c);
 }
 
 void conv2d_backward_data(const ConvArgs& given) {
+  const Timed timed(kConvData);
   ConvArgs c = given;
   c.bias = {};
   c.relu = false;
@@ -217,6 +220,7 @@ void conv2d_backward_data(const ConvArgs& given) {
 }
 
 void conv2d_backward_weights(const ConvArgs& given) {
+  const Timed timed(kConvWeights);
   ConvArgs c = given;
   c.relu = false;
   check(c);
