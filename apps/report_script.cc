@@ -130,7 +130,7 @@ const axes = {
 function draw(card, chart) {
   const lines = chart.lines.filter(filled).map(l => {
     const y = l.rows[l.key], x = l.rows[view.axis];
-    return { ...l, x, y, drawn: l.smooth && view.smooth === "on" && y.length > 12 ? smoothed(y) : y };
+    return { ...l, x, y, drawn: l.smooth && view.smooth === "on" && y.length > 60 ? smoothed(y) : y };
   });
   const log = chart.log && view.scale === "log" && lines.some(l => l.y.some(v => known(v) && v > 0));
   const W = Math.max(280, card.clientWidth - 28), H = 236, L = 52, R = 12, T = 10, B = 28;
