@@ -136,6 +136,7 @@ TEST_P(Refuses, WithOneClearMessageAndNothingHalfWritten) {
   write_idx(w, "label", 40, 10, 77);
   write_idx(w, "short", 40, 10);
   w.write("short/train-images-idx3-ubyte", w.read("short/train-images-idx3-ubyte").substr(0, 500));
+  write_idx(w, "zero", 40, 10);
   w.write("zero/train-images-idx3-ubyte", "");
   w.write("recipe.toml", "# a recipe\nlr = 0.1\nbatchsize = 64\n");
   w.write("two.toml", "model = \"mpl\"\n");
@@ -171,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"EmptyFile", "$TRAIN --model mlp --data mnist:zero" + kOut, 1, {"zero/train-images"}},
         Refusal{"NoImages", "$TRAIN --model mlp --data mnist:empty" + kOut, 1, {"empty"}},
         Refusal{"TruncatedFile", "$TRAIN --model mlp --data mnist:short" + kOut, 1, {"short/train-images", "truncated"}},
-        Refusal{"LabelOutOfRange", "$TRAIN --model mlp --data mnist:label" + kOut, 1, {"label/train-labels", "77"}},
+        Refusal{"LabelOutOfRange", "$TRAIN --model mlp --data mnist:label" + kOut, 1, {"label/train-", "77"}},
         Refusal{"FolderWithoutImages", "$TRAIN --model mlp --data imagefolder:folder/none" + kOut, 1, {"folder/none"}},
         Refusal{"FolderOfOneClass", "$TRAIN --model mlp --data imagefolder:folder/one" + kOut, 1, {"folder/one"}},
         Refusal{"BatchLargerThanData", "$TRAIN --data mnist:good --batch-size 41" + kOut, 2, {"--batch-size", "41", "40"}},
@@ -189,6 +190,16 @@ TEST(Refuses, UnwritableOutput) {
   const Ended e = w.run(std::string(kTiny) + "--output locked/out");
   EXPECT_EQ(e.status, 1);
   expect_has(e.err, "locked");
+}
+
+TEST(Train, ADiskThatFillsUpEndsTheRunAndLeavesNoHalfCheckpoint) {
+  const Workplace w;
+  const Ended e = w.run("ulimit -f 300; $TRAIN --data synthetic:28x28x1,classes=10,train=64,test=10 --model cnn7 "
+                        "--batch-size 32 --epochs 1 --output out");
+  EXPECT_EQ(e.status, 1);
+  expect_has(e.err, "out/checkpoints");
+  EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;
+  EXPECT_EQ(w.run("find out -type f -size +200k | grep .").status, 1) << "a piece was left behind";
 }
 
 TEST(Refuses, ToWriteIntoAnotherRun) {
