@@ -68,7 +68,7 @@ svg text { fill: var(--faint); font-size: 11.5px; font-variant-numeric: tabular-
                    margin-right: 7px; }
 .split { display: flex; height: 22px; border-radius: 7px; overflow: hidden; gap: 2px; margin: 12px 0 10px; }
 .split div { background: var(--tone); min-width: 2px; }
-.legend { display: grid; grid-template-columns: repeat(auto-fit, minmax(180px, 1fr)); gap: 4px 24px; font-size: 13px; }
+.legend { display: grid; grid-template-columns: repeat(auto-fit, minmax(215px, 1fr)); gap: 4px 28px; font-size: 13px; }
 .legend div { display: flex; gap: 8px; align-items: baseline; color: var(--soft); }
 .legend div::before { content: ""; width: 9px; height: 9px; border-radius: 3px; background: var(--tone); }
 .legend b { color: var(--ink); font-weight: 600; margin-left: auto; font-variant-numeric: tabular-nums; }
@@ -121,6 +121,7 @@ function number(v) {
 const percent = v => known(v) ? v.toFixed(v > 99.95 && v < 100 ? 2 : 1) + "\u202f%" : "\u2013";
 function duration(s) {
   if (!known(s)) return "\u2013";
+  if (s === 0) return "0";
   if (s < 60) return (s < 10 ? s.toFixed(1) : Math.round(s)) + "\u202fs";
   const two = n => String(n).padStart(2, "0");
   s = Math.round(s);
@@ -147,22 +148,29 @@ const charts = [
 ];
 const filled = l => l.rows && l.rows[l.key] && l.rows[l.key].some(known);
 
+// A straight line through the neighbors of each point, near ones counting more: it neither lags behind a steep
+// start nor follows the noise of the last value.
 function smoothed(values) {
-  const reach = Math.max(3, values.length / 25);
-  let mean = 0, weight = 0;
-  return values.map(v => {
+  const reach = Math.max(3, Math.round(values.length / 40));
+  return values.map((v, i) => {
     if (!known(v)) return null;
-    const keep = 1 - 1 / reach;
-    mean = keep * mean + (1 - keep) * v;
-    weight = keep * weight + (1 - keep);
-    return mean / weight;
+    let w0 = 0, w1 = 0, w2 = 0, y0 = 0, y1 = 0;
+    for (let j = Math.max(0, i - reach); j <= Math.min(values.length - 1, i + reach); ++j) {
+      if (!known(values[j])) continue;
+      const d = j - i, w = 1 - Math.abs(d) / (reach + 1);
+      w0 += w; w1 += w * d; w2 += w * d * d; y0 += w * values[j]; y1 += w * d * values[j];
+    }
+    const spread = w0 * w2 - w1 * w1;
+    return spread > 1e-9 ? (w2 * y0 - w1 * y1) / spread : y0 / w0;
   });
 }
 
+function strideOf(span, wanted) {
+  const raw = span / wanted, power = 10 ** Math.floor(Math.log10(raw));
+  return [1, 2, 2.5, 5, 10].map(m => m * power).find(s => s >= raw * 0.999);
+}
 function ticks(low, high, wanted) {
-  const raw = (high - low) / wanted, power = 10 ** Math.floor(Math.log10(raw));
-  const stride = [1, 2, 2.5, 5, 10].map(m => m * power).find(s => s >= raw * 0.999);
-  const all = [];
+  const stride = strideOf(high - low, wanted), all = [];
   for (let i = Math.ceil(low / stride - 1e-9); i * stride <= high + stride * 1e-9; ++i) all.push(i * stride);
   return all;
 }
@@ -177,26 +185,33 @@ function clockTicks(high, wanted) {
 function logTicks(low, high) {
   const all = [];
   for (let p = Math.floor(Math.log10(low)); p <= Math.log10(high); ++p)
-    for (const m of high / low > 300 ? [1] : high / low > 12 ? [1, 3] : [1, 2, 3, 5, 7]) {
+    for (const m of high / low > 300 ? [1] : high / low > 12 ? [1, 2, 5] : [1, 2, 3, 5, 7]) {
       const v = m * 10 ** p;
       if (v >= low * 0.999 && v <= high * 1.001) all.push(v);
     }
   return all;
 }
 
-// The range of a chart: what is drawn boldly fits; a wild first step may leave at the top.
+// The range of a chart holds all that is drawn boldly, and of the faint curves and bands all but the wildest;
+// it begins and ends at a tick.
 function range(lines, chart, log) {
-  const values = [];
-  for (const l of lines) for (const v of l.drawn) if (known(v) && (!log || v > 0)) values.push(v);
-  values.sort((a, b) => a - b);
-  if (!values.length) return [0, 1];
-  let low = values[0], high = values[values.length - 1];
+  const fits = v => known(v) && (!log || v > 0);
+  const bold = lines.flatMap(l => l.drawn.filter(fits));
+  if (!bold.length) return [0, 1];
+  let low = bold.reduce((a, b) => Math.min(a, b)), high = bold.reduce((a, b) => Math.max(a, b));
+  for (const l of lines)
+    for (const key of [l.key, l.key + "_min", l.key + "_max"]) {
+      const faint = (l.rows[key] || []).filter(fits).sort((a, b) => a - b);
+      if (!faint.length) continue;
+      low = Math.min(low, faint[Math.floor(0.01 * faint.length)]);
+      high = Math.max(high, faint[Math.floor(0.99 * faint.length)]);
+    }
   if (log) return low === high ? [low / 2, high * 2] : [low / 1.1, high * 1.1];
-  if (chart.zero || low > 0 && low < 0.45 * high && chart.show !== percent) low = Math.min(0, low);
+  if (chart.zero || chart.show !== percent && low > 0 && low < 0.45 * high) low = Math.min(0, low);
   if (low === high) return low === 0 ? [0, 1] : [Math.min(0, low), Math.max(0, low) * 1.2];
-  const room = 0.05 * (high - low);
-  high += room;
-  if (low !== 0) low -= room;
+  const stride = strideOf(high - low, 5), snug = 0.02 * (high - low);
+  low = Math.floor((low + snug) / stride) * stride;
+  high = Math.ceil((high - snug) / stride) * stride;
   return chart.show === percent ? [Math.max(0, low), Math.min(100, high)] : [low, high];
 }
 
@@ -222,13 +237,14 @@ function draw(card, chart) {
   const svg = make("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": chart.title });
   const clip = "clip-" + chart.title.replace(/\W/g, "");
   svg.append(make("clipPath", { id: clip }, make("rect", { x: L, y: T - 4, width: W - L - R + 8, height: H - T - B + 5 })));
-  for (const v of log ? logTicks(low, high) : ticks(low, high, 4)) {
+  for (const v of log ? logTicks(low, high) : ticks(low, high, 5)) {
     svg.append(make("line", { class: "grid", x1: L, x2: W - R, y1: Y(v), y2: Y(v) }),
-               make("text", { x: L - 8, y: Y(v) + 4, "text-anchor": "end" }, chart.show(v)));
+               make("text", { x: L - 8, y: Y(v) + 4, "text-anchor": "end" }, chart.show(v).replace(/\.0(?=\u202f)/, "")));
   }
   const marks = view.axis === "seconds" ? clockTicks(end, 6) : ticks(0, end, 6);
   for (const v of marks)
     svg.append(make("text", { x: X(v), y: H - 8, "text-anchor": X(v) > W - 30 ? "end" : "middle" }, axes[view.axis].show(v)));
+  svg.append(make("text", { x: L - 20, y: H - 8, "text-anchor": "end" }, axes[view.axis].name));
   const plot = make("g", { "clip-path": `url(#${clip})` });
   for (const r of run.resumes)
     plot.append(make("line", { class: "mark", x1: X(r[view.axis]), x2: X(r[view.axis]), y1: T, y2: H - B },
@@ -299,7 +315,7 @@ function hover(card, svg, tip, lines, chart, at) {
     rule.setAttribute("visibility", "visible");
     tip.replaceChildren(`${axes[view.axis].name} ${axes[view.axis].show(where)}`, ...rows);
     tip.style.display = "block";
-    const left = svg.offsetLeft + at.X(where) * box.width / at.W;
+    const left = box.left - card.getBoundingClientRect().left + at.X(where) * box.width / at.W;
     const flip = left + tip.offsetWidth + 20 > card.clientWidth;
     tip.style.left = (flip ? left - tip.offsetWidth - 12 : left + 12) + "px";
     tip.style.top = "44px";
@@ -331,7 +347,7 @@ function tiles() {
     ["test top-1", percent(top1), known(best) && best > top1 + 0.005 ? `best ${percent(best)}` : ""],
     ["test top-5", percent(s.top5 ?? last(test)("top5")), ""],
     ["test loss", number(s.loss ?? last(test)("loss")), ""],
-    ["images per second", number(s.images_per_second || last(step)("images_per_second")),
+    ["images / s", number(s.images_per_second || last(step)("images_per_second")),
      run.workers > 1 ? `${run.workers} workers` : ""],
     ["time", duration(s.seconds ?? last(step)("seconds")), ""],
     ["steps", number(s.steps ?? last(step)("step")), known(s.epochs) ? `${trim(s.epochs.toFixed(2))} epochs` : ""],
@@ -379,7 +395,8 @@ function facts() {
 byId("state").textContent = run.state;
 byId("state").classList.add(run.state);
 byId("sub").textContent = run.subtitle;
-byId("foot").textContent = `Skein ${run.version}. Made from metrics.jsonl and summary.json.`;
+byId("foot").textContent = `Skein ${run.version}. Made from metrics.jsonl and summary.json.` +
+  (run.resumes.length ? " A dashed line marks where training resumed from a checkpoint." : "");
 byId("charts").append(...cards);
 buttons("smooth", [["on", "smooth"], ["off", "raw"]], "smooth");
 buttons("scale", [["linear", "linear"], ["log", "log"]], "scale");

@@ -1,6 +1,6 @@
 // Convolutions of resnet50 and resnet20: our kernels beside oneDNN's, GFLOP/s and share of the FMA peak.
 //
-//   conv_bench [resnet50|resnet20|resnet18] [batch] [fp32|bf16] [threads]
+//   conv_bench [resnet50|resnet20|resnet18] [batch] [fp32|bf16] [threads] [only input channels]
 //
 // Seconds are processor seconds divided by threads, the least of several runs: a loaded machine delays them
 // but does not lengthen them.
@@ -96,6 +96,7 @@ int main(int argc, char** argv) {
   const char* names[] = {"forward", "data", "weights"};
   double total[2][3] = {};
   for (const auto& [layer, count] : layers_of(model)) {
+    if (argc > 5 && layer.channels != atoi(argv[5])) continue;
     const ConvArgs c = make(layer, batch, t);
     const double flop = 2. * double(c.y.size() * c.w.size() / layer.outputs);
     std::printf("%4ld>%-4ld %ldx%ld/%ld @%-3ld x%d", long(layer.channels), long(layer.outputs),

@@ -190,7 +190,7 @@ void Mailbox::check(const Key& k) const {
 
 std::optional<int64_t> Mailbox::later_step(const Key& k) const {
   std::lock_guard lock(mutex_);
-  if (assemblies_.count(k)) return {};
+  if (assemblies_.count(k) || parcels_.count(k)) return {};  // it may have come since the taker looked
   const auto i = parcels_.upper_bound(k);
   if (i == parcels_.end() || !matches({k.communicator, k.from, k.tag, kAnyStep}, i->first)) return {};
   return i->first.step;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 #include "data/formats.h"
 #include "data/view.h"
@@ -9,6 +10,8 @@
 
 namespace skein::data {
 namespace {
+
+constexpr int kMostChannels = 4;
 
 struct Spec {
   ImageSize image{32, 32, 3};
@@ -36,7 +39,7 @@ ImageSize parse_size(const std::string& part) {
   size_t n = 0;
   for (; std::getline(pieces, piece, 'x'); ++n) {
     if (n == 3) bad_part(part, "has more than height, width and channels");
-    extent[n] = int(parse_count(part, piece, 1, n == 2 ? 4 : 4096));
+    extent[n] = int(parse_count(part, piece, 1, n == 2 ? kMostChannels : 4096));
   }
   if (n != 3) bad_part(part, "is no HxWxC");
   return {extent[0], extent[1], extent[2]};
@@ -71,11 +74,9 @@ class Synthetic final : public DataSource {
       : image_(spec.image), seed_(seed), training_(training), size_(training ? spec.train : spec.test) {
     for (int64_t c = 0; c < spec.classes; ++c) {
       classes_.push_back(std::to_string(c));
-      for (int channel = 0; channel < image_.channels; ++channel) {
-        const Draw draw{seed, Purpose::kSynthetic, uint64_t(c), kPatternLane};
-        append_wave(draw, uint64_t(channel) * 4, image_.height);
-        append_wave(draw, uint64_t(channel) * 4 + 2, image_.width);
-      }
+      const Draw draw{seed, Purpose::kSynthetic, uint64_t(c), kPatternLane};
+      append_waves(draw, 0, image_.height);
+      append_waves(draw, kMostChannels, image_.width);
     }
   }
   int64_t size() const override { return size_; }
@@ -99,28 +100,43 @@ class Synthetic final : public DataSource {
  private:
   static constexpr uint32_t kPatternLane = 0, kTrainLane = 1, kTestLane = 2;
 
-  // 80 cos(2 pi (f x + phase)) over [0, 1) for the rows' half (its root), f up to three waves.
-  void append_wave(const Draw& draw, uint64_t at, int n) {
-    const float waves = 0.5f + 2.5f * draw.unit(at), phase = draw.unit(at + 1);
+  // n positions of every channel's wave: sqrt(80) cos(2 pi (waves x + phase)) with half a wave to three.
+  void append_waves(const Draw& draw, int first, int n) {
     for (int i = 0; i < n; ++i)
-      waves_.push_back(std::sqrt(80.f) * std::cos(6.2831853f * (waves * float(i) / float(n) + phase)));
+      for (int c = 0; c < image_.channels; ++c) {
+        const uint64_t at = 2 * uint64_t(first + c);
+        const float waves = 0.5f + 2.5f * draw.unit(at), phase = draw.unit(at + 1);
+        waves_.push_back(std::sqrt(80.f) * std::cos(6.2831853f * (waves * float(i) / float(n) + phase)));
+      }
   }
   // 128 + pattern within +-80 + noise within +-80: mean and deviation are about those of mean() and std().
   void paint(int64_t index, uint8_t* to) const {
     const Draw draw{seed_, Purpose::kSynthetic, uint64_t(index), training_ ? kTrainLane : kTestLane};
-    const int per_channel = image_.height + image_.width, channels = image_.channels;
-    const float* waves = &waves_[size_t(label(index)) * size_t(channels * per_channel)];
-    Philox4 block{};
-    uint32_t n = 0;
-    for (int y = 0; y < image_.height; ++y)
-      for (int x = 0; x < image_.width; ++x)
-        for (int c = 0; c < channels; ++c, ++n) {
-          if (n % 16 == 0) block = draw.block(n / 16);
-          const int noise = int(block.v[n / 4 % 4] >> (n % 4 * 8) & 0xFF) - 128;
-          const float* wave = waves + c * per_channel;
-          const float value = 128 + wave[y] * wave[image_.height + x] + 0.625f * float(noise);
-          to[n] = uint8_t(std::clamp(int(value), 0, 255));
-        }
+    const int channels = image_.channels, row = image_.width * channels;
+    const float* down = &waves_[size_t(label(index)) * size_t(channels * image_.height + row)];
+    const float* across = down + channels * image_.height;
+    thread_local std::vector<uint8_t> noise;
+    noise.resize(size_t(image_.height * row + 15) / 16 * 16);
+    for (size_t at = 0; at < noise.size(); at += 16) {
+      const Philox4 block = draw.block(uint32_t(at / 16));
+      std::memcpy(&noise[at], block.v, 16);
+    }
+    std::vector<float>& repeated = scratch_row(row);
+    const uint8_t* n = noise.data();
+    for (int y = 0; y < image_.height; ++y, to += row, n += row, down += channels) {
+      for (int x = 0, i = 0; x < image_.width; ++x)
+        for (int c = 0; c < channels; ++c, ++i) repeated[size_t(i)] = down[c];
+      const float* level = repeated.data();
+      for (int i = 0; i < row; ++i) {
+        const float value = 128 + level[i] * across[i] + 0.625f * float(int(n[i]) - 128);
+        to[i] = uint8_t(int(std::min(std::max(value, 0.f), 255.f)));
+      }
+    }
+  }
+  static std::vector<float>& scratch_row(int n) {
+    thread_local std::vector<float> row;
+    row.resize(size_t(n));
+    return row;
   }
 
   const ImageSize image_;
@@ -128,7 +144,7 @@ class Synthetic final : public DataSource {
   const bool training_;
   const int64_t size_;
   std::vector<std::string> classes_;
-  std::vector<float> waves_;  // [class][channel]: along the rows, then along the columns
+  std::vector<float> waves_;  // [class]: down [height][channels], then across [width][channels]
 };
 
 }  // namespace

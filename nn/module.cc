@@ -13,24 +13,28 @@ int64_t padded(int64_t elements) { return (elements + kAlign - 1) / kAlign * kAl
 
 }  // namespace
 
+void Module::each(const std::function<void(Module&)>& f) {
+  f(*this);
+  for (auto& c : children_) c->each(f);
+}
+
 void Module::set_training(bool on) {
-  training_ = on;
-  for (auto& c : children_) c->set_training(on);
+  each([on](Module& m) { m.training_ = on; });
 }
 
 std::vector<Param*> Module::params() {
   std::vector<Param*> all;
-  for (auto& p : own_) all.push_back(p.get());
-  for (auto& c : children_)
-    for (Param* p : c->params()) all.push_back(p);
+  each([&](Module& m) {
+    for (auto& p : m.own_) all.push_back(p.get());
+  });
   return all;
 }
 
 std::vector<Buffer*> Module::buffers() {
   std::vector<Buffer*> all;
-  for (auto& b : own_buffers_) all.push_back(b.get());
-  for (auto& c : children_)
-    for (Buffer* b : c->buffers()) all.push_back(b);
+  each([&](Module& m) {
+    for (auto& b : m.own_buffers_) all.push_back(b.get());
+  });
   return all;
 }
 

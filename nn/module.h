@@ -1,6 +1,7 @@
 // A Module is named parameters, buffers, children and a forward. flatten() lays all parameters in one vector.
 #pragma once
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,6 +46,8 @@ class Module {
  public:
   virtual ~Module() = default;
   virtual Tensor forward(const Tensor& x) = 0;
+  // Calls f on this module and all below it, depth first, parents before children.
+  void each(const std::function<void(Module&)>& f);
   // Training: batch statistics, dropout. Reaches all children.
   void set_training(bool);
   bool training() const { return training_; }

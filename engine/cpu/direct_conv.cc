@@ -10,7 +10,8 @@ namespace skein::cpu {
 namespace {
 
 constexpr int64_t kWindowFloats = 40 << 10;  // of a block's window: 160 kB, a third of a second-level cache
-constexpr int64_t kMostPixels = 256;
+constexpr int64_t kLeastPixels = 48, kMostPixels = 256;  // fewer would read the weights too often
+constexpr int64_t kDepth = 256;                          // of one pass over a panel of 1x1 weights: 16 kB
 
 int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 int64_t panels(int64_t n) { return (n + kLanes - 1) / kLanes; }
@@ -18,8 +19,8 @@ int64_t panels(int64_t n) { return (n + kLanes - 1) / kLanes; }
 // Rows of an image worked on at once: whole rows, few enough that their window stays in cache.
 int64_t rows_at_once(int64_t rows, int64_t columns, int64_t floats_per_pixel) {
   const int64_t pixels =
-      std::clamp(kWindowFloats / std::max<int64_t>(floats_per_pixel, 1), int64_t(12), kMostPixels);
-  const int64_t most = std::clamp<int64_t>(pixels / columns, 1, rows);
+      std::clamp(kWindowFloats / std::max<int64_t>(floats_per_pixel, 1), kLeastPixels, kMostPixels);
+  const int64_t most = std::clamp<int64_t>((pixels + columns / 2) / columns, 1, rows);
   const int64_t blocks = (rows + most - 1) / most;
   return (rows + blocks - 1) / blocks;
 }
@@ -38,25 +39,29 @@ struct Product {
 };
 
 template <class T, int M>
-void finish(const Product<T>& p, T* const* out, int64_t from, V8 (&sum)[M][2]) {
+inline void finish(const Product<T>& p, T* const* out, int64_t from, const V8 (&sum)[M][2]) {
   const int64_t width = std::min<int64_t>(kLanes, p.outputs - from);
+  const float* const bias = p.bias ? p.bias + from : nullptr;  // locals: stores may alias members
+  const float beta = p.beta;
+  const bool plain = !bias && !p.relu && beta == 0, relu = p.relu;
   for (int i = 0; i < M; ++i) {
     T* y = out[i] + from;
-    if (width == kLanes) {
-      for (int j = 0; j < 2; ++j) {
-        V8 v = sum[i][j];
-        if (p.bias) v += load8(p.bias + from + 8 * j);
-        if (p.relu) v = v < V8{} ? V8{} : v;
-        if (p.beta != 0) v += p.beta * load8(y + 8 * j);
-        store8(y + 8 * j, v);
+    if (width < kLanes) {
+      for (int64_t l = 0; l < width; ++l) {
+        float v = sum[i][l / 8][l % 8] + (bias ? bias[l] : 0.f);
+        if (relu) v = v < 0 ? 0.f : v;
+        y[l] = T(beta == 0 ? v : v + beta * float(y[l]));
       }
       continue;
     }
-    for (int64_t l = 0; l < width; ++l) {
-      float v = sum[i][l / 8][l % 8] + (p.bias ? p.bias[from + l] : 0.f);
-      if (p.relu) v = v < 0 ? 0.f : v;
-      if (p.beta != 0) v += p.beta * float(y[l]);
-      y[l] = T(v);
+    for (int j = 0; j < 16; j += 8) {
+      V8 v = sum[i][j / 8];
+      if (!plain) {
+        if (bias) v += load8(bias + j);
+        if (relu) v = v < V8{} ? V8{} : v;
+        if (beta != 0) v += beta * load8(y + j);
+      }
+      store8(y + j, v);
     }
   }
 }
@@ -64,16 +69,27 @@ void finish(const Product<T>& p, T* const* out, int64_t from, V8 (&sum)[M][2]) {
 template <class T>
 void run(const Product<T>& p) {
   const Groups groups{int64_t(p.in.size())};
-  const int64_t panel = int64_t(p.taps.size()) * p.depth * kLanes;
+  const int64_t taps = int64_t(p.taps.size()), panel = taps * p.depth * kLanes;
+  const int64_t depth = taps == 1 && p.depth > kDepth + kDepth / 2 ? kDepth : p.depth;
+  thread_local std::vector<float> memory;
+  float* partial = grow(memory, groups.n * kLanes);
   for (int64_t j = 0; j < panels(p.outputs); ++j)
-    for (int64_t g = 0; g < groups.count; ++g)
-      with_rows(groups.size(g), [&](auto m) {
-        const int64_t first = groups.first(g);
-        V8 sum[m][2];
-        dot_tile<m>(p.in.data() + first, p.taps.data(), int64_t(p.taps.size()), p.depth,
-                    p.weights + j * panel, sum);
-        finish<T, m>(p, p.out.data() + first, j * kLanes, sum);
-      });
+    for (int64_t from = 0; from < std::max<int64_t>(p.depth, 1); from += depth)
+      for (int64_t g = 0; g < groups.count; ++g)
+        with_rows(groups.size(g), [&](auto m) {
+          const int64_t first = groups.first(g), at = p.taps.empty() ? 0 : p.taps[0] + from;
+          const int64_t* where = taps == 1 ? &at : p.taps.data();
+          const float* b = p.weights + j * panel + from * kLanes;
+          for (int i = 0; i < m; ++i) __builtin_prefetch(p.out[size_t(first + i)] + j * kLanes, 1);
+          V8 sum[m][2];
+          for (int i = 0; i < m; ++i)
+            for (int h = 0; h < 2; ++h)
+              sum[i][h] = from ? load8(partial + (first + i) * kLanes + h * 8) : V8{};
+          dot_tile<m>(p.in.data() + first, where, taps, std::min(depth, p.depth - from), b, sum);
+          if (from + depth >= p.depth) return finish<T, m>(p, p.out.data() + first, j * kLanes, sum);
+          for (int i = 0; i < m; ++i)
+            for (int h = 0; h < 2; ++h) store8(partial + (first + i) * kLanes + h * 8, sum[i][h]);
+        });
 }
 
 // Few channels make short inner loops: then a window's row of S x C floats is one run.
@@ -89,8 +105,11 @@ Tensor pack_forward(const ConvArgs& c) {
   for (int64_t j = 0; j < panels(O); ++j) {
     const int64_t width = std::min<int64_t>(kLanes, O - j * kLanes);
     float* t = to + j * K * kLanes;
-    for (int64_t k = 0; k < K; ++k)
-      for (int64_t l = 0; l < kLanes; ++l) t[k * kLanes + l] = l < width ? w[(j * kLanes + l) * K + k] : 0.f;
+    for (int64_t from = 0; from < K;
+         from += kLanes)  // in squares: rows a power of two apart share cache sets
+      for (int64_t l = 0; l < kLanes; ++l)
+        for (int64_t k = from; k < std::min(from + kLanes, K); ++k)
+          t[k * kLanes + l] = l < width ? w[(j * kLanes + l) * K + k] : 0.f;
   }
   return packed;
 }
@@ -198,7 +217,8 @@ bool direct_is_faster(const ConvArgs& c) {
 void direct_forward(const ConvArgs& c) {
   const Tensor packed = pack_forward(c);
   const int64_t N = c.y.dim(0), P = c.y.dim(1);
-  const int64_t rows = rows_at_once(P, c.y.dim(2), c.x.dim(3) * c.geometry.stride * c.geometry.stride);
+  const int64_t seen = std::min<int64_t>(c.geometry.stride, c.w.dim(1));
+  const int64_t rows = rows_at_once(P, c.y.dim(2), c.x.dim(3) * seen * seen);
   const int64_t blocks = (P + rows - 1) / rows;
   visit_float(c.x.dtype(), [&](auto zero) {
 #pragma omp parallel for schedule(dynamic)

@@ -11,6 +11,8 @@ namespace skein::cpu {
 namespace {
 
 constexpr int64_t kBlockFloats = 64 << 10;  // of both operands of a block: half a second-level cache
+constexpr int64_t kLeastPixels =
+    196;                      // of a block, by several images if need be: tiles are added to memory after it
 constexpr int64_t kSlot = 8;  // floats a pixel has in a panel: kRows and what one load brings along
 
 // How a weight gradient is cut: `taps` window positions of `channels` each, in tiles of up to kRows x kLanes.
@@ -27,28 +29,37 @@ Plan plan_of(const ConvArgs& c) {
   return {merged ? R : R * S, channels, (c.w.dim(0) + kLanes - 1) / kLanes, Groups{channels}.count, merged};
 }
 
-// dy [pixels, O] -> [panel][pixel][16]; and its sums over pixels are added to `sums` if given.
+// dy [pixels, O] -> [panel][all pixels][16], pixels from `at` on; and sums over pixels added to `sums` if given.
 template <class T>
-void pack_outputs(float* to, const T* dy, int64_t pixels, int64_t O, float* sums) {
-  for (int64_t j = 0; j * kLanes < O; ++j)
-    for (int64_t i = 0; i < pixels; ++i, to += kLanes) {
+void pack_outputs(float* to, const T* dy, int64_t at, int64_t pixels, int64_t all, int64_t O, float* sums) {
+  for (int64_t i = 0; i < pixels; ++i)
+    for (int64_t j = 0; j * kLanes < O; ++j) {
       const T* from = dy + i * O + j * kLanes;
+      float* t = to + (j * all + at + i) * kLanes;
       const int64_t width = std::min<int64_t>(kLanes, O - j * kLanes);
       if (width == kLanes)
-        copy_f32(to, from, kLanes);
+        copy_f32(t, from, kLanes);
       else
-        for (int64_t l = 0; l < kLanes; ++l) to[l] = l < width ? float(from[l]) : 0.f;
-      for (int64_t l = 0; sums && l < width; ++l) sums[j * kLanes + l] += to[l];
+        for (int64_t l = 0; l < kLanes; ++l) t[l] = l < width ? float(from[l]) : 0.f;
+      for (int64_t l = 0; sums && l < width; ++l) sums[j * kLanes + l] += t[l];
     }
 }
 
-// Rows [height, width, C] -> [group][height][width][kSlot]. Reads up to 7 floats past the end of the rows.
-void pack_inputs(float* to, const Window& x, int64_t height, int64_t width, int64_t C) {
+// Rows [height, width, C] -> [group][all rows][width][kSlot], rows from `at` on.
+void pack_inputs(float* to, const Window& x, int64_t at, int64_t height, int64_t all, int64_t width,
+                 int64_t C) {
   const Groups groups{C};
-  for (int64_t g = 0; g < groups.count; ++g)
-    for (int64_t h = 0; h < height; ++h) {
-      const float* from = x.at + h * x.row + groups.first(g);
-      for (int64_t w = 0; w < width; ++w, to += kSlot) store8(to, load8(from + w * C));
+  for (int64_t h = 0; h < height; ++h)
+    for (int64_t w = 0; w < width; ++w) {
+      const float* from = x.at + h * x.row + w * C;
+      float* t = to + ((at + h) * width + w) * kSlot;
+      for (int64_t g = 0; g < groups.count; ++g) {
+        float* slot = t + g * all * width * kSlot;
+        if (groups.first(g) + kSlot <= C)
+          store8(slot, load8(from + groups.first(g)));
+        else
+          std::memcpy(slot, from + groups.first(g), size_t(groups.size(g)) * sizeof(float));
+      }
     }
 }
 
@@ -57,37 +68,62 @@ struct Memory {
   std::vector<float> staged, inputs, outputs;
 };
 
+// Some images' rows of outputs, the same rows of each.
+struct Block {
+  int64_t image, images, first, last;
+};
+
+// What a block's tiles read: dy [panel][pixel][16], x [group][row][column][slot].
+struct Operands {
+  const float *x, *dy;
+  int64_t width, slot, group;  // in x: columns, floats a column, floats from one group to the next
+  Pixels pixels;
+};
+
 template <class T>
-void add_rows(const ConvArgs& c, const Plan& plan, int64_t n, int64_t first, int64_t last, float* sum,
-              float* bias, bool add) {
+Operands pack(const ConvArgs& c, const Plan& plan, const Block& b, Memory& memory, float* bias) {
   const auto& g = c.geometry;
-  const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), S = c.w.dim(2);
-  const int64_t P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3), pixels = (last - first) * Q;
-  const Rectangle r{first * g.stride - g.padding,
-                    (last - 1) * g.stride - g.padding + (c.w.dim(1) - 1) * g.dilation + 1, -g.padding,
+  const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), S = c.w.dim(2), P = c.y.dim(1),
+                Q = c.y.dim(2);
+  const Rectangle r{b.first * g.stride - g.padding,
+                    (b.last - 1) * g.stride - g.padding + (c.w.dim(1) - 1) * g.dilation + 1, -g.padding,
                     (Q - 1) * g.stride - g.padding + (S - 1) * g.dilation + 1};
-  const int64_t height = r.bottom - r.top, width = r.right - r.left;
-  thread_local Memory memory;
-  float* dy = grow(memory.outputs, plan.panels * pixels * kLanes);
-  pack_outputs(dy, c.y.data<T>() + (n * P + first) * Q * O, pixels, O, bias);
-  float* staged = grow(memory.staged, height * width * C + 32);
-  stage(staged, c.x.data<T>() + n * H * W * C, H, W, C, r);
-  const float* x = staged;
-  if (!plan.merged) {
-    float* packed = grow(memory.inputs, plan.groups * height * width * kSlot);
-    pack_inputs(packed, {staged, width * C}, height, width, C);
-    x = packed;
+  const int64_t height = r.bottom - r.top, width = r.right - r.left, pixels = (b.last - b.first) * Q;
+  const int64_t slot = plan.merged ? C : kSlot, all = b.images * height, O = c.y.dim(3);
+  float* dy = grow(memory.outputs, plan.panels * b.images * pixels * kLanes);
+  float* x = grow(memory.inputs, (plan.merged ? 1 : plan.groups) * all * width * slot + 32);
+  for (int64_t i = 0; i < b.images; ++i) {
+    const int64_t n = b.image + i;
+    pack_outputs(dy, c.y.data<T>() + (n * P + b.first) * Q * O, i * pixels, pixels, b.images * pixels, O,
+                 bias);
+    const T* image = c.x.data<T>() + n * H * W * C;
+    if (plan.merged)
+      stage(x + i * height * width * C, image, H, W, C, r);
+    else
+      pack_inputs(x, window_of(memory.staged, image, H, W, C, r), i * height, height, all, width, C);
   }
-  const int64_t slot = plan.merged ? C : kSlot, panel = plan.merged ? 0 : height * width * kSlot;
-  const Pixels at{last - first, Q, g.stride * width * slot, g.stride * slot};
+  return {x,
+          dy,
+          width,
+          slot,
+          all * width * slot,
+          {b.images, b.last - b.first, Q, height * width * slot, g.stride * width * slot, g.stride * slot}};
+}
+
+template <class T>
+void add_block(const ConvArgs& c, const Plan& plan, const Block& b, float* sum, float* bias, bool add) {
+  thread_local Memory memory;
+  const Operands at = pack<T>(c, plan, b, memory, bias);
+  const int64_t S = c.w.dim(2), pixels = at.pixels.planes * at.pixels.rows * at.pixels.columns;
   const Groups groups{plan.channels};
   for (int64_t j = 0; j < plan.panels; ++j)
     for (int64_t t = 0; t < plan.taps; ++t) {
       const int64_t tr = plan.merged ? t : t / S, ts = plan.merged ? 0 : t % S;
-      const float* shifted = x + (tr * width + ts) * g.dilation * slot;
+      const float* shifted = at.x + (tr * at.width + ts) * c.geometry.dilation * at.slot;
       for (int64_t i = 0; i < groups.count; ++i, sum += kRows * kLanes) {
-        const float* a = shifted + (plan.merged ? groups.first(i) : i * panel);
-        with_rows(groups.size(i), [&](auto m) { outer_tile<m>(a, dy + j * pixels * kLanes, at, sum, add); });
+        const float* x = shifted + (plan.merged ? groups.first(i) : i * at.group);
+        with_rows(groups.size(i),
+                  [&](auto m) { outer_tile<m>(x, at.dy + j * pixels * kLanes, at.pixels, sum, add); });
       }
     }
 }
@@ -118,18 +154,21 @@ void direct_backward_weights(const ConvArgs& c) {
   const Plan plan = plan_of(c);
   const int64_t N = c.y.dim(0), P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3), s = c.geometry.stride;
   const int64_t per_row = Q * (O + c.x.dim(3) * s * s * kSlot / kRows);
-  const int64_t rows = std::clamp<int64_t>(kBlockFloats / per_row, 1, P), blocks = (P + rows - 1) / rows;
-  const int64_t threads = std::min<int64_t>(omp_get_max_threads(), N * blocks);
+  const int64_t rows = std::clamp<int64_t>(kBlockFloats / per_row, 1, P), cuts = (P + rows - 1) / rows;
+  const int64_t threads = std::min<int64_t>(omp_get_max_threads(), cuts > 1 ? N * cuts : N);
+  const int64_t images = cuts > 1 ? 1 : std::clamp<int64_t>(kLeastPixels / (P * Q), 1, N / threads);
   const Tensor sums({threads * plan.size()}), bias = c.bias ? Tensor::zeros({threads, O}) : Tensor();
   visit_float(c.x.dtype(), [&](auto zero) {
 #pragma omp parallel for schedule(static, 1) num_threads(int(threads))
-    for (int64_t t = 0; t < threads; ++t)
-      for (int64_t from = N * blocks * t / threads, i = from; i < N * blocks * (t + 1) / threads; ++i) {
-        const int64_t first = i % blocks * rows;
-        add_rows<decltype(zero)>(c, plan, i / blocks, first, std::min(first + rows, P),
-                                 sums.data<float>() + t * plan.size(),
-                                 bias ? bias.data<float>() + t * O : nullptr, i > from);
+    for (int64_t t = 0; t < threads; ++t) {
+      const int64_t from = N * cuts * t / threads, to = N * cuts * (t + 1) / threads;
+      for (int64_t i = from; i < to; i += images) {
+        const int64_t first = i % cuts * rows;
+        add_block<decltype(zero)>(
+            c, plan, {i / cuts, std::min(images, to - i), first, std::min(first + rows, P)},
+            sums.data<float>() + t * plan.size(), bias ? bias.data<float>() + t * O : nullptr, i > from);
       }
+    }
   });
   gather(c, plan, sums.data<float>(), threads);
   for (int64_t o = 0; c.bias && o < O; ++o) {

@@ -9,12 +9,10 @@ namespace skein::cpu {
 
 inline constexpr int kRows = 6, kLanes = 16;
 
-// sum[i][:] = sum over taps t and k < depth of a[i][taps[t] + k] * b[(t depth + k) 16 + :]
+// sum[i][:] += sum over taps t and k < depth of a[i][taps[t] + k] * b[(t depth + k) 16 + :]
 template <int M>
 inline void dot_tile(const float* const* a, const int64_t* taps, int64_t tap_count, int64_t depth,
                      const float* b, V8 (&sum)[M][2]) {
-#pragma GCC unroll 6
-  for (int i = 0; i < M; ++i) sum[i][0] = sum[i][1] = V8{};
   for (int64_t t = 0; t < tap_count; ++t) {
     const float* p[M];
 #pragma GCC unroll 6
@@ -31,9 +29,9 @@ inline void dot_tile(const float* const* a, const int64_t* taps, int64_t tap_cou
   }
 }
 
-// Where pixels lie: `rows` rows of `columns`, a step apart in a, and densely in b.
+// Where pixels lie: planes of rows of columns, these steps apart in a, and densely in b.
 struct Pixels {
-  int64_t rows, columns, row_step, step;
+  int64_t planes, rows, columns, plane_step, row_step, step;
 };
 
 // to[i][:] = (add ? to[i][:] : 0) + sum over pixels of a[pixel + i] * b[pixel][:]
@@ -42,8 +40,8 @@ inline void outer_tile(const float* a, const float* b, const Pixels& at, float* 
   V8 sum[M][2];
 #pragma GCC unroll 6
   for (int i = 0; i < M; ++i) sum[i][0] = sum[i][1] = V8{};
-  for (int64_t r = 0; r < at.rows; ++r) {
-    const float* p = a + r * at.row_step;
+  for (int64_t r = 0; r < at.planes * at.rows; ++r) {
+    const float* p = a + r / at.rows * at.plane_step + r % at.rows * at.row_step;
     for (int64_t q = 0; q < at.columns; ++q, p += at.step, b += kLanes) {
       const V8 b0 = load8(b), b1 = load8(b + 8);
 #pragma GCC unroll 6
