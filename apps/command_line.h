@@ -1,6 +1,7 @@
 // The command line of train_imagenet.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "apps/config.h"
 
@@ -11,6 +12,8 @@ struct Command {
   std::string list;        // kList: algorithms, models, topologies, data; empty: all
   std::string help;        // kHelp: the text
   std::string checkpoint;  // of the run to be resumed; empty: a new run
+  // Free flags that differ from the resumed run's, as "lr 0.1 -> 0.05".
+  std::vector<std::string> changes;
   Config config;
 };
 

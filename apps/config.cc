@@ -12,10 +12,14 @@
 namespace skein::apps {
 namespace {
 
-template <class T> constexpr Flag::Kind kKindOf = Flag::kWord;
-template <> constexpr Flag::Kind kKindOf<Count> = Flag::kCount;
-template <> constexpr Flag::Kind kKindOf<Real> = Flag::kReal;
-template <> constexpr Flag::Kind kKindOf<Switch> = Flag::kSwitch;
+template <class T>
+constexpr Flag::Kind kKindOf = Flag::kWord;
+template <>
+constexpr Flag::Kind kKindOf<Count> = Flag::kCount;
+template <>
+constexpr Flag::Kind kKindOf<Real> = Flag::kReal;
+template <>
+constexpr Flag::Kind kKindOf<Switch> = Flag::kSwitch;
 
 std::string hyphens(std::string name) {
   std::replace(name.begin(), name.end(), '_', '-');
@@ -142,9 +146,11 @@ void assign(Config& c, const Flag& flag, const std::string& said, const Origin& 
   }
   if (std::holds_alternative<std::monostate>(flag.field)) next.of_algorithm[flag.name] = said;
   const std::string now = value_of(next, flag);
-  if (flag.fixed_on_resume && earlier.source == Source::kResumed && what_binds(flag, now) != what_binds(flag, before))
-    throw BadOption(text(from.place, ": ", now, ", but the run to be resumed has ", flag.name, " = ", before, " (",
-                         earlier.place, "); leave it out to go on with that run, or start a new one without --resume"));
+  if (flag.fixed_on_resume && earlier.source == Source::kResumed &&
+      what_binds(flag, now) != what_binds(flag, before))
+    throw BadOption(text(from.place, ": ", now, ", but the run to be resumed has ", flag.name, " = ", before,
+                         " (", earlier.place,
+                         "); leave it out to go on with that run, or start a new one without --resume"));
   next.origins[flag.name] = from;
   c = std::move(next);
 }
@@ -171,15 +177,15 @@ std::string did_you_mean(const std::string& name, const std::vector<std::string>
 
 namespace {
 
-// Two flags that answer one question. Said together they are an error, unless one comes from a stronger source:
+// Two flags that answer one question. Both said is an error, unless one comes from a stronger source:
 // then the other falls back to `nothing`.
 void settle(Config& c, const Flags& table, const char* a, const char* b, const char* nothing) {
   const Flag *fa = find_flag(table, a), *fb = find_flag(table, b);
   if (value_of(c, *fa) == nothing || value_of(c, *fb) == nothing) return;
   const Origin from_a = c.origin(a), from_b = c.origin(b);
   if (from_a.source == from_b.source)
-    throw BadOption(text(from_b.place, " ", value_of(c, *fb), " contradicts ", from_a.place, " ", value_of(c, *fa),
-                         "; give one of the two"));
+    throw BadOption(text(from_b.place, " ", value_of(c, *fb), " contradicts ", from_a.place, " ",
+                         value_of(c, *fa), "; give one of the two"));
   assign(c, from_a.source < from_b.source ? *fa : *fb, nothing,
          from_a.source < from_b.source ? from_a : from_b);
 }
@@ -197,7 +203,8 @@ void reconcile(Config& c, const Flags& table) {
   if (c.epochs == 0 && c.steps == 0 && !c.eval_only)
     refuse(c, "epochs", "and --steps are both 0; say how long to train with one of them");
   if (c.nesterov && c.momentum == 0) {
-    if (c.origin("nesterov").source >= c.origin("momentum").source && c.origin("nesterov").source != Source::kDefault)
+    if (c.origin("nesterov").source >= c.origin("momentum").source &&
+        c.origin("nesterov").source != Source::kDefault)
       refuse(c, "nesterov", "needs --momentum above 0");
     c.nesterov = false;
   }

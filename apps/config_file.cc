@@ -41,8 +41,10 @@ std::string quoted(const std::string& s) {
   std::string out = "\"";
   for (const char c : s) {
     if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) out += fmt::format("\\u{:04X}", int(c));
-    else out += c;
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      out += fmt::format("\\u{:04X}", int(c));
+    else
+      out += c;
   }
   return out + '"';
 }
@@ -69,7 +71,8 @@ void read_toml(Config& config, const std::string& path, Source source, const Fla
     const Flag* flag = find_flag(table, name);
     if (!flag) {
       if (node.is_table())
-        throw BadOption(text(at, "there are no sections, but one is called [", name, "]; write flags as KEY = VALUE"));
+        throw BadOption(
+            text(at, "there are no sections, but one is called [", name, "]; write flags as KEY = VALUE"));
       throw BadOption(text(at, "unknown key '", name, "'", did_you_mean(name, names)));
     }
     if (std::find(skip.begin(), skip.end(), flag->name) != skip.end()) continue;
@@ -99,8 +102,10 @@ Json to_json(const Config& config, const Flags& table) {
   for (const Flag& flag : table) {
     const std::string value = value_of(config, flag);
     if (std::holds_alternative<std::monostate>(flag.field) && value.empty()) continue;
-    if (flag.kind == Flag::kWord) out[flag.name] = value;
-    else out[flag.name] = Json::parse(value);
+    if (flag.kind == Flag::kWord)
+      out[flag.name] = value;
+    else
+      out[flag.name] = Json::parse(value);
   }
   return out;
 }

@@ -28,7 +28,8 @@ std::optional<Score> evaluate(const Setup& s, nn::Module& model, int64_t batch_s
     if (stop && stop()) return {};
     const data::Batch b = loader.next();
     const Tensor logits = model.forward(normalize_image(b.images, mean, deviation, s.activations));
-    const Tensor one = top_k_hits(logits, b.labels, 1).to(kCpu), five = top_k_hits(logits, b.labels, k).to(kCpu);
+    const Tensor one = top_k_hits(logits, b.labels, 1).to(kCpu),
+                 five = top_k_hits(logits, b.labels, k).to(kCpu);
     current_stream(s.device).sync();
     const double valid = one.data<float>()[1];
     loss += valid * cross_entropy(logits, b.labels).item();

@@ -8,9 +8,11 @@ namespace skein::apps {
 
 Place launch(const Config& c) {
   // Made once so that an unknown name or a bad flag of the algorithm is refused before anything else happens.
-  naming_place(c, "algorithm", [&] { return optim::make_strategy(c.algorithm, options_of(c), int(c.workers)); });
+  naming_place(c, "algorithm",
+               [&] { return optim::make_strategy(c.algorithm, options_of(c), int(c.workers)); });
   if (c.workers > 1)
-    throw BadOption(text(c.origin("workers").place, ": this version trains with one worker, not with ", c.workers));
+    throw BadOption(
+        text(c.origin("workers").place, ": this version trains with one worker, not with ", c.workers));
   return {};
 }
 

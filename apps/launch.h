@@ -9,7 +9,7 @@ struct Place {
   int local_world = 1;  // workers on this host, this one included
 };
 
-// Decides from the configuration. Throws BadOption if there is no such algorithm, or not with so many workers.
+// Decides from the configuration. Throws BadOption: no such algorithm, or not with so many workers.
 Place launch(const Config&);
 
 // Compute threads of this worker: --threads, or its share of the host's cores.

@@ -27,8 +27,8 @@ std::string section(const std::string& title, const Rows& rows) {
 std::string list_tables(const std::string& what) {
   const std::vector<std::string> titles = {"algorithms", "models", "topologies", "data"};
   if (!what.empty() && std::find(titles.begin(), titles.end(), what) == titles.end())
-    throw BadOption(text("--list: there is no table of ", what, ", but of algorithms, models, topologies and data",
-                         did_you_mean(what, titles)));
+    throw BadOption(text("--list: there is no table of ", what,
+                         ", but of algorithms, models, topologies and data", did_you_mean(what, titles)));
   std::string out;
   const auto wanted = [&](const char* title) { return what.empty() || what == title; };
   if (wanted("algorithms")) out += section("algorithms", optim::strategies());

@@ -31,7 +31,8 @@ data::Augment choose_augment(const Config& c, const data::DataSource& source) {
 data::Split open_data(const Config& c) {
   if (c.data.empty()) {
     std::string kinds;
-    for (const data::SourceRow& row : data::sources()) kinds += (kinds.empty() ? "" : ", ") + std::string(row.name);
+    for (const data::SourceRow& row : data::sources())
+      kinds += (kinds.empty() ? "" : ", ") + std::string(row.name);
     throw BadOption("--data is needed: KIND or KIND:PATH, with one of the kinds " + kinds);
   }
   return naming_place(c, "data", [&] { return data::open_data(c.data, uint64_t(c.seed)); });
@@ -46,9 +47,11 @@ Device choose_device(const Config& c) {
   if (c.device == "auto") return kCpu;
   const std::string place = c.origin("device").place;
   if constexpr (!kHasCuda)
-    throw BadOption(place + ": this program was built without CUDA; install the CUDA toolkit and build with "
-                            "`cmake --preset cuda`, or use --device cpu");
-  throw BadOption(place + ": no CUDA device can be used; does nvidia-smi show one? --device cpu works everywhere");
+    throw BadOption(place +
+                    ": this program was built without CUDA; install the CUDA toolkit and build with "
+                    "`cmake --preset cuda`, or use --device cpu");
+  throw BadOption(place +
+                  ": no CUDA device can be used; does nvidia-smi show one? --device cpu works everywhere");
 }
 
 Setup open_setup(const Config& c) {
@@ -58,21 +61,23 @@ Setup open_setup(const Config& c) {
   s.data_threads = data_threads(c, s.place);
   s.device = choose_device(c);
   s.activations = c.precision == "bf16" ? kBF16 : kF32;
-  if (!model_row(c.model)) naming_place(c, "model", [&] { return nn::make_model(c.model, {}); });  // refuses it
+  if (!model_row(c.model))
+    naming_place(c, "model", [&] { return nn::make_model(c.model, {}); });  // refuses it
   s.data = open_data(c);
   const data::DataSource& train = *s.data.train;
   s.image = choose_image(c, train);
   s.augment = choose_augment(c, train);
   s.global_batch = c.batch_size * s.place.world;
   if (!c.eval_only && s.global_batch > train.size())
-    throw BadOption(text(c.origin("batch-size").place, ": ", c.batch_size, " images for each of ", s.place.world,
-                         " worker(s) are more than the ", train.size(), " training images of ", c.data,
-                         "; give ", train.size() / s.place.world, " or less"));
+    throw BadOption(text(c.origin("batch-size").place, ": ", c.batch_size, " images for each of ",
+                         s.place.world, " worker(s) are more than the ", train.size(), " training images of ",
+                         c.data, "; give ", train.size() / s.place.world, " or less"));
   s.steps_per_epoch = (train.size() + s.global_batch - 1) / s.global_batch;
   if (!c.eval_only) s.steps_per_epoch = data::steps_per_epoch(train.size(), s.global_batch);
   s.total_steps = c.steps > 0 ? c.steps : c.epochs * s.steps_per_epoch;
   s.model = naming_place(c, "model", [&] {
-    return nn::make_model(c.model, {s.image.height, s.image.width, s.image.channels, int64_t(train.classes().size())});
+    return nn::make_model(c.model,
+                          {s.image.height, s.image.width, s.image.channels, int64_t(train.classes().size())});
   });
   nn::initialize(*s.model, uint64_t(c.seed));
   return s;

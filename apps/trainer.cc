@@ -34,14 +34,18 @@ optim::Schedule schedule_of(const Config& c, const Setup& s) {
       c.reference_batch > 0 ? optim::scale_rate(c.lr, s.global_batch, c.reference_batch) : c.lr;
   const double epochs = double(s.total_steps) / double(s.steps_per_epoch);
   const double warmup = std::min(c.warmup_epochs, epochs / 5);
-  return naming_place(c, "lr-schedule",
-                      [&] { return optim::parse_schedule(c.lr_schedule, rate, s.steps_per_epoch, epochs, warmup); });
+  return naming_place(c, "lr-schedule", [&] {
+    return optim::parse_schedule(c.lr_schedule, rate, s.steps_per_epoch, epochs, warmup);
+  });
 }
 
 }  // namespace
 
 Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progress& progress)
-    : config_(config), setup_(std::move(setup)), directory_(std::move(directory)), progress_(progress),
+    : config_(config),
+      setup_(std::move(setup)),
+      directory_(std::move(directory)),
+      progress_(progress),
       meters_(setup_.device) {
   omp_set_num_threads(setup_.threads);
   const Config& c = config_;
@@ -55,7 +59,8 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
                                .nesterov = c.nesterov,
                                .decayed = c.decay_all ? flat_.x.size() : flat_.decayed});
   strategy_ = optim::make_strategy(c.algorithm, options_of(c, setup_.steps_per_epoch), setup_.place.world);
-  worker_.emplace(optim::Worker{.x = flat_.x, .g = flat_.g, .buffers = flat_.buffers, .rule = *rule_, .oracle = {}});
+  worker_.emplace(
+      optim::Worker{.x = flat_.x, .g = flat_.g, .buffers = flat_.buffers, .rule = *rule_, .oracle = {}});
   worker_->oracle = [this](const optim::GradReady& ready) { return gradient(ready); };
   schedule_ = schedule_of(c, setup_);
   mean_ = setup_.data.train->mean();
@@ -79,11 +84,13 @@ Identity Trainer::identity() const {
 void Trainer::visit(Archive& a) {
   a("x", flat_.x);
   if (flat_.buffers) a("buffers", flat_.buffers);
-  Under rule(a, "rule."), strategy(a, "strategy."), meters(a, "meters."), seconds(a, "seconds.");
+  Under rule(a, "rule."), strategy(a, "strategy."), meters(a, "meters."), seconds(a, "seconds."),
+      last(a, "last_event.");
   rule_->visit(rule);
   strategy_->visit(strategy);
   meters_.visit(meters);
   seconds_.visit(seconds);
+  at_last_event_.visit(last);
   a("closed_epochs", closed_epochs_);
   a("best_top1", best_top1_);
   a("training_at_epoch", training_at_epoch_);
@@ -96,9 +103,11 @@ void Trainer::resume(const std::string& checkpoint) {
   verify_checkpoint(checkpoint);
   k_ = load_checkpoint(checkpoint, setup_.place.rank, identity(), walk).step;
   if (k_ > setup_.total_steps)
-    throw BadOption(text(checkpoint, " has ", k_, " steps behind it, but this run ends after ", setup_.total_steps,
-                         "; give a larger --epochs or --steps"));
-  first_step_ = saved_step_ = k_;
+    throw BadOption(text(checkpoint, " has ", k_, " steps behind it, but this run ends after ",
+                         setup_.total_steps, "; give a larger --epochs or --steps"));
+  std::error_code none;
+  continues_ = fs::equivalent(fs::path(checkpoint).parent_path().parent_path(), directory_, none);
+  if (continues_) saved_step_ = k_;
 }
 
 Outcome Trainer::run(const std::function<bool()>& stop) {
@@ -167,14 +176,16 @@ Tensor Trainer::gradient(const optim::GradReady& ready) {
 
 // A run that cannot begin leaves no directory behind.
 void Trainer::open_directory() {
-  const bool before = fs::exists(directory_), resumed = first_step_ > 0;
-  if (!resumed && (fs::exists(fs::path(directory_) / "metrics.jsonl") || !list_checkpoints(directory_).empty()))
-    throw BadOption(text("--output ", directory_, ": holds a run already; choose another directory, or go on with it: ",
+  const bool before = fs::exists(directory_);
+  if (!continues_ &&
+      (fs::exists(fs::path(directory_) / "metrics.jsonl") || !list_checkpoints(directory_).empty()))
+    throw BadOption(text("--output ", directory_,
+                         ": holds a run already; choose another directory, or go on with it: ",
                          "train_imagenet --resume ", directory_));
   try {
     make_directory(directory_);
     write_file((fs::path(directory_) / "config.toml").string(), to_toml(config_));
-    log_ = std::make_unique<MetricsLog>(directory_, resumed ? first_step_ : -1);
+    log_ = std::make_unique<MetricsLog>(directory_, continues_ ? k_ : -1);
     checkpoints_ = std::make_unique<Checkpoints>(directory_, int(config_.keep_checkpoints));
   } catch (...) {
     std::error_code none;

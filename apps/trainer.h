@@ -26,11 +26,11 @@ struct Seconds {
 
 // How a run ended.
 struct Outcome {
-  int64_t step = 0;                 // steps taken
-  bool interrupted = false;         // a checkpoint of `step` was written, and no model
-  std::optional<Score> score;       // of the last evaluation
-  std::string hash;                 // of the parameters
-  double images_per_second = 0;     // while training
+  int64_t step = 0;              // steps taken
+  bool interrupted = false;      // a checkpoint of `step` was written, and no model
+  std::optional<Score> score;    // of the last evaluation
+  std::string hash;              // of the parameters
+  double images_per_second = 0;  // while training
   double training_seconds = 0;
 };
 
@@ -43,8 +43,9 @@ class Trainer {
   // Continues from a checkpoint; throws BadFile if it is damaged or another training's. Once, before run().
   void resume(const std::string& checkpoint);
 
-  // Trains to the last step, or until `stop` says so between two steps; then writes a checkpoint. Writes metrics
-  // and checkpoints on the way; at the end summary, report and model. Throws Error if the loss is not a number.
+  // Trains to the last step, or until `stop` says so between two steps; then writes a checkpoint. Writes
+  // metrics and checkpoints on the way; at the end summary, report and model. Throws Error if the loss is not
+  // a number.
   Outcome run(const std::function<bool()>& stop = {});
 
  private:
@@ -59,8 +60,8 @@ class Trainer {
   void end_step();
   void say_unreadable();
   void refuse_bad_loss() const;
-  bool close_epoch();              // false: stopped on the way, to be closed after the resume
-  bool score();                    // likewise
+  bool close_epoch();  // false: stopped on the way, to be closed after the resume
+  bool score();        // likewise
   void save();
   Outcome finish(bool interrupted);
   void leave_files(const Outcome&);
@@ -79,7 +80,7 @@ class Trainer {
   std::unique_ptr<optim::Strategy> strategy_;
   std::optional<optim::Worker> worker_;
   optim::Schedule schedule_;
-  std::vector<float> mean_, deviation_;   // of the training images
+  std::vector<float> mean_, deviation_;  // of the training images
   std::unique_ptr<data::Loader> loader_;
   std::function<bool()> stop_;
 
@@ -89,9 +90,11 @@ class Trainer {
   Seconds seconds_, at_last_event_;
   double best_top1_ = -1;
   double training_at_epoch_ = 0;  // seconds_.training() when the epoch began
-  int64_t unreadable_before_ = 0, unreadable_at_epoch_ = 0;  // skipped images: before a resume, up to this epoch
+  int64_t unreadable_before_ = 0,
+          unreadable_at_epoch_ = 0;  // skipped images: before a resume, up to this epoch
 
-  int64_t first_step_ = 0, saved_step_ = -1, scored_step_ = -1;
+  bool continues_ = false;  // the run in directory_, rather than a new one
+  int64_t saved_step_ = -1, scored_step_ = -1;
   double started_ = 0, earlier_seconds_ = 0;
   std::optional<Score> score_;
   Moment moment_;

@@ -43,7 +43,6 @@ void Trainer::start_log() {
                        .steps_per_epoch = setup_.steps_per_epoch,
                        .total_steps = setup_.total_steps,
                        .workers = setup_.place.world});
-  at_last_event_ = seconds_;
   moment_ = {.epochs = double(setup_.total_steps) / double(setup_.steps_per_epoch),
              .steps = setup_.total_steps,
              .loss = NAN,
@@ -53,11 +52,13 @@ void Trainer::start_log() {
 }
 
 void Trainer::refuse_bad_loss() const {
-  const std::string last = saved_step_ >= 0 ? text("; the checkpoint of step ", saved_step_, " is sound: train_imagenet ",
-                                                   "--resume ", directory_, " --lr ", config_.lr / 10)
-                                            : text("; no checkpoint was written yet");
+  const std::string last = saved_step_ >= 0
+                               ? text("; the checkpoint of step ", saved_step_, " is sound: train_imagenet ",
+                                      "--resume ", directory_, " --lr ", config_.lr / 10)
+                               : text("; no checkpoint was written yet");
   throw Error(text("the loss is not a finite number after step ", k_, " (epoch ", epochs_seen(), ", rate ",
-                   schedule_.at(k_ - 1), "): training has diverged. Try a lower --lr or a longer --warmup-epochs", last));
+                   schedule_.at(k_ - 1),
+                   "): training has diverged. Try a lower --lr or a longer --warmup-epochs", last));
 }
 
 // Reading the loss is free on the CPU; a GPU would have to wait for it.
@@ -74,7 +75,8 @@ void Trainer::end_step() {
     moment_.images_per_second = recent.images * setup_.place.world / spent;
     moment_.data_wait = (seconds_.data - at_last_event_.data) / spent;
     moment_.peer_wait = (seconds_.peers - at_last_event_.peers) / spent;
-    moment_.seconds_left = seconds_.training() / double(std::max<int64_t>(k_, 1)) * double(setup_.total_steps - k_);
+    moment_.seconds_left =
+        seconds_.training() / double(std::max<int64_t>(k_, 1)) * double(setup_.total_steps - k_);
     log_->write(StepEvent{.step = k_,
                           .epoch = epochs_seen(),
                           .seconds = elapsed(),
@@ -114,7 +116,8 @@ bool Trainer::close_epoch() {
                          .images_per_second = seen.images * setup_.place.world / spent,
                          .unreadable = unreadable() - unreadable_at_epoch_};
   log_->write(event);
-  std::string line = fmt::format("epoch {}  train loss {:.4f} top-1 {:.2f} %", epoch, seen.mean_loss(), seen.top1());
+  std::string line =
+      fmt::format("epoch {}  train loss {:.4f} top-1 {:.2f} %", epoch, seen.mean_loss(), seen.top1());
   if (scored_step_ == k_)
     line += fmt::format("  test loss {:.4f} top-1 {:.2f} %", score_->loss, score_->top1);
   progress_.say(line + fmt::format("  {:.0f} images/s", event.images_per_second));
@@ -152,15 +155,14 @@ void Trainer::save() {
 }
 
 Outcome Trainer::finish(bool interrupted) {
-  if (interrupted) {
-    save();
-  } else {
-    save();
+  save();
+  if (!interrupted) {
     strategy_->finish(*worker_);
-    if (scored_step_ != k_ && !score()) interrupted = true;
+    interrupted = scored_step_ != k_ && !score();
   }
   progress_.finish();
-  Outcome out{.step = k_, .interrupted = interrupted, .score = score_, .hash = parameter_hash(flat_, flat_.x)};
+  Outcome out{
+      .step = k_, .interrupted = interrupted, .score = score_, .hash = parameter_hash(flat_, flat_.x)};
   out.training_seconds = seconds_.training();
   out.images_per_second = meters_.total.images * setup_.place.world / std::max(out.training_seconds, 1e-9);
   say_unreadable();
@@ -177,9 +179,12 @@ void Trainer::leave_files(const Outcome& out) {
   if (best_top1_ >= 0) s.best_top1 = best_top1_;
   s.images_per_second = out.images_per_second;
   s.seconds = elapsed();
-  s.seconds_by_work = {{"data", seconds_.data},         {"forward", seconds_.forward},
-                       {"backward", seconds_.backward}, {"update", seconds_.update},
-                       {"peers", seconds_.peers},       {"evaluate", seconds_.evaluate},
+  s.seconds_by_work = {{"data", seconds_.data},
+                       {"forward", seconds_.forward},
+                       {"backward", seconds_.backward},
+                       {"update", seconds_.update},
+                       {"peers", seconds_.peers},
+                       {"evaluate", seconds_.evaluate},
                        {"checkpoint", seconds_.checkpoint}};
   s.hash = out.hash;
   s.parameters = flat_.count;

@@ -43,8 +43,10 @@ class Workplace {
 
   // `$TRAIN` in the line is the path of train_imagenet.
   Ended run(const std::string& line) const {
-    const std::string shell = "cd '" + path_.string() + "' && export TRAIN='" SKEIN_BINARY_DIR
-                              "/train_imagenet' OMP_NUM_THREADS=1 && { " + line + "\n} > .out 2> .err";
+    const std::string shell = "cd '" + path_.string() +
+                              "' && export TRAIN='" SKEIN_BINARY_DIR
+                              "/train_imagenet' OMP_NUM_THREADS=1 && { " +
+                              line + "\n} > .out 2> .err";
     const int raw = std::system(("bash -c '" + quoted(shell) + "'").c_str());
     const int status = WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw);
     return {status, read(".out"), read(".err")};

@@ -1,4 +1,4 @@
-// Resuming at any step equals no interruption, bit for bit; and a checkpoint is refused where it does not belong.
+// Resuming at any step equals no interruption, bit for bit; a damaged checkpoint is refused.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace {
 
 using testing_programs::Workplace;
 
-// Everything that could depend on where the run was cut: momentum, dropout or batch norm, augmentation, a last
-// batch that is smaller, a rate that changes every step.
+// Everything that could depend on where the run was cut: momentum, dropout or batch norm, augmentation, a
+// smaller last batch, a rate that changes every step.
 Config config_of(const std::string& model, const std::string& precision) {
   Config c;
   c.data = "synthetic:16x16x1,classes=4,train=52,test=20";
@@ -75,7 +75,8 @@ TEST_P(Resume, AtAnyStepEqualsNoInterruption) {
       resume = true;
     }
     const Trained rest = train(c, dir, -1, true);
-    EXPECT_EQ(rest.outcome.hash, whole.outcome.hash) << model << ' ' << precision << " cut first at " << cuts.front();
+    EXPECT_EQ(rest.outcome.hash, whole.outcome.hash)
+        << model << ' ' << precision << " cut first at " << cuts.front();
     EXPECT_EQ(rest.outcome.score->loss, whole.outcome.score->loss);
     EXPECT_EQ(rest.outcome.score->top1, whole.outcome.score->top1);
   }

@@ -16,16 +16,15 @@ using testing_programs::Ended;
 using testing_programs::Workplace;
 using Json = nlohmann::json;
 
-constexpr const char* kTiny = "$TRAIN --data synthetic:8x8x1,classes=3,train=64,test=30 --model mlp --batch-size 16 ";
+constexpr const char* kTiny =
+    "$TRAIN --data synthetic:8x8x1,classes=3,train=64,test=30 --model mlp --batch-size 16 ";
 
 void expect_has(const std::string& whole, const std::string& part) {
   EXPECT_NE(whole.find(part), std::string::npos) << "\"" << part << "\" is not in:\n" << whole;
 }
 
-std::string big_endian(uint32_t v) {
-  return {char(v >> 24), char(v >> 16), char(v >> 8), char(v)};
-}
-// n gray images of 8x8 and labels modulo `classes`, as the MNIST family has them; `first` replaces the first label.
+std::string big_endian(uint32_t v) { return {char(v >> 24), char(v >> 16), char(v >> 8), char(v)}; }
+// n gray images of 8x8 and labels modulo `classes`, as the MNIST family has them; `first` replaces label 0.
 void write_idx(const Workplace& w, const std::string& dir, int n, int classes, char first = 0) {
   std::string images = big_endian(0x803) + big_endian(uint32_t(n)) + big_endian(8) + big_endian(8);
   std::string labels = big_endian(0x801) + big_endian(uint32_t(n));
@@ -41,7 +40,8 @@ TEST(Train, LeavesARunThatSaysHowItWentAndHowToGoOn) {
   const Workplace w;
   const Ended e = w.run(std::string(kTiny) + "--epochs 2 --output out");
   ASSERT_EQ(e.status, 0) << e.err;
-  for (const char* f : {"config.toml", "metrics.jsonl", "summary.json", "report.html", "model.safetensors", "checkpoints"})
+  for (const char* f :
+       {"config.toml", "metrics.jsonl", "summary.json", "report.html", "model.safetensors", "checkpoints"})
     EXPECT_TRUE(w.has(std::string("out/") + f)) << f;
   expect_has(e.out, "top-1 ");
   expect_has(e.out, "images/s");
@@ -62,8 +62,9 @@ TEST(Train, NamesItsDirectoryAfterModelAndDataIfNotTold) {
 
 TEST(Train, LearnsSyntheticImages) {
   const Workplace w;
-  const Ended e = w.run("$TRAIN --data synthetic:12x12x1,classes=4,train=512,test=200 --model small-cnn --epochs 3 "
-                        "--batch-size 32 --output out");
+  const Ended e = w.run(
+      "$TRAIN --data synthetic:12x12x1,classes=4,train=512,test=200 --model small-cnn --epochs 3 "
+      "--batch-size 32 --output out");
   ASSERT_EQ(e.status, 0) << e.err;
   EXPECT_GT(Json::parse(w.read("out/summary.json"))["top1"].get<double>(), 80);
 }
@@ -104,9 +105,11 @@ TEST(Train, ListsItsTables) {
 
 TEST(Train, CtrlCWritesACheckpointAndSaysHowToGoOn) {
   const Workplace w;
-  const std::string start = std::string(kTiny) + "--epochs 100000 --checkpoint-every 0 --eval-every 0 --output out";
-  const Ended e = w.run(start + " & P=$!; for i in $(seq 600); do grep -qs loss out/metrics.jsonl && break; "
-                                "sleep 0.05; done; kill -INT $P; wait $P");
+  const std::string start =
+      std::string(kTiny) + "--epochs 100000 --checkpoint-every 0 --eval-every 0 --output out";
+  const Ended e = w.run(start +
+                        " & P=$!; for i in $(seq 600); do grep -qs loss out/metrics.jsonl && break; "
+                        "sleep 0.05; done; kill -INT $P; wait $P");
   EXPECT_EQ(e.status, 130) << e.out << e.err;
   expect_has(e.out, "train_imagenet --resume out");
   EXPECT_FALSE(w.has("out/model.safetensors"));
@@ -136,6 +139,7 @@ TEST_P(Refuses, WithOneClearMessageAndNothingHalfWritten) {
   write_idx(w, "label", 40, 10, 77);
   write_idx(w, "short", 40, 10);
   w.write("short/train-images-idx3-ubyte", w.read("short/train-images-idx3-ubyte").substr(0, 500));
+  write_idx(w, "zero", 40, 10);
   w.write("zero/train-images-idx3-ubyte", "");
   w.write("recipe.toml", "# a recipe\nlr = 0.1\nbatchsize = 64\n");
   w.write("two.toml", "model = \"mpl\"\n");
@@ -157,11 +161,20 @@ INSTANTIATE_TEST_SUITE_P(
     BadInput, Refuses,
     testing::Values(
         Refusal{"UnknownModel", kGood + "--model small-cn" + kOut, 2, {"small-cn", "did you mean small-cnn"}},
-        Refusal{"UnknownModelInToml", "$TRAIN --data mnist:good --config two.toml" + kOut, 2, {"two.toml:1", "mlp"}},
+        Refusal{"UnknownModelInToml",
+                "$TRAIN --data mnist:good --config two.toml" + kOut,
+                2,
+                {"two.toml:1", "mlp"}},
         Refusal{"UnknownAlgorithm", kGood + "--algorithm sgdd" + kOut, 2, {"sgdd", "sgd"}},
         Refusal{"UnknownFlag", kGood + "--learning-rat 3" + kOut, 2, {"--learning-rat", "--"}},
-        Refusal{"UnknownTomlKey", kGood + "--config recipe.toml" + kOut, 2, {"recipe.toml:3", "batchsize", "batch-size"}},
-        Refusal{"UnknownData", "$TRAIN --model mlp --data fashion-mist" + kOut, 2, {"fashion-mist", "fashion-mnist"}},
+        Refusal{"UnknownTomlKey",
+                kGood + "--config recipe.toml" + kOut,
+                2,
+                {"recipe.toml:3", "batchsize", "batch-size"}},
+        Refusal{"UnknownData",
+                "$TRAIN --model mlp --data fashion-mist" + kOut,
+                2,
+                {"fashion-mist", "fashion-mnist"}},
         Refusal{"NoData", "$TRAIN" + kOut, 2, {"--data is needed", "fashion-mnist"}},
         Refusal{"UnknownSchedule", kGood + "--lr-schedule cosin" + kOut, 2, {"cosin", "cosine"}},
         Refusal{"Contradiction", kGood + "--steps 3" + kOut, 2, {"--steps", "--epochs"}},
@@ -170,11 +183,21 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"MissingData", "$TRAIN --model mlp --data mnist:nowhere" + kOut, 1, {"nowhere"}},
         Refusal{"EmptyFile", "$TRAIN --model mlp --data mnist:zero" + kOut, 1, {"zero/train-images"}},
         Refusal{"NoImages", "$TRAIN --model mlp --data mnist:empty" + kOut, 1, {"empty"}},
-        Refusal{"TruncatedFile", "$TRAIN --model mlp --data mnist:short" + kOut, 1, {"short/train-images", "truncated"}},
-        Refusal{"LabelOutOfRange", "$TRAIN --model mlp --data mnist:label" + kOut, 1, {"label/train-labels", "77"}},
-        Refusal{"FolderWithoutImages", "$TRAIN --model mlp --data imagefolder:folder/none" + kOut, 1, {"folder/none"}},
-        Refusal{"FolderOfOneClass", "$TRAIN --model mlp --data imagefolder:folder/one" + kOut, 1, {"folder/one"}},
-        Refusal{"BatchLargerThanData", "$TRAIN --data mnist:good --batch-size 41" + kOut, 2, {"--batch-size", "41", "40"}},
+        Refusal{"TruncatedFile",
+                "$TRAIN --model mlp --data mnist:short" + kOut,
+                1,
+                {"short/train-images", "truncated"}},
+        Refusal{"LabelOutOfRange", "$TRAIN --model mlp --data mnist:label" + kOut, 1, {"label/train-", "77"}},
+        Refusal{"FolderWithoutImages",
+                "$TRAIN --model mlp --data imagefolder:folder/none" + kOut,
+                1,
+                {"folder/none"}},
+        Refusal{
+            "FolderOfOneClass", "$TRAIN --model mlp --data imagefolder:folder/one" + kOut, 1, {"folder/one"}},
+        Refusal{"BatchLargerThanData",
+                "$TRAIN --data mnist:good --batch-size 41" + kOut,
+                2,
+                {"--batch-size", "41", "40"}},
         Refusal{"OutputIsAFile", kGood + "--output a_file/out", 1, {"a_file"}},
         Refusal{"OutputIsFull", "ulimit -f 1; " + kGood + "--model cnn7 --image-size 28" + kOut, 1, {"out"}},
         Refusal{"MissingWeights", kGood + "--eval-only --weights none.safetensors", 1, {"none.safetensors"}},
@@ -191,6 +214,17 @@ TEST(Refuses, UnwritableOutput) {
   expect_has(e.err, "locked");
 }
 
+TEST(Train, ADiskThatFillsUpEndsTheRunAndLeavesNoHalfCheckpoint) {
+  const Workplace w;
+  const Ended e = w.run(
+      "ulimit -f 300; $TRAIN --data synthetic:28x28x1,classes=10,train=64,test=10 --model cnn7 "
+      "--batch-size 32 --epochs 1 --output out");
+  EXPECT_EQ(e.status, 1);
+  expect_has(e.err, "out/checkpoints");
+  EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;
+  EXPECT_EQ(w.run("find out -type f -size +200k | grep .").status, 1) << "a piece was left behind";
+}
+
 TEST(Refuses, ToWriteIntoAnotherRun) {
   const Workplace w;
   ASSERT_EQ(w.run(std::string(kTiny) + "--steps 2 --output out").status, 0);
@@ -205,22 +239,38 @@ TEST(Refuses, ResumingAnotherTraining) {
   const Workplace w;
   ASSERT_EQ(w.run(std::string(kTiny) + "--steps 2 --output out").status, 0);
   const std::pair<const char*, const char*> changes[] = {
-      {"--model small-cnn", "model"}, {"--batch-size 8", "batch-size"}, {"--seed 2", "seed"},
-      {"--data synthetic:8x8x1,classes=4,train=64,test=30", ""}, {"--data fashion-mnist", "data"},
+      {"--model small-cnn", "model"},
+      {"--batch-size 8", "batch-size"},
+      {"--seed 2", "seed"},
+      {"--data synthetic:8x8x1,classes=4,train=64,test=30", ""},
+      {"--data fashion-mnist", "data"},
       {"--precision bf16", "precision"}};
   for (const auto& [flag, name] : changes) {
     const Ended e = w.run(std::string("$TRAIN --resume out --steps 4 ") + flag);
     EXPECT_NE(e.status, 0) << flag;
     expect_has(e.err, name);
   }
+  EXPECT_EQ(w.run("$TRAIN --resume out --steps 4 --weights out/model.safetensors").status, 2);
   EXPECT_EQ(w.run("$TRAIN --resume out --steps 4").status, 0);
+}
+
+TEST(Train, ResumedElsewhereLeavesTheFirstRunAsItWas) {
+  const Workplace w;
+  ASSERT_EQ(w.run(std::string(kTiny) + "--steps 2 --output out").status, 0);
+  const std::string before = w.read("out/metrics.jsonl");
+  const Ended e = w.run("$TRAIN --resume out --output other --steps 4 --lr 0.05");
+  EXPECT_EQ(e.status, 0) << e.err;
+  expect_has(e.out, "lr 0.1 -> 0.05");
+  EXPECT_EQ(w.read("out/metrics.jsonl"), before);
+  EXPECT_EQ(Json::parse(w.read("other/summary.json"))["steps"], 4);
 }
 
 TEST(Refuses, WeightsOfAnotherNumberOfClasses) {
   const Workplace w;
   ASSERT_EQ(w.run(std::string(kTiny) + "--steps 2 --output out").status, 0);
-  const Ended e = w.run("$TRAIN --data synthetic:8x8x1,classes=5,train=64,test=30 --model mlp --eval-only "
-                        "--weights out/model.safetensors");
+  const Ended e = w.run(
+      "$TRAIN --data synthetic:8x8x1,classes=5,train=64,test=30 --model mlp --eval-only "
+      "--weights out/model.safetensors");
   EXPECT_EQ(e.status, 1);
   expect_has(e.err, "out/model.safetensors");
   expect_has(e.err, "classes");
