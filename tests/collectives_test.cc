@@ -7,7 +7,9 @@ namespace {
 
 // A number that floating addition does not like to be reordered with.
 // Not inlined: fused with an addition that follows, its product would keep bits that stored numbers have lost.
-[[gnu::noinline]] float sample(Rank r, int64_t i) { return float((r * 7919 + i * 104729) % 1000003) * (i % 3 ? 1e-3f : 1e3f) / float(r + 1); }
+[[gnu::noinline]] float sample(Rank r, int64_t i) {
+  return float((r * 7919 + i * 104729) % 1000003) * (i % 3 ? 1e-3f : 1e3f) / float(r + 1);
+}
 
 Tensor vector_of(Rank r, int64_t n) {
   Tensor x({n});
@@ -44,7 +46,8 @@ std::vector<std::unique_ptr<Transport>> far_world(int n) {
 void expect_sums(Communicator& c, int64_t n) {
   const Tensor x = vector_of(c.rank(), n);
   c.all_reduce(x).wait();
-  for (int64_t i = 0; i < n; ++i) ASSERT_EQ(x.data<float>()[i], sum_of(c.size(), i)) << "element " << i << " of " << n;
+  for (int64_t i = 0; i < n; ++i)
+    ASSERT_EQ(x.data<float>()[i], sum_of(c.size(), i)) << "element " << i << " of " << n;
 }
 
 class EveryWorld : public testing::TestWithParam<int> {};
@@ -67,10 +70,12 @@ TEST_P(EveryWorld, AllReduceOverABf16WireIsTheSameOnAllRanksAndClose) {
   auto world = far_world(GetParam());
   std::vector<Tensor> seen(static_cast<size_t>(GetParam()));
   for (int64_t n : {100, 5000}) {
-    in_world(world, [&](Communicator& c) {
-      seen[size_t(c.rank())] = vector_of(c.rank(), n);
-      c.all_reduce(seen[size_t(c.rank())]).wait();
-    }, {.deadline = 20, .wire = kBF16});
+    in_world(world,
+             [&](Communicator& c) {
+               seen[size_t(c.rank())] = vector_of(c.rank(), n);
+               c.all_reduce(seen[size_t(c.rank())]).wait();
+             },
+             {.deadline = 20, .wire = kBF16});
     for (int64_t i = 0; i < n; ++i) {
       const float s = sum_of(GetParam(), i);
       ASSERT_NEAR(seen[0].data<float>()[i], s, 0.01f * std::abs(s) + 1e-6f);
