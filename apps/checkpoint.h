@@ -1,16 +1,12 @@
 // Checkpoints: everything the next step reads, in
 // DIR/checkpoints/step-NNNNNNNN/{manifest.json, rank-0000.safetensors, ...}.
 #pragma once
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "engine/archive.h"
+#include "apps/state_file.h"
 
 namespace skein::apps {
-
-// Names every field of a rank's state once; serves saving and loading.
-using Walk = std::function<void(Archive&)>;
 
 // What a checkpoint and the run that resumes it must agree on.
 struct Identity {
@@ -32,7 +28,7 @@ struct Manifest {
 
 // The checkpoints of one output directory. Saving is three steps so that the trainer can put barriers
 // between:
-//     rank 0: begin(step)   | barrier |  every rank: write(step, rank, walk)  | barrier |  rank 0: commit(step, ..)
+//   rank 0: begin(step)  | barrier |  every rank: write(step, rank, walk)  | barrier |  rank 0: commit(...)
 // A checkpoint is under its final name only when every byte of it is on the disk; older ones are removed only
 // after that. Each step throws BadFile (disk full, not writable, directory not shared by the hosts) and
 // leaves earlier checkpoints intact; whoever catches it calls abandon(step) on rank 0, which removes the
@@ -50,6 +46,7 @@ class Checkpoints {
   std::string save(int64_t step, const Identity&, const Walk&);
 
  private:
+  void retire(int64_t newest);
   std::string dir_;
   int keep_;
 };

@@ -1,5 +1,6 @@
 // Files that are whole or absent: written aside, flushed to the disk, then renamed.
 #pragma once
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,8 @@ class FileWriter {
 
 // Replaces `path` by `bytes` atomically: readers see the old file or the new one, also after a power failure.
 void write_file(const std::string& path, std::string_view bytes);
+// The last step of the same, for a file that is written and closed: renames it and flushes the directory.
+void rename_file(const std::string& from, const std::string& to);
 // Throws BadFile if it cannot be read.
 std::string read_file(const std::string& path);
 
@@ -37,13 +40,15 @@ class Digest {
  public:
   Digest();
   ~Digest();
-  Digest(const Digest&) = delete;
   void add(const void* data, size_t bytes);
   std::string hex();  // once
 
  private:
   struct State;
-  State* state_;
+  std::unique_ptr<State> state_;
 };
+
+// Of a whole file, read in pieces. Throws BadFile.
+std::string digest_of_file(const std::string& path);
 
 }  // namespace skein::apps

@@ -9,8 +9,8 @@ namespace skein::data {
 // none: whole image. mirror: flip at random. shift: pad by 4 (pad by 2 below 32 pixels), random crop, flip
 // (CIFAR). region: RandomResizedCrop of torchvision (area 0.08..1, aspect 3/4..4/3) and flip.
 enum class Augment : uint8_t { kNone, kMirror, kShift, kRegion };
-// What the data wants if nothing is said: kRegion where images differ in size, kShift for 32x32 colour images,
-// kMirror-free kNone for digits, kMirror for the others.
+// What the data wants if nothing is said: kRegion where images differ in size, kShift for 32x32 color images,
+// kNone for digits, kMirror for the others.
 Augment default_augment(const std::string& kind, const ImageSize&);
 Augment parse_augment(const std::string& name);  // none mirror shift region; BadOption otherwise
 

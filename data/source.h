@@ -1,5 +1,6 @@
 // DataSource: index -> pixels and a label. Sources are read from many threads at once.
 #pragma once
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,8 +18,9 @@ struct ImageSize {
 // mirrored. Fractions of the source so that it is drawn before the image's size is known. A pure function of
 // (seed, epoch, index); see augment.h.
 struct View {
-  // kWhole: resize the whole image. kCenter: short side to `resize_to`, then the centre. kRegion: area and aspect
-  // of torchvision's RandomResizedCrop. kShift: the image padded by `pad` zeros, cropped at an offset (CIFAR).
+  // kWhole: resize the whole image. kCenter: short side to `resize_to`, then the center. kRegion: area and
+  // aspect of torchvision's RandomResizedCrop. kShift: the whole image at the output's size, padded by `pad`
+  // zeros and cropped at an offset (CIFAR). Mirroring comes last.
   enum Kind : uint8_t { kWhole, kCenter, kRegion, kShift } kind = kWhole;
   bool mirror = false;
   int resize_to = 0;
@@ -58,8 +60,8 @@ struct SourceRow {
 };
 const std::vector<SourceRow>& sources();
 
-// Opens "KIND" or "KIND:PATH". Throws BadOption (unknown kind, with the nearest name) or BadFile (missing, empty,
-// truncated, wrong magic, label out of range, no images, one class), each saying what and where.
+// Opens "KIND" or "KIND:PATH". Throws BadOption (unknown kind, with the nearest name) or BadFile (missing,
+// empty, truncated, wrong magic, label out of range, no images, one class), each saying what and where.
 Split open_data(const std::string& spec, uint64_t seed);
 
 }  // namespace skein::data

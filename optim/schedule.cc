@@ -56,8 +56,8 @@ void parse_steps(Schedule& s, const std::string& text, const std::vector<std::st
 
 }  // namespace
 
-// Warm-up: a straight line through (-1, from) and (warmup, rate). Step 0 already moves, and step `warmup`, where
-// the curve begins with t = 0, continues the line without a jump or a repeated value.
+// Warm-up: a straight line through (-1, from) and (warmup, rate). Step 0 already moves, and step `warmup`,
+// where the curve begins with t = 0, continues the line without a jump or a repeated value.
 double Schedule::at(int64_t k) const {
   CHECK(k >= 0 && warmup >= 0, k, warmup);
   if (k < warmup) return warmup_from + (rate - warmup_from) * (double(k + 1) / double(warmup + 1));

@@ -7,8 +7,8 @@
 
 namespace skein::optim {
 
-// Rate at step k of `total` (k from 0). Over the first `warmup` steps the straight line from `warmup_from`, one
-// step before step 0, to `rate` at step `warmup`; then
+// Rate at step k of `total` (k from 0). Over the first `warmup` steps the straight line from `warmup_from`,
+// one step before step 0, to `rate` at step `warmup`; then
 //   constant    rate
 //   step        rate * gamma^(number of milestones <= k)
 //   cosine      rate * (1 + cos(pi t)) / 2, t = (k - warmup) / (total - warmup)

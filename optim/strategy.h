@@ -57,6 +57,8 @@ class Strategy {
   virtual Tensor iterate(Worker& me, int64_t k) = 0;  // the paper's loop body; the loss, on the device
   virtual void finish(Worker&) {}                     // leave the model to evaluate in me.x
   virtual void visit(Archive&) {}                     // its own state: anchors, weights, clocks
+  // The vector whose mean over the workers is the model: what is evaluated and saved (optim/consensus.h).
+  virtual Tensor averaged(Worker& me) { return me.x; }
 };
 
 struct StrategyRow {

@@ -1,22 +1,17 @@
 // Batch normalization with optional residual add and ReLU, around the backend's fused primitive.
 #include "engine/ops/batch_norm.h"
 
-#include "engine/vec.h"
-
 namespace skein {
 
-bool on_tape(std::initializer_list<Tensor> in) {
-  const Tape* tape = Tape::current();
-  if (!tape) return false;
-  for (const Tensor& t : in)
-    if (tape->wants(t)) return true;
-  return false;
+void check_norm(const Shape& channels, const NormState& s) {
+  for (const Tensor* t : {&s.gamma, &s.shift, &s.running_mean, &s.running_var})
+    CHECK(t->shape() == channels, "batch norm of", channels[0], "channels with a parameter or statistic of",
+          t->shape());
 }
 
 BatchNormArgs norm_forward(const Tensor& x, const NormState& s, const NormMode& mode) {
   const Shape channels{x.dim(-1)};
-  for (const Tensor* t : {&s.gamma, &s.shift, &s.running_mean, &s.running_var})
-    CHECK(t->shape() == channels, "batch norm of", x.shape(), "with a parameter or statistic of", t->shape());
+  check_norm(channels, s);
   CHECK(!mode.residual || (mode.residual.shape() == x.shape() && mode.residual.dtype() == x.dtype()),
         "residual", mode.residual.shape(), mode.residual.dtype(), "to be added to", x.shape(), x.dtype());
   CHECK(!mode.training || x.size() > x.dim(-1),
@@ -57,22 +52,7 @@ void pull_norm(Pull& pull, BatchNormArgs a, const Tensor& dy, const Tensor& dx, 
   if (residual) pull.give(a.residual, dy);
 }
 
-Tensor norm_by_running(const Tensor& x, const NormState& s, const NormMode& mode) {
-  Tensor rstd(s.running_var.shape(), kF32, x.device());
-  {
-    NoTape off;
-    Tensor epsilon({1}, kF32, x.device()), one({1}, kF32, x.device());
-    fill(epsilon, s.epsilon);
-    fill(one, 1.f);
-    rstd = div(one, sqrt(add(s.running_var, epsilon)));
-  }
-  Tensor y = add(mul(sub(x, s.running_mean), mul(s.gamma, rstd)), s.shift);
-  if (mode.residual) y = add(y, mode.residual);
-  return mode.relu ? relu(y) : y;
-}
-
 Tensor batch_norm(const Tensor& x, const NormState& s, const NormMode& mode) {
-  if (!mode.training && on_tape({x, s.gamma, s.shift, mode.residual})) return norm_by_running(x, s, mode);
   const BatchNormArgs a = norm_forward(x, s, mode);
   return record({x, s.gamma, s.shift, mode.residual}, a.y, [a](const Tensor& dy, Pull& pull) {
     Tensor dx;

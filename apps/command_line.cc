@@ -1,0 +1,154 @@
+// Reads the command line with CLI11: each flag of the table is an option whose text goes through assign().
+#include "apps/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "apps/checkpoint.h"
+
+namespace skein::apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Parser {
+  CLI::App app{"Trains image classifiers, alone or as one of many workers.", "train_imagenet"};
+  std::vector<std::pair<const Flag*, CLI::Option*>> of_table;
+  CLI::Option *config, *resume, *list, *print, *version;
+
+  explicit Parser(const Flags& table) {
+    app.allow_extras();  // so that the message about an unknown flag is ours
+    config = plain("--config", "FILE",
+                   "TOML file of flags, one KEY = VALUE a line; the command line goes over it");
+    for (const Flag& f : table) of_table.emplace_back(&f, add(f));
+    resume = optional("--resume", "[DIR]",
+                      "go on with the run in DIR, or in --output, or with the newest below runs/");
+    list = optional("--list", "[WHAT]", "algorithms, models, topologies, data, or all of them");
+    print = app.add_flag("--print")->description("show the whole effective configuration as TOML, and end");
+    version = app.add_flag("--version")->description("show the version, and end");
+  }
+
+  CLI::Option* plain(const std::string& name, const char* type, const std::string& help) {
+    // Repeats are collected, so that the message about them is ours.
+    return app.add_option(name)->description(help)->type_name(type)->multi_option_policy(
+        CLI::MultiOptionPolicy::TakeAll);
+  }
+  CLI::Option* optional(const std::string& name, const char* type, const std::string& help) {
+    return plain(name, type, help)->expected(0, 1);
+  }
+  CLI::Option* add(const Flag& f) {
+    std::string help = f.help;
+    for (const std::string& a : f.algorithms) help += (&a == f.algorithms.data() ? "; of " : ", ") + a;
+    const Config defaults;
+    const std::string otherwise = value_of(defaults, f);
+    if (!otherwise.empty()) help += " [" + otherwise + "]";
+    CLI::Option* o = nullptr;
+    if (f.kind == Flag::kSwitch)
+      o = app.add_flag("--" + f.name + ",!--no-" + f.name)->description(help);
+    else
+      o = plain("--" + f.name,
+                f.kind == Flag::kCount  ? "N"
+                : f.kind == Flag::kReal ? "NUMBER"
+                                        : "TEXT",
+                help);
+    if (f.allowed.find('|') != std::string::npos) o->type_name(f.allowed);
+    return o->group(f.group);
+  }
+};
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* o : app.get_options()) names.push_back(o->get_name());
+  return names;
+}
+
+void refuse_extras(const CLI::App& app) {
+  const std::vector<std::string> extras = app.remaining();
+  if (extras.empty()) return;
+  const std::string name = extras[0].substr(0, extras[0].find('='));
+  if (name[0] != '-') throw BadOption(text("'", name, "' belongs to no flag; see --help"));
+  throw BadOption(text("unknown flag ", name, did_you_mean(name, option_names(app)), "; see --help"));
+}
+
+void run_parser(Parser& p, int argc, const char* const* argv) {
+  try {
+    p.app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) { throw; } catch (const CLI::ParseError& e) {
+    throw BadOption(text(e.what(), "; see --help"));
+  }
+  refuse_extras(p.app);
+}
+
+std::string text_of(const CLI::Option* o) {
+  const std::vector<std::string>& said = o->results();
+  for (const std::string& s : said)
+    if (s != said.front()) throw BadOption(text(o->get_name(), " is given as ", said.front(), " and as ", s));
+  return said.empty() ? "" : said.front();
+}
+
+// What --resume means: its own value, or --output, or the newest run below runs/ that has a checkpoint.
+std::string directory_to_resume(const std::string& said, const std::string& output) {
+  if (!said.empty()) return said;
+  if (!output.empty()) return output;
+  std::string newest;
+  fs::file_time_type when{};
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator("runs", none)) {
+    if (!entry.is_directory() || list_checkpoints(entry.path()).empty()) continue;
+    const auto time = fs::last_write_time(entry.path() / "checkpoints", none);
+    if (newest.empty() || time > when) newest = entry.path(), when = time;
+  }
+  if (newest.empty())
+    throw BadOption("--resume: no run below runs/ has a checkpoint; say which with --resume DIR");
+  return newest;
+}
+
+// The configuration the run was last trained with. What names another place or purpose is not taken over.
+void start_from_run(Command& command, const Parser& p, const Flags& table) {
+  std::string output;
+  for (const auto& [flag, option] : p.of_table)
+    if (flag->name == "output") output = text_of(option);
+  command.checkpoint = find_checkpoint(directory_to_resume(text_of(p.resume), output));
+  const fs::path run = fs::path(command.checkpoint).parent_path().parent_path();
+  if (fs::exists(run / "config.toml"))
+    read_toml(command.config, run / "config.toml", Source::kResumed, table,
+              {"output", "weights", "eval-only"});
+  assign(command.config, *find_flag(table, "output"), run, {Source::kResumed, "--resume"});
+}
+
+}  // namespace
+
+Command parse_command_line(int argc, const char* const* argv, const Flags& table) {
+  Parser p(table);
+  Command command;
+  try {
+    run_parser(p, argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    command.action = Command::kHelp;
+    command.help = p.app.help();
+    return command;
+  }
+  if (p.version->count()) command.action = Command::kVersion;
+  if (p.print->count()) command.action = Command::kPrint;
+  if (p.list->count()) command.action = Command::kList, command.list = text_of(p.list);
+  if (command.action == Command::kVersion || command.action == Command::kList) return command;
+
+  if (p.resume->count()) start_from_run(command, p, table);
+  const Config before = command.config;
+  Config& c = command.config;
+  if (p.config->count()) read_toml(c, text_of(p.config), Source::kFile, table);
+  for (auto& [flag, option] : p.of_table)
+    if (option->count()) assign(c, *flag, text_of(option), {Source::kCommandLine, "--" + flag->name});
+  reconcile(c, table);
+  if (!command.checkpoint.empty()) {
+    if (c.eval_only || !c.weights.empty())
+      throw BadOption(c.origin(c.eval_only ? "eval-only" : "weights").place +
+                      " does not go with --resume: a resumed run takes its weights from the checkpoint");
+    for (const Flag& f : table)
+      if (value_of(before, f) != value_of(c, f))
+        command.changes.push_back(text(f.name, ' ', value_of(before, f), " -> ", value_of(c, f)));
+  }
+  return command;
+}
+
+}  // namespace skein::apps

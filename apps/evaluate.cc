@@ -1,0 +1,44 @@
+// Evaluation: batches of the test split in order, weighted by the images that could be read.
+#include "apps/evaluate.h"
+
+#include <algorithm>
+
+namespace skein::apps {
+
+std::optional<Score> evaluate(const Setup& s, nn::Module& model, int64_t batch_size,
+                              const std::function<bool()>& stop) {
+  const data::DataSource& test = *s.data.test;
+  const int64_t batch = std::min(batch_size, test.size()), steps = (test.size() + batch - 1) / batch;
+  data::Plan plan;
+  plan.count = [=, size = test.size()](int64_t step) { return std::min(batch, size - step * batch); };
+  plan.index = [=](int64_t step, int64_t row) { return step * batch + row; };
+  plan.view = [&](int64_t, int64_t, int64_t) { return data::eval_view(test.image(), s.image); };
+  data::Loader loader(test, plan, s.image, 0, steps, s.device, s.data_threads);
+
+  struct Training {
+    nn::Module& m;
+    explicit Training(nn::Module& m) : m(m) { m.set_training(false); }
+    ~Training() { m.set_training(true); }
+  } const evaluating(model);
+  const NoTape off;
+  const std::vector<float> mean = s.data.train->mean(), deviation = s.data.train->std();  // as in training
+  const int k = int(std::min<size_t>(5, test.classes().size()));
+  double loss = 0, top1 = 0, top5 = 0, images = 0;
+  for (int64_t step = 0; step < steps; ++step) {
+    if (stop && stop()) return {};
+    const data::Batch b = loader.next();
+    const Tensor logits = model.forward(normalize_image(b.images, mean, deviation, s.activations));
+    const Tensor one = top_k_hits(logits, b.labels, 1).to(kCpu),
+                 five = top_k_hits(logits, b.labels, k).to(kCpu);
+    current_stream(s.device).sync();
+    const double valid = one.data<float>()[1];
+    loss += valid * cross_entropy(logits, b.labels).item();
+    top1 += one.data<float>()[0];
+    top5 += five.data<float>()[0];
+    images += valid;
+  }
+  if (images == 0) throw BadFile("none of the test images could be read");
+  return Score{100 * top1 / images, 100 * top5 / images, loss / images, int64_t(images)};
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,41 @@
+// The tables of algorithms, models and data sources as text.
+#include "apps/list.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "apps/config.h"
+#include "comm/topology.h"
+#include "data/source.h"
+#include "nn/models.h"
+#include "optim/strategy.h"
+
+namespace skein::apps {
+namespace {
+
+template <class Rows>
+std::string section(const std::string& title, const Rows& rows) {
+  std::string out = title + "\n";
+  for (const auto& row : rows) out += fmt::format("  {:<26} {}\n", row.name, row.source);
+  return out;
+}
+
+}  // namespace
+
+std::string list_tables(const std::string& what) {
+  const std::vector<std::string> titles = {"algorithms", "models", "topologies", "data"};
+  if (!what.empty() && std::find(titles.begin(), titles.end(), what) == titles.end())
+    throw BadOption(text("--list: there is no table of ", what,
+                         ", but of algorithms, models, topologies and data", did_you_mean(what, titles)));
+  std::string out;
+  const auto wanted = [&](const char* title) { return what.empty() || what == title; };
+  if (wanted("algorithms")) out += section("algorithms", optim::strategies());
+  if (wanted("models")) out += section("models", nn::models());
+  if (wanted("topologies")) out += section("topologies", comm::topologies());
+  if (wanted("data")) out += section("data", data::sources());
+  return out;
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,47 @@
+// Sums of loss and hits in one small vector on the device.
+#include "apps/meters.h"
+
+#include <cmath>
+
+#include "engine/vec.h"
+
+namespace skein::apps {
+
+Sums& Sums::operator+=(const Sums& o) {
+  loss += o.loss, hits += o.hits, images += o.images;
+  return *this;
+}
+
+void Sums::visit(Archive& a) {
+  a("loss", loss);
+  a("hits", hits);
+  a("images", images);
+}
+
+Meters::Meters(Device d) : sums_(Tensor::zeros({3}, kF32, d)) {}
+
+void Meters::add(const Tensor& loss, const Tensor& hits) {
+  axpy(sums_.view({1}), Scalar::at(hits.data<float>() + 1), loss);
+  axpy(sums_.view({2}, 1), 1.f, hits);
+}
+
+bool Meters::read() {
+  const Tensor host = sums_.to(kCpu);
+  current_stream(sums_.device()).sync();
+  const float* s = host.data<float>();
+  const Sums more{s[0], s[1], s[2]};
+  recent += more;
+  epoch += more;
+  total += more;
+  fill(sums_, 0.f);
+  return std::isfinite(more.loss);
+}
+
+void Meters::visit(Archive& a) {
+  Under r(a, "recent."), e(a, "epoch."), t(a, "total.");
+  recent.visit(r);
+  epoch.visit(e);
+  total.visit(t);
+}
+
+}  // namespace skein::apps

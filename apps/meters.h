@@ -1,0 +1,32 @@
+// Meters: loss and hits of the training batches, summed on the device and read back now and then.
+#pragma once
+#include "engine/archive.h"
+
+namespace skein::apps {
+
+// Sums over images that could be read.
+struct Sums {
+  double loss = 0, hits = 0, images = 0;
+  double mean_loss() const { return images ? loss / images : 0; }
+  double top1() const { return images ? 100 * hits / images : 0; }
+  Sums& operator+=(const Sums&);
+  void visit(Archive&);
+};
+
+class Meters {
+ public:
+  explicit Meters(Device);
+  // One batch: its mean loss [1], and what top_k_hits made of it [2]. Queued; the host does not wait.
+  void add(const Tensor& loss, const Tensor& hits);
+  // Brings the sums to the host, waiting for the device. False if a loss since the last call was not finite.
+  bool read();
+  void visit(Archive&);  // after read()
+
+  Sums recent, epoch;  // since the caller last cleared them
+  Sums total;
+
+ private:
+  Tensor sums_;  // f32 [3]: loss, hits, images
+};
+
+}  // namespace skein::apps

@@ -1,0 +1,130 @@
+// Drawing the live line, and keeping everything else out of its way.
+#include "apps/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <vector>
+
+namespace skein::apps {
+namespace {
+
+constexpr double kRedraw = 0.1;  // seconds: faster than this nobody reads
+
+double now() {
+  using Clock = std::chrono::steady_clock;
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+std::string number(double v, int digits) {
+  return std::isfinite(v) ? fmt::format("{:.{}f}", v, digits) : "-";
+}
+std::string percent(double share) {
+  return std::isfinite(share) ? fmt::format("{:.0f} %", 100 * share) : "-";
+}
+std::string short_number(double v) { return v == std::floor(v) ? number(v, 0) : number(v, 1); }
+
+struct Piece {
+  std::string text;
+  int rank;  // the highest goes first when the line is too long
+};
+
+}  // namespace
+
+std::string format_duration(double seconds) {
+  if (!(seconds >= 0 && seconds < 1e9)) return "-";
+  const auto s = int64_t(std::llround(seconds));
+  if (s < 3600) return fmt::format("{}:{:02}", s / 60, s % 60);
+  if (s < 2 * 86400) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+  return fmt::format("{} d {} h", s / 86400, s / 3600 % 24);
+}
+
+std::string format_moment(const Moment& m, int width) {
+  std::vector<Piece> pieces = {
+      {fmt::format("epoch {}/{}", number(m.epoch, 1), short_number(m.epochs)), 1},
+      {fmt::format("step {}/{}", m.step, m.steps), 4},
+      {"loss " + number(m.loss, 4), 0},
+      {"top-1 " + number(m.top1, 1) + " %", 2},
+      {number(m.images_per_second, m.images_per_second < 10 ? 1 : 0) + " images/s", 5},
+      {"data " + percent(m.data_wait), 7},
+  };
+  if (m.workers > 1) pieces.push_back({"peers " + percent(m.peer_wait), 6});
+  if (m.seconds_left >= 0) pieces.push_back({"eta " + format_duration(m.seconds_left), 3});
+  const auto join = [&] {
+    std::string line;
+    for (const Piece& p : pieces) line += (line.empty() ? "" : "  ") + p.text;
+    return line;
+  };
+  std::string line = join();
+  while (int(line.size()) > width && pieces.size() > 1) {
+    pieces.erase(std::max_element(pieces.begin(), pieces.end(),
+                                  [](const Piece& a, const Piece& b) { return a.rank < b.rank; }));
+    line = join();
+  }
+  return line.substr(0, size_t(std::max(width, 0)));
+}
+
+Progress::Progress(std::FILE* out, double plain_seconds)
+    : Progress(out, ::isatty(::fileno(out)) == 1, plain_seconds) {}
+
+Progress::Progress(std::FILE* out, bool live, double plain_seconds, int width)
+    : out_(out), live_(live), plain_seconds_(plain_seconds), width_(width) {}
+
+Progress::~Progress() { finish(); }
+
+int Progress::columns() const {
+  if (width_ > 0) return width_;
+  winsize size{};
+  // One less than there are: a full line would wrap on some terminals.
+  return ::ioctl(::fileno(out_), TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1 : 79;
+}
+
+void Progress::erase() {
+  if (!shown_.empty()) std::fputs("\r\x1b[K", out_);
+  shown_.clear();
+}
+
+void Progress::draw(const std::string& line) {
+  std::fprintf(out_, "\r%s\x1b[K", line.c_str());
+  shown_ = line;
+}
+
+void Progress::show(const Moment& m) {
+  const std::scoped_lock lock(mutex_);
+  latest_ = format_moment(m, live_ ? columns() : 1 << 20);
+  const double t = now();
+  if (t - last_ < (live_ ? kRedraw : plain_seconds_)) return;
+  last_ = t;
+  if (live_)
+    draw(latest_);
+  else
+    std::fprintf(out_, "%s\n", latest_.c_str());
+  if (!live_) latest_.clear();
+  std::fflush(out_);
+}
+
+void Progress::say(const std::string& line) {
+  const std::scoped_lock lock(mutex_);
+  const std::string live = shown_;
+  erase();
+  std::fprintf(out_, "%s\n", line.c_str());
+  if (!live.empty()) draw(live);
+  std::fflush(out_);
+}
+
+void Progress::finish() {
+  const std::scoped_lock lock(mutex_);
+  if (latest_.empty()) return;
+  if (live_) draw(latest_);
+  std::fprintf(out_, "%s\n", live_ ? "" : latest_.c_str());
+  shown_.clear();
+  latest_.clear();
+  last_ = -1e300;  // what comes next, a new epoch, is shown at once
+  std::fflush(out_);
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,103 @@
+// Opening data, model and device of a run, with every check that needs no training.
+#include "apps/setup.h"
+
+#include <algorithm>
+
+#include "data/sampler.h"
+
+namespace skein::apps {
+namespace {
+
+const nn::ModelRow* model_row(const std::string& name) {
+  for (const nn::ModelRow& row : nn::models())
+    if (name == row.name) return &row;
+  return nullptr;
+}
+
+data::ImageSize choose_image(const Config& c, const data::DataSource& source) {
+  const data::ImageSize own = source.image();
+  if (c.image_size > 0) return {int(c.image_size), int(c.image_size), own.channels};
+  const nn::ModelRow& row = *model_row(c.model);
+  if (own.height > 0 && std::min(own.height, own.width) >= row.smallest_size) return own;
+  const int side = row.default_size > 0 ? int(row.default_size) : 224;
+  return {side, side, own.channels};
+}
+
+data::Augment choose_augment(const Config& c, const data::DataSource& source) {
+  if (c.augment != "auto") return data::parse_augment(c.augment);
+  return data::default_augment(c.data.substr(0, c.data.find(':')), source.image());
+}
+
+data::Split open_data(const Config& c) {
+  if (c.data.empty()) {
+    std::string kinds;
+    for (const data::SourceRow& row : data::sources())
+      kinds += (kinds.empty() ? "" : ", ") + std::string(row.name);
+    throw BadOption("--data is needed: KIND or KIND:PATH, with one of the kinds " + kinds);
+  }
+  return naming_place(c, "data", [&] { return data::open_data(c.data, uint64_t(c.seed)); });
+}
+
+}  // namespace
+
+Device choose_device(const Config& c) {
+  if (c.device == "cpu") return kCpu;
+  const bool there = cuda_device_count() > 0;
+  if (there) return {Device::kCuda, 0};
+  if (c.device == "auto") return kCpu;
+  const std::string place = c.origin("device").place;
+  if constexpr (!kHasCuda)
+    throw BadOption(place +
+                    ": this program was built without CUDA; install the CUDA toolkit and build with "
+                    "`cmake --preset cuda`, or use --device cpu");
+  throw BadOption(place +
+                  ": no CUDA device can be used; does nvidia-smi show one? --device cpu works everywhere");
+}
+
+Setup open_setup(const Config& c) {
+  Setup s;
+  s.place = launch(c);
+  s.threads = compute_threads(c, s.place);
+  s.data_threads = data_threads(c, s.place);
+  s.device = choose_device(c);
+  s.activations = c.precision == "bf16" ? kBF16 : kF32;
+  if (!model_row(c.model))
+    naming_place(c, "model", [&] { return nn::make_model(c.model, {}); });  // refuses it
+  s.data = open_data(c);
+  const data::DataSource& train = *s.data.train;
+  s.image = choose_image(c, train);
+  s.augment = choose_augment(c, train);
+  s.global_batch = c.batch_size * s.place.world;
+  if (!c.eval_only && s.global_batch > train.size())
+    throw BadOption(text(c.origin("batch-size").place, ": ", c.batch_size, " images for each of ",
+                         s.place.world, " worker(s) are more than the ", train.size(), " training images of ",
+                         c.data, "; give ", train.size() / s.place.world, " or less"));
+  s.steps_per_epoch = (train.size() + s.global_batch - 1) / s.global_batch;
+  if (!c.eval_only) s.steps_per_epoch = data::steps_per_epoch(train.size(), s.global_batch);
+  s.total_steps = c.steps > 0 ? c.steps : c.epochs * s.steps_per_epoch;
+  s.model = naming_place(c, "model", [&] {
+    return nn::make_model(c.model,
+                          {s.image.height, s.image.width, s.image.channels, int64_t(train.classes().size())});
+  });
+  nn::initialize(*s.model, uint64_t(c.seed));
+  return s;
+}
+
+data::Plan train_plan(const Config& c, const Setup& s) {
+  const int64_t size = s.data.train->size(), batch = s.global_batch, per_epoch = s.steps_per_epoch;
+  const uint64_t seed = uint64_t(c.seed);
+  const auto span = [=, place = s.place](int64_t step) {
+    return data::span_of(size, batch, step % per_epoch, place.rank, place.world);
+  };
+  data::Plan plan;
+  plan.count = [=](int64_t step) { return span(step).size(); };
+  plan.index = [=](int64_t step, int64_t row) {
+    return data::sample_index(seed, size, step / per_epoch, span(step).begin + row);
+  };
+  plan.view = [=, augment = s.augment, image = s.image](int64_t step, int64_t, int64_t index) {
+    return data::train_view(augment, seed, step / per_epoch, index, image);
+  };
+  return plan;
+}
+
+}  // namespace skein::apps

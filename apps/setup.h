@@ -1,0 +1,37 @@
+// Setup: what a run is made of, opened and checked before anything is written.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "apps/config.h"
+#include "apps/launch.h"
+#include "data/augment.h"
+#include "data/loader.h"
+#include "data/source.h"
+#include "nn/models.h"
+
+namespace skein::apps {
+
+struct Setup {
+  Place place;
+  Device device;
+  DType activations = kF32;
+  int threads = 1, data_threads = 1;
+  data::Split data;
+  data::ImageSize image;  // of a training batch
+  data::Augment augment = data::Augment::kNone;
+  int64_t global_batch = 0, steps_per_epoch = 0, total_steps = 0;
+  std::unique_ptr<nn::Module> model;  // initialized from the seed
+};
+
+// Opens data and model. Throws BadOption or BadFile, saying what is wrong with which flag or file.
+Setup open_setup(const Config&);
+
+// Which samples this worker's steps hold: pure functions of seed, step, rank and world.
+data::Plan train_plan(const Config&, const Setup&);
+
+// "auto" is a GPU where this build can use one and there is one. BadOption says what is missing for "cuda".
+Device choose_device(const Config&);
+
+}  // namespace skein::apps

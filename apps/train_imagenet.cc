@@ -1,0 +1,142 @@
+// train_imagenet: trains image classifiers.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+
+#include "apps/command_line.h"
+#include "apps/interrupt.h"
+#include "apps/list.h"
+#include "apps/trainer.h"
+#include "apps/weights.h"
+
+namespace skein::apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kExitRuntime = 1, kExitUsage = 2, kExitInterrupted = 130;
+
+std::string new_directory(const Config& c) {
+  const std::string kind = c.data.substr(0, c.data.find(':'));
+  const std::string name =
+      fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}", c.model, kind, fmt::localtime(std::time(nullptr)));
+  std::string unused = name;
+  for (int n = 2; fs::exists(unused); ++n) unused = fmt::format("{}-{}", name, n);
+  return unused;
+}
+
+std::string describe(const Score& s) {
+  return fmt::format("top-1 {:.2f} %, top-5 {:.2f} %, loss {:.4f} on {} test images", s.top1, s.top5, s.loss,
+                     s.images);
+}
+
+int evaluate_only(const Config& c) {
+  Setup setup = open_setup(c);
+  import_model(c.weights, *setup.model, setup.data.train->classes());
+  nn::flatten(*setup.model, allocator(setup.device));
+  const auto score = evaluate(setup, *setup.model, c.batch_size, interrupted);
+  if (!score) return kExitInterrupted;
+  fmt::print("{}\n", describe(*score));
+  return 0;
+}
+
+void say_beginning(const Config& c, const Setup& s, const std::string& directory, Progress& progress) {
+  progress.say(fmt::format("{} on {}: {} training and {} test images of {} classes, {}x{}x{}", c.model,
+                           c.data, s.data.train->size(), s.data.test->size(), s.data.train->classes().size(),
+                           s.image.height, s.image.width, s.image.channels));
+  progress.say(fmt::format("{} steps, {} an epoch, batch {}, {} on {}, {} threads; {}", s.total_steps,
+                           s.steps_per_epoch, s.global_batch, c.precision, text(s.device), s.threads,
+                           directory));
+}
+
+void say_end(const Outcome& out, const Config& c, const std::string& directory) {
+  const std::string quoted = directory.find(' ') == std::string::npos ? directory : "'" + directory + "'";
+  if (out.interrupted) {
+    fmt::print("interrupted after step {}; go on with: train_imagenet --resume {}\n", out.step, quoted);
+    return;
+  }
+  if (out.score) fmt::print("{}\n", describe(*out.score));
+  fmt::print("{:.0f} images/s, {} of training\n", out.images_per_second,
+             format_duration(out.training_seconds));
+  fmt::print("  {}/report.html        curves, for a browser\n", directory);
+  fmt::print("  {}/summary.json       figures\n", directory);
+  fmt::print("  {}/model.safetensors  the model\n", directory);
+  const std::string more =
+      c.steps > 0 ? fmt::format("--steps {}", 2 * c.steps) : fmt::format("--epochs {}", 2 * c.epochs);
+  fmt::print("train longer with: train_imagenet --resume {} {}\n", quoted, more);
+}
+
+int train(const Command& command) {
+  Config c = command.config;
+  Setup setup = open_setup(c);
+  const std::string directory = c.output.empty() ? new_directory(c) : c.output;
+  Progress progress(stdout);
+  say_beginning(c, setup, directory, progress);
+  c.output = directory;
+  Trainer trainer(c, std::move(setup), directory, progress);
+  if (!command.checkpoint.empty()) {
+    trainer.resume(command.checkpoint);
+    progress.say("going on from " + command.checkpoint);
+    for (const std::string& change : command.changes) progress.say("changed since: " + change);
+  }
+  catch_interrupts();
+  const Outcome out = trainer.run(interrupted);
+  progress.finish();
+  say_end(out, c, directory);
+  return out.interrupted ? kExitInterrupted : 0;
+}
+
+// An OpenMP thread that waits for its team spins; on a machine with anything else to do, the loader's threads
+// included, spinning takes the core from the thread it waits for (ten times slower, measured on busy cores).
+// libgomp reads the environment before main, so the program starts itself once more.
+void nap_while_idle(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
+  setenv("OMP_WAIT_POLICY", "passive", 1);
+  execv("/proc/self/exe", argv);  // if it cannot, training is as right, only slower
+}
+
+int run(int argc, char** argv) {
+  const Command command = parse_command_line(argc, argv);
+  switch (command.action) {
+    case Command::kHelp:
+      fmt::print("{}", command.help);
+      return 0;
+    case Command::kVersion:
+      fmt::print("train_imagenet {}\n", SKEIN_VERSION);
+      return 0;
+    case Command::kList:
+      fmt::print("{}", list_tables(command.list));
+      return 0;
+    case Command::kPrint:
+      fmt::print("{}", to_toml(command.config));
+      return 0;
+    case Command::kTrain:
+      break;
+  }
+  return command.config.eval_only ? evaluate_only(command.config) : train(command);
+}
+
+}  // namespace
+}  // namespace skein::apps
+
+int main(int argc, char** argv) {
+  using namespace skein::apps;
+  nap_while_idle(argv);
+  std::signal(SIGXFSZ,
+              SIG_IGN);  // a file-size limit then reads like a full disk: an error that names the file
+  try {
+    return run(argc, argv);
+  } catch (const skein::BadOption& e) {
+    fmt::print(stderr, "train_imagenet: {}\n", e.what());
+    return kExitUsage;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "train_imagenet: {}\n", e.what());
+    return kExitRuntime;
+  }
+}

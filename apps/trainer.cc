@@ -1,0 +1,197 @@
+// The training loop: data to gradient to strategy, and the state that a checkpoint holds.
+#include "apps/trainer.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "apps/clock.h"
+#include "apps/durable.h"
+#include "apps/weights.h"
+#include "data/sampler.h"
+#include "engine/vec.h"
+
+namespace skein::apps {
+
+namespace fs = std::filesystem;
+
+void Seconds::visit(Archive& a) {
+  a("data", data);
+  a("forward", forward);
+  a("backward", backward);
+  a("update", update);
+  a("peers", peers);
+  a("evaluate", evaluate);
+  a("checkpoint", checkpoint);
+}
+
+namespace {
+
+// A warm-up longer than a fifth of the run would leave little to warm up for.
+optim::Schedule schedule_of(const Config& c, const Setup& s) {
+  const double rate =
+      c.reference_batch > 0 ? optim::scale_rate(c.lr, s.global_batch, c.reference_batch) : c.lr;
+  const double epochs = double(s.total_steps) / double(s.steps_per_epoch);
+  const double warmup = std::min(c.warmup_epochs, epochs / 5);
+  return naming_place(c, "lr-schedule", [&] {
+    return optim::parse_schedule(c.lr_schedule, rate, s.steps_per_epoch, epochs, warmup);
+  });
+}
+
+}  // namespace
+
+Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progress& progress)
+    : config_(config),
+      setup_(std::move(setup)),
+      directory_(std::move(directory)),
+      progress_(progress),
+      meters_(setup_.device) {
+  omp_set_num_threads(setup_.threads);
+  const Config& c = config_;
+  nn::Module& model = *setup_.model;
+  flat_ = nn::flatten(model, allocator(setup_.device));
+  if (!c.weights.empty()) import_model(c.weights, model, setup_.data.train->classes());
+  params_ = model.params();
+  slicer_ = std::make_unique<nn::Slicer>(flat_, int64_t(c.slice_mb * (1 << 20)));
+  rule_ = optim::sgd(flat_.x, {.momentum = float(c.momentum),
+                               .weight_decay = float(c.weight_decay),
+                               .nesterov = c.nesterov,
+                               .decayed = c.decay_all ? flat_.x.size() : flat_.decayed});
+  strategy_ = optim::make_strategy(c.algorithm, options_of(c, setup_.steps_per_epoch), setup_.place.world);
+  worker_.emplace(
+      optim::Worker{.x = flat_.x, .g = flat_.g, .buffers = flat_.buffers, .rule = *rule_, .oracle = {}});
+  worker_->oracle = [this](const optim::GradReady& ready) { return gradient(ready); };
+  schedule_ = schedule_of(c, setup_);
+  mean_ = setup_.data.train->mean();
+  deviation_ = setup_.data.train->std();
+  strategy_->start(*worker_);
+}
+
+Trainer::~Trainer() = default;
+
+Identity Trainer::identity() const {
+  return {.model = config_.model,
+          .layout = layout_hash(flat_),
+          .algorithm = config_.algorithm,
+          .world = setup_.place.world,
+          .data = config_.data.substr(0, config_.data.find(':')),
+          .seed = uint64_t(config_.seed),
+          .global_batch = setup_.global_batch};
+}
+
+// Everything that the next step, or the record of it, depends on.
+void Trainer::visit(Archive& a) {
+  a("x", flat_.x);
+  if (flat_.buffers) a("buffers", flat_.buffers);
+  Under rule(a, "rule."), strategy(a, "strategy."), meters(a, "meters."), seconds(a, "seconds."),
+      last(a, "last_event.");
+  rule_->visit(rule);
+  strategy_->visit(strategy);
+  meters_.visit(meters);
+  seconds_.visit(seconds);
+  at_last_event_.visit(last);
+  a("closed_epochs", closed_epochs_);
+  a("best_top1", best_top1_);
+  a("training_at_epoch", training_at_epoch_);
+  a("unreadable", unreadable_before_);
+  a("unreadable_at_epoch", unreadable_at_epoch_);
+}
+
+void Trainer::resume(const std::string& checkpoint) {
+  const Walk walk = [this](Archive& a) { visit(a); };
+  verify_checkpoint(checkpoint);
+  k_ = load_checkpoint(checkpoint, setup_.place.rank, identity(), walk).step;
+  if (k_ > setup_.total_steps)
+    throw BadOption(text(checkpoint, " has ", k_, " steps behind it, but this run ends after ",
+                         setup_.total_steps, "; give a larger --epochs or --steps"));
+  std::error_code none;
+  continues_ = fs::equivalent(fs::path(checkpoint).parent_path().parent_path(), directory_, none);
+  if (continues_) saved_step_ = k_;
+}
+
+Outcome Trainer::run(const std::function<bool()>& stop) {
+  stop_ = stop;
+  const auto stopped = [&] { return stop_ && stop_(); };
+  open_directory();
+  start_log();
+  loader_ = std::make_unique<data::Loader>(*setup_.data.train, train_plan(config_, setup_), setup_.image, k_,
+                                           setup_.total_steps, setup_.device, setup_.data_threads);
+  bool whole = true;
+  for (;;) {
+    if (k_ / setup_.steps_per_epoch > closed_epochs_) whole = close_epoch();
+    if (!whole || k_ == setup_.total_steps || stopped()) break;
+    step();
+  }
+  return finish(!whole || k_ < setup_.total_steps);
+}
+
+void Trainer::step() {
+  optim::Worker& me = *worker_;
+  const Place& place = setup_.place;
+  const int64_t size = setup_.data.train->size(), s = k_ % setup_.steps_per_epoch;
+  me.lr = schedule_.at(k_);
+  me.samples = data::span_of(size, setup_.global_batch, s, place.rank, place.world).size();
+  me.global_samples = data::span_of(size, setup_.global_batch, s, 0, 1).size();
+  const double from = clock_seconds(), before = seconds_.training();
+  strategy_->iterate(me, k_);
+  // What iterate did outside the oracle: the rule, and with peers what waiting for them did not account for.
+  seconds_.update += clock_seconds() - from - (seconds_.training() - before);
+  ++k_;
+  end_step();
+}
+
+Tensor Trainer::gradient(const optim::GradReady& ready) {
+  data::Batch batch;
+  {
+    const Timed t(seconds_.data);
+    batch = loader_->next();
+  }
+  if (batch.size() == 0) {  // more workers than images in the last batch of an epoch
+    fill(flat_.g, 0.f);
+    if (ready) ready(flat_.g);
+    return Tensor::zeros({1}, kF32, setup_.device);
+  }
+  const RandomScope random(uint64_t(config_.seed), uint64_t(k_), uint32_t(setup_.place.rank));
+  Tape tape;
+  Tensor loss;
+  {
+    const Timed t(seconds_.forward);
+    for (nn::Param* p : params_) tape.watch(p->value, p->grad);
+    const Tensor images = normalize_image(batch.images, mean_, deviation_, setup_.activations);
+    const Tensor logits = setup_.model->forward(images);
+    loss = cross_entropy(logits, batch.labels, float(config_.label_smoothing));
+    const NoTape off;
+    meters_.add(loss, top_k_hits(logits, batch.labels, 1));
+  }
+  const Timed t(seconds_.backward);
+  if (ready) {
+    tape.backward(loss, slicer_->start(ready));
+    slicer_->finish();
+  } else {
+    tape.backward(loss);
+  }
+  return loss;
+}
+
+// A run that cannot begin leaves no directory behind.
+void Trainer::open_directory() {
+  const bool before = fs::exists(directory_);
+  if (!continues_ &&
+      (fs::exists(fs::path(directory_) / "metrics.jsonl") || !list_checkpoints(directory_).empty()))
+    throw BadOption(text("--output ", directory_,
+                         ": holds a run already; choose another directory, or go on with it: ",
+                         "train_imagenet --resume ", directory_));
+  try {
+    make_directory(directory_);
+    write_file((fs::path(directory_) / "config.toml").string(), to_toml(config_));
+    log_ = std::make_unique<MetricsLog>(directory_, continues_ ? k_ : -1);
+    checkpoints_ = std::make_unique<Checkpoints>(directory_, int(config_.keep_checkpoints));
+  } catch (...) {
+    std::error_code none;
+    if (!before) fs::remove_all(directory_, none);
+    throw;
+  }
+}
+
+}  // namespace skein::apps

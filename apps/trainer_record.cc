@@ -1,0 +1,203 @@
+// What a run says about itself: progress, metrics, evaluations, checkpoints, and the files it leaves.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
+#include "apps/clock.h"
+#include "apps/report.h"
+#include "apps/trainer.h"
+#include "apps/weights.h"
+#include "engine/vec.h"
+
+namespace skein::apps {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+Json environment_of(const Setup& s) {
+  Json e = describe_environment();
+  e["device"] = text(s.device);
+  e["threads"] = s.threads;
+  e["data_threads"] = s.data_threads;
+  e["backend"] = cpu::describe();
+  return e;
+}
+
+}  // namespace
+
+double Trainer::elapsed() const { return earlier_seconds_ + clock_seconds() - started_; }
+
+int64_t Trainer::unreadable() const { return unreadable_before_ + (loader_ ? loader_->unreadable() : 0); }
+
+void Trainer::start_log() {
+  started_ = clock_seconds();
+  earlier_seconds_ = log_->seconds();
+  log_->write(RunEvent{.step = k_,
+                       .seconds = elapsed(),
+                       .config = to_json(config_),
+                       .environment = environment_of(setup_),
+                       .steps_per_epoch = setup_.steps_per_epoch,
+                       .total_steps = setup_.total_steps,
+                       .workers = setup_.place.world});
+  moment_ = {.epochs = double(setup_.total_steps) / double(setup_.steps_per_epoch),
+             .steps = setup_.total_steps,
+             .loss = NAN,
+             .top1 = NAN,
+             .images_per_second = NAN,
+             .workers = setup_.place.world};
+}
+
+void Trainer::refuse_bad_loss() const {
+  const std::string last = saved_step_ >= 0
+                               ? text("; the checkpoint of step ", saved_step_, " is sound: train_imagenet ",
+                                      "--resume ", directory_, " --lr ", config_.lr / 10)
+                               : text("; no checkpoint was written yet");
+  throw Error(text("the loss is not a finite number after step ", k_, " (epoch ", epochs_seen(), ", rate ",
+                   schedule_.at(k_ - 1),
+                   "): training has diverged. Try a lower --lr or a longer --warmup-epochs", last));
+}
+
+// Reading the loss is free on the CPU; a GPU would have to wait for it.
+void Trainer::end_step() {
+  const bool log = k_ % config_.log_every == 0 || k_ == setup_.total_steps;
+  if ((log || !setup_.device.is_cuda()) && !meters_.read()) refuse_bad_loss();
+  moment_.epoch = epochs_seen();
+  moment_.step = k_;
+  if (log) {
+    const double spent = std::max(seconds_.training() - at_last_event_.training(), 1e-9);
+    const Sums recent = meters_.recent;
+    moment_.loss = recent.mean_loss();
+    moment_.top1 = recent.top1();
+    moment_.images_per_second = recent.images * setup_.place.world / spent;
+    moment_.data_wait = (seconds_.data - at_last_event_.data) / spent;
+    moment_.peer_wait = (seconds_.peers - at_last_event_.peers) / spent;
+    moment_.seconds_left =
+        seconds_.training() / double(std::max<int64_t>(k_, 1)) * double(setup_.total_steps - k_);
+    log_->write(StepEvent{.step = k_,
+                          .epoch = epochs_seen(),
+                          .seconds = elapsed(),
+                          .loss = moment_.loss,
+                          .top1 = moment_.top1,
+                          .learning_rate = schedule_.at(k_ - 1),
+                          .images_per_second = moment_.images_per_second,
+                          .data_wait = moment_.data_wait,
+                          .peer_wait = moment_.peer_wait});
+    meters_.recent = {};
+    at_last_event_ = seconds_;
+    say_unreadable();
+  }
+  progress_.show(moment_);
+  const Every every = parse_every(config_);
+  if (every.steps > 0 && k_ % every.steps == 0) save();
+}
+
+void Trainer::say_unreadable() {
+  for (const std::string& name : loader_->newly_unreadable()) {
+    progress_.say("skipped, cannot be read: " + name);
+    if (unreadable_names_.size() < 100) unreadable_names_.push_back(name);
+  }
+}
+
+bool Trainer::close_epoch() {
+  if (!meters_.read()) refuse_bad_loss();
+  const int64_t epoch = k_ / setup_.steps_per_epoch;
+  if (config_.eval_every > 0 && epoch % config_.eval_every == 0 && !score()) return false;
+  const double spent = std::max(seconds_.training() - training_at_epoch_, 1e-9);
+  const Sums& seen = meters_.epoch;
+  const EpochEvent event{.step = k_,
+                         .epoch = epoch,
+                         .seconds = elapsed(),
+                         .loss = seen.mean_loss(),
+                         .top1 = seen.top1(),
+                         .images_per_second = seen.images * setup_.place.world / spent,
+                         .unreadable = unreadable() - unreadable_at_epoch_};
+  log_->write(event);
+  std::string line =
+      fmt::format("epoch {}  train loss {:.4f} top-1 {:.2f} %", epoch, seen.mean_loss(), seen.top1());
+  if (scored_step_ == k_)
+    line += fmt::format("  test loss {:.4f} top-1 {:.2f} %", score_->loss, score_->top1);
+  progress_.say(line + fmt::format("  {:.0f} images/s", event.images_per_second));
+  closed_epochs_ = epoch;
+  unreadable_at_epoch_ = unreadable();
+  training_at_epoch_ = seconds_.training();
+  meters_.epoch = {};
+  const Every every = parse_every(config_);
+  if (every.epochs > 0 && epoch % every.epochs == 0) save();
+  return true;
+}
+
+bool Trainer::score() {
+  const Timed t(seconds_.evaluate);
+  const std::optional<Score> s = evaluate(setup_, *setup_.model, config_.batch_size, stop_);
+  if (!s) return false;
+  score_ = s;
+  scored_step_ = k_;
+  best_top1_ = std::max(best_top1_, s->top1);
+  EvalEvent event;
+  event.step = k_, event.epoch = epochs_seen(), event.seconds = elapsed();
+  event.loss = s->loss, event.top1 = s->top1, event.top5 = s->top5;
+  log_->write(event);
+  return true;
+}
+
+void Trainer::save() {
+  if (saved_step_ == k_) return;
+  const Timed t(seconds_.checkpoint);
+  if (!meters_.read() || !all_finite(flat_.x)) refuse_bad_loss();
+  const int64_t before = std::exchange(unreadable_before_, unreadable());
+  checkpoints_->save(k_, identity(), [this](Archive& a) { visit(a); });
+  unreadable_before_ = before;
+  saved_step_ = k_;
+}
+
+Outcome Trainer::finish(bool interrupted) {
+  save();
+  if (!interrupted) {
+    strategy_->finish(*worker_);
+    interrupted = scored_step_ != k_ && !score();
+  }
+  progress_.finish();
+  Outcome out{
+      .step = k_, .interrupted = interrupted, .score = score_, .hash = parameter_hash(flat_, flat_.x)};
+  out.training_seconds = seconds_.training();
+  out.images_per_second = meters_.total.images * setup_.place.world / std::max(out.training_seconds, 1e-9);
+  say_unreadable();
+  leave_files(out);
+  return out;
+}
+
+void Trainer::leave_files(const Outcome& out) {
+  Summary s;
+  s.steps = k_;
+  s.epochs = epochs_seen();
+  s.interrupted = out.interrupted;
+  if (out.score) s.top1 = out.score->top1, s.top5 = out.score->top5, s.loss = out.score->loss;
+  if (best_top1_ >= 0) s.best_top1 = best_top1_;
+  s.images_per_second = out.images_per_second;
+  s.seconds = elapsed();
+  s.seconds_by_work = {{"data", seconds_.data},
+                       {"forward", seconds_.forward},
+                       {"backward", seconds_.backward},
+                       {"update", seconds_.update},
+                       {"peers", seconds_.peers},
+                       {"evaluate", seconds_.evaluate},
+                       {"checkpoint", seconds_.checkpoint}};
+  s.hash = out.hash;
+  s.parameters = flat_.count;
+  s.unreadable = unreadable();
+  s.unreadable_names = unreadable_names_;
+  s.workers = setup_.place.world;
+  s.environment = environment_of(setup_);
+  s.config = to_json(config_);
+  if (!out.interrupted)
+    export_model((fs::path(directory_) / "model.safetensors").string(), *setup_.model,
+                 {.model = config_.model, .classes = setup_.data.train->classes(), .steps = k_, .more = {}});
+  write_summary(directory_, s);
+  write_report(directory_);
+}
+
+}  // namespace skein::apps

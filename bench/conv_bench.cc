@@ -1,0 +1,127 @@
+// Convolutions of resnet50 and resnet20: our kernels beside oneDNN's in GFLOP/s of the plain sum: direct, Winograd
+// (where it fits, else again direct), oneDNN; then the better of ours against the FMA peak and against oneDNN.
+//
+//   conv_bench [resnet50|resnet20|resnet18] [batch] [fp32|bf16] [threads] [only input channels]
+//
+// Seconds are processor seconds divided by threads, the least of several runs: a loaded machine delays them
+// but does not lengthen them.
+#include <omp.h>
+
+#include <cstdio>
+#include <ctime>
+#include <functional>
+#include <map>
+
+#include "bench/peaks.h"
+#include "engine/cpu/direct_conv.h"
+#include "engine/cpu/winograd.h"
+
+using namespace skein;
+
+namespace {
+
+struct Layer {
+  int64_t channels, outputs, window, stride, size;
+  auto operator<=>(const Layer&) const = default;
+};
+
+std::map<Layer, int> layers_of(const std::string& model) {
+  std::map<Layer, int> all;
+  if (model == "resnet20") {
+    all[{3, 16, 3, 1, 32}]++;
+    for (int64_t stage = 0, in = 16; stage < 3; ++stage)
+      for (int64_t block = 0; block < 3; ++block) {
+        const int64_t out = 16 << stage, size = 32 >> stage, stride = stage && !block ? 2 : 1;
+        all[{in, out, 3, stride, size * stride}]++;
+        all[{out, out, 3, 1, size}]++;
+        in = out;
+      }
+    return all;
+  }
+  const bool deep = model == "resnet50";
+  all[{3, 64, 7, 2, 224}]++;
+  const int64_t blocks[] = {deep ? 3 : 2, deep ? 4 : 2, deep ? 6 : 2, deep ? 3 : 2};
+  for (int64_t stage = 0, in = 64; stage < 4; ++stage)
+    for (int64_t block = 0; block < blocks[stage]; ++block) {
+      const int64_t width = 64 << stage, stride = stage && !block ? 2 : 1, size = (56 >> stage) * stride;
+      const int64_t out = deep ? 4 * width : width;
+      if (deep) {
+        all[{in, width, 1, 1, size}]++;
+        all[{width, width, 3, stride, size}]++;
+        all[{width, out, 1, 1, size / stride}]++;
+      } else {
+        all[{in, width, 3, stride, size}]++;
+        all[{width, width, 3, 1, size / stride}]++;
+      }
+      if (in != out) all[{in, out, 1, stride, size}]++;
+      in = out;
+    }
+  return all;
+}
+
+ConvArgs make(const Layer& l, int64_t batch, DType t) {
+  const int padding = int(l.window / 2);
+  const int64_t out = (l.size + 2 * padding - l.window) / l.stride + 1;
+  ConvArgs c;
+  c.x = Tensor::zeros({batch, l.size, l.size, l.channels}, t);
+  c.w = Tensor::zeros({l.outputs, l.window, l.window, l.channels});
+  c.y = Tensor::zeros({batch, out, out, l.outputs}, t);
+  c.geometry = {.stride = int(l.stride), .padding = padding};
+  return c;
+}
+
+double least_seconds(const std::function<void()>& f, int threads) {
+  f();
+  double least = 1e30;
+  for (int i = 0; i < 3; ++i) {
+    const double from = bench::cpu_seconds();
+    f();
+    least = std::min(least, (bench::cpu_seconds() - from) / threads);
+  }
+  return least;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string model = argc > 1 ? argv[1] : "resnet50";
+  const int64_t batch = argc > 2 ? atoi(argv[2]) : 8;
+  const DType t = argc > 3 && std::string(argv[3]) == "bf16" ? kBF16 : kF32;
+  const int threads = argc > 4 ? atoi(argv[4]) : 1;
+  omp_set_num_threads(threads);
+  const double peak = bench::fma_gflops() * threads;
+  std::printf("%s b%ld %s, %d threads, %s, FMA peak %.0f GFLOP/s\n", model.c_str(), long(batch), name_of(t),
+              threads, cpu::describe().c_str(), peak);
+  using Run = void (*)(const ConvArgs&);
+  const Run direct[] = {cpu::direct_forward, cpu::direct_backward_data, cpu::direct_backward_weights};
+  const Run library[] = {cpu::onednn_forward, cpu::onednn_backward_data, cpu::onednn_backward_weights};
+  const Run fast[] = {cpu::winograd_forward, cpu::winograd_backward_data, cpu::winograd_backward_weights};
+  const char* names[] = {"forward", "data", "weights"};
+  double total[2][3] = {};
+  for (const auto& [layer, count] : layers_of(model)) {
+    if (argc > 5 && layer.channels != atoi(argv[5])) continue;
+    const ConvArgs c = make(layer, batch, t);
+    const double flop = 2. * double(c.y.size() * c.w.size() / layer.outputs);
+    std::printf("%4ld>%-4ld %ldx%ld/%ld @%-3ld x%d", long(layer.channels), long(layer.outputs),
+                long(layer.window), long(layer.window), long(layer.stride), long(layer.size), count);
+    for (int pass = 0; pass < 3; ++pass) {
+      if (pass == 1 && layer.channels == 3) continue;
+      const double ours = least_seconds([&] { direct[pass](c); }, threads);
+      const double theirs = least_seconds([&] { library[pass](c); }, threads);
+      const double third = cpu::winograd_fits(c) ? least_seconds([&] { fast[pass](c); }, threads) : ours;
+      total[0][pass] += std::min(ours, third) * count, total[1][pass] += theirs * count;
+      std::printf(" | %s %4.0f (%2.0f%%) %4.0f %4.2fx", names[pass], flop / ours / 1e9,
+                  100 * flop / ours / 1e9 / peak, flop / theirs / 1e9, theirs / ours);
+    }
+    std::printf("\n");
+    std::fflush(stdout);
+  }
+  for (int pass = 0; pass < 3; ++pass)
+    std::printf("%s: ours %.1f ms, oneDNN %.1f ms, %.2fx\n", names[pass], total[0][pass] * 1e3,
+                total[1][pass] * 1e3, total[1][pass] / total[0][pass]);
+  int reference = 0;
+  for (const std::string& choice : cpu::onednn_choices())
+    if (choice.find("ref") != std::string::npos)
+      ++reference, std::printf("REFERENCE CODE: %s\n", choice.c_str());
+  return reference ? 1 : 0;
+}

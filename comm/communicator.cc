@@ -1,0 +1,324 @@
+// Communicator: packing, naming, waiting. The collectives are in collectives.cc.
+#include "comm/communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "comm/pending.h"
+
+namespace skein::comm {
+namespace {
+
+constexpr int64_t kTeamFrom = 1 << 16;  // elements; a shorter loop is not worth waking a team
+
+template <class To, class From>
+void scaled(To* y, float a, const From* x, int64_t n) {
+#pragma omp parallel for simd schedule(static) if (n >= kTeamFrom)
+  for (int64_t i = 0; i < n; ++i) y[i] = To(a * float(x[i]));
+}
+
+// y <- a x, y of the wire's type. With a = 1 and equal types every bit arrives, whatever the type.
+void pack(const Tensor& y, float a, const Tensor& x) {
+  if (a == 1 && x.dtype() == y.dtype()) {
+    if (x.bytes() > 0) std::memcpy(y.raw(), x.raw(), size_t(x.bytes()));
+    return;
+  }
+  visit_float(y.dtype(), [&](auto to) {
+    visit_float(x.dtype(),
+                [&](auto from) { scaled(y.data<decltype(to)>(), a, x.data<decltype(from)>(), x.size()); });
+  });
+}
+
+Tensor flat_on_host(const Tensor& x) {
+  if (!x.device().is_cuda()) return x.view({x.size()});
+  const Tensor host = x.to(kCpu);
+  current_stream(x.device()).sync();
+  return host.view({x.size()});
+}
+
+std::vector<Rank> everybody(int n) {
+  std::vector<Rank> all(static_cast<size_t>(n));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+// FNV-1a of a group's members, its parent and how many groups of the same members came before.
+uint32_t id_of_group(uint32_t parent, const std::vector<Rank>& members, int count) {
+  uint32_t h = 2166136261u;
+  const auto mix = [&](uint32_t v) {
+    for (int i = 0; i < 4; ++i) h = (h ^ uint8_t(v >> (8 * i))) * 16777619u;
+  };
+  mix(parent);
+  mix(uint32_t(count));
+  for (Rank r : members) mix(uint32_t(r));
+  return h;
+}
+
+}  // namespace
+
+struct Communicator::Handlers {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+};
+
+Communicator::Communicator(Transport& t, CommunicatorOptions o)
+    : Communicator(t, o, everybody(t.size()), 1) {}
+
+Communicator::Communicator(Transport& t, CommunicatorOptions o, std::vector<Rank> members, uint32_t id)
+    : transport_(t), options_(o), members_(std::move(members)), id_(id) {
+  CHECK(o.wire == kF32 || o.wire == kBF16, "payloads travel as f32 or bf16, not", o.wire);
+  const auto me = std::find(members_.begin(), members_.end(), t.rank());
+  CHECK(me != members_.end(), "rank", t.rank(), "is no member of the group");
+  rank_ = Rank(me - members_.begin());
+  shares_memory_ = t.domain(t.rank()) >= 0;
+  for (Rank m : members_) shares_memory_ = shares_memory_ && t.domain(m) == t.domain(t.rank());
+}
+
+Communicator::~Communicator() {
+  if (!handlers_) return;
+  handlers_->stop = true;
+  transport_.mailbox().wake();
+  for (std::thread& t : handlers_->threads) t.join();
+}
+
+std::unique_ptr<Communicator> Communicator::group(const std::vector<Rank>& members) {
+  std::vector<Rank> world;
+  for (Rank m : members) {
+    CHECK(m >= 0 && m < size(), "no such member", m, "of", size());
+    CHECK(std::find(world.begin(), world.end(), world_rank(m)) == world.end(), "member twice:", m);
+    world.push_back(world_rank(m));
+  }
+  const uint32_t id = id_of_group(id_, world, groups_[world]++);
+  return std::unique_ptr<Communicator>(new Communicator(transport_, options_, std::move(world), id));
+}
+
+Membership& Communicator::membership() { return transport_.mailbox().membership(); }
+Traffic Communicator::traffic() const { return {messages_, bytes_, double(waited_ns_) * 1e-9}; }
+
+Key Communicator::key(Rank from, Tag tag, int64_t step) const {
+  return {id_, from == kAnyone ? kAnyone : world_rank(from), tag, step};
+}
+
+Clock::time_point Communicator::deadline() const {
+  if (options_.deadline > 1e8) return Clock::now() + std::chrono::hours(24 * 365);
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.deadline));
+}
+
+// ---- sending ------------------------------------------------------------------------------------------------------
+
+Header Communicator::header(Tag tag, int64_t step, const Tensor& x, DType wire, uint32_t layout) const {
+  Header h;
+  h.communicator = id_;
+  h.epoch = transport_.mailbox().membership().epoch();
+  h.from = transport_.rank();
+  h.tag = tag;
+  h.step = step;
+  h.bytes = x.size() * size_of(wire);
+  h.codec = uint8_t(wire);
+  h.dtype = uint8_t(x.dtype());
+  h.layout = layout;
+  return h;
+}
+
+// Without `must_pack` the memory of x itself is handed over: it must not change before the peers have used it.
+void Communicator::send_packed(const std::vector<Share>& shares, Tag tag, int64_t step, const Tensor& x,
+                               uint32_t layout, bool must_pack) {
+  const Tensor source = flat_on_host(x);
+  const Header h = header(tag, step, source, x.dtype() == kF32 ? options_.wire : x.dtype(), layout);
+  std::vector<bool> done(shares.size());
+  for (size_t i = 0; i < shares.size(); ++i) {
+    if (done[i]) continue;
+    std::vector<Share> same;
+    for (size_t j = i; j < shares.size(); ++j)
+      if (!done[j] && shares[j].factor == shares[i].factor) {
+        same.push_back(shares[j]);
+        done[j] = true;
+      }
+    const bool as_it_is = !must_pack && shares[i].factor == 1 && h.codec == h.dtype;
+    send_same(same, h, source, as_it_is);
+  }
+}
+
+// To peers with one factor. Where payloads go in pieces, each is sent while the next is packed.
+void Communicator::send_same(const std::vector<Share>& shares, Header h, const Tensor& source,
+                             bool as_it_is) {
+  const DType wire = DType(h.codec);
+  const Tensor packed = as_it_is ? source : Tensor({source.size()}, wire, transport_.allocator());
+  const uint32_t pieces = uint32_t(std::max<int64_t>(1, (h.bytes + kPieceBytes - 1) / kPieceBytes));
+  for (uint32_t p = 0; p < pieces; ++p) {
+    h.pieces = pieces;
+    h.piece = p;
+    const Piece range = piece_of(h);
+    const int64_t at = range.begin / size_of(wire), n = (range.end - range.begin) / size_of(wire);
+    const Tensor part = packed.view({n}, at);
+    if (!as_it_is) pack(part, shares[0].factor, source.view({n}, at));
+    for (const Share& s : shares)
+      if (transport_.in_pieces(world_rank(s.to))) send_one(s, h, part);
+  }
+  h.piece = 0;
+  h.pieces = 1;
+  for (const Share& s : shares) {
+    if (!transport_.in_pieces(world_rank(s.to))) send_one(s, h, packed);
+    ++messages_;
+    bytes_ += h.bytes;
+  }
+}
+
+void Communicator::send_one(const Share& s, Header h, const Tensor& payload) {
+  h.weight = s.weight;
+  transport_.to(world_rank(s.to)).send(h, payload, deadline());
+}
+
+void Communicator::push(const std::vector<Share>& shares, Tag tag, int64_t step, const Tensor& x) {
+  CHECK(tag < kOwnTags && step >= 0, tag, step);
+  send_packed(shares, tag, step, x, layout_of(x.size(), x.dtype()), true);
+}
+void Communicator::push(Rank to, Tag tag, int64_t step, float factor, const Tensor& x, double weight) {
+  push({{to, factor, weight}}, tag, step, x);
+}
+void Communicator::answer(const Message& m, const Tensor& x, double weight) {
+  push(m.from, m.tag, m.step, 1, x, weight);
+}
+
+// ---- taking -------------------------------------------------------------------------------------------------------
+
+void Communicator::refuse(Rank world, const std::string& why) {
+  Message m;
+  m.kind = Kind::kRefusal;
+  m.communicator = id_;
+  m.epoch = transport_.mailbox().membership().epoch();
+  m.from = transport_.rank();
+  m.payload = Tensor({int64_t(why.size())}, kU8, transport_.allocator());
+  std::memcpy(m.payload.raw(), why.data(), why.size());
+  m.bytes = m.payload.bytes();
+  m.codec = m.dtype = uint8_t(kU8);
+  transport_.to(world).send(m, m.payload, deadline());
+  transport_.progress();
+  throw Disagreement(why);
+}
+
+std::optional<Message> Communicator::poll(const Key& k, uint32_t layout) {
+  std::optional<Message> m = transport_.mailbox().poll(k);
+  if (!m) return {};
+  if (layout && m->layout != layout)
+    refuse(m->from, text("rank ", transport_.rank(), " and rank ", m->from, " disagree about ",
+                         k.tag >= kOwnTags ? text("collective ", k.step >> 24)
+                                           : text("tag ", k.tag, ", step ", k.step),
+                         ": the payload is ", m->bytes / size_of(DType(m->codec)), " x ", DType(m->dtype),
+                         " laid out as ", m->layout, ", expected was the layout ", layout));
+  return m;
+}
+
+void Communicator::wait_once(const Key& k, Clock::time_point began) {
+  Mailbox& box = transport_.mailbox();
+  box.check(k);
+  if (options_.all_needed && box.membership().any_lost())
+    for (Rank r : box.membership().dead())
+      if (std::find(members_.begin(), members_.end(), r) != members_.end()) box.membership().require(r);
+  if (k.from != kAnyone && k.step != kAnyStep && k.tag < kOwnTags && transport_.ordered())
+    if (const auto later = box.later_step(k))
+      refuse(k.from,
+             text("rank ", transport_.rank(), " waits for tag ", k.tag, ", step ", k.step, " of rank ",
+                  k.from, ", which has gone on to step ", *later, " without sending it"));
+  const auto now = Clock::now();
+  if (options_.deadline < 1e8 && now - began > std::chrono::duration<double>(options_.deadline))
+    throw Timeout(k.from, text("rank ", transport_.rank(), " waited ", options_.deadline, " s for ",
+                               k.from == kAnyone ? std::string("anyone") : text("rank ", k.from), ", tag ",
+                               k.tag, ", step ", k.step, box.holds(k.communicator, k.from)));
+  // Short naps: what changes without a message (a deadline, a death, another thread's progress) is looked at again.
+  transport_.wait(k, std::min(now + std::chrono::milliseconds(20), deadline()));
+  waited_ns_ += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - now).count();
+}
+
+Message Communicator::wait_for(const Key& k, uint32_t layout) {
+  const auto began = Clock::now();
+  for (bool last = false;;) {
+    progress();
+    if (std::optional<Message> m = poll(k, layout)) return unpack(std::move(*m));
+    try {
+      wait_once(k, began);
+    } catch (const PeerLost&) {  // what it sent before it left may have come in meanwhile
+      if (last) throw;
+      last = true;
+    }
+  }
+}
+
+Message Communicator::unpack(Message m) const {
+  if (m.codec != m.dtype) {
+    Tensor y(m.payload.shape(), DType(m.dtype));
+    pack(y, 1, m.payload);
+    m.payload = std::move(y);
+  }
+  m.from = Rank(std::find(members_.begin(), members_.end(), m.from) - members_.begin());
+  return m;
+}
+
+Message Communicator::take(Rank from, Tag tag, int64_t step) { return wait_for(key(from, tag, step), 0); }
+Message Communicator::take(Rank from, Tag tag, int64_t step, const Tensor& like) {
+  return wait_for(key(from, tag, step), layout_of(like.size(), like.dtype()));
+}
+Message Communicator::take_any(Tag tag) { return wait_for(key(kAnyone, tag, kAnyStep), 0); }
+
+std::optional<Message> Communicator::poll(Rank from, Tag tag, int64_t step) {
+  progress();
+  const Key k = key(from, tag, step);
+  if (std::optional<Message> m = poll(k, 0)) return unpack(std::move(*m));
+  transport_.mailbox().check(k);
+  return {};
+}
+std::optional<Message> Communicator::poll_any(Tag tag) { return poll(kAnyone, tag, kAnyStep); }
+
+Message Communicator::ask(Rank to, Tag tag, int64_t step, const Tensor& x, double weight) {
+  push(to, tag, step, 1, x, weight);
+  return take(to, tag, step);
+}
+
+void Communicator::on(Tag tag, std::function<void(const Message&)> f) {
+  if (!handlers_) handlers_ = std::make_unique<Handlers>();
+  handlers_->threads.emplace_back([this, tag, f = std::move(f), &stop = handlers_->stop] {
+    const Key k = key(kAnyone, tag, kAnyStep);
+    try {
+      while (!stop) {
+        transport_.progress();
+        if (auto m = transport_.mailbox().poll(k))
+          f(unpack(std::move(*m)));
+        else
+          transport_.wait(k, Clock::now() + std::chrono::milliseconds(20));
+      }
+    } catch (const std::exception& e) {
+      transport_.mailbox().poison(text("the handler of tag ", tag, " failed: ", e.what()));
+    }
+  });
+}
+
+// ---- progress -----------------------------------------------------------------------------------------------------
+
+void Communicator::progress() {
+  transport_.progress();
+  for (auto i = ops_.begin(); i != ops_.end();) {
+    const std::shared_ptr<Pending::Op> op = *i;
+    op->advance(*this);
+    i = op->done ? ops_.erase(i) : std::next(i);
+  }
+}
+
+Pending Communicator::begin(std::shared_ptr<Pending::Op> op) {
+  op->advance(*this);
+  if (!op->done) ops_.push_back(op);
+  return Pending(*this, std::move(op));
+}
+
+void Pending::wait() {
+  if (!op_) return;
+  const auto began = Clock::now();
+  for (comm_->progress(); !op_->done; comm_->progress()) comm_->wait_once(op_->missing, began);
+}
+bool Pending::done() {
+  if (op_ && !op_->done) comm_->progress();
+  return !op_ || op_->done;
+}
+
+}  // namespace skein::comm

@@ -1,0 +1,158 @@
+// Communicator: tensors between ranks. One-sided pushes, takes by name, and the collectives algorithms name.
+#pragma once
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "comm/mailbox.h"
+#include "comm/transport.h"
+#include "engine/vec.h"
+
+namespace skein::comm {
+
+class Communicator;
+
+// A collective on its way. Copyable; wait() twice is harmless. Dropping it does not cancel it: the tensor it works on
+// stays in use until it is done. Belongs to its communicator's thread.
+class Pending {
+ public:
+  Pending() = default;  // of nothing: done
+  void wait();          // throws PeerLost, Timeout, Disagreement
+  bool done();          // makes progress, never waits
+  struct Op;            // pending.h
+
+ private:
+  friend class Communicator;
+  Pending(Communicator& c, std::shared_ptr<Op> op) : comm_(&c), op_(std::move(op)) {}
+  Communicator* comm_ = nullptr;
+  std::shared_ptr<Op> op_;
+};
+
+// Several, waited for in the order they were begun.
+class Pendings {
+ public:
+  void operator+=(Pending p) { all_.push_back(std::move(p)); }
+  void wait() {
+    for (Pending& p : all_) p.wait();
+    all_.clear();
+  }
+
+ private:
+  std::vector<Pending> all_;
+};
+
+struct CommunicatorOptions {
+  double deadline = 60;    // seconds any single wait may take; infinity waits for ever
+  DType wire = kF32;       // kBF16: f32 payloads travel rounded to bf16 (not where memory is shared)
+  bool all_needed = true;  // a lost member ends every wait that would block, not only waits for it
+};
+
+// Where the time and the bytes went, since the beginning.
+struct Traffic {
+  int64_t messages = 0, bytes = 0;  // sent
+  double waited = 0;                // seconds blocked
+};
+
+// What one peer gets of a push.
+struct Share {
+  Rank to;
+  float factor = 1;   // it gets factor * x
+  double weight = 1;  // and this in the header
+};
+
+// Ranks count within the communicator. One thread uses it, except that push, answer and handlers may run on
+// others. Senders push each tag's steps in increasing order; take() relies on it to notice a lost step.
+class Communicator {
+ public:
+  explicit Communicator(Transport&, CommunicatorOptions = {});  // all ranks; the transport must outlive it
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+
+  Rank rank() const { return rank_; }
+  int size() const { return int(members_.size()); }
+  const CommunicatorOptions& options() const { return options_; }
+  Membership& membership();
+  Transport& transport() { return transport_; }
+  Rank world_rank(Rank r) const { return members_.at(size_t(r)); }
+  Traffic traffic() const;
+
+  // A communicator over these members (ranks of this one, all distinct, in the given order, me among them).
+  // Called by each member with the same list; others need not know. Shares no tags with any other.
+  std::unique_ptr<Communicator> group(const std::vector<Rank>& members);
+
+  // ---- messages -----------------------------------------------------------------------------------------------
+  // Sends factor * x. x is yours again when push returns. Tags below kOwnTags, steps >= 0.
+  void push(Rank to, Tag, int64_t step, float factor, const Tensor& x, double weight = 1);
+  // To several peers; packs once per distinct factor.
+  void push(const std::vector<Share>&, Tag, int64_t step, const Tensor& x);
+  // Waits for the message of this sender, tag and step. The payload has the type that was pushed, one axis, and
+  // is the taker's to keep, not to write. Throws PeerLost, Timeout, Disagreement (a later step came instead).
+  Message take(Rank from, Tag, int64_t step);
+  // Likewise, and the payload must be laid out like `like`, else Disagreement on both ends.
+  Message take(Rank from, Tag, int64_t step, const Tensor& like);
+  Message take_any(Tag);  // whoever's comes first, any step
+  std::optional<Message> poll(Rank from, Tag, int64_t step = kAnyStep);
+  std::optional<Message> poll_any(Tag);
+  Message ask(Rank, Tag, int64_t step, const Tensor& x, double weight = 1);  // push, then wait for the answer
+  void answer(const Message&, const Tensor& x, double weight = 1);
+  // Calls f with every message of this tag, on a thread of this communicator's own. f may push and answer.
+  // What f throws is thrown by the next wait.
+  void on(Tag, std::function<void(const Message&)> f);
+
+  // ---- collectives: every member calls them in the same order -------------------------------------------------------
+  // x <- sum over ranks, in rank order, so every rank and every run gets the same bits. f32, bf16, i32, i64.
+  // x belongs to the operation until wait(). Pendings may overlap; they make progress in progress() and in waits.
+  [[nodiscard]] Pending all_reduce(const Tensor& x);
+  void broadcast(const Tensor& x, Rank root);
+  // Root gets every rank's x, in rank order; the others get {}. Sizes may differ, types not.
+  std::vector<Tensor> gather(const Tensor& x, Rank root);
+  void barrier();
+  // x <- (x + x of peer) / 2 on both, who must call it with each other; the same bits on both.
+  void average_with(Rank peer, const Tensor& x, Tag, int64_t step);
+
+  // Moves messages and pending collectives along; cheap; call it between pieces of work.
+  void progress();
+
+  // ---- shared memory -------------------------------------------------------------------------------------------
+  // Tensors made from here can be seen by peers of the same host; elsewhere it is plain memory.
+  Allocator& allocator() { return transport_.allocator(); }
+  // Collective. Each member's own x as this rank can see it in shared memory; empty tensors where it cannot.
+  // The caller orders reads and writes by messages or barriers.
+  std::vector<Tensor> windows(const Tensor& x);
+
+ private:
+  friend class Pending;
+  friend class Reduction;
+  Communicator(Transport&, CommunicatorOptions, std::vector<Rank> members, uint32_t id);
+  Key key(Rank from, Tag, int64_t step) const;
+  Clock::time_point deadline() const;
+  Header header(Tag, int64_t step, const Tensor& x, DType wire, uint32_t layout) const;
+  void send_packed(const std::vector<Share>&, Tag, int64_t step, const Tensor& x, uint32_t layout,
+                   bool must_pack);
+  void send_same(const std::vector<Share>&, Header, const Tensor& source, bool as_it_is);
+  void send_one(const Share&, Header, const Tensor& payload);
+  std::optional<Message> poll(const Key&, uint32_t layout);  // layout 0: any
+  Message wait_for(const Key&, uint32_t layout);
+  void wait_once(const Key&, Clock::time_point began);  // one nap; throws what makes waiting pointless
+  [[noreturn]] void refuse(Rank world, const std::string& why);
+  Message unpack(Message) const;
+  Pending begin(std::shared_ptr<Pending::Op>);
+  int64_t next_sequence() { return sequence_++ << 24; }  // steps of one collective: 16 M messages a peer
+
+  struct Handlers;
+  Transport& transport_;
+  const CommunicatorOptions options_;
+  std::vector<Rank> members_;  // world ranks
+  Rank rank_ = 0;
+  uint32_t id_ = 0;
+  int64_t sequence_ = 0;        // of collectives
+  bool shares_memory_ = false;  // all members in one domain
+  std::list<std::shared_ptr<Pending::Op>> ops_;
+  std::map<std::vector<Rank>, int> groups_;
+  std::unique_ptr<Handlers> handlers_;
+  std::atomic<int64_t> messages_{0}, bytes_{0}, waited_ns_{0};
+};
+
+}  // namespace skein::comm

@@ -1,0 +1,114 @@
+// Connect: one process's transport, made of doors of two kinds, chosen per pair of ranks.
+#include <algorithm>
+#include <map>
+
+#include "comm/liveness.h"
+#include "comm/mailbox.h"
+#include "comm/shared_transport.h"
+#include "comm/transport.h"
+#include "comm/ucx_transport.h"
+
+namespace skein::comm {
+namespace {
+
+class ProcessTransport final : public Transport {
+ public:
+  ProcessTransport(Exchange& e, const TransportOptions& o)
+      : rank_(e.rank()), size_(e.size()), box_(rank_, size_, o.in_flight), live_(box_, o.silence) {
+    const std::vector<std::string> hosts = e.all_gather(host_identity());
+    for (const std::string& h : hosts)
+      domain_.push_back(int(std::find(hosts.begin(), hosts.end(), h) - hosts.begin()));
+    std::vector<Rank> near, far;
+    for (Rank r = 0; r < size_; ++r) {
+      if (r == rank_) continue;
+      const bool same = domain_[size_t(r)] == domain_[size_t(rank_)];
+      if (o.way == Way::kShared && !same)
+        throw BadOption(text("--transport shared: rank ", r,
+                             " is on another host, or of another user, than rank ", rank_,
+                             "; use auto or ucx"));
+      (same && o.way != Way::kUcx ? near : far).push_back(r);
+    }
+    const bool all_near = std::all_of(domain_.begin(), domain_.end(), [&](int d) { return d == domain_[0]; });
+    if (o.way == Way::kUcx)
+      domain_.assign(size_t(size_), -1);
+    else
+      shared_ = std::make_unique<SharedDoors>(e, near, box_, live_, o);
+    if (o.way == Way::kUcx || !all_near) ucx_ = std::make_unique<UcxDoors>(e, far, box_, live_, o);
+    near_.assign(size_t(size_), false);
+    for (Rank r : near) near_[size_t(r)] = true;
+    live_.start();
+  }
+
+  ~ProcessTransport() override {
+    Header h;
+    h.kind = Kind::kGoodbye;
+    h.from = rank_;
+    const Tensor nothing({0}, kU8);
+    if (ucx_) ucx_->flush();
+    for (Rank r = 0; r < size_; ++r) {
+      if (r == rank_ || !box_.membership().alive(r)) continue;
+      try {
+        to(r).send(h, nothing, Clock::now() + std::chrono::seconds(1));
+      } catch (const Error&) {  // it is gone itself, or will find us gone
+      }
+    }
+  }
+
+  Rank rank() const override { return rank_; }
+  int size() const override { return size_; }
+  Endpoint& to(Rank r) override {
+    CHECK(r >= 0 && r < size_ && r != rank_, "no door to rank", r);
+    return near_[size_t(r)] ? shared_->to(r) : ucx_->to(r);
+  }
+  Mailbox& mailbox() override { return box_; }
+
+  void progress() override {
+    live_.check();
+    if (shared_) shared_->progress();
+    if (ucx_) ucx_->progress();
+  }
+  void wait(const Key&, Clock::time_point until) override {
+    if (shared_ && ucx_)
+      shared_->nap(std::min(until, Clock::now() + std::chrono::microseconds(100)));
+    else if (shared_)
+      shared_->nap(until);
+    else
+      ucx_->nap(until);
+  }
+
+  bool in_pieces(Rank r) const override { return !near_[size_t(r)]; }
+  Allocator& allocator() override { return shared_ ? shared_->allocator() : skein::allocator(kCpu); }
+  int domain(Rank r) const override { return domain_[size_t(r)]; }
+  std::optional<int64_t> place_of(const Tensor& x) const override {
+    return shared_ ? shared_->place_of(x) : std::nullopt;
+  }
+  Tensor window(Rank peer, int64_t place, int64_t elements, DType t) const override {
+    CHECK(shared_, "rank", peer, "shares no memory with us");
+    return shared_->window(peer, place, elements, t);
+  }
+  std::string describe() const override {
+    std::ostringstream s;
+    for (Rank r = 0; r < size_; ++r)
+      if (r != rank_)
+        s << "rank " << r << ": " << (near_[size_t(r)] ? "shared memory" : ucx_->lanes(r)) << '\n';
+    return s.str();
+  }
+
+ private:
+  const Rank rank_;
+  const int size_;
+  Mailbox box_;
+  Liveness live_;  // outlives the doors: goodbye is said when everything sent has gone out
+  std::vector<int> domain_;
+  std::vector<bool> near_;
+  std::unique_ptr<SharedDoors> shared_;
+  std::unique_ptr<UcxDoors> ucx_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> connect(Exchange& e, const TransportOptions& o) {
+  return std::make_unique<ProcessTransport>(e, o);
+}
+
+}  // namespace skein::comm

@@ -1,0 +1,232 @@
+// Mailbox: a map of queues under one lock, a waiter per key, and the checks every arrival must pass.
+#include "comm/mailbox.h"
+
+#include <algorithm>
+
+namespace skein::comm {
+
+bool matches(const Key& wanted, const Key& k) {
+  return wanted.communicator == k.communicator && wanted.tag == k.tag &&
+         (wanted.from == kAnyone || wanted.from == k.from) &&
+         (wanted.step == kAnyStep || wanted.step == k.step);
+}
+
+namespace {
+
+Key key_of(const Header& h) { return {h.communicator, h.from, h.tag, h.step}; }
+
+}  // namespace
+
+Mailbox::Mailbox(Rank owner, int size, int64_t bound)
+    : owner_(owner), bound_(bound), membership_(size), held_(size_t(size), 0) {}
+
+// "" if the header may come in; called under the lock.
+std::string Mailbox::refusal(const Header& h) const {
+  const auto from = [&] {
+    return text("rank ", owner_, " refuses a message of rank ", h.from, " (tag ", h.tag, ", step ", h.step,
+                "): ");
+  };
+  if (h.epoch != membership_.epoch())
+    return text(from(), "it is of membership epoch ", h.epoch, ", ours is ", membership_.epoch());
+  if (h.codec > uint8_t(kI64) || h.dtype > uint8_t(kI64))
+    return text(from(), "unknown type ", int(h.codec), "/", int(h.dtype));
+  if (h.bytes < 0 || h.bytes % size_of(DType(h.codec)) || h.pieces == 0 || h.piece >= h.pieces ||
+      (h.pieces > 1 && int64_t(h.pieces) != (h.bytes + kPieceBytes - 1) / kPieceBytes))
+    return text(from(), h.bytes, " bytes of ", DType(h.codec), " in piece ", h.piece, " of ", h.pieces,
+                " contradict each other");
+  return {};
+}
+
+std::string Mailbox::refuse(const std::string& why) {
+  if (refused_.empty()) refused_ = why;
+  wake_all();
+  return why;
+}
+
+std::string Mailbox::put(Message m) {
+  std::lock_guard lock(mutex_);
+  if (m.magic != Header::kMagic || m.version != Header::kVersion || m.from < 0 ||
+      m.from >= membership_.size()) {
+    ++strangers_;
+    return {};
+  }
+  if (m.kind == Kind::kGoodbye) {
+    membership_.leave(m.from);
+    wake_all();
+    return {};
+  }
+  if (m.kind == Kind::kRefusal) {
+    const auto* words = static_cast<const char*>(m.payload.raw());
+    if (refused_.empty()) refused_.assign(words, words + m.payload.bytes());
+    wake_all();
+    return {};
+  }
+  if (m.kind != Kind::kData)
+    return refuse(
+        text("rank ", owner_, " got a message of unknown kind ", int(m.kind), " from rank ", m.from));
+  if (const std::string why = refusal(m); !why.empty()) return refuse(why);
+  if (m.pieces == 1 && m.payload.bytes() != m.bytes)
+    return refuse(text("rank ", owner_, " got ", m.payload.bytes(), " bytes from rank ", m.from, " (tag ",
+                       m.tag, ", step ", m.step, "), announced were ", m.bytes));
+  deliver(std::move(m));
+  return {};
+}
+
+void Mailbox::deliver(Message m) {
+  const Key key = key_of(m);
+  held_[size_t(m.from)] += m.bytes;
+  parcels_[key].push_back({std::move(m), ++arrivals_});
+  for (Waiter* w : waiters_)
+    if (matches(w->key, key)) {
+      w->wake = true;
+      w->woken.notify_one();
+    }
+}
+
+Tensor Mailbox::landing(const Header& h, Allocator& from) {
+  std::lock_guard lock(mutex_);
+  if (h.magic != Header::kMagic || h.version != Header::kVersion || h.from < 0 ||
+      h.from >= membership_.size())
+    return {};
+  if (h.kind != Kind::kData || !refusal(h).empty()) return {};
+  auto& open = assemblies_[key_of(h)];
+  auto a = std::find_if(open.begin(), open.end(),
+                        [&](const Assembly& a) { return a.message.bytes == h.bytes && !a.landing[h.piece]; });
+  if (a == open.end()) {
+    const DType t = DType(h.codec);
+    Message m{h, Tensor({h.bytes / size_of(t)}, t, from)};
+    m.piece = 0;
+    m.pieces = 1;
+    a = open.insert(open.end(), Assembly{std::move(m), std::vector<bool>(h.pieces), h.pieces});
+  }
+  a->landing[h.piece] = true;
+  const Piece p = piece_of(h);
+  const int64_t unit = size_of(DType(h.codec));
+  return a->message.payload.view({(p.end - p.begin) / unit}, p.begin / unit);
+}
+
+void Mailbox::landed(const Header& h, const Tensor& landing) {
+  std::lock_guard lock(mutex_);
+  const auto all = assemblies_.find(key_of(h));
+  CHECK(all != assemblies_.end(), "a piece landed that had no landing", h.from, h.tag, h.step);
+  auto& open = all->second;
+  const auto a = std::find_if(open.begin(), open.end(), [&](const Assembly& a) {
+    return a.message.payload.storage() == landing.storage();
+  });
+  CHECK(a != open.end(), "a piece landed in another message", h.from, h.tag, h.step);
+  if (--a->missing > 0) return;
+  Message m = std::move(a->message);
+  open.erase(a);
+  if (open.empty()) assemblies_.erase(all);
+  deliver(std::move(m));
+}
+
+bool Mailbox::room(Rank from, int64_t bytes) const {
+  std::lock_guard lock(mutex_);
+  const int64_t held = held_.at(size_t(from));
+  return held == 0 || held + bytes <= bound_;
+}
+
+bool Mailbox::wait_room(Rank from, int64_t bytes, Clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  const auto free = [&] { return held_.at(size_t(from)) == 0 || held_[size_t(from)] + bytes <= bound_; };
+  return room_.wait_until(lock, until, free);
+}
+
+void Mailbox::lose(Rank r, const std::string& why) {
+  membership_.lose(r, why);
+  wake();
+}
+void Mailbox::leave(Rank r) {
+  membership_.leave(r);
+  wake();
+}
+void Mailbox::poison(const std::string& why) {
+  std::lock_guard lock(mutex_);
+  if (poisoned_.empty()) poisoned_ = why;
+  wake_all();
+}
+void Mailbox::wake() {
+  std::lock_guard lock(mutex_);
+  wake_all();
+}
+void Mailbox::wake_all() {
+  for (Waiter* w : waiters_) {
+    w->wake = true;
+    w->woken.notify_one();
+  }
+  room_.notify_all();
+}
+
+// The queue whose front matches and arrived first; called under the lock.
+Mailbox::Parcels::iterator Mailbox::find(const Key& k) {
+  if (k.from != kAnyone && k.step != kAnyStep) return parcels_.find(k);
+  auto best = parcels_.end();
+  for (auto i = parcels_.lower_bound({k.communicator, k.from, 0, kAnyStep});
+       i != parcels_.end() && i->first.communicator == k.communicator; ++i)
+    if (matches(k, i->first) &&
+        (best == parcels_.end() || i->second.front().arrival < best->second.front().arrival))
+      best = i;
+  return best;
+}
+
+std::optional<Message> Mailbox::poll(const Key& k) {
+  std::lock_guard lock(mutex_);
+  const auto i = find(k);
+  if (i == parcels_.end()) return {};
+  Message m = std::move(i->second.front().message);
+  i->second.pop_front();
+  if (i->second.empty()) parcels_.erase(i);
+  held_[size_t(m.from)] -= m.bytes;
+  room_.notify_all();
+  return m;
+}
+
+void Mailbox::wait(const Key& k, Clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  if (find(k) != parcels_.end() || !poisoned_.empty() || !refused_.empty()) return;
+  Waiter w{k, {}, false};
+  const auto mine = waiters_.insert(waiters_.end(), &w);
+  w.woken.wait_until(lock, until, [&] { return w.wake; });
+  waiters_.erase(mine);
+}
+
+void Mailbox::check(const Key& k) const {
+  {
+    std::lock_guard lock(mutex_);
+    if (!poisoned_.empty()) throw Error(poisoned_);
+    if (!refused_.empty()) throw Disagreement(refused_);
+  }
+  if (k.from != kAnyone) membership_.require(k.from);
+}
+
+std::optional<int64_t> Mailbox::later_step(const Key& k) const {
+  std::lock_guard lock(mutex_);
+  if (assemblies_.count(k) || parcels_.count(k)) return {};  // it may have come since the taker looked
+  const auto i = parcels_.upper_bound(k);
+  if (i == parcels_.end() || !matches({k.communicator, k.from, k.tag, kAnyStep}, i->first)) return {};
+  return i->first.step;
+}
+
+std::string Mailbox::holds(uint32_t communicator, Rank from) const {
+  std::lock_guard lock(mutex_);
+  std::ostringstream s;
+  int n = 0;
+  for (const auto& [k, parcels] : parcels_)
+    if (k.communicator == communicator && (from == kAnyone || k.from == from) && n++ < 4)
+      s << (n > 1 ? ", " : "") << "tag " << k.tag << " step " << k.step << " of rank " << k.from;
+  return n ? text("; what waits instead: ", s.str(), n > 4 ? ", ..." : "") : "; nothing of it waits here";
+}
+
+int64_t Mailbox::bytes_held() const {
+  std::lock_guard lock(mutex_);
+  int64_t sum = 0;
+  for (int64_t h : held_) sum += h;
+  return sum;
+}
+int64_t Mailbox::strangers() const {
+  std::lock_guard lock(mutex_);
+  return strangers_;
+}
+
+}  // namespace skein::comm

@@ -1,0 +1,102 @@
+// Mailbox: where a rank's messages wait, by communicator, sender, tag and step.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <list>
+#include <map>
+#include <mutex>
+
+#include "comm/transport.h"
+
+namespace skein::comm {
+
+inline constexpr Rank kAnyone = -1;
+
+// Names a message. from = kAnyone and step = kAnyStep match all.
+struct Key {
+  uint32_t communicator = 0;
+  Rank from = kAnyone;
+  Tag tag = 0;
+  int64_t step = kAnyStep;
+  auto operator<=>(const Key&) const = default;
+};
+bool matches(const Key& wanted, const Key&);
+
+// Thread-safe. Transports put, communicators take. Bounded: a sender waits for room() before it sends more.
+class Mailbox {
+ public:
+  // Holds up to `bound` bytes of each sender; one message always fits.
+  Mailbox(Rank owner, int size, int64_t bound = int64_t(1) << 29);
+  Rank owner() const { return owner_; }
+  Membership& membership() { return membership_; }
+
+  // ---- for transports -------------------------------------------------------------------------------------------
+  // Takes in a whole message. A message of another epoch, or one that contradicts itself, is refused: the reason
+  // comes back (to be sent to the sender as a Refusal), and later waits here throw it as Disagreement.
+  // What does not even begin like a message of ours is a stranger's: counted, dropped, "" returned.
+  std::string put(Message);
+  // Where the bytes of this piece are to be written; empty tensor: refused, put() says why. `from` is where
+  // memory of the message comes from.
+  Tensor landing(const Header&, Allocator& from);
+  // The bytes of landing(header) are written. With the last piece the message is there to be taken.
+  void landed(const Header&, const Tensor& landing);
+  bool room(Rank from, int64_t bytes) const;
+  bool wait_room(Rank from, int64_t bytes, Clock::time_point until);  // false: still none
+  void lose(Rank, const std::string& why);                            // wakes all waits
+  void leave(Rank);
+  void poison(const std::string& why);  // every later wait throws Error(why)
+
+  // ---- for takers ---------------------------------------------------------------------------------------------
+  // The oldest message that matches, if there is one.
+  std::optional<Message> poll(const Key&);
+  // Until a message matches, something goes wrong, wake() is called, or `until`.
+  void wait(const Key&, Clock::time_point until);
+  void wake();
+  // Throws what keeps a message of this key from ever coming: poison, a refusal, its sender lost or gone.
+  void check(const Key&) const;
+  // The smallest step after `key.step` that waits under the same communicator, sender and tag.
+  std::optional<int64_t> later_step(const Key&) const;
+  // What waits here of a sender, in words, for the message of a Timeout.
+  std::string holds(uint32_t communicator, Rank from) const;
+  int64_t bytes_held() const;
+  int64_t arrivals() const { return arrivals_; }
+  int64_t strangers() const;
+
+ private:
+  struct Parcel {
+    Message message;
+    int64_t arrival = 0;
+  };
+  struct Waiter {
+    const Key& key;
+    std::condition_variable woken;
+    bool wake = false;
+  };
+  struct Assembly {  // a message whose pieces are arriving
+    Message message;
+    std::vector<bool> landing;  // pieces that have been given a place
+    size_t missing = 0;         // pieces not yet written
+  };
+  using Parcels = std::map<Key, std::deque<Parcel>>;
+
+  Parcels::iterator find(const Key&);
+  void deliver(Message);
+  void wake_all();
+  std::string refusal(const Header&) const;  // "" if it may come in
+  std::string refuse(const std::string& why);
+
+  const Rank owner_;
+  const int64_t bound_;
+  Membership membership_;
+  mutable std::mutex mutex_;
+  Parcels parcels_;
+  std::map<Key, std::list<Assembly>> assemblies_;
+  std::vector<int64_t> held_;  // bytes per sender
+  std::list<Waiter*> waiters_;
+  std::condition_variable room_;
+  std::string refused_, poisoned_;
+  std::atomic<int64_t> arrivals_{0};
+  int64_t strangers_ = 0;
+};
+
+}  // namespace skein::comm

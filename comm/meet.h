@@ -1,0 +1,24 @@
+// Meet: how two processes that learned each other's address make one authenticated connection.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "comm/sockets.h"
+
+namespace skein::comm {
+
+struct Meeting {
+  Rank me = 0;
+  std::vector<Rank> peers;                 // with whom; each of them names me
+  std::vector<std::string> secrets;        // 32 bytes a rank, exchanged beforehand
+  std::function<Fd(Rank)> dial;            // connects to a listening peer
+  std::function<bool(const Fd&)> welcome;  // may this caller speak at all?
+  Clock::time_point deadline;
+};
+// One connection per peer: the higher rank dials. The dialer proves with a keyed BLAKE2b tag that it took part in
+// the exchange; whoever cannot is hung up on and counted. Throws Timeout naming who did not come.
+std::map<Rank, Fd> meet(const Meeting&, const Fd& listener, int64_t& strangers);
+
+}  // namespace skein::comm

@@ -1,0 +1,58 @@
+// Membership: the epoch all messages carry, and which ranks are alive, gone or lost.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/base.h"
+
+namespace skein::comm {
+
+using Rank = int32_t;
+using Clock = std::chrono::steady_clock;
+
+// A peer died, hung up or fell silent: `rank` counts in the world, not in a group.
+struct PeerLost : Error {
+  PeerLost(Rank rank, const std::string& what) : Error(what), rank(rank) {}
+  Rank rank;
+};
+// A wait ended without what it waited for; the message says whom, which tag and which step.
+struct Timeout : Error {
+  Timeout(Rank rank, const std::string& what) : Error(what), rank(rank) {}
+  Rank rank;  // -1: nobody in particular
+};
+// Two ranks do not mean the same thing: epoch, step, tag, bytes or layout differ. Raised on both ends.
+struct Disagreement : Error {
+  using Error::Error;
+};
+
+// Thread-safe. Transports report what they see; waits ask.
+class Membership {
+ public:
+  explicit Membership(int size, uint32_t epoch = 1)
+      : epoch_(epoch), state_(size_t(size)), why_(size_t(size)) {}
+  int size() const { return int(state_.size()); }
+  uint32_t epoch() const { return epoch_; }
+  void set_epoch(uint32_t e) { epoch_ = e; }
+
+  void lose(Rank, const std::string& why);  // died or fell silent; the first reason stays
+  void leave(Rank);                         // said goodbye: nobody's error until something is asked of it
+  bool alive(Rank) const;
+  bool lost(Rank) const;
+  bool any_lost() const { return lost_ > 0; }
+  std::vector<Rank> dead() const;  // lost, in rank order
+  // Throws PeerLost if the rank is lost or has left.
+  void require(Rank) const;
+
+ private:
+  enum class State : uint8_t { kAlive, kLeft, kLost };
+  std::atomic<uint32_t> epoch_;
+  std::atomic<int> lost_{0};
+  mutable std::mutex mutex_;
+  std::vector<State> state_;
+  std::vector<std::string> why_;
+};
+
+}  // namespace skein::comm

@@ -1,0 +1,38 @@
+// UCX transport: messages between hosts as active messages, pieces straight into the memory they are for.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/liveness.h"
+#include "comm/transport.h"
+
+namespace skein::comm {
+
+// The part of a process's transport that reaches ranks by UCX. Progress is made by whoever calls; a failure seen
+// there is stored in the mailbox's membership and thrown by the next wait.
+class UcxDoors {
+ public:
+  // Collective over `exchange`: every rank calls it. `far`: the ranks to reach; each of them names us. A TCP
+  // connection to each of them is handed to `live`.
+  UcxDoors(Exchange& exchange, const std::vector<Rank>& far, Mailbox&, Liveness& live,
+           const TransportOptions&);
+  ~UcxDoors();  // flushes
+
+  Endpoint& to(Rank);
+  void progress();
+  // Waits until all that was sent has gone out, except to the dead.
+  void flush();
+  // Polls for a little, then sleeps on the worker's descriptor, until something arrives or `until`.
+  void nap(Clock::time_point until);
+  // The transports of the connection to a peer, as UCX prints them: "ucx tcp/eth0".
+  std::string lanes(Rank) const;
+  int64_t strangers() const;
+
+ private:
+  class Door;
+  struct Worker;
+  std::unique_ptr<Worker> worker_;
+};
+
+}  // namespace skein::comm

@@ -1,0 +1,57 @@
+// The order of an epoch by a keyed permutation, and how a step's batch is shared out.
+#include "data/sampler.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "engine/random.h"
+
+namespace skein::data {
+namespace {
+
+// A permutation of [0, 4^bits): a Feistel network permutes whatever its round function is.
+uint64_t feistel(uint64_t seed, int64_t epoch, int bits, uint64_t x) {
+  const uint64_t mask = (uint64_t(1) << bits) - 1;
+  uint64_t left = x >> bits, right = x & mask;
+  for (uint32_t round = 0; round < 4; ++round) {
+    const Draw draw{seed, Purpose::kOrder, uint64_t(epoch), round};
+    const uint64_t mixed = left ^ (draw.block(uint32_t(right)).v[0] & mask);
+    left = right, right = mixed;
+  }
+  return left << bits | right;
+}
+
+}  // namespace
+
+int64_t sample_index(uint64_t seed, int64_t size, int64_t epoch, int64_t position) {
+  CHECK(position >= 0 && position < size, position, size);
+  if (size == 1) return 0;
+  const int bits = (std::bit_width(uint64_t(size - 1)) + 1) / 2;
+  // The domain is less than four times the size, so four walks are the mean at worst. Walking from a point
+  // below size along its cycle ends below size, and two points never end at the same one.
+  uint64_t x = uint64_t(position);
+  do x = feistel(seed, epoch, bits, x);
+  while (x >= uint64_t(size));
+  return int64_t(x);
+}
+
+int64_t steps_per_epoch(int64_t size, int64_t global_batch) {
+  CHECK(global_batch > 0, global_batch);
+  if (global_batch > size)
+    throw BadOption(text("a batch of ", global_batch,
+                         " samples over all workers is larger than the data set of ", size,
+                         "; use a smaller --batch-size or fewer workers"));
+  return (size + global_batch - 1) / global_batch;
+}
+
+Span span_of(int64_t size, int64_t global_batch, int64_t step_in_epoch, int rank, int world) {
+  CHECK(rank >= 0 && rank < world, rank, world);
+  CHECK(step_in_epoch >= 0 && step_in_epoch < steps_per_epoch(size, global_batch), step_in_epoch, size,
+        global_batch);
+  const int64_t first = step_in_epoch * global_batch, n = std::min(global_batch, size - first);
+  const int64_t share = n / world, rest = n % world;
+  const int64_t begin = first + rank * share + std::min<int64_t>(rank, rest);
+  return {begin, begin + share + (rank < rest ? 1 : 0)};
+}
+
+}  // namespace skein::data

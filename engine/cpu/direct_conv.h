@@ -1,0 +1,19 @@
+// Convolutions of our own, for processors with AVX2: products over windows of the image, nothing materialised.
+#pragma once
+#include "engine/backend.h"
+
+namespace skein::cpu {
+
+// Groups must be 1. Contracts of backend.h.
+void direct_forward(const ConvArgs&);
+void direct_backward_data(const ConvArgs&);
+void direct_backward_weights(const ConvArgs&);
+
+// The same three through oneDNN, for every shape; named so that tests and benchmarks can ask for them.
+void onednn_forward(const ConvArgs&);
+void onednn_backward_data(const ConvArgs&);
+void onednn_backward_weights(const ConvArgs&);
+// oneDNN's names of the implementations chosen on this thread so far, "pass shape: name" each.
+std::vector<std::string> onednn_choices();
+
+}  // namespace skein::cpu

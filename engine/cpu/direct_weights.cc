@@ -1,0 +1,181 @@
+// Weight gradients: sums over pixels of (image channels) x (outputs), block by block, a private sum a thread.
+#include <omp.h>
+
+#include "engine/cpu/convert.h"
+#include "engine/cpu/direct_conv.h"
+#include "engine/cpu/tile.h"
+#include "engine/cpu/window.h"
+
+namespace skein::cpu {
+
+namespace {
+
+constexpr int64_t kBlockFloats = 64 << 10;  // of both operands of a block: half a second-level cache
+constexpr int64_t kLeastPixels =
+    196;                      // of a block, by several images if need be: tiles are added to memory after it
+constexpr int64_t kSlot = 8;  // floats a pixel has in a panel: kRows and what one load brings along
+
+// How a weight gradient is cut: `taps` window positions of `channels` each, in tiles of up to kRows x kLanes.
+struct Plan {
+  int64_t taps, channels, panels, groups;
+  bool merged;  // few channels: a window's row of S x C floats counts as the channels
+  int64_t size() const { return panels * taps * groups * kRows * kLanes; }
+};
+
+Plan plan_of(const ConvArgs& c) {
+  const int64_t R = c.w.dim(1), S = c.w.dim(2), C = c.w.dim(3);
+  const bool merged = C < 8 && c.geometry.dilation == 1;
+  const int64_t channels = merged ? S * C : C;
+  return {merged ? R : R * S, channels, (c.w.dim(0) + kLanes - 1) / kLanes, Groups{channels}.count, merged};
+}
+
+// dy [pixels, O] -> [panel][all pixels][16], pixels from `at` on; and sums over pixels added to `sums` if given.
+template <class T>
+void pack_outputs(float* to, const T* dy, int64_t at, int64_t pixels, int64_t all, int64_t O, float* sums) {
+  for (int64_t i = 0; i < pixels; ++i)
+    for (int64_t j = 0; j * kLanes < O; ++j) {
+      const T* from = dy + i * O + j * kLanes;
+      float* t = to + (j * all + at + i) * kLanes;
+      const int64_t width = std::min<int64_t>(kLanes, O - j * kLanes);
+      if (width == kLanes)
+        copy_f32(t, from, kLanes);
+      else
+        for (int64_t l = 0; l < kLanes; ++l) t[l] = l < width ? float(from[l]) : 0.f;
+      for (int64_t l = 0; sums && l < width; ++l) sums[j * kLanes + l] += t[l];
+    }
+}
+
+// Rows [height, width, C] -> [group][all rows][width][kSlot], rows from `at` on.
+void pack_inputs(float* to, const Window& x, int64_t at, int64_t height, int64_t all, int64_t width,
+                 int64_t C) {
+  const Groups groups{C};
+  for (int64_t h = 0; h < height; ++h)
+    for (int64_t w = 0; w < width; ++w) {
+      const float* from = x.at + h * x.row + w * C;
+      float* t = to + ((at + h) * width + w) * kSlot;
+      for (int64_t g = 0; g < groups.count; ++g) {
+        float* slot = t + g * all * width * kSlot;
+        if (groups.first(g) + kSlot <= C)
+          store8(slot, load8(from + groups.first(g)));
+        else
+          std::memcpy(slot, from + groups.first(g), size_t(groups.size(g)) * sizeof(float));
+      }
+    }
+}
+
+// The thread's buffers, kept from call to call.
+struct Memory {
+  std::vector<float> staged, inputs, outputs;
+};
+
+// Some images' rows of outputs, the same rows of each.
+struct Block {
+  int64_t image, images, first, last;
+};
+
+// What a block's tiles read: dy [panel][pixel][16], x [group][row][column][slot].
+struct Operands {
+  const float *x, *dy;
+  int64_t width, slot, group;  // in x: columns, floats a column, floats from one group to the next
+  Pixels pixels;
+};
+
+template <class T>
+Operands pack(const ConvArgs& c, const Plan& plan, const Block& b, Memory& memory, float* bias) {
+  const auto& g = c.geometry;
+  const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), S = c.w.dim(2), P = c.y.dim(1),
+                Q = c.y.dim(2);
+  const Rectangle r{b.first * g.stride - g.padding,
+                    (b.last - 1) * g.stride - g.padding + (c.w.dim(1) - 1) * g.dilation + 1, -g.padding,
+                    (Q - 1) * g.stride - g.padding + (S - 1) * g.dilation + 1};
+  const int64_t height = r.bottom - r.top, width = r.right - r.left, pixels = (b.last - b.first) * Q;
+  const int64_t slot = plan.merged ? C : kSlot, all = b.images * height, O = c.y.dim(3);
+  float* dy = grow(memory.outputs, plan.panels * b.images * pixels * kLanes);
+  float* x = grow(memory.inputs, (plan.merged ? 1 : plan.groups) * all * width * slot + 32);
+  for (int64_t i = 0; i < b.images; ++i) {
+    const int64_t n = b.image + i;
+    pack_outputs(dy, c.y.data<T>() + (n * P + b.first) * Q * O, i * pixels, pixels, b.images * pixels, O,
+                 bias);
+    const T* image = c.x.data<T>() + n * H * W * C;
+    if (plan.merged)
+      stage(x + i * height * width * C, image, H, W, C, r);
+    else
+      pack_inputs(x, window_of(memory.staged, image, H, W, C, r), i * height, height, all, width, C);
+  }
+  return {x,
+          dy,
+          width,
+          slot,
+          all * width * slot,
+          {b.images, b.last - b.first, Q, height * width * slot, g.stride * width * slot, g.stride * slot}};
+}
+
+template <class T>
+void add_block(const ConvArgs& c, const Plan& plan, const Block& b, float* sum, float* bias, bool add) {
+  thread_local Memory memory;
+  const Operands at = pack<T>(c, plan, b, memory, bias);
+  const int64_t S = c.w.dim(2), pixels = at.pixels.planes * at.pixels.rows * at.pixels.columns;
+  const Groups groups{plan.channels};
+  for (int64_t j = 0; j < plan.panels; ++j)
+    for (int64_t t = 0; t < plan.taps; ++t) {
+      const int64_t tr = plan.merged ? t : t / S, ts = plan.merged ? 0 : t % S;
+      const float* shifted = at.x + (tr * at.width + ts) * c.geometry.dilation * at.slot;
+      for (int64_t i = 0; i < groups.count; ++i, sum += kRows * kLanes) {
+        const float* x = shifted + (plan.merged ? groups.first(i) : i * at.group);
+        with_rows(groups.size(i),
+                  [&](auto m) { outer_tile<m>(x, at.dy + j * pixels * kLanes, at.pixels, sum, add); });
+      }
+    }
+}
+
+// dw [O][tap][channel] <- beta dw + the threads' sums, in the order of threads.
+void gather(const ConvArgs& c, const Plan& plan, const float* sums, int64_t threads) {
+  const int64_t O = c.w.dim(0), K = plan.taps * plan.channels;
+  const Groups groups{plan.channels};
+  float* dw = c.w.data<float>();
+#pragma omp parallel for schedule(static) if (c.w.size() > 1 << 14)
+  for (int64_t j = 0; j < plan.panels; ++j)
+    for (int64_t i = 0; i < plan.taps * groups.count; ++i) {
+      const int64_t group = i % groups.count, k = i / groups.count * plan.channels + groups.first(group);
+      const int64_t at = (j * plan.taps * groups.count + i) * kRows * kLanes;
+      for (int64_t o = j * kLanes; o < std::min(O, (j + 1) * kLanes); ++o)
+        for (int64_t l = 0; l < groups.size(group); ++l) {
+          float v = 0;
+          for (int64_t t = 0; t < threads; ++t) v += sums[t * plan.size() + at + l * kLanes + o - j * kLanes];
+          float& y = dw[o * K + k + l];
+          y = c.beta == 0 ? v : v + c.beta * y;
+        }
+    }
+}
+
+}  // namespace
+
+void direct_backward_weights(const ConvArgs& c) {
+  const Plan plan = plan_of(c);
+  const int64_t N = c.y.dim(0), P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3), s = c.geometry.stride;
+  const int64_t per_row = Q * (O + c.x.dim(3) * s * s * kSlot / kRows);
+  const int64_t rows = std::clamp<int64_t>(kBlockFloats / per_row, 1, P), cuts = (P + rows - 1) / rows;
+  const int64_t threads = std::min<int64_t>(omp_get_max_threads(), cuts > 1 ? N * cuts : N);
+  const int64_t images = cuts > 1 ? 1 : std::clamp<int64_t>(kLeastPixels / (P * Q), 1, N / threads);
+  const Tensor sums({threads * plan.size()}), bias = c.bias ? Tensor::zeros({threads, O}) : Tensor();
+  visit_float(c.x.dtype(), [&](auto zero) {
+#pragma omp parallel for schedule(static, 1) num_threads(int(threads))
+    for (int64_t t = 0; t < threads; ++t) {
+      const int64_t from = N * cuts * t / threads, to = N * cuts * (t + 1) / threads;
+      for (int64_t i = from; i < to; i += images) {
+        const int64_t first = i % cuts * rows;
+        add_block<decltype(zero)>(
+            c, plan, {i / cuts, std::min(images, to - i), first, std::min(first + rows, P)},
+            sums.data<float>() + t * plan.size(), bias ? bias.data<float>() + t * O : nullptr, i > from);
+      }
+    }
+  });
+  gather(c, plan, sums.data<float>(), threads);
+  for (int64_t o = 0; c.bias && o < O; ++o) {
+    float v = 0, &y = c.bias.data<float>()[o];
+    for (int64_t t = 0; t < threads; ++t) v += bias.data<float>()[t * O + o];
+    y = c.beta == 0 ? v : v + c.beta * y;
+  }
+}
+
+}  // namespace skein::cpu

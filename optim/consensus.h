@@ -1,0 +1,16 @@
+// Consensus: the mean over the workers, and how far they are from it.
+#pragma once
+#include "comm/communicator.h"
+#include "engine/tensor.h"
+
+namespace skein::optim {
+
+// y <- mean over the ranks of x; x is left alone. The same bits on every rank. Collective. A null communicator is a
+// world of one.
+void consensus(comm::Communicator*, const Tensor& x, const Tensor& y);
+
+// sqrt( mean over the ranks of |x_i - mean|^2 / count ), count the number of real parameters: contracts section 5.
+// Collective; the same number on every rank.
+double consensus_distance(comm::Communicator*, const Tensor& x, const Tensor& mean, int64_t count);
+
+}  // namespace skein::optim

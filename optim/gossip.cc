@@ -1,0 +1,115 @@
+// The flags of gossip, and give, take, combine.
+#include "optim/gossip.h"
+
+#include <charconv>
+
+#include "engine/vec.h"
+
+namespace skein::optim {
+namespace {
+
+// "2" or "1@0,2@30": (epoch, peers), epochs rising from 0.
+std::vector<std::pair<int64_t, int>> parse_peers(const std::string& flag) {
+  const auto refuse = [&]() -> BadOption {
+    return BadOption("--peers " + flag +
+                     ": a number is needed, or peers@epoch,... rising from epoch 0, as 1@0,2@30");
+  };
+  const auto number = [&](const std::string& s) {
+    int v = 0;
+    const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), v);
+    if (error != std::errc() || end != s.data() + s.size()) throw refuse();
+    return v;
+  };
+  std::vector<std::pair<int64_t, int>> stages;
+  for (size_t at = 0; at <= flag.size();) {
+    const size_t end = std::min(flag.find(',', at), flag.size()), mark = flag.find('@', at);
+    const bool dated = mark < end;
+    const int peers = number(flag.substr(at, (dated ? mark : end) - at));
+    const int64_t epoch = dated ? number(flag.substr(mark + 1, end - mark - 1)) : 0;
+    if (peers < 1) throw BadOption("--peers " + flag + ": at least 1 is needed");
+    if (stages.empty() ? epoch != 0 : epoch <= stages.back().first) throw refuse();
+    stages.emplace_back(epoch, peers);
+    at = end + 1;
+  }
+  return stages;
+}
+
+}  // namespace
+
+Graph::Graph(const Options& o, int world, const std::string& topology, int peers)
+    : name_(o.word("topology", topology)) {
+  comm::TopologyOptions t;
+  t.default_peers = peers;
+  t.base = int(o.integer("base", t.base));
+  t.seed = uint64_t(o.integer("seed", 0));
+  const std::string flag = o.word("peers", "");
+  if (flag.empty()) {
+    stages_.emplace_back(0, comm::make_topology(name_, t, world));
+    return;
+  }
+  const auto stages = parse_peers(flag);
+  const int64_t steps = stages.size() > 1 ? o.integer("steps-per-epoch", 0) : 1;
+  if (steps < 1) throw BadOption("--peers " + flag + ": changes by epoch need a run that has epochs");
+  for (const auto& [epoch, p] : stages) {
+    t.peers = p;
+    stages_.emplace_back(epoch * steps, comm::make_topology(name_, t, world));
+  }
+}
+
+comm::Mix Graph::at(const Worker& me, int64_t q) const {
+  size_t stage = stages_.size() - 1;
+  while (stages_[stage].first > q) --stage;
+  return comm::in_fp32(stages_[stage].second->at(me.comm ? me.comm->rank() : 0, q));
+}
+
+bool Graph::symmetric() const {
+  for (const auto& stage : stages_)
+    if (!stage.second->symmetric()) return false;
+  return true;
+}
+
+void give(comm::Communicator* comm, const comm::Mix& p, comm::Tag tag, int64_t k, const Tensor& x, double w) {
+  std::vector<comm::Share> shares;
+  for (const comm::Edge& e : p.out) shares.push_back({e.peer, float(e.weight), e.weight * w});
+  if (!shares.empty()) comm->push(shares, tag, k, x);
+}
+
+std::vector<comm::Message> take_shares(comm::Communicator* comm, const comm::Mix& p, comm::Tag tag, int64_t k,
+                                       const Tensor& like) {
+  std::vector<comm::Message> shares;
+  for (const comm::Edge& e : p.in) shares.push_back(comm->take(e.peer, tag, k, like));
+  return shares;
+}
+
+void combine(const Tensor& y, double self, const Tensor& x, const std::vector<comm::Message>& shares) {
+  scaled_copy(y, self, x);
+  for (const comm::Message& m : shares) axpy(y, 1.f, m.payload);
+}
+
+BufferPolicy buffer_policy(const Options& o) {
+  const std::string policy = o.word("bn-policy", "recompute");
+  if (policy == "local") return BufferPolicy::kLocal;
+  if (policy == "mix") return BufferPolicy::kMix;
+  if (policy == "recompute") return BufferPolicy::kRecompute;
+  throw BadOption("--bn-policy " + policy + ": allowed are local, mix and recompute");
+}
+
+void BufferGossip::give(Worker& me, const comm::Mix& p, int64_t k, double w) {
+  if (!on_ || me.buffers.size() == 0) return;
+  if (!mine_) mine_ = me.buffers.clone();
+  scaled_copy(mine_, w, me.buffers);
+  optim::give(me.comm, p, kBuffers, k, mine_, w);
+}
+
+void BufferGossip::take(Worker& me, const comm::Mix& p, int64_t k) {
+  if (on_ && me.buffers.size() > 0) shares_ = take_shares(me.comm, p, kBuffers, k, me.buffers);
+}
+
+void BufferGossip::combine(Worker& me, double self, double w) {
+  if (!on_ || me.buffers.size() == 0) return;
+  optim::combine(me.buffers, self, mine_, shares_);
+  scale(me.buffers, 1 / w);
+  shares_.clear();
+}
+
+}  // namespace skein::optim

@@ -1,0 +1,50 @@
+// Decentralized parallel SGD.  Lian et al., NeurIPS 2017, Algorithm 1.
+//
+//   x_i  model of worker i        W_ij  symmetric mixing weights        u_i  local direction, taken at x_i(k)
+#include "engine/vec.h"
+#include "optim/gossip.h"
+
+namespace skein::optim {
+namespace {
+
+class DPsgd final : public Strategy {
+ public:
+  DPsgd(const Options& o, int world) : graph_(o, world, "ring", 2), buffers_(o) {
+    if (!graph_.symmetric())
+      throw BadOption(
+          "--topology " + graph_.name() + ": d-psgd needs every out-peer to be an in-peer with the same " +
+          "weight; allowed are ring with --peers 2, complete, base, random, bipartite-exponential, " +
+          "bipartite-linear, and others where --peers makes them symmetric");
+  }
+
+  void start(Worker& me) override { next_ = me.x.clone(); }
+
+  Tensor iterate(Worker& me, int64_t k) override {
+    const comm::Mix p = graph_.at(me, k);
+    give(me.comm, p, kModel, k, me.x);  // x_i(k) sets out,
+    const Tensor loss = me.gradient();  // and travels during forward and backward
+    buffers_.give(me, p, k);
+
+    const auto models = take_shares(me.comm, p, kModel, k, me.x);
+    buffers_.take(me, p, k);
+    combine(next_, p.self, me.x, models);    // x_i(k+1) = sum_j W_ij x_j(k)
+    me.rule.step(next_, me.g, me.x, me.lr);  //            - eta u_i, u_i at x_i(k)
+    copy(me.x, next_);
+    buffers_.combine(me, p.self);
+    return loss;
+  }
+
+ private:
+  static constexpr comm::Tag kModel = 1;
+  Graph graph_;
+  BufferGossip buffers_;
+  Tensor next_;  // scratch
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_d_psgd(const Options& o, int world) {
+  return std::make_unique<DPsgd>(o, world);
+}
+
+}  // namespace skein::optim

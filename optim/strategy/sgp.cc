@@ -1,0 +1,55 @@
+// Stochastic Gradient Push.  Assran, Loizou, Ballas & Rabbat, ICML 2019, Algorithm 1.
+//
+//   X   biased parameters, the push-sum numerator        w   push-sum weight, starts at 1
+//   z   X / w, the de-biased model; lives in me.x, where gradients are taken
+#include "engine/vec.h"
+#include "optim/gossip.h"
+#include "optim/snapshot.h"
+
+namespace skein::optim {
+namespace {
+
+class Sgp final : public Strategy {
+ public:
+  Sgp(const Options& o, int world) : graph_(o, world, "exponential", 1), buffers_(o) {}
+
+  void start(Worker& me) override { x_ = me.x.clone(), half_ = me.x.clone(); }
+
+  Tensor iterate(Worker& me, int64_t k) override {
+    const Tensor loss = me.gradient();  // g = grad F(z)
+    Undo undo(before_, [&](Archive& a) { me.rule.visit(a); });
+    copy(half_, x_);
+    me.rule.step(half_, me.g, me.x, me.lr);  // X <- X - eta u, decay at z
+
+    const comm::Mix p = graph_.at(me, k);       // column and row i of P(k)
+    give(me.comm, p, kShare, k, half_, w_);  // out-peers get their share of (X, w)
+    buffers_.give(me, p, k, w_);
+    const auto shares = take_shares(me.comm, p, kShare, k, half_);
+    buffers_.take(me, p, k);
+
+    combine(x_, p.self, half_, shares);  // X <- sum_j p_ij X_j
+    w_ = p.self * w_;
+    for (const comm::Message& m : shares) w_ += m.weight;  // w <- sum_j p_ij w_j
+    scaled_copy(me.x, 1 / w_, x_);                         // z = X / w
+    buffers_.combine(me, p.self, w_);
+    undo.keep();
+    return loss;
+  }
+
+  void visit(Archive& a) override { a("x", x_), a("w", w_); }
+  Tensor averaged(Worker&) override { return x_; }  // sum w = n, so the mean of X is the mean of all there is
+
+ private:
+  static constexpr comm::Tag kShare = 1;
+  Graph graph_;
+  BufferGossip buffers_;
+  Snapshot before_;
+  Tensor x_, half_;  // half_ is scratch: X between step and gossip
+  double w_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_sgp(const Options& o, int world) { return std::make_unique<Sgp>(o, world); }
+
+}  // namespace skein::optim

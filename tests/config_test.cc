@@ -1,0 +1,193 @@
+// Configuration: one table drives the command line, TOML, printing and the refusals.
+#include "apps/config.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "apps/command_line.h"
+
+namespace skein::apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ConfigTest : testing::Test {
+  fs::path dir = fs::path(testing::TempDir()) / text("config_test_", getpid());
+  ConfigTest() { fs::create_directories(dir); }
+  ~ConfigTest() override { fs::remove_all(dir); }
+
+  std::string file(const std::string& content, const std::string& name = "recipe.toml") const {
+    std::ofstream(dir / name) << content;
+    return dir / name;
+  }
+  static Command parse(std::vector<std::string> words, const Flags& table = flags()) {
+    std::vector<const char*> argv = {"train_imagenet"};
+    for (const std::string& w : words) argv.push_back(w.c_str());
+    return parse_command_line(int(argv.size()), argv.data(), table);
+  }
+  // The message of the refusal; empty if there is none.
+  static std::string refusal(const std::vector<std::string>& words, const Flags& table = flags()) {
+    try {
+      parse(words, table);
+    } catch (const BadOption& e) { return e.what(); } catch (const BadFile& e) {
+      return e.what();
+    }
+    return "";
+  }
+};
+
+#define EXPECT_SAYS(message, part) EXPECT_NE((message).find(part), std::string::npos) << (message)
+
+TEST_F(ConfigTest, CommandLineGoesOverFileGoesOverDefault) {
+  const std::string toml = file("lr = 0.5\nbatch-size = 32\nnesterov = false\ndata = \"mnist:/there\"\n");
+  const Config c = parse({"--config", toml, "--batch-size", "16"}).config;
+  EXPECT_EQ(c.lr, 0.5);
+  EXPECT_EQ(c.batch_size, 16);
+  EXPECT_FALSE(c.nesterov);
+  EXPECT_EQ(c.data, "mnist:/there");
+  EXPECT_EQ(c.momentum, Config().momentum);
+}
+
+TEST_F(ConfigTest, PrintedConfigurationReadsBackAsTheSame) {
+  Config c = parse({"--data", "imagefolder:/a \"b\"\\c\td", "--lr", "0.30000000000000004", "--steps", "70",
+                    "--no-nesterov", "--weight-decay", "1e-7", "--seed", "12345678901234", "--decay-all"})
+                 .config;
+  const Config d = parse({"--config", file(to_toml(c))}).config;
+  for (const Flag& f : flags()) EXPECT_EQ(value_of(c, f), value_of(d, f)) << f.name;
+  EXPECT_EQ(to_toml(c), to_toml(d));
+  EXPECT_EQ(to_json(d)["lr"], 0.30000000000000004);
+  EXPECT_EQ(d.data, "imagefolder:/a \"b\"\\c\td");
+}
+
+TEST_F(ConfigTest, EveryFlagOfTheTableIsOnTheCommandLineInHelpAndInPrint) {
+  const std::string help = parse({"--help"}).help, printed = to_toml({});
+  for (const Flag& f : flags()) {
+    EXPECT_SAYS(help, "--" + f.name);
+    EXPECT_SAYS(printed, (f.algorithms.empty() ? "\n" : "\n# ") + f.name + " = ");
+    const std::string value = value_of({}, f);
+    const std::string refused =
+        f.kind == Flag::kSwitch || value.empty() ? "" : refusal({"--" + f.name, value});
+    EXPECT_EQ(refused.find("unknown"), std::string::npos) << refused;
+  }
+}
+
+TEST_F(ConfigTest, UnknownNamesAreRefusedWithTheNearest) {
+  EXPECT_SAYS(refusal({"--bacth-size", "3"}), "unknown flag --bacth-size; did you mean --batch-size?");
+  EXPECT_SAYS(refusal({"--epoch=3"}), "did you mean --epochs?");
+  EXPECT_SAYS(refusal({"fashion-mnist"}), "'fashion-mnist' belongs to no flag");
+  EXPECT_SAYS(refusal({"--precision", "fp23"}),
+              "--precision: there is no 'fp23'; allowed: fp32, bf16; did you mean fp32?");
+  const std::string message = refusal({"--config", file("lr = 0.1\n\nlearing-rate = 3\nmomentun = 0.5\n")});
+  EXPECT_SAYS(message, "recipe.toml:");
+  EXPECT_SAYS(refusal({"--config", file("lr = 0.1\n\nmomentun = 0.5\n")}),
+              "recipe.toml:3: unknown key 'momentun'; did you mean momentum?");
+  EXPECT_SAYS(refusal({"--config", file("[train]\nlr = 0.1\n")}), "recipe.toml:1: there are no sections");
+}
+
+TEST_F(ConfigTest, ValuesOfTheWrongKindOrRangeAreRefusedWithTheirPlace) {
+  EXPECT_SAYS(refusal({"--batch-size", "many"}), "--batch-size: 'many' is not a whole number");
+  EXPECT_SAYS(refusal({"--batch-size", "0"}), "--batch-size: 0 is out of range; allowed: 1 or more");
+  EXPECT_SAYS(refusal({"--lr", "nan"}), "--lr: 'nan' is not a number");
+  EXPECT_SAYS(refusal({"--momentum", "1.5"}), "allowed: from 0 to 0.99999");
+  EXPECT_SAYS(refusal({"--checkpoint-every", "often"}), "--checkpoint-every: 'often'");
+  EXPECT_SAYS(refusal({"--batch-size"}), "--batch-size");
+  EXPECT_SAYS(refusal({"--config", file("seed = 1\nbatch-size = \"64\"\n")}),
+              "recipe.toml:2: batch-size: a whole number is wanted, not a TOML string");
+  EXPECT_SAYS(refusal({"--config", file("nesterov = 1\n")}),
+              "recipe.toml:1: nesterov: true or false is wanted");
+  EXPECT_SAYS(refusal({"--config", file("device = \"gpu\"\n")}), "recipe.toml:1: device: there is no 'gpu'");
+  EXPECT_SAYS(refusal({"--config", file("lr = \n")}), "recipe.toml:1: not valid TOML");
+  EXPECT_SAYS(refusal({"--config", file("lr = 1\nlr = 2\n")}), "recipe.toml:2");
+  EXPECT_SAYS(refusal({"--config", (dir / "none.toml").string()}), "none.toml");
+  EXPECT_SAYS(refusal({"--lr", "1", "--lr", "2"}), "--lr is given as 1 and as 2");
+}
+
+TEST_F(ConfigTest, EpochsAndStepsContradictUnlessOneIsSaidMoreStrongly) {
+  EXPECT_SAYS(refusal({"--epochs", "2", "--steps", "10"}), "contradicts");
+  EXPECT_SAYS(refusal({"--config", file("epochs = 2\nsteps = 10\n")}), "recipe.toml:2: steps 10 contradicts");
+  const Config c = parse({"--config", file("epochs = 2\n"), "--steps", "10"}).config;
+  EXPECT_EQ(c.epochs, 0);
+  EXPECT_EQ(c.steps, 10);
+  EXPECT_EQ(parse({"--steps", "10"}).config.epochs, 0);
+  EXPECT_SAYS(refusal({"--epochs", "0"}), "both 0");
+}
+
+TEST_F(ConfigTest, NesterovNeedsMomentumIfAskedFor) {
+  EXPECT_SAYS(refusal({"--nesterov", "--momentum", "0"}), "--nesterov needs --momentum above 0");
+  EXPECT_FALSE(parse({"--momentum", "0"}).config.nesterov);
+  EXPECT_SAYS(refusal({"--eval-only"}), "--eval-only needs --weights");
+}
+
+TEST_F(ConfigTest, AFlagOfOneAlgorithmIsOneRowAndRefusedElsewhere) {
+  Flags table = flags();
+  table.push_back({"algorithm",
+                   "pace",
+                   Flag::kCount,
+                   {},
+                   "1..",
+                   true,
+                   "a flag of two algorithms",
+                   {"local-sgd", "slowmo"}});
+  const Config c = parse({"--algorithm", "local_sgd", "--pace", "8"}, table).config;
+  EXPECT_EQ(options_of(c).integer("pace", 4), 8);
+  EXPECT_EQ(options_of(parse({"--algorithm", "local-sgd"}, table).config).integer("pace", 4), 4);
+  EXPECT_SAYS(refusal({"--pace", "8"}, table),
+              "--pace is not read by --algorithm sgd; it belongs to local-sgd, slowmo");
+  EXPECT_SAYS(refusal({"--algorithm", "slowmo", "--pace", "0"}, table), "--pace: 0 is out of range");
+  Config d;
+  read_toml(d, file(to_toml(c, table)), Source::kFile, table);
+  EXPECT_EQ(d.of_algorithm, c.of_algorithm);
+}
+
+TEST_F(ConfigTest, CheckpointsComeByEpochsOrSteps) {
+  const auto every = [](const char* s) { return parse_every(parse({"--checkpoint-every", s}).config); };
+  EXPECT_EQ(every("3").epochs, 3);
+  EXPECT_EQ(every("500steps").steps, 500);
+  EXPECT_EQ(every("500steps").epochs, 0);
+  EXPECT_EQ(every("2 epochs").epochs, 2);
+}
+
+TEST_F(ConfigTest, RecipesOfTheTreeAreConfigurations) {
+  int recipes = 0;
+  for (const auto& entry : fs::directory_iterator(SKEIN_SOURCE_DIR "/apps/recipes")) {
+    EXPECT_EQ(refusal({"--config", entry.path()}), "");
+    ++recipes;
+  }
+  EXPECT_GT(recipes, 0);
+}
+
+TEST_F(ConfigTest, ActionsAreRecognized) {
+  EXPECT_EQ(parse({"--version"}).action, Command::kVersion);
+  EXPECT_EQ(parse({"--list"}).action, Command::kList);
+  EXPECT_EQ(parse({"--list"}).list, "");
+  EXPECT_EQ(parse({"--list", "models"}).list, "models");
+  EXPECT_EQ(parse({"--print", "--lr", "3"}).config.lr, 3);
+}
+
+TEST_F(ConfigTest, AResumedRunsChoicesHoldAndOnlyFreeOnesMayChange) {
+  Config c;
+  read_toml(c, file(to_toml(parse({"--data", "mnist:/a", "--model", "mlp", "--epochs", "3"}).config)),
+            Source::kResumed);
+  const auto change = [&](const char* name, const char* value) {
+    Config d = c;
+    assign(d, *find_flag(flags(), name), value, {Source::kCommandLine, std::string("--") + name});
+    return d;
+  };
+  EXPECT_EQ(change("epochs", "5").epochs, 5);
+  EXPECT_EQ(change("data", "mnist:/b").data, "mnist:/b");
+  EXPECT_EQ(change("batch-size", "64").batch_size, 64);
+  EXPECT_THROW(change("batch-size", "65"), BadOption);
+  EXPECT_THROW(change("data", "fashion-mnist"), BadOption);
+  try {
+    change("model", "small-cnn");
+    FAIL() << "another model was accepted";
+  } catch (const BadOption& e) {
+    EXPECT_SAYS(std::string(e.what()), "--model: small-cnn, but the run to be resumed has model = mlp");
+  }
+}
+
+}  // namespace
+}  // namespace skein::apps

@@ -1,0 +1,198 @@
+// The report: what goes into the page, and whether a browser draws it.
+#include "apps/report.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "apps/metrics.h"
+#include "engine/random.h"
+#include "tests/files.h"
+
+namespace skein::apps {
+namespace {
+
+using testing::has;
+using testing::message_of;
+using testing::ScratchDir;
+using testing::slurp;
+using testing::spill;
+
+constexpr int64_t kPerEpoch = 235, kEpochs = 12;
+
+StepEvent step_event(int64_t k, int workers) {
+  const Draw draw{.seed = 3, .purpose = Purpose::kTest, .step = uint64_t(k)};
+  const double t = double(k) / double(kPerEpoch * kEpochs), noise = draw.unit(0) - 0.5;
+  StepEvent e;
+  e.step = k, e.epoch = double(k) / kPerEpoch, e.seconds = 14 + double(k) * 0.055;
+  const double loss = 0.18 + 2.1 * std::exp(-14 * t) + 0.15 * std::exp(-3 * t) + 0.12 * noise * (1.2 - t);
+  e.loss = workers > 1 ? Spread(loss, loss - 0.05, loss + 0.06) : Spread(loss);
+  e.top1 = 100 - 31 * loss;
+  e.learning_rate = k < 235 ? 0.4 * double(k + 1) / 235 : 0.2 * (1 + std::cos(3.14159 * (t - 0.083) / 0.917));
+  e.images_per_second = 9300 + 500 * (draw.unit(1) - 0.5) - (draw.unit(2) > 0.97 ? 1500 : 0);
+  e.data_wait = 0.02 + 0.01 * draw.unit(3), e.peer_wait = 0.05 + 0.04 * draw.unit(4);
+  return e;
+}
+
+// A run as the trainer would have written it.
+void write_run(const std::string& dir, int workers) {
+  const Json config = {{"model", "resnet20"},
+                       {"data", "fashion-mnist"},
+                       {"algorithm", workers > 1 ? "sgp" : "sgd"},
+                       {"workers", workers},
+                       {"batch-size", 256 / workers},
+                       {"precision", "fp32"},
+                       {"epochs", kEpochs},
+                       {"lr", 0.4},
+                       {"lr-schedule", "cosine"},
+                       {"momentum", 0.9},
+                       {"weight-decay", 0.0005},
+                       {"seed", 1}};
+  MetricsLog log(dir);
+  log.write(RunEvent{.config = config,
+                     .environment = describe_environment(),
+                     .steps_per_epoch = kPerEpoch,
+                     .total_steps = kPerEpoch * kEpochs,
+                     .workers = workers});
+  for (int64_t k = 5; k <= kPerEpoch * kEpochs; k += 5) {
+    log.write(step_event(k, workers));
+    if (k % kPerEpoch != 0) continue;
+    const StepEvent s = step_event(k, workers);
+    const double t = s.epoch / kEpochs;
+    EvalEvent e;
+    e.step = k, e.epoch = s.epoch, e.seconds = s.seconds + 1;
+    e.loss = 0.24 + 0.5 * std::exp(-6 * t), e.top1 = 91.6 - 14 * std::exp(-4 * t), e.top5 = 99.8;
+    if (workers > 1) e.worker_top1 = Spread(e.top1 - 0.7, e.top1 - 1.2, e.top1 - 0.3);
+    if (workers > 1) e.consensus_distance = 0.02 * std::exp(-3 * t);
+    log.write(e);
+    if (k == 6 * kPerEpoch)
+      log.write(RunEvent{.step = k,
+                         .seconds = e.seconds,
+                         .config = config,
+                         .steps_per_epoch = kPerEpoch,
+                         .workers = workers});
+  }
+  Summary s;
+  s.steps = kPerEpoch * kEpochs, s.epochs = kEpochs, s.top1 = 91.34, s.top5 = 99.82, s.loss = 0.2413,
+  s.best_top1 = 91.47;
+  s.images_per_second = 9287, s.seconds = 171.3, s.workers = workers, s.parameters = 269434;
+  s.seconds_by_work = {
+      {"compute", 142.1}, {"data", 3.2}, {"evaluation", 12.4}, {"checkpoints", 1.9}, {"start", 11.7}};
+  if (workers > 1) s.seconds_by_work.insert(s.seconds_by_work.begin() + 1, {"peers", 9.4});
+  s.hash = "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8";
+  s.config = config, s.environment = describe_environment();
+  write_summary(dir, s);
+}
+
+Json data_of(const std::string& page) {
+  const std::string open = "<script type=\"application/json\" id=\"data\">";
+  const size_t from = page.find(open) + open.size();
+  return Json::parse(page.substr(from, page.find("</script>", from) - from));
+}
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t n = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++n;
+  return n;
+}
+
+TEST(Report, IsMadeFromTheTwoFilesAlone) {
+  const ScratchDir dir;
+  write_run(dir.path(), 1);
+  const std::string path = write_report(dir.path());
+  EXPECT_EQ(path, dir / "report.html");
+  const std::string first = slurp(path);
+  const Json d = data_of(first);
+  EXPECT_EQ(d["title"], "resnet20 on fashion-mnist");
+  EXPECT_EQ(d["state"], "finished");
+  EXPECT_EQ(d["series"]["eval"]["top1"].size(), size_t(kEpochs));
+  EXPECT_EQ(d["series"]["step"]["step"][0], 5);
+  EXPECT_EQ(d["resumes"].size(), 1u);
+  write_report(dir.path());
+  EXPECT_EQ(slurp(path), first);
+}
+
+TEST(Report, NeedsNoNetwork) {
+  const ScratchDir dir;
+  write_run(dir.path(), 1);
+  const std::string page = slurp(write_report(dir.path()));
+  for (const char* part : {"src=", "<link", "@import", "url(http", "fetch(", "XMLHttpRequest"})
+    EXPECT_FALSE(has(page, part)) << part;
+  EXPECT_LT(page.size(), 400u << 10);
+}
+
+TEST(Report, ARunWithoutASummaryIsRunning) {
+  const ScratchDir dir;
+  MetricsLog log(dir.path());
+  log.write(RunEvent{.config = {{"model", "mlp"}}});
+  log.write(step_event(5, 1));
+  spill(dir / "metrics.jsonl", slurp(dir / "metrics.jsonl") + "{\"event\":\"st");  // being written
+  const Json d = data_of(slurp(write_report(dir.path())));
+  EXPECT_EQ(d["state"], "running");
+  EXPECT_EQ(d["title"], "mlp");
+  EXPECT_EQ(d["series"]["step"]["loss"].size(), 1u);
+}
+
+TEST(Report, NamesFromOutsideCannotLeaveTheirPlace) {
+  const std::string evil = "</script><script>alert(1)</script>";
+  const std::string run = Json{{"event", "run"}, {"step", 0}, {"config", {{"model", evil}}}}.dump();
+  const std::string page = render_report(run, "");
+  EXPECT_FALSE(has(page, "<script>alert"));
+  EXPECT_EQ(data_of(page)["config"]["model"], evil);
+}
+
+TEST(Report, LongRunsAreThinnedKeepingMeansAndExtremes) {
+  std::string lines;
+  for (int k = 1; k <= 100000; ++k)
+    lines += text(R"({"event":"step","step":)", k, R"(,"loss":)", k % 2, R"(,"loss_max":)", k == 500 ? 9 : 2,
+                  "}\n");
+  const Json step = data_of(render_report(lines, ""))["series"]["step"];
+  EXPECT_LE(step["step"].size(), 1200u);
+  EXPECT_EQ(step["step"].back(), 100000);
+  for (const Json& v : step["loss"]) EXPECT_NEAR(v.get<double>(), 0.5, 0.01);
+  EXPECT_EQ(std::count(step["loss_max"].begin(), step["loss_max"].end(), Json(9)), 1);
+}
+
+TEST(Report, MissingMetricsAreNamed) {
+  const ScratchDir dir;
+  EXPECT_TRUE(has(message_of<BadFile>([&] { write_report(dir.path()); }), "metrics.jsonl"));
+}
+
+std::string browser() {
+  for (const char* name : {"chromium", "chromium-browser", "google-chrome"})
+    if (std::system(text("command -v ", name, " >/dev/null 2>&1").c_str()) == 0) return name;
+  return "";
+}
+
+class InBrowser : public ::testing::TestWithParam<int> {};
+
+TEST_P(InBrowser, EveryCurveIsDrawn) {
+  if (browser().empty()) GTEST_SKIP() << "no chromium, chromium-browser or google-chrome is installed";
+  const ScratchDir dir;
+  write_run(dir.path(), GetParam());
+  const std::string page = write_report(dir.path());
+  const std::string command = text(
+      "timeout 60 ", browser(), " --headless --no-sandbox --disable-gpu --user-data-dir=", dir / "profile",
+      " --virtual-time-budget=2000 --dump-dom file://", page, " >", dir / "dom", " 2>", dir / "log");
+  ASSERT_EQ(std::system(command.c_str()), 0) << slurp(dir / "log").substr(0, 2000);
+  const std::string dom = slurp(dir / "dom");
+  EXPECT_EQ(count(dom, "<svg"), GetParam() > 1 ? 6u : 4u);
+  for (const char* line : {"train", "test", "rate"}) {
+    const size_t at = dom.find(text("data-line=\"", line, '"'));
+    ASSERT_NE(at, std::string::npos) << line;
+    const std::string tag = dom.substr(dom.rfind('<', at), 2000);
+    EXPECT_TRUE(has(tag, "d=\"M")) << line << ' ' << tag.substr(0, 200);
+    EXPECT_FALSE(has(tag.substr(0, tag.find('>')), "NaN")) << line;
+  }
+  EXPECT_EQ(count(dom, "class=\"curve\""), GetParam() > 1 ? 10u : 6u);
+  EXPECT_EQ(count(dom, "class=\"band\""), GetParam() > 1 ? 2u : 0u);
+  EXPECT_EQ(count(dom, "class=\"card tile\""), 7u);
+  EXPECT_TRUE(has(dom, "91.3\u202f%"));
+  EXPECT_TRUE(has(dom, "Where the time went"));
+}
+INSTANTIATE_TEST_SUITE_P(Report, InBrowser, ::testing::Values(1, 4));
+
+}  // namespace
+}  // namespace skein::apps

@@ -1,0 +1,40 @@
+// The shared transport between real processes: sums, messages, deaths, disagreements.
+#include "tests/roles.h"
+
+namespace skein::comm {
+namespace {
+
+TEST(Shared, SumsInRankOrderWithBitsOfTheReference) {
+  for (int n : {1, 2, 3, 4}) {
+    Processes p("sum", n, "shared");
+    expect_all_end_well(p);
+  }
+}
+TEST(Shared, MessagesOfAllSizesArriveInTheirShape) {
+  Processes p("pass", 2, "shared");
+  expect_all_end_well(p);
+}
+TEST(Shared, AKilledPeerIsNamedWithinMilliseconds) {
+  Processes p("lose", 3, "shared");
+  EXPECT_EQ(p.wait(1), 128 + SIGKILL);
+  EXPECT_EQ(p.wait(0, 5), 0);
+  EXPECT_EQ(p.wait(2, 5), 0);
+}
+TEST(Shared, AStoppedPeerIsNamedBySilenceOrDeadline) {
+  for (const char* how : {"shared/silence", "shared/deadline"}) {
+    Processes p("stop", 3, how);
+    EXPECT_EQ(p.wait(0, 10), 0) << how;
+    EXPECT_EQ(p.wait(2, 10), 0) << how;
+  }
+}
+TEST(Shared, DisagreementIsAnErrorOnBothEnds) {
+  for (const char* what : {"epoch", "bytes", "layout", "step", "collective"}) {
+    Processes p("disagree", 2, std::string("shared/") + what);
+    for (Rank r : {0, 1}) EXPECT_EQ(p.wait(r), 0) << what << " at rank " << r;
+  }
+}
+
+}  // namespace
+}  // namespace skein::comm
+
+int main(int argc, char** argv) { return skein::comm::main_with_roles(argc, argv); }

@@ -1,0 +1,244 @@
+// What every row of strategies.def is tested for, the traces to the digit, and what a row promises of its own.
+#include "optim/strategy.h"
+
+#include <cmath>
+#include <fstream>
+
+#include "optim/consensus.h"
+#include "tests/trainee.h"
+
+namespace skein {
+namespace {
+
+using namespace trainee;
+
+// A row, and the flags it is tried with; gossip also with two in-peers.
+struct Case {
+  const optim::StrategyRow* row;
+  std::string flags;
+  optim::Options options;
+};
+
+std::vector<Case> cases(int world) {
+  std::vector<Case> all;
+  for (const optim::StrategyRow& row : optim::strategies()) {
+    const std::string name = row.name;
+    if (world > 1 && name == "sgd") continue;  // one worker's
+    all.push_back({&row, "", {}});
+    if (name == "sgp" && world > 2) all.push_back({&row, " --peers 2", options({{"peers", "2"}})});
+    if (name == "sgp" || name == "d-psgd")
+      all.push_back({&row, " --bn-policy mix", options({{"bn-policy", "mix"}})});
+  }
+  return all;
+}
+
+double mean(const std::vector<std::vector<float>>& models, size_t i) {
+  double sum = 0;
+  for (const auto& x : models) sum += x[i];
+  return sum / double(models.size());
+}
+
+double spread(const std::vector<std::vector<float>>& models) {
+  double worst = 0;
+  for (const auto& x : models) worst = std::max(worst, largest_difference(x, models[0]));
+  return worst;
+}
+
+TEST(EveryStrategy, TrainsASmallProblemWithEightRanks) {
+  const Problem p{.noise = 0.1f, .curvature_spread = 0.5f};
+  for (const Case& c : cases(8)) {
+    const auto h = train(p, c.row->name, c.options, 8, 80);
+    double off = 0;
+    for (size_t i = 0; i < size_t(p.size); ++i)
+      off = std::max(off, std::abs(mean(h.back(), i) - (4.5 + double(i) / 16)));
+    EXPECT_LT(off, 0.05) << c.row->name << c.flags;
+  }
+}
+
+TEST(EveryStrategy, OnlyMixesWhenGradientsAreZero) {
+  const Problem p{.zero_gradient = true, .start_spread = 1};
+  for (const Case& c : cases(8)) {
+    if (!c.row->mixes_only) continue;
+    const auto h = train(p, c.row->name, c.options, 8, 60);
+    for (size_t i = 0; i < size_t(p.size); ++i)
+      EXPECT_NEAR(mean(h.back(), i), mean(h[0], i), 2e-5) << c.row->name << c.flags;
+    EXPECT_GT(spread(h[0]), 10);
+    EXPECT_LT(spread(h.back()), 1e-2) << c.row->name << c.flags;
+  }
+}
+
+TEST(EveryStrategy, AloneIsThePlainRuleBitForBit) {
+  const Problem p{.momentum = 0.9f, .decay = 0.01f, .noise = 1, .curvature_spread = 1, .nesterov = true};
+  std::vector<std::vector<float>> plain;
+  {
+    Trainee t(p, "sgd", {}, nullptr);
+    for (int64_t k = 0; k < 20; ++k) t.step(k), plain.push_back(values(t.x));
+  }
+  for (const Case& c : cases(1)) {
+    if (!c.row->world1_is_sgd) continue;
+    const auto h = train(p, c.row->name, c.options, 1, 20);
+    for (size_t k = 0; k < 20; ++k)
+      ASSERT_EQ(h[k + 1][0], plain[k]) << c.row->name << c.flags << " step " << k;
+    if (c.row->needs_peers) continue;
+    Trainee t(p, c.row->name, c.options, nullptr);
+    for (int64_t k = 0; k < 20; ++k) t.step(k);
+    EXPECT_EQ(values(t.x), plain.back()) << c.row->name << " without a communicator";
+  }
+}
+
+// Steps [from, to) of a world of `n`, starting from `states` where there are any; leaves the states there.
+void continue_run(const Problem& p, const Case& c, int n, int64_t from, int64_t to,
+                  std::vector<optim::Snapshot>& states) {
+  const bool resume = !states.empty();
+  states.resize(size_t(n));
+  in_local_world(n, [&](comm::Communicator& comm) {
+    Trainee t(p, c.row->name, c.options, &comm);
+    optim::Snapshot& state = states[size_t(comm.rank())];
+    if (resume) state.restore([&](Archive& a) { t.visit(a); });
+    for (int64_t k = from; k < to; ++k) t.step(k);
+    state.take([&](Archive& a) { t.visit(a); });
+  });
+}
+
+TEST(EveryStrategy, ResumedAtAnyStepEqualsUninterrupted) {
+  const Problem p{.momentum = 0.9f, .decay = 0.01f, .noise = 1, .start_spread = 0.5f};
+  const int64_t steps = 6;
+  for (const Case& c : cases(5)) {
+    std::vector<optim::Snapshot> whole;
+    continue_run(p, c, 5, 0, steps, whole);
+    for (int64_t cut = 0; cut <= steps; ++cut) {
+      std::vector<optim::Snapshot> parts;
+      continue_run(p, c, 5, 0, cut, parts);
+      continue_run(p, c, 5, cut, steps, parts);
+      for (size_t r = 0; r < 5; ++r)
+        EXPECT_EQ(parts[r], whole[r]) << c.row->name << c.flags << " cut at " << cut;
+    }
+  }
+}
+
+TEST(EveryStrategy, RepeatsBitForBit) {
+  const Problem p{.momentum = 0.9f, .noise = 1, .start_spread = 1};
+  for (const Case& c : cases(7))
+    EXPECT_EQ(train(p, c.row->name, c.options, 7, 9), train(p, c.row->name, c.options, 7, 9)) << c.row->name;
+}
+
+// Rank 0 leaves after three steps; whatever step the others cannot finish must leave no trace.
+TEST(EveryStrategy, AStepThatFailsLeavesTheOneBeforeIt) {
+  const Problem p{.momentum = 0.9f, .noise = 1};
+  for (const Case& c : cases(4)) {
+    std::vector<int> failures(4, 0);
+    in_local_world(4,
+                   [&](comm::Communicator& comm) {
+                     Trainee t(p, c.row->name, c.options, &comm);
+                     optim::Snapshot before, after;
+                     const auto walk = [&](Archive& a) {
+                       a("x", t.x);
+                       Under r(a, "rule."), s(a, "strategy.");
+                       t.rule->visit(r), t.strategy->visit(s);
+                     };
+                     for (int64_t k = 0; k < (comm.rank() == 0 ? 3 : 12); ++k) {
+                       before.take(walk);
+                       try {
+                         t.step(k);
+                       } catch (const Error&) {
+                         after.take(walk);
+                         EXPECT_EQ(before, after) << c.row->name << c.flags;
+                         failures[size_t(comm.rank())] = 1;
+                         break;
+                       }
+                     }
+                     // Stay until everybody has noticed.
+                     std::this_thread::sleep_for(std::chrono::milliseconds(comm.rank() == 0 ? 350 : 0));
+                   },
+                   {.deadline = 0.1});
+    EXPECT_GE(failures[1] + failures[2] + failures[3], 3) << c.row->name << c.flags;
+  }
+}
+
+// ---- contracts section 6, to 1e-6: losses 0.5 (x - (i+1))^2, start 0, rate 0.1 -----------------------------------------
+void expect_trace(const std::string& algorithm, const optim::Options& o, const Problem& p,
+                  const std::vector<std::vector<double>>& trace) {
+  const auto h = train(p, algorithm, o, 3, int64_t(trace.size()));
+  for (size_t t = 0; t < trace.size(); ++t)
+    for (size_t i = 0; i < trace[t].size(); ++i)
+      EXPECT_NEAR(h[t + 1][i][0], trace[t][i], 1e-6) << algorithm << " t=" << t + 1 << " worker " << i;
+}
+
+TEST(Trace, AllReduce) {
+  expect_trace("allreduce", {}, {.size = 1, .momentum = 0.9f, .decay = 0.1f},
+               {{.2, .2, .2}, {.558, .558, .558}, {1.01882, 1.01882, 1.01882}});
+}
+TEST(Trace, Sgp) {
+  expect_trace("sgp", {}, {.size = 1}, {{.2, .15, .25}, {.3075, .43, .4025}, {.5195, .481875, .624625}});
+}
+TEST(Trace, DPsgd) {
+  expect_trace("d-psgd", {}, {.size = 1}, {{.1, .2, .3}, {.29, .38, .47}, {.451, .542, .633}});
+}
+TEST(Trace, LocalSgd) {
+  expect_trace("local-sgd", options({{"tau", "2"}}), {.size = 1},
+               {{.1, .2, .3}, {.38, .38, .38}, {.442, .542, .642}, {.6878, .6878, .6878}});
+}
+
+// ---- what a row promises of its own -----------------------------------------------------------------------------
+TEST(AllReduce, WeighsByTheSamplesOfEachRank) {
+  const Problem p{.size = 1, .uneven_batches = true};
+  const auto h = train(p, "allreduce", {}, 3, 1);  // 1, 2, 3 samples that want 1, 2, 3
+  for (const auto& x : h[1]) EXPECT_NEAR(x[0], 0.1 * (1 * 1 + 2 * 2 + 3 * 3) / 6, 1e-7);
+}
+
+TEST(DPsgd, RefusesGraphsThatAreNotSymmetric) {
+  EXPECT_THROW(optim::make_strategy("d-psgd", options({{"topology", "exponential"}}), 8), BadOption);
+  EXPECT_THROW(optim::make_strategy("d-psgd", options({{"peers", "1"}}), 3), BadOption);
+  for (const char* fine : {"complete", "base", "random", "bipartite-linear"})
+    EXPECT_NO_THROW(optim::make_strategy("d-psgd", options({{"topology", fine}}), 8)) << fine;
+  for (int n = 1; n <= 9; ++n) EXPECT_NO_THROW(optim::make_strategy("d-psgd", {}, n)) << n;
+}
+
+TEST(LocalSgd, RefusesAPeriodOfZero) {
+  EXPECT_THROW(optim::make_strategy("local-sgd", options({{"tau", "0"}}), 2), BadOption);
+}
+
+TEST(Gossip, ReadsPeersThatChangeByEpoch) {
+  const auto o = options({{"peers", "1@0,2@3"}, {"steps-per-epoch", "4"}});
+  const auto h = train({.zero_gradient = true, .start_spread = 1}, "sgp", o, 3, 13);
+  EXPECT_GT(spread(h[12]), 1e-7);  // directed pairs only approach the mean of three,
+  EXPECT_LT(spread(h[13]), 1e-5);  // two peers reach it at once
+  for (const char* bad : {"x", "0", "1@1", "1@0,2@0", "1@0,2", "2@0,"})
+    EXPECT_THROW(optim::make_strategy("sgp", options({{"peers", bad}, {"steps-per-epoch", "4"}}), 4),
+                 BadOption)
+        << bad;
+  EXPECT_THROW(optim::make_strategy("sgp", options({{"peers", "1@0,2@3"}}), 4), BadOption);
+}
+
+TEST(Gossip, MixesBuffersWhenTold) {
+  const Problem p{.zero_gradient = true};
+  for (const char* policy : {"mix", "local"})
+    for (const char* name : {"sgp", "d-psgd", "local-sgd"}) {
+      std::vector<float> last(4);
+      in_local_world(4, [&](comm::Communicator& c) {
+        Trainee t(p, name, options({{"bn-policy", policy}, {"tau", "1"}}), &c);
+        for (int64_t k = 0; k < 40; ++k) t.step(k);
+        last[size_t(c.rank())] = t.buffers.data<float>()[1];
+      });
+      for (int r = 0; r < 4; ++r)
+        EXPECT_NEAR(last[size_t(r)], policy == std::string("mix") ? 1.5 : r, 1e-5) << name << ' ' << policy;
+    }
+  EXPECT_THROW(optim::make_strategy("sgp", options({{"bn-policy", "mixed"}}), 2), BadOption);
+}
+
+TEST(Consensus, IsTheMeanAndTheDistanceFromIt) {
+  in_local_world(3, [](comm::Communicator& c) {
+    const Tensor x = Tensor::of<float>({2}, {float(c.rank()), 5}), mean({2});
+    optim::consensus(&c, x, mean);
+    EXPECT_EQ(values(mean), (std::vector<float>{1, 5}));
+    EXPECT_EQ(x.data<float>()[0], float(c.rank()));
+    EXPECT_NEAR(optim::consensus_distance(&c, x, mean, 2), std::sqrt(2.0 / 3 / 2), 1e-6);
+  });
+  const Tensor x = Tensor::of<float>({1}, {3}), mean({1});
+  optim::consensus(nullptr, x, mean);
+  EXPECT_EQ(mean.item(), 3);
+  EXPECT_EQ(optim::consensus_distance(nullptr, x, mean, 1), 0);
+}
+
+}  // namespace
+}  // namespace skein

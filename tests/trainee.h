@@ -1,0 +1,131 @@
+// A small problem for strategies to work on, and one rank's training state.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "engine/random.h"
+#include "engine/vec.h"
+#include "optim/snapshot.h"
+#include "optim/strategy.h"
+#include "tests/world.h"
+
+namespace skein::trainee {
+
+using comm::in_local_world;
+using comm::in_world;
+
+// Worker `id` of n wants x[i] = target + i / 16, with curvature from 0.5 to 1.5 over i, plus seeded noise: every
+// gradient is a pure function of (id, step, x).
+struct Problem {
+  int64_t size = 37;
+  float lr = 0.1f, momentum = 0, decay = 0, noise = 0, curvature_spread = 0;
+  bool nesterov = false, zero_gradient = false, uneven_batches = false;
+  float start_spread = 0;                                      // models start this far apart
+  std::function<int(int)> id = [](int rank) { return rank; };  // which worker a rank plays
+};
+
+// One rank's whole training state. `comm` may be null in a world of one.
+class Trainee {
+ public:
+  Trainee(const Problem& p, const std::string& algorithm, const optim::Options& options,
+          comm::Communicator* c)
+      : problem_(p),
+        id_(p.id(c ? c->rank() : 0)),
+        world_(c ? c->size() : 1),
+        x(c ? Tensor({p.size}, kF32, c->allocator()) : Tensor({p.size})),
+        g(Tensor::zeros({p.size})),
+        buffers(Tensor::zeros({3})),
+        rule(optim::sgd(x, {p.momentum, p.decay, p.nesterov, p.size})),
+        strategy(optim::make_strategy(algorithm, options, world_)),
+        worker{x, g, buffers, *rule, p.lr, c, 1, world_, {}} {
+    for (int64_t i = 0; i < p.size; ++i) x.data<float>()[i] = p.start_spread * float(id_) * float(i % 5 - 2);
+    fill(buffers, float(id_));
+    if (p.uneven_batches) {
+      worker.samples = 1 + id_ % 3;
+      worker.global_samples = 0;
+      for (int r = 0; r < world_; ++r) worker.global_samples += 1 + r % 3;
+    }
+    worker.oracle = [this](const optim::GradReady& ready) { return gradient(ready); };
+    strategy->start(worker);
+  }
+  Trainee(const Trainee&) = delete;
+
+  void step(int64_t k) {
+    k_ = k;
+    strategy->iterate(worker, k);
+  }
+  void visit(Archive& a) {
+    a("x", x), a("buffers", buffers);
+    Under r(a, "rule."), s(a, "strategy.");
+    rule->visit(r), strategy->visit(s);
+  }
+
+ private:
+  Tensor gradient(const optim::GradReady& ready) {
+    const Draw draw{7, Purpose::kTest, uint64_t(k_), uint32_t(id_)};
+    double loss = 0;
+    for (int64_t i = 0; i < problem_.size; ++i) {
+      const float curvature = 1 + problem_.curvature_spread * (float(i) / float(problem_.size) - 0.5f);
+      const float off = x.data<float>()[i] - float(id_ + 1) - float(i) / 16;
+      g.data<float>()[i] =
+          problem_.zero_gradient ? 0 : curvature * off + problem_.noise * (draw.unit(i) - 0.5f);
+      loss += 0.5 * curvature * off * off;
+    }
+    const int64_t cut = problem_.size / 3;  // from the end, as backward does
+    if (ready) ready(g.view({problem_.size - cut}, cut));
+    if (ready && cut > 0) ready(g.view({cut}, 0));
+    return Tensor::of<float>({1}, {float(loss)});
+  }
+
+  const Problem problem_;
+  const int id_, world_;
+  int64_t k_ = 0;
+
+ public:
+  Tensor x, g, buffers;
+  std::unique_ptr<optim::Rule> rule;
+  std::unique_ptr<optim::Strategy> strategy;
+  optim::Worker worker;
+};
+
+inline std::vector<float> values(const Tensor& t) { return {t.data<float>(), t.data<float>() + t.size()}; }
+
+// models[step][rank] = x after that many steps, 0 the start.
+using History = std::vector<std::vector<std::vector<float>>>;
+inline History train(const Problem& p, const std::string& algorithm, const optim::Options& options,
+                     std::vector<std::unique_ptr<comm::Transport>> world, int64_t steps) {
+  History h(size_t(steps) + 1, std::vector<std::vector<float>>(world.size()));
+  in_world(world, [&](comm::Communicator& c) {
+    Trainee t(p, algorithm, options, &c);
+    for (int64_t k = 0; k <= steps; ++k) {
+      h[size_t(k)][size_t(c.rank())] = values(t.x);
+      if (k < steps) t.step(k);
+    }
+  });
+  return h;
+}
+inline History train(const Problem& p, const std::string& algorithm, const optim::Options& options, int n,
+                     int64_t steps) {
+  return train(p, algorithm, options, comm::local_world(n), steps);
+}
+
+inline optim::Options options(std::initializer_list<std::pair<std::string, std::string>> list) {
+  optim::Options o;
+  for (const auto& [key, value] : list) o.set(key, value);
+  return o;
+}
+
+// The smallest and largest number over ranks and elements of |a - b| relative to the size of the numbers.
+inline double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double worst = a.size() == b.size() ? 0 : 1e9;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    worst = std::max(worst, std::abs(double(a[i]) - b[i]));
+  return worst;
+}
+
+}  // namespace skein::trainee

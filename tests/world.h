@@ -1,0 +1,81 @@
+// Worlds for tests: ranks as threads of this process, with what a rank throws brought back to the test.
+#pragma once
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <exception>
+#include <functional>
+#include <thread>
+
+#include "comm/communicator.h"
+#include "comm/local_transport.h"
+
+namespace skein::comm {
+
+// Runs f(rank) on n threads and joins them; throws what the lowest failing rank threw.
+inline void on_threads(int n, const std::function<void(Rank)>& f) {
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(n));
+  std::vector<std::thread> threads;
+  for (Rank r = 0; r < n; ++r)
+    threads.emplace_back([&, r] {
+      omp_set_num_threads(1);
+      try {
+        f(r);
+      } catch (...) { errors[size_t(r)] = std::current_exception(); }
+    });
+  for (std::thread& t : threads) t.join();
+  for (const auto& e : errors)
+    if (e) std::rethrow_exception(e);
+}
+
+// f(communicator) for each of n ranks over the given transports.
+inline void in_world(std::vector<std::unique_ptr<Transport>>& world,
+                     const std::function<void(Communicator&)>& f, CommunicatorOptions o = {.deadline = 20}) {
+  on_threads(int(world.size()), [&](Rank r) {
+    Communicator c(*world[size_t(r)], o);
+    f(c);
+  });
+}
+inline void in_local_world(int n, const std::function<void(Communicator&)>& f,
+                           CommunicatorOptions o = {.deadline = 20}) {
+  auto world = local_world(n);
+  in_world(world, f, o);
+}
+
+// The exchange of ranks that are threads of one process.
+class ThreadExchange final : public Exchange {
+ public:
+  struct Table {
+    explicit Table(int n) : words(static_cast<size_t>(n)) {}
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<std::string> words, complete;
+    int arrived = 0, left = 0;
+  };
+  ThreadExchange(std::shared_ptr<Table> t, Rank r) : table_(std::move(t)), rank_(r) {}
+  Rank rank() const override { return rank_; }
+  int size() const override { return int(table_->words.size()); }
+  std::vector<std::string> all_gather(const std::string& mine) override {
+    Table& t = *table_;
+    std::unique_lock lock(t.mutex);
+    t.changed.wait(lock, [&] { return t.left == 0; });
+    t.words[size_t(rank_)] = mine;
+    if (++t.arrived == size()) {
+      t.complete = t.words;
+      t.left = size();
+      t.arrived = 0;
+      t.changed.notify_all();
+    } else {
+      t.changed.wait(lock, [&] { return t.left > 0; });
+    }
+    std::vector<std::string> all = t.complete;
+    if (--t.left == 0) t.changed.notify_all();
+    return all;
+  }
+
+ private:
+  std::shared_ptr<Table> table_;
+  const Rank rank_;
+};
+
+}  // namespace skein::comm
