@@ -61,8 +61,10 @@ FileWriter::FileWriter(const std::string& path) : path_(path) {
 
 FileWriter::~FileWriter() {
   if (fd_ < 0) return;
+  struct stat what {};
+  const bool ours = ::fstat(fd_, &what) == 0 && S_ISREG(what.st_mode);  // never a device or a pipe
   ::close(fd_);
-  ::unlink(path_.c_str());
+  if (ours) ::unlink(path_.c_str());
 }
 
 void FileWriter::write(const void* data, size_t bytes) {

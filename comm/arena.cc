@@ -26,15 +26,18 @@ int64_t generous_size() {
 
 Mapping::Mapping(const Fd& fd, int64_t bytes) : bytes(bytes) {
   void* p = mmap(nullptr, size_t(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
-  if (p == MAP_FAILED) fail_system(text("mapping ", bytes >> 30, " GiB of shared address space (is there a ulimit -v?)"));
+  if (p == MAP_FAILED)
+    fail_system(text("mapping ", bytes >> 30, " GiB of shared address space (is there a ulimit -v?)"));
   madvise(p, size_t(bytes), MADV_HUGEPAGE);  // a wish; many kernels do not grant it for shared memory
   base = static_cast<char*>(p);
 }
 Mapping::~Mapping() { munmap(base, size_t(bytes)); }
 
-Arena::Arena(int64_t reserved) : file_(memfd_create("skein", MFD_CLOEXEC)), next_((reserved + 4095) / 4096 * 4096) {
+Arena::Arena(int64_t reserved)
+    : file_(memfd_create("skein", MFD_CLOEXEC)), next_((reserved + 4095) / 4096 * 4096) {
   const int64_t bytes = generous_size();
-  if (!file_ || ftruncate(file_.get(), bytes) != 0) fail_system(text("making a shared memory file of ", bytes >> 30, " GiB"));
+  if (!file_ || ftruncate(file_.get(), bytes) != 0)
+    fail_system(text("making a shared memory file of ", bytes >> 30, " GiB"));
   mapping_ = std::make_shared<Mapping>(file_, bytes);
 }
 

@@ -15,8 +15,19 @@ namespace {
 
 // The first message of every collective has tag kFirst, so that ranks that call different ones notice.
 constexpr Tag kFirst = kOwnTags, kSecond = kOwnTags + 1, kThird = kOwnTags + 2, kAverage = kOwnTags + 0x100;
-enum Purpose : uint32_t { kReducePlace = 1, kReduceDone, kReduceShare, kReduceSum, kBroadcast, kGather, kBarrier, kWindows,
-                          kAveragePlace, kAverageDone, kAverageVector };
+enum Purpose : uint32_t {
+  kReducePlace = 1,
+  kReduceDone,
+  kReduceShare,
+  kReduceSum,
+  kBroadcast,
+  kGather,
+  kBarrier,
+  kWindows,
+  kAveragePlace,
+  kAverageDone,
+  kAverageVector
+};
 
 constexpr int64_t kSegment = kPieceBytes / 4;  // elements each rank owns of one segment
 constexpr int64_t kAhead = 32;                 // segments sent before their sums are back
@@ -38,15 +49,19 @@ std::vector<Share> all_but(Rank me, int n) {
 
 class Reduction final : public Pending::Op {
  public:
-  Reduction(Communicator& c, const Tensor& x) : c_(c), n_(c.size()), me_(c.rank()), sequence_(c.next_sequence()) {
+  Reduction(Communicator& c, const Tensor& x)
+      : c_(c), n_(c.size()), me_(c.rank()), sequence_(c.next_sequence()) {
     target_ = x;
     x_ = x.device().is_cuda() ? x.to(kCpu) : x;
     if (x.device().is_cuda()) current_stream(x.device()).sync();
     x_ = x_.view({x_.size()});
     layout_ = layout_of(x.size(), x.dtype(), kReducePlace);
-    if (n_ == 1) stage_ = kFinished;
-    else if (c.shares_memory_) announce();
-    else begin_messages();
+    if (n_ == 1)
+      stage_ = kFinished;
+    else if (c.shares_memory_)
+      announce();
+    else
+      begin_messages();
   }
 
   void advance(Communicator&) override {
@@ -89,11 +104,13 @@ class Reduction final : public Pending::Op {
     std::vector<Tensor> windows;
     const int64_t lo = x_.size() * me_ / n_, hi = x_.size() * (me_ + 1) / n_;
     for (Rank r = 0; r < n_; ++r) {
-      const Tensor all = r == me_ ? x_ : c_.transport_.window(c_.world_rank(r), places_[size_t(r)], x_.size(), x_.dtype());
+      const Tensor all =
+          r == me_ ? x_ : c_.transport_.window(c_.world_rank(r), places_[size_t(r)], x_.size(), x_.dtype());
       windows.push_back(all.view({hi - lo}, lo));
     }
     if (hi > lo) sum_in_order(windows, windows);
-    c_.send_packed(all_but(me_, n_), kSecond, sequence_, nothing(), layout_of(x_.size(), x_.dtype(), kReduceDone), false);
+    c_.send_packed(all_but(me_, n_), kSecond, sequence_, nothing(),
+                   layout_of(x_.size(), x_.dtype(), kReduceDone), false);
     stage_ = kOthers;
   }
   void hear_done() {
@@ -117,7 +134,9 @@ class Reduction final : public Pending::Op {
     const int64_t lo = length * owner / n_, hi = length * (owner + 1) / n_;
     return x_.view({hi - lo}, begin + lo);
   }
-  uint32_t purpose(Purpose p, Rank owner) const { return layout_of(x_.size(), x_.dtype(), uint32_t(p) + (uint32_t(owner) << 8)); }
+  uint32_t purpose(Purpose p, Rank owner) const {
+    return layout_of(x_.size(), x_.dtype(), uint32_t(p) + (uint32_t(owner) << 8));
+  }
 
   void exchange() {
     for (bool moved = true; moved;) {
@@ -128,14 +147,17 @@ class Reduction final : public Pending::Op {
       if (small_) back_ = summed_;
     }
     // What is missing for sums of ours keeps others waiting, so it is what a wait should be for.
-    if (back_ == segments_) stage_ = kFinished;
-    else missing = summed_ < sent_ ? waiting_share_ : waiting_sum_;
+    if (back_ == segments_)
+      stage_ = kFinished;
+    else
+      missing = summed_ < sent_ ? waiting_share_ : waiting_sum_;
   }
   // The memory of x itself travels: each part is written again only when its sum is back, which is after it was read.
   // A small vector is summed by everybody, so a fast rank may write before a slow one has read: it is packed.
   void send_shares(int64_t s) {
     for (const Share& peer : all_but(me_, n_))
-      c_.send_packed({peer}, first_, sequence_ + s, part(s, peer.to), purpose(kReduceShare, small_ ? 0 : peer.to), small_);
+      c_.send_packed({peer}, first_, sequence_ + s, part(s, peer.to),
+                     purpose(kReduceShare, small_ ? 0 : peer.to), small_);
   }
   // Sums my part of a segment in rank order and sends it round.
   bool sum(int64_t s) {
@@ -260,7 +282,8 @@ std::vector<Tensor> Communicator::windows(const Tensor& x) {
     if (r == rank_) continue;
     const int64_t place = place_in(wait_for(key(r, kFirst, sequence), layout));
     const Rank w = world_rank(r);
-    const bool near = transport_.domain(w) >= 0 && transport_.domain(w) == transport_.domain(transport_.rank());
+    const bool near =
+        transport_.domain(w) >= 0 && transport_.domain(w) == transport_.domain(transport_.rank());
     if (place >= 0 && near) seen[size_t(r)] = transport_.window(w, place, x.size(), x.dtype());
   }
   return seen;
@@ -268,17 +291,20 @@ std::vector<Tensor> Communicator::windows(const Tensor& x) {
 
 void Communicator::average_with(Rank peer, const Tensor& x, Tag tag, int64_t step) {
   CHECK(tag < kOwnTags >> 8 && peer != rank_, tag, peer);
-  CHECK(x.dtype() == kF32 && !x.device().is_cuda(), "average_with works on f32 in host memory, not", x.dtype(), x.device());
+  CHECK(x.dtype() == kF32 && !x.device().is_cuda(), "average_with works on f32 in host memory, not",
+        x.dtype(), x.device());
   const Tag first = kAverage + 2 * tag, second = first + 1;
   const Rank w = world_rank(peer);
   const Tensor mine = x.view({x.size()});
-  const uint32_t vector = layout_of(x.size(), kF32, kAverageVector), places = layout_of(x.size(), kF32, kAveragePlace);
+  const uint32_t vector = layout_of(x.size(), kF32, kAverageVector),
+                 places = layout_of(x.size(), kF32, kAveragePlace);
   if (transport_.domain(w) >= 0 && transport_.domain(w) == transport_.domain(transport_.rank())) {
     send_packed({{peer, 1, 1}}, first, step, place_message(transport_, mine), places, false);
     const int64_t place = place_in(wait_for(key(peer, first, step), places));
     if (place >= 0 && transport_.place_of(mine)) {
       const Tensor other = transport_.window(w, place, x.size(), kF32);
-      const int64_t half = x.size() / 2, lo = rank_ < peer ? 0 : half, n = rank_ < peer ? half : x.size() - half;
+      const int64_t half = x.size() / 2, lo = rank_ < peer ? 0 : half,
+                    n = rank_ < peer ? half : x.size() - half;
       average(mine.view({n}, lo), other.view({n}, lo));
       send_packed({{peer, 1, 1}}, second, step, nothing(), places, false);
       wait_for(key(peer, second, step), places);

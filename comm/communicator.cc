@@ -25,7 +25,8 @@ void pack(const Tensor& y, float a, const Tensor& x) {
     return;
   }
   visit_float(y.dtype(), [&](auto to) {
-    visit_float(x.dtype(), [&](auto from) { scaled(y.data<decltype(to)>(), a, x.data<decltype(from)>(), x.size()); });
+    visit_float(x.dtype(),
+                [&](auto from) { scaled(y.data<decltype(to)>(), a, x.data<decltype(from)>(), x.size()); });
   });
 }
 
@@ -61,7 +62,8 @@ struct Communicator::Handlers {
   std::vector<std::thread> threads;
 };
 
-Communicator::Communicator(Transport& t, CommunicatorOptions o) : Communicator(t, o, everybody(t.size()), 1) {}
+Communicator::Communicator(Transport& t, CommunicatorOptions o)
+    : Communicator(t, o, everybody(t.size()), 1) {}
 
 Communicator::Communicator(Transport& t, CommunicatorOptions o, std::vector<Rank> members, uint32_t id)
     : transport_(t), options_(o), members_(std::move(members)), id_(id) {
@@ -100,7 +102,8 @@ Key Communicator::key(Rank from, Tag tag, int64_t step) const {
 
 Clock::time_point Communicator::deadline() const {
   if (options_.deadline > 1e8) return Clock::now() + std::chrono::hours(24 * 365);
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.deadline));
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.deadline));
 }
 
 // ---- sending ------------------------------------------------------------------------------------------------------
@@ -120,8 +123,8 @@ Header Communicator::header(Tag tag, int64_t step, const Tensor& x, DType wire, 
 }
 
 // Without `must_pack` the memory of x itself is handed over: it must not change before the peers have used it.
-void Communicator::send_packed(const std::vector<Share>& shares, Tag tag, int64_t step, const Tensor& x, uint32_t layout,
-                               bool must_pack) {
+void Communicator::send_packed(const std::vector<Share>& shares, Tag tag, int64_t step, const Tensor& x,
+                               uint32_t layout, bool must_pack) {
   const Tensor source = flat_on_host(x);
   const Header h = header(tag, step, source, x.dtype() == kF32 ? options_.wire : x.dtype(), layout);
   std::vector<bool> done(shares.size());
@@ -139,7 +142,8 @@ void Communicator::send_packed(const std::vector<Share>& shares, Tag tag, int64_
 }
 
 // To peers with one factor. Where payloads go in pieces, each is sent while the next is packed.
-void Communicator::send_same(const std::vector<Share>& shares, Header h, const Tensor& source, bool as_it_is) {
+void Communicator::send_same(const std::vector<Share>& shares, Header h, const Tensor& source,
+                             bool as_it_is) {
   const DType wire = DType(h.codec);
   const Tensor packed = as_it_is ? source : Tensor({source.size()}, wire, transport_.allocator());
   const uint32_t pieces = uint32_t(std::max<int64_t>(1, (h.bytes + kPieceBytes - 1) / kPieceBytes));
@@ -174,7 +178,9 @@ void Communicator::push(const std::vector<Share>& shares, Tag tag, int64_t step,
 void Communicator::push(Rank to, Tag tag, int64_t step, float factor, const Tensor& x, double weight) {
   push({{to, factor, weight}}, tag, step, x);
 }
-void Communicator::answer(const Message& m, const Tensor& x, double weight) { push(m.from, m.tag, m.step, 1, x, weight); }
+void Communicator::answer(const Message& m, const Tensor& x, double weight) {
+  push(m.from, m.tag, m.step, 1, x, weight);
+}
 
 // ---- taking -------------------------------------------------------------------------------------------------------
 
@@ -198,9 +204,10 @@ std::optional<Message> Communicator::poll(const Key& k, uint32_t layout) {
   if (!m) return {};
   if (layout && m->layout != layout)
     refuse(m->from, text("rank ", transport_.rank(), " and rank ", m->from, " disagree about ",
-                         k.tag >= kOwnTags ? text("collective ", k.step >> 24) : text("tag ", k.tag, ", step ", k.step),
-                         ": the payload is ", m->bytes / size_of(DType(m->codec)), " x ", DType(m->dtype), " laid out as ",
-                         m->layout, ", expected was the layout ", layout));
+                         k.tag >= kOwnTags ? text("collective ", k.step >> 24)
+                                           : text("tag ", k.tag, ", step ", k.step),
+                         ": the payload is ", m->bytes / size_of(DType(m->codec)), " x ", DType(m->dtype),
+                         " laid out as ", m->layout, ", expected was the layout ", layout));
   return m;
 }
 
@@ -212,13 +219,14 @@ void Communicator::wait_once(const Key& k, Clock::time_point began) {
       if (std::find(members_.begin(), members_.end(), r) != members_.end()) box.membership().require(r);
   if (k.from != kAnyone && k.step != kAnyStep && k.tag < kOwnTags && transport_.ordered())
     if (const auto later = box.later_step(k))
-      refuse(k.from, text("rank ", transport_.rank(), " waits for tag ", k.tag, ", step ", k.step, " of rank ", k.from,
-                          ", which has gone on to step ", *later, " without sending it"));
+      refuse(k.from,
+             text("rank ", transport_.rank(), " waits for tag ", k.tag, ", step ", k.step, " of rank ",
+                  k.from, ", which has gone on to step ", *later, " without sending it"));
   const auto now = Clock::now();
   if (options_.deadline < 1e8 && now - began > std::chrono::duration<double>(options_.deadline))
     throw Timeout(k.from, text("rank ", transport_.rank(), " waited ", options_.deadline, " s for ",
-                               k.from == kAnyone ? std::string("anyone") : text("rank ", k.from), ", tag ", k.tag, ", step ",
-                               k.step, box.holds(k.communicator, k.from)));
+                               k.from == kAnyone ? std::string("anyone") : text("rank ", k.from), ", tag ",
+                               k.tag, ", step ", k.step, box.holds(k.communicator, k.from)));
   // Short naps: what changes without a message (a deadline, a death, another thread's progress) is looked at again.
   transport_.wait(k, std::min(now + std::chrono::milliseconds(20), deadline()));
   waited_ns_ += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - now).count();
@@ -275,8 +283,10 @@ void Communicator::on(Tag tag, std::function<void(const Message&)> f) {
     try {
       while (!stop) {
         transport_.progress();
-        if (auto m = transport_.mailbox().poll(k)) f(unpack(std::move(*m)));
-        else transport_.wait(k, Clock::now() + std::chrono::milliseconds(20));
+        if (auto m = transport_.mailbox().poll(k))
+          f(unpack(std::move(*m)));
+        else
+          transport_.wait(k, Clock::now() + std::chrono::milliseconds(20));
       }
     } catch (const std::exception& e) {
       transport_.mailbox().poison(text("the handler of tag ", tag, " failed: ", e.what()));

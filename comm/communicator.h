@@ -18,10 +18,10 @@ class Communicator;
 // stays in use until it is done. Belongs to its communicator's thread.
 class Pending {
  public:
-  Pending() = default;           // of nothing: done
-  void wait();                   // throws PeerLost, Timeout, Disagreement
-  bool done();                   // makes progress, never waits
-  struct Op;                     // pending.h
+  Pending() = default;  // of nothing: done
+  void wait();          // throws PeerLost, Timeout, Disagreement
+  bool done();          // makes progress, never waits
+  struct Op;            // pending.h
 
  private:
   friend class Communicator;
@@ -44,22 +44,22 @@ class Pendings {
 };
 
 struct CommunicatorOptions {
-  double deadline = 60;   // seconds any single wait may take; infinity waits for ever
-  DType wire = kF32;      // kBF16: f32 payloads travel rounded to bf16 (not where memory is shared)
-  bool all_needed = true; // a lost member ends every wait that would block, not only waits for it
+  double deadline = 60;    // seconds any single wait may take; infinity waits for ever
+  DType wire = kF32;       // kBF16: f32 payloads travel rounded to bf16 (not where memory is shared)
+  bool all_needed = true;  // a lost member ends every wait that would block, not only waits for it
 };
 
 // Where the time and the bytes went, since the beginning.
 struct Traffic {
-  int64_t messages = 0, bytes = 0;   // sent
-  double waited = 0;                 // seconds blocked
+  int64_t messages = 0, bytes = 0;  // sent
+  double waited = 0;                // seconds blocked
 };
 
 // What one peer gets of a push.
 struct Share {
   Rank to;
-  float factor = 1;    // it gets factor * x
-  double weight = 1;   // and this in the header
+  float factor = 1;   // it gets factor * x
+  double weight = 1;  // and this in the header
 };
 
 // Ranks count within the communicator. One thread uses it, except that push, answer and handlers may run on
@@ -92,7 +92,7 @@ class Communicator {
   Message take(Rank from, Tag, int64_t step);
   // Likewise, and the payload must be laid out like `like`, else Disagreement on both ends.
   Message take(Rank from, Tag, int64_t step, const Tensor& like);
-  Message take_any(Tag);                                    // whoever's comes first, any step
+  Message take_any(Tag);  // whoever's comes first, any step
   std::optional<Message> poll(Rank from, Tag, int64_t step = kAnyStep);
   std::optional<Message> poll_any(Tag);
   Message ask(Rank, Tag, int64_t step, const Tensor& x, double weight = 1);  // push, then wait for the answer
@@ -129,21 +129,22 @@ class Communicator {
   Key key(Rank from, Tag, int64_t step) const;
   Clock::time_point deadline() const;
   Header header(Tag, int64_t step, const Tensor& x, DType wire, uint32_t layout) const;
-  void send_packed(const std::vector<Share>&, Tag, int64_t step, const Tensor& x, uint32_t layout, bool must_pack);
+  void send_packed(const std::vector<Share>&, Tag, int64_t step, const Tensor& x, uint32_t layout,
+                   bool must_pack);
   void send_same(const std::vector<Share>&, Header, const Tensor& source, bool as_it_is);
   void send_one(const Share&, Header, const Tensor& payload);
-  std::optional<Message> poll(const Key&, uint32_t layout);      // layout 0: any
+  std::optional<Message> poll(const Key&, uint32_t layout);  // layout 0: any
   Message wait_for(const Key&, uint32_t layout);
-  void wait_once(const Key&, Clock::time_point began);           // one nap; throws what makes waiting pointless
+  void wait_once(const Key&, Clock::time_point began);  // one nap; throws what makes waiting pointless
   [[noreturn]] void refuse(Rank world, const std::string& why);
   Message unpack(Message) const;
   Pending begin(std::shared_ptr<Pending::Op>);
-  int64_t next_sequence() { return sequence_++ << 24; }          // steps of one collective: 16 M messages a peer
+  int64_t next_sequence() { return sequence_++ << 24; }  // steps of one collective: 16 M messages a peer
 
   struct Handlers;
   Transport& transport_;
   const CommunicatorOptions options_;
-  std::vector<Rank> members_;   // world ranks
+  std::vector<Rank> members_;  // world ranks
   Rank rank_ = 0;
   uint32_t id_ = 0;
   int64_t sequence_ = 0;        // of collectives

@@ -16,19 +16,23 @@ class ProcessTransport final : public Transport {
   ProcessTransport(Exchange& e, const TransportOptions& o)
       : rank_(e.rank()), size_(e.size()), box_(rank_, size_, o.in_flight), live_(box_, o.silence) {
     const std::vector<std::string> hosts = e.all_gather(host_identity());
-    for (const std::string& h : hosts) domain_.push_back(int(std::find(hosts.begin(), hosts.end(), h) - hosts.begin()));
+    for (const std::string& h : hosts)
+      domain_.push_back(int(std::find(hosts.begin(), hosts.end(), h) - hosts.begin()));
     std::vector<Rank> near, far;
     for (Rank r = 0; r < size_; ++r) {
       if (r == rank_) continue;
       const bool same = domain_[size_t(r)] == domain_[size_t(rank_)];
       if (o.way == Way::kShared && !same)
-        throw BadOption(text("--transport shared: rank ", r, " is on another host, or of another user, than rank ", rank_,
+        throw BadOption(text("--transport shared: rank ", r,
+                             " is on another host, or of another user, than rank ", rank_,
                              "; use auto or ucx"));
       (same && o.way != Way::kUcx ? near : far).push_back(r);
     }
     const bool all_near = std::all_of(domain_.begin(), domain_.end(), [&](int d) { return d == domain_[0]; });
-    if (o.way == Way::kUcx) domain_.assign(size_t(size_), -1);
-    else shared_ = std::make_unique<SharedDoors>(e, near, box_, live_, o);
+    if (o.way == Way::kUcx)
+      domain_.assign(size_t(size_), -1);
+    else
+      shared_ = std::make_unique<SharedDoors>(e, near, box_, live_, o);
     if (o.way == Way::kUcx || !all_near) ucx_ = std::make_unique<UcxDoors>(e, far, box_, live_, o);
     near_.assign(size_t(size_), false);
     for (Rank r : near) near_[size_t(r)] = true;
@@ -64,9 +68,12 @@ class ProcessTransport final : public Transport {
     if (ucx_) ucx_->progress();
   }
   void wait(const Key&, Clock::time_point until) override {
-    if (shared_ && ucx_) shared_->nap(std::min(until, Clock::now() + std::chrono::microseconds(100)));
-    else if (shared_) shared_->nap(until);
-    else ucx_->nap(until);
+    if (shared_ && ucx_)
+      shared_->nap(std::min(until, Clock::now() + std::chrono::microseconds(100)));
+    else if (shared_)
+      shared_->nap(until);
+    else
+      ucx_->nap(until);
   }
 
   bool in_pieces(Rank r) const override { return !near_[size_t(r)]; }
@@ -82,7 +89,8 @@ class ProcessTransport final : public Transport {
   std::string describe() const override {
     std::ostringstream s;
     for (Rank r = 0; r < size_; ++r)
-      if (r != rank_) s << "rank " << r << ": " << (near_[size_t(r)] ? "shared memory" : ucx_->lanes(r)) << '\n';
+      if (r != rank_)
+        s << "rank " << r << ": " << (near_[size_t(r)] ? "shared memory" : ucx_->lanes(r)) << '\n';
     return s.str();
   }
 
@@ -99,6 +107,8 @@ class ProcessTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> connect(Exchange& e, const TransportOptions& o) { return std::make_unique<ProcessTransport>(e, o); }
+std::unique_ptr<Transport> connect(Exchange& e, const TransportOptions& o) {
+  return std::make_unique<ProcessTransport>(e, o);
+}
 
 }  // namespace skein::comm

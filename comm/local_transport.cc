@@ -21,7 +21,8 @@ class LocalEndpoint final : public Endpoint {
   void send(const Header& h, Tensor payload, Clock::time_point deadline) override {
     const Rank me = mine_.owner(), peer = other_.owner();
     if (h.kind == Kind::kData) wait_room(me, peer, payload.bytes(), deadline);
-    if (const std::string why = other_.put({h, std::move(payload)}); !why.empty()) mine_.put(refusal_of(peer, why));
+    if (const std::string why = other_.put({h, std::move(payload)}); !why.empty())
+      mine_.put(refusal_of(peer, why));
   }
 
  private:
@@ -29,8 +30,8 @@ class LocalEndpoint final : public Endpoint {
     while (!other_.room(me, bytes)) {
       mine_.membership().require(peer);
       if (Clock::now() >= deadline)
-        throw Timeout(peer, text("rank ", peer, " has not taken what rank ", me, " sent it; its mailbox has no room for ", bytes,
-                                 " bytes more"));
+        throw Timeout(peer, text("rank ", peer, " has not taken what rank ", me,
+                                 " sent it; its mailbox has no room for ", bytes, " bytes more"));
       other_.wait_room(me, bytes, std::min(deadline, Clock::now() + std::chrono::milliseconds(20)));
     }
   }

@@ -4,12 +4,15 @@
 #include <algorithm>
 
 namespace skein::comm {
-namespace {
 
 bool matches(const Key& wanted, const Key& k) {
   return wanted.communicator == k.communicator && wanted.tag == k.tag &&
-         (wanted.from == kAnyone || wanted.from == k.from) && (wanted.step == kAnyStep || wanted.step == k.step);
+         (wanted.from == kAnyone || wanted.from == k.from) &&
+         (wanted.step == kAnyStep || wanted.step == k.step);
 }
+
+namespace {
+
 Key key_of(const Header& h) { return {h.communicator, h.from, h.tag, h.step}; }
 
 }  // namespace
@@ -19,13 +22,18 @@ Mailbox::Mailbox(Rank owner, int size, int64_t bound)
 
 // "" if the header may come in; called under the lock.
 std::string Mailbox::refusal(const Header& h) const {
-  const auto from = [&] { return text("rank ", owner_, " refuses a message of rank ", h.from, " (tag ", h.tag, ", step ", h.step, "): "); };
+  const auto from = [&] {
+    return text("rank ", owner_, " refuses a message of rank ", h.from, " (tag ", h.tag, ", step ", h.step,
+                "): ");
+  };
   if (h.epoch != membership_.epoch())
     return text(from(), "it is of membership epoch ", h.epoch, ", ours is ", membership_.epoch());
-  if (h.codec > uint8_t(kI64) || h.dtype > uint8_t(kI64)) return text(from(), "unknown type ", int(h.codec), "/", int(h.dtype));
+  if (h.codec > uint8_t(kI64) || h.dtype > uint8_t(kI64))
+    return text(from(), "unknown type ", int(h.codec), "/", int(h.dtype));
   if (h.bytes < 0 || h.bytes % size_of(DType(h.codec)) || h.pieces == 0 || h.piece >= h.pieces ||
       (h.pieces > 1 && int64_t(h.pieces) != (h.bytes + kPieceBytes - 1) / kPieceBytes))
-    return text(from(), h.bytes, " bytes of ", DType(h.codec), " in piece ", h.piece, " of ", h.pieces, " contradict each other");
+    return text(from(), h.bytes, " bytes of ", DType(h.codec), " in piece ", h.piece, " of ", h.pieces,
+                " contradict each other");
   return {};
 }
 
@@ -37,7 +45,8 @@ std::string Mailbox::refuse(const std::string& why) {
 
 std::string Mailbox::put(Message m) {
   std::lock_guard lock(mutex_);
-  if (m.magic != Header::kMagic || m.version != Header::kVersion || m.from < 0 || m.from >= membership_.size()) {
+  if (m.magic != Header::kMagic || m.version != Header::kVersion || m.from < 0 ||
+      m.from >= membership_.size()) {
     ++strangers_;
     return {};
   }
@@ -52,11 +61,13 @@ std::string Mailbox::put(Message m) {
     wake_all();
     return {};
   }
-  if (m.kind != Kind::kData) return refuse(text("rank ", owner_, " got a message of unknown kind ", int(m.kind), " from rank ", m.from));
+  if (m.kind != Kind::kData)
+    return refuse(
+        text("rank ", owner_, " got a message of unknown kind ", int(m.kind), " from rank ", m.from));
   if (const std::string why = refusal(m); !why.empty()) return refuse(why);
   if (m.pieces == 1 && m.payload.bytes() != m.bytes)
-    return refuse(text("rank ", owner_, " got ", m.payload.bytes(), " bytes from rank ", m.from, " (tag ", m.tag, ", step ", m.step,
-                       "), announced were ", m.bytes));
+    return refuse(text("rank ", owner_, " got ", m.payload.bytes(), " bytes from rank ", m.from, " (tag ",
+                       m.tag, ", step ", m.step, "), announced were ", m.bytes));
   deliver(std::move(m));
   return {};
 }
@@ -74,12 +85,13 @@ void Mailbox::deliver(Message m) {
 
 Tensor Mailbox::landing(const Header& h, Allocator& from) {
   std::lock_guard lock(mutex_);
-  if (h.magic != Header::kMagic || h.version != Header::kVersion || h.from < 0 || h.from >= membership_.size()) return {};
+  if (h.magic != Header::kMagic || h.version != Header::kVersion || h.from < 0 ||
+      h.from >= membership_.size())
+    return {};
   if (h.kind != Kind::kData || !refusal(h).empty()) return {};
   auto& open = assemblies_[key_of(h)];
-  auto a = std::find_if(open.begin(), open.end(), [&](const Assembly& a) {
-    return a.message.bytes == h.bytes && !a.landing[h.piece];
-  });
+  auto a = std::find_if(open.begin(), open.end(),
+                        [&](const Assembly& a) { return a.message.bytes == h.bytes && !a.landing[h.piece]; });
   if (a == open.end()) {
     const DType t = DType(h.codec);
     Message m{h, Tensor({h.bytes / size_of(t)}, t, from)};

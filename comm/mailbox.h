@@ -20,6 +20,7 @@ struct Key {
   int64_t step = kAnyStep;
   auto operator<=>(const Key&) const = default;
 };
+bool matches(const Key& wanted, const Key&);
 
 // Thread-safe. Transports put, communicators take. Bounded: a sender waits for room() before it sends more.
 class Mailbox {
@@ -41,9 +42,9 @@ class Mailbox {
   void landed(const Header&, const Tensor& landing);
   bool room(Rank from, int64_t bytes) const;
   bool wait_room(Rank from, int64_t bytes, Clock::time_point until);  // false: still none
-  void lose(Rank, const std::string& why);  // wakes all waits
+  void lose(Rank, const std::string& why);                            // wakes all waits
   void leave(Rank);
-  void poison(const std::string& why);      // every later wait throws Error(why)
+  void poison(const std::string& why);  // every later wait throws Error(why)
 
   // ---- for takers ---------------------------------------------------------------------------------------------
   // The oldest message that matches, if there is one.

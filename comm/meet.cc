@@ -14,8 +14,9 @@ constexpr size_t kTag = crypto_generichash_BYTES;
 std::string hello(Rank from, Rank to, const std::string& secret) {
   const Rank both[2] = {from, to};
   std::string tag(kTag, 0);
-  crypto_generichash(reinterpret_cast<unsigned char*>(tag.data()), kTag, reinterpret_cast<const unsigned char*>(both),
-                     sizeof both, reinterpret_cast<const unsigned char*>(secret.data()), secret.size());
+  crypto_generichash(reinterpret_cast<unsigned char*>(tag.data()), kTag,
+                     reinterpret_cast<const unsigned char*>(both), sizeof both,
+                     reinterpret_cast<const unsigned char*>(secret.data()), secret.size());
   return std::string(reinterpret_cast<const char*>(both), sizeof both) + tag;
 }
 
@@ -40,7 +41,8 @@ std::map<Rank, Fd> meet(const Meeting& m, const Fd& listener, int64_t& strangers
     if (r >= m.me) continue;
     Fd s = m.dial(r);
     if (!s || !write_all(s, hello(m.me, r, m.secrets[size_t(r)]), m.deadline))
-      throw Timeout(r, text("rank ", m.me, " cannot connect to rank ", r, "; is there a firewall between them?"));
+      throw Timeout(
+          r, text("rank ", m.me, " cannot connect to rank ", r, "; is there a firewall between them?"));
     met[r] = std::move(s);
   }
   while (expected > 0) {

@@ -11,10 +11,10 @@ namespace skein::comm {
 
 struct Meeting {
   Rank me = 0;
-  std::vector<Rank> peers;                     // with whom; each of them names me
-  std::vector<std::string> secrets;            // 32 bytes a rank, exchanged beforehand
-  std::function<Fd(Rank)> dial;                // connects to a listening peer
-  std::function<bool(const Fd&)> welcome;      // may this caller speak at all?
+  std::vector<Rank> peers;                 // with whom; each of them names me
+  std::vector<std::string> secrets;        // 32 bytes a rank, exchanged beforehand
+  std::function<Fd(Rank)> dial;            // connects to a listening peer
+  std::function<bool(const Fd&)> welcome;  // may this caller speak at all?
   Clock::time_point deadline;
 };
 // One connection per peer: the higher rank dials. The dialer proves with a keyed BLAKE2b tag that it took part in

@@ -31,7 +31,8 @@ struct Disagreement : Error {
 // Thread-safe. Transports report what they see; waits ask.
 class Membership {
  public:
-  explicit Membership(int size, uint32_t epoch = 1) : epoch_(epoch), state_(size_t(size)), why_(size_t(size)) {}
+  explicit Membership(int size, uint32_t epoch = 1)
+      : epoch_(epoch), state_(size_t(size)), why_(size_t(size)) {}
   int size() const { return int(state_.size()); }
   uint32_t epoch() const { return epoch_; }
   void set_epoch(uint32_t e) { epoch_ = e; }
@@ -41,7 +42,7 @@ class Membership {
   bool alive(Rank) const;
   bool lost(Rank) const;
   bool any_lost() const { return lost_ > 0; }
-  std::vector<Rank> dead() const;           // lost, in rank order
+  std::vector<Rank> dead() const;  // lost, in rank order
   // Throws PeerLost if the rank is lost or has left.
   void require(Rank) const;
 

@@ -15,16 +15,16 @@
 namespace skein::comm {
 namespace {
 
-constexpr uint64_t kSlots = 512;       // messages on their way from one rank to one other
-constexpr uint32_t kTickets = 2048;    // payloads one receiver may hold of one sender
-constexpr int64_t kInline = 48;        // bytes that travel in the entry itself
+constexpr uint64_t kSlots = 512;     // messages on their way from one rank to one other
+constexpr uint32_t kTickets = 2048;  // payloads one receiver may hold of one sender
+constexpr int64_t kInline = 48;      // bytes that travel in the entry itself
 constexpr uint32_t kNoTicket = ~0u;
 constexpr auto kLongestSleep = std::chrono::milliseconds(5);  // then deaths are looked for
-constexpr int kYields = 100;           // before sleeping: a wake-up costs as much as about this many
+constexpr int kYields = 100;  // before sleeping: a wake-up costs as much as about this many
 
 struct Entry {
   Header header;
-  int64_t place;                       // of the payload in the sender's arena
+  int64_t place;  // of the payload in the sender's arena
   uint32_t ticket, unused;
   char words[kInline];
 };
@@ -46,9 +46,11 @@ int futex(std::atomic<uint32_t>& word, int op, uint32_t value, const timespec* t
 }  // namespace
 
 struct SharedDoors::Control {
-  alignas(64) std::atomic<uint32_t> bell;      // rung after every change that somebody may wait for
+  alignas(64) std::atomic<uint32_t> bell;  // rung after every change that somebody may wait for
   alignas(64) std::atomic<uint32_t> sleepers;
-  static int64_t bytes(int ranks) { return int64_t(sizeof(Control) + size_t(ranks) * (sizeof(Ring) + sizeof(Tickets))); }
+  static int64_t bytes(int ranks) {
+    return int64_t(sizeof(Control) + size_t(ranks) * (sizeof(Ring) + sizeof(Tickets)));
+  }
   Ring& from(Rank r) { return reinterpret_cast<Ring*>(this + 1)[r]; }
   Tickets& tickets(int ranks, Rank to) { return reinterpret_cast<Tickets*>(&from(ranks))[to]; }
 
@@ -80,9 +82,15 @@ struct Loan {
 class SharedDoors::Door final : public Endpoint {
  public:
   Door(SharedDoors& all, Rank me, Rank peer, int size, const Fd& file)
-      : all_(all), me_(me), peer_(peer), size_(size), memory_(std::make_shared<Mapping>(file, all.arena_->mapping()->bytes)),
-        theirs_(*reinterpret_cast<Control*>(memory_->base)), ring_(theirs_.from(me)),
-        tickets_(all.control_->tickets(size, peer)), lent_(kTickets) {}
+      : all_(all),
+        me_(me),
+        peer_(peer),
+        size_(size),
+        memory_(std::make_shared<Mapping>(file, all.arena_->mapping()->bytes)),
+        theirs_(*reinterpret_cast<Control*>(memory_->base)),
+        ring_(theirs_.from(me)),
+        tickets_(all.control_->tickets(size, peer)),
+        lent_(kTickets) {}
   const char* name() const override { return "shared"; }
   const std::shared_ptr<Mapping>& memory() const { return memory_; }
 
@@ -93,7 +101,8 @@ class SharedDoors::Door final : public Endpoint {
       if (!all_.place_of(payload)) payload = in_arena(payload);
       wait_until([&] { return (ticket = free_ticket(h.bytes)) != kNoTicket; }, h, deadline);
     }
-    wait_until([&] { return ring_.written.load() - ring_.read.load(std::memory_order_acquire) < kSlots; }, h, deadline);
+    wait_until([&] { return ring_.written.load() - ring_.read.load(std::memory_order_acquire) < kSlots; }, h,
+               deadline);
     Entry& e = ring_.entries[ring_.written.load() % kSlots];
     e.header = h;
     e.ticket = ticket;
@@ -117,8 +126,10 @@ class SharedDoors::Door final : public Endpoint {
       if (m.bytes > 0) std::memcpy(m.payload.raw(), e.words, size_t(m.bytes));
       return m;
     }
-    CHECK(e.ticket < kTickets && e.place >= 0 && e.place + m.bytes <= memory_->bytes, "a damaged entry of rank", peer_);
-    const auto loan = std::make_shared<Loan>(memory_, theirs_.tickets(size_, me_).finished[e.ticket], theirs_);
+    CHECK(e.ticket < kTickets && e.place >= 0 && e.place + m.bytes <= memory_->bytes,
+          "a damaged entry of rank", peer_);
+    const auto loan =
+        std::make_shared<Loan>(memory_, theirs_.tickets(size_, me_).finished[e.ticket], theirs_);
     m.payload = Tensor({n}, t, std::make_shared<Storage>(memory_->base + e.place, m.bytes, kCpu, loan));
     return m;
   }
@@ -144,7 +155,8 @@ class SharedDoors::Door final : public Endpoint {
       lent_[t] = {};
       return true;
     });
-    if (!open_.empty() && (lent_bytes_ + bytes > all_.in_flight_ || open_.size() == kTickets)) return kNoTicket;
+    if (!open_.empty() && (lent_bytes_ + bytes > all_.in_flight_ || open_.size() == kTickets))
+      return kNoTicket;
     while (lent_[next_ % kTickets]) ++next_;
     return next_++ % kTickets;
   }
@@ -153,8 +165,8 @@ class SharedDoors::Door final : public Endpoint {
     while (!ready()) {
       all_.box_.membership().require(peer_);
       if (Clock::now() > deadline)
-        throw Timeout(peer_, text("rank ", peer_, " has not taken what rank ", me_, " sent it (now tag ", h.tag, ", step ", h.step,
-                                  "): ", lent_bytes_, " bytes are on their way"));
+        throw Timeout(peer_, text("rank ", peer_, " has not taken what rank ", me_, " sent it (now tag ",
+                                  h.tag, ", step ", h.step, "): ", lent_bytes_, " bytes are on their way"));
       const uint32_t seen = all_.control_->bell.load();
       if (ready()) return;
       all_.live_.check();
@@ -179,8 +191,12 @@ class SharedDoors::Door final : public Endpoint {
 
 SharedDoors::SharedDoors(Exchange& exchange, const std::vector<Rank>& near, Mailbox& box, Liveness& live,
                          const TransportOptions& o)
-    : box_(box), live_(live), in_flight_(o.in_flight), arena_(new Arena(Control::bytes(exchange.size()))),
-      control_(reinterpret_cast<Control*>(arena_->mapping()->base)), doors_(size_t(exchange.size())) {
+    : box_(box),
+      live_(live),
+      in_flight_(o.in_flight),
+      arena_(new Arena(Control::bytes(exchange.size()))),
+      control_(reinterpret_cast<Control*>(arena_->mapping()->base)),
+      doors_(size_t(exchange.size())) {
   const Rank me = exchange.rank();
   const std::string name = "skein-" + hex(random_bytes(16)), secret = random_bytes(32);
   const Fd listener = listen_unix(name, exchange.size());
@@ -188,7 +204,8 @@ SharedDoors::SharedDoors(Exchange& exchange, const std::vector<Rank>& near, Mail
   Meeting m{.me = me, .peers = near, .secrets = {}, .dial = {}, .welcome = same_user, .deadline = {}};
   for (const std::string& words : all) m.secrets.push_back(words.substr(0, 32));
   m.dial = [&](Rank r) { return connect_unix(all[size_t(r)].substr(32)); };
-  m.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(o.deadline));
+  m.deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(o.deadline));
   std::map<Rank, Fd> met = meet(m, listener, strangers_);
   for (auto& [r, socket] : met)
     if (!send_fd(socket, arena_->file().get())) throw PeerLost(r, text("rank ", r, " hung up while we met"));
@@ -270,7 +287,8 @@ Tensor SharedDoors::window(Rank peer, int64_t place, int64_t elements, DType t) 
   CHECK(doors_.at(size_t(peer)), "rank", peer, "is not of this host");
   const std::shared_ptr<Mapping>& memory = doors_[size_t(peer)]->memory();
   const int64_t bytes = elements * size_of(t);
-  CHECK(place >= 0 && place + bytes <= memory->bytes, "a window beyond the memory of rank", peer, place, bytes);
+  CHECK(place >= 0 && place + bytes <= memory->bytes, "a window beyond the memory of rank", peer, place,
+        bytes);
   return Tensor({elements}, t, std::make_shared<Storage>(memory->base + place, bytes, kCpu, memory));
 }
 

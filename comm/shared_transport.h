@@ -16,7 +16,8 @@ class SharedDoors {
  public:
   // Collective over `exchange`: every rank calls it, also one that is alone on its host (`near` empty). `near`: the
   // other ranks of this host. Connections made are handed to `live`.
-  SharedDoors(Exchange& exchange, const std::vector<Rank>& near, Mailbox&, Liveness& live, const TransportOptions&);
+  SharedDoors(Exchange& exchange, const std::vector<Rank>& near, Mailbox&, Liveness& live,
+              const TransportOptions&);
   ~SharedDoors();
 
   Endpoint& to(Rank);
@@ -37,11 +38,11 @@ class SharedDoors {
   Mailbox& box_;
   Liveness& live_;
   const int64_t in_flight_;
-  Arena* arena_;                  // retired, not deleted: tensors made from it may live longer
+  Arena* arena_;  // retired, not deleted: tensors made from it may live longer
   Control* control_;
-  std::vector<std::unique_ptr<Door>> doors_;                // by rank; null for who is not near
-  std::mutex mutex_;                                        // of what drain() touches
-  std::vector<std::pair<Rank, std::string>> refusals_;      // to be sent when no lock is held
+  std::vector<std::unique_ptr<Door>> doors_;            // by rank; null for who is not near
+  std::mutex mutex_;                                    // of what drain() touches
+  std::vector<std::pair<Rank, std::string>> refusals_;  // to be sent when no lock is held
   int64_t strangers_ = 0;
 };
 

@@ -87,7 +87,8 @@ Fd connect_unix(const std::string& name) {
   Fd s(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un a;
   const socklen_t n = unix_name(name, a);
-  if (!s || connect(s.get(), reinterpret_cast<sockaddr*>(&a), n) != 0) fail_system("connecting to a process of this host");
+  if (!s || connect(s.get(), reinterpret_cast<sockaddr*>(&a), n) != 0)
+    fail_system("connecting to a process of this host");
   return s;
 }
 

@@ -36,11 +36,12 @@ std::string host_identity();
 [[noreturn]] void fail_system(const std::string& what);
 
 // All return sockets that close on exec; connections are blocking. Errors throw Error saying what and where.
-Fd listen_unix(const std::string& name, int backlog);   // in the abstract name space
+Fd listen_unix(const std::string& name, int backlog);  // in the abstract name space
 Fd connect_unix(const std::string& name);
-Fd listen_tcp(int backlog, int& port);                  // any interface, a free port
-std::vector<std::string> own_addresses();               // numeric, loopback last
-Fd connect_tcp(const std::vector<std::string>& addresses, int port, Clock::time_point deadline);  // first that answers
+Fd listen_tcp(int backlog, int& port);     // any interface, a free port
+std::vector<std::string> own_addresses();  // numeric, loopback last
+Fd connect_tcp(const std::vector<std::string>& addresses, int port,
+               Clock::time_point deadline);                        // first that answers
 Fd accept_before(const Fd& listener, Clock::time_point deadline);  // empty: nobody came
 bool same_user(const Fd& unix_socket);
 

@@ -6,11 +6,17 @@
 namespace skein::comm {
 namespace {
 
-constexpr int64_t kBlock = 2048;         // elements summed at a time: 8 kB of accumulator
-constexpr int64_t kTeamFrom = 1 << 16;   // elements; a shorter loop is not worth waking a team
+constexpr int64_t kBlock = 2048;        // elements summed at a time: 8 kB of accumulator
+constexpr int64_t kTeamFrom = 1 << 16;  // elements; a shorter loop is not worth waking a team
 
-template <class T> struct SumOf { using type = T; };
-template <> struct SumOf<bf16> { using type = float; };
+template <class T>
+struct SumOf {
+  using type = T;
+};
+template <>
+struct SumOf<bf16> {
+  using type = float;
+};
 
 // Two and four windows have loops of their own: one pass without an accumulator, which is what memory allows.
 template <class T>
@@ -52,8 +58,14 @@ void sum_all(const std::vector<Tensor>& out, const std::vector<Tensor>& in) {
   for (int64_t b = 0; b < blocks; ++b) {
     const int64_t at = b * kBlock, m = std::min(kBlock, n - at);
     if constexpr (!std::is_same_v<T, bf16>) {
-      if (in_place && to.size() == 2) { sum_two(to[0] + at, to[1] + at, m); continue; }
-      if (in_place && to.size() == 4) { sum_four(to[0] + at, to[1] + at, to[2] + at, to[3] + at, m); continue; }
+      if (in_place && to.size() == 2) {
+        sum_two(to[0] + at, to[1] + at, m);
+        continue;
+      }
+      if (in_place && to.size() == 4) {
+        sum_four(to[0] + at, to[1] + at, to[2] + at, to[3] + at, m);
+        continue;
+      }
     }
     sum_block(to.data(), to.size(), from.data(), from.size(), at, m);
   }
@@ -63,14 +75,21 @@ void sum_all(const std::vector<Tensor>& out, const std::vector<Tensor>& in) {
 
 void sum_in_order(const std::vector<Tensor>& out, const std::vector<Tensor>& in) {
   CHECK(!in.empty() && !out.empty());
-  for (const Tensor& t : out) CHECK(t.size() == in[0].size() && t.dtype() == in[0].dtype(), t.shape(), t.dtype());
-  for (const Tensor& t : in) CHECK(t.size() == in[0].size() && t.dtype() == in[0].dtype(), t.shape(), t.dtype());
+  for (const Tensor& t : out)
+    CHECK(t.size() == in[0].size() && t.dtype() == in[0].dtype(), t.shape(), t.dtype());
+  for (const Tensor& t : in)
+    CHECK(t.size() == in[0].size() && t.dtype() == in[0].dtype(), t.shape(), t.dtype());
   switch (in[0].dtype()) {
-    case DType::kF32: return sum_all<float>(out, in);
-    case DType::kBF16: return sum_all<bf16>(out, in);
-    case DType::kI32: return sum_all<int32_t>(out, in);
-    case DType::kI64: return sum_all<int64_t>(out, in);
-    case DType::kU8: break;
+    case DType::kF32:
+      return sum_all<float>(out, in);
+    case DType::kBF16:
+      return sum_all<bf16>(out, in);
+    case DType::kI32:
+      return sum_all<int32_t>(out, in);
+    case DType::kI64:
+      return sum_all<int64_t>(out, in);
+    case DType::kU8:
+      break;
   }
   CHECK(false, "no sums of", in[0].dtype());
 }

@@ -2,6 +2,7 @@
 #include "comm/topology.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "comm/graphs.h"
@@ -151,6 +152,15 @@ int chosen_peers(const TopologyOptions& o, int available, const std::string& nam
 void refuse_peers(const TopologyOptions& o, const std::string& name, const std::string& instead) {
   if (o.peers)
     throw BadOption(text("--peers ", o.peers, ": the graph ", name, " has its own number; ", instead));
+}
+
+Mix in_fp32(Mix m) {
+  const auto rounded = [](double w) { return std::round(w * 0x1p24) * 0x1p-24; };  // 1 - w is a float too
+  double given = 0;
+  for (Edge& e : m.out) given += e.weight = rounded(e.weight);
+  for (Edge& e : m.in) e.weight = rounded(e.weight);
+  m.self = 1 - given;
+  return m;
 }
 
 bool Topology::symmetric() const {

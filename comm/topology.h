@@ -24,6 +24,10 @@ struct Mix {
   std::vector<Edge> out, in;
 };
 
+// The same with weights that are fp32 numbers and of which each column still adds up to 1 exactly: what vectors are
+// multiplied by, so that nothing drifts, however many gossips.
+Mix in_fp32(Mix);
+
 struct TopologyOptions {
   int peers = 0;          // per gossip; 0: not said, which means
   int default_peers = 1;  // so many, or as many as there are, where the graph leaves a choice

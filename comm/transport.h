@@ -24,23 +24,25 @@ struct Header {
   uint16_t version = kVersion;
   Kind kind = Kind::kData;
   uint32_t communicator = 0;
-  uint32_t epoch = 0;       // membership; another than one's own is never mixed in
-  Rank from = 0;            // rank in the world
+  uint32_t epoch = 0;  // membership; another than one's own is never mixed in
+  Rank from = 0;       // rank in the world
   Tag tag = 0;
   int64_t step = 0;
   uint32_t piece = 0, pieces = 1;
-  int64_t bytes = 0;        // of the whole payload, all pieces together
-  uint8_t codec = 0;        // DType on the wire
-  uint8_t dtype = 0;        // DType of what was pushed
+  int64_t bytes = 0;  // of the whole payload, all pieces together
+  uint8_t codec = 0;  // DType on the wire
+  uint8_t dtype = 0;  // DType of what was pushed
   uint16_t reserved = 0;
-  uint32_t layout = 0;      // hash of what the payload is; see layout_of()
-  double weight = 1;        // push-sum weight, mixing weight, or 1
+  uint32_t layout = 0;  // hash of what the payload is; see layout_of()
+  double weight = 1;    // push-sum weight, mixing weight, or 1
 };
 static_assert(sizeof(Header) == 64, "the header is 64 bytes on the wire");
 
 // Payload in pieces of this size, the last one shorter, where a transport copies (Transport::in_pieces).
 inline constexpr int64_t kPieceBytes = 1 << 20;
-struct Piece { int64_t begin, end; };
+struct Piece {
+  int64_t begin, end;
+};
 Piece piece_of(const Header&);  // which bytes of the payload this header's piece holds
 
 // Of element count, type and purpose: ranks that mean different things have different hashes.
@@ -113,10 +115,10 @@ Way parse_way(const std::string&);  // "auto", "shared", "ucx"; BadOption otherw
 
 struct TransportOptions {
   Way way = Way::kAuto;
-  double deadline = 60;       // seconds for all to meet
-  double silence = 10;        // seconds without a heartbeat after which a peer counts as lost
+  double deadline = 60;                  // seconds for all to meet
+  double silence = 10;                   // seconds without a heartbeat after which a peer counts as lost
   int64_t in_flight = int64_t(1) << 29;  // bytes on their way to one peer before send() waits
-  std::string tls = "";       // UCX transports to allow ("tcp"); empty: all it finds
+  std::string tls = "";                  // UCX transports to allow ("tcp"); empty: all it finds
 };
 // Collective. Connects this process with all others of the exchange. kShared fails with BadOption naming a rank
 // on another host. What was chosen per pair is in describe().

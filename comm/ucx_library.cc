@@ -26,7 +26,9 @@ Ucx open() {
   setenv("UCX_POSIX_ERROR_HANDLING", "y", 0);
   setenv("UCX_SYSV_ERROR_HANDLING", "y", 0);
   void* library = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
-  if (!library) throw Error(text("UCX cannot be loaded: ", dlerror(), "; install it (Debian: libucx0) or use --transport shared"));
+  if (!library)
+    throw Error(text("UCX cannot be loaded: ", dlerror(),
+                     "; install it (Debian: libucx0) or use --transport shared"));
   Ucx u;
 #define SKEIN_UCX_LOOK_UP(name) look_up(library, #name, u.name);
   SKEIN_UCX_FUNCTIONS(SKEIN_UCX_LOOK_UP)

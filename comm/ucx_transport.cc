@@ -17,8 +17,9 @@ namespace {
 
 constexpr unsigned kMessage = 1;  // our active message's number
 constexpr auto kLongestSleep = std::chrono::milliseconds(5);
-constexpr int kPolls = 200;       // before sleeping
-constexpr auto kVerdict = std::chrono::seconds(2);  // how long the liveness connection may contradict UCX's "peer failed"
+constexpr int kPolls = 200;  // before sleeping
+constexpr auto kVerdict =
+    std::chrono::seconds(2);  // how long the liveness connection may contradict UCX's "peer failed"
 
 void set(ucp_config_t* c, const char* name, const std::string& value) {
   check(ucx().ucp_config_modify(c, name, value.c_str()), name);
@@ -30,7 +31,8 @@ ucp_context_h make_context(const TransportOptions& o, int size) {
   set(config, "KEEPALIVE_INTERVAL", "1s");
   if (!o.tls.empty()) set(config, "TLS", o.tls);
   ucp_params_t p{};
-  p.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
+  p.field_mask =
+      UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
   p.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   p.estimated_num_eps = size_t(size);
   ucp_context_h context = nullptr;
@@ -89,12 +91,12 @@ struct UcxDoors::Worker {
   ~Worker();
   std::string address() const;
   void connect(Rank peer, const std::string& address);
-  void progress();                 // takes the lock
-  void turn();                     // under the lock: once round
+  void progress();  // takes the lock
+  void turn();      // under the lock: once round
   static ucs_status_t on_message(void* arg, const void* header, size_t n, void* data, size_t length,
                                  const ucp_am_recv_param_t*);
   void arrive(Arrival);
-  bool admit(Arrival&);            // false: no room yet
+  bool admit(Arrival&);  // false: no room yet
   void receive(Arrival&, Tensor landing);
   void finish(const Header&, const Tensor& landing);
   void send_refusals();
@@ -125,8 +127,8 @@ class UcxDoors::Door final : public Endpoint {
     while (on_the_way_ > 0 && on_the_way_ + payload.bytes() > w_.in_flight_ && h.kind == Kind::kData) {
       w_.box_.membership().require(peer_);
       if (Clock::now() > deadline)
-        throw Timeout(peer_, text("rank ", peer_, " has not taken what we sent it (now tag ", h.tag, ", step ", h.step, "): ",
-                                  on_the_way_, " bytes are on their way"));
+        throw Timeout(peer_, text("rank ", peer_, " has not taken what we sent it (now tag ", h.tag,
+                                  ", step ", h.step, "): ", on_the_way_, " bytes are on their way"));
       w_.turn();
       lock.unlock();
       w_.live_.check();
@@ -151,7 +153,8 @@ class UcxDoors::Door final : public Endpoint {
     on_the_way_ += s->payload.bytes();
     ++sends_;
     const size_t bytes = size_t(s->payload.bytes());
-    const ucs_status_ptr_t r = ucx().ucp_am_send_nbx(ep_, kMessage, &s->header, sizeof(Header), bytes ? s->payload.raw() : nullptr, bytes, &p);
+    const ucs_status_ptr_t r = ucx().ucp_am_send_nbx(ep_, kMessage, &s->header, sizeof(Header),
+                                                     bytes ? s->payload.raw() : nullptr, bytes, &p);
     if (!UCS_PTR_IS_PTR(r)) sent(s, UCS_PTR_STATUS(r));
   }
 
@@ -181,14 +184,19 @@ class UcxDoors::Door final : public Endpoint {
 };
 
 UcxDoors::Worker::Worker(Mailbox& box, Liveness& live, const TransportOptions& o, int size)
-    : box_(box), live_(live), in_flight_(o.in_flight), context_(make_context(o, size)), doors_(size_t(size)), waiting_(size_t(size)) {
+    : box_(box),
+      live_(live),
+      in_flight_(o.in_flight),
+      context_(make_context(o, size)),
+      doors_(size_t(size)),
+      waiting_(size_t(size)) {
   ucp_worker_params_t p{};
   p.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   p.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   check(ucx().ucp_worker_create(context_, &p, &worker_), "ucp_worker_create");
   ucp_am_handler_param_t h{};
-  h.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                 UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  h.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                 UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
   h.id = kMessage;
   h.flags = UCP_AM_FLAG_WHOLE_MSG;
   h.cb = on_message;
@@ -231,7 +239,8 @@ std::string UcxDoors::Worker::address() const {
 void UcxDoors::Worker::connect(Rank peer, const std::string& address) {
   auto door = std::make_unique<Door>(*this, peer);
   ucp_ep_params_t p{};
-  p.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  p.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                 UCP_EP_PARAM_FIELD_ERR_HANDLER;
   p.address = reinterpret_cast<const ucp_address_t*>(address.data());
   p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   p.err_handler.cb = [](void* door, ucp_ep_h, ucs_status_t s) { static_cast<Door*>(door)->fail(s); };
@@ -248,8 +257,9 @@ ucs_status_t UcxDoors::Worker::on_message(void* arg, const void* header, size_t 
   Arrival a;
   a.length = length;
   if (n == sizeof(Header)) std::memcpy(&a.header, header, n);
-  if (n != sizeof(Header) || a.header.from < 0 || a.header.from >= Rank(w.doors_.size()) || !w.doors_[size_t(a.header.from)] ||
-      a.header.magic != Header::kMagic || a.header.version != Header::kVersion) {
+  if (n != sizeof(Header) || a.header.from < 0 || a.header.from >= Rank(w.doors_.size()) ||
+      !w.doors_[size_t(a.header.from)] || a.header.magic != Header::kMagic ||
+      a.header.version != Header::kVersion) {
     ++w.strangers_;
     return UCS_OK;
   }
@@ -280,20 +290,23 @@ bool UcxDoors::Worker::admit(Arrival& a) {
   }
   if (h.piece == 0 && !box_.room(h.from, h.bytes)) return false;
   const Piece range = h.pieces > 0 ? piece_of(h) : Piece{0, -1};
-  Tensor landing = int64_t(a.length) == range.end - range.begin ? box_.landing(h, skein::allocator(kCpu)) : Tensor();
+  Tensor landing =
+      int64_t(a.length) == range.end - range.begin ? box_.landing(h, skein::allocator(kCpu)) : Tensor();
   if (!landing) {
     Message m{h, Tensor({int64_t(a.length)}, kU8)};
     m.pieces = 1;
     std::string why = box_.put(std::move(m));
     if (why.empty()) {
-      why = text("rank ", box_.owner(), " got a piece of ", a.length, " bytes that its header does not announce");
+      why = text("rank ", box_.owner(), " got a piece of ", a.length,
+                 " bytes that its header does not announce");
       box_.poison(why);
     }
     refusals_.emplace_back(h.from, why);
     if (a.descriptor) ucx().ucp_am_data_release(worker_, a.descriptor);
     return true;
   }
-  if (a.descriptor) receive(a, std::move(landing));
+  if (a.descriptor)
+    receive(a, std::move(landing));
   else {
     if (a.length > 0) std::memcpy(landing.raw(), a.copy.raw(), a.length);
     finish(h, landing);
@@ -308,19 +321,24 @@ void UcxDoors::Worker::receive(Arrival& a, Tensor landing) {
   p.cb.recv_am = [](void* request, ucs_status_t status, size_t, void* user) {
     ucx().ucp_request_free(request);
     auto* r = static_cast<Receiving*>(user);
-    if (status == UCS_OK) r->worker->finish(r->header, r->landing);
-    else if (Door* d = r->worker->doors_[size_t(r->header.from)].get()) d->fail(status);
+    if (status == UCS_OK)
+      r->worker->finish(r->header, r->landing);
+    else if (Door* d = r->worker->doors_[size_t(r->header.from)].get())
+      d->fail(status);
     r->worker->receiving_.erase(r);
     delete r;
   };
   p.user_data = r;
-  const ucs_status_ptr_t s = ucx().ucp_am_recv_data_nbx(worker_, a.descriptor, r->landing.raw(), a.length, &p);
+  const ucs_status_ptr_t s =
+      ucx().ucp_am_recv_data_nbx(worker_, a.descriptor, r->landing.raw(), a.length, &p);
   if (UCS_PTR_IS_PTR(s)) {
     receiving_.insert(r);
     return;
   }
-  if (UCS_PTR_STATUS(s) == UCS_OK) finish(r->header, r->landing);
-  else doors_[size_t(r->header.from)]->fail(UCS_PTR_STATUS(s));
+  if (UCS_PTR_STATUS(s) == UCS_OK)
+    finish(r->header, r->landing);
+  else
+    doors_[size_t(r->header.from)]->fail(UCS_PTR_STATUS(s));
   delete r;
 }
 
@@ -350,8 +368,7 @@ void UcxDoors::Worker::report_failures() {
 }
 
 void UcxDoors::Worker::turn() {
-  for (int i = 0; i < 64 && ucx().ucp_worker_progress(worker_); ++i) {
-  }
+  for (int i = 0; i < 64 && ucx().ucp_worker_progress(worker_); ++i) {}
   for (auto& queue : waiting_)
     while (!queue.empty() && admit(queue.front())) queue.pop_front();
   if (!refusals_.empty()) send_refusals();
@@ -363,13 +380,16 @@ void UcxDoors::Worker::progress() {
 }
 bool UcxDoors::Worker::flushed() const {
   for (Rank r = 0; r < Rank(doors_.size()); ++r)
-    if (const Door* d = doors_[size_t(r)].get(); d && !d->failed_ && d->sends_ > 0 && box_.membership().alive(r)) return false;
+    if (const Door* d = doors_[size_t(r)].get();
+        d && !d->failed_ && d->sends_ > 0 && box_.membership().alive(r))
+      return false;
   return true;
 }
 
 // ---- the doors ----------------------------------------------------------------------------------------------------
 
-UcxDoors::UcxDoors(Exchange& exchange, const std::vector<Rank>& far, Mailbox& box, Liveness& live, const TransportOptions& o)
+UcxDoors::UcxDoors(Exchange& exchange, const std::vector<Rank>& far, Mailbox& box, Liveness& live,
+                   const TransportOptions& o)
     : worker_(std::make_unique<Worker>(box, live, o, exchange.size())) {
   Address mine;
   mine.secret = random_bytes(32);
@@ -384,7 +404,8 @@ UcxDoors::UcxDoors(Exchange& exchange, const std::vector<Rank>& far, Mailbox& bo
   }
   m.me = exchange.rank();
   m.peers = far;
-  m.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(o.deadline));
+  m.deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(o.deadline));
   m.dial = [&](Rank r) { return connect_tcp(all[size_t(r)].hosts, all[size_t(r)].port, m.deadline); };
   m.welcome = [](const Fd&) { return true; };
   for (auto& [r, socket] : meet(m, listener, worker_->strangers_)) live.watch(r, std::move(socket));
@@ -420,7 +441,8 @@ void UcxDoors::nap(Clock::time_point until) {
     const std::lock_guard lock(worker_->mutex_);
     if (ucx().ucp_worker_arm(worker_->worker_) != UCS_OK) return;  // something is there to be progressed
   }
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(std::min<Clock::duration>(until - Clock::now(), kLongestSleep));
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::min<Clock::duration>(until - Clock::now(), kLongestSleep));
   pollfd p{worker_->event_, POLLIN, 0};
   poll(&p, 1, int(std::max<int64_t>(0, left.count())));
 }

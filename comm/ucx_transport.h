@@ -15,7 +15,8 @@ class UcxDoors {
  public:
   // Collective over `exchange`: every rank calls it. `far`: the ranks to reach; each of them names us. A TCP
   // connection to each of them is handed to `live`.
-  UcxDoors(Exchange& exchange, const std::vector<Rank>& far, Mailbox&, Liveness& live, const TransportOptions&);
+  UcxDoors(Exchange& exchange, const std::vector<Rank>& far, Mailbox&, Liveness& live,
+           const TransportOptions&);
   ~UcxDoors();  // flushes
 
   Endpoint& to(Rank);

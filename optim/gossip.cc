@@ -2,7 +2,6 @@
 #include "optim/gossip.h"
 
 #include <charconv>
-#include <cmath>
 
 #include "engine/vec.h"
 
@@ -57,17 +56,10 @@ Graph::Graph(const Options& o, int world, const std::string& topology, int peers
   }
 }
 
-Mixing Graph::at(const Worker& me, int64_t q) const {
+comm::Mix Graph::at(const Worker& me, int64_t q) const {
   size_t stage = stages_.size() - 1;
   while (stages_[stage].first > q) --stage;
-  comm::Mix m = stages_[stage].second->at(me.comm ? me.comm->rank() : 0, q);
-  const auto rounded = [](double w) {
-    return std::round(w * 0x1p24) * 0x1p-24;
-  };  // so that 1 - w is a float too
-  double given = 0;
-  for (comm::Edge& e : m.out) given += e.weight = rounded(e.weight);
-  for (comm::Edge& e : m.in) e.weight = rounded(e.weight);
-  return {float(1 - given), std::move(m.out), std::move(m.in)};
+  return comm::in_fp32(stages_[stage].second->at(me.comm ? me.comm->rank() : 0, q));
 }
 
 bool Graph::symmetric() const {
@@ -76,20 +68,20 @@ bool Graph::symmetric() const {
   return true;
 }
 
-void give(comm::Communicator* comm, const Mixing& p, comm::Tag tag, int64_t k, const Tensor& x, double w) {
+void give(comm::Communicator* comm, const comm::Mix& p, comm::Tag tag, int64_t k, const Tensor& x, double w) {
   std::vector<comm::Share> shares;
   for (const comm::Edge& e : p.out) shares.push_back({e.peer, float(e.weight), e.weight * w});
   if (!shares.empty()) comm->push(shares, tag, k, x);
 }
 
-std::vector<comm::Message> take_shares(comm::Communicator* comm, const Mixing& p, comm::Tag tag, int64_t k,
+std::vector<comm::Message> take_shares(comm::Communicator* comm, const comm::Mix& p, comm::Tag tag, int64_t k,
                                        const Tensor& like) {
   std::vector<comm::Message> shares;
   for (const comm::Edge& e : p.in) shares.push_back(comm->take(e.peer, tag, k, like));
   return shares;
 }
 
-void combine(const Tensor& y, float self, const Tensor& x, const std::vector<comm::Message>& shares) {
+void combine(const Tensor& y, double self, const Tensor& x, const std::vector<comm::Message>& shares) {
   scaled_copy(y, self, x);
   for (const comm::Message& m : shares) axpy(y, 1.f, m.payload);
 }
@@ -102,18 +94,18 @@ BufferPolicy buffer_policy(const Options& o) {
   throw BadOption("--bn-policy " + policy + ": allowed are local, mix and recompute");
 }
 
-void BufferGossip::give(Worker& me, const Mixing& p, int64_t k, double w) {
+void BufferGossip::give(Worker& me, const comm::Mix& p, int64_t k, double w) {
   if (!on_ || me.buffers.size() == 0) return;
   if (!mine_) mine_ = me.buffers.clone();
   scaled_copy(mine_, w, me.buffers);
   optim::give(me.comm, p, kBuffers, k, mine_, w);
 }
 
-void BufferGossip::take(Worker& me, const Mixing& p, int64_t k) {
+void BufferGossip::take(Worker& me, const comm::Mix& p, int64_t k) {
   if (on_ && me.buffers.size() > 0) shares_ = take_shares(me.comm, p, kBuffers, k, me.buffers);
 }
 
-void BufferGossip::combine(Worker& me, float self, double w) {
+void BufferGossip::combine(Worker& me, double self, double w) {
   if (!on_ || me.buffers.size() == 0) return;
   optim::combine(me.buffers, self, mine_, shares_);
   scale(me.buffers, 1 / w);

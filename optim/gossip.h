@@ -11,20 +11,13 @@
 
 namespace skein::optim {
 
-// One rank's part in a gossip, the weights rounded so that as fp32 factors each column of the matrix adds up to 1
-// exactly: nothing drifts, however many gossips.
-struct Mixing {
-  float self = 1;
-  std::vector<comm::Edge> out, in;
-};
-
 // The graph of --topology, --peers and --base, asked by the number of the gossip. `--peers 1@0,2@30` changes the
 // number of peers at those training epochs; needs the option steps-per-epoch.
 class Graph {
  public:
   // Defaults are the strategy's. BadOption as make_topology says.
   Graph(const Options&, int world, const std::string& topology, int peers);
-  Mixing at(const Worker&, int64_t q) const;
+  comm::Mix at(const Worker&, int64_t q) const;  // weights as comm::in_fp32
   bool symmetric() const;
   const std::string& name() const { return name_; }
 
@@ -35,12 +28,12 @@ class Graph {
 
 // Sends every out-peer its share of x, and of the push-sum weight w in the header. x is free on return. The communicator
 // may be null where there are no peers.
-void give(comm::Communicator*, const Mixing&, comm::Tag, int64_t k, const Tensor& x, double w = 1);
+void give(comm::Communicator*, const comm::Mix&, comm::Tag, int64_t k, const Tensor& x, double w = 1);
 // Waits for the shares of all in-peers; in the graph's order, whatever the order of arrival.
-std::vector<comm::Message> take_shares(comm::Communicator*, const Mixing&, comm::Tag, int64_t k,
+std::vector<comm::Message> take_shares(comm::Communicator*, const comm::Mix&, comm::Tag, int64_t k,
                                        const Tensor& like);
 // y <- self * x + the shares, in order. y may be x.
-void combine(const Tensor& y, float self, const Tensor& x, const std::vector<comm::Message>& shares);
+void combine(const Tensor& y, double self, const Tensor& x, const std::vector<comm::Message>& shares);
 
 // --bn-policy: `local` leaves the running statistics alone, `mix` gives them the weights x gets, `recompute`
 // re-estimates them before each evaluation (the trainer's part).
@@ -51,9 +44,9 @@ BufferPolicy buffer_policy(const Options&);
 class BufferGossip {
  public:
   explicit BufferGossip(const Options& o) : on_(buffer_policy(o) == BufferPolicy::kMix) {}
-  void give(Worker&, const Mixing&, int64_t k, double w = 1);  // buffers as the last forward left them
-  void take(Worker&, const Mixing&, int64_t k);                // waits
-  void combine(Worker&, float self, double w = 1);             // w: the weight after this gossip
+  void give(Worker&, const comm::Mix&, int64_t k, double w = 1);  // buffers as the last forward left them
+  void take(Worker&, const comm::Mix&, int64_t k);                // waits
+  void combine(Worker&, double self, double w = 1);               // w: the weight after this gossip
 
  private:
   static constexpr comm::Tag kBuffers = 2;

@@ -8,6 +8,9 @@
 #include <random>
 #include <thread>
 
+#include "engine/cpu/direct_conv.h"
+#include "engine/cpu/winograd.h"
+
 namespace skein {
 namespace {
 
@@ -140,7 +143,8 @@ const ConvCase kConvCases[] = {
     {1, 12, 12, 8, 12, 3, 3, {1, 2, 2, 1}}, {2, 7, 7, 8, 16, 3, 3, {2, 1, 1, 4}},
     {1, 5, 5, 1, 1, 3, 3, {1, 1, 1, 1}},    {2, 28, 28, 1, 32, 3, 3, {1, 1, 1, 1}},
     {1, 10, 8, 6, 6, 3, 3, {1, 2, 2, 6}},   {5, 4, 4, 64, 64, 3, 3, {1, 1, 1, 1}},
-    {2, 5, 6, 7, 9, 2, 4, {1, 1, 1, 1}},
+    {2, 5, 6, 7, 9, 2, 4, {1, 1, 1, 1}},    {3, 7, 9, 24, 40, 3, 3, {1, 1, 1, 1}},
+    {1, 30, 31, 16, 8, 3, 3, {1, 0, 1, 1}}, {2, 8, 5, 8, 24, 3, 3, {1, 2, 1, 1}},
 };
 
 ConvArgs make_conv(const ConvCase& k, DType t, bool bias) {
@@ -156,53 +160,71 @@ ConvArgs make_conv(const ConvCase& k, DType t, bool bias) {
   return c;
 }
 
+using Pass = void (*)(const ConvArgs&);
+struct Way {
+  const char* name;
+  Pass forward, data, weights;
+  bool (*fits)(const ConvArgs&);
+};
+bool always(const ConvArgs&) { return true; }
+bool ungrouped(const ConvArgs& c) { return c.geometry.groups == 1; }
+const Way kWays[] = {
+    {"chosen", cpu::conv2d_forward, cpu::conv2d_backward_data, cpu::conv2d_backward_weights, always},
+    {"oneDNN", cpu::onednn_forward, cpu::onednn_backward_data, cpu::onednn_backward_weights, always},
+    {"direct", cpu::direct_forward, cpu::direct_backward_data, cpu::direct_backward_weights, ungrouped},
+    {"Winograd", cpu::winograd_forward, cpu::winograd_backward_data, cpu::winograd_backward_weights,
+     cpu::winograd_fits}};
+
+// Calls f(way, arguments, bits, text) for every way that can do a case, type and setting of the two bits.
+template <class F>
+void each_conv(F f) {
+  for (const Way& way : kWays)
+    for (DType t : {kF32, kBF16})
+      for (const ConvCase& k : kConvCases)
+        for (int bits = 0; bits < 4; ++bits)
+          if (ConvArgs c = make_conv(k, t, bits & 1); way.fits(c))
+            f(way, c, bits, text(way.name, ' ', t, " case ", &k - kConvCases, " bits ", bits));
+}
+
 TEST(Conv, ForwardEqualsTheReferenceWithBiasAndRelu) {
-  for (DType t : {kF32, kBF16})
-    for (const ConvCase& k : kConvCases)
-      for (int bits = 0; bits < 4; ++bits) {
-        ConvArgs c = make_conv(k, t, bits & 1);
-        c.relu = bits & 2;
-        Values want(size_t(c.y.size()));
-        const Values x = values(c.x), w = values(c.w), bias = values(c.bias);
-        each_product(c, [&](size_t i, size_t j, size_t at) { want[at] += x[i] * w[j]; });
-        for (size_t i = 0; i < want.size(); ++i) {
-          if (c.bias) want[i] += bias[i % bias.size()];
-          if (c.relu) want[i] = std::max(0., want[i]);
-        }
-        conv2d_forward(kCpu, c);
-        EXPECT_LT(error(c.y, want), bound(t)) << t << " case " << &k - kConvCases << " bits " << bits;
-      }
+  each_conv([](const Way& way, ConvArgs c, int bits, const std::string& what) {
+    c.relu = bits & 2;
+    Values want(size_t(c.y.size()));
+    const Values x = values(c.x), w = values(c.w), bias = values(c.bias);
+    each_product(c, [&](size_t i, size_t j, size_t at) { want[at] += x[i] * w[j]; });
+    for (size_t i = 0; i < want.size(); ++i) {
+      if (c.bias) want[i] += bias[i % bias.size()];
+      if (c.relu) want[i] = std::max(0., want[i]);
+    }
+    way.forward(c);
+    EXPECT_LT(error(c.y, want), bound(c.x.dtype())) << what;
+  });
 }
 
 TEST(Conv, DataGradientEqualsTheReferenceAndAccumulates) {
-  for (DType t : {kF32, kBF16})
-    for (const ConvCase& k : kConvCases)
-      for (float beta : {0.f, 1.f}) {
-        ConvArgs c = make_conv(k, t, false);
-        c.beta = beta;
-        Values want = scaled(values(c.x), beta);
-        const Values y = values(c.y), w = values(c.w);
-        each_product(c, [&](size_t i, size_t j, size_t at) { want[i] += y[at] * w[j]; });
-        conv2d_backward_data(kCpu, c);
-        EXPECT_LT(error(c.x, want), bound(t)) << t << " case " << &k - kConvCases << " beta " << beta;
-      }
+  each_conv([](const Way& way, ConvArgs c, int bits, const std::string& what) {
+    c.bias = {};
+    c.beta = bits & 2 ? 1 : 0;
+    Values want = scaled(values(c.x), c.beta);
+    const Values y = values(c.y), w = values(c.w);
+    each_product(c, [&](size_t i, size_t j, size_t at) { want[i] += y[at] * w[j]; });
+    way.data(c);
+    EXPECT_LT(error(c.x, want), bound(c.x.dtype())) << what;
+  });
 }
 
 TEST(Conv, WeightGradientEqualsTheReferenceAndAccumulates) {
-  for (DType t : {kF32, kBF16})
-    for (const ConvCase& k : kConvCases)
-      for (int bits = 0; bits < 4; ++bits) {
-        ConvArgs c = make_conv(k, t, bits & 1);
-        c.beta = bits & 2 ? 1 : 0;
-        Values dw = scaled(values(c.w), c.beta), db = scaled(values(c.bias), c.beta);
-        const Values x = values(c.x), y = values(c.y);
-        each_product(c, [&](size_t i, size_t j, size_t at) { dw[j] += x[i] * y[at]; });
-        for (size_t i = 0; i < y.size() && c.bias; ++i) db[i % db.size()] += y[i];
-        conv2d_backward_weights(kCpu, c);
-        EXPECT_LT(error(c.w, dw), bound(kF32)) << t << " case " << &k - kConvCases << " bits " << bits;
-        if (!c.bias) continue;
-        EXPECT_LT(error(c.bias, db), bound(kF32)) << t << " bias, case " << &k - kConvCases;
-      }
+  each_conv([](const Way& way, ConvArgs c, int bits, const std::string& what) {
+    c.beta = bits & 2 ? 1 : 0;
+    Values dw = scaled(values(c.w), c.beta), db = scaled(values(c.bias), c.beta);
+    const Values x = values(c.x), y = values(c.y);
+    each_product(c, [&](size_t i, size_t j, size_t at) { dw[j] += x[i] * y[at]; });
+    for (size_t i = 0; i < y.size() && c.bias; ++i) db[i % db.size()] += y[i];
+    way.weights(c);
+    EXPECT_LT(error(c.w, dw), bound(kF32)) << what;
+    if (!c.bias) return;
+    EXPECT_LT(error(c.bias, db), bound(kF32)) << what << ", bias";
+  });
 }
 
 TEST(Conv, ManyThreadsOfOneProcessAgreeBitForBit) {

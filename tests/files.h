@@ -1,7 +1,10 @@
-// What tests of files share: a directory of one's own, and the message of an expected error.
+// What tests of files share: a directory of one's own, a disk that is full, and the message of an
+// expected error.
 #pragma once
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -44,6 +47,25 @@ inline void flip_byte(const std::string& path, size_t at) {
   bytes.at(at) = char(bytes.at(at) ^ 1);
   spill(path, bytes);
 }
+
+// Lets every file of this process grow to `bytes` only, as a disk that fills up does.
+class SmallDisk {
+ public:
+  explicit SmallDisk(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    handler_ = ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit small{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~SmallDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  sighandler_t handler_;
+};
 
 // What f throws must be an E; its message.
 template <class E, class F>

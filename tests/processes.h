@@ -1,7 +1,7 @@
 // Worlds of real processes for tests: the test binary executes itself, once a rank, in a named role.
 #pragma once
-#include <gtest/gtest.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -106,7 +106,8 @@ class Processes {
   void start(const std::string& role, Rank r, int n, const std::string& argument) {
     int pair[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) fail_system("socketpair");
-    const std::string words[] = {"/proc/self/exe", "--role=" + role, text(r), text(n), text(pair[1]), argument};
+    const std::string words[] = {"/proc/self/exe", "--role=" + role, text(r),
+                                 text(n),          text(pair[1]),    argument};
     char* argv[7] = {};
     for (int i = 0; i < 6; ++i) argv[i] = const_cast<char*>(words[i].c_str());
     const pid_t parent = ::getpid(), p = ::fork();
@@ -128,9 +129,7 @@ class Processes {
       try {
         for (int fd : fds_)
           for (const std::string& w : words) write_word(fd, w);
-      } catch (const Error&) {
-        return;
-      }
+      } catch (const Error&) { return; }
     }
   }
   std::vector<pid_t> pids_;

@@ -1,7 +1,10 @@
 // The file format, and models in torchvision's names and layouts.
 #include "apps/safetensors.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -18,6 +21,7 @@ using testing::has;
 using testing::message_of;
 using testing::ScratchDir;
 using testing::slurp;
+using testing::SmallDisk;
 using testing::spill;
 
 std::string with_header(const std::string& json, const std::string& data) {
@@ -125,9 +129,30 @@ TEST(Safetensors, EveryTruncationAndEveryFlippedBitIsNoticedByTheChecksum) {
   }
 }
 
-TEST(Safetensors, AFullDiskLeavesTheEarlierFile) {
-  EXPECT_TRUE(
-      has(message_of<BadFile>([] { FileWriter("/dev/full").write("x", 1); }), "/dev/full: cannot write"));
+TEST(Safetensors, AFullDiskLeavesTheEarlierFileAndNoPieces) {
+  const ScratchDir dir;
+  const TensorFile small{.metadata = {}, .tensors = {{"x", Tensor::of<float>({2}, {1, 2})}}};
+  const TensorFile large{.metadata = {}, .tensors = {{"x", Tensor::zeros({100000})}}};
+  const std::string sum = write_safetensors(dir / "a", small);
+  for (size_t bytes : {0, 100, 100000}) {
+    const SmallDisk disk(bytes);
+    const std::string m = message_of<BadFile>([&] { write_safetensors(dir / "a", large); });
+    EXPECT_TRUE(has(m, dir / "a") && has(m, "cannot write")) << m;
+  }
+  EXPECT_EQ(read_safetensors(dir / "a", sum).tensors.size(), 1u);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1);
+}
+
+TEST(Files, WhatIsNoOrdinaryFileIsNeverRemoved) {
+  const ScratchDir dir;
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  const int reader = ::open((dir / "pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  { FileWriter pipe(dir / "pipe"); }
+  ::close(reader);
+  EXPECT_TRUE(std::filesystem::is_fifo(dir / "pipe"));
+}
+
+TEST(Files, AFailedReplacementLeavesTheEarlierFile) {
   const ScratchDir dir;
   write_file(dir / "a", "old");
   std::filesystem::create_directory(dir / "a.partial");  // whatever keeps the new one from being written

@@ -21,9 +21,7 @@ inline void on_threads(int n, const std::function<void(Rank)>& f) {
       omp_set_num_threads(1);
       try {
         f(r);
-      } catch (...) {
-        errors[size_t(r)] = std::current_exception();
-      }
+      } catch (...) { errors[size_t(r)] = std::current_exception(); }
     });
   for (std::thread& t : threads) t.join();
   for (const auto& e : errors)
@@ -31,14 +29,15 @@ inline void on_threads(int n, const std::function<void(Rank)>& f) {
 }
 
 // f(communicator) for each of n ranks over the given transports.
-inline void in_world(std::vector<std::unique_ptr<Transport>>& world, const std::function<void(Communicator&)>& f,
-                     CommunicatorOptions o = {.deadline = 20}) {
+inline void in_world(std::vector<std::unique_ptr<Transport>>& world,
+                     const std::function<void(Communicator&)>& f, CommunicatorOptions o = {.deadline = 20}) {
   on_threads(int(world.size()), [&](Rank r) {
     Communicator c(*world[size_t(r)], o);
     f(c);
   });
 }
-inline void in_local_world(int n, const std::function<void(Communicator&)>& f, CommunicatorOptions o = {.deadline = 20}) {
+inline void in_local_world(int n, const std::function<void(Communicator&)>& f,
+                           CommunicatorOptions o = {.deadline = 20}) {
   auto world = local_world(n);
   in_world(world, f, o);
 }

@@ -111,7 +111,7 @@ class Cnn7(nn.Module):
 MODELS = {  # name: make, batch, side, classes, seed, lr: so small that no value crosses a kink in three steps
     "cnn7": (Cnn7, 8, 28, 10, 1, 1e-5),
     "resnet20": (ResNet20, 4, 32, 10, 1, 1e-4),
-    "resnet50": (lambda c: torchvision.models.resnet50(num_classes=c), 4, 64, 1000, 2, 1e-5),
+    "resnet50": (lambda c: torchvision.models.resnet50(num_classes=c), 4, 64, 1000, 2, 1e-6),
     "vgg16-bn": (lambda c: torchvision.models.vgg16_bn(num_classes=c), 4, 32, 1000, 7, 1e-5),
 }
 

@@ -1,7 +1,6 @@
 // Forward and data-gradient convolutions: every pixel's sum is a product of image windows with packed weights.
 #include "engine/cpu/direct_conv.h"
 
-#include "engine/cpu/onednn.h"
 #include "engine/cpu/tile.h"
 #include "engine/cpu/window.h"
 
@@ -207,12 +206,6 @@ void data_rows(const ConvArgs& c, const std::vector<Class>& classes, const float
 }
 
 }  // namespace
-
-bool direct_is_faster(const ConvArgs& c) {
-  // On AVX-512 oneDNN's kernels are twice as wide as ours; for groups we have none.
-  static const bool narrow = (unsigned(dnnl::get_effective_cpu_isa()) & 0x27) != 0x27;
-  return narrow && c.geometry.groups == 1;
-}
 
 void direct_forward(const ConvArgs& c) {
   const Tensor packed = pack_forward(c);

@@ -4,10 +4,6 @@
 
 namespace skein::cpu {
 
-// The rule that picks between these and oneDNN's. It depends on the shapes and the processor alone, so that a
-// resumed run repeats its sums. Measured in bench/conv_bench.cc.
-bool direct_is_faster(const ConvArgs&);
-
 // Groups must be 1. Contracts of backend.h.
 void direct_forward(const ConvArgs&);
 void direct_backward_data(const ConvArgs&);

@@ -20,7 +20,7 @@ class DPsgd final : public Strategy {
   void start(Worker& me) override { next_ = me.x.clone(); }
 
   Tensor iterate(Worker& me, int64_t k) override {
-    const Mixing p = graph_.at(me, k);
+    const comm::Mix p = graph_.at(me, k);
     give(me.comm, p, kModel, k, me.x);  // x_i(k) sets out,
     const Tensor loss = me.gradient();  // and travels during forward and backward
     buffers_.give(me, p, k);

@@ -1,0 +1,181 @@
+// Reading and writing .npy and .safetensors as flat fp32 vectors.
+#include "apps/vectors.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <sstream>
+
+#include "apps/durable.h"
+#include "apps/safetensors.h"
+#include "engine/vec.h"
+
+namespace skein::apps {
+namespace {
+
+constexpr char kNpyMagic[] = "\x93NUMPY";
+
+bool ends_with(const std::string& s, const std::string& end) {
+  return s.size() >= end.size() && s.compare(s.size() - end.size(), end.size(), end) == 0;
+}
+std::string ending_error(const std::string& path) {
+  return path + ": the name must end in .npy or .safetensors";
+}
+
+// What stands after 'key': in the header's dictionary.
+std::string field(const std::string& path, const std::string& header, const std::string& key) {
+  const size_t at = header.find("'" + key + "':");
+  if (at == std::string::npos) throw BadFile(path + ": its header has no " + key);
+  return header.substr(header.find_first_not_of(' ', at + key.size() + 3));
+}
+
+Vectors::Item npy_item(const std::string& path, const std::string& header) {
+  Vectors::Item item;
+  const std::string type = field(path, header, "descr"), shape = field(path, header, "shape");
+  item.type = type.substr(1, type.find('\'', 1) - 1);
+  if (item.type != "<f4" && item.type != "<f8")
+    throw BadFile(path + ": holds numbers of type " + item.type +
+                  "; averaged are <f4 and <f8 (float32, float64)");
+  item.fortran = field(path, header, "fortran_order").starts_with("True");
+  const size_t end = shape.find(')');
+  if (shape.empty() || shape[0] != '(' || end == std::string::npos)
+    throw BadFile(path + ": its header has no shape");
+  std::istringstream numbers(shape.substr(1, end - 1));
+  for (std::string word; std::getline(numbers, word, ',');) {
+    if (word.find_first_not_of(' ') == std::string::npos) continue;
+    const int64_t n = std::strtoll(word.c_str(), nullptr, 10);
+    if (n < 0) throw BadFile(path + ": its header has a negative size");
+    item.shape.push_back(n);
+  }
+  return item;
+}
+
+Vectors read_npy(const std::string& path) {
+  const std::string bytes = read_file(path);
+  const size_t prefix = bytes.size() > 6 && bytes[6] > 1 ? 12 : 10;
+  if (bytes.size() < prefix || bytes.compare(0, 6, kNpyMagic, 6) != 0)
+    throw BadFile(path + ": is no .npy file");
+  uint32_t length = 0;
+  std::memcpy(&length, bytes.data() + 8, prefix == 12 ? 4 : 2);
+  if (bytes.size() < prefix + length) throw BadFile(path + ": is truncated within its header");
+  Vectors v;
+  v.npy = true;
+  v.items = {npy_item(path, bytes.substr(prefix, length))};
+  const int64_t n = v.items[0].size();
+  const bool wide = v.items[0].type == "<f8";
+  const size_t expected = size_t(n) * (wide ? 8 : 4);
+  if (bytes.size() - prefix - length != expected)
+    throw BadFile(text(path, ": has ", bytes.size() - prefix - length, " bytes of numbers, ", v.layout(),
+                       " needs ", expected));
+  v.flat = Tensor({n});
+  const char* from = bytes.data() + prefix + length;
+  if (!wide) {
+    std::memcpy(v.flat.raw(), from, expected);
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      double d;
+      std::memcpy(&d, from + 8 * i, 8);
+      v.flat.data<float>()[i] = float(d);
+    }
+  }
+  return v;
+}
+
+void write_npy(const std::string& path, const Vectors& v) {
+  const Vectors::Item& item = v.items[0];
+  std::string shape;
+  for (int64_t n : item.shape) shape += std::to_string(n) + (item.shape.size() == 1 ? "," : ", ");
+  if (item.shape.size() > 1) shape.resize(shape.size() - 2);
+  std::string header = "{'descr': '" + item.type +
+                       "', 'fortran_order': " + (item.fortran ? "True" : "False") + ", 'shape': (" + shape +
+                       "), }";
+  header += std::string(63 - (10 + header.size()) % 64, ' ') + "\n";  // the numbers begin at a multiple of 64
+  const uint16_t length = uint16_t(header.size());
+  std::string bytes = std::string(kNpyMagic, 6) + std::string("\1\0", 2);
+  bytes.append(reinterpret_cast<const char*>(&length), 2);
+  bytes += header;
+  const float* x = v.flat.data<float>();
+  if (item.type == "<f4")
+    bytes.append(reinterpret_cast<const char*>(x), size_t(v.flat.bytes()));
+  else
+    for (int64_t i = 0; i < v.flat.size(); ++i) {
+      const double d = x[i];
+      bytes.append(reinterpret_cast<const char*>(&d), 8);
+    }
+  write_file(path, bytes);
+}
+
+Vectors read_tensors(const std::string& path) {
+  TensorFile file = read_safetensors(path);
+  if (file.tensors.empty()) throw BadFile(path + ": holds no tensors");
+  std::sort(file.tensors.begin(), file.tensors.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  Vectors v;
+  int64_t n = 0;
+  for (const auto& [name, t] : file.tensors) {
+    if (t.dtype() != kF32 && t.dtype() != kBF16)
+      throw BadFile(text(path, ": tensor ", name, " is of type ", t.dtype(), "; averaged are F32 and BF16"));
+    v.items.push_back({name, t.dtype() == kF32 ? "F32" : "BF16", {t.shape().begin(), t.shape().end()}});
+    n += t.size();
+  }
+  v.flat = Tensor({n});
+  int64_t at = 0;
+  for (const auto& [name, t] : file.tensors) {
+    copy(v.flat.view({t.size()}, at), t.view({t.size()}));
+    at += t.size();
+  }
+  return v;
+}
+
+void write_tensors(const std::string& path, const Vectors& v) {
+  TensorFile file;
+  int64_t at = 0;
+  for (const Vectors::Item& item : v.items) {
+    Tensor t(Shape(item.shape), item.type == "BF16" ? kBF16 : kF32);
+    copy(t.view({t.size()}), v.flat.view({t.size()}, at));
+    file.tensors.emplace_back(item.name, t);
+    at += t.size();
+  }
+  write_safetensors(path, file);
+}
+
+}  // namespace
+
+int64_t Vectors::Item::size() const {
+  int64_t n = 1;
+  for (int64_t d : shape) n = d > 0 && n > std::numeric_limits<int64_t>::max() / 16 / d ? n : n * d;
+  return n;
+}
+
+std::string Vectors::layout() const {
+  std::string s;
+  for (const Item& item : items) {
+    s += (s.empty() ? "" : "; ") + item.name + (item.name.empty() ? "" : " ") + item.type +
+         (item.fortran ? " fortran" : "") + " [";
+    for (size_t i = 0; i < item.shape.size(); ++i) s += (i ? ", " : "") + std::to_string(item.shape[i]);
+    s += "]";
+  }
+  return s;
+}
+
+Vectors read_vectors(const std::string& path) {
+  if (ends_with(path, ".npy")) return read_npy(path);
+  if (ends_with(path, ".safetensors")) return read_tensors(path);
+  throw BadOption(ending_error(path));
+}
+
+void write_vectors(const std::string& path, const Vectors& v) {
+  const bool npy = ends_with(path, ".npy");
+  if (!npy && !ends_with(path, ".safetensors")) throw BadOption(ending_error(path));
+  if (npy != v.npy)
+    throw BadOption(path + (npy ? ": tensors that have names are written as .safetensors"
+                                : ": one array without a name is written as .npy"));
+  npy ? write_npy(path, v) : write_tensors(path, v);
+}
+
+Vectors plain_vector(const Tensor& flat, const std::string& path) {
+  const bool npy = !ends_with(path, ".safetensors");
+  return {npy, {{npy ? "" : "x", npy ? "<f4" : "F32", {flat.size()}}}, flat};
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,129 @@
+// One training step (forward, loss, backward, SGD) on synthetic images: images a second and where the time goes.
+//
+//   train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS]
+//
+// Two rates are given: by the wall, and by processor seconds divided by threads, which other programs on the
+// machine delay but do not change. The bound is the step's multiply-adds at the measured peak.
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "bench/peaks.h"
+#include "engine/cpu/profile.h"
+#include "engine/ops.h"
+#include "nn/models.h"
+#include "optim/rule.h"
+
+using namespace skein;
+
+namespace {
+
+struct Phases {
+  double forward = 0, backward = 0, update = 0, wall = 0, cpu = 0;
+};
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+// Multiply-adds of a step at full size, counted as 2, in GFLOP an image; 0 where unknown.
+double gflop_per_image(const std::string& model) {
+  if (model == "resnet50") return 3 * 2 * 4.089 - 2 * 0.118;
+  if (model == "resnet18") return 3 * 2 * 1.814 - 2 * 0.118;
+  if (model == "resnet20") return 3 * 2 * 0.0408 - 2 * 0.00044;
+  return 0;
+}
+
+class Step {
+ public:
+  Step(const std::string& model, int64_t batch, int64_t size, DType t, int64_t channels)
+      : input_{size, size, channels, model == "resnet20" ? 10 : 1000},
+        module_(nn::make_model(model, input_)) {
+    nn::initialize(*module_, 1);
+    flat_ = nn::flatten(*module_, allocator(kCpu));
+    rule_ = optim::sgd(flat_.x, {.momentum = 0.9f, .weight_decay = 5e-5f, .decayed = flat_.decayed});
+    Tensor x({batch, size, size, channels});
+    unsigned seed = 1;
+    for (int64_t i = 0; i < x.size(); ++i) {
+      float sum = 0;  // of four uniforms: near enough to normal
+      for (int j = 0; j < 4; ++j) sum += float((seed = seed * 1664525u + 1013904223u) >> 8) * 0x1p-24f - 0.5f;
+      x.data<float>()[i] = sum * 1.7f;
+    }
+    x_ = cast(x, t);
+    labels_ = Tensor({batch}, kI32);
+    for (int64_t i = 0; i < batch; ++i) labels_.data<int32_t>()[i] = int32_t(i * 7 % input_.classes);
+  }
+
+  Phases run() {
+    Phases p;
+    const double wall = bench::wall_seconds(), cpu = bench::cpu_seconds();
+    double at = wall;
+    const auto lap = [&at] {
+      const double now = bench::wall_seconds(), passed = now - at;
+      at = now;
+      return passed;
+    };
+    {
+      Tape tape;
+      for (nn::Param* w : module_->params()) tape.watch(w->value, w->grad);
+      loss_ = cross_entropy(module_->forward(x_), labels_);
+      p.forward = lap();
+      tape.backward(loss_);
+    }
+    p.backward = lap();
+    rule_->step(flat_.x, flat_.g, 0.01f);
+    p.update = lap();
+    p.wall = at - wall, p.cpu = bench::cpu_seconds() - cpu;
+    return p;
+  }
+  float loss() const { return loss_.item(); }
+
+ private:
+  nn::Input input_;
+  std::unique_ptr<nn::Module> module_;
+  nn::Flat flat_;
+  std::unique_ptr<optim::Rule> rule_;
+  Tensor x_, labels_, loss_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 6) return std::printf("train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS]\n"), 2;
+  const std::string model = argv[1];
+  const int64_t batch = atoi(argv[2]), size = atoi(argv[3]);
+  const int threads = atoi(argv[5]), steps = argc > 6 ? atoi(argv[6]) : 5;
+  omp_set_num_threads(threads);
+  Step step(model, batch, size, std::string(argv[4]) == "bf16" ? kBF16 : kF32, argc > 7 ? atoi(argv[7]) : 3);
+  step.run();
+  cpu::profile().fill(0);
+  std::vector<double> wall, busy, forward, backward, update;
+  const double thread_from = cpu::thread_seconds();
+  for (int i = 0; i < steps; ++i) {
+    const Phases p = step.run();
+    wall.push_back(p.wall), busy.push_back(p.cpu / threads);
+    forward.push_back(p.forward), backward.push_back(p.backward), update.push_back(p.update);
+  }
+  const double thread_total = cpu::thread_seconds() - thread_from, gflop = gflop_per_image(model);
+  std::printf(
+      "skein %s b%ld %ldx%ld %s threads=%d: median %.2f img/s wall, %.2f img/s by processor time (best "
+      "%.2f), ",
+      model.c_str(), long(batch), long(size), long(size), argv[4], threads, double(batch) / median(wall),
+      double(batch) / median(busy), double(batch) / *std::min_element(busy.begin(), busy.end()));
+  std::printf("loss %.3f\n  forward %.0f ms, backward %.0f ms, update %.0f ms (wall medians)\n",
+              double(step.loss()), median(forward) * 1e3, median(backward) * 1e3, median(update) * 1e3);
+  double known = 0;
+  for (int k = 0; k < cpu::kKinds; ++k) {
+    known += cpu::profile()[size_t(k)];
+    std::printf("  %-13s %7.1f ms %4.1f%%\n", cpu::kKindNames[k], cpu::profile()[size_t(k)] / steps * 1e3,
+                100 * cpu::profile()[size_t(k)] / thread_total);
+  }
+  std::printf("  %-13s %7.1f ms %4.1f%%\n", "other", (thread_total - known) / steps * 1e3,
+              100 * (thread_total - known) / thread_total);
+  const double peak = bench::fma_gflops() * threads;
+  if (gflop > 0)
+    std::printf("  FMA peak %.0f GFLOP/s, copy %.1f GB/s; bound by multiply-adds alone %.1f img/s\n", peak,
+                bench::copy_gbytes(), peak / gflop);
+}

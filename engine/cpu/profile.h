@@ -1,0 +1,35 @@
+// Where a thread's time goes, by primitive: two clock reads a call, always on, for benchmarks and summaries.
+#pragma once
+#include <array>
+#include <ctime>
+
+namespace skein::cpu {
+
+enum Kind : int { kGemm, kConvForward, kConvData, kConvWeights, kNormForward, kNormBackward, kPool, kKinds };
+inline constexpr const char* kKindNames[kKinds] = {
+    "gemm", "conv forward", "conv data", "conv weights", "norm forward", "norm backward", "pool"};
+
+// Processor seconds of the calling thread in each kind since it started; the caller may clear them.
+inline std::array<double, kKinds>& profile() {
+  thread_local std::array<double, kKinds> seconds{};
+  return seconds;
+}
+
+inline double thread_seconds() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
+
+class Timed {
+ public:
+  explicit Timed(Kind kind) : kind_(kind), from_(thread_seconds()) {}
+  ~Timed() { profile()[kind_] += thread_seconds() - from_; }
+  Timed(const Timed&) = delete;
+
+ private:
+  Kind kind_;
+  double from_;
+};
+
+}  // namespace skein::cpu
