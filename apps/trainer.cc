@@ -1,8 +1,6 @@
 // The training loop: data to gradient to strategy, and the state that a checkpoint holds.
 #include "apps/trainer.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -47,7 +45,6 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
       directory_(std::move(directory)),
       progress_(progress),
       meters_(setup_.device) {
-  omp_set_num_threads(setup_.threads);
   const Config& c = config_;
   nn::Module& model = *setup_.model;
   flat_ = nn::flatten(model, allocator(setup_.device));
