@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Makes tests/fixtures/*: what PyTorch in float64 computes for our models, to be compared by torch_parity_test.
+"""Makes tests/fixtures/*: what PyTorch in float64 computes for our models, for torch_parity_test.
 
-Run with PyTorch 1.13.1 and torchvision (Debian 12: python3-torch python3-torchvision), from the repository root:
+Run with PyTorch 1.13.1 and torchvision (Debian 12: python3-torch python3-torchvision), from the root:
     /usr/bin/python3 tools/make_fixtures.py [model ...]
 
-Nothing large is stored. Weights and inputs are drawn on both sides from the generator of engine/random.h, in
-torchvision's order and layout of elements. Of every tensor a fixture holds its norm, 8 projections on random
-vectors and 64 of its elements; an error vector e shows in them as |e| does, whatever its direction.
+Nothing large is stored. Weights and inputs are drawn on both sides from the generator of
+engine/random.h, in torchvision's order and layout of elements. Of every tensor a fixture holds its
+norm, 8 projections on random vectors and 64 of its elements; an error vector e shows in them as |e|
+does, whatever its direction.
 
-ReLU and max pooling have kinks: where a value is within rounding of zero, float32 may take the other branch and the
-gradient jumps. So each channel's shift before a ReLU is chosen, from 64 values, to keep all its values away from
-zero; the choices are part of the fixture. The margins left are printed.
+ReLU and max pooling have kinks: where a value is within rounding of zero, float32 may take the
+other branch and the gradient jumps. So each channel's shift before a ReLU is chosen, from 64
+values, to keep all its values away from zero; the choices are part of the fixture. The margins left
+are printed.
 """
 import json
 import sys
@@ -57,7 +59,7 @@ def uniform(seed, lane, step, n, center, half):
     return np.float64(lo) + np.float64(np.float32(hi - lo)) * u
 
 
-# ---- models that torchvision has not --------------------------------------------------------------------------------
+# ---- models that torchvision has not ----
 
 class BasicBlock(nn.Module):
     def __init__(self, inp, out, stride):
@@ -115,7 +117,7 @@ MODELS = {  # name: make, batch, side, classes, seed, lr: so small that no value
     "vgg16-bn": (lambda c: torchvision.models.vgg16_bn(num_classes=c), 4, 32, 1000, 7, 1e-5),
 }
 
-# ---- weights ----------------------------------------------------------------------------------------------------------
+# ---- weights ----
 
 
 def is_last_norm(net, name):
@@ -149,7 +151,7 @@ def shift_of(choice):
 
 
 class Kinks:
-    """Hooks on a net: the distance of what ReLU and pooling see from their kinks; chooses shifts if asked to."""
+    """Hooks on a net: how far what ReLU and pooling see is from their kinks; chooses shifts if asked to."""
 
     def __init__(self, net, choose):
         self.relu, self.pool, self.last, self.choices, self.hooks = 1e9, 1e9, None, {}, []
@@ -161,7 +163,8 @@ class Kinks:
                 self.hooks.append(m.register_forward_pre_hook(lambda m, i: self.see_pool(m, i[0])))
             if isinstance(m, nn.ReLU):
                 m.inplace = False
-                self.hooks.append(m.register_forward_pre_hook(lambda m, i: self.see_relu(i[0], names, choose)))
+                self.hooks.append(m.register_forward_pre_hook(
+                    lambda m, i: self.see_relu(i[0], names, choose)))
 
     def see_relu(self, z, names, choose):
         z = z.detach()
@@ -193,7 +196,7 @@ class Kinks:
             h.remove()
 
 
-# ---- what is kept of a tensor -----------------------------------------------------------------------------------------
+# ---- what is kept of a tensor ----
 
 def digest(t, seed, k):
     v = t.detach().double().reshape(-1).numpy()
@@ -239,7 +242,7 @@ def make(name):
         if isinstance(m, nn.Dropout):
             m.p = 0.0
     ranges = draw_weights(net, seed)
-    x = torch.from_numpy(uniform(seed, INPUT, 0, batch * 3 * side * side, 0, np.sqrt(3))).view(batch, 3, side, side)
+    x = torch.from_numpy(uniform(seed, INPUT, 0, batch * 3 * side**2, 0, np.sqrt(3))).view(batch, 3, side, side)
     labels = torch.from_numpy((bits(seed, LABEL, 0, batch) % np.uint32(classes)).astype(np.int64))
     fresh = {n: b.clone() for n, b in net.named_buffers()}
     kinks = Kinks(net, choose=True)
@@ -255,7 +258,7 @@ def make(name):
     margins = []
     exact = run(net, x, labels, lr, lambda step: margins.append((kinks.relu, kinks.pool)))
     kinks.remove()
-    print(name, "loss", exact["loss"], "->", exact["last loss"], "margins (relu, pool) up to each step:", margins)
+    print(name, "loss", exact["loss"], "->", exact["last loss"], "margins (relu, pool) by step:", margins)
 
     net.load_state_dict(start)
     net.float().zero_grad()
@@ -265,8 +268,8 @@ def make(name):
     errors = sorted(float((p.grad.double() - g).norm() / g.norm())
                     for p, g in zip(net.parameters(), exact["grads"]) if g.norm() > 1e-9)
     print("  PyTorch's own bfloat16: logits %.2g, gradients median %.2g, worst %.2g" % (
-        (logits.double() - exact["logits"]).norm() / exact["logits"].norm(), errors[len(errors) // 2], errors[-1]),
-        flush=True)
+        (logits.double() - exact["logits"]).norm() / exact["logits"].norm(),
+        errors[len(errors) // 2], errors[-1]), flush=True)
     net.load_state_dict(start)
     rough = run(net, x.float(), labels, lr)
     names = [n for n, _ in net.named_parameters()]
@@ -276,7 +279,8 @@ def make(name):
                   for n, u, v in zip(names, rough[kind], exact[kind]) if v.norm() > 1e-10]
         return f"{kind} {max(errors)[0]:.1e} ({max(errors)[1]})"
 
-    print("  PyTorch's own float32, worst tensor:", worst("grads"), worst("velocities"), worst("changes"), flush=True)
+    print("  PyTorch's own float32, worst tensor:", worst("grads"), worst("velocities"), worst("changes"),
+          flush=True)
     header = {
         "model": name, "batch": batch, "side": side, "classes": classes, "seed": seed, "smoothing": SMOOTHING,
         "lr": lr, "momentum": MOMENTUM, "decay": DECAY, "steps": STEPS, "loss": exact["loss"],
