@@ -21,13 +21,16 @@ struct Mapping {
   }
   char* base = nullptr;
   const int64_t bytes;
+
+ private:
+  char* range_ = nullptr;
 };
 
 // An allocator over a memfd of the size of several memories, of which only touched pages exist: peers map it once and
 // need no word about later allocations. /dev/shm is not involved. Freed blocks are kept by size class.
 class Arena final : public Allocator {
  public:
-  explicit Arena(int64_t reserved);  // the first bytes, for control structures; zero
+  Arena(int64_t reserved, Rank owner);  // reserved: the first bytes, for control structures; zero
   // Its owner is done with it. It goes when the last block has been given back: x and g may outlive a transport.
   void retire();
   void* take(int64_t bytes) override;
@@ -42,6 +45,7 @@ class Arena final : public Allocator {
   Fd file_;
   std::shared_ptr<Mapping> mapping_;
   std::mutex mutex_;
+  const int64_t color_;
   int64_t next_, live_ = 0;
   bool retired_ = false;
   std::map<int64_t, std::vector<void*>> free_;

@@ -194,7 +194,7 @@ SharedDoors::SharedDoors(Exchange& exchange, const std::vector<Rank>& near, Mail
     : box_(box),
       live_(live),
       in_flight_(o.in_flight),
-      arena_(new Arena(Control::bytes(exchange.size()))),
+      arena_(new Arena(Control::bytes(exchange.size()), exchange.rank())),
       control_(reinterpret_cast<Control*>(arena_->mapping()->base)),
       doors_(size_t(exchange.size())) {
   const Rank me = exchange.rank();
