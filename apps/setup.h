@@ -26,7 +26,7 @@ struct Setup {
 };
 
 // Opens data and model. Throws BadOption or BadFile, saying what is wrong with which flag or file.
-Setup open_setup(const Config&);
+Setup open_setup(const Config&, const Place& = {});
 
 // Which samples this worker's steps hold: pure functions of seed, step, rank and world.
 data::Plan train_plan(const Config&, const Setup&);
