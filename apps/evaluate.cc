@@ -3,15 +3,21 @@
 
 #include <algorithm>
 
+#include "comm/averaging.h"
+
 namespace skein::apps {
 
 std::optional<Score> evaluate(const Setup& s, nn::Module& model, int64_t batch_size,
                               const std::function<bool()>& stop) {
   const data::DataSource& test = *s.data.test;
-  const int64_t batch = std::min(batch_size, test.size()), steps = (test.size() + batch - 1) / batch;
+  const int64_t batch = std::min(batch_size, test.size()), all_steps = (test.size() + batch - 1) / batch;
+  const int64_t rank = s.place.rank, world = s.place.world;  // batch i is scored by worker i mod world
+  const int64_t steps = all_steps / world + (rank < all_steps % world);
   data::Plan plan;
-  plan.count = [=, size = test.size()](int64_t step) { return std::min(batch, size - step * batch); };
-  plan.index = [=](int64_t step, int64_t row) { return step * batch + row; };
+  plan.count = [=, size = test.size()](int64_t step) {
+    return std::min(batch, size - (step * world + rank) * batch);
+  };
+  plan.index = [=](int64_t step, int64_t row) { return (step * world + rank) * batch + row; };
   plan.view = [&](int64_t, int64_t, int64_t) { return data::eval_view(test.image(), s.image); };
   data::Loader loader(test, plan, s.image, 0, steps, s.device, s.data_threads);
 
@@ -25,7 +31,7 @@ std::optional<Score> evaluate(const Setup& s, nn::Module& model, int64_t batch_s
   const int k = int(std::min<size_t>(5, test.classes().size()));
   double loss = 0, top1 = 0, top5 = 0, images = 0;
   for (int64_t step = 0; step < steps; ++step) {
-    if (stop && stop()) return {};
+    if (!s.place.comm && stop && stop()) return {};
     const data::Batch b = loader.next();
     const Tensor logits = model.forward(normalize_image(b.images, mean, deviation, s.activations));
     const Tensor one = top_k_hits(logits, b.labels, 1).to(kCpu),
@@ -36,6 +42,11 @@ std::optional<Score> evaluate(const Setup& s, nn::Module& model, int64_t batch_s
     top1 += one.data<float>()[0];
     top5 += five.data<float>()[0];
     images += valid;
+  }
+  if (s.place.comm) {
+    const auto parts = comm::gather_numbers(*s.place.comm, {loss, top1, top5, images});
+    loss = top1 = top5 = images = 0;
+    for (const auto& p : parts) loss += p[0], top1 += p[1], top5 += p[2], images += p[3];
   }
   if (images == 0) throw BadFile("none of the test images could be read");
   return Score{100 * top1 / images, 100 * top5 / images, loss / images, int64_t(images)};

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/job.h"
+#include "apps/together.h"
 #include "apps/vectors.h"
 #include "comm/averaging.h"
 #include "engine/random.h"
@@ -107,39 +108,17 @@ std::string file_of(std::string pattern, int rank) {
   return pattern;
 }
 
-// Every rank throws the same error if one of them has cause to: `trouble` of the lowest such rank, or else different
-// `layout`s. Collective.
-void agree(Member& me, const std::string& path, const std::string& layout, const std::string& trouble) {
-  if (!me.comm) {
-    if (!trouble.empty()) throw BadFile(trouble);
-    return;
-  }
-  const auto bytes = [](const std::string& s) {
-    return Tensor::of<uint8_t>({int64_t(s.size())}, {s.begin(), s.end()});
-  };
-  const auto string = [](const Tensor& t) {
-    return std::string(static_cast<const char*>(t.raw()), size_t(t.size()));
-  };
-  const std::vector<Tensor> troubles = me.comm->gather(bytes(trouble + " "), 0),
-                            layouts = me.comm->gather(bytes(layout + " "), 0),
-                            paths = me.comm->gather(bytes(path + " "), 0);
-  std::string verdict;
-  for (size_t r = 0; r < troubles.size() && verdict.empty(); ++r)
-    verdict = string(troubles[r]).substr(0, size_t(troubles[r].size()) - 1);
-  for (size_t r = 1; r < layouts.size() && verdict.empty(); ++r)
-    if (string(layouts[r]) != string(layouts[0]))
-      verdict = text("--input: the files differ: ", string(paths[0]), "holds ", string(layouts[0]), "but ",
-                     string(paths[r]), "holds ", string(layouts[r]));
-  Tensor length = Tensor::of<int64_t>({1}, {int64_t(verdict.size())});
-  me.comm->broadcast(length, 0);
-  if (length.data<int64_t>()[0] == 0) return;
-  Tensor words({length.data<int64_t>()[0]}, kU8);
-  if (me.rank == 0) std::memcpy(words.raw(), verdict.data(), verdict.size());
-  me.comm->broadcast(words, 0);
-  throw BadFile(string(words));
+// Every rank throws if the layouts differ, naming the first file that is unlike rank 0's. Collective.
+void agree_on_layout(Place& me, const std::string& path, const std::string& layout) {
+  const std::string first = from_rank_zero(me.comm, path + " holds " + layout),
+                    like = from_rank_zero(me.comm, layout);
+  together(me.comm, [&] {
+    if (layout != like)
+      throw BadFile("--input: the files differ: " + first + ", but " + path + " holds " + layout);
+  });
 }
 
-Vectors load(const Flags& f, Member& me) {
+Vectors load(const Flags& f, Place& me) {
   if (f.input.empty()) {
     const Tensor x({f.size});
     fill_uniform(x, {uint64_t(f.seed), Purpose::kTest, 0, uint32_t(me.rank)}, -1, 1);
@@ -147,17 +126,17 @@ Vectors load(const Flags& f, Member& me) {
   }
   const std::string path = file_of(f.input, me.rank);
   Vectors v;
-  std::string trouble;
-  try {
-    v = read_vectors(path);
-  } catch (const Error& e) { trouble = e.what(); }
-  agree(me, path, v.layout(), trouble);
+  together(me.comm, [&] { v = read_vectors(path); });
+  agree_on_layout(me, path, v.layout());
   return v;
 }
 
-void report(const Flags& f, Member& me, int64_t elements, const comm::AveragingResult& r) {
-  const std::vector<double> weights =
-      me.comm ? comm::gather_numbers(*me.comm, r.weight) : std::vector<double>{r.weight};
+void report(const Flags& f, Place& me, int64_t elements, const comm::AveragingResult& r) {
+  std::vector<double> weights = {r.weight};
+  if (me.comm) {
+    weights.clear();
+    for (const auto& w : comm::gather_numbers(*me.comm, {r.weight})) weights.push_back(w[0]);
+  }
   const int64_t bytes = me.comm ? me.comm->traffic().bytes : 0;
   if (me.rank != 0) return;
   if (!f.json) {
@@ -175,7 +154,7 @@ void report(const Flags& f, Member& me, int64_t elements, const comm::AveragingR
   fmt::print("{}\n", j.dump());
 }
 
-int work(const Flags& f, Member& me) {
+int work(const Flags& f, Place& me) {
   Vectors v = load(f, me);
   comm::AveragingResult result;
   if (me.comm) {
@@ -189,11 +168,9 @@ int work(const Flags& f, Member& me) {
   } else {
     result.rounds = f.rounds;  // alone, every gossip is the identity
   }
-  std::string trouble;
-  try {
+  together(me.comm, [&] {
     if (!f.output.empty()) write_vectors(file_of(f.output, me.rank), v);
-  } catch (const Error& e) { trouble = e.what(); }
-  agree(me, "", "", trouble);
+  });
   report(f, me, v.flat.size(), result);
   return 0;
 }
@@ -209,7 +186,7 @@ int run(int argc, char** argv) {
   }
   check(app, f);
   if (f.print_schedule) return print_schedule(f), 0;
-  return run_job(f.job, argv, [&](Member& me) { return work(f, me); });
+  return run_job(f.job, argv, [&](Place& me) { return work(f, me); });
 }
 
 }  // namespace

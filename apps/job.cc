@@ -78,7 +78,7 @@ std::string key_of_home() {
   return key_of_file(path.string());
 }
 
-int work_as_rank(const JobOptions& o, const Seat& seat, const std::function<int(Member&)>& work) {
+int work_as_rank(const JobOptions& o, const Seat& seat, const std::function<int(Place&)>& work) {
   comm::RendezvousOptions r;
   r.rank = seat.rank, r.size = seat.world, r.deadline = o.deadline;
   if (const auto host = variable("MASTER_ADDR"))
@@ -102,11 +102,11 @@ int work_as_rank(const JobOptions& o, const Seat& seat, const std::function<int(
   if (const auto tls = variable("SKEIN_UCX_TLS")) t.tls = *tls;
   const std::unique_ptr<comm::Transport> transport = comm::connect(meeting, t);
   comm::Communicator communicator(*transport, {.deadline = o.deadline, .wire = o.wire});
-  Member me{seat.rank, seat.world, seat.local_world, &communicator, transport->describe()};
+  Place me{seat.rank, seat.world, seat.local_world, &communicator, transport->describe()};
   return work(me);
 }
 
-int work_as_threads(const JobOptions& o, const std::function<int(Member&)>& work) {
+int work_as_threads(const JobOptions& o, const std::function<int(Place&)>& work) {
   auto world = comm::local_world(o.workers);
   std::vector<std::exception_ptr> failed(world.size());
   std::vector<int> status(world.size(), 0);
@@ -116,8 +116,8 @@ int work_as_threads(const JobOptions& o, const std::function<int(Member&)>& work
       omp_set_num_threads(std::max(1, omp_get_num_procs() / o.workers));
       try {
         comm::Communicator communicator(*world[r], {.deadline = o.deadline, .wire = o.wire});
-        Member me{int(r), o.workers, o.workers, &communicator,
-                  r == 0 ? "all ranks: threads of this process\n" : ""};
+        Place me{int(r), o.workers, o.workers, &communicator,
+                 r == 0 ? "all ranks: threads of this process\n" : ""};
         status[r] = work(me);
       } catch (...) { failed[r] = std::current_exception(); }
     });
@@ -151,7 +151,7 @@ Seat seat_from_environment() {
   return {true, *rank, *world, std::min(*world, std::max(1, local.value_or(1)))};
 }
 
-int run_job(const JobOptions& o, char** argv, const std::function<int(Member&)>& work) {
+int run_job(const JobOptions& o, char** argv, const std::function<int(Place&)>& work) {
   const Seat seat = seat_from_environment();
   const bool threads = o.transport == "local";
   if (!threads) comm::parse_way(o.transport);  // refuses what is neither
@@ -162,7 +162,7 @@ int run_job(const JobOptions& o, char** argv, const std::function<int(Member&)>&
     throw BadOption("--transport local: ranks of RANK and WORLD_SIZE are processes; use auto, shared or ucx");
   if (seat.told && seat.world > 1) return work_as_rank(o, seat, work);
   if (seat.told || o.workers <= 1) {
-    Member alone;
+    Place alone;
     return work(alone);
   }
   return threads ? work_as_threads(o, work) : run_processes(o.workers, argv);

@@ -15,7 +15,7 @@ struct JobOptions {
 };
 
 // One worker as its work sees it.
-struct Member {
+struct Place {
   int rank = 0, world = 1;
   int local_world = 1;                 // workers on this host, this one included
   comm::Communicator* comm = nullptr;  // null in a world of one
@@ -33,7 +33,7 @@ Seat seat_from_environment();
 // RANK of WORLD_SIZE, where the environment says so, met at MASTER_ADDR:MASTER_PORT; else starts the workers, as
 // processes (this very program again, with the same arguments) or as threads, and waits for them. `work` returns an
 // exit status and may throw. BadOption: contradictions between flags and environment, named.
-int run_job(const JobOptions&, char** argv, const std::function<int(Member&)>& work);
+int run_job(const JobOptions&, char** argv, const std::function<int(Place&)>& work);
 
 // The job's key: from the descriptor SKEIN_KEY_FD, the file SKEIN_KEY_FILE, or ~/.config/skein/job-key, which is made
 // where it is missing. Throws BadFile if others could read the file or it has less than 32 bytes.

@@ -1,4 +1,4 @@
-// One worker on one host.
+// What the flags say about workers.
 #include "apps/launch.h"
 
 #include <algorithm>
@@ -6,14 +6,18 @@
 
 namespace skein::apps {
 
-Place launch(const Config& c) {
-  // Made once so that an unknown name or a bad flag of the algorithm is refused before anything else happens.
-  naming_place(c, "algorithm",
-               [&] { return optim::make_strategy(c.algorithm, options_of(c), int(c.workers)); });
-  if (c.workers > 1)
-    throw BadOption(
-        text(c.origin("workers").place, ": this version trains with one worker, not with ", c.workers));
-  return {};
+JobOptions job_options(const Config& c) {
+  JobOptions o;
+  o.workers = int(c.workers);
+  if (c.origin("workers").source == Source::kDefault) o.workers = 0;
+  o.transport = c.transport;
+  o.deadline = c.wait == "forever" ? 1e9 : c.deadline;
+  o.wire = c.wire == "bf16" ? kBF16 : kF32;
+  return o;
+}
+
+void check_algorithm(const Config& c, int world) {
+  naming_place(c, "algorithm", [&] { return optim::make_strategy(c.algorithm, options_of(c), world); });
 }
 
 int compute_threads(const Config& c, const Place& place) {

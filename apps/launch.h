@@ -1,16 +1,15 @@
-// Which of the workers this process is, and how much of the host belongs to it.
+// From a configuration to a job, and how much of the host belongs to each of its workers.
 #pragma once
 #include "apps/config.h"
+#include "apps/job.h"
 
 namespace skein::apps {
 
-struct Place {
-  int rank = 0, world = 1;
-  int local_world = 1;  // workers on this host, this one included
-};
+// How the workers are to be started and to meet.
+JobOptions job_options(const Config&);
 
-// Decides from the configuration. Throws BadOption: no such algorithm, or not with so many workers.
-Place launch(const Config&);
+// Before any worker starts. Throws BadOption: no such algorithm, not with so many workers, or not with these flags.
+void check_algorithm(const Config&, int world);
 
 // Compute threads of this worker: --threads, or its share of the host's cores.
 int compute_threads(const Config&, const Place&);

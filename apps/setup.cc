@@ -56,9 +56,10 @@ Device choose_device(const Config& c) {
                   ": no CUDA device can be used; does nvidia-smi show one? --device cpu works everywhere");
 }
 
-Setup open_setup(const Config& c) {
+Setup open_setup(const Config& c, const Place& place) {
   Setup s;
-  s.place = launch(c);
+  s.place = place;
+  check_algorithm(c, place.world);
   s.threads = compute_threads(c, s.place);
   s.data_threads = data_threads(c, s.place);
   omp_set_num_threads(s.threads);

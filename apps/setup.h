@@ -25,8 +25,9 @@ struct Setup {
   std::unique_ptr<nn::Module> model;  // initialized from the seed
 };
 
-// Opens data and model, and gives the calling thread its team of compute threads. Throws BadOption or BadFile, saying what is wrong with which flag or file.
-Setup open_setup(const Config&);
+// Opens data and model, and gives the calling thread its team of compute threads. Throws BadOption or BadFile,
+// saying what is wrong with which flag or file.
+Setup open_setup(const Config&, const Place& = {});
 
 // Which samples this worker's steps hold: pure functions of seed, step, rank and world.
 data::Plan train_plan(const Config&, const Setup&);

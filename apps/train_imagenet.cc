@@ -12,6 +12,7 @@
 #include "apps/command_line.h"
 #include "apps/interrupt.h"
 #include "apps/list.h"
+#include "apps/together.h"
 #include "apps/trainer.h"
 #include "apps/weights.h"
 
@@ -36,7 +37,8 @@ std::string describe(const Score& s) {
                      s.images);
 }
 
-int evaluate_only(const Config& c) {
+int evaluate_only(Config c) {
+  c.workers = 1;
   Setup setup = open_setup(c);
   import_model(c.weights, *setup.model, setup.data.train->classes());
   nn::flatten(*setup.model, allocator(setup.device));
@@ -72,14 +74,29 @@ void say_end(const Outcome& out, const Config& c, const std::string& directory) 
   fmt::print("train longer with: train_imagenet --resume {} {}\n", quoted, more);
 }
 
-int train(const Command& command) {
+// "rank 1: shared memory, rank 2: ucx tcp/eth0"
+std::string one_line(std::string lines) {
+  while (!lines.empty() && lines.back() == '\n') lines.pop_back();
+  for (size_t at; (at = lines.find('\n')) != std::string::npos;) lines.replace(at, 1, ", ");
+  return lines;
+}
+
+// One worker's part. Only rank 0 speaks.
+int train(const Command& command, const Place& place) {
   Config c = command.config;
-  Setup setup = open_setup(c);
-  const std::string directory = c.output.empty() ? new_directory(c) : c.output;
-  Progress progress(stdout);
+  c.workers = place.world;
+  Setup setup;
+  together(place.comm, [&] { setup = open_setup(c, place); });
+  const std::string directory = from_rank_zero(place.comm, c.output.empty() ? new_directory(c) : c.output);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
+  Progress progress(place.rank == 0 ? stdout : nowhere.get());
   say_beginning(c, setup, directory, progress);
   c.output = directory;
-  Trainer trainer(c, std::move(setup), directory, progress);
+  if (place.comm)
+    progress.say(fmt::format("{} workers by {}; {}", place.world, c.algorithm, one_line(place.ways)));
+  std::unique_ptr<Trainer> made;
+  together(place.comm, [&] { made = std::make_unique<Trainer>(c, std::move(setup), directory, progress); });
+  Trainer& trainer = *made;
   if (!command.checkpoint.empty()) {
     trainer.resume(command.checkpoint);
     progress.say("going on from " + command.checkpoint);
@@ -88,7 +105,11 @@ int train(const Command& command) {
   catch_interrupts();
   const Outcome out = trainer.run(interrupted);
   progress.finish();
-  say_end(out, c, directory);
+  if (!out.bereaved.empty()) {
+    fmt::print(stderr, "train_imagenet: {}\n", out.bereaved);
+    return kExitRuntime;
+  }
+  if (place.rank == 0) say_end(out, c, directory);
   return out.interrupted ? kExitInterrupted : 0;
 }
 
@@ -119,7 +140,9 @@ int run(int argc, char** argv) {
     case Command::kTrain:
       break;
   }
-  return command.config.eval_only ? evaluate_only(command.config) : train(command);
+  if (command.config.eval_only) return evaluate_only(command.config);
+  check_algorithm(command.config, int(command.config.workers));  // before any worker starts
+  return run_job(job_options(command.config), argv, [&](Place& place) { return train(command, place); });
 }
 
 }  // namespace

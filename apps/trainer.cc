@@ -6,6 +6,7 @@
 
 #include "apps/clock.h"
 #include "apps/durable.h"
+#include "apps/together.h"
 #include "apps/weights.h"
 #include "data/sampler.h"
 #include "engine/vec.h"
@@ -44,10 +45,13 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
       setup_(std::move(setup)),
       directory_(std::move(directory)),
       progress_(progress),
+      past_(4),
       meters_(setup_.device) {
   const Config& c = config_;
   nn::Module& model = *setup_.model;
-  flat_ = nn::flatten(model, allocator(setup_.device));
+  comm::Communicator* const comm = setup_.place.comm;
+  // Where peers can see it, x and g themselves lie in memory shared with them.
+  flat_ = nn::flatten(model, comm && !setup_.device.is_cuda() ? comm->allocator() : allocator(setup_.device));
   if (!c.weights.empty()) import_model(c.weights, model, setup_.data.train->classes());
   params_ = model.params();
   slicer_ = std::make_unique<nn::Slicer>(flat_, int64_t(c.slice_mb * (1 << 20)));
@@ -56,8 +60,8 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
                                .nesterov = c.nesterov,
                                .decayed = c.decay_all ? flat_.x.size() : flat_.decayed});
   strategy_ = optim::make_strategy(c.algorithm, options_of(c, setup_.steps_per_epoch), setup_.place.world);
-  worker_.emplace(
-      optim::Worker{.x = flat_.x, .g = flat_.g, .buffers = flat_.buffers, .rule = *rule_, .oracle = {}});
+  worker_.emplace(optim::Worker{
+      .x = flat_.x, .g = flat_.g, .buffers = flat_.buffers, .rule = *rule_, .comm = comm, .oracle = {}});
   worker_->oracle = [this](const optim::GradReady& ready) { return gradient(ready); };
   schedule_ = schedule_of(c, setup_);
   mean_ = setup_.data.train->mean();
@@ -97,8 +101,11 @@ void Trainer::visit(Archive& a) {
 
 void Trainer::resume(const std::string& checkpoint) {
   const Walk walk = [this](Archive& a) { visit(a); };
-  verify_checkpoint(checkpoint);
-  k_ = load_checkpoint(checkpoint, setup_.place.rank, identity(), walk).step;
+  comm::Communicator* const comm = setup_.place.comm;
+  together(comm, [&] {
+    if (first()) verify_checkpoint(checkpoint);
+  });
+  together(comm, [&] { k_ = load_checkpoint(checkpoint, setup_.place.rank, identity(), walk).step; });
   if (k_ > setup_.total_steps)
     throw BadOption(text(checkpoint, " has ", k_, " steps behind it, but this run ends after ",
                          setup_.total_steps, "; give a larger --epochs or --steps"));
@@ -109,18 +116,24 @@ void Trainer::resume(const std::string& checkpoint) {
 
 Outcome Trainer::run(const std::function<bool()>& stop) {
   stop_ = stop;
-  const auto stopped = [&] { return stop_ && stop_(); };
-  open_directory();
+  together(setup_.place.comm, [&] { open_directory(); });
   start_log();
   loader_ = std::make_unique<data::Loader>(*setup_.data.train, train_plan(config_, setup_), setup_.image, k_,
                                            setup_.total_steps, setup_.device, setup_.data_threads);
-  bool whole = true;
+  try {
+    return finish(!train());
+  } catch (const comm::PeerLost& e) { return end_without(e.what()); } catch (const comm::Timeout& e) {
+    return end_without(e.what());
+  }
+}
+
+bool Trainer::train() {
   for (;;) {
-    if (k_ / setup_.steps_per_epoch > closed_epochs_) whole = close_epoch();
-    if (!whole || k_ == setup_.total_steps || stopped()) break;
+    if (k_ / setup_.steps_per_epoch > closed_epochs_ && !close_epoch()) return false;
+    if (k_ == setup_.total_steps) return true;
+    if (stopped()) return false;
     step();
   }
-  return finish(!whole || k_ < setup_.total_steps);
 }
 
 void Trainer::step() {
@@ -130,10 +143,17 @@ void Trainer::step() {
   me.lr = schedule_.at(k_);
   me.samples = data::span_of(size, setup_.global_batch, s, place.rank, place.world).size();
   me.global_samples = data::span_of(size, setup_.global_batch, s, 0, 1).size();
-  const double from = clock_seconds(), before = seconds_.training();
+  if (me.comm) past_.remember(k_, [this](Archive& a) { visit(a); });
+  const auto waited = [&] { return me.comm ? me.comm->traffic().waited : 0; };
+  const double from = clock_seconds(), before = seconds_.training(), waited_before = waited();
+  in_step_ = true;
   strategy_->iterate(me, k_);
-  // What iterate did outside the oracle: the rule, and with peers what waiting for them did not account for.
-  seconds_.update += clock_seconds() - from - (seconds_.training() - before);
+  in_step_ = false;
+  // What iterate did outside the oracle: waiting for peers, and the rule.
+  const double rest = clock_seconds() - from - (seconds_.training() - before);
+  const double peers = std::min(rest, waited() - waited_before);
+  seconds_.peers += peers;
+  seconds_.update += rest - peers;
   ++k_;
   end_step();
 }
@@ -146,7 +166,7 @@ Tensor Trainer::gradient(const optim::GradReady& ready) {
   }
   if (batch.size() == 0) {  // more workers than images in the last batch of an epoch
     fill(flat_.g, 0.f);
-    if (ready) ready(flat_.g);
+    if (ready) slicer_->start(ready), slicer_->finish();  // the same slices as the others
     return Tensor::zeros({1}, kF32, setup_.device);
   }
   const RandomScope random(uint64_t(config_.seed), uint64_t(k_), uint32_t(setup_.place.rank));
@@ -162,17 +182,20 @@ Tensor Trainer::gradient(const optim::GradReady& ready) {
     meters_.add(loss, top_k_hits(logits, batch.labels, 1));
   }
   const Timed t(seconds_.backward);
-  if (ready) {
-    tape.backward(loss, slicer_->start(ready));
-    slicer_->finish();
-  } else {
-    tape.backward(loss);
-  }
+  comm::Communicator* const comm = setup_.place.comm;
+  const GradReady slices = ready ? slicer_->start(ready) : GradReady();
+  tape.backward(loss, [&](const Tensor& grad) {
+    if (slices) slices(grad);
+    if (comm) comm->progress();  // what is under way moves on meanwhile
+  });
+  if (ready) slicer_->finish();
   return loss;
 }
 
 // A run that cannot begin leaves no directory behind.
 void Trainer::open_directory() {
+  checkpoints_ = std::make_unique<Checkpoints>(directory_, int(config_.keep_checkpoints));
+  if (!first()) return;
   const bool before = fs::exists(directory_);
   if (!continues_ &&
       (fs::exists(fs::path(directory_) / "metrics.jsonl") || !list_checkpoints(directory_).empty()))
@@ -183,7 +206,6 @@ void Trainer::open_directory() {
     make_directory(directory_);
     write_file((fs::path(directory_) / "config.toml").string(), to_toml(config_));
     log_ = std::make_unique<MetricsLog>(directory_, continues_ ? k_ : -1);
-    checkpoints_ = std::make_unique<Checkpoints>(directory_, int(config_.keep_checkpoints));
   } catch (...) {
     std::error_code none;
     if (!before) fs::remove_all(directory_, none);

@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "apps/checkpoint.h"
+#include "apps/consensus_model.h"
 #include "apps/evaluate.h"
 #include "apps/meters.h"
 #include "apps/metrics.h"
 #include "apps/progress.h"
 #include "apps/setup.h"
+#include "apps/step_back.h"
 #include "optim/schedule.h"
 #include "optim/strategy.h"
 
@@ -28,12 +30,14 @@ struct Seconds {
 struct Outcome {
   int64_t step = 0;              // steps taken
   bool interrupted = false;      // a checkpoint of `step` was written, and no model
+  std::string bereaved;          // not empty: workers were lost, and this says which; interrupted is true
   std::optional<Score> score;    // of the last evaluation
-  std::string hash;              // of the parameters
+  std::string hash;              // of the parameters that were evaluated
   double images_per_second = 0;  // while training
   double training_seconds = 0;
 };
 
+// All workers of a run make one each and call the same of its functions.
 class Trainer {
  public:
   // Lays the model out in one vector. Writes nothing. `directory` is the run's.
@@ -43,17 +47,24 @@ class Trainer {
   // Continues from a checkpoint; throws BadFile if it is damaged or another training's. Once, before run().
   void resume(const std::string& checkpoint);
 
-  // Trains to the last step, or until `stop` says so between two steps; then writes a checkpoint. Writes
-  // metrics and checkpoints on the way; at the end summary, report and model. Throws Error if the loss is not
-  // a number.
+  // Trains to the last step, or until `stop` says so between two steps, on any worker; then writes a checkpoint.
+  // Writes metrics and checkpoints on the way; at the end summary, report and model. Throws Error if the loss is
+  // not a number. When a worker is lost the living write a checkpoint of the last step they have in common.
   Outcome run(const std::function<bool()>& stop = {});
 
  private:
   void open_directory();
+  bool train();  // false: stopped on the way
   void step();
   Tensor gradient(const optim::GradReady& ready);
   void visit(Archive&);
   Identity identity() const;
+
+  // trainer_peers.cc: what workers decide together
+  bool first() const { return setup_.place.rank == 0; }
+  bool stopped();  // the same answer on every worker at the same step
+  Outcome end_without(const std::string& why);
+  void save_for_the_lost(comm::Communicator& living, const std::vector<int>& members);
 
   // trainer_record.cc: what the run says about itself
   void start_log();
@@ -63,7 +74,9 @@ class Trainer {
   bool close_epoch();  // false: stopped on the way, to be closed after the resume
   bool score();        // likewise
   void save();
+  Spread over_workers(double mine) const;
   Outcome finish(bool interrupted);
+  Outcome outcome(bool interrupted) const;
   void leave_files(const Outcome&);
   double elapsed() const;
   double epochs_seen() const { return double(k_) / double(setup_.steps_per_epoch); }
@@ -83,6 +96,11 @@ class Trainer {
   std::vector<float> mean_, deviation_;  // of the training images
   std::unique_ptr<data::Loader> loader_;
   std::function<bool()> stop_;
+  StepBack past_;
+  bool in_step_ = false;
+  int64_t next_question_ = 0;  // at this step the workers ask each other whether to stop
+  double asked_at_ = 0;
+  int64_t asked_step_ = 0;
 
   int64_t k_ = 0;              // steps taken; the next is step k_
   int64_t closed_epochs_ = 0;  // evaluated and recorded
@@ -97,6 +115,8 @@ class Trainer {
   int64_t saved_step_ = -1, scored_step_ = -1;
   double started_ = 0, earlier_seconds_ = 0;
   std::optional<Score> score_;
+  std::optional<double> distance_;  // consensus distance at the last evaluation
+  std::vector<std::string> worker_hashes_;
   Moment moment_;
   std::vector<std::string> unreadable_names_;
   std::unique_ptr<MetricsLog> log_;

@@ -8,8 +8,10 @@
 
 #include "apps/clock.h"
 #include "apps/report.h"
+#include "apps/together.h"
 #include "apps/trainer.h"
 #include "apps/weights.h"
+#include "comm/averaging.h"
 #include "engine/vec.h"
 
 namespace skein::apps {
@@ -34,15 +36,17 @@ double Trainer::elapsed() const { return earlier_seconds_ + clock_seconds() - st
 int64_t Trainer::unreadable() const { return unreadable_before_ + (loader_ ? loader_->unreadable() : 0); }
 
 void Trainer::start_log() {
-  started_ = clock_seconds();
-  earlier_seconds_ = log_->seconds();
-  log_->write(RunEvent{.step = k_,
-                       .seconds = elapsed(),
-                       .config = to_json(config_),
-                       .environment = environment_of(setup_),
-                       .steps_per_epoch = setup_.steps_per_epoch,
-                       .total_steps = setup_.total_steps,
-                       .workers = setup_.place.world});
+  started_ = asked_at_ = clock_seconds();
+  next_question_ = asked_step_ = k_;
+  if (log_) earlier_seconds_ = log_->seconds();
+  if (log_)
+    log_->write(RunEvent{.step = k_,
+                         .seconds = elapsed(),
+                         .config = to_json(config_),
+                         .environment = environment_of(setup_),
+                         .steps_per_epoch = setup_.steps_per_epoch,
+                         .total_steps = setup_.total_steps,
+                         .workers = setup_.place.world});
   moment_ = {.epochs = double(setup_.total_steps) / double(setup_.steps_per_epoch),
              .steps = setup_.total_steps,
              .loss = NAN,
@@ -70,22 +74,24 @@ void Trainer::end_step() {
   if (log) {
     const double spent = std::max(seconds_.training() - at_last_event_.training(), 1e-9);
     const Sums recent = meters_.recent;
-    moment_.loss = recent.mean_loss();
-    moment_.top1 = recent.top1();
+    const Spread loss = over_workers(recent.mean_loss()), top1 = over_workers(recent.top1());
+    moment_.loss = loss.mean;
+    moment_.top1 = top1.mean;
     moment_.images_per_second = recent.images * setup_.place.world / spent;
     moment_.data_wait = (seconds_.data - at_last_event_.data) / spent;
     moment_.peer_wait = (seconds_.peers - at_last_event_.peers) / spent;
     moment_.seconds_left =
         seconds_.training() / double(std::max<int64_t>(k_, 1)) * double(setup_.total_steps - k_);
-    log_->write(StepEvent{.step = k_,
-                          .epoch = epochs_seen(),
-                          .seconds = elapsed(),
-                          .loss = moment_.loss,
-                          .top1 = moment_.top1,
-                          .learning_rate = schedule_.at(k_ - 1),
-                          .images_per_second = moment_.images_per_second,
-                          .data_wait = moment_.data_wait,
-                          .peer_wait = moment_.peer_wait});
+    if (log_)
+      log_->write(StepEvent{.step = k_,
+                            .epoch = epochs_seen(),
+                            .seconds = elapsed(),
+                            .loss = loss,
+                            .top1 = top1,
+                            .learning_rate = schedule_.at(k_ - 1),
+                            .images_per_second = moment_.images_per_second,
+                            .data_wait = moment_.data_wait,
+                            .peer_wait = moment_.peer_wait});
     meters_.recent = {};
     at_last_event_ = seconds_;
     say_unreadable();
@@ -108,16 +114,16 @@ bool Trainer::close_epoch() {
   if (config_.eval_every > 0 && epoch % config_.eval_every == 0 && !score()) return false;
   const double spent = std::max(seconds_.training() - training_at_epoch_, 1e-9);
   const Sums& seen = meters_.epoch;
+  const Spread loss = over_workers(seen.mean_loss()), top1 = over_workers(seen.top1());
   const EpochEvent event{.step = k_,
                          .epoch = epoch,
                          .seconds = elapsed(),
-                         .loss = seen.mean_loss(),
-                         .top1 = seen.top1(),
+                         .loss = loss,
+                         .top1 = top1,
                          .images_per_second = seen.images * setup_.place.world / spent,
                          .unreadable = unreadable() - unreadable_at_epoch_};
-  log_->write(event);
-  std::string line =
-      fmt::format("epoch {}  train loss {:.4f} top-1 {:.2f} %", epoch, seen.mean_loss(), seen.top1());
+  if (log_) log_->write(event);
+  std::string line = fmt::format("epoch {}  train loss {:.4f} top-1 {:.2f} %", epoch, loss.mean, top1.mean);
   if (scored_step_ == k_)
     line += fmt::format("  test loss {:.4f} top-1 {:.2f} %", score_->loss, score_->top1);
   progress_.say(line + fmt::format("  {:.0f} images/s", event.images_per_second));
@@ -132,24 +138,50 @@ bool Trainer::close_epoch() {
 
 bool Trainer::score() {
   const Timed t(seconds_.evaluate);
+  const ConsensusModel consensus(config_, setup_, flat_, *strategy_, *worker_);
   const std::optional<Score> s = evaluate(setup_, *setup_.model, config_.batch_size, stop_);
   if (!s) return false;
+  if (setup_.place.comm) distance_ = consensus.distance();
   score_ = s;
   scored_step_ = k_;
   best_top1_ = std::max(best_top1_, s->top1);
   EvalEvent event;
   event.step = k_, event.epoch = epochs_seen(), event.seconds = elapsed();
   event.loss = s->loss, event.top1 = s->top1, event.top5 = s->top5;
-  log_->write(event);
+  event.consensus_distance = distance_;
+  if (log_) log_->write(event);
   return true;
+}
+
+// The mean over the workers with the smallest and the largest; collective.
+Spread Trainer::over_workers(double mine) const {
+  if (!setup_.place.comm) return mine;
+  double sum = 0, low = mine, high = mine;
+  for (const auto& other : comm::gather_numbers(*setup_.place.comm, {mine}))
+    sum += other[0], low = std::min(low, other[0]), high = std::max(high, other[0]);
+  return {sum / setup_.place.world, low, high};
 }
 
 void Trainer::save() {
   if (saved_step_ == k_) return;
   const Timed t(seconds_.checkpoint);
-  if (!meters_.read() || !all_finite(flat_.x)) refuse_bad_loss();
+  comm::Communicator* const comm = setup_.place.comm;
+  together(comm, [&] {
+    if (!meters_.read() || !all_finite(flat_.x)) refuse_bad_loss();
+  });
   const int64_t before = std::exchange(unreadable_before_, unreadable());
-  checkpoints_->save(k_, identity(), [this](Archive& a) { visit(a); });
+  try {
+    together(comm, [&] {
+      if (first()) checkpoints_->begin(k_);
+    });
+    together(comm, [&] { checkpoints_->write(k_, setup_.place.rank, [this](Archive& a) { visit(a); }); });
+    together(comm, [&] {
+      if (first()) checkpoints_->commit(k_, identity());
+    });
+  } catch (...) {
+    if (first()) checkpoints_->abandon(k_);
+    throw;
+  }
   unreadable_before_ = before;
   saved_step_ = k_;
 }
@@ -161,12 +193,30 @@ Outcome Trainer::finish(bool interrupted) {
     interrupted = scored_step_ != k_ && !score();
   }
   progress_.finish();
-  Outcome out{
-      .step = k_, .interrupted = interrupted, .score = score_, .hash = parameter_hash(flat_, flat_.x)};
+  say_unreadable();
+  worker_hashes_ = {};
+  if (setup_.place.comm)
+    for (int r = 0; r < setup_.place.world; ++r) {
+      const std::string own = parameter_hash(flat_, flat_.x);
+      worker_hashes_.push_back(text_of_rank(setup_.place.comm, r, own));
+    }
+  const ConsensusModel consensus(config_, setup_, flat_, *strategy_, *worker_);
+  if (setup_.place.comm) distance_ = consensus.distance();
+  const Outcome out = outcome(interrupted);
+  together(setup_.place.comm, [&] {
+    if (first()) leave_files(out);
+  });
+  return out;
+}
+
+Outcome Trainer::outcome(bool interrupted) const {
+  Outcome out{.step = k_,
+              .interrupted = interrupted,
+              .bereaved = "",
+              .score = score_,
+              .hash = parameter_hash(flat_, flat_.x)};
   out.training_seconds = seconds_.training();
   out.images_per_second = meters_.total.images * setup_.place.world / std::max(out.training_seconds, 1e-9);
-  say_unreadable();
-  leave_files(out);
   return out;
 }
 
@@ -187,6 +237,8 @@ void Trainer::leave_files(const Outcome& out) {
                        {"evaluate", seconds_.evaluate},
                        {"checkpoint", seconds_.checkpoint}};
   s.hash = out.hash;
+  s.worker_hashes = worker_hashes_;
+  s.consensus_distance = distance_;
   s.parameters = flat_.count;
   s.unreadable = unreadable();
   s.unreadable_names = unreadable_names_;

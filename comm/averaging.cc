@@ -2,8 +2,8 @@
 #include "comm/averaging.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "engine/nearest.h"
@@ -47,8 +47,8 @@ class Averager {
       const double off = std::abs(double(x[i]) / w - m[i]);
       if (!(off <= worst)) worst = std::isnan(off) ? std::numeric_limits<double>::infinity() : off;
     }
-    const std::vector<double> all = gather_numbers(comm_, worst);
-    return *std::max_element(all.begin(), all.end());
+    for (const auto& other : gather_numbers(comm_, {worst})) worst = std::max(worst, other[0]);
+    return worst;
   }
 
  private:
@@ -104,14 +104,16 @@ Averaging parse_averaging(const std::string& name) {
                   "? Known: push-sum pairwise allreduce");
 }
 
-std::vector<double> gather_numbers(Communicator& comm, double mine) {
-  const Tensor word = Tensor::of<int64_t>({1}, {std::bit_cast<int64_t>(mine)});
-  const std::vector<Tensor> words = comm.gather(word, 0);
-  const Tensor all({comm.size()}, kI64);
-  for (size_t r = 0; r < words.size(); ++r) all.data<int64_t>()[r] = words[r].data<int64_t>()[0];
+std::vector<std::vector<double>> gather_numbers(Communicator& comm, const std::vector<double>& mine) {
+  const int64_t each = int64_t(mine.size());
+  const Tensor words({each}, kI64), all({comm.size() * each}, kI64);  // bits of doubles: never added up
+  memcpy(words.raw(), mine.data(), size_t(words.bytes()));
+  const std::vector<Tensor> gathered = comm.gather(words, 0);
+  for (size_t r = 0; r < gathered.size(); ++r) copy_bytes(all.view({each}, int64_t(r) * each), gathered[r]);
   comm.broadcast(all, 0);
-  std::vector<double> numbers;
-  for (int r = 0; r < comm.size(); ++r) numbers.push_back(std::bit_cast<double>(all.data<int64_t>()[r]));
+  std::vector<std::vector<double>> numbers(size_t(comm.size()), std::vector<double>(mine.size()));
+  for (size_t r = 0; r < numbers.size(); ++r)
+    memcpy(numbers[r].data(), all.data<int64_t>() + int64_t(r) * each, size_t(words.bytes()));
   return numbers;
 }
 

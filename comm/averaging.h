@@ -28,7 +28,7 @@ struct AveragingResult {
 // is out of reach: after most_rounds, or when fp32 gets no closer.
 AveragingResult average(Communicator&, const Topology*, const Tensor& x, const AveragingOptions&);
 
-// Every rank's number, in rank order, on every rank. Collective.
-std::vector<double> gather_numbers(Communicator&, double mine);
+// Every rank's numbers, in rank order, on every rank; as many from each. Collective.
+std::vector<std::vector<double>> gather_numbers(Communicator&, const std::vector<double>& mine);
 
 }  // namespace skein::comm

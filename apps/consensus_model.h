@@ -1,0 +1,27 @@
+// ConsensusModel: while it lives, the model holds the mean over the workers, to be evaluated or saved.
+#pragma once
+#include "apps/setup.h"
+#include "optim/strategy.h"
+
+namespace skein::apps {
+
+// The mean of what the strategy says is averaged, and running statistics as --bn-policy says:
+//   recompute   re-estimated at the mean, on the first training batches of each worker, and averaged
+//   mix, and always for allreduce   the mean over the workers
+//   local       rank 0's
+// Destroyed, it gives each worker back its own, bit for bit. Alone it does nothing. Construction is collective.
+class ConsensusModel {
+ public:
+  ConsensusModel(const Config&, const Setup&, const nn::Flat&, optim::Strategy&, optim::Worker&);
+  ~ConsensusModel();
+  ConsensusModel(const ConsensusModel&) = delete;
+  double distance() const { return distance_; }  // of the workers from it: optim::consensus_distance
+
+ private:
+  void recompute(const Config&, const Setup&);
+  const Tensor x_, buffers_;
+  Tensor own_x_, own_buffers_;
+  double distance_ = 0;
+};
+
+}  // namespace skein::apps

@@ -1,0 +1,20 @@
+// What workers do together or not at all. All calls are collective; a null communicator is a world of one.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "comm/communicator.h"
+
+namespace skein::apps {
+
+// Runs f on every worker. If it throws an Error on any, every worker throws what the lowest such worker threw (as the
+// same kind: BadOption, BadFile or Error), so that one fault is one message.
+void together(comm::Communicator*, const std::function<void()>& f);
+
+// The text of one rank, on every rank.
+std::string text_of_rank(comm::Communicator*, int rank, const std::string& mine);
+inline std::string from_rank_zero(comm::Communicator* comm, const std::string& mine) {
+  return text_of_rank(comm, 0, mine);
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,90 @@
+// What the workers of a training decide together: when to stop, and what is left when one of them is lost.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/clock.h"
+#include "apps/together.h"
+#include "apps/trainer.h"
+#include "comm/averaging.h"
+
+namespace skein::apps {
+
+namespace {
+constexpr double kQuestionSeconds = 1;  // between two questions whether to stop: what Ctrl-C may take
+}
+
+// Asking at every step would make every algorithm synchronous. The steps between two questions are those of about
+// a second of the fastest worker, which all hear and thus agree on.
+bool Trainer::stopped() {
+  const bool here = stop_ && stop_();
+  if (!setup_.place.comm) return here;
+  if (k_ < next_question_) return false;
+  const double each = (clock_seconds() - asked_at_) / double(std::max<int64_t>(1, k_ - asked_step_));
+  const double steps =
+      k_ == asked_step_ ? 1 : std::clamp(kQuestionSeconds / std::max(each, 1e-6), 1.0, 1000.0);
+  bool stop = false;
+  double next = steps;
+  for (const auto& other : comm::gather_numbers(*setup_.place.comm, {double(here), steps}))
+    stop = stop || other[0] != 0, next = std::min(next, other[1]);
+  asked_at_ = clock_seconds();
+  asked_step_ = k_;
+  next_question_ = k_ + int64_t(next);
+  return stop;
+}
+
+// Workers can be some steps apart: those ahead go back to the last step that all the living have taken.
+Outcome Trainer::end_without(const std::string& why) {
+  const optim::Walk walk = [this](Archive& a) { visit(a); };
+  comm::Communicator& all = *setup_.place.comm;
+  if (in_step_)
+    past_.restore(k_, walk);
+  else
+    past_.remember(k_, walk);
+
+  std::vector<int> members;
+  const std::vector<comm::Rank> dead = all.membership().dead();
+  for (int r = 0; r < setup_.place.world; ++r)
+    if (std::find(dead.begin(), dead.end(), r) == dead.end()) members.push_back(r);
+  const std::unique_ptr<comm::Communicator> living = all.group(members);
+  int64_t common = k_;
+  for (const auto& other : comm::gather_numbers(*living, {double(k_)}))
+    common = std::min(common, int64_t(other[0]));
+  together(living.get(), [&] {
+    if (!past_.knows(common))
+      throw Error(text(why,
+                       "; the living are too many steps apart for a new checkpoint, the last one is sound: ",
+                       "train_imagenet --resume ", directory_));
+  });
+  past_.restore(common, walk);
+  k_ = common;
+  save_for_the_lost(*living, members);
+
+  std::string lost;
+  for (comm::Rank r : dead) lost += (lost.empty() ? "" : ", ") + std::to_string(r);
+  Outcome out{.step = k_, .interrupted = true, .bereaved = "", .score = {}, .hash = ""};
+  out.bereaved =
+      text(dead.size() == 1 ? "worker " : "workers ", lost, dead.size() == 1 ? " is" : " are", " lost (", why,
+           "); the others wrote a checkpoint of step ", k_, ", in which the lost have the state of worker ",
+           members[0], "; go on with: train_imagenet --resume ", directory_);
+  return out;
+}
+
+// As a joining worker would, the lost take over a donor's state.
+void Trainer::save_for_the_lost(comm::Communicator& living, const std::vector<int>& members) {
+  const bool donor = setup_.place.rank == members[0];
+  const optim::Walk walk = [this](Archive& a) { visit(a); };
+  together(&living, [&] {
+    if (donor) checkpoints_->begin(k_);
+  });
+  together(&living, [&] {
+    checkpoints_->write(k_, setup_.place.rank, walk);
+    for (int r = 0; r < setup_.place.world && donor; ++r)
+      if (std::find(members.begin(), members.end(), r) == members.end()) checkpoints_->write(k_, r, walk);
+  });
+  together(&living, [&] {
+    if (donor) checkpoints_->commit(k_, identity());
+  });
+}
+
+}  // namespace skein::apps
