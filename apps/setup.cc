@@ -1,6 +1,8 @@
 // Opening data, model and device of a run, with every check that needs no training.
 #include "apps/setup.h"
 
+#include <omp.h>
+
 #include <algorithm>
 
 #include "data/sampler.h"
@@ -60,6 +62,7 @@ Setup open_setup(const Config& c, const Place& place) {
   check_algorithm(c, place.world);
   s.threads = compute_threads(c, s.place);
   s.data_threads = data_threads(c, s.place);
+  omp_set_num_threads(s.threads);
   s.device = choose_device(c);
   s.activations = c.precision == "bf16" ? kBF16 : kF32;
   if (!model_row(c.model))

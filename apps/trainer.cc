@@ -1,8 +1,6 @@
 // The training loop: data to gradient to strategy, and the state that a checkpoint holds.
 #include "apps/trainer.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -49,7 +47,6 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
       progress_(progress),
       past_(4),
       meters_(setup_.device) {
-  omp_set_num_threads(setup_.threads);
   const Config& c = config_;
   nn::Module& model = *setup_.model;
   comm::Communicator* const comm = setup_.place.comm;

@@ -110,8 +110,9 @@ int main(int argc, char** argv) {
       const double theirs = least_seconds([&] { library[pass](c); }, threads);
       const double third = cpu::winograd_fits(c) ? least_seconds([&] { fast[pass](c); }, threads) : ours;
       total[0][pass] += std::min(ours, third) * count, total[1][pass] += theirs * count;
-      std::printf(" | %s %4.0f (%2.0f%%) %4.0f %4.2fx", names[pass], flop / ours / 1e9,
-                  100 * flop / ours / 1e9 / peak, flop / theirs / 1e9, theirs / ours);
+      const double best = std::min(ours, third);
+      std::printf(" | %s %.0f %.0f %.0f, %.0f%% %.2fx", names[pass], flop / ours / 1e9, flop / third / 1e9,
+                  flop / theirs / 1e9, 100 * flop / best / 1e9 / peak, theirs / best);
     }
     std::printf("\n");
     std::fflush(stdout);

@@ -24,7 +24,8 @@ Config config_of(const std::string& model, const std::string& precision) {
   c.epochs = 2;
   c.lr = 1;
   c.label_smoothing = 0.1;
-  c.threads = c.data_threads = 2;
+  c.threads = model == "gem-cnn" ? 2 : 1;
+  c.data_threads = 2;
   c.eval_every = 0;
   c.log_every = 3;
   c.checkpoint_every = "0";

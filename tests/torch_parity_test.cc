@@ -73,10 +73,15 @@ class Fixture {
     double projected = 0, sampled = 0;
     for (size_t j = 0; j < random_.size(); ++j) {
       const float* r = random_[j].data<float>();
+      const int64_t period = random_[j].size();
       double sum = 0;
-      for (int64_t from = 0; from < n; from += random_[j].size()) {
-        const int64_t m = std::min(random_[j].size(), n - from);
-        for (int64_t i = 0; i < m; ++i) sum += double(v[from + i]) * r[i];
+#pragma omp parallel for reduction(+ : sum)
+      for (int64_t from = 0; from < n; from += period) {
+        const int64_t m = std::min(period, n - from);
+        double part = 0;
+#pragma omp simd reduction(+ : part)
+        for (int64_t i = 0; i < m; ++i) part += double(v[from + i]) * r[i];
+        sum += part;
       }
       projected += std::pow(sum - d.projections[j], 2);
     }
@@ -102,7 +107,7 @@ struct Trial {
       if (auto* d = dynamic_cast<Dropout*>(&m)) d->set_training(false);
     });
     flat = flatten(*net, allocator(kCpu));
-    initialize(*net, 0);
+    for (Buffer* b : net->buffers()) fill(b->value, b->start);
     params = net->params();
     draw_weights();
     start = flat.x.clone();
@@ -215,20 +220,34 @@ TEST_P(TorchParity, GradientsAndThreeStepsInF32AgreeWithFloat64) {
   std::cout << GetParam() << ": worst error relative to the tensor's norm " << worst << '\n';
 }
 
-TEST_P(TorchParity, GradientsInBf16PointTheSameWay) {
+// What eight bits of mantissa leave. These nets are made hard on purpose (norms over few values, random weights), and
+// every rounding moves values across the kinks of ReLU. Unrelated gradients would have an error of 1.41.
+struct Bf16Bounds {
+  double loss, logits, median_gradient;
+};
+const std::map<std::string, Bf16Bounds> kBf16 = {{"cnn7", {0.002, 0.01, 0.01}},
+                                                 {"resnet20", {0.002, 0.01, 0.2}},
+                                                 {"resnet50", {0.005, 0.2, 1.0}},
+                                                 {"vgg16-bn", {0.01, 0.08, 0.6}}};
+
+TEST_P(TorchParity, Bf16StaysWithinItsBounds) {
+  const Bf16Bounds bounds = kBf16.at(GetParam());
   Trial run(GetParam(), kBF16);
   Fixture& fixture = run.fixture;
-  const float loss = run.gradient();
-  std::cout << "loss " << loss << " " << fixture.at<double>("loss");
+  const double loss = fixture.at<double>("loss"), off = std::abs(run.gradient() - loss) / loss;
   const Digest d = fixture.next();
-  std::cout << " logits " << fixture.error(d, cast(run.logits, kF32), 0) / d.norm;
+  const double logits = fixture.error(d, cast(run.logits, kF32), 0) / d.norm;
   std::vector<double> errors;
-  for (size_t k = 0; k < run.params.size(); ++k) {
-    const Digest g = fixture.next();
-    if (g.norm > 1e-9) errors.push_back(fixture.error(g, run.window(run.flat.g, k), k) / g.norm);
-  }
+  for (size_t k = 0; k < run.params.size(); ++k)
+    if (const Digest g = fixture.next(); g.norm > 1e-9)
+      errors.push_back(fixture.error(g, run.window(run.flat.g, k), k) / g.norm);
   std::sort(errors.begin(), errors.end());
-  std::cout << " median " << errors[errors.size() / 2] << " worst " << errors.back() << "\n";
+  const double median = errors[errors.size() / 2];
+  EXPECT_LE(off, bounds.loss);
+  EXPECT_LE(logits, bounds.logits);
+  EXPECT_LE(median, bounds.median_gradient);
+  std::cout << GetParam() << " in bf16: loss off by " << off << ", logits " << logits << ", gradients "
+            << median << ", worst " << errors.back() << '\n';
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TorchParity, testing::Values("cnn7", "resnet20", "resnet50", "vgg16-bn"),

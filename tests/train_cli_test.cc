@@ -199,6 +199,7 @@ INSTANTIATE_TEST_SUITE_P(
                 2,
                 {"--batch-size", "41", "40"}},
         Refusal{"OutputIsAFile", kGood + "--output a_file/out", 1, {"a_file"}},
+        Refusal{"OutputCannotBeMade", kGood + "--output /proc/skein/out", 1, {"/proc/skein"}},
         Refusal{"OutputIsFull", "ulimit -f 1; " + kGood + "--model cnn7 --image-size 28" + kOut, 1, {"out"}},
         Refusal{"MissingWeights", kGood + "--eval-only --weights none.safetensors", 1, {"none.safetensors"}},
         Refusal{"NothingToResume", "$TRAIN --resume nowhere", 1, {"nowhere"}},

@@ -101,17 +101,12 @@ TEST(Push, OverABf16WireComesBackAsF32RoundedOnce) {
 
 TEST(Take, SaysOnExpiryWhomItWaitedForAndWhatCameInstead) {
   in_local_world(2, [](Communicator& c) {
-    if (c.rank() == 1) {
-      c.push(0, 3, 8, 1, ones(1));
-      c.take(0, 1, 0);
-      return;
-    }
+    if (c.rank() == 1) return c.push(0, 3, 8, 1, ones(1));
     const auto began = Clock::now();
     const std::string what = message_of<Timeout>([&] { c.take(1, 4, 17); });
     EXPECT_GE(Clock::now() - began, milliseconds(200));
     for (const char* word : {"rank 0", "rank 1", "tag 4", "step 17", "0.2 s", "tag 3 step 8"})
       EXPECT_NE(what.find(word), std::string::npos) << what;
-    c.push(1, 1, 0, 1, ones(1));
   }, {.deadline = 0.2});
 }
 
@@ -206,7 +201,6 @@ TEST(Handler, ItsErrorIsThrownByTheNextWait) {
       EXPECT_NE(message_of<Error>([&] { c.take(1, 1, 0); }).find("cannot be served"), std::string::npos);
     } else {
       c.push(0, 5, 0, 1, ones(1));
-      EXPECT_THROW(c.take(0, 1, 0), PeerLost);
     }
   });
 }

@@ -26,14 +26,14 @@ void check(const ConvArgs& c) {
 // sums; bench/conv_bench.cc holds the measurement behind it.
 //   AVX-512      oneDNN's kernels are twice as wide as ours
 //   groups       we have none
-//   3x3          Winograd does 16 products for 36, and wins from 16 channels on
+//   3x3          Winograd does 16 products for 36, and wins from 32 channels on
 //   1x1 forward  oneDNN's is 10 % faster than ours in f32; in bf16 it would need a copy of the image in f32
 enum class Way { kOneDnn, kDirect, kWinograd };
 
 Way way_of(const ConvArgs& c, bool forward) {
   static const bool wide = (unsigned(dnnl::get_effective_cpu_isa()) & 0x27) == 0x27;
   if (wide || c.geometry.groups > 1) return Way::kOneDnn;
-  if (winograd_fits(c) && c.w.dim(3) >= 16 && c.w.dim(0) >= 16) return Way::kWinograd;
+  if (winograd_fits(c) && c.w.dim(3) >= 32 && c.w.dim(0) >= 32) return Way::kWinograd;
   const bool pointwise = c.w.dim(1) == 1 && c.w.dim(2) == 1;
   return forward && pointwise && c.x.dtype() == kF32 ? Way::kOneDnn : Way::kDirect;
 }

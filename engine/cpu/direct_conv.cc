@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kWindowFloats = 40 << 10;  // of a block's window: 160 kB, a third of a second-level cache
 constexpr int64_t kLeastPixels = 48, kMostPixels = 256;  // fewer would read the weights too often
+constexpr int64_t kWeightsInCache = 5 << 10;             // floats: 20 of 32 kB
 constexpr int64_t kDepth = 256;                          // of one pass over a panel of 1x1 weights: 16 kB
 
 int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
@@ -65,30 +66,42 @@ inline void finish(const Product<T>& p, T* const* out, int64_t from, const V8 (&
   }
 }
 
+// Sums of one group of pixels by one panel of outputs; over `depth` of the products from `from` on.
+template <class T>
+inline void multiply(const Product<T>& p, const Groups& groups, int64_t g, int64_t j, int64_t from,
+                     int64_t depth, float* partial) {
+  with_rows(groups.size(g), [&](auto m) {
+    const int64_t taps = int64_t(p.taps.size()), first = groups.first(g),
+                  at = taps == 1 ? p.taps[0] + from : 0;
+    const float* b = p.weights + (j * taps * p.depth + from) * kLanes;
+    float* to = partial + first * kLanes;
+    for (int i = 0; i < m; ++i) __builtin_prefetch(p.out[size_t(first + i)] + j * kLanes, 1);
+    V8 sum[m][2];
+    for (int i = 0; i < m; ++i)
+      for (int h = 0; h < 2; ++h) sum[i][h] = from ? load8(to + i * kLanes + h * 8) : V8{};
+    dot_tile<m>(p.in.data() + first, taps == 1 ? &at : p.taps.data(), taps, depth, b, sum);
+    if (from + depth >= p.depth) return finish<T, m>(p, p.out.data() + first, j * kLanes, sum);
+    for (int i = 0; i < m; ++i)
+      for (int h = 0; h < 2; ++h) store8(to + i * kLanes + h * 8, sum[i][h]);
+  });
+}
+
 template <class T>
 void run(const Product<T>& p) {
   const Groups groups{int64_t(p.in.size())};
-  const int64_t taps = int64_t(p.taps.size()), panel = taps * p.depth * kLanes;
+  const int64_t taps = int64_t(p.taps.size()), all = panels(p.outputs);
+  if (taps * p.depth * all <= kWeightsInCache / kLanes) {  // all weights stay in the first-level cache
+    for (int64_t g = 0; g < groups.count; ++g)
+      for (int64_t j = 0; j < all; ++j) multiply(p, groups, g, j, 0, p.depth, nullptr);
+    return;
+  }
   const int64_t depth = taps == 1 && p.depth > kDepth + kDepth / 2 ? kDepth : p.depth;
   thread_local std::vector<float> memory;
   float* partial = grow(memory, groups.n * kLanes);
-  for (int64_t j = 0; j < panels(p.outputs); ++j)
-    for (int64_t from = 0; from < std::max<int64_t>(p.depth, 1); from += depth)
+  for (int64_t j = 0; j < all; ++j)
+    for (int64_t from = 0; from < p.depth; from += depth)
       for (int64_t g = 0; g < groups.count; ++g)
-        with_rows(groups.size(g), [&](auto m) {
-          const int64_t first = groups.first(g), at = p.taps.empty() ? 0 : p.taps[0] + from;
-          const int64_t* where = taps == 1 ? &at : p.taps.data();
-          const float* b = p.weights + j * panel + from * kLanes;
-          for (int i = 0; i < m; ++i) __builtin_prefetch(p.out[size_t(first + i)] + j * kLanes, 1);
-          V8 sum[m][2];
-          for (int i = 0; i < m; ++i)
-            for (int h = 0; h < 2; ++h)
-              sum[i][h] = from ? load8(partial + (first + i) * kLanes + h * 8) : V8{};
-          dot_tile<m>(p.in.data() + first, where, taps, std::min(depth, p.depth - from), b, sum);
-          if (from + depth >= p.depth) return finish<T, m>(p, p.out.data() + first, j * kLanes, sum);
-          for (int i = 0; i < m; ++i)
-            for (int h = 0; h < 2; ++h) store8(partial + (first + i) * kLanes + h * 8, sum[i][h]);
-        });
+        multiply(p, groups, g, j, from, std::min(depth, p.depth - from), partial);
 }
 
 // Few channels make short inner loops: then a window's row of S x C floats is one run.

@@ -45,21 +45,19 @@ void pack_outputs(float* to, const T* dy, int64_t at, int64_t pixels, int64_t al
     }
 }
 
-// Rows [height, width, C] -> [group][all rows][width][kSlot], rows from `at` on.
-void pack_inputs(float* to, const Window& x, int64_t at, int64_t height, int64_t all, int64_t width,
-                 int64_t C) {
+// Pixels [C] a step apart -> [group][all pixels][kSlot], pixels from `at` on.
+template <class T>
+void pack_inputs(float* to, const T* x, int64_t step, int64_t at, int64_t pixels, int64_t all, int64_t C) {
   const Groups groups{C};
-  for (int64_t h = 0; h < height; ++h)
-    for (int64_t w = 0; w < width; ++w) {
-      const float* from = x.at + h * x.row + w * C;
-      float* t = to + ((at + h) * width + w) * kSlot;
-      for (int64_t g = 0; g < groups.count; ++g) {
-        float* slot = t + g * all * width * kSlot;
-        if (groups.first(g) + kSlot <= C)
-          store8(slot, load8(from + groups.first(g)));
-        else
-          std::memcpy(slot, from + groups.first(g), size_t(groups.size(g)) * sizeof(float));
-      }
+  to += at * kSlot;
+  for (int64_t i = 0; i < pixels; ++i, x += step, to += kSlot)
+    for (int64_t g = 0; g < groups.count; ++g) {
+      const int64_t first = groups.first(g);
+      float* slot = to + g * all * kSlot;
+      if (first + kSlot <= C)
+        store8(slot, load8(x + first));
+      else
+        for (int64_t l = 0; l < groups.size(g); ++l) slot[l] = float(x[first + l]);
     }
 }
 
@@ -80,34 +78,49 @@ struct Operands {
   Pixels pixels;
 };
 
+// Windows of one pixel need no neighbors: only the pixels that are used are packed, and they make one long row.
 template <class T>
-Operands pack(const ConvArgs& c, const Plan& plan, const Block& b, Memory& memory, float* bias) {
+Operands pack_points(const ConvArgs& c, const Plan& plan, const Block& b, Memory& memory) {
+  const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), Q = c.y.dim(2), stride = c.geometry.stride;
+  const int64_t all = b.images * (b.last - b.first) * Q;
+  float* x = grow(memory.inputs, plan.groups * all * kSlot);
+  int64_t at = 0;
+  for (int64_t n = b.image; n < b.image + b.images; ++n)
+    for (int64_t p = b.first; p < b.last; ++p, at += Q)
+      pack_inputs(x, c.x.data<T>() + (n * H + p * stride) * W * C, stride * C, at, Q, all, C);
+  return {x, memory.outputs.data(), all, kSlot, all * kSlot, {1, 1, all, 0, 0, kSlot}};
+}
+
+template <class T>
+Operands pack_windows(const ConvArgs& c, const Plan& plan, const Block& b, Memory& memory) {
   const auto& g = c.geometry;
-  const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), S = c.w.dim(2), P = c.y.dim(1),
-                Q = c.y.dim(2);
+  const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), S = c.w.dim(2), Q = c.y.dim(2);
   const Rectangle r{b.first * g.stride - g.padding,
                     (b.last - 1) * g.stride - g.padding + (c.w.dim(1) - 1) * g.dilation + 1, -g.padding,
                     (Q - 1) * g.stride - g.padding + (S - 1) * g.dilation + 1};
-  const int64_t height = r.bottom - r.top, width = r.right - r.left, pixels = (b.last - b.first) * Q;
-  const int64_t slot = plan.merged ? C : kSlot, all = b.images * height, O = c.y.dim(3);
-  float* dy = grow(memory.outputs, plan.panels * b.images * pixels * kLanes);
-  float* x = grow(memory.inputs, (plan.merged ? 1 : plan.groups) * all * width * slot + 32);
+  const int64_t height = r.bottom - r.top, width = r.right - r.left, pixels = height * width;
+  const int64_t slot = plan.merged ? C : kSlot, all = b.images * pixels;
+  float* x = grow(memory.inputs, (plan.merged ? 1 : plan.groups) * all * slot + 32);
   for (int64_t i = 0; i < b.images; ++i) {
-    const int64_t n = b.image + i;
-    pack_outputs(dy, c.y.data<T>() + (n * P + b.first) * Q * O, i * pixels, pixels, b.images * pixels, O,
-                 bias);
-    const T* image = c.x.data<T>() + n * H * W * C;
-    if (plan.merged)
-      stage(x + i * height * width * C, image, H, W, C, r);
-    else
-      pack_inputs(x, window_of(memory.staged, image, H, W, C, r), i * height, height, all, width, C);
+    float* staged = plan.merged ? x + i * pixels * C : grow(memory.staged, pixels * C);
+    stage(staged, c.x.data<T>() + (b.image + i) * H * W * C, H, W, C, r);
+    if (!plan.merged) pack_inputs<float>(x, staged, C, i * pixels, pixels, all, C);
   }
-  return {x,
-          dy,
-          width,
-          slot,
-          all * width * slot,
-          {b.images, b.last - b.first, Q, height * width * slot, g.stride * width * slot, g.stride * slot}};
+  return {
+      x,          memory.outputs.data(),
+      width,      slot,
+      all * slot, {b.images, b.last - b.first, Q, pixels * slot, g.stride * width * slot, g.stride * slot}};
+}
+
+template <class T>
+Operands pack(const ConvArgs& c, const Plan& plan, const Block& b, Memory& memory, float* bias) {
+  const int64_t P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3), pixels = (b.last - b.first) * Q;
+  float* dy = grow(memory.outputs, plan.panels * b.images * pixels * kLanes);
+  for (int64_t i = 0; i < b.images; ++i)
+    pack_outputs(dy, c.y.data<T>() + ((b.image + i) * P + b.first) * Q * O, i * pixels, pixels,
+                 b.images * pixels, O, bias);
+  const bool points = c.w.dim(1) == 1 && c.w.dim(2) == 1 && c.geometry.padding == 0 && !plan.merged;
+  return points ? pack_points<T>(c, plan, b, memory) : pack_windows<T>(c, plan, b, memory);
 }
 
 template <class T>
@@ -152,8 +165,9 @@ void gather(const ConvArgs& c, const Plan& plan, const float* sums, int64_t thre
 
 void direct_backward_weights(const ConvArgs& c) {
   const Plan plan = plan_of(c);
-  const int64_t N = c.y.dim(0), P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3), s = c.geometry.stride;
-  const int64_t per_row = Q * (O + c.x.dim(3) * s * s * kSlot / kRows);
+  const int64_t N = c.y.dim(0), P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3);
+  const int64_t seen = std::min<int64_t>(c.geometry.stride, c.w.dim(1));
+  const int64_t per_row = Q * (O + c.x.dim(3) * seen * seen * kSlot / kRows);
   const int64_t rows = std::clamp<int64_t>(kBlockFloats / per_row, 1, P), cuts = (P + rows - 1) / rows;
   const int64_t threads = std::min<int64_t>(omp_get_max_threads(), cuts > 1 ? N * cuts : N);
   const int64_t images = cuts > 1 ? 1 : std::clamp<int64_t>(kLeastPixels / (P * Q), 1, N / threads);

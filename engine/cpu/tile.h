@@ -1,5 +1,6 @@
 // The two inner loops of convolution on 16 vector registers of 8 floats: up to 6 x 16 sums stay in registers.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -17,6 +18,7 @@ inline void dot_tile(const float* const* a, const int64_t* taps, int64_t tap_cou
     const float* p[M];
 #pragma GCC unroll 6
     for (int i = 0; i < M; ++i) p[i] = a[i] + taps[t];
+#pragma GCC unroll 4
     for (int64_t k = 0; k < depth; ++k, b += kLanes) {
       const V8 b0 = load8(b), b1 = load8(b + 8);
 #pragma GCC unroll 6
@@ -40,18 +42,20 @@ inline void outer_tile(const float* a, const float* b, const Pixels& at, float* 
   V8 sum[M][2];
 #pragma GCC unroll 6
   for (int i = 0; i < M; ++i) sum[i][0] = sum[i][1] = V8{};
-  for (int64_t r = 0; r < at.planes * at.rows; ++r) {
-    const float* p = a + r / at.rows * at.plane_step + r % at.rows * at.row_step;
-    for (int64_t q = 0; q < at.columns; ++q, p += at.step, b += kLanes) {
-      const V8 b0 = load8(b), b1 = load8(b + 8);
+  for (int64_t n = 0; n < at.planes; ++n)
+    for (int64_t r = 0; r < at.rows; ++r) {
+      const float* p = a + n * at.plane_step + r * at.row_step;
+#pragma GCC unroll 2
+      for (int64_t q = 0; q < at.columns; ++q, p += at.step, b += kLanes) {
+        const V8 b0 = load8(b), b1 = load8(b + 8);
 #pragma GCC unroll 6
-      for (int i = 0; i < M; ++i) {
-        const V8 x = splat(p[i]);
-        sum[i][0] += x * b0;
-        sum[i][1] += x * b1;
+        for (int i = 0; i < M; ++i) {
+          const V8 x = splat(p[i]);
+          sum[i][0] += x * b0;
+          sum[i][1] += x * b1;
+        }
       }
     }
-  }
 #pragma GCC unroll 6
   for (int i = 0; i < M; ++i)
     for (int j = 0; j < 2; ++j) {
@@ -82,9 +86,9 @@ inline void with_rows(int64_t m, F&& f) {
 // n things in as few groups of at most kRows as will do, all of nearly one size: 49 = 4 x 6 + 5 x 5, because a
 // group of one or two costs nearly as much as one of four.
 struct Groups {
-  int64_t n, count = (n + kRows - 1) / kRows;
-  int64_t first(int64_t i) const { return n * i / count; }
-  int64_t size(int64_t i) const { return first(i + 1) - first(i); }
+  int64_t n, count = (n + kRows - 1) / kRows, each = count ? n / count : 0, larger = n - each * count;
+  int64_t first(int64_t i) const { return each * i + std::min(i, larger); }
+  int64_t size(int64_t i) const { return each + (i < larger ? 1 : 0); }
 };
 
 }  // namespace skein::cpu
