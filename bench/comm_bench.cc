@@ -1,8 +1,10 @@
-// Bytes between processes of one host: all-reduce, pairwise average, messages; beside OpenMPI, the memory's floor and UCX.
+// Bytes between processes of one host: all-reduce, pairwise average, messages; beside OpenMPI, the memory's
+// floor and UCX.
 //
 //   comm_bench [--ranks P] [--mb M] [--way shared|ucx] [--rounds R] [--peers DIR]
 //
-// With --peers, DIR holds allreduce_mpi, shm_floor (bench/peers, built as their first lines say); ours and theirs run in
+// With --peers, DIR holds allreduce_mpi, shm_floor (bench/peers, built as their first lines say); ours and
+// theirs run in
 // turn, R times, and the median of the ratios is what counts: other work on the machine hits both.
 #include <fcntl.h>
 #include <sched.h>
@@ -208,11 +210,12 @@ void compare(const Plan& p) {
     if (p.way == "ucx" && p.ranks == 2)
       for (const auto& [name, bytes] :
            {std::pair("perftest oneway1M", "1048576"), std::pair("perftest oneway64M", "67108864")}) {
-        const std::string server = text("ucx_perftest -t ucp_am_bw -e -s ", bytes, " -n 200 -c 0");
-        const std::string text_of = output_of(
-            text("UCX_POSIX_ERROR_HANDLING=y UCX_SYSV_ERROR_HANDLING=y sh -c '", server,
-                 " -p 13999 >/dev/null 2>&1 & sleep 1; ucx_perftest localhost -p 13999 -t ucp_am_bw -e -s ",
-                 bytes, " -n 200 -c 1 -f; wait'"));
+        const std::string server = text("timeout 60 ucx_perftest -t ucp_am_bw -e -s ", bytes, " -n 200 -c 0");
+        const std::string text_of =
+            output_of(text("UCX_POSIX_ERROR_HANDLING=y UCX_SYSV_ERROR_HANDLING=y sh -c '", server,
+                           " -p 13999 >/dev/null 2>&1 & sleep 1; timeout 50 ucx_perftest localhost -p 13999 "
+                           "-t ucp_am_bw -e -s ",
+                           bytes, " -n 200 -c 1 -f; wait'"));
         // The last line: count, latency (3 columns), bandwidth (average, overall), rate (2).
         std::istringstream s(text_of);
         double rate = 0;

@@ -13,7 +13,8 @@ namespace {
 constexpr int64_t kPage = 4096, kLeast = 256;
 int64_t pages(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// Blocks begin on lines of their own; from a quarter of a page up they waste at most a fifth, as the engine's do.
+// Blocks begin on lines of their own; from a quarter of a page up they waste at most a fifth, as the engine's
+// do.
 int64_t size_class(int64_t bytes) {
   if (bytes <= kLeast) return kLeast;
   const int64_t step = std::max<int64_t>(64, int64_t(std::bit_floor(uint64_t(bytes - 1))) / 4);
@@ -27,9 +28,12 @@ int64_t generous_size() {
 
 }  // namespace
 
-// The same place in two mappings must not differ by a power of two: such addresses fall into one set of the first
-// cache and look alike to its way predictor, and a sum of two windows takes three times as long (Zen 3). So each mapping
-// of a process begins some pages further into its range, and each rank's blocks some lines further into their pages.
+// The same place in two mappings must not differ by a power of two: such addresses fall into one set of the
+// first
+// cache and look alike to its way predictor, and a sum of two windows takes three times as long (Zen 3). So
+// each mapping
+// of a process begins some pages further into its range, and each rank's blocks some lines further into their
+// pages.
 Mapping::Mapping(const Fd& fd, int64_t bytes) : bytes(bytes) {
   static std::atomic<int64_t> mappings{0};
   const int64_t shift = (3 * ++mappings % 255 + 1) * kPage;

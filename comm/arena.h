@@ -26,12 +26,14 @@ struct Mapping {
   char* range_ = nullptr;
 };
 
-// An allocator over a memfd of the size of several memories, of which only touched pages exist: peers map it once and
+// An allocator over a memfd of the size of several memories, of which only touched pages exist: peers map it
+// once and
 // need no word about later allocations. /dev/shm is not involved. Freed blocks are kept by size class.
 class Arena final : public Allocator {
  public:
   Arena(int64_t reserved, Rank owner);  // reserved: the first bytes, for control structures; zero
-  // Its owner is done with it. It goes when the last block has been given back: x and g may outlive a transport.
+  // Its owner is done with it. It goes when the last block has been given back: x and g may outlive a
+  // transport.
   void retire();
   void* take(int64_t bytes) override;
   void give(void*, int64_t bytes) noexcept override;

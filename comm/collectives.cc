@@ -1,8 +1,11 @@
 // Collectives: all-reduce over windows or by messages, broadcast by a binomial tree, gather, barrier.
 //
-// Every element of an all-reduce is summed in rank order by one rank, its owner, so all ranks, transports and runs
-// get the same bits. Ranks that see each other's memory announce where their x lies, each sums its share of all
-// windows in place, and tells the others. Elsewhere each rank sends every owner its share in segments of about a
+// Every element of an all-reduce is summed in rank order by one rank, its owner, so all ranks, transports and
+// runs
+// get the same bits. Ranks that see each other's memory announce where their x lies, each sums its share of
+// all
+// windows in place, and tells the others. Elsewhere each rank sends every owner its share in segments of
+// about a
 // piece, and the owner sends back the sum (the volume of a ring, two hops instead of 2(n-1)).
 #include <algorithm>
 #include <cstring>
@@ -152,7 +155,8 @@ class Reduction final : public Pending::Op {
     else
       missing = summed_ < sent_ ? waiting_share_ : waiting_sum_;
   }
-  // The memory of x itself travels: each part is written again only when its sum is back, which is after it was read.
+  // The memory of x itself travels: each part is written again only when its sum is back, which is after it
+  // was read.
   // A small vector is summed by everybody, so a fast rank may write before a slow one has read: it is packed.
   void send_shares(int64_t s) {
     for (const Share& peer : all_but(me_, n_))
@@ -221,7 +225,8 @@ Pending Communicator::all_reduce(const Tensor& x) {
   return begin(std::make_shared<Reduction>(*this, x));
 }
 
-// Binomial tree: the rank d after the root hears from d without its highest bit. In segments, so that a large vector
+// Binomial tree: the rank d after the root hears from d without its highest bit. In segments, so that a large
+// vector
 // flows through the tree.
 void Communicator::broadcast(const Tensor& x, Rank root) {
   CHECK(root >= 0 && root < size(), root, size());

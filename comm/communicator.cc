@@ -106,7 +106,8 @@ Clock::time_point Communicator::deadline() const {
          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.deadline));
 }
 
-// ---- sending ------------------------------------------------------------------------------------------------------
+// ---- sending
+// ------------------------------------------------------------------------------------------------------
 
 Header Communicator::header(Tag tag, int64_t step, const Tensor& x, DType wire, uint32_t layout) const {
   Header h;
@@ -122,7 +123,8 @@ Header Communicator::header(Tag tag, int64_t step, const Tensor& x, DType wire, 
   return h;
 }
 
-// Without `must_pack` the memory of x itself is handed over: it must not change before the peers have used it.
+// Without `must_pack` the memory of x itself is handed over: it must not change before the peers have used
+// it.
 void Communicator::send_packed(const std::vector<Share>& shares, Tag tag, int64_t step, const Tensor& x,
                                uint32_t layout, bool must_pack) {
   const Tensor source = flat_on_host(x);
@@ -182,7 +184,8 @@ void Communicator::answer(const Message& m, const Tensor& x, double weight) {
   push(m.from, m.tag, m.step, 1, x, weight);
 }
 
-// ---- taking -------------------------------------------------------------------------------------------------------
+// ---- taking
+// -------------------------------------------------------------------------------------------------------
 
 void Communicator::refuse(Rank world, const std::string& why) {
   Message m;
@@ -227,7 +230,8 @@ void Communicator::wait_once(const Key& k, Clock::time_point began) {
     throw Timeout(k.from, text("rank ", transport_.rank(), " waited ", options_.deadline, " s for ",
                                k.from == kAnyone ? std::string("anyone") : text("rank ", k.from), ", tag ",
                                k.tag, ", step ", k.step, box.holds(k.communicator, k.from)));
-  // Short naps: what changes without a message (a deadline, a death, another thread's progress) is looked at again.
+  // Short naps: what changes without a message (a deadline, a death, another thread's progress) is looked at
+  // again.
   transport_.wait(k, std::min(now + std::chrono::milliseconds(20), deadline()));
   waited_ns_ += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - now).count();
 }
@@ -294,7 +298,8 @@ void Communicator::on(Tag tag, std::function<void(const Message&)> f) {
   });
 }
 
-// ---- progress -----------------------------------------------------------------------------------------------------
+// ---- progress
+// -----------------------------------------------------------------------------------------------------
 
 void Communicator::progress() {
   transport_.progress();

@@ -145,7 +145,8 @@ void DelayedTransport::progress() {
   }
 }
 
-// The clock goes on to the moment the awaited message arrives, and no further: what comes later stays on its way.
+// The clock goes on to the moment the awaited message arrives, and no further: what comes later stays on its
+// way.
 void DelayedTransport::wait(const Key& k, Clock::time_point until) {
   {
     const std::lock_guard lock(mutex_);

@@ -20,8 +20,10 @@ struct Weather {
   double duplication = 0;          // probability that a message comes twice
 };
 
-// Messages come late, in another order, twice; each still counts once. Wraps `inner`, whose other users it does not
-// disturb. Every rank of a world must wrap its own. Virtual time passes by spend(), and by waiting for a message
+// Messages come late, in another order, twice; each still counts once. Wraps `inner`, whose other users it
+// does not
+// disturb. Every rank of a world must wrap its own. Virtual time passes by spend(), and by waiting for a
+// message
 // until it is there; waiting never passes real time for what has already been sent. Thread-safe.
 class DelayedTransport final : public Transport {
  public:
@@ -30,7 +32,8 @@ class DelayedTransport final : public Transport {
 
   double now() const;          // this rank's virtual clock, seconds
   void spend(double seconds);  // work that takes so long
-  // So far: transmissions that had to be repeated, copies dropped on arrival, messages that overtook an earlier one.
+  // So far: transmissions that had to be repeated, copies dropped on arrival, messages that overtook an
+  // earlier one.
   struct Counts {
     int64_t lost = 0, duplicates = 0, overtaken = 0;
   };

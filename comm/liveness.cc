@@ -50,7 +50,8 @@ void Liveness::read(Peer& p) {
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     p.open = false;
-    // What it sent last may travel more slowly than the hang-up; the message that says goodbye comes after that.
+    // What it sent last may travel more slowly than the hang-up; the message that says goodbye comes after
+    // that.
     if (p.bye) return;
     return box_.lose(p.rank, "its process has ended (the connection hung up)");
   }
@@ -62,7 +63,8 @@ void Liveness::check(bool now) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;
   next_look_ = (time + std::chrono::milliseconds(1)).time_since_epoch().count();
-  // Who has not looked for long (it computed, or was itself stopped) cannot tell silence from its own absence.
+  // Who has not looked for long (it computed, or was itself stopped) cannot tell silence from its own
+  // absence.
   const bool absent = time - looked_ > std::chrono::duration<double>(silence_ / 4);
   looked_ = time;
   for (Peer& p : peers_) {

@@ -17,7 +17,8 @@ struct Meeting {
   std::function<bool(const Fd&)> welcome;  // may this caller speak at all?
   Clock::time_point deadline;
 };
-// One connection per peer: the higher rank dials. The dialer proves with a keyed BLAKE2b tag that it took part in
+// One connection per peer: the higher rank dials. The dialer proves with a keyed BLAKE2b tag that it took
+// part in
 // the exchange; whoever cannot is hung up on and counted. Throws Timeout naming who did not come.
 std::map<Rank, Fd> meet(const Meeting&, const Fd& listener, int64_t& strangers);
 

@@ -56,8 +56,10 @@ struct Message : Header {
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
-  // Sends one message, or one piece of it, whose bytes are `payload` (its memory is handed over and not written again).
-  // Returns at once unless too much is on its way to that peer already; then waits for room until the deadline.
+  // Sends one message, or one piece of it, whose bytes are `payload` (its memory is handed over and not
+  // written again).
+  // Returns at once unless too much is on its way to that peer already; then waits for room until the
+  // deadline.
   // Thread-safe. Throws PeerLost, Timeout.
   virtual void send(const Header&, Tensor payload, Clock::time_point deadline) = 0;
   virtual const char* name() const = 0;  // "local", "shared", "ucx": for the log
@@ -80,7 +82,8 @@ class Transport {
   // Returns when a message of this key is there, anything else may have changed, or at `until`.
   virtual void wait(const Key&, Clock::time_point until) = 0;
 
-  // True where payloads longer than kPieceBytes are handed to send() in pieces, because they are copied on the way.
+  // True where payloads longer than kPieceBytes are handed to send() in pieces, because they are copied on
+  // the way.
   virtual bool in_pieces(Rank) const { return false; }
   // Memory to pack outgoing payloads in, and memory of tensors that peers are to see (x and g themselves).
   virtual Allocator& allocator() { return skein::allocator(kCpu); }
@@ -96,7 +99,8 @@ class Transport {
   virtual std::string describe() const { return {}; }
 };
 
-// How ranks tell each other their addresses before any transport exists. Every call is collective, in the same order.
+// How ranks tell each other their addresses before any transport exists. Every call is collective, in the
+// same order.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -109,7 +113,8 @@ class Exchange {
 // `size` ranks as threads of this process. Each transport is one rank's; they may die in any order.
 std::vector<std::unique_ptr<Transport>> local_world(int size);
 
-// Which way messages go. kAuto: shared between ranks of one host and user, UCX between hosts, decided per pair.
+// Which way messages go. kAuto: shared between ranks of one host and user, UCX between hosts, decided per
+// pair.
 enum class Way : uint8_t { kAuto, kShared, kUcx };
 Way parse_way(const std::string&);  // "auto", "shared", "ucx"; BadOption otherwise
 
@@ -120,7 +125,8 @@ struct TransportOptions {
   int64_t in_flight = int64_t(1) << 29;  // bytes on their way to one peer before send() waits
   std::string tls = "";                  // UCX transports to allow ("tcp"); empty: all it finds
 };
-// Collective. Connects this process with all others of the exchange. kShared fails with BadOption naming a rank
+// Collective. Connects this process with all others of the exchange. kShared fails with BadOption naming a
+// rank
 // on another host. What was chosen per pair is in describe().
 std::unique_ptr<Transport> connect(Exchange&, const TransportOptions&);
 

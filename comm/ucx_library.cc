@@ -17,11 +17,13 @@ void look_up(void* library, const char* name, F& f) {
 }
 
 Ucx open() {
-  // Its signal handlers and malloc hooks break sanitizers, backtraces and Ctrl-C. Read when the library loads.
+  // Its signal handlers and malloc hooks break sanitizers, backtraces and Ctrl-C. Read when the library
+  // loads.
   setenv("UCX_HANDLE_ERRORS", "none", 1);
   setenv("UCX_MEM_MMAP_HOOK_MODE", "none", 1);
   setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 1);
-  // Error mode PEER silently rules these two out otherwise, and messages on one host go by TCP. By environment, because
+  // Error mode PEER silently rules these two out otherwise, and messages on one host go by TCP. By
+  // environment, because
   // ucp_config_modify knows settings of single transports by names that differ between versions of UCX.
   setenv("UCX_POSIX_ERROR_HANDLING", "y", 0);
   setenv("UCX_SYSV_ERROR_HANDLING", "y", 0);

@@ -249,7 +249,8 @@ void UcxDoors::Worker::connect(Rank peer, const std::string& address) {
   doors_[size_t(peer)] = std::move(door);
 }
 
-// ---- arrivals -----------------------------------------------------------------------------------------------------
+// ---- arrivals
+// -----------------------------------------------------------------------------------------------------
 
 ucs_status_t UcxDoors::Worker::on_message(void* arg, const void* header, size_t n, void* data, size_t length,
                                           const ucp_am_recv_param_t* p) {
@@ -386,7 +387,8 @@ bool UcxDoors::Worker::flushed() const {
   return true;
 }
 
-// ---- the doors ----------------------------------------------------------------------------------------------------
+// ---- the doors
+// ----------------------------------------------------------------------------------------------------
 
 UcxDoors::UcxDoors(Exchange& exchange, const std::vector<Rank>& far, Mailbox& box, Liveness& live,
                    const TransportOptions& o)
@@ -454,7 +456,8 @@ std::string UcxDoors::lanes(Rank r) const {
   FILE* f = open_memstream(&words, &n);
   ucx().ucp_ep_print_info(worker_->doors_.at(size_t(r))->ep_, f);
   fclose(f);
-  // Lines like "#  lane[1]:  3:posix/memory.0 md[3]  -> md[3]/posix/sysdev[255] am am_bw#0": the second word counts.
+  // Lines like "#  lane[1]:  3:posix/memory.0 md[3]  -> md[3]/posix/sysdev[255] am am_bw#0": the second word
+  // counts.
   std::set<std::string> ways;
   std::istringstream all(std::string(words, n));
   free(words);

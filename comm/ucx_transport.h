@@ -9,7 +9,8 @@
 
 namespace skein::comm {
 
-// The part of a process's transport that reaches ranks by UCX. Progress is made by whoever calls; a failure seen
+// The part of a process's transport that reaches ranks by UCX. Progress is made by whoever calls; a failure
+// seen
 // there is stored in the mailbox's membership and thrown by the next wait.
 class UcxDoors {
  public:

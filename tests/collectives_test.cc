@@ -6,7 +6,8 @@ namespace skein::comm {
 namespace {
 
 // A number that floating addition does not like to be reordered with.
-// Not inlined: fused with an addition that follows, its product would keep bits that stored numbers have lost.
+// Not inlined: fused with an addition that follows, its product would keep bits that stored numbers have
+// lost.
 [[gnu::noinline]] float sample(Rank r, int64_t i) {
   return float((uint32_t(r + 1) * 2654435761u + uint32_t(i) * 40503u) >> 8) * (i & 2 ? 1e-3f : 1e3f);
 }
@@ -138,7 +139,8 @@ TEST_P(EveryWorld, SlicesReduceWhileWorkGoesOn) {
 
 TEST_P(EveryWorld, IntegersSumExactly) {
   in_local_world(GetParam(), [](Communicator& c) {
-    const Tensor a = Tensor::of<int64_t>({2}, {int64_t(1) << 55, c.rank()}), b = Tensor::of<int32_t>({1}, {c.rank() + 1});
+    const Tensor a = Tensor::of<int64_t>({2}, {int64_t(1) << 55, c.rank()}),
+                 b = Tensor::of<int32_t>({1}, {c.rank() + 1});
     c.all_reduce(a).wait();
     c.all_reduce(b).wait();
     EXPECT_EQ(a.data<int64_t>()[0], (int64_t(1) << 55) * c.size());
@@ -183,10 +185,12 @@ TEST(Average, OfAPairIsTheSameOnBothOverEveryWay) {
     for (const DType wire : {kF32, kBF16}) {
       auto world = far ? far_world(2) : local_world(2);
       std::vector<Tensor> x(2);
-      in_world(world, [&](Communicator& c) {
-        x[size_t(c.rank())] = vector_of(c.rank(), 10001);
-        c.average_with(1 - c.rank(), x[size_t(c.rank())], 2, 0);
-      }, {.deadline = 20, .wire = wire});
+      in_world(world,
+               [&](Communicator& c) {
+                 x[size_t(c.rank())] = vector_of(c.rank(), 10001);
+                 c.average_with(1 - c.rank(), x[size_t(c.rank())], 2, 0);
+               },
+               {.deadline = 20, .wire = wire});
       const float tolerance = far && wire == kBF16 ? 1.f / 128 : 0;
       for (int64_t i = 0; i < 10001; ++i) {
         const float a = sample(0, i), b = sample(1, i);

@@ -15,9 +15,7 @@ template <class E, class F>
 std::string message_of(F f) {
   try {
     f();
-  } catch (const E& e) {
-    return e.what();
-  }
+  } catch (const E& e) { return e.what(); }
   ADD_FAILURE() << "nothing of the kind was thrown";
   return {};
 }
@@ -70,7 +68,9 @@ TEST(Push, PacksOncePerDistinctFactor) {
     EXPECT_EQ(m.weight, double(c.rank()));
     EXPECT_EQ(m.payload.data<float>()[0], c.rank() == 2 ? 0.25f : 0.5f);
     // Ranks 1 and 3 look at the same memory.
-    const auto place = [](const Message& m) { return Tensor::of<int64_t>({1}, {int64_t(intptr_t(m.payload.raw()))}); };
+    const auto place = [](const Message& m) {
+      return Tensor::of<int64_t>({1}, {int64_t(intptr_t(m.payload.raw()))});
+    };
     if (c.rank() == 3) c.push(1, 2, 0, 1, place(m));
     if (c.rank() == 1) { EXPECT_EQ(*c.take(3, 2, 0).payload.data<int64_t>(), *place(m).data<int64_t>()); }
     c.barrier();
@@ -88,26 +88,30 @@ TEST(Push, KeepsEveryBitOfIntegersAndTheTypeOfFloats) {
 }
 
 TEST(Push, OverABf16WireComesBackAsF32RoundedOnce) {
-  in_local_world(2, [](Communicator& c) {
-    const Rank other = 1 - c.rank();
-    const Tensor x = Tensor::of<float>({2}, {1.f / 3, 1e-30f});
-    c.push(other, 1, 0, 0.7f, x);
-    const Message m = c.take(other, 1, 0, x);
-    EXPECT_EQ(m.payload.dtype(), kF32);
-    EXPECT_EQ(m.payload.data<float>()[0], float(bf16(0.7f * (1.f / 3))));
-    EXPECT_EQ(c.traffic().bytes, 4);  // two elements of two bytes
-  }, {.deadline = 20, .wire = kBF16});
+  in_local_world(2,
+                 [](Communicator& c) {
+                   const Rank other = 1 - c.rank();
+                   const Tensor x = Tensor::of<float>({2}, {1.f / 3, 1e-30f});
+                   c.push(other, 1, 0, 0.7f, x);
+                   const Message m = c.take(other, 1, 0, x);
+                   EXPECT_EQ(m.payload.dtype(), kF32);
+                   EXPECT_EQ(m.payload.data<float>()[0], float(bf16(0.7f * (1.f / 3))));
+                   EXPECT_EQ(c.traffic().bytes, 4);  // two elements of two bytes
+                 },
+                 {.deadline = 20, .wire = kBF16});
 }
 
 TEST(Take, SaysOnExpiryWhomItWaitedForAndWhatCameInstead) {
-  in_local_world(2, [](Communicator& c) {
-    if (c.rank() == 1) return c.push(0, 3, 8, 1, ones(1));
-    const auto began = Clock::now();
-    const std::string what = message_of<Timeout>([&] { c.take(1, 4, 17); });
-    EXPECT_GE(Clock::now() - began, milliseconds(200));
-    for (const char* word : {"rank 0", "rank 1", "tag 4", "step 17", "0.2 s", "tag 3 step 8"})
-      EXPECT_NE(what.find(word), std::string::npos) << what;
-  }, {.deadline = 0.2});
+  in_local_world(2,
+                 [](Communicator& c) {
+                   if (c.rank() == 1) return c.push(0, 3, 8, 1, ones(1));
+                   const auto began = Clock::now();
+                   const std::string what = message_of<Timeout>([&] { c.take(1, 4, 17); });
+                   EXPECT_GE(Clock::now() - began, milliseconds(200));
+                   for (const char* word : {"rank 0", "rank 1", "tag 4", "step 17", "0.2 s", "tag 3 step 8"})
+                     EXPECT_NE(what.find(word), std::string::npos) << what;
+                 },
+                 {.deadline = 0.2});
 }
 
 TEST(Take, NoticesThatItsStepWasPassedOver) {
@@ -149,7 +153,8 @@ TEST(Push, WaitsForRoomAndNamesWhoTakesNothing) {
   Communicator a(*world[0], {.deadline = 0.1}), b(*world[1]);
   a.push(1, 1, 0, 1, ones(200));
   a.push(1, 1, 1, 1, ones(50));
-  EXPECT_NE(message_of<Timeout>([&] { a.push(1, 1, 2, 1, ones(1)); }).find("rank 1 has not taken"), std::string::npos);
+  EXPECT_NE(message_of<Timeout>([&] { a.push(1, 1, 2, 1, ones(1)); }).find("rank 1 has not taken"),
+            std::string::npos);
   b.take(0, 1, 0);
   EXPECT_NO_THROW(a.push(1, 1, 3, 1, ones(1)));
 }
@@ -216,7 +221,12 @@ TEST(Meet, HangsUpOnStrangersAndCountsThem) {
       write_all(s, words, Clock::now() + milliseconds(500));
     }
     int64_t none = 0;
-    Meeting wrong{.me = 1, .peers = {0}, .secrets = {std::string(32, 'c'), secrets[1]}, .dial = {}, .welcome = {}, .deadline = {}};
+    Meeting wrong{.me = 1,
+                  .peers = {0},
+                  .secrets = {std::string(32, 'c'), secrets[1]},
+                  .dial = {},
+                  .welcome = {},
+                  .deadline = {}};
     wrong.deadline = Clock::now() + std::chrono::seconds(10);
     wrong.dial = [&](Rank) { return connect_unix(name); };
     meet(wrong, Fd(), none);  // says a wrong word and is hung up on
@@ -234,7 +244,12 @@ TEST(Meet, HangsUpOnStrangersAndCountsThem) {
 TEST(Meet, NamesWhoDidNotCome) {
   const Fd listener = listen_unix("skein-test-" + hex(random_bytes(8)), 8);
   int64_t strangers = 0;
-  Meeting m{.me = 0, .peers = {1, 2}, .secrets = std::vector<std::string>(3), .dial = {}, .welcome = same_user, .deadline = {}};
+  Meeting m{.me = 0,
+            .peers = {1, 2},
+            .secrets = std::vector<std::string>(3),
+            .dial = {},
+            .welcome = same_user,
+            .deadline = {}};
   m.deadline = Clock::now() + milliseconds(50);
   EXPECT_NE(message_of<Timeout>([&] { meet(m, listener, strangers); }).find("rank 1, 2"), std::string::npos);
 }
