@@ -29,11 +29,9 @@ int64_t generous_size() {
 }  // namespace
 
 // The same place in two mappings must not differ by a power of two: such addresses fall into one set of the
-// first
-// cache and look alike to its way predictor, and a sum of two windows takes three times as long (Zen 3). So
-// each mapping
-// of a process begins some pages further into its range, and each rank's blocks some lines further into their
-// pages.
+// first cache and look alike to its way predictor, and a sum of two windows takes three times as long (Zen
+// 3). So each mapping of a process begins some pages further into its range, and each rank's blocks some
+// lines further into their pages.
 Mapping::Mapping(const Fd& fd, int64_t bytes) : bytes(bytes) {
   static std::atomic<int64_t> mappings{0};
   const int64_t shift = (3 * ++mappings % 255 + 1) * kPage;

@@ -27,8 +27,8 @@ struct Mapping {
 };
 
 // An allocator over a memfd of the size of several memories, of which only touched pages exist: peers map it
-// once and
-// need no word about later allocations. /dev/shm is not involved. Freed blocks are kept by size class.
+// once and need no word about later allocations. /dev/shm is not involved. Freed blocks are kept by size
+// class.
 class Arena final : public Allocator {
  public:
   Arena(int64_t reserved, Rank owner);  // reserved: the first bytes, for control structures; zero

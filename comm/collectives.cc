@@ -156,8 +156,8 @@ class Reduction final : public Pending::Op {
       missing = summed_ < sent_ ? waiting_share_ : waiting_sum_;
   }
   // The memory of x itself travels: each part is written again only when its sum is back, which is after it
-  // was read.
-  // A small vector is summed by everybody, so a fast rank may write before a slow one has read: it is packed.
+  // was read. A small vector is summed by everybody, so a fast rank may write before a slow one has read: it
+  // is packed.
   void send_shares(int64_t s) {
     for (const Share& peer : all_but(me_, n_))
       c_.send_packed({peer}, first_, sequence_ + s, part(s, peer.to),
@@ -226,8 +226,7 @@ Pending Communicator::all_reduce(const Tensor& x) {
 }
 
 // Binomial tree: the rank d after the root hears from d without its highest bit. In segments, so that a large
-// vector
-// flows through the tree.
+// vector flows through the tree.
 void Communicator::broadcast(const Tensor& x, Rank root) {
   CHECK(root >= 0 && root < size(), root, size());
   const int64_t sequence = next_sequence();

@@ -106,8 +106,7 @@ Clock::time_point Communicator::deadline() const {
          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.deadline));
 }
 
-// ---- sending
-// ------------------------------------------------------------------------------------------------------
+// ---- sending ----------------------------------------------------------------------------------------------
 
 Header Communicator::header(Tag tag, int64_t step, const Tensor& x, DType wire, uint32_t layout) const {
   Header h;
@@ -184,8 +183,7 @@ void Communicator::answer(const Message& m, const Tensor& x, double weight) {
   push(m.from, m.tag, m.step, 1, x, weight);
 }
 
-// ---- taking
-// -------------------------------------------------------------------------------------------------------
+// ---- taking -----------------------------------------------------------------------------------------------
 
 void Communicator::refuse(Rank world, const std::string& why) {
   Message m;
@@ -298,8 +296,7 @@ void Communicator::on(Tag tag, std::function<void(const Message&)> f) {
   });
 }
 
-// ---- progress
-// -----------------------------------------------------------------------------------------------------
+// ---- progress ---------------------------------------------------------------------------------------------
 
 void Communicator::progress() {
   transport_.progress();

@@ -15,8 +15,7 @@ namespace skein::comm {
 class Communicator;
 
 // A collective on its way. Copyable; wait() twice is harmless. Dropping it does not cancel it: the tensor it
-// works on
-// stays in use until it is done. Belongs to its communicator's thread.
+// works on stays in use until it is done. Belongs to its communicator's thread.
 class Pending {
  public:
   Pending() = default;  // of nothing: done
@@ -83,15 +82,14 @@ class Communicator {
   // Called by each member with the same list; others need not know. Shares no tags with any other.
   std::unique_ptr<Communicator> group(const std::vector<Rank>& members);
 
-  // ---- messages
-  // -----------------------------------------------------------------------------------------------
+  // ---- messages -------------------------------------------------------------------------------------------
   // Sends factor * x. x is yours again when push returns. Tags below kOwnTags, steps >= 0.
   void push(Rank to, Tag, int64_t step, float factor, const Tensor& x, double weight = 1);
   // To several peers; packs once per distinct factor.
   void push(const std::vector<Share>&, Tag, int64_t step, const Tensor& x);
   // Waits for the message of this sender, tag and step. The payload has the type that was pushed, one axis,
-  // and
-  // is the taker's to keep, not to write. Throws PeerLost, Timeout, Disagreement (a later step came instead).
+  // and is the taker's to keep, not to write. Throws PeerLost, Timeout, Disagreement (a later step came
+  // instead).
   Message take(Rank from, Tag, int64_t step);
   // Likewise, and the payload must be laid out like `like`, else Disagreement on both ends.
   Message take(Rank from, Tag, int64_t step, const Tensor& like);
@@ -104,8 +102,7 @@ class Communicator {
   // What f throws is thrown by the next wait.
   void on(Tag, std::function<void(const Message&)> f);
 
-  // ---- collectives: every member calls them in the same order
-  // -------------------------------------------------------
+  // ---- collectives: every member calls them in the same order ---------------------------------------------
   // x <- sum over ranks, in rank order, so every rank and every run gets the same bits. f32, bf16, i32, i64.
   // x belongs to the operation until wait(). Pendings may overlap; they make progress in progress() and in
   // waits.
@@ -120,8 +117,7 @@ class Communicator {
   // Moves messages and pending collectives along; cheap; call it between pieces of work.
   void progress();
 
-  // ---- shared memory
-  // -------------------------------------------------------------------------------------------
+  // ---- shared memory --------------------------------------------------------------------------------------
   // Tensors made from here can be seen by peers of the same host; elsewhere it is plain memory.
   Allocator& allocator() { return transport_.allocator(); }
   // Collective. Each member's own x as this rank can see it in shared memory; empty tensors where it cannot.

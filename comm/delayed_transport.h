@@ -21,10 +21,9 @@ struct Weather {
 };
 
 // Messages come late, in another order, twice; each still counts once. Wraps `inner`, whose other users it
-// does not
-// disturb. Every rank of a world must wrap its own. Virtual time passes by spend(), and by waiting for a
-// message
-// until it is there; waiting never passes real time for what has already been sent. Thread-safe.
+// does not disturb. Every rank of a world must wrap its own. Virtual time passes by spend(), and by waiting
+// for a message until it is there; waiting never passes real time for what has already been sent.
+// Thread-safe.
 class DelayedTransport final : public Transport {
  public:
   DelayedTransport(std::unique_ptr<Transport> inner, const Weather&);

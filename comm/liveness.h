@@ -12,10 +12,8 @@
 namespace skein::comm {
 
 // No library below us notices a peer that was stopped or cut off (UCX: not in 70 s), so each rank tells each
-// other
-// that it is alive, ten times in the span of silence that counts as death. A thread of its own does so,
-// because the
-// compute thread may be busy for longer than that; it does nothing else.
+// other that it is alive, ten times in the span of silence that counts as death. A thread of its own does so,
+// because the compute thread may be busy for longer than that; it does nothing else.
 class Liveness {
  public:
   Liveness(Mailbox&, double silence);

@@ -30,11 +30,9 @@ class Mailbox {
   Rank owner() const { return owner_; }
   Membership& membership() { return membership_; }
 
-  // ---- for transports
-  // -------------------------------------------------------------------------------------------
+  // ---- for transports -------------------------------------------------------------------------------------
   // Takes in a whole message. A message of another epoch, or one that contradicts itself, is refused: the
-  // reason
-  // comes back (to be sent to the sender as a Refusal), and later waits here throw it as Disagreement.
+  // reason comes back (to be sent to the sender as a Refusal), and later waits here throw it as Disagreement.
   // What does not even begin like a message of ours is a stranger's: counted, dropped, "" returned.
   std::string put(Message);
   // Where the bytes of this piece are to be written; empty tensor: refused, put() says why. `from` is where
@@ -48,8 +46,7 @@ class Mailbox {
   void leave(Rank);
   void poison(const std::string& why);  // every later wait throws Error(why)
 
-  // ---- for takers
-  // ---------------------------------------------------------------------------------------------
+  // ---- for takers -----------------------------------------------------------------------------------------
   // The oldest message that matches, if there is one.
   std::optional<Message> poll(const Key&);
   // Until a message matches, something goes wrong, wake() is called, or `until`.

@@ -18,8 +18,7 @@ struct Meeting {
   Clock::time_point deadline;
 };
 // One connection per peer: the higher rank dials. The dialer proves with a keyed BLAKE2b tag that it took
-// part in
-// the exchange; whoever cannot is hung up on and counted. Throws Timeout naming who did not come.
+// part in the exchange; whoever cannot is hung up on and counted. Throws Timeout naming who did not come.
 std::map<Rank, Fd> meet(const Meeting&, const Fd& listener, int64_t& strangers);
 
 }  // namespace skein::comm

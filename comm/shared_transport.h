@@ -11,15 +11,12 @@
 namespace skein::comm {
 
 // The part of a process's transport that reaches the ranks of its own host. Every rank has an Arena that the
-// others
-// map; it begins with a control block: a bell (futex), one ring of incoming messages per sender, and per
-// receiver a
-// table in which that one ticks off the payloads it has finished with.
+// others map; it begins with a control block: a bell (futex), one ring of incoming messages per sender, and
+// per receiver a table in which that one ticks off the payloads it has finished with.
 class SharedDoors {
  public:
   // Collective over `exchange`: every rank calls it, also one that is alone on its host (`near` empty).
-  // `near`: the
-  // other ranks of this host. Connections made are handed to `live`.
+  // `near`: the other ranks of this host. Connections made are handed to `live`.
   SharedDoors(Exchange& exchange, const std::vector<Rank>& near, Mailbox&, Liveness& live,
               const TransportOptions&);
   ~SharedDoors();

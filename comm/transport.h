@@ -57,10 +57,8 @@ class Endpoint {
  public:
   virtual ~Endpoint() = default;
   // Sends one message, or one piece of it, whose bytes are `payload` (its memory is handed over and not
-  // written again).
-  // Returns at once unless too much is on its way to that peer already; then waits for room until the
-  // deadline.
-  // Thread-safe. Throws PeerLost, Timeout.
+  // written again). Returns at once unless too much is on its way to that peer already; then waits for room
+  // until the deadline. Thread-safe. Throws PeerLost, Timeout.
   virtual void send(const Header&, Tensor payload, Clock::time_point deadline) = 0;
   virtual const char* name() const = 0;  // "local", "shared", "ucx": for the log
 };
@@ -126,8 +124,7 @@ struct TransportOptions {
   std::string tls = "";                  // UCX transports to allow ("tcp"); empty: all it finds
 };
 // Collective. Connects this process with all others of the exchange. kShared fails with BadOption naming a
-// rank
-// on another host. What was chosen per pair is in describe().
+// rank on another host. What was chosen per pair is in describe().
 std::unique_ptr<Transport> connect(Exchange&, const TransportOptions&);
 
 }  // namespace skein::comm

@@ -23,8 +23,8 @@ Ucx open() {
   setenv("UCX_MEM_MMAP_HOOK_MODE", "none", 1);
   setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 1);
   // Error mode PEER silently rules these two out otherwise, and messages on one host go by TCP. By
-  // environment, because
-  // ucp_config_modify knows settings of single transports by names that differ between versions of UCX.
+  // environment, because ucp_config_modify knows settings of single transports by names that differ between
+  // versions of UCX.
   setenv("UCX_POSIX_ERROR_HANDLING", "y", 0);
   setenv("UCX_SYSV_ERROR_HANDLING", "y", 0);
   void* library = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);

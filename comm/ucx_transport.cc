@@ -249,8 +249,7 @@ void UcxDoors::Worker::connect(Rank peer, const std::string& address) {
   doors_[size_t(peer)] = std::move(door);
 }
 
-// ---- arrivals
-// -----------------------------------------------------------------------------------------------------
+// ---- arrivals ---------------------------------------------------------------------------------------------
 
 ucs_status_t UcxDoors::Worker::on_message(void* arg, const void* header, size_t n, void* data, size_t length,
                                           const ucp_am_recv_param_t* p) {
@@ -387,8 +386,7 @@ bool UcxDoors::Worker::flushed() const {
   return true;
 }
 
-// ---- the doors
-// ----------------------------------------------------------------------------------------------------
+// ---- the doors --------------------------------------------------------------------------------------------
 
 UcxDoors::UcxDoors(Exchange& exchange, const std::vector<Rank>& far, Mailbox& box, Liveness& live,
                    const TransportOptions& o)

@@ -10,8 +10,7 @@
 namespace skein::comm {
 
 // The part of a process's transport that reaches ranks by UCX. Progress is made by whoever calls; a failure
-// seen
-// there is stored in the mailbox's membership and thrown by the next wait.
+// seen there is stored in the mailbox's membership and thrown by the next wait.
 class UcxDoors {
  public:
   // Collective over `exchange`: every rank calls it. `far`: the ranks to reach; each of them names us. A TCP
