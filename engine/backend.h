@@ -48,7 +48,8 @@ struct PoolArgs {
 //   forward, evaluation  the running statistics instead; mean, rstd unused
 //   backward             dgamma, dbeta <- ... + grad_beta * themselves; dx <- ... + dx_beta dx;
 //                        dresidual <- dy masked by y > 0, + dresidual_beta dresidual
-// y serves as the mask of the ReLU. dresidual may be empty; it may be dy itself (masked in place).
+// In evaluation mode backward takes the running statistics for constants. y serves as the mask of the ReLU.
+// dresidual may be empty; it may be dy itself (masked in place).
 struct BatchNormArgs {
   Tensor x, y, residual;             // [..., C], one floating type
   Tensor gamma, shift;               // [C] f32

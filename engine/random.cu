@@ -15,17 +15,23 @@ struct Uniform {
   float lo, hi;
   HD void operator()(int64_t i) const { x[i] = T(lo + (hi - lo) * draw.unit(uint64_t(i))); }
 };
-// Element 2j and 2j+1 share words 2j and 2j+1; the radius uses (0, 1] so that its logarithm is finite.
+// Four elements a call, from the four words of one block: 2j and 2j+1 share words 2j and 2j+1. The radius uses
+// (0, 1] so that its logarithm is finite.
 template <class T>
 struct Normal {
   T* x;
+  int64_t size;
   Draw draw;
   float mean, std;
-  HD void operator()(int64_t i) const {
-    const uint64_t pair = uint64_t(i) & ~uint64_t(1);
-    const float u = 1.f - draw.unit(pair), angle = 6.283185307179586f * draw.unit(pair + 1);
-    const float radius = sqrtf(-2.f * logf(u));
-    x[i] = T(mean + std * radius * (i & 1 ? sinf(angle) : cosf(angle)));
+  HD void operator()(int64_t quad) const {
+    const Philox4 words = draw.block(uint32_t(quad));
+    for (int pair = 0; pair < 4; pair += 2) {
+      const float angle = 6.283185307179586f * unit_float(words.v[pair + 1]);
+      const float radius = std * sqrtf(-2.f * logf(1.f - unit_float(words.v[pair])));
+      const int64_t i = 4 * quad + pair;
+      if (i < size) x[i] = T(mean + radius * cosf(angle));
+      if (i + 1 < size) x[i + 1] = T(mean + radius * sinf(angle));
+    }
   }
 };
 
@@ -42,7 +48,7 @@ void fill_uniform(const Tensor& x, const Draw& draw, float lo, float hi) {
 void fill_normal(const Tensor& x, const Draw& draw, float mean, float std) {
   visit_float(x.dtype(), [&](auto t) {
     using T = decltype(t);
-    for_each(x.device(), x.size(), Normal<T>{x.data<T>(), draw, mean, std});
+    for_each(x.device(), (x.size() + 3) / 4, Normal<T>{x.data<T>(), x.size(), draw, mean, std});
   });
 }
 
