@@ -89,6 +89,10 @@ struct Groups {
   int64_t n, count = (n + kRows - 1) / kRows, each = count ? n / count : 0, larger = n - each * count;
   int64_t first(int64_t i) const { return each * i + std::min(i, larger); }
   int64_t size(int64_t i) const { return each + (i < larger ? 1 : 0); }
+  int64_t of(int64_t thing) const {  // the group it is in
+    const int64_t in_larger = larger * (each + 1);
+    return thing < in_larger ? thing / (each + 1) : larger + (thing - in_larger) / each;
+  }
 };
 
 }  // namespace skein::cpu

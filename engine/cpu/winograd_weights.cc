@@ -101,8 +101,7 @@ void gather(const ConvArgs& c, const Cut& cut, const float* sums, int64_t thread
 #pragma omp parallel for schedule(static) if (C * O > 1 << 10)
   for (int64_t j = 0; j < cut.panels; ++j)
     for (int64_t i = 0; i < C; ++i) {
-      int64_t g = i * cut.groups / C;
-      while (groups.first(g + 1) <= i) ++g;
+      const int64_t g = groups.of(i);
       const float* at = sums + ((j * cut.groups + g) * kRows + i - groups.first(g)) * kLanes;
       for (int64_t o = j * kLanes; o < std::min(O, (j + 1) * kLanes); o += 8, at += 8) {
         Tile u;
