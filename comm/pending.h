@@ -1,4 +1,4 @@
-// What a Pending points at: a collective as a state machine that every call of progress() pushes along.
+// What collectives share: the state machine behind a Pending, their tags, and the small messages they send.
 #pragma once
 #include "comm/communicator.h"
 
@@ -11,5 +11,27 @@ struct Pending::Op {
   bool done = false;
   Key missing;
 };
+
+// The first message of every collective has tag kFirst, so that ranks that call different ones notice.
+inline constexpr Tag kFirst = kOwnTags, kSecond = kOwnTags + 1, kThird = kOwnTags + 2,
+                     kAverage = kOwnTags + 0x100;
+// What a message of a collective is, as a part of its layout hash.
+// clang-format off
+enum Purpose : uint32_t { kReducePlace = 1, kReduceDone, kReduceShare, kReduceSum, kBroadcast, kGather, kBarrier,
+                          kWindows, kAveragePlace, kAverageDone, kAverageVector };
+// clang-format on
+
+// Where x lies in memory that others of the host see; -1: nowhere.
+inline Tensor place_message(const Transport& t, const Tensor& x) {
+  return Tensor::of<int64_t>({1}, {t.place_of(x).value_or(-1)});
+}
+inline int64_t place_in(const Message& m) { return *m.payload.data<int64_t>(); }
+inline Tensor nothing() { return Tensor({0}, kU8); }
+
+inline std::vector<Share> all_but(Rank me, int n) {
+  std::vector<Share> shares;
+  for (int d = 1; d < n; ++d) shares.push_back({Rank((me + d) % n), 1, 1});  // not all to rank 0 at once
+  return shares;
+}
 
 }  // namespace skein::comm
