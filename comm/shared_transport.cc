@@ -20,7 +20,7 @@ constexpr uint32_t kTickets = 2048;  // payloads one receiver may hold of one se
 constexpr int64_t kInline = 48;      // bytes that travel in the entry itself
 constexpr uint32_t kNoTicket = ~0u;
 constexpr auto kLongestSleep = std::chrono::milliseconds(5);  // then deaths are looked for
-// Before sleeping: a wake-up costs about as much. By the clock, since on a busy machine one yield may take long.
+// Before sleeping: a wake-up costs about as much. By the clock: on a busy machine one yield may take long.
 constexpr auto kYielding = std::chrono::microseconds(60);
 
 struct Entry {
