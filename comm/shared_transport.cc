@@ -20,7 +20,8 @@ constexpr uint32_t kTickets = 2048;  // payloads one receiver may hold of one se
 constexpr int64_t kInline = 48;      // bytes that travel in the entry itself
 constexpr uint32_t kNoTicket = ~0u;
 constexpr auto kLongestSleep = std::chrono::milliseconds(5);  // then deaths are looked for
-constexpr int kYields = 100;  // before sleeping: a wake-up costs as much as about this many
+// Before sleeping: a wake-up costs about as much. By the clock: on a busy machine one yield may take long.
+constexpr auto kYielding = std::chrono::microseconds(60);
 
 struct Entry {
   Header header;
@@ -270,7 +271,7 @@ void SharedDoors::nap(Clock::time_point until) {
       const Ring& ring = control_->from(Rank(&d - doors_.data()));
       if (ring.read.load() != ring.written.load()) return;
     }
-  for (int i = 0; i < kYields; ++i) {
+  for (const auto began = Clock::now(); Clock::now() - began < kYielding;) {
     if (control_->bell.load() != seen) return;
     sched_yield();
   }

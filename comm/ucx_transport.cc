@@ -13,7 +13,7 @@ namespace skein::comm {
 namespace {
 
 constexpr auto kLongestSleep = std::chrono::milliseconds(5);
-constexpr int kPolls = 200;  // before sleeping
+constexpr auto kPolling = std::chrono::microseconds(60);  // before sleeping
 
 struct Address {  // what ranks exchange: secret, TCP port, own addresses, worker address
   std::string secret, worker;
@@ -86,7 +86,8 @@ int64_t UcxDoors::strangers() const { return worker_->strangers_; }
 
 void UcxDoors::nap(Clock::time_point until) {
   const int64_t before = worker_->box_.arrivals();
-  for (int i = 0; i < kPolls; ++i) {
+  const auto began = Clock::now();
+  for (int i = 0; Clock::now() - began < kPolling; ++i) {
     worker_->progress();
     if (worker_->box_.arrivals() != before) return;
     if (i % 4 == 3) std::this_thread::yield();

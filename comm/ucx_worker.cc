@@ -75,6 +75,7 @@ UcxDoors::Worker::~Worker() {
   ucx().ucp_worker_destroy(worker_);
   ucx().ucp_cleanup(context_);
   for (Receiving* r : receiving_) delete r;
+  for (Sending* s : sending_) delete s;
 }
 
 std::string UcxDoors::Worker::address() const {

@@ -54,7 +54,8 @@ struct UcxDoors::Worker {
   std::vector<std::unique_ptr<Door>> doors_;
   std::vector<std::deque<Arrival>> waiting_;  // per sender, in order of arrival
   std::vector<std::pair<Rank, std::string>> refusals_;
-  std::set<Receiving*> receiving_;
+  std::set<Receiving*> receiving_;  // not yet complete: UCX forgets those of a dead peer
+  std::set<Sending*> sending_;
   int64_t strangers_ = 0;
 };
 
@@ -93,6 +94,7 @@ class UcxDoors::Door final : public Endpoint {
     p.user_data = s;
     on_the_way_ += s->payload.bytes();
     ++sends_;
+    w_.sending_.insert(s);
     const size_t bytes = size_t(s->payload.bytes());
     const ucs_status_ptr_t r = ucx().ucp_am_send_nbx(ep_, kUcxMessage, &s->header, sizeof(Header),
                                                      bytes ? s->payload.raw() : nullptr, bytes, &p);
@@ -117,6 +119,7 @@ class UcxDoors::Door final : public Endpoint {
   void sent(Worker::Sending* s, ucs_status_t status) {
     on_the_way_ -= s->payload.bytes();
     --sends_;
+    w_.sending_.erase(s);
     delete s;
     if (status != UCS_OK) fail(status);
   }

@@ -21,7 +21,7 @@ class Sgp final : public Strategy {
     copy(half_, x_);
     me.rule.step(half_, me.g, me.x, me.lr);  // X <- X - eta u, decay at z
 
-    const comm::Mix p = graph_.at(me, k);       // column and row i of P(k)
+    const comm::Mix p = graph_.at(me, k);    // column and row i of P(k)
     give(me.comm, p, kShare, k, half_, w_);  // out-peers get their share of (X, w)
     buffers_.give(me, p, k, w_);
     const auto shares = take_shares(me.comm, p, kShare, k, half_);
