@@ -153,7 +153,7 @@ class Launcher {
       c->ended = true;
       c->status = status;
       if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
-      if (WIFSIGNALED(status) && !ending_)
+      if (WIFSIGNALED(status) && !ending_ && asked_ == Clock::time_point{})
         std::fprintf(stderr, "worker %d was killed by signal %d (%s)\n", int(c - children_.begin()),
                      WTERMSIG(status), strsignal(WTERMSIG(status)));
       const auto patience =

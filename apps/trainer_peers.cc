@@ -42,10 +42,11 @@ Outcome Trainer::end_without(const std::string& why) {
   else
     past_.remember(k_, walk);
 
-  std::vector<int> members;
-  const std::vector<comm::Rank> dead = all.membership().dead();
-  for (int r = 0; r < setup_.place.world; ++r)
-    if (std::find(dead.begin(), dead.end(), r) == dead.end()) members.push_back(r);
+  std::vector<int> members, dead;
+  for (int r = 0; r < setup_.place.world; ++r) (all.membership().alive(r) ? members : dead).push_back(r);
+  if (dead.empty())
+    throw Error(text(
+        why, "; every worker is alive, so none is given up: give a longer --deadline or --wait forever"));
   const std::unique_ptr<comm::Communicator> living = all.group(members);
   int64_t common = k_;
   for (const auto& other : comm::gather_numbers(*living, {double(k_)}))
@@ -61,7 +62,7 @@ Outcome Trainer::end_without(const std::string& why) {
   save_for_the_lost(*living, members);
 
   std::string lost;
-  for (comm::Rank r : dead) lost += (lost.empty() ? "" : ", ") + std::to_string(r);
+  for (int r : dead) lost += (lost.empty() ? "" : ", ") + std::to_string(r);
   Outcome out{.step = k_, .interrupted = true, .bereaved = "", .score = {}, .hash = ""};
   out.bereaved =
       text(dead.size() == 1 ? "worker " : "workers ", lost, dead.size() == 1 ? " is" : " are", " lost (", why,

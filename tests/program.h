@@ -41,11 +41,12 @@ class Workplace {
   }
   bool has(const std::string& name) const { return std::filesystem::exists(path_ / name); }
 
-  // `$TRAIN` in the line is the path of train_imagenet.
+  // `$TRAIN` in the line is the path of train_imagenet, `$GOSSIP` that of gossip_avg.
   Ended run(const std::string& line) const {
     const std::string shell = "cd '" + path_.string() +
                               "' && export TRAIN='" SKEIN_BINARY_DIR
-                              "/train_imagenet' OMP_NUM_THREADS=1 && { " +
+                              "/train_imagenet' GOSSIP='" SKEIN_BINARY_DIR
+                              "/gossip_avg' OMP_NUM_THREADS=1 && { " +
                               line + "\n} > .out 2> .err";
     const int raw = std::system(("bash -c '" + quoted(shell) + "'").c_str());
     const int status = WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw);

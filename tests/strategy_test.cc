@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "comm/delayed_transport.h"
 #include "optim/consensus.h"
 #include "tests/trainee.h"
 
@@ -120,6 +121,18 @@ TEST(EveryStrategy, RepeatsBitForBit) {
   const Problem p{.momentum = 0.9f, .noise = 1, .start_spread = 1};
   for (const Case& c : cases(7))
     EXPECT_EQ(train(p, c.row->name, c.options, 7, 9), train(p, c.row->name, c.options, 7, 9)) << c.row->name;
+}
+
+TEST(EveryStrategy, IsTheSameOverATransportThatDelaysDoublesAndReorders) {
+  const Problem p{.momentum = 0.9f, .noise = 1, .start_spread = 1};
+  const comm::Weather storm{
+      .seed = 5, .latency = 1e-3, .jitter = 0.02, .bandwidth = 1e9, .loss = 0.2, .duplication = 0.2};
+  for (const Case& c : cases(5)) {
+    auto world = comm::local_world(5);
+    for (auto& t : world) t = std::make_unique<comm::DelayedTransport>(std::move(t), storm);
+    EXPECT_EQ(train(p, c.row->name, c.options, std::move(world), 9), train(p, c.row->name, c.options, 5, 9))
+        << c.row->name << c.flags;
+  }
 }
 
 // Rank 0 leaves after three steps; whatever step the others cannot finish must leave no trace.

@@ -1,0 +1,137 @@
+// gossip_avg as its users run it: files in and out, graphs printed, and what it refuses.
+#include <nlohmann/json.hpp>
+
+#include "apps/safetensors.h"
+#include "apps/vectors.h"
+#include "engine/vec.h"
+#include "tests/program.h"
+
+namespace skein {
+namespace {
+
+using apps::Vectors;
+using nlohmann::json;
+
+class GossipAvg : public testing::Test {
+ protected:
+  testing_programs::Ended gossip(const std::string& flags) {
+    return place_.run("timeout 100 $GOSSIP " + flags);
+  }
+  json result(const std::string& flags) {
+    const auto ended = gossip(flags + " --json");
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    return json::parse(ended.out.empty() ? "{}" : ended.out);
+  }
+  std::string path(const std::string& name) { return (place_.path() / name).string(); }
+  // in0.npy ... of shape [rows, 4], rank r holds (r + 1) * (0, 1, 2, ...)
+  void write_inputs(int n, int64_t rows = 3, const std::string& type = "<f4") {
+    for (int r = 0; r < n; ++r) {
+      Vectors v{true, {{"", type, {rows, 4}, false}}, Tensor({rows * 4})};
+      for (int64_t i = 0; i < rows * 4; ++i) v.flat.data<float>()[i] = float(r + 1) * float(i);
+      apps::write_vectors(path(text("in", r, ".npy")), v);
+    }
+  }
+  void expect_means(int n, const std::string& name, double tolerance) {
+    for (int r = 0; r < n; ++r) {
+      const Vectors v = apps::read_vectors(path(text(name, r, ".npy")));
+      ASSERT_EQ(v.items[0].shape, (std::vector<int64_t>{3, 4}));
+      for (int64_t i = 0; i < v.flat.size(); ++i)
+        EXPECT_NEAR(v.flat.data<float>()[i], double(i) * (n + 1) / 2, tolerance) << r;
+    }
+  }
+  testing_programs::Workplace place_;
+};
+
+TEST_F(GossipAvg, AveragesArraysByEveryAlgorithmAndTransport) {
+  write_inputs(4);
+  for (const std::string flags : {"--algorithm push-sum", "--algorithm push-sum --topology ring --peers 2",
+                                  "--algorithm pairwise", "--algorithm allreduce", "--topology base --base 2",
+                                  "--transport local", "--transport shared", "--transport ucx"}) {
+    const auto ended =
+        gossip("--workers 4 --input in{rank}.npy --output out{rank}.npy --tolerance 1e-4 " + flags);
+    ASSERT_EQ(ended.status, 0) << flags << ended.err;
+    expect_means(4, "out", 1e-4);
+  }
+}
+
+TEST_F(GossipAvg, KeepsTheTypeOfAnArray) {
+  write_inputs(2, 3, "<f8");
+  ASSERT_EQ(gossip("--workers 2 --input in{rank}.npy --output out{rank}.npy").status, 0);
+  expect_means(2, "out", 1e-4);
+  EXPECT_EQ(apps::read_vectors(path("out0.npy")).items[0].type, "<f8");
+}
+
+TEST_F(GossipAvg, AveragesTensorsByName) {
+  for (int r = 0; r < 3; ++r) {
+    apps::TensorFile f;
+    const Tensor a({2, 2}), b({3}, kBF16);
+    fill(a, float(r)), fill(b, float(10 * r));
+    if (r == 1)
+      f.tensors = {{"b", b}, {"a", a}};  // another order in the file
+    else
+      f.tensors = {{"a", a}, {"b", b}};
+    apps::write_safetensors(path(text("in", r, ".safetensors")), f);
+  }
+  ASSERT_EQ(gossip("--workers 3 --input in{rank}.safetensors --output out{rank}.safetensors --tolerance 1e-6")
+                .status,
+            0);
+  const apps::TensorFile out = apps::read_safetensors(path("out2.safetensors"));
+  EXPECT_NEAR(out.find("a")->data<float>()[3], 1, 1e-6);
+  EXPECT_EQ(float(out.find("b")->data<bf16>()[2]), 10);
+}
+
+TEST_F(GossipAvg, ExponentialOfFourIsExactAfterTwoRounds) {
+  const json r = result("--workers 4 --size 1000 --rounds 2 --topology exponential --peers 1");
+  EXPECT_EQ(r["rounds"], 2);
+  EXPECT_LT(double(r["error"]), 1e-6);
+  EXPECT_EQ(r["weights"], json::parse("[1.0, 1.0, 1.0, 1.0]"));
+  EXPECT_GT(double(result("--workers 4 --size 1000 --rounds 1")["error"]), 0.01);
+}
+
+TEST_F(GossipAvg, OneWorkerKeepsItsVector) {
+  write_inputs(1);
+  ASSERT_EQ(gossip("--workers 1 --input in{rank}.npy --output out{rank}.npy").status, 0);
+  EXPECT_EQ(place_.read("in0.npy"), place_.read("out0.npy"));
+}
+
+TEST_F(GossipAvg, PrintsTheGraphRoundByRound) {
+  const json s = result("--print-schedule --topology exponential --workers 4 --peers 1 --rounds 3");
+  ASSERT_EQ(s.size(), 3u);
+  EXPECT_EQ(s[0][0], json::parse(R"({"out": [1], "in": [3], "self": 0.5, "weights": [0.5]})"));
+  EXPECT_EQ(s[1][3], json::parse(R"({"out": [1], "in": [1], "self": 0.5, "weights": [0.5]})"));
+  EXPECT_EQ(s[2], s[0]);
+}
+
+TEST_F(GossipAvg, RefusesInOneLineWithoutLeavingAnythingBehind) {
+  write_inputs(3);
+  Vectors other{true, {{"", "<f4", {4, 4}, false}}, Tensor::zeros({16})};
+  apps::write_vectors(path("in3.npy"), other);
+  place_.write("text0.npy", "hello"), place_.write("text1.npy", "hello");
+  const std::pair<const char*, const char*> cases[] = {
+      {"--workers 4 --input in{rank}.npy", "in3.npy holds <f4 [4, 4]"},
+      {"--workers 5 --input in{rank}.npy", "in4.npy: cannot"},
+      {"--workers 2 --input text{rank}.npy", "text0.npy: is no .npy file"},
+      {"--workers 0 --size 5", "--workers 0: at least 1"},
+      {"--size 5", "--workers is needed"},
+      {"--workers 2", "--input PATTERN or --size N"},
+      {"--workers 2 --input in0.npy", "{rank} must stand in the name"},
+      {"--workers 2 --size 5 --topology exponetial", "did you mean exponential"},
+      {"--workers 3 --size 5 --topology bipartite-linear", "even number of workers, not 3"},
+      {"--workers 4 --size 5 --peers 4", "offers 3 with 4 workers"},
+      {"--workers 4 --size 5 --algorithm pushsum", "did you mean push-sum"},
+      {"--workers 4 --size 5 --algorithm pairwise --topology ring --rounds 1", "needs a graph of pairs"},
+      {"--workers 4 --size 5 --transport udp", "udp"},
+      {"--workers 4 --size 5 --tolerance 1e-30", "out of reach"},
+      {"--workers 2 --size 5 --output nowhere/x{rank}.npy", "nowhere/x0.npy"},
+      {"--workers 2 --size 5 --ruonds 3", "--ruonds"},
+  };
+  for (const auto& [flags, message] : cases) {
+    const auto ended = gossip(flags);
+    EXPECT_NE(ended.status, 0) << flags;
+    EXPECT_NE(ended.err.find(message), std::string::npos) << flags << '\n' << ended.err;
+    EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << flags << '\n' << ended.err;
+  }
+}
+
+}  // namespace
+}  // namespace skein
