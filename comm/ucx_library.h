@@ -8,16 +8,31 @@
 namespace skein::comm {
 
 // One row a function that we call.
-#define SKEIN_UCX_FUNCTIONS(ROW)                                                                             \
-  ROW(ucp_config_read)                                                                                       \
-  ROW(ucp_config_modify)                                                                                     \
-  ROW(ucp_config_release)                                                                                    \
-  ROW(ucp_init_version)                                                                                      \
-  ROW(ucp_cleanup) ROW(ucp_worker_create) ROW(ucp_worker_destroy) ROW(ucp_worker_get_address)                \
-      ROW(ucp_worker_release_address) ROW(ucp_worker_set_am_recv_handler) ROW(ucp_worker_progress)           \
-          ROW(ucp_worker_get_efd) ROW(ucp_worker_arm) ROW(ucp_ep_create) ROW(ucp_ep_close_nbx)               \
-              ROW(ucp_ep_print_info) ROW(ucp_am_send_nbx) ROW(ucp_am_recv_data_nbx) ROW(ucp_am_data_release) \
-                  ROW(ucp_request_free) ROW(ucp_request_check_status) ROW(ucp_get_version_string)
+// clang-format off
+#define SKEIN_UCX_FUNCTIONS(ROW) \
+  ROW(ucp_config_read) \
+  ROW(ucp_config_modify) \
+  ROW(ucp_config_release) \
+  ROW(ucp_init_version) \
+  ROW(ucp_cleanup) \
+  ROW(ucp_worker_create) \
+  ROW(ucp_worker_destroy) \
+  ROW(ucp_worker_get_address) \
+  ROW(ucp_worker_release_address) \
+  ROW(ucp_worker_set_am_recv_handler) \
+  ROW(ucp_worker_progress) \
+  ROW(ucp_worker_get_efd) \
+  ROW(ucp_worker_arm) \
+  ROW(ucp_ep_create) \
+  ROW(ucp_ep_close_nbx) \
+  ROW(ucp_ep_print_info) \
+  ROW(ucp_am_send_nbx) \
+  ROW(ucp_am_recv_data_nbx) \
+  ROW(ucp_am_data_release) \
+  ROW(ucp_request_free) \
+  ROW(ucp_request_check_status) \
+  ROW(ucp_get_version_string)
+// clang-format on
 
 struct Ucx {
 #define SKEIN_UCX_MEMBER(name) decltype(&::name) name = nullptr;
