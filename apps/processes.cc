@@ -53,6 +53,8 @@ class Launcher {
     sigemptyset(&signals_);
     for (int s : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&signals_, s);
     sigprocmask(SIG_BLOCK, &signals_, &before_);
+    // A script's `program &` starts with SIGINT ignored, and an ignored signal is never waited for.
+    signal(SIGINT, SIG_DFL), signal(SIGTERM, SIG_DFL);
     listener_ = comm::listen_at(port_, true);
     key_ = Fd(memfd_create("job key", MFD_CLOEXEC));
     const std::string key = comm::random_bytes(comm::kJobKeyBytes);

@@ -113,7 +113,7 @@ TEST_F(Workers, RefusesInOneLine) {
       {"--workers 3", "sgd has no peers"},
       {"--workers 3 --algorithm sgp --topology bipartite-linear", "even number of workers, not 3"},
       {"--workers 3 --algorithm sgp --peers 3", "offers 2 with 3 workers"},
-      {"--workers 3 --algorithm d-psgd --topology exponential", "d-psgd needs"},
+      {"--workers 3 --algorithm d-psgd --topology exponential --peers 1", "d-psgd needs"},
       {"--workers 2 --algorithm sgp --batch-size 1000", "more than the 640 training images"},
       {"--workers 2 --algorithm sgp --model nothing", "nothing"},
       {"--workers 2 --algorithm sgp --output /proc/nowhere", "/proc/nowhere"},
