@@ -121,7 +121,7 @@ TEST_F(GossipAvg, RefusesInOneLineWithoutLeavingAnythingBehind) {
       {"--workers 4 --size 5 --algorithm pushsum", "did you mean push-sum"},
       {"--workers 4 --size 5 --algorithm pairwise --topology ring --rounds 1", "needs a graph of pairs"},
       {"--workers 4 --size 5 --transport udp", "udp"},
-      {"--workers 3 --size 500 --tolerance 1e-30", "out of reach"},
+      {"--workers 3 --size 1000 --tolerance 1e-30", "out of reach"},
       {"--workers 2 --size 5 --output nowhere/x{rank}.npy", "nowhere/x0.npy"},
       {"--workers 2 --size 5 --ruonds 3", "--ruonds"},
   };
