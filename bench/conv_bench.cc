@@ -1,5 +1,5 @@
-// Convolutions of resnet50 and resnet20: our kernels beside oneDNN's in GFLOP/s of the plain sum: direct, Winograd
-// (where it fits, else again direct), oneDNN; then the better of ours against the FMA peak and against oneDNN.
+// Convolutions of resnet50 and resnet20: GFLOP/s of the plain sum by our direct kernel, by Winograd (where
+// it fits, else direct again) and by oneDNN; then the better of ours against the FMA peak and oneDNN.
 //
 //   conv_bench [resnet50|resnet20|resnet18] [batch] [fp32|bf16] [threads] [only input channels]
 //

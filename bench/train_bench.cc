@@ -1,4 +1,4 @@
-// One training step (forward, loss, backward, SGD) on synthetic images: images a second and where the time goes.
+// One training step (forward, loss, backward, SGD) on synthetic images: images a second, where time goes.
 //
 //   train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS]
 //

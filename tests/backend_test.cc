@@ -37,7 +37,7 @@ Values values(const Tensor& t) {
   return v;
 }
 
-// Largest difference, relative to the reference's root mean square (1 at least 1e-3, for all-zero references).
+// Largest difference, relative to the reference's root mean square (at least 1e-3: references may be zero).
 double error(const Tensor& t, const Values& want) {
   const Values got = values(t);
   EXPECT_EQ(got.size(), want.size());
@@ -49,10 +49,10 @@ double error(const Tensor& t, const Values& want) {
   return worst / std::max(1e-3, std::sqrt(square / double(want.size())));
 }
 
-// f32 results lose a few rounding steps; bf16 ones are stored with 8 bits and their largest value is some 5 rms.
+// f32 results lose a few rounding steps; bf16 ones are stored with 8 bits and their largest is some 5 rms.
 double bound(DType t) { return t == kF32 ? 3e-5 : 4e-2; }
 
-// ---- gemm ------------------------------------------------------------------------------------------------------
+// ---- gemm ------------------------------------------------------------------------------------------
 
 Values reference_gemm(const GemmArgs& g, const Values& y0) {
   const Values a = values(g.a), b = values(g.b), bias = values(g.bias);
@@ -100,7 +100,7 @@ TEST(Gemm, RefusesShapesThatDoNotMeet) {
   EXPECT_THROW(gemm(kCpu, {.y = Tensor({2, 2}), .a = Tensor({2, 3}), .b = Tensor({4, 2})}), Error);
 }
 
-// ---- convolution -----------------------------------------------------------------------------------------------
+// ---- convolution -----------------------------------------------------------------------------------
 
 // Calls f(index of x, of w, of y) for every product of the convolution.
 template <class F>

@@ -45,7 +45,7 @@ double error(const Tensor& t, const Values& want) {
 
 double bound(DType t) { return t == kF32 ? 3e-5 : 4e-2; }
 
-// ---- batch norm --------------------------------------------------------------------------------------------------
+// ---- batch norm ------------------------------------------------------------------------------------
 
 BatchNormArgs make_norm(const Shape& s, DType t, bool training, bool relu, bool residual,
                         float offset = 0.5f) {
@@ -171,7 +171,7 @@ TEST(BatchNorm, RepeatsItselfBitForBitForOneNumberOfThreads) {
   omp_set_num_threads(before);
 }
 
-// ---- pooling -----------------------------------------------------------------------------------------------------
+// ---- pooling ---------------------------------------------------------------------------------------
 
 struct PoolCase {
   int64_t n, h, w, c;

@@ -1,4 +1,4 @@
-// Batch normalisation with residual add and ReLU: two passes over memory each way, one in evaluation.
+// Batch normalization with residual add and ReLU: two passes over memory each way, one in evaluation.
 #include <algorithm>
 #include <cmath>
 
@@ -134,7 +134,7 @@ void give_parameters(const BatchNormArgs& a, const std::vector<double>& sums) {
   give(a.dgamma, a.dgamma_beta, sums.data() + sums.size() / 2);
 }
 
-// dx = p d + q (x - mean) + r for channel constants p, q, r: a norm's whole gradient, once the sums are known.
+// dx = p d + q (x - mean) + r for channel constants p, q, r: a norm's whole gradient, given the sums.
 struct Line {
   std::vector<float> p, q, r;
   Line(const BatchNormArgs& a, const Period& s, const Moments& m, const std::vector<double>& sums) {

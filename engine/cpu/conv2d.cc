@@ -22,8 +22,8 @@ void check(const ConvArgs& c) {
   CHECK(!c.bias || (c.bias.size() == c.w.dim(0) && c.bias.dtype() == kF32), c.bias.shape());
 }
 
-// The rule. It depends on the shapes and the processor alone, never on a race, so that a resumed run repeats its
-// sums; bench/conv_bench.cc holds the measurement behind it.
+// The rule. It depends on the shapes and the processor alone, never on a race, so that a resumed run repeats
+// its sums; bench/conv_bench.cc holds the measurement behind it.
 //   AVX-512      oneDNN's kernels are twice as wide as ours
 //   groups       we have none
 //   3x3          Winograd does 16 products for 36, and wins from 32 channels on

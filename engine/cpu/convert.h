@@ -4,7 +4,7 @@
 
 namespace skein::cpu {
 
-// Uninitialised, from the caching allocator.
+// Uninitialized, from the caching allocator.
 inline Tensor scratch_f32(int64_t n) { return Tensor({n}, kF32); }
 inline Tensor scratch_bytes(int64_t n) { return Tensor({n}, kU8); }
 

@@ -1,4 +1,4 @@
-// Forward and data-gradient convolutions: every pixel's sum is a product of image windows with packed weights.
+// Forward and data-gradient convolutions: every sum is a product of an image window with packed weights.
 #include "engine/cpu/direct_conv.h"
 
 #include "engine/cpu/tile.h"

@@ -1,4 +1,4 @@
-// Convolutions of our own, for processors with AVX2: products over windows of the image, nothing materialised.
+// Convolutions of our own, for processors with AVX2: products over image windows, nothing materialized.
 #pragma once
 #include "engine/backend.h"
 

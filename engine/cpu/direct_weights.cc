@@ -29,7 +29,7 @@ Plan plan_of(const ConvArgs& c) {
   return {merged ? R : R * S, channels, (c.w.dim(0) + kLanes - 1) / kLanes, Groups{channels}.count, merged};
 }
 
-// dy [pixels, O] -> [panel][all pixels][16], pixels from `at` on; and sums over pixels added to `sums` if given.
+// dy [pixels, O] -> [panel][all pixels][16], pixels from `at` on; their sums are added to `sums` if given.
 template <class T>
 void pack_outputs(float* to, const T* dy, int64_t at, int64_t pixels, int64_t all, int64_t O, float* sums) {
   for (int64_t i = 0; i < pixels; ++i)
@@ -78,7 +78,7 @@ struct Operands {
   Pixels pixels;
 };
 
-// Windows of one pixel need no neighbors: only the pixels that are used are packed, and they make one long row.
+// Windows of one pixel need no neighbors: only pixels that are used are packed, in one long row.
 template <class T>
 Operands pack_points(const ConvArgs& c, const Plan& plan, const Block& b, Memory& memory) {
   const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), Q = c.y.dim(2), stride = c.geometry.stride;

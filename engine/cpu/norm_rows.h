@@ -45,7 +45,7 @@ inline void store_some(T* p, int64_t n, V8 v) {
   for (int64_t i = 0; i < n; ++i) p[i] = T(v[i]);
 }
 
-// Calls f(first, last) for each thread's share of whole periods, and rest(at) once, for the floats after them.
+// Calls f(first, last) for each thread's share of whole periods, and rest(thread) once, for the floats after.
 // The shares depend on the number of threads alone.
 template <class F, class Rest>
 void divide(const Period& p, F f, Rest rest) {

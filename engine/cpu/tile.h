@@ -83,8 +83,8 @@ inline void with_rows(int64_t m, F&& f) {
   }
 }
 
-// n things in as few groups of at most kRows as will do, all of nearly one size: 49 = 4 x 6 + 5 x 5, because a
-// group of one or two costs nearly as much as one of four.
+// n things in as few groups of at most kRows as will do, all of nearly one size: 49 = 4 x 6 + 5 x 5, because
+// a group of one or two costs nearly as much as one of four.
 struct Groups {
   int64_t n, count = (n + kRows - 1) / kRows, each = count ? n / count : 0, larger = n - each * count;
   int64_t first(int64_t i) const { return each * i + std::min(i, larger); }

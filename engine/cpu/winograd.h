@@ -7,7 +7,7 @@ namespace skein::cpu {
 // Whether the three below can do it: 3x3, stride 1, no dilation, no groups, channels in eights.
 bool winograd_fits(const ConvArgs&);
 
-// Contracts of backend.h. Errors are about twice those of a plain sum in f32: the transforms' factors are 1 and 1/2.
+// Contracts of backend.h. The transforms' factors are 1 and 1/2, so errors stay near those of a plain sum.
 void winograd_forward(const ConvArgs&);
 void winograd_backward_data(const ConvArgs&);
 void winograd_backward_weights(const ConvArgs&);
