@@ -100,7 +100,6 @@ class Launcher {
   [[noreturn]] void become(int rank, int errors) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    signal(SIGINT, SIG_DFL), signal(SIGTERM, SIG_DFL);  // a shell has its background jobs ignore SIGINT
     if (getppid() != parent_) _exit(1);
     dup2(errors, STDERR_FILENO);
     const auto pass = [](const char* name, int fd) {
