@@ -1,4 +1,5 @@
 // train_imagenet: trains image classifiers.
+#include <errno.h>  // program_invocation_name
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -60,7 +61,8 @@ void say_beginning(const Config& c, const Setup& s, const std::string& directory
 void say_end(const Outcome& out, const Config& c, const std::string& directory) {
   const std::string quoted = directory.find(' ') == std::string::npos ? directory : "'" + directory + "'";
   if (out.interrupted) {
-    fmt::print("interrupted after step {}; go on with: train_imagenet --resume {}\n", out.step, quoted);
+    fmt::print("interrupted after step {}; go on with: {} --resume {}\n", out.step, program_invocation_name,
+               quoted);
     return;
   }
   if (out.score) fmt::print("{}\n", describe(*out.score));
@@ -71,7 +73,7 @@ void say_end(const Outcome& out, const Config& c, const std::string& directory) 
   fmt::print("  {}/model.safetensors  the model\n", directory);
   const std::string more =
       c.steps > 0 ? fmt::format("--steps {}", 2 * c.steps) : fmt::format("--epochs {}", 2 * c.epochs);
-  fmt::print("train longer with: train_imagenet --resume {} {}\n", quoted, more);
+  fmt::print("train longer with: {} --resume {} {}\n", program_invocation_name, quoted, more);
 }
 
 // "rank 1: shared memory, rank 2: ucx tcp/eth0"
