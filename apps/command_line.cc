@@ -38,7 +38,8 @@ struct Parser {
   }
   CLI::Option* add(const Flag& f) {
     std::string help = f.help;
-    for (const std::string& a : f.algorithms) help += (&a == f.algorithms.data() ? "; of " : ", ") + a;
+    if (!f.algorithms.empty() && f.algorithms[0] != "any")
+      for (const std::string& a : f.algorithms) help += (&a == f.algorithms.data() ? "; of " : ", ") + a;
     const Config defaults;
     const std::string otherwise = value_of(defaults, f);
     if (!otherwise.empty()) help += " [" + otherwise + "]";

@@ -211,7 +211,7 @@ void reconcile(Config& c, const Flags& table) {
   if (c.eval_only && c.weights.empty())
     refuse(c, "eval-only", "needs --weights FILE: the model.safetensors of a run");
   for (const Flag& f : table) {
-    if (f.algorithms.empty() || !c.of_algorithm.contains(f.name)) continue;
+    if (f.algorithms.empty() || f.algorithms[0] == "any" || !c.of_algorithm.contains(f.name)) continue;
     if (std::find(f.algorithms.begin(), f.algorithms.end(), c.algorithm) != f.algorithms.end()) continue;
     std::string readers;
     for (const std::string& a : f.algorithms) readers += (readers.empty() ? "" : ", ") + a;
@@ -224,6 +224,8 @@ optim::Options options_of(const Config& c, int64_t steps_per_epoch) {
   optim::Options options;
   options.set("seed", std::to_string(c.seed));
   options.set("steps-per-epoch", std::to_string(steps_per_epoch));
+  if (!c.record.empty()) options.set("record", c.record);
+  if (!c.replay.empty()) options.set("replay", c.replay);
   for (const auto& [name, value] : c.of_algorithm) options.set(name, value);
   return options;
 }

@@ -22,7 +22,7 @@ ConsensusModel::ConsensusModel(const Config& c, const Setup& s, const nn::Flat& 
   if (!me.comm) return;
   own_x_ = x_.clone();
   if (buffers_.size() > 0) own_buffers_ = buffers_.clone();
-  optim::consensus(me.comm, strategy.averaged(me), x_);
+  strategy.evaluated(me, x_);
   distance_ = optim::consensus_distance(me.comm, own_x_, x_, flat.count);
   if (!own_buffers_) return;
   const optim::BufferPolicy policy = optim::buffer_policy(options_of(c));

@@ -95,6 +95,7 @@ int work_as_rank(const JobOptions& o, const Seat& seat, const std::function<int(
     unsetenv("SKEIN_LISTEN_FD");
   }
   r.key = job_key();
+  const std::string key = r.key;
   comm::Rendezvous meeting(std::move(r));
   comm::TransportOptions t;
   t.way = comm::parse_way(o.transport);
@@ -102,7 +103,7 @@ int work_as_rank(const JobOptions& o, const Seat& seat, const std::function<int(
   t.silence = std::clamp(o.deadline / 2, 1.0, t.silence);
   if (const auto tls = variable("SKEIN_UCX_TLS")) t.tls = *tls;
   const std::unique_ptr<comm::Transport> transport = comm::connect(meeting, t);
-  comm::Communicator communicator(*transport, {.deadline = o.deadline, .wire = o.wire});
+  comm::Communicator communicator(*transport, {.deadline = o.deadline, .wire = o.wire, .key = key});
   Place me{seat.rank, seat.world, seat.local_world, &communicator, transport->describe()};
   return work(me);
 }
@@ -112,11 +113,12 @@ int work_as_threads(const JobOptions& o, const std::function<int(Place&)>& work)
   std::vector<std::exception_ptr> failed(world.size());
   std::vector<int> status(world.size(), 0);
   std::vector<std::thread> threads;
+  const std::string key = comm::random_bytes(comm::kJobKeyBytes);
   for (size_t r = 0; r < world.size(); ++r)
     threads.emplace_back([&, r] {
       omp_set_num_threads(std::max(1, omp_get_num_procs() / o.workers));
       try {
-        comm::Communicator communicator(*world[r], {.deadline = o.deadline, .wire = o.wire});
+        comm::Communicator communicator(*world[r], {.deadline = o.deadline, .wire = o.wire, .key = key});
         Place me{int(r), o.workers, o.workers, &communicator,
                  r == 0 ? "all ranks: threads of this process\n" : ""};
         status[r] = work(me);

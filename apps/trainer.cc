@@ -63,6 +63,7 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
   worker_.emplace(optim::Worker{
       .x = flat_.x, .g = flat_.g, .buffers = flat_.buffers, .rule = *rule_, .comm = comm, .oracle = {}});
   worker_->oracle = [this](const optim::GradReady& ready) { return gradient(ready); };
+  asynchronous_ = comm && optim::strategy_row(c.algorithm).asynchronous;
   schedule_ = schedule_of(c, setup_);
   mean_ = setup_.data.train->mean();
   deviation_ = setup_.data.train->std();
@@ -143,7 +144,7 @@ void Trainer::step() {
   me.lr = schedule_.at(k_);
   me.samples = data::span_of(size, setup_.global_batch, s, place.rank, place.world).size();
   me.global_samples = data::span_of(size, setup_.global_batch, s, 0, 1).size();
-  if (me.comm) past_.remember(k_, [this](Archive& a) { visit(a); });
+  if (me.comm && !asynchronous_) past_.remember(k_, [this](Archive& a) { visit(a); });
   const auto waited = [&] { return me.comm ? me.comm->traffic().waited : 0; };
   const double from = clock_seconds(), before = seconds_.training(), waited_before = waited();
   in_step_ = true;

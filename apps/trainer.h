@@ -63,6 +63,8 @@ class Trainer {
   // trainer_peers.cc: what workers decide together
   bool first() const { return setup_.place.rank == 0; }
   bool stopped();  // the same answer on every worker at the same step
+  bool stopped_apart();
+  bool meet();  // before anything done together; false: the others are ahead, go on to stop_at_
   Outcome end_without(const std::string& why);
   void save_for_the_lost(comm::Communicator& living, const std::vector<int>& members);
 
@@ -97,10 +99,11 @@ class Trainer {
   std::unique_ptr<data::Loader> loader_;
   std::function<bool()> stop_;
   StepBack past_;
-  bool in_step_ = false;
+  bool asynchronous_ = false, in_step_ = false;
   int64_t next_question_ = 0;  // at this step the workers ask each other whether to stop
   double asked_at_ = 0;
   int64_t asked_step_ = 0;
+  int64_t stop_at_ = -1, met_at_ = -1;  // of asynchronous workers
 
   int64_t k_ = 0;              // steps taken; the next is step k_
   int64_t closed_epochs_ = 0;  // evaluated and recorded

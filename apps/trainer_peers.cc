@@ -12,13 +12,15 @@ namespace skein::apps {
 
 namespace {
 constexpr double kQuestionSeconds = 1;  // between two questions whether to stop: what Ctrl-C may take
-}
+constexpr comm::Tag kStop = comm::kOwnTags - 1;
+}  // namespace
 
 // Asking at every step would make every algorithm synchronous. The steps between two questions are those of about
 // a second of the fastest worker, which all hear and thus agree on.
 bool Trainer::stopped() {
   const bool here = stop_ && stop_();
   if (!setup_.place.comm) return here;
+  if (asynchronous_) return stopped_apart();
   if (k_ < next_question_) return false;
   const double each = (clock_seconds() - asked_at_) / double(std::max<int64_t>(1, k_ - asked_step_));
   const double steps =
@@ -33,10 +35,47 @@ bool Trainer::stopped() {
   return stop;
 }
 
+// Whoever is asked to stop tells the others; all meet, and those behind go on to the step of the one furthest ahead.
+bool Trainer::stopped_apart() {
+  comm::Communicator& comm = *setup_.place.comm;
+  if (stop_at_ >= 0) return k_ >= stop_at_;
+  if (!(stop_ && stop_()) && !comm.poll_any(kStop)) return false;
+  for (int r = 0; r < comm.size(); ++r)
+    if (r != comm.rank()) comm.push(r, kStop, k_, 1, Tensor::zeros({1}));
+  stop_at_ = k_;
+  return meet();
+}
+
+// Once at a step. Synchronous workers are at the same step already. Others may wait for each other as long as it takes:
+// a slow worker is no dead one.
+bool Trainer::meet() {
+  if (met_at_ == k_ || !asynchronous_) return true;
+  comm::Communicator& comm = *setup_.place.comm;
+  const double deadline = comm.set_deadline(1e9);
+  for (bool together = false; !together;) {
+    strategy_->settle(*worker_);
+    int64_t furthest = k_, stop = stop_at_;
+    together = true;
+    for (const auto& other : comm::gather_numbers(comm, {double(k_), double(stop_at_)})) {
+      together = together && int64_t(other[0]) == k_;
+      furthest = std::max(furthest, int64_t(other[0]));
+      stop = std::max(stop, int64_t(other[1]));
+    }
+    if (stop >= 0) stop_at_ = furthest;
+    if (k_ < furthest) break;
+  }
+  comm.set_deadline(deadline);
+  if (k_ < stop_at_) return false;
+  met_at_ = k_;
+  return true;
+}
+
 // Workers can be some steps apart: those ahead go back to the last step that all the living have taken.
 Outcome Trainer::end_without(const std::string& why) {
   const optim::Walk walk = [this](Archive& a) { visit(a); };
   comm::Communicator& all = *setup_.place.comm;
+  if (asynchronous_)
+    throw Error(text(why, "; the last checkpoint is sound: train_imagenet --resume ", directory_));
   if (in_step_)
     past_.restore(k_, walk);
   else

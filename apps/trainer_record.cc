@@ -74,7 +74,9 @@ void Trainer::end_step() {
   if (log) {
     const double spent = std::max(seconds_.training() - at_last_event_.training(), 1e-9);
     const Sums recent = meters_.recent;
-    const Spread loss = over_workers(recent.mean_loss()), top1 = over_workers(recent.top1());
+    // Who may be at another step is not asked.
+    const auto spread = [&](double mine) { return asynchronous_ ? Spread(mine) : over_workers(mine); };
+    const Spread loss = spread(recent.mean_loss()), top1 = spread(recent.top1());
     moment_.loss = loss.mean;
     moment_.top1 = top1.mean;
     moment_.images_per_second = recent.images * setup_.place.world / spent;
@@ -109,6 +111,8 @@ void Trainer::say_unreadable() {
 }
 
 bool Trainer::close_epoch() {
+  meet();
+  if (stop_at_ >= 0) return false;
   if (!meters_.read()) refuse_bad_loss();
   const int64_t epoch = k_ / setup_.steps_per_epoch;
   if (config_.eval_every > 0 && epoch % config_.eval_every == 0 && !score()) return false;
@@ -164,6 +168,7 @@ Spread Trainer::over_workers(double mine) const {
 
 void Trainer::save() {
   if (saved_step_ == k_) return;
+  meet();
   const Timed t(seconds_.checkpoint);
   comm::Communicator* const comm = setup_.place.comm;
   together(comm, [&] {

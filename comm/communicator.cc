@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "comm/pending.h"
 
@@ -66,8 +67,9 @@ Communicator::Communicator(Transport& t, CommunicatorOptions o)
     : Communicator(t, o, everybody(t.size()), 1) {}
 
 Communicator::Communicator(Transport& t, CommunicatorOptions o, std::vector<Rank> members, uint32_t id)
-    : transport_(t), options_(o), members_(std::move(members)), id_(id) {
-  CHECK(o.wire == kF32 || o.wire == kBF16, "payloads travel as f32 or bf16, not", o.wire);
+    : transport_(t), options_(std::move(o)), members_(std::move(members)), id_(id) {
+  const DType wire = options_.wire;
+  CHECK(wire == kF32 || wire == kBF16, "payloads travel as f32 or bf16, not", wire);
   const auto me = std::find(members_.begin(), members_.end(), t.rank());
   CHECK(me != members_.end(), "rank", t.rank(), "is no member of the group");
   rank_ = Rank(me - members_.begin());
@@ -92,6 +94,12 @@ std::unique_ptr<Communicator> Communicator::group(const std::vector<Rank>& membe
   const uint32_t id = id_of_group(id_, world, groups_[world]++);
   return std::unique_ptr<Communicator>(new Communicator(transport_, options_, std::move(world), id));
 }
+
+std::unique_ptr<Communicator> Communicator::twin() const {
+  return std::unique_ptr<Communicator>(new Communicator(transport_, options_, members_, id_));
+}
+
+double Communicator::set_deadline(double seconds) { return std::exchange(options_.deadline, seconds); }
 
 Membership& Communicator::membership() { return transport_.mailbox().membership(); }
 Traffic Communicator::traffic() const { return {messages_, bytes_, double(waited_ns_) * 1e-9}; }

@@ -47,6 +47,7 @@ struct CommunicatorOptions {
   double deadline = 60;    // seconds any single wait may take; infinity waits for ever
   DType wire = kF32;       // kBF16: f32 payloads travel rounded to bf16 (not where memory is shared)
   bool all_needed = true;  // a lost member ends every wait that would block, not only waits for it
+  std::string key = {};    // the job's, from which keys of what goes beside the transport are derived
 };
 
 // Where the time and the bytes went, since the beginning.
@@ -81,6 +82,10 @@ class Communicator {
   // A communicator over these members (ranks of this one, all distinct, in the given order, me among them).
   // Called by each member with the same list; others need not know. Shares no tags with any other.
   std::unique_ptr<Communicator> group(const std::vector<Rank>& members);
+  // The same members and tags for another thread of this rank, say a server's: for messages only, not for collectives.
+  std::unique_ptr<Communicator> twin() const;
+  // Another deadline for what is waited for from now on; returns the one before.
+  double set_deadline(double seconds);
 
   // ---- messages -------------------------------------------------------------------------------------------
   // Sends factor * x. x is yours again when push returns. Tags below kOwnTags, steps >= 0.
@@ -145,7 +150,7 @@ class Communicator {
 
   struct Handlers;
   Transport& transport_;
-  const CommunicatorOptions options_;
+  CommunicatorOptions options_;
   std::vector<Rank> members_;  // world ranks
   Rank rank_ = 0;
   uint32_t id_ = 0;

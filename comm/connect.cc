@@ -43,12 +43,15 @@ class ProcessTransport final : public Transport {
     Header h;
     h.kind = Kind::kGoodbye;
     h.from = rank_;
-    const Tensor nothing({0}, kU8);
+    const std::vector<Rank> dead = box_.membership().dead();
+    const Tensor lost = Tensor::of<int32_t>({int64_t(dead.size())}, dead);
+    h.bytes = lost.bytes();
+    h.codec = h.dtype = uint8_t(kI32);
     if (ucx_) ucx_->flush();
     for (Rank r = 0; r < size_; ++r) {
       if (r == rank_ || !box_.membership().alive(r)) continue;
       try {
-        to(r).send(h, nothing, Clock::now() + std::chrono::seconds(1));
+        to(r).send(h, lost, Clock::now() + std::chrono::seconds(1));
       } catch (const Error&) {  // it is gone itself, or will find us gone
       }
     }
@@ -57,7 +60,8 @@ class ProcessTransport final : public Transport {
   Rank rank() const override { return rank_; }
   int size() const override { return size_; }
   Endpoint& to(Rank r) override {
-    CHECK(r >= 0 && r < size_ && r != rank_, "no door to rank", r);
+    CHECK(r >= 0 && r < size_, "no door to rank", r);
+    if (r == rank_) return self_;
     return near_[size_t(r)] ? shared_->to(r) : ucx_->to(r);
   }
   Mailbox& mailbox() override { return box_; }
@@ -67,16 +71,16 @@ class ProcessTransport final : public Transport {
     if (shared_) shared_->progress();
     if (ucx_) ucx_->progress();
   }
-  void wait(const Key&, Clock::time_point until) override {
+  void wait(const Key& k, Clock::time_point until) override {
     if (shared_ && ucx_)
-      shared_->nap(std::min(until, Clock::now() + std::chrono::microseconds(100)));
+      shared_->nap(k, std::min(until, Clock::now() + std::chrono::microseconds(100)));
     else if (shared_)
-      shared_->nap(until);
+      shared_->nap(k, until);
     else
-      ucx_->nap(until);
+      ucx_->nap(k, until);
   }
 
-  bool in_pieces(Rank r) const override { return !near_[size_t(r)]; }
+  bool in_pieces(Rank r) const override { return r != rank_ && !near_[size_t(r)]; }
   Allocator& allocator() override { return shared_ ? shared_->allocator() : skein::allocator(kCpu); }
   int domain(Rank r) const override { return domain_[size_t(r)]; }
   std::optional<int64_t> place_of(const Tensor& x) const override {
@@ -95,6 +99,21 @@ class ProcessTransport final : public Transport {
   }
 
  private:
+  // To oneself, as a server and a worker of one process have it.
+  class Self final : public Endpoint {
+   public:
+    explicit Self(ProcessTransport& t) : all_(t) {}
+    const char* name() const override { return "self"; }
+    void send(const Header& h, Tensor payload, Clock::time_point) override {
+      all_.box_.put({h, std::move(payload)});
+      if (all_.shared_) all_.shared_->wake();
+      if (all_.ucx_) all_.ucx_->wake();
+    }
+
+   private:
+    ProcessTransport& all_;
+  };
+
   const Rank rank_;
   const int size_;
   Mailbox box_;
@@ -103,6 +122,7 @@ class ProcessTransport final : public Transport {
   std::vector<bool> near_;
   std::unique_ptr<SharedDoors> shared_;
   std::unique_ptr<UcxDoors> ucx_;
+  Self self_{*this};
 };
 
 }  // namespace

@@ -51,6 +51,8 @@ std::string Mailbox::put(Message m) {
     return {};
   }
   if (m.kind == Kind::kGoodbye) {
+    // Whoever leaves because others are lost says so: waits for it then name those, not it.
+    lose_named(m);
     membership_.leave(m.from);
     wake_all();
     return {};
@@ -121,6 +123,14 @@ void Mailbox::landed(const Header& h, const Tensor& landing) {
   deliver(std::move(m));
 }
 
+void Mailbox::lose_named(const Message& goodbye) {
+  if (goodbye.dtype != uint8_t(kI32) || goodbye.payload.bytes() != goodbye.bytes) return;
+  const auto* lost = static_cast<const Rank*>(goodbye.payload.raw());
+  for (int64_t i = 0; i < goodbye.bytes / int64_t(sizeof(Rank)); ++i)
+    if (lost[i] >= 0 && lost[i] < membership_.size() && lost[i] != owner_)
+      membership_.lose(lost[i], text("rank ", goodbye.from, " found it lost and has ended"));
+}
+
 bool Mailbox::room(Rank from, int64_t bytes) const {
   std::lock_guard lock(mutex_);
   const int64_t held = held_.at(size_t(from));
@@ -180,6 +190,11 @@ std::optional<Message> Mailbox::poll(const Key& k) {
   held_[size_t(m.from)] -= m.bytes;
   room_.notify_all();
   return m;
+}
+
+bool Mailbox::has(const Key& k) {
+  std::lock_guard lock(mutex_);
+  return find(k) != parcels_.end();
 }
 
 void Mailbox::wait(const Key& k, Clock::time_point until) {

@@ -52,6 +52,7 @@ class Mailbox {
   // Until a message matches, something goes wrong, wake() is called, or `until`.
   void wait(const Key&, Clock::time_point until);
   void wake();
+  bool has(const Key&);  // a message that matches waits
   // Throws what keeps a message of this key from ever coming: poison, a refusal, its sender lost or gone.
   void check(const Key&) const;
   // The smallest step after `key.step` that waits under the same communicator, sender and tag.
@@ -82,6 +83,7 @@ class Mailbox {
   Parcels::iterator find(const Key&);
   void deliver(Message);
   void wake_all();
+  void lose_named(const Message& goodbye);
   std::string refusal(const Header&) const;  // "" if it may come in
   std::string refuse(const std::string& why);
 

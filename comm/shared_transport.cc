@@ -262,10 +262,14 @@ void SharedDoors::drain(Rank from) {
     ring.read.store(at + 1, std::memory_order_release);
     if (was_full) door.ring_their_bell();
   }
+  control_->ring();  // what came may be what another thread of ours waits for
 }
 
-void SharedDoors::nap(Clock::time_point until) {
+void SharedDoors::wake() { control_->ring(); }
+
+void SharedDoors::nap(const Key& k, Clock::time_point until) {
   const uint32_t seen = control_->bell.load();
+  if (box_.has(k)) return;  // another thread's progress brought it
   for (const auto& d : doors_)
     if (d) {
       const Ring& ring = control_->from(Rank(&d - doors_.data()));

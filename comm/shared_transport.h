@@ -25,8 +25,9 @@ class SharedDoors {
   Allocator& allocator() { return *arena_; }
   // Moves arrivals into the mailbox as far as it has room. Any thread.
   void progress();
-  // Yields for a little, then sleeps, until the bell rings or `until`.
-  void nap(Clock::time_point until);
+  // Yields for a little, then sleeps, until a message of this key is there, the bell rings, or `until`.
+  void nap(const Key&, Clock::time_point until);
+  void wake();  // ends all naps
   std::optional<int64_t> place_of(const Tensor&) const;
   Tensor window(Rank peer, int64_t place, int64_t elements, DType) const;
   int64_t strangers() const { return strangers_; }

@@ -23,6 +23,7 @@ namespace skein::comm {
   ROW(ucp_worker_progress) \
   ROW(ucp_worker_get_efd) \
   ROW(ucp_worker_arm) \
+  ROW(ucp_worker_signal) \
   ROW(ucp_ep_create) \
   ROW(ucp_ep_close_nbx) \
   ROW(ucp_ep_print_info) \

@@ -84,12 +84,14 @@ Endpoint& UcxDoors::to(Rank r) {
 void UcxDoors::progress() { worker_->progress(); }
 int64_t UcxDoors::strangers() const { return worker_->strangers_; }
 
-void UcxDoors::nap(Clock::time_point until) {
+void UcxDoors::wake() { ucx().ucp_worker_signal(worker_->worker_); }
+
+void UcxDoors::nap(const Key& k, Clock::time_point until) {
   const int64_t before = worker_->box_.arrivals();
   const auto began = Clock::now();
   for (int i = 0; Clock::now() - began < kPolling; ++i) {
     worker_->progress();
-    if (worker_->box_.arrivals() != before) return;
+    if (worker_->box_.arrivals() != before || worker_->box_.has(k)) return;
     if (i % 4 == 3) std::this_thread::yield();
   }
   {

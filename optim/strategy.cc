@@ -5,10 +5,11 @@
 #include <charconv>
 
 #include "engine/nearest.h"
+#include "optim/consensus.h"
 
 namespace skein::optim {
 
-#define STRATEGY(name, source, mixes, world1, peers) \
+#define STRATEGY(name, source, mixes, world1, peers, async) \
   std::unique_ptr<Strategy> make_##name(const Options&, int world);
 #include "optim/strategies.def"
 #undef STRATEGY
@@ -23,7 +24,7 @@ std::string hyphens(std::string s) {
 // Names as on the command line; built once, so that the rows can point into it.
 const std::vector<std::string>& names() {
   static const std::vector<std::string> all = {
-#define STRATEGY(name, source, mixes, world1, peers) hyphens(#name),
+#define STRATEGY(name, source, mixes, world1, peers, async) hyphens(#name),
 #include "optim/strategies.def"
 #undef STRATEGY
   };
@@ -45,10 +46,11 @@ bool parse(const std::string& s, T& v) {
 const std::vector<StrategyRow>& strategies() {
   static const std::vector<StrategyRow> rows = [] {
     std::vector<StrategyRow> r;
-    const auto add = [&](const char* source, bool mixes, bool world1, bool peers, auto make) {
-      r.push_back({names()[r.size()].c_str(), source, mixes, world1, peers, make});
+    const auto add = [&](const char* source, bool mixes, bool world1, bool peers, bool async, auto make) {
+      r.push_back({names()[r.size()].c_str(), source, mixes, world1, peers, async, make});
     };
-#define STRATEGY(name, source, mixes, world1, peers) add(source, mixes, world1, peers, &make_##name);
+#define STRATEGY(name, source, mixes, world1, peers, async) \
+  add(source, mixes, world1, peers, async, &make_##name);
 #include "optim/strategies.def"
 #undef STRATEGY
     return r;
@@ -56,13 +58,23 @@ const std::vector<StrategyRow>& strategies() {
   return rows;
 }
 
-std::unique_ptr<Strategy> make_strategy(const std::string& name, const Options& options, int world) {
-  CHECK(world >= 1, world);
+const StrategyRow& strategy_row(const std::string& name) {
   const std::string wanted = hyphens(name);
   for (const StrategyRow& row : strategies())
-    if (wanted == row.name) return row.make(options, world);
+    if (wanted == row.name) return row;
   throw BadOption(text("--algorithm ", name, ": no such algorithm; did you mean '", nearest(wanted, names()),
                        "'? All of them: train_imagenet --list algorithms"));
+}
+
+std::unique_ptr<Strategy> make_strategy(const std::string& name, const Options& options, int world) {
+  CHECK(world >= 1, world);
+  return strategy_row(name).make(options, world);
+}
+
+void Strategy::evaluated(Worker& me, const Tensor& y) { consensus(me.comm, averaged(me), y); }
+
+void Worker::local_step(const Tensor& y) {
+  if (samples > 0) rule.step(y, g, x, lr);
 }
 
 double Options::number(const std::string& key, double otherwise) const {

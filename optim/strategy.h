@@ -33,6 +33,8 @@ struct Worker {
   std::function<Tensor(const GradReady& ready)> oracle;
 
   Tensor gradient(const GradReady& ready = {}) { return oracle(ready); }
+  // y <- y - eta u(g), decay at x, where g was taken; y may be x. Nothing in a step without samples of one's own.
+  void local_step(const Tensor& y);
 };
 
 // What an algorithm reads of the configuration: the flags of contracts section 2 by name, without dashes.
@@ -53,12 +55,20 @@ class Options {
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  virtual void start(Worker&) {}                      // once, before the first step or before a resume's load
+  // Once, before the first step or before a resume's load. Collective, where there are peers.
+  virtual void start(Worker&) {}
   virtual Tensor iterate(Worker& me, int64_t k) = 0;  // the paper's loop body; the loss, on the device
-  virtual void finish(Worker&) {}                     // leave the model to evaluate in me.x
-  virtual void visit(Archive&) {}                     // its own state: anchors, weights, clocks
-  // The vector whose mean over the workers is the model: what is evaluated and saved (optim/consensus.h).
+  virtual void finish(Worker&) {}                     // after the last step; collective
+  // Before anything that the workers do together between two steps (evaluation, checkpoint, end): returns when all
+  // have called it and nobody's algorithm writes here, or waits for anybody, until the next iterate. What is on its way
+  // has come and is part of visit(). Collective; may wait as long as the slowest worker takes.
+  virtual void settle(Worker&) {}
+  virtual void visit(Archive&) {}  // its own state: anchors, weights, clocks
+  // The vector whose mean over the workers is the model (optim/consensus.h).
   virtual Tensor averaged(Worker& me) { return me.x; }
+  // y <- the model: what is evaluated and saved; the mean of averaged() unless the algorithm has a center. Collective,
+  // after settle(); the same bits on every worker; y is none of the strategy's own vectors.
+  virtual void evaluated(Worker& me, const Tensor& y);
 };
 
 struct StrategyRow {
@@ -67,11 +77,13 @@ struct StrategyRow {
   bool mixes_only;     // with zero gradients the mean of the models is conserved and their spread shrinks
   bool world1_is_sgd;  // a world of one equals the plain rule, bit for bit
   bool needs_peers;    // reads Worker::comm even in a world of one
+  bool asynchronous;   // workers may be at different steps; they meet only where settle() is called
   std::unique_ptr<Strategy> (*make)(const Options&, int world);
 };
 const std::vector<StrategyRow>& strategies();
 
-// Accepts hyphens and underscores; throws BadOption naming the nearest valid name.
+// Both accept hyphens and underscores and throw BadOption naming the nearest valid name.
+const StrategyRow& strategy_row(const std::string& name);
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const Options&, int world);
 
 }  // namespace skein::optim

@@ -112,6 +112,11 @@ inline void lose_rank_one(Exchange& e, const std::string& word) {
   Communicator c(*t, in_seconds(20));
   const Tensor x = vector_of(c.rank(), 1 << 20, c.allocator());
   c.all_reduce(x).wait();
+  // It dies when the others have all it sent: what a killed process has not got rid of is lost.
+  for (Rank r : {0, 2}) {
+    if (c.rank() == r) c.push(1, 5, 0, 1, Tensor::zeros({1}));
+    if (c.rank() == 1) c.take(r, 5, 0);
+  }
   if (c.rank() == 1) raise(SIGKILL);
   const auto began = Clock::now();
   try {

@@ -18,11 +18,11 @@ class LocalSgd final : public Strategy {
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
     if (world_ == 1 || (k + 1) % tau_ != 0) {
-      me.rule.step(me.x, me.g, me.lr);  // x_i <- x_i - eta u_i
+      me.local_step(me.x);  // x_i <- x_i - eta u_i
       return loss;
     }
     Undo undo(before_, [&](Archive& a) { a("x", me.x), me.rule.visit(a); });
-    me.rule.step(me.x, me.g, me.lr);
+    me.local_step(me.x);
     average(*me.comm, me.x);  // x_i <- mean x; momenta stay local
     if (mixes_ && me.buffers.size() > 0) average(*me.comm, me.buffers);
     undo.keep();

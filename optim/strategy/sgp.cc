@@ -19,7 +19,7 @@ class Sgp final : public Strategy {
     const Tensor loss = me.gradient();  // g = grad F(z)
     Undo undo(before_, [&](Archive& a) { me.rule.visit(a); });
     copy(half_, x_);
-    me.rule.step(half_, me.g, me.x, me.lr);  // X <- X - eta u, decay at z
+    me.local_step(half_);  // X <- X - eta u, decay at z
 
     const comm::Mix p = graph_.at(me, k);    // column and row i of P(k)
     give(me.comm, p, kShare, k, half_, w_);  // out-peers get their share of (X, w)

@@ -1,0 +1,75 @@
+// OrderLog: a text file, one number a line.
+#include "optim/order_log.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+namespace skein::optim {
+
+namespace {
+constexpr const char* kTitle = "skein order of arrivals 1";
+}
+
+OrderLog::OrderLog(const Options& o, const std::string& name) {
+  const std::string record = o.word("record", ""), replay = o.word("replay", "");
+  if (!record.empty() && !replay.empty())
+    throw BadOption("--record and --replay: a run is recorded or done again, not both");
+  if (record.empty() && replay.empty()) return;
+  replaying_ = !replay.empty();
+  path_ = (replaying_ ? replay : record) + "." + name;
+  if (!replaying_) {
+    file_ = std::fopen(path_.c_str(), "a+e");  // a resumed run keeps what it had
+    if (!file_) fail(std::strerror(errno));
+    std::fseek(file_, 0, SEEK_END);
+    if (std::ftell(file_) == 0) std::fprintf(file_, "%s\n", kTitle);
+    return;
+  }
+  std::ifstream in(path_);
+  std::string title;
+  if (!in) fail(std::strerror(errno));
+  if (!std::getline(in, title) || title != kTitle) fail("this is no recording");
+  for (int64_t v; in >> v;) past_.push_back(v);
+  if (!in.eof()) fail("damaged after " + std::to_string(past_.size()) + " entries");
+}
+
+OrderLog::~OrderLog() {
+  if (file_) std::fclose(file_);
+}
+
+void OrderLog::fail(const std::string& what) const {
+  throw BadFile(path_ + ": " + what + "; a recording is made with --record");
+}
+
+int64_t OrderLog::next() const {
+  CHECK(replaying_, "nothing is replayed");
+  if (at_ >= int64_t(past_.size())) fail(text("the recording ends after ", past_.size(), " entries"));
+  return past_[size_t(at_)];
+}
+
+void OrderLog::happened(int64_t v) {
+  if (replaying_ && next() != v)
+    throw Error(text(path_, ": entry ", at_, " is ", next(), ", but ", v,
+                     " happened: this is the recording of another run"));
+  if (file_ && std::fprintf(file_, "%lld\n", static_cast<long long>(v)) < 0) fail(std::strerror(errno));
+  ++at_;
+}
+
+// Recording again from a checkpoint: what came after it is forgotten.
+void OrderLog::visit(Archive& a) {
+  a("log", at_);
+  if (!file_) return;
+  if (std::fflush(file_) != 0) fail(std::strerror(errno));
+  if (!a.loading()) return;
+  std::rewind(file_);
+  int64_t lines = 0;
+  int c;
+  while (lines <= at_ && (c = std::fgetc(file_)) != EOF) lines += c == '\n';
+  if (lines != at_ + 1) fail(text("it has ", lines - 1, " entries, the checkpoint is of ", at_));
+  if (ftruncate(fileno(file_), std::ftell(file_)) != 0) fail(std::strerror(errno));
+  std::fseek(file_, 0, SEEK_END);
+}
+
+}  // namespace skein::optim
