@@ -141,7 +141,7 @@ void Trainer::step() {
   optim::Worker& me = *worker_;
   const Place& place = setup_.place;
   const int64_t size = setup_.data.train->size(), s = k_ % setup_.steps_per_epoch;
-  me.lr = schedule_.at(k_);
+  me.lr = me.rate = schedule_.at(k_);
   me.samples = data::span_of(size, setup_.global_batch, s, place.rank, place.world).size();
   me.global_samples = data::span_of(size, setup_.global_batch, s, 0, 1).size();
   if (me.comm && !asynchronous_) past_.remember(k_, [this](Archive& a) { visit(a); });
