@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -117,6 +118,14 @@ inline History train(const Problem& p, const std::string& algorithm, const optim
 inline optim::Options options(std::initializer_list<std::pair<std::string, std::string>> list) {
   optim::Options o;
   for (const auto& [key, value] : list) o.set(key, value);
+  return o;
+}
+
+// From a command line: "--tau 2 --beta 0.5".
+inline optim::Options flags_of(const std::string& line) {
+  optim::Options o;
+  std::istringstream words(line);
+  for (std::string flag, value; words >> flag >> value;) o.set(flag.substr(2), value);
   return o;
 }
 
