@@ -50,7 +50,7 @@ Period::Period(const Options& o, int64_t otherwise) : steps_(o.integer("tau", ot
     throw BadOption(text("--tau ", steps_, ": allowed is 1 or more local steps between averages"));
 }
 
-// ---- at once --------------------------------------------------------------------------------------------------
+// ---- at once --------------------------------------------------------------------------------------------
 Meeting::Meeting(const Options& o) : mixes_(mixes_buffers(o)) {}
 
 Means Meeting::step_and_average(Worker& me) { return step_and_average(me, 0, me.x.size(), true); }
@@ -74,7 +74,7 @@ Means Meeting::step_and_average(Worker& me, int64_t begin, int64_t end, bool wit
   return mean;
 }
 
-// ---- in the background ----------------------------------------------------------------------------------------
+// ---- in the background ----------------------------------------------------------------------------------
 Flight::Flight(const Options& o, bool with_buffers) : mixes_(with_buffers && mixes_buffers(o)) {}
 Flight::~Flight() { leave(); }
 

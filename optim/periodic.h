@@ -1,4 +1,4 @@
-// What periodic averaging shares: the period, the step at which all meet, and a mean that travels while steps go on.
+// What periodic averaging shares: the period, the step at which all meet, and a mean that travels meanwhile.
 #pragma once
 #include "comm/communicator.h"
 #include "optim/snapshot.h"
@@ -35,8 +35,8 @@ struct Means {
 class Meeting {
  public:
   explicit Meeting(const Options&);  // --bn-policy
-  // x_i <- x_i - eta u_i, then the mean of x, which is not written there. Throws with x and momentum as they were.
-  // Collective; a null communicator is a world of one.
+  // x_i <- x_i - eta u_i, then the mean of x, which is not written there. Throws with x and momentum as they
+  // were. Collective; a null communicator is a world of one.
   Means step_and_average(Worker&);
   // The mean of elements [begin, end) only.
   Means step_and_average(Worker&, int64_t begin, int64_t end, bool with_buffers);
@@ -49,10 +49,11 @@ class Meeting {
 
 // A mean on its way while the next steps compute; it moves in Communicator::progress().
 //
-// Its state is what this worker gave and whether that is under way, so visit() never waits. The sum begins with the
-// next iterate, at the same place among the collectives of every worker, and after a load it begins anew: the same
-// numbers in the same order. What a load finds under way is left to itself, as all workers load or none does; its
-// memory, which peers may yet write, is never used again.
+// Its state is what this worker gave and whether that is under way, so visit() never waits. The sum begins
+// with the next iterate, at the same place among the collectives of every worker, and after a load it begins
+// anew: the same numbers in the same order. What a load finds under way is left to itself, as all workers
+// load or none does, so that they still agree on their next collective; its memory, which peers may yet
+// write, is never used again.
 class Flight {
  public:
   explicit Flight(const Options&, bool with_buffers = true);  // --bn-policy
@@ -77,8 +78,8 @@ class Flight {
   comm::Pendings sums_;
 };
 
-// Slow momentum (Wang et al. 2020): m <- beta m + (z - mean x) / eta; z <- z - rate eta m. Where eta = 0, z becomes the
-// mean and m stays. `mean` is overwritten.
+// Slow momentum (Wang et al. 2020): m <- beta m + (z - mean x) / eta; z <- z - rate eta m. Where eta = 0, z
+// becomes the mean and m stays. `mean` is overwritten.
 void slow_momentum(const Tensor& z, const Tensor& m, const Tensor& mean, double beta, double rate,
                    double eta);
 

@@ -63,8 +63,8 @@ void TwoLevelSum::wait() {
   for (size_t& d : done_) d = 0;
 }
 
-// Each level is a communicator of its own and takes the sums in the order they were begun, so that all its members
-// call the same collectives in the same order however their timing differs.
+// Each level is a communicator of its own and takes the sums in the order they were begun, so that all its
+// members call the same collectives in the same order however their timing differs.
 void TwoLevelSum::advance(bool wait) {
   for (int level = 0; level < 3; ++level)
     for (const size_t end = level == 0 ? sums_.size() : done_[level - 1]; done_[level] < end;

@@ -8,15 +8,16 @@
 
 namespace skein::optim {
 
-// Who forms a node: none, the ranks of one host (those that see each other's memory), or so many ranks in a row.
+// Who forms a node: nobody, the ranks of one host (who see each other's memory), or so many ranks in a row.
 struct Nodes {
   enum Kind : uint8_t { kNone, kHost, kRanks } kind = kNone;
   int64_t ranks = 0;
 };
 Nodes parse_hierarchy(const std::string&);  // none, host, or a number; BadOption otherwise
 
-// Sums of several tensors under way at once. Inside a node ranks are summed in their order, then nodes in theirs, so
-// every rank and every run gets the same bits; with one node, or nodes of one rank, they are those of all_reduce().
+// Sums of several tensors under way at once. Inside a node ranks are summed in their order, then nodes in
+// theirs, so every rank and every run gets the same bits; with one node, or nodes of one rank, they are
+// all_reduce()'s.
 class TwoLevelSum {
  public:
   TwoLevelSum(comm::Communicator&, const Nodes&);  // collective

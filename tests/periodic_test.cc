@@ -30,7 +30,7 @@ float first_of(optim::Strategy& s, const std::string& wanted) {
   return reader.found;
 }
 
-// ---- contracts section 6: losses 0.5 (x - (i+1))^2 of three workers, start 0, rate 0.1 ------------------------------
+// ---- contracts section 6: losses 0.5 (x - (i+1))^2 of three workers, start 0, rate 0.1 ------------------
 struct Row {
   int t;
   std::vector<double> x;  // of the three workers, or of all
@@ -106,7 +106,7 @@ TEST(PeriodicTrace, StreamingDiLoCoWithADelay) {
                {{3, {.25 * .271 + .75 * .5054, .25 * .542 + .75 * .5054, .25 * .813 + .75 * .5054}}});
 }
 
-// ---- when rounds end ------------------------------------------------------------------------------------------------
+// ---- when rounds end ------------------------------------------------------------------------------------
 // The steps after which all workers' elements [from, to) are equal.
 std::vector<int64_t> meetings(const std::string& algorithm, const std::string& flags, int64_t steps,
                               const std::function<double(int64_t k)>& rate = {}, size_t from = 0,
@@ -161,7 +161,7 @@ TEST(StreamingDiLoCo, SynchronizesOnePieceAtATime) {
   EXPECT_TRUE(meetings("streaming-diloco", "--mix 1", 9, {}, 0, 4).empty());
 }
 
-// ---- what a row promises of its own ---------------------------------------------------------------------------------
+// ---- what a row promises of its own ---------------------------------------------------------------------
 TEST(SlowMo, OnlyAveragesWhereTheRateIsZero) {
   in_local_world(3, [](comm::Communicator& c) {
     Trainee t({.size = 1}, "slowmo", flags_of("--tau 2"), &c);
@@ -220,7 +220,7 @@ TEST(Periodic, MixesBuffersWhenTold) {
       in_local_world(4, [&](comm::Communicator& c) {
         Trainee t(p, algorithm, flags_of(text("--tau 2 --bn-policy ", policy, line.substr(algorithm.size()))),
                   &c);
-        for (int64_t k = 0; k < 60; ++k) t.step(k);
+        for (int64_t k = 0; k < 100; ++k) t.step(k);
         last[size_t(c.rank())] = t.buffers.data<float>()[1];
       });
       for (int r = 0; r < 4; ++r)
@@ -255,7 +255,7 @@ TEST(Periodic, RefusesWithFlagValueAndWhatIsAllowed) {
     }
 }
 
-// ---- what travels while the next steps compute ----------------------------------------------------------------------
+// ---- what travels while the next steps compute ----------------------------------------------------------
 const char* const kTravelling[] = {"overlap-local-sgd --tau 3", "cocod --tau 3",
                                    "streaming-diloco --tau 3 --fragments 2 --delay 2"};
 
@@ -286,7 +286,7 @@ TEST(Background, NeitherStepsNorVisitsWaitForAMeanUntilItsRoundIsOver) {
   }
 }
 
-// As survivors do that end at a common step: back to a state in which another mean was under way, and on from there.
+// As survivors do that end at a common step: back to where another mean was under way, and on from there.
 TEST(Background, AStepBackDropsOneFlightAndTakesUpAnother) {
   for (const std::string line : kTravelling)
     for (int64_t back = 0; back < 8; ++back) {

@@ -19,7 +19,7 @@ const char* const kLines[] = {"local-sgd --tau 2 --bn-policy mix",
                               "allreduce --hierarchy host"};
 
 // Vectors that go by windows, or by several segments of messages.
-const Problem kProblem{.size = 70001, .momentum = 0.9f, .noise = 1};
+const Problem kProblem{.size = 30001, .momentum = 0.9f, .noise = 1};
 
 void train_all(Exchange& e, const std::string& word) {
   omp_set_num_threads(1);

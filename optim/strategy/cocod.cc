@@ -1,5 +1,5 @@
-// CoCoD-SGD: computation and communication decoupled; the mean of a round ago arrives, one's own way since is kept.
-// Shen, Xu, Lu, Li & Xie, IJCAI 2019, Algorithm 1.
+// CoCoD-SGD: the mean of the models of a round ago arrives, and one's own way since then is kept.
+// Shen, Xu, Liu, Liang & Cheng, IJCAI 2019, Algorithm 1.
 //
 //   s  own snapshot, taken at the last synchronization      c  mean of all snapshots, made during the round
 #include "engine/vec.h"

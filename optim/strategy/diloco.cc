@@ -1,8 +1,8 @@
 // DiLoCo: a round's progress is the gradient of an outer optimizer.  Douillard et al., 2023, Algorithm 1.
-// Streaming DiLoCo: piece by piece, while the next steps compute.  Douillard et al., 2025, Algorithm 2.
+// Streaming DiLoCo: piece by piece, while the next steps compute.  Douillard et al., 2025.
 //
 //   z      what all agreed on last      m    outer momentum      nu, mu  outer rate and momentum
-//   Delta  z - mean x                   o_f  when piece f of F sets out in a period      d  steps it may travel
+//   Delta  z - mean x                   o_f  when piece f of F sets out in a period      d  steps it travels
 #include "engine/vec.h"
 #include "optim/periodic.h"
 

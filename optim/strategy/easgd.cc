@@ -1,5 +1,5 @@
 // Elastic averaging SGD, synchronous: models and a center pull at each other.
-// Zhang, Choromanska & LeCun, NeurIPS 2015, section 2; EAMSGD, section 3, with Nesterov's momentum in the local step.
+// Zhang, Choromanska & LeCun, NeurIPS 2015, section 3. EAMSGD, 3.2: Nesterov's local step.
 //
 //   x_i  model of worker i      z  the center, which every worker keeps: the same sums give the same bits
 #include "engine/vec.h"

@@ -1,7 +1,7 @@
-// Overlap-Local-SGD: models are pulled to an anchor that is one round old, and averaged while the next round computes.
-// Wang, Liang & Joshi, ICASSP 2020, Algorithm 1.
+// Overlap-Local-SGD: models are pulled to an anchor one round old, and averaged during the next round.
+// Wang, Liang & Joshi, ICASSP 2020.
 //
-//   z  the anchor      m  its momentum, per unit of rate      alpha  strength of the pull      beta  decay of m
+//   z  the anchor      m  its momentum, per unit of rate, decays by beta      alpha  strength of the pull
 #include "engine/vec.h"
 #include "optim/periodic.h"
 

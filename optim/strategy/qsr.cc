@@ -1,6 +1,7 @@
 // The quadratic synchronization rule: local SGD whose rounds grow as the rate falls.  Gu et al., ICLR 2024.
 //
-//   tau = max(tau_base, floor((c / eta)^2)), eta of the round's first step, and no longer than --tau-max
+//   tau = max(tau_base, floor((c / eta)^2)), eta of the round's first step; at most --tau-max, by default an
+//   epoch, as the small rates of a warm-up would keep workers apart for ever
 #include <cmath>
 
 #include "engine/vec.h"

@@ -1,8 +1,8 @@
 // Momentum across rounds: SlowMo, and its elder, block-wise model update filtering.
-// SlowMo: Wang, Tantia, Ballas & Rabbat, ICLR 2020, Algorithm 1.  BMUF: Chen & Huo, ICASSP 2016, section 2.
+// SlowMo: Wang, Tantia, Ballas & Rabbat, ICLR 2020, Algorithm 1.  BMUF: Chen & Huo, ICASSP 2016.
 //
 //   z  the anchor, where all began the round      m  slow momentum, per unit of rate      beta  its decay
-//   D  the filtered update of a block, a round    alpha, zeta  outer rate, block rate     all start at x_0 or 0
+//   D  filtered update of a block, that is a round      alpha, zeta  outer rate, block rate
 #include "engine/vec.h"
 #include "optim/periodic.h"
 
