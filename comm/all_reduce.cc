@@ -84,6 +84,7 @@ class Reduction final : public Pending::Op {
       windows.push_back(all.view({hi - lo}, lo));
     }
     if (hi > lo) sum_in_order(windows, windows);
+    c_.meter_->moved(2 * (n_ - 1) * (hi - lo) * size_of(x_.dtype()));
     landed = std::max(landed, c_.now());
     c_.send_packed(all_but(me_, n_), kSecond, sequence_, nothing(),
                    layout_of(x_.size(), x_.dtype(), kReduceDone), false);

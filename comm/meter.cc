@@ -65,6 +65,10 @@ void Meter::sent(int64_t bytes) {
   bytes_ += bytes;
 }
 
+void Meter::moved(int64_t bytes) {
+  if (on_) bytes_ += bytes;
+}
+
 void Meter::pushed(uint32_t communicator, const Header& h, double now) {
   if (!counts()) return;
   const std::lock_guard lock(mutex_);

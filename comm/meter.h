@@ -12,7 +12,7 @@ namespace skein::comm {
 
 // Where the time and the bytes went, while the meter was on.
 struct Traffic {
-  int64_t messages = 0, bytes = 0;  // sent
+  int64_t messages = 0, bytes = 0;  // sent; bytes also where memory is shared and nothing need be
   double waited = 0;                // seconds blocked for transfers
   double in_flight = 0;             // seconds in which any transfer was under way
 };
@@ -42,6 +42,8 @@ class Meter {
   Traffic traffic() const;
 
   void sent(int64_t bytes);
+  void moved(
+      int64_t bytes);  // read from or written to a peer's memory: as many as would have been sent without
   void pushed(uint32_t communicator, const Header&, double now);
   void took(uint32_t communicator, const Message&);
   bool counts() const;  // what begins now, on this thread
@@ -64,6 +66,20 @@ class Meter {
   Cover in_flight_;
   double waited_ = 0;
   Trace* trace_ = nullptr;
+};
+
+// A meter is on while this lives, and as it was before afterwards. Null: nothing happens.
+class Counted {
+ public:
+  explicit Counted(Meter* m) : meter_(m), before_(m && m->turn(true)) {}
+  ~Counted() {
+    if (meter_) meter_->turn(before_);
+  }
+  Counted(const Counted&) = delete;
+
+ private:
+  Meter* const meter_;
+  const bool before_;
 };
 
 }  // namespace skein::comm
