@@ -75,6 +75,7 @@ std::string Mailbox::put(Message m) {
 }
 
 void Mailbox::deliver(Message m) {
+  if (m.arrived < 0) m.arrived = steady_seconds();
   const Key key = key_of(m);
   held_[size_t(m.from)] += m.bytes;
   parcels_[key].push_back({std::move(m), ++arrivals_});
