@@ -16,7 +16,7 @@ class GroupServer;
 class Leases {
  public:
   // `groups` as split_groups gives them, `steps` per cycle, every `every`-th round global. Without a communicator, or in
-  // a world of one, nobody is asked.
+  // a world of one, nobody is asked. Collective.
   Leases(const Options&, comm::Communicator*, std::vector<std::vector<int>> groups, int64_t steps,
          int64_t every);
   ~Leases();
@@ -35,6 +35,7 @@ class Leases {
   comm::Communicator* const comm_;
   comm::Rank server_ = 0;
   int64_t sequence_ = 0, mine_ = 0;
+  std::string invitation_;                // to the global server's inbox
   std::unique_ptr<GlobalServer> global_;  // rank 0 only
   std::unique_ptr<GroupServer> group_;    // first ranks only
 };
