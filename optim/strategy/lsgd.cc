@@ -20,11 +20,10 @@ class Lsgd final : public Strategy {
   Lsgd(const Options& o, int world)
       : options_(o),
         world_(world),
-        tau_l_(o.integer("tau-local", 4)),
-        tau_g_(o.integer("tau-global", 16)),
+        tau_l_(checked("tau-local", o.integer("tau-local", 4))),
+        tau_g_(checked("tau-global", o.integer("tau-global", 16))),
         window_(checked("loss-window", o.integer("loss-window", tau_l_))) {
-    checked("tau-local", tau_l_);
-    if (checked("tau-global", tau_g_) % tau_l_ != 0)
+    if (tau_g_ % tau_l_ != 0)
       throw BadOption(text("--tau-global ", tau_g_, ": a multiple of --tau-local ", tau_l_, " is needed"));
     if (o.word("groups", "") != "") split_groups(world, checked("groups", o.integer("groups", 1)), nullptr);
     if (o.word("servers", "inline") != "inline")
@@ -38,10 +37,10 @@ class Lsgd final : public Strategy {
     const auto groups = split_groups(world_, options_.integer("groups", 0), me.comm);
     two_levels_ = groups.size() > 1 && tau_g_ != tau_l_;
     const double p1 = options_.number("prox-local", 0), p2 = options_.number("prox-global", 0);
-    all_.emplace(me.comm, me, options_.number("c-global", 0.1), p2 / double(tau_g_), buffers);
+    const int rank = me.comm ? me.comm->rank() : 0;
     for (const std::vector<int>& members : groups)
-      if (me.comm && std::find(members.begin(), members.end(), me.comm->rank()) != members.end())
-        members_ = members;
+      if (std::find(members.begin(), members.end(), rank) != members.end()) members_ = members;
+    all_.emplace(me.comm, me, options_.number("c-global", 0.1), p2 / double(tau_g_), buffers);
     if (two_levels_) {
       near_ = me.comm->group(members_);
       group_.emplace(near_.get(), me, options_.number("c-local", 0.1), p1 / double(tau_l_), buffers);
@@ -52,7 +51,7 @@ class Lsgd final : public Strategy {
 
   Tensor iterate(Worker& me, int64_t) override {
     for (Turn t; (t = leases_->next()) != Turn::kSteps;) round(me, t);
-    const Tensor loss = me.gradient();
+    const Tensor loss = me.gradient();  // g at x
     if (me.samples > 0) window_.see(loss.item());
     me.local_step(me.x);                           // x <- x - eta u
     all_->pull_proximally(me);                     // x <- x + p2/tau_g (A_g - x)
@@ -76,17 +75,17 @@ class Lsgd final : public Strategy {
   void round(Worker& me, Turn t) {
     const bool global = t == Turn::kGlobalRound;
     const std::vector<double> losses = table(global ? me.comm : near_.get());
-    if (two_levels_) {
-      std::vector<double> own = losses;
-      if (global) {
-        own.clear();
-        for (int r : members_) own.push_back(losses[size_t(r)]);
-      }
-      if (!group_->pull(me, own)) say_nobody(me, "the group of worker ", members_[0]);  // to z_group by c1
+    std::vector<double> own = losses;
+    if (global && two_levels_) {
+      own.clear();
+      for (int r : members_) own.push_back(losses[size_t(r)]);
     }
-    if (global && !all_->pull(me, losses)) say_nobody(me, "all workers", "");  // then to z_global by c2
+    if (two_levels_ && !group_->pull(me, own))
+      say_nobody(me, members_[0], text("worker ", members_[0], "'s group"));  // x <- x + c1 (z_group - x)
+    if (global && !all_->pull(me, losses)) say_nobody(me, 0, "any group");    // x <- x + c2 (z_global - x)
   }
 
+  // The mean losses of late, of the workers of `comm`.
   std::vector<double> table(comm::Communicator* comm) const {
     if (!comm) return {window_.mean()};
     std::vector<double> losses;
@@ -94,11 +93,10 @@ class Lsgd final : public Strategy {
     return losses;
   }
 
-  template <class T>
-  static void say_nobody(const Worker& me, const char* of, T who) {
-    if (me.comm && (me.comm->rank() != 0)) return;
-    std::fprintf(stderr, "%s\n",
-                 text("lsgd: no finite loss in ", of, who, ": this round has no leader").c_str());
+  static void say_nobody(const Worker& me, int speaker, const std::string& where) {
+    if (me.comm && me.comm->rank() != speaker) return;
+    std::fputs(text("lsgd: no worker of ", where, " has a finite loss: a round without a leader\n").c_str(),
+               stderr);
   }
 
   static int64_t checked(const char* flag, int64_t v) {
