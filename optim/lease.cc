@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace skein::optim {
+namespace skein::optim::lease {
 
 namespace {
 // A share of what is left that shrinks with it: few questions while there is much, single steps towards the end.
@@ -18,7 +18,7 @@ CycleBook::CycleBook(int groups, int64_t steps, int64_t every)
 Answer CycleBook::lease() {
   const int64_t n = portion(left_, groups_);
   left_ -= n;
-  return {Turn::kSteps, n};
+  return {Next::kSteps, n};
 }
 
 std::vector<Reply> CycleBook::hear(int group, const Word& w) {
@@ -33,10 +33,10 @@ std::vector<Reply> CycleBook::hear(int group, const Word& w) {
     i = i->wants ? idle_.erase(i) : std::next(i);
   }
   if (int(idle_.size()) < groups_) return due;
-  Answer all{Turn::kMet};
+  Answer all{Next::kMet};
   if (left_ == 0) {
     left_ = steps_;
-    all.turn = ++rounds_ % every_ == 0 ? Turn::kGlobalRound : Turn::kGroupRound;
+    all.next = ++rounds_ % every_ == 0 ? Next::kGlobalRound : Next::kGroupRound;
   }
   for (const Idle& i : idle_) due.push_back({i.group, all});
   idle_.clear();
@@ -57,8 +57,8 @@ GroupBook::Out GroupBook::hear(int worker, const Word& w) {
 GroupBook::Out GroupBook::hear(const Answer& a) {
   CHECK(asking_, "an answer to nothing");
   asking_ = false;
-  exhausted_ = a.turn == Turn::kNoneLeft;
-  if (a.turn != Turn::kSteps && !exhausted_) return tell_all(a);
+  exhausted_ = a.next == Next::kNoneLeft;
+  if (a.next != Next::kSteps && !exhausted_) return tell_all(a);
   pool_ += a.steps;
   return serve();
 }
@@ -68,7 +68,7 @@ GroupBook::Out GroupBook::serve() {
   for (; pool_ > 0 && !waiting_.empty(); waiting_.pop_front()) {
     const int64_t n = portion(pool_, workers_);
     pool_ -= n;
-    out.replies.push_back({waiting_.front(), {Turn::kSteps, n}});
+    out.replies.push_back({waiting_.front(), {Next::kSteps, n}});
   }
   const bool all_in = int(waiting_.size()) + meeting_ == workers_;
   if (asking_ || (waiting_.empty() && !all_in)) return out;
@@ -89,4 +89,4 @@ GroupBook::Out GroupBook::tell_all(const Answer& a) {
   return out;
 }
 
-}  // namespace skein::optim
+}  // namespace skein::optim::lease

@@ -12,12 +12,12 @@
 #include "engine/archive.h"
 #include "optim/order_log.h"
 
-namespace skein::optim {
+namespace skein::optim::lease {
 
 // What a server answers.
-enum class Turn : int64_t { kSteps, kNoneLeft, kGroupRound, kGlobalRound, kMet };
+enum class Next : int64_t { kSteps, kNoneLeft, kGroupRound, kGlobalRound, kMet };
 struct Answer {
-  Turn turn = Turn::kNoneLeft;
+  Next next = Next::kNoneLeft;
   int64_t steps = 0;  // leased, with kSteps
   bool operator==(const Answer&) const = default;
 };
@@ -86,9 +86,9 @@ class GroupBook {
 // Words of several clients, each in the order it was said; between clients in the order of arrival or, replaying, of
 // the recording. Not thread-safe.
 template <class W>
-class Turns {
+class Hearing {
  public:
-  Turns(const Options& o, const std::string& name) : log_(o, name) {}
+  Hearing(const Options& o, const std::string& name) : log_(o, name) {}
   void arrived(int client, W word) { words_.emplace_back(client, std::move(word)); }
   // The next one to be heard, if it has arrived.
   std::optional<std::pair<int, W>> next() {
@@ -108,4 +108,4 @@ class Turns {
   std::deque<std::pair<int, W>> words_;
 };
 
-}  // namespace skein::optim
+}  // namespace skein::optim::lease

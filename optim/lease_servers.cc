@@ -13,6 +13,7 @@
 #include "comm/inbox_client.h"
 
 namespace skein::optim {
+namespace lease {
 namespace {
 
 using comm::Communicator;
@@ -25,7 +26,7 @@ constexpr comm::Tag kToGroup = 11, kToWorker = 12;
 constexpr uint16_t kIdle = 1, kWants = 2;  // kinds of datagrams
 
 Tensor pack(const Word& w) { return Tensor::of<int64_t>({3}, {w.idle, w.wants, w.returned}); }
-Tensor pack(const Answer& a) { return Tensor::of<int64_t>({2}, {int64_t(a.turn), a.steps}); }
+Tensor pack(const Answer& a) { return Tensor::of<int64_t>({2}, {int64_t(a.next), a.steps}); }
 bool is_answer(const Message& m) { return m.payload.size() == 2; }
 Word word_of(const Message& m) {
   const auto* v = m.payload.data<int64_t>();
@@ -34,7 +35,7 @@ Word word_of(const Message& m) {
 Word word_of(const comm::Request& r) { return {(r.kind & kIdle) != 0, (r.kind & kWants) != 0, r.argument}; }
 Answer answer_of(const Message& m) {
   const auto* v = m.payload.data<int64_t>();
-  return {Turn(v[0]), v[1]};
+  return {Next(v[0]), v[1]};
 }
 
 std::string from_first(Communicator& comm, const std::string& mine) {
@@ -63,7 +64,7 @@ class GlobalServer {
                const Communicator* comm)
       : firsts_(std::move(firsts)),
         open_(firsts_.size()),
-        turns_(o, "server"),
+        hearing_(o, "server"),
         book_(int(firsts_.size()), steps, every) {
     if (!comm) return;
     comm_ = comm->twin();
@@ -82,7 +83,7 @@ class GlobalServer {
   std::vector<Reply> hear(const Word& w) { return book_.hear(0, w); }  // of a world of one
   void visit(Archive& a) {
     const std::lock_guard lock(mutex_);
-    turns_.visit(a);
+    hearing_.visit(a);
     book_.visit(a);
   }
 
@@ -98,8 +99,8 @@ class GlobalServer {
   void heard(const comm::Request& r) {
     const std::lock_guard lock(mutex_);
     open_[size_t(r.worker)] = r.sequence;
-    turns_.arrived(r.worker, word_of(r));
-    while (const auto said = turns_.next())
+    hearing_.arrived(r.worker, word_of(r));
+    while (const auto said = hearing_.next())
       for (const Reply& due : book_.hear(said->first, said->second)) {
         const auto to = size_t(due.to);
         unless_lost([&] { comm_->push(firsts_[to], kToGroup, open_[to], 1, pack(due.answer)); });
@@ -109,7 +110,7 @@ class GlobalServer {
   const std::vector<Rank> firsts_;  // of each group
   std::vector<int64_t> open_;       // the number of each one's question
   std::mutex mutex_;                // the server's thread against visit
-  Turns<Word> turns_;
+  Hearing<Word> hearing_;
   CycleBook book_;
   std::unique_ptr<Communicator> comm_;
   std::optional<comm::Inbox> inbox_;
@@ -123,7 +124,7 @@ class GroupServer {
       : members_(std::move(members)),
         index_(index),
         open_(members_.size()),
-        turns_(o, text("group", index)),
+        hearing_(o, text("group", index)),
         book_(int(members_.size())),
         comm_(comm.twin()) {}
   ~GroupServer() { stop_ = true; }
@@ -134,7 +135,7 @@ class GroupServer {
   }
   void visit(Archive& a) {
     const std::lock_guard lock(mutex_);
-    turns_.visit(a);
+    hearing_.visit(a);
   }
 
  private:
@@ -144,14 +145,14 @@ class GroupServer {
     const std::lock_guard lock(mutex_);
     const int above = int(members_.size());
     if (is_answer(m)) {
-      turns_.arrived(above, answer_of(m));
+      hearing_.arrived(above, answer_of(m));
     } else {
       const int worker = int(std::find(members_.begin(), members_.end(), m.from) - members_.begin());
       CHECK(worker < above, "rank", m.from, "is of another group");
       open_[size_t(worker)] = m.step;
-      turns_.arrived(worker, word_of(m));
+      hearing_.arrived(worker, word_of(m));
     }
-    while (const auto said = turns_.next())
+    while (const auto said = hearing_.next())
       say(said->first == above ? book_.hear(std::get<Answer>(said->second))
                                : book_.hear(said->first, std::get<Word>(said->second)));
   }
@@ -176,12 +177,16 @@ class GroupServer {
   const int index_;
   std::vector<int64_t> open_;  // the number of each one's question
   std::mutex mutex_;           // the handler's thread against visit
-  Turns<Said> turns_;
+  Hearing<Said> hearing_;
   GroupBook book_;
   std::optional<comm::InboxClient> upward_;
   std::atomic<bool> stop_{false};
   std::unique_ptr<Communicator> comm_;  // its thread uses the others
 };
+
+}  // namespace lease
+
+using namespace lease;
 
 Leases::Leases(const Options& o, Communicator* comm, std::vector<std::vector<int>> groups, int64_t steps,
                int64_t every)
@@ -206,18 +211,18 @@ void Leases::open() {
   if (group_) group_->open(invitation_);
 }
 
-Turn Leases::next() {
+lease::Next Leases::next() {
   if (mine_ == 0) {
     const Answer a = ask({});
-    if (a.turn != Turn::kSteps) return a.turn;
+    if (a.next != Next::kSteps) return a.next;
     mine_ = a.steps;
   }
   --mine_;
-  return Turn::kSteps;
+  return Next::kSteps;
 }
 
-Turn Leases::meet() {
-  const Turn t = ask({.idle = false, .wants = false, .returned = mine_}).turn;
+lease::Next Leases::meet() {
+  const lease::Next t = ask({.idle = false, .wants = false, .returned = mine_}).next;
   mine_ = 0;
   return t;
 }
@@ -237,7 +242,7 @@ Answer Leases::ask(const Word& w) {
 // The worker is its group's server, too.
 Answer Leases::ask_oneself(const Word& w) {
   if (w.wants)
-    if (const Answer a = global_->hear(w).at(0).answer; a.turn == Turn::kSteps) return a;
+    if (const Answer a = global_->hear(w).at(0).answer; a.next == Next::kSteps) return a;
   return global_->hear({.idle = true, .wants = w.wants, .returned = w.returned}).at(0).answer;
 }
 

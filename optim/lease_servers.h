@@ -8,8 +8,10 @@
 
 namespace skein::optim {
 
+namespace lease {
 class GlobalServer;
 class GroupServer;
+}  // namespace lease
 
 // A worker's leases, and the servers that this rank keeps, each a thread. They begin to serve when this worker asks for
 // the first time: state that is loaded before that counts.
@@ -22,22 +24,22 @@ class Leases {
   ~Leases();
   // kSteps: take one step. kGroupRound, kGlobalRound: take part in that, then ask again. Waits for the slowest worker
   // where a round is due; throws as Communicator::take.
-  Turn next();
+  lease::Next next();
   // Gives back what is leased. A round to take part in first, or kMet, when all have come.
-  Turn meet();
+  lease::Next meet();
   // Whole only after kMet: nothing is leased then, neither by a worker nor by a group.
   void visit(Archive&);
 
  private:
-  Answer ask(const Word&);
-  Answer ask_oneself(const Word&);
+  lease::Answer ask(const lease::Word&);
+  lease::Answer ask_oneself(const lease::Word&);
   void open();
   comm::Communicator* const comm_;
   comm::Rank server_ = 0;
   int64_t sequence_ = 0, mine_ = 0;
-  std::string invitation_;                // to the global server's inbox
-  std::unique_ptr<GlobalServer> global_;  // rank 0 only
-  std::unique_ptr<GroupServer> group_;    // first ranks only
+  std::string invitation_;                       // to the global server's inbox
+  std::unique_ptr<lease::GlobalServer> global_;  // rank 0 only
+  std::unique_ptr<lease::GroupServer> group_;    // first ranks only
 };
 
 }  // namespace skein::optim

@@ -15,6 +15,7 @@
 namespace skein::optim {
 namespace {
 
+using namespace lease;
 using trainee::values;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -152,14 +153,14 @@ TEST(CycleBook, GrantsTheCycleThenARoundForAll) {
   int64_t granted = 0;
   for (int g = 0; book.left() > 0; g = 1 - g) granted += book.hear(g, ask).at(0).answer.steps;
   EXPECT_EQ(granted, 8);
-  EXPECT_EQ(book.hear(0, ask), (std::vector<Reply>{{0, {Turn::kNoneLeft, 0}}}));
+  EXPECT_EQ(book.hear(0, ask), (std::vector<Reply>{{0, {Next::kNoneLeft, 0}}}));
   EXPECT_TRUE(book.hear(1, idle).empty());
   EXPECT_EQ(book.hear(0, idle),
-            (std::vector<Reply>{{1, {Turn::kGroupRound, 0}}, {0, {Turn::kGroupRound, 0}}}));
+            (std::vector<Reply>{{1, {Next::kGroupRound, 0}}, {0, {Next::kGroupRound, 0}}}));
   EXPECT_EQ(book.left(), 8);
   while (book.left() > 0) book.hear(0, ask);
   book.hear(0, idle);
-  EXPECT_EQ(book.hear(1, idle).at(0).answer.turn, Turn::kGlobalRound);  // the second
+  EXPECT_EQ(book.hear(1, idle).at(0).answer.next, Next::kGlobalRound);  // the second
 }
 
 TEST(CycleBook, WhatIsReturnedIsGrantedAgain) {
@@ -171,7 +172,7 @@ TEST(CycleBook, WhatIsReturnedIsGrantedAgain) {
   const auto due = book.hear(0, {.idle = true, .wants = false, .returned = 3});
   ASSERT_EQ(due.size(), 1u);
   EXPECT_EQ(due[0].to, 1);
-  EXPECT_EQ(due[0].answer.turn, Turn::kSteps);
+  EXPECT_EQ(due[0].answer.next, Next::kSteps);
 }
 
 TEST(CycleBook, MeetsWhenAllWantToAndTheRoundIsNotDue) {
@@ -179,12 +180,12 @@ TEST(CycleBook, MeetsWhenAllWantToAndTheRoundIsNotDue) {
   const Word meet{.idle = true, .wants = false};
   book.hear(0, {});
   EXPECT_TRUE(book.hear(0, meet).empty());
-  EXPECT_EQ(book.hear(1, meet).at(0).answer.turn, Turn::kMet);
+  EXPECT_EQ(book.hear(1, meet).at(0).answer.next, Next::kMet);
   while (book.left() > 0) book.hear(0, {});
   book.hear(0, meet);
-  EXPECT_EQ(book.hear(1, meet).at(0).answer.turn, Turn::kGlobalRound);  // the round first
+  EXPECT_EQ(book.hear(1, meet).at(0).answer.next, Next::kGlobalRound);  // the round first
   book.hear(0, meet);
-  EXPECT_EQ(book.hear(1, meet).at(0).answer.turn, Turn::kMet);
+  EXPECT_EQ(book.hear(1, meet).at(0).answer.next, Next::kMet);
 }
 
 // The two books played together by workers of different speeds, who now and then meet; a deterministic simulation.
@@ -214,9 +215,9 @@ struct Play {
     EXPECT_TRUE(in[size_t(worker)]);
     in[size_t(worker)] = false;
     leased[size_t(worker)] = a.steps;
-    if (a.turn == Turn::kSteps) return;
-    if (worker == 0 && a.turn == Turn::kMet) ++met;
-    if (worker != 0 || a.turn == Turn::kMet) return;
+    if (a.next == Next::kSteps) return;
+    if (worker == 0 && a.next == Next::kMet) ++met;
+    if (worker != 0 || a.next == Next::kMet) return;
     ++rounds;
     EXPECT_EQ(Play::total(std::vector<int>(taken.begin(), taken.end())),
               rounds * tau_ * int64_t(taken.size()));
@@ -267,27 +268,27 @@ TEST(Books, WhoComesOftenerGetsMore) {
   EXPECT_GT(play.taken[3], 2 * play.taken[2]);
 }
 
-TEST(Turns, AreHeardInOrderOfArrivalOrOfTheRecording) {
+TEST(Hearing, GoesByOrderOfArrivalOrOfTheRecording) {
   testing::ScratchDir folder;
   Options record, replay;
   record.set("record", folder / "order"), replay.set("replay", folder / "order");
-  const auto hear_all = [](Turns<char>& t) {
+  const auto hear_all = [](Hearing<char>& t) {
     std::string heard;
     while (const auto said = t.next()) heard += said->second;
     return heard;
   };
   {
-    Turns<char> turns(record, "x");
-    turns.arrived(1, 'b'), turns.arrived(0, 'a');
-    EXPECT_EQ(hear_all(turns), "ba");
-    turns.arrived(1, 'c');
-    EXPECT_EQ(hear_all(turns), "c");
+    Hearing<char> hearing(record, "x");
+    hearing.arrived(1, 'b'), hearing.arrived(0, 'a');
+    EXPECT_EQ(hear_all(hearing), "ba");
+    hearing.arrived(1, 'c');
+    EXPECT_EQ(hear_all(hearing), "c");
   }
-  Turns<char> turns(replay, "x");
-  turns.arrived(0, 'a');
-  EXPECT_EQ(hear_all(turns), "");  // its turn is after 1's
-  turns.arrived(1, 'b');
-  EXPECT_EQ(hear_all(turns), "ba");
+  Hearing<char> hearing(replay, "x");
+  hearing.arrived(0, 'a');
+  EXPECT_EQ(hear_all(hearing), "");  // its turn is after 1's
+  hearing.arrived(1, 'b');
+  EXPECT_EQ(hear_all(hearing), "ba");
 }
 
 }  // namespace

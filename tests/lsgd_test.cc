@@ -13,7 +13,7 @@ namespace skein {
 namespace {
 
 using namespace trainee;
-using optim::Turn;
+using optim::lease::Next;
 
 // A worker whose loss and gradient are a function of its x.
 class Climber {
@@ -219,19 +219,19 @@ TEST(Leases, ACycleIsExactlyWTauStepsWhateverTheSpeeds) {
     in_local_world(4, [&](comm::Communicator& c) {
       optim::Leases leases({}, &c, groups, 4 * 8, 2);
       for (int64_t rounds = 0; rounds < 6;) {
-        const Turn t = leases.next();
-        if (t == Turn::kSteps) {
+        const Next t = leases.next();
+        if (t == Next::kSteps) {
           std::this_thread::sleep_for(
               std::chrono::microseconds(c.rank() == 0 ? 4000 : 200));  // worker 0 is slow
           ++all, ++own[size_t(c.rank())];
           continue;
         }
-        EXPECT_EQ(t, ++rounds % 2 == 0 ? Turn::kGlobalRound : Turn::kGroupRound);
+        EXPECT_EQ(t, ++rounds % 2 == 0 ? Next::kGlobalRound : Next::kGroupRound);
         c.barrier();
         EXPECT_EQ(all, 32 * rounds);
         c.barrier();
       }
-      while (leases.meet() != Turn::kMet) {}
+      while (leases.meet() != Next::kMet) {}
     });
     for (int r = 1; r < 4; ++r) EXPECT_LT(own[0], own[size_t(r)]) << groups.size();
   }
@@ -243,8 +243,8 @@ TEST(Leases, WhoHasComeWaitsForTheOthersAndTakesPartInTheirRounds) {
     for (int64_t meeting = 0; meeting < 3; ++meeting) {
       int64_t rounds = 0;
       const int steps = c.rank() == 2 ? 60 : 3;  // far more than one cycle has
-      for (int k = 0; k < steps;) leases.next() == Turn::kSteps ? ++k : ++rounds;
-      while (leases.meet() != Turn::kMet) ++rounds;
+      for (int k = 0; k < steps;) leases.next() == Next::kSteps ? ++k : ++rounds;
+      while (leases.meet() != Next::kMet) ++rounds;
       const auto seen = comm::gather_numbers(c, {double(rounds)});
       EXPECT_EQ(rounds, 11);  // 66 steps in cycles of 6
       for (const auto& other : seen) EXPECT_EQ(other[0], double(rounds));

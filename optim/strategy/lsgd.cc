@@ -15,6 +15,8 @@
 namespace skein::optim {
 namespace {
 
+using lease::Next;
+
 class Lsgd final : public Strategy {
  public:
   Lsgd(const Options& o, int world)
@@ -50,7 +52,7 @@ class Lsgd final : public Strategy {
   }
 
   Tensor iterate(Worker& me, int64_t) override {
-    for (Turn t; (t = leases_->next()) != Turn::kSteps;) round(me, t);
+    for (Next t; (t = leases_->next()) != Next::kSteps;) round(me, t);
     const Tensor loss = me.gradient();  // g at x
     if (me.samples > 0) window_.see(loss.item());
     me.local_step(me.x);                           // x <- x - eta u
@@ -60,7 +62,7 @@ class Lsgd final : public Strategy {
   }
 
   void settle(Worker& me) override {
-    for (Turn t; (t = leases_->meet()) != Turn::kMet;) round(me, t);
+    for (Next t; (t = leases_->meet()) != Next::kMet;) round(me, t);
   }
 
   void visit(Archive& a) override {
@@ -72,8 +74,8 @@ class Lsgd final : public Strategy {
   }
 
  private:
-  void round(Worker& me, Turn t) {
-    const bool global = t == Turn::kGlobalRound;
+  void round(Worker& me, Next t) {
+    const bool global = t == Next::kGlobalRound;
     const std::vector<double> losses = table(global ? me.comm : near_.get());
     std::vector<double> own = losses;
     if (global && two_levels_) {
