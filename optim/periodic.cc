@@ -51,11 +51,11 @@ Period::Period(const Options& o, int64_t otherwise) : steps_(o.integer("tau", ot
 }
 
 // ---- at once --------------------------------------------------------------------------------------------
-Meeting::Meeting(const Options& o) : mixes_(mixes_buffers(o)) {}
+RoundEnd::RoundEnd(const Options& o) : mixes_(mixes_buffers(o)) {}
 
-Means Meeting::step_and_average(Worker& me) { return step_and_average(me, 0, me.x.size(), true); }
+Means RoundEnd::step_and_average(Worker& me) { return step_and_average(me, 0, me.x.size(), true); }
 
-Means Meeting::step_and_average(Worker& me, int64_t begin, int64_t end, bool with_buffers) {
+Means RoundEnd::step_and_average(Worker& me, int64_t begin, int64_t end, bool with_buffers) {
   if (!mean_.x) mean_.x = visible_like(me, me.x);
   if (mixes_ && has_buffers(me) && !mean_.buffers) mean_.buffers = visible_like(me, me.buffers);
   const Means mean{mean_.x.view({end - begin}, begin), with_buffers ? mean_.buffers : Tensor()};

@@ -32,9 +32,9 @@ struct Means {
 };
 
 // The last step of a round, at which everybody waits for everybody.
-class Meeting {
+class RoundEnd {
  public:
-  explicit Meeting(const Options&);  // --bn-policy
+  explicit RoundEnd(const Options&);  // --bn-policy
   // x_i <- x_i - eta u_i, then the mean of x, which is not written there. Throws with x and momentum as they
   // were. Collective; a null communicator is a world of one.
   Means step_and_average(Worker&);

@@ -32,6 +32,8 @@ struct Worker {
   // `ready` is called with slices of g as they become final.
   std::function<Tensor(const GradReady& ready)> oracle;
   double rate = -1;  // lr in double, for what is reckoned on the host; below 0: as lr says
+  // With --servers dedicated: all workers as in comm and, last, a process that only serves. Else null.
+  comm::Communicator* hub = nullptr;
 
   Tensor gradient(const GradReady& ready = {}) { return oracle(ready); }
   double eta() const { return rate < 0 ? double(lr.value) : rate; }
@@ -68,6 +70,9 @@ class Strategy {
   virtual void visit(Archive&) {}  // its own state: anchors, weights, clocks
   // All workers go on from the exact mean of all there is: optim/exact_average.h. Collective, after settle().
   virtual void average(Worker& me);
+  // All that the last member of `hub` does with --servers dedicated; returns when no worker is left. Of a strategy that
+  // was made but not started.
+  virtual void serve(comm::Communicator& hub);
   // The vector whose mean over the workers is the model (optim/consensus.h).
   virtual Tensor averaged(Worker& me) { return me.x; }
   // y <- the model: what is evaluated and saved; the mean of averaged() unless the algorithm has a center. Collective,

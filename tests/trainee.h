@@ -107,6 +107,7 @@ inline History train(const Problem& p, const std::string& algorithm, const optim
       h[size_t(k)][size_t(c.rank())] = values(t.x);
       if (k < steps) t.step(k);
     }
+    t.strategy->settle(t.worker);
   });
   return h;
 }

@@ -33,7 +33,7 @@ class Outer {
 class DiLoCo final : public Strategy {
  public:
   explicit DiLoCo(const Options& o)
-      : round_(o, 100), outer_(o), reset_inner_(o.flag("reset-inner", false)), meeting_(o) {}
+      : round_(o, 100), outer_(o), reset_inner_(o.flag("reset-inner", false)), round_end_(o) {}
 
   void start(Worker& me) override { z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device()); }
 
@@ -43,7 +43,7 @@ class DiLoCo final : public Strategy {
       me.local_step(me.x);  // x_i <- x_i - eta u_i
       return loss;
     }
-    const Means mean = meeting_.step_and_average(me);  // the same, and then
+    const Means mean = round_end_.step_and_average(me);  // the same, and then
     outer_.step(z_, m_, mean.x);                       // z <- OuterOpt(z, z - mean x)
     copy(me.x, z_);                                    // x_i <- z
     mean.give_buffers(me);
@@ -57,7 +57,7 @@ class DiLoCo final : public Strategy {
   const Period round_;
   const Outer outer_;
   const bool reset_inner_;
-  Meeting meeting_;
+  RoundEnd round_end_;
   Tensor z_, m_;
 };
 
@@ -71,7 +71,7 @@ class StreamingDiLoCo final : public Strategy {
         keep_(number_within(o, "mix", 0, 0, 1)),
         outer_(o),
         reset_inner_(o.flag("reset-inner", false)),
-        meeting_(o) {
+        round_end_(o) {
     if (fragments_ < 1) throw BadOption(text("--fragments ", fragments_, ": allowed is 1 or more"));
     if (delay_ < 0 || delay_ >= period_.steps())
       throw BadOption(text("--delay ", delay_, ": allowed is from 0 to ", period_.steps() - 1,
@@ -98,7 +98,7 @@ class StreamingDiLoCo final : public Strategy {
     Piece *leaves = due(k + 1), *lands = due(k + 1 - delay_);
     Means mean;
     if (lands && delay_ == 0) {
-      mean = meeting_.step_and_average(me, lands->begin, lands->end, lands->offset == 0);
+      mean = round_end_.step_and_average(me, lands->begin, lands->end, lands->offset == 0);
     } else {
       if (lands) mean = lands->flight.land();
       me.local_step(me.x);  // x_i <- x_i - eta u_i
@@ -149,7 +149,7 @@ class StreamingDiLoCo final : public Strategy {
   const double keep_;
   const Outer outer_;
   const bool reset_inner_;
-  Meeting meeting_;
+  RoundEnd round_end_;
   std::vector<std::unique_ptr<Piece>> pieces_;
   Tensor z_, m_;
 };

@@ -12,7 +12,7 @@ class Easgd final : public Strategy {
  public:
   // Both pulls together multiply mean x - z by 1 - alpha (n + 1), which must not grow.
   Easgd(const Options& o, int world)
-      : round_(o), alpha_(number_within(o, "alpha", 0.9 / world, 0, 2.0 / (world + 1))), meeting_(o) {}
+      : round_(o), alpha_(number_within(o, "alpha", 0.9 / world, 0, 2.0 / (world + 1))), round_end_(o) {}
 
   void start(Worker& me) override {
     z_ = me.x.clone();
@@ -25,7 +25,7 @@ class Easgd final : public Strategy {
       me.local_step(me.x);  // x_i <- x_i - eta u_i
       return loss;
     }
-    const Means mean = meeting_.step_and_average(me);  // the same, and then
+    const Means mean = round_end_.step_and_average(me);  // the same, and then
     pull(me, me.x, z_, mean.x);
     if (mean.buffers) pull(me, me.buffers, z_buffers_, mean.buffers);
     return loss;
@@ -47,7 +47,7 @@ class Easgd final : public Strategy {
 
   const Period round_;
   const double alpha_;
-  Meeting meeting_;
+  RoundEnd round_end_;
   Tensor z_, z_buffers_;
 };
 

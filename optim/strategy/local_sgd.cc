@@ -13,7 +13,7 @@ namespace {
 
 class LocalSgd final : public Strategy {
  public:
-  explicit LocalSgd(const Options& o) : round_(o), meeting_(o) {}
+  explicit LocalSgd(const Options& o) : round_(o), round_end_(o) {}
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
@@ -21,7 +21,7 @@ class LocalSgd final : public Strategy {
       me.local_step(me.x);  // x_i <- x_i - eta u_i
       return loss;
     }
-    const Means mean = meeting_.step_and_average(me);  // the same, and then
+    const Means mean = round_end_.step_and_average(me);  // the same, and then
     copy(me.x, mean.x);                                // x_i <- mean x; momenta stay local
     mean.give_buffers(me);
     return loss;
@@ -29,7 +29,7 @@ class LocalSgd final : public Strategy {
 
  private:
   const Period round_;
-  Meeting meeting_;
+  RoundEnd round_end_;
 };
 
 class PostLocalSgd final : public Strategy {

@@ -17,7 +17,7 @@ class Qsr final : public Strategy {
         longest_(
             o.integer("tau-max", std::max(base_.steps(), o.integer("steps-per-epoch", int64_t(1) << 62)))),
         c_(number_within(o, "qsr-c", 0, 0)),
-        meeting_(o) {
+        round_end_(o) {
     if (longest_ < base_.steps())
       throw BadOption(text("--tau-max ", longest_, ": allowed is --tau or more, which is ", base_.steps()));
   }
@@ -30,7 +30,7 @@ class Qsr final : public Strategy {
       tau_ = tau, ++done_;
       return loss;
     }
-    const Means mean = meeting_.step_and_average(me);  // the same, and then
+    const Means mean = round_end_.step_and_average(me);  // the same, and then
     copy(me.x, mean.x);                                // x_i <- mean x
     mean.give_buffers(me);
     tau_ = tau, done_ = 0;
@@ -50,7 +50,7 @@ class Qsr final : public Strategy {
   const Period base_;
   const int64_t longest_;
   const double c_;
-  Meeting meeting_;
+  RoundEnd round_end_;
   int64_t tau_ = 0, done_ = 0;  // of this round: its length, and steps behind it
 };
 

@@ -16,7 +16,7 @@ class SlowMo final : public Strategy {
         alpha_(number_within(o, "alpha", 1, 0)),
         beta_(number_within(o, "beta", 0.5, 0, 1)),
         reset_inner_(o.flag("reset-inner", false)),
-        meeting_(o) {}
+        round_end_(o) {}
 
   void start(Worker& me) override { z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device()); }
 
@@ -26,7 +26,7 @@ class SlowMo final : public Strategy {
       me.local_step(me.x);  // x_i <- x_i - eta u_i
       return loss;
     }
-    const Means mean = meeting_.step_and_average(me);        // the same, and then
+    const Means mean = round_end_.step_and_average(me);        // the same, and then
     slow_momentum(z_, m_, mean.x, beta_, alpha_, me.eta());  // m <- beta m + (z - mean x) / eta
     copy(me.x, z_);                                          // x_i <- z <- z - alpha eta m
     mean.give_buffers(me);
@@ -40,7 +40,7 @@ class SlowMo final : public Strategy {
   const Period round_;
   const double alpha_, beta_;
   const bool reset_inner_;
-  Meeting meeting_;
+  RoundEnd round_end_;
   Tensor z_, m_;
 };
 
@@ -51,7 +51,7 @@ class Bmuf final : public Strategy {
         zeta_(number_within(o, "zeta", 1, 0)),
         beta_(number_within(o, "beta", 0.9, 0, 1)),
         nesterov_(o.flag("outer-nesterov", false)),
-        meeting_(o) {}
+        round_end_(o) {}
 
   void start(Worker& me) override { z_ = me.x.clone(), d_ = Tensor::zeros(z_.shape(), kF32, z_.device()); }
 
@@ -61,7 +61,7 @@ class Bmuf final : public Strategy {
       me.local_step(me.x);  // x_i <- x_i - eta u_i
       return loss;
     }
-    const Means mean = meeting_.step_and_average(me);  // the same, and then
+    const Means mean = round_end_.step_and_average(me);  // the same, and then
     axpy(mean.x, -1.f, z_);                            //   mean x - z
     scale(d_, beta_);
     axpy(d_, zeta_, mean.x);  // D <- beta D + zeta (mean x - z)
@@ -82,7 +82,7 @@ class Bmuf final : public Strategy {
   const Period round_;
   const double zeta_, beta_;
   const bool nesterov_;
-  Meeting meeting_;
+  RoundEnd round_end_;
   Tensor z_, d_;
 };
 
