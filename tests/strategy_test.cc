@@ -25,6 +25,7 @@ std::vector<Case> cases(int world) {
   for (const optim::StrategyRow& row : optim::strategies()) {
     const std::string name = row.name;
     if (world > 1 && name == "sgd") continue;  // one worker's
+    if (row.asynchronous) continue;            // no run is like another: tests of their own, with recordings
     all.push_back({&row, "", {}});
     if (name == "sgp" && world > 2) all.push_back({&row, " --peers 2", options({{"peers", "2"}})});
     if (name == "sgp" || name == "d-psgd")
