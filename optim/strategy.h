@@ -31,9 +31,9 @@ struct Worker {
   // Draws the step's mini-batch, fills g at x, returns the mean loss (one element, on the device). If given,
   // `ready` is called with slices of g as they become final.
   std::function<Tensor(const GradReady& ready)> oracle;
-  double rate = -1;  // lr in double, for what is reckoned on the host; below 0: as lr says
   // With --servers dedicated: all workers as in comm and, last, a process that only serves. Else null.
   comm::Communicator* hub = nullptr;
+  double rate = -1;  // lr in double, for what is reckoned on the host; below 0: as lr says
 
   Tensor gradient(const GradReady& ready = {}) { return oracle(ready); }
   double eta() const { return rate < 0 ? double(lr.value) : rate; }

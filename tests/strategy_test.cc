@@ -49,6 +49,7 @@ std::vector<Case> cases(int world) {
   for (const optim::StrategyRow& row : optim::strategies()) {
     const std::string name = row.name;
     if (world > 1 && name == "sgd") continue;  // one worker's
+    if (row.asynchronous && row.needs_peers) continue;  // a server, which has tests of its own
     if (name == "lsgd") {                      // leaders draw the mean to themselves
       const std::string groups = std::to_string(std::min(world, 2));
       all.push_back({&row, "", options({{"groups", groups}, {"c-local", "0.005"}, {"c-global", "0.005"}})});

@@ -34,7 +34,7 @@ struct Problem {
 class Trainee {
  public:
   Trainee(const Problem& p, const std::string& algorithm, const optim::Options& options,
-          comm::Communicator* c)
+          comm::Communicator* c, comm::Communicator* hub = nullptr)
       : problem_(p),
         id_(p.id(c ? c->rank() : 0)),
         world_(c ? c->size() : 1),
@@ -43,7 +43,7 @@ class Trainee {
         buffers(Tensor::zeros({3})),
         rule(optim::sgd(x, {p.momentum, p.decay, p.nesterov, p.size})),
         strategy(optim::make_strategy(algorithm, options, world_)),
-        worker{x, g, buffers, *rule, p.lr, c, 1, world_, {}} {
+        worker{x, g, buffers, *rule, p.lr, c, 1, world_, {}, hub} {
     for (int64_t i = 0; i < p.size; ++i) x.data<float>()[i] = p.start_spread * float(id_) * float(i % 5 - 2);
     fill(buffers, float(id_));
     if (p.uneven_batches) {
