@@ -18,16 +18,19 @@ struct Case {
   const optim::StrategyRow* row;
   std::string flags;
   optim::Options options;
+  // Asynchronous rows depend on the order of arrivals, but for osgp without staleness.
+  bool repeats() const { return !row->asynchronous || std::string(row->name) == "osgp"; }
 };
 
 std::vector<Case> cases(int world) {
   std::vector<Case> all;
   for (const optim::StrategyRow& row : optim::strategies()) {
     const std::string name = row.name;
-    if (world > 1 && name == "sgd") continue;  // one worker's
+    if (world > 1 && name == "sgd") continue;                        // one worker's
+    if (world % 2 == 1 && world > 1 && name == "ad-psgd") continue;  // pairs
     all.push_back({&row, "", {}});
     if (name == "sgp" && world > 2) all.push_back({&row, " --peers 2", options({{"peers", "2"}})});
-    if (name == "sgp" || name == "d-psgd")
+    if (name == "sgp" || name == "d-psgd" || name == "osgp" || name == "ad-psgd")
       all.push_back({&row, " --bn-policy mix", options({{"bn-policy", "mix"}})});
   }
   return all;
@@ -46,13 +49,14 @@ double spread(const std::vector<std::vector<float>>& models) {
 }
 
 TEST(EveryStrategy, TrainsASmallProblemWithEightRanks) {
-  const Problem p{.noise = 0.1f, .curvature_spread = 0.5f};
   for (const Case& c : cases(8)) {
+    // Workers that wait for nobody are to be about equally fast.
+    const Problem p{.noise = 0.1f, .curvature_spread = 0.5f, .pause = c.repeats() ? 0 : 1e-3};
     const auto h = train(p, c.row->name, c.options, 8, 80);
     double off = 0;
     for (size_t i = 0; i < size_t(p.size); ++i)
       off = std::max(off, std::abs(mean(h.back(), i) - (4.5 + double(i) / 16)));
-    EXPECT_LT(off, 0.05) << c.row->name << c.flags;
+    EXPECT_LT(off, c.repeats() ? 0.05 : 1) << c.row->name << c.flags;
   }
 }
 
@@ -97,6 +101,7 @@ void continue_run(const Problem& p, const Case& c, int n, int64_t from, int64_t 
     optim::Snapshot& state = states[size_t(comm.rank())];
     if (resume) state.restore([&](Archive& a) { t.visit(a); });
     for (int64_t k = from; k < to; ++k) t.step(k);
+    t.strategy->settle(t.worker);
     state.take([&](Archive& a) { t.visit(a); });
   });
 }
@@ -105,6 +110,7 @@ TEST(EveryStrategy, ResumedAtAnyStepEqualsUninterrupted) {
   const Problem p{.momentum = 0.9f, .decay = 0.01f, .noise = 1, .start_spread = 0.5f};
   const int64_t steps = 6;
   for (const Case& c : cases(5)) {
+    if (!c.repeats()) continue;
     std::vector<optim::Snapshot> whole;
     continue_run(p, c, 5, 0, steps, whole);
     for (int64_t cut = 0; cut <= steps; ++cut) {
@@ -119,8 +125,10 @@ TEST(EveryStrategy, ResumedAtAnyStepEqualsUninterrupted) {
 
 TEST(EveryStrategy, RepeatsBitForBit) {
   const Problem p{.momentum = 0.9f, .noise = 1, .start_spread = 1};
-  for (const Case& c : cases(7))
+  for (const Case& c : cases(7)) {
+    if (!c.repeats()) continue;
     EXPECT_EQ(train(p, c.row->name, c.options, 7, 9), train(p, c.row->name, c.options, 7, 9)) << c.row->name;
+  }
 }
 
 TEST(EveryStrategy, IsTheSameOverATransportThatDelaysDoublesAndReorders) {
@@ -128,6 +136,7 @@ TEST(EveryStrategy, IsTheSameOverATransportThatDelaysDoublesAndReorders) {
   const comm::Weather storm{
       .seed = 5, .latency = 1e-3, .jitter = 0.02, .bandwidth = 1e9, .loss = 0.2, .duplication = 0.2};
   for (const Case& c : cases(5)) {
+    if (!c.repeats()) continue;
     auto world = comm::local_world(5);
     for (auto& t : world) t = std::make_unique<comm::DelayedTransport>(std::move(t), storm);
     EXPECT_EQ(train(p, c.row->name, c.options, std::move(world), 9), train(p, c.row->name, c.options, 5, 9))
@@ -139,6 +148,7 @@ TEST(EveryStrategy, IsTheSameOverATransportThatDelaysDoublesAndReorders) {
 TEST(EveryStrategy, AStepThatFailsLeavesTheOneBeforeIt) {
   const Problem p{.momentum = 0.9f, .noise = 1};
   for (const Case& c : cases(4)) {
+    if (!c.repeats()) continue;  // whoever does not wait does not fail
     std::vector<int> failures(4, 0);
     in_local_world(4,
                    [&](comm::Communicator& comm) {
@@ -224,13 +234,14 @@ TEST(Gossip, ReadsPeersThatChangeByEpoch) {
 }
 
 TEST(Gossip, MixesBuffersWhenTold) {
-  const Problem p{.zero_gradient = true};
+  const Problem p{.zero_gradient = true, .pause = 5e-4};
   for (const char* policy : {"mix", "local"})
-    for (const char* name : {"sgp", "d-psgd", "local-sgd"}) {
+    for (const char* name : {"sgp", "d-psgd", "local-sgd", "osgp", "ad-psgd"}) {
       std::vector<float> last(4);
       in_local_world(4, [&](comm::Communicator& c) {
         Trainee t(p, name, options({{"bn-policy", policy}, {"tau", "1"}}), &c);
         for (int64_t k = 0; k < 40; ++k) t.step(k);
+        t.strategy->settle(t.worker);
         last[size_t(c.rank())] = t.buffers.data<float>()[1];
       });
       for (int r = 0; r < 4; ++r)
