@@ -48,9 +48,10 @@ std::vector<Case> cases(int world) {
   std::vector<Case> all;
   for (const optim::StrategyRow& row : optim::strategies()) {
     const std::string name = row.name;
-    if (world > 1 && name == "sgd") continue;  // one worker's
-    if (row.asynchronous && row.needs_peers) continue;  // a server, which has tests of its own
-    if (name == "lsgd") {                      // leaders draw the mean to themselves
+    if (world > 1 && name == "sgd") continue;                        // one worker's
+    if (row.asynchronous && row.needs_peers) continue;              // a server, which has tests of its own
+    if (world % 2 == 1 && world > 1 && name == "ad-psgd") continue;  // pairs
+    if (name == "lsgd") {  // leaders draw the mean to themselves
       const std::string groups = std::to_string(std::min(world, 2));
       all.push_back({&row, "", options({{"groups", groups}, {"c-local", "0.005"}, {"c-global", "0.005"}})});
       continue;
@@ -61,7 +62,7 @@ std::vector<Case> cases(int world) {
     if (all.size() == before) all.push_back({&row, "", {}});
     if (name == "allreduce") all.push_back({&row, " --hierarchy 3", options({{"hierarchy", "3"}})});
     if (name == "sgp" && world > 2) all.push_back({&row, " --peers 2", options({{"peers", "2"}})});
-    if (name == "sgp" || name == "d-psgd")
+    if (name == "sgp" || name == "d-psgd" || name == "osgp" || name == "ad-psgd")
       all.push_back({&row, " --bn-policy mix", options({{"bn-policy", "mix"}})});
   }
   return all;
@@ -90,13 +91,14 @@ double spread(const std::vector<std::vector<float>>& models) {
 }
 
 TEST(EveryStrategy, TrainsASmallProblemWithEightRanks) {
-  const Problem p{.noise = 0.1f, .curvature_spread = 0.5f};
   for (const Case& c : cases(8)) {
+    // Workers that wait for nobody are to be about equally fast.
+    const Problem p{.noise = 0.1f, .curvature_spread = 0.5f, .pause = c.repeats() ? 0 : 1e-3};
     const auto h = train(p, c.row->name, c.options, 8, 80);
     double off = 0;
     for (size_t i = 0; i < size_t(p.size); ++i)
       off = std::max(off, std::abs(mean(h.back(), i) - (4.5 + double(i) / 16)));
-    EXPECT_LT(off, 0.05) << c.row->name << c.flags;
+    EXPECT_LT(off, c.repeats() ? 0.05 : 1) << c.row->name << c.flags;
   }
 }
 
@@ -197,6 +199,7 @@ TEST(EveryStrategy, IsTheSameOverATransportThatDelaysDoublesAndReorders) {
 TEST(EveryStrategy, AStepThatFailsLeavesTheOneBeforeIt) {
   const Problem p{.momentum = 0.9f, .noise = 1};
   for (const Case& c : cases(4)) {
+    if (!c.repeats()) continue;  // whoever does not wait does not fail
     std::vector<int> failures(4, 0);
     in_local_world(4,
                    [&](comm::Communicator& comm) {
@@ -282,13 +285,14 @@ TEST(Gossip, ReadsPeersThatChangeByEpoch) {
 }
 
 TEST(Gossip, MixesBuffersWhenTold) {
-  const Problem p{.zero_gradient = true};
+  const Problem p{.zero_gradient = true, .pause = 5e-4};
   for (const char* policy : {"mix", "local"})
-    for (const char* name : {"sgp", "d-psgd", "local-sgd"}) {
+    for (const char* name : {"sgp", "d-psgd", "local-sgd", "osgp", "ad-psgd"}) {
       std::vector<float> last(4);
       in_local_world(4, [&](comm::Communicator& c) {
         Trainee t(p, name, options({{"bn-policy", policy}, {"tau", "1"}}), &c);
         for (int64_t k = 0; k < 40; ++k) t.step(k);
+        t.strategy->settle(t.worker);
         last[size_t(c.rank())] = t.buffers.data<float>()[1];
       });
       for (int r = 0; r < 4; ++r)

@@ -26,6 +26,7 @@ struct Problem {
   int64_t size = 37;
   float lr = 0.1f, momentum = 0, decay = 0, noise = 0, curvature_spread = 0;
   bool nesterov = false, zero_gradient = false, uneven_batches = false;
+  double pause = 0;                                            // seconds that a gradient takes at least
   float start_spread = 0;                                      // models start this far apart
   std::function<int(int)> id = [](int rank) { return rank; };  // which worker a rank plays
 };
@@ -77,6 +78,7 @@ class Trainee {
           problem_.zero_gradient ? 0 : curvature * off + problem_.noise * (draw.unit(i) - 0.5f);
       loss += 0.5 * curvature * off * off;
     }
+    if (problem_.pause > 0) std::this_thread::sleep_for(std::chrono::duration<double>(problem_.pause));
     const int64_t cut = problem_.size / 3;  // from the end, as backward does
     if (ready) ready(g.view({problem_.size - cut}, cut));
     if (ready && cut > 0) ready(g.view({cut}, 0));
@@ -96,7 +98,7 @@ class Trainee {
 
 inline std::vector<float> values(const Tensor& t) { return {t.data<float>(), t.data<float>() + t.size()}; }
 
-// models[step][rank] = x after that many steps, 0 the start.
+// models[step][rank] = x after that many steps, 0 the start; after the last, when all have met.
 using History = std::vector<std::vector<std::vector<float>>>;
 inline History train(const Problem& p, const std::string& algorithm, const optim::Options& options,
                      std::vector<std::unique_ptr<comm::Transport>> world, int64_t steps) {
@@ -108,6 +110,7 @@ inline History train(const Problem& p, const std::string& algorithm, const optim
       if (k < steps) t.step(k);
     }
     t.strategy->settle(t.worker);
+    h.back()[size_t(c.rank())] = values(t.x);
   });
   return h;
 }

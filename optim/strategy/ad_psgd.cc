@@ -26,7 +26,7 @@ class AdPsgd final : public Strategy {
         alone_(world == 1),
         mixes_(buffer_policy(o) == BufferPolicy::kMix),
         graph_(o, world, "bipartite-exponential", 1) {
-    if (!graph_.pairs_odd_with_even())
+    if (world > 1 && (world % 2 != 0 || !graph_.pairs_odd_with_even()))
       throw BadOption(
           "--topology " + graph_.name() +
           ": in ad-psgd every odd rank asks one even rank at a time; allowed are bipartite-exponential, "
