@@ -14,6 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kRounding = 1e-6;         // of the first distance: below, fp32 is what is measured
+constexpr size_t kPatience = 50;           // gossips without progress
 constexpr int64_t kMostEntries = 2 << 20;  // of products of mixing matrices, all gossips together
 
 std::string ranks(const std::vector<comm::Rank>& all) {
@@ -27,20 +28,28 @@ double per_gossip(double factor, int64_t gossips) {
   return factor > 0 ? std::pow(factor, 1.0 / double(gossips)) : 0;
 }
 
-void compare(EpochStory& e) {
+// Over the gossips until the distance no longer shrinks, or is what rounding leaves of the first one.
+void compare(EpochStory& e, double first) {
   const double start = e.points.empty() ? 0 : e.points[0].rms;
-  if (!(start > 0)) return;
-  for (size_t q = 1; q < e.points.size(); ++q) {
-    e.gossips = int64_t(q);
-    e.measured = e.points[q].rms < kRounding * start ? 0 : per_gossip(e.points[q].rms / start, e.gossips);
-    if (e.measured == 0) break;  // the last that counts: what follows is rounding
+  if (!(start > kRounding * first)) return;
+  size_t best = 0;
+  for (size_t q = 1; q < e.points.size() && q - best < kPatience; ++q) {
+    if (e.points[q].rms < e.points[best].rms) best = q;
+    if (e.points[q].rms > kRounding * first) continue;
+    if (q > 1) best = q - 1;
+    break;
   }
-  if (e.measured == 0 && e.gossips > 1) {
-    --e.gossips;
-    e.measured = per_gossip(e.points[size_t(e.gossips)].rms / start, e.gossips);
-  }
-  if (size_t(e.gossips) < e.theory.size() && e.gossips > 0)
-    e.theoretical = per_gossip(e.theory[size_t(e.gossips)], e.gossips);
+  if (best == 0) return;
+  e.gossips = int64_t(best);
+  e.measured = e.points[best].rms > kRounding * first ? per_gossip(e.points[best].rms / start, e.gossips) : 0;
+  if (best < e.theory.size()) e.theoretical = per_gossip(e.theory[best], e.gossips);
+}
+
+// After how many gossips the product of the matrices is the mean itself, not only near it; 0: never.
+int64_t exact_after(const std::vector<double>& theory) {
+  for (size_t q = 1; q < theory.size(); ++q)
+    if (theory[q] == 0) return theory[q - 1] > kRounding ? int64_t(q) : 0;
+  return 0;
 }
 
 std::string contraction_in_words(const EpochStory& e) {
@@ -49,9 +58,7 @@ std::string contraction_in_words(const EpochStory& e) {
                               e.gossips == 1 ? "" : "s", e.measured);
   if (!e.theory.empty())
     s += fmt::format(", theoretical {:.4f} at most (second largest singular value)", e.theoretical);
-  const auto exact = std::find(e.theory.begin(), e.theory.end(), 0.0);
-  if (exact != e.theory.end() && e.theory.size() > 1)
-    s += fmt::format("; the mean is exact after {}", exact - e.theory.begin());
+  if (const int64_t exact = exact_after(e.theory)) s += fmt::format("; the mean is exact after {}", exact);
   return s + '\n';
 }
 
@@ -61,7 +68,8 @@ std::string mass_in_words(const EpochStory& e, bool last) {
   const comm::Mass &a = e.epoch.begin, &b = e.epoch.end;
   std::string s = fmt::format("mass of {}: sum of w {:.9g} -> {:.9g}, sum of X {:.9g} -> {:.9g}",
                               ranks(e.epoch.members), a.w, b.w, a.x, b.x);
-  if (!last) s += fmt::format(" with the living, w {:.9g} went with the lost", a.w - b.w);
+  if (!last) s += " with the living";
+  if (!last && a.w - b.w > 1e-9) s += fmt::format(", w {:.9g} went with the lost", a.w - b.w);
   return s + '\n';
 }
 
@@ -112,7 +120,8 @@ std::vector<EpochStory> epoch_stories(const GossipFlags& f, const comm::Averagin
     if (f.algorithm != "allreduce" && gossips > 0)
       e.theory = comm::contraction_curve(*graph_over(f, n, epoch.number),
                                          std::min<int64_t>(gossips, kMostEntries / (int64_t(n) * n)));
-    compare(e);
+    compare(e, all.empty() || all[0].points.empty() ? e.points.empty() ? 0 : e.points[0].rms
+                                                    : all[0].points[0].rms);
     all.push_back(std::move(e));
   }
   return all;

@@ -201,7 +201,10 @@ void Averager::bequeath(Rank heir) {
   members_.push(heir, kWill, 0, 1, x_, w_);
   w_ = 0;
 }
-void Averager::inherit(Rank leaving) { add(members_.take(leaving, kWill, 0)); }
+void Averager::inherit(Rank leaving) {
+  add(members_.take(leaving, kWill, 0));
+  if (before_) copy(before_, x_);
+}
 
 // Who sent how much is asked, not guessed: small messages may overtake large ones.
 void Averager::absorb(Communicator& living, const std::vector<Rank>& ranks) {

@@ -10,6 +10,8 @@
 namespace skein::comm {
 namespace {
 
+constexpr Tag kGivenUp = 7;
+
 void refuse_all_but_pairs(const Topology& graph) {
   bool pairs = graph.symmetric();
   for (int64_t q = 0; q < std::max<int64_t>(1, graph.cycle()) && pairs; ++q)
@@ -146,6 +148,11 @@ class Run {
 
   // The living find each other, take in what is theirs, and begin the next epoch.
   void renew() {
+    world_.progress();
+    if (const auto verdict = world_.poll_any(kGivenUp))
+      throw Error(text(
+          "rank ", world_.rank(), " was given up by rank ", verdict->from,
+          ", which had not heard of it for too long (stopped, or cut off?); the others went on without it"));
     for (;;) {
       std::vector<Rank> living, here;  // ranks of the world, and the same as ranks of the epoch that ends
       for (Rank r = 0; r < Rank(members_.size()); ++r) {
@@ -178,6 +185,11 @@ class Run {
     result_.skipped += a.skipped();
     result_.stopped = false;  // whoever wished it will say so again
     a.divide();
+    if (world_.rank() == living[0])
+      for (const Rank r : members_)
+        if (!gone_.count(r) && std::find(living.begin(), living.end(), r) == living.end()) try {
+            world_.push(r, kGivenUp, 0, 1, Tensor::zeros({1}));  // should it ever wake up
+          } catch (const Error&) {}
     world_.transport().mailbox().begin_epoch(latest + 1);
     if (o_.say && world_.rank() == living[0])
       o_.say(text("after round ", result_.rounds, ": ", why_, "; going on with rank ", list(living),
