@@ -28,27 +28,24 @@ class Lsgd final : public Strategy {
     if (tau_g_ % tau_l_ != 0)
       throw BadOption(text("--tau-global ", tau_g_, ": a multiple of --tau-local ", tau_l_, " is needed"));
     if (o.word("groups", "") != "") split_groups(world, checked("groups", o.integer("groups", 1)), nullptr);
-    if (o.word("servers", "inline") != "inline")
-      throw BadOption(
-          "--servers dedicated: lsgd's servers are threads of its workers; only inline is possible");
     buffer_policy(o);
   }
 
   void start(Worker& me) override {
     const bool buffers = buffer_policy(options_) == BufferPolicy::kMix;
-    const auto groups = split_groups(world_, options_.integer("groups", 0), me.comm);
-    two_levels_ = groups.size() > 1 && tau_g_ != tau_l_;
-    const double p1 = options_.number("prox-local", 0), p2 = options_.number("prox-global", 0);
+    const lease::Plan p = plan(me.comm);
     const int rank = me.comm ? me.comm->rank() : 0;
-    for (const std::vector<int>& members : groups)
+    for (const std::vector<int>& members : p.groups)
       if (std::find(members.begin(), members.end(), rank) != members.end()) members_ = members;
-    all_.emplace(me.comm, me, options_.number("c-global", 0.1), p2 / double(tau_g_), buffers);
+    two_levels_ = two_levels(p.groups);
+    const double c1 = options_.number("c-local", 0.1), p1 = options_.number("prox-local", 0);
+    const double c2 = options_.number("c-global", 0.1), p2 = options_.number("prox-global", 0);
+    all_.emplace(me.comm, me, c2, p2 / double(tau_g_), buffers);
     if (two_levels_) {
       near_ = me.comm->group(members_);
-      group_.emplace(near_.get(), me, options_.number("c-local", 0.1), p1 / double(tau_l_), buffers);
+      group_.emplace(near_.get(), me, c1, p1 / double(tau_l_), buffers);
     }
-    const int64_t tau = two_levels_ ? tau_l_ : tau_g_;
-    leases_ = std::make_unique<Leases>(options_, me.comm, groups, world_ * tau, tau_g_ / tau);
+    leases_ = std::make_unique<Leases>(options_, me.comm, me.hub, p);
   }
 
   Tensor iterate(Worker& me, int64_t) override {
@@ -65,6 +62,8 @@ class Lsgd final : public Strategy {
     for (Next t; (t = leases_->meet()) != Next::kMet;) round(me, t);
   }
 
+  void serve(comm::Communicator& hub) override { lease::serve(options_, hub, plan(&hub)); }
+
   void visit(Archive& a) override {
     window_.visit(a);
     Under all(a, "global."), group(a, "local."), leases(a, "leases.");
@@ -74,6 +73,16 @@ class Lsgd final : public Strategy {
   }
 
  private:
+  bool two_levels(const std::vector<std::vector<int>>& groups) const {
+    return groups.size() > 1 && tau_g_ != tau_l_;
+  }
+  // `comm`: the workers, others after them.
+  lease::Plan plan(comm::Communicator* comm) const {
+    auto groups = split_groups(world_, options_.integer("groups", 0), comm);
+    const int64_t tau = two_levels(groups) ? tau_l_ : tau_g_;
+    return {std::move(groups), world_ * tau, tau_g_ / tau};
+  }
+
   void round(Worker& me, Next t) {
     const bool global = t == Next::kGlobalRound;
     const std::vector<double> losses = table(global ? me.comm : near_.get());
