@@ -10,9 +10,17 @@ namespace {
 int64_t portion(int64_t left, int clients) { return (left + 2 * clients - 1) / (2 * clients); }
 }  // namespace
 
+void Standing::visit(Archive& a) { a("left", left), a("rounds", rounds), a("heard", heard); }
+
 CycleBook::CycleBook(int groups, int64_t steps, int64_t every)
     : groups_(groups), steps_(steps), every_(every), left_(steps) {
   CHECK(groups > 0 && steps > 0 && every > 0, groups, steps, every);
+}
+
+void CycleBook::stand(const Standing& s) {
+  CHECK(s.left <= steps_, s.left, steps_);
+  left_ = s.left < 0 ? steps_ : s.left;
+  rounds_ = s.rounds;
 }
 
 Answer CycleBook::lease() {
@@ -33,17 +41,15 @@ std::vector<Reply> CycleBook::hear(int group, const Word& w) {
     i = i->wants ? idle_.erase(i) : std::next(i);
   }
   if (int(idle_.size()) < groups_) return due;
-  Answer all{Next::kMet};
+  Answer all{.next = Next::kMet, .standing = {left_, rounds_}};
   if (left_ == 0) {
     left_ = steps_;
-    all.next = ++rounds_ % every_ == 0 ? Next::kGlobalRound : Next::kGroupRound;
+    all = {++rounds_ % every_ == 0 ? Next::kGlobalRound : Next::kGroupRound};
   }
   for (const Idle& i : idle_) due.push_back({i.group, all});
   idle_.clear();
   return due;
 }
-
-void CycleBook::visit(Archive& a) { a("left", left_), a("rounds", rounds_); }
 
 GroupBook::Out GroupBook::hear(int worker, const Word& w) {
   pool_ += w.returned;

@@ -16,9 +16,20 @@ namespace skein::optim::lease {
 
 // What a server answers.
 enum class Next : int64_t { kSteps, kNoneLeft, kGroupRound, kGlobalRound, kMet };
+// Where the global server stands when all have met. It tells the workers, who keep it with their own state, so that it
+// may be anywhere.
+struct Standing {
+  int64_t left = -1;  // of the cycle; -1: it is the beginning
+  int64_t rounds = 0;
+  int64_t heard = 0;  // words, so far: its place in a recording
+  void visit(Archive&);
+  bool operator==(const Standing&) const = default;
+};
+
 struct Answer {
   Next next = Next::kNoneLeft;
-  int64_t steps = 0;  // leased, with kSteps
+  int64_t steps = 0;       // leased, with kSteps
+  Standing standing = {};  // with kMet
   bool operator==(const Answer&) const = default;
 };
 
@@ -41,12 +52,11 @@ struct Reply {
 class CycleBook {
  public:
   CycleBook(int groups, int64_t steps, int64_t every);
+  void stand(const Standing&);  // once, before anything is heard
   // Answers that are due now. To one that is not idle: at once. To one that is: when there are steps again after all,
   // when the round is due, or kMet, when no group wants any more steps.
   std::vector<Reply> hear(int group, const Word&);
   int64_t left() const { return left_; }
-  int64_t rounds() const { return rounds_; }
-  void visit(Archive&);
 
  private:
   struct Idle {

@@ -19,7 +19,8 @@ using optim::lease::Next;
 class Climber {
  public:
   using Oracle = std::function<double(const float* x, float* g)>;
-  Climber(comm::Communicator& c, const optim::Options& o, std::vector<float> at, float lr, Oracle f)
+  Climber(comm::Communicator& c, const optim::Options& o, std::vector<float> at, float lr, Oracle f,
+          comm::Communicator* hub = nullptr)
       : x(Tensor::of<float>({int64_t(at.size())}, at)),
         rule(optim::sgd(x, {})),
         strategy(optim::make_strategy("lsgd", o, c.size())),
@@ -27,6 +28,7 @@ class Climber {
     worker.oracle = [this, f](const optim::GradReady&) {
       return Tensor::of<float>({1}, {float(f(x.data<float>(), worker.g.data<float>()))});
     };
+    worker.hub = hub;
     strategy->start(worker);
   }
   // In lockstep: everybody meets after every step, and rounds are done where they are due.
@@ -217,7 +219,7 @@ TEST(Leases, ACycleIsExactlyWTauStepsWhateverTheSpeeds) {
     std::atomic<int64_t> all{0};
     std::vector<int64_t> own(4);
     in_local_world(4, [&](comm::Communicator& c) {
-      optim::Leases leases({}, &c, groups, 4 * 8, 2);
+      optim::Leases leases({}, &c, nullptr, {groups, 4 * 8, 2});
       for (int64_t rounds = 0; rounds < 6;) {
         const Next t = leases.next();
         if (t == Next::kSteps) {
@@ -239,7 +241,7 @@ TEST(Leases, ACycleIsExactlyWTauStepsWhateverTheSpeeds) {
 
 TEST(Leases, WhoHasComeWaitsForTheOthersAndTakesPartInTheirRounds) {
   in_local_world(3, [&](comm::Communicator& c) {
-    optim::Leases leases({}, &c, {{0, 1}, {2}}, 3 * 2, 1);
+    optim::Leases leases({}, &c, nullptr, {{{0, 1}, {2}}, 3 * 2, 1});
     for (int64_t meeting = 0; meeting < 3; ++meeting) {
       int64_t rounds = 0;
       const int steps = c.rank() == 2 ? 60 : 3;  // far more than one cycle has
@@ -294,6 +296,56 @@ TEST(Lsgd, ReplaysARecordingBitForBitAlsoAcrossAResume) {
   }
 }
 
+// With the global server inline, or dedicated: a fifth rank that only serves. x of all four after each meeting.
+std::vector<std::vector<float>> served(optim::Options o, bool dedicated, int64_t from, int64_t to,
+                                       std::vector<optim::Snapshot>& states) {
+  o.set("servers", dedicated ? "dedicated" : "inline");
+  std::vector<std::vector<float>> met(4);
+  const bool resume = !states.empty();
+  states.resize(4);
+  auto world = comm::local_world(4 + dedicated);
+  comm::on_threads(4 + dedicated, [&](int r) {
+    {
+      comm::Communicator all(*world[size_t(r)], {.deadline = 20});
+      if (r == 4) return optim::make_strategy("lsgd", o, 4)->serve(all);
+      const auto workers = all.group({0, 1, 2, 3});
+      int64_t k = from;
+      Climber w(
+          *workers, o, {float(r)}, 0.1f,
+          [&](const float* x, float* g) {
+            g[0] = x[0] - float(r) - std::sin(float(k));
+            return 0.5 * double(g[0]) * g[0];
+          },
+          dedicated ? &all : nullptr);
+      const auto walk = [&](Archive& a) { a("x", w.x), w.strategy->visit(a); };
+      if (resume) states[size_t(r)].restore(walk);
+      for (; k < to; ++k) {
+        std::this_thread::sleep_for(std::chrono::microseconds(300 * r));
+        w.strategy->iterate(w.worker, k);
+        if ((k + 1) % 10 != 0) continue;
+        w.strategy->settle(w.worker);
+        met[size_t(r)].push_back(w.x.item());
+      }
+      states[size_t(r)].take(walk);
+    }
+    world[size_t(r)].reset();  // says goodbye: the server ends when all have
+  });
+  return met;
+}
+
+TEST(Lsgd, ADedicatedServerIsAsGoodAsOneInline) {
+  testing::ScratchDir folder;
+  auto record = options({{"groups", "2"}, {"tau-local", "2"}, {"tau-global", "4"}}), replay = record;
+  record.set("record", folder / "order"), replay.set("replay", folder / "order");
+  std::vector<optim::Snapshot> whole, again, parts;
+  const auto met = served(record, true, 0, 40, whole);
+  EXPECT_EQ(served(replay, false, 0, 40, again), met);
+  EXPECT_EQ(again, whole);  // what a checkpoint holds does not say where the server is
+  served(replay, true, 0, 20, parts);
+  served(replay, true, 20, 40, parts);
+  EXPECT_EQ(parts, whole);
+}
+
 TEST(Lsgd, TheModelIsTheMeanOfAllWorkersAndTheAnchorsStay) {
   in_local_world(4, [&](comm::Communicator& comm) {
     Trainee t({.start_spread = 1}, "lsgd",
@@ -335,8 +387,7 @@ TEST(Lsgd, RefusesWhatCannotBe) {
                                                                                     {"tau-local", "0"},
                                                                                     {"tau-local", "5"},
                                                                                     {"tau-global", "3"},
-                                                                                    {"loss-window", "0"},
-                                                                                    {"servers", "dedicated"}})
+                                                                                    {"loss-window", "0"}})
     try {
       optim::make_strategy("lsgd", options({{flag, value}}), 4);
       ADD_FAILURE() << flag << ' ' << value;

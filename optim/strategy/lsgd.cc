@@ -24,37 +24,35 @@ class Lsgd final : public Strategy {
         world_(world),
         tau_l_(checked("tau-local", o.integer("tau-local", 4))),
         tau_g_(checked("tau-global", o.integer("tau-global", 16))),
-        window_(checked("loss-window", o.integer("loss-window", tau_l_))) {
+        window_length_(checked("loss-window", o.integer("loss-window", tau_l_))) {
     if (tau_g_ % tau_l_ != 0)
       throw BadOption(text("--tau-global ", tau_g_, ": a multiple of --tau-local ", tau_l_, " is needed"));
     if (o.word("groups", "") != "") split_groups(world, checked("groups", o.integer("groups", 1)), nullptr);
-    if (o.word("servers", "inline") != "inline")
-      throw BadOption(
-          "--servers dedicated: lsgd's servers are threads of its workers; only inline is possible");
     buffer_policy(o);
   }
 
   void start(Worker& me) override {
     const bool buffers = buffer_policy(options_) == BufferPolicy::kMix;
-    const auto groups = split_groups(world_, options_.integer("groups", 0), me.comm);
-    two_levels_ = groups.size() > 1 && tau_g_ != tau_l_;
-    const double p1 = options_.number("prox-local", 0), p2 = options_.number("prox-global", 0);
+    const lease::Plan p = plan(me.comm);
     const int rank = me.comm ? me.comm->rank() : 0;
-    for (const std::vector<int>& members : groups)
+    for (const std::vector<int>& members : p.groups)
       if (std::find(members.begin(), members.end(), rank) != members.end()) members_ = members;
-    all_.emplace(me.comm, me, options_.number("c-global", 0.1), p2 / double(tau_g_), buffers);
+    window_.emplace(window_length_, me.x.device());
+    two_levels_ = two_levels(p.groups);
+    const double c1 = options_.number("c-local", 0.1), p1 = options_.number("prox-local", 0);
+    const double c2 = options_.number("c-global", 0.1), p2 = options_.number("prox-global", 0);
+    all_.emplace(me.comm, me, c2, p2 / double(tau_g_), buffers);
     if (two_levels_) {
       near_ = me.comm->group(members_);
-      group_.emplace(near_.get(), me, options_.number("c-local", 0.1), p1 / double(tau_l_), buffers);
+      group_.emplace(near_.get(), me, c1, p1 / double(tau_l_), buffers);
     }
-    const int64_t tau = two_levels_ ? tau_l_ : tau_g_;
-    leases_ = std::make_unique<Leases>(options_, me.comm, groups, world_ * tau, tau_g_ / tau);
+    leases_ = std::make_unique<Leases>(options_, me.comm, me.hub, p);
   }
 
   Tensor iterate(Worker& me, int64_t) override {
     for (Next t; (t = leases_->next()) != Next::kSteps;) round(me, t);
     const Tensor loss = me.gradient();  // g at x
-    if (me.samples > 0) window_.see(loss.item());
+    if (me.samples > 0) window_->see(loss);
     me.local_step(me.x);                           // x <- x - eta u
     all_->pull_proximally(me);                     // x <- x + p2/tau_g (A_g - x)
     if (two_levels_) group_->pull_proximally(me);  // x <- x + p1/tau_l (A_l - x)
@@ -65,8 +63,10 @@ class Lsgd final : public Strategy {
     for (Next t; (t = leases_->meet()) != Next::kMet;) round(me, t);
   }
 
+  void serve(comm::Communicator& hub) override { lease::serve(options_, hub, plan(&hub)); }
+
   void visit(Archive& a) override {
-    window_.visit(a);
+    window_->visit(a);
     Under all(a, "global."), group(a, "local."), leases(a, "leases.");
     all_->visit(all);
     if (two_levels_) group_->visit(group);
@@ -74,6 +74,16 @@ class Lsgd final : public Strategy {
   }
 
  private:
+  bool two_levels(const std::vector<std::vector<int>>& groups) const {
+    return groups.size() > 1 && tau_g_ != tau_l_;
+  }
+  // `comm`: the workers, others after them.
+  lease::Plan plan(comm::Communicator* comm) const {
+    auto groups = split_groups(world_, options_.integer("groups", 0), comm);
+    const int64_t tau = two_levels(groups) ? tau_l_ : tau_g_;
+    return {std::move(groups), world_ * tau, tau_g_ / tau};
+  }
+
   void round(Worker& me, Next t) {
     const bool global = t == Next::kGlobalRound;
     const std::vector<double> losses = table(global ? me.comm : near_.get());
@@ -89,9 +99,9 @@ class Lsgd final : public Strategy {
 
   // The mean losses of late, of the workers of `comm`.
   std::vector<double> table(comm::Communicator* comm) const {
-    if (!comm) return {window_.mean()};
+    if (!comm) return {window_->mean()};
     std::vector<double> losses;
-    for (const auto& theirs : comm::gather_numbers(*comm, {window_.mean()})) losses.push_back(theirs[0]);
+    for (const auto& theirs : comm::gather_numbers(*comm, {window_->mean()})) losses.push_back(theirs[0]);
     return losses;
   }
 
@@ -108,7 +118,8 @@ class Lsgd final : public Strategy {
   const Options options_;
   const int world_;
   const int64_t tau_l_, tau_g_;
-  LossWindow window_;
+  const int64_t window_length_;
+  std::optional<LossWindow> window_;
   bool two_levels_ = false;
   std::vector<int> members_;  // of the own group, by world rank
   std::unique_ptr<comm::Communicator> near_;
