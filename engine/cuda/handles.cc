@@ -1,0 +1,56 @@
+// Library handles per thread or device, and scratch memory from the caching allocator.
+#include "engine/cuda/handles.h"
+
+#include <map>
+#include <mutex>
+
+#include "engine/cuda/cublas_library.h"
+#include "engine/cuda/cudnn_library.h"
+#include "engine/cuda/runtime.h"
+
+namespace skein::cuda {
+namespace {
+
+// One thread's cuDNN handles, by device. Destroyed with the thread, while the driver still lives.
+struct Handles {
+  std::map<int, cudnnHandle_t> of;
+  ~Handles() {
+    for (auto& [index, handle] : of) cudnn().cudnnDestroy(handle);
+  }
+};
+
+}  // namespace
+
+cudnnContext* cudnn_handle(Device d) {
+  thread_local Handles mine;
+  void* stream = current_stream(d).handle();
+  auto [at, fresh] = mine.of.try_emplace(d.index, nullptr);
+  if (fresh) {
+    make_current(d.index);
+    check(cudnn().cudnnCreate(&at->second), "cudnnCreate");
+  }
+  check(cudnn().cudnnSetStream(at->second, static_cast<cudaStream_t>(stream)), "cudnnSetStream");
+  return at->second;
+}
+
+cublasLtContext* cublas_handle(Device d) {
+  static std::mutex mutex;
+  static auto& all = *new std::map<int, cublasLtHandle_t>;
+  const std::lock_guard lock(mutex);
+  auto [at, fresh] = all.try_emplace(d.index, nullptr);
+  if (fresh) {
+    make_current(d.index);
+    check(cublas().cublasLtCreate(&at->second), "cublasLtCreate");
+  }
+  return at->second;
+}
+
+Tensor workspace(int64_t bytes, Device d) { return bytes > 0 ? Tensor({bytes}, kU8, d) : Tensor(); }
+
+int64_t common_alignment(std::initializer_list<const void*> pointers) {
+  uintptr_t bits = 16;
+  for (const void* p : pointers) bits |= reinterpret_cast<uintptr_t>(p);
+  return int64_t(bits & -bits);
+}
+
+}  // namespace skein::cuda
