@@ -33,7 +33,16 @@ struct Affine {
   HD float operator()(float x, int v) const { return fmaf(x - mean[v], k[v], b[v]); }
 };
 
-// Sums of x - near and of its square, where `near` is the channel's first element: squares must not cancel.
+// Something near the channel's mean, so that squares taken from it do not cancel: the mean of a few pixels.
+template <class T>
+HD float near_mean(const T* x, const Sweep& s, int64_t c) {
+  const int64_t pixels = s.rows * s.fold, n = pixels < 8 ? pixels : 8;
+  float sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += float(x[pixels * i / n * s.channels + c]);
+  return sum / float(n);
+}
+
+// Sums of x - near and of its square.
 template <class T>
 struct Statistics {
   const T* x;
@@ -44,7 +53,7 @@ struct Statistics {
   template <int V>
   HD Column<V> column(const Sweep& s, int64_t j) const {
     Column<V> c;
-    for (int v = 0; v < V; ++v) c.near[v] = float(x[(j + v) % s.channels]);
+    for (int v = 0; v < V; ++v) c.near[v] = near_mean(x, s, (j + v) % s.channels);
     return c;
   }
   template <int V>
@@ -60,11 +69,11 @@ struct Statistics {
 template <class T>
 struct KeepStatistics {
   const T* x;
+  Sweep s;
   float *mean, *rstd, *running_mean, *running_var;
-  double n;
   float momentum, epsilon;
   HD void finish(int64_t c, double sum, double squares) const {
-    const double d = sum / n, m = double(float(x[c])) + d;
+    const double n = double(s.rows * s.fold), d = sum / n, m = double(near_mean(x, s, c)) + d;
     const double v = squares / n - d * d, var = v > 0 || v != v ? v : 0;
     mean[c] = float(m);
     rstd[c] = float(1 / sqrt(var + double(epsilon)));
@@ -248,11 +257,10 @@ void batch_norm_forward(const BatchNormArgs& a) {
     const Sweep s = sweep_of(a.x, V);
     const T* x = a.x.data<T>();
     if (a.training)
-      sum_and_finish<V>(
-          d, s, Statistics<T>{x},
-          KeepStatistics<T>{x, a.mean.data<float>(), a.rstd.data<float>(),
-                            data_or_null<float>(a.running_mean), data_or_null<float>(a.running_var),
-                            double(s.rows * s.fold), a.momentum, a.epsilon});
+      sum_and_finish<V>(d, s, Statistics<T>{x},
+                        KeepStatistics<T>{x, s, a.mean.data<float>(), a.rstd.data<float>(),
+                                          data_or_null<float>(a.running_mean),
+                                          data_or_null<float>(a.running_var), a.momentum, a.epsilon});
     sweep<V>(d, s,
              Apply<T>{norm_of(a), x, data_or_null<T>(a.residual), a.y.data<T>(), a.relu ? 0.f : -HUGE_VALF});
   });

@@ -47,10 +47,4 @@ cublasLtContext* cublas_handle(Device d) {
 
 Tensor workspace(int64_t bytes, Device d) { return bytes > 0 ? Tensor({bytes}, kU8, d) : Tensor(); }
 
-int64_t common_alignment(std::initializer_list<const void*> pointers) {
-  uintptr_t bits = 16;
-  for (const void* p : pointers) bits |= reinterpret_cast<uintptr_t>(p);
-  return int64_t(bits & -bits);
-}
-
 }  // namespace skein::cuda

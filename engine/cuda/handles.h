@@ -14,6 +14,10 @@ cublasLtContext* cublas_handle(Device);
 // At least `bytes` that belong to the current stream until the tensor dies.
 Tensor workspace(int64_t bytes, Device);
 // The largest power of two up to 16 that divides all these addresses: what libraries may load at once.
-int64_t common_alignment(std::initializer_list<const void*>);
+inline int64_t common_alignment(std::initializer_list<const void*> addresses) {
+  uintptr_t bits = 16;
+  for (const void* p : addresses) bits |= reinterpret_cast<uintptr_t>(p);
+  return int64_t(bits & -bits);
+}
 
 }  // namespace skein::cuda

@@ -1,5 +1,9 @@
 // Several neighboring elements loaded and stored as one: 16 bytes a thread where shapes and addresses allow.
 #pragma once
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+
 #include "engine/cuda/handles.h"
 #include "engine/launch.h"
 

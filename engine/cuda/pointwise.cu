@@ -1,6 +1,8 @@
 // The small kernels that stand around library calls; as all our kernels they also run as loops on the host.
 #include "engine/cuda/pointwise.h"
 
+#include <cmath>
+
 #include "engine/launch.h"
 #include "engine/vec.h"
 

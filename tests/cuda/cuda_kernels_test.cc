@@ -38,10 +38,10 @@ void expect_norm(BatchNormArgs a, unsigned bits, Device d, const std::string& wh
   cpu::batch_norm_forward(a);
   cuda::batch_norm_forward(b);
   EXPECT_LT(difference(b.y, a.y), bound(a.x.dtype())) << what;
-  EXPECT_LT(difference(b.running_mean, a.running_mean), 1e-6) << what;
-  EXPECT_LT(difference(b.running_var, a.running_var), 1e-6) << what;
+  EXPECT_LT(difference(b.running_mean, a.running_mean), 3e-6) << what;
+  EXPECT_LT(difference(b.running_var, a.running_var), 3e-6) << what;
   if (a.training) {
-    EXPECT_LT(difference(b.mean, a.mean), 1e-6) << what;
+    EXPECT_LT(difference(b.mean, a.mean), 5e-6) << what;
     EXPECT_LT(difference(b.rstd, a.rstd), 1e-5) << what;
   }
   give_gradients(a, bits);
