@@ -1,4 +1,4 @@
-// What one GPU does: copy bandwidth, vector kernels, products, convolutions layer by layer, norms, whole steps.
+// What one GPU does: copy bandwidth, vector kernels, products, convolutions by layer, norms, whole steps.
 //
 //   gpu_bench [--only copy,vec,gemm,conv,norm,step] [--models resnet50,resnet18,resnet20] [--batch N]
 //             [--precision bf16,fp32,tf32] [--json FILE] [--describe FILE]

@@ -1,4 +1,6 @@
 // Batch normalization with residual add and ReLU: two passes over memory each way, one in evaluation.
+#include "engine/launch.h"
+
 #include "engine/backend.h"
 #include "engine/cuda/norm_sweep.h"
 

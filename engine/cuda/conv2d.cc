@@ -73,7 +73,7 @@ void run(const ConvProblem& k, const Tensor& x, const Tensor& w, const Tensor& y
   if (status != CUDNN_STATUS_SUCCESS) check(status, text(k, " by ", plan.name).c_str());
 }
 
-// What cannot be written where it belongs (another type, a factor that is not 0 or 1) is written beside it first.
+// What cannot be written where it belongs (another type, a factor not 0 or 1) is written beside it first.
 bool direct(const Tensor& result, DType computed, float beta) {
   return result.dtype() == computed && (beta == 0 || beta == 1);
 }

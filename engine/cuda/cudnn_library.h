@@ -67,8 +67,8 @@ class Descriptor {
   cudnnBackendDescriptor_t d_ = nullptr;
 };
 
-// The device that plans are made for: a real one, or one described by the JSON that cuDNN gives for it, in which
-// case plans can be built, but not run, without any device.
+// The device that plans are made for: a real one, or one described by the JSON that cuDNN gives for it; then
+// plans can be built, but not run, without any device.
 Descriptor device_properties(int index);
 Descriptor device_properties(const std::string& json);
 std::string json_of(const Descriptor& device_properties);

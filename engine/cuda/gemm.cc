@@ -16,8 +16,8 @@ constexpr size_t kWorkspace = 32 << 20;  // what NVIDIA advises for Hopper
 
 cudaDataType_t type_of(DType t) { return t == kF32 ? CUDA_R_32F : CUDA_R_16BF; }
 
-// cuBLASLt counts columns first, we rows: it sees our matrices transposed. So it is asked for y' = b' a', and the
-// bias, which belongs to our columns, lies along its rows, where its epilogue wants it.
+// cuBLASLt counts columns first, we rows: it sees our matrices transposed. So it is asked for y' = b' a', and
+// the bias, which belongs to our columns, lies along its rows, where its epilogue wants it.
 struct Product {
   int64_t m, n, k;
   bool ta, tb, bias, read_y, tf32;
@@ -109,8 +109,8 @@ const Plan& plan_for(Device d, const Product& p) {
   return at->second;
 }
 
-// The bias is the operation's one argument that is not part of the plan, so each call sets it in a copy: other
-// threads may be using the same plan.
+// The bias is the operation's one argument that is not part of the plan, so each call sets it in a copy:
+// other threads may be using the same plan.
 void multiply(const Product& p, const Tensor& y, const Tensor& a, const Tensor& b, const Tensor& bias,
               float beta) {
   const Device d = y.device();

@@ -4,8 +4,8 @@
 
 namespace skein::cuda {
 
-// Opens `file` as the loader finds it, else from the toolkit's usual place. Throws Error that says what `what`
-// is for and what to do.
+// Opens `file` as the loader finds it, else from the toolkit's usual place. Throws Error that names `what`
+// and says what to install.
 void* open_library(const char* what, const char* file, const char* package);
 // The function's address. Throws Error naming it and the least version that has it.
 void* find_function(void* library, const char* what, const char* name, const char* since);

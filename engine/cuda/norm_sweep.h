@@ -1,5 +1,5 @@
-// How batch norm's kernels walk an image: a warp takes a tile of columns and a piece of the rows, and keeps what
-// belongs to its columns in registers.
+// How batch norm's kernels walk an image: a warp takes a tile of columns and a piece of the rows, and keeps
+// what belongs to its columns in registers. Included by .cu files after engine/launch.h.
 #pragma once
 #include "engine/cuda/pack.h"
 
@@ -25,7 +25,7 @@ inline Sweep sweep_of(const Tensor& x, int width) {
   while (s.columns * 2 <= 32 * width && s.rows % 2 == 0) s.rows /= 2, s.columns *= 2, s.fold *= 2;
   s.tiles = (s.columns + lanes * width - 1) / (lanes * width);
   const int64_t wanted = std::max<int64_t>(1, warps / s.tiles);
-  s.each = (s.rows + wanted - 1) / wanted;
+  s.each = std::min<int64_t>((s.rows + wanted - 1) / wanted, 128);  // longer f32 sums lose accuracy
   s.pieces = (s.rows + s.each - 1) / s.each;
   return s;
 }

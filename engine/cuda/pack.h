@@ -5,7 +5,6 @@
 #include <initializer_list>
 
 #include "engine/cuda/handles.h"
-#include "engine/launch.h"
 
 namespace skein::cuda {
 

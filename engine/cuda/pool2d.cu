@@ -1,4 +1,6 @@
-// Pooling: each output, or in backward each input, gathers from its windows; a thread takes a pack of channels.
+// Pooling: each output, or in backward each input, gathers from its windows; a thread has a pack of channels.
+#include "engine/launch.h"
+
 #include "engine/backend.h"
 #include "engine/cuda/pack.h"
 

@@ -21,8 +21,8 @@ struct Layer {
   auto operator<=>(const Layer&) const = default;
 };
 
-// Every distinct convolution of a residual net at this image side: of width 64 with a 7x7 stem for ImageNet, of
-// width `width` with a 3x3 stem for CIFAR.
+// Every distinct convolution of a residual net at this image side: with a 7x7 stem for ImageNet, a 3x3
+// stem for CIFAR.
 inline std::set<Layer> resnet_layers(bool bottleneck, int64_t image, bool imagenet, int64_t width = 64,
                                      int stages = 4) {
   std::set<Layer> all;
@@ -82,8 +82,8 @@ inline ConvProblem problem(const Layer& l, ConvPass pass, DType t, int64_t batch
           .alignment = 16};
 }
 
-// cuDNN's runtime-compiled engines want a libcuda.so.1 to be loadable; without a driver the toolkit's stub, under
-// the name that the library itself carries, will do. Plans can then be built, but nothing can run.
+// cuDNN's runtime-compiled engines want a libcuda.so.1 to be loadable; without a driver the toolkit's stub,
+// which carries that name inside, will do. Plans can then be built, but nothing can run.
 inline void load_driver_or_stub() {
   if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL)) return;
   const std::filesystem::path stub = "/usr/local/cuda/lib64/stubs/libcuda.so";

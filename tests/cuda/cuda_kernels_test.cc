@@ -1,4 +1,4 @@
-// Our own CUDA kernels against the CPU's primitives: as loops on the host here, as kernels where there is a GPU.
+// Our own CUDA kernels against the CPU's primitives: as loops on the host, as kernels where there is a GPU.
 #include "engine/cuda/pointwise.h"
 #include "tests/cuda/against_cpu.h"
 
@@ -57,8 +57,8 @@ void expect_norm(BatchNormArgs a, unsigned bits, Device d, const std::string& wh
 TEST_P(Kernels, BatchNormAgreesWithTheCpuInEveryMode) {
   for (DType t : {kF32, kBF16})
     for (const Shape& s :
-         {Shape{4, 5, 7, 3}, Shape{2, 8, 8, 16}, Shape{7, 1}, Shape{33, 5}, Shape{2, 14, 14, 64},
-          Shape{3, 4, 4, 100}, Shape{9, 9, 9, 130}, Shape{2, 7, 7, 512}})
+         {Shape{4, 5, 7, 3}, Shape{2, 8, 8, 16}, Shape{7, 1}, Shape{33, 5}, Shape{2, 9, 14, 64},
+          Shape{3, 4, 4, 100}, Shape{2, 9, 9, 130}, Shape{2, 7, 7, 512}})
       for (unsigned bits = 0; bits < 32; ++bits)
         expect_norm(make_norm(s, t, bits), bits, GetParam(), text(t, ' ', s, " bits ", bits));
 }
