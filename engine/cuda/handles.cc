@@ -24,10 +24,12 @@ struct Handles {
 cudnnContext* cudnn_handle(Device d) {
   thread_local Handles mine;
   void* stream = current_stream(d).handle();
-  auto [at, fresh] = mine.of.try_emplace(d.index, nullptr);
-  if (fresh) {
+  auto at = mine.of.find(d.index);
+  if (at == mine.of.end()) {
+    cudnnHandle_t handle = nullptr;
     make_current(d.index);
-    check(cudnn().cudnnCreate(&at->second), "cudnnCreate");
+    check(cudnn().cudnnCreate(&handle), "cudnnCreate");
+    at = mine.of.emplace(d.index, handle).first;
   }
   check(cudnn().cudnnSetStream(at->second, static_cast<cudaStream_t>(stream)), "cudnnSetStream");
   return at->second;
@@ -37,10 +39,12 @@ cublasLtContext* cublas_handle(Device d) {
   static std::mutex mutex;
   static auto& all = *new std::map<int, cublasLtHandle_t>;
   const std::lock_guard lock(mutex);
-  auto [at, fresh] = all.try_emplace(d.index, nullptr);
-  if (fresh) {
+  auto at = all.find(d.index);
+  if (at == all.end()) {
+    cublasLtHandle_t handle = nullptr;
     make_current(d.index);
-    check(cublas().cublasLtCreate(&at->second), "cublasLtCreate");
+    check(cublas().cublasLtCreate(&handle), "cublasLtCreate");
+    at = all.emplace(d.index, handle).first;
   }
   return at->second;
 }
