@@ -188,7 +188,12 @@ TEST(Lease, AServerThatIsLostIsToldToWhoWaits) {
     {
       comm::Communicator c(*world[size_t(r)], {.deadline = 20});
       Seat s(c);
-      if (r == 1) EXPECT_THROW(for (;;) s.add(1), comm::PeerLost);
+      const auto for_ever = [&] {
+        while (true) s.add(1);
+      };
+      if (r == 1) {
+        EXPECT_THROW(for_ever(), comm::PeerLost);
+      }
     }
     world[size_t(r)].reset();
   });

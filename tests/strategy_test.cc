@@ -19,6 +19,7 @@ struct Case {
   const optim::StrategyRow* row;
   std::string flags;
   optim::Options options;
+  bool waits() const { return std::string(row->name) != "ad-psgd"; }  // for other workers, somewhere in a step
 };
 
 // Flags of rows whose defaults would hardly meet in so few steps, or whose momentum would still swing.
@@ -53,7 +54,7 @@ std::vector<Case> cases(int world) {
     if (world % 2 == 1 && world > 1 && name == "ad-psgd") continue;  // pairs
     if (name == "lsgd") {  // leaders draw the mean to themselves
       const std::string groups = std::to_string(std::min(world, 2));
-      all.push_back({&row, "", options({{"groups", groups}, {"c-local", "0.005"}, {"c-global", "0.005"}})});
+      all.push_back({&row, "", options({{"groups", groups}, {"c-local", "0.003"}, {"c-global", "0.003"}})});
       continue;
     }
     const size_t before = all.size();
@@ -93,12 +94,12 @@ double spread(const std::vector<std::vector<float>>& models) {
 TEST(EveryStrategy, TrainsASmallProblemWithEightRanks) {
   for (const Case& c : cases(8)) {
     // Workers that wait for nobody are to be about equally fast.
-    const Problem p{.noise = 0.1f, .curvature_spread = 0.5f, .pause = c.repeats() ? 0 : 1e-3};
+    const Problem p{.noise = 0.1f, .curvature_spread = 0.5f, .pause = c.waits() ? 0 : 1e-3};
     const auto h = train(p, c.row->name, c.options, 8, 80);
     double off = 0;
     for (size_t i = 0; i < size_t(p.size); ++i)
       off = std::max(off, std::abs(mean(h.back(), i) - (4.5 + double(i) / 16)));
-    EXPECT_LT(off, c.repeats() ? 0.05 : 1) << c.row->name << c.flags;
+    EXPECT_LT(off, c.waits() ? 0.05 : 1) << c.row->name << c.flags;
   }
 }
 
@@ -199,7 +200,7 @@ TEST(EveryStrategy, IsTheSameOverATransportThatDelaysDoublesAndReorders) {
 TEST(EveryStrategy, AStepThatFailsLeavesTheOneBeforeIt) {
   const Problem p{.momentum = 0.9f, .noise = 1};
   for (const Case& c : cases(4)) {
-    if (!c.repeats()) continue;  // whoever does not wait does not fail
+    if (!c.waits()) continue;  // whoever does not wait does not fail
     std::vector<int> failures(4, 0);
     in_local_world(4,
                    [&](comm::Communicator& comm) {
