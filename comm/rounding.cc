@@ -18,7 +18,8 @@ void add_error(const Tensor& y, float factor, const Tensor& x) {
 
 }  // namespace
 
-void keep_rounding(const Communicator& c, const std::vector<Share>& shares, const Tensor& y, const Tensor& x) {
+void keep_rounding(const Communicator& c, const std::vector<Share>& shares, const Tensor& y,
+                   const Tensor& x) {
   if (c.options().wire == kF32 || x.dtype() != kF32) return;
   CHECK(y.size() == x.size() && y.dtype() == kF32, y.shape(), x.shape());
   if (!x.device().is_cuda()) {
