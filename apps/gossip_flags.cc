@@ -25,6 +25,7 @@ void check_links(const CLI::App& app, const GossipFlags& f, int workers) {
 }  // namespace
 
 void declare(CLI::App& app, GossipFlags& f) {
+  f.job.others_go_on = true;
   app.add_option("--workers", f.job.workers, "number of workers, started here as processes");
   app.add_option("--input", f.input,
                  "PATTERN: one .npy, .safetensors or run directory per worker, {rank} in the name");
@@ -39,6 +40,7 @@ void declare(CLI::App& app, GossipFlags& f) {
   app.add_option("--report", f.report, "FILE.html: a picture of the error over the rounds");
   app.add_option("--seed", f.seed, "of random vectors and random graphs");
   app.add_option("--transport", f.job.transport, "auto, local, shared or ucx");
+  app.add_option("--wire", f.wire, "fp32 or bf16: what push-sum's shares travel as");
   app.add_option("--deadline", f.job.deadline, "seconds that any single wait may take");
   app.add_flag("--json", f.json, "the result as JSON");
   app.add_flag("--print-schedule", f.print_schedule, "only print the graph, round by round");
@@ -53,6 +55,11 @@ void check(const CLI::App& app, GossipFlags& f) {
   if (!given && !seat.told) refuse("--workers is needed: how many workers average");
   const int workers = seat.told ? seat.world : f.job.workers;
   if (!(f.job.deadline > 0)) refuse(text("--deadline ", f.job.deadline, ": must be above 0"));
+  if (f.wire != "fp32" && f.wire != "bf16") refuse("--wire " + f.wire + ": allowed are fp32 and bf16");
+  if (f.wire == "bf16" && !f.link_test && comm::parse_averaging(f.algorithm) != comm::Averaging::kPushSum)
+    refuse(
+        "--wire bf16 is for push-sum, which keeps what rounding takes from a share; leave --algorithm out");
+  if (f.wire == "bf16") f.job.wire = kBF16;
   if (f.link_test) return check_links(app, f, workers);
   if (app.count("--repeats")) refuse("--repeats is for --link-test");
   if (app.count("--peers") && f.graph.peers < 1)

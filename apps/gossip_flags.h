@@ -15,7 +15,7 @@ namespace skein::apps {
 
 struct GossipFlags {
   JobOptions job;
-  std::string input, output, topology, algorithm = "push-sum", report;
+  std::string input, output, topology, algorithm = "push-sum", report, wire = "fp32";
   comm::TopologyOptions graph;
   int64_t size = 0, rounds = 0, seed = 1;
   double tolerance = 0;

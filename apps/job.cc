@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -121,9 +122,20 @@ int work_as_rank(const JobOptions& o, const Seat& seat, const std::function<int(
   if (const auto tls = variable("SKEIN_UCX_TLS")) t.tls = *tls;
   const std::unique_ptr<comm::Transport> transport = comm::connect(meeting, t);
   comm::Communicator communicator(*transport, {.deadline = o.deadline, .wire = o.wire, .key = key});
-  Place me{
-      .rank = seat.rank, .world = seat.world, .local_world = seat.local_world, .ways = transport->describe()};
-  return work_among(communicator, o.server, me, work);
+  const auto strangers = [&] { return meeting.strangers() + transport->strangers(); };
+  Place me{.rank = seat.rank,
+           .world = seat.world,
+           .local_world = seat.local_world,
+           .ways = transport->describe(),
+           .strangers = strangers()};
+  const int status = work_among(communicator, o.server, me, work);
+  if (const int64_t n = strangers(); n > 0)
+    std::fprintf(stderr,
+                 "worker %d refused %lld caller%s without this job's key; is another job using its address?
+                 ",
+                 seat.rank,
+                 static_cast<long long>(n), n == 1 ? "" : "s");
+  return status;
 }
 
 int work_as_threads(const JobOptions& o, const std::function<int(Place&)>& work) {

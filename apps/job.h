@@ -25,6 +25,7 @@ struct Place {
   comm::Communicator* hub = nullptr;   // of the workers and, last, the server, where there is one
   bool serves = false;    // this is the server: rank and world are the workers' number, comm is null
   std::string ways = "";  // a line a peer: by which way it is reached
+  int64_t strangers = 0;  // callers without the job's key that this process refused while the workers met
 };
 
 // What the environment says: RANK and WORLD_SIZE, and LOCAL_WORLD_SIZE if it is there. BadOption if it makes no sense.

@@ -27,6 +27,7 @@ Json environment_of(const Setup& s) {
   e["threads"] = s.threads;
   e["data_threads"] = s.data_threads;
   e["backend"] = cpu::describe();
+  if (s.place.world > 1) e["refused_callers"] = s.place.strangers;
   return e;
 }
 

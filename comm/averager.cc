@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "comm/rounding.h"
+
 namespace skein::comm {
 namespace {
 
@@ -111,10 +113,14 @@ void Averager::round() {
 // One peer at a time: the share of one that is gone stays here, its edge is skipped.
 void Averager::push_sum(const Mix& p) {
   double kept = p.self;
+  std::vector<Share> sent;
   for (const Edge& e : p.out) try {
       members_.push(e.peer, kShare, done_, float(e.weight), x_, e.weight * w_);
+      sent.push_back({e.peer, float(e.weight)});
     } catch (const PeerLost&) { kept += e.weight; }
+  const Tensor given = members_.options().wire == kF32 ? x_ : x_.clone();
   scale(x_, kept);
+  keep_rounding(members_, sent, x_, given);
   w_ *= kept;
   pushed_ = done_ + 1;
   for (const Edge& e : p.in) try {

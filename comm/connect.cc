@@ -90,6 +90,9 @@ class ProcessTransport final : public Transport {
     CHECK(shared_, "rank", peer, "shares no memory with us");
     return shared_->window(peer, place, elements, t);
   }
+  int64_t strangers() const override {
+    return box_.strangers() + (shared_ ? shared_->strangers() : 0) + (ucx_ ? ucx_->strangers() : 0);
+  }
   std::string describe() const override {
     std::ostringstream s;
     for (Rank r = 0; r < size_; ++r)

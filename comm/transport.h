@@ -101,6 +101,8 @@ class Transport {
   virtual bool ordered() const { return true; }
   // One line a peer: by which way it is reached. For the log and for tests of the lanes chosen.
   virtual std::string describe() const { return {}; }
+  // Callers and messages so far that were not of this job: dropped and counted.
+  virtual int64_t strangers() const { return 0; }
 };
 
 // How ranks tell each other their addresses before any transport exists. Every call is collective, in the

@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "comm/rounding.h"
 #include "engine/vec.h"
 
 namespace skein::optim {
@@ -121,6 +122,12 @@ bool Meeting::has_come(comm::Communicator& comm, comm::Rank r) {
   if (here_.empty()) here_.resize(size_t(comm.size())), here_[size_t(comm.rank())] = true;
   if (!here_[size_t(r)]) here_[size_t(r)] = comm.poll(r, tag_, round_).has_value();
   return here_[size_t(r)];
+}
+
+void keep_rounding(const comm::Communicator* comm, const comm::Mix& p, const Tensor& y, const Tensor& x) {
+  std::vector<comm::Share> shares;
+  for (const comm::Edge& e : p.out) shares.push_back({e.peer, float(e.weight)});
+  if (!shares.empty()) comm::keep_rounding(*comm, shares, y, x);
 }
 
 BufferPolicy buffer_policy(const Options& o) {

@@ -37,6 +37,10 @@ std::vector<comm::Message> take_shares(comm::Communicator*, const comm::Mix&, co
 // y <- self * x + the shares, in order. y may be x.
 void combine(const Tensor& y, double self, const Tensor& x, const std::vector<comm::Message>& shares);
 
+// After give(): what a narrow wire (--wire bf16) rounded off the shares of x stays with their sender, in y, so that the
+// sum over the workers is what it was. Does nothing on an fp32 wire.
+void keep_rounding(const comm::Communicator*, const comm::Mix&, const Tensor& y, const Tensor& x);
+
 // x <- the mean over the ranks, the same bits on each. Collective.
 void exact_mean(comm::Communicator*, const Tensor& x);
 

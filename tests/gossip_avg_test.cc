@@ -158,13 +158,6 @@ TEST_F(GossipAvg, DrawsTheErrorOverTheRounds) {
   for (const char* part : {"src=", "<link", "<script", "url(http", "nan", "inf\""})
     EXPECT_EQ(page.find(part), std::string::npos) << part;
   EXPECT_LT(page.size(), 100u << 10);
-  if (std::system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium is installed";
-  ASSERT_EQ(place_
-                .run("timeout 60 chromium --headless --no-sandbox --disable-gpu --user-data-dir=profile "
-                     "--screenshot=page.png file://$PWD/page.html")
-                .status,
-            0);
-  EXPECT_GT(place_.read("page.png").size(), 20000u);
 }
 
 TEST_F(GossipAvg, TestsEveryLink) {

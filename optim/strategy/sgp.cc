@@ -30,6 +30,7 @@ class Sgp final : public Strategy {
     buffers_.take(me, p, k);
 
     combine(x_, p.self, half_, shares);  // X <- sum_j p_ij X_j
+    keep_rounding(me.comm, p, x_, half_);
     w_ = p.self * w_;
     for (const comm::Message& m : shares) w_ += m.weight;  // w <- sum_j p_ij w_j
     scaled_copy(me.x, 1 / w_, x_);                         // z = X / w
