@@ -28,7 +28,9 @@ class Launch : public testing::Test {
 TEST_F(Launch, EndsAllWorkersOnCtrlC) {
   const Ended e =
       run("$LONG & P=$!; sleep 1.5; workers $P | wc -l; kill -INT $P; wait $P; echo status $?; gone");
-  EXPECT_EQ(e.out, "3\nstatus 130\ngone\n") << e.err;
+  EXPECT_EQ(e.out.substr(0, 2), "3\n") << e.err;
+  EXPECT_NE(e.out.find("stopped early"), std::string::npos) << e.out;
+  EXPECT_NE(e.out.find("status 130\ngone\n"), std::string::npos) << e.out << e.err;
 }
 
 TEST_F(Launch, LeavesNoWorkerWhenItIsKilledItself) {
@@ -36,10 +38,12 @@ TEST_F(Launch, LeavesNoWorkerWhenItIsKilledItself) {
   EXPECT_EQ(e.out, "gone\n") << e.err;
 }
 
-TEST_F(Launch, NamesAKilledWorkerAndEndsTheOthers) {
-  const Ended e =
-      run("$LONG & P=$!; sleep 1.5; kill -KILL $(workers $P | tail -1); wait $P; echo status $?; gone");
-  EXPECT_EQ(e.out, "status 1\ngone\n") << e.err;
+// The others go on averaging; that they end where they must is seen in workers_test.
+TEST_F(Launch, NamesAKilledWorkerAndEndsTheOthersWhenTold) {
+  const Ended e = run(
+      "$LONG & P=$!; sleep 1.5; kill -KILL $(workers $P | tail -1); sleep 0.5; kill -INT $P; wait $P; "
+      "echo status $?; gone");
+  EXPECT_NE(e.out.find("status 137\ngone\n"), std::string::npos) << e.out << e.err;
   EXPECT_NE(e.err.find("worker 2 was killed by signal 9"), std::string::npos) << e.err;
   EXPECT_NE(e.err.find("rank 2"), std::string::npos) << e.err;
 }
