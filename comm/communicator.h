@@ -97,6 +97,8 @@ class Communicator {
   // Likewise, and the payload must be laid out like `like`, else Disagreement on both ends.
   Message take(Rank from, Tag, int64_t step, const Tensor& like);
   Message take_any(Tag);  // whoever's comes first, any step
+  // Likewise, but waits so many seconds at most; nothing if it has not come. Throws PeerLost, Timeout, Disagreement.
+  std::optional<Message> take_within(double seconds, Rank from, Tag, int64_t step);
   std::optional<Message> poll(Rank from, Tag, int64_t step = kAnyStep);
   std::optional<Message> poll_any(Tag);
   Message ask(Rank, Tag, int64_t step, const Tensor& x, double weight = 1);  // push, then wait for the answer
@@ -141,7 +143,9 @@ class Communicator {
   void send_one(const Share&, Header, const Tensor& payload);
   std::optional<Message> poll(const Key&, uint32_t layout);  // layout 0: any
   Message wait_for(const Key&, uint32_t layout);
-  void wait_once(const Key&, Clock::time_point began);  // one nap; throws what makes waiting pointless
+  std::optional<Message> wait_until(Clock::time_point, const Key&, uint32_t layout);
+  // One nap, until then at most; throws what makes waiting pointless.
+  void wait_once(const Key&, Clock::time_point began, Clock::time_point until = Clock::time_point::max());
   [[noreturn]] void refuse(Rank world, const std::string& why);
   Message unpack(Message) const;
   Pending begin(std::shared_ptr<Pending::Op>, double began);

@@ -20,7 +20,7 @@ class Communicator::Blocked {
   ~Blocked() {
     if (!napped) return;
     const double now = c_.now();
-    if (whole_ && c_.meter_->counts()) c_.meter_->collective(name_, began_, now, -1);
+    if (whole_ && c_.meter_->counts()) c_.meter_->transfer(name_, began_, now, -1);
     c_.meter_->blocked(name_, from_, step_, began_, now);
   }
   bool napped = false;
@@ -68,7 +68,7 @@ std::optional<Message> Communicator::poll(const Key& k, uint32_t layout) {
   return m;
 }
 
-void Communicator::wait_once(const Key& k, Clock::time_point began) {
+void Communicator::wait_once(const Key& k, Clock::time_point began, Clock::time_point until) {
   Mailbox& box = transport_.mailbox();
   box.check(k);
   if (options_.all_needed && box.membership().any_lost())
@@ -86,18 +86,23 @@ void Communicator::wait_once(const Key& k, Clock::time_point began) {
                                k.tag, ", step ", k.step, box.holds(k.communicator, k.from)));
   // Short naps: what changes without a message (a deadline, a death, another thread's progress) is looked at
   // again.
-  transport_.wait(k, std::min(now + std::chrono::milliseconds(20), deadline()));
+  transport_.wait(k, std::min({until, now + std::chrono::milliseconds(20), deadline()}));
 }
 
 Message Communicator::wait_for(const Key& k, uint32_t layout) {
+  return *wait_until(Clock::time_point::max(), k, layout);
+}
+
+std::optional<Message> Communicator::wait_until(Clock::time_point until, const Key& k, uint32_t layout) {
   const auto began = Clock::now();
   Blocked blocked(*this, k);
   for (bool last = false;;) {
     progress();
     if (std::optional<Message> m = poll(k, layout)) return unpack(std::move(*m));
+    if (Clock::now() >= until) return {};
     blocked.napped = true;
     try {
-      wait_once(k, began);
+      wait_once(k, began, until);
     } catch (const PeerLost&) {  // what it sent before it left may have come in meanwhile
       if (last) throw;
       last = true;
@@ -110,6 +115,11 @@ Message Communicator::take(Rank from, Tag tag, int64_t step, const Tensor& like)
   return wait_for(key(from, tag, step), layout_of(like.size(), like.dtype()));
 }
 Message Communicator::take_any(Tag tag) { return wait_for(key(kAnyone, tag, kAnyStep), 0); }
+
+std::optional<Message> Communicator::take_within(double seconds, Rank from, Tag tag, int64_t step) {
+  const auto span = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  return wait_until(Clock::now() + span, key(from, tag, step), 0);
+}
 
 std::optional<Message> Communicator::poll(Rank from, Tag tag, int64_t step) {
   progress();
@@ -129,8 +139,7 @@ Message Communicator::ask(Rank to, Tag tag, int64_t step, const Tensor& x, doubl
 
 bool Communicator::advance(Pending::Op& op) {
   op.advance(*this);
-  if (op.done && op.began >= 0)
-    meter_->collective(op.name, op.began, std::max(op.began, op.landed), op.bytes);
+  if (op.done && op.began >= 0) meter_->transfer(op.name, op.began, std::max(op.began, op.landed), op.bytes);
   return op.done;
 }
 
