@@ -96,8 +96,10 @@ std::unique_ptr<Communicator> Communicator::group(const std::vector<Rank>& membe
   return std::unique_ptr<Communicator>(new Communicator(transport_, options_, std::move(world), id, meter_));
 }
 
-std::unique_ptr<Communicator> Communicator::twin() const {
-  return std::unique_ptr<Communicator>(new Communicator(transport_, options_, members_, id_, meter_));
+std::unique_ptr<Communicator> Communicator::twin(bool all_needed) const {
+  CommunicatorOptions o = options_;
+  o.all_needed = all_needed;
+  return std::unique_ptr<Communicator>(new Communicator(transport_, o, members_, id_, meter_));
 }
 
 double Communicator::set_deadline(double seconds) { return std::exchange(options_.deadline, seconds); }

@@ -81,7 +81,9 @@ class Communicator {
   // Called by each member with the same list; others need not know. Shares no tags with any other.
   std::unique_ptr<Communicator> group(const std::vector<Rank>& members);
   // The same members and tags for another thread of this rank, say a server's: for messages only, not for collectives.
-  std::unique_ptr<Communicator> twin() const;
+  // Without all_needed only the loss of whom it waits for ends a wait.
+  std::unique_ptr<Communicator> twin() const { return twin(options_.all_needed); }
+  std::unique_ptr<Communicator> twin(bool all_needed) const;
   // Another deadline for what is waited for from now on; returns the one before.
   double set_deadline(double seconds);
 

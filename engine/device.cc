@@ -3,9 +3,11 @@
 
 #include <bit>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <ostream>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/cuda/runtime.h"
@@ -34,9 +36,36 @@ bool Event::ready() const {
   return true;
 }
 
+namespace {
+void retire(Device, void* stream) noexcept;
+
+// A thread's streams. What frees memory after they are gone, at the end of a thread or of the program, must
+// not make new ones.
+struct Streams {
+  std::map<std::pair<int, int>, Stream> of;
+  ~Streams() { ended = true; }
+  static thread_local bool ended;
+};
+thread_local bool Streams::ended = false;
+Streams& streams() {
+  thread_local Streams mine;
+  return mine;
+}
+// The calling thread's stream on the device if it has one already.
+Stream* existing_stream(Device d) {
+  if (Streams::ended) return nullptr;
+  auto& of = streams().of;
+  const auto at = of.find({d.kind, d.index});
+  return at == of.end() ? nullptr : &at->second;
+}
+}  // namespace
+
 Stream::Stream(Device d) : device_(d) {
   if constexpr (kHasCuda)
-    if (d.is_cuda()) handle_ = cuda::make_stream(d.index);
+    if (d.is_cuda()) {
+      std::shared_ptr<void> made = cuda::make_stream(d.index);
+      handle_ = {made.get(), [d, made](void* stream) { retire(d, stream); }};
+    }
 }
 void Stream::wait(const Event& e) {
   if constexpr (kHasCuda)
@@ -53,10 +82,7 @@ void Stream::sync() {
     if (handle_) cuda::sync_stream(handle_.get());
 }
 
-Stream& current_stream(Device d) {
-  thread_local std::map<std::pair<int, int>, Stream> streams;
-  return streams.try_emplace({d.kind, d.index}, d).first->second;
-}
+Stream& current_stream(Device d) { return streams().of.try_emplace({d.kind, d.index}, d).first->second; }
 
 namespace {
 
@@ -69,6 +95,9 @@ int64_t size_class(int64_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
+// A GPU's block goes back to the stream it was taken on, whose later work follows its earlier work on the block.
+// Freed by a thread with another stream, the block is not used again before that stream has come so far. Work on
+// a third stream is its owner's to wait for. Host memory knows no streams.
 class CachingAllocator final : public Allocator {
  public:
   using Take = void* (*)(int index, int64_t bytes);
@@ -77,41 +106,66 @@ class CachingAllocator final : public Allocator {
 
   void* take(int64_t asked) override {
     const int64_t bytes = size_class(asked);
+    void* const stream = device_.is_cuda() ? current_stream(device_).handle() : nullptr;
     {
       std::lock_guard lock(mutex_);
       use_.now += bytes;
       use_.peak = std::max(use_.peak, use_.now);
-      if (auto& free = free_[bytes]; !free.empty()) {
-        void* p = free.back();
-        free.pop_back();
-        return p;
-      }
+      if (void* p = reuse(stream, bytes)) return p;
+      if (void* p = stream ? reuse(nullptr, bytes) : nullptr) return p;
     }
     void* p = take_(device_.index, bytes);
     if (!p) {  // what lies unused may be what is missing
       release();
       p = take_(device_.index, bytes);
     }
+    std::lock_guard lock(mutex_);
     if (!p) {
-      std::lock_guard lock(mutex_);
       use_.now -= bytes;
       throw Error(text("out of memory on ", device_, ": ", asked, " bytes asked for, ", use_.now,
                        " in use; a smaller --batch-size or --image-size needs less"));
     }
+    if (stream) owner_[p] = stream;
     return p;
   }
   void give(void* p, int64_t asked) noexcept override {
     const int64_t bytes = size_class(asked);
+    Stream* const mine = device_.is_cuda() ? existing_stream(device_) : nullptr;
     std::lock_guard lock(mutex_);
     use_.now -= bytes;
-    free_[bytes].push_back(p);
+    if (!device_.is_cuda()) return free_[{nullptr, bytes}].push_back({p, {}});
+    const auto owner = owner_.find(p);
+    void* const stream = owner == owner_.end() ? nullptr : owner->second;
+    Block block{p, {}};
+    try {
+      if (mine && mine->handle() != stream) block.after = mine->record();
+      free_[{stream, bytes}].push_back(std::move(block));
+    } catch (...) {  // a lost device: the block is lost with it, and whoever uses the device next is told
+    }
   }
   Device device() const override { return device_; }
   void release() {
     std::lock_guard lock(mutex_);
-    for (auto& [bytes, blocks] : free_) {
-      for (void* p : blocks) give_(device_.index, p);
+    for (auto& [key, blocks] : free_) {
+      for (const Block& b : blocks) {
+        owner_.erase(b.p);
+        give_(device_.index, b.p);  // waits for the device
+      }
       blocks.clear();
+    }
+  }
+  // The stream has done all its work and is about to go: its blocks are anybody's.
+  void retire(void* stream) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(owner_, [=](const auto& o) { return o.second == stream; });
+    for (auto at = free_.begin(); at != free_.end();) {
+      if (at->first.first != stream) {
+        ++at;
+        continue;
+      }
+      auto& to = free_[{nullptr, at->first.second}];
+      std::move(at->second.begin(), at->second.end(), std::back_inserter(to));
+      at = free_.erase(at);
     }
   }
   MemoryUse use() {
@@ -120,11 +174,29 @@ class CachingAllocator final : public Allocator {
   }
 
  private:
+  struct Block {
+    void* p;
+    Event after;
+  };
+  void* reuse(void* stream, int64_t bytes) {
+    auto& blocks = free_[{stream, bytes}];
+    if (blocks.empty()) return nullptr;
+    const Block b = std::move(blocks.back());
+    blocks.pop_back();
+    if (device_.is_cuda()) {
+      Stream& mine = current_stream(device_);
+      mine.wait(b.after);
+      owner_[b.p] = mine.handle();
+    }
+    return b.p;
+  }
+
   const Device device_;
   const Take take_;
   const Give give_;
   std::mutex mutex_;
-  std::map<int64_t, std::vector<void*>> free_;
+  std::map<std::pair<void*, int64_t>, std::vector<Block>> free_;  // by stream and size
+  std::unordered_map<void*, void*> owner_;                        // the stream each block belongs to
   MemoryUse use_;
 };
 
@@ -144,6 +216,16 @@ CachingAllocator& caching(Device d) {
     if (!a) a = new CachingAllocator(d, take_host, give_host);
   }
   return *a;
+}
+
+void retire(Device d, void* stream) noexcept {
+  if constexpr (kHasCuda) {
+    try {
+      cuda::sync_stream(stream);
+    } catch (const Error&) {  // at the end of the program the driver may have gone first
+    }
+    caching(d).retire(stream);
+  }
 }
 
 }  // namespace

@@ -33,13 +33,15 @@ struct Alone {
   static constexpr int kLanes = 1;
   HD int lane() const { return 0; }
   HD float sum(float v) const { return v; }
+  HD double sum(double v) const { return v; }
   HD float max(float v) const { return v; }
 };
 #ifdef __CUDACC__
 struct Warp {
   static constexpr int kLanes = 32;
   __device__ int lane() const { return int(threadIdx.x & 31); }
-  __device__ float sum(float v) const {
+  template <class T>  // float or double
+  __device__ T sum(T v) const {
     for (int step = 16; step > 0; step /= 2) v += __shfl_xor_sync(~0u, v, step);
     return v;
   }

@@ -178,8 +178,10 @@ TEST(Split, NobodyHangsWhateverTheAlgorithm) {
 TEST(Split, ResumedEqualsUninterrupted) {
   const Workplace w;
   for (const std::string algorithm : {"allreduce", "local-sgd", "sgp"}) {
-    const std::string all =
-        kTask + "--split dirichlet:0.3 --workers 3 --transport local --algorithm " + algorithm;
+    const std::string all = kTask +
+                            "--split dirichlet:0.3 --workers 3 --transport local --lr-schedule constant "
+                            "--warmup-epochs 0 --algorithm " +
+                            algorithm;
     w.run("rm -rf whole part");
     ASSERT_EQ(w.run(all + " --steps 21 --output whole").status, 0) << w.read(".err");
     ASSERT_EQ(w.run(all + " --steps 11 --output part").status, 0) << w.read(".err");

@@ -24,8 +24,9 @@ int device_count() noexcept {
   int n = 0;
   return cudaGetDeviceCount(&n) == cudaSuccess ? n : 0;
 }
+void make_current(int index) { check(cudaSetDevice(index), "cudaSetDevice"); }
 void* allocate(int index, int64_t bytes) {
-  check(cudaSetDevice(index), "cudaSetDevice");
+  make_current(index);
   void* p = nullptr;
   const cudaError_t status = cudaMalloc(&p, size_t(bytes));
   if (status == cudaErrorMemoryAllocation) {
@@ -43,7 +44,7 @@ void* allocate_pinned(int64_t bytes) {
 void release_pinned(void* p) noexcept { cudaFreeHost(p); }
 
 std::shared_ptr<void> make_stream(int index) {
-  check(cudaSetDevice(index), "cudaSetDevice");
+  make_current(index);
   cudaStream_t s = nullptr;
   check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "cudaStreamCreate");
   return {s, [](void* p) { cudaStreamDestroy(stream_of(p)); }};

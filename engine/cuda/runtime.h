@@ -8,6 +8,7 @@
 namespace skein::cuda {
 
 int device_count() noexcept;
+void make_current(int index);              // for the calling thread
 void* allocate(int index, int64_t bytes);  // null when there is no memory left
 void release(int index, void*) noexcept;
 void* allocate_pinned(int64_t bytes);  // null when there is no memory left

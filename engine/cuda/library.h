@@ -1,0 +1,16 @@
+// Vendor libraries opened at run time: a program starts where one is missing, and says so when it is needed.
+#pragma once
+#include "engine/base.h"
+
+namespace skein::cuda {
+
+// Opens `file` as the loader finds it, else from the toolkit's usual place. Throws Error that names `what`
+// and says what to install.
+void* open_library(const char* what, const char* file, const char* package);
+// The function's address. Throws Error naming it and the least version that has it.
+void* find_function(void* library, const char* what, const char* name, const char* since);
+
+// Fills one member of a table of functions; the member has the function's name.
+#define SKEIN_MEMBER(name) decltype(&::name) name = nullptr;
+
+}  // namespace skein::cuda

@@ -1,0 +1,33 @@
+// NCCL's functions, looked up when first needed, and its results as exceptions.
+#pragma once
+#include <nccl.h>
+
+#include "engine/cuda/library.h"
+
+namespace skein::cuda {
+
+// clang-format off
+#define SKEIN_NCCL_FUNCTIONS(ROW) \
+  ROW(ncclGetVersion) \
+  ROW(ncclGetErrorString) \
+  ROW(ncclGetLastError) \
+  ROW(ncclGetUniqueId) \
+  ROW(ncclCommInitRankConfig) \
+  ROW(ncclCommAbort) \
+  ROW(ncclCommDestroy) \
+  ROW(ncclCommGetAsyncError) \
+  ROW(ncclAllReduce) \
+  ROW(ncclBroadcast) \
+  ROW(ncclReduceScatter) \
+  ROW(ncclAllGather)
+// clang-format on
+
+struct Nccl {
+  SKEIN_NCCL_FUNCTIONS(SKEIN_MEMBER)
+};
+// Opens the library once. Throws Error that says what to install.
+const Nccl& nccl();
+// Throws Error with NCCL's own words if the result is a failure.
+void check(ncclResult_t, const char* what);
+
+}  // namespace skein::cuda

@@ -1,0 +1,14 @@
+// The small kernels that stand around library calls.
+#pragma once
+#include "engine/tensor.h"
+
+namespace skein::cuda {
+
+// y <- x + beta y, between floating types; with beta 0, y is not read.
+void blend(const Tensor& y, const Tensor& x, float beta);
+// y <- y + bias along the last axis (f32), if there is one; then, with relu, max(0, .). A NaN stays.
+void add_bias(const Tensor& y, const Tensor& bias, bool relu);
+// x itself if it is of that type, else a copy that is.
+Tensor as_type(const Tensor& x, DType);
+
+}  // namespace skein::cuda

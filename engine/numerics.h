@@ -1,0 +1,15 @@
+// Process-wide choices about arithmetic on devices that offer faster, less exact ways. Set before work begins.
+#pragma once
+
+namespace skein {
+
+struct Numerics {
+  bool tf32 = false;           // f32 products on tensor cores, with 10 bits of mantissa; off: f32 means f32
+  bool deterministic = false;  // only algorithms that repeat themselves bit for bit
+};
+inline Numerics& numerics() {
+  static Numerics n;
+  return n;
+}
+
+}  // namespace skein

@@ -1,0 +1,60 @@
+// What comparisons of a CUDA primitive with the CPU's share: arguments on both sides, and their difference.
+#pragma once
+#include <random>
+
+#include "engine/backend.h"
+#include "tests/testing.h"
+
+namespace skein::testing {
+
+// Gaussian values as the type holds them.
+inline Tensor gaussian(const Shape& s, DType t, uint64_t seed, float offset = 0) {
+  Tensor x(s, t);
+  fill_normal(x, draw(seed), offset, 1);
+  return x;
+}
+
+// A copy of its own on the device, also when that is the host.
+inline void move(Tensor& t, Device d) {
+  if (!t) return;
+  const Tensor there(t.shape(), t.dtype(), d);
+  copy_bytes(there, t);
+  t = there;
+}
+inline GemmArgs there(GemmArgs g, Device d) {
+  for (Tensor* t : {&g.y, &g.a, &g.b, &g.bias}) move(*t, d);
+  return g;
+}
+inline ConvArgs there(ConvArgs c, Device d) {
+  for (Tensor* t : {&c.x, &c.w, &c.bias, &c.y}) move(*t, d);
+  return c;
+}
+inline PoolArgs there(PoolArgs p, Device d) {
+  for (Tensor* t : {&p.x, &p.y, &p.argmax, &p.dx, &p.dy}) move(*t, d);
+  return p;
+}
+inline BatchNormArgs there(BatchNormArgs a, Device d) {
+  const bool in_place = a.dresidual && a.dresidual.raw() == a.dy.raw();
+  for (Tensor* t : {&a.x, &a.y, &a.residual, &a.gamma, &a.shift, &a.running_mean, &a.running_var, &a.mean,
+                    &a.rstd, &a.dy, &a.dx, &a.dresidual, &a.dgamma, &a.dshift})
+    move(*t, d);
+  if (in_place) a.dresidual = a.dy;
+  return a;
+}
+
+// Largest difference, relative to the wanted values' root mean square (at least 1e-3: they may be zero).
+inline double difference(const Tensor& got, const Tensor& wanted) {
+  const std::vector<double> a = values(got), b = values(wanted);
+  EXPECT_EQ(a.size(), b.size());
+  double square = 0, worst = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    square += b[i] * b[i];
+    if (!(std::abs(a[i] - b[i]) <= worst)) worst = std::abs(a[i] - b[i]);
+  }
+  return worst / std::max(1e-3, std::sqrt(square / double(b.size())));
+}
+
+// f32 results lose a few rounding steps; bf16 ones are stored with 8 bits and their largest is some 5 rms.
+inline double bound(DType t) { return t == kF32 ? 1e-5 : 4e-2; }
+
+}  // namespace skein::testing

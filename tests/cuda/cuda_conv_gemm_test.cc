@@ -1,0 +1,159 @@
+// Convolution and matrix product of CUDA's libraries against the CPU's, over odd shapes and both types.
+#include <thread>
+
+#include "engine/numerics.h"
+#include "tests/cuda/against_cpu.h"
+
+namespace skein {
+namespace {
+using namespace testing;
+
+class CudaLibraries : public OnDevice {};
+INSTANTIATE_TEST_SUITE_P(Devices, CudaLibraries, ::testing::Values(kFirstGpu), device_name);
+
+TEST_P(CudaLibraries, GemmAgreesWithTheCpuForEveryTypeAndTransposition) {
+  const int64_t sizes[][3] = {{1, 1, 1},     {3, 5, 7},    {17, 1, 33},
+                              {64, 10, 128}, {33, 65, 31}, {256, 1000, 2048}};
+  for (auto [m, n, k] : sizes)
+    for (int bits = 0; bits < 128; ++bits) {
+      if (m == 256 && bits >= 16 && bits != 112) continue;  // the large ones: f32 in every form, bf16 in one
+      const bool ta = bits & 1, tb = bits & 2, bias = bits & 4, sum = bits & 8;
+      const DType ta_ = bits & 16 ? kBF16 : kF32, tb_ = bits & 32 ? kBF16 : kF32,
+                  ty = bits & 64 ? kBF16 : kF32;
+      GemmArgs a{.y = gaussian({m, n}, ty, 1),
+                 .a = gaussian(ta ? Shape{k, m} : Shape{m, k}, ta_, 2),
+                 .b = gaussian(tb ? Shape{n, k} : Shape{k, n}, tb_, 3),
+                 .ta = ta,
+                 .tb = tb,
+                 .beta = sum ? 0.5f : 0};
+      if (bias) a.bias = gaussian({n}, kF32, 4);
+      const GemmArgs b = there(a, GetParam());
+      cpu::gemm(a), cuda::gemm(b);
+      const bool narrow = ta_ == kBF16 || tb_ == kBF16 || ty == kBF16;
+      EXPECT_LT(difference(b.y, a.y), narrow ? bound(kBF16) : 3e-5)
+          << m << ' ' << n << ' ' << k << " bits " << bits;
+    }
+}
+
+TEST_P(CudaLibraries, GemmDoesNotReadTheResultWhenBetaIsZero) {
+  GemmArgs a{.y = Tensor({2, 2}), .a = gaussian({2, 3}, kF32, 1), .b = gaussian({3, 2}, kF32, 2)};
+  for (int i = 0; i < 4; ++i) a.y.data<float>()[i] = NAN;
+  const GemmArgs b = there(a, GetParam());
+  cuda::gemm(b);
+  for (double v : values(b.y)) EXPECT_TRUE(std::isfinite(v));
+}
+
+struct ConvCase {
+  int64_t n, h, w, c, o, r, s;
+  ConvGeometry geometry;
+};
+const ConvCase kConvCases[] = {
+    {2, 9, 7, 3, 16, 3, 3, {1, 1, 1, 1}},     {2, 8, 8, 16, 16, 3, 3, {1, 1, 1, 1}},
+    {1, 11, 9, 1, 5, 5, 5, {1, 0, 1, 1}},     {2, 9, 9, 5, 7, 3, 3, {2, 1, 1, 1}},
+    {3, 15, 13, 3, 64, 7, 7, {2, 3, 1, 1}},   {2, 6, 6, 16, 32, 1, 1, {2, 0, 1, 1}},
+    {2, 6, 6, 32, 24, 1, 1, {1, 0, 1, 1}},    {2, 9, 9, 16, 16, 3, 3, {1, 1, 1, 16}},
+    {1, 12, 12, 8, 12, 3, 3, {1, 2, 2, 1}},   {2, 7, 7, 8, 16, 3, 3, {2, 1, 1, 4}},
+    {1, 5, 5, 1, 1, 3, 3, {1, 1, 1, 1}},      {2, 28, 28, 1, 32, 3, 3, {1, 1, 1, 1}},
+    {5, 4, 4, 64, 64, 3, 3, {1, 1, 1, 1}},    {2, 5, 6, 7, 9, 2, 4, {1, 1, 1, 1}},
+    {4, 14, 14, 256, 64, 1, 1, {1, 0, 1, 1}}, {4, 14, 14, 128, 128, 3, 3, {2, 1, 1, 1}},
+};
+
+ConvArgs make_conv(const ConvCase& k, DType t, unsigned bits) {
+  const ConvGeometry& g = k.geometry;
+  const int64_t p = (k.h + 2 * g.padding - g.dilation * (k.r - 1) - 1) / g.stride + 1;
+  const int64_t q = (k.w + 2 * g.padding - g.dilation * (k.s - 1) - 1) / g.stride + 1;
+  ConvArgs c{.x = gaussian({k.n, k.h, k.w, k.c}, t, 1),
+             .w = gaussian({k.o, k.r, k.s, k.c / g.groups}, kF32, 2),
+             .bias = {},
+             .y = gaussian({k.n, p, q, k.o}, t, 3),
+             .geometry = g};
+  if (bits & 1) c.bias = gaussian({k.o}, kF32, 4);
+  return c;
+}
+// Either side sums up to 2304 products in its own order, the CPU's by Winograd where it is faster.
+double conv_bound(DType t) { return t == kF32 ? 5e-5 : bound(t); }
+
+template <class F>
+void each_conv(F f) {
+  for (DType t : {kF32, kBF16})
+    for (const ConvCase& k : kConvCases)
+      for (unsigned bits = 0; bits < 4; ++bits)
+        f(make_conv(k, t, bits), bits, text(t, " case ", &k - kConvCases, " bits ", bits));
+}
+
+TEST_P(CudaLibraries, ConvForwardAgreesWithTheCpu) {
+  each_conv([](ConvArgs a, unsigned bits, const std::string& what) {
+    a.relu = bits & 2;
+    const ConvArgs b = there(a, kFirstGpu);
+    cpu::conv2d_forward(a), cuda::conv2d_forward(b);
+    EXPECT_LT(difference(b.y, a.y), conv_bound(a.x.dtype())) << what;
+  });
+}
+TEST_P(CudaLibraries, ConvDataGradientAgreesWithTheCpu) {
+  each_conv([](ConvArgs a, unsigned bits, const std::string& what) {
+    a.bias = {}, a.beta = bits & 2 ? 1 : 0;
+    const ConvArgs b = there(a, kFirstGpu);
+    cpu::conv2d_backward_data(a), cuda::conv2d_backward_data(b);
+    EXPECT_LT(difference(b.x, a.x), conv_bound(a.x.dtype())) << what;
+  });
+}
+TEST_P(CudaLibraries, ConvWeightGradientAgreesWithTheCpu) {
+  each_conv([](ConvArgs a, unsigned bits, const std::string& what) {
+    a.beta = bits & 2 ? 0.5f : 0;
+    const ConvArgs b = there(a, kFirstGpu);
+    cpu::conv2d_backward_weights(a), cuda::conv2d_backward_weights(b);
+    EXPECT_LT(difference(b.w, a.w), conv_bound(a.x.dtype())) << what;
+    if (a.bias) { EXPECT_LT(difference(b.bias, a.bias), 3e-5) << what; }
+  });
+}
+
+TEST_P(CudaLibraries, Tf32IsUsedOnlyWhereItIsAskedFor) {
+  const ConvArgs a = make_conv(kConvCases[14], kF32, 0);
+  cpu::conv2d_forward(a);
+  ConvArgs exact = there(a, GetParam()), quick = there(a, GetParam());
+  cuda::conv2d_forward(exact);
+  numerics().tf32 = true;
+  cuda::conv2d_forward(quick);
+  numerics().tf32 = false;
+  EXPECT_LT(difference(exact.y, a.y), 2e-5);
+  EXPECT_LT(difference(quick.y, a.y), 5e-3);
+}
+
+TEST_P(CudaLibraries, DeterministicConvolutionsRepeatThemselvesBitForBit) {
+  numerics().deterministic = true;
+  for (DType t : {kF32, kBF16}) {
+    const ConvArgs a = make_conv(kConvCases[15], t, 0), b = there(a, GetParam()), c = there(a, GetParam());
+    for (const ConvArgs* each : {&b, &c})
+      cuda::conv2d_backward_weights(*each), cuda::conv2d_backward_data(*each);
+    EXPECT_EQ(values(b.w), values(c.w)) << t;
+    EXPECT_EQ(values(b.x), values(c.x)) << t;
+  }
+  numerics().deterministic = false;
+}
+
+TEST_P(CudaLibraries, ManyThreadsMayUseThemAtOnce) {
+  std::vector<std::vector<double>> results(4);
+  std::vector<std::thread> team;
+  for (size_t i = 0; i < results.size(); ++i)
+    team.emplace_back([&, i] {
+      const ConvArgs c = there(make_conv(kConvCases[1], kF32, 1), kFirstGpu);
+      const GemmArgs g{.y = Tensor({64, 64}, kF32, kFirstGpu),
+                       .a = gaussian({64, 64}, kF32, 1).to(kFirstGpu),
+                       .b = gaussian({64, 64}, kF32, 2).to(kFirstGpu)};
+      for (int repeat = 0; repeat < 20; ++repeat) cuda::conv2d_forward(c), cuda::gemm(g);
+      results[i] = values(c.y);
+      for (double v : values(g.y)) results[i].push_back(v);
+    });
+  for (auto& t : team) t.join();
+  for (const auto& r : results) EXPECT_EQ(r, results[0]);
+}
+
+TEST_P(CudaLibraries, AResultOfTheWrongShapeIsRefused) {
+  ConvArgs c = there(make_conv(kConvCases[0], kF32, 0), GetParam());
+  c.y = Tensor({2, 9, 8, 16}, kF32, GetParam());
+  EXPECT_THROW(cuda::conv2d_forward(c), Error);
+  EXPECT_THROW(cuda::gemm({.y = c.y.view({2, 2}), .a = c.y.view({2, 3}), .b = c.y.view({4, 2})}), Error);
+}
+
+}  // namespace
+}  // namespace skein

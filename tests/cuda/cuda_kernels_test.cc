@@ -1,0 +1,183 @@
+// Our own CUDA kernels against the CPU's primitives: as loops on the host, as kernels where there is a GPU.
+#include "engine/cuda/pointwise.h"
+#include "tests/cuda/against_cpu.h"
+
+namespace skein {
+namespace {
+using namespace testing;
+
+class Kernels : public OnDevice {};
+INSTANTIATE_TEST_SUITE_P(Devices, Kernels, kDevices,
+                         [](const auto& p) { return p.param.is_cuda() ? "device" : "loops"; });
+
+// ---- batch norm ------------------------------------------------------------------------------------
+
+BatchNormArgs make_norm(const Shape& s, DType t, unsigned bits, float offset = 0.5f) {
+  const int64_t c = s[s.rank() - 1];
+  BatchNormArgs a;
+  a.x = gaussian(s, t, 1, offset), a.y = Tensor(s, t), a.mean = Tensor({c}), a.rstd = Tensor({c});
+  a.gamma = gaussian({c}, kF32, 2, 1), a.shift = gaussian({c}, kF32, 3);
+  a.running_mean = gaussian({c}, kF32, 4), a.running_var = random_uniform({c}, 5, 1, 3);
+  a.training = bits & 1, a.relu = bits & 2;
+  if (bits & 4) a.residual = gaussian(s, t, 6);
+  return a;
+}
+
+void give_gradients(BatchNormArgs& a, unsigned bits) {
+  const int64_t c = a.gamma.size();
+  const bool in_place = bits & 16;
+  a.dy = gaussian(a.x.shape(), a.x.dtype(), 7), a.dx = gaussian(a.x.shape(), a.x.dtype(), 8);
+  a.dgamma = gaussian({c}, kF32, 9), a.dshift = gaussian({c}, kF32, 10);
+  a.dresidual = in_place ? a.dy : gaussian(a.x.shape(), a.x.dtype(), 11);
+  a.dx_beta = a.dgamma_beta = a.dshift_beta = bits & 8 ? 1.f : 0.f;
+  a.dresidual_beta = in_place ? 0 : a.dx_beta;
+}
+
+void expect_norm(BatchNormArgs a, unsigned bits, Device d, const std::string& what) {
+  BatchNormArgs b = there(a, d);
+  cpu::batch_norm_forward(a);
+  cuda::batch_norm_forward(b);
+  EXPECT_LT(difference(b.y, a.y), bound(a.x.dtype())) << what;
+  EXPECT_LT(difference(b.running_mean, a.running_mean), 3e-6) << what;
+  EXPECT_LT(difference(b.running_var, a.running_var), 3e-6) << what;
+  if (a.training) {
+    EXPECT_LT(difference(b.mean, a.mean), 5e-6) << what;
+    EXPECT_LT(difference(b.rstd, a.rstd), 1e-5) << what;
+  }
+  give_gradients(a, bits);
+  b = there(a, d);  // with the CPU's y and statistics: the masks are the same
+  cpu::batch_norm_backward(a);
+  cuda::batch_norm_backward(b);
+  EXPECT_LT(difference(b.dx, a.dx), bound(a.x.dtype())) << what;
+  EXPECT_LT(difference(b.dresidual, a.dresidual), bound(a.x.dtype())) << what;
+  EXPECT_LT(difference(b.dgamma, a.dgamma), 3e-5) << what;
+  EXPECT_LT(difference(b.dshift, a.dshift), 3e-5) << what;
+}
+
+TEST_P(Kernels, BatchNormAgreesWithTheCpuInEveryMode) {
+  for (DType t : {kF32, kBF16})
+    for (const Shape& s :
+         {Shape{4, 5, 7, 3}, Shape{2, 8, 8, 16}, Shape{7, 1}, Shape{33, 5}, Shape{2, 9, 14, 64},
+          Shape{3, 4, 4, 100}, Shape{2, 9, 9, 130}, Shape{2, 7, 7, 512}})
+      for (unsigned bits = 0; bits < 32; ++bits)
+        expect_norm(make_norm(s, t, bits), bits, GetParam(), text(t, ' ', s, " bits ", bits));
+}
+
+TEST_P(Kernels, BatchNormOfViewsThatAreNotAligned) {
+  BatchNormArgs a = make_norm({4, 6, 6, 8}, kF32, 7);
+  BatchNormArgs b = there(a, GetParam());
+  const Tensor wide({a.x.size() + 1}, kF32, GetParam());
+  b.x = wide.view(a.x.shape(), 1);
+  copy_bytes(b.x, a.x);
+  cpu::batch_norm_forward(a);
+  cuda::batch_norm_forward(b);
+  EXPECT_LT(difference(b.y, a.y), 1e-5);
+}
+
+TEST_P(Kernels, VarianceSurvivesAMeanAThousandTimesLarger) {
+  BatchNormArgs a = make_norm({4096, 24}, kF32, 1, 1000.f), b = there(a, GetParam());
+  cpu::batch_norm_forward(a);
+  cuda::batch_norm_forward(b);
+  EXPECT_LT(difference(b.y, a.y), 1e-4);  // the mean itself is rounded to 24 bits
+  EXPECT_LT(difference(b.rstd, a.rstd), 1e-5);
+}
+
+TEST_P(Kernels, BatchNormRepeatsItselfBitForBit) {
+  const BatchNormArgs a = make_norm({8, 16, 16, 24}, kBF16, 3);
+  BatchNormArgs b = there(a, GetParam()), c = there(a, GetParam());
+  cuda::batch_norm_forward(b);
+  cuda::batch_norm_forward(c);
+  EXPECT_EQ(values(b.y), values(c.y));
+  EXPECT_EQ(values(b.rstd), values(c.rstd));
+}
+
+TEST_P(Kernels, BatchNormOfANanIsNan) {
+  BatchNormArgs a = make_norm({64, 8}, kF32, 3);
+  a.x.data<float>()[8 * 8 + 3] = NAN;
+  const BatchNormArgs b = there(a, GetParam());
+  cuda::batch_norm_forward(b);
+  const std::vector<double> y = values(b.y);
+  EXPECT_TRUE(std::isnan(y[3]) && std::isnan(y[8 * 63 + 3]) && !std::isnan(y[4]));
+}
+
+// ---- pooling ---------------------------------------------------------------------------------------
+
+struct PoolCase {
+  int64_t n, h, w, c;
+  int size, stride, padding;
+  bool ceil_mode;
+};
+const PoolCase kPoolCases[] = {
+    {2, 8, 8, 16, 2, 2, 0, false},  {2, 9, 7, 5, 3, 2, 1, false},  {1, 6, 6, 3, 3, 2, 0, true},
+    {3, 5, 5, 1, 2, 2, 0, true},    {2, 7, 7, 70, 3, 1, 1, false}, {1, 11, 11, 64, 3, 2, 1, true},
+    {2, 4, 4, 130, 4, 4, 0, false}, {1, 7, 5, 8, 2, 3, 0, false},  {2, 16, 16, 64, 3, 2, 1, false}};
+
+int64_t extent(int64_t n, const PoolCase& k) {
+  const int64_t room = n + 2 * k.padding - k.size;
+  const int64_t p = (k.ceil_mode ? (room + k.stride - 1) / k.stride : room / k.stride) + 1;
+  return k.ceil_mode && (p - 1) * k.stride >= n + k.padding ? p - 1 : p;
+}
+
+PoolArgs make_pool(const PoolCase& k, DType t, bool average, float beta) {
+  const Shape x{k.n, k.h, k.w, k.c}, y{k.n, extent(k.h, k), extent(k.w, k), k.c};
+  return {.x = gaussian(x, t, 1),
+          .y = Tensor(y, t),
+          .argmax = average ? Tensor() : Tensor(y, kU8),
+          .dx = gaussian(x, t, 3),
+          .dy = gaussian(y, t, 2),
+          .size = k.size,
+          .stride = k.stride,
+          .padding = k.padding,
+          .ceil_mode = k.ceil_mode,
+          .average = average,
+          .beta = beta};
+}
+
+TEST_P(Kernels, PoolingAgreesWithTheCpu) {
+  for (DType t : {kF32, kBF16})
+    for (const PoolCase& k : kPoolCases)
+      for (bool average : {false, true})
+        for (float beta : {0.f, 1.f}) {
+          const PoolArgs a = make_pool(k, t, average, beta), b = there(a, GetParam());
+          cpu::pool2d_forward(a), cuda::pool2d_forward(b);
+          cpu::pool2d_backward(a), cuda::pool2d_backward(b);
+          const std::string what = text(t, " case ", &k - kPoolCases, average ? " average" : " max");
+          EXPECT_LT(difference(b.y, a.y), average ? bound(t) : 1e-12) << what;
+          EXPECT_LT(difference(b.dx, a.dx), bound(t)) << what;
+        }
+}
+
+TEST_P(Kernels, TheFirstOfEqualMaximaGetsTheGradientAndANanWins) {
+  PoolArgs a = make_pool({1, 4, 4, 8, 2, 2, 0, false}, kF32, false, 0);
+  a.x = Tensor::zeros(a.x.shape());
+  a.x.data<float>()[8 + 3] = NAN;
+  const PoolArgs b = there(a, GetParam());
+  cuda::pool2d_forward(b), cuda::pool2d_backward(b);
+  const std::vector<double> y = values(b.y), dx = values(b.dx), dy = values(b.dy);
+  EXPECT_TRUE(std::isnan(y[3]));
+  EXPECT_EQ(y[0], 0);
+  EXPECT_EQ(dx[0], dy[0]);
+  EXPECT_EQ(dx[8], 0);
+  EXPECT_EQ(dx[8 + 3], dy[3]);
+}
+
+// ---- around library calls --------------------------------------------------------------------------
+
+TEST_P(Kernels, BlendAndBiasAreTheirFormulas) {
+  for (DType t : {kF32, kBF16}) {
+    Tensor y = gaussian({6, 10}, t, 1), x = gaussian({6, 10}, kF32, 2), bias = gaussian({10}, kF32, 3);
+    const std::vector<double> y0 = values(y), x0 = values(x), b0 = values(bias);
+    move(y, GetParam()), move(x, GetParam()), move(bias, GetParam());
+    cuda::blend(y, x, 0.5f);
+    std::vector<double> want;
+    for (size_t i = 0; i < y0.size(); ++i) want.push_back(x0[i] + 0.5 * y0[i]);
+    EXPECT_TRUE(allclose(y, want)) << t;
+    cuda::blend(y, x, 0);
+    cuda::add_bias(y, bias, true);
+    for (size_t i = 0; i < y0.size(); ++i) want[i] = std::max(0., x0[i] + b0[i % 10]);
+    EXPECT_TRUE(allclose(values(y), want, 2 * tolerance(t))) << t;
+  }
+}
+
+}  // namespace
+}  // namespace skein
