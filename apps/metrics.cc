@@ -147,6 +147,7 @@ Json Summary::to_json() const {
   put(j, "consensus_distance", consensus_distance);
   put(j, "hidden_share", hidden_share);
   put(j, "bytes_per_step", bytes_per_step);
+  if (!labels.empty()) j["shards"] = {{"classes", classes}, {"labels", labels}};
   j["unreadable"] = unreadable;
   if (!unreadable_names.empty()) j["unreadable_names"] = unreadable_names;
   j["environment"] = environment;

@@ -93,6 +93,9 @@ struct Summary {
   std::vector<std::string> worker_hashes;
   std::optional<double> consensus_distance, hidden_share;
   std::optional<double> bytes_per_step;  // sent by a worker, mean over the workers
+  std::vector<std::vector<int64_t>>
+      labels;                        // of each worker's shard: images of each class; empty with --split iid
+  std::vector<std::string> classes;  // their names
   int64_t parameters = 0;
   int64_t unreadable = 0;                     // images skipped
   std::vector<std::string> unreadable_names;  // the first of them

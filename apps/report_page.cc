@@ -72,6 +72,11 @@ svg text { fill: var(--faint); font-size: 11.5px; font-variant-numeric: tabular-
 .legend div { display: flex; gap: 8px; align-items: baseline; color: var(--soft); }
 .legend div::before { content: ""; width: 9px; height: 9px; border-radius: 3px; background: var(--tone); }
 .legend b { color: var(--ink); font-weight: 600; margin-left: auto; font-variant-numeric: tabular-nums; }
+.shard { display: grid; grid-template-columns: 6.5em 1fr 5em; gap: 12px; align-items: center; font-size: 13px; }
+.shard .split { margin: 4px 0; height: 18px; background: none; }
+.shard span { color: var(--soft); }
+.shard b { font-weight: 600; text-align: right; font-variant-numeric: tabular-nums; }
+.shards .legend { margin-top: 10px; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr)); gap: 12px; margin-top: 12px; }
 table { border-collapse: collapse; width: 100%; margin-top: 8px; font-size: 13px; }
 td { padding: 4px 0; border-top: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
@@ -92,6 +97,7 @@ footer { color: var(--faint); font-size: 12.5px; margin-top: 24px; }
 <div class="switch" id="axis" role="group" aria-label="horizontal axis"></div></div></div>
 <section id="charts" class="charts"></section>
 <section id="time"></section>
+<section id="shards"></section>
 <section id="facts" class="pair"></section>
 <footer id="foot"></footer>
 </main>

@@ -34,6 +34,13 @@ function duration(s) {
   return s < 3600 ? `${Math.floor(s / 60)}:${two(s % 60)}\u202fmin`
                   : `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)}\u202fh`;
 }
+function bytes(n) {
+  for (const unit of ["bytes", "kB", "MB", "GB"]) {
+    if (n < 1000) return number(n) + "\u202f" + unit;
+    n /= 1000;
+  }
+  return number(n) + "\u202fTB";
+}
 
 // ---- the four curves, and more where there are peers
 const step = run.series.step, test = run.series.eval;
@@ -282,11 +289,34 @@ function time() {
                       make("div", { class: "card" }, split, legend));
 }
 
+// A bar for each worker, as long as its shard, in the colors of its classes; beyond twenty classes they share colors.
+function shards() {
+  const { classes, labels } = run.summary.shards || {};
+  if (!classes || !labels) return;
+  const hue = c => `--tone: hsl(${Math.round(360 * c / Math.min(classes.length, 20)) % 360} 58% ${c % 2 ? 62 : 50}%)`;
+  const sizes = labels.map(l => l.reduce((a, b) => a + b, 0)), most = Math.max(...sizes);
+  const card = make("div", { class: "card shards" });
+  labels.forEach((counts, worker) => {
+    const bar = make("div", { class: "split", style: `width: ${100 * sizes[worker] / most}%` });
+    counts.forEach((n, c) => n && bar.append(
+      make("div", { style: `${hue(c)}; flex: ${n}`, title: `${classes[c]}: ${n.toLocaleString("en-US")}` })));
+    card.append(make("div", { class: "shard" }, make("span", {}, `worker ${worker}`), bar,
+                     make("b", {}, sizes[worker].toLocaleString("en-US"))));
+  });
+  if (classes.length <= 20) {
+    const legend = make("div", { class: "legend" });
+    classes.forEach((name, c) => legend.append(make("div", { style: hue(c) }, name)));
+    card.append(legend);
+  }
+  byId("shards").append(make("div", { class: "bar" }, make("h2", {}, "Images of each worker, by class")), card);
+}
+
 function facts() {
   const s = run.summary, own = {};
   if (s.hash) own["parameter hash"] = s.hash;
   if (known(s.consensus_distance)) own["consensus distance"] = number(s.consensus_distance);
   if (known(s.hidden_share)) own["hidden share of transfers"] = percent(100 * s.hidden_share);
+  if (known(s.bytes_per_step)) own["sent per step and worker"] = bytes(s.bytes_per_step);
   if (s.unreadable) own["unreadable images"] = `${s.unreadable}, skipped: ${(s.unreadable_names || []).join(", ")}`;
   for (const [title, values] of [["Configuration", run.config], ["Environment", { ...run.environment, ...own }]]) {
     const rows = Object.entries(values || {});
@@ -311,6 +341,7 @@ buttons("axis", [["epoch", "epoch"], ["step", "step"], ["seconds", "time"]], "ax
 tiles();
 redraw();
 time();
+shards();
 facts();
 let pending = 0;
 addEventListener("resize", () => { cancelAnimationFrame(pending); pending = requestAnimationFrame(redraw); });

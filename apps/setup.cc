@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "data/sampler.h"
-
 namespace skein::apps {
 namespace {
 
@@ -38,6 +36,18 @@ data::Split open_data(const Config& c) {
     throw BadOption("--data is needed: KIND or KIND:PATH, with one of the kinds " + kinds);
   }
   return naming_place(c, "data", [&] { return data::open_data(c.data, uint64_t(c.seed)); });
+}
+
+std::shared_ptr<const data::Portions> deal(const Config& c, const data::DataSource& train, int world) {
+  const uint64_t seed = uint64_t(c.seed);
+  return naming_place(c, "split", [&] {
+    const data::SplitRule rule = data::parse_split(c.split);
+    if (rule.kind == data::SplitRule::kIid)
+      return std::make_shared<const data::Portions>(train.size(), c.batch_size, world, seed);
+    return std::make_shared<const data::Portions>(
+        data::make_shards(data::labels_of(train), int(train.classes().size()), rule, world, seed),
+        c.batch_size, seed);
+  });
 }
 
 }  // namespace
@@ -76,8 +86,8 @@ Setup open_setup(const Config& c, const Place& place) {
     throw BadOption(text(c.origin("batch-size").place, ": ", c.batch_size, " images for each of ",
                          s.place.world, " worker(s) are more than the ", train.size(), " training images of ",
                          c.data, "; give ", train.size() / s.place.world, " or less"));
-  s.steps_per_epoch = (train.size() + s.global_batch - 1) / s.global_batch;
-  if (!c.eval_only) s.steps_per_epoch = data::steps_per_epoch(train.size(), s.global_batch);
+  if (!c.eval_only) s.portions = deal(c, train, s.place.world);
+  s.steps_per_epoch = s.portions ? s.portions->steps_per_epoch() : 1;
   s.total_steps = c.steps > 0 ? c.steps : c.epochs * s.steps_per_epoch;
   s.model = naming_place(c, "model", [&] {
     return nn::make_model(c.model,
@@ -88,15 +98,14 @@ Setup open_setup(const Config& c, const Place& place) {
 }
 
 data::Plan train_plan(const Config& c, const Setup& s) {
-  const int64_t size = s.data.train->size(), batch = s.global_batch, per_epoch = s.steps_per_epoch;
+  const int64_t per_epoch = s.steps_per_epoch;
   const uint64_t seed = uint64_t(c.seed);
-  const auto span = [=, place = s.place](int64_t step) {
-    return data::span_of(size, batch, step % per_epoch, place.rank, place.world);
-  };
   data::Plan plan;
-  plan.count = [=](int64_t step) { return span(step).size(); };
-  plan.index = [=](int64_t step, int64_t row) {
-    return data::sample_index(seed, size, step / per_epoch, span(step).begin + row);
+  plan.count = [portions = s.portions, rank = s.place.rank](int64_t step) {
+    return portions->samples(step, rank);
+  };
+  plan.index = [portions = s.portions, rank = s.place.rank](int64_t step, int64_t row) {
+    return portions->index(step, rank, row);
   };
   plan.view = [=, augment = s.augment, image = s.image](int64_t step, int64_t, int64_t index) {
     return data::train_view(augment, seed, step / per_epoch, index, image);

@@ -9,6 +9,7 @@
 #include "data/augment.h"
 #include "data/loader.h"
 #include "data/source.h"
+#include "data/split.h"
 #include "nn/models.h"
 
 namespace skein::apps {
@@ -22,7 +23,8 @@ struct Setup {
   data::ImageSize image;  // of a training batch
   data::Augment augment = data::Augment::kNone;
   int64_t global_batch = 0, steps_per_epoch = 0, total_steps = 0;
-  std::unique_ptr<nn::Module> model;  // initialized from the seed
+  std::shared_ptr<const data::Portions> portions;  // null where nothing is trained
+  std::unique_ptr<nn::Module> model;               // initialized from the seed
 };
 
 // Opens data and model, and gives the calling thread its team of compute threads. Throws BadOption or BadFile,

@@ -56,6 +56,10 @@ void say_beginning(const Config& c, const Setup& s, const std::string& directory
   progress.say(fmt::format("{} steps, {} an epoch, batch {}, {} on {}, {} threads; {}", s.total_steps,
                            s.steps_per_epoch, s.global_batch, c.precision, text(s.device), s.threads,
                            directory));
+  std::string sizes;
+  for (const auto& shard : s.portions->shards())
+    sizes += (sizes.empty() ? "" : ", ") + std::to_string(shard.size());
+  if (!sizes.empty()) progress.say(fmt::format("split {}: workers have {} images", c.split, sizes));
 }
 
 void say_end(const Outcome& out, const Config& c, const std::string& directory) {

@@ -9,7 +9,6 @@
 #include "apps/together.h"
 #include "apps/trace_file.h"
 #include "apps/weights.h"
-#include "data/sampler.h"
 #include "engine/vec.h"
 
 namespace skein::apps {
@@ -151,11 +150,9 @@ bool Trainer::train() {
 
 void Trainer::step() {
   optim::Worker& me = *worker_;
-  const Place& place = setup_.place;
-  const int64_t size = setup_.data.train->size(), s = k_ % setup_.steps_per_epoch;
   me.lr = me.rate = schedule_.at(k_);
-  me.samples = data::span_of(size, setup_.global_batch, s, place.rank, place.world).size();
-  me.global_samples = data::span_of(size, setup_.global_batch, s, 0, 1).size();
+  me.samples = setup_.portions->samples(k_, setup_.place.rank);
+  me.global_samples = setup_.portions->samples(k_);
   if (me.comm && !asynchronous_) past_.remember(k_, [this](Archive& a) { visit(a); });
   const double from = clock_seconds(), before = seconds_.training(), waited_before = transfers_.waited;
   in_step_ = true;
@@ -191,7 +188,8 @@ Tensor Trainer::gradient(const optim::GradReady& ready) {
     const Timed t(seconds_.data, trace_.get(), "data");
     batch = loader_->next();
   }
-  if (batch.size() == 0) {  // more workers than images in the last batch of an epoch
+  if (batch.size() ==
+      0) {  // a shard that is used up, or more workers than images in the last batch of an epoch
     fill(flat_.g, 0.f);
     if (ready) slicer_->start(ready), slicer_->finish();  // the same slices as the others
     return Tensor::zeros({1}, kF32, setup_.device);

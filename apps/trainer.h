@@ -85,10 +85,14 @@ class Trainer {
   bool close_epoch();  // false: stopped on the way, to be closed after the resume
   bool score();        // likewise
   void save();
-  Spread over_workers(double mine) const;
+  struct Seen {
+    Spread loss, top1;
+    double images = 0;  // of all workers
+  };
+  Seen over_workers(const Sums& mine) const;            // collective
   Transfers over_workers(const Transfers& mine) const;  // their sum; collective
   Outcome finish(bool interrupted);
-  Outcome outcome(bool interrupted) const;
+  Outcome outcome(bool interrupted, double images_of_all) const;
   void leave_files(const Outcome&, const Transfers& of_all);
   double elapsed() const;
   double epochs_seen() const { return double(k_) / double(setup_.steps_per_epoch); }

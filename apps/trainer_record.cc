@@ -89,13 +89,13 @@ void Trainer::end_step() {
   moment_.step = k_;
   if (log) {
     const double spent = std::max(seconds_.training() - at_last_event_.training(), 1e-9);
-    const Sums recent = meters_.recent;
     // Who may be at another step is not asked.
-    const auto spread = [&](double mine) { return asynchronous_ ? Spread(mine) : over_workers(mine); };
-    const Spread loss = spread(recent.mean_loss()), top1 = spread(recent.top1());
+    const auto [loss, top1, images] = asynchronous_ ? Seen{meters_.recent.mean_loss(), meters_.recent.top1(),
+                                                           meters_.recent.images * setup_.place.world}
+                                                    : over_workers(meters_.recent);
     moment_.loss = loss.mean;
     moment_.top1 = top1.mean;
-    moment_.images_per_second = recent.images * setup_.place.world / spent;
+    moment_.images_per_second = images / spent;
     moment_.data_wait = (seconds_.data - at_last_event_.data) / spent;
     moment_.peer_wait = (seconds_.peers - at_last_event_.peers) / spent;
     moment_.seconds_left =
@@ -133,14 +133,13 @@ bool Trainer::close_epoch() {
   const int64_t epoch = k_ / setup_.steps_per_epoch;
   if (config_.eval_every > 0 && epoch % config_.eval_every == 0 && !score()) return false;
   const double spent = std::max(seconds_.training() - training_at_epoch_, 1e-9);
-  const Sums& seen = meters_.epoch;
-  const Spread loss = over_workers(seen.mean_loss()), top1 = over_workers(seen.top1());
+  const auto [loss, top1, images] = over_workers(meters_.epoch);
   const EpochEvent event{.step = k_,
                          .epoch = epoch,
                          .seconds = elapsed(),
                          .loss = loss,
                          .top1 = top1,
-                         .images_per_second = seen.images * setup_.place.world / spent,
+                         .images_per_second = images / spent,
                          .unreadable = unreadable() - unreadable_at_epoch_};
   if (log_) log_->write(event);
   std::string line = fmt::format("epoch {}  train loss {:.4f} top-1 {:.2f} %", epoch, loss.mean, top1.mean);
@@ -173,13 +172,21 @@ bool Trainer::score() {
   return true;
 }
 
-// The mean over the workers with the smallest and the largest; collective.
-Spread Trainer::over_workers(double mine) const {
-  if (!setup_.place.comm) return mine;
-  double sum = 0, low = mine, high = mine;
-  for (const auto& other : comm::gather_numbers(*setup_.place.comm, {mine}))
-    sum += other[0], low = std::min(low, other[0]), high = std::max(high, other[0]);
-  return {sum / setup_.place.world, low, high};
+// Means weigh by images; the smallest and the largest are of workers that saw any.
+Trainer::Seen Trainer::over_workers(const Sums& mine) const {
+  if (!setup_.place.comm) return {mine.mean_loss(), mine.top1(), mine.images};
+  Sums all;
+  Spread loss(0, INFINITY, -INFINITY), top1 = loss;
+  const auto widen = [](Spread& s, double v) { s.min = std::min(*s.min, v), s.max = std::max(*s.max, v); };
+  for (const auto& v : comm::gather_numbers(*setup_.place.comm, {mine.loss, mine.hits, mine.images})) {
+    const Sums other{v[0], v[1], v[2]};
+    if (other.images == 0) continue;
+    all += other;
+    widen(loss, other.mean_loss()), widen(top1, other.top1());
+  }
+  loss.mean = all.mean_loss(), top1.mean = all.top1();
+  if (all.images == 0) return {0, 0, 0};
+  return {loss, top1, all.images};
 }
 
 Transfers Trainer::over_workers(const Transfers& mine) const {
@@ -234,7 +241,7 @@ Outcome Trainer::finish(bool interrupted) {
   if (setup_.place.comm) distance_ = consensus.distance();
   count_transfers();
   const Transfers all = over_workers(transfers_);
-  const Outcome out = outcome(interrupted);
+  const Outcome out = outcome(interrupted, over_workers(meters_.total).images);
   together(setup_.place.comm, [&] {
     if (first()) leave_files(out, all);
   });
@@ -242,14 +249,14 @@ Outcome Trainer::finish(bool interrupted) {
   return out;
 }
 
-Outcome Trainer::outcome(bool interrupted) const {
+Outcome Trainer::outcome(bool interrupted, double images) const {
   Outcome out{.step = k_,
               .interrupted = interrupted,
               .bereaved = "",
               .score = score_,
               .hash = parameter_hash(flat_, flat_.x)};
   out.training_seconds = seconds_.training();
-  out.images_per_second = meters_.total.images * setup_.place.world / std::max(out.training_seconds, 1e-9);
+  out.images_per_second = images / std::max(out.training_seconds, 1e-9);
   return out;
 }
 
@@ -274,6 +281,10 @@ void Trainer::leave_files(const Outcome& out, const Transfers& all) {
   s.consensus_distance = distance_;
   if (setup_.place.comm) s.bytes_per_step = all.bytes / setup_.place.world / double(std::max<int64_t>(k_, 1));
   if (all.in_flight > 0) s.hidden_share = 1 - all.waited / all.in_flight;
+  if (const data::Shards& shards = setup_.portions->shards(); !shards.empty()) {
+    s.classes = setup_.data.train->classes();
+    s.labels = data::histograms(shards, data::labels_of(*setup_.data.train), int(s.classes.size()));
+  }
   s.parameters = flat_.count;
   s.unreadable = unreadable();
   s.unreadable_names = unreadable_names_;

@@ -88,7 +88,7 @@ void Meter::took(uint32_t communicator, const Message& m) {
     if (f.step == m.step) flew({Track::kTransfer, "message", f.began, m.arrived, m.step, m.bytes, m.from});
 }
 
-void Meter::collective(const char* name, double began, double landed, int64_t bytes) {
+void Meter::transfer(const char* name, double began, double landed, int64_t bytes) {
   const std::lock_guard lock(mutex_);
   flew({Track::kTransfer, name, began, landed, -1, bytes, -1});
 }

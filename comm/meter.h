@@ -47,7 +47,7 @@ class Meter {
   void pushed(uint32_t communicator, const Header&, double now);
   void took(uint32_t communicator, const Message&);
   bool counts() const;  // what begins now, on this thread
-  void collective(const char* name, double began, double landed, int64_t bytes);
+  void transfer(const char* name, double began, double landed, int64_t bytes);
   void blocked(const char* name, Rank from, int64_t step, double began, double ended);
 
  private:

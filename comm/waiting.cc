@@ -20,7 +20,7 @@ class Communicator::Blocked {
   ~Blocked() {
     if (!napped) return;
     const double now = c_.now();
-    if (whole_ && c_.meter_->counts()) c_.meter_->collective(name_, began_, now, -1);
+    if (whole_ && c_.meter_->counts()) c_.meter_->transfer(name_, began_, now, -1);
     c_.meter_->blocked(name_, from_, step_, began_, now);
   }
   bool napped = false;
@@ -139,8 +139,7 @@ Message Communicator::ask(Rank to, Tag tag, int64_t step, const Tensor& x, doubl
 
 bool Communicator::advance(Pending::Op& op) {
   op.advance(*this);
-  if (op.done && op.began >= 0)
-    meter_->collective(op.name, op.began, std::max(op.began, op.landed), op.bytes);
+  if (op.done && op.began >= 0) meter_->transfer(op.name, op.began, std::max(op.began, op.landed), op.bytes);
   return op.done;
 }
 

@@ -15,7 +15,7 @@ using comm::DelayedTransport;
 constexpr double kCompute = 1,
                  kShare = 0.8;  // seconds of a step's gradient; one transfer / compute between two
 constexpr int64_t kSize = 1 << 14;
-constexpr int kPieces = 100;  // of a gradient, with progress made in between
+constexpr int kPieces = 20;  // of a gradient, with progress made in between
 
 struct Measured {
   double hidden = 0, slowdown = 0;         // slowdown: simulated seconds / those of the compute alone
@@ -26,7 +26,7 @@ struct Measured {
 // the scheduling, is really on its way.
 Measured train_on_link(const std::string& algorithm, const optim::Options& options, int64_t tau,
                        uint64_t seed) {
-  constexpr int64_t kRounds = 8;
+  constexpr int64_t kRounds = 6;
   const double seconds = kShare * kCompute * double(tau);
   auto world = comm::local_world(2);
   for (auto& t : world)

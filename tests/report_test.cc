@@ -81,6 +81,11 @@ void write_run(const std::string& dir, int workers) {
   s.seconds_by_work = {
       {"compute", 142.1}, {"data", 3.2}, {"evaluation", 12.4}, {"checkpoints", 1.9}, {"start", 11.7}};
   if (workers > 1) s.seconds_by_work.insert(s.seconds_by_work.begin() + 1, {"peers", 9.4});
+  if (workers > 1) {
+    s.hidden_share = 0.873, s.bytes_per_step = 1.0777e6;
+    s.classes = {"geese", "swans", "</script>"};
+    s.labels = {{10, 0, 90}, {50, 50, 0}, {0, 1, 0}, {7, 8, 9}};
+  }
   s.hash = "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8";
   s.config = config, s.environment = describe_environment();
   write_summary(dir, s);
@@ -191,6 +196,12 @@ TEST_P(InBrowser, EveryCurveIsDrawn) {
   EXPECT_EQ(count(dom, "class=\"card tile\""), 7u);
   EXPECT_TRUE(has(dom, "91.3\u202f%"));
   EXPECT_TRUE(has(dom, "Where the time went"));
+  EXPECT_EQ(count(dom, "class=\"shard\""), GetParam() > 1 ? 4u : 0u);
+  if (GetParam() == 1) return;
+  EXPECT_TRUE(has(dom, "87.3\u202f%"));
+  EXPECT_TRUE(has(dom, "1.08\u202fMB"));
+  EXPECT_EQ(count(dom, "title=\"geese: "), 3u);  // those that have any
+  EXPECT_TRUE(has(dom, "title=\"swans: 50\""));
 }
 INSTANTIATE_TEST_SUITE_P(Report, InBrowser, ::testing::Values(1, 4));
 
