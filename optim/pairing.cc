@@ -96,6 +96,7 @@ void Pairing::snapshot(Worker& me) {
   deadline_ = me.comm->options().deadline;
   if (failed_) std::rethrow_exception(failed_);
   open_ = true;
+  met_ = false;
   serve_waiting();
   while (log_->replaying()) {
     until(lock, [&] { return next_is({kSnapshot, kMeeting}); });
@@ -229,22 +230,25 @@ void Pairing::meet(Worker& me) {
   {
     Lock lock(mutex_);
     deadline_ = me.comm->options().deadline;
-    open_ = true;
-    serve_waiting();
     until(lock, [&] { return !running_; });
+    bool recorded = true;
     if (log_->replaying()) {
-      until(lock, [&] { return log_->ended() || (log_->next() < 0 && !next_is({kAnswered})); });
-      if (log_->ended() || !next_is({kMeeting}))
+      if (!met_) until(lock, [&] { return log_->ended() || (log_->next() < 0 && !next_is({kAnswered})); });
+      recorded = !log_->ended() && next_is({kMeeting});
+      if (!recorded && !met_)
         throw Error(
             "--replay: the recorded run did not evaluate, save or stop at this step; replay it with the same "
             "--checkpoint-every, --eval-every and length");
     }
-    in_turn(lock, kMeeting, [] {});
+    if (recorded) in_turn(lock, kMeeting, [] {});
+    open_ = true;
+    serve_waiting();
   }
   meeting_.meet(*me.comm, [] {});
   {
     const Lock lock(mutex_);
     open_ = false;
+    met_ = true;
     show(me);
   }
   me.comm->barrier();  // whoever goes on asks again

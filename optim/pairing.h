@@ -71,6 +71,7 @@ class Pairing {
   Tensor sent_, mean_;     // of the exchange on its way
   bool stale_ = true;      // x is not what me.x shows
   bool open_ = false;      // partners are served: from a snapshot to the next meeting
+  bool met_ = true;        // and no step since
   bool running_ = false;   // an exchange is on its way
   bool stepped_ = false;   // x has changed since it was sent
   int64_t exchanges_ = 0;  // asked for so far: chooses the next partner
