@@ -106,7 +106,7 @@ TEST(AdPsgd, RepeatsARecordedRunBitForBitFromAnyOfItsCheckpoints) {
       Trainee t(p, "ad-psgd", o, &c);
       const size_t r = size_t(c.rank());
       const optim::Walk walk = [&](Archive& a) { t.visit(a); };
-      if (from > 0) saved.at(from)[r].restore(walk);
+      if (from > 0) saved.at(from)[r].restore(walk), t.strategy->settle(t.worker);  // as before an evaluation
       for (int64_t k = from; k < steps;) {
         if (c.rank() == slow) std::this_thread::sleep_for(std::chrono::milliseconds(2));
         t.step(k++);

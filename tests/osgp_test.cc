@@ -220,7 +220,7 @@ TEST_F(OverlapSgpReplay, RepeatsALateRunBitForBitFromAnyOfItsCheckpoints) {
       Trainee t(kHard, "osgp", o, &c);
       const size_t r = size_t(c.rank());
       const optim::Walk walk = [&](Archive& a) { t.visit(a); };
-      if (from > 0) saved.at(from)[r].restore(walk);
+      if (from > 0) saved.at(from)[r].restore(walk), t.strategy->settle(t.worker);  // as before an evaluation
       for (int64_t k = from; k < steps;) {
         static_cast<comm::DelayedTransport&>(c.transport()).spend(1 + 0.3 * double(r));
         t.step(k++);

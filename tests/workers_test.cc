@@ -46,8 +46,9 @@ TEST_F(Workers, FourOfBatchBAreOneOfBatchFourB) {
 
 TEST_F(Workers, ResumedEqualsUninterruptedForEveryAlgorithm) {
   for (const std::string flags :
-       {"--algorithm allreduce", "--algorithm local-sgd --tau 3", "--algorithm d-psgd",
-        "--algorithm sgp --peers 2", "--algorithm sgp --bn-policy mix", "--algorithm cocod --tau 3"}) {
+       {"--algorithm allreduce", "--algorithm local-sgd --tau 3", "--algorithm d-psgd --no-final-average",
+        "--algorithm sgp --peers 2 --no-final-average", "--algorithm sgp --bn-policy mix",
+        "--algorithm osgp --no-final-average", "--algorithm cocod --tau 3"}) {
     const std::string all = "--model small-cnn --workers 3 --batch-size 8 " + flags;
     place_.run("rm -rf whole part");
     ASSERT_EQ(train(all + " --steps 14 --output whole").status, 0) << flags << place_.read(".err");
@@ -60,10 +61,12 @@ TEST_F(Workers, ResumedEqualsUninterruptedForEveryAlgorithm) {
 
 TEST_F(Workers, EveryTransportGivesTheSameBits) {
   for (const std::string way : {"local", "shared", "ucx"})
-    ASSERT_EQ(train("--model small-cnn --algorithm sgp --workers 2 --batch-size 8 --steps 6 --transport " +
-                    way + " --output " + way)
-                  .status,
-              0)
+    ASSERT_EQ(
+        train("--model small-cnn --algorithm sgp --no-final-average --workers 2 --batch-size 8 --steps 6 "
+              "--transport " +
+              way + " --output " + way)
+            .status,
+        0)
         << way << place_.read(".err");
   EXPECT_EQ(summary("local")["worker_hashes"], summary("shared")["worker_hashes"]);
   EXPECT_EQ(summary("local")["worker_hashes"], summary("ucx")["worker_hashes"]);

@@ -38,6 +38,7 @@ class Osgp final : public Strategy {
     else
       gossip(me);
     log_->happened(kForward);
+    met_ = false;
     scaled_copy(me.x, 1 / w_, x_);      // (4) z = X / w
     const Tensor loss = me.gradient();  //     g = grad F(z)
     me.local_step(x_);                  // (5) X <- X - eta u, unscaled; u, decay included, at z
@@ -50,16 +51,20 @@ class Osgp final : public Strategy {
   // s = 0 all gossip equally often, so only what is asked for is sent: the next step's, which then has it behind it.
   void settle(Worker& me) override {
     if (alone_) return;
-    const bool again = log_->replaying();
-    if (again) expect_meeting();
-    log_->happened(kMeeting);
-    while (again && log_->next() != kMet) turn(me);
+    const bool again = log_->replaying(), recorded = !again || (!log_->ended() && log_->next() == kMeeting);
+    if (!recorded && !met_)
+      throw Error(
+          "--replay: the recorded run did not evaluate, save or stop at this step; replay it with the same "
+          "--checkpoint-every, --eval-every and length");
+    if (recorded) log_->happened(kMeeting);
+    while (again && recorded && log_->next() != kMet) turn(me);
     flights_.meet(me, s_ > 0 && !again, [&] {
       if (again) return;
       turn(me);
       if (s_ == 0) ++ahead_;
     });
-    log_->happened(kMet);
+    if (recorded) log_->happened(kMet);
+    met_ = true;
     double w = 0;
     const Tensor all = all_there_is(me, w);
     scaled_copy(me.x, 1 / w, all.view({me.x.size()}));  // the model as it is with what has come
@@ -120,13 +125,6 @@ class Osgp final : public Strategy {
         log_->happened(log_->next());  // a meeting of the recorded run
   }
 
-  void expect_meeting() const {
-    if (log_->ended() || log_->next() != kMeeting)
-      throw Error(
-          "--replay: the recorded run did not evaluate, save or stop at this step; replay it with the same "
-          "--checkpoint-every, --eval-every and length");
-  }
-
   // X and w with what has come and is not absorbed; after settle() that is all that was sent.
   Tensor all_there_is(const Worker& me, double& w) {
     if (!all_there_is_) all_there_is_ = all_.clone();
@@ -146,6 +144,7 @@ class Osgp final : public Strategy {
   double w_ = 1;
   int64_t age_ = 0;    // forwards since the gossip aloft was started
   int64_t ahead_ = 0;  // steps whose (1)-(3) were done at a meeting
+  bool met_ = true;    // and no step since: what was sent is here
   std::unique_ptr<OrderLog> log_;
 };
 

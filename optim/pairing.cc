@@ -1,0 +1,270 @@
+// Exchanges between pairs, beside the computation.
+#include "optim/pairing.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/vec.h"
+
+namespace skein::optim {
+namespace {
+
+// A partner that has not answered by then is stopped or far behind: on without it, until it does.
+constexpr auto kMoment = std::chrono::milliseconds(100);
+
+}  // namespace
+
+Pairing::Pairing(const Options& o, int world)
+    : options_(o),
+      mixes_(buffer_policy(o) == BufferPolicy::kMix),
+      graph_(o, world, "bipartite-exponential", 1) {
+  if (world > 1 && (world % 2 != 0 || !graph_.pairs_odd_with_even()))
+    throw BadOption(
+        "--topology " + graph_.name() +
+        ": in ad-psgd every odd rank asks one even rank at a time; allowed are bipartite-exponential, "
+        "bipartite-linear, ring and linear, with --peers 1 and an even number of workers");
+}
+
+void Pairing::start(Worker& me) {
+  const int64_t n = me.x.size(), buffers = mixes_ ? me.buffers.size() : 0;
+  all_ = Tensor({n + buffers}, kF32, me.x.device());
+  x_ = all_.view({n});
+  copy(x_, me.x);
+  if (buffers > 0) b_ = all_.view({buffers}, n), copy(b_, me.buffers), buffers_before_ = me.buffers.clone();
+  log_ = std::make_unique<OrderLog>(options_, text(me.comm->rank()));
+  sent_ = all_.clone(), mean_ = all_.clone();
+  active_ = me.comm->rank() % 2 == 1;
+  other_ = me.comm->twin();
+  if (active_)
+    thread_ = std::thread([this] { exchange(); });
+  else
+    other_->on(kExchange, [this](const comm::Message& m) { serve(m); });
+}
+
+Pairing::~Pairing() {
+  stop_ = true;
+  {
+    const Lock lock(mutex_);
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+  other_.reset();  // ends the handler
+}
+
+// ---- the order of events ----------------------------------------------------------------------------------
+
+template <class Ready>
+void Pairing::until(Lock& lock, Ready ready) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(std::min(deadline_, 1e8));
+  while (!ready()) {
+    if (failed_) std::rethrow_exception(failed_);
+    if (stop_) throw Error("ad-psgd has ended");
+    if (changed_.wait_until(lock, end) == std::cv_status::timeout && !ready())
+      throw Error(
+          text("ad-psgd waited ", deadline_, " s for ",
+               log_->replaying() ? text("event ", log_->next(), " of the recording") : "its partner"));
+  }
+}
+
+bool Pairing::next_is(std::initializer_list<Event> events) const {
+  return std::find(events.begin(), events.end(), log_->next()) != events.end();
+}
+
+// One event on x: at once, or, in a replay, when it is its turn.
+template <class F>
+void Pairing::in_turn(Lock& lock, Event event, F f) {
+  if (log_->replaying()) until(lock, [&] { return next_is({event}); });
+  log_->happened(event);
+  f();
+  if (all_.device().is_cuda()) current_stream(all_.device()).sync();  // other threads have other streams
+  serve_waiting();
+  changed_.notify_all();
+}
+
+// ---- one's own steps --------------------------------------------------------------------------------------
+
+void Pairing::show(Worker& me) {
+  copy(me.x, x_);
+  if (b_) copy(me.buffers, b_), copy(buffers_before_, b_);
+  stale_ = false;
+}
+
+void Pairing::snapshot(Worker& me) {
+  Lock lock(mutex_);
+  deadline_ = me.comm->options().deadline;
+  if (failed_) std::rethrow_exception(failed_);
+  open_ = true;
+  met_ = false;
+  serve_waiting();
+  while (log_->replaying()) {
+    until(lock, [&] { return next_is({kSnapshot, kMeeting}); });
+    if (next_is({kSnapshot})) break;
+    log_->happened(kMeeting);  // only the recorded run met here
+    serve_waiting();
+  }
+  in_turn(lock, kSnapshot, [&] {
+    if (stale_) show(me);
+  });
+}
+
+void Pairing::step(Worker& me) {
+  Lock lock(mutex_);
+  in_turn(lock, kStep, [&] {
+    me.local_step(x_);
+    stepped_ = true;
+    if (b_) axpy(b_, 1.f, me.buffers), axpy(b_, -1.f, buffers_before_);
+    show(me);
+  });
+}
+
+// ---- the active side --------------------------------------------------------------------------------------
+
+// Begins an exchange, unless the last one is still on its way.
+bool Pairing::ask(Worker& me) {
+  if (!active_) return false;
+  Lock lock(mutex_);
+  if (log_->replaying()) {
+    until(lock, [&] { return next_is({kAsked, kStep}); });
+    if (!next_is({kAsked})) return false;
+  } else if (running_) {
+    return false;
+  }
+  in_turn(lock, kAsked, [&] {
+    const comm::Mix p = graph_.at(me, exchanges_++);
+    if (p.out.empty()) return;
+    partner_ = p.out[0].peer;
+    as_sent(sent_, all_, *other_);
+    stepped_ = false;
+    running_ = true;
+  });
+  return running_;
+}
+
+void Pairing::wait_a_moment() {
+  Lock lock(mutex_);
+  if (!log_->replaying()) changed_.wait_for(lock, kMoment, [&] { return !running_ || failed_; });
+}
+
+void Pairing::exchange() {
+  omp_set_num_threads(1);  // the other cores compute
+  Lock lock(mutex_);
+  try {
+    for (;;) {
+      changed_.wait(lock, [&] { return stop_ || running_; });
+      if (stop_) return;
+      const int64_t number = exchanges_ - 1;
+      lock.unlock();
+      other_->push(partner_, kExchange, number, 1, sent_);
+      std::optional<comm::Message> m;
+      while (!m && !stop_) m = other_->take_within(0.02, partner_, kExchange, number);
+      if (stop_) return;
+      scaled_copy(mean_, 0.5f, sent_), axpy(mean_, 0.5f, m->payload);
+      lock.lock();
+      in_turn(lock, kAnswered, [&] {
+        half_way(stepped_);
+        running_ = false;
+      });
+    }
+  } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
+    failed_ = std::current_exception();
+    changed_.notify_all();
+  }
+}
+
+// ---- the passive side -------------------------------------------------------------------------------------
+
+void Pairing::serve(comm::Message m) {
+  omp_set_num_threads(1);
+  const Lock lock(mutex_);
+  waiting_.push_back(std::move(m));
+  serve_waiting();
+  changed_.notify_all();
+}
+
+// In order of arrival, or as recorded; any thread, under the lock.
+void Pairing::serve_waiting() {
+  while (open_ && !waiting_.empty()) {
+    auto m = waiting_.begin();
+    if (log_->replaying()) {
+      if (log_->ended()) return;
+      m = std::find_if(m, waiting_.end(), [&](const comm::Message& w) { return w.from == log_->next(); });
+    }
+    if (m == waiting_.end()) return;
+    const comm::Message request = std::move(*m);
+    waiting_.erase(m);
+    log_->happened(request.from);
+    as_sent(sent_, all_, *other_);
+    try {
+      other_->answer(request, sent_);
+    } catch (const comm::PeerLost&) { continue; }  // then nothing has happened to either
+    scaled_copy(mean_, 0.5f, sent_), axpy(mean_, 0.5f, request.payload);
+    half_way(other_->options().wire != kF32);
+    if (all_.device().is_cuda()) current_stream(all_.device()).sync();
+  }
+}
+
+// ---- both -------------------------------------------------------------------------------------------------
+
+// y <- x as the other side will get it: rounded if it travels so, or the pair's sum would not be conserved.
+void Pairing::as_sent(const Tensor& y, const Tensor& x, const comm::Communicator& c) const {
+  copy(y, x);
+  if (c.options().wire == kF32) return;
+  const Tensor rounded(x.shape(), c.options().wire, x.device());
+  copy(rounded, y), copy(y, rounded);
+}
+
+// x <- x + (received - sent) / 2. Where x is what was sent that is the mean of the two, the same bits on both sides.
+void Pairing::half_way(bool changed) {
+  if (changed)
+    axpy(all_, 1.f, mean_), axpy(all_, -1.f, sent_);
+  else
+    copy(all_, mean_);
+  stale_ = true;
+}
+
+// Each comes without an exchange of its own on its way: when all have come there is none.
+void Pairing::meet(Worker& me) {
+  {
+    Lock lock(mutex_);
+    deadline_ = me.comm->options().deadline;
+    until(lock, [&] { return !running_; });
+    bool recorded = true;
+    if (log_->replaying()) {
+      if (!met_) until(lock, [&] { return log_->ended() || (log_->next() < 0 && !next_is({kAnswered})); });
+      recorded = !log_->ended() && next_is({kMeeting});
+      if (!recorded && !met_)
+        throw Error(
+            "--replay: the recorded run did not evaluate, save or stop at this step; replay it with the same "
+            "--checkpoint-every, --eval-every and length");
+    }
+    if (recorded) in_turn(lock, kMeeting, [] {});
+    open_ = true;
+    serve_waiting();
+  }
+  meeting_.meet(*me.comm, [] {});
+  {
+    const Lock lock(mutex_);
+    open_ = false;
+    met_ = true;
+    show(me);
+  }
+  me.comm->barrier();  // whoever goes on asks again
+}
+
+void Pairing::average(Worker& me) {
+  const Lock lock(mutex_);
+  exact_mean(me.comm, all_);
+  show(me);
+}
+
+void Pairing::visit(Archive& a) {
+  const Lock lock(mutex_);
+  a("x", all_), a("exchanges", exchanges_);
+  log_->visit(a);
+  stale_ = true;
+}
+
+}  // namespace skein::optim

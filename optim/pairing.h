@@ -1,0 +1,84 @@
+// Pairing: a model that its worker steps and its partners average, each on a thread of its own.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "optim/gossip.h"
+#include "optim/order_log.h"
+
+namespace skein::optim {
+
+// Odd ranks are active: a thread of theirs asks one even rank at a time for an exchange, (x + y) / 2 for both. Even
+// ranks are passive and answer on a thread of theirs while they compute. What happens to x happens one event at a
+// time; --record and --replay are of the order of these events. In a world of one there is nothing to pair.
+class Pairing {
+ public:
+  // BadOption: a graph in which not every odd rank meets one even rank at a time.
+  Pairing(const Options&, int world);
+  ~Pairing();
+  void start(Worker&);
+
+  // One's own: the thread that computes.
+  void snapshot(Worker&);  // me.x <- x; partners are served from now on
+  bool ask(Worker&);  // x sets out to the next partner; false: passive, or the last one has not answered yet
+  void wait_a_moment();  // for that answer, not for ever
+  void step(Worker&);    // x <- x - eta u: x as it is now, u at me.x
+  // Returns when all have come, without an exchange on its way anywhere, and serves others until then; x stays as it
+  // is until the next snapshot, and me.x shows it. Collective.
+  void meet(Worker&);
+  void average(Worker&);  // x <- mean x; collective, after meet()
+  const Tensor& x() const { return x_; }
+  void visit(Archive&);
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  static constexpr comm::Tag kExchange = 1, kCome = 3;
+  // What is recorded: the rank that asked, when it is served, and
+  enum Event : int64_t { kSnapshot = -1, kStep = -2, kAsked = -3, kAnswered = -4, kMeeting = -5 };
+
+  void show(Worker&);
+  void exchange();            // the active side's own thread
+  void serve(comm::Message);  // the passive side's
+  void serve_waiting();
+  void as_sent(const Tensor& y, const Tensor& x, const comm::Communicator&) const;
+  void half_way(bool changed);
+  template <class Ready>
+  void until(Lock&, Ready);
+  template <class F>
+  void in_turn(Lock&, Event, F);
+  bool next_is(std::initializer_list<Event>) const;
+
+  const Options options_;
+  const bool mixes_;
+  Graph graph_;
+  Meeting meeting_{kCome};
+  bool active_ = false;
+  std::unique_ptr<comm::Communicator> other_;  // of the other thread: the handler's or exchange()'s
+  std::thread thread_;
+  std::atomic<bool> stop_{false};
+  Tensor buffers_before_;
+
+  std::mutex mutex_;  // of all that follows
+  std::condition_variable changed_;
+  double deadline_ = 60;
+  Tensor all_, x_, b_;     // x, and under `--bn-policy mix` the buffers behind it
+  Tensor sent_, mean_;     // of the exchange on its way
+  bool stale_ = true;      // x is not what me.x shows
+  bool open_ = false;      // partners are served: from a snapshot to the next meeting
+  bool met_ = true;        // and no step since
+  bool running_ = false;   // an exchange is on its way
+  bool stepped_ = false;   // x has changed since it was sent
+  int64_t exchanges_ = 0;  // asked for so far: chooses the next partner
+  comm::Rank partner_ = 0;
+  std::deque<comm::Message> waiting_;  // requests not served yet
+  std::exception_ptr failed_;          // what ended exchange()
+  std::unique_ptr<OrderLog> log_;
+};
+
+}  // namespace skein::optim
