@@ -15,6 +15,12 @@ class Rule {
   // x <- x - lr * u(g), u evaluated with weight decay at `at`, the point where g was taken. `at` may be x.
   virtual void step(const Tensor& x, const Tensor& g, const Tensor& at, Scalar lr) = 0;
   void step(const Tensor& x, const Tensor& g, Scalar lr) { step(x, g, x, lr); }
+  // The weight decay of it, for algorithms that have a momentum of their own: of elements [0, elements).
+  struct Decay {
+    float rate = 0;
+    int64_t elements = 0;
+  };
+  virtual Decay decay() const { return {}; }
   virtual void reset() = 0;  // state back to zero
   virtual void visit(Archive&) = 0;
 };

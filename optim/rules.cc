@@ -32,6 +32,8 @@ class Sgd final : public Rule {
                 .nesterov = o_.nesterov});
   }
 
+  Decay decay() const override { return {o_.weight_decay, o_.decayed}; }
+
   void reset() override {
     if (v_) fill(v_, 0.f);
   }

@@ -1,4 +1,5 @@
 // gossip_avg as its users run it: files in and out, graphs printed, and what it refuses.
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "apps/safetensors.h"
@@ -102,10 +103,90 @@ TEST_F(GossipAvg, PrintsTheGraphRoundByRound) {
   EXPECT_EQ(s[2], s[0]);
 }
 
+TEST_F(GossipAvg, TellsContractionMeasuredAndInTheoryAndTheMass) {
+  const json r = result("--workers 4 --size 1000 --topology ring --peers 1 --rounds 12");
+  const json& e = r["epochs"][0];
+  EXPECT_EQ(e["gossips_compared"], 12);
+  EXPECT_NEAR(e["contraction"]["theoretical"], std::sqrt(0.5), 1e-6);
+  EXPECT_NEAR(e["contraction"]["measured"], std::sqrt(0.5), 0.03);
+  EXPECT_LE(double(e["contraction"]["measured"]), double(e["contraction"]["theoretical"]) + 1e-6);
+  EXPECT_EQ(e["trace"].size(), 13u);
+  EXPECT_NEAR(e["mass_end"]["w"], 4, 1e-9);
+  EXPECT_NEAR(e["mass_end"]["x"], double(e["mass_begin"]["x"]), 1e-3);
+  const auto words = gossip("--workers 4 --size 1000");
+  for (const char* part : {"contraction per round", "the mean is exact after 2", "sum of w 4 -> 4, sum of X"})
+    EXPECT_NE(words.out.find(part), std::string::npos) << words.out;
+}
+
+TEST_F(GossipAvg, WritesWhereTheNumbersComeFrom) {
+  write_inputs(2);
+  ASSERT_EQ(gossip("--workers 2 --input in{rank}.npy --output out{rank}.npy").status, 0);
+  const json j = json::parse(place_.read("out1.npy.json"));
+  EXPECT_EQ(j["algorithm"], "push-sum");
+  EXPECT_EQ(j["living"], json::parse("[0, 1]"));
+  EXPECT_EQ(j["inputs"][1]["file"], "in1.npy");
+  EXPECT_EQ(std::string(j["inputs"][0]["blake2b"]).size(), 64u);
+  EXPECT_NE(j["inputs"][0]["blake2b"], j["inputs"][1]["blake2b"]);
+}
+
+// Two runs' directories, as training leaves them: counters and metadata stay, the numbers are averaged.
+TEST_F(GossipAvg, AveragesTheModelsOfRuns) {
+  for (int r = 0; r < 2; ++r) {
+    apps::TensorFile f;
+    f.metadata = {{"model", "mlp"}, {"classes", "[\"a\"]"}};
+    const Tensor w({3});
+    fill(w, float(r));
+    f.tensors = {{"n.num_batches_tracked", Tensor::of<int64_t>({}, {7 + r})}, {"w", w}};
+    std::filesystem::create_directories(place_.path() / text("run", r));
+    apps::write_safetensors(path(text("run", r, "/model.safetensors")), f);
+  }
+  ASSERT_EQ(gossip("--workers 2 --input run{rank} --output soup{rank}.safetensors").status, 0)
+      << place_.read(".err");
+  const apps::TensorFile soup = apps::read_safetensors(path("soup1.safetensors"));
+  EXPECT_EQ(soup.find("w")->data<float>()[2], 0.5f);
+  EXPECT_EQ(soup.find("n.num_batches_tracked")->data<int64_t>()[0], 8);
+  EXPECT_EQ(soup.metadata.at("model"), "mlp");
+  EXPECT_EQ(json::parse(soup.metadata.at("gossip_avg"))["inputs"][0]["file"], "run0/model.safetensors");
+}
+
+TEST_F(GossipAvg, DrawsTheErrorOverTheRounds) {
+  ASSERT_EQ(gossip("--workers 4 --size 1000 --topology ring --report page.html").status, 0);
+  const std::string page = place_.read("page.html");
+  for (const char* part :
+       {"<svg", "data-line=\"measured\"", "data-line=\"theory\"", "The mass law", "tolerance"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  for (const char* part : {"src=", "<link", "<script", "url(http", "nan", "inf\""})
+    EXPECT_EQ(page.find(part), std::string::npos) << part;
+  EXPECT_LT(page.size(), 100u << 10);
+  if (std::system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium is installed";
+  ASSERT_EQ(place_
+                .run("timeout 60 chromium --headless --no-sandbox --disable-gpu --user-data-dir=profile "
+                     "--screenshot=page.png file://$PWD/page.html")
+                .status,
+            0);
+  EXPECT_GT(place_.read("page.png").size(), 20000u);
+}
+
+TEST_F(GossipAvg, TestsEveryLink) {
+  for (const char* way : {"shared", "ucx", "local"}) {
+    const json r = result(text("--workers 3 --link-test --repeats 3 --transport ", way));
+    ASSERT_EQ(r["sizes"].size(), 4u);
+    for (const json& size : r["sizes"])
+      for (int a = 0; a < 3; ++a)
+        for (int b = 0; b < 3; ++b) {
+          const double s = size["seconds"][size_t(a)][size_t(b)];
+          EXPECT_EQ(s > 0, a != b) << way << size;
+          EXPECT_LT(s, 1) << way << size;
+        }
+    EXPECT_GT(double(r["sizes"][3]["seconds"][0][2]), double(r["sizes"][0]["seconds"][0][2])) << way;
+  }
+}
+
 TEST_F(GossipAvg, RefusesInOneLineWithoutLeavingAnythingBehind) {
   write_inputs(3);
   Vectors other{true, {{"", "<f4", {4, 4}, false}}, Tensor::zeros({16})};
   apps::write_vectors(path("in3.npy"), other);
+  for (int r = 0; r < 2; ++r) std::filesystem::create_directories(place_.path() / text("empty", r));
   place_.write("text0.npy", "hello"), place_.write("text1.npy", "hello");
   const std::pair<const char*, const char*> cases[] = {
       {"--workers 4 --input in{rank}.npy", "in3.npy holds <f4 [4, 4]"},
@@ -124,6 +205,14 @@ TEST_F(GossipAvg, RefusesInOneLineWithoutLeavingAnythingBehind) {
       {"--workers 3 --size 1000 --tolerance 1e-30", "out of reach"},
       {"--workers 2 --size 5 --output nowhere/x{rank}.npy", "nowhere/x0.npy"},
       {"--workers 2 --size 5 --ruonds 3", "--ruonds"},
+      {"--workers 2 --size 5 --output x{rank}.txt", "must end in .npy or .safetensors"},
+      {"--workers 2 --size 5 --report page.pdf", "must end in .html"},
+      {"--workers 2 --size 5 --report nowhere/page.html", "nowhere/page.html"},
+      {"--workers 2 --input empty{rank}", "without model.safetensors"},
+      {"--workers 2 --link-test --size 5", "leave --size out"},
+      {"--workers 1 --link-test", "at least 2 workers"},
+      {"--workers 2 --size 5 --repeats 3", "--repeats is for --link-test"},
+      {"--workers 2 --size 5 --deadline 0", "--deadline 0: must be above 0"},
   };
   for (const auto& [flags, message] : cases) {
     const auto ended = gossip(flags);

@@ -153,7 +153,7 @@ inline int main_with_roles(int argc, char** argv) {
       return 1;
     }
   }
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }
 

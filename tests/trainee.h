@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct Problem {
   int64_t size = 37;
   float lr = 0.1f, momentum = 0, decay = 0, noise = 0, curvature_spread = 0;
   bool nesterov = false, zero_gradient = false, uneven_batches = false;
+  double pause = 0;                                            // seconds that a gradient takes at least
   float start_spread = 0;                                      // models start this far apart
   std::function<int(int)> id = [](int rank) { return rank; };  // which worker a rank plays
 };
@@ -33,7 +35,7 @@ struct Problem {
 class Trainee {
  public:
   Trainee(const Problem& p, const std::string& algorithm, const optim::Options& options,
-          comm::Communicator* c)
+          comm::Communicator* c, comm::Communicator* hub = nullptr)
       : problem_(p),
         id_(p.id(c ? c->rank() : 0)),
         world_(c ? c->size() : 1),
@@ -42,7 +44,7 @@ class Trainee {
         buffers(Tensor::zeros({3})),
         rule(optim::sgd(x, {p.momentum, p.decay, p.nesterov, p.size})),
         strategy(optim::make_strategy(algorithm, options, world_)),
-        worker{x, g, buffers, *rule, p.lr, c, 1, world_, {}} {
+        worker{x, g, buffers, *rule, p.lr, c, 1, world_, {}, hub} {
     for (int64_t i = 0; i < p.size; ++i) x.data<float>()[i] = p.start_spread * float(id_) * float(i % 5 - 2);
     fill(buffers, float(id_));
     if (p.uneven_batches) {
@@ -76,6 +78,7 @@ class Trainee {
           problem_.zero_gradient ? 0 : curvature * off + problem_.noise * (draw.unit(i) - 0.5f);
       loss += 0.5 * curvature * off * off;
     }
+    if (problem_.pause > 0) std::this_thread::sleep_for(std::chrono::duration<double>(problem_.pause));
     const int64_t cut = problem_.size / 3;  // from the end, as backward does
     if (ready) ready(g.view({problem_.size - cut}, cut));
     if (ready && cut > 0) ready(g.view({cut}, 0));
@@ -95,7 +98,7 @@ class Trainee {
 
 inline std::vector<float> values(const Tensor& t) { return {t.data<float>(), t.data<float>() + t.size()}; }
 
-// models[step][rank] = x after that many steps, 0 the start.
+// models[step][rank] = x after that many steps, 0 the start; after the last, when all have met.
 using History = std::vector<std::vector<std::vector<float>>>;
 inline History train(const Problem& p, const std::string& algorithm, const optim::Options& options,
                      std::vector<std::unique_ptr<comm::Transport>> world, int64_t steps) {
@@ -106,6 +109,8 @@ inline History train(const Problem& p, const std::string& algorithm, const optim
       h[size_t(k)][size_t(c.rank())] = values(t.x);
       if (k < steps) t.step(k);
     }
+    t.strategy->settle(t.worker);
+    h.back()[size_t(c.rank())] = values(t.x);
   });
   return h;
 }
@@ -117,6 +122,14 @@ inline History train(const Problem& p, const std::string& algorithm, const optim
 inline optim::Options options(std::initializer_list<std::pair<std::string, std::string>> list) {
   optim::Options o;
   for (const auto& [key, value] : list) o.set(key, value);
+  return o;
+}
+
+// From a command line: "--tau 2 --beta 0.5".
+inline optim::Options flags_of(const std::string& line) {
+  optim::Options o;
+  std::istringstream words(line);
+  for (std::string flag, value; words >> flag >> value;) o.set(flag.substr(2), value);
   return o;
 }
 

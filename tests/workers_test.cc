@@ -47,7 +47,7 @@ TEST_F(Workers, FourOfBatchBAreOneOfBatchFourB) {
 TEST_F(Workers, ResumedEqualsUninterruptedForEveryAlgorithm) {
   for (const std::string flags :
        {"--algorithm allreduce", "--algorithm local-sgd --tau 3", "--algorithm d-psgd",
-        "--algorithm sgp --peers 2", "--algorithm sgp --bn-policy mix"}) {
+        "--algorithm sgp --peers 2", "--algorithm sgp --bn-policy mix", "--algorithm cocod --tau 3"}) {
     const std::string all = "--model small-cnn --workers 3 --batch-size 8 " + flags;
     place_.run("rm -rf whole part");
     ASSERT_EQ(train(all + " --steps 14 --output whole").status, 0) << flags << place_.read(".err");

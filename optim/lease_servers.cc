@@ -1,0 +1,312 @@
+// Servers as message handlers: what they hear goes into their book, what the book says goes out.
+#include "optim/lease_servers.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <thread>
+#include <variant>
+
+#include "comm/inbox.h"
+#include "comm/inbox_client.h"
+
+namespace skein::optim {
+namespace lease {
+namespace {
+
+using comm::Communicator;
+using comm::Message;
+using comm::Rank;
+
+// To a group's server, from its workers or from the global server; to a worker. Each client has one question open,
+// numbered by the step of its message or the sequence of its datagram, and the answer has its number.
+constexpr comm::Tag kToGroup = 11, kToWorker = 12, kStanding = 13;
+constexpr uint16_t kIdle = 1, kWants = 2;  // kinds of datagrams
+
+Tensor pack(const Word& w) { return Tensor::of<int64_t>({3}, {w.idle, w.wants, w.returned}); }
+Tensor pack(const Standing& s) { return Tensor::of<int64_t>({3}, {s.left, s.rounds, s.heard}); }
+Tensor pack(const Answer& a) {
+  const Standing& s = a.standing;
+  return Tensor::of<int64_t>({5}, {int64_t(a.next), a.steps, s.left, s.rounds, s.heard});
+}
+bool is_answer(const Message& m) { return m.payload.size() == 5; }
+Word word_of(const Message& m) {
+  const auto* v = m.payload.data<int64_t>();
+  return {v[0] != 0, v[1] != 0, v[2]};
+}
+Word word_of(const comm::Request& r) { return {(r.kind & kIdle) != 0, (r.kind & kWants) != 0, r.argument}; }
+Answer answer_of(const Message& m) {
+  const auto* v = m.payload.data<int64_t>();
+  return {Next(v[0]), v[1], {v[2], v[3], v[4]}};
+}
+Standing standing_of(const Message& m) {
+  const auto* v = m.payload.data<int64_t>();
+  return {v[0], v[1], v[2]};
+}
+
+// How far an OrderLog has come, read or written.
+class Place final : public Archive {
+ public:
+  Place(bool loading, int64_t& at) : loading_(loading), at_(at) {}
+  bool loading() const override { return loading_; }
+  void operator()(const std::string&, int64_t& v) override { (loading_ ? v : at_) = loading_ ? at_ : v; }
+  void operator()(const std::string&, Tensor&) override {}
+  void operator()(const std::string&, double&) override {}
+  void operator()(const std::string&, std::string&) override {}
+
+ private:
+  const bool loading_;
+  int64_t& at_;
+};
+
+// Collective: what `root` says, to all.
+std::string words_of(Communicator& comm, Rank root, const std::string& mine) {
+  const Tensor length = Tensor::of<int64_t>({1}, {int64_t(mine.size())});
+  comm.broadcast(length, root);
+  const Tensor words({length.data<int64_t>()[0]}, kU8);
+  if (comm.rank() == root) std::memcpy(words.raw(), mine.data(), mine.size());
+  comm.broadcast(words, root);
+  return {static_cast<const char*>(words.raw()), size_t(words.size())};
+}
+
+// Whoever is lost is noticed by the workers, who wait for it.
+template <class F>
+void unless_lost(F f) {
+  try {
+    f();
+  } catch (const comm::PeerLost&) {}
+}
+
+}  // namespace
+
+// Its requests come by datagrams, fair to all; its answers are messages.
+class GlobalServer {
+ public:
+  // In `comm` the workers have the ranks of the plan.
+  GlobalServer(const Options& o, const Communicator& comm, const Plan& p)
+      : open_(p.groups.size()),
+        hearing_(o, "server"),
+        book_(int(p.groups.size()), p.steps, p.every),
+        comm_(comm.twin(false)),
+        inbox_({.key = comm.options().key, .workers = int(p.groups.size())}) {
+    for (const std::vector<int>& members : p.groups) firsts_.push_back(members.at(0));
+  }
+  ~GlobalServer() {
+    stop_ = true;
+    inbox_.wake();
+    if (thread_.joinable()) thread_.join();
+  }
+  std::string invitation() const { return inbox_.invitation().words(); }
+
+  // As long as `go_on` says, which is asked now and then.
+  template <class GoOn>
+  void serve(Standing s, const GoOn& go_on) {
+    book_.stand(s);
+    Place at(true, s.heard);
+    hearing_.visit(at);
+    while (go_on())
+      if (const auto r = inbox_.next(comm::Clock::now() + std::chrono::milliseconds(200))) heard(*r);
+  }
+  void serve_aside(const Standing& s) {
+    thread_ = std::thread([this, s] {
+      try {
+        serve(s, [this] { return !stop_.load(); });
+      } catch (const std::exception& e) {
+        comm_->transport().mailbox().poison(text("the global server of leases failed: ", e.what()));
+      }
+    });
+  }
+
+ private:
+  void heard(const comm::Request& r) {
+    open_[size_t(r.worker)] = r.sequence;
+    hearing_.arrived(r.worker, word_of(r));
+    while (const auto said = hearing_.next())
+      for (Reply& due : book_.hear(said->first, said->second)) {
+        Place at(false, due.answer.standing.heard);
+        if (due.answer.next == Next::kMet) hearing_.visit(at);
+        const auto to = size_t(due.to);
+        unless_lost([&] { comm_->push(firsts_[to], kToGroup, open_[to], 1, pack(due.answer)); });
+      }
+  }
+
+  std::vector<Rank> firsts_;   // of each group
+  std::vector<int64_t> open_;  // the number of each one's question
+  Hearing<Word> hearing_;
+  CycleBook book_;
+  const std::unique_ptr<Communicator> comm_;
+  comm::Inbox inbox_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+void serve(const Options& o, Communicator& hub, const Plan& p) {
+  GlobalServer server(o, hub, p);
+  const Rank me = hub.rank();
+  words_of(hub, me, server.invitation());
+  const auto workers_are_left = [&] {
+    hub.progress();
+    for (Rank r = 0; r < me; ++r)
+      if (hub.membership().alive(hub.world_rank(r))) return true;
+    return false;
+  };
+  const auto twin = hub.twin(false);
+  twin->set_deadline(1e9);
+  try {
+    server.serve(standing_of(twin->take(0, kStanding, 0)), workers_are_left);
+  } catch (const comm::PeerLost&) {  // before the first step
+  }
+}
+
+class GroupServer {
+ public:
+  // The global server is rank `above` of `hub`, which is `comm` itself where that is inline.
+  GroupServer(const Options& o, const Communicator& comm, const Communicator& hub, Rank above,
+              std::vector<Rank> members, int index)
+      : members_(std::move(members)),
+        index_(index),
+        open_(members_.size()),
+        hearing_(o, text("group", index)),
+        book_(int(members_.size())),
+        above_(hub.world_rank(above)),
+        comm_(comm.twin(false)),
+        hub_(&hub == &comm ? nullptr : hub.twin(false)) {}
+  ~GroupServer() { stop_ = true; }
+
+  void open(const std::string& invitation) {
+    upward_.emplace(comm::Invitation::read(invitation), comm_->options().key, index_);
+    for (Communicator* c : {comm_.get(), hub_.get()})
+      if (c) c->on(kToGroup, [this](const Message& m) { heard(m); });
+  }
+  void visit(Archive& a) {
+    const std::lock_guard lock(mutex_);
+    hearing_.visit(a);
+  }
+
+ private:
+  using Said = std::variant<Word, Answer>;
+
+  void heard(const Message& m) {
+    const std::lock_guard lock(mutex_);
+    const int server = int(members_.size());
+    if (is_answer(m)) {
+      hearing_.arrived(server, answer_of(m));
+    } else {
+      const int worker = int(std::find(members_.begin(), members_.end(), m.from) - members_.begin());
+      CHECK(worker < server, "rank", m.from, "is of another group");
+      open_[size_t(worker)] = m.step;
+      hearing_.arrived(worker, word_of(m));
+    }
+    while (const auto said = hearing_.next())
+      say(said->first == server ? book_.hear(std::get<Answer>(said->second))
+                                : book_.hear(said->first, std::get<Word>(said->second)));
+  }
+
+  void say(const GroupBook::Out& out) {
+    for (const Reply& r : out.replies)
+      unless_lost(
+          [&] { comm_->push(members_[size_t(r.to)], kToWorker, open_[size_t(r.to)], 1, pack(r.answer)); });
+    if (out.upward) ask(*out.upward);
+  }
+
+  // Until the inbox has it. Where worker 0 is lost with it the workers say so themselves.
+  void ask(const Word& w) {
+    upward_->begin(uint16_t((w.idle ? kIdle : 0) | (w.wants ? kWants : 0)), int32_t(w.returned));
+    while (!upward_->acknowledged() && !stop_) {
+      if (hub_) hub_->membership().require(above_);
+      if (!comm_->membership().alive(above_)) return;
+      pollfd p{upward_->descriptor(), POLLIN, 0};
+      poll(&p, 1, 10);
+    }
+  }
+
+  const std::vector<Rank> members_;
+  const int index_;
+  std::vector<int64_t> open_;  // the number of each one's question
+  std::mutex mutex_;           // the handlers' threads against visit and each other
+  Hearing<Said> hearing_;
+  GroupBook book_;
+  std::optional<comm::InboxClient> upward_;
+  std::atomic<bool> stop_{false};
+  const Rank above_;                                // in the world
+  const std::unique_ptr<Communicator> comm_, hub_;  // their threads use the others
+};
+
+}  // namespace lease
+
+using namespace lease;
+
+Leases::Leases(const Options& o, Communicator* comm, Communicator* hub, const Plan& p)
+    : comm_(comm && comm->size() > 1 ? comm : nullptr), hub_(comm_ ? hub : nullptr) {
+  if (!comm_) {
+    alone_.emplace(1, p.steps, p.every);
+    return;
+  }
+  Communicator& all = hub_ ? *hub_ : *comm_;
+  const Rank me = comm_->rank(), above = hub_ ? hub_->size() - 1 : 0;
+  if (me == 0 && !hub_) global_ = std::make_unique<GlobalServer>(o, all, p);
+  for (size_t g = 0; g < p.groups.size(); ++g) {
+    const std::vector<Rank>& members = p.groups[g];
+    if (std::find(members.begin(), members.end(), me) == members.end()) continue;
+    server_ = members[0];
+    if (server_ == me) group_ = std::make_unique<GroupServer>(o, *comm_, all, above, members, int(g));
+  }
+  invitation_ = words_of(all, above, global_ ? global_->invitation() : "");
+}
+
+Leases::~Leases() = default;
+
+void Leases::open() {
+  open_ = true;
+  if (alone_) return alone_->stand(standing_);
+  if (global_) global_->serve_aside(standing_);
+  if (hub_ && comm_->rank() == 0) hub_->push(hub_->size() - 1, kStanding, 0, 1, pack(standing_));
+  if (group_) group_->open(invitation_);
+}
+
+lease::Next Leases::next() {
+  if (mine_ == 0) {
+    const Answer a = ask({});
+    if (a.next != Next::kSteps) return a.next;
+    mine_ = a.steps;
+  }
+  --mine_;
+  return Next::kSteps;
+}
+
+lease::Next Leases::meet() {
+  const Answer a = ask({.idle = false, .wants = false, .returned = mine_});
+  mine_ = 0;
+  if (a.next == Next::kMet) standing_ = a.standing;
+  return a.next;
+}
+
+Answer Leases::ask(const Word& w) {
+  if (!open_) open();
+  if (alone_) return ask_oneself(w);
+  try {
+    comm_->push(server_, kToGroup, sequence_, 1, pack(w));
+    return answer_of(comm_->take(server_, kToWorker, sequence_++));
+  } catch (const comm::Timeout& e) {
+    throw comm::Timeout(e.rank,
+                        text(e.what(), "; it answers when all have taken their steps: is a worker stopped?"));
+  }
+}
+
+// The worker is its group's server, too.
+Answer Leases::ask_oneself(const Word& w) {
+  if (w.wants)
+    if (const Answer a = alone_->hear(0, w).at(0).answer; a.next == Next::kSteps) return a;
+  return alone_->hear(0, {.idle = true, .wants = w.wants, .returned = w.returned}).at(0).answer;
+}
+
+void Leases::visit(Archive& a) {
+  a("leased", mine_);
+  Under server(a, "server."), group(a, "group.");
+  if (!comm_ || comm_->rank() == 0) standing_.visit(server);
+  if (group_) group_->visit(group);
+}
+
+}  // namespace skein::optim

@@ -1,0 +1,57 @@
+// The servers of leases: one global, in worker 0 or a process of its own, one per group, in its first worker; and what
+// a worker asks them.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "optim/lease.h"
+
+namespace skein::optim {
+
+namespace lease {
+class GlobalServer;
+class GroupServer;
+
+// The groups of workers, and how many steps a cycle has; every `every`-th round is global.
+struct Plan {
+  std::vector<std::vector<int>> groups;
+  int64_t steps = 0, every = 1;
+};
+
+// The global server of --servers dedicated, as the last member of `hub`, until no worker is left.
+void serve(const Options&, comm::Communicator& hub, const Plan&);
+}  // namespace lease
+
+// A worker's leases, and the servers that it keeps, each a thread. They begin to serve when this worker asks for the
+// first time: state that is loaded before that counts.
+class Leases {
+ public:
+  // Without a communicator, or in a world of one, nobody is asked. `hub` as in Worker. Collective.
+  Leases(const Options&, comm::Communicator*, comm::Communicator* hub, const lease::Plan&);
+  ~Leases();
+  // kSteps: take one step. kGroupRound, kGlobalRound: take part in that, then ask again. Waits for the slowest worker
+  // where a round is due; throws as Communicator::take.
+  lease::Next next();
+  // Gives back what is leased. A round to take part in first, or kMet, when all have come.
+  lease::Next meet();
+  // Whole only after kMet: nothing is leased then, neither by a worker nor by a group.
+  void visit(Archive&);
+
+ private:
+  lease::Answer ask(const lease::Word&);
+  lease::Answer ask_oneself(const lease::Word&);
+  void open();
+  comm::Communicator* const comm_;
+  comm::Communicator* const hub_;
+  comm::Rank server_ = 0;  // of the own group
+  int64_t sequence_ = 0, mine_ = 0;
+  bool open_ = false;
+  std::string invitation_;                       // to the global server's inbox
+  lease::Standing standing_;                     // worker 0 visits it
+  std::optional<lease::CycleBook> alone_;        // of a world of one
+  std::unique_ptr<lease::GlobalServer> global_;  // worker 0, inline
+  std::unique_ptr<lease::GroupServer> group_;    // first workers only
+};
+
+}  // namespace skein::optim

@@ -1,0 +1,134 @@
+// Leader stochastic gradient descent.  Teng, Gao, Chalus, Choromanska, Goldfarb & Weller, NeurIPS 2019, Algorithm 1.
+//
+//   x    a worker's model                  z_group, z_global   the x of the worker with the smallest recent loss
+//   c1, c2  strength of the pulls          tau_l, tau_g        steps per worker between two pulls, on average:
+//   p1, p2  of the proximal pulls                              a cycle is W tau_l steps of whoever comes first
+//
+// Servers say whose turn it is (optim/lease_servers.h, docs/leaders.md).
+#include <cstdio>
+
+#include "comm/averaging.h"
+#include "optim/gossip.h"
+#include "optim/leaders.h"
+#include "optim/lease_servers.h"
+
+namespace skein::optim {
+namespace {
+
+using lease::Next;
+
+class Lsgd final : public Strategy {
+ public:
+  Lsgd(const Options& o, int world)
+      : options_(o),
+        world_(world),
+        tau_l_(checked("tau-local", o.integer("tau-local", 4))),
+        tau_g_(checked("tau-global", o.integer("tau-global", 16))),
+        window_length_(checked("loss-window", o.integer("loss-window", tau_l_))) {
+    if (tau_g_ % tau_l_ != 0)
+      throw BadOption(text("--tau-global ", tau_g_, ": a multiple of --tau-local ", tau_l_, " is needed"));
+    if (o.word("groups", "") != "") split_groups(world, checked("groups", o.integer("groups", 1)), nullptr);
+    buffer_policy(o);
+  }
+
+  void start(Worker& me) override {
+    const bool buffers = buffer_policy(options_) == BufferPolicy::kMix;
+    const lease::Plan p = plan(me.comm);
+    const int rank = me.comm ? me.comm->rank() : 0;
+    for (const std::vector<int>& members : p.groups)
+      if (std::find(members.begin(), members.end(), rank) != members.end()) members_ = members;
+    window_.emplace(window_length_, me.x.device());
+    two_levels_ = two_levels(p.groups);
+    const double c1 = options_.number("c-local", 0.1), p1 = options_.number("prox-local", 0);
+    const double c2 = options_.number("c-global", 0.1), p2 = options_.number("prox-global", 0);
+    all_.emplace(me.comm, me, c2, p2 / double(tau_g_), buffers);
+    if (two_levels_) {
+      near_ = me.comm->group(members_);
+      group_.emplace(near_.get(), me, c1, p1 / double(tau_l_), buffers);
+    }
+    leases_ = std::make_unique<Leases>(options_, me.comm, me.hub, p);
+  }
+
+  Tensor iterate(Worker& me, int64_t) override {
+    for (Next t; (t = leases_->next()) != Next::kSteps;) round(me, t);
+    const Tensor loss = me.gradient();  // g at x
+    if (me.samples > 0) window_->see(loss);
+    me.local_step(me.x);                           // x <- x - eta u
+    all_->pull_proximally(me);                     // x <- x + p2/tau_g (A_g - x)
+    if (two_levels_) group_->pull_proximally(me);  // x <- x + p1/tau_l (A_l - x)
+    return loss;
+  }
+
+  void settle(Worker& me) override {
+    for (Next t; (t = leases_->meet()) != Next::kMet;) round(me, t);
+  }
+
+  void serve(comm::Communicator& hub) override { lease::serve(options_, hub, plan(&hub)); }
+
+  void visit(Archive& a) override {
+    window_->visit(a);
+    Under all(a, "global."), group(a, "local."), leases(a, "leases.");
+    all_->visit(all);
+    if (two_levels_) group_->visit(group);
+    leases_->visit(leases);
+  }
+
+ private:
+  bool two_levels(const std::vector<std::vector<int>>& groups) const {
+    return groups.size() > 1 && tau_g_ != tau_l_;
+  }
+  // `comm`: the workers, others after them.
+  lease::Plan plan(comm::Communicator* comm) const {
+    auto groups = split_groups(world_, options_.integer("groups", 0), comm);
+    const int64_t tau = two_levels(groups) ? tau_l_ : tau_g_;
+    return {std::move(groups), world_ * tau, tau_g_ / tau};
+  }
+
+  void round(Worker& me, Next t) {
+    const bool global = t == Next::kGlobalRound;
+    const std::vector<double> losses = table(global ? me.comm : near_.get());
+    std::vector<double> own = losses;
+    if (global && two_levels_) {
+      own.clear();
+      for (int r : members_) own.push_back(losses[size_t(r)]);
+    }
+    if (two_levels_ && !group_->pull(me, own))
+      say_nobody(me, members_[0], text("worker ", members_[0], "'s group"));  // x <- x + c1 (z_group - x)
+    if (global && !all_->pull(me, losses)) say_nobody(me, 0, "any group");    // x <- x + c2 (z_global - x)
+  }
+
+  // The mean losses of late, of the workers of `comm`.
+  std::vector<double> table(comm::Communicator* comm) const {
+    if (!comm) return {window_->mean()};
+    std::vector<double> losses;
+    for (const auto& theirs : comm::gather_numbers(*comm, {window_->mean()})) losses.push_back(theirs[0]);
+    return losses;
+  }
+
+  static void say_nobody(const Worker& me, int speaker, const std::string& where) {
+    if (me.comm && me.comm->rank() != speaker) return;
+    std::fputs(text("lsgd: no worker of ", where, " has a finite loss: a round without a leader\n").c_str(),
+               stderr);
+  }
+
+  static int64_t checked(const char* flag, int64_t v) {
+    if (v < 1) throw BadOption(text("--", flag, ' ', v, ": at least 1 is needed"));
+    return v;
+  }
+  const Options options_;
+  const int world_;
+  const int64_t tau_l_, tau_g_;
+  const int64_t window_length_;
+  std::optional<LossWindow> window_;
+  bool two_levels_ = false;
+  std::vector<int> members_;  // of the own group, by world rank
+  std::unique_ptr<comm::Communicator> near_;
+  std::optional<Leader> group_, all_;
+  std::unique_ptr<Leases> leases_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_lsgd(const Options& o, int world) { return std::make_unique<Lsgd>(o, world); }
+
+}  // namespace skein::optim

@@ -1,0 +1,74 @@
+// gossip_avg loses workers in the middle: killed, stopped, leaving; over shared memory and UCX, as real processes.
+#include <nlohmann/json.hpp>
+
+#include "apps/vectors.h"
+#include "tests/program.h"
+
+namespace skein {
+namespace {
+
+using nlohmann::json;
+using testing_programs::Ended;
+
+// Four workers that average until they are told to stop; `deed` is done to worker 2 ($W) on the way, and what is left
+// of them is told to stop a second later.
+class Survival : public testing::TestWithParam<std::string> {
+ protected:
+  Ended disturb(const std::string& flags, const std::string& deed) {
+    return place_.run(
+        "timeout 60 $GOSSIP --workers 4 --size 5000 --rounds 100000000 --output out{rank}.npy --deadline 4 "
+        "--json --transport " +
+        GetParam() + " " + flags +
+        " > log & P=$!\n"
+        "for i in $(seq 100); do L=$(pgrep -P $P); W=$(pgrep -P ${L:-0} | sed -n 3p); [ -n \"$W\" ] && "
+        "break; "
+        "sleep 0.05; done; sleep 0.5\n" +
+        deed + "; sleep 0.5; kill -INT $L; wait $P; echo status $?");
+  }
+  json result() { return json::parse(place_.read("log")); }
+  void expect_three(const Ended& e, double lost_w) {
+    ASSERT_NE(e.out.find("status 130"), std::string::npos) << e.out << e.err;
+    const json r = result();
+    EXPECT_EQ(r["living"], json::parse("[0, 1, 3]"));
+    ASSERT_EQ(r["epochs"].size(), 2u);
+    const json &first = r["epochs"][0], &second = r["epochs"][1];
+    EXPECT_NEAR(first["mass_begin"]["w"], 4, 1e-6);
+    if (lost_w >= 0) { EXPECT_NEAR(first["mass_end"]["w"], 4 - lost_w, 1e-6); }
+    EXPECT_NEAR(second["mass_begin"]["w"], 3, 1e-6);
+    EXPECT_NEAR(second["mass_end"]["w"], 3, 1e-5);
+    EXPECT_NEAR(second["mass_end"]["x"], double(second["mass_begin"]["x"]), 1e-3);
+    EXPECT_LT(double(r["error"]), 1e-5);
+    EXPECT_NE(e.err.find("rank 2"), std::string::npos) << e.err;
+    EXPECT_NE(e.err.find("membership epoch 2"), std::string::npos) << e.err;
+    const auto a = apps::read_vectors(path("out0.npy")), b = apps::read_vectors(path("out3.npy"));
+    for (int64_t i = 0; i < a.flat.size(); ++i)
+      ASSERT_NEAR(a.flat.data<float>()[i], b.flat.data<float>()[i], 1e-5) << i;
+    EXPECT_EQ(json::parse(place_.read("out0.npy.json"))["living"], r["living"]);
+  }
+  std::string path(const std::string& name) { return (place_.path() / name).string(); }
+  testing_programs::Workplace place_;
+};
+
+TEST_P(Survival, AKilledWorkerIsMissedAndTheRestGoOn) {
+  expect_three(disturb("--topology ring", "kill -KILL $W"), -1);
+  EXPECT_FALSE(place_.has("out2.npy"));
+  expect_three(disturb("--algorithm pairwise", "kill -KILL $W"), 1);
+}
+
+TEST_P(Survival, AWorkerThatLeavesGivesAwayWhatItHolds) {
+  expect_three(disturb("--topology ring", "kill -TERM $W"), 0);
+}
+
+TEST_P(Survival, AStoppedWorkerIsGivenUpAndToldSoWhenItWakes) {
+  const Ended e = disturb("--topology ring", "kill -STOP $W; sleep 3; kill -CONT $W");
+  EXPECT_NE(place_.read("log").find("\"living\":[0,1,3]"), std::string::npos)
+      << e.out << e.err << place_.read("log");
+  EXPECT_NE(e.err.find("rank 2 was given up by rank 0"), std::string::npos) << e.err;
+  EXPECT_FALSE(place_.has("out2.npy"));
+}
+
+INSTANTIATE_TEST_SUITE_P(GossipAvg, Survival, testing::Values("shared", "ucx"),
+                         [](const auto& way) { return way.param; });
+
+}  // namespace
+}  // namespace skein
