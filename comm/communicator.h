@@ -96,7 +96,8 @@ class Communicator {
   // and is the taker's to keep, not to write. Throws PeerLost, Timeout, Disagreement (a later step came
   // instead).
   Message take(Rank from, Tag, int64_t step);
-  // Likewise, and the payload must be laid out like `like`, else Disagreement on both ends.
+  // Likewise, and the payload must be laid out like `like`, else Disagreement on both ends; it lies on the device
+  // of `like`.
   Message take(Rank from, Tag, int64_t step, const Tensor& like);
   Message take_any(Tag);  // whoever's comes first, any step
   // Likewise, but waits so many seconds at most; nothing if it has not come. Throws PeerLost, Timeout, Disagreement.

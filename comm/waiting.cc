@@ -112,7 +112,9 @@ std::optional<Message> Communicator::wait_until(Clock::time_point until, const K
 
 Message Communicator::take(Rank from, Tag tag, int64_t step) { return wait_for(key(from, tag, step), 0); }
 Message Communicator::take(Rank from, Tag tag, int64_t step, const Tensor& like) {
-  return wait_for(key(from, tag, step), layout_of(like.size(), like.dtype()));
+  Message m = wait_for(key(from, tag, step), layout_of(like.size(), like.dtype()));
+  m.payload = m.payload.to(like.device());
+  return m;
 }
 Message Communicator::take_any(Tag tag) { return wait_for(key(kAnyone, tag, kAnyStep), 0); }
 

@@ -1,9 +1,10 @@
 // What one GPU does: copy bandwidth, vector kernels, products, convolutions by layer, norms, whole steps.
 //
 //   gpu_bench [--only copy,vec,gemm,conv,norm,step] [--models resnet50,resnet18,resnet20] [--batch N]
-//             [--precision bf16,fp32,tf32] [--json FILE] [--describe FILE]
+//             [--precision bf16,fp32,tf32] [--measure 1] [--json FILE] [--describe FILE]
 //
-// --describe writes what cuDNN says of the device: with it plans can be made where there is none.
+// --measure 1 lets convolutions choose the fastest of cuDNN's plans, not its first choice. --describe writes
+// what cuDNN says of the device: with it plans can be made where there is none.
 //
 // Times are medians of rounds of at least 20 ms each, by the host's clock around a synchronized stream.
 #include <algorithm>
@@ -83,6 +84,7 @@ struct Options {
                                            {"models", "resnet50,resnet18,resnet20"},
                                            {"batch", "0"},
                                            {"precision", "bf16,fp32,tf32"},
+                                           {"measure", "0"},
                                            {"json", ""},
                                            {"describe", ""}};
   bool lists(const char* option, const std::string& word) const {
@@ -223,6 +225,7 @@ int main(int argc, char** argv) {
   if (cuda_device_count() == 0) return std::printf("skipped: no CUDA device\n"), 0;
   if (const std::string& file = o.given["describe"]; !file.empty())
     std::ofstream(file) << cuda::json_of(cuda::device_properties(0)) << '\n';
+  numerics().measure = o.given["measure"] == "1";
   const int64_t batch = std::atoi(o.given["batch"].c_str()), layers = batch ? batch : 256;
   Table t;
   if (o.lists("only", "copy")) t.attempt("copy", [&] { bench_copy(t); });

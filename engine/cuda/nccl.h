@@ -12,7 +12,7 @@ using NcclId = std::array<char, 128>;
 NcclId new_nccl_id();
 
 // Members of a group, each with a GPU of its own. All members call the same functions in the same order;
-// calls queue work on the calling thread's current stream and return. One thread at a time; any type of element.
+// calls queue work on the calling thread's current stream and return. One thread at a time; any element type.
 // Destroying a group ends what is still queued. NCCL refuses two members on one GPU unless their NCCL_HOSTID
 // differ.
 class NcclGroup {

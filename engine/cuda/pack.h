@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <initializer_list>
 
 #include "engine/cuda/handles.h"
@@ -18,6 +19,19 @@ HD Pack<T, V> load(const T* from) {
 }
 template <class T, int V>
 HD void store(T* to, const Pack<T, V>& p) {
+#ifdef __CUDA_ARCH__  // a plain store would be taken apart into the members; L2 is where stores go anyway
+  if constexpr (sizeof p == 16) {
+    uint4 words;
+    memcpy(&words, &p, 16);
+    __stcg(reinterpret_cast<uint4*>(to), words);
+    return;
+  } else if constexpr (sizeof p == 8) {
+    uint2 words;
+    memcpy(&words, &p, 8);
+    __stcg(reinterpret_cast<uint2*>(to), words);
+    return;
+  }
+#endif
   *reinterpret_cast<Pack<T, V>*>(to) = p;
 }
 

@@ -131,6 +131,22 @@ TEST_P(CudaLibraries, DeterministicConvolutionsRepeatThemselvesBitForBit) {
   numerics().deterministic = false;
 }
 
+TEST_P(CudaLibraries, MeasuredPlansGiveTheSameResults) {
+  numerics().measure = true;
+  for (DType t : {kF32, kBF16}) {
+    ConvArgs a = make_conv({2, 13, 13, 64, 96, 3, 3, {1, 1, 1, 1}}, t, 0);
+    a.beta = 1;
+    const ConvArgs b = there(a, GetParam()), c = there(a, GetParam()), e = there(a, GetParam());
+    cuda::conv2d_forward(b), cuda::conv2d_backward_data(c), cuda::conv2d_backward_weights(e);
+    const ConvArgs x = there(a, kCpu), y = there(a, kCpu);
+    cpu::conv2d_backward_data(x), cpu::conv2d_backward_weights(y), cpu::conv2d_forward(a);
+    EXPECT_LT(difference(b.y, a.y), conv_bound(t)) << t;
+    EXPECT_LT(difference(c.x, x.x), conv_bound(t)) << t;
+    EXPECT_LT(difference(e.w, y.w), conv_bound(t)) << t;
+  }
+  numerics().measure = false;
+}
+
 TEST_P(CudaLibraries, ManyThreadsMayUseThemAtOnce) {
   std::vector<std::vector<double>> results(4);
   std::vector<std::thread> team;
