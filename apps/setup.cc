@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "apps/shared_data.h"
 #include "data/sampler.h"
 
 namespace skein::apps {
@@ -37,7 +38,7 @@ data::Split open_data(const Config& c) {
       kinds += (kinds.empty() ? "" : ", ") + std::string(row.name);
     throw BadOption("--data is needed: KIND or KIND:PATH, with one of the kinds " + kinds);
   }
-  return naming_place(c, "data", [&] { return data::open_data(c.data, uint64_t(c.seed)); });
+  return naming_place(c, "data", [&] { return open_shared(c.data, uint64_t(c.seed)); });
 }
 
 }  // namespace
