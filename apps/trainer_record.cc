@@ -178,7 +178,7 @@ Spread Trainer::over_workers(double mine) const {
   double sum = 0, low = mine, high = mine;
   for (const auto& other : comm::gather_numbers(*setup_.place.comm, {mine}))
     sum += other[0], low = std::min(low, other[0]), high = std::max(high, other[0]);
-  return {sum / setup_.place.world, low, high};
+  return {sum / setup_.place.comm->size(), low, high};
 }
 
 Transfers Trainer::over_workers(const Transfers& mine) const {
@@ -203,7 +203,10 @@ void Trainer::save() {
     together(comm, [&] {
       if (first()) checkpoints_->begin(k_);
     });
-    together(comm, [&] { checkpoints_->write(k_, setup_.place.rank, [this](Archive& a) { visit(a); }); });
+    together(comm, [&] {
+      checkpoints_->write(k_, setup_.place.rank, [this](Archive& a) { visit(a); });
+      write_for_the_lost();
+    });
     together(comm, [&] {
       if (first()) checkpoints_->commit(k_, identity());
     });
@@ -225,7 +228,7 @@ Outcome Trainer::finish(bool interrupted) {
   say_unreadable();
   worker_hashes_ = {};
   if (setup_.place.comm)
-    for (int r = 0; r < setup_.place.world; ++r) {
+    for (int r = 0; r < setup_.place.comm->size(); ++r) {
       const std::string own = parameter_hash(flat_, flat_.x);
       worker_hashes_.push_back(text_of_rank(setup_.place.comm, r, own));
     }
