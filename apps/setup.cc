@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "apps/shared_data.h"
+
 namespace skein::apps {
 namespace {
 
@@ -35,7 +37,7 @@ data::Split open_data(const Config& c) {
       kinds += (kinds.empty() ? "" : ", ") + std::string(row.name);
     throw BadOption("--data is needed: KIND or KIND:PATH, with one of the kinds " + kinds);
   }
-  return naming_place(c, "data", [&] { return data::open_data(c.data, uint64_t(c.seed)); });
+  return naming_place(c, "data", [&] { return open_shared(c.data, uint64_t(c.seed)); });
 }
 
 std::shared_ptr<const data::Portions> deal(const Config& c, const data::DataSource& train, int world) {

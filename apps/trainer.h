@@ -71,6 +71,9 @@ class Trainer {
   bool first() const { return setup_.place.rank == 0; }
   bool stopped();  // the same answer on every worker at the same step
   bool stopped_apart();
+  bool meet_all();
+  bool go_on_with_the_living();
+  void write_for_the_lost();
   bool meet();  // before anything done together; false: the others are ahead, go on to stop_at_
   Outcome end_without(const std::string& why);
   void save_for_the_lost(comm::Communicator& living, const std::vector<int>& members);
@@ -113,6 +116,8 @@ class Trainer {
   std::unique_ptr<data::Loader> loader_;
   std::function<bool()> stop_;
   StepBack past_;
+  comm::Communicator* everybody_ = nullptr;                   // the dead too
+  std::vector<std::unique_ptr<comm::Communicator>> living_;  // place.comm is the last, where there are any
   bool asynchronous_ = false, in_step_ = false;
   int64_t next_question_ = 0;  // at this step the workers ask each other whether to stop
   double asked_at_ = 0;

@@ -1,5 +1,6 @@
 // What the workers of a training decide together: when to stop, and what is left when one of them is lost.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -13,6 +14,18 @@ namespace skein::apps {
 namespace {
 constexpr double kQuestionSeconds = 1;  // between two questions whether to stop: what Ctrl-C may take
 constexpr comm::Tag kStop = comm::kOwnTags - 1;
+
+// While it lives, no wait of this communicator ends for its length alone.
+class Patience {
+ public:
+  explicit Patience(comm::Communicator& c) : comm_(c), before_(c.set_deadline(1e9)) {}
+  ~Patience() { comm_.set_deadline(before_); }
+  Patience(const Patience&) = delete;
+
+ private:
+  comm::Communicator& comm_;
+  const double before_;
+};
 }  // namespace
 
 // Asking at every step would make every algorithm synchronous. The steps between two questions are those of about
@@ -39,9 +52,12 @@ bool Trainer::stopped() {
 bool Trainer::stopped_apart() {
   comm::Communicator& comm = *setup_.place.comm;
   if (stop_at_ >= 0) return k_ >= stop_at_;
+  if (!config_.replay.empty()) return false;  // the recording says when all meet, and only then they can stop
   if (!(stop_ && stop_()) && !comm.poll_any(kStop)) return false;
-  for (int r = 0; r < comm.size(); ++r)
-    if (r != comm.rank()) comm.push(r, kStop, k_, 1, Tensor::zeros({1}));
+  for (int r = 0; r < comm.size(); ++r) try {
+      if (r != comm.rank()) comm.push(r, kStop, k_, 1, Tensor::zeros({1}));
+    } catch (const comm::PeerLost&) {  // it is told nothing any more
+    }
   stop_at_ = k_;
   return meet();
 }
@@ -50,8 +66,17 @@ bool Trainer::stopped_apart() {
 // a slow worker is no dead one.
 bool Trainer::meet() {
   if (met_at_ == k_ || !asynchronous_) return true;
+  for (;;) try {
+      return meet_all();
+    } catch (const comm::PeerLost&) {
+      if (!go_on_with_the_living()) throw;
+    }
+}
+
+bool Trainer::meet_all() {
   comm::Communicator& comm = *setup_.place.comm;
-  const double deadline = comm.set_deadline(1e9);
+  const Patience patience(comm);
+  if (!config_.replay.empty() && stop_ && stop_()) stop_at_ = k_;
   for (bool together = false; !together;) {
     strategy_->settle(*worker_);
     int64_t furthest = k_, stop = stop_at_;
@@ -64,10 +89,34 @@ bool Trainer::meet() {
     if (stop >= 0) stop_at_ = furthest;
     if (k_ < furthest) break;
   }
-  comm.set_deadline(deadline);
   if (k_ < stop_at_) return false;
   met_at_ = k_;
   return true;
+}
+
+// False: nobody is lost, or somebody without whom the algorithm cannot go on. The living may not yet agree who is dead;
+// then they wait in different groups until the last of them has heard, which ends all those waits but one.
+bool Trainer::go_on_with_the_living() {
+  if (!everybody_) everybody_ = setup_.place.comm;
+  std::vector<int> members, dead;
+  for (int r = 0; r < everybody_->size(); ++r)
+    (everybody_->membership().alive(everybody_->world_rank(r)) ? members : dead).push_back(r);
+  // Rows that need a communicator even alone are those with a center: worker 0 serves it, or fetches it for all; the
+  // others know of each other only by it.
+  if (!optim::strategy_row(config_.algorithm).needs_peers || (!dead.empty() && dead[0] == 0)) return false;
+  if (int(members.size()) == setup_.place.comm->size()) return false;
+  living_.push_back(everybody_->group(members));
+  setup_.place.comm = worker_->comm = living_.back().get();
+  progress_.say(fmt::format("worker {} is lost; {} go on", fmt::join(dead, ", "), members.size()));
+  return true;
+}
+
+// A resumed run has all its workers again: the lost begin where the last of the living is.
+void Trainer::write_for_the_lost() {
+  if (living_.empty() || setup_.place.comm->rank() + 1 != setup_.place.comm->size()) return;
+  for (int r = 0; r < everybody_->size(); ++r)
+    if (!everybody_->membership().alive(everybody_->world_rank(r)))
+      checkpoints_->write(k_, r, [this](Archive& a) { visit(a); });
 }
 
 // Workers can be some steps apart: those ahead go back to the last step that all the living have taken.

@@ -211,7 +211,10 @@ void Trainer::save() {
     together(comm, [&] {
       if (first()) checkpoints_->begin(k_);
     });
-    together(comm, [&] { checkpoints_->write(k_, setup_.place.rank, [this](Archive& a) { visit(a); }); });
+    together(comm, [&] {
+      checkpoints_->write(k_, setup_.place.rank, [this](Archive& a) { visit(a); });
+      write_for_the_lost();
+    });
     together(comm, [&] {
       if (first()) checkpoints_->commit(k_, identity());
     });
@@ -233,7 +236,7 @@ Outcome Trainer::finish(bool interrupted) {
   say_unreadable();
   worker_hashes_ = {};
   if (setup_.place.comm)
-    for (int r = 0; r < setup_.place.world; ++r) {
+    for (int r = 0; r < setup_.place.comm->size(); ++r) {
       const std::string own = parameter_hash(flat_, flat_.x);
       worker_hashes_.push_back(text_of_rank(setup_.place.comm, r, own));
     }

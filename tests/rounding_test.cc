@@ -69,7 +69,11 @@ TEST(Rounding, PushSumComesToTheTrueMeanOverABf16Wire) {
       [](Communicator& c) {
         const Tensor x = thirds(c.rank());
         comm::AveragingOptions o{.rounds = 100};
-        o.graph = [](int n, uint32_t) { return comm::make_topology("ring", {.peers = 1}, n); };
+        o.graph = [](int n, uint32_t) {
+          comm::TopologyOptions t;
+          t.peers = 1;
+          return comm::make_topology("ring", t, n);
+        };
         const auto r = comm::average(c, x, o);
         EXPECT_NEAR(r.epochs[0].end.x, r.epochs[0].begin.x, 1e-6 * r.epochs[0].begin.x);
         EXPECT_LT(r.error, 0.02);  // each is as near as one rounding leaves it
