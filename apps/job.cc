@@ -122,7 +122,7 @@ int work_as_rank(const JobOptions& o, const Seat& seat, const std::function<int(
   if (const auto tls = variable("SKEIN_UCX_TLS")) t.tls = *tls;
   const std::unique_ptr<comm::Transport> transport = comm::connect(meeting, t);
   comm::Communicator communicator(*transport, {.deadline = o.deadline, .wire = o.wire, .key = key});
-  const auto strangers = [&] { return meeting.strangers() + transport->mailbox().strangers(); };
+  const auto strangers = [&] { return meeting.strangers() + transport->strangers(); };
   Place me{.rank = seat.rank,
            .world = seat.world,
            .local_world = seat.local_world,
