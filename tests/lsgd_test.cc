@@ -235,7 +235,8 @@ TEST(Leases, ACycleIsExactlyWTauStepsWhateverTheSpeeds) {
       }
       while (leases.meet() != Next::kMet) {}
     });
-    for (int r = 1; r < 4; ++r) EXPECT_LT(own[0], own[size_t(r)]) << groups.size();
+    EXPECT_LT(own[0], 6 * 8)
+        << groups.size();  // fewer than the mean; how the others share the rest is the machine's
   }
 }
 
