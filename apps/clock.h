@@ -1,23 +1,28 @@
 // A clock for measuring how long work takes.
 #pragma once
-#include <chrono>
+#include "comm/trace.h"
 
 namespace skein::apps {
 
-// Seconds since some moment in the past; never goes back.
-inline double clock_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+// Seconds since some moment in the past; never goes back. The clock of real transports.
+inline double clock_seconds() { return comm::steady_seconds(); }
 
-// Adds the time it lives to a sum.
+// Adds the time it lives to a sum, and to the trace, where there is one, as a span of work.
 class Timed {
  public:
-  explicit Timed(double& sum) : sum_(sum), from_(clock_seconds()) {}
-  ~Timed() { sum_ += clock_seconds() - from_; }
+  explicit Timed(double& sum, comm::Trace* trace = nullptr, const char* name = "")
+      : sum_(sum), trace_(trace), name_(name), from_(clock_seconds()) {}
+  ~Timed() {
+    const double now = clock_seconds();
+    sum_ += now - from_;
+    if (trace_) trace_->add({comm::Track::kCompute, name_, from_, now});
+  }
   Timed(const Timed&) = delete;
 
  private:
   double& sum_;
+  comm::Trace* const trace_;
+  const char* const name_;
   const double from_;
 };
 

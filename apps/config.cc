@@ -224,6 +224,7 @@ optim::Options options_of(const Config& c, int64_t steps_per_epoch) {
   optim::Options options;
   options.set("seed", std::to_string(c.seed));
   options.set("steps-per-epoch", std::to_string(steps_per_epoch));
+  options.set("nesterov", c.nesterov ? "true" : "false");
   if (!c.record.empty()) options.set("record", c.record);
   if (!c.replay.empty()) options.set("replay", c.replay);
   for (const auto& [name, value] : c.of_algorithm) options.set(name, value);

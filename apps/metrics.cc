@@ -146,6 +146,7 @@ Json Summary::to_json() const {
   if (!worker_hashes.empty()) j["worker_hashes"] = worker_hashes;
   put(j, "consensus_distance", consensus_distance);
   put(j, "hidden_share", hidden_share);
+  put(j, "bytes_per_step", bytes_per_step);
   j["unreadable"] = unreadable;
   if (!unreadable_names.empty()) j["unreadable_names"] = unreadable_names;
   j["environment"] = environment;

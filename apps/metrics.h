@@ -92,6 +92,7 @@ struct Summary {
   std::string hash;                                             // parameter_hash of the evaluated model
   std::vector<std::string> worker_hashes;
   std::optional<double> consensus_distance, hidden_share;
+  std::optional<double> bytes_per_step;  // sent by a worker, mean over the workers
   int64_t parameters = 0;
   int64_t unreadable = 0;                     // images skipped
   std::vector<std::string> unreadable_names;  // the first of them

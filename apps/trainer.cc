@@ -7,6 +7,7 @@
 #include "apps/clock.h"
 #include "apps/durable.h"
 #include "apps/together.h"
+#include "apps/trace_file.h"
 #include "apps/weights.h"
 #include "data/sampler.h"
 #include "engine/vec.h"
@@ -23,6 +24,12 @@ void Seconds::visit(Archive& a) {
   a("peers", peers);
   a("evaluate", evaluate);
   a("checkpoint", checkpoint);
+}
+
+void Transfers::visit(Archive& a) {
+  a("bytes", bytes);
+  a("waited", waited);
+  a("in_flight", in_flight);
 }
 
 namespace {
@@ -68,9 +75,12 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
   mean_ = setup_.data.train->mean();
   deviation_ = setup_.data.train->std();
   strategy_->start(*worker_);
+  if (comm) comm->meter().turn(false), counted_ = comm->traffic();  // steps alone count
 }
 
-Trainer::~Trainer() = default;
+Trainer::~Trainer() {
+  if (comm::Communicator* const comm = setup_.place.comm) comm->meter().record(nullptr);
+}
 
 Identity Trainer::identity() const {
   return {.model = config_.model,
@@ -87,12 +97,13 @@ void Trainer::visit(Archive& a) {
   a("x", flat_.x);
   if (flat_.buffers) a("buffers", flat_.buffers);
   Under rule(a, "rule."), strategy(a, "strategy."), meters(a, "meters."), seconds(a, "seconds."),
-      last(a, "last_event.");
+      last(a, "last_event."), transfers(a, "transfers.");
   rule_->visit(rule);
   strategy_->visit(strategy);
   meters_.visit(meters);
   seconds_.visit(seconds);
   at_last_event_.visit(last);
+  transfers_.visit(transfers);
   a("closed_epochs", closed_epochs_);
   a("best_top1", best_top1_);
   a("training_at_epoch", training_at_epoch_);
@@ -119,6 +130,7 @@ Outcome Trainer::run(const std::function<bool()>& stop) {
   stop_ = stop;
   together(setup_.place.comm, [&] { open_directory(); });
   start_log();
+  start_trace();
   loader_ = std::make_unique<data::Loader>(*setup_.data.train, train_plan(config_, setup_), setup_.image, k_,
                                            setup_.total_steps, setup_.device, setup_.data_threads);
   try {
@@ -141,28 +153,42 @@ void Trainer::step() {
   optim::Worker& me = *worker_;
   const Place& place = setup_.place;
   const int64_t size = setup_.data.train->size(), s = k_ % setup_.steps_per_epoch;
-  me.lr = schedule_.at(k_);
+  me.lr = me.rate = schedule_.at(k_);
   me.samples = data::span_of(size, setup_.global_batch, s, place.rank, place.world).size();
   me.global_samples = data::span_of(size, setup_.global_batch, s, 0, 1).size();
   if (me.comm && !asynchronous_) past_.remember(k_, [this](Archive& a) { visit(a); });
-  const auto waited = [&] { return me.comm ? me.comm->traffic().waited : 0; };
-  const double from = clock_seconds(), before = seconds_.training(), waited_before = waited();
+  const double from = clock_seconds(), before = seconds_.training(), waited_before = transfers_.waited;
   in_step_ = true;
-  strategy_->iterate(me, k_);
+  {
+    const comm::Counted on(me.comm ? &me.comm->meter() : nullptr);
+    strategy_->iterate(me, k_);
+  }
   in_step_ = false;
+  const double now = clock_seconds();
+  if (trace_) trace_->add({comm::Track::kCompute, kFrame, from, now, k_});
+  count_transfers();
   // What iterate did outside the oracle: waiting for peers, and the rule.
-  const double rest = clock_seconds() - from - (seconds_.training() - before);
-  const double peers = std::min(rest, waited() - waited_before);
+  const double rest = now - from - (seconds_.training() - before);
+  const double peers = std::min(rest, transfers_.waited - waited_before);
   seconds_.peers += peers;
   seconds_.update += rest - peers;
   ++k_;
   end_step();
 }
 
+void Trainer::count_transfers() {
+  if (!worker_->comm) return;
+  const comm::Traffic all = worker_->comm->traffic();
+  transfers_.bytes += double(all.bytes - counted_.bytes);
+  transfers_.waited += all.waited - counted_.waited;
+  transfers_.in_flight += all.in_flight - counted_.in_flight;
+  counted_ = all;
+}
+
 Tensor Trainer::gradient(const optim::GradReady& ready) {
   data::Batch batch;
   {
-    const Timed t(seconds_.data);
+    const Timed t(seconds_.data, trace_.get(), "data");
     batch = loader_->next();
   }
   if (batch.size() == 0) {  // more workers than images in the last batch of an epoch
@@ -174,7 +200,7 @@ Tensor Trainer::gradient(const optim::GradReady& ready) {
   Tape tape;
   Tensor loss;
   {
-    const Timed t(seconds_.forward);
+    const Timed t(seconds_.forward, trace_.get(), "forward");
     for (nn::Param* p : params_) tape.watch(p->value, p->grad);
     const Tensor images = normalize_image(batch.images, mean_, deviation_, setup_.activations);
     const Tensor logits = setup_.model->forward(images);
@@ -182,7 +208,7 @@ Tensor Trainer::gradient(const optim::GradReady& ready) {
     const NoTape off;
     meters_.add(loss, top_k_hits(logits, batch.labels, 1));
   }
-  const Timed t(seconds_.backward);
+  const Timed t(seconds_.backward, trace_.get(), "backward");
   comm::Communicator* const comm = setup_.place.comm;
   const GradReady slices = ready ? slicer_->start(ready) : GradReady();
   tape.backward(loss, [&](const Tensor& grad) {
@@ -207,6 +233,7 @@ void Trainer::open_directory() {
     make_directory(directory_);
     write_file((fs::path(directory_) / "config.toml").string(), to_toml(config_));
     log_ = std::make_unique<MetricsLog>(directory_, continues_ ? k_ : -1);
+    if (!config_.trace.empty()) begin_trace(config_.trace);
   } catch (...) {
     std::error_code none;
     if (!before) fs::remove_all(directory_, none);

@@ -26,6 +26,12 @@ struct Seconds {
   void visit(Archive&);
 };
 
+// What this worker's own algorithm sent and waited for, between the beginning and the end of its steps.
+struct Transfers {
+  double bytes = 0, waited = 0, in_flight = 0;  // seconds as in comm::Traffic
+  void visit(Archive&);
+};
+
 // How a run ended.
 struct Outcome {
   int64_t step = 0;              // steps taken
@@ -57,6 +63,7 @@ class Trainer {
   bool train();  // false: stopped on the way
   void step();
   Tensor gradient(const optim::GradReady& ready);
+  void count_transfers();
   void visit(Archive&);
   Identity identity() const;
 
@@ -70,6 +77,8 @@ class Trainer {
 
   // trainer_record.cc: what the run says about itself
   void start_log();
+  void start_trace();
+  void leave_trace(comm::Communicator*);
   void end_step();
   void say_unreadable();
   void refuse_bad_loss() const;
@@ -77,9 +86,10 @@ class Trainer {
   bool score();        // likewise
   void save();
   Spread over_workers(double mine) const;
+  Transfers over_workers(const Transfers& mine) const;  // their sum; collective
   Outcome finish(bool interrupted);
   Outcome outcome(bool interrupted) const;
-  void leave_files(const Outcome&);
+  void leave_files(const Outcome&, const Transfers& of_all);
   double elapsed() const;
   double epochs_seen() const { return double(k_) / double(setup_.steps_per_epoch); }
   int64_t unreadable() const;
@@ -109,6 +119,8 @@ class Trainer {
   int64_t closed_epochs_ = 0;  // evaluated and recorded
   Meters meters_;
   Seconds seconds_, at_last_event_;
+  Transfers transfers_;
+  comm::Traffic counted_;  // what of the communicator's traffic is in transfers_
   double best_top1_ = -1;
   double training_at_epoch_ = 0;  // seconds_.training() when the epoch began
   int64_t unreadable_before_ = 0,
@@ -123,6 +135,8 @@ class Trainer {
   Moment moment_;
   std::vector<std::string> unreadable_names_;
   std::unique_ptr<MetricsLog> log_;
+  std::unique_ptr<comm::Trace> trace_;  // null without --trace
+  double trace_began_ = 0;
   std::unique_ptr<Checkpoints> checkpoints_;
 };
 

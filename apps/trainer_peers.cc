@@ -99,6 +99,7 @@ Outcome Trainer::end_without(const std::string& why) {
   past_.restore(common, walk);
   k_ = common;
   save_for_the_lost(*living, members);
+  leave_trace(living.get());
 
   std::string lost;
   for (int r : dead) lost += (lost.empty() ? "" : ", ") + std::to_string(r);

@@ -9,6 +9,7 @@
 #include "apps/clock.h"
 #include "apps/report.h"
 #include "apps/together.h"
+#include "apps/trace_file.h"
 #include "apps/trainer.h"
 #include "apps/weights.h"
 #include "comm/averaging.h"
@@ -53,6 +54,20 @@ void Trainer::start_log() {
              .top1 = NAN,
              .images_per_second = NAN,
              .workers = setup_.place.world};
+}
+
+// All clocks begin at a barrier, so that the time lines of different hosts fit.
+void Trainer::start_trace() {
+  if (config_.trace.empty()) return;
+  trace_ = std::make_unique<comm::Trace>();
+  comm::Communicator* const comm = setup_.place.comm;
+  if (comm) comm->barrier();
+  trace_began_ = clock_seconds();
+  if (comm) comm->meter().record(trace_.get());
+}
+
+void Trainer::leave_trace(comm::Communicator* comm) {
+  if (trace_) end_trace(config_.trace, comm, setup_.place.rank, *trace_, trace_began_);
 }
 
 void Trainer::refuse_bad_loss() const {
@@ -141,7 +156,7 @@ bool Trainer::close_epoch() {
 }
 
 bool Trainer::score() {
-  const Timed t(seconds_.evaluate);
+  const Timed t(seconds_.evaluate, trace_.get(), "evaluate");
   const ConsensusModel consensus(config_, setup_, flat_, *strategy_, *worker_);
   const std::optional<Score> s = evaluate(setup_, *setup_.model, config_.batch_size, stop_);
   if (!s) return false;
@@ -166,10 +181,19 @@ Spread Trainer::over_workers(double mine) const {
   return {sum / setup_.place.world, low, high};
 }
 
+Transfers Trainer::over_workers(const Transfers& mine) const {
+  if (!setup_.place.comm) return mine;
+  Transfers sum;
+  for (const auto& other :
+       comm::gather_numbers(*setup_.place.comm, {mine.bytes, mine.waited, mine.in_flight}))
+    sum.bytes += other[0], sum.waited += other[1], sum.in_flight += other[2];
+  return sum;
+}
+
 void Trainer::save() {
   if (saved_step_ == k_) return;
   meet();
-  const Timed t(seconds_.checkpoint);
+  const Timed t(seconds_.checkpoint, trace_.get(), "checkpoint");
   comm::Communicator* const comm = setup_.place.comm;
   together(comm, [&] {
     if (!meters_.read() || !all_finite(flat_.x)) refuse_bad_loss();
@@ -207,10 +231,13 @@ Outcome Trainer::finish(bool interrupted) {
     }
   const ConsensusModel consensus(config_, setup_, flat_, *strategy_, *worker_);
   if (setup_.place.comm) distance_ = consensus.distance();
+  count_transfers();
+  const Transfers all = over_workers(transfers_);
   const Outcome out = outcome(interrupted);
   together(setup_.place.comm, [&] {
-    if (first()) leave_files(out);
+    if (first()) leave_files(out, all);
   });
+  leave_trace(setup_.place.comm);
   return out;
 }
 
@@ -225,7 +252,7 @@ Outcome Trainer::outcome(bool interrupted) const {
   return out;
 }
 
-void Trainer::leave_files(const Outcome& out) {
+void Trainer::leave_files(const Outcome& out, const Transfers& all) {
   Summary s;
   s.steps = k_;
   s.epochs = epochs_seen();
@@ -244,6 +271,8 @@ void Trainer::leave_files(const Outcome& out) {
   s.hash = out.hash;
   s.worker_hashes = worker_hashes_;
   s.consensus_distance = distance_;
+  if (setup_.place.comm) s.bytes_per_step = all.bytes / setup_.place.world / double(std::max<int64_t>(k_, 1));
+  if (all.in_flight > 0) s.hidden_share = 1 - all.waited / all.in_flight;
   s.parameters = flat_.count;
   s.unreadable = unreadable();
   s.unreadable_names = unreadable_names_;

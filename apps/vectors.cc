@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <sstream>
 
@@ -112,9 +113,15 @@ Vectors read_tensors(const std::string& path) {
             [](const auto& a, const auto& b) { return a.first < b.first; });
   Vectors v;
   int64_t n = 0;
+  v.metadata = file.metadata;
+  const auto whole = std::stable_partition(file.tensors.begin(), file.tensors.end(), [](const auto& named) {
+    return named.second.dtype() == kF32 || named.second.dtype() == kBF16;
+  });
+  v.kept.assign(whole, file.tensors.end());
+  file.tensors.erase(whole, file.tensors.end());
+  if (file.tensors.empty())
+    throw BadFile(path + ": holds no tensors of type F32 or BF16, which are averaged");
   for (const auto& [name, t] : file.tensors) {
-    if (t.dtype() != kF32 && t.dtype() != kBF16)
-      throw BadFile(text(path, ": tensor ", name, " is of type ", t.dtype(), "; averaged are F32 and BF16"));
     v.items.push_back({name, t.dtype() == kF32 ? "F32" : "BF16", {t.shape().begin(), t.shape().end()}});
     n += t.size();
   }
@@ -127,8 +134,10 @@ Vectors read_tensors(const std::string& path) {
   return v;
 }
 
-void write_tensors(const std::string& path, const Vectors& v) {
+void write_tensors(const std::string& path, const Vectors& v, const std::string& provenance) {
   TensorFile file;
+  file.metadata = v.metadata;
+  if (!provenance.empty()) file.metadata["gossip_avg"] = provenance;
   int64_t at = 0;
   for (const Vectors::Item& item : v.items) {
     Tensor t(Shape(item.shape), item.type == "BF16" ? kBF16 : kF32);
@@ -136,6 +145,7 @@ void write_tensors(const std::string& path, const Vectors& v) {
     file.tensors.emplace_back(item.name, t);
     at += t.size();
   }
+  file.tensors.insert(file.tensors.end(), v.kept.begin(), v.kept.end());
   write_safetensors(path, file);
 }
 
@@ -149,13 +159,30 @@ int64_t Vectors::Item::size() const {
 
 std::string Vectors::layout() const {
   std::string s;
-  for (const Item& item : items) {
-    s += (s.empty() ? "" : "; ") + item.name + (item.name.empty() ? "" : " ") + item.type +
-         (item.fortran ? " fortran" : "") + " [";
-    for (size_t i = 0; i < item.shape.size(); ++i) s += (i ? ", " : "") + std::to_string(item.shape[i]);
+  const auto add = [&](const std::string& name, const std::string& type, const std::vector<int64_t>& shape) {
+    s += (s.empty() ? "" : "; ") + name + (name.empty() ? "" : " ") + type + " [";
+    for (size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + std::to_string(shape[i]);
     s += "]";
-  }
+  };
+  for (const Item& item : items) add(item.name, item.type + (item.fortran ? " fortran" : ""), item.shape);
+  for (const auto& [name, t] : kept) add(name, text(t.dtype()), {t.shape().begin(), t.shape().end()});
   return s;
+}
+
+std::string vectors_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  if (!fs::is_directory(path, none)) return path;
+  const fs::path model = fs::path(path) / "model.safetensors";
+  if (fs::exists(model, none)) return model.string();
+  if (fs::exists(fs::path(path) / "manifest.json", none))
+    throw BadFile(
+        path + ": is a checkpoint, the state of a training; averaged are models: give the run's directory");
+  throw BadFile(
+      path +
+      ": is a directory without model.safetensors, which a run writes when it ends; let it end with "
+      "train_imagenet --resume " +
+      path);
 }
 
 Vectors read_vectors(const std::string& path) {
@@ -164,13 +191,19 @@ Vectors read_vectors(const std::string& path) {
   throw BadOption(ending_error(path));
 }
 
-void write_vectors(const std::string& path, const Vectors& v) {
+void check_ending(const std::string& path, bool result_is_npy) {
   const bool npy = ends_with(path, ".npy");
   if (!npy && !ends_with(path, ".safetensors")) throw BadOption(ending_error(path));
-  if (npy != v.npy)
+  if (npy != result_is_npy)
     throw BadOption(path + (npy ? ": tensors that have names are written as .safetensors"
                                 : ": one array without a name is written as .npy"));
-  npy ? write_npy(path, v) : write_tensors(path, v);
+}
+
+void write_vectors(const std::string& path, const Vectors& v, const std::string& provenance) {
+  check_ending(path, v.npy);
+  if (!v.npy) return write_tensors(path, v, provenance);
+  write_npy(path, v);
+  if (!provenance.empty()) write_file(path + ".json", provenance + '\n');
 }
 
 Vectors plain_vector(const Tensor& flat, const std::string& path) {

@@ -22,6 +22,8 @@ class Reduction final : public Pending::Op {
  public:
   Reduction(Communicator& c, const Tensor& x)
       : c_(c), n_(c.size()), me_(c.rank()), sequence_(c.next_sequence()) {
+    name = "all-reduce";
+    bytes = x.bytes();
     target_ = x;
     x_ = x.device().is_cuda() ? x.to(kCpu) : x;
     if (x.device().is_cuda()) current_stream(x.device()).sync();
@@ -52,8 +54,10 @@ class Reduction final : public Pending::Op {
   bool fetch(Rank from, Tag tag, int64_t part, uint32_t layout, Message& m) {
     missing = key(from, tag, part);
     std::optional<Message> got = c_.poll(missing, layout);
-    if (got) m = c_.unpack(std::move(*got));
-    return got.has_value();
+    if (!got) return false;
+    m = c_.unpack(std::move(*got));
+    landed = std::max(landed, m.arrived);
+    return true;
   }
 
   // ---- over shared memory
@@ -80,6 +84,8 @@ class Reduction final : public Pending::Op {
       windows.push_back(all.view({hi - lo}, lo));
     }
     if (hi > lo) sum_in_order(windows, windows);
+    c_.meter_->moved(2 * (n_ - 1) * (hi - lo) * size_of(x_.dtype()));
+    landed = std::max(landed, c_.now());
     c_.send_packed(all_but(me_, n_), kSecond, sequence_, nothing(),
                    layout_of(x_.size(), x_.dtype(), kReduceDone), false);
     stage_ = kOthers;
@@ -148,6 +154,7 @@ class Reduction final : public Pending::Op {
     if (mine.size() > 0) sum_in_order({mine}, shares_);
     shares_.clear();
     if (small_) return true;
+    landed = std::max(landed, c_.now());
     c_.send_packed(all_but(me_, n_), kSecond, sequence_ + s, mine, purpose(kReduceSum, me_), true);
     if (mine.size() > 0) copy_bytes(mine, rounded(mine));  // what the others will see
     return true;
@@ -190,7 +197,8 @@ class Reduction final : public Pending::Op {
 
 Pending Communicator::all_reduce(const Tensor& x) {
   CHECK(x && x.dtype() != kU8, "all_reduce sums f32, bf16, i32 and i64");
-  return begin(std::make_shared<Reduction>(*this, x));
+  const double began = now();
+  return begin(std::make_shared<Reduction>(*this, x), began);
 }
 
 }  // namespace skein::comm

@@ -1,82 +1,14 @@
-// Gossip until it is close enough.
+// Gossip until it is close enough, with whoever is there.
 #include "comm/averaging.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "engine/nearest.h"
 
 namespace skein::comm {
 namespace {
-
-constexpr Tag kShare = 1, kPair = 2;
-
-// One vector on its way to the mean: X and w, of which X / w is the estimate.
-class Averager {
- public:
-  Averager(Communicator& comm, const Topology* graph, const Tensor& x, Averaging algorithm)
-      : comm_(comm), graph_(graph), x_(x), mean_({x.size()}, kF32, comm.allocator()), algorithm_(algorithm) {
-    exact_mean(mean_, x_);
-  }
-
-  void round(int64_t q) {
-    if (algorithm_ == Averaging::kAllReduce) return exact_mean(x_, x_);
-    const Mix p = in_fp32(graph_->at(comm_.rank(), q));
-    if (algorithm_ == Averaging::kPairwise) {
-      if (!p.out.empty()) comm_.average_with(p.out[0].peer, x_, kPair, q);
-    } else {
-      push_sum(p, q);
-    }
-  }
-
-  double weight() const { return w_; }
-  void divide() {
-    scale(x_, 1 / w_);
-    w_ = 1;
-  }
-  // Of the estimate; collective.
-  double error() const {
-    double worst = 0;
-    const float* x = x_.data<float>();
-    const float* m = mean_.data<float>();
-    const double w = w_;
-#pragma omp parallel for reduction(max : worst)
-    for (int64_t i = 0; i < x_.size(); ++i) {
-      const double off = std::abs(double(x[i]) / w - m[i]);
-      if (!(off <= worst)) worst = std::isnan(off) ? std::numeric_limits<double>::infinity() : off;
-    }
-    for (const auto& other : gather_numbers(comm_, {worst})) worst = std::max(worst, other[0]);
-    return worst;
-  }
-
- private:
-  void exact_mean(const Tensor& y, const Tensor& x) {
-    if (&y != &x) copy(y, x);
-    comm_.all_reduce(y).wait();
-    scale(y, 1.0 / comm_.size());
-  }
-
-  void push_sum(const Mix& p, int64_t q) {
-    std::vector<Share> shares;
-    for (const Edge& e : p.out) shares.push_back({e.peer, float(e.weight), e.weight * w_});
-    if (!shares.empty()) comm_.push(shares, kShare, q, x_);
-    scale(x_, p.self);
-    w_ *= p.self;
-    for (const Edge& e : p.in) {
-      const Message m = comm_.take(e.peer, kShare, q, x_);
-      axpy(x_, 1.f, m.payload);
-      w_ += m.weight;
-    }
-  }
-
-  Communicator& comm_;
-  const Topology* graph_;
-  const Tensor x_, mean_;
-  const Averaging algorithm_;
-  double w_ = 1;
-};
 
 void refuse_all_but_pairs(const Topology& graph) {
   bool pairs = graph.symmetric();
@@ -92,6 +24,181 @@ void refuse_all_but_pairs(const Topology& graph) {
 }
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+std::string list(const std::vector<Rank>& ranks) {
+  std::string s;
+  for (const Rank r : ranks) s += text(s.empty() ? "" : ", ", r);
+  return s;
+}
+
+// The whole of an averaging, epoch after epoch. What an epoch used lives until the end: a peer that was late may still
+// look at its memory.
+class Run {
+ public:
+  Run(Communicator& world, const Tensor& x, const AveragingOptions& o)
+      : world_(world), o_(o), x_({x.size()}, kF32, world.allocator()), given_(x) {
+    copy(x_, given_);
+    for (Rank r = 0; r < world.size(); ++r) members_.push_back(r);
+    world.membership().let_epochs_overlap();
+  }
+
+  AveragingResult run() {
+    while (!epoch()) renew();
+    if (!result_.left) copy(given_, x_);
+    for (const auto& g : groups_)
+      if (g) result_.bytes_sent += g->traffic().bytes;
+    result_.living = std::move(groups_.back());
+    return std::move(result_);
+  }
+
+ private:
+  // True when all is done, false when somebody is missing.
+  bool epoch() {
+    result_.epochs.push_back(
+        {.number = number(), .from = result_.rounds, .members = members_, .begin = {}, .end = {}});
+    leaving_.clear();
+    try {
+      groups_.push_back(world_.group(members_));
+      std::unique_ptr<Topology> graph;
+      if (o_.algorithm != Averaging::kAllReduce) {
+        graph = o_.graph(int(members_.size()), number());
+        if (o_.algorithm == Averaging::kPairwise) refuse_all_but_pairs(*graph);
+      }
+      cycle_ = graph ? std::max<int64_t>(graph->cycle(), int64_t(members_.size())) : 1;
+      averagers_.push_back(
+          std::make_unique<Averager>(*groups_.back(), std::move(graph), x_, o_.algorithm, number()));
+      averagers_.back()->meet();
+      return gossip(*averagers_.back());
+    } catch (const PeerLost& e) { why_ = e.what(); } catch (const Timeout& e) {
+      why_ = e.what();
+    }
+    return false;
+  }
+
+  // The same, once the members have met.
+  bool gossip(Averager& a) {
+    result_.epochs.back().begin = a.mass();
+    // Rounding ends progress somewhere: give up when many rounds bring nothing.
+    const int64_t patience = 50 + 20 * cycle_;
+    double best = look(a);
+    for (int64_t best_at = result_.rounds; !finished();) {
+      if (o_.rounds == 0 && (result_.rounds >= o_.most_rounds || result_.rounds - best_at > patience))
+        throw Error(text("--tolerance ", o_.tolerance, " is out of reach: after ", result_.rounds,
+                         " rounds the largest distance from the mean is ", best,
+                         "; fp32 or this graph comes no closer"));
+      if (!leaving_.empty()) return part(a);
+      const auto began = Clock::now();
+      a.round();
+      result_.seconds += seconds_since(began);
+      ++result_.rounds;
+      const double error = look(a);
+      if (error < best) best = error, best_at = result_.rounds;
+    }
+    result_.epochs.back().end = a.mass();
+    result_.weight = a.weight();
+    result_.skipped += a.skipped();
+    a.divide();
+    return true;
+  }
+
+  bool finished() const {
+    return result_.stopped || (o_.rounds > 0 ? result_.rounds >= o_.rounds : result_.error <= o_.tolerance);
+  }
+
+  double look(Averager& a) {
+    const Standing s = a.look(o_.wish ? o_.wish() : Wish::kGoOn);
+    result_.error = s.worst;
+    result_.trace.push_back({result_.rounds, number(), s.worst, s.rms});
+    for (size_t i = 0; i < s.wishes.size(); ++i) {
+      if (s.wishes[i] == Wish::kLeave) leaving_.push_back(Rank(i));
+      result_.stopped = result_.stopped || s.wishes[i] == Wish::kStop;
+    }
+    result_.stopped = result_.stopped || leaving_.size() == s.wishes.size();
+    return s.worst;
+  }
+
+  // Those who leave hand all they hold to the first who stays. True for whoever leaves.
+  bool part(Averager& a) {
+    const auto leaves = [&](Rank r) {
+      return std::find(leaving_.begin(), leaving_.end(), r) != leaving_.end();
+    };
+    Rank heir = 0;
+    while (leaves(heir)) ++heir;
+    std::vector<Rank> gone, staying;
+    for (Rank r = 0; r < Rank(members_.size()); ++r)
+      (leaves(r) ? gone : staying).push_back(members_[size_t(r)]);
+    why_ = text("rank ", list(gone),
+                gone.size() == 1 ? " has left and gave what it held to rank "
+                                 : " have left and gave what they held to rank ",
+                members_[size_t(heir)]);
+    const Rank me = groups_.back()->rank();
+    if (leaves(me)) {
+      a.bequeath(heir);
+      result_.left = true;
+      groups_.push_back(nullptr);
+      return true;
+    }
+    if (me == heir)
+      for (const Rank r : leaving_) a.inherit(r);
+    gone_.insert(gone.begin(), gone.end());
+    return false;
+  }
+
+  // The living find each other, take in what is theirs, and begin the next epoch.
+  void renew() {
+    for (;;) {
+      std::vector<Rank> living, here;  // ranks of the world, and the same as ranks of the epoch that ends
+      for (Rank r = 0; r < Rank(members_.size()); ++r) {
+        const Rank w = members_[size_t(r)];
+        if (gone_.count(w) || !world_.membership().alive(world_.world_rank(w))) continue;
+        living.push_back(w), here.push_back(r);
+      }
+      if (living.size() == members_.size()) throw Error(why_);
+      try {
+        next_epoch(living, here);
+        break;
+      } catch (const PeerLost& e) { why_ = e.what(); }  // one more
+    }
+  }
+
+  void next_epoch(const std::vector<Rank>& living, const std::vector<Rank>& here) {
+    groups_.push_back(world_.group(living));
+    Averager& a = *averagers_.back();
+    a.absorb(*groups_.back(), here);
+    const Mass mine = a.held();
+    Mass held;
+    uint32_t latest = number();
+    for (const auto& m :
+         tell(*groups_.back(), {mine.w, mine.x, double(result_.rounds), double(number())}, 0)) {
+      held.w += m[0], held.x += m[1];
+      result_.rounds = std::max(result_.rounds, int64_t(m[2]));
+      latest = std::max(latest, uint32_t(m[3]));
+    }
+    result_.epochs.back().end = held;
+    result_.skipped += a.skipped();
+    result_.stopped = false;  // whoever wished it will say so again
+    a.divide();
+    world_.transport().mailbox().begin_epoch(latest + 1);
+    if (o_.say && world_.rank() == living[0])
+      o_.say(text("after round ", result_.rounds, ": ", why_, "; going on with rank ", list(living),
+                  ", membership epoch ", number()));
+    members_ = living;
+  }
+
+  uint32_t number() const { return world_.membership().epoch(); }
+
+  Communicator& world_;
+  const AveragingOptions& o_;
+  const Tensor x_, given_;
+  std::vector<Rank> members_;  // of this epoch, as ranks of the world
+  std::vector<Rank> leaving_;  // of them, as ranks of the epoch
+  std::set<Rank> gone_;        // have left in good order
+  std::vector<std::unique_ptr<Communicator>> groups_;
+  std::vector<std::unique_ptr<Averager>> averagers_;
+  AveragingResult result_;
+  int64_t cycle_ = 1;
+  std::string why_;  // the epoch ended
+};
 
 }  // namespace
 
@@ -117,38 +224,8 @@ std::vector<std::vector<double>> gather_numbers(Communicator& comm, const std::v
   return numbers;
 }
 
-AveragingResult average(Communicator& comm, const Topology* graph, const Tensor& x,
-                        const AveragingOptions& o) {
-  if (o.algorithm != Averaging::kAllReduce)
-    CHECK(graph && graph->size() == comm.size(), "a graph of this world");
-  if (o.algorithm == Averaging::kPairwise) refuse_all_but_pairs(*graph);
-  Averager a(comm, graph, x, o.algorithm);
-  AveragingResult result;
-  const auto step = [&] {
-    const auto began = Clock::now();
-    a.round(result.rounds++);
-    result.seconds += seconds_since(began);
-  };
-  if (o.rounds > 0) {
-    while (result.rounds < o.rounds) step();
-    result.error = a.error();
-  } else {
-    // Rounding ends progress somewhere: give up when many rounds bring nothing.
-    const int64_t patience = 50 + 20 * (graph ? std::max<int64_t>(graph->cycle(), comm.size()) : 1);
-    double best = result.error = a.error();
-    for (int64_t best_at = 0; result.error > o.tolerance;) {
-      if (result.rounds >= o.most_rounds || result.rounds - best_at > patience)
-        throw Error(text("--tolerance ", o.tolerance, " is out of reach: after ", result.rounds,
-                         " rounds the largest distance from the mean is ", best,
-                         "; fp32 or this graph comes no closer"));
-      step();
-      result.error = a.error();
-      if (result.error < best) best = result.error, best_at = result.rounds;
-    }
-  }
-  result.weight = a.weight();
-  a.divide();
-  return result;
+AveragingResult average(Communicator& comm, const Tensor& x, const AveragingOptions& o) {
+  return Run(comm, x, o).run();
 }
 
 }  // namespace skein::comm

@@ -1,11 +1,14 @@
-// Averaging of any vector over the ranks, without a model: push-sum, pairwise, all-reduce.
+// Averaging of any vector over the ranks, without a model: push-sum, pairwise, all-reduce. Goes on without the lost.
 #pragma once
-#include "comm/communicator.h"
-#include "comm/topology.h"
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/averager.h"
 
 namespace skein::comm {
 
-enum class Averaging : uint8_t { kPushSum, kPairwise, kAllReduce };
 Averaging parse_averaging(
     const std::string&);  // "push-sum", "pairwise", "allreduce"; BadOption with the nearest
 
@@ -14,19 +17,49 @@ struct AveragingOptions {
   int64_t rounds = 0;    // exactly so many gossips; 0: until
   double tolerance = 0;  // no element of any rank is further than this from the mean
   int64_t most_rounds = 100000;
+  // The graph over so many members in a membership epoch (the first is 1). Not asked for all-reduce.
+  std::function<std::unique_ptr<Topology>(int members, uint32_t epoch)> graph = {};
+  std::function<Wish()> wish = {};  // none: kGoOn
+  std::function<void(const std::string&)> say =
+      {};  // a line when the membership changes; on every living rank
+};
+
+// One membership: from its first gossip to its last.
+struct AveragingEpoch {
+  uint32_t number = 1;        // on its messages
+  int64_t from = 0;           // gossips before it
+  std::vector<Rank> members;  // ranks of the communicator given to average()
+  Mass begin, end;  // of the members; of an epoch that broke off, `end` is what the living hold of it
 };
 
 struct AveragingResult {
   int64_t rounds = 0;
-  double error = 0;    // the largest distance of any element of any rank from the mean
-  double weight = 1;   // this rank's push-sum weight at the end
-  double seconds = 0;  // of averaging, without what checking the tolerance took
+  double error = 0;        // the largest distance of any element of any living rank from their mean
+  double weight = 1;       // this rank's push-sum weight at the end
+  double seconds = 0;      // of averaging, without what looking at the error took
+  bool left = false;       // this rank wished to leave and has handed over what it held
+  bool stopped = false;    // one of them wished to stop; x is as near to the mean as `error` says
+  int64_t skipped = 0;     // shares that never came from living ranks, here
+  int64_t bytes_sent = 0;  // by this rank
+  struct Point {
+    int64_t round = 0;
+    uint32_t epoch = 1;
+    double worst = 0, rms = 0;
+  };
+  std::vector<Point> trace;  // the distance from the mean after each gossip, and at the start of each epoch
+  std::vector<AveragingEpoch> epochs;
+  std::unique_ptr<Communicator>
+      living;  // a group of those who are there at the end; none for a rank that left
 };
 
 // x <- an estimate of the mean over the ranks of x. The same rounds and error on every rank. Pairwise needs a graph of
-// pairs (symmetric, one peer at most); BadOption otherwise. all-reduce takes no graph. Throws Error where the tolerance
-// is out of reach: after most_rounds, or when fp32 gets no closer.
-AveragingResult average(Communicator&, const Topology*, const Tensor& x, const AveragingOptions&);
+// pairs (symmetric, one peer at most); BadOption otherwise. Throws Error where the tolerance is out of reach: after
+// most_rounds, or when fp32 gets no closer.
+//
+// When a rank is lost or leaves, the living take in what they had sent each other, divide X by w, and go on in the next
+// membership epoch, over a new graph, toward the mean of what they then hold. Throws Timeout where one of them neither
+// answers nor is gone.
+AveragingResult average(Communicator&, const Tensor& x, const AveragingOptions&);
 
 // Every rank's numbers, in rank order, on every rank; as many from each. Collective.
 std::vector<std::vector<double>> gather_numbers(Communicator&, const std::vector<double>& mine);

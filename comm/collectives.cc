@@ -96,6 +96,7 @@ void Communicator::average_with(Rank peer, const Tensor& x, Tag tag, int64_t ste
       const int64_t half = x.size() / 2, lo = rank_ < peer ? 0 : half,
                     n = rank_ < peer ? half : x.size() - half;
       average(mine.view({n}, lo), other.view({n}, lo));
+      meter_->moved(2 * n * size_of(kF32));
       send_packed({{peer, 1, 1}}, second, step, nothing(), places, false);
       wait_for(key(peer, second, step), places);
       return;

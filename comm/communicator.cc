@@ -1,4 +1,4 @@
-// Communicator: packing, naming, waiting. The collectives are in collectives.cc.
+// Communicator: packing, naming, sending, answering. Waiting is in waiting.cc, the collectives in collectives.cc.
 #include "comm/communicator.h"
 
 #include <algorithm>
@@ -64,10 +64,11 @@ struct Communicator::Handlers {
 };
 
 Communicator::Communicator(Transport& t, CommunicatorOptions o)
-    : Communicator(t, o, everybody(t.size()), 1) {}
+    : Communicator(t, o, everybody(t.size()), 1, std::make_shared<Meter>()) {}
 
-Communicator::Communicator(Transport& t, CommunicatorOptions o, std::vector<Rank> members, uint32_t id)
-    : transport_(t), options_(std::move(o)), members_(std::move(members)), id_(id) {
+Communicator::Communicator(Transport& t, CommunicatorOptions o, std::vector<Rank> members, uint32_t id,
+                           std::shared_ptr<Meter> meter)
+    : transport_(t), options_(std::move(o)), members_(std::move(members)), id_(id), meter_(std::move(meter)) {
   const DType wire = options_.wire;
   CHECK(wire == kF32 || wire == kBF16, "payloads travel as f32 or bf16, not", wire);
   const auto me = std::find(members_.begin(), members_.end(), t.rank());
@@ -92,28 +93,21 @@ std::unique_ptr<Communicator> Communicator::group(const std::vector<Rank>& membe
     world.push_back(world_rank(m));
   }
   const uint32_t id = id_of_group(id_, world, groups_[world]++);
-  return std::unique_ptr<Communicator>(new Communicator(transport_, options_, std::move(world), id));
+  return std::unique_ptr<Communicator>(new Communicator(transport_, options_, std::move(world), id, meter_));
 }
 
 std::unique_ptr<Communicator> Communicator::twin(bool all_needed) const {
   CommunicatorOptions o = options_;
   o.all_needed = all_needed;
-  return std::unique_ptr<Communicator>(new Communicator(transport_, o, members_, id_));
+  return std::unique_ptr<Communicator>(new Communicator(transport_, o, members_, id_, meter_));
 }
 
 double Communicator::set_deadline(double seconds) { return std::exchange(options_.deadline, seconds); }
 
 Membership& Communicator::membership() { return transport_.mailbox().membership(); }
-Traffic Communicator::traffic() const { return {messages_, bytes_, double(waited_ns_) * 1e-9}; }
 
 Key Communicator::key(Rank from, Tag tag, int64_t step) const {
   return {id_, from == kAnyone ? kAnyone : world_rank(from), tag, step};
-}
-
-Clock::time_point Communicator::deadline() const {
-  if (options_.deadline > 1e8) return Clock::now() + std::chrono::hours(24 * 365);
-  return Clock::now() +
-         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.deadline));
 }
 
 // ---- sending ----------------------------------------------------------------------------------------------
@@ -138,6 +132,7 @@ void Communicator::send_packed(const std::vector<Share>& shares, Tag tag, int64_
                                uint32_t layout, bool must_pack) {
   const Tensor source = flat_on_host(x);
   const Header h = header(tag, step, source, x.dtype() == kF32 ? options_.wire : x.dtype(), layout);
+  if (tag < kOwnTags) meter_->pushed(id_, h, now());
   std::vector<bool> done(shares.size());
   for (size_t i = 0; i < shares.size(); ++i) {
     if (done[i]) continue;
@@ -172,8 +167,7 @@ void Communicator::send_same(const std::vector<Share>& shares, Header h, const T
   h.pieces = 1;
   for (const Share& s : shares) {
     if (!transport_.in_pieces(world_rank(s.to))) send_one(s, h, packed);
-    ++messages_;
-    bytes_ += h.bytes;
+    meter_->sent(h.bytes);
   }
 }
 
@@ -193,70 +187,7 @@ void Communicator::answer(const Message& m, const Tensor& x, double weight) {
   push(m.from, m.tag, m.step, 1, x, weight);
 }
 
-// ---- taking -----------------------------------------------------------------------------------------------
-
-void Communicator::refuse(Rank world, const std::string& why) {
-  Message m;
-  m.kind = Kind::kRefusal;
-  m.communicator = id_;
-  m.epoch = transport_.mailbox().membership().epoch();
-  m.from = transport_.rank();
-  m.payload = Tensor({int64_t(why.size())}, kU8, transport_.allocator());
-  std::memcpy(m.payload.raw(), why.data(), why.size());
-  m.bytes = m.payload.bytes();
-  m.codec = m.dtype = uint8_t(kU8);
-  transport_.to(world).send(m, m.payload, deadline());
-  transport_.progress();
-  throw Disagreement(why);
-}
-
-std::optional<Message> Communicator::poll(const Key& k, uint32_t layout) {
-  std::optional<Message> m = transport_.mailbox().poll(k);
-  if (!m) return {};
-  if (layout && m->layout != layout)
-    refuse(m->from, text("rank ", transport_.rank(), " and rank ", m->from, " disagree about ",
-                         k.tag >= kOwnTags ? text("collective ", k.step >> 24)
-                                           : text("tag ", k.tag, ", step ", k.step),
-                         ": the payload is ", m->bytes / size_of(DType(m->codec)), " x ", DType(m->dtype),
-                         " laid out as ", m->layout, ", expected was the layout ", layout));
-  return m;
-}
-
-void Communicator::wait_once(const Key& k, Clock::time_point began) {
-  Mailbox& box = transport_.mailbox();
-  box.check(k);
-  if (options_.all_needed && box.membership().any_lost())
-    for (Rank r : box.membership().dead())
-      if (std::find(members_.begin(), members_.end(), r) != members_.end()) box.membership().require(r);
-  if (k.from != kAnyone && k.step != kAnyStep && k.tag < kOwnTags && transport_.ordered())
-    if (const auto later = box.later_step(k))
-      refuse(k.from,
-             text("rank ", transport_.rank(), " waits for tag ", k.tag, ", step ", k.step, " of rank ",
-                  k.from, ", which has gone on to step ", *later, " without sending it"));
-  const auto now = Clock::now();
-  if (options_.deadline < 1e8 && now - began > std::chrono::duration<double>(options_.deadline))
-    throw Timeout(k.from, text("rank ", transport_.rank(), " waited ", options_.deadline, " s for ",
-                               k.from == kAnyone ? std::string("anyone") : text("rank ", k.from), ", tag ",
-                               k.tag, ", step ", k.step, box.holds(k.communicator, k.from)));
-  // Short naps: what changes without a message (a deadline, a death, another thread's progress) is looked at
-  // again.
-  transport_.wait(k, std::min(now + std::chrono::milliseconds(20), deadline()));
-  waited_ns_ += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - now).count();
-}
-
-Message Communicator::wait_for(const Key& k, uint32_t layout) {
-  const auto began = Clock::now();
-  for (bool last = false;;) {
-    progress();
-    if (std::optional<Message> m = poll(k, layout)) return unpack(std::move(*m));
-    try {
-      wait_once(k, began);
-    } catch (const PeerLost&) {  // what it sent before it left may have come in meanwhile
-      if (last) throw;
-      last = true;
-    }
-  }
-}
+// ---- unpacking, answering ---------------------------------------------------------------------------------
 
 Message Communicator::unpack(Message m) const {
   if (m.codec != m.dtype) {
@@ -266,26 +197,6 @@ Message Communicator::unpack(Message m) const {
   }
   m.from = Rank(std::find(members_.begin(), members_.end(), m.from) - members_.begin());
   return m;
-}
-
-Message Communicator::take(Rank from, Tag tag, int64_t step) { return wait_for(key(from, tag, step), 0); }
-Message Communicator::take(Rank from, Tag tag, int64_t step, const Tensor& like) {
-  return wait_for(key(from, tag, step), layout_of(like.size(), like.dtype()));
-}
-Message Communicator::take_any(Tag tag) { return wait_for(key(kAnyone, tag, kAnyStep), 0); }
-
-std::optional<Message> Communicator::poll(Rank from, Tag tag, int64_t step) {
-  progress();
-  const Key k = key(from, tag, step);
-  if (std::optional<Message> m = poll(k, 0)) return unpack(std::move(*m));
-  transport_.mailbox().check(k);
-  return {};
-}
-std::optional<Message> Communicator::poll_any(Tag tag) { return poll(kAnyone, tag, kAnyStep); }
-
-Message Communicator::ask(Rank to, Tag tag, int64_t step, const Tensor& x, double weight) {
-  push(to, tag, step, 1, x, weight);
-  return take(to, tag, step);
 }
 
 void Communicator::on(Tag tag, std::function<void(const Message&)> f) {
@@ -304,33 +215,6 @@ void Communicator::on(Tag tag, std::function<void(const Message&)> f) {
       transport_.mailbox().poison(text("the handler of tag ", tag, " failed: ", e.what()));
     }
   });
-}
-
-// ---- progress ---------------------------------------------------------------------------------------------
-
-void Communicator::progress() {
-  transport_.progress();
-  for (auto i = ops_.begin(); i != ops_.end();) {
-    const std::shared_ptr<Pending::Op> op = *i;
-    op->advance(*this);
-    i = op->done ? ops_.erase(i) : std::next(i);
-  }
-}
-
-Pending Communicator::begin(std::shared_ptr<Pending::Op> op) {
-  op->advance(*this);
-  if (!op->done) ops_.push_back(op);
-  return Pending(*this, std::move(op));
-}
-
-void Pending::wait() {
-  if (!op_) return;
-  const auto began = Clock::now();
-  for (comm_->progress(); !op_->done; comm_->progress()) comm_->wait_once(op_->missing, began);
-}
-bool Pending::done() {
-  if (op_ && !op_->done) comm_->progress();
-  return !op_ || op_->done;
 }
 
 }  // namespace skein::comm

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "comm/mailbox.h"
+#include "comm/meter.h"
 #include "comm/transport.h"
 #include "engine/vec.h"
 
@@ -50,12 +51,6 @@ struct CommunicatorOptions {
   std::string key = {};    // the job's, from which keys of what goes beside the transport are derived
 };
 
-// Where the time and the bytes went, since the beginning.
-struct Traffic {
-  int64_t messages = 0, bytes = 0;  // sent
-  double waited = 0;                // seconds blocked
-};
-
 // What one peer gets of a push.
 struct Share {
   Rank to;
@@ -77,7 +72,10 @@ class Communicator {
   Membership& membership();
   Transport& transport() { return transport_; }
   Rank world_rank(Rank r) const { return members_.at(size_t(r)); }
-  Traffic traffic() const;
+  double now() const { return transport_.now(); }
+  // Shared with the groups and twins made from this one.
+  Meter& meter() { return *meter_; }
+  Traffic traffic() const { return meter_->traffic(); }
 
   // A communicator over these members (ranks of this one, all distinct, in the given order, me among them).
   // Called by each member with the same list; others need not know. Shares no tags with any other.
@@ -101,6 +99,8 @@ class Communicator {
   // Likewise, and the payload must be laid out like `like`, else Disagreement on both ends.
   Message take(Rank from, Tag, int64_t step, const Tensor& like);
   Message take_any(Tag);  // whoever's comes first, any step
+  // Likewise, but waits so many seconds at most; nothing if it has not come. Throws PeerLost, Timeout, Disagreement.
+  std::optional<Message> take_within(double seconds, Rank from, Tag, int64_t step);
   std::optional<Message> poll(Rank from, Tag, int64_t step = kAnyStep);
   std::optional<Message> poll_any(Tag);
   Message ask(Rank, Tag, int64_t step, const Tensor& x, double weight = 1);  // push, then wait for the answer
@@ -134,7 +134,8 @@ class Communicator {
  private:
   friend class Pending;
   friend class Reduction;
-  Communicator(Transport&, CommunicatorOptions, std::vector<Rank> members, uint32_t id);
+  Communicator(Transport&, CommunicatorOptions, std::vector<Rank> members, uint32_t id,
+               std::shared_ptr<Meter>);
   Key key(Rank from, Tag, int64_t step) const;
   Clock::time_point deadline() const;
   Header header(Tag, int64_t step, const Tensor& x, DType wire, uint32_t layout) const;
@@ -144,13 +145,17 @@ class Communicator {
   void send_one(const Share&, Header, const Tensor& payload);
   std::optional<Message> poll(const Key&, uint32_t layout);  // layout 0: any
   Message wait_for(const Key&, uint32_t layout);
-  void wait_once(const Key&, Clock::time_point began);  // one nap; throws what makes waiting pointless
+  std::optional<Message> wait_until(Clock::time_point, const Key&, uint32_t layout);
+  // One nap, until then at most; throws what makes waiting pointless.
+  void wait_once(const Key&, Clock::time_point began, Clock::time_point until = Clock::time_point::max());
   [[noreturn]] void refuse(Rank world, const std::string& why);
   Message unpack(Message) const;
-  Pending begin(std::shared_ptr<Pending::Op>);
+  Pending begin(std::shared_ptr<Pending::Op>, double began);
+  bool advance(Pending::Op&);                            // true: it is done
   int64_t next_sequence() { return sequence_++ << 24; }  // steps of one collective: 16 M messages a peer
 
   struct Handlers;
+  class Blocked;
   Transport& transport_;
   CommunicatorOptions options_;
   std::vector<Rank> members_;  // world ranks
@@ -161,7 +166,7 @@ class Communicator {
   std::list<std::shared_ptr<Pending::Op>> ops_;
   std::map<std::vector<Rank>, int> groups_;
   std::unique_ptr<Handlers> handlers_;
-  std::atomic<int64_t> messages_{0}, bytes_{0}, waited_ns_{0};
+  const std::shared_ptr<Meter> meter_;
 };
 
 }  // namespace skein::comm

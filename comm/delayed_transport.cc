@@ -124,6 +124,7 @@ void DelayedTransport::deliver_due() {
     Link& link = links_[size_t(m.from)];
     if (number < link.latest) ++counts_.overtaken;
     link.latest = std::max(link.latest, number);
+    m.arrived = late_.begin()->first;
     box_.put(std::move(m));
     late_.erase(late_.begin());
   }

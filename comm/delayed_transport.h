@@ -29,8 +29,8 @@ class DelayedTransport final : public Transport {
   DelayedTransport(std::unique_ptr<Transport> inner, const Weather&);
   ~DelayedTransport() override;
 
-  double now() const;          // this rank's virtual clock, seconds
-  void spend(double seconds);  // work that takes so long
+  double now() const override;  // this rank's virtual clock, seconds
+  void spend(double seconds);   // work that takes so long
   // So far: transmissions that had to be repeated, copies dropped on arrival, messages that overtook an
   // earlier one.
   struct Counts {

@@ -86,11 +86,13 @@ bool InboxClient::acknowledged() {
   return !open_;
 }
 
-int64_t InboxClient::ask(uint16_t kind, int32_t argument, double deadline) {
+int64_t InboxClient::ask(uint16_t kind, int32_t argument, double deadline,
+                         const std::function<void()>& meanwhile) {
   const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                         std::chrono::duration<double>(std::min(deadline, 1e8)));
   begin(kind, argument);
   while (!acknowledged()) {
+    if (meanwhile) meanwhile();
     if (Clock::now() >= until)
       throw Timeout(-1, text("worker ", now_.worker, ": the server's inbox at UDP port ",
                              ntohs(servers_[0].port), " did not acknowledge within ", deadline,

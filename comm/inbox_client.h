@@ -1,5 +1,7 @@
 // InboxClient: the worker's side of an Inbox.
 #pragma once
+#include <functional>
+
 #include "comm/inbox_wire.h"
 
 namespace skein::comm {
@@ -13,8 +15,10 @@ class InboxClient {
 
   // The sequence that the next request will have.
   int64_t coming() const { return now_.sequence + 1; }
-  // Returns its sequence when the inbox has it; its turn comes later. Throws Timeout after `deadline` seconds.
-  int64_t ask(uint16_t kind, int32_t argument = 0, double deadline = 60);
+  // Returns its sequence when the inbox has it; its turn comes later. Throws Timeout after `deadline` seconds. Now and
+  // then it calls `meanwhile`, which may throw, say because the server is known to be dead.
+  int64_t ask(uint16_t kind, int32_t argument = 0, double deadline = 60,
+              const std::function<void()>& meanwhile = {});
 
   // The same in steps, for a thread that has other work: begin, then acknowledged() until it says so. It hears, and
   // says again what is due; it never waits. descriptor() is readable when there is something to hear.

@@ -26,7 +26,7 @@ std::string Mailbox::refusal(const Header& h) const {
     return text("rank ", owner_, " refuses a message of rank ", h.from, " (tag ", h.tag, ", step ", h.step,
                 "): ");
   };
-  if (h.epoch != membership_.epoch())
+  if (!membership_.welcomes(h.epoch))
     return text(from(), "it is of membership epoch ", h.epoch, ", ours is ", membership_.epoch());
   if (h.codec > uint8_t(kI64) || h.dtype > uint8_t(kI64))
     return text(from(), "unknown type ", int(h.codec), "/", int(h.dtype));
@@ -66,6 +66,7 @@ std::string Mailbox::put(Message m) {
   if (m.kind != Kind::kData)
     return refuse(
         text("rank ", owner_, " got a message of unknown kind ", int(m.kind), " from rank ", m.from));
+  if (membership_.past(m.epoch)) return {};
   if (const std::string why = refusal(m); !why.empty()) return refuse(why);
   if (m.pieces == 1 && m.payload.bytes() != m.bytes)
     return refuse(text("rank ", owner_, " got ", m.payload.bytes(), " bytes from rank ", m.from, " (tag ",
@@ -75,6 +76,7 @@ std::string Mailbox::put(Message m) {
 }
 
 void Mailbox::deliver(Message m) {
+  if (m.arrived < 0) m.arrived = steady_seconds();
   const Key key = key_of(m);
   held_[size_t(m.from)] += m.bytes;
   parcels_[key].push_back({std::move(m), ++arrivals_});
@@ -83,6 +85,24 @@ void Mailbox::deliver(Message m) {
       w->wake = true;
       w->woken.notify_one();
     }
+}
+
+void Mailbox::begin_epoch(uint32_t epoch) {
+  std::lock_guard lock(mutex_);
+  membership_.set_epoch(epoch);
+  for (auto i = parcels_.begin(); i != parcels_.end();) {
+    auto& queue = i->second;
+    for (auto p = queue.begin(); p != queue.end();) {
+      if (p->message.epoch >= epoch) {
+        ++p;
+        continue;
+      }
+      held_[size_t(p->message.from)] -= p->message.bytes;
+      p = queue.erase(p);
+    }
+    i = queue.empty() ? parcels_.erase(i) : std::next(i);
+  }
+  room_.notify_all();
 }
 
 Tensor Mailbox::landing(const Header& h, Allocator& from) {

@@ -43,6 +43,8 @@ class Mailbox {
   bool room(Rank from, int64_t bytes) const;
   bool wait_room(Rank from, int64_t bytes, Clock::time_point until);  // false: still none
   void lose(Rank, const std::string& why);                            // wakes all waits
+  // Whether a message is of an epoch so old that it is dropped without a word (Membership::let_epochs_overlap).
+  bool outdated(const Header& h) const { return membership_.past(h.epoch); }
   void leave(Rank);
   void poison(const std::string& why);  // every later wait throws Error(why)
 
@@ -59,6 +61,8 @@ class Mailbox {
   std::optional<int64_t> later_step(const Key&) const;
   // What waits here of a sender, in words, for the message of a Timeout.
   std::string holds(uint32_t communicator, Rank from) const;
+  // The next membership epoch is one's own from now on; what waits here of older ones is dropped.
+  void begin_epoch(uint32_t epoch);
   int64_t bytes_held() const;
   int64_t arrivals() const { return arrivals_; }
   int64_t strangers() const;

@@ -36,6 +36,14 @@ class Membership {
   int size() const { return int(state_.size()); }
   uint32_t epoch() const { return epoch_; }
   void set_epoch(uint32_t e) { epoch_ = e; }
+  // While a membership changes, ranks reach the next epoch at different moments. From now on messages of the epochs
+  // next to one's own come in (their communicators differ, so nothing is mixed), older ones are dropped; else every
+  // other epoch is refused.
+  void let_epochs_overlap() { overlap_ = true; }
+  bool welcomes(uint32_t e) const {
+    return e == epoch_ || (overlap_ && (e + 1 == epoch_ || e == epoch_ + 1));
+  }
+  bool past(uint32_t e) const { return overlap_ && e + 1 < epoch_; }
 
   void lose(Rank, const std::string& why);  // died or fell silent; the first reason stays
   void leave(Rank);                         // said goodbye: nobody's error until something is asked of it
@@ -49,6 +57,7 @@ class Membership {
  private:
   enum class State : uint8_t { kAlive, kLeft, kLost };
   std::atomic<uint32_t> epoch_;
+  std::atomic<bool> overlap_{false};
   std::atomic<int> lost_{0};
   mutable std::mutex mutex_;
   std::vector<State> state_;

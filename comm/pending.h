@@ -10,6 +10,10 @@ struct Pending::Op {
   virtual void advance(Communicator&) = 0;
   bool done = false;
   Key missing;
+  // For the meter: what it is called, when it began (-1: not counted), when all it needed had come and was put to use.
+  const char* name = "collective";
+  double began = -1, landed = 0;
+  int64_t bytes = -1;
 };
 
 // The first message of every collective has tag kFirst, so that ranks that call different ones notice.

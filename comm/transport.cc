@@ -5,6 +5,8 @@
 
 namespace skein::comm {
 
+double steady_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+
 Piece piece_of(const Header& h) {
   if (h.pieces == 1) return {0, h.bytes};
   const int64_t begin = int64_t(h.piece) * kPieceBytes;

@@ -50,7 +50,11 @@ uint32_t layout_of(int64_t elements, DType, uint32_t purpose = 0);
 
 struct Message : Header {
   Tensor payload;  // one axis; empty tensors have a payload of zero elements
+  double arrived =
+      -1;  // Transport::now() of its coming in; the mailbox stamps it where the transport has not
 };
+// Seconds of a clock that never goes back, since some moment in the past; one for all processes of a host.
+double steady_seconds();
 
 // A one-way door to one peer.
 class Endpoint {
@@ -74,6 +78,8 @@ class Transport {
   virtual int size() const = 0;
   virtual Endpoint& to(Rank) = 0;
   virtual Mailbox& mailbox() = 0;
+  // What this rank's messages are timed by, in seconds; of simulated networks the simulated time.
+  virtual double now() const { return steady_seconds(); }
 
   // Moves what can be moved without waiting: arrivals into the mailbox, deaths into its membership.
   virtual void progress() {}

@@ -139,6 +139,10 @@ bool UcxDoors::Worker::admit(Arrival& a) {
     if (a.descriptor) ucx().ucp_am_data_release(worker_, a.descriptor);
     return true;
   }
+  if (box_.outdated(h)) {
+    if (a.descriptor) ucx().ucp_am_data_release(worker_, a.descriptor);
+    return true;
+  }
   if (h.piece == 0 && !box_.room(h.from, h.bytes)) return false;
   const Piece range = h.pieces > 0 ? piece_of(h) : Piece{0, -1};
   Tensor landing =

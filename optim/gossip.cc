@@ -62,6 +62,18 @@ comm::Mix Graph::at(const Worker& me, int64_t q) const {
   return comm::in_fp32(stages_[stage].second->at(me.comm ? me.comm->rank() : 0, q));
 }
 
+bool Graph::pairs_odd_with_even() const {
+  for (const auto& [from, t] : stages_) {
+    if (t->cycle() == 0) return false;
+    for (int64_t q = 0; q < t->cycle(); ++q)
+      for (comm::Rank r = 1; r < t->size(); r += 2) {
+        const comm::Mix m = t->at(r, q);
+        if (m.out.size() > 1 || (!m.out.empty() && m.out[0].peer % 2 != 0)) return false;
+      }
+  }
+  return true;
+}
+
 bool Graph::symmetric() const {
   for (const auto& stage : stages_)
     if (!stage.second->symmetric()) return false;
@@ -84,6 +96,31 @@ std::vector<comm::Message> take_shares(comm::Communicator* comm, const comm::Mix
 void combine(const Tensor& y, double self, const Tensor& x, const std::vector<comm::Message>& shares) {
   scaled_copy(y, self, x);
   for (const comm::Message& m : shares) axpy(y, 1.f, m.payload);
+}
+
+void exact_mean(comm::Communicator* comm, const Tensor& x) {
+  if (!comm || comm->size() == 1) return;
+  comm->all_reduce(x).wait();
+  scale(x, 1.0 / comm->size());
+}
+
+void Meeting::meet(comm::Communicator& comm, const std::function<void()>& meanwhile) {
+  constexpr double kNap = 1e-3;  // seconds; what `meanwhile` looks at is no later than that
+  for (comm::Rank r = 0; r < comm.size(); ++r)
+    if (r != comm.rank()) comm.push(r, tag_, round_, 1, Tensor::zeros({1}));
+  for (comm::Rank r = 0; r < comm.size(); ++r)
+    while (!has_come(comm, r)) {
+      meanwhile();
+      if (!has_come(comm, r)) here_[size_t(r)] = comm.take_within(kNap, r, tag_, round_).has_value();
+    }
+  here_.clear();
+  ++round_;
+}
+
+bool Meeting::has_come(comm::Communicator& comm, comm::Rank r) {
+  if (here_.empty()) here_.resize(size_t(comm.size())), here_[size_t(comm.rank())] = true;
+  if (!here_[size_t(r)]) here_[size_t(r)] = comm.poll(r, tag_, round_).has_value();
+  return here_[size_t(r)];
 }
 
 BufferPolicy buffer_policy(const Options& o) {
@@ -110,6 +147,12 @@ void BufferGossip::combine(Worker& me, double self, double w) {
   optim::combine(me.buffers, self, mine_, shares_);
   scale(me.buffers, 1 / w);
   shares_.clear();
+}
+
+void BufferGossip::average(Worker& me, double w) {
+  if (!on_ || me.buffers.size() == 0) return;
+  scale(me.buffers, w);
+  exact_mean(me.comm, me.buffers);
 }
 
 }  // namespace skein::optim

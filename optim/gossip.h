@@ -1,5 +1,6 @@
-// What gossiping strategies share: the graph their flags choose, and a gossip's two halves, give and take.
+// What gossiping strategies share: the graph their flags choose, a gossip's two halves, give and take, and meetings.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@ class Graph {
   Graph(const Options&, int world, const std::string& topology, int peers);
   comm::Mix at(const Worker&, int64_t q) const;  // weights as comm::in_fp32
   bool symmetric() const;
+  bool pairs_odd_with_even() const;  // an odd rank gives to one even rank at most, at every gossip
   const std::string& name() const { return name_; }
 
  private:
@@ -35,6 +37,24 @@ std::vector<comm::Message> take_shares(comm::Communicator*, const comm::Mix&, co
 // y <- self * x + the shares, in order. y may be x.
 void combine(const Tensor& y, double self, const Tensor& x, const std::vector<comm::Message>& shares);
 
+// x <- the mean over the ranks, the same bits on each. Collective.
+void exact_mean(comm::Communicator*, const Tensor& x);
+
+// Where workers meet that are at different steps: each tells all the others that it has come, and serves them until all
+// have. One worker may be told so while it waits inside its own step for somebody who has come already.
+class Meeting {
+ public:
+  explicit Meeting(comm::Tag tag) : tag_(tag) {}
+  // Returns when all have called it as often as this worker. Calls `meanwhile` again and again until then.
+  void meet(comm::Communicator&, const std::function<void()>& meanwhile);
+  bool has_come(comm::Communicator&, comm::Rank);  // to the meeting that is next here; never waits
+
+ private:
+  const comm::Tag tag_;
+  int64_t round_ = 0;
+  std::vector<bool> here_;
+};
+
 // --bn-policy: `local` leaves the running statistics alone, `mix` gives them the weights x gets, `recompute`
 // re-estimates them before each evaluation (the trainer's part).
 enum class BufferPolicy : uint8_t { kLocal, kMix, kRecompute };
@@ -47,6 +67,7 @@ class BufferGossip {
   void give(Worker&, const comm::Mix&, int64_t k, double w = 1);  // buffers as the last forward left them
   void take(Worker&, const comm::Mix&, int64_t k);                // waits
   void combine(Worker&, double self, double w = 1);               // w: the weight after this gossip
+  void average(Worker&, double w = 1);                            // w: the sender's weight; collective
 
  private:
   static constexpr comm::Tag kBuffers = 2;

@@ -45,7 +45,7 @@ void OrderLog::fail(const std::string& what) const {
 
 int64_t OrderLog::next() const {
   CHECK(replaying_, "nothing is replayed");
-  if (at_ >= int64_t(past_.size())) fail(text("the recording ends after ", past_.size(), " entries"));
+  if (ended()) fail(text("the recording ends after ", past_.size(), " entries"));
   return past_[size_t(at_)];
 }
 

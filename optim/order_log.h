@@ -23,6 +23,7 @@ class OrderLog {
   OrderLog(const OrderLog&) = delete;
 
   bool replaying() const { return replaying_; }
+  bool ended() const { return at_ >= int64_t(past_.size()); }  // replaying: nothing more is recorded
   // Replaying: what is to happen next, without going on; throws BadFile where the recording has ended.
   int64_t next() const;
   // It has happened: recording, writes it down; replaying, goes on, and throws Error unless it was to happen.

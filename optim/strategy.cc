@@ -71,6 +71,7 @@ std::unique_ptr<Strategy> make_strategy(const std::string& name, const Options& 
   return strategy_row(name).make(options, world);
 }
 
+void Strategy::average(Worker& me) { consensus(me.comm, me.x.clone(), me.x); }
 void Strategy::serve(comm::Communicator&) { CHECK(false, "this algorithm has no server"); }
 void Strategy::evaluated(Worker& me, const Tensor& y) { consensus(me.comm, averaged(me), y); }
 

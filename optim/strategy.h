@@ -33,8 +33,10 @@ struct Worker {
   std::function<Tensor(const GradReady& ready)> oracle;
   // With --servers dedicated: all workers as in comm and, last, a process that only serves. Else null.
   comm::Communicator* hub = nullptr;
+  double rate = -1;  // lr in double, for what is reckoned on the host; below 0: as lr says
 
   Tensor gradient(const GradReady& ready = {}) { return oracle(ready); }
+  double eta() const { return rate < 0 ? double(lr.value) : rate; }
   // y <- y - eta u(g), decay at x, where g was taken; y may be x. Nothing in a step without samples of one's own.
   void local_step(const Tensor& y);
 };
@@ -66,6 +68,8 @@ class Strategy {
   // has come and is part of visit(). Collective; may wait as long as the slowest worker takes.
   virtual void settle(Worker&) {}
   virtual void visit(Archive&) {}  // its own state: anchors, weights, clocks
+  // All workers go on from the exact mean of all there is: optim/exact_average.h. Collective, after settle().
+  virtual void average(Worker& me);
   // All that the last member of `hub` does with --servers dedicated; returns when no worker is left. Of a strategy that
   // was made but not started.
   virtual void serve(comm::Communicator& hub);

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ struct Problem {
 class Trainee {
  public:
   Trainee(const Problem& p, const std::string& algorithm, const optim::Options& options,
-          comm::Communicator* c)
+          comm::Communicator* c, comm::Communicator* hub = nullptr)
       : problem_(p),
         id_(p.id(c ? c->rank() : 0)),
         world_(c ? c->size() : 1),
@@ -42,7 +43,7 @@ class Trainee {
         buffers(Tensor::zeros({3})),
         rule(optim::sgd(x, {p.momentum, p.decay, p.nesterov, p.size})),
         strategy(optim::make_strategy(algorithm, options, world_)),
-        worker{x, g, buffers, *rule, p.lr, c, 1, world_, {}} {
+        worker{x, g, buffers, *rule, p.lr, c, 1, world_, {}, hub} {
     for (int64_t i = 0; i < p.size; ++i) x.data<float>()[i] = p.start_spread * float(id_) * float(i % 5 - 2);
     fill(buffers, float(id_));
     if (p.uneven_batches) {
@@ -118,6 +119,14 @@ inline History train(const Problem& p, const std::string& algorithm, const optim
 inline optim::Options options(std::initializer_list<std::pair<std::string, std::string>> list) {
   optim::Options o;
   for (const auto& [key, value] : list) o.set(key, value);
+  return o;
+}
+
+// From a command line: "--tau 2 --beta 0.5".
+inline optim::Options flags_of(const std::string& line) {
+  optim::Options o;
+  std::istringstream words(line);
+  for (std::string flag, value; words >> flag >> value;) o.set(flag.substr(2), value);
   return o;
 }
 

@@ -37,33 +37,35 @@ void put_filter(float* to, int64_t plane, Get get) {
   }
 }
 
-Tensor forward_weights(const ConvArgs& c) {
-  const int64_t O = c.w.dim(0), C = c.w.dim(3), plane = panels(O) * C * kLanes;
+// at(lane, row, r, s): the filter of one of `lanes` columns and one of `rows` rows, transformed and laid in panels of
+// kLanes columns.
+template <class At>
+Tensor transformed_filters(int64_t lanes, int64_t rows, At at) {
+  const int64_t plane = panels(lanes) * rows * kLanes;
   const Tensor packed({16 * plane});
-  const float* w = c.w.data<float>();
-#pragma omp parallel for schedule(static) if (C * O > 1 << 10)
-  for (int64_t j = 0; j < panels(O); ++j)
-    for (int64_t i = 0; i < C; ++i)
-      put_filter(packed.data<float>() + (j * C + i) * kLanes, plane, [&](int r, int s, int l) {
-        const int64_t o = j * kLanes + l;
-        return o < O ? w[((o * 3 + r) * 3 + s) * C + i] : 0.f;
+#pragma omp parallel for schedule(static) if (rows * lanes > 1 << 10)
+  for (int64_t j = 0; j < panels(lanes); ++j)
+    for (int64_t row = 0; row < rows; ++row)
+      put_filter(packed.data<float>() + (j * rows + row) * kLanes, plane, [&](int r, int s, int l) {
+        const int64_t lane = j * kLanes + l;
+        return lane < lanes ? at(lane, row, r, s) : 0.f;
       });
   return packed;
 }
 
+Tensor forward_weights(const ConvArgs& c) {
+  const int64_t O = c.w.dim(0), C = c.w.dim(3);
+  return transformed_filters(O, C, [w = c.w.data<float>(), C](int64_t o, int64_t i, int r, int s) {
+    return w[((o * 3 + r) * 3 + s) * C + i];
+  });
+}
+
 // The filters turned round, inputs and outputs exchanged.
 Tensor data_weights(const ConvArgs& c) {
-  const int64_t O = c.w.dim(0), C = c.w.dim(3), plane = panels(C) * O * kLanes;
-  const Tensor packed({16 * plane});
-  const float* w = c.w.data<float>();
-#pragma omp parallel for schedule(static) if (C * O > 1 << 10)
-  for (int64_t j = 0; j < panels(C); ++j)
-    for (int64_t o = 0; o < O; ++o)
-      put_filter(packed.data<float>() + (j * O + o) * kLanes, plane, [&](int r, int s, int l) {
-        const int64_t i = j * kLanes + l;
-        return i < C ? w[((o * 3 + 2 - r) * 3 + 2 - s) * C + i] : 0.f;
-      });
-  return packed;
+  const int64_t O = c.w.dim(0), C = c.w.dim(3);
+  return transformed_filters(C, O, [w = c.w.data<float>(), C](int64_t i, int64_t o, int r, int s) {
+    return w[((o * 3 + 2 - r) * 3 + 2 - s) * C + i];
+  });
 }
 
 template <class T>

@@ -4,12 +4,19 @@
 #include "comm/communicator.h"
 #include "engine/vec.h"
 #include "optim/strategy.h"
+#include "optim/two_level.h"
 
 namespace skein::optim {
 namespace {
 
 class AllReduce final : public Strategy {
  public:
+  explicit AllReduce(const Options& o) : nodes_(parse_hierarchy(o.word("hierarchy", "none"))) {}
+
+  void start(Worker& me) override {
+    if (me.comm && nodes_.kind != Nodes::kNone) two_level_ = std::make_unique<TwoLevelSum>(*me.comm, nodes_);
+  }
+
   Tensor iterate(Worker& me, int64_t) override {
     if (!me.comm) return alone(me);
     const double share = double(me.samples) / double(me.global_samples);
@@ -17,11 +24,15 @@ class AllReduce final : public Strategy {
     comm::Pendings sums;
     const Tensor loss = me.gradient([&](Tensor slice) {  // while backward still runs:
       scale(slice, share);                               //   g <- sum_i (n_i / N) g_i
-      sums += me.comm->all_reduce(slice);
+      if (two_level_)
+        two_level_->begin(slice);
+      else
+        sums += me.comm->all_reduce(slice);
       reduced += slice.size();
     });
     CHECK(reduced == me.g.size(), "slices do not cover the gradient", reduced, me.g.size());
     sums.wait();
+    if (two_level_) two_level_->wait();
     me.rule.step(me.x, me.g, me.lr);  // x <- x - eta u(g)
     return loss;
   }
@@ -32,10 +43,13 @@ class AllReduce final : public Strategy {
     me.rule.step(me.x, me.g, me.lr);
     return loss;
   }
+
+  const Nodes nodes_;
+  std::unique_ptr<TwoLevelSum> two_level_;
 };
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_allreduce(const Options&, int) { return std::make_unique<AllReduce>(); }
+std::unique_ptr<Strategy> make_allreduce(const Options& o, int) { return std::make_unique<AllReduce>(o); }
 
 }  // namespace skein::optim

@@ -2,6 +2,7 @@
 //
 //   x_i  model of worker i        W_ij  symmetric mixing weights        u_i  local direction, taken at x_i(k)
 #include "engine/vec.h"
+#include "optim/exact_average.h"
 #include "optim/gossip.h"
 
 namespace skein::optim {
@@ -34,6 +35,11 @@ class DPsgd final : public Strategy {
     return loss;
   }
 
+  void average(Worker& me) override {
+    exact_mean(me.comm, me.x);
+    buffers_.average(me);
+  }
+
  private:
   static constexpr comm::Tag kModel = 1;
   Graph graph_;
@@ -44,7 +50,7 @@ class DPsgd final : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_d_psgd(const Options& o, int world) {
-  return std::make_unique<DPsgd>(o, world);
+  return with_exact_average(std::make_unique<DPsgd>(o, world), o, world);
 }
 
 }  // namespace skein::optim

@@ -1,50 +1,61 @@
 // Local SGD: tau steps of one's own, then the mean of the models.  Stich, ICLR 2019, Algorithm 1.
+// Post-local SGD: gradients are averaged at first.  Lin, Stich, Patel & Jaggi, ICLR 2020.
+//
+//   x_i  model of worker i      tau  local steps in a round      S  step at which rounds begin
 #include "engine/vec.h"
-#include "optim/gossip.h"
-#include "optim/snapshot.h"
-#include "optim/strategy.h"
+#include "optim/periodic.h"
 
 namespace skein::optim {
+
+std::unique_ptr<Strategy> make_allreduce(const Options&, int world);
+
 namespace {
 
 class LocalSgd final : public Strategy {
  public:
-  LocalSgd(const Options& o, int world)
-      : tau_(o.integer("tau", 4)), world_(world), mixes_(buffer_policy(o) == BufferPolicy::kMix) {
-    if (tau_ < 1)
-      throw BadOption(text("--tau ", tau_, ": at least one local step between averages is needed"));
-  }
+  explicit LocalSgd(const Options& o) : round_(o), round_end_(o) {}
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
-    if (world_ == 1 || (k + 1) % tau_ != 0) {
+    if (!round_.ends(k)) {
       me.local_step(me.x);  // x_i <- x_i - eta u_i
       return loss;
     }
-    Undo undo(before_, [&](Archive& a) { a("x", me.x), me.rule.visit(a); });
-    me.local_step(me.x);
-    average(*me.comm, me.x);  // x_i <- mean x; momenta stay local
-    if (mixes_ && me.buffers.size() > 0) average(*me.comm, me.buffers);
-    undo.keep();
+    const Means mean = round_end_.step_and_average(me);  // the same, and then
+    copy(me.x, mean.x);                                // x_i <- mean x; momenta stay local
+    mean.give_buffers(me);
     return loss;
   }
 
  private:
-  void average(comm::Communicator& comm, const Tensor& x) {
-    comm.all_reduce(x).wait();
-    scale(x, 1.0 / world_);
+  const Period round_;
+  RoundEnd round_end_;
+};
+
+class PostLocalSgd final : public Strategy {
+ public:
+  PostLocalSgd(const Options& o, int world)
+      : switch_(o.integer("switch-step", 0)), together_(make_allreduce(o, world)), apart_(o) {
+    if (switch_ < 0) throw BadOption(text("--switch-step ", switch_, ": allowed is 0 or more"));
   }
 
-  const int64_t tau_;
-  const int world_;
-  const bool mixes_;
-  Snapshot before_;
+  void start(Worker& me) override { together_->start(me); }
+
+  Tensor iterate(Worker& me, int64_t k) override {
+    return k < switch_ ? together_->iterate(me, k) : apart_.iterate(me, k - switch_);
+  }
+
+ private:
+  const int64_t switch_;
+  const std::unique_ptr<Strategy> together_;
+  LocalSgd apart_;
 };
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_local_sgd(const Options& o, int world) {
-  return std::make_unique<LocalSgd>(o, world);
+std::unique_ptr<Strategy> make_local_sgd(const Options& o, int) { return std::make_unique<LocalSgd>(o); }
+std::unique_ptr<Strategy> make_post_local(const Options& o, int world) {
+  return std::make_unique<PostLocalSgd>(o, world);
 }
 
 }  // namespace skein::optim

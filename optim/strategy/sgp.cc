@@ -2,7 +2,9 @@
 //
 //   X   biased parameters, the push-sum numerator        w   push-sum weight, starts at 1
 //   z   X / w, the de-biased model; lives in me.x, where gradients are taken
+#include "comm/averaging.h"
 #include "engine/vec.h"
+#include "optim/exact_average.h"
 #include "optim/gossip.h"
 #include "optim/snapshot.h"
 
@@ -36,6 +38,15 @@ class Sgp final : public Strategy {
     return loss;
   }
 
+  void average(Worker& me) override {  // X <- mean X, w <- mean w
+    buffers_.average(me, w_);
+    exact_mean(me.comm, x_);
+    double sum = 0;
+    for (const auto& other : comm::gather_numbers(*me.comm, {w_})) sum += other[0];
+    w_ = sum / me.comm->size();
+    scaled_copy(me.x, 1 / w_, x_);
+  }
+
   void visit(Archive& a) override { a("x", x_), a("w", w_); }
   Tensor averaged(Worker&) override { return x_; }  // sum w = n, so the mean of X is the mean of all there is
 
@@ -50,6 +61,8 @@ class Sgp final : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_sgp(const Options& o, int world) { return std::make_unique<Sgp>(o, world); }
+std::unique_ptr<Strategy> make_sgp(const Options& o, int world) {
+  return with_exact_average(std::make_unique<Sgp>(o, world), o, world);
+}
 
 }  // namespace skein::optim

@@ -1,0 +1,242 @@
+// One epoch's gossips, and what is owed to whom when they break off.
+#include "comm/averager.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace skein::comm {
+namespace {
+
+constexpr Tag kShare = 1, kPair = 2, kWords = 3, kTable = 4, kFence = 5, kWill = 6;
+constexpr double kGlance = 0.05;  // seconds between two looks at who is still there
+
+Tensor bits_of(const std::vector<double>& numbers) {  // i64: never scaled, never rounded
+  const Tensor t({int64_t(numbers.size())}, kI64);
+  std::memcpy(t.raw(), numbers.data(), size_t(t.bytes()));
+  return t;
+}
+std::vector<double> numbers_of(const Tensor& t) {
+  std::vector<double> numbers(static_cast<size_t>(t.size()));
+  std::memcpy(numbers.data(), t.raw(), size_t(t.bytes()));
+  return numbers;
+}
+
+void require_all(Communicator& c) {
+  for (Rank r = 0; r < c.size(); ++r) c.membership().require(c.world_rank(r));
+}
+
+}  // namespace
+
+Message await(Communicator& c, Rank from, Tag tag, int64_t step, double patience) {
+  struct Restore {
+    Communicator& c;
+    const double deadline;
+    ~Restore() { c.set_deadline(deadline); }
+  } restore{c, c.set_deadline(kGlance)};
+  for (const auto began = Clock::now();;) {
+    try {
+      return c.take(from, tag, step);
+    } catch (const Timeout&) {
+      require_all(c);
+      if (Clock::now() - began > std::chrono::duration<double>(patience))
+        throw Timeout(c.world_rank(from),
+                      text("rank ", c.transport().rank(), " waited ", patience, " s for rank ",
+                           c.world_rank(from), ", tag ", tag, ", step ", step, "; every worker is alive"));
+    }
+  }
+}
+
+std::vector<std::vector<double>> tell(Communicator& c, const std::vector<double>& mine, int64_t step) {
+  const double patience = c.options().deadline;
+  const size_t each = mine.size();
+  std::vector<double> all = mine;
+  if (c.rank() == 0) {
+    for (Rank r = 1; r < c.size(); ++r) {
+      const std::vector<double> words = numbers_of(await(c, r, kWords, step, patience).payload);
+      all.insert(all.end(), words.begin(), words.end());
+    }
+    for (Rank r = 1; r < c.size(); ++r) c.push(r, kTable, step, 1, bits_of(all));
+  } else {
+    c.push(0, kWords, step, 1, bits_of(mine));
+    all = numbers_of(await(c, 0, kTable, step, patience).payload);
+  }
+  CHECK(all.size() == each * size_t(c.size()), all.size(), each, c.size());
+  std::vector<std::vector<double>> table;
+  for (size_t at = 0; at < all.size(); at += each)
+    table.emplace_back(all.begin() + std::ptrdiff_t(at), all.begin() + std::ptrdiff_t(at + each));
+  return table;
+}
+
+Averager::Averager(Communicator& members, std::unique_ptr<Topology> graph, const Tensor& x,
+                   Averaging algorithm, uint32_t epoch)
+    : members_(members),
+      graph_(std::move(graph)),
+      x_(x),
+      mean_({x.size()}, kF32, members.allocator()),
+      algorithm_(algorithm),
+      epoch_(epoch) {
+  if (algorithm_ == Averaging::kAllReduce)
+    before_ = x_.clone();
+  else
+    CHECK(graph_ && graph_->size() == members_.size(), "a graph over the members");
+}
+
+void Averager::meet() {
+  copy(mean_, x_);
+  exact_mean(mean_);
+}
+
+void Averager::exact_mean(const Tensor& x) {
+  members_.all_reduce(x).wait();
+  scale(x, 1.0 / members_.size());
+}
+
+void Averager::round() {
+  if (algorithm_ == Averaging::kAllReduce) {
+    exact_mean(x_);
+    copy(before_, x_);
+  } else {
+    const Mix p = in_fp32(graph_->at(members_.rank(), done_));
+    if (algorithm_ == Averaging::kPushSum)
+      push_sum(p);
+    else if (!p.out.empty())
+      pair(p.out[0].peer);
+  }
+  pushed_ = ++done_;
+  taken_.clear();
+}
+
+// One peer at a time: the share of one that is gone stays here, its edge is skipped.
+void Averager::push_sum(const Mix& p) {
+  double kept = p.self;
+  for (const Edge& e : p.out) try {
+      members_.push(e.peer, kShare, done_, float(e.weight), x_, e.weight * w_);
+    } catch (const PeerLost&) { kept += e.weight; }
+  scale(x_, kept);
+  w_ *= kept;
+  pushed_ = done_ + 1;
+  for (const Edge& e : p.in) try {
+      add(await(members_, e.peer, kShare, done_, patience()));
+      taken_.insert(e.peer);
+    } catch (const Timeout&) { owed_.emplace(e.peer, done_); }
+  // A message that is late counts when it comes.
+  std::erase_if(owed_, [&](const auto& o) {
+    const auto late = members_.poll(o.first, kShare, o.second);
+    if (late) add(*late);
+    return late.has_value();
+  });
+}
+
+void Averager::add(const Message& m) {
+  axpy(x_, 1.f, m.payload);
+  w_ += m.weight;
+}
+
+bool Averager::near(Rank peer) const {
+  const Transport& t = members_.transport();
+  return t.domain(t.rank()) >= 0 && t.domain(members_.world_rank(peer)) == t.domain(t.rank());
+}
+
+// In shared memory each half of the numbers is averaged by one of the two, in both vectors: broken off, every number
+// is averaged on both sides or on none. By messages both must have sent before either may average.
+void Averager::pair(Rank peer) {
+  if (near(peer)) return members_.average_with(peer, x_, kPair, done_);
+  members_.push(peer, kPair, done_, 1, x_);
+  pushed_ = done_ + 1;
+  average_in(await(members_, peer, kPair, done_, members_.options().deadline));
+}
+
+void Averager::average_in(const Message& m) {
+  float* x = x_.data<float>();
+  const float* y = m.payload.data<float>();
+#pragma omp parallel for simd schedule(static) if (x_.size() > (1 << 16))
+  for (int64_t i = 0; i < x_.size(); ++i) x[i] = 0.5f * (x[i] + y[i]);
+  taken_.insert(m.from);
+}
+
+Standing Averager::look(Wish mine) {
+  double worst = 0, squares = 0;
+  const float* x = x_.data<float>();
+  const float* m = mean_.data<float>();
+  const double w = w_;
+#pragma omp parallel for reduction(max : worst) reduction(+ : squares) if (x_.size() > (1 << 14))
+  for (int64_t i = 0; i < x_.size(); ++i) {
+    const double off = std::abs(double(x[i]) / w - m[i]);
+    squares += off * off;
+    if (!(off <= worst)) worst = std::isnan(off) ? std::numeric_limits<double>::infinity() : off;
+  }
+  Standing s;
+  for (const auto& member : tell(members_, {worst, squares, double(mine)}, told_++)) {
+    s.worst = std::max(s.worst, member[0]);
+    s.rms += member[1];
+    s.wishes.push_back(Wish(int(member[2])));
+  }
+  s.rms = std::sqrt(s.rms / double(std::max<int64_t>(1, x_.size()) * members_.size()));
+  return s;
+}
+
+Mass Averager::held() const {
+  double sum = 0;
+  const float* x = x_.data<float>();
+#pragma omp parallel for reduction(+ : sum) if (x_.size() > (1 << 14))
+  for (int64_t i = 0; i < x_.size(); ++i) sum += x[i];
+  return {w_, sum};
+}
+
+Mass Averager::mass() {
+  const Mass mine = held();
+  Mass all;
+  for (const auto& m : tell(members_, {mine.w, mine.x}, told_++)) all.w += m[0], all.x += m[1];
+  return all;
+}
+
+void Averager::divide() {
+  scale(x_, 1 / w_);
+  w_ = 1;
+}
+
+void Averager::bequeath(Rank heir) {
+  members_.push(heir, kWill, 0, 1, x_, w_);
+  w_ = 0;
+}
+void Averager::inherit(Rank leaving) { add(members_.take(leaving, kWill, 0)); }
+
+// Who sent how much is asked, not guessed: small messages may overtake large ones.
+void Averager::absorb(Communicator& living, const std::vector<Rank>& ranks) {
+  for (Rank r = 0; r < living.size(); ++r)
+    if (r != living.rank()) living.push(r, kFence, 0, 1, bits_of({double(epoch_), double(pushed_)}));
+  if (algorithm_ == Averaging::kAllReduce) copy(x_, before_);
+  for (Rank r = 0; r < living.size(); ++r) {
+    if (r == living.rank()) continue;
+    const auto fence = numbers_of(await(living, r, kFence, 0, living.options().deadline).payload);
+    const Rank peer = ranks[size_t(r)];
+    if (fence[0] == double(epoch_) && int64_t(fence[1]) > done_ && awaited(peer)) fetch(living, peer);
+  }
+}
+
+// Whether this rank's unfinished gossip lacks a message of that peer.
+bool Averager::awaited(Rank peer) const {
+  if (algorithm_ == Averaging::kAllReduce || taken_.count(peer)) return false;
+  if (algorithm_ == Averaging::kPairwise && (near(peer) || pushed_ <= done_)) return false;
+  const std::vector<Edge> in = graph_->at(members_.rank(), done_).in;
+  return std::any_of(in.begin(), in.end(), [&](const Edge& e) { return e.peer == peer; });
+}
+
+// Of the living the message is on its way; the dead among the members would end any other wait for it.
+void Averager::fetch(Communicator& living, Rank peer) {
+  const Tag tag = algorithm_ == Averaging::kPairwise ? kPair : kShare;
+  for (const auto began = Clock::now(); Clock::now() - began < std::chrono::duration<double>(patience());) {
+    if (const auto m = members_.poll(peer, tag, done_)) {
+      algorithm_ == Averaging::kPairwise ? average_in(*m) : add(*m);
+      taken_.insert(peer);
+      return;
+    }
+    require_all(living);
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  owed_.emplace(peer, done_);
+}
+
+}  // namespace skein::comm

@@ -1,0 +1,110 @@
+// Meter and Trace: adding up, and writing down.
+#include "comm/meter.h"
+
+#include <algorithm>
+
+namespace skein::comm {
+
+void Trace::add(const Span& s) {
+  const std::lock_guard lock(mutex_);
+  if (spans_.size() < kMost)
+    spans_.push_back(s);
+  else
+    ++left_out_;
+}
+std::vector<Span> Trace::spans() const {
+  const std::lock_guard lock(mutex_);
+  return spans_;
+}
+int64_t Trace::left_out() const {
+  const std::lock_guard lock(mutex_);
+  return left_out_;
+}
+
+void Cover::add(double begin, double end) {
+  begin = std::max(begin, folded_until_);
+  if (!(end > begin)) return;
+  auto i = parts_.upper_bound(begin);
+  if (i != parts_.begin() && std::prev(i)->second >= begin) begin = (--i)->first;
+  while (i != parts_.end() && i->first <= end) {
+    end = std::max(end, i->second);
+    i = parts_.erase(i);
+  }
+  parts_[begin] = end;
+  if (parts_.size() <= kParts) return;
+  while (parts_.size() > kParts / 2) {
+    folded_ += parts_.begin()->second - parts_.begin()->first;
+    folded_until_ = parts_.begin()->second;
+    parts_.erase(parts_.begin());
+  }
+}
+
+double Cover::length() const {
+  double sum = folded_;
+  for (const auto& [begin, end] : parts_) sum += end - begin;
+  return sum;
+}
+
+bool Meter::turn(bool on) { return on_.exchange(on); }
+
+void Meter::record(Trace* trace) {
+  const std::lock_guard lock(mutex_);
+  trace_ = trace;
+}
+
+Traffic Meter::traffic() const {
+  const std::lock_guard lock(mutex_);
+  return {messages_, bytes_, waited_, in_flight_.length()};
+}
+
+bool Meter::counts() const { return on_ && std::this_thread::get_id() == computes_; }
+
+void Meter::sent(int64_t bytes) {
+  if (!on_) return;
+  ++messages_;
+  bytes_ += bytes;
+}
+
+void Meter::moved(int64_t bytes) {
+  if (on_) bytes_ += bytes;
+}
+
+void Meter::pushed(uint32_t communicator, const Header& h, double now) {
+  if (!counts()) return;
+  const std::lock_guard lock(mutex_);
+  std::deque<Flight>& flights = flights_[{communicator, h.tag}];
+  for (const Flight& f : flights)
+    if (f.step == h.step) return;  // to several peers: under way since the first
+  flights.push_back({h.step, now});
+  if (flights.size() > kFlights) flights.pop_front();
+}
+
+void Meter::took(uint32_t communicator, const Message& m) {
+  if (std::this_thread::get_id() != computes_) return;
+  const std::lock_guard lock(mutex_);
+  const auto flights = flights_.find({communicator, m.tag});
+  if (flights == flights_.end()) return;
+  for (const Flight& f : flights->second)
+    if (f.step == m.step) flew({Track::kTransfer, "message", f.began, m.arrived, m.step, m.bytes, m.from});
+}
+
+void Meter::collective(const char* name, double began, double landed, int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  flew({Track::kTransfer, name, began, landed, -1, bytes, -1});
+}
+
+void Meter::blocked(const char* name, Rank from, int64_t step, double began, double ended) {
+  if (!counts() || !(ended > began)) return;
+  const std::lock_guard lock(mutex_);
+  waited_ += ended - began;
+  in_flight_.add(began, ended);
+  if (trace_) trace_->add({Track::kWaiting, name, began, ended, step, -1, from});
+}
+
+void Meter::flew(const Span& s) {
+  if (!(s.end > s.begin)) return;  // it was there before we asked
+  in_flight_.add(s.begin, s.end);
+  if (trace_) trace_->add(s);
+}
+
+}  // namespace skein::comm

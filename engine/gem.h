@@ -1,0 +1,22 @@
+// The fused step of gradient energy matching: one pass over the vectors of a worker's turn.
+#pragma once
+#include "engine/vec.h"
+
+namespace skein {
+
+// Per element, g taken at x, which then becomes the new point:
+//   d = -lr (g + decay x) ;  m <- mu m + d ;  c = theta - s
+//   pi = clamp((kappa |m| - |c|) / max(|d|, FLT_MIN), least, most), 0 unless the numerator is above 0
+//   u <- pi d ;  s <- theta ;  x <- theta + u, or theta where at_theta
+// Same sizes, f32, one device; theta is only read; u may not be theta. `pi` is written where it is given.
+struct GemArgs {
+  Tensor x, m, s, u, pi;
+  Tensor g, theta;
+  Scalar lr = 0.f, mu = 0.f, kappa = 1.f, decay = 0.f;
+  int64_t decayed = 0;  // elements [0, decayed) decay
+  float least = 0, most = 5;
+  bool at_theta = false;
+};
+void gem_update(const GemArgs&);
+
+}  // namespace skein

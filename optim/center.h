@@ -1,0 +1,85 @@
+// Center: the vector that asynchronous workers share, and the server that lets them at it one after the other.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "comm/communicator.h"
+#include "comm/inbox.h"
+#include "optim/order_log.h"
+
+namespace skein::optim {
+
+// What moves between a worker and the center; steps are the sequences of the inbox.
+namespace center {
+enum Kind : uint16_t { kTurn = 1, kPull = 2, kPut = 3 };
+// A tag a direction: worker 0 and an inline server are one rank.
+inline constexpr comm::Tag kInvitation = 0x5C000, kToCenter = 0x5C001, kFromCenter = 0x5C002,
+                           kStateToCenter = 0x5C003, kStateFromCenter = 0x5C004;
+}  // namespace center
+
+// One worker's turn, as the center sees it. No other begins before it ends, and it counts as soon as its last take()
+// has returned: a worker that is lost before that leaves the center as it was.
+class Turn {
+ public:
+  Turn(comm::Communicator& c, const comm::Request& r, const Tensor& theta, int64_t version)
+      : worker(r.worker), theta(theta), version(version), comm_(c), sequence_(r.sequence) {}
+  const int worker;
+  const Tensor theta;     // the center; to be changed after the last take()
+  const int64_t version;  // turns before this one
+
+  // What the worker gives, laid out as theta. Waits as long as the lease lasts. Throws PeerLost, Timeout.
+  comm::Message take();
+  void give(const Tensor&, int64_t version);  // to the worker; the version is the message's weight
+  bool taken() const { return taken_; }
+
+ private:
+  comm::Communicator& comm_;
+  const int64_t sequence_;
+  bool taken_ = false;
+};
+
+// Serves until told not to. One thread, but for counts().
+class Center {
+ public:
+  // The algorithm's column of the figure: what happens in one turn.
+  using Column = std::function<void(Turn&)>;
+
+  // `all`: the server's own twin, in which workers are ranks 0 .. workers-1. Its deadline is how long a worker may hold
+  // its turn. The first put makes the center.
+  Center(const Options&, std::unique_ptr<comm::Communicator> all, int workers, Column);
+  comm::Invitation invitation() const { return inbox_.invitation(); }
+
+  // Until `go_on` says no. Never throws: what goes wrong here is said to all workers, whose waits throw it.
+  void serve(const std::function<bool()>& go_on);
+  void wake() { inbox_.wake(); }  // lets serve() ask go_on; any thread
+
+  struct Counts {
+    int64_t turns = 0, leases_lost = 0;
+  };
+  Counts counts() const { return {turns_, leases_lost_}; }
+
+ private:
+  std::optional<comm::Request> due();
+  void serve(const comm::Request&);
+  void turn(const comm::Request&);
+  void pull(const comm::Request&);
+  void put(const comm::Request&);
+  void go_to_position();
+  void tell_all(const std::string& why);
+
+  std::unique_ptr<comm::Communicator> comm_;
+  const int workers_;
+  const Column column_;
+  OrderLog log_;
+  std::map<int, comm::Request> early_;  // replaying: those whose turn has not come
+  comm::Clock::time_point turned_{};    // when the last turn ended, or somebody began to wait
+  std::optional<int64_t> log_to_;       // where the log is to go on
+  Tensor theta_;
+  int64_t version_ = 0;
+  std::atomic<int64_t> turns_{0}, leases_lost_{0};
+  comm::Inbox inbox_;
+};
+
+}  // namespace skein::optim

@@ -1,0 +1,98 @@
+// A decorator: the algorithm's own step, then, where one is due, the exact mean.
+#include "optim/exact_average.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "comm/averaging.h"
+#include "optim/snapshot.h"
+
+namespace skein::optim {
+namespace {
+
+class ExactAverage final : public Strategy {
+ public:
+  ExactAverage(std::unique_ptr<Strategy> inner, int64_t every, bool at_end, bool asynchronous)
+      : inner_(std::move(inner)), every_(every), at_end_(at_end), asynchronous_(asynchronous) {}
+
+  void start(Worker& me) override { inner_->start(me); }
+  void visit(Archive& a) override { inner_->visit(a); }
+  Tensor averaged(Worker& me) override { return inner_->averaged(me); }
+  void evaluated(Worker& me, const Tensor& y) override { inner_->evaluated(me, y); }
+  void average(Worker& me) override { inner_->average(me); }
+
+  Tensor iterate(Worker& me, int64_t k) override {
+    if (every_ == 0 || (k + 1) % every_ != 0) return inner_->iterate(me, k);
+    if (asynchronous_) {
+      CHECK(!due_, "a step before the exact average that was due");
+      const Tensor loss = inner_->iterate(me, k);
+      due_ = true;
+      meet(me, kAverage);
+      return loss;
+    }
+    Undo undo(before_, [&](Archive& a) {
+      a("x", me.x);
+      if (me.buffers) a("buffers", me.buffers);
+      Under rule(a, "rule."), own(a, "own.");
+      me.rule.visit(rule), inner_->visit(own);
+    });
+    const Tensor loss = inner_->iterate(me, k);
+    inner_->average(me);
+    undo.keep();
+    return loss;
+  }
+
+  void settle(Worker& me) override {
+    if (asynchronous_ && every_ > 0)
+      meet(me, kSettle);
+    else
+      inner_->settle(me);
+  }
+
+  void finish(Worker& me) override {
+    inner_->finish(me);
+    if (at_end_) inner_->average(me);
+  }
+
+ private:
+  enum Purpose { kAverage, kSettle };
+
+  // Workers can come for different purposes: one is asked to stop while others are ahead, at a step where an average
+  // is due. Then those go back to their caller without one, to hear of it, and it is made up for where all have come
+  // to that step. In each round all hear what all came for, so that they agree.
+  void meet(Worker& me, Purpose mine) {
+    const double deadline = me.comm->set_deadline(1e9);  // as long as the slowest worker takes
+    for (bool all_settle = false; !all_settle;) {
+      inner_->settle(me);
+      bool all_due = all_settle = true;
+      for (const auto& other : comm::gather_numbers(*me.comm, {double(mine), double(due_)})) {
+        all_settle = all_settle && other[0] == double(kSettle);
+        all_due = all_due && other[1] != 0;
+      }
+      if (all_due) inner_->average(me), due_ = false;
+      if (mine == kAverage) break;
+    }
+    me.comm->set_deadline(deadline);
+  }
+
+  const std::unique_ptr<Strategy> inner_;
+  const int64_t every_;
+  const bool at_end_, asynchronous_;
+  bool due_ = false;  // never in a checkpoint: where all are at one step, all or none are due
+  Snapshot before_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> with_exact_average(std::unique_ptr<Strategy> inner, const Options& o, int world,
+                                             bool asynchronous) {
+  const int64_t every = o.integer("exact-every", 0);
+  const bool at_end = o.flag("final-average", true);
+  if (every < 0)
+    throw BadOption(
+        text("--exact-every ", every, ": steps between exact averages, or 0 for none, are needed"));
+  if (world == 1 || (every == 0 && !at_end)) return inner;
+  return std::make_unique<ExactAverage>(std::move(inner), every, at_end, asynchronous);
+}
+
+}  // namespace skein::optim

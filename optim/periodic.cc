@@ -1,0 +1,147 @@
+// Means of models: at once, and in the background.
+#include "optim/periodic.h"
+
+#include <mutex>
+
+#include "engine/vec.h"
+#include "optim/gossip.h"
+
+namespace skein::optim {
+namespace {
+
+// Memory where peers can see it, if they can see any.
+Tensor visible_like(const Worker& me, const Tensor& x) {
+  if (me.comm && !x.device().is_cuda()) return Tensor(x.shape(), x.dtype(), me.comm->allocator());
+  return Tensor(x.shape(), x.dtype(), x.device());
+}
+
+bool mixes_buffers(const Options& o) { return buffer_policy(o) == BufferPolicy::kMix; }
+bool has_buffers(const Worker& me) { return me.buffers && me.buffers.size() > 0; }
+
+// Memory that peers may write at any time until they end.
+void keep_for_ever(const Means& m) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<Means>;  // outlives all that is destroyed at exit
+  const std::lock_guard lock(mutex);
+  kept.push_back(m);
+}
+
+void begin_sums(Worker& me, const Means& m, comm::Pendings& sums) {
+  sums += me.comm->all_reduce(m.x);
+  if (m.buffers) sums += me.comm->all_reduce(m.buffers);
+}
+
+void scale(const Means& m, double share) {
+  skein::scale(m.x, share);
+  if (m.buffers) skein::scale(m.buffers, share);
+}
+
+}  // namespace
+
+double number_within(const Options& o, const std::string& key, double otherwise, double low, double high) {
+  const double v = o.number(key, otherwise);
+  if (v >= low && v <= high) return v;
+  throw BadOption(text("--", key, " ", v, ": allowed is ",
+                       high < 1e30 ? text("from ", low, " to ", high) : text(low, " or more")));
+}
+
+Period::Period(const Options& o, int64_t otherwise) : steps_(o.integer("tau", otherwise)) {
+  if (steps_ < 1)
+    throw BadOption(text("--tau ", steps_, ": allowed is 1 or more local steps between averages"));
+}
+
+// ---- at once --------------------------------------------------------------------------------------------
+RoundEnd::RoundEnd(const Options& o) : mixes_(mixes_buffers(o)) {}
+
+Means RoundEnd::step_and_average(Worker& me) { return step_and_average(me, 0, me.x.size(), true); }
+
+Means RoundEnd::step_and_average(Worker& me, int64_t begin, int64_t end, bool with_buffers) {
+  if (!mean_.x) mean_.x = visible_like(me, me.x);
+  if (mixes_ && has_buffers(me) && !mean_.buffers) mean_.buffers = visible_like(me, me.buffers);
+  const Means mean{mean_.x.view({end - begin}, begin), with_buffers ? mean_.buffers : Tensor()};
+
+  Undo undo(before_, [&](Archive& a) { a("x", me.x), me.rule.visit(a); });
+  me.local_step(me.x);
+  copy(mean.x, me.x.view({end - begin}, begin));
+  if (mean.buffers) copy(mean.buffers, me.buffers);
+  if (me.comm && me.comm->size() > 1) {
+    comm::Pendings sums;
+    begin_sums(me, mean, sums);
+    sums.wait();
+    scale(mean, 1.0 / me.comm->size());
+  }
+  undo.keep();
+  return mean;
+}
+
+// ---- in the background ----------------------------------------------------------------------------------
+Flight::Flight(const Options& o, bool with_buffers) : mixes_(with_buffers && mixes_buffers(o)) {}
+Flight::~Flight() { leave(); }
+
+void Flight::start(Worker& me, const Tensor& like) {
+  own_.x = like.clone();
+  if (mixes_ && has_buffers(me)) own_.buffers = me.buffers.clone();
+}
+
+void Flight::carry_on(Worker& me) {
+  if (!under_way_ || begun_) return;
+  if (!sum_.x) sum_.x = visible_like(me, own_.x);
+  if (own_.buffers && !sum_.buffers) sum_.buffers = visible_like(me, own_.buffers);
+  copy(sum_.x, own_.x);
+  if (own_.buffers) copy(sum_.buffers, own_.buffers);
+  begun_ = 1;
+  if (!me.comm || me.comm->size() == 1) return;
+  share_ = 1.0 / me.comm->size();
+  others_write_ = true;
+  begin_sums(me, sum_, sums_);
+}
+
+Means Flight::land() {
+  if (!under_way_) return {};
+  CHECK(begun_, "carry_on() comes first");
+  finish();
+  scale(sum_, share_);
+  under_way_ = begun_ = 0;
+  return sum_;
+}
+
+void Flight::finish() {
+  sums_.wait();
+  others_write_ = false;
+}
+
+void Flight::set_out(Worker& me, const Tensor& x) {
+  CHECK(!under_way_, "one at a time");
+  copy(own_.x, x);
+  if (own_.buffers) copy(own_.buffers, me.buffers);
+  under_way_ = 1;
+}
+
+void Flight::visit(Archive& a) {
+  a("given", own_.x);
+  if (own_.buffers) a("given_buffers", own_.buffers);
+  a("under_way", under_way_);
+  if (a.loading()) leave();
+}
+
+void Flight::leave() {
+  if (others_write_) {
+    keep_for_ever(sum_);
+    sum_ = {};
+  }
+  sums_ = {};
+  others_write_ = false;
+  begun_ = 0;
+}
+
+// m is written in terms of the difference, which is small and exact where z / eta would be neither.
+void slow_momentum(const Tensor& z, const Tensor& m, const Tensor& mean, double beta, double rate,
+                   double eta) {
+  if (eta == 0) return copy(z, mean);
+  axpy(mean, -1.f, z);  // mean x - z
+  scale(m, beta);
+  axpy(m, -1 / eta, mean);
+  axpy(z, -rate * eta, m);
+}
+
+}  // namespace skein::optim

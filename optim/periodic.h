@@ -1,0 +1,86 @@
+// What periodic averaging shares: the period, the step at which all meet, and a mean that travels meanwhile.
+#pragma once
+#include "comm/communicator.h"
+#include "optim/snapshot.h"
+#include "optim/strategy.h"
+
+namespace skein::optim {
+
+// A number among an algorithm's options; BadOption unless it lies from `low` to `high`, both allowed.
+double number_within(const Options&, const std::string& key, double otherwise, double low,
+                     double high = 1e30);
+
+// --tau: local step k + 1 is the last of its round where (k + 1) mod tau == 0.
+class Period {
+ public:
+  explicit Period(const Options&, int64_t otherwise = 4);  // BadOption below 1
+  bool ends(int64_t k) const { return (k + 1) % steps_ == 0; }
+  int64_t steps() const { return steps_; }
+
+ private:
+  const int64_t steps_;
+};
+
+// Means over the workers, each worker's share the same. Memory of whoever made them, for the caller to write.
+struct Means {
+  Tensor x;
+  Tensor buffers;  // of the running statistics; empty unless --bn-policy mix
+  // Statistics take the mean as it is: what momentum or a difference makes of a variance may be negative.
+  void give_buffers(Worker& me) const {
+    if (buffers) copy(me.buffers, buffers);
+  }
+};
+
+// The last step of a round, at which everybody waits for everybody.
+class RoundEnd {
+ public:
+  explicit RoundEnd(const Options&);  // --bn-policy
+  // x_i <- x_i - eta u_i, then the mean of x, which is not written there. Throws with x and momentum as they
+  // were. Collective; a null communicator is a world of one.
+  Means step_and_average(Worker&);
+  // The mean of elements [begin, end) only.
+  Means step_and_average(Worker&, int64_t begin, int64_t end, bool with_buffers);
+
+ private:
+  const bool mixes_;
+  Snapshot before_;
+  Means mean_;
+};
+
+// A mean on its way while the next steps compute; it moves in Communicator::progress().
+//
+// Its state is what this worker gave and whether that is under way, so visit() never waits. The sum begins
+// with the next iterate, at the same place among the collectives of every worker, and after a load it begins
+// anew: the same numbers in the same order. What a load finds under way is left to itself, as all workers
+// load or none does, so that they still agree on their next collective; its memory, which peers may yet
+// write, is never used again.
+class Flight {
+ public:
+  explicit Flight(const Options&, bool with_buffers = true);  // --bn-policy
+  ~Flight();
+  Flight(const Flight&) = delete;
+  void start(Worker&, const Tensor& like);  // once
+
+  void carry_on(Worker&);                       // first in every iterate
+  Means land();                                 // waits for the mean; empty if nothing is under way
+  void set_out(Worker&, const Tensor& x);       // gives x, after land()
+  const Tensor& own() const { return own_.x; }  // what was given last
+  void finish();                                // waits, so that nobody writes here any more
+  void visit(Archive&);
+
+ private:
+  void leave();
+  const bool mixes_;
+  Means own_, sum_;
+  int64_t under_way_ = 0, begun_ = 0;
+  double share_ = 1;
+  bool others_write_ = false;
+  comm::Pendings sums_;
+};
+
+// Slow momentum (Wang et al. 2020): m <- beta m + (z - mean x) / eta; z <- z - rate eta m. Where eta = 0, z
+// becomes the mean and m stays. `mean` is overwritten.
+void slow_momentum(const Tensor& z, const Tensor& m, const Tensor& mean, double beta, double rate,
+                   double eta);
+
+}  // namespace skein::optim

@@ -1,0 +1,51 @@
+// CoCoD-SGD: the mean of the models of a round ago arrives, and one's own way since then is kept.
+// Shen, Xu, Liu, Liang & Cheng, IJCAI 2019, Algorithm 1.
+//
+//   s  own snapshot, taken at the last synchronization      c  mean of all snapshots, made during the round
+#include "engine/vec.h"
+#include "optim/periodic.h"
+
+namespace skein::optim {
+namespace {
+
+class CocodSgd final : public Strategy {
+ public:
+  explicit CocodSgd(const Options& o) : round_(o), flight_(o) {}
+
+  void start(Worker& me) override { flight_.start(me, me.x); }
+
+  Tensor iterate(Worker& me, int64_t k) override {
+    flight_.carry_on(me);
+    const Tensor loss = me.gradient();
+    if (!round_.ends(k)) {
+      me.local_step(me.x);  // x_i <- x_i - eta u_i
+      return loss;
+    }
+    const Means c = flight_.land();
+    me.local_step(me.x);
+    if (c.x) {
+      axpy(c.x, -1.f, flight_.own());
+      axpy(me.x, 1.f, c.x);  // x_i <- x_i + (c - s_i)
+      c.give_buffers(me);
+    }
+    flight_.set_out(me, me.x);  // s_i <- x_i
+    return loss;
+  }
+
+  void finish(Worker&) override { flight_.finish(); }
+
+  void visit(Archive& a) override {
+    Under flight(a, "flight.");
+    flight_.visit(flight);
+  }
+
+ private:
+  const Period round_;
+  Flight flight_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_cocod(const Options& o, int) { return std::make_unique<CocodSgd>(o); }
+
+}  // namespace skein::optim

@@ -1,0 +1,164 @@
+// DiLoCo: a round's progress is the gradient of an outer optimizer.  Douillard et al., 2023, Algorithm 1.
+// Streaming DiLoCo: piece by piece, while the next steps compute.  Douillard et al., 2025.
+//
+//   z      what all agreed on last      m    outer momentum      nu, mu  outer rate and momentum
+//   Delta  z - mean x                   o_f  when piece f of F sets out in a period      d  steps it travels
+#include "engine/vec.h"
+#include "optim/periodic.h"
+
+namespace skein::optim {
+namespace {
+
+class Outer {
+ public:
+  explicit Outer(const Options& o)
+      : nu_(number_within(o, "outer-lr", 0.7, 0)),
+        mu_(number_within(o, "outer-momentum", 0.9, 0, 1)),
+        nesterov_(o.flag("outer-nesterov", true)) {}
+
+  // m <- mu m + Delta; z <- z - nu (mu m + Delta), without Nesterov z - nu m. `mean` is overwritten.
+  void step(const Tensor& z, const Tensor& m, const Tensor& mean) const {
+    axpy(mean, -1.f, z);  // -Delta
+    scale(m, mu_);
+    axpy(m, -1.f, mean);
+    axpy(z, nesterov_ ? -nu_ * mu_ : -nu_, m);
+    if (nesterov_) axpy(z, nu_, mean);
+  }
+
+ private:
+  const double nu_, mu_;
+  const bool nesterov_;
+};
+
+class DiLoCo final : public Strategy {
+ public:
+  explicit DiLoCo(const Options& o)
+      : round_(o, 100), outer_(o), reset_inner_(o.flag("reset-inner", false)), round_end_(o) {}
+
+  void start(Worker& me) override { z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device()); }
+
+  Tensor iterate(Worker& me, int64_t k) override {
+    const Tensor loss = me.gradient();
+    if (!round_.ends(k)) {
+      me.local_step(me.x);  // x_i <- x_i - eta u_i
+      return loss;
+    }
+    const Means mean = round_end_.step_and_average(me);  // the same, and then
+    outer_.step(z_, m_, mean.x);                       // z <- OuterOpt(z, z - mean x)
+    copy(me.x, z_);                                    // x_i <- z
+    mean.give_buffers(me);
+    if (reset_inner_) me.rule.reset();
+    return loss;
+  }
+
+  void visit(Archive& a) override { a("z", z_), a("m", m_); }
+
+ private:
+  const Period round_;
+  const Outer outer_;
+  const bool reset_inner_;
+  RoundEnd round_end_;
+  Tensor z_, m_;
+};
+
+class StreamingDiLoCo final : public Strategy {
+ public:
+  explicit StreamingDiLoCo(const Options& o)
+      : options_(o),
+        period_(o),
+        fragments_(o.integer("fragments", 4)),
+        delay_(o.integer("delay", 0)),
+        keep_(number_within(o, "mix", 0, 0, 1)),
+        outer_(o),
+        reset_inner_(o.flag("reset-inner", false)),
+        round_end_(o) {
+    if (fragments_ < 1) throw BadOption(text("--fragments ", fragments_, ": allowed is 1 or more"));
+    if (delay_ < 0 || delay_ >= period_.steps())
+      throw BadOption(text("--delay ", delay_, ": allowed is from 0 to ", period_.steps() - 1,
+                           ", less than --tau, so that a piece is back before it sets out again"));
+  }
+
+  void start(Worker& me) override {
+    z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device());
+    const int64_t size = me.x.size();
+    for (int64_t f = 0; f < fragments_; ++f) {
+      const int64_t offset = f * period_.steps() / fragments_, end = size * (f + 1) / fragments_;
+      if (!pieces_.empty() && pieces_.back()->offset == offset)
+        pieces_.back()->end = end;  // more fragments than steps: those of one step travel as one
+      else
+        pieces_.push_back(std::make_unique<Piece>(options_, offset, size * f / fragments_, end));
+    }
+    for (auto& p : pieces_)
+      if (delay_ > 0) p->flight.start(me, p->of(me.x));
+  }
+
+  Tensor iterate(Worker& me, int64_t k) override {
+    for (auto& p : pieces_) p->flight.carry_on(me);
+    const Tensor loss = me.gradient();
+    Piece *leaves = due(k + 1), *lands = due(k + 1 - delay_);
+    Means mean;
+    if (lands && delay_ == 0) {
+      mean = round_end_.step_and_average(me, lands->begin, lands->end, lands->offset == 0);
+    } else {
+      if (lands) mean = lands->flight.land();
+      me.local_step(me.x);  // x_i <- x_i - eta u_i
+    }
+    if (lands) {
+      const Tensor x = lands->of(me.x), z = lands->of(z_);
+      outer_.step(z, lands->of(m_), mean.x);            // z_f <- OuterOpt(z_f, z_f - mean x_f of d steps ago)
+      keep_ == 0 ? copy(x, z) : lerp(x, z, 1 - keep_);  // x_f <- a x_f + (1 - a) z_f
+      mean.give_buffers(me);
+      if (reset_inner_ && lands->offset == 0) me.rule.reset();
+    }
+    if (leaves && delay_ > 0) leaves->flight.set_out(me, leaves->of(me.x));
+    return loss;
+  }
+
+  void finish(Worker&) override {
+    for (auto& p : pieces_) p->flight.finish();
+  }
+
+  void visit(Archive& a) override {
+    a("z", z_), a("m", m_);
+    for (size_t f = 0; f < pieces_.size() && delay_ > 0; ++f) {
+      Under flight(a, text("flight", f, "."));
+      pieces_[f]->flight.visit(flight);
+    }
+  }
+
+ private:
+  struct Piece {
+    Piece(const Options& o, int64_t offset, int64_t begin, int64_t end)
+        : offset(offset), begin(begin), end(end), flight(o, offset == 0) {}
+    Tensor of(const Tensor& x) const { return x.view({end - begin}, begin); }
+    const int64_t offset, begin;
+    int64_t end;
+    Flight flight;
+  };
+
+  // The piece whose mean is that of the models after step t; steps count from 1.
+  Piece* due(int64_t t) {
+    for (auto& p : pieces_)
+      if (t > 0 && t % period_.steps() == p->offset) return p.get();
+    return nullptr;
+  }
+
+  const Options options_;
+  const Period period_;
+  const int64_t fragments_, delay_;
+  const double keep_;
+  const Outer outer_;
+  const bool reset_inner_;
+  RoundEnd round_end_;
+  std::vector<std::unique_ptr<Piece>> pieces_;
+  Tensor z_, m_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_diloco(const Options& o, int) { return std::make_unique<DiLoCo>(o); }
+std::unique_ptr<Strategy> make_streaming_diloco(const Options& o, int) {
+  return std::make_unique<StreamingDiLoCo>(o);
+}
+
+}  // namespace skein::optim

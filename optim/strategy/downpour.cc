@@ -1,0 +1,82 @@
+// Workers that commit their steps to a center and go on from what it has become meanwhile.
+//   downpour   Dean et al., NeurIPS 2012             theta <- theta + delta
+//   dynsgd     Jiang, Cui, Zhang & Yu, SIGMOD 2017   theta <- theta + delta / (s + 1)
+//   agn        Hermans, 2017                         theta <- theta + delta / tau
+//
+//   theta   the center          delta   a worker's tau local steps since its last pull
+//   s       commits by others since that pull; the pull is the answer to the own commit
+#include "engine/vec.h"
+#include "optim/turns.h"
+
+namespace skein::optim {
+namespace {
+
+enum class Weight { kOne, kStaleness, kPeriod };
+
+class Downpour final : public Strategy {
+ public:
+  Downpour(const Options& o, int world, Weight w)
+      : tau_(o.integer("tau", 1)), turns_(o, world, [this, w](Turn& t) { column(t, w); }) {
+    if (tau_ < 1)
+      throw BadOption(text("--tau ", tau_, ": at least one local step between commits is needed"));
+  }
+
+  void start(Worker& me) override {
+    delta_ = Tensor::zeros(me.x.shape(), kF32, me.x.device());
+    turns_.start(me);
+    pulled_ = me.x.clone();
+  }
+
+  Tensor iterate(Worker& me, int64_t k) override {
+    const Tensor loss = me.gradient();
+    if (tau_ == 1) {
+      fill(delta_, 0.f);
+      me.local_step(delta_);  // delta = -eta u itself
+    } else {
+      me.local_step(me.x);
+      if ((k + 1) % tau_ != 0) return loss;
+      copy(delta_, me.x);
+      axpy(delta_, -1.f, pulled_);  // delta = x - x_pulled
+    }
+    const comm::Message theta = turns_.exchange(delta_, version_);
+    copy(me.x, beside(me.x, theta.payload));  // x <- theta
+    copy(pulled_, me.x);
+    version_ = int64_t(theta.weight);
+    return loss;
+  }
+
+  void settle(Worker& me) override { turns_.settle(me); }
+  void evaluated(Worker& me, const Tensor& y) override { turns_.evaluated(me, y); }
+  void serve(comm::Communicator& hub) override { turns_.serve(hub); }
+  void visit(Archive& a) override { a("pulled", pulled_), a("version", version_), turns_.visit(a); }
+
+ private:
+  void column(Turn& t, Weight w) {
+    const comm::Message delta = t.take();
+    const int64_t s = t.version - int64_t(delta.weight);
+    const float share = w == Weight::kStaleness ? 1 / float(s + 1)
+                        : w == Weight::kPeriod  ? 1 / float(tau_)
+                                                : 1;
+    axpy(t.theta, share, delta.payload);
+    t.give(t.theta, t.version + 1);
+  }
+
+  const int64_t tau_;
+  Tensor delta_, pulled_;
+  int64_t version_ = 0;  // of the center, when it was pulled
+  Turns turns_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_downpour(const Options& o, int world) {
+  return std::make_unique<Downpour>(o, world, Weight::kOne);
+}
+std::unique_ptr<Strategy> make_dynsgd(const Options& o, int world) {
+  return std::make_unique<Downpour>(o, world, Weight::kStaleness);
+}
+std::unique_ptr<Strategy> make_agn(const Options& o, int world) {
+  return std::make_unique<Downpour>(o, world, Weight::kPeriod);
+}
+
+}  // namespace skein::optim

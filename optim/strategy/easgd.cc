@@ -1,0 +1,69 @@
+// Elastic averaging SGD, synchronous: models and a center pull at each other.
+// Zhang, Choromanska & LeCun, NeurIPS 2015, section 3. EAMSGD, 3.2: Nesterov's local step.
+//
+//   x_i  model of worker i      z  the center, which every worker keeps: the same sums give the same bits
+#include "engine/vec.h"
+#include "optim/periodic.h"
+
+namespace skein::optim {
+namespace {
+
+class Easgd final : public Strategy {
+ public:
+  // Both pulls together multiply mean x - z by 1 - alpha (n + 1), which must not grow.
+  Easgd(const Options& o, int world)
+      : round_(o), alpha_(number_within(o, "alpha", 0.9 / world, 0, 2.0 / (world + 1))), round_end_(o) {}
+
+  void start(Worker& me) override {
+    z_ = me.x.clone();
+    if (me.buffers) z_buffers_ = me.buffers.clone();
+  }
+
+  Tensor iterate(Worker& me, int64_t k) override {
+    const Tensor loss = me.gradient();
+    if (!round_.ends(k)) {
+      me.local_step(me.x);  // x_i <- x_i - eta u_i
+      return loss;
+    }
+    const Means mean = round_end_.step_and_average(me);  // the same, and then
+    pull(me, me.x, z_, mean.x);
+    if (mean.buffers) pull(me, me.buffers, z_buffers_, mean.buffers);
+    return loss;
+  }
+
+  void visit(Archive& a) override {
+    a("z", z_);
+    if (z_buffers_) a("z_buffers", z_buffers_);
+  }
+  Tensor averaged(Worker&) override { return z_; }
+  void evaluated(Worker&, const Tensor& y) override { copy(y, z_); }
+
+ private:
+  // Both from the old values.
+  void pull(const Worker& me, const Tensor& x, const Tensor& z, const Tensor& mean) const {
+    lerp(x, z, alpha_);                                       // x_i <- x_i - alpha (x_i - z)
+    lerp(z, mean, alpha_ * (me.comm ? me.comm->size() : 1));  // z <- z + alpha sum_i (x_i - z)
+  }
+
+  const Period round_;
+  const double alpha_;
+  RoundEnd round_end_;
+  Tensor z_, z_buffers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_easgd(const Options& o, int world) {
+  return std::make_unique<Easgd>(o, world);
+}
+
+std::unique_ptr<Strategy> make_eamsgd(const Options& o, int world) {
+  if (!o.flag("nesterov", true))
+    throw BadOption(
+        "--algorithm eamsgd with --nesterov false or --momentum 0: allowed are --nesterov true and "
+        "--momentum "
+        "above 0, because Nesterov's momentum is what makes it eamsgd; without it take --algorithm easgd");
+  return make_easgd(o, world);
+}
+
+}  // namespace skein::optim

@@ -1,0 +1,89 @@
+// Gradient energy matching: what asynchronous workers move the center by together has the energy of one with momentum.
+// Hermans & Louppe, 2018, with the clamp of the published code, without which it is not stable.
+//
+//   theta   the center, pulled, changed and committed in one turn      s    theta as this worker pulled it last
+//   d       -eta (g + lambda x)                                        c    theta - s, what others have moved it
+//   m       proxy momentum, mu m + d: the motion there should be       pi   (kappa |m| - |c|) / |d| in [0, 5]
+//
+// With n workers n + 1 commits share one |m|: pi is 10 / (n + 1) in the mean at mu = 0.9, and a worker alone is no
+// momentum SGD. m takes the place of the local rule's momentum, which is not used; its weight decay is.
+#include "engine/gem.h"
+#include "optim/turns.h"
+
+namespace skein::optim {
+namespace {
+
+class GradientEnergyMatching final : public Strategy {
+ public:
+  GradientEnergyMatching(const Options& o, int world)
+      : mu_(o.number("gem-momentum", 0.9)),
+        kappa_(o.number("kappa", 1)),
+        least_(float(o.number("gem-least", 0))),
+        most_(float(o.number("gem-most", 5))),
+        at_theta_(gradient_at_theta(o)),
+        turns_(o, world, column) {
+    if (!(mu_ >= 0 && mu_ < 1))
+      throw BadOption(text("--gem-momentum ", mu_, ": allowed are 0 <= momentum < 1"));
+    if (!(kappa_ >= 0)) throw BadOption(text("--kappa ", kappa_, ": must not be negative"));
+  }
+
+  void start(Worker& me) override {
+    turns_.start(me);
+    m_ = Tensor::zeros(me.x.shape(), kF32, me.x.device());
+    s_ = me.x.clone(), u_ = me.x.clone();
+  }
+
+  Tensor iterate(Worker& me, int64_t) override {
+    const Tensor loss = me.gradient();
+    if (me.samples == 0) return loss;
+    const comm::Message theta = turns_.open();
+    gem_update({.x = me.x,
+                .m = m_,
+                .s = s_,
+                .u = u_,
+                .pi = {},
+                .g = me.g,
+                .theta = beside(me.x, theta.payload),
+                .lr = me.lr,
+                .mu = mu_,
+                .kappa = kappa_,
+                .decay = me.rule.decay().rate,
+                .decayed = me.rule.decay().elements,
+                .least = least_,
+                .most = most_,
+                .at_theta = at_theta_});
+    turns_.commit(u_);  // u = pi d
+    return loss;
+  }
+
+  void settle(Worker& me) override { turns_.settle(me); }
+  void evaluated(Worker& me, const Tensor& y) override { turns_.evaluated(me, y); }
+  void serve(comm::Communicator& hub) override { turns_.serve(hub); }
+  void visit(Archive& a) override { a("m", m_), a("s", s_), turns_.visit(a); }
+
+ private:
+  static void column(Turn& t) {
+    t.give(t.theta, t.version);
+    axpy(t.theta, 1.f, t.take().payload);  // theta <- theta + u
+  }
+  static bool gradient_at_theta(const Options& o) {
+    const std::string where = o.word("gem-gradient-at", "own");
+    if (where != "own" && where != "theta")
+      throw BadOption("--gem-gradient-at " + where + ": allowed are own and theta");
+    return where == "theta";
+  }
+
+  const double mu_, kappa_;
+  const float least_, most_;  // of pi; no flags: with both at 1 this is downpour, which tests rely on
+  const bool at_theta_;
+  Tensor m_, s_, u_;  // the last is scratch
+  Turns turns_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_gem(const Options& o, int world) {
+  return std::make_unique<GradientEnergyMatching>(o, world);
+}
+
+}  // namespace skein::optim

@@ -1,0 +1,64 @@
+// Overlap-Local-SGD: models are pulled to an anchor one round old, and averaged during the next round.
+// Wang, Liang & Joshi, ICASSP 2020.
+//
+//   z  the anchor      m  its momentum, per unit of rate, decays by beta      alpha  strength of the pull
+#include "engine/vec.h"
+#include "optim/periodic.h"
+
+namespace skein::optim {
+namespace {
+
+class OverlapLocalSgd final : public Strategy {
+ public:
+  explicit OverlapLocalSgd(const Options& o)
+      : round_(o),
+        alpha_(number_within(o, "alpha", 0.6, 0, 1)),
+        beta_(number_within(o, "beta", 0.7, 0, 1)),
+        flight_(o) {}
+
+  void start(Worker& me) override {
+    z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device());
+    flight_.start(me, me.x);
+  }
+
+  Tensor iterate(Worker& me, int64_t k) override {
+    flight_.carry_on(me);
+    const Tensor loss = me.gradient();  // meanwhile the mean of the models pulled a round ago is made
+    if (!round_.ends(k)) {
+      me.local_step(me.x);  // x_i <- x_i - eta u_i
+      return loss;
+    }
+    const Means mean = flight_.land();
+    me.local_step(me.x);
+    if (mean.x)
+      slow_momentum(z_, m_, mean.x, beta_, 1, eta_);  // m <- beta m + (z - mean) / eta; z <- z - eta m
+    lerp(me.x, z_, alpha_);                           // x_i <- (1 - alpha) x_i + alpha z
+    if (mean.buffers) lerp(me.buffers, mean.buffers, alpha_);
+    flight_.set_out(me, me.x);
+    eta_ = me.eta();  // of the mean that sets out now
+    return loss;
+  }
+
+  void finish(Worker&) override { flight_.finish(); }
+
+  void visit(Archive& a) override {
+    a("z", z_), a("m", m_), a("eta", eta_);
+    Under flight(a, "flight.");
+    flight_.visit(flight);
+  }
+
+ private:
+  const Period round_;
+  const double alpha_, beta_;
+  Flight flight_;
+  Tensor z_, m_;
+  double eta_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_overlap_local_sgd(const Options& o, int) {
+  return std::make_unique<OverlapLocalSgd>(o);
+}
+
+}  // namespace skein::optim

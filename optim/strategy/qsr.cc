@@ -1,0 +1,61 @@
+// The quadratic synchronization rule: local SGD whose rounds grow as the rate falls.  Gu et al., ICLR 2024.
+//
+//   tau = max(tau_base, floor((c / eta)^2)), eta of the round's first step; at most --tau-max, by default an
+//   epoch, as the small rates of a warm-up would keep workers apart for ever
+#include <cmath>
+
+#include "engine/vec.h"
+#include "optim/periodic.h"
+
+namespace skein::optim {
+namespace {
+
+class Qsr final : public Strategy {
+ public:
+  explicit Qsr(const Options& o)
+      : base_(o),
+        longest_(
+            o.integer("tau-max", std::max(base_.steps(), o.integer("steps-per-epoch", int64_t(1) << 62)))),
+        c_(number_within(o, "qsr-c", 0, 0)),
+        round_end_(o) {
+    if (longest_ < base_.steps())
+      throw BadOption(text("--tau-max ", longest_, ": allowed is --tau or more, which is ", base_.steps()));
+  }
+
+  Tensor iterate(Worker& me, int64_t) override {
+    const int64_t tau = done_ == 0 ? round(me.eta()) : tau_;
+    const Tensor loss = me.gradient();
+    if (done_ + 1 < tau) {
+      me.local_step(me.x);  // x_i <- x_i - eta u_i
+      tau_ = tau, ++done_;
+      return loss;
+    }
+    const Means mean = round_end_.step_and_average(me);  // the same, and then
+    copy(me.x, mean.x);                                // x_i <- mean x
+    mean.give_buffers(me);
+    tau_ = tau, done_ = 0;
+    return loss;
+  }
+
+  void visit(Archive& a) override { a("tau", tau_), a("done", done_); }
+
+ private:
+  int64_t round(double eta) const {
+    if (c_ == 0) return base_.steps();
+    const double ratio = c_ / eta;                              // eta = 0: infinite
+    const double tau = std::floor(ratio * ratio * (1 + 1e-9));  // (0.2 / 0.1)^2 is 4
+    return tau < double(longest_) ? std::max(base_.steps(), int64_t(tau)) : longest_;
+  }
+
+  const Period base_;
+  const int64_t longest_;
+  const double c_;
+  RoundEnd round_end_;
+  int64_t tau_ = 0, done_ = 0;  // of this round: its length, and steps behind it
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_qsr(const Options& o, int) { return std::make_unique<Qsr>(o); }
+
+}  // namespace skein::optim

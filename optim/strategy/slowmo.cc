@@ -1,0 +1,94 @@
+// Momentum across rounds: SlowMo, and its elder, block-wise model update filtering.
+// SlowMo: Wang, Tantia, Ballas & Rabbat, ICLR 2020, Algorithm 1.  BMUF: Chen & Huo, ICASSP 2016.
+//
+//   z  the anchor, where all began the round      m  slow momentum, per unit of rate      beta  its decay
+//   D  filtered update of a block, that is a round      alpha, zeta  outer rate, block rate
+#include "engine/vec.h"
+#include "optim/periodic.h"
+
+namespace skein::optim {
+namespace {
+
+class SlowMo final : public Strategy {
+ public:
+  explicit SlowMo(const Options& o)
+      : round_(o, 12),
+        alpha_(number_within(o, "alpha", 1, 0)),
+        beta_(number_within(o, "beta", 0.5, 0, 1)),
+        reset_inner_(o.flag("reset-inner", false)),
+        round_end_(o) {}
+
+  void start(Worker& me) override { z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device()); }
+
+  Tensor iterate(Worker& me, int64_t k) override {
+    const Tensor loss = me.gradient();
+    if (!round_.ends(k)) {
+      me.local_step(me.x);  // x_i <- x_i - eta u_i
+      return loss;
+    }
+    const Means mean = round_end_.step_and_average(me);        // the same, and then
+    slow_momentum(z_, m_, mean.x, beta_, alpha_, me.eta());  // m <- beta m + (z - mean x) / eta
+    copy(me.x, z_);                                          // x_i <- z <- z - alpha eta m
+    mean.give_buffers(me);
+    if (reset_inner_) me.rule.reset();
+    return loss;
+  }
+
+  void visit(Archive& a) override { a("z", z_), a("m", m_); }
+
+ private:
+  const Period round_;
+  const double alpha_, beta_;
+  const bool reset_inner_;
+  RoundEnd round_end_;
+  Tensor z_, m_;
+};
+
+class Bmuf final : public Strategy {
+ public:
+  explicit Bmuf(const Options& o)
+      : round_(o),
+        zeta_(number_within(o, "zeta", 1, 0)),
+        beta_(number_within(o, "beta", 0.9, 0, 1)),
+        nesterov_(o.flag("outer-nesterov", false)),
+        round_end_(o) {}
+
+  void start(Worker& me) override { z_ = me.x.clone(), d_ = Tensor::zeros(z_.shape(), kF32, z_.device()); }
+
+  Tensor iterate(Worker& me, int64_t k) override {
+    const Tensor loss = me.gradient();
+    if (!round_.ends(k)) {
+      me.local_step(me.x);  // x_i <- x_i - eta u_i
+      return loss;
+    }
+    const Means mean = round_end_.step_and_average(me);  // the same, and then
+    axpy(mean.x, -1.f, z_);                            //   mean x - z
+    scale(d_, beta_);
+    axpy(d_, zeta_, mean.x);  // D <- beta D + zeta (mean x - z)
+    if (nesterov_) {
+      axpy(z_, beta_, d_);  // z <- z + beta D + zeta (mean x - z)
+      axpy(z_, zeta_, mean.x);
+    } else {
+      axpy(z_, 1.f, d_);  // z <- z + D
+    }
+    copy(me.x, z_);  // x_i <- z
+    mean.give_buffers(me);
+    return loss;
+  }
+
+  void visit(Archive& a) override { a("z", z_), a("D", d_); }
+
+ private:
+  const Period round_;
+  const double zeta_, beta_;
+  const bool nesterov_;
+  RoundEnd round_end_;
+  Tensor z_, d_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_slowmo(const Options& o, int) { return std::make_unique<SlowMo>(o); }
+std::unique_ptr<Strategy> make_bmuf(const Options& o, int) { return std::make_unique<Bmuf>(o); }
+
+}  // namespace skein::optim

@@ -1,0 +1,167 @@
+// Meeting the server, asking for turns, and fetching the center when everybody stands still.
+#include "optim/turns.h"
+
+#include <omp.h>
+
+#include <cstring>
+
+#include "engine/vec.h"
+
+namespace skein::optim {
+
+using namespace center;
+
+namespace {
+
+constexpr int64_t kWords = 1024;  // an invitation, filled up with zeros
+constexpr char kTrouble = '!';    // in place of an invitation: why there is none
+constexpr double kForEver =
+    1e9;  // who waits for its turn waits for the others': only the server's loss ends that
+
+Tensor tensor_of(const std::string& words) {
+  CHECK(words.size() < size_t(kWords), words.size());
+  const Tensor t = Tensor::zeros({kWords}, kU8);
+  std::memcpy(t.raw(), words.data(), words.size());
+  return t;
+}
+std::string words_of(const Tensor& t) { return static_cast<const char*>(t.raw()); }
+
+}  // namespace
+
+Tensor beside(const Tensor& like, const Tensor& x) {
+  const Tensor y = x.device() == like.device() ? x : x.to(like.device());
+  return y.view(like.shape());
+}
+
+Turns::Turns(const Options& o, int workers, Center::Column column)
+    : options_(o), workers_(workers), column_(std::move(column)) {
+  const std::string servers = o.word("servers", "inline");
+  if (servers != "inline" && servers != "dedicated")
+    throw BadOption("--servers " + servers + ": allowed are inline and dedicated");
+}
+
+Turns::~Turns() {
+  stop_ = true;
+  if (center_) center_->wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Turns::start(Worker& me) {
+  CHECK(me.comm, "workers with a center need a communicator, even one alone");
+  CHECK(me.hub || options_.word("servers", "inline") == "inline", "--servers dedicated: nobody serves");
+  comm::Communicator& all = me.hub ? *me.hub : *me.comm;
+  first_ = me.comm->rank() == 0;
+  comm_ = all.twin(false);
+  patience_ = comm_->set_deadline(kForEver);
+  server_ = me.hub ? all.size() - 1 : 0;
+  Tensor words = Tensor::zeros({kWords}, kU8);
+  if (me.hub) {
+    words = me.hub->take(server_, kInvitation, 0).payload;
+  } else {
+    if (first_) words = tensor_of(open_here(all));
+    me.comm->broadcast(words, 0);
+  }
+  const std::string invitation = words_of(words);
+  if (invitation[0] == kTrouble) throw BadFile(invitation.substr(1));
+  inbox_ = std::make_unique<comm::InboxClient>(comm::Invitation::read(invitation), all.options().key,
+                                               me.comm->rank());
+  me.comm->broadcast(me.x, 0);
+  if (first_) {
+    settled_ = me.x.to(kCpu).clone();
+    put();
+  }
+  me.comm->barrier();  // nobody's turn before there is a center
+}
+
+// An inbox acknowledges at once, whatever its server does; a deadline for that is no deadline for the turn.
+void Turns::ask(uint16_t kind) {
+  sequence_ = inbox_->ask(kind, 0, patience_, [&] {
+    comm_->progress();
+    comm_->transport().mailbox().check({0, comm_->world_rank(server_), 0, 0});
+  });
+}
+
+comm::Message Turns::exchange(const Tensor& what, int64_t version) {
+  is_settled_ = false;
+  comm_->push(server_, kToCenter, inbox_->coming(), 1, what, double(version));
+  ask(kTurn);
+  return comm_->take(server_, kFromCenter, sequence_);
+}
+
+void Turns::get_in_line() {
+  is_settled_ = false;
+  ask(kTurn);
+}
+comm::Message Turns::called() { return comm_->take(server_, kFromCenter, sequence_); }
+comm::Message Turns::open() {
+  get_in_line();
+  return called();
+}
+
+void Turns::commit(const Tensor& u) { comm_->push(server_, kToCenter, sequence_, 1, u); }
+
+// The queue keeps its order: when worker 0's pull is served, so are all turns asked for before the first barrier.
+void Turns::settle(Worker& me) {
+  me.comm->barrier();
+  if (first_) {
+    ask(kPull);
+    copy(settled_, comm_->take(server_, kFromCenter, sequence_).payload);
+    const comm::Message state = comm_->take(server_, kStateFromCenter, sequence_);
+    version_ = state.payload.data<int64_t>()[0];
+    log_ = state.payload.data<int64_t>()[1];
+  }
+  me.comm->barrier();
+  is_settled_ = true;
+}
+
+void Turns::put() {
+  comm_->push(server_, kToCenter, inbox_->coming(), 1, settled_);
+  comm_->push(server_, kStateToCenter, inbox_->coming(), 1, Tensor::of<int64_t>({2}, {version_, log_}));
+  ask(kPut);
+  comm_->take(server_, kStateFromCenter, sequence_);
+  is_settled_ = true;
+}
+
+void Turns::visit(Archive& a) {
+  if (!first_) return;
+  CHECK(a.loading() || is_settled_, "a center is saved when the workers have settled");
+  Under center(a, "center.");
+  center("theta", settled_), center("version", version_), center("log", log_);
+  if (a.loading()) put();
+}
+
+void Turns::evaluated(Worker& me, const Tensor& y) {
+  if (first_) copy(y, beside(y, settled_));
+  me.comm->broadcast(y, 0);
+}
+
+// In place of an invitation the others hear why there is none.
+std::string Turns::open_center(std::unique_ptr<comm::Communicator> twin) {
+  try {
+    center_ = std::make_unique<Center>(options_, std::move(twin), workers_, column_);
+    return center_->invitation().words();
+  } catch (const Error& e) { return kTrouble + std::string(e.what()).substr(0, kWords - 2); }
+}
+
+std::string Turns::open_here(comm::Communicator& all) {
+  const std::string words = open_center(all.twin(false));
+  if (center_)
+    thread_ = std::thread([this, team = omp_get_max_threads()] {
+      omp_set_num_threads(team);
+      center_->serve([this] { return !stop_.load(); });
+    });
+  return words;
+}
+
+void Turns::serve(comm::Communicator& hub) {
+  const std::string words = open_center(hub.twin(false));
+  for (int w = 0; w < workers_; ++w) hub.push(w, kInvitation, 0, 1, tensor_of(words));
+  if (!center_) throw BadFile(words.substr(1));
+  center_->serve([&] {
+    for (int w = 0; w < workers_; ++w)
+      if (hub.membership().alive(hub.world_rank(w))) return true;
+    return false;
+  });
+}
+
+}  // namespace skein::optim

@@ -1,0 +1,64 @@
+// Turns: a worker's side of a center, and, in worker 0 where servers are inline, the thread that serves it.
+#pragma once
+#include <thread>
+
+#include "comm/inbox_client.h"
+#include "optim/center.h"
+
+namespace skein::optim {
+
+// A member of every strategy that has a center; its functions are those of Strategy, to be called from there.
+class Turns {
+ public:
+  // `column` runs where the server is. Throws BadOption.
+  Turns(const Options&, int workers, Center::Column column);
+  ~Turns();
+
+  // All workers start from worker 0's x, which becomes the center.
+  void start(Worker&);
+  // Gives `what` ahead, asks for a turn and returns what the center gives in it: payload on the host, weight a version.
+  comm::Message exchange(const Tensor& what, int64_t version = 0);
+  // A turn in two halves: between them it is held, and the center stands still. Be quick.
+  comm::Message open();
+  void commit(const Tensor& u);
+  // Only gets in line: open() in two halves.
+  void get_in_line();
+  comm::Message called();
+
+  void settle(Worker&);
+  // Worker 0 visits the center as it was when all settled last; loading puts it back.
+  void visit(Archive&);
+  void evaluated(Worker&, const Tensor& y);
+  void serve(comm::Communicator& hub);
+
+  comm::Invitation invitation() const { return center_->invitation(); }  // worker 0, inline
+  Center::Counts counts() const {
+    return center_ ? center_->counts() : Center::Counts{};
+  }  // worker 0, inline
+
+ private:
+  std::string open_center(std::unique_ptr<comm::Communicator> twin);
+  std::string open_here(comm::Communicator& all);
+  void ask(uint16_t kind);
+  void put();
+  const Options options_;
+  const int workers_;
+  const Center::Column column_;
+  std::unique_ptr<comm::Communicator> comm_;  // with the server, for this worker's thread
+  int server_ = 0;                            // its rank there
+  double patience_ = 60;                      // seconds for it to acknowledge
+  bool first_ = false;
+  std::unique_ptr<comm::InboxClient> inbox_;
+  int64_t sequence_ = 0;  // of the turn under way
+  Tensor settled_;        // worker 0: the center, since all settled last
+  int64_t version_ = 0, log_ = 0;
+  bool is_settled_ = false;
+  std::unique_ptr<Center> center_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+// x where `like` is and of its shape; x itself where it is there already.
+Tensor beside(const Tensor& like, const Tensor& x);
+
+}  // namespace skein::optim

@@ -1,0 +1,89 @@
+// Two levels of all-reduce, chained while others are still to begin.
+#include "optim/two_level.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "engine/vec.h"
+
+namespace skein::optim {
+namespace {
+
+using comm::Rank;
+
+// In rank order, nodes in the order of their first ranks.
+std::vector<std::vector<Rank>> nodes_of(comm::Communicator& c, const Nodes& nodes) {
+  std::vector<std::vector<Rank>> all;
+  std::vector<int64_t> names;
+  for (Rank r = 0; r < c.size(); ++r) {
+    int64_t name = nodes.kind == Nodes::kHost ? c.transport().domain(c.world_rank(r)) : r / nodes.ranks;
+    if (name < 0) name = -1 - r;  // sees nobody's memory: a node of its own
+    const size_t at = size_t(std::find(names.begin(), names.end(), name) - names.begin());
+    if (at == names.size()) names.push_back(name), all.emplace_back();
+    all[at].push_back(r);
+  }
+  return all;
+}
+
+}  // namespace
+
+Nodes parse_hierarchy(const std::string& word) {
+  if (word == "none") return {};
+  if (word == "host") return {Nodes::kHost, 0};
+  int64_t n = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), n);
+  if (error != std::errc() || end != word.data() + word.size() || n < 1)
+    throw BadOption("--hierarchy " + word +
+                    ": allowed are none, host (the ranks of a host form a node), or the number of ranks in a "
+                    "node, 1 or more");
+  return {Nodes::kRanks, n};
+}
+
+TwoLevelSum::TwoLevelSum(comm::Communicator& c, const Nodes& nodes) {
+  std::vector<Rank> heads, mine;
+  for (const std::vector<Rank>& node : nodes_of(c, nodes)) {
+    heads.push_back(node[0]);
+    if (std::find(node.begin(), node.end(), c.rank()) != node.end()) mine = node;
+  }
+  head_ = mine[0] == c.rank();
+  if (mine.size() > 1) up_ = c.group(mine);
+  if (mine.size() > 1 && heads.size() > 1) down_ = c.group(mine);
+  if (head_ && heads.size() > 1) across_ = c.group(heads);
+}
+
+void TwoLevelSum::begin(const Tensor& x) {
+  sums_.push_back({x, {}});
+  enter(0, sums_.back());
+  advance(false);
+}
+
+void TwoLevelSum::wait() {
+  advance(true);
+  sums_.clear();
+  for (size_t& d : done_) d = 0;
+}
+
+// Each level is a communicator of its own and takes the sums in the order they were begun, so that all its
+// members call the same collectives in the same order however their timing differs.
+void TwoLevelSum::advance(bool wait) {
+  for (int level = 0; level < 3; ++level)
+    for (const size_t end = level == 0 ? sums_.size() : done_[level - 1]; done_[level] < end;
+         ++done_[level]) {
+      Sum& s = sums_[done_[level]];
+      if (wait)
+        s.level[level].wait();
+      else if (!s.level[level].done())
+        break;
+      if (level < 2) enter(level + 1, s);
+    }
+}
+
+// Down is a sum as well: what the head has, and zeros.
+void TwoLevelSum::enter(int level, Sum& s) {
+  comm::Communicator* const c = (level == 0 ? up_ : level == 1 ? across_ : down_).get();
+  if (!c) return;
+  if (level == 2 && !head_) fill(s.x, 0.f);
+  s.level[level] = c->all_reduce(s.x);
+}
+
+}  // namespace skein::optim

@@ -1,0 +1,40 @@
+// TwoLevelSum: sums inside the nodes, between their heads, and down again.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace skein::optim {
+
+// Who forms a node: nobody, the ranks of one host (who see each other's memory), or so many ranks in a row.
+struct Nodes {
+  enum Kind : uint8_t { kNone, kHost, kRanks } kind = kNone;
+  int64_t ranks = 0;
+};
+Nodes parse_hierarchy(const std::string&);  // none, host, or a number; BadOption otherwise
+
+// Sums of several tensors under way at once. Inside a node ranks are summed in their order, then nodes in
+// theirs, so every rank and every run gets the same bits; with one node, or nodes of one rank, they are
+// all_reduce()'s.
+class TwoLevelSum {
+ public:
+  TwoLevelSum(comm::Communicator&, const Nodes&);  // collective
+  void begin(const Tensor& x);  // x <- sum over all ranks of x; x belongs to the sum until wait()
+  void wait();                  // for all of them; throws as Pending::wait does
+
+ private:
+  struct Sum {
+    Tensor x;
+    comm::Pending level[3];
+  };
+  void advance(bool wait);
+  void enter(int level, Sum&);
+  std::unique_ptr<comm::Communicator> up_, across_, down_;  // null where this rank has nobody to speak to
+  bool head_ = true;
+  std::vector<Sum> sums_;
+  size_t done_[3] = {};  // of each level, how many; they are done in the order they were begun
+};
+
+}  // namespace skein::optim
