@@ -12,6 +12,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 #include <thread>
 
@@ -78,6 +79,22 @@ std::string key_of_home() {
   return key_of_file(path.string());
 }
 
+// One worker of those whose communicator `all` is, or their server.
+int work_among(comm::Communicator& all, bool server, Place me, const std::function<int(Place&)>& work) {
+  me.comm = &all;
+  if (!server) return work(me);
+  me.world = all.size() - 1;
+  me.hub = &all;
+  me.serves = all.rank() == me.world;
+  me.comm = nullptr;
+  if (me.serves) return work(me);
+  std::vector<comm::Rank> workers(static_cast<size_t>(me.world));
+  std::iota(workers.begin(), workers.end(), 0);
+  const std::unique_ptr<comm::Communicator> group = all.group(workers);
+  me.comm = group.get();
+  return work(me);
+}
+
 int work_as_rank(const JobOptions& o, const Seat& seat, const std::function<int(Place&)>& work) {
   comm::RendezvousOptions r;
   r.rank = seat.rank, r.size = seat.world, r.deadline = o.deadline;
@@ -104,12 +121,13 @@ int work_as_rank(const JobOptions& o, const Seat& seat, const std::function<int(
   if (const auto tls = variable("SKEIN_UCX_TLS")) t.tls = *tls;
   const std::unique_ptr<comm::Transport> transport = comm::connect(meeting, t);
   comm::Communicator communicator(*transport, {.deadline = o.deadline, .wire = o.wire, .key = key});
-  Place me{seat.rank, seat.world, seat.local_world, &communicator, transport->describe()};
-  return work(me);
+  Place me{
+      .rank = seat.rank, .world = seat.world, .local_world = seat.local_world, .ways = transport->describe()};
+  return work_among(communicator, o.server, me, work);
 }
 
 int work_as_threads(const JobOptions& o, const std::function<int(Place&)>& work) {
-  auto world = comm::local_world(o.workers);
+  auto world = comm::local_world(o.workers + o.server);
   std::vector<std::exception_ptr> failed(world.size());
   std::vector<int> status(world.size(), 0);
   std::vector<std::thread> threads;
@@ -119,10 +137,13 @@ int work_as_threads(const JobOptions& o, const std::function<int(Place&)>& work)
       omp_set_num_threads(std::max(1, omp_get_num_procs() / o.workers));
       try {
         comm::Communicator communicator(*world[r], {.deadline = o.deadline, .wire = o.wire, .key = key});
-        Place me{int(r), o.workers, o.workers, &communicator,
-                 r == 0 ? "all ranks: threads of this process\n" : ""};
-        status[r] = work(me);
+        Place me{.rank = int(r),
+                 .world = o.workers,
+                 .local_world = o.workers,
+                 .ways = r == 0 ? "all ranks: threads of this process\n" : ""};
+        status[r] = work_among(communicator, o.server, me, work);
       } catch (...) { failed[r] = std::current_exception(); }
+      world[r].reset();  // the others see it leave
     });
   for (std::thread& t : threads) t.join();
   for (const std::exception_ptr& e : failed)
@@ -158,17 +179,23 @@ int run_job(const JobOptions& o, char** argv, const std::function<int(Place&)>& 
   const Seat seat = seat_from_environment();
   const bool threads = o.transport == "local";
   if (!threads) comm::parse_way(o.transport);  // refuses what is neither
-  if (seat.told && o.workers > 0 && o.workers != seat.world)
+  const int workers = seat.told ? seat.world - o.server : std::max(1, o.workers);
+  if (seat.told && o.workers > 0 && o.workers != workers)
     throw BadOption(text("--workers ", o.workers, ": the environment says WORLD_SIZE=", seat.world,
-                         "; leave one of them out"));
+                         o.server ? ", one of which is the server" : "", "; leave one of them out"));
+  if (workers < 1)
+    throw BadOption("--servers dedicated: WORLD_SIZE=1 has no room for a worker beside the server");
   if (seat.told && threads && seat.world > 1)
     throw BadOption("--transport local: ranks of RANK and WORLD_SIZE are processes; use auto, shared or ucx");
   if (seat.told && seat.world > 1) return work_as_rank(o, seat, work);
-  if (seat.told || o.workers <= 1) {
+  if (workers == 1 && !o.server && !o.always_peers) {
     Place alone;
     return work(alone);
   }
-  return threads ? work_as_threads(o, work) : run_processes(o.workers, argv);
+  JobOptions all = o;
+  all.workers = workers;
+  if (threads || (workers == 1 && !o.server)) return work_as_threads(all, work);
+  return run_processes(workers + o.server, argv, o.others_go_on);
 }
 
 }  // namespace skein::apps

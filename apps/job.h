@@ -12,14 +12,19 @@ struct JobOptions {
   std::string transport = "auto";  // auto, local (ranks as threads of this process), shared, ucx
   double deadline = 60;            // seconds for the workers to meet, and for any single wait
   DType wire = kF32;
+  bool server = false;        // one process (or thread) more, behind the workers, that only serves
+  bool always_peers = false;  // Place::comm also in a world of one
+  bool others_go_on = false;  // when a worker is killed the others are not ended
 };
 
 // One worker as its work sees it.
 struct Place {
   int rank = 0, world = 1;
   int local_world = 1;                 // workers on this host, this one included
-  comm::Communicator* comm = nullptr;  // null in a world of one
-  std::string ways = "";               // a line a peer: by which way it is reached
+  comm::Communicator* comm = nullptr;  // of the workers; null in a world of one
+  comm::Communicator* hub = nullptr;   // of the workers and, last, the server, where there is one
+  bool serves = false;    // this is the server: rank and world are the workers' number, comm is null
+  std::string ways = "";  // a line a peer: by which way it is reached
 };
 
 // What the environment says: RANK and WORLD_SIZE, and LOCAL_WORLD_SIZE if it is there. BadOption if it makes no sense.
@@ -28,6 +33,7 @@ struct Seat {
   int rank = 0, world = 1, local_world = 1;
 };
 Seat seat_from_environment();
+// With JobOptions::server the last rank of WORLD_SIZE is the server, and there is a worker less.
 
 // Does `work` as each worker this process is to be, and returns the exit status: as the one worker there is; as rank
 // RANK of WORLD_SIZE, where the environment says so, met at MASTER_ADDR:MASTER_PORT; else starts the workers, as

@@ -13,6 +13,9 @@ JobOptions job_options(const Config& c) {
   o.transport = c.transport;
   o.deadline = c.wait == "forever" ? 1e9 : c.deadline;
   o.wire = c.wire == "bf16" ? kBF16 : kF32;
+  const optim::StrategyRow& row = optim::strategy_row(c.algorithm);
+  o.server = options_of(c).word("servers", "inline") == "dedicated";
+  o.always_peers = row.needs_peers;
   return o;
 }
 

@@ -48,8 +48,8 @@ int cores() {
 
 class Launcher {
  public:
-  Launcher(int workers, char** argv)
-      : argv_(argv), children_(static_cast<size_t>(workers)), parent_(getpid()) {
+  Launcher(int workers, char** argv, bool others_go_on)
+      : argv_(argv), others_go_on_(others_go_on), children_(static_cast<size_t>(workers)), parent_(getpid()) {
     sigemptyset(&signals_);
     for (int s : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&signals_, s);
     sigprocmask(SIG_BLOCK, &signals_, &before_);
@@ -158,6 +158,7 @@ class Launcher {
       if (WIFSIGNALED(status) && !ending_ && asked_ == Clock::time_point{})
         std::fprintf(stderr, "worker %d was killed by signal %d (%s)\n", int(c - children_.begin()),
                      WTERMSIG(status), strsignal(WTERMSIG(status)));
+      if (WIFSIGNALED(status) && others_go_on_) continue;
       const auto patience =
           WIFSIGNALED(status) ? Clock::duration(kGraceAfterKill) : Clock::duration(kGraceAfterError);
       end_by_ = std::min(end_by_, Clock::now() + patience);
@@ -206,6 +207,7 @@ class Launcher {
   }
 
   char** argv_;
+  const bool others_go_on_;
   std::vector<Child> children_;
   const pid_t parent_;
   sigset_t signals_, before_;
@@ -218,6 +220,8 @@ class Launcher {
 
 }  // namespace
 
-int run_processes(int workers, char** argv) { return Launcher(workers, argv).run(); }
+int run_processes(int workers, char** argv, bool others_go_on) {
+  return Launcher(workers, argv, others_go_on).run();
+}
 
 }  // namespace skein::apps

@@ -14,6 +14,7 @@ namespace skein::apps {
 //
 // Returns the job's exit status: 0, or that of the lowest rank that failed by itself, or 128 + signal.
 // To be called by a process that has no other threads.
-int run_processes(int workers, char** argv);
+// With others_go_on the loss of a killed worker is the others' to deal with: nobody is ended because of it.
+int run_processes(int workers, char** argv, bool others_go_on = false);
 
 }  // namespace skein::apps

@@ -83,9 +83,17 @@ std::string one_line(std::string lines) {
   return lines;
 }
 
+// The part of a process that only serves, until no worker is left. They are who is interrupted.
+int serve(const Config& c, const Place& place) {
+  catch_interrupts();
+  optim::make_strategy(c.algorithm, options_of(c), place.world)->serve(*place.hub);
+  return 0;
+}
+
 // One worker's part. Only rank 0 speaks.
 int train(const Command& command, const Place& place) {
   Config c = command.config;
+  if (place.serves) return serve(c, place);
   c.workers = place.world;
   Setup setup;
   together(place.comm, [&] { setup = open_setup(c, place); });
@@ -95,7 +103,8 @@ int train(const Command& command, const Place& place) {
   say_beginning(c, setup, directory, progress);
   c.output = directory;
   if (place.comm)
-    progress.say(fmt::format("{} workers by {}; {}", place.world, c.algorithm, one_line(place.ways)));
+    progress.say(fmt::format("{} worker{}{} by {}; {}", place.world, place.world == 1 ? "" : "s",
+                             place.hub ? " and a server" : "", c.algorithm, one_line(place.ways)));
   std::unique_ptr<Trainer> made;
   together(place.comm, [&] { made = std::make_unique<Trainer>(c, std::move(setup), directory, progress); });
   Trainer& trainer = *made;

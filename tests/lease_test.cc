@@ -118,7 +118,7 @@ TEST(Lease, WhoDiesWhileItWaitsIsPassedOver) {
         }
         for (int i = 0; i < 10; ++i) s.add(1);
         wait_for(2);
-        if (r == 0) EXPECT_EQ(pulled_by(s), 20);
+        if (r == 0) { EXPECT_EQ(pulled_by(s), 20); }
         wait_for(4);
       },
       20);
@@ -167,7 +167,7 @@ TEST(Lease, AWorkerMayJoinAtAnyTime) {
       for (int i = 0; i < 5; ++i) s.add(1);
       wait_for(3);
       wait_for(6);
-      if (r == 0) EXPECT_EQ(pulled_by(s), 110);
+      if (r == 0) { EXPECT_EQ(pulled_by(s), 110); }
       wait_for(8);
       return;
     }
