@@ -10,16 +10,23 @@
 
 namespace skein::optim {
 
-LossWindow::LossWindow(int64_t length) : ring_(Tensor::zeros({length})) { CHECK(length > 0, length); }
+LossWindow::LossWindow(int64_t length, Device device) : ring_(Tensor::zeros({length}, kF32, device)) {
+  CHECK(length > 0, length);
+}
 
-void LossWindow::see(float loss) { ring_.data<float>()[seen_++ % ring_.size()] = loss; }
+void LossWindow::see(const Tensor& loss) { copy(ring_.view({1}, seen_++ % ring_.size()), loss.view({1})); }
 
 // From the oldest on: the sum depends on what was seen, not on where in the ring it lies.
 double LossWindow::mean() const {
   if (seen_ == 0) return std::numeric_limits<double>::infinity();
   const int64_t first = std::max<int64_t>(0, seen_ - ring_.size());
+  Tensor losses = ring_;
+  if (losses.device().is_cuda()) {
+    losses = losses.to(kCpu);
+    current_stream(ring_.device()).sync();
+  }
   double sum = 0;
-  for (int64_t i = first; i < seen_; ++i) sum += ring_.data<float>()[i % ring_.size()];
+  for (int64_t i = first; i < seen_; ++i) sum += losses.data<float>()[i % losses.size()];
   return sum / double(seen_ - first);
 }
 

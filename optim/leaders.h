@@ -11,9 +11,9 @@ namespace skein::optim {
 // A running mean over the last `length` losses of those that were seen.
 class LossWindow {
  public:
-  explicit LossWindow(int64_t length);
-  void see(float loss);
-  double mean() const;  // +inf before the first
+  explicit LossWindow(int64_t length, Device = {});
+  void see(const Tensor& loss);  // one element, on that device; waits for nothing
+  double mean() const;           // +inf before the first; reads the losses back
   void visit(Archive&);
 
  private:

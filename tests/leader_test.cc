@@ -20,32 +20,34 @@ using trainee::values;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
+Tensor number(double v) { return Tensor::of<float>({1}, {float(v)}); }
+
 TEST(LossWindow, IsTheMeanOfWhatWasSeenOfTheLast) {
   LossWindow w(4);
   EXPECT_EQ(w.mean(), kInf);
   std::vector<double> means;
-  for (float loss : {2.f, 1.6f, 1.2f, 1.f, .9f, .8f}) w.see(loss), means.push_back(w.mean());
+  for (float loss : {2.f, 1.6f, 1.2f, 1.f, .9f, .8f}) w.see(number(loss)), means.push_back(w.mean());
   const std::vector<double> expected = {2, 1.8, 1.6, 1.45, 1.175, .975};
   for (size_t i = 0; i < means.size(); ++i) EXPECT_NEAR(means[i], expected[i], 1e-7) << i;
 }
 
 TEST(LossWindow, ANanStaysAsLongAsItIsInTheWindow) {
   LossWindow w(2);
-  w.see(1), w.see(float(kNan));
+  w.see(number(1)), w.see(number(kNan));
   EXPECT_TRUE(std::isnan(w.mean()));
-  w.see(3), w.see(5);
+  w.see(number(3)), w.see(number(5));
   EXPECT_EQ(w.mean(), 4);
 }
 
 TEST(LossWindow, IsTheSameAfterARestore) {
   LossWindow a(3), b(3);
-  for (float loss : {.1f, .2f, .3f, .4f}) a.see(loss);
+  for (float loss : {.1f, .2f, .3f, .4f}) a.see(number(loss));
   Snapshot s;
   s.take([&](Archive& ar) { a.visit(ar); });
   s.restore([&](Archive& ar) { b.visit(ar); });
   for (float loss : {.7f, .9f}) {
     EXPECT_EQ(a.mean(), b.mean());
-    a.see(loss), b.see(loss);
+    a.see(number(loss)), b.see(number(loss));
   }
   EXPECT_EQ(a.mean(), b.mean());
 }

@@ -24,7 +24,7 @@ class Lsgd final : public Strategy {
         world_(world),
         tau_l_(checked("tau-local", o.integer("tau-local", 4))),
         tau_g_(checked("tau-global", o.integer("tau-global", 16))),
-        window_(checked("loss-window", o.integer("loss-window", tau_l_))) {
+        window_length_(checked("loss-window", o.integer("loss-window", tau_l_))) {
     if (tau_g_ % tau_l_ != 0)
       throw BadOption(text("--tau-global ", tau_g_, ": a multiple of --tau-local ", tau_l_, " is needed"));
     if (o.word("groups", "") != "") split_groups(world, checked("groups", o.integer("groups", 1)), nullptr);
@@ -37,6 +37,7 @@ class Lsgd final : public Strategy {
     const int rank = me.comm ? me.comm->rank() : 0;
     for (const std::vector<int>& members : p.groups)
       if (std::find(members.begin(), members.end(), rank) != members.end()) members_ = members;
+    window_.emplace(window_length_, me.x.device());
     two_levels_ = two_levels(p.groups);
     const double c1 = options_.number("c-local", 0.1), p1 = options_.number("prox-local", 0);
     const double c2 = options_.number("c-global", 0.1), p2 = options_.number("prox-global", 0);
@@ -51,7 +52,7 @@ class Lsgd final : public Strategy {
   Tensor iterate(Worker& me, int64_t) override {
     for (Next t; (t = leases_->next()) != Next::kSteps;) round(me, t);
     const Tensor loss = me.gradient();  // g at x
-    if (me.samples > 0) window_.see(loss.item());
+    if (me.samples > 0) window_->see(loss);
     me.local_step(me.x);                           // x <- x - eta u
     all_->pull_proximally(me);                     // x <- x + p2/tau_g (A_g - x)
     if (two_levels_) group_->pull_proximally(me);  // x <- x + p1/tau_l (A_l - x)
@@ -65,7 +66,7 @@ class Lsgd final : public Strategy {
   void serve(comm::Communicator& hub) override { lease::serve(options_, hub, plan(&hub)); }
 
   void visit(Archive& a) override {
-    window_.visit(a);
+    window_->visit(a);
     Under all(a, "global."), group(a, "local."), leases(a, "leases.");
     all_->visit(all);
     if (two_levels_) group_->visit(group);
@@ -98,9 +99,9 @@ class Lsgd final : public Strategy {
 
   // The mean losses of late, of the workers of `comm`.
   std::vector<double> table(comm::Communicator* comm) const {
-    if (!comm) return {window_.mean()};
+    if (!comm) return {window_->mean()};
     std::vector<double> losses;
-    for (const auto& theirs : comm::gather_numbers(*comm, {window_.mean()})) losses.push_back(theirs[0]);
+    for (const auto& theirs : comm::gather_numbers(*comm, {window_->mean()})) losses.push_back(theirs[0]);
     return losses;
   }
 
@@ -117,7 +118,8 @@ class Lsgd final : public Strategy {
   const Options options_;
   const int world_;
   const int64_t tau_l_, tau_g_;
-  LossWindow window_;
+  const int64_t window_length_;
+  std::optional<LossWindow> window_;
   bool two_levels_ = false;
   std::vector<int> members_;  // of the own group, by world rank
   std::unique_ptr<comm::Communicator> near_;
