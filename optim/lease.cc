@@ -53,6 +53,7 @@ std::vector<Reply> CycleBook::hear(int group, const Word& w) {
 
 GroupBook::Out GroupBook::hear(int worker, const Word& w) {
   pool_ += w.returned;
+  stepped_ = stepped_ || !w.again;
   if (w.wants)
     waiting_.push_back(worker);
   else
@@ -81,7 +82,8 @@ GroupBook::Out GroupBook::serve() {
   if (!waiting_.empty() && !exhausted_)
     out.upward = Word{};
   else if (all_in)
-    out.upward = Word{.idle = true, .wants = !waiting_.empty(), .returned = std::exchange(pool_, 0)};
+    out.upward = Word{
+        .idle = true, .wants = !waiting_.empty(), .returned = std::exchange(pool_, 0), .again = !stepped_};
   asking_ = out.upward.has_value();
   return out;
 }
@@ -92,6 +94,7 @@ GroupBook::Out GroupBook::tell_all(const Answer& a) {
   for (int w = 0; w < workers_; ++w) out.replies.push_back({w, a});
   waiting_.clear();
   meeting_ = 0;
+  stepped_ = stepped_ && a.next != Next::kMet;
   return out;
 }
 

@@ -38,6 +38,8 @@ struct Word {
   bool idle = false;
   bool wants = true;     // a step; else to meet the others
   int64_t returned = 0;  // leased steps that were not taken
+  bool again =
+      false;  // to meet, and has asked for no step since all met last: whenever it is heard, all is the same
   bool operator==(const Word&) const = default;
 };
 
@@ -91,6 +93,7 @@ class GroupBook {
   bool exhausted_ = false;   // it had none left
   std::deque<int> waiting_;  // workers that want a step, in order of arrival
   int meeting_ = 0;          // workers that want to meet
+  bool stepped_ = false;     // since all met last somebody has asked for a step
 };
 
 // Words of several clients, each in the order it was said; between clients in the order of arrival or, replaying, of
@@ -99,15 +102,16 @@ template <class W>
 class Hearing {
  public:
   Hearing(const Options& o, const std::string& name) : log_(o, name) {}
-  void arrived(int client, W word) { words_.emplace_back(client, std::move(word)); }
+  // `anytime`: it does not matter when it is heard, so the recording does not say.
+  void arrived(int client, W word, bool anytime) { words_.push_back({client, std::move(word), anytime}); }
   // The next one to be heard, if it has arrived.
   std::optional<std::pair<int, W>> next() {
     for (auto i = words_.begin(); i != words_.end(); ++i) {
-      if (log_.replaying() && i->first != log_.next()) continue;
-      std::pair<int, W> heard = std::move(*i);
+      if (!i->anytime && log_.replaying() && i->client != log_.next()) continue;
+      const Waiting heard = std::move(*i);
       words_.erase(i);
-      log_.happened(heard.first);
-      return heard;
+      if (!heard.anytime) log_.happened(heard.client);
+      return std::pair(heard.client, heard.word);
     }
     return {};
   }
@@ -115,7 +119,12 @@ class Hearing {
 
  private:
   OrderLog log_;
-  std::deque<std::pair<int, W>> words_;
+  struct Waiting {
+    int client;
+    W word;
+    bool anytime;
+  };
+  std::deque<Waiting> words_;
 };
 
 }  // namespace skein::optim::lease

@@ -23,9 +23,9 @@ using comm::Rank;
 // To a group's server, from its workers or from the global server; to a worker. Each client has one question open,
 // numbered by the step of its message or the sequence of its datagram, and the answer has its number.
 constexpr comm::Tag kToGroup = 11, kToWorker = 12, kStanding = 13;
-constexpr uint16_t kIdle = 1, kWants = 2;  // kinds of datagrams
+constexpr uint16_t kIdle = 1, kWants = 2, kAgain = 4;  // kinds of datagrams
 
-Tensor pack(const Word& w) { return Tensor::of<int64_t>({3}, {w.idle, w.wants, w.returned}); }
+Tensor pack(const Word& w) { return Tensor::of<int64_t>({4}, {w.idle, w.wants, w.returned, w.again}); }
 Tensor pack(const Standing& s) { return Tensor::of<int64_t>({3}, {s.left, s.rounds, s.heard}); }
 Tensor pack(const Answer& a) {
   const Standing& s = a.standing;
@@ -34,9 +34,11 @@ Tensor pack(const Answer& a) {
 bool is_answer(const Message& m) { return m.payload.size() == 5; }
 Word word_of(const Message& m) {
   const auto* v = m.payload.data<int64_t>();
-  return {v[0] != 0, v[1] != 0, v[2]};
+  return {v[0] != 0, v[1] != 0, v[2], v[3] != 0};
 }
-Word word_of(const comm::Request& r) { return {(r.kind & kIdle) != 0, (r.kind & kWants) != 0, r.argument}; }
+Word word_of(const comm::Request& r) {
+  return {(r.kind & kIdle) != 0, (r.kind & kWants) != 0, r.argument, (r.kind & kAgain) != 0};
+}
 Answer answer_of(const Message& m) {
   const auto* v = m.payload.data<int64_t>();
   return {Next(v[0]), v[1], {v[2], v[3], v[4]}};
@@ -122,7 +124,8 @@ class GlobalServer {
  private:
   void heard(const comm::Request& r) {
     open_[size_t(r.worker)] = r.sequence;
-    hearing_.arrived(r.worker, word_of(r));
+    const Word w = word_of(r);
+    hearing_.arrived(r.worker, w, w.again);
     while (const auto said = hearing_.next())
       for (Reply& due : book_.hear(said->first, said->second)) {
         Place at(false, due.answer.standing.heard);
@@ -192,12 +195,13 @@ class GroupServer {
     const std::lock_guard lock(mutex_);
     const int server = int(members_.size());
     if (is_answer(m)) {
-      hearing_.arrived(server, answer_of(m));
+      hearing_.arrived(server, answer_of(m), asked_again_);
     } else {
       const int worker = int(std::find(members_.begin(), members_.end(), m.from) - members_.begin());
       CHECK(worker < server, "rank", m.from, "is of another group");
       open_[size_t(worker)] = m.step;
-      hearing_.arrived(worker, word_of(m));
+      const Word w = word_of(m);
+      hearing_.arrived(worker, w, w.again);
     }
     while (const auto said = hearing_.next())
       say(said->first == server ? book_.hear(std::get<Answer>(said->second))
@@ -213,7 +217,9 @@ class GroupServer {
 
   // Until the inbox has it. Where worker 0 is lost with it the workers say so themselves.
   void ask(const Word& w) {
-    upward_->begin(uint16_t((w.idle ? kIdle : 0) | (w.wants ? kWants : 0)), int32_t(w.returned));
+    asked_again_ = w.again;
+    upward_->begin(uint16_t((w.idle ? kIdle : 0) | (w.wants ? kWants : 0) | (w.again ? kAgain : 0)),
+                   int32_t(w.returned));
     while (!upward_->acknowledged() && !stop_) {
       if (hub_) hub_->membership().require(above_);
       if (!comm_->membership().alive(above_)) return;
@@ -228,6 +234,7 @@ class GroupServer {
   std::mutex mutex_;           // the handlers' threads against visit and each other
   Hearing<Said> hearing_;
   GroupBook book_;
+  bool asked_again_ = false;  // Word::again, of the question that is open
   std::optional<comm::InboxClient> upward_;
   std::atomic<bool> stop_{false};
   const Rank above_;                                // in the world
@@ -268,6 +275,7 @@ void Leases::open() {
 
 lease::Next Leases::next() {
   if (mine_ == 0) {
+    stepped_ = true;
     const Answer a = ask({});
     if (a.next != Next::kSteps) return a.next;
     mine_ = a.steps;
@@ -277,9 +285,11 @@ lease::Next Leases::next() {
 }
 
 lease::Next Leases::meet() {
-  const Answer a = ask({.idle = false, .wants = false, .returned = mine_});
+  const Answer a = ask({.idle = false, .wants = false, .returned = mine_, .again = !stepped_});
   mine_ = 0;
-  if (a.next == Next::kMet) standing_ = a.standing;
+  if (a.next != Next::kMet) return a.next;
+  standing_ = a.standing;
+  stepped_ = false;
   return a.next;
 }
 

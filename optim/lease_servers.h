@@ -46,7 +46,7 @@ class Leases {
   comm::Communicator* const hub_;
   comm::Rank server_ = 0;  // of the own group
   int64_t sequence_ = 0, mine_ = 0;
-  bool open_ = false;
+  bool open_ = false, stepped_ = false;          // stepped_: has asked for a step since all met last
   std::string invitation_;                       // to the global server's inbox
   lease::Standing standing_;                     // worker 0 visits it
   std::optional<lease::CycleBook> alone_;        // of a world of one

@@ -281,15 +281,15 @@ TEST(Hearing, GoesByOrderOfArrivalOrOfTheRecording) {
   };
   {
     Hearing<char> hearing(record, "x");
-    hearing.arrived(1, 'b'), hearing.arrived(0, 'a');
+    hearing.arrived(1, 'b', false), hearing.arrived(0, 'a', false);
     EXPECT_EQ(hear_all(hearing), "ba");
-    hearing.arrived(1, 'c');
+    hearing.arrived(1, 'c', false);
     EXPECT_EQ(hear_all(hearing), "c");
   }
   Hearing<char> hearing(replay, "x");
-  hearing.arrived(0, 'a');
+  hearing.arrived(0, 'a', false);
   EXPECT_EQ(hear_all(hearing), "");  // its turn is after 1's
-  hearing.arrived(1, 'b');
+  hearing.arrived(1, 'b', false);
   EXPECT_EQ(hear_all(hearing), "ba");
 }
 
