@@ -11,7 +11,9 @@ std::optional<Score> evaluate(const Setup& s, nn::Module& model, int64_t batch_s
                               const std::function<bool()>& stop) {
   const data::DataSource& test = *s.data.test;
   const int64_t batch = std::min(batch_size, test.size()), all_steps = (test.size() + batch - 1) / batch;
-  const int64_t rank = s.place.rank, world = s.place.world;  // batch i is scored by worker i mod world
+  // Batch i is scored by worker i mod world, of those there are now.
+  const int64_t rank = s.place.comm ? s.place.comm->rank() : 0,
+                world = s.place.comm ? s.place.comm->size() : 1;
   const int64_t steps = all_steps / world + (rank < all_steps % world);
   data::Plan plan;
   plan.count = [=, size = test.size()](int64_t step) {
