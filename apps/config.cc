@@ -200,6 +200,10 @@ void reconcile(Config& c, const Flags& table) {
   c.model = hyphens(c.model);
   c.algorithm = hyphens(c.algorithm);
   settle(c, table, "epochs", "steps", "0");
+  settle(c, table, "record", "replay", "");
+  for (const char* flag : {"record", "replay"})
+    if (!value_of(c, *find_flag(table, flag)).empty() && !optim::strategy_row(c.algorithm).asynchronous)
+      refuse(c, flag, text("is for asynchronous algorithms; ", c.algorithm, " repeats itself anyway"));
   if (c.epochs == 0 && c.steps == 0 && !c.eval_only)
     refuse(c, "epochs", "and --steps are both 0; say how long to train with one of them");
   if (c.nesterov && c.momentum == 0) {

@@ -130,9 +130,9 @@ int work_as_rank(const JobOptions& o, const Seat& seat, const std::function<int(
            .strangers = strangers()};
   const int status = work_among(communicator, o.server, me, work);
   if (const int64_t n = strangers(); n > 0)
-    std::fprintf(stderr,
-                 "worker %d refused %lld caller%s without this job's key; is another job using its address?\n",
-                 seat.rank, static_cast<long long>(n), n == 1 ? "" : "s");
+    std::fprintf(
+        stderr, "worker %d refused %lld caller%s without this job's key; is another job using its address?\n",
+        seat.rank, static_cast<long long>(n), n == 1 ? "" : "s");
   return status;
 }
 

@@ -66,8 +66,13 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
                                .nesterov = c.nesterov,
                                .decayed = c.decay_all ? flat_.x.size() : flat_.decayed});
   strategy_ = optim::make_strategy(c.algorithm, options_of(c, setup_.steps_per_epoch), setup_.place.world);
-  worker_.emplace(optim::Worker{
-      .x = flat_.x, .g = flat_.g, .buffers = flat_.buffers, .rule = *rule_, .comm = comm, .oracle = {}, .hub = setup_.place.hub});
+  worker_.emplace(optim::Worker{.x = flat_.x,
+                                .g = flat_.g,
+                                .buffers = flat_.buffers,
+                                .rule = *rule_,
+                                .comm = comm,
+                                .oracle = {},
+                                .hub = setup_.place.hub});
   worker_->oracle = [this](const optim::GradReady& ready) { return gradient(ready); };
   asynchronous_ = comm && optim::strategy_row(c.algorithm).asynchronous;
   schedule_ = schedule_of(c, setup_);

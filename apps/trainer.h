@@ -116,7 +116,7 @@ class Trainer {
   std::unique_ptr<data::Loader> loader_;
   std::function<bool()> stop_;
   StepBack past_;
-  comm::Communicator* everybody_ = nullptr;                   // the dead too
+  comm::Communicator* everybody_ = nullptr;                  // the dead too
   std::vector<std::unique_ptr<comm::Communicator>> living_;  // place.comm is the last, where there are any
   bool asynchronous_ = false, in_step_ = false;
   int64_t next_question_ = 0;  // at this step the workers ask each other whether to stop

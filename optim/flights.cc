@@ -68,7 +68,9 @@ void Flights::start(const Worker& me, const Tensor& x, double& w) {
   const int64_t q = started_;
   const comm::Mix p = graph_.at(me, q);
   give(me.comm, p, kShare, q, x, w);
+  const Tensor given = me.comm && me.comm->options().wire != kF32 ? x.clone() : Tensor();
   scale(x, p.self);
+  if (given) keep_rounding(me.comm, p, x, given);
   w *= p.self;
   mix_ = p, mix_of_ = q;
   ++started_;

@@ -40,9 +40,9 @@ TEST_F(Launch, LeavesNoWorkerWhenItIsKilledItself) {
 
 // The others go on averaging; that they end where they must is seen in workers_test.
 TEST_F(Launch, NamesAKilledWorkerAndEndsTheOthersWhenTold) {
-  const Ended e = run(
-      "$LONG & P=$!; sleep 1.5; kill -KILL $(workers $P | tail -1); sleep 0.5; kill -INT $P; wait $P; "
-      "echo status $?; gone");
+  const Ended e =
+      run("$LONG & P=$!; sleep 1.5; kill -KILL $(workers $P | tail -1); sleep 0.5; kill -INT $P; wait $P; "
+          "echo status $?; gone");
   EXPECT_NE(e.out.find("status 130\ngone\n"), std::string::npos) << e.out << e.err;
   EXPECT_NE(e.err.find("worker 2 was killed by signal 9"), std::string::npos) << e.err;
   EXPECT_NE(e.err.find("rank 2"), std::string::npos) << e.err;

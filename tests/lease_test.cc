@@ -191,9 +191,7 @@ TEST(Lease, AServerThatIsLostIsToldToWhoWaits) {
       const auto for_ever = [&] {
         while (true) s.add(1);
       };
-      if (r == 1) {
-        EXPECT_THROW(for_ever(), comm::PeerLost);
-      }
+      if (r == 1) { EXPECT_THROW(for_ever(), comm::PeerLost); }
     }
     world[size_t(r)].reset();
   });

@@ -19,7 +19,9 @@ struct Case {
   const optim::StrategyRow* row;
   std::string flags;
   optim::Options options;
-  bool waits() const { return std::string(row->name) != "ad-psgd"; }  // for other workers, somewhere in a step
+  bool waits() const {
+    return std::string(row->name) != "ad-psgd";
+  }  // for other workers, somewhere in a step
 };
 
 // Flags of rows whose defaults would hardly meet in so few steps, or whose momentum would still swing.
@@ -50,9 +52,9 @@ std::vector<Case> cases(int world) {
   for (const optim::StrategyRow& row : optim::strategies()) {
     const std::string name = row.name;
     if (world > 1 && name == "sgd") continue;                        // one worker's
-    if (row.asynchronous && row.needs_peers) continue;              // a server, which has tests of its own
+    if (row.asynchronous && row.needs_peers) continue;               // a server, which has tests of its own
     if (world % 2 == 1 && world > 1 && name == "ad-psgd") continue;  // pairs
-    if (name == "lsgd") {  // leaders draw the mean to themselves
+    if (name == "lsgd") {                                            // leaders draw the mean to themselves
       const std::string groups = std::to_string(std::min(world, 2));
       all.push_back({&row, "", options({{"groups", groups}, {"c-local", "0.003"}, {"c-global", "0.003"}})});
       continue;

@@ -44,8 +44,8 @@ class DiLoCo final : public Strategy {
       return loss;
     }
     const Means mean = round_end_.step_and_average(me);  // the same, and then
-    outer_.step(z_, m_, mean.x);                       // z <- OuterOpt(z, z - mean x)
-    copy(me.x, z_);                                    // x_i <- z
+    outer_.step(z_, m_, mean.x);                         // z <- OuterOpt(z, z - mean x)
+    copy(me.x, z_);                                      // x_i <- z
     mean.give_buffers(me);
     if (reset_inner_) me.rule.reset();
     return loss;

@@ -22,7 +22,7 @@ class LocalSgd final : public Strategy {
       return loss;
     }
     const Means mean = round_end_.step_and_average(me);  // the same, and then
-    copy(me.x, mean.x);                                // x_i <- mean x; momenta stay local
+    copy(me.x, mean.x);                                  // x_i <- mean x; momenta stay local
     mean.give_buffers(me);
     return loss;
   }

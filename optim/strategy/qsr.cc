@@ -31,7 +31,7 @@ class Qsr final : public Strategy {
       return loss;
     }
     const Means mean = round_end_.step_and_average(me);  // the same, and then
-    copy(me.x, mean.x);                                // x_i <- mean x
+    copy(me.x, mean.x);                                  // x_i <- mean x
     mean.give_buffers(me);
     tau_ = tau, done_ = 0;
     return loss;

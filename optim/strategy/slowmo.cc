@@ -26,7 +26,7 @@ class SlowMo final : public Strategy {
       me.local_step(me.x);  // x_i <- x_i - eta u_i
       return loss;
     }
-    const Means mean = round_end_.step_and_average(me);        // the same, and then
+    const Means mean = round_end_.step_and_average(me);      // the same, and then
     slow_momentum(z_, m_, mean.x, beta_, alpha_, me.eta());  // m <- beta m + (z - mean x) / eta
     copy(me.x, z_);                                          // x_i <- z <- z - alpha eta m
     mean.give_buffers(me);
@@ -62,7 +62,7 @@ class Bmuf final : public Strategy {
       return loss;
     }
     const Means mean = round_end_.step_and_average(me);  // the same, and then
-    axpy(mean.x, -1.f, z_);                            //   mean x - z
+    axpy(mean.x, -1.f, z_);                              //   mean x - z
     scale(d_, beta_);
     axpy(d_, zeta_, mean.x);  // D <- beta D + zeta (mean x - z)
     if (nesterov_) {
