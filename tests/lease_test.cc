@@ -188,7 +188,7 @@ TEST(Lease, AServerThatIsLostIsToldToWhoWaits) {
     {
       comm::Communicator c(*world[size_t(r)], {.deadline = 20});
       Seat s(c);
-      if (r == 1) EXPECT_THROW(for (;;) s.add(1), comm::PeerLost);
+      if (r == 1) { EXPECT_THROW(for (;;) s.add(1), comm::PeerLost); }
     }
     world[size_t(r)].reset();
   });
