@@ -130,8 +130,11 @@ TEST(Law, RotatingTheRanksRotatesTheResultExactly) {
       Problem turned = kHard;
       turned.id = [n](int rank) { return (rank + 2) % n; };
       const auto o = options({{"topology", topology}, {"peers", "1"}});
-      const auto a = train(kHard, "sgp", o, n, 7), b = train(turned, "sgp", o, n, 7);
-      for (int r = 0; r < n; ++r) EXPECT_EQ(a[7][size_t((r + 2) % n)], b[7][size_t(r)]) << topology << n;
+      for (const char* name : {"sgp", "osgp"}) {
+        const auto a = train(kHard, name, o, n, 7), b = train(turned, name, o, n, 7);
+        for (int r = 0; r < n; ++r)
+          EXPECT_EQ(a[7][size_t((r + 2) % n)], b[7][size_t(r)]) << name << topology << n;
+      }
     }
 }
 

@@ -66,17 +66,6 @@ TEST(OverlapSgp, InLockstepIsTheSameForEveryStaleness) {
   }
 }
 
-TEST(OverlapSgp, RotatingTheRanksRotatesTheResultExactly) {
-  for (const char* topology : {"exponential", "ring", "bipartite-exponential", "linear"})
-    for (int n = 2; n <= 8; n += 2) {
-      Problem turned = kHard;
-      turned.id = [n](int rank) { return (rank + 2) % n; };
-      const auto o = options({{"topology", topology}, {"peers", "1"}});
-      const auto a = train(kHard, "osgp", o, n, 7), b = train(turned, "osgp", o, n, 7);
-      for (int r = 0; r < n; ++r) EXPECT_EQ(a[7][size_t((r + 2) % n)], b[7][size_t(r)]) << topology << n;
-    }
-}
-
 // With what is on its way the sum of X changes by -eta sum g in every step, whatever is late.
 TEST(OverlapSgp, AStepChangesTheSumByTheGradientsAlone) {
   for (int n = 1; n <= 17; n += n < 6 ? 1 : 3)
