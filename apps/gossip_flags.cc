@@ -26,6 +26,7 @@ void check_links(const CLI::App& app, const GossipFlags& f, int workers) {
 
 void declare(CLI::App& app, GossipFlags& f) {
   f.job.others_go_on = true;
+  app.set_version_flag("--version", "gossip_avg " SKEIN_VERSION);
   app.add_option("--workers", f.job.workers, "number of workers, started here as processes");
   app.add_option("--input", f.input,
                  "PATTERN: one .npy, .safetensors or run directory per worker, {rank} in the name");
