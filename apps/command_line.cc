@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "apps/checkpoint.h"
+#include "apps/recipes.h"
 
 namespace skein::apps {
 namespace {
@@ -14,16 +15,19 @@ namespace fs = std::filesystem;
 struct Parser {
   CLI::App app{"Trains image classifiers, alone or as one of many workers.", "train_imagenet"};
   std::vector<std::pair<const Flag*, CLI::Option*>> of_table;
-  CLI::Option *config, *resume, *list, *print, *version;
+  CLI::Option *config, *recipe, *resume, *list, *print, *version;
 
   explicit Parser(const Flags& table) {
     app.allow_extras();  // so that the message about an unknown flag is ours
     config = plain("--config", "FILE",
                    "TOML file of flags, one KEY = VALUE a line; the command line goes over it");
+    recipe =
+        plain("--recipe", "NAME",
+              "a training that is known to work (--list recipes); --config and the command line go over it");
     for (const Flag& f : table) of_table.emplace_back(&f, add(f));
     resume = optional("--resume", "[DIR]",
                       "go on with the run in DIR, or in --output, or with the newest below runs/");
-    list = optional("--list", "[WHAT]", "algorithms, models, topologies, data, or all of them");
+    list = optional("--list", "[WHAT]", "algorithms, models, topologies, data, recipes, or all of them");
     print = app.add_flag("--print")->description("show the whole effective configuration as TOML, and end");
     version = app.add_flag("--version")->description("show the version, and end");
   }
@@ -137,6 +141,7 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
   if (p.resume->count()) start_from_run(command, p, table);
   const Config before = command.config;
   Config& c = command.config;
+  if (p.recipe->count()) read_recipe(c, text_of(p.recipe), table);
   if (p.config->count()) read_toml(c, text_of(p.config), Source::kFile, table);
   for (auto& [flag, option] : p.of_table)
     if (option->count()) assign(c, *flag, text_of(option), {Source::kCommandLine, "--" + flag->name});

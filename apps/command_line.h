@@ -9,7 +9,7 @@ namespace skein::apps {
 
 struct Command {
   enum Action : uint8_t { kTrain, kList, kPrint, kHelp, kVersion } action = kTrain;
-  std::string list;        // kList: algorithms, models, topologies, data; empty: all
+  std::string list;        // kList: algorithms, models, topologies, data, recipes; empty: all
   std::string help;        // kHelp: the text
   std::string checkpoint;  // of the run to be resumed; empty: a new run
   // Free flags that differ from the resumed run's, as "lr 0.1 -> 0.05".
@@ -17,7 +17,7 @@ struct Command {
   Config config;
 };
 
-// The command line over the --config file over the configuration of a resumed run over the defaults. Throws
+// The command line over the --config file over the --recipe over the configuration of a resumed run over the defaults. Throws
 // BadOption naming the flag (or file, line and key), what is allowed and the nearest valid name, or BadFile.
 Command parse_command_line(int argc, const char* const* argv, const Flags& = flags());
 
