@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 struct Parser {
   CLI::App app{"Trains image classifiers, alone or as one of many workers.", "train_imagenet"};
   std::vector<std::pair<const Flag*, CLI::Option*>> of_table;
-  CLI::Option *config, *recipe, *resume, *list, *print, *version;
+  CLI::Option *config, *recipe, *resume, *list, *print, *version, *doctor;
 
   explicit Parser(const Flags& table) {
     app.allow_extras();  // so that the message about an unknown flag is ours
@@ -30,6 +30,8 @@ struct Parser {
     list = optional("--list", "[WHAT]", "algorithms, models, topologies, data, recipes, or all of them");
     print = app.add_flag("--print")->description("show the whole effective configuration as TOML, and end");
     version = app.add_flag("--version")->description("show the version, and end");
+    doctor = app.add_flag("--doctor")->description(
+        "look whether this machine is in order for a run with these flags, say what to do, and end");
   }
 
   CLI::Option* plain(const std::string& name, const char* type, const std::string& help) {
@@ -135,6 +137,7 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
   }
   if (p.version->count()) command.action = Command::kVersion;
   if (p.print->count()) command.action = Command::kPrint;
+  if (p.doctor->count()) command.action = Command::kDoctor;
   if (p.list->count()) command.action = Command::kList, command.list = text_of(p.list);
   if (command.action == Command::kVersion || command.action == Command::kList) return command;
 

@@ -8,7 +8,7 @@
 namespace skein::apps {
 
 struct Command {
-  enum Action : uint8_t { kTrain, kList, kPrint, kHelp, kVersion } action = kTrain;
+  enum Action : uint8_t { kTrain, kList, kPrint, kHelp, kVersion, kDoctor } action = kTrain;
   std::string list;        // kList: algorithms, models, topologies, data, recipes; empty: all
   std::string help;        // kHelp: the text
   std::string checkpoint;  // of the run to be resumed; empty: a new run

@@ -41,6 +41,7 @@ void declare(CLI::App& app, GossipFlags& f) {
   app.add_option("--report", f.report, "FILE.html: a picture of the error over the rounds");
   app.add_option("--seed", f.seed, "of random vectors and random graphs");
   app.add_option("--transport", f.job.transport, "auto, local, shared or ucx");
+  app.add_option("--interface", f.job.interface, "between hosts, as eth0; without it the fastest is taken");
   app.add_option("--wire", f.wire, "fp32 or bf16: what push-sum's shares travel as");
   app.add_option("--deadline", f.job.deadline, "seconds that any single wait may take");
   app.add_flag("--json", f.json, "the result as JSON");

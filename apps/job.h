@@ -12,9 +12,10 @@ struct JobOptions {
   std::string transport = "auto";  // auto, local (ranks as threads of this process), shared, ucx
   double deadline = 60;            // seconds for the workers to meet, and for any single wait
   DType wire = kF32;
-  bool server = false;        // one process (or thread) more, behind the workers, that only serves
-  bool always_peers = false;  // Place::comm also in a world of one
-  bool others_go_on = false;  // when a worker is killed the others are not ended
+  bool server = false;         // one process (or thread) more, behind the workers, that only serves
+  bool always_peers = false;   // Place::comm also in a world of one
+  bool others_go_on = false;   // when a worker is killed the others are not ended
+  std::string interface = "";  // between hosts; empty: the fastest
 };
 
 // One worker as its work sees it.

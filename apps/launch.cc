@@ -11,6 +11,7 @@ JobOptions job_options(const Config& c) {
   o.workers = int(c.workers);
   if (c.origin("workers").source == Source::kDefault) o.workers = 0;
   o.transport = c.transport;
+  o.interface = c.interface;
   o.deadline = c.wait == "forever" ? 1e9 : c.deadline;
   o.wire = c.wire == "bf16" ? kBF16 : kF32;
   const optim::StrategyRow& row = optim::strategy_row(c.algorithm);

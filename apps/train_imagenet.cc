@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "apps/command_line.h"
+#include "apps/doctor.h"
 #include "apps/interrupt.h"
 #include "apps/list.h"
 #include "apps/together.h"
@@ -152,6 +153,8 @@ int run(int argc, char** argv) {
     case Command::kPrint:
       fmt::print("{}", to_toml(command.config));
       return 0;
+    case Command::kDoctor:
+      return doctor(command.config);
     case Command::kTrain:
       break;
   }
