@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 struct Parser {
   CLI::App app{"Trains image classifiers, alone or as one of many workers.", "train_imagenet"};
   std::vector<std::pair<const Flag*, CLI::Option*>> of_table;
-  CLI::Option *config, *recipe, *resume, *list, *print, *version, *doctor;
+  CLI::Option *config, *recipe, *resume;
+  CLI::Option *compare, *list, *print, *version, *doctor;  // each an action of its own
 
   explicit Parser(const Flags& table) {
     app.allow_extras();  // so that the message about an unknown flag is ours
@@ -27,6 +28,9 @@ struct Parser {
     for (const Flag& f : table) of_table.emplace_back(&f, add(f));
     resume = optional("--resume", "[DIR]",
                       "go on with the run in DIR, or in --output, or with the newest below runs/");
+    compare = plain("--compare", "DIR...",
+                    "lay the runs in these directories on the same axes, in --output [compare.html], and end")
+                  ->expected(1, -1);
     list = optional("--list", "[WHAT]", "algorithms, models, topologies, data, recipes, or all of them");
     print = app.add_flag("--print")->description("show the whole effective configuration as TOML, and end");
     version = app.add_flag("--version")->description("show the version, and end");
@@ -123,6 +127,19 @@ void start_from_run(Command& command, const Parser& p, const Flags& table) {
   assign(command.config, *find_flag(table, "output"), run, {Source::kResumed, "--resume"});
 }
 
+// Only where the page goes can be said besides.
+void read_comparison(Command& command, const Parser& p) {
+  command.action = Command::kCompare;
+  command.compare = p.compare->results();
+  command.config.output = "compare.html";
+  for (const auto& [flag, option] : p.of_table) {
+    if (!option->count()) continue;
+    if (flag->name != "output")
+      throw BadOption("--" + flag->name + " does not go with --compare, which trains nothing");
+    command.config.output = text_of(option);
+  }
+}
+
 }  // namespace
 
 Command parse_command_line(int argc, const char* const* argv, const Flags& table) {
@@ -140,6 +157,11 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
   if (p.doctor->count()) command.action = Command::kDoctor;
   if (p.list->count()) command.action = Command::kList, command.list = text_of(p.list);
   if (command.action == Command::kVersion || command.action == Command::kList) return command;
+
+  if (p.compare->count()) {
+    read_comparison(command, p);
+    return command;
+  }
 
   if (p.resume->count()) start_from_run(command, p, table);
   const Config before = command.config;

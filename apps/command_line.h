@@ -8,10 +8,11 @@
 namespace skein::apps {
 
 struct Command {
-  enum Action : uint8_t { kTrain, kList, kPrint, kHelp, kVersion, kDoctor } action = kTrain;
-  std::string list;        // kList: algorithms, models, topologies, data, recipes; empty: all
-  std::string help;        // kHelp: the text
-  std::string checkpoint;  // of the run to be resumed; empty: a new run
+  enum Action : uint8_t { kTrain, kCompare, kDoctor, kList, kPrint, kHelp, kVersion } action = kTrain;
+  std::string list;                  // kList: algorithms, models, topologies, data, recipes; empty: all
+  std::string help;                  // kHelp: the text
+  std::vector<std::string> compare;  // kCompare: directories of runs; the page goes to config.output
+  std::string checkpoint;            // of the run to be resumed; empty: a new run
   // Free flags that differ from the resumed run's, as "lr 0.1 -> 0.05".
   std::vector<std::string> changes;
   Config config;

@@ -108,8 +108,9 @@ void MetricsLog::write(const StepEvent& e) {
   put(j, "top1", e.top1);
   j["learning_rate"] = e.learning_rate;
   j["images_per_second"] = e.images_per_second;
-  j["data_wait"] = e.data_wait;
-  j["peer_wait"] = e.peer_wait;
+  put(j, "data_wait", e.data_wait);
+  put(j, "peer_wait", e.peer_wait);
+  put(j, "bytes", e.bytes);
   append(j);
 }
 
@@ -119,6 +120,7 @@ void MetricsLog::write(const EpochEvent& e) {
   put(j, "top1", e.top1);
   j["images_per_second"] = e.images_per_second;
   j["unreadable"] = e.unreadable;
+  put(j, "bytes", e.bytes);
   append(j);
 }
 
@@ -127,6 +129,7 @@ void MetricsLog::write(const EvalEvent& e) {
             {"loss", e.loss},  {"top1", e.top1}, {"top5", e.top5}};
   if (e.worker_top1) put(j, "worker_top1", *e.worker_top1);
   put(j, "consensus_distance", e.consensus_distance);
+  put(j, "bytes", e.bytes);
   append(j);
 }
 
@@ -140,6 +143,10 @@ Json Summary::to_json() const {
   j["seconds"] = seconds;
   Json& work = j["seconds_by_work"] = Json::object();
   for (const auto& [kind, s] : seconds_by_work) work[kind] = s;
+  for (size_t kind = 0; kind < seconds_by_work.size() && !seconds_by_worker.empty(); ++kind) {
+    Json& each = j["seconds_by_worker"][seconds_by_work[kind].first] = Json::array();
+    for (const std::vector<double>& worker : seconds_by_worker) each.push_back(worker.at(kind));
+  }
   j["workers"] = workers;
   j["parameters"] = parameters;
   j["hash"] = hash;

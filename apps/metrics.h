@@ -36,8 +36,9 @@ struct StepEvent {
   double seconds = 0;
   Spread loss, top1;  // over the images since the last step event; top1 in percent
   double learning_rate = 0;
-  double images_per_second = 0;         // of all workers
-  double data_wait = 0, peer_wait = 0;  // shares of the time, 0..1
+  double images_per_second = 0;  // of all workers
+  Spread data_wait, peer_wait;   // shares of the time, 0..1
+  std::optional<double> bytes;   // sent so far by a worker, mean over the workers
 };
 struct EpochEvent {  // the training set as seen during the epoch
   int64_t step = 0;
@@ -46,6 +47,7 @@ struct EpochEvent {  // the training set as seen during the epoch
   Spread loss, top1;
   double images_per_second = 0;
   int64_t unreadable = 0;
+  std::optional<double> bytes;  // as of a step
 };
 struct EvalEvent {  // the test set
   int64_t step = 0;
@@ -54,6 +56,7 @@ struct EvalEvent {  // the test set
   double loss = 0, top1 = 0, top5 = 0;  // of the evaluated (consensus) model; percent
   std::optional<Spread> worker_top1;    // of the workers' own models
   std::optional<double> consensus_distance;
+  std::optional<double> bytes;  // as of a step
 };
 
 // DIR/metrics.jsonl. One thread. Each event is one write, so a reader never sees half a line for long;
@@ -88,7 +91,8 @@ struct Summary {
   std::optional<double> best_top1;
   double images_per_second = 0;  // training time only, all workers
   double seconds = 0;            // wall clock, earlier runs of the same training included
-  std::vector<std::pair<std::string, double>> seconds_by_work;  // "compute", "data", "peers", "evaluate", ...
+  std::vector<std::pair<std::string, double>> seconds_by_work;  // "data", "forward", ..., of worker 0
+  std::vector<std::vector<double>> seconds_by_worker;           // the same of each; empty with one
   std::string hash;                                             // parameter_hash of the evaluated model
   std::vector<std::string> worker_hashes;
   std::optional<double> consensus_distance, hidden_share;

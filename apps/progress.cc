@@ -43,6 +43,13 @@ std::string format_duration(double seconds) {
   return fmt::format("{} d {} h", s / 86400, s / 3600 % 24);
 }
 
+std::string format_bytes(double n) {
+  const char* const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+  size_t u = 0;
+  for (; n >= 999.5 && u < 5; ++u) n /= 1000;
+  return fmt::format("{:.3g} {}", n, units[u]);
+}
+
 std::string format_moment(const Moment& m, int width) {
   std::vector<Piece> pieces = {
       {fmt::format("epoch {}/{}", number(m.epoch, 1), short_number(m.epochs)), 1},

@@ -11,7 +11,9 @@
 #include <filesystem>
 
 #include "apps/command_line.h"
+#include "apps/compare.h"
 #include "apps/doctor.h"
+#include "apps/durable.h"
 #include "apps/interrupt.h"
 #include "apps/list.h"
 #include "apps/together.h"
@@ -50,6 +52,17 @@ int evaluate_only(Config c) {
   return 0;
 }
 
+int compare_runs(const Command& command) {
+  const std::string& file = command.config.output;
+  if (fs::is_directory(file))
+    throw BadOption(fmt::format(
+        "--output {}: is a directory; with --compare it names the page, as {}/compare.html", file, file));
+  const Comparison c = compare(find_runs(command.compare));
+  write_file(file, c.page);
+  fmt::print("{}  {}  curves, for a browser\n", c.table, file);
+  return 0;
+}
+
 void say_beginning(const Config& c, const Setup& s, const std::string& directory, Progress& progress) {
   progress.say(fmt::format("{} on {}: {} training and {} test images of {} classes, {}x{}x{}", c.model,
                            c.data, s.data.train->size(), s.data.test->size(), s.data.train->classes().size(),
@@ -73,9 +86,15 @@ void say_end(const Outcome& out, const Config& c, const std::string& directory) 
   if (out.score) fmt::print("{}\n", describe(*out.score));
   fmt::print("{:.0f} images/s, {} of training\n", out.images_per_second,
              format_duration(out.training_seconds));
+  if (out.bytes_per_step)
+    fmt::print("{} sent by a worker in a step{}\n", format_bytes(*out.bytes_per_step),
+               out.hidden_share ? fmt::format(", {:.0f} % of the transfer time hidden behind computing",
+                                              100 * *out.hidden_share)
+                                : "");
   fmt::print("  {}/report.html        curves, for a browser\n", directory);
   fmt::print("  {}/summary.json       figures\n", directory);
   fmt::print("  {}/model.safetensors  the model\n", directory);
+  if (c.tensorboard) fmt::print("  tensorboard --logdir {}\n", quoted);
   const std::string more =
       c.steps > 0 ? fmt::format("--steps {}", 2 * c.steps) : fmt::format("--epochs {}", 2 * c.epochs);
   fmt::print("train longer with: {} --resume {} {}\n", program_invocation_name, quoted, more);
@@ -155,6 +174,8 @@ int run(int argc, char** argv) {
       return 0;
     case Command::kDoctor:
       return doctor(command.config);
+    case Command::kCompare:
+      return compare_runs(command);
     case Command::kTrain:
       break;
   }

@@ -159,6 +159,7 @@ void Trainer::step() {
   me.samples = setup_.portions->samples(k_, setup_.place.rank);
   me.global_samples = setup_.portions->samples(k_);
   if (me.comm && !asynchronous_) past_.remember(k_, [this](Archive& a) { visit(a); });
+  if (k_ >= trace_ends_) renew_trace();
   const double from = clock_seconds(), before = seconds_.training(), waited_before = transfers_.waited;
   in_step_ = true;
   {
@@ -167,7 +168,7 @@ void Trainer::step() {
   }
   in_step_ = false;
   const double now = clock_seconds();
-  if (trace_) trace_->add({comm::Track::kCompute, kFrame, from, now, k_});
+  trace_->add({comm::Track::kCompute, kFrame, from, now, k_});
   count_transfers();
   // What iterate did outside the oracle: waiting for peers, and the rule.
   const double rest = now - from - (seconds_.training() - before);
@@ -236,6 +237,7 @@ void Trainer::open_directory() {
     make_directory(directory_);
     write_file((fs::path(directory_) / "config.toml").string(), to_toml(config_));
     log_ = std::make_unique<MetricsLog>(directory_, continues_ ? k_ : -1);
+    if (config_.tensorboard) board_ = std::make_unique<Tensorboard>(directory_, continues_ ? k_ : -1);
     if (!config_.trace.empty()) begin_trace(config_.trace);
   } catch (...) {
     std::error_code none;

@@ -14,6 +14,7 @@
 #include "apps/progress.h"
 #include "apps/setup.h"
 #include "apps/step_back.h"
+#include "apps/tensorboard.h"
 #include "optim/schedule.h"
 #include "optim/strategy.h"
 
@@ -23,6 +24,9 @@ namespace skein::apps {
 struct Seconds {
   double data = 0, forward = 0, backward = 0, update = 0, peers = 0, evaluate = 0, checkpoint = 0;
   double training() const { return data + forward + backward + update + peers; }
+  static constexpr const char* kNames[] = {"data",  "forward",  "backward",  "update",
+                                           "peers", "evaluate", "checkpoint"};
+  std::vector<double> each() const { return {data, forward, backward, update, peers, evaluate, checkpoint}; }
   void visit(Archive&);
 };
 
@@ -41,6 +45,7 @@ struct Outcome {
   std::string hash;              // of the parameters that were evaluated
   double images_per_second = 0;  // while training
   double training_seconds = 0;
+  std::optional<double> bytes_per_step, hidden_share;  // as in Summary
 };
 
 // All workers of a run make one each and call the same of its functions.
@@ -80,23 +85,37 @@ class Trainer {
 
   // trainer_record.cc: what the run says about itself
   void start_log();
-  void start_trace();
-  void leave_trace(comm::Communicator*);
+  template <class Event>
+  void record(const Event& e) {
+    if (log_) log_->write(e);
+    if (board_) board_->write(e);
+  }
   void end_step();
   void say_unreadable();
   void refuse_bad_loss() const;
   bool close_epoch();  // false: stopped on the way, to be closed after the resume
   bool score();        // likewise
   void save();
+  Outcome finish(bool interrupted);
+  Outcome outcome(bool interrupted, double images_of_all, const Transfers& of_all) const;
+  void leave_files(const Outcome&);
+
+  // trainer_gather.cc: what the record holds of all workers
   struct Seen {
     Spread loss, top1;
-    double images = 0;  // of all workers
+    double images = 0;            // of all workers
+    Spread data_wait, peer_wait;  // shares of `spent`
+    std::optional<double> bytes;  // sent so far by a worker, mean over the workers
   };
-  Seen over_workers(const Sums& mine) const;            // collective
+  Seen over_workers(const Sums& mine, double spent = 1) const;  // collective
+  Seen recently(double spent) const;                    // since the last step event; collective but for
+                                                        // asynchronous workers, who see their own part
   Transfers over_workers(const Transfers& mine) const;  // their sum; collective
-  Outcome finish(bool interrupted);
-  Outcome outcome(bool interrupted, double images_of_all) const;
-  void leave_files(const Outcome&, const Transfers& of_all);
+  void start_trace();
+  void renew_trace();  // between two steps
+  void leave_trace(comm::Communicator*);
+  void refresh_report();     // while training goes on, now and then
+  void gather_for_report();  // collective
   double elapsed() const;
   double epochs_seen() const { return double(k_) / double(setup_.steps_per_epoch); }
   int64_t unreadable() const;
@@ -143,8 +162,13 @@ class Trainer {
   std::vector<std::string> worker_hashes_;
   Moment moment_;
   std::vector<std::string> unreadable_names_;
-  std::unique_ptr<MetricsLog> log_;
-  std::unique_ptr<comm::Trace> trace_;  // null without --trace
+  std::unique_ptr<MetricsLog> log_;                     // of worker 0, as the next
+  std::unique_ptr<Tensorboard> board_;                  // null with --no-tensorboard
+  std::unique_ptr<comm::Trace> trace_, earlier_trace_;  // whole with --trace, else of the latest steps
+  int64_t trace_ends_ = 0;                              // at this step another takes over
+  std::vector<std::vector<double>> seconds_by_worker_;
+  Json timeline_;
+  double report_due_ = 0;
   double trace_began_ = 0;
   std::unique_ptr<Checkpoints> checkpoints_;
 };

@@ -7,12 +7,11 @@
 #include <utility>
 
 #include "apps/clock.h"
+#include "apps/durable.h"
 #include "apps/report.h"
 #include "apps/together.h"
-#include "apps/trace_file.h"
 #include "apps/trainer.h"
 #include "apps/weights.h"
-#include "comm/averaging.h"
 #include "engine/vec.h"
 
 namespace skein::apps {
@@ -41,34 +40,19 @@ void Trainer::start_log() {
   started_ = asked_at_ = clock_seconds();
   next_question_ = asked_step_ = k_;
   if (log_) earlier_seconds_ = log_->seconds();
-  if (log_)
-    log_->write(RunEvent{.step = k_,
-                         .seconds = elapsed(),
-                         .config = to_json(config_),
-                         .environment = environment_of(setup_),
-                         .steps_per_epoch = setup_.steps_per_epoch,
-                         .total_steps = setup_.total_steps,
-                         .workers = setup_.place.world});
+  record(RunEvent{.step = k_,
+                  .seconds = elapsed(),
+                  .config = to_json(config_),
+                  .environment = environment_of(setup_),
+                  .steps_per_epoch = setup_.steps_per_epoch,
+                  .total_steps = setup_.total_steps,
+                  .workers = setup_.place.world});
   moment_ = {.epochs = double(setup_.total_steps) / double(setup_.steps_per_epoch),
              .steps = setup_.total_steps,
              .loss = NAN,
              .top1 = NAN,
              .images_per_second = NAN,
              .workers = setup_.place.world};
-}
-
-// All clocks begin at a barrier, so that the time lines of different hosts fit.
-void Trainer::start_trace() {
-  if (config_.trace.empty()) return;
-  trace_ = std::make_unique<comm::Trace>();
-  comm::Communicator* const comm = setup_.place.comm;
-  if (comm) comm->barrier();
-  trace_began_ = clock_seconds();
-  if (comm) comm->meter().record(trace_.get());
-}
-
-void Trainer::leave_trace(comm::Communicator* comm) {
-  if (trace_) end_trace(config_.trace, comm, setup_.place.rank, *trace_, trace_began_);
 }
 
 void Trainer::refuse_bad_loss() const {
@@ -89,27 +73,24 @@ void Trainer::end_step() {
   moment_.step = k_;
   if (log) {
     const double spent = std::max(seconds_.training() - at_last_event_.training(), 1e-9);
-    // Who may be at another step is not asked.
-    const auto [loss, top1, images] = asynchronous_ ? Seen{meters_.recent.mean_loss(), meters_.recent.top1(),
-                                                           meters_.recent.images * setup_.place.world}
-                                                    : over_workers(meters_.recent);
-    moment_.loss = loss.mean;
-    moment_.top1 = top1.mean;
-    moment_.images_per_second = images / spent;
-    moment_.data_wait = (seconds_.data - at_last_event_.data) / spent;
-    moment_.peer_wait = (seconds_.peers - at_last_event_.peers) / spent;
+    const Seen seen = recently(spent);
+    moment_.loss = seen.loss.mean;
+    moment_.top1 = seen.top1.mean;
+    moment_.images_per_second = seen.images / spent;
+    moment_.data_wait = seen.data_wait.mean;
+    moment_.peer_wait = seen.peer_wait.mean;
     moment_.seconds_left =
         seconds_.training() / double(std::max<int64_t>(k_, 1)) * double(setup_.total_steps - k_);
-    if (log_)
-      log_->write(StepEvent{.step = k_,
-                            .epoch = epochs_seen(),
-                            .seconds = elapsed(),
-                            .loss = loss,
-                            .top1 = top1,
-                            .learning_rate = schedule_.at(k_ - 1),
-                            .images_per_second = moment_.images_per_second,
-                            .data_wait = moment_.data_wait,
-                            .peer_wait = moment_.peer_wait});
+    record(StepEvent{.step = k_,
+                     .epoch = epochs_seen(),
+                     .seconds = elapsed(),
+                     .loss = seen.loss,
+                     .top1 = seen.top1,
+                     .learning_rate = schedule_.at(k_ - 1),
+                     .images_per_second = moment_.images_per_second,
+                     .data_wait = seen.data_wait,
+                     .peer_wait = seen.peer_wait,
+                     .bytes = seen.bytes});
     meters_.recent = {};
     at_last_event_ = seconds_;
     say_unreadable();
@@ -133,19 +114,22 @@ bool Trainer::close_epoch() {
   const int64_t epoch = k_ / setup_.steps_per_epoch;
   if (config_.eval_every > 0 && epoch % config_.eval_every == 0 && !score()) return false;
   const double spent = std::max(seconds_.training() - training_at_epoch_, 1e-9);
-  const auto [loss, top1, images] = over_workers(meters_.epoch);
+  const Seen seen = over_workers(meters_.epoch);
   const EpochEvent event{.step = k_,
                          .epoch = epoch,
                          .seconds = elapsed(),
-                         .loss = loss,
-                         .top1 = top1,
-                         .images_per_second = images / spent,
-                         .unreadable = unreadable() - unreadable_at_epoch_};
-  if (log_) log_->write(event);
-  std::string line = fmt::format("epoch {}  train loss {:.4f} top-1 {:.2f} %", epoch, loss.mean, top1.mean);
+                         .loss = seen.loss,
+                         .top1 = seen.top1,
+                         .images_per_second = seen.images / spent,
+                         .unreadable = unreadable() - unreadable_at_epoch_,
+                         .bytes = seen.bytes};
+  record(event);
+  std::string line =
+      fmt::format("epoch {}  train loss {:.4f} top-1 {:.2f} %", epoch, seen.loss.mean, seen.top1.mean);
   if (scored_step_ == k_)
     line += fmt::format("  test loss {:.4f} top-1 {:.2f} %", score_->loss, score_->top1);
   progress_.say(line + fmt::format("  {:.0f} images/s", event.images_per_second));
+  refresh_report();
   closed_epochs_ = epoch;
   unreadable_at_epoch_ = unreadable();
   training_at_epoch_ = seconds_.training();
@@ -168,34 +152,9 @@ bool Trainer::score() {
   event.step = k_, event.epoch = epochs_seen(), event.seconds = elapsed();
   event.loss = s->loss, event.top1 = s->top1, event.top5 = s->top5;
   event.consensus_distance = distance_;
-  if (log_) log_->write(event);
+  event.bytes = over_workers(Sums{}).bytes;
+  record(event);
   return true;
-}
-
-// Means weigh by images; the smallest and the largest are of workers that saw any.
-Trainer::Seen Trainer::over_workers(const Sums& mine) const {
-  if (!setup_.place.comm) return {mine.mean_loss(), mine.top1(), mine.images};
-  Sums all;
-  Spread loss(0, INFINITY, -INFINITY), top1 = loss;
-  const auto widen = [](Spread& s, double v) { s.min = std::min(*s.min, v), s.max = std::max(*s.max, v); };
-  for (const auto& v : comm::gather_numbers(*setup_.place.comm, {mine.loss, mine.hits, mine.images})) {
-    const Sums other{v[0], v[1], v[2]};
-    if (other.images == 0) continue;
-    all += other;
-    widen(loss, other.mean_loss()), widen(top1, other.top1());
-  }
-  loss.mean = all.mean_loss(), top1.mean = all.top1();
-  if (all.images == 0) return {0, 0, 0};
-  return {loss, top1, all.images};
-}
-
-Transfers Trainer::over_workers(const Transfers& mine) const {
-  if (!setup_.place.comm) return mine;
-  Transfers sum;
-  for (const auto& other :
-       comm::gather_numbers(*setup_.place.comm, {mine.bytes, mine.waited, mine.in_flight}))
-    sum.bytes += other[0], sum.waited += other[1], sum.in_flight += other[2];
-  return sum;
 }
 
 void Trainer::save() {
@@ -244,15 +203,16 @@ Outcome Trainer::finish(bool interrupted) {
   if (setup_.place.comm) distance_ = consensus.distance();
   count_transfers();
   const Transfers all = over_workers(transfers_);
-  const Outcome out = outcome(interrupted, over_workers(meters_.total).images);
+  const Outcome out = outcome(interrupted, over_workers(meters_.total).images, all);
+  gather_for_report();
   together(setup_.place.comm, [&] {
-    if (first()) leave_files(out, all);
+    if (first()) leave_files(out);
   });
   leave_trace(setup_.place.comm);
   return out;
 }
 
-Outcome Trainer::outcome(bool interrupted, double images) const {
+Outcome Trainer::outcome(bool interrupted, double images, const Transfers& all) const {
   Outcome out{.step = k_,
               .interrupted = interrupted,
               .bereaved = "",
@@ -260,10 +220,13 @@ Outcome Trainer::outcome(bool interrupted, double images) const {
               .hash = parameter_hash(flat_, flat_.x)};
   out.training_seconds = seconds_.training();
   out.images_per_second = images / std::max(out.training_seconds, 1e-9);
+  if (setup_.place.comm)
+    out.bytes_per_step = all.bytes / setup_.place.world / double(std::max<int64_t>(k_, 1));
+  if (all.in_flight > 0) out.hidden_share = 1 - all.waited / all.in_flight;
   return out;
 }
 
-void Trainer::leave_files(const Outcome& out, const Transfers& all) {
+void Trainer::leave_files(const Outcome& out) {
   Summary s;
   s.steps = k_;
   s.epochs = epochs_seen();
@@ -272,18 +235,15 @@ void Trainer::leave_files(const Outcome& out, const Transfers& all) {
   if (best_top1_ >= 0) s.best_top1 = best_top1_;
   s.images_per_second = out.images_per_second;
   s.seconds = elapsed();
-  s.seconds_by_work = {{"data", seconds_.data},
-                       {"forward", seconds_.forward},
-                       {"backward", seconds_.backward},
-                       {"update", seconds_.update},
-                       {"peers", seconds_.peers},
-                       {"evaluate", seconds_.evaluate},
-                       {"checkpoint", seconds_.checkpoint}};
+  const std::vector<double> spent = seconds_.each();
+  for (size_t kind = 0; kind < spent.size(); ++kind)
+    s.seconds_by_work.emplace_back(Seconds::kNames[kind], spent[kind]);
+  s.seconds_by_worker = seconds_by_worker_;
   s.hash = out.hash;
   s.worker_hashes = worker_hashes_;
   s.consensus_distance = distance_;
-  if (setup_.place.comm) s.bytes_per_step = all.bytes / setup_.place.world / double(std::max<int64_t>(k_, 1));
-  if (all.in_flight > 0) s.hidden_share = 1 - all.waited / all.in_flight;
+  s.bytes_per_step = out.bytes_per_step;
+  s.hidden_share = out.hidden_share;
   if (const data::Shards& shards = setup_.portions->shards(); !shards.empty()) {
     s.classes = setup_.data.train->classes();
     s.labels = data::histograms(shards, data::labels_of(*setup_.data.train), int(s.classes.size()));
@@ -298,6 +258,8 @@ void Trainer::leave_files(const Outcome& out, const Transfers& all) {
     export_model((fs::path(directory_) / "model.safetensors").string(), *setup_.model,
                  {.model = config_.model, .classes = setup_.data.train->classes(), .steps = k_, .more = {}});
   write_summary(directory_, s);
+  if (!timeline_.is_null())
+    write_file((fs::path(directory_) / "timeline.json").string(), timeline_.dump() + '\n');
   write_report(directory_);
 }
 

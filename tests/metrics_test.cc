@@ -146,6 +146,13 @@ TEST(Progress, DurationsReadLikeClocks) {
   EXPECT_EQ(format_duration(NAN), "-");
 }
 
+TEST(Progress, BytesHaveThreeDigits) {
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(999), "999 B");
+  EXPECT_EQ(format_bytes(1.0777e6), "1.08 MB");
+  EXPECT_EQ(format_bytes(999.6e6), "1 GB");
+}
+
 const Moment kMoment{.epoch = 2.96,
                      .epochs = 10,
                      .step = 1200,
