@@ -48,7 +48,7 @@ int doctor(const Config& c) {
                            check_interfaces, check_ucx, check_port})
     check(p, mine);
   const std::vector<Findings> all =
-      p.seat.told && p.world > 1 ? meet_and_compare(p, mine) : std::vector{mine};
+      p.seat.told && p.world > 1 ? meet_and_compare(p, mine) : std::vector<Findings>{mine};
   const int64_t problems = count(all, Finding::kProblem), warnings = count(all, Finding::kWarning);
   if (p.seat.rank == 0 || all.size() == 1) {
     for (size_t r = 0; r < all.size(); ++r) {
