@@ -146,7 +146,8 @@ void check_ucx(const Patient& p, Findings& out) {
   try {
     facts = comm::look_at_ucx();
   } catch (const Error& e) {
-    const std::string why = e.what();
+    std::string why = e.what();
+    if (why.starts_with("UCX ")) why.erase(0, 4);
     return grade(problem(
         "UCX", why.substr(0, why.find("; install")),
         "install it (Debian, Ubuntu: libucx0; or tools/make_bundle brings it along); workers of one host "
