@@ -9,9 +9,10 @@ namespace skein::apps {
 
 struct Command {
   enum Action : uint8_t { kTrain, kList, kPrint, kHelp, kVersion } action = kTrain;
-  std::string list;        // kList: algorithms, models, topologies, data; empty: all
-  std::string help;        // kHelp: the text
-  std::string checkpoint;  // of the run to be resumed; empty: a new run
+  std::string list;              // kList: algorithms, models, topologies, data; empty: all
+  std::string help;              // kHelp: the text
+  std::string checkpoint;        // of the run to be resumed; empty: a new run
+  bool resume_if_there = false;  // --resume auto: `checkpoint` is what this process sees of --output
   // Free flags that differ from the resumed run's, as "lr 0.1 -> 0.05".
   std::vector<std::string> changes;
   Config config;
