@@ -26,8 +26,10 @@ struct Parser {
         plain("--recipe", "NAME",
               "a training that is known to work (--list recipes); --config and the command line go over it");
     for (const Flag& f : table) of_table.emplace_back(&f, add(f));
-    resume = optional("--resume", "[DIR]",
-                      "go on with the run in DIR, or in --output, or with the newest below runs/");
+    resume = optional(
+        "--resume", "[DIR|auto]",
+        "go on with the run in DIR, or in --output, or with the newest below runs/; auto: with that in "
+        "--output if it has a checkpoint, else begin it");
     compare = plain("--compare", "DIR...",
                     "lay the runs in these directories on the same axes, in --output [compare.html], and end")
                   ->expected(1, -1);
@@ -119,7 +121,12 @@ void start_from_run(Command& command, const Parser& p, const Flags& table) {
   std::string output;
   for (const auto& [flag, option] : p.of_table)
     if (flag->name == "output") output = text_of(option);
-  command.checkpoint = find_checkpoint(directory_to_resume(text_of(p.resume), output));
+  const std::string said = text_of(p.resume);
+  command.resume_if_there = said == "auto";
+  if (command.resume_if_there && output.empty())
+    throw BadOption("--resume auto needs --output DIR: the run to go on with, or to begin");
+  if (command.resume_if_there && list_checkpoints(output).empty()) return;
+  command.checkpoint = find_checkpoint(directory_to_resume(command.resume_if_there ? output : said, output));
   const fs::path run = fs::path(command.checkpoint).parent_path().parent_path();
   if (fs::exists(run / "config.toml"))
     read_toml(command.config, run / "config.toml", Source::kResumed, table,
@@ -167,7 +174,11 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
   const Config before = command.config;
   Config& c = command.config;
   if (p.recipe->count()) read_recipe(c, text_of(p.recipe), table);
-  if (p.config->count()) read_toml(c, text_of(p.config), Source::kFile, table);
+  // A resumed run refuses to change; what the command line says of a flag decides what the change is, not the file.
+  std::vector<std::string> decided;
+  for (const auto& [flag, option] : p.of_table)
+    if (option->count() && !command.checkpoint.empty()) decided.push_back(flag->name);
+  if (p.config->count()) read_toml(c, text_of(p.config), Source::kFile, table, decided);
   for (auto& [flag, option] : p.of_table)
     if (option->count()) assign(c, *flag, text_of(option), {Source::kCommandLine, "--" + flag->name});
   reconcile(c, table);

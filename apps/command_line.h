@@ -13,6 +13,7 @@ struct Command {
   std::string help;                  // kHelp: the text
   std::vector<std::string> compare;  // kCompare: directories of runs; the page goes to config.output
   std::string checkpoint;            // of the run to be resumed; empty: a new run
+  bool resume_if_there = false;      // --resume auto: `checkpoint` is what this process sees of --output
   // Free flags that differ from the resumed run's, as "lr 0.1 -> 0.05".
   std::vector<std::string> changes;
   Config config;

@@ -17,6 +17,9 @@ JobOptions job_options(const Config& c) {
   const optim::StrategyRow& row = optim::strategy_row(c.algorithm);
   o.server = options_of(c).word("servers", "inline") == "dedicated";
   o.always_peers = row.needs_peers;
+  if (!c.output.empty()) o.place = c.output;
+  o.hosts = c.hosts;
+  o.hosts_said = c.origin("hosts").source > Source::kResumed;
   return o;
 }
 
@@ -27,6 +30,7 @@ void check_algorithm(const Config& c, int world) {
 int compute_threads(const Config& c, const Place& place) {
   if (c.threads > 0) return int(c.threads);
   const int cores = std::max(1, int(std::thread::hardware_concurrency()));
+  if (place.cores > 0) return std::min(place.cores, cores);
   return std::max(1, cores / place.local_world);
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -16,9 +17,11 @@
 #include "apps/durable.h"
 #include "apps/interrupt.h"
 #include "apps/list.h"
+#include "apps/requeue.h"
 #include "apps/together.h"
 #include "apps/trainer.h"
 #include "apps/weights.h"
+#include "comm/averaging.h"
 
 namespace skein::apps {
 namespace {
@@ -114,9 +117,36 @@ int serve(const Config& c, const Place& place) {
   return 0;
 }
 
+// After an interruption; the checkpoint is written. Whichever worker SIGUSR1 has reached, rank 0 speaks with SLURM. The
+// others wait for it, because a step whose tasks end may end the job. A job that got nowhere would come again and again.
+void end_interrupted(const Place& place, const Config& c, int64_t steps_taken) try {
+  bool wanted = c.requeue && asked_to_come_again();
+  if (place.comm) {
+    const auto of_all = comm::gather_numbers(*place.comm, {double(wanted)});
+    wanted = std::any_of(of_all.begin(), of_all.end(), [](const auto& one) { return one[0] != 0; });
+  }
+  if (wanted && place.rank == 0)
+    fmt::print("{}\n", steps_taken > 0
+                           ? requeue_job()
+                           : "--requeue: no step was taken since the start, so the job is not put in "
+                             "the queue again; it needs more time");
+  std::fflush(stdout);
+  if (place.comm) place.comm->barrier();
+} catch (const comm::PeerLost&) {  // of an asynchronous run that has gone on without it
+}
+
+// What a run that was stopped before its first checkpoint left behind does not keep --resume auto from beginning it.
+void clear_for(const Command& command, const Place& place, const std::string& directory) {
+  std::error_code none;
+  if (place.rank == 0 && command.resume_if_there) fs::remove(fs::path(directory) / "metrics.jsonl", none);
+}
+
 // One worker's part. Only rank 0 speaks.
 int train(const Command& command, const Place& place) {
   Config c = command.config;
+  // A checkpoint may appear to some and not yet to others.
+  const std::string checkpoint =
+      command.resume_if_there ? from_rank_zero(place.comm, command.checkpoint) : command.checkpoint;
   if (place.serves) return serve(c, place);
   c.workers = place.world;
   Setup setup;
@@ -132,9 +162,13 @@ int train(const Command& command, const Place& place) {
   std::unique_ptr<Trainer> made;
   together(place.comm, [&] { made = std::make_unique<Trainer>(c, std::move(setup), directory, progress); });
   Trainer& trainer = *made;
-  if (!command.checkpoint.empty()) {
-    trainer.resume(command.checkpoint);
-    progress.say("going on from " + command.checkpoint);
+  int64_t begun_at = 0;
+  if (checkpoint.empty()) {
+    clear_for(command, place, directory);
+  } else {
+    trainer.resume(checkpoint);
+    begun_at = trainer.step_number();
+    progress.say("going on from " + checkpoint);
     for (const std::string& change : command.changes) progress.say("changed since: " + change);
   }
   catch_interrupts();
@@ -145,6 +179,7 @@ int train(const Command& command, const Place& place) {
     return kExitRuntime;
   }
   if (place.rank == 0) say_end(out, c, directory);
+  if (out.interrupted) end_interrupted(place, c, out.step - begun_at);
   return out.interrupted ? kExitInterrupted : 0;
 }
 
@@ -180,8 +215,9 @@ int run(int argc, char** argv) {
       break;
   }
   if (command.config.eval_only) return evaluate_only(command.config);
-  check_algorithm(command.config, int(command.config.workers));  // before any worker starts
-  return run_job(job_options(command.config), argv, [&](Place& place) { return train(command, place); });
+  const JobOptions job = job_options(command.config);
+  check_algorithm(command.config, planned_workers(job));  // before any worker starts
+  return run_job(job, argv, [&](Place& place) { return train(command, place); });
 }
 
 }  // namespace
@@ -190,6 +226,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace skein::apps;
   nap_while_idle(argv);
+  catch_requeue_signal();
   std::signal(SIGXFSZ,
               SIG_IGN);  // a file-size limit then reads like a full disk: an error that names the file
   try {

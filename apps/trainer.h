@@ -58,6 +58,8 @@ class Trainer {
   // Continues from a checkpoint; throws BadFile if it is damaged or another training's. Once, before run().
   void resume(const std::string& checkpoint);
 
+  int64_t step_number() const { return k_; }  // steps taken
+
   // Trains to the last step, or until `stop` says so between two steps, on any worker; then writes a checkpoint.
   // Writes metrics and checkpoints on the way; at the end summary, report and model. Throws Error if the loss is
   // not a number. When a worker is lost the living write a checkpoint of the last step they have in common.
