@@ -36,8 +36,10 @@ struct Parser {
     list = optional("--list", "[WHAT]", "algorithms, models, topologies, data, recipes, or all of them");
     print = app.add_flag("--print")->description("show the whole effective configuration as TOML, and end");
     version = app.add_flag("--version")->description("show the version, and end");
-    doctor = app.add_flag("--doctor")->description(
-        "look whether this machine is in order for a run with these flags, say what to do, and end");
+    doctor =
+        app.add_flag("--doctor")
+            ->description(
+                "look whether this machine is in order for a run with these flags, say what to do, and end");
   }
 
   CLI::Option* plain(const std::string& name, const char* type, const std::string& help) {
@@ -173,11 +175,11 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
   if (p.resume->count()) start_from_run(command, p, table);
   const Config before = command.config;
   Config& c = command.config;
-  if (p.recipe->count()) read_recipe(c, text_of(p.recipe), table);
-  // A resumed run refuses to change; what the command line says of a flag decides what the change is, not the file.
+  // A resumed run refuses to change; what the command line says of a flag decides what the change is, not a file.
   std::vector<std::string> decided;
   for (const auto& [flag, option] : p.of_table)
     if (option->count() && !command.checkpoint.empty()) decided.push_back(flag->name);
+  if (p.recipe->count()) read_recipe(c, text_of(p.recipe), table, decided);
   if (p.config->count()) read_toml(c, text_of(p.config), Source::kFile, table, decided);
   for (auto& [flag, option] : p.of_table)
     if (option->count()) assign(c, *flag, text_of(option), {Source::kCommandLine, "--" + flag->name});

@@ -25,10 +25,11 @@ const std::vector<Recipe>& recipes() {
   return all;
 }
 
-void read_recipe(Config& config, const std::string& name, const Flags& table) {
+void read_recipe(Config& config, const std::string& name, const Flags& table,
+                 const std::vector<std::string>& skip) {
   std::vector<std::string> names;
   for (const Recipe& r : recipes()) {
-    if (r.name == name) return parse_toml(config, r.toml, "recipe " + name, Source::kRecipe, table);
+    if (r.name == name) return parse_toml(config, r.toml, "recipe " + name, Source::kRecipe, table, skip);
     names.push_back(r.name);
   }
   throw BadOption(text("--recipe: there is no '", name, "'", did_you_mean(name, names),
