@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "apps/doctor.h"
+#include "apps/meeting.h"
 #include "comm/rendezvous.h"
 
 namespace skein::apps {
@@ -71,22 +72,13 @@ Finding judged(const std::vector<double>& differences) {
 }  // namespace
 
 std::vector<Findings> meet_and_compare(const Patient& p, Findings mine) {
-  const char* const host = std::getenv("MASTER_ADDR");
-  const char* const port = std::getenv("MASTER_PORT");
-  if (!host || !port) {
-    mine.push_back(problem("meeting", "RANK and WORLD_SIZE are set, MASTER_ADDR and MASTER_PORT are not",
-                           "say on all hosts where rank 0 is, and at which port"));
-    return {mine};
-  }
   try {
-    comm::Rendezvous meeting({.rank = p.seat.rank,
-                              .size = p.world,
-                              .host = host,
-                              .port = std::atoi(port),
-                              .key = job_key(),
-                              .deadline = std::min(p.config.deadline, 60.0)});
+    Meeting where(p.seat, p.config.output.empty() ? "." : p.config.output, std::min(p.config.deadline, 60.0));
+    comm::RendezvousOptions options = where.options();
+    const std::string address = fmt::format("{}:{}", options.host, options.port);
+    comm::Rendezvous meeting(std::move(options));
     mine.push_back(
-        in_order("meeting", fmt::format("all {} workers at {}:{}, with the same key", p.world, host, port)));
+        in_order("meeting", fmt::format("all {} workers at {}, with the same key", p.world, address)));
     const std::vector<double> differences = clock_differences(meeting);
     if (p.seat.rank == 0) mine.push_back(judged(differences));
     std::vector<Findings> all;
