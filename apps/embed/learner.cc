@@ -1,5 +1,5 @@
 // A Worker of optim/strategy.h whose oracle is a model and the batch at hand.
-#include "embed/learner.h"
+#include "apps/embed/learner.h"
 
 #include "engine/ops.h"
 #include "engine/tape.h"

@@ -15,13 +15,14 @@ install(TARGETS skein EXPORT skeinTargets ARCHIVE)
 # Both <skein/nn/models.h> and "nn/models.h" find the headers; the second is how they include each other.
 target_include_directories(skein PUBLIC $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/skein>)
-install(DIRECTORY engine nn comm optim data embed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/skein
+install(DIRECTORY engine nn comm optim data DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/skein
         FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "engine/cpu" EXCLUDE PATTERN "engine/cuda" EXCLUDE
         PATTERN "optim/strategy" EXCLUDE PATTERN "ucx_*" EXCLUDE)
-install(FILES embed/skein.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/skein)
+install(FILES apps/embed/learner.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/skein/apps/embed)
+install(FILES apps/embed/skein.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/skein)
 
 install(EXPORT skeinTargets NAMESPACE skein:: DESTINATION ${package_dir})
-configure_package_config_file(cmake/skeinConfig.cmake.in ${PROJECT_BINARY_DIR}/skeinConfig.cmake
+configure_package_config_file(tools/cmake/skeinConfig.cmake.in ${PROJECT_BINARY_DIR}/skeinConfig.cmake
                               INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/skeinConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/skeinConfig.cmake ${PROJECT_BINARY_DIR}/skeinConfigVersion.cmake

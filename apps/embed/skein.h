@@ -4,7 +4,7 @@
 #include "comm/run_workers.h"
 #include "data/loader.h"
 #include "data/source.h"
-#include "embed/learner.h"
+#include "apps/embed/learner.h"
 #include "engine/ops.h"
 #include "engine/random.h"
 #include "engine/tape.h"
