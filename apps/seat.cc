@@ -92,11 +92,12 @@ Words slurm_words() {
   return w;
 }
 
-// PMIx says nobody's number of processes in a variable.
-Words pmi_words(const Words& variables) {
+// PMIx has no variable for the number of processes: it is srun's, or the user's.
+Words pmi_words(const Words& variables, const Words& slurm) {
   if (variable("PMI_RANK") || variable("PMI_SIZE")) return words(Seat::kPmi, "PMI_RANK", "PMI_SIZE");
   Words w = words(Seat::kPmi, "PMIX_RANK", "WORLD_SIZE");
   if (!w.rank || variables.rank) w.rank.reset(), w.world.reset();
+  if (w.rank && !w.world) w.world = slurm.world;
   return w;
 }
 
@@ -116,7 +117,7 @@ void compare(const Words& variables, const Words& launcher) {
 Seat seat_from_environment() {
   const Words variables = words(Seat::kVariables, "RANK", "WORLD_SIZE");
   const Words open_mpi = words(Seat::kOpenMpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
-  const Words pmi = pmi_words(variables), slurm = slurm_words();
+  const Words slurm = slurm_words(), pmi = pmi_words(variables, slurm);
   std::optional<Words> launcher;
   for (const Words& w : {open_mpi, pmi, slurm})
     if (!launcher && complete(w)) launcher = w;
