@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "apps/device_choice.h"
 #include "engine/nearest.h"
 
 namespace skein::apps {
@@ -204,6 +205,14 @@ void reconcile(Config& c, const Flags& table) {
   for (const char* flag : {"record", "replay"})
     if (!value_of(c, *find_flag(table, flag)).empty() && !optim::strategy_row(c.algorithm).asynchronous)
       refuse(c, flag, text("is for asynchronous algorithms; ", c.algorithm, " repeats itself anyway"));
+  check_device(c);
+  if (c.deterministic && c.autotune)
+    refuse(c, "autotune",
+           "chooses by time, which never repeats itself exactly; leave out --deterministic or it");
+  if (c.deterministic && c.replay.empty() && optim::strategy_row(c.algorithm).asynchronous)
+    refuse(c, "deterministic",
+           text("cannot be: in ", c.algorithm,
+                " the order of arrivals decides; --replay FILE repeats a run of it"));
   if (c.epochs == 0 && c.steps == 0 && !c.eval_only)
     refuse(c, "epochs", "and --steps are both 0; say how long to train with one of them");
   if (c.nesterov && c.momentum == 0) {

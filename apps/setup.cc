@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "apps/device_choice.h"
 #include "apps/shared_data.h"
 
 namespace skein::apps {
@@ -54,20 +55,6 @@ std::shared_ptr<const data::Portions> deal(const Config& c, const data::DataSour
 
 }  // namespace
 
-Device choose_device(const Config& c) {
-  if (c.device == "cpu") return kCpu;
-  const bool there = cuda_device_count() > 0;
-  if (there) return {Device::kCuda, 0};
-  if (c.device == "auto") return kCpu;
-  const std::string place = c.origin("device").place;
-  if constexpr (!kHasCuda)
-    throw BadOption(place +
-                    ": this program was built without CUDA; install the CUDA toolkit and build with "
-                    "`cmake --preset cuda`, or use --device cpu");
-  throw BadOption(place +
-                  ": no CUDA device can be used; does nvidia-smi show one? --device cpu works everywhere");
-}
-
 Setup open_setup(const Config& c, const Place& place) {
   Setup s;
   s.place = place;
@@ -75,7 +62,9 @@ Setup open_setup(const Config& c, const Place& place) {
   s.threads = compute_threads(c, s.place);
   s.data_threads = data_threads(c, s.place);
   omp_set_num_threads(s.threads);
-  s.device = choose_device(c);
+  const DeviceChoice chosen = choose_device(c, place);
+  s.device = chosen.device, s.device_note = chosen.note;
+  prepare_engine(c, s.device);
   s.activations = c.precision == "bf16" ? kBF16 : kF32;
   if (!model_row(c.model))
     naming_place(c, "model", [&] { return nn::make_model(c.model, {}); });  // refuses it

@@ -17,6 +17,7 @@ namespace skein::apps {
 struct Setup {
   Place place;
   Device device;
+  std::string device_note;  // for the log; empty: nothing to say
   DType activations = kF32;
   int threads = 1, data_threads = 1;
   data::Split data;
@@ -33,8 +34,5 @@ Setup open_setup(const Config&, const Place& = {});
 
 // Which samples this worker's steps hold: pure functions of seed, step, rank and world.
 data::Plan train_plan(const Config&, const Setup&);
-
-// "auto" is a GPU where this build can use one and there is one. BadOption says what is missing for "cuda".
-Device choose_device(const Config&);
 
 }  // namespace skein::apps

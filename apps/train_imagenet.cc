@@ -13,6 +13,7 @@
 
 #include "apps/command_line.h"
 #include "apps/compare.h"
+#include "apps/device_choice.h"
 #include "apps/doctor.h"
 #include "apps/durable.h"
 #include "apps/interrupt.h"
@@ -73,6 +74,7 @@ void say_beginning(const Config& c, const Setup& s, const std::string& directory
   progress.say(fmt::format("{} steps, {} an epoch, batch {}, {} on {}, {} threads; {}", s.total_steps,
                            s.steps_per_epoch, s.global_batch, c.precision, text(s.device), s.threads,
                            directory));
+  if (!s.device_note.empty()) progress.say(s.device_note);
   std::string sizes;
   for (const auto& shard : s.portions->shards())
     sizes += (sizes.empty() ? "" : ", ") + std::to_string(shard.size());
@@ -159,6 +161,8 @@ int train(const Command& command, const Place& place) {
   if (place.comm)
     progress.say(fmt::format("{} worker{}{} by {}; {}", place.world, place.world == 1 ? "" : "s",
                              place.hub ? " and a server" : "", c.algorithm, one_line(place.ways)));
+  if (place.comm)
+    if (const std::string way = join_gpus(*place.comm, c, setup.device); !way.empty()) progress.say(way);
   std::unique_ptr<Trainer> made;
   together(place.comm, [&] { made = std::make_unique<Trainer>(c, std::move(setup), directory, progress); });
   Trainer& trainer = *made;

@@ -6,9 +6,11 @@
 
 #include "apps/clock.h"
 #include "apps/durable.h"
+#include "apps/memory_advice.h"
 #include "apps/together.h"
 #include "apps/trace_file.h"
 #include "apps/weights.h"
+#include "engine/memory.h"
 #include "engine/vec.h"
 
 namespace skein::apps {
@@ -56,6 +58,7 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
   const Config& c = config_;
   nn::Module& model = *setup_.model;
   comm::Communicator* const comm = setup_.place.comm;
+  const MemoryFor what("parameters, gradients and what optimizer and algorithm keep");
   // Where peers can see it, x and g themselves lie in memory shared with them.
   flat_ = nn::flatten(model, comm && !setup_.device.is_cuda() ? comm->allocator() : allocator(setup_.device));
   if (!c.weights.empty()) import_model(c.weights, model, setup_.data.train->classes());
@@ -73,7 +76,9 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
                                 .comm = comm,
                                 .oracle = {},
                                 .hub = setup_.place.hub});
-  worker_->oracle = [this](const optim::GradReady& ready) { return gradient(ready); };
+  worker_->oracle = [this](const optim::GradReady& ready) {
+    return within_memory(setup_, config_.batch_size, [&] { return gradient(ready); });
+  };
   asynchronous_ = comm && optim::strategy_row(c.algorithm).asynchronous;
   schedule_ = schedule_of(c, setup_);
   mean_ = setup_.data.train->mean();
@@ -205,6 +210,7 @@ Tensor Trainer::gradient(const optim::GradReady& ready) {
   Tensor loss;
   {
     const Timed t(seconds_.forward, trace_.get(), "forward");
+    const MemoryFor what("the forward pass");
     for (nn::Param* p : params_) tape.watch(p->value, p->grad);
     const Tensor images = normalize_image(batch.images, mean_, deviation_, setup_.activations);
     const Tensor logits = setup_.model->forward(images);

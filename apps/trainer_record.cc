@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "apps/clock.h"
+#include "apps/device_choice.h"
 #include "apps/durable.h"
 #include "apps/report.h"
 #include "apps/together.h"
@@ -22,7 +23,7 @@ namespace {
 
 Json environment_of(const Setup& s) {
   Json e = describe_environment();
-  e["device"] = text(s.device);
+  describe_device(e, s.device);
   e["threads"] = s.threads;
   e["data_threads"] = s.data_threads;
   e["backend"] = cpu::describe();

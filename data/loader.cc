@@ -12,6 +12,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "engine/memory.h"
+
 namespace skein::data {
 namespace {
 
@@ -128,6 +130,7 @@ void Loader::State::prepare(Slot& s, int64_t step) {
   if (s.host_images && s.host_images.dim(0) >= n) return;
   s.released.sync();  // a block given back may be somebody else's at once
   Allocator& from = device.is_cuda() ? pinned_allocator() : allocator(kCpu);
+  const MemoryFor what("batches of images");
   const Shape shape{n, out.height, out.width, out.channels};
   s.host_images = Tensor(shape, kU8, from);
   s.host_labels = Tensor({n}, kI32, from);
