@@ -6,6 +6,7 @@
 
 #include "apps/checkpoint.h"
 #include "apps/recipes.h"
+#include "apps/reshare.h"
 
 namespace skein::apps {
 namespace {
@@ -149,6 +150,10 @@ void read_comparison(Command& command, const Parser& p) {
   }
 }
 
+bool is_about_peers(const std::string& flag) {
+  return flag == "topology" || flag == "peers" || flag == "base" || flag == "hierarchy" || flag == "alpha";
+}
+
 }  // namespace
 
 Command parse_command_line(int argc, const char* const* argv, const Flags& table) {
@@ -181,10 +186,16 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
     if (option->count() && !command.checkpoint.empty()) decided.push_back(flag->name);
   if (p.recipe->count()) read_recipe(c, text_of(p.recipe), table, decided);
   if (p.config->count()) read_toml(c, text_of(p.config), Source::kFile, table, decided);
-  for (auto& [flag, option] : p.of_table)
-    if (option->count()) assign(c, *flag, text_of(option), {Source::kCommandLine, "--" + flag->name});
+  for (auto& [flag, option] : p.of_table) {
+    if (!option->count()) continue;
+    // Who speaks with whom is free where other workers than before go on.
+    if (!command.checkpoint.empty() && c.workers != before.workers && is_about_peers(flag->name))
+      c.origins.erase(flag->name);
+    assign(c, *flag, text_of(option), {Source::kCommandLine, "--" + flag->name});
+  }
   reconcile(c, table);
   if (!command.checkpoint.empty()) {
+    if (c.workers != before.workers) keep_global_batch(c, read_manifest(command.checkpoint), int(c.workers));
     if (c.eval_only || !c.weights.empty())
       throw BadOption(c.origin(c.eval_only ? "eval-only" : "weights").place +
                       " does not go with --resume: a resumed run takes its weights from the checkpoint");

@@ -238,6 +238,7 @@ optim::Options options_of(const Config& c, int64_t steps_per_epoch) {
   options.set("seed", std::to_string(c.seed));
   options.set("steps-per-epoch", std::to_string(steps_per_epoch));
   options.set("nesterov", c.nesterov ? "true" : "false");
+  options.set("clip-norm", fmt::format("{}", c.clip_norm));
   if (!c.record.empty()) options.set("record", c.record);
   if (!c.replay.empty()) options.set("replay", c.replay);
   for (const auto& [name, value] : c.of_algorithm) options.set(name, value);

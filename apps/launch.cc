@@ -9,7 +9,8 @@ namespace skein::apps {
 JobOptions job_options(const Config& c) {
   JobOptions o;
   o.workers = int(c.workers);
-  if (c.origin("workers").source == Source::kDefault) o.workers = 0;
+  const Source said = c.origin("workers").source;
+  if (said == Source::kDefault || (said == Source::kResumed && seat_from_environment().told)) o.workers = 0;
   o.transport = c.transport;
   o.interface = c.interface;
   o.deadline = c.wait == "forever" ? 1e9 : c.deadline;

@@ -130,6 +130,8 @@ void MetricsLog::write(const EvalEvent& e) {
   if (e.worker_top1) put(j, "worker_top1", *e.worker_top1);
   put(j, "consensus_distance", e.consensus_distance);
   put(j, "bytes", e.bytes);
+  put(j, "ema_loss", e.ema_loss);
+  put(j, "ema_top1", e.ema_top1);
   append(j);
 }
 
@@ -139,6 +141,9 @@ Json Summary::to_json() const {
   put(j, "top5", top5);
   put(j, "loss", loss);
   put(j, "best_top1", best_top1);
+  put(j, "ema_top1", ema_top1);
+  put(j, "ema_top5", ema_top5);
+  put(j, "ema_loss", ema_loss);
   j["images_per_second"] = images_per_second;
   j["seconds"] = seconds;
   Json& work = j["seconds_by_work"] = Json::object();
@@ -150,6 +155,7 @@ Json Summary::to_json() const {
   j["workers"] = workers;
   j["parameters"] = parameters;
   j["hash"] = hash;
+  if (!ema_hash.empty()) j["ema_hash"] = ema_hash;
   if (!worker_hashes.empty()) j["worker_hashes"] = worker_hashes;
   put(j, "consensus_distance", consensus_distance);
   put(j, "hidden_share", hidden_share);

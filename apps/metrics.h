@@ -56,7 +56,8 @@ struct EvalEvent {  // the test set
   double loss = 0, top1 = 0, top5 = 0;  // of the evaluated (consensus) model; percent
   std::optional<Spread> worker_top1;    // of the workers' own models
   std::optional<double> consensus_distance;
-  std::optional<double> bytes;  // as of a step
+  std::optional<double> bytes;               // as of a step
+  std::optional<double> ema_loss, ema_top1;  // of the moving average of the weights
 };
 
 // DIR/metrics.jsonl. One thread. Each event is one write, so a reader never sees half a line for long;
@@ -89,8 +90,10 @@ struct Summary {
   bool interrupted = false;
   std::optional<double> top1, top5, loss;  // of the last evaluation, percent
   std::optional<double> best_top1;
-  double images_per_second = 0;  // training time only, all workers
-  double seconds = 0;            // wall clock, earlier runs of the same training included
+  std::optional<double> ema_top1, ema_top5, ema_loss;  // of the moving average of the weights
+  std::string ema_hash;                                // its parameter_hash; empty: there is none
+  double images_per_second = 0;                        // training time only, all workers
+  double seconds = 0;  // wall clock, earlier runs of the same training included
   std::vector<std::pair<std::string, double>> seconds_by_work;  // "data", "forward", ..., of worker 0
   std::vector<std::vector<double>> seconds_by_worker;           // the same of each; empty with one
   std::string hash;                                             // parameter_hash of the evaluated model

@@ -19,6 +19,7 @@
 #include "apps/interrupt.h"
 #include "apps/list.h"
 #include "apps/requeue.h"
+#include "apps/reshare.h"
 #include "apps/together.h"
 #include "apps/trainer.h"
 #include "apps/weights.h"
@@ -89,6 +90,7 @@ void say_end(const Outcome& out, const Config& c, const std::string& directory) 
     return;
   }
   if (out.score) fmt::print("{}\n", describe(*out.score));
+  if (out.ema) fmt::print("moving average: {}\n", describe(*out.ema));
   fmt::print("{:.0f} images/s, {} of training\n", out.images_per_second,
              format_duration(out.training_seconds));
   if (out.bytes_per_step)
@@ -99,6 +101,7 @@ void say_end(const Outcome& out, const Config& c, const std::string& directory) 
   fmt::print("  {}/report.html        curves, for a browser\n", directory);
   fmt::print("  {}/summary.json       figures\n", directory);
   fmt::print("  {}/model.safetensors  the model\n", directory);
+  if (out.ema) fmt::print("  {}/model_ema.safetensors  the moving average of its weights\n", directory);
   if (c.tensorboard) fmt::print("  tensorboard --logdir {}\n", quoted);
   const std::string more =
       c.steps > 0 ? fmt::format("--steps {}", 2 * c.steps) : fmt::format("--epochs {}", 2 * c.epochs);
@@ -150,9 +153,13 @@ int train(const Command& command, const Place& place) {
   const std::string checkpoint =
       command.resume_if_there ? from_rank_zero(place.comm, command.checkpoint) : command.checkpoint;
   if (place.serves) return serve(c, place);
-  c.workers = place.world;
   Setup setup;
-  together(place.comm, [&] { setup = open_setup(c, place); });
+  together(place.comm, [&] {
+    if (!checkpoint.empty() && c.workers != place.world)  // the environment's number is another
+      keep_global_batch(c, read_manifest(checkpoint), place.world);
+    c.workers = place.world;
+    setup = open_setup(c, place);
+  });
   const std::string directory = from_rank_zero(place.comm, c.output.empty() ? new_directory(c) : c.output);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
   Progress progress(place.rank == 0 ? stdout : nowhere.get());
@@ -174,6 +181,8 @@ int train(const Command& command, const Place& place) {
     begun_at = trainer.step_number();
     progress.say("going on from " + checkpoint);
     for (const std::string& change : command.changes) progress.say("changed since: " + change);
+    if (command.config.workers != place.world)
+      progress.say(fmt::format("changed since: workers {} -> {}", command.config.workers, place.world));
   }
   catch_interrupts();
   const Outcome out = trainer.run(interrupted);

@@ -7,6 +7,7 @@
 #include "apps/clock.h"
 #include "apps/durable.h"
 #include "apps/memory_advice.h"
+#include "apps/reshare.h"
 #include "apps/together.h"
 #include "apps/trace_file.h"
 #include "apps/weights.h"
@@ -81,6 +82,7 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
   };
   asynchronous_ = comm && optim::strategy_row(c.algorithm).asynchronous;
   schedule_ = schedule_of(c, setup_);
+  if (c.ema > 0) ema_.emplace(c.ema, flat_);
   mean_ = setup_.data.train->mean();
   deviation_ = setup_.data.train->std();
   strategy_->start(*worker_);
@@ -113,6 +115,10 @@ void Trainer::visit(Archive& a) {
   seconds_.visit(seconds);
   at_last_event_.visit(last);
   transfers_.visit(transfers);
+  if (ema_) {
+    Under ema(a, "ema.");
+    ema_->visit(ema);
+  }
   a("closed_epochs", closed_epochs_);
   a("best_top1", best_top1_);
   a("training_at_epoch", training_at_epoch_);
@@ -126,7 +132,10 @@ void Trainer::resume(const std::string& checkpoint) {
   together(comm, [&] {
     if (first()) verify_checkpoint(checkpoint);
   });
-  together(comm, [&] { k_ = load_checkpoint(checkpoint, setup_.place.rank, identity(), walk).step; });
+  together(comm, [&] {
+    const bool same_world = read_manifest(checkpoint).identity.world == setup_.place.world;
+    k_ = (same_world ? load_checkpoint : load_reshared)(checkpoint, setup_.place.rank, identity(), walk).step;
+  });
   if (k_ > setup_.total_steps)
     throw BadOption(text(checkpoint, " has ", k_, " steps behind it, but this run ends after ",
                          setup_.total_steps, "; give a larger --epochs or --steps"));
@@ -170,6 +179,7 @@ void Trainer::step() {
   {
     const comm::Counted on(me.comm ? &me.comm->meter() : nullptr);
     strategy_->iterate(me, k_);
+    if (ema_) ema_->update(asynchronous_ ? me.x : strategy_->averaged(me), me.buffers);
   }
   in_step_ = false;
   const double now = clock_seconds();
@@ -191,42 +201,6 @@ void Trainer::count_transfers() {
   transfers_.waited += all.waited - counted_.waited;
   transfers_.in_flight += all.in_flight - counted_.in_flight;
   counted_ = all;
-}
-
-Tensor Trainer::gradient(const optim::GradReady& ready) {
-  data::Batch batch;
-  {
-    const Timed t(seconds_.data, trace_.get(), "data");
-    batch = loader_->next();
-  }
-  if (batch.size() ==
-      0) {  // a shard that is used up, or more workers than images in the last batch of an epoch
-    fill(flat_.g, 0.f);
-    if (ready) slicer_->start(ready), slicer_->finish();  // the same slices as the others
-    return Tensor::zeros({1}, kF32, setup_.device);
-  }
-  const RandomScope random(uint64_t(config_.seed), uint64_t(k_), uint32_t(setup_.place.rank));
-  Tape tape;
-  Tensor loss;
-  {
-    const Timed t(seconds_.forward, trace_.get(), "forward");
-    const MemoryFor what("the forward pass");
-    for (nn::Param* p : params_) tape.watch(p->value, p->grad);
-    const Tensor images = normalize_image(batch.images, mean_, deviation_, setup_.activations);
-    const Tensor logits = setup_.model->forward(images);
-    loss = cross_entropy(logits, batch.labels, float(config_.label_smoothing));
-    const NoTape off;
-    meters_.add(loss, top_k_hits(logits, batch.labels, 1));
-  }
-  const Timed t(seconds_.backward, trace_.get(), "backward");
-  comm::Communicator* const comm = setup_.place.comm;
-  const GradReady slices = ready ? slicer_->start(ready) : GradReady();
-  tape.backward(loss, [&](const Tensor& grad) {
-    if (slices) slices(grad);
-    if (comm) comm->progress();  // what is under way moves on meanwhile
-  });
-  if (ready) slicer_->finish();
-  return loss;
 }
 
 // A run that cannot begin leaves no directory behind.

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "apps/blending.h"
 #include "apps/checkpoint.h"
 #include "apps/consensus_model.h"
+#include "apps/ema.h"
 #include "apps/evaluate.h"
 #include "apps/meters.h"
 #include "apps/metrics.h"
@@ -42,6 +44,7 @@ struct Outcome {
   bool interrupted = false;      // a checkpoint of `step` was written, and no model
   std::string bereaved;          // not empty: workers were lost, and this says which; interrupted is true
   std::optional<Score> score;    // of the last evaluation
+  std::optional<Score> ema;      // then, of the moving average of the weights
   std::string hash;              // of the parameters that were evaluated
   double images_per_second = 0;  // while training
   double training_seconds = 0;
@@ -69,10 +72,17 @@ class Trainer {
   void open_directory();
   bool train();  // false: stopped on the way
   void step();
-  Tensor gradient(const optim::GradReady& ready);
   void count_transfers();
   void visit(Archive&);
   Identity identity() const;
+
+  // trainer_gradient.cc: one batch, in one pass or several
+  Tensor gradient(const optim::GradReady& ready);
+  struct Pass {
+    Tensor loss, hits;
+  };
+  Pass forward(const data::Batch&, const Blend&, int64_t first, int64_t last, bool whole);
+  void backward(Tape&, const Tensor& loss, const optim::GradReady& ready);
 
   // trainer_peers.cc: what workers decide together
   bool first() const { return setup_.place.rank == 0; }
@@ -97,6 +107,11 @@ class Trainer {
   void refuse_bad_loss() const;
   bool close_epoch();  // false: stopped on the way, to be closed after the resume
   bool score();        // likewise
+  // trainer_ema.cc
+  int64_t evaluation_batch() const;
+  bool score_ema();  // as score()
+  void leave_ema();
+  void describe_ema(Summary&) const;
   void save();
   Outcome finish(bool interrupted);
   Outcome outcome(bool interrupted, double images_of_all, const Transfers& of_all) const;
@@ -133,6 +148,8 @@ class Trainer {
   std::unique_ptr<optim::Strategy> strategy_;
   std::optional<optim::Worker> worker_;
   optim::Schedule schedule_;
+  std::optional<Ema> ema_;
+  Tensor earlier_;  // gradient of the passes before the last; made when --accumulate needs it
   std::vector<float> mean_, deviation_;  // of the training images
   std::unique_ptr<data::Loader> loader_;
   std::function<bool()> stop_;
@@ -159,9 +176,10 @@ class Trainer {
   bool continues_ = false;  // the run in directory_, rather than a new one
   int64_t saved_step_ = -1, scored_step_ = -1;
   double started_ = 0, earlier_seconds_ = 0;
-  std::optional<Score> score_;
+  std::optional<Score> score_, ema_score_;
   std::optional<double> distance_;  // consensus distance at the last evaluation
   std::vector<std::string> worker_hashes_;
+  std::string ema_hash_;
   Moment moment_;
   std::vector<std::string> unreadable_names_;
   std::unique_ptr<MetricsLog> log_;                     // of worker 0, as the next

@@ -129,6 +129,7 @@ bool Trainer::close_epoch() {
       fmt::format("epoch {}  train loss {:.4f} top-1 {:.2f} %", epoch, seen.loss.mean, seen.top1.mean);
   if (scored_step_ == k_)
     line += fmt::format("  test loss {:.4f} top-1 {:.2f} %", score_->loss, score_->top1);
+  if (scored_step_ == k_ && ema_score_) line += fmt::format("  average's {:.2f} %", ema_score_->top1);
   progress_.say(line + fmt::format("  {:.0f} images/s", event.images_per_second));
   refresh_report();
   closed_epochs_ = epoch;
@@ -143,8 +144,8 @@ bool Trainer::close_epoch() {
 bool Trainer::score() {
   const Timed t(seconds_.evaluate, trace_.get(), "evaluate");
   const ConsensusModel consensus(config_, setup_, flat_, *strategy_, *worker_);
-  const std::optional<Score> s = evaluate(setup_, *setup_.model, config_.batch_size, stop_);
-  if (!s) return false;
+  const std::optional<Score> s = evaluate(setup_, *setup_.model, evaluation_batch(), stop_);
+  if (!s || !score_ema()) return false;
   if (setup_.place.comm) distance_ = consensus.distance();
   score_ = s;
   scored_step_ = k_;
@@ -153,6 +154,7 @@ bool Trainer::score() {
   event.step = k_, event.epoch = epochs_seen(), event.seconds = elapsed();
   event.loss = s->loss, event.top1 = s->top1, event.top5 = s->top5;
   event.consensus_distance = distance_;
+  if (ema_score_) event.ema_loss = ema_score_->loss, event.ema_top1 = ema_score_->top1;
   event.bytes = over_workers(Sums{}).bytes;
   record(event);
   return true;
@@ -200,6 +202,7 @@ Outcome Trainer::finish(bool interrupted) {
       const std::string own = parameter_hash(flat_, flat_.x);
       worker_hashes_.push_back(text_of_rank(setup_.place.comm, r, own));
     }
+  if (!interrupted) leave_ema();
   const ConsensusModel consensus(config_, setup_, flat_, *strategy_, *worker_);
   if (setup_.place.comm) distance_ = consensus.distance();
   count_transfers();
@@ -218,6 +221,7 @@ Outcome Trainer::outcome(bool interrupted, double images, const Transfers& all) 
               .interrupted = interrupted,
               .bereaved = "",
               .score = score_,
+              .ema = ema_score_,
               .hash = parameter_hash(flat_, flat_.x)};
   out.training_seconds = seconds_.training();
   out.images_per_second = images / std::max(out.training_seconds, 1e-9);
@@ -243,6 +247,7 @@ void Trainer::leave_files(const Outcome& out) {
   s.hash = out.hash;
   s.worker_hashes = worker_hashes_;
   s.consensus_distance = distance_;
+  describe_ema(s);
   s.bytes_per_step = out.bytes_per_step;
   s.hidden_share = out.hidden_share;
   if (const data::Shards& shards = setup_.portions->shards(); !shards.empty()) {
