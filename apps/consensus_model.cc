@@ -53,7 +53,8 @@ void ConsensusModel::recompute(const Config& c, const Setup& s) {
   const RandomScope random(uint64_t(c.seed), 0, uint32_t(s.place.rank));
   const std::vector<float> mean = s.data.train->mean(), deviation = s.data.train->std();
   const int64_t batches = std::min(kBatches, s.steps_per_epoch);
-  data::Loader loader(*s.data.train, train_plan(c, s), s.image, 0, batches, s.device, s.data_threads);
+  data::Loader loader(*s.data.train, train_plan(c, s), s.image, 0, batches, s.device, s.data_threads, 4,
+                      s.data_cores);
   fill(buffers_, 0.f);
   int64_t seen = 0;
   for (int64_t i = 0; i < batches; ++i) {

@@ -152,6 +152,10 @@ Json Summary::to_json() const {
     Json& each = j["seconds_by_worker"][seconds_by_work[kind].first] = Json::array();
     for (const std::vector<double>& worker : seconds_by_worker) each.push_back(worker.at(kind));
   }
+  if (!seconds_by_stage.empty()) {
+    Json& stage = j["seconds_by_stage"] = Json::object();
+    for (const auto& [name, s] : seconds_by_stage) stage[name] = s;
+  }
   j["workers"] = workers;
   j["parameters"] = parameters;
   j["hash"] = hash;
@@ -163,6 +167,7 @@ Json Summary::to_json() const {
   if (!labels.empty()) j["shards"] = {{"classes", classes}, {"labels", labels}};
   j["unreadable"] = unreadable;
   if (!unreadable_names.empty()) j["unreadable_names"] = unreadable_names;
+  if (!odd_files.empty()) j["odd_files"] = odd_files;
   j["environment"] = environment;
   j["config"] = config;
   return j;

@@ -104,8 +104,10 @@ struct Summary {
       labels;                        // of each worker's shard: images of each class; empty with --split iid
   std::vector<std::string> classes;  // their names
   int64_t parameters = 0;
-  int64_t unreadable = 0;                     // images skipped
-  std::vector<std::string> unreadable_names;  // the first of them
+  int64_t unreadable = 0;                                        // image files left out, each once
+  std::vector<std::string> unreadable_names;                     // the first of them
+  Json odd_files = Json::object();                               // OddFiles::to_json()
+  std::vector<std::pair<std::string, double>> seconds_by_stage;  // of loading: "read", "decode", ...
   int workers = 1;
   Json environment = Json::object();
   Json config = Json::object();

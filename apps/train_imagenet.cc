@@ -18,6 +18,7 @@
 #include "apps/durable.h"
 #include "apps/interrupt.h"
 #include "apps/list.h"
+#include "apps/placement.h"
 #include "apps/requeue.h"
 #include "apps/reshare.h"
 #include "apps/together.h"
@@ -54,6 +55,7 @@ int evaluate_only(Config c) {
   const auto score = evaluate(setup, *setup.model, c.batch_size, interrupted);
   if (!score) return kExitInterrupted;
   fmt::print("{}\n", describe(*score));
+  if (const std::string odd = setup.odd_files->to_line(); !odd.empty()) fmt::print("{}\n", odd);
   return 0;
 }
 
@@ -76,6 +78,10 @@ void say_beginning(const Config& c, const Setup& s, const std::string& directory
                            s.steps_per_epoch, s.global_batch, c.precision, text(s.device), s.threads,
                            directory));
   if (!s.device_note.empty()) progress.say(s.device_note);
+  for (const std::string& note : s.data.notes) progress.say(note);
+  if (!s.data_cores.empty())
+    progress.say(fmt::format("worker 0 computes on cores {} and decodes on cores {}",
+                             list_cores(s.compute_cores), list_cores(s.data_cores)));
   std::string sizes;
   for (const auto& shard : s.portions->shards())
     sizes += (sizes.empty() ? "" : ", ") + std::to_string(shard.size());

@@ -122,7 +122,7 @@ void Trainer::visit(Archive& a) {
   a("closed_epochs", closed_epochs_);
   a("best_top1", best_top1_);
   a("training_at_epoch", training_at_epoch_);
-  a("unreadable", unreadable_before_);
+  data_before_.visit(a);
   a("unreadable_at_epoch", unreadable_at_epoch_);
 }
 
@@ -150,7 +150,8 @@ Outcome Trainer::run(const std::function<bool()>& stop) {
   start_log();
   start_trace();
   loader_ = std::make_unique<data::Loader>(*setup_.data.train, train_plan(config_, setup_), setup_.image, k_,
-                                           setup_.total_steps, setup_.device, setup_.data_threads);
+                                           setup_.total_steps, setup_.device, setup_.data_threads, 4,
+                                           setup_.data_cores);
   try {
     return finish(!train());
   } catch (const comm::PeerLost& e) { return end_without(e.what()); } catch (const comm::Timeout& e) {

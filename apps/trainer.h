@@ -1,5 +1,6 @@
 // Trainer: builds a Worker from model, loader and rule, and runs the strategy over the steps of a training.
 #pragma once
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "apps/evaluate.h"
 #include "apps/meters.h"
 #include "apps/metrics.h"
+#include "apps/odd_files.h"
 #include "apps/progress.h"
 #include "apps/setup.h"
 #include "apps/step_back.h"
@@ -35,6 +37,15 @@ struct Seconds {
 // What this worker's own algorithm sent and waited for, between the beginning and the end of its steps.
 struct Transfers {
   double bytes = 0, waited = 0, in_flight = 0;  // seconds as in comm::Traffic
+  void visit(Archive&);
+};
+
+// What loading met and took, as a checkpoint holds it.
+struct DataRecord {
+  int64_t unreadable = 0;           // images skipped, at every visit; this worker's
+  std::string odd_files = ";";      // OddFiles::pack(), of all workers
+  data::StageSeconds loading = {};  // of the training images; this worker's
+  std::array<std::pair<const char*, double*>, 6> stages();
   void visit(Archive&);
 };
 
@@ -103,7 +114,6 @@ class Trainer {
     if (board_) board_->write(e);
   }
   void end_step();
-  void say_unreadable();
   void refuse_bad_loss() const;
   bool close_epoch();  // false: stopped on the way, to be closed after the resume
   bool score();        // likewise
@@ -135,7 +145,13 @@ class Trainer {
   void gather_for_report();  // collective
   double elapsed() const;
   double epochs_seen() const { return double(k_) / double(setup_.steps_per_epoch); }
+
+  // trainer_data.cc: what it has learned about its data
   int64_t unreadable() const;
+  void say_unreadable();
+  void unite_odd_files();  // collective
+  DataRecord data_so_far() const;
+  void record_data(Summary&) const;
 
   const Config config_;
   Setup setup_;
@@ -169,9 +185,9 @@ class Trainer {
   Transfers transfers_;
   comm::Traffic counted_;  // what of the communicator's traffic is in transfers_
   double best_top1_ = -1;
-  double training_at_epoch_ = 0;  // seconds_.training() when the epoch began
-  int64_t unreadable_before_ = 0,
-          unreadable_at_epoch_ = 0;  // skipped images: before a resume, up to this epoch
+  double training_at_epoch_ = 0;     // seconds_.training() when the epoch began
+  DataRecord data_before_;           // of earlier runs of the same training
+  int64_t unreadable_at_epoch_ = 0;  // skipped images, up to this epoch
 
   bool continues_ = false;  // the run in directory_, rather than a new one
   int64_t saved_step_ = -1, scored_step_ = -1;
@@ -181,7 +197,6 @@ class Trainer {
   std::vector<std::string> worker_hashes_;
   std::string ema_hash_;
   Moment moment_;
-  std::vector<std::string> unreadable_names_;
   std::unique_ptr<MetricsLog> log_;                     // of worker 0, as the next
   std::unique_ptr<Tensorboard> board_;                  // null with --no-tensorboard
   std::unique_ptr<comm::Trace> trace_, earlier_trace_;  // whole with --trace, else of the latest steps

@@ -26,6 +26,7 @@ Json environment_of(const Setup& s) {
   describe_device(e, s.device);
   e["threads"] = s.threads;
   e["data_threads"] = s.data_threads;
+  if (!s.data_cores.empty()) e["data_cores"] = s.data_cores;
   e["backend"] = cpu::describe();
   if (s.place.world > 1) e["refused_callers"] = s.place.strangers;
   return e;
@@ -34,8 +35,6 @@ Json environment_of(const Setup& s) {
 }  // namespace
 
 double Trainer::elapsed() const { return earlier_seconds_ + clock_seconds() - started_; }
-
-int64_t Trainer::unreadable() const { return unreadable_before_ + (loader_ ? loader_->unreadable() : 0); }
 
 void Trainer::start_log() {
   started_ = asked_at_ = clock_seconds();
@@ -101,13 +100,6 @@ void Trainer::end_step() {
   if (every.steps > 0 && k_ % every.steps == 0) save();
 }
 
-void Trainer::say_unreadable() {
-  for (const std::string& name : loader_->newly_unreadable()) {
-    progress_.say("skipped, cannot be read: " + name);
-    if (unreadable_names_.size() < 100) unreadable_names_.push_back(name);
-  }
-}
-
 bool Trainer::close_epoch() {
   meet();
   if (stop_at_ >= 0) return false;
@@ -168,7 +160,8 @@ void Trainer::save() {
   together(comm, [&] {
     if (!meters_.read() || !all_finite(flat_.x)) refuse_bad_loss();
   });
-  const int64_t before = std::exchange(unreadable_before_, unreadable());
+  unite_odd_files();
+  const DataRecord before = std::exchange(data_before_, data_so_far());
   try {
     together(comm, [&] {
       if (first()) checkpoints_->begin(k_);
@@ -184,7 +177,7 @@ void Trainer::save() {
     if (first()) checkpoints_->abandon(k_);
     throw;
   }
-  unreadable_before_ = before;
+  data_before_ = before;
   saved_step_ = k_;
 }
 
@@ -207,6 +200,8 @@ Outcome Trainer::finish(bool interrupted) {
   if (setup_.place.comm) distance_ = consensus.distance();
   count_transfers();
   const Transfers all = over_workers(transfers_);
+  unite_odd_files();
+  if (const std::string odd = setup_.odd_files->to_line(); !odd.empty()) progress_.say(odd);
   const Outcome out = outcome(interrupted, over_workers(meters_.total).images, all);
   gather_for_report();
   together(setup_.place.comm, [&] {
@@ -255,8 +250,7 @@ void Trainer::leave_files(const Outcome& out) {
     s.labels = data::histograms(shards, data::labels_of(*setup_.data.train), int(s.classes.size()));
   }
   s.parameters = flat_.count;
-  s.unreadable = unreadable();
-  s.unreadable_names = unreadable_names_;
+  record_data(s);
   s.workers = setup_.place.world;
   s.environment = environment_of(setup_);
   s.config = to_json(config_);
