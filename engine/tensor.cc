@@ -41,10 +41,7 @@ std::shared_ptr<Storage> memory_of(const Shape& shape, DType t, Allocator& from)
 Tensor::Tensor(Shape shape, DType t, Device d) : Tensor(shape, t, allocator(d)) {}
 
 Tensor::Tensor(Shape shape, DType t, Allocator& from)
-    : storage_(memory_of(shape, t, from)),
-      id_(next_id()),
-      shape_(shape),
-      dtype_(t) {}
+    : storage_(memory_of(shape, t, from)), id_(next_id()), shape_(shape), dtype_(t) {}
 
 Tensor::Tensor(Shape shape, DType t, std::shared_ptr<Storage> storage)
     : storage_(std::move(storage)), id_(next_id()), shape_(shape), dtype_(t) {

@@ -1,10 +1,10 @@
 // Everything a program outside this tree needs: docs/embedding.md.
 #pragma once
+#include "apps/embed/learner.h"
 #include "comm/communicator.h"
 #include "comm/run_workers.h"
 #include "data/loader.h"
 #include "data/source.h"
-#include "apps/embed/learner.h"
 #include "engine/ops.h"
 #include "engine/random.h"
 #include "engine/tape.h"
