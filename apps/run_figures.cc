@@ -141,6 +141,10 @@ std::vector<FigureColumn> figures_of(const std::vector<RunGroup>& groups) {
     if (std::none_of(column.figures.begin(), column.figures.end(),
                      [](const Figure& f) { return f.value.has_value(); }))
       continue;
+    const auto as_first = [&](const Figure& f) { return f.value == column.figures[0].value; };
+    if (c.name == "workers" && groups.size() > 1 &&
+        std::all_of(column.figures.begin(), column.figures.end(), as_first))
+      continue;  // which says nothing of any of them
     mark_best(column.figures, c.better);
     out.push_back(std::move(column));
   }
