@@ -95,7 +95,7 @@ Figure figure_of(const RunGroup& g, const Column& c) {
   }
   const double n = double(g.runs.size()), mean = sum / n;
   for (const RunFiles& r : g.runs) squares += (*c.of(r) - mean) * (*c.of(r) - mean);
-  return {mean, n > 1 ? Value(std::sqrt(squares / (n - 1))) : std::nullopt, false};
+  return {mean, squares > 0 ? Value(std::sqrt(squares / (n - 1))) : std::nullopt, false};
 }
 
 void mark_best(std::vector<Figure>& figures, int better) {
