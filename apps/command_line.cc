@@ -33,7 +33,8 @@ struct Parser {
         "--output if it has a checkpoint, else begin it");
     compare = plain("--compare", "DIR...",
                     "lay the runs in these directories on the same axes, in --output [compare.html], and end")
-                  ->expected(1, -1);
+                  ->expected(1, -1)
+                  ->allow_extra_args();
     list = optional("--list", "[WHAT]", "algorithms, models, topologies, data, recipes, or all of them");
     print = app.add_flag("--print")->description("show the whole effective configuration as TOML, and end");
     version = app.add_flag("--version")->description("show the version, and end");

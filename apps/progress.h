@@ -8,7 +8,7 @@
 
 namespace skein::apps {
 
-// The state of training at one moment. Values that are not finite are shown as "-".
+// The state of training at one moment. What is not finite is not known yet, and not shown.
 struct Moment {
   double epoch = 0, epochs = 0;  // seen, with fraction; in all
   int64_t step = 0, steps = 0;   // taken; in all

@@ -1,7 +1,9 @@
 // Puts title, style, scripts and data into the frame.
 #include "apps/report_page.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace skein::apps {
 namespace {
@@ -22,10 +24,10 @@ constexpr PageFile kPageFiles[] = {
 }  // namespace
 
 const char* report_file(const char* name) {
-  for (const PageFile& f : kPageFiles)
-    if (std::strcmp(f.name, name) == 0) return f.text;
-  CHECK(!"a file of apps/report");
-  return "";
+  const auto* const found = std::find_if(std::begin(kPageFiles), std::end(kPageFiles),
+                                         [&](const PageFile& f) { return std::strcmp(f.name, name) == 0; });
+  CHECK(found != std::end(kPageFiles), name, " is no file of apps/report");
+  return found->text;
 }
 
 std::string escape_html(std::string s) {

@@ -95,7 +95,7 @@ Figure figure_of(const RunGroup& g, const Column& c) {
   }
   const double n = double(g.runs.size()), mean = sum / n;
   for (const RunFiles& r : g.runs) squares += (*c.of(r) - mean) * (*c.of(r) - mean);
-  return {mean, n > 1 ? Value(std::sqrt(squares / (n - 1))) : std::nullopt, false};
+  return {mean, squares > 0 ? Value(std::sqrt(squares / (n - 1))) : std::nullopt, false};
 }
 
 void mark_best(std::vector<Figure>& figures, int better) {
@@ -141,6 +141,10 @@ std::vector<FigureColumn> figures_of(const std::vector<RunGroup>& groups) {
     if (std::none_of(column.figures.begin(), column.figures.end(),
                      [](const Figure& f) { return f.value.has_value(); }))
       continue;
+    const auto as_first = [&](const Figure& f) { return f.value == column.figures[0].value; };
+    if (c.name == "workers" && groups.size() > 1 &&
+        std::all_of(column.figures.begin(), column.figures.end(), as_first))
+      continue;  // which says nothing of any of them
     mark_best(column.figures, c.better);
     out.push_back(std::move(column));
   }

@@ -10,7 +10,7 @@ namespace skein::apps {
 
 struct Figure {
   std::optional<double> value;   // mean over the runs of a group, if all have it
-  std::optional<double> spread;  // standard deviation over the runs, where there are several
+  std::optional<double> spread;  // standard deviation over the runs, where they differ
   bool best = false;             // of its column, which has more than one
 };
 struct FigureColumn {

@@ -59,7 +59,7 @@ struct Outcome {
   std::string hash;              // of the parameters that were evaluated
   double images_per_second = 0;  // while training
   double training_seconds = 0;
-  std::optional<double> bytes_per_step, hidden_share;  // as in Summary
+  std::optional<double> bytes_per_step = {}, hidden_share = {};  // as in Summary
 };
 
 // All workers of a run make one each and call the same of its functions.

@@ -171,8 +171,9 @@ TEST(Progress, TheLineSaysItAll) {
             "eta 2:31");
   Moment alone = kMoment;
   alone.workers = 1, alone.seconds_left = -1, alone.loss = NAN;
-  EXPECT_EQ(format_moment(alone),
-            "epoch 3.0/10  step 1200/9380  loss -  top-1 84.5 %  12345 images/s  data 1 %");
+  EXPECT_EQ(format_moment(alone), "epoch 3.0/10  step 1200/9380  top-1 84.5 %  12345 images/s  data 1 %");
+  alone.top1 = alone.images_per_second = NAN;
+  EXPECT_EQ(format_moment(alone), "epoch 3.0/10  step 1200/9380");
 }
 
 TEST(Progress, ANarrowLineKeepsWhatMattersMost) {

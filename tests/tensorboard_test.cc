@@ -104,9 +104,9 @@ TEST(Tensorboard, AScalarIsTagAndValue) {
 
 TEST(Tensorboard, ALaterFileHasALaterName) {
   const ScratchDir dir;
-  spill(dir / "events.out.tfevents.99999999999.elsewhere.1.0", "");  // of a host whose clock is wrong
+  spill(dir / "events.out.tfevents.2999999999.elsewhere.1.0", "");  // of a host whose clock is wrong
   const EventFile a(dir.path(), 0), b(dir.path(), 0);
-  EXPECT_LT(dir / "events.out.tfevents.99999999999.elsewhere.1.0", a.path());
+  EXPECT_LT(dir / "events.out.tfevents.2999999999.elsewhere.1.0", a.path());
   EXPECT_LT(a.path(), b.path());
 }
 
@@ -151,6 +151,7 @@ TEST_F(ByTensorboard, EveryScalarAndTheConfigurationAreRead) {
   }
   const Json seen = read(dir.path(), scratch), &scalars = seen["scalars"];
   EXPECT_EQ(scalars["train/loss"], Json::parse("[[20, 2.0]]"));
+  EXPECT_EQ(scalars["train/top1"], Json::parse("[[20, null]]"));  // NaN
   EXPECT_EQ(scalars["spread/train/loss_max"], Json::parse("[[20, 2.5]]"));
   EXPECT_EQ(scalars["train/learning_rate"], Json::parse("[[20, 0.25]]"));
   EXPECT_EQ(scalars["speed/bytes_sent"], Json::parse("[[20, 1e9]]"));

@@ -46,8 +46,8 @@ TEST(Timeline, SpansAreCutToTheExcerptAndFramesToWhatIsLeftOfThem) {
                                  {Track::kWaiting, "message", 3, 4}},
                                 1, 2);
   ASSERT_EQ(all.size(), 4u) << all;
-  EXPECT_EQ(all[0], Json::parse(R"(["compute", "update", 0.0, 0.25, 7, -1, -1])"));
-  EXPECT_EQ(all[1], Json::parse(R"(["transfer", "message", 0.0, 0.75, 7, 2, 40])"));
+  EXPECT_EQ(all[1], Json::parse(R"(["compute", "update", 0.0, 0.25, 7, -1, -1])"));
+  EXPECT_EQ(all[0], Json::parse(R"(["transfer", "message", 0.0, 0.75, 7, 2, 40])"));
   EXPECT_EQ(all[2], Json::parse(R"(["compute", "forward", 0.25, 0.25, -1, -1, -1])"));
   EXPECT_EQ(all[3], Json::parse(R"(["compute", "update", 0.5, 0.5, 7, -1, -1])"));
 }

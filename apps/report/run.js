@@ -57,7 +57,7 @@ function tiles() {
     ["time", duration(s.seconds ?? last(step)("seconds")), ""],
     ["steps", whole(steps), known(s.epochs) ? `${trim(s.epochs.toFixed(2))} epochs` : ""],
     ["sent by a worker", bytes(s.bytes_per_step * steps), `${bytes(s.bytes_per_step)} a step`],
-    ["transfers hidden", percent(100 * s.hidden_share), "behind computing"],
+    ["transfers hidden", percent(100 * s.hidden_share), "by computing"],
     ["parameters", whole(s.parameters), ""],
   ];
   for (const [name, value, note] of all.filter(t => t[1] !== none)) {

@@ -76,9 +76,11 @@ function strideOf(span, wanted, least = 0) {
   return Math.max(least, [1, 2, 2.5, 5, 10].map(m => m * power).find(s => s >= raw * 0.999));
 }
 function linearTicks(low, high, wanted, least, label = v => v) {
-  const stride = strideOf(high - low, wanted, least), all = [];
+  const stride = strideOf(high - low, wanted, least), all = [], tiny = high < 1e-4 && low > -1e-4;
+  const written = v =>
+      tiny && v ? Number(v.toPrecision(6)).toExponential() : thousands(v, tiny ? 0 : digitsOf(stride));
   for (let i = Math.ceil(low / stride - 1e-9); i * stride <= high + stride * 1e-9; ++i)
-    all.push([i * stride, label(thousands(i * stride || 0, digitsOf(stride)))]);
+    all.push([i * stride, label(written(i * stride || 0))]);
   return all;
 }
 function bytesTicks(low, high, wanted) {
