@@ -57,7 +57,7 @@ constexpr struct {
 }  // namespace
 
 void check_gpu(const Patient& p, Findings& out) {
-  const bool wanted = p.config.device == "cuda";
+  const bool wanted = p.config.device.starts_with("cuda");
   const bool present = fs::exists("/proc/driver/nvidia/version") || fs::exists("/dev/nvidiactl");
   const Driver d = look_at_driver();
   if (!kHasCuda) {

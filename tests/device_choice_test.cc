@@ -161,7 +161,7 @@ TEST(BatchThatFits, FollowsTheRoom) {
 TEST(OutOfMemory, ATrainingNamesABatchThatThenTrains) {
   const Workplace here;
   const std::string run =
-      "$TRAIN --data synthetic:200 --model small-cnn --steps 1 --threads 1 --memory-limit 0.06 ";
+      "$TRAIN --data synthetic:32x32x3,train=200,test=20 --model small-cnn --steps 1 --memory-limit 0.02 ";
   const Ended failed = here.run(run + "--batch-size 96 --output a");
   EXPECT_EQ(failed.status, 1) << failed.out << failed.err;
   EXPECT_SAYS(failed.err, "out of memory on cpu: a tensor f32 [96,");
@@ -178,7 +178,8 @@ TEST(OutOfMemory, ATrainingNamesABatchThatThenTrains) {
 
 TEST(Flags, OfDeterminismContradictWhatRepeatsNothing) {
   const Workplace here;
-  const std::string run = "$TRAIN --data synthetic:64 --model mlp --steps 1 --deterministic ";
+  const std::string run =
+      "$TRAIN --data synthetic:8x8x1,train=64,test=30 --model mlp --steps 1 --deterministic ";
   Ended e = here.run(run + "--autotune");
   EXPECT_EQ(e.status, 2) << e.out;
   EXPECT_SAYS(e.err, "leave out --deterministic");
