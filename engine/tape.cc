@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/memory.h"
+#include "engine/outline.h"
 #include "engine/vec.h"
 
 namespace skein {
@@ -101,6 +102,7 @@ bool Pull::wants(const Tensor& input) const { return tape_.wants(input); }
 
 namespace {
 Tensor record_all(const Tensor* first, const Tensor* last, Tensor y, Pullback pullback) {
+  if (Outline* o = Outline::current()) o->add_undescribed(first, last, y);
   Tape* t = Tape::current();
   if (t && std::any_of(first, last, [t](const Tensor& x) { return t->wants(x); }))
     t->append(first, last, y, std::move(pullback));

@@ -52,8 +52,18 @@ void pull_norm(Pull& pull, BatchNormArgs a, const Tensor& dy, const Tensor& dx, 
   if (residual) pull.give(a.residual, dy);
 }
 
+std::map<std::string, std::vector<double>> settings_of(const NormState& s, const NormMode& mode) {
+  return {
+      {"epsilon", {double(s.epsilon)}}, {"relu", {double(mode.relu)}}, {"training", {double(mode.training)}}};
+}
+
 Tensor batch_norm(const Tensor& x, const NormState& s, const NormMode& mode) {
   const BatchNormArgs a = norm_forward(x, s, mode);
+  if (Outline* o = Outline::current())
+    o->add({"batch_norm",
+            {x, s.gamma, s.shift, s.running_mean, s.running_var, mode.residual},
+            a.y,
+            settings_of(s, mode)});
   return record({x, s.gamma, s.shift, mode.residual}, a.y, [a](const Tensor& dy, Pull& pull) {
     Tensor dx;
     float beta = 0;

@@ -1,6 +1,7 @@
 // What batch_norm and conv_bn share: the arguments of the primitive, and the gradient.
 #pragma once
 #include "engine/ops.h"
+#include "engine/outline.h"
 #include "engine/tape.h"
 
 namespace skein {
@@ -14,5 +15,8 @@ BatchNormArgs norm_forward(const Tensor& x, const NormState&, const NormMode&);
 
 // Pulls the gradients of gamma, shift and residual, and writes that of x to dx. May overwrite dy, and gives it on.
 void pull_norm(Pull&, BatchNormArgs, const Tensor& dy, const Tensor& dx, float dx_beta);
+
+// As an outline lists it: epsilon, relu, training.
+std::map<std::string, std::vector<double>> settings_of(const NormState&, const NormMode&);
 
 }  // namespace skein

@@ -1,6 +1,7 @@
 // What conv2d and conv_bn share: the shape rule and the two gradients.
 #pragma once
 #include "engine/backend.h"
+#include "engine/outline.h"
 #include "engine/tape.h"
 
 namespace skein {
@@ -11,5 +12,8 @@ Shape conv2d_shape(const Tensor& x, const Tensor& w, const ConvGeometry&);
 // Pulls dx, dw and, unless bias is empty, dbias from dy.
 void pull_conv2d(Pull&, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& dy,
                  const ConvGeometry&);
+
+// As an outline lists it: stride, padding, dilation, groups.
+std::map<std::string, std::vector<double>> settings_of(const ConvGeometry&);
 
 }  // namespace skein

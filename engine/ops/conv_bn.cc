@@ -33,16 +33,29 @@ Tensor folded(const Tensor& x, const Tensor& w, const ConvGeometry& g, const Nor
   return y;
 }
 
+Tensor listed(const Tensor& y, const Tensor& x, const Tensor& w, const ConvGeometry& g, const NormState& s,
+              const NormMode& mode) {
+  if (Outline* o = Outline::current()) {
+    auto settings = settings_of(g);
+    settings.merge(settings_of(s, mode));
+    o->add({"conv_bn",
+            {x, w, s.gamma, s.shift, s.running_mean, s.running_var, mode.residual},
+            y,
+            std::move(settings)});
+  }
+  return y;
+}
+
 }  // namespace
 
 Tensor conv_bn(const Tensor& x, const Tensor& w, ConvGeometry g, const NormState& s, const NormMode& mode) {
   check_norm(Shape{w.dim(0)}, s);
   if (!mode.training && !mode.residual && !x.device().is_cuda() && !recorded({x, w, s.gamma, s.shift}))
-    return folded(x, w, g, s, mode.relu);
+    return listed(folded(x, w, g, s, mode.relu), x, w, g, s, mode);
   Tensor z(conv2d_shape(x, w, g), x.dtype(), x.device());
   conv2d_forward(x.device(), {.x = x, .w = w, .bias = {}, .y = z, .geometry = g});
   BatchNormArgs norm = norm_forward(z, s, mode);
-  const Tensor y = norm.y;
+  const Tensor y = listed(norm.y, x, w, g, s, mode);
   z = {};
   return record({x, w, s.gamma, s.shift, mode.residual}, y,
                 [x, w, g, norm = std::move(norm)](const Tensor& dy, Pull& pull) mutable {

@@ -4,6 +4,7 @@
 #include "engine/launch.h"
 #include "engine/ops.h"
 #include "engine/ops/walk.h"
+#include "engine/outline.h"
 #include "engine/tape.h"
 #include "engine/vec.h"
 
@@ -104,7 +105,9 @@ Tensor reshape(const Tensor& x, Shape shape) {
     shape[open] = x.size() / known;
   }
   CHECK(shape.volume() == x.size(), "cannot reshape", x.shape(), "to", shape);
-  return record({x}, x.view(shape), [x](const Tensor& dy, Pull& pull) { pull.give(x, dy.view(x.shape())); });
+  const Tensor y = x.view(shape);
+  if (Outline* o = Outline::current()) o->add({"reshape", {x}, y});
+  return record({x}, y, [x](const Tensor& dy, Pull& pull) { pull.give(x, dy.view(x.shape())); });
 }
 
 Tensor transpose(const Tensor& x, const std::vector<int>& axes) {
@@ -122,6 +125,8 @@ Tensor transpose(const Tensor& x, const std::vector<int>& axes) {
   }
   Tensor y(shape, x.dtype(), x.device());
   move(shape, all_of(y), {x, 0, by}, false);
+  if (Outline* o = Outline::current())
+    o->add({"transpose", {x}, y, {{"axes", std::vector<double>(axes.begin(), axes.end())}}});
   return record({x}, y, [x, by](const Tensor& dy, Pull& pull) {
     pull(x, [&](const Tensor& dx, float beta) { move(dy.shape(), {dx, 0, by}, all_of(dy), beta != 0); });
   });
@@ -139,6 +144,11 @@ Tensor pad(const Tensor& x, const std::vector<std::array<int, 2>>& by) {
   for (int i = 0; i < x.rank(); ++i) at += by[size_t(i)][0] * strides[size_t(i)];
   Tensor y = Tensor::zeros(shape, x.dtype(), x.device());
   move(x.shape(), {y, at, strides}, all_of(x), false);
+  if (Outline* o = Outline::current()) {
+    std::vector<double> before, after;
+    for (const auto& [b, a] : by) before.push_back(b), after.push_back(a);
+    o->add({"pad", {x}, y, {{"before", before}, {"after", after}}});
+  }
   return record({x}, y, [x, at, strides](const Tensor& dy, Pull& pull) {
     pull(x, [&](const Tensor& dx, float beta) { move(x.shape(), all_of(dx), {dy, at, strides}, beta != 0); });
   });

@@ -6,6 +6,7 @@
 #include "engine/ops.h"
 #include "engine/ops/reduce.h"
 #include "engine/ops/walk.h"
+#include "engine/outline.h"
 #include "engine/tape.h"
 #include "engine/vec.h"
 
@@ -18,6 +19,7 @@ HD float sigm(float x) { return 1.f / (1.f + expf(-x)); }
 namespace row {
 #define UNARY(name, fx, dfx)                                                               \
   struct name {                                                                            \
+    static constexpr const char* kName = #name;                                            \
     HD static float f([[maybe_unused]] float x) { return fx; }                             \
     HD static float df([[maybe_unused]] float x, [[maybe_unused]] float y) { return dfx; } \
   };
@@ -63,6 +65,7 @@ Tensor unary(const Tensor& x) {
     using T = decltype(t);
     for_each(x.device(), x.size(), Unary<Op, T>{y.data<T>(), x.data<T>()});
   });
+  if (Outline* o = Outline::current()) o->add({Op::kName, {x}, y});
   return record({x}, y, [x, y](const Tensor& dy, Pull& pull) {
     pull(x, [&](const Tensor& dx, float beta) {
       visit_float(x.dtype(), [&](auto t) {
@@ -185,6 +188,7 @@ Tensor binary(const Tensor& a, const Tensor& b) {
     for_each_row(y.device(), walk.rows, walk.cols,
                  Binary<Op, A, B, step_a.value, step_b.value>{walk, y.data<A>(), a.data<A>(), b.data<B>()});
   });
+  if (Outline* o = Outline::current()) o->add({Op::kName, {a, b}, y});
   return record({a, b}, y, [s = Saved{a, b, y, walk}](const Tensor& dy, Pull& pull) {
     const auto takes_dy = [&](const Tensor& t) {
       return t.shape() == dy.shape() && t.dtype() == dy.dtype() && pull.wants(t);

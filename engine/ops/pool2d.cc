@@ -1,5 +1,6 @@
 // Max, average and global average pooling of images NHWC.
 #include "engine/ops.h"
+#include "engine/outline.h"
 #include "engine/tape.h"
 
 namespace skein {
@@ -32,6 +33,14 @@ Tensor pool2d(const Tensor& x, const Pool& p, bool average) {
   a.y = Tensor(shape, x.dtype(), x.device());
   if (!average) a.argmax = Tensor(shape, kU8, x.device());
   pool2d_forward(x.device(), a);
+  if (Outline* o = Outline::current())
+    o->add({average ? "avg_pool2d" : "max_pool2d",
+            {x},
+            a.y,
+            {{"size", {double(p.size)}},
+             {"stride", {double(p.stride)}},
+             {"padding", {double(p.padding)}},
+             {"ceil_mode", {double(p.ceil_mode)}}}});
   return record({x}, a.y, [a](const Tensor& dy, Pull& pull) {
     pull(a.x, [&](const Tensor& dx, float beta) {
       PoolArgs back = a;

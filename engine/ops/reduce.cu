@@ -6,6 +6,7 @@
 #include "engine/launch.h"
 #include "engine/ops.h"
 #include "engine/ops/walk.h"
+#include "engine/outline.h"
 #include "engine/tape.h"
 
 namespace skein {
@@ -162,6 +163,12 @@ Tensor add_up(const Tensor& x, const std::vector<int>& axes, bool keep, bool ave
   Tensor y(reduced_shape(x.shape(), marked, keep), x.dtype(), x.device());
   const float factor = average && x.size() > 0 ? float(y.size()) / float(x.size()) : 1.f;
   sum_into(y, x, marked, factor);
+  if (Outline* o = Outline::current()) {
+    std::vector<double> reduced;
+    for (int i = 0; i < x.rank(); ++i)
+      if (marked[size_t(i)]) reduced.push_back(i);
+    o->add({average ? "mean" : "sum", {x}, y, {{"axes", reduced}, {"keep", {double(keep)}}}});
+  }
   return record({x}, y, [x, marked, factor](const Tensor& dy, Pull& pull) {
     pull(x, [&](const Tensor& dx, float beta) { spread_into(dx, dy, marked, factor, beta); });
   });
