@@ -1,25 +1,12 @@
 // Dealing cores out in one order, so that workers need not talk about it.
 #include "apps/placement.h"
 
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
-
 #include "data/cores.h"
 
 namespace skein::apps {
 namespace {
 
 constexpr size_t kFewCores = 4;  // below that a core kept free of a kind of work is missed more than it helps
-
-int slot_of(const Place& place) {
-  if (place.local_world == place.world) return place.rank;
-  const char* told = std::getenv("LOCAL_RANK");
-  if (!told) return -1;
-  int slot = -1;
-  std::from_chars(told, told + std::strlen(told), slot);
-  return slot;
-}
 
 }  // namespace
 
@@ -31,7 +18,9 @@ Placement place_threads(const std::vector<int>& cores, int compute, int data, in
 }
 
 Placement place_threads(const Place& place, int compute, int data) {
-  return place_threads(data::usable_cores(), compute, data, slot_of(place), place.local_world);
+  const std::vector<int> cores = data::usable_cores();
+  const bool own = place.cores > 0 && int(cores.size()) == place.cores;  // no other worker may use them
+  return place_threads(cores, compute, data, own ? 0 : place.local_rank, own ? 1 : place.local_world);
 }
 
 std::string list_cores(const std::vector<int>& cores) {

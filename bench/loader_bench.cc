@@ -1,9 +1,10 @@
-// The loader on one core: decode, random-resized-crop to 224, flip, normalize; images a second, and where time goes.
+// The loader on one core: decode, random-resized-crop to 224, flip, normalize; images a second.
 //
 //   loader_bench DIRECTORY [SECONDS]        DIRECTORY/CLASS/*.jpg, two classes at least, in the page cache
 //
-// bench/loader makes such a directory and runs this beside Pillow and torchvision. Two rates are given: by the wall,
-// and by processor seconds, which other programs on the machine delay but do not change. The best of five spans counts.
+// bench/loader makes such a directory and runs this beside Pillow and torchvision. Two rates are given: by
+// the wall, and by processor seconds, which other programs on the machine delay but do not change. The best
+// of five spans counts.
 #include <omp.h>
 
 #include <algorithm>

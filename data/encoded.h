@@ -7,8 +7,8 @@
 
 namespace skein::data {
 
-// The content decides what a file is; `name` tells whether it is called something else. False: it cannot be decoded.
-// Says in reading() what is odd about it and what the stages took. The output has three channels.
+// The content decides what a file is; `name` tells whether it is called something else. False: it cannot be
+// decoded. Says in reading() what is odd about it and what the stages took. The output has three channels.
 [[nodiscard]] bool draw_encoded(const Bytes& file, const std::string& name, const View&, const ImageSize& out,
                                 uint8_t* pixels);
 

@@ -1,4 +1,4 @@
-// Which images a directory of classes holds, in an order that does not depend on the file system; looked up once.
+// Which images a directory of classes holds, in an order that does not depend on the file system.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -24,8 +24,8 @@ std::vector<std::string> list_classes(const std::string& directory);
 // The images below each class directory, at any depth to eight, sorted by class and path. A file counts as
 // one if it is called .jpg, .jpeg, .jpe or .png or begins like a JPEG or PNG file; how it is decoded depends
 // on its content alone. Hidden files and directories are passed over. BadFile if a directory is not one of
-// the classes, cannot be read or holds no image; a class without a directory is allowed. What was found is kept
-// (folder_index.h); a line about that goes to `notes`.
+// the classes, cannot be read or holds no image; a class without a directory is allowed. What was found is
+// kept (folder_index.h); a line about that goes to `notes`.
 std::vector<Listed> list_images(const std::string& directory, const std::vector<std::string>& classes,
                                 std::vector<std::string>* notes = nullptr);
 

@@ -1,4 +1,4 @@
-// Odd files: image files that are not plain 8-bit RGB under the right name, by kind, and a count of each file once.
+// Odd files: image files that are not plain 8-bit RGB under the right name, by kind, each counted once.
 #pragma once
 #include <map>
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace skein::data {
 
-// A set of these, as bits. Those from kEmpty on are why a file is left out; the others are converted to RGB, and a file
-// may be of several such kinds. Values are part of checkpoints.
+// A set of these, as bits. Those from kEmpty on are why a file is left out; the others are converted to RGB,
+// and a file may be of several such kinds. Values are part of checkpoints.
 enum Odd : uint16_t {
   kCmyk = 1,               // CMYK or YCCK JPEG
   kGrey = 2,               // one channel

@@ -46,8 +46,8 @@ class DataSource {
   // Size of every image; height and width 0 where images differ.
   virtual ImageSize image() const = 0;
   virtual int32_t label(int64_t index) const = 0;
-  // Writes out.height x out.width x out.channels bytes, HWC. False: the image cannot be read (damaged file). Sources
-  // of files tell reading() (reading.h) what is odd about one, and how long the stages took.
+  // Writes out.height x out.width x out.channels bytes, HWC. False: the image cannot be read (damaged file).
+  // Sources of files tell reading() (reading.h) what is odd about one, and how long the stages took.
   [[nodiscard]] virtual bool read(int64_t index, const View&, const ImageSize& out,
                                   uint8_t* pixels) const = 0;
   // For messages: a path, or "item 17 of train-images-idx3-ubyte.gz".

@@ -96,8 +96,8 @@ Patterns parse(const std::string& spec) {
   return {spec, ""};
 }
 
-// Line i of classes.txt beside the first shard, or above its directory, names class i. Without it they are numbers, and
-// not more than samples: a damaged label must not make a million classes.
+// Line i of classes.txt beside the first shard, or above its directory, names class i. Without it they are
+// numbers, and not more than samples: a damaged label must not make a million classes.
 std::vector<std::string> class_names(const std::string& first_shard, int64_t classes, int64_t samples,
                                      std::string& from) {
   std::vector<std::string> names;

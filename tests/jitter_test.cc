@@ -25,7 +25,8 @@ Bytes changed(const Raster& r, const View& v) {
   return b;
 }
 
-// In real numbers: x <- other + factor (x - other), where other is black, the image's mean gray or the pixel's gray.
+// In real numbers: x <- other + factor (x - other), where other is black, the image's mean gray or the
+// pixel's gray.
 std::vector<double> reference(const Raster& r, const Color& c) {
   const auto gray = [&](size_t pixel) {
     const uint8_t* p = &r.bytes[3 * pixel];
@@ -55,7 +56,8 @@ TEST(Jitter, FollowsItsDefinitionsToOneLevel) {
     }
 }
 
-// What Pillow 9.4's ImageEnhance made of the pixels (10, 200, 90), (255, 0, 31), (7, 8, 9), (128, 128, 250) in a row.
+// What Pillow 9.4's ImageEnhance made of the pixels (10, 200, 90), (255, 0, 31), (7, 8, 9), (128, 128, 250)
+// in a row.
 TEST(Jitter, IsPillowsToTheBit) {
   const Raster image{1, 4, 3, {10, 200, 90, 255, 0, 31, 7, 8, 9, 128, 128, 250}};
   EXPECT_EQ(changed(image, with({{Color::kBrightness, 1.37f}})),

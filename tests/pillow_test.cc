@@ -1,5 +1,5 @@
-// Our decode, crop and resize beside Pillow's on the same boxes of the same files: a gray level apart at most, in the
-// mean. What Pillow made lies in tests/fixtures/pillow (tools/make_image_fixtures.py).
+// Our decode, crop and resize beside Pillow's on the same boxes of the same files: a gray level apart at
+// most, in the mean. What Pillow made lies in tests/fixtures/pillow (tools/make_image_fixtures.py).
 #include <cmath>
 #include <fstream>
 #include <sstream>

@@ -4,8 +4,9 @@
 Run with Pillow (Debian 12: python3-pil 9.4, python3-numpy), from the root:
     /usr/bin/python3 tools/make_image_fixtures.py
 
-The images have a natural spectrum (bench/peers/jpeg_gen.py), the hardest sort to resize alike. `crop` is torchvision's
-random-resized-crop: cut first, then resize. `box` resizes from a box that need not lie on pixels, and sees beyond it.
+The images have a natural spectrum (bench/peers/jpeg_gen.py), the hardest sort to resize alike. `crop` is
+torchvision's random-resized-crop: cut first, then resize. `box` resizes from a box that need not lie on pixels, and
+sees beyond it.
 """
 import os
 

@@ -1,5 +1,5 @@
-// Writes Fashion-MNIST out as JPEG and PNG files of mixed sizes, as people's own pictures come, in a folder or in tar
-// shards: something to try `--data imagefolder` and `--data webdataset` on without a download.
+// Writes Fashion-MNIST out as JPEG and PNG files of mixed sizes, as people's own pictures come, in a folder
+// or in tar shards: something to try `--data imagefolder` and `--data webdataset` on without a download.
 #include <charconv>
 #include <cstring>
 #include <filesystem>
