@@ -4,17 +4,19 @@
 #include <vector>
 
 #include "apps/config.h"
+#include "apps/predict.h"
 
 namespace skein::apps {
 
 struct Command {
-  enum Action : uint8_t { kTrain, kList, kPrint, kHelp, kVersion } action = kTrain;
+  enum Action : uint8_t { kTrain, kPredict, kList, kPrint, kHelp, kVersion } action = kTrain;
   std::string list;        // kList: algorithms, models, topologies, data; empty: all
   std::string help;        // kHelp: the text
   std::string checkpoint;  // of the run to be resumed; empty: a new run
   // Free flags that differ from the resumed run's, as "lr 0.1 -> 0.05".
   std::vector<std::string> changes;
   Config config;
+  Prediction prediction;  // kPredict
 };
 
 // The command line over the --config file over the configuration of a resumed run over the defaults. Throws

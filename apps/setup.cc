@@ -82,6 +82,7 @@ Setup open_setup(const Config& c, const Place& place) {
   s.data = open_data(c);
   const data::DataSource& train = *s.data.train;
   s.image = choose_image(c, train);
+  s.mean = train.mean(), s.deviation = train.std();
   s.augment = choose_augment(c, train);
   s.global_batch = c.batch_size * s.place.world;
   if (!c.eval_only && s.global_batch > train.size())

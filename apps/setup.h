@@ -20,7 +20,8 @@ struct Setup {
   DType activations = kF32;
   int threads = 1, data_threads = 1;
   data::Split data;
-  data::ImageSize image;  // of a training batch
+  data::ImageSize image;               // of a training batch
+  std::vector<float> mean, deviation;  // what pixels are normalized by: the training data's
   data::Augment augment = data::Augment::kNone;
   int64_t global_batch = 0, steps_per_epoch = 0, total_steps = 0;
   std::shared_ptr<const data::Portions> portions;  // null where nothing is trained

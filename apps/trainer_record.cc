@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "apps/clock.h"
+#include "apps/preparation.h"
 #include "apps/report.h"
 #include "apps/together.h"
 #include "apps/trace_file.h"
@@ -296,7 +297,7 @@ void Trainer::leave_files(const Outcome& out, const Transfers& all) {
   s.config = to_json(config_);
   if (!out.interrupted)
     export_model((fs::path(directory_) / "model.safetensors").string(), *setup_.model,
-                 {.model = config_.model, .classes = setup_.data.train->classes(), .steps = k_, .more = {}});
+                 model_info(config_, setup_, k_));
   write_summary(directory_, s);
   write_report(directory_);
 }
