@@ -6,6 +6,8 @@
 #include <filesystem>
 
 #include "apps/checkpoint.h"
+#include "apps/recipes.h"
+#include "apps/reshare.h"
 
 namespace skein::apps {
 namespace {
@@ -15,15 +17,26 @@ namespace fs = std::filesystem;
 struct Parser {
   CLI::App app{"Trains image classifiers, alone or as one of many workers.", "train_imagenet"};
   std::vector<std::pair<const Flag*, CLI::Option*>> of_table;
-  CLI::Option *config, *resume, *list, *print, *version, *predict, *top, *json, *logits;
+  CLI::Option *config, *recipe, *resume;
+  CLI::Option *compare, *list, *print, *version, *doctor;  // each an action of its own
+  CLI::Option *predict, *top, *json, *logits;
 
   explicit Parser(const Flags& table) {
     app.allow_extras();  // so that the message about an unknown flag is ours
     config = plain("--config", "FILE",
                    "TOML file of flags, one KEY = VALUE a line; the command line goes over it");
+    recipe =
+        plain("--recipe", "NAME",
+              "a training that is known to work (--list recipes); --config and the command line go over it");
     for (const Flag& f : table) of_table.emplace_back(&f, add(f));
-    resume = optional("--resume", "[DIR]",
-                      "go on with the run in DIR, or in --output, or with the newest below runs/");
+    resume = optional(
+        "--resume", "[DIR|auto]",
+        "go on with the run in DIR, or in --output, or with the newest below runs/; auto: with that in "
+        "--output if it has a checkpoint, else begin it");
+    compare = plain("--compare", "DIR...",
+                    "lay the runs in these directories on the same axes, in --output [compare.html], and end")
+                  ->expected(1, -1)
+                  ->allow_extra_args();
     const char* what = "what the pictures show";
     predict = plain("--predict", "PATH...",
                     "JPEG and PNG files, or directories of them: name their classes by --weights")
@@ -33,9 +46,13 @@ struct Parser {
     top = plain("--top", "N", "classes to name for each picture [5]")->group(what);
     json = app.add_flag("--json")->description("one JSON object a line instead of a table")->group(what);
     logits = plain("--logits", "FILE.npy", "write what the model gives, before the softmax")->group(what);
-    list = optional("--list", "[WHAT]", "algorithms, models, topologies, data, or all of them");
+    list = optional("--list", "[WHAT]", "algorithms, models, topologies, data, recipes, or all of them");
     print = app.add_flag("--print")->description("show the whole effective configuration as TOML, and end");
     version = app.add_flag("--version")->description("show the version, and end");
+    doctor =
+        app.add_flag("--doctor")
+            ->description(
+                "look whether this machine is in order for a run with these flags, say what to do, and end");
   }
 
   CLI::Option* plain(const std::string& name, const char* type, const std::string& help) {
@@ -119,7 +136,12 @@ void start_from_run(Command& command, const Parser& p, const Flags& table) {
   std::string output;
   for (const auto& [flag, option] : p.of_table)
     if (flag->name == "output") output = text_of(option);
-  command.checkpoint = find_checkpoint(directory_to_resume(text_of(p.resume), output));
+  const std::string said = text_of(p.resume);
+  command.resume_if_there = said == "auto";
+  if (command.resume_if_there && output.empty())
+    throw BadOption("--resume auto needs --output DIR: the run to go on with, or to begin");
+  if (command.resume_if_there && list_checkpoints(output).empty()) return;
+  command.checkpoint = find_checkpoint(directory_to_resume(command.resume_if_there ? output : said, output));
   const fs::path run = fs::path(command.checkpoint).parent_path().parent_path();
   if (fs::exists(run / "config.toml"))
     read_toml(command.config, run / "config.toml", Source::kResumed, table,
@@ -152,6 +174,23 @@ void check_purpose(const Command& command, const Parser& p) {
   if (c.weights.empty()) throw BadOption("--predict needs --weights FILE: the model.safetensors of a run");
 }
 
+// Only where the page goes can be said besides.
+void read_comparison(Command& command, const Parser& p) {
+  command.action = Command::kCompare;
+  command.compare = p.compare->results();
+  command.config.output = "compare.html";
+  for (const auto& [flag, option] : p.of_table) {
+    if (!option->count()) continue;
+    if (flag->name != "output")
+      throw BadOption("--" + flag->name + " does not go with --compare, which trains nothing");
+    command.config.output = text_of(option);
+  }
+}
+
+bool is_about_peers(const std::string& flag) {
+  return flag == "topology" || flag == "peers" || flag == "base" || flag == "hierarchy" || flag == "alpha";
+}
+
 }  // namespace
 
 Command parse_command_line(int argc, const char* const* argv, const Flags& table) {
@@ -166,20 +205,37 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
   }
   if (p.version->count()) command.action = Command::kVersion;
   if (p.print->count()) command.action = Command::kPrint;
+  if (p.doctor->count()) command.action = Command::kDoctor;
   if (p.list->count()) command.action = Command::kList, command.list = text_of(p.list);
   if (command.action == Command::kVersion || command.action == Command::kList) return command;
+
+  if (p.compare->count()) {
+    read_comparison(command, p);
+    return command;
+  }
 
   if (p.resume->count()) start_from_run(command, p, table);
   const Config before = command.config;
   Config& c = command.config;
-  if (p.config->count()) read_toml(c, text_of(p.config), Source::kFile, table);
-  for (auto& [flag, option] : p.of_table)
-    if (option->count()) assign(c, *flag, text_of(option), {Source::kCommandLine, "--" + flag->name});
+  // A resumed run refuses to change; what the command line says of a flag decides what the change is, not a file.
+  std::vector<std::string> decided;
+  for (const auto& [flag, option] : p.of_table)
+    if (option->count() && !command.checkpoint.empty()) decided.push_back(flag->name);
+  if (p.recipe->count()) read_recipe(c, text_of(p.recipe), table, decided);
+  if (p.config->count()) read_toml(c, text_of(p.config), Source::kFile, table, decided);
+  for (auto& [flag, option] : p.of_table) {
+    if (!option->count()) continue;
+    // Who speaks with whom is free where other workers than before go on.
+    if (!command.checkpoint.empty() && c.workers != before.workers && is_about_peers(flag->name))
+      c.origins.erase(flag->name);
+    assign(c, *flag, text_of(option), {Source::kCommandLine, "--" + flag->name});
+  }
   reconcile(c, table);
   check_purpose(command, p);
   if (p.predict->count() && command.action == Command::kTrain)
     command.action = Command::kPredict, command.prediction = read_prediction(p);
   if (!command.checkpoint.empty()) {
+    if (c.workers != before.workers) keep_global_batch(c, read_manifest(command.checkpoint), int(c.workers));
     if (c.eval_only || !c.weights.empty())
       throw BadOption(c.origin(c.eval_only ? "eval-only" : "weights").place +
                       " does not go with --resume: a resumed run takes its weights from the checkpoint");

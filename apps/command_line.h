@@ -9,17 +9,28 @@
 namespace skein::apps {
 
 struct Command {
-  enum Action : uint8_t { kTrain, kPredict, kList, kPrint, kHelp, kVersion } action = kTrain;
-  std::string list;        // kList: algorithms, models, topologies, data; empty: all
-  std::string help;        // kHelp: the text
-  std::string checkpoint;  // of the run to be resumed; empty: a new run
+  enum Action : uint8_t {
+    kTrain,
+    kPredict,
+    kCompare,
+    kDoctor,
+    kList,
+    kPrint,
+    kHelp,
+    kVersion
+  } action = kTrain;
+  std::string list;                  // kList: algorithms, models, topologies, data, recipes; empty: all
+  std::string help;                  // kHelp: the text
+  std::vector<std::string> compare;  // kCompare: directories of runs; the page goes to config.output
+  std::string checkpoint;            // of the run to be resumed; empty: a new run
+  bool resume_if_there = false;      // --resume auto: `checkpoint` is what this process sees of --output
   // Free flags that differ from the resumed run's, as "lr 0.1 -> 0.05".
   std::vector<std::string> changes;
   Config config;
   Prediction prediction;  // kPredict
 };
 
-// The command line over the --config file over the configuration of a resumed run over the defaults. Throws
+// The command line over the --config file over the --recipe over the configuration of a resumed run over the defaults. Throws
 // BadOption naming the flag (or file, line and key), what is allowed and the nearest valid name, or BadFile.
 Command parse_command_line(int argc, const char* const* argv, const Flags& = flags());
 

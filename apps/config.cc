@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "apps/device_choice.h"
 #include "engine/nearest.h"
 
 namespace skein::apps {
@@ -204,6 +205,14 @@ void reconcile(Config& c, const Flags& table) {
   for (const char* flag : {"record", "replay"})
     if (!value_of(c, *find_flag(table, flag)).empty() && !optim::strategy_row(c.algorithm).asynchronous)
       refuse(c, flag, text("is for asynchronous algorithms; ", c.algorithm, " repeats itself anyway"));
+  check_device(c);
+  if (c.deterministic && c.autotune)
+    refuse(c, "autotune",
+           "chooses by time, which never repeats itself exactly; leave out --deterministic or it");
+  if (c.deterministic && c.replay.empty() && optim::strategy_row(c.algorithm).asynchronous)
+    refuse(c, "deterministic",
+           text("cannot be: in ", c.algorithm,
+                " the order of arrivals decides; --replay FILE repeats a run of it"));
   if (c.epochs == 0 && c.steps == 0 && !c.eval_only)
     refuse(c, "epochs", "and --steps are both 0; say how long to train with one of them");
   if (c.nesterov && c.momentum == 0) {
@@ -229,6 +238,7 @@ optim::Options options_of(const Config& c, int64_t steps_per_epoch) {
   options.set("seed", std::to_string(c.seed));
   options.set("steps-per-epoch", std::to_string(steps_per_epoch));
   options.set("nesterov", c.nesterov ? "true" : "false");
+  options.set("clip-norm", fmt::format("{}", c.clip_norm));
   if (!c.record.empty()) options.set("record", c.record);
   if (!c.replay.empty()) options.set("replay", c.replay);
   for (const auto& [name, value] : c.of_algorithm) options.set(name, value);

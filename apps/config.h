@@ -16,7 +16,7 @@ using Real = double;
 using Switch = bool;
 
 // Who said it, the weaker first: a stronger source overrides a weaker one.
-enum class Source : uint8_t { kDefault, kResumed, kFile, kCommandLine };
+enum class Source : uint8_t { kDefault, kResumed, kRecipe, kFile, kCommandLine };
 struct Origin {
   Source source = Source::kDefault;
   std::string place;  // what an error about it begins with: "--lr", or "recipe.toml:3: lr"
@@ -65,6 +65,9 @@ std::string value_of(const Config&, const Flag&);
 // with file and line. Keys in `skip` are passed over.
 void read_toml(Config&, const std::string& path, Source, const Flags& = flags(),
                const std::vector<std::string>& skip = {});
+// The same of TOML in memory; `from` stands for the file in messages.
+void parse_toml(Config&, const std::string& toml, const std::string& from, Source, const Flags& = flags(),
+                const std::vector<std::string>& skip = {});
 // The whole configuration, defaults included; read_toml of it gives the same configuration.
 std::string to_toml(const Config&, const Flags& = flags());
 Json to_json(const Config&, const Flags& = flags());

@@ -57,9 +57,14 @@ std::string literal(const Flag& flag, const std::string& value) {
 
 void read_toml(Config& config, const std::string& path, Source source, const Flags& table,
                const std::vector<std::string>& skip) {
+  parse_toml(config, read_file(path), path, source, table, skip);
+}
+
+void parse_toml(Config& config, const std::string& toml, const std::string& path, Source source,
+                const Flags& table, const std::vector<std::string>& skip) {
   toml::table file;
   try {
-    file = toml::parse(read_file(path), path);
+    file = toml::parse(toml, path);
   } catch (const toml::parse_error& e) {
     throw BadFile(text(path, ":", e.source().begin.line, ": not valid TOML: ", e.description()));
   }

@@ -17,14 +17,20 @@ constexpr double kMomentum = 0.1;  // of every batch norm: what a batch's statis
 }  // namespace
 
 ConsensusModel::ConsensusModel(const Config& c, const Setup& s, const nn::Flat& flat,
-                               optim::Strategy& strategy, optim::Worker& me)
+                               optim::Strategy& strategy, optim::Worker& me, const Ema* average)
     : x_(me.x), buffers_(me.buffers) {
-  if (!me.comm) return;
+  if (!me.comm && !average) return;
   own_x_ = x_.clone();
   if (buffers_.size() > 0) own_buffers_ = buffers_.clone();
-  strategy.evaluated(me, x_);
+  if (average)
+    optim::consensus(me.comm, average->x(), x_);
+  else
+    strategy.evaluated(me, x_);
   distance_ = optim::consensus_distance(me.comm, own_x_, x_, flat.count);
   if (!own_buffers_) return;
+  const Tensor mine = average ? average->buffers() : own_buffers_;
+  copy(buffers_, mine);
+  if (!me.comm) return;
   const optim::BufferPolicy policy = optim::buffer_policy(options_of(c));
   if (c.algorithm != "allreduce" && policy == optim::BufferPolicy::kRecompute) {
     recompute(c, s);
@@ -32,7 +38,7 @@ ConsensusModel::ConsensusModel(const Config& c, const Setup& s, const nn::Flat& 
   } else if (c.algorithm != "allreduce" && policy == optim::BufferPolicy::kLocal) {
     me.comm->broadcast(buffers_, 0);
   } else {
-    optim::consensus(me.comm, own_buffers_, buffers_);
+    optim::consensus(me.comm, mine, buffers_);
   }
 }
 
@@ -47,7 +53,8 @@ void ConsensusModel::recompute(const Config& c, const Setup& s) {
   const RandomScope random(uint64_t(c.seed), 0, uint32_t(s.place.rank));
   const std::vector<float> mean = s.data.train->mean(), deviation = s.data.train->std();
   const int64_t batches = std::min(kBatches, s.steps_per_epoch);
-  data::Loader loader(*s.data.train, train_plan(c, s), s.image, 0, batches, s.device, s.data_threads);
+  data::Loader loader(*s.data.train, train_plan(c, s), s.image, 0, batches, s.device, s.data_threads, 4,
+                      s.data_cores);
   fill(buffers_, 0.f);
   int64_t seen = 0;
   for (int64_t i = 0; i < batches; ++i) {

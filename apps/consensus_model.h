@@ -1,5 +1,6 @@
 // ConsensusModel: while it lives, the model holds the mean over the workers, to be evaluated or saved.
 #pragma once
+#include "apps/ema.h"
 #include "apps/setup.h"
 #include "optim/strategy.h"
 
@@ -9,10 +10,12 @@ namespace skein::apps {
 //   recompute   re-estimated at the mean, on the first training batches of each worker, and averaged
 //   mix, and always for allreduce   the mean over the workers
 //   local       rank 0's
-// Destroyed, it gives each worker back its own, bit for bit. Alone it does nothing. Construction is collective.
+// With `average` the mean of the workers' moving averages, of weights and, but under recompute, of statistics.
+// Destroyed, it gives each worker back its own, bit for bit. Alone, without `average`, it does nothing. Construction is collective.
 class ConsensusModel {
  public:
-  ConsensusModel(const Config&, const Setup&, const nn::Flat&, optim::Strategy&, optim::Worker&);
+  ConsensusModel(const Config&, const Setup&, const nn::Flat&, optim::Strategy&, optim::Worker&,
+                 const Ema* average = nullptr);
   ~ConsensusModel();
   ConsensusModel(const ConsensusModel&) = delete;
   double distance() const { return distance_; }  // of the workers from it: optim::consensus_distance

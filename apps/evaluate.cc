@@ -21,7 +21,7 @@ std::optional<Score> evaluate(const Setup& s, nn::Module& model, int64_t batch_s
   };
   plan.index = [=](int64_t step, int64_t row) { return (step * world + rank) * batch + row; };
   plan.view = [&](int64_t, int64_t, int64_t) { return data::eval_view(test.image(), s.image); };
-  data::Loader loader(test, plan, s.image, 0, steps, s.device, s.data_threads);
+  data::Loader loader(test, plan, s.image, 0, steps, s.device, s.data_threads, 4, s.data_cores);
 
   struct Training {
     nn::Module& m;
@@ -44,6 +44,7 @@ std::optional<Score> evaluate(const Setup& s, nn::Module& model, int64_t batch_s
     top5 += five.data<float>()[0];
     images += valid;
   }
+  s.odd_files->test.add(loader.odd());
   if (s.place.comm) {
     const auto parts = comm::gather_numbers(*s.place.comm, {loss, top1, top5, images});
     loss = top1 = top5 = images = 0;

@@ -23,6 +23,7 @@ constexpr int kExitRuntime = 1, kExitUsage = 2, kExitInterrupted = 130;
 volatile std::sig_atomic_t g_leave = 0;
 void catch_signals() {
   catch_interrupts();
+  catch_requeue_signal();
   std::signal(SIGTERM, [](int) { g_leave = 1; });
 }
 comm::Wish wish() {

@@ -26,7 +26,9 @@ void check_links(const CLI::App& app, const GossipFlags& f, int workers) {
 
 void declare(CLI::App& app, GossipFlags& f) {
   f.job.others_go_on = true;
+  app.set_version_flag("--version", "gossip_avg " SKEIN_VERSION);
   app.add_option("--workers", f.job.workers, "number of workers, started here as processes");
+  app.add_option("--hosts", f.job.hosts, "A,B,C or A:2,B:2: start the workers on these hosts, by ssh");
   app.add_option("--input", f.input,
                  "PATTERN: one .npy, .safetensors or run directory per worker, {rank} in the name");
   app.add_option("--size", f.size, "average random vectors of so many numbers instead");
@@ -40,6 +42,7 @@ void declare(CLI::App& app, GossipFlags& f) {
   app.add_option("--report", f.report, "FILE.html: a picture of the error over the rounds");
   app.add_option("--seed", f.seed, "of random vectors and random graphs");
   app.add_option("--transport", f.job.transport, "auto, local, shared or ucx");
+  app.add_option("--interface", f.job.interface, "between hosts, as eth0; without it the fastest is taken");
   app.add_option("--wire", f.wire, "fp32 or bf16: what push-sum's shares travel as");
   app.add_option("--deadline", f.job.deadline, "seconds that any single wait may take");
   app.add_flag("--json", f.json, "the result as JSON");
@@ -50,10 +53,11 @@ void declare(CLI::App& app, GossipFlags& f) {
 
 void check(const CLI::App& app, GossipFlags& f) {
   const Seat seat = seat_from_environment();
+  f.job.hosts_said = app.count("--hosts") > 0;
   const int given = int(app.count("--workers"));
   if (given && f.job.workers < 1) refuse(text("--workers ", f.job.workers, ": at least 1 is needed"));
-  if (!given && !seat.told) refuse("--workers is needed: how many workers average");
-  const int workers = seat.told ? seat.world : f.job.workers;
+  if (!given && !seat.told && f.job.hosts.empty()) refuse("--workers is needed: how many workers average");
+  const int workers = planned_workers(f.job);
   if (!(f.job.deadline > 0)) refuse(text("--deadline ", f.job.deadline, ": must be above 0"));
   if (f.wire != "fp32" && f.wire != "bf16") refuse("--wire " + f.wire + ": allowed are fp32 and bf16");
   if (f.wire == "bf16" && !f.link_test && comm::parse_averaging(f.algorithm) != comm::Averaging::kPushSum)

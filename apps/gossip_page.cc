@@ -14,13 +14,6 @@ namespace {
 constexpr double kWidth = 1100, kHeight = 420, kLeft = 64, kRight = 16, kTop = 14, kBottom = 36;
 constexpr size_t kMostPoints = 1500;  // of a curve: a screen could not show more
 
-std::string escaped(const std::string& s) {
-  std::string out;
-  for (const char c : s)
-    out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
-  return out;
-}
-
 // Where rounds and errors lie in the picture; errors as powers of ten.
 struct Frame {
   double rounds = 1, low = -1, high = 0;
@@ -103,8 +96,8 @@ std::string picture(const GossipFlags& flags, const GossipStory& s) {
           "<line class=\"mark\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/>"
           "<text x=\"{3:.1f}\" y=\"{4}\">{5} left</text>\n",
           f.x(from), kTop, kHeight - kBottom, f.x(from) + 5, kTop + 12, e.epoch.members.size());
-    if (theory.size() > 1) svg += line("theory", "var(--b)", ";stroke-dasharray:6 5", theory);
-    svg += line("measured", "var(--a)", "", measured);
+    if (theory.size() > 1) svg += line("theory", "var(--c1)", ";stroke-dasharray:6 5", theory);
+    svg += line("measured", "var(--c0)", "", measured);
   }
   return svg + "</svg>\n";
 }
@@ -142,22 +135,21 @@ std::string mass_table(const GossipStory& s) {
 }  // namespace
 
 std::string gossip_page(const GossipFlags& f, const GossipStory& s) {
-  const std::string frame = kReportPage;
-  const size_t style = frame.find("<style>"), end = frame.find("</style>");
   const std::string title = fmt::format("{} numbers averaged by {}", s.elements, f.algorithm);
-  const std::string sub =
-      f.algorithm == "allreduce" ? "" : fmt::format("over {}, {} workers", escaped(f.topology), s.workers);
+  const std::string sub = f.algorithm == "allreduce"
+                              ? ""
+                              : fmt::format("over {}, {} workers", escape_html(f.topology), s.workers);
   return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
          "<meta name=\"color-scheme\" content=\"light dark\">\n<title>" +
-         title + "</title>\n" + frame.substr(style, end - style) +
+         title + "</title>\n<style>\n" + report_file("style.css") +
          "</style>\n</head>\n<body>\n<main>\n<header><h1>" + title + "</h1><span class=\"chip " +
          (s.result->stopped ? "interrupted\">stopped early" : "finished\">finished") +
          "</span><div class=\"sub\">" + sub + "</div></header>\n<section class=\"tiles\">\n" + tiles(s) +
          "</section>\n<section class=\"card chart\"><div class=\"top\"><h2>Root mean square distance from "
          "the mean</h2>"
-         "<div class=\"key\"><span style=\"--tone:var(--a)\">measured</span>"
-         "<span style=\"--tone:var(--b)\">in theory at most</span></div></div>\n" +
+         "<div class=\"key\"><span style=\"--tone:var(--c0)\">measured</span>"
+         "<span style=\"--tone:var(--c1)\">in theory at most</span></div></div>\n" +
          picture(f, s) + "</section>\n" + mass_table(s) +
          "<footer>gossip_avg " SKEIN_VERSION "</footer>\n</main>\n</body>\n</html>\n";
 }

@@ -145,11 +145,11 @@ std::string in_words(const GossipFlags& f, const GossipStory& s) {
 
 Json in_json(const GossipFlags& f, const GossipStory& s) {
   const comm::AveragingResult& r = *s.result;
-  Json j = {{"algorithm", f.algorithm}, {"workers", s.workers},       {"living", s.living},
-            {"topology", f.topology},   {"elements", s.elements},     {"rounds", r.rounds},
-            {"error", r.error},         {"stopped", r.stopped},       {"seconds", r.seconds},
-            {"weights", s.weights},     {"bytes_sent", s.bytes_sent}, {"lost_shares", s.skipped},
-            {"transport", s.ways},      {"epochs", Json::array()}};
+  Json j = {{"version", SKEIN_VERSION}, {"algorithm", f.algorithm}, {"workers", s.workers},
+            {"living", s.living},       {"topology", f.topology},   {"elements", s.elements},
+            {"rounds", r.rounds},       {"error", r.error},         {"stopped", r.stopped},
+            {"seconds", r.seconds},     {"weights", s.weights},     {"bytes_sent", s.bytes_sent},
+            {"lost_shares", s.skipped}, {"transport", s.ways},      {"epochs", Json::array()}};
   for (const EpochStory& e : s.epochs) j["epochs"].push_back(story_in_json(e));
   if (f.algorithm == "allreduce") j.erase("topology");
   return j;
@@ -179,7 +179,11 @@ Json in_json(const std::vector<comm::LinkTimes>& all, int n, const std::string& 
       seconds.push_back(std::vector<double>(t.seconds.begin() + a * n, t.seconds.begin() + (a + 1) * n));
     sizes.push_back({{"bytes", t.bytes}, {"repeats", t.repeats}, {"seconds", seconds}});
   }
-  return {{"workers", n}, {"statistic", "half the median round trip"}, {"sizes", sizes}, {"transport", ways}};
+  return {{"version", SKEIN_VERSION},
+          {"workers", n},
+          {"statistic", "half the median round trip"},
+          {"sizes", sizes},
+          {"transport", ways}};
 }
 
 }  // namespace skein::apps

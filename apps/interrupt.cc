@@ -1,29 +1,50 @@
-// The signal handler behind interrupt.h: it sets a flag and puts the default action back.
+// The signal handlers behind interrupt.h.
 #include "apps/interrupt.h"
 
 #include <csignal>
+#include <ctime>
 
 namespace skein::apps {
 namespace {
 
-volatile std::sig_atomic_t g_interrupted = 0;
+volatile std::sig_atomic_t g_interrupted = 0, g_come_again = 0, g_asked = 0;
+volatile time_t g_asked_seconds = 0;
+volatile long g_asked_nanoseconds = 0;
 
-void on_signal(int) {
+void on_interrupt(int s) {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (g_asked) {
+    const double since =
+        double(now.tv_sec - g_asked_seconds) + 1e-9 * double(now.tv_nsec - g_asked_nanoseconds);
+    if (since < 1) return;
+    std::signal(s, SIG_DFL);
+    std::raise(s);
+    return;
+  }
+  g_asked_seconds = now.tv_sec, g_asked_nanoseconds = now.tv_nsec;
+  g_asked = 1;
   g_interrupted = 1;
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+}
+
+void on_usr1(int) { g_come_again = g_interrupted = 1; }
+
+void handle(int s, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(s, &action, nullptr);
 }
 
 }  // namespace
 
 void catch_interrupts() {
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  handle(SIGINT, on_interrupt);
+  handle(SIGTERM, on_interrupt);
 }
+void catch_requeue_signal() { handle(SIGUSR1, on_usr1); }
 
 bool interrupted() { return g_interrupted != 0; }
+bool asked_to_come_again() { return g_come_again != 0; }
 
 }  // namespace skein::apps

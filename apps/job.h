@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "apps/seat.h"
 #include "comm/communicator.h"
 
 namespace skein::apps {
@@ -12,38 +13,35 @@ struct JobOptions {
   std::string transport = "auto";  // auto, local (ranks as threads of this process), shared, ucx
   double deadline = 60;            // seconds for the workers to meet, and for any single wait
   DType wire = kF32;
-  bool server = false;        // one process (or thread) more, behind the workers, that only serves
-  bool always_peers = false;  // Place::comm also in a world of one
-  bool others_go_on = false;  // when a worker is killed the others are not ended
+  bool server = false;         // one process (or thread) more, behind the workers, that only serves
+  bool always_peers = false;   // Place::comm also in a world of one
+  bool others_go_on = false;   // when a worker is killed the others are not ended
+  std::string interface = "";  // between hosts; empty: the fastest
+  std::string place = ".";  // directory where ranks meet that know no address or key; shared by their hosts
+  std::string hosts;        // --hosts; empty: this one
+  bool hosts_said = false;  // on the command line, rather than by the run that is resumed
 };
 
 // One worker as its work sees it.
 struct Place {
   int rank = 0, world = 1;
-  int local_world = 1;                 // workers on this host, this one included
-  comm::Communicator* comm = nullptr;  // of the workers; null in a world of one
-  comm::Communicator* hub = nullptr;   // of the workers and, last, the server, where there is one
+  int local_rank = 0, local_world = 1;  // among the workers of this host
+  int cores = 0;                        // this worker's own, where its launcher says; else 0
+  comm::Communicator* comm = nullptr;   // of the workers; null in a world of one
+  comm::Communicator* hub = nullptr;    // of the workers and, last, the server, where there is one
   bool serves = false;    // this is the server: rank and world are the workers' number, comm is null
   std::string ways = "";  // a line a peer: by which way it is reached
   int64_t strangers = 0;  // callers without the job's key that this process refused while the workers met
 };
 
-// What the environment says: RANK and WORLD_SIZE, and LOCAL_WORLD_SIZE if it is there. BadOption if it makes no sense.
-struct Seat {
-  bool told = false;
-  int rank = 0, world = 1, local_world = 1;
-};
-Seat seat_from_environment();
-// With JobOptions::server the last rank of WORLD_SIZE is the server, and there is a worker less.
+// How many workers there are to be, by the environment (the last rank of which may be the server) or the flags. Throws
+// BadOption as seat_from_environment and parse_hosts do.
+int planned_workers(const JobOptions&);
 
-// Does `work` as each worker this process is to be, and returns the exit status: as the one worker there is; as rank
-// RANK of WORLD_SIZE, where the environment says so, met at MASTER_ADDR:MASTER_PORT; else starts the workers, as
-// processes (this very program again, with the same arguments) or as threads, and waits for them. `work` returns an
+// Does `work` as each worker this process is to be, and returns the exit status: as the one worker there is; as the
+// rank that the environment says, where something else has started the ranks (docs/launch.md); else starts the workers,
+// as processes (this very program again, with the same arguments), here or on --hosts, or as threads, and waits for them. `work` returns an
 // exit status and may throw. BadOption: contradictions between flags and environment, named.
 int run_job(const JobOptions&, char** argv, const std::function<int(Place&)>& work);
-
-// The job's key: from the descriptor SKEIN_KEY_FD, the file SKEIN_KEY_FILE, or ~/.config/skein/job-key, which is made
-// where it is missing. Throws BadFile if others could read the file or it has less than 32 bytes.
-std::string job_key();
 
 }  // namespace skein::apps

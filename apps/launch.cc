@@ -9,13 +9,18 @@ namespace skein::apps {
 JobOptions job_options(const Config& c) {
   JobOptions o;
   o.workers = int(c.workers);
-  if (c.origin("workers").source == Source::kDefault) o.workers = 0;
+  const Source said = c.origin("workers").source;
+  if (said == Source::kDefault || (said == Source::kResumed && seat_from_environment().told)) o.workers = 0;
   o.transport = c.transport;
+  o.interface = c.interface;
   o.deadline = c.wait == "forever" ? 1e9 : c.deadline;
   o.wire = c.wire == "bf16" ? kBF16 : kF32;
   const optim::StrategyRow& row = optim::strategy_row(c.algorithm);
   o.server = options_of(c).word("servers", "inline") == "dedicated";
   o.always_peers = row.needs_peers;
+  if (!c.output.empty()) o.place = c.output;
+  o.hosts = c.hosts;
+  o.hosts_said = c.origin("hosts").source > Source::kResumed;
   return o;
 }
 
@@ -26,6 +31,7 @@ void check_algorithm(const Config& c, int world) {
 int compute_threads(const Config& c, const Place& place) {
   if (c.threads > 0) return int(c.threads);
   const int cores = std::max(1, int(std::thread::hardware_concurrency()));
+  if (place.cores > 0) return std::min(place.cores, cores);
   return std::max(1, cores / place.local_world);
 }
 

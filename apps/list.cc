@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/config.h"
+#include "apps/recipes.h"
 #include "comm/topology.h"
 #include "data/source.h"
 #include "nn/models.h"
@@ -25,16 +26,18 @@ std::string section(const std::string& title, const Rows& rows) {
 }  // namespace
 
 std::string list_tables(const std::string& what) {
-  const std::vector<std::string> titles = {"algorithms", "models", "topologies", "data"};
+  const std::vector<std::string> titles = {"algorithms", "models", "topologies", "data", "recipes"};
   if (!what.empty() && std::find(titles.begin(), titles.end(), what) == titles.end())
     throw BadOption(text("--list: there is no table of ", what,
-                         ", but of algorithms, models, topologies and data", did_you_mean(what, titles)));
+                         ", but of algorithms, models, topologies, data and recipes",
+                         did_you_mean(what, titles)));
   std::string out;
   const auto wanted = [&](const char* title) { return what.empty() || what == title; };
   if (wanted("algorithms")) out += section("algorithms", optim::strategies());
   if (wanted("models")) out += section("models", nn::models());
   if (wanted("topologies")) out += section("topologies", comm::topologies());
   if (wanted("data")) out += section("data", data::sources());
+  if (wanted("recipes")) out += section("recipes", recipes());
   return out;
 }
 

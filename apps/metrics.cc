@@ -108,8 +108,9 @@ void MetricsLog::write(const StepEvent& e) {
   put(j, "top1", e.top1);
   j["learning_rate"] = e.learning_rate;
   j["images_per_second"] = e.images_per_second;
-  j["data_wait"] = e.data_wait;
-  j["peer_wait"] = e.peer_wait;
+  put(j, "data_wait", e.data_wait);
+  put(j, "peer_wait", e.peer_wait);
+  put(j, "bytes", e.bytes);
   append(j);
 }
 
@@ -119,6 +120,7 @@ void MetricsLog::write(const EpochEvent& e) {
   put(j, "top1", e.top1);
   j["images_per_second"] = e.images_per_second;
   j["unreadable"] = e.unreadable;
+  put(j, "bytes", e.bytes);
   append(j);
 }
 
@@ -127,6 +129,9 @@ void MetricsLog::write(const EvalEvent& e) {
             {"loss", e.loss},  {"top1", e.top1}, {"top5", e.top5}};
   if (e.worker_top1) put(j, "worker_top1", *e.worker_top1);
   put(j, "consensus_distance", e.consensus_distance);
+  put(j, "bytes", e.bytes);
+  put(j, "ema_loss", e.ema_loss);
+  put(j, "ema_top1", e.ema_top1);
   append(j);
 }
 
@@ -136,13 +141,25 @@ Json Summary::to_json() const {
   put(j, "top5", top5);
   put(j, "loss", loss);
   put(j, "best_top1", best_top1);
+  put(j, "ema_top1", ema_top1);
+  put(j, "ema_top5", ema_top5);
+  put(j, "ema_loss", ema_loss);
   j["images_per_second"] = images_per_second;
   j["seconds"] = seconds;
   Json& work = j["seconds_by_work"] = Json::object();
   for (const auto& [kind, s] : seconds_by_work) work[kind] = s;
+  for (size_t kind = 0; kind < seconds_by_work.size() && !seconds_by_worker.empty(); ++kind) {
+    Json& each = j["seconds_by_worker"][seconds_by_work[kind].first] = Json::array();
+    for (const std::vector<double>& worker : seconds_by_worker) each.push_back(worker.at(kind));
+  }
+  if (!seconds_by_stage.empty()) {
+    Json& stage = j["seconds_by_stage"] = Json::object();
+    for (const auto& [name, s] : seconds_by_stage) stage[name] = s;
+  }
   j["workers"] = workers;
   j["parameters"] = parameters;
   j["hash"] = hash;
+  if (!ema_hash.empty()) j["ema_hash"] = ema_hash;
   if (!worker_hashes.empty()) j["worker_hashes"] = worker_hashes;
   put(j, "consensus_distance", consensus_distance);
   put(j, "hidden_share", hidden_share);
@@ -150,6 +167,7 @@ Json Summary::to_json() const {
   if (!labels.empty()) j["shards"] = {{"classes", classes}, {"labels", labels}};
   j["unreadable"] = unreadable;
   if (!unreadable_names.empty()) j["unreadable_names"] = unreadable_names;
+  if (!odd_files.empty()) j["odd_files"] = odd_files;
   j["environment"] = environment;
   j["config"] = config;
   return j;

@@ -36,8 +36,9 @@ struct StepEvent {
   double seconds = 0;
   Spread loss, top1;  // over the images since the last step event; top1 in percent
   double learning_rate = 0;
-  double images_per_second = 0;         // of all workers
-  double data_wait = 0, peer_wait = 0;  // shares of the time, 0..1
+  double images_per_second = 0;  // of all workers
+  Spread data_wait, peer_wait;   // shares of the time, 0..1
+  std::optional<double> bytes;   // sent so far by a worker, mean over the workers
 };
 struct EpochEvent {  // the training set as seen during the epoch
   int64_t step = 0;
@@ -46,6 +47,7 @@ struct EpochEvent {  // the training set as seen during the epoch
   Spread loss, top1;
   double images_per_second = 0;
   int64_t unreadable = 0;
+  std::optional<double> bytes;  // as of a step
 };
 struct EvalEvent {  // the test set
   int64_t step = 0;
@@ -54,6 +56,8 @@ struct EvalEvent {  // the test set
   double loss = 0, top1 = 0, top5 = 0;  // of the evaluated (consensus) model; percent
   std::optional<Spread> worker_top1;    // of the workers' own models
   std::optional<double> consensus_distance;
+  std::optional<double> bytes;               // as of a step
+  std::optional<double> ema_loss, ema_top1;  // of the moving average of the weights
 };
 
 // DIR/metrics.jsonl. One thread. Each event is one write, so a reader never sees half a line for long;
@@ -86,9 +90,12 @@ struct Summary {
   bool interrupted = false;
   std::optional<double> top1, top5, loss;  // of the last evaluation, percent
   std::optional<double> best_top1;
-  double images_per_second = 0;  // training time only, all workers
-  double seconds = 0;            // wall clock, earlier runs of the same training included
-  std::vector<std::pair<std::string, double>> seconds_by_work;  // "compute", "data", "peers", "evaluate", ...
+  std::optional<double> ema_top1, ema_top5, ema_loss;  // of the moving average of the weights
+  std::string ema_hash;                                // its parameter_hash; empty: there is none
+  double images_per_second = 0;                        // training time only, all workers
+  double seconds = 0;  // wall clock, earlier runs of the same training included
+  std::vector<std::pair<std::string, double>> seconds_by_work;  // "data", "forward", ..., of worker 0
+  std::vector<std::vector<double>> seconds_by_worker;           // the same of each; empty with one
   std::string hash;                                             // parameter_hash of the evaluated model
   std::vector<std::string> worker_hashes;
   std::optional<double> consensus_distance, hidden_share;
@@ -97,8 +104,10 @@ struct Summary {
       labels;                        // of each worker's shard: images of each class; empty with --split iid
   std::vector<std::string> classes;  // their names
   int64_t parameters = 0;
-  int64_t unreadable = 0;                     // images skipped
-  std::vector<std::string> unreadable_names;  // the first of them
+  int64_t unreadable = 0;                                        // image files left out, each once
+  std::vector<std::string> unreadable_names;                     // the first of them
+  Json odd_files = Json::object();                               // OddFiles::to_json()
+  std::vector<std::pair<std::string, double>> seconds_by_stage;  // of loading: "read", "decode", ...
   int workers = 1;
   Json environment = Json::object();
   Json config = Json::object();

@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "data/files.h"
-#include "data/jpeg.h"
-#include "data/png.h"
+#include "data/encoded.h"
 
 namespace skein::apps {
 
@@ -15,9 +13,8 @@ namespace fs = std::filesystem;
 namespace {
 
 bool called_like_a_picture(const fs::path& path) {
-  std::string ending = path.extension().string();
-  for (char& c : ending) c = char(std::tolower(static_cast<unsigned char>(c)));
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".jpe" || ending == ".png";
+  const std::string suffix = data::lower_suffix(path.string());
+  return suffix == ".png" || data::is_jpeg_suffix(suffix);
 }
 
 bool hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
@@ -70,22 +67,12 @@ PictureFiles::PictureFiles(std::vector<std::string> files, int channels)
 bool PictureFiles::read(int64_t index, const data::View& view, const data::ImageSize& out,
                         uint8_t* pixels) const {
   thread_local data::Bytes file;
-  thread_local data::Picture picture;
+  thread_local std::vector<uint8_t> rgb;
   if (!data::read_raw(name(index), file)) return false;
   const data::ImageSize color{out.height, out.width, 3};
-  const uint8_t* bytes = file.data();
-  const bool good =
-      data::is_jpeg(bytes, file.size())  ? data::decode_jpeg(bytes, file.size(), view, color, picture)
-      : data::is_png(bytes, file.size()) ? data::decode_png(bytes, file.size(), view, color, picture)
-                                         : false;
-  if (!good) return false;
-  if (out.channels == 3) {
-    draw(view, picture, color, pixels);
-    return true;
-  }
-  thread_local std::vector<uint8_t> rgb;
+  if (out.channels == 3) return data::draw_encoded(file, name(index), view, color, pixels);
   rgb.resize(size_t(out.height) * size_t(out.width) * 3);
-  draw(view, picture, color, rgb.data());
+  if (!data::draw_encoded(file, name(index), view, color, rgb.data())) return false;
   to_gray(rgb, pixels);
   return true;
 }

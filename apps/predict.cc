@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "apps/device_choice.h"
 #include "apps/picture_files.h"
 #include "apps/saved_model.h"
 #include "apps/vectors.h"
@@ -104,7 +105,8 @@ void write_logits(const std::string& path, const std::vector<float>& logits, int
 int64_t predict(const Config& c, const Prediction& how) {
   if (!how.logits.empty()) check_ending(how.logits, true);
   const std::vector<std::string> files = list_pictures(how.paths);
-  const Device device = choose_device(c);
+  const Device device = choose_device(c, {}).device;
+  prepare_engine(c, device);
   const int threads = compute_threads(c, {});
   omp_set_num_threads(threads);
   const SavedModel m = open_saved_model(c, device);

@@ -43,17 +43,27 @@ std::string format_duration(double seconds) {
   return fmt::format("{} d {} h", s / 86400, s / 3600 % 24);
 }
 
+std::string format_bytes(double n) {
+  const char* const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+  size_t u = 0;
+  for (; n >= 999.5 && u < 5; ++u) n /= 1000;
+  return fmt::format("{:.3g} {}", n, units[u]);
+}
+
 std::string format_moment(const Moment& m, int width) {
   std::vector<Piece> pieces = {
       {fmt::format("epoch {}/{}", number(m.epoch, 1), short_number(m.epochs)), 1},
       {fmt::format("step {}/{}", m.step, m.steps), 4},
-      {"loss " + number(m.loss, 4), 0},
-      {"top-1 " + number(m.top1, 1) + " %", 2},
-      {number(m.images_per_second, m.images_per_second < 10 ? 1 : 0) + " images/s", 5},
-      {"data " + percent(m.data_wait), 7},
   };
-  if (m.workers > 1) pieces.push_back({"peers " + percent(m.peer_wait), 6});
-  if (m.seconds_left >= 0) pieces.push_back({"eta " + format_duration(m.seconds_left), 3});
+  if (std::isfinite(m.loss)) pieces.push_back({fmt::format("loss {:.4f}", m.loss), 0});
+  if (std::isfinite(m.top1)) pieces.push_back({fmt::format("top-1 {:.1f} %", m.top1), 2});
+  if (std::isfinite(m.images_per_second)) {
+    pieces.push_back({number(m.images_per_second, m.images_per_second < 10 ? 1 : 0) + " images/s", 5});
+    pieces.push_back({"data " + percent(m.data_wait), 7});
+    if (m.workers > 1) pieces.push_back({"peers " + percent(m.peer_wait), 6});
+  }
+  if (m.seconds_left >= 0 && m.step < m.steps)
+    pieces.push_back({"eta " + format_duration(m.seconds_left), 3});
   const auto join = [&] {
     std::string line;
     for (const Piece& p : pieces) line += (line.empty() ? "" : "  ") + p.text;

@@ -8,7 +8,7 @@
 
 namespace skein::apps {
 
-// The state of training at one moment. Values that are not finite are shown as "-".
+// The state of training at one moment. What is not finite is not known yet, and not shown.
 struct Moment {
   double epoch = 0, epochs = 0;  // seen, with fraction; in all
   int64_t step = 0, steps = 0;   // taken; in all
@@ -22,6 +22,7 @@ struct Moment {
 // to `width` columns by leaving out the least important parts.
 std::string format_moment(const Moment&, int width = 1 << 20);
 std::string format_duration(double seconds);  // "0:07", "12:31", "3:05:00", "2 d 4 h"
+std::string format_bytes(double bytes);       // "512 B", "1.08 MB"
 
 // Any thread. All that a program says while training goes through this object, so that lines never mix.
 class Progress {

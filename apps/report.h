@@ -1,17 +1,15 @@
-// DIR/report.html: curves and figures of a run, one self-contained page made from metrics.jsonl and
-// summary.json.
+// DIR/report.html: curves and figures of a run on one self-contained page.
 #pragma once
 #include <string>
 
-#include "engine/base.h"
+#include "apps/report_data.h"
 
 namespace skein::apps {
 
-// Reads DIR/metrics.jsonl and, where it exists, DIR/summary.json; writes DIR/report.html atomically and
-// returns its path. Needs nothing else, so a report can be made again at any time. Throws BadFile.
+// Reads DIR/metrics.jsonl and, where they exist, DIR/summary.json and DIR/timeline.json; writes DIR/report.html
+// atomically and returns its path. Needs nothing else, so a report can be made again at any time. Throws BadFile.
 std::string write_report(const std::string& dir);
 
-// The page from the contents of the two files; `summary` may be empty while a run is going on.
-std::string render_report(const std::string& metrics, const std::string& summary);
+std::string render_report(const RunFiles&);
 
 }  // namespace skein::apps

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 
+#include "apps/device_choice.h"
+#include "apps/placement.h"
 #include "apps/shared_data.h"
+#include "data/cores.h"
 
 namespace skein::apps {
 namespace {
@@ -52,21 +55,19 @@ std::shared_ptr<const data::Portions> deal(const Config& c, const data::DataSour
   });
 }
 
-}  // namespace
-
-Device choose_device(const Config& c) {
-  if (c.device == "cpu") return kCpu;
-  const bool there = cuda_device_count() > 0;
-  if (there) return {Device::kCuda, 0};
-  if (c.device == "auto") return kCpu;
-  const std::string place = c.origin("device").place;
-  if constexpr (!kHasCuda)
-    throw BadOption(place +
-                    ": this program was built without CUDA; install the CUDA toolkit and build with "
-                    "`cmake --preset cuda`, or use --device cpu");
-  throw BadOption(place +
-                  ": no CUDA device can be used; does nvidia-smi show one? --device cpu works everywhere");
+// The team of compute threads is made by the first parallel loop, and then runs where this thread runs.
+void settle_threads(Setup& s, const Config& c) {
+  constexpr int kWithGpu = 2;  // threads: one queues the device's work, one carries messages
+  const bool free = c.threads == 0 && c.data_threads == 0 && s.device.is_cuda();
+  if (free && !place_threads(s.place, kWithGpu, s.threads - kWithGpu).data.empty())
+    s.data_threads = s.threads - kWithGpu, s.threads = kWithGpu;
+  omp_set_num_threads(s.threads);
+  const Placement p = place_threads(s.place, s.threads, s.data_threads);
+  data::run_on(p.compute);
+  s.compute_cores = p.compute, s.data_cores = p.data;
 }
+
+}  // namespace
 
 Setup open_setup(const Config& c, const Place& place) {
   Setup s;
@@ -74,12 +75,15 @@ Setup open_setup(const Config& c, const Place& place) {
   check_algorithm(c, place.world);
   s.threads = compute_threads(c, s.place);
   s.data_threads = data_threads(c, s.place);
-  omp_set_num_threads(s.threads);
-  s.device = choose_device(c);
+  const DeviceChoice chosen = choose_device(c, place);
+  s.device = chosen.device, s.device_note = chosen.note;
+  settle_threads(s, c);
+  prepare_engine(c, s.device);
   s.activations = c.precision == "bf16" ? kBF16 : kF32;
   if (!model_row(c.model))
     naming_place(c, "model", [&] { return nn::make_model(c.model, {}); });  // refuses it
   s.data = open_data(c);
+  s.odd_files = std::make_shared<OddFiles>();
   const data::DataSource& train = *s.data.train;
   s.image = choose_image(c, train);
   s.mean = train.mean(), s.deviation = train.std();
@@ -110,8 +114,11 @@ data::Plan train_plan(const Config& c, const Setup& s) {
   plan.index = [portions = s.portions, rank = s.place.rank](int64_t step, int64_t row) {
     return portions->index(step, rank, row);
   };
-  plan.view = [=, augment = s.augment, image = s.image](int64_t step, int64_t, int64_t index) {
-    return data::train_view(augment, seed, step / per_epoch, index, image);
+  plan.view = [=, augment = s.augment, image = s.image, jitter = c.color_jitter](int64_t step, int64_t,
+                                                                                 int64_t index) {
+    data::View v = data::train_view(augment, seed, step / per_epoch, index, image);
+    data::draw_colors(v, jitter, seed, step / per_epoch, index);
+    return v;
   };
   return plan;
 }

@@ -6,6 +6,7 @@
 
 #include "apps/config.h"
 #include "apps/launch.h"
+#include "apps/odd_files.h"
 #include "data/augment.h"
 #include "data/loader.h"
 #include "data/source.h"
@@ -17,14 +18,17 @@ namespace skein::apps {
 struct Setup {
   Place place;
   Device device;
+  std::string device_note;  // for the log; empty: nothing to say
   DType activations = kF32;
   int threads = 1, data_threads = 1;
+  std::vector<int> compute_cores, data_cores;  // where the threads run; empty: anywhere
   data::Split data;
   data::ImageSize image;               // of a training batch
   std::vector<float> mean, deviation;  // what pixels are normalized by: the training data's
   data::Augment augment = data::Augment::kNone;
   int64_t global_batch = 0, steps_per_epoch = 0, total_steps = 0;
   std::shared_ptr<const data::Portions> portions;  // null where nothing is trained
+  std::shared_ptr<OddFiles> odd_files;             // met so far, by whoever reads with this setup
   std::unique_ptr<nn::Module> model;               // initialized from the seed
 };
 
@@ -34,8 +38,5 @@ Setup open_setup(const Config&, const Place& = {});
 
 // Which samples this worker's steps hold: pure functions of seed, step, rank and world.
 data::Plan train_plan(const Config&, const Setup&);
-
-// "auto" is a GPU where this build can use one and there is one. BadOption says what is missing for "cuda".
-Device choose_device(const Config&);
 
 }  // namespace skein::apps

@@ -36,7 +36,8 @@ data::Split open_shared(const std::string& spec, uint64_t seed) {
   auto& known = open[{spec, seed}];
   std::shared_ptr<const data::Split> all = known.lock();
   if (!all) known = all = std::make_shared<const data::Split>(data::open_data(spec, seed));
-  return {std::make_unique<SharedSource>(all, *all->train), std::make_unique<SharedSource>(all, *all->test)};
+  return {std::make_unique<SharedSource>(all, *all->train), std::make_unique<SharedSource>(all, *all->test),
+          all->notes};
 }
 
 }  // namespace skein::apps

@@ -23,6 +23,13 @@ std::string attempt(const std::function<void()>& f) {
 
 }  // namespace
 
+std::vector<std::string> texts_at_rank_zero(comm::Communicator* comm, const std::string& mine) {
+  if (!comm) return {mine};
+  std::vector<std::string> all;
+  for (const Tensor& t : comm->gather(bytes_of(mine), 0)) all.push_back(string_of(t));
+  return all;
+}
+
 std::string text_of_rank(comm::Communicator* comm, int rank, const std::string& mine) {
   if (!comm) return mine;
   const Tensor length = Tensor::of<int64_t>({1}, {int64_t(mine.size())});
@@ -37,8 +44,8 @@ std::string text_of_rank(comm::Communicator* comm, int rank, const std::string& 
 void together(comm::Communicator* comm, const std::function<void()>& f) {
   if (!comm) return f();
   std::string verdict = attempt(f);
-  for (const Tensor& t : comm->gather(bytes_of(verdict), 0))
-    if (verdict == " ") verdict = string_of(t);
+  for (const std::string& other : texts_at_rank_zero(comm, verdict))
+    if (verdict == " ") verdict = other;
   verdict = from_rank_zero(comm, verdict);
   if (verdict[0] == 'o') throw BadOption(verdict.substr(1));
   if (verdict[0] == 'f') throw BadFile(verdict.substr(1));

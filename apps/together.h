@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "comm/communicator.h"
 
@@ -10,6 +11,9 @@ namespace skein::apps {
 // Runs f on every worker. If it throws an Error on any, every worker throws what the lowest such worker threw (as the
 // same kind: BadOption, BadFile or Error), so that one fault is one message.
 void together(comm::Communicator*, const std::function<void()>& f);
+
+// The texts of all ranks, in their order, on rank 0; elsewhere none. A world of one has its own.
+std::vector<std::string> texts_at_rank_zero(comm::Communicator*, const std::string& mine);
 
 // The text of one rank, on every rank.
 std::string text_of_rank(comm::Communicator*, int rank, const std::string& mine);

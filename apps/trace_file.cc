@@ -21,8 +21,6 @@ constexpr double kShortest = 1e-6;  // of a gap that is shown as work, seconds
 constexpr const char* kHead = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
 constexpr const char* kTail = "{\"name\":\"trace_end\",\"ph\":\"M\",\"pid\":0,\"tid\":0,\"args\":{}}\n]}\n";
 
-bool is_frame(const Span& s) { return s.track == Track::kCompute && std::strcmp(s.name, kFrame) == 0; }
-
 // What of each frame is neither other work nor waiting. `all` is ordered by beginning.
 std::vector<Span> without_frames(const std::vector<Span>& all) {
   std::vector<Span> out, busy;
@@ -85,11 +83,18 @@ std::string name_of_thread(int worker, int thread, const std::string& name) {
 
 }  // namespace
 
-std::string trace_events(int worker, std::vector<Span> spans, double origin) {
+bool is_frame(const Span& s) { return s.track == Track::kCompute && std::strcmp(s.name, kFrame) == 0; }
+
+std::vector<Span> in_order(std::vector<Span> spans) {
   const auto earlier = [](const Span& a, const Span& b) { return a.begin < b.begin; };
   std::stable_sort(spans.begin(), spans.end(), earlier);
   spans = without_frames(spans);
   std::stable_sort(spans.begin(), spans.end(), earlier);
+  return spans;
+}
+
+std::string trace_events(int worker, std::vector<Span> all, double origin) {
+  const std::vector<Span> spans = in_order(std::move(all));
   const std::vector<int> lanes = lanes_of(spans);
   std::string out = fmt::format(
       "{{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":{0},\"tid\":0,\"args\":{{\"name\":\"worker "
@@ -132,14 +137,7 @@ void end_trace(const std::string& path, comm::Communicator* comm, int worker, co
         "{{\"name\":\"spans left out\",\"ph\":\"M\",\"pid\":{},\"tid\":0,\"args\":{{\"count\":{}}}}},\n",
         worker, n);
   std::string all = kHead;
-  if (comm) {
-    const Tensor bytes({int64_t(mine.size())}, kU8);
-    std::memcpy(bytes.raw(), mine.data(), mine.size());
-    for (const Tensor& t : comm->gather(bytes, 0))
-      all.append(static_cast<const char*>(t.raw()), size_t(t.size()));
-  } else {
-    all += mine;
-  }
+  for (const std::string& events : texts_at_rank_zero(comm, mine)) all += events;
   together(comm, [&] {
     if (!comm || comm->rank() == 0) write_file(path, all + kTail);
   });

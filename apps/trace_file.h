@@ -9,6 +9,9 @@ namespace skein::apps {
 
 // Spans named "update" are the frame of a step: what is left of them when waits and other work are cut out.
 inline constexpr const char* kFrame = "update";
+bool is_frame(const comm::Span&);
+// Ordered by beginning, and of frames only what is neither other work nor waiting.
+std::vector<comm::Span> in_order(std::vector<comm::Span>);
 
 // One worker's events, one a line, each ended by a comma: a process named after the worker, with a thread for compute,
 // one for waiting, and as many for transfers as are under way at once. Microseconds since `origin`.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -11,12 +12,20 @@
 #include <filesystem>
 
 #include "apps/command_line.h"
+#include "apps/compare.h"
+#include "apps/device_choice.h"
+#include "apps/doctor.h"
+#include "apps/durable.h"
 #include "apps/export_onnx.h"
 #include "apps/interrupt.h"
 #include "apps/list.h"
+#include "apps/placement.h"
+#include "apps/requeue.h"
+#include "apps/reshare.h"
 #include "apps/saved_model.h"
 #include "apps/together.h"
 #include "apps/trainer.h"
+#include "comm/averaging.h"
 
 namespace skein::apps {
 namespace {
@@ -53,6 +62,18 @@ int evaluate_only(Config c) {
   const auto score = evaluate(setup, *setup.model, c.batch_size, interrupted);
   if (!score) return kExitInterrupted;
   fmt::print("{}\n", describe(*score));
+  if (const std::string odd = setup.odd_files->to_line(); !odd.empty()) fmt::print("{}\n", odd);
+  return 0;
+}
+
+int compare_runs(const Command& command) {
+  const std::string& file = command.config.output;
+  if (fs::is_directory(file))
+    throw BadOption(fmt::format(
+        "--output {}: is a directory; with --compare it names the page, as {}/compare.html", file, file));
+  const Comparison c = compare(find_runs(command.compare));
+  write_file(file, c.page);
+  fmt::print("{}  {}  curves, for a browser\n", c.table, file);
   return 0;
 }
 
@@ -63,6 +84,11 @@ void say_beginning(const Config& c, const Setup& s, const std::string& directory
   progress.say(fmt::format("{} steps, {} an epoch, batch {}, {} on {}, {} threads; {}", s.total_steps,
                            s.steps_per_epoch, s.global_batch, c.precision, text(s.device), s.threads,
                            directory));
+  if (!s.device_note.empty()) progress.say(s.device_note);
+  for (const std::string& note : s.data.notes) progress.say(note);
+  if (!s.data_cores.empty())
+    progress.say(fmt::format("worker 0 computes on cores {} and decodes on cores {}",
+                             list_cores(s.compute_cores), list_cores(s.data_cores)));
   std::string sizes;
   for (const auto& shard : s.portions->shards())
     sizes += (sizes.empty() ? "" : ", ") + std::to_string(shard.size());
@@ -77,12 +103,20 @@ void say_end(const Outcome& out, const Config& c, const std::string& directory) 
     return;
   }
   if (out.score) fmt::print("{}\n", describe(*out.score));
+  if (out.ema) fmt::print("moving average: {}\n", describe(*out.ema));
   fmt::print("{:.0f} images/s, {} of training\n", out.images_per_second,
              format_duration(out.training_seconds));
+  if (out.bytes_per_step)
+    fmt::print("{} sent by a worker in a step{}\n", format_bytes(*out.bytes_per_step),
+               out.hidden_share ? fmt::format(", {:.0f} % of the transfer time hidden behind computing",
+                                              100 * *out.hidden_share)
+                                : "");
   fmt::print("  {}/report.html        curves, for a browser\n", directory);
   fmt::print("  {}/summary.json       figures\n", directory);
   fmt::print("  {}/model.safetensors  the model\n", directory);
   if (!c.export_onnx.empty()) fmt::print("  {}  the same as ONNX\n", c.export_onnx);
+  if (out.ema) fmt::print("  {}/model_ema.safetensors  the moving average of its weights\n", directory);
+  if (c.tensorboard) fmt::print("  tensorboard --logdir {}\n", quoted);
   const std::string more =
       c.steps > 0 ? fmt::format("--steps {}", 2 * c.steps) : fmt::format("--epochs {}", 2 * c.epochs);
   fmt::print("train longer with: {} --resume {} {}\n", program_invocation_name, quoted, more);
@@ -102,13 +136,44 @@ int serve(const Config& c, const Place& place) {
   return 0;
 }
 
+// After an interruption; the checkpoint is written. Whichever worker SIGUSR1 has reached, rank 0 speaks with SLURM. The
+// others wait for it, because a step whose tasks end may end the job. A job that got nowhere would come again and again.
+void end_interrupted(const Place& place, const Config& c, int64_t steps_taken) try {
+  bool wanted = c.requeue && asked_to_come_again();
+  if (place.comm) {
+    const auto of_all = comm::gather_numbers(*place.comm, {double(wanted)});
+    wanted = std::any_of(of_all.begin(), of_all.end(), [](const auto& one) { return one[0] != 0; });
+  }
+  if (wanted && place.rank == 0)
+    fmt::print("{}\n", steps_taken > 0
+                           ? requeue_job()
+                           : "--requeue: no step was taken since the start, so the job is not put in "
+                             "the queue again; it needs more time");
+  std::fflush(stdout);
+  if (place.comm) place.comm->barrier();
+} catch (const comm::PeerLost&) {  // of an asynchronous run that has gone on without it
+}
+
+// What a run that was stopped before its first checkpoint left behind does not keep --resume auto from beginning it.
+void clear_for(const Command& command, const Place& place, const std::string& directory) {
+  std::error_code none;
+  if (place.rank == 0 && command.resume_if_there) fs::remove(fs::path(directory) / "metrics.jsonl", none);
+}
+
 // One worker's part. Only rank 0 speaks.
 int train(const Command& command, const Place& place) {
   Config c = command.config;
+  // A checkpoint may appear to some and not yet to others.
+  const std::string checkpoint =
+      command.resume_if_there ? from_rank_zero(place.comm, command.checkpoint) : command.checkpoint;
   if (place.serves) return serve(c, place);
-  c.workers = place.world;
   Setup setup;
-  together(place.comm, [&] { setup = open_setup(c, place); });
+  together(place.comm, [&] {
+    if (!checkpoint.empty() && c.workers != place.world)  // the environment's number is another
+      keep_global_batch(c, read_manifest(checkpoint), place.world);
+    c.workers = place.world;
+    setup = open_setup(c, place);
+  });
   const std::string directory = from_rank_zero(place.comm, c.output.empty() ? new_directory(c) : c.output);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
   Progress progress(place.rank == 0 ? stdout : nowhere.get());
@@ -117,13 +182,21 @@ int train(const Command& command, const Place& place) {
   if (place.comm)
     progress.say(fmt::format("{} worker{}{} by {}; {}", place.world, place.world == 1 ? "" : "s",
                              place.hub ? " and a server" : "", c.algorithm, one_line(place.ways)));
+  if (place.comm)
+    if (const std::string way = join_gpus(*place.comm, c, setup.device); !way.empty()) progress.say(way);
   std::unique_ptr<Trainer> made;
   together(place.comm, [&] { made = std::make_unique<Trainer>(c, std::move(setup), directory, progress); });
   Trainer& trainer = *made;
-  if (!command.checkpoint.empty()) {
-    trainer.resume(command.checkpoint);
-    progress.say("going on from " + command.checkpoint);
+  int64_t begun_at = 0;
+  if (checkpoint.empty()) {
+    clear_for(command, place, directory);
+  } else {
+    trainer.resume(checkpoint);
+    begun_at = trainer.step_number();
+    progress.say("going on from " + checkpoint);
     for (const std::string& change : command.changes) progress.say("changed since: " + change);
+    if (command.config.workers != place.world)
+      progress.say(fmt::format("changed since: workers {} -> {}", command.config.workers, place.world));
   }
   catch_interrupts();
   const Outcome out = trainer.run(interrupted);
@@ -136,6 +209,7 @@ int train(const Command& command, const Place& place) {
     if (!out.interrupted && !c.export_onnx.empty()) export_onnx(c, directory + "/model.safetensors");
     say_end(out, c, directory);
   }
+  if (out.interrupted) end_interrupted(place, c, out.step - begun_at);
   return out.interrupted ? kExitInterrupted : 0;
 }
 
@@ -165,6 +239,10 @@ int run(int argc, char** argv) {
       return 0;
     case Command::kPredict:
       return predict(command.config, command.prediction) == 0 ? 0 : kExitRuntime;
+    case Command::kDoctor:
+      return doctor(command.config);
+    case Command::kCompare:
+      return compare_runs(command);
     case Command::kTrain:
       break;
   }
@@ -173,8 +251,9 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (command.config.eval_only) return evaluate_only(command.config);
-  check_algorithm(command.config, int(command.config.workers));  // before any worker starts
-  return run_job(job_options(command.config), argv, [&](Place& place) { return train(command, place); });
+  const JobOptions job = job_options(command.config);
+  check_algorithm(command.config, planned_workers(job));  // before any worker starts
+  return run_job(job, argv, [&](Place& place) { return train(command, place); });
 }
 
 }  // namespace
@@ -183,6 +262,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace skein::apps;
   nap_while_idle(argv);
+  catch_requeue_signal();
   std::signal(SIGXFSZ,
               SIG_IGN);  // a file-size limit then reads like a full disk: an error that names the file
   try {

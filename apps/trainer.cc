@@ -6,9 +6,12 @@
 
 #include "apps/clock.h"
 #include "apps/durable.h"
+#include "apps/memory_advice.h"
+#include "apps/reshare.h"
 #include "apps/together.h"
 #include "apps/trace_file.h"
 #include "apps/weights.h"
+#include "engine/memory.h"
 #include "engine/vec.h"
 
 namespace skein::apps {
@@ -56,6 +59,7 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
   const Config& c = config_;
   nn::Module& model = *setup_.model;
   comm::Communicator* const comm = setup_.place.comm;
+  const MemoryFor what("parameters, gradients and what optimizer and algorithm keep");
   // Where peers can see it, x and g themselves lie in memory shared with them.
   flat_ = nn::flatten(model, comm && !setup_.device.is_cuda() ? comm->allocator() : allocator(setup_.device));
   if (!c.weights.empty()) {
@@ -76,9 +80,12 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
                                 .comm = comm,
                                 .oracle = {},
                                 .hub = setup_.place.hub});
-  worker_->oracle = [this](const optim::GradReady& ready) { return gradient(ready); };
+  worker_->oracle = [this](const optim::GradReady& ready) {
+    return within_memory(setup_, config_.batch_size, [&] { return gradient(ready); });
+  };
   asynchronous_ = comm && optim::strategy_row(c.algorithm).asynchronous;
   schedule_ = schedule_of(c, setup_);
+  if (c.ema > 0) ema_.emplace(c.ema, flat_);
   mean_ = setup_.data.train->mean();
   deviation_ = setup_.data.train->std();
   strategy_->start(*worker_);
@@ -111,10 +118,14 @@ void Trainer::visit(Archive& a) {
   seconds_.visit(seconds);
   at_last_event_.visit(last);
   transfers_.visit(transfers);
+  if (ema_) {
+    Under ema(a, "ema.");
+    ema_->visit(ema);
+  }
   a("closed_epochs", closed_epochs_);
   a("best_top1", best_top1_);
   a("training_at_epoch", training_at_epoch_);
-  a("unreadable", unreadable_before_);
+  data_before_.visit(a);
   a("unreadable_at_epoch", unreadable_at_epoch_);
 }
 
@@ -124,7 +135,10 @@ void Trainer::resume(const std::string& checkpoint) {
   together(comm, [&] {
     if (first()) verify_checkpoint(checkpoint);
   });
-  together(comm, [&] { k_ = load_checkpoint(checkpoint, setup_.place.rank, identity(), walk).step; });
+  together(comm, [&] {
+    const bool same_world = read_manifest(checkpoint).identity.world == setup_.place.world;
+    k_ = (same_world ? load_checkpoint : load_reshared)(checkpoint, setup_.place.rank, identity(), walk).step;
+  });
   if (k_ > setup_.total_steps)
     throw BadOption(text(checkpoint, " has ", k_, " steps behind it, but this run ends after ",
                          setup_.total_steps, "; give a larger --epochs or --steps"));
@@ -139,7 +153,8 @@ Outcome Trainer::run(const std::function<bool()>& stop) {
   start_log();
   start_trace();
   loader_ = std::make_unique<data::Loader>(*setup_.data.train, train_plan(config_, setup_), setup_.image, k_,
-                                           setup_.total_steps, setup_.device, setup_.data_threads);
+                                           setup_.total_steps, setup_.device, setup_.data_threads, 4,
+                                           setup_.data_cores);
   try {
     return finish(!train());
   } catch (const comm::PeerLost& e) { return end_without(e.what()); } catch (const comm::Timeout& e) {
@@ -162,15 +177,17 @@ void Trainer::step() {
   me.samples = setup_.portions->samples(k_, setup_.place.rank);
   me.global_samples = setup_.portions->samples(k_);
   if (me.comm && !asynchronous_) past_.remember(k_, [this](Archive& a) { visit(a); });
+  if (k_ >= trace_ends_) renew_trace();
   const double from = clock_seconds(), before = seconds_.training(), waited_before = transfers_.waited;
   in_step_ = true;
   {
     const comm::Counted on(me.comm ? &me.comm->meter() : nullptr);
     strategy_->iterate(me, k_);
+    if (ema_) ema_->update(asynchronous_ ? me.x : strategy_->averaged(me), me.buffers);
   }
   in_step_ = false;
   const double now = clock_seconds();
-  if (trace_) trace_->add({comm::Track::kCompute, kFrame, from, now, k_});
+  trace_->add({comm::Track::kCompute, kFrame, from, now, k_});
   count_transfers();
   // What iterate did outside the oracle: waiting for peers, and the rule.
   const double rest = now - from - (seconds_.training() - before);
@@ -190,41 +207,6 @@ void Trainer::count_transfers() {
   counted_ = all;
 }
 
-Tensor Trainer::gradient(const optim::GradReady& ready) {
-  data::Batch batch;
-  {
-    const Timed t(seconds_.data, trace_.get(), "data");
-    batch = loader_->next();
-  }
-  if (batch.size() ==
-      0) {  // a shard that is used up, or more workers than images in the last batch of an epoch
-    fill(flat_.g, 0.f);
-    if (ready) slicer_->start(ready), slicer_->finish();  // the same slices as the others
-    return Tensor::zeros({1}, kF32, setup_.device);
-  }
-  const RandomScope random(uint64_t(config_.seed), uint64_t(k_), uint32_t(setup_.place.rank));
-  Tape tape;
-  Tensor loss;
-  {
-    const Timed t(seconds_.forward, trace_.get(), "forward");
-    for (nn::Param* p : params_) tape.watch(p->value, p->grad);
-    const Tensor images = normalize_image(batch.images, mean_, deviation_, setup_.activations);
-    const Tensor logits = setup_.model->forward(images);
-    loss = cross_entropy(logits, batch.labels, float(config_.label_smoothing));
-    const NoTape off;
-    meters_.add(loss, top_k_hits(logits, batch.labels, 1));
-  }
-  const Timed t(seconds_.backward, trace_.get(), "backward");
-  comm::Communicator* const comm = setup_.place.comm;
-  const GradReady slices = ready ? slicer_->start(ready) : GradReady();
-  tape.backward(loss, [&](const Tensor& grad) {
-    if (slices) slices(grad);
-    if (comm) comm->progress();  // what is under way moves on meanwhile
-  });
-  if (ready) slicer_->finish();
-  return loss;
-}
-
 // A run that cannot begin leaves no directory behind.
 void Trainer::open_directory() {
   checkpoints_ = std::make_unique<Checkpoints>(directory_, int(config_.keep_checkpoints));
@@ -239,6 +221,7 @@ void Trainer::open_directory() {
     make_directory(directory_);
     write_file((fs::path(directory_) / "config.toml").string(), to_toml(config_));
     log_ = std::make_unique<MetricsLog>(directory_, continues_ ? k_ : -1);
+    if (config_.tensorboard) board_ = std::make_unique<Tensorboard>(directory_, continues_ ? k_ : -1);
     if (!config_.trace.empty()) begin_trace(config_.trace);
   } catch (...) {
     std::error_code none;

@@ -1,19 +1,24 @@
 // Trainer: builds a Worker from model, loader and rule, and runs the strategy over the steps of a training.
 #pragma once
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "apps/blending.h"
 #include "apps/checkpoint.h"
 #include "apps/consensus_model.h"
+#include "apps/ema.h"
 #include "apps/evaluate.h"
 #include "apps/meters.h"
 #include "apps/metrics.h"
+#include "apps/odd_files.h"
 #include "apps/progress.h"
 #include "apps/setup.h"
 #include "apps/step_back.h"
+#include "apps/tensorboard.h"
 #include "optim/schedule.h"
 #include "optim/strategy.h"
 
@@ -23,6 +28,9 @@ namespace skein::apps {
 struct Seconds {
   double data = 0, forward = 0, backward = 0, update = 0, peers = 0, evaluate = 0, checkpoint = 0;
   double training() const { return data + forward + backward + update + peers; }
+  static constexpr const char* kNames[] = {"data",  "forward",  "backward",  "update",
+                                           "peers", "evaluate", "checkpoint"};
+  std::vector<double> each() const { return {data, forward, backward, update, peers, evaluate, checkpoint}; }
   void visit(Archive&);
 };
 
@@ -32,15 +40,26 @@ struct Transfers {
   void visit(Archive&);
 };
 
+// What loading met and took, as a checkpoint holds it.
+struct DataRecord {
+  int64_t unreadable = 0;           // images skipped, at every visit; this worker's
+  std::string odd_files = ";";      // OddFiles::pack(), of all workers
+  data::StageSeconds loading = {};  // of the training images; this worker's
+  std::array<std::pair<const char*, double*>, 6> stages();
+  void visit(Archive&);
+};
+
 // How a run ended.
 struct Outcome {
   int64_t step = 0;              // steps taken
   bool interrupted = false;      // a checkpoint of `step` was written, and no model
   std::string bereaved;          // not empty: workers were lost, and this says which; interrupted is true
   std::optional<Score> score;    // of the last evaluation
+  std::optional<Score> ema;      // then, of the moving average of the weights
   std::string hash;              // of the parameters that were evaluated
   double images_per_second = 0;  // while training
   double training_seconds = 0;
+  std::optional<double> bytes_per_step = {}, hidden_share = {};  // as in Summary
 };
 
 // All workers of a run make one each and call the same of its functions.
@@ -53,6 +72,8 @@ class Trainer {
   // Continues from a checkpoint; throws BadFile if it is damaged or another training's. Once, before run().
   void resume(const std::string& checkpoint);
 
+  int64_t step_number() const { return k_; }  // steps taken
+
   // Trains to the last step, or until `stop` says so between two steps, on any worker; then writes a checkpoint.
   // Writes metrics and checkpoints on the way; at the end summary, report and model. Throws Error if the loss is
   // not a number. When a worker is lost the living write a checkpoint of the last step they have in common.
@@ -62,10 +83,17 @@ class Trainer {
   void open_directory();
   bool train();  // false: stopped on the way
   void step();
-  Tensor gradient(const optim::GradReady& ready);
   void count_transfers();
   void visit(Archive&);
   Identity identity() const;
+
+  // trainer_gradient.cc: one batch, in one pass or several
+  Tensor gradient(const optim::GradReady& ready);
+  struct Pass {
+    Tensor loss, hits;
+  };
+  Pass forward(const data::Batch&, const Blend&, int64_t first, int64_t last, bool whole);
+  void backward(Tape&, const Tensor& loss, const optim::GradReady& ready);
 
   // trainer_peers.cc: what workers decide together
   bool first() const { return setup_.place.rank == 0; }
@@ -80,26 +108,50 @@ class Trainer {
 
   // trainer_record.cc: what the run says about itself
   void start_log();
-  void start_trace();
-  void leave_trace(comm::Communicator*);
+  template <class Event>
+  void record(const Event& e) {
+    if (log_) log_->write(e);
+    if (board_) board_->write(e);
+  }
   void end_step();
-  void say_unreadable();
   void refuse_bad_loss() const;
   bool close_epoch();  // false: stopped on the way, to be closed after the resume
   bool score();        // likewise
+  // trainer_ema.cc
+  int64_t evaluation_batch() const;
+  bool score_ema();  // as score()
+  void leave_ema();
+  void describe_ema(Summary&) const;
   void save();
+  Outcome finish(bool interrupted);
+  Outcome outcome(bool interrupted, double images_of_all, const Transfers& of_all) const;
+  void leave_files(const Outcome&);
+
+  // trainer_gather.cc: what the record holds of all workers
   struct Seen {
     Spread loss, top1;
-    double images = 0;  // of all workers
+    double images = 0;            // of all workers
+    Spread data_wait, peer_wait;  // shares of `spent`
+    std::optional<double> bytes;  // sent so far by a worker, mean over the workers
   };
-  Seen over_workers(const Sums& mine) const;            // collective
+  Seen over_workers(const Sums& mine, double spent = 1) const;  // collective
+  Seen recently(double spent) const;                    // since the last step event; collective but for
+                                                        // asynchronous workers, who see their own part
   Transfers over_workers(const Transfers& mine) const;  // their sum; collective
-  Outcome finish(bool interrupted);
-  Outcome outcome(bool interrupted, double images_of_all) const;
-  void leave_files(const Outcome&, const Transfers& of_all);
+  void start_trace();
+  void renew_trace();  // between two steps
+  void leave_trace(comm::Communicator*);
+  void refresh_report();     // while training goes on, now and then
+  void gather_for_report();  // collective
   double elapsed() const;
   double epochs_seen() const { return double(k_) / double(setup_.steps_per_epoch); }
+
+  // trainer_data.cc: what it has learned about its data
   int64_t unreadable() const;
+  void say_unreadable();
+  void unite_odd_files();  // collective
+  DataRecord data_so_far() const;
+  void record_data(Summary&) const;
 
   const Config config_;
   Setup setup_;
@@ -112,6 +164,8 @@ class Trainer {
   std::unique_ptr<optim::Strategy> strategy_;
   std::optional<optim::Worker> worker_;
   optim::Schedule schedule_;
+  std::optional<Ema> ema_;
+  Tensor earlier_;  // gradient of the passes before the last; made when --accumulate needs it
   std::vector<float> mean_, deviation_;  // of the training images
   std::unique_ptr<data::Loader> loader_;
   std::function<bool()> stop_;
@@ -131,20 +185,25 @@ class Trainer {
   Transfers transfers_;
   comm::Traffic counted_;  // what of the communicator's traffic is in transfers_
   double best_top1_ = -1;
-  double training_at_epoch_ = 0;  // seconds_.training() when the epoch began
-  int64_t unreadable_before_ = 0,
-          unreadable_at_epoch_ = 0;  // skipped images: before a resume, up to this epoch
+  double training_at_epoch_ = 0;     // seconds_.training() when the epoch began
+  DataRecord data_before_;           // of earlier runs of the same training
+  int64_t unreadable_at_epoch_ = 0;  // skipped images, up to this epoch
 
   bool continues_ = false;  // the run in directory_, rather than a new one
   int64_t saved_step_ = -1, scored_step_ = -1;
   double started_ = 0, earlier_seconds_ = 0;
-  std::optional<Score> score_;
+  std::optional<Score> score_, ema_score_;
   std::optional<double> distance_;  // consensus distance at the last evaluation
   std::vector<std::string> worker_hashes_;
+  std::string ema_hash_;
   Moment moment_;
-  std::vector<std::string> unreadable_names_;
-  std::unique_ptr<MetricsLog> log_;
-  std::unique_ptr<comm::Trace> trace_;  // null without --trace
+  std::unique_ptr<MetricsLog> log_;                     // of worker 0, as the next
+  std::unique_ptr<Tensorboard> board_;                  // null with --no-tensorboard
+  std::unique_ptr<comm::Trace> trace_, earlier_trace_;  // whole with --trace, else of the latest steps
+  int64_t trace_ends_ = 0;                              // at this step another takes over
+  std::vector<std::vector<double>> seconds_by_worker_;
+  Json timeline_;
+  double report_due_ = 0;
   double trace_began_ = 0;
   std::unique_ptr<Checkpoints> checkpoints_;
 };

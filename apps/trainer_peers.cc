@@ -152,7 +152,7 @@ Outcome Trainer::end_without(const std::string& why) {
 
   std::string lost;
   for (int r : dead) lost += (lost.empty() ? "" : ", ") + std::to_string(r);
-  Outcome out{.step = k_, .interrupted = true, .bereaved = "", .score = {}, .hash = ""};
+  Outcome out{.step = k_, .interrupted = true, .bereaved = "", .score = {}, .ema = {}, .hash = ""};
   out.bereaved =
       text(dead.size() == 1 ? "worker " : "workers ", lost, dead.size() == 1 ? " is" : " are", " lost (", why,
            "); the others wrote a checkpoint of step ", k_, ", in which the lost have the state of worker ",

@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "apps/clock.h"
+#include "apps/device_choice.h"
+#include "apps/durable.h"
 #include "apps/preparation.h"
 #include "apps/report.h"
 #include "apps/together.h"
-#include "apps/trace_file.h"
 #include "apps/trainer.h"
 #include "apps/weights.h"
-#include "comm/averaging.h"
 #include "engine/vec.h"
 
 namespace skein::apps {
@@ -24,9 +24,10 @@ namespace {
 
 Json environment_of(const Setup& s) {
   Json e = describe_environment();
-  e["device"] = text(s.device);
+  describe_device(e, s.device);
   e["threads"] = s.threads;
   e["data_threads"] = s.data_threads;
+  if (!s.data_cores.empty()) e["data_cores"] = s.data_cores;
   e["backend"] = cpu::describe();
   if (s.place.world > 1) e["refused_callers"] = s.place.strangers;
   return e;
@@ -36,40 +37,23 @@ Json environment_of(const Setup& s) {
 
 double Trainer::elapsed() const { return earlier_seconds_ + clock_seconds() - started_; }
 
-int64_t Trainer::unreadable() const { return unreadable_before_ + (loader_ ? loader_->unreadable() : 0); }
-
 void Trainer::start_log() {
   started_ = asked_at_ = clock_seconds();
   next_question_ = asked_step_ = k_;
   if (log_) earlier_seconds_ = log_->seconds();
-  if (log_)
-    log_->write(RunEvent{.step = k_,
-                         .seconds = elapsed(),
-                         .config = to_json(config_),
-                         .environment = environment_of(setup_),
-                         .steps_per_epoch = setup_.steps_per_epoch,
-                         .total_steps = setup_.total_steps,
-                         .workers = setup_.place.world});
+  record(RunEvent{.step = k_,
+                  .seconds = elapsed(),
+                  .config = to_json(config_),
+                  .environment = environment_of(setup_),
+                  .steps_per_epoch = setup_.steps_per_epoch,
+                  .total_steps = setup_.total_steps,
+                  .workers = setup_.place.world});
   moment_ = {.epochs = double(setup_.total_steps) / double(setup_.steps_per_epoch),
              .steps = setup_.total_steps,
              .loss = NAN,
              .top1 = NAN,
              .images_per_second = NAN,
              .workers = setup_.place.world};
-}
-
-// All clocks begin at a barrier, so that the time lines of different hosts fit.
-void Trainer::start_trace() {
-  if (config_.trace.empty()) return;
-  trace_ = std::make_unique<comm::Trace>();
-  comm::Communicator* const comm = setup_.place.comm;
-  if (comm) comm->barrier();
-  trace_began_ = clock_seconds();
-  if (comm) comm->meter().record(trace_.get());
-}
-
-void Trainer::leave_trace(comm::Communicator* comm) {
-  if (trace_) end_trace(config_.trace, comm, setup_.place.rank, *trace_, trace_began_);
 }
 
 void Trainer::refuse_bad_loss() const {
@@ -90,27 +74,24 @@ void Trainer::end_step() {
   moment_.step = k_;
   if (log) {
     const double spent = std::max(seconds_.training() - at_last_event_.training(), 1e-9);
-    // Who may be at another step is not asked.
-    const auto [loss, top1, images] = asynchronous_ ? Seen{meters_.recent.mean_loss(), meters_.recent.top1(),
-                                                           meters_.recent.images * setup_.place.world}
-                                                    : over_workers(meters_.recent);
-    moment_.loss = loss.mean;
-    moment_.top1 = top1.mean;
-    moment_.images_per_second = images / spent;
-    moment_.data_wait = (seconds_.data - at_last_event_.data) / spent;
-    moment_.peer_wait = (seconds_.peers - at_last_event_.peers) / spent;
+    const Seen seen = recently(spent);
+    moment_.loss = seen.loss.mean;
+    moment_.top1 = seen.top1.mean;
+    moment_.images_per_second = seen.images / spent;
+    moment_.data_wait = seen.data_wait.mean;
+    moment_.peer_wait = seen.peer_wait.mean;
     moment_.seconds_left =
         seconds_.training() / double(std::max<int64_t>(k_, 1)) * double(setup_.total_steps - k_);
-    if (log_)
-      log_->write(StepEvent{.step = k_,
-                            .epoch = epochs_seen(),
-                            .seconds = elapsed(),
-                            .loss = loss,
-                            .top1 = top1,
-                            .learning_rate = schedule_.at(k_ - 1),
-                            .images_per_second = moment_.images_per_second,
-                            .data_wait = moment_.data_wait,
-                            .peer_wait = moment_.peer_wait});
+    record(StepEvent{.step = k_,
+                     .epoch = epochs_seen(),
+                     .seconds = elapsed(),
+                     .loss = seen.loss,
+                     .top1 = seen.top1,
+                     .learning_rate = schedule_.at(k_ - 1),
+                     .images_per_second = moment_.images_per_second,
+                     .data_wait = seen.data_wait,
+                     .peer_wait = seen.peer_wait,
+                     .bytes = seen.bytes});
     meters_.recent = {};
     at_last_event_ = seconds_;
     say_unreadable();
@@ -120,13 +101,6 @@ void Trainer::end_step() {
   if (every.steps > 0 && k_ % every.steps == 0) save();
 }
 
-void Trainer::say_unreadable() {
-  for (const std::string& name : loader_->newly_unreadable()) {
-    progress_.say("skipped, cannot be read: " + name);
-    if (unreadable_names_.size() < 100) unreadable_names_.push_back(name);
-  }
-}
-
 bool Trainer::close_epoch() {
   meet();
   if (stop_at_ >= 0) return false;
@@ -134,19 +108,23 @@ bool Trainer::close_epoch() {
   const int64_t epoch = k_ / setup_.steps_per_epoch;
   if (config_.eval_every > 0 && epoch % config_.eval_every == 0 && !score()) return false;
   const double spent = std::max(seconds_.training() - training_at_epoch_, 1e-9);
-  const auto [loss, top1, images] = over_workers(meters_.epoch);
+  const Seen seen = over_workers(meters_.epoch);
   const EpochEvent event{.step = k_,
                          .epoch = epoch,
                          .seconds = elapsed(),
-                         .loss = loss,
-                         .top1 = top1,
-                         .images_per_second = images / spent,
-                         .unreadable = unreadable() - unreadable_at_epoch_};
-  if (log_) log_->write(event);
-  std::string line = fmt::format("epoch {}  train loss {:.4f} top-1 {:.2f} %", epoch, loss.mean, top1.mean);
+                         .loss = seen.loss,
+                         .top1 = seen.top1,
+                         .images_per_second = seen.images / spent,
+                         .unreadable = unreadable() - unreadable_at_epoch_,
+                         .bytes = seen.bytes};
+  record(event);
+  std::string line =
+      fmt::format("epoch {}  train loss {:.4f} top-1 {:.2f} %", epoch, seen.loss.mean, seen.top1.mean);
   if (scored_step_ == k_)
     line += fmt::format("  test loss {:.4f} top-1 {:.2f} %", score_->loss, score_->top1);
+  if (scored_step_ == k_ && ema_score_) line += fmt::format("  average's {:.2f} %", ema_score_->top1);
   progress_.say(line + fmt::format("  {:.0f} images/s", event.images_per_second));
+  refresh_report();
   closed_epochs_ = epoch;
   unreadable_at_epoch_ = unreadable();
   training_at_epoch_ = seconds_.training();
@@ -159,8 +137,8 @@ bool Trainer::close_epoch() {
 bool Trainer::score() {
   const Timed t(seconds_.evaluate, trace_.get(), "evaluate");
   const ConsensusModel consensus(config_, setup_, flat_, *strategy_, *worker_);
-  const std::optional<Score> s = evaluate(setup_, *setup_.model, config_.batch_size, stop_);
-  if (!s) return false;
+  const std::optional<Score> s = evaluate(setup_, *setup_.model, evaluation_batch(), stop_);
+  if (!s || !score_ema()) return false;
   if (setup_.place.comm) distance_ = consensus.distance();
   score_ = s;
   scored_step_ = k_;
@@ -169,34 +147,10 @@ bool Trainer::score() {
   event.step = k_, event.epoch = epochs_seen(), event.seconds = elapsed();
   event.loss = s->loss, event.top1 = s->top1, event.top5 = s->top5;
   event.consensus_distance = distance_;
-  if (log_) log_->write(event);
+  if (ema_score_) event.ema_loss = ema_score_->loss, event.ema_top1 = ema_score_->top1;
+  event.bytes = over_workers(Sums{}).bytes;
+  record(event);
   return true;
-}
-
-// Means weigh by images; the smallest and the largest are of workers that saw any.
-Trainer::Seen Trainer::over_workers(const Sums& mine) const {
-  if (!setup_.place.comm) return {mine.mean_loss(), mine.top1(), mine.images};
-  Sums all;
-  Spread loss(0, INFINITY, -INFINITY), top1 = loss;
-  const auto widen = [](Spread& s, double v) { s.min = std::min(*s.min, v), s.max = std::max(*s.max, v); };
-  for (const auto& v : comm::gather_numbers(*setup_.place.comm, {mine.loss, mine.hits, mine.images})) {
-    const Sums other{v[0], v[1], v[2]};
-    if (other.images == 0) continue;
-    all += other;
-    widen(loss, other.mean_loss()), widen(top1, other.top1());
-  }
-  loss.mean = all.mean_loss(), top1.mean = all.top1();
-  if (all.images == 0) return {0, 0, 0};
-  return {loss, top1, all.images};
-}
-
-Transfers Trainer::over_workers(const Transfers& mine) const {
-  if (!setup_.place.comm) return mine;
-  Transfers sum;
-  for (const auto& other :
-       comm::gather_numbers(*setup_.place.comm, {mine.bytes, mine.waited, mine.in_flight}))
-    sum.bytes += other[0], sum.waited += other[1], sum.in_flight += other[2];
-  return sum;
 }
 
 void Trainer::save() {
@@ -207,7 +161,8 @@ void Trainer::save() {
   together(comm, [&] {
     if (!meters_.read() || !all_finite(flat_.x)) refuse_bad_loss();
   });
-  const int64_t before = std::exchange(unreadable_before_, unreadable());
+  unite_odd_files();
+  const DataRecord before = std::exchange(data_before_, data_so_far());
   try {
     together(comm, [&] {
       if (first()) checkpoints_->begin(k_);
@@ -223,7 +178,7 @@ void Trainer::save() {
     if (first()) checkpoints_->abandon(k_);
     throw;
   }
-  unreadable_before_ = before;
+  data_before_ = before;
   saved_step_ = k_;
 }
 
@@ -241,30 +196,38 @@ Outcome Trainer::finish(bool interrupted) {
       const std::string own = parameter_hash(flat_, flat_.x);
       worker_hashes_.push_back(text_of_rank(setup_.place.comm, r, own));
     }
+  if (!interrupted) leave_ema();
   const ConsensusModel consensus(config_, setup_, flat_, *strategy_, *worker_);
   if (setup_.place.comm) distance_ = consensus.distance();
   count_transfers();
   const Transfers all = over_workers(transfers_);
-  const Outcome out = outcome(interrupted, over_workers(meters_.total).images);
+  unite_odd_files();
+  if (const std::string odd = setup_.odd_files->to_line(); !odd.empty()) progress_.say(odd);
+  const Outcome out = outcome(interrupted, over_workers(meters_.total).images, all);
+  gather_for_report();
   together(setup_.place.comm, [&] {
-    if (first()) leave_files(out, all);
+    if (first()) leave_files(out);
   });
   leave_trace(setup_.place.comm);
   return out;
 }
 
-Outcome Trainer::outcome(bool interrupted, double images) const {
+Outcome Trainer::outcome(bool interrupted, double images, const Transfers& all) const {
   Outcome out{.step = k_,
               .interrupted = interrupted,
               .bereaved = "",
               .score = score_,
+              .ema = ema_score_,
               .hash = parameter_hash(flat_, flat_.x)};
   out.training_seconds = seconds_.training();
   out.images_per_second = images / std::max(out.training_seconds, 1e-9);
+  if (setup_.place.comm)
+    out.bytes_per_step = all.bytes / setup_.place.world / double(std::max<int64_t>(k_, 1));
+  if (all.in_flight > 0) out.hidden_share = 1 - all.waited / all.in_flight;
   return out;
 }
 
-void Trainer::leave_files(const Outcome& out, const Transfers& all) {
+void Trainer::leave_files(const Outcome& out) {
   Summary s;
   s.steps = k_;
   s.epochs = epochs_seen();
@@ -273,25 +236,22 @@ void Trainer::leave_files(const Outcome& out, const Transfers& all) {
   if (best_top1_ >= 0) s.best_top1 = best_top1_;
   s.images_per_second = out.images_per_second;
   s.seconds = elapsed();
-  s.seconds_by_work = {{"data", seconds_.data},
-                       {"forward", seconds_.forward},
-                       {"backward", seconds_.backward},
-                       {"update", seconds_.update},
-                       {"peers", seconds_.peers},
-                       {"evaluate", seconds_.evaluate},
-                       {"checkpoint", seconds_.checkpoint}};
+  const std::vector<double> spent = seconds_.each();
+  for (size_t kind = 0; kind < spent.size(); ++kind)
+    s.seconds_by_work.emplace_back(Seconds::kNames[kind], spent[kind]);
+  s.seconds_by_worker = seconds_by_worker_;
   s.hash = out.hash;
   s.worker_hashes = worker_hashes_;
   s.consensus_distance = distance_;
-  if (setup_.place.comm) s.bytes_per_step = all.bytes / setup_.place.world / double(std::max<int64_t>(k_, 1));
-  if (all.in_flight > 0) s.hidden_share = 1 - all.waited / all.in_flight;
+  describe_ema(s);
+  s.bytes_per_step = out.bytes_per_step;
+  s.hidden_share = out.hidden_share;
   if (const data::Shards& shards = setup_.portions->shards(); !shards.empty()) {
     s.classes = setup_.data.train->classes();
     s.labels = data::histograms(shards, data::labels_of(*setup_.data.train), int(s.classes.size()));
   }
   s.parameters = flat_.count;
-  s.unreadable = unreadable();
-  s.unreadable_names = unreadable_names_;
+  record_data(s);
   s.workers = setup_.place.world;
   s.environment = environment_of(setup_);
   s.config = to_json(config_);
@@ -299,6 +259,8 @@ void Trainer::leave_files(const Outcome& out, const Transfers& all) {
     export_model((fs::path(directory_) / "model.safetensors").string(), *setup_.model,
                  model_info(config_, setup_, k_));
   write_summary(directory_, s);
+  if (!timeline_.is_null())
+    write_file((fs::path(directory_) / "timeline.json").string(), timeline_.dump() + '\n');
   write_report(directory_);
 }
 

@@ -23,8 +23,6 @@ using namespace skein::comm;
 
 namespace {
 
-constexpr unsigned kBatch = 128;
-
 double processor(clockid_t clock) {
   timespec t{};
   clock_gettime(clock, &t);
@@ -36,23 +34,6 @@ void stay_on(int core) {
   CPU_SET(core % int(std::thread::hardware_concurrency()), &set);
   sched_setaffinity(0, sizeof set, &set);
 }
-
-// Many datagrams a call, to or from one address.
-struct Batch {
-  Batch() {
-    for (unsigned i = 0; i < kBatch; ++i) {
-      part[i] = {&data[i], sizeof(Datagram)};
-      message[i].msg_hdr.msg_iov = &part[i];
-      message[i].msg_hdr.msg_iovlen = 1;
-      message[i].msg_hdr.msg_name = &address[i];
-      message[i].msg_hdr.msg_namelen = sizeof address[i];
-    }
-  }
-  Datagram data[kBatch];
-  sockaddr_in address[kBatch] = {};
-  iovec part[kBatch] = {};
-  mmsghdr message[kBatch] = {};
-};
 
 sockaddr_in loopback(int port) {
   sockaddr_in a{};
@@ -71,8 +52,8 @@ int64_t ask(int port, int workers, double seconds, const Seal* seal, double& spe
   const Fd s = udp_socket();
   const int room = 4 << 20;
   setsockopt(s.get(), SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
-  Batch out, in;
-  for (sockaddr_in& a : out.address) a = loopback(port);
+  Datagrams datagrams(s.get(), sizeof(Datagram));
+  const sockaddr_in to = loopback(port);
   std::vector<int> ready(static_cast<size_t>(workers));
   std::vector<int64_t> sequence(static_cast<size_t>(workers), 0);
   for (int w = 0; w < workers; ++w) ready[size_t(w)] = w;
@@ -82,19 +63,19 @@ int64_t ask(int port, int workers, double seconds, const Seal* seal, double& spe
   for (double now = began; now - began < seconds; now = processor(CLOCK_MONOTONIC)) {
     if (now - heard > 0.05 && ready.empty())  // some were lost: all are asked for again
       for (int w = 0; w < workers; ++w) ready.push_back(w), --sequence[size_t(w)];
-    unsigned n = 0;
-    for (; n < kBatch && !ready.empty(); ++n) {
-      const int w = ready.back();
-      ready.pop_back();
-      Datagram& d = out.data[n] = {};
-      d.worker = w, d.kind = 1, d.sequence = ++sequence[size_t(w)];
+    for (; !ready.empty(); ready.pop_back()) {
+      Datagram d;
+      d.worker = ready.back(), d.kind = 1, d.sequence = ++sequence[size_t(d.worker)];
       if (seal) seal->sign(d);
+      datagrams.add(&d, to);
     }
-    if (n > 0) sendmmsg(s.get(), out.message, n, 0);
-    const int got = recvmmsg(s.get(), in.message, kBatch, MSG_DONTWAIT, nullptr);
-    if (got <= 0) sched_yield();
-    for (int i = 0; i < got; ++i) {
-      const Datagram& d = in.data[i];
+    datagrams.flush();
+    const auto arrived = datagrams.receive(false);
+    if (arrived.empty()) sched_yield();
+    for (const Datagrams::Arrived& a : arrived) {
+      Datagram d;
+      if (!a.at || a.bytes != sizeof d) continue;
+      std::memcpy(&d, a.at, sizeof d);
       if (d.worker < 0 || d.worker >= workers || d.sequence != sequence[size_t(d.worker)]) continue;
       if (seal && !seal->genuine(d)) continue;
       ++done;
@@ -149,13 +130,13 @@ Rates raw(int workers, double seconds) {
   getsockname(s.get(), reinterpret_cast<sockaddr*>(&a), &n);
   std::atomic<bool> stop{false};
   std::thread server([&] {
-    Batch b;
+    Datagrams datagrams(s.get(), sizeof(Datagram));
     while (!stop) {
-      const int got = recvmmsg(s.get(), b.message, kBatch, MSG_DONTWAIT, nullptr);
-      if (got > 0)
-        sendmmsg(s.get(), b.message, unsigned(got), MSG_DONTWAIT);
-      else
-        sched_yield();
+      const auto arrived = datagrams.receive(false);
+      if (arrived.empty()) sched_yield();
+      for (const Datagrams::Arrived& d : arrived)
+        if (d.at && d.bytes == sizeof(Datagram)) datagrams.add(d.at, *d.from);
+      datagrams.flush();
     }
   });
   const Rates r = measure(workers, seconds, ntohs(a.sin_port), nullptr);

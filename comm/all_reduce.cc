@@ -25,31 +25,34 @@ class Reduction final : public Pending::Op {
     name = "all-reduce";
     bytes = x.bytes();
     target_ = x;
-    x_ = x.device().is_cuda() ? x.to(kCpu) : x;
-    if (x.device().is_cuda()) current_stream(x.device()).sync();
-    x_ = x_.view({x_.size()});
+    const Staging::Landing landing = c.staging_->down(x);
+    x_ = landing.host, arrived_ = landing.ready, awaited = &arrived_;
     layout_ = layout_of(x.size(), x.dtype(), kReducePlace);
-    if (n_ == 1)
-      stage_ = kFinished;
-    else if (c.shares_memory_)
-      announce();
-    else
-      begin_messages();
   }
 
   void advance(Communicator&) override {
+    if (stage_ == kComing && arrived_.ready()) start();
     if (stage_ == kPlaces) read_places();
     if (stage_ == kOthers) hear_done();
     if (stage_ == kMessages) exchange();
     if (stage_ == kFinished && !done) {
-      if (target_.device().is_cuda()) copy_bytes(target_, x_.view(target_.shape()));
+      if (target_.device().is_cuda()) c_.staging_->back(target_, x_);
       done = true;
     }
   }
 
  private:
-  enum Stage { kPlaces, kOthers, kMessages, kFinished };
+  enum Stage { kComing, kPlaces, kOthers, kMessages, kFinished };
 
+  void start() {
+    awaited = nullptr;
+    if (n_ == 1)
+      stage_ = kFinished;
+    else if (c_.shares_memory_)
+      announce();
+    else
+      begin_messages();
+  }
   Key key(Rank from, Tag tag, int64_t part) { return c_.key(from, tag, sequence_ + part); }
   bool fetch(Rank from, Tag tag, int64_t part, uint32_t layout, Message& m) {
     missing = key(from, tag, part);
@@ -185,7 +188,8 @@ class Reduction final : public Pending::Op {
   const int64_t sequence_;
   Tensor target_, x_;
   uint32_t layout_ = 0;
-  Stage stage_ = kPlaces;
+  Event arrived_;  // x in host memory
+  Stage stage_ = kComing;
   std::vector<int64_t> places_;
   Tag first_ = kFirst;
   bool small_ = false;
@@ -198,6 +202,8 @@ class Reduction final : public Pending::Op {
 Pending Communicator::all_reduce(const Tensor& x) {
   CHECK(x && x.dtype() != kU8, "all_reduce sums f32, bf16, i32 and i64");
   const double began = now();
+  if (size() > 1)
+    if (auto op = device_reduction(x)) return begin(std::move(op), began);
   return begin(std::make_shared<Reduction>(*this, x), began);
 }
 

@@ -15,6 +15,7 @@ constexpr int64_t kBroadcastPart = kPieceBytes;  // elements that travel down th
 // vector flows through the tree.
 void Communicator::broadcast(const Tensor& x, Rank root) {
   CHECK(root >= 0 && root < size(), root, size());
+  if (size() > 1 && device_broadcast(x, root)) return;
   const int64_t sequence = next_sequence();
   const uint32_t layout = layout_of(x.size(), x.dtype(), kBroadcast + (uint32_t(root) << 8));
   const Rank n = size(), d = (rank_ - root + n) % n;
@@ -30,7 +31,7 @@ void Communicator::broadcast(const Tensor& x, Rank root) {
     const Tensor part = all.view({std::min(step, x.size() - s * step)}, s * step);
     if (d != 0) {
       const Message m = wait_for(key(parent, kFirst, sequence + s), layout);
-      if (part.size() > 0) copy_bytes(part, m.payload);
+      if (part.size() > 0) staging_->up(part, m.payload);
     }
     if (!children.empty()) send_packed(children, kFirst, sequence + s, part, layout, true);
   }

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "comm/device_way.h"
 #include "comm/pending.h"
 
 namespace skein::comm {
@@ -29,13 +30,6 @@ void pack(const Tensor& y, float a, const Tensor& x) {
     visit_float(x.dtype(),
                 [&](auto from) { scaled(y.data<decltype(to)>(), a, x.data<decltype(from)>(), x.size()); });
   });
-}
-
-Tensor flat_on_host(const Tensor& x) {
-  if (!x.device().is_cuda()) return x.view({x.size()});
-  const Tensor host = x.to(kCpu);
-  current_stream(x.device()).sync();
-  return host.view({x.size()});
 }
 
 std::vector<Rank> everybody(int n) {
@@ -68,7 +62,12 @@ Communicator::Communicator(Transport& t, CommunicatorOptions o)
 
 Communicator::Communicator(Transport& t, CommunicatorOptions o, std::vector<Rank> members, uint32_t id,
                            std::shared_ptr<Meter> meter)
-    : transport_(t), options_(std::move(o)), members_(std::move(members)), id_(id), meter_(std::move(meter)) {
+    : transport_(t),
+      options_(std::move(o)),
+      members_(std::move(members)),
+      id_(id),
+      meter_(std::move(meter)),
+      staging_(std::make_unique<Staging>()) {
   const DType wire = options_.wire;
   CHECK(wire == kF32 || wire == kBF16, "payloads travel as f32 or bf16, not", wire);
   const auto me = std::find(members_.begin(), members_.end(), t.rank());
@@ -93,7 +92,9 @@ std::unique_ptr<Communicator> Communicator::group(const std::vector<Rank>& membe
     world.push_back(world_rank(m));
   }
   const uint32_t id = id_of_group(id_, world, groups_[world]++);
-  return std::unique_ptr<Communicator>(new Communicator(transport_, options_, std::move(world), id, meter_));
+  std::unique_ptr<Communicator> made(new Communicator(transport_, options_, std::move(world), id, meter_));
+  if (devices_) made->devices_ = devices_->anew();
+  return made;
 }
 
 std::unique_ptr<Communicator> Communicator::twin(bool all_needed) const {
@@ -130,7 +131,9 @@ Header Communicator::header(Tag tag, int64_t step, const Tensor& x, DType wire, 
 // it.
 void Communicator::send_packed(const std::vector<Share>& shares, Tag tag, int64_t step, const Tensor& x,
                                uint32_t layout, bool must_pack) {
-  const Tensor source = flat_on_host(x);
+  const Staging::Landing landing = staging_->down(x);
+  landing.ready.sync();
+  const Tensor& source = landing.host;
   const Header h = header(tag, step, source, x.dtype() == kF32 ? options_.wire : x.dtype(), layout);
   if (tag < kOwnTags) meter_->pushed(id_, h, now());
   std::vector<bool> done(shares.size());

@@ -14,6 +14,10 @@
 namespace skein::comm {
 
 class Communicator;
+class DeviceWay;
+class Staging;
+enum class DeviceWish : uint8_t;
+struct DeviceOffer;
 
 // A collective on its way. Copyable; wait() twice is harmless. Dropping it does not cancel it: the tensor it
 // works on stays in use until it is done. Belongs to its communicator's thread.
@@ -122,6 +126,11 @@ class Communicator {
   // x <- (x + x of peer) / 2 on both, who must call it with each other; the same bits on both.
   void average_with(Rank peer, const Tensor& x, Tag, int64_t step);
 
+  // Collective, once, before tensors on GPUs are given to collectives: device_way.h. From then on all_reduce and
+  // broadcast of tensors on GPUs go as it was decided, here and in groups made later. Returns a line for the log, empty
+  // if nobody has a GPU. Throws BadOption, on all, for a wish that cannot be.
+  std::string use_devices(DeviceWish, DeviceOffer);
+
   // Moves messages and pending collectives along; cheap; call it between pieces of work.
   void progress();
 
@@ -152,6 +161,9 @@ class Communicator {
   [[noreturn]] void refuse(Rank world, const std::string& why);
   Message unpack(Message) const;
   Pending begin(std::shared_ptr<Pending::Op>, double began);
+  std::shared_ptr<Pending::Op> device_reduction(const Tensor& x);  // null: it goes by way of the host
+  bool device_broadcast(const Tensor& x, Rank root);               // likewise false
+  void wait_for_device(Clock::time_point began);
   bool advance(Pending::Op&);                            // true: it is done
   int64_t next_sequence() { return sequence_++ << 24; }  // steps of one collective: 16 M messages a peer
 
@@ -168,6 +180,8 @@ class Communicator {
   std::map<std::vector<Rank>, int> groups_;
   std::unique_ptr<Handlers> handlers_;
   const std::shared_ptr<Meter> meter_;
+  std::shared_ptr<DeviceWay> devices_;  // null: by way of the host
+  const std::unique_ptr<Staging> staging_;
 };
 
 }  // namespace skein::comm

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <map>
 
+#include "comm/choose_network.h"
 #include "comm/liveness.h"
 #include "comm/mailbox.h"
 #include "comm/shared_transport.h"
+#include "comm/sockets.h"
 #include "comm/transport.h"
 #include "comm/ucx_transport.h"
 
@@ -28,12 +30,15 @@ class ProcessTransport final : public Transport {
                              "; use auto or ucx"));
       (same && o.way != Way::kUcx ? near : far).push_back(r);
     }
-    const bool all_near = std::all_of(domain_.begin(), domain_.end(), [&](int d) { return d == domain_[0]; });
+    const bool one_host = std::all_of(domain_.begin(), domain_.end(), [&](int d) { return d == domain_[0]; });
+    NetworkChoice network{.devices = "", .addresses = own_addresses(), .why = ""};
+    if (!one_host) network = choose_network(e, domain_, o);
+    network_ = network.why;
     if (o.way == Way::kUcx)
       domain_.assign(size_t(size_), -1);
     else
       shared_ = std::make_unique<SharedDoors>(e, near, box_, live_, o);
-    if (o.way == Way::kUcx || !all_near) ucx_ = std::make_unique<UcxDoors>(e, far, box_, live_, o);
+    if (o.way == Way::kUcx || !one_host) ucx_ = std::make_unique<UcxDoors>(e, far, box_, live_, o, network);
     near_.assign(size_t(size_), false);
     for (Rank r : near) near_[size_t(r)] = true;
     live_.start();
@@ -98,6 +103,7 @@ class ProcessTransport final : public Transport {
     for (Rank r = 0; r < size_; ++r)
       if (r != rank_)
         s << "rank " << r << ": " << (near_[size_t(r)] ? "shared memory" : ucx_->lanes(r)) << '\n';
+    if (!network_.empty()) s << network_ << '\n';
     return s.str();
   }
 
@@ -123,6 +129,7 @@ class ProcessTransport final : public Transport {
   Liveness live_;  // outlives the doors: goodbye is said when everything sent has gone out
   std::vector<int> domain_;
   std::vector<bool> near_;
+  std::string network_;
   std::unique_ptr<SharedDoors> shared_;
   std::unique_ptr<UcxDoors> ucx_;
   Self self_{*this};

@@ -12,42 +12,10 @@
 namespace skein::comm {
 namespace {
 
-constexpr size_t kBatch = 256;
-constexpr size_t kRoom = 64;                              // more than a datagram, so that a longer one shows
 constexpr int kKernelBuffer = 4 << 20;                    // the kernel grants what it allows
 constexpr timeval kNap{.tv_sec = 0, .tv_usec = 200'000};  // between looks at stop_, should a wake-up be lost
 
 }  // namespace
-
-struct Inbox::Batch {
-  Batch() {
-    for (size_t i = 0; i < kBatch; ++i) {
-      in_parts[i] = {room[i], kRoom};
-      in[i].msg_hdr.msg_iov = &in_parts[i];
-      in[i].msg_hdr.msg_iovlen = 1;
-      in[i].msg_hdr.msg_name = &from[i];
-      out[i].msg_hdr.msg_iovlen = 1;
-    }
-  }
-  // The kernel writes the length of the address over its room.
-  void ready() {
-    for (size_t i = 0; i < kBatch; ++i) in[i].msg_hdr.msg_namelen = sizeof from[i];
-  }
-  void answer(size_t i) {
-    out_parts[answers] = {&datagram[i], sizeof(Datagram)};
-    out[answers].msg_hdr.msg_iov = &out_parts[answers];
-    out[answers].msg_hdr.msg_name = &from[i];
-    out[answers].msg_hdr.msg_namelen = in[i].msg_hdr.msg_namelen;
-    ++answers;
-  }
-  char room[kBatch][kRoom] = {};
-  sockaddr_in from[kBatch] = {};
-  iovec in_parts[kBatch] = {}, out_parts[kBatch] = {};
-  mmsghdr in[kBatch] = {}, out[kBatch] = {};
-  Datagram datagram[kBatch];
-  bool genuine[kBatch] = {};
-  size_t answers = 0;
-};
 
 Inbox::Inbox(InboxOptions o)
     : o_(std::move(o)), salt_(random_bytes(16)), seal_(o_.key, salt_), socket_(udp_socket()) {
@@ -80,47 +48,47 @@ Inbox::~Inbox() {
 Invitation Inbox::invitation() const { return {salt_, port_, own_addresses()}; }
 
 void Inbox::receive() {
-  const auto batch = std::make_unique<Batch>();
-  Batch& b = *batch;
+  Datagrams datagrams(socket_.get(), sizeof(Datagram));
+  std::vector<std::pair<Datagram, const sockaddr_in*>> genuine;
   while (!stop_) {
-    b.ready();
-    const int got = recvmmsg(socket_.get(), b.in, kBatch, MSG_WAITFORONE, nullptr);
-    if (got <= 0 || stop_) continue;
+    const auto arrived = datagrams.receive(true);
+    if (stop_) break;
     InboxCounts bad;
-    for (size_t i = 0; i < size_t(got); ++i) judge(b, i, bad);
-    b.answers = 0;
+    genuine.clear();
+    for (const Datagrams::Arrived& a : arrived) {
+      Datagram d;
+      if (judge(a, d, bad)) genuine.emplace_back(d, a.from);
+    }
     bool more = false;
     {
       const std::lock_guard lock(mutex_);
       counts_.length += bad.length, counts_.stranger += bad.stranger, counts_.version += bad.version;
       counts_.job += bad.job, counts_.forged += bad.forged, counts_.worker += bad.worker;
       const bool empty = queue_.empty();
-      for (size_t i = 0; i < size_t(got); ++i)
-        if (b.genuine[i] && enter(b.datagram[i])) b.answer(i);
+      for (auto& [d, from] : genuine)
+        if (!enter(d)) from = nullptr;
       more = empty && !queue_.empty();
     }
     if (more) changed_.notify_one();
-    for (size_t i = 0; i < b.answers; ++i) {
-      Datagram& d = *static_cast<Datagram*>(b.out[i].msg_hdr.msg_iov->iov_base);
+    for (auto& [d, from] : genuine) {
+      if (!from) continue;
       d.kind |= kAcknowledged;
       seal_.sign(d);
+      datagrams.add(&d, *from);
     }
-    // What does not go out now is asked for again.
-    if (b.answers > 0) sendmmsg(socket_.get(), b.out, unsigned(b.answers), MSG_DONTWAIT);
+    datagrams.flush();  // what does not go out now is asked for again
   }
 }
 
-void Inbox::judge(Batch& b, size_t i, InboxCounts& bad) const {
-  Datagram& d = b.datagram[i];
-  b.genuine[i] = false;
-  if (b.in[i].msg_len != sizeof d || (b.in[i].msg_hdr.msg_flags & MSG_TRUNC)) return void(++bad.length);
-  std::memcpy(&d, b.room[i], sizeof d);
-  if (d.magic != Datagram::kMagic) return void(++bad.stranger);
-  if (d.version != Datagram::kVersion) return void(++bad.version);
-  if (d.job != seal_.job()) return void(++bad.job);
-  if (!seal_.genuine(d)) return void(++bad.forged);
-  if (d.worker < 0 || d.worker >= o_.workers || d.kind >= kAcknowledged) return void(++bad.worker);
-  b.genuine[i] = true;
+bool Inbox::judge(const Datagrams::Arrived& a, Datagram& d, InboxCounts& bad) const {
+  if (!a.at || a.bytes != sizeof d) return ++bad.length, false;
+  std::memcpy(&d, a.at, sizeof d);
+  if (d.magic != Datagram::kMagic) return ++bad.stranger, false;
+  if (d.version != Datagram::kVersion) return ++bad.version, false;
+  if (d.job != seal_.job()) return ++bad.job, false;
+  if (!seal_.genuine(d)) return ++bad.forged, false;
+  if (d.worker < 0 || d.worker >= o_.workers || d.kind >= kAcknowledged) return ++bad.worker, false;
+  return true;
 }
 
 bool Inbox::enter(const Datagram& d) {

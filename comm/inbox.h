@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "comm/datagrams.h"
 #include "comm/inbox_wire.h"
 
 namespace skein::comm {
@@ -54,10 +55,9 @@ class Inbox {
   InboxCounts counts() const;
 
  private:
-  struct Batch;
   void receive();
-  void judge(Batch&, size_t i, InboxCounts&) const;
-  bool enter(const Datagram&);  // true: is to be acknowledged
+  bool judge(const Datagrams::Arrived&, Datagram&, InboxCounts&) const;  // true: genuine, and read
+  bool enter(const Datagram&);                                           // true: is to be acknowledged
 
   const InboxOptions o_;
   const std::string salt_;

@@ -10,8 +10,17 @@ namespace skein::comm {
 namespace {
 
 constexpr size_t kTag = crypto_generichash_BYTES;
+static_assert(kGreetingBytes == 2 * sizeof(Rank) + kTag);
 
-std::string hello(Rank from, Rank to, const std::string& secret) {
+// Which peer speaks; -1 if it cannot prove it.
+Rank identify(const Meeting& m, const Fd& caller) {
+  const auto soon = std::min(m.deadline, Clock::now() + std::chrono::seconds(5));
+  return m.welcome(caller) ? greeted_by(caller, m.me, m.secrets[size_t(m.me)], soon) : -1;
+}
+
+}  // namespace
+
+std::string greeting(Rank from, Rank to, const std::string& secret) {
   const Rank both[2] = {from, to};
   std::string tag(kTag, 0);
   crypto_generichash(reinterpret_cast<unsigned char*>(tag.data()), kTag,
@@ -20,18 +29,14 @@ std::string hello(Rank from, Rank to, const std::string& secret) {
   return std::string(reinterpret_cast<const char*>(both), sizeof both) + tag;
 }
 
-// Which peer speaks; -1 if it cannot prove it.
-Rank identify(const Meeting& m, const Fd& caller) {
+Rank greeted_by(const Fd& caller, Rank me, const std::string& secret, Clock::time_point until) {
   std::string words;
-  const auto soon = std::min(m.deadline, Clock::now() + std::chrono::seconds(5));
-  if (!m.welcome(caller) || !read_all(caller, words, 2 * sizeof(Rank) + kTag, soon)) return -1;
+  if (!read_all(caller, words, kGreetingBytes, until)) return -1;
   Rank from;
   std::memcpy(&from, words.data(), sizeof from);
-  const std::string expected = hello(from, m.me, m.secrets[size_t(m.me)]);
+  const std::string expected = greeting(from, me, secret);
   return sodium_memcmp(words.data(), expected.data(), expected.size()) == 0 ? from : -1;
 }
-
-}  // namespace
 
 std::map<Rank, Fd> meet(const Meeting& m, const Fd& listener, int64_t& strangers) {
   std::map<Rank, Fd> met;
@@ -40,7 +45,7 @@ std::map<Rank, Fd> meet(const Meeting& m, const Fd& listener, int64_t& strangers
     if (r > m.me) ++expected;
     if (r >= m.me) continue;
     Fd s = m.dial(r);
-    if (!s || !write_all(s, hello(m.me, r, m.secrets[size_t(r)]), m.deadline))
+    if (!s || !write_all(s, greeting(m.me, r, m.secrets[size_t(r)]), m.deadline))
       throw Timeout(
           r, text("rank ", m.me, " cannot connect to rank ", r, "; is there a firewall between them?"));
     met[r] = std::move(s);

@@ -1,6 +1,7 @@
 // What collectives share: the state machine behind a Pending, their tags, and the small messages they send.
 #pragma once
 #include "comm/communicator.h"
+#include "comm/staging.h"
 
 namespace skein::comm {
 
@@ -8,8 +9,10 @@ struct Pending::Op {
   virtual ~Op() = default;
   // Does all that can be done without waiting; sets `done`, or `missing` to a message it lacks.
   virtual void advance(Communicator&) = 0;
+  virtual void give_up() noexcept {}  // a wait for it has failed
   bool done = false;
   Key missing;
+  const Event* awaited = nullptr;  // of a device: nothing moves before it has happened
   // For the meter: what it is called, when it began (-1: not counted), when all it needed had come and was put to use.
   const char* name = "collective";
   double began = -1, landed = 0;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <sstream>
 #include <thread>
 
 namespace skein::comm {
@@ -77,19 +78,29 @@ std::string list(const std::vector<Rank>& ranks) {
   return s;
 }
 
-std::vector<std::string> addresses_of(const std::string& host) {
-  addrinfo hints{}, *found = nullptr;
+// Of all the names that can be resolved, in their order.
+std::vector<std::string> addresses_of(const std::string& hosts) {
+  addrinfo hints{};
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_STREAM;
-  if (const int e = getaddrinfo(host.c_str(), nullptr, &hints, &found); e != 0)
-    throw Error(text("cannot find the address of rank 0, MASTER_ADDR=", host, ": ", gai_strerror(e)));
   std::vector<std::string> all;
-  for (const addrinfo* a = found; a; a = a->ai_next) {
-    char word[INET_ADDRSTRLEN];
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(a->ai_addr)->sin_addr, word, sizeof word);
-    all.push_back(word);
+  int error = EAI_NONAME;
+  std::istringstream names(hosts);
+  for (std::string host; std::getline(names, host, ',');) {
+    addrinfo* found = nullptr;
+    if (const int e = getaddrinfo(host.c_str(), nullptr, &hints, &found); e != 0) {
+      error = e;
+      continue;
+    }
+    for (const addrinfo* a = found; a; a = a->ai_next) {
+      char word[INET_ADDRSTRLEN];
+      inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(a->ai_addr)->sin_addr, word, sizeof word);
+      if (std::find(all.begin(), all.end(), word) == all.end()) all.push_back(word);
+    }
+    freeaddrinfo(found);
   }
-  freeaddrinfo(found);
+  if (all.empty())
+    throw Error(text("cannot find the address of rank 0, MASTER_ADDR=", hosts, ": ", gai_strerror(error)));
   return all;
 }
 
@@ -215,14 +226,17 @@ void Rendezvous::wait_for_all() {
 // The other ranks. Rank 0 may start later than we do.
 void Rendezvous::call() {
   const Clock::time_point deadline = after(o_.deadline);
-  const std::string where = text(o_.host, ":", o_.port);
-  const std::vector<std::string> addresses = addresses_of(o_.host);
   Fd s;
+  std::string host = o_.host;
+  std::vector<std::string> addresses = addresses_of(host);
+  const auto where = [this] { return text(o_.host, ":", o_.port); };
   while (!(s = connect_tcp(addresses, o_.port, std::min(deadline, after(5))))) {
     if (Clock::now() >= deadline)
-      throw Timeout(
-          0, text("rank 0 did not answer at ", where, " within ", o_.deadline, " s; was it started there?"));
+      throw Timeout(0, text("rank 0 did not answer at ", where(), " within ", o_.deadline,
+                            " s; was it started there?"));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (o_.look_again) o_.look_again(o_);
+    if (host != o_.host) host = o_.host, addresses = addresses_of(host);
   }
   std::string challenge, proof;
   Hello h{kMagic, kVersion, uint32_t(o_.rank), uint32_t(o_.size), {}};
@@ -231,7 +245,7 @@ void Rendezvous::call() {
   if (!read_all(s, challenge, kNonce, deadline) ||
       !write_all(s, bytes_of(h) + tag_of(o_.key, challenge + bytes_of(h)), deadline) ||
       !read_all(s, proof, kTag, deadline) || !same(proof, tag_of(o_.key, nonce + "welcome")))
-    throw Error(text("rank ", o_.rank, " was refused at ", where,
+    throw Error(text("rank ", o_.rank, " was refused at ", where(),
                      ": who listens there has another job key, or is no rank 0 of ours"));
   members_[0] = std::move(s);
 }

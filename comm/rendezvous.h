@@ -1,5 +1,6 @@
 // Rendezvous: how ranks that know one address find each other, over TCP and under the job's key.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,11 +15,14 @@ inline constexpr size_t kJobKeyBytes = 32;
 struct RendezvousOptions {
   Rank rank = 0;
   int size = 1;
-  std::string host = "127.0.0.1";  // where rank 0 listens; a name or an address
+  std::string host =
+      "127.0.0.1";  // where rank 0 listens: names or addresses, with commas between, tried in turn
   int port = 0;
   std::string key;       // kJobKeyBytes secret bytes, the same on every rank
   double deadline = 60;  // seconds for everybody to arrive, and for each exchange
   Fd listener = {};      // rank 0: listens already; empty: on `port`, all interfaces
+  // Other ranks, while nobody answers: may give another host, port and key.
+  std::function<void(RendezvousOptions&)> look_again = {};
 };
 
 // Rank 0 keeps the table, the others talk to it. Every connection begins with a challenge that only a holder of the

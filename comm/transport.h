@@ -130,6 +130,7 @@ struct TransportOptions {
   double silence = 10;                   // seconds without a heartbeat after which a peer counts as lost
   int64_t in_flight = int64_t(1) << 29;  // bytes on their way to one peer before send() waits
   std::string tls = "";                  // UCX transports to allow ("tcp"); empty: all it finds
+  std::string interface = "";            // between hosts; empty: all are tried, the fastest is taken
 };
 // Collective. Connects this process with all others of the exchange. kShared fails with BadOption naming a
 // rank on another host. What was chosen per pair is in describe().

@@ -15,6 +15,7 @@ namespace skein::comm {
   ROW(ucp_config_release) \
   ROW(ucp_init_version) \
   ROW(ucp_cleanup) \
+  ROW(ucp_context_print_info) \
   ROW(ucp_worker_create) \
   ROW(ucp_worker_destroy) \
   ROW(ucp_worker_get_address) \

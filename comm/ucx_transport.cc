@@ -43,12 +43,12 @@ struct Address {  // what ranks exchange: secret, TCP port, own addresses, worke
 }  // namespace
 
 UcxDoors::UcxDoors(Exchange& exchange, const std::vector<Rank>& far, Mailbox& box, Liveness& live,
-                   const TransportOptions& o)
-    : worker_(std::make_unique<Worker>(box, live, o, exchange.size())) {
+                   const TransportOptions& o, const NetworkChoice& network)
+    : worker_(std::make_unique<Worker>(box, live, o, network.devices, exchange.size())) {
   Address mine;
   mine.secret = random_bytes(32);
   const Fd listener = listen_tcp(exchange.size(), mine.port);
-  mine.hosts = own_addresses();
+  mine.hosts = network.addresses;
   mine.worker = worker_->address();
   std::vector<Address> all;
   Meeting m;

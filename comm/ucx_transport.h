@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/choose_network.h"
 #include "comm/liveness.h"
 #include "comm/transport.h"
 
@@ -16,7 +17,7 @@ class UcxDoors {
   // Collective over `exchange`: every rank calls it. `far`: the ranks to reach; each of them names us. A TCP
   // connection to each of them is handed to `live`.
   UcxDoors(Exchange& exchange, const std::vector<Rank>& far, Mailbox&, Liveness& live,
-           const TransportOptions&);
+           const TransportOptions&, const NetworkChoice&);
   ~UcxDoors();  // flushes
 
   Endpoint& to(Rank);

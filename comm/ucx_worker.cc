@@ -14,11 +14,12 @@ void set(ucp_config_t* c, const char* name, const std::string& value) {
   check(ucx().ucp_config_modify(c, name, value.c_str()), name);
 }
 
-ucp_context_h make_context(const TransportOptions& o, int size) {
+ucp_context_h make_context(const TransportOptions& o, const std::string& devices, int size) {
   ucp_config_t* config = nullptr;
   check(ucx().ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
   set(config, "KEEPALIVE_INTERVAL", "1s");
   if (!o.tls.empty()) set(config, "TLS", o.tls);
+  if (!devices.empty()) set(config, "NET_DEVICES", devices);
   ucp_params_t p{};
   p.field_mask =
       UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
@@ -33,11 +34,12 @@ ucp_context_h make_context(const TransportOptions& o, int size) {
 
 }  // namespace
 
-UcxDoors::Worker::Worker(Mailbox& box, Liveness& live, const TransportOptions& o, int size)
+UcxDoors::Worker::Worker(Mailbox& box, Liveness& live, const TransportOptions& o, const std::string& devices,
+                         int size)
     : box_(box),
       live_(live),
       in_flight_(o.in_flight),
-      context_(make_context(o, size)),
+      context_(make_context(o, devices, size)),
       doors_(size_t(size)),
       waiting_(size_t(size)) {
   ucp_worker_params_t p{};

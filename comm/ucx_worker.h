@@ -28,7 +28,7 @@ struct UcxDoors::Worker {
     Tensor landing;
   };
 
-  Worker(Mailbox& box, Liveness& live, const TransportOptions& o, int size);
+  Worker(Mailbox& box, Liveness& live, const TransportOptions& o, const std::string& devices, int size);
   ~Worker();
   std::string address() const;
   void connect(Rank peer, const std::string& address);

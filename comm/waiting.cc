@@ -113,7 +113,7 @@ std::optional<Message> Communicator::wait_until(Clock::time_point until, const K
 Message Communicator::take(Rank from, Tag tag, int64_t step) { return wait_for(key(from, tag, step), 0); }
 Message Communicator::take(Rank from, Tag tag, int64_t step, const Tensor& like) {
   Message m = wait_for(key(from, tag, step), layout_of(like.size(), like.dtype()));
-  m.payload = m.payload.to(like.device());
+  m.payload = staging_->up(like.device(), m.payload);
   return m;
 }
 Message Communicator::take_any(Tag tag) { return wait_for(key(kAnyone, tag, kAnyStep), 0); }
@@ -163,9 +163,17 @@ void Pending::wait() {
   if (!op_) return;
   const auto began = Clock::now();
   Communicator::Blocked blocked(*comm_, op_->name);
-  for (comm_->progress(); !op_->done; comm_->progress()) {
-    blocked.napped = true;
-    comm_->wait_once(op_->missing, began);
+  try {
+    for (comm_->progress(); !op_->done; comm_->progress()) {
+      blocked.napped = true;
+      if (op_->awaited)
+        comm_->wait_for_device(began);
+      else
+        comm_->wait_once(op_->missing, began);
+    }
+  } catch (...) {
+    op_->give_up();
+    throw;
   }
 }
 bool Pending::done() {

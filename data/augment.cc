@@ -62,6 +62,21 @@ View train_view(Augment policy, uint64_t seed, int64_t epoch, int64_t index, con
   return v;
 }
 
+void draw_colors(View& v, double strength, uint64_t seed, int64_t epoch, int64_t index) {
+  if (strength == 0) return;
+  const SampleDraw draw(seed, epoch, index);
+  using Color = View::Color;
+  constexpr Color::What kOrders[6][3] = {{Color::kBrightness, Color::kContrast, Color::kSaturation},
+                                         {Color::kBrightness, Color::kSaturation, Color::kContrast},
+                                         {Color::kContrast, Color::kBrightness, Color::kSaturation},
+                                         {Color::kContrast, Color::kSaturation, Color::kBrightness},
+                                         {Color::kSaturation, Color::kBrightness, Color::kContrast},
+                                         {Color::kSaturation, Color::kContrast, Color::kBrightness}};
+  const auto& order = kOrders[draw.below(6, 27)];
+  for (int i = 0; i < 3; ++i)
+    v.colors[size_t(i)] = {order[i], 1 + float(strength) * (2 * draw.unit(24 + order[i]) - 1)};
+}
+
 View eval_view(const ImageSize& source, const ImageSize& out) {
   View v;
   if (source.height != 0) return v;

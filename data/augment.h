@@ -15,6 +15,9 @@ Augment default_augment(const std::string& kind, const ImageSize&);
 Augment parse_augment(const std::string& name);  // none mirror shift region; BadOption otherwise
 
 View train_view(Augment, uint64_t seed, int64_t epoch, int64_t index, const ImageSize& out);
+// torchvision's ColorJitter(strength, strength, strength): each factor uniform in 1 -+ strength, the order of the three
+// at random. 0 changes nothing.
+void draw_colors(View&, double strength, uint64_t seed, int64_t epoch, int64_t index);
 // Evaluation: the centre where images differ in size (short side to out * 256 / 224), else the whole image.
 View eval_view(const ImageSize& source, const ImageSize& out);
 

@@ -1,10 +1,9 @@
 // Class directories of JPEG and PNG files: one's own pictures, or ImageNet as torchvision lays it out.
 #include "data/image_listing.h"
 
-#include "data/files.h"
+#include "data/encoded.h"
 #include "data/formats.h"
-#include "data/jpeg.h"
-#include "data/png.h"
+#include "data/reading.h"
 
 namespace skein::data {
 namespace {
@@ -35,14 +34,15 @@ class ImageFolder final : public DataSource {
   bool read(int64_t index, const View& view, const ImageSize& out, uint8_t* pixels) const override {
     CHECK(index >= 0 && index < size(), index, size());
     thread_local Bytes file;
-    thread_local Picture picture;
-    if (!read_raw(name(index), file)) return false;
-    const bool good =
-        is_jpeg(file.data(), file.size())  ? decode_jpeg(file.data(), file.size(), view, out, picture)
-        : is_png(file.data(), file.size()) ? decode_png(file.data(), file.size(), view, out, picture)
-                                           : false;
-    if (good) draw(view, picture, out, pixels);
-    return good;
+    const std::string path = name(index);
+    {
+      const Stage reading_file(reading().seconds.read);
+      if (!read_raw(path, file)) {
+        reading().odd |= kUnopenable;
+        return false;
+      }
+    }
+    return draw_encoded(file, path, view, out, pixels);
   }
 
  private:
@@ -70,18 +70,19 @@ Split open_image_folder(const std::string& path, uint64_t) {
   for (const char* name : {"val", "test"})
     if (test.empty() && is_directory(path + "/" + name)) test = path + "/" + name;
   const std::string train = path + "/train";
+  std::vector<std::string> notes;
   if (is_directory(train) && !test.empty()) {
     const auto classes = list_classes(train);
-    return {make(classes, train, list_images(train, classes)),
-            make(classes, test, list_images(test, classes))};
+    auto training = list_images(train, classes, &notes), testing = list_images(test, classes, &notes);
+    return {make(classes, train, std::move(training)), make(classes, test, std::move(testing)), notes};
   }
   if (is_directory(train) || !test.empty())
     throw BadFile(text(
         path, ": holds ", test.empty() ? "train/ but neither val/ nor test/" : "no train/ beside " + test,
         "; add it, or give the directory that holds the classes and a tenth is kept for testing"));
   const auto classes = list_classes(path);
-  auto [training, testing] = split_off_tenth(list_images(path, classes));
-  return {make(classes, path, std::move(training)), make(classes, path, std::move(testing))};
+  auto [training, testing] = split_off_tenth(list_images(path, classes, &notes));
+  return {make(classes, path, std::move(training)), make(classes, path, std::move(testing)), notes};
 }
 
 }  // namespace skein::data

@@ -17,7 +17,7 @@ struct Decoder {
   jpeg_decompress_struct jpeg;
   jpeg_error_mgr errors;
   std::jmp_buf escape;
-  bool damaged = false;
+  bool damaged = false, ended = false;  // ended: the data did, before the image
 
   Decoder() {
     jpeg.err = jpeg_std_error(&errors);
@@ -31,7 +31,9 @@ struct Decoder {
       const int code = j->err->msg_code;
       const bool harmless =
           code == JWRN_EXTRANEOUS_DATA || code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM;
-      if (level < 0 && !harmless) static_cast<Decoder*>(j->client_data)->damaged = true;
+      auto* d = static_cast<Decoder*>(j->client_data);
+      if (level < 0 && !harmless) d->damaged = true;
+      if (level < 0 && code == JWRN_JPEG_EOF) d->ended = true;
     };
     jpeg.mem = nullptr;  // so that destroying is safe should creating fail
   }
@@ -93,10 +95,14 @@ void read_window(Decoder& d, const View& view, const ImageSize& out, Picture& pi
   picture.bytes.resize(size_t(w.height) * width * 3);
   if (cmyk) line.resize(size_t(width) * 4);
   if (w.top > 0) jpeg_skip_scanlines(&j, JDIMENSION(w.top));
-  for (int y = 0; y < w.height && !d.damaged; ++y) {
+  // Several lines at once: asked for one, libjpeg makes two where chroma is halved, and copies the second later.
+  constexpr int kLines = 16;
+  JSAMPROW rows[kLines];
+  for (int y = 0; y < w.height && !d.damaged;) {
     uint8_t* rgb = &picture.bytes[size_t(y) * width * 3];
-    JSAMPROW row = cmyk ? line.data() : rgb;
-    jpeg_read_scanlines(&j, &row, 1);
+    const int n = cmyk ? 1 : std::min(kLines, w.height - y);
+    for (int i = 0; i < n; ++i) rows[i] = cmyk ? line.data() : rgb + size_t(i) * width * 3;
+    y += int(jpeg_read_scanlines(&j, rows, JDIMENSION(n)));
     if (cmyk) cmyk_to_rgb(line.data(), int(width), j.saw_Adobe_marker, rgb);
   }
 }
@@ -111,13 +117,20 @@ bool decode_jpeg(const uint8_t* file, size_t bytes, const View& view, const Imag
                  Picture& picture) {
   thread_local std::vector<uint8_t> line;
   Decoder d;
-  if (setjmp(d.escape)) return false;
+  const auto fails = [&] {
+    picture.odd = d.ended ? kTruncated : kUndecodable;
+    return false;
+  };
+  if (setjmp(d.escape)) return fails();
   jpeg_create_decompress(&d.jpeg);
   jpeg_mem_src(&d.jpeg, file, bytes);
   jpeg_read_header(&d.jpeg, TRUE);
-  if (int64_t(d.jpeg.image_height) * d.jpeg.image_width > kMostPixels || !has_end(*d.jpeg.src)) return false;
+  d.ended = d.ended || !has_end(*d.jpeg.src);
+  if (d.ended || int64_t(d.jpeg.image_height) * d.jpeg.image_width > kMostPixels) return fails();
   read_window(d, view, out, picture, line);
-  return !d.damaged;
+  const J_COLOR_SPACE colors = d.jpeg.jpeg_color_space;
+  picture.odd = colors == JCS_GRAYSCALE ? kGrey : colors == JCS_CMYK || colors == JCS_YCCK ? kCmyk : 0;
+  return !d.damaged || fails();
 }
 
 }  // namespace skein::data

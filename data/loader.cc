@@ -2,7 +2,6 @@
 #include "data/loader.h"
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -11,6 +10,10 @@
 #include <thread>
 #include <unordered_set>
 #include <utility>
+
+#include "data/cores.h"
+#include "data/jitter.h"
+#include "engine/memory.h"
 
 namespace skein::data {
 namespace {
@@ -23,7 +26,15 @@ struct Slot {
   Tensor host_images, host_labels, images, labels;  // of the largest batch so far
   Event uploaded, released;
   std::vector<int64_t> unreadable;  // indices
+  Census odd;
   std::exception_ptr error;
+};
+
+// What a worker found out while it read a few rows.
+struct Found {
+  std::vector<int64_t> unreadable;
+  Census odd;
+  StageSeconds seconds;
 };
 
 // Two batches may be in the caller's hands.
@@ -45,8 +56,9 @@ struct Loader::State {
   bool stopping = false, opening = false;
   std::vector<Slot> slots;
   int64_t opened, handed;  // steps: the next to open, the next to hand out
-  double waited = 0;
+  StageSeconds seconds;
   int64_t unreadable = 0;
+  Census odd;
   std::unordered_set<int64_t> named;
   std::vector<std::string> fresh_names;
   std::vector<std::thread> threads;
@@ -80,7 +92,7 @@ struct Loader::State {
   void open(std::unique_lock<std::mutex>&);
   void prepare(Slot&, int64_t step);
   void read_rows(std::unique_lock<std::mutex>&, Slot&);
-  bool read_row(Slot&, int64_t row, int64_t index);
+  void read_row(Slot&, int64_t row, int64_t index, Found&);
   void finish(std::unique_lock<std::mutex>&, Slot&);
   void upload(Slot&);
   void stop();
@@ -121,13 +133,14 @@ void Loader::State::open(std::unique_lock<std::mutex>& lock) {
 void Loader::State::prepare(Slot& s, int64_t step) {
   s.uploaded.sync();  // the GPU may still be reading the pinned rows
   s.step = step, s.taken = s.done = 0;
-  s.unreadable.clear();
+  s.unreadable.clear(), s.odd = {};
   s.rows = plan.count(step);
   CHECK(s.rows >= 0, step, s.rows);
   const int64_t n = std::max<int64_t>(s.rows, 1);
   if (s.host_images && s.host_images.dim(0) >= n) return;
   s.released.sync();  // a block given back may be somebody else's at once
   Allocator& from = device.is_cuda() ? pinned_allocator() : allocator(kCpu);
+  const MemoryFor what("batches of images");
   const Shape shape{n, out.height, out.width, out.channels};
   s.host_images = Tensor(shape, kU8, from);
   s.host_labels = Tensor({n}, kI32, from);
@@ -139,37 +152,53 @@ void Loader::State::read_rows(std::unique_lock<std::mutex>& lock, Slot& s) {
   const int64_t begin = s.taken, end = std::min(s.rows, begin + run), step = s.step;
   s.taken = end;
   lock.unlock();
-  std::vector<int64_t> bad;
+  Found found;
   std::exception_ptr error;
   try {
-    for (int64_t row = begin; row < end; ++row)
-      if (const int64_t index = plan.index(step, row); !read_row(s, row, index)) bad.push_back(index);
+    for (int64_t row = begin; row < end; ++row) read_row(s, row, plan.index(step, row), found);
   } catch (...) { error = std::current_exception(); }
   lock.lock();
-  s.unreadable.insert(s.unreadable.end(), bad.begin(), bad.end());
+  s.unreadable.insert(s.unreadable.end(), found.unreadable.begin(), found.unreadable.end());
+  s.odd.add(found.odd);
+  seconds += found.seconds;
   if (error && !s.error) s.error = error;
   s.done += end - begin;
   if (s.done == (s.error ? s.taken : s.rows)) finish(lock, s);
 }
 
-bool Loader::State::read_row(Slot& s, int64_t row, int64_t index) {
+void Loader::State::read_row(Slot& s, int64_t row, int64_t index, Found& found) {
   CHECK(index >= 0 && index < source.size(), "the plan asks for a sample that does not exist:", index,
         source.size());
   uint8_t* pixels = s.host_images.data<uint8_t>() + row * row_bytes();
-  const bool good = source.read(index, plan.view(s.step, row, index), out, pixels);
+  const View view = plan.view(s.step, row, index);
+  Reading& r = reading();
+  r = {};
+  const bool good = source.read(index, view, out, pixels);
   s.host_labels.data<int32_t>()[row] = good ? source.label(index) : -1;
-  if (!good) std::memset(pixels, 0, size_t(row_bytes()));
-  return good;
+  if (good && view.is_jittered()) {
+    const Stage coloring(r.seconds.jitter);
+    jitter_colors(view, out, pixels);
+  }
+  if (!good) {
+    std::memset(pixels, 0, size_t(row_bytes()));
+    found.unreadable.push_back(index);
+    if (!left_out(r.odd)) r.odd |= kUndecodable;
+  }
+  found.odd.add(index, r.odd);
+  found.seconds += r.seconds;
 }
 
 void Loader::State::finish(std::unique_lock<std::mutex>& lock, Slot& s) {
   if (device.is_cuda() && !s.error && s.rows > 0) {
     lock.unlock();
     std::exception_ptr error;
+    double spent = 0;
     try {
+      const Stage uploading(spent);
       upload(s);
     } catch (...) { error = std::current_exception(); }
     lock.lock();
+    seconds.upload += spent;
     if (error) s.error = error;
   }
   s.ready = true;
@@ -199,13 +228,17 @@ void Loader::State::stop() {
 }
 
 Loader::Loader(const DataSource& source, Plan plan, ImageSize out, int64_t first, int64_t last, Device device,
-               int threads, int depth) {
+               int threads, int depth, std::vector<int> cores) {
   CHECK(out.height > 0 && out.width > 0 && out.channels == source.image().channels, out.height, out.width,
         out.channels);
   CHECK(first <= last && threads > 0 && depth > 0, first, last, threads, depth);
   state_ = std::make_unique<State>(source, std::move(plan), out, first, last, device, depth);
   try {
-    for (int i = 0; i < threads; ++i) state_->threads.emplace_back([s = state_.get()] { s->run_worker(); });
+    for (int i = 0; i < threads; ++i)
+      state_->threads.emplace_back([s = state_.get(), cores] {
+        run_on(cores);
+        s->run_worker();
+      });
   } catch (...) {
     state_->stop();
     throw;
@@ -226,9 +259,8 @@ Batch Loader::next() {
   Slot& s = st.slot_of(st.handed);
   const auto is_ready = [&] { return st.opened > st.handed && s.ready; };
   if (!is_ready()) {
-    const auto from = std::chrono::steady_clock::now();
+    const Stage waiting(st.seconds.wait);
     st.ready.wait(lock, is_ready);
-    st.waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
   }
   if (s.error) std::rethrow_exception(s.error);
   // Work queued so far may read the batch before the last; its place is filled anew after that work.
@@ -238,6 +270,7 @@ Batch Loader::next() {
   ++st.handed;
   st.work.notify_all();
   st.unreadable += int64_t(s.unreadable.size());
+  st.odd.add(s.odd);
   std::sort(s.unreadable.begin(), s.unreadable.end());
   for (const int64_t index : s.unreadable)
     if (st.named.insert(index).second) st.fresh_names.push_back(st.source.name(index));
@@ -247,7 +280,15 @@ Batch Loader::next() {
 
 double Loader::wait_seconds() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->waited;
+  return state_->seconds.wait;
+}
+StageSeconds Loader::seconds() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->seconds;
+}
+Census Loader::odd() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->odd;
 }
 int64_t Loader::unreadable() const {
   const std::lock_guard lock(state_->mutex);

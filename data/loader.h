@@ -5,6 +5,7 @@
 #include <string>
 
 #include "data/augment.h"
+#include "data/reading.h"
 #include "data/source.h"
 #include "engine/tensor.h"
 
@@ -29,16 +30,19 @@ struct Plan {
 class Loader {
  public:
   // Decodes steps [first, last) of the plan with `threads` workers, `depth` batches ahead. Batches land on
-  // `device` (through pinned memory where that is a GPU). The source must outlive the loader.
+  // `device` (through pinned memory where that is a GPU). The source must outlive the loader. The
+  // threads run on `cores` alone, if any are given.
   Loader(const DataSource&, Plan, ImageSize out, int64_t first, int64_t last, Device device, int threads,
-         int depth = 4);
+         int depth = 4, std::vector<int> cores = {});
   ~Loader();  // stops the threads; whatever was decoded ahead is dropped
 
   // The next step's batch; blocks. Throws what a worker threw. Valid until the call after the next.
   Batch next();
 
   double wait_seconds() const;  // time next() has spent blocked
-  int64_t unreadable() const;   // samples skipped so far, counted once per visit
+  StageSeconds seconds() const;
+  int64_t unreadable() const;  // samples skipped so far, counted once per visit
+  Census odd() const;          // the odd files of the batches handed out
   // Each unreadable sample's name, once; cleared by the call. For the log.
   std::vector<std::string> newly_unreadable();
 

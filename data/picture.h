@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "data/odd.h"
 #include "data/view.h"
 
 namespace skein::data {
@@ -11,6 +12,7 @@ struct Picture {
   std::vector<uint8_t> bytes;
   int height = 0, width = 0;
   Box box;
+  OddSet odd = 0;  // what the decoder converted, or why it failed
   Pixels pixels() const { return {bytes.data(), height, width, 3, int64_t(width) * 3}; }
 };
 

@@ -12,6 +12,7 @@ namespace {
 struct Input {
   const uint8_t* at;
   size_t left;
+  bool ended = false;  // more was asked for
 };
 
 struct Decoder {
@@ -30,9 +31,21 @@ struct Decoder {
 
 void read_input(png_structp png, png_bytep to, size_t bytes) {
   auto* input = static_cast<Input*>(png_get_io_ptr(png));
-  if (bytes > input->left) png_error(png, "ends early");
+  if (bytes > input->left) {
+    input->ended = true;
+    png_error(png, "ends early");
+  }
   std::memcpy(to, input->at, bytes);
   input->at += bytes, input->left -= bytes;
+}
+
+OddSet what_is_odd(png_structp png, png_infop info) {
+  const int type = png_get_color_type(png, info);
+  const bool see_through = type & PNG_COLOR_MASK_ALPHA || png_get_valid(png, info, PNG_INFO_tRNS);
+  return OddSet((png_get_bit_depth(png, info) == 16 ? kSixteenBit : 0) | (see_through ? kTransparent : 0) |
+                (type == PNG_COLOR_TYPE_PALETTE ? kPalette
+                 : type & PNG_COLOR_MASK_COLOR  ? 0
+                                                : kGrey));
 }
 
 // Whatever the file holds becomes 8-bit RGB. Returns the passes an interlaced file needs.
@@ -51,6 +64,7 @@ bool read_picture(Decoder& d, Picture& picture) {
   png_read_info(d.png, d.info);
   const int64_t height = png_get_image_height(d.png, d.info), width = png_get_image_width(d.png, d.info);
   if (height * width > kMostPixels) return false;
+  picture.odd = what_is_odd(d.png, d.info);
   const int passes = ask_for_rgb(d.png, d.info);
   CHECK(png_get_rowbytes(d.png, d.info) == size_t(width) * 3);
   picture.height = int(height), picture.width = int(width);
@@ -65,11 +79,15 @@ bool read_picture(Decoder& d, Picture& picture) {
 bool is_png(const uint8_t* file, size_t bytes) { return bytes >= 8 && png_sig_cmp(file, 0, 8) == 0; }
 
 bool decode_png(const uint8_t* file, size_t bytes, const View& view, const ImageSize& out, Picture& picture) {
-  Input input{file, bytes};
+  Input input{file, bytes, false};
   Decoder d;
-  if (setjmp(png_jmpbuf(d.png))) return false;
+  const auto fails = [&] {
+    picture.odd = input.ended ? kTruncated : kUndecodable;
+    return false;
+  };
+  if (setjmp(png_jmpbuf(d.png))) return fails();
   png_set_read_fn(d.png, &input, read_input);
-  if (!read_picture(d, picture)) return false;
+  if (!read_picture(d, picture)) return fails();
   picture.box = region_of(view, picture.height, picture.width, out).box;
   return true;
 }

@@ -28,6 +28,13 @@ struct View {
   // kRegion: ten candidate (area, log aspect) pairs, then the position; the first that fits is taken.
   std::array<float, 10> area{}, log_aspect{};
   float at_y = 0, at_x = 0;  // [0, 1)
+  // Changes of color after all that, in this order; a factor of 1 changes nothing.
+  struct Color {
+    enum What : uint8_t { kBrightness, kContrast, kSaturation } what = kBrightness;
+    float factor = 1;
+  };
+  std::array<Color, 3> colors{};
+  bool is_jittered() const { return colors[0].factor != 1 || colors[1].factor != 1 || colors[2].factor != 1; }
 };
 
 class DataSource {
@@ -39,7 +46,8 @@ class DataSource {
   // Size of every image; height and width 0 where images differ.
   virtual ImageSize image() const = 0;
   virtual int32_t label(int64_t index) const = 0;
-  // Writes out.height x out.width x out.channels bytes, HWC. False: the image cannot be read (damaged file).
+  // Writes out.height x out.width x out.channels bytes, HWC. False: the image cannot be read (damaged file). Sources
+  // of files tell reading() (reading.h) what is odd about one, and how long the stages took.
   [[nodiscard]] virtual bool read(int64_t index, const View&, const ImageSize& out,
                                   uint8_t* pixels) const = 0;
   // For messages: a path, or "item 17 of train-images-idx3-ubyte.gz".
@@ -51,6 +59,7 @@ class DataSource {
 
 struct Split {
   std::unique_ptr<DataSource> train, test;
+  std::vector<std::string> notes = {};  // lines for the log: what opening did that took time or was kept
 };
 struct SourceRow {
   const char* name;    // as on the command line: "fashion-mnist"

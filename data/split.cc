@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "data/draws.h"
 #include "data/sampler.h"
 #include "engine/random.h"
 
@@ -15,39 +16,12 @@ namespace {
 // What the numbers of a split are drawn by: Draw's step.
 enum Use : uint64_t { kShuffle = 1, kConcentration = 2 };
 
-class Numbers {
- public:
-  Numbers(uint64_t seed, Use use, uint32_t lane) : draw_{seed, Purpose::kSplit, use, lane} {}
-  double uniform() {  // in (0, 1)
-    const double high = draw_.bits(next_), low = draw_.bits(next_ + 1);
-    next_ += 2;
-    return (high * 0x1p32 + low + 0.5) * 0x1p-64;
-  }
-  double normal() {
-    const double radius = std::sqrt(-2 * std::log(uniform()));
-    return radius * std::cos(2 * M_PI * uniform());
-  }
-  // The logarithm of a draw of the gamma distribution; Marsaglia & Tsang 2000. Below shape 1 the draw is one of shape + 1
-  // times u^(1/shape), which may be too small for a double.
-  double log_gamma_draw(double shape) {
-    const double boost = shape < 1 ? std::log(uniform()) / shape : 0;
-    const double d = (shape < 1 ? shape + 1 : shape) - 1. / 3, c = 1 / std::sqrt(9 * d);
-    for (;;) {
-      const double x = normal(), v = std::pow(1 + c * x, 3);
-      if (v > 0 && std::log(uniform()) < x * x / 2 + d * (1 - v + std::log(v)))
-        return boost + std::log(d * v);
-    }
-  }
-
- private:
-  const Draw draw_;
-  uint64_t next_ = 0;
-};
+Draws draws(uint64_t seed, Use use, uint32_t lane) { return Draws({seed, Purpose::kSplit, use, lane}); }
 
 // Shares that add up to one.
-std::vector<double> dirichlet(double concentration, int n, Numbers numbers) {
+std::vector<double> dirichlet(double concentration, int n, Draws numbers) {
   std::vector<double> p(static_cast<size_t>(n));
-  for (double& v : p) v = numbers.log_gamma_draw(concentration);
+  for (double& v : p) v = numbers.log_gamma(concentration);
   const double largest = *std::max_element(p.begin(), p.end());
   double sum = 0;
   for (double& v : p) sum += v = std::exp(v - largest);
@@ -69,7 +43,7 @@ std::vector<std::vector<int64_t>> by_class(const std::vector<int32_t>& labels, i
 Shards deal_dirichlet(const std::vector<std::vector<int64_t>>& of, double a, int world, uint64_t seed) {
   Shards shards(static_cast<size_t>(world));
   for (size_t c = 0; c < of.size(); ++c) {
-    const std::vector<double> p = dirichlet(a, world, Numbers(seed, kConcentration, uint32_t(c)));
+    const std::vector<double> p = dirichlet(a, world, draws(seed, kConcentration, uint32_t(c)));
     const int64_t n = int64_t(of[c].size());
     double sum = 0;
     int64_t at = 0;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/cuda/runtime.h"
+#include "engine/memory.h"
 
 namespace skein {
 
@@ -114,16 +115,15 @@ class CachingAllocator final : public Allocator {
       if (void* p = reuse(stream, bytes)) return p;
       if (void* p = stream ? reuse(nullptr, bytes) : nullptr) return p;
     }
-    void* p = take_(device_.index, bytes);
+    void* p = from_system(bytes);
     if (!p) {  // what lies unused may be what is missing
       release();
-      p = take_(device_.index, bytes);
+      p = from_system(bytes);
     }
     std::lock_guard lock(mutex_);
     if (!p) {
       use_.now -= bytes;
-      throw Error(text("out of memory on ", device_, ": ", asked, " bytes asked for, ", use_.now,
-                       " in use; a smaller --batch-size or --image-size needs less"));
+      throw OutOfMemory(device_, asked, use_.now, room());
     }
     if (stream) owner_[p] = stream;
     return p;
@@ -150,6 +150,7 @@ class CachingAllocator final : public Allocator {
       for (const Block& b : blocks) {
         owner_.erase(b.p);
         give_(device_.index, b.p);  // waits for the device
+        held_ -= key.second;
       }
       blocks.clear();
     }
@@ -172,12 +173,43 @@ class CachingAllocator final : public Allocator {
     std::lock_guard lock(mutex_);
     return use_;
   }
+  int64_t held() {
+    std::lock_guard lock(mutex_);
+    return held_;
+  }
+  void reset_peak() {
+    std::lock_guard lock(mutex_);
+    use_.peak = use_.now;
+  }
+  void limit(int64_t bytes) {
+    std::lock_guard lock(mutex_);
+    limit_ = bytes;
+  }
 
  private:
   struct Block {
     void* p;
     Event after;
   };
+  void* from_system(int64_t bytes) {
+    {
+      std::lock_guard lock(mutex_);
+      if (limit_ > 0 && held_ + bytes > limit_) return nullptr;
+      held_ += bytes;
+    }
+    void* p = take_(device_.index, bytes);
+    if (p) return p;
+    std::lock_guard lock(mutex_);
+    held_ -= bytes;
+    return nullptr;
+  }
+  // With the lock: what this process can have of the device's memory.
+  int64_t room() const {
+    if (limit_ > 0) return limit_;
+    if constexpr (kHasCuda)
+      if (device_.is_cuda()) return held_ + cuda::free_memory(device_.index);
+    return 0;
+  }
   void* reuse(void* stream, int64_t bytes) {
     auto& blocks = free_[{stream, bytes}];
     if (blocks.empty()) return nullptr;
@@ -198,6 +230,7 @@ class CachingAllocator final : public Allocator {
   std::map<std::pair<void*, int64_t>, std::vector<Block>> free_;  // by stream and size
   std::unordered_map<void*, void*> owner_;                        // the stream each block belongs to
   MemoryUse use_;
+  int64_t held_ = 0, limit_ = 0;  // of the system's memory
 };
 
 void* take_host(int, int64_t bytes) { return std::aligned_alloc(64, size_t((bytes + 63) / 64 * 64)); }
@@ -245,5 +278,8 @@ Allocator& pinned_allocator() {
 
 void release_cached(Device d) { caching(d).release(); }
 MemoryUse memory_use(Device d) { return caching(d).use(); }
+int64_t memory_held(Device d) { return caching(d).held(); }
+void reset_peak(Device d) { caching(d).reset_peak(); }
+void limit_memory(Device d, int64_t bytes) { caching(d).limit(bytes); }
 
 }  // namespace skein

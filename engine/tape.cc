@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/memory.h"
 #include "engine/outline.h"
 #include "engine/vec.h"
 
@@ -37,6 +38,7 @@ void Tape::append(const Tensor* first, const Tensor* last, const Tensor& out, Pu
 void Tape::backward(const Tensor& loss, const GradReady& ready) {
   CHECK(loss.size() == 1, "backward starts from one number, not from", loss.shape());
   NoTape off;  // what pullbacks compute is not differentiated again
+  const MemoryFor what("the backward pass");
   const auto finish_leaf = [&](uint64_t id) {
     Gradient& g = grads_.at(id);
     if (!g.touched) fill(g.value, 0.f);

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "engine/cuda/runtime.h"
+#include "engine/memory.h"
 
 namespace skein {
 
@@ -29,15 +30,18 @@ int64_t bytes_of(const Shape& shape, DType t) {
   for (int64_t d : shape) CHECK(d >= 0, "a tensor cannot have the shape", shape);
   return shape.volume() * size_of(t);
 }
+std::shared_ptr<Storage> memory_of(const Shape& shape, DType t, Allocator& from) {
+  const int64_t bytes = bytes_of(shape, t);
+  try {
+    return std::make_shared<Storage>(bytes, from);
+  } catch (const OutOfMemory& e) { throw e.of(text("a tensor ", t, ' ', shape)); }
+}
 }  // namespace
 
 Tensor::Tensor(Shape shape, DType t, Device d) : Tensor(shape, t, allocator(d)) {}
 
 Tensor::Tensor(Shape shape, DType t, Allocator& from)
-    : storage_(std::make_shared<Storage>(bytes_of(shape, t), from)),
-      id_(next_id()),
-      shape_(shape),
-      dtype_(t) {}
+    : storage_(memory_of(shape, t, from)), id_(next_id()), shape_(shape), dtype_(t) {}
 
 Tensor::Tensor(Shape shape, DType t, std::shared_ptr<Storage> storage)
     : storage_(std::move(storage)), id_(next_id()), shape_(shape), dtype_(t) {

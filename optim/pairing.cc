@@ -138,13 +138,17 @@ bool Pairing::ask(Worker& me) {
     as_sent(sent_, all_, *other_);
     stepped_ = false;
     running_ = true;
+    asked_at_ = other_->now();
   });
   return running_;
 }
 
 void Pairing::wait_a_moment() {
   Lock lock(mutex_);
-  if (!log_->replaying()) changed_.wait_for(lock, kMoment, [&] { return !running_ || failed_; });
+  if (log_->replaying()) return;
+  const double began = other_->now();
+  changed_.wait_for(lock, kMoment, [&] { return !running_ || failed_; });
+  other_->meter().blocked("exchange", partner_, exchanges_ - 1, began, other_->now());
 }
 
 void Pairing::exchange() {
@@ -155,11 +159,13 @@ void Pairing::exchange() {
       changed_.wait(lock, [&] { return stop_ || running_; });
       if (stop_) return;
       const int64_t number = exchanges_ - 1;
+      const double began = asked_at_;
       lock.unlock();
       other_->push(partner_, kExchange, number, 1, sent_);
       std::optional<comm::Message> m;
       while (!m && !stop_) m = other_->take_within(0.02, partner_, kExchange, number);
       if (stop_) return;
+      other_->meter().transfer("exchange", began, m->arrived, m->bytes);
       scaled_copy(mean_, 0.5f, sent_), axpy(mean_, 0.5f, m->payload);
       lock.lock();
       in_turn(lock, kAnswered, [&] {

@@ -76,6 +76,7 @@ class Pairing {
   bool stepped_ = false;   // x has changed since it was sent
   int64_t exchanges_ = 0;  // asked for so far: chooses the next partner
   comm::Rank partner_ = 0;
+  double asked_at_ = 0;                // on the transport's clock
   std::deque<comm::Message> waiting_;  // requests not served yet
   std::exception_ptr failed_;          // what ended exchange()
   std::unique_ptr<OrderLog> log_;

@@ -29,7 +29,7 @@ struct Worker {
   int64_t samples = 0;                 // in this step's mini-batch, set before iterate
   int64_t global_samples = 0;          // over all workers; averages of gradients weigh by samples
   // Draws the step's mini-batch, fills g at x, returns the mean loss (one element, on the device). If given,
-  // `ready` is called with slices of g as they become final.
+  // `ready` is called with slices of g as they become final; who takes them also clips their sum (--clip-norm).
   std::function<Tensor(const GradReady& ready)> oracle;
   // With --servers dedicated: all workers as in comm and, last, a process that only serves. Else null.
   comm::Communicator* hub = nullptr;

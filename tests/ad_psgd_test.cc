@@ -81,6 +81,26 @@ TEST(AdPsgd, ThePassivePartnerAnswersWhileItComputes) {
   EXPECT_TRUE(enough);
 }
 
+// An exchange is under way while its worker computes, and only what it then still waits for counts as waiting.
+TEST(AdPsgd, ExchangesAreTransfersOfWhoeverAsksForThem) {
+  in_local_world(2, [&](comm::Communicator& c) {
+    Trainee t({.size = 1000, .start_spread = 1}, "ad-psgd", {}, &c);
+    const auto oracle = t.worker.oracle;
+    t.worker.oracle = [&](const optim::GradReady& ready) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      return oracle(ready);
+    };
+    c.meter().turn(true);
+    for (int64_t k = 0; k < 10; ++k) t.step(k);
+    const comm::Traffic traffic = c.meter().traffic();
+    t.strategy->settle(t.worker);
+    if (c.rank() == 1)
+      EXPECT_GT(traffic.in_flight, traffic.waited);
+    else
+      EXPECT_EQ(traffic.in_flight, 0);
+  });
+}
+
 TEST(AdPsgd, RefusesGraphsThatAreNotPairsOfOddAndEven) {
   for (const char* topology : {"exponential", "complete", "random", "base"})
     EXPECT_THROW(optim::make_strategy("ad-psgd", options({{"topology", topology}}), 6), BadOption)

@@ -57,6 +57,44 @@ TEST_F(Launch, TakesRanksFromTheEnvironment) {
   EXPECT_NE(e.out.find("averaged between 3 workers"), std::string::npos) << e.out << e.err;
 }
 
+// Nobody says where rank 0 is, and a note of a killed job lies in the way.
+TEST_F(Launch, MeetsByANoteUnderMpi) {
+  const Ended e =
+      run("printf \"skein meeting 1\\nhosts 127.0.0.1\\nport 9\\nkey $(printf %064d 7)\\n\" > "
+          ".skein-meeting-mpi\n"
+          "chmod 600 .skein-meeting-mpi; export OMPI_COMM_WORLD_SIZE=3\n"
+          "for r in 1 2; do OMPI_COMM_WORLD_RANK=$r $GOSSIP --size 10 --rounds 3 & done; sleep 0.3\n"
+          "OMPI_COMM_WORLD_RANK=0 $GOSSIP --size 10 --rounds 3; wait; ls -A | grep -c meeting");
+  EXPECT_NE(e.out.find("averaged between 3 workers"), std::string::npos) << e.out << e.err;
+  EXPECT_EQ(e.out.substr(e.out.size() - 2), "0\n") << e.out;
+}
+
+TEST_F(Launch, TrainsUnderMpiWithTheNoteInTheRunsDirectory) {
+  const Ended e =
+      run("export PMI_SIZE=2\nfor r in 0 1; do PMI_RANK=$r $TRAIN --data "
+          "synthetic:8x8x1,classes=3,train=64,test=30 "
+          "--model mlp --algorithm sgp --batch-size 8 --steps 4 --threads 1 --output runs/one || echo failed "
+          "& done; "
+          "wait; ls -A runs/one | grep -c meeting");
+  EXPECT_NE(e.out.find("2 workers by sgp"), std::string::npos) << e.out << e.err;
+  EXPECT_EQ(e.out.substr(e.out.size() - 2), "0\n") << e.out;
+}
+
+TEST_F(Launch, SaysWhereItWaitedForANoteThatNeverCame) {
+  const Ended e = run("PMI_RANK=1 PMI_SIZE=2 $GOSSIP --size 10 --rounds 3 --deadline 0.5");
+  EXPECT_EQ(e.status, 1);
+  EXPECT_NE(
+      e.err.find("/.skein-meeting-mpi: was rank 0 started, and is that directory the same on all hosts?"),
+      std::string::npos)
+      << e.err;
+}
+
+TEST_F(Launch, RefusesANoteThatOthersCanRead) {
+  const Ended e =
+      run("touch .skein-meeting-mpi; PMI_RANK=1 PMI_SIZE=2 $GOSSIP --size 10 --rounds 3 --deadline 1");
+  EXPECT_NE(e.err.find("chmod 600"), std::string::npos) << e.err;
+}
+
 TEST_F(Launch, NamesAWorkerThatNeverArrives) {
   const Ended e =
       run("head -c 32 /dev/urandom > key; chmod 600 key; export SKEIN_KEY_FILE=$PWD/key WORLD_SIZE=3 "

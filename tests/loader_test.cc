@@ -150,6 +150,22 @@ TEST(Loader, UnreadableRowsAreZeroUnlabeledCountedAndNamedOnce) {
   EXPECT_EQ(loader.unreadable(), 12);
 }
 
+// What was read ahead is nobody's yet, so that an interrupted run counts what it trained on.
+TEST(Loader, OddFilesAreThoseOfTheBatchesHandedOutEachOnce) {
+  const Numbered source(20, 7);
+  Plan plan = in_order(20, 10);
+  plan.count = [](int64_t) { return int64_t(10); };
+  plan.index = [](int64_t step, int64_t row) { return step % 2 * 10 + row; };
+  Loader loader(source, plan, {4, 4, 3}, 0, 8, kCpu, 1);
+  loader.next();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(loader.odd().count(kUndecodable), 2);  // 0 and 7, without another reason of the source's
+  for (int k = 1; k < 8; ++k) loader.next();
+  EXPECT_EQ(loader.odd().count(kUndecodable), 3);
+  EXPECT_EQ(loader.odd().left_out(), 3);
+  EXPECT_EQ(loader.odd().converted(), 0);
+}
+
 TEST(Loader, EmptyStepsAreEmptyBatches) {
   const Numbered source(10);
   Plan plan = in_order(10, 2);

@@ -146,6 +146,13 @@ TEST(Progress, DurationsReadLikeClocks) {
   EXPECT_EQ(format_duration(NAN), "-");
 }
 
+TEST(Progress, BytesHaveThreeDigits) {
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(999), "999 B");
+  EXPECT_EQ(format_bytes(1.0777e6), "1.08 MB");
+  EXPECT_EQ(format_bytes(999.6e6), "1 GB");
+}
+
 const Moment kMoment{.epoch = 2.96,
                      .epochs = 10,
                      .step = 1200,
@@ -164,8 +171,9 @@ TEST(Progress, TheLineSaysItAll) {
             "eta 2:31");
   Moment alone = kMoment;
   alone.workers = 1, alone.seconds_left = -1, alone.loss = NAN;
-  EXPECT_EQ(format_moment(alone),
-            "epoch 3.0/10  step 1200/9380  loss -  top-1 84.5 %  12345 images/s  data 1 %");
+  EXPECT_EQ(format_moment(alone), "epoch 3.0/10  step 1200/9380  top-1 84.5 %  12345 images/s  data 1 %");
+  alone.top1 = alone.images_per_second = NAN;
+  EXPECT_EQ(format_moment(alone), "epoch 3.0/10  step 1200/9380");
 }
 
 TEST(Progress, ANarrowLineKeepsWhatMattersMost) {

@@ -4,16 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "apps/metrics.h"
 #include "engine/random.h"
+#include "tests/browser.h"
 #include "tests/files.h"
 
 namespace skein::apps {
 namespace {
 
+using testing::count;
 using testing::has;
 using testing::message_of;
 using testing::ScratchDir;
@@ -33,8 +35,14 @@ StepEvent step_event(int64_t k, int workers) {
   e.learning_rate = k < 235 ? 0.4 * double(k + 1) / 235 : 0.2 * (1 + std::cos(3.14159 * (t - 0.083) / 0.917));
   e.images_per_second = 9300 + 500 * (draw.unit(1) - 0.5) - (draw.unit(2) > 0.97 ? 1500 : 0);
   e.data_wait = 0.02 + 0.01 * draw.unit(3), e.peer_wait = 0.05 + 0.04 * draw.unit(4);
+  if (workers > 1) e.bytes = 1e6 * double(k);
   return e;
 }
+
+constexpr const char* kTimeline =
+    R"({"steps":[7,7],"seconds":0.05,"tracks":["compute","transfer","waiting"],"names":["forward","all_reduce"],
+        "workers":[{"rank":0,"spans":[[0,0,0,0.03,-1,-1,-1],[1,1,0.01,0.035,7,1,1000],[2,1,0.03,0.015,7,1,-1]]},
+                   {"rank":1,"spans":[[0,0,0,0.05,-1,-1,-1]]}]})";
 
 // A run as the trainer would have written it.
 void write_run(const std::string& dir, int workers) {
@@ -65,7 +73,7 @@ void write_run(const std::string& dir, int workers) {
     e.step = k, e.epoch = s.epoch, e.seconds = s.seconds + 1;
     e.loss = 0.24 + 0.5 * std::exp(-6 * t), e.top1 = 91.6 - 14 * std::exp(-4 * t), e.top5 = 99.8;
     if (workers > 1) e.worker_top1 = Spread(e.top1 - 0.7, e.top1 - 1.2, e.top1 - 0.3);
-    if (workers > 1) e.consensus_distance = 0.02 * std::exp(-3 * t);
+    if (workers > 1) e.consensus_distance = 0.02 * std::exp(-3 * t), e.bytes = s.bytes;
     log.write(e);
     if (k == 6 * kPerEpoch)
       log.write(RunEvent{.step = k,
@@ -79,9 +87,11 @@ void write_run(const std::string& dir, int workers) {
   s.best_top1 = 91.47;
   s.images_per_second = 9287, s.seconds = 171.3, s.workers = workers, s.parameters = 269434;
   s.seconds_by_work = {
-      {"compute", 142.1}, {"data", 3.2}, {"evaluation", 12.4}, {"checkpoints", 1.9}, {"start", 11.7}};
-  if (workers > 1) s.seconds_by_work.insert(s.seconds_by_work.begin() + 1, {"peers", 9.4});
+      {"data", 3.2}, {"forward", 50}, {"backward", 92.1}, {"evaluate", 12.4}, {"checkpoint", 1.9}};
   if (workers > 1) {
+    s.seconds_by_work.insert(s.seconds_by_work.begin() + 1, {"peers", 9.4});
+    s.seconds_by_worker.assign(size_t(workers), {3, 9, 50, 92, 12, 2});
+    spill(dir + "/timeline.json", kTimeline);
     s.hidden_share = 0.873, s.bytes_per_step = 1.0777e6;
     s.classes = {"geese", "swans", "</script>"};
     s.labels = {{10, 0, 90}, {50, 50, 0}, {0, 1, 0}, {7, 8, 9}};
@@ -97,20 +107,14 @@ Json data_of(const std::string& page) {
   return Json::parse(page.substr(from, page.find("</script>", from) - from));
 }
 
-size_t count(const std::string& text, const std::string& part) {
-  size_t n = 0;
-  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++n;
-  return n;
-}
-
-TEST(Report, IsMadeFromTheTwoFilesAlone) {
+TEST(Report, IsMadeFromTheFilesOfTheRunAlone) {
   const ScratchDir dir;
   write_run(dir.path(), 1);
   const std::string path = write_report(dir.path());
   EXPECT_EQ(path, dir / "report.html");
   const std::string first = slurp(path);
   const Json d = data_of(first);
-  EXPECT_EQ(d["title"], "resnet20 on fashion-mnist");
+  EXPECT_TRUE(has(first, "<title>resnet20 on fashion-mnist</title>"));
   EXPECT_EQ(d["state"], "finished");
   EXPECT_EQ(d["series"]["eval"]["top1"].size(), size_t(kEpochs));
   EXPECT_EQ(d["series"]["step"]["step"][0], 5);
@@ -136,14 +140,26 @@ TEST(Report, ARunWithoutASummaryIsRunning) {
   spill(dir / "metrics.jsonl", slurp(dir / "metrics.jsonl") + "{\"event\":\"st");  // being written
   const Json d = data_of(slurp(write_report(dir.path())));
   EXPECT_EQ(d["state"], "running");
-  EXPECT_EQ(d["title"], "mlp");
   EXPECT_EQ(d["series"]["step"]["loss"].size(), 1u);
+}
+
+TEST(Report, ASummaryThatTheEventsHaveOvertakenDoesNotCount) {
+  const ScratchDir dir;
+  Summary s;
+  s.steps = 5, s.interrupted = true;
+  write_summary(dir.path(), s);
+  MetricsLog log(dir.path());
+  log.write(RunEvent{.config = {{"model", "mlp"}}});
+  log.write(step_event(5, 1));
+  EXPECT_EQ(data_of(slurp(write_report(dir.path())))["state"], "interrupted");
+  log.write(step_event(10, 1));  // resumed
+  EXPECT_EQ(data_of(slurp(write_report(dir.path())))["state"], "running");
 }
 
 TEST(Report, NamesFromOutsideCannotLeaveTheirPlace) {
   const std::string evil = "</script><script>alert(1)</script>";
   const std::string run = Json{{"event", "run"}, {"step", 0}, {"config", {{"model", evil}}}}.dump();
-  const std::string page = render_report(run, "");
+  const std::string page = render_report(parse_run(run, ""));
   EXPECT_FALSE(has(page, "<script>alert"));
   EXPECT_EQ(data_of(page)["config"]["model"], evil);
 }
@@ -153,7 +169,7 @@ TEST(Report, LongRunsAreThinnedKeepingMeansAndExtremes) {
   for (int k = 1; k <= 100000; ++k)
     lines += text(R"({"event":"step","step":)", k, R"(,"loss":)", k % 2, R"(,"loss_max":)", k == 500 ? 9 : 2,
                   "}\n");
-  const Json step = data_of(render_report(lines, ""))["series"]["step"];
+  const Json step = data_of(render_report(parse_run(lines, "")))["series"]["step"];
   EXPECT_LE(step["step"].size(), 1200u);
   EXPECT_EQ(step["step"].back(), 100000);
   for (const Json& v : step["loss"]) EXPECT_NEAR(v.get<double>(), 0.5, 0.01);
@@ -165,25 +181,15 @@ TEST(Report, MissingMetricsAreNamed) {
   EXPECT_TRUE(has(message_of<BadFile>([&] { write_report(dir.path()); }), "metrics.jsonl"));
 }
 
-std::string browser() {
-  for (const char* name : {"chromium", "chromium-browser", "google-chrome"})
-    if (std::system(text("command -v ", name, " >/dev/null 2>&1").c_str()) == 0) return name;
-  return "";
-}
-
 class InBrowser : public ::testing::TestWithParam<int> {};
 
 TEST_P(InBrowser, EveryCurveIsDrawn) {
-  if (browser().empty()) GTEST_SKIP() << "no chromium, chromium-browser or google-chrome is installed";
+  if (testing::browser().empty())
+    GTEST_SKIP() << "no chromium, chromium-browser or google-chrome is installed";
   const ScratchDir dir;
   write_run(dir.path(), GetParam());
-  const std::string page = write_report(dir.path());
-  const std::string command = text(
-      "timeout 60 ", browser(), " --headless --no-sandbox --disable-gpu --user-data-dir=", dir / "profile",
-      " --virtual-time-budget=2000 --dump-dom file://", page, " >", dir / "dom", " 2>", dir / "log");
-  ASSERT_EQ(std::system(command.c_str()), 0) << slurp(dir / "log").substr(0, 2000);
-  const std::string dom = slurp(dir / "dom");
-  EXPECT_EQ(count(dom, "<svg"), GetParam() > 1 ? 6u : 4u);
+  const std::string dom = testing::drawn(write_report(dir.path()), dir);
+  EXPECT_EQ(count(dom, "<svg"), GetParam() > 1 ? 7u : 4u);  // with the time line
   for (const char* line : {"train", "test", "rate"}) {
     const size_t at = dom.find(text("data-line=\"", line, '"'));
     ASSERT_NE(at, std::string::npos) << line;
@@ -193,16 +199,52 @@ TEST_P(InBrowser, EveryCurveIsDrawn) {
   }
   EXPECT_EQ(count(dom, "class=\"curve\""), GetParam() > 1 ? 10u : 6u);
   EXPECT_EQ(count(dom, "class=\"band\""), GetParam() > 1 ? 2u : 0u);
-  EXPECT_EQ(count(dom, "class=\"card tile\""), 7u);
+  EXPECT_EQ(count(dom, "class=\"card tile\""), GetParam() > 1 ? 9u : 7u);
   EXPECT_TRUE(has(dom, "91.3\u202f%"));
   EXPECT_TRUE(has(dom, "Where the time went"));
-  EXPECT_EQ(count(dom, "class=\"shard\""), GetParam() > 1 ? 4u : 0u);
+  EXPECT_EQ(count(dom, "class=\"row shard\""), GetParam() > 1 ? 4u : 0u);
+  EXPECT_EQ(count(dom, "class=\"span\""), GetParam() > 1 ? 4u : 0u);
   if (GetParam() == 1) return;
+  EXPECT_TRUE(has(dom, "<title>transfer: all_reduce, 35\u202fms, step 7, from worker 1, 1\u202fkB</title>"));
   EXPECT_TRUE(has(dom, "87.3\u202f%"));
   EXPECT_TRUE(has(dom, "1.08\u202fMB"));
-  EXPECT_EQ(count(dom, "title=\"geese: "), 3u);  // those that have any
+  EXPECT_EQ(count(dom, "title=\"geese: "), 4u);
+  EXPECT_TRUE(has(dom, "title=\"geese: 0\""));
   EXPECT_TRUE(has(dom, "title=\"swans: 50\""));
 }
+TEST(Report, TickLabelsOfAShortRunDiffer) {
+  if (testing::browser().empty())
+    GTEST_SKIP() << "no chromium, chromium-browser or google-chrome is installed";
+  const ScratchDir dir;
+  {
+    MetricsLog log(dir.path());
+    log.write(RunEvent{});
+    for (int k = 1; k <= 3; ++k) {
+      StepEvent e;
+      e.step = k, e.epoch = k * 0.004, e.seconds = k * 0.0007, e.learning_rate = 0.01 + k * 0.0004,
+      e.loss = 2.3021 + k * 1e-4;
+      log.write(e);
+    }
+  }
+  const std::string dom = testing::drawn(write_report(dir.path()), dir);
+  size_t charts = 0;
+  for (size_t at = 0; (at = dom.find("<svg", at)) != std::string::npos; ++charts) {
+    const size_t end = dom.find("</svg>", at);
+    std::map<std::string, int> left, below;  // by what they are aligned to
+    for (; (at = dom.find("<text", at)) < end; ++at) {
+      const std::string tag = dom.substr(at, dom.find("</text>", at) - at);
+      if (has(tag, "axis")) continue;
+      ++(has(tag, " y=\"228\"") ? below : left)[tag.substr(tag.find('>') + 1)];
+    }
+    for (const auto& labels : {left, below}) {
+      EXPECT_GE(labels.size(), 2u);
+      for (const auto& [label, times] : labels) EXPECT_EQ(times, 1) << label;
+    }
+    at = end;
+  }
+  EXPECT_GE(charts, 3u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Report, InBrowser, ::testing::Values(1, 4));
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Writes Fashion-MNIST out as a folder of JPEG and PNG files of mixed sizes, as people's own pictures come:
-// something to try `--data imagefolder` on without a download.
+// Writes Fashion-MNIST out as JPEG and PNG files of mixed sizes, as people's own pictures come, in a folder or in tar
+// shards: something to try `--data imagefolder` and `--data webdataset` on without a download.
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -9,32 +9,39 @@
 #include "data/source.h"
 #include "engine/random.h"
 #include "tools/write_images.h"
+#include "tools/write_tar.h"
 
 namespace skein {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: make_image_folder DIRECTORY [--data KIND[:PATH]] [--per-class N] [--odd]\n"
+    "usage: make_image_folder DIRECTORY [--data KIND[:PATH]] [--per-class N] [--odd] [--tar [--per-shard "
+    "N]]\n"
     "  Writes DIRECTORY/train/CLASS/*.jpg|png and DIRECTORY/val/CLASS/..., N images of each class for "
     "training\n"
     "  (default 100) and a fifth of that for validation, 40 to 160 pixels a side.\n"
-    "  --odd   adds to the first class: CMYK, grey, progressive, 16-bit, palette and transparent files, "
-    "wrong\n"
-    "          extensions, a hidden file, a text file; and four that cannot be read: one cut off, one of "
-    "zero\n"
-    "          bytes, a text called .jpg, a PNG with a damaged checksum.\n";
+    "  --odd   adds to train and to val, in the first class: seven files that are converted (CMYK, grey, 16 "
+    "bits,\n"
+    "          palette, transparent, PNG called .jpg, JPEG called .png), five that cannot be read (empty, "
+    "JPEG cut\n"
+    "          off, PNG cut off, text called .jpg, PNG with a damaged checksum), and four that count as "
+    "nothing odd:\n"
+    "          a progressive JPEG, one called .dat, a hidden one, a text file.\n"
+    "  --tar   writes DIRECTORY/train-000000.tar, ..., DIRECTORY/val-000000.tar, ... instead, of --per-shard "
+    "images\n"
+    "          each (default 1000), and the names of the classes to DIRECTORY/classes.txt.\n";
 
 struct Arguments {
   std::string directory, data = "fashion-mnist";
-  int64_t per_class = 100;
-  bool odd = false;
+  int64_t per_class = 100, per_shard = 1000;
+  bool odd = false, tar = false;
 };
 
-int64_t parse_count(const std::string& digits) {
+int64_t parse_count(const std::string& flag, const std::string& digits) {
   int64_t n = 0;
   const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
   if (code != std::errc{} || end != digits.data() + digits.size() || n < 1)
-    throw BadOption("--per-class wants a number of at least 1, not \"" + digits + "\"");
+    throw BadOption(flag + " wants a number of at least 1, not \"" + digits + "\"");
   return n;
 }
 
@@ -42,14 +49,18 @@ Arguments parse(int argc, char** argv) {
   Arguments a;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    const bool takes_value = word == "--data" || word == "--per-class";
+    const bool takes_value = word == "--data" || word == "--per-class" || word == "--per-shard";
     if (takes_value && i + 1 == argc) throw BadOption(word + " wants a value");
     if (word == "--odd")
       a.odd = true;
+    else if (word == "--tar")
+      a.tar = true;
     else if (word == "--data")
       a.data = argv[++i];
     else if (word == "--per-class")
-      a.per_class = parse_count(argv[++i]);
+      a.per_class = parse_count(word, argv[++i]);
+    else if (word == "--per-shard")
+      a.per_shard = parse_count(word, argv[++i]);
     else if (word.starts_with("-") || !a.directory.empty())
       throw BadOption("unknown argument \"" + word + "\"\n" + kUsage);
     else
@@ -85,16 +96,51 @@ Raster picture(const data::DataSource& source, int64_t index) {
   return tinted;
 }
 
-void write_part(const data::DataSource& source, const std::string& directory, int64_t per_class) {
+// Where the images of a part go.
+class Part {
+ public:
+  Part(const Arguments& a, std::string name, const std::vector<std::string>& classes)
+      : a_(a), name_(std::move(name)), classes_(classes) {
+    for (const std::string& c : classes)
+      if (!a.tar) std::filesystem::create_directories(directory_of(c));
+  }
+  // `name` with its suffix, unlike any other of the part.
+  void write(size_t label, const std::string& name, const std::vector<uint8_t>& bytes) {
+    if (!a_.tar) return write_file(directory_of(classes_[label]) + "/" + name, bytes);
+    const size_t dot = name.rfind('.');
+    if (dot == 0 || name.ends_with(".txt") || name.ends_with(".dat")) return;  // no samples there
+    shard_.add(name, bytes);
+    shard_.add(name.substr(0, dot) + ".cls", std::to_string(label));
+    if (++samples_ % a_.per_shard == 0) finish();
+  }
+  void finish() {
+    if (shard_.size() == 0) return;
+    char number[24];
+    std::snprintf(number, sizeof number, "-%06d.tar", shards_++);
+    write_file(a_.directory + "/" + name_ + number, shard_.finished());
+    shard_ = {};
+  }
+
+ private:
+  std::string directory_of(const std::string& c) const {
+    return a_.directory + "/" + name_ + "/" + directory_name(c);
+  }
+  const Arguments& a_;
+  const std::string name_;
+  const std::vector<std::string>& classes_;
+  TarBytes shard_;
+  int64_t samples_ = 0;
+  int shards_ = 0;
+};
+
+void write_part(const data::DataSource& source, int64_t per_class, Part& part) {
   std::vector<int64_t> written(source.classes().size());
-  for (const std::string& name : source.classes())
-    std::filesystem::create_directories(directory + "/" + directory_name(name));
   for (int64_t i = 0; i < source.size(); ++i) {
     const size_t label = size_t(source.label(i));
     if (written[label]++ >= per_class) continue;
     const bool png = i % 4 == 0;
     const Raster image = picture(source, i);
-    write_file(text(directory, "/", directory_name(source.classes()[label]), "/", i, png ? ".png" : ".jpg"),
+    part.write(label, text(i, png ? ".png" : ".jpg"),
                png ? png_bytes(image) : jpeg_bytes(image, {.quality = 85, .subsampled = true}));
   }
 }
@@ -108,39 +154,54 @@ Raster channels_of(const Raster& rgb, int channels) {
   return r;
 }
 
-void write_odd(const data::DataSource& source, const std::string& directory) {
+void write_odd(const data::DataSource& source, Part& part) {
   const Raster image = picture(source, 0), grey = channels_of(image, 1);
-  const std::vector<uint8_t> jpeg = jpeg_bytes(image), note{'n', 'o', 't', 'e', '\n'};
-  std::vector<uint8_t> png = png_bytes(image);
+  const std::vector<uint8_t> jpeg = jpeg_bytes(image), png = png_bytes(image), note{'n', 'o', 't', 'e', '\n'};
+  std::vector<uint8_t> damaged = png;
+  damaged[png.size() - 14] ^=
+      0xFF;  // the last byte of the image data's checksum, before the 12 bytes that end a PNG
   std::vector<png_color> palette;
   for (int i = 0; i < 256; ++i) palette.push_back({uint8_t(i), uint8_t(i), uint8_t(i / 2)});
-  const auto write = [&](const char* name, const std::vector<uint8_t>& bytes) {
-    write_file(directory + "/" + name, bytes);
+  const auto half = [](const std::vector<uint8_t>& b) {
+    return std::vector<uint8_t>(b.begin(), b.begin() + int64_t(b.size() / 2));
   };
-  write("odd-cmyk.jpg", jpeg_bytes(channels_of(image, 4)));
-  write("odd-grey.jpg", jpeg_bytes(grey));
-  write("odd-progressive.jpg", jpeg_bytes(image, {.progressive = true}));
-  write("odd-16-bit.png", png_bytes(image, {.depth = 16}));
-  write("odd-palette.png", png_bytes(grey, {.palette = palette}));
-  write("odd-transparent.png", png_bytes(channels_of(image, 4), {.interlaced = true}));
-  write("odd-png-inside.jpg", png);
-  write("odd-jpeg-inside.dat", jpeg);
-  write(".hidden.jpg", jpeg);
-  write("notes.txt", note);
-  write("bad-cut.jpg", {jpeg.begin(), jpeg.begin() + int64_t(jpeg.size() / 2)});
-  write("bad-empty.png", {});
-  write("bad-text.jpg", note);
-  png[png.size() - 14] ^=
-      0xFF;  // the last byte of the image data's checksum, before the 12 bytes that end a PNG
-  write("bad-checksum.png", png);
+  part.write(0, "odd-cmyk.jpg", jpeg_bytes(channels_of(image, 4)));
+  part.write(0, "odd-grey.jpg", jpeg_bytes(grey));
+  part.write(0, "odd-16-bit.png", png_bytes(image, {.depth = 16}));
+  part.write(0, "odd-palette.png", png_bytes(grey, {.palette = palette}));
+  part.write(0, "odd-transparent.png", png_bytes(channels_of(image, 4), {.interlaced = true}));
+  part.write(0, "odd-png-inside.jpg", png);
+  part.write(0, "odd-jpeg-inside.png", jpeg);
+  part.write(0, "bad-empty.png", {});
+  part.write(0, "bad-cut-jpeg.jpg", half(jpeg));
+  part.write(0, "bad-cut-png.png", half(png));
+  part.write(0, "bad-text.jpg", note);
+  part.write(0, "bad-checksum.png", damaged);
+  part.write(0, "plain-progressive.jpg", jpeg_bytes(image, {.progressive = true}));
+  part.write(0, "plain-jpeg.dat", jpeg);
+  part.write(0, ".hidden.jpg", jpeg);
+  part.write(0, "notes.txt", note);
 }
 
 void run(const Arguments& a) {
   const data::Split split = data::open_data(a.data, 0);
-  write_part(*split.train, a.directory + "/train", a.per_class);
-  write_part(*split.test, a.directory + "/val", std::max<int64_t>(1, a.per_class / 5));
-  if (a.odd) write_odd(*split.train, a.directory + "/train/" + directory_name(split.train->classes()[0]));
-  std::cout << "wrote " << a.directory << "; train on it with --data imagefolder:" << a.directory << '\n';
+  const std::vector<std::string>& classes = split.train->classes();
+  std::filesystem::create_directories(a.directory);
+  for (const auto& [name, source, per_class] :
+       {std::tuple{"train", split.train.get(), a.per_class},
+        {"val", split.test.get(), std::max<int64_t>(1, a.per_class / 5)}}) {
+    Part part(a, name, classes);
+    write_part(*source, per_class, part);
+    if (a.odd) write_odd(*source, part);
+    part.finish();
+  }
+  if (a.tar) {
+    std::string names;
+    for (const std::string& c : classes) names += c + '\n';
+    write_file(a.directory + "/classes.txt", {names.begin(), names.end()});
+  }
+  std::cout << "wrote " << a.directory << "; train on it with --data "
+            << (a.tar ? "webdataset:" : "imagefolder:") << a.directory << '\n';
 }
 
 }  // namespace

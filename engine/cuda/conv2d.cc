@@ -1,4 +1,4 @@
-// Convolution on cuDNN: its best plan for the shape, by its heuristics or by measurement, kept.
+// Convolution on cuDNN: its best plan for the shape, by its heuristics or by measurement, kept for later runs too.
 #include <chrono>
 #include <cmath>
 #include <map>
@@ -12,8 +12,6 @@
 
 namespace skein::cuda {
 namespace {
-
-constexpr size_t kCandidates = 8;  // how many plans are measured
 
 // What a plan works on: images, weights, result or gradient, in the places of a convolution's x, w and y.
 struct Operands {
@@ -64,24 +62,19 @@ size_t fastest(const std::vector<ConvPlan>& plans, const ConvProblem& k, Operand
   return best;
 }
 
-// The plans of this process, by device and problem. Building is rare and happens under the lock.
 const ConvPlan& plan_for(const ConvProblem& k, const Operands& t) {
   static std::mutex mutex;
-  static auto& devices = *new std::map<int, Descriptor>;
-  static auto& plans = *new std::map<std::pair<int, ConvProblem>, ConvPlan>;
-  const Device d = t.x.device();
-  const std::lock_guard lock(mutex);
-  auto at = plans.find({d.index, k});
-  if (at == plans.end()) {
-    auto device = devices.find(d.index);
-    if (device == devices.end()) device = devices.emplace(d.index, device_properties(d.index)).first;
-    const bool measured = numerics().measure;
-    std::vector<ConvPlan> found = conv_plans(device->second, k, measured ? kCandidates : 1);
-    if (found.empty()) throw Error(text("cuDNN has no way to compute the convolution ", k, " on ", d));
-    const size_t chosen = measured && found.size() > 1 ? fastest(found, k, t) : 0;
-    at = plans.emplace(std::pair(d.index, k), std::move(found[chosen])).first;
+  static auto& devices = *new std::map<int, PlanCache>;
+  const int index = t.x.device().index;
+  PlanCache* cache = nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    auto at = devices.find(index);
+    if (at == devices.end()) at = devices.try_emplace(index, device_properties(index)).first;
+    cache = &at->second;
   }
-  return at->second;
+  if (!numerics().measure) return cache->find(k);
+  return cache->find(k, [&](const std::vector<ConvPlan>& plans) { return fastest(plans, k, t); });
 }
 
 void run(const ConvProblem& k, const Operands& t) { execute(plan_for(k, t), k, t); }

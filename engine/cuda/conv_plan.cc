@@ -2,10 +2,14 @@
 #include "engine/cuda/conv_plan.h"
 
 #include <algorithm>
+#include <atomic>
 #include <ostream>
+#include <sstream>
 
 namespace skein::cuda {
 namespace {
+
+constexpr size_t kMeasured = 8;  // how many plans are measured
 
 cudnnDataType_t type_of(DType t) {
   CHECK(t == kF32 || t == kBF16, "cuDNN gets f32 or bf16, not", t);
@@ -84,6 +88,8 @@ Descriptor graph_of(const ConvProblem& k) {
   return graph;
 }
 
+std::atomic<int64_t> asked{0};
+
 // Engine configurations, best first; none where this kind of heuristics has no answer.
 std::vector<Descriptor> candidates(const Descriptor& device, const Descriptor& graph,
                                    cudnnBackendHeurMode_t mode) {
@@ -91,6 +97,7 @@ std::vector<Descriptor> candidates(const Descriptor& device, const Descriptor& g
   h.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
   h.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
   h.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
+  ++asked;
   if (h.try_finalize() != CUDNN_STATUS_SUCCESS) return {};
   const int64_t n = h.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
   std::vector<Descriptor> found;
@@ -108,16 +115,38 @@ struct Engine {
     return std::find(notes.begin(), notes.end(), n) != notes.end();
   }
 };
-Engine engine_of(const Descriptor& configuration) {
-  Descriptor e(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  cudnnBackendDescriptor_t raw = e.raw();
-  configuration.get(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw);
+Engine look_at(const Descriptor& e) {
   Engine engine;
   e.get(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &engine.index);
   engine.notes.resize(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
   engine.notes.resize(size_t(e.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                    CUDNN_NUMERICAL_NOTE_TYPE_COUNT, engine.notes.data())));
   return engine;
+}
+Engine engine_of(const Descriptor& configuration) {
+  Descriptor e(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  cudnnBackendDescriptor_t raw = e.raw();
+  configuration.get(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw);
+  return look_at(e);
+}
+
+// Engine and knobs as text.
+std::string choice_of(const Descriptor& configuration, int64_t engine) {
+  std::vector<Descriptor> knobs;
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; ++i)
+    raw.push_back(knobs.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR).raw());
+  const int64_t n = configuration.get(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                      int64_t(raw.size()), raw.data());
+  std::string choice = text(engine);
+  for (int64_t i = 0; i < n; ++i) {
+    cudnnBackendKnobType_t type{};
+    int64_t value = 0;
+    knobs[size_t(i)].get(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
+    knobs[size_t(i)].get(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &value);
+    choice += text(' ', int(type), '=', value);
+  }
+  return choice;
 }
 
 // f32 without TF32 means products of whole floats: no tensor cores, narrowed inputs, transforms that cancel.
@@ -155,6 +184,19 @@ std::ostream& operator<<(std::ostream& s, const ConvProblem& k) {
   return k.alignment == 16 ? s : s << " aligned to " << k.alignment;
 }
 
+namespace {
+std::optional<ConvPlan> plan_for(const Descriptor& device, const Descriptor& configuration,
+                                 const Engine& engine) {
+  ConvPlan p{Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR), 0, name_of(engine), ""};
+  p.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+  p.plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
+  if (p.plan.try_finalize() != CUDNN_STATUS_SUCCESS) return {};
+  p.plan.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &p.workspace);
+  p.choice = choice_of(configuration, engine.index);
+  return p;
+}
+}  // namespace
+
 std::vector<ConvPlan> conv_plans(const Descriptor& device, const ConvProblem& k, size_t at_most) {
   const Descriptor graph = graph_of(k);
   std::vector<ConvPlan> plans;
@@ -163,14 +205,67 @@ std::vector<ConvPlan> conv_plans(const Descriptor& device, const ConvProblem& k,
       if (plans.size() >= at_most) return plans;
       const Engine engine = engine_of(configuration);
       if (!allowed(k, engine)) continue;
-      ConvPlan p{Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR), 0, name_of(engine)};
-      p.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-      p.plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
-      if (p.plan.try_finalize() != CUDNN_STATUS_SUCCESS) continue;
-      p.plan.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &p.workspace);
-      plans.push_back(std::move(p));
+      if (auto p = plan_for(device, configuration, engine)) plans.push_back(std::move(*p));
     }
   return plans;
+}
+
+std::optional<ConvPlan> plan_of(const Descriptor& device, const ConvProblem& k,
+                                const std::string& choice) try {
+  std::istringstream in(choice);
+  int64_t index = -1;
+  if (!(in >> index)) return {};
+  Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR), configuration(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph_of(k));
+  engine.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, index);
+  engine.set(CUDNN_ATTR_ENGINE_DEVICEPROP, device);
+  if (engine.try_finalize() != CUDNN_STATUS_SUCCESS) return {};
+  const Engine known = look_at(engine);
+  if (!allowed(k, known)) return {};
+  std::vector<Descriptor> knobs;
+  for (std::string word; in >> word;) {
+    const size_t sign = word.find('=');
+    if (sign == std::string::npos) return {};
+    const auto type = cudnnBackendKnobType_t(std::stoi(word.substr(0, sign)));
+    Descriptor& knob = knobs.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    knob.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
+    knob.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, int64_t(std::stoll(word.substr(sign + 1))));
+    knob.finalize("a knob");
+  }
+  configuration.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+  std::vector<const Descriptor*> all;
+  for (const Descriptor& knob : knobs) all.push_back(&knob);
+  if (!all.empty()) configuration.set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, all);
+  if (configuration.try_finalize() != CUDNN_STATUS_SUCCESS) return {};
+  return plan_for(device, configuration, known);
+} catch (const std::exception&) {  // a number out of range, a knob that this engine has not
+  return {};
+}
+
+int64_t heuristics_asked() { return asked; }
+
+PlanCache::PlanCache(Descriptor device, const std::string& directory)
+    : device_(std::move(device)),
+      choices_(directory.empty() ? ""
+                                 : text(directory, "/cudnn-", cudnn().cudnnGetVersion(), '-',
+                                        fingerprint(json_of(device_)), ".txt")) {}
+
+const ConvPlan& PlanCache::find(const ConvProblem& k, const Fastest& fastest) {
+  const std::lock_guard lock(mutex_);
+  auto at = plans_.find(k);
+  if (at == plans_.end()) at = plans_.emplace(k, make(k, fastest)).first;
+  return at->second;
+}
+
+ConvPlan PlanCache::make(const ConvProblem& k, const Fastest& fastest) {
+  const std::string key = text(fastest ? "measured " : "", k);
+  if (const auto choice = choices_.find(key))
+    if (auto p = plan_of(device_, k, *choice)) return std::move(*p);
+  std::vector<ConvPlan> found = conv_plans(device_, k, fastest ? kMeasured : 1);
+  if (found.empty()) throw Error(text("cuDNN has no way to compute the convolution ", k));
+  const size_t chosen = fastest && found.size() > 1 ? fastest(found) : 0;
+  choices_.keep(key, found[chosen].choice);
+  return std::move(found[chosen]);
 }
 
 }  // namespace skein::cuda

@@ -7,6 +7,7 @@
 #include "engine/cuda/cublas_library.h"
 #include "engine/cuda/cudnn_library.h"
 #include "engine/cuda/runtime.h"
+#include "engine/memory.h"
 
 namespace skein::cuda {
 namespace {
@@ -49,6 +50,17 @@ cublasLtContext* cublas_handle(Device d) {
   return at->second;
 }
 
-Tensor workspace(int64_t bytes, Device d) { return bytes > 0 ? Tensor({bytes}, kU8, d) : Tensor(); }
+Tensor workspace(int64_t bytes, Device d) {
+  const MemoryFor what("the workspace of a library's kernel");
+  return bytes > 0 ? Tensor({bytes}, kU8, d) : Tensor();
+}
+
+std::string libraries() {
+  const auto said = [](const char* name, size_t v) {
+    return text(name, ' ', v / 10000, '.', v / 100 % 100, '.', v % 100);
+  };
+  return text(said("cuDNN", cudnn().cudnnGetVersion()), ", ",
+              said("cuBLASLt", cublas().cublasLtGetVersion()));
+}
 
 }  // namespace skein::cuda

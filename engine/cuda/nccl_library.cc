@@ -1,6 +1,8 @@
 // NCCL by dlopen.
 #include "engine/cuda/nccl_library.h"
 
+#include <atomic>
+
 namespace skein::cuda {
 namespace {
 
@@ -15,9 +17,14 @@ Nccl open() {
   return n;
 }
 
+std::atomic<const Nccl*> other_table{nullptr};
+
 }  // namespace
 
+void stand_in(const Nccl* table) { other_table = table; }
+
 const Nccl& nccl() {
+  if (const Nccl* other = other_table) return *other;
   static const Nccl n = open();
   return n;
 }

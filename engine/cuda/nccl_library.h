@@ -27,6 +27,8 @@ struct Nccl {
 };
 // Opens the library once. Throws Error that says what to install.
 const Nccl& nccl();
+// From now on nccl() is this table, which tests put in the library's place; null: the library again.
+void stand_in(const Nccl*);
 // Throws Error with NCCL's own words if the result is a failure.
 void check(ncclResult_t, const char* what);
 

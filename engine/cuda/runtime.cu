@@ -24,6 +24,50 @@ int device_count() noexcept {
   int n = 0;
   return cudaGetDeviceCount(&n) == cudaSuccess ? n : 0;
 }
+DriverLook look_at_driver() noexcept {
+  int n = 0, driver = 0, runtime = 0;
+  const cudaError_t status = cudaGetDeviceCount(&n);
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  DriverLook look{.state = DriverLook::kWorks, .driver = driver, .runtime = runtime, .words = ""};
+  if (status == cudaErrorInsufficientDriver)
+    look.state = driver == 0 ? DriverLook::kMissing : DriverLook::kTooOld;
+  else if (status == cudaErrorNoDevice || (status == cudaSuccess && n == 0))
+    look.state = DriverLook::kNoDevice;
+  else if (status == cudaErrorStubLibrary)  // a linker's stub in the driver's place
+    look.state = DriverLook::kMissing;
+  else if (status != cudaSuccess)
+    look.state = DriverLook::kOther, look.words = cudaGetErrorString(status);
+  return look;
+}
+namespace {
+cudaDeviceProp properties(int index) {
+  cudaDeviceProp p{};
+  check(cudaGetDeviceProperties(&p, index), "cudaGetDeviceProperties");
+  return p;
+}
+}  // namespace
+void require_usable(int index) {
+  const cudaDeviceProp p = properties(index);
+  const std::string why = trouble_with(DeviceLook{p.name, p.major, p.minor}, SKEIN_CUDA_ARCHITECTURES);
+  if (!why.empty()) throw Error(why);
+  libraries();  // says what to install where one is missing
+}
+std::string describe(int index) {
+  const cudaDeviceProp p = properties(index);
+  const DriverLook look = look_at_driver();
+  return text(p.name, ", compute capability ", p.major, '.', p.minor, ", driver for CUDA ",
+              look.driver / 1000, '.', look.driver % 1000 / 10, ", ", libraries());
+}
+std::string identity(int index) {
+  const cudaDeviceProp p = properties(index);
+  return {p.uuid.bytes, sizeof p.uuid.bytes};
+}
+int64_t free_memory(int index) noexcept {
+  size_t free = 0, total = 0;
+  return cudaSetDevice(index) == cudaSuccess && cudaMemGetInfo(&free, &total) == cudaSuccess ? int64_t(free)
+                                                                                             : 0;
+}
 void make_current(int index) { check(cudaSetDevice(index), "cudaSetDevice"); }
 void* allocate(int index, int64_t bytes) {
   make_current(index);

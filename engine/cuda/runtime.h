@@ -4,10 +4,17 @@
 #include <memory>
 
 #include "engine/device.h"
+#include "engine/device_trouble.h"
 
 namespace skein::cuda {
 
 int device_count() noexcept;
+DriverLook look_at_driver() noexcept;
+void require_usable(int index);  // throws Error; the index is of a device
+std::string describe(int index);
+std::string libraries();          // opens cuDNN and cuBLASLt: "cuDNN 9.19.0, cuBLASLt 13.1.0"; handles.cc
+std::string identity(int index);  // tells this GPU from all others of the host: its UUID
+int64_t free_memory(int index) noexcept;
 void make_current(int index);              // for the calling thread
 void* allocate(int index, int64_t bytes);  // null when there is no memory left
 void release(int index, void*) noexcept;

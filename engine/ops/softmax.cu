@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "engine/launch.h"
+#include "engine/mix.h"
 #include "engine/ops.h"
 #include "engine/tape.h"
 
@@ -55,9 +56,9 @@ template <class T>
 struct RowLoss {
   float *loss, *lse;
   const T* x;
-  const int32_t* label;
+  const int32_t *label, *other;  // other: of blended rows, else null
   int64_t n;
-  float smoothing;
+  float smoothing, share;
   template <class Team>
   HD void operator()(int64_t r, Team team) const {
     const T* row = x + r * n;
@@ -68,24 +69,25 @@ struct RowLoss {
     if (team.lane() != 0) return;
     const int32_t target = label[r];
     lse[r] = z;
-    loss[r] = target < 0    ? 0.f
-              : target >= n ? NAN
-                            : (1 - smoothing) * (z - float(row[target])) + smoothing / float(n) * s;
+    float own = target >= 0 && target < n ? z - float(row[target]) : target < 0 ? 0.f : NAN;
+    if (other)
+      own = share * own + (1 - share) * (other[r] >= 0 && other[r] < n ? z - float(row[other[r]]) : NAN);
+    loss[r] = target < 0 ? 0.f : (1 - smoothing) * own + smoothing / float(n) * s;
   }
 };
-// out <- {sum of v over the rows with a label, number of such rows}
+// out <- {sum of v over the rows with a label, number of such rows, or `rows` where that is given}
 struct CountedSum {
   float* out;
   const float* v;
   const int32_t* label;
-  int64_t m;
+  int64_t m, rows;
   template <class Team>
   HD void operator()(int64_t, Team team) const {
     float s = 0, count = 0;
     for (int64_t r = team.lane(); r < m; r += Team::kLanes)
       if (label[r] >= 0) s += v[r], count += 1;
     s = team.sum(s), count = team.sum(count);
-    if (team.lane() == 0) out[0] = s, out[1] = count;
+    if (team.lane() == 0) out[0] = s, out[1] = rows > 0 ? float(rows) : count;
   }
 };
 struct Quotient {
@@ -98,9 +100,9 @@ struct CrossEntropyBack {
   T* dx;
   const T* x;
   const float *dy, *lse, *sums;
-  const int32_t* label;
+  const int32_t *label, *other;
   int64_t n;
-  float smoothing;
+  float smoothing, weight;  // weight: of the label, so 1 without another
   bool add;
   template <class Team>
   HD void operator()(int64_t r, Team team) const {
@@ -108,7 +110,9 @@ struct CrossEntropyBack {
     const float share = target < 0 ? 0.f : dy[0] / sums[1];
     for (int64_t c = team.lane(); c < n; c += Team::kLanes) {
       const int64_t i = r * n + c;
-      const float q = smoothing / float(n) + (c == target ? 1 - smoothing : 0.f);
+      float sure = c == target ? weight : 0.f;
+      if (other && c == other[r]) sure += 1 - weight;
+      const float q = smoothing / float(n) + sure * (1 - smoothing);
       const float d = target < 0 ? 0.f : share * (expf(float(x[i]) - lse[r]) - q);
       dx[i] = T(add ? float(dx[i]) + d : d);
     }
@@ -151,10 +155,10 @@ void check_labels(const Tensor& logits, const Tensor& labels) {
           "classes");
 }
 
-Tensor counted_sum(const Tensor& v, const Tensor& labels) {
+Tensor counted_sum(const Tensor& v, const Tensor& labels, int64_t rows = 0) {
   Tensor sums({2}, kF32, v.device());
   for_each_team(v.device(), 1, v.size(),
-                CountedSum{sums.data<float>(), v.data<float>(), labels.data<int32_t>(), v.size()});
+                CountedSum{sums.data<float>(), v.data<float>(), labels.data<int32_t>(), v.size(), rows});
   return sums;
 }
 
@@ -180,7 +184,16 @@ Tensor log_softmax(const Tensor& x) {
 }
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels, float smoothing) {
+  return cross_entropy(logits, Targets{labels, {}, 1, 0}, smoothing);
+}
+
+Tensor cross_entropy(const Tensor& logits, const Targets& to, float smoothing) {
+  const Tensor labels = to.labels, others = to.other;
   check_labels(logits, labels);
+  if (others) check_labels(logits, others);
+  CHECK(to.share >= 0 && to.share <= 1 && to.rows >= 0, to.share, to.rows);
+  const auto other_of = [](const Tensor& t) { return t ? t.data<int32_t>() : nullptr; };
+  const float share = others ? to.share : 1;
   CHECK(smoothing >= 0 && smoothing <= 1, "label smoothing", smoothing);
   const int64_t m = logits.dim(0), n = logits.dim(1);
   const Device d = logits.device();
@@ -189,18 +202,18 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, float smoothing
     using T = decltype(t);
     for_each_team(d, m, m * n,
                   RowLoss<T>{loss.data<float>(), lse.data<float>(), logits.data<T>(), labels.data<int32_t>(),
-                             n, smoothing});
+                             other_of(others), n, smoothing, share});
   });
-  const Tensor sums = counted_sum(loss, labels);
+  const Tensor sums = counted_sum(loss, labels, to.rows);
   for_each(d, 1, Quotient{y.data<float>(), sums.data<float>()});
   return record({logits}, y, [=](const Tensor& dy, Pull& pull) {
     pull(logits, [&](const Tensor& dx, float beta) {
       visit_float(logits.dtype(), [&](auto t) {
         using T = decltype(t);
-        for_each_team(
-            d, m, m * n,
-            CrossEntropyBack<T>{dx.data<T>(), logits.data<T>(), dy.data<float>(), lse.data<float>(),
-                                sums.data<float>(), labels.data<int32_t>(), n, smoothing, beta != 0});
+        for_each_team(d, m, m * n,
+                      CrossEntropyBack<T>{dx.data<T>(), logits.data<T>(), dy.data<float>(), lse.data<float>(),
+                                          sums.data<float>(), labels.data<int32_t>(), other_of(others), n,
+                                          smoothing, share, beta != 0});
       });
     });
   });

@@ -2,6 +2,7 @@
 //
 //   g   gradient of my part of the global batch          n_i / N   my share of its samples
 #include "comm/communicator.h"
+#include "engine/clip.h"
 #include "engine/vec.h"
 #include "optim/strategy.h"
 #include "optim/two_level.h"
@@ -11,7 +12,8 @@ namespace {
 
 class AllReduce final : public Strategy {
  public:
-  explicit AllReduce(const Options& o) : nodes_(parse_hierarchy(o.word("hierarchy", "none"))) {}
+  explicit AllReduce(const Options& o)
+      : nodes_(parse_hierarchy(o.word("hierarchy", "none"))), longest_(o.number("clip-norm", 0)) {}
 
   void start(Worker& me) override {
     if (me.comm && nodes_.kind != Nodes::kNone) two_level_ = std::make_unique<TwoLevelSum>(*me.comm, nodes_);
@@ -33,7 +35,8 @@ class AllReduce final : public Strategy {
     CHECK(reduced == me.g.size(), "slices do not cover the gradient", reduced, me.g.size());
     sums.wait();
     if (two_level_) two_level_->wait();
-    me.rule.step(me.x, me.g, me.lr);  // x <- x - eta u(g)
+    if (longest_ > 0) clip_by_norm(me.g, longest_);  // of the mean; alone, the oracle has clipped it
+    me.rule.step(me.x, me.g, me.lr);                 // x <- x - eta u(g)
     return loss;
   }
 
@@ -45,6 +48,7 @@ class AllReduce final : public Strategy {
   }
 
   const Nodes nodes_;
+  const double longest_;  // --clip-norm
   std::unique_ptr<TwoLevelSum> two_level_;
 };
 

@@ -1,0 +1,53 @@
+// Odd files: image files that are not plain 8-bit RGB under the right name, by kind, and a count of each file once.
+#pragma once
+#include <map>
+#include <span>
+#include <string>
+
+#include "engine/base.h"
+
+namespace skein::data {
+
+// A set of these, as bits. Those from kEmpty on are why a file is left out; the others are converted to RGB, and a file
+// may be of several such kinds. Values are part of checkpoints.
+enum Odd : uint16_t {
+  kCmyk = 1,               // CMYK or YCCK JPEG
+  kGrey = 2,               // one channel
+  kSixteenBit = 4,         // a channel
+  kPalette = 8,            // indices into a table of colors
+  kTransparent = 16,       // what shows through is dropped
+  kMisnamed = 32,          // PNG called .jpg, JPEG called .png
+  kEmpty = 1 << 8,         // zero bytes
+  kTruncated = 1 << 9,     // ends early
+  kUndecodable = 1 << 10,  // neither JPEG nor PNG, damaged, or larger than memory
+  kUnopenable = 1 << 11,   // gone since it was listed, no permission, a disk error
+};
+using OddSet = uint16_t;
+constexpr bool left_out(OddSet s) { return s >= kEmpty; }
+
+struct OddKind {
+  Odd kind;
+  const char* name;  // "cmyk": the key in summary.json
+};
+std::span<const OddKind> odd_kinds();
+
+// The odd files that were met, each once however often it was visited. One thread.
+class Census {
+ public:
+  void add(int64_t index, OddSet);  // nothing if the set is empty
+  void add(const Census&);
+  // A file that is left out counts under its first reason alone.
+  int64_t count(Odd) const;
+  int64_t converted() const;
+  int64_t left_out() const;
+  bool empty() const { return files_.empty(); }
+  const std::map<int64_t, OddSet>& files() const { return files_; }  // by index in the source
+
+  std::string pack() const;                  // "17:2,41:256", "" for none
+  static Census unpack(const std::string&);  // BadFile if it is not what pack() makes
+
+ private:
+  std::map<int64_t, OddSet> files_;
+};
+
+}  // namespace skein::data

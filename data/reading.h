@@ -1,0 +1,43 @@
+// Reading: what reading one sample has to tell beside its pixels.
+#pragma once
+#include <chrono>
+
+#include "data/odd.h"
+
+namespace skein::data {
+
+// Seconds by stage of loading, summed over the loader's threads; `wait` is the training loop's, for batches.
+struct StageSeconds {
+  double read = 0, decode = 0, resize = 0, jitter = 0, upload = 0, wait = 0;
+  StageSeconds& operator+=(const StageSeconds& o) {
+    read += o.read, decode += o.decode, resize += o.resize, jitter += o.jitter, upload += o.upload,
+        wait += o.wait;
+    return *this;
+  }
+};
+
+struct Reading {
+  OddSet odd = 0;
+  StageSeconds seconds;
+};
+
+// This thread's. DataSource::read adds to it; whoever wants to know clears it before.
+inline Reading& reading() {
+  thread_local Reading mine;
+  return mine;
+}
+
+// Adds the time until the end of the scope.
+class Stage {
+ public:
+  explicit Stage(double& seconds) : seconds_(seconds), from_(Clock::now()) {}
+  ~Stage() { seconds_ += std::chrono::duration<double>(Clock::now() - from_).count(); }
+  Stage(const Stage&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double& seconds_;
+  const Clock::time_point from_;
+};
+
+}  // namespace skein::data

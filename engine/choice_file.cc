@@ -1,0 +1,100 @@
+// Lines of checksum, key and value behind a line that names format and version.
+#include "engine/choice_file.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace skein {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kFirstLine = "skein choices 1";
+constexpr size_t kMostLines = 100000;  // far more than shapes; a file that is something else is left soon
+
+// A choice of this process goes over the same one of another.
+void add(std::map<std::string, std::string>& to, const std::map<std::string, std::string>& more) {
+  to.insert(more.begin(), more.end());
+}
+
+}  // namespace
+
+std::string cache_directory() {
+  const auto variable = [](const char* name) {
+    const char* v = std::getenv(name);
+    return std::string(v ? v : "");
+  };
+  const std::string xdg = variable("XDG_CACHE_HOME"), home = variable("HOME");
+  if (!xdg.empty() && xdg[0] == '/') return xdg + "/skein";
+  return home.empty() ? "" : home + "/.cache/skein";
+}
+
+std::string fingerprint(const std::string& s) {
+  uint64_t h = 14695981039346656037u;
+  for (const char c : s) h = (h ^ uint8_t(c)) * 1099511628211u;
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(h));
+  return digits;
+}
+
+ChoiceFile::ChoiceFile(std::string path) : path_(std::move(path)), choices_(read()) {}
+
+std::optional<std::string> ChoiceFile::find(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = choices_.find(key);
+  return at == choices_.end() ? std::nullopt : std::optional(at->second);
+}
+
+size_t ChoiceFile::size() const {
+  const std::lock_guard lock(mutex_);
+  return choices_.size();
+}
+
+void ChoiceFile::keep(const std::string& key, const std::string& value) {
+  CHECK(key.find_first_of("\t\n") == std::string::npos && value.find_first_of("\t\n") == std::string::npos,
+        key, value);
+  const std::lock_guard lock(mutex_);
+  choices_[key] = value;
+  if (path_.empty()) return;
+  add(choices_, read());
+  write();
+}
+
+std::map<std::string, std::string> ChoiceFile::read() const {
+  std::map<std::string, std::string> found;
+  std::error_code none;
+  if (path_.empty() || !fs::is_regular_file(path_, none)) return found;
+  std::ifstream in(path_);
+  std::string line;
+  if (!std::getline(in, line) || line != kFirstLine) return found;
+  for (size_t n = 0; n < kMostLines && std::getline(in, line); ++n) {
+    const size_t key = line.find('\t'), value = line.find('\t', key + 1);
+    if (key != 16 || value == std::string::npos || fingerprint(line.substr(key + 1)) != line.substr(0, key))
+      continue;
+    found[line.substr(key + 1, value - key - 1)] = line.substr(value + 1);
+  }
+  return found;
+}
+
+void ChoiceFile::write() const noexcept {
+  try {
+    std::error_code none;
+    fs::create_directories(fs::path(path_).parent_path(), none);
+    const std::string aside = text(path_, '.', getpid(), '.', static_cast<const void*>(this));
+    std::ofstream out(aside);
+    out << kFirstLine << '\n';
+    for (const auto& [key, value] : choices_) {
+      const std::string pair = key + '\t' + value;
+      out << fingerprint(pair) << '\t' << pair << '\n';
+    }
+    out.close();
+    if (out) fs::rename(aside, path_, none);
+    if (!out || none) fs::remove(aside, none);
+  } catch (...) {  // a full disk, a home that is not there: the choice is made again next time
+  }
+}
+
+}  // namespace skein

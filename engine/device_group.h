@@ -1,0 +1,53 @@
+// Collectives among GPUs: what a communicator asks of NCCL, without knowing it; tests put something in its place.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "engine/tensor.h"
+
+namespace skein {
+
+// Members of a group, each with a device of its own. All members call the same functions in the same order; calls queue
+// work on the stream, which is of that device, and return. One thread at a time, but for abort(): any thread.
+class DeviceGroup {
+ public:
+  virtual ~DeviceGroup() = default;  // ends what is still queued
+  virtual Device device() const = 0;
+  virtual void all_reduce(const Tensor& x, Stream&) = 0;           // x <- the sum of all x
+  virtual void broadcast(const Tensor& x, int root, Stream&) = 0;  // x <- the root's
+  virtual void reduce_scatter(const Tensor& part, const Tensor& x,
+                              Stream&) = 0;  // part <- this rank's share of the sum of all x
+  virtual void all_gather(const Tensor& x, const Tensor& part, Stream&) = 0;  // x <- the parts, in rank order
+  virtual void check_health() const = 0;  // throws Error if a member was lost
+  virtual void abort() noexcept = 0;  // ends work that waits for a lost member; then all calls throw Error
+};
+
+// Where groups come from. An id names a group about to be formed: one member makes it and brings it to the others.
+struct DeviceGroups {
+  std::string name;  // for the log: "NCCL 2.28.9"
+  std::function<std::string()> new_id;
+  // Waits until all `size` members have come, for at most `deadline` seconds. Throws Error.
+  std::function<std::unique_ptr<DeviceGroup>(const std::string& id, int rank, int size, Device,
+                                             double deadline)>
+      form;
+};
+
+namespace cuda {
+DeviceGroups nccl_groups();
+std::string identity(int index);
+}  // namespace cuda
+
+// NCCL's. Throws Error that says what to install.
+inline DeviceGroups nccl_groups() {
+  if constexpr (kHasCuda) return cuda::nccl_groups();
+  throw Error("this program was built without CUDA, and so without NCCL");
+}
+// Tells this GPU from all others; empty for the CPU.
+inline std::string identity_of(Device d) {
+  if constexpr (kHasCuda)
+    if (d.is_cuda()) return cuda::identity(d.index);
+  return "";
+}
+
+}  // namespace skein

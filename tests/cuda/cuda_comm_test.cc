@@ -1,0 +1,73 @@
+// Tensors on a GPU between ranks that share it: by way of the host, through pinned memory.
+#include "comm/device_way.h"
+#include "comm/staging.h"
+#include "engine/device_use.h"
+#include "tests/testing.h"
+#include "tests/world.h"
+
+namespace skein::comm {
+namespace {
+
+using namespace skein::testing;
+
+class CudaComm : public OnDevice {};
+INSTANTIATE_TEST_SUITE_P(Devices, CudaComm, ::testing::Values(kFirstGpu), device_name);
+
+TEST(CudaUse, WithoutADeviceItSaysWhatIsMissing) {
+  if (cuda_device_count() > 0) GTEST_SKIP() << "skipped: there is a CUDA device";
+  const std::string why = why_no_cuda();
+  EXPECT_NE(why.find("NVIDIA driver"), std::string::npos) << why;
+  EXPECT_NE(why.find("--device cpu"), std::string::npos) << why;
+  EXPECT_THROW(require_usable(kFirstGpu), Error);
+  EXPECT_NO_THROW(require_usable(kCpu));
+}
+
+TEST_P(CudaComm, TheDeviceCanBeUsedAndDescribed) {
+  EXPECT_NO_THROW(require_usable(GetParam()));
+  EXPECT_THROW(require_usable({Device::kCuda, cuda_device_count()}), Error);
+  EXPECT_NE(describe(GetParam()).find("cuDNN"), std::string::npos) << describe(GetParam());
+  EXPECT_EQ(identity_of(GetParam()).size(), 16u);
+}
+
+TEST_P(CudaComm, StagingBringsBytesBothWays) {
+  Staging staging;
+  const Tensor x = random_uniform({1 << 20}, 1), there = x.to(GetParam());
+  const Staging::Landing landing = staging.down(there);
+  landing.ready.sync();
+  EXPECT_EQ(values(landing.host), values(x));
+  for (int i = 0; i < 20; ++i) {  // blocks are used again while copies are under way
+    const Tensor host = random_uniform({1 << 20}, uint64_t(i)), up = staging.up(GetParam(), host);
+    const std::vector<double> want = values(host);
+    fill(host, 0.f);  // ours again at once
+    EXPECT_EQ(values(up), want);
+  }
+}
+
+TEST_P(CudaComm, RanksThatShareAGpuSumByWayOfTheHost) {
+  const Device d = GetParam();
+  in_local_world(3, [&](Communicator& c) {
+    const std::string said = c.use_devices(
+        DeviceWish::kAuto, {.device = d, .gpu = "the one", .groups = nccl_groups(), .trouble = ""});
+    EXPECT_NE(said.find("share a GPU"), std::string::npos) << said;
+    for (int64_t n : {10, 3000, 1000000}) {
+      const Tensor a({n}, kF32, d), b({n}, kF32, d);
+      fill(a, float(c.rank() + 1)), fill(b, 1.f);
+      Pendings sums;
+      sums += c.all_reduce(a);
+      sums += c.all_reduce(b);
+      sums.wait();
+      EXPECT_EQ(values(a), std::vector<double>(size_t(n), 6.0));
+      EXPECT_EQ(values(b), std::vector<double>(size_t(n), 3.0));
+      fill(a, float(c.rank()));
+      c.broadcast(a, 2);
+      EXPECT_EQ(values(a), std::vector<double>(size_t(n), 2.0));
+      c.push((c.rank() + 1) % 3, 1, n, 0.5f, b);
+      const Message m = c.take((c.rank() + 2) % 3, 1, n, b);
+      EXPECT_EQ(m.payload.device(), d);
+      EXPECT_EQ(values(m.payload), std::vector<double>(size_t(n), 1.5));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace skein::comm

@@ -1,0 +1,144 @@
+// The index of an image folder: kept, used again, and never believed when it should not be.
+#include "data/index_cache.h"
+
+#include <chrono>
+#include <set>
+
+#include "data/files.h"
+#include "data/image_listing.h"
+#include "data_files.h"
+
+namespace skein::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+const Bytes kImage = {0xFF, 0xD8, 0xFF, 0};
+
+// A folder of two classes, one nested, as if it had lain there for an hour; a user's cache of its own.
+class Folder : public testing::Test {
+ protected:
+  Folder() {
+    if (const char* before = std::getenv("XDG_CACHE_HOME")) before_ = before;
+    setenv("XDG_CACHE_HOME", (cache_ / "user").c_str(), 1);
+    for (const char* name : {"cat/a.jpg", "cat/b.png", "cat/old/c.jpeg", "dog/d.jpg", "dog/e.dat"})
+      data_.write(name, kImage);
+    data_.write("dog/notes.txt", {'n'});
+    age();
+  }
+  ~Folder() override {
+    if (before_.empty())
+      unsetenv("XDG_CACHE_HOME");
+    else
+      setenv("XDG_CACHE_HOME", before_.c_str(), 1);
+  }
+  void age() const {
+    for (const auto& e : fs::recursive_directory_iterator(data_.path()))
+      if (e.is_directory()) fs::last_write_time(e.path(), then_);
+  }
+  // What is found, and in note_ how.
+  std::set<std::string> listed() {
+    std::vector<std::string> notes;
+    std::set<std::string> names;
+    for (const Listed& l : list_images(data_.path(), list_classes(data_.path()), &notes))
+      names.insert(std::to_string(l.label) + ' ' + l.path);
+    EXPECT_EQ(notes.size(), 1u);
+    note_ = notes.at(0);
+    return names;
+  }
+
+  const fs::file_time_type then_ = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  const TemporaryDirectory data_, cache_;
+  const std::string beside_ = data_ / ".skein-index";
+  const std::set<std::string> all_{"0 cat/a.jpg", "0 cat/b.png", "0 cat/old/c.jpeg", "1 dog/d.jpg",
+                                   "1 dog/e.dat"};
+  std::string note_, before_;
+};
+
+TEST_F(Folder, IsScannedOnce) {
+  EXPECT_EQ(listed(), all_);
+  expect_says(note_, {"5 images", "scanning", "kept in " + beside_});
+  EXPECT_EQ(listed(), all_);
+  expect_says(note_, {"5 images", "that of " + beside_});
+  EXPECT_EQ(listed(), all_);  // reading it did not change it
+  expect_says(note_, {"that of " + beside_});
+}
+
+TEST_F(Folder, IsScannedAgainWhenADirectoryHasChanged) {
+  listed();
+  data_.write("cat/old/new.jpg", kImage);
+  std::set<std::string> more = all_;
+  more.insert("0 cat/old/new.jpg");
+  EXPECT_EQ(listed(), more);
+  expect_says(note_, {"scanning", "not kept", "cat/old", "two seconds"});
+  age();
+  EXPECT_EQ(listed(), more);
+  expect_says(note_, {"scanning", "kept in"});
+  fs::remove(data_ / "cat/old/new.jpg");
+  age();  // the time of before, as archivers set it: but the time of that tells
+  EXPECT_EQ(listed(), all_);
+  expect_says(note_, {"scanning", "kept in"});
+  data_.write("eel/x.jpg", kImage);
+  more = all_;
+  more.insert("2 eel/x.jpg");
+  EXPECT_EQ(listed(), more);
+  age();
+  listed();
+  fs::remove_all(data_ / "eel");
+  EXPECT_EQ(listed(), all_);
+}
+
+TEST_F(Folder, ABrokenIndexIsIgnoredAndMadeAnew) {
+  listed();
+  const Bytes good = [&] {
+    Bytes b;
+    EXPECT_TRUE(read_raw(beside_, b));
+    return b;
+  }();
+  std::vector<Bytes> broken{{}, {'h', 'i'}, Bytes(good.begin(), good.end() - 9), noise(5000)};
+  for (size_t at = 12; at < good.size(); at += 17) broken.push_back(good), broken.back()[at] ^= 0x40;
+  for (const Bytes& b : broken) {
+    data_.write(".skein-index", b);
+    ASSERT_EQ(listed(), all_);
+    expect_says(note_, {"scanning", "kept in " + beside_});
+  }
+  // Whole, but not what it should be: of another version, ending early, counting wrong.
+  const IndexCache cache("images 1", data_.path(), data_.path());
+  for (const std::string& inside : {std::string(), std::string("9\0", 2), std::string("1\0cat\0x\0", 8)}) {
+    ASSERT_EQ(cache.store(inside), beside_);
+    ASSERT_EQ(listed(), all_);
+    expect_says(note_, {"scanning", "kept in " + beside_});
+  }
+  IndexCache("images 0", data_.path(), data_.path()).store(std::string("0\0", 2));
+  ASSERT_EQ(listed(), all_);
+  expect_says(note_, {"scanning"});
+}
+
+TEST_F(Folder, WhereNothingCanBeWrittenTheUsersCacheServes) {
+  fs::create_directories(data_ / ".skein-index/in the way");
+  EXPECT_EQ(listed(), all_);
+  expect_says(note_, {"kept in " + (cache_ / "user/skein/index-")});
+  EXPECT_EQ(listed(), all_);
+  expect_says(note_, {"that of " + (cache_ / "user/skein/index-")});
+  for (const auto& e : fs::directory_iterator(data_.path()))
+    EXPECT_EQ(e.path().string().find(".skein-index."), std::string::npos) << e.path();  // no half files
+  setenv("XDG_CACHE_HOME", (data_ / "dog/notes.txt").c_str(), 1);
+  EXPECT_EQ(listed(), all_);
+  expect_says(note_, {"scanning", "not kept", "can be written"});
+}
+
+TEST(IndexCache, OneUsersCacheHoldsManyDataSetsApart) {
+  const TemporaryDirectory d;
+  setenv("XDG_CACHE_HOME", (d / "cache").c_str(), 1);
+  for (const char* name : {"a/.skein-index/x", "b/.skein-index/x"}) d.make(name);
+  const IndexCache a("things 1", d / "a", d / "a"), b("things 1", d / "b", d / "b");
+  EXPECT_NE(a.store("of a"), "");
+  EXPECT_FALSE(b.load());
+  EXPECT_NE(b.store("of b"), "");
+  EXPECT_EQ(a.load()->bytes, "of a");
+  EXPECT_EQ(b.load()->bytes, "of b");
+  unsetenv("XDG_CACHE_HOME");
+}
+
+}  // namespace
+}  // namespace skein::data

@@ -1,0 +1,111 @@
+// Odd image files through the whole program: trained on or left out, and counted exactly in summary.json.
+#include "apps/odd_files.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/program.h"
+
+namespace skein::apps {
+namespace {
+
+using testing_programs::Ended;
+using testing_programs::Workplace;
+
+// What `make_image_folder --odd` says it adds to each of train/ and val/.
+const Json kWritten = {{"converted",
+                        {{"files", 7},
+                         {"cmyk", 1},
+                         {"grey", 1},
+                         {"16-bit", 1},
+                         {"palette", 1},
+                         {"transparent", 1},
+                         {"misnamed", 2}}},
+                       {"left_out", {{"files", 5}, {"empty", 1}, {"truncated", 2}, {"undecodable", 2}}}};
+const Json kAll = {{"train", kWritten}, {"test", kWritten}};
+
+const std::string kMake = SKEIN_BINARY_DIR "/make_image_folder";
+const std::string kTrain =
+    "$TRAIN --data imagefolder:d --model small-cnn --image-size 28 --batch-size 16 --output out ";
+
+Json summary_of(const Workplace& w) { return Json::parse(w.read("out/summary.json")); }
+void expect_fine(const Ended& e) { ASSERT_EQ(e.status, 0) << e.out << e.err; }
+
+TEST(OddFiles, OfARunAreCountedExactlyAndOnce) {
+  const Workplace w;
+  expect_fine(w.run(kMake + " d --per-class 6 --odd"));
+  const Ended e = w.run(kTrain + "--epochs 2");
+  expect_fine(e);
+  const Json s = summary_of(w);
+  EXPECT_EQ(s["odd_files"], kAll) << s["odd_files"].dump(1);
+  EXPECT_EQ(s["unreadable"], 10);
+  EXPECT_EQ(s["unreadable_names"].size(), 10u);
+  EXPECT_NE(s["unreadable_names"][0].get<std::string>().find("d/train/T-shirt-top/bad-"), std::string::npos);
+  EXPECT_NE(e.out.find("14 converted (2 cmyk, 2 grey, 2 16-bit, 2 palette, 2 transparent, 4 misnamed), "
+                       "10 left out (2 empty, 4 truncated, 4 undecodable)"),
+            std::string::npos)
+      << e.out;
+  EXPECT_NE(e.out.find("the index is made by scanning"), std::string::npos) << e.out;
+  for (const char* stage : {"read", "decode", "resize"}) EXPECT_GT(s["seconds_by_stage"][stage], 0) << stage;
+  EXPECT_EQ(s["seconds_by_stage"]["jitter"], 0);
+  const Ended score = w.run(
+      "$TRAIN --data imagefolder:d --model small-cnn --image-size 28 --eval-only --weights "
+      "out/model.safetensors");
+  expect_fine(score);
+  EXPECT_NE(score.out.find("odd files: 7 converted"), std::string::npos) << score.out;
+}
+
+// Half an epoch, then the other half by a resumed run; then workers that each see a part.
+TEST(OddFiles, AreCountedOverResumesAndWorkers) {
+  const Workplace w;
+  expect_fine(w.run(kMake + " d --per-class 6 --odd"));
+  expect_fine(w.run(kTrain + "--steps 2 --color-jitter 0.4"));
+  const Json half = summary_of(w)["odd_files"]["train"];
+  EXPECT_NE(half, kWritten);
+  expect_fine(w.run("$TRAIN --resume out --steps 5"));  // 74 images
+  EXPECT_EQ(summary_of(w)["odd_files"], kAll) << summary_of(w)["odd_files"].dump(1);
+  EXPECT_GT(summary_of(w)["seconds_by_stage"]["jitter"], 0);
+  for (const std::string transport : {"shared", "local"}) {
+    expect_fine(w.run("rm -r out; " + kTrain + "--workers 3 --algorithm allreduce --epochs 1 --transport " +
+                      transport));
+    EXPECT_EQ(summary_of(w)["odd_files"], kAll) << transport << summary_of(w)["odd_files"].dump(1);
+  }
+}
+
+TEST(OddFiles, InTarShardsAreCountedTheSame) {
+  const Workplace w;
+  expect_fine(w.run(kMake + " d --per-class 6 --odd --tar --per-shard 25"));
+  const Ended e = w.run(
+      "$TRAIN --data 'webdataset:d/train-{000000..000002}.tar,val=d/val-*.tar' --model small-cnn "
+      "--image-size 28 "
+      "--batch-size 16 --output out --workers 2 --algorithm allreduce --epochs 1");
+  expect_fine(e);
+  EXPECT_EQ(summary_of(w)["odd_files"], kAll) << summary_of(w)["odd_files"].dump(1);
+  EXPECT_NE(e.out.find("73 training and 23 test images of 10 classes"), std::string::npos) << e.out;
+  EXPECT_NE(e.out.find("73 samples in 3 shards"), std::string::npos) << e.out;
+  EXPECT_NE(w.read("out/summary.json").find("train-000002.tar: bad-empty.png"), std::string::npos);
+}
+
+TEST(OddFiles, AFileThatChangesItsMindCountsOnce) {
+  data::Census c;
+  c.add(7, data::kGrey | data::kMisnamed);
+  c.add(7, data::kTruncated);
+  c.add(7, data::kUnopenable);
+  c.add(9, 0);
+  c.add(3, data::kCmyk | data::kMisnamed);
+  EXPECT_EQ(c.files().size(), 2u);
+  EXPECT_EQ(c.left_out(), 1);
+  EXPECT_EQ(c.converted(), 1);
+  EXPECT_EQ(c.count(data::kTruncated), 1);
+  for (const data::Odd none : {data::kUnopenable, data::kGrey, data::kEmpty})
+    EXPECT_EQ(c.count(none), 0) << none;
+  EXPECT_EQ(c.count(data::kMisnamed), 1);
+  EXPECT_EQ(data::Census::unpack(c.pack()).files(), c.files());
+  const OddFiles both{c, {}};
+  EXPECT_EQ(OddFiles::unpack(both.pack()).train.files(), c.files());
+  EXPECT_TRUE(OddFiles::unpack(both.pack()).test.empty());
+  for (const char* bad : {"3", "3:", "3:1,", "x:1", "3:1;4", "3:70000", "-1:1", ",3:1"})
+    EXPECT_THROW(data::Census::unpack(bad), BadFile) << bad;
+}
+
+}  // namespace
+}  // namespace skein::apps
