@@ -2,6 +2,7 @@
 #include "apps/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <filesystem>
 
 #include "apps/checkpoint.h"
@@ -18,6 +19,7 @@ struct Parser {
   std::vector<std::pair<const Flag*, CLI::Option*>> of_table;
   CLI::Option *config, *recipe, *resume;
   CLI::Option *compare, *list, *print, *version, *doctor;  // each an action of its own
+  CLI::Option *predict, *top, *json, *logits;
 
   explicit Parser(const Flags& table) {
     app.allow_extras();  // so that the message about an unknown flag is ours
@@ -35,6 +37,15 @@ struct Parser {
                     "lay the runs in these directories on the same axes, in --output [compare.html], and end")
                   ->expected(1, -1)
                   ->allow_extra_args();
+    const char* what = "what the pictures show";
+    predict = plain("--predict", "PATH...",
+                    "JPEG and PNG files, or directories of them: name their classes by --weights")
+                  ->expected(1, -1)
+                  ->allow_extra_args()
+                  ->group(what);
+    top = plain("--top", "N", "classes to name for each picture [5]")->group(what);
+    json = app.add_flag("--json")->description("one JSON object a line instead of a table")->group(what);
+    logits = plain("--logits", "FILE.npy", "write what the model gives, before the softmax")->group(what);
     list = optional("--list", "[WHAT]", "algorithms, models, topologies, data, recipes, or all of them");
     print = app.add_flag("--print")->description("show the whole effective configuration as TOML, and end");
     version = app.add_flag("--version")->description("show the version, and end");
@@ -134,8 +145,33 @@ void start_from_run(Command& command, const Parser& p, const Flags& table) {
   const fs::path run = fs::path(command.checkpoint).parent_path().parent_path();
   if (fs::exists(run / "config.toml"))
     read_toml(command.config, run / "config.toml", Source::kResumed, table,
-              {"output", "weights", "eval-only"});
+              {"output", "weights", "eval-only", "export-onnx"});
   assign(command.config, *find_flag(table, "output"), run, {Source::kResumed, "--resume"});
+}
+
+Prediction read_prediction(const Parser& p) {
+  Prediction how;
+  how.paths = p.predict->results();
+  how.json = p.json->count() > 0;
+  how.logits = text_of(p.logits);
+  const std::string top = text_of(p.top);
+  const auto [end, error] = std::from_chars(top.data(), top.data() + top.size(), how.top);
+  if (!top.empty() && (error != std::errc() || end != top.data() + top.size() || how.top < 1))
+    throw BadOption(text("--top: '", top, "' is not a number of classes, 1 or more"));
+  return how;
+}
+
+// Flags that say what to do with pictures, where there are none, or that belong to another purpose.
+void check_purpose(const Command& command, const Parser& p) {
+  if (!p.predict->count()) {
+    for (const CLI::Option* o : {p.top, p.json, p.logits})
+      if (o->count()) throw BadOption(o->get_name() + " goes with --predict PATH...");
+    return;
+  }
+  const Config& c = command.config;
+  if (p.resume->count() || c.eval_only)
+    throw BadOption(text(p.resume->count() ? "--resume" : "--eval-only", " does not go with --predict"));
+  if (c.weights.empty()) throw BadOption("--predict needs --weights FILE: the model.safetensors of a run");
 }
 
 // Only where the page goes can be said besides.
@@ -195,6 +231,9 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
     assign(c, *flag, text_of(option), {Source::kCommandLine, "--" + flag->name});
   }
   reconcile(c, table);
+  check_purpose(command, p);
+  if (p.predict->count() && command.action == Command::kTrain)
+    command.action = Command::kPredict, command.prediction = read_prediction(p);
   if (!command.checkpoint.empty()) {
     if (c.workers != before.workers) keep_global_batch(c, read_manifest(command.checkpoint), int(c.workers));
     if (c.eval_only || !c.weights.empty())

@@ -4,11 +4,21 @@
 #include <vector>
 
 #include "apps/config.h"
+#include "apps/predict.h"
 
 namespace skein::apps {
 
 struct Command {
-  enum Action : uint8_t { kTrain, kCompare, kDoctor, kList, kPrint, kHelp, kVersion } action = kTrain;
+  enum Action : uint8_t {
+    kTrain,
+    kPredict,
+    kCompare,
+    kDoctor,
+    kList,
+    kPrint,
+    kHelp,
+    kVersion
+  } action = kTrain;
   std::string list;                  // kList: algorithms, models, topologies, data, recipes; empty: all
   std::string help;                  // kHelp: the text
   std::vector<std::string> compare;  // kCompare: directories of runs; the page goes to config.output
@@ -17,6 +27,7 @@ struct Command {
   // Free flags that differ from the resumed run's, as "lr 0.1 -> 0.05".
   std::vector<std::string> changes;
   Config config;
+  Prediction prediction;  // kPredict
 };
 
 // The command line over the --config file over the --recipe over the configuration of a resumed run over the defaults. Throws

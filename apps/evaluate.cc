@@ -29,13 +29,12 @@ std::optional<Score> evaluate(const Setup& s, nn::Module& model, int64_t batch_s
     ~Training() { m.set_training(true); }
   } const evaluating(model);
   const NoTape off;
-  const std::vector<float> mean = s.data.train->mean(), deviation = s.data.train->std();  // as in training
   const int k = int(std::min<size_t>(5, test.classes().size()));
   double loss = 0, top1 = 0, top5 = 0, images = 0;
   for (int64_t step = 0; step < steps; ++step) {
     if (!s.place.comm && stop && stop()) return {};
     const data::Batch b = loader.next();
-    const Tensor logits = model.forward(normalize_image(b.images, mean, deviation, s.activations));
+    const Tensor logits = model.forward(normalize_image(b.images, s.mean, s.deviation, s.activations));
     const Tensor one = top_k_hits(logits, b.labels, 1).to(kCpu),
                  five = top_k_hits(logits, b.labels, k).to(kCpu);
     current_stream(s.device).sync();

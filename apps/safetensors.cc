@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -30,6 +31,15 @@ const char* name_in_file(DType t) {
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
   throw BadFile(text(path, ": ", why));
+}
+
+// PyTorch's .pth and .pt are zip archives of pickles, old ones bare pickles: programs rather than data.
+void refuse_pytorch(const std::string& path, uint64_t beginning) {
+  constexpr uint64_t kZip = 0x04034b50, kOldMagic = 0x469cfc6c0a8a0280;
+  if ((beginning & 0xffffffff) != kZip && beginning != kOldMagic) return;
+  const std::string to = std::filesystem::path(path).replace_extension(".safetensors").string();
+  refuse(path,
+         text("is PyTorch's own kind of file; convert it once with: tools/convert_weights ", path, ' ', to));
 }
 
 struct Entry {
@@ -195,6 +205,7 @@ TensorFile read_safetensors(const std::string& path, const std::string& expected
   if (end < 8 || !in.read(reinterpret_cast<char*>(&length), 8))
     refuse(path, text("not a safetensors file: ", std::max<std::streamoff>(end, 0),
                       " bytes, too short for a header"));
+  refuse_pytorch(path, length);
   const uint64_t rest = uint64_t(end) - 8;
   if (length > kLargestHeader || length < 2)
     refuse(path, text("not a safetensors file: a header of ", length, " bytes is announced"));

@@ -86,6 +86,7 @@ Setup open_setup(const Config& c, const Place& place) {
   s.odd_files = std::make_shared<OddFiles>();
   const data::DataSource& train = *s.data.train;
   s.image = choose_image(c, train);
+  s.mean = train.mean(), s.deviation = train.std();
   s.augment = choose_augment(c, train);
   s.global_batch = c.batch_size * s.place.world;
   if (!c.eval_only && s.global_batch > train.size())

@@ -23,7 +23,8 @@ struct Setup {
   int threads = 1, data_threads = 1;
   std::vector<int> compute_cores, data_cores;  // where the threads run; empty: anywhere
   data::Split data;
-  data::ImageSize image;  // of a training batch
+  data::ImageSize image;               // of a training batch
+  std::vector<float> mean, deviation;  // what pixels are normalized by: the training data's
   data::Augment augment = data::Augment::kNone;
   int64_t global_batch = 0, steps_per_epoch = 0, total_steps = 0;
   std::shared_ptr<const data::Portions> portions;  // null where nothing is trained

@@ -16,14 +16,15 @@
 #include "apps/device_choice.h"
 #include "apps/doctor.h"
 #include "apps/durable.h"
+#include "apps/export_onnx.h"
 #include "apps/interrupt.h"
 #include "apps/list.h"
 #include "apps/placement.h"
 #include "apps/requeue.h"
 #include "apps/reshare.h"
+#include "apps/saved_model.h"
 #include "apps/together.h"
 #include "apps/trainer.h"
-#include "apps/weights.h"
 #include "comm/averaging.h"
 
 namespace skein::apps {
@@ -49,8 +50,14 @@ std::string describe(const Score& s) {
 
 int evaluate_only(Config c) {
   c.workers = 1;
+  const TensorFile file = read_safetensors(c.weights);
+  const ModelInfo info = info_of(c.weights, file);
+  take_over(c, c.weights, info);
   Setup setup = open_setup(c);
-  import_model(c.weights, *setup.model, setup.data.train->classes());
+  import_model(c.weights, file, *setup.model, setup.data.train->classes());
+  const auto trained = read_preparation(c.weights, info.more);
+  if (trained && trained->image.channels == setup.image.channels)
+    setup.mean = trained->mean, setup.deviation = trained->deviation;
   nn::flatten(*setup.model, allocator(setup.device));
   const auto score = evaluate(setup, *setup.model, c.batch_size, interrupted);
   if (!score) return kExitInterrupted;
@@ -107,6 +114,7 @@ void say_end(const Outcome& out, const Config& c, const std::string& directory) 
   fmt::print("  {}/report.html        curves, for a browser\n", directory);
   fmt::print("  {}/summary.json       figures\n", directory);
   fmt::print("  {}/model.safetensors  the model\n", directory);
+  if (!c.export_onnx.empty()) fmt::print("  {}  the same as ONNX\n", c.export_onnx);
   if (out.ema) fmt::print("  {}/model_ema.safetensors  the moving average of its weights\n", directory);
   if (c.tensorboard) fmt::print("  tensorboard --logdir {}\n", quoted);
   const std::string more =
@@ -197,7 +205,10 @@ int train(const Command& command, const Place& place) {
     fmt::print(stderr, "train_imagenet: {}\n", out.bereaved);
     return kExitRuntime;
   }
-  if (place.rank == 0) say_end(out, c, directory);
+  if (place.rank == 0) {
+    if (!out.interrupted && !c.export_onnx.empty()) export_onnx(c, directory + "/model.safetensors");
+    say_end(out, c, directory);
+  }
   if (out.interrupted) end_interrupted(place, c, out.step - begun_at);
   return out.interrupted ? kExitInterrupted : 0;
 }
@@ -226,12 +237,18 @@ int run(int argc, char** argv) {
     case Command::kPrint:
       fmt::print("{}", to_toml(command.config));
       return 0;
+    case Command::kPredict:
+      return predict(command.config, command.prediction) == 0 ? 0 : kExitRuntime;
     case Command::kDoctor:
       return doctor(command.config);
     case Command::kCompare:
       return compare_runs(command);
     case Command::kTrain:
       break;
+  }
+  if (const Config& c = command.config; !c.export_onnx.empty() && !c.weights.empty() && c.data.empty()) {
+    export_onnx(c, c.weights);
+    return 0;
   }
   if (command.config.eval_only) return evaluate_only(command.config);
   const JobOptions job = job_options(command.config);

@@ -62,7 +62,10 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
   const MemoryFor what("parameters, gradients and what optimizer and algorithm keep");
   // Where peers can see it, x and g themselves lie in memory shared with them.
   flat_ = nn::flatten(model, comm && !setup_.device.is_cuda() ? comm->allocator() : allocator(setup_.device));
-  if (!c.weights.empty()) import_model(c.weights, model, setup_.data.train->classes());
+  if (!c.weights.empty()) {
+    const std::string changed = import_for_tuning(c.weights, model, setup_.data.train->classes());
+    progress_.say(changed.empty() ? "weights from " + c.weights : changed);
+  }
   params_ = model.params();
   slicer_ = std::make_unique<nn::Slicer>(flat_, int64_t(c.slice_mb * (1 << 20)));
   rule_ = optim::sgd(flat_.x, {.momentum = float(c.momentum),

@@ -1,6 +1,7 @@
 // The moving average of the weights beside the model: scored with it, and saved at the end.
 #include <filesystem>
 
+#include "apps/preparation.h"
 #include "apps/together.h"
 #include "apps/trainer.h"
 #include "apps/weights.h"
@@ -26,9 +27,8 @@ void Trainer::leave_ema() {
   ema_hash_ = parameter_hash(flat_, flat_.x);
   together(setup_.place.comm, [&] {
     if (first())
-      export_model(
-          (std::filesystem::path(directory_) / "model_ema.safetensors").string(), *setup_.model,
-          {.model = config_.model, .classes = setup_.data.train->classes(), .steps = k_, .more = {}});
+      export_model((std::filesystem::path(directory_) / "model_ema.safetensors").string(), *setup_.model,
+                   model_info(config_, setup_, k_));
   });
 }
 

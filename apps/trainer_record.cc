@@ -9,6 +9,7 @@
 #include "apps/clock.h"
 #include "apps/device_choice.h"
 #include "apps/durable.h"
+#include "apps/preparation.h"
 #include "apps/report.h"
 #include "apps/together.h"
 #include "apps/trainer.h"
@@ -256,7 +257,7 @@ void Trainer::leave_files(const Outcome& out) {
   s.config = to_json(config_);
   if (!out.interrupted)
     export_model((fs::path(directory_) / "model.safetensors").string(), *setup_.model,
-                 {.model = config_.model, .classes = setup_.data.train->classes(), .steps = k_, .more = {}});
+                 model_info(config_, setup_, k_));
   write_summary(directory_, s);
   if (!timeline_.is_null())
     write_file((fs::path(directory_) / "timeline.json").string(), timeline_.dump() + '\n');

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "apps/durable.h"
-#include "apps/safetensors.h"
 #include "engine/vec.h"
 #include "nn/file_layout.h"
 
@@ -70,12 +69,13 @@ bool rows_alone_differ(const Shape& a, const Shape& b) {
          std::equal(a.begin() + 1, a.end(), b.begin() + 1);
 }
 
+std::string layer_of(const std::string& param) { return param.substr(0, param.rfind('.') + 1); }
+
 // A file for another number of classes differs in the last layer's rows and nowhere else.
 void look_at_classes(Fit& fit, const std::map<std::string, Tensor>& file,
                      const std::vector<nn::Param*>& params) {
   if (params.empty() || fit.misshapen.empty() || !fit.missing.empty() || !fit.unexpected.empty()) return;
-  const std::string& last = params.back()->name;
-  const std::string layer = last.substr(0, last.rfind('.') + 1);
+  const std::string layer = layer_of(params.back()->name);
   size_t explained = 0;
   for (const nn::Param* p : params) {
     const Shape& there = file.at(p->name).shape();
@@ -108,37 +108,32 @@ Fit fit_file(const TensorFile& source, nn::Module& m) {
   return fit;
 }
 
-ModelInfo read_info(const std::string& path, const TensorFile& file) {
-  ModelInfo info;
-  for (const auto& [name, t] : file.tensors)
-    if (name.ends_with(kCounter) && t.dtype() == kI64 && t.size() == 1) info.steps = *t.data<int64_t>();
-  for (const auto& [key, value] : file.metadata) {
-    if (key == "model") {
-      info.model = value;
-    } else if (key == "classes") {
-      const auto names = nlohmann::json::parse(value, nullptr, false);
-      if (!names.is_array() ||
-          !std::all_of(names.begin(), names.end(), [](const auto& n) { return n.is_string(); }))
-        throw BadFile(text(path, ": damaged: its metadata 'classes' is not a list of names"));
-      info.classes = names.get<std::vector<std::string>>();
-    } else if (key == "steps") {
-      std::from_chars(value.data(), value.data() + value.size(), info.steps);
-    } else {
-      info.more[key] = value;
-    }
-  }
-  return info;
+constexpr const char* kRemedy = "; give the data it was trained on, or train anew without --weights";
+
+// How the file's classes differ from the data's: "was trained on 10 classes, the data have 3"; empty if they
+// do not.
+std::string difference(const std::vector<std::string>& theirs, const std::vector<std::string>& ours) {
+  if (theirs.empty() || ours.empty() || theirs == ours) return "";
+  if (theirs.size() != ours.size())
+    return text("was trained on ", theirs.size(), " classes, the data have ", ours.size());
+  const auto differ = std::mismatch(theirs.begin(), theirs.end(), ours.begin());
+  return text("was trained on other classes: number ", differ.first - theirs.begin(), " is '", *differ.first,
+              "' there and '", *differ.second, "' in the data");
 }
 
-void check_classes(const std::string& path, const std::vector<std::string>& theirs,
-                   const std::vector<std::string>& ours) {
-  if (theirs.empty() || ours.empty() || theirs == ours) return;
-  if (theirs.size() != ours.size())
-    throw BadFile(text(path, ": was trained on ", theirs.size(), " classes, the data has ", ours.size(),
-                       "; give the data it was trained on, or train anew without --weights"));
-  const auto differ = std::mismatch(theirs.begin(), theirs.end(), ours.begin());
-  throw BadFile(text(path, ": was trained on other classes: number ", differ.first - theirs.begin(), " is '",
-                     *differ.first, "' there and '", *differ.second, "' in the data"));
+void refuse_misfit(const std::string& path, const ModelInfo& info, const Fit& fit) {
+  std::string faults;
+  if (!fit.missing.empty()) faults += "\n  missing: " + listed(fit.missing);
+  if (!fit.unexpected.empty()) faults += "\n  not in the model: " + listed(fit.unexpected);
+  if (!fit.misshapen.empty()) faults += "\n  of another shape or type: " + listed(fit.misshapen);
+  if (!faults.empty())
+    throw BadFile(text(path, ": does not fit the model here",
+                       info.model.empty() ? "" : text("; it was made by --model ", info.model), faults));
+}
+
+void take_over(const Fit& fit) {
+  for (const auto& [p, value] : fit.params) nn::from_file(*p, value, p->value);
+  for (const auto& [b, value] : fit.buffers) copy_bytes(b->value, value);
 }
 
 }  // namespace
@@ -161,25 +156,66 @@ void export_model(const std::string& path, nn::Module& m, const ModelInfo& info)
   write_safetensors(path, file);
 }
 
+ModelInfo info_of(const std::string& path, const TensorFile& file) {
+  ModelInfo info;
+  for (const auto& [name, t] : file.tensors)
+    if (name.ends_with(kCounter) && t.dtype() == kI64 && t.size() == 1) info.steps = *t.data<int64_t>();
+  for (const auto& [key, value] : file.metadata) {
+    if (key == "model") {
+      info.model = value;
+    } else if (key == "classes") {
+      const auto names = nlohmann::json::parse(value, nullptr, false);
+      if (!names.is_array() ||
+          !std::all_of(names.begin(), names.end(), [](const auto& n) { return n.is_string(); }))
+        throw BadFile(text(path, ": damaged: its metadata 'classes' is not a list of names"));
+      info.classes = names.get<std::vector<std::string>>();
+    } else if (key == "steps") {
+      std::from_chars(value.data(), value.data() + value.size(), info.steps);
+    } else {
+      info.more[key] = value;
+    }
+  }
+  return info;
+}
+
+std::string classifier_of(nn::Module& m) { return layer_of(m.params().back()->name); }
+
 ModelInfo import_model(const std::string& path, nn::Module& m, const std::vector<std::string>& classes) {
-  const TensorFile file = read_safetensors(path);
-  const ModelInfo info = read_info(path, file);
+  return import_model(path, read_safetensors(path), m, classes);
+}
+
+ModelInfo import_model(const std::string& path, const TensorFile& file, nn::Module& m,
+                       const std::vector<std::string>& classes) {
+  const ModelInfo info = info_of(path, file);
   const Fit fit = fit_file(file, m);
   if (fit.classes)
     throw BadFile(text(path, ": was made for ", fit.classes->first, " classes, the model here has ",
-                       fit.classes->second,
-                       "; give the data it was trained on, or train anew without --weights"));
-  std::string faults;
-  if (!fit.missing.empty()) faults += "\n  missing: " + listed(fit.missing);
-  if (!fit.unexpected.empty()) faults += "\n  not in the model: " + listed(fit.unexpected);
-  if (!fit.misshapen.empty()) faults += "\n  of another shape or type: " + listed(fit.misshapen);
-  if (!faults.empty())
-    throw BadFile(text(path, ": does not fit the model here",
-                       info.model.empty() ? "" : text("; it was made by --model ", info.model), faults));
-  check_classes(path, info.classes, classes);
-  for (const auto& [p, value] : fit.params) nn::from_file(*p, value, p->value);
-  for (const auto& [b, value] : fit.buffers) copy_bytes(b->value, value);
+                       fit.classes->second, kRemedy));
+  refuse_misfit(path, info, fit);
+  const std::string differ = difference(info.classes, classes);
+  if (!differ.empty()) throw BadFile(text(path, ": ", differ, kRemedy));
+  take_over(fit);
   return info;
+}
+
+std::string import_for_tuning(const std::string& path, nn::Module& m,
+                              const std::vector<std::string>& classes) {
+  const TensorFile file = read_safetensors(path);
+  const ModelInfo info = info_of(path, file);
+  Fit fit = fit_file(file, m);
+  std::string why = difference(info.classes, classes);
+  if (fit.classes)
+    why = text("was made for ", fit.classes->first, " classes, the data have ", fit.classes->second);
+  else
+    refuse_misfit(path, info, fit);
+  const std::string layer = classifier_of(m);
+  if (!why.empty()) {
+    std::erase_if(fit.params, [&](const auto& entry) { return entry.first->name.starts_with(layer); });
+    why = text(path, ": ", why, "; the classifier (", layer.substr(0, layer.size() - 1),
+               ") starts anew from the seed");
+  }
+  take_over(fit);
+  return why;
 }
 
 std::string parameter_hash(const nn::Flat& flat, const Tensor& x) {

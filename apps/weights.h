@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/safetensors.h"
 #include "nn/module.h"
 
 namespace skein::apps {
@@ -25,6 +26,19 @@ void export_model(const std::string& path, nn::Module&, const ModelInfo&);
 // and misshapen names, or saying that the file was made for another number of classes. `classes`, if given,
 // are the data's: other names than the file's are an error too.
 ModelInfo import_model(const std::string& path, nn::Module&, const std::vector<std::string>& classes = {});
+// The same of a file that was read already; `path` is for messages.
+ModelInfo import_model(const std::string& path, const TensorFile&, nn::Module&,
+                       const std::vector<std::string>& classes = {});
+
+// To go on training from: as import_model, but a classifier (the last layer) made for another number of
+// classes, or for classes of other names, is left as the module has it. Returns why in one line; empty: the
+// file's was taken.
+std::string import_for_tuning(const std::string& path, nn::Module&, const std::vector<std::string>& classes);
+
+// What the file says of itself. Throws BadFile if the metadata are damaged.
+ModelInfo info_of(const std::string& path, const TensorFile&);
+// "fc." for a model that ends in fc.weight and fc.bias.
+std::string classifier_of(nn::Module&);
 
 // BLAKE2b-256, hexadecimal, over the fp32 values of the parameters in order of their names, padding excluded.
 // `x`: a vector laid out as flat.x (a consensus, another worker's); may lie on any device.

@@ -1,0 +1,46 @@
+// Models for tests of files: random in everything, running statistics too, so that no layer is trivial; and
+// pictures.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "engine/random.h"
+#include "nn/models.h"
+#include "tools/write_images.h"
+
+namespace skein::testing {
+
+// He normal weights, and norms whose scale, shift, mean and variance differ from channel to channel.
+inline std::unique_ptr<nn::Module> random_model(const std::string& name, const nn::Input& in, uint64_t seed) {
+  auto m = nn::make_model(name, in);
+  nn::initialize(*m, seed);
+  uint64_t k = 0;
+  const auto fill = [&](const Tensor& t, float low, float high) {
+    fill_uniform(t, {seed, Purpose::kTest, k++, 0}, low, high);
+  };
+  for (nn::Param* p : m->params())
+    if (!p->decays)
+      fill(p->value, p->name.ends_with("bias") ? -0.4f : 0.8f, p->name.ends_with("bias") ? 0.4f : 1.4f);
+  fill(m->params()[m->params().size() - 2]->value, -0.2f, 0.2f);  // of a classifier that starts near zero
+  for (nn::Buffer* b : m->buffers()) fill(b->value, b->start == 0 ? -0.3f : 0.5f, b->start == 0 ? 0.3f : 2.f);
+  m->set_training(false);
+  return m;
+}
+
+// PNG files of smooth random colors.
+inline void write_pictures(const std::string& directory, int count, int side, uint64_t seed) {
+  std::filesystem::create_directories(directory);
+  for (int n = 0; n < count; ++n) {
+    Raster r{side, side, 3, std::vector<uint8_t>(size_t(side) * size_t(side) * 3)};
+    const Draw draw{seed, Purpose::kTest, uint64_t(n), 1};
+    for (int y = 0; y < side; ++y)
+      for (int x = 0; x < side; ++x)
+        for (int c = 0; c < 3; ++c)
+          r.at(y, x, c) = uint8_t(127.5f + 60 * std::sin(float(x + y * (c + 1)) / 9 + float(n)) +
+                                  60 * draw.unit(uint64_t((y / 4 * side + x / 4) * 3 + c)));
+    skein::write_file(directory + "/" + std::to_string(n) + ".png", png_bytes(r));
+  }
+}
+
+}  // namespace skein::testing
