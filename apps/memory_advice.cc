@@ -33,19 +33,24 @@ std::optional<int64_t> peak_of(const Setup& s, int64_t n) {
   } catch (const OutOfMemory&) { return {}; }
 }
 
-std::string advice(const Setup& s, int64_t batch, int64_t room) {
-  const int64_t at_rest = memory_use(s.device).now;
-  for (int64_t n = batch / 2; n >= 1; n /= 2) {
+std::string advice(const Setup& s, int64_t batch, int64_t passes, int64_t room) try {
+  int64_t parameters = 0;
+  for (const nn::Param* p : s.model->params()) parameters += p->value.size();
+  const Tensor earlier_passes({parameters}, kF32, s.device);  // what --accumulate needs
+  const int64_t at_rest = memory_use(s.device).now, failed = (batch + passes - 1) / passes;
+  for (int64_t n = failed / 2; n >= 1; n /= 2) {
     const std::optional<int64_t> peak = peak_of(s, n);
     if (!peak) continue;
     int64_t fits = n;
-    if (room > 0) fits = batch_that_fits(n, batch, at_rest, *peak, room);
+    if (room > 0) fits = batch_that_fits(n, failed, at_rest, *peak, room);
     if (fits > n && !peak_of(s, fits)) fits = n;
-    return text("a step of ", fits, " images fits: --batch-size ", fits, " (tried; ", n, " take ",
-                bytes_in_words(*peak - at_rest), " beside ", bytes_in_words(at_rest), " at rest)");
+    return text("a pass of ", fits, " images fits: --accumulate ", (batch + fits - 1) / fits,
+                " makes the same step of such passes, or --batch-size ", fits * passes,
+                " a smaller one (tried; ", n, " images take ", bytes_in_words(*peak - at_rest), " beside ",
+                bytes_in_words(at_rest), " at rest)");
   }
   return "not even one image fits: a smaller --image-size or --model, or another device";
-}
+} catch (const OutOfMemory&) { return "not even one image fits: a smaller --model, or another device"; }
 
 }  // namespace
 
@@ -56,13 +61,13 @@ int64_t batch_that_fits(int64_t tried, int64_t failed, int64_t at_rest, int64_t 
   return std::clamp(n, tried, std::max(tried, failed - 1));
 }
 
-Tensor within_memory(const Setup& s, int64_t batch_size, const std::function<Tensor()>& compute) {
+Tensor within_memory(const Setup& s, int64_t batch, int64_t passes, const std::function<Tensor()>& compute) {
   std::optional<OutOfMemory> lacking;
   try {
     return compute();
   } catch (const OutOfMemory& e) { lacking = e; }
   // Here all that the step held is free again.
-  throw Error(text(lacking->what(), "; ", advice(s, batch_size, lacking->room)));
+  throw Error(text(lacking->what(), "; ", advice(s, batch, passes, lacking->room)));
 }
 
 }  // namespace skein::apps

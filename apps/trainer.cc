@@ -81,7 +81,7 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
                                 .oracle = {},
                                 .hub = setup_.place.hub});
   worker_->oracle = [this](const optim::GradReady& ready) {
-    return within_memory(setup_, config_.batch_size, [&] { return gradient(ready); });
+    return within_memory(setup_, config_.batch_size, config_.accumulate, [&] { return gradient(ready); });
   };
   asynchronous_ = comm && optim::strategy_row(c.algorithm).asynchronous;
   schedule_ = schedule_of(c, setup_);

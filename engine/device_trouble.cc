@@ -95,6 +95,8 @@ std::string bytes_in_words(int64_t bytes) {
     std::snprintf(said, sizeof said, "%.1f GB", double(bytes) / 1e9);
   else if (bytes >= 1000000)
     std::snprintf(said, sizeof said, "%.0f MB", double(bytes) / 1e6);
+  else if (bytes >= 10000)
+    std::snprintf(said, sizeof said, "%.0f kB", double(bytes) / 1e3);
   else
     std::snprintf(said, sizeof said, "%lld bytes", static_cast<long long>(bytes));
   return said;

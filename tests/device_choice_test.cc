@@ -106,6 +106,7 @@ TEST(DeviceTrouble, KnowsWhichCodeRunsWhere) {
 
 TEST(DeviceTrouble, BytesAreWords) {
   EXPECT_EQ(bytes_in_words(999), "999 bytes");
+  EXPECT_EQ(bytes_in_words(723072), "723 kB");
   EXPECT_EQ(bytes_in_words(411041792), "411 MB");
   EXPECT_EQ(bytes_in_words(139800000000), "139.8 GB");
 }
@@ -165,15 +166,19 @@ TEST(OutOfMemory, ATrainingNamesABatchThatThenTrains) {
   const Ended failed = here.run(run + "--batch-size 96 --output a");
   EXPECT_EQ(failed.status, 1) << failed.out << failed.err;
   EXPECT_SAYS(failed.err, "out of memory on cpu: a tensor f32 [96,");
-  const std::string flag = "fits: --batch-size ";
-  const size_t at = failed.err.find(flag);
-  ASSERT_NE(at, std::string::npos) << failed.err;
-  const int batch = std::atoi(failed.err.c_str() + at + flag.size());
-  EXPECT_GT(batch, 0);
-  EXPECT_LT(batch, 96);
-  const Ended good = here.run(run + "--batch-size " + std::to_string(batch) + " --output b");
-  EXPECT_EQ(good.status, 0) << good.out << good.err;
-  EXPECT_SAYS(here.read("b/summary.json"), "\"numerics\": \"f32 is f32\"");
+  const auto number_after = [&](const std::string& flag) {
+    const size_t at = failed.err.find(flag);
+    return at == std::string::npos ? 0 : std::atoi(failed.err.c_str() + at + flag.size());
+  };
+  const int smaller = number_after("--batch-size "), passes = number_after("fits: --accumulate ");
+  EXPECT_TRUE(smaller > 24 && smaller < 96 && passes == (96 + smaller - 1) / smaller) << failed.err;
+  for (const std::string& way :
+       {text("--batch-size ", smaller), text("--batch-size 96 --accumulate ", passes)}) {
+    const Ended good = here.run(run + way + " --output b" + std::to_string(way.size()));
+    EXPECT_EQ(good.status, 0) << way << '\n' << good.out << good.err;
+  }
+  EXPECT_SAYS(here.read(text("b", text("--batch-size ", smaller).size(), "/summary.json")),
+              "\"numerics\": \"f32 is f32\"");
 }
 
 TEST(Flags, OfDeterminismContradictWhatRepeatsNothing) {
