@@ -46,7 +46,8 @@ TEST(Torchvision, LoadsOurFilesStrictlyAndOursLoadsItsWithTheSameLogits) {
       "/usr/bin/python3 '" SKEIN_SOURCE_DIR "/tests/torchvision_weights.py' . " + std::to_string(kSide);
   for (const std::string& name : models) {
     const auto net = testing::random_model(name, {kSide, kSide, 3, 7}, 11);
-    export_model(w.path() / ("ours-" + name + ".safetensors"), *net, {.model = name, .classes = {}, .steps = 3, .more = {}});
+    export_model(w.path() / ("ours-" + name + ".safetensors"), *net,
+                 {.model = name, .classes = {}, .steps = 3, .more = {}});
     line += " " + name;
   }
   if (w.run("test -x /usr/bin/python3").status != 0) GTEST_SKIP() << "skipped: no /usr/bin/python3";
