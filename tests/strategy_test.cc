@@ -213,7 +213,7 @@ TEST(EveryStrategy, AStepThatFailsLeavesTheOneBeforeIt) {
                        Under r(a, "rule."), s(a, "strategy.");
                        t.rule->visit(r), t.strategy->visit(s);
                      };
-                     for (int64_t k = 0; k < (comm.rank() == 0 ? 3 : 40); ++k) {
+                     for (int64_t k = 0; k < (comm.rank() == 0 ? 3 : 400); ++k) {
                        before.take(walk);
                        try {
                          t.step(k);
