@@ -22,12 +22,16 @@ void on_interrupt(int s) {
     std::raise(s);
     return;
   }
-  g_asked_seconds = now.tv_sec, g_asked_nanoseconds = now.tv_nsec;
+  g_asked_seconds = now.tv_sec;
+  g_asked_nanoseconds = now.tv_nsec;
   g_asked = 1;
   g_interrupted = 1;
 }
 
-void on_usr1(int) { g_come_again = g_interrupted = 1; }
+void on_usr1(int) {
+  g_come_again = 1;
+  g_interrupted = 1;
+}
 
 void handle(int s, void (*handler)(int)) {
   struct sigaction action {};
