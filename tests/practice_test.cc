@@ -94,7 +94,7 @@ TEST_F(Practice, ResumesExactly) {
   const std::string flags =
       "--batch-size 16 --accumulate 2 --clip-norm 0.5 --mixup 0.2 --cutmix 1 --ema 0.9 --label-smoothing "
       "0.1 ";
-  for (const std::string all :
+  for (const std::string& all :
        {flags + "--model small-cnn ", flags + "--model mlp --algorithm sgp --workers 2 "}) {
     place_.run("rm -rf whole part");
     train(all + "--steps 9 --output whole");
