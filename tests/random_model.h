@@ -21,7 +21,7 @@ inline std::unique_ptr<nn::Module> random_model(const std::string& name, const n
   };
   for (nn::Param* p : m->params())
     if (!p->decays)
-      fill(p->value, p->name.ends_with("bias") ? -0.4f : 0.8f, p->name.ends_with("bias") ? 0.4f : 1.4f);
+      fill(p->value, p->name.ends_with("bias") ? -0.4f : 0.6f, p->name.ends_with("bias") ? 0.4f : 1.1f);
   fill(m->params()[m->params().size() - 2]->value, -0.2f, 0.2f);  // of a classifier that starts near zero
   for (nn::Buffer* b : m->buffers()) fill(b->value, b->start == 0 ? -0.3f : 0.5f, b->start == 0 ? 0.3f : 2.f);
   m->set_training(false);

@@ -54,7 +54,7 @@ def randomize(model):
     """No norm is trivial: scales, shifts and running statistics are random."""
     for m in model.modules():
         if isinstance(m, torch.nn.BatchNorm2d):
-            m.weight.data.uniform_(0.8, 1.4)
+            m.weight.data.uniform_(0.6, 1.1)
             m.bias.data.uniform_(-0.4, 0.4)
             m.running_mean.uniform_(-0.3, 0.3)
             m.running_var.uniform_(0.5, 2)
