@@ -216,7 +216,7 @@ TEST(Sources, TheTableHoldsEveryKindOnce) {
   std::vector<std::string> names;
   for (const SourceRow& row : sources()) names.push_back(row.name);
   EXPECT_EQ(names, (std::vector<std::string>{"fashion-mnist", "mnist", "cifar10", "cifar100", "imagefolder",
-                                             "synthetic"}));
+                                             "webdataset", "synthetic"}));
 }
 
 }  // namespace
