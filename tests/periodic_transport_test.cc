@@ -64,6 +64,7 @@ void lose_a_worker(Exchange& e, const std::string& word) {
       after.take(walk);
       CHECK(before == after);
       before.restore(walk);
+      leave_together(*t, 2);
       return;
     }
   }

@@ -106,6 +106,15 @@ std::string expect_throw(F f) {
   throw Error("what should have been thrown was not");
 }
 
+// Survivors leave together: who has noticed a death late would else miss an earlier survivor, and name it.
+inline void leave_together(Transport& t, Rank dead) {
+  Communicator c(t, {.deadline = 20, .all_needed = false});
+  for (Rank r = 0; r < c.size(); ++r)
+    if (r != dead && r != c.rank()) c.push(r, 12, 0, 1, Tensor::zeros({1}));
+  for (Rank r = 0; r < c.size(); ++r)
+    if (r != dead && r != c.rank()) c.take(r, 12, 0);
+}
+
 // Rank 1 dies in the middle; the others must know at once, by name.
 inline void lose_rank_one(Exchange& e, const std::string& word) {
   const auto t = connect(e, way(word));
@@ -124,6 +133,7 @@ inline void lose_rank_one(Exchange& e, const std::string& word) {
     throw Error("a sum without rank 1 cannot be");
   } catch (const PeerLost& lost) { CHECK(lost.rank == 1, lost.what()); }
   CHECK(Clock::now() - began < std::chrono::seconds(3), "it took too long to notice");
+  leave_together(*t, 1);
 }
 
 // Rank 1 is stopped. "shared/silence": noticed by its silence; "shared/deadline": by the wait's deadline.
