@@ -9,8 +9,6 @@
 namespace skein::apps {
 namespace {
 
-constexpr Purpose kMix{10};
-
 // A box of 1 - share of the area around a random center, cut at the edges; the share is what is left outside.
 void draw_box(Blend& b, data::Draws& draws, int height, int width) {
   const double side = std::sqrt(1 - double(b.share));
@@ -30,11 +28,11 @@ Blend draw_blend(const Blending& how, uint64_t seed, int64_t step, int rank, int
                  int width) {
   Blend b;
   if (!how.on() || rows < 2) return b;
-  data::Draws all({seed, kMix, uint64_t(step), 0});
+  data::Draws all({seed, Purpose::kMix, uint64_t(step), 0});
   const bool cuts = how.mixup == 0 || (how.cutmix > 0 && all.uniform() < 0.5);
   b.share = float(all.beta(cuts ? how.cutmix : how.mixup));
   if (cuts) draw_box(b, all, height, width);
-  data::Draws own({seed, kMix, uint64_t(step), uint32_t(rank) + 1});
+  data::Draws own({seed, Purpose::kMix, uint64_t(step), uint32_t(rank) + 1});
   b.shift = 1 + std::min(int64_t(own.uniform() * double(rows - 1)), rows - 2);
   return b;
 }

@@ -33,13 +33,6 @@ constexpr const char* kMark = "SKEIN_HOST_PART";
 constexpr const char* kReady = "skein-host 1 ";
 constexpr int kNoDirectory = 121, kNoProgram = 122, kSshFailed = 255, kInterrupted = 130;
 
-std::string unhex(const std::string& digits) {
-  std::string bytes;
-  for (size_t i = 0; i + 1 < digits.size(); i += 2)
-    bytes += char(std::stoi(digits.substr(i, 2), nullptr, 16));
-  return bytes;
-}
-
 // For a shell, as one word.
 std::string quoted(const std::string& s) {
   std::string out = "'";
@@ -236,11 +229,11 @@ int run_part_of_hosts(char** argv, bool others_go_on) {
   while (read_line(line) && line != "end") {
     std::istringstream in(line);
     in >> word >> value;
-    if (word == "key") c.key = unhex(value);
+    if (word == "key") c.key = comm::unhex(value);
     if (word == "first") c.first = std::stoi(value);
     if (word == "count") c.count = std::stoi(value);
     if (word == "world") c.world = std::stoi(value);
-    if (word == "env" && in >> word) setenv(value.c_str(), unhex(word).c_str(), 1);
+    if (word == "env" && in >> word) setenv(value.c_str(), comm::unhex(word).c_str(), 1);
   }
   if (line != "end" || c.key.size() != comm::kJobKeyBytes)
     throw Error(text(kMark, " is set, but nobody on stdin says what to do; unset it"));

@@ -22,13 +22,6 @@ using comm::Fd;
 
 constexpr const char* kFirstLine = "skein meeting 1";
 
-std::string bytes_of_hex(const std::string& digits) {
-  std::string bytes;
-  for (size_t i = 0; i + 1 < digits.size(); i += 2)
-    bytes += char(std::stoi(digits.substr(i, 2), nullptr, 16));
-  return bytes;
-}
-
 // A network file system answers "not there" from memory; reading the directory makes it ask again.
 void look_afresh(fs::path dir) {
   std::error_code none;
@@ -69,7 +62,7 @@ bool read_note(const fs::path& path, MeetingNote& n) {
       key.find_first_not_of("0123456789abcdef") != std::string::npos ||
       port.find_first_not_of("0123456789") != std::string::npos || port.empty() || port.size() > 5)
     throw BadFile(path.string() + ": this is no address and key of rank 0; remove it");
-  n = {hosts, std::stoi(port), bytes_of_hex(key)};
+  n = {hosts, std::stoi(port), comm::unhex(key)};
   return true;
 }
 

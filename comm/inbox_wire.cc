@@ -37,10 +37,7 @@ Invitation Invitation::read(const std::string& words) {
   if (!(in >> title >> i.salt >> i.port) || title != "inbox" || i.port < 1 || i.port > 65535 ||
       i.salt.find_first_not_of("0123456789abcdef") != std::string::npos)
     throw Error("no invitation to an inbox: '" + words + "'");
-  std::string salt;
-  for (size_t at = 0; at + 1 < i.salt.size(); at += 2)
-    salt += char(std::stoi(i.salt.substr(at, 2), nullptr, 16));
-  i.salt = salt;
+  i.salt = unhex(i.salt);
   for (std::string a; in >> a;) i.addresses.push_back(a);
   return i;
 }

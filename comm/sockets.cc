@@ -65,6 +65,16 @@ std::string hex(const std::string& bytes) {
   for (unsigned char c : bytes) s += {digits[c >> 4], digits[c & 15]};
   return s;
 }
+std::string unhex(const std::string& digits) {
+  std::string bytes(digits.size() / 2, 0);
+  size_t n = 0;
+  if (digits.size() % 2 != 0 ||
+      sodium_hex2bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), digits.data(), digits.size(),
+                     nullptr, &n, nullptr) != 0 ||
+      n != bytes.size())
+    throw Error("not pairs of hexadecimal digits");  // which ones may be a secret
+  return bytes;
+}
 
 std::string host_identity() {
   std::ifstream in("/proc/sys/kernel/random/boot_id");

@@ -30,6 +30,8 @@ class Fd {
 
 std::string random_bytes(int n);
 std::string hex(const std::string& bytes);
+// The bytes that hex() wrote so; throws Error on anything else.
+std::string unhex(const std::string& digits);
 // Names this kernel, network namespace and user: processes with the same can share memory and abstract
 // sockets.
 std::string host_identity();

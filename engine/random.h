@@ -37,6 +37,7 @@ enum class Purpose : uint32_t {
   kFault = 7,
   kSplit = 8,
   kTest = 9,
+  kMix = 10,  // mixup and cutmix
 };
 
 // A family of draws. `step` is the training step, epoch or parameter index, whatever orders the purpose;

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <string>
 
+#include "apps/safetensors.h"
+
 namespace skein::testing_programs {
 
 struct Ended {

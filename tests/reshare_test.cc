@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "apps/safetensors.h"
+#include "tests/model_files.h"
 #include "tests/program.h"
 
 namespace skein {
@@ -60,13 +61,7 @@ class Reshare : public testing::Test {
     return worst;
   }
   double models_differ(const std::string& a, const std::string& b) {
-    const auto x = apps::read_safetensors((place_.path() / a / "model.safetensors").string()),
-               y = apps::read_safetensors((place_.path() / b / "model.safetensors").string());
-    double worst = 0;
-    for (const auto& [name, t] : x.tensors)
-      for (int64_t i = 0; t.dtype() == kF32 && i < t.size(); ++i)
-        worst = std::max(worst, std::abs(double(t.data<float>()[i]) - y.find(name)->data<float>()[i]));
-    return worst;
+    return testing_programs::models_differ(place_.path() / a, place_.path() / b);
   }
   testing_programs::Workplace place_;
 };

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "apps/safetensors.h"
+#include "tests/model_files.h"
 #include "tests/program.h"
 
 namespace skein {
@@ -21,14 +21,8 @@ class Workers : public testing::Test {
  protected:
   Ended train(const std::string& flags) { return place_.run(kTask + flags); }
   json summary(const std::string& run) { return json::parse(place_.read(run + "/summary.json")); }
-  double difference(const std::string& a, const std::string& b) {
-    const auto x = apps::read_safetensors((place_.path() / a / "model.safetensors").string()),
-               y = apps::read_safetensors((place_.path() / b / "model.safetensors").string());
-    double worst = 0;
-    for (const auto& [name, t] : x.tensors)
-      for (int64_t i = 0; t.dtype() == kF32 && i < t.size(); ++i)
-        worst = std::max(worst, std::abs(double(t.data<float>()[i]) - y.find(name)->data<float>()[i]));
-    return worst;
+  double models_differ(const std::string& a, const std::string& b) {
+    return testing_programs::models_differ(place_.path() / a, place_.path() / b);
   }
   testing_programs::Workplace place_;
 };
@@ -37,7 +31,7 @@ TEST_F(Workers, FourOfBatchBAreOneOfBatchFourB) {
   const std::string flags = "--model mlp --algorithm allreduce --steps 20 --momentum 0.9 ";
   ASSERT_EQ(train(flags + "--workers 1 --batch-size 32 --output one").status, 0) << place_.read(".err");
   ASSERT_EQ(train(flags + "--workers 4 --batch-size 8 --output four").status, 0) << place_.read(".err");
-  EXPECT_LT(difference("one", "four"), 1e-5);
+  EXPECT_LT(models_differ("one", "four"), 1e-5);
   EXPECT_EQ(summary("four")["workers"], 4);
   const json hashes = summary("four")["worker_hashes"];
   EXPECT_EQ(hashes.size(), 4u);
