@@ -217,7 +217,8 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
   if (p.resume->count()) start_from_run(command, p, table);
   const Config before = command.config;
   Config& c = command.config;
-  // A resumed run refuses to change; what the command line says of a flag decides what the change is, not a file.
+  // A resumed run refuses to change; what the command line says of a flag decides what the change is, not a
+  // file.
   std::vector<std::string> decided;
   for (const auto& [flag, option] : p.of_table)
     if (option->count() && !command.checkpoint.empty()) decided.push_back(flag->name);

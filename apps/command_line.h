@@ -30,8 +30,9 @@ struct Command {
   Prediction prediction;  // kPredict
 };
 
-// The command line over the --config file over the --recipe over the configuration of a resumed run over the defaults. Throws
-// BadOption naming the flag (or file, line and key), what is allowed and the nearest valid name, or BadFile.
+// The command line over the --config file over the --recipe over the configuration of a resumed run over the
+// defaults. Throws BadOption naming the flag (or file, line and key), what is allowed and the nearest valid
+// name, or BadFile.
 Command parse_command_line(int argc, const char* const* argv, const Flags& = flags());
 
 }  // namespace skein::apps

@@ -7,8 +7,8 @@
 
 namespace skein::apps {
 
-// The runs in these directories, each a run's own or one that holds directories of runs; each run once. Throws BadOption
-// naming a directory without any.
+// The runs in these directories, each a run's own or one that holds directories of runs; each run once.
+// Throws BadOption naming a directory without any.
 std::vector<RunFiles> find_runs(const std::vector<std::string>& directories);
 
 struct Comparison {

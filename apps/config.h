@@ -55,14 +55,14 @@ const Flags& flags();
 const Flag* find_flag(const Flags&,
                       const std::string& name);  // hyphens or underscores; null if there is none
 
-// Sets one flag from text. Throws BadOption, beginning with the place, if the text is of the wrong kind or out
-// of range, or if it contradicts a resumed run in something that a run cannot change.
+// Sets one flag from text. Throws BadOption, beginning with the place, if the text is of the wrong kind or
+// out of range, or if it contradicts a resumed run in something that a run cannot change.
 void assign(Config&, const Flag&, const std::string& text, const Origin&);
 // The value as text; empty for an algorithm's own flag that was not given.
 std::string value_of(const Config&, const Flag&);
 
-// Sets what the TOML file gives, one key a flag. Throws BadFile (unreadable, not TOML) or BadOption, which begin
-// with file and line. Keys in `skip` are passed over.
+// Sets what the TOML file gives, one key a flag. Throws BadFile (unreadable, not TOML) or BadOption, which
+// begin with file and line. Keys in `skip` are passed over.
 void read_toml(Config&, const std::string& path, Source, const Flags& = flags(),
                const std::vector<std::string>& skip = {});
 // The same of TOML in memory; `from` stands for the file in messages.
@@ -84,7 +84,8 @@ auto naming_place(const Config& c, const std::string& flag, F&& f) {
   }
 }
 
-// Refuses flags that are valid each by itself but not together; of rivals the one from the stronger source wins.
+// Refuses flags that are valid each by itself but not together; of rivals the one from the stronger source
+// wins.
 void reconcile(Config&, const Flags& = flags());
 
 // "; did you mean X?" with the name most like `name`.

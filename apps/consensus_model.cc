@@ -47,7 +47,8 @@ ConsensusModel::~ConsensusModel() {
   if (own_buffers_) copy(buffers_, own_buffers_);
 }
 
-// Statistics that start at zero are, after k batches, 1 - (1 - momentum)^k of a weighted mean over the batches.
+// Statistics that start at zero are, after k batches, 1 - (1 - momentum)^k of a weighted mean over the
+// batches.
 void ConsensusModel::recompute(const Config& c, const Setup& s) {
   const NoTape off;
   const RandomScope random(uint64_t(c.seed), 0, uint32_t(s.place.rank));

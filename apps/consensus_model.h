@@ -10,8 +10,9 @@ namespace skein::apps {
 //   recompute   re-estimated at the mean, on the first training batches of each worker, and averaged
 //   mix, and always for allreduce   the mean over the workers
 //   local       rank 0's
-// With `average` the mean of the workers' moving averages, of weights and, but under recompute, of statistics.
-// Destroyed, it gives each worker back its own, bit for bit. Alone, without `average`, it does nothing. Construction is collective.
+// With `average` the mean of the workers' moving averages, of weights and, but under recompute, of
+// statistics. Destroyed, it gives each worker back its own, bit for bit. Alone, without `average`, it does
+// nothing. Construction is collective.
 class ConsensusModel {
  public:
   ConsensusModel(const Config&, const Setup&, const nn::Flat&, optim::Strategy&, optim::Worker&,

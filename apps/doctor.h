@@ -51,8 +51,8 @@ std::vector<Findings> meet_and_compare(const Patient&, Findings mine);
 // "warning  disk: 900 MB free ...: do this", without a line end.
 std::string line_of(const Finding&);
 
-// Does all of it and prints it (of several workers rank 0 prints for all). Returns the exit status: 1 if there is a
-// problem, on whatever host, else 0.
+// Does all of it and prints it (of several workers rank 0 prints for all). Returns the exit status: 1 if
+// there is a problem, on whatever host, else 0.
 int doctor(const Config&);
 
 }  // namespace skein::apps

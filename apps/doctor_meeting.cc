@@ -41,8 +41,8 @@ Findings unpacked(const std::string& bytes) {
   return all;
 }
 
-// Everybody looks at the clock when the same gather ends; of several the smallest difference from rank 0 is nearest the
-// truth, the rest being the network's doing.
+// Everybody looks at the clock when the same gather ends; of several the smallest difference from rank 0 is
+// nearest the truth, the rest being the network's doing.
 std::vector<double> clock_differences(comm::Exchange& e) {
   std::vector<double> least(size_t(e.size()), 1e18);
   for (int i = 0; i < 5; ++i) {

@@ -9,8 +9,9 @@ namespace skein::apps {
 // so that the first hundreds of steps do not drag the beginning along. e starts at the model as it is.
 //
 // With several workers each averages its own vector, the one whose mean over the workers is the model
-// (Strategy::averaged). The map is linear and d the same everywhere, so the mean of the e is the moving average of the
-// consensus model, exactly but for rounding. Where workers are at different steps, each averages the model it trains.
+// (Strategy::averaged). The map is linear and d the same everywhere, so the mean of the e is the moving
+// average of the consensus model, exactly but for rounding. Where workers are at different steps, each
+// averages the model it trains.
 class Ema {
  public:
   Ema(double decay, const nn::Flat&);

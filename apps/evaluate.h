@@ -15,8 +15,8 @@ struct Score {
 };
 
 // The whole test split, with running statistics and without augmentation; leaves the model in training mode.
-// Several workers score a part each and all get the score of the whole: collective. Alone, nothing is returned
-// if `stop` becomes true on the way.
+// Several workers score a part each and all get the score of the whole: collective. Alone, nothing is
+// returned if `stop` becomes true on the way.
 std::optional<Score> evaluate(const Setup&, nn::Module&, int64_t batch_size,
                               const std::function<bool()>& stop = {});
 

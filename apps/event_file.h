@@ -1,7 +1,8 @@
-// A file of TensorBoard events: TFRecord framing around the few fields of the Event message that scalars need.
+// A file of TensorBoard events: TFRecord framing around the few fields of the Event message that scalars
+// need.
 //
-// The fields are written by hand. They are nine, of two wire types, frozen since 2015; libprotobuf would add a compiler
-// to the build and a library to what a node without root must bring along, for fifty lines.
+// The fields are written by hand. They are nine, of two wire types, frozen since 2015; libprotobuf would add
+// a compiler to the build and a library to what a node without root must bring along, for fifty lines.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -21,8 +22,8 @@ using Scalars =
 // One thread. Each event is one write. Throws BadFile.
 class EventFile {
  public:
-  // Makes DIR/events.out.tfevents.SECONDS.HOST.PROCESS.0, later than all of DIR. A reader drops what the others have at
-  // `first_step` and after it: a resumed run takes those steps again.
+  // Makes DIR/events.out.tfevents.SECONDS.HOST.PROCESS.0, later than all of DIR. A reader drops what the
+  // others have at `first_step` and after it: a resumed run takes those steps again.
   EventFile(const std::string& dir, int64_t first_step);
   ~EventFile();
   EventFile(const EventFile&) = delete;

@@ -30,9 +30,10 @@ void check(const CLI::App&, GossipFlags&);
 // "mean{rank}.npy", 3 -> "mean3.npy"
 std::string file_of(std::string pattern, int rank);
 
-// The graph of the flags over so many workers in a membership epoch. In a later epoch than the first, where fewer
-// workers may not allow what was asked for (pairs of an odd number, more peers than there are, a file for others), it is
-// one that any number allows: random pairs for pairwise, exponential with one peer for push-sum.
+// The graph of the flags over so many workers in a membership epoch. In a later epoch than the first, where
+// fewer workers may not allow what was asked for (pairs of an odd number, more peers than there are, a file
+// for others), it is one that any number allows: random pairs for pairwise, exponential with one peer for
+// push-sum.
 std::unique_ptr<comm::Topology> graph_over(const GossipFlags&, int workers, uint32_t epoch);
 
 }  // namespace skein::apps

@@ -5,8 +5,8 @@
 
 namespace skein::apps {
 
-// "gpu[01-03,7]-ib,login" is gpu01-ib gpu02-ib gpu03-ib gpu7-ib login; several brackets multiply, the last fastest.
-// Throws BadOption if the brackets make no sense.
+// "gpu[01-03,7]-ib,login" is gpu01-ib gpu02-ib gpu03-ib gpu7-ib login; several brackets multiply, the last
+// fastest. Throws BadOption if the brackets make no sense.
 std::vector<std::string> expand_hosts(const std::string& list);
 // "4(x2),1" is 4 4 1, as in SLURM_STEP_TASKS_PER_NODE. Throws BadOption.
 std::vector<int> expand_counts(const std::string& list);
@@ -15,8 +15,9 @@ struct HostShare {
   std::string name;  // as ssh takes it: host, or user@host
   int workers = 1;
 };
-// "a,b:4": one worker on a, four on b. Without any number, `workers` (0: one a host) are spread evenly. Throws BadOption
-// if the numbers are none, do not add up to `workers`, or cannot be even, and for a host that is named twice.
+// "a,b:4": one worker on a, four on b. Without any number, `workers` (0: one a host) are spread evenly.
+// Throws BadOption if the numbers are none, do not add up to `workers`, or cannot be even, and for a host
+// that is named twice.
 std::vector<HostShare> parse_hosts(const std::string& list, int workers);
 
 }  // namespace skein::apps

@@ -33,8 +33,8 @@ void on_usr1(int) {
   g_interrupted = 1;
 }
 
-// Generated matrix kernels use the stack pointer as a register like others: a handler's frame must not go where it
-// points. Of the main thread, which is the one that gets the process's signals.
+// Generated matrix kernels use the stack pointer as a register like others: a handler's frame must not go
+// where it points. Of the main thread, which is the one that gets the process's signals.
 alignas(64) char g_stack[64 * 1024];
 
 void handle(int s, void (*handler)(int)) {

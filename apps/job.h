@@ -34,14 +34,15 @@ struct Place {
   int64_t strangers = 0;  // callers without the job's key that this process refused while the workers met
 };
 
-// How many workers there are to be, by the environment (the last rank of which may be the server) or the flags. Throws
-// BadOption as seat_from_environment and parse_hosts do.
+// How many workers there are to be, by the environment (the last rank of which may be the server) or the
+// flags. Throws BadOption as seat_from_environment and parse_hosts do.
 int planned_workers(const JobOptions&);
 
-// Does `work` as each worker this process is to be, and returns the exit status: as the one worker there is; as the
-// rank that the environment says, where something else has started the ranks (docs/launch.md); else starts the workers,
-// as processes (this very program again, with the same arguments), here or on --hosts, or as threads, and waits for them. `work` returns an
-// exit status and may throw. BadOption: contradictions between flags and environment, named.
+// Does `work` as each worker this process is to be, and returns the exit status: as the one worker there is;
+// as the rank that the environment says, where something else has started the ranks (docs/launch.md); else
+// starts the workers, as processes (this very program again, with the same arguments), here or on --hosts, or
+// as threads, and waits for them. `work` returns an exit status and may throw. BadOption: contradictions
+// between flags and environment, named.
 int run_job(const JobOptions&, char** argv, const std::function<int(Place&)>& work);
 
 }  // namespace skein::apps

@@ -50,8 +50,8 @@ std::optional<std::string> given_job_key() {
   return {};
 }
 
-// Workers started by hand on one host, or with one home directory, share a key without being told. Whoever is first
-// makes it; a link is made by one only.
+// Workers started by hand on one host, or with one home directory, share a key without being told. Whoever is
+// first makes it; a link is made by one only.
 std::string job_key_of_home() {
   const std::optional<std::string> home = variable("HOME");
   if (!home)

@@ -5,10 +5,11 @@
 
 namespace skein::apps {
 
-// The one that was handed to us: from the descriptor SKEIN_KEY_FD or the file SKEIN_KEY_FILE. Throws BadFile if others
-// could read the file or it has less than 32 bytes.
+// The one that was handed to us: from the descriptor SKEIN_KEY_FD or the file SKEIN_KEY_FILE. Throws BadFile
+// if others could read the file or it has less than 32 bytes.
 std::optional<std::string> given_job_key();
-// ~/.config/skein/job-key, which is made where it is missing; for workers started by hand. Throws BadFile, BadOption.
+// ~/.config/skein/job-key, which is made where it is missing; for workers started by hand. Throws BadFile,
+// BadOption.
 std::string job_key_of_home();
 // Throws BadFile if the file is not ours or others could read it.
 void check_private(int fd, const std::string& path);

@@ -21,14 +21,16 @@ void write_note(const std::filesystem::path&, const MeetingNote&);
 bool read_note(const std::filesystem::path&, MeetingNote&);
 
 // Where the ranks meet and by which key:
-//   address   MASTER_ADDR and MASTER_PORT; else rank 0's note; else, under SLURM, the first host of the step and the port
+//   address   MASTER_ADDR and MASTER_PORT; else rank 0's note; else, under SLURM, the first host of the step
+//   and the port
 //             of the job's number
-//   key       SKEIN_KEY_FD, SKEIN_KEY_FILE; else, with RANK and WORLD_SIZE, ~/.config/skein/job-key; else rank 0's note
+//   key       SKEIN_KEY_FD, SKEIN_KEY_FILE; else, with RANK and WORLD_SIZE, ~/.config/skein/job-key; else
+//   rank 0's note
 // The note lies in `place` and goes away with this object, and with it the directories that were made for it.
 class Meeting {
  public:
-  // Rank 0 writes the note, the others wait for it, at most `deadline` seconds. Throws BadOption, BadFile, and Error
-  // saying where they waited.
+  // Rank 0 writes the note, the others wait for it, at most `deadline` seconds. Throws BadOption, BadFile,
+  // and Error saying where they waited.
   Meeting(const Seat&, const std::string& place, double deadline);
   ~Meeting();
   Meeting(const Meeting&) = delete;

@@ -17,7 +17,8 @@ struct Placement {
 // half.
 Placement place_threads(const std::vector<int>& cores, int compute, int data, int slot, int slots);
 
-// The same for this worker, among those of its host or, where its launcher gave it cores of its own, on those.
+// The same for this worker, among those of its host or, where its launcher gave it cores of its own, on
+// those.
 Placement place_threads(const Place&, int compute, int data);
 
 std::string list_cores(const std::vector<int>& cores);  // "0-3,8"

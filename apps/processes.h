@@ -17,10 +17,10 @@ struct Crew {
   bool others_go_on = false;  // nobody is ended because another was killed
 };
 
-// Starts copies of this program with these arguments, and stays until all have ended. Each finds in its environment
-// RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, and open descriptors of the job's key
-// (SKEIN_KEY_FD) and, rank 0, of the socket to listen at (SKEIN_LISTEN_FD). OMP_NUM_THREADS is each one's share of the
-// cores, unless it is set. Signals, ends and what is said: as Supervisor does it.
+// Starts copies of this program with these arguments, and stays until all have ended. Each finds in its
+// environment RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, and open descriptors
+// of the job's key (SKEIN_KEY_FD) and, rank 0, of the socket to listen at (SKEIN_LISTEN_FD). OMP_NUM_THREADS
+// is each one's share of the cores, unless it is set. Signals, ends and what is said: as Supervisor does it.
 //
 // Returns the job's exit status: 0, or that of the lowest rank that failed by itself, or 128 + signal.
 // To be called by a process that has no other threads.

@@ -22,14 +22,15 @@ struct RunFiles {
   int64_t workers() const;
 };
 
-// From the contents of metrics.jsonl and summary.json, which may be empty. Lines that are no events are passed over, and
-// so is a summary of fewer steps than there are events of: the run has been resumed and goes on.
+// From the contents of metrics.jsonl and summary.json, which may be empty. Lines that are no events are
+// passed over, and so is a summary of fewer steps than there are events of: the run has been resumed and goes
+// on.
 RunFiles parse_run(const std::string& metrics, const std::string& summary);
 // Reads DIR/metrics.jsonl and, where they exist, DIR/summary.json and DIR/timeline.json. Throws BadFile.
 RunFiles read_run(const std::string& dir);
 
-// {"step": [...], "loss": [...], ...}: every numeric field of these events, in at most 1200 points, which are as many
-// as a screen could show: means, of "_min" and "_max" the extremes, of the position the last.
+// {"step": [...], "loss": [...], ...}: every numeric field of these events, in at most 1200 points, which are
+// as many as a screen could show: means, of "_min" and "_max" the extremes, of the position the last.
 Json columns(const Rows&);
 // {"step": columns, "epoch": columns, "eval": columns}.
 Json series_of(const RunFiles&);

@@ -1,4 +1,5 @@
-// The rules by which the state of N workers becomes that of M, one row a field, and the archive that applies them.
+// The rules by which the state of N workers becomes that of M, one row a field, and the archive that applies
+// them.
 #include "apps/reshare.h"
 
 #include <algorithm>
@@ -11,8 +12,8 @@
 namespace skein::apps {
 namespace {
 
-// Where no row says otherwise: of tensors and real numbers the mean over the workers that have the field, which is the
-// thing itself where all have the same; of whole numbers the largest; of words worker 0's.
+// Where no row says otherwise: of tensors and real numbers the mean over the workers that have the field,
+// which is the thing itself where all have the same; of whole numbers the largest; of words worker 0's.
 enum class How : uint8_t {
   kMean,
   kSum,            // what all had counted, to worker 0; nothing to the others

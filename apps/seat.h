@@ -1,11 +1,12 @@
-// Seat: who this process is among those that something else started, by the variables it left in the environment.
+// Seat: who this process is among those that something else started, by the variables it left in the
+// environment.
 #pragma once
 #include <string>
 
 namespace skein::apps {
 
-// The variables are in docs/launch.md. Who is nearest to the process counts: RANK and WORLD_SIZE, then what mpirun and
-// mpiexec set, then srun.
+// The variables are in docs/launch.md. Who is nearest to the process counts: RANK and WORLD_SIZE, then what
+// mpirun and mpiexec set, then srun.
 struct Seat {
   enum By : uint8_t { kNobody, kVariables, kOpenMpi, kPmi, kSlurm } by = kNobody;
   bool told = false;  // there are others, or RANK and WORLD_SIZE say that there are none
@@ -19,8 +20,8 @@ struct Seat {
   int port = 0;            // SLURM: one that follows from the job's number; else 0
 };
 
-// Throws BadOption, with one message, where variables are missing or contradict each other. A task that is alone, such
-// as a shell under srun, is not told: it may start workers of its own.
+// Throws BadOption, with one message, where variables are missing or contradict each other. A task that is
+// alone, such as a shell under srun, is not told: it may start workers of its own.
 Seat seat_from_environment();
 
 }  // namespace skein::apps

@@ -32,8 +32,8 @@ struct Setup {
   std::unique_ptr<nn::Module> model;               // initialized from the seed
 };
 
-// Opens data and model, and gives the calling thread its team of compute threads. Throws BadOption or BadFile,
-// saying what is wrong with which flag or file.
+// Opens data and model, and gives the calling thread its team of compute threads. Throws BadOption or
+// BadFile, saying what is wrong with which flag or file.
 Setup open_setup(const Config&, const Place& = {});
 
 // Which samples this worker's steps hold: pure functions of seed, step, rank and world.

@@ -10,8 +10,8 @@ namespace skein::apps {
 // Names every field of a rank's state once; serves saving and loading.
 using Walk = std::function<void(Archive&)>;
 
-// Tensors as such, strings as U8 tensors, numbers as metadata, exact to the bit. Returns the file's BLAKE2b-256.
-// Throws BadFile.
+// Tensors as such, strings as U8 tensors, numbers as metadata, exact to the bit. Returns the file's
+// BLAKE2b-256. Throws BadFile.
 std::string save_state(const std::string& path, const Walk&);
 
 // Tensors are written in place, on their device. The checksum is verified before the walk starts; a field of

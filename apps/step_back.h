@@ -1,4 +1,5 @@
-// StepBack: the states of the last few steps, for workers that lost a peer and have to end at one common step.
+// StepBack: the states of the last few steps, for workers that lost a peer and have to end at one common
+// step.
 #pragma once
 #include <deque>
 

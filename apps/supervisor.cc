@@ -20,8 +20,8 @@ namespace {
 using comm::Clock;
 using comm::Fd;
 
-// After a ward has failed the others get so long: a killed worker must first be missed, one that ended with an error
-// has told its peers.
+// After a ward has failed the others get so long: a killed worker must first be missed, one that ended with
+// an error has told its peers.
 constexpr auto kGraceAfterKill = std::chrono::seconds(180), kGraceAfterError = std::chrono::seconds(30);
 constexpr auto kOneKeystroke = std::chrono::seconds(1);  // timeout(1) signals a process and then its group
 constexpr int kInterrupted = 130;                        // what workers return by themselves after SIGINT

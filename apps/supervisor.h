@@ -31,10 +31,10 @@ struct Ward {
   int exit_code() const;  // 128 + signal
 };
 
-// SIGINT, SIGTERM and SIGHUP are passed on once, a second one kills; SIGUSR1 is passed on every time. When a ward fails,
-// the others get time to notice and to save, then they are killed too; one that is stopped does not hold up the end.
-// What several say to stderr alike is shown once. If this process dies, the kernel kills what it started.
-// For a process without other threads; one at a time.
+// SIGINT, SIGTERM and SIGHUP are passed on once, a second one kills; SIGUSR1 is passed on every time. When a
+// ward fails, the others get time to notice and to save, then they are killed too; one that is stopped does
+// not hold up the end. What several say to stderr alike is shown once. If this process dies, the kernel kills
+// what it started. For a process without other threads; one at a time.
 class Supervisor {
  public:
   explicit Supervisor(bool others_go_on = false);  // true: a killed ward is the others' to deal with
@@ -48,8 +48,8 @@ class Supervisor {
   Ward& start(const std::string& name, const Pipes&, const std::function<void(size_t number)>& become);
   std::vector<Ward>& wards() { return wards_; }
 
-  // Lines "signal N" are as if the signal had come to us; its end as if who gives the orders were lost: wards are
-  // interrupted and get half a minute.
+  // Lines "signal N" are as if the signal had come to us; its end as if who gives the orders were lost: wards
+  // are interrupted and get half a minute.
   void obey(comm::Fd orders);
   // A line of a ward's stdout or stderr; true: it was meant for us and is not shown.
   std::function<bool(Ward&, const std::string& line, bool is_error)> heard;

@@ -8,8 +8,8 @@
 
 namespace skein::apps {
 
-// Runs f on every worker. If it throws an Error on any, every worker throws what the lowest such worker threw (as the
-// same kind: BadOption, BadFile or Error), so that one fault is one message.
+// Runs f on every worker. If it throws an Error on any, every worker throws what the lowest such worker threw
+// (as the same kind: BadOption, BadFile or Error), so that one fault is one message.
 void together(comm::Communicator*, const std::function<void()>& f);
 
 // The texts of all ranks, in their order, on rank 0; elsewhere none. A world of one has its own.

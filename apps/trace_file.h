@@ -13,8 +13,8 @@ bool is_frame(const comm::Span&);
 // Ordered by beginning, and of frames only what is neither other work nor waiting.
 std::vector<comm::Span> in_order(std::vector<comm::Span>);
 
-// One worker's events, one a line, each ended by a comma: a process named after the worker, with a thread for compute,
-// one for waiting, and as many for transfers as are under way at once. Microseconds since `origin`.
+// One worker's events, one a line, each ended by a comma: a process named after the worker, with a thread for
+// compute, one for waiting, and as many for transfers as are under way at once. Microseconds since `origin`.
 std::string trace_events(int worker, std::vector<comm::Span>, double origin);
 
 // Makes FILE, without events; throws BadFile. A run that is killed leaves this.

@@ -136,8 +136,9 @@ int serve(const Config& c, const Place& place) {
   return 0;
 }
 
-// After an interruption; the checkpoint is written. Whichever worker SIGUSR1 has reached, rank 0 speaks with SLURM. The
-// others wait for it, because a step whose tasks end may end the job. A job that got nowhere would come again and again.
+// After an interruption; the checkpoint is written. Whichever worker SIGUSR1 has reached, rank 0 speaks with
+// SLURM. The others wait for it, because a step whose tasks end may end the job. A job that got nowhere would
+// come again and again.
 void end_interrupted(const Place& place, const Config& c, int64_t steps_taken) try {
   bool wanted = c.requeue && asked_to_come_again();
   if (place.comm) {
@@ -154,7 +155,8 @@ void end_interrupted(const Place& place, const Config& c, int64_t steps_taken) t
 } catch (const comm::PeerLost&) {  // of an asynchronous run that has gone on without it
 }
 
-// What a run that was stopped before its first checkpoint left behind does not keep --resume auto from beginning it.
+// What a run that was stopped before its first checkpoint left behind does not keep --resume auto from
+// beginning it.
 void clear_for(const Command& command, const Place& place, const std::string& directory) {
   std::error_code none;
   if (place.rank == 0 && command.resume_if_there) fs::remove(fs::path(directory) / "metrics.jsonl", none);

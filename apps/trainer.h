@@ -74,9 +74,10 @@ class Trainer {
 
   int64_t step_number() const { return k_; }  // steps taken
 
-  // Trains to the last step, or until `stop` says so between two steps, on any worker; then writes a checkpoint.
-  // Writes metrics and checkpoints on the way; at the end summary, report and model. Throws Error if the loss is
-  // not a number. When a worker is lost the living write a checkpoint of the last step they have in common.
+  // Trains to the last step, or until `stop` says so between two steps, on any worker; then writes a
+  // checkpoint. Writes metrics and checkpoints on the way; at the end summary, report and model. Throws Error
+  // if the loss is not a number. When a worker is lost the living write a checkpoint of the last step they
+  // have in common.
   Outcome run(const std::function<bool()>& stop = {});
 
  private:

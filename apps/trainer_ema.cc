@@ -8,7 +8,8 @@
 
 namespace skein::apps {
 
-// Passes that --accumulate cuts a batch into are cut here, too: what does not fit in memory there does not here.
+// Passes that --accumulate cuts a batch into are cut here, too: what does not fit in memory there does not
+// here.
 int64_t Trainer::evaluation_batch() const {
   return (config_.batch_size + config_.accumulate - 1) / config_.accumulate;
 }

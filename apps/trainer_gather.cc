@@ -24,7 +24,8 @@ void widen(Spread& s, double v) {
 
 }  // namespace
 
-// Means weigh by images, those of waits do not; the smallest and the largest loss are of workers that saw any images.
+// Means weigh by images, those of waits do not; the smallest and the largest loss are of workers that saw any
+// images.
 Trainer::Seen Trainer::over_workers(const Sums& mine, double spent) const {
   const double data = (seconds_.data - at_last_event_.data) / spent,
                peers = (seconds_.peers - at_last_event_.peers) / spent;

@@ -1,4 +1,5 @@
-// The oracle that strategies ask: the gradient of one batch, made in one pass or in several, blended and clipped.
+// The oracle that strategies ask: the gradient of one batch, made in one pass or in several, blended and
+// clipped.
 #include <algorithm>
 
 #include "apps/clock.h"

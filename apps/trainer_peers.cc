@@ -28,8 +28,8 @@ class Patience {
 };
 }  // namespace
 
-// Asking at every step would make every algorithm synchronous. The steps between two questions are those of about
-// a second of the fastest worker, which all hear and thus agree on.
+// Asking at every step would make every algorithm synchronous. The steps between two questions are those of
+// about a second of the fastest worker, which all hear and thus agree on.
 bool Trainer::stopped() {
   const bool here = stop_ && stop_();
   if (!setup_.place.comm) return here;
@@ -48,7 +48,8 @@ bool Trainer::stopped() {
   return stop;
 }
 
-// Whoever is asked to stop tells the others; all meet, and those behind go on to the step of the one furthest ahead.
+// Whoever is asked to stop tells the others; all meet, and those behind go on to the step of the one furthest
+// ahead.
 bool Trainer::stopped_apart() {
   comm::Communicator& comm = *setup_.place.comm;
   if (stop_at_ >= 0) return k_ >= stop_at_;
@@ -62,8 +63,8 @@ bool Trainer::stopped_apart() {
   return meet();
 }
 
-// Once at a step. Synchronous workers are at the same step already. Others may wait for each other as long as it takes:
-// a slow worker is no dead one.
+// Once at a step. Synchronous workers are at the same step already. Others may wait for each other as long as
+// it takes: a slow worker is no dead one.
 bool Trainer::meet() {
   if (met_at_ == k_ || !asynchronous_) return true;
   for (;;) try {
@@ -94,15 +95,16 @@ bool Trainer::meet_all() {
   return true;
 }
 
-// False: nobody is lost, or somebody without whom the algorithm cannot go on. The living may not yet agree who is dead;
-// then they wait in different groups until the last of them has heard, which ends all those waits but one.
+// False: nobody is lost, or somebody without whom the algorithm cannot go on. The living may not yet agree
+// who is dead; then they wait in different groups until the last of them has heard, which ends all those
+// waits but one.
 bool Trainer::go_on_with_the_living() {
   if (!everybody_) everybody_ = setup_.place.comm;
   std::vector<int> members, dead;
   for (int r = 0; r < everybody_->size(); ++r)
     (everybody_->membership().alive(everybody_->world_rank(r)) ? members : dead).push_back(r);
-  // Rows that need a communicator even alone are those with a center: worker 0 serves it, or fetches it for all; the
-  // others know of each other only by it.
+  // Rows that need a communicator even alone are those with a center: worker 0 serves it, or fetches it for
+  // all; the others know of each other only by it.
   if (!optim::strategy_row(config_.algorithm).needs_peers || (!dead.empty() && dead[0] == 0)) return false;
   if (int(members.size()) == setup_.place.comm->size()) return false;
   living_.push_back(everybody_->group(members));

@@ -21,7 +21,8 @@ struct Vectors {
   bool npy = false;
   std::vector<Item> items;
   Tensor flat;  // fp32, on the CPU
-  // .safetensors only: whole numbers (counters) have no mean and stay as they were read, as does the metadata.
+  // .safetensors only: whole numbers (counters) have no mean and stay as they were read, as does the
+  // metadata.
   std::vector<std::pair<std::string, Tensor>> kept = {};
   std::map<std::string, std::string> metadata = {};
   // "weight F32 [3, 4]; bias F32 [4]": equal texts may be averaged.
@@ -31,11 +32,13 @@ struct Vectors {
 // What `path` means: itself, or the model.safetensors of a run's directory. BadFile where that has none.
 std::string vectors_file(const std::string& path);
 
-// By the ending of the name. Throws BadFile naming path and fault: another ending, truncated, not floating point.
+// By the ending of the name. Throws BadFile naming path and fault: another ending, truncated, not floating
+// point.
 Vectors read_vectors(const std::string& path);
-// Back to the same kind of file in the same types; `like` says names, types and shapes. f8 gets fp32 values. Atomic.
-// Throws BadOption if the ending does not fit `like`, BadFile if it cannot be written. `provenance`, if given, is a JSON
-// text on where the numbers come from: the metadata entry "gossip_avg" of a .safetensors, or PATH.json beside a .npy.
+// Back to the same kind of file in the same types; `like` says names, types and shapes. f8 gets fp32 values.
+// Atomic. Throws BadOption if the ending does not fit `like`, BadFile if it cannot be written. `provenance`,
+// if given, is a JSON text on where the numbers come from: the metadata entry "gossip_avg" of a .safetensors,
+// or PATH.json beside a .npy.
 void write_vectors(const std::string& path, const Vectors& like, const std::string& provenance = "");
 // Whether a result of this layout can have that name; throws BadOption as write_vectors would.
 void check_ending(const std::string& path, bool npy);

@@ -2,8 +2,9 @@
 //
 //   inbox_bench [--seconds S] [--rounds R] [--workers W]
 //
-// One thread plays W workers with one request outstanding each and has a core of its own; the inbox's thread and who
-// takes from it share another. By processor time: what the server's core would do, were it never given to others.
+// One thread plays W workers with one request outstanding each and has a core of its own; the inbox's thread
+// and who takes from it share another. By processor time: what the server's core would do, were it never
+// given to others.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sched.h>

@@ -1,9 +1,9 @@
 // All-reduce: over windows where ranks see each other's memory, by messages elsewhere.
 //
-// Every element is summed in rank order by one rank, its owner, so all ranks, transports and runs get the same
-// bits. Ranks that see each other's memory announce where their x lies, each sums its share of all windows in
-// place, and tells the others. Elsewhere each rank sends every owner its share in segments of about a piece, and
-// the owner sends back the sum (the volume of a ring, two hops instead of 2(n-1)).
+// Every element is summed in rank order by one rank, its owner, so all ranks, transports and runs get the
+// same bits. Ranks that see each other's memory announce where their x lies, each sums its share of all
+// windows in place, and tells the others. Elsewhere each rank sends every owner its share in segments of
+// about a piece, and the owner sends back the sum (the volume of a ring, two hops instead of 2(n-1)).
 #include <algorithm>
 
 #include "comm/pending.h"

@@ -145,8 +145,8 @@ bool Averager::near(Rank peer) const {
   return t.domain(t.rank()) >= 0 && t.domain(members_.world_rank(peer)) == t.domain(t.rank());
 }
 
-// In shared memory each half of the numbers is averaged by one of the two, in both vectors: broken off, every number
-// is averaged on both sides or on none. By messages both must have sent before either may average.
+// In shared memory each half of the numbers is averaged by one of the two, in both vectors: broken off, every
+// number is averaged on both sides or on none. By messages both must have sent before either may average.
 void Averager::pair(Rank peer) {
   if (near(peer)) return members_.average_with(peer, x_, kPair, done_);
   members_.push(peer, kPair, done_, 1, x_);

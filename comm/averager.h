@@ -1,4 +1,5 @@
-// Averager: one membership epoch of averaging. Gossip after gossip among the same members, until one is missing.
+// Averager: one membership epoch of averaging. Gossip after gossip among the same members, until one is
+// missing.
 #pragma once
 #include <memory>
 #include <set>
@@ -27,19 +28,20 @@ struct Standing {
   std::vector<Wish> wishes;
 };
 
-// Waits like Communicator::take, but gives up as soon as any member of `c` is lost or has left. Throws PeerLost, and
-// Timeout after `patience` seconds.
+// Waits like Communicator::take, but gives up as soon as any member of `c` is lost or has left. Throws
+// PeerLost, and Timeout after `patience` seconds.
 Message await(Communicator& c, Rank from, Tag, int64_t step, double patience);
 
 // Every member's numbers on every member, in the same manner. Collective; `step` counts its calls.
 std::vector<std::vector<double>> tell(Communicator&, const std::vector<double>& mine, int64_t step);
 
-// X and w of this rank. All calls but the last two groups are collective over `members`, in the same order. A call that
-// throws PeerLost leaves (X, w) whole: what was not sent stays, and absorb() fetches what had been sent to it.
+// X and w of this rank. All calls but the last two groups are collective over `members`, in the same order. A
+// call that throws PeerLost leaves (X, w) whole: what was not sent stays, and absorb() fetches what had been
+// sent to it.
 class Averager {
  public:
-  // X, in memory of members.allocator(), is changed in place. `graph`: over the members; null for all-reduce. `epoch`:
-  // the membership's number.
+  // X, in memory of members.allocator(), is changed in place. `graph`: over the members; null for all-reduce.
+  // `epoch`: the membership's number.
   Averager(Communicator& members, std::unique_ptr<Topology> graph, const Tensor& x, Averaging,
            uint32_t epoch);
 
@@ -59,8 +61,8 @@ class Averager {
   void inherit(Rank leaving);  // takes it
 
   // ---- after a loss ---------------------------------------------------------------------------------------
-  // Each of the living takes in all that the others of them had sent it. Collective over `living`, a group of the
-  // members; `ranks` says which.
+  // Each of the living takes in all that the others of them had sent it. Collective over `living`, a group of
+  // the members; `ranks` says which.
   void absorb(Communicator& living, const std::vector<Rank>& ranks);
 
  private:

@@ -33,8 +33,8 @@ std::string list(const std::vector<Rank>& ranks) {
   return s;
 }
 
-// The whole of an averaging, epoch after epoch. What an epoch used lives until the end: a peer that was late may still
-// look at its memory.
+// The whole of an averaging, epoch after epoch. What an epoch used lives until the end: a peer that was late
+// may still look at its memory.
 class Run {
  public:
   Run(Communicator& world, const Tensor& x, const AveragingOptions& o)

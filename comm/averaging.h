@@ -1,4 +1,5 @@
-// Averaging of any vector over the ranks, without a model: push-sum, pairwise, all-reduce. Goes on without the lost.
+// Averaging of any vector over the ranks, without a model: push-sum, pairwise, all-reduce. Goes on without
+// the lost.
 #pragma once
 #include <functional>
 #include <memory>
@@ -52,13 +53,13 @@ struct AveragingResult {
       living;  // a group of those who are there at the end; none for a rank that left
 };
 
-// x <- an estimate of the mean over the ranks of x. The same rounds and error on every rank. Pairwise needs a graph of
-// pairs (symmetric, one peer at most); BadOption otherwise. Throws Error where the tolerance is out of reach: after
-// most_rounds, or when fp32 gets no closer.
+// x <- an estimate of the mean over the ranks of x. The same rounds and error on every rank. Pairwise needs a
+// graph of pairs (symmetric, one peer at most); BadOption otherwise. Throws Error where the tolerance is out
+// of reach: after most_rounds, or when fp32 gets no closer.
 //
-// When a rank is lost or leaves, the living take in what they had sent each other, divide X by w, and go on in the next
-// membership epoch, over a new graph, toward the mean of what they then hold. Throws Timeout where one of them neither
-// answers nor is gone.
+// When a rank is lost or leaves, the living take in what they had sent each other, divide X by w, and go on
+// in the next membership epoch, over a new graph, toward the mean of what they then hold. Throws Timeout
+// where one of them neither answers nor is gone.
 AveragingResult average(Communicator&, const Tensor& x, const AveragingOptions&);
 
 // Every rank's numbers, in rank order, on every rank; as many from each. Collective.

@@ -23,7 +23,8 @@ bool factors_of(int m, int cap, std::vector<int>& best) {
   return found;
 }
 
-// V_l: `blocks` blocks of `block` consecutive ranks from `first` on; `radices` average all of it, `inner` a block.
+// V_l: `blocks` blocks of `block` consecutive ranks from `first` on; `radices` average all of it, `inner` a
+// block.
 struct Part {
   int first = 0, blocks = 0, block = 0;
   std::vector<int> radices, inner;

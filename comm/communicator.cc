@@ -1,4 +1,5 @@
-// Communicator: packing, naming, sending, answering. Waiting is in waiting.cc, the collectives in collectives.cc.
+// Communicator: packing, naming, sending, answering. Waiting is in waiting.cc, the collectives in
+// collectives.cc.
 #include "comm/communicator.h"
 
 #include <algorithm>

@@ -84,8 +84,8 @@ class Communicator {
   // A communicator over these members (ranks of this one, all distinct, in the given order, me among them).
   // Called by each member with the same list; others need not know. Shares no tags with any other.
   std::unique_ptr<Communicator> group(const std::vector<Rank>& members);
-  // The same members and tags for another thread of this rank, say a server's: for messages only, not for collectives.
-  // Without all_needed only the loss of whom it waits for ends a wait.
+  // The same members and tags for another thread of this rank, say a server's: for messages only, not for
+  // collectives. Without all_needed only the loss of whom it waits for ends a wait.
   std::unique_ptr<Communicator> twin() const { return twin(options_.all_needed); }
   std::unique_ptr<Communicator> twin(bool all_needed) const;
   // Another deadline for what is waited for from now on; returns the one before.
@@ -100,11 +100,12 @@ class Communicator {
   // and is the taker's to keep, not to write. Throws PeerLost, Timeout, Disagreement (a later step came
   // instead).
   Message take(Rank from, Tag, int64_t step);
-  // Likewise, and the payload must be laid out like `like`, else Disagreement on both ends; it lies on the device
-  // of `like`.
+  // Likewise, and the payload must be laid out like `like`, else Disagreement on both ends; it lies on the
+  // device of `like`.
   Message take(Rank from, Tag, int64_t step, const Tensor& like);
   Message take_any(Tag);  // whoever's comes first, any step
-  // Likewise, but waits so many seconds at most; nothing if it has not come. Throws PeerLost, Timeout, Disagreement.
+  // Likewise, but waits so many seconds at most; nothing if it has not come. Throws PeerLost, Timeout,
+  // Disagreement.
   std::optional<Message> take_within(double seconds, Rank from, Tag, int64_t step);
   std::optional<Message> poll(Rank from, Tag, int64_t step = kAnyStep);
   std::optional<Message> poll_any(Tag);
@@ -126,9 +127,9 @@ class Communicator {
   // x <- (x + x of peer) / 2 on both, who must call it with each other; the same bits on both.
   void average_with(Rank peer, const Tensor& x, Tag, int64_t step);
 
-  // Collective, once, before tensors on GPUs are given to collectives: device_way.h. From then on all_reduce and
-  // broadcast of tensors on GPUs go as it was decided, here and in groups made later. Returns a line for the log, empty
-  // if nobody has a GPU. Throws BadOption, on all, for a wish that cannot be.
+  // Collective, once, before tensors on GPUs are given to collectives: device_way.h. From then on all_reduce
+  // and broadcast of tensors on GPUs go as it was decided, here and in groups made later. Returns a line for
+  // the log, empty if nobody has a GPU. Throws BadOption, on all, for a wish that cannot be.
   std::string use_devices(DeviceWish, DeviceOffer);
 
   // Moves messages and pending collectives along; cheap; call it between pieces of work.

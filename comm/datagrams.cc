@@ -133,8 +133,8 @@ void Datagrams::flush() {
   b_->to.clear();
 }
 
-// A way out that cannot cut pieces (EIO: no checksum there) gets one datagram a message from then on; what this call
-// had is lost, as datagrams may be.
+// A way out that cannot cut pieces (EIO: no checksum there) gets one datagram a message from then on; what
+// this call had is lost, as datagrams may be.
 void Datagrams::send(size_t messages) {
   for (size_t done = 0; done < messages;) {
     const int n = sendmmsg(socket_, &b_->out[done], unsigned(messages - done), MSG_DONTWAIT);

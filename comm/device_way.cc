@@ -23,7 +23,8 @@ std::string from_first(Communicator& c, const std::string& mine) {
   return text_of(bytes);
 }
 
-// On the way to rank 0: flags, the name of the groups, the trouble, the GPU, each but the last ended by a zero.
+// On the way to rank 0: flags, the name of the groups, the trouble, the GPU, each but the last ended by a
+// zero.
 std::string packed(const DeviceOffer& o) {
   return text(o.groups.form ? 'g' : '-', o.repeatable ? 'r' : '-', o.groups.name, '\0', o.trouble, '\0') +
          o.gpu;
@@ -159,7 +160,8 @@ bool Communicator::device_broadcast(const Tensor& x, Rank root) {
   return true;
 }
 
-// One short nap. A peer that is lost is noticed as in all waits: by the host's own connections, not by the device.
+// One short nap. A peer that is lost is noticed as in all waits: by the host's own connections, not by the
+// device.
 void Communicator::wait_for_device(Clock::time_point began) {
   if (devices_) devices_->check_health();
   if (options_.deadline < 1e8 && Clock::now() - began > std::chrono::duration<double>(options_.deadline))

@@ -1,4 +1,5 @@
-// How collectives of tensors on GPUs go: through a group of the GPUs themselves (NCCL), or by way of the host.
+// How collectives of tensors on GPUs go: through a group of the GPUs themselves (NCCL), or by way of the
+// host.
 #pragma once
 #include <memory>
 #include <string>
@@ -26,8 +27,8 @@ class DeviceWay {
   // For a communicator over some of the members.
   std::shared_ptr<DeviceWay> anew() const { return std::make_shared<DeviceWay>(offer_); }
   bool takes(const Tensor& x) const { return !forming_ && x.device() == offer_.device && x.size() > 0; }
-  // Queues a collective on a stream of its own, behind the calling thread's work so far; returns its end. The first
-  // forms the group, which every member must come to.
+  // Queues a collective on a stream of its own, behind the calling thread's work so far; returns its end. The
+  // first forms the group, which every member must come to.
   Event all_reduce(Communicator&, const Tensor& x);
   Event broadcast(Communicator&, const Tensor& x, Rank root);
   void check_health() const;

@@ -1,4 +1,5 @@
-// A graph from a file: {"n": N, "rounds": [{"edges": [[from, to, weight], ...]}, ...]}, self weights included.
+// A graph from a file: {"n": N, "rounds": [{"edges": [[from, to, weight], ...]}, ...]}, self weights
+// included.
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,5 @@
-// Inbox: workers that are ready say so by one small UDP datagram, and are served strictly in order of arrival.
+// Inbox: workers that are ready say so by one small UDP datagram, and are served strictly in order of
+// arrival.
 #pragma once
 #include <array>
 #include <atomic>
@@ -37,8 +38,9 @@ struct InboxOptions {
   int port = 0;          // 0: any free one
 };
 
-// The server's side. A thread of its own empties the kernel's buffer into the queue, each request exactly once, and
-// acknowledges; it never waits for whoever serves. At most one request of each worker waits. Thread-safe.
+// The server's side. A thread of its own empties the kernel's buffer into the queue, each request exactly
+// once, and acknowledges; it never waits for whoever serves. At most one request of each worker waits.
+// Thread-safe.
 class Inbox {
  public:
   explicit Inbox(InboxOptions);  // Error: the port cannot be had

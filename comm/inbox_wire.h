@@ -1,4 +1,5 @@
-// What travels between an inbox and its workers: one datagram a request, and its acknowledgement. docs/inbox.md.
+// What travels between an inbox and its workers: one datagram a request, and its acknowledgement.
+// docs/inbox.md.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -43,7 +43,8 @@ class Mailbox {
   bool room(Rank from, int64_t bytes) const;
   bool wait_room(Rank from, int64_t bytes, Clock::time_point until);  // false: still none
   void lose(Rank, const std::string& why);                            // wakes all waits
-  // Whether a message is of an epoch so old that it is dropped without a word (Membership::let_epochs_overlap).
+  // Whether a message is of an epoch so old that it is dropped without a word
+  // (Membership::let_epochs_overlap).
   bool outdated(const Header& h) const { return membership_.past(h.epoch); }
   void leave(Rank);
   void poison(const std::string& why);  // every later wait throws Error(why)

@@ -9,8 +9,8 @@
 
 namespace skein::comm {
 
-// What a caller says first: who calls whom, and a keyed BLAKE2b that only those who took part in the exchange of
-// `secret`, the called one's, can make.
+// What a caller says first: who calls whom, and a keyed BLAKE2b that only those who took part in the exchange
+// of `secret`, the called one's, can make.
 inline constexpr size_t kGreetingBytes = 2 * sizeof(Rank) + 32;
 std::string greeting(Rank from, Rank to, const std::string& secret);
 // Who this caller is; -1 if it says nothing in time, or cannot prove it. `secret`: of `me`.

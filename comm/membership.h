@@ -36,9 +36,9 @@ class Membership {
   int size() const { return int(state_.size()); }
   uint32_t epoch() const { return epoch_; }
   void set_epoch(uint32_t e) { epoch_ = e; }
-  // While a membership changes, ranks reach the next epoch at different moments. From now on messages of the epochs
-  // next to one's own come in (their communicators differ, so nothing is mixed), older ones are dropped; else every
-  // other epoch is refused.
+  // While a membership changes, ranks reach the next epoch at different moments. From now on messages of the
+  // epochs next to one's own come in (their communicators differ, so nothing is mixed), older ones are
+  // dropped; else every other epoch is refused.
   void let_epochs_overlap() { overlap_ = true; }
   bool welcomes(uint32_t e) const {
     return e == epoch_ || (overlap_ && (e + 1 == epoch_ || e == epoch_ + 1));

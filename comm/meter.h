@@ -29,10 +29,11 @@ class Cover {
   double folded_ = 0, folded_until_ = -std::numeric_limits<double>::infinity();
 };
 
-// One for a rank's communicator, its groups and its twins. Bytes and messages of all threads count; transfers and waits
-// only those of the thread that made the meter, which is the one that computes. A transfer is a collective from its
-// beginning until the last message it needs has come, or a push until the arrival of what is taken under the same tag and
-// step; a wait is always part of one. Thread-safe. All times are the transport's.
+// One for a rank's communicator, its groups and its twins. Bytes and messages of all threads count; transfers
+// and waits only those of the thread that made the meter, which is the one that computes. A transfer is a
+// collective from its beginning until the last message it needs has come, or a push until the arrival of what
+// is taken under the same tag and step; a wait is always part of one. Thread-safe. All times are the
+// transport's.
 class Meter {
  public:
   // Off, nothing that begins is counted. Returns what it was.

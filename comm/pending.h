@@ -13,7 +13,8 @@ struct Pending::Op {
   bool done = false;
   Key missing;
   const Event* awaited = nullptr;  // of a device: nothing moves before it has happened
-  // For the meter: what it is called, when it began (-1: not counted), when all it needed had come and was put to use.
+  // For the meter: what it is called, when it began (-1: not counted), when all it needed had come and was
+  // put to use.
   const char* name = "collective";
   double began = -1, landed = 0;
   int64_t bytes = -1;

@@ -25,13 +25,14 @@ struct RendezvousOptions {
   std::function<void(RendezvousOptions&)> look_again = {};
 };
 
-// Rank 0 keeps the table, the others talk to it. Every connection begins with a challenge that only a holder of the
-// job's key can answer (keyed BLAKE2b, both ways); a stranger is hung up on and counted, whatever it sends or does
-// not send. One thread.
+// Rank 0 keeps the table, the others talk to it. Every connection begins with a challenge that only a holder
+// of the job's key can answer (keyed BLAKE2b, both ways); a stranger is hung up on and counted, whatever it
+// sends or does not send. One thread.
 class Rendezvous final : public Exchange {
  public:
-  // Returns when all ranks are there. Throws Timeout naming who did not come, Disagreement if a rank of the same key
-  // comes twice or expects another number of workers, Error if the port is taken or the address cannot be.
+  // Returns when all ranks are there. Throws Timeout naming who did not come, Disagreement if a rank of the
+  // same key comes twice or expects another number of workers, Error if the port is taken or the address
+  // cannot be.
   explicit Rendezvous(RendezvousOptions);
   ~Rendezvous() override;
 
@@ -53,8 +54,8 @@ class Rendezvous final : public Exchange {
   Fd listener_;
 };
 
-// A socket that listens at `port` on all interfaces (0: any free one, which is then in `port`), or only on this host.
-// Throws Error saying what to do where the port is taken.
+// A socket that listens at `port` on all interfaces (0: any free one, which is then in `port`), or only on
+// this host. Throws Error saying what to do where the port is taken.
 Fd listen_at(int& port, bool only_this_host);
 
 }  // namespace skein::comm

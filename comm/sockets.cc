@@ -69,8 +69,8 @@ std::string unhex(const std::string& digits) {
   std::string bytes(digits.size() / 2, 0);
   size_t n = 0;
   if (digits.size() % 2 != 0 ||
-      sodium_hex2bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), digits.data(), digits.size(),
-                     nullptr, &n, nullptr) != 0 ||
+      sodium_hex2bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), digits.data(),
+                     digits.size(), nullptr, &n, nullptr) != 0 ||
       n != bytes.size())
     throw Error("not pairs of hexadecimal digits");  // which ones may be a secret
   return bytes;

@@ -1,4 +1,5 @@
-// Tensors of a device on their way to and from messages: pinned host memory, kept until the device is done with it.
+// Tensors of a device on their way to and from messages: pinned host memory, kept until the device is done
+// with it.
 #pragma once
 #include <mutex>
 #include <utility>
@@ -16,10 +17,11 @@ class Staging {
     Tensor host;  // one axis
     Event ready;  // when its bytes are there
   };
-  // A copy in pinned memory, queued on the calling thread's stream; the host does not wait. Of a tensor of the host: a
-  // window on it.
+  // A copy in pinned memory, queued on the calling thread's stream; the host does not wait. Of a tensor of
+  // the host: a window on it.
   Landing down(const Tensor& x);
-  // to <- host, queued on the calling thread's stream; the host does not wait, and `host` is the caller's again at once.
+  // to <- host, queued on the calling thread's stream; the host does not wait, and `host` is the caller's
+  // again at once.
   void up(const Tensor& to, const Tensor& host);
   // A copy on the device, which is `host` itself where that is the host.
   Tensor up(Device, const Tensor& host);

@@ -16,16 +16,16 @@ struct Edge {
   bool operator==(const Edge&) const = default;
 };
 
-// What rank r does in one gossip: column r of the mixing matrix W(q) (what it keeps and what it gives) and row r
-// (what it will be given, each with the weight its sender uses). self + sum of out.weight = 1. Sums over peers
-// run in the order of `in`, never in order of arrival.
+// What rank r does in one gossip: column r of the mixing matrix W(q) (what it keeps and what it gives) and
+// row r (what it will be given, each with the weight its sender uses). self + sum of out.weight = 1. Sums
+// over peers run in the order of `in`, never in order of arrival.
 struct Mix {
   double self = 1;
   std::vector<Edge> out, in;
 };
 
-// The same with weights that are fp32 numbers and of which each column still adds up to 1 exactly: what vectors are
-// multiplied by, so that nothing drifts, however many gossips.
+// The same with weights that are fp32 numbers and of which each column still adds up to 1 exactly: what
+// vectors are multiplied by, so that nothing drifts, however many gossips.
 Mix in_fp32(Mix);
 
 struct TopologyOptions {
@@ -60,9 +60,9 @@ struct TopologyRow {
 };
 const std::vector<TopologyRow>& topologies();
 
-// `spec` is a row's name, with hyphens or underscores, or "file:PATH". With one worker every graph is the identity.
-// BadOption: unknown name (with the nearest), odd world where pairs are needed, more peers than there are;
-// BadFile: a file that is no column-stochastic graph of this many workers.
+// `spec` is a row's name, with hyphens or underscores, or "file:PATH". With one worker every graph is the
+// identity. BadOption: unknown name (with the nearest), odd world where pairs are needed, more peers than
+// there are; BadFile: a file that is no column-stochastic graph of this many workers.
 std::unique_ptr<Topology> make_topology(const std::string& spec, TopologyOptions, int world);
 
 }  // namespace skein::comm

@@ -24,8 +24,8 @@ class UcxDoors {
   void progress();
   // Waits until all that was sent has gone out, except to the dead.
   void flush();
-  // Polls for a little, then sleeps on the worker's descriptor, until a message of this key is there, anything
-  // arrives, or `until`.
+  // Polls for a little, then sleeps on the worker's descriptor, until a message of this key is there,
+  // anything arrives, or `until`.
   void nap(const Key&, Clock::time_point until);
   void wake();  // ends a nap
   // The transports of the connection to a peer, as UCX prints them: "ucx tcp/eth0".

@@ -18,8 +18,8 @@ class Draws {
     const double radius = std::sqrt(-2 * std::log(uniform()));
     return radius * std::cos(2 * M_PI * uniform());
   }
-  // The logarithm of a draw of the gamma distribution; Marsaglia & Tsang 2000. Below shape 1 the draw is one of shape + 1
-  // times u^(1/shape), which may be too small for a double.
+  // The logarithm of a draw of the gamma distribution; Marsaglia & Tsang 2000. Below shape 1 the draw is one
+  // of shape + 1 times u^(1/shape), which may be too small for a double.
   double log_gamma(double shape) {
     const double boost = shape < 1 ? std::log(uniform()) / shape : 0;
     const double d = (shape < 1 ? shape + 1 : shape) - 1. / 3, c = 1 / std::sqrt(9 * d);

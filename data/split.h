@@ -8,10 +8,13 @@
 namespace skein::data {
 
 // --split.
-//   iid           one order of all samples an epoch, of which every worker takes its part of each global batch
-//   dirichlet:A   of each class worker r gets a share p_r, p drawn from a symmetric Dirichlet distribution of
-//                 concentration A (Hsu, Qi & Brown 2019; Yurochkin et al. 2019): the smaller A, the more unequal
-//   major:F       shards of one size, of each at least a fraction F from one class, class r mod classes for worker r;
+//   iid           one order of all samples an epoch, of which every worker takes its part of each global
+//   batch dirichlet:A   of each class worker r gets a share p_r, p drawn from a symmetric Dirichlet
+//   distribution of
+//                 concentration A (Hsu, Qi & Brown 2019; Yurochkin et al. 2019): the smaller A, the more
+//                 unequal
+//   major:F       shards of one size, of each at least a fraction F from one class, class r mod classes for
+//   worker r;
 //                 the rest is what remains, at random
 struct SplitRule {
   enum Kind : uint8_t { kIid, kDirichlet, kMajor } kind = kIid;
@@ -29,14 +32,14 @@ std::vector<int32_t> labels_of(const DataSource&);
 // Of each shard, how many samples of each class.
 std::vector<std::vector<int64_t>> histograms(const Shards&, const std::vector<int32_t>& labels, int classes);
 
-// Which samples each worker's steps hold. Pure functions, so resuming needs no state. Steps count from the beginning of
-// the training.
+// Which samples each worker's steps hold. Pure functions, so resuming needs no state. Steps count from the
+// beginning of the training.
 class Portions {
  public:
   // One deck: sampler.h. `batch` is one worker's.
   Portions(int64_t size, int64_t batch, int world, uint64_t seed);
-  // Shards, each in an order of its own every epoch. An epoch has the steps of the largest; a worker whose shard is used
-  // up has no samples until the next.
+  // Shards, each in an order of its own every epoch. An epoch has the steps of the largest; a worker whose
+  // shard is used up has no samples until the next.
   Portions(Shards, int64_t batch, uint64_t seed);
 
   int64_t steps_per_epoch() const { return steps_; }

@@ -7,8 +7,8 @@
 namespace skein {
 
 // A class with state has one `void visit(Archive& a)` that names each field once. Saving reads the fields,
-// loading writes them; a tensor is written in place (same shape and type, else BadFile) so windows stay bound.
-// Tensors that do not exist yet (lazily made state) must be created before they are visited.
+// loading writes them; a tensor is written in place (same shape and type, else BadFile) so windows stay
+// bound. Tensors that do not exist yet (lazily made state) must be created before they are visited.
 class Archive {
  public:
   virtual ~Archive() = default;

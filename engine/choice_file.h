@@ -1,4 +1,5 @@
-// Choices that cost time to make, kept in a file for later runs: text to text. Never in the way of what it helps.
+// Choices that cost time to make, kept in a file for later runs: text to text. Never in the way of what it
+// helps.
 #pragma once
 #include <map>
 #include <mutex>
@@ -14,15 +15,17 @@ std::string cache_directory();
 // FNV-1a, 16 hexadecimal digits: for file names and checksums.
 std::string fingerprint(const std::string&);
 
-// Thread-safe; shared by processes. A file that is missing, damaged or of another version holds nothing, a damaged line
-// is passed over, and what cannot be written is kept for this process alone: no function throws but for a broken promise.
+// Thread-safe; shared by processes. A file that is missing, damaged or of another version holds nothing, a
+// damaged line is passed over, and what cannot be written is kept for this process alone: no function throws
+// but for a broken promise.
 class ChoiceFile {
  public:
   // Reads the file. An empty path: for this process alone.
   explicit ChoiceFile(std::string path);
   std::optional<std::string> find(const std::string& key) const;
-  // Adds it, or replaces what was there, together with what others have added since, aside and renamed. Two processes
-  // that write at the same moment may lose one of two choices. No tabs or line ends in keys and values.
+  // Adds it, or replaces what was there, together with what others have added since, aside and renamed. Two
+  // processes that write at the same moment may lose one of two choices. No tabs or line ends in keys and
+  // values.
   void keep(const std::string& key, const std::string& value);
   size_t size() const;
 

@@ -96,9 +96,9 @@ int64_t size_class(int64_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-// A GPU's block goes back to the stream it was taken on, whose later work follows its earlier work on the block.
-// Freed by a thread with another stream, the block is not used again before that stream has come so far. Work on
-// a third stream is its owner's to wait for. Host memory knows no streams.
+// A GPU's block goes back to the stream it was taken on, whose later work follows its earlier work on the
+// block. Freed by a thread with another stream, the block is not used again before that stream has come so
+// far. Work on a third stream is its owner's to wait for. Host memory knows no streams.
 class CachingAllocator final : public Allocator {
  public:
   using Take = void* (*)(int index, int64_t bytes);

@@ -1,4 +1,5 @@
-// Collectives among GPUs: what a communicator asks of NCCL, without knowing it; tests put something in its place.
+// Collectives among GPUs: what a communicator asks of NCCL, without knowing it; tests put something in its
+// place.
 #pragma once
 #include <functional>
 #include <memory>
@@ -8,8 +9,9 @@
 
 namespace skein {
 
-// Members of a group, each with a device of its own. All members call the same functions in the same order; calls queue
-// work on the stream, which is of that device, and return. One thread at a time, but for abort(): any thread.
+// Members of a group, each with a device of its own. All members call the same functions in the same order;
+// calls queue work on the stream, which is of that device, and return. One thread at a time, but for abort():
+// any thread.
 class DeviceGroup {
  public:
   virtual ~DeviceGroup() = default;  // ends what is still queued
@@ -23,7 +25,8 @@ class DeviceGroup {
   virtual void abort() noexcept = 0;  // ends work that waits for a lost member; then all calls throw Error
 };
 
-// Where groups come from. An id names a group about to be formed: one member makes it and brings it to the others.
+// Where groups come from. An id names a group about to be formed: one member makes it and brings it to the
+// others.
 struct DeviceGroups {
   std::string name;  // for the log: "NCCL 2.28.9"
   std::function<std::string()> new_id;

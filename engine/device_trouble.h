@@ -1,4 +1,5 @@
-// Why a GPU cannot be used, in words that say what to install; and amounts of memory in words. No CUDA needed.
+// Why a GPU cannot be used, in words that say what to install; and amounts of memory in words. No CUDA
+// needed.
 #pragma once
 #include <string>
 
@@ -16,8 +17,8 @@ struct DriverLook {
 // One message; empty for kWorks.
 std::string trouble_with(const DriverLook&);
 
-// What a GPU is to this program. `built_for`: CMake's architectures, "80 90", each for that one and what comes after
-// it ("80-real" and "90a" only for their own generation).
+// What a GPU is to this program. `built_for`: CMake's architectures, "80 90", each for that one and what
+// comes after it ("80-real" and "90a" only for their own generation).
 struct DeviceLook {
   std::string name;
   int major = 0, minor = 0;  // compute capability

@@ -1,4 +1,5 @@
-// How a loop runs on each device: over elements, over rows, or by a team a row. The only <<<>>> of our kernels.
+// How a loop runs on each device: over elements, over rows, or by a team a row. The only <<<>>> of our
+// kernels.
 #pragma once
 #include "engine/device.h"
 #ifdef __CUDACC__
@@ -62,7 +63,8 @@ __global__ void for_each_team_kernel(int64_t teams, F f) {
 inline constexpr int64_t kParallelFrom = 1 << 14;
 
 // Calls f(i) for every i in [0, n) on `where`, in any order. F is a named functor, never a lambda: nvcc hides
-// the type of __host__ __device__ lambdas from the host compiler, and the loop stops vectorising (18x measured).
+// the type of __host__ __device__ lambdas from the host compiler, and the loop stops vectorising (18x
+// measured).
 template <class F>
 void for_each(Device where, int64_t n, F f) {
   if (n == 0) return;
@@ -84,7 +86,8 @@ void for_each(Device where, int64_t n, F f) {
 #endif
 }
 
-// Calls f.row(r)(c) for every c in [0, cols) of every row: what depends on the row alone is computed once a row.
+// Calls f.row(r)(c) for every c in [0, cols) of every row: what depends on the row alone is computed once a
+// row.
 template <class F>
 void for_each_row(Device where, int64_t rows, int64_t cols, F f) {
   if (rows == 0 || cols == 0) return;
@@ -107,8 +110,8 @@ void for_each_row(Device where, int64_t rows, int64_t cols, F f) {
 #endif
 }
 
-// Calls f(t, member) for every t in [0, teams), with a team of Alone or of Warp; `work` is how many elements all
-// teams touch together.
+// Calls f(t, member) for every t in [0, teams), with a team of Alone or of Warp; `work` is how many elements
+// all teams touch together.
 template <class F>
 void for_each_team(Device where, int64_t teams, int64_t work, F f) {
   if (teams == 0) return;

@@ -1,4 +1,5 @@
-// Mixup (Zhang et al. 2018) and cutmix (Yun et al. 2019) on the device: rows of a batch blended with each other.
+// Mixup (Zhang et al. 2018) and cutmix (Yun et al. 2019) on the device: rows of a batch blended with each
+// other.
 #pragma once
 #include <vector>
 
@@ -6,10 +7,11 @@
 
 namespace skein {
 
-// Row r of a batch of N is blended with its partner, row (r + shift) mod N. Where one of the two has no label (an
-// unreadable image), the row stays as it is.
+// Row r of a batch of N is blended with its partner, row (r + shift) mod N. Where one of the two has no label
+// (an unreadable image), the row stays as it is.
 //   without a box   mixup: share * own + (1 - share) * partner
-//   with a box      cutmix: the partner's pixels inside, one's own outside; share is the part of the area outside
+//   with a box      cutmix: the partner's pixels inside, one's own outside; share is the part of the area
+//   outside
 struct Blend {
   float share = 1;
   int64_t shift = 0;                             // 0: no row is blended
@@ -23,8 +25,8 @@ Tensor blend_image(const Tensor& u8, const Tensor& labels, const Blend&, int64_t
 // i32 [N]: the label of each row's partner; its own where it is not blended.
 Tensor partner_labels(const Tensor& labels, const Blend&);
 
-// What the rows of `logits` are to be: `share` of the label and the rest of `other`, which is negative where the label is;
-// without `other` the label alone.
+// What the rows of `logits` are to be: `share` of the label and the rest of `other`, which is negative where
+// the label is; without `other` the label alone.
 struct Targets {
   Tensor labels, other;  // i32 [m]
   float share = 1;

@@ -61,7 +61,8 @@ struct NormMode {
   Tensor residual = {};  // added before the ReLU
 };
 Tensor batch_norm(const Tensor& x, const NormState&, const NormMode&);
-// batch_norm(conv2d(x, w), ...) as one entry of the tape: a residual block's building stone and where the speed is.
+// batch_norm(conv2d(x, w), ...) as one entry of the tape: a residual block's building stone and where the
+// speed is.
 Tensor conv_bn(const Tensor& x, const Tensor& w, ConvGeometry, const NormState&, const NormMode&);
 
 // Each element kept with probability 1 - p and scaled by 1 / (1 - p); the mask is a function of `draw`.

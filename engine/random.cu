@@ -15,8 +15,8 @@ struct Uniform {
   float lo, hi;
   HD void operator()(int64_t i) const { x[i] = T(lo + (hi - lo) * draw.unit(uint64_t(i))); }
 };
-// Four elements a call, from the four words of one block: 2j and 2j+1 share words 2j and 2j+1. The radius uses
-// (0, 1] so that its logarithm is finite.
+// Four elements a call, from the four words of one block: 2j and 2j+1 share words 2j and 2j+1. The radius
+// uses (0, 1] so that its logarithm is finite.
 template <class T>
 struct Normal {
   T* x;

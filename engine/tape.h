@@ -74,7 +74,8 @@ class Tape {
   Tape* outer_;
 };
 
-// What every op ends with: y, and on a tape that wants one of the inputs, an entry. Off the tape it costs a test.
+// What every op ends with: y, and on a tape that wants one of the inputs, an entry. Off the tape it costs a
+// test.
 Tensor record(std::initializer_list<Tensor> in, Tensor y, Pullback);
 Tensor record(const std::vector<Tensor>& in, Tensor y, Pullback);
 

@@ -1,4 +1,5 @@
-// A Tensor is a typed window (shape, offset) on shared Storage. Copying a Tensor copies the window, never data.
+// A Tensor is a typed window (shape, offset) on shared Storage. Copying a Tensor copies the window, never
+// data.
 #pragma once
 #include <array>
 #include <initializer_list>

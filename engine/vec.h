@@ -1,6 +1,6 @@
-// Algebra on flat fp32 vectors: all that optimizers and distributed strategies ever need. None of it is recorded.
-// Every function takes same-sized tensors on one device, runs on the device's current stream and writes its
-// first argument; the outputs may not overlap the inputs unless they are the same tensor.
+// Algebra on flat fp32 vectors: all that optimizers and distributed strategies ever need. None of it is
+// recorded. Every function takes same-sized tensors on one device, runs on the device's current stream and
+// writes its first argument; the outputs may not overlap the inputs unless they are the same tensor.
 #pragma once
 #include "engine/tensor.h"
 

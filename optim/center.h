@@ -1,4 +1,5 @@
-// Center: the vector that asynchronous workers share, and the server that lets them at it one after the other.
+// Center: the vector that asynchronous workers share, and the server that lets them at it one after the
+// other.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -19,8 +20,8 @@ inline constexpr comm::Tag kInvitation = 0x5C000, kToCenter = 0x5C001, kFromCent
                            kStateToCenter = 0x5C003, kStateFromCenter = 0x5C004;
 }  // namespace center
 
-// One worker's turn, as the center sees it. No other begins before it ends, and it counts as soon as its last take()
-// has returned: a worker that is lost before that leaves the center as it was.
+// One worker's turn, as the center sees it. No other begins before it ends, and it counts as soon as its last
+// take() has returned: a worker that is lost before that leaves the center as it was.
 class Turn {
  public:
   Turn(comm::Communicator& c, const comm::Request& r, const Tensor& theta, int64_t version)
@@ -46,8 +47,8 @@ class Center {
   // The algorithm's column of the figure: what happens in one turn.
   using Column = std::function<void(Turn&)>;
 
-  // `all`: the server's own twin, in which workers are ranks 0 .. workers-1. Its deadline is how long a worker may hold
-  // its turn. The first put makes the center.
+  // `all`: the server's own twin, in which workers are ranks 0 .. workers-1. Its deadline is how long a
+  // worker may hold its turn. The first put makes the center.
   Center(const Options&, std::unique_ptr<comm::Communicator> all, int workers, Column);
   comm::Invitation invitation() const { return inbox_.invitation(); }
 

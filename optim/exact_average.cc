@@ -57,9 +57,9 @@ class ExactAverage final : public Strategy {
  private:
   enum Purpose { kAverage, kSettle };
 
-  // Workers can come for different purposes: one is asked to stop while others are ahead, at a step where an average
-  // is due. Then those go back to their caller without one, to hear of it, and it is made up for where all have come
-  // to that step. In each round all hear what all came for, so that they agree.
+  // Workers can come for different purposes: one is asked to stop while others are ahead, at a step where an
+  // average is due. Then those go back to their caller without one, to hear of it, and it is made up for
+  // where all have come to that step. In each round all hear what all came for, so that they agree.
   void meet(Worker& me, Purpose mine) {
     const double deadline = me.comm->set_deadline(1e9);  // as long as the slowest worker takes
     for (bool all_settle = false; !all_settle;) {

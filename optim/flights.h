@@ -1,4 +1,5 @@
-// Flights: one worker's push-sum gossips, started one after the other, and what has come of them but is not absorbed.
+// Flights: one worker's push-sum gossips, started one after the other, and what has come of them but is not
+// absorbed.
 #pragma once
 #include <functional>
 #include <map>
@@ -8,8 +9,9 @@
 
 namespace skein::optim {
 
-// Messages belong to a gossip by its number, the count of gossips that their sender had started before; those of later
-// numbers wait. X and w are the worker's numerator and weight: what is on its way is missing from them.
+// Messages belong to a gossip by its number, the count of gossips that their sender had started before; those
+// of later numbers wait. X and w are the worker's numerator and weight: what is on its way is missing from
+// them.
 class Flights {
  public:
   Flights(const Options& o, int world) : graph_(o, world, "exponential", 1) {}
@@ -21,13 +23,14 @@ class Flights {
   void absorb(const Worker&, const Tensor& x, double& w);  // X += M, w += w_M, in in-peer order; it is over
   void start(const Worker&, const Tensor& x, double& w);   // X, w <- X, w / (p+1); sends that share
 
-  // Collective, between two steps. Returns when all workers have come, and all that was sent is here. Until then it
-  // calls turn(), which is to absorb and to start the next, when nothing is aloft or it has landed: `eager` always,
-  // otherwise only if somebody waits for this worker's next gossip.
+  // Collective, between two steps. Returns when all workers have come, and all that was sent is here. Until
+  // then it calls turn(), which is to absorb and to start the next, when nothing is aloft or it has landed:
+  // `eager` always, otherwise only if somebody waits for this worker's next gossip.
   void meet(const Worker&, bool eager, const std::function<void()>& turn);
   // After meet(): what is here and not absorbed.
   void add_to(const Tensor& x, double& w) const;
-  // After meet(), all together: it was put where it belongs by other means, and all start anew with one number.
+  // After meet(), all together: it was put where it belongs by other means, and all start anew with one
+  // number.
   void forget(const Worker&);
   void visit(Archive&, const Tensor& like);
 

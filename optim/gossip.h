@@ -1,4 +1,5 @@
-// What gossiping strategies share: the graph their flags choose, a gossip's two halves, give and take, and meetings.
+// What gossiping strategies share: the graph their flags choose, a gossip's two halves, give and take, and
+// meetings.
 #pragma once
 #include <functional>
 #include <memory>
@@ -12,8 +13,8 @@
 
 namespace skein::optim {
 
-// The graph of --topology, --peers and --base, asked by the number of the gossip. `--peers 1@0,2@30` changes the
-// number of peers at those training epochs; needs the option steps-per-epoch.
+// The graph of --topology, --peers and --base, asked by the number of the gossip. `--peers 1@0,2@30` changes
+// the number of peers at those training epochs; needs the option steps-per-epoch.
 class Graph {
  public:
   // Defaults are the strategy's. BadOption as make_topology says.
@@ -28,8 +29,8 @@ class Graph {
   std::vector<std::pair<int64_t, std::unique_ptr<comm::Topology>>> stages_;  // from which gossip on
 };
 
-// Sends every out-peer its share of x, and of the push-sum weight w in the header. x is free on return. The communicator
-// may be null where there are no peers.
+// Sends every out-peer its share of x, and of the push-sum weight w in the header. x is free on return. The
+// communicator may be null where there are no peers.
 void give(comm::Communicator*, const comm::Mix&, comm::Tag, int64_t k, const Tensor& x, double w = 1);
 // Waits for the shares of all in-peers; in the graph's order, whatever the order of arrival.
 std::vector<comm::Message> take_shares(comm::Communicator*, const comm::Mix&, comm::Tag, int64_t k,
@@ -37,15 +38,16 @@ std::vector<comm::Message> take_shares(comm::Communicator*, const comm::Mix&, co
 // y <- self * x + the shares, in order. y may be x.
 void combine(const Tensor& y, double self, const Tensor& x, const std::vector<comm::Message>& shares);
 
-// After give(): what a narrow wire (--wire bf16) rounded off the shares of x stays with their sender, in y, so that the
-// sum over the workers is what it was. Does nothing on an fp32 wire.
+// After give(): what a narrow wire (--wire bf16) rounded off the shares of x stays with their sender, in y,
+// so that the sum over the workers is what it was. Does nothing on an fp32 wire.
 void keep_rounding(const comm::Communicator*, const comm::Mix&, const Tensor& y, const Tensor& x);
 
 // x <- the mean over the ranks, the same bits on each. Collective.
 void exact_mean(comm::Communicator*, const Tensor& x);
 
-// Where workers meet that are at different steps: each tells all the others that it has come, and serves them until all
-// have. One worker may be told so while it waits inside its own step for somebody who has come already.
+// Where workers meet that are at different steps: each tells all the others that it has come, and serves them
+// until all have. One worker may be told so while it waits inside its own step for somebody who has come
+// already.
 class Meeting {
  public:
   explicit Meeting(comm::Tag tag) : tag_(tag) {}

@@ -1,5 +1,5 @@
-// Who may take how many steps of a cycle: the books of the global server and of a group's local server, and the order
-// in which each hears its clients. Pure: no threads, no messages.
+// Who may take how many steps of a cycle: the books of the global server and of a group's local server, and
+// the order in which each hears its clients. Pure: no threads, no messages.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -16,8 +16,8 @@ namespace skein::optim::lease {
 
 // What a server answers.
 enum class Next : int64_t { kSteps, kNoneLeft, kGroupRound, kGlobalRound, kMet };
-// Where the global server stands when all have met. It tells the workers, who keep it with their own state, so that it
-// may be anywhere.
+// Where the global server stands when all have met. It tells the workers, who keep it with their own state,
+// so that it may be anywhere.
 struct Standing {
   int64_t left = -1;  // of the cycle; -1: it is the beginning
   int64_t rounds = 0;
@@ -33,7 +33,8 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
-// What a client says. A worker is never idle; a local server is when all its workers are in and its steps are used up.
+// What a client says. A worker is never idle; a local server is when all its workers are in and its steps are
+// used up.
 struct Word {
   bool idle = false;
   bool wants = true;     // a step; else to meet the others
@@ -49,14 +50,15 @@ struct Reply {
   bool operator==(const Reply&) const = default;
 };
 
-// The global server's. A cycle grants `steps` steps, first come, first served, and what is returned again; when all are
-// taken, which is when every group is idle, there is one round for everybody; every `every`-th round is global.
+// The global server's. A cycle grants `steps` steps, first come, first served, and what is returned again;
+// when all are taken, which is when every group is idle, there is one round for everybody; every `every`-th
+// round is global.
 class CycleBook {
  public:
   CycleBook(int groups, int64_t steps, int64_t every);
   void stand(const Standing&);  // once, before anything is heard
-  // Answers that are due now. To one that is not idle: at once. To one that is: when there are steps again after all,
-  // when the round is due, or kMet, when no group wants any more steps.
+  // Answers that are due now. To one that is not idle: at once. To one that is: when there are steps again
+  // after all, when the round is due, or kMet, when no group wants any more steps.
   std::vector<Reply> hear(int group, const Word&);
   int64_t left() const { return left_; }
 
@@ -72,8 +74,8 @@ class CycleBook {
   std::deque<Idle> idle_;  // in order of arrival
 };
 
-// A local server's: hands the steps it leases on to its workers, fewer at a time, so that none is left with many when
-// the others have none.
+// A local server's: hands the steps it leases on to its workers, fewer at a time, so that none is left with
+// many when the others have none.
 class GroupBook {
  public:
   explicit GroupBook(int workers) : workers_(workers) {}
@@ -96,8 +98,8 @@ class GroupBook {
   bool stepped_ = false;     // since all met last somebody has asked for a step
 };
 
-// Words of several clients, each in the order it was said; between clients in the order of arrival or, replaying, of
-// the recording. Not thread-safe.
+// Words of several clients, each in the order it was said; between clients in the order of arrival or,
+// replaying, of the recording. Not thread-safe.
 template <class W>
 class Hearing {
  public:

@@ -20,8 +20,8 @@ using comm::Communicator;
 using comm::Message;
 using comm::Rank;
 
-// To a group's server, from its workers or from the global server; to a worker. Each client has one question open,
-// numbered by the step of its message or the sequence of its datagram, and the answer has its number.
+// To a group's server, from its workers or from the global server; to a worker. Each client has one question
+// open, numbered by the step of its message or the sequence of its datagram, and the answer has its number.
 constexpr comm::Tag kToGroup = 11, kToWorker = 12, kStanding = 13;
 constexpr uint16_t kIdle = 1, kWants = 2, kAgain = 4;  // kinds of datagrams
 

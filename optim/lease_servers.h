@@ -1,5 +1,5 @@
-// The servers of leases: one global, in worker 0 or a process of its own, one per group, in its first worker; and what
-// a worker asks them.
+// The servers of leases: one global, in worker 0 or a process of its own, one per group, in its first worker;
+// and what a worker asks them.
 #pragma once
 #include <memory>
 #include <vector>
@@ -23,15 +23,15 @@ struct Plan {
 void serve(const Options&, comm::Communicator& hub, const Plan&);
 }  // namespace lease
 
-// A worker's leases, and the servers that it keeps, each a thread. They begin to serve when this worker asks for the
-// first time: state that is loaded before that counts.
+// A worker's leases, and the servers that it keeps, each a thread. They begin to serve when this worker asks
+// for the first time: state that is loaded before that counts.
 class Leases {
  public:
   // Without a communicator, or in a world of one, nobody is asked. `hub` as in Worker. Collective.
   Leases(const Options&, comm::Communicator*, comm::Communicator* hub, const lease::Plan&);
   ~Leases();
-  // kSteps: take one step. kGroupRound, kGlobalRound: take part in that, then ask again. Waits for the slowest worker
-  // where a round is due; throws as Communicator::take.
+  // kSteps: take one step. kGroupRound, kGlobalRound: take part in that, then ask again. Waits for the
+  // slowest worker where a round is due; throws as Communicator::take.
   lease::Next next();
   // Gives back what is leased. A round to take part in first, or kMet, when all have come.
   lease::Next meet();

@@ -12,12 +12,13 @@
 
 namespace skein::optim {
 
-// One list of numbers of one rank: whom a server served, what a partner answered before its step, and so on. Of
+// One list of numbers of one rank: whom a server served, what a partner answered before its step, and so on.
+// Of
 // --record PATH and --replay PATH; its file is PATH.NAME. Not thread-safe.
 class OrderLog {
  public:
-  // `name` is unique in the run, as "server" or "3". Off where the options say neither. Throws BadFile: a file that
-  // cannot be made, is missing, or is no such log; BadOption: both.
+  // `name` is unique in the run, as "server" or "3". Off where the options say neither. Throws BadFile: a
+  // file that cannot be made, is missing, or is no such log; BadOption: both.
   OrderLog(const Options&, const std::string& name);
   ~OrderLog();
   OrderLog(const OrderLog&) = delete;

@@ -222,7 +222,8 @@ void Pairing::as_sent(const Tensor& y, const Tensor& x, const comm::Communicator
   copy(rounded, y), copy(y, rounded);
 }
 
-// x <- x + (received - sent) / 2. Where x is what was sent that is the mean of the two, the same bits on both sides.
+// x <- x + (received - sent) / 2. Where x is what was sent that is the mean of the two, the same bits on both
+// sides.
 void Pairing::half_way(bool changed) {
   if (changed)
     axpy(all_, 1.f, mean_), axpy(all_, -1.f, sent_);

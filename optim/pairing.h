@@ -14,9 +14,10 @@
 
 namespace skein::optim {
 
-// Odd ranks are active: a thread of theirs asks one even rank at a time for an exchange, (x + y) / 2 for both. Even
-// ranks are passive and answer on a thread of theirs while they compute. What happens to x happens one event at a
-// time; --record and --replay are of the order of these events. In a world of one there is nothing to pair.
+// Odd ranks are active: a thread of theirs asks one even rank at a time for an exchange, (x + y) / 2 for
+// both. Even ranks are passive and answer on a thread of theirs while they compute. What happens to x happens
+// one event at a time; --record and --replay are of the order of these events. In a world of one there is
+// nothing to pair.
 class Pairing {
  public:
   // BadOption: a graph in which not every odd rank meets one even rank at a time.
@@ -29,8 +30,8 @@ class Pairing {
   bool ask(Worker&);  // x sets out to the next partner; false: passive, or the last one has not answered yet
   void wait_a_moment();  // for that answer, not for ever
   void step(Worker&);    // x <- x - eta u: x as it is now, u at me.x
-  // Returns when all have come, without an exchange on its way anywhere, and serves others until then; x stays as it
-  // is until the next snapshot, and me.x shows it. Collective.
+  // Returns when all have come, without an exchange on its way anywhere, and serves others until then; x
+  // stays as it is until the next snapshot, and me.x shows it. Collective.
   void meet(Worker&);
   void average(Worker&);  // x <- mean x; collective, after meet()
   const Tensor& x() const { return x_; }

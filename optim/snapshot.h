@@ -23,8 +23,8 @@ class Snapshot {
   std::map<std::string, std::variant<std::monostate, Tensor, int64_t, double, std::string>> fields_;
 };
 
-// For steps that have to write state before their last wait: destroyed before keep(), as an exception would have it,
-// it puts everything back, so that a whole step is left behind.
+// For steps that have to write state before their last wait: destroyed before keep(), as an exception would
+// have it, it puts everything back, so that a whole step is left behind.
 class Undo {
  public:
   Undo(Snapshot& s, Walk walk) : snapshot_(s), walk_(std::move(walk)) { snapshot_.take(walk_); }

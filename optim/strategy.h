@@ -29,7 +29,8 @@ struct Worker {
   int64_t samples = 0;                 // in this step's mini-batch, set before iterate
   int64_t global_samples = 0;          // over all workers; averages of gradients weigh by samples
   // Draws the step's mini-batch, fills g at x, returns the mean loss (one element, on the device). If given,
-  // `ready` is called with slices of g as they become final; who takes them also clips their sum (--clip-norm).
+  // `ready` is called with slices of g as they become final; who takes them also clips their sum
+  // (--clip-norm).
   std::function<Tensor(const GradReady& ready)> oracle;
   // With --servers dedicated: all workers as in comm and, last, a process that only serves. Else null.
   comm::Communicator* hub = nullptr;
@@ -37,7 +38,8 @@ struct Worker {
 
   Tensor gradient(const GradReady& ready = {}) { return oracle(ready); }
   double eta() const { return rate < 0 ? double(lr.value) : rate; }
-  // y <- y - eta u(g), decay at x, where g was taken; y may be x. Nothing in a step without samples of one's own.
+  // y <- y - eta u(g), decay at x, where g was taken; y may be x. Nothing in a step without samples of one's
+  // own.
   void local_step(const Tensor& y);
 };
 
@@ -63,20 +65,21 @@ class Strategy {
   virtual void start(Worker&) {}
   virtual Tensor iterate(Worker& me, int64_t k) = 0;  // the paper's loop body; the loss, on the device
   virtual void finish(Worker&) {}                     // after the last step; collective
-  // Before anything that the workers do together between two steps (evaluation, checkpoint, end): returns when all
-  // have called it and nobody's algorithm writes here, or waits for anybody, until the next iterate. What is on its way
-  // has come and is part of visit(). Collective; may wait as long as the slowest worker takes.
+  // Before anything that the workers do together between two steps (evaluation, checkpoint, end): returns
+  // when all have called it and nobody's algorithm writes here, or waits for anybody, until the next iterate.
+  // What is on its way has come and is part of visit(). Collective; may wait as long as the slowest worker
+  // takes.
   virtual void settle(Worker&) {}
   virtual void visit(Archive&) {}  // its own state: anchors, weights, clocks
   // All workers go on from the exact mean of all there is: optim/exact_average.h. Collective, after settle().
   virtual void average(Worker& me);
-  // All that the last member of `hub` does with --servers dedicated; returns when no worker is left. Of a strategy that
-  // was made but not started.
+  // All that the last member of `hub` does with --servers dedicated; returns when no worker is left. Of a
+  // strategy that was made but not started.
   virtual void serve(comm::Communicator& hub);
   // The vector whose mean over the workers is the model (optim/consensus.h).
   virtual Tensor averaged(Worker& me) { return me.x; }
-  // y <- the model: what is evaluated and saved; the mean of averaged() unless the algorithm has a center. Collective,
-  // after settle(); the same bits on every worker; y is none of the strategy's own vectors.
+  // y <- the model: what is evaluated and saved; the mean of averaged() unless the algorithm has a center.
+  // Collective, after settle(); the same bits on every worker; y is none of the strategy's own vectors.
   virtual void evaluated(Worker& me, const Tensor& y);
 };
 

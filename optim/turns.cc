@@ -100,7 +100,8 @@ comm::Message Turns::open() {
 
 void Turns::commit(const Tensor& u) { comm_->push(server_, kToCenter, sequence_, 1, u); }
 
-// The queue keeps its order: when worker 0's pull is served, so are all turns asked for before the first barrier.
+// The queue keeps its order: when worker 0's pull is served, so are all turns asked for before the first
+// barrier.
 void Turns::settle(Worker& me) {
   me.comm->barrier();
   if (first_) {

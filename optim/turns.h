@@ -16,7 +16,8 @@ class Turns {
 
   // All workers start from worker 0's x, which becomes the center.
   void start(Worker&);
-  // Gives `what` ahead, asks for a turn and returns what the center gives in it: payload on the host, weight a version.
+  // Gives `what` ahead, asks for a turn and returns what the center gives in it: payload on the host, weight
+  // a version.
   comm::Message exchange(const Tensor& what, int64_t version = 0);
   // A turn in two halves: between them it is held, and the center stands still. Be quick.
   comm::Message open();

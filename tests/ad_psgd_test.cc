@@ -30,7 +30,8 @@ TEST(AdPsgd, ConservesThePairsSumWhileAllComputeAndAverage) {
   }
 }
 
-// Gradients taken at snapshots are applied to models that have changed since: none is lost, none counts twice.
+// Gradients taken at snapshots are applied to models that have changed since: none is lost, none counts
+// twice.
 TEST(AdPsgd, AppliesEveryGradientOnce) {
   const int n = 6, steps = 150;
   std::vector<std::vector<float>> models(static_cast<size_t>(n));
@@ -81,7 +82,8 @@ TEST(AdPsgd, ThePassivePartnerAnswersWhileItComputes) {
   EXPECT_TRUE(enough);
 }
 
-// An exchange is under way while its worker computes, and only what it then still waits for counts as waiting.
+// An exchange is under way while its worker computes, and only what it then still waits for counts as
+// waiting.
 TEST(AdPsgd, ExchangesAreTransfersOfWhoeverAsksForThem) {
   in_local_world(2, [&](comm::Communicator& c) {
     Trainee t({.size = 1000, .start_spread = 1}, "ad-psgd", {}, &c);
@@ -112,7 +114,8 @@ TEST(AdPsgd, RefusesGraphsThatAreNotPairsOfOddAndEven) {
   for (int n : {1, 2, 4, 16}) EXPECT_NO_THROW(optim::make_strategy("ad-psgd", {}, n)) << n;
 }
 
-// ---- record and replay ---------------------------------------------------------------------------------------
+// ---- record and replay
+// ---------------------------------------------------------------------------------------
 TEST(AdPsgd, RepeatsARecordedRunBitForBitFromAnyOfItsCheckpoints) {
   const testing::ScratchDir folder;
   const int n = 4, steps = 24;
@@ -149,7 +152,8 @@ TEST(AdPsgd, RepeatsARecordedRunBitForBitFromAnyOfItsCheckpoints) {
   }
 }
 
-// ---- a worker that is stopped ----------------------------------------------------------------------------------
+// ---- a worker that is stopped
+// ----------------------------------------------------------------------------------
 constexpr int kWorkers = 8;
 struct Board {  // in memory that the test and its workers share
   std::atomic<int64_t> steps[kWorkers];

@@ -1,4 +1,5 @@
-// Gossip loses nothing: the sums of w and of X, over workers and what is on its way, through ten thousand random steps.
+// Gossip loses nothing: the sums of w and of X, over workers and what is on its way, through ten thousand
+// random steps.
 #include <atomic>
 #include <cstring>
 #include <fstream>
@@ -48,8 +49,8 @@ struct Counts {
   std::atomic<int64_t> duplicates{0}, overtaken{0}, unpunctual{0};
 };
 
-// Random gradients, random times between steps, messages that are late, lost, doubled and out of order; now and then
-// all meet and add up what there is.
+// Random gradients, random times between steps, messages that are late, lost, doubled and out of order; now
+// and then all meet and add up what there is.
 void conserves(const std::string& row, const optim::Options& o, int n, Counts& counts) {
   SCOPED_TRACE(row + " " + o.word("topology", "") + " " + o.word("peers", ""));
   auto world = comm::local_world(n);

@@ -1,4 +1,5 @@
-// gossip_avg loses workers in the middle: killed, stopped, leaving; over shared memory and UCX, as real processes.
+// gossip_avg loses workers in the middle: killed, stopped, leaving; over shared memory and UCX, as real
+// processes.
 #include <nlohmann/json.hpp>
 
 #include "apps/vectors.h"
@@ -10,8 +11,8 @@ namespace {
 using nlohmann::json;
 using testing_programs::Ended;
 
-// Four workers that average until they are told to stop; `deed` is done to worker 2 ($W) on the way, and what is left
-// of them is told to stop a second later.
+// Four workers that average until they are told to stop; `deed` is done to worker 2 ($W) on the way, and what
+// is left of them is told to stop a second later.
 class Survival : public testing::TestWithParam<std::string> {
  protected:
   Ended disturb(const std::string& flags, const std::string& deed) {

@@ -8,7 +8,8 @@ namespace {
 
 using testing_programs::Ended;
 
-// A stand-in gets the host and the command, notes both, and runs the command in a shell here, as a child of its own.
+// A stand-in gets the host and the command, notes both, and runs the command in a shell here, as a child of
+// its own.
 class Hosts : public testing::Test {
  protected:
   Hosts() {

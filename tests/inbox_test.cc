@@ -209,8 +209,8 @@ TEST(InboxClient, SaysWhenNobodyAnswers) {
   EXPECT_THROW(Invitation::read("inbox zz 1"), Error);
 }
 
-// Jain's index of how often each of 16 equal workers is served; they compute five times as long as a service takes.
-// Time is simulated, requests are not: `serve` picks among those who are ready.
+// Jain's index of how often each of 16 equal workers is served; they compute five times as long as a service
+// takes. Time is simulated, requests are not: `serve` picks among those who are ready.
 double jain(const std::function<void(int ready)>& ask,
             const std::function<int(const std::vector<bool>&)>& serve) {
   constexpr int n = 16, services = 1600;

@@ -8,7 +8,8 @@ namespace {
 
 using testing_programs::Ended;
 
-// Averaging that would take for ever: something to interrupt. The name of the output tells our processes apart.
+// Averaging that would take for ever: something to interrupt. The name of the output tells our processes
+// apart.
 class Launch : public testing::Test {
  protected:
   Ended run(const std::string& script) {

@@ -42,7 +42,8 @@ class Climber {
   optim::Worker worker;
 };
 
-// ---- the landscape sin(pi r) / (pi r) --------------------------------------------------------------------------------
+// ---- the landscape sin(pi r) / (pi r)
+// --------------------------------------------------------------------------------
 
 const float kStarts[4][2] = {{-6, -4}, {-15, -18}, {20, 11}, {17, 8}};
 constexpr double kGlobalMinimum = -0.2172336282, kSecondMinimum = -0.0913252028;
@@ -99,7 +100,8 @@ TEST(Lsgd, WhereElasticAveragingSticksAtTheSecondMinimum) {
     }
 }
 
-// ---- traces, by hand: losses 0.5 (x - target)^2 with the targets 4 3 2 1, start 0, rate 0.1 ---------------------------
+// ---- traces, by hand: losses 0.5 (x - target)^2 with the targets 4 3 2 1, start 0, rate 0.1
+// ---------------------------
 
 void expect_trace(const optim::Options& o, const std::vector<std::vector<double>>& trace) {
   in_local_world(4, [&](comm::Communicator& comm) {
@@ -155,7 +157,8 @@ TEST(LsgdTrace, EqualPeriods) {
                {{.4, .3, .2, .1}, {.475, .38, .285, .19}});
 }
 
-// ---- laws ------------------------------------------------------------------------------------------------------------
+// ---- laws
+// ------------------------------------------------------------------------------------------------------------
 
 TEST(LsgdLaw, OneGroupOfEqualLossesIsAPullToTheLowestRankExactly) {
   for (int n : {1, 2, 3, 8, 17}) {
@@ -211,7 +214,8 @@ TEST(Lsgd, APoisonedWorkerDoesNotLead) {
   });
 }
 
-// ---- who gets how many steps -----------------------------------------------------------------------------------------
+// ---- who gets how many steps
+// -----------------------------------------------------------------------------------------
 
 TEST(Leases, ACycleIsExactlyWTauStepsWhateverTheSpeeds) {
   for (const std::vector<std::vector<int>>& groups :
@@ -255,7 +259,8 @@ TEST(Leases, WhoHasComeWaitsForTheOthersAndTakesPartInTheirRounds) {
   });
 }
 
-// ---- recording, replaying, resuming ----------------------------------------------------------------------------------
+// ---- recording, replaying, resuming
+// ----------------------------------------------------------------------------------
 
 // Of workers of which the first are slow; all meet every five steps.
 std::vector<optim::Snapshot> race(int n, const optim::Options& o, int64_t from, int64_t to, bool sleeps,
@@ -297,7 +302,8 @@ TEST(Lsgd, ReplaysARecordingBitForBitAlsoAcrossAResume) {
   }
 }
 
-// With the global server inline, or dedicated: a fifth rank that only serves. x of all four after each meeting.
+// With the global server inline, or dedicated: a fifth rank that only serves. x of all four after each
+// meeting.
 std::vector<std::vector<float>> served(optim::Options o, bool dedicated, int64_t from, int64_t to,
                                        std::vector<optim::Snapshot>& states) {
   o.set("servers", dedicated ? "dedicated" : "inline");

@@ -25,7 +25,8 @@ std::vector<float> part(const Trainee& t, const std::string& name) {
 }
 double number(const Trainee& t, const std::string& name) { return Peek(*t.strategy).numbers.at(name); }
 
-// ---- contracts section 6 -----------------------------------------------------------------------------------
+// ---- contracts section 6
+// -----------------------------------------------------------------------------------
 TEST(Trace, OverlapSgp) {
   const double z[3][3] = {{0, 0, 0}, {.1, .2, .3}, {.24, .43, .47}},
                held[3][3] = {{.1, .2, .3}, {.14, .28, .42}, {.196, .372, .488}},
@@ -43,7 +44,8 @@ TEST(Trace, OverlapSgp) {
     });
 }
 
-// ---- laws --------------------------------------------------------------------------------------------------
+// ---- laws
+// --------------------------------------------------------------------------------------------------
 History in_lockstep(const Problem& p, const optim::Options& o, int n, int64_t steps) {
   History h(size_t(steps), std::vector<std::vector<float>>(static_cast<size_t>(n)));
   in_local_world(n, [&](comm::Communicator& c) {
@@ -93,7 +95,8 @@ TEST(OverlapSgp, AStepChangesTheSumByTheGradientsAlone) {
     }
 }
 
-// ---- staleness -----------------------------------------------------------------------------------------------
+// ---- staleness
+// -----------------------------------------------------------------------------------------------
 TEST(OverlapSgp, WaitsAfterAsManyForwardsAsItsStaleness) {
   for (int64_t s : {0, 1, 3}) {
     std::atomic<int64_t> steps{0};
@@ -133,8 +136,9 @@ TEST(OverlapSgp, LeavesALateGossipInTheAir) {
   });
 }
 
-// ---- meetings --------------------------------------------------------------------------------------------------
-// Meets as a trainer does whose workers were stopped at different steps: until all are at one.
+// ---- meetings
+// -------------------------------------------------------------------------------------------------- Meets as
+// a trainer does whose workers were stopped at different steps: until all are at one.
 int64_t meet(Trainee& t, comm::Communicator& c, int64_t k) {
   for (;;) {
     t.strategy->settle(t.worker);
@@ -187,7 +191,8 @@ TEST(OverlapSgp, StoppedAtDifferentStepsWithoutStalenessChangesNothing) {
   EXPECT_EQ(end, whole.back());
 }
 
-// ---- record and replay ------------------------------------------------------------------------------------------
+// ---- record and replay
+// ------------------------------------------------------------------------------------------
 class OverlapSgpReplay : public ::testing::Test {
  protected:
   testing::ScratchDir folder_;

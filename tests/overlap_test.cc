@@ -22,8 +22,8 @@ struct Measured {
   double hidden_by_trace = 0, worked = 0;  // the same from the spans; seconds of compute
 };
 
-// One worker's gradients take kCompute; all go on piece by piece together, so that what one has sent by then, whatever
-// the scheduling, is really on its way.
+// One worker's gradients take kCompute; all go on piece by piece together, so that what one has sent by then,
+// whatever the scheduling, is really on its way.
 Measured train_on_link(const std::string& algorithm, const optim::Options& options, int64_t tau,
                        uint64_t seed) {
   constexpr int64_t kRounds = 6;

@@ -29,8 +29,8 @@ Tensor call(const Row& row, const Tensor& a, const Tensor& b) {
   return row.unary ? row.unary(a) : row.binary(a, b);
 }
 
-// Pairs of ordinary values at which f and its neighborhood are finite and, by distance from zero and from each
-// other, f has no kink.
+// Pairs of ordinary values at which f and its neighborhood are finite and, by distance from zero and from
+// each other, f has no kink.
 struct Samples {
   std::vector<float> a, b;
 };

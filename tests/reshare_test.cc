@@ -1,4 +1,5 @@
-// A run resumed by another number of workers: the same training where gradients are averaged, the same mean elsewhere.
+// A run resumed by another number of workers: the same training where gradients are averaged, the same mean
+// elsewhere.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -14,7 +14,8 @@ using namespace trainee;
 
 const std::vector<std::string> kRows = {"downpour", "dynsgd", "agn", "easgd-async", "eamsgd-async", "gem"};
 
-// ---- contracts section 6 ----------------------------------------------------------------------------------------
+// ---- contracts section 6
+// ----------------------------------------------------------------------------------------
 TEST(ServerTrace, Downpour) {
   Driven d({.size = 1}, "downpour", {}, 2);
   const double theta[] = {.1, .3, .39, .56, .621, .765};
@@ -56,7 +57,8 @@ TEST(ServerTrace, EasgdPullsBothFromTheirOldValues) {
   EXPECT_NEAR(d.step(0), x - .2 * (x - .056), 1e-6);
 }
 
-// ---- laws ---------------------------------------------------------------------------------------------------------
+// ---- laws
+// ---------------------------------------------------------------------------------------------------------
 TEST(Gem, WithPiForcedToOneIsDownpourBitForBit) {
   const Problem p{.noise = 1, .curvature_spread = 1};
   for (int n : {1, 2, 3, 8, 17}) {
@@ -138,8 +140,9 @@ TEST(Gem, TakesTheGradientWhereItIsTold) {
   EXPECT_NEAR(theta.step(0), .1, 1e-6);  // which is in the center
 }
 
-// ---- stability: round robin on a quadratic, to 5 % --------------------------------------------------------------------
-// How much further from the optimum the worst of ten late rounds is than that of ten early ones.
+// ---- stability: round robin on a quadratic, to 5 %
+// -------------------------------------------------------------------- How much further from the optimum the
+// worst of ten late rounds is than that of ten early ones.
 double growth(const std::string& row, int n, double rate) {
   Problem p{.size = 1, .lr = float(rate)};
   p.id = [](int) { return 0; };
@@ -167,8 +170,9 @@ TEST(Gem, IsStableWhereDownpourIsNot) {
   EXPECT_LT(growth("gem", 30, 1.5 * bound), 2);
 }
 
-// ---- every row, free running ----------------------------------------------------------------------------------------
-// Theta leans to whom the machine lets commit most: somewhere between what the workers want (1 to 4), from 0.
+// ---- every row, free running
+// ---------------------------------------------------------------------------------------- Theta leans to
+// whom the machine lets commit most: somewhere between what the workers want (1 to 4), from 0.
 TEST(EveryServerRow, TrainsASmallProblemFreely) {
   const Problem p{.lr = 0.03f, .noise = 0.1f, .curvature_spread = 0.5f};
   for (const std::string& row : kRows)
@@ -201,7 +205,8 @@ TEST(EveryServerRow, RefusesWhatItCannotDo) {
   EXPECT_THROW(optim::make_strategy("easgd-async", options({{"alpha", "1.5"}}), 2), BadOption);
 }
 
-// ---- recordings and checkpoints -------------------------------------------------------------------------------------
+// ---- recordings and checkpoints
+// -------------------------------------------------------------------------------------
 class Recorded : public ::testing::Test {
  protected:
   optim::Options with(const char* how) const {

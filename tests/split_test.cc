@@ -1,4 +1,5 @@
-// Shards of unequal labels: every sample once, by the law that was asked for, and nobody hangs for lack of them.
+// Shards of unequal labels: every sample once, by the law that was asked for, and nobody hangs for lack of
+// them.
 #include "data/split.h"
 
 #include <algorithm>

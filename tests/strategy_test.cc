@@ -1,4 +1,5 @@
-// What every row of strategies.def is tested for, the traces to the digit, and what a row promises of its own.
+// What every row of strategies.def is tested for, the traces to the digit, and what a row promises of its
+// own.
 #include "optim/strategy.h"
 
 #include <cmath>
@@ -136,8 +137,8 @@ TEST(EveryStrategy, AloneIsThePlainRuleBitForBit) {
   }
 }
 
-// Steps [from, to) of a world of `n`, starting from `states` where there are any; leaves the states there. All meet at
-// `cut`, too: an asynchronous run is another without that.
+// Steps [from, to) of a world of `n`, starting from `states` where there are any; leaves the states there.
+// All meet at `cut`, too: an asynchronous run is another without that.
 void continue_run(const Problem& p, const Case& c, const optim::Options& o, int n, int64_t from, int64_t to,
                   int64_t cut, std::vector<optim::Snapshot>& states) {
   const bool resume = !states.empty();
@@ -197,8 +198,8 @@ TEST(EveryStrategy, IsTheSameOverATransportThatDelaysDoublesAndReorders) {
   }
 }
 
-// Rank 0 leaves after three steps; whatever step the others cannot finish must leave no trace, of a synchronous row:
-// only these are stepped back.
+// Rank 0 leaves after three steps; whatever step the others cannot finish must leave no trace, of a
+// synchronous row: only these are stepped back.
 TEST(EveryStrategy, AStepThatFailsLeavesTheOneBeforeIt) {
   const Problem p{.momentum = 0.9f, .noise = 1};
   for (const Case& c : cases(4)) {
@@ -232,7 +233,8 @@ TEST(EveryStrategy, AStepThatFailsLeavesTheOneBeforeIt) {
   }
 }
 
-// ---- contracts section 6, to 1e-6: losses 0.5 (x - (i+1))^2, start 0, rate 0.1 -----------------------------------------
+// ---- contracts section 6, to 1e-6: losses 0.5 (x - (i+1))^2, start 0, rate 0.1
+// -----------------------------------------
 void expect_trace(const std::string& algorithm, const optim::Options& o, const Problem& p,
                   const std::vector<std::vector<double>>& trace) {
   const auto h = train(p, algorithm, o, 3, int64_t(trace.size()));
@@ -256,7 +258,8 @@ TEST(Trace, LocalSgd) {
                {{.1, .2, .3}, {.38, .38, .38}, {.442, .542, .642}, {.6878, .6878, .6878}});
 }
 
-// ---- what a row promises of its own -----------------------------------------------------------------------------
+// ---- what a row promises of its own
+// -----------------------------------------------------------------------------
 TEST(AllReduce, WeighsByTheSamplesOfEachRank) {
   const Problem p{.size = 1, .uneven_batches = true};
   const auto h = train(p, "allreduce", {}, 3, 1);  // 1, 2, 3 samples that want 1, 2, 3

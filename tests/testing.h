@@ -1,4 +1,5 @@
-// What tests of the engine share: seeded tensors, comparison by type, a fixture per device, finite differences.
+// What tests of the engine share: seeded tensors, comparison by type, a fixture per device, finite
+// differences.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -118,8 +119,8 @@ struct GradCheck {
   Device device = kCpu;
 };
 
-// Compares the tape's gradient of a random projection of f with central differences along random directions of
-// every input (f32, given on the CPU), and along single elements.
+// Compares the tape's gradient of a random projection of f with central differences along random directions
+// of every input (f32, given on the CPU), and along single elements.
 inline void gradcheck(const Function& f, Values inputs, GradCheck how = {}) {
   const auto on_device = [&] {
     Values there;

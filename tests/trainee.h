@@ -20,8 +20,8 @@ namespace skein::trainee {
 using comm::in_local_world;
 using comm::in_world;
 
-// Worker `id` of n wants x[i] = target + i / 16, with curvature from 0.5 to 1.5 over i, plus seeded noise: every
-// gradient is a pure function of (id, step, x).
+// Worker `id` of n wants x[i] = target + i / 16, with curvature from 0.5 to 1.5 over i, plus seeded noise:
+// every gradient is a pure function of (id, step, x).
 struct Problem {
   int64_t size = 37;
   float lr = 0.1f, momentum = 0, decay = 0, noise = 0, curvature_spread = 0;

@@ -19,21 +19,22 @@ struct LearnerOptions {
   Device device = kCpu;
 };
 
-// Each worker makes one, with the same model and options, and calls the same of its functions in the same order; it
-// belongs to its worker's thread. Throws BadOption (no such algorithm, or not with so many workers), and in step()
-// what communication throws: comm::PeerLost, comm::Timeout.
+// Each worker makes one, with the same model and options, and calls the same of its functions in the same
+// order; it belongs to its worker's thread. Throws BadOption (no such algorithm, or not with so many
+// workers), and in step() what communication throws: comm::PeerLost, comm::Timeout.
 class Learner {
  public:
   // Initializes the model from the seed, so that all workers start alike. The communicator must outlive it.
   Learner(std::unique_ptr<nn::Module> model, comm::Communicator&, LearnerOptions = {});
   ~Learner();
 
-  // One step of the algorithm. images: [N,H,W,C] as the model wants them; labels: i32 [N], negative ones do not
-  // count. Every worker gives the same N. The mean loss of these images before the step; item() reads it.
+  // One step of the algorithm. images: [N,H,W,C] as the model wants them; labels: i32 [N], negative ones do
+  // not count. Every worker gives the same N. The mean loss of these images before the step; item() reads it.
   Tensor step(const Tensor& images, const Tensor& labels);
   void set_rate(float lr);
-  // After the last step, once: all workers now have the same model, bit for bit, the mean of theirs or whatever the
-  // algorithm calls its result. Returns how far apart they were: sqrt(mean |x_i - mean|^2 / parameters).
+  // After the last step, once: all workers now have the same model, bit for bit, the mean of theirs or
+  // whatever the algorithm calls its result. Returns how far apart they were: sqrt(mean |x_i - mean|^2 /
+  // parameters).
   double finish();
 
   Tensor forward(const Tensor& images);  // of the model as it is, for evaluation: nothing is learned

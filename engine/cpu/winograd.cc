@@ -37,8 +37,8 @@ void put_filter(float* to, int64_t plane, Get get) {
   }
 }
 
-// at(lane, row, r, s): the filter of one of `lanes` columns and one of `rows` rows, transformed and laid in panels of
-// kLanes columns.
+// at(lane, row, r, s): the filter of one of `lanes` columns and one of `rows` rows, transformed and laid in
+// panels of kLanes columns.
 template <class At>
 Tensor transformed_filters(int64_t lanes, int64_t rows, At at) {
   const int64_t plane = panels(lanes) * rows * kLanes;

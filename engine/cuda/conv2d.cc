@@ -1,4 +1,5 @@
-// Convolution on cuDNN: its best plan for the shape, by its heuristics or by measurement, kept for later runs too.
+// Convolution on cuDNN: its best plan for the shape, by its heuristics or by measurement, kept for later runs
+// too.
 #include <chrono>
 #include <cmath>
 #include <map>

@@ -45,21 +45,22 @@ struct ConvPlan {
 // deterministic. Building one may compile a kernel (up to a second).
 std::vector<ConvPlan> conv_plans(const Descriptor& device, const ConvProblem&, size_t at_most = 1);
 
-// The plan of that choice, without asking the heuristics; none if it is no choice, or one that cuDNN or the problem
-// does not allow.
+// The plan of that choice, without asking the heuristics; none if it is no choice, or one that cuDNN or the
+// problem does not allow.
 std::optional<ConvPlan> plan_of(const Descriptor& device, const ConvProblem&, const std::string& choice);
 
 // How often the heuristics were asked, by this process so far.
 int64_t heuristics_asked();
 
-// The plans of one device: each found once a process, and its choice kept in a file for later ones, by cuDNN's version,
-// what the device is, and the problem (in which numerics are a part). Measured choices are kept apart from cuDNN's own,
-// so that a run without measuring does not depend on what others measured. Thread-safe.
+// The plans of one device: each found once a process, and its choice kept in a file for later ones, by
+// cuDNN's version, what the device is, and the problem (in which numerics are a part). Measured choices are
+// kept apart from cuDNN's own, so that a run without measuring does not depend on what others measured.
+// Thread-safe.
 class PlanCache {
  public:
   explicit PlanCache(Descriptor device, const std::string& directory = cache_directory());
-  // `fastest`, if given, picks the place of one of several plans, best first by heuristics. Throws Error where cuDNN has
-  // no way. The reference is good as long as the cache.
+  // `fastest`, if given, picks the place of one of several plans, best first by heuristics. Throws Error
+  // where cuDNN has no way. The reference is good as long as the cache.
   using Fastest = std::function<size_t(const std::vector<ConvPlan>&)>;
   const ConvPlan& find(const ConvProblem&, const Fastest& fastest = {});
 

@@ -13,8 +13,8 @@ namespace skein::cuda {
 using NcclId = std::array<char, 128>;
 NcclId new_nccl_id();
 
-// Any element type. NCCL refuses two members on one GPU unless their NCCL_HOSTID differ. The device is a GPU, but for
-// tests that put functions of their own in NCCL's place.
+// Any element type. NCCL refuses two members on one GPU unless their NCCL_HOSTID differ. The device is a GPU,
+// but for tests that put functions of their own in NCCL's place.
 class NcclGroup final : public DeviceGroup {
  public:
   // Waits until all `size` members have come, then for at most `deadline` seconds more.

@@ -1,5 +1,5 @@
-// What device.cc and tensor.cc ask of the CUDA runtime, without its headers. Defined in runtime.cu, which only a
-// CUDA build compiles; a CPU build never names these outside a discarded `if constexpr (kHasCuda)`.
+// What device.cc and tensor.cc ask of the CUDA runtime, without its headers. Defined in runtime.cu, which
+// only a CUDA build compiles; a CPU build never names these outside a discarded `if constexpr (kHasCuda)`.
 #pragma once
 #include <memory>
 

@@ -9,11 +9,12 @@ namespace skein {
 // Throws Error unless all parameters and statistics are [C].
 void check_norm(const Shape& channels, const NormState&);
 
-// Normalizes x into a new y as `mode` says; the result holds all that the gradient reads. Throws Error showing
-// the shapes where they disagree.
+// Normalizes x into a new y as `mode` says; the result holds all that the gradient reads. Throws Error
+// showing the shapes where they disagree.
 BatchNormArgs norm_forward(const Tensor& x, const NormState&, const NormMode&);
 
-// Pulls the gradients of gamma, shift and residual, and writes that of x to dx. May overwrite dy, and gives it on.
+// Pulls the gradients of gamma, shift and residual, and writes that of x to dx. May overwrite dy, and gives
+// it on.
 void pull_norm(Pull&, BatchNormArgs, const Tensor& dy, const Tensor& dx, float dx_beta);
 
 // As an outline lists it: epsilon, relu, training.

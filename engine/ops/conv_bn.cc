@@ -15,8 +15,8 @@ bool recorded(std::initializer_list<Tensor> in) {
   return false;
 }
 
-// Running statistics are an affine map per output channel: folded into the weights, the norm costs no pass over
-// the image. w' = w * scale, bias' = shift - mean * scale, scale = gamma / sqrt(var + epsilon).
+// Running statistics are an affine map per output channel: folded into the weights, the norm costs no pass
+// over the image. w' = w * scale, bias' = shift - mean * scale, scale = gamma / sqrt(var + epsilon).
 Tensor folded(const Tensor& x, const Tensor& w, const ConvGeometry& g, const NormState& s, bool relu) {
   const int64_t outputs = w.dim(0), each = w.size() / outputs;
   Tensor fold(w.shape()), bias({outputs}), y(conv2d_shape(x, w, g), x.dtype(), x.device());

@@ -18,8 +18,8 @@ struct View3 {
   int64_t volume() const { return outer * reduced * inner; }
 };
 
-// At most so many values go into one running f32 sum: longer ones are summed in pieces, for their accuracy and
-// because pieces can be shared out.
+// At most so many values go into one running f32 sum: longer ones are summed in pieces, for their accuracy
+// and because pieces can be shared out.
 constexpr int64_t kPiece = 4096;
 constexpr int64_t kTile = 256;  // columns a host thread keeps sums of
 
@@ -102,8 +102,8 @@ void sum_view(const Tensor& y, const Tensor& x, const View3& v, float factor, fl
   sum_view(y, partial, {v.outer, pieces, v.inner}, factor, beta);
 }
 
-// Splits off the innermost run of marked axes; false if none is marked. What is left has neither them nor marks
-// of theirs.
+// Splits off the innermost run of marked axes; false if none is marked. What is left has neither them nor
+// marks of theirs.
 bool split_innermost(Shape& shape, Axes& marked, View3& v) {
   int last = shape.rank();
   while (last > 0 && !(marked[size_t(last - 1)] && shape[last - 1] != 1)) --last;

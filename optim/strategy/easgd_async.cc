@@ -1,5 +1,6 @@
 // Asynchronous elastic averaging SGD: each worker and the center pull at each other, one worker at a time.
-// Zhang, Choromanska & LeCun, NeurIPS 2015, Algorithm 1; with Nesterov's local momentum, Algorithm 2 (eamsgd-async).
+// Zhang, Choromanska & LeCun, NeurIPS 2015, Algorithm 1; with Nesterov's local momentum, Algorithm 2
+// (eamsgd-async).
 //
 //   theta   the center          e   the elastic difference alpha (x - theta), both at their old values
 #include "engine/vec.h"

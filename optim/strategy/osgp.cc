@@ -47,8 +47,9 @@ class Osgp final : public Strategy {
     return loss;
   }
 
-  // Workers that have come go on with (1)-(3), without forwards, as long as others may wait for their gossips. With
-  // s = 0 all gossip equally often, so only what is asked for is sent: the next step's, which then has it behind it.
+  // Workers that have come go on with (1)-(3), without forwards, as long as others may wait for their
+  // gossips. With s = 0 all gossip equally often, so only what is asked for is sent: the next step's, which
+  // then has it behind it.
   void settle(Worker& me) override {
     if (alone_) return;
     const bool again = log_->replaying(), recorded = !again || (!log_->ended() && log_->next() == kMeeting);

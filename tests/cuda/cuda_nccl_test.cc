@@ -1,4 +1,5 @@
-// NCCL's table without a device; groups of threads on a table that stands in for it; a group of one on a device.
+// NCCL's table without a device; groups of threads on a table that stands in for it; a group of one on a
+// device.
 #include "engine/cuda/nccl.h"
 
 #include <cstring>
