@@ -177,7 +177,12 @@ void Communicator::send_same(const std::vector<Share>& shares, Header h, const T
 
 void Communicator::send_one(const Share& s, Header h, const Tensor& payload) {
   h.weight = s.weight;
-  transport_.to(world_rank(s.to)).send(h, payload, deadline());
+  try {
+    transport_.to(world_rank(s.to)).send(h, payload, deadline());
+  } catch (const PeerLost&) {
+    require_members();
+    throw;
+  }
 }
 
 void Communicator::push(const std::vector<Share>& shares, Tag tag, int64_t step, const Tensor& x) {

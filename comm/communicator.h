@@ -159,6 +159,8 @@ class Communicator {
   std::optional<Message> wait_until(Clock::time_point, const Key&, uint32_t layout);
   // One nap, until then at most; throws what makes waiting pointless.
   void wait_once(const Key&, Clock::time_point began, Clock::time_point until = Clock::time_point::max());
+  void check(const Key&);
+  void require_members();
   [[noreturn]] void refuse(Rank world, const std::string& why);
   Message unpack(Message) const;
   Pending begin(std::shared_ptr<Pending::Op>, double began);

@@ -68,12 +68,26 @@ std::optional<Message> Communicator::poll(const Key& k, uint32_t layout) {
   return m;
 }
 
+// Who has left may have done so because another is lost; then that one is named.
+void Communicator::check(const Key& k) {
+  try {
+    transport_.mailbox().check(k);
+  } catch (const PeerLost&) {
+    require_members();
+    throw;
+  }
+}
+void Communicator::require_members() {
+  const Membership& all = transport_.mailbox().membership();
+  if (!options_.all_needed || !all.any_lost()) return;
+  for (Rank r : all.dead())
+    if (std::find(members_.begin(), members_.end(), r) != members_.end()) all.require(r);
+}
+
 void Communicator::wait_once(const Key& k, Clock::time_point began, Clock::time_point until) {
   Mailbox& box = transport_.mailbox();
-  box.check(k);
-  if (options_.all_needed && box.membership().any_lost())
-    for (Rank r : box.membership().dead())
-      if (std::find(members_.begin(), members_.end(), r) != members_.end()) box.membership().require(r);
+  check(k);
+  require_members();
   if (k.from != kAnyone && k.step != kAnyStep && k.tag < kOwnTags && transport_.ordered())
     if (const auto later = box.later_step(k))
       refuse(k.from,
@@ -127,7 +141,7 @@ std::optional<Message> Communicator::poll(Rank from, Tag tag, int64_t step) {
   progress();
   const Key k = key(from, tag, step);
   if (std::optional<Message> m = poll(k, 0)) return unpack(std::move(*m));
-  transport_.mailbox().check(k);
+  check(k);
   return {};
 }
 std::optional<Message> Communicator::poll_any(Tag tag) { return poll(kAnyone, tag, kAnyStep); }
