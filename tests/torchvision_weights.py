@@ -59,7 +59,8 @@ def randomize(model):
             m.running_mean.uniform_(-0.3, 0.3)
             m.running_var.uniform_(0.5, 2)
             m.num_batches_tracked.fill_(5)
-    model.fc.weight.data.uniform_(-0.2, 0.2)
+    last = model.fc if hasattr(model, "fc") else model.classifier[-1]
+    last.weight.data.uniform_(-0.2, 0.2)
 
 
 def images(directory, side):
@@ -80,11 +81,11 @@ def main(directory, side, models):
     with torch.no_grad():
         for name in models:
             model = make(name)
-            if not name.startswith("vgg"):  # whose file takes half a gigabyte
-                randomize(model)
-                torch.save(model.state_dict(), f"{directory}/{name}-5f.pth")
-                converter().convert(f"{directory}/{name}-5f.pth", f"{directory}/theirs-{name}.safetensors")
-                numpy.save(f"{directory}/theirs-{name}.npy", model(x).numpy())
+            randomize(model)
+            torch.save(model.state_dict(), f"{directory}/{name}-5f.pth")
+            converter().convert(f"{directory}/{name}-5f.pth", f"{directory}/theirs-{name}.safetensors")
+            os.remove(f"{directory}/{name}-5f.pth")  # of vgg16-bn half a gigabyte
+            numpy.save(f"{directory}/theirs-{name}.npy", model(x).numpy())
             model.load_state_dict(read_safetensors(f"{directory}/ours-{name}.safetensors"), strict=True)
             numpy.save(f"{directory}/ours-{name}.npy", model(x).numpy())
 
