@@ -38,7 +38,9 @@ double write_speed(const comm::Fd& f) {
   const double began = now();
   double bytes = 0;
   for (int i = 0; i < 64 && now() - began < 2; ++i) {
-    if (write(f.get(), block.data(), block.size()) != ssize_t(block.size())) return 0;
+    const ssize_t n = write(f.get(), block.data(), block.size());
+    if (n >= 0 && n != ssize_t(block.size())) errno = ENOSPC;  // what had no room says nothing
+    if (n != ssize_t(block.size())) return 0;
     bytes += double(block.size());
   }
   if (fdatasync(f.get()) != 0) return 0;

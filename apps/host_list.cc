@@ -113,6 +113,7 @@ std::vector<HostShare> parse_hosts(const std::string& list, int workers) {
     if (h.name.empty() || h.name[0] == '-')
       throw BadOption(text(place, "'", h.name, "' is no name of a host"));
     if (h.workers < 1) throw BadOption(text(place, "at least 1 worker is needed on ", h.name));
+    if (h.workers > kMostHosts - sum) throw BadOption(place + "more workers than there can be");
     if (!names.insert(h.name).second)
       throw BadOption(text(place, h.name, " is there twice; ", h.name, ":2 starts two workers on it"));
     sum += h.workers;

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -32,6 +33,7 @@ using comm::Fd;
 
 constexpr const char* kMark = "SKEIN_HOST_PART";
 constexpr const char* kReady = "skein-host 1 ";
+constexpr int kMostWorkers = 1 << 20;
 constexpr int kNoDirectory = 121, kNoProgram = 122, kSshFailed = 255, kInterrupted = 130;
 
 // For a shell, as one word.
@@ -208,6 +210,13 @@ class Caller {
   bool met_ = false, waited_ = false;
 };
 
+// -1: none from 0 to `most`.
+int whole(const std::string& digits, int most) {
+  int n = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
+  return error == std::errc() && end == digits.data() + digits.size() && n <= most ? n : -1;
+}
+
 // A line of stdin without its end, and nothing behind it. False: there is none any more.
 bool read_line(std::string& line) {
   line.clear();
@@ -231,12 +240,13 @@ int run_part_of_hosts(char** argv, bool others_go_on) {
     std::istringstream in(line);
     in >> word >> value;
     if (word == "key") c.key = comm::unhex(value);
-    if (word == "first") c.first = std::stoi(value);
-    if (word == "count") c.count = std::stoi(value);
-    if (word == "world") c.world = std::stoi(value);
+    if (word == "first") c.first = whole(value, kMostWorkers);
+    if (word == "count") c.count = whole(value, kMostWorkers);
+    if (word == "world") c.world = whole(value, kMostWorkers);
     if (word == "env" && in >> word) setenv(value.c_str(), comm::unhex(word).c_str(), 1);
   }
-  if (line != "end" || c.key.size() != comm::kJobKeyBytes)
+  if (line != "end" || c.key.size() != comm::kJobKeyBytes || c.first < 0 || c.count < 1 ||
+      c.world < c.first + c.count)
     throw Error(text(kMark, " is set, but nobody on stdin says what to do; unset it"));
   if (c.first == 0) c.listener = comm::listen_at(c.port, false);
   std::string addresses;

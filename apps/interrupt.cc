@@ -38,10 +38,13 @@ void on_usr1(int) {
 alignas(64) char g_stack[64 * 1024];
 
 void handle(int s, void (*handler)(int)) {
-  stack_t own{};
-  own.ss_sp = g_stack;
-  own.ss_size = sizeof g_stack;
-  sigaltstack(&own, nullptr);
+  // Workers that are threads come here too; two of them must not share it.
+  [[maybe_unused]] static const bool once = [] {
+    stack_t own{};
+    own.ss_sp = g_stack;
+    own.ss_size = sizeof g_stack;
+    return sigaltstack(&own, nullptr) == 0;
+  }();
   struct sigaction action {};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART | SA_ONSTACK;

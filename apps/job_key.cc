@@ -65,8 +65,12 @@ std::string job_key_of_home() {
     const std::string aside = text(path.string(), '.', getpid());
     const std::string key = comm::random_bytes(comm::kJobKeyBytes);
     const Fd f(open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!f || write(f.get(), key.data(), key.size()) != ssize_t(key.size()))
-      throw BadFile(text(aside, ": the job key cannot be written: ", std::strerror(errno)));
+    const ssize_t n = f ? write(f.get(), key.data(), key.size()) : -1;
+    if (n != ssize_t(key.size())) {
+      const std::string why = n < 0 ? std::strerror(errno) : "the disk is full";
+      if (f) unlink(aside.c_str());
+      throw BadFile(text(aside, ": the job key cannot be written: ", why));
+    }
     [[maybe_unused]] const int made = link(aside.c_str(), path.c_str());
     unlink(aside.c_str());
   }

@@ -21,6 +21,7 @@ using comm::Clock;
 using comm::Fd;
 
 constexpr const char* kFirstLine = "skein meeting 1";
+constexpr int kLastPort = 65535;
 
 // A network file system answers "not there" from memory; reading the directory makes it ask again.
 void look_afresh(fs::path dir) {
@@ -60,7 +61,8 @@ bool read_note(const fs::path& path, MeetingNote& n) {
   in >> word >> hosts >> word >> port >> word >> key;
   if (line != kFirstLine || key.size() != 2 * comm::kJobKeyBytes ||
       key.find_first_not_of("0123456789abcdef") != std::string::npos ||
-      port.find_first_not_of("0123456789") != std::string::npos || port.empty() || port.size() > 5)
+      port.find_first_not_of("0123456789") != std::string::npos || port.empty() || port.size() > 5 ||
+      std::stoi(port) > kLastPort)
     throw BadFile(path.string() + ": this is no address and key of rank 0; remove it");
   n = {hosts, std::stoi(port), comm::unhex(key)};
   return true;
@@ -69,7 +71,12 @@ bool read_note(const fs::path& path, MeetingNote& n) {
 Meeting::Meeting(const Seat& seat, const std::string& place, double deadline) : seat_(seat) {
   o_.rank = seat.rank, o_.size = seat.world, o_.deadline = deadline;
   if (const auto host = variable("MASTER_ADDR")) o_.host = *host, fixed_host_ = true;
-  if (const auto port = number("MASTER_PORT")) o_.port = *port, fixed_port_ = true;
+  if (const auto port = number("MASTER_PORT")) {
+    if (*port < 1 || *port > kLastPort)
+      throw BadOption(text("environment variable MASTER_PORT=", *port, ": ports are numbered from 1 to ",
+                           kLastPort, "; any free one of rank 0's host from 1024 on"));
+    o_.port = *port, fixed_port_ = true;
+  }
   if (const auto fd = number("SKEIN_LISTEN_FD")) {
     o_.listener = Fd(*fd);
     fcntl(*fd, F_SETFD, FD_CLOEXEC);

@@ -40,7 +40,12 @@ data::Split open_data(const Config& c) {
       kinds += (kinds.empty() ? "" : ", ") + std::string(row.name);
     throw BadOption("--data is needed: KIND or KIND:PATH, with one of the kinds " + kinds);
   }
-  return naming_place(c, "data", [&] { return open_shared(c.data, uint64_t(c.seed)); });
+  data::Split s = naming_place(c, "data", [&] { return open_shared(c.data, uint64_t(c.seed)); });
+  if (s.train->size() == 0 || s.test->size() == 0)
+    throw BadFile(text(c.data, ": of ", s.train->size() + s.test->size(), " images none is left for ",
+                       s.test->size() == 0 ? "testing" : "training",
+                       "; a class needs two at least, or give images to test on apart (docs/data.md)"));
+  return s;
 }
 
 std::shared_ptr<const data::Portions> deal(const Config& c, const data::DataSource& train, int world) {
@@ -88,11 +93,11 @@ Setup open_setup(const Config& c, const Place& place) {
   s.image = choose_image(c, train);
   s.mean = train.mean(), s.deviation = train.std();
   s.augment = choose_augment(c, train);
-  s.global_batch = c.batch_size * s.place.world;
-  if (!c.eval_only && s.global_batch > train.size())
+  if (!c.eval_only && c.batch_size > train.size() / s.place.world)
     throw BadOption(text(c.origin("batch-size").place, ": ", c.batch_size, " images for each of ",
                          s.place.world, " worker(s) are more than the ", train.size(), " training images of ",
                          c.data, "; give ", train.size() / s.place.world, " or less"));
+  s.global_batch = c.batch_size * s.place.world;
   if (!c.eval_only) s.portions = deal(c, train, s.place.world);
   s.steps_per_epoch = s.portions ? s.portions->steps_per_epoch() : 1;
   s.total_steps = c.steps > 0 ? c.steps : c.epochs * s.steps_per_epoch;

@@ -57,6 +57,8 @@ void Tensorboard::write(const EvalEvent& e) {
   put(s, "eval/top5", Spread(e.top5));
   if (e.worker_top1) put(s, "eval/worker_top1", *e.worker_top1);
   put(s, "eval/consensus_distance", e.consensus_distance);
+  put(s, "eval/ema_loss", e.ema_loss);
+  put(s, "eval/ema_top1", e.ema_top1);
   file_.write(e.step, s);
 }
 

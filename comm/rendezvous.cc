@@ -279,13 +279,16 @@ std::vector<std::string> Rendezvous::all_gather(const std::string& mine) {
   if (!write_string(members_[0], mine, deadline) || !read_string(members_[0], table, deadline))
     throw Timeout(0, "rank 0 left or fell silent while the workers were meeting");
   std::vector<std::string> all;
-  for (size_t at = 0; at < table.size();) {
-    uint64_t n = 0;
+  size_t at = 0;
+  for (uint64_t n = 0; table.size() - at >= sizeof n; at += size_t(n)) {
     std::memcpy(&n, table.data() + at, sizeof n);
-    all.push_back(table.substr(at + sizeof n, size_t(n)));
-    at += sizeof n + size_t(n);
+    at += sizeof n;
+    if (n > table.size() - at) break;
+    all.push_back(table.substr(at, size_t(n)));
   }
-  CHECK(int(all.size()) == o_.size, all.size(), o_.size);
+  if (at != table.size() || int(all.size()) != o_.size)
+    throw Disagreement(text("rank 0 sent a table of ", all.size(), " workers that does not add up, not of ",
+                            o_.size, "; do all run the same version?"));
   return all;
 }
 

@@ -48,8 +48,12 @@ std::vector<std::string> expand_braces(const std::string& pattern) {
   const size_t close = pattern.find('}', open);
   if (close == std::string::npos) throw BadOption("webdataset: " + pattern + " has a { without a }");
   std::vector<std::string> all;
-  const std::vector<std::string> tails = expand_braces(pattern.substr(close + 1));
-  for (const std::string& a : alternatives(pattern.substr(open + 1, close - open - 1)))
+  const std::vector<std::string> tails = expand_braces(pattern.substr(close + 1)),
+                                 heads = alternatives(pattern.substr(open + 1, close - open - 1));
+  if (heads.size() * tails.size() > size_t(kMostShards))
+    throw BadOption(text("webdataset: ", pattern, " names ", heads.size() * tails.size(),
+                         " shards, more than there can be"));
+  for (const std::string& a : heads)
     for (const std::string& tail : tails) all.push_back(pattern.substr(0, open) + a + tail);
   return all;
 }

@@ -79,8 +79,9 @@ bool parse(const std::string& records, Attributes& a) {
     if (record.starts_with("path=")) a.path = value;
     if (record.starts_with("size=")) {
       int64_t n = -1;
-      std::from_chars(value.data(), value.data() + value.size(), n);
-      if (n < 0) return false;
+      const char* last = value.data() + value.size();
+      if (const auto [stop, code] = std::from_chars(value.data(), last, n); stop != last || n < 0)
+        return false;
       a.size = n;
     }
     at += length;
@@ -155,8 +156,8 @@ bool Tar::next(TarMember& m) {
     if (!about_next && attributes.path) h.name = *attributes.path;
     const int64_t from = at_ + kBlock;
     if (h.size > size_ - from)
-      refuse(text("truncated: ", h.name, " reaches to byte ", from + h.size, " of a file that has ", size_,
-                  "; fetch it again"));
+      refuse(text("truncated: ", h.name, " reaches to byte ", uint64_t(from) + uint64_t(h.size),
+                  " of a file that has ", size_, "; fetch it again"));
     at_ = std::min(from + (h.size + kBlock - 1) / kBlock * kBlock, size_);
     if (about_next) {
       if (h.size > kLongestAttributes)

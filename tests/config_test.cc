@@ -119,6 +119,7 @@ TEST_F(ConfigTest, NesterovNeedsMomentumIfAskedFor) {
   EXPECT_SAYS(refusal({"--nesterov", "--momentum", "0"}), "--nesterov needs --momentum above 0");
   EXPECT_FALSE(parse({"--momentum", "0"}).config.nesterov);
   EXPECT_SAYS(refusal({"--eval-only"}), "--eval-only needs --weights");
+  EXPECT_SAYS(refusal({"--workers", "99999999999"}), "--workers: 99999999999 is out of range");
 }
 
 TEST_F(ConfigTest, AFlagOfOneAlgorithmIsOneRowAndRefusedElsewhere) {

@@ -21,10 +21,13 @@ class Survival : public testing::TestWithParam<std::string> {
         "--json --transport " +
         GetParam() + " " + flags +
         " > log & P=$!\n"
-        "for i in $(seq 100); do L=$(pgrep -P $P); W=$(pgrep -P ${L:-0} | sed -n 3p); [ -n \"$W\" ] && "
-        "break; "
-        "sleep 0.05; done; sleep 0.5\n" +
-        deed + "; sleep 0.5; kill -INT $L; wait $P; echo status $?");
+        // All four catch SIGINT, so they have met: the second bit of the mask.
+        "for i in $(seq 600); do L=$(pgrep -P $P); W=$(pgrep -P ${L:-0} | sed -n 3p)\n"
+        "[ \"$(for w in $(pgrep -P ${L:-0}); do cat /proc/$w/status; done 2>/dev/null | "
+        "grep -c 'SigCgt:.*[2367abef]$')\" = 4 ] && break; sleep 0.05; done; sleep 0.5\n" +
+        deed +
+        "\nfor i in $(seq 300); do grep -qs 'membership epoch 2' .err && break; sleep 0.1; done\n"
+        "sleep 0.5; kill -INT $L; wait $P; echo status $?");
   }
   json result() { return json::parse(place_.read("log")); }
   void expect_three(const Ended& e, double lost_w) {

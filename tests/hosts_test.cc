@@ -30,9 +30,9 @@ class Hosts : public testing::Test {
         "export SKEIN_SSH=./ssh\nMARK=" + place_.path().filename().string() +
         "\nLONG=\"--size 1000 --rounds 100000000 --deadline 20 --output $MARK{rank}.npy\"\n"
         "ours() { pgrep -f \"^[^ ]*gossip_avg.*$MARK\"; }\n"
-        "await() { for i in $(seq 200); do [ \"$(ours | wc -l)\" -ge $1 ] && sleep 0.3 && return; "
+        "await() { for i in $(seq 600); do [ \"$(ours | wc -l)\" -ge $1 ] && sleep 0.3 && return; "
         "sleep 0.05; done; echo too few; ours; }\n"
-        "gone() { for i in $(seq 150); do [ -z \"$(ours)\" ] && echo gone && return; sleep 0.1; "
+        "gone() { for i in $(seq 600); do [ -z \"$(ours)\" ] && echo gone && return; sleep 0.1; "
         "done; echo left; pgrep -fa -- $MARK; }\n" +
         script);
   }
@@ -143,7 +143,7 @@ TEST_F(Hosts, AreReachedThroughARealSshd) {
       "printf '%s\\n' \"Port $PORT\" \"IdentityFile $D/key\" 'IdentitiesOnly yes' 'HostName 127.0.0.1' "
       "'StrictHostKeyChecking no' \"UserKnownHostsFile $D/known\" 'BatchMode yes' 'LogLevel ERROR' > config\n"
       "/usr/sbin/sshd -f sshd_config -D -e 2> sshd.log & SSHD=$!\n"
-      "for i in $(seq 50); do ssh -F config one true 2> why && break; sleep 0.1; done\n"
+      "for i in $(seq 500); do ssh -F config one true 2> why && break; sleep 0.1; done\n"
       "ssh -F config one true 2> why || { echo no sshd: $(cat why sshd.log | tail -1); kill $SSHD; exit 0; "
       "}\n"
       "export SKEIN_SSH=\"ssh -F $D/config\"\n"

@@ -18,7 +18,11 @@ class Launch : public testing::Test {
                       "$MARK{rank}.npy\"\n"
                       "ours() { pgrep -f -- \"--output $MARK\" | grep -v $$; }\n"
                       "workers() { pgrep -P $1 -f -- \"--output $MARK\"; }\n"
-                      "gone() { for i in $(seq 100); do [ -z \"$(pgrep -f \"^$GOSSIP.*--output $MARK\")\" ] "
+                      // All three catch SIGINT, so they have met: the second bit of the mask.
+                      "ready() { for i in $(seq 600); do [ \"$(for w in $(workers $P); do cat "
+                      "/proc/$w/status; done 2>/dev/null | grep -c 'SigCgt:.*[2367abef]$')\" = 3 ] && sleep "
+                      "0.2 && return; sleep 0.1; done; echo not ready; }\n"
+                      "gone() { for i in $(seq 600); do [ -z \"$(pgrep -f \"^$GOSSIP.*--output $MARK\")\" ] "
                       "&& echo gone && return; "
                       "sleep 0.1; done; echo left; pgrep -fa -- \"--output $MARK\"; }\n" +
                       script);
@@ -27,22 +31,23 @@ class Launch : public testing::Test {
 };
 
 TEST_F(Launch, EndsAllWorkersOnCtrlC) {
-  const Ended e =
-      run("$LONG & P=$!; sleep 1.5; workers $P | wc -l; kill -INT $P; wait $P; echo status $?; gone");
+  const Ended e = run("$LONG & P=$!; ready; workers $P | wc -l; kill -INT $P; wait $P; echo status $?; gone");
   EXPECT_EQ(e.out.substr(0, 2), "3\n") << e.err;
   EXPECT_NE(e.out.find("stopped early"), std::string::npos) << e.out;
   EXPECT_NE(e.out.find("status 130\ngone\n"), std::string::npos) << e.out << e.err;
 }
 
 TEST_F(Launch, LeavesNoWorkerWhenItIsKilledItself) {
-  const Ended e = run("$LONG & P=$!; sleep 1.5; kill -KILL $P; wait $P; gone");
+  const Ended e = run("$LONG & P=$!; ready; kill -KILL $P; wait $P; gone");
   EXPECT_EQ(e.out, "gone\n") << e.err;
 }
 
 // The others go on averaging; that they end where they must is seen in workers_test.
 TEST_F(Launch, NamesAKilledWorkerAndEndsTheOthersWhenTold) {
   const Ended e =
-      run("$LONG & P=$!; sleep 1.5; kill -KILL $(workers $P | tail -1); sleep 0.5; kill -INT $P; wait $P; "
+      run("$LONG & P=$!; ready; kill -KILL $(workers $P | tail -1); for i in $(seq 300); do grep -qs 'rank "
+          "2' .err && break; "
+          "sleep 0.1; done; kill -INT $P; wait $P; "
           "echo status $?; gone");
   EXPECT_NE(e.out.find("status 130\ngone\n"), std::string::npos) << e.out << e.err;
   EXPECT_NE(e.err.find("worker 2 was killed by signal 9"), std::string::npos) << e.err;
@@ -53,7 +58,7 @@ TEST_F(Launch, TakesRanksFromTheEnvironment) {
   const Ended e =
       run("head -c 32 /dev/urandom > key; chmod 600 key; export SKEIN_KEY_FILE=$PWD/key WORLD_SIZE=3 "
           "MASTER_ADDR=127.0.0.1 "
-          "MASTER_PORT=$((20000 + $$ % 20000))\n"
+          "MASTER_PORT=$((12000 + $$ % 20000))\n"
           "for r in 1 2 0; do RANK=$r $GOSSIP --size 10 --rounds 3 & done; wait; gone");
   EXPECT_NE(e.out.find("averaged between 3 workers"), std::string::npos) << e.out << e.err;
 }
@@ -100,19 +105,20 @@ TEST_F(Launch, NamesAWorkerThatNeverArrives) {
   const Ended e =
       run("head -c 32 /dev/urandom > key; chmod 600 key; export SKEIN_KEY_FILE=$PWD/key WORLD_SIZE=3 "
           "MASTER_ADDR=127.0.0.1 "
-          "MASTER_PORT=$((20000 + ($$ + 7777) % 20000))\n"
-          "for r in 0 2; do RANK=$r $GOSSIP --size 10 --rounds 3 --deadline 1 || echo failed & done; wait");
+          "MASTER_PORT=$((12000 + ($$ + 7777) % 20000))\n"
+          "for r in 0 2; do RANK=$r $GOSSIP --size 10 --rounds 3 --deadline 4 || echo failed & done; wait");
   EXPECT_EQ(e.out, "failed\nfailed\n");
-  EXPECT_NE(e.err.find("no rank 1 after 1 s"), std::string::npos) << e.err;
+  EXPECT_NE(e.err.find("no rank 1 after 4 s"), std::string::npos) << e.err;
 }
 
 TEST_F(Launch, SaysWhenThePortIsTaken) {
-  const Ended e =
-      run("head -c 32 /dev/urandom > key; chmod 600 key; export SKEIN_KEY_FILE=$PWD/key WORLD_SIZE=2 "
-          "MASTER_ADDR=127.0.0.1 "
-          "MASTER_PORT=$((20000 + ($$ + 3333) % 20000))\n"
-          "RANK=0 $GOSSIP --size 10 --rounds 3 --deadline 3 2>/dev/null & sleep 0.7; RANK=0 $GOSSIP --size "
-          "10 --rounds 3; wait");
+  const Ended e = run(
+      "head -c 32 /dev/urandom > key; chmod 600 key; export SKEIN_KEY_FILE=$PWD/key WORLD_SIZE=2 "
+      "MASTER_ADDR=127.0.0.1 "
+      "MASTER_PORT=$((12000 + ($$ + 3333) % 20000))\n"
+      "RANK=0 $GOSSIP --size 10 --rounds 3 --deadline 30 2>/dev/null & P=$!\n"
+      "until (: < /dev/tcp/127.0.0.1/$MASTER_PORT) 2>/dev/null; do kill -0 $P || break; sleep 0.05; done\n"
+      "RANK=0 $GOSSIP --size 10 --rounds 3; kill $P; wait");
   EXPECT_NE(e.err.find("is in use on this host"), std::string::npos) << e.err;
 }
 
@@ -123,6 +129,20 @@ TEST_F(Launch, RefusesKeysThatOthersCanRead) {
           "--size 10 --rounds 3");
   EXPECT_EQ(e.status, 1);
   EXPECT_NE(e.err.find("chmod 600"), std::string::npos) << e.err;
+}
+
+TEST_F(Launch, RefusesWhatCannotBe) {
+  const auto refused = [&](const std::string& words) { return run(words + " --size 10 --rounds 3").err; };
+  EXPECT_NE(refused("$GOSSIP --workers 2000000000").find("--workers 2000000000: from 1 to 65536"),
+            std::string::npos);
+  EXPECT_NE(refused("RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=70000 $GOSSIP")
+                .find("MASTER_PORT=70000: ports are numbered from 1 to 65535"),
+            std::string::npos);
+  EXPECT_NE(refused("printf 'first x\\nend\\n' | SKEIN_HOST_PART=1 $GOSSIP --hosts a,b")
+                .find("SKEIN_HOST_PART is set, but"),
+            std::string::npos);
+  EXPECT_NE(refused("$GOSSIP --hosts a:2000000000,b:2000000000").find("more workers than there can be"),
+            std::string::npos);
 }
 
 TEST_F(Launch, RefusesContradictions) {

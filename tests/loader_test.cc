@@ -27,11 +27,13 @@ class Numbered final : public DataSource {
     if (delay_us_) std::this_thread::sleep_for(std::chrono::microseconds(delay_us_));
     if (i == thrower_) throw Error("sample that throws");
     std::fill_n(pixels, out.height * out.width * out.channels, uint8_t(i % 251));
+    ++reads;
     return bad_ == 0 || i % bad_ != 0;
   }
   std::string name(int64_t i) const override { return text("number ", i); }
   std::vector<float> mean() const override { return {0, 0, 0}; }
   std::vector<float> std() const override { return {1, 1, 1}; }
+  mutable std::atomic<int> reads{0};
 
  private:
   const int64_t size_, bad_, thrower_;
@@ -227,12 +229,16 @@ TEST(Loader, ManyLiveSideBySide) {
 TEST(Loader, CountsOnlyTheTimeItIsWaitedFor) {
   const Numbered slow(100, 0, -1, 20000);
   Loader loader(slow, in_order(100, 1), {4, 4, 3}, 0, 4, kCpu, 1, 4);
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // all four are there by then
+  while (slow.reads < 4) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the last is handed over by then
   for (int k = 0; k < 4; ++k) loader.next();
   EXPECT_LT(loader.wait_seconds(), 0.01);
-  Loader hurried(slow, in_order(100, 1), {4, 4, 3}, 0, 4, kCpu, 1, 4);
+  Loader hurried(slow, in_order(100, 1), {4, 4, 3}, 0, 4, kCpu, 1, 1);  // never a batch ahead
+  const auto from = std::chrono::steady_clock::now();
   for (int k = 0; k < 4; ++k) hurried.next();
-  EXPECT_GT(hurried.wait_seconds(), 0.06);
+  EXPECT_GT(hurried.wait_seconds(), 0.02);
+  EXPECT_LE(hurried.wait_seconds(),
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count());
 }
 
 TEST(Synthetic, IsTheSameForASeedAndDiffersByIndexClassAndPart) {

@@ -47,7 +47,7 @@ TEST_F(LsgdTraining, TrainsWithADedicatedServer) {
 TEST_F(LsgdTraining, EndsAtOneStepWhenInterruptedAndGoesOn) {
   const Ended e = train(
       "--epochs 100000 --output run > log & P=$!\n"
-      "for i in $(seq 200); do grep -q '\"step\"' run/metrics.jsonl 2>/dev/null && break; sleep 0.1; done\n"
+      "for i in $(seq 600); do grep -q '\"step\"' run/metrics.jsonl 2>/dev/null && break; sleep 0.1; done\n"
       "sleep 0.5; kill -INT $(pgrep -P $P); wait $P; echo status $?; ls run/checkpoints");
   EXPECT_NE(e.out.find("status 130\nstep-"), std::string::npos) << e.out << e.err << place_.read("log");
   const int64_t step = std::stoll("0" + e.out.substr(std::min(e.out.size(), e.out.find("step-") + 5)));

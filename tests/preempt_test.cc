@@ -58,7 +58,7 @@ const std::string kLong =
     std::string(kRun) +
     "--workers 2 --algorithm sgp --steps 100000000 --checkpoint-every 0 --output out --resume auto --requeue "
     "> log 2>&1 & "
-    "P=$!; for i in $(seq 200); do grep -qs loss out/metrics.jsonl && break; sleep 0.05; done\n";
+    "P=$!; for i in $(seq 600); do grep -qs loss out/metrics.jsonl && break; sleep 0.05; done\n";
 
 TEST(Usr1, StopsAllWorkersWithACheckpointAndPutsTheJobInTheQueueAgain) {
   const Workplace w;

@@ -132,7 +132,7 @@ inline void lose_rank_one(Exchange& e, const std::string& word) {
     c.all_reduce(x).wait();
     throw Error("a sum without rank 1 cannot be");
   } catch (const PeerLost& lost) { CHECK(lost.rank == 1, lost.what()); }
-  CHECK(Clock::now() - began < std::chrono::seconds(3), "it took too long to notice");
+  CHECK(Clock::now() - began < std::chrono::seconds(15), "it took too long to notice");
   leave_together(*t, 1);
 }
 
@@ -160,7 +160,7 @@ inline void stop_rank_one(Exchange& e, const std::string& argument) {
     lost(l.rank, l.what());
     CHECK(std::string(l.what()).find("tag 5, step 42") != std::string::npos, l.what());
   }
-  CHECK(Clock::now() - began < std::chrono::seconds(6), "it took too long to notice");
+  CHECK(Clock::now() - began < std::chrono::seconds(15), "it took too long to notice");
 }
 
 // Ranks that mean different sums, and one that is of another epoch: an error on both ends, at once.
@@ -189,7 +189,7 @@ inline void disagree(Exchange& e, const std::string& argument) {
     }
   });
   CHECK(what.find("rank 0") != std::string::npos && what.find("rank 1") != std::string::npos, what);
-  CHECK(Clock::now() - began < std::chrono::seconds(4), "it took too long to notice");
+  CHECK(Clock::now() - began < std::chrono::seconds(15), "it took too long to notice");
 }
 
 inline const AddRole kSum("sum", sum_vectors), kPass("pass", pass_messages), kLose("lose", lose_rank_one),

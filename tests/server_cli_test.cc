@@ -45,9 +45,10 @@ TEST_F(Served, TrainsAloneAndAsThreads) {
 }
 
 TEST_F(Served, CtrlCSavesWhereAllCanGoOn) {
-  const Ended e = train("--workers 2 --algorithm downpour --servers dedicated --steps 1000000 --output run",
-                        " > said & p=$!; until [ -s run/metrics.jsonl ]; do sleep 0.1; done; sleep 1; "
-                        "pkill -INT -P $p; wait $p");
+  const Ended e =
+      train("--workers 2 --algorithm downpour --servers dedicated --steps 1000000 --output run",
+            " > said & p=$!; until [ -s run/metrics.jsonl ] || ! kill -0 $p; do sleep 0.1; done; sleep 1; "
+            "pkill -INT -P $p; wait $p");
   EXPECT_EQ(e.status, 130) << e.err;
   const std::string said = place_.read("said");
   const size_t at = said.find("interrupted after step ");
@@ -63,7 +64,7 @@ TEST_F(Served, TheOthersTrainToTheEndWhenAWorkerIsKilled) {
     const Ended e = train(
         "--workers 3 --algorithm gem --epochs 0 --steps 300 --servers " + servers + " --output " + servers,
         " > said & p=$!; until [ -s " + servers +
-            "/metrics.jsonl ]; do sleep 0.05; done; "
+            "/metrics.jsonl ] || ! kill -0 $p; do sleep 0.05; done; "
             "for w in $(pgrep -P $(pgrep -P $p)); do "
             "grep -qz ^RANK=2 /proc/$w/environ && kill -9 $w; done; wait $p");
     EXPECT_EQ(e.status, 128 + 9) << e.err;

@@ -146,7 +146,7 @@ TEST_F(ByTensorboard, EveryScalarAndTheConfigurationAreRead) {
     s.loss = Spread(2, 1.5, 2.5), s.bytes = 1e9, s.top1 = NAN;
     board.write(s);
     EvalEvent e;
-    e.step = 20, e.top1 = 91.25, e.loss = 0.25, e.consensus_distance = 0.125;
+    e.step = 20, e.top1 = 91.25, e.loss = 0.25, e.consensus_distance = 0.125, e.ema_top1 = 92.5;
     board.write(e);
   }
   const Json seen = read(dir.path(), scratch), &scalars = seen["scalars"];
@@ -157,6 +157,7 @@ TEST_F(ByTensorboard, EveryScalarAndTheConfigurationAreRead) {
   EXPECT_EQ(scalars["speed/bytes_sent"], Json::parse("[[20, 1e9]]"));
   EXPECT_EQ(scalars["eval/top1"], Json::parse("[[20, 91.25]]"));
   EXPECT_EQ(scalars["eval/consensus_distance"], Json::parse("[[20, 0.125]]"));
+  EXPECT_EQ(scalars["eval/ema_top1"], Json::parse("[[20, 92.5]]"));
   EXPECT_TRUE(has(seen["texts"]["run"][0], "| model | mlp |")) << seen["texts"];
 }
 

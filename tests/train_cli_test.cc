@@ -121,6 +121,19 @@ TEST(Train, CtrlCWritesACheckpointAndSaysHowToGoOn) {
   EXPECT_EQ(Json::parse(w.read("out/summary.json"))["steps"], steps + 3);
 }
 
+// A class of one image keeps none for testing.
+TEST(Train, SaysThatNoImageIsLeftForTesting) {
+  const Workplace w;
+  const std::string picture = SKEIN_SOURCE_DIR "/tests/fixtures/pillow/half.jpg";
+  const Ended e =
+      w.run("for c in a b; do mkdir -p two/$c; cp " + picture +
+            " two/$c; done; $TRAIN --data imagefolder:two --model mlp --image-size 16 --batch-size "
+            "1 --steps 1 --output out");
+  EXPECT_EQ(e.status, 1) << e.out;
+  expect_has(e.err, "imagefolder:two: of 2 images none is left for testing");
+  EXPECT_FALSE(w.has("out"));
+}
+
 // Each case: what to run, the exit code, and what the one message must say.
 struct Refusal {
   const char* name;

@@ -195,6 +195,7 @@ TEST(WebDataset, SaysWhatIsWrong) {
   expect_says(error(d / "no-{0..3}.tar"), {d / "no-0.tar", "no such file", "4 shards of", "no-{0..3}.tar"});
   expect_says(error(d / "no-{0..3.tar"), {"{ without a }"});
   expect_says(error(d / "no-{3..0}.tar"), {"{3..0}", "no range"});
+  expect_says(error(d / "no-{0..1999}-{0..1999}.tar"), {"more than there can be"});
   expect_says(with({{"k.jpg", image}}), {"x.tar: sample k has no label", "k.cls", "k.json"});
   expect_says(with({{"k.cls", "1"}}), {"x.tar: sample k has a label but no .jpg"});
   expect_says(with({{"k.jpg", image}, {"k.cls", "cat"}}), {"x.tar: k.cls: \"cat\" is no label"});

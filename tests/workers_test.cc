@@ -72,7 +72,7 @@ Ended disturb(const testing_programs::Workplace& place, const std::string& flags
                    "--model small-cnn --workers 3 --batch-size 8 --epochs 100000 --checkpoint-every 0 " +
                    flags +
                    " --output run > log & P=$!\n"
-                   "for i in $(seq 200); do grep -q step run/metrics.jsonl 2>/dev/null && break; sleep 0.1; "
+                   "for i in $(seq 600); do grep -q step run/metrics.jsonl 2>/dev/null && break; sleep 0.1; "
                    "done; sleep 0.5\n"
                    "L=$(pgrep -P $P); W=$(pgrep -P $L | sed -n 2p)\n" +  // timeout, launcher, worker 1
                    deed +
