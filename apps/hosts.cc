@@ -3,8 +3,8 @@
 //   caller to host   a line each: key HEX, first RANK, count N, world N, env NAME HEX, end
 //   host to caller   skein-host 1 PORT ADDRESS,...    the host is ready; where rank 0 would listen
 //   caller to host   meet PORT ADDRESS,...            all are; the workers start
-//                    signal N                         for the workers, at any time; the end of all this ends
-//                    them
+//                    signal N                         for the workers, at any time; the end of all this
+//                                                     ends them
 #include "apps/hosts.h"
 
 #include <fcntl.h>

@@ -22,10 +22,10 @@ bool read_note(const std::filesystem::path&, MeetingNote&);
 
 // Where the ranks meet and by which key:
 //   address   MASTER_ADDR and MASTER_PORT; else rank 0's note; else, under SLURM, the first host of the step
-//   and the port
+//             and the port
 //             of the job's number
 //   key       SKEIN_KEY_FD, SKEIN_KEY_FILE; else, with RANK and WORLD_SIZE, ~/.config/skein/job-key; else
-//   rank 0's note
+//             rank 0's note
 // The note lies in `place` and goes away with this object, and with it the directories that were made for it.
 class Meeting {
  public:

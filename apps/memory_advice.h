@@ -10,8 +10,8 @@ namespace skein::apps {
 // OutOfMemory, throws Error that adds what would fit, found by trying: once all of the step's own memory is
 // free again, halves of a pass (blank images, forward and backward, so parameters' gradients and running
 // statistics are lost) until one fits; then
-//   images = tried * (room - at rest) / (taken at its peak - at rest), 1/16 less for what lies between
-//   blocks,
+//   images = tried * (room - at rest) / (taken at its peak - at rest), 1/16 less for what lies
+//            between blocks,
 // which is tried too. Where the room is unknown the number that did fit is named.
 Tensor within_memory(const Setup&, int64_t batch, int64_t passes, const std::function<Tensor()>& compute);
 

@@ -9,13 +9,12 @@ namespace skein::data {
 
 // --split.
 //   iid           one order of all samples an epoch, of which every worker takes its part of each global
-//   batch dirichlet:A   of each class worker r gets a share p_r, p drawn from a symmetric Dirichlet
-//   distribution of
-//                 concentration A (Hsu, Qi & Brown 2019; Yurochkin et al. 2019): the smaller A, the more
+//                 batch
+//   dirichlet:A   of each class worker r gets a share p_r, p drawn from a symmetric Dirichlet distribution
+//                 of concentration A (Hsu, Qi & Brown 2019; Yurochkin et al. 2019): the smaller A, the more
 //                 unequal
 //   major:F       shards of one size, of each at least a fraction F from one class, class r mod classes for
-//   worker r;
-//                 the rest is what remains, at random
+//                 worker r; the rest is what remains, at random
 struct SplitRule {
   enum Kind : uint8_t { kIid, kDirichlet, kMajor } kind = kIid;
   double value = 0;  // A or F

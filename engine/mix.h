@@ -11,7 +11,7 @@ namespace skein {
 // (an unreadable image), the row stays as it is.
 //   without a box   mixup: share * own + (1 - share) * partner
 //   with a box      cutmix: the partner's pixels inside, one's own outside; share is the part of the area
-//   outside
+//                   outside
 struct Blend {
   float share = 1;
   int64_t shift = 0;                             // 0: no row is blended

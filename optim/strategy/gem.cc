@@ -1,10 +1,12 @@
 // Gradient energy matching: what asynchronous workers move the center by together has the energy of one with
 // momentum. Hermans & Louppe, 2018, with the clamp of the published code, without which it is not stable.
 //
-//   theta   the center, pulled, changed and committed in one turn      s    theta as this worker pulled it
-//   last d       -eta (g + lambda x)                                        c    theta - s, what others have
-//   moved it m       proxy momentum, mu m + d: the motion there should be       pi   (kappa |m| - |c|) / |d|
-//   in [0, 5]
+//   theta   the center, pulled, changed and committed in one turn
+//   s       theta as this worker pulled it last
+//   d       -eta (g + lambda x)
+//   c       theta - s, what others have moved it
+//   m       proxy momentum, mu m + d: the motion there should be
+//   pi      (kappa |m| - |c|) / |d| in [0, 5]
 //
 // With n workers n + 1 commits share one |m|: pi is 10 / (n + 1) in the mean at mu = 0.9, and a worker alone
 // is no momentum SGD. m takes the place of the local rule's momentum, which is not used; its weight decay is.

@@ -1,10 +1,12 @@
 // Leader stochastic gradient descent.  Teng, Gao, Chalus, Choromanska, Goldfarb & Weller, NeurIPS 2019,
 // Algorithm 1.
 //
-//   x    a worker's model                  z_group, z_global   the x of the worker with the smallest recent
-//   loss c1, c2  strength of the pulls          tau_l, tau_g        steps per worker between two pulls, on
-//   average: p1, p2  of the proximal pulls                              a cycle is W tau_l steps of whoever
-//   comes first
+//   x                   a worker's model
+//   z_group, z_global   the x of the worker with the smallest recent loss
+//   c1, c2              strength of the pulls
+//   p1, p2              of the proximal pulls
+//   tau_l, tau_g        steps per worker between two pulls, on average: a cycle is W tau_l steps of whoever
+//                       comes first
 //
 // Servers say whose turn it is (optim/lease_servers.h, docs/leaders.md).
 #include <cstdio>
