@@ -10,9 +10,9 @@ using nlohmann::json;
 using testing_programs::Ended;
 using testing_programs::Workplace;
 
-const std::string kProgram = "timeout 200 python3 " SKEIN_SOURCE_DIR
-                             "/bench/compare --build " SKEIN_BINARY_DIR
-                             " --runs runs --results table.md --model mlp ";
+const std::string kProgram =
+    "timeout 200 python3 " SKEIN_SOURCE_DIR "/bench/compare --build " SKEIN_BINARY_DIR
+    " --runs runs --results table.md --model mlp ";
 const std::string kCompare = kProgram + "--data synthetic:8x8x1,classes=4,train=400,test=80 --batch 8 ";
 const char* kPage = "# Mine\n<!-- compare: begin -->\nold\n<!-- compare: end -->\nand more\n";
 
