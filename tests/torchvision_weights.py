@@ -46,8 +46,7 @@ def read_safetensors(path):
 
 def make(name):
     maker = getattr(torchvision.models, name.replace("-", "_"))
-    options = {"init_weights": False} if name.startswith("vgg") else {}
-    return maker(weights=None, num_classes=CLASSES, **options).eval()
+    return maker(weights=None, num_classes=CLASSES).eval()
 
 
 def randomize(model):
