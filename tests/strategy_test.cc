@@ -107,14 +107,15 @@ TEST(EveryStrategy, TrainsASmallProblemWithEightRanks) {
 }
 
 TEST(EveryStrategy, OnlyMixesWhenGradientsAreZero) {
-  const Problem p{.zero_gradient = true, .start_spread = 1};
   for (const Case& c : cases(8)) {
     if (!c.row->mixes_only) continue;
-    const auto h = train(p, c.row->name, c.options, 8, 60);
+    // Who waits for nobody meets as many partners as the machine lets it: more steps, and less is asked.
+    const Problem p{.zero_gradient = true, .pause = c.waits() ? 0 : 1e-3, .start_spread = 1};
+    const auto h = train(p, c.row->name, c.options, 8, c.waits() ? 60 : 240);
     for (size_t i = 0; i < size_t(p.size); ++i)
       EXPECT_NEAR(mean(h.back(), i), mean(h[0], i), 2e-5) << c.row->name << c.flags;
     EXPECT_GT(spread(h[0]), 10);
-    EXPECT_LT(spread(h.back()), 1e-2) << c.row->name << c.flags;
+    EXPECT_LT(spread(h.back()), c.waits() ? 1e-2 : 1) << c.row->name << c.flags;
   }
 }
 
