@@ -1,5 +1,6 @@
 // How a loop runs on each device: over elements, over rows, or by a team a row. The only <<<>>> of our
 // kernels.
+// Compiled with SKEIN_EMULATED_GPU, after tests/emulated/launch.h, the same files run on a device in software.
 #pragma once
 #include "engine/device.h"
 #ifdef __CUDACC__
@@ -81,6 +82,8 @@ void for_each(Device where, int64_t n, F f) {
 #ifdef __CUDACC__
   for_each_kernel<<<grid_for(n), 256, 0, static_cast<cudaStream_t>(current_stream(where).handle())>>>(n, f);
   check_launch("for_each");
+#elif defined(SKEIN_EMULATED_GPU)
+  emulated::each(current_stream(where).handle(), n, f);
 #else
   CHECK(kHasCuda, "this is a CPU-only build; configure with the CUDA toolkit for --device cuda");
 #endif
@@ -105,6 +108,8 @@ void for_each_row(Device where, int64_t rows, int64_t cols, F f) {
   for_each_row_kernel<<<grid_for(rows * cols), 256, 0,
                         static_cast<cudaStream_t>(current_stream(where).handle())>>>(rows * cols, cols, f);
   check_launch("for_each_row");
+#elif defined(SKEIN_EMULATED_GPU)
+  emulated::rows(current_stream(where).handle(), rows, cols, f);
 #else
   CHECK(kHasCuda, "this is a CPU-only build; configure with the CUDA toolkit for --device cuda");
 #endif
@@ -124,6 +129,8 @@ void for_each_team(Device where, int64_t teams, int64_t work, F f) {
   for_each_team_kernel<<<grid_for(teams * 32), 256, 0,
                          static_cast<cudaStream_t>(current_stream(where).handle())>>>(teams, f);
   check_launch("for_each_team");
+#elif defined(SKEIN_EMULATED_GPU)
+  emulated::teams(current_stream(where).handle(), teams, f);
 #else
   CHECK(kHasCuda, "this is a CPU-only build; configure with the CUDA toolkit for --device cuda");
 #endif

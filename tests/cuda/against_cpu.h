@@ -54,7 +54,8 @@ inline double difference(const Tensor& got, const Tensor& wanted) {
   return worst / std::max(1e-3, std::sqrt(square / double(b.size())));
 }
 
-// f32 results lose a few rounding steps; bf16 ones are stored with 8 bits and their largest is some 5 rms.
-inline double bound(DType t) { return t == kF32 ? 1e-5 : 4e-2; }
+// f32 results lose a few rounding steps; bf16 ones are stored with 8 bits, so neighbors differ by up to 1/128, and
+// their largest is some 6 rms.
+inline double bound(DType t) { return t == kF32 ? 1e-5 : 5e-2; }
 
 }  // namespace skein::testing
