@@ -28,8 +28,15 @@ struct Problem {
   bool nesterov = false, zero_gradient = false, uneven_batches = false;
   double pause = 0;                                            // seconds that a gradient takes at least
   float start_spread = 0;                                      // models start this far apart
+  Device device = kCpu;                                        // where the vectors lie; gradients are made on the host
   std::function<int(int)> id = [](int rank) { return rank; };  // which worker a rank plays
 };
+
+inline Tensor on_host(const Tensor& x) {
+  const Tensor host = x.to(kCpu);
+  if (!x.device().is_host()) current_stream(x.device()).sync();
+  return host;
+}
 
 // One rank's whole training state. `comm` may be null in a world of one.
 class Trainee {
@@ -39,13 +46,16 @@ class Trainee {
       : problem_(p),
         id_(p.id(c ? c->rank() : 0)),
         world_(c ? c->size() : 1),
-        x(c ? Tensor({p.size}, kF32, c->allocator()) : Tensor({p.size})),
-        g(Tensor::zeros({p.size})),
-        buffers(Tensor::zeros({3})),
+        x(c && p.device.is_host() ? Tensor({p.size}, kF32, c->allocator()) : Tensor({p.size}, kF32, p.device)),
+        g(Tensor::zeros({p.size}, kF32, p.device)),
+        buffers(Tensor::zeros({3}, kF32, p.device)),
         rule(optim::sgd(x, {p.momentum, p.decay, p.nesterov, p.size})),
         strategy(optim::make_strategy(algorithm, options, world_)),
         worker{x, g, buffers, *rule, p.lr, c, 1, world_, {}, hub} {
-    for (int64_t i = 0; i < p.size; ++i) x.data<float>()[i] = p.start_spread * float(id_) * float(i % 5 - 2);
+    const Tensor begin({p.size});
+    for (int64_t i = 0; i < p.size; ++i)
+      begin.data<float>()[i] = p.start_spread * float(id_) * float(i % 5 - 2);
+    copy_bytes(x, begin);
     fill(buffers, float(id_));
     if (p.uneven_batches) {
       worker.samples = 1 + id_ % 3;
@@ -71,18 +81,20 @@ class Trainee {
   Tensor gradient(const optim::GradReady& ready) {
     const Draw draw{7, Purpose::kTest, uint64_t(k_), uint32_t(id_)};
     double loss = 0;
+    const Tensor at = on_host(x), slope = g.device().is_host() ? g : Tensor(g.shape());
     for (int64_t i = 0; i < problem_.size; ++i) {
       const float curvature = 1 + problem_.curvature_spread * (float(i) / float(problem_.size) - 0.5f);
-      const float off = x.data<float>()[i] - float(id_ + 1) - float(i) / 16;
-      g.data<float>()[i] =
+      const float off = at.data<float>()[i] - float(id_ + 1) - float(i) / 16;
+      slope.data<float>()[i] =
           problem_.zero_gradient ? 0 : curvature * off + problem_.noise * (draw.unit(i) - 0.5f);
       loss += 0.5 * curvature * off * off;
     }
+    copy_bytes(g, slope);
     if (problem_.pause > 0) std::this_thread::sleep_for(std::chrono::duration<double>(problem_.pause));
     const int64_t cut = problem_.size / 3;  // from the end, as backward does
     if (ready) ready(g.view({problem_.size - cut}, cut));
     if (ready && cut > 0) ready(g.view({cut}, 0));
-    return Tensor::of<float>({1}, {float(loss)});
+    return Tensor::of<float>({1}, {float(loss)}).to(x.device());
   }
 
   const Problem problem_;
@@ -96,7 +108,10 @@ class Trainee {
   optim::Worker worker;
 };
 
-inline std::vector<float> values(const Tensor& t) { return {t.data<float>(), t.data<float>() + t.size()}; }
+inline std::vector<float> values(const Tensor& t) {
+  const Tensor host = on_host(t);
+  return {host.data<float>(), host.data<float>() + host.size()};
+}
 
 // models[step][rank] = x after that many steps, 0 the start; after the last, when all have met.
 using History = std::vector<std::vector<std::vector<float>>>;
