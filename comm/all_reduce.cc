@@ -37,6 +37,7 @@ class Reduction final : public Pending::Op {
     if (stage_ == kMessages) exchange();
     if (stage_ == kFinished && !done) {
       if (!target_.device().is_host()) c_.staging_->back(target_, x_);
+      target_.storage()->written();  // by peers, too
       done = true;
     }
   }

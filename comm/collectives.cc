@@ -104,6 +104,7 @@ void Communicator::average_with(Rank peer, const Tensor& x, Tag tag, int64_t ste
       meter_->moved(2 * n * size_of(kF32));
       send_packed({{peer, 1, 1}}, second, step, nothing(), places, false);
       wait_for(key(peer, second, step), places);
+      x.storage()->written();  // by the peer, too
       return;
     }
   }

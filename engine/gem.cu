@@ -19,10 +19,19 @@ struct Gem {
   int64_t decayed;
   float least, most;
   bool at_theta;
+  const float* on;
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float xs[N], ms[N], ss[N], us[N], ps[N], gs[N], ts[N];
-    load(xs, x, i), load(ms, m, i), load(ss, s, i), load(gs, g, i), load(ts, theta, i);
+    load(ts, theta, i);
+    if (on && *on == 0) {
+      for (int j = 0; j < N; ++j) us[j] = 0;
+      store(x, i, ts), store(s, i, ts), store(u, i, us);
+      if (pi) store(pi, i, us);
+      if constexpr (!std::is_void_v<Low>) store(low, i, ts);
+      return;
+    }
+    load(xs, x, i), load(ms, m, i), load(ss, s, i), load(gs, g, i);
     for (int j = 0; j < N; ++j) {
       const float d = -lr.get() * (i + j < decayed ? gs[j] + decay.get() * xs[j] : gs[j]);
       ms[j] = mu.get() * ms[j] + d;
@@ -45,6 +54,7 @@ void gem_update(const GemArgs& a) {
   for (const Tensor* t : {&a.m, &a.s, &a.u, &a.g, &a.theta})
     CHECK(t->size() == a.x.size() && t->device() == a.x.device(), t->shape(), a.x.shape(), t->device());
   CHECK(!a.pi || a.pi.size() == a.x.size(), a.pi.shape(), a.x.shape());
+  const float* const on = a.on && !a.x.device().is_cuda() && *a.on != 0 ? nullptr : a.on;  // the host asks once
   NarrowPass low(a.x);
   const bool packets = aligned({&a.x, &a.m, &a.s, &a.u, &a.pi, &a.g, &a.theta, &low.values});
   low.with([&](auto* to) {
@@ -52,7 +62,7 @@ void gem_update(const GemArgs& a) {
                     Gem<std::remove_pointer_t<decltype(to)>>{
                         a.x.out<float>(), a.m.out<float>(), a.s.out<float>(), a.u.out<float>(),
                         a.pi ? a.pi.out<float>() : nullptr, a.g.in<float>(), a.theta.in<float>(), to, a.lr, a.mu,
-                        a.kappa, a.decay, a.decayed, a.least, a.most, a.at_theta});
+                        a.kappa, a.decay, a.decayed, a.least, a.most, a.at_theta, on});
   });
   low.done();
 }

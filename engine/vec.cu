@@ -83,9 +83,14 @@ struct Sgd {
   Low* low;
   Scalar lr, mu, decay;
   int64_t decayed;
+  const float* on;
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float p[N], d[N], q[N], u[N];
+    if (on && *on == 0) {
+      if constexpr (!std::is_void_v<Low>) load(p, x, i), store(low, i, p);
+      return;
+    }
     load(p, x, i), load(d, g, i), load(q, at, i);
     if constexpr (kMomentum) load(u, v, i);
     for (int j = 0; j < N; ++j) {
@@ -205,6 +210,11 @@ void sgd_update(const SgdArgs& u) {
   check_pair(u.x, u.at);
   const bool momentum = !(u.mu.slot == nullptr && u.mu.value == 0);
   if (momentum) check_pair(u.x, u.v);
+  const float* on = u.on;
+  if (on && !u.x.device().is_cuda()) {  // the host asks once
+    if (*on == 0) return;
+    on = nullptr;
+  }
   NarrowPass low(u.x);
   const bool packets = aligned({&u.x, &u.g, &u.at, &low.values}) && (!momentum || aligned({&u.v}));
   const auto run = [&](auto functor) { for_each_packet(u.x.device(), u.x.size(), packets, functor); };
@@ -213,11 +223,11 @@ void sgd_update(const SgdArgs& u) {
   low.with([&](auto* to) {
     using Low = std::remove_pointer_t<decltype(to)>;
     if (!momentum)
-      run(Sgd<false, false, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed});
+      run(Sgd<false, false, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed, on});
     else if (u.nesterov)
-      run(Sgd<true, true, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed});
+      run(Sgd<true, true, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed, on});
     else
-      run(Sgd<true, false, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed});
+      run(Sgd<true, false, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed, on});
   });
   low.done();
 }

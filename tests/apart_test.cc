@@ -35,6 +35,14 @@ TEST(Apart, DoesNotMixWithTheHost) {
   EXPECT_THROW(gem_update({.x = x, .m = x, .s = x, .u = x, .pi = {}, .g = x, .theta = host}), Error);
 }
 
+TEST(Apart, AFunctionOfVectorsIsTheSameThere) {
+  const Tensor x = Tensor::of<float>({3}, {1, 2, 3}).to(kAside), y = x.clone();
+  scale(y, 2.f), axpy(y, 1.f, x), lerp(y, x, 0.5f);
+  EXPECT_EQ(values(y), (std::vector<float>{2, 4, 6}));
+  EXPECT_EQ(dot(x, y), 28);
+  EXPECT_EQ(y.view({1}, 2).item(), 6);
+}
+
 TEST(Apart, MessagesComeBesideWhatTheyAreLike) {
   comm::in_local_world(2, [](comm::Communicator& c) {
     const Tensor x({5000}, kF32, kAside);

@@ -2,6 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <sstream>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "engine/narrow.h"
 #include "engine/random.h"
 #include "engine/vec.h"
 #include "optim/snapshot.h"
@@ -28,6 +30,7 @@ struct Problem {
   bool nesterov = false, zero_gradient = false, uneven_batches = false;
   double pause = 0;                                            // seconds that a gradient takes at least
   float start_spread = 0;                                      // models start this far apart
+  bool narrow = false;                                         // x keeps a bf16 copy, which is then looked at
   Device device = kCpu;                                        // where the vectors lie; gradients are made on the host
   std::function<int(int)> id = [](int rank) { return rank; };  // which worker a rank plays
 };
@@ -56,6 +59,7 @@ class Trainee {
     for (int64_t i = 0; i < p.size; ++i)
       begin.data<float>()[i] = p.start_spread * float(id_) * float(i % 5 - 2);
     copy_bytes(x, begin);
+    if (p.narrow) keep_narrow(x, kBF16);
     fill(buffers, float(id_));
     if (p.uneven_batches) {
       worker.samples = 1 + id_ % 3;
@@ -70,7 +74,9 @@ class Trainee {
   void step(int64_t k) {
     k_ = k;
     strategy->iterate(worker, k);
+    if (problem_.narrow && narrow_is_current(x)) expect_narrow(), ++current;
   }
+  int64_t current = 0;  // steps after which x and its copy agreed without a pass of their own
   void visit(Archive& a) {
     a("x", x), a("buffers", buffers);
     Under r(a, "rule."), s(a, "strategy.");
@@ -79,12 +85,14 @@ class Trainee {
 
  private:
   Tensor gradient(const optim::GradReady& ready) {
+    const TrustNarrow trust(x);
+    if (problem_.narrow) expect_narrow();
     const Draw draw{7, Purpose::kTest, uint64_t(k_), uint32_t(id_)};
     double loss = 0;
     const Tensor at = on_host(x), slope = g.device().is_host() ? g : Tensor(g.shape());
     for (int64_t i = 0; i < problem_.size; ++i) {
       const float curvature = 1 + problem_.curvature_spread * (float(i) / float(problem_.size) - 0.5f);
-      const float off = at.data<float>()[i] - float(id_ + 1) - float(i) / 16;
+      const float off = at.in<float>()[i] - float(id_ + 1) - float(i) / 16;
       slope.data<float>()[i] =
           problem_.zero_gradient ? 0 : curvature * off + problem_.noise * (draw.unit(i) - 0.5f);
       loss += 0.5 * curvature * off * off;
@@ -95,6 +103,14 @@ class Trainee {
     if (ready) ready(g.view({problem_.size - cut}, cut));
     if (ready && cut > 0) ready(g.view({cut}, 0));
     return Tensor::of<float>({1}, {float(loss)}).to(x.device());
+  }
+
+  // Element by element the copy is x, rounded.
+  void expect_narrow() const {
+    const TrustNarrow trust(x);
+    const Tensor low = on_host(narrow_of(x, kBF16)), want(x.shape(), kBF16), is = on_host(x);
+    for (int64_t i = 0; i < x.size(); ++i) want.data<bf16>()[i] = bf16(is.in<float>()[i]);
+    CHECK(std::memcmp(low.raw(), want.raw(), size_t(want.bytes())) == 0, "a copy that is not of x");
   }
 
   const Problem problem_;
@@ -110,7 +126,7 @@ class Trainee {
 
 inline std::vector<float> values(const Tensor& t) {
   const Tensor host = on_host(t);
-  return {host.data<float>(), host.data<float>() + host.size()};
+  return {host.in<float>(), host.in<float>() + host.size()};
 }
 
 // models[step][rank] = x after that many steps, 0 the start; after the last, when all have met.
