@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(256) single_kernel(int64_t n, F f) {
 
 // Calls f for all of [0, n) on `where`, in any order; `packets`: aligned() of all it loads and stores.
 template <class F>
-void for_each_packet(Device where, int64_t n, bool packets, F f) {
+void for_each_packet(Device where, int64_t n, [[maybe_unused]] bool packets, F f) {
   if (n == 0) return;
   if (!where.is_cuda()) {  // the compiler makes packets itself
     if (n < kParallelFrom) {
