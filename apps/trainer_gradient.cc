@@ -6,6 +6,7 @@
 #include "apps/trainer.h"
 #include "engine/clip.h"
 #include "engine/memory.h"
+#include "engine/narrow.h"
 #include "engine/vec.h"
 
 namespace skein::apps {
@@ -27,6 +28,7 @@ Tensor Trainer::gradient(const optim::GradReady& ready) {
   const Blend blend = draw_blend({config_.mixup, config_.cutmix}, seed, k_, setup_.place.rank, batch.size(),
                                  setup_.image.height, setup_.image.width);
   const int64_t passes = std::min(config_.accumulate, batch.size());
+  const TrustNarrow weights(flat_.x);  // nobody writes x until the gradient is there
   Pass sum;
   for (int64_t p = 0; p < passes; ++p) {
     Tape tape;

@@ -36,7 +36,8 @@ class Reduction final : public Pending::Op {
     if (stage_ == kOthers) hear_done();
     if (stage_ == kMessages) exchange();
     if (stage_ == kFinished && !done) {
-      if (target_.device().is_cuda()) c_.staging_->back(target_, x_);
+      if (!target_.device().is_host()) c_.staging_->back(target_, x_);
+      target_.storage()->written();  // by peers, too
       done = true;
     }
   }

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "comm/rounding.h"
+#include "engine/mixing.h"
 
 namespace skein::comm {
 namespace {
@@ -113,14 +113,12 @@ void Averager::round() {
 // One peer at a time: the share of one that is gone stays here, its edge is skipped.
 void Averager::push_sum(const Mix& p) {
   double kept = p.self;
-  std::vector<Share> sent;
+  std::vector<float> sent;
   for (const Edge& e : p.out) try {
       members_.push(e.peer, kShare, done_, float(e.weight), x_, e.weight * w_);
-      sent.push_back({e.peer, float(e.weight)});
+      sent.push_back(float(e.weight));
     } catch (const PeerLost&) { kept += e.weight; }
-  const Tensor given = members_.options().wire == kF32 ? x_ : x_.clone();
-  scale(x_, kept);
-  keep_rounding(members_, sent, x_, given);
+  mix({.y = x_, .x = x_, .self = kept, .sent = sent, .wire = members_.options().wire});
   w_ *= kept;
   pushed_ = done_ + 1;
   for (const Edge& e : p.in) try {

@@ -33,20 +33,26 @@ std::string list(const std::vector<Rank>& ranks) {
   return s;
 }
 
+Tensor on_host(const Tensor& x) {
+  const Tensor host = x.to(kCpu);
+  if (!x.device().is_host()) current_stream(x.device()).sync();
+  return host;
+}
+
 // The whole of an averaging, epoch after epoch. What an epoch used lives until the end: a peer that was late
 // may still look at its memory.
 class Run {
  public:
   Run(Communicator& world, const Tensor& x, const AveragingOptions& o)
       : world_(world), o_(o), x_({x.size()}, kF32, world.allocator()), given_(x) {
-    copy(x_, given_);
+    copy(x_, on_host(given_));
     for (Rank r = 0; r < world.size(); ++r) members_.push_back(r);
     world.membership().let_epochs_overlap();
   }
 
   AveragingResult run() {
     while (!epoch()) renew();
-    if (!result_.left) copy(given_, x_);
+    if (!result_.left) copy(given_, x_.to(given_.device()));
     for (const auto& g : groups_)
       if (g) result_.bytes_sent += g->traffic().bytes;
     result_.living = std::move(groups_.back());

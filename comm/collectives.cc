@@ -45,9 +45,13 @@ std::vector<Tensor> Communicator::gather(const Tensor& x, Rank root) {
     send_packed({{root, 1, 1}}, kFirst, sequence, x, layout, true);
     return {};
   }
+  const Staging::Landing own = staging_->down(x);
+  own.ready.sync();
   std::vector<Tensor> all;
   for (Rank r = 0; r < size(); ++r)
-    all.push_back(r == rank_ ? x.clone() : wait_for(key(r, kFirst, sequence), layout).payload);
+    all.push_back(r != rank_              ? wait_for(key(r, kFirst, sequence), layout).payload
+                  : x.device().is_host() ? x.clone()
+                                         : own.host);
   return all;
 }
 
@@ -82,7 +86,7 @@ std::vector<Tensor> Communicator::windows(const Tensor& x) {
 
 void Communicator::average_with(Rank peer, const Tensor& x, Tag tag, int64_t step) {
   CHECK(tag < kOwnTags >> 8 && peer != rank_, tag, peer);
-  CHECK(x.dtype() == kF32 && !x.device().is_cuda(), "average_with works on f32 in host memory, not",
+  CHECK(x.dtype() == kF32 && x.device().is_host(), "average_with works on f32 in host memory, not",
         x.dtype(), x.device());
   const Tag first = kAverage + 2 * tag, second = first + 1;
   const Rank w = world_rank(peer);
@@ -100,6 +104,7 @@ void Communicator::average_with(Rank peer, const Tensor& x, Tag tag, int64_t ste
       meter_->moved(2 * n * size_of(kF32));
       send_packed({{peer, 1, 1}}, second, step, nothing(), places, false);
       wait_for(key(peer, second, step), places);
+      x.storage()->written();  // by the peer, too
       return;
     }
   }

@@ -24,12 +24,12 @@ void scaled(To* y, float a, const From* x, int64_t n) {
 // y <- a x, y of the wire's type. With a = 1 and equal types every bit arrives, whatever the type.
 void pack(const Tensor& y, float a, const Tensor& x) {
   if (a == 1 && x.dtype() == y.dtype()) {
-    if (x.bytes() > 0) std::memcpy(y.raw(), x.raw(), size_t(x.bytes()));
+    if (x.bytes() > 0) std::memcpy(y.raw(), x.address(), size_t(x.bytes()));
     return;
   }
   visit_float(y.dtype(), [&](auto to) {
     visit_float(x.dtype(),
-                [&](auto from) { scaled(y.data<decltype(to)>(), a, x.data<decltype(from)>(), x.size()); });
+                [&](auto from) { scaled(y.data<decltype(to)>(), a, x.in<decltype(from)>(), x.size()); });
   });
 }
 
@@ -132,9 +132,7 @@ Header Communicator::header(Tag tag, int64_t step, const Tensor& x, DType wire, 
 // it.
 void Communicator::send_packed(const std::vector<Share>& shares, Tag tag, int64_t step, const Tensor& x,
                                uint32_t layout, bool must_pack) {
-  const Staging::Landing landing = staging_->down(x);
-  landing.ready.sync();
-  const Tensor& source = landing.host;
+  const Tensor source = x.view({x.size()});
   const Header h = header(tag, step, source, x.dtype() == kF32 ? options_.wire : x.dtype(), layout);
   if (tag < kOwnTags) meter_->pushed(id_, h, now());
   std::vector<bool> done(shares.size());
@@ -151,19 +149,44 @@ void Communicator::send_packed(const std::vector<Share>& shares, Tag tag, int64_
   }
 }
 
+// Where the payload of a header comes to lie. From a device it sets out here, scaled and rounded there, and piece p is
+// there after come[p]; on the host it is packed later, piece by piece.
+Tensor Communicator::packed_for(const Header& h, const Tensor& source, float factor, bool as_it_is,
+                                std::vector<Event>& come) {
+  const DType wire = DType(h.codec);
+  const Device device = source.device();
+  if (device.is_host()) return as_it_is ? source : Tensor({source.size()}, wire, transport_.allocator());
+  Tensor there = source;
+  if (factor != 1 || wire != source.dtype()) {
+    there = Tensor({source.size()}, wire, device);
+    scaled_copy(there, factor, source);
+  }
+  const Tensor host({source.size()}, wire, pinned_allocator());
+  Header part = h;
+  for (part.piece = 0; part.piece < h.pieces; ++part.piece) {
+    const Piece range = piece_of(part);
+    const int64_t at = range.begin / size_of(wire), n = (range.end - range.begin) / size_of(wire);
+    copy_bytes(host.view({n}, at), there.view({n}, at));
+    come.push_back(current_stream(device).record());
+  }
+  return host;
+}
+
 // To peers with one factor. Where payloads go in pieces, each is sent while the next is packed.
 void Communicator::send_same(const std::vector<Share>& shares, Header h, const Tensor& source,
                              bool as_it_is) {
   const DType wire = DType(h.codec);
-  const Tensor packed = as_it_is ? source : Tensor({source.size()}, wire, transport_.allocator());
-  const uint32_t pieces = uint32_t(std::max<int64_t>(1, (h.bytes + kPieceBytes - 1) / kPieceBytes));
-  for (uint32_t p = 0; p < pieces; ++p) {
-    h.pieces = pieces;
-    h.piece = p;
+  h.pieces = uint32_t(std::max<int64_t>(1, (h.bytes + kPieceBytes - 1) / kPieceBytes));
+  std::vector<Event> come;
+  const Tensor packed = packed_for(h, source, shares[0].factor, as_it_is, come);
+  for (h.piece = 0; h.piece < h.pieces; ++h.piece) {
     const Piece range = piece_of(h);
     const int64_t at = range.begin / size_of(wire), n = (range.end - range.begin) / size_of(wire);
     const Tensor part = packed.view({n}, at);
-    if (!as_it_is) pack(part, shares[0].factor, source.view({n}, at));
+    if (!come.empty())
+      come[h.piece].sync();
+    else if (!as_it_is)
+      pack(part, shares[0].factor, source.view({n}, at));
     for (const Share& s : shares)
       if (transport_.in_pieces(world_rank(s.to))) send_one(s, h, part);
   }

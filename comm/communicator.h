@@ -107,6 +107,9 @@ class Communicator {
   // Likewise, but waits so many seconds at most; nothing if it has not come. Throws PeerLost, Timeout,
   // Disagreement.
   std::optional<Message> take_within(double seconds, Rank from, Tag, int64_t step);
+  // The payload on the device of `like`, which it is laid out like; copied there where it is not. For what came by
+  // take_within, poll, take_any and handlers, which hand it over on the host.
+  Message beside(const Tensor& like, Message);
   std::optional<Message> poll(Rank from, Tag, int64_t step = kAnyStep);
   std::optional<Message> poll_any(Tag);
   Message ask(Rank, Tag, int64_t step, const Tensor& x, double weight = 1);  // push, then wait for the answer
@@ -121,7 +124,7 @@ class Communicator {
   // waits.
   [[nodiscard]] Pending all_reduce(const Tensor& x);
   void broadcast(const Tensor& x, Rank root);
-  // Root gets every rank's x, in rank order; the others get {}. Sizes may differ, types not.
+  // Root gets every rank's x, in rank order, in host memory; the others get {}. Sizes may differ, types not.
   std::vector<Tensor> gather(const Tensor& x, Rank root);
   void barrier();
   // x <- (x + x of peer) / 2 on both, who must call it with each other; the same bits on both.
@@ -153,6 +156,8 @@ class Communicator {
   void send_packed(const std::vector<Share>&, Tag, int64_t step, const Tensor& x, uint32_t layout,
                    bool must_pack);
   void send_same(const std::vector<Share>&, Header, const Tensor& source, bool as_it_is);
+  Tensor packed_for(const Header&, const Tensor& source, float factor, bool as_it_is,
+                    std::vector<Event>& come);
   void send_one(const Share&, Header, const Tensor& payload);
   std::optional<Message> poll(const Key&, uint32_t layout);  // layout 0: any
   Message wait_for(const Key&, uint32_t layout);

@@ -131,7 +131,7 @@ class DeviceReduction final : public Pending::Op {
   }
   void advance(Communicator& c) override {
     done = end_.ready();
-    if (done) landed = c.now(), x_ = {};
+    if (done) landed = c.now(), x_.storage()->written(), x_ = {};
   }
   void give_up() noexcept override { way_->abort(); }
 
@@ -157,6 +157,7 @@ bool Communicator::device_broadcast(const Tensor& x, Rank root) {
     devices_->abort();
     throw;
   }
+  x.storage()->written();
   return true;
 }
 

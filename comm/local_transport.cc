@@ -62,7 +62,7 @@ class LocalTransport final : public Transport {
   void wait(const Key& k, Clock::time_point until) override { mailbox().wait(k, until); }
   int domain(Rank) const override { return 0; }
   std::optional<int64_t> place_of(const Tensor& x) const override {
-    if (x.device().is_cuda()) return {};
+    if (!x.device().is_host()) return {};
     return int64_t(reinterpret_cast<intptr_t>(x.raw()));
   }
   Tensor window(Rank, int64_t place, int64_t elements, DType t) const override {

@@ -284,7 +284,7 @@ void SharedDoors::nap(const Key& k, Clock::time_point until) {
 }
 
 std::optional<int64_t> SharedDoors::place_of(const Tensor& x) const {
-  if (x.device().is_cuda() || !arena_->mapping()->holds(x.raw(), x.bytes())) return {};
+  if (!x.device().is_host() || !arena_->mapping()->holds(x.raw(), x.bytes())) return {};
   return arena_->place_of(x.raw());
 }
 

@@ -14,14 +14,14 @@ Staging::~Staging() {
 }
 
 Staging::Landing Staging::down(const Tensor& x) {
-  if (!x.device().is_cuda()) return {x.view({x.size()}), {}};
+  if (x.device().is_host()) return {x.view({x.size()}), {}};
   const Tensor host({x.size()}, x.dtype(), pinned_allocator());
   copy_bytes(host, x);
   return {host, current_stream(x.device()).record()};
 }
 
 void Staging::up(const Tensor& to, const Tensor& host) {
-  if (!to.device().is_cuda()) return copy_bytes(to, host);
+  if (to.device().is_host()) return copy_bytes(to, host);
   const Tensor pinned({host.size()}, host.dtype(), pinned_allocator());
   if (host.bytes() > 0) std::memcpy(pinned.raw(), host.raw(), size_t(host.bytes()));
   back(to, pinned);
@@ -36,7 +36,7 @@ Tensor Staging::up(Device d, const Tensor& host) {
 
 void Staging::back(const Tensor& to, const Tensor& host) {
   copy_bytes(to, host);
-  if (to.device().is_cuda()) hold(to.device(), host);
+  if (!to.device().is_host()) hold(to.device(), host);
 }
 
 void Staging::hold(Device d, Tensor host) {

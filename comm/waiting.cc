@@ -127,6 +127,10 @@ std::optional<Message> Communicator::wait_until(Clock::time_point until, const K
 Message Communicator::take(Rank from, Tag tag, int64_t step) { return wait_for(key(from, tag, step), 0); }
 Message Communicator::take(Rank from, Tag tag, int64_t step, const Tensor& like) {
   Message m = wait_for(key(from, tag, step), layout_of(like.size(), like.dtype()));
+  return beside(like, std::move(m));
+}
+Message Communicator::beside(const Tensor& like, Message m) {
+  CHECK(m.payload.size() == like.size(), m.payload.shape(), like.shape());
   m.payload = staging_->up(like.device(), m.payload);
   return m;
 }

@@ -49,9 +49,9 @@ void clip_by_norm(const Tensor& g, double most) {
   const int64_t n = g.size(), blocks = (n + kBlock - 1) / kBlock;
   if (n == 0) return;
   const Tensor sums({blocks}, kF32, g.device()), factor({1}, kF32, g.device());
-  for_each_team(g.device(), blocks, n, Squares{sums.data<float>(), g.data<float>(), n});
-  for_each_team(g.device(), 1, blocks, Factor{factor.data<float>(), sums.data<float>(), blocks, most});
-  scale(g, Scalar::at(factor.data<float>()));
+  for_each_team(g.device(), blocks, n, Squares{sums.out<float>(), g.in<float>(), n});
+  for_each_team(g.device(), 1, blocks, Factor{factor.out<float>(), sums.in<float>(), blocks, most});
+  scale(g, Scalar::at(factor.in<float>()));
 }
 
 }  // namespace skein

@@ -16,7 +16,7 @@
 namespace skein {
 
 std::ostream& operator<<(std::ostream& s, Device d) {
-  return d.is_cuda() ? s << "cuda:" << d.index : s << "cpu";
+  return d.is_host() ? s << "cpu" : s << (d.is_cuda() ? "cuda:" : "apart:") << d.index;
 }
 
 int cuda_device_count() {
@@ -238,10 +238,10 @@ void give_host(int, void* p) noexcept { std::free(p); }
 
 // Never destroyed: tensors in static storage may outlive any order of destruction.
 CachingAllocator& caching(Device d) {
-  static auto& all = *new std::map<int, CachingAllocator*>;
+  static auto& all = *new std::map<std::pair<int, int>, CachingAllocator*>;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  CachingAllocator*& a = all[d.is_cuda() ? d.index + 1 : 0];
+  CachingAllocator*& a = all[{d.kind, d.index}];
   if (!a) {
     if constexpr (kHasCuda)
       if (d.is_cuda()) a = new CachingAllocator(d, cuda::allocate, cuda::release);

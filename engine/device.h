@@ -9,9 +9,12 @@
 namespace skein {
 
 struct Device {
-  enum Kind : uint8_t { kCpu, kCuda } kind = kCpu;
+  // kApart: host memory in a GPU's place, for tests. Copies and the algebra of vec.h work on it; whatever else
+  // would read or write it from the host throws, where a GPU's memory would end the program.
+  enum Kind : uint8_t { kCpu, kCuda, kApart } kind = kCpu;
   int index = 0;
   bool is_cuda() const { return kind == kCuda; }
+  bool is_host() const { return kind == kCpu; }
   bool operator==(const Device&) const = default;
 };
 inline constexpr Device kCpu{};

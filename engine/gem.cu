@@ -4,31 +4,47 @@
 #include <cfloat>
 #include <cmath>
 
-#include "engine/launch.h"
+#include "engine/narrow.h"
+#include "engine/packets.h"
 
 namespace skein {
 namespace {
 
+template <class Low>
 struct Gem {
   float *x, *m, *s, *u, *pi;
   const float *g, *theta;
+  Low* low;
   Scalar lr, mu, kappa, decay;
   int64_t decayed;
   float least, most;
   bool at_theta;
-  HD void operator()(int64_t i) const {
-    const float d = -lr.get() * (i < decayed ? g[i] + decay.get() * x[i] : g[i]);
-    const float mi = mu.get() * m[i] + d;
-    const float energy = kappa.get() * fabsf(mi) - fabsf(theta[i] - s[i]);
-    // Compared, not min'ed and max'ed: what is no number compares false, so pi is a number whatever comes in.
-    const float size = fabsf(d) > FLT_MIN ? fabsf(d) : FLT_MIN, ratio = energy > 0 ? energy / size : 0.f;
-    const float p = ratio > least ? (ratio < most ? ratio : most) : least;
-    const float ui = p > 0 ? p * d : 0.f;
-    m[i] = mi;
-    u[i] = ui;
-    s[i] = theta[i];
-    x[i] = at_theta ? theta[i] : theta[i] + ui;
-    if (pi) pi[i] = p;
+  const float* on;
+  template <int N>
+  HD void operator()(int64_t i, Lanes<N>) const {
+    float xs[N], ms[N], ss[N], us[N], ps[N], gs[N], ts[N];
+    load(ts, theta, i);
+    if (on && *on == 0) {
+      for (int j = 0; j < N; ++j) us[j] = 0;
+      store(x, i, ts), store(s, i, ts), store(u, i, us);
+      if (pi) store(pi, i, us);
+      if constexpr (!std::is_void_v<Low>) store(low, i, ts);
+      return;
+    }
+    load(xs, x, i), load(ms, m, i), load(ss, s, i), load(gs, g, i);
+    for (int j = 0; j < N; ++j) {
+      const float d = -lr.get() * (i + j < decayed ? gs[j] + decay.get() * xs[j] : gs[j]);
+      ms[j] = mu.get() * ms[j] + d;
+      const float energy = kappa.get() * fabsf(ms[j]) - fabsf(ts[j] - ss[j]);
+      // Compared, not min'ed and max'ed: what is no number compares false, so pi is a number whatever comes in.
+      const float size = fabsf(d) > FLT_MIN ? fabsf(d) : FLT_MIN, ratio = energy > 0 ? energy / size : 0.f;
+      ps[j] = ratio > least ? (ratio < most ? ratio : most) : least;
+      us[j] = ps[j] > 0 ? ps[j] * d : 0.f;
+      xs[j] = at_theta ? ts[j] : ts[j] + us[j];
+    }
+    store(x, i, xs), store(m, i, ms), store(s, i, ts), store(u, i, us);
+    if (pi) store(pi, i, ps);
+    if constexpr (!std::is_void_v<Low>) store(low, i, xs);
   }
 };
 
@@ -38,22 +54,17 @@ void gem_update(const GemArgs& a) {
   for (const Tensor* t : {&a.m, &a.s, &a.u, &a.g, &a.theta})
     CHECK(t->size() == a.x.size() && t->device() == a.x.device(), t->shape(), a.x.shape(), t->device());
   CHECK(!a.pi || a.pi.size() == a.x.size(), a.pi.shape(), a.x.shape());
-  const Gem f{a.x.data<float>(),
-              a.m.data<float>(),
-              a.s.data<float>(),
-              a.u.data<float>(),
-              a.pi ? a.pi.data<float>() : nullptr,
-              a.g.data<float>(),
-              a.theta.data<float>(),
-              a.lr,
-              a.mu,
-              a.kappa,
-              a.decay,
-              a.decayed,
-              a.least,
-              a.most,
-              a.at_theta};
-  for_each(a.x.device(), a.x.size(), f);
+  const float* const on = a.on && !a.x.device().is_cuda() && *a.on != 0 ? nullptr : a.on;  // the host asks once
+  NarrowPass low(a.x);
+  const bool packets = aligned({&a.x, &a.m, &a.s, &a.u, &a.pi, &a.g, &a.theta, &low.values});
+  low.with([&](auto* to) {
+    for_each_packet(a.x.device(), a.x.size(), packets,
+                    Gem<std::remove_pointer_t<decltype(to)>>{
+                        a.x.out<float>(), a.m.out<float>(), a.s.out<float>(), a.u.out<float>(),
+                        a.pi ? a.pi.out<float>() : nullptr, a.g.in<float>(), a.theta.in<float>(), to, a.lr, a.mu,
+                        a.kappa, a.decay, a.decayed, a.least, a.most, a.at_theta, on});
+  });
+  low.done();
 }
 
 }  // namespace skein

@@ -7,6 +7,7 @@
 
 #include "engine/cuda/runtime.h"
 #include "engine/memory.h"
+#include "engine/narrow.h"
 
 namespace skein {
 
@@ -38,6 +39,13 @@ std::shared_ptr<Storage> memory_of(const Shape& shape, DType t, Allocator& from)
 }
 }  // namespace
 
+void Storage::mind(bool by_host) const {
+  if (by_host)
+    CHECK(device_.kind != Device::kApart, "the host may not touch memory of", device_,
+          "; copy it (Tensor::to), or work on it by vec.h");
+  if (narrow_) narrow_->current = false;
+}
+
 Tensor::Tensor(Shape shape, DType t, Device d) : Tensor(shape, t, allocator(d)) {}
 
 Tensor::Tensor(Shape shape, DType t, Allocator& from)
@@ -60,7 +68,7 @@ Tensor Tensor::zeros(Shape shape, DType t, Device d) {
       cuda::clear(y.raw(), y.bytes(), current_stream(d).handle());
       return y;
     }
-  std::memset(y.raw(), 0, size_t(y.bytes()));
+  std::memset(y.address(), 0, size_t(y.bytes()));
   return y;
 }
 
@@ -97,13 +105,14 @@ float Tensor::item() const {
 void copy_bytes(const Tensor& to, const Tensor& from) {
   CHECK(to.dtype() == from.dtype() && to.size() == from.size(), to.shape(), to.dtype(), from.shape(),
         from.dtype());
-  if (to.raw() == from.raw() || to.size() == 0) return;
+  if (to.size() == 0 || to.address() == from.address()) return;
+  to.storage()->written();
   if constexpr (kHasCuda)
     if (to.device().is_cuda() || from.device().is_cuda()) {
       const Device d = to.device().is_cuda() ? to.device() : from.device();
-      return cuda::copy(to.raw(), from.raw(), to.bytes(), current_stream(d).handle());
+      return cuda::copy(to.address(), from.address(), to.bytes(), current_stream(d).handle());
     }
-  std::memcpy(to.raw(), from.raw(), size_t(to.bytes()));
+  std::memcpy(to.address(), from.address(), size_t(to.bytes()));
 }
 
 }  // namespace skein

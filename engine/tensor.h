@@ -38,10 +38,15 @@ class Shape {
 };
 std::ostream& operator<<(std::ostream&, const Shape&);
 
+struct Narrow;  // narrow.h
+
 // A block of memory and the allocator it goes back to.
 class Storage {
  public:
-  Storage(int64_t bytes, Allocator& from) : data(from.take(bytes)), bytes(bytes), from_(&from) {}
+  Storage(int64_t bytes, Allocator& from)
+      : data(from.take(bytes)), bytes(bytes), from_(&from), device_(from.device()) {
+    watched_ = device_.kind == Device::kApart;
+  }
   // Memory owned by somebody else (a mapped file, a shared window); `keep` lives as long as the storage.
   Storage(void* data, int64_t bytes, Device d, std::shared_ptr<void> keep)
       : data(data), bytes(bytes), from_(nullptr), device_(d), keep_(std::move(keep)) {}
@@ -49,13 +54,27 @@ class Storage {
     if (from_) from_->give(data, bytes);
   }
   Storage(const Storage&) = delete;
-  Device device() const { return from_ ? from_->device() : device_; }
+  Device device() const { return device_; }
+  // Before the host reads or writes, or a device writes: throws if the host may not; what was made from these
+  // bytes is no longer current.
+  void opened() const {
+    if (watched_) mind(true);
+  }
+  void written() const {
+    if (watched_) mind(false);
+  }
+  // The 16-bit copy of this block; given once, before other threads know the block.
+  const std::shared_ptr<Narrow>& narrow() const { return narrow_; }
+  void keep(std::shared_ptr<Narrow> n) { narrow_ = std::move(n), watched_ = true; }
   void* const data;
   const int64_t bytes;
 
  private:
+  void mind(bool by_host) const;
   Allocator* from_;
   Device device_;
+  bool watched_ = false;
+  std::shared_ptr<Narrow> narrow_;
   std::shared_ptr<void> keep_;
 };
 
@@ -84,10 +103,27 @@ class Tensor {
 
   template <class T>
   T* data() const {
-    CHECK(dtype_of<T>::value == dtype_, "asked for", dtype_of<T>::value, "of a tensor of", dtype_);
+    check<T>();
     return static_cast<T*>(raw());
   }
-  void* raw() const { return static_cast<char*>(storage_->data) + offset_; }
+  void* raw() const {
+    storage_->opened();
+    return address();
+  }
+  // The same for functions that work where the tensor lies, whatever device that is: to read, and to write.
+  template <class T>
+  const T* in() const {
+    check<T>();
+    return static_cast<const T*>(address());
+  }
+  template <class T>
+  T* out() const {
+    check<T>();
+    storage_->written();
+    return static_cast<T*>(address());
+  }
+  void* address() const { return static_cast<char*>(storage_->data) + offset_; }  // not to be written by
+  int64_t offset() const { return offset_ / size_of(dtype_); }                    // elements, in the storage
   const std::shared_ptr<Storage>& storage() const { return storage_; }
 
   // A window of the same storage, beginning `at` elements in; a new identity to the tape.
@@ -100,6 +136,10 @@ class Tensor {
   uint64_t id() const { return id_; }
 
  private:
+  template <class T>
+  void check() const {
+    CHECK(dtype_of<T>::value == dtype_, "asked for", dtype_of<T>::value, "of a tensor of", dtype_);
+  }
   static uint64_t next_id();
   std::shared_ptr<Storage> storage_;
   uint64_t id_ = 0;

@@ -8,7 +8,8 @@
 #include <omp.h>
 #endif
 
-#include "engine/launch.h"
+#include "engine/narrow.h"
+#include "engine/packets.h"
 
 namespace skein {
 namespace {
@@ -16,54 +17,94 @@ namespace {
 struct Fill {
   float* y;
   Scalar a;
-  HD void operator()(int64_t i) const { y[i] = a.get(); }
+  template <int N>
+  HD void operator()(int64_t i, Lanes<N>) const {
+    float v[N];
+    for (int j = 0; j < N; ++j) v[j] = a.get();
+    store(y, i, v);
+  }
 };
-struct Scale {
-  float* y;
-  Scalar a;
-  HD void operator()(int64_t i) const { y[i] *= a.get(); }
-};
+template <class Y, class X>
 struct ScaledCopy {
-  float* y;
-  const float* x;
+  Y* y;
+  const X* x;
   Scalar a;
-  HD void operator()(int64_t i) const { y[i] = a.get() * x[i]; }
+  template <int N>
+  HD void operator()(int64_t i, Lanes<N>) const {
+    float v[N];
+    load(v, x, i);
+    for (int j = 0; j < N; ++j) v[j] = a.get() * v[j];
+    store(y, i, v);
+  }
 };
 struct Lerp {
   float* y;
   const float* x;
   Scalar t;
-  HD void operator()(int64_t i) const { y[i] += t.get() * (x[i] - y[i]); }
+  template <int N>
+  HD void operator()(int64_t i, Lanes<N>) const {
+    float u[N], v[N];
+    load(u, y, i), load(v, x, i);
+    for (int j = 0; j < N; ++j) u[j] += t.get() * (v[j] - u[j]);
+    store(y, i, u);
+  }
 };
 template <class Y, class X>
 struct Copy {
   Y* y;
   const X* x;
-  HD void operator()(int64_t i) const { y[i] = Y(float(x[i])); }
+  template <int N>
+  HD void operator()(int64_t i, Lanes<N>) const {
+    float v[N];
+    load(v, x, i);
+    store(y, i, v);
+  }
 };
 template <class Y, class X>
 struct Axpy {
   Y* y;
   const X* x;
   Scalar a;
-  HD void operator()(int64_t i) const { y[i] = Y(float(y[i]) + a.get() * float(x[i])); }
+  template <int N>
+  HD void operator()(int64_t i, Lanes<N>) const {
+    float u[N], v[N];
+    load(u, y, i), load(v, x, i);
+    for (int j = 0; j < N; ++j) u[j] += a.get() * v[j];
+    store(y, i, u);
+  }
 };
 
-// kMomentum and kNesterov are template flags so that plain SGD neither reads nor writes v.
-template <bool kMomentum, bool kNesterov>
+// kMomentum and kNesterov are template flags so that plain SGD neither reads nor writes v; Low is the type of the
+// 16-bit copy, void where x has none.
+template <bool kMomentum, bool kNesterov, class Low>
 struct Sgd {
   float *x, *v;
   const float *g, *at;
+  Low* low;
   Scalar lr, mu, decay;
   int64_t decayed;
-  HD void operator()(int64_t i) const {
-    const float d = i < decayed ? g[i] + decay.get() * at[i] : g[i];
-    float u = d;
-    if constexpr (kMomentum) {
-      v[i] = mu.get() * v[i] + d;
-      u = kNesterov ? d + mu.get() * v[i] : v[i];
+  const float* on;
+  template <int N>
+  HD void operator()(int64_t i, Lanes<N>) const {
+    float p[N], d[N], q[N], u[N];
+    if (on && *on == 0) {
+      if constexpr (!std::is_void_v<Low>) load(p, x, i), store(low, i, p);
+      return;
     }
-    x[i] -= lr.get() * u;
+    load(p, x, i), load(d, g, i), load(q, at, i);
+    if constexpr (kMomentum) load(u, v, i);
+    for (int j = 0; j < N; ++j) {
+      d[j] = i + j < decayed ? d[j] + decay.get() * q[j] : d[j];
+      if constexpr (kMomentum) {
+        u[j] = mu.get() * u[j] + d[j];
+        p[j] -= lr.get() * (kNesterov ? d[j] + mu.get() * u[j] : u[j]);
+      } else {
+        p[j] -= lr.get() * d[j];
+      }
+    }
+    store(x, i, p);
+    if constexpr (kMomentum) store(v, i, u);
+    if constexpr (!std::is_void_v<Low>) store(low, i, p);
   }
 };
 
@@ -99,7 +140,7 @@ struct NonFinite {
 // Reductions run on the host: they are asked for at evaluations and checkpoints, not inside a step.
 Tensor on_host(const Tensor& x) {
   Tensor host = x.to(kCpu);
-  if (x.device().is_cuda()) current_stream(x.device()).sync();
+  if (!x.device().is_host()) current_stream(x.device()).sync();
   return host;
 }
 
@@ -107,10 +148,25 @@ void check_pair(const Tensor& y, const Tensor& x) {
   CHECK(y.size() == x.size() && y.device() == x.device(), y.shape(), x.shape(), y.device(), x.device());
 }
 
+template <class P>
+using of = std::remove_const_t<std::remove_pointer_t<P>>;
+
+// Runs the functor that `make` makes of y's and x's elements.
+template <class Make>
+void each_type(const Tensor& y, const Tensor& x, Make make) {
+  visit_float(y.dtype(), [&](auto to) {
+    visit_float(x.dtype(), [&](auto from) {
+      for_each_packet(y.device(), y.size(), aligned({&y, &x}),
+                      make(y.out<decltype(to)>(), x.in<decltype(from)>()));
+    });
+  });
+}
+
 }  // namespace
 
 void fill(const Tensor& y, Scalar a) {
-  if (y.dtype() == kF32) return for_each(y.device(), y.size(), Fill{y.data<float>(), a});
+  if (y.dtype() == kF32)
+    return for_each_packet(y.device(), y.size(), aligned({&y}), Fill{y.out<float>(), a});
   CHECK(y.dtype() == kBF16 && !a.slot, y.dtype());
   Tensor one = Tensor(y.shape(), kF32, y.device());
   fill(one, a);
@@ -119,66 +175,61 @@ void fill(const Tensor& y, Scalar a) {
 void copy(const Tensor& y, const Tensor& x) {
   check_pair(y, x);
   if (y.dtype() == x.dtype()) return copy_bytes(y, x);
-  visit_float(y.dtype(), [&](auto to) {
-    visit_float(x.dtype(), [&](auto from) {
-      using Y = decltype(to);
-      using X = decltype(from);
-      for_each(y.device(), y.size(), Copy<Y, X>{y.data<Y>(), x.data<X>()});
-    });
-  });
+  each_type(y, x, [](auto* to, auto* from) { return Copy<of<decltype(to)>, of<decltype(from)>>{to, from}; });
 }
-void scale(const Tensor& y, Scalar a) { for_each(y.device(), y.size(), Scale{y.data<float>(), a}); }
+void scale(const Tensor& y, Scalar a) { scaled_copy(y, a, y); }
 void scaled_copy(const Tensor& y, Scalar a, const Tensor& x) {
   check_pair(y, x);
-  for_each(y.device(), y.size(), ScaledCopy{y.data<float>(), x.data<float>(), a});
+  each_type(y, x, [a](auto* to, auto* from) {
+    return ScaledCopy<of<decltype(to)>, of<decltype(from)>>{to, from, a};
+  });
 }
 void axpy(const Tensor& y, Scalar a, const Tensor& x) {
   check_pair(y, x);
-  visit_float(y.dtype(), [&](auto to) {
-    visit_float(x.dtype(), [&](auto from) {
-      using Y = decltype(to);
-      using X = decltype(from);
-      for_each(y.device(), y.size(), Axpy<Y, X>{y.data<Y>(), x.data<X>(), a});
-    });
-  });
+  each_type(y, x,
+            [a](auto* to, auto* from) { return Axpy<of<decltype(to)>, of<decltype(from)>>{to, from, a}; });
 }
 void lerp(const Tensor& y, const Tensor& x, Scalar t) {
   check_pair(y, x);
-  for_each(y.device(), y.size(), Lerp{y.data<float>(), x.data<float>(), t});
+  for_each_packet(y.device(), y.size(), aligned({&y, &x}), Lerp{y.out<float>(), x.in<float>(), t});
 }
 
 double dot(const Tensor& x, const Tensor& y) {
   check_pair(x, y);
   const Tensor a = on_host(x), b = on_host(y);
-  return ordered_sum(a.size(), Product{a.data<float>(), b.data<float>()});
+  return ordered_sum(a.size(), Product{a.in<float>(), b.in<float>()});
 }
 double norm(const Tensor& x) { return std::sqrt(dot(x, x)); }
 bool all_finite(const Tensor& x) {
   const Tensor a = on_host(x);
-  return ordered_sum(a.size(), NonFinite{a.data<float>()}) == 0;
+  return ordered_sum(a.size(), NonFinite{a.in<float>()}) == 0;
 }
 
 void sgd_update(const SgdArgs& u) {
   check_pair(u.x, u.g);
   check_pair(u.x, u.at);
-  const bool momentum = bool(u.v);
+  const bool momentum = !(u.mu.slot == nullptr && u.mu.value == 0);
   if (momentum) check_pair(u.x, u.v);
-  CHECK(momentum || (u.mu.value == 0 && !u.mu.slot), "momentum needs a vector to live in");
-  const auto run = [&](auto functor) {
-    functor.x = u.x.data<float>();
-    functor.v = momentum ? u.v.data<float>() : nullptr;
-    functor.g = u.g.data<float>();
-    functor.at = u.at.data<float>();
-    functor.decayed = u.decayed;
-    for_each(u.x.device(), u.x.size(), functor);
-  };
-  const Scalar lr = u.lr, mu = u.mu, decay = u.decay;
-  if (!momentum)
-    run(Sgd<false, false>{nullptr, nullptr, nullptr, nullptr, lr, mu, decay, 0});
-  else if (u.nesterov)
-    run(Sgd<true, true>{nullptr, nullptr, nullptr, nullptr, lr, mu, decay, 0});
-  else
-    run(Sgd<true, false>{nullptr, nullptr, nullptr, nullptr, lr, mu, decay, 0});
+  const float* on = u.on;
+  if (on && !u.x.device().is_cuda()) {  // the host asks once
+    if (*on == 0) return;
+    on = nullptr;
+  }
+  NarrowPass low(u.x);
+  const bool packets = aligned({&u.x, &u.g, &u.at, &low.values}) && (!momentum || aligned({&u.v}));
+  const auto run = [&](auto functor) { for_each_packet(u.x.device(), u.x.size(), packets, functor); };
+  float *const x = u.x.out<float>(), *const v = momentum ? u.v.out<float>() : nullptr;
+  const float *const g = u.g.in<float>(), *const at = u.at.in<float>();
+  low.with([&](auto* to) {
+    using Low = std::remove_pointer_t<decltype(to)>;
+    if (!momentum)
+      run(Sgd<false, false, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed, on});
+    else if (u.nesterov)
+      run(Sgd<true, true, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed, on});
+    else
+      run(Sgd<true, false, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed, on});
+  });
+  low.done();
 }
 
 }  // namespace skein

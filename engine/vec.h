@@ -22,10 +22,10 @@ struct Scalar {
 };
 
 void fill(const Tensor& y, Scalar a);                          // y <- a
-void copy(const Tensor& y, const Tensor& x);                   // y <- x; also between f32 and bf16
+void copy(const Tensor& y, const Tensor& x);                   // y <- x; also between floating types
 void scale(const Tensor& y, Scalar a);                         // y <- a y
 void scaled_copy(const Tensor& y, Scalar a, const Tensor& x);  // y <- a x
-void axpy(const Tensor& y, Scalar a, const Tensor& x);         // y <- y + a x; also f32 and bf16 mixed
+void axpy(const Tensor& y, Scalar a, const Tensor& x);         // y <- y + a x; also of mixed types
 void lerp(const Tensor& y, const Tensor& x, Scalar t);         // y <- y + t (x - y): t = 0 keeps every bit
 double dot(const Tensor& x, const Tensor& y);  // in double; fixed order for a given thread count
 double norm(const Tensor& x);                  // sqrt(dot(x, x))
@@ -34,11 +34,13 @@ bool all_finite(const Tensor& x);
 // One pass of SGD (algorithms.md, "Local optimizer"), elements [0, decayed) with decay, the rest without:
 //   d = g + decay * at;  v <- mu v + d;  x <- x - lr * (nesterov ? d + mu v : v)
 // `at` is the point where g was taken, usually x itself. mu = 0 may be given with an empty v.
+// `on`: a flag in the device's memory (engine/loss_scale.h); 0 leaves x and v as they are. Null: always.
 struct SgdArgs {
   Tensor x, v, g, at;
   Scalar lr = 0.f, mu = 0.f, decay = 0.f;
   int64_t decayed = 0;
   bool nesterov = false;
+  const float* on = nullptr;
 };
 void sgd_update(const SgdArgs&);
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/vec.h"
+#include "engine/mixing.h"
 
 namespace skein::optim {
 namespace {
@@ -54,12 +54,14 @@ void Flights::hurry(const Worker& me) {
 
 void Flights::absorb(const Worker& me, const Tensor& x, double& w) {
   CHECK(landed(me), "a gossip that has not landed");
+  std::vector<Tensor> in;
   for (const comm::Edge& e : mix_.in) {
     const auto m = here_.find({started_ - 1, e.peer});
-    axpy(x, 1.f, m->second.payload);
+    in.push_back(me.comm->beside(x, m->second).payload);
     w += m->second.weight;
     here_.erase(m);
   }
+  mix({.y = x, .x = x, .in = in});
   aloft_ = 0;
 }
 
@@ -68,9 +70,7 @@ void Flights::start(const Worker& me, const Tensor& x, double& w) {
   const int64_t q = started_;
   const comm::Mix p = graph_.at(me, q);
   give(me.comm, p, kShare, q, x, w);
-  const Tensor given = me.comm && me.comm->options().wire != kF32 ? x.clone() : Tensor();
-  scale(x, p.self);
-  if (given) keep_rounding(me.comm, p, x, given);
+  combine(me.comm, {.y = x, .x = x, .self = p.self}, p, {});
   w *= p.self;
   mix_ = p, mix_of_ = q;
   ++started_;
@@ -107,8 +107,8 @@ std::vector<int64_t> Flights::tell_started(const Worker& me) {
   return all;
 }
 
-void Flights::add_to(const Tensor& x, double& w) const {
-  for (const auto& [place, m] : here_) axpy(x, 1.f, m.payload), w += m.weight;
+void Flights::add_to(const Worker& me, const Tensor& x, double& w) const {
+  for (const auto& [place, m] : here_) axpy(x, 1.f, me.comm->beside(x, m).payload), w += m.weight;
 }
 
 void Flights::forget(const Worker& me) {

@@ -28,7 +28,7 @@ class Flights {
   // `eager` always, otherwise only if somebody waits for this worker's next gossip.
   void meet(const Worker&, bool eager, const std::function<void()>& turn);
   // After meet(): what is here and not absorbed.
-  void add_to(const Tensor& x, double& w) const;
+  void add_to(const Worker&, const Tensor& x, double& w) const;
   // After meet(), all together: it was put where it belongs by other means, and all start anew with one
   // number.
   void forget(const Worker&);

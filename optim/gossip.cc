@@ -3,7 +3,6 @@
 
 #include <charconv>
 
-#include "comm/rounding.h"
 #include "engine/vec.h"
 
 namespace skein::optim {
@@ -94,9 +93,12 @@ std::vector<comm::Message> take_shares(comm::Communicator* comm, const comm::Mix
   return shares;
 }
 
-void combine(const Tensor& y, double self, const Tensor& x, const std::vector<comm::Message>& shares) {
-  scaled_copy(y, self, x);
-  for (const comm::Message& m : shares) axpy(y, 1.f, m.payload);
+void combine(const comm::Communicator* comm, MixArgs a, const comm::Mix& p,
+             const std::vector<comm::Message>& shares) {
+  for (const comm::Message& m : shares) a.in.push_back(m.payload);
+  if (comm) a.wire = comm->options().wire;
+  for (const comm::Edge& e : p.out) a.sent.push_back(float(e.weight));
+  mix(a);
 }
 
 void exact_mean(comm::Communicator* comm, const Tensor& x) {
@@ -124,12 +126,6 @@ bool Meeting::has_come(comm::Communicator& comm, comm::Rank r) {
   return here_[size_t(r)];
 }
 
-void keep_rounding(const comm::Communicator* comm, const comm::Mix& p, const Tensor& y, const Tensor& x) {
-  std::vector<comm::Share> shares;
-  for (const comm::Edge& e : p.out) shares.push_back({e.peer, float(e.weight)});
-  if (!shares.empty()) comm::keep_rounding(*comm, shares, y, x);
-}
-
 BufferPolicy buffer_policy(const Options& o) {
   const std::string policy = o.word("bn-policy", "recompute");
   if (policy == "local") return BufferPolicy::kLocal;
@@ -151,8 +147,9 @@ void BufferGossip::take(Worker& me, const comm::Mix& p, int64_t k) {
 
 void BufferGossip::combine(Worker& me, double self, double w) {
   if (!on_ || me.buffers.size() == 0) return;
-  optim::combine(me.buffers, self, mine_, shares_);
-  scale(me.buffers, 1 / w);
+  MixArgs a{.y = me.buffers, .x = mine_, .self = self, .z = me.buffers, .by = 1 / w};
+  for (const comm::Message& m : shares_) a.in.push_back(m.payload);
+  mix(a);
   shares_.clear();
 }
 

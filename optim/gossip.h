@@ -9,6 +9,7 @@
 
 #include "comm/communicator.h"
 #include "comm/topology.h"
+#include "engine/mixing.h"
 #include "optim/strategy.h"
 
 namespace skein::optim {
@@ -35,12 +36,9 @@ void give(comm::Communicator*, const comm::Mix&, comm::Tag, int64_t k, const Ten
 // Waits for the shares of all in-peers; in the graph's order, whatever the order of arrival.
 std::vector<comm::Message> take_shares(comm::Communicator*, const comm::Mix&, comm::Tag, int64_t k,
                                        const Tensor& like);
-// y <- self * x + the shares, in order. y may be x.
-void combine(const Tensor& y, double self, const Tensor& x, const std::vector<comm::Message>& shares);
-
-// After give(): what a narrow wire (--wire bf16) rounded off the shares of x stays with their sender, in y,
-// so that the sum over the workers is what it was. Does nothing on an fp32 wire.
-void keep_rounding(const comm::Communicator*, const comm::Mix&, const Tensor& y, const Tensor& x);
+// mix() of what take_shares() brought, after give() of a.x over the same edges: what a narrow wire (--wire bf16)
+// rounded off the shares given stays with their sender, so that the sum over the workers is what it was.
+void combine(const comm::Communicator*, MixArgs a, const comm::Mix&, const std::vector<comm::Message>& shares);
 
 // x <- the mean over the ranks, the same bits on each. Collective.
 void exact_mean(comm::Communicator*, const Tensor& x);

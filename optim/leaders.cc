@@ -21,7 +21,7 @@ double LossWindow::mean() const {
   if (seen_ == 0) return std::numeric_limits<double>::infinity();
   const int64_t first = std::max<int64_t>(0, seen_ - ring_.size());
   Tensor losses = ring_;
-  if (losses.device().is_cuda()) {
+  if (!losses.device().is_host()) {
     losses = losses.to(kCpu);
     current_stream(ring_.device()).sync();
   }

@@ -72,13 +72,18 @@ bool Pairing::next_is(std::initializer_list<Event> events) const {
   return std::find(events.begin(), events.end(), log_->next()) != events.end();
 }
 
+// Threads have streams of their own: what one leaves to the others is done when it lets go of the lock.
+void Pairing::finish_here() {
+  if (!all_.device().is_host()) current_stream(all_.device()).sync();
+}
+
 // One event on x: at once, or, in a replay, when it is its turn.
 template <class F>
 void Pairing::in_turn(Lock& lock, Event event, F f) {
   if (log_->replaying()) until(lock, [&] { return next_is({event}); });
   log_->happened(event);
   f();
-  if (all_.device().is_cuda()) current_stream(all_.device()).sync();  // other threads have other streams
+  finish_here();
   serve_waiting();
   changed_.notify_all();
 }
@@ -166,7 +171,7 @@ void Pairing::exchange() {
       while (!m && !stop_) m = other_->take_within(0.02, partner_, kExchange, number);
       if (stop_) return;
       other_->meter().transfer("exchange", began, m->arrived, m->bytes);
-      scaled_copy(mean_, 0.5f, sent_), axpy(mean_, 0.5f, m->payload);
+      scaled_copy(mean_, 0.5f, sent_), axpy(mean_, 0.5f, other_->beside(mean_, *m).payload);
       lock.lock();
       in_turn(lock, kAnswered, [&] {
         half_way(stepped_);
@@ -206,9 +211,9 @@ void Pairing::serve_waiting() {
     try {
       other_->answer(request, sent_);
     } catch (const comm::PeerLost&) { continue; }  // then nothing has happened to either
-    scaled_copy(mean_, 0.5f, sent_), axpy(mean_, 0.5f, request.payload);
+    scaled_copy(mean_, 0.5f, sent_), axpy(mean_, 0.5f, other_->beside(mean_, request).payload);
     half_way(other_->options().wire != kF32);
-    if (all_.device().is_cuda()) current_stream(all_.device()).sync();
+    finish_here();
   }
 }
 
@@ -257,6 +262,7 @@ void Pairing::meet(Worker& me) {
     open_ = false;
     met_ = true;
     show(me);
+    finish_here();
   }
   me.comm->barrier();  // whoever goes on asks again
 }
@@ -265,12 +271,14 @@ void Pairing::average(Worker& me) {
   const Lock lock(mutex_);
   exact_mean(me.comm, all_);
   show(me);
+  finish_here();
 }
 
 void Pairing::visit(Archive& a) {
   const Lock lock(mutex_);
   a("x", all_), a("exchanges", exchanges_);
   log_->visit(a);
+  if (a.loading()) finish_here();
   stale_ = true;
 }
 

@@ -49,6 +49,7 @@ class Pairing {
   void serve_waiting();
   void as_sent(const Tensor& y, const Tensor& x, const comm::Communicator&) const;
   void half_way(bool changed);
+  void finish_here();
   template <class Ready>
   void until(Lock&, Ready);
   template <class F>

@@ -3,7 +3,7 @@
 
 #include <mutex>
 
-#include "engine/vec.h"
+#include "engine/mixing.h"
 #include "optim/gossip.h"
 
 namespace skein::optim {
@@ -11,7 +11,7 @@ namespace {
 
 // Memory where peers can see it, if they can see any.
 Tensor visible_like(const Worker& me, const Tensor& x) {
-  if (me.comm && !x.device().is_cuda()) return Tensor(x.shape(), x.dtype(), me.comm->allocator());
+  if (me.comm && x.device().is_host()) return Tensor(x.shape(), x.dtype(), me.comm->allocator());
   return Tensor(x.shape(), x.dtype(), x.device());
 }
 
@@ -135,13 +135,13 @@ void Flight::leave() {
 }
 
 // m is written in terms of the difference, which is small and exact where z / eta would be neither.
-void slow_momentum(const Tensor& z, const Tensor& m, const Tensor& mean, double beta, double rate,
-                   double eta) {
-  if (eta == 0) return copy(z, mean);
-  axpy(mean, -1.f, z);  // mean x - z
-  scale(m, beta);
-  axpy(m, -1 / eta, mean);
-  axpy(z, -rate * eta, m);
+void slow_momentum(const Tensor& z, const Tensor& m, const Tensor& mean, double beta, double rate, double eta,
+                   const Tensor& x) {
+  if (eta != 0)
+    return outer_step(
+        {.z = z, .m = m, .mean = mean, .x = x, .decay = beta, .gain = -1 / eta, .along = -rate * eta});
+  copy(z, mean);
+  if (x) copy(x, mean);
 }
 
 }  // namespace skein::optim

@@ -79,8 +79,8 @@ class Flight {
 };
 
 // Slow momentum (Wang et al. 2020): m <- beta m + (z - mean x) / eta; z <- z - rate eta m. Where eta = 0, z
-// becomes the mean and m stays. `mean` is overwritten.
-void slow_momentum(const Tensor& z, const Tensor& m, const Tensor& mean, double beta, double rate,
-                   double eta);
+// becomes the mean and m stays. Then x <- z, where x is given.
+void slow_momentum(const Tensor& z, const Tensor& m, const Tensor& mean, double beta, double rate, double eta,
+                   const Tensor& x = {});
 
 }  // namespace skein::optim

@@ -62,6 +62,7 @@ bool Snapshot::operator==(const Snapshot& other) const {
     if (a->first != b->first || a->second.index() != b->second.index()) return false;
     if (const Tensor* t = std::get_if<Tensor>(&a->second)) {
       const Tensor x = t->to(kCpu), y = std::get<Tensor>(b->second).to(kCpu);
+      if (!t->device().is_host()) current_stream(t->device()).sync();
       if (x.bytes() != y.bytes() || (x && memcmp(x.raw(), y.raw(), size_t(x.bytes())) != 0)) return false;
     } else if (const double* d = std::get_if<double>(&a->second)) {
       if (memcmp(d, &std::get<double>(b->second), sizeof *d) != 0) return false;

@@ -67,7 +67,9 @@ void Turns::start(Worker& me) {
                                                me.comm->rank());
   me.comm->broadcast(me.x, 0);
   if (first_) {
-    settled_ = me.x.to(kCpu).clone();
+    settled_ = Tensor(me.x.shape());
+    copy_bytes(settled_, me.x);
+    if (!me.x.device().is_host()) current_stream(me.x.device()).sync();
     put();
   }
   me.comm->barrier();  // nobody's turn before there is a center

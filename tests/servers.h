@@ -16,10 +16,11 @@ class Driven {
     });
   }
   Trainee& operator[](int w) { return *all_[size_t(w)]; }
+  void step_of(int w) { (*this)[w].step(steps_[size_t(w)]++); }
   // x of this worker afterwards.
   float step(int w) {
-    (*this)[w].step(steps_[size_t(w)]++);
-    return (*this)[w].x.data<float>()[0];
+    step_of(w);
+    return values((*this)[w].x)[0];
   }
 
  private:
@@ -70,7 +71,7 @@ inline Ending run(const Problem& p, const std::string& algorithm, const optim::O
       t.strategy->settle(t.worker);
     }
     if (states) (*states)[size_t(r)].take([&](Archive& a) { t.visit(a); });
-    const Tensor y(t.x.shape());
+    const Tensor y(t.x.shape(), kF32, t.x.device());
     t.strategy->evaluated(t.worker, y);
     end.x[size_t(r)] = values(t.x), end.theta[size_t(r)] = values(y);
     t.worker.comm->barrier();

@@ -7,80 +7,12 @@
 
 #include "comm/delayed_transport.h"
 #include "optim/consensus.h"
-#include "tests/files.h"
-#include "tests/trainee.h"
+#include "tests/strategy_cases.h"
 
 namespace skein {
 namespace {
 
 using namespace trainee;
-
-// A row, and the flags it is tried with; gossip also with two in-peers.
-struct Case {
-  const optim::StrategyRow* row;
-  std::string flags;
-  optim::Options options;
-  bool waits() const {
-    return std::string(row->name) != "ad-psgd";
-  }  // for other workers, somewhere in a step
-};
-
-// Flags of rows whose defaults would hardly meet in so few steps, or whose momentum would still swing.
-constexpr std::pair<const char*, const char*> kTried[] = {
-    {"local-sgd", "--tau 3"},
-    {"post-local", "--tau 3 --switch-step 2"},
-    {"post-local", "--tau 2 --switch-step 3 --hierarchy 2"},
-    {"qsr", "--tau 2 --qsr-c 0.17 --tau-max 9"},
-    {"slowmo", "--tau 2"},
-    {"slowmo", "--tau 3 --beta 0.3 --reset-inner on"},
-    {"bmuf", "--tau 2 --beta 0.5"},
-    {"bmuf", "--tau 2 --beta 0.5 --outer-nesterov on"},
-    {"overlap-local-sgd", "--tau 2"},
-    {"overlap-local-sgd", "--tau 3 --bn-policy mix"},
-    {"cocod", "--tau 2"},
-    {"cocod", "--tau 3 --bn-policy mix"},
-    {"easgd", "--tau 2"},
-    {"easgd", "--tau 3 --bn-policy mix"},
-    {"eamsgd", "--tau 2"},
-    {"diloco", "--tau 2 --outer-momentum 0.5"},
-    {"streaming-diloco", "--tau 3 --fragments 2 --outer-momentum 0.5"},
-    {"streaming-diloco", "--tau 2 --fragments 3 --delay 1 --outer-momentum 0.5 --bn-policy mix"},
-    {"streaming-diloco", "--tau 3 --fragments 2 --delay 2 --outer-momentum 0.5 --mix 0.5"},
-};
-
-std::vector<Case> cases(int world) {
-  std::vector<Case> all;
-  for (const optim::StrategyRow& row : optim::strategies()) {
-    const std::string name = row.name;
-    if (world > 1 && name == "sgd") continue;                        // one worker's
-    if (row.asynchronous && row.needs_peers) continue;               // a server, which has tests of its own
-    if (world % 2 == 1 && world > 1 && name == "ad-psgd") continue;  // pairs
-    if (name == "lsgd") {                                            // leaders draw the mean to themselves
-      const std::string groups = std::to_string(std::min(world, 2));
-      all.push_back({&row, "", options({{"groups", groups}, {"c-local", "0.003"}, {"c-global", "0.003"}})});
-      continue;
-    }
-    const size_t before = all.size();
-    for (const auto& [tried, flags] : kTried)
-      if (name == tried) all.push_back({&row, text(' ', flags), flags_of(flags)});
-    if (all.size() == before) all.push_back({&row, "", {}});
-    if (name == "allreduce") all.push_back({&row, " --hierarchy 3", options({{"hierarchy", "3"}})});
-    if (name == "sgp" && world > 2) all.push_back({&row, " --peers 2", options({{"peers", "2"}})});
-    if (name == "sgp" || name == "d-psgd" || name == "osgp" || name == "ad-psgd")
-      all.push_back({&row, " --bn-policy mix", options({{"bn-policy", "mix"}})});
-  }
-  return all;
-}
-
-// A second run that does the same again; an asynchronous row's by a recording of the first.
-struct Again {
-  explicit Again(const Case& c) : first(c.options), second(c.options) {
-    if (!c.row->asynchronous) return;
-    first.set("record", folder / "order"), second.set("replay", folder / "order");
-  }
-  testing::ScratchDir folder;
-  optim::Options first, second;
-};
 
 double mean(const std::vector<std::vector<float>>& models, size_t i) {
   double sum = 0;

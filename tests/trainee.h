@@ -2,6 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <sstream>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "engine/narrow.h"
 #include "engine/random.h"
 #include "engine/vec.h"
 #include "optim/snapshot.h"
@@ -28,8 +30,16 @@ struct Problem {
   bool nesterov = false, zero_gradient = false, uneven_batches = false;
   double pause = 0;                                            // seconds that a gradient takes at least
   float start_spread = 0;                                      // models start this far apart
+  bool narrow = false;                                         // x keeps a bf16 copy, which is then looked at
+  Device device = kCpu;                                        // where the vectors lie; gradients are made on the host
   std::function<int(int)> id = [](int rank) { return rank; };  // which worker a rank plays
 };
+
+inline Tensor on_host(const Tensor& x) {
+  const Tensor host = x.to(kCpu);
+  if (!x.device().is_host()) current_stream(x.device()).sync();
+  return host;
+}
 
 // One rank's whole training state. `comm` may be null in a world of one.
 class Trainee {
@@ -39,13 +49,17 @@ class Trainee {
       : problem_(p),
         id_(p.id(c ? c->rank() : 0)),
         world_(c ? c->size() : 1),
-        x(c ? Tensor({p.size}, kF32, c->allocator()) : Tensor({p.size})),
-        g(Tensor::zeros({p.size})),
-        buffers(Tensor::zeros({3})),
+        x(c && p.device.is_host() ? Tensor({p.size}, kF32, c->allocator()) : Tensor({p.size}, kF32, p.device)),
+        g(Tensor::zeros({p.size}, kF32, p.device)),
+        buffers(Tensor::zeros({3}, kF32, p.device)),
         rule(optim::sgd(x, {p.momentum, p.decay, p.nesterov, p.size})),
         strategy(optim::make_strategy(algorithm, options, world_)),
         worker{x, g, buffers, *rule, p.lr, c, 1, world_, {}, hub} {
-    for (int64_t i = 0; i < p.size; ++i) x.data<float>()[i] = p.start_spread * float(id_) * float(i % 5 - 2);
+    const Tensor begin({p.size});
+    for (int64_t i = 0; i < p.size; ++i)
+      begin.data<float>()[i] = p.start_spread * float(id_) * float(i % 5 - 2);
+    copy_bytes(x, begin);
+    if (p.narrow) keep_narrow(x, kBF16);
     fill(buffers, float(id_));
     if (p.uneven_batches) {
       worker.samples = 1 + id_ % 3;
@@ -60,7 +74,9 @@ class Trainee {
   void step(int64_t k) {
     k_ = k;
     strategy->iterate(worker, k);
+    if (problem_.narrow && narrow_is_current(x)) expect_narrow(), ++current;
   }
+  int64_t current = 0;  // steps after which x and its copy agreed without a pass of their own
   void visit(Archive& a) {
     a("x", x), a("buffers", buffers);
     Under r(a, "rule."), s(a, "strategy.");
@@ -69,20 +85,32 @@ class Trainee {
 
  private:
   Tensor gradient(const optim::GradReady& ready) {
+    const TrustNarrow trust(x);
+    if (problem_.narrow) expect_narrow();
     const Draw draw{7, Purpose::kTest, uint64_t(k_), uint32_t(id_)};
     double loss = 0;
+    const Tensor at = on_host(x), slope = g.device().is_host() ? g : Tensor(g.shape());
     for (int64_t i = 0; i < problem_.size; ++i) {
       const float curvature = 1 + problem_.curvature_spread * (float(i) / float(problem_.size) - 0.5f);
-      const float off = x.data<float>()[i] - float(id_ + 1) - float(i) / 16;
-      g.data<float>()[i] =
+      const float off = at.in<float>()[i] - float(id_ + 1) - float(i) / 16;
+      slope.data<float>()[i] =
           problem_.zero_gradient ? 0 : curvature * off + problem_.noise * (draw.unit(i) - 0.5f);
       loss += 0.5 * curvature * off * off;
     }
+    copy_bytes(g, slope);
     if (problem_.pause > 0) std::this_thread::sleep_for(std::chrono::duration<double>(problem_.pause));
     const int64_t cut = problem_.size / 3;  // from the end, as backward does
     if (ready) ready(g.view({problem_.size - cut}, cut));
     if (ready && cut > 0) ready(g.view({cut}, 0));
-    return Tensor::of<float>({1}, {float(loss)});
+    return Tensor::of<float>({1}, {float(loss)}).to(x.device());
+  }
+
+  // Element by element the copy is x, rounded.
+  void expect_narrow() const {
+    const TrustNarrow trust(x);
+    const Tensor low = on_host(narrow_of(x, kBF16)), want(x.shape(), kBF16), is = on_host(x);
+    for (int64_t i = 0; i < x.size(); ++i) want.data<bf16>()[i] = bf16(is.in<float>()[i]);
+    CHECK(std::memcmp(low.raw(), want.raw(), size_t(want.bytes())) == 0, "a copy that is not of x");
   }
 
   const Problem problem_;
@@ -96,7 +124,10 @@ class Trainee {
   optim::Worker worker;
 };
 
-inline std::vector<float> values(const Tensor& t) { return {t.data<float>(), t.data<float>() + t.size()}; }
+inline std::vector<float> values(const Tensor& t) {
+  const Tensor host = on_host(t);
+  return {host.in<float>(), host.in<float>() + host.size()};
+}
 
 // models[step][rank] = x after that many steps, 0 the start; after the last, when all have met.
 using History = std::vector<std::vector<std::vector<float>>>;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/launch.h"
+#include "engine/narrow.h"
 #include "engine/vec.h"
 
 namespace skein::cuda {
@@ -63,6 +64,7 @@ void add_bias(const Tensor& y, const Tensor& bias, bool relu) {
 
 Tensor as_type(const Tensor& x, DType t) {
   if (x.dtype() == t) return x;
+  if (const Tensor kept = narrow_of(x, t)) return kept;
   Tensor y(x.shape(), t, x.device());
   copy(y, x);
   return y;

@@ -8,7 +8,7 @@ namespace skein::cuda {
 void blend(const Tensor& y, const Tensor& x, float beta);
 // y <- y + bias along the last axis (f32), if there is one; then, with relu, max(0, .). A NaN stays.
 void add_bias(const Tensor& y, const Tensor& bias, bool relu);
-// x itself if it is of that type, else a copy that is.
+// x itself if it is of that type, else a copy that is: the one kept beside it (engine/narrow.h) or a new one.
 Tensor as_type(const Tensor& x, DType);
 
 }  // namespace skein::cuda

@@ -28,8 +28,7 @@ class DPsgd final : public Strategy {
 
     const auto models = take_shares(me.comm, p, kModel, k, me.x);
     buffers_.take(me, p, k);
-    combine(next_, p.self, me.x, models);  // x_i(k+1) = sum_j W_ij x_j(k)
-    keep_rounding(me.comm, p, next_, me.x);
+    combine(me.comm, {.y = next_, .x = me.x, .self = p.self}, p, models);  // x_i(k+1) = sum_j W_ij x_j(k)
     me.local_step(next_);  //            - eta u_i, u_i at x_i(k)
     copy(me.x, next_);
     buffers_.combine(me, p.self);

@@ -3,7 +3,7 @@
 //
 //   z      what all agreed on last      m    outer momentum      nu, mu  outer rate and momentum
 //   Delta  z - mean x                   o_f  when piece f of F sets out in a period      d  steps it travels
-#include "engine/vec.h"
+#include "engine/mixing.h"
 #include "optim/periodic.h"
 
 namespace skein::optim {
@@ -16,13 +16,16 @@ class Outer {
         mu_(number_within(o, "outer-momentum", 0.9, 0, 1)),
         nesterov_(o.flag("outer-nesterov", true)) {}
 
-  // m <- mu m + Delta; z <- z - nu (mu m + Delta), without Nesterov z - nu m. `mean` is overwritten.
-  void step(const Tensor& z, const Tensor& m, const Tensor& mean) const {
-    axpy(mean, -1.f, z);  // -Delta
-    scale(m, mu_);
-    axpy(m, -1.f, mean);
-    axpy(z, nesterov_ ? -nu_ * mu_ : -nu_, m);
-    if (nesterov_) axpy(z, nu_, mean);
+  // m <- mu m + Delta; z <- z - nu (mu m + Delta), without Nesterov z - nu m; then x <- z, where x is given.
+  void step(const Tensor& z, const Tensor& m, const Tensor& mean, const Tensor& x) const {
+    outer_step({.z = z,
+                .m = m,
+                .mean = mean,
+                .x = x,
+                .decay = mu_,
+                .gain = -1.f,
+                .along = nesterov_ ? -nu_ * mu_ : -nu_,
+                .beside = nesterov_ ? nu_ : 0});
   }
 
  private:
@@ -44,8 +47,7 @@ class DiLoCo final : public Strategy {
       return loss;
     }
     const Means mean = round_end_.step_and_average(me);  // the same, and then
-    outer_.step(z_, m_, mean.x);                         // z <- OuterOpt(z, z - mean x)
-    copy(me.x, z_);                                      // x_i <- z
+    outer_.step(z_, m_, mean.x, me.x);                   // x_i <- z <- OuterOpt(z, z - mean x)
     mean.give_buffers(me);
     if (reset_inner_) me.rule.reset();
     return loss;
@@ -105,8 +107,9 @@ class StreamingDiLoCo final : public Strategy {
     }
     if (lands) {
       const Tensor x = lands->of(me.x), z = lands->of(z_);
-      outer_.step(z, lands->of(m_), mean.x);            // z_f <- OuterOpt(z_f, z_f - mean x_f of d steps ago)
-      keep_ == 0 ? copy(x, z) : lerp(x, z, 1 - keep_);  // x_f <- a x_f + (1 - a) z_f
+      // z_f <- OuterOpt(z_f, z_f - mean x_f of d steps ago), x_f <- a x_f + (1 - a) z_f
+      outer_.step(z, lands->of(m_), mean.x, keep_ == 0 ? x : Tensor());
+      if (keep_ != 0) lerp(x, z, 1 - keep_);
       mean.give_buffers(me);
       if (reset_inner_ && lands->offset == 0) me.rule.reset();
     }

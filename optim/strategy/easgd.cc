@@ -2,7 +2,7 @@
 // Zhang, Choromanska & LeCun, NeurIPS 2015, section 3. EAMSGD, 3.2: Nesterov's local step.
 //
 //   x_i  model of worker i      z  the center, which every worker keeps: the same sums give the same bits
-#include "engine/vec.h"
+#include "engine/mixing.h"
 #include "optim/periodic.h"
 
 namespace skein::optim {
@@ -39,10 +39,9 @@ class Easgd final : public Strategy {
   void evaluated(Worker&, const Tensor& y) override { copy(y, z_); }
 
  private:
-  // Both from the old values.
   void pull(const Worker& me, const Tensor& x, const Tensor& z, const Tensor& mean) const {
-    lerp(x, z, alpha_);                                       // x_i <- x_i - alpha (x_i - z)
-    lerp(z, mean, alpha_ * (me.comm ? me.comm->size() : 1));  // z <- z + alpha sum_i (x_i - z)
+    // x_i <- x_i - alpha (x_i - z), z <- z + alpha sum_i (x_i - z)
+    elastic_pull(x, z, mean, alpha_, alpha_ * (me.comm ? me.comm->size() : 1));
   }
 
   const Period round_;

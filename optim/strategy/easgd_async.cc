@@ -3,7 +3,7 @@
 // (eamsgd-async).
 //
 //   theta   the center          e   the elastic difference alpha (x - theta), both at their old values
-#include "engine/vec.h"
+#include "engine/mixing.h"
 #include "optim/turns.h"
 
 namespace skein::optim {
@@ -37,10 +37,8 @@ class EasgdAsync final : public Strategy {
 
  private:
   void column(Turn& t) {
-    const Tensor e = t.take().payload.clone();
-    axpy(e, -1.f, t.theta);
-    scale(e, alpha_);       // e = alpha (x - theta)
-    axpy(t.theta, 1.f, e);  // theta <- theta + e
+    const Tensor e(t.theta.shape());
+    elastic_commit(t.theta, e, t.take().payload, alpha_);  // e = alpha (x - theta), theta <- theta + e
     t.give(e, t.version + 1);
   }
 

@@ -132,7 +132,7 @@ class Osgp final : public Strategy {
     if (b_) scaled_copy(b_, w_, me.buffers);
     copy(all_there_is_, all_);
     w = w_;
-    flights_.add_to(all_there_is_, w);
+    if (!alone_) flights_.add_to(me, all_there_is_, w);
     return all_there_is_;
   }
 

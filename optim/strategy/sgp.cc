@@ -29,11 +29,10 @@ class Sgp final : public Strategy {
     const auto shares = take_shares(me.comm, p, kShare, k, half_);
     buffers_.take(me, p, k);
 
-    combine(x_, p.self, half_, shares);  // X <- sum_j p_ij X_j
-    keep_rounding(me.comm, p, x_, half_);
     w_ = p.self * w_;
     for (const comm::Message& m : shares) w_ += m.weight;  // w <- sum_j p_ij w_j
-    scaled_copy(me.x, 1 / w_, x_);                         // z = X / w
+    // X <- sum_j p_ij X_j, z = X / w
+    combine(me.comm, {.y = x_, .x = half_, .self = p.self, .z = me.x, .by = 1 / w_}, p, shares);
     buffers_.combine(me, p.self, w_);
     undo.keep();
     return loss;

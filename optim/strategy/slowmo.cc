@@ -3,7 +3,7 @@
 //
 //   z  the anchor, where all began the round      m  slow momentum, per unit of rate      beta  its decay
 //   D  filtered update of a block, that is a round      alpha, zeta  outer rate, block rate
-#include "engine/vec.h"
+#include "engine/mixing.h"
 #include "optim/periodic.h"
 
 namespace skein::optim {
@@ -27,8 +27,8 @@ class SlowMo final : public Strategy {
       return loss;
     }
     const Means mean = round_end_.step_and_average(me);      // the same, and then
-    slow_momentum(z_, m_, mean.x, beta_, alpha_, me.eta());  // m <- beta m + (z - mean x) / eta
-    copy(me.x, z_);                                          // x_i <- z <- z - alpha eta m
+    // m <- beta m + (z - mean x) / eta, x_i <- z <- z - alpha eta m
+    slow_momentum(z_, m_, mean.x, beta_, alpha_, me.eta(), me.x);
     mean.give_buffers(me);
     if (reset_inner_) me.rule.reset();
     return loss;
@@ -62,16 +62,15 @@ class Bmuf final : public Strategy {
       return loss;
     }
     const Means mean = round_end_.step_and_average(me);  // the same, and then
-    axpy(mean.x, -1.f, z_);                              //   mean x - z
-    scale(d_, beta_);
-    axpy(d_, zeta_, mean.x);  // D <- beta D + zeta (mean x - z)
-    if (nesterov_) {
-      axpy(z_, beta_, d_);  // z <- z + beta D + zeta (mean x - z)
-      axpy(z_, zeta_, mean.x);
-    } else {
-      axpy(z_, 1.f, d_);  // z <- z + D
-    }
-    copy(me.x, z_);  // x_i <- z
+    // D <- beta D + zeta (mean x - z), then x_i <- z <- z + D, or z + beta D + zeta (mean x - z)
+    outer_step({.z = z_,
+                .m = d_,
+                .mean = mean.x,
+                .x = me.x,
+                .decay = beta_,
+                .gain = zeta_,
+                .along = nesterov_ ? beta_ : 1,
+                .beside = nesterov_ ? zeta_ : 0});
     mean.give_buffers(me);
     return loss;
   }

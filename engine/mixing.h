@@ -1,0 +1,41 @@
+// What strategies do to flat vectors, each in one pass over memory. Every function computes, bit for bit, what the
+// functions of vec.h compute one after the other, on every device: no product is fused into a sum.
+#pragma once
+#include <vector>
+
+#include "engine/vec.h"
+
+namespace skein {
+
+// A gossip's second half, two messages and two shares a pass:
+//   y <- self x ;  y <- y + each of `in`, in order
+//   for each of `sent`, a factor by which x went out rounded to `wire`:  y <- y + (factor x - rounded)
+//   z <- by y, where z is given: push-sum's model
+// y, x, z f32, `in` of any floating type, all of one size on one device. y may be x.
+struct MixArgs {
+  Tensor y, x;
+  Scalar self = 1.f;
+  std::vector<Tensor> in = {};
+  std::vector<float> sent = {};
+  DType wire = kF32;  // f32: nothing was rounded off
+  Tensor z = {};
+  Scalar by = 1.f;
+};
+void mix(const MixArgs&);
+// y <- y + (factor x - rounded) for each factor; y is not x.
+void add_rounding(const Tensor& y, const std::vector<float>& sent, DType wire, const Tensor& x);
+
+// x <- x + alpha (z - x) ;  z <- z + beta (mean - z), from the old x and z: elastic averaging of all at once.
+void elastic_pull(const Tensor& x, const Tensor& z, const Tensor& mean, Scalar alpha, Scalar beta);
+// e <- alpha (x - z) ;  z <- z + e: one worker's pull at the center. e may be x.
+void elastic_commit(const Tensor& z, const Tensor& e, const Tensor& x, Scalar alpha);
+
+// The step of a momentum over rounds, by D = mean - z:
+//   m <- decay m + gain D ;  z <- z + along m + beside D ;  x <- z, where x is given
+struct OuterStep {
+  Tensor z, m, mean, x = {};
+  Scalar decay = 0.f, gain = 1.f, along = 1.f, beside = 0.f;
+};
+void outer_step(const OuterStep&);
+
+}  // namespace skein

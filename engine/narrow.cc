@@ -1,0 +1,53 @@
+// Who owns a 16-bit copy, when it is current, and who may see it.
+#include "engine/narrow.h"
+
+#include "engine/vec.h"
+
+namespace skein {
+namespace {
+
+const Narrow* of(const Tensor& x) { return x ? x.storage()->narrow().get() : nullptr; }
+
+}  // namespace
+
+void keep_narrow(const Tensor& x, DType t) {
+  CHECK(x.dtype() == kF32 && x.offset() == 0 && size_of(t) == 2, x.dtype(), x.offset(), t);
+  CHECK(!of(x), "this vector has a 16-bit copy already");
+  auto n = std::make_shared<Narrow>();
+  n->values = Tensor({x.size()}, t, x.device());
+  x.storage()->keep(std::move(n));
+}
+
+Tensor narrow_of(const Tensor& x, DType t) {
+  const Narrow* n = of(x);
+  if (!n || n->trusting == 0 || n->values.dtype() != t || x.dtype() != kF32) return {};
+  if (x.offset() + x.size() > n->values.size()) return {};
+  return n->values.view(x.shape(), x.offset());
+}
+
+bool narrow_is_current(const Tensor& x) {
+  const Narrow* n = of(x);
+  return n && n->current;
+}
+
+TrustNarrow::TrustNarrow(const Tensor& x) : narrow_(x ? x.storage()->narrow() : nullptr) {
+  if (!narrow_) return;
+  if (!narrow_->current) {
+    copy(narrow_->values, x.view({narrow_->values.size()}));
+    narrow_->current = true;
+  }
+  ++narrow_->trusting;
+}
+TrustNarrow::~TrustNarrow() {
+  if (narrow_) --narrow_->trusting;
+}
+
+NarrowPass::NarrowPass(const Tensor& x) : narrow_(x.storage()->narrow()) {
+  if (narrow_ && (x.offset() != 0 || x.size() != narrow_->values.size())) narrow_.reset();
+  if (narrow_) values = narrow_->values;
+}
+void NarrowPass::done() {
+  if (narrow_) narrow_->current = true;
+}
+
+}  // namespace skein

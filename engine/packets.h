@@ -1,0 +1,98 @@
+// How a pass over flat vectors runs: by elements on the host, by packets of 16 bytes on a GPU.
+#pragma once
+#include <algorithm>
+
+#include "engine/launch.h"
+#include "engine/tensor.h"
+
+namespace skein {
+
+// A functor of a pass has  template <int N> HD void operator()(int64_t i, Lanes<N>) const : it loads elements
+// [i, i + N) of what it reads, computes, and stores. N is 1 or kPacket; all its pointers allow packets if aligned()
+// says so of each.
+template <int N>
+struct Lanes {};
+inline constexpr int kPacket = 4;
+
+template <int N, class T>
+struct alignas(N * sizeof(T)) Packet {
+  T v[N];
+};
+template <int N, class T>
+HD void load(float (&to)[N], const T* from, int64_t i) {
+  if constexpr (N == 1) {
+    to[0] = float(from[i]);
+  } else {
+    const auto p = *reinterpret_cast<const Packet<N, T>*>(from + i);
+    for (int j = 0; j < N; ++j) to[j] = float(p.v[j]);
+  }
+}
+template <int N, class T>
+HD void store(T* to, int64_t i, const float (&from)[N]) {
+  if constexpr (N == 1) {
+    to[i] = T(from[0]);
+  } else {
+    Packet<N, T> p;
+    for (int j = 0; j < N; ++j) p.v[j] = T(from[j]);
+    *reinterpret_cast<Packet<N, T>*>(to + i) = p;
+  }
+}
+
+// Whether packets may be loaded from and stored to all of these; empty tensors have no say.
+inline bool aligned(std::initializer_list<const Tensor*> all) {
+  return std::all_of(all.begin(), all.end(), [](const Tensor* t) {
+    return !*t || reinterpret_cast<uintptr_t>(t->address()) % uintptr_t(kPacket * size_of(t->dtype())) == 0;
+  });
+}
+
+#ifdef __CUDACC__
+// A GPU's memory is kept busy by bytes in flight: an H200 moves 4.8 TB/s with some 0.7 us between asking and having,
+// so about 3.4 MB must be asked for at any time, 25 kB by each of its 132 multiprocessors. Its 2048 threads ask for
+// 16 bytes each of every vector read, 32 kB of one vector, before any of them has to wait; with 4 bytes each it
+// would be 8. One packet a thread, and as many threads as packets: who is done makes room for the next block at
+// once, where a loop over a grid of fixed size ends with some blocks a turn behind the others.
+template <class F>
+__global__ void __launch_bounds__(256) packets_kernel(int64_t n, F f) {
+  const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) * kPacket;
+  if (i + kPacket <= n) {
+    f(i, Lanes<kPacket>{});
+  } else {
+    for (int64_t j = i; j < n; ++j) f(j, Lanes<1>{});
+  }
+}
+template <class F>
+__global__ void __launch_bounds__(256) single_kernel(int64_t n, F f) {
+  const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (i < n) f(i, Lanes<1>{});
+}
+#endif
+
+// Calls f for all of [0, n) on `where`, in any order; `packets`: aligned() of all it loads and stores.
+template <class F>
+void for_each_packet(Device where, int64_t n, [[maybe_unused]] bool packets, F f) {
+  if (n == 0) return;
+  if (!where.is_cuda()) {  // the compiler makes packets itself
+    if (n < kParallelFrom) {
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) f(i, Lanes<1>{});
+      return;
+    }
+#pragma omp parallel for simd schedule(static)
+    for (int64_t i = 0; i < n; ++i) f(i, Lanes<1>{});
+    return;
+  }
+#ifdef __CUDACC__
+  const int64_t threads = packets ? (n + kPacket - 1) / kPacket : n, blocks = (threads + 255) / 256;
+  CHECK(blocks <= 0x7FFFFFFF, "a vector too long for one pass:", n);
+  const auto stream = static_cast<cudaStream_t>(current_stream(where).handle());
+  if (packets)
+    packets_kernel<<<unsigned(blocks), 256, 0, stream>>>(n, f);
+  else
+    single_kernel<<<unsigned(blocks), 256, 0, stream>>>(n, f);
+  check_launch("for_each_packet");
+#else
+  CHECK(kHasCuda, "this is a CPU-only build; configure with the CUDA toolkit for --device cuda");
+#endif
+}
+
+}  // namespace skein
