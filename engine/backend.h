@@ -1,14 +1,14 @@
 // The seam: primitives taken from vendor libraries or written per processor, declared once here and defined
 // in engine/cpu/ and engine/cuda/. Layouts: images NHWC, convolution weights OHWI, both dense. Activations
-// are f32 or bf16; weights, their gradients, statistics and affine parameters are f32 whatever the
+// are f32, bf16 or f16; weights, their gradients, statistics and affine parameters are f32 whatever the
 // activations are. A backend makes and caches the low-precision or blocked copies its library wants.
 #pragma once
 #include "engine/tensor.h"
 
 namespace skein {
 
-// y[m,n] <- op(a) op(b) + beta y (+ bias[n] if given). op transposes where ta / tb. a, b: f32 or bf16, each
-// on its own; y: f32 or bf16; sums in f32.
+// y[m,n] <- op(a) op(b) + beta y (+ bias[n] if given). op transposes where ta / tb. a, b, y: floating
+// types, each on its own; sums in f32.
 struct GemmArgs {
   Tensor y, a, b;
   bool ta = false, tb = false;

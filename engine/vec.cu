@@ -111,7 +111,7 @@ void check_pair(const Tensor& y, const Tensor& x) {
 
 void fill(const Tensor& y, Scalar a) {
   if (y.dtype() == kF32) return for_each(y.device(), y.size(), Fill{y.data<float>(), a});
-  CHECK(y.dtype() == kBF16 && !a.slot, y.dtype());
+  CHECK(is_float(y.dtype()) && !a.slot, y.dtype());
   Tensor one = Tensor(y.shape(), kF32, y.device());
   fill(one, a);
   copy(y, one);

@@ -22,10 +22,10 @@ struct Scalar {
 };
 
 void fill(const Tensor& y, Scalar a);                          // y <- a
-void copy(const Tensor& y, const Tensor& x);                   // y <- x; also between f32 and bf16
+void copy(const Tensor& y, const Tensor& x);                   // y <- x; also between floating types
 void scale(const Tensor& y, Scalar a);                         // y <- a y
 void scaled_copy(const Tensor& y, Scalar a, const Tensor& x);  // y <- a x
-void axpy(const Tensor& y, Scalar a, const Tensor& x);         // y <- y + a x; also f32 and bf16 mixed
+void axpy(const Tensor& y, Scalar a, const Tensor& x);         // y <- y + a x; also of mixed types
 void lerp(const Tensor& y, const Tensor& x, Scalar t);         // y <- y + t (x - y): t = 0 keeps every bit
 double dot(const Tensor& x, const Tensor& y);  // in double; fixed order for a given thread count
 double norm(const Tensor& x);                  // sqrt(dot(x, x))

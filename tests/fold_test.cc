@@ -51,7 +51,7 @@ TEST_P(Fold, RoundsOnceToANarrowType) {
 // What conv_bn does with it: off the tape it folds, on the tape, where gamma wants a gradient, it cannot.
 TEST_P(Fold, LeavesEvaluationAsItIs) {
   const Device d = GetParam();
-  for (const DType t : {kF32, kBF16})
+  for (const DType t : {kF32, kBF16, kF16})
     for (const bool relu : {false, true})
       for (const bool add : {false, true}) {
         const Tensor x = random_normal({2, 8, 8, 16}, 1, 1, t).to(d);

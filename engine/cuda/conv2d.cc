@@ -99,7 +99,7 @@ void conv2d_backward_data(const ConvArgs& c) {
   if (own.x.raw() != c.x.raw()) blend(c.x, own.x, c.beta);
 }
 
-// cuDNN sums over bf16 images in f32, but gives the weights' gradient in bf16 only.
+// cuDNN sums over 16-bit images in f32, but gives the weights' gradient in their type only.
 void conv2d_backward_weights(const ConvArgs& c) {
   CHECK(c.y.size() > 0, "a weight gradient over no pixels", c.x.shape());
   ConvArgs own = c;

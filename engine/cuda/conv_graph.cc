@@ -7,8 +7,8 @@ namespace skein::cuda {
 namespace {
 
 cudnnDataType_t type_of(DType t) {
-  CHECK(t == kF32 || t == kBF16, "cuDNN gets f32 or bf16, not", t);
-  return t == kF32 ? CUDNN_DATA_FLOAT : CUDNN_DATA_BFLOAT16;
+  CHECK(is_float(t), "cuDNN gets f32, bf16 or f16, not", t);
+  return t == kF32 ? CUDNN_DATA_FLOAT : t == kF16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
 }
 
 // cuDNN names axes N C H W (weights: O I R S) whatever the layout; the strides put channels innermost.

@@ -30,13 +30,16 @@ std::vector<ConvPlan> on_paper(const ConvProblem& k, size_t at_most = 1) {
 }
 
 TEST(CudnnFusions, SumsComeWithTheConvolution) {
-  for (const Layer& l : {kWiden, kStrided, kCifar})
-    EXPECT_EQ(on_paper(fused(l, kSums, kBF16)).size(), 1u) << fused(l, kSums, kBF16);
+  for (const DType t : {kBF16, kF16})
+    for (const Layer& l : {kWiden, kStrided, kCifar})
+      EXPECT_EQ(on_paper(fused(l, kSums, t)).size(), 1u) << fused(l, kSums, t);
+  EXPECT_FALSE(on_paper(fused(kWiden, kSums, kF16)).at(0).compiled);
 }
 TEST(CudnnFusions, AFoldedNormTheResidualAndTheReluComeWithTheConvolution) {
-  for (const unsigned what : {kFolded, kFoldedTail, unsigned(kBias), unsigned(kBias | kResidual)})
-    EXPECT_EQ(on_paper(fused(kSquare, what, kBF16)).size(), 1u) << fused(kSquare, what, kBF16);
-  EXPECT_EQ(on_paper(fused(kWiden, kFoldedTail, kBF16)).size(), 1u);
+  for (const DType t : {kBF16, kF16})
+    for (const unsigned what : {kFolded, kFoldedTail, unsigned(kBias), unsigned(kBias | kResidual)})
+      EXPECT_EQ(on_paper(fused(kSquare, what, t)).size(), 1u) << fused(kSquare, what, t);
+  EXPECT_EQ(on_paper(fused(kWiden, kFoldedTail, kF16)).size(), 1u);
 }
 
 TEST(CudnnFusions, AKernelCompiledAtRunTimeIsSaidToBeAndCanBeDeclined) {

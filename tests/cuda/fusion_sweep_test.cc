@@ -19,7 +19,7 @@ TEST(FusionSweep, EveryLayerOfResnet50HasThem) {
   table << "cuDNN " << cudnn().cudnnGetVersion()
         << ", H200 on paper, resnet50, batch 256: the first plan by heuristics, and the rule without "
            "measuring\n";
-  for (const DType t : {kBF16})
+  for (const DType t : {kF16, kBF16})
     for (const unsigned what :
          {unsigned(kSums), unsigned(kBias | kRelu), unsigned(kBias | kResidual | kRelu)}) {
       int ready = 0, compiled = 0, missing = 0;
