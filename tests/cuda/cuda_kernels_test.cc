@@ -113,13 +113,13 @@ ChannelSums sums_of(const Tensor& x, Device d) {
 TEST_P(Kernels, BatchNormFromSumsIsBatchNorm) {
   for (DType t : {kF32, kBF16})
     for (const Shape& s : {Shape{4, 5, 7, 3}, Shape{2, 8, 8, 16}, Shape{2, 9, 9, 130}})
-      for (const float offset : {0.f, 3.f, 1000.f}) {  // the last one's squares cancel
+      for (const float offset : {0.f, 3.f, 1000.f}) {  // squares cancel a little, and then altogether
         BatchNormArgs a = make_norm(s, t, 7, offset), b = there(a, GetParam());
         b.sums = sums_of(a.x, GetParam());
         cpu::batch_norm_forward(a);
         cuda::batch_norm_forward(b);
         const std::string what = text(t, ' ', s, " offset ", offset);
-        EXPECT_LT(difference(b.y, a.y), offset > 100 ? 10 * bound(t) : bound(t)) << what;
+        EXPECT_LT(difference(b.y, a.y), offset > 0 ? 10 * bound(t) : bound(t)) << what;
         EXPECT_LT(difference(b.rstd, a.rstd), 2e-5) << what;
         EXPECT_LT(difference(b.running_mean, a.running_mean), 3e-6) << what;
         EXPECT_LT(difference(b.running_var, a.running_var), 3e-5) << what;
