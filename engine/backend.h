@@ -1,14 +1,14 @@
 // The seam: primitives taken from vendor libraries or written per processor, declared once here and defined
 // in engine/cpu/ and engine/cuda/. Layouts: images NHWC, convolution weights OHWI, both dense. Activations
-// are f32 or bf16; weights, their gradients, statistics and affine parameters are f32 whatever the
+// are f32, bf16 or f16; weights, their gradients, statistics and affine parameters are f32 whatever the
 // activations are. A backend makes and caches the low-precision or blocked copies its library wants.
 #pragma once
 #include "engine/tensor.h"
 
 namespace skein {
 
-// y[m,n] <- op(a) op(b) + beta y (+ bias[n] if given). op transposes where ta / tb. a, b: f32 or bf16, each
-// on its own; y: f32 or bf16; sums in f32.
+// y[m,n] <- op(a) op(b) + beta y (+ bias[n] if given). op transposes where ta / tb. a, b, y: floating
+// types, each on its own; sums in f32.
 struct GemmArgs {
   Tensor y, a, b;
   bool ta = false, tb = false;
@@ -22,7 +22,7 @@ struct ConvGeometry {
 };
 
 // x [N,H,W,C], w [O,R,S,C/groups] f32, bias [O] f32 or empty, y [N,P,Q,O].
-//   forward            y <- conv(x, w) + bias          (relu: then max(0, .))
+//   forward            y <- conv(x, w) + bias          (relu: then max(0, .); CUDA: first + residual, like y)
 //   backward_data      x (a gradient) <- conv^T(y, w) + beta x
 //   backward_weights   w (a gradient) <- sum x * y + beta w; bias likewise if given
 struct ConvArgs {
@@ -30,6 +30,7 @@ struct ConvArgs {
   ConvGeometry geometry;
   float beta = 0;
   bool relu = false;
+  Tensor residual = {};
 };
 
 // Windows of `size`; average counts padding as torchvision's models do not (count_include_pad = false).
@@ -42,6 +43,11 @@ struct PoolArgs {
   float beta = 0;
 };
 
+// Sums over all but the last axis of x and of x^2, in f32; both empty where nobody has taken them.
+struct ChannelSums {
+  Tensor sum, squares;  // [C] f32
+};
+
 // Batch normalisation over all but the last axis, with optional residual add and ReLU, in few passes.
 //   forward, training    mean, rstd <- statistics of x; running <- (1-momentum) running + momentum * (mean,
 //                        unbiased variance); y <- relu?((x - mean) rstd gamma + beta_ + residual)
@@ -50,6 +56,9 @@ struct PoolArgs {
 //                        dresidual <- dy masked by y > 0, + dresidual_beta dresidual
 // In evaluation mode backward takes the running statistics for constants. y serves as the mask of the ReLU.
 // dresidual may be empty; it may be dy itself (masked in place).
+// On CUDA, forward takes its statistics from `sums`, if there are any, without reading x for them. And in
+// y's place a mask may serve: forward writes it, only for 8 neighbors of 16 bits at aligned addresses, and
+// backward reads it.
 struct BatchNormArgs {
   Tensor x, y, residual;             // [..., C], one floating type
   Tensor gamma, shift;               // [C] f32
@@ -59,6 +68,8 @@ struct BatchNormArgs {
   float momentum = 0.1f, epsilon = 1e-5f;
   Tensor dy, dx, dresidual, dgamma, dshift;
   float dx_beta = 0, dresidual_beta = 0, dgamma_beta = 0, dshift_beta = 0;
+  ChannelSums sums;
+  Tensor mask;  // u8 [elements of x / 8]: bit i % 8 of byte i / 8 says that y[i] > 0
 };
 
 #define SKEIN_PRIMITIVES(ROW)            \
@@ -85,6 +96,18 @@ struct BatchNormArgs {
   }
 SKEIN_PRIMITIVES(SKEIN_DECLARE)
 #undef SKEIN_DECLARE
+
+// conv2d_forward without bias, residual and ReLU; where one kernel gives y and its sums and is the faster way,
+// the sums too.
+namespace cuda {
+ChannelSums conv2d_with_sums(const ConvArgs&);
+}
+inline ChannelSums conv2d_with_sums(Device d, const ConvArgs& a) {
+  if constexpr (kHasCuda)
+    if (d.is_cuda()) return cuda::conv2d_with_sums(a);
+  cpu::conv2d_forward(a);
+  return {};
+}
 
 // What the CPU backend found and chose, for `--doctor`, summaries and benchmarks: "avx2, onednn 2.6.3, ...".
 namespace cpu {

@@ -167,7 +167,7 @@ void each_type(const Tensor& y, const Tensor& x, Make make) {
 void fill(const Tensor& y, Scalar a) {
   if (y.dtype() == kF32)
     return for_each_packet(y.device(), y.size(), aligned({&y}), Fill{y.out<float>(), a});
-  CHECK(y.dtype() == kBF16 && !a.slot, y.dtype());
+  CHECK(is_float(y.dtype()) && !a.slot, y.dtype());
   Tensor one = Tensor(y.shape(), kF32, y.device());
   fill(one, a);
   copy(y, one);

@@ -26,7 +26,7 @@ inline GemmArgs there(GemmArgs g, Device d) {
   return g;
 }
 inline ConvArgs there(ConvArgs c, Device d) {
-  for (Tensor* t : {&c.x, &c.w, &c.bias, &c.y}) move(*t, d);
+  for (Tensor* t : {&c.x, &c.w, &c.bias, &c.y, &c.residual}) move(*t, d);
   return c;
 }
 inline PoolArgs there(PoolArgs p, Device d) {
@@ -36,7 +36,7 @@ inline PoolArgs there(PoolArgs p, Device d) {
 inline BatchNormArgs there(BatchNormArgs a, Device d) {
   const bool in_place = a.dresidual && a.dresidual.raw() == a.dy.raw();
   for (Tensor* t : {&a.x, &a.y, &a.residual, &a.gamma, &a.shift, &a.running_mean, &a.running_var, &a.mean,
-                    &a.rstd, &a.dy, &a.dx, &a.dresidual, &a.dgamma, &a.dshift})
+                    &a.rstd, &a.dy, &a.dx, &a.dresidual, &a.dgamma, &a.dshift, &a.mask})
     move(*t, d);
   if (in_place) a.dresidual = a.dy;
   return a;
