@@ -17,18 +17,35 @@ bool recorded(std::initializer_list<Tensor> in) {
 
 // Running statistics are an affine map per output channel: folded into the weights, the norm costs no pass
 // over the image. w' = w * scale, bias' = shift - mean * scale, scale = gamma / sqrt(var + epsilon).
-Tensor folded(const Tensor& x, const Tensor& w, const ConvGeometry& g, const NormState& s, bool relu) {
-  const int64_t outputs = w.dim(0), each = w.size() / outputs;
-  Tensor fold(w.shape()), bias({outputs}), y(conv2d_shape(x, w, g), x.dtype(), x.device());
-  const float *gamma = s.gamma.data<float>(), *shift = s.shift.data<float>(), *from = w.data<float>();
-  const float *mean = s.running_mean.data<float>(), *var = s.running_var.data<float>();
-  float *to = fold.data<float>(), *b = bias.data<float>();
+struct Fold {
+  float *weights, *bias;
+  const float *from, *gamma, *shift, *mean, *var;
+  int64_t outputs, each;
+  float epsilon;
+  void operator()() const {
 #pragma omp parallel for schedule(static)
-  for (int64_t o = 0; o < outputs; ++o) {
-    const float scale = gamma[o] / std::sqrt(var[o] + s.epsilon);
-    b[o] = shift[o] - mean[o] * scale;
-    for (int64_t i = o * each; i < (o + 1) * each; ++i) to[i] = scale * from[i];
+    for (int64_t o = 0; o < outputs; ++o) {
+      const float scale = gamma[o] / std::sqrt(var[o] + epsilon);
+      bias[o] = shift[o] - mean[o] * scale;
+      for (int64_t i = o * each; i < (o + 1) * each; ++i) weights[i] = scale * from[i];
+    }
   }
+};
+
+Tensor folded(const Tensor& x, const Tensor& w, const ConvGeometry& g, const NormState& s, bool relu) {
+  const int64_t outputs = w.dim(0);
+  const Tensor fold(w.shape()), bias({outputs}), y(conv2d_shape(x, w, g), x.dtype(), x.device());
+  const Fold f{fold.data<float>(),
+               bias.data<float>(),
+               w.data<float>(),
+               s.gamma.data<float>(),
+               s.shift.data<float>(),
+               s.running_mean.data<float>(),
+               s.running_var.data<float>(),
+               outputs,
+               w.size() / outputs,
+               s.epsilon};
+  keeps_calls() ? keep(f) : f();
   conv2d_forward(x.device(), {.x = x, .w = fold, .bias = bias, .y = y, .geometry = g, .relu = relu});
   return y;
 }
