@@ -14,6 +14,10 @@ struct GemmArgs {
   bool ta = false, tb = false;
   float beta = 0;
   Tensor bias = {};
+  template <class F>
+  void each_tensor(F f) {
+    for (Tensor* t : {&y, &a, &b, &bias}) f(*t);
+  }
 };
 
 struct ConvGeometry {
@@ -31,6 +35,10 @@ struct ConvArgs {
   float beta = 0;
   bool relu = false;
   Tensor residual = {};
+  template <class F>
+  void each_tensor(F f) {
+    for (Tensor* t : {&x, &w, &bias, &y, &residual}) f(*t);
+  }
 };
 
 // Windows of `size`; average counts padding as torchvision's models do not (count_include_pad = false).
@@ -41,6 +49,10 @@ struct PoolArgs {
   int size = 2, stride = 2, padding = 0;
   bool ceil_mode = false, average = false;
   float beta = 0;
+  template <class F>
+  void each_tensor(F f) {
+    for (Tensor* t : {&x, &y, &argmax, &dx, &dy}) f(*t);
+  }
 };
 
 // Sums over all but the last axis of x and of x^2, in f32; both empty where nobody has taken them.
@@ -70,7 +82,21 @@ struct BatchNormArgs {
   float dx_beta = 0, dresidual_beta = 0, dgamma_beta = 0, dshift_beta = 0;
   ChannelSums sums;
   Tensor mask;  // u8 [elements of x / 8]: bit i % 8 of byte i / 8 says that y[i] > 0
+  template <class F>
+  void each_tensor(F f) {
+    for (Tensor* t : {&x, &y, &residual, &gamma, &shift, &running_mean, &running_var, &mean, &rstd, &dy, &dx,
+                      &dresidual, &dgamma, &dshift,
+                      &sums.sum, &sums.squares, &mask})
+      f(*t);
+  }
 };
+
+// The same windows, but keeping no memory alive: what a recording holds of a call.
+template <class Args>
+Args unowned_args(Args a) {
+  a.each_tensor([](Tensor& t) { t = t.unowned(); });
+  return a;
+}
 
 #define SKEIN_PRIMITIVES(ROW)            \
   ROW(gemm, GemmArgs)                    \
@@ -82,17 +108,18 @@ struct BatchNormArgs {
   ROW(batch_norm_forward, BatchNormArgs) \
   ROW(batch_norm_backward, BatchNormArgs)
 
-#define SKEIN_DECLARE(name, Args)             \
-  namespace cpu {                             \
-  void name(const Args&);                     \
-  }                                           \
-  namespace cuda {                            \
-  void name(const Args&);                     \
-  }                                           \
-  inline void name(Device d, const Args& a) { \
-    if constexpr (kHasCuda)                   \
-      if (d.is_cuda()) return cuda::name(a);  \
-    cpu::name(a);                             \
+#define SKEIN_DECLARE(name, Args)                                            \
+  namespace cpu {                                                            \
+  void name(const Args&);                                                    \
+  }                                                                          \
+  namespace cuda {                                                           \
+  void name(const Args&);                                                    \
+  }                                                                          \
+  inline void name(Device d, const Args& a) {                                \
+    if constexpr (kHasCuda)                                                  \
+      if (d.is_cuda()) return cuda::name(a);                                 \
+    if (keeps_calls()) return keep([a = unowned_args(a)] { cpu::name(a); }); \
+    cpu::name(a);                                                            \
   }
 SKEIN_PRIMITIVES(SKEIN_DECLARE)
 #undef SKEIN_DECLARE

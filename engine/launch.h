@@ -2,7 +2,7 @@
 // kernels.
 // Compiled with SKEIN_EMULATED_GPU, after tests/emulated/launch.h, the same files run on a device in software.
 #pragma once
-#include "engine/device.h"
+#include "engine/recording.h"
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #endif
@@ -70,6 +70,7 @@ template <class F>
 void for_each(Device where, int64_t n, F f) {
   if (n == 0) return;
   if (!where.is_cuda()) {
+    if (keeps_calls()) return keep([=] { for_each(where, n, f); });
     if (n < kParallelFrom) {
 #pragma omp simd
       for (int64_t i = 0; i < n; ++i) f(i);
@@ -96,6 +97,7 @@ void for_each_row(Device where, int64_t rows, int64_t cols, F f) {
   if (rows == 0 || cols == 0) return;
   if (rows == 1) return for_each(where, cols, f.row(0));
   if (!where.is_cuda()) {
+    if (keeps_calls()) return keep([=] { for_each_row(where, rows, cols, f); });
 #pragma omp parallel for schedule(static) if (rows * cols >= kParallelFrom)
     for (int64_t r = 0; r < rows; ++r) {
       const auto g = f.row(r);
@@ -121,6 +123,7 @@ template <class F>
 void for_each_team(Device where, int64_t teams, int64_t work, F f) {
   if (teams == 0) return;
   if (!where.is_cuda()) {
+    if (keeps_calls()) return keep([=] { for_each_team(where, teams, work, f); });
 #pragma omp parallel for schedule(static) if (teams > 1 && work >= kParallelFrom)
     for (int64_t t = 0; t < teams; ++t) f(t, Alone{});
     return;

@@ -139,6 +139,7 @@ struct NonFinite {
 
 // Reductions run on the host: they are asked for at evaluations and checkpoints, not inside a step.
 Tensor on_host(const Tensor& x) {
+  refuse_recording("a sum over a vector is read back to the host");
   Tensor host = x.to(kCpu);
   if (!x.device().is_host()) current_stream(x.device()).sync();
   return host;
