@@ -132,7 +132,7 @@ ChannelSums conv2d_with_sums(const ConvArgs&);
 inline ChannelSums conv2d_with_sums(Device d, const ConvArgs& a) {
   if constexpr (kHasCuda)
     if (d.is_cuda()) return cuda::conv2d_with_sums(a);
-  cpu::conv2d_forward(a);
+  conv2d_forward(d, a);
   return {};
 }
 

@@ -95,9 +95,9 @@ void for_each(Device where, int64_t n, F f) {
 template <class F>
 void for_each_row(Device where, int64_t rows, int64_t cols, F f) {
   if (rows == 0 || cols == 0) return;
-  if (rows == 1) return for_each(where, cols, f.row(0));
   if (!where.is_cuda()) {
     if (keeps_calls()) return keep([=] { for_each_row(where, rows, cols, f); });
+    if (rows == 1) return for_each(where, cols, f.row(0));  // row() may read memory, so only here
 #pragma omp parallel for schedule(static) if (rows * cols >= kParallelFrom)
     for (int64_t r = 0; r < rows; ++r) {
       const auto g = f.row(r);

@@ -95,7 +95,7 @@ Tensor Tensor::view(Shape shape, int64_t at) const {
 
 Tensor Tensor::unowned() const {
   if (!storage_) return {};
-  return {shape_, dtype_, std::make_shared<Storage>(raw(), bytes(), device(), nullptr)};
+  return {shape_, dtype_, std::make_shared<Storage>(address(), bytes(), device(), nullptr)};
 }
 
 Tensor Tensor::clone() const {
@@ -127,7 +127,10 @@ void copy_bytes(const Tensor& to, const Tensor& from) {
   if constexpr (kHasCuda)
     if (to.device().is_cuda() || from.device().is_cuda()) {
       const Device d = to.device().is_cuda() ? to.device() : from.device();
-  clear_host(y.address(), size_t(y.bytes()));
+      if (to.device() != from.device() && records(d)) refuse_recording("a copy between two devices");
+      return cuda::copy(to.address(), from.address(), to.bytes(), current_stream(d).handle());
+    }
+  copy_host(to.address(), from.address(), size_t(to.bytes()));
 }
 
 }  // namespace skein

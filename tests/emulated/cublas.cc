@@ -55,8 +55,9 @@ struct Matrix {  // column after column
 };
 
 DType type_of(cudaDataType_t t) {
-  if (t != CUDA_R_32F && t != CUDA_R_16BF) fault("a product of a type that nobody here multiplies");
-  return t == CUDA_R_32F ? kF32 : kBF16;
+  if (t != CUDA_R_32F && t != CUDA_R_16BF && t != CUDA_R_16F)
+    fault("a product of a type that nobody here multiplies");
+  return t == CUDA_R_32F ? kF32 : t == CUDA_R_16F ? kF16 : kBF16;
 }
 float load(const void* p, cudaDataType_t t, int64_t i) {
   return visit_float(type_of(t), [&](auto zero) { return float(static_cast<const decltype(zero)*>(p)[i]); });

@@ -23,6 +23,8 @@ DType type_of(cudnnDataType_t t) {
       return kF32;
     case CUDNN_DATA_BFLOAT16:
       return kBF16;
+    case CUDNN_DATA_HALF:
+      return kF16;
     default:
       fault(("cuDNN's type " + std::to_string(int(t)) + " is not one of ours").c_str());
   }
@@ -131,8 +133,49 @@ void convolve(const Record& op, const Names& at, Values& values) {
   values.write(result, rounded(made, layout_of(result).type));
 }
 
+// A sum of two, the second perhaps one value a channel; or what is above zero.
+void pointwise(const Record& op, Values& values) {
+  const auto mode = op.child(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)
+                        .one<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE);
+  const Record& result = op.child(CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+  const Tensor x = widened(values.read(op.child(CUDNN_ATTR_OPERATION_POINTWISE_XDESC)));
+  const Tensor y(x.shape());
+  const float* in = x.data<float>();
+  float* out = y.data<float>();
+  if (mode == CUDNN_POINTWISE_ADD) {
+    const Tensor b = widened(values.read(op.child(CUDNN_ATTR_OPERATION_POINTWISE_BDESC)));
+    if (b.size() != x.size() && b.size() != x.dim(-1)) fault("a sum of tensors that do not fit each other");
+    const float* add = b.data<float>();
+    for (int64_t i = 0; i < x.size(); ++i) out[i] = in[i] + add[i % b.size()];
+  } else if (mode == CUDNN_POINTWISE_RELU_FWD) {
+    for (int64_t i = 0; i < x.size(); ++i) out[i] = in[i] < 0 ? 0 : in[i];
+  } else {
+    fault(("a pointwise operation that nobody here computes: " + std::to_string(int(mode))).c_str());
+  }
+  values.write(result, rounded(y, layout_of(result).type));
+}
+
+// Sums over all but the channels, in f32 from what the tensor holds.
+void sum_channels(const Record& op, Values& values) {
+  if (op.one<cudnnGenStatsMode_t>(CUDNN_ATTR_OPERATION_GENSTATS_MODE) != CUDNN_GENSTATS_SUM_SQSUM)
+    fault("statistics other than sums and sums of squares");
+  const Tensor x = widened(values.read(op.child(CUDNN_ATTR_OPERATION_GENSTATS_XDESC)));
+  const int64_t channels = x.dim(-1);
+  const Tensor sum = Tensor::zeros({1, 1, 1, channels}), squares = Tensor::zeros({1, 1, 1, channels});
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const float v = x.data<float>()[i];
+    sum.data<float>()[i % channels] += v, squares.data<float>()[i % channels] += v * v;
+  }
+  values.write(op.child(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC), sum);
+  values.write(op.child(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC), squares);
+}
+
 void run(const Record& op, Values& values) {
   switch (op.type) {
+    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+      return pointwise(op, values);
+    case CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR:
+      return sum_channels(op, values);
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
       return convolve(
           op,
