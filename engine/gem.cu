@@ -20,7 +20,7 @@ struct Gem {
   float least, most;
   bool at_theta;
   const float* on;
-  HD void settle() { settle_all(lr, mu, kappa, decay), on = nullptr; }
+  void settle() { settle_all(lr, mu, kappa, decay), on = nullptr; }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float xs[N], ms[N], ss[N], us[N], ps[N], gs[N], ts[N];

@@ -16,7 +16,7 @@ struct Mix {
   const T* in[kMost];
   float sent[kMost];
   Scalar self, by;
-  HD void settle() { settle_all(self, by); }
+  void settle() { settle_all(self, by); }
   HD static float lost(float share) { return share - float(W(share)); }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
@@ -49,7 +49,7 @@ struct ElasticPull {
   float *x, *z;
   const float* mean;
   Scalar alpha, beta;
-  HD void settle() { settle_all(alpha, beta); }
+  void settle() { settle_all(alpha, beta); }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float p[N], q[N], m[N];
@@ -67,7 +67,7 @@ struct ElasticCommit {
   float *z, *e;
   const T* x;
   Scalar alpha;
-  HD void settle() { settle_all(alpha); }
+  void settle() { settle_all(alpha); }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float p[N], q[N];
@@ -85,7 +85,7 @@ struct Outer {
   const float* mean;
   Scalar decay, gain, along, beside;
   bool besides;
-  HD void settle() { settle_all(decay, gain, along, beside); }
+  void settle() { settle_all(decay, gain, along, beside); }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float p[N], q[N], d[N];

@@ -16,7 +16,7 @@ struct Lanes {};
 inline constexpr int kPacket = 4;
 
 template <class... S>
-HD void settle_all(S&... factors) {
+void settle_all(S&... factors) {
   ((factors = S(factors.get())), ...);
 }
 
