@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-template <class Low>
+template <bool kPi, class Low>
 struct Gem {
   float *x, *m, *s, *u, *pi;
   const float *g, *theta;
@@ -20,6 +20,7 @@ struct Gem {
   float least, most;
   bool at_theta;
   const float* on;
+  void settle() { settle_all(lr, mu, kappa, decay), on = nullptr; }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float xs[N], ms[N], ss[N], us[N], ps[N], gs[N], ts[N];
@@ -27,7 +28,7 @@ struct Gem {
     if (on && *on == 0) {
       for (int j = 0; j < N; ++j) us[j] = 0;
       store(x, i, ts), store(s, i, ts), store(u, i, us);
-      if (pi) store(pi, i, us);
+      if constexpr (kPi) store(pi, i, us);
       if constexpr (!std::is_void_v<Low>) store(low, i, ts);
       return;
     }
@@ -43,7 +44,7 @@ struct Gem {
       xs[j] = at_theta ? ts[j] : ts[j] + us[j];
     }
     store(x, i, xs), store(m, i, ms), store(s, i, ts), store(u, i, us);
-    if (pi) store(pi, i, ps);
+    if constexpr (kPi) store(pi, i, ps);
     if constexpr (!std::is_void_v<Low>) store(low, i, xs);
   }
 };
@@ -54,15 +55,29 @@ void gem_update(const GemArgs& a) {
   for (const Tensor* t : {&a.m, &a.s, &a.u, &a.g, &a.theta})
     CHECK(t->size() == a.x.size() && t->device() == a.x.device(), t->shape(), a.x.shape(), t->device());
   CHECK(!a.pi || a.pi.size() == a.x.size(), a.pi.shape(), a.x.shape());
-  const float* const on = a.on && !a.x.device().is_cuda() && *a.on != 0 ? nullptr : a.on;  // the host asks once
+  const float* on = a.on;
+  if (on && !a.x.device().is_cuda()) {  // the host asks once
+    if (*on == 0) {
+      fill(a.u, 0.f);
+      if (a.pi) fill(a.pi, 0.f);
+      return copy(a.s, a.theta), copy(a.x, a.theta);
+    }
+    on = nullptr;
+  }
   NarrowPass low(a.x);
   const bool packets = aligned({&a.x, &a.m, &a.s, &a.u, &a.pi, &a.g, &a.theta, &low.values});
+  const auto run = [&](auto functor) { for_each_packet(a.x.device(), a.x.size(), packets, functor); };
+  float *const x = a.x.out<float>(), *const m = a.m.out<float>(), *const s = a.s.out<float>(),
+               *const u = a.u.out<float>(), *const pi = a.pi ? a.pi.out<float>() : nullptr;
+  const float *const g = a.g.in<float>(), *const theta = a.theta.in<float>();
   low.with([&](auto* to) {
-    for_each_packet(a.x.device(), a.x.size(), packets,
-                    Gem<std::remove_pointer_t<decltype(to)>>{
-                        a.x.out<float>(), a.m.out<float>(), a.s.out<float>(), a.u.out<float>(),
-                        a.pi ? a.pi.out<float>() : nullptr, a.g.in<float>(), a.theta.in<float>(), to, a.lr, a.mu,
-                        a.kappa, a.decay, a.decayed, a.least, a.most, a.at_theta, on});
+    using Low = std::remove_pointer_t<decltype(to)>;
+    if (pi)
+      run(Gem<true, Low>{x, m, s, u, pi, g, theta, to, a.lr, a.mu, a.kappa, a.decay, a.decayed, a.least, a.most,
+                         a.at_theta, on});
+    else
+      run(Gem<false, Low>{x, m, s, u, pi, g, theta, to, a.lr, a.mu, a.kappa, a.decay, a.decayed, a.least, a.most,
+                          a.at_theta, on});
   });
   low.done();
 }

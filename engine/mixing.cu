@@ -16,6 +16,8 @@ struct Mix {
   const T* in[kMost];
   float sent[kMost];
   Scalar self, by;
+  void settle() { settle_all(self, by); }
+  HD static float lost(float share) { return share - float(W(share)); }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float p[N], q[N];
@@ -31,11 +33,10 @@ struct Mix {
     }
     if constexpr (kSent > 0) {
       load(q, x, i);
-      for (int k = 0; k < kSent; ++k)
-        for (int j = 0; j < N; ++j) {
-          const float share = sent[k] * q[j];
-          p[j] += share - float(W(share));
-        }
+      for (int j = 0; j < N; ++j) {
+        p[j] += lost(sent[0] * q[j]);
+        if constexpr (kSent > 1) p[j] += lost(sent[1] * q[j]);
+      }
     }
     store(y, i, p);
     if (!z) return;
@@ -48,6 +49,7 @@ struct ElasticPull {
   float *x, *z;
   const float* mean;
   Scalar alpha, beta;
+  void settle() { settle_all(alpha, beta); }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float p[N], q[N], m[N];
@@ -65,6 +67,7 @@ struct ElasticCommit {
   float *z, *e;
   const T* x;
   Scalar alpha;
+  void settle() { settle_all(alpha); }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float p[N], q[N];
@@ -82,6 +85,7 @@ struct Outer {
   const float* mean;
   Scalar decay, gain, along, beside;
   bool besides;
+  void settle() { settle_all(decay, gain, along, beside); }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float p[N], q[N], d[N];

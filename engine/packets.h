@@ -9,10 +9,16 @@ namespace skein {
 
 // A functor of a pass has  template <int N> HD void operator()(int64_t i, Lanes<N>) const : it loads elements
 // [i, i + N) of what it reads, computes, and stores. N is 1 or kPacket; all its pointers allow packets if aligned()
-// says so of each.
+// says so of each. If it has factors that may lie in slots, settle() makes numbers of them: a loop that asks a slot
+// for each element, which its stores might change, does not become vector code.
 template <int N>
 struct Lanes {};
 inline constexpr int kPacket = 4;
+
+template <class... S>
+void settle_all(S&... factors) {
+  ((factors = S(factors.get())), ...);
+}
 
 template <int N, class T>
 struct alignas(N * sizeof(T)) Packet {
@@ -87,13 +93,13 @@ void for_each_packet(Device where, int64_t n, [[maybe_unused]] bool packets, F f
   if (n == 0) return;
   if (!where.is_cuda()) {  // the compiler makes packets itself
     if (keeps_calls()) return keep([=] { for_each_packet(where, n, packets, f); });
-    if (n < kParallelFrom) {
-#pragma omp simd
-      for (int64_t i = 0; i < n; ++i) f(i, Lanes<1>{});
-      return;
+#pragma omp parallel if (n >= kParallelFrom)
+    {
+      F g = f;
+      if constexpr (requires { g.settle(); }) g.settle();
+#pragma omp for simd schedule(static)
+      for (int64_t i = 0; i < n; ++i) g(i, Lanes<1>{});
     }
-#pragma omp parallel for simd schedule(static)
-    for (int64_t i = 0; i < n; ++i) f(i, Lanes<1>{});
     return;
   }
 #ifdef __CUDACC__

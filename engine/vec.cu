@@ -17,6 +17,7 @@ namespace {
 struct Fill {
   float* y;
   Scalar a;
+  void settle() { settle_all(a); }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float v[N];
@@ -29,6 +30,7 @@ struct ScaledCopy {
   Y* y;
   const X* x;
   Scalar a;
+  void settle() { settle_all(a); }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float v[N];
@@ -41,6 +43,7 @@ struct Lerp {
   float* y;
   const float* x;
   Scalar t;
+  void settle() { settle_all(t); }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float u[N], v[N];
@@ -65,6 +68,7 @@ struct Axpy {
   Y* y;
   const X* x;
   Scalar a;
+  void settle() { settle_all(a); }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float u[N], v[N];
@@ -84,6 +88,7 @@ struct Sgd {
   Scalar lr, mu, decay;
   int64_t decayed;
   const float* on;
+  void settle() { settle_all(lr, mu, decay), on = nullptr; }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float p[N], d[N], q[N], u[N];
