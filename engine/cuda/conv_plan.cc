@@ -191,7 +191,12 @@ std::optional<ConvPlan> PlanCache::make(const ConvProblem& k, const PlanWish& wi
     if (*choice == kNone) return {};
     if (auto p = plan_of(device_, k, *choice)) return p;
   }
-  std::vector<ConvPlan> found = conv_plans(device_, k, wish);
+  std::vector<ConvPlan> found;
+  try {
+    found = conv_plans(device_, k, wish);
+  } catch (const Error&) {  // cuDNN does not even take the graph: fused, there is another way
+    if (k.fused == 0) throw;
+  }
   if (found.empty()) return {};
   const std::optional<size_t> chosen = pick(found);
   choices_.keep(key, chosen ? found[*chosen].choice : kNone);

@@ -113,6 +113,16 @@ TEST(PlanCacheChoice, ToFuseOrNotIsRemembered) {
   EXPECT_EQ(asked, 2);
 }
 
+TEST(PlanCacheChoice, WhereCudnnHasNoWayToFuseThereIsNoPlanAndNoError) {
+  PlanCache cache(h200_on_paper(), "");
+  ConvProblem odd = fused({9, 5, 7, 3, 2}, kSums, kF32, 2), grouped = fused({9, 8, 8, 3, 1}, kSums, kBF16, 2);
+  odd.alignment = 4;
+  grouped.groups = 8;
+  const auto first = [](const std::vector<ConvPlan>&) -> std::optional<size_t> { return 0; };
+  for (const ConvProblem& k : {odd, grouped})
+    EXPECT_EQ(cache.choose(k, {.compiled = false}, false, first), nullptr) << k;
+}
+
 TEST(PlanCacheChoice, ThePickMayAskTheCache) {
   PlanCache cache(h200_on_paper(), "");
   ConvProblem k = problem(kSquare, ConvPass::kForward, kBF16, 256), other = k;
