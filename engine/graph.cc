@@ -153,6 +153,7 @@ Recorded::Way Recorded::run(const Key& key, const Body& body) {
   if (!refused_.empty()) return body(), Way::kPlain;
   if (g_body)
     throw Error(text(name_, " is asked for while ", *g_body, " is recorded: recordings do not nest"));
+  if (entries_.size() >= kMostKeys && !entries_.contains(key)) return body(), Way::kPlain;
   ran_ = true;
   Entry& e = entries_[key];
   if (e.recorded) return replay(e), Way::kReplayed;

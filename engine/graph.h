@@ -27,6 +27,7 @@ namespace skein {
 class Recorded {
  public:
   using Key = std::vector<int64_t>;
+  static constexpr size_t kMostKeys = 16;  // further ones run plainly
   using Body = std::function<void()>;
   enum class Way : uint8_t { kPlain, kWarmUp, kRecorded, kReplayed };
 

@@ -397,6 +397,20 @@ TEST_P(Graph, KeysAreRecordedApartAndShareMemory) {
   EXPECT_EQ(work.length({5}), 0);
 }
 
+TEST_P(Graph, OfManyKeysTheRestRunsPlainly) {
+  const Device d = GetParam();
+  const Tensor x({64}, kF32, d), out({64}, kF32, d);
+  fill(x, 1.f);
+  Recorded work(d, "rows");
+  for (int round = 0; round < 3; ++round)
+    for (int64_t rows = 1; rows <= 20; ++rows) {
+      fill(out, 0.f);
+      const Way way = work.run({rows}, [&] { scaled_copy(out.view({rows}), 2.f, x.view({rows})); });
+      EXPECT_EQ(way == Way::kPlain, rows > int64_t(Recorded::kMostKeys));
+      EXPECT_EQ(values(out)[size_t(rows - 1)], 2);
+    }
+}
+
 TEST_P(Graph, TheHostsShareHappensAtEveryRunInItsPlace) {
   const Device d = GetParam();
   const Tensor x({4}, kF32, d), y({4}, kF32, d);

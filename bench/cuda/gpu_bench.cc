@@ -1,10 +1,12 @@
 // What one GPU does: copy bandwidth, vector kernels, products, convolutions by layer, norms, whole steps.
 //
-//   gpu_bench [--only copy,vec,gemm,conv,fusion,norm,step] [--models resnet50,resnet18,resnet20] [--batch N]
-//             [--precision bf16,fp32,tf32] [--measure 1] [--json FILE] [--describe FILE]
+//   gpu_bench [--only copy,vec,gemm,conv,fusion,norm,step,launch] [--models resnet50,resnet18,resnet20] [--batch N]
+//             [--precision bf16,fp32,tf32] [--measure 1] [--graphs on|off] [--json FILE]
+//             [--describe FILE]
 //
 // --measure 1 lets convolutions choose the fastest of cuDNN's plans, not its first choice. --describe writes
-// what cuDNN says of the device: with it plans can be made where there is none.
+// what cuDNN says of the device: with it plans can be made where there is none. --graphs off launches every
+// kernel of a step by itself; on, the default, replays a CUDA graph, as training does.
 //
 // Times are medians of rounds of at least 20 ms each, by the host's clock around a synchronized stream.
 #include <algorithm>
@@ -15,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/cuda/batch_norm.h"
+#include "engine/graph.h"
 #include "engine/numerics.h"
 #include "engine/ops.h"
 #include "engine/random.h"
@@ -81,11 +84,12 @@ class Table {
 };
 
 struct Options {
-  std::map<std::string, std::string> given{{"only", "copy,vec,gemm,conv,fusion,norm,step"},
+  std::map<std::string, std::string> given{{"only", "copy,vec,gemm,conv,fusion,norm,step,launch"},
                                            {"models", "resnet50,resnet18,resnet20"},
                                            {"batch", "0"},
                                            {"precision", "bf16,fp32,tf32"},
                                            {"measure", "0"},
+                                           {"graphs", "on"},
                                            {"json", ""},
                                            {"describe", ""}};
   bool lists(const char* option, const std::string& word) const {
@@ -207,33 +211,93 @@ void bench_norm(Table& t, int64_t batch) {
   }
 }
 
-void bench_step(Table& t, const std::string& name, int64_t batch, const std::string& precision) {
-  const bool small = name == "resnet20";
-  const nn::Input in{small ? 32 : 224, small ? 32 : 224, 3, small ? 10 : 1000};
-  if (batch == 0) batch = small ? 128 : 256;
-  const std::string what = text("step ", name, " b", batch, ' ', precision);
-  t.attempt(what, [&] {
-    numerics().tf32 = precision == "tf32";
-    const auto model = nn::make_model(name, in);
+// A model on the device with a batch of noise, and its whole step.
+struct Training {
+  std::unique_ptr<nn::Module> model;
+  nn::Flat flat;
+  std::unique_ptr<optim::Rule> rule;
+  Tensor x, y, loss;
+
+  Training(const std::string& name, int64_t batch, const std::string& precision) {
+    const bool small = name == "resnet20";
+    const nn::Input in{small ? 32 : 224, small ? 32 : 224, 3, small ? 10 : 1000};
+    model = nn::make_model(name, in);
     nn::initialize(*model, 1);
-    const nn::Flat flat = nn::flatten(*model, allocator(kGpu));
-    const auto rule = optim::sgd(flat.x, {.momentum = 0.9f, .weight_decay = 5e-5f, .decayed = flat.decayed});
-    const Tensor x = noise({batch, in.height, in.width, 3}, precision == "bf16" ? kBF16 : kF32);
+    flat = nn::flatten(*model, allocator(kGpu));
+    rule = optim::sgd(flat.x, {.momentum = 0.9f, .weight_decay = 5e-5f, .decayed = flat.decayed});
+    x = noise({batch, in.height, in.width, 3}, precision == "bf16" ? kBF16 : kF32);
     Tensor labels({batch}, kI32);
     for (int64_t i = 0; i < batch; ++i) labels.data<int32_t>()[i] = int32_t(i * 7 % in.classes);
-    const Tensor y = labels.to(kGpu);
-    Tensor loss;
+    y = labels.to(kGpu);
+    loss = Tensor({1}, kF32, kGpu);
+  }
+  void step() {
+    Tape tape;
+    for (nn::Param* w : model->params()) tape.watch(w->value, w->grad);
+    const Tensor now = cross_entropy(model->forward(x), y);
+    tape.backward(now);
+    rule->step(flat.x, flat.g, 0.01f);
+    copy(loss, now);
+  }
+};
+
+int64_t batch_of(const std::string& name, int64_t batch) {
+  return batch > 0 ? batch : name == "resnet20" ? 128 : 256;
+}
+
+void bench_step(Table& t, const std::string& name, int64_t batch, const std::string& precision, bool graphs) {
+  batch = batch_of(name, batch);
+  const std::string what = text("step ", name, " b", batch, ' ', precision, graphs ? "" : ", without graph");
+  t.attempt(what, [&] {
+    numerics().tf32 = precision == "tf32";
+    Training training(name, batch, precision);
+    Recorded step(kGpu, what);
     const double s = seconds_of([&] {
-      Tape tape;
-      for (nn::Param* w : model->params()) tape.watch(w->value, w->grad);
-      loss = cross_entropy(model->forward(x), y);
-      tape.backward(loss);
-      rule->step(flat.x, flat.g, 0.01f);
+      if (graphs)
+        step.run({}, [&] { training.step(); });
+      else
+        training.step();
     });
-    t.row(text(what, ", loss ", loss.item(), ", ", memory_use(kGpu).peak >> 20, " MiB at most"),
+    CHECK(step.refused().empty(), step.refused());
+    t.row(text(what, ", loss ", training.loss.item(), ", ", memory_use(kGpu).peak >> 20, " MiB at most"),
           double(batch) / s, "img/s", s);
   });
   numerics().tf32 = false;
+  release_cached(kGpu);
+}
+
+// What launching costs: a step in a graph of its own against one of eight in a graph, between which nothing is
+// launched; the host's time for one launch; and the step without a graph.
+void bench_launch(Table& t, const std::string& name, int64_t batch, const std::string& precision) {
+  constexpr int kMany = 8;
+  batch = batch_of(name, batch);
+  const std::string what = text(name, " b", batch, ' ', precision);
+  t.attempt("launch of " + what, [&] {
+    Training training(name, batch, precision);
+    Recorded one(kGpu, "one step"), many(kGpu, "eight steps");
+    const double alone = seconds_of([&] { one.run({}, [&] { training.step(); }); });
+    const double together = seconds_of([&] {
+                              many.run({}, [&] {
+                                for (int i = 0; i < kMany; ++i) training.step();
+                              });
+                            }) /
+                            kMany;
+    CHECK(one.refused().empty() && many.refused().empty(), one.refused(), many.refused());
+    std::vector<double> calls;
+    for (int i = 0; i < 21; ++i) {
+      current_stream(kGpu).sync();
+      const double from = now();
+      one.run({}, [&] { training.step(); });
+      calls.push_back(now() - from);
+    }
+    std::sort(calls.begin(), calls.end());
+    const double plain = seconds_of([&] { training.step(); });
+    t.row(text("launch overhead of a step, ", one.length({}), " nodes, ", what),
+          100 * std::max(0.0, alone - together) / alone, "%", alone - together);
+    t.row(text("host's time to launch a step's graph, ", what), 1e6 * calls[10], "us", calls[10]);
+    t.row(text("step with a graph, ", what), double(batch) / alone, "img/s", alone);
+    t.row(text("step without, ", what), double(batch) / plain, "img/s", plain);
+  });
   release_cached(kGpu);
 }
 
@@ -267,7 +331,8 @@ int main(int argc, char** argv) {
     for (const char* model : {"resnet50", "resnet18", "resnet20", "cnn7", "vgg16-bn"})
       for (const char* precision : {"bf16", "fp32", "tf32"})
         if (o.lists("models", model) && o.lists("precision", precision))
-          bench_step(t, model, batch, precision);
+          bench_step(t, model, batch, precision, o.given["graphs"] != "off");
+  if (o.lists("only", "launch")) bench_launch(t, "resnet20", batch, "bf16");
   if (const std::string& file = o.given["json"]; !file.empty())
     std::ofstream(file) << t.rows().dump(1) << '\n';
   return t.failures() > 0;
