@@ -16,7 +16,14 @@ struct Gem {
   int64_t decayed;
   float least, most;
   bool at_theta;
+  const float* on;
   HD void operator()(int64_t i) const {
+    if (on && *on == 0) {
+      u[i] = 0;
+      x[i] = s[i] = theta[i];
+      if (pi) pi[i] = 0;
+      return;
+    }
     const float d = -lr.get() * (i < decayed ? g[i] + decay.get() * x[i] : g[i]);
     const float mi = mu.get() * m[i] + d;
     const float energy = kappa.get() * fabsf(mi) - fabsf(theta[i] - s[i]);
@@ -52,7 +59,8 @@ void gem_update(const GemArgs& a) {
               a.decayed,
               a.least,
               a.most,
-              a.at_theta};
+              a.at_theta,
+              a.on && !a.x.device().is_cuda() && *a.on != 0 ? nullptr : a.on};  // the host asks once
   for_each(a.x.device(), a.x.size(), f);
 }
 

@@ -9,6 +9,8 @@ namespace skein {
 //   pi = clamp((kappa |m| - |c|) / max(|d|, FLT_MIN), least, most), 0 unless the numerator is above 0
 //   u <- pi d ;  s <- theta ;  x <- theta + u, or theta where at_theta
 // Same sizes, f32, one device; theta is only read; u may not be theta. `pi` is written where it is given.
+// `on`: a flag in the device's memory (engine/loss_scale.h); where it is 0 nothing is known of g: m stays,
+// u <- 0, pi <- 0, s <- theta and x <- theta. Null: always.
 struct GemArgs {
   Tensor x, m, s, u, pi;
   Tensor g, theta;
@@ -16,6 +18,7 @@ struct GemArgs {
   int64_t decayed = 0;  // elements [0, decayed) decay
   float least = 0, most = 5;
   bool at_theta = false;
+  const float* on = nullptr;
 };
 void gem_update(const GemArgs&);
 

@@ -15,6 +15,13 @@ __global__ void for_each_kernel(int64_t n, F f) {
        i += int64_t(gridDim.x) * blockDim.x)
     f(i);
 }
+template <class F>
+__global__ void for_each_if_kernel(const float* on, int64_t n, F f) {
+  if (*on == 0) return;
+  for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < n;
+       i += int64_t(gridDim.x) * blockDim.x)
+    f(i);
+}
 // One thread an element still; a row's state is found again by each.
 template <class F>
 __global__ void for_each_row_kernel(int64_t n, int64_t cols, F f) {
@@ -81,6 +88,20 @@ void for_each(Device where, int64_t n, F f) {
 #ifdef __CUDACC__
   for_each_kernel<<<grid_for(n), 256, 0, static_cast<cudaStream_t>(current_stream(where).handle())>>>(n, f);
   check_launch("for_each");
+#else
+  CHECK(kHasCuda, "this is a CPU-only build; configure with the CUDA toolkit for --device cuda");
+#endif
+}
+
+// The same, unless the flag `on` in the device's memory is 0 when the loop begins there; null: always.
+template <class F>
+void for_each_if(Device where, const float* on, int64_t n, F f) {
+  if (n == 0 || (on && !where.is_cuda() && *on == 0)) return;
+  if (!on || !where.is_cuda()) return for_each(where, n, f);
+#ifdef __CUDACC__
+  cudaStream_t stream = static_cast<cudaStream_t>(current_stream(where).handle());
+  for_each_if_kernel<<<grid_for(n), 256, 0, stream>>>(on, n, f);
+  check_launch("for_each_if");
 #else
   CHECK(kHasCuda, "this is a CPU-only build; configure with the CUDA toolkit for --device cuda");
 #endif

@@ -170,7 +170,7 @@ void sgd_update(const SgdArgs& u) {
     functor.g = u.g.data<float>();
     functor.at = u.at.data<float>();
     functor.decayed = u.decayed;
-    for_each(u.x.device(), u.x.size(), functor);
+    for_each_if(u.x.device(), u.on, u.x.size(), functor);
   };
   const Scalar lr = u.lr, mu = u.mu, decay = u.decay;
   if (!momentum)

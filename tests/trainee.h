@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "engine/loss_scale.h"
 #include "engine/random.h"
 #include "engine/vec.h"
 #include "optim/snapshot.h"
@@ -26,8 +27,11 @@ struct Problem {
   int64_t size = 37;
   float lr = 0.1f, momentum = 0, decay = 0, noise = 0, curvature_spread = 0;
   bool nesterov = false, zero_gradient = false, uneven_batches = false;
-  double pause = 0;                                            // seconds that a gradient takes at least
-  float start_spread = 0;                                      // models start this far apart
+  double pause = 0;        // seconds that a gradient takes at least
+  float start_spread = 0;  // models start this far apart
+  std::string loss_scale = "none";
+  // What is added to element 3 of the scaled gradient of worker `id` at a step.
+  std::function<float(int id, int64_t step)> fault = [](int, int64_t) { return 0.f; };
   std::function<int(int)> id = [](int rank) { return rank; };  // which worker a rank plays
 };
 
@@ -42,7 +46,8 @@ class Trainee {
         x(c ? Tensor({p.size}, kF32, c->allocator()) : Tensor({p.size})),
         g(Tensor::zeros({p.size})),
         buffers(Tensor::zeros({3})),
-        rule(optim::sgd(x, {p.momentum, p.decay, p.nesterov, p.size})),
+        scale(make_loss_scale(p.loss_scale, kF32, kCpu)),
+        rule(optim::sgd(x, {p.momentum, p.decay, p.nesterov, p.size, scale ? scale->on() : nullptr})),
         strategy(optim::make_strategy(algorithm, options, world_)),
         worker{x, g, buffers, *rule, p.lr, c, 1, world_, {}, hub} {
     for (int64_t i = 0; i < p.size; ++i) x.data<float>()[i] = p.start_spread * float(id_) * float(i % 5 - 2);
@@ -52,6 +57,7 @@ class Trainee {
       worker.global_samples = 0;
       for (int r = 0; r < world_; ++r) worker.global_samples += 1 + r % 3;
     }
+    worker.scale = scale.get();
     worker.oracle = [this](const optim::GradReady& ready) { return gradient(ready); };
     strategy->start(worker);
   }
@@ -63,8 +69,9 @@ class Trainee {
   }
   void visit(Archive& a) {
     a("x", x), a("buffers", buffers);
-    Under r(a, "rule."), s(a, "strategy.");
+    Under r(a, "rule."), s(a, "strategy."), l(a, "loss_scale.");
     rule->visit(r), strategy->visit(s);
+    if (scale) scale->visit(l);
   }
 
  private:
@@ -78,10 +85,13 @@ class Trainee {
           problem_.zero_gradient ? 0 : curvature * off + problem_.noise * (draw.unit(i) - 0.5f);
       loss += 0.5 * curvature * off * off;
     }
+    if (scale) skein::scale(g, scale->seed());
+    g.data<float>()[3] += problem_.fault(id_, k_);
     if (problem_.pause > 0) std::this_thread::sleep_for(std::chrono::duration<double>(problem_.pause));
     const int64_t cut = problem_.size / 3;  // from the end, as backward does
     if (ready) ready(g.view({problem_.size - cut}, cut));
     if (ready && cut > 0) ready(g.view({cut}, 0));
+    if (!ready && scale) scale->judge(g);
     return Tensor::of<float>({1}, {float(loss)});
   }
 
@@ -91,6 +101,7 @@ class Trainee {
 
  public:
   Tensor x, g, buffers;
+  std::unique_ptr<LossScale> scale;
   std::unique_ptr<optim::Rule> rule;
   std::unique_ptr<optim::Strategy> strategy;
   optim::Worker worker;
