@@ -20,12 +20,13 @@ struct Gem {
   float least, most;
   bool at_theta;
   const float* on;
-  void settle() { settle_all(lr, mu, kappa, decay), on = nullptr; }
+  bool off = false;  // what the host found at `on`
+  void settle() { settle_all(lr, mu, kappa, decay), off = on && *on == 0, on = nullptr; }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float xs[N], ms[N], ss[N], us[N], ps[N], gs[N], ts[N];
     load(ts, theta, i);
-    if (on && *on == 0) {
+    if (off || (on && *on == 0)) {
       for (int j = 0; j < N; ++j) us[j] = 0;
       store(x, i, ts), store(s, i, ts), store(u, i, us);
       if constexpr (kPi) store(pi, i, us);
@@ -55,15 +56,6 @@ void gem_update(const GemArgs& a) {
   for (const Tensor* t : {&a.m, &a.s, &a.u, &a.g, &a.theta})
     CHECK(t->size() == a.x.size() && t->device() == a.x.device(), t->shape(), a.x.shape(), t->device());
   CHECK(!a.pi || a.pi.size() == a.x.size(), a.pi.shape(), a.x.shape());
-  const float* on = a.on;
-  if (on && !a.x.device().is_cuda()) {  // the host asks once
-    if (*on == 0) {
-      fill(a.u, 0.f);
-      if (a.pi) fill(a.pi, 0.f);
-      return copy(a.s, a.theta), copy(a.x, a.theta);
-    }
-    on = nullptr;
-  }
   NarrowPass low(a.x);
   const bool packets = aligned({&a.x, &a.m, &a.s, &a.u, &a.pi, &a.g, &a.theta, &low.values});
   const auto run = [&](auto functor) { for_each_packet(a.x.device(), a.x.size(), packets, functor); };
@@ -74,10 +66,10 @@ void gem_update(const GemArgs& a) {
     using Low = std::remove_pointer_t<decltype(to)>;
     if (pi)
       run(Gem<true, Low>{x, m, s, u, pi, g, theta, to, a.lr, a.mu, a.kappa, a.decay, a.decayed, a.least, a.most,
-                         a.at_theta, on});
+                         a.at_theta, a.on});
     else
       run(Gem<false, Low>{x, m, s, u, pi, g, theta, to, a.lr, a.mu, a.kappa, a.decay, a.decayed, a.least, a.most,
-                          a.at_theta, on});
+                          a.at_theta, a.on});
   });
   low.done();
 }

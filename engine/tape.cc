@@ -35,7 +35,7 @@ void Tape::append(const Tensor* first, const Tensor* last, const Tensor& out, Pu
   entries_.push_back({out, std::move(pullback)});
 }
 
-void Tape::backward(const Tensor& loss, const GradReady& ready) {
+void Tape::backward(const Tensor& loss, const GradReady& ready, Scalar seed) {
   CHECK(loss.size() == 1, "backward starts from one number, not from", loss.shape());
   NoTape off;  // what pullbacks compute is not differentiated again
   const MemoryFor what("the backward pass");
@@ -47,7 +47,7 @@ void Tape::backward(const Tensor& loss, const GradReady& ready) {
   std::unordered_map<int64_t, std::vector<uint64_t>> done_at;
   Gradient& start = grads_[loss.id()];  // a leaf's own memory if the loss is one
   if (!start.value) start.value = Tensor(loss.shape(), loss.dtype(), loss.device());
-  fill(start.value, 1.f);
+  fill(start.value, seed);
   start.touched = true;
   for (uint64_t id : leaves_) {
     const int64_t at = first_use_.at(id);

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/tensor.h"
+#include "engine/vec.h"
 
 namespace skein {
 
@@ -51,7 +51,8 @@ class Tape {
   // watched leaf, as soon as no remaining entry can touch it: leaves used late in forward come first. A leaf
   // the loss does not depend on has its gradient set to zero. Computed from first uses as recorded, so the
   // order holds for any control flow.
-  void backward(const Tensor& loss, const GradReady& ready = {});
+  // `seed` is the loss's own gradient: all others come out multiplied by it.
+  void backward(const Tensor& loss, const GradReady& ready = {}, Scalar seed = 1.f);
 
   bool wants(const Tensor& t) const { return grads_.contains(t.id()); }
   void append(const Tensor* first, const Tensor* last, const Tensor& out, Pullback);

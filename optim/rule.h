@@ -21,6 +21,8 @@ class Rule {
     int64_t elements = 0;
   };
   virtual Decay decay() const { return {}; }
+  // A flag in device memory: step() does nothing where it is 0. Null: it always does.
+  virtual const float* on() const { return nullptr; }
   virtual void reset() = 0;  // state back to zero
   virtual void visit(Archive&) = 0;
 };
@@ -28,7 +30,8 @@ class Rule {
 struct SgdOptions {
   float momentum = 0, weight_decay = 0;
   bool nesterov = false;
-  int64_t decayed = 0;  // elements [0, decayed) decay
+  int64_t decayed = 0;        // elements [0, decayed) decay
+  const float* on = nullptr;  // Rule::on(); must outlive the rule
 };
 // d = g + lambda * at; v <- mu v + d; u = nesterov ? d + mu v : v.   algorithms.md, "Local optimizer".
 std::unique_ptr<Rule> sgd(const Tensor& like, const SgdOptions&);

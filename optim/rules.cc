@@ -29,10 +29,12 @@ class Sgd final : public Rule {
                 .mu = o_.momentum,
                 .decay = o_.weight_decay,
                 .decayed = o_.weight_decay == 0 ? 0 : o_.decayed,
-                .nesterov = o_.nesterov});
+                .nesterov = o_.nesterov,
+                .on = o_.on});
   }
 
   Decay decay() const override { return {o_.weight_decay, o_.decayed}; }
+  const float* on() const override { return o_.on; }
 
   void reset() override {
     if (v_) fill(v_, 0.f);

@@ -10,6 +10,9 @@
 #include "engine/tensor.h"
 #include "optim/rule.h"
 
+namespace skein {
+class LossScale;
+}
 namespace skein::comm {
 class Communicator;
 }
@@ -29,12 +32,14 @@ struct Worker {
   int64_t samples = 0;                 // in this step's mini-batch, set before iterate
   int64_t global_samples = 0;          // over all workers; averages of gradients weigh by samples
   // Draws the step's mini-batch, fills g at x, returns the mean loss (one element, on the device). If given,
-  // `ready` is called with slices of g as they become final; who takes them also clips their sum
-  // (--clip-norm).
+  // `ready` is called with slices of g as they become final; who takes them also judges their sum
+  // by `scale` and clips it (--clip-norm).
   std::function<Tensor(const GradReady& ready)> oracle;
   // With --servers dedicated: all workers as in comm and, last, a process that only serves. Else null.
   comm::Communicator* hub = nullptr;
   double rate = -1;  // lr in double, for what is reckoned on the host; below 0: as lr says
+  // Of gradients that come multiplied by it in slices; null: they come as they are. The rule heeds its flag.
+  LossScale* scale = nullptr;
 
   Tensor gradient(const GradReady& ready = {}) { return oracle(ready); }
   double eta() const { return rate < 0 ? double(lr.value) : rate; }

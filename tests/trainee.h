@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "engine/loss_scale.h"
 #include "engine/narrow.h"
 #include "engine/random.h"
 #include "engine/vec.h"
@@ -32,6 +33,9 @@ struct Problem {
   float start_spread = 0;                                      // models start this far apart
   bool narrow = false;                                         // x keeps a bf16 copy, which is then looked at
   Device device = kCpu;                                        // where the vectors lie; gradients are made on the host
+  std::string loss_scale = "none";
+  // What is added to element 3 of the scaled gradient of worker `id` at a step.
+  std::function<float(int id, int64_t step)> fault = [](int, int64_t) { return 0.f; };
   std::function<int(int)> id = [](int rank) { return rank; };  // which worker a rank plays
 };
 
@@ -52,7 +56,8 @@ class Trainee {
         x(c && p.device.is_host() ? Tensor({p.size}, kF32, c->allocator()) : Tensor({p.size}, kF32, p.device)),
         g(Tensor::zeros({p.size}, kF32, p.device)),
         buffers(Tensor::zeros({3}, kF32, p.device)),
-        rule(optim::sgd(x, {p.momentum, p.decay, p.nesterov, p.size})),
+        scale(make_loss_scale(p.loss_scale, kF32, p.device)),
+        rule(optim::sgd(x, {p.momentum, p.decay, p.nesterov, p.size, scale ? scale->on() : nullptr})),
         strategy(optim::make_strategy(algorithm, options, world_)),
         worker{x, g, buffers, *rule, p.lr, c, 1, world_, {}, hub} {
     const Tensor begin({p.size});
@@ -66,6 +71,7 @@ class Trainee {
       worker.global_samples = 0;
       for (int r = 0; r < world_; ++r) worker.global_samples += 1 + r % 3;
     }
+    worker.scale = scale.get();
     worker.oracle = [this](const optim::GradReady& ready) { return gradient(ready); };
     strategy->start(worker);
   }
@@ -79,8 +85,9 @@ class Trainee {
   int64_t current = 0;  // steps after which x and its copy agreed without a pass of their own
   void visit(Archive& a) {
     a("x", x), a("buffers", buffers);
-    Under r(a, "rule."), s(a, "strategy.");
+    Under r(a, "rule."), s(a, "strategy."), l(a, "loss_scale.");
     rule->visit(r), strategy->visit(s);
+    if (scale) scale->visit(l);
   }
 
  private:
@@ -97,11 +104,14 @@ class Trainee {
           problem_.zero_gradient ? 0 : curvature * off + problem_.noise * (draw.unit(i) - 0.5f);
       loss += 0.5 * curvature * off * off;
     }
+    if (scale) skein::scale(slope, scale->seed());
+    slope.data<float>()[3] += problem_.fault(id_, k_);
     copy_bytes(g, slope);
     if (problem_.pause > 0) std::this_thread::sleep_for(std::chrono::duration<double>(problem_.pause));
     const int64_t cut = problem_.size / 3;  // from the end, as backward does
     if (ready) ready(g.view({problem_.size - cut}, cut));
     if (ready && cut > 0) ready(g.view({cut}, 0));
+    if (!ready && scale) scale->judge(g);
     return Tensor::of<float>({1}, {float(loss)}).to(x.device());
   }
 
@@ -119,6 +129,7 @@ class Trainee {
 
  public:
   Tensor x, g, buffers;
+  std::unique_ptr<LossScale> scale;
   std::unique_ptr<optim::Rule> rule;
   std::unique_ptr<optim::Strategy> strategy;
   optim::Worker worker;

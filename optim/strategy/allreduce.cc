@@ -3,6 +3,7 @@
 //   g   gradient of my part of the global batch          n_i / N   my share of its samples
 #include "comm/communicator.h"
 #include "engine/clip.h"
+#include "engine/loss_scale.h"
 #include "engine/vec.h"
 #include "optim/strategy.h"
 #include "optim/two_level.h"
@@ -35,6 +36,7 @@ class AllReduce final : public Strategy {
     CHECK(reduced == me.g.size(), "slices do not cover the gradient", reduced, me.g.size());
     sums.wait();
     if (two_level_) two_level_->wait();
+    if (me.scale) me.scale->judge(me.g);             // one's infinity is in everybody's sum
     if (longest_ > 0) clip_by_norm(me.g, longest_);  // of the mean; alone, the oracle has clipped it
     me.rule.step(me.x, me.g, me.lr);                 // x <- x - eta u(g)
     return loss;

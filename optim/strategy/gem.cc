@@ -54,7 +54,8 @@ class GradientEnergyMatching final : public Strategy {
                 .decayed = me.rule.decay().elements,
                 .least = least_,
                 .most = most_,
-                .at_theta = at_theta_});
+                .at_theta = at_theta_,
+                .on = me.rule.on()});
     turns_.commit(u_);  // u = pi d
     return loss;
   }

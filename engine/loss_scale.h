@@ -1,0 +1,54 @@
+// Loss scaling: backward starts from a number above 1, so that small gradients survive in f16 (nothing below
+// 2^-24 does), and the gradient of a step is divided by it again. All of it stays on the device: no step waits.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "engine/archive.h"
+#include "engine/vec.h"
+
+namespace skein {
+
+// One for each worker. A step is
+//   tape.backward(loss, ready, scale.seed());  ...;  scale.judge(g);  updates that heed scale.on()
+// Dynamic: starts at 2^16; a gradient that holds an infinity or NaN halves it, and 2000 good steps in a row
+// double it, within 1 to 2^24 (sums of gradients stay far from f32's largest). Otherwise it stays what it is.
+class LossScale {
+ public:
+  static constexpr float kStart = 65536, kLeast = 1, kMost = 16777216, kGoodSteps = 2000;
+
+  LossScale(Device, bool dynamic, float start = kStart);  // start within kLeast to kMost
+
+  Scalar seed() const { return Scalar::at(state() + kScale); }  // what backward starts from
+  // A flag in device memory: 0 where the gradient judged last overflowed, so that its step must not be taken.
+  const float* on() const { return state() + kOn; }
+
+  // g <- g / scale; sets on() by whether all of it is finite, and moves the scale. f32, any shape, on the
+  // device this was made for; runs on its current stream. Workers that judge the same sums keep the same
+  // scale.
+  void judge(const Tensor& g);
+
+  struct State {
+    double scale = 1, good = 0,
+           skipped = 0;  // good: steps since the scale moved; skipped: in all, up to 2^24
+  };
+  State read() const;  // waits for the device
+
+  // Two fields: "scale" [2] = scale and good steps, "skipped" [1].
+  void visit(Archive&);
+
+ private:
+  enum Slot { kScale, kGood, kSkipped, kInverse, kOn, kSlots };
+  float* state() const { return state_.data<float>(); }
+  friend struct Verdict;
+  friend struct Unscale;
+  friend struct Invert;
+  Tensor state_;
+  const bool dynamic_;
+};
+
+// What --loss-scale says: auto (dynamic where activations are f16, else none), none, dynamic, or a number from
+// 1 to 2^24 that stays. Null: gradients are not scaled. Throws BadOption.
+std::unique_ptr<LossScale> make_loss_scale(const std::string& word, DType activations, Device);
+
+}  // namespace skein
