@@ -68,10 +68,13 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
   }
   params_ = model.params();
   slicer_ = std::make_unique<nn::Slicer>(flat_, int64_t(c.slice_mb * (1 << 20)));
+  scale_ = naming_place(c, "loss-scale",
+                        [&] { return make_loss_scale(c.loss_scale, setup_.activations, setup_.device); });
   rule_ = optim::sgd(flat_.x, {.momentum = float(c.momentum),
                                .weight_decay = float(c.weight_decay),
                                .nesterov = c.nesterov,
-                               .decayed = c.decay_all ? flat_.x.size() : flat_.decayed});
+                               .decayed = c.decay_all ? flat_.x.size() : flat_.decayed,
+                               .on = scale_ ? scale_->on() : nullptr});
   strategy_ = optim::make_strategy(c.algorithm, options_of(c, setup_.steps_per_epoch), setup_.place.world);
   worker_.emplace(optim::Worker{.x = flat_.x,
                                 .g = flat_.g,
@@ -79,7 +82,8 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
                                 .rule = *rule_,
                                 .comm = comm,
                                 .oracle = {},
-                                .hub = setup_.place.hub});
+                                .hub = setup_.place.hub,
+                                .scale = scale_.get()});
   worker_->oracle = [this](const optim::GradReady& ready) {
     return within_memory(setup_, config_.batch_size, config_.accumulate, [&] { return gradient(ready); });
   };
@@ -118,6 +122,10 @@ void Trainer::visit(Archive& a) {
   seconds_.visit(seconds);
   at_last_event_.visit(last);
   transfers_.visit(transfers);
+  if (scale_) {
+    Under scale(a, "loss_scale.");
+    scale_->visit(scale);
+  }
   if (ema_) {
     Under ema(a, "ema.");
     ema_->visit(ema);

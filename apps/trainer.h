@@ -19,6 +19,7 @@
 #include "apps/setup.h"
 #include "apps/step_back.h"
 #include "apps/tensorboard.h"
+#include "engine/loss_scale.h"
 #include "optim/schedule.h"
 #include "optim/strategy.h"
 
@@ -116,8 +117,9 @@ class Trainer {
   }
   void end_step();
   void refuse_bad_loss() const;
-  bool close_epoch();  // false: stopped on the way, to be closed after the resume
-  bool score();        // likewise
+  void look_at_scale(bool of_all);  // collective where of all; waits for the device
+  bool close_epoch();               // false: stopped on the way, to be closed after the resume
+  bool score();                     // likewise
   // trainer_ema.cc
   int64_t evaluation_batch() const;
   bool score_ema();  // as score()
@@ -161,6 +163,7 @@ class Trainer {
   nn::Flat flat_;
   std::vector<nn::Param*> params_;
   std::unique_ptr<nn::Slicer> slicer_;
+  std::unique_ptr<LossScale> scale_;  // null: gradients are not scaled
   std::unique_ptr<optim::Rule> rule_;
   std::unique_ptr<optim::Strategy> strategy_;
   std::optional<optim::Worker> worker_;
@@ -194,7 +197,9 @@ class Trainer {
   int64_t saved_step_ = -1, scored_step_ = -1;
   double started_ = 0, earlier_seconds_ = 0;
   std::optional<Score> score_, ema_score_;
-  std::optional<double> distance_;  // consensus distance at the last evaluation
+  std::optional<Scaling> scaling_;          // as of the last step that was recorded
+  LossScale::State own_scale_{.scale = 0};  // this worker's, as of the same
+  std::optional<double> distance_;          // consensus distance at the last evaluation
   std::vector<std::string> worker_hashes_;
   std::string ema_hash_;
   Moment moment_;

@@ -49,7 +49,8 @@ Tensor Trainer::gradient(const optim::GradReady& ready) {
     backward(tape, one.loss, ready ? slices : optim::GradReady());
     if (!ready) with_earlier(flat_.g);
   }
-  // Handed out in slices, it is whoever sums them that clips.
+  // Handed out in slices, it is whoever sums them that judges and clips.
+  if (!ready && scale_) scale_->judge(flat_.g);
   if (!ready && config_.clip_norm > 0) clip_by_norm(flat_.g, config_.clip_norm);
   meters_.add(sum.loss, sum.hits);
   return sum.loss;
@@ -86,10 +87,13 @@ void Trainer::backward(Tape& tape, const Tensor& loss, const optim::GradReady& r
   const Timed t(seconds_.backward, trace_.get(), "backward");
   comm::Communicator* const comm = setup_.place.comm;
   const GradReady slices = ready ? slicer_->start(ready) : GradReady();
-  tape.backward(loss, [&](const Tensor& grad) {
-    if (slices) slices(grad);
-    if (comm) comm->progress();  // what is under way moves on meanwhile
-  });
+  tape.backward(
+      loss,
+      [&](const Tensor& grad) {
+        if (slices) slices(grad);
+        if (comm) comm->progress();  // what is under way moves on meanwhile
+      },
+      scale_ ? scale_->seed() : 1.f);
   if (ready) slicer_->finish();
 }
 

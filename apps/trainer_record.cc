@@ -61,9 +61,10 @@ void Trainer::refuse_bad_loss() const {
                                ? text("; the checkpoint of step ", saved_step_, " is sound: train_imagenet ",
                                       "--resume ", directory_, " --lr ", config_.lr / 10)
                                : text("; no checkpoint was written yet");
-  throw Error(text("the loss is not a finite number after step ", k_, " (epoch ", epochs_seen(), ", rate ",
-                   schedule_.at(k_ - 1),
-                   "): training has diverged. Try a lower --lr or a longer --warmup-epochs", last));
+  throw Error(
+      text("the loss is not a finite number after step ", k_, " (epoch ", epochs_seen(), ", rate ",
+           schedule_.at(k_ - 1), "): training has diverged. Try a lower --lr or a longer --warmup-epochs",
+           setup_.activations == kF16 ? ", or --precision bf16 where activations exceed 65504" : "", last));
 }
 
 // Reading the loss is free on the CPU; a GPU would have to wait for it.
@@ -75,6 +76,8 @@ void Trainer::end_step() {
   if (log) {
     const double spent = std::max(seconds_.training() - at_last_event_.training(), 1e-9);
     const Seen seen = recently(spent);
+    look_at_scale(!asynchronous_);
+    if (scaling_) moment_.loss_scale = scaling_->scale, moment_.skipped = scaling_->skipped;
     moment_.loss = seen.loss.mean;
     moment_.top1 = seen.top1.mean;
     moment_.images_per_second = seen.images / spent;
@@ -91,7 +94,8 @@ void Trainer::end_step() {
                      .images_per_second = moment_.images_per_second,
                      .data_wait = seen.data_wait,
                      .peer_wait = seen.peer_wait,
-                     .bytes = seen.bytes});
+                     .bytes = seen.bytes,
+                     .scaling = scaling_});
     meters_.recent = {};
     at_last_event_ = seconds_;
     say_unreadable();
@@ -199,6 +203,7 @@ Outcome Trainer::finish(bool interrupted) {
   if (!interrupted) leave_ema();
   const ConsensusModel consensus(config_, setup_, flat_, *strategy_, *worker_);
   if (setup_.place.comm) distance_ = consensus.distance();
+  look_at_scale(true);
   count_transfers();
   const Transfers all = over_workers(transfers_);
   unite_odd_files();
@@ -245,6 +250,7 @@ void Trainer::leave_files(const Outcome& out) {
   s.consensus_distance = distance_;
   describe_ema(s);
   s.bytes_per_step = out.bytes_per_step;
+  s.scaling = scaling_;
   s.hidden_share = out.hidden_share;
   if (const data::Shards& shards = setup_.portions->shards(); !shards.empty()) {
     s.classes = setup_.data.train->classes();

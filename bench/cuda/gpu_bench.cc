@@ -1,7 +1,7 @@
 // What one GPU does: copy bandwidth, vector kernels, products, convolutions by layer, norms, whole steps.
 //
 //   gpu_bench [--only copy,vec,gemm,conv,norm,step] [--models resnet50,resnet18,resnet20] [--batch N]
-//             [--precision bf16,fp32,tf32] [--measure 1] [--json FILE] [--describe FILE]
+//             [--precision bf16,fp16,fp32,tf32] [--measure 1] [--json FILE] [--describe FILE]
 //
 // --measure 1 lets convolutions choose the fastest of cuDNN's plans, not its first choice. --describe writes
 // what cuDNN says of the device: with it plans can be made where there is none.
@@ -14,6 +14,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "engine/loss_scale.h"
 #include "engine/numerics.h"
 #include "engine/ops.h"
 #include "engine/random.h"
@@ -83,7 +84,7 @@ struct Options {
   std::map<std::string, std::string> given{{"only", "copy,vec,gemm,conv,norm,step"},
                                            {"models", "resnet50,resnet18,resnet20"},
                                            {"batch", "0"},
-                                           {"precision", "bf16,fp32,tf32"},
+                                           {"precision", "bf16,fp16,fp32,tf32"},
                                            {"measure", "0"},
                                            {"json", ""},
                                            {"describe", ""}};
@@ -189,8 +190,13 @@ void bench_step(Table& t, const std::string& name, int64_t batch, const std::str
     const auto model = nn::make_model(name, in);
     nn::initialize(*model, 1);
     const nn::Flat flat = nn::flatten(*model, allocator(kGpu));
-    const auto rule = optim::sgd(flat.x, {.momentum = 0.9f, .weight_decay = 5e-5f, .decayed = flat.decayed});
-    const Tensor x = noise({batch, in.height, in.width, 3}, precision == "bf16" ? kBF16 : kF32);
+    const DType type = precision == "bf16" ? kBF16 : precision == "fp16" ? kF16 : kF32;
+    const auto scale = make_loss_scale("auto", type, kGpu);
+    const auto rule = optim::sgd(flat.x, {.momentum = 0.9f,
+                                          .weight_decay = 5e-5f,
+                                          .decayed = flat.decayed,
+                                          .on = scale ? scale->on() : nullptr});
+    const Tensor x = noise({batch, in.height, in.width, 3}, type);
     Tensor labels({batch}, kI32);
     for (int64_t i = 0; i < batch; ++i) labels.data<int32_t>()[i] = int32_t(i * 7 % in.classes);
     const Tensor y = labels.to(kGpu);
@@ -199,7 +205,8 @@ void bench_step(Table& t, const std::string& name, int64_t batch, const std::str
       Tape tape;
       for (nn::Param* w : model->params()) tape.watch(w->value, w->grad);
       loss = cross_entropy(model->forward(x), y);
-      tape.backward(loss);
+      tape.backward(loss, {}, scale ? scale->seed() : 1.f);
+      if (scale) scale->judge(flat.g);
       rule->step(flat.x, flat.g, 0.01f);
     });
     t.row(text(what, ", loss ", loss.item(), ", ", memory_use(kGpu).peak >> 20, " MiB at most"),
@@ -236,7 +243,7 @@ int main(int argc, char** argv) {
   release_cached(kGpu);
   if (o.lists("only", "step"))
     for (const char* model : {"resnet50", "resnet18", "resnet20", "cnn7", "vgg16-bn"})
-      for (const char* precision : {"bf16", "fp32", "tf32"})
+      for (const char* precision : {"bf16", "fp16", "fp32", "tf32"})
         if (o.lists("models", model) && o.lists("precision", precision))
           bench_step(t, model, batch, precision);
   if (const std::string& file = o.given["json"]; !file.empty())

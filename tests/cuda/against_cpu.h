@@ -54,7 +54,8 @@ inline double difference(const Tensor& got, const Tensor& wanted) {
   return worst / std::max(1e-3, std::sqrt(square / double(b.size())));
 }
 
-// f32 results lose a few rounding steps; bf16 ones are stored with 8 bits and their largest is some 5 rms.
-inline double bound(DType t) { return t == kF32 ? 1e-5 : 4e-2; }
+// f32 results lose a few rounding steps; 16-bit ones are stored with 8 or 11 bits and their largest is some
+// 5 rms: twice 5 / 2^8, rounded up, and of f16 an eighth of that.
+inline double bound(DType t) { return t == kF32 ? 1e-5 : t == kF16 ? 5e-3 : 4e-2; }
 
 }  // namespace skein::testing

@@ -55,7 +55,7 @@ void expect_norm(BatchNormArgs a, unsigned bits, Device d, const std::string& wh
 }
 
 TEST_P(Kernels, BatchNormAgreesWithTheCpuInEveryMode) {
-  for (DType t : {kF32, kBF16})
+  for (DType t : {kF32, kBF16, kF16})
     for (const Shape& s :
          {Shape{4, 5, 7, 3}, Shape{2, 8, 8, 16}, Shape{7, 1}, Shape{33, 5}, Shape{2, 9, 14, 64},
           Shape{3, 4, 4, 100}, Shape{2, 9, 9, 130}, Shape{2, 7, 7, 512}})
@@ -134,7 +134,7 @@ PoolArgs make_pool(const PoolCase& k, DType t, bool average, float beta) {
 }
 
 TEST_P(Kernels, PoolingAgreesWithTheCpu) {
-  for (DType t : {kF32, kBF16})
+  for (DType t : {kF32, kBF16, kF16})
     for (const PoolCase& k : kPoolCases)
       for (bool average : {false, true})
         for (float beta : {0.f, 1.f}) {
@@ -164,7 +164,7 @@ TEST_P(Kernels, TheFirstOfEqualMaximaGetsTheGradientAndANanWins) {
 // ---- around library calls --------------------------------------------------------------------------
 
 TEST_P(Kernels, BlendAndBiasAreTheirFormulas) {
-  for (DType t : {kF32, kBF16}) {
+  for (DType t : {kF32, kBF16, kF16}) {
     Tensor y = gaussian({6, 10}, t, 1), x = gaussian({6, 10}, kF32, 2), bias = gaussian({10}, kF32, 3);
     const std::vector<double> y0 = values(y), x0 = values(x), b0 = values(bias);
     move(y, GetParam()), move(x, GetParam()), move(bias, GetParam());
