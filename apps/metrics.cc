@@ -29,6 +29,10 @@ void put(Json& j, const char* name, const std::optional<T>& v) {
   if (v) j[name] = *v;
 }
 
+void put(Json& j, const std::optional<Scaling>& s) {
+  if (s) j["loss_scale"] = s->scale, j["skipped_steps"] = s->skipped;
+}
+
 std::string dump(const Json& j, int indent = -1) {
   return j.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
@@ -111,6 +115,7 @@ void MetricsLog::write(const StepEvent& e) {
   put(j, "data_wait", e.data_wait);
   put(j, "peer_wait", e.peer_wait);
   put(j, "bytes", e.bytes);
+  put(j, e.scaling);
   append(j);
 }
 
@@ -164,6 +169,7 @@ Json Summary::to_json() const {
   put(j, "consensus_distance", consensus_distance);
   put(j, "hidden_share", hidden_share);
   put(j, "bytes_per_step", bytes_per_step);
+  put(j, scaling);
   if (!labels.empty()) j["shards"] = {{"classes", classes}, {"labels", labels}};
   j["unreadable"] = unreadable;
   if (!unreadable_names.empty()) j["unreadable_names"] = unreadable_names;

@@ -21,6 +21,11 @@ struct Spread {
   Spread(double m, double lo, double hi) : mean(m), min(lo), max(hi) {}
 };
 
+// The loss scale: the smallest of the workers', and how many steps of a worker it skipped so far, in the mean.
+struct Scaling {
+  double scale = 1, skipped = 0;
+};
+
 // `seconds` in every event: since training started, earlier runs of the same training included.
 struct RunEvent {  // the first line, and again after each resume
   int64_t step = 0;
@@ -39,6 +44,7 @@ struct StepEvent {
   double images_per_second = 0;  // of all workers
   Spread data_wait, peer_wait;   // shares of the time, 0..1
   std::optional<double> bytes;   // sent so far by a worker, mean over the workers
+  std::optional<Scaling> scaling;
 };
 struct EpochEvent {  // the training set as seen during the epoch
   int64_t step = 0;
@@ -99,6 +105,7 @@ struct Summary {
   std::string hash;                                             // parameter_hash of the evaluated model
   std::vector<std::string> worker_hashes;
   std::optional<double> consensus_distance, hidden_share;
+  std::optional<Scaling> scaling;
   std::optional<double> bytes_per_step;  // sent by a worker, mean over the workers
   std::vector<std::vector<int64_t>>
       labels;                        // of each worker's shard: images of each class; empty with --split iid

@@ -121,8 +121,8 @@ int64_t predict(const Config& c, const Prediction& how) {
   std::vector<float> kept;
   for (int64_t step = 0; step < steps; ++step) {
     const data::Batch b = loader.next();
-    const Tensor x = normalize_image(b.images, m.preparation.mean, m.preparation.deviation,
-                                     c.precision == "bf16" ? kBF16 : kF32);
+    const Tensor x =
+        normalize_image(b.images, m.preparation.mean, m.preparation.deviation, activations_of(c));
     const Tensor logits = cast(m.net->forward(x), kF32).to(kCpu), labels = b.labels.to(kCpu);
     current_stream(device).sync();
     for (int64_t row = 0; row < b.size(); ++row) {

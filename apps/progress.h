@@ -16,6 +16,7 @@ struct Moment {
   double images_per_second = 0;
   double data_wait = 0, peer_wait = 0;  // shares of the time, 0..1
   int workers = 1;                      // the share of peers is shown where there are several
+  double loss_scale = 0, skipped = 0;   // 0: gradients are not scaled; steps
   double seconds_left = -1;             // negative: not known yet
 };
 // "epoch 3/10  step 1200/9380  loss 0.4321  top-1 84.5 %  12345 images/s  data 1 %  peers 4 %  eta 2:31", cut

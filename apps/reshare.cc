@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <set>
 
 #include "apps/safetensors.h"
@@ -21,6 +22,7 @@ enum class How : uint8_t {
   kCenterVersion,  // and its version
   kNumerator,      // sum of all X / sum of all w, messages on their way included
   kNumeratorTail,  // of X the part behind the parameters: the running statistics that travel with them
+  kLeast,          // element by element the smallest
   kOne,
   kZero,
 };
@@ -35,6 +37,7 @@ const std::vector<Row>& table() {
       {"", "meters.*", How::kSum},
       {"", "transfers.*", How::kSum},
       {"", "unreadable*", How::kSum},
+      {"", "loss_scale.scale", How::kLeast},
       {pullers, "x", How::kCenter},
       {pullers, "strategy.pulled", How::kCenter},
       {pullers, "strategy.s", How::kCenter},
@@ -67,6 +70,7 @@ struct Pool {
   struct Field {
     Tensor first;             // of the lowest worker that has it
     std::vector<double> sum;  // over the workers, of f32
+    std::vector<double> least;
     int64_t workers = 0;
   };
   std::map<std::string, Field> tensors;
@@ -90,10 +94,13 @@ void Pool::add(const std::string& path, const std::string& name, const Tensor& t
   if (!f.first) f.first = flies ? t : t.clone();
   if (t.dtype() != kF32) return;
   if (f.sum.empty()) f.sum.resize(size_t(t.size()), 0.0);
+  const bool small = how_of("", name) == How::kLeast;
+  if (small && f.least.empty()) f.least.resize(size_t(t.size()), INFINITY);
   if (int64_t(f.sum.size()) != t.size())
     throw BadFile(text(path, ": the field '", name, "' has another size than the other workers'"));
   const float* x = t.data<float>();
   for (int64_t i = 0; i < t.size(); ++i) f.sum[size_t(i)] += x[i];
+  for (size_t i = 0; i < f.least.size(); ++i) f.least[i] = std::min(f.least[i], double(x[i]));
 }
 
 void Pool::add(const std::string& path, const std::string& name, const std::string& number) {
@@ -139,6 +146,7 @@ class Resharer final : public Archive {
                                                      : name);
     if (f.first.dtype() != v.dtype()) refuse(text("the field '", name, "' is of another type"));
     if (v.dtype() != kF32) return copy_same(name, v, f.first);
+    if (how == How::kLeast) return fill(name, v, f.least, 0, 1);
     fill(name, v, f.sum, 0, double(f.workers));
   }
   void operator()(const std::string& name, int64_t& v) override {

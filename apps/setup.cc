@@ -74,6 +74,10 @@ void settle_threads(Setup& s, const Config& c) {
 
 }  // namespace
 
+DType activations_of(const Config& c) {
+  return c.precision == "bf16" ? kBF16 : c.precision == "fp16" ? kF16 : kF32;
+}
+
 Setup open_setup(const Config& c, const Place& place) {
   Setup s;
   s.place = place;
@@ -84,7 +88,7 @@ Setup open_setup(const Config& c, const Place& place) {
   s.device = chosen.device, s.device_note = chosen.note;
   settle_threads(s, c);
   prepare_engine(c, s.device);
-  s.activations = c.precision == "bf16" ? kBF16 : kF32;
+  s.activations = activations_of(c);
   if (!model_row(c.model))
     naming_place(c, "model", [&] { return nn::make_model(c.model, {}); });  // refuses it
   s.data = open_data(c);

@@ -32,6 +32,9 @@ struct Setup {
   std::unique_ptr<nn::Module> model;               // initialized from the seed
 };
 
+// The type that --precision names.
+DType activations_of(const Config&);
+
 // Opens data and model, and gives the calling thread its team of compute threads. Throws BadOption or
 // BadFile, saying what is wrong with which flag or file.
 Setup open_setup(const Config&, const Place& = {});

@@ -72,10 +72,13 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
   // convolutions reorder weights at each call, whatever type they come in: a copy would be written for nothing.
   if (setup_.device.is_cuda() && setup_.activations != kF32) keep_narrow(flat_.x, setup_.activations);
   slicer_ = std::make_unique<nn::Slicer>(flat_, int64_t(c.slice_mb * (1 << 20)));
+  scale_ = naming_place(c, "loss-scale",
+                        [&] { return make_loss_scale(c.loss_scale, setup_.activations, setup_.device); });
   rule_ = optim::sgd(flat_.x, {.momentum = float(c.momentum),
                                .weight_decay = float(c.weight_decay),
                                .nesterov = c.nesterov,
-                               .decayed = c.decay_all ? flat_.x.size() : flat_.decayed});
+                               .decayed = c.decay_all ? flat_.x.size() : flat_.decayed,
+                               .on = scale_ ? scale_->on() : nullptr});
   const data::ImageSize& image = setup_.image;
   graphs_ = std::make_unique<StepGraphs>(records_steps(c.cuda_graphs, setup_.device), setup_.device,
                                          c.batch_size, Shape{image.height, image.width, image.channels},
@@ -88,7 +91,8 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
                                 .rule = recorded_rule_ ? *recorded_rule_ : *rule_,
                                 .comm = comm,
                                 .oracle = {},
-                                .hub = setup_.place.hub});
+                                .hub = setup_.place.hub,
+                                .scale = scale_.get()});
   worker_->oracle = [this](const optim::GradReady& ready) {
     return within_memory(setup_, config_.batch_size, config_.accumulate, [&] { return gradient(ready); });
   };
@@ -127,6 +131,10 @@ void Trainer::visit(Archive& a) {
   seconds_.visit(seconds);
   at_last_event_.visit(last);
   transfers_.visit(transfers);
+  if (scale_) {
+    Under scale(a, "loss_scale.");
+    scale_->visit(scale);
+  }
   if (ema_) {
     Under ema(a, "ema.");
     ema_->visit(ema);

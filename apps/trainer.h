@@ -20,6 +20,7 @@
 #include "apps/step_back.h"
 #include "apps/step_graphs.h"
 #include "apps/tensorboard.h"
+#include "engine/loss_scale.h"
 #include "optim/schedule.h"
 #include "optim/strategy.h"
 
@@ -120,8 +121,9 @@ class Trainer {
   void end_step();
   void flush_log();  // the step that is still to be logged, if any; collective, as recently()
   void refuse_bad_loss(int64_t step) const;
-  bool close_epoch();  // false: stopped on the way, to be closed after the resume
-  bool score();        // likewise
+  void look_at_scale(bool of_all);  // what was sent of it; collective where of all
+  bool close_epoch();               // false: stopped on the way, to be closed after the resume
+  bool score();                     // likewise
   // trainer_ema.cc
   int64_t evaluation_batch() const;
   bool score_ema();  // as score()
@@ -166,6 +168,7 @@ class Trainer {
   nn::Flat flat_;
   std::vector<nn::Param*> params_;
   std::unique_ptr<nn::Slicer> slicer_;
+  std::unique_ptr<LossScale> scale_;  // null: gradients are not scaled
   std::unique_ptr<optim::Rule> rule_;
   std::unique_ptr<StepGraphs> graphs_;
   std::unique_ptr<optim::Rule>
@@ -204,7 +207,9 @@ class Trainer {
   int64_t saved_step_ = -1, scored_step_ = -1;
   double started_ = 0, earlier_seconds_ = 0;
   std::optional<Score> score_, ema_score_;
-  std::optional<double> distance_;  // consensus distance at the last evaluation
+  std::optional<Scaling> scaling_;          // as of the last step that was recorded
+  LossScale::State own_scale_{.scale = 0};  // this worker's, as of the same
+  std::optional<double> distance_;          // consensus distance at the last evaluation
   std::vector<std::string> worker_hashes_;
   std::string ema_hash_;
   Moment moment_;

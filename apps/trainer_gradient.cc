@@ -73,7 +73,8 @@ void Trainer::compute_gradient(const StepGraphs::Given& in, bool handed_out) {
     backward(tape, one.loss, handed_out ? slices : optim::GradReady());
     if (!handed_out) with_earlier(flat_.g);
   }
-  // Handed out in slices, it is whoever sums them that clips.
+  // Handed out in slices, it is whoever sums them that judges and clips.
+  if (!handed_out && scale_) scale_->judge(flat_.g);
   if (!handed_out && config_.clip_norm > 0) clip_by_norm(flat_.g, config_.clip_norm);
   meters_.add(sum.loss, sum.hits);
   copy(loss_, sum.loss);
@@ -109,11 +110,14 @@ void Trainer::backward(Tape& tape, const Tensor& loss, const optim::GradReady& r
   const Timed t(seconds_.backward, trace_.get(), "backward");
   comm::Communicator* const comm = setup_.place.comm;
   const GradReady slices = ready ? slicer_->start(ready) : GradReady();
-  tape.backward(loss, [&](const Tensor& grad) {
-    if (slices) slices(grad);
-    // What is under way moves on meanwhile; a recorded step sees to it where slices are handed out.
-    if (comm && !records(setup_.device)) between_recorded([&] { comm->progress(); });
-  });
+  tape.backward(
+      loss,
+      [&](const Tensor& grad) {
+        if (slices) slices(grad);
+        // What is under way moves on meanwhile; a recorded step sees to it where slices are handed out.
+        if (comm && !records(setup_.device)) between_recorded([&] { comm->progress(); });
+      },
+      scale_ ? scale_->seed() : 1.f);
   if (ready) slicer_->finish();
 }
 

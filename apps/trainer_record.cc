@@ -63,7 +63,9 @@ void Trainer::refuse_bad_loss(int64_t step) const {
                                : text("; no checkpoint was written yet");
   throw Error(text("the loss is not a finite number after step ", step, " (epoch ",
                    double(step) / double(setup_.steps_per_epoch), ", rate ", schedule_.at(step - 1),
-                   "): training has diverged. Try a lower --lr or a longer --warmup-epochs", last));
+                   "): training has diverged. Try a lower --lr or a longer --warmup-epochs",
+                   setup_.activations == kF16 ? ", or --precision bf16 where activations exceed 65504" : "",
+                   last));
 }
 
 // Reading the loss is free on the CPU. A device is not waited for: numbers sent after one step are read after the
@@ -77,6 +79,7 @@ void Trainer::end_step() {
   moment_.step = k_;
   if (log) {
     if (later) meters_.send();
+    if (scale_) scale_->send();
     sent_ = {k_, seconds_};
     if (!later || k_ == setup_.total_steps) flush_log();
   }
@@ -91,6 +94,8 @@ void Trainer::flush_log() {
   if (!meters_.take()) refuse_bad_loss(s.step);
   const double spent = std::max(s.seconds.training() - at_last_event_.training(), 1e-9);
   const Seen seen = recently(s.seconds);
+  look_at_scale(!asynchronous_);
+  if (scaling_) moment_.loss_scale = scaling_->scale, moment_.skipped = scaling_->skipped;
   moment_.loss = seen.loss.mean;
   moment_.top1 = seen.top1.mean;
   moment_.images_per_second = seen.images / spent;
@@ -107,7 +112,8 @@ void Trainer::flush_log() {
                    .images_per_second = moment_.images_per_second,
                    .data_wait = seen.data_wait,
                    .peer_wait = seen.peer_wait,
-                   .bytes = seen.bytes});
+                   .bytes = seen.bytes,
+                   .scaling = scaling_});
   meters_.recent = {};
   at_last_event_ = s.seconds;
   say_unreadable();
@@ -213,6 +219,7 @@ Outcome Trainer::finish(bool interrupted) {
   if (!interrupted) leave_ema();
   const ConsensusModel consensus(config_, setup_, flat_, *strategy_, *worker_);
   if (setup_.place.comm) distance_ = consensus.distance();
+  look_at_scale(true);
   count_transfers();
   const Transfers all = over_workers(transfers_);
   unite_odd_files();
@@ -259,6 +266,7 @@ void Trainer::leave_files(const Outcome& out) {
   s.consensus_distance = distance_;
   describe_ema(s);
   s.bytes_per_step = out.bytes_per_step;
+  s.scaling = scaling_;
   s.hidden_share = out.hidden_share;
   if (const data::Shards& shards = setup_.portions->shards(); !shards.empty()) {
     s.classes = setup_.data.train->classes();

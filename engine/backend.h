@@ -85,8 +85,7 @@ struct BatchNormArgs {
   template <class F>
   void each_tensor(F f) {
     for (Tensor* t : {&x, &y, &residual, &gamma, &shift, &running_mean, &running_var, &mean, &rstd, &dy, &dx,
-                      &dresidual, &dgamma, &dshift,
-                      &sums.sum, &sums.squares, &mask})
+                      &dresidual, &dgamma, &dshift, &sums.sum, &sums.squares, &mask})
       f(*t);
   }
 };

@@ -65,11 +65,11 @@ void gem_update(const GemArgs& a) {
   low.with([&](auto* to) {
     using Low = std::remove_pointer_t<decltype(to)>;
     if (pi)
-      run(Gem<true, Low>{x, m, s, u, pi, g, theta, to, a.lr, a.mu, a.kappa, a.decay, a.decayed, a.least, a.most,
-                         a.at_theta, a.on});
+      run(Gem<true, Low>{x, m, s, u, pi, g, theta, to, a.lr, a.mu, a.kappa, a.decay, a.decayed, a.least,
+                         a.most, a.at_theta, a.on});
     else
-      run(Gem<false, Low>{x, m, s, u, pi, g, theta, to, a.lr, a.mu, a.kappa, a.decay, a.decayed, a.least, a.most,
-                          a.at_theta, a.on});
+      run(Gem<false, Low>{x, m, s, u, pi, g, theta, to, a.lr, a.mu, a.kappa, a.decay, a.decayed, a.least,
+                          a.most, a.at_theta, a.on});
   });
   low.done();
 }

@@ -63,7 +63,9 @@ struct Invert {
 };
 
 LossScale::LossScale(Device d, bool dynamic, float start)
-    : state_(Tensor::of<float>({kSlots}, {start, 0, 0, 1 / start, 1}).to(d)), dynamic_(dynamic) {
+    : state_(Tensor::of<float>({kSlots}, {start, 0, 0, 1 / start, 1}).to(d)),
+      arriving_({kSlots}, kF32, pinned_allocator()),
+      dynamic_(dynamic) {
   CHECK(start >= kLeast && start <= kMost, start);
 }
 
@@ -76,10 +78,13 @@ void LossScale::judge(const Tensor& g) {
   for_each_team(g.device(), 1, blocks, Verdict{state(), bad, blocks, dynamic_});
 }
 
-LossScale::State LossScale::read() const {
-  const Tensor host = state_.to(kCpu);
-  current_stream(state_.device()).sync();
-  const float* s = host.data<float>();
+void LossScale::send() {
+  copy_bytes(arriving_, state_);
+  arrived_ = current_stream(state_.device()).record();
+}
+LossScale::State LossScale::take() {
+  arrived_.sync();
+  const float* s = arriving_.data<float>();
   return {s[kScale], s[kGood], s[kSkipped]};
 }
 

@@ -32,7 +32,9 @@ class LossScale {
     double scale = 1, good = 0,
            skipped = 0;  // good: steps since the scale moved; skipped: in all, up to 2^24
   };
-  State read() const;  // waits for the device
+  void send();   // the state as it is now in the stream's order starts on its way to the host
+  State take();  // what was sent last; waits for its arrival alone
+  State read() { return send(), take(); }
 
   // Two fields: "scale" [2] = scale and good steps, "skipped" [1].
   void visit(Archive&);
@@ -43,7 +45,8 @@ class LossScale {
   friend struct Verdict;
   friend struct Unscale;
   friend struct Invert;
-  Tensor state_;
+  Tensor state_, arriving_;  // on the device; pinned on the host
+  Event arrived_;
   const bool dynamic_;
 };
 

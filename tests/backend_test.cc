@@ -49,8 +49,9 @@ double error(const Tensor& t, const Values& want) {
   return worst / std::max(1e-3, std::sqrt(square / double(want.size())));
 }
 
-// f32 results lose a few rounding steps; bf16 ones are stored with 8 bits and their largest is some 5 rms.
-double bound(DType t) { return t == kF32 ? 3e-5 : 4e-2; }
+// f32 results lose a few rounding steps; 16-bit ones are stored with 8 or 11 bits and their largest is some
+// 5 rms: twice 5 / 2^8, rounded up, and of f16 an eighth of that.
+double bound(DType t) { return t == kF32 ? 3e-5 : t == kF16 ? 5e-3 : 4e-2; }
 
 // ---- gemm ------------------------------------------------------------------------------------------
 
@@ -71,22 +72,30 @@ Values reference_gemm(const GemmArgs& g, const Values& y0) {
 TEST(Gemm, EqualsTheSumOfProductsForEveryTypeAndTransposition) {
   const int64_t sizes[][3] = {{1, 1, 1}, {3, 5, 7}, {17, 1, 33}, {64, 10, 128}, {33, 65, 31}};
   for (auto [m, n, k] : sizes)
-    for (int bits = 0; bits < 128; ++bits) {
-      const bool ta = bits & 1, tb = bits & 2, bias = bits & 4, sum = bits & 8;
-      const DType a = bits & 16 ? kBF16 : kF32, b = bits & 32 ? kBF16 : kF32, y = bits & 64 ? kBF16 : kF32;
-      GemmArgs g{.y = random({m, n}, y, 1),
-                 .a = random(ta ? Shape{k, m} : Shape{m, k}, a, 2),
-                 .b = random(tb ? Shape{n, k} : Shape{k, n}, b, 3),
-                 .ta = ta,
-                 .tb = tb,
-                 .beta = sum ? 0.5f : 0};
-      if (bias) g.bias = random({n}, kF32, 4);
-      const Values want = reference_gemm(g, values(g.y));
-      gemm(kCpu, g);
-      const bool narrow = a == kBF16 || b == kBF16 || y == kBF16;
-      EXPECT_LT(error(g.y, want), bound(narrow ? kBF16 : kF32))
-          << m << ' ' << n << ' ' << k << " bits " << bits;
-    }
+    for (int bits = 0; bits < 128; ++bits)
+      for (DType half : {kBF16, kF16}) {
+        if (half == kF16 && bits < 16) continue;
+        const bool ta = bits & 1, tb = bits & 2, bias = bits & 4, sum = bits & 8;
+        const DType a = bits & 16 ? half : kF32, b = bits & 32 ? half : kF32, y = bits & 64 ? half : kF32;
+        GemmArgs g{.y = random({m, n}, y, 1),
+                   .a = random(ta ? Shape{k, m} : Shape{m, k}, a, 2),
+                   .b = random(tb ? Shape{n, k} : Shape{k, n}, b, 3),
+                   .ta = ta,
+                   .tb = tb,
+                   .beta = sum ? 0.5f : 0};
+        if (bias) g.bias = random({n}, kF32, 4);
+        const Values want = reference_gemm(g, values(g.y));
+        gemm(kCpu, g);
+        EXPECT_LT(error(g.y, want), bound(bits < 16 ? kF32 : half))
+            << half << ' ' << m << ' ' << n << ' ' << k << " bits " << bits;
+      }
+}
+
+TEST(Gemm, OfTwoKindsOf16BitsLosesNeithersBits) {
+  GemmArgs g{.y = Tensor({9, 11}), .a = random({9, 40}, kF16, 1), .b = random({40, 11}, kBF16, 2)};
+  const Values want = reference_gemm(g, values(g.y));
+  gemm(kCpu, g);
+  EXPECT_LT(error(g.y, want), bound(kF32));
 }
 
 TEST(Gemm, DoesNotReadTheResultWhenBetaIsZero) {
@@ -180,7 +189,7 @@ const Way kWays[] = {
 template <class F>
 void each_conv(F f) {
   for (const Way& way : kWays)
-    for (DType t : {kF32, kBF16})
+    for (DType t : {kF32, kBF16, kF16})
       for (const ConvCase& k : kConvCases)
         for (int bits = 0; bits < 4; ++bits)
           if (ConvArgs c = make_conv(k, t, bits & 1); way.fits(c))

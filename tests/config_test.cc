@@ -79,7 +79,7 @@ TEST_F(ConfigTest, UnknownNamesAreRefusedWithTheNearest) {
   EXPECT_SAYS(refusal({"--epoch=3"}), "did you mean --epochs?");
   EXPECT_SAYS(refusal({"fashion-mnist"}), "'fashion-mnist' belongs to no flag");
   EXPECT_SAYS(refusal({"--precision", "fp23"}),
-              "--precision: there is no 'fp23'; allowed: fp32, bf16; did you mean fp32?");
+              "--precision: there is no 'fp23'; allowed: fp32, bf16, fp16; did you mean fp32?");
   const std::string message = refusal({"--config", file("lr = 0.1\n\nlearing-rate = 3\nmomentun = 0.5\n")});
   EXPECT_SAYS(message, "recipe.toml:");
   EXPECT_SAYS(refusal({"--config", file("lr = 0.1\n\nmomentun = 0.5\n")}),

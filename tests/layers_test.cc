@@ -20,18 +20,20 @@ TEST(Linear, HasItsGradientsWithAndWithoutBias) {
   EXPECT_THROW(linear(in[0], in[1], in[0]), Error);
 }
 
-TEST(Linear, InBf16KeepsFloatMasters) {
-  const Tensor x = random_uniform({6, 5}, 1, -1, 1, kBF16), w = random_uniform({3, 5}, 2),
-               b = random_uniform({3}, 3);
-  const Tensor y = linear(x, w, b);
-  EXPECT_EQ(y.dtype(), kBF16);
-  EXPECT_TRUE(allclose(values(y), values(linear(cast(x, kF32), w, b)), 2.0 / 128));
-  const Tensor r = random_uniform({6, 3}, 4, -1, 1, kBF16);
-  const Function f = [](const Values& v) { return linear(v[0], v[1], v[2]); };
-  const Values g = gradients(f, {x, w, b}, r), want = gradients(f, {cast(x, kF32), w, b}, cast(r, kF32));
-  for (size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(g[i].dtype(), i == 0 ? kBF16 : kF32);
-    EXPECT_TRUE(allclose(values(g[i]), values(want[i]), 2.0 / 128)) << i;
+TEST(Linear, In16BitsKeepsFloatMasters) {
+  for (const DType t : {kBF16, kF16}) {
+    const Tensor x = random_uniform({6, 5}, 1, -1, 1, t), w = random_uniform({3, 5}, 2),
+                 b = random_uniform({3}, 3);
+    const Tensor y = linear(x, w, b);
+    EXPECT_EQ(y.dtype(), t);
+    EXPECT_TRUE(allclose(values(y), values(linear(cast(x, kF32), w, b)), 2 * tolerance(t)));
+    const Tensor r = random_uniform({6, 3}, 4, -1, 1, t);
+    const Function f = [](const Values& v) { return linear(v[0], v[1], v[2]); };
+    const Values g = gradients(f, {x, w, b}, r), want = gradients(f, {cast(x, kF32), w, b}, cast(r, kF32));
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(g[i].dtype(), i == 0 ? t : kF32);
+      EXPECT_TRUE(allclose(values(g[i]), values(want[i]), 2 * tolerance(t))) << t << ' ' << i;
+    }
   }
 }
 
@@ -150,7 +152,7 @@ TEST(ConvBn, HasItsGradientsWithResidualAndRelu) {
 }
 
 TEST(ConvBn, IsConvolutionThenBatchNormInEveryMode) {
-  for (const DType t : {kF32, kBF16})
+  for (const DType t : {kF32, kBF16, kF16})
     for (const bool training : {true, false})
       for (const bool relu : {false, true})
         for (const bool add : {false, true}) {
@@ -160,7 +162,10 @@ TEST(ConvBn, IsConvolutionThenBatchNormInEveryMode) {
           const Tensor y = conv_bn(x, w, {.padding = 1}, a, {training, relu, residual});
           const Tensor want = batch_norm(conv2d(x, w, {}, {.padding = 1}), b, {training, relu, residual});
           EXPECT_EQ(y.dtype(), t);
-          EXPECT_TRUE(allclose(values(y), values(want), t == kF32 ? 2e-5 : 4.0 / 128))
+          EXPECT_TRUE(allclose(values(y), values(want),
+                               t == kF32   ? 2e-5
+                               : t == kF16 ? 4.0 / 1024
+                                           : 4.0 / 128))
               << t << training << relu << add;
           EXPECT_TRUE(allclose(a.running_mean, b.running_mean));
           EXPECT_TRUE(allclose(a.running_var, b.running_var));

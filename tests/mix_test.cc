@@ -54,7 +54,7 @@ TEST_P(Mix, ImagesAreTheirScalarReference) {
       cutmix{.share = 0.75f, .shift = 4, .top = 1, .left = 2, .bottom = 3, .right = 5}, nothing{};
   for (const Blend& how : {mixup, cutmix, nothing})
     for (const auto& [first, rows] : {std::pair<int64_t, int64_t>{0, kRows}, {1, 3}, {4, 1}})
-      for (const DType t : {kF32, kBF16})
+      for (const DType t : {kF32, kBF16, kF16})
         EXPECT_TRUE(allclose(blend_image(x, labels, how, first, rows, kMean, kDeviation, t),
                              plain_blend(how, first, rows)))
             << how.shift << ' ' << first << ' ' << name_of(t);

@@ -100,7 +100,7 @@ TEST(Models, GiveOneLogitAClassInTheTypeOfTheImageAndFollowItsSize) {
     fill_uniform(flat.x, {.seed = 3}, -0.1f, 0.1f);
     fill(flat.buffers, 1.f);
     m->set_training(false);
-    for (const DType t : {kF32, kBF16}) {
+    for (const DType t : {kF32, kBF16, kF16}) {
       const Tensor y = m->forward(random_image({2, c.height, c.width, c.channels}, t));
       EXPECT_EQ(y.shape(), (Shape{2, c.classes})) << c.name;
       EXPECT_EQ(y.dtype(), t) << c.name;

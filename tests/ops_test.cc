@@ -54,8 +54,10 @@ TEST_P(Ops, LongSumsKeepTheirAccuracy) {
       const Tensor x = random_uniform(s, 3, 0, 1);
       EXPECT_TRUE(allclose(sum(there(x), {axis}), plain_sum(x, 1u << axis))) << s << " axis " << axis;
     }
-  const Tensor low = random_uniform({64, 100, 32}, 3, 0, 1, kBF16);
-  EXPECT_TRUE(allclose(sum(there(low), {1}), plain_sum(low, 2)));
+  for (const DType t : {kBF16, kF16}) {
+    const Tensor low = random_uniform({64, 100, 32}, 3, 0, 1, t);
+    EXPECT_TRUE(allclose(sum(there(low), {1}), plain_sum(low, 2))) << t;
+  }
 }
 
 TEST_P(Ops, KeepLeavesExtentsOfOneAndNegativeAxesCountFromTheEnd) {
@@ -122,10 +124,12 @@ TEST_P(Ops, CrossEntropyIsItsDefinition) {
                 plain_cross_entropy(logits, labels, smoothing), 1e-5);
     check([&](const Values& v) { return cross_entropy(v[0], there(target), smoothing); }, {logits});
   }
-  const Tensor low = cast(logits, kBF16);
-  const Tensor loss = cross_entropy(there(low), there(target), 0.1f);
-  EXPECT_EQ(loss.dtype(), kF32);
-  EXPECT_NEAR(loss.item(), plain_cross_entropy(low, labels, 0.1), 1e-5);
+  for (const DType t : {kBF16, kF16}) {
+    const Tensor low = cast(logits, t);
+    const Tensor loss = cross_entropy(there(low), there(target), 0.1f);
+    EXPECT_EQ(loss.dtype(), kF32);
+    EXPECT_NEAR(loss.item(), plain_cross_entropy(low, labels, 0.1), 1e-5) << t;
+  }
 }
 
 TEST_P(Ops, CrossEntropyOfUnmarkedRowsAloneIsZeroAndMovesNothing) {
@@ -207,11 +211,12 @@ TEST_P(Ops, PadAndConcatPlaceWhatTheyAreGiven) {
 
 TEST_P(Ops, CastRoundsAndPassesTheGradientOn) {
   const Tensor x = there(random_uniform({100}, 1));
-  EXPECT_TRUE(allclose(cast(x, kBF16), x));
+  for (const DType t : {kBF16, kF16}) EXPECT_TRUE(allclose(cast(x, t), x)) << t;
   EXPECT_EQ(cast(x, kF32).id(), x.id());
   const Tensor w = there(random_uniform({100}, 2));
-  EXPECT_TRUE(allclose(values(gradients([](const Values& v) { return cast(v[0], kBF16); }, {x}, w)[0]),
-                       values(w), 1.0 / 128));
+  for (const DType t : {kBF16, kF16})
+    EXPECT_TRUE(allclose(values(gradients([t](const Values& v) { return cast(v[0], t); }, {x}, w)[0]),
+                         values(w), tolerance(t)));
 }
 
 TEST_P(Ops, NormalizeImageScalesBytesPerChannel) {
@@ -222,7 +227,7 @@ TEST_P(Ops, NormalizeImageScalesBytesPerChannel) {
   for (size_t i = 0; i < bytes.size(); ++i) want.push_back((bytes[i] / 255.0 - mean[i % 3]) / std[i % 3]);
   const Tensor x = there(Tensor::of({2, 2, 2, 3}, bytes));
   EXPECT_TRUE(allclose(normalize_image(x, mean, std, kF32), want));
-  EXPECT_TRUE(allclose(normalize_image(x, mean, std, kBF16), want));
+  for (const DType t : {kBF16, kF16}) EXPECT_TRUE(allclose(normalize_image(x, mean, std, t), want)) << t;
   EXPECT_THROW(normalize_image(x, {0.5f}, {0.5f}, kF32), Error);
 }
 

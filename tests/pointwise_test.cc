@@ -112,26 +112,28 @@ TEST_P(Pointwise, EveryDerivativeIsFiniteWhereTheFunctionIs) {
       }
 }
 
-TEST_P(Pointwise, EveryRowInBf16IsTheFloatResultRounded) {
-  for (const Row& row : kRows) {
-    const Samples s = smooth_samples(row);
-    const int64_t n = int64_t(s.a.size());
-    const Tensor a = cast(Tensor::of({n}, s.a), kBF16), b = cast(Tensor::of({n}, s.b), kBF16);
-    const Tensor y = call(row, a.to(GetParam()), b.to(GetParam()));
-    ASSERT_EQ(y.dtype(), kBF16) << row.name;
-    const std::vector<double> got = values(y), p = values(a), q = values(b);
-    for (size_t i = 0; i < got.size(); ++i) {
-      const double want = row.f(float(p[i]), float(q[i]));
-      ASSERT_NEAR(got[i], want, std::abs(want) / 256 + 1e-6) << row.name;
+TEST_P(Pointwise, EveryRowIn16BitsIsTheFloatResultRounded) {
+  for (const DType t : {kBF16, kF16})
+    for (const Row& row : kRows) {
+      const Samples s = smooth_samples(row);
+      const int64_t n = int64_t(s.a.size());
+      const Tensor a = cast(Tensor::of({n}, s.a), t), b = cast(Tensor::of({n}, s.b), t);
+      const Tensor y = call(row, a.to(GetParam()), b.to(GetParam()));
+      ASSERT_EQ(y.dtype(), t) << row.name;
+      const std::vector<double> got = values(y), p = values(a), q = values(b);
+      for (size_t i = 0; i < got.size(); ++i) {
+        const double want = row.f(float(p[i]), float(q[i]));
+        ASSERT_NEAR(got[i], want, std::abs(want) / (t == kF16 ? 2048 : 256) + 1e-6) << row.name;
+      }
+      const Tensor ones = cast(Tensor::of({n}, std::vector<float>(size_t(n), 1.f)), t).to(GetParam());
+      const Function f = [&](const Values& v) { return call(row, v[0], v.back()); };
+      Values low{a.to(GetParam())}, high{cast(a, kF32).to(GetParam())};
+      if (row.binary) low.push_back(b.to(GetParam())), high.push_back(cast(b, kF32).to(GetParam()));
+      const Values g = gradients(f, low, ones), want = gradients(f, high, cast(ones, kF32));
+      for (size_t j = 0; j < g.size(); ++j)  // y, which the derivative may read, is rounded too
+        EXPECT_TRUE(allclose(values(g[j]), values(want[j]), 2 * tolerance(t)))
+            << t << row.name << " input " << j;
     }
-    const Tensor ones = cast(Tensor::of({n}, std::vector<float>(size_t(n), 1.f)), kBF16).to(GetParam());
-    const Function f = [&](const Values& v) { return call(row, v[0], v.back()); };
-    Values low{a.to(GetParam())}, high{cast(a, kF32).to(GetParam())};
-    if (row.binary) low.push_back(b.to(GetParam())), high.push_back(cast(b, kF32).to(GetParam()));
-    const Values g = gradients(f, low, ones), want = gradients(f, high, cast(ones, kF32));
-    for (size_t j = 0; j < g.size(); ++j)  // y, which the derivative may read, is rounded too
-      EXPECT_TRUE(allclose(values(g[j]), values(want[j]), 4.0 / 256)) << row.name << " input " << j;
-  }
 }
 
 TEST(PointwiseTable, AgreesWithTheLibraryInDouble) {
@@ -202,19 +204,21 @@ TEST_P(Pointwise, GradientsOfRepeatedOperandsAreSummed) {
   }
 }
 
-TEST_P(Pointwise, AFloatBiasOnBf16ActivationsStaysMixed) {
-  const Tensor x = random_uniform({64, 10}, 1, -1, 1, kBF16).to(GetParam()),
-               bias = random_uniform({10}, 2).to(GetParam());
-  EXPECT_EQ(add(x, bias).dtype(), kBF16);
-  EXPECT_EQ(add(bias, x).dtype(), kF32);
-  const Tensor w = random_uniform({64, 10}, 3, -1, 1, kBF16).to(GetParam());
-  const Values g = gradients([](const Values& v) { return add(v[0], v[1]); }, {x, bias}, w);
-  EXPECT_EQ(g[1].dtype(), kF32);
-  std::vector<double> want(10, 0.0);
-  const std::vector<double> rows = values(w);
-  for (size_t i = 0; i < rows.size(); ++i) want[i % 10] += rows[i];
-  EXPECT_TRUE(allclose(g[1], want));
-  EXPECT_TRUE(allclose(g[0], rows));
+TEST_P(Pointwise, AFloatBiasOn16BitActivationsStaysMixed) {
+  for (const DType t : {kBF16, kF16}) {
+    const Tensor x = random_uniform({64, 10}, 1, -1, 1, t).to(GetParam()),
+                 bias = random_uniform({10}, 2).to(GetParam());
+    EXPECT_EQ(add(x, bias).dtype(), t);
+    EXPECT_EQ(add(bias, x).dtype(), kF32);
+    const Tensor w = random_uniform({64, 10}, 3, -1, 1, t).to(GetParam());
+    const Values g = gradients([](const Values& v) { return add(v[0], v[1]); }, {x, bias}, w);
+    EXPECT_EQ(g[1].dtype(), kF32);
+    std::vector<double> want(10, 0.0);
+    const std::vector<double> rows = values(w);
+    for (size_t i = 0; i < rows.size(); ++i) want[i % 10] += rows[i];
+    EXPECT_TRUE(allclose(g[1], want));
+    EXPECT_TRUE(allclose(g[0], rows));
+  }
 }
 
 TEST(PointwiseTable, ShapesThatDoNotBroadcastAreNamed) {

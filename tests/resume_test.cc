@@ -85,7 +85,8 @@ TEST_P(Resume, AtAnyStepEqualsNoInterruption) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Resume,
                          testing::Values(std::pair{"gem-cnn", "fp32"}, std::pair{"small-cnn", "fp32"},
-                                         std::pair{"small-cnn", "bf16"}, std::pair{"gem-cnn", "bf16"}),
+                                         std::pair{"small-cnn", "bf16"}, std::pair{"gem-cnn", "bf16"},
+                                         std::pair{"small-cnn", "fp16"}, std::pair{"gem-cnn", "fp16"}),
                          [](const auto& info) {
                            std::string name = text(info.param.first, "_", info.param.second);
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -36,6 +36,7 @@ TEST(Safetensors, RoundTripKeepsEveryBitOfEveryType) {
                   {"f32", Tensor::of<float>({2, 2}, {-0.f, 1e-45f, NAN, INFINITY})},
                   {"empty", Tensor::of<float>({0, 4}, {})},
                   {"bf16", Tensor::of<bf16>({1}, {bf16(-3.5f)})},
+                  {"f16", Tensor::of<f16>({1}, {f16(-3.5f)})},
                   {"i64", Tensor::of<int64_t>({}, {INT64_MIN})},
                   {"i32", Tensor::of<int32_t>({1, 1, 2}, {-1, 7})}};
   const std::string sum = write_safetensors(dir / "a.safetensors", file);

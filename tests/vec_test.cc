@@ -59,15 +59,25 @@ TEST_P(Vec, AFactorMayLieInDeviceMemory) {
   EXPECT_TRUE(allclose(y, want));
 }
 
-TEST_P(Vec, Bf16IsMixedIn) {
-  const Tensor low = make(1, kBF16), high = make(2);
-  const std::vector<double> p = values(low), q = values(high);
-  copy(high, low);
-  EXPECT_EQ(values(high), p);
-  axpy(low, 2.f, high);
-  EXPECT_TRUE(allclose(low, each(p, q, [](double a, double) { return 3 * a; })));
-  fill(low, 1.5f);
-  EXPECT_EQ(values(low), std::vector<double>(size_t(kN), 1.5));
+TEST_P(Vec, NarrowTypesAreMixedIn) {
+  for (const DType t : {kBF16, kF16}) {
+    const Tensor low = make(1, t), high = make(2);
+    const std::vector<double> p = values(low), q = values(high);
+    copy(high, low);
+    EXPECT_EQ(values(high), p);
+    axpy(low, 2.f, high);
+    EXPECT_TRUE(allclose(low, each(p, q, [](double a, double) { return 3 * a; })));
+    fill(low, 1.5f);
+    EXPECT_EQ(values(low), std::vector<double>(size_t(kN), 1.5));
+  }
+}
+
+TEST_P(Vec, TheTwo16BitTypesBecomeEachOther) {
+  const Tensor a = make(1, kBF16), b({kN}, kF16, GetParam());
+  copy(b, a);  // 8 bits fit into 11, and no number is below 2^-14 by much
+  EXPECT_TRUE(allclose(values(b), values(a), 1e-7));
+  axpy(a, -1.f, b);
+  EXPECT_TRUE(allclose(values(a), std::vector<double>(size_t(kN), 0), 1e-7));
 }
 
 TEST_P(Vec, DotAndNormAreInDouble) {

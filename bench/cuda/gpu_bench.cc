@@ -1,7 +1,7 @@
 // What one GPU does: copy bandwidth, vector kernels, products, convolutions by layer, norms, whole steps.
 //
 //   gpu_bench [--only copy,vec,gemm,conv,fusion,norm,step,launch] [--models resnet50,resnet18,resnet20] [--batch N]
-//             [--precision bf16,fp32,tf32] [--measure 1] [--graphs on|off] [--json FILE]
+//             [--precision bf16,fp16,fp32,tf32] [--measure 1] [--graphs on|off] [--json FILE]
 //             [--describe FILE]
 //
 // --measure 1 lets convolutions choose the fastest of cuDNN's plans, not its first choice. --describe writes
@@ -18,6 +18,7 @@
 
 #include "engine/cuda/batch_norm.h"
 #include "engine/graph.h"
+#include "engine/loss_scale.h"
 #include "engine/numerics.h"
 #include "engine/ops.h"
 #include "engine/random.h"
@@ -87,7 +88,7 @@ struct Options {
   std::map<std::string, std::string> given{{"only", "copy,vec,gemm,conv,fusion,norm,step,launch"},
                                            {"models", "resnet50,resnet18,resnet20"},
                                            {"batch", "0"},
-                                           {"precision", "bf16,fp32,tf32"},
+                                           {"precision", "bf16,fp16,fp32,tf32"},
                                            {"measure", "0"},
                                            {"graphs", "on"},
                                            {"json", ""},
@@ -215,6 +216,7 @@ void bench_norm(Table& t, int64_t batch) {
 struct Training {
   std::unique_ptr<nn::Module> model;
   nn::Flat flat;
+  std::unique_ptr<LossScale> scale;
   std::unique_ptr<optim::Rule> rule;
   Tensor x, y, loss;
 
@@ -223,9 +225,14 @@ struct Training {
     const nn::Input in{small ? 32 : 224, small ? 32 : 224, 3, small ? 10 : 1000};
     model = nn::make_model(name, in);
     nn::initialize(*model, 1);
+    const DType type = precision == "bf16" ? kBF16 : precision == "fp16" ? kF16 : kF32;
     flat = nn::flatten(*model, allocator(kGpu));
-    rule = optim::sgd(flat.x, {.momentum = 0.9f, .weight_decay = 5e-5f, .decayed = flat.decayed});
-    x = noise({batch, in.height, in.width, 3}, precision == "bf16" ? kBF16 : kF32);
+    scale = make_loss_scale("auto", type, kGpu);
+    rule = optim::sgd(flat.x, {.momentum = 0.9f,
+                               .weight_decay = 5e-5f,
+                               .decayed = flat.decayed,
+                               .on = scale ? scale->on() : nullptr});
+    x = noise({batch, in.height, in.width, 3}, type);
     Tensor labels({batch}, kI32);
     for (int64_t i = 0; i < batch; ++i) labels.data<int32_t>()[i] = int32_t(i * 7 % in.classes);
     y = labels.to(kGpu);
@@ -235,7 +242,8 @@ struct Training {
     Tape tape;
     for (nn::Param* w : model->params()) tape.watch(w->value, w->grad);
     const Tensor now = cross_entropy(model->forward(x), y);
-    tape.backward(now);
+    tape.backward(now, {}, scale ? scale->seed() : 1.f);
+    if (scale) scale->judge(flat.g);
     rule->step(flat.x, flat.g, 0.01f);
     copy(loss, now);
   }
@@ -329,7 +337,7 @@ int main(int argc, char** argv) {
   release_cached(kGpu);
   if (o.lists("only", "step"))
     for (const char* model : {"resnet50", "resnet18", "resnet20", "cnn7", "vgg16-bn"})
-      for (const char* precision : {"bf16", "fp32", "tf32"})
+      for (const char* precision : {"bf16", "fp16", "fp32", "tf32"})
         if (o.lists("models", model) && o.lists("precision", precision))
           bench_step(t, model, batch, precision, o.given["graphs"] != "off");
   if (o.lists("only", "launch")) bench_launch(t, "resnet20", batch, "bf16");

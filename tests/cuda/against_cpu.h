@@ -54,8 +54,8 @@ inline double difference(const Tensor& got, const Tensor& wanted) {
   return worst / std::max(1e-3, std::sqrt(square / double(b.size())));
 }
 
-// f32 results lose a few rounding steps; bf16 ones are stored with 8 bits, so neighbors differ by up to 1/128, and
-// their largest is some 6 rms.
-inline double bound(DType t) { return t == kF32 ? 1e-5 : 5e-2; }
+// f32 results lose a few rounding steps; 16-bit ones are stored with 8 or 11 bits, so neighbors differ by up to 1/128
+// or 1/1024, and their largest is some 6 rms.
+inline double bound(DType t) { return t == kF32 ? 1e-5 : t == kF16 ? 6.5e-3 : 5e-2; }
 
 }  // namespace skein::testing

@@ -15,24 +15,26 @@ TEST_P(CudaLibraries, GemmAgreesWithTheCpuForEveryTypeAndTransposition) {
   const int64_t sizes[][3] = {{1, 1, 1},     {3, 5, 7},    {17, 1, 33},
                               {64, 10, 128}, {33, 65, 31}, {256, 1000, 2048}};
   for (auto [m, n, k] : sizes)
-    for (int bits = 0; bits < 128; ++bits) {
-      if (m == 256 && bits >= 16 && bits != 112) continue;  // the large ones: f32 in every form, bf16 in one
-      const bool ta = bits & 1, tb = bits & 2, bias = bits & 4, sum = bits & 8;
-      const DType ta_ = bits & 16 ? kBF16 : kF32, tb_ = bits & 32 ? kBF16 : kF32,
-                  ty = bits & 64 ? kBF16 : kF32;
-      GemmArgs a{.y = gaussian({m, n}, ty, 1),
-                 .a = gaussian(ta ? Shape{k, m} : Shape{m, k}, ta_, 2),
-                 .b = gaussian(tb ? Shape{n, k} : Shape{k, n}, tb_, 3),
-                 .ta = ta,
-                 .tb = tb,
-                 .beta = sum ? 0.5f : 0};
-      if (bias) a.bias = gaussian({n}, kF32, 4);
-      const GemmArgs b = there(a, GetParam());
-      cpu::gemm(a), cuda::gemm(b);
-      const bool narrow = ta_ == kBF16 || tb_ == kBF16 || ty == kBF16;
-      EXPECT_LT(difference(b.y, a.y), narrow ? bound(kBF16) : 3e-5)
-          << m << ' ' << n << ' ' << k << " bits " << bits;
-    }
+    for (int bits = 0; bits < 128; ++bits)
+      for (DType half : {kBF16, kF16}) {
+        if (half == kF16 && bits < 16) continue;
+        if (m == 256 && bits >= 16 && bits != 112)
+          continue;  // the large ones: f32 in every form, 16 bits in one
+        const bool ta = bits & 1, tb = bits & 2, bias = bits & 4, sum = bits & 8;
+        const DType ta_ = bits & 16 ? half : kF32, tb_ = bits & 32 ? half : kF32,
+                    ty = bits & 64 ? half : kF32;
+        GemmArgs a{.y = gaussian({m, n}, ty, 1),
+                   .a = gaussian(ta ? Shape{k, m} : Shape{m, k}, ta_, 2),
+                   .b = gaussian(tb ? Shape{n, k} : Shape{k, n}, tb_, 3),
+                   .ta = ta,
+                   .tb = tb,
+                   .beta = sum ? 0.5f : 0};
+        if (bias) a.bias = gaussian({n}, kF32, 4);
+        const GemmArgs b = there(a, GetParam());
+        cpu::gemm(a), cuda::gemm(b);
+        EXPECT_LT(difference(b.y, a.y), bits < 16 ? 3e-5 : bound(half))
+            << half << ' ' << m << ' ' << n << ' ' << k << " bits " << bits;
+      }
 }
 
 TEST_P(CudaLibraries, GemmDoesNotReadTheResultWhenBetaIsZero) {
@@ -75,7 +77,7 @@ double conv_bound(DType t) { return t == kF32 ? 5e-5 : bound(t); }
 
 template <class F>
 void each_conv(F f) {
-  for (DType t : {kF32, kBF16})
+  for (DType t : {kF32, kBF16, kF16})
     for (const ConvCase& k : kConvCases)
       for (unsigned bits = 0; bits < 4; ++bits)
         f(make_conv(k, t, bits), bits, text(t, " case ", &k - kConvCases, " bits ", bits));
@@ -121,7 +123,7 @@ TEST_P(CudaLibraries, Tf32IsUsedOnlyWhereItIsAskedFor) {
 
 TEST_P(CudaLibraries, DeterministicConvolutionsRepeatThemselvesBitForBit) {
   numerics().deterministic = true;
-  for (DType t : {kF32, kBF16}) {
+  for (DType t : {kF32, kBF16, kF16}) {
     const ConvArgs a = make_conv(kConvCases[15], t, 0), b = there(a, GetParam()), c = there(a, GetParam());
     for (const ConvArgs* each : {&b, &c})
       cuda::conv2d_backward_weights(*each), cuda::conv2d_backward_data(*each);
@@ -133,7 +135,7 @@ TEST_P(CudaLibraries, DeterministicConvolutionsRepeatThemselvesBitForBit) {
 
 TEST_P(CudaLibraries, MeasuredPlansGiveTheSameResults) {
   numerics().measure = true;
-  for (DType t : {kF32, kBF16}) {
+  for (DType t : {kF32, kBF16, kF16}) {
     ConvArgs a = make_conv({2, 13, 13, 64, 96, 3, 3, {1, 1, 1, 1}}, t, 0);
     a.beta = 1;
     const ConvArgs b = there(a, GetParam()), c = there(a, GetParam()), e = there(a, GetParam());

@@ -55,7 +55,7 @@ void expect_norm(BatchNormArgs a, unsigned bits, Device d, const std::string& wh
 }
 
 TEST_P(Kernels, BatchNormAgreesWithTheCpuInEveryMode) {
-  for (DType t : {kF32, kBF16})
+  for (DType t : {kF32, kBF16, kF16})
     for (const Shape& s :
          {Shape{4, 5, 7, 3}, Shape{2, 8, 8, 16}, Shape{7, 1}, Shape{33, 5}, Shape{2, 9, 14, 64},
           Shape{3, 4, 4, 100}, Shape{2, 9, 9, 130}, Shape{2, 7, 7, 512}})
@@ -196,7 +196,7 @@ PoolArgs make_pool(const PoolCase& k, DType t, bool average, float beta) {
 }
 
 TEST_P(Kernels, PoolingAgreesWithTheCpu) {
-  for (DType t : {kF32, kBF16})
+  for (DType t : {kF32, kBF16, kF16})
     for (const PoolCase& k : kPoolCases)
       for (bool average : {false, true})
         for (float beta : {0.f, 1.f}) {
@@ -226,7 +226,7 @@ TEST_P(Kernels, TheFirstOfEqualMaximaGetsTheGradientAndANanWins) {
 // ---- around library calls --------------------------------------------------------------------------
 
 TEST_P(Kernels, BlendAndFinishAreTheirFormulas) {
-  for (DType t : {kF32, kBF16})
+  for (DType t : {kF32, kBF16, kF16})
     for (const int64_t channels : {10, 16}) {
       Tensor y = gaussian({6, channels}, t, 1), x = gaussian({6, channels}, kF32, 2),
              bias = gaussian({channels}, kF32, 3), residual = gaussian({6, channels}, t, 4);

@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, NcclGroup, ::testing::Values(kFirstGpu), devic
 TEST_P(NcclGroup, OfOneSumsToItself) {
   cuda::NcclGroup group(cuda::new_nccl_id(), 0, 1, GetParam());
   Stream& s = current_stream(GetParam());
-  for (DType t : {kF32, kBF16}) {
+  for (DType t : {kF32, kBF16, kF16}) {
     const Tensor host = random_uniform({1000}, 1, -1, 1, t), x = host.to(GetParam()),
                  y = Tensor::zeros({1000}, t, GetParam());
     group.all_reduce(x, s);

@@ -19,7 +19,7 @@ constexpr ConvPass kPasses[] = {ConvPass::kForward, ConvPass::kData, ConvPass::k
 TEST(CudnnPlans, ExistForEveryPassAndTypeOfTypicalLayers) {
   for (const Layer& l : {kStem, kSquare, kWide, kStrided, kCifar})
     for (ConvPass pass : kPasses)
-      for (DType t : {kBF16, kF32}) {
+      for (DType t : {kBF16, kF16, kF32}) {
         const ConvProblem k = problem(l, pass, t, 256);
         EXPECT_EQ(conv_plans(h200(), k).size(), 1u) << k;
       }
@@ -33,7 +33,7 @@ TEST(CudnnPlans, AddToTheResultWhereAsked) {
   }
 }
 
-TEST(CudnnPlans, UseTensorCoresForBf16AndForF32OnlyAsTf32) {
+TEST(CudnnPlans, UseTensorCoresFor16BitsAndForF32OnlyAsTf32) {
   const auto best = [](DType t, bool tf32) {
     ConvProblem k = problem(kSquare, ConvPass::kForward, t, 256);
     k.tf32 = tf32;
@@ -41,14 +41,15 @@ TEST(CudnnPlans, UseTensorCoresForBf16AndForF32OnlyAsTf32) {
     for (const ConvPlan& p : conv_plans(h200(), k, {.at_most = 4})) names += p.name + ';';
     return names;
   };
-  EXPECT_NE(best(kBF16, false).find("tensor cores"), std::string::npos) << best(kBF16, false);
+  for (DType t : {kBF16, kF16})
+    EXPECT_NE(best(t, false).find("tensor cores"), std::string::npos) << best(t, false);
   EXPECT_NE(best(kF32, true).find("tensor cores"), std::string::npos) << best(kF32, true);
   EXPECT_EQ(best(kF32, false).find("tensor cores"), std::string::npos) << best(kF32, false);
 }
 
 TEST(CudnnPlans, AreDeterministicWhereAsked) {
   for (ConvPass pass : kPasses)
-    for (DType t : {kBF16, kF32}) {
+    for (DType t : {kBF16, kF16, kF32}) {
       ConvProblem k = problem(kSquare, pass, t, 256);
       k.deterministic = true;
       const std::vector<ConvPlan> plans = conv_plans(h200(), k, {.at_most = 3});

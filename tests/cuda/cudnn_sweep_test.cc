@@ -26,7 +26,7 @@ TEST(CudnnSweep, EveryLayerOfEveryModelHasPlans) {
     table << "\n" << m.model << "\n";
     for (const Layer& l : m.layers)
       for (ConvPass pass : {ConvPass::kForward, ConvPass::kData, ConvPass::kWeights})
-        for (DType t : {kBF16, kF32}) {
+        for (DType t : {kBF16, kF16, kF32}) {
           const ConvProblem k = problem(l, pass, t, 256);
           if (!done.insert(text(k)).second) continue;
           const std::vector<ConvPlan> plans = conv_plans(h200, k);
