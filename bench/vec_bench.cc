@@ -1,10 +1,11 @@
-// The passes over flat vectors: bytes each moves, how fast, and what share that is of copying the same memory in the
-// same run.
+// The passes over flat vectors: bytes each moves, how fast, and what share that is of copying the same
+// memory in the same run.
 //
 //   vec_bench [--device cpu|cuda] [--elements 25600000] [--json FILE]
 //
-// Times are medians of rounds of at least 20 ms each, by the host's clock around a synchronized stream; each pass is
-// compared with copies right before and after it, because a shared machine changes from minute to minute.
+// Times are medians of rounds of at least 20 ms each, by the host's clock around a synchronized stream; each
+// pass is compared with copies right before and after it, because a shared machine changes from minute to
+// minute.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -66,39 +67,55 @@ int bench(Device d, int64_t n, const std::string& json) {
       {"lerp", 12, [&] { lerp(x, g, 0.1f); }},
       {"SGD: momentum, decay", 20, [&] { sgd(x); }},
       {"SGD that writes the bf16 copy, too", 22, [&] { sgd(kept); }},
-      {"GEM", 36, [&] {
-         gem_update({.x = x, .m = m, .s = s, .u = u, .pi = {}, .g = g, .theta = z, .lr = 1e-3f, .mu = 0.9f,
-                     .kappa = 1.f, .decay = 5e-4f, .decayed = n});
+      {"GEM", 36,
+       [&] {
+         gem_update({.x = x,
+                     .m = m,
+                     .s = s,
+                     .u = u,
+                     .pi = {},
+                     .g = g,
+                     .theta = z,
+                     .lr = 1e-3f,
+                     .mu = 0.9f,
+                     .kappa = 1.f,
+                     .decay = 5e-4f,
+                     .decayed = n});
        }},
       {"push-sum: a share for the wire, f32", 8, [&] { scaled_copy(y, 0.5f, x); }},
       {"push-sum: a share for the wire, bf16", 6, [&] { scaled_copy(low, 0.5f, x); }},
-      {"push-sum: add one message, de-bias", 16, [&] {
-         mix({.y = y, .x = x, .self = 0.5f, .in = {g}, .z = z, .by = 1.1f});
-       }},
-      {"push-sum: add one bf16 message, de-bias", 14, [&] {
-         mix({.y = y, .x = x, .self = 0.5f, .in = {low}, .z = z, .by = 1.1f});
-       }},
-      {"push-sum: the same with error feedback", 16, [&] {
+      {"push-sum: add one message, de-bias", 16,
+       [&] { mix({.y = y, .x = x, .self = 0.5f, .in = {g}, .z = z, .by = 1.1f}); }},
+      {"push-sum: add one bf16 message, de-bias", 14,
+       [&] { mix({.y = y, .x = x, .self = 0.5f, .in = {low}, .z = z, .by = 1.1f}); }},
+      {"push-sum: the same with error feedback", 16,
+       [&] {
          mix({.y = y, .x = x, .self = 0.5f, .in = {g}, .sent = {0.5f}, .wire = kBF16, .z = z, .by = 1.1f});
        }},
       {"elastic pull of all", 20, [&] { elastic_pull(x, z, m, 0.1f, 0.2f); }},
       {"elastic pull at the center", 16, [&] { elastic_commit(z, y, x, 0.1f); }},
-      {"outer step: SlowMo, BMUF, DiLoCo", 24, [&] {
-         outer_step({.z = z, .m = m, .mean = g, .x = x, .decay = 0.9f, .gain = 0.1f, .along = 0.1f});
-       }},
+      {"outer step: SlowMo, BMUF, DiLoCo", 24,
+       [&] { outer_step({.z = z, .m = m, .mean = g, .x = x, .decay = 0.9f, .gain = 0.1f, .along = 0.1f}); }},
   };
   const auto copying = [&] { return seconds_of(d, [&] { copy_bytes(y, x); }); };
   const auto rate_of = [&](double seconds) { return 8 * double(n) / seconds; };
   nlohmann::json rows;
   double before = copying();
   std::printf("%-44s %8.1f GB/s\n", text("copy of ", n, " elements on ", d).c_str(), rate_of(before) / 1e9);
-  rows.push_back({{"what", text("copy of ", n, " elements")}, {"value", rate_of(before) / 1e9}, {"unit", "GB/s"}, {"ms", before * 1e3}});
+  rows.push_back({{"what", text("copy of ", n, " elements")},
+                  {"value", rate_of(before) / 1e9},
+                  {"unit", "GB/s"},
+                  {"ms", before * 1e3}});
   for (const Pass& p : passes) {
     const double seconds = seconds_of(d, p.run), after = copying(), rate = p.bytes * double(n) / seconds;
     const double share = rate / rate_of((before + after) / 2);
-    std::printf("%-44s %8.1f GB/s  %5.1f %% of a copy  %8.3f ms\n", p.name, rate / 1e9, 100 * share, seconds * 1e3);
+    std::printf("%-44s %8.1f GB/s  %5.1f %% of a copy  %8.3f ms\n", p.name, rate / 1e9, 100 * share,
+                seconds * 1e3);
     std::fflush(stdout);
-    rows.push_back({{"what", text(p.name, ", share of a copy's rate")}, {"value", 100 * share}, {"unit", "%"}, {"ms", seconds * 1e3}});
+    rows.push_back({{"what", text(p.name, ", share of a copy's rate")},
+                    {"value", 100 * share},
+                    {"unit", "%"},
+                    {"ms", seconds * 1e3}});
     before = after;
   }
   if (!json.empty()) std::ofstream(json) << rows.dump(1) << '\n';

@@ -49,7 +49,7 @@ std::vector<Tensor> Communicator::gather(const Tensor& x, Rank root) {
   own.ready.sync();
   std::vector<Tensor> all;
   for (Rank r = 0; r < size(); ++r)
-    all.push_back(r != rank_              ? wait_for(key(r, kFirst, sequence), layout).payload
+    all.push_back(r != rank_             ? wait_for(key(r, kFirst, sequence), layout).payload
                   : x.device().is_host() ? x.clone()
                                          : own.host);
   return all;
@@ -86,8 +86,8 @@ std::vector<Tensor> Communicator::windows(const Tensor& x) {
 
 void Communicator::average_with(Rank peer, const Tensor& x, Tag tag, int64_t step) {
   CHECK(tag < kOwnTags >> 8 && peer != rank_, tag, peer);
-  CHECK(x.dtype() == kF32 && x.device().is_host(), "average_with works on f32 in host memory, not",
-        x.dtype(), x.device());
+  CHECK(x.dtype() == kF32 && x.device().is_host(), "average_with works on f32 in host memory, not", x.dtype(),
+        x.device());
   const Tag first = kAverage + 2 * tag, second = first + 1;
   const Rank w = world_rank(peer);
   const Tensor mine = x.view({x.size()});

@@ -37,7 +37,8 @@ struct Gem {
       const float d = -lr.get() * (i + j < decayed ? gs[j] + decay.get() * xs[j] : gs[j]);
       ms[j] = mu.get() * ms[j] + d;
       const float energy = kappa.get() * fabsf(ms[j]) - fabsf(ts[j] - ss[j]);
-      // Compared, not min'ed and max'ed: what is no number compares false, so pi is a number whatever comes in.
+      // Compared, not min'ed and max'ed: what is no number compares false, so pi is a number whatever comes
+      // in.
       const float size = fabsf(d) > FLT_MIN ? fabsf(d) : FLT_MIN, ratio = energy > 0 ? energy / size : 0.f;
       ps[j] = ratio > least ? (ratio < most ? ratio : most) : least;
       us[j] = ps[j] > 0 ? ps[j] * d : 0.f;
@@ -73,11 +74,11 @@ void gem_update(const GemArgs& a) {
   low.with([&](auto* to) {
     using Low = std::remove_pointer_t<decltype(to)>;
     if (pi)
-      run(Gem<true, Low>{x, m, s, u, pi, g, theta, to, a.lr, a.mu, a.kappa, a.decay, a.decayed, a.least, a.most,
-                         a.at_theta, on});
+      run(Gem<true, Low>{x, m, s, u, pi, g, theta, to, a.lr, a.mu, a.kappa, a.decay, a.decayed, a.least,
+                         a.most, a.at_theta, on});
     else
-      run(Gem<false, Low>{x, m, s, u, pi, g, theta, to, a.lr, a.mu, a.kappa, a.decay, a.decayed, a.least, a.most,
-                          a.at_theta, on});
+      run(Gem<false, Low>{x, m, s, u, pi, g, theta, to, a.lr, a.mu, a.kappa, a.decay, a.decayed, a.least,
+                          a.most, a.at_theta, on});
   });
   low.done();
 }

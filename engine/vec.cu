@@ -78,8 +78,8 @@ struct Axpy {
   }
 };
 
-// kMomentum and kNesterov are template flags so that plain SGD neither reads nor writes v; Low is the type of the
-// 16-bit copy, void where x has none.
+// kMomentum and kNesterov are template flags so that plain SGD neither reads nor writes v; Low is the type
+// of the 16-bit copy, void where x has none.
 template <bool kMomentum, bool kNesterov, class Low>
 struct Sgd {
   float *x, *v;
@@ -170,8 +170,7 @@ void each_type(const Tensor& y, const Tensor& x, Make make) {
 }  // namespace
 
 void fill(const Tensor& y, Scalar a) {
-  if (y.dtype() == kF32)
-    return for_each_packet(y.device(), y.size(), aligned({&y}), Fill{y.out<float>(), a});
+  if (y.dtype() == kF32) return for_each_packet(y.device(), y.size(), aligned({&y}), Fill{y.out<float>(), a});
   CHECK(y.dtype() == kBF16 && !a.slot, y.dtype());
   Tensor one = Tensor(y.shape(), kF32, y.device());
   fill(one, a);
@@ -191,8 +190,9 @@ void scaled_copy(const Tensor& y, Scalar a, const Tensor& x) {
 }
 void axpy(const Tensor& y, Scalar a, const Tensor& x) {
   check_pair(y, x);
-  each_type(y, x,
-            [a](auto* to, auto* from) { return Axpy<of<decltype(to)>, of<decltype(from)>>{to, from, a}; });
+  each_type(y, x, [a](auto* to, auto* from) {
+    return Axpy<of<decltype(to)>, of<decltype(from)>>{to, from, a};
+  });
 }
 void lerp(const Tensor& y, const Tensor& x, Scalar t) {
   check_pair(y, x);

@@ -1,5 +1,6 @@
-// Every algorithm, with its vectors in memory apart (Device::kApart): where a host's tensor meets a device's, or the
-// host reads a device's memory, that throws. What comes out is what comes out on the host, bit for bit.
+// Every algorithm, with its vectors in memory apart (Device::kApart): where a host's tensor meets a
+// device's, or the host reads a device's memory, that throws. What comes out is what comes out on the host,
+// bit for bit.
 #include "comm/averaging.h"
 #include "comm/staging.h"
 #include "engine/clip.h"
@@ -154,7 +155,8 @@ TEST(Apart, ServersServeWorkersThatAreSavedAndEvaluated) {
       const Ending whole = run(p, row, options({{"tau", "1"}}), 3, dedicated, {20, 120}, &states);
       for (const auto& theta : whole.theta) EXPECT_EQ(theta, whole.theta[0]) << row;
       // On the way to the mean of what the workers want.
-      EXPECT_LT(std::abs(whole.theta[0][0] - 2), std::max(1.0, double(std::abs(half.theta[0][0] - 2)))) << row;
+      EXPECT_LT(std::abs(whole.theta[0][0] - 2), std::max(1.0, double(std::abs(half.theta[0][0] - 2))))
+          << row;
     }
 }
 

@@ -13,16 +13,15 @@ using namespace testing;
 // Lengths around packets, and one past the length from which loops run in parallel.
 constexpr int64_t kLengths[] = {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 1023, 1024, 1027, 20011};
 
-// f(n, make) for every length, with tensors that begin on a packet and such that do not; make(seed, type) is a
-// tensor of random numbers.
+// f(n, make) for every length, with tensors that begin on a packet and such that do not; make(seed, type) is
+// a tensor of random numbers.
 using Make = std::function<Tensor(uint64_t seed, DType)>;
 void for_shapes(Device d, const std::function<void(int64_t, const Make&)>& f) {
   for (const int64_t n : kLengths)
     for (const int64_t at : {0, 1}) {
       SCOPED_TRACE(text(n, " elements from ", at));
-      f(n, [&](uint64_t seed, DType t) {
-        return random_uniform({n + at}, seed, -1, 1, t).to(d).view({n}, at);
-      });
+      f(n,
+        [&](uint64_t seed, DType t) { return random_uniform({n + at}, seed, -1, 1, t).to(d).view({n}, at); });
     }
 }
 
@@ -31,8 +30,8 @@ void for_shapes(Device d, const std::function<void(int64_t, const Make&)>& f) {
   if (!a.device().is_host()) current_stream(a.device()).sync();
   for (int64_t i = 0; i < x.size(); ++i)
     if (std::memcmp(x.in<float>() + i, y.in<float>() + i, sizeof(float)) != 0)
-      return ::testing::AssertionFailure() << "element " << i << " is " << x.in<float>()[i] << ", wanted "
-                                           << y.in<float>()[i];
+      return ::testing::AssertionFailure()
+             << "element " << i << " is " << x.in<float>()[i] << ", wanted " << y.in<float>()[i];
   return ::testing::AssertionSuccess();
 }
 
@@ -67,7 +66,14 @@ TEST_P(Mixing, AGossipIsItsSteps) {
           const Tensor want = x.clone(), model = x.clone();
           stepwise(want, 0.37f, x, in, factors, kBF16);
           scaled_copy(model, 1 / 0.7, want);
-          mix({.y = y, .x = x, .self = 0.37f, .in = in, .sent = factors, .wire = kBF16, .z = z, .by = 1 / 0.7});
+          mix({.y = y,
+               .x = x,
+               .self = 0.37f,
+               .in = in,
+               .sent = factors,
+               .wire = kBF16,
+               .z = z,
+               .by = 1 / 0.7});
           EXPECT_TRUE(same_bits(y, want));
           EXPECT_TRUE(same_bits(z, model));
           EXPECT_TRUE(same_bits(x, own)) << "x is only read";
@@ -112,7 +118,14 @@ TEST_P(Mixing, AnOuterStepIsItsSteps) {
       scale(m2, 0.9f), axpy(m2, -0.7f, d);
       axpy(z2, 0.63f, m2);
       if (beside != 0) axpy(z2, beside, d);
-      outer_step({.z = z, .m = m, .mean = mean, .x = x, .decay = 0.9f, .gain = -0.7f, .along = 0.63f, .beside = beside});
+      outer_step({.z = z,
+                  .m = m,
+                  .mean = mean,
+                  .x = x,
+                  .decay = 0.9f,
+                  .gain = -0.7f,
+                  .along = 0.63f,
+                  .beside = beside});
       EXPECT_TRUE(same_bits(m, m2));
       EXPECT_TRUE(same_bits(z, z2));
       EXPECT_TRUE(same_bits(x, z2));
@@ -155,14 +168,25 @@ TEST_P(Mixing, GemIsTheSameByPacketsAndByElements) {
   for (const int64_t at : {0, 1}) {
     std::vector<Tensor> t;
     for (uint64_t s = 0; s < 6; ++s)
-      t.push_back(
-          [&] {
-            const Tensor all({n + at});
-            copy(all.view({n}, at), random_uniform({n}, s + 1));
-            return all.to(GetParam()).view({n}, at);
-          }());
-    gem_update({.x = t[0], .m = t[1], .s = t[2], .u = t[3], .pi = {}, .g = t[4], .theta = t[5], .lr = 0.1f,
-                .mu = 0.9f, .kappa = 1.f, .decay = 0.01f, .decayed = n / 2, .least = 0, .most = 5});
+      t.push_back([&] {
+        const Tensor all({n + at});
+        copy(all.view({n}, at), random_uniform({n}, s + 1));
+        return all.to(GetParam()).view({n}, at);
+      }());
+    gem_update({.x = t[0],
+                .m = t[1],
+                .s = t[2],
+                .u = t[3],
+                .pi = {},
+                .g = t[4],
+                .theta = t[5],
+                .lr = 0.1f,
+                .mu = 0.9f,
+                .kappa = 1.f,
+                .decay = 0.01f,
+                .decayed = n / 2,
+                .least = 0,
+                .most = 5});
     results.push_back(t);
   }
   for (size_t i = 0; i < 6; ++i) EXPECT_TRUE(same_bits(results[0][i], results[1][i])) << i;
@@ -170,14 +194,27 @@ TEST_P(Mixing, GemIsTheSameByPacketsAndByElements) {
 
 TEST_P(Mixing, GemWithPiOfOneIsPlainSgdAtTheCenter) {
   for_shapes(GetParam(), [](int64_t n, const Make& make) {
-    const Tensor x = make(1, kF32), m = make(2, kF32), s = make(3, kF32), u = make(4, kF32), g = make(5, kF32),
-                 theta = make(6, kF32), d = g.clone(), at = x.clone(), want = theta.clone();
+    const Tensor x = make(1, kF32), m = make(2, kF32), s = make(3, kF32), u = make(4, kF32),
+                 g = make(5, kF32), theta = make(6, kF32), d = g.clone(), at = x.clone(),
+                 want = theta.clone();
     const int64_t decayed = n / 2;
     if (decayed > 0) axpy(d.view({decayed}), 0.01f, at.view({decayed}));
     scale(d, -0.1f);
     axpy(want, 1.f, d);
-    gem_update({.x = x, .m = m, .s = s, .u = u, .pi = {}, .g = g, .theta = theta, .lr = 0.1f, .mu = 0.9f,
-                .kappa = 1.f, .decay = 0.01f, .decayed = decayed, .least = 1, .most = 1});
+    gem_update({.x = x,
+                .m = m,
+                .s = s,
+                .u = u,
+                .pi = {},
+                .g = g,
+                .theta = theta,
+                .lr = 0.1f,
+                .mu = 0.9f,
+                .kappa = 1.f,
+                .decay = 0.01f,
+                .decayed = decayed,
+                .least = 1,
+                .most = 1});
     EXPECT_TRUE(same_bits(u, d));
     EXPECT_TRUE(same_bits(s, theta));
     EXPECT_TRUE(same_bits(x, want));
@@ -185,7 +222,8 @@ TEST_P(Mixing, GemWithPiOfOneIsPlainSgdAtTheCenter) {
 }
 
 TEST(MixingErrors, SizesAndPlacesMustAgree) {
-  const Tensor x = Tensor::zeros({3}), y = Tensor::zeros({4}), far = Tensor::zeros({3}, kF32, {Device::kApart, 0});
+  const Tensor x = Tensor::zeros({3}), y = Tensor::zeros({4}),
+               far = Tensor::zeros({3}, kF32, {Device::kApart, 0});
   EXPECT_THROW(mix({.y = x, .x = y}), Error);
   EXPECT_THROW(mix({.y = x, .x = x, .in = {far}}), Error);
   EXPECT_THROW(elastic_pull(x, x, y, 0.1f, 0.1f), Error);

@@ -70,17 +70,24 @@ TEST_P(Narrowed, EveryOtherWriteEndsThatItIsCurrent) {
       {"axpy", [&](const Tensor& x) { axpy(x, 3.f, other); }},
       {"lerp", [&](const Tensor& x) { lerp(x, other, 0.3f); }},
       {"mix", [&](const Tensor& x) { mix({.y = x, .x = other, .self = 0.5f}); }},
-      {"mix, as the model", [&](const Tensor& x) { mix({.y = other.clone(), .x = other, .z = x, .by = 2.f}); }},
+      {"mix, as the model",
+       [&](const Tensor& x) { mix({.y = other.clone(), .x = other, .z = x, .by = 2.f}); }},
       {"elastic_pull", [&](const Tensor& x) { elastic_pull(x, other.clone(), mean, 0.3f, 0.3f); }},
-      {"outer_step", [&](const Tensor& x) { outer_step({.z = other.clone(), .m = mean.clone(), .mean = mean, .x = x}); }},
+      {"outer_step",
+       [&](const Tensor& x) { outer_step({.z = other.clone(), .m = mean.clone(), .mean = mean, .x = x}); }},
       {"a window", [](const Tensor& x) { fill(x.view({3}, 5), 3.f); }},
-      {"the host", [](const Tensor& x) {
-         if (x.device().is_host()) x.data<float>()[7] = 3;
-         else fill(x, 3.f);
+      {"the host",
+       [](const Tensor& x) {
+         if (x.device().is_host())
+           x.data<float>()[7] = 3;
+         else
+           fill(x, 3.f);
        }},
       {"the host, by address", [](const Tensor& x) {
-         if (x.device().is_host()) std::memset(x.raw(), 0, 8);
-         else fill(x, 3.f);
+         if (x.device().is_host())
+           std::memset(x.raw(), 0, 8);
+         else
+           fill(x, 3.f);
        }}};
   for (const auto& [what, write] : writes) {
     const Tensor x = with_copy();
@@ -108,7 +115,14 @@ TEST_P(Narrowed, TheOptimizersPassWritesBoth) {
     EXPECT_NE(testing::values(x), testing::values(make(1)));
   }
   const Tensor x = with_copy();
-  gem_update({.x = x, .m = make(2), .s = make(3), .u = make(4), .pi = {}, .g = make(5), .theta = make(6), .lr = 0.1f});
+  gem_update({.x = x,
+              .m = make(2),
+              .s = make(3),
+              .u = make(4),
+              .pi = {},
+              .g = make(5),
+              .theta = make(6),
+              .lr = 0.1f});
   EXPECT_TRUE(narrow_is_current(x));
   EXPECT_TRUE(copy_is_rounded(x));
 }
@@ -149,11 +163,12 @@ TEST(NarrowLaw, AfterEveryStepOfEveryRowACurrentCopyIsTheRoundedVector) {
     for (const trainee::Case& c : trainee::cases(4))
       EXPECT_NO_THROW(trainee::train(p, c.row->name, c.options, 4, 9)) << c.row->name << c.flags;
     for (const char* row : {"downpour", "dynsgd", "agn", "easgd-async", "eamsgd-async", "gem"})
-      trainee::with_servers(p, row, trainee::options({{"tau", "2"}}), 3, false, [&](trainee::Trainee& t, int) {
-        for (int64_t k = 0; k < 9; ++k) t.step(k);
-        t.strategy->settle(t.worker);
-        t.worker.comm->barrier();
-      });
+      trainee::with_servers(p, row, trainee::options({{"tau", "2"}}), 3, false,
+                            [&](trainee::Trainee& t, int) {
+                              for (int64_t k = 0; k < 9; ++k) t.step(k);
+                              t.strategy->settle(t.worker);
+                              t.worker.comm->barrier();
+                            });
   }
 }
 

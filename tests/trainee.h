@@ -28,10 +28,10 @@ struct Problem {
   int64_t size = 37;
   float lr = 0.1f, momentum = 0, decay = 0, noise = 0, curvature_spread = 0;
   bool nesterov = false, zero_gradient = false, uneven_batches = false;
-  double pause = 0;                                            // seconds that a gradient takes at least
-  float start_spread = 0;                                      // models start this far apart
-  bool narrow = false;                                         // x keeps a bf16 copy, which is then looked at
-  Device device = kCpu;                                        // where the vectors lie; gradients are made on the host
+  double pause = 0;        // seconds that a gradient takes at least
+  float start_spread = 0;  // models start this far apart
+  bool narrow = false;     // x keeps a bf16 copy, which is then looked at
+  Device device = kCpu;    // where the vectors lie; gradients are made on the host
   std::function<int(int)> id = [](int rank) { return rank; };  // which worker a rank plays
 };
 
@@ -49,7 +49,8 @@ class Trainee {
       : problem_(p),
         id_(p.id(c ? c->rank() : 0)),
         world_(c ? c->size() : 1),
-        x(c && p.device.is_host() ? Tensor({p.size}, kF32, c->allocator()) : Tensor({p.size}, kF32, p.device)),
+        x(c && p.device.is_host() ? Tensor({p.size}, kF32, c->allocator())
+                                  : Tensor({p.size}, kF32, p.device)),
         g(Tensor::zeros({p.size}, kF32, p.device)),
         buffers(Tensor::zeros({3}, kF32, p.device)),
         rule(optim::sgd(x, {p.momentum, p.decay, p.nesterov, p.size})),

@@ -26,7 +26,7 @@ class SlowMo final : public Strategy {
       me.local_step(me.x);  // x_i <- x_i - eta u_i
       return loss;
     }
-    const Means mean = round_end_.step_and_average(me);      // the same, and then
+    const Means mean = round_end_.step_and_average(me);  // the same, and then
     // m <- beta m + (z - mean x) / eta, x_i <- z <- z - alpha eta m
     slow_momentum(z_, m_, mean.x, beta_, alpha_, me.eta(), me.x);
     mean.give_buffers(me);
