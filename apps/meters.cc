@@ -18,22 +18,30 @@ void Sums::visit(Archive& a) {
   a("images", images);
 }
 
-Meters::Meters(Device d) : sums_(Tensor::zeros({3}, kF32, d)) {}
+Meters::Meters(Device d) : sums_(Tensor::zeros({3}, kF32, d)), arriving_({3}, kF32, pinned_allocator()) {}
 
 void Meters::add(const Tensor& loss, const Tensor& hits) {
   axpy(sums_.view({1}), Scalar::at(hits.data<float>() + 1), loss);
   axpy(sums_.view({2}, 1), 1.f, hits);
 }
 
-bool Meters::read() {
-  const Tensor host = sums_.to(kCpu);
-  current_stream(sums_.device()).sync();
-  const float* s = host.data<float>();
+void Meters::send() {
+  CHECK(!sent_, "sums are on their way already");
+  copy_bytes(arriving_, sums_);
+  arrived_ = current_stream(sums_.device()).record();
+  fill(sums_, 0.f);
+  sent_ = true;
+}
+
+bool Meters::take() {
+  if (!sent_) return true;
+  arrived_.sync();
+  sent_ = false;
+  const float* s = arriving_.data<float>();
   const Sums more{s[0], s[1], s[2]};
   recent += more;
   epoch += more;
   total += more;
-  fill(sums_, 0.f);
   return std::isfinite(more.loss);
 }
 

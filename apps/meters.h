@@ -18,15 +18,21 @@ class Meters {
   explicit Meters(Device);
   // One batch: its mean loss [1], and what top_k_hits made of it [2]. Queued; the host does not wait.
   void add(const Tensor& loss, const Tensor& hits);
-  // Brings the sums to the host, waiting for the device. False if a loss since the last call was not finite.
-  bool read();
-  void visit(Archive&);  // after read()
+  // The sums so far begin their way to the host, which does not wait, and new ones begin. One send at a time.
+  void send();
+  // Waits for what was sent, if anything, and adds it. False if a loss in it was not finite.
+  bool take();
+  bool read() { return (!sent_ || take()) && (send(), take()); }  // all there is, waiting for the device
+  void visit(Archive&);                                           // after read()
 
   Sums recent, epoch;  // since the caller last cleared them
   Sums total;
 
  private:
-  Tensor sums_;  // f32 [3]: loss, hits, images
+  Tensor sums_;      // f32 [3]: loss, hits, images
+  Tensor arriving_;  // the same, in memory a device writes by itself
+  Event arrived_;
+  bool sent_ = false;
 };
 
 }  // namespace skein::apps

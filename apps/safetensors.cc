@@ -20,7 +20,7 @@ constexpr uint64_t kLargestHeader = 100'000'000;  // as in the format's own libr
 constexpr struct {
   DType type;
   const char* name;
-} kTypes[] = {{kF32, "F32"}, {kBF16, "BF16"}, {kU8, "U8"}, {kI32, "I32"}, {kI64, "I64"}};
+} kTypes[] = {{kF32, "F32"}, {kBF16, "BF16"}, {kF16, "F16"}, {kU8, "U8"}, {kI32, "I32"}, {kI64, "I64"}};
 
 const char* name_in_file(DType t) {
   for (const auto& row : kTypes)

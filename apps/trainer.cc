@@ -77,11 +77,16 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
                                .weight_decay = float(c.weight_decay),
                                .nesterov = c.nesterov,
                                .decayed = c.decay_all ? flat_.x.size() : flat_.decayed});
+  const data::ImageSize& image = setup_.image;
+  graphs_ = std::make_unique<StepGraphs>(records_steps(c.cuda_graphs, setup_.device), setup_.device,
+                                         c.batch_size, Shape{image.height, image.width, image.channels},
+                                         [this](const std::string& why) { progress_.say(why); });
+  recorded_rule_ = graphs_->recorded(*rule_);
   strategy_ = optim::make_strategy(c.algorithm, options_of(c, setup_.steps_per_epoch), setup_.place.world);
   worker_.emplace(optim::Worker{.x = flat_.x,
                                 .g = flat_.g,
                                 .buffers = flat_.buffers,
-                                .rule = *rule_,
+                                .rule = recorded_rule_ ? *recorded_rule_ : *rule_,
                                 .comm = comm,
                                 .oracle = {},
                                 .hub = setup_.place.hub});

@@ -18,6 +18,7 @@
 #include "apps/progress.h"
 #include "apps/setup.h"
 #include "apps/step_back.h"
+#include "apps/step_graphs.h"
 #include "apps/tensorboard.h"
 #include "optim/schedule.h"
 #include "optim/strategy.h"
@@ -73,6 +74,7 @@ class Trainer {
   void resume(const std::string& checkpoint);
 
   int64_t step_number() const { return k_; }  // steps taken
+  const StepGraphs& graphs() const { return *graphs_; }
 
   // Trains to the last step, or until `stop` says so between two steps, on any worker; then writes a
   // checkpoint. Writes metrics and checkpoints on the way; at the end summary, report and model. Throws Error
@@ -93,7 +95,8 @@ class Trainer {
   struct Pass {
     Tensor loss, hits;
   };
-  Pass forward(const data::Batch&, const Blend&, int64_t first, int64_t last, bool whole);
+  void compute_gradient(const StepGraphs::Given&, bool handed_out);
+  Pass forward(const StepGraphs::Given&, int64_t first, int64_t last, bool whole);
   void backward(Tape&, const Tensor& loss, const optim::GradReady& ready);
 
   // trainer_peers.cc: what workers decide together
@@ -115,7 +118,8 @@ class Trainer {
     if (board_) board_->write(e);
   }
   void end_step();
-  void refuse_bad_loss() const;
+  void flush_log();  // the step that is still to be logged, if any; collective, as recently()
+  void refuse_bad_loss(int64_t step) const;
   bool close_epoch();  // false: stopped on the way, to be closed after the resume
   bool score();        // likewise
   // trainer_ema.cc
@@ -135,8 +139,9 @@ class Trainer {
     Spread data_wait, peer_wait;  // shares of `spent`
     std::optional<double> bytes;  // sent so far by a worker, mean over the workers
   };
-  Seen over_workers(const Sums& mine, double spent = 1) const;  // collective
-  Seen recently(double spent) const;                    // since the last step event; collective but for
+  Seen over_workers(const Sums& mine) const;  // collective; waits are those up to now
+  Seen over_workers(const Sums& mine, const Seconds& until) const;
+  Seen recently(const Seconds& until) const;            // since the last step event; collective but for
                                                         // asynchronous workers, who see their own part
   Transfers over_workers(const Transfers& mine) const;  // their sum; collective
   void start_trace();
@@ -162,10 +167,15 @@ class Trainer {
   std::vector<nn::Param*> params_;
   std::unique_ptr<nn::Slicer> slicer_;
   std::unique_ptr<optim::Rule> rule_;
+  std::unique_ptr<StepGraphs> graphs_;
+  std::unique_ptr<optim::Rule>
+      recorded_rule_;  // rule_ as strategies use it; null where steps are not recorded
   std::unique_ptr<optim::Strategy> strategy_;
   std::optional<optim::Worker> worker_;
   optim::Schedule schedule_;
   std::optional<Ema> ema_;
+  const optim::GradReady* ready_ = nullptr;  // who takes this step's slices of the gradient
+  Tensor loss_;                              // [1], of the batch that gradient() saw last
   Tensor earlier_;  // gradient of the passes before the last; made when --accumulate needs it
   std::vector<float> mean_, deviation_;  // of the training images
   std::unique_ptr<data::Loader> loader_;
@@ -198,8 +208,13 @@ class Trainer {
   std::vector<std::string> worker_hashes_;
   std::string ema_hash_;
   Moment moment_;
-  std::unique_ptr<MetricsLog> log_;                     // of worker 0, as the next
-  std::unique_ptr<Tensorboard> board_;                  // null with --no-tensorboard
+  struct Sent {
+    int64_t step;
+    Seconds seconds;  // spent when it ended
+  };
+  std::optional<Sent> sent_;            // a step to be logged, whose numbers are on their way from the device
+  std::unique_ptr<MetricsLog> log_;     // of worker 0, as the next
+  std::unique_ptr<Tensorboard> board_;  // null with --no-tensorboard
   std::unique_ptr<comm::Trace> trace_, earlier_trace_;  // whole with --trace, else of the latest steps
   int64_t trace_ends_ = 0;                              // at this step another takes over
   std::vector<std::vector<double>> seconds_by_worker_;

@@ -17,6 +17,10 @@ namespace {
 constexpr int64_t kStepsOfATrace = 32;  // where only the latest steps are wanted
 constexpr double kReportEvery = 30;     // seconds; of a long run more, so that others hardly wait for it
 
+double spent_between(const Seconds& from, const Seconds& to) {
+  return std::max(to.training() - from.training(), 1e-9);
+}
+
 void widen(Spread& s, double v) {
   s.min = std::min(s.min.value_or(INFINITY), v);
   s.max = std::max(s.max.value_or(-INFINITY), v);
@@ -26,9 +30,10 @@ void widen(Spread& s, double v) {
 
 // Means weigh by images, those of waits do not; the smallest and the largest loss are of workers that saw any
 // images.
-Trainer::Seen Trainer::over_workers(const Sums& mine, double spent) const {
-  const double data = (seconds_.data - at_last_event_.data) / spent,
-               peers = (seconds_.peers - at_last_event_.peers) / spent;
+Trainer::Seen Trainer::over_workers(const Sums& mine, const Seconds& until) const {
+  const double spent = spent_between(at_last_event_, until),
+               data = (until.data - at_last_event_.data) / spent,
+               peers = (until.peers - at_last_event_.peers) / spent;
   comm::Communicator* const comm = setup_.place.comm;
   if (!comm) return {mine.mean_loss(), mine.top1(), mine.images, data, peers, {}};
   Seen seen;
@@ -51,15 +56,18 @@ Trainer::Seen Trainer::over_workers(const Sums& mine, double spent) const {
   return seen;
 }
 
+Trainer::Seen Trainer::over_workers(const Sums& mine) const { return over_workers(mine, seconds_); }
+
 // Who may be at another step is not asked.
-Trainer::Seen Trainer::recently(double spent) const {
-  if (!asynchronous_) return over_workers(meters_.recent, spent);
+Trainer::Seen Trainer::recently(const Seconds& until) const {
+  if (!asynchronous_) return over_workers(meters_.recent, until);
   const Sums& mine = meters_.recent;
+  const double spent = spent_between(at_last_event_, until);
   return {mine.mean_loss(),
           mine.top1(),
           mine.images * setup_.place.world,
-          (seconds_.data - at_last_event_.data) / spent,
-          (seconds_.peers - at_last_event_.peers) / spent,
+          (until.data - at_last_event_.data) / spent,
+          (until.peers - at_last_event_.peers) / spent,
           transfers_.bytes};
 }
 

@@ -4,6 +4,7 @@
 
 #include "apps/clock.h"
 #include "apps/trainer.h"
+#include "comm/communicator.h"
 #include "engine/clip.h"
 #include "engine/memory.h"
 #include "engine/narrow.h"
@@ -23,59 +24,79 @@ Tensor Trainer::gradient(const optim::GradReady& ready) {
     if (ready) slicer_->start(ready), slicer_->finish();  // the same slices as the others
     return Tensor::zeros({1}, kF32, setup_.device);
   }
-  const uint64_t seed = uint64_t(config_.seed);
-  const RandomScope random(seed, uint64_t(k_), uint32_t(setup_.place.rank));
-  const Blend blend = draw_blend({config_.mixup, config_.cutmix}, seed, k_, setup_.place.rank, batch.size(),
-                                 setup_.image.height, setup_.image.width);
-  const int64_t passes = std::min(config_.accumulate, batch.size());
+  const Blend blend = draw_blend({config_.mixup, config_.cutmix}, uint64_t(config_.seed), k_,
+                                 setup_.place.rank, batch.size(), setup_.image.height, setup_.image.width);
+  if (!loss_) loss_ = Tensor({1}, kF32, setup_.device);
+  if (!earlier_ && std::min(config_.accumulate, batch.size()) > 1) earlier_ = flat_.g.clone();
+  ready_ = ready ? &ready : nullptr;
   const TrustNarrow weights(flat_.x);  // nobody writes x until the gradient is there
+  const double from = clock_seconds(), inside = seconds_.forward + seconds_.backward;
+  const StepGraphs::Given given = graphs_->take(batch, blend, k_);
+  const Recorded::Way way =
+      graphs_->gradient(given, bool(ready), [&] { compute_gradient(given, bool(ready)); });
+  // A recorded step has no forward part of its own: all of it counts as backward.
+  const double now = clock_seconds();
+  seconds_.backward += now - from - (seconds_.forward + seconds_.backward - inside);
+  if (way == Recorded::Way::kReplayed)
+    trace_->add({comm::Track::kCompute, "forward and backward", from, now});
+  return loss_.clone();  // who keeps it keeps this step's
+}
+
+// What is recorded: one batch, in one pass or several. Nothing here may depend on a step's own numbers but by way
+// of `in`.
+void Trainer::compute_gradient(const StepGraphs::Given& in, bool handed_out) {
+  const RandomScope random(uint64_t(config_.seed), uint64_t(k_), uint32_t(setup_.place.rank), in.step_slot);
+  const int64_t rows = in.batch.size(), passes = std::min(config_.accumulate, rows);
   Pass sum;
   for (int64_t p = 0; p < passes; ++p) {
     Tape tape;
-    const Pass one =
-        forward(batch, blend, batch.size() * p / passes, batch.size() * (p + 1) / passes, passes == 1);
+    const Pass one = forward(in, rows * p / passes, rows * (p + 1) / passes, passes == 1);
     if (p == 0)
       sum = {one.loss, one.hits};
     else
       axpy(sum.loss, 1.f, one.loss), axpy(sum.hits, 1.f, one.hits);
     if (p + 1 < passes) {
       backward(tape, one.loss, {});
-      if (!earlier_) earlier_ = flat_.g.clone();
       p == 0 ? copy(earlier_, flat_.g) : axpy(earlier_, 1.f, flat_.g);
       continue;
     }
     const auto with_earlier = [&](const Tensor& g) {
       if (passes > 1) axpy(g, 1.f, earlier_.view(g.shape(), g.data<float>() - flat_.g.data<float>()));
     };
-    const optim::GradReady slices = [&](const Tensor& g) { with_earlier(g), ready(g); };
-    backward(tape, one.loss, ready ? slices : optim::GradReady());
-    if (!ready) with_earlier(flat_.g);
+    const optim::GradReady slices = [&](const Tensor& g) {
+      with_earlier(g);
+      between_recorded([this, g] {
+        (*ready_)(g);
+        if (setup_.place.comm) setup_.place.comm->progress();
+      });
+    };
+    backward(tape, one.loss, handed_out ? slices : optim::GradReady());
+    if (!handed_out) with_earlier(flat_.g);
   }
   // Handed out in slices, it is whoever sums them that clips.
-  if (!ready && config_.clip_norm > 0) clip_by_norm(flat_.g, config_.clip_norm);
+  if (!handed_out && config_.clip_norm > 0) clip_by_norm(flat_.g, config_.clip_norm);
   meters_.add(sum.loss, sum.hits);
-  return sum.loss;
+  copy(loss_, sum.loss);
 }
 
 // Rows [first, last). Unless they are the whole batch, losses are shares of its mean, which add up to it.
-Trainer::Pass Trainer::forward(const data::Batch& batch, const Blend& blend, int64_t first, int64_t last,
-                               bool whole) {
+Trainer::Pass Trainer::forward(const StepGraphs::Given& in, int64_t first, int64_t last, bool whole) {
   const Timed t(seconds_.forward, trace_.get(), "forward");
   const MemoryFor what("the forward pass");
   for (nn::Param* p : params_) Tape::current()->watch(p->value, p->grad);
   const int64_t rows = last - first;
-  const Tensor labels = batch.labels.view({rows}, first);
-  Targets targets{labels, {}, blend.share, 0};
-  if (!whole) targets.rows = std::max<int64_t>(1, batch.size() - batch.unreadable);
+  const Tensor labels = in.batch.labels.view({rows}, first);
+  Targets targets{labels, {}, in.blend.share, 0, in.share_slot()};
+  if (!whole) targets.rows = in.labelled, targets.rows_slot = in.labelled_slot;
   Tensor images;
-  if (blend.shift > 0) {
-    images =
-        blend_image(batch.images, batch.labels, blend, first, rows, mean_, deviation_, setup_.activations);
-    targets.other = partner_labels(batch.labels, blend).view({rows}, first);
+  if (in.blend.shift > 0) {
+    images = blend_image(in.batch.images, in.batch.labels, in.blend, first, rows, mean_, deviation_,
+                         setup_.activations, in.blend_slot);
+    targets.other = partner_labels(in.batch.labels, in.blend, in.blend_slot).view({rows}, first);
   } else {
     const data::ImageSize& size = setup_.image;
     const Shape shape{rows, size.height, size.width, size.channels};
-    images = normalize_image(batch.images.view(shape, first * shape.volume() / rows), mean_, deviation_,
+    images = normalize_image(in.batch.images.view(shape, first * shape.volume() / rows), mean_, deviation_,
                              setup_.activations);
   }
   const Tensor logits = setup_.model->forward(images);
@@ -90,7 +111,8 @@ void Trainer::backward(Tape& tape, const Tensor& loss, const optim::GradReady& r
   const GradReady slices = ready ? slicer_->start(ready) : GradReady();
   tape.backward(loss, [&](const Tensor& grad) {
     if (slices) slices(grad);
-    if (comm) comm->progress();  // what is under way moves on meanwhile
+    // What is under way moves on meanwhile; a recorded step sees to it where slices are handed out.
+    if (comm && !records(setup_.device)) between_recorded([&] { comm->progress(); });
   });
   if (ready) slicer_->finish();
 }

@@ -56,55 +56,68 @@ void Trainer::start_log() {
              .workers = setup_.place.world};
 }
 
-void Trainer::refuse_bad_loss() const {
+void Trainer::refuse_bad_loss(int64_t step) const {
   const std::string last = saved_step_ >= 0
                                ? text("; the checkpoint of step ", saved_step_, " is sound: train_imagenet ",
                                       "--resume ", directory_, " --lr ", config_.lr / 10)
                                : text("; no checkpoint was written yet");
-  throw Error(text("the loss is not a finite number after step ", k_, " (epoch ", epochs_seen(), ", rate ",
-                   schedule_.at(k_ - 1),
+  throw Error(text("the loss is not a finite number after step ", step, " (epoch ",
+                   double(step) / double(setup_.steps_per_epoch), ", rate ", schedule_.at(step - 1),
                    "): training has diverged. Try a lower --lr or a longer --warmup-epochs", last));
 }
 
-// Reading the loss is free on the CPU; a GPU would have to wait for it.
+// Reading the loss is free on the CPU. A device is not waited for: numbers sent after one step are read after the
+// next, which is queued meanwhile.
 void Trainer::end_step() {
   const bool log = k_ % config_.log_every == 0 || k_ == setup_.total_steps;
-  if ((log || !setup_.device.is_cuda()) && !meters_.read()) refuse_bad_loss();
+  const bool later = setup_.device.is_cuda() || graphs_->on();
+  if (!later && !meters_.read()) refuse_bad_loss(k_);
+  flush_log();
   moment_.epoch = epochs_seen();
   moment_.step = k_;
   if (log) {
-    const double spent = std::max(seconds_.training() - at_last_event_.training(), 1e-9);
-    const Seen seen = recently(spent);
-    moment_.loss = seen.loss.mean;
-    moment_.top1 = seen.top1.mean;
-    moment_.images_per_second = seen.images / spent;
-    moment_.data_wait = seen.data_wait.mean;
-    moment_.peer_wait = seen.peer_wait.mean;
-    moment_.seconds_left =
-        seconds_.training() / double(std::max<int64_t>(k_, 1)) * double(setup_.total_steps - k_);
-    record(StepEvent{.step = k_,
-                     .epoch = epochs_seen(),
-                     .seconds = elapsed(),
-                     .loss = seen.loss,
-                     .top1 = seen.top1,
-                     .learning_rate = schedule_.at(k_ - 1),
-                     .images_per_second = moment_.images_per_second,
-                     .data_wait = seen.data_wait,
-                     .peer_wait = seen.peer_wait,
-                     .bytes = seen.bytes});
-    meters_.recent = {};
-    at_last_event_ = seconds_;
-    say_unreadable();
+    if (later) meters_.send();
+    sent_ = {k_, seconds_};
+    if (!later || k_ == setup_.total_steps) flush_log();
   }
   progress_.show(moment_);
   const Every every = parse_every(config_);
   if (every.steps > 0 && k_ % every.steps == 0) save();
 }
 
+void Trainer::flush_log() {
+  if (!sent_) return;
+  const Sent s = *std::exchange(sent_, {});
+  if (!meters_.take()) refuse_bad_loss(s.step);
+  const double spent = std::max(s.seconds.training() - at_last_event_.training(), 1e-9);
+  const Seen seen = recently(s.seconds);
+  moment_.loss = seen.loss.mean;
+  moment_.top1 = seen.top1.mean;
+  moment_.images_per_second = seen.images / spent;
+  moment_.data_wait = seen.data_wait.mean;
+  moment_.peer_wait = seen.peer_wait.mean;
+  moment_.seconds_left =
+      s.seconds.training() / double(std::max<int64_t>(s.step, 1)) * double(setup_.total_steps - s.step);
+  record(StepEvent{.step = s.step,
+                   .epoch = double(s.step) / double(setup_.steps_per_epoch),
+                   .seconds = elapsed(),
+                   .loss = seen.loss,
+                   .top1 = seen.top1,
+                   .learning_rate = schedule_.at(s.step - 1),
+                   .images_per_second = moment_.images_per_second,
+                   .data_wait = seen.data_wait,
+                   .peer_wait = seen.peer_wait,
+                   .bytes = seen.bytes});
+  meters_.recent = {};
+  at_last_event_ = s.seconds;
+  say_unreadable();
+}
+
 bool Trainer::close_epoch() {
   meet();
   if (stop_at_ >= 0) return false;
-  if (!meters_.read()) refuse_bad_loss();
+  flush_log();
+  if (!meters_.read()) refuse_bad_loss(k_);
   const int64_t epoch = k_ / setup_.steps_per_epoch;
   if (config_.eval_every > 0 && epoch % config_.eval_every == 0 && !score()) return false;
   const double spent = std::max(seconds_.training() - training_at_epoch_, 1e-9);
@@ -156,10 +169,11 @@ bool Trainer::score() {
 void Trainer::save() {
   if (saved_step_ == k_) return;
   meet();
+  flush_log();
   const Timed t(seconds_.checkpoint, trace_.get(), "checkpoint");
   comm::Communicator* const comm = setup_.place.comm;
   together(comm, [&] {
-    if (!meters_.read() || !all_finite(flat_.x)) refuse_bad_loss();
+    if (!meters_.read() || !all_finite(flat_.x)) refuse_bad_loss(k_);
   });
   unite_odd_files();
   const DataRecord before = std::exchange(data_before_, data_so_far());
@@ -254,6 +268,7 @@ void Trainer::leave_files(const Outcome& out) {
   record_data(s);
   s.workers = setup_.place.world;
   s.environment = environment_of(setup_);
+  s.environment["cuda_graphs"] = graphs_->describe();
   s.config = to_json(config_);
   if (!out.interrupted)
     export_model((fs::path(directory_) / "model.safetensors").string(), *setup_.model,

@@ -30,13 +30,29 @@ std::string field(const std::string& path, const std::string& header, const std:
   return header.substr(header.find_first_not_of(' ', at + key.size() + 3));
 }
 
+// Bytes of a number; 0 if this type is not averaged.
+size_t npy_width(const std::string& type) {
+  return type == "<f2" ? 2 : type == "<f4" ? 4 : type == "<f8" ? 8 : 0;
+}
+
+// Number by number between a file's type and ours.
+template <class To, class From>
+void convert(char* to, const char* from, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    From x;
+    std::memcpy(&x, from + i * int64_t(sizeof x), sizeof x);
+    const To y = To(float(x));
+    std::memcpy(to + i * int64_t(sizeof y), &y, sizeof y);
+  }
+}
+
 Vectors::Item npy_item(const std::string& path, const std::string& header) {
   Vectors::Item item;
   const std::string type = field(path, header, "descr"), shape = field(path, header, "shape");
   item.type = type.substr(1, type.find('\'', 1) - 1);
-  if (item.type != "<f4" && item.type != "<f8")
+  if (!npy_width(item.type))
     throw BadFile(path + ": holds numbers of type " + item.type +
-                  "; averaged are <f4 and <f8 (float32, float64)");
+                  "; averaged are <f2, <f4 and <f8 (float16, float32, float64)");
   item.fortran = field(path, header, "fortran_order").starts_with("True");
   const size_t end = shape.find(')');
   if (shape.empty() || shape[0] != '(' || end == std::string::npos)
@@ -63,22 +79,16 @@ Vectors read_npy(const std::string& path) {
   v.npy = true;
   v.items = {npy_item(path, bytes.substr(prefix, length))};
   const int64_t n = v.items[0].size();
-  const bool wide = v.items[0].type == "<f8";
-  const size_t expected = size_t(n) * (wide ? 8 : 4);
+  const size_t width = npy_width(v.items[0].type), expected = size_t(n) * width;
   if (bytes.size() - prefix - length != expected)
     throw BadFile(text(path, ": has ", bytes.size() - prefix - length, " bytes of numbers, ", v.layout(),
                        " needs ", expected));
   v.flat = Tensor({n});
   const char* from = bytes.data() + prefix + length;
-  if (!wide) {
-    std::memcpy(v.flat.raw(), from, expected);
-  } else {
-    for (int64_t i = 0; i < n; ++i) {
-      double d;
-      std::memcpy(&d, from + 8 * i, 8);
-      v.flat.data<float>()[i] = float(d);
-    }
-  }
+  char* const to = static_cast<char*>(v.flat.raw());
+  width == 2   ? convert<float, f16>(to, from, n)
+  : width == 4 ? convert<float, float>(to, from, n)
+               : convert<float, double>(to, from, n);
   return v;
 }
 
@@ -95,16 +105,18 @@ void write_npy(const std::string& path, const Vectors& v) {
   std::string bytes = std::string(kNpyMagic, 6) + std::string("\1\0", 2);
   bytes.append(reinterpret_cast<const char*>(&length), 2);
   bytes += header;
-  const float* x = v.flat.data<float>();
-  if (item.type == "<f4")
-    bytes.append(reinterpret_cast<const char*>(x), size_t(v.flat.bytes()));
-  else
-    for (int64_t i = 0; i < v.flat.size(); ++i) {
-      const double d = x[i];
-      bytes.append(reinterpret_cast<const char*>(&d), 8);
-    }
+  const int64_t n = v.flat.size();
+  const size_t at = bytes.size(), width = npy_width(item.type);
+  bytes.resize(at + size_t(n) * width);
+  char* const to = bytes.data() + at;
+  const char* const from = static_cast<const char*>(v.flat.raw());
+  width == 2   ? convert<f16, float>(to, from, n)
+  : width == 4 ? convert<float, float>(to, from, n)
+               : convert<double, float>(to, from, n);
   write_file(path, bytes);
 }
+
+const char* name_in_file(DType t) { return t == kF32 ? "F32" : t == kBF16 ? "BF16" : "F16"; }
 
 Vectors read_tensors(const std::string& path) {
   TensorFile file = read_safetensors(path);
@@ -114,15 +126,14 @@ Vectors read_tensors(const std::string& path) {
   Vectors v;
   int64_t n = 0;
   v.metadata = file.metadata;
-  const auto whole = std::stable_partition(file.tensors.begin(), file.tensors.end(), [](const auto& named) {
-    return named.second.dtype() == kF32 || named.second.dtype() == kBF16;
-  });
+  const auto whole = std::stable_partition(file.tensors.begin(), file.tensors.end(),
+                                           [](const auto& named) { return is_float(named.second.dtype()); });
   v.kept.assign(whole, file.tensors.end());
   file.tensors.erase(whole, file.tensors.end());
   if (file.tensors.empty())
-    throw BadFile(path + ": holds no tensors of type F32 or BF16, which are averaged");
+    throw BadFile(path + ": holds no tensors of type F32, BF16 or F16, which are averaged");
   for (const auto& [name, t] : file.tensors) {
-    v.items.push_back({name, t.dtype() == kF32 ? "F32" : "BF16", {t.shape().begin(), t.shape().end()}});
+    v.items.push_back({name, name_in_file(t.dtype()), {t.shape().begin(), t.shape().end()}});
     n += t.size();
   }
   v.flat = Tensor({n});
@@ -140,7 +151,7 @@ void write_tensors(const std::string& path, const Vectors& v, const std::string&
   if (!provenance.empty()) file.metadata["gossip_avg"] = provenance;
   int64_t at = 0;
   for (const Vectors::Item& item : v.items) {
-    Tensor t(Shape(item.shape), item.type == "BF16" ? kBF16 : kF32);
+    Tensor t(Shape(item.shape), item.type == "BF16" ? kBF16 : item.type == "F16" ? kF16 : kF32);
     copy(t.view({t.size()}), v.flat.view({t.size()}, at));
     file.tensors.emplace_back(item.name, t);
     at += t.size();

@@ -1,4 +1,4 @@
-// Named vectors in files: .npy (one, f4 or f8) and .safetensors (several), as one flat fp32 vector.
+// Named vectors in files: .npy (one, f2, f4 or f8) and .safetensors (several), as one flat fp32 vector.
 #pragma once
 #include <map>
 #include <string>
@@ -13,7 +13,7 @@ namespace skein::apps {
 struct Vectors {
   struct Item {
     std::string name;  // empty in a .npy
-    std::string type;  // "F32", "BF16"; "<f4", "<f8" in a .npy
+    std::string type;  // "F32", "BF16", "F16"; "<f2", "<f4", "<f8" in a .npy
     std::vector<int64_t> shape;
     bool fortran = false;  // order of elements in a .npy
     int64_t size() const;

@@ -58,7 +58,7 @@ bool take(Fit& fit, const std::map<std::string, Tensor>& file, const std::string
     return false;
   }
   const Tensor& t = at->second;
-  if (t.shape() == wanted && (t.dtype() == kF32 || t.dtype() == kBF16)) return true;
+  if (t.shape() == wanted && is_float(t.dtype())) return true;
   fit.misshapen.push_back(
       text(name, " (", t.dtype(), " ", t.shape(), " in the file, f32 ", wanted, " in the model)"));
   return false;

@@ -201,7 +201,7 @@ class Reduction final : public Pending::Op {
 };
 
 Pending Communicator::all_reduce(const Tensor& x) {
-  CHECK(x && x.dtype() != kU8, "all_reduce sums f32, bf16, i32 and i64");
+  CHECK(x && x.dtype() != kU8, "all_reduce sums f32, bf16, f16, i32 and i64");
   const double began = now();
   if (size() > 1)
     if (auto op = device_reduction(x)) return begin(std::move(op), began);

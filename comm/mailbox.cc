@@ -28,7 +28,7 @@ std::string Mailbox::refusal(const Header& h) const {
   };
   if (!membership_.welcomes(h.epoch))
     return text(from(), "it is of membership epoch ", h.epoch, ", ours is ", membership_.epoch());
-  if (h.codec > uint8_t(kI64) || h.dtype > uint8_t(kI64))
+  if (h.codec >= kDTypes || h.dtype >= kDTypes)
     return text(from(), "unknown type ", int(h.codec), "/", int(h.dtype));
   if (h.bytes < 0 || h.bytes % size_of(DType(h.codec)) || h.pieces == 0 || h.piece >= h.pieces ||
       (h.pieces > 1 && int64_t(h.pieces) != (h.bytes + kPieceBytes - 1) / kPieceBytes))

@@ -117,7 +117,7 @@ class SharedDoors::Door final : public Endpoint {
   // The reader's side: what this peer wrote for us, in our own arena.
   Message read(const Entry& e) {
     Message m{e.header, {}};
-    const bool plain = m.codec <= uint8_t(kI64) && m.bytes >= 0;
+    const bool plain = m.codec < kDTypes && m.bytes >= 0;
     CHECK(plain && m.from == peer_, "a damaged entry in the ring of rank", peer_);
     const DType t = DType(m.codec);
     const int64_t n = m.bytes / size_of(t);

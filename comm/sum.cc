@@ -17,6 +17,10 @@ template <>
 struct SumOf<bf16> {
   using type = float;
 };
+template <>
+struct SumOf<f16> {
+  using type = float;
+};
 
 // Two and four windows have loops of their own: one pass without an accumulator, which is what memory allows.
 template <class T>
@@ -57,7 +61,7 @@ void sum_all(const std::vector<Tensor>& out, const std::vector<Tensor>& in) {
 #pragma omp parallel for schedule(static) if (n >= kTeamFrom)
   for (int64_t b = 0; b < blocks; ++b) {
     const int64_t at = b * kBlock, m = std::min(kBlock, n - at);
-    if constexpr (!std::is_same_v<T, bf16>) {
+    if constexpr (std::is_same_v<T, typename SumOf<T>::type>) {
       if (in_place && to.size() == 2) {
         sum_two(to[0] + at, to[1] + at, m);
         continue;
@@ -84,6 +88,8 @@ void sum_in_order(const std::vector<Tensor>& out, const std::vector<Tensor>& in)
       return sum_all<float>(out, in);
     case DType::kBF16:
       return sum_all<bf16>(out, in);
+    case DType::kF16:
+      return sum_all<f16>(out, in);
     case DType::kI32:
       return sum_all<int32_t>(out, in);
     case DType::kI64:

@@ -1,19 +1,23 @@
 // The seam: primitives taken from vendor libraries or written per processor, declared once here and defined
 // in engine/cpu/ and engine/cuda/. Layouts: images NHWC, convolution weights OHWI, both dense. Activations
-// are f32 or bf16; weights, their gradients, statistics and affine parameters are f32 whatever the
+// are f32, bf16 or f16; weights, their gradients, statistics and affine parameters are f32 whatever the
 // activations are. A backend makes and caches the low-precision or blocked copies its library wants.
 #pragma once
 #include "engine/tensor.h"
 
 namespace skein {
 
-// y[m,n] <- op(a) op(b) + beta y (+ bias[n] if given). op transposes where ta / tb. a, b: f32 or bf16, each
-// on its own; y: f32 or bf16; sums in f32.
+// y[m,n] <- op(a) op(b) + beta y (+ bias[n] if given). op transposes where ta / tb. a, b, y: floating
+// types, each on its own; sums in f32.
 struct GemmArgs {
   Tensor y, a, b;
   bool ta = false, tb = false;
   float beta = 0;
   Tensor bias = {};
+  template <class F>
+  void each_tensor(F f) {
+    for (Tensor* t : {&y, &a, &b, &bias}) f(*t);
+  }
 };
 
 struct ConvGeometry {
@@ -22,7 +26,7 @@ struct ConvGeometry {
 };
 
 // x [N,H,W,C], w [O,R,S,C/groups] f32, bias [O] f32 or empty, y [N,P,Q,O].
-//   forward            y <- conv(x, w) + bias          (relu: then max(0, .))
+//   forward            y <- conv(x, w) + bias          (relu: then max(0, .); CUDA: first + residual, like y)
 //   backward_data      x (a gradient) <- conv^T(y, w) + beta x
 //   backward_weights   w (a gradient) <- sum x * y + beta w; bias likewise if given
 struct ConvArgs {
@@ -30,6 +34,11 @@ struct ConvArgs {
   ConvGeometry geometry;
   float beta = 0;
   bool relu = false;
+  Tensor residual = {};
+  template <class F>
+  void each_tensor(F f) {
+    for (Tensor* t : {&x, &w, &bias, &y, &residual}) f(*t);
+  }
 };
 
 // Windows of `size`; average counts padding as torchvision's models do not (count_include_pad = false).
@@ -40,6 +49,15 @@ struct PoolArgs {
   int size = 2, stride = 2, padding = 0;
   bool ceil_mode = false, average = false;
   float beta = 0;
+  template <class F>
+  void each_tensor(F f) {
+    for (Tensor* t : {&x, &y, &argmax, &dx, &dy}) f(*t);
+  }
+};
+
+// Sums over all but the last axis of x and of x^2, in f32; both empty where nobody has taken them.
+struct ChannelSums {
+  Tensor sum, squares;  // [C] f32
 };
 
 // Batch normalisation over all but the last axis, with optional residual add and ReLU, in few passes.
@@ -50,6 +68,9 @@ struct PoolArgs {
 //                        dresidual <- dy masked by y > 0, + dresidual_beta dresidual
 // In evaluation mode backward takes the running statistics for constants. y serves as the mask of the ReLU.
 // dresidual may be empty; it may be dy itself (masked in place).
+// On CUDA, forward takes its statistics from `sums`, if there are any, without reading x for them. And in
+// y's place a mask may serve: forward writes it, only for 8 neighbors of 16 bits at aligned addresses, and
+// backward reads it.
 struct BatchNormArgs {
   Tensor x, y, residual;             // [..., C], one floating type
   Tensor gamma, shift;               // [C] f32
@@ -59,7 +80,23 @@ struct BatchNormArgs {
   float momentum = 0.1f, epsilon = 1e-5f;
   Tensor dy, dx, dresidual, dgamma, dshift;
   float dx_beta = 0, dresidual_beta = 0, dgamma_beta = 0, dshift_beta = 0;
+  ChannelSums sums;
+  Tensor mask;  // u8 [elements of x / 8]: bit i % 8 of byte i / 8 says that y[i] > 0
+  template <class F>
+  void each_tensor(F f) {
+    for (Tensor* t : {&x, &y, &residual, &gamma, &shift, &running_mean, &running_var, &mean, &rstd, &dy, &dx,
+                      &dresidual, &dgamma, &dshift,
+                      &sums.sum, &sums.squares, &mask})
+      f(*t);
+  }
 };
+
+// The same windows, but keeping no memory alive: what a recording holds of a call.
+template <class Args>
+Args unowned_args(Args a) {
+  a.each_tensor([](Tensor& t) { t = t.unowned(); });
+  return a;
+}
 
 #define SKEIN_PRIMITIVES(ROW)            \
   ROW(gemm, GemmArgs)                    \
@@ -71,20 +108,33 @@ struct BatchNormArgs {
   ROW(batch_norm_forward, BatchNormArgs) \
   ROW(batch_norm_backward, BatchNormArgs)
 
-#define SKEIN_DECLARE(name, Args)             \
-  namespace cpu {                             \
-  void name(const Args&);                     \
-  }                                           \
-  namespace cuda {                            \
-  void name(const Args&);                     \
-  }                                           \
-  inline void name(Device d, const Args& a) { \
-    if constexpr (kHasCuda)                   \
-      if (d.is_cuda()) return cuda::name(a);  \
-    cpu::name(a);                             \
+#define SKEIN_DECLARE(name, Args)                                            \
+  namespace cpu {                                                            \
+  void name(const Args&);                                                    \
+  }                                                                          \
+  namespace cuda {                                                           \
+  void name(const Args&);                                                    \
+  }                                                                          \
+  inline void name(Device d, const Args& a) {                                \
+    if constexpr (kHasCuda)                                                  \
+      if (d.is_cuda()) return cuda::name(a);                                 \
+    if (keeps_calls()) return keep([a = unowned_args(a)] { cpu::name(a); }); \
+    cpu::name(a);                                                            \
   }
 SKEIN_PRIMITIVES(SKEIN_DECLARE)
 #undef SKEIN_DECLARE
+
+// conv2d_forward without bias, residual and ReLU; where one kernel gives y and its sums and is the faster way,
+// the sums too.
+namespace cuda {
+ChannelSums conv2d_with_sums(const ConvArgs&);
+}
+inline ChannelSums conv2d_with_sums(Device d, const ConvArgs& a) {
+  if constexpr (kHasCuda)
+    if (d.is_cuda()) return cuda::conv2d_with_sums(a);
+  conv2d_forward(d, a);
+  return {};
+}
 
 // What the CPU backend found and chose, for `--doctor`, summaries and benchmarks: "avx2, onednn 2.6.3, ...".
 namespace cpu {

@@ -20,28 +20,29 @@ struct Gem {
   float least, most;
   bool at_theta;
   const float* on;
-  void settle() { settle_all(lr, mu, kappa, decay), on = nullptr; }
+  float none = 0;  // 1: the pass is off
+  // The host asks `on` once. What is off is a number to compare with, not a branch, which would keep the loop
+  // from becoming vector code.
+  void settle() {
+    settle_all(lr, mu, kappa, decay);
+    if (on && *on == 0) none = 1, least = most = 0;
+    on = nullptr;
+  }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float xs[N], ms[N], ss[N], us[N], ps[N], gs[N], ts[N];
-    load(ts, theta, i);
-    if (on && *on == 0) {
-      for (int j = 0; j < N; ++j) us[j] = 0;
-      store(x, i, ts), store(s, i, ts), store(u, i, us);
-      if constexpr (kPi) store(pi, i, us);
-      if constexpr (!std::is_void_v<Low>) store(low, i, ts);
-      return;
-    }
-    load(xs, x, i), load(ms, m, i), load(ss, s, i), load(gs, g, i);
+    load(xs, x, i), load(ms, m, i), load(ss, s, i), load(gs, g, i), load(ts, theta, i);
+    float stay = none, low_pi = least, high_pi = most;
+    if (on && *on == 0) stay = 1, low_pi = high_pi = 0;
     for (int j = 0; j < N; ++j) {
       const float d = -lr.get() * (i + j < decayed ? gs[j] + decay.get() * xs[j] : gs[j]);
-      ms[j] = mu.get() * ms[j] + d;
-      const float energy = kappa.get() * fabsf(ms[j]) - fabsf(ts[j] - ss[j]);
-      // Compared, not min'ed and max'ed: what is no number compares false, so pi is a number whatever comes
-      // in.
+      const float mi = mu.get() * ms[j] + d;
+      const float energy = kappa.get() * fabsf(mi) - fabsf(ts[j] - ss[j]);
+      // Compared, not min'ed and max'ed: what is no number compares false, so pi is a number.
       const float size = fabsf(d) > FLT_MIN ? fabsf(d) : FLT_MIN, ratio = energy > 0 ? energy / size : 0.f;
-      ps[j] = ratio > least ? (ratio < most ? ratio : most) : least;
+      ps[j] = ratio > low_pi ? (ratio < high_pi ? ratio : high_pi) : low_pi;
       us[j] = ps[j] > 0 ? ps[j] * d : 0.f;
+      ms[j] = stay > 0 ? ms[j] : mi;
       xs[j] = at_theta ? ts[j] : ts[j] + us[j];
     }
     store(x, i, xs), store(m, i, ms), store(s, i, ts), store(u, i, us);
@@ -56,15 +57,6 @@ void gem_update(const GemArgs& a) {
   for (const Tensor* t : {&a.m, &a.s, &a.u, &a.g, &a.theta})
     CHECK(t->size() == a.x.size() && t->device() == a.x.device(), t->shape(), a.x.shape(), t->device());
   CHECK(!a.pi || a.pi.size() == a.x.size(), a.pi.shape(), a.x.shape());
-  const float* on = a.on;
-  if (on && !a.x.device().is_cuda()) {  // the host asks once
-    if (*on == 0) {
-      fill(a.u, 0.f);
-      if (a.pi) fill(a.pi, 0.f);
-      return copy(a.s, a.theta), copy(a.x, a.theta);
-    }
-    on = nullptr;
-  }
   NarrowPass low(a.x);
   const bool packets = aligned({&a.x, &a.m, &a.s, &a.u, &a.pi, &a.g, &a.theta, &low.values});
   const auto run = [&](auto functor) { for_each_packet(a.x.device(), a.x.size(), packets, functor); };
@@ -75,10 +67,10 @@ void gem_update(const GemArgs& a) {
     using Low = std::remove_pointer_t<decltype(to)>;
     if (pi)
       run(Gem<true, Low>{x, m, s, u, pi, g, theta, to, a.lr, a.mu, a.kappa, a.decay, a.decayed, a.least,
-                         a.most, a.at_theta, on});
+                         a.most, a.at_theta, a.on});
     else
       run(Gem<false, Low>{x, m, s, u, pi, g, theta, to, a.lr, a.mu, a.kappa, a.decay, a.decayed, a.least,
-                          a.most, a.at_theta, on});
+                          a.most, a.at_theta, a.on});
   });
   low.done();
 }

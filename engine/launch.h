@@ -1,7 +1,8 @@
 // How a loop runs on each device: over elements, over rows, or by a team a row. The only <<<>>> of our
 // kernels.
+// Compiled with SKEIN_EMULATED_GPU, after tests/emulated/launch.h, the same files run on a device in software.
 #pragma once
-#include "engine/device.h"
+#include "engine/recording.h"
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #endif
@@ -69,6 +70,7 @@ template <class F>
 void for_each(Device where, int64_t n, F f) {
   if (n == 0) return;
   if (!where.is_cuda()) {
+    if (keeps_calls()) return keep([=] { for_each(where, n, f); });
     if (n < kParallelFrom) {
 #pragma omp simd
       for (int64_t i = 0; i < n; ++i) f(i);
@@ -81,6 +83,8 @@ void for_each(Device where, int64_t n, F f) {
 #ifdef __CUDACC__
   for_each_kernel<<<grid_for(n), 256, 0, static_cast<cudaStream_t>(current_stream(where).handle())>>>(n, f);
   check_launch("for_each");
+#elif defined(SKEIN_EMULATED_GPU)
+  emulated::each(current_stream(where).handle(), n, f);
 #else
   CHECK(kHasCuda, "this is a CPU-only build; configure with the CUDA toolkit for --device cuda");
 #endif
@@ -91,8 +95,9 @@ void for_each(Device where, int64_t n, F f) {
 template <class F>
 void for_each_row(Device where, int64_t rows, int64_t cols, F f) {
   if (rows == 0 || cols == 0) return;
-  if (rows == 1) return for_each(where, cols, f.row(0));
   if (!where.is_cuda()) {
+    if (keeps_calls()) return keep([=] { for_each_row(where, rows, cols, f); });
+    if (rows == 1) return for_each(where, cols, f.row(0));  // row() may read memory, so only here
 #pragma omp parallel for schedule(static) if (rows * cols >= kParallelFrom)
     for (int64_t r = 0; r < rows; ++r) {
       const auto g = f.row(r);
@@ -105,6 +110,8 @@ void for_each_row(Device where, int64_t rows, int64_t cols, F f) {
   for_each_row_kernel<<<grid_for(rows * cols), 256, 0,
                         static_cast<cudaStream_t>(current_stream(where).handle())>>>(rows * cols, cols, f);
   check_launch("for_each_row");
+#elif defined(SKEIN_EMULATED_GPU)
+  emulated::rows(current_stream(where).handle(), rows, cols, f);
 #else
   CHECK(kHasCuda, "this is a CPU-only build; configure with the CUDA toolkit for --device cuda");
 #endif
@@ -116,6 +123,7 @@ template <class F>
 void for_each_team(Device where, int64_t teams, int64_t work, F f) {
   if (teams == 0) return;
   if (!where.is_cuda()) {
+    if (keeps_calls()) return keep([=] { for_each_team(where, teams, work, f); });
 #pragma omp parallel for schedule(static) if (teams > 1 && work >= kParallelFrom)
     for (int64_t t = 0; t < teams; ++t) f(t, Alone{});
     return;
@@ -124,6 +132,8 @@ void for_each_team(Device where, int64_t teams, int64_t work, F f) {
   for_each_team_kernel<<<grid_for(teams * 32), 256, 0,
                          static_cast<cudaStream_t>(current_stream(where).handle())>>>(teams, f);
   check_launch("for_each_team");
+#elif defined(SKEIN_EMULATED_GPU)
+  emulated::teams(current_stream(where).handle(), teams, f);
 #else
   CHECK(kHasCuda, "this is a CPU-only build; configure with the CUDA toolkit for --device cuda");
 #endif

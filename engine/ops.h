@@ -30,8 +30,8 @@ Tensor reshape(const Tensor& x, Shape);                                  // one 
 Tensor transpose(const Tensor& x, const std::vector<int>& axes);         // y.dim(i) = x.dim(axes[i])
 Tensor pad(const Tensor& x, const std::vector<std::array<int, 2>>& by);  // zeros before and after each axis
 Tensor concat(const std::vector<Tensor>& parts, int axis);
-Tensor cast(const Tensor& x, DType);  // between f32 and bf16
-// (u8 / 255 - mean[c]) / std[c] of an image [N,H,W,C], as f32 or bf16; not differentiable.
+Tensor cast(const Tensor& x, DType);  // between the floating types
+// (u8 / 255 - mean[c]) / std[c] of an image [N,H,W,C], as any floating type; not differentiable.
 Tensor normalize_image(const Tensor& u8, const std::vector<float>& mean, const std::vector<float>& std,
                        DType);
 

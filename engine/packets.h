@@ -20,6 +20,12 @@ void settle_all(S&... factors) {
   ((factors = S(factors.get())), ...);
 }
 
+// Of a flag that turns the pass off where it is 0: the host asks it once.
+inline void settle_flag(const float*& on, bool& off) {
+  off = on && *on == 0;
+  on = nullptr;
+}
+
 template <int N, class T>
 struct alignas(N * sizeof(T)) Packet {
   T v[N];
@@ -73,12 +79,27 @@ __global__ void __launch_bounds__(256) single_kernel(int64_t n, F f) {
   if (i < n) f(i, Lanes<1>{});
 }
 #endif
+#ifdef SKEIN_EMULATED_GPU
+// What a thread of packets_kernel, or of single_kernel, does.
+template <class F>
+struct PacketOfThread {
+  int64_t n;
+  bool packets;
+  F f;
+  void operator()(int64_t thread) const {
+    const int64_t i = packets ? thread * kPacket : thread;
+    if (packets && i + kPacket <= n) return f(i, Lanes<kPacket>{});
+    for (int64_t j = i; j < (packets ? n : i + 1); ++j) f(j, Lanes<1>{});
+  }
+};
+#endif
 
 // Calls f for all of [0, n) on `where`, in any order; `packets`: aligned() of all it loads and stores.
 template <class F>
 void for_each_packet(Device where, int64_t n, [[maybe_unused]] bool packets, F f) {
   if (n == 0) return;
   if (!where.is_cuda()) {  // the compiler makes packets itself
+    if (keeps_calls()) return keep([=] { for_each_packet(where, n, packets, f); });
 #pragma omp parallel if (n >= kParallelFrom)
     {
       F g = f;
@@ -97,6 +118,9 @@ void for_each_packet(Device where, int64_t n, [[maybe_unused]] bool packets, F f
   else
     single_kernel<<<unsigned(blocks), 256, 0, stream>>>(n, f);
   check_launch("for_each_packet");
+#elif defined(SKEIN_EMULATED_GPU)
+  emulated::each(current_stream(where).handle(), packets ? (n + kPacket - 1) / kPacket : n,
+                 PacketOfThread<F>{n, packets, f});
 #else
   CHECK(kHasCuda, "this is a CPU-only build; configure with the CUDA toolkit for --device cuda");
 #endif

@@ -53,8 +53,8 @@ void fill_normal(const Tensor& x, const Draw& draw, float mean, float std) {
 }
 
 // A step has lanes rank * 4096 + call, so 4,096 ranks with as many dropout layers each never share one.
-RandomScope::RandomScope(uint64_t seed, uint64_t step, uint32_t rank)
-    : next_{seed, Purpose::kDropout, step, rank << 12}, outer_(g_scope) {
+RandomScope::RandomScope(uint64_t seed, uint64_t step, uint32_t rank, const uint64_t* step_slot)
+    : next_{seed, Purpose::kDropout, step, rank << 12, step_slot}, outer_(g_scope) {
   g_scope = this;
 }
 RandomScope::~RandomScope() { g_scope = outer_; }

@@ -47,9 +47,10 @@ struct Draw {
   Purpose purpose = Purpose::kTest;
   uint64_t step = 0;
   uint32_t lane = 0;
+  const uint64_t* step_slot = nullptr;  // in device memory; where given, kernels read the step there
   // The i-th block of four words: key = seed, counter = (i, purpose | lane, step).
   HD Philox4 block(uint32_t i) const {
-    return philox(seed, (uint64_t(uint32_t(purpose) << 24 ^ lane) << 32) | i, step);
+    return philox(seed, (uint64_t(uint32_t(purpose) << 24 ^ lane) << 32) | i, step_slot ? *step_slot : step);
   }
   HD uint32_t bits(uint64_t i) const { return block(uint32_t(i >> 2)).v[i & 3]; }
   HD float unit(uint64_t i) const { return unit_float(bits(i)); }
@@ -64,7 +65,8 @@ void fill_normal(const Tensor& x, const Draw&, float mean, float std);
 // of next_draw() takes the next lane. Outside a scope next_draw() throws. Per thread.
 class RandomScope {
  public:
-  RandomScope(uint64_t seed, uint64_t step, uint32_t rank);
+  // `step_slot` as in Draw: for steps that are recorded.
+  RandomScope(uint64_t seed, uint64_t step, uint32_t rank, const uint64_t* step_slot = nullptr);
   ~RandomScope();
   RandomScope(const RandomScope&) = delete;
   static Draw next_draw();

@@ -61,6 +61,17 @@ uint64_t Tensor::next_id() {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
+namespace {
+void clear_host(void* to, size_t bytes) {
+  if (keeps_calls()) return keep([=] { std::memset(to, 0, bytes); });
+  std::memset(to, 0, bytes);
+}
+void copy_host(void* to, const void* from, size_t bytes) {
+  if (keeps_calls()) return keep([=] { std::memcpy(to, from, bytes); });
+  std::memcpy(to, from, bytes);
+}
+}  // namespace
+
 Tensor Tensor::zeros(Shape shape, DType t, Device d) {
   Tensor y(shape, t, d);
   if constexpr (kHasCuda)
@@ -68,7 +79,7 @@ Tensor Tensor::zeros(Shape shape, DType t, Device d) {
       cuda::clear(y.raw(), y.bytes(), current_stream(d).handle());
       return y;
     }
-  std::memset(y.address(), 0, size_t(y.bytes()));
+  clear_host(y.address(), size_t(y.bytes()));
   return y;
 }
 
@@ -80,6 +91,11 @@ Tensor Tensor::view(Shape shape, int64_t at) const {
   y.offset_ += at * size_of(dtype_);
   y.id_ = next_id();
   return y;
+}
+
+Tensor Tensor::unowned() const {
+  if (!storage_) return {};
+  return {shape_, dtype_, std::make_shared<Storage>(address(), bytes(), device(), nullptr)};
 }
 
 Tensor Tensor::clone() const {
@@ -97,6 +113,7 @@ Tensor Tensor::to(Device d) const {
 
 float Tensor::item() const {
   CHECK(size() == 1, "item() wants one element, not", shape_);
+  refuse_recording("a number is read back to the host");
   const Tensor host = to(kCpu);
   if (device().is_cuda()) current_stream(device()).sync();
   return visit_float(dtype_, [&](auto t) { return float(*host.data<decltype(t)>()); });
@@ -110,9 +127,10 @@ void copy_bytes(const Tensor& to, const Tensor& from) {
   if constexpr (kHasCuda)
     if (to.device().is_cuda() || from.device().is_cuda()) {
       const Device d = to.device().is_cuda() ? to.device() : from.device();
+      if (to.device() != from.device() && records(d)) refuse_recording("a copy between two devices");
       return cuda::copy(to.address(), from.address(), to.bytes(), current_stream(d).handle());
     }
-  std::memcpy(to.address(), from.address(), size_t(to.bytes()));
+  copy_host(to.address(), from.address(), size_t(to.bytes()));
 }
 
 }  // namespace skein

@@ -8,6 +8,7 @@
 
 #include "engine/device.h"
 #include "engine/dtype.h"
+#include "engine/recording.h"
 
 namespace skein {
 
@@ -128,6 +129,8 @@ class Tensor {
 
   // A window of the same storage, beginning `at` elements in; a new identity to the tape.
   Tensor view(Shape, int64_t at = 0) const;
+  Tensor unowned()
+      const;  // this window without a share in its memory, which others keep; of an empty one, empty
   Tensor clone() const;     // own memory, same device
   Tensor to(Device) const;  // this very tensor if it is there already, else a copy on current_stream
   float item() const;       // the value of a tensor of one element, read back to the host; waits for it
@@ -153,6 +156,7 @@ void copy_bytes(const Tensor& to, const Tensor& from);
 
 template <class T>
 Tensor Tensor::of(Shape s, const std::vector<T>& values) {
+  if (keeps_calls()) refuse_recording("the host writes values into memory");
   Tensor t(s, dtype_of<T>::value);
   CHECK(int64_t(values.size()) == t.size(), values.size(), s);
   for (size_t i = 0; i < values.size(); ++i) t.data<T>()[i] = values[i];

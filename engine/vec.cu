@@ -88,11 +88,12 @@ struct Sgd {
   Scalar lr, mu, decay;
   int64_t decayed;
   const float* on;
-  void settle() { settle_all(lr, mu, decay), on = nullptr; }
+  bool off = false;
+  void settle() { settle_all(lr, mu, decay), settle_flag(on, off); }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float p[N], d[N], q[N], u[N];
-    if (on && *on == 0) {
+    if (off || (on && *on == 0)) {
       if constexpr (!std::is_void_v<Low>) load(p, x, i), store(low, i, p);
       return;
     }
@@ -144,6 +145,7 @@ struct NonFinite {
 
 // Reductions run on the host: they are asked for at evaluations and checkpoints, not inside a step.
 Tensor on_host(const Tensor& x) {
+  refuse_recording("a sum over a vector is read back to the host");
   Tensor host = x.to(kCpu);
   if (!x.device().is_host()) current_stream(x.device()).sync();
   return host;
@@ -171,7 +173,7 @@ void each_type(const Tensor& y, const Tensor& x, Make make) {
 
 void fill(const Tensor& y, Scalar a) {
   if (y.dtype() == kF32) return for_each_packet(y.device(), y.size(), aligned({&y}), Fill{y.out<float>(), a});
-  CHECK(y.dtype() == kBF16 && !a.slot, y.dtype());
+  CHECK(is_float(y.dtype()) && !a.slot, y.dtype());
   Tensor one = Tensor(y.shape(), kF32, y.device());
   fill(one, a);
   copy(y, one);
@@ -215,11 +217,6 @@ void sgd_update(const SgdArgs& u) {
   check_pair(u.x, u.at);
   const bool momentum = !(u.mu.slot == nullptr && u.mu.value == 0);
   if (momentum) check_pair(u.x, u.v);
-  const float* on = u.on;
-  if (on && !u.x.device().is_cuda()) {  // the host asks once
-    if (*on == 0) return;
-    on = nullptr;
-  }
   NarrowPass low(u.x);
   const bool packets = aligned({&u.x, &u.g, &u.at, &low.values}) && (!momentum || aligned({&u.v}));
   const auto run = [&](auto functor) { for_each_packet(u.x.device(), u.x.size(), packets, functor); };
@@ -228,11 +225,11 @@ void sgd_update(const SgdArgs& u) {
   low.with([&](auto* to) {
     using Low = std::remove_pointer_t<decltype(to)>;
     if (!momentum)
-      run(Sgd<false, false, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed, on});
+      run(Sgd<false, false, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed, u.on});
     else if (u.nesterov)
-      run(Sgd<true, true, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed, on});
+      run(Sgd<true, true, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed, u.on});
     else
-      run(Sgd<true, false, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed, on});
+      run(Sgd<true, false, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed, u.on});
   });
   low.done();
 }

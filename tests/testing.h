@@ -71,7 +71,7 @@ inline std::vector<double> values(const Tensor& x) {
 }
 
 // Relative to 1 + |wanted|.
-inline double tolerance(DType t) { return t == kBF16 ? 1.0 / 128 : 1e-5; }
+inline double tolerance(DType t) { return t == kBF16 ? 1.0 / 128 : t == kF16 ? 1.0 / 1024 : 1e-5; }
 
 inline ::testing::AssertionResult allclose(const std::vector<double>& got, const std::vector<double>& want,
                                            double tol) {

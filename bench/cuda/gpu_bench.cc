@@ -1,6 +1,6 @@
 // What one GPU does: copy bandwidth, vector kernels, products, convolutions by layer, norms, whole steps.
 //
-//   gpu_bench [--only copy,vec,gemm,conv,norm,step] [--models resnet50,resnet18,resnet20] [--batch N]
+//   gpu_bench [--only copy,vec,gemm,conv,fusion,norm,step] [--models resnet50,resnet18,resnet20] [--batch N]
 //             [--precision bf16,fp32,tf32] [--measure 1] [--json FILE] [--describe FILE]
 //
 // --measure 1 lets convolutions choose the fastest of cuDNN's plans, not its first choice. --describe writes
@@ -14,6 +14,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "engine/cuda/batch_norm.h"
 #include "engine/numerics.h"
 #include "engine/ops.h"
 #include "engine/random.h"
@@ -80,7 +81,7 @@ class Table {
 };
 
 struct Options {
-  std::map<std::string, std::string> given{{"only", "copy,vec,gemm,conv,norm,step"},
+  std::map<std::string, std::string> given{{"only", "copy,vec,gemm,conv,fusion,norm,step"},
                                            {"models", "resnet50,resnet18,resnet20"},
                                            {"batch", "0"},
                                            {"precision", "bf16,fp32,tf32"},
@@ -161,6 +162,33 @@ void bench_conv(Table& t, int64_t batch) {
   }
 }
 
+// A convolution whose output is summed for a batch norm: in one kernel and apart, and what was chosen.
+void bench_fusion(Table& t, int64_t batch) {
+  for (const DType type : {kF16, kBF16})
+    for (const testing::Layer& l : testing::resnet_layers(true, 224, true)) {
+      const ConvGeometry g{l.stride, l.kernel / 2, 1, 1};
+      const int64_t out = (l.side + 2 * g.padding - l.kernel) / l.stride + 1;
+      const Tensor x = noise({batch, l.side, l.side, l.in}, type), y({batch, out, out, l.out}, type, kGpu);
+      const Tensor w = noise({l.out, l.kernel, l.kernel, l.in});
+      const ConvArgs c{.x = x, .w = w, .bias = {}, .y = y, .geometry = g};
+      BatchNormArgs norm;
+      norm.x = y, norm.mean = Tensor({l.out}, kF32, kGpu), norm.rstd = Tensor({l.out}, kF32, kGpu);
+      const std::string what = text("conv + sums b", batch, ' ', type, ' ', l.kernel, 'x', l.kernel, ' ',
+                                    l.in, "->", l.out, " at ", l.side, " stride ", l.stride);
+      t.attempt(what, [&] {
+        const double apart = seconds_of([&] { conv2d_forward(kGpu, c), cuda::statistics(norm); });
+        bool fused = false;
+        const double s = seconds_of([&] {
+          norm.sums = conv2d_with_sums(kGpu, c);
+          fused = bool(norm.sums.sum);
+          cuda::statistics(norm);
+        });
+        norm.sums = {};
+        t.row(what + (fused ? ", fused" : ", apart is taken"), 100 * apart / s, "% of apart's speed", s);
+      });
+    }
+}
+
 void bench_norm(Table& t, int64_t batch) {
   for (const auto& [side, channels] :
        {std::pair<int64_t, int64_t>{112, 64}, {56, 64}, {56, 256}, {28, 512}, {14, 1024}, {7, 2048}}) {
@@ -232,6 +260,7 @@ int main(int argc, char** argv) {
   if (o.lists("only", "vec")) t.attempt("vec", [&] { bench_vectors(t); });
   if (o.lists("only", "gemm")) t.attempt("gemm", [&] { bench_gemm(t); });
   if (o.lists("only", "conv")) t.attempt("conv", [&] { bench_conv(t, layers); });
+  if (o.lists("only", "fusion")) t.attempt("fusion", [&] { bench_fusion(t, layers); });
   if (o.lists("only", "norm")) t.attempt("norm", [&] { bench_norm(t, layers); });
   release_cached(kGpu);
   if (o.lists("only", "step"))

@@ -20,6 +20,7 @@ void check(const ConvArgs& c) {
   CHECK(c.y.shape() == y, "the result should be", y, "and is", c.y.shape());
   CHECK(c.x.dtype() == c.y.dtype() && c.w.dtype() == kF32, c.x.dtype(), c.y.dtype(), c.w.dtype());
   CHECK(!c.bias || (c.bias.size() == c.w.dim(0) && c.bias.dtype() == kF32), c.bias.shape());
+  CHECK(!c.residual, "the CPU's convolutions add no residual");
 }
 
 // The rule. It depends on the shapes and the processor alone, never on a race, so that a resumed run repeats

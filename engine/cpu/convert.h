@@ -1,4 +1,4 @@
-// Between bf16 and f32 in bulk, and the scratch memory the CPU backend works in.
+// Between the 16-bit floats and f32 in bulk, and the scratch memory the CPU backend works in.
 #pragma once
 #include "engine/tensor.h"
 
@@ -8,14 +8,14 @@ namespace skein::cpu {
 inline Tensor scratch_f32(int64_t n) { return Tensor({n}, kF32); }
 inline Tensor scratch_bytes(int64_t n) { return Tensor({n}, kU8); }
 
-void widen(float* y, const bf16* x, int64_t n);
-void narrow(bf16* y, const float* x, int64_t n);
+void widen(float* y, const Tensor& x);  // x of any floating type; y holds as many elements
+void narrow(const Tensor& y, const float* x);
 
 // t itself if it is f32, else a widened copy.
 Tensor as_f32(const Tensor& t);
 // t itself if it is bf16, else a rounded copy.
 Tensor as_bf16(const Tensor& t);
-// t <- values + beta t, for t f32 or bf16 and values f32 of the same size.
+// t <- values + beta t, for t of a floating type and values f32 of the same size.
 void blend(const Tensor& t, const float* values, float beta);
 
 }  // namespace skein::cpu

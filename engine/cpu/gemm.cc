@@ -93,8 +93,9 @@ void gemm(const GemmArgs& g) {
   const Product p = check(g);
   if (p.m == 0 || p.n == 0) return;
   CHECK(p.k > 0, "a product over nothing", g.a.shape(), g.b.shape());
-  const bool narrow_inputs = g.a.dtype() == kBF16 || g.b.dtype() == kBF16;
-  if (narrow_inputs && native_bf16())
+  const auto any = [&](DType t) { return g.a.dtype() == t || g.b.dtype() == t; };
+  const bool halves = any(kF16) || g.y.dtype() == kF16;  // bf16 would drop three bits of an f16
+  if (any(kBF16) && !halves && native_bf16())
     gemm_bf16(g, p);
   else
     gemm_f32(g, p);

@@ -145,7 +145,7 @@ void onednn_forward(const ConvArgs& c) {
                       {DNNL_ARG_SCRATCHPAD, memory_at(p.scratch, pad.raw())}};
   if (c.bias) arguments.insert({DNNL_ARG_BIAS, memory_at(dense({c.bias.size()}, kF32, {0}), c.bias.raw())});
   execute(p.run, arguments, "conv2d_forward");
-  if (!direct) narrow(c.y.data<bf16>(), y.data<float>(), y.size());
+  if (!direct) narrow(c.y, y.data<float>());
 }
 
 void onednn_backward_data(const ConvArgs& c) {

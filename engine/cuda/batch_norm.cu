@@ -1,7 +1,8 @@
-// Batch normalization with residual add and ReLU: two passes over memory each way, one in evaluation.
+// Batch normalization with residual add and ReLU: two passes over memory each way, one in evaluation and
+// where the statistics are known.
 #include "engine/launch.h"
 
-#include "engine/backend.h"
+#include "engine/cuda/batch_norm.h"
 #include "engine/cuda/norm_sweep.h"
 
 namespace skein::cuda {
@@ -35,61 +36,12 @@ struct Affine {
   HD float operator()(float x, int v) const { return fmaf(x - mean[v], k[v], b[v]); }
 };
 
-// Something near the channel's mean, so that squares taken from it do not cancel: the mean of a few pixels.
-template <class T>
-HD float near_mean(const T* x, const Sweep& s, int64_t c) {
-  const int64_t pixels = s.rows * s.fold, n = pixels < 8 ? pixels : 8;
-  float sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += float(x[pixels * i / n * s.channels + c]);
-  return sum / float(n);
-}
-
-// Sums of x - near and of its square.
-template <class T>
-struct Statistics {
-  const T* x;
-  template <int V>
-  struct Column {
-    float near[V];
-  };
-  template <int V>
-  HD Column<V> column(const Sweep& s, int64_t j) const {
-    Column<V> c;
-    for (int v = 0; v < V; ++v) c.near[v] = near_mean(x, s, (j + v) % s.channels);
-    return c;
-  }
-  template <int V>
-  HD void add(const Column<V>& c, int64_t at, float* sum, float* squares) const {
-    const auto in = load<V>(x + at);
-    for (int v = 0; v < V; ++v) {
-      const float d = float(in.v[v]) - c.near[v];
-      sum[v] += d;
-      squares[v] = fmaf(d, d, squares[v]);
-    }
-  }
-};
-template <class T>
-struct KeepStatistics {
-  const T* x;
-  Sweep s;
-  float *mean, *rstd, *running_mean, *running_var;
-  float momentum, epsilon;
-  HD void finish(int64_t c, double sum, double squares) const {
-    const double n = double(s.rows * s.fold), d = sum / n, m = double(near_mean(x, s, c)) + d;
-    const double v = squares / n - d * d, var = v > 0 || v != v ? v : 0;
-    mean[c] = float(m);
-    rstd[c] = float(1 / sqrt(var + double(epsilon)));
-    if (!running_mean) return;
-    running_mean[c] += momentum * (float(m) - running_mean[c]);
-    running_var[c] += momentum * (float(n > 1 ? var * n / (n - 1) : var) - running_var[c]);
-  }
-};
-
 template <class T>
 struct Apply {
   Norm norm;
   const T *x, *residual;
   T* y;
+  uint8_t* mask;
   float low;
   template <int V>
   HD Affine<V> column(const Sweep& s, int64_t j) const {
@@ -106,18 +58,34 @@ struct Apply {
       out.v[v] = T(z < low ? low : z);  // a NaN stays
     }
     store(y + at, out);
+    if constexpr (V == 8)
+      if (mask) {
+        unsigned bits = 0;
+        for (int v = 0; v < V; ++v) bits |= unsigned(float(out.v[v]) > 0) << v;
+        mask[at / 8] = uint8_t(bits);
+      }
   }
 };
 
-// How the ReLU's mask is found: there is none; from y; or, cheaper to read, from x, when nothing was added.
-enum class Mask { kNone, kOutput, kInput };
+// How the ReLU's mask is found: there is none; from y; from bits in its place; or, cheaper to read, from x,
+// when nothing was added.
+enum class Mask { kNone, kOutput, kBits, kInput };
+template <class T>
+struct Open {
+  const T* y;
+  const uint8_t* bits;
+};
 
 // dy where forward's ReLU was open.
 template <class T, Mask kMask, int V>
-HD void masked(const Affine<V>& f, const T* y, const Pack<T, V>& x, int64_t at, Pack<T, V>& d) {
+HD void masked(const Affine<V>& f, const Open<T>& open, const Pack<T, V>& x, int64_t at, Pack<T, V>& d) {
   if constexpr (kMask == Mask::kOutput) {
-    const auto out = load<V>(y + at);
+    const auto out = load<V>(open.y + at);
     for (int v = 0; v < V; ++v) d.v[v] = float(out.v[v]) > 0 ? d.v[v] : T(0.f);
+  }
+  if constexpr (kMask == Mask::kBits) {
+    const unsigned bits = unsigned(open.bits[at / 8]) >> (at % 8);
+    for (int v = 0; v < V; ++v) d.v[v] = bits >> v & 1 ? d.v[v] : T(0.f);
   }
   if constexpr (kMask == Mask::kInput)
     for (int v = 0; v < V; ++v) d.v[v] = f(float(x.v[v]), v) > 0 ? d.v[v] : T(0.f);
@@ -127,7 +95,8 @@ HD void masked(const Affine<V>& f, const T* y, const Pack<T, V>& x, int64_t at, 
 template <class T, Mask kMask>
 struct GradientSums {
   Norm norm;
-  const T *x, *y, *dy;
+  const T *x, *dy;
+  Open<T> open;
   T* keep;
   template <int V>
   HD Affine<V> column(const Sweep& s, int64_t j) const {
@@ -137,7 +106,7 @@ struct GradientSums {
   HD void add(const Affine<V>& f, int64_t at, float* sum, float* products) const {
     const auto in = load<V>(x + at);
     auto d = load<V>(dy + at);
-    masked<T, kMask>(f, y, in, at, d);
+    masked<T, kMask>(f, open, in, at, d);
     if (keep) store(keep + at, d);
     for (int v = 0; v < V; ++v) {
       sum[v] += float(d.v[v]);
@@ -169,7 +138,8 @@ template <class T, Mask kMask>
 struct ApplyGradient {
   Norm norm;
   const float* line;
-  const T *x, *y, *dy;
+  const T *x, *dy;
+  Open<T> open;
   T *dx, *dresidual;
   float dx_beta, dresidual_beta;
   template <int V>
@@ -190,7 +160,7 @@ struct ApplyGradient {
   HD void each(const Column<V>& l, int64_t at) const {
     const auto in = load<V>(x + at);
     auto d = load<V>(dy + at);
-    masked<T, kMask>(l.f, y, in, at, d);
+    masked<T, kMask>(l.f, open, in, at, d);
     if (dx) {
       const auto old = dx_beta != 0 ? load<V>(dx + at) : Pack<T, V>{};
       Pack<T, V> out;
@@ -215,36 +185,33 @@ void check(const BatchNormArgs& a) {
   const int64_t channels = a.x.dim(-1);
   for (const Tensor* t : {&a.y, &a.residual, &a.dy, &a.dx, &a.dresidual})
     CHECK(!*t || (t->shape() == a.x.shape() && t->dtype() == a.x.dtype()), t->shape(), a.x.shape());
-  for (const Tensor* t :
-       {&a.gamma, &a.shift, &a.running_mean, &a.running_var, &a.mean, &a.rstd, &a.dgamma, &a.dshift})
+  for (const Tensor* t : {&a.gamma, &a.shift, &a.running_mean, &a.running_var, &a.mean, &a.rstd, &a.dgamma,
+                          &a.dshift, &a.sums.sum, &a.sums.squares})
     CHECK(!*t || (t->size() == channels && t->dtype() == kF32), t->shape(), channels);
+  CHECK(!a.mask || (a.mask.size() * 8 == a.x.size() && a.mask.dtype() == kU8), a.mask.shape(), a.x.shape());
   CHECK(!a.training || (a.mean && a.rstd), "training keeps mean and rstd");
   CHECK(a.training || (a.running_mean && a.running_var), "evaluation needs the running statistics");
-}
-
-template <class T>
-T* data_or_null(const Tensor& t) {
-  return t ? t.data<T>() : nullptr;
 }
 
 template <class T, Mask kMask, int V>
 void backward(const BatchNormArgs& a, const Sweep& s) {
   const Device d = a.x.device();
   const Norm norm = norm_of(a);
-  const T *x = a.x.data<T>(), *y = data_or_null<T>(a.y), *dy = a.dy.data<T>();
+  const T *x = a.x.data<T>(), *dy = a.dy.data<T>();
+  const Open<T> open{data_or_null<T>(a.y), data_or_null<uint8_t>(a.mask)};
   T *dx = data_or_null<T>(a.dx), *dr = data_or_null<T>(a.dresidual);
   // Masking while summing leaves one tensor less to read in the second pass.
   const bool early = dr && a.dresidual_beta == 0;
   const Tensor line({3, s.channels}, kF32, d);
   sum_and_finish<V>(
-      d, s, GradientSums<T, kMask>{norm, x, y, dy, early ? dr : nullptr},
+      d, s, GradientSums<T, kMask>{norm, x, dy, open, early ? dr : nullptr},
       KeepGradients{norm, data_or_null<float>(a.dgamma), data_or_null<float>(a.dshift), line.data<float>(),
                     a.dgamma_beta, a.dshift_beta, double(s.rows * s.fold), s.channels});
   const float* l = line.data<float>();
   if (early && dx)
-    sweep<V>(d, s, ApplyGradient<T, Mask::kNone>{norm, l, x, y, dr, dx, nullptr, a.dx_beta, 0});
+    sweep<V>(d, s, ApplyGradient<T, Mask::kNone>{norm, l, x, dr, open, dx, nullptr, a.dx_beta, 0});
   if (!early && (dx || dr))
-    sweep<V>(d, s, ApplyGradient<T, kMask>{norm, l, x, y, dy, dx, dr, a.dx_beta, a.dresidual_beta});
+    sweep<V>(d, s, ApplyGradient<T, kMask>{norm, l, x, dy, open, dx, dr, a.dx_beta, a.dresidual_beta});
 }
 
 }  // namespace
@@ -252,31 +219,32 @@ void backward(const BatchNormArgs& a, const Sweep& s) {
 void batch_norm_forward(const BatchNormArgs& a) {
   check(a);
   CHECK(a.y && a.gamma && a.shift, "forward needs y, gamma and shift");
+  if (a.training) statistics(a);
   with_packs(a.x.dim(-1), {&a.x, &a.y, &a.residual}, [&](auto zero, auto width) {
     using T = decltype(zero);
     constexpr int V = decltype(width)::value;
     const Device d = a.x.device();
     const Sweep s = sweep_of(a.x, V);
-    const T* x = a.x.data<T>();
-    if (a.training)
-      sum_and_finish<V>(d, s, Statistics<T>{x},
-                        KeepStatistics<T>{x, s, a.mean.data<float>(), a.rstd.data<float>(),
-                                          data_or_null<float>(a.running_mean),
-                                          data_or_null<float>(a.running_var), a.momentum, a.epsilon});
+    CHECK(!a.mask || (V == 8 && a.relu), "a mask is of 8 neighbors of 16 bits after a ReLU, not of",
+          a.x.shape(), a.x.dtype());
     sweep<V>(d, s,
-             Apply<T>{norm_of(a), x, data_or_null<T>(a.residual), a.y.data<T>(), a.relu ? 0.f : -HUGE_VALF});
+             Apply<T>{norm_of(a), a.x.data<T>(), data_or_null<T>(a.residual), a.y.data<T>(),
+                      data_or_null<uint8_t>(a.mask), a.relu ? 0.f : -HUGE_VALF});
   });
 }
 
 void batch_norm_backward(const BatchNormArgs& a) {
   check(a);
-  CHECK(a.dy && a.gamma && (a.y || !a.relu), "backward needs dy, gamma and, with a ReLU, y");
+  CHECK(a.dy && a.gamma && (a.y || a.mask || !a.relu),
+        "backward needs dy, gamma and, with a ReLU, y or its mask");
   with_packs(a.x.dim(-1), {&a.x, &a.y, &a.dy, &a.dx, &a.dresidual}, [&](auto zero, auto width) {
     using T = decltype(zero);
     constexpr int V = decltype(width)::value;
     const Sweep s = sweep_of(a.x, V);
     if (!a.relu)
       backward<T, Mask::kNone, V>(a, s);
+    else if (a.mask)
+      backward<T, Mask::kBits, V>(a, s);
     else if (a.residual || !a.shift)
       backward<T, Mask::kOutput, V>(a, s);
     else

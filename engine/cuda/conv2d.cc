@@ -1,11 +1,6 @@
-// Convolution on cuDNN: its best plan for the shape, by its heuristics or by measurement, kept for later runs
-// too.
-#include <chrono>
-#include <cmath>
-#include <map>
-#include <mutex>
-
-#include "engine/cuda/conv_plan.h"
+// Convolution on cuDNN, with what follows it fused where that is faster and in a pass of our own where not.
+#include "engine/cuda/batch_norm.h"
+#include "engine/cuda/conv_run.h"
 #include "engine/cuda/handles.h"
 #include "engine/cuda/pointwise.h"
 #include "engine/numerics.h"
@@ -14,71 +9,9 @@
 namespace skein::cuda {
 namespace {
 
-// What a plan works on: images, weights, result or gradient, in the places of a convolution's x, w and y.
-struct Operands {
-  Tensor x, w, y;
-};
-
-void execute(const ConvPlan& plan, const ConvProblem& k, const Operands& t) {
-  const Device d = t.x.device();
-  const Tensor memory = workspace(plan.workspace, d);
-  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  const int64_t ids[] = {kImageId, kWeightsId, kResultId};
-  void* data[] = {t.x.raw(), t.w.raw(), t.y.raw()};
-  void* scratch = memory ? memory.raw() : nullptr;
-  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, data);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &scratch);
-  pack.finalize("a set of arguments");
-  const cudnnStatus_t status = cudnn().cudnnBackendExecute(cudnn_handle(d), plan.plan.raw(), pack.raw());
-  if (status != CUDNN_STATUS_SUCCESS) check(status, text(k, " by ", plan.name).c_str());
+Operands operands(const Tensor& x, const Tensor& w, const Tensor& y) {
+  return {{kImageId, x}, {kWeightsId, w}, {kResultId, y}};
 }
-
-double seconds_of(const ConvPlan& plan, const ConvProblem& k, const Operands& t) {
-  Stream& stream = current_stream(t.x.device());
-  const auto timed = [&](int repeats) {
-    stream.sync();
-    const auto from = std::chrono::steady_clock::now();
-    for (int i = 0; i < repeats; ++i) execute(plan, k, t);
-    stream.sync();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
-  };
-  timed(2);
-  return timed(5);
-}
-
-// The place of the fastest plan, measured on the operands themselves with a result of its own. One that needs
-// more memory than there is, or fails, is not chosen.
-size_t fastest(const std::vector<ConvPlan>& plans, const ConvProblem& k, Operands t) {
-  Tensor& result = k.pass == ConvPass::kForward ? t.y : k.pass == ConvPass::kData ? t.x : t.w;
-  result = Tensor::zeros(result.shape(), result.dtype(), result.device());
-  size_t best = 0;
-  double least = HUGE_VAL;
-  for (size_t i = 0; i < plans.size(); ++i) {
-    try {
-      if (const double s = seconds_of(plans[i], k, t); s < least) least = s, best = i;
-    } catch (const Error&) {  // the next may do
-    }
-  }
-  return best;
-}
-
-const ConvPlan& plan_for(const ConvProblem& k, const Operands& t) {
-  static std::mutex mutex;
-  static auto& devices = *new std::map<int, PlanCache>;
-  const int index = t.x.device().index;
-  PlanCache* cache = nullptr;
-  {
-    const std::lock_guard lock(mutex);
-    auto at = devices.find(index);
-    if (at == devices.end()) at = devices.try_emplace(index, device_properties(index)).first;
-    cache = &at->second;
-  }
-  if (!numerics().measure) return cache->find(k);
-  return cache->find(k, [&](const std::vector<ConvPlan>& plans) { return fastest(plans, k, t); });
-}
-
-void run(const ConvProblem& k, const Operands& t) { execute(plan_for(k, t), k, t); }
 
 ConvProblem problem_of(ConvPass pass, const ConvArgs& c, const Tensor& w) {
   CHECK(c.x.rank() == 4 && w.rank() == 4 && c.y.rank() == 4, c.x.shape(), w.shape(), c.y.shape());
@@ -120,8 +53,41 @@ void conv2d_forward(const ConvArgs& c) {
   const Tensor w = as_type(c.w, c.x.dtype());
   const ConvProblem k = problem_of(ConvPass::kForward, c, w);
   if (c.y.size() == 0) return;
-  run(k, {c.x, w, c.y});
-  add_bias(c.y, c.bias, c.relu);
+  Operands t = operands(c.x, w, c.y);
+  const auto apart = [&, plain = t] {
+    run(k, plain);
+    finish(c.y, c.bias, c.residual, c.relu);
+  };
+  ConvProblem fused = k;
+  if (c.bias) fused.fused |= kBias, t.push_back({kBiasId, c.bias});
+  if (c.residual) fused.fused |= kResidual, t.push_back({kResidualId, c.residual});
+  if (c.relu) fused.fused |= kRelu;
+  for (const Tensor* more : {&c.bias, &c.residual})
+    if (*more) fused.alignment = std::min(fused.alignment, common_alignment({more->raw()}));
+  if (!fused.fused || !run_fused(fused, t, apart)) apart();
+}
+
+ChannelSums conv2d_with_sums(const ConvArgs& c) {
+  CHECK(!c.bias && !c.residual && !c.relu, "sums are of the convolution alone");
+  const Tensor w = as_type(c.w, c.x.dtype());
+  const ConvProblem k = problem_of(ConvPass::kForward, c, w);
+  if (c.y.size() == 0) return {};
+  const ChannelSums sums{Tensor({k.o}, kF32, c.x.device()), Tensor({k.o}, kF32, c.x.device())};
+  const Operands plain = operands(c.x, w, c.y);
+  Operands all = plain;
+  all.push_back({kSumId, sums.sum});
+  all.push_back({kSquaresId, sums.squares});
+  ConvProblem fused = k;
+  fused.fused = kSums;
+  const auto apart = [&] {
+    run(k, plain);
+    BatchNormArgs norm;
+    norm.x = c.y, norm.mean = sums.sum, norm.rstd = sums.squares;
+    statistics(norm);
+  };
+  if (run_fused(fused, all, apart)) return sums;
+  run(k, plain);
+  return {};
 }
 
 void conv2d_backward_data(const ConvArgs& c) {
@@ -129,16 +95,16 @@ void conv2d_backward_data(const ConvArgs& c) {
   const Tensor w = as_type(c.w, c.y.dtype());
   ConvArgs own = c;
   if (!direct(c.x, c.y.dtype(), c.beta)) own.x = Tensor(c.x.shape(), c.y.dtype(), c.x.device()), own.beta = 0;
-  run(problem_of(ConvPass::kData, own, w), {own.x, w, c.y});
+  run(problem_of(ConvPass::kData, own, w), operands(own.x, w, c.y));
   if (own.x.raw() != c.x.raw()) blend(c.x, own.x, c.beta);
 }
 
-// cuDNN sums over bf16 images in f32, but gives the weights' gradient in bf16 only.
+// cuDNN sums over 16-bit images in f32, but gives the weights' gradient in their type only.
 void conv2d_backward_weights(const ConvArgs& c) {
   CHECK(c.y.size() > 0, "a weight gradient over no pixels", c.x.shape());
   ConvArgs own = c;
   if (!direct(c.w, c.x.dtype(), c.beta)) own.w = Tensor(c.w.shape(), c.x.dtype(), c.w.device()), own.beta = 0;
-  run(problem_of(ConvPass::kWeights, own, own.w), {c.x, own.w, c.y});
+  run(problem_of(ConvPass::kWeights, own, own.w), operands(c.x, own.w, c.y));
   if (own.w.raw() != c.w.raw()) blend(c.w, own.w, c.beta);
   if (c.bias) sum_to_shape(c.bias, c.y, c.beta);
 }

@@ -1,92 +1,14 @@
-// From a convolution's shape to finalized cuDNN plans: tensors, operation, graph, heuristics, plan.
+// From a graph of cuDNN's to finalized plans: heuristics, engines, knobs; and their cache.
 #include "engine/cuda/conv_plan.h"
 
 #include <algorithm>
 #include <atomic>
-#include <ostream>
 #include <sstream>
 
 namespace skein::cuda {
 namespace {
 
-constexpr size_t kMeasured = 8;  // how many plans are measured
-
-cudnnDataType_t type_of(DType t) {
-  CHECK(t == kF32 || t == kBF16, "cuDNN gets f32 or bf16, not", t);
-  return t == kF32 ? CUDNN_DATA_FLOAT : CUDNN_DATA_BFLOAT16;
-}
-
-// cuDNN names axes N C H W (weights: O I R S) whatever the layout; the strides put channels innermost.
-Descriptor tensor(int64_t id, DType t, const std::vector<int64_t>& d, int64_t alignment) {
-  Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, type_of(t));
-  tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, d);
-  tensor.set(CUDNN_ATTR_TENSOR_STRIDES, {d[1] * d[2] * d[3], 1, d[3] * d[1], d[1]});
-  tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
-  tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, alignment);
-  tensor.finalize("a tensor's descriptor");
-  return tensor;
-}
-
-Descriptor convolution(const ConvProblem& k) {
-  Descriptor c(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-  const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
-  c.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
-  c.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
-  c.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t(2));
-  c.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, {k.dilation, k.dilation});
-  c.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {k.stride, k.stride});
-  c.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {k.padding, k.padding});
-  c.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {k.padding, k.padding});
-  c.finalize("a convolution's descriptor");
-  return c;
-}
-
-// The attribute names of one pass: which tensor is which.
-struct Names {
-  cudnnBackendDescriptorType_t type;
-  cudnnBackendAttributeName_t x, w, y, convolution, alpha, beta;
-};
-Names names(ConvPass pass) {
-  if (pass == ConvPass::kForward)
-    return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
-  if (pass == ConvPass::kData)
-    return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
-  return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
-}
-
-Descriptor graph_of(const ConvProblem& k) {
-  const Names at = names(k.pass);
-  Descriptor operation(at.type), graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  operation.set(at.x, tensor(kImageId, k.images, {k.n, k.c, k.h, k.w}, k.alignment));
-  operation.set(at.w, tensor(kWeightsId, k.weights, {k.o, k.c / k.groups, k.r, k.s}, k.alignment));
-  operation.set(at.y, tensor(kResultId, k.images, {k.n, k.o, k.p(), k.q()}, k.alignment));
-  operation.set(at.convolution, convolution(k));
-  operation.set(at.alpha, 1.f);
-  operation.set(at.beta, k.accumulate ? 1.f : 0.f);
-  operation.finalize("a convolution's operation");
-  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, {&operation});
-  graph.finalize("an operation graph");
-  return graph;
-}
+constexpr const char* kNone = "none";  // the choice not to fuse
 
 std::atomic<int64_t> asked{0};
 
@@ -110,6 +32,7 @@ std::vector<Descriptor> candidates(const Descriptor& device, const Descriptor& g
 
 struct Engine {
   int64_t index = -1;
+  bool compiled = false;  // at run time
   std::vector<cudnnBackendNumericalNote_t> notes;
   bool has(cudnnBackendNumericalNote_t n) const {
     return std::find(notes.begin(), notes.end(), n) != notes.end();
@@ -121,6 +44,11 @@ Engine look_at(const Descriptor& e) {
   engine.notes.resize(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
   engine.notes.resize(size_t(e.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                    CUDNN_NUMERICAL_NOTE_TYPE_COUNT, engine.notes.data())));
+  cudnnBackendBehaviorNote_t behavior[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT];
+  const int64_t n = e.get(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                          CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, behavior);
+  engine.compiled =
+      std::find(behavior, behavior + n, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != behavior + n;
   return engine;
 }
 Engine engine_of(const Descriptor& configuration) {
@@ -166,46 +94,35 @@ std::string name_of(const Engine& e) {
   if (e.has(CUDNN_NUMERICAL_NOTE_WINOGRAD)) name += ", Winograd";
   if (e.has(CUDNN_NUMERICAL_NOTE_FFT)) name += ", FFT";
   if (e.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) name += ", not deterministic";
+  if (e.compiled) name += ", compiled at run time";
   return name;
 }
 
-}  // namespace
-
-std::ostream& operator<<(std::ostream& s, const ConvProblem& k) {
-  static constexpr const char* kPasses[] = {"forward", "data gradient", "weight gradient"};
-  s << kPasses[int(k.pass)] << ' ' << k.images << '/' << k.weights << " x [" << k.n << ',' << k.h << ','
-    << k.w << ',' << k.c << "] w [" << k.o << ',' << k.r << ',' << k.s << ',' << k.c / k.groups << "] stride "
-    << k.stride << " padding " << k.padding;
-  if (k.dilation != 1) s << " dilation " << k.dilation;
-  if (k.groups != 1) s << " groups " << k.groups;
-  if (k.accumulate) s << " adding";
-  if (k.images == kF32 && k.tf32) s << " TF32";
-  if (k.deterministic) s << " deterministic";
-  return k.alignment == 16 ? s : s << " aligned to " << k.alignment;
-}
-
-namespace {
+// `unloaded`: a kernel that was compiled but not loaded, for want of a driver, will do.
 std::optional<ConvPlan> plan_for(const Descriptor& device, const Descriptor& configuration,
-                                 const Engine& engine) {
-  ConvPlan p{Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR), 0, name_of(engine), ""};
+                                 const Engine& engine, bool unloaded = false) {
+  ConvPlan p{Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR), 0, name_of(engine), "", engine.compiled};
   p.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
   p.plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
-  if (p.plan.try_finalize() != CUDNN_STATUS_SUCCESS) return {};
-  p.plan.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &p.workspace);
+  const cudnnStatus_t status = p.plan.try_finalize();
+  if (status == CUDNN_STATUS_SUCCESS)
+    p.plan.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &p.workspace);
+  else if (!unloaded || status != CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER)
+    return {};
   p.choice = choice_of(configuration, engine.index);
   return p;
 }
 }  // namespace
 
-std::vector<ConvPlan> conv_plans(const Descriptor& device, const ConvProblem& k, size_t at_most) {
+std::vector<ConvPlan> conv_plans(const Descriptor& device, const ConvProblem& k, const PlanWish& wish) {
   const Descriptor graph = graph_of(k);
   std::vector<ConvPlan> plans;
   for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
     for (const Descriptor& configuration : candidates(device, graph, mode)) {
-      if (plans.size() >= at_most) return plans;
+      if (plans.size() >= wish.at_most) return plans;
       const Engine engine = engine_of(configuration);
-      if (!allowed(k, engine)) continue;
-      if (auto p = plan_for(device, configuration, engine)) plans.push_back(std::move(*p));
+      if (!allowed(k, engine) || (engine.compiled && !wish.compiled)) continue;
+      if (auto p = plan_for(device, configuration, engine, wish.unloaded)) plans.push_back(std::move(*p));
     }
   return plans;
 }
@@ -251,21 +168,35 @@ PlanCache::PlanCache(Descriptor device, const std::string& directory)
                                         fingerprint(json_of(device_)), ".txt")) {}
 
 const ConvPlan& PlanCache::find(const ConvProblem& k, const Fastest& fastest) {
-  const std::lock_guard lock(mutex_);
-  auto at = plans_.find(k);
-  if (at == plans_.end()) at = plans_.emplace(k, make(k, fastest)).first;
-  return at->second;
+  const Pick pick = [&](const std::vector<ConvPlan>& plans) -> std::optional<size_t> {
+    return fastest && plans.size() > 1 ? fastest(plans) : 0;
+  };
+  const ConvPlan* p = choose(k, {.at_most = fastest ? kMeasured : 1}, bool(fastest), pick);
+  if (!p) throw Error(text("cuDNN has no way to compute the convolution ", k));
+  return *p;
 }
 
-ConvPlan PlanCache::make(const ConvProblem& k, const Fastest& fastest) {
-  const std::string key = text(fastest ? "measured " : "", k);
-  if (const auto choice = choices_.find(key))
-    if (auto p = plan_of(device_, k, *choice)) return std::move(*p);
-  std::vector<ConvPlan> found = conv_plans(device_, k, fastest ? kMeasured : 1);
-  if (found.empty()) throw Error(text("cuDNN has no way to compute the convolution ", k));
-  const size_t chosen = fastest && found.size() > 1 ? fastest(found) : 0;
-  choices_.keep(key, found[chosen].choice);
-  return std::move(found[chosen]);
+const ConvPlan* PlanCache::choose(const ConvProblem& k, const PlanWish& wish, bool measured,
+                                  const Pick& pick) {
+  const std::lock_guard lock(mutex_);
+  auto at = plans_.find(k);
+  if (at == plans_.end()) at = plans_.emplace(k, make(k, wish, measured, pick)).first;
+  return at->second ? &*at->second : nullptr;
+}
+
+std::optional<ConvPlan> PlanCache::make(const ConvProblem& k, const PlanWish& wish, bool measured,
+                                        const Pick& pick) {
+  const std::string key = text(measured ? "measured " : "", k);
+  if (const auto choice = choices_.find(key)) {
+    if (*choice == kNone) return {};
+    if (auto p = plan_of(device_, k, *choice)) return p;
+  }
+  std::vector<ConvPlan> found = conv_plans(device_, k, wish);
+  if (found.empty()) return {};
+  const std::optional<size_t> chosen = pick(found);
+  choices_.keep(key, chosen ? found[*chosen].choice : kNone);
+  if (!chosen) return {};
+  return std::move(found[*chosen]);
 }
 
 }  // namespace skein::cuda

@@ -1,6 +1,5 @@
 // cuDNN's execution plans for one convolution: asked for by shape, found by its heuristics.
 #pragma once
-#include <compare>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -8,42 +7,28 @@
 #include <string>
 #include <vector>
 
-#include "engine/backend.h"
 #include "engine/choice_file.h"
-#include "engine/cuda/cudnn_library.h"
+#include "engine/cuda/conv_graph.h"
 
 namespace skein::cuda {
 
-enum class ConvPass { kForward, kData, kWeights };
-
-// Everything a plan depends on; also the key of the cache.
-struct ConvProblem {
-  ConvPass pass;
-  DType images, weights;        // the types of x and y, and of w
-  int64_t n, h, w, c, o, r, s;  // x [n,h,w,c], weights [o,r,s,c/groups]
-  int stride, padding, dilation, groups;
-  bool accumulate;  // result <- result + ..., else it is overwritten
-  bool tf32, deterministic;
-  int64_t alignment;  // of all three pointers, in bytes, at most 16
-  auto operator<=>(const ConvProblem&) const = default;
-  int64_t p() const { return (h + 2 * padding - dilation * (r - 1) - 1) / stride + 1; }
-  int64_t q() const { return (w + 2 * padding - dilation * (s - 1) - 1) / stride + 1; }
-};
-std::ostream& operator<<(std::ostream&, const ConvProblem&);
-
-// The names of the three tensors in an execution.
-inline constexpr int64_t kImageId = 1, kWeightsId = 2, kResultId = 3;
+inline constexpr size_t kMeasured = 8;  // how many plans are measured
 
 struct ConvPlan {
   Descriptor plan;
   int64_t workspace = 0;  // bytes
   std::string name;       // cuDNN's, with its notes: for logs and tables
   std::string choice;     // what plan_of makes the same plan from: "38 2=1 7=0", engine and knobs
+  bool compiled = false;  // its kernel was compiled when the plan was made
 };
 
-// Up to `at_most` plans, best first by cuDNN's heuristics; none if it has none that satisfies tf32 and
-// deterministic. Building one may compile a kernel (up to a second).
-std::vector<ConvPlan> conv_plans(const Descriptor& device, const ConvProblem&, size_t at_most = 1);
+struct PlanWish {
+  size_t at_most = 1;
+  bool compiled = true;   // also kernels compiled at run time: up to a second each, in every process
+  bool unloaded = false;  // also where that kernel cannot be loaded for want of a driver: to ask, not to run
+};
+// Plans, best first by cuDNN's heuristics; none if it has none that satisfies tf32 and deterministic.
+std::vector<ConvPlan> conv_plans(const Descriptor& device, const ConvProblem&, const PlanWish& = {});
 
 // The plan of that choice, without asking the heuristics; none if it is no choice, or one that cuDNN or the
 // problem does not allow.
@@ -63,13 +48,18 @@ class PlanCache {
   // where cuDNN has no way. The reference is good as long as the cache.
   using Fastest = std::function<size_t(const std::vector<ConvPlan>&)>;
   const ConvPlan& find(const ConvProblem&, const Fastest& fastest = {});
+  // For a way beside another: `pick` names one of the wished plans or, by naming none, prefers the other,
+  // which is remembered too. Null then, and where cuDNN has no plan. `measured` says which choices to keep
+  // apart. The pick may ask the cache.
+  using Pick = std::function<std::optional<size_t>(const std::vector<ConvPlan>&)>;
+  const ConvPlan* choose(const ConvProblem&, const PlanWish&, bool measured, const Pick&);
 
  private:
-  ConvPlan make(const ConvProblem&, const Fastest&);
+  std::optional<ConvPlan> make(const ConvProblem&, const PlanWish&, bool measured, const Pick&);
   const Descriptor device_;
   ChoiceFile choices_;
-  std::mutex mutex_;
-  std::map<ConvProblem, ConvPlan> plans_;
+  std::recursive_mutex mutex_;
+  std::map<ConvProblem, std::optional<ConvPlan>> plans_;
 };
 
 }  // namespace skein::cuda

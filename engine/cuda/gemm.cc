@@ -14,7 +14,9 @@ namespace {
 
 constexpr size_t kWorkspace = 32 << 20;  // what NVIDIA advises for Hopper
 
-cudaDataType_t type_of(DType t) { return t == kF32 ? CUDA_R_32F : CUDA_R_16BF; }
+// What both operands become: the narrower of their types, and floats where two 16-bit types meet.
+DType type_inside(DType a, DType b) { return a == b || b == kF32 ? a : a == kF32 ? b : kF32; }
+cudaDataType_t type_of(DType t) { return t == kF32 ? CUDA_R_32F : t == kF16 ? CUDA_R_16F : CUDA_R_16BF; }
 
 // cuBLASLt counts columns first, we rows: it sees our matrices transposed. So it is asked for y' = b' a', and
 // the bias, which belongs to our columns, lies along its rows, where its epilogue wants it.
@@ -139,9 +141,10 @@ void gemm(const GemmArgs& g) {
   CHECK(!g.bias || (g.bias.size() == n && g.bias.dtype() == kF32), g.bias.shape(), n);
   if (m == 0 || n == 0) return;
   CHECK(k > 0, "a product over nothing", g.a.shape(), g.b.shape());
-  const DType in = g.a.dtype() == kBF16 || g.b.dtype() == kBF16 ? kBF16 : kF32;
+  const DType in = type_inside(g.a.dtype(), g.b.dtype());
   const Tensor a = as_type(g.a, in), b = as_type(g.b, in);
-  const bool beside = in == kF32 && g.y.dtype() == kBF16;  // products of floats come out as floats
+  const bool beside =
+      g.y.dtype() != kF32 && g.y.dtype() != in;  // products come out as floats or as their type
   const Tensor y = beside ? Tensor(g.y.shape(), kF32, g.y.device()) : g.y;
   const Tensor bias = g.bias ? as_type(g.bias, y.dtype()) : Tensor();
   const float beta = beside ? 0 : g.beta;

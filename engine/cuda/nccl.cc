@@ -17,6 +17,8 @@ ncclDataType_t type_of(DType t) {
       return ncclFloat32;
     case DType::kBF16:
       return ncclBfloat16;
+    case DType::kF16:
+      return ncclFloat16;
     case DType::kU8:
       return ncclUint8;
     case DType::kI32:

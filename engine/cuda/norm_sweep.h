@@ -90,6 +90,11 @@ void sum_and_finish(Device d, const Sweep& s, const Body& body, const Finisher& 
   for_each_team(d, s.tiles * s.pieces, s.rows * s.columns, TwoSums<V, Body>{s, body, partial.data<float>()});
   for_each_team(d, s.channels, partial.size(), Finish<Finisher>{s, finisher, partial.data<float>()});
 }
+template <class T>
+T* data_or_null(const Tensor& t) {
+  return t ? t.data<T>() : nullptr;
+}
+
 template <int V, class Body>
 void sweep(Device d, const Sweep& s, const Body& body) {
   for_each_team(d, s.tiles * s.pieces, s.rows * s.columns, Each<V, Body>{s, body});

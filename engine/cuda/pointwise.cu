@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "engine/cuda/pack.h"
 #include "engine/launch.h"
 #include "engine/narrow.h"
 #include "engine/vec.h"
@@ -18,23 +19,25 @@ struct Blend {
   HD void operator()(int64_t i) const { y[i] = Y(float(x[i]) + (beta == 0 ? 0.f : beta * float(y[i]))); }
 };
 
-template <class T>
-struct AddBiasRow {
+// y <- max(low, y + bias + residual), V neighbors of one pixel at a time.
+template <class T, int V>
+struct Finish {
   T* y;
   const float* bias;
-  float low;
-  HD void operator()(int64_t c) const {
-    const float v = float(y[c]) + (bias ? bias[c] : 0.f);
-    y[c] = T(v < low ? low : v);
-  }
-};
-template <class T>
-struct AddBias {
-  T* y;
-  const float* bias;
+  const T* residual;
   float low;
   int64_t channels;
-  HD AddBiasRow<T> row(int64_t r) const { return {y + r * channels, bias, low}; }
+  HD void operator()(int64_t i) const {
+    const int64_t at = i * V, c = at % channels;
+    auto out = load<V>(y + at);
+    const auto add = residual ? load<V>(residual + at) : Pack<T, V>{};
+    for (int v = 0; v < V; ++v) {
+      float z = float(out.v[v]) + (bias ? bias[c + v] : 0.f);
+      if (residual) z += float(add.v[v]);
+      out.v[v] = T(z < low ? low : z);
+    }
+    store(y + at, out);
+  }
 };
 
 }  // namespace
@@ -50,15 +53,18 @@ void blend(const Tensor& y, const Tensor& x, float beta) {
   });
 }
 
-void add_bias(const Tensor& y, const Tensor& bias, bool relu) {
-  if (!bias && !relu) return;
+void finish(const Tensor& y, const Tensor& bias, const Tensor& residual, bool relu) {
+  if (!bias && !residual && !relu) return;
   const int64_t channels = y.dim(-1);
   CHECK(!bias || (bias.size() == channels && bias.dtype() == kF32), bias.shape(), y.shape());
-  visit_float(y.dtype(), [&](auto zero) {
+  CHECK(!residual || (residual.shape() == y.shape() && residual.dtype() == y.dtype()), residual.shape(),
+        residual.dtype(), y.shape(), y.dtype());
+  with_packs(channels, {&y, &residual}, [&](auto zero, auto width) {
     using T = decltype(zero);
-    for_each_row(
-        y.device(), y.size() / channels, channels,
-        AddBias<T>{y.data<T>(), bias ? bias.data<float>() : nullptr, relu ? 0.f : -HUGE_VALF, channels});
+    constexpr int V = decltype(width)::value;
+    for_each(y.device(), y.size() / V,
+             Finish<T, V>{y.data<T>(), bias ? bias.data<float>() : nullptr,
+                          residual ? residual.data<T>() : nullptr, relu ? 0.f : -HUGE_VALF, channels});
   });
 }
 

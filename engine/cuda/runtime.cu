@@ -68,9 +68,22 @@ int64_t free_memory(int index) noexcept {
   return cudaSetDevice(index) == cudaSuccess && cudaMemGetInfo(&free, &total) == cudaSuccess ? int64_t(free)
                                                                                              : 0;
 }
+namespace {
+// What a capturing thread must not do lest it queue work that would be captured; these calls queue none.
+class NotCaptured {
+ public:
+  NotCaptured() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~NotCaptured() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  NotCaptured(const NotCaptured&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+}  // namespace
 void make_current(int index) { check(cudaSetDevice(index), "cudaSetDevice"); }
 void* allocate(int index, int64_t bytes) {
   make_current(index);
+  const NotCaptured call;
   void* p = nullptr;
   const cudaError_t status = cudaMalloc(&p, size_t(bytes));
   if (status == cudaErrorMemoryAllocation) {
@@ -80,8 +93,12 @@ void* allocate(int index, int64_t bytes) {
   check(status, "cudaMalloc");
   return p;
 }
-void release(int, void* p) noexcept { cudaFree(p); }
+void release(int, void* p) noexcept {
+  const NotCaptured call;
+  cudaFree(p);
+}
 void* allocate_pinned(int64_t bytes) {
+  const NotCaptured call;
   void* p = nullptr;
   return cudaMallocHost(&p, size_t(bytes)) == cudaSuccess ? p : nullptr;
 }
@@ -106,6 +123,7 @@ void wait(void* stream, void* event) {
 void sync_stream(void* stream) { check(cudaStreamSynchronize(stream_of(stream)), "cudaStreamSynchronize"); }
 void sync_event(void* event) { check(cudaEventSynchronize(event_of(event)), "cudaEventSynchronize"); }
 bool event_ready(void* event) {
+  const NotCaptured call;
   const cudaError_t status = cudaEventQuery(event_of(event));
   if (status == cudaErrorNotReady) return false;
   check(status, "cudaEventQuery");

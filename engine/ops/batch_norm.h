@@ -9,9 +9,9 @@ namespace skein {
 // Throws Error unless all parameters and statistics are [C].
 void check_norm(const Shape& channels, const NormState&);
 
-// Normalizes x into a new y as `mode` says; the result holds all that the gradient reads. Throws Error
-// showing the shapes where they disagree.
-BatchNormArgs norm_forward(const Tensor& x, const NormState&, const NormMode&);
+// Normalizes x, whose sums may be known, into a new y as `mode` says; the result holds all that the gradient
+// reads. Throws Error showing the shapes where they disagree.
+BatchNormArgs norm_forward(const Tensor& x, const NormState&, const NormMode&, const ChannelSums& = {});
 
 // Pulls the gradients of gamma, shift and residual, and writes that of x to dx. May overwrite dy, and gives
 // it on.

@@ -1,4 +1,5 @@
 // Bytes to pixels of two images at once: mixup and cutmix.
+#include "engine/constant.h"
 #include "engine/launch.h"
 #include "engine/mix.h"
 
@@ -11,14 +12,15 @@ struct BlendPixel {
   const uint8_t* x;
   const int32_t* label;
   const float *scale, *plus;
-  Blend how;
-  bool boxed;
+  Blend given;
+  const Blend* slot;
   int64_t first, all, width, pixels, channels;  // `all` rows of `pixels` each
   HD void operator()(int64_t i) const {
+    const Blend& how = slot ? *slot : given;
     const int64_t r = first + i / pixels, at = i % pixels;
     const int64_t p = (r + how.shift) % all;
     float share = how.share;
-    if (boxed) {
+    if (how.boxed()) {
       const int64_t row = at / width, column = at % width;
       const bool inside = row >= how.top && row < how.bottom && column >= how.left && column < how.right;
       share = inside ? 0.f : 1.f;
@@ -35,9 +37,11 @@ struct BlendPixel {
 struct PartnerLabel {
   int32_t* y;
   const int32_t* label;
-  int64_t n, shift;
+  int64_t n;
+  Blend given;
+  const Blend* slot;
   HD void operator()(int64_t r) const {
-    const int32_t other = label[(r + shift) % n];
+    const int32_t other = label[(r + (slot ? slot->shift : given.shift)) % n];
     y[r] = label[r] < 0 || other < 0 ? label[r] : other;
   }
 };
@@ -45,7 +49,8 @@ struct PartnerLabel {
 }  // namespace
 
 Tensor blend_image(const Tensor& u8, const Tensor& labels, const Blend& how, int64_t first, int64_t rows,
-                   const std::vector<float>& mean, const std::vector<float>& std, DType t) {
+                   const std::vector<float>& mean, const std::vector<float>& std, DType t,
+                   const Blend* slot) {
   CHECK(u8.dtype() == kU8 && u8.rank() == 4, "an image batch of bytes [N,H,W,C], not", u8.shape(),
         u8.dtype());
   const int64_t n = u8.dim(0), height = u8.dim(1), width = u8.dim(2), channels = u8.dim(3);
@@ -61,23 +66,22 @@ Tensor blend_image(const Tensor& u8, const Tensor& labels, const Blend& how, int
     scale.push_back(1 / (255 * std[c]));
     plus.push_back(-mean[c] / std[c]);
   }
-  const Tensor by = Tensor::of({channels}, scale).to(u8.device()),
-               add = Tensor::of({channels}, plus).to(u8.device());
+  const Tensor by = constant(scale, u8.device()), add = constant(plus, u8.device());
   Tensor y({rows, height, width, channels}, t, u8.device());
   visit_float(t, [&](auto v) {
     using T = decltype(v);
     for_each(u8.device(), rows * height * width,
              BlendPixel<T>{y.data<T>(), u8.data<uint8_t>(), labels.data<int32_t>(), by.data<float>(),
-                           add.data<float>(), how, how.boxed(), first, n, width, height * width, channels});
+                           add.data<float>(), how, slot, first, n, width, height * width, channels});
   });
   return y;
 }
 
-Tensor partner_labels(const Tensor& labels, const Blend& how) {
+Tensor partner_labels(const Tensor& labels, const Blend& how, const Blend* slot) {
   CHECK(labels.dtype() == kI32 && labels.rank() == 1 && how.shift >= 0, labels.dtype(), labels.shape());
   Tensor y(labels.shape(), kI32, labels.device());
   for_each(labels.device(), labels.size(),
-           PartnerLabel{y.data<int32_t>(), labels.data<int32_t>(), labels.size(), how.shift});
+           PartnerLabel{y.data<int32_t>(), labels.data<int32_t>(), labels.size(), how, slot});
   return y;
 }
 

@@ -1,8 +1,7 @@
 // Convolution, batch norm, residual add and ReLU as one differentiable op.
-#include <cmath>
-
 #include "engine/ops/batch_norm.h"
 #include "engine/ops/conv2d.h"
+#include "engine/ops/fold.h"
 
 namespace skein {
 namespace {
@@ -15,21 +14,18 @@ bool recorded(std::initializer_list<Tensor> in) {
   return false;
 }
 
-// Running statistics are an affine map per output channel: folded into the weights, the norm costs no pass
-// over the image. w' = w * scale, bias' = shift - mean * scale, scale = gamma / sqrt(var + epsilon).
-Tensor folded(const Tensor& x, const Tensor& w, const ConvGeometry& g, const NormState& s, bool relu) {
-  const int64_t outputs = w.dim(0), each = w.size() / outputs;
-  Tensor fold(w.shape()), bias({outputs}), y(conv2d_shape(x, w, g), x.dtype(), x.device());
-  const float *gamma = s.gamma.data<float>(), *shift = s.shift.data<float>(), *from = w.data<float>();
-  const float *mean = s.running_mean.data<float>(), *var = s.running_var.data<float>();
-  float *to = fold.data<float>(), *b = bias.data<float>();
-#pragma omp parallel for schedule(static)
-  for (int64_t o = 0; o < outputs; ++o) {
-    const float scale = gamma[o] / std::sqrt(var[o] + s.epsilon);
-    b[o] = shift[o] - mean[o] * scale;
-    for (int64_t i = o * each; i < (o + 1) * each; ++i) to[i] = scale * from[i];
-  }
-  conv2d_forward(x.device(), {.x = x, .w = fold, .bias = bias, .y = y, .geometry = g, .relu = relu});
+// The norm costs no pass over the image. CUDA's convolutions take 16-bit weights as they are.
+Tensor folded(const Tensor& x, const Tensor& w, const ConvGeometry& g, const NormState& s,
+              const NormMode& mode) {
+  const Folded f = fold_norm(w, s, x.device().is_cuda() ? x.dtype() : kF32);
+  Tensor y(conv2d_shape(x, w, g), x.dtype(), x.device());
+  conv2d_forward(x.device(), {.x = x,
+                              .w = f.w,
+                              .bias = f.bias,
+                              .y = y,
+                              .geometry = g,
+                              .relu = mode.relu,
+                              .residual = mode.residual});
   return y;
 }
 
@@ -50,11 +46,18 @@ Tensor listed(const Tensor& y, const Tensor& x, const Tensor& w, const ConvGeome
 
 Tensor conv_bn(const Tensor& x, const Tensor& w, ConvGeometry g, const NormState& s, const NormMode& mode) {
   check_norm(Shape{w.dim(0)}, s);
-  if (!mode.training && !mode.residual && !x.device().is_cuda() && !recorded({x, w, s.gamma, s.shift}))
-    return listed(folded(x, w, g, s, mode.relu), x, w, g, s, mode);
-  Tensor z(conv2d_shape(x, w, g), x.dtype(), x.device());
-  conv2d_forward(x.device(), {.x = x, .w = w, .bias = {}, .y = z, .geometry = g});
-  BatchNormArgs norm = norm_forward(z, s, mode);
+  const Device d = x.device();
+  const bool adds = mode.residual && !d.is_cuda();  // to which the CPU's convolutions add nothing
+  if (!mode.training && !adds && !recorded({x, w, s.gamma, s.shift, mode.residual}))
+    return listed(folded(x, w, g, s, mode), x, w, g, s, mode);
+  Tensor z(conv2d_shape(x, w, g), x.dtype(), d);
+  const ConvArgs conv{.x = x, .w = w, .bias = {}, .y = z, .geometry = g};
+  ChannelSums sums;
+  if (mode.training)
+    sums = conv2d_with_sums(d, conv);
+  else
+    conv2d_forward(d, conv);
+  BatchNormArgs norm = norm_forward(z, s, mode, sums);
   const Tensor y = listed(norm.y, x, w, g, s, mode);
   z = {};
   return record({x, w, s.gamma, s.shift, mode.residual}, y,

@@ -1,6 +1,7 @@
 // Ops that move elements and compute nothing: reshape, transpose, pad, concat, cast; and bytes to pixels.
 #include <algorithm>
 
+#include "engine/constant.h"
 #include "engine/launch.h"
 #include "engine/ops.h"
 #include "engine/ops/walk.h"
@@ -208,8 +209,7 @@ Tensor normalize_image(const Tensor& u8, const std::vector<float>& mean, const s
     scale.push_back(1 / (255 * std[c]));
     shift.push_back(-mean[c] / std[c]);
   }
-  const Tensor by = Tensor::of({channels}, scale).to(u8.device()),
-               plus = Tensor::of({channels}, shift).to(u8.device());
+  const Tensor by = constant(scale, u8.device()), plus = constant(shift, u8.device());
   Tensor y(u8.shape(), t, u8.device());
   visit_float(t, [&](auto v) {
     using T = decltype(v);

@@ -5,6 +5,7 @@
 #include "engine/mix.h"
 #include "engine/ops.h"
 #include "engine/tape.h"
+#include "engine/vec.h"
 
 namespace skein {
 namespace {
@@ -59,7 +60,8 @@ struct RowLoss {
   const T* x;
   const int32_t *label, *other;  // other: of blended rows, else null
   int64_t n;
-  float smoothing, share;
+  float smoothing;
+  Scalar share;
   template <class Team>
   HD void operator()(int64_t r, Team team) const {
     const T* row = x + r * n;
@@ -72,7 +74,8 @@ struct RowLoss {
     lse[r] = z;
     float own = target >= 0 && target < n ? z - float(row[target]) : target < 0 ? 0.f : NAN;
     if (other)
-      own = share * own + (1 - share) * (other[r] >= 0 && other[r] < n ? z - float(row[other[r]]) : NAN);
+      own = share.get() * own +
+            (1 - share.get()) * (other[r] >= 0 && other[r] < n ? z - float(row[other[r]]) : NAN);
     loss[r] = target < 0 ? 0.f : (1 - smoothing) * own + smoothing / float(n) * s;
   }
 };
@@ -81,14 +84,15 @@ struct CountedSum {
   float* out;
   const float* v;
   const int32_t* label;
-  int64_t m, rows;
+  int64_t m;
+  Scalar rows;  // 0: none given
   template <class Team>
   HD void operator()(int64_t, Team team) const {
     float s = 0, count = 0;
     for (int64_t r = team.lane(); r < m; r += Team::kLanes)
       if (label[r] >= 0) s += v[r], count += 1;
     s = team.sum(s), count = team.sum(count);
-    if (team.lane() == 0) out[0] = s, out[1] = rows > 0 ? float(rows) : count;
+    if (team.lane() == 0) out[0] = s, out[1] = rows.get() > 0 ? rows.get() : count;
   }
 };
 struct Quotient {
@@ -103,18 +107,19 @@ struct CrossEntropyBack {
   const float *dy, *lse, *sums;
   const int32_t *label, *other;
   int64_t n;
-  float smoothing, weight;  // weight: of the label, so 1 without another
+  float smoothing;
+  Scalar share;  // of the label, so 1 without another
   bool add;
   template <class Team>
   HD void operator()(int64_t r, Team team) const {
     const int32_t target = label[r];
-    const float share = target < 0 ? 0.f : dy[0] / sums[1];
+    const float scale = target < 0 ? 0.f : dy[0] / sums[1], weight = share.get();
     for (int64_t c = team.lane(); c < n; c += Team::kLanes) {
       const int64_t i = r * n + c;
       float sure = c == target ? weight : 0.f;
       if (other && c == other[r]) sure += 1 - weight;
       const float q = smoothing / float(n) + sure * (1 - smoothing);
-      const float d = target < 0 ? 0.f : share * (expf(float(x[i]) - lse[r]) - q);
+      const float d = target < 0 ? 0.f : scale * (expf(float(x[i]) - lse[r]) - q);
       dx[i] = T(add ? float(dx[i]) + d : d);
     }
   }
@@ -145,18 +150,21 @@ struct Hit {
   }
 };
 
+void check_values(const int32_t* label, int64_t rows, int64_t classes) {
+  if (keeps_calls()) return keep([=] { check_values(label, rows, classes); });
+  for (int64_t r = 0; r < rows; ++r)
+    CHECK(label[r] < classes, "label", label[r], "of row", r, "but there are", classes, "classes");
+}
+
 void check_labels(const Tensor& logits, const Tensor& labels) {
   CHECK(logits.rank() == 2 && labels.rank() == 1 && logits.dim(0) == labels.dim(0) && logits.dim(1) > 0,
         "logits", logits.shape(), "labels", labels.shape());
   CHECK(labels.dtype() == kI32 && labels.device() == logits.device(), labels.dtype(), labels.device());
   if (labels.device().is_cuda()) return;
-  const int32_t* label = labels.data<int32_t>();
-  for (int64_t r = 0; r < labels.size(); ++r)
-    CHECK(label[r] < logits.dim(1), "label", label[r], "of row", r, "but there are", logits.dim(1),
-          "classes");
+  check_values(labels.data<int32_t>(), labels.size(), logits.dim(1));
 }
 
-Tensor counted_sum(const Tensor& v, const Tensor& labels, int64_t rows = 0) {
+Tensor counted_sum(const Tensor& v, const Tensor& labels, Scalar rows = 0.f) {
   Tensor sums({2}, kF32, v.device());
   for_each_team(v.device(), 1, v.size(),
                 CountedSum{sums.data<float>(), v.data<float>(), labels.data<int32_t>(), v.size(), rows});
@@ -194,7 +202,8 @@ Tensor cross_entropy(const Tensor& logits, const Targets& to, float smoothing) {
   if (others) check_labels(logits, others);
   CHECK(to.share >= 0 && to.share <= 1 && to.rows >= 0, to.share, to.rows);
   const auto other_of = [](const Tensor& t) { return t ? t.data<int32_t>() : nullptr; };
-  const float share = others ? to.share : 1;
+  const Scalar share = !others ? Scalar(1.f) : to.share_slot ? Scalar::at(to.share_slot) : Scalar(to.share);
+  const Scalar rows = to.rows_slot ? Scalar::at(to.rows_slot) : Scalar(float(to.rows));
   CHECK(smoothing >= 0 && smoothing <= 1, "label smoothing", smoothing);
   const int64_t m = logits.dim(0), n = logits.dim(1);
   const Device d = logits.device();
@@ -205,7 +214,7 @@ Tensor cross_entropy(const Tensor& logits, const Targets& to, float smoothing) {
                   RowLoss<T>{loss.data<float>(), lse.data<float>(), logits.data<T>(), labels.data<int32_t>(),
                              other_of(others), n, smoothing, share});
   });
-  const Tensor sums = counted_sum(loss, labels, to.rows);
+  const Tensor sums = counted_sum(loss, labels, rows);
   for_each(d, 1, Quotient{y.data<float>(), sums.data<float>()});
   return record({logits}, y, [=](const Tensor& dy, Pull& pull) {
     pull(logits, [&](const Tensor& dx, float beta) {

@@ -26,7 +26,7 @@ inline GemmArgs there(GemmArgs g, Device d) {
   return g;
 }
 inline ConvArgs there(ConvArgs c, Device d) {
-  for (Tensor* t : {&c.x, &c.w, &c.bias, &c.y}) move(*t, d);
+  for (Tensor* t : {&c.x, &c.w, &c.bias, &c.y, &c.residual}) move(*t, d);
   return c;
 }
 inline PoolArgs there(PoolArgs p, Device d) {
@@ -36,7 +36,7 @@ inline PoolArgs there(PoolArgs p, Device d) {
 inline BatchNormArgs there(BatchNormArgs a, Device d) {
   const bool in_place = a.dresidual && a.dresidual.raw() == a.dy.raw();
   for (Tensor* t : {&a.x, &a.y, &a.residual, &a.gamma, &a.shift, &a.running_mean, &a.running_var, &a.mean,
-                    &a.rstd, &a.dy, &a.dx, &a.dresidual, &a.dgamma, &a.dshift})
+                    &a.rstd, &a.dy, &a.dx, &a.dresidual, &a.dgamma, &a.dshift, &a.mask})
     move(*t, d);
   if (in_place) a.dresidual = a.dy;
   return a;
@@ -54,7 +54,8 @@ inline double difference(const Tensor& got, const Tensor& wanted) {
   return worst / std::max(1e-3, std::sqrt(square / double(b.size())));
 }
 
-// f32 results lose a few rounding steps; bf16 ones are stored with 8 bits and their largest is some 5 rms.
-inline double bound(DType t) { return t == kF32 ? 1e-5 : 4e-2; }
+// f32 results lose a few rounding steps; bf16 ones are stored with 8 bits, so neighbors differ by up to 1/128, and
+// their largest is some 6 rms.
+inline double bound(DType t) { return t == kF32 ? 1e-5 : 5e-2; }
 
 }  // namespace skein::testing

@@ -100,6 +100,68 @@ TEST_P(Kernels, BatchNormOfANanIsNan) {
   EXPECT_TRUE(std::isnan(y[3]) && std::isnan(y[8 * 63 + 3]) && !std::isnan(y[4]));
 }
 
+// As a convolution hands them over: f32, around zero.
+ChannelSums sums_of(const Tensor& x, Device d) {
+  const int64_t c = x.dim(-1);
+  const std::vector<double> v = values(x);
+  std::vector<float> sum(static_cast<size_t>(c)), squares(sum);
+  for (int64_t i = 0; i < x.size(); ++i)
+    sum[size_t(i % c)] += float(v[size_t(i)]), squares[size_t(i % c)] += float(v[size_t(i)] * v[size_t(i)]);
+  return {Tensor::of<float>({c}, sum).to(d), Tensor::of<float>({c}, squares).to(d)};
+}
+
+TEST_P(Kernels, BatchNormFromSumsIsBatchNorm) {
+  for (DType t : {kF32, kBF16})
+    for (const Shape& s : {Shape{4, 5, 7, 3}, Shape{2, 8, 8, 16}, Shape{2, 9, 9, 130}})
+      for (const float offset : {0.f, 3.f, 1000.f}) {  // squares cancel a little, and then altogether
+        BatchNormArgs a = make_norm(s, t, 7, offset), b = there(a, GetParam());
+        b.sums = sums_of(a.x, GetParam());
+        cpu::batch_norm_forward(a);
+        cuda::batch_norm_forward(b);
+        const std::string what = text(t, ' ', s, " offset ", offset);
+        EXPECT_LT(difference(b.y, a.y), offset > 0 ? 10 * bound(t) : bound(t)) << what;
+        EXPECT_LT(difference(b.rstd, a.rstd), 2e-5) << what;
+        EXPECT_LT(difference(b.running_mean, a.running_mean), 3e-6) << what;
+        EXPECT_LT(difference(b.running_var, a.running_var), 3e-5) << what;
+      }
+}
+
+TEST_P(Kernels, AConstantChannelFromSumsHasNoVariance) {
+  BatchNormArgs a = make_norm({50, 8}, kF32, 1), b = there(a, GetParam());
+  for (const Tensor& x : {a.x}) fill_uniform(x, draw(1), 0.7f, 0.7f);
+  copy_bytes(b.x, a.x);
+  b.sums = sums_of(a.x, GetParam());
+  cuda::batch_norm_forward(b);
+  for (const double r : values(b.rstd)) EXPECT_NEAR(r, 1 / std::sqrt(1e-5), 1e-2);
+}
+
+TEST_P(Kernels, BitsInTheOutputsPlaceMaskTheSameGradient) {
+  for (const Shape& s : {Shape{2, 8, 8, 16}, Shape{3, 5, 4, 24}, Shape{2, 7, 7, 512}})
+    for (unsigned bits : {7u, 15u, 23u}) {
+      BatchNormArgs a = there(make_norm(s, kBF16, bits), GetParam());
+      a.mask = Tensor({a.x.size() / 8}, kU8, GetParam());
+      cuda::batch_norm_forward(a);
+      BatchNormArgs b = there(a, kCpu);
+      give_gradients(b, bits);
+      a = there(b, GetParam());
+      b = there(b, GetParam());
+      a.y = {};
+      b.mask = {};
+      cuda::batch_norm_backward(a);
+      cuda::batch_norm_backward(b);
+      for (auto [x, y] : {std::pair{a.dx, b.dx}, {a.dresidual, b.dresidual}, {a.dgamma, b.dgamma}})
+        EXPECT_EQ(values(x), values(y)) << s << " bits " << bits;
+    }
+}
+
+TEST_P(Kernels, AMaskIsRefusedWhereItCannotBeWritten) {
+  for (const auto& [s, t] : {std::pair{Shape{4, 8}, kF32}, {Shape{8, 9}, kBF16}}) {
+    BatchNormArgs a = there(make_norm(s, t, 7), GetParam());
+    a.mask = Tensor({a.x.size() / 8}, kU8, GetParam());
+    EXPECT_THROW(cuda::batch_norm_forward(a), Error);
+  }
+}
+
 // ---- pooling ---------------------------------------------------------------------------------------
 
 struct PoolCase {
@@ -163,20 +225,25 @@ TEST_P(Kernels, TheFirstOfEqualMaximaGetsTheGradientAndANanWins) {
 
 // ---- around library calls --------------------------------------------------------------------------
 
-TEST_P(Kernels, BlendAndBiasAreTheirFormulas) {
-  for (DType t : {kF32, kBF16}) {
-    Tensor y = gaussian({6, 10}, t, 1), x = gaussian({6, 10}, kF32, 2), bias = gaussian({10}, kF32, 3);
-    const std::vector<double> y0 = values(y), x0 = values(x), b0 = values(bias);
-    move(y, GetParam()), move(x, GetParam()), move(bias, GetParam());
-    cuda::blend(y, x, 0.5f);
-    std::vector<double> want;
-    for (size_t i = 0; i < y0.size(); ++i) want.push_back(x0[i] + 0.5 * y0[i]);
-    EXPECT_TRUE(allclose(y, want)) << t;
-    cuda::blend(y, x, 0);
-    cuda::add_bias(y, bias, true);
-    for (size_t i = 0; i < y0.size(); ++i) want[i] = std::max(0., x0[i] + b0[i % 10]);
-    EXPECT_TRUE(allclose(values(y), want, 2 * tolerance(t))) << t;
-  }
+TEST_P(Kernels, BlendAndFinishAreTheirFormulas) {
+  for (DType t : {kF32, kBF16})
+    for (const int64_t channels : {10, 16}) {
+      Tensor y = gaussian({6, channels}, t, 1), x = gaussian({6, channels}, kF32, 2),
+             bias = gaussian({channels}, kF32, 3), residual = gaussian({6, channels}, t, 4);
+      const std::vector<double> y0 = values(y), x0 = values(x), b0 = values(bias), r0 = values(residual);
+      for (Tensor* each : {&y, &x, &bias, &residual}) move(*each, GetParam());
+      cuda::blend(y, x, 0.5f);
+      std::vector<double> want;
+      for (size_t i = 0; i < y0.size(); ++i) want.push_back(x0[i] + 0.5 * y0[i]);
+      EXPECT_TRUE(allclose(y, want)) << t;
+      cuda::blend(y, x, 0);
+      cuda::finish(y, bias, {}, true);
+      for (size_t i = 0; i < y0.size(); ++i) want[i] = std::max(0., x0[i] + b0[i % size_t(channels)]);
+      EXPECT_TRUE(allclose(values(y), want, 2 * tolerance(t))) << t;
+      cuda::finish(y, {}, residual, false);
+      for (size_t i = 0; i < y0.size(); ++i) want[i] += r0[i];
+      EXPECT_TRUE(allclose(values(y), want, 3 * tolerance(t))) << t;
+    }
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ TEST(CudnnPlans, UseTensorCoresForBf16AndForF32OnlyAsTf32) {
     ConvProblem k = problem(kSquare, ConvPass::kForward, t, 256);
     k.tf32 = tf32;
     std::string names;
-    for (const ConvPlan& p : conv_plans(h200(), k, 4)) names += p.name + ';';
+    for (const ConvPlan& p : conv_plans(h200(), k, {.at_most = 4})) names += p.name + ';';
     return names;
   };
   EXPECT_NE(best(kBF16, false).find("tensor cores"), std::string::npos) << best(kBF16, false);
@@ -51,7 +51,7 @@ TEST(CudnnPlans, AreDeterministicWhereAsked) {
     for (DType t : {kBF16, kF32}) {
       ConvProblem k = problem(kSquare, pass, t, 256);
       k.deterministic = true;
-      const std::vector<ConvPlan> plans = conv_plans(h200(), k, 3);
+      const std::vector<ConvPlan> plans = conv_plans(h200(), k, {.at_most = 3});
       EXPECT_FALSE(plans.empty()) << k;
       for (const ConvPlan& p : plans)
         EXPECT_EQ(p.name.find("not deterministic"), std::string::npos) << p.name;

@@ -47,7 +47,7 @@ TEST(PlanCache, TheNextProcessMakesTheSamePlanWithoutAsking) {
 
 TEST(PlanCache, EveryCandidatesChoiceMakesIt) {
   const Descriptor device = h200_on_paper();
-  for (const ConvPlan& p : conv_plans(device, kForward, 4)) {
+  for (const ConvPlan& p : conv_plans(device, kForward, {.at_most = 4})) {
     const auto again = plan_of(device, kForward, p.choice);
     ASSERT_TRUE(again) << p.name << ' ' << p.choice;
     EXPECT_EQ(again->name, p.name);
@@ -94,7 +94,7 @@ TEST(PlanCache, AForbiddenEngineIsNotRemembered) {
   const Descriptor device = h200_on_paper();
   ConvProblem tf32 = kWeights;
   tf32.tf32 = true;
-  const std::vector<ConvPlan> plans = conv_plans(device, tf32, 1);
+  const std::vector<ConvPlan> plans = conv_plans(device, tf32, {.at_most = 1});
   ASSERT_FALSE(plans.empty());
   EXPECT_FALSE(plan_of(device, kWeights, plans[0].choice)) << plans[0].name;
 }

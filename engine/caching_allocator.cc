@@ -1,0 +1,199 @@
+// Blocks by size and stream; and the allocators of the process.
+#include "engine/caching_allocator.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <iterator>
+
+#include "engine/cuda/runtime.h"
+#include "engine/memory.h"
+#include "engine/memory_pool.h"
+#include "engine/recording.h"
+
+namespace skein {
+
+int64_t size_class(int64_t bytes) {
+  constexpr int64_t kLeast = 256;
+  if (bytes <= kLeast) return kLeast;
+  const int64_t step = std::max<int64_t>(64, int64_t(std::bit_floor(uint64_t(bytes - 1))) / 4);
+  return (bytes + step - 1) / step * step;
+}
+
+void* CachingAllocator::take(int64_t asked) {
+  const int64_t bytes = size_class(asked);
+  void* const stream = device_.is_cuda() ? current_stream(device_).handle() : nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    use_.now += bytes;
+    use_.peak = std::max(use_.peak, use_.now);
+    if (void* p = reuse(stream, bytes)) return p;
+    if (void* p = stream ? reuse(nullptr, bytes) : nullptr) return p;
+  }
+  void* p = from_system(bytes);
+  if (!p) {  // what lies unused may be what is missing
+    release();
+    p = from_system(bytes);
+  }
+  std::lock_guard lock(mutex_);
+  if (!p) {
+    use_.now -= bytes;
+    throw OutOfMemory(device_, asked, use_.now, room());
+  }
+  if (stream) owner_[p] = stream;
+  return p;
+}
+
+void CachingAllocator::give(void* p, int64_t asked) noexcept {
+  const int64_t bytes = size_class(asked);
+  Stream* const mine = device_.is_cuda() ? existing_stream(device_) : nullptr;
+  std::lock_guard lock(mutex_);
+  use_.now -= bytes;
+  if (!device_.is_cuda()) return free_[{nullptr, bytes}].push_back({p, {}});
+  const auto owner = owner_.find(p);
+  void* const stream = owner == owner_.end() ? nullptr : owner->second;
+  Block block{p, {}};
+  try {
+    if (mine && mine->handle() != stream) block.after = mine->record();
+    free_[{stream, bytes}].push_back(std::move(block));
+  } catch (...) {  // a lost device: the block is lost with it, and whoever uses the device next is told
+  }
+}
+
+void CachingAllocator::release() {
+  std::lock_guard lock(mutex_);
+  for (auto& [key, blocks] : free_) {
+    for (const Block& b : blocks) {
+      owner_.erase(b.p);
+      give_(device_.index, b.p);  // waits for the device
+      held_ -= key.second;
+    }
+    blocks.clear();
+  }
+}
+
+void CachingAllocator::retire(void* stream) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(owner_, [=](const auto& o) { return o.second == stream; });
+  for (auto at = free_.begin(); at != free_.end();) {
+    if (at->first.first != stream) {
+      ++at;
+      continue;
+    }
+    auto& to = free_[{nullptr, at->first.second}];
+    std::move(at->second.begin(), at->second.end(), std::back_inserter(to));
+    at = free_.erase(at);
+  }
+}
+
+MemoryUse CachingAllocator::use() {
+  std::lock_guard lock(mutex_);
+  return use_;
+}
+
+int64_t CachingAllocator::held() {
+  std::lock_guard lock(mutex_);
+  return held_;
+}
+
+void CachingAllocator::reset_peak() {
+  std::lock_guard lock(mutex_);
+  use_.peak = use_.now;
+}
+
+void CachingAllocator::limit(int64_t bytes) {
+  std::lock_guard lock(mutex_);
+  limit_ = bytes;
+}
+
+void* CachingAllocator::from_system(int64_t bytes) {
+  {
+    std::lock_guard lock(mutex_);
+    if (limit_ > 0 && held_ + bytes > limit_) return nullptr;
+    held_ += bytes;
+  }
+  void* p = take_(device_.index, bytes);
+  if (p) return p;
+  std::lock_guard lock(mutex_);
+  held_ -= bytes;
+  return nullptr;
+}
+
+// With the lock: what this process can have of the device's memory.
+int64_t CachingAllocator::room() const {
+  if (limit_ > 0) return limit_;
+  if constexpr (kHasCuda)
+    if (device_.is_cuda()) return held_ + cuda::free_memory(device_.index);
+  return 0;
+}
+
+void* CachingAllocator::reuse(void* stream, int64_t bytes) {
+  auto& blocks = free_[{stream, bytes}];
+  if (blocks.empty()) return nullptr;
+  // A recording cannot wait for what lies outside of it.
+  if (records(device_) && !blocks.back().after.ready()) return nullptr;
+  const Block b = std::move(blocks.back());
+  blocks.pop_back();
+  if (device_.is_cuda()) {
+    Stream& mine = current_stream(device_);
+    if (!records(device_)) mine.wait(b.after);
+    owner_[b.p] = mine.handle();
+  }
+  return b.p;
+}
+
+namespace {
+
+void* take_host(int, int64_t bytes) { return std::aligned_alloc(64, size_t((bytes + 63) / 64 * 64)); }
+void give_host(int, void* p) noexcept { std::free(p); }
+
+// Never destroyed: tensors in static storage may outlive any order of destruction.
+CachingAllocator& caching(Device d) {
+  static auto& all = *new std::map<std::pair<int, int>, CachingAllocator*>;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  CachingAllocator*& a = all[{d.kind, d.index}];
+  if (!a) {
+    if constexpr (kHasCuda)
+      if (d.is_cuda()) a = new CachingAllocator(d, cuda::allocate, cuda::release);
+    CHECK(a || !d.is_cuda(), "this is a CPU-only build; configure with the CUDA toolkit for", d);
+    if (!a) a = new CachingAllocator(d, take_host, give_host);
+  }
+  return *a;
+}
+
+}  // namespace
+
+void retire_stream(Device d, void* stream) noexcept {
+  if constexpr (kHasCuda) {
+    try {
+      cuda::sync_stream(stream);
+    } catch (const Error&) {  // at the end of the program the driver may have gone first
+    }
+    caching(d).retire(stream);
+  }
+}
+
+Allocator& allocator(Device d) {
+  Allocator* const pool = pool_in_use(d);
+  return pool ? *pool : caching(d);
+}
+
+Allocator& pinned_allocator() {
+  if constexpr (kHasCuda)
+    if (cuda_device_count() > 0) {
+      static auto& pinned = *new CachingAllocator(
+          kCpu, [](int, int64_t bytes) { return cuda::allocate_pinned(bytes); },
+          [](int, void* p) noexcept { cuda::release_pinned(p); });
+      return pinned;
+    }
+  return caching(kCpu);
+}
+
+void release_cached(Device d) { caching(d).release(); }
+MemoryUse memory_use(Device d) { return caching(d).use(); }
+int64_t memory_held(Device d) { return caching(d).held(); }
+void reset_peak(Device d) { caching(d).reset_peak(); }
+void limit_memory(Device d, int64_t bytes) { caching(d).limit(bytes); }
+
+}  // namespace skein

@@ -1,0 +1,26 @@
+// Convolution problems run on a device by the plan chosen for them: by heuristics or by measurement.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "engine/cuda/conv_plan.h"
+#include "engine/tensor.h"
+
+namespace skein::cuda {
+
+// A tensor and what the graph calls it (kImageId, ...).
+struct Operand {
+  int64_t id;
+  Tensor tensor;
+};
+using Operands = std::vector<Operand>;
+
+// Runs the problem on the current stream. Throws Error where cuDNN has no way.
+void run(const ConvProblem&, const Operands&);
+
+// Runs a problem with something fused onto it if that is the faster way, and says whether it did: measured
+// against `apart`, which does the same by other kernels on the same operands; or, without
+// numerics().measure, by worth_fusing(). A result must not be read by its problem.
+bool run_fused(const ConvProblem&, const Operands&, const std::function<void()>& apart);
+
+}  // namespace skein::cuda

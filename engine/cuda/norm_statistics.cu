@@ -1,0 +1,125 @@
+// A batch norm's statistics: from one pass over the image, or from sums that came out of the convolution.
+#include "engine/launch.h"
+
+#include "engine/cuda/batch_norm.h"
+#include "engine/cuda/norm_sweep.h"
+
+namespace skein::cuda {
+namespace {
+
+// Something near the channel's mean, so that squares taken from it do not cancel: the mean of a few pixels.
+template <class T>
+HD float near_mean(const T* x, const Sweep& s, int64_t c) {
+  const int64_t pixels = s.rows * s.fold, n = pixels < 8 ? pixels : 8;
+  float sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += float(x[pixels * i / n * s.channels + c]);
+  return sum / float(n);
+}
+
+// Sums of x - near and of its square.
+template <class T>
+struct SumsNearMean {
+  const T* x;
+  template <int V>
+  struct Column {
+    float near[V];
+  };
+  template <int V>
+  HD Column<V> column(const Sweep& s, int64_t j) const {
+    Column<V> c;
+    for (int v = 0; v < V; ++v) c.near[v] = near_mean(x, s, (j + v) % s.channels);
+    return c;
+  }
+  template <int V>
+  HD void add(const Column<V>& c, int64_t at, float* sum, float* squares) const {
+    const auto in = load<V>(x + at);
+    for (int v = 0; v < V; ++v) {
+      const float d = float(in.v[v]) - c.near[v];
+      sum[v] += d;
+      squares[v] = fmaf(d, d, squares[v]);
+    }
+  }
+};
+
+struct Keep {
+  float *mean, *rstd, *running_mean, *running_var;
+  float momentum, epsilon;
+  // `n` values have this mean, and `square` is the mean of the squares of their distances from mean - d.
+  HD void operator()(int64_t c, double n, double m, double square, double d) const {
+    const double v = square - d * d, var = v > 0 || v != v ? v : 0;
+    mean[c] = float(m);
+    rstd[c] = float(1 / sqrt(var + double(epsilon)));
+    if (!running_mean) return;
+    running_mean[c] += momentum * (float(m) - running_mean[c]);
+    running_var[c] += momentum * (float(n > 1 ? var * n / (n - 1) : var) - running_var[c]);
+  }
+};
+Keep keep_of(const BatchNormArgs& a) {
+  return {a.mean.data<float>(),
+          a.rstd.data<float>(),
+          data_or_null<float>(a.running_mean),
+          data_or_null<float>(a.running_var),
+          a.momentum,
+          a.epsilon};
+}
+
+template <class T>
+struct FinishNearMean {
+  const T* x;
+  Sweep s;
+  Keep keep;
+  HD void finish(int64_t c, double sum, double squares) const {
+    const double n = double(s.rows * s.fold), d = sum / n;
+    keep(c, n, double(near_mean(x, s, c)) + d, squares / n, d);
+  }
+};
+
+// Sums around zero, in f32, as a library takes them. With a relative error e of either sum, the variance has
+// one of about (1 + 3 r) e, r = mean^2 / variance. Beyond r = 127 (the mean is 11 deviations) the channel's
+// pixels are walked once more, around the mean: rare, and slow only then. So the error stays below 400 e; e
+// is some 2^-21 for sums in tiles, which leaves 2^-12 of the variance, half of that of its root: less than a
+// step of either 16-bit type.
+constexpr double kCancelled = 128;
+
+template <class T>
+struct FinishSums {
+  const T* x;
+  const float *sums, *squares;
+  int64_t pixels, channels;
+  Keep keep;
+  template <class Team>
+  HD void operator()(int64_t c, Team team) const {
+    const double n = double(pixels);
+    double mean = double(sums[c]) / n, square = double(squares[c]) / n, d = mean;
+    if (square > kCancelled * (square - mean * mean)) {
+      const float center = float(mean);
+      double sum = 0, other = 0;
+      for (int64_t i = team.lane(); i < pixels; i += Team::kLanes) {
+        const double v = double(float(x[i * channels + c]) - center);
+        sum += v, other += v * v;
+      }
+      d = team.sum(sum) / n, square = team.sum(other) / n, mean = double(center) + d;
+    }
+    if (team.lane() == 0) keep(c, n, mean, square, d);
+  }
+};
+
+}  // namespace
+
+void statistics(const BatchNormArgs& a) {
+  const Device d = a.x.device();
+  with_packs(a.x.dim(-1), {&a.x}, [&](auto zero, auto width) {
+    using T = decltype(zero);
+    constexpr int V = decltype(width)::value;
+    const T* x = a.x.data<T>();
+    const Sweep s = sweep_of(a.x, V);
+    if (a.sums.sum)
+      for_each_team(d, s.channels, a.x.size(),
+                    FinishSums<T>{x, a.sums.sum.data<float>(), a.sums.squares.data<float>(), s.rows * s.fold,
+                                  s.channels, keep_of(a)});
+    else
+      sum_and_finish<V>(d, s, SumsNearMean<T>{x}, FinishNearMean<T>{x, s, keep_of(a)});
+  });
+}
+
+}  // namespace skein::cuda

@@ -1,0 +1,178 @@
+// Recording by thread: the list of calls of the CPU, and captured pieces of a stream with the host's share between.
+#include "engine/graph.h"
+
+#include <utility>
+
+#include "engine/cuda/graph.h"
+
+namespace skein {
+
+namespace recording {
+constinit thread_local Calls* kept = nullptr;
+}
+
+namespace {
+
+// The recording of the calling thread.
+struct Current {
+  Device device;
+  Calls* calls;
+  int64_t* length;
+};
+constinit thread_local Current* g_current = nullptr;
+// The Recorded whose body the calling thread is in, warming up or recording.
+constinit thread_local const std::string* g_body = nullptr;
+
+// Thrown by refuse_recording(), caught by Recorded: no error of anybody's.
+struct Refusal {
+  std::string why;
+};
+
+// Sets a variable of the thread, and back.
+template <class T>
+class Meanwhile {
+ public:
+  Meanwhile(T& variable, T value) : variable_(variable), before_(std::exchange(variable, value)) {}
+  ~Meanwhile() { variable_ = before_; }
+  Meanwhile(const Meanwhile&) = delete;
+
+ private:
+  T& variable_;
+  const T before_;
+};
+
+void* stream_of(Device d) { return current_stream(d).handle(); }
+
+void begin_piece(Device d) {
+  if constexpr (kHasCuda)
+    if (d.is_cuda()) cuda::begin_capture(stream_of(d));
+}
+// What was captured since begin_piece() becomes one call.
+void end_piece(const Current& c) {
+  if constexpr (kHasCuda)
+    if (c.device.is_cuda()) {
+      const cuda::Graph graph = cuda::end_capture(stream_of(c.device));
+      *c.length += graph.nodes;
+      if (graph.executable) c.calls->push_back([graph, d = c.device] { cuda::launch(graph, stream_of(d)); });
+    }
+}
+
+}  // namespace
+
+bool records(Device d) { return g_current && g_current->device == d; }
+
+void keep(std::function<void()> call) {
+  ++*g_current->length;
+  recording::kept->push_back(std::move(call));
+}
+
+void between_recorded(std::function<void()> f) {
+  if (!g_current) {
+    const Meanwhile<const std::string*> outside(g_body, nullptr);
+    const MemoryPool::Use own(nullptr);
+    return f();
+  }
+  end_piece(*g_current);
+  g_current->calls->push_back(std::move(f));
+  begin_piece(g_current->device);
+}
+
+void refuse_recording(const char* why) {
+  if (g_current) throw Refusal{why};
+}
+
+Recorded::Recorded(Device d, std::string name, std::function<void(const std::string&)> say)
+    : device_(d), name_(std::move(name)), say_(std::move(say)), pool_(std::make_unique<MemoryPool>(d)) {}
+
+Recorded::~Recorded() {
+  if (!ran_) return;
+  try {
+    current_stream(device_).sync();
+  } catch (const Error&) {  // a lost device has nothing to wait for
+  }
+}
+
+int64_t Recorded::length(const Key& key) const {
+  const auto at = entries_.find(key);
+  return at == entries_.end() ? 0 : at->second.length;
+}
+
+void Recorded::refuse(const std::string& why) {
+  refused_ = why;
+  pool_ = std::make_unique<MemoryPool>(device_);  // the plain body takes its memory elsewhere
+  if (say_) say_(text(name_, " is not recorded and runs plainly: ", why));
+}
+
+void Recorded::replay(const Entry& e) const {
+  for (const auto& call : e.calls) call();
+}
+
+// Why it cannot be recorded; empty: it is.
+std::string Recorded::record(Entry& e, const Body& body) const {
+  Current current{device_, &e.calls, &e.length};
+  bool capturing = false;
+  // Leaves neither a capture nor half a recording behind. True if the capture was sound up to here.
+  const auto drop = [&] {
+    bool sound = true;
+    if constexpr (kHasCuda)
+      if (device_.is_cuda()) sound = capturing && cuda::abandon_capture(stream_of(device_));
+    e.calls.clear();
+    e.length = 0;
+    return sound;
+  };
+  try {
+    const Meanwhile<Current*> recording(g_current, &current);
+    const Meanwhile<Calls*> keeping(recording::kept, device_.is_cuda() ? nullptr : &e.calls);
+    begin_piece(device_);
+    capturing = true;
+    body();
+    capturing = false;  // ended by what follows, even where it throws
+    end_piece(current);
+  } catch (const Refusal& r) {
+    drop();
+    return r.why;
+  } catch (const Error& error) {
+    if (drop()) throw;    // the body's own
+    return error.what();  // the capture's: something in the body cannot be part of one
+  } catch (...) {
+    drop();
+    throw;
+  }
+  e.recorded = true;
+  return "";
+}
+
+// What a body that failed was given is free again, unless recordings need it.
+void Recorded::give_up_memory() {
+  for (const auto& [key, e] : entries_)
+    if (e.recorded) return;
+  pool_ = std::make_unique<MemoryPool>(device_);
+}
+
+Recorded::Way Recorded::run(const Key& key, const Body& body) {
+  if (!refused_.empty()) return body(), Way::kPlain;
+  if (g_body)
+    throw Error(text(name_, " is asked for while ", *g_body, " is recorded: recordings do not nest"));
+  ran_ = true;
+  Entry& e = entries_[key];
+  if (e.recorded) return replay(e), Way::kReplayed;
+  std::string why;
+  try {
+    const Meanwhile<const std::string*> inside(g_body, &name_);
+    const MemoryPool::Use own(pool_.get());
+    if (!e.warm) {
+      body();
+      e.warm = true;
+      return Way::kWarmUp;
+    }
+    why = record(e, body);
+  } catch (...) {
+    give_up_memory();
+    throw;
+  }
+  if (why.empty()) return replay(e), Way::kRecorded;
+  refuse(why);
+  return body(), Way::kPlain;
+}
+
+}  // namespace skein

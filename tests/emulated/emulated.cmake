@@ -1,0 +1,51 @@
+# The programs and their tests with an emulated GPU in the place of CUDA's runtime: the same objects, but for the .cu
+# files, which g++ compiles here, and engine/cuda/library.cc. What is skipped elsewhere for want of a device runs here.
+set(folder ${PROJECT_BINARY_DIR}/emulated)
+set(emulated_kernels "")
+file(GLOB emulated_cu CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/*.cu ${PROJECT_SOURCE_DIR}/engine/ops/*.cu
+     ${PROJECT_SOURCE_DIR}/engine/cuda/*.cu)
+foreach(source ${emulated_cu})  # a .cu file is compiled as C++ by way of a file that includes it
+  file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${source})
+  string(REGEX REPLACE "[/.]" "_" flat ${name})
+  file(CONFIGURE OUTPUT ${folder}/${flat}.cc CONTENT "#include \"tests/emulated/launch.h\"\n#include \"${name}\"\n")
+  list(APPEND emulated_kernels ${folder}/${flat}.cc)
+endforeach()
+file(GLOB emulated_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/emulated/*.cc)
+list(FILTER emulated_sources EXCLUDE REGEX "_test\\.cc$")
+add_library(skein_emulated STATIC EXCLUDE_FROM_ALL ${emulated_kernels} ${emulated_sources}
+            $<FILTER:$<TARGET_OBJECTS:skein>,EXCLUDE,\\.cu\\.o$|/engine/cuda/library\\.cc\\.o$>)
+target_include_directories(skein_emulated PUBLIC ${PROJECT_SOURCE_DIR})
+target_include_directories(skein_emulated SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS} ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR})
+target_compile_options(skein_emulated PRIVATE ${SKEIN_FLAGS})
+target_compile_definitions(skein_emulated PRIVATE SKEIN_CUDA SKEIN_EMULATED_GPU SKEIN_VERSION="${PROJECT_VERSION}"
+                           SKEIN_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SKEIN_CUDA_ARCHITECTURES="90")
+target_link_libraries(skein_emulated PUBLIC OpenMP::OpenMP_CXX Threads::Threads fmt::fmt nlohmann_json::nlohmann_json
+                      DNNL::dnnl JPEG::JPEG PNG::PNG ZLIB::ZLIB PkgConfig::SODIUM ${CMAKE_DL_LIBS})
+
+# emulate(NAME): NAME_emulated, the program NAME on the emulated device.
+function(emulate program)
+  add_executable(${program}_emulated $<TARGET_OBJECTS:${program}>)
+  if(TARGET skein_apps)
+    target_link_libraries(${program}_emulated PRIVATE $<TARGET_FILE:skein_apps> onnx_messages PkgConfig::TOMLPLUSPLUS)
+    add_dependencies(${program}_emulated skein_apps)
+  endif()
+  target_link_libraries(${program}_emulated PRIVATE skein_emulated)
+  set_target_properties(${program}_emulated PROPERTIES ENABLE_EXPORTS ON)  # names in backtraces
+endfunction()
+
+foreach(program ${PROGRAMS})
+  emulate(${program})
+endforeach()
+add_executable(emulated_gpu_test ${PROJECT_SOURCE_DIR}/tests/emulated/emulated_gpu_test.cc)
+target_compile_options(emulated_gpu_test PRIVATE ${SKEIN_FLAGS})
+target_link_libraries(emulated_gpu_test PRIVATE skein_emulated GTest::gtest GTest::gtest_main)
+add_test(NAME emulated_gpu_test COMMAND emulated_gpu_test)
+set_tests_properties(emulated_gpu_test PROPERTIES LABELS fast TIMEOUT 300 ENVIRONMENT OMP_WAIT_POLICY=passive)
+# Of tests that run on each device, only what runs on CUDA.
+set(on_devices cuda_comm cuda_conv_gemm cuda_kernels cuda_memory cuda_training device mix ops pointwise random vec)
+foreach(name ${on_devices})
+  emulate(${name}_test)
+  target_link_libraries(${name}_test_emulated PRIVATE GTest::gtest GTest::gtest_main)
+  add_test(NAME emulated.${name} COMMAND ${name}_test_emulated --gtest_filter=*/cuda*:*/device*)
+  set_tests_properties(emulated.${name} PROPERTIES LABELS fast TIMEOUT 600 ENVIRONMENT "OMP_NUM_THREADS=1;XDG_CACHE_HOME=${folder}")
+endforeach()

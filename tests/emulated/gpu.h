@@ -1,0 +1,31 @@
+// A CUDA device in software, for tests on machines without one: the programs' own CUDA code runs, its kernels as
+// host loops, on memory that the host may not touch and in streams that do nothing before somebody waits.
+//
+// Stricter than a GPU where code could be lucky on one:
+//   memory    The device's is unreadable and unwritable to the host but while the device works: who touches it
+//             dies with a message. New memory is full of NaNs. Kernels are refused addresses of the host.
+//   streams   Work is done when a wait needs it and not before, other streams' only where an event demands it: what
+//             misses a wait reads what was there before, every time.
+//   copies    From pinned memory they read when they are done, not when they are asked for; from other
+//             memory at once, and to it they wait, as CUDA's do.
+//   capture   What CUDA refuses while a stream is captured is refused.
+// One device by default; SKEIN_EMULATED_GPUS says how many. Thread-safe; one piece of work runs at a time.
+#pragma once
+#include <cstddef>
+#include <functional>
+
+namespace skein::emulated {
+
+using Work = std::function<void()>;
+
+// Appends to a stream (a cudaStream_t), whatever its state: `what` is for messages.
+void enqueue(void* stream, const char* what, Work);
+
+// Is all of it memory of a device, or pinned?
+bool reachable(const void* from, size_t bytes);
+// Ends the program if a word of the functor is an address of the host's memory.
+void check_arguments(const char* what, const void* functor, size_t bytes);
+// Prints and ends the program: the emulated device has found a fault that a real one might not show.
+[[noreturn]] void fault(const char* what);
+
+}  // namespace skein::emulated

@@ -1,0 +1,79 @@
+// The loops of engine/launch.h as an emulated device runs them. Included before it, in the place of nvcc's language.
+#pragma once
+#include <cstdint>
+#include <type_traits>
+#include <typeinfo>
+
+#include "tests/emulated/gpu.h"
+
+namespace skein {
+
+void check_launch(const char* what);
+
+// Lane of a warp whose 32 lanes take turns on one thread: each runs until it needs the others.
+struct Warp {
+  static constexpr int kLanes = 32;
+  int lane() const;
+  template <class T>
+  T sum(T v) const {
+    for (int step = 16; step > 0; step /= 2) v += exchange(v, step);
+    return v;
+  }
+  float max(float v) const {
+    for (int step = 16; step > 0; step /= 2) {
+      const float other = exchange(v, step);
+      v = v > other || other != other ? v : other;
+    }
+    return v;
+  }
+
+ private:
+  static float exchange(float, int step);  // __shfl_xor_sync of all lanes
+  static double exchange(double, int step);
+};
+
+namespace emulated {
+
+// Calls `lane` for all 32 lanes, side by side.
+void run_warp(const std::function<void()>& lane);
+
+// What CUDA copies to the device must be plain, and name no memory of the host.
+template <class F>
+void check_functor(F f) {
+  static_assert(std::is_trivially_copyable_v<F>);
+#if defined(__GNUC__) && !defined(__clang__)  // what lies between the members may look like an address
+  __builtin_clear_padding(&f);
+  check_arguments(typeid(F).name(), &f, sizeof f);
+#endif
+}
+
+template <class F>
+void each(void* stream, int64_t n, const F& f) {
+  check_functor(f);
+  enqueue(stream, typeid(F).name(), [n, f] {
+#pragma omp parallel for schedule(static) if (n > 4096)
+    for (int64_t i = 0; i < n; ++i) f(i);
+  });
+}
+template <class F>
+void rows(void* stream, int64_t rows, int64_t cols, const F& f) {
+  check_functor(f);
+  enqueue(stream, typeid(F).name(), [rows, cols, f] {
+#pragma omp parallel for schedule(static) if (rows * cols > 4096)
+    for (int64_t r = 0; r < rows; ++r) {
+      const auto row = f.row(r);
+      for (int64_t c = 0; c < cols; ++c) row(c);
+    }
+  });
+}
+template <class F>
+void teams(void* stream, int64_t teams, const F& f) {
+  check_functor(f);
+  enqueue(stream, typeid(F).name(), [teams, f] {
+#pragma omp parallel for schedule(static) if (teams > 1)
+    for (int64_t t = 0; t < teams; ++t) run_warp([&] { f(t, Warp{}); });
+  });
+}
+
+}  // namespace emulated
+}  // namespace skein

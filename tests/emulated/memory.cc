@@ -1,0 +1,199 @@
+// The memory of an emulated device, and the faults of who misuses it.
+#include <execinfo.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "tests/emulated/state.h"
+
+namespace skein::emulated {
+namespace {
+
+constexpr size_t kArena = size_t(64) << 30;  // addresses, not memory
+constexpr int64_t kRoom = int64_t(4) << 30;  // what a device says it has
+constexpr size_t kFilled = 64 << 20;         // of a block, at most: the rest holds zeros and costs no memory
+
+size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+[[noreturn]] void end_with_backtrace() {
+  void* frames[64];
+  backtrace_symbols_fd(frames, backtrace(frames, 64), 2);
+  _exit(3);
+}
+
+void say_and_die(int, siginfo_t* info, void*) {
+  const bool ours = gpu().memory.around(info->si_addr);
+  const char* const words =
+      ours ? "emulated GPU: the host touched memory of the device\n" : "segmentation fault\n";
+  if (write(2, words, strlen(words)) < 0) _exit(3);
+  end_with_backtrace();
+}
+
+bool mapped(const void* p) {
+  unsigned char in_core;
+  return mincore(reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(p) / kPage * kPage), 1, &in_core) == 0;
+}
+
+}  // namespace
+
+Arena::Arena(int protection) : protection_(protection) {
+  void* p = mmap(nullptr, kArena, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) fault("no addresses are left for the device's memory");
+  first_ = static_cast<char*>(p);
+}
+void* Arena::take(size_t bytes) {
+  if (used_ + whole_pages(bytes) + kPage > kArena) return nullptr;
+  void* p = first_ + used_;
+  used_ += whole_pages(bytes) + kPage;  // a page between blocks that belongs to none
+  blocks_[p] = bytes;
+  return p;
+}
+size_t Arena::give(void* p) {
+  const auto at = blocks_.find(p);
+  if (at == blocks_.end()) return 0;
+  const size_t bytes = at->second;
+  madvise(p, whole_pages(bytes), MADV_DONTNEED);
+  blocks_.erase(at);
+  return bytes;
+}
+bool Arena::holds(const void* p, size_t bytes) const {
+  auto at = blocks_.upper_bound(const_cast<void*>(p));
+  if (at == blocks_.begin()) return false;
+  --at;
+  return static_cast<const char*>(p) + bytes <= static_cast<const char*>(at->first) + at->second;
+}
+bool Arena::around(const void* p) const { return p >= first_ && p < first_ + kArena; }
+void Arena::protect(int protection) {
+  mprotect(first_, used_, protection);
+  protection_ = protection;
+}
+
+Gpu& gpu() {
+  static Gpu* const the = [] {
+    struct sigaction action = {};
+    action.sa_sigaction = say_and_die;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | int(SA_RESETHAND);
+    sigaction(SIGSEGV, &action, nullptr);
+    return new Gpu;
+  }();
+  return *the;
+}
+
+void fault(const char* what) {
+  fprintf(stderr, "emulated GPU: %s\n", what);
+  end_with_backtrace();
+}
+
+bool reachable(const void* p, size_t bytes) {
+  const Lock lock(gpu().mutex);
+  return gpu().memory.holds(p, bytes) || gpu().pinned.holds(p, bytes);
+}
+
+void check_arguments(const char* what, const void* functor, size_t bytes) {
+  const Lock lock(gpu().mutex);
+  for (size_t i = 0; i + sizeof(void*) <= bytes; i += sizeof(void*)) {
+    const void* p;
+    memcpy(&p, static_cast<const char*>(functor) + i, sizeof p);
+    if (reinterpret_cast<uintptr_t>(p) < kPage || reachable(p, 0) || gpu().memory.around(p) || !mapped(p))
+      continue;
+    fault((std::string("a kernel gets an address of the host's memory, word ") +
+           std::to_string(i / sizeof p) + " of " + what)
+              .c_str());
+  }
+}
+
+}  // namespace skein::emulated
+
+using namespace skein::emulated;
+
+extern "C" {
+
+const char* cudaGetErrorName(cudaError_t e) {
+  switch (e) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated:
+      return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureUnjoined:
+      return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorStreamCaptureIsolation:
+      return "cudaErrorStreamCaptureIsolation";
+    case cudaErrorCapturedEvent:
+      return "cudaErrorCapturedEvent";
+    default:
+      return "an error of the emulated GPU";
+  }
+}
+const char* cudaGetErrorString(cudaError_t e) { return cudaGetErrorName(e); }
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+
+cudaError_t cudaGetDeviceCount(int* n) {
+  const char* said = getenv("SKEIN_EMULATED_GPUS");
+  *n = said ? atoi(said) : 1;
+  return *n > 0 ? cudaSuccess : cudaErrorNoDevice;
+}
+cudaError_t cudaDriverGetVersion(int* v) { return *v = CUDART_VERSION, cudaSuccess; }
+cudaError_t cudaRuntimeGetVersion(int* v) { return *v = CUDART_VERSION, cudaSuccess; }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int index) {
+  int n = 0;
+  cudaGetDeviceCount(&n);
+  if (index < 0 || index >= n) return cudaErrorInvalidDevice;
+  *p = {};
+  snprintf(p->name, sizeof p->name, "emulated GPU %d", index);
+  p->major = 9, p->minor = 0, p->totalGlobalMem = size_t(kRoom), p->multiProcessorCount = 2;
+  memcpy(p->uuid.bytes, "emulated GPU ", 13);
+  p->uuid.bytes[13] = char('0' + index);
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  const Lock lock(gpu().mutex);
+  *total = size_t(kRoom), *free = size_t(std::max<int64_t>(0, kRoom - gpu().used));
+  return cudaSuccess;
+}
+
+// New memory begins with NaNs, whatever the type: what reads before it writes is seen.
+cudaError_t cudaMalloc(void** p, size_t bytes) {
+  const Lock lock(gpu().mutex);
+  if (forbidden()) return cudaErrorStreamCaptureUnsupported;
+  Gpu& g = gpu();
+  *p = g.used + int64_t(bytes) <= kRoom ? g.memory.take(bytes) : nullptr;
+  if (!*p) return cudaErrorMemoryAllocation;
+  g.used += int64_t(bytes);
+  g.memory.protect(PROT_READ | PROT_WRITE);
+  memset(*p, 0xFF, std::min(bytes, kFilled));
+  if (g.depth == 0) g.memory.protect(PROT_NONE);
+  return cudaSuccess;
+}
+// As CUDA's: all work that was asked for is done first.
+cudaError_t cudaFree(void* p) {
+  const Lock lock(gpu().mutex);
+  if (forbidden()) return cudaErrorStreamCaptureUnsupported;
+  run_all();
+  gpu().used -= int64_t(gpu().memory.give(p));
+  return cudaSuccess;
+}
+cudaError_t cudaMallocHost(void** p, size_t bytes) {
+  const Lock lock(gpu().mutex);
+  if (forbidden()) return cudaErrorStreamCaptureUnsupported;
+  *p = gpu().pinned.take(bytes);
+  return *p ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+cudaError_t cudaFreeHost(void* p) {
+  const Lock lock(gpu().mutex);
+  if (forbidden()) return cudaErrorStreamCaptureUnsupported;
+  run_all();
+  gpu().pinned.give(p);
+  return cudaSuccess;
+}
+
+}  // extern "C"

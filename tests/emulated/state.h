@@ -1,0 +1,80 @@
+// What an emulated device consists of: its memory, its streams with the work that waits in them, captures.
+#pragma once
+#include <cuda_runtime.h>
+#include <sys/mman.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "tests/emulated/gpu.h"
+
+namespace skein::emulated {
+
+constexpr size_t kPage = 4096;
+
+// A range of addresses that are handed out once and never again: what is used after it was freed stays in sight.
+class Arena {
+ public:
+  explicit Arena(int protection);
+  void* take(size_t bytes);                     // null where none is left
+  size_t give(void*);                           // its bytes; 0: it is no block's first address
+  bool holds(const void*, size_t bytes) const;  // within one block
+  bool around(const void* p) const;             // of any block, also of one that is gone
+  void protect(int protection);
+
+ private:
+  char* first_ = nullptr;
+  size_t used_ = 0;
+  int protection_;
+  std::map<void*, size_t> blocks_;
+};
+
+struct Piece {
+  const char* what;
+  Work work;
+};
+
+struct Stream;
+// What a captured stream, and those that joined it, were asked to do: in the order of asking, in which it is replayed.
+struct Capture {
+  Stream* origin = nullptr;
+  std::thread::id thread;  // who may not do what capturing forbids
+  bool relaxed = false, broken = false;
+  std::vector<Piece> pieces;
+};
+
+struct Stream {
+  int64_t asked = 0, done = 0;  // pieces of work so far
+  std::deque<Piece> waiting;
+  bool running = false;
+  std::shared_ptr<Capture> capture;
+  bool loose = false;  // it has captured work that the capture's origin does not wait for
+};
+struct Event {  // the last time it was recorded
+  Stream* stream = nullptr;
+  int64_t place = 0;
+  std::shared_ptr<Capture> capture;
+};
+
+struct Gpu {
+  std::recursive_mutex mutex;
+  Arena memory{PROT_NONE}, pinned{PROT_READ | PROT_WRITE};
+  std::map<Stream*, std::unique_ptr<Stream>> streams;  // never taken out: events may name those that are gone
+  std::vector<std::shared_ptr<Capture>> captures;      // under way
+  int64_t used = 0;
+  int depth = 0;  // of work that runs, and may make other work run
+};
+Gpu& gpu();
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+Stream& stream_at(void* handle);
+void run(Stream&, int64_t place);  // its work up to there
+void run_all();
+// May the calling thread do what is forbidden while it captures? If not, the capture is spoiled.
+bool forbidden();
+
+}  // namespace skein::emulated

@@ -1,0 +1,199 @@
+// Streams of an emulated device: queues of work that is done when it is waited for; events; copies.
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <string>
+
+#include "tests/emulated/state.h"
+
+namespace skein::emulated {
+
+Stream& stream_at(void* handle) {
+  const auto at = gpu().streams.find(static_cast<Stream*>(handle));
+  if (at == gpu().streams.end()) fault("work is queued on a stream that is none");
+  return *at->second;
+}
+
+namespace {
+
+// The thread that does the device's work. A thread that waits may be at its end, with what libraries keep for it gone.
+// One a process: a child of fork() gets one of its own.
+class Worker {
+ public:
+  void run(const Work& work) {
+    if (std::this_thread::get_id() == id_) return work();  // work that waits for other work
+    std::unique_lock lock(mutex_);
+    work_ = &work;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return !work_; });
+  }
+  static Worker& of_this_process() {
+    static Worker* mine = nullptr;
+    static pid_t process = 0;
+    if (process != getpid()) mine = new Worker, process = getpid();
+    return *mine;
+  }
+
+ private:
+  Worker() : id_(thread_.get_id()) { thread_.detach(); }
+  void work_for_ever() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return work_; });
+      (*work_)();
+      work_ = nullptr;
+      changed_.notify_all();
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  const Work* work_ = nullptr;
+  std::thread thread_{[this] { work_for_ever(); }};
+  const std::thread::id id_;
+};
+
+void do_work(Stream& s, int64_t place) {
+  Gpu& g = gpu();
+  if (s.running && s.done < place) fault("streams wait for each other in a circle");
+  const bool was = s.running;
+  s.running = true;
+  if (g.depth++ == 0) g.memory.protect(PROT_READ | PROT_WRITE);
+  while (s.done < place) {
+    const Piece piece = std::move(s.waiting.front());
+    s.waiting.pop_front();
+    try {
+      piece.work();
+    } catch (const std::exception& e) { fault((std::string(piece.what) + ": " + e.what()).c_str()); }
+    ++s.done;
+  }
+  if (--g.depth == 0) g.memory.protect(PROT_NONE);
+  s.running = was;
+}
+
+}  // namespace
+
+// The caller holds the lock for as long as the device's thread works.
+void run(Stream& s, int64_t place) {
+  if (s.done >= place) return;
+  Worker::of_this_process().run([&] { do_work(s, place); });
+}
+void run_all() {
+  for (auto& [key, s] : gpu().streams) run(*s, s->asked);
+}
+
+void enqueue(void* stream, const char* what, Work work) {
+  const Lock lock(gpu().mutex);
+  Stream& s = stream_at(stream);
+  if (s.capture) {
+    s.capture->pieces.push_back({what, std::move(work)});
+    s.loose = s.capture->origin != &s;
+    return;
+  }
+  s.waiting.push_back({what, std::move(work)});
+  ++s.asked;
+}
+
+namespace {
+// A wait of the host for captured work would never end.
+cudaError_t refused(const std::shared_ptr<Capture>& capture, cudaError_t why) {
+  capture->broken = true;
+  return why;
+}
+}  // namespace
+}  // namespace skein::emulated
+
+using namespace skein::emulated;
+
+extern "C" {
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
+  const Lock lock(gpu().mutex);
+  auto made = std::make_unique<Stream>();
+  Stream* const key = made.get();
+  *s = reinterpret_cast<cudaStream_t>(key);
+  gpu().streams.emplace(key, std::move(made));
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t s) {
+  const Lock lock(gpu().mutex);
+  Stream& mine = stream_at(s);
+  run(mine, mine.asked);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+  const Lock lock(gpu().mutex);
+  Stream& mine = stream_at(s);
+  if (mine.capture) return refused(mine.capture, cudaErrorStreamCaptureUnsupported);
+  run(mine, mine.asked);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
+  const Lock lock(gpu().mutex);
+  Stream& mine = stream_at(s);
+  const Event until = *reinterpret_cast<Event*>(e);
+  if (until.capture) {  // the stream joins the capture
+    if (mine.capture && mine.capture != until.capture) return cudaErrorStreamCaptureIsolation;
+    mine.capture = until.capture;
+    until.stream->loose = false;
+    return cudaSuccess;
+  }
+  if (mine.capture && until.stream) return refused(mine.capture, cudaErrorStreamCaptureIsolation);
+  if (until.stream) enqueue(s, "wait for an event", [until] { run(*until.stream, until.place); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
+  *e = reinterpret_cast<cudaEvent_t>(new Event);
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t e) { return delete reinterpret_cast<Event*>(e), cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+  const Lock lock(gpu().mutex);
+  Stream& mine = stream_at(s);
+  *reinterpret_cast<Event*>(e) = {&mine, mine.asked, mine.capture};
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t e) {
+  const Lock lock(gpu().mutex);
+  const Event until = *reinterpret_cast<Event*>(e);
+  if (until.capture) return refused(until.capture, cudaErrorCapturedEvent);
+  if (until.stream) run(*until.stream, until.place);
+  return cudaSuccess;
+}
+// Each look lets a piece of the stream's work be done, so that who polls comes to an end.
+cudaError_t cudaEventQuery(cudaEvent_t e) {
+  const Lock lock(gpu().mutex);
+  const Event until = *reinterpret_cast<Event*>(e);
+  if (until.capture) return refused(until.capture, cudaErrorCapturedEvent);
+  if (forbidden()) return cudaErrorStreamCaptureUnsupported;
+  if (!until.stream || until.stream->done >= until.place) return cudaSuccess;
+  run(*until.stream, until.stream->done + 1);
+  return cudaErrorNotReady;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t s) {
+  const Lock lock(gpu().mutex);
+  const auto of_device = [](const void* p) { return gpu().memory.around(p); };
+  if ((of_device(to) && !reachable(to, bytes)) || (of_device(from) && !reachable(from, bytes)))
+    fault("a copy reaches beyond a block of the device's memory");
+  const bool late = reachable(from, bytes), lands = reachable(to, bytes);
+  Stream& mine = stream_at(s);
+  if (mine.capture && !(late && lands)) return refused(mine.capture, cudaErrorStreamCaptureUnsupported);
+  if (late) {
+    enqueue(s, "copy", [=] { memmove(to, from, bytes); });
+  } else {
+    const char* first = static_cast<const char*>(from);
+    enqueue(s, "copy",
+            [to, read = std::vector<char>(first, first + bytes)] { memcpy(to, read.data(), read.size()); });
+  }
+  return lands ? cudaSuccess : cudaStreamSynchronize(s);
+}
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t s) {
+  const Lock lock(gpu().mutex);
+  if (!reachable(to, bytes)) fault("cudaMemsetAsync gets memory that is not the device's");
+  enqueue(s, "clear", [=] { memset(to, value, bytes); });
+  return cudaSuccess;
+}
+
+}  // extern "C"
