@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/narrow.h"
+
 namespace skein::apps {
 
 namespace {
@@ -19,8 +21,10 @@ class RecordedRule final : public optim::Rule {
       lr.slot = rate_.get();
     }
     const auto place = [](const void* p) { return int64_t(reinterpret_cast<intptr_t>(p)); };
-    steps_.run({place(x.raw()), place(g.raw()), place(at.raw()), place(lr.slot), x.size()},
-               [&] { rule_.step(x, g, at, lr); });
+    const auto way =
+        steps_.run({place(x.address()), place(g.address()), place(at.address()), place(lr.slot), x.size()},
+                   [&] { rule_.step(x, g, at, lr); });
+    if (way == Recorded::Way::kReplayed) NarrowPass(x).done();  // the rule's pass has written x's copy, too
   }
   optim::Rule::Decay decay() const override { return rule_.decay(); }
   void reset() override { rule_.reset(); }

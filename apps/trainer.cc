@@ -68,8 +68,9 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
     progress_.say(changed.empty() ? "weights from " + c.weights : changed);
   }
   params_ = model.params();
-  // On a GPU the layers of a low-precision run take their weights from a copy that the step refreshes. The CPU's
-  // convolutions reorder weights at each call, whatever type they come in: a copy would be written for nothing.
+  // On a GPU the layers of a low-precision run take their weights from a copy that the step refreshes. The
+  // CPU's convolutions reorder weights at each call, whatever type they come in: a copy would be written for
+  // nothing.
   if (setup_.device.is_cuda() && setup_.activations != kF32) keep_narrow(flat_.x, setup_.activations);
   slicer_ = std::make_unique<nn::Slicer>(flat_, int64_t(c.slice_mb * (1 << 20)));
   scale_ = naming_place(c, "loss-scale",

@@ -1,10 +1,11 @@
-// The passes over flat vectors: bytes each moves, how fast, and what share that is of copying the same memory in the
-// same run.
+// The passes over flat vectors: bytes each moves, how fast, and what share that is of copying the same
+// memory in the same run.
 //
 //   vec_bench [--device cpu|cuda] [--elements 25600000] [--json FILE]
 //
-// Times are medians of rounds of at least 20 ms each, by the host's clock around a synchronized stream; each pass is
-// compared with copies right before and after it, because a shared machine changes from minute to minute.
+// Times are medians of rounds of at least 20 ms each, by the host's clock around a synchronized stream; each
+// pass is compared with copies right before and after it, because a shared machine changes from minute to
+// minute.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -40,8 +40,8 @@ std::vector<std::vector<double>> tell(Communicator&, const std::vector<double>& 
 // sent to it.
 class Averager {
  public:
-  // X, on the host in memory of members.allocator(), is changed in place. `graph`: over the members; null for all-reduce.
-  // `epoch`: the membership's number.
+  // X, on the host in memory of members.allocator(), is changed in place. `graph`: over the members; null
+  // for all-reduce. `epoch`: the membership's number.
   Averager(Communicator& members, std::unique_ptr<Topology> graph, const Tensor& x, Averaging,
            uint32_t epoch);
 

@@ -149,8 +149,8 @@ void Communicator::send_packed(const std::vector<Share>& shares, Tag tag, int64_
   }
 }
 
-// Where the payload of a header comes to lie. From a device it sets out here, scaled and rounded there, and piece p is
-// there after come[p]; on the host it is packed later, piece by piece.
+// Where the payload of a header comes to lie. From a device it sets out here, scaled and rounded there, and
+// piece p is there after come[p]; on the host it is packed later, piece by piece.
 Tensor Communicator::packed_for(const Header& h, const Tensor& source, float factor, bool as_it_is,
                                 std::vector<Event>& come) {
   const DType wire = DType(h.codec);

@@ -107,8 +107,8 @@ class Communicator {
   // Likewise, but waits so many seconds at most; nothing if it has not come. Throws PeerLost, Timeout,
   // Disagreement.
   std::optional<Message> take_within(double seconds, Rank from, Tag, int64_t step);
-  // The payload on the device of `like`, which it is laid out like; copied there where it is not. For what came by
-  // take_within, poll, take_any and handlers, which hand it over on the host.
+  // The payload on the device of `like`, which it is laid out like; copied there where it is not. For what
+  // came by take_within, poll, take_any and handlers, which hand it over on the host.
   Message beside(const Tensor& like, Message);
   std::optional<Message> poll(Rank from, Tag, int64_t step = kAnyStep);
   std::optional<Message> poll_any(Tag);

@@ -9,8 +9,8 @@
 namespace skein {
 
 struct Device {
-  // kApart: host memory in a GPU's place, for tests. Copies and the algebra of vec.h work on it; whatever else
-  // would read or write it from the host throws, where a GPU's memory would end the program.
+  // kApart: host memory in a GPU's place, for tests. Copies and the algebra of vec.h work on it; whatever
+  // else would read or write it from the host throws, where a GPU's memory would end the program.
   enum Kind : uint8_t { kCpu, kCuda, kApart } kind = kCpu;
   int index = 0;
   bool is_cuda() const { return kind == kCuda; }

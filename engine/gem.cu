@@ -20,28 +20,29 @@ struct Gem {
   float least, most;
   bool at_theta;
   const float* on;
-  bool off = false;  // what the host found at `on`
-  void settle() { settle_all(lr, mu, kappa, decay), off = on && *on == 0, on = nullptr; }
+  float none = 0;  // 1: the pass is off
+  // The host asks `on` once. What is off is a number to compare with, not a branch, which would keep the loop
+  // from becoming vector code.
+  void settle() {
+    settle_all(lr, mu, kappa, decay);
+    if (on && *on == 0) none = 1, least = most = 0;
+    on = nullptr;
+  }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float xs[N], ms[N], ss[N], us[N], ps[N], gs[N], ts[N];
-    load(ts, theta, i);
-    if (off || (on && *on == 0)) {
-      for (int j = 0; j < N; ++j) us[j] = 0;
-      store(x, i, ts), store(s, i, ts), store(u, i, us);
-      if constexpr (kPi) store(pi, i, us);
-      if constexpr (!std::is_void_v<Low>) store(low, i, ts);
-      return;
-    }
-    load(xs, x, i), load(ms, m, i), load(ss, s, i), load(gs, g, i);
+    load(xs, x, i), load(ms, m, i), load(ss, s, i), load(gs, g, i), load(ts, theta, i);
+    float stay = none, low_pi = least, high_pi = most;
+    if (on && *on == 0) stay = 1, low_pi = high_pi = 0;
     for (int j = 0; j < N; ++j) {
       const float d = -lr.get() * (i + j < decayed ? gs[j] + decay.get() * xs[j] : gs[j]);
-      ms[j] = mu.get() * ms[j] + d;
-      const float energy = kappa.get() * fabsf(ms[j]) - fabsf(ts[j] - ss[j]);
-      // Compared, not min'ed and max'ed: what is no number compares false, so pi is a number whatever comes in.
+      const float mi = mu.get() * ms[j] + d;
+      const float energy = kappa.get() * fabsf(mi) - fabsf(ts[j] - ss[j]);
+      // Compared, not min'ed and max'ed: what is no number compares false, so pi is a number.
       const float size = fabsf(d) > FLT_MIN ? fabsf(d) : FLT_MIN, ratio = energy > 0 ? energy / size : 0.f;
-      ps[j] = ratio > least ? (ratio < most ? ratio : most) : least;
+      ps[j] = ratio > low_pi ? (ratio < high_pi ? ratio : high_pi) : low_pi;
       us[j] = ps[j] > 0 ? ps[j] * d : 0.f;
+      ms[j] = stay > 0 ? ms[j] : mi;
       xs[j] = at_theta ? ts[j] : ts[j] + us[j];
     }
     store(x, i, xs), store(m, i, ms), store(s, i, ts), store(u, i, us);

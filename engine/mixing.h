@@ -1,5 +1,5 @@
-// What strategies do to flat vectors, each in one pass over memory. Every function computes, bit for bit, what the
-// functions of vec.h compute one after the other, on every device: no product is fused into a sum.
+// What strategies do to flat vectors, each in one pass over memory. Every function computes, bit for bit,
+// what the functions of vec.h compute one after the other, on every device: no product is fused into a sum.
 #pragma once
 #include <vector>
 

@@ -1,5 +1,5 @@
-// A 16-bit copy of a flat f32 vector, so that the layers of a low-precision run need not round their weights at
-// each use. The vector's storage owns it and knows when it is current.
+// A 16-bit copy of a flat f32 vector, so that the layers of a low-precision run need not round their weights
+// at each use. The vector's storage owns it and knows when it is current.
 #pragma once
 #include <atomic>
 
@@ -7,10 +7,10 @@
 
 namespace skein {
 
-// `values` is one axis as long as the storage's f32 elements. `current`: every element is its f32 element, rounded.
-// Any use of the f32 elements that could write them (Tensor::data, raw, out; copy_bytes to them) ends that, so who
-// writes need not know of the copy; sgd_update() and gem_update() of the whole vector write both and make it
-// current. Written by the thread that steps.
+// `values` is one axis as long as the storage's f32 elements. `current`: every element is its f32 element,
+// rounded. Any use of the f32 elements that could write them (Tensor::data, raw, out; copy_bytes to them)
+// ends that, so who writes need not know of the copy; sgd_update() and gem_update() of the whole vector
+// write both and make it current. Written by the thread that steps.
 struct Narrow {
   Tensor values;
   std::atomic<bool> current{false};
@@ -19,13 +19,14 @@ struct Narrow {
 
 // Gives x, f32, in storage of its own that it fills from the front, a copy of that type (bf16, f16); once.
 void keep_narrow(const Tensor& x, DType);
-// Of a window of such a vector: the same window of the copy, if it is of that type and inside a TrustNarrow; else {}.
+// Of a window of such a vector: the same window of the copy, if it is of that type and inside a TrustNarrow;
+// else {}.
 Tensor narrow_of(const Tensor& x, DType);
 // Whether x has a copy that is current.
 bool narrow_is_current(const Tensor& x);
 
-// While it lives nobody writes x: a gradient is taken there. Makes the copy current, in one pass, if it is not, and
-// lets narrow_of() give it out. Does nothing for a vector without one.
+// While it lives nobody writes x: a gradient is taken there. Makes the copy current, in one pass, if it is
+// not, and lets narrow_of() give it out. Does nothing for a vector without one.
 class TrustNarrow {
  public:
   explicit TrustNarrow(const Tensor& x);

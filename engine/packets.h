@@ -8,9 +8,9 @@
 namespace skein {
 
 // A functor of a pass has  template <int N> HD void operator()(int64_t i, Lanes<N>) const : it loads elements
-// [i, i + N) of what it reads, computes, and stores. N is 1 or kPacket; all its pointers allow packets if aligned()
-// says so of each. If it has factors that may lie in slots, settle() makes numbers of them: a loop that asks a slot
-// for each element, which its stores might change, does not become vector code.
+// [i, i + N) of what it reads, computes, and stores. N is 1 or kPacket; all its pointers allow packets if
+// aligned() says so of each. If it has factors that may lie in slots, settle() makes numbers of them: a loop
+// that asks a slot for each element, which its stores might change, does not become vector code.
 template <int N>
 struct Lanes {};
 inline constexpr int kPacket = 4;
@@ -18,6 +18,12 @@ inline constexpr int kPacket = 4;
 template <class... S>
 void settle_all(S&... factors) {
   ((factors = S(factors.get())), ...);
+}
+
+// Of a flag that turns the pass off where it is 0: the host asks it once.
+inline void settle_flag(const float*& on, bool& off) {
+  off = on && *on == 0;
+  on = nullptr;
 }
 
 template <int N, class T>
@@ -52,11 +58,12 @@ inline bool aligned(std::initializer_list<const Tensor*> all) {
 }
 
 #ifdef __CUDACC__
-// A GPU's memory is kept busy by bytes in flight: an H200 moves 4.8 TB/s with some 0.7 us between asking and having,
-// so about 3.4 MB must be asked for at any time, 25 kB by each of its 132 multiprocessors. Its 2048 threads ask for
-// 16 bytes each of every vector read, 32 kB of one vector, before any of them has to wait; with 4 bytes each it
-// would be 8. One packet a thread, and as many threads as packets: who is done makes room for the next block at
-// once, where a loop over a grid of fixed size ends with some blocks a turn behind the others.
+// A GPU's memory is kept busy by bytes in flight: an H200 moves 4.8 TB/s with some 0.7 us between asking and
+// having, so about 3.4 MB must be asked for at any time, 25 kB by each of its 132 multiprocessors. Its 2048
+// threads ask for 16 bytes each of every vector read, 32 kB of one vector, before any of them has to wait;
+// with 4 bytes each it would be 8. One packet a thread, and as many threads as packets: who is done makes
+// room for the next block at once, where a loop over a grid of fixed size ends with some blocks a turn
+// behind the others.
 template <class F>
 __global__ void __launch_bounds__(256) packets_kernel(int64_t n, F f) {
   const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) * kPacket;

@@ -78,8 +78,8 @@ struct Axpy {
   }
 };
 
-// kMomentum and kNesterov are template flags so that plain SGD neither reads nor writes v; Low is the type of the
-// 16-bit copy, void where x has none.
+// kMomentum and kNesterov are template flags so that plain SGD neither reads nor writes v; Low is the type
+// of the 16-bit copy, void where x has none.
 template <bool kMomentum, bool kNesterov, class Low>
 struct Sgd {
   float *x, *v;
@@ -88,8 +88,8 @@ struct Sgd {
   Scalar lr, mu, decay;
   int64_t decayed;
   const float* on;
-  bool off = false;  // what the host found at `on`
-  void settle() { settle_all(lr, mu, decay), off = on && *on == 0, on = nullptr; }
+  bool off = false;
+  void settle() { settle_all(lr, mu, decay), settle_flag(on, off); }
   template <int N>
   HD void operator()(int64_t i, Lanes<N>) const {
     float p[N], d[N], q[N], u[N];

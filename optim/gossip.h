@@ -36,8 +36,9 @@ void give(comm::Communicator*, const comm::Mix&, comm::Tag, int64_t k, const Ten
 // Waits for the shares of all in-peers; in the graph's order, whatever the order of arrival.
 std::vector<comm::Message> take_shares(comm::Communicator*, const comm::Mix&, comm::Tag, int64_t k,
                                        const Tensor& like);
-// mix() of what take_shares() brought, after give() of a.x over the same edges: what a narrow wire (--wire bf16)
-// rounded off the shares given stays with their sender, so that the sum over the workers is what it was.
+// mix() of what take_shares() brought, after give() of a.x over the same edges: what a narrow wire (--wire
+// bf16) rounded off the shares given stays with their sender, so that the sum over the workers is what it
+// was.
 void combine(const comm::Communicator*, MixArgs a, const comm::Mix&,
              const std::vector<comm::Message>& shares);
 

@@ -1,5 +1,6 @@
-// Every algorithm, with its vectors in memory apart (Device::kApart): where a host's tensor meets a device's, or the
-// host reads a device's memory, that throws. What comes out is what comes out on the host, bit for bit.
+// Every algorithm, with its vectors in memory apart (Device::kApart): where a host's tensor meets a
+// device's, or the host reads a device's memory, that throws. What comes out is what comes out on the host,
+// bit for bit.
 #include "comm/averaging.h"
 #include "comm/staging.h"
 #include "engine/clip.h"

@@ -13,8 +13,8 @@ using namespace testing;
 // Lengths around packets, and one past the length from which loops run in parallel.
 constexpr int64_t kLengths[] = {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 1023, 1024, 1027, 20011};
 
-// f(n, make) for every length, with tensors that begin on a packet and such that do not; make(seed, type) is a
-// tensor of random numbers.
+// f(n, make) for every length, with tensors that begin on a packet and such that do not; make(seed, type) is
+// a tensor of random numbers.
 using Make = std::function<Tensor(uint64_t seed, DType)>;
 void for_shapes(Device d, const std::function<void(int64_t, const Make&)>& f) {
   for (const int64_t n : kLengths)
@@ -218,6 +218,51 @@ TEST_P(Mixing, GemWithPiOfOneIsPlainSgdAtTheCenter) {
     EXPECT_TRUE(same_bits(u, d));
     EXPECT_TRUE(same_bits(s, theta));
     EXPECT_TRUE(same_bits(x, want));
+  });
+}
+
+// A flag that is 0 turns a pass off; one that is not changes nothing.
+TEST_P(Mixing, AFlagTurnsThePassOff) {
+  for_shapes(GetParam(), [](int64_t, const Make& make) {
+    const Tensor off = Tensor::zeros({1}, kF32, make(1, kF32).device()), yes = off.clone();
+    fill(yes, 1.f);
+    const auto stepped = [&](const Tensor& flag) {
+      const Tensor x = make(1, kF32), v = make(2, kF32);
+      sgd_update({.x = x,
+                  .v = v,
+                  .g = make(3, kF32),
+                  .at = x,
+                  .lr = 0.1f,
+                  .mu = 0.9f,
+                  .on = flag ? flag.in<float>() : nullptr});
+      return std::vector<Tensor>{x, v};
+    };
+    const auto turned = [&](const Tensor& flag) {
+      const Tensor x = make(1, kF32), m = make(2, kF32), s = make(3, kF32), u = make(4, kF32),
+                   pi = make(7, kF32);
+      gem_update({.x = x,
+                  .m = m,
+                  .s = s,
+                  .u = u,
+                  .pi = pi,
+                  .g = make(5, kF32),
+                  .theta = make(6, kF32),
+                  .lr = 0.1f,
+                  .mu = 0.9f,
+                  .on = flag ? flag.in<float>() : nullptr});
+      return std::vector<Tensor>{x, m, s, u, pi};
+    };
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_TRUE(same_bits(stepped(off)[i], make(i + 1, kF32))) << i;
+      EXPECT_TRUE(same_bits(stepped(yes)[i], stepped({})[i])) << i;
+    }
+    const Tensor none = make(1, kF32);
+    fill(none, 0.f);
+    const Tensor still[] = {make(6, kF32), make(2, kF32), make(6, kF32), none, none};
+    for (size_t i = 0; i < 5; ++i) {
+      EXPECT_TRUE(same_bits(turned(off)[i], still[i])) << i;
+      EXPECT_TRUE(same_bits(turned(yes)[i], turned({})[i])) << i;
+    }
   });
 }
 

@@ -127,6 +127,14 @@ TEST_P(Narrowed, TheOptimizersPassWritesBoth) {
   EXPECT_TRUE(copy_is_rounded(x));
 }
 
+TEST_P(Narrowed, APassThatIsTurnedOffLeavesBothTheSame) {
+  const Tensor off = Tensor::zeros({1}, kF32, GetParam()), x = make(1).clone();
+  keep_narrow(x, kBF16);
+  sgd_update({.x = x, .v = {}, .g = make(3), .at = x, .lr = 0.1f, .on = off.in<float>()});
+  EXPECT_TRUE(copy_is_rounded(x));
+  EXPECT_EQ(testing::values(x), testing::values(make(1)));
+}
+
 TEST_P(Narrowed, APassOverAPartDoesNotMakeItCurrent) {
   const Tensor x = with_copy(), part = x.view({100}, 4), g = random_uniform({100}, 9).to(GetParam());
   sgd_update({.x = part, .v = {}, .g = g, .at = part, .lr = 0.1f});
