@@ -108,10 +108,10 @@ TEST(Overflow, OfALocalStepIsThatWorkersOwn) {
 }
 
 // Every algorithm, synchronous or not: faults of one worker after another, and after them the way to the
-// optimum, which lies between 1 and 5.25.
+// optimum, which lies between 1 and 6.25.
 TEST(Overflow, ReachesNobodysModelAndTrainingGoesOn) {
   for (const optim::StrategyRow& row : optim::strategies())
-    for (int n : {1, 3}) {
+    for (int n : {1, 4}) {
       if (n > 1 && std::string(row.name) == "sgd") continue;
       Problem p;
       p.loss_scale = "dynamic";
@@ -123,7 +123,7 @@ TEST(Overflow, ReachesNobodysModelAndTrainingGoesOn) {
       for (int w = 0; w < n; ++w) {
         for (float x : r.models.back()[size_t(w)]) {
           ASSERT_TRUE(std::isfinite(x)) << row.name << ' ' << n;
-          ASSERT_TRUE(x > 0.5f && x < 7) << row.name << ' ' << n << ": " << x;
+          ASSERT_TRUE(x > 0.5f && x < 8) << row.name << ' ' << n << ": " << x;
         }
         skipped += r.scales[size_t(w)].skipped;
       }

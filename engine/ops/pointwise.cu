@@ -132,7 +132,11 @@ template <class F>
 void visit_binary(const Tensor& a, const Tensor& b, const Walk<2>& walk, F&& f) {
   visit_float(a.dtype(), [&](auto s) {
     visit_float(b.dtype(), [&](auto t) {
-      if (walk.step(0) == 0)
+      using S = decltype(s);
+      using T = decltype(t);
+      if constexpr (sizeof(S) == 2 && sizeof(T) == 2 && !std::is_same_v<S, T>)
+        CHECK(false, "operands of types", a.dtype(), "and", b.dtype(), "do not mix; cast() one of them");
+      else if (walk.step(0) == 0)
         f(s, t, Step<0>{}, Step<1>{});
       else if (walk.step(1) == 0)
         f(s, t, Step<1>{}, Step<0>{});
