@@ -87,9 +87,7 @@ TEST_P(CudaGraph, OtherThreadsGoOnWhileOneCaptures) {
         sum = norm(mine);  // waits for the device
       }).join();
     });
-    if (run == 1) {
-      EXPECT_NEAR(sum, 512, 1e-3);
-    }
+    if (run == 1) { EXPECT_NEAR(sum, 512, 1e-3); }
   }
   EXPECT_TRUE(work.refused().empty()) << work.refused();
   EXPECT_EQ(values(x)[5], 8);
