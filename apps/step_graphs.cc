@@ -27,6 +27,7 @@ class RecordedRule final : public optim::Rule {
     if (way == Recorded::Way::kReplayed) NarrowPass(x).done();  // the rule's pass has written x's copy, too
   }
   optim::Rule::Decay decay() const override { return rule_.decay(); }
+  const float* on() const override { return rule_.on(); }
   void reset() override { rule_.reset(); }
   void visit(Archive& a) override { rule_.visit(a); }
 
