@@ -63,6 +63,18 @@ __global__ void for_each_team_kernel(int64_t teams, F f) {
 // Loops shorter than this run on the calling thread: waking a team costs about this much work.
 inline constexpr int64_t kParallelFrom = 1 << 14;
 
+// f is each thread's own: behind an address its members could change with every store.
+template <class F>
+void for_each_on_host(int64_t n, F f) {
+  if (n < kParallelFrom) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) f(i);
+    return;
+  }
+#pragma omp parallel for simd schedule(static) firstprivate(f)
+  for (int64_t i = 0; i < n; ++i) f(i);
+}
+
 // Calls f(i) for every i in [0, n) on `where`, in any order. F is a named functor, never a lambda: nvcc hides
 // the type of __host__ __device__ lambdas from the host compiler, and the loop stops vectorising (18x
 // measured).
@@ -70,15 +82,8 @@ template <class F>
 void for_each(Device where, int64_t n, F f) {
   if (n == 0) return;
   if (!where.is_cuda()) {
-    if (keeps_calls()) return keep([=] { for_each(where, n, f); });
-    if (n < kParallelFrom) {
-#pragma omp simd
-      for (int64_t i = 0; i < n; ++i) f(i);
-      return;
-    }
-#pragma omp parallel for simd schedule(static)
-    for (int64_t i = 0; i < n; ++i) f(i);
-    return;
+    if (keeps_calls()) return keep([=] { for_each_on_host(n, f); });
+    return for_each_on_host(n, f);
   }
 #ifdef __CUDACC__
   for_each_kernel<<<grid_for(n), 256, 0, static_cast<cudaStream_t>(current_stream(where).handle())>>>(n, f);
@@ -97,7 +102,7 @@ void for_each_row(Device where, int64_t rows, int64_t cols, F f) {
   if (rows == 0 || cols == 0) return;
   if (!where.is_cuda()) {
     if (keeps_calls()) return keep([=] { for_each_row(where, rows, cols, f); });
-    if (rows == 1) return for_each(where, cols, f.row(0));  // row() may read memory, so only here
+    if (rows == 1) return for_each_on_host(cols, f.row(0));  // row() may read memory, so only here
 #pragma omp parallel for schedule(static) if (rows * cols >= kParallelFrom)
     for (int64_t r = 0; r < rows; ++r) {
       const auto g = f.row(r);

@@ -79,44 +79,40 @@ Tensor unary(const Tensor& x) {
 
 // One row of a binary operation: an operand steps by 1 or stays (kA, kB = 0), known to the compiler because a
 // step it cannot see turns every load into a gather.
-template <class Op, class A, class B, int kA, int kB>
+template <class Op, class T, int kA, int kB>
 struct BinaryRow {
-  A* y;
-  const A* a;
-  const B* b;
-  HD void operator()(int64_t c) const { y[c] = A(Op::f(float(a[kA * c]), float(b[kB * c]))); }
+  T* y;
+  const T *a, *b;
+  HD void operator()(int64_t c) const { y[c] = T(Op::f(float(a[kA * c]), float(b[kB * c]))); }
 };
-template <class Op, class A, class B, int kA, int kB>
+template <class Op, class T, int kA, int kB>
 struct Binary {
   Walk<2> walk;
-  A* y;
-  const A* a;
-  const B* b;
-  HD BinaryRow<Op, A, B, kA, kB> row(int64_t r) const {
+  T* y;
+  const T *a, *b;
+  HD BinaryRow<Op, T, kA, kB> row(int64_t r) const {
     return {y + r * walk.cols, a + walk.at(0, r), b + walk.at(1, r)};
   }
 };
-// The gradient of operand a (kWrtA) or b at every element of the result; D is that operand's type.
-template <class Op, bool kWrtA, class A, class B, class D, int kA, int kB>
+// The gradient of operand a (kWrtA) or b at every element of the result.
+template <class Op, bool kWrtA, class T, int kA, int kB>
 struct BinaryBackRow {
-  D* d;
-  const A *dy, *y, *a;
-  const B* b;
+  T* d;
+  const T *dy, *y, *a, *b;
   bool add;
   HD void operator()(int64_t c) const {
     const float p = float(a[kA * c]), q = float(b[kB * c]), r = float(y[c]);
     const float g = float(dy[c]) * (kWrtA ? Op::da(p, q, r) : Op::db(p, q, r));
-    d[c] = D(add ? float(d[c]) + g : g);
+    d[c] = T(add ? float(d[c]) + g : g);
   }
 };
-template <class Op, bool kWrtA, class A, class B, class D, int kA, int kB>
+template <class Op, bool kWrtA, class T, int kA, int kB>
 struct BinaryBack {
   Walk<2> walk;
-  D* d;
-  const A *dy, *y, *a;
-  const B* b;
+  T* d;
+  const T *dy, *y, *a, *b;
   bool add;
-  HD BinaryBackRow<Op, kWrtA, A, B, D, kA, kB> row(int64_t r) const {
+  HD BinaryBackRow<Op, kWrtA, T, kA, kB> row(int64_t r) const {
     const int64_t at = r * walk.cols;
     return {d + at, dy + at, y + at, a + walk.at(0, r), b + walk.at(1, r), add};
   }
@@ -127,22 +123,16 @@ struct Step {
   static constexpr int value = k;
 };
 
-// Calls f(A{}, B{}, Step<kA>{}, Step<kB>{}) for the operands' types and innermost steps.
+// Calls f(T{}, Step<kA>{}, Step<kB>{}) for the operands' type and innermost steps.
 template <class F>
-void visit_binary(const Tensor& a, const Tensor& b, const Walk<2>& walk, F&& f) {
-  visit_float(a.dtype(), [&](auto s) {
-    visit_float(b.dtype(), [&](auto t) {
-      using S = decltype(s);
-      using T = decltype(t);
-      if constexpr (sizeof(S) == 2 && sizeof(T) == 2 && !std::is_same_v<S, T>)
-        CHECK(false, "operands of types", a.dtype(), "and", b.dtype(), "do not mix; cast() one of them");
-      else if (walk.step(0) == 0)
-        f(s, t, Step<0>{}, Step<1>{});
-      else if (walk.step(1) == 0)
-        f(s, t, Step<1>{}, Step<0>{});
-      else
-        f(s, t, Step<1>{}, Step<1>{});
-    });
+void visit_binary(DType type, const Walk<2>& walk, F&& f) {
+  visit_float(type, [&](auto t) {
+    if (walk.step(0) == 0)
+      f(t, Step<0>{}, Step<1>{});
+    else if (walk.step(1) == 0)
+      f(t, Step<1>{}, Step<0>{});
+    else
+      f(t, Step<1>{}, Step<1>{});
   });
 }
 
@@ -154,13 +144,11 @@ struct Saved {
 // d <- dy * (the op's derivative in a or b) + (add ? d : 0), at every element of the result.
 template <class Op, bool kWrtA>
 void derive(const Tensor& d, const Tensor& dy, const Saved& s, bool add) {
-  visit_binary(s.a, s.b, s.walk, [&](auto p, auto q, auto step_a, auto step_b) {
-    using A = decltype(p);
-    using B = decltype(q);
-    using D = std::conditional_t<kWrtA, A, B>;
+  visit_binary(s.y.dtype(), s.walk, [&](auto t, auto step_a, auto step_b) {
+    using T = decltype(t);
     for_each_row(d.device(), s.walk.rows, s.walk.cols,
-                 BinaryBack<Op, kWrtA, A, B, D, step_a.value, step_b.value>{
-                     s.walk, d.data<D>(), dy.data<A>(), s.y.data<A>(), s.a.data<A>(), s.b.data<B>(), add});
+                 BinaryBack<Op, kWrtA, T, step_a.value, step_b.value>{
+                     s.walk, d.data<T>(), dy.data<T>(), s.y.data<T>(), s.a.data<T>(), s.b.data<T>(), add});
   });
 }
 
@@ -183,14 +171,18 @@ void pull_operand(Pull& pull, const Tensor& dy, const Saved& s) {
 template <class Op>
 Tensor binary(const Tensor& a, const Tensor& b) {
   CHECK(a.device() == b.device(), Op::kName, "of tensors on", a.device(), "and", b.device());
+  if (a.dtype() != b.dtype()) {  // in floats, rounded once: a kernel for each pair of types would be too many
+    CHECK(a.dtype() == kF32 || b.dtype() == kF32, "operands of types", a.dtype(), "and", b.dtype(),
+          "do not mix; cast() one of them");
+    return cast(binary<Op>(cast(a, kF32), cast(b, kF32)), a.dtype());
+  }
   const Shape shape = broadcast(Op::kName, a.shape(), b.shape());
   const Walk<2> walk(shape, {broadcast_strides(a.shape(), shape), broadcast_strides(b.shape(), shape)});
   Tensor y(shape, a.dtype(), a.device());
-  visit_binary(a, b, walk, [&](auto p, auto q, auto step_a, auto step_b) {
-    using A = decltype(p);
-    using B = decltype(q);
+  visit_binary(y.dtype(), walk, [&](auto t, auto step_a, auto step_b) {
+    using T = decltype(t);
     for_each_row(y.device(), walk.rows, walk.cols,
-                 Binary<Op, A, B, step_a.value, step_b.value>{walk, y.data<A>(), a.data<A>(), b.data<B>()});
+                 Binary<Op, T, step_a.value, step_b.value>{walk, y.data<T>(), a.data<T>(), b.data<T>()});
   });
   if (Outline* o = Outline::current()) o->add({Op::kName, {a, b}, y});
   return record({a, b}, y, [s = Saved{a, b, y, walk}](const Tensor& dy, Pull& pull) {
