@@ -43,7 +43,9 @@ void check_functor(F f) {
   static_assert(std::is_trivially_copyable_v<F>);
 #if defined(__GNUC__) && !defined(__clang__)  // what lies between the members may look like an address
   __builtin_clear_padding(&f);
-  check_arguments(typeid(F).name(), &f, sizeof f);
+  size_t bytes = sizeof f;
+  if constexpr (requires { F::kAddresses; }) bytes = F::kAddresses;
+  check_arguments(typeid(F).name(), &f, bytes);
 #endif
 }
 

@@ -1,6 +1,7 @@
 // The memory of an emulated device, and the faults of who misuses it.
 #include <execinfo.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,10 +42,16 @@ bool mapped(const void* p) {
 
 }  // namespace
 
-Arena::Arena(int protection) : protection_(protection) {
-  void* p = mmap(nullptr, kArena, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+Arena::Arena(bool closed) {
+  void* p = mmap(nullptr, kArena, closed ? PROT_NONE : PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) fault("no addresses are left for the device's memory");
   first_ = static_cast<char*>(p);
+  if (!closed) return;
+  // Threads that were there before have no right to a new key, those made later have their maker's.
+  key_ = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+  if (key_ >= 0 && pkey_mprotect(first_, kArena, PROT_READ | PROT_WRITE, key_) != 0)
+    pkey_free(key_), key_ = -1;
 }
 void* Arena::take(size_t bytes) {
   if (used_ + whole_pages(bytes) + kPage > kArena) return nullptr;
@@ -68,9 +75,9 @@ bool Arena::holds(const void* p, size_t bytes) const {
   return static_cast<const char*>(p) + bytes <= static_cast<const char*>(at->first) + at->second;
 }
 bool Arena::around(const void* p) const { return p >= first_ && p < first_ + kArena; }
-void Arena::protect(int protection) {
-  mprotect(first_, used_, protection);
-  protection_ = protection;
+void Arena::open() { key_ >= 0 ? pkey_set(key_, 0) : mprotect(first_, used_, PROT_READ | PROT_WRITE); }
+void Arena::close() {
+  if (key_ < 0) mprotect(first_, used_, PROT_NONE);
 }
 
 Gpu& gpu() {
@@ -169,9 +176,7 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
   *p = g.used + int64_t(bytes) <= kRoom ? g.memory.take(bytes) : nullptr;
   if (!*p) return cudaErrorMemoryAllocation;
   g.used += int64_t(bytes);
-  g.memory.protect(PROT_READ | PROT_WRITE);
-  memset(*p, 0xFF, std::min(bytes, kFilled));
-  if (g.depth == 0) g.memory.protect(PROT_NONE);
+  on_device_thread([&] { memset(*p, 0xFF, std::min(bytes, kFilled)); });
   return cudaSuccess;
 }
 // As CUDA's: all work that was asked for is done first.

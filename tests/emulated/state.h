@@ -1,7 +1,6 @@
 // What an emulated device consists of: its memory, its streams with the work that waits in them, captures.
 #pragma once
 #include <cuda_runtime.h>
-#include <sys/mman.h>
 
 #include <deque>
 #include <map>
@@ -19,17 +18,19 @@ constexpr size_t kPage = 4096;
 // A range of addresses that are handed out once and never again: what is used after it was freed stays in sight.
 class Arena {
  public:
-  explicit Arena(int protection);
+  explicit Arena(bool closed);
   void* take(size_t bytes);                     // null where none is left
   size_t give(void*);                           // its bytes; 0: it is no block's first address
   bool holds(const void*, size_t bytes) const;  // within one block
   bool around(const void* p) const;             // of any block, also of one that is gone
-  void protect(int protection);
+  // For the calling thread and the threads it makes, where the processor has keys for memory; else for the process.
+  void open();
+  void close();
 
  private:
   char* first_ = nullptr;
   size_t used_ = 0;
-  int protection_;
+  int key_ = -1;
   std::map<void*, size_t> blocks_;
 };
 
@@ -62,11 +63,10 @@ struct Event {  // the last time it was recorded
 
 struct Gpu {
   std::recursive_mutex mutex;
-  Arena memory{PROT_NONE}, pinned{PROT_READ | PROT_WRITE};
+  Arena memory{true}, pinned{false};
   std::map<Stream*, std::unique_ptr<Stream>> streams;  // never taken out: events may name those that are gone
   std::vector<std::shared_ptr<Capture>> captures;      // under way
   int64_t used = 0;
-  int depth = 0;  // of work that runs, and may make other work run
 };
 Gpu& gpu();
 using Lock = std::lock_guard<std::recursive_mutex>;
@@ -74,6 +74,8 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 Stream& stream_at(void* handle);
 void run(Stream&, int64_t place);  // its work up to there
 void run_all();
+// Calls f with the device's memory open, on the device's thread, and waits for it.
+void on_device_thread(const Work& f);
 // May the calling thread do what is forbidden while it captures? If not, the capture is spoiled.
 bool forbidden();
 

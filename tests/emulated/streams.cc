@@ -41,7 +41,9 @@ class Worker {
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [&] { return work_; });
+      gpu().memory.open();
       (*work_)();
+      gpu().memory.close();
       work_ = nullptr;
       changed_.notify_all();
     }
@@ -54,11 +56,9 @@ class Worker {
 };
 
 void do_work(Stream& s, int64_t place) {
-  Gpu& g = gpu();
   if (s.running && s.done < place) fault("streams wait for each other in a circle");
   const bool was = s.running;
   s.running = true;
-  if (g.depth++ == 0) g.memory.protect(PROT_READ | PROT_WRITE);
   while (s.done < place) {
     const Piece piece = std::move(s.waiting.front());
     s.waiting.pop_front();
@@ -67,16 +67,15 @@ void do_work(Stream& s, int64_t place) {
     } catch (const std::exception& e) { fault((std::string(piece.what) + ": " + e.what()).c_str()); }
     ++s.done;
   }
-  if (--g.depth == 0) g.memory.protect(PROT_NONE);
   s.running = was;
 }
 
 }  // namespace
 
 // The caller holds the lock for as long as the device's thread works.
+void on_device_thread(const Work& f) { Worker::of_this_process().run(f); }
 void run(Stream& s, int64_t place) {
-  if (s.done >= place) return;
-  Worker::of_this_process().run([&] { do_work(s, place); });
+  if (s.done < place) on_device_thread([&] { do_work(s, place); });
 }
 void run_all() {
   for (auto& [key, s] : gpu().streams) run(*s, s->asked);
