@@ -1,6 +1,8 @@
 // Lines of checksum, key and value behind a line that names format and version.
 #include "engine/choice_file.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -19,6 +21,23 @@ constexpr size_t kMostLines = 100000;  // far more than shapes; a file that is s
 void add(std::map<std::string, std::string>& to, const std::map<std::string, std::string>& more) {
   to.insert(more.begin(), more.end());
 }
+
+// While it lives no other writer is between reading a file of this folder and writing it. Where the folder cannot be
+// locked (some network file systems) one of two choices made at the same moment may be lost.
+class LockedFolder {
+ public:
+  explicit LockedFolder(const fs::path& folder)
+      : folder_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (folder_ >= 0) flock(folder_, LOCK_EX);
+  }
+  ~LockedFolder() {
+    if (folder_ >= 0) close(folder_);
+  }
+  LockedFolder(const LockedFolder&) = delete;
+
+ private:
+  const int folder_;
+};
 
 }  // namespace
 
@@ -59,6 +78,9 @@ void ChoiceFile::keep(const std::string& key, const std::string& value) {
   const std::lock_guard lock(mutex_);
   choices_[key] = value;
   if (path_.empty()) return;
+  std::error_code none;
+  fs::create_directories(fs::path(path_).parent_path(), none);
+  const LockedFolder only_me(fs::path(path_).parent_path());
   add(choices_, read());
   write();
 }
@@ -82,7 +104,6 @@ std::map<std::string, std::string> ChoiceFile::read() const {
 void ChoiceFile::write() const noexcept {
   try {
     std::error_code none;
-    fs::create_directories(fs::path(path_).parent_path(), none);
     const std::string aside = text(path_, '.', getpid(), '.', static_cast<const void*>(this));
     std::ofstream out(aside);
     out << kFirstLine << '\n';

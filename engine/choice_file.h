@@ -23,9 +23,8 @@ class ChoiceFile {
   // Reads the file. An empty path: for this process alone.
   explicit ChoiceFile(std::string path);
   std::optional<std::string> find(const std::string& key) const;
-  // Adds it, or replaces what was there, together with what others have added since, aside and renamed. Two
-  // processes that write at the same moment may lose one of two choices. No tabs or line ends in keys and
-  // values.
+  // Adds it, or replaces what was there, together with what others have added since, aside and renamed; waits
+  // for others that write. No tabs or line ends in keys and values.
   void keep(const std::string& key, const std::string& value);
   size_t size() const;
 
