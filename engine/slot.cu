@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kMost = 128;
 
 struct Write {
-  static constexpr size_t kAddresses = sizeof(void*);  // behind them lies data, whatever it looks like
+  enum : size_t { kAddresses = sizeof(void*) };  // behind them lies data, whatever it looks like
   uint8_t* to;
   uint8_t bytes[kMost];
   HD void operator()(int64_t i) const { to[i] = bytes[i]; }

@@ -1,3 +1,4 @@
+// Convolutions executed: the plan found or measured, and fused or apart as was chosen for the shape.
 #include "engine/cuda/conv_run.h"
 
 #include <chrono>

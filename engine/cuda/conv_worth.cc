@@ -1,3 +1,4 @@
+// The rule by which a convolution is fused without measuring: a roofline of both ways.
 #include "engine/cuda/conv_worth.h"
 
 #include <algorithm>

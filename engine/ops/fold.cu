@@ -1,3 +1,4 @@
+// Weights and bias of a convolution with a norm's running statistics in them.
 #include "engine/ops/fold.h"
 
 #include <cmath>
