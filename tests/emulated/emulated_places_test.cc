@@ -1,10 +1,12 @@
 // What threads leave behind on an emulated device: contexts, errors.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <cstdlib>
 #include <thread>
 
+#include "engine/packets.h"
 #include "engine/vec.h"
 #include "tests/emulated/launch.h"
 
@@ -44,6 +46,23 @@ TEST(EmulatedPlaces, PinnedMemoryThatIsNotThereIsNoTroubleOfTheNextKernel) {
   const Tensor x({10}, kF32, second);
   fill(x, 1.f);
   EXPECT_EQ(x.view({1}, 9).item(), 1);
+}
+
+struct Pairs {
+  Packet<4, float>* to;
+  void operator()(int64_t i) const { to[i] = Packet<4, float>{}; }
+};
+TEST(EmulatedPlacesDeathTest, WhatIsLoadedAtOnceIsAligned) {
+  const Device second{Device::kCuda, 1};
+  const Tensor x = Tensor::zeros({100}, kF32, second);
+  const auto store = [&](int64_t at) {
+    float* const first = x.view({8}, at).data<float>();
+    emulated::each(current_stream(second).handle(), 2, Pairs{reinterpret_cast<Packet<4, float>*>(first)});
+    current_stream(second).sync();
+  };
+  store(4);
+  EXPECT_EXIT(
+      store(1), [](int status) { return WIFSIGNALED(status); }, "");
 }
 
 }  // namespace
