@@ -2,6 +2,7 @@
 #include "engine/graph.h"
 
 #include <cstring>
+#include <thread>
 
 #include "engine/clip.h"
 #include "engine/gem.h"
@@ -409,6 +410,26 @@ TEST_P(Graph, OfManyKeysTheRestRunsPlainly) {
       EXPECT_EQ(way == Way::kPlain, rows > int64_t(Recorded::kMostKeys));
       EXPECT_EQ(values(out)[size_t(rows - 1)], 2);
     }
+}
+
+TEST_P(Graph, ThreadsRecordAndReplayAtTheSameTime) {
+  const Device d = GetParam();
+  std::vector<double> last(3);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < last.size(); ++t)
+    threads.emplace_back([&, t] {
+      const Tensor x({20000}, kF32, d), y({20000}, kF32, d);
+      Recorded work(d, "a thread's");
+      for (int run = 1; run < 20; ++run) {
+        fill(x, float(t + 1));
+        work.run({}, [&] { copy(y, add(add(x, x), x)); });
+        axpy(x, float(run), y);
+      }
+      last[t] = values(x)[19999];
+      EXPECT_TRUE(work.refused().empty()) << work.refused();
+    });
+  for (std::thread& t : threads) t.join();
+  for (size_t t = 0; t < last.size(); ++t) EXPECT_EQ(last[t], double(t + 1) * (1 + 3 * 19));
 }
 
 TEST_P(Graph, TheHostsShareHappensAtEveryRunInItsPlace) {
