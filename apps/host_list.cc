@@ -10,8 +10,6 @@
 namespace skein::apps {
 namespace {
 
-constexpr int kMostHosts = 1 << 20;  // more is a slip of the pen
-
 [[noreturn]] void refuse(const std::string& list, const std::string& why) {
   throw BadOption(text("list of hosts '", list, "': ", why));
 }
@@ -55,7 +53,7 @@ std::vector<std::string> expand_ranges(const std::string& list, const std::strin
     const std::string first = range.substr(0, dash);
     const std::string last = dash == std::string::npos ? first : range.substr(dash + 1);
     const int from = whole(list, first), to = whole(list, last);
-    if (to < from || to - from > kMostHosts) refuse(list, text("'", range, "' is no range"));
+    if (to < from || to - from > kMostWorkers) refuse(list, text("'", range, "' is no range"));
     for (int n = from; n <= to; ++n) all.push_back(padded(n, first.size()));
   }
   return all;
@@ -73,7 +71,7 @@ std::vector<std::string> expand_hosts(const std::string& list) {
       if (open == part.size()) break;
       const size_t close = part.find(']', open);
       const auto numbers = expand_ranges(list, part.substr(open + 1, close - open - 1));
-      if (names.size() * numbers.size() > size_t(kMostHosts)) refuse(list, "more hosts than there can be");
+      if (names.size() * numbers.size() > size_t(kMostWorkers)) refuse(list, "more hosts than there can be");
       std::vector<std::string> longer;
       for (const std::string& n : names)
         for (const std::string& digits : numbers) longer.push_back(n + digits);
@@ -94,7 +92,7 @@ std::vector<int> expand_counts(const std::string& list) {
       if (part.back() != ')') refuse(list, text("'", part, "' is no count"));
       times = whole(list, part.substr(open + 2, part.size() - open - 3));
     }
-    if (times > kMostHosts) refuse(list, text("'", part, "' is no count"));
+    if (times > kMostWorkers) refuse(list, text("'", part, "' is no count"));
     all.insert(all.end(), size_t(times), whole(list, part.substr(0, open)));
   }
   return all;
@@ -113,7 +111,7 @@ std::vector<HostShare> parse_hosts(const std::string& list, int workers) {
     if (h.name.empty() || h.name[0] == '-')
       throw BadOption(text(place, "'", h.name, "' is no name of a host"));
     if (h.workers < 1) throw BadOption(text(place, "at least 1 worker is needed on ", h.name));
-    if (h.workers > kMostHosts - sum) throw BadOption(place + "more workers than there can be");
+    if (h.workers > kMostWorkers - sum) throw BadOption(place + "more workers than there can be");
     if (!names.insert(h.name).second)
       throw BadOption(text(place, h.name, " is there twice; ", h.name, ":2 starts two workers on it"));
     sum += h.workers;
