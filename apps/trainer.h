@@ -97,7 +97,7 @@ class Trainer {
     Tensor loss, hits;
   };
   void compute_gradient(const StepGraphs::Given&, bool handed_out);
-  Pass forward(const StepGraphs::Given&, int64_t first, int64_t last, bool whole);
+  Pass forward(const StepGraphs::Given&, int64_t first, int64_t last);
   void backward(Tape&, const Tensor& loss, const optim::GradReady& ready);
 
   // trainer_peers.cc: what workers decide together
