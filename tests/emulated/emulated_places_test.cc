@@ -49,15 +49,15 @@ TEST(EmulatedPlaces, PinnedMemoryThatIsNotThereIsNoTroubleOfTheNextKernel) {
 }
 
 struct Pairs {
-  Packet<4, float>* to;
-  void operator()(int64_t i) const { to[i] = Packet<4, float>{}; }
+  Pack<float, 4>* to;
+  void operator()(int64_t i) const { to[i] = Pack<float, 4>{}; }
 };
 TEST(EmulatedPlacesDeathTest, WhatIsLoadedAtOnceIsAligned) {
   const Device second{Device::kCuda, 1};
   const Tensor x = Tensor::zeros({100}, kF32, second);
   const auto store = [&](int64_t at) {
     float* const first = x.view({8}, at).data<float>();
-    emulated::each(current_stream(second).handle(), 2, Pairs{reinterpret_cast<Packet<4, float>*>(first)});
+    emulated::each(current_stream(second).handle(), 2, Pairs{reinterpret_cast<Pack<float, 4>*>(first)});
     current_stream(second).sync();
   };
   store(4);
