@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/cuda/batch_norm.h"
+#include "engine/cuda/conv_run.h"
 #include "engine/graph.h"
 #include "engine/loss_scale.h"
 #include "engine/numerics.h"
@@ -194,6 +195,51 @@ void bench_fusion(Table& t, int64_t batch) {
     }
 }
 
+// A block's convolutions in f16, forward and backward: as a chain, whose norms may be left to the convolutions,
+// and one op after another.
+void bench_chain(Table& t, int64_t batch) {
+  for (const auto& [side, width] : {std::pair<int64_t, int64_t>{56, 64}, {28, 128}, {14, 256}, {7, 512}}) {
+    const std::string what = text("chain 1x1, 3x3, 1x1 b", batch, " f16 ", 4 * width, "->", width, "->",
+                                  width, "->", 4 * width, " at ", side);
+    t.attempt(what, [&] {
+      const Tensor x = noise({batch, side, side, 4 * width}, kF16);
+      std::vector<ConvBnLink> links;
+      for (const auto& [out, kernel, in] :
+           {std::array<int64_t, 3>{width, 1, 4 * width}, {width, 3, width}, {4 * width, 1, width}}) {
+        const Tensor w = noise({out, kernel, kernel, in});
+        links.push_back(
+            {w, {.padding = int(kernel / 2)}, {noise({out}), noise({out}), noise({out}), noise({out})}});
+      }
+      const auto step = [&](bool chained) {
+        Tape tape;
+        for (const ConvBnLink& l : links)
+          for (const Tensor& leaf : {l.w, l.norm.gamma, l.norm.shift})
+            tape.watch(leaf, Tensor(leaf.shape(), kF32, kGpu));
+        tape.watch(x, Tensor(x.shape(), kF16, kGpu));
+        Tensor y = x;
+        for (const ConvBnLink& l : links)
+          if (!chained) y = conv_bn(y, l.w, l.geometry, l.norm, {.relu = true});
+        tape.backward(sum(chained ? conv_bn_chain(x, links, true) : y));
+      };
+      const auto fused = [] {
+        using cuda::ConvPass;
+        return std::array{cuda::fused_runs(ConvPass::kForward, cuda::kNormalize | cuda::kSums),
+                          cuda::fused_runs(ConvPass::kWeights, cuda::kNormalize),
+                          cuda::fused_runs(ConvPass::kData, cuda::kNormGradient)};
+      };
+      const double apart = seconds_of([&] { step(false); });
+      step(true);
+      const auto before = fused();
+      step(true);
+      const auto after = fused();
+      const double s = seconds_of([&] { step(true); });
+      t.row(text(what, ", of 2 norms left to forward ", after[0] - before[0], ", weights ",
+                 after[1] - before[1], ", data ", after[2] - before[2]),
+            100 * apart / s, "% of apart's speed", s);
+    });
+  }
+}
+
 void bench_norm(Table& t, int64_t batch) {
   for (const auto& [side, channels] :
        {std::pair<int64_t, int64_t>{112, 64}, {56, 64}, {56, 256}, {28, 512}, {14, 1024}, {7, 2048}}) {
@@ -332,7 +378,8 @@ int main(int argc, char** argv) {
   if (o.lists("only", "vec")) t.attempt("vec", [&] { bench_vectors(t); });
   if (o.lists("only", "gemm")) t.attempt("gemm", [&] { bench_gemm(t); });
   if (o.lists("only", "conv")) t.attempt("conv", [&] { bench_conv(t, layers); });
-  if (o.lists("only", "fusion")) t.attempt("fusion", [&] { bench_fusion(t, layers); });
+  if (o.lists("only", "fusion"))
+    t.attempt("fusion", [&] { bench_fusion(t, layers), bench_chain(t, layers); });
   if (o.lists("only", "norm")) t.attempt("norm", [&] { bench_norm(t, layers); });
   release_cached(kGpu);
   if (o.lists("only", "step"))

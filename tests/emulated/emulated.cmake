@@ -42,7 +42,7 @@ target_link_libraries(emulated_gpu_test PRIVATE skein_emulated GTest::gtest GTes
 add_test(NAME emulated_gpu_test COMMAND emulated_gpu_test)
 set_tests_properties(emulated_gpu_test PROPERTIES LABELS fast TIMEOUT 300 ENVIRONMENT OMP_WAIT_POLICY=passive)
 # Of tests that run on each device, only what runs on CUDA.
-set(on_devices cuda_comm cuda_conv_bn cuda_conv_gemm cuda_graph cuda_kernels cuda_memory cuda_training device f16 fold
+set(on_devices cuda_chain cuda_comm cuda_conv_bn cuda_conv_gemm cuda_graph cuda_kernels cuda_memory cuda_training device f16 fold
     graph loss_scale mix mixing narrow ops pointwise random vec)
 foreach(name ${on_devices})
   emulate(${name}_test)
