@@ -4,6 +4,7 @@
 
 #include "engine/cuda/conv_run.h"
 #include "engine/numerics.h"
+#include "engine/raw_image.h"
 #include "tests/testing.h"
 
 namespace skein {
@@ -140,18 +141,56 @@ TEST_P(CudaChain, IsOneOpAfterAnotherAndLeavesTheNormsToTheConvolutions) {
   }
 }
 
+// Forward waits for products there, its weights' gradient too; the data gradient's sums are still worth it.
+TEST_P(CudaChain, EachPassIsFusedForItself) {
+  const Case k{{32, 8, 8, 8}, {{512, 1, 1}, {64, 5, 1}}, true, false};
+  const Counts before;
+  const Result got = run(k, kF16, d_, As::kChain);
+  const Counts after;
+  EXPECT_EQ(after.forward, before.forward);
+  EXPECT_EQ(after.weights, before.weights);
+  EXPECT_EQ(after.data, before.data + 1);
+  expect_near(got, run(k, kF16, kCpu, As::kOneByOne), 2e-3, 4e-2);
+}
+
+// The weights' gradient after a forward that was fused, where it is not.
+TEST_P(CudaChain, AnImageThatWasNotKeptIsMadeAgain) {
+  const Tensor z = random_normal({1, 16, 16, 256}, 1, 1, kF16).to(d_);
+  const Tensor dy = random_normal({1, 16, 16, 512}, 2, 1, kF16).to(d_);
+  BatchNormArgs norm;
+  norm.x = z, norm.relu = true;
+  norm.gamma = random_uniform({256}, 3, 0.5f, 2).to(d_), norm.shift = random_normal({256}, 4).to(d_);
+  norm.mean = Tensor({256}, kF32, d_), norm.rstd = Tensor({256}, kF32, d_);
+  const RawImage image = raw_image(norm);
+  norm.y = Tensor(z.shape(), kF16, d_);
+  batch_norm_forward(d_, norm);
+  const auto gradient = [&](bool kept, float beta) {
+    const Tensor dw = random_normal({512, 7, 7, 256}, 5).to(d_).clone();
+    const ConvArgs c{.x = norm.y, .w = dw, .bias = {}, .y = dy, .geometry = {.padding = 3}, .beta = beta};
+    if (kept)
+      conv2d_backward_weights(d_, c);
+    else
+      raw_conv2d_backward_weights(image, c);
+    return values(dw);
+  };
+  const Counts before;
+  for (const float beta : {0.f, 1.f}) EXPECT_EQ(gradient(false, beta), gradient(true, beta)) << beta;
+  EXPECT_EQ(Counts().weights, before.weights);
+}
+
 TEST_P(CudaChain, IsOneOpAfterAnotherInMeasuredWays) {
   numerics().measure = true;
   for (const Case& k : {kPlain, kBottleneck})
     expect_near(run(k, kF16, d_, As::kChain), run(k, kF16, kCpu, As::kOneByOne), 2e-3, 4e-2);
 }
 
-// Nothing fuses there: by channels that no engine takes, by type, by a kernel that waits for products.
+// Nothing fuses there: by channels or kernels that no engine takes, or by type.
 TEST_P(CudaChain, WithoutAFusionEveryBitIsThatOfOneOpAfterAnother) {
-  const Case odd{{2, 9, 9, 10}, {{14, 3, 1}, {10, 3, 2}, {6, 1, 1}}, true, true};
-  for (const DType t : {kF16, kBF16, kF32}) {
+  const Case odd{{2, 9, 9, 10}, {{14, 3, 1}, {10, 3, 2}, {6, 1, 1}}, true, true},
+      large{{2, 9, 9, 16}, {{16, 7, 1}, {16, 7, 1}}, true, true};
+  for (const auto& [k, t] : {std::pair{odd, kF16}, {odd, kBF16}, {odd, kF32}, {large, kF16}}) {
     const Counts before;
-    EXPECT_EQ(run(odd, t, d_, As::kChain), run(odd, t, d_, As::kOneByOne)) << t;
+    EXPECT_EQ(run(k, t, d_, As::kChain), run(k, t, d_, As::kOneByOne)) << t;
     const Counts after;
     EXPECT_EQ(after.forward + after.weights + after.data, before.forward + before.weights + before.data);
   }
