@@ -58,16 +58,14 @@ StepGraphs::StepGraphs(bool on, Device d, int64_t most_rows, const Shape& image,
 
 StepGraphs::Given StepGraphs::take(const data::Batch& batch, const Blend& blend, int64_t step) {
   Given g{.batch = batch, .blend = blend};
-  g.labelled = std::max<int64_t>(1, batch.size() - batch.unreadable);
   if (!on_) return g;
   g.batch.images = images_.view(batch.images.shape());
   g.batch.labels = labels_.view(batch.labels.shape());
   copy_bytes(g.batch.images, batch.images);
   copy_bytes(g.batch.labels, batch.labels);
-  numbers_->write({uint64_t(step), float(g.labelled), blend});
+  numbers_->write({uint64_t(step), blend});
   const Numbers* const there = numbers_->get();
   g.step_slot = &there->step;
-  g.labelled_slot = &there->labelled;
   g.blend_slot = &there->blend;
   return g;
 }

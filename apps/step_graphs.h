@@ -31,10 +31,8 @@ class StepGraphs {
   struct Given {
     data::Batch batch;
     Blend blend;
-    int64_t labelled = 0;  // rows that have a label, at least 1
     const uint64_t* step_slot = nullptr;
     const Blend* blend_slot = nullptr;
-    const float* labelled_slot = nullptr;
     const float* share_slot() const { return blend_slot ? &blend_slot->share : nullptr; }
   };
   Given take(const data::Batch&, const Blend&, int64_t step);
@@ -54,7 +52,6 @@ class StepGraphs {
  private:
   struct Numbers {
     uint64_t step = 0;
-    float labelled = 1;
     Blend blend;
   };
   const bool on_;

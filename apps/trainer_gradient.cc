@@ -50,7 +50,7 @@ void Trainer::compute_gradient(const StepGraphs::Given& in, bool handed_out) {
   Pass sum;
   for (int64_t p = 0; p < passes; ++p) {
     Tape tape;
-    const Pass one = forward(in, rows * p / passes, rows * (p + 1) / passes, passes == 1);
+    const Pass one = forward(in, rows * p / passes, rows * (p + 1) / passes);
     if (p == 0)
       sum = {one.loss, one.hits};
     else
@@ -76,19 +76,20 @@ void Trainer::compute_gradient(const StepGraphs::Given& in, bool handed_out) {
   // Handed out in slices, it is whoever sums them that judges and clips.
   if (!handed_out && scale_) scale_->judge(flat_.g);
   if (!handed_out && config_.clip_norm > 0) clip_by_norm(flat_.g, config_.clip_norm);
-  meters_.add(sum.loss, sum.hits);
+  meters_.add(sum.loss, float(rows), sum.hits);
   copy(loss_, sum.loss);
 }
 
-// Rows [first, last). Unless they are the whole batch, losses are shares of its mean, which add up to it.
-Trainer::Pass Trainer::forward(const StepGraphs::Given& in, int64_t first, int64_t last, bool whole) {
+// Rows [first, last) of a batch; the losses of its passes are shares of its mean and add up to it. An image that
+// cannot be read counts with a loss of zero, so that each of the others weighs the same, in whichever pass and with
+// whichever worker it is.
+Trainer::Pass Trainer::forward(const StepGraphs::Given& in, int64_t first, int64_t last) {
   const Timed t(seconds_.forward, trace_.get(), "forward");
   const MemoryFor what("the forward pass");
   for (nn::Param* p : params_) Tape::current()->watch(p->value, p->grad);
   const int64_t rows = last - first;
   const Tensor labels = in.batch.labels.view({rows}, first);
-  Targets targets{labels, {}, in.blend.share, 0, in.share_slot()};
-  if (!whole) targets.rows = in.labelled, targets.rows_slot = in.labelled_slot;
+  Targets targets{labels, {}, in.blend.share, in.batch.size(), in.share_slot()};
   Tensor images;
   if (in.blend.shift > 0) {
     images = blend_image(in.batch.images, in.batch.labels, in.blend, first, rows, mean_, deviation_,

@@ -36,7 +36,6 @@ struct Targets {
   float share = 1;
   int64_t rows = 0;  // the loss is the sum over the rows divided by this; 0: by the rows that have a label
   const float* share_slot = nullptr;  // in device memory; where given, what kernels read instead of share
-  const float* rows_slot = nullptr;   // likewise
 };
 // As cross_entropy() of ops.h, q = (1 - s) (share * one-hot + (1 - share) * other one-hot) + s / classes.
 Tensor cross_entropy(const Tensor& logits, const Targets&, float smoothing);

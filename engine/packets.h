@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/launch.h"
+#include "engine/pack.h"
 #include "engine/tensor.h"
 
 namespace skein {
@@ -26,16 +27,13 @@ inline void settle_flag(const float*& on, bool& off) {
   on = nullptr;
 }
 
-template <int N, class T>
-struct alignas(N * sizeof(T)) Packet {
-  T v[N];
-};
+// Elements [i, i + N) as floats, and back. One alone is no pack: what the host's loops are made of stays plain.
 template <int N, class T>
 HD void load(float (&to)[N], const T* from, int64_t i) {
   if constexpr (N == 1) {
     to[0] = float(from[i]);
   } else {
-    const auto p = *reinterpret_cast<const Packet<N, T>*>(from + i);
+    const Pack<T, N> p = load<N>(from + i);
     for (int j = 0; j < N; ++j) to[j] = float(p.v[j]);
   }
 }
@@ -44,9 +42,9 @@ HD void store(T* to, int64_t i, const float (&from)[N]) {
   if constexpr (N == 1) {
     to[i] = T(from[0]);
   } else {
-    Packet<N, T> p;
+    Pack<T, N> p;
     for (int j = 0; j < N; ++j) p.v[j] = T(from[j]);
-    *reinterpret_cast<Packet<N, T>*>(to + i) = p;
+    store(to + i, p);
   }
 }
 

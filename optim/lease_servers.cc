@@ -11,6 +11,7 @@
 
 #include "comm/inbox.h"
 #include "comm/inbox_client.h"
+#include "optim/lease_words.h"
 
 namespace skein::optim {
 namespace lease {
@@ -19,34 +20,6 @@ namespace {
 using comm::Communicator;
 using comm::Message;
 using comm::Rank;
-
-// To a group's server, from its workers or from the global server; to a worker. Each client has one question
-// open, numbered by the step of its message or the sequence of its datagram, and the answer has its number.
-constexpr comm::Tag kToGroup = 11, kToWorker = 12, kStanding = 13;
-constexpr uint16_t kIdle = 1, kWants = 2, kAgain = 4;  // kinds of datagrams
-
-Tensor pack(const Word& w) { return Tensor::of<int64_t>({4}, {w.idle, w.wants, w.returned, w.again}); }
-Tensor pack(const Standing& s) { return Tensor::of<int64_t>({3}, {s.left, s.rounds, s.heard}); }
-Tensor pack(const Answer& a) {
-  const Standing& s = a.standing;
-  return Tensor::of<int64_t>({5}, {int64_t(a.next), a.steps, s.left, s.rounds, s.heard});
-}
-bool is_answer(const Message& m) { return m.payload.size() == 5; }
-Word word_of(const Message& m) {
-  const auto* v = m.payload.data<int64_t>();
-  return {v[0] != 0, v[1] != 0, v[2], v[3] != 0};
-}
-Word word_of(const comm::Request& r) {
-  return {(r.kind & kIdle) != 0, (r.kind & kWants) != 0, r.argument, (r.kind & kAgain) != 0};
-}
-Answer answer_of(const Message& m) {
-  const auto* v = m.payload.data<int64_t>();
-  return {Next(v[0]), v[1], {v[2], v[3], v[4]}};
-}
-Standing standing_of(const Message& m) {
-  const auto* v = m.payload.data<int64_t>();
-  return {v[0], v[1], v[2]};
-}
 
 // How far an OrderLog has come, read or written.
 class Place final : public Archive {
@@ -218,8 +191,7 @@ class GroupServer {
   // Until the inbox has it. Where worker 0 is lost with it the workers say so themselves.
   void ask(const Word& w) {
     asked_again_ = w.again;
-    upward_->begin(uint16_t((w.idle ? kIdle : 0) | (w.wants ? kWants : 0) | (w.again ? kAgain : 0)),
-                   int32_t(w.returned));
+    upward_->begin(kind_of(w), int32_t(w.returned));
     while (!upward_->acknowledged() && !stop_) {
       if (hub_) hub_->membership().require(above_);
       if (!comm_->membership().alive(above_)) return;

@@ -56,10 +56,28 @@ TEST_F(GossipAvg, AveragesArraysByEveryAlgorithmAndTransport) {
 }
 
 TEST_F(GossipAvg, KeepsTheTypeOfAnArray) {
-  write_inputs(2, 3, "<f8");
-  ASSERT_EQ(gossip("--workers 2 --input in{rank}.npy --output out{rank}.npy").status, 0);
-  expect_means(2, "out", 1e-4);
-  EXPECT_EQ(apps::read_vectors(path("out0.npy")).items[0].type, "<f8");
+  for (const char* type : {"<f8", "<f2"}) {  // the means are numbers of f16, too
+    write_inputs(2, 3, type);
+    ASSERT_EQ(gossip("--workers 2 --input in{rank}.npy --output out{rank}.npy").status, 0);
+    expect_means(2, "out", 1e-4);
+    EXPECT_EQ(apps::read_vectors(path("out0.npy")).items[0].type, type);
+    EXPECT_EQ(place_.read("out0.npy").size(), place_.read("in0.npy").size());
+  }
+}
+
+// Averaged in f32: no sum overflows, nothing is lost below f16's normal numbers, and each mean is rounded once.
+TEST_F(GossipAvg, RoundsAnArrayOfHalvesOnce) {
+  const float odd = 1 + 0x1p-10f, tiny = 0x1p-24f;  // the number of f16 after 1; its smallest
+  const std::vector<std::vector<float>> in = {{65504, 1, odd, 3 * tiny}, {65504, odd, 1 + 0x1p-9f, tiny}};
+  const std::vector<float> mean = {65504, 1, 1 + 0x1p-9f, 2 * tiny};  // the middle two lie half-way: to even
+  for (int r = 0; r < 2; ++r)
+    apps::write_vectors(path(text("in", r, ".npy")),
+                        {true, {{"", "<f2", {4}, false}}, Tensor::of<float>({4}, in[size_t(r)])});
+  ASSERT_EQ(gossip("--workers 2 --rounds 1 --input in{rank}.npy --output out{rank}.npy").status, 0);
+  for (int r = 0; r < 2; ++r) {
+    const Vectors v = apps::read_vectors(path(text("out", r, ".npy")));
+    for (size_t i = 0; i < mean.size(); ++i) EXPECT_EQ(v.flat.data<float>()[i], mean[i]) << r << ' ' << i;
+  }
 }
 
 TEST_F(GossipAvg, AveragesTensorsByName) {

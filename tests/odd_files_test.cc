@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/model_files.h"
 #include "tests/program.h"
 
 namespace skein::apps {
@@ -68,6 +69,25 @@ TEST(OddFiles, AreCountedOverResumesAndWorkers) {
     expect_fine(w.run("rm -r out; " + kTrain + "--workers 3 --algorithm allreduce --epochs 1 --transport " +
                       transport));
     EXPECT_EQ(summary_of(w)["odd_files"], kAll) << transport << summary_of(w)["odd_files"].dump(1);
+  }
+}
+
+// 74 images, 5 of them unreadable, in steps of 24: the same training however they are dealt out.
+TEST(OddFiles, LeaveTheOthersTheirWeightWhoeverHasThem) {
+  const Workplace w;
+  expect_fine(w.run(kMake + " d --per-class 6 --odd"));
+  const std::string flags =
+      "$TRAIN --data imagefolder:d --model mlp --image-size 28 --algorithm allreduce --lr 0.05 "
+      "--reference-batch 0 "
+      "--lr-schedule constant --warmup-epochs 0 --augment none --epochs 2 --threads 1 --transport local ";
+  expect_fine(w.run(flags + "--batch-size 24 --output whole"));
+  const Json whole = Json::parse(w.read("whole/summary.json"));
+  EXPECT_EQ(whole["odd_files"]["train"]["left_out"]["files"], 5);
+  for (const std::string way : {"--batch-size 24 --accumulate 5", "--workers 2 --batch-size 12",
+                                "--workers 6 --batch-size 4", "--workers 3 --batch-size 8 --accumulate 2"}) {
+    expect_fine(w.run("rm -rf out; " + flags + "--output out " + way));
+    EXPECT_LT(testing_programs::models_differ(w.path() / "whole", w.path() / "out"), 1e-6) << way;
+    EXPECT_NEAR(summary_of(w)["loss"].get<double>(), whole["loss"].get<double>(), 1e-5) << way;
   }
 }
 

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "apps/reshare.h"
 #include "apps/safetensors.h"
+#include "engine/loss_scale.h"
 #include "tests/model_files.h"
 #include "tests/program.h"
 
@@ -152,6 +155,67 @@ TEST_F(Reshare, EveryOtherRowGoesOn) {
     if (!row.starts_with("ad-psgd") && !row.starts_with("osgp")) continue;  // alone they keep less
     EXPECT_EQ(resume("run --workers 1 --steps 10").status, 0) << row << place_.read(".err");
     EXPECT_EQ(resume("run --workers 2 --steps 12").status, 0) << row << place_.read(".err");
+  }
+}
+
+// Of workers with scales of their own the smallest: what overflowed for one may do so for those who get its images.
+TEST_F(Reshare, TheLossScaleBecomesTheSmallestThereWas) {
+  struct Past {
+    int overflows, good;
+  };
+  const std::vector<Past> pasts = {{0, 5}, {3, 9}, {1, 2}};
+  const auto of = [](LossScale& s) {
+    return [&s](Archive& a) {
+      Under scale(a, "loss_scale.");
+      s.visit(scale);
+    };
+  };
+  const auto judge = [](LossScale& s, float value) {
+    const Tensor g({3});
+    fill(g, value);
+    s.judge(g);
+    return g.data<float>()[0];
+  };
+  apps::Checkpoints files((place_.path() / "scales").string());
+  files.begin(7);
+  for (size_t r = 0; r < pasts.size(); ++r) {
+    LossScale s(kCpu, true);
+    for (int i = 0; i < pasts[r].overflows; ++i) judge(s, INFINITY);
+    for (int i = 0; i < pasts[r].good; ++i) judge(s, 1);
+    files.write(7, int(r), of(s));
+  }
+  apps::Identity run;
+  run.world = int(pasts.size());
+  const std::string checkpoint = files.commit(7, run);
+  for (const int world : {1, 2, 4})
+    for (int r = 0; r < world; ++r) {
+      LossScale s(kCpu, true);
+      run.world = world;
+      apps::load_reshared(checkpoint, r, run, of(s));
+      const LossScale::State now = s.read();
+      EXPECT_EQ(now.scale, LossScale::kStart / 8) << world;
+      EXPECT_EQ(now.good, 2) << "it grows no sooner than with any of them";
+      EXPECT_FLOAT_EQ(float(now.skipped), 4.f / 3) << "the mean, as it is reported";
+      EXPECT_EQ(judge(s, LossScale::kStart), 8) << "gradients are divided by the scale that was loaded";
+    }
+}
+
+// Good steps are counted on, so that the scale grows when it would have grown; nothing overflows here.
+TEST_F(Reshare, TheLossScaleCountsItsGoodStepsOn) {
+  const auto expect_steps = [&](float steps, size_t workers) {
+    const auto scales = field("run", "loss_scale.scale");
+    EXPECT_EQ(scales, std::vector<std::vector<float>>(workers, {LossScale::kStart, steps}));
+    EXPECT_EQ(field("run", "loss_scale.skipped"), std::vector<std::vector<float>>(workers, {0}));
+  };
+  train(
+      "--model small-cnn --precision fp16 --algorithm allreduce --workers 2 --batch-size 12 --steps 5 "
+      "--keep-checkpoints 1 --output run");
+  expect_steps(5, 2);
+  for (const int workers : {3, 1}) {
+    const int steps = 8 + 3 - workers;
+    const std::string more = text("run --workers ", workers, " --steps ", steps);
+    ASSERT_EQ(resume(more).status, 0) << more << place_.read(".err");
+    expect_steps(float(steps), size_t(workers));
   }
 }
 

@@ -1,39 +1,13 @@
-// Several neighboring elements loaded and stored as one: 16 bytes a thread where shapes and addresses allow.
+// How many neighboring elements a thread takes at once: 16 bytes where shapes and addresses allow.
 #pragma once
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <initializer_list>
 
 #include "engine/cuda/handles.h"
+#include "engine/pack.h"
 
 namespace skein::cuda {
-
-template <class T, int V>
-struct alignas(sizeof(T) * V) Pack {
-  T v[V];
-};
-template <int V, class T>
-HD Pack<T, V> load(const T* from) {
-  return *reinterpret_cast<const Pack<T, V>*>(from);
-}
-template <class T, int V>
-HD void store(T* to, const Pack<T, V>& p) {
-#ifdef __CUDA_ARCH__  // a plain store would be taken apart into the members; L2 is where stores go anyway
-  if constexpr (sizeof p == 16) {
-    uint4 words;
-    memcpy(&words, &p, 16);
-    __stcg(reinterpret_cast<uint4*>(to), words);
-    return;
-  } else if constexpr (sizeof p == 8) {
-    uint2 words;
-    memcpy(&words, &p, 8);
-    __stcg(reinterpret_cast<uint2*>(to), words);
-    return;
-  }
-#endif
-  *reinterpret_cast<Pack<T, V>*>(to) = p;
-}
 
 // A number known to the compiler, for generic lambdas that pass it on as a template argument.
 template <int N>

@@ -1,10 +1,11 @@
-// Sums, means, maxima and their positions over axes.
+// Sums and means over axes, and their gradients.
 #include "engine/ops/reduce.h"
 
 #include <algorithm>
 
 #include "engine/launch.h"
 #include "engine/ops.h"
+#include "engine/ops/axes.h"
 #include "engine/ops/walk.h"
 #include "engine/outline.h"
 #include "engine/tape.h"
@@ -12,21 +13,10 @@
 namespace skein {
 namespace {
 
-// A dense tensor seen as [outer, reduced, inner]; every reduction is a chain of these, innermost axes first.
-struct View3 {
-  int64_t outer = 1, reduced = 1, inner = 1;
-  int64_t volume() const { return outer * reduced * inner; }
-};
-
 // At most so many values go into one running f32 sum: longer ones are summed in pieces, for their accuracy
 // and because pieces can be shared out.
 constexpr int64_t kPiece = 4096;
 constexpr int64_t kTile = 256;  // columns a host thread keeps sums of
-
-template <class T>
-HD void put(T* y, float value, float beta) {
-  *y = T(beta != 0 ? value + beta * float(*y) : value);
-}
 
 // y[o, p] <- factor * sum of piece p of row o: inner == 1.
 template <class Y, class X>
@@ -102,42 +92,6 @@ void sum_view(const Tensor& y, const Tensor& x, const View3& v, float factor, fl
   sum_view(y, partial, {v.outer, pieces, v.inner}, factor, beta);
 }
 
-// Splits off the innermost run of marked axes; false if none is marked. What is left has neither them nor
-// marks of theirs.
-bool split_innermost(Shape& shape, Axes& marked, View3& v) {
-  int last = shape.rank();
-  while (last > 0 && !(marked[size_t(last - 1)] && shape[last - 1] != 1)) --last;
-  if (last == 0) return false;
-  int first = last;
-  while (first > 0 && (marked[size_t(first - 1)] || shape[first - 1] == 1)) --first;
-  v = {};
-  for (int i = 0; i < shape.rank(); ++i) (i < first ? v.outer : i < last ? v.reduced : v.inner) *= shape[i];
-  for (int i = first; i < last; ++i) shape[i] = 1;
-  return true;
-}
-
-Axes marks(const Tensor& x, const std::vector<int>& axes) {
-  Axes marked{};
-  if (axes.empty()) marked.fill(true);
-  for (int a : axes) {
-    const int i = a < 0 ? a + x.rank() : a;
-    CHECK(i >= 0 && i < x.rank(), "axis", a, "of", x.shape());
-    marked[size_t(i)] = true;
-  }
-  return marked;
-}
-
-Shape reduced_shape(const Shape& s, const Axes& marked, bool keep) {
-  std::vector<int64_t> left;
-  for (int i = 0; i < s.rank(); ++i) {
-    if (!marked[size_t(i)])
-      left.push_back(s[i]);
-    else if (keep)
-      left.push_back(1);
-  }
-  return Shape(left);
-}
-
 template <class Y, class X>
 struct SpreadRow {
   Y* y;
@@ -171,63 +125,6 @@ Tensor add_up(const Tensor& x, const std::vector<int>& axes, bool keep, bool ave
   }
   return record({x}, y, [x, marked, factor](const Tensor& dy, Pull& pull) {
     pull(x, [&](const Tensor& dx, float beta) { spread_into(dx, dy, marked, factor, beta); });
-  });
-}
-
-// y and the position of the first maximum of each column of a View3. A NaN counts as the largest.
-template <class X>
-struct MaxColumns {
-  X* y;
-  int32_t* at;
-  const X* x;
-  View3 v;
-  HD void operator()(int64_t i) const {
-    const X* from = x + i / v.inner * v.reduced * v.inner + i % v.inner;
-    float best = float(from[0]);
-    int64_t where = 0;
-    for (int64_t r = 1; r < v.reduced; ++r) {
-      const float value = float(from[r * v.inner]);
-      if (value > best || (value != value && best == best)) best = value, where = r;
-    }
-    if (y) y[i] = X(best);
-    at[i] = int32_t(where);
-  }
-};
-template <class X>
-struct MaxColumnsBack {
-  X* dx;
-  const X* dy;
-  const int32_t* at;
-  View3 v;
-  float beta;
-  HD void operator()(int64_t i) const {
-    const int64_t k = i % v.inner, r = i / v.inner % v.reduced, o = i / v.inner / v.reduced;
-    const int64_t column = o * v.inner + k;
-    put(dx + i, at[column] == r ? float(dy[column]) : 0.f, beta);
-  }
-};
-
-void max_view(const Tensor& y, const Tensor& at, const Tensor& x, const View3& v) {
-  CHECK(v.reduced > 0 && v.reduced <= INT32_MAX, "the maximum of no values, or of too many:", x.shape());
-  visit_float(x.dtype(), [&](auto t) {
-    using X = decltype(t);
-    for_each(x.device(), v.outer * v.inner,
-             MaxColumns<X>{y ? y.data<X>() : nullptr, at.data<int32_t>(), x.data<X>(), v});
-  });
-}
-
-// One link of the chain, with a tape entry of its own.
-Tensor max_link(const Tensor& x, const View3& v, const Shape& shape) {
-  Tensor y(shape, x.dtype(), x.device()), at(shape, kI32, x.device());
-  max_view(y, at, x, v);
-  return record({x}, y, [x, at, v](const Tensor& dy, Pull& pull) {
-    pull(x, [&](const Tensor& dx, float beta) {
-      visit_float(x.dtype(), [&](auto t) {
-        using X = decltype(t);
-        for_each(x.device(), x.size(),
-                 MaxColumnsBack<X>{dx.data<X>(), dy.data<X>(), at.data<int32_t>(), v, beta});
-      });
-    });
   });
 }
 
@@ -279,24 +176,5 @@ void spread_into(const Tensor& y, const Tensor& x, const Axes& marked, float fac
 
 Tensor sum(const Tensor& x, const std::vector<int>& axes, bool keep) { return add_up(x, axes, keep, false); }
 Tensor mean(const Tensor& x, const std::vector<int>& axes, bool keep) { return add_up(x, axes, keep, true); }
-
-Tensor max(const Tensor& x, const std::vector<int>& axes, bool keep) {
-  Axes marked = marks(x, axes);
-  Shape left = x.shape();
-  View3 v;
-  Tensor y = x;
-  while (split_innermost(left, marked, v)) y = max_link(y, v, left);
-  return reshape(y, reduced_shape(x.shape(), marks(x, axes), keep));
-}
-
-Tensor argmax(const Tensor& x, int axis) {
-  const Axes marked = marks(x, {axis});
-  View3 v;
-  const int a = axis < 0 ? axis + x.rank() : axis;
-  for (int i = 0; i < x.rank(); ++i) (i < a ? v.outer : i > a ? v.inner : v.reduced) *= x.shape()[i];
-  Tensor at(reduced_shape(x.shape(), marked, false), kI32, x.device());
-  max_view({}, at, x, v);
-  return at;
-}
 
 }  // namespace skein

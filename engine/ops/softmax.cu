@@ -85,14 +85,14 @@ struct CountedSum {
   const float* v;
   const int32_t* label;
   int64_t m;
-  Scalar rows;  // 0: none given
+  float rows;  // 0: none given
   template <class Team>
   HD void operator()(int64_t, Team team) const {
     float s = 0, count = 0;
     for (int64_t r = team.lane(); r < m; r += Team::kLanes)
       if (label[r] >= 0) s += v[r], count += 1;
     s = team.sum(s), count = team.sum(count);
-    if (team.lane() == 0) out[0] = s, out[1] = rows.get() > 0 ? rows.get() : count;
+    if (team.lane() == 0) out[0] = s, out[1] = rows > 0 ? rows : count;
   }
 };
 struct Quotient {
@@ -164,7 +164,7 @@ void check_labels(const Tensor& logits, const Tensor& labels) {
   check_values(labels.data<int32_t>(), labels.size(), logits.dim(1));
 }
 
-Tensor counted_sum(const Tensor& v, const Tensor& labels, Scalar rows = 0.f) {
+Tensor counted_sum(const Tensor& v, const Tensor& labels, float rows = 0) {
   Tensor sums({2}, kF32, v.device());
   for_each_team(v.device(), 1, v.size(),
                 CountedSum{sums.data<float>(), v.data<float>(), labels.data<int32_t>(), v.size(), rows});
@@ -203,7 +203,6 @@ Tensor cross_entropy(const Tensor& logits, const Targets& to, float smoothing) {
   CHECK(to.share >= 0 && to.share <= 1 && to.rows >= 0, to.share, to.rows);
   const auto other_of = [](const Tensor& t) { return t ? t.data<int32_t>() : nullptr; };
   const Scalar share = !others ? Scalar(1.f) : to.share_slot ? Scalar::at(to.share_slot) : Scalar(to.share);
-  const Scalar rows = to.rows_slot ? Scalar::at(to.rows_slot) : Scalar(float(to.rows));
   CHECK(smoothing >= 0 && smoothing <= 1, "label smoothing", smoothing);
   const int64_t m = logits.dim(0), n = logits.dim(1);
   const Device d = logits.device();
@@ -214,7 +213,7 @@ Tensor cross_entropy(const Tensor& logits, const Targets& to, float smoothing) {
                   RowLoss<T>{loss.data<float>(), lse.data<float>(), logits.data<T>(), labels.data<int32_t>(),
                              other_of(others), n, smoothing, share});
   });
-  const Tensor sums = counted_sum(loss, labels, rows);
+  const Tensor sums = counted_sum(loss, labels, float(to.rows));
   for_each(d, 1, Quotient{y.data<float>(), sums.data<float>()});
   return record({logits}, y, [=](const Tensor& dy, Pull& pull) {
     pull(logits, [&](const Tensor& dx, float beta) {

@@ -1,0 +1,40 @@
+// What workers and the servers of leases say to each other, as numbers in messages and datagrams.
+#pragma once
+#include "comm/inbox.h"
+#include "comm/transport.h"
+#include "optim/lease.h"
+
+namespace skein::optim::lease {
+
+// To a group's server, from its workers or from the global server; to a worker. Each client has one question
+// open, numbered by the step of its message or the sequence of its datagram, and the answer has its number.
+inline constexpr comm::Tag kToGroup = 11, kToWorker = 12, kStanding = 13;
+inline constexpr uint16_t kIdle = 1, kWants = 2, kAgain = 4;  // a datagram's kind is a sum of these
+
+inline Tensor pack(const Word& w) { return Tensor::of<int64_t>({4}, {w.idle, w.wants, w.returned, w.again}); }
+inline Tensor pack(const Standing& s) { return Tensor::of<int64_t>({3}, {s.left, s.rounds, s.heard}); }
+inline Tensor pack(const Answer& a) {
+  const Standing& s = a.standing;
+  return Tensor::of<int64_t>({5}, {int64_t(a.next), a.steps, s.left, s.rounds, s.heard});
+}
+inline bool is_answer(const comm::Message& m) { return m.payload.size() == 5; }
+inline Word word_of(const comm::Message& m) {
+  const auto* v = m.payload.data<int64_t>();
+  return {v[0] != 0, v[1] != 0, v[2], v[3] != 0};
+}
+inline Word word_of(const comm::Request& r) {
+  return {(r.kind & kIdle) != 0, (r.kind & kWants) != 0, r.argument, (r.kind & kAgain) != 0};
+}
+inline uint16_t kind_of(const Word& w) {
+  return uint16_t((w.idle ? kIdle : 0) | (w.wants ? kWants : 0) | (w.again ? kAgain : 0));
+}
+inline Answer answer_of(const comm::Message& m) {
+  const auto* v = m.payload.data<int64_t>();
+  return {Next(v[0]), v[1], {v[2], v[3], v[4]}};
+}
+inline Standing standing_of(const comm::Message& m) {
+  const auto* v = m.payload.data<int64_t>();
+  return {v[0], v[1], v[2]};
+}
+
+}  // namespace skein::optim::lease
