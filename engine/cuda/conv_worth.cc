@@ -30,8 +30,8 @@ double saved_after(const ConvProblem& k) {
   const double passes = k.fused & kSums ? 1 : 2;
   return alone(k) + pass(passes * k.result_bytes()) - fused(k);
 }
-// A norm's pass reads and writes the image. Without it the weights' gradient has to make the image again, in
-// its own main loop or by a pass, which is what one does who has that gradient to compute.
+// A norm's pass reads and writes the image. Without the image its convolution's weights' gradient makes it again,
+// in the main loop or by a pass, and forward answers for what that costs.
 double saved_before(const ConvProblem& k) {
   const double normalize = pass(2 * k.image_bytes());
   const double weights = std::min(fused(k), alone(k) + normalize);
@@ -51,7 +51,10 @@ Worth worth_fusing(const ConvProblem& k) {
   const double saved = k.fused & kNormalize      ? saved_before(k)
                        : k.fused & kNormGradient ? saved_behind(k)
                                                  : saved_after(k);
-  return saved <= 0 ? Worth::kNo : saved * kCalls < kCompile ? Worth::kIfReady : Worth::kEvenIfCompiled;
+  if (saved <= 0) return Worth::kNo;
+  // Where cuDNN would have to compile a forward that normalizes, it has no weights' gradient to go with it.
+  const bool chained = k.fused & (kNormalize | kNormGradient);
+  return chained || saved * kCalls < kCompile ? Worth::kIfReady : Worth::kEvenIfCompiled;
 }
 
 }  // namespace skein::cuda
