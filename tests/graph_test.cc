@@ -147,6 +147,17 @@ std::vector<Chain> chains() {
                 return conv_bn(v[0], v[1], {.padding = 1}, state_of(v, 2),
                                {.training = true, .relu = true, .residual = residual ? v[6] : Tensor()});
               });
+    if (t == kF32)  // on CUDA in f16, where the second convolution may normalize
+      add_one("conv_bn_chain",
+              {like({2, 8, 8, 8}), like({16, 3, 3, 8}), like({16}), like({16}), like({16}), like({16}),
+               like({8, 3, 3, 16}), like({8}), like({8}), like({8}), like({8})},
+              [](const Values& v) {
+                const std::vector<ConvBnLink> links{{v[1], {.padding = 1}, state_of(v, 2)},
+                                                    {v[6], {.padding = 1}, state_of(v, 7)}};
+                return cast(
+                    conv_bn_chain(cast(v[0], kF16), links, true, true, [&] { return cast(v[0], kF16); }),
+                    kF32);
+              });
     add_one(
         text("batch_norm ", t), {like({2, 5, 5, 7}, t), like({7}), like({7}), like({7}), like({7})},
         [](const Values& v) { return batch_norm(v[0], state_of(v, 1), {.training = true, .relu = true}); });

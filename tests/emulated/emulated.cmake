@@ -47,7 +47,7 @@ foreach(name emulated_gpu emulated_places)
   set_tests_properties(${name}_test PROPERTIES LABELS fast TIMEOUT 300 ENVIRONMENT OMP_WAIT_POLICY=passive)
 endforeach()
 # Of tests that run on each device, only what runs on CUDA.
-set(on_devices cuda_comm cuda_conv_bn cuda_conv_gemm cuda_graph cuda_kernels cuda_memory cuda_training device f16 fold
+set(on_devices cuda_chain cuda_comm cuda_conv_bn cuda_conv_gemm cuda_graph cuda_kernels cuda_memory cuda_training device f16 fold
     graph loss_scale mix mixing narrow ops pointwise random vec)
 foreach(name ${on_devices})
   emulate(${name}_test)
