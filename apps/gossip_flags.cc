@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "apps/host_list.h"
+
 namespace skein::apps {
 namespace {
 
@@ -55,8 +57,8 @@ void check(const CLI::App& app, GossipFlags& f) {
   const Seat seat = seat_from_environment();
   f.job.hosts_said = app.count("--hosts") > 0;
   const int given = int(app.count("--workers"));
-  if (given && (f.job.workers < 1 || f.job.workers > 65536))
-    refuse(text("--workers ", f.job.workers, ": from 1 to 65536 can be"));
+  if (given && (f.job.workers < 1 || f.job.workers > kMostWorkers))
+    refuse(text("--workers ", f.job.workers, ": from 1 to ", kMostWorkers, " can be"));
   if (!given && !seat.told && f.job.hosts.empty()) refuse("--workers is needed: how many workers average");
   const int workers = planned_workers(f.job);
   if (!(f.job.deadline > 0)) refuse(text("--deadline ", f.job.deadline, ": must be above 0"));

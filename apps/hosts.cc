@@ -33,7 +33,6 @@ using comm::Fd;
 
 constexpr const char* kMark = "SKEIN_HOST_PART";
 constexpr const char* kReady = "skein-host 1 ";
-constexpr int kMostWorkers = 1 << 20;
 constexpr int kNoDirectory = 121, kNoProgram = 122, kSshFailed = 255, kInterrupted = 130;
 
 // For a shell, as one word.

@@ -61,15 +61,16 @@ void fill_slurm(Seat& s) {
                     step = variable("SLURM_STEP_ID").value_or("0");
   s.job = fit_for_a_file(text("slurm-", job, '-', step, '-', variable("SLURM_RESTART_COUNT").value_or("0")));
   s.node = variable("SLURMD_NODENAME").value_or(host_name());
-  if (const auto list = variable("SLURM_STEP_NODELIST")) s.first_host = expand_hosts(*list).front();
-  if (s.first_host.empty())
-    if (const auto list = variable("SLURM_JOB_NODELIST")) s.first_host = expand_hosts(*list).front();
+  for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"})
+    if (const auto list = variable(name); list && s.first_host.empty())
+      s.first_host = expand_hosts(*list, name).front();
   const size_t seed = std::hash<std::string>{}(job + '.' + step);
   s.port = kFirstPort + int(seed % kPorts);
   s.local_rank = number("SLURM_LOCALID").value_or(0);
   s.cores = number("SLURM_CPUS_PER_TASK").value_or(0);
-  if (const auto tasks = variable("SLURM_STEP_TASKS_PER_NODE")) {
-    const std::vector<int> each = expand_counts(*tasks);
+  const char* const counts = "SLURM_STEP_TASKS_PER_NODE";
+  if (const auto tasks = variable(counts)) {
+    const std::vector<int> each = expand_counts(*tasks, counts);
     const size_t node = size_t(number("SLURM_NODEID").value_or(0));
     if (node < each.size()) s.local_world = each[node];
   }

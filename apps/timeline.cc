@@ -19,7 +19,7 @@ using comm::Span;
 constexpr size_t kSteps = 3;
 constexpr size_t kManySpans = 400;   // of one worker: more than a screen can tell apart
 constexpr size_t kMostSpans = 1500;  // that are kept, the longest
-constexpr int kMostWorkers = 16;
+constexpr int kShownWorkers = 16;
 
 double microseconds(double seconds) { return std::round(seconds * 1e7) / 1e7; }
 
@@ -98,7 +98,7 @@ Json timeline(comm::Communicator* comm, int worker, const std::vector<Span>& spa
       comm, mine ? fmt::format("{:.9f} {:.9f}", mine->begin - now, mine->end - now) : std::string("none"));
   double begin = 0, end = 0;
   if (std::sscanf(said.c_str(), "%lf %lf", &begin, &end) != 2) return nullptr;
-  const bool shown = !comm || comm->rank() < kMostWorkers;
+  const bool shown = !comm || comm->rank() < kShownWorkers;
   const Json own = {{"rank", worker},
                     {"spans", shown ? spans_within(spans, now + begin, now + end) : Json::array()}};
   Json out = {{"steps", {0, 0}},
@@ -107,7 +107,7 @@ Json timeline(comm::Communicator* comm, int worker, const std::vector<Span>& spa
               {"names", Json::array()},
               {"workers", Json::array()}};
   for (const std::string& text : texts_at_rank_zero(comm, own.dump())) {
-    if (out["workers"].size() == size_t(kMostWorkers)) break;
+    if (out["workers"].size() == size_t(kShownWorkers)) break;
     Json other = Json::parse(text);
     for (Json& s : other["spans"]) s[0] = place_in(out["tracks"], s[0]), s[1] = place_in(out["names"], s[1]);
     out["workers"].push_back(std::move(other));

@@ -8,12 +8,11 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <functional>
 
+#include "bench/stopwatch.h"
 #include "data/encoded.h"
 #include "data/loader.h"
 #include "data/reading.h"
@@ -26,26 +25,17 @@ namespace {
 constexpr data::ImageSize kOut{224, 224, 3};
 constexpr int64_t kBatch = 64;
 
-double wall() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-double processor() {  // of all threads
-  timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
-}
-
 // `some` does a few images and says how many.
 void measure(const char* name, double seconds, const std::function<int64_t()>& some) {
   some();
   double by_wall = 0, by_processor = 0;
   for (int span = 0; span < 5; ++span) {
-    const double from = wall(), busy = processor();
+    const double from = bench::wall_seconds(), busy = bench::cpu_seconds();
     int64_t n = 0;
     do n += some();
-    while (wall() - from < seconds / 5);
-    by_wall = std::max(by_wall, double(n) / (wall() - from));
-    by_processor = std::max(by_processor, double(n) / (processor() - busy));
+    while (bench::wall_seconds() - from < seconds / 5);
+    by_wall = std::max(by_wall, double(n) / (bench::wall_seconds() - from));
+    by_processor = std::max(by_processor, double(n) / (bench::cpu_seconds() - busy));
   }
   std::printf("%-60s %7.0f img/s %7.0f img/s by processor time\n", name, by_wall, by_processor);
   std::fflush(stdout);

@@ -1,21 +1,12 @@
-// What this machine can do at best: multiply-adds a second and bytes a second, measured; and clocks.
+// What this machine can do at best: multiply-adds a second and bytes a second, measured.
 #pragma once
-#include <chrono>
-#include <ctime>
+#include <algorithm>
 #include <vector>
 
+#include "bench/stopwatch.h"
 #include "engine/cpu/simd.h"
 
 namespace skein::bench {
-
-inline double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-inline double cpu_seconds() {  // of all threads of the process
-  timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
-}
 
 // One core's f32 multiply-adds on 8 lanes, both halves counted, in GFLOP/s: 12 chains hide the latency.
 inline double fma_gflops() {

@@ -3,46 +3,24 @@
 //
 //   vec_bench [--device cpu|cuda] [--elements 25600000] [--json FILE]
 //
-// Times are medians of rounds of at least 20 ms each, by the host's clock around a synchronized stream; each
-// pass is compared with copies right before and after it, because a shared machine changes from minute to
-// minute.
-#include <algorithm>
-#include <chrono>
+// Timed by seconds_of() in bench/stopwatch.h. Each pass is compared with copies right before and after it, because
+// a shared machine changes from minute to minute.
 #include <cstdio>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "bench/stopwatch.h"
 #include "engine/gem.h"
 #include "engine/mixing.h"
 #include "engine/narrow.h"
 #include "engine/random.h"
 
 using namespace skein;
+using bench::seconds_of;
 
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double seconds_of(Device d, const std::function<void()>& f) {
-  Stream& stream = current_stream(d);
-  const auto timed = [&](int n) {
-    stream.sync();
-    const double from = now();
-    for (int i = 0; i < n; ++i) f();
-    stream.sync();
-    return now() - from;
-  };
-  timed(2);
-  const int n = std::max(1, int(0.02 / std::max(timed(1), 1e-6)));
-  std::vector<double> rounds;
-  for (int r = 0; r < 5; ++r) rounds.push_back(timed(n) / n);
-  std::sort(rounds.begin(), rounds.end());
-  return rounds[2];
-}
 
 struct Pass {
   const char* name;
@@ -50,7 +28,7 @@ struct Pass {
   std::function<void()> run;
 };
 
-int bench(Device d, int64_t n, const std::string& json) {
+int measure(Device d, int64_t n, const std::string& json) {
   const auto noise = [&](DType t = kF32) {
     const Tensor x({n}, t, d);
     fill_normal(x, {1, Purpose::kTest, 0, 0}, 0, 1);
@@ -137,7 +115,7 @@ int main(int argc, char** argv) try {
     std::puts("skipped: no CUDA device");
     return 0;
   }
-  return bench(device == "cuda" ? Device{Device::kCuda, 0} : kCpu, n, json);
+  return measure(device == "cuda" ? Device{Device::kCuda, 0} : kCpu, n, json);
 } catch (const std::exception& e) {
   std::fprintf(stderr, "vec_bench: %s\n", e.what());
   return 1;

@@ -1,3 +1,4 @@
+// Parameters as files have them: axes exchanged, one copy each way.
 #include "nn/file_layout.h"
 
 namespace skein::nn {

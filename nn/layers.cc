@@ -1,3 +1,4 @@
+// The layers: what each keeps, its initial values, and the ops it calls.
 #include "nn/layers.h"
 
 #include "engine/vec.h"

@@ -1,3 +1,4 @@
+// The smaller models, written out, and the table of all.
 #include "nn/models.h"
 
 #include <algorithm>

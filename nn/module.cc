@@ -1,3 +1,4 @@
+// Trees of modules, their parameters as one vector, and slices of its gradient as they become final.
 #include "nn/module.h"
 
 #include <algorithm>

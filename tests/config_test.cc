@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "apps/command_line.h"
+#include "apps/host_list.h"
 
 namespace skein::apps {
 namespace {
@@ -72,6 +73,11 @@ TEST_F(ConfigTest, EveryFlagOfTheTableIsOnTheCommandLineInHelpAndInPrint) {
         f.kind == Flag::kSwitch || value.empty() ? "" : refusal({"--" + f.name, value});
     EXPECT_EQ(refused.find("unknown"), std::string::npos) << refused;
   }
+}
+
+// gossip_avg and lists of hosts have it from the constant.
+TEST_F(ConfigTest, AsManyWorkersCanBeAskedForAsThereCanBe) {
+  EXPECT_EQ(find_flag(flags(), "workers")->allowed, text("1..", kMostWorkers));
 }
 
 TEST_F(ConfigTest, UnknownNamesAreRefusedWithTheNearest) {

@@ -450,6 +450,28 @@ TEST_P(Graph, WhatCannotBeRecordedRunsPlainly) {
   EXPECT_EQ(work.memory().bytes(), 0);
 }
 
+// What was recorded would go on reading memory that is somebody else's by then.
+TEST_P(Graph, MemoryFromBeforeIsNotGivenBackInARecording) {
+  const Device d = GetParam();
+  const Tensor out({1000}, kF32, d);
+  Tensor old({1000}, kF32, d);
+  fill(old, 5.f);
+  const int64_t before = memory_use(d).now;
+  Recorded work(d, "the body");
+  for (int run = 0; run < 4; ++run) {
+    work.run({}, [&] {
+      if (old) copy(out, old);
+      if (records(d)) old = Tensor();
+      scale(out, 2.f);
+    });
+    const Tensor other({1000}, kF32, d);
+    fill(other, 7.f);
+  }
+  EXPECT_EQ(work.refused(), "memory from before it is given back meanwhile");
+  EXPECT_EQ(values(out)[999], 80);  // 5 doubled once; then, the old one gone, three times more
+  EXPECT_LT(memory_use(d).now, before);
+}
+
 TEST_P(Graph, AnErrorInTheBodyLeavesTheThreadAsItWas) {
   const Device d = GetParam();
   const Tensor x({4}, kF32, d), y({4}, kF32, d);

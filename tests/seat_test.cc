@@ -86,6 +86,10 @@ TEST(Hosts, SharesWorkersAmongThem) {
   EXPECT_EQ(workers("a:4,me@b", 0), (std::vector<int>{4, 1}));
   EXPECT_EQ(workers("a:4,b", 5), (std::vector<int>{4, 1}));
   EXPECT_EQ(parse_hosts("me@b:2", 0)[0].name, "me@b");
+  try {
+    parse_hosts("a,,b", 0);
+    ADD_FAILURE() << "a name is missing";
+  } catch (const BadOption& e) { EXPECT_STREQ(e.what(), "--hosts a,,b: a name is missing"); }
   for (const char* bad : {"a,a", "a:0", "a:x", "", "a,,b", "-oProxyCommand=x", "a:2,b"})
     EXPECT_THROW(parse_hosts(bad, 7), BadOption) << bad;
 }
@@ -183,7 +187,20 @@ TEST(Seat, RefusesHalvesAndContradictions) {
   has(refusal({{"RANK", "4"}, {"WORLD_SIZE", "4"}}), "ranks count from 0");
   has(refusal(with(kSrun, {{"WORLD_SIZE", "4"}})), "WORLD_SIZE=4, but SLURM_STEP_NUM_TASKS=7");
   has(refusal(with(kSrun, {{"RANK", "0"}, {"WORLD_SIZE", "7"}})), "RANK=0, but SLURM_PROCID=5");
-  has(refusal(with(kSrun, {{"SLURM_STEP_NODELIST", "gpu[1"}})), "gpu[1");
+}
+
+// The variable, its value and what is wrong with it: who reads this did not write the list.
+TEST(Seat, NamesTheVariableOfABadList) {
+  const Variables no_step = {{"SLURM_STEP_NODELIST", ""}};
+  const auto said = [&](const char* name, const char* value) {
+    return refusal(with(with(kSrun, no_step), {{name, value}}));
+  };
+  EXPECT_EQ(said("SLURM_STEP_NODELIST", "gpu[1"),
+            "environment variable SLURM_STEP_NODELIST=gpu[1: the brackets do not match");
+  EXPECT_EQ(said("SLURM_JOB_NODELIST", "gpu[1-x]"),
+            "environment variable SLURM_JOB_NODELIST=gpu[1-x]: 'x' is no number");
+  EXPECT_EQ(said("SLURM_STEP_TASKS_PER_NODE", "4(x2"),
+            "environment variable SLURM_STEP_TASKS_PER_NODE=4(x2: '4(x2' is no count");
 }
 
 }  // namespace

@@ -8,81 +8,30 @@
 // what cuDNN says of the device: with it plans can be made where there is none. --graphs off launches every
 // kernel of a step by itself; on, the default, replays a CUDA graph, as training does.
 //
-// Times are medians of rounds of at least 20 ms each, by the host's clock around a synchronized stream.
-#include <algorithm>
-#include <chrono>
+// How it is timed: seconds_of() in bench/stopwatch.h.
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "bench/cuda/gpu_bench.h"
 #include "engine/cuda/batch_norm.h"
-#include "engine/graph.h"
-#include "engine/loss_scale.h"
 #include "engine/numerics.h"
 #include "engine/ops.h"
 #include "engine/random.h"
 #include "engine/vec.h"
-#include "nn/models.h"
-#include "optim/rule.h"
 #include "tests/cuda/conv_shapes.h"
 
 using namespace skein;
+using namespace skein::bench;
+
+Tensor bench::noise(Shape s, DType t) {
+  Tensor x(s, t, kGpu);
+  fill_normal(x, {1, Purpose::kTest, 0, 0}, 0, 1);
+  return x;
+}
 
 namespace {
-
-constexpr Device kGpu{Device::kCuda, 0};
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-template <class F>
-double seconds_of(F f) {
-  Stream& stream = current_stream(kGpu);
-  const auto timed = [&](int n) {
-    stream.sync();
-    const double from = now();
-    for (int i = 0; i < n; ++i) f();
-    stream.sync();
-    return now() - from;
-  };
-  timed(2);
-  const double once = timed(1);
-  const int n = std::max(1, int(0.02 / std::max(once, 1e-6)));
-  std::vector<double> rounds;
-  for (int r = 0; r < 5; ++r) rounds.push_back(timed(n) / n);
-  std::sort(rounds.begin(), rounds.end());
-  return rounds[2];
-}
-
-class Table {
- public:
-  void row(const std::string& what, double value, const char* unit, double seconds) {
-    std::printf("%-78s %10.1f %-8s %9.3f ms\n", what.c_str(), value, unit, seconds * 1e3);
-    std::fflush(stdout);
-    rows_.push_back({{"what", what}, {"value", value}, {"unit", unit}, {"ms", seconds * 1e3}});
-  }
-  void failed(const std::string& what, const std::string& why) {
-    std::printf("%-78s failed: %s\n", what.c_str(), why.c_str());
-    std::fflush(stdout);
-    rows_.push_back({{"what", what}, {"failed", why}});
-    ++failures_;
-  }
-  // Runs f, which adds rows; what goes wrong becomes a row of its own and the rest is still measured.
-  template <class F>
-  void attempt(const std::string& what, F f) {
-    try {
-      f();
-    } catch (const std::exception& e) { failed(what, e.what()); }
-  }
-  int failures() const { return failures_; }
-  nlohmann::json rows() const { return rows_; }
-
- private:
-  nlohmann::json rows_ = nlohmann::json::array();
-  int failures_ = 0;
-};
 
 struct Options {
   std::map<std::string, std::string> given{{"only", "copy,vec,gemm,conv,fusion,norm,step,launch"},
@@ -97,12 +46,6 @@ struct Options {
     return ("," + given.at(option) + ",").find("," + word + ",") != std::string::npos;
   }
 };
-
-Tensor noise(Shape s, DType t = kF32) {
-  Tensor x(s, t, kGpu);
-  fill_normal(x, {1, Purpose::kTest, 0, 0}, 0, 1);
-  return x;
-}
 
 double copy_bandwidth() {  // bytes read and written a second
   const Tensor a({1 << 28}, kF32, kGpu), b({1 << 28}, kF32, kGpu);
@@ -212,106 +155,9 @@ void bench_norm(Table& t, int64_t batch) {
   }
 }
 
-// A model on the device with a batch of noise, and its whole step.
-struct Training {
-  std::unique_ptr<nn::Module> model;
-  nn::Flat flat;
-  std::unique_ptr<LossScale> scale;
-  std::unique_ptr<optim::Rule> rule;
-  Tensor x, y, loss;
-
-  Training(const std::string& name, int64_t batch, const std::string& precision) {
-    const bool small = name == "resnet20";
-    const nn::Input in{small ? 32 : 224, small ? 32 : 224, 3, small ? 10 : 1000};
-    model = nn::make_model(name, in);
-    nn::initialize(*model, 1);
-    const DType type = precision == "bf16" ? kBF16 : precision == "fp16" ? kF16 : kF32;
-    flat = nn::flatten(*model, allocator(kGpu));
-    scale = make_loss_scale("auto", type, kGpu);
-    rule = optim::sgd(flat.x, {.momentum = 0.9f,
-                               .weight_decay = 5e-5f,
-                               .decayed = flat.decayed,
-                               .on = scale ? scale->on() : nullptr});
-    x = noise({batch, in.height, in.width, 3}, type);
-    Tensor labels({batch}, kI32);
-    for (int64_t i = 0; i < batch; ++i) labels.data<int32_t>()[i] = int32_t(i * 7 % in.classes);
-    y = labels.to(kGpu);
-    loss = Tensor({1}, kF32, kGpu);
-  }
-  void step() {
-    Tape tape;
-    for (nn::Param* w : model->params()) tape.watch(w->value, w->grad);
-    const Tensor now = cross_entropy(model->forward(x), y);
-    tape.backward(now, {}, scale ? scale->seed() : 1.f);
-    if (scale) scale->judge(flat.g);
-    rule->step(flat.x, flat.g, 0.01f);
-    copy(loss, now);
-  }
-};
-
-int64_t batch_of(const std::string& name, int64_t batch) {
-  return batch > 0 ? batch : name == "resnet20" ? 128 : 256;
-}
-
-void bench_step(Table& t, const std::string& name, int64_t batch, const std::string& precision, bool graphs) {
-  batch = batch_of(name, batch);
-  const std::string what = text("step ", name, " b", batch, ' ', precision, graphs ? "" : ", without graph");
-  t.attempt(what, [&] {
-    numerics().tf32 = precision == "tf32";
-    Training training(name, batch, precision);
-    Recorded step(kGpu, what);
-    const double s = seconds_of([&] {
-      if (graphs)
-        step.run({}, [&] { training.step(); });
-      else
-        training.step();
-    });
-    CHECK(step.refused().empty(), step.refused());
-    t.row(text(what, ", loss ", training.loss.item(), ", ", memory_use(kGpu).peak >> 20, " MiB at most"),
-          double(batch) / s, "img/s", s);
-  });
-  numerics().tf32 = false;
-  release_cached(kGpu);
-}
-
-// What launching costs: a step in a graph of its own against one of eight in a graph, between which nothing is
-// launched; the host's time for one launch; and the step without a graph.
-void bench_launch(Table& t, const std::string& name, int64_t batch, const std::string& precision) {
-  constexpr int kMany = 8;
-  batch = batch_of(name, batch);
-  const std::string what = text(name, " b", batch, ' ', precision);
-  t.attempt("launch of " + what, [&] {
-    Training training(name, batch, precision);
-    Recorded one(kGpu, "one step"), many(kGpu, "eight steps");
-    const double alone = seconds_of([&] { one.run({}, [&] { training.step(); }); });
-    const double together = seconds_of([&] {
-                              many.run({}, [&] {
-                                for (int i = 0; i < kMany; ++i) training.step();
-                              });
-                            }) /
-                            kMany;
-    CHECK(one.refused().empty() && many.refused().empty(), one.refused(), many.refused());
-    std::vector<double> calls;
-    for (int i = 0; i < 21; ++i) {
-      current_stream(kGpu).sync();
-      const double from = now();
-      one.run({}, [&] { training.step(); });
-      calls.push_back(now() - from);
-    }
-    std::sort(calls.begin(), calls.end());
-    const double plain = seconds_of([&] { training.step(); });
-    t.row(text("launch overhead of a step, ", one.length({}), " nodes, ", what),
-          100 * std::max(0.0, alone - together) / alone, "%", alone - together);
-    t.row(text("host's time to launch a step's graph, ", what), 1e6 * calls[10], "us", calls[10]);
-    t.row(text("step with a graph, ", what), double(batch) / alone, "img/s", alone);
-    t.row(text("step without, ", what), double(batch) / plain, "img/s", plain);
-  });
-  release_cached(kGpu);
-}
-
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   Options o;
   for (int i = 1; i < argc; i += 2) {
     const auto at = std::strncmp(argv[i], "--", 2) ? o.given.end() : o.given.find(argv[i] + 2);
@@ -327,7 +173,7 @@ int main(int argc, char** argv) {
     std::ofstream(file) << cuda::json_of(cuda::device_properties(0)) << '\n';
   numerics().measure = o.given["measure"] == "1";
   const int64_t batch = std::atoi(o.given["batch"].c_str()), layers = batch ? batch : 256;
-  Table t;
+  Table t(o.given["json"]);
   if (o.lists("only", "copy")) t.attempt("copy", [&] { bench_copy(t); });
   if (o.lists("only", "vec")) t.attempt("vec", [&] { bench_vectors(t); });
   if (o.lists("only", "gemm")) t.attempt("gemm", [&] { bench_gemm(t); });
@@ -341,7 +187,8 @@ int main(int argc, char** argv) {
         if (o.lists("models", model) && o.lists("precision", precision))
           bench_step(t, model, batch, precision, o.given["graphs"] != "off");
   if (o.lists("only", "launch")) bench_launch(t, "resnet20", batch, "bf16");
-  if (const std::string& file = o.given["json"]; !file.empty())
-    std::ofstream(file) << t.rows().dump(1) << '\n';
   return t.failures() > 0;
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "gpu_bench: %s\n", e.what());
+  return 1;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/ucx_library.h"
+#include "engine/base.h"
 #include "tests/emulated/launch.h"
 
 namespace skein {
@@ -199,11 +200,39 @@ TEST(EmulatedGpu, ACaptureIsSpoiledByWhatCudaForbids) {
             cudaErrorStreamCaptureInvalidated);
   EXPECT_EQ(spoiled_by([&] { return cudaEventRecord(*m, *q), cudaEventSynchronize(*m); }),
             cudaErrorStreamCaptureInvalidated);
+  cudaGetLastError();
   cudaStreamBeginCapture(*q, cudaStreamCaptureModeThreadLocal);
   cudaEventRecord(*m, *q), cudaStreamWaitEvent(*side, *m, 0);
   emulated::each(*side, 4, Set{b.p, 1});
   EXPECT_EQ(cudaStreamEndCapture(*q, &graph), cudaErrorStreamCaptureUnjoined);
   EXPECT_EQ(cudaStreamSynchronize(*q), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(*side, *m, 0), cudaErrorCapturedEvent);  // of a capture that has ended
+}
+
+TEST(EmulatedGpuDeathTest, AGraphMayNotWorkOnMemoryThatWasGivenBack) {
+  Queue q;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  {
+    Block b(4);
+    cudaStreamBeginCapture(*q, cudaStreamCaptureModeThreadLocal);
+    emulated::each(*q, 4, Set{b.p, 1});
+    cudaStreamEndCapture(*q, &graph);
+    cudaGraphInstantiate(&exec, graph, 0);
+  }
+  const auto replay = [&] { cudaGraphLaunch(exec, *q), cudaStreamSynchronize(*q); };
+  EXPECT_EXIT(replay(), ::testing::ExitedWithCode(3), "memory that was given back");
+}
+
+TEST(EmulatedGpu, AnErrorIsReportedByTheNextLaunchUnlessSomebodyAsked) {
+  Queue q;
+  Block b(1);
+  void* p = nullptr;
+  EXPECT_EQ(cudaMalloc(&p, size_t(1) << 40), cudaErrorMemoryAllocation);
+  EXPECT_THROW(emulated::each(*q, 1, Set{b.p, 1}), Error);
+  EXPECT_EQ(cudaMalloc(&p, size_t(1) << 40), cudaErrorMemoryAllocation);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+  emulated::each(*q, 1, Set{b.p, 1});
 }
 
 }  // namespace

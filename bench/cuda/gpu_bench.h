@@ -1,0 +1,45 @@
+// What the sections of gpu_bench share: the table they fill, tensors of noise, the clock.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "bench/stopwatch.h"
+#include "engine/tensor.h"
+
+namespace skein::bench {
+
+inline constexpr Device kGpu{Device::kCuda, 0};
+
+template <class F>
+double seconds_of(const F& f) {
+  return seconds_of(kGpu, f);
+}
+Tensor noise(Shape, DType = kF32);  // on the GPU
+
+class Table {
+ public:
+  explicit Table(std::string file) : file_(std::move(file)) {}  // JSON, written anew with every row; or empty
+  void row(const std::string& what, double value, const char* unit, double seconds);
+  void failed(const std::string& what, const std::string& why);
+  // Runs f, which adds rows; what goes wrong becomes a row of its own and the rest is still measured.
+  template <class F>
+  void attempt(const std::string& what, F f) {
+    try {
+      f();
+    } catch (const std::exception& e) { failed(what, e.what()); }
+  }
+  int failures() const { return failures_; }
+
+ private:
+  void keep(nlohmann::json row);
+  const std::string file_;
+  nlohmann::json rows_ = nlohmann::json::array();
+  int failures_ = 0;
+};
+
+// Whole steps of a model. `batch` 0: the model's usual one.
+void bench_step(Table&, const std::string& model, int64_t batch, const std::string& precision, bool graphs);
+// What launching them costs.
+void bench_launch(Table&, const std::string& model, int64_t batch, const std::string& precision);
+
+}  // namespace skein::bench

@@ -1,0 +1,30 @@
+// The table of gpu_bench: on the screen row by row, and as JSON that is whole after every row.
+#include <cstdio>
+#include <fstream>
+
+#include "bench/cuda/gpu_bench.h"
+
+namespace skein::bench {
+
+void Table::row(const std::string& what, double value, const char* unit, double seconds) {
+  std::printf("%-78s %10.1f %-8s %9.3f ms\n", what.c_str(), value, unit, seconds * 1e3);
+  keep({{"what", what}, {"value", value}, {"unit", unit}, {"ms", seconds * 1e3}});
+}
+
+void Table::failed(const std::string& what, const std::string& why) {
+  std::printf("%-78s failed: %s\n", what.c_str(), why.c_str());
+  keep({{"what", what}, {"failed", why}});
+  ++failures_;
+}
+
+// Who waits for this program may end it when his time is over, in the middle of this too: the file is never half.
+void Table::keep(nlohmann::json row) {
+  std::fflush(stdout);
+  rows_.push_back(std::move(row));
+  if (file_.empty()) return;
+  const std::string part = file_ + ".part";
+  std::ofstream(part) << rows_.dump(1) << '\n';
+  if (std::rename(part.c_str(), file_.c_str()) != 0) throw Error("cannot write " + file_);
+}
+
+}  // namespace skein::bench
