@@ -25,10 +25,13 @@ Staging::Landing Staging::down(const Tensor& x) {
 
 void Staging::bring(const Tensor& to, const Tensor& from) {
   if (to.device() == from.device()) return copy_bytes(to, from);
-  if (from.device().is_host()) return up(to, from);
-  const Landing landing = down(from);
+  from.device().is_host() ? up(to, from) : bring(to, fetched(from));
+}
+
+Tensor Staging::fetched(const Tensor& x) {
+  const Landing landing = down(x);
   landing.ready.sync();
-  bring(to, landing.host);
+  return landing.host;
 }
 
 void Staging::up(const Tensor& to, const Tensor& host) {
@@ -39,6 +42,7 @@ void Staging::up(const Tensor& to, const Tensor& host) {
 
 Tensor Staging::beside(Device d, const Tensor& x) {
   if (x.device() == d) return x;
+  if (d.is_host()) return fetched(x).view(x.shape());
   const Tensor there(x.shape(), x.dtype(), d);
   bring(there, x);
   return there;

@@ -33,6 +33,7 @@ class Staging {
   void back(const Tensor& to, const Tensor& host);
 
  private:
+  Tensor fetched(const Tensor& x);  // on the host; waits
   void up(const Tensor& to, const Tensor& host);
   void hold(Device, Tensor host);
   Stream aside(Device);

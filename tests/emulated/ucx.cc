@@ -51,6 +51,7 @@ bool on_device(const void* p, size_t bytes, const ucp_request_param_t* param) {
   const bool device = p && gpu().memory.around(p);
   if (device != (param->memory_type == UCS_MEMORY_TYPE_CUDA) && bytes > 0)
     emulated::fault("UCX is told the wrong type of memory");
+  if (device) emulated::device_here();  // it works on the calling thread's
   if (device && !gpu().memory.holds(p, bytes))
     emulated::fault("UCX gets memory beyond a block of the device");
   return device;
