@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "comm/ucx_library.h"
 #include "engine/base.h"
 #include "tests/emulated/launch.h"
 
@@ -143,6 +144,22 @@ TEST(EmulatedGpuDeathTest, ALaneThatHasLeftIsMissed) {
   Block b(1);
   const auto launch = [&] { emulated::teams(*q, 1, HalfLeaves{b.p}), cudaStreamSynchronize(*q); };
   EXPECT_EXIT(launch(), ::testing::ExitedWithCode(3), "has left its warp");
+}
+
+TEST(EmulatedUcxDeathTest, IsToldWhoseMemoryItGets) {
+  Block b(16);
+  std::vector<float> host(16);
+  const auto send = [](void* from, size_t bytes, uint32_t told, ucs_memory_type_t type) {
+    ucp_request_param_t p{};
+    p.op_attr_mask = told, p.memory_type = type;
+    comm::ucx().ucp_am_send_nbx(nullptr, 1, nullptr, 0, from, bytes, &p);
+  };
+  const uint32_t told = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  const auto end = ::testing::ExitedWithCode(3);
+  EXPECT_EXIT(send(b.p, 64, told, UCS_MEMORY_TYPE_HOST), end, "wrong type of memory");
+  EXPECT_EXIT(send(host.data(), 64, told, UCS_MEMORY_TYPE_CUDA), end, "wrong type of memory");
+  EXPECT_EXIT(send(b.p, 64, 0, UCS_MEMORY_TYPE_CUDA), end, "not told whose memory");
+  EXPECT_EXIT(send(b.p, 68, told, UCS_MEMORY_TYPE_CUDA), end, "beyond a block");
 }
 
 TEST(EmulatedGpu, CapturedWorkIsDoneWhenTheGraphIsLaunchedAndOnlyThen) {
