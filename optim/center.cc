@@ -41,7 +41,7 @@ Message Turn::take() {
     taken_ = true;
     return std::move(*m);
   }
-  Message m = comm_.take(worker, kToCenter, sequence_, theta);
+  Message m = comm_.take_narrow(worker, kToCenter, sequence_, theta);
   taken_ = true;
   return m;
 }
