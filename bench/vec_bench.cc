@@ -40,26 +40,28 @@ int measure(Device d, int64_t n, const std::string& json) {
   const auto sgd = [&](const Tensor& at) {
     sgd_update({.x = at, .v = m, .g = g, .at = at, .lr = 1e-3f, .mu = 0.9f, .decay = 5e-4f, .decayed = n});
   };
+  const auto gem = [&](const Tensor& to) {
+    gem_update({.x = x,
+                .m = m,
+                .s = s,
+                .u = to,
+                .pi = {},
+                .g = g,
+                .theta = z,
+                .lr = 1e-3f,
+                .mu = 0.9f,
+                .kappa = 1.f,
+                .decay = 5e-4f,
+                .decayed = n});
+  };
   const Pass passes[] = {
       {"axpy", 12, [&] { axpy(x, 1e-3f, g); }},
       {"lerp", 12, [&] { lerp(x, g, 0.1f); }},
       {"SGD: momentum, decay", 20, [&] { sgd(x); }},
       {"SGD that writes the bf16 copy, too", 22, [&] { sgd(kept); }},
-      {"GEM", 36,
-       [&] {
-         gem_update({.x = x,
-                     .m = m,
-                     .s = s,
-                     .u = u,
-                     .pi = {},
-                     .g = g,
-                     .theta = z,
-                     .lr = 1e-3f,
-                     .mu = 0.9f,
-                     .kappa = 1.f,
-                     .decay = 5e-4f,
-                     .decayed = n});
-       }},
+      {"GEM", 36, [&] { gem(u); }},
+      {"GEM that writes its bf16 message", 34, [&] { gem(low); }},
+      {"GEM, then its bf16 message", 42, [&] { gem(u), copy(low, u); }},
       {"push-sum: a share for the wire, f32", 8, [&] { scaled_copy(y, 0.5f, x); }},
       {"push-sum: a share for the wire, bf16", 6, [&] { scaled_copy(low, 0.5f, x); }},
       {"push-sum: add one message, de-bias", 16,
@@ -69,6 +71,15 @@ int measure(Device d, int64_t n, const std::string& json) {
       {"push-sum: the same with error feedback", 16,
        [&] {
          mix({.y = y, .x = x, .self = 0.5f, .in = {g}, .sent = {0.5f}, .wire = kBF16, .z = z, .by = 1.1f});
+       }},
+      {"push-sum: error feedback, a bf16 message", 14,
+       [&] {
+         mix({.y = y, .x = x, .self = 0.5f, .in = {low}, .sent = {0.5f}, .wire = kBF16, .z = z, .by = 1.1f});
+       }},
+      {"push-sum: that, the message widened first", 22,
+       [&] {
+         copy(u, low);
+         mix({.y = y, .x = x, .self = 0.5f, .in = {u}, .sent = {0.5f}, .wire = kBF16, .z = z, .by = 1.1f});
        }},
       {"elastic pull of all", 20, [&] { elastic_pull(x, z, m, 0.1f, 0.2f); }},
       {"elastic pull at the center", 16, [&] { elastic_commit(z, y, x, 0.1f); }},

@@ -96,6 +96,10 @@ class Communicator {
   void push(Rank to, Tag, int64_t step, float factor, const Tensor& x, double weight = 1);
   // To several peers; packs once per distinct factor.
   void push(const std::vector<Share>&, Tag, int64_t step, const Tensor& x);
+  // The same without a copy: memory for as many f32 numbers as `like` has, where that is and of the type they travel
+  // in; filled by the caller, handed over and not written again.
+  Tensor blank(const Tensor& like) const;
+  void hand_over(Rank to, Tag, int64_t step, const Tensor& filled, double weight = 1);
   // Waits for the message of this sender, tag and step. The payload has the type that was pushed, one axis,
   // and is the taker's to keep, not to write. It lies on the host; or, if it was pushed from a device, perhaps
   // on one (Transport::carries): beside() puts it where it is wanted. Throws PeerLost, Timeout, Disagreement
@@ -104,6 +108,8 @@ class Communicator {
   // Likewise, and the payload must be laid out like `like`, else Disagreement on both ends; it lies on the
   // device of `like`.
   Message take(Rank from, Tag, int64_t step, const Tensor& like);
+  // Likewise, but in the type it travelled in, which `codec` says: for those who can read that.
+  Message take_narrow(Rank from, Tag, int64_t step, const Tensor& like);
   Message take_any(Tag);  // whoever's comes first, any step
   // Likewise, but waits so many seconds at most; nothing if it has not come. Throws PeerLost, Timeout,
   // Disagreement.
@@ -162,8 +168,8 @@ class Communicator {
                     std::vector<Event>& come);
   void send_one(const Share&, Header, const Tensor& payload);
   std::optional<Message> poll(const Key&, uint32_t layout);  // layout 0: any
-  Message wait_for(const Key&, uint32_t layout);
-  std::optional<Message> wait_until(Clock::time_point, const Key&, uint32_t layout);
+  Message wait_for(const Key&, uint32_t layout, bool widen = true);
+  std::optional<Message> wait_until(Clock::time_point, const Key&, uint32_t layout, bool widen = true);
   // One nap, until then at most; throws what makes waiting pointless.
   void wait_once(const Key&, Clock::time_point began, Clock::time_point until = Clock::time_point::max());
   void check(const Key&);

@@ -103,16 +103,20 @@ void Communicator::wait_once(const Key& k, Clock::time_point began, Clock::time_
   transport_.wait(k, std::min({until, now + std::chrono::milliseconds(20), deadline()}));
 }
 
-Message Communicator::wait_for(const Key& k, uint32_t layout) {
-  return *wait_until(Clock::time_point::max(), k, layout);
+Message Communicator::wait_for(const Key& k, uint32_t layout, bool widen) {
+  return *wait_until(Clock::time_point::max(), k, layout, widen);
 }
 
-std::optional<Message> Communicator::wait_until(Clock::time_point until, const Key& k, uint32_t layout) {
+std::optional<Message> Communicator::wait_until(Clock::time_point until, const Key& k, uint32_t layout,
+                                                bool widen) {
   const auto began = Clock::now();
   Blocked blocked(*this, k);
   for (bool last = false;;) {
     progress();
-    if (std::optional<Message> m = poll(k, layout)) return unpack(std::move(*m));
+    if (std::optional<Message> m = poll(k, layout)) {
+      if (!widen) m->dtype = m->codec;  // as if it had been pushed in the type it travelled in
+      return unpack(std::move(*m));
+    }
     if (Clock::now() >= until) return {};
     blocked.napped = true;
     try {
@@ -127,6 +131,10 @@ std::optional<Message> Communicator::wait_until(Clock::time_point until, const K
 Message Communicator::take(Rank from, Tag tag, int64_t step) { return wait_for(key(from, tag, step), 0); }
 Message Communicator::take(Rank from, Tag tag, int64_t step, const Tensor& like) {
   Message m = wait_for(key(from, tag, step), layout_of(like.size(), like.dtype()));
+  return beside(like, std::move(m));
+}
+Message Communicator::take_narrow(Rank from, Tag tag, int64_t step, const Tensor& like) {
+  Message m = wait_for(key(from, tag, step), layout_of(like.size(), like.dtype()), false);
   return beside(like, std::move(m));
 }
 Message Communicator::beside(const Tensor& like, Message m) {

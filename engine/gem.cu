@@ -10,15 +10,16 @@
 namespace skein {
 namespace {
 
-template <bool kPi, class Low>
+// Told while compiling that x is theta: asked for each element, it would keep the loop from becoming vector code.
+template <bool kAtTheta, class Low, class U>
 struct Gem {
-  float *x, *m, *s, *u, *pi;
+  float *x, *m, *s, *pi;
+  U* u;
   const float *g, *theta;
   Low* low;
   Scalar lr, mu, kappa, decay;
   int64_t decayed;
   float least, most;
-  bool at_theta;
   const float* on;
   float none = 0;  // 1: the pass is off
   // The host asks `on` once. What is off is a number to compare with, not a branch, which would keep the loop
@@ -41,12 +42,12 @@ struct Gem {
       // Compared, not min'ed and max'ed: what is no number compares false, so pi is a number.
       const float size = fabsf(d) > FLT_MIN ? fabsf(d) : FLT_MIN, ratio = energy > 0 ? energy / size : 0.f;
       ps[j] = ratio > low_pi ? (ratio < high_pi ? ratio : high_pi) : low_pi;
-      us[j] = ps[j] > 0 ? ps[j] * d : 0.f;
+      us[j] = ps[j] > 0 ? ps[j] * d : ps[j];  // 0; the constant would make a branch with stores of its own
       ms[j] = stay > 0 ? ms[j] : mi;
-      xs[j] = at_theta ? ts[j] : ts[j] + us[j];
+      xs[j] = kAtTheta ? ts[j] : ts[j] + us[j];
     }
     store(x, i, xs), store(m, i, ms), store(s, i, ts), store(u, i, us);
-    if constexpr (kPi) store(pi, i, ps);
+    if (pi) store(pi, i, ps);
     if constexpr (!std::is_void_v<Low>) store(low, i, xs);
   }
 };
@@ -61,16 +62,19 @@ void gem_update(const GemArgs& a) {
   const bool packets = aligned({&a.x, &a.m, &a.s, &a.u, &a.pi, &a.g, &a.theta, &low.values});
   const auto run = [&](auto functor) { for_each_packet(a.x.device(), a.x.size(), packets, functor); };
   float *const x = a.x.out<float>(), *const m = a.m.out<float>(), *const s = a.s.out<float>(),
-               *const u = a.u.out<float>(), *const pi = a.pi ? a.pi.out<float>() : nullptr;
+               *const pi = a.pi ? a.pi.out<float>() : nullptr;
   const float *const g = a.g.in<float>(), *const theta = a.theta.in<float>();
-  low.with([&](auto* to) {
-    using Low = std::remove_pointer_t<decltype(to)>;
-    if (pi)
-      run(Gem<true, Low>{x, m, s, u, pi, g, theta, to, a.lr, a.mu, a.kappa, a.decay, a.decayed, a.least,
-                         a.most, a.at_theta, a.on});
-    else
-      run(Gem<false, Low>{x, m, s, u, pi, g, theta, to, a.lr, a.mu, a.kappa, a.decay, a.decayed, a.least,
-                          a.most, a.at_theta, a.on});
+  visit_float(a.u.dtype(), [&](auto zero) {
+    using U = decltype(zero);
+    U* const u = a.u.out<U>();
+    low.with([&](auto* to) {
+      using Low = std::remove_pointer_t<decltype(to)>;
+      const auto with = [&]<bool kAtTheta>(std::bool_constant<kAtTheta>) {
+        run(Gem<kAtTheta, Low, U>{x, m, s, pi, u, g, theta, to, a.lr, a.mu, a.kappa, a.decay, a.decayed,
+                                  a.least, a.most, a.on});
+      };
+      a.at_theta ? with(std::true_type()) : with(std::false_type());
+    });
   });
   low.done();
 }

@@ -8,7 +8,8 @@ namespace skein {
 //   d = -lr (g + decay x) ;  m <- mu m + d ;  c = theta - s
 //   pi = clamp((kappa |m| - |c|) / max(|d|, FLT_MIN), least, most), 0 unless the numerator is above 0
 //   u <- pi d ;  s <- theta ;  x <- theta + u, or theta where at_theta
-// Same sizes, f32, one device; theta is only read; u may not be theta. `pi` is written where it is given.
+// Same sizes, one device, f32 but for u, which may be of any floating type: it is rounded as it is written, x is not.
+// theta is only read; u may not be theta. `pi` is written where it is given.
 // `on`: a flag in the device's memory (engine/loss_scale.h); where it is 0 nothing is known of g: m stays,
 // u <- 0, pi <- 0, s <- theta and x <- theta. Null: always.
 struct GemArgs {

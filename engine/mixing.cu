@@ -108,7 +108,8 @@ void check_like(const Tensor& x, std::initializer_list<const Tensor*> others) {
           t->device());
 }
 
-// One pass of at most kMost messages of one type, and of at most kMost shares where the messages are f32.
+// One pass of at most kMost messages of one type, and of at most kMost shares where the messages are f32 or of the
+// wire's type.
 struct Pass {
   const MixArgs& a;
   const Tensor &base, &x;
@@ -135,13 +136,16 @@ struct Pass {
     in.size() == 1 ? go<1, kSent, T, W>() : go<2, kSent, T, W>();
   }
   void run() const {
-    if (sent.empty())
-      return visit_float(in.empty() ? kF32 : in[0].dtype(),
-                         [&](auto t) { by_messages<0, decltype(t), bf16>(); });
+    const DType type = in.empty() ? kF32 : in[0].dtype();
+    if (sent.empty()) return visit_float(type, [&](auto t) { by_messages<0, decltype(t), bf16>(); });
     visit_float(a.wire, [&](auto w) {
-      if constexpr (sizeof(w) == 2)
-        sent.size() == 1 ? by_messages<1, float, decltype(w)>() : by_messages<2, float, decltype(w)>();
+      using W = decltype(w);
+      if constexpr (sizeof(w) == 2) type == kF32 ? by_shares<float, W>() : by_shares<W, W>();
     });
+  }
+  template <class T, class W>
+  void by_shares() const {
+    sent.size() == 1 ? by_messages<1, T, W>() : by_messages<2, T, W>();
   }
 };
 
@@ -156,7 +160,7 @@ void mix_from(const MixArgs& a, Tensor base, Scalar self) {
     const DType t = messages < a.in.size() ? a.in[messages].dtype() : kF32;
     while (p.in.size() < kMost && messages < a.in.size() && a.in[messages].dtype() == t)
       p.in.push_back(a.in[messages++]);
-    if (messages == a.in.size() && t == kF32)
+    if (messages == a.in.size() && (t == kF32 || t == a.wire))
       while (p.sent.size() < kMost && shares < sent.size()) p.sent.push_back(sent[shares++]);
     const bool last = messages == a.in.size() && shares == sent.size();
     if (last) p.z = a.z;

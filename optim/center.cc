@@ -41,7 +41,7 @@ Message Turn::take() {
     taken_ = true;
     return comm_.beside(theta, std::move(*m));
   }
-  Message m = comm_.take(worker, kToCenter, sequence_, theta);
+  Message m = comm_.take_narrow(worker, kToCenter, sequence_, theta);
   taken_ = true;
   return m;
 }

@@ -30,7 +30,7 @@ class Turn {
   const Tensor theta;     // the center; to be changed after the last take()
   const int64_t version;  // turns before this one
 
-  // What the worker gives, laid out as theta. Waits as long as the lease lasts. Throws PeerLost, Timeout.
+  // What the worker gives, laid out as theta, perhaps in the type it travelled in. Waits as long as the lease lasts. Throws PeerLost, Timeout.
   comm::Message take();
   void give(const Tensor&, int64_t version);  // to the worker; the version is the message's weight
   bool taken() const { return taken_; }

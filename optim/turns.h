@@ -21,7 +21,9 @@ class Turns {
   comm::Message exchange(const Tensor& what, int64_t version = 0);
   // A turn in two halves: between them it is held, and the center stands still. Be quick.
   comm::Message open();
+  // u is a blank, which the caller fills in between.
   void commit(const Tensor& u);
+  Tensor blank(const Tensor& like) const { return comm_->blank(like); }
   // Only gets in line: open() in two halves.
   void get_in_line();
   comm::Message called();

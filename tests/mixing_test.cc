@@ -83,6 +83,28 @@ TEST_P(Mixing, AGossipIsItsSteps) {
   });
 }
 
+TEST_P(Mixing, ANarrowMessageIsReadAsIfItHadBeenWidened) {
+  for_shapes(GetParam(), [](int64_t, const Make& make) {
+    for (const DType type : {kBF16, kF16})
+      for (const auto& sent : {std::vector<float>{}, {0.3f}, {0.3f, 0.2f, 0.1f}}) {
+        const Tensor x = make(1, kF32);
+        std::vector<Tensor> narrow, wide, made;
+        for (uint64_t m = 0; m < 3; ++m) {
+          narrow.push_back(make(10 + m, type));
+          wide.push_back(make(20, kF32));
+          copy(wide.back(), narrow.back());
+        }
+        for (const auto& in : {narrow, wide}) {
+          const Tensor y = make(2, kF32), z = make(3, kF32);
+          mix({.y = y, .x = x, .self = 0.37f, .in = in, .sent = sent, .wire = type, .z = z, .by = 1.3f});
+          made.push_back(y), made.push_back(z);
+        }
+        EXPECT_TRUE(same_bits(made[0], made[2])) << type << ' ' << sent.size();
+        EXPECT_TRUE(same_bits(made[1], made[3])) << type << ' ' << sent.size();
+      }
+  });
+}
+
 TEST_P(Mixing, NothingIsRoundedOffOnAWideWire) {
   const Tensor x = random_uniform({100}, 1).to(GetParam()), y = x.clone(), z = x.clone();
   mix({.y = y, .x = x, .self = 0.5f, .sent = {0.3f, 0.2f}, .wire = kF32});
@@ -190,6 +212,37 @@ TEST_P(Mixing, GemIsTheSameByPacketsAndByElements) {
     results.push_back(t);
   }
   for (size_t i = 0; i < 6; ++i) EXPECT_TRUE(same_bits(results[0][i], results[1][i])) << i;
+}
+
+// Rounded once where it is written: what else the pass computes does not know of it.
+TEST_P(Mixing, GemWritesUInTheTypeOfItsMessage) {
+  for_shapes(GetParam(), [](int64_t n, const Make& make) {
+    const auto updated = [&](DType type) {
+      std::vector<Tensor> t;
+      for (uint64_t s = 0; s < 4; ++s) t.push_back(make(s + 1, s == 3 ? type : kF32));
+      gem_update({.x = t[0],
+                  .m = t[1],
+                  .s = t[2],
+                  .u = t[3],
+                  .pi = {},
+                  .g = make(5, kF32),
+                  .theta = make(6, kF32),
+                  .lr = 0.1f,
+                  .mu = 0.9f,
+                  .kappa = 1.f,
+                  .decay = 0.01f,
+                  .decayed = n / 2});
+      return t;
+    };
+    const auto exact = updated(kF32);
+    for (const DType type : {kBF16, kF16}) {
+      const auto narrow = updated(type);
+      const Tensor want = make(4, type), seen = make(4, kF32), wanted = make(4, kF32);
+      copy(want, exact[3]), copy(wanted, want), copy(seen, narrow[3]);
+      EXPECT_TRUE(same_bits(seen, wanted)) << type;
+      for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(same_bits(narrow[i], exact[i])) << type << ' ' << i;
+    }
+  });
 }
 
 TEST_P(Mixing, GemWithPiOfOneIsPlainSgdAtTheCenter) {

@@ -2,8 +2,10 @@
 #include "comm/transport.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "comm/meet.h"
+#include "tests/testing.h"
 #include "tests/world.h"
 
 namespace skein::comm {
@@ -18,6 +20,10 @@ std::string message_of(F f) {
   } catch (const E& e) { return e.what(); }
   ADD_FAILURE() << "nothing of the kind was thrown";
   return {};
+}
+bool same_bytes(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.size() == b.size() &&
+         std::memcmp(a.raw(), b.raw(), size_t(a.bytes())) == 0;
 }
 Tensor ones(int64_t n, float a = 1) {
   Tensor x({n});
@@ -99,6 +105,40 @@ TEST(Push, OverABf16WireComesBackAsF32RoundedOnce) {
                    EXPECT_EQ(c.traffic().bytes, 4);  // two elements of two bytes
                  },
                  {.deadline = 20, .wire = kBF16});
+}
+
+// What is filled by hand, and what is read as it came, are the push and the take but for the copies.
+TEST(Push, WithoutACopyIsThePush) {
+  for (const DType wire : {kF32, kBF16})
+    in_local_world(
+        2,
+        [wire](Communicator& c) {
+          const Rank other = 1 - c.rank();
+          const Tensor x = testing::random_uniform({1003}, uint64_t(c.rank())), filled = c.blank(x);
+          EXPECT_EQ(filled.dtype(), wire);
+          copy(filled, x);
+          for (const int64_t step : {0, 1}) c.push(other, 1, step, 1, x, 0.25);
+          for (const int64_t step : {2, 3}) c.hand_over(other, 1, step, filled, 0.25);
+          for (const int64_t step : {0, 2}) {
+            const Message m = c.take(other, 1, step, x), narrow = c.take_narrow(other, 1, step + 1, x);
+            EXPECT_EQ(m.payload.dtype(), kF32);
+            EXPECT_EQ(narrow.payload.dtype(), wire);
+            EXPECT_EQ(m.weight, 0.25);
+            EXPECT_EQ(narrow.weight, 0.25);
+            const Tensor theirs = testing::random_uniform(x.shape(), uint64_t(other)), low({x.size()}, wire),
+                         widened({x.size()});
+            copy(low, theirs), copy(widened, low);
+            EXPECT_TRUE(same_bytes(m.payload, widened)) << wire << step;
+            EXPECT_TRUE(same_bytes(narrow.payload, low)) << wire << step;
+          }
+          EXPECT_EQ(c.traffic().bytes, 4 * x.size() * size_of(wire));
+        },
+        {.deadline = 20, .wire = wire});
+}
+
+TEST(Push, WithoutACopyIsRefusedInAnotherType) {
+  in_local_world(
+      1, [](Communicator& c) { EXPECT_THROW(c.hand_over(0, 1, 0, Tensor::zeros({3}, kBF16)), Error); });
 }
 
 TEST(Take, SaysOnExpiryWhomItWaitedForAndWhatCameInstead) {

@@ -33,17 +33,18 @@ class GradientEnergyMatching final : public Strategy {
   void start(Worker& me) override {
     turns_.start(me);
     m_ = Tensor::zeros(me.x.shape(), kF32, me.x.device());
-    s_ = me.x.clone(), u_ = me.x.clone();
+    s_ = me.x.clone();
   }
 
   Tensor iterate(Worker& me, int64_t) override {
     const Tensor loss = me.gradient();
     if (me.samples == 0) return loss;
+    const Tensor u = turns_.blank(me.x);  // written where, and in the type, it is sent
     const comm::Message theta = turns_.open();
     gem_update({.x = me.x,
                 .m = m_,
                 .s = s_,
-                .u = u_,
+                .u = u,
                 .pi = {},
                 .g = me.g,
                 .theta = beside(me.x, theta.payload),
@@ -56,7 +57,7 @@ class GradientEnergyMatching final : public Strategy {
                 .most = most_,
                 .at_theta = at_theta_,
                 .on = me.rule.on()});
-    turns_.commit(u_);  // u = pi d
+    turns_.commit(u);  // u = pi d
     return loss;
   }
 
@@ -80,7 +81,7 @@ class GradientEnergyMatching final : public Strategy {
   const double mu_, kappa_;
   const float least_, most_;  // of pi; no flags: with both at 1 this is downpour, which tests rely on
   const bool at_theta_;
-  Tensor m_, s_, u_;  // the last is scratch
+  Tensor m_, s_;
   Turns turns_;
 };
 
