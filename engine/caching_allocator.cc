@@ -50,7 +50,7 @@ void CachingAllocator::give(void* p, int64_t asked) noexcept {
   Stream* const mine = device_.is_cuda() ? existing_stream(device_) : nullptr;
   // What a recording takes comes from its pool and goes back there: this is older.
   const bool recording = records(device_);
-  if (recording) spoil_recording("memory from before it is given back meanwhile");
+  if (recording) older_memory_freed();
   std::lock_guard lock(mutex_);
   use_.now -= bytes;
   if (!device_.is_cuda()) return free_[{nullptr, bytes}].push_back({p, {}});

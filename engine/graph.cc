@@ -18,7 +18,7 @@ struct Current {
   Device device;
   Calls* calls;
   int64_t* length;
-  const char* spoiled = nullptr;  // why
+  bool older_freed = false;
 };
 constinit thread_local Current* g_current = nullptr;
 // The Recorded whose body the calling thread is in, warming up or recording.
@@ -28,10 +28,6 @@ constinit thread_local const std::string* g_body = nullptr;
 struct Refusal {
   std::string why;
 };
-
-void refuse_spoiled(const Current& c) {
-  if (c.spoiled) throw Refusal{c.spoiled};
-}
 
 // Sets a variable of the thread, and back.
 template <class T>
@@ -86,8 +82,8 @@ void refuse_recording(const char* why) {
   if (g_current) throw Refusal{why};
 }
 
-void spoil_recording(const char* why) noexcept {
-  if (g_current) g_current->spoiled = why;
+void older_memory_freed() noexcept {
+  if (g_current) g_current->older_freed = true;
 }
 
 Recorded::Recorded(Device d, std::string name, std::function<void(const std::string&)> say)
@@ -135,7 +131,9 @@ std::string Recorded::record(Entry& e, const Body& body) const {
     begin_piece(device_);
     capturing = true;
     body();
-    refuse_spoiled(current);
+    if (current.older_freed)
+      throw Error(text(name_, " gives back memory from before it, which its recording would go on using; ",
+                       "--cuda-graphs off does without recordings"));
     capturing = false;  // ended by what follows, even where it throws
     end_piece(current);
   } catch (const Refusal& r) {

@@ -3,9 +3,11 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "engine/caching_allocator.h"
+#include "engine/graph.h"
 
 namespace skein {
 
@@ -30,6 +32,7 @@ class MemoryPool::Blocks final : public Allocator {
       free.pop_back();
     }
     ++out_;
+    if (records(device_)) recorded_.insert(p);
     return p;
   }
   void give(void* p, int64_t asked) noexcept override {
@@ -38,6 +41,7 @@ class MemoryPool::Blocks final : public Allocator {
     {
       const std::lock_guard lock(mutex_);
       --out_;
+      if (recorded_.erase(p) == 0 && records(device_)) older_memory_freed();
       if (closed_)
         from_.give(p, bytes);
       else
@@ -71,6 +75,7 @@ class MemoryPool::Blocks final : public Allocator {
   std::mutex mutex_;
   std::map<int64_t, std::vector<void*>> free_;  // by size class
   std::vector<std::pair<void*, int64_t>> all_;
+  std::set<void*> recorded_;  // in use, and taken while a recording was made
   int64_t out_ = 0;
   bool closed_ = false;
 };
