@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "comm/device_messages.h"
 #include "comm/device_way.h"
 #include "engine/device_use.h"
 #include "engine/memory.h"
@@ -70,6 +71,10 @@ std::string join_gpus(comm::Communicator& comm, const Config& c, Device d) {
                                 : c.collectives == "host" ? comm::DeviceWish::kHost
                                                           : comm::DeviceWish::kAuto;
   return comm.use_devices(wish, std::move(mine));
+}
+
+std::string join_messages(comm::Communicator& comm, const Config& c, Device d, int64_t elements) {
+  return comm::choose_device_messages(comm, comm::parse_device_messages(c.device_messages), d, elements);
 }
 
 void prepare_engine(const Config& c, Device d) {

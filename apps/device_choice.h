@@ -29,6 +29,10 @@ DeviceChoice choose_device(const Config&, const Place&);
 // or empty.
 std::string join_gpus(comm::Communicator&, const Config&, Device);
 
+// Collective: how messages go between the workers' GPUs, by --device-messages; as a rule of `elements` numbers.
+// A line for the log, or empty.
+std::string join_messages(comm::Communicator&, const Config&, Device, int64_t elements);
+
 // --tf32, --deterministic and --autotune into the engine's numerics, --memory-limit into its allocator.
 void prepare_engine(const Config&, Device);
 // "device", "gpu" (name, driver, libraries; of a GPU) and "numerics".

@@ -143,6 +143,7 @@ void check_ucx(const Patient& p, Findings& out) {
       f.what += fmt::format(" (--transport {} does not use it)", p.config.transport);
     out.push_back(std::move(f));
   };
+  setenv("UCX_LOG_LEVEL", "fatal", 0);  // what goes wrong is told in our words
   comm::UcxFacts facts;
   try {
     facts = comm::look_at_ucx();
@@ -164,7 +165,10 @@ void check_ucx(const Patient& p, Findings& out) {
   if (!wired && p.several_hosts())
     return grade(problem("UCX", what + ": no way to another host",
                          "unset UCX_TLS and UCX_NET_DEVICES, or name what there is"));
-  out.push_back(in_order("UCX", what));
+  const char* const gpus = facts.moves_cuda          ? "; moves GPUs' memory"
+                           : cuda_device_count() > 0 ? "; moves no GPU's memory (docs/network.md)"
+                                                     : "";
+  out.push_back(in_order("UCX", what + gpus));
 }
 
 void check_port(const Patient& p, Findings& out) {

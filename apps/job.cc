@@ -48,6 +48,7 @@ int work_as_rank(const JobOptions& o, const Seat& seat, const std::function<int(
   t.way = comm::parse_way(o.transport);
   t.deadline = o.deadline;
   t.interface = o.interface;
+  t.gpu = o.gpu_messages && cuda_device_count() > 0;
   t.silence = std::clamp(o.deadline / 2, 1.0, t.silence);
   if (const auto tls = variable("SKEIN_UCX_TLS")) t.tls = *tls;
   const std::unique_ptr<comm::Transport> transport = comm::connect(meeting, t);

@@ -17,6 +17,7 @@ struct JobOptions {
   bool always_peers = false;   // Place::comm also in a world of one
   bool others_go_on = false;   // when a worker is killed the others are not ended
   std::string interface = "";  // between hosts; empty: the fastest
+  bool gpu_messages = false;   // straight from GPU to GPU, where there are GPUs and UCX can
   std::string place = ".";  // directory where ranks meet that know no address or key; shared by their hosts
   std::string hosts;        // --hosts; empty: this one
   bool hosts_said = false;  // on the command line, rather than by the run that is resumed

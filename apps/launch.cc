@@ -13,6 +13,7 @@ JobOptions job_options(const Config& c) {
   if (said == Source::kDefault || (said == Source::kResumed && seat_from_environment().told)) o.workers = 0;
   o.transport = c.transport;
   o.interface = c.interface;
+  o.gpu_messages = c.device != "cpu" && c.device_messages != "off";
   o.deadline = c.wait == "forever" ? 1e9 : c.deadline;
   o.wire = c.wire == "bf16" ? kBF16 : kF32;
   const optim::StrategyRow& row = optim::strategy_row(c.algorithm);

@@ -19,6 +19,7 @@ struct Setup {
   Place place;
   Device device;
   std::string device_note;  // for the log; empty: nothing to say
+  std::string messages;     // how they go between GPUs; empty: there are none
   DType activations = kF32;
   int threads = 1, data_threads = 1;
   std::vector<int> compute_cores, data_cores;  // where the threads run; empty: anywhere

@@ -184,8 +184,12 @@ int train(const Command& command, const Place& place) {
   if (place.comm)
     progress.say(fmt::format("{} worker{}{} by {}; {}", place.world, place.world == 1 ? "" : "s",
                              place.hub ? " and a server" : "", c.algorithm, one_line(place.ways)));
-  if (place.comm)
-    if (const std::string way = join_gpus(*place.comm, c, setup.device); !way.empty()) progress.say(way);
+  if (place.comm) {
+    const std::string sums = join_gpus(*place.comm, c, setup.device);
+    setup.messages = join_messages(*place.comm, c, setup.device, nn::count_params(*setup.model));
+    for (const std::string& way : {sums, setup.messages})
+      if (!way.empty()) progress.say(way);
+  }
   std::unique_ptr<Trainer> made;
   together(place.comm, [&] { made = std::make_unique<Trainer>(c, std::move(setup), directory, progress); });
   Trainer& trainer = *made;

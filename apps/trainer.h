@@ -207,9 +207,8 @@ class Trainer {
   int64_t saved_step_ = -1, scored_step_ = -1;
   double started_ = 0, earlier_seconds_ = 0;
   std::optional<Score> score_, ema_score_;
-  std::optional<Scaling> scaling_;          // as of the last step that was recorded
-  LossScale::State own_scale_{.scale = 0};  // this worker's, as of the same
-  std::optional<double> distance_;          // consensus distance at the last evaluation
+  std::optional<Scaling> scaling_;  // as of the last step that was recorded
+  std::optional<double> distance_;  // consensus distance at the last evaluation
   std::vector<std::string> worker_hashes_;
   std::string ema_hash_;
   Moment moment_;

@@ -15,7 +15,7 @@ namespace skein::apps {
 namespace {
 
 constexpr int64_t kStepsOfATrace = 32;  // where only the latest steps are wanted
-constexpr double kHopeless = 10;        // steps in a row that a scale which no longer moves may skip
+constexpr double kHopeless = 10;        // steps in a row that a scale which can go no lower may skip
 constexpr double kReportEvery = 30;     // seconds; of a long run more, so that others hardly wait for it
 
 double spent_between(const Seconds& from, const Seconds& to) {
@@ -31,14 +31,12 @@ void widen(Spread& s, double v) {
 
 void Trainer::look_at_scale(bool of_all) {
   if (!scale_) return;
-  const LossScale::State before = std::exchange(own_scale_, scale_->take()), &now = own_scale_;
-  // All steps since the last look, with a scale that had nowhere to go.
-  if (now.skipped - before.skipped >= kHopeless && now.good == 0 && now.scale == before.scale)
-    throw Error(
-        text("the last ", now.skipped - before.skipped, " gradients (up to step ", k_,
-             ") were not finite with a loss scale of ", now.scale,
-             ", so no step was taken: training has diverged, or its numbers are beyond fp16's 65504. ",
-             "Try a lower --lr, --precision bf16, or --loss-scale dynamic if it was a number"));
+  const LossScale::State now = scale_->take();
+  if (now.stuck >= kHopeless)
+    throw Error(text(
+        "the last ", now.stuck, " gradients (up to step ", k_, ") were not finite with a loss scale of ",
+        now.scale, ", so no step was taken: training has diverged, or its numbers are beyond fp16's 65504. ",
+        "Try a lower --lr, --precision bf16, or --loss-scale dynamic if it was a number"));
   scaling_ = {now.scale, now.skipped};
   if (!of_all || !setup_.place.comm) return;
   scaling_->skipped = 0;

@@ -29,6 +29,7 @@ Json environment_of(const Setup& s) {
   e["data_threads"] = s.data_threads;
   if (!s.data_cores.empty()) e["data_cores"] = s.data_cores;
   e["backend"] = cpu::describe();
+  if (!s.messages.empty()) e["device_messages"] = s.messages;
   if (s.place.world > 1) e["refused_callers"] = s.place.strangers;
   return e;
 }

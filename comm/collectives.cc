@@ -31,7 +31,7 @@ void Communicator::broadcast(const Tensor& x, Rank root) {
     const Tensor part = all.view({std::min(step, x.size() - s * step)}, s * step);
     if (d != 0) {
       const Message m = wait_for(key(parent, kFirst, sequence + s), layout);
-      if (part.size() > 0) staging_->up(part, m.payload);
+      if (part.size() > 0) staging_->bring(part, m.payload);
     }
     if (!children.empty()) send_packed(children, kFirst, sequence + s, part, layout, true);
   }
@@ -49,7 +49,7 @@ std::vector<Tensor> Communicator::gather(const Tensor& x, Rank root) {
   own.ready.sync();
   std::vector<Tensor> all;
   for (Rank r = 0; r < size(); ++r)
-    all.push_back(r != rank_             ? wait_for(key(r, kFirst, sequence), layout).payload
+    all.push_back(r != rank_ ? staging_->beside(kCpu, wait_for(key(r, kFirst, sequence), layout).payload)
                   : x.device().is_host() ? x.clone()
                                          : own.host);
   return all;

@@ -1,9 +1,8 @@
-// Communicator: packing, naming, sending, answering. Waiting is in waiting.cc, the collectives in
+// Communicator: members, groups, handlers. Sending is in sending.cc, waiting in waiting.cc, the collectives in
 // collectives.cc.
 #include "comm/communicator.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -12,26 +11,6 @@
 
 namespace skein::comm {
 namespace {
-
-constexpr int64_t kTeamFrom = 1 << 16;  // elements; a shorter loop is not worth waking a team
-
-template <class To, class From>
-void scaled(To* y, float a, const From* x, int64_t n) {
-#pragma omp parallel for simd schedule(static) if (n >= kTeamFrom)
-  for (int64_t i = 0; i < n; ++i) y[i] = To(a * float(x[i]));
-}
-
-// y <- a x, y of the wire's type. With a = 1 and equal types every bit arrives, whatever the type.
-void pack(const Tensor& y, float a, const Tensor& x) {
-  if (a == 1 && x.dtype() == y.dtype()) {
-    if (x.bytes() > 0) std::memcpy(y.raw(), x.address(), size_t(x.bytes()));
-    return;
-  }
-  visit_float(y.dtype(), [&](auto to) {
-    visit_float(x.dtype(),
-                [&](auto from) { scaled(y.data<decltype(to)>(), a, x.in<decltype(from)>(), x.size()); });
-  });
-}
 
 std::vector<Rank> everybody(int n) {
   std::vector<Rank> all(static_cast<size_t>(n));
@@ -110,125 +89,6 @@ Membership& Communicator::membership() { return transport_.mailbox().membership(
 
 Key Communicator::key(Rank from, Tag tag, int64_t step) const {
   return {id_, from == kAnyone ? kAnyone : world_rank(from), tag, step};
-}
-
-// ---- sending ----------------------------------------------------------------------------------------------
-
-Header Communicator::header(Tag tag, int64_t step, const Tensor& x, DType wire, uint32_t layout) const {
-  Header h;
-  h.communicator = id_;
-  h.epoch = transport_.mailbox().membership().epoch();
-  h.from = transport_.rank();
-  h.tag = tag;
-  h.step = step;
-  h.bytes = x.size() * size_of(wire);
-  h.codec = uint8_t(wire);
-  h.dtype = uint8_t(x.dtype());
-  h.layout = layout;
-  return h;
-}
-
-// Without `must_pack` the memory of x itself is handed over: it must not change before the peers have used
-// it.
-void Communicator::send_packed(const std::vector<Share>& shares, Tag tag, int64_t step, const Tensor& x,
-                               uint32_t layout, bool must_pack) {
-  const Tensor source = x.view({x.size()});
-  const Header h = header(tag, step, source, x.dtype() == kF32 ? options_.wire : x.dtype(), layout);
-  if (tag < kOwnTags) meter_->pushed(id_, h, now());
-  std::vector<bool> done(shares.size());
-  for (size_t i = 0; i < shares.size(); ++i) {
-    if (done[i]) continue;
-    std::vector<Share> same;
-    for (size_t j = i; j < shares.size(); ++j)
-      if (!done[j] && shares[j].factor == shares[i].factor) {
-        same.push_back(shares[j]);
-        done[j] = true;
-      }
-    const bool as_it_is = !must_pack && shares[i].factor == 1 && h.codec == h.dtype;
-    send_same(same, h, source, as_it_is);
-  }
-}
-
-// Where the payload of a header comes to lie. From a device it sets out here, scaled and rounded there, and
-// piece p is there after come[p]; on the host it is packed later, piece by piece.
-Tensor Communicator::packed_for(const Header& h, const Tensor& source, float factor, bool as_it_is,
-                                std::vector<Event>& come) {
-  const DType wire = DType(h.codec);
-  const Device device = source.device();
-  if (device.is_host()) return as_it_is ? source : Tensor({source.size()}, wire, transport_.allocator());
-  Tensor there = source;
-  if (factor != 1 || wire != source.dtype()) {
-    there = Tensor({source.size()}, wire, device);
-    scaled_copy(there, factor, source);
-  }
-  const Tensor host({source.size()}, wire, pinned_allocator());
-  Header part = h;
-  for (part.piece = 0; part.piece < h.pieces; ++part.piece) {
-    const Piece range = piece_of(part);
-    const int64_t at = range.begin / size_of(wire), n = (range.end - range.begin) / size_of(wire);
-    copy_bytes(host.view({n}, at), there.view({n}, at));
-    come.push_back(current_stream(device).record());
-  }
-  return host;
-}
-
-// To peers with one factor. Where payloads go in pieces, each is sent while the next is packed.
-void Communicator::send_same(const std::vector<Share>& shares, Header h, const Tensor& source,
-                             bool as_it_is) {
-  const DType wire = DType(h.codec);
-  h.pieces = uint32_t(std::max<int64_t>(1, (h.bytes + kPieceBytes - 1) / kPieceBytes));
-  std::vector<Event> come;
-  const Tensor packed = packed_for(h, source, shares[0].factor, as_it_is, come);
-  for (h.piece = 0; h.piece < h.pieces; ++h.piece) {
-    const Piece range = piece_of(h);
-    const int64_t at = range.begin / size_of(wire), n = (range.end - range.begin) / size_of(wire);
-    const Tensor part = packed.view({n}, at);
-    if (!come.empty())
-      come[h.piece].sync();
-    else if (!as_it_is)
-      pack(part, shares[0].factor, source.view({n}, at));
-    for (const Share& s : shares)
-      if (transport_.in_pieces(world_rank(s.to))) send_one(s, h, part);
-  }
-  h.piece = 0;
-  h.pieces = 1;
-  for (const Share& s : shares) {
-    if (!transport_.in_pieces(world_rank(s.to))) send_one(s, h, packed);
-    meter_->sent(h.bytes);
-  }
-}
-
-void Communicator::send_one(const Share& s, Header h, const Tensor& payload) {
-  h.weight = s.weight;
-  try {
-    transport_.to(world_rank(s.to)).send(h, payload, deadline());
-  } catch (const PeerLost&) {
-    require_members();
-    throw;
-  }
-}
-
-void Communicator::push(const std::vector<Share>& shares, Tag tag, int64_t step, const Tensor& x) {
-  CHECK(tag < kOwnTags && step >= 0, tag, step);
-  send_packed(shares, tag, step, x, layout_of(x.size(), x.dtype()), true);
-}
-void Communicator::push(Rank to, Tag tag, int64_t step, float factor, const Tensor& x, double weight) {
-  push({{to, factor, weight}}, tag, step, x);
-}
-void Communicator::answer(const Message& m, const Tensor& x, double weight) {
-  push(m.from, m.tag, m.step, 1, x, weight);
-}
-
-// ---- unpacking, answering ---------------------------------------------------------------------------------
-
-Message Communicator::unpack(Message m) const {
-  if (m.codec != m.dtype) {
-    Tensor y(m.payload.shape(), DType(m.dtype));
-    pack(y, 1, m.payload);
-    m.payload = std::move(y);
-  }
-  m.from = Rank(std::find(members_.begin(), members_.end(), m.from) - members_.begin());
-  return m;
 }
 
 void Communicator::on(Tag tag, std::function<void(const Message&)> f) {

@@ -101,8 +101,9 @@ class Communicator {
   Tensor blank(const Tensor& like) const;
   void hand_over(Rank to, Tag, int64_t step, const Tensor& filled, double weight = 1);
   // Waits for the message of this sender, tag and step. The payload has the type that was pushed, one axis,
-  // and is the taker's to keep, not to write. Throws PeerLost, Timeout, Disagreement (a later step came
-  // instead).
+  // and is the taker's to keep, not to write. It lies on the host; or, if it was pushed from a device, perhaps
+  // on one (Transport::carries): beside() puts it where it is wanted. Throws PeerLost, Timeout, Disagreement
+  // (a later step came instead).
   Message take(Rank from, Tag, int64_t step);
   // Likewise, and the payload must be laid out like `like`, else Disagreement on both ends; it lies on the
   // device of `like`.
@@ -114,7 +115,7 @@ class Communicator {
   // Disagreement.
   std::optional<Message> take_within(double seconds, Rank from, Tag, int64_t step);
   // The payload on the device of `like`, which it is laid out like; copied there where it is not. For what
-  // came by take_within, poll, take_any and handlers, which hand it over on the host.
+  // came by other ways than the take() above.
   Message beside(const Tensor& like, Message);
   std::optional<Message> poll(Rank from, Tag, int64_t step = kAnyStep);
   std::optional<Message> poll_any(Tag);
@@ -161,7 +162,8 @@ class Communicator {
   Header header(Tag, int64_t step, const Tensor& x, DType wire, uint32_t layout) const;
   void send_packed(const std::vector<Share>&, Tag, int64_t step, const Tensor& x, uint32_t layout,
                    bool must_pack);
-  void send_same(const std::vector<Share>&, Header, const Tensor& source, bool as_it_is);
+  void send_same(const std::vector<Share>&, const Header&, const Tensor& source, bool as_it_is);
+  void send_from_host(const std::vector<Share>&, Header, const Tensor& source, bool as_it_is);
   Tensor packed_for(const Header&, const Tensor& source, float factor, bool as_it_is,
                     std::vector<Event>& come);
   void send_one(const Share&, Header, const Tensor& payload);

@@ -8,16 +8,30 @@
 #include "comm/shared_transport.h"
 #include "comm/sockets.h"
 #include "comm/transport.h"
+#include "comm/ucx_look.h"
 #include "comm/ucx_transport.h"
 
 namespace skein::comm {
 namespace {
+
+// Why payloads in a GPU's memory cannot go by UCX; the first rank's reason. Collective.
+std::string gpu_trouble(Exchange& e, const TransportOptions& o) {
+  const bool wanted = o.gpu && o.way != Way::kShared;
+  const std::string mine = wanted ? "+" + ucx_cuda_trouble() : "-";
+  const std::vector<std::string> all = e.all_gather(mine);
+  for (size_t r = 0; r < all.size(); ++r)
+    if (all[r].size() > 1) return text("worker ", r, ": ", all[r].substr(1));
+  if (std::find(all.begin(), all.end(), "+") == all.end())
+    return o.way == Way::kShared ? "--transport shared leaves UCX out" : "no worker asked for it";
+  return "";
+}
 
 class ProcessTransport final : public Transport {
  public:
   ProcessTransport(Exchange& e, const TransportOptions& o)
       : rank_(e.rank()), size_(e.size()), box_(rank_, size_, o.in_flight), live_(box_, o.silence) {
     const std::vector<std::string> hosts = e.all_gather(host_identity());
+    gpu_trouble_ = gpu_trouble(e, o);
     for (const std::string& h : hosts)
       domain_.push_back(int(std::find(hosts.begin(), hosts.end(), h) - hosts.begin()));
     std::vector<Rank> near, far;
@@ -38,7 +52,9 @@ class ProcessTransport final : public Transport {
       domain_.assign(size_t(size_), -1);
     else
       shared_ = std::make_unique<SharedDoors>(e, near, box_, live_, o);
-    if (o.way == Way::kUcx || !one_host) ucx_ = std::make_unique<UcxDoors>(e, far, box_, live_, o, network);
+    const UcxDoors::Peers peers{.far = far, .near = gpu_trouble_.empty() ? near : std::vector<Rank>()};
+    if (o.way == Way::kUcx || !one_host || gpu_trouble_.empty())
+      ucx_ = std::make_unique<UcxDoors>(e, peers, box_, live_, o, network);
     near_.assign(size_t(size_), false);
     for (Rank r : near) near_[size_t(r)] = true;
     live_.start();
@@ -55,8 +71,9 @@ class ProcessTransport final : public Transport {
     if (ucx_) ucx_->flush();
     for (Rank r = 0; r < size_; ++r) {
       if (r == rank_ || !box_.membership().alive(r)) continue;
-      try {
-        to(r).send(h, lost, Clock::now() + std::chrono::seconds(1));
+      try {  // behind all that went to it: what is in shared memory is there already
+        Endpoint& last = ucx_ && ucx_->reaches(r) ? ucx_->to(r) : to(r);
+        last.send(h, lost, Clock::now() + std::chrono::seconds(1));
       } catch (const Error&) {  // it is gone itself, or will find us gone
       }
     }
@@ -69,6 +86,7 @@ class ProcessTransport final : public Transport {
     if (r == rank_) return self_;
     return near_[size_t(r)] ? shared_->to(r) : ucx_->to(r);
   }
+  Endpoint& carrier(Rank r) override { return ucx_->to(r); }
   Mailbox& mailbox() override { return box_; }
 
   void progress() override {
@@ -87,6 +105,16 @@ class ProcessTransport final : public Transport {
 
   bool in_pieces(Rank r) const override { return r != rank_ && !near_[size_t(r)]; }
   Allocator& allocator() override { return shared_ ? shared_->allocator() : skein::allocator(kCpu); }
+  std::string device_trouble(Device d) const override {
+    if (d.is_cuda()) return gpu_trouble_;
+    return ucx_ ? "" : "shared memory is the host's";
+  }
+  void land_on(Device d) override {
+    if (ucx_) ucx_->land_on(d);
+  }
+  bool carries(Rank r, Device d) const override {
+    return !d.is_host() && ucx_ && ucx_->reaches(r) && ucx_->landing() == d;
+  }
   int domain(Rank r) const override { return domain_[size_t(r)]; }
   std::optional<int64_t> place_of(const Tensor& x) const override {
     return shared_ ? shared_->place_of(x) : std::nullopt;
@@ -129,7 +157,7 @@ class ProcessTransport final : public Transport {
   Liveness live_;  // outlives the doors: goodbye is said when everything sent has gone out
   std::vector<int> domain_;
   std::vector<bool> near_;
-  std::string network_;
+  std::string network_, gpu_trouble_;
   std::unique_ptr<SharedDoors> shared_;
   std::unique_ptr<UcxDoors> ucx_;
   Self self_{*this};

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "comm/on_stream.h"
+#include "engine/vec.h"
+
 namespace skein::comm {
 
 Staging::~Staging() {
@@ -20,18 +23,43 @@ Staging::Landing Staging::down(const Tensor& x) {
   return {host, current_stream(x.device()).record()};
 }
 
+void Staging::bring(const Tensor& to, const Tensor& from) {
+  if (to.device() == from.device()) return copy_bytes(to, from);
+  from.device().is_host() ? up(to, from) : bring(to, fetched(from));
+}
+
+Tensor Staging::fetched(const Tensor& x) {
+  const Landing landing = down(x);
+  landing.ready.sync();
+  return landing.host;
+}
+
 void Staging::up(const Tensor& to, const Tensor& host) {
-  if (to.device().is_host()) return copy_bytes(to, host);
   const Tensor pinned({host.size()}, host.dtype(), pinned_allocator());
   if (host.bytes() > 0) std::memcpy(pinned.raw(), host.raw(), size_t(host.bytes()));
   back(to, pinned);
 }
 
-Tensor Staging::up(Device d, const Tensor& host) {
-  if (host.device() == d) return host;
-  const Tensor there(host.shape(), host.dtype(), d);
-  up(there, host);
+Tensor Staging::beside(Device d, const Tensor& x) {
+  if (x.device() == d) return x;
+  if (d.is_host()) return fetched(x).view(x.shape());
+  const Tensor there(x.shape(), x.dtype(), d);
+  bring(there, x);
   return there;
+}
+
+Stream Staging::aside(Device d) {
+  const std::lock_guard lock(mutex_);
+  if (!aside_ || aside_->device() != d) aside_.emplace(d);
+  return *aside_;
+}
+
+Tensor Staging::converted(DType t, const Tensor& x) {
+  const OnStream here(aside(x.device()));
+  const Tensor y(x.shape(), t, x.device());
+  copy(y, x);
+  current_stream(x.device()).sync();
+  return y;
 }
 
 void Staging::back(const Tensor& to, const Tensor& host) {

@@ -29,12 +29,12 @@ struct Header {
   Tag tag = 0;
   int64_t step = 0;
   uint32_t piece = 0, pieces = 1;
-  int64_t bytes = 0;  // of the whole payload, all pieces together
-  uint8_t codec = 0;  // DType on the wire
-  uint8_t dtype = 0;  // DType of what was pushed
-  uint16_t reserved = 0;
-  uint32_t layout = 0;  // hash of what the payload is; see layout_of()
-  double weight = 1;    // push-sum weight, mixing weight, or 1
+  int64_t bytes = 0;       // of the whole payload, all pieces together
+  uint8_t codec = 0;       // DType on the wire
+  uint8_t dtype = 0;       // DType of what was pushed
+  uint16_t on_device = 0;  // 1: the payload comes from a device's memory as it lay there
+  uint32_t layout = 0;     // hash of what the payload is; see layout_of()
+  double weight = 1;       // push-sum weight, mixing weight, or 1
 };
 static_assert(sizeof(Header) == 64, "the header is 64 bytes on the wire");
 
@@ -62,7 +62,9 @@ class Endpoint {
   virtual ~Endpoint() = default;
   // Sends one message, or one piece of it, whose bytes are `payload` (its memory is handed over and not
   // written again). Returns at once unless too much is on its way to that peer already; then waits for room
-  // until the deadline. Thread-safe. Throws PeerLost, Timeout.
+  // until the deadline. Thread-safe. Throws PeerLost, Timeout. A payload on a device, where
+  // Transport::carries() it, sets out when the calling thread's stream has done what it was asked so far;
+  // nobody waits for that here.
   virtual void send(const Header&, Tensor payload, Clock::time_point deadline) = 0;
   virtual const char* name() const = 0;  // "local", "shared", "ucx": for the log
 };
@@ -97,6 +99,15 @@ class Transport {
   virtual std::optional<int64_t> place_of(const Tensor&) const { return {}; }
   // The memory that `peer` calls `place`. Alive as long as the transport is.
   virtual Tensor window(Rank peer, int64_t place, int64_t elements, DType) const;
+  // ---- payloads in a device's memory, sent from there and to there ----------------------------------------
+  // Why there can be none, the same on all ranks; empty: there can.
+  virtual std::string device_trouble(Device) const { return "this transport moves the host's memory only"; }
+  // From now on payloads of this device are carried, and what peers send from theirs lands on it, complete for
+  // every stream when it is taken. kCpu: no more; it lands on the host.
+  virtual void land_on(Device) {}
+  // True where a payload of this device may be handed as it lies to carrier(rank), never in pieces.
+  virtual bool carries(Rank, Device) const { return false; }
+  virtual Endpoint& carrier(Rank r) { return to(r); }
   // True where messages of one sender arrive in the order they were sent.
   virtual bool ordered() const { return true; }
   // One line a peer: by which way it is reached. For the log and for tests of the lanes chosen.
@@ -131,6 +142,7 @@ struct TransportOptions {
   int64_t in_flight = int64_t(1) << 29;  // bytes on their way to one peer before send() waits
   std::string tls = "";                  // UCX transports to allow ("tcp"); empty: all it finds
   std::string interface = "";            // between hosts; empty: all are tried, the fastest is taken
+  bool gpu = false;  // this rank would have payloads in a GPU's memory carried, to ranks of its host too
 };
 // Collective. Connects this process with all others of the exchange. kShared fails with BadOption naming a
 // rank on another host. What was chosen per pair is in describe().

@@ -4,11 +4,14 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "engine/base.h"
 
 namespace skein::comm {
 namespace {
+
+constexpr const char* kFile = "libucp.so.0";
 
 template <class F>
 void look_up(void* library, const char* name, F& f) {
@@ -16,7 +19,27 @@ void look_up(void* library, const char* name, F& f) {
   if (!f) throw Error(text("UCX lacks ", name, "; version 1.11 or later is needed: ", dlerror()));
 }
 
-Ucx open() {
+// "" is the loader's choice.
+std::string file_named() {
+  const char* const said = std::getenv("SKEIN_UCX_LIBRARY");
+  if (!said || !*said) return "";
+  const std::filesystem::path place(said);
+  return std::filesystem::is_directory(place) ? (place / kFile).string() : place.string();
+}
+
+void* open_library() {
+  const std::string named = file_named();
+  if (void* library = dlopen(named.empty() ? kFile : named.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  const std::string why = dlerror();
+  throw Error(named.empty() ? text("UCX cannot be loaded: ", why,
+                                   "; install it (Debian: libucx0) or use --transport shared")
+                            : text("UCX cannot be loaded from SKEIN_UCX_LIBRARY=", named, ": ", why,
+                                   "; install libucp.so.0 there or unset the variable"));
+}
+
+}  // namespace
+
+Ucx open_ucx() {
   // Its signal handlers and malloc hooks break sanitizers, backtraces and Ctrl-C. Read when the library
   // loads.
   setenv("UCX_HANDLE_ERRORS", "none", 1);
@@ -28,27 +51,13 @@ Ucx open() {
   // versions of UCX.
   setenv("UCX_POSIX_ERROR_HANDLING", "y", 0);
   setenv("UCX_SYSV_ERROR_HANDLING", "y", 0);
-  void* library = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    throw Error(text("UCX cannot be loaded: ", dlerror(),
-                     "; install it (Debian: libucx0) or use --transport shared"));
+  void* const library = open_library();
   Ucx u;
 #define SKEIN_UCX_LOOK_UP(name) look_up(library, #name, u.name);
   SKEIN_UCX_FUNCTIONS(SKEIN_UCX_LOOK_UP)
 #undef SKEIN_UCX_LOOK_UP
   look_up(library, "ucs_status_string", u.ucs_status_string);
   return u;
-}
-
-}  // namespace
-
-const Ucx& ucx() {
-  static const Ucx u = open();
-  return u;
-}
-
-void check(ucs_status_t s, const char* what) {
-  if (s != UCS_OK) throw Error(text("UCX: ", what, ": ", ucx().ucs_status_string(s)));
 }
 
 }  // namespace skein::comm

@@ -16,6 +16,7 @@ namespace skein::comm {
   ROW(ucp_init_version) \
   ROW(ucp_cleanup) \
   ROW(ucp_context_print_info) \
+  ROW(ucp_context_query) \
   ROW(ucp_worker_create) \
   ROW(ucp_worker_destroy) \
   ROW(ucp_worker_get_address) \
@@ -43,7 +44,10 @@ struct Ucx {
   const char* (*ucs_status_string)(ucs_status_t) = nullptr;
 };
 
-// Opens the library once. Throws Error that says what to install.
+// Opens the library: the file or folder SKEIN_UCX_LIBRARY names, else what the loader finds. Throws Error that
+// says what to install.
+Ucx open_ucx();
+// The same, once for all.
 const Ucx& ucx();
 // Throws Error if the status is a failure.
 void check(ucs_status_t, const char* what);

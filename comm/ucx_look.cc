@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "comm/ucx_library.h"
+#include "engine/base.h"
 
 namespace skein::comm {
 namespace {
@@ -26,11 +27,18 @@ std::vector<std::string> resources_of(ucp_context_h context) {
   return found;
 }
 
+// Asked, not concluded from the version: a build that knows CUDA moves none without a driver.
+bool moves_cuda(ucp_context_h context) {
+  ucp_context_attr_t a{};
+  a.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  check(ucx().ucp_context_query(context, &a), "ucp_context_query");
+  return UCS_BIT(UCS_MEMORY_TYPE_CUDA) & a.memory_types;
+}
+
 }  // namespace
 
 UcxFacts look_at_ucx() {
   UcxFacts facts;
-  setenv("UCX_LOG_LEVEL", "fatal", 0);  // what goes wrong is told in our words
   facts.version = ucx().ucp_get_version_string();
   facts.version = facts.version.substr(0, facts.version.find(' '));
   ucp_config_t* config = nullptr;
@@ -46,6 +54,7 @@ UcxFacts look_at_ucx() {
     return facts;
   }
   facts.resources = resources_of(context);
+  facts.moves_cuda = moves_cuda(context);
   ucp_worker_params_t w{};
   w.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   w.thread_mode = UCS_THREAD_MODE_SERIALIZED;
@@ -57,5 +66,14 @@ UcxFacts look_at_ucx() {
   ucx().ucp_cleanup(context);
   return facts;
 }
+
+std::string ucx_cuda_trouble() try {
+  const UcxFacts facts = look_at_ucx();
+  if (facts.moves_cuda) return "";
+  return text("UCX ", facts.version, " does not move a GPU's memory here",
+              facts.trouble.empty() ? "" : " (" + facts.trouble + ")",
+              "; one that does comes with: pip install libucx-cu13, SKEIN_UCX_LIBRARY=the folder of its "
+              "libucp.so.0");
+} catch (const Error& e) { return e.what(); }
 
 }  // namespace skein::comm

@@ -7,13 +7,14 @@
 #include <set>
 
 #include "comm/meet.h"
-#include "comm/ucx_worker.h"
+#include "comm/ucx_door.h"
 
 namespace skein::comm {
 namespace {
 
 constexpr auto kLongestSleep = std::chrono::milliseconds(5);
 constexpr auto kPolling = std::chrono::microseconds(60);  // before sleeping
+constexpr auto kGlance = std::chrono::microseconds(20);   // a device calls nobody
 
 struct Address {  // what ranks exchange: secret, TCP port, own addresses, worker address
   std::string secret, worker;
@@ -42,7 +43,7 @@ struct Address {  // what ranks exchange: secret, TCP port, own addresses, worke
 
 }  // namespace
 
-UcxDoors::UcxDoors(Exchange& exchange, const std::vector<Rank>& far, Mailbox& box, Liveness& live,
+UcxDoors::UcxDoors(Exchange& exchange, const Peers& peers, Mailbox& box, Liveness& live,
                    const TransportOptions& o, const NetworkChoice& network)
     : worker_(std::make_unique<Worker>(box, live, o, network.devices, exchange.size())) {
   Address mine;
@@ -57,30 +58,35 @@ UcxDoors::UcxDoors(Exchange& exchange, const std::vector<Rank>& far, Mailbox& bo
     m.secrets.push_back(all.back().secret);
   }
   m.me = exchange.rank();
-  m.peers = far;
+  m.peers = peers.far;
   m.deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(o.deadline));
   m.dial = [&](Rank r) { return connect_tcp(all[size_t(r)].hosts, all[size_t(r)].port, m.deadline); };
   m.welcome = [](const Fd&) { return true; };
   for (auto& [r, socket] : meet(m, listener, worker_->strangers_)) live.watch(r, std::move(socket));
-  for (Rank r : far) worker_->connect(r, all[size_t(r)].worker);
+  for (const auto& ranks : {peers.far, peers.near})
+    for (Rank r : ranks) worker_->connect(r, all[size_t(r)].worker);
 }
 
 UcxDoors::~UcxDoors() { flush(); }
 
-void UcxDoors::flush() {
+void UcxDoors::flush() try {
   const auto deadline = Clock::now() + std::chrono::seconds(60);
   while (!worker_->flushed() && Clock::now() < deadline) {
     worker_->progress();
     worker_->live_.check();
     std::this_thread::yield();
   }
+} catch (const Error&) {  // a lost device: what waits for it goes nowhere any more
 }
 
 Endpoint& UcxDoors::to(Rank r) {
   CHECK(worker_->doors_.at(size_t(r)), "rank", r, "is not reached by UCX");
   return *worker_->doors_[size_t(r)];
 }
+bool UcxDoors::reaches(Rank r) const { return worker_->doors_.at(size_t(r)) != nullptr; }
+void UcxDoors::land_on(Device d) { worker_->land_on(d); }
+Device UcxDoors::landing() const { return worker_->landing_; }
 void UcxDoors::progress() { worker_->progress(); }
 int64_t UcxDoors::strangers() const { return worker_->strangers_; }
 
@@ -94,6 +100,7 @@ void UcxDoors::nap(const Key& k, Clock::time_point until) {
     if (worker_->box_.arrivals() != before || worker_->box_.has(k)) return;
     if (i % 4 == 3) std::this_thread::yield();
   }
+  if (worker_->awaits_device()) return std::this_thread::sleep_for(kGlance);
   {
     const std::lock_guard lock(worker_->mutex_);
     if (ucx().ucp_worker_arm(worker_->worker_) != UCS_OK) return;  // something is there to be progressed

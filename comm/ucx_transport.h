@@ -14,13 +14,19 @@ namespace skein::comm {
 // seen there is stored in the mailbox's membership and thrown by the next wait.
 class UcxDoors {
  public:
-  // Collective over `exchange`: every rank calls it. `far`: the ranks to reach; each of them names us. A TCP
-  // connection to each of them is handed to `live`.
-  UcxDoors(Exchange& exchange, const std::vector<Rank>& far, Mailbox&, Liveness& live,
-           const TransportOptions&, const NetworkChoice&);
+  // Collective over `exchange`: every rank calls it. The ranks to reach; each of them names us likewise.
+  struct Peers {
+    std::vector<Rank> far;   // a TCP connection to each of them is handed to `live`
+    std::vector<Rank> near;  // of this host, watched by other means: reached for what lies on devices
+  };
+  UcxDoors(Exchange& exchange, const Peers&, Mailbox&, Liveness& live, const TransportOptions&,
+           const NetworkChoice&);
   ~UcxDoors();  // flushes
 
   Endpoint& to(Rank);
+  bool reaches(Rank) const;
+  void land_on(Device);    // Transport::land_on
+  Device landing() const;  // the last of them
   void progress();
   // Waits until all that was sent has gone out, except to the dead.
   void flush();

@@ -1,8 +1,9 @@
 // UCX worker: one worker, one endpoint a peer, one active message a piece.
 #include "comm/ucx_worker.h"
 
-#include <atomic>
-#include <cstring>
+#include <algorithm>
+
+#include "comm/ucx_door.h"
 
 namespace skein::comm {
 namespace {
@@ -72,8 +73,8 @@ UcxDoors::Worker::~Worker() {
     ucx().ucp_request_free(r);
   }
   for (auto& queue : waiting_)
-    for (Arrival& a : queue)
-      if (a.descriptor) ucx().ucp_am_data_release(worker_, a.descriptor);
+    for (Arrival& a : queue) release(a);
+  for (Settling& s : settling_) release(s.arrival);
   ucx().ucp_worker_destroy(worker_);
   ucx().ucp_cleanup(context_);
   for (Receiving* r : receiving_) delete r;
@@ -102,104 +103,12 @@ void UcxDoors::Worker::connect(Rank peer, const std::string& address) {
   doors_[size_t(peer)] = std::move(door);
 }
 
-// ---- arrivals ---------------------------------------------------------------------------------------------
-
-ucs_status_t UcxDoors::Worker::on_message(void* arg, const void* header, size_t n, void* data, size_t length,
-                                          const ucp_am_recv_param_t* p) {
-  Worker& w = *static_cast<Worker*>(arg);
-  Arrival a;
-  a.length = length;
-  if (n == sizeof(Header)) std::memcpy(&a.header, header, n);
-  if (n != sizeof(Header) || a.header.from < 0 || a.header.from >= Rank(w.doors_.size()) ||
-      !w.doors_[size_t(a.header.from)] || a.header.magic != Header::kMagic ||
-      a.header.version != Header::kVersion) {
-    ++w.strangers_;
-    return UCS_OK;
-  }
-  if (p->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) {
-    a.descriptor = data;
-    w.arrive(std::move(a));
-    return UCS_INPROGRESS;
-  }
-  a.copy = Tensor({int64_t(length)}, kU8, std::make_shared<Storage>(data, int64_t(length), kCpu, nullptr));
-  w.arrive(std::move(a));
-  return UCS_OK;
+void UcxDoors::Worker::land_on(Device d) {
+  const std::lock_guard lock(mutex_);
+  if (!d.is_host() && !(landing_stream_ && landing_stream_->device() == d))
+    landing_stream_ = std::make_unique<Stream>(d);
+  landing_ = d;
 }
-
-void UcxDoors::Worker::arrive(Arrival a) {
-  auto& queue = waiting_[size_t(a.header.from)];
-  if (!a.descriptor && queue.empty() && admit(a)) return;
-  if (!a.descriptor) a.copy = a.copy.clone();  // UCX takes its memory back after the callback
-  queue.push_back(std::move(a));
-}
-
-bool UcxDoors::Worker::admit(Arrival& a) {
-  const Header& h = a.header;
-  if (h.kind != Kind::kData) {
-    Message m{h, a.descriptor ? Tensor({0}, kU8) : a.copy.clone()};
-    box_.put(std::move(m));
-    if (a.descriptor) ucx().ucp_am_data_release(worker_, a.descriptor);
-    return true;
-  }
-  if (box_.outdated(h)) {
-    if (a.descriptor) ucx().ucp_am_data_release(worker_, a.descriptor);
-    return true;
-  }
-  if (h.piece == 0 && !box_.room(h.from, h.bytes)) return false;
-  const Piece range = h.pieces > 0 ? piece_of(h) : Piece{0, -1};
-  Tensor landing =
-      int64_t(a.length) == range.end - range.begin ? box_.landing(h, skein::allocator(kCpu)) : Tensor();
-  if (!landing) {
-    Message m{h, Tensor({int64_t(a.length)}, kU8)};
-    m.pieces = 1;
-    std::string why = box_.put(std::move(m));
-    if (why.empty()) {
-      why = text("rank ", box_.owner(), " got a piece of ", a.length,
-                 " bytes that its header does not announce");
-      box_.poison(why);
-    }
-    refusals_.emplace_back(h.from, why);
-    if (a.descriptor) ucx().ucp_am_data_release(worker_, a.descriptor);
-    return true;
-  }
-  if (a.descriptor)
-    receive(a, std::move(landing));
-  else {
-    if (a.length > 0) std::memcpy(landing.raw(), a.copy.raw(), a.length);
-    finish(h, landing);
-  }
-  return true;
-}
-
-void UcxDoors::Worker::receive(Arrival& a, Tensor landing) {
-  auto* r = new Receiving{this, a.header, std::move(landing)};
-  ucp_request_param_t p{};
-  p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  p.cb.recv_am = [](void* request, ucs_status_t status, size_t, void* user) {
-    ucx().ucp_request_free(request);
-    auto* r = static_cast<Receiving*>(user);
-    if (status == UCS_OK)
-      r->worker->finish(r->header, r->landing);
-    else if (Door* d = r->worker->doors_[size_t(r->header.from)].get())
-      d->fail(status);
-    r->worker->receiving_.erase(r);
-    delete r;
-  };
-  p.user_data = r;
-  const ucs_status_ptr_t s =
-      ucx().ucp_am_recv_data_nbx(worker_, a.descriptor, r->landing.raw(), a.length, &p);
-  if (UCS_PTR_IS_PTR(s)) {
-    receiving_.insert(r);
-    return;
-  }
-  if (UCS_PTR_STATUS(s) == UCS_OK)
-    finish(r->header, r->landing);
-  else
-    doors_[size_t(r->header.from)]->fail(UCS_PTR_STATUS(s));
-  delete r;
-}
-
-void UcxDoors::Worker::finish(const Header& h, const Tensor& landing) { box_.landed(h, landing); }
 
 void UcxDoors::Worker::send_refusals() {
   for (const auto& [r, why] : refusals_) {
@@ -225,15 +134,24 @@ void UcxDoors::Worker::report_failures() {
 }
 
 void UcxDoors::Worker::turn() {
+  // A thread's first stream makes the device its own; what UCX does there it does in the calling thread.
+  if (const Device d = landing_; !d.is_host()) current_stream(d);
+  for (const auto& d : doors_)
+    if (d) d->go_on();
   for (int i = 0; i < 64 && ucx().ucp_worker_progress(worker_); ++i) {}
-  for (auto& queue : waiting_)
-    while (!queue.empty() && admit(queue.front())) queue.pop_front();
+  admit_all();
+  settle();
   if (!refusals_.empty()) send_refusals();
   report_failures();
 }
 void UcxDoors::Worker::progress() {
   const std::lock_guard lock(mutex_);
   turn();
+}
+bool UcxDoors::Worker::awaits_device() {
+  const std::lock_guard lock(mutex_);
+  return !settling_.empty() ||
+         std::any_of(doors_.begin(), doors_.end(), [](const auto& d) { return d && d->queues(); });
 }
 bool UcxDoors::Worker::flushed() const {
   for (Rank r = 0; r < Rank(doors_.size()); ++r)

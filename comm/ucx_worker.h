@@ -1,6 +1,9 @@
-// UCX worker: what the UCX transport keeps behind its doors. Only ucx_transport.cc and ucx_worker.cc need it.
+// UCX worker: what the UCX transport keeps behind its doors. Only the ucx_*.cc files need it.
 #pragma once
+#include <atomic>
 #include <deque>
+#include <list>
+#include <mutex>
 #include <set>
 
 #include "comm/ucx_library.h"
@@ -9,6 +12,11 @@
 namespace skein::comm {
 
 inline constexpr unsigned kUcxMessage = 1;  // our active message's number
+
+// Said with every transfer, so that UCX need not find out, nor remember, whose memory an address is.
+inline ucs_memory_type_t memory_type(const Tensor& x) {
+  return x.device().is_cuda() ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
+}
 
 struct UcxDoors::Worker {
   struct Arrival {  // an active message whose data waits: by rendezvous (descriptor), or a copy of it
@@ -27,22 +35,38 @@ struct UcxDoors::Worker {
     Header header;
     Tensor landing;
   };
+  struct Settling {  // a landing whose memory the device may still be using for what was there before
+    Arrival arrival;
+    Tensor landing;
+    Event free;
+  };
 
   Worker(Mailbox& box, Liveness& live, const TransportOptions& o, const std::string& devices, int size);
   ~Worker();
   std::string address() const;
   void connect(Rank peer, const std::string& address);
+  void land_on(Device);
   void progress();  // takes the lock
   void turn();      // under the lock: once round
+  void send_refusals();
+  void report_failures();
+  bool flushed() const;
+  bool awaits_device();  // takes the lock: does anything here go on when a device has come so far?
+
+  // ---- arrivals: ucx_arrivals.cc --------------------------------------------------------------------------
   static ucs_status_t on_message(void* arg, const void* header, size_t n, void* data, size_t length,
                                  const ucp_am_recv_param_t*);
   void arrive(Arrival);
   bool admit(Arrival&);  // false: no room yet
-  void receive(Arrival&, Tensor landing);
+  void admit_all();
+  void take_in(const Arrival&);  // what is no data
+  void refuse(const Arrival&);
+  void release(const Arrival&);  // what is not to be fetched
+  bool lands_on_device(const Arrival&) const;
+  bool land_on_device(Arrival&);  // false: there is no memory
+  void receive(const Arrival&, Tensor landing);
+  void settle();
   void finish(const Header&, const Tensor& landing);
-  void send_refusals();
-  void report_failures();
-  bool flushed() const;
 
   Mailbox& box_;
   Liveness& live_;
@@ -57,74 +81,11 @@ struct UcxDoors::Worker {
   std::set<Receiving*> receiving_;  // not yet complete: UCX forgets those of a dead peer
   std::set<Sending*> sending_;
   int64_t strangers_ = 0;
-};
-
-class UcxDoors::Door final : public Endpoint {
- public:
-  Door(Worker& w, Rank peer) : w_(w), peer_(peer) {}
-  const char* name() const override { return "ucx"; }
-
-  void send(const Header& h, Tensor payload, Clock::time_point deadline) override {
-    std::unique_lock lock(w_.mutex_);
-    while (on_the_way_ > 0 && on_the_way_ + payload.bytes() > w_.in_flight_ && h.kind == Kind::kData) {
-      w_.box_.membership().require(peer_);
-      if (Clock::now() > deadline)
-        throw Timeout(peer_, text("rank ", peer_, " has not taken what we sent it (now tag ", h.tag,
-                                  ", step ", h.step, "): ", on_the_way_, " bytes are on their way"));
-      w_.turn();
-      lock.unlock();
-      w_.live_.check();
-      std::this_thread::yield();
-      lock.lock();
-    }
-    post(h, std::move(payload));
-  }
-
-  // Under the worker's lock.
-  void post(const Header& h, Tensor payload) {
-    if (failed_) return;  // the verdict is being waited for; the next wait throws it
-    auto* s = new Worker::Sending{h, std::move(payload), this};
-    ucp_request_param_t p{};
-    p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-    p.cb.send = [](void* request, ucs_status_t status, void* user) {
-      ucx().ucp_request_free(request);
-      auto* s = static_cast<Worker::Sending*>(user);
-      s->door->sent(s, status);
-    };
-    p.user_data = s;
-    on_the_way_ += s->payload.bytes();
-    ++sends_;
-    w_.sending_.insert(s);
-    const size_t bytes = size_t(s->payload.bytes());
-    const ucs_status_ptr_t r = ucx().ucp_am_send_nbx(ep_, kUcxMessage, &s->header, sizeof(Header),
-                                                     bytes ? s->payload.raw() : nullptr, bytes, &p);
-    if (!UCS_PTR_IS_PTR(r)) sent(s, UCS_PTR_STATUS(r));
-  }
-
-  void fail(ucs_status_t status) {
-    if (failed_) return;
-    failed_ = true;
-    failed_at_ = Clock::now();
-    why_ = ucx().ucs_status_string(status);
-  }
-
-  ucp_ep_h ep_ = nullptr;
-  bool failed_ = false;
-  Clock::time_point failed_at_;
-  std::string why_;
-  int64_t sends_ = 0, on_the_way_ = 0;
-
- private:
-  friend struct Worker;
-  void sent(Worker::Sending* s, ucs_status_t status) {
-    on_the_way_ -= s->payload.bytes();
-    --sends_;
-    w_.sending_.erase(s);
-    delete s;
-    if (status != UCS_OK) fail(status);
-  }
-  Worker& w_;
-  const Rank peer_;
+  std::atomic<Device> landing_{kCpu};
+  // What lands on the device belongs to a stream that does nothing but wait for the last users of its memory:
+  // another's would first have to come to the end of its work.
+  std::unique_ptr<Stream> landing_stream_;
+  std::list<Settling> settling_;
 };
 
 }  // namespace skein::comm

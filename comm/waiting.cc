@@ -139,7 +139,7 @@ Message Communicator::take_narrow(Rank from, Tag tag, int64_t step, const Tensor
 }
 Message Communicator::beside(const Tensor& like, Message m) {
   CHECK(m.payload.size() == like.size(), m.payload.shape(), like.shape());
-  m.payload = staging_->up(like.device(), m.payload);
+  m.payload = staging_->beside(like.device(), m.payload);
   return m;
 }
 Message Communicator::take_any(Tag tag) { return wait_for(key(kAnyone, tag, kAnyStep), 0); }

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "engine/cuda/runtime.h"
+#include "engine/graph.h"
 #include "engine/memory.h"
 #include "engine/memory_pool.h"
 #include "engine/recording.h"
@@ -47,6 +48,9 @@ void* CachingAllocator::take(int64_t asked) {
 void CachingAllocator::give(void* p, int64_t asked) noexcept {
   const int64_t bytes = size_class(asked);
   Stream* const mine = device_.is_cuda() ? existing_stream(device_) : nullptr;
+  // What a recording takes comes from its pool and goes back there: this is older.
+  const bool recording = records(device_);
+  if (recording) spoil_recording("memory from before it is given back meanwhile");
   std::lock_guard lock(mutex_);
   use_.now -= bytes;
   if (!device_.is_cuda()) return free_[{nullptr, bytes}].push_back({p, {}});
@@ -54,7 +58,10 @@ void CachingAllocator::give(void* p, int64_t asked) noexcept {
   void* const stream = owner == owner_.end() ? nullptr : owner->second;
   Block block{p, {}};
   try {
-    if (mine && mine->handle() != stream) block.after = mine->record();
+    if (mine && mine->handle() != stream) {
+      if (recording) return;  // nothing could wait for an event of a capture: the block is lost
+      block.after = mine->record();
+    }
     free_[{stream, bytes}].push_back(std::move(block));
   } catch (...) {  // a lost device: the block is lost with it, and whoever uses the device next is told
   }

@@ -18,6 +18,7 @@ struct Current {
   Device device;
   Calls* calls;
   int64_t* length;
+  const char* spoiled = nullptr;  // why
 };
 constinit thread_local Current* g_current = nullptr;
 // The Recorded whose body the calling thread is in, warming up or recording.
@@ -27,6 +28,10 @@ constinit thread_local const std::string* g_body = nullptr;
 struct Refusal {
   std::string why;
 };
+
+void refuse_spoiled(const Current& c) {
+  if (c.spoiled) throw Refusal{c.spoiled};
+}
 
 // Sets a variable of the thread, and back.
 template <class T>
@@ -81,6 +86,10 @@ void refuse_recording(const char* why) {
   if (g_current) throw Refusal{why};
 }
 
+void spoil_recording(const char* why) noexcept {
+  if (g_current) g_current->spoiled = why;
+}
+
 Recorded::Recorded(Device d, std::string name, std::function<void(const std::string&)> say)
     : device_(d), name_(std::move(name)), say_(std::move(say)), pool_(std::make_unique<MemoryPool>(d)) {}
 
@@ -126,6 +135,7 @@ std::string Recorded::record(Entry& e, const Body& body) const {
     begin_piece(device_);
     capturing = true;
     body();
+    refuse_spoiled(current);
     capturing = false;  // ended by what follows, even where it throws
     end_piece(current);
   } catch (const Refusal& r) {

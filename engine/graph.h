@@ -12,6 +12,10 @@
 
 namespace skein {
 
+// What the calling thread records, if anything, will not be replayed: as refuse_recording(), where nothing may be
+// thrown.
+void spoil_recording(const char* why) noexcept;
+
 // A body is a function that queues work of one device. It is run
 //   the first time for a key   plainly, in the recording's memory: libraries choose their plans, caches fill;
 //   the second time            recorded: the body runs and computes nothing; then what was recorded runs;
@@ -19,7 +23,8 @@ namespace skein {
 // Every run computes the same as the plain body would, bit for bit, if the body keeps these rules:
 //   - whatever differs between runs of one key lies in memory the body does not own: in tensors made before, in
 //     slots (slot.h). What the host decides by (shapes, flags) is part of the key.
-//   - results are written to tensors made before. Memory taken in the body holds nothing after a run.
+//   - results are written to tensors made before. Memory taken in the body holds nothing after a run; memory from
+//     before is not freed in it, for what was recorded would go on using it.
 //   - the host reads nothing back and waits for nothing. What must happen on the host meanwhile goes through
 //     between_recorded().
 // A body that cannot be recorded (refuse_recording(), or the capture fails) runs plainly for good. Errors thrown

@@ -47,6 +47,8 @@ struct Verdict {
     state[LossScale::kOn] = fine ? 1.f : 0.f;
     if (!fine) state[LossScale::kSkipped] += 1;
     float scale = state[LossScale::kScale], good = fine ? state[LossScale::kGood] + 1 : 0;
+    const bool moves = dynamic && scale > LossScale::kLeast;
+    state[LossScale::kStuck] = fine || moves ? 0 : state[LossScale::kStuck] + 1;
     if (dynamic && !fine) scale = scale / 2 > LossScale::kLeast ? scale / 2 : LossScale::kLeast;
     if (dynamic && good >= LossScale::kGoodSteps) {
       scale = scale * 2 < LossScale::kMost ? scale * 2 : LossScale::kMost;
@@ -63,10 +65,11 @@ struct Invert {
 };
 
 LossScale::LossScale(Device d, bool dynamic, float start)
-    : state_(Tensor::of<float>({kSlots}, {start, 0, 0, 1 / start, 1}).to(d)),
+    : state_(Tensor::of<float>({kSlots}, {start, 0, 0, 1 / start, 1, 0}).to(d)),
       arriving_({kSlots}, kF32, pinned_allocator()),
       dynamic_(dynamic) {
   CHECK(start >= kLeast && start <= kMost, start);
+  send();
 }
 
 void LossScale::judge(const Tensor& g) {
@@ -85,13 +88,13 @@ void LossScale::send() {
 LossScale::State LossScale::take() {
   arrived_.sync();
   const float* s = arriving_.data<float>();
-  return {s[kScale], s[kGood], s[kSkipped]};
+  return {s[kScale], s[kGood], s[kSkipped], s[kStuck]};
 }
 
 void LossScale::visit(Archive& a) {
   Tensor scale = state_.view({2}), skipped = state_.view({1}, kSkipped);
   a("scale", scale), a("skipped", skipped);
-  if (a.loading()) for_each(state_.device(), 1, Invert{state()});
+  if (a.loading()) for_each(state_.device(), 1, Invert{state()}), send();
 }
 
 std::unique_ptr<LossScale> make_loss_scale(const std::string& word, DType activations, Device d) {

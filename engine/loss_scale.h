@@ -29,18 +29,20 @@ class LossScale {
   void judge(const Tensor& g);
 
   struct State {
-    double scale = 1, good = 0,
-           skipped = 0;  // good: steps since the scale moved; skipped: in all, up to 2^24
+    double scale = 1;
+    double good = 0;     // steps since the scale moved
+    double skipped = 0;  // in all, up to 2^24
+    double stuck = 0;    // skipped in a row, by this process, with a scale that could go no lower
   };
   void send();   // the state as it is now in the stream's order starts on its way to the host
-  State take();  // what was sent last; waits for its arrival alone
+  State take();  // what was sent last, or is there at first; waits for its arrival alone
   State read() { return send(), take(); }
 
   // Two fields: "scale" [2] = scale and good steps, "skipped" [1].
   void visit(Archive&);
 
  private:
-  enum Slot { kScale, kGood, kSkipped, kInverse, kOn, kSlots };
+  enum Slot { kScale, kGood, kSkipped, kInverse, kOn, kStuck, kSlots };
   float* state() const { return state_.data<float>(); }
   friend struct Verdict;
   friend struct Unscale;

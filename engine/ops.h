@@ -2,6 +2,7 @@
 // the thread's tape. Images are NHWC, convolution weights OHWI. A floating result has the type of its first
 // argument; parameters (weights, biases, gamma, shift) are f32 masters whatever the activations are.
 #pragma once
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -64,6 +65,18 @@ Tensor batch_norm(const Tensor& x, const NormState&, const NormMode&);
 // batch_norm(conv2d(x, w), ...) as one entry of the tape: a residual block's building stone and where the
 // speed is.
 Tensor conv_bn(const Tensor& x, const Tensor& w, ConvGeometry, const NormState&, const NormMode&);
+
+// One convolution of a chain, and its norm.
+struct ConvBnLink {
+  Tensor w;
+  ConvGeometry geometry;
+  NormState norm;
+};
+// conv_bn of each link in turn, with a ReLU after all but the last, which has one if asked for. `residual` gives
+// what the last adds before it; it is called when all convolutions but the last are done. On CUDA a norm between
+// two convolutions may be left to the second one: its image is then neither written nor kept.
+Tensor conv_bn_chain(const Tensor& x, const std::vector<ConvBnLink>&, bool training, bool relu = true,
+                     const std::function<Tensor()>& residual = {});
 
 // Each element kept with probability 1 - p and scaled by 1 / (1 - p); the mask is a function of `draw`.
 Tensor dropout(const Tensor& x, float p, const Draw& draw);

@@ -46,19 +46,36 @@ ConvBn::ConvBn(const std::string& conv, const std::string& norm, const ConvSpec&
 
 // A bias before a norm is cancelled by the mean while training (its gradient is zero) and only moves the
 // mean. So the op runs without it, on running means without it.
-Tensor ConvBn::forward(const Tensor& x, const Tensor& residual) {
-  NormState state = norm_->state();
-  const NormMode mode{.training = training(), .relu = relu_, .residual = residual};
-  const Tensor bias = conv_->bias(), running = state.running_mean;
-  if (!bias) return conv_bn(x, conv_->weight(), conv_->geometry(), state, mode);
-  state.running_mean = running.clone();
-  axpy(state.running_mean, -1.f, bias);
-  const Tensor y = conv_bn(x, conv_->weight(), conv_->geometry(), state, mode);
-  if (training()) {
-    copy(running, state.running_mean);
-    axpy(running, 1.f, bias);
+ConvBnLink ConvBn::link() const {
+  ConvBnLink l{conv_->weight(), conv_->geometry(), norm_->state()};
+  if (const Tensor bias = conv_->bias()) {
+    l.norm.running_mean = l.norm.running_mean.clone();
+    axpy(l.norm.running_mean, -1.f, bias);
   }
+  return l;
+}
+void ConvBn::take_back(const ConvBnLink& l) const {
+  const Tensor bias = conv_->bias(), running = norm_->state().running_mean;
+  if (!bias || !training()) return;
+  copy(running, l.norm.running_mean);
+  axpy(running, 1.f, bias);
+}
+
+Tensor ConvBn::chain(const std::vector<ConvBn*>& convs, const Tensor& x,
+                     const std::function<Tensor()>& residual) {
+  CHECK(!convs.empty(), "a chain of no convolutions");
+  std::vector<ConvBnLink> links;
+  for (const ConvBn* c : convs) links.push_back(c->link());
+  for (size_t i = 0; i + 1 < convs.size(); ++i)
+    CHECK(convs[i]->relu_, "between the convolutions of a chain there are ReLUs");
+  const ConvBn& last = *convs.back();
+  const Tensor y = conv_bn_chain(x, links, last.training(), last.relu_, residual);
+  for (size_t i = 0; i < convs.size(); ++i) convs[i]->take_back(links[i]);
   return y;
+}
+
+Tensor ConvBn::forward(const Tensor& x, const Tensor& residual) {
+  return chain({this}, x, [&] { return residual; });
 }
 
 Tensor Dropout::forward(const Tensor& x) {

@@ -64,20 +64,17 @@ class ConvBn final : public Module {
          float gamma = 1);
   Tensor forward(const Tensor& x) override { return forward(x, {}); }
   Tensor forward(const Tensor& x, const Tensor& residual);
+  // One after another, as the op conv_bn_chain: each but the last with a ReLU, the last with what `residual`
+  // gives, which is computed just before it.
+  static Tensor chain(const std::vector<ConvBn*>&, const Tensor& x,
+                      const std::function<Tensor()>& residual = {});
 
  private:
+  ConvBnLink link() const;
+  void take_back(const ConvBnLink&) const;
   Conv2d* conv_;
   BatchNorm2d* norm_;
   bool relu_;
-};
-
-class MaxPool final : public Module {
- public:
-  explicit MaxPool(Pool p) : pool_(p) {}
-  Tensor forward(const Tensor& x) override { return max_pool2d(x, pool_); }
-
- private:
-  Pool pool_;
 };
 
 // While training, drops elements, or whole channels of an image, with probability p.

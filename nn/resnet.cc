@@ -26,18 +26,18 @@ class OptionA final : public Module {
 
 enum class Shortcut : uint8_t { kProjection, kOptionA };
 
-// A branch of convolutions; its last adds the shortcut before its ReLU. The shortcut is computed just before
-// it is needed, so that backward finishes its gradient together with its neighbors'.
+// A branch of convolutions, a chain; its last adds the shortcut before its ReLU. The shortcut is computed just
+// before it is needed, so that backward finishes its gradient together with its neighbors'.
 class Block final : public Module {
  public:
   Block(int64_t in, int64_t width, int64_t out, bool bottleneck, int stride, Shortcut kind) {
     if (bottleneck) {
       branch_.push_back(child<ConvBn>("", "conv1", "bn1", conv(in, width, 1, 1)));
       branch_.push_back(child<ConvBn>("", "conv2", "bn2", conv(width, width, 3, stride)));
-      last_ = child<ConvBn>("", "conv3", "bn3", conv(width, out, 1, 1), true, 0.f);
+      branch_.push_back(child<ConvBn>("", "conv3", "bn3", conv(width, out, 1, 1), true, 0.f));
     } else {
       branch_.push_back(child<ConvBn>("", "conv1", "bn1", conv(in, out, 3, stride)));
-      last_ = child<ConvBn>("", "conv2", "bn2", conv(out, out, 3, 1), true, 0.f);
+      branch_.push_back(child<ConvBn>("", "conv2", "bn2", conv(out, out, 3, 1), true, 0.f));
     }
     if (in == out && stride == 1) return;
     if (kind == Shortcut::kOptionA)
@@ -46,14 +46,11 @@ class Block final : public Module {
       shortcut_ = child<ConvBn>("", "downsample.0", "downsample.1", conv(in, out, 1, stride), false);
   }
   Tensor forward(const Tensor& x) override {
-    Tensor y = x;
-    for (ConvBn* c : branch_) y = c->forward(y);
-    return last_->forward(y, shortcut_ ? shortcut_->forward(x) : x);
+    return ConvBn::chain(branch_, x, [&] { return shortcut_ ? shortcut_->forward(x) : x; });
   }
 
  private:
   std::vector<ConvBn*> branch_;
-  ConvBn* last_;
   Module* shortcut_ = nullptr;
 };
 

@@ -6,24 +6,29 @@ namespace skein::nn {
 namespace {
 
 // Thirteen convolutions and five pools. A convolution, its norm and its ReLU have a number each, a pool has
-// one.
-std::unique_ptr<Sequential> features(int64_t channels) {
-  constexpr int kPoolHere = 0;
-  auto f = std::make_unique<Sequential>();
-  int at = 0;
-  for (const int out : {64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0}) {
-    if (out == kPoolHere) {
-      f->add<MaxPool>(text(at), Pool{.size = 2, .stride = 2});
+// one. What lies between two pools is a chain.
+class Features final : public Module {
+ public:
+  explicit Features(int64_t channels) {
+    int at = 0;
+    for (const auto& [convolutions, out] : {std::pair{2, 64}, {2, 128}, {3, 256}, {3, 512}, {3, 512}}) {
+      auto& run = runs_.emplace_back();
+      for (int i = 0; i < convolutions; ++i, at += 3, channels = out) {
+        const ConvSpec spec{.in = channels, .out = out, .kernel = 3, .padding = 1, .bias = true};
+        run.push_back(child<ConvBn>("", text(at), text(at + 1), spec));
+      }
       at += 1;
-      continue;
     }
-    const ConvSpec spec{.in = channels, .out = out, .kernel = 3, .padding = 1, .bias = true};
-    f->add<ConvBn>("", text(at), text(at + 1), spec);
-    channels = out;
-    at += 3;
   }
-  return f;
-}
+  Tensor forward(const Tensor& x) override {
+    Tensor y = x;
+    for (const auto& run : runs_) y = max_pool2d(ConvBn::chain(run, y), {.size = 2, .stride = 2});
+    return y;
+  }
+
+ private:
+  std::vector<std::vector<ConvBn*>> runs_;
+};
 
 class Vgg final : public Module {
  public:
@@ -34,10 +39,8 @@ class Vgg final : public Module {
     std::array<int, 3> at;
     bool dropout_first;
   };
-  Vgg(const Head& h, const Input& in) : head_(h), dropout_(child<Dropout>("", 0.5f)) {
-    auto f = features(in.channels);
-    features_ = f.get();
-    adopt("features", std::move(f));
+  Vgg(const Head& h, const Input& in)
+      : head_(h), dropout_(child<Dropout>("", 0.5f)), features_(child<Features>("features", in.channels)) {
     const int64_t pixels = h.map_height * h.map_width;
     for (int i = 0; i < 3; ++i)
       fc_[size_t(i)] = child<Linear>(text("classifier.", h.at[size_t(i)]), i ? h.width : kChannels * pixels,
@@ -60,7 +63,7 @@ class Vgg final : public Module {
   static constexpr int64_t kChannels = 512;
   Head head_;
   Dropout* dropout_;
-  Sequential* features_;
+  Features* features_;
   std::array<Linear*, 3> fc_{};
 };
 

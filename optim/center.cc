@@ -39,7 +39,7 @@ Message Turn::take() {
     if (m->step < sequence_) continue;
     CHECK(m->step == sequence_ && m->payload.size() == theta.size(), m->step, sequence_, m->payload.size());
     taken_ = true;
-    return std::move(*m);
+    return comm_.beside(theta, std::move(*m));
   }
   Message m = comm_.take_narrow(worker, kToCenter, sequence_, theta);
   taken_ = true;
@@ -137,7 +137,7 @@ void Center::put(const Request& r) {
   const Message theta = comm_->take(r.worker, kToCenter, r.sequence);
   const Message state = comm_->take(r.worker, kStateToCenter, r.sequence);
   if (!theta_) theta_ = Tensor(theta.payload.shape(), kF32, comm_->allocator());
-  copy(theta_, theta.payload);
+  copy(theta_, comm_->beside(theta_, theta).payload);
   version_ = state.payload.data<int64_t>()[0];
   log_to_ = state.payload.data<int64_t>()[1];
   comm_->push(r.worker, kStateFromCenter, r.sequence, 1, state.payload);

@@ -170,9 +170,9 @@ TEST(Staging, PassesTensorsOfTheHostThroughAndCopiesBack) {
   EXPECT_EQ(landing.host.raw(), x.raw());
   EXPECT_EQ(landing.host.shape(), Shape({4}));
   EXPECT_TRUE(landing.ready.ready());
-  staging.up(y, landing.host);
+  staging.bring(y, landing.host);
   EXPECT_EQ(std::memcmp(y.raw(), x.raw(), 16), 0);
-  EXPECT_EQ(staging.up(kCpu, x).raw(), x.raw());
+  EXPECT_EQ(staging.beside(kCpu, x).raw(), x.raw());
 }
 
 }  // namespace

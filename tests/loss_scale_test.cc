@@ -91,6 +91,29 @@ TEST_P(LossScales, DoublesAfterSoManyGoodStepsInARowUpToItsMost) {
   }
 }
 
+// Also where steps are looked at so seldom, or so often, that the numbers skipped in between say nothing.
+TEST_P(LossScales, CountsWhatItSkipsInARowWithoutAWayDown) {
+  LossScale moving(device(), true, 4), fixed(device(), false, 4);
+  const auto both = [&](float v) { judge(moving, v), judge(fixed, v); };
+  for (int i = 0; i < 5; ++i) both(kInf);
+  EXPECT_EQ(moving.read().stuck, 3) << "two have halved it";
+  EXPECT_EQ(fixed.read().stuck, 5);
+  both(1);
+  EXPECT_EQ(moving.read().stuck, 0);
+  EXPECT_EQ(fixed.read().stuck, 0);
+  both(NAN);
+  EXPECT_EQ(moving.read().stuck, 1);
+  EXPECT_EQ(moving.read().skipped, 6);
+}
+
+TEST_P(LossScales, SaysWhatItIsBeforeAnythingWasSent) {
+  fill(Tensor({6}, kF32, pinned_allocator()), 12345.f);  // what memory may hold
+  LossScale s(device(), true, 64);
+  EXPECT_EQ(s.take().scale, 64);
+  EXPECT_EQ(s.take().skipped, 0);
+  EXPECT_EQ(s.take().stuck, 0);
+}
+
 TEST_P(LossScales, AGivenNumberStaysAndStillSkips) {
   const auto s = make_loss_scale("1000", kF32, device());
   const Tensor g = here({3000, -500});
@@ -173,6 +196,7 @@ TEST_P(LossScales, ItsStateComesBackWhole) {
   kept.take(walk);
   for (int i = 0; i < 3; ++i) judge(s, kInf);
   kept.restore(walk);
+  EXPECT_EQ(s.take().scale, 32);
   EXPECT_EQ(s.read().scale, 32);
   EXPECT_EQ(s.read().good, 7);
   EXPECT_EQ(s.read().skipped, 1);

@@ -86,6 +86,14 @@ TEST(Precision, AScaleThatCannotBeIsRefusedByName) {
   }
 }
 
+TEST(Precision, ATrainingThatOverflowsForGoodEnds) {
+  const Workplace w;
+  const Ended e = w.run(kTask + "--steps 60 --precision fp16 --loss-scale 16777216 --output lost");
+  EXPECT_EQ(e.status, 1);
+  EXPECT_NE(e.err.find("gradients (up to step 10) were not finite with a loss scale of 1"), std::string::npos)
+      << e.err;
+}
+
 TEST(Precision, WorkersThatAverageGradientsKeepOneScale) {
   const Workplace w;
   const Ended e =

@@ -110,33 +110,6 @@ void bench_conv(Table& t, int64_t batch) {
   }
 }
 
-// A convolution whose output is summed for a batch norm: in one kernel and apart, and what was chosen.
-void bench_fusion(Table& t, int64_t batch) {
-  for (const DType type : {kF16, kBF16})
-    for (const testing::Layer& l : testing::resnet_layers(true, 224, true)) {
-      const ConvGeometry g{l.stride, l.kernel / 2, 1, 1};
-      const int64_t out = (l.side + 2 * g.padding - l.kernel) / l.stride + 1;
-      const Tensor x = noise({batch, l.side, l.side, l.in}, type), y({batch, out, out, l.out}, type, kGpu);
-      const Tensor w = noise({l.out, l.kernel, l.kernel, l.in});
-      const ConvArgs c{.x = x, .w = w, .bias = {}, .y = y, .geometry = g};
-      BatchNormArgs norm;
-      norm.x = y, norm.mean = Tensor({l.out}, kF32, kGpu), norm.rstd = Tensor({l.out}, kF32, kGpu);
-      const std::string what = text("conv + sums b", batch, ' ', type, ' ', l.kernel, 'x', l.kernel, ' ',
-                                    l.in, "->", l.out, " at ", l.side, " stride ", l.stride);
-      t.attempt(what, [&] {
-        const double apart = seconds_of([&] { conv2d_forward(kGpu, c), cuda::statistics(norm); });
-        bool fused = false;
-        const double s = seconds_of([&] {
-          norm.sums = conv2d_with_sums(kGpu, c);
-          fused = bool(norm.sums.sum);
-          cuda::statistics(norm);
-        });
-        norm.sums = {};
-        t.row(what + (fused ? ", fused" : ", apart is taken"), 100 * apart / s, "% of apart's speed", s);
-      });
-    }
-}
-
 void bench_norm(Table& t, int64_t batch) {
   for (const auto& [side, channels] :
        {std::pair<int64_t, int64_t>{112, 64}, {56, 64}, {56, 256}, {28, 512}, {14, 1024}, {7, 2048}}) {

@@ -37,6 +37,8 @@ class Table {
   int failures_ = 0;
 };
 
+// Fused convolutions against the same apart.
+void bench_fusion(Table&, int64_t batch);
 // Whole steps of a model. `batch` 0: the model's usual one.
 void bench_step(Table&, const std::string& model, int64_t batch, const std::string& precision, bool graphs);
 // What launching them costs.

@@ -1,6 +1,7 @@
 // From a convolution's shape to cuDNN's graph of it: tensors, operations, what flows between them.
 #include "engine/cuda/conv_graph.h"
 
+#include <utility>
 #include <vector>
 
 namespace skein::cuda {
@@ -75,14 +76,10 @@ Names names(ConvPass pass) {
 class Nodes {
  public:
   explicit Nodes(const ConvProblem& k) : k_(k) {
-    const unsigned after = k.fused & (kBias | kResidual | kRelu);
-    Descriptor y = after ? between() : image(kResultId);
-    convolve(y);
-    if (k.fused & kBias)
-      y = pointwise(CUDNN_POINTWISE_ADD, y, vector(kBiasId), !(after & (kResidual | kRelu)));
-    if (k.fused & kResidual) y = pointwise(CUDNN_POINTWISE_ADD, y, image(kResidualId), !(after & kRelu));
-    if (k.fused & kRelu) y = pointwise(CUDNN_POINTWISE_RELU_FWD, y, {}, true);
-    if (k.fused & kSums) sum(y);
+    if (k.fused & kNormGradient)
+      back_through_norm();
+    else
+      forth();
   }
   Descriptor graph() const {
     std::vector<const Descriptor*> all;
@@ -94,16 +91,34 @@ class Nodes {
   }
 
  private:
-  Descriptor image(int64_t id) const {
-    return tensor(id, k_.images, {k_.n, k_.o, k_.p(), k_.q()}, k_.alignment);
+  using Extents = std::vector<int64_t>;
+  Extents input() const { return {k_.n, k_.c, k_.h, k_.w}; }
+  Extents result() const { return {k_.n, k_.o, k_.p(), k_.q()}; }
+  Descriptor image(int64_t id, const Extents& e) const { return tensor(id, k_.images, e, k_.alignment); }
+  Descriptor vector(int64_t id, int64_t channels, DType t = kF32) const {
+    return tensor(id, t, {1, channels, 1, 1}, k_.alignment);
   }
-  Descriptor between() { return tensor(next_++, kF32, {k_.n, k_.o, k_.p(), k_.q()}, 16, true); }
-  Descriptor vector(int64_t id) const { return tensor(id, kF32, {1, k_.o, 1, 1}, k_.alignment); }
+  Descriptor inside(DType t, const Extents& e) { return tensor(next_++, t, e, 16, true); }
 
-  void convolve(const Descriptor& y) {
+  // The convolution or a gradient, with what is fused before and after it.
+  void forth() {
+    const auto next = [&](unsigned rest) {  // is any step left?
+      return k_.fused & rest ? inside(kF32, result()) : image(kResultId, result());
+    };
+    Descriptor y = next(kBias | kResidual | kRelu);
+    convolve(k_.fused & kNormalize ? normalized() : image(kImageId, input()), y);
+    if (k_.fused & kBias)
+      y = pointwise(CUDNN_POINTWISE_ADD, y, vector(kBiasId, k_.o), next(kResidual | kRelu));
+    if (k_.fused & kResidual)
+      y = pointwise(CUDNN_POINTWISE_ADD, y, image(kResidualId, result()), next(kRelu));
+    if (k_.fused & kRelu) y = pointwise(CUDNN_POINTWISE_RELU_FWD, y, {}, next(0));
+    if (k_.fused & kSums) sum(y);
+  }
+  // x and y, of which one is the result in a gradient.
+  void convolve(const Descriptor& x, const Descriptor& y) {
     const Names at = names(k_.pass);
     Descriptor& o = operations_.emplace_back(at.type);
-    o.set(at.x, tensor(kImageId, k_.images, {k_.n, k_.c, k_.h, k_.w}, k_.alignment));
+    o.set(at.x, x);
     o.set(at.w, tensor(kWeightsId, k_.weights, {k_.o, k_.c / k_.groups, k_.r, k_.s}, k_.alignment));
     o.set(at.y, y);
     o.set(at.convolution, convolution(k_));
@@ -111,19 +126,67 @@ class Nodes {
     o.set(at.beta, k_.accumulate ? 1.f : 0.f);
     o.finalize("a convolution's operation");
   }
-  // The result of mode(x, b): the problem's own if it is the last, else one that stays inside.
-  Descriptor pointwise(cudnnPointwiseMode_t mode, const Descriptor& x, const Descriptor& b, bool last) {
-    Descriptor what(CUDNN_BACKEND_POINTWISE_DESCRIPTOR), y = last ? image(kResultId) : between();
+  Descriptor& begin_pointwise(cudnnPointwiseMode_t mode) {
+    Descriptor what(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     what.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     what.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
     what.finalize("a pointwise operation's descriptor");
     Descriptor& o = operations_.emplace_back(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     o.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, what);
+    return o;
+  }
+  // y, which is mode(x, b).
+  Descriptor pointwise(cudnnPointwiseMode_t mode, const Descriptor& x, const Descriptor& b, Descriptor y) {
+    Descriptor& o = begin_pointwise(mode);
     o.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
     if (b) o.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
     o.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
     o.finalize("a pointwise operation");
     return y;
+  }
+  // In the image's type from step to step: so it is asked alike for forward and weights, and cuDNN has more
+  // engines for it than with f32 between.
+  Descriptor normalized() {
+    const DType t = k_.images;
+    Descriptor x = pointwise(CUDNN_POINTWISE_MUL, image(kImageId, input()), vector(kMapScaleId, k_.c, t),
+                             inside(t, input()));
+    x = pointwise(CUDNN_POINTWISE_ADD, x, vector(kMapBiasId, k_.c, t), inside(t, input()));
+    return pointwise(CUDNN_POINTWISE_RELU_FWD, x, {}, inside(t, input()));
+  }
+  void back_through_norm() {
+    const Descriptor dy = inside(kF32, input()), raw = image(kRawId, input()),
+                     masked = image(kImageId, input());
+    convolve(dy, image(kResultId, result()));
+    const auto step = [&](cudnnPointwiseMode_t mode, const Descriptor& x, int64_t id) {
+      return pointwise(mode, x, vector(id, k_.c), inside(kF32, input()));
+    };
+    Descriptor y = step(CUDNN_POINTWISE_SUB, raw, kMeanId);
+    y = step(CUDNN_POINTWISE_MUL, y, kRstdId);
+    y = step(CUDNN_POINTWISE_MUL, y, kGammaId);
+    y = step(CUDNN_POINTWISE_ADD, y, kShiftId);
+    Descriptor& o = begin_pointwise(CUDNN_POINTWISE_RELU_BWD);
+    o.set(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, dy);
+    o.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, y);
+    o.set(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, masked);
+    o.finalize("a ReLU's gradient");
+    sum_gradient(raw, masked);
+  }
+  void sum_gradient(const Descriptor& raw, const Descriptor& dy) {
+    Descriptor& o = operations_.emplace_back(CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR);
+    o.set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC, CUDNN_DATA_FLOAT);
+    o.set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC, raw);
+    o.set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC, dy);
+    const std::pair<cudnnBackendAttributeName_t, TensorId> vectors[] = {
+        {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC, kMeanId},
+        {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_INVSTD_DESC, kRstdId},
+        {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC, kGammaId},
+        {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC, kGammaGradientId},
+        {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_BIAS_DESC, kShiftGradientId},
+        {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC, kLineOfGradientId},
+        {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC, kLineOfRawId},
+        {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS, kLineConstantId}};
+    for (const auto& [name, id] : vectors) o.set(name, vector(id, k_.c));
+    o.finalize("the operation of a norm's gradients");
   }
   void sum(const Descriptor& y) {
     const cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;
@@ -131,13 +194,13 @@ class Nodes {
     o.set(CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, 1, &mode);
     o.set(CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_DATA_FLOAT);
     o.set(CUDNN_ATTR_OPERATION_GENSTATS_XDESC, y);
-    o.set(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, vector(kSumId));
-    o.set(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, vector(kSquaresId));
+    o.set(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, vector(kSumId, k_.o));
+    o.set(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, vector(kSquaresId, k_.o));
     o.finalize("the operation of a channel's sums");
   }
 
   const ConvProblem& k_;
-  int64_t next_ = 100;  // names of what stays inside
+  int64_t next_ = kFirstInsideId;
   std::vector<Descriptor> operations_;
 };
 
@@ -150,10 +213,12 @@ std::ostream& operator<<(std::ostream& s, const ConvProblem& k) {
     << k.stride << " padding " << k.padding;
   if (k.dilation != 1) s << " dilation " << k.dilation;
   if (k.groups != 1) s << " groups " << k.groups;
+  if (k.fused & kNormalize) s << " after norm and relu";
   if (k.fused & kBias) s << " + bias";
   if (k.fused & kResidual) s << " + residual";
   if (k.fused & kRelu) s << " + relu";
   if (k.fused & kSums) s << " + sums";
+  if (k.fused & kNormGradient) s << " + relu's and norm's";
   if (k.accumulate) s << " adding";
   if (k.images == kF32 && k.tf32) s << " TF32";
   if (k.deterministic) s << " deterministic";
@@ -161,7 +226,10 @@ std::ostream& operator<<(std::ostream& s, const ConvProblem& k) {
 }
 
 Descriptor graph_of(const ConvProblem& k) {
-  CHECK(k.fused == 0 || (k.pass == ConvPass::kForward && !k.accumulate), "nothing is fused onto", k);
+  const unsigned may = k.pass == ConvPass::kForward ? kBias | kResidual | kRelu | kSums | kNormalize
+                       : k.pass == ConvPass::kData  ? kNormGradient
+                                                    : kNormalize;
+  CHECK((k.fused & ~may) == 0 && !(k.fused && k.accumulate), "this is not fused onto", k);
   return Nodes(k).graph();
 }
 

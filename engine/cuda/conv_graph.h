@@ -10,12 +10,19 @@ namespace skein::cuda {
 
 enum class ConvPass { kForward, kData, kWeights };
 
-// What a forward pass computes beside the convolution, in this order, as a sum of flags.
+// What a pass computes beside the convolution, as a sum of flags.
 enum Fused : unsigned {
+  // Forward, after it, in this order:
   kBias = 1,      // y + bias [o] f32
   kResidual = 2,  // y + an image like y
   kRelu = 4,      // max(0, y)
   kSums = 8,      // also the sum and the sum of squares of y for each channel [o] f32
+  // Forward and weights, before it: x is max(0, x scale + bias), [c] each, of x's type.
+  kNormalize = 16,
+  // Data, after it: the gradient goes on through the ReLU and, in part, the batch norm that x came from. The
+  // result is dy where max(0, (raw - mean) rstd gamma + shift) is open; also, [c] f32, its sum (dshift), that
+  // of dy (raw - mean) rstd (dgamma), and the line that the gradient of `raw` is of dy and raw.
+  kNormGradient = 32,
 };
 
 // Everything a plan depends on; also the key of the cache.
@@ -27,23 +34,43 @@ struct ConvProblem {
   bool accumulate;  // result <- result + ..., else it is overwritten
   bool tf32, deterministic;
   int64_t alignment;   // of all pointers, in bytes, at most 16
-  unsigned fused = 0;  // flags of Fused; forward only
+  unsigned fused = 0;  // flags of Fused
   auto operator<=>(const ConvProblem&) const = default;
   int64_t p() const { return (h + 2 * padding - dilation * (r - 1) - 1) / stride + 1; }
   int64_t q() const { return (w + 2 * padding - dilation * (s - 1) - 1) / stride + 1; }
   double operations() const { return 2. * double(n * p() * q() * o) * double(c / groups * r * s); }
+  double image_bytes() const { return double(n * h * w * c * size_of(images)); }
   double result_bytes() const { return double(n * p() * q() * o * size_of(images)); }
   double bytes() const {  // that the pass alone moves at least
-    return double(n * h * w * c * size_of(images) + o * r * s * c / groups * size_of(weights)) +
-           result_bytes();
+    return image_bytes() + double(o * r * s * c / groups * size_of(weights)) + result_bytes();
   }
 };
 std::ostream& operator<<(std::ostream&, const ConvProblem&);
 
 // The names of the tensors in an execution. A problem has the first three, and of the others those of its
 // flags.
-inline constexpr int64_t kImageId = 1, kWeightsId = 2, kResultId = 3, kBiasId = 4, kResidualId = 5,
-                         kSumId = 6, kSquaresId = 7;
+enum TensorId : int64_t {
+  kImageId = 1,
+  kWeightsId,
+  kResultId,
+  kBiasId,
+  kResidualId,
+  kSumId,
+  kSquaresId,
+  kMapScaleId,  // kNormalize
+  kMapBiasId,
+  kRawId,  // kNormGradient: read
+  kMeanId,
+  kRstdId,
+  kGammaId,
+  kShiftId,
+  kGammaGradientId,  // and written
+  kShiftGradientId,
+  kLineOfGradientId,
+  kLineOfRawId,
+  kLineConstantId,
+  kFirstInsideId = 100,  // what is never stored
+};
 
 // The finalized graph. Throws Error with cuDNN's words where it cannot be one.
 Descriptor graph_of(const ConvProblem&);

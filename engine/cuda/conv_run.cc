@@ -1,6 +1,7 @@
 // Convolutions executed: the plan found or measured, and fused or apart as was chosen for the shape.
 #include "engine/cuda/conv_run.h"
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <map>
@@ -29,19 +30,6 @@ void execute(const ConvPlan& plan, const ConvProblem& k, const Operands& operand
   pack.finalize("a set of arguments");
   const cudnnStatus_t status = cudnn().cudnnBackendExecute(cudnn_handle(d), plan.plan.raw(), pack.raw());
   if (status != CUDNN_STATUS_SUCCESS) check(status, text(k, " by ", plan.name).c_str());
-}
-
-double seconds_of(Device d, const std::function<void()>& work) {
-  Stream& stream = current_stream(d);
-  const auto timed = [&](int repeats) {
-    stream.sync();
-    const auto from = std::chrono::steady_clock::now();
-    for (int i = 0; i < repeats; ++i) work();
-    stream.sync();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
-  };
-  timed(2);
-  return timed(5);
 }
 
 // The fastest of the plans, measured on the operands themselves, if it takes less than `least` seconds. One
@@ -78,7 +66,24 @@ PlanCache& cache_of(Device d) {
   return at->second;
 }
 
+std::atomic<int64_t> counts[3][2 * kNormGradient];  // of the passes, by their flags
+
 }  // namespace
+
+double seconds_of(Device d, const std::function<void()>& work) {
+  Stream& stream = current_stream(d);
+  const auto timed = [&](int repeats) {
+    stream.sync();
+    const auto from = std::chrono::steady_clock::now();
+    for (int i = 0; i < repeats; ++i) work();
+    stream.sync();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+  };
+  timed(2);
+  return timed(5);
+}
+
+int64_t fused_runs(ConvPass pass, unsigned what) { return counts[int(pass)][what]; }
 
 void run(const ConvProblem& k, const Operands& t) {
   PlanCache& cache = cache_of(t.front().tensor.device());
@@ -89,7 +94,8 @@ void run(const ConvProblem& k, const Operands& t) {
   execute(cache.find(k, pick), k, t);
 }
 
-bool run_fused(const ConvProblem& k, const Operands& t, const std::function<void()>& apart) {
+bool run_fused(const ConvProblem& k, const Operands& t, const std::function<void()>& apart,
+               const std::function<double()>& later) {
   if (size_of(k.images) != 2) return false;  // no engine to gain by
   const Device d = t.front().tensor.device();
   const bool measure = numerics().measure;
@@ -97,7 +103,7 @@ bool run_fused(const ConvProblem& k, const Operands& t, const std::function<void
   if (worth == Worth::kNo) return false;
   const PlanWish wish{.at_most = measure ? kMeasuredFused : 1, .compiled = worth == Worth::kEvenIfCompiled};
   const auto pick = [&](const std::vector<ConvPlan>& plans) -> std::optional<size_t> {
-    if (measure) return fastest(plans, k, t, seconds_of(d, apart));
+    if (measure) return fastest(plans, k, t, seconds_of(d, apart) - (later ? later() : 0));
     try {
       execute(plans[0], k, t);
       return 0;
@@ -106,8 +112,10 @@ bool run_fused(const ConvProblem& k, const Operands& t, const std::function<void
     }
   };
   const ConvPlan* plan = cache_of(d).choose(k, wish, measure, pick);
-  if (plan) execute(*plan, k, t);
-  return plan != nullptr;
+  if (!plan) return false;
+  execute(*plan, k, t);
+  ++counts[int(k.pass)][k.fused];
+  return true;
 }
 
 }  // namespace skein::cuda

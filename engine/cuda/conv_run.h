@@ -20,7 +20,13 @@ void run(const ConvProblem&, const Operands&);
 
 // Runs a problem with something fused onto it if that is the faster way, and says whether it did: measured
 // against `apart`, which does the same by other kernels on the same operands; or, without
-// numerics().measure, by worth_fusing(). A result must not be read by its problem.
-bool run_fused(const ConvProblem&, const Operands&, const std::function<void()>& apart);
+// numerics().measure, by worth_fusing(). A result must not be read by its problem. `later`, if given, measures
+// how many seconds more fusing costs elsewhere.
+bool run_fused(const ConvProblem&, const Operands&, const std::function<void()>& apart,
+               const std::function<double()>& later = {});
+// Seconds of a few runs of the work on the current stream, always as many.
+double seconds_of(Device, const std::function<void()>& work);
+// How often a pass was run with just these flags fused onto it, by this process so far.
+int64_t fused_runs(ConvPass, unsigned what);
 
 }  // namespace skein::cuda

@@ -41,33 +41,59 @@ struct SumsNearMean {
   }
 };
 
+// A NaN stays.
+HD float within(float v, float most) { return v > most ? most : v < -most ? -most : v; }
+
+// The norm as a convolution takes it in: x scale + bias, both of the image's type (docs/gpu_fusions.md has the
+// errors). The bias belongs to the scale as it is rounded, so that rounding the scale does not move the mean.
+// Where the mean is beyond kStill deviations, a deviation is less than half a step of f16: the channel is taken
+// for constant, as rounding would leave nothing of it. What f16 would make infinite becomes its largest number,
+// because zero times infinity is no number.
+template <class T>
+struct KeepMap {
+  const float *gamma, *shift;
+  T *scale, *bias;
+  HD void operator()(int64_t c, float mean, float rstd) const {
+    constexpr float kMost = 65504, kStill = 2048;
+    scale[c] = T(fabsf(mean) * rstd > kStill ? 0.f : within(gamma[c] * rstd, kMost));
+    bias[c] = T(within(fmaf(-mean, float(scale[c]), shift[c]), kMost));
+  }
+};
+
+template <class T>
 struct Keep {
   float *mean, *rstd, *running_mean, *running_var;
   float momentum, epsilon;
+  KeepMap<T> map;
   // `n` values have this mean, and `square` is the mean of the squares of their distances from mean - d.
   HD void operator()(int64_t c, double n, double m, double square, double d) const {
     const double v = square - d * d, var = v > 0 || v != v ? v : 0;
     mean[c] = float(m);
     rstd[c] = float(1 / sqrt(var + double(epsilon)));
+    if (map.scale) map(c, mean[c], rstd[c]);
     if (!running_mean) return;
     running_mean[c] += momentum * (float(m) - running_mean[c]);
     running_var[c] += momentum * (float(n > 1 ? var * n / (n - 1) : var) - running_var[c]);
   }
 };
-Keep keep_of(const BatchNormArgs& a) {
+template <class T>
+Keep<T> keep_of(const BatchNormArgs& a, const ChannelMap& map) {
+  KeepMap<T> narrow{};
+  if (map.scale) narrow = {a.gamma.in<float>(), a.shift.in<float>(), map.scale.out<T>(), map.bias.out<T>()};
   return {a.mean.data<float>(),
           a.rstd.data<float>(),
           data_or_null<float>(a.running_mean),
           data_or_null<float>(a.running_var),
           a.momentum,
-          a.epsilon};
+          a.epsilon,
+          narrow};
 }
 
 template <class T>
 struct FinishNearMean {
   const T* x;
   Sweep s;
-  Keep keep;
+  Keep<T> keep;
   HD void finish(int64_t c, double sum, double squares) const {
     const double n = double(s.rows * s.fold), d = sum / n;
     keep(c, n, double(near_mean(x, s, c)) + d, squares / n, d);
@@ -86,7 +112,7 @@ struct FinishSums {
   const T* x;
   const float *sums, *squares;
   int64_t pixels, channels;
-  Keep keep;
+  Keep<T> keep;
   template <class Team>
   HD void operator()(int64_t c, Team team) const {
     const double n = double(pixels);
@@ -106,7 +132,7 @@ struct FinishSums {
 
 }  // namespace
 
-void statistics(const BatchNormArgs& a) {
+void statistics(const BatchNormArgs& a, const ChannelMap& map) {
   const Device d = a.x.device();
   with_packs(a.x.dim(-1), {&a.x}, [&](auto zero, auto width) {
     using T = decltype(zero);
@@ -116,9 +142,9 @@ void statistics(const BatchNormArgs& a) {
     if (a.sums.sum)
       for_each_team(d, s.channels, a.x.size(),
                     FinishSums<T>{x, a.sums.sum.data<float>(), a.sums.squares.data<float>(), s.rows * s.fold,
-                                  s.channels, keep_of(a)});
+                                  s.channels, keep_of<T>(a, map)});
     else
-      sum_and_finish<V>(d, s, SumsNearMean<T>{x}, FinishNearMean<T>{x, s, keep_of(a)});
+      sum_and_finish<V>(d, s, SumsNearMean<T>{x}, FinishNearMean<T>{x, s, keep_of<T>(a, map)});
   });
 }
 

@@ -3,12 +3,15 @@
 
 #include <cuda_runtime.h>
 
+#include <atomic>
+
 #include "engine/launch.h"
 
 namespace skein {
 namespace {
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
+  cudaGetLastError();  // or the next launch would report it
   throw Error(
       text("CUDA: ", what, " failed: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"));
 }
@@ -79,8 +82,21 @@ class NotCaptured {
  private:
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
+std::atomic<int> home{-1};  // the first device this process worked on
+thread_local bool settled = false;
+// A thread begins with device 0, whichever its process works on, and the first call that needs any device, be it
+// for pinned memory, would make a context there: hundreds of MB of a GPU that may be another worker's.
+void settle() {
+  const int index = home;
+  if (!settled && index >= 0 && cudaSetDevice(index) == cudaSuccess) settled = true;
+}
 }  // namespace
-void make_current(int index) { check(cudaSetDevice(index), "cudaSetDevice"); }
+void make_current(int index) {
+  check(cudaSetDevice(index), "cudaSetDevice");
+  settled = true;
+  int none = -1;
+  home.compare_exchange_strong(none, index);
+}
 void* allocate(int index, int64_t bytes) {
   make_current(index);
   const NotCaptured call;
@@ -94,15 +110,23 @@ void* allocate(int index, int64_t bytes) {
   return p;
 }
 void release(int, void* p) noexcept {
+  settle();
   const NotCaptured call;
   cudaFree(p);
 }
 void* allocate_pinned(int64_t bytes) {
+  settle();
   const NotCaptured call;
   void* p = nullptr;
-  return cudaMallocHost(&p, size_t(bytes)) == cudaSuccess ? p : nullptr;
+  if (cudaMallocHost(&p, size_t(bytes)) == cudaSuccess) return p;
+  cudaGetLastError();
+  return nullptr;
 }
-void release_pinned(void* p) noexcept { cudaFreeHost(p); }
+void release_pinned(void* p) noexcept {
+  settle();
+  const NotCaptured call;
+  cudaFreeHost(p);
+}
 
 std::shared_ptr<void> make_stream(int index) {
   make_current(index);
@@ -121,8 +145,12 @@ void wait(void* stream, void* event) {
   check(cudaStreamWaitEvent(stream_of(stream), event_of(event), 0), "cudaStreamWaitEvent");
 }
 void sync_stream(void* stream) { check(cudaStreamSynchronize(stream_of(stream)), "cudaStreamSynchronize"); }
-void sync_event(void* event) { check(cudaEventSynchronize(event_of(event)), "cudaEventSynchronize"); }
+void sync_event(void* event) {
+  settle();
+  check(cudaEventSynchronize(event_of(event)), "cudaEventSynchronize");
+}
 bool event_ready(void* event) {
+  settle();
   const NotCaptured call;
   const cudaError_t status = cudaEventQuery(event_of(event));
   if (status == cudaErrorNotReady) return false;

@@ -22,8 +22,8 @@ Tensor mask_for(const BatchNormArgs& a) {
 
 }  // namespace
 
-BatchNormArgs norm_forward(const Tensor& x, const NormState& s, const NormMode& mode,
-                           const ChannelSums& sums) {
+BatchNormArgs norm_arguments(const Tensor& x, const NormState& s, const NormMode& mode,
+                             const ChannelSums& sums) {
   const Shape channels{x.dim(-1)};
   check_norm(channels, s);
   CHECK(!mode.residual || (mode.residual.shape() == x.shape() && mode.residual.dtype() == x.dtype()),
@@ -32,7 +32,6 @@ BatchNormArgs norm_forward(const Tensor& x, const NormState& s, const NormMode& 
         "batch norm needs more than one value a channel to train, not", x.shape());
   BatchNormArgs a;
   a.x = x;
-  a.y = Tensor(x.shape(), x.dtype(), x.device());
   a.residual = mode.residual;
   a.gamma = s.gamma;
   a.shift = s.shift;
@@ -47,6 +46,13 @@ BatchNormArgs norm_forward(const Tensor& x, const NormState& s, const NormMode& 
     a.rstd = Tensor(channels, kF32, x.device());
     a.sums = sums;
   }
+  return a;
+}
+
+BatchNormArgs norm_forward(const Tensor& x, const NormState& s, const NormMode& mode,
+                           const ChannelSums& sums) {
+  BatchNormArgs a = norm_arguments(x, s, mode, sums);
+  a.y = Tensor(x.shape(), x.dtype(), x.device());
   a.mask = mask_for(a);
   batch_norm_forward(x.device(), a);
   a.sums = {};  // the gradient reads mean and rstd
@@ -75,7 +81,11 @@ std::map<std::string, std::vector<double>> settings_of(const NormState& s, const
 }
 
 Tensor batch_norm(const Tensor& x, const NormState& s, const NormMode& mode) {
-  const BatchNormArgs a = norm_forward(x, s, mode);
+  return batch_norm(x, s, mode, {});
+}
+
+Tensor batch_norm(const Tensor& x, const NormState& s, const NormMode& mode, const ChannelSums& sums) {
+  const BatchNormArgs a = norm_forward(x, s, mode, sums);
   if (Outline* o = Outline::current())
     o->add({"batch_norm",
             {x, s.gamma, s.shift, s.running_mean, s.running_var, mode.residual},

@@ -47,6 +47,13 @@ inline std::set<Layer> resnet_layers(bool bottleneck, int64_t image, bool imagen
   }
   return all;
 }
+// Those of resnet50 that follow another one in their block: the 3x3 and the 1x1 that widens.
+inline std::set<Layer> resnet50_followers() {
+  std::set<Layer> all;
+  for (const Layer& l : resnet_layers(true, 224, true))
+    if (l.kernel == 3 || (l.kernel == 1 && l.out == 4 * l.in)) all.insert(l);
+  return all;
+}
 inline std::set<Layer> vgg16_layers(int64_t side) {
   std::set<Layer> all;
   int64_t in = 3;

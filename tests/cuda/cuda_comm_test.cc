@@ -36,7 +36,7 @@ TEST_P(CudaComm, StagingBringsBytesBothWays) {
   landing.ready.sync();
   EXPECT_EQ(values(landing.host), values(x));
   for (int i = 0; i < 20; ++i) {  // blocks are used again while copies are under way
-    const Tensor host = random_uniform({1 << 20}, uint64_t(i)), up = staging.up(GetParam(), host);
+    const Tensor host = random_uniform({1 << 20}, uint64_t(i)), up = staging.beside(GetParam(), host);
     const std::vector<double> want = values(host);
     fill(host, 0.f);  // ours again at once
     EXPECT_EQ(values(up), want);

@@ -1,4 +1,5 @@
 // Our own CUDA kernels against the CPU's primitives: as loops on the host, as kernels where there is a GPU.
+#include "engine/cuda/batch_norm.h"
 #include "engine/cuda/pointwise.h"
 #include "tests/cuda/against_cpu.h"
 
@@ -160,6 +161,86 @@ TEST_P(Kernels, AMaskIsRefusedWhereItCannotBeWritten) {
     a.mask = Tensor({a.x.size() / 8}, kU8, GetParam());
     EXPECT_THROW(cuda::batch_norm_forward(a), Error);
   }
+}
+
+// ---- the halves of batch norm, of which a library does the other -----------------------------------------
+
+// Half of the last bit of a value of that size in f16.
+double rounding(double v) { return std::ldexp(std::abs(v), -11) + std::ldexp(1., -25); }
+
+TEST_P(Kernels, StatisticsComeWithTheNormAsAScaleAndABias) {
+  for (const float offset : {0.f, 3.f, 100.f}) {
+    BatchNormArgs a = there(make_norm({8, 5, 5, 24}, kF16, 3, offset), GetParam());
+    a.y = {};
+    const Tensor scale({24}, kF16, GetParam()), bias({24}, kF16, GetParam());
+    cuda::statistics(a, {scale, bias});
+    const auto s = values(scale), b = values(bias), mean = values(a.mean), rstd = values(a.rstd),
+               gamma = values(a.gamma), shift = values(a.shift);
+    for (size_t c = 0; c < 24; ++c) {
+      EXPECT_NEAR(s[c], gamma[c] * rstd[c], rounding(gamma[c] * rstd[c]) * 1.001) << offset;
+      const double exact =
+          shift[c] - mean[c] * s[c];  // of the rounded scale: at the mean there is but one error
+      EXPECT_NEAR(b[c], exact, rounding(exact) * 1.001) << offset;
+    }
+  }
+}
+
+TEST_P(Kernels, AConstantChannelBecomesItsShift) {
+  BatchNormArgs a = make_norm({64, 8}, kF16, 3);
+  fill_uniform(a.x, draw(1), 7.f, 7.f);
+  a = there(a, GetParam());
+  const Tensor scale({8}, kF16, GetParam()), bias({8}, kF16, GetParam());
+  cuda::statistics(a, {scale, bias});
+  const auto s = values(scale), b = values(bias), shift = values(a.shift);
+  for (size_t c = 0; c < 8; ++c) EXPECT_NEAR(7 * s[c] + b[c], shift[c], rounding(shift[c])) << c;
+}
+
+TEST_P(Kernels, AScaleThatF16CannotHoldIsItsLargestNumber) {
+  BatchNormArgs a = make_norm({64, 8}, kF16, 3);
+  fill_uniform(a.x, draw(1), 0.f, 0.f);  // rstd is 1 / sqrt(epsilon)
+  fill_uniform(a.gamma, draw(1), 1e4f, 1e4f);
+  a.gamma.data<float>()[3] = -1e4f;
+  a = there(a, GetParam());
+  const Tensor scale({8}, kF16, GetParam()), bias({8}, kF16, GetParam());
+  cuda::statistics(a, {scale, bias});
+  EXPECT_EQ(values(scale)[0], 65504);
+  EXPECT_EQ(values(scale)[3], -65504);
+  for (const double b : values(bias)) EXPECT_LE(std::abs(b), 65504);
+}
+
+TEST_P(Kernels, NormalizingIsTheSecondHalfOfForward) {
+  for (DType t : {kF32, kF16}) {
+    const BatchNormArgs a = there(make_norm({2, 9, 9, 40}, t, 7), GetParam());
+    cuda::batch_norm_forward(a);
+    BatchNormArgs b = a;
+    b.y = Tensor(a.y.shape(), t, GetParam());
+    cuda::normalize(b);
+    EXPECT_EQ(values(b.y), values(a.y)) << t;
+  }
+}
+
+TEST_P(Kernels, AGradientIsFinishedFromItsSumsInPlace) {
+  for (DType t : {kF32, kF16})
+    for (const Shape& s : {Shape{2, 9, 9, 40}, Shape{3, 5, 4, 7}}) {
+      BatchNormArgs a = make_norm(s, t, 3);
+      give_gradients(a, 8);
+      a.dresidual = {}, a.dx_beta = 0;
+      cpu::batch_norm_forward(a);
+      BatchNormArgs b = there(a, GetParam());
+      cpu::batch_norm_backward(a);
+      // What a library's kernel leaves behind: the masked gradient and its sums.
+      BatchNormArgs sums = b;
+      sums.dgamma = Tensor(b.dgamma.shape(), kF32, GetParam());
+      sums.dshift = Tensor(b.dshift.shape(), kF32, GetParam());
+      sums.dgamma_beta = sums.dshift_beta = sums.dresidual_beta = 0;
+      sums.dx = {}, sums.dresidual = b.dy;
+      cuda::batch_norm_backward(sums);
+      b.y = {}, b.dx = b.dy;
+      cuda::finish_gradient(b, sums.dgamma, sums.dshift);
+      EXPECT_LT(difference(b.dx, a.dx), bound(t)) << t << s;
+      EXPECT_LT(difference(b.dgamma, a.dgamma), 3e-5) << t << s;
+      EXPECT_LT(difference(b.dshift, a.dshift), 3e-5) << t << s;
+    }
 }
 
 // ---- pooling ---------------------------------------------------------------------------------------

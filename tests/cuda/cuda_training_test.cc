@@ -1,4 +1,5 @@
 // Whole models on CUDA against the CPU: the same losses step by step, in either precision.
+#include "engine/cuda/conv_run.h"
 #include "engine/ops.h"
 #include "nn/models.h"
 #include "optim/rule.h"
@@ -54,6 +55,14 @@ void expect_same(const char* model, const nn::Input& in, int64_t batch, DType t,
 TEST_P(CudaTraining, TwentyStepsOfResnet20EqualTheCpus) {
   expect_same("resnet20", {32, 32, 3, 10}, 16, kF32, 20, 2e-3);
   expect_same("resnet20", {32, 32, 3, 10}, 16, kBF16, 20, 5e-2);
+}
+// Norms between two convolutions are left to the second one there, forward and back.
+TEST_P(CudaTraining, StepsInHalfPrecisionEqualTheCpus) {
+  const auto fused = [] { return cuda::fused_runs(cuda::ConvPass::kData, cuda::kNormGradient); };
+  const int64_t before = fused();
+  expect_same("resnet20", {32, 32, 3, 10}, 16, kF16, 5, 2e-2);
+  EXPECT_EQ(fused() - before, 5 * 9);
+  expect_same("resnet50", {64, 64, 3, 10}, 4, kF16, 2, 2e-2);
 }
 TEST_P(CudaTraining, AFewStepsOfTheOtherModelsEqualTheCpus) {
   expect_same("mlp", {28, 28, 1, 10}, 32, kF32, 5, 1e-3);

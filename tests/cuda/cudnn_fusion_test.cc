@@ -20,13 +20,26 @@ const Layer kWiden{56, 64, 256, 1, 1}, kNarrow{28, 512, 128, 1, 1}, kSquare{28, 
     kStrided{56, 128, 128, 3, 2}, kDeep{7, 512, 512, 3, 1}, kCifar{32, 16, 16, 3, 1};
 constexpr unsigned kFolded = kBias | kRelu, kFoldedTail = kBias | kResidual | kRelu;
 
-ConvProblem fused(const Layer& l, unsigned what, DType t, int64_t batch = 256) {
-  ConvProblem k = problem(l, ConvPass::kForward, t, batch);
+// Of a convolution that follows another one, the norm between them left to it.
+const std::pair<ConvPass, unsigned> kOfAChain[] = {{ConvPass::kForward, kNormalize | kSums},
+                                                   {ConvPass::kWeights, kNormalize},
+                                                   {ConvPass::kData, kNormGradient}};
+
+ConvProblem fused(const Layer& l, unsigned what, DType t, int64_t batch = 256,
+                  ConvPass pass = ConvPass::kForward) {
+  ConvProblem k = problem(l, pass, t, batch);
   k.fused = what;
   return k;
 }
 std::vector<ConvPlan> on_paper(const ConvProblem& k, size_t at_most = 1) {
   return conv_plans(h200(), k, {.at_most = at_most, .unloaded = true});
+}
+
+// Refused as a graph, or without an engine.
+bool none_for(const ConvProblem& k) {
+  try {
+    return on_paper(k).empty();
+  } catch (const Error&) { return true; }
 }
 
 // Each that is compiled at run time takes a second: every pattern is asked for once, in either type in turn.
@@ -56,15 +69,36 @@ TEST(CudnnFusions, AKernelThatWouldBeCompiledAtRunTimeCanBeDeclined) {
     EXPECT_FALSE(p.compiled) << p.name;
 }
 
-TEST(CudnnFusions, NothingIsFusedOntoAGradient) {
-  ConvProblem k = problem(kSquare, ConvPass::kData, kBF16, 8);
-  k.fused = kSums;
-  EXPECT_THROW(graph_of(k), Error);
+// What a chain of convolutions asks for: ready in f16, which is why it is left to f16.
+TEST(CudnnFusions, ANormBetweenConvolutionsIsLeftToTheirMainLoopsInHalfPrecision) {
+  for (const Layer& l : {kWiden, kStrided, kSquare, kCifar})
+    for (const auto& [pass, what] : kOfAChain) {
+      const ConvProblem k = fused(l, what, kF16, 256, pass);
+      const std::vector<ConvPlan> plans = on_paper(k);
+      ASSERT_EQ(plans.size(), 1u) << k;
+      EXPECT_FALSE(plans[0].compiled) << k << ": " << plans[0].name;
+    }
+  EXPECT_TRUE(none_for(fused(kWiden, kNormalize, kBF16, 256, ConvPass::kWeights)));
+  EXPECT_TRUE(none_for(fused(kWiden, kNormGradient, kBF16, 256, ConvPass::kData)));
+}
+
+TEST(CudnnFusions, AGradientTakesOnlyWhatBelongsToIt) {
+  for (const auto& [pass, what] : {std::pair{ConvPass::kData, unsigned(kSums)},
+                                   {ConvPass::kData, kNormalize},
+                                   {ConvPass::kWeights, kNormGradient},
+                                   {ConvPass::kWeights, kRelu},
+                                   {ConvPass::kForward, kNormGradient}})
+    EXPECT_THROW(graph_of(fused(kSquare, what, kF16, 8, pass)), Error) << int(pass) << ' ' << what;
+  ConvProblem adding = fused(kSquare, kNormalize, kF16, 8, ConvPass::kWeights);
+  adding.accumulate = true;
+  EXPECT_THROW(graph_of(adding), Error);
 }
 
 TEST(CudnnFusions, AProblemIsNamedWithWhatIsFused) {
   EXPECT_NE(text(fused(kSquare, kFoldedTail, kBF16)).find("+ bias + residual + relu"), std::string::npos);
   EXPECT_NE(text(fused(kSquare, kSums, kBF16)), text(fused(kSquare, 0, kBF16)));
+  for (const auto& [pass, what] : kOfAChain)
+    EXPECT_NE(text(fused(kSquare, what, kF16, 8, pass)), text(fused(kSquare, 0, kF16, 8, pass)));
 }
 
 // ---- the rule --------------------------------------------------------------------------------------------
@@ -78,6 +112,31 @@ TEST(WorthFusing, WhatIsBoundByMemoryIsAndWhatIsBoundByProductsIsNot) {
 TEST(WorthFusing, ASmallImageIsNotWorthACompilation) {
   EXPECT_EQ(worth_fusing(fused(kCifar, kSums, kBF16, 16)), Worth::kIfReady);
   EXPECT_EQ(worth_fusing(fused(kWiden, kFolded, kBF16, 2)), Worth::kIfReady);
+}
+TEST(WorthFusing, ANormIsLeftToAConvolutionThatWaitsForMemoryAnyway) {
+  for (const auto& [pass, what] : kOfAChain) {
+    EXPECT_EQ(worth_fusing(fused(kWiden, what, kF16, 256, pass)), Worth::kIfReady) << int(pass);
+    EXPECT_EQ(worth_fusing(fused(kDeep, what, kF16, 256, pass)), Worth::kNo) << int(pass);
+    EXPECT_EQ(worth_fusing(fused(kCifar, what, kF16, 16, pass)), Worth::kIfReady) << int(pass);
+  }
+}
+// Else the image would be made again for it, and the pass not be saved.
+TEST(WorthFusing, ForwardLeavesANormOnlyToAConvolutionWhoseWeightsGradientTakesItToo) {
+  int forward = 0, weights = 0;
+  for (const int64_t channels : {8, 16, 24, 32, 64, 128, 256, 512})
+    for (const int64_t out : {32, 64, 256})
+      for (const unsigned more : {0u, unsigned(kSums)}) {
+        const Layer l{28, channels, out, 3, 1};
+        const auto worth = [&](ConvPass pass, unsigned what) {
+          return worth_fusing(fused(l, what, kF16, 256, pass)) != Worth::kNo;
+        };
+        const bool f = worth(ConvPass::kForward, kNormalize | more),
+                   w = worth(ConvPass::kWeights, kNormalize);
+        EXPECT_TRUE(!f || w) << channels << ' ' << out;
+        forward += f, weights += w;
+      }
+  EXPECT_GT(forward, 0);
+  EXPECT_GT(weights, forward);
 }
 TEST(WorthFusing, NothingToFuseIsWorthNothing) {
   EXPECT_EQ(worth_fusing(fused(kWiden, 0, kBF16)), Worth::kNo);

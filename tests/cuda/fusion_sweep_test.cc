@@ -16,33 +16,40 @@ bool taken(const ConvProblem& k, const ConvPlan& p) {
   return worth == Worth::kEvenIfCompiled || (worth == Worth::kIfReady && !p.compiled);
 }
 
+// One pattern: a row for each layer, and how many there are of each kind.
+void ask(std::ostream& table, const std::set<Layer>& layers, ConvPass pass, unsigned what, DType t) {
+  static const Descriptor h200 = h200_on_paper();
+  int ready = 0, compiled = 0, missing = 0, by_rule = 0;
+  table << "\n";
+  for (const Layer& l : layers) {
+    ConvProblem k = problem(l, pass, t, 256);
+    k.fused = what;
+    const std::vector<ConvPlan> plans = conv_plans(h200, k, {.unloaded = true});
+    EXPECT_EQ(plans.size(), 1u) << k;
+    ++(plans.empty() ? missing : plans[0].compiled ? compiled : ready);
+    const bool yes = !plans.empty() && taken(k, plans[0]);
+    by_rule += yes;
+    table << k << ": " << (plans.empty() ? "none" : plans[0].name) << "; taken: " << (yes ? "yes" : "no")
+          << "\n";
+  }
+  table << "-> " << ready << " ready, " << compiled << " compiled at run time, " << missing
+        << " missing; the rule takes " << by_rule << "\n";
+}
+
 // Every fusion that the code asks for, for every layer it may ask it for.
 TEST(FusionSweep, EveryLayerOfResnet50HasThem) {
-  const Descriptor h200 = h200_on_paper();
   std::ofstream table(SKEIN_BINARY_DIR "/fusions_h200.txt");
   table << "cuDNN " << cudnn().cudnnGetVersion()
         << ", H200 on paper, resnet50, batch 256: the first plan by heuristics, and the rule without "
            "measuring\n";
+  const std::set<Layer> followers = resnet50_followers();
+  ask(table, followers, ConvPass::kForward, kNormalize | kSums, kF16);
+  ask(table, followers, ConvPass::kWeights, kNormalize, kF16);
+  ask(table, followers, ConvPass::kData, kNormGradient, kF16);
   for (const DType t : {kF16, kBF16})
     for (const unsigned what :
-         {unsigned(kSums), unsigned(kBias | kRelu), unsigned(kBias | kResidual | kRelu)}) {
-      int ready = 0, compiled = 0, missing = 0, by_rule = 0;
-      std::ostringstream rows;
-      for (const Layer& l : resnet_layers(true, 224, true)) {
-        ConvProblem k = problem(l, ConvPass::kForward, t, 256);
-        k.fused = what;
-        const std::vector<ConvPlan> plans = conv_plans(h200, k, {.unloaded = true});
-        EXPECT_EQ(plans.size(), 1u) << k;
-        ++(plans.empty() ? missing : plans[0].compiled ? compiled : ready);
-        const bool yes = !plans.empty() && taken(k, plans[0]);
-        by_rule += yes;
-        rows << k << ": " << (plans.empty() ? "none" : plans[0].name) << "; taken: " << (yes ? "yes" : "no")
-             << "\n";
-      }
-      table << "\n"
-            << rows.str() << "-> " << ready << " ready, " << compiled << " compiled at run time, " << missing
-            << " missing; the rule takes " << by_rule << "\n";
-    }
+         {unsigned(kSums), unsigned(kBias | kRelu), unsigned(kBias | kResidual | kRelu)})
+      ask(table, resnet_layers(true, 224, true), ConvPass::kForward, what, t);
 }
 
 }  // namespace

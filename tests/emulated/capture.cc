@@ -33,7 +33,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode) {
   const Lock lock(gpu().mutex);
   Stream& mine = stream_at(s);
-  if (mine.capture) return cudaErrorIllegalState;
+  if (mine.capture) return said(cudaErrorIllegalState);
   mine.capture = std::make_shared<Capture>();
   mine.capture->origin = &mine;
   mine.capture->thread = std::this_thread::get_id();
@@ -53,8 +53,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph) {
   const Lock lock(gpu().mutex);
   *graph = nullptr;
   const std::shared_ptr<Capture> c = stream_at(s).capture;
-  if (!c) return cudaErrorIllegalState;
-  if (c->origin != &stream_at(s)) return cudaErrorStreamCaptureUnmatched;
+  if (!c) return said(cudaErrorIllegalState);
+  if (c->origin != &stream_at(s)) return said(cudaErrorStreamCaptureUnmatched);
   bool loose = false;
   for (auto& [key, other] : gpu().streams) {
     if (other->capture != c) continue;
@@ -62,8 +62,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph) {
     other->capture = nullptr, other->loose = false;
   }
   std::erase(gpu().captures, c);
-  if (c->broken) return cudaErrorStreamCaptureInvalidated;
-  if (loose) return cudaErrorStreamCaptureUnjoined;
+  if (c->broken) return said(cudaErrorStreamCaptureInvalidated);
+  if (loose) return said(cudaErrorStreamCaptureUnjoined);
   *graph = reinterpret_cast<cudaGraph_t>(new std::vector<Piece>(std::move(c->pieces)));
   return cudaSuccess;
 }

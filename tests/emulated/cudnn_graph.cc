@@ -133,25 +133,39 @@ void convolve(const Record& op, const Names& at, Values& values) {
   values.write(result, rounded(made, layout_of(result).type));
 }
 
-// A sum of two, the second perhaps one value a channel; or what is above zero.
+float combined(cudnnPointwiseMode_t mode, float x, float b) {
+  switch (mode) {
+    case CUDNN_POINTWISE_ADD:
+      return x + b;
+    case CUDNN_POINTWISE_SUB:
+      return x - b;
+    case CUDNN_POINTWISE_MUL:
+      return x * b;
+    case CUDNN_POINTWISE_RELU_FWD:  // b is not read
+      return x < 0 ? 0 : x;
+    case CUDNN_POINTWISE_RELU_BWD:  // x is the gradient
+      return b > 0 ? x : 0;
+    default:
+      fault(("a pointwise operation that nobody here computes: " + std::to_string(int(mode))).c_str());
+  }
+}
+
+// Of one or of two, the second perhaps one value a channel.
 void pointwise(const Record& op, Values& values) {
   const auto mode = op.child(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)
                         .one<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE);
-  const Record& result = op.child(CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
-  const Tensor x = widened(values.read(op.child(CUDNN_ATTR_OPERATION_POINTWISE_XDESC)));
-  const Tensor y(x.shape());
-  const float* in = x.data<float>();
-  float* out = y.data<float>();
-  if (mode == CUDNN_POINTWISE_ADD) {
-    const Tensor b = widened(values.read(op.child(CUDNN_ATTR_OPERATION_POINTWISE_BDESC)));
-    if (b.size() != x.size() && b.size() != x.dim(-1)) fault("a sum of tensors that do not fit each other");
-    const float* add = b.data<float>();
-    for (int64_t i = 0; i < x.size(); ++i) out[i] = in[i] + add[i % b.size()];
-  } else if (mode == CUDNN_POINTWISE_RELU_FWD) {
-    for (int64_t i = 0; i < x.size(); ++i) out[i] = in[i] < 0 ? 0 : in[i];
-  } else {
-    fault(("a pointwise operation that nobody here computes: " + std::to_string(int(mode))).c_str());
-  }
+  const bool back = mode == CUDNN_POINTWISE_RELU_BWD;
+  const Record& first =
+      op.child(back ? CUDNN_ATTR_OPERATION_POINTWISE_DYDESC : CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+  const auto second = back ? CUDNN_ATTR_OPERATION_POINTWISE_XDESC : CUDNN_ATTR_OPERATION_POINTWISE_BDESC;
+  const Record& result =
+      op.child(back ? CUDNN_ATTR_OPERATION_POINTWISE_DXDESC : CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+  const Tensor x = widened(values.read(first)), y(x.shape());
+  const Tensor b = op.has(second) ? widened(values.read(op.child(second))) : x;
+  if (b.size() != x.size() && b.size() != x.dim(-1))
+    fault("an operation on tensors that do not fit each other");
+  for (int64_t i = 0; i < x.size(); ++i)
+    y.data<float>()[i] = combined(mode, x.data<float>()[i], b.data<float>()[i % b.size()]);
   values.write(result, rounded(y, layout_of(result).type));
 }
 
@@ -170,8 +184,41 @@ void sum_channels(const Record& op, Values& values) {
   values.write(op.child(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC), squares);
 }
 
+// The gradients of a batch norm's parameters, and the line dx = p dy + q x + r of each channel.
+void sum_gradient(const Record& op, Values& values) {
+  const auto read = [&](cudnnBackendAttributeName_t name) { return widened(values.read(op.child(name))); };
+  const Tensor x = read(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC),
+               dy = read(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC),
+               mean = read(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC),
+               rstd = read(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_INVSTD_DESC),
+               gamma = read(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC);
+  const int64_t channels = x.dim(-1);
+  const Shape s{1, 1, 1, channels};
+  const Tensor dgamma = Tensor::zeros(s), dshift = Tensor::zeros(s), p(s), q(s), r(s);
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const int64_t c = i % channels;
+    const float d = dy.data<float>()[i];
+    dshift.data<float>()[c] += d;
+    dgamma.data<float>()[c] += d * (x.data<float>()[i] - mean.data<float>()[c]) * rstd.data<float>()[c];
+  }
+  const float n = float(x.size() / channels);
+  for (int64_t c = 0; c < channels; ++c) {
+    const float k = gamma.data<float>()[c] * rstd.data<float>()[c];
+    const float slope = -k * rstd.data<float>()[c] * dgamma.data<float>()[c] / n;
+    p.data<float>()[c] = k, q.data<float>()[c] = slope;
+    r.data<float>()[c] = -k * dshift.data<float>()[c] / n - slope * mean.data<float>()[c];
+  }
+  values.write(op.child(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC), dgamma);
+  values.write(op.child(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_BIAS_DESC), dshift);
+  values.write(op.child(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC), p);
+  values.write(op.child(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC), q);
+  values.write(op.child(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS), r);
+}
+
 void run(const Record& op, Values& values) {
   switch (op.type) {
+    case CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR:
+      return sum_gradient(op, values);
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
       return pointwise(op, values);
     case CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR:

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "comm/ucx_library.h"
+#include "engine/base.h"
 #include "tests/emulated/launch.h"
 
 namespace skein {
@@ -144,6 +146,22 @@ TEST(EmulatedGpuDeathTest, ALaneThatHasLeftIsMissed) {
   EXPECT_EXIT(launch(), ::testing::ExitedWithCode(3), "has left its warp");
 }
 
+TEST(EmulatedUcxDeathTest, IsToldWhoseMemoryItGets) {
+  Block b(16);
+  std::vector<float> host(16);
+  const auto send = [](void* from, size_t bytes, uint32_t told, ucs_memory_type_t type) {
+    ucp_request_param_t p{};
+    p.op_attr_mask = told, p.memory_type = type;
+    comm::ucx().ucp_am_send_nbx(nullptr, 1, nullptr, 0, from, bytes, &p);
+  };
+  const uint32_t told = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  const auto end = ::testing::ExitedWithCode(3);
+  EXPECT_EXIT(send(b.p, 64, told, UCS_MEMORY_TYPE_HOST), end, "wrong type of memory");
+  EXPECT_EXIT(send(host.data(), 64, told, UCS_MEMORY_TYPE_CUDA), end, "wrong type of memory");
+  EXPECT_EXIT(send(b.p, 64, 0, UCS_MEMORY_TYPE_CUDA), end, "not told whose memory");
+  EXPECT_EXIT(send(b.p, 68, told, UCS_MEMORY_TYPE_CUDA), end, "beyond a block");
+}
+
 TEST(EmulatedGpu, CapturedWorkIsDoneWhenTheGraphIsLaunchedAndOnlyThen) {
   Queue q, side;
   Mark fork, join;
@@ -182,11 +200,39 @@ TEST(EmulatedGpu, ACaptureIsSpoiledByWhatCudaForbids) {
             cudaErrorStreamCaptureInvalidated);
   EXPECT_EQ(spoiled_by([&] { return cudaEventRecord(*m, *q), cudaEventSynchronize(*m); }),
             cudaErrorStreamCaptureInvalidated);
+  cudaGetLastError();
   cudaStreamBeginCapture(*q, cudaStreamCaptureModeThreadLocal);
   cudaEventRecord(*m, *q), cudaStreamWaitEvent(*side, *m, 0);
   emulated::each(*side, 4, Set{b.p, 1});
   EXPECT_EQ(cudaStreamEndCapture(*q, &graph), cudaErrorStreamCaptureUnjoined);
   EXPECT_EQ(cudaStreamSynchronize(*q), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(*side, *m, 0), cudaErrorCapturedEvent);  // of a capture that has ended
+}
+
+TEST(EmulatedGpuDeathTest, AGraphMayNotWorkOnMemoryThatWasGivenBack) {
+  Queue q;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  {
+    Block b(4);
+    cudaStreamBeginCapture(*q, cudaStreamCaptureModeThreadLocal);
+    emulated::each(*q, 4, Set{b.p, 1});
+    cudaStreamEndCapture(*q, &graph);
+    cudaGraphInstantiate(&exec, graph, 0);
+  }
+  const auto replay = [&] { cudaGraphLaunch(exec, *q), cudaStreamSynchronize(*q); };
+  EXPECT_EXIT(replay(), ::testing::ExitedWithCode(3), "memory that was given back");
+}
+
+TEST(EmulatedGpu, AnErrorIsReportedByTheNextLaunchUnlessSomebodyAsked) {
+  Queue q;
+  Block b(1);
+  void* p = nullptr;
+  EXPECT_EQ(cudaMalloc(&p, size_t(1) << 40), cudaErrorMemoryAllocation);
+  EXPECT_THROW(emulated::each(*q, 1, Set{b.p, 1}), Error);
+  EXPECT_EQ(cudaMalloc(&p, size_t(1) << 40), cudaErrorMemoryAllocation);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+  emulated::each(*q, 1, Set{b.p, 1});
 }
 
 }  // namespace

@@ -37,30 +37,37 @@ namespace emulated {
 // Calls `lane` for all 32 lanes, side by side.
 void run_warp(const std::function<void()>& lane);
 
-// What CUDA copies to the device must be plain, and name no memory of the host.
-template <class F>
-void check_functor(F f) {
+// Calls `check` with the words of f that may be addresses.
+template <class F, class Check>
+void each_address(F f, Check check) {
   static_assert(std::is_trivially_copyable_v<F>);
 #if defined(__GNUC__) && !defined(__clang__)  // what lies between the members may look like an address
   __builtin_clear_padding(&f);
   size_t bytes = sizeof f;
   if constexpr (requires { F::kAddresses; }) bytes = F::kAddresses;
-  check_arguments(typeid(F).name(), &f, bytes);
+  check(typeid(F).name(), &f, bytes);
 #endif
+}
+
+// What CUDA copies to the device must be plain, and name no memory of the host. `run` does the kernel's work.
+template <class F, class Run>
+void launch(void* stream, const F& f, Run run) {
+  check_place(stream);
+  each_address(f, check_arguments);
+  enqueue(stream, typeid(F).name(), [f, run] { each_address(f, check_alive), run(f); });
+  check_launch(typeid(F).name());
 }
 
 template <class F>
 void each(void* stream, int64_t n, const F& f) {
-  check_functor(f);
-  enqueue(stream, typeid(F).name(), [n, f] {
+  launch(stream, f, [n](const F& f) {
 #pragma omp parallel for schedule(static) if (n > 4096)
     for (int64_t i = 0; i < n; ++i) f(i);
   });
 }
 template <class F>
 void rows(void* stream, int64_t rows, int64_t cols, const F& f) {
-  check_functor(f);
-  enqueue(stream, typeid(F).name(), [rows, cols, f] {
+  launch(stream, f, [rows, cols](const F& f) {
 #pragma omp parallel for schedule(static) if (rows * cols > 4096)
     for (int64_t r = 0; r < rows; ++r) {
       const auto row = f.row(r);
@@ -70,8 +77,7 @@ void rows(void* stream, int64_t rows, int64_t cols, const F& f) {
 }
 template <class F>
 void teams(void* stream, int64_t teams, const F& f) {
-  check_functor(f);
-  enqueue(stream, typeid(F).name(), [teams, f] {
+  launch(stream, f, [teams](const F& f) {
 #pragma omp parallel for schedule(static) if (teams > 1)
     for (int64_t t = 0; t < teams; ++t) run_warp([&] { f(t, Warp{}); });
   });

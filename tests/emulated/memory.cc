@@ -8,8 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string>
+#include <utility>
 
+#include "engine/base.h"
 #include "tests/emulated/state.h"
 
 namespace skein::emulated {
@@ -91,9 +92,33 @@ Gpu& gpu() {
   return *the;
 }
 
-void fault(const char* what) {
-  fprintf(stderr, "emulated GPU: %s\n", what);
+void fault(const std::string& what) {
+  fprintf(stderr, "emulated GPU: %s\n", what.c_str());
   end_with_backtrace();
+}
+
+namespace {
+thread_local int current_device = 0;
+thread_local cudaError_t last_error = cudaSuccess;
+}  // namespace
+
+int device_here() {
+  const Lock lock(gpu().mutex);
+  gpu().in_use.insert(current_device);
+  return current_device;
+}
+std::vector<int> devices_in_use() {
+  const Lock lock(gpu().mutex);
+  return {gpu().in_use.begin(), gpu().in_use.end()};
+}
+void check_place(void* stream) {
+  const Lock lock(gpu().mutex);
+  if (stream_at(stream).device != device_here())
+    fault("a kernel is launched on a stream of another device than the calling thread's");
+}
+cudaError_t said(cudaError_t e) {
+  if (e != cudaSuccess) last_error = e;
+  return e;
 }
 
 bool reachable(const void* p, size_t bytes) {
@@ -101,17 +126,35 @@ bool reachable(const void* p, size_t bytes) {
   return gpu().memory.holds(p, bytes) || gpu().pinned.holds(p, bytes);
 }
 
+namespace {
+
+// Calls f(p, i) for every word p of the functor.
+template <class F>
+void each_word(const void* functor, size_t bytes, F f) {
+  for (size_t i = 0; (i + 1) * sizeof(void*) <= bytes; ++i) {
+    const void* p;
+    memcpy(&p, static_cast<const char*>(functor) + i * sizeof p, sizeof p);
+    f(p, i);
+  }
+}
+bool alive(const void* p) { return gpu().memory.holds(p, 0) || gpu().pinned.holds(p, 0); }
+bool ours(const void* p) { return gpu().memory.around(p) || gpu().pinned.around(p); }
+
+}  // namespace
+
+// Whoever calls holds the lock, or works for somebody who does.
+void check_alive(const char* what, const void* functor, size_t bytes) {
+  each_word(functor, bytes, [&](const void* p, size_t i) {
+    if (ours(p) && !alive(p)) fault(text("a kernel gets memory that was given back, word ", i, " of ", what));
+  });
+}
 void check_arguments(const char* what, const void* functor, size_t bytes) {
   const Lock lock(gpu().mutex);
-  for (size_t i = 0; i + sizeof(void*) <= bytes; i += sizeof(void*)) {
-    const void* p;
-    memcpy(&p, static_cast<const char*>(functor) + i, sizeof p);
-    if (reinterpret_cast<uintptr_t>(p) < kPage || reachable(p, 0) || gpu().memory.around(p) || !mapped(p))
-      continue;
-    fault((std::string("a kernel gets an address of the host's memory, word ") +
-           std::to_string(i / sizeof p) + " of " + what)
-              .c_str());
-  }
+  check_alive(what, functor, bytes);
+  each_word(functor, bytes, [&](const void* p, size_t i) {
+    if (reinterpret_cast<uintptr_t>(p) >= kPage && !ours(p) && mapped(p))
+      fault(text("a kernel gets an address of the host's memory, word ", i, " of ", what));
+  });
 }
 
 }  // namespace skein::emulated
@@ -141,19 +184,19 @@ const char* cudaGetErrorName(cudaError_t e) {
   }
 }
 const char* cudaGetErrorString(cudaError_t e) { return cudaGetErrorName(e); }
-cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
 
 cudaError_t cudaGetDeviceCount(int* n) {
-  const char* said = getenv("SKEIN_EMULATED_GPUS");
-  *n = said ? atoi(said) : 1;
-  return *n > 0 ? cudaSuccess : cudaErrorNoDevice;
+  const char* asked = getenv("SKEIN_EMULATED_GPUS");
+  *n = asked ? atoi(asked) : 1;
+  return *n > 0 ? cudaSuccess : said(cudaErrorNoDevice);
 }
 cudaError_t cudaDriverGetVersion(int* v) { return *v = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int* v) { return *v = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int index) {
   int n = 0;
   cudaGetDeviceCount(&n);
-  if (index < 0 || index >= n) return cudaErrorInvalidDevice;
+  if (index < 0 || index >= n) return said(cudaErrorInvalidDevice);
   *p = {};
   snprintf(p->name, sizeof p->name, "emulated GPU %d", index);
   p->major = 9, p->minor = 0, p->totalGlobalMem = size_t(kRoom), p->multiProcessorCount = 2;
@@ -161,7 +204,13 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int index) {
   p->uuid.bytes[13] = char('0' + index);
   return cudaSuccess;
 }
-cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaSetDevice(int index) {
+  int n = 0;
+  cudaGetDeviceCount(&n);
+  if (index < 0 || index >= n) return said(cudaErrorInvalidDevice);
+  current_device = index;
+  return device_here(), cudaSuccess;
+}
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   const Lock lock(gpu().mutex);
   *total = size_t(kRoom), *free = size_t(std::max<int64_t>(0, kRoom - gpu().used));
@@ -171,10 +220,11 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 // New memory begins with NaNs, whatever the type: what reads before it writes is seen.
 cudaError_t cudaMalloc(void** p, size_t bytes) {
   const Lock lock(gpu().mutex);
-  if (forbidden()) return cudaErrorStreamCaptureUnsupported;
+  if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
   Gpu& g = gpu();
   *p = g.used + int64_t(bytes) <= kRoom ? g.memory.take(bytes) : nullptr;
-  if (!*p) return cudaErrorMemoryAllocation;
+  if (!*p) return said(cudaErrorMemoryAllocation);
+  device_here();
   g.used += int64_t(bytes);
   on_device_thread([&] { memset(*p, 0xFF, std::min(bytes, kFilled)); });
   return cudaSuccess;
@@ -182,21 +232,24 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
 // As CUDA's: all work that was asked for is done first.
 cudaError_t cudaFree(void* p) {
   const Lock lock(gpu().mutex);
-  if (forbidden()) return cudaErrorStreamCaptureUnsupported;
+  if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
   run_all();
+  device_here();
   gpu().used -= int64_t(gpu().memory.give(p));
   return cudaSuccess;
 }
 cudaError_t cudaMallocHost(void** p, size_t bytes) {
   const Lock lock(gpu().mutex);
-  if (forbidden()) return cudaErrorStreamCaptureUnsupported;
+  if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
   *p = gpu().pinned.take(bytes);
-  return *p ? cudaSuccess : cudaErrorMemoryAllocation;
+  device_here();
+  return *p ? cudaSuccess : said(cudaErrorMemoryAllocation);
 }
 cudaError_t cudaFreeHost(void* p) {
   const Lock lock(gpu().mutex);
-  if (forbidden()) return cudaErrorStreamCaptureUnsupported;
+  if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
   run_all();
+  device_here();
   gpu().pinned.give(p);
   return cudaSuccess;
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -49,6 +50,7 @@ struct Capture {
 };
 
 struct Stream {
+  int device = 0;
   int64_t asked = 0, done = 0;  // pieces of work so far
   std::deque<Piece> waiting;
   bool running = false;
@@ -56,6 +58,7 @@ struct Stream {
   bool loose = false;  // it has captured work that the capture's origin does not wait for
 };
 struct Event {  // the last time it was recorded
+  int device = 0;
   Stream* stream = nullptr;
   int64_t place = 0;
   std::shared_ptr<Capture> capture;
@@ -67,16 +70,22 @@ struct Gpu {
   std::map<Stream*, std::unique_ptr<Stream>> streams;  // never taken out: events may name those that are gone
   std::vector<std::shared_ptr<Capture>> captures;      // under way
   int64_t used = 0;
+  std::set<int> in_use;
 };
 Gpu& gpu();
 using Lock = std::lock_guard<std::recursive_mutex>;
+
+// The calling thread's device, which is in use from now on.
+int device_here();
+// Keeps an error for the thread's next cudaGetLastError().
+cudaError_t said(cudaError_t);
 
 Stream& stream_at(void* handle);
 void run(Stream&, int64_t place);  // its work up to there
 void run_all();
 // Calls f with the device's memory open, on the device's thread, and waits for it.
 void on_device_thread(const Work& f);
-// May the calling thread do what is forbidden while it captures? If not, the capture is spoiled.
+// Is what the calling thread does forbidden, because it captures? Then the capture is spoiled.
 bool forbidden();
 
 }  // namespace skein::emulated

@@ -1,6 +1,7 @@
 // Streams of an emulated device: queues of work that is done when it is waited for; events; copies.
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <string>
@@ -97,7 +98,7 @@ namespace {
 // A wait of the host for captured work would never end.
 cudaError_t refused(const std::shared_ptr<Capture>& capture, cudaError_t why) {
   capture->broken = true;
-  return why;
+  return said(why);
 }
 }  // namespace
 }  // namespace skein::emulated
@@ -109,6 +110,7 @@ extern "C" {
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
   const Lock lock(gpu().mutex);
   auto made = std::make_unique<Stream>();
+  made->device = device_here();
   Stream* const key = made.get();
   *s = reinterpret_cast<cudaStream_t>(key);
   gpu().streams.emplace(key, std::move(made));
@@ -132,7 +134,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   Stream& mine = stream_at(s);
   const Event until = *reinterpret_cast<Event*>(e);
   if (until.capture) {  // the stream joins the capture
-    if (mine.capture && mine.capture != until.capture) return cudaErrorStreamCaptureIsolation;
+    const auto& all = gpu().captures;
+    if (std::find(all.begin(), all.end(), until.capture) == all.end())
+      return mine.capture ? refused(mine.capture, cudaErrorCapturedEvent) : said(cudaErrorCapturedEvent);
+    if (mine.capture && mine.capture != until.capture)
+      return refused(mine.capture, cudaErrorStreamCaptureIsolation);
     mine.capture = until.capture;
     until.stream->loose = false;
     return cudaSuccess;
@@ -143,19 +149,22 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
-  *e = reinterpret_cast<cudaEvent_t>(new Event);
+  *e = reinterpret_cast<cudaEvent_t>(new Event{device_here(), nullptr, 0, nullptr});
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t e) { return delete reinterpret_cast<Event*>(e), cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   const Lock lock(gpu().mutex);
   Stream& mine = stream_at(s);
-  *reinterpret_cast<Event*>(e) = {&mine, mine.asked, mine.capture};
+  Event& event = *reinterpret_cast<Event*>(e);
+  if (event.device != mine.device) return said(cudaErrorInvalidResourceHandle);
+  event = {event.device, &mine, mine.asked, mine.capture};
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   const Lock lock(gpu().mutex);
   const Event until = *reinterpret_cast<Event*>(e);
+  device_here();
   if (until.capture) return refused(until.capture, cudaErrorCapturedEvent);
   if (until.stream) run(*until.stream, until.place);
   return cudaSuccess;
@@ -164,8 +173,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e) {
 cudaError_t cudaEventQuery(cudaEvent_t e) {
   const Lock lock(gpu().mutex);
   const Event until = *reinterpret_cast<Event*>(e);
+  device_here();
   if (until.capture) return refused(until.capture, cudaErrorCapturedEvent);
-  if (forbidden()) return cudaErrorStreamCaptureUnsupported;
+  if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
   if (!until.stream || until.stream->done >= until.place) return cudaSuccess;
   run(*until.stream, until.stream->done + 1);
   return cudaErrorNotReady;

@@ -1,0 +1,84 @@
+// A chain of conv_bn. Where the next convolution can normalize in its main loop, the tape's entries lie between
+// raw images, so that what a ReLU gives is not written, and each weight's gradient is final as early as ever.
+#include "engine/ops/batch_norm.h"
+#include "engine/ops/conv2d.h"
+#include "engine/raw_image.h"
+
+namespace skein {
+namespace {
+
+// f16 only: cuDNN has no weight gradient in bf16 that normalizes, so that the image would have to be made again
+// by the pass that was saved. Off the tape nobody comes back for the image, and in evaluation the norm is
+// folded. An exporter wants the operations by name.
+bool raw_between(const Tensor& x, size_t links, bool training) {
+  return x.device().is_cuda() && x.dtype() == kF16 && links > 1 && training && Tape::current() &&
+         !Outline::current();
+}
+
+// A convolution's result, to be normalized.
+struct Raw {
+  Tensor z;
+  ChannelSums sums;
+};
+
+Raw begin(const Tensor& x, const ConvBnLink& l) {
+  const Tensor w = l.w;
+  const ConvGeometry g = l.geometry;
+  const Tensor z(conv2d_shape(x, w, g), x.dtype(), x.device());
+  const ChannelSums sums = conv2d_with_sums(x.device(), {.x = x, .w = w, .bias = {}, .y = z, .geometry = g});
+  record({x, w}, z, [x, w, g](const Tensor& dz, Pull& pull) { pull_conv2d(pull, x, w, {}, dz, g); });
+  return {z, sums};
+}
+
+void pull_raw(Pull& pull, RawImage& image, const ConvArgs& c) {
+  BatchNormArgs& norm = image.norm;
+  pull(c.w, [&](const Tensor& dw, float beta) {
+    raw_conv2d_backward_weights(
+        image, {.x = {}, .w = dw, .bias = {}, .y = c.y, .geometry = c.geometry, .beta = beta});
+  });
+  norm.y = {};
+  if (!pull.wants(norm.x) && !pull.wants(norm.gamma) && !pull.wants(norm.shift)) return;
+  pull(norm.gamma, [&](const Tensor& d, float beta) { norm.dgamma = d, norm.dgamma_beta = beta; });
+  pull(norm.shift, [&](const Tensor& d, float beta) { norm.dshift = d, norm.dshift_beta = beta; });
+  const Tensor dz(norm.x.shape(), norm.x.dtype(), norm.x.device());
+  raw_conv2d_backward_data(image, {.x = dz, .w = c.w, .bias = {}, .y = c.y, .geometry = c.geometry});
+  pull.give(norm.x, dz);
+}
+
+// The next convolution's result, from the last one's and its norm.
+Raw follow(const Raw& raw, const NormState& s, const ConvBnLink& l) {
+  RawImage image = raw_image(norm_arguments(raw.z, s, {.relu = true}, raw.sums));
+  const Tensor z(conv2d_shape(raw.z, l.w, l.geometry), raw.z.dtype(), raw.z.device());
+  const ConvArgs c{.x = {}, .w = l.w, .bias = {}, .y = z, .geometry = l.geometry};
+  const ChannelSums sums = raw_conv2d_forward(image, c);
+  record({raw.z, s.gamma, s.shift, l.w}, z,
+         [image = std::move(image), w = l.w, g = l.geometry](const Tensor& dz, Pull& pull) mutable {
+           pull_raw(pull, image, {.x = {}, .w = w, .bias = {}, .y = dz, .geometry = g});
+         });
+  return {z, sums};
+}
+
+}  // namespace
+
+Tensor conv_bn_chain(const Tensor& x, const std::vector<ConvBnLink>& links, bool training, bool relu,
+                     const std::function<Tensor()>& residual) {
+  CHECK(!links.empty(), "a chain of no convolutions");
+  for (const ConvBnLink& l : links) check_norm(Shape{l.w.dim(0)}, l.norm);
+  const auto added = [&] { return residual ? residual() : Tensor(); };
+  const ConvBnLink& last = links.back();
+  const size_t before = links.size() - 1;
+  if (raw_between(x, links.size(), training)) {
+    Raw raw = begin(x, links[0]);
+    for (size_t i = 1; i < before; ++i) raw = follow(raw, links[i - 1].norm, links[i]);
+    const NormMode mode{.training = true, .relu = relu, .residual = added()};
+    raw = follow(raw, links[before - 1].norm, last);
+    return batch_norm(raw.z, last.norm, mode, raw.sums);
+  }
+  Tensor y = x;
+  for (size_t i = 0; i < before; ++i)
+    y = conv_bn(y, links[i].w, links[i].geometry, links[i].norm, {.training = training, .relu = true});
+  return conv_bn(y, last.w, last.geometry, last.norm,
+                 {.training = training, .relu = relu, .residual = added()});
+}
+
+}  // namespace skein
