@@ -1,0 +1,14 @@
+"""Which tests use a GPU: make_bundle packs them, gpu_check runs them, in this order."""
+import pathlib
+import re
+
+FIRST = ["cuda_library", "device", "cuda_memory", "cuda_kernels", "vec", "cuda_conv_gemm", "cuda_conv_bn",
+         "cuda_chain"]  # what the others stand on
+WITHOUT_EMULATION = ["cudnn_plan", "plan_cache", "cuda_nccl"]
+
+
+def names():
+    """Those that run on the emulated device, by the list they are built from, and the others."""
+    listed = (pathlib.Path(__file__).resolve().parent.parent / "tests/emulated/emulated.cmake").read_text()
+    emulated = re.search(r"set\(on_devices ([^)]*)\)", listed).group(1).split()
+    return [f"{n}_test" for n in dict.fromkeys(FIRST + emulated + WITHOUT_EMULATION)]
