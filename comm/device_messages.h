@@ -10,8 +10,8 @@ namespace skein::comm {
 enum class DeviceMessages : uint8_t { kAuto, kOn, kOff };
 DeviceMessages parse_device_messages(const std::string&);  // "auto", "on", "off"; BadOption otherwise
 
-// One worker's round trip with its neighbor, seconds: of a tensor on its device that comes back to it. Neither
-// if it has no neighbor.
+// One worker's round trip with its neighbor, seconds: of a tensor on its device that comes back to it. Zeros if
+// it has no neighbor.
 struct RoundTrips {
   double by_host = 0, direct = 0;
 };
@@ -27,9 +27,9 @@ MessageVerdict decide(DeviceMessages, const std::vector<bool>& gpus, const std::
 // The slowest pair's round trip decides, for it is what the others wait for. `bytes`: of the tensor.
 MessageVerdict decide(const std::vector<RoundTrips>&, int64_t bytes);
 
-// Collective, once, before messages: from then on what workers push from `mine` goes to all of them as decided.
-// `elements`: how many f32 a message usually has, for measuring. Returns a line for the log, empty if nobody has
-// a GPU. Throws BadOption, on all, for a wish that cannot be.
+// Collective, once, before messages: from then on what workers push from `mine` goes to all as was decided.
+// `elements`: how many f32 a message usually has, for measuring. Returns a line for the log, empty if nobody
+// has a GPU. Throws BadOption, on all, for a wish that cannot be.
 std::string choose_device_messages(Communicator&, DeviceMessages, Device mine, int64_t elements);
 
 }  // namespace skein::comm

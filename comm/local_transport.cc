@@ -69,7 +69,7 @@ class LocalTransport final : public Transport {
     void* at = reinterpret_cast<void*>(intptr_t(place));
     return Tensor({elements}, t, std::make_shared<Storage>(at, elements * size_of(t), kCpu, nullptr));
   }
-  std::string device_trouble(Device) const override { return "workers that are threads need no UCX"; }
+  std::string device_trouble(Device) const override { return "the workers are threads (--transport local)"; }
   std::string describe() const override { return text("local: ", size(), " threads of one process\n"); }
 
  private:

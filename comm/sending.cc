@@ -1,4 +1,4 @@
-// Communicator: packing and unpacking, on the host or where the tensor lies; sending by the way that suits it.
+// Communicator: packing and unpacking, on the host or where a tensor lies; sending by the way that suits it.
 #include <algorithm>
 #include <cstring>
 

@@ -21,13 +21,13 @@ class Staging {
   // A copy in pinned memory, queued on the calling thread's stream; the host does not wait. Of a tensor of
   // the host: a window on it.
   Landing down(const Tensor& x);
-  // to <- from, which may lie anywhere. On a device the copy is queued on the calling thread's stream and the host
-  // does not wait; a `from` of the host is the caller's again at once.
+  // to <- from, which may lie anywhere. To a device the copy is queued on the calling thread's stream and the
+  // host does not wait; a `from` of the host is the caller's again at once.
   void bring(const Tensor& to, const Tensor& from);
   // A copy of x on that device; x itself where it is there already.
   Tensor beside(Device, const Tensor& x);
-  // x, on a device, in another type. It is there for all streams on return: the host waits for this one pass, not
-  // for what the calling thread's stream has to do.
+  // x, on a device, in another type. It is there for all streams on return: the host waits for this one pass,
+  // not for what the calling thread's stream has to do.
   Tensor converted(DType, const Tensor& x);
   // to <- host, which came from down() and is not written again by the caller.
   void back(const Tensor& to, const Tensor& host);

@@ -102,8 +102,8 @@ class Transport {
   // ---- payloads in a device's memory, sent from there and to there ----------------------------------------
   // Why there can be none, the same on all ranks; empty: there can.
   virtual std::string device_trouble(Device) const { return "this transport moves the host's memory only"; }
-  // From now on payloads of this device are carried, and what peers send from theirs lands on it, complete for
-  // every stream when it is taken. kCpu: no more; it lands on the host.
+  // From now on payloads of this device are carried, and what peers send from theirs lands on it, complete
+  // for every stream when it is taken. kCpu: no more; it lands on the host.
   virtual void land_on(Device) {}
   // True where a payload of this device may be handed as it lies to carrier(rank), never in pieces.
   virtual bool carries(Rank, Device) const { return false; }

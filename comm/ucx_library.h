@@ -44,8 +44,8 @@ struct Ucx {
   const char* (*ucs_status_string)(ucs_status_t) = nullptr;
 };
 
-// Opens the library: the file or folder SKEIN_UCX_LIBRARY names, else what the loader finds. Throws Error that
-// says what to install.
+// Opens the library: the file or folder that SKEIN_UCX_LIBRARY names, else what the loader finds. Throws Error
+// that says what to install.
 Ucx open_ucx();
 // The same, once for all.
 const Ucx& ucx();

@@ -1,4 +1,4 @@
-// Messages that go from a device's memory to a device's: what they say, whose memory it is when, and who decides.
+// Messages that go from a device's memory to a device's: what they say, whose memory it is when, who decides.
 #include "comm/device_messages.h"
 
 #include "comm/ucx_look.h"
@@ -96,7 +96,12 @@ void narrow(Exchange& e, const std::string& how) {
     w.transport->land_on(direct ? w.device : kCpu);
     c->barrier();
     c->push(other, 7, direct, 0.3f, x);
-    const Message m = c->take(other, 7, direct);
+    const Tensor filled = c->blank(x);
+    scaled_copy(filled, 0.3f, x);
+    c->hand_over(other, 8, direct, filled);
+    const Message m = c->take(other, 7, direct), same = c->take_narrow(other, 8, direct, x);
+    CHECK(same.payload.dtype() == kBF16 && same.payload.device() == w.device, direct);
+    CHECK(values(same.payload) == values(m.payload), direct);
     CHECK(m.payload.dtype() == kF32 && (m.payload.device() == w.device) == direct, direct);
     if (direct)
       CHECK(values(c->beside(x, m).payload) == by_host);
