@@ -164,8 +164,8 @@ class Communicator {
                    bool must_pack);
   void send_same(const std::vector<Share>&, const Header&, const Tensor& source, bool as_it_is);
   void send_from_host(const std::vector<Share>&, Header, const Tensor& source, bool as_it_is);
-  Tensor packed_for(const Header&, const Tensor& source, float factor, bool as_it_is,
-                    std::vector<Event>& come);
+  struct Packed;
+  Packed packed_for(const Header&, const Tensor& source, float factor, bool as_it_is);
   void send_one(const Share&, Header, const Tensor& payload);
   std::optional<Message> poll(const Key&, uint32_t layout);  // layout 0: any
   Message wait_for(const Key&, uint32_t layout, bool widen = true);

@@ -64,27 +64,40 @@ void Communicator::send_packed(const std::vector<Share>& shares, Tag tag, int64_
   }
 }
 
-// Where the payload of a header comes to lie. From a device it sets out here, scaled and rounded there, and
-// piece p is there after come[p]; on the host it is packed later, piece by piece.
-Tensor Communicator::packed_for(const Header& h, const Tensor& source, float factor, bool as_it_is,
-                                std::vector<Event>& come) {
+struct Communicator::Packed {
+  Packed(Tensor memory) : payload(std::move(memory)) {}
+  Packed(Packed&&) = default;
+  ~Packed() {  // an error may leave copies on their way to what is freed now
+    try {
+      if (!come.empty()) come.back().sync();
+    } catch (const Error&) {  // a lost device copies nothing any more
+    }
+  }
+  Tensor payload;
+  std::vector<Event> come;  // piece p is there after come[p]; empty on the host
+};
+
+// Where the payload of a header comes to lie. From a device it sets out here, scaled and rounded there; on the
+// host it is packed later, piece by piece.
+Communicator::Packed Communicator::packed_for(const Header& h, const Tensor& source, float factor,
+                                              bool as_it_is) {
   const DType wire = DType(h.codec);
   const Device device = source.device();
-  if (device.is_host()) return as_it_is ? source : Tensor({source.size()}, wire, transport_.allocator());
+  if (device.is_host()) return {as_it_is ? source : Tensor({source.size()}, wire, transport_.allocator())};
   Tensor there = source;
   if (factor != 1 || wire != source.dtype()) {
     there = Tensor({source.size()}, wire, device);
     scaled_copy(there, factor, source);
   }
-  const Tensor host({source.size()}, wire, pinned_allocator());
+  Packed packed(Tensor({source.size()}, wire, pinned_allocator()));
   Header part = h;
   for (part.piece = 0; part.piece < h.pieces; ++part.piece) {
     const Piece range = piece_of(part);
     const int64_t at = range.begin / size_of(wire), n = (range.end - range.begin) / size_of(wire);
-    copy_bytes(host.view({n}, at), there.view({n}, at));
-    come.push_back(current_stream(device).record());
+    copy_bytes(packed.payload.view({n}, at), there.view({n}, at));
+    packed.come.push_back(current_stream(device).record());
   }
-  return host;
+  return packed;
 }
 
 // To peers with one factor: from a device's memory to whom the transport carries it, to the others from the
@@ -115,14 +128,13 @@ void Communicator::send_from_host(const std::vector<Share>& shares, Header h, co
                                   bool as_it_is) {
   const DType wire = DType(h.codec);
   h.pieces = uint32_t(std::max<int64_t>(1, (h.bytes + kPieceBytes - 1) / kPieceBytes));
-  std::vector<Event> come;
-  const Tensor packed = packed_for(h, source, shares[0].factor, as_it_is, come);
+  const Packed packed = packed_for(h, source, shares[0].factor, as_it_is);
   for (h.piece = 0; h.piece < h.pieces; ++h.piece) {
     const Piece range = piece_of(h);
     const int64_t at = range.begin / size_of(wire), n = (range.end - range.begin) / size_of(wire);
-    const Tensor part = packed.view({n}, at);
-    if (!come.empty())
-      come[h.piece].sync();
+    const Tensor part = packed.payload.view({n}, at);
+    if (!packed.come.empty())
+      packed.come[h.piece].sync();
     else if (!as_it_is)
       pack(part, shares[0].factor, source.view({n}, at));
     for (const Share& s : shares)
@@ -131,7 +143,7 @@ void Communicator::send_from_host(const std::vector<Share>& shares, Header h, co
   h.piece = 0;
   h.pieces = 1;
   for (const Share& s : shares) {
-    if (!transport_.in_pieces(world_rank(s.to))) send_one(s, h, packed);
+    if (!transport_.in_pieces(world_rank(s.to))) send_one(s, h, packed.payload);
     meter_->sent(h.bytes);
   }
 }

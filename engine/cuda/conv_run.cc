@@ -9,6 +9,8 @@
 
 #include "engine/cuda/conv_worth.h"
 #include "engine/cuda/handles.h"
+#include "engine/memory.h"
+#include "engine/memory_pool.h"
 #include "engine/numerics.h"
 
 namespace skein::cuda {
@@ -71,6 +73,7 @@ std::atomic<int64_t> counts[3][2 * kNormGradient];  // of the passes, by their f
 }  // namespace
 
 double seconds_of(Device d, const std::function<void()>& work) {
+  const MemoryPool::Use none(nullptr);  // a recording would keep every candidate's workspace
   Stream& stream = current_stream(d);
   const auto timed = [&](int repeats) {
     stream.sync();
@@ -88,8 +91,13 @@ int64_t fused_runs(ConvPass pass, unsigned what) { return counts[int(pass)][what
 void run(const ConvProblem& k, const Operands& t) {
   PlanCache& cache = cache_of(t.front().tensor.device());
   if (!numerics().measure) return execute(cache.find(k), k, t);
-  const auto pick = [&](const std::vector<ConvPlan>& plans) {
-    return fastest(plans, k, with_own_result(k, t), HUGE_VAL).value_or(0);
+  const auto pick = [&](const std::vector<ConvPlan>& plans) -> size_t {
+    const MemoryPool::Use none(nullptr);
+    try {
+      return fastest(plans, k, k.accumulate ? with_own_result(k, t) : t, HUGE_VAL).value_or(0);
+    } catch (const OutOfMemory&) {  // what would run must not fail for being measured
+      return 0;
+    }
   };
   execute(cache.find(k, pick), k, t);
 }

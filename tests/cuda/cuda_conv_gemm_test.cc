@@ -1,6 +1,7 @@
 // Convolution and matrix product of CUDA's libraries against the CPU's, over odd shapes and both types.
 #include <thread>
 
+#include "engine/graph.h"
 #include "engine/numerics.h"
 #include "tests/cuda/against_cpu.h"
 
@@ -147,6 +148,22 @@ TEST_P(CudaLibraries, MeasuredPlansGiveTheSameResults) {
     EXPECT_LT(difference(e.w, y.w), conv_bound(t)) << t;
   }
   numerics().measure = false;
+}
+
+// It would stay there: the first step of a shape, in which plans are measured, runs in that memory.
+TEST_P(CudaLibraries, MeasuringTakesNothingFromARecordingsMemory) {
+  const ConvArgs a = there(make_conv({3, 15, 11, 40, 72, 3, 3, {1, 1, 1, 1}}, kBF16, 0), GetParam());
+  int64_t bytes[2];
+  numerics().measure = true;
+  for (int64_t& b : bytes) {  // the second finds what the first has chosen
+    Recorded work(GetParam(), "a convolution");
+    for (int run = 0; run < 2; ++run)
+      work.run({}, [&] { cuda::conv2d_forward(a), cuda::conv2d_backward_weights(a); });
+    EXPECT_TRUE(work.refused().empty()) << work.refused();
+    b = work.memory().bytes();
+  }
+  numerics().measure = false;
+  EXPECT_EQ(bytes[0], bytes[1]);
 }
 
 TEST_P(CudaLibraries, ManyThreadsMayUseThemAtOnce) {
