@@ -52,7 +52,7 @@ foreach(name emulated_gpu emulated_places)
 endforeach()
 # Of tests that run on each device, only what runs on CUDA.
 set(on_devices cuda_chain cuda_comm cuda_conv_bn cuda_conv_gemm cuda_graph cuda_kernels cuda_memory cuda_training device
-    device_messages f16 fold graph loss_scale mix mixing narrow ops pointwise random vec)
+    device_messages f16 fold graph loss_scale mix mixing narrow ops pointwise random recorded vec)
 foreach(name ${on_devices})
   emulate(${name}_test)
   target_link_libraries(${name}_test_emulated PRIVATE GTest::gtest GTest::gtest_main)
