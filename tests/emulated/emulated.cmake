@@ -50,7 +50,7 @@ foreach(name emulated_gpu emulated_places)
   add_test(NAME ${name}_test COMMAND ${name}_test)
   set_tests_properties(${name}_test PROPERTIES LABELS fast TIMEOUT 300 ENVIRONMENT OMP_WAIT_POLICY=passive)
 endforeach()
-# Of tests that run on each device, only what runs on CUDA.
+# Of tests that run on each device, only what runs on CUDA. A device works on one thread: two tests at a time.
 set(on_devices cuda_chain cuda_comm cuda_conv_bn cuda_conv_gemm cuda_graph cuda_kernels cuda_memory cuda_training device
     device_messages f16 fold graph loss_scale mix mixing narrow ops pointwise random recorded vec)
 foreach(name ${on_devices})
@@ -60,6 +60,6 @@ foreach(name ${on_devices})
   set_tests_properties(emulated.${name} PROPERTIES LABELS fast TIMEOUT 600 ENVIRONMENT "OMP_WAIT_POLICY=passive;XDG_CACHE_HOME=${folder}")
 endforeach()
 add_test(NAME emulated.messages COMMAND ${PROJECT_SOURCE_DIR}/tests/emulated/messages ${PROJECT_BINARY_DIR})
-set_tests_properties(emulated.messages PROPERTIES LABELS script TIMEOUT 600)
+set_tests_properties(emulated.messages PROPERTIES LABELS script TIMEOUT 600 RESOURCE_LOCK workers)
 add_test(NAME emulated.rows COMMAND ${PROJECT_SOURCE_DIR}/tests/emulated/rows ${PROJECT_BINARY_DIR})
-set_tests_properties(emulated.rows PROPERTIES LABELS script TIMEOUT 600)
+set_tests_properties(emulated.rows PROPERTIES LABELS script TIMEOUT 600 RESOURCE_LOCK workers)
