@@ -5,7 +5,7 @@
 #include "engine/cuda/conv_run.h"
 #include "engine/numerics.h"
 #include "engine/raw_image.h"
-#include "tests/testing.h"
+#include "tests/cuda/against_cpu.h"
 
 namespace skein {
 namespace {
@@ -99,14 +99,6 @@ Result run(const Case& k, DType t, Device d, As as, float offset = 0) {
     r[text("variance", i)] = values(s.links[i].norm.running_var);
   }
   return r;
-}
-
-// Relative, of the root mean squares: masks of values near zero may differ.
-double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double square = 1e-12, apart = 0;
-  for (size_t i = 0; i < b.size(); ++i) square += b[i] * b[i], apart += (a[i] - b[i]) * (a[i] - b[i]);
-  return std::sqrt(apart / square);
 }
 
 struct Counts {

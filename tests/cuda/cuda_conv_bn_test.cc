@@ -1,6 +1,6 @@
 // conv_bn on a GPU, fused as it is by rule and by measurement, against the same op in its parts on the CPU.
 #include "engine/numerics.h"
-#include "tests/testing.h"
+#include "tests/cuda/against_cpu.h"
 
 namespace skein {
 namespace {
@@ -54,15 +54,6 @@ Result run(const Case& k, DType t, bool training, bool relu, bool add, bool tape
   r.dx = values(grads[0]), r.dw = values(grads[1]), r.dgamma = values(grads[2]);
   if (add) r.dresidual = values(grads[3]);
   return r;
-}
-
-// Relative to the root mean square; masks of values near zero may differ in the last bit of a 16-bit image,
-// so it is the root mean square of the difference too.
-double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double square = 1e-12, apart = 0;
-  for (size_t i = 0; i < b.size(); ++i) square += b[i] * b[i], apart += (a[i] - b[i]) * (a[i] - b[i]);
-  return std::sqrt(apart / square);
 }
 
 void compare(Device d, bool taped) {
