@@ -13,10 +13,6 @@ namespace skein::apps {
 namespace fs = std::filesystem;
 namespace {
 
-std::string aside_of(const std::string& dir, int64_t step) {
-  return text(dir, "/.", checkpoint_name(step), kPartial);
-}
-
 // Puts `fresh` under the name `target` in one instant where the file system can exchange names; then removes
 // what stood there.
 void swap_in(const std::string& fresh, const std::string& target) {
@@ -47,6 +43,10 @@ Checkpoints::Checkpoints(const std::string& output, int keep) : dir_(output + "/
   CHECK(keep >= 1, keep);
 }
 
+std::string Checkpoints::aside(int64_t step) const {
+  return text(dir_, "/.", checkpoint_name(step), attempt_ > 0 ? text('.', attempt_) : "", kPartial);
+}
+
 void Checkpoints::begin(int64_t step) {
   make_directory(dir_);
   std::error_code ignored;
@@ -55,18 +55,18 @@ void Checkpoints::begin(int64_t step) {
     if (name.starts_with(".step-") && name.find(kPartial) != std::string::npos)
       fs::remove_all(at->path(), ignored);  // what a crash left behind
   }
-  make_directory(aside_of(dir_, step));
+  make_directory(aside(step));
 }
 
 void Checkpoints::write(int64_t step, int rank, const Walk& walk) {
-  const std::string aside = aside_of(dir_, step);
+  const std::string aside = this->aside(step);
   const std::string sum = save_state(text(aside, '/', rank_file(rank)), walk);
   write_file(sum_file(aside, rank), sum);
 }
 
-std::string Checkpoints::commit(int64_t step, const Identity& identity) {
-  const std::string aside = aside_of(dir_, step), target = dir_ + '/' + checkpoint_name(step);
-  Manifest m{.step = step, .identity = identity, .files = {}, .sums = {}};
+std::string Checkpoints::commit(int64_t step, const Identity& identity, const DataIndex& images) {
+  const std::string aside = this->aside(step), target = dir_ + '/' + checkpoint_name(step);
+  Manifest m{.step = step, .identity = identity, .files = {}, .sums = {}, .images = images};
   for (int rank = 0; rank < identity.world; ++rank) {
     if (!fs::exists(sum_file(aside, rank)))
       throw BadFile(text(aside, '/', rank_file(rank), ": worker ", rank,
@@ -101,7 +101,7 @@ void Checkpoints::retire(int64_t newest) {
 
 void Checkpoints::abandon(int64_t step) noexcept {
   std::error_code ignored;
-  fs::remove_all(aside_of(dir_, step), ignored);
+  fs::remove_all(aside(step), ignored);
 }
 
 std::string Checkpoints::save(int64_t step, const Identity& identity, const Walk& walk) {

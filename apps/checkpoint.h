@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/data_index.h"
 #include "apps/state_file.h"
 
 namespace skein::apps {
@@ -24,6 +25,7 @@ struct Manifest {
   Identity identity;
   std::vector<std::string> files;  // per rank
   std::vector<std::string> sums;   // their BLAKE2b-256
+  DataIndex images;                // what it was trained and tested on; without hashes where it was not noted
 };
 
 // The checkpoints of one output directory. Saving is three steps so that the trainer can put barriers
@@ -38,17 +40,21 @@ class Checkpoints {
   explicit Checkpoints(const std::string& output, int keep = 3);
   const std::string& directory() const { return dir_; }  // OUTPUT/checkpoints
 
+  // Another attempt at the same step, after a worker was lost in the last one: what that worker may still write
+  // does not get in its way. The same number on every rank.
+  void attempt(int number) { attempt_ = number; }
   void begin(int64_t step);
   void write(int64_t step, int rank, const Walk&);
-  std::string commit(int64_t step, const Identity&);  // the new checkpoint's path
+  std::string commit(int64_t step, const Identity&, const DataIndex& = {});  // the new checkpoint's path
   void abandon(int64_t step) noexcept;
   // All three, for a world of one; abandons by itself when it throws.
   std::string save(int64_t step, const Identity&, const Walk&);
 
  private:
+  std::string aside(int64_t step) const;
   void retire(int64_t newest);
   std::string dir_;
-  int keep_;
+  int keep_, attempt_ = 0;
 };
 
 // Finished checkpoints of an output directory (or of its checkpoints/), oldest first.

@@ -2,12 +2,18 @@
 #include "apps/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
+#include "apps/algorithm_values.h"
 #include "apps/checkpoint.h"
+#include "apps/help.h"
+#include "apps/known_words.h"
 #include "apps/recipes.h"
 #include "apps/reshare.h"
+#include "data/source.h"
+#include "engine/nearest.h"
 
 namespace skein::apps {
 namespace {
@@ -18,21 +24,24 @@ struct Parser {
   CLI::App app{"Trains image classifiers, alone or as one of many workers.", "train_imagenet"};
   std::vector<std::pair<const Flag*, CLI::Option*>> of_table;
   CLI::Option *config, *recipe, *resume;
-  CLI::Option *compare, *list, *print, *version, *doctor;  // each an action of its own
+  CLI::Option *help, *compare, *list, *print, *version, *doctor;  // each an action of its own
   CLI::Option *predict, *top, *json, *logits;
 
   explicit Parser(const Flags& table) {
-    app.allow_extras();  // so that the message about an unknown flag is ours
+    app.allow_extras();   // so that the message about an unknown flag is ours
+    app.set_help_flag();  // as is --help
+    help = optional("--help,-h", "[ALGORITHM]",
+                    "show this, or the flags that an algorithm reads and their defaults, and end");
     config = plain("--config", "FILE",
                    "TOML file of flags, one KEY = VALUE a line; the command line goes over it");
     recipe =
         plain("--recipe", "NAME",
               "a training that is known to work (--list recipes); --config and the command line go over it");
     for (const Flag& f : table) of_table.emplace_back(&f, add(f));
-    resume = optional(
-        "--resume", "[DIR|auto]",
-        "go on with the run in DIR, or in --output, or with the newest below runs/; auto: with that in "
-        "--output if it has a checkpoint, else begin it");
+    resume = optional("--resume", "[DIR|auto]",
+                      "continue the run in DIR, or in --output, or the newest below runs/; auto: the one in "
+                      "--output if it has a "
+                      "checkpoint, else begin it");
     compare = plain("--compare", "DIR...",
                     "lay the runs in these directories on the same axes, in --output [compare.html], and end")
                   ->expected(1, -1)
@@ -44,7 +53,9 @@ struct Parser {
                   ->allow_extra_args()
                   ->group(what);
     top = plain("--top", "N", "classes to name for each picture [5]")->group(what);
-    json = app.add_flag("--json")->description("one JSON object a line instead of a table")->group(what);
+    json = app.add_flag("--json")
+               ->description("one JSON object a line instead of a table; also of --eval-only")
+               ->group(what);
     logits = plain("--logits", "FILE.npy", "write what the model gives, before the softmax")->group(what);
     list = optional("--list", "[WHAT]", "algorithms, models, topologies, data, recipes, or all of them");
     print = app.add_flag("--print")->description("show the whole effective configuration as TOML, and end");
@@ -67,44 +78,21 @@ struct Parser {
     std::string help = f.help;
     if (!f.algorithms.empty() && f.algorithms[0] != "any")
       for (const std::string& a : f.algorithms) help += (&a == f.algorithms.data() ? "; of " : ", ") + a;
-    const Config defaults;
-    const std::string otherwise = value_of(defaults, f);
+    const std::string otherwise = value_of(Config(), f);
     if (!otherwise.empty()) help += " [" + otherwise + "]";
     CLI::Option* o = nullptr;
     if (f.kind == Flag::kSwitch)
       o = app.add_flag("--" + f.name + ",!--no-" + f.name)->description(help);
     else
-      o = plain("--" + f.name,
-                f.kind == Flag::kCount  ? "N"
-                : f.kind == Flag::kReal ? "NUMBER"
-                                        : "TEXT",
-                help);
-    if (f.allowed.find('|') != std::string::npos) o->type_name(f.allowed);
+      o = plain("--" + f.name, type_of(f).c_str(), help);
     return o->group(f.group);
   }
 };
 
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::Option* o : app.get_options()) names.push_back(o->get_name());
+  for (const CLI::Option* o : app.get_options()) names.push_back(o->get_lnames()[0]);
   return names;
-}
-
-void refuse_extras(const CLI::App& app) {
-  const std::vector<std::string> extras = app.remaining();
-  if (extras.empty()) return;
-  const std::string name = extras[0].substr(0, extras[0].find('='));
-  if (name[0] != '-') throw BadOption(text("'", name, "' belongs to no flag; see --help"));
-  throw BadOption(text("unknown flag ", name, did_you_mean(name, option_names(app)), "; see --help"));
-}
-
-void run_parser(Parser& p, int argc, const char* const* argv) {
-  try {
-    p.app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) { throw; } catch (const CLI::ParseError& e) {
-    throw BadOption(text(e.what(), "; see --help"));
-  }
-  refuse_extras(p.app);
 }
 
 std::string text_of(const CLI::Option* o) {
@@ -112,6 +100,42 @@ std::string text_of(const CLI::Option* o) {
   for (const std::string& s : said)
     if (s != said.front()) throw BadOption(text(o->get_name(), " is given as ", said.front(), " and as ", s));
   return said.empty() ? "" : said.front();
+}
+
+// A word without a flag: most likely data, or the directory of the kind of data that was given.
+[[noreturn]] void refuse_word(const Parser& p, const std::string& word) {
+  std::string kind;
+  for (const auto& [flag, option] : p.of_table)
+    if (flag->name == "data") kind = text_of(option);
+  const bool directory = fs::is_directory(word);
+  const std::string data = directory && !kind.empty() && kind.find(':') == std::string::npos
+                               ? kind + ':' + word
+                               : data::with_kind(word);
+  const bool known = data != word || std::any_of(data::sources().begin(), data::sources().end(),
+                                                 [&](const auto& row) { return word == row.name; });
+  throw BadOption(text("unexpected argument '", word, "'", known ? "; did you mean --data " + data + "?" : "",
+                       "; see --help"));
+}
+
+void refuse_extras(const Parser& p) {
+  const std::vector<std::string> extras = p.app.remaining();
+  if (extras.empty()) return;
+  const std::string said = extras[0].substr(0, extras[0].find('='));
+  const std::string name = said.substr(std::min(said.find_first_not_of('-'), said.size()));
+  if (said[0] != '-') refuse_word(p, extras[0]);
+  const std::string answer = answer_to_flag(name), meant = nearest(name, option_names(p.app));
+  throw BadOption(text("unknown flag ", said,
+                       !answer.empty()  ? ": " + answer
+                       : !meant.empty() ? "; did you mean --" + meant + "?"
+                                        : "",
+                       "; see --help"));
+}
+
+void run_parser(Parser& p, int argc, const char* const* argv) {
+  try {
+    p.app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) { throw BadOption(text(e.what(), "; see --help")); }
+  if (!p.help->count()) refuse_extras(p);
 }
 
 // What --resume means: its own value, or --output, or the newest run below runs/ that has a checkpoint.
@@ -140,12 +164,22 @@ void start_from_run(Command& command, const Parser& p, const Flags& table) {
   command.resume_if_there = said == "auto";
   if (command.resume_if_there && output.empty())
     throw BadOption("--resume auto needs --output DIR: the run to go on with, or to begin");
-  if (command.resume_if_there && list_checkpoints(output).empty()) return;
-  command.checkpoint = find_checkpoint(directory_to_resume(command.resume_if_there ? output : said, output));
-  const fs::path run = fs::path(command.checkpoint).parent_path().parent_path();
+  if (command.resume_if_there && list_checkpoints(output).empty()) {
+    command.run = output;
+    return;
+  }
+  const std::string place = directory_to_resume(command.resume_if_there ? output : said, output);
+  // Stopped before its first checkpoint: it starts from the beginning.
+  const bool unsaved = fs::exists(fs::path(place) / "config.toml") && list_checkpoints(place).empty();
+  if (!unsaved) command.checkpoint = find_checkpoint(place);
+  const fs::path run = unsaved ? fs::path(place) : fs::path(command.checkpoint).parent_path().parent_path();
+  command.run = run;
+  command.newest =
+      (fs::path(place) / "").lexically_normal() != (fs::path(command.checkpoint) / "").lexically_normal();
   if (fs::exists(run / "config.toml"))
     read_toml(command.config, run / "config.toml", Source::kResumed, table,
-              {"output", "weights", "eval-only", "export-onnx"});
+              {"output", "eval-only", "export-onnx", "progress", unsaved ? "output" : "weights"});
+  recognize_defaults(command.config);
   assign(command.config, *find_flag(table, "output"), run, {Source::kResumed, "--resume"});
 }
 
@@ -164,8 +198,10 @@ Prediction read_prediction(const Parser& p) {
 // Flags that say what to do with pictures, where there are none, or that belong to another purpose.
 void check_purpose(const Command& command, const Parser& p) {
   if (!p.predict->count()) {
-    for (const CLI::Option* o : {p.top, p.json, p.logits})
+    for (const CLI::Option* o : {p.top, p.logits})
       if (o->count()) throw BadOption(o->get_name() + " goes with --predict PATH...");
+    if (p.json->count() && !command.config.eval_only)
+      throw BadOption("--json goes with --predict PATH... or --eval-only");
     return;
   }
   const Config& c = command.config;
@@ -187,6 +223,34 @@ void read_comparison(Command& command, const Parser& p) {
   }
 }
 
+// A run that was as long as its epochs and is now as long as its steps, or the other way round, has one new
+// length.
+std::vector<std::string> changes_between(const Config& before, const Config& now, const Flags& table) {
+  const auto length = [](const Config& c) {
+    const int64_t n = c.steps > 0 ? c.steps : c.epochs;
+    return text(n, c.steps > 0 ? " step" : " epoch", n == 1 ? "" : "s");
+  };
+  const bool other_unit = (before.steps > 0) != (now.steps > 0);
+  std::vector<std::string> changes;
+  if (other_unit) changes.push_back(text("length ", length(before), " -> ", length(now)));
+  for (const Flag& f : table) {
+    if (f.name == "progress" || (other_unit && (f.name == "epochs" || f.name == "steps"))) continue;
+    if (value_of(before, f) != value_of(now, f))
+      changes.push_back(text(f.name, ' ', value_of(before, f), " -> ", value_of(now, f)));
+  }
+  return changes;
+}
+
+std::string help_for(const Parser& p) {
+  const std::string algorithm = text_of(p.help);
+  if (algorithm.empty()) return help_text(p.app);
+  Config c;
+  for (const auto& [flag, option] : p.of_table)
+    if (flag->name == "workers" && option->count())
+      assign(c, *flag, text_of(option), {Source::kCommandLine, "--workers"});
+  return help_of_algorithm(algorithm, c);
+}
+
 bool is_about_peers(const std::string& flag) {
   return flag == "topology" || flag == "peers" || flag == "base" || flag == "hierarchy" || flag == "alpha";
 }
@@ -196,17 +260,16 @@ bool is_about_peers(const std::string& flag) {
 Command parse_command_line(int argc, const char* const* argv, const Flags& table) {
   Parser p(table);
   Command command;
-  try {
-    run_parser(p, argc, argv);
-  } catch (const CLI::CallForHelp&) {
+  run_parser(p, argc, argv);
+  if (p.help->count()) {
     command.action = Command::kHelp;
-    command.help = p.app.help();
+    command.help = help_for(p);
     return command;
   }
-  if (p.version->count()) command.action = Command::kVersion;
   if (p.print->count()) command.action = Command::kPrint;
   if (p.doctor->count()) command.action = Command::kDoctor;
   if (p.list->count()) command.action = Command::kList, command.list = text_of(p.list);
+  if (p.version->count()) command.action = Command::kVersion;
   if (command.action == Command::kVersion || command.action == Command::kList) return command;
 
   if (p.compare->count()) {
@@ -233,6 +296,7 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
   }
   reconcile(c, table);
   check_purpose(command, p);
+  command.json = p.json->count() > 0;
   if (p.predict->count() && command.action == Command::kTrain)
     command.action = Command::kPredict, command.prediction = read_prediction(p);
   if (!command.checkpoint.empty()) {
@@ -240,9 +304,7 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
     if (c.eval_only || !c.weights.empty())
       throw BadOption(c.origin(c.eval_only ? "eval-only" : "weights").place +
                       " does not go with --resume: a resumed run takes its weights from the checkpoint");
-    for (const Flag& f : table)
-      if (value_of(before, f) != value_of(c, f))
-        command.changes.push_back(text(f.name, ' ', value_of(before, f), " -> ", value_of(c, f)));
+    command.changes = changes_between(before, c, table);
   }
   return command;
 }

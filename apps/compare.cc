@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/class_words.h"
 #include "apps/report_page.h"
 #include "apps/run_figures.h"
 
@@ -81,6 +82,23 @@ std::string subtitle_of(const Differences& d) {
   return names.empty() ? "" : "They differ in " + names + (n > 8 ? fmt::format(" and {} more", n - 8) : "");
 }
 
+// What keeps accuracies from being compared.
+std::vector<std::string> warnings_of(const Differences& d) {
+  for (const auto& [name, values] : d.differ) {
+    if (name != "data") continue;
+    std::vector<std::string> kinds;
+    for (std::string v : values) {
+      while (v.ends_with('/')) v.pop_back();  // imagefolder:photos/ is imagefolder:photos
+      if (v.empty()) v = "unknown";
+      if (std::find(kinds.begin(), kinds.end(), v) == kinds.end()) kinds.push_back(v);
+    }
+    if (kinds.size() < 2) return {};
+    return {"These runs were trained on different data, so their accuracies and losses do not compare: " +
+            list_names(kinds, 200)};
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<RunFiles> find_runs(const std::vector<std::string>& directories) {
@@ -92,7 +110,7 @@ std::vector<RunFiles> find_runs(const std::vector<std::string>& directories) {
       if (std::find(seen.begin(), seen.end(), whole) != seen.end()) continue;
       seen.push_back(whole);
       runs.push_back(read_run(path));
-      runs.back().timeline = nullptr;
+      runs.back().timeline = runs.back().evaluation = nullptr;
       if (runs.back().runs.empty())
         throw BadOption(
             text("--compare ", path.string(), ": its metrics.jsonl has no event of a run; leave it out"));
@@ -105,17 +123,15 @@ Comparison compare(std::vector<RunFiles> runs) {
   const std::vector<RunGroup> groups = group_runs(std::move(runs));
   const std::vector<FigureColumn> figures = figures_of(groups);
   const Differences found = differences(groups);
-  Json data = {{"version", SKEIN_VERSION},
-               {"runs", Json::array()},
-               {"table", json_of(figures, groups)},
-               {"differences", Json::object()},
-               {"common", Json::object()}};
+  Json data = {{"version", SKEIN_VERSION},          {"runs", Json::array()},
+               {"table", json_of(figures, groups)}, {"differences", Json::object()},
+               {"common", Json::object()},          {"warnings", warnings_of(found)}};
   for (const RunGroup& g : groups) data["runs"].push_back(json_of(g));
   for (const auto& [name, values] : found.differ) data["differences"][name] = values;
   for (const auto& [name, value] : found.same) data["common"][name] = value;
   return {render_page(title_of(found, count), subtitle_of(found),
-                      {"values.js", "chart.js", "cursor.js", "compare.js"}, data),
-          text_table(groups, figures)};
+                      {"values.js", "chart.js", "cursor.js", "legend.js", "compare.js"}, data),
+          text_table(groups, figures), warnings_of(found)};
 }
 
 }  // namespace skein::apps

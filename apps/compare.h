@@ -12,8 +12,9 @@ namespace skein::apps {
 std::vector<RunFiles> find_runs(const std::vector<std::string>& directories);
 
 struct Comparison {
-  std::string page;   // HTML
-  std::string table;  // text
+  std::string page;                   // HTML
+  std::string table;                  // text
+  std::vector<std::string> warnings;  // lines
 };
 Comparison compare(std::vector<RunFiles>);  // of at least one
 

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include "apps/device_choice.h"
+#include "apps/known_words.h"
+#include "data/source.h"
 #include "engine/nearest.h"
 
 namespace skein::apps {
@@ -87,6 +90,17 @@ Switch parse_switch(const std::string& said, const std::string& place) {
   return said == "true";
 }
 
+// Those of "a b! c", with their marks or only the marked ones.
+std::vector<std::string> algorithms_of(const std::string& list, bool marked) {
+  std::vector<std::string> names;
+  for (std::string& name : split(list, ' ')) {
+    const bool mark = name.back() == '!';
+    if (mark) name.pop_back();
+    if (mark || !marked) names.push_back(name);
+  }
+  return names;
+}
+
 // Of "imagefolder:/my/pictures" the run is bound to the kind: data may move.
 std::string what_binds(const Flag& flag, const std::string& value) {
   return flag.name == "data" ? value.substr(0, value.find(':')) : value;
@@ -98,9 +112,17 @@ const Flags& flags() {
   constexpr bool Fixed = true, Free = false;
   static const Flags table = {
 #define FLAG(group, Type, name, otherwise, allowed, resume, help) \
-  {group, hyphens(#name), kKindOf<Type>, &Config::name, allowed, resume, help, {}},
+  {group, hyphens(#name), kKindOf<Type>, &Config::name, allowed, resume, help, {}, {}},
 #define OWN_FLAG(Type, name, allowed, algorithms, help) \
-  {"algorithm", hyphens(#name), kKindOf<Type>, {}, allowed, true, help, split(algorithms, ' ')},
+  {"algorithm",                                         \
+   hyphens(#name),                                      \
+   kKindOf<Type>,                                       \
+   {},                                                  \
+   allowed,                                             \
+   true,                                                \
+   help,                                                \
+   algorithms_of(algorithms, false),                    \
+   algorithms_of(algorithms, true)},
 #include "apps/flags.def"
 #undef OWN_FLAG
 #undef FLAG
@@ -120,7 +142,10 @@ Origin Config::origin(const std::string& flag) const {
   return it == origins.end() ? Origin{Source::kDefault, "--" + flag} : it->second;
 }
 
-void assign(Config& c, const Flag& flag, const std::string& said, const Origin& from) {
+void assign(Config& c, const Flag& flag, const std::string& given, const Origin& from) {
+  if (const std::string answer = answer_to_value(flag.name, given); !answer.empty())
+    throw BadOption(text(from.place, ": there is no '", given, "': ", answer));
+  const std::string said = flag.name == "data" ? data::with_kind(given) : given;
   const std::string before = value_of(c, flag);
   const Origin earlier = c.origin(flag.name);
   check_choice(flag, said, from.place);
@@ -172,8 +197,9 @@ std::string value_of(const Config& c, const Flag& flag) {
   return std::visit(Read{c, flag}, flag.field);
 }
 
-std::string did_you_mean(const std::string& name, const std::vector<std::string>& names) {
-  return "; did you mean " + nearest(name, names) + "?";
+std::string type_of(const Flag& flag) {
+  if (flag.allowed.find('|') != std::string::npos) return flag.allowed;
+  return flag.kind == Flag::kCount ? "N" : flag.kind == Flag::kReal ? "NUMBER" : "TEXT";
 }
 
 namespace {
@@ -191,8 +217,22 @@ void settle(Config& c, const Flags& table, const char* a, const char* b, const c
          from_a.source < from_b.source ? from_a : from_b);
 }
 
+bool holds(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 void refuse(const Config& c, const std::string& flag, const std::string& why) {
   throw BadOption(c.origin(flag).place + " " + why);
+}
+
+// A run's directory stands for the model in it.
+void look_into_run(Config& c) {
+  namespace fs = std::filesystem;
+  if (c.weights.empty() || !fs::is_directory(c.weights)) return;
+  const std::string model = fs::path(c.weights) / "model.safetensors";
+  if (!fs::exists(model))
+    refuse(c, "weights", c.weights + ": there is no model.safetensors in it; a run leaves one when it ends");
+  c.weights = model;
 }
 
 }  // namespace
@@ -200,6 +240,8 @@ void refuse(const Config& c, const std::string& flag, const std::string& why) {
 void reconcile(Config& c, const Flags& table) {
   c.model = hyphens(c.model);
   c.algorithm = hyphens(c.algorithm);
+  look_into_run(c);
+  naming_place(c, "algorithm", [&] { optim::strategy_row(c.algorithm); });
   settle(c, table, "epochs", "steps", "0");
   settle(c, table, "record", "replay", "");
   for (const char* flag : {"record", "replay"})
@@ -224,25 +266,16 @@ void reconcile(Config& c, const Flags& table) {
   if (c.eval_only && c.weights.empty())
     refuse(c, "eval-only", "needs --weights FILE: the model.safetensors of a run");
   for (const Flag& f : table) {
-    if (f.algorithms.empty() || f.algorithms[0] == "any" || !c.of_algorithm.contains(f.name)) continue;
-    if (std::find(f.algorithms.begin(), f.algorithms.end(), c.algorithm) != f.algorithms.end()) continue;
+    const bool given = c.of_algorithm.contains(f.name);
+    if (!given && holds(f.required_by, c.algorithm) && c.origin("algorithm").source != Source::kResumed)
+      throw BadOption(text("--algorithm ", c.algorithm, " needs --", f.name, ": ", f.help));
+    if (!given || f.algorithms.empty() || f.algorithms[0] == "any" || holds(f.algorithms, c.algorithm))
+      continue;
     std::string readers;
     for (const std::string& a : f.algorithms) readers += (readers.empty() ? "" : ", ") + a;
     refuse(c, f.name, text("is not read by --algorithm ", c.algorithm, "; it belongs to ", readers));
   }
   parse_every(c);
-}
-
-optim::Options options_of(const Config& c, int64_t steps_per_epoch) {
-  optim::Options options;
-  options.set("seed", std::to_string(c.seed));
-  options.set("steps-per-epoch", std::to_string(steps_per_epoch));
-  options.set("nesterov", c.nesterov ? "true" : "false");
-  options.set("clip-norm", fmt::format("{}", c.clip_norm));
-  if (!c.record.empty()) options.set("record", c.record);
-  if (!c.replay.empty()) options.set("replay", c.replay);
-  for (const auto& [name, value] : c.of_algorithm) options.set(name, value);
-  return options;
 }
 
 Every parse_every(const Config& c) {

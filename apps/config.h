@@ -19,7 +19,8 @@ using Switch = bool;
 enum class Source : uint8_t { kDefault, kResumed, kRecipe, kFile, kCommandLine };
 struct Origin {
   Source source = Source::kDefault;
-  std::string place;  // what an error about it begins with: "--lr", or "recipe.toml:3: lr"
+  std::string place;        // what an error about it begins with: "--lr", or "recipe.toml:3: lr"
+  bool by_default = false;  // of a resumed run: its algorithm's default, which nobody had chosen
 };
 
 // The effective configuration. Fields are named as flags, with underscores.
@@ -30,7 +31,8 @@ struct Config {
 #undef OWN_FLAG
 #undef FLAG
 
-  // Flags that only some algorithms read, where given, without dashes: what a strategy is made from.
+  // Flags that only some algorithms read, without dashes: those given and, after settle_algorithm(), all that
+  // this one reads. What a strategy is made from.
   std::map<std::string, std::string> of_algorithm;
   std::map<std::string, Origin> origins;  // of flags that were given
 
@@ -48,17 +50,20 @@ struct Flag {
   std::string allowed;
   bool fixed_on_resume = false;
   std::string help;
-  std::vector<std::string> algorithms;  // those that read it; empty: it is not an algorithm's own
+  std::vector<std::string> algorithms;   // those that read it; empty: it is not an algorithm's own
+  std::vector<std::string> required_by;  // those of them that have no default for it
 };
 using Flags = std::vector<Flag>;
 const Flags& flags();
 const Flag* find_flag(const Flags&,
                       const std::string& name);  // hyphens or underscores; null if there is none
 
+std::string type_of(const Flag&);  // of its value, for a reader: "N", "NUMBER", "TEXT" or "fp32|bf16|fp16"
+
 // Sets one flag from text. Throws BadOption, beginning with the place, if the text is of the wrong kind or
 // out of range, or if it contradicts a resumed run in something that a run cannot change.
 void assign(Config&, const Flag&, const std::string& text, const Origin&);
-// The value as text; empty for an algorithm's own flag that was not given.
+// The value as text; empty for an algorithm's own flag that has none in `of_algorithm`.
 std::string value_of(const Config&, const Flag&);
 
 // Sets what the TOML file gives, one key a flag. Throws BadFile (unreadable, not TOML) or BadOption, which
@@ -68,7 +73,8 @@ void read_toml(Config&, const std::string& path, Source, const Flags& = flags(),
 // The same of TOML in memory; `from` stands for the file in messages.
 void parse_toml(Config&, const std::string& toml, const std::string& from, Source, const Flags& = flags(),
                 const std::vector<std::string>& skip = {});
-// The whole configuration, defaults included; read_toml of it gives the same configuration.
+// The whole configuration, defaults included, but for flags that the algorithm does not read; read_toml of it
+// gives the same configuration.
 std::string to_toml(const Config&, const Flags& = flags());
 Json to_json(const Config&, const Flags& = flags());
 
@@ -87,12 +93,6 @@ auto naming_place(const Config& c, const std::string& flag, F&& f) {
 // Refuses flags that are valid each by itself but not together; of rivals the one from the stronger source
 // wins.
 void reconcile(Config&, const Flags& = flags());
-
-// "; did you mean X?" with the name most like `name`.
-std::string did_you_mean(const std::string& name, const std::vector<std::string>& names);
-
-// What a strategy is made from: the algorithm's own flags, the seed and the length of an epoch.
-optim::Options options_of(const Config&, int64_t steps_per_epoch = 1);
 
 // --checkpoint-every: a number of epochs, or of steps; both 0: only at the end.
 struct Every {

@@ -7,6 +7,8 @@
 
 #include "apps/config.h"
 #include "apps/durable.h"
+#include "apps/known_words.h"
+#include "engine/nearest.h"
 
 namespace skein::apps {
 namespace {
@@ -49,6 +51,19 @@ std::string quoted(const std::string& s) {
   return out + '"';
 }
 
+// Where that line is KEY = TEXT without quotes, the likely reason why it is no TOML: how it should be written.
+std::string unquoted(const std::string& toml, size_t number, const Flags& table) {
+  std::istringstream lines(toml);
+  std::string line;
+  for (size_t n = 0; n < number; ++n) std::getline(lines, line);
+  std::istringstream words(line);
+  std::string key, equals, value;
+  words >> key >> equals >> value;
+  const Flag* flag = find_flag(table, key);
+  if (!flag || flag->kind != Flag::kWord || equals != "=" || value.empty() || value[0] == '"') return "";
+  return text("; text needs quotes: ", key, " = ", quoted(value));
+}
+
 std::string literal(const Flag& flag, const std::string& value) {
   return flag.kind == Flag::kWord ? quoted(value) : value;
 }
@@ -66,7 +81,9 @@ void parse_toml(Config& config, const std::string& toml, const std::string& path
   try {
     file = toml::parse(toml, path);
   } catch (const toml::parse_error& e) {
-    throw BadFile(text(path, ":", e.source().begin.line, ": not valid TOML: ", e.description()));
+    const auto line = e.source().begin.line;
+    throw BadOption(
+        text(path, ":", line, ": not valid TOML: ", e.description(), unquoted(toml, line, table)));
   }
   std::vector<std::string> names;
   for (const Flag& f : table) names.push_back(f.name);
@@ -78,7 +95,9 @@ void parse_toml(Config& config, const std::string& toml, const std::string& path
       if (node.is_table())
         throw BadOption(
             text(at, "there are no sections, but one is called [", name, "]; write flags as KEY = VALUE"));
-      throw BadOption(text(at, "unknown key '", name, "'", did_you_mean(name, names)));
+      const std::string answer = answer_to_flag(name);
+      throw BadOption(
+          text(at, "unknown key '", name, "'", answer.empty() ? did_you_mean(name, names) : ": " + answer));
     }
     if (std::find(skip.begin(), skip.end(), flag->name) != skip.end()) continue;
     if (name != flag->name && file.contains(flag->name))
@@ -91,12 +110,11 @@ std::string to_toml(const Config& config, const Flags& table) {
   std::string out = "# The configuration of train_imagenet; read it with --config.\n";
   std::string group;
   for (const Flag& flag : table) {
+    const std::string value = value_of(config, flag);
+    if (!flag.algorithms.empty() && value.empty()) continue;
     if (flag.group != group) out += fmt::format("\n# {}\n", flag.group);
     group = flag.group;
-    const std::string value = value_of(config, flag);
-    const bool own = std::holds_alternative<std::monostate>(flag.field) && value.empty();
-    const std::string line = own ? fmt::format("# {} = (as the algorithm says)", flag.name)
-                                 : fmt::format("{} = {}", flag.name, literal(flag, value));
+    const std::string line = fmt::format("{} = {}", flag.name, literal(flag, value));
     out += fmt::format("{:<36}  # {}\n", line, flag.help);
   }
   return out;
@@ -106,7 +124,7 @@ Json to_json(const Config& config, const Flags& table) {
   Json out = Json::object();
   for (const Flag& flag : table) {
     const std::string value = value_of(config, flag);
-    if (std::holds_alternative<std::monostate>(flag.field) && value.empty()) continue;
+    if (!flag.algorithms.empty() && value.empty()) continue;
     if (flag.kind == Flag::kWord)
       out[flag.name] = value;
     else

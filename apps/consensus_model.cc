@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "apps/algorithm_values.h"
 #include "engine/vec.h"
 #include "optim/consensus.h"
 #include "optim/gossip.h"
@@ -18,33 +19,28 @@ constexpr double kMomentum = 0.1;  // of every batch norm: what a batch's statis
 
 ConsensusModel::ConsensusModel(const Config& c, const Setup& s, const nn::Flat& flat,
                                optim::Strategy& strategy, optim::Worker& me, const Ema* average)
-    : x_(me.x), buffers_(me.buffers) {
+    : x_{me.x}, buffers_{me.buffers} {
   if (!me.comm && !average) return;
-  own_x_ = x_.clone();
-  if (buffers_.size() > 0) own_buffers_ = buffers_.clone();
+  x_.lend();
+  if (me.buffers.size() > 0) buffers_.lend();
   if (average)
-    optim::consensus(me.comm, average->x(), x_);
+    optim::consensus(me.comm, average->x(), me.x);
   else
-    strategy.evaluated(me, x_);
-  distance_ = optim::consensus_distance(me.comm, own_x_, x_, flat.count);
-  if (!own_buffers_) return;
-  const Tensor mine = average ? average->buffers() : own_buffers_;
-  copy(buffers_, mine);
+    strategy.evaluated(me, me.x);
+  distance_ = optim::consensus_distance(me.comm, x_.own, me.x, flat.count);
+  if (!buffers_.own) return;
+  const Tensor mine = average ? average->buffers() : buffers_.own;
+  copy(me.buffers, mine);
   if (!me.comm) return;
   const optim::BufferPolicy policy = optim::buffer_policy(options_of(c));
   if (c.algorithm != "allreduce" && policy == optim::BufferPolicy::kRecompute) {
     recompute(c, s);
-    optim::consensus(me.comm, buffers_.clone(), buffers_);
+    optim::consensus(me.comm, me.buffers.clone(), me.buffers);
   } else if (c.algorithm != "allreduce" && policy == optim::BufferPolicy::kLocal) {
-    me.comm->broadcast(buffers_, 0);
+    me.comm->broadcast(me.buffers, 0);
   } else {
-    optim::consensus(me.comm, mine, buffers_);
+    optim::consensus(me.comm, mine, me.buffers);
   }
-}
-
-ConsensusModel::~ConsensusModel() {
-  if (own_x_) copy(x_, own_x_);
-  if (own_buffers_) copy(buffers_, own_buffers_);
 }
 
 // Statistics that start at zero are, after k batches, 1 - (1 - momentum)^k of a weighted mean over the
@@ -56,7 +52,7 @@ void ConsensusModel::recompute(const Config& c, const Setup& s) {
   const int64_t batches = std::min(kBatches, s.steps_per_epoch);
   data::Loader loader(*s.data.train, train_plan(c, s), s.image, 0, batches, s.device, s.data_threads, 4,
                       s.data_cores);
-  fill(buffers_, 0.f);
+  fill(buffers_.place, 0.f);
   int64_t seen = 0;
   for (int64_t i = 0; i < batches; ++i) {
     const data::Batch b = loader.next();
@@ -64,8 +60,8 @@ void ConsensusModel::recompute(const Config& c, const Setup& s) {
     s.model->forward(normalize_image(b.images, mean, deviation, s.activations));
     ++seen;
   }
-  if (seen == 0) return copy(buffers_, own_buffers_);
-  scale(buffers_, 1 / (1 - std::pow(1 - kMomentum, double(seen))));
+  if (seen == 0) return copy(buffers_.place, buffers_.own);
+  scale(buffers_.place, 1 / (1 - std::pow(1 - kMomentum, double(seen))));
 }
 
 }  // namespace skein::apps

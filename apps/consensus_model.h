@@ -2,6 +2,7 @@
 #pragma once
 #include "apps/ema.h"
 #include "apps/setup.h"
+#include "engine/vec.h"
 #include "optim/strategy.h"
 
 namespace skein::apps {
@@ -12,19 +13,25 @@ namespace skein::apps {
 //   local       rank 0's
 // With `average` the mean of the workers' moving averages, of weights and, but under recompute, of
 // statistics. Destroyed, it gives each worker back its own, bit for bit. Alone, without `average`, it does
-// nothing. Construction is collective.
+// nothing. Construction is collective; one that a lost worker breaks off gives everything back, too.
 class ConsensusModel {
  public:
   ConsensusModel(const Config&, const Setup&, const nn::Flat&, optim::Strategy&, optim::Worker&,
                  const Ema* average = nullptr);
-  ~ConsensusModel();
   ConsensusModel(const ConsensusModel&) = delete;
   double distance() const { return distance_; }  // of the workers from it: optim::consensus_distance
 
  private:
   void recompute(const Config&, const Setup&);
-  const Tensor x_, buffers_;
-  Tensor own_x_, own_buffers_;
+  struct Borrowed {
+    const Tensor place;
+    Tensor own = {};
+    void lend() { own = place.clone(); }
+    ~Borrowed() {
+      if (own) copy(place, own);
+    }
+  };
+  Borrowed x_, buffers_;
   double distance_ = 0;
 };
 

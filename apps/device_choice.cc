@@ -9,6 +9,7 @@
 #include "comm/device_way.h"
 #include "engine/device_use.h"
 #include "engine/memory.h"
+#include "engine/nearest.h"
 #include "engine/numerics.h"
 
 namespace skein::apps {

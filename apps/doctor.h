@@ -30,8 +30,9 @@ inline Finding problem(std::string subject, std::string what, std::string remedy
 struct Patient {
   const Config& config;
   Seat seat;
-  int here = 1;   // workers on this host
-  int world = 1;  // all
+  int here = 1;                         // workers on this host
+  int world = 1;                        // all
+  std::vector<std::string> hosts = {};  // of --hosts, where there is one doctor on each; else empty
   bool several_hosts() const { return world > here; }
 };
 
@@ -44,15 +45,16 @@ void check_disk(const Patient&, Findings&);  // space, speed, and its clock
 void check_interfaces(const Patient&, Findings&);
 void check_ucx(const Patient&, Findings&);
 void check_port(const Patient&, Findings&);
-// Of RANK and WORLD_SIZE: all workers meet, compare their clocks, and rank 0 learns what the others found.
-// Returns the findings of each rank; of rank 0 alone everything.
+void check_run(const Patient&, Findings&);  // data and model
+// Of RANK and WORLD_SIZE, or one on each of --hosts: all meet, compare their clocks, and rank 0 learns what
+// the others found. Returns the findings of each rank; of rank 0 alone everything.
 std::vector<Findings> meet_and_compare(const Patient&, Findings mine);
 
 // "warning  disk: 900 MB free ...: do this", without a line end.
 std::string line_of(const Finding&);
 
-// Does all of it and prints it (of several workers rank 0 prints for all). Returns the exit status: 1 if
-// there is a problem, on whatever host, else 0.
-int doctor(const Config&);
+// Does all of it and prints it (of several workers rank 0 prints for all); with --hosts, on each of them.
+// `argv`: of this program. Returns the exit status: 1 if there is a problem, on whatever host, else 0.
+int doctor(const Config&, char** argv);
 
 }  // namespace skein::apps

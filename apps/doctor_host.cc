@@ -116,7 +116,7 @@ void check_memory(const Patient& p, Findings& out) {
     const double most = std::atof(said->c_str());
     if (most > 0 && most < free) free = most, limit = " (by its control group)";
   }
-  const std::string what = fmt::format("{:.1f} GB can be had{}", free / kGiga, limit);
+  const std::string what = fmt::format("{:.1f} GB available{}", free / kGiga, limit);
   out.push_back(free < 0.5 * kGiga * p.here
                     ? warning("memory", what + fmt::format(" for {} workers", p.here),
                               "fewer --workers, a smaller --batch-size, or ask for more memory")

@@ -77,8 +77,8 @@ std::vector<Findings> meet_and_compare(const Patient& p, Findings mine) {
     comm::RendezvousOptions options = where.options();
     const std::string address = fmt::format("{}:{}", options.host, options.port);
     comm::Rendezvous meeting(std::move(options));
-    mine.push_back(
-        in_order("meeting", fmt::format("all {} workers at {}, with the same key", p.world, address)));
+    mine.push_back(in_order("meeting", fmt::format("all {} {} at {}, with the same key", p.seat.world,
+                                                   p.hosts.empty() ? "workers" : "hosts", address)));
     const std::vector<double> differences = clock_differences(meeting);
     if (p.seat.rank == 0) mine.push_back(judged(differences));
     std::vector<Findings> all;

@@ -65,20 +65,37 @@ std::string listener_of(int port) {
   return "another program";
 }
 
-// Numeric addresses of a host; empty if the name is not known.
-std::vector<std::string> addresses_of(const std::string& host) {
-  addrinfo hints{}, *found = nullptr;
+// Numeric addresses of hosts, with commas between; empty if no name is known.
+std::vector<std::string> addresses_of(const std::string& hosts) {
+  addrinfo hints{};
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_STREAM;
   std::vector<std::string> all;
-  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return all;
-  for (const addrinfo* a = found; a; a = a->ai_next) {
-    char numeric[INET_ADDRSTRLEN];
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(a->ai_addr)->sin_addr, numeric, sizeof numeric);
-    all.push_back(numeric);
+  std::istringstream names(hosts);
+  for (std::string host; std::getline(names, host, ',');) {
+    addrinfo* found = nullptr;
+    if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) continue;
+    for (const addrinfo* a = found; a; a = a->ai_next) {
+      char numeric[INET_ADDRSTRLEN];
+      inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(a->ai_addr)->sin_addr, numeric,
+                sizeof numeric);
+      all.push_back(numeric);
+    }
+    freeaddrinfo(found);
   }
-  freeaddrinfo(found);
   return all;
+}
+
+// torchrun's agent listens at MASTER_PORT itself.
+Finding look_beside_agent(const std::vector<int>& ports, int taken) {
+  for (int port : ports) try {
+      comm::listen_at(port, false);
+      return in_order("port", fmt::format("{} belongs to torchrun; rank 0 will listen at {}", taken, port));
+    } catch (const Error&) {  // the next one
+    }
+  return problem("port",
+                 fmt::format("all ports beside torchrun's own are in use: {}", fmt::join(ports, ", ")),
+                 "another --rdzv-id, or another --master-port, makes others");
 }
 
 Finding look_at_port(int port) {
@@ -94,7 +111,7 @@ Finding look_at_port(int port) {
                     port + 1));
   }
   return in_order("port", port ? fmt::format("{} is free for rank 0 to listen at", port)
-                               : fmt::format("free ones can be had ({})", p));
+                               : fmt::format("a free one is available ({})", p));
 }
 
 }  // namespace
@@ -143,7 +160,6 @@ void check_ucx(const Patient& p, Findings& out) {
       f.what += fmt::format(" (--transport {} does not use it)", p.config.transport);
     out.push_back(std::move(f));
   };
-  setenv("UCX_LOG_LEVEL", "fatal", 0);  // what goes wrong is told in our words
   comm::UcxFacts facts;
   try {
     facts = comm::look_at_ucx();
@@ -180,6 +196,9 @@ void check_port(const Patient& p, Findings& out) {
     return out.push_back(
         problem("port", "MASTER_PORT=" + text + " is no port", "a number from 1024 to 65535"));
   const char* const host = std::getenv("MASTER_ADDR");
+  if (std::getenv("SKEIN_LISTEN_FD"))
+    return out.push_back(in_order("port", fmt::format("{} is open for the others", port)));
+  if (!p.seat.ports.empty() && p.seat.rank == 0) return out.push_back(look_beside_agent(p.seat.ports, port));
   if (!host || !*host) return out.push_back(look_at_port(port));
   const std::vector<std::string> theirs = addresses_of(host), ours = comm::own_addresses();
   if (theirs.empty())

@@ -1,14 +1,33 @@
 // Evaluation: batches of the test split in order, weighted by the images that could be read.
 #include "apps/evaluate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "comm/averaging.h"
 
 namespace skein::apps {
+namespace {
+
+void judge_batch(const Tensor& logits, const data::Batch& b, const data::Plan& plan, int64_t step,
+                 std::vector<Verdict>& verdicts) {
+  const Tensor on_host = cast(logits, kF32).to(kCpu), labels = b.labels.to(kCpu);
+  current_stream(logits.device()).sync();
+  std::vector<int64_t> indices;
+  for (int64_t row = 0; row < b.size(); ++row) indices.push_back(plan.index(step, row));
+  judge(on_host, labels, indices, verdicts);
+}
+
+}  // namespace
+
+std::string describe(const Score& s) {
+  return fmt::format("top-1 {:.2f} %, {}loss {:.4f} on {} test images", s.top1,
+                     s.top5 ? fmt::format("top-5 {:.2f} %, ", *s.top5) : "", s.loss, s.images);
+}
 
 std::optional<Score> evaluate(const Setup& s, nn::Module& model, int64_t batch_size,
-                              const std::function<bool()>& stop) {
+                              const std::function<bool()>& stop, std::vector<Verdict>* verdicts) {
   const data::DataSource& test = *s.data.test;
   const int64_t batch = std::min(batch_size, test.size()), all_steps = (test.size() + batch - 1) / batch;
   // Batch i is scored by worker i mod world, of those there are now.
@@ -29,7 +48,9 @@ std::optional<Score> evaluate(const Setup& s, nn::Module& model, int64_t batch_s
     ~Training() { m.set_training(true); }
   } const evaluating(model);
   const NoTape off;
-  const int k = int(std::min<size_t>(5, test.classes().size()));
+  if (verdicts) verdicts->clear();
+  const size_t classes = test.classes().size();
+  const int k = int(std::min<size_t>(5, classes));
   double loss = 0, top1 = 0, top5 = 0, images = 0;
   for (int64_t step = 0; step < steps; ++step) {
     if (!s.place.comm && stop && stop()) return {};
@@ -43,6 +64,7 @@ std::optional<Score> evaluate(const Setup& s, nn::Module& model, int64_t batch_s
     top1 += one.data<float>()[0];
     top5 += five.data<float>()[0];
     images += valid;
+    if (verdicts) judge_batch(logits, b, plan, step, *verdicts);
   }
   s.odd_files->test.add(loader.odd());
   if (s.place.comm) {
@@ -51,7 +73,8 @@ std::optional<Score> evaluate(const Setup& s, nn::Module& model, int64_t batch_s
     for (const auto& p : parts) loss += p[0], top1 += p[1], top5 += p[2], images += p[3];
   }
   if (images == 0) throw BadFile("none of the test images could be read");
-  return Score{100 * top1 / images, 100 * top5 / images, loss / images, int64_t(images)};
+  return Score{100 * top1 / images, classes > 5 ? std::optional(100 * top5 / images) : std::nullopt,
+               loss / images, int64_t(images)};
 }
 
 }  // namespace skein::apps

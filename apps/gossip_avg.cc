@@ -10,6 +10,7 @@
 #include "apps/interrupt.h"
 #include "apps/together.h"
 #include "apps/vectors.h"
+#include "comm/numbers.h"
 #include "engine/random.h"
 
 namespace skein::apps {
@@ -67,8 +68,12 @@ Vectors load(const GossipFlags& f, Place& me, std::string& path) {
       fill_uniform(x, {uint64_t(f.seed), Purpose::kTest, 0, uint32_t(me.rank)}, -1, 1);
       v = plain_vector(x, f.output);
     } else {
-      path = vectors_file(file_of(f.input, me.rank));
+      path = vectors_file(input_of(f, me.rank));
       v = read_vectors(path);
+      check_numbers(path, v, me.world);
+      if (comm::holds_doubles(v.flat) && f.wire != "fp32")
+        throw BadOption("--wire " + f.wire + ": " + path +
+                        " holds float64, which travels as it is; leave --wire out");
     }
     if (!f.output.empty()) check_ending(file_of(f.output, me.rank), v.npy);
   });
@@ -101,15 +106,17 @@ std::string provenance(const GossipFlags& f, const GossipStory& s, const Json& i
             {"inputs", inputs}};
   if (f.algorithm == "allreduce") j.erase("topology");
   if (f.tolerance > 0) j["tolerance"] = f.tolerance;
+  if (const double share = relative_tolerance(f, s.doubles); share > 0) j["relative_tolerance"] = share;
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 comm::AveragingResult average(const GossipFlags& f, Place& me, const Tensor& x) {
   comm::AveragingOptions o{
       .algorithm = comm::parse_averaging(f.algorithm), .rounds = f.rounds, .tolerance = f.tolerance};
+  o.relative = relative_tolerance(f, comm::holds_doubles(x));
   o.graph = [&](int n, uint32_t epoch) { return graph_over(f, n, epoch); };
   o.wish = wish;
-  o.say = [](const std::string& line) { fmt::print(stderr, "gossip_avg: {}\n", line); };
+  o.say = [](const std::string& line) { say(stderr, fmt::format("gossip_avg: {}\n", line)); };
   if (me.comm) return comm::average(*me.comm, x, o);
   comm::AveragingResult alone;  // every gossip is the identity
   alone.rounds = f.rounds;
@@ -118,9 +125,10 @@ comm::AveragingResult average(const GossipFlags& f, Place& me, const Tensor& x) 
 }
 
 // The same on every living rank, except for what only the first of them will tell.
-GossipStory story(const GossipFlags& f, const Place& me, const comm::AveragingResult& r, int64_t elements) {
+GossipStory story(const GossipFlags& f, const Place& me, const comm::AveragingResult& r, const Tensor& x) {
   GossipStory s{.workers = me.world,
-                .elements = elements,
+                .elements = x.size(),
+                .doubles = comm::holds_doubles(x),
                 .result = &r,
                 .weights = {},
                 .living = {},
@@ -134,11 +142,12 @@ GossipStory story(const GossipFlags& f, const Place& me, const comm::AveragingRe
   else
     s.weights = {1};
   s.bytes_sent = me.comm ? r.bytes_sent : 0;
-  if (me.rank == s.living[0]) s.epochs = epoch_stories(f, r);
+  if (me.rank == s.living[0]) s.epochs = epoch_stories(f, r, s.doubles);
   return s;
 }
 
 int work(const GossipFlags& f, Place& me) {
+  outlive_readers();
   catch_signals();
   std::string path;
   Vectors v = load(f, me, path);
@@ -146,13 +155,13 @@ int work(const GossipFlags& f, Place& me) {
   const comm::AveragingResult result = average(f, me, v.flat);
   if (result.left) return 0;
   comm::Communicator* living = result.living.get();
-  const GossipStory s = story(f, me, result, v.flat.size());
+  const GossipStory s = story(f, me, result, v.flat);
   const bool tells = me.rank == s.living[0];
   together(living, [&] {
     if (!f.output.empty()) write_vectors(file_of(f.output, me.rank), v, provenance(f, s, sources));
     if (!f.report.empty() && tells) write_file(f.report, gossip_page(f, s));
   });
-  if (tells) fmt::print("{}", f.json ? in_json(f, s).dump() + '\n' : in_words(f, s));
+  if (tells) say(stdout, f.json ? in_json(f, s).dump() + '\n' : in_words(f, s));
   return interrupted() ? kExitInterrupted : 0;
 }
 
@@ -173,6 +182,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& e) { return app.exit(e); } catch (const CLI::ParseError& e) {
     throw BadOption(text(e.what(), "; see gossip_avg --help"));
   }
+  refuse_extras(app);
   check(app, f);
   if (f.print_schedule) return print_schedule(f), 0;
   return run_job(f.job, argv, [&](Place& me) { return f.link_test ? test_links(f, me) : work(f, me); });
@@ -186,10 +196,13 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const skein::BadOption& e) {
-    fmt::print(stderr, "gossip_avg: {}\n", e.what());
+    say(stderr, fmt::format("gossip_avg: {}\n", e.what()));
     return kExitUsage;
-  } catch (const std::exception& e) {
+  } catch (const skein::comm::GivenUp& e) {
     fmt::print(stderr, "gossip_avg: {}\n", e.what());
+    return kExitGivenUp;
+  } catch (const std::exception& e) {
+    say(stderr, fmt::format("gossip_avg: {}\n", e.what()));
     return kExitRuntime;
   }
 }

@@ -2,8 +2,10 @@
 #include "apps/gossip_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "apps/host_list.h"
+#include "engine/nearest.h"
 
 namespace skein::apps {
 namespace {
@@ -27,36 +29,66 @@ void check_links(const CLI::App& app, const GossipFlags& f, int workers) {
 }  // namespace
 
 void declare(CLI::App& app, GossipFlags& f) {
-  f.job.others_go_on = true;
+  f.job.loss = Loss::kIsSurvived;
+  app.allow_extras();  // so that the message about an unknown flag is ours
   app.set_version_flag("--version", "gossip_avg " SKEIN_VERSION);
-  app.add_option("--workers", f.job.workers, "number of workers, started here as processes");
-  app.add_option("--hosts", f.job.hosts, "A,B,C or A:2,B:2: start the workers on these hosts, by ssh");
-  app.add_option("--input", f.input,
-                 "PATTERN: one .npy, .safetensors or run directory per worker, {rank} in the name");
-  app.add_option("--size", f.size, "average random vectors of so many numbers instead");
-  app.add_option("--topology", f.topology, "who speaks with whom; see train_imagenet --list topologies");
-  app.add_option("--peers", f.graph.peers, "per gossip");
-  app.add_option("--base", f.graph.base, "most peers per gossip in topology base");
-  app.add_option("--algorithm", f.algorithm, "push-sum, pairwise or allreduce");
-  app.add_option("--rounds", f.rounds, "exactly so many gossips");
-  app.add_option("--tolerance", f.tolerance, "until no number is further from the mean than this");
-  app.add_option("--output", f.output, "PATTERN: where each worker writes its result, {rank} in the name");
-  app.add_option("--report", f.report, "FILE.html: a picture of the error over the rounds");
-  app.add_option("--seed", f.seed, "of random vectors and random graphs");
-  app.add_option("--transport", f.job.transport, "auto, local, shared or ucx");
-  app.add_option("--interface", f.job.interface, "between hosts, as eth0; without it the fastest is taken");
-  app.add_option("--wire", f.wire, "fp32 or bf16: what push-sum's shares travel as");
-  app.add_option("--deadline", f.job.deadline, "seconds that any single wait may take");
+  const auto add = [&](const char* name, auto& to, const char* type, const std::string& help) {
+    return app.add_option(name, to, help)->type_name(type);
+  };
+  const auto or_default = [](const std::string& help, const auto& otherwise) {
+    return text(help, " [", otherwise, "]");
+  };
+  add("--workers", f.job.workers, "N", "number of workers, started here as processes [one per --input file]");
+  add("--hosts", f.job.hosts, "LIST", "A,B,C or A:2,B:2: start the workers on these hosts, by ssh");
+  add("--input", f.input, "FILE",
+      "a .npy, a .safetensors or a run's directory for each worker: one name with {rank} in it, or all names")
+      ->expected(1, -1);
+  add("--size", f.size, "N", "average random vectors of so many numbers instead");
+  add("--topology", f.topology, "NAME",
+      "who speaks with whom; see train_imagenet --list topologies [exponential; for pairwise "
+      "bipartite-exponential, or random with an odd number of workers]");
+  add("--peers", f.graph.peers, "N", or_default("per gossip", f.graph.default_peers));
+  add("--base", f.graph.base, "N", or_default("most peers per gossip in topology base", f.graph.base));
+  add("--algorithm", f.algorithm, "NAME", or_default("push-sum, pairwise or allreduce", f.algorithm));
+  add("--rounds", f.rounds, "N", "exactly so many gossips [allreduce: 1; else until the tolerance is met]");
+  add("--tolerance", f.tolerance, "E",
+      "until no number is further from the mean than this [1e-5 of each number's size, float64: 1e-12]");
+  add("--output", f.output, "PATTERN", "where each worker writes its result, {rank} in the name");
+  add("--report", f.report, "FILE.html", "a picture of the error over the rounds");
+  add("--seed", f.seed, "N", or_default("of random vectors and random graphs", f.seed));
+  add("--transport", f.job.transport, "NAME", or_default("auto, local, shared or ucx", f.job.transport));
+  add("--interface", f.job.interface, "NAME", "between hosts, as eth0 [the fastest]");
+  add("--wire", f.wire, "TYPE", or_default("fp32 or bf16: what push-sum's shares travel as", f.wire));
+  add("--deadline", f.job.deadline, "SECONDS", or_default("that any single wait may take", f.job.deadline));
   app.add_flag("--json", f.json, "the result as JSON");
   app.add_flag("--print-schedule", f.print_schedule, "only print the graph, round by round");
   app.add_flag("--link-test", f.link_test, "only measure latency and bandwidth of every pair of workers");
-  app.add_option("--repeats", f.repeats, "round trips of each size in --link-test");
+  add("--repeats", f.repeats, "N", or_default("round trips of each size in --link-test", f.repeats));
+  app.footer(
+      "Examples:\n"
+      "  gossip_avg --workers 4 --input part{rank}.npy --output mean{rank}.npy\n"
+      "  gossip_avg --input runs/a runs/b runs/c --output soup{rank}.safetensors\n"
+      "  gossip_avg --hosts a,b --link-test");
+}
+
+void refuse_extras(const CLI::App& app) {
+  const std::vector<std::string> extras = app.remaining();
+  if (extras.empty()) return;
+  const std::string said = extras[0].substr(0, extras[0].find('='));
+  if (said[0] != '-') refuse("unexpected argument '" + said + "'; see gossip_avg --help");
+  std::vector<std::string> names;
+  for (const CLI::Option* o : app.get_options()) names.push_back(o->get_lnames()[0]);
+  const std::string meant = nearest(said.substr(std::min(said.find_first_not_of('-'), said.size())), names);
+  refuse("unknown flag " + said + (meant.empty() ? "" : "; did you mean --" + meant + "?") +
+         "; see gossip_avg --help");
 }
 
 void check(const CLI::App& app, GossipFlags& f) {
   const Seat seat = seat_from_environment();
   f.job.hosts_said = app.count("--hosts") > 0;
-  const int given = int(app.count("--workers"));
+  const int files = int(f.input.size());
+  if (files > 1 && !app.count("--workers") && !seat.told && f.job.hosts.empty()) f.job.workers = files;
+  const bool given = app.count("--workers") > 0 || f.job.workers > 0;
   if (given && (f.job.workers < 1 || f.job.workers > kMostWorkers))
     refuse(text("--workers ", f.job.workers, ": from 1 to ", kMostWorkers, " can be"));
   if (!given && !seat.told && f.job.hosts.empty()) refuse("--workers is needed: how many workers average");
@@ -86,12 +118,15 @@ void check(const CLI::App& app, GossipFlags& f) {
     if (!f.rounds) refuse("--print-schedule needs --rounds");
     return;
   }
-  if (f.input.empty() == (app.count("--size") == 0)) refuse("give --input PATTERN or --size N, one of them");
+  if (f.input.empty() == (app.count("--size") == 0)) refuse("give --input FILE... or --size N, one of them");
   if (app.count("--size") && f.size < 1) refuse(text("--size ", f.size, ": at least 1 is needed"));
-  if (!f.rounds && f.tolerance == 0) f.algorithm == "allreduce" ? f.rounds = 1 : f.tolerance = 1e-5;
+  if (!f.rounds && f.tolerance == 0 && f.algorithm == "allreduce") f.rounds = 1;
   if (!f.report.empty() && !f.report.ends_with(".html"))
     refuse(text("--report ", f.report, ": the name must end in .html"));
-  check_pattern("--input", f.input, workers);
+  if (files > 1 && files != workers)
+    refuse(text("--input names ", files, " files for ", workers,
+                " workers; give one for each, or one name with {rank}"));
+  if (files == 1) check_pattern("--input", f.input[0], workers);
   check_pattern("--output", f.output, workers);
 }
 
@@ -99,6 +134,14 @@ std::string file_of(std::string pattern, int rank) {
   for (size_t at; (at = pattern.find("{rank}")) != std::string::npos;)
     pattern.replace(at, 6, std::to_string(rank));
   return pattern;
+}
+
+std::string input_of(const GossipFlags& f, int rank) {
+  return file_of(f.input.size() > 1 ? f.input.at(size_t(rank)) : f.input.at(0), rank);
+}
+
+double relative_tolerance(const GossipFlags& f, bool doubles) {
+  return f.rounds > 0 || f.tolerance > 0 ? 0 : doubles ? 1e-12 : 1e-5;
 }
 
 std::unique_ptr<comm::Topology> graph_over(const GossipFlags& f, int workers, uint32_t epoch) {

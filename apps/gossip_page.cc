@@ -30,7 +30,7 @@ Frame frame_of(const GossipFlags& f, const GossipStory& s) {
   Frame frame;
   for (const EpochStory& e : s.epochs)
     for (const auto& p : e.points) {
-      most = std::max(most, p.rms);
+      most = std::max(most, p.worst);
       if (p.rms > 0) least = std::min(least, p.rms);
       frame.rounds = std::max(frame.rounds, double(p.round));
     }
@@ -74,20 +74,22 @@ std::string axes(const Frame& f) {
 std::string picture(const GossipFlags& flags, const GossipStory& s) {
   const Frame f = frame_of(flags, s);
   std::string svg = fmt::format(
-      "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"root mean square distance from the mean over the "
-      "rounds\">\n",
+      "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"distance from the mean over the rounds\">\n",
       kWidth, kHeight);
   svg += axes(f);
   if (flags.tolerance > 0)
     svg += fmt::format(
         "<line class=\"mark\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
-        "<text x=\"{3}\" y=\"{4:.1f}\">tolerance, of the largest distance</text>\n",
+        "<text x=\"{3}\" y=\"{4:.1f}\">tolerance of the largest distance</text>\n",
         kLeft, kWidth - kRight, f.y(flags.tolerance), kLeft + 6, f.y(flags.tolerance) - 5);
   for (const EpochStory& e : s.epochs) {
     if (e.points.empty()) continue;
     const double from = double(e.points[0].round), start = e.points[0].rms;
-    std::vector<std::pair<double, double>> measured, theory;
-    for (const auto& p : e.points) measured.emplace_back(f.x(double(p.round)), f.y(p.rms));
+    std::vector<std::pair<double, double>> measured, largest, theory;
+    for (const auto& p : e.points) {
+      measured.emplace_back(f.x(double(p.round)), f.y(p.rms));
+      largest.emplace_back(f.x(double(p.round)), f.y(p.worst));
+    }
     for (size_t q = 0; q < e.theory.size(); ++q) {
       theory.emplace_back(f.x(from + double(q)), f.y(start * e.theory[q]));
       if (start * e.theory[q] < std::pow(10.0, f.low)) break;  // below the picture
@@ -99,6 +101,7 @@ std::string picture(const GossipFlags& flags, const GossipStory& s) {
           f.x(from), kTop, kHeight - kBottom, f.x(from) + 5, kTop + 12, e.epoch.members.size());
     if (theory.size() > 1) svg += line("theory", "var(--c1)", ";stroke-dasharray:6 5", theory);
     svg += line("measured", "var(--c0)", "", measured);
+    svg += line("largest", "var(--c2)", "", largest);
   }
   return svg + "</svg>\n";
 }
@@ -136,7 +139,8 @@ std::string mass_table(const GossipStory& s) {
 }  // namespace
 
 std::string gossip_page(const GossipFlags& f, const GossipStory& s) {
-  const std::string title = fmt::format("{} numbers averaged by {}", s.elements, f.algorithm);
+  const std::string title =
+      fmt::format("{} number{} averaged by {}", s.elements, s.elements == 1 ? "" : "s", f.algorithm);
   const std::string sub = f.algorithm == "allreduce"
                               ? ""
                               : fmt::format("over {}, {} workers", escape_html(f.topology), s.workers);
@@ -144,13 +148,14 @@ std::string gossip_page(const GossipFlags& f, const GossipStory& s) {
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
          "<meta name=\"color-scheme\" content=\"light dark\">\n<title>" +
          title + "</title>\n<style>\n" + report_file("style.css") +
-         "</style>\n</head>\n<body>\n<main>\n<header><h1>" + title + "</h1><span class=\"chip " +
+         ".tiles { margin-bottom: 12px; }\n</style>\n</head>\n<body>\n<main>\n<header><h1>" + title +
+         "</h1><span class=\"chip " +
          (s.result->stopped ? "interrupted\">stopped early" : "finished\">finished") +
          "</span><div class=\"sub\">" + sub + "</div></header>\n<section class=\"tiles\">\n" + tiles(s) +
-         "</section>\n<section class=\"card chart\"><div class=\"top\"><h2>Root mean square distance from "
-         "the mean</h2>"
-         "<div class=\"key\"><span style=\"--tone:var(--c0)\">measured</span>"
-         "<span style=\"--tone:var(--c1)\">in theory at most</span></div></div>\n" +
+         "</section>\n<section class=\"card chart\"><div class=\"top\"><h2>Distance from the mean</h2>"
+         "<div class=\"key\"><span style=\"--tone:var(--c2)\">largest</span>"
+         "<span style=\"--tone:var(--c0)\">root mean square</span>"
+         "<span style=\"--tone:var(--c1)\">root mean square, in theory at most</span></div></div>\n" +
          picture(f, s) + "</section>\n" + mass_table(s) +
          "<footer>gossip_avg " SKEIN_VERSION "</footer>\n</main>\n</body>\n</html>\n";
 }

@@ -21,7 +21,9 @@ struct EpochStory {
 
 struct GossipStory {
   int workers = 1;
-  int64_t elements = 0, bytes_sent = 0;
+  int64_t elements = 0;
+  bool doubles = false;  // float64, rather than fp32
+  int64_t bytes_sent = 0;
   const comm::AveragingResult* result = nullptr;
   std::vector<double> weights;  // of the living
   int64_t skipped = 0;          // shares that never came
@@ -31,7 +33,7 @@ struct GossipStory {
 };
 
 // The epochs of a result beside what their graphs promise.
-std::vector<EpochStory> epoch_stories(const GossipFlags&, const comm::AveragingResult&);
+std::vector<EpochStory> epoch_stories(const GossipFlags&, const comm::AveragingResult&, bool doubles);
 
 std::string in_words(const GossipFlags&, const GossipStory&);
 nlohmann::ordered_json in_json(const GossipFlags&, const GossipStory&);

@@ -91,7 +91,7 @@ std::string environment_lines() {
 
 class Caller {
  public:
-  Caller(const HostsJob& job, char** argv) : job_(job), team_(job.others_go_on) {
+  Caller(const HostsJob& job, char** argv) : job_(job), team_(job.loss, patience_of_launcher(job.deadline)) {
     const std::vector<std::string> ssh = ssh_words();
     if (ssh.empty() || !can_run(ssh[0]))
       throw BadOption(
@@ -230,10 +230,11 @@ int run_on_hosts(const HostsJob& job, char** argv) { return Caller(job, argv).ru
 
 bool is_part_of_hosts() { return variable(kMark).has_value(); }
 
-int run_part_of_hosts(char** argv, bool others_go_on) {
+int run_part_of_hosts(char** argv, Loss loss, double patience) {
   unsetenv(kMark);
   Crew c;
-  c.others_go_on = others_go_on;
+  c.loss = loss;
+  c.patience = patience;
   std::string line, word, value;
   while (read_line(line) && line != "end") {
     std::istringstream in(line);

@@ -4,13 +4,14 @@
 #include <vector>
 
 #include "apps/host_list.h"
+#include "apps/supervisor.h"
 
 namespace skein::apps {
 
 struct HostsJob {
   std::vector<HostShare> hosts;  // the first has rank 0
   double deadline = 60;          // seconds for all hosts to answer
-  bool others_go_on = false;     // as in run_processes
+  Loss loss = Loss::kEndsAll;    // as in run_processes
 };
 
 // Starts this program with these arguments, in this directory, on every host (the same paths must be there),
@@ -27,6 +28,6 @@ int run_on_hosts(const HostsJob&, char** argv);
 
 // The other end: true in a process that run_on_hosts started on a host, which then is to call the second.
 bool is_part_of_hosts();
-int run_part_of_hosts(char** argv, bool others_go_on);
+int run_part_of_hosts(char** argv, Loss, double patience);
 
 }  // namespace skein::apps

@@ -15,6 +15,7 @@ void on_interrupt(int s) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   if (g_asked) {
+    if (s == SIGHUP) return;
     const double since =
         double(now.tv_sec - g_asked_seconds) + 1e-9 * double(now.tv_nsec - g_asked_nanoseconds);
     if (since < 1) return;
@@ -56,8 +57,16 @@ void handle(int s, void (*handler)(int)) {
 void catch_interrupts() {
   handle(SIGINT, on_interrupt);
   handle(SIGTERM, on_interrupt);
+  struct sigaction now {};
+  if (sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) handle(SIGHUP, on_interrupt);
 }
 void catch_requeue_signal() { handle(SIGUSR1, on_usr1); }
+
+void outlive_readers() { std::signal(SIGPIPE, SIG_IGN); }
+void say(std::FILE* out, const std::string& words) {
+  std::fputs(words.c_str(), out);
+  std::fflush(out);
+}
 
 bool interrupted() { return g_interrupted != 0; }
 bool asked_to_come_again() { return g_come_again != 0; }

@@ -109,7 +109,7 @@ int planned_workers(const JobOptions& o) {
 }
 
 int run_job(const JobOptions& o, char** argv, const std::function<int(Place&)>& work) {
-  if (is_part_of_hosts()) return run_part_of_hosts(argv, o.others_go_on);
+  if (is_part_of_hosts()) return run_part_of_hosts(argv, o.loss, patience_of_launcher(o.deadline));
   const Seat seat = seat_from_environment();
   const bool threads = o.transport == "local";
   if (!threads) comm::parse_way(o.transport);  // refuses what is neither
@@ -129,7 +129,7 @@ int run_job(const JobOptions& o, char** argv, const std::function<int(Place&)>& 
   if (!seat.told && !o.hosts.empty()) {
     if (threads)
       throw BadOption("--transport local: workers on --hosts are processes; use auto, shared or ucx");
-    HostsJob job{parse_hosts(o.hosts, o.workers), o.deadline, o.others_go_on};
+    HostsJob job{parse_hosts(o.hosts, o.workers), o.deadline, o.loss};
     job.hosts.back().workers += o.server;
     return run_on_hosts(job, argv);
   }
@@ -140,7 +140,7 @@ int run_job(const JobOptions& o, char** argv, const std::function<int(Place&)>& 
   JobOptions all = o;
   all.workers = workers;
   if (threads || (workers == 1 && !o.server)) return work_as_threads(all, work);
-  return run_processes(workers + o.server, argv, o.others_go_on);
+  return run_processes(workers + o.server, argv, o.loss, patience_of_launcher(o.deadline));
 }
 
 }  // namespace skein::apps

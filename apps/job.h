@@ -4,6 +4,7 @@
 #include <string>
 
 #include "apps/seat.h"
+#include "apps/supervisor.h"
 #include "comm/communicator.h"
 
 namespace skein::apps {
@@ -15,7 +16,7 @@ struct JobOptions {
   DType wire = kF32;
   bool server = false;         // one process (or thread) more, behind the workers, that only serves
   bool always_peers = false;   // Place::comm also in a world of one
-  bool others_go_on = false;   // when a worker is killed the others are not ended
+  Loss loss = Loss::kEndsAll;  // of a worker
   std::string interface = "";  // between hosts; empty: the fastest
   bool gpu_messages = false;   // straight from GPU to GPU, where there are GPUs and UCX can
   std::string place = ".";  // directory where ranks meet that know no address or key; shared by their hosts

@@ -2,6 +2,7 @@
 #include "apps/job_key.h"
 
 #include <fcntl.h>
+#include <sodium.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,6 +49,15 @@ std::optional<std::string> given_job_key() {
   }
   if (const auto path = variable("SKEIN_KEY_FILE")) return key_of_file(*path);
   return {};
+}
+
+std::string key_of_start(const std::string& key, const std::string& start) {
+  CHECK(key.size() == comm::kJobKeyBytes, key.size());
+  const auto raw = [](const std::string& s) { return reinterpret_cast<const unsigned char*>(s.data()); };
+  std::string own(comm::kJobKeyBytes, 0);
+  crypto_generichash(reinterpret_cast<unsigned char*>(own.data()), own.size(), raw(start), start.size(),
+                     raw(key), key.size());
+  return own;
 }
 
 // Workers started by hand on one host, or with one home directory, share a key without being told. Whoever is

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "apps/algorithm_values.h"
+
 namespace skein::apps {
 
 JobOptions job_options(const Config& c) {
@@ -17,16 +19,14 @@ JobOptions job_options(const Config& c) {
   o.deadline = c.wait == "forever" ? 1e9 : c.deadline;
   o.wire = c.wire == "bf16" ? kBF16 : kF32;
   const optim::StrategyRow& row = optim::strategy_row(c.algorithm);
-  o.server = options_of(c).word("servers", "inline") == "dedicated";
+  o.server = optim::has_dedicated_server(options_of(c));
   o.always_peers = row.needs_peers;
+  if (row.needs_peers)
+    o.loss = Loss::kOfFirstEnds;  // these rows have a center, which worker 0 keeps or fetches
   if (!c.output.empty()) o.place = c.output;
   o.hosts = c.hosts;
   o.hosts_said = c.origin("hosts").source > Source::kResumed;
   return o;
-}
-
-void check_algorithm(const Config& c, int world) {
-  naming_place(c, "algorithm", [&] { return optim::make_strategy(c.algorithm, options_of(c), world); });
 }
 
 int compute_threads(const Config& c, const Place& place) {

@@ -8,10 +8,6 @@ namespace skein::apps {
 // How the workers are to be started and to meet.
 JobOptions job_options(const Config&);
 
-// Before any worker starts. Throws BadOption: no such algorithm, not with so many workers, or not with these
-// flags.
-void check_algorithm(const Config&, int world);
-
 // Compute threads of this worker: --threads, or its share of the host's cores.
 int compute_threads(const Config&, const Place&);
 int data_threads(const Config&, const Place&);

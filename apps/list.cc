@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "apps/config.h"
+#include "apps/help.h"
 #include "apps/recipes.h"
 #include "comm/topology.h"
 #include "data/source.h"
+#include "engine/nearest.h"
 #include "nn/models.h"
 #include "optim/strategy.h"
 
@@ -33,7 +35,14 @@ std::string list_tables(const std::string& what) {
                          did_you_mean(what, titles)));
   std::string out;
   const auto wanted = [&](const char* title) { return what.empty() || what == title; };
-  if (wanted("algorithms")) out += section("algorithms", optim::strategies());
+  if (wanted("algorithms")) {
+    out += "algorithms, and the defaults of the flags that they alone read\n";
+    for (const optim::StrategyRow& row : optim::strategies()) {
+      out += fmt::format("  {:<26} {}\n", row.name, row.source);
+      if (const std::string values = defaults_of_algorithm(row.name); !values.empty())
+        out += fmt::format("  {:<26}   {}\n", "", values);
+    }
+  }
   if (wanted("models")) out += section("models", nn::models());
   if (wanted("topologies")) out += section("topologies", comm::topologies());
   if (wanted("data")) out += section("data", data::sources());

@@ -87,6 +87,9 @@ void write_manifest(const std::string& checkpoint, const Manifest& m) {
             {"seed", m.identity.seed},
             {"global_batch", m.identity.global_batch},
             {"files", Json::array()}};
+  if (!m.images.train.hash.empty())
+    for (const auto& [name, part] : {std::pair{"train", &m.images.train}, {"test", &m.images.test}})
+      j["images"][name] = {{"count", part->images}, {"blake2b", part->hash}};
   for (size_t i = 0; i < m.files.size(); ++i)
     j["files"].push_back({{"name", m.files[i]}, {"blake2b", m.sums[i]}});
   const auto replace = Json::error_handler_t::replace;
@@ -111,6 +114,9 @@ Manifest read_manifest(const std::string& checkpoint) {
     m.identity = {j.at("model"), j.at("layout"), j.at("algorithm"),   j.at("world"),
                   j.at("data"),  j.at("seed"),   j.at("global_batch")};
     for (const Json& f : j.at("files")) m.files.push_back(f.at("name")), m.sums.push_back(f.at("blake2b"));
+    if (j.contains("images"))
+      for (const auto& [name, part] : {std::pair{"train", &m.images.train}, {"test", &m.images.test}})
+        *part = {j.at("images").at(name).at("count"), j.at("images").at(name).at("blake2b")};
     return m;
   } catch (const nlohmann::json::exception&) { throw damaged(); }
 }
@@ -138,9 +144,10 @@ std::string find_checkpoint(const std::string& given) {
   if (checkpoint_step(path) >= 0 || fs::exists(manifest_file(path))) return path;
   const std::vector<std::string> all = list_checkpoints(path);
   if (all.empty())
-    throw BadFile(
-        text(path, ": there is no checkpoint in it; it was stopped before its first one, start anew without ",
-             "--resume"));
+    throw BadFile(text(
+        path,
+        ": there is no run in it (no checkpoint, and no config.toml); name the --output of an earlier run, ",
+        "or give --resume alone for the newest below runs/"));
   return all.back();
 }
 

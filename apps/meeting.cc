@@ -107,6 +107,10 @@ void Meeting::by_variables() {
   if (!fixed_host_) throw BadOption(started + ", MASTER_ADDR is not: where does rank 0 run?");
   if (!fixed_port_) throw BadOption(started + ", MASTER_PORT is not: any free port of rank 0's host");
   if (o_.key.empty()) o_.key = job_key_of_home();
+  if (seat_.ports.empty() || o_.listener) return;
+  o_.key = key_of_start(o_.key, seat_.job);
+  o_.port = seat_.ports[0];
+  o_.more_ports.assign(seat_.ports.begin() + 1, seat_.ports.end());
 }
 
 void Meeting::by_note(const std::string& place) {

@@ -23,9 +23,9 @@ bool read_note(const std::filesystem::path&, MeetingNote&);
 // Where the ranks meet and by which key:
 //   address   MASTER_ADDR and MASTER_PORT; else rank 0's note; else, under SLURM, the first host of the step
 //             and the port
-//             of the job's number
+//             of the job's number. Under torchrun, whose agent listens at MASTER_PORT: the seat's ports
 //   key       SKEIN_KEY_FD, SKEIN_KEY_FILE; else, with RANK and WORLD_SIZE, ~/.config/skein/job-key; else
-//             rank 0's note
+//             rank 0's note. Under torchrun one that follows from it, of this start alone
 // The note lies in `place` and goes away with this object, and with it the directories that were made for it.
 class Meeting {
  public:

@@ -130,13 +130,25 @@ void MetricsLog::write(const EpochEvent& e) {
 }
 
 void MetricsLog::write(const EvalEvent& e) {
-  Json j = {{"event", "eval"}, {"step", e.step}, {"epoch", e.epoch}, {"seconds", e.seconds},
-            {"loss", e.loss},  {"top1", e.top1}, {"top5", e.top5}};
+  Json j = {{"event", "eval"},      {"step", e.step}, {"epoch", e.epoch},
+            {"seconds", e.seconds}, {"loss", e.loss}, {"top1", e.top1}};
+  put(j, "top5", e.top5);
   if (e.worker_top1) put(j, "worker_top1", *e.worker_top1);
   put(j, "consensus_distance", e.consensus_distance);
   put(j, "bytes", e.bytes);
   put(j, "ema_loss", e.ema_loss);
   put(j, "ema_top1", e.ema_top1);
+  append(j);
+}
+
+Json to_json(const LostEvent& e) {
+  return {{"step", e.step},     {"epoch", e.epoch}, {"seconds", e.seconds},
+          {"worker", e.worker}, {"left", e.left},   {"why", e.why}};
+}
+
+void MetricsLog::write(const LostEvent& e) {
+  Json j = {{"event", "lost"}};
+  j.update(to_json(e));
   append(j);
 }
 
@@ -146,6 +158,7 @@ Json Summary::to_json() const {
   put(j, "top5", top5);
   put(j, "loss", loss);
   put(j, "best_top1", best_top1);
+  if (!best.empty()) j["best"] = best;
   put(j, "ema_top1", ema_top1);
   put(j, "ema_top5", ema_top5);
   put(j, "ema_loss", ema_loss);
@@ -162,6 +175,7 @@ Json Summary::to_json() const {
     for (const auto& [name, s] : seconds_by_stage) stage[name] = s;
   }
   j["workers"] = workers;
+  for (const LostEvent& e : lost) j["lost"].push_back(skein::apps::to_json(e));
   j["parameters"] = parameters;
   j["hash"] = hash;
   if (!ema_hash.empty()) j["ema_hash"] = ema_hash;

@@ -59,12 +59,22 @@ struct EvalEvent {  // the test set
   int64_t step = 0;
   double epoch = 0;
   double seconds = 0;
-  double loss = 0, top1 = 0, top5 = 0;  // of the evaluated (consensus) model; percent
-  std::optional<Spread> worker_top1;    // of the workers' own models
+  double loss = 0, top1 = 0;          // of the evaluated (consensus) model; percent
+  std::optional<double> top5;         // likewise; none of five classes or fewer
+  std::optional<Spread> worker_top1;  // of the workers' own models
   std::optional<double> consensus_distance;
   std::optional<double> bytes;               // as of a step
   std::optional<double> ema_loss, ema_top1;  // of the moving average of the weights
 };
+
+struct LostEvent {   // a worker that is lost
+  int64_t step = 0;  // of worker 0 when it noticed
+  double epoch = 0;
+  double seconds = 0;
+  int worker = 0, left = 0;  // how many workers are left
+  std::string why = "";
+};
+Json to_json(const LostEvent&);
 
 // DIR/metrics.jsonl. One thread. Each event is one write, so a reader never sees half a line for long;
 // numbers that JSON cannot hold (NaN, infinity) become null. Throws BadFile.
@@ -81,6 +91,7 @@ class MetricsLog {
   void write(const StepEvent&);
   void write(const EpochEvent&);
   void write(const EvalEvent&);
+  void write(const LostEvent&);
 
  private:
   void append(const Json&);
@@ -96,6 +107,7 @@ struct Summary {
   bool interrupted = false;
   std::optional<double> top1, top5, loss;  // of the last evaluation, percent
   std::optional<double> best_top1;
+  Json best = Json::object();                          // to_json(Best): of what model_best.safetensors holds
   std::optional<double> ema_top1, ema_top5, ema_loss;  // of the moving average of the weights
   std::string ema_hash;                                // its parameter_hash; empty: there is none
   double images_per_second = 0;                        // training time only, all workers
@@ -116,6 +128,7 @@ struct Summary {
   Json odd_files = Json::object();                               // OddFiles::to_json()
   std::vector<std::pair<std::string, double>> seconds_by_stage;  // of loading: "read", "decode", ...
   int workers = 1;
+  std::vector<LostEvent> lost;  // of them; what there is for each worker is for the others, in their order
   Json environment = Json::object();
   Json config = Json::object();
   Json to_json() const;

@@ -70,10 +70,10 @@ Json OddFiles::to_json() const {
 std::string OddFiles::to_line() const {
   if (train.empty() && test.empty()) return "";
   const int64_t converted = train.converted() + test.converted();
-  std::string line = "odd files: ";
+  std::string line = "unusual files: ";
   if (converted > 0) line += text(converted, " converted (", words_for(*this, false), ')');
   if (left_out() > 0)
-    line += text(converted > 0 ? ", " : "", left_out(), " left out (", words_for(*this, true), ')');
+    line += text(converted > 0 ? ", " : "", left_out(), " skipped (", words_for(*this, true), ')');
   return line;
 }
 

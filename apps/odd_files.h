@@ -25,7 +25,7 @@ struct OddFiles {
   // {"train": {"converted": {"files": 3, "cmyk": 1, ...}, "left_out": {...}}, "test": ...}: what is zero is
   // absent.
   Json to_json() const;
-  // "odd files: 3 converted (1 cmyk, 2 grey), 1 left out (1 empty)"; "" if there are none.
+  // "unusual files: 3 converted (1 cmyk, 2 gray), 1 skipped (1 empty)"; "" if there are none.
   std::string to_line() const;
 };
 

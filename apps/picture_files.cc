@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "data/encoded.h"
+#include "data/reading.h"
 
 namespace skein::apps {
 
@@ -68,7 +69,10 @@ bool PictureFiles::read(int64_t index, const data::View& view, const data::Image
                         uint8_t* pixels) const {
   thread_local data::Bytes file;
   thread_local std::vector<uint8_t> rgb;
-  if (!data::read_raw(name(index), file)) return false;
+  if (!data::read_raw(name(index), file)) {
+    data::reading().odd |= data::kUnopenable;
+    return false;
+  }
   const data::ImageSize color{out.height, out.width, 3};
   if (out.channels == 3) return data::draw_encoded(file, name(index), view, color, pixels);
   rgb.resize(size_t(out.height) * size_t(out.width) * 3);

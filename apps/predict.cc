@@ -11,6 +11,7 @@
 
 #include "apps/device_choice.h"
 #include "apps/picture_files.h"
+#include "apps/printable.h"
 #include "apps/saved_model.h"
 #include "apps/vectors.h"
 #include "data/loader.h"
@@ -59,15 +60,17 @@ class Table {
 
   void line(const std::string& file, const std::vector<Guess>& guesses) const {
     if (json_) return json(file, guesses);
-    std::string s = fmt::format("{:<{}}", file, width_);
+    std::string s = fmt::format("{:<{}}", printable(file), width_);
     for (const Guess& g : guesses)
-      s += fmt::format("  {:<{}} {:6.2f} %", classes_[size_t(g.index)], class_width_, 100 * g.probability);
+      s += fmt::format("  {:<{}} {:6.2f} %", printable(classes_[size_t(g.index)]), class_width_,
+                       100 * g.probability);
     fmt::print("{}\n", s);
   }
-  void unreadable(const std::string& file) const {
-    if (json_) fmt::print("{}\n", dump({{"file", file}, {"error", "cannot be read as JPEG or PNG"}}));
+  void unreadable(const data::Unreadable& file) const {
+    const std::string why = text("cannot be read: ", file.why);
+    if (json_) fmt::print("{}\n", dump({{"file", file.name}, {"error", why}}));
     std::fflush(stdout);
-    fmt::print(stderr, "train_imagenet: {}: cannot be read as JPEG or PNG\n", file);
+    fmt::print(stderr, "train_imagenet: {}: {}\n", printable(file.name), why);
   }
 
  private:
@@ -125,11 +128,13 @@ int64_t predict(const Config& c, const Prediction& how) {
         normalize_image(b.images, m.preparation.mean, m.preparation.deviation, activations_of(c));
     const Tensor logits = cast(m.net->forward(x), kF32).to(kCpu), labels = b.labels.to(kCpu);
     current_stream(device).sync();
+    const std::vector<data::Unreadable> unreadable = loader.newly_unreadable();
+    auto next_unreadable = unreadable.begin();
     for (int64_t row = 0; row < b.size(); ++row) {
       const std::string& file = files[size_t(step * batch + row)];
       const float* of_row = logits.data<float>() + row * classes;
       if (labels.data<int32_t>()[row] < 0) {
-        table.unreadable(file);
+        table.unreadable(*next_unreadable++);
         continue;
       }
       table.line(file, best(of_row, classes, how.top));

@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "apps/supervisor.h"
 #include "comm/rendezvous.h"
 
 namespace skein::apps {
@@ -39,6 +38,7 @@ void pass_on(const char* name, const Fd& fd) {
   set_variable("LOCAL_WORLD_SIZE", std::to_string(c.count));
   set_variable("MASTER_ADDR", c.host);
   set_variable("MASTER_PORT", std::to_string(c.port));
+  unsetenv("TORCHELASTIC_USE_AGENT_STORE");  // an agent above us has nothing to do with this port
   setenv("OMP_NUM_THREADS", std::to_string(std::max(1, cores() / c.count)).c_str(), 0);
   pass_on("SKEIN_KEY_FD", key);
   if (rank == 0) pass_on("SKEIN_LISTEN_FD", c.listener);
@@ -54,7 +54,9 @@ void pass_on(const char* name, const Fd& fd) {
 }  // namespace
 
 int run_crew(Crew c, char** argv) {
-  Supervisor team(c.others_go_on);
+  // Only one of the crews has the first worker.
+  const bool has_first = c.first == 0;
+  Supervisor team(c.loss == Loss::kOfFirstEnds && !has_first ? Loss::kIsSurvived : c.loss, c.patience);
   Fd key(memfd_create("job key", MFD_CLOEXEC));
   if (!key || write(key.get(), c.key.data(), c.key.size()) != ssize_t(c.key.size()))
     comm::fail_system("keeping the job key");
@@ -66,12 +68,13 @@ int run_crew(Crew c, char** argv) {
   return team.run();
 }
 
-int run_processes(int workers, char** argv, bool others_go_on) {
+int run_processes(int workers, char** argv, Loss loss, double patience) {
   Crew c;
   c.count = c.world = workers;
   c.listener = comm::listen_at(c.port, true);
   c.key = comm::random_bytes(comm::kJobKeyBytes);
-  c.others_go_on = others_go_on;
+  c.loss = loss;
+  c.patience = patience;
   return run_crew(std::move(c), argv);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "apps/supervisor.h"
 #include "comm/sockets.h"
 
 namespace skein::apps {
@@ -11,10 +12,11 @@ struct Crew {
   int first = 0, count = 1, world = 1;
   std::string host = "127.0.0.1";  // where rank 0 listens, as in RendezvousOptions
   int port = 0;
-  comm::Fd listener;          // for rank 0, if it is one of them
-  std::string key;            // the job's
-  comm::Fd orders;            // empty: only signals command; else as Supervisor::obey
-  bool others_go_on = false;  // nobody is ended because another was killed
+  comm::Fd listener;  // for rank 0, if it is one of them
+  std::string key;    // the job's
+  comm::Fd orders;    // empty: only signals command; else as Supervisor::obey
+  Loss loss = Loss::kEndsAll;
+  double patience = 60;  // seconds, as Supervisor's
 };
 
 // Starts copies of this program with these arguments, and stays until all have ended. Each finds in its
@@ -26,6 +28,6 @@ struct Crew {
 // To be called by a process that has no other threads.
 int run_crew(Crew, char** argv);
 // All workers on this host, under a key drawn for them.
-int run_processes(int workers, char** argv, bool others_go_on = false);
+int run_processes(int workers, char** argv, Loss = Loss::kEndsAll, double patience = 60);
 
 }  // namespace skein::apps

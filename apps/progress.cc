@@ -10,6 +10,9 @@
 #include <cmath>
 #include <vector>
 
+#include "apps/environment.h"
+#include "apps/printable.h"
+
 namespace skein::apps {
 namespace {
 
@@ -80,11 +83,20 @@ std::string format_moment(const Moment& m, int width) {
   return line.substr(0, size_t(std::max(width, 0)));
 }
 
-Progress::Progress(std::FILE* out, double plain_seconds)
-    : Progress(out, ::isatty(::fileno(out)) == 1, plain_seconds) {}
+Showing showing(const std::string& word, std::FILE* out) {
+  if (word == "live") return Showing::kLive;
+  if (word == "plain") return Showing::kPlain;
+  if (word == "none") return Showing::kNone;
+  CHECK(word == "auto", word);
+  for (const char* name : {"NO_COLOR", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"})
+    if (variable(name)) return Showing::kPlain;
+  const auto terminal = variable("TERM");
+  const bool draws = ::isatty(::fileno(out)) == 1 && terminal && *terminal != "dumb";
+  return draws ? Showing::kLive : Showing::kPlain;
+}
 
-Progress::Progress(std::FILE* out, bool live, double plain_seconds, int width)
-    : out_(out), live_(live), plain_seconds_(plain_seconds), width_(width) {}
+Progress::Progress(std::FILE* out, Showing how, double plain_seconds, int width)
+    : out_(out), showing_(how), live_(how == Showing::kLive), plain_seconds_(plain_seconds), width_(width) {}
 
 Progress::~Progress() { finish(); }
 
@@ -106,6 +118,7 @@ void Progress::draw(const std::string& line) {
 }
 
 void Progress::show(const Moment& m) {
+  if (showing_ == Showing::kNone) return;
   const std::scoped_lock lock(mutex_);
   latest_ = format_moment(m, live_ ? columns() : 1 << 20);
   const double t = now();
@@ -123,14 +136,19 @@ void Progress::say(const std::string& line) {
   const std::scoped_lock lock(mutex_);
   const std::string live = shown_;
   erase();
-  std::fprintf(out_, "%s\n", line.c_str());
+  std::fprintf(out_, "%s\n", printable(line).c_str());
   if (!live.empty()) draw(live);
+  latest_.clear();  // older news than this line, and not repeated below it at the end
   std::fflush(out_);
 }
 
 void Progress::finish() {
   const std::scoped_lock lock(mutex_);
-  if (latest_.empty()) return;
+  if (latest_.empty()) {
+    erase();
+    std::fflush(out_);
+    return;
+  }
   if (live_) draw(latest_);
   std::fprintf(out_, "%s\n", live_ ? "" : latest_.c_str());
   shown_.clear();

@@ -25,13 +25,19 @@ std::string format_moment(const Moment&, int width = 1 << 20);
 std::string format_duration(double seconds);  // "0:07", "12:31", "3:05:00", "2 d 4 h"
 std::string format_bytes(double bytes);       // "512 B", "1.08 MB"
 
+// --progress: a line that is redrawn, lines every few seconds, or neither.
+enum class Showing : uint8_t { kLive, kPlain, kNone };
+// What "auto", "live", "plain" or "none" means for `out`. auto: live on a terminal that can do it, but not
+// with NO_COLOR, and not below mpirun, which gives its processes a terminal and writes what comes out to
+// anywhere.
+Showing showing(const std::string& word, std::FILE* out);
+
 // Any thread. All that a program says while training goes through this object, so that lines never mix.
 class Progress {
  public:
-  // On a terminal the line is redrawn at most ten times a second, elsewhere a line is written every
-  // `plain_seconds`. `out` must outlive this object.
-  explicit Progress(std::FILE* out, double plain_seconds = 10);
-  Progress(std::FILE* out, bool live, double plain_seconds, int width = 0);
+  // Live, the line is redrawn at most ten times a second; plain, one is written every `plain_seconds`. `out`
+  // must outlive this object.
+  explicit Progress(std::FILE* out, Showing = Showing::kPlain, double plain_seconds = 10, int width = 0);
   ~Progress();  // ends the live line
   Progress(const Progress&) = delete;
 
@@ -45,6 +51,7 @@ class Progress {
   int columns() const;
   std::mutex mutex_;
   std::FILE* out_;
+  const Showing showing_;
   const bool live_;
   const double plain_seconds_;
   const int width_;

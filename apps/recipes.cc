@@ -1,6 +1,8 @@
 // The recipes, as CMake copied them into the build.
 #include "apps/recipes.h"
 
+#include "engine/nearest.h"
+
 namespace skein::apps {
 namespace {
 

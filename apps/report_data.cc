@@ -88,6 +88,8 @@ RunFiles parse_run(const std::string& metrics, const std::string& summary) {
     if (!j.contains("step") || !j["step"].is_number_integer()) continue;
     if (j["event"] == "run")
       run.runs.push_back(j);
+    else if (j["event"] == "lost")
+      run.lost.push_back(j);
     else
       run.rows[j["event"].get<std::string>()][j["step"].get<int64_t>()] = j;
   }
@@ -103,7 +105,8 @@ RunFiles parse_run(const std::string& metrics, const std::string& summary) {
 RunFiles read_run(const std::string& dir) {
   RunFiles run = parse_run(read_file(dir + "/metrics.jsonl"), text_if_any(dir + "/summary.json"));
   run.directory = dir;
-  if (const Json line = object_in(text_if_any(dir + "/timeline.json")); !line.empty()) run.timeline = line;
+  for (const auto& [name, part] : {std::pair{"timeline", &run.timeline}, {"evaluation", &run.evaluation}})
+    if (Json j = object_in(text_if_any(text(dir, '/', name, ".json"))); !j.empty()) *part = std::move(j);
   return run;
 }
 

@@ -13,9 +13,10 @@ using Rows = std::map<int64_t, Json>;  // by step; after a resume the later even
 struct RunFiles {
   std::string directory;
   std::vector<Json> runs;            // its "run" events: the beginning, and each resume
+  std::vector<Json> lost;            // its "lost" events
   std::map<std::string, Rows> rows;  // of the other kinds of events
   Json summary = Json::object();     // empty while the run is going on
-  Json timeline;                     // null if there is none
+  Json timeline, evaluation;         // null if there is none
 
   Json config() const;       // of the summary or, without one, of the last "run" event
   Json environment() const;  // likewise
@@ -26,7 +27,8 @@ struct RunFiles {
 // passed over, and so is a summary of fewer steps than there are events of: the run has been resumed and goes
 // on.
 RunFiles parse_run(const std::string& metrics, const std::string& summary);
-// Reads DIR/metrics.jsonl and, where they exist, DIR/summary.json and DIR/timeline.json. Throws BadFile.
+// Reads DIR/metrics.jsonl and, where they exist, DIR/summary.json, DIR/timeline.json and DIR/evaluation.json.
+// Throws BadFile.
 RunFiles read_run(const std::string& dir);
 
 // {"step": [...], "loss": [...], ...}: every numeric field of these events, in at most 1200 points, which are

@@ -81,7 +81,9 @@ std::vector<std::string> labels_of(const std::vector<RunGroup>& groups) {
   for (const std::string& flag : all_flags(configs)) {
     const auto longer = [&](size_t i) { return join(labels[i], piece_of_label(flag, configs[i])); };
     const size_t more = distinct(n, longer);
-    if (more <= told && flag != "algorithm") continue;
+    const bool always = flag == "algorithm" ||
+                        (flag == "data" && distinct(n, [&](size_t i) { return word(configs[i], flag); }) > 1);
+    if (more <= told && !always) continue;
     for (size_t i = 0; i < n; ++i) labels[i] = longer(i);
     told = std::max(more, told);
   }

@@ -50,6 +50,16 @@ void take_over(Config& c, const std::string& path, const ModelInfo& info) {
     c.image_size = prepared->image.height;
 }
 
+void take_model_of_weights(Config& c) {
+  if (c.weights.empty()) return;
+  const ModelInfo info = info_of(c.weights, read_safetensors(c.weights));
+  if (info.model.empty() || info.model == c.model) return;
+  if (said(c, "model"))
+    throw BadOption(text(c.origin("model").place, ' ', c.model, ": ", c.weights, " is of ", info.model,
+                         "; leave --model out, or give other weights"));
+  c.model = info.model;
+}
+
 SavedModel open_saved_model(const Config& given, Device device) {
   Config c = given;
   const TensorFile file = read_safetensors(c.weights);

@@ -27,4 +27,8 @@ SavedModel open_saved_model(const Config&, Device device = kCpu);
 // What the file says of its model and image size, where the user did not say it.
 void take_over(Config&, const std::string& path, const ModelInfo&);
 
+// Training that starts from --weights trains the model the file names, where it names one and --model is not
+// given. BadOption: --model says another.
+void take_model_of_weights(Config&);
+
 }  // namespace skein::apps

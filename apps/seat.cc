@@ -17,6 +17,7 @@ namespace skein::apps {
 namespace {
 
 constexpr int kFirstPort = 12000, kPorts = 18000;  // below those that kernels hand out (32768 and up)
+constexpr int kMorePorts = 8;                      // of which one is free
 
 // One launcher's words for the two numbers that count.
 struct Words {
@@ -86,6 +87,19 @@ void fill_mpi(Seat& s, const char* local_rank, const char* local_world) {
   s.job = fit_for_a_file(job);
 }
 
+// torchrun's agent keeps its store at MASTER_PORT, for trainers that are its clients.
+// Rank 0 then listens at one of some ports that follow from what is the same for all trainers of this start,
+// and for those of no other.
+void fill_torchrun(Seat& s) {
+  if (variable("TORCHELASTIC_USE_AGENT_STORE") != "True") return;
+  const std::string start = text("torchrun-", variable("MASTER_PORT").value_or(""), '-',
+                                 variable("TORCHELASTIC_RUN_ID").value_or(""), '-',
+                                 variable("TORCHELASTIC_RESTART_COUNT").value_or("0"), '-', s.world);
+  s.job = fit_for_a_file(start);
+  for (int i = 0; i < kMorePorts; ++i)
+    s.ports.push_back(kFirstPort + int(std::hash<std::string>{}(text(start, '.', i)) % kPorts));
+}
+
 // srun's own variables; those of a batch script, which is no task of a step, lack the step's.
 Words slurm_words() {
   Words w = words(Seat::kSlurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS");
@@ -144,8 +158,10 @@ Seat seat_from_environment() {
   if (s.by == Seat::kSlurm) fill_slurm(s);
   if (s.by == Seat::kOpenMpi) fill_mpi(s, "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
   if (s.by == Seat::kPmi) fill_mpi(s, "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
-  if (s.by == Seat::kVariables)
+  if (s.by == Seat::kVariables) {
     s.local_rank = number("LOCAL_RANK").value_or(0), s.local_world = number("LOCAL_WORLD_SIZE").value_or(1);
+    fill_torchrun(s);
+  }
   s.local_world = between(1, s.local_world, s.world);
   return s;
 }

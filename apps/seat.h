@@ -2,6 +2,7 @@
 // environment.
 #pragma once
 #include <string>
+#include <vector>
 
 namespace skein::apps {
 
@@ -18,6 +19,7 @@ struct Seat {
   std::string node;                     // this host, as others know it
   std::string first_host;  // SLURM: of the step; task 0 runs there unless its distribution is arbitrary
   int port = 0;            // SLURM: one that follows from the job's number; else 0
+  std::vector<int> ports;  // torchrun, whose agent listens at MASTER_PORT itself: others for rank 0
 };
 
 // Throws BadOption, with one message, where variables are missing or contradict each other. A task that is

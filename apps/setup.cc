@@ -9,6 +9,8 @@
 #include "apps/placement.h"
 #include "apps/shared_data.h"
 #include "data/cores.h"
+#include "engine/loss_scale.h"
+#include "optim/schedule.h"
 
 namespace skein::apps {
 namespace {
@@ -40,7 +42,15 @@ data::Split open_data(const Config& c) {
       kinds += (kinds.empty() ? "" : ", ") + std::string(row.name);
     throw BadOption("--data is needed: KIND or KIND:PATH, with one of the kinds " + kinds);
   }
-  data::Split s = naming_place(c, "data", [&] { return open_shared(c.data, uint64_t(c.seed)); });
+  data::Split s = [&] {
+    try {
+      return naming_place(c, "data", [&] { return open_shared(c.data, uint64_t(c.seed)); });
+    } catch (const BadFile& e) {
+      if (c.origin("data").source != Source::kResumed) throw;
+      throw BadFile(text(e.what(), "; if the data has moved, add --data ", c.data.substr(0, c.data.find(':')),
+                         ":NEW_PATH to --resume"));
+    }
+  }();
   if (s.train->size() == 0 || s.test->size() == 0)
     throw BadFile(text(c.data, ": of ", s.train->size() + s.test->size(), " images none is left for ",
                        s.test->size() == 0 ? "testing" : "training",
@@ -78,10 +88,24 @@ DType activations_of(const Config& c) {
   return c.precision == "bf16" ? kBF16 : c.precision == "fp16" ? kF16 : kF32;
 }
 
+namespace {
+
+// What can be said to be wrong without the data, which may take minutes to open.
+void check_before_data(const Config& c) {
+  if (!model_row(c.model))
+    naming_place(c, "model", [&] { return nn::make_model(c.model, {}); });  // refuses it
+  naming_place(c, "split", [&] { data::parse_split(c.split); });
+  naming_place(c, "loss-scale", [&] { make_loss_scale(c.loss_scale, activations_of(c), kCpu); });
+  const double epochs = 1e9;  // the length does not matter here
+  naming_place(c, "lr-schedule", [&] { optim::parse_schedule(c.lr_schedule, c.lr, 1, epochs, 0); });
+}
+
+}  // namespace
+
 Setup open_setup(const Config& c, const Place& place) {
+  check_before_data(c);
   Setup s;
   s.place = place;
-  check_algorithm(c, place.world);
   s.threads = compute_threads(c, s.place);
   s.data_threads = data_threads(c, s.place);
   const DeviceChoice chosen = choose_device(c, place);
@@ -89,8 +113,6 @@ Setup open_setup(const Config& c, const Place& place) {
   settle_threads(s, c);
   prepare_engine(c, s.device);
   s.activations = activations_of(c);
-  if (!model_row(c.model))
-    naming_place(c, "model", [&] { return nn::make_model(c.model, {}); });  // refuses it
   s.data = open_data(c);
   s.odd_files = std::make_shared<OddFiles>();
   const data::DataSource& train = *s.data.train;

@@ -19,6 +19,7 @@ class SharedSource final : public data::DataSource {
     return one_.read(i, v, out, pixels);
   }
   std::string name(int64_t i) const override { return one_.name(i); }
+  std::string key(int64_t i) const override { return one_.key(i); }
   std::vector<float> mean() const override { return one_.mean(); }
   std::vector<float> std() const override { return one_.std(); }
 
@@ -37,7 +38,7 @@ data::Split open_shared(const std::string& spec, uint64_t seed) {
   std::shared_ptr<const data::Split> all = known.lock();
   if (!all) known = all = std::make_shared<const data::Split>(data::open_data(spec, seed));
   return {std::make_unique<SharedSource>(all, *all->train), std::make_unique<SharedSource>(all, *all->test),
-          all->notes};
+          all->notes, all->tenth};
 }
 
 }  // namespace skein::apps

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <tuple>
 
 namespace skein::apps {
@@ -26,6 +27,8 @@ constexpr auto kGraceAfterKill = std::chrono::seconds(180), kGraceAfterError = s
 constexpr auto kOneKeystroke = std::chrono::seconds(1);  // timeout(1) signals a process and then its group
 constexpr int kInterrupted = 130;                        // what workers return by themselves after SIGINT
 constexpr auto kLastOrder = std::chrono::seconds(2);     // for one that is ordered to kill its own
+constexpr auto kUnkillable =
+    std::chrono::seconds(10);  // after SIGKILL: the kernel itself waits for something
 
 std::pair<Fd, Fd> make_pipe() {
   int ends[2];
@@ -33,13 +36,30 @@ std::pair<Fd, Fd> make_pipe() {
   return {Fd(ends[0]), Fd(ends[1])};
 }
 
+// Stopped, traced, or waiting in the kernel for something that does not come.
+bool stands_still(const Ward& w) {
+  std::ifstream in("/proc/" + std::to_string(w.pid) + "/stat");
+  std::string all;
+  std::getline(in, all);
+  const size_t name = all.rfind(')');
+  return name != std::string::npos && name + 2 < all.size() && std::strchr("TtD", all[name + 2]) != nullptr;
+}
+
+// Itself, or a worker it stands for, or the way to them.
+bool is_lost(const Ward& w) {
+  return (w.exit_code() > 128 && w.exit_code() != kInterrupted) || w.exit_code() == kExitGivenUp;
+}
+
 }  // namespace
 
 int Ward::exit_code() const { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
-Supervisor::Supervisor(bool others_go_on) : others_go_on_(others_go_on), parent_(getpid()) {
+Supervisor::Supervisor(Loss loss, double patience)
+    : loss_(loss),
+      patience_(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(patience))),
+      parent_(getpid()) {
   sigemptyset(&signals_);
-  for (int s : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD}) sigaddset(&signals_, s);
+  for (int s : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGTSTP, SIGCHLD}) sigaddset(&signals_, s);
   sigprocmask(SIG_BLOCK, &signals_, &before_);
   // A script's `program &` starts with SIGINT ignored, and an ignored signal is never waited for.
   signal(SIGINT, SIG_DFL), signal(SIGTERM, SIG_DFL);
@@ -126,6 +146,7 @@ void Supervisor::signal_all(int s) {
 
 // One that takes orders ends its own first, and by losing us it knows it must.
 void Supervisor::kill_all() {
+  if (!ending_) killed_ = Clock::now();
   ending_ = true;
   for (Ward& w : wards_) {
     if (w.pid <= 0 || w.ended) continue;
@@ -148,14 +169,30 @@ void Supervisor::take_signals() {
 void Supervisor::ask(int s) {
   if (s == SIGKILL) {
     kill_all();
-  } else if (s == SIGUSR1) {
+  } else if (s == SIGTSTP && !superior_) {
+    hold();
+  } else if (s == SIGUSR1 || s == SIGTSTP || s == SIGCONT) {
     signal_all(s);
   } else if (asked_ == Clock::time_point{}) {
     asked_ = Clock::now();
     signal_all(s);
-  } else if (Clock::now() - asked_ > kOneKeystroke) {
+  } else if (s != SIGHUP && Clock::now() - asked_ > kOneKeystroke) {
     kill_all();
   }
+}
+
+// Wards are in process groups of their own, which the terminal's Ctrl-Z does not reach. Those that are
+// commanded by orders stay awake to hear the next one: they stop and continue only their own.
+void Supervisor::hold() {
+  const auto began = Clock::now();
+  signal_all(SIGTSTP);
+  raise(SIGSTOP);
+  signal_all(SIGCONT);
+  const auto held = Clock::now() - began;
+  if (asked()) asked_ += held;
+  if (end_by_ != Clock::time_point::max()) end_by_ += held;
+  if (through_) *through_ += held;
+  killed_ += held;
 }
 
 void Supervisor::take_orders() {
@@ -188,16 +225,44 @@ void Supervisor::reap() {
     if (WIFSIGNALED(status) && !ending_ && !asked())
       std::fprintf(stderr, "%s was killed by signal %d (%s)\n", w->name.c_str(), WTERMSIG(status),
                    strsignal(WTERMSIG(status)));
-    // Itself, or a worker it stands for, or the way to them.
-    const bool lost = w->exit_code() > 128 && w->exit_code() != kInterrupted;
-    if (lost && others_go_on_) continue;
-    const auto patience = lost ? Clock::duration(kGraceAfterKill) : Clock::duration(kGraceAfterError);
+    if (loss_ == Loss::kIsSurvived || (loss_ == Loss::kOfFirstEnds && w != wards_.begin())) continue;
+    const auto patience = is_lost(*w) ? Clock::duration(kGraceAfterKill) : Clock::duration(kGraceAfterError);
     end_by_ = std::min(end_by_, Clock::now() + patience);
   }
 }
 
+// Those who are left do nothing for the job any more. Where whoever comes first may leave before the others
+// are through, it is only certain of wards that stand still.
+bool Supervisor::others_are_through() const {
+  if (loss_ == Loss::kEndsAll || remaining() == 0 || remaining() == wards_.size()) return false;
+  if (loss_ == Loss::kOfFirstEnds) return wards_[0].ended;
+  return std::all_of(wards_.begin(), wards_.end(), [](const Ward& w) { return w.ended || stands_still(w); });
+}
+
+// Nobody waits for a process that even SIGKILL does not end; it is gone when the kernel lets go of it.
+void Supervisor::leave_behind() {
+  for (Ward& w : wards_) {
+    if (w.ended) continue;
+    std::fprintf(stderr, "%s (process %d) cannot be killed now and is left behind\n", w.name.c_str(),
+                 int(w.pid));
+    w.ended = true;
+    w.status = SIGKILL;
+  }
+}
+
 void Supervisor::enforce_end() {
-  if (ending_) return kill_all();
+  if (ending_) return Clock::now() - killed_ > kUnkillable ? leave_behind() : kill_all();
+  if (!others_are_through())
+    through_.reset();
+  else if (!through_)
+    through_ = Clock::now();
+  if (through_ && Clock::now() - *through_ > patience_) {
+    for (const Ward& w : wards_)
+      if (!w.ended)
+        std::fprintf(stderr, "%s has not ended %g s after the others and is killed\n", w.name.c_str(),
+                     std::chrono::duration<double>(patience_).count());
+    return kill_all();
+  }
   if (end_by_ == Clock::time_point::max()) return;
   const bool only_stopped =
       std::all_of(wards_.begin(), wards_.end(), [](const Ward& w) { return w.ended || w.stopped; });
@@ -248,8 +313,12 @@ void Supervisor::show(Ward& w, const std::string& line, bool is_error) {
 }
 
 int Supervisor::status() const {
+  if (loss_ == Loss::kOfFirstEnds && WIFEXITED(wards_.at(0).status)) return wards_[0].exit_code();
+  const bool any_stayed =
+      std::any_of(wards_.begin(), wards_.end(), [](const Ward& w) { return !is_lost(w); });
   int killed = 0;
   for (const Ward& w : wards_) {
+    if (loss_ == Loss::kIsSurvived && any_stayed && is_lost(w)) continue;
     if (WIFEXITED(w.status) && WEXITSTATUS(w.status) != 0) return WEXITSTATUS(w.status);
     if (WIFSIGNALED(w.status) && killed == 0) killed = w.exit_code();
   }

@@ -54,7 +54,7 @@ void Tensorboard::write(const EvalEvent& e) {
   Scalars s;
   put(s, "eval/loss", Spread(e.loss));
   put(s, "eval/top1", Spread(e.top1));
-  put(s, "eval/top5", Spread(e.top5));
+  put(s, "eval/top5", e.top5);
   if (e.worker_top1) put(s, "eval/worker_top1", *e.worker_top1);
   put(s, "eval/consensus_distance", e.consensus_distance);
   put(s, "eval/ema_loss", e.ema_loss);

@@ -16,6 +16,8 @@ std::string attempt(const std::function<void()>& f) {
   try {
     f();
     return " ";
+  } catch (const comm::PeerLost&) {
+    throw;  // all miss the same one
   } catch (const BadOption& e) { return text('o', e.what()); } catch (const BadFile& e) {
     return text('f', e.what());
   } catch (const Error& e) { return text('e', e.what()); }
@@ -47,9 +49,9 @@ void together(comm::Communicator* comm, const std::function<void()>& f) {
   for (const std::string& other : texts_at_rank_zero(comm, verdict))
     if (verdict == " ") verdict = other;
   verdict = from_rank_zero(comm, verdict);
-  if (verdict[0] == 'o') throw BadOption(verdict.substr(1));
-  if (verdict[0] == 'f') throw BadFile(verdict.substr(1));
-  if (verdict[0] == 'e') throw Error(verdict.substr(1));
+  if (verdict[0] == 'o') throw Agreed<BadOption>(verdict.substr(1));
+  if (verdict[0] == 'f') throw Agreed<BadFile>(verdict.substr(1));
+  if (verdict[0] == 'e') throw Agreed<Error>(verdict.substr(1));
 }
 
 }  // namespace skein::apps

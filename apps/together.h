@@ -8,8 +8,21 @@
 
 namespace skein::apps {
 
+// An error that all workers throw, so that nobody misses who ends by it.
+struct OfAll {
+  virtual ~OfAll() = default;
+};
+template <class E>
+struct Agreed final : E, OfAll {
+  using E::E;
+};
+// Whether all workers throw this.
+inline bool is_of_all(const std::exception& e, const comm::Communicator* comm) {
+  return !comm || dynamic_cast<const OfAll*>(&e);
+}
+
 // Runs f on every worker. If it throws an Error on any, every worker throws what the lowest such worker threw
-// (as the same kind: BadOption, BadFile or Error), so that one fault is one message.
+// (Agreed, and of the same kind: BadOption, BadFile or Error), so that one fault is one message.
 void together(comm::Communicator*, const std::function<void()>& f);
 
 // The texts of all ranks, in their order, on rank 0; elsewhere none. A world of one has its own.

@@ -11,21 +11,26 @@
 #include <ctime>
 #include <filesystem>
 
+#include "apps/algorithm_values.h"
+#include "apps/beginning.h"
+#include "apps/class_words.h"
 #include "apps/command_line.h"
 #include "apps/compare.h"
 #include "apps/device_choice.h"
 #include "apps/doctor.h"
 #include "apps/durable.h"
+#include "apps/evaluate_only.h"
 #include "apps/export_onnx.h"
 #include "apps/interrupt.h"
 #include "apps/list.h"
 #include "apps/placement.h"
+#include "apps/printable.h"
 #include "apps/requeue.h"
 #include "apps/reshare.h"
-#include "apps/saved_model.h"
 #include "apps/together.h"
 #include "apps/trainer.h"
 #include "comm/averaging.h"
+#include "optim/schedule.h"
 
 namespace skein::apps {
 namespace {
@@ -34,38 +39,6 @@ namespace fs = std::filesystem;
 
 constexpr int kExitRuntime = 1, kExitUsage = 2, kExitInterrupted = 130;
 
-std::string new_directory(const Config& c) {
-  const std::string kind = c.data.substr(0, c.data.find(':'));
-  const std::string name =
-      fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}", c.model, kind, fmt::localtime(std::time(nullptr)));
-  std::string unused = name;
-  for (int n = 2; fs::exists(unused); ++n) unused = fmt::format("{}-{}", name, n);
-  return unused;
-}
-
-std::string describe(const Score& s) {
-  return fmt::format("top-1 {:.2f} %, top-5 {:.2f} %, loss {:.4f} on {} test images", s.top1, s.top5, s.loss,
-                     s.images);
-}
-
-int evaluate_only(Config c) {
-  c.workers = 1;
-  const TensorFile file = read_safetensors(c.weights);
-  const ModelInfo info = info_of(c.weights, file);
-  take_over(c, c.weights, info);
-  Setup setup = open_setup(c);
-  import_model(c.weights, file, *setup.model, setup.data.train->classes());
-  const auto trained = read_preparation(c.weights, info.more);
-  if (trained && trained->image.channels == setup.image.channels)
-    setup.mean = trained->mean, setup.deviation = trained->deviation;
-  nn::flatten(*setup.model, allocator(setup.device));
-  const auto score = evaluate(setup, *setup.model, c.batch_size, interrupted);
-  if (!score) return kExitInterrupted;
-  fmt::print("{}\n", describe(*score));
-  if (const std::string odd = setup.odd_files->to_line(); !odd.empty()) fmt::print("{}\n", odd);
-  return 0;
-}
-
 int compare_runs(const Command& command) {
   const std::string& file = command.config.output;
   if (fs::is_directory(file))
@@ -73,7 +46,8 @@ int compare_runs(const Command& command) {
         "--output {}: is a directory; with --compare it names the page, as {}/compare.html", file, file));
   const Comparison c = compare(find_runs(command.compare));
   write_file(file, c.page);
-  fmt::print("{}  {}  curves, for a browser\n", c.table, file);
+  fmt::print("{}  {}  curves, for a browser\n", printable(c.table), file);
+  for (const std::string& line : c.warnings) fmt::print("warning: {}\n", printable(line));
   return 0;
 }
 
@@ -81,9 +55,16 @@ void say_beginning(const Config& c, const Setup& s, const std::string& directory
   progress.say(fmt::format("{} on {}: {} training and {} test images of {} classes, {}x{}x{}", c.model,
                            c.data, s.data.train->size(), s.data.test->size(), s.data.train->classes().size(),
                            s.image.height, s.image.width, s.image.channels));
-  progress.say(fmt::format("{} steps, {} an epoch, batch {}, {} on {}, {} threads; {}", s.total_steps,
-                           s.steps_per_epoch, s.global_batch, c.precision, text(s.device), s.threads,
-                           directory));
+  for (const std::string& line : describe_classes(s.data)) progress.say(line);
+  const std::string batch =
+      s.place.world == 1 ? std::to_string(c.batch_size) : fmt::format("{} x {}", s.place.world, c.batch_size);
+  progress.say(fmt::format("{} step{}, {} an epoch, batch {}, {} on {}, {} thread{}; {}", s.total_steps,
+                           s.total_steps == 1 ? "" : "s", s.steps_per_epoch, batch, c.precision,
+                           text(s.device), s.threads, s.threads == 1 ? "" : "s", directory));
+  if (c.reference_batch > 0)
+    progress.say(fmt::format("learning rate {:.4g} = {:.4g} x {}/{}, {}",
+                             optim::scale_rate(c.lr, s.global_batch, c.reference_batch), c.lr, s.global_batch,
+                             c.reference_batch, c.lr_schedule));
   if (!s.device_note.empty()) progress.say(s.device_note);
   for (const std::string& note : s.data.notes) progress.say(note);
   if (!s.data_cores.empty())
@@ -93,33 +74,40 @@ void say_beginning(const Config& c, const Setup& s, const std::string& directory
   for (const auto& shard : s.portions->shards())
     sizes += (sizes.empty() ? "" : ", ") + std::to_string(shard.size());
   if (!sizes.empty()) progress.say(fmt::format("split {}: workers have {} images", c.split, sizes));
+  for (const std::string& line : never_reached(c, s.place.world, s.total_steps, s.steps_per_epoch))
+    progress.say("warning: " + line);
 }
 
-void say_end(const Outcome& out, const Config& c, const std::string& directory) {
+std::string words_at_end(const Outcome& out, const Config& c, const std::string& directory) {
   const std::string quoted = directory.find(' ') == std::string::npos ? directory : "'" + directory + "'";
   if (out.interrupted) {
-    fmt::print("interrupted after step {}; go on with: {} --resume {}\n", out.step, program_invocation_name,
-               quoted);
-    return;
+    return fmt::format("interrupted after step {}; continue with: {} --resume {}\n", out.step,
+                       program_invocation_name, quoted);
   }
-  if (out.score) fmt::print("{}\n", describe(*out.score));
-  if (out.ema) fmt::print("moving average: {}\n", describe(*out.ema));
-  fmt::print("{:.0f} images/s, {} of training\n", out.images_per_second,
-             format_duration(out.training_seconds));
+  std::string s;
+  if (out.score) s += fmt::format("{}\n", describe(*out.score));
+  if (out.ema) s += fmt::format("moving average: {}\n", describe(*out.ema));
+  s += fmt::format("{:.0f} images/s, {} of training\n", out.images_per_second,
+                   format_duration(out.training_seconds));
   if (out.bytes_per_step)
-    fmt::print("{} sent by a worker in a step{}\n", format_bytes(*out.bytes_per_step),
-               out.hidden_share ? fmt::format(", {:.0f} % of the transfer time hidden behind computing",
-                                              100 * *out.hidden_share)
-                                : "");
-  fmt::print("  {}/report.html        curves, for a browser\n", directory);
-  fmt::print("  {}/summary.json       figures\n", directory);
-  fmt::print("  {}/model.safetensors  the model\n", directory);
-  if (!c.export_onnx.empty()) fmt::print("  {}  the same as ONNX\n", c.export_onnx);
-  if (out.ema) fmt::print("  {}/model_ema.safetensors  the moving average of its weights\n", directory);
-  if (c.tensorboard) fmt::print("  tensorboard --logdir {}\n", quoted);
+    s += fmt::format("{} sent by a worker in a step{}\n", format_bytes(*out.bytes_per_step),
+                     out.hidden_share ? fmt::format(", {:.0f} % of the transfer time hidden behind computing",
+                                                    100 * *out.hidden_share)
+                                      : "");
+  s += fmt::format("  {}/report.html        curves, for a browser\n", directory);
+  s += fmt::format("  {}/summary.json       figures\n", directory);
+  s += fmt::format("  {}/model.safetensors  the model\n", directory);
+  if (!c.export_onnx.empty()) s += fmt::format("  {}  the same as ONNX\n", c.export_onnx);
+  if (out.ema) s += fmt::format("  {}/model_ema.safetensors  the moving average of its weights\n", directory);
+  if (out.best && (out.best->step != out.step || out.best->ema))
+    s += fmt::format("  {}/{}  the best model: top-1 {:.2f} % after epoch {:.4g}{}\n", directory,
+                     BestModel::kFile, out.best->top1, out.best->epoch,
+                     out.best->ema ? ", of the moving average" : "");
+  if (c.tensorboard) s += fmt::format("  tensorboard --logdir {}\n", quoted);
   const std::string more =
       c.steps > 0 ? fmt::format("--steps {}", 2 * c.steps) : fmt::format("--epochs {}", 2 * c.epochs);
-  fmt::print("train longer with: {} --resume {} {}\n", program_invocation_name, quoted, more);
+  s += fmt::format("train longer with: {} --resume {} {}\n", program_invocation_name, quoted, more);
+  return s;
 }
 
 // "rank 1: shared memory, rank 2: ucx tcp/eth0"
@@ -146,74 +134,83 @@ void end_interrupted(const Place& place, const Config& c, int64_t steps_taken) t
     wanted = std::any_of(of_all.begin(), of_all.end(), [](const auto& one) { return one[0] != 0; });
   }
   if (wanted && place.rank == 0)
-    fmt::print("{}\n", steps_taken > 0
-                           ? requeue_job()
-                           : "--requeue: no step was taken since the start, so the job is not put in "
-                             "the queue again; it needs more time");
-  std::fflush(stdout);
+    say(stdout, (steps_taken > 0 ? requeue_job()
+                                 : "--requeue: no step was taken since the start, so the job is not put in "
+                                   "the queue again; it needs more time") +
+                    '\n');
   if (place.comm) place.comm->barrier();
 } catch (const comm::PeerLost&) {  // of an asynchronous run that has gone on without it
 }
 
-// What a run that was stopped before its first checkpoint left behind does not keep --resume auto from
-// beginning it.
-void clear_for(const Command& command, const Place& place, const std::string& directory) {
-  std::error_code none;
-  if (place.rank == 0 && command.resume_if_there) fs::remove(fs::path(directory) / "metrics.jsonl", none);
-}
-
 // One worker's part. Only rank 0 speaks.
 int train(const Command& command, const Place& place) {
+  outlive_readers();
   Config c = command.config;
-  // A checkpoint may appear to some and not yet to others.
-  const std::string checkpoint =
-      command.resume_if_there ? from_rank_zero(place.comm, command.checkpoint) : command.checkpoint;
   if (place.serves) return serve(c, place);
+  RunDirectory home(place.rank);
+  const std::string checkpoint = checkpoint_to_start_from(command, place, home);
+  Living living(place.comm, optim::strategy_row(c.algorithm).needs_peers);
+  Place here = place;
+  const auto wholly = [&](const std::function<void()>& f) {
+    living.wholly([&] {
+      here.comm = living.comm();
+      f();
+    });
+  };
+  std::string directory;
+  wholly([&] { directory = directory_to_train_in(command, here, home); });
   Setup setup;
-  together(place.comm, [&] {
+  const auto open = [&] {
+    if (setup.model) return;                              // by an earlier attempt
     if (!checkpoint.empty() && c.workers != place.world)  // the environment's number is another
       keep_global_batch(c, read_manifest(checkpoint), place.world);
     c.workers = place.world;
     setup = open_setup(c, place);
-  });
-  const std::string directory = from_rank_zero(place.comm, c.output.empty() ? new_directory(c) : c.output);
+  };
+  wholly([&] { together(here.comm, open); });
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
-  Progress progress(place.rank == 0 ? stdout : nowhere.get());
+  Progress progress(place.rank == 0 ? stdout : nowhere.get(), showing(c.progress, stdout));
   say_beginning(c, setup, directory, progress);
   c.output = directory;
   if (place.comm)
     progress.say(fmt::format("{} worker{}{} by {}; {}", place.world, place.world == 1 ? "" : "s",
                              place.hub ? " and a server" : "", c.algorithm, one_line(place.ways)));
   if (place.comm) {
-    const std::string sums = join_gpus(*place.comm, c, setup.device);
-    setup.messages = join_messages(*place.comm, c, setup.device, nn::count_params(*setup.model));
+    std::string sums;
+    wholly([&] {
+      sums = join_gpus(*here.comm, c, setup.device);
+      setup.messages = join_messages(*here.comm, c, setup.device, nn::count_params(*setup.model));
+    });
     for (const std::string& way : {sums, setup.messages})
       if (!way.empty()) progress.say(way);
   }
   std::unique_ptr<Trainer> made;
-  together(place.comm, [&] { made = std::make_unique<Trainer>(c, std::move(setup), directory, progress); });
+  wholly([&] {
+    together(here.comm, [&] {
+      if (!made) made = std::make_unique<Trainer>(c, std::move(setup), directory, progress, living);
+    });
+  });
   Trainer& trainer = *made;
   int64_t begun_at = 0;
-  if (checkpoint.empty()) {
-    clear_for(command, place, directory);
-  } else {
+  if (!checkpoint.empty()) {
     trainer.resume(checkpoint);
     begun_at = trainer.step_number();
     progress.say("going on from " + checkpoint);
     for (const std::string& change : command.changes) progress.say("changed since: " + change);
+    for (const std::string& line : trainer.changes_of_data()) progress.say(line);
     if (command.config.workers != place.world)
       progress.say(fmt::format("changed since: workers {} -> {}", command.config.workers, place.world));
   }
   catch_interrupts();
   const Outcome out = trainer.run(interrupted);
   progress.finish();
-  if (!out.bereaved.empty()) {
-    fmt::print(stderr, "train_imagenet: {}\n", out.bereaved);
+  if (out.bereaved) {
+    if (!out.why.empty()) say(stderr, fmt::format("train_imagenet: {}\n", out.why));
     return kExitRuntime;
   }
   if (place.rank == 0) {
     if (!out.interrupted && !c.export_onnx.empty()) export_onnx(c, directory + "/model.safetensors");
-    say_end(out, c, directory);
+    say(stdout, words_at_end(out, c, directory));
   }
   if (out.interrupted) end_interrupted(place, c, out.step - begun_at);
   return out.interrupted ? kExitInterrupted : 0;
@@ -229,7 +226,7 @@ void nap_while_idle(char** argv) {
 }
 
 int run(int argc, char** argv) {
-  const Command command = parse_command_line(argc, argv);
+  Command command = parse_command_line(argc, argv);
   switch (command.action) {
     case Command::kHelp:
       fmt::print("{}", command.help);
@@ -241,12 +238,13 @@ int run(int argc, char** argv) {
       fmt::print("{}", list_tables(command.list));
       return 0;
     case Command::kPrint:
+      settle_algorithm(command.config, planned_workers(job_options(command.config)));
       fmt::print("{}", to_toml(command.config));
       return 0;
     case Command::kPredict:
       return predict(command.config, command.prediction) == 0 ? 0 : kExitRuntime;
     case Command::kDoctor:
-      return doctor(command.config);
+      return doctor(command.config, argv);
     case Command::kCompare:
       return compare_runs(command);
     case Command::kTrain:
@@ -254,11 +252,16 @@ int run(int argc, char** argv) {
   }
   if (const Config& c = command.config; !c.export_onnx.empty() && !c.weights.empty() && c.data.empty()) {
     export_onnx(c, c.weights);
+    fmt::print("  {}  the model of {} as ONNX\n", c.export_onnx, c.weights);
     return 0;
   }
-  if (command.config.eval_only) return evaluate_only(command.config);
+  if (command.config.eval_only) {
+    catch_interrupts();
+    return evaluate_only(command.config, command.json) ? 0 : kExitInterrupted;
+  }
+  take_model_of_weights(command.config);
   const JobOptions job = job_options(command.config);
-  check_algorithm(command.config, planned_workers(job));  // before any worker starts
+  settle_algorithm(command.config, planned_workers(job));  // before any worker starts
   return run_job(job, argv, [&](Place& place) { return train(command, place); });
 }
 
@@ -274,10 +277,13 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const skein::BadOption& e) {
-    fmt::print(stderr, "train_imagenet: {}\n", e.what());
+    say(stderr, fmt::format("train_imagenet: {}\n", printable(e.what())));
     return kExitUsage;
+  } catch (const skein::comm::GivenUp& e) {
+    say(stderr, fmt::format("train_imagenet: {}\n", printable(e.what())));
+    return kExitGivenUp;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "train_imagenet: {}\n", e.what());
+    say(stderr, fmt::format("train_imagenet: {}\n", printable(e.what())));
     return kExitRuntime;
   }
 }

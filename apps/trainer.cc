@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/algorithm_values.h"
 #include "apps/clock.h"
 #include "apps/durable.h"
 #include "apps/memory_advice.h"
 #include "apps/reshare.h"
+#include "apps/run_directory.h"
 #include "apps/together.h"
 #include "apps/trace_file.h"
 #include "apps/weights.h"
@@ -48,18 +50,27 @@ optim::Schedule schedule_of(const Config& c, const Setup& s) {
   });
 }
 
+// The flags, and what algorithms know of the run they are in.
+optim::Options strategy_options(const Config& c, const Setup& s, const optim::Schedule& schedule) {
+  optim::Options o = options_of(c, s.steps_per_epoch);
+  o.set("total-steps", text(s.total_steps));
+  o.set("warmup-steps", text(schedule.warmup));
+  return o;
+}
+
 }  // namespace
 
-Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progress& progress)
+Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progress& progress, Living& living)
     : config_(config),
       setup_(std::move(setup)),
       directory_(std::move(directory)),
       progress_(progress),
       past_(4),
+      living_(living),
       meters_(setup_.device) {
   const Config& c = config_;
   nn::Module& model = *setup_.model;
-  comm::Communicator* const comm = setup_.place.comm;
+  comm::Communicator* const comm = setup_.place.comm = living.comm();
   const MemoryFor what("parameters, gradients and what optimizer and algorithm keep");
   // Where peers can see it, x and g themselves lie in memory shared with them.
   flat_ = nn::flatten(model, comm && !setup_.device.is_cuda() ? comm->allocator() : allocator(setup_.device));
@@ -85,7 +96,8 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
                                          c.batch_size, Shape{image.height, image.width, image.channels},
                                          [this](const std::string& why) { progress_.say(why); });
   recorded_rule_ = graphs_->recorded(*rule_);
-  strategy_ = optim::make_strategy(c.algorithm, options_of(c, setup_.steps_per_epoch), setup_.place.world);
+  schedule_ = schedule_of(c, setup_);
+  strategy_ = optim::make_strategy(c.algorithm, strategy_options(c, setup_, schedule_), setup_.place.world);
   worker_.emplace(optim::Worker{.x = flat_.x,
                                 .g = flat_.g,
                                 .buffers = flat_.buffers,
@@ -98,11 +110,17 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
     return within_memory(setup_, config_.batch_size, config_.accumulate, [&] { return gradient(ready); });
   };
   asynchronous_ = comm && optim::strategy_row(c.algorithm).asynchronous;
-  schedule_ = schedule_of(c, setup_);
   if (c.ema > 0) ema_.emplace(c.ema, flat_);
   mean_ = setup_.data.train->mean();
   deviation_ = setup_.data.train->std();
-  strategy_->start(*worker_);
+}
+
+// The strategy makes its vectors, and what its workers share.
+void Trainer::begin() {
+  if (std::exchange(begun_, true)) return;
+  const MemoryFor what("parameters, gradients and what optimizer and algorithm keep");
+  wholly([&] { together(setup_.place.comm, [&] { strategy_->start(*worker_); }); });
+  comm::Communicator* const comm = setup_.place.comm;
   if (comm) comm->meter().turn(false), counted_ = comm->traffic();  // steps alone count
 }
 
@@ -149,41 +167,53 @@ void Trainer::visit(Archive& a) {
 
 void Trainer::resume(const std::string& checkpoint) {
   const Walk walk = [this](Archive& a) { visit(a); };
-  comm::Communicator* const comm = setup_.place.comm;
-  together(comm, [&] {
-    if (first()) verify_checkpoint(checkpoint);
-  });
-  together(comm, [&] {
-    const bool same_world = read_manifest(checkpoint).identity.world == setup_.place.world;
-    k_ = (same_world ? load_checkpoint : load_reshared)(checkpoint, setup_.place.rank, identity(), walk).step;
+  begin();
+  wholly([&] {
+    together(setup_.place.comm, [&] {
+      if (first()) verify_checkpoint(checkpoint);
+    });
+    together(setup_.place.comm, [&] {
+      const bool same_world = read_manifest(checkpoint).identity.world == setup_.place.world;
+      const auto load = same_world ? load_checkpoint : load_reshared;
+      k_ = load(checkpoint, setup_.place.rank, identity(), walk).step;
+    });
   });
   if (k_ > setup_.total_steps)
     throw BadOption(text(checkpoint, " has ", k_, " steps behind it, but this run ends after ",
                          setup_.total_steps, "; give a larger --epochs or --steps"));
   std::error_code none;
-  continues_ = fs::equivalent(fs::path(checkpoint).parent_path().parent_path(), directory_, none);
+  resumed_from_ = fs::path(checkpoint).parent_path().parent_path().string();
+  continues_ = fs::equivalent(resumed_from_, directory_, none);
+  if (first()) changes_of_data_ = changes_since(read_manifest(checkpoint).images, data_index(), setup_.data);
   if (continues_) saved_step_ = k_;
 }
 
 Outcome Trainer::run(const std::function<bool()>& stop) {
   stop_ = stop;
-  together(setup_.place.comm, [&] { open_directory(); });
+  begin();
+  wholly([&] { together(setup_.place.comm, [&] { open_directory(); }); });
   start_log();
-  start_trace();
+  wholly([&] { start_trace(); });
   loader_ = std::make_unique<data::Loader>(*setup_.data.train, train_plan(config_, setup_), setup_.image, k_,
                                            setup_.total_steps, setup_.device, setup_.data_threads, 4,
                                            setup_.data_cores);
   try {
     return finish(!train());
   } catch (const comm::PeerLost& e) { return end_without(e.what()); } catch (const comm::Timeout& e) {
-    return end_without(e.what());
+    return end_without(text(e.what(),
+                            "; every worker is alive, so none is given up: give a longer --deadline ",
+                            "or --wait forever"));
+  } catch (const std::exception& e) {
+    const bool of_all = is_of_all(e, setup_.place.comm) || dynamic_cast<const comm::Disagreement*>(&e);
+    if (!of_all) setup_.place.comm->transport().fail();
+    throw;
   }
 }
 
 bool Trainer::train() {
   for (;;) {
     if (k_ / setup_.steps_per_epoch > closed_epochs_ && !close_epoch()) return false;
-    if (k_ == setup_.total_steps) return true;
+    if (k_ == setup_.total_steps || enough_) return true;
     if (stopped()) return false;
     step();
   }
@@ -194,6 +224,7 @@ void Trainer::step() {
   me.lr = me.rate = schedule_.at(k_);
   me.samples = setup_.portions->samples(k_, setup_.place.rank);
   me.global_samples = setup_.portions->samples(k_);
+  if (asynchronous_) note_losses();
   if (me.comm && !asynchronous_) past_.remember(k_, [this](Archive& a) { visit(a); });
   if (k_ >= trace_ends_) renew_trace();
   const double from = clock_seconds(), before = seconds_.training(), waited_before = transfers_.waited;
@@ -227,23 +258,24 @@ void Trainer::count_transfers() {
 
 // A run that cannot begin leaves no directory behind.
 void Trainer::open_directory() {
-  checkpoints_ = std::make_unique<Checkpoints>(directory_, int(config_.keep_checkpoints));
-  if (!first()) return;
+  if (!checkpoints_) checkpoints_ = std::make_unique<Checkpoints>(directory_, int(config_.keep_checkpoints));
+  if (!first() || log_) return;
   const bool before = fs::exists(directory_);
-  if (!continues_ &&
-      (fs::exists(fs::path(directory_) / "metrics.jsonl") || !list_checkpoints(directory_).empty()))
-    throw BadOption(text("--output ", directory_,
-                         ": holds a run already; choose another directory, or go on with it: ",
-                         "train_imagenet --resume ", directory_));
+  if (!continues_) refuse_a_run(directory_);
   try {
     make_directory(directory_);
     write_file((fs::path(directory_) / "config.toml").string(), to_toml(config_));
     log_ = std::make_unique<MetricsLog>(directory_, continues_ ? k_ : -1);
+    if (resumed_from_.empty())
+      best_.begin(directory_);
+    else
+      best_.resume(directory_, resumed_from_, k_);
     if (config_.tensorboard) board_ = std::make_unique<Tensorboard>(directory_, continues_ ? k_ : -1);
     if (!config_.trace.empty()) begin_trace(config_.trace);
   } catch (...) {
     std::error_code none;
     if (!before) fs::remove_all(directory_, none);
+    if (!continues_) fs::remove(fs::path(directory_) / "metrics.jsonl", none);
     throw;
   }
 }

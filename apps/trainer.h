@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "apps/best_model.h"
 #include "apps/blending.h"
 #include "apps/checkpoint.h"
 #include "apps/consensus_model.h"
 #include "apps/ema.h"
 #include "apps/evaluate.h"
+#include "apps/living.h"
 #include "apps/meters.h"
 #include "apps/metrics.h"
 #include "apps/odd_files.h"
@@ -54,10 +56,12 @@ struct DataRecord {
 // How a run ended.
 struct Outcome {
   int64_t step = 0;              // steps taken
-  bool interrupted = false;      // a checkpoint of `step` was written, and no model
-  std::string bereaved;          // not empty: workers were lost, and this says which; interrupted is true
+  bool interrupted = false;      // no model was written
+  bool bereaved = false;         // workers were lost, so it was interrupted
+  std::string why = {};          // then, on one of the others: who, and how to resume
   std::optional<Score> score;    // of the last evaluation
   std::optional<Score> ema;      // then, of the moving average of the weights
+  std::optional<Best> best;      // model_best.safetensors, on worker 0
   std::string hash;              // of the parameters that were evaluated
   double images_per_second = 0;  // while training
   double training_seconds = 0;
@@ -67,23 +71,28 @@ struct Outcome {
 // All workers of a run make one each and call the same of its functions.
 class Trainer {
  public:
-  // Lays the model out in one vector. Writes nothing. `directory` is the run's.
-  Trainer(const Config&, Setup, std::string directory, Progress&);
+  // Lays the model out in one vector. Writes nothing. `directory` is the run's; Living, of all workers of
+  // Setup's place, outlives the trainer.
+  Trainer(const Config&, Setup, std::string directory, Progress&, Living&);
   ~Trainer();
 
   // Continues from a checkpoint; throws BadFile if it is damaged or another training's. Once, before run().
   void resume(const std::string& checkpoint);
 
   int64_t step_number() const { return k_; }  // steps taken
+  // After resume(), on worker 0: in lines, how the data differ from those of the checkpoint.
+  const std::vector<std::string>& changes_of_data() const { return changes_of_data_; }
   const StepGraphs& graphs() const { return *graphs_; }
 
   // Trains to the last step, or until `stop` says so between two steps, on any worker; then writes a
   // checkpoint. Writes metrics and checkpoints on the way; at the end summary, report and model. Throws Error
-  // if the loss is not a number. When a worker is lost the living write a checkpoint of the last step they
-  // have in common.
+  // if the loss is not a number. When a worker is lost, those of a row with a center continue without it, unless
+  // it was worker 0. Of other rows the rest end; workers in step write a checkpoint of the last step they have
+  // in common, if they are the side that may (docs/checkpoints.md).
   Outcome run(const std::function<bool()>& stop = {});
 
  private:
+  void begin();  // collective, once: the strategy starts
   void open_directory();
   bool train();  // false: stopped on the way
   void step();
@@ -105,11 +114,25 @@ class Trainer {
   bool stopped();  // the same answer on every worker at the same step
   bool stopped_apart();
   bool meet_all();
-  bool go_on_with_the_living();
-  void write_for_the_lost();
   bool meet();  // before anything done together; false: the others are ahead, go on to stop_at_
+  // What workers do together, by all who are there or not at all; f may be done twice (living.h).
+  void wholly(const std::function<void()>& f);
+  void take_living();
+  void note_losses();
+
+  // trainer_losses.cc: what is left when one of them is lost
+  void write_for_the_lost();
   Outcome end_without(const std::string& why);
+  Outcome end_among(const std::vector<int>& members);
+  struct Common {
+    int64_t step;             // taken by all
+    std::vector<bool> ended;  // by worker, as far as anybody knows
+  };
+  Common agree(comm::Communicator& living);
+  std::vector<int> others_than(const std::vector<int>& members) const;
+  Outcome bereaved(const std::vector<int>& members, const std::string& rest) const;
   void save_for_the_lost(comm::Communicator& living, const std::vector<int>& members);
+  std::string how_to_resume() const;
 
   // trainer_record.cc: what the run says about itself
   void start_log();
@@ -123,14 +146,21 @@ class Trainer {
   void refuse_bad_loss(int64_t step) const;
   void look_at_scale(bool of_all);  // what was sent of it; collective where of all
   bool close_epoch();               // false: stopped on the way, to be closed after the resume
-  bool score();                     // likewise
+  // trainer_scoring.cc
+  bool score();  // false: stopped on the way; collective
+  void record_score();
+  void keep_if_best(const Score&, bool ema);  // the module holds what was scored; collective
+  bool is_patience_over();                    // collective
+  void leave_evaluation();                    // what the last evaluation took the test images for; collective
   // trainer_ema.cc
   int64_t evaluation_batch() const;
   bool score_ema();  // as score()
   void leave_ema();
   void describe_ema(Summary&) const;
   void save();
+  void write_checkpoint();  // collective
   Outcome finish(bool interrupted);
+  Outcome conclude(bool interrupted);  // collective
   Outcome outcome(bool interrupted, double images_of_all, const Transfers& of_all) const;
   void leave_files(const Outcome&);
 
@@ -141,6 +171,7 @@ class Trainer {
     Spread data_wait, peer_wait;  // shares of `spent`
     std::optional<double> bytes;  // sent so far by a worker, mean over the workers
   };
+  void record_epoch(const Seen&);
   Seen over_workers(const Sums& mine) const;  // collective; waits are those up to now
   Seen over_workers(const Sums& mine, const Seconds& until) const;
   Seen recently(const Seconds& until) const;            // since the last step event; collective but for
@@ -157,7 +188,8 @@ class Trainer {
   // trainer_data.cc: what it has learned about its data
   int64_t unreadable() const;
   void say_unreadable();
-  void unite_odd_files();  // collective
+  void unite_odd_files();         // collective
+  const DataIndex& data_index();  // of worker 0
   DataRecord data_so_far() const;
   void record_data(Summary&) const;
 
@@ -184,9 +216,9 @@ class Trainer {
   std::unique_ptr<data::Loader> loader_;
   std::function<bool()> stop_;
   StepBack past_;
-  comm::Communicator* everybody_ = nullptr;                  // the dead too
-  std::vector<std::unique_ptr<comm::Communicator>> living_;  // place.comm is the last, where there are any
-  bool asynchronous_ = false, in_step_ = false;
+  Living& living_;  // place.comm is of them
+  std::vector<LostEvent> lost_;
+  bool asynchronous_ = false, in_step_ = false, begun_ = false;
   int64_t next_question_ = 0;  // at this step the workers ask each other whether to stop
   double asked_at_ = 0;
   int64_t asked_step_ = 0;
@@ -207,6 +239,13 @@ class Trainer {
   int64_t saved_step_ = -1, scored_step_ = -1;
   double started_ = 0, earlier_seconds_ = 0;
   std::optional<Score> score_, ema_score_;
+  std::optional<EvalEvent> scored_;  // not recorded yet
+  BestModel best_;                   // of worker 0
+  std::vector<Verdict> verdicts_;    // of the last evaluation; this worker's
+  bool enough_ = false;              // --patience is over: training ends here
+  std::string resumed_from_;         // directory of the run; empty: this one is new
+  std::optional<DataIndex> index_;   // of worker 0, once it was needed
+  std::vector<std::string> changes_of_data_;
   std::optional<Scaling> scaling_;  // as of the last step that was recorded
   std::optional<double> distance_;  // consensus distance at the last evaluation
   std::vector<std::string> worker_hashes_;

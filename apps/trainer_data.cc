@@ -30,6 +30,11 @@ void Trainer::unite_odd_files() {
   odd.unite(setup_.place.comm);
 }
 
+const DataIndex& Trainer::data_index() {
+  if (!index_) index_ = index_of(setup_.data);
+  return *index_;
+}
+
 DataRecord Trainer::data_so_far() const {
   DataRecord r{unreadable(), setup_.odd_files->pack(), data_before_.loading};
   if (loader_) r.loading += loader_->seconds();
@@ -37,8 +42,8 @@ DataRecord Trainer::data_so_far() const {
 }
 
 void Trainer::say_unreadable() {
-  for (const std::string& name : loader_->newly_unreadable())
-    progress_.say("skipped, cannot be read: " + name);
+  for (const auto& [name, why] : loader_->newly_unreadable())
+    progress_.say(text("skipped, cannot be read: ", name, ": ", why));
 }
 
 void Trainer::record_data(Summary& s) const {

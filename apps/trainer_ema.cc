@@ -18,8 +18,10 @@ bool Trainer::score_ema() {
   if (!ema_) return true;
   const ConsensusModel average(config_, setup_, flat_, *strategy_, *worker_, &*ema_);
   const std::optional<Score> s = evaluate(setup_, *setup_.model, evaluation_batch(), stop_);
-  if (s) ema_score_ = s;
-  return bool(s);
+  if (!s) return false;
+  ema_score_ = s;
+  keep_if_best(*s, true);
+  return true;
 }
 
 void Trainer::leave_ema() {

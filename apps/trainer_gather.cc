@@ -41,7 +41,7 @@ void Trainer::look_at_scale(bool of_all) {
   if (!of_all || !setup_.place.comm) return;
   scaling_->skipped = 0;
   for (const auto& v : comm::gather_numbers(*setup_.place.comm, {now.scale, now.skipped}))
-    scaling_->scale = std::min(scaling_->scale, v[0]), scaling_->skipped += v[1] / setup_.place.world;
+    scaling_->scale = std::min(scaling_->scale, v[0]), scaling_->skipped += v[1] / setup_.place.comm->size();
 }
 
 // Means weigh by images, those of waits do not; the smallest and the largest loss are of workers that saw any
@@ -81,7 +81,7 @@ Trainer::Seen Trainer::recently(const Seconds& until) const {
   const double spent = spent_between(at_last_event_, until);
   return {mine.mean_loss(),
           mine.top1(),
-          mine.images * setup_.place.world,
+          mine.images * setup_.place.comm->size(),
           (until.data - at_last_event_.data) / spent,
           (until.peers - at_last_event_.peers) / spent,
           transfers_.bytes};

@@ -60,6 +60,7 @@ bool Trainer::stopped_apart() {
     } catch (const comm::PeerLost&) {  // it is told nothing any more
     }
   stop_at_ = k_;
+  met_at_ = -1;  // for an evaluation or a checkpoint, after which others may have taken another step
   return meet();
 }
 
@@ -67,11 +68,48 @@ bool Trainer::stopped_apart() {
 // it takes: a slow worker is no dead one.
 bool Trainer::meet() {
   if (met_at_ == k_ || !asynchronous_) return true;
-  for (;;) try {
-      return meet_all();
-    } catch (const comm::PeerLost&) {
-      if (!go_on_with_the_living()) throw;
-    }
+  bool together = false;
+  living_.meet([&] {
+    take_living();
+    together = meet_all();
+  });
+  return together;
+}
+
+void Trainer::wholly(const std::function<void()>& f) {
+  living_.wholly([&] {
+    take_living();
+    f();
+  });
+}
+
+void Trainer::take_living() {
+  if (setup_.place.comm == living_.comm()) return;
+  setup_.place.comm = worker_->comm = living_.comm();
+  met_at_ = -1;
+  note_losses();
+}
+
+// When it is noticed, which may be long before the next meeting.
+void Trainer::note_losses() {
+  if (!living_.everybody()) return;
+  const comm::Membership& all = living_.everybody()->membership();
+  const int workers = living_.everybody()->size();
+  for (int r = 0; r < workers; ++r) {
+    const bool noted =
+        std::any_of(lost_.begin(), lost_.end(), [r](const LostEvent& e) { return e.worker == r; });
+    if (noted || all.alive(living_.everybody()->world_rank(r))) continue;
+    lost_.push_back({.step = k_,
+                     .epoch = epochs_seen(),
+                     .seconds = started_ > 0 ? elapsed() : 0,
+                     .worker = r,
+                     .left = workers - int(lost_.size()) - 1,
+                     .why = all.why(living_.everybody()->world_rank(r))});
+    if (log_ && started_ > 0) log_->write(lost_.back());
+    if (living_.survives())
+      progress_.say(fmt::format("worker {} is lost: {}; {} continue{}", r, lost_.back().why,
+                                lost_.back().left, lost_.back().left == 1 ? "s" : ""));
+  }
 }
 
 bool Trainer::meet_all() {
@@ -93,90 +131,6 @@ bool Trainer::meet_all() {
   if (k_ < stop_at_) return false;
   met_at_ = k_;
   return true;
-}
-
-// False: nobody is lost, or somebody without whom the algorithm cannot go on. The living may not yet agree
-// who is dead; then they wait in different groups until the last of them has heard, which ends all those
-// waits but one.
-bool Trainer::go_on_with_the_living() {
-  if (!everybody_) everybody_ = setup_.place.comm;
-  std::vector<int> members, dead;
-  for (int r = 0; r < everybody_->size(); ++r)
-    (everybody_->membership().alive(everybody_->world_rank(r)) ? members : dead).push_back(r);
-  // Rows that need a communicator even alone are those with a center: worker 0 serves it, or fetches it for
-  // all; the others know of each other only by it.
-  if (!optim::strategy_row(config_.algorithm).needs_peers || (!dead.empty() && dead[0] == 0)) return false;
-  if (int(members.size()) == setup_.place.comm->size()) return false;
-  living_.push_back(everybody_->group(members));
-  setup_.place.comm = worker_->comm = living_.back().get();
-  progress_.say(fmt::format("worker {} is lost; {} go on", fmt::join(dead, ", "), members.size()));
-  return true;
-}
-
-// A resumed run has all its workers again: the lost begin where the last of the living is.
-void Trainer::write_for_the_lost() {
-  if (living_.empty() || setup_.place.comm->rank() + 1 != setup_.place.comm->size()) return;
-  for (int r = 0; r < everybody_->size(); ++r)
-    if (!everybody_->membership().alive(everybody_->world_rank(r)))
-      checkpoints_->write(k_, r, [this](Archive& a) { visit(a); });
-}
-
-// Workers can be some steps apart: those ahead go back to the last step that all the living have taken.
-Outcome Trainer::end_without(const std::string& why) {
-  const optim::Walk walk = [this](Archive& a) { visit(a); };
-  comm::Communicator& all = *setup_.place.comm;
-  if (asynchronous_)
-    throw Error(text(why, "; the last checkpoint is sound: train_imagenet --resume ", directory_));
-  if (in_step_)
-    past_.restore(k_, walk);
-  else
-    past_.remember(k_, walk);
-
-  std::vector<int> members, dead;
-  for (int r = 0; r < setup_.place.world; ++r) (all.membership().alive(r) ? members : dead).push_back(r);
-  if (dead.empty())
-    throw Error(text(
-        why, "; every worker is alive, so none is given up: give a longer --deadline or --wait forever"));
-  const std::unique_ptr<comm::Communicator> living = all.group(members);
-  int64_t common = k_;
-  for (const auto& other : comm::gather_numbers(*living, {double(k_)}))
-    common = std::min(common, int64_t(other[0]));
-  together(living.get(), [&] {
-    if (!past_.knows(common))
-      throw Error(text(why,
-                       "; the living are too many steps apart for a new checkpoint, the last one is sound: ",
-                       "train_imagenet --resume ", directory_));
-  });
-  past_.restore(common, walk);
-  k_ = common;
-  save_for_the_lost(*living, members);
-  leave_trace(living.get());
-
-  std::string lost;
-  for (int r : dead) lost += (lost.empty() ? "" : ", ") + std::to_string(r);
-  Outcome out{.step = k_, .interrupted = true, .bereaved = "", .score = {}, .ema = {}, .hash = ""};
-  out.bereaved =
-      text(dead.size() == 1 ? "worker " : "workers ", lost, dead.size() == 1 ? " is" : " are", " lost (", why,
-           "); the others wrote a checkpoint of step ", k_, ", in which the lost have the state of worker ",
-           members[0], "; go on with: train_imagenet --resume ", directory_);
-  return out;
-}
-
-// As a joining worker would, the lost take over a donor's state.
-void Trainer::save_for_the_lost(comm::Communicator& living, const std::vector<int>& members) {
-  const bool donor = setup_.place.rank == members[0];
-  const optim::Walk walk = [this](Archive& a) { visit(a); };
-  together(&living, [&] {
-    if (donor) checkpoints_->begin(k_);
-  });
-  together(&living, [&] {
-    checkpoints_->write(k_, setup_.place.rank, walk);
-    for (int r = 0; r < setup_.place.world && donor; ++r)
-      if (std::find(members.begin(), members.end(), r) == members.end()) checkpoints_->write(k_, r, walk);
-  });
-  together(&living, [&] {
-    if (donor) checkpoints_->commit(k_, identity());
-  });
 }
 
 }  // namespace skein::apps

@@ -49,6 +49,8 @@ void Trainer::start_log() {
                   .steps_per_epoch = setup_.steps_per_epoch,
                   .total_steps = setup_.total_steps,
                   .workers = setup_.place.world});
+  for (const LostEvent& e : lost_)
+    if (log_) log_->write(e);
   moment_ = {.epochs = double(setup_.total_steps) / double(setup_.steps_per_epoch),
              .steps = setup_.total_steps,
              .loss = NAN,
@@ -58,15 +60,12 @@ void Trainer::start_log() {
 }
 
 void Trainer::refuse_bad_loss(int64_t step) const {
-  const std::string last = saved_step_ >= 0
-                               ? text("; the checkpoint of step ", saved_step_, " is sound: train_imagenet ",
-                                      "--resume ", directory_, " --lr ", config_.lr / 10)
-                               : text("; no checkpoint was written yet");
+  const std::string lower = list_checkpoints(directory_).empty() ? "" : text(" --lr ", config_.lr / 10);
   throw Error(text("the loss is not a finite number after step ", step, " (epoch ",
                    double(step) / double(setup_.steps_per_epoch), ", rate ", schedule_.at(step - 1),
                    "): training has diverged. Try a lower --lr or a longer --warmup-epochs",
                    setup_.activations == kF16 ? ", or --precision bf16 where activations exceed 65504" : "",
-                   last));
+                   "; ", how_to_resume(), lower));
 }
 
 // Reading the loss is free on the CPU. A device is not waited for: numbers sent after one step are read after the
@@ -83,6 +82,8 @@ void Trainer::end_step() {
     if (scale_) scale_->send();
     sent_ = {k_, seconds_};
     if (!later || k_ == setup_.total_steps) flush_log();
+  } else if (!later && std::isnan(moment_.images_per_second)) {  // the first event is still to come
+    moment_.loss = meters_.recent.mean_loss(), moment_.top1 = meters_.recent.top1();
   }
   progress_.show(moment_);
   const Every every = parse_every(config_);
@@ -121,14 +122,33 @@ void Trainer::flush_log() {
 }
 
 bool Trainer::close_epoch() {
-  meet();
-  if (stop_at_ >= 0) return false;
-  flush_log();
-  if (!meters_.read()) refuse_bad_loss(k_);
   const int64_t epoch = k_ / setup_.steps_per_epoch;
-  if (config_.eval_every > 0 && epoch % config_.eval_every == 0 && !score()) return false;
+  bool whole = false;
+  Seen seen;
+  wholly([&] {
+    meet();
+    if (stop_at_ >= 0) return;
+    flush_log();
+    if (!meters_.read()) refuse_bad_loss(k_);
+    if (config_.eval_every > 0 && epoch % config_.eval_every == 0 && !score()) return;
+    seen = over_workers(meters_.epoch);
+    whole = true;
+  });
+  if (!whole) return false;
+  record_score();
+  record_epoch(seen);
+  closed_epochs_ = epoch;
+  unreadable_at_epoch_ = unreadable();
+  training_at_epoch_ = seconds_.training();
+  meters_.epoch = {};
+  const Every every = parse_every(config_);
+  if (every.epochs > 0 && epoch % every.epochs == 0) save();
+  return true;
+}
+
+void Trainer::record_epoch(const Seen& seen) {
+  const int64_t epoch = k_ / setup_.steps_per_epoch;
   const double spent = std::max(seconds_.training() - training_at_epoch_, 1e-9);
-  const Seen seen = over_workers(meters_.epoch);
   const EpochEvent event{.step = k_,
                          .epoch = epoch,
                          .seconds = elapsed(),
@@ -145,72 +165,40 @@ bool Trainer::close_epoch() {
   if (scored_step_ == k_ && ema_score_) line += fmt::format("  average's {:.2f} %", ema_score_->top1);
   progress_.say(line + fmt::format("  {:.0f} images/s", event.images_per_second));
   refresh_report();
-  closed_epochs_ = epoch;
-  unreadable_at_epoch_ = unreadable();
-  training_at_epoch_ = seconds_.training();
-  meters_.epoch = {};
-  const Every every = parse_every(config_);
-  if (every.epochs > 0 && epoch % every.epochs == 0) save();
-  return true;
 }
 
-bool Trainer::score() {
-  const Timed t(seconds_.evaluate, trace_.get(), "evaluate");
-  const ConsensusModel consensus(config_, setup_, flat_, *strategy_, *worker_);
-  const std::optional<Score> s = evaluate(setup_, *setup_.model, evaluation_batch(), stop_);
-  if (!s || !score_ema()) return false;
-  if (setup_.place.comm) distance_ = consensus.distance();
-  score_ = s;
-  scored_step_ = k_;
-  best_top1_ = std::max(best_top1_, s->top1);
-  EvalEvent event;
-  event.step = k_, event.epoch = epochs_seen(), event.seconds = elapsed();
-  event.loss = s->loss, event.top1 = s->top1, event.top5 = s->top5;
-  event.consensus_distance = distance_;
-  if (ema_score_) event.ema_loss = ema_score_->loss, event.ema_top1 = ema_score_->top1;
-  event.bytes = over_workers(Sums{}).bytes;
-  record(event);
-  return true;
-}
-
-void Trainer::save() {
-  if (saved_step_ == k_) return;
-  meet();
-  flush_log();
-  const Timed t(seconds_.checkpoint, trace_.get(), "checkpoint");
-  comm::Communicator* const comm = setup_.place.comm;
-  together(comm, [&] {
-    if (!meters_.read() || !all_finite(flat_.x)) refuse_bad_loss(k_);
-  });
-  unite_odd_files();
-  const DataRecord before = std::exchange(data_before_, data_so_far());
-  try {
-    together(comm, [&] {
-      if (first()) checkpoints_->begin(k_);
-    });
-    together(comm, [&] {
-      checkpoints_->write(k_, setup_.place.rank, [this](Archive& a) { visit(a); });
-      write_for_the_lost();
-    });
-    together(comm, [&] {
-      if (first()) checkpoints_->commit(k_, identity());
-    });
-  } catch (...) {
-    if (first()) checkpoints_->abandon(k_);
-    throw;
-  }
-  data_before_ = before;
-  saved_step_ = k_;
-}
-
+// What cannot be saved for lack of space may still leave its model, which is smaller.
 Outcome Trainer::finish(bool interrupted) {
-  save();
+  std::string unsaved;
+  try {
+    save();
+  } catch (const BadFile& e) {
+    if (interrupted || !is_of_all(e, setup_.place.comm)) throw;
+    unsaved = e.what();
+  }
   if (!interrupted) {
     strategy_->finish(*worker_);
-    interrupted = scored_step_ != k_ && !score();
+    const bool scored = scored_step_ == k_;
+    wholly([&] {
+      meet();
+      interrupted = !scored && !score();
+    });
+    record_score();
   }
   progress_.finish();
   say_unreadable();
+  Outcome out;
+  wholly([&] {
+    meet();
+    out = conclude(interrupted);
+  });
+  if (const std::string odd = setup_.odd_files->to_line(); !odd.empty()) progress_.say(odd);
+  if (!unsaved.empty())
+    throw Agreed<BadFile>(text(unsaved, "; the model was written: ", directory_, "/model.safetensors"));
+  return out;
+}
+
+Outcome Trainer::conclude(bool interrupted) {
   worker_hashes_ = {};
   if (setup_.place.comm)
     for (int r = 0; r < setup_.place.comm->size(); ++r) {
@@ -224,9 +212,9 @@ Outcome Trainer::finish(bool interrupted) {
   count_transfers();
   const Transfers all = over_workers(transfers_);
   unite_odd_files();
-  if (const std::string odd = setup_.odd_files->to_line(); !odd.empty()) progress_.say(odd);
   const Outcome out = outcome(interrupted, over_workers(meters_.total).images, all);
   gather_for_report();
+  leave_evaluation();
   together(setup_.place.comm, [&] {
     if (first()) leave_files(out);
   });
@@ -237,14 +225,14 @@ Outcome Trainer::finish(bool interrupted) {
 Outcome Trainer::outcome(bool interrupted, double images, const Transfers& all) const {
   Outcome out{.step = k_,
               .interrupted = interrupted,
-              .bereaved = "",
               .score = score_,
               .ema = ema_score_,
+              .best = best_.found(),
               .hash = parameter_hash(flat_, flat_.x)};
   out.training_seconds = seconds_.training();
   out.images_per_second = images / std::max(out.training_seconds, 1e-9);
   if (setup_.place.comm)
-    out.bytes_per_step = all.bytes / setup_.place.world / double(std::max<int64_t>(k_, 1));
+    out.bytes_per_step = all.bytes / setup_.place.comm->size() / double(std::max<int64_t>(k_, 1));
   if (all.in_flight > 0) out.hidden_share = 1 - all.waited / all.in_flight;
   return out;
 }
@@ -256,6 +244,7 @@ void Trainer::leave_files(const Outcome& out) {
   s.interrupted = out.interrupted;
   if (out.score) s.top1 = out.score->top1, s.top5 = out.score->top5, s.loss = out.score->loss;
   if (best_top1_ >= 0) s.best_top1 = best_top1_;
+  if (out.best) s.best = to_json(*out.best);
   s.images_per_second = out.images_per_second;
   s.seconds = elapsed();
   const std::vector<double> spent = seconds_.each();
@@ -276,6 +265,7 @@ void Trainer::leave_files(const Outcome& out) {
   s.parameters = flat_.count;
   record_data(s);
   s.workers = setup_.place.world;
+  s.lost = lost_;
   s.environment = environment_of(setup_);
   s.environment["cuda_graphs"] = graphs_->describe();
   s.config = to_json(config_);

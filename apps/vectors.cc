@@ -1,7 +1,9 @@
-// Reading and writing .npy and .safetensors as flat fp32 vectors.
+// Reading and writing .npy and .safetensors as flat vectors.
 #include "apps/vectors.h"
 
 #include <algorithm>
+#include <cfloat>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -9,6 +11,7 @@
 
 #include "apps/durable.h"
 #include "apps/safetensors.h"
+#include "comm/numbers.h"
 #include "engine/vec.h"
 
 namespace skein::apps {
@@ -83,12 +86,13 @@ Vectors read_npy(const std::string& path) {
   if (bytes.size() - prefix - length != expected)
     throw BadFile(text(path, ": has ", bytes.size() - prefix - length, " bytes of numbers, ", v.layout(),
                        " needs ", expected));
-  v.flat = Tensor({n});
+  v.flat = Tensor({n}, width == 8 ? kI64 : kF32);
   const char* from = bytes.data() + prefix + length;
   char* const to = static_cast<char*>(v.flat.raw());
-  width == 2   ? convert<float, f16>(to, from, n)
-  : width == 4 ? convert<float, float>(to, from, n)
-               : convert<float, double>(to, from, n);
+  if (width == 2)
+    convert<float, f16>(to, from, n);
+  else
+    std::memcpy(to, from, expected);
   return v;
 }
 
@@ -110,9 +114,10 @@ void write_npy(const std::string& path, const Vectors& v) {
   bytes.resize(at + size_t(n) * width);
   char* const to = bytes.data() + at;
   const char* const from = static_cast<const char*>(v.flat.raw());
-  width == 2   ? convert<f16, float>(to, from, n)
-  : width == 4 ? convert<float, float>(to, from, n)
-               : convert<double, float>(to, from, n);
+  if (width == 2)
+    convert<f16, float>(to, from, n);
+  else
+    std::memcpy(to, from, size_t(n) * width);
   write_file(path, bytes);
 }
 
@@ -180,6 +185,37 @@ std::string Vectors::layout() const {
   return s;
 }
 
+// "[1, 2]" of the element at `at` of an array, or "tensor 'w' [1, 2]".
+std::string Vectors::place_of(int64_t at) const {
+  size_t i = 0;
+  while (at >= items[i].size()) at -= items[i++].size();
+  const Item& item = items[i];
+  std::vector<int64_t> index(item.shape.size());
+  for (size_t k = 0; k < index.size(); ++k) {
+    const size_t axis = item.fortran ? k : index.size() - 1 - k;  // the one that runs fastest first
+    index[axis] = at % item.shape[axis];
+    at /= item.shape[axis];
+  }
+  std::string s;
+  for (const int64_t n : index) s += (s.empty() ? "" : ", ") + std::to_string(n);
+  return (item.name.empty() ? "" : "tensor '" + item.name + "' ") + "[" + s + "]";
+}
+
+void check_numbers(const std::string& path, const Vectors& v, int workers) {
+  const bool wide = comm::holds_doubles(v.flat);
+  const double most = (wide ? DBL_MAX : double(FLT_MAX)) / workers;
+  comm::visit_numbers(v.flat, [&](const auto* x) {
+    for (int64_t i = 0; i < v.flat.size(); ++i) {
+      const double d = double(x[i]);
+      if (!std::isfinite(d))
+        throw BadFile(text(path, ": ", v.place_of(i), " is ", d, "; only finite numbers have a mean"));
+      if (std::abs(d) > most)
+        throw BadFile(text(path, ": ", v.place_of(i), " is ", d, ", too large for the sum of ", workers,
+                           " such numbers in ", wide ? "float64" : "float32"));
+    }
+  });
+}
+
 std::string vectors_file(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code none;
@@ -199,7 +235,9 @@ std::string vectors_file(const std::string& path) {
 Vectors read_vectors(const std::string& path) {
   if (ends_with(path, ".npy")) return read_npy(path);
   if (ends_with(path, ".safetensors")) return read_tensors(path);
-  throw BadOption(ending_error(path));
+  std::error_code none;
+  if (!std::filesystem::exists(path, none)) throw BadFile(path + ": no such file or directory");
+  throw BadOption(ending_error(path) + ", or be the directory of a run");
 }
 
 void check_ending(const std::string& path, bool result_is_npy) {

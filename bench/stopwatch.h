@@ -18,10 +18,18 @@ inline double cpu_seconds() {  // of all threads of the process
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
 
-// Seconds that a call of f takes: the median of five rounds of at least 20 ms each, by the host's clock around
-// a synchronized stream.
+// How long to warm up and to measure. A GPU that was idle raises its clocks for most of a second.
+struct Effort {
+  double warm_up = 0.05;  // seconds, at least, and two calls
+  int calls = 5;          // measured, at least
+};
+inline constexpr Effort kWholeSteps{1.0, 20};
+
+// Seconds that a call of f takes: the median of five rounds of at least 20 ms each, by the host's clock
+// around a synchronized stream.
 template <class F>
-double seconds_of(Device d, const F& f) {
+double seconds_of(Device d, const F& f, const Effort& effort = {}) {
+  constexpr int kRounds = 5;
   Stream& stream = current_stream(d);
   const auto timed = [&](int n) {
     stream.sync();
@@ -31,11 +39,13 @@ double seconds_of(Device d, const F& f) {
     return wall_seconds() - from;
   };
   timed(2);
-  const int n = std::max(1, int(0.02 / std::max(timed(1), 1e-6)));
+  double once = timed(1);
+  for (double warm = once; warm < effort.warm_up; warm += once) once = timed(1);
+  const int n = std::max((effort.calls + kRounds - 1) / kRounds, int(0.02 / std::max(once, 1e-6)));
   std::vector<double> rounds;
-  for (int r = 0; r < 5; ++r) rounds.push_back(timed(n) / n);
+  for (int r = 0; r < kRounds; ++r) rounds.push_back(timed(n) / n);
   std::sort(rounds.begin(), rounds.end());
-  return rounds[2];
+  return rounds[kRounds / 2];
 }
 
 }  // namespace skein::bench

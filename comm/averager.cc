@@ -6,24 +6,15 @@
 #include <cstring>
 #include <limits>
 
+#include "comm/absence.h"
+#include "comm/numbers.h"
 #include "engine/mixing.h"
 
 namespace skein::comm {
 namespace {
 
-constexpr Tag kShare = 1, kPair = 2, kWords = 3, kTable = 4, kFence = 5, kWill = 6;
+constexpr Tag kShare = 1, kPair = 2, kWords = 3, kTable = 4, kFence = 5, kWill = 6, kPart = 8, kMeanPart = 9;
 constexpr double kGlance = 0.05;  // seconds between two looks at who is still there
-
-Tensor bits_of(const std::vector<double>& numbers) {  // i64: never scaled, never rounded
-  const Tensor t({int64_t(numbers.size())}, kI64);
-  std::memcpy(t.raw(), numbers.data(), size_t(t.bytes()));
-  return t;
-}
-std::vector<double> numbers_of(const Tensor& t) {
-  std::vector<double> numbers(static_cast<size_t>(t.size()));
-  std::memcpy(numbers.data(), t.raw(), size_t(t.bytes()));
-  return numbers;
-}
 
 void require_all(Communicator& c) {
   for (Rank r = 0; r < c.size(); ++r) c.membership().require(c.world_rank(r));
@@ -37,7 +28,8 @@ Message await(Communicator& c, Rank from, Tag tag, int64_t step, double patience
     const double deadline;
     ~Restore() { c.set_deadline(deadline); }
   } restore{c, c.set_deadline(kGlance)};
-  for (const auto began = Clock::now();;) {
+  auto began = Clock::now();
+  for (auto looked = began;; began += absence(looked)) {
     try {
       return c.take(from, tag, step);
     } catch (const Timeout&) {
@@ -76,7 +68,7 @@ Averager::Averager(Communicator& members, std::unique_ptr<Topology> graph, const
     : members_(members),
       graph_(std::move(graph)),
       x_(x),
-      mean_({x.size()}, kF32, members.allocator()),
+      mean_({x.size()}, x.dtype(), members.allocator()),
       algorithm_(algorithm),
       epoch_(epoch) {
   if (algorithm_ == Averaging::kAllReduce)
@@ -85,20 +77,54 @@ Averager::Averager(Communicator& members, std::unique_ptr<Topology> graph, const
     CHECK(graph_ && graph_->size() == members_.size(), "a graph over the members");
 }
 
-void Averager::meet() {
-  copy(mean_, x_);
+void Averager::meet(bool with_sizes) {
+  copy_bytes(mean_, x_);
   exact_mean(mean_);
+  if (!with_sizes) return;
+  size_ = Tensor({x_.size()}, x_.dtype(), members_.allocator());
+  absolute(size_, x_);
+  exact_mean(size_);
 }
 
+double Averager::largest() const { return largest_of(mean_); }
+
 void Averager::exact_mean(const Tensor& x) {
+  if (holds_doubles(x)) return exact_mean_of_doubles(x);
   members_.all_reduce(x).wait();
   scale(x, 1.0 / members_.size());
+}
+
+// The member that owns a part sums it in rank order and sends the mean to all.
+void Averager::exact_mean_of_doubles(const Tensor& x) {
+  const int n = members_.size();
+  const Rank me = members_.rank();
+  const int64_t step = means_++;
+  const auto part = [&](Rank r) {
+    const int64_t from = x.size() * r / n, to = x.size() * (r + 1) / n;
+    return x.view({to - from}, from);
+  };
+  for (Rank r = 0; r < n; ++r)
+    if (r != me) members_.push(r, kPart, step, 1, part(r));
+  const Tensor mine = part(me).clone();
+  Tensor sum = mine;
+  for (Rank r = 0; r < n; ++r) {
+    const Tensor theirs = r == me ? mine : await(members_, r, kPart, step, patience()).payload;
+    if (r == 0)
+      sum = theirs.clone();
+    else
+      add_to(sum, theirs);
+  }
+  multiply(sum, 1.0 / n);
+  for (Rank r = 0; r < n; ++r)
+    if (r != me) members_.push(r, kMeanPart, step, 1, sum);
+  for (Rank r = 0; r < n; ++r)
+    copy_bytes(part(r), r == me ? sum : await(members_, r, kMeanPart, step, patience()).payload);
 }
 
 void Averager::round() {
   if (algorithm_ == Averaging::kAllReduce) {
     exact_mean(x_);
-    copy(before_, x_);
+    copy_bytes(before_, x_);
   } else {
     const Mix p = in_fp32(graph_->at(members_.rank(), done_));
     if (algorithm_ == Averaging::kPushSum)
@@ -110,15 +136,25 @@ void Averager::round() {
   taken_.clear();
 }
 
+void Averager::send_share(const Edge& e) {
+  if (!holds_doubles(x_)) return members_.push(e.peer, kShare, done_, float(e.weight), x_, e.weight * w_);
+  const Tensor share(x_.shape(), x_.dtype(), members_.allocator());
+  multiplied(share, e.weight, x_);
+  members_.push(e.peer, kShare, done_, 1, share, e.weight * w_);
+}
+
 // One peer at a time: the share of one that is gone stays here, its edge is skipped.
 void Averager::push_sum(const Mix& p) {
   double kept = p.self;
   std::vector<float> sent;
   for (const Edge& e : p.out) try {
-      members_.push(e.peer, kShare, done_, float(e.weight), x_, e.weight * w_);
+      send_share(e);
       sent.push_back(float(e.weight));
     } catch (const PeerLost&) { kept += e.weight; }
-  mix({.y = x_, .x = x_, .self = kept, .sent = sent, .wire = members_.options().wire});
+  if (holds_doubles(x_))
+    multiply(x_, kept);
+  else
+    mix({.y = x_, .x = x_, .self = kept, .sent = sent, .wire = members_.options().wire});
   w_ *= kept;
   pushed_ = done_ + 1;
   for (const Edge& e : p.in) try {
@@ -134,16 +170,17 @@ void Averager::push_sum(const Mix& p) {
 }
 
 void Averager::add(const Message& m) {
-  axpy(x_, 1.f, m.payload);
+  add_to(x_, m.payload);
   w_ += m.weight;
 }
 
 bool Averager::near(Rank peer) const {
+  if (holds_doubles(x_)) return false;  // they always go by messages
   const Transport& t = members_.transport();
   return t.domain(t.rank()) >= 0 && t.domain(members_.world_rank(peer)) == t.domain(t.rank());
 }
 
-// In shared memory each half of the numbers is averaged by one of the two, in both vectors: broken off, every
+// In shared memory each half of f32 numbers is averaged by one of the two, in both vectors: broken off, every
 // number is averaged on both sides or on none. By messages both must have sent before either may average.
 void Averager::pair(Rank peer) {
   if (near(peer)) return members_.average_with(peer, x_, kPair, done_);
@@ -153,41 +190,24 @@ void Averager::pair(Rank peer) {
 }
 
 void Averager::average_in(const Message& m) {
-  float* x = x_.data<float>();
-  const float* y = m.payload.data<float>();
-#pragma omp parallel for simd schedule(static) if (x_.size() > (1 << 16))
-  for (int64_t i = 0; i < x_.size(); ++i) x[i] = 0.5f * (x[i] + y[i]);
+  average_into(x_, m.payload);
   taken_.insert(m.from);
 }
 
 Standing Averager::look(Wish mine) {
-  double worst = 0, squares = 0;
-  const float* x = x_.data<float>();
-  const float* m = mean_.data<float>();
-  const double w = w_;
-#pragma omp parallel for reduction(max : worst) reduction(+ : squares) if (x_.size() > (1 << 14))
-  for (int64_t i = 0; i < x_.size(); ++i) {
-    const double off = std::abs(double(x[i]) / w - m[i]);
-    squares += off * off;
-    if (!(off <= worst)) worst = std::isnan(off) ? std::numeric_limits<double>::infinity() : off;
-  }
+  const Distance d = distance(x_, w_, mean_, size_);
   Standing s;
-  for (const auto& member : tell(members_, {worst, squares, double(mine)}, told_++)) {
+  for (const auto& member : tell(members_, {d.worst, d.relative, d.length, double(mine)}, told_++)) {
     s.worst = std::max(s.worst, member[0]);
-    s.rms += member[1];
-    s.wishes.push_back(Wish(int(member[2])));
+    s.relative = std::max(s.relative, member[1]);
+    s.rms = std::hypot(s.rms, member[2]);
+    s.wishes.push_back(Wish(int(member[3])));
   }
-  s.rms = std::sqrt(s.rms / double(std::max<int64_t>(1, x_.size()) * members_.size()));
+  s.rms /= std::sqrt(double(std::max<int64_t>(1, x_.size()) * members_.size()));
   return s;
 }
 
-Mass Averager::held() const {
-  double sum = 0;
-  const float* x = x_.data<float>();
-#pragma omp parallel for reduction(+ : sum) if (x_.size() > (1 << 14))
-  for (int64_t i = 0; i < x_.size(); ++i) sum += x[i];
-  return {w_, sum};
-}
+Mass Averager::held() const { return {w_, sum_of(x_)}; }
 
 Mass Averager::mass() {
   const Mass mine = held();
@@ -197,7 +217,7 @@ Mass Averager::mass() {
 }
 
 void Averager::divide() {
-  scale(x_, 1 / w_);
+  multiply(x_, 1 / w_);
   w_ = 1;
 }
 
@@ -207,14 +227,14 @@ void Averager::bequeath(Rank heir) {
 }
 void Averager::inherit(Rank leaving) {
   add(members_.take(leaving, kWill, 0));
-  if (before_) copy(before_, x_);
+  if (before_) copy_bytes(before_, x_);
 }
 
 // Who sent how much is asked, not guessed: small messages may overtake large ones.
 void Averager::absorb(Communicator& living, const std::vector<Rank>& ranks) {
   for (Rank r = 0; r < living.size(); ++r)
     if (r != living.rank()) living.push(r, kFence, 0, 1, bits_of({double(epoch_), double(pushed_)}));
-  if (algorithm_ == Averaging::kAllReduce) copy(x_, before_);
+  if (algorithm_ == Averaging::kAllReduce) copy_bytes(x_, before_);
   for (Rank r = 0; r < living.size(); ++r) {
     if (r == living.rank()) continue;
     const auto fence = numbers_of(await(living, r, kFence, 0, living.options().deadline).payload);

@@ -23,8 +23,9 @@ struct Mass {
 
 // How far the members are from the mean, and what they wish; the same on every member.
 struct Standing {
-  double worst = 0;  // largest distance of any number of any member
-  double rms = 0;    // root of the mean square distance
+  double worst = 0;     // largest distance of any number of any member
+  double relative = 0;  // the same as a share of the number's size, if sizes are asked for
+  double rms = 0;       // root of the mean square distance
   std::vector<Wish> wishes;
 };
 
@@ -40,12 +41,15 @@ std::vector<std::vector<double>> tell(Communicator&, const std::vector<double>& 
 // sent to it.
 class Averager {
  public:
-  // X, on the host in memory of members.allocator(), is changed in place. `graph`: over the members; null
-  // for all-reduce. `epoch`: the membership's number.
+  // X, numbers as in numbers.h in memory of members.allocator(), is changed in place. `graph`: over the
+  // members; null for all-reduce. `epoch`: the membership's number.
   Averager(Communicator& members, std::unique_ptr<Topology> graph, const Tensor& x, Averaging,
            uint32_t epoch);
 
-  void meet();  // first of all: what is the mean?
+  // First of all: what is the mean? And, `with_sizes`, how large is each number, the mean of its absolute
+  // values.
+  void meet(bool with_sizes);
+  double largest() const;  // number of the mean, in absolute value
   void round();
   Standing look(Wish mine);
   Mass mass();        // of all members together
@@ -67,6 +71,7 @@ class Averager {
 
  private:
   void push_sum(const Mix&);
+  void send_share(const Edge&);
   void pair(Rank peer);
   void add(const Message&);
   void average_in(const Message&);
@@ -75,15 +80,18 @@ class Averager {
   void fetch(Communicator& living, Rank peer);
   double patience() const { return 0.75 * members_.options().deadline; }
   void exact_mean(const Tensor& x);
+  void exact_mean_of_doubles(const Tensor& x);
 
   Communicator& members_;
   const std::unique_ptr<Topology> graph_;
   const Tensor x_, mean_;
+  Tensor size_;    // of each number; empty if it is not asked for
   Tensor before_;  // all-reduce: X as it was, for what a broken sum leaves is nothing
   const Averaging algorithm_;
   const uint32_t epoch_;
   double w_ = 1;
   int64_t pushed_ = 0, done_ = 0, told_ = 0;  // gossips sent, gossips finished, calls of tell
+  int64_t means_ = 0;                         // of doubles
   std::set<Rank> taken_;                      // in-peers of gossip done_ whose share has been added
   std::set<std::pair<Rank, int64_t>> owed_;   // shares that did not come in time
 };

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "comm/numbers.h"
 #include "engine/nearest.h"
 
 namespace skein::comm {
@@ -44,15 +45,15 @@ Tensor on_host(const Tensor& x) {
 class Run {
  public:
   Run(Communicator& world, const Tensor& x, const AveragingOptions& o)
-      : world_(world), o_(o), x_({x.size()}, kF32, world.allocator()), given_(x) {
-    copy(x_, on_host(given_));
+      : world_(world), o_(o), x_({x.size()}, x.dtype(), world.allocator()), given_(x) {
+    copy_bytes(x_, on_host(given_));
     for (Rank r = 0; r < world.size(); ++r) members_.push_back(r);
     world.membership().let_epochs_overlap();
   }
 
   AveragingResult run() {
     while (!epoch()) renew();
-    if (!result_.left) copy(given_, x_.to(given_.device()));
+    if (!result_.left) copy_bytes(given_, x_);
     for (const auto& g : groups_)
       if (g) result_.bytes_sent += g->traffic().bytes;
     result_.living = std::move(groups_.back());
@@ -75,7 +76,7 @@ class Run {
       cycle_ = graph ? std::max<int64_t>(graph->cycle(), int64_t(members_.size())) : 1;
       averagers_.push_back(
           std::make_unique<Averager>(*groups_.back(), std::move(graph), x_, o_.algorithm, number()));
-      averagers_.back()->meet();
+      averagers_.back()->meet(o_.relative > 0);
       return gossip(*averagers_.back());
     } catch (const PeerLost& e) { why_ = e.what(); } catch (const Timeout& e) {
       why_ = e.what();
@@ -91,16 +92,14 @@ class Run {
     double best = look(a);
     for (int64_t best_at = result_.rounds; !finished();) {
       if (o_.rounds == 0 && (result_.rounds >= o_.most_rounds || result_.rounds - best_at > patience))
-        throw Error(text("--tolerance ", o_.tolerance, " is out of reach: after ", result_.rounds,
-                         " rounds the largest distance from the mean is ", best,
-                         "; fp32 or this graph comes no closer"));
+        throw Error(out_of_reach(a, best));
       if (!leaving_.empty()) return part(a);
       const auto began = Clock::now();
       a.round();
       result_.seconds += seconds_since(began);
       ++result_.rounds;
-      const double error = look(a);
-      if (error < best) best = error, best_at = result_.rounds;
+      const double off = look(a);
+      if (off < best) best = off, best_at = result_.rounds;
     }
     result_.epochs.back().end = a.mass();
     result_.weight = a.weight();
@@ -110,19 +109,37 @@ class Run {
   }
 
   bool finished() const {
-    return result_.stopped || (o_.rounds > 0 ? result_.rounds >= o_.rounds : result_.error <= o_.tolerance);
+    if (result_.stopped || o_.rounds > 0) return result_.stopped || result_.rounds >= o_.rounds;
+    return o_.relative > 0 ? result_.relative <= o_.relative : result_.error <= o_.tolerance;
   }
 
+  // Rounding moves the largest numbers by some units of their last place in every gossip.
+  std::string out_of_reach(const Averager& a, double best) const {
+    constexpr double kUnits = 64;
+    const auto [precision, type] = precision_of(x_);
+    const double largest = a.largest(), rounding = precision * (o_.relative > 0 ? 1 : largest);
+    const std::string goal = o_.relative > 0 ? text("a distance of ", o_.relative, " of each number's size")
+                                             : text("--tolerance ", o_.tolerance);
+    return text(goal, " is out of reach: after ", result_.rounds, " rounds the largest ",
+                o_.relative > 0 ? "is " : "distance from the mean is ", best, "; ",
+                best <= kUnits * rounding
+                    ? text(type, " rounds numbers as large as ", largest, " by ", precision * largest)
+                    : text("the graph brings the workers no closer to each other"),
+                ". Give a larger --tolerance, or --rounds");
+  }
+
+  // How far all are from what is asked for.
   double look(Averager& a) {
     const Standing s = a.look(o_.wish ? o_.wish() : Wish::kGoOn);
     result_.error = s.worst;
+    result_.relative = s.relative;
     result_.trace.push_back({result_.rounds, number(), s.worst, s.rms});
     for (size_t i = 0; i < s.wishes.size(); ++i) {
       if (s.wishes[i] == Wish::kLeave) leaving_.push_back(Rank(i));
       result_.stopped = result_.stopped || s.wishes[i] == Wish::kStop;
     }
     result_.stopped = result_.stopped || leaving_.size() == s.wishes.size();
-    return s.worst;
+    return o_.relative > 0 ? s.relative : s.worst;
   }
 
   // Those who leave hand all they hold to the first who stays. True for whoever leaves.
@@ -156,9 +173,10 @@ class Run {
   void renew() {
     world_.progress();
     if (const auto verdict = world_.poll_any(kGivenUp))
-      throw Error(text(
-          "rank ", world_.rank(), " was given up by rank ", verdict->from,
-          ", which had not heard of it for too long (stopped, or cut off?); the others went on without it"));
+      throw GivenUp(
+          text("rank ", world_.rank(), " was given up by rank ", verdict->from,
+               ", which had not heard of it for too long (stopped, or cut off?); the others continue ",
+               "without it"));
     for (;;) {
       std::vector<Rank> living, here;  // ranks of the world, and the same as ranks of the epoch that ends
       for (Rank r = 0; r < Rank(members_.size()); ++r) {
@@ -224,9 +242,8 @@ Averaging parse_averaging(const std::string& name) {
   if (name == "push-sum" || name == "push_sum") return Averaging::kPushSum;
   if (name == "pairwise") return Averaging::kPairwise;
   if (name == "allreduce") return Averaging::kAllReduce;
-  throw BadOption("--algorithm " + name + ": there is no such way of averaging; did you mean " +
-                  nearest(name, {"push-sum", "pairwise", "allreduce"}) +
-                  "? Known: push-sum pairwise allreduce");
+  throw BadOption("--algorithm " + name + ": allowed are push-sum, pairwise and allreduce" +
+                  did_you_mean(name, {"push-sum", "pairwise", "allreduce"}));
 }
 
 std::vector<std::vector<double>> gather_numbers(Communicator& comm, const std::vector<double>& mine) {

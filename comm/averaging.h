@@ -17,6 +17,7 @@ struct AveragingOptions {
   Averaging algorithm = Averaging::kPushSum;
   int64_t rounds = 0;    // exactly so many gossips; 0: until
   double tolerance = 0;  // no element of any rank is further than this from the mean
+  double relative = 0;   // instead, if above 0: than this share of the mean of its absolute values
   int64_t most_rounds = 100000;
   // The graph over so many members in a membership epoch (the first is 1). Not asked for all-reduce.
   std::function<std::unique_ptr<Topology>(int members, uint32_t epoch)> graph = {};
@@ -36,6 +37,7 @@ struct AveragingEpoch {
 struct AveragingResult {
   int64_t rounds = 0;
   double error = 0;        // the largest distance of any element of any living rank from their mean
+  double relative = 0;     // the same as a share of the element's size, where that is what counts
   double weight = 1;       // this rank's push-sum weight at the end
   double seconds = 0;      // of averaging, without what looking at the error took
   bool left = false;       // this rank wished to leave and has handed over what it held
@@ -53,9 +55,10 @@ struct AveragingResult {
       living;  // a group of those who are there at the end; none for a rank that left
 };
 
-// x <- an estimate of the mean over the ranks of x. The same rounds and error on every rank. Pairwise needs a
-// graph of pairs (symmetric, one peer at most); BadOption otherwise. Throws Error where the tolerance is out
-// of reach: after most_rounds, or when fp32 gets no closer.
+// x <- an estimate of the mean over the ranks of x: f32, or the bits of doubles as i64 (numbers.h), which are
+// averaged in double and travel whole, whatever the wire. The same rounds and error on every rank. Pairwise
+// needs a graph of pairs (symmetric, one peer at most); BadOption otherwise. Throws Error where the tolerance
+// is out of reach: after most_rounds, or when rounding or the graph lets it come no closer.
 //
 // When a rank is lost or leaves, the living take in what they had sent each other, divide X by w, and go on
 // in the next membership epoch, over a new graph, toward the mean of what they then hold. Throws Timeout

@@ -83,6 +83,22 @@ std::unique_ptr<Communicator> Communicator::twin(bool all_needed) const {
   return std::unique_ptr<Communicator>(new Communicator(transport_, o, members_, id_, meter_));
 }
 
+void Communicator::give_up(const std::vector<Rank>& of_the_world, const std::vector<Rank>& members) {
+  Message m;
+  m.kind = Kind::kGivenUp;
+  m.epoch = membership().epoch();
+  m.from = transport_.rank();
+  m.payload = Tensor({int64_t(of_the_world.size())}, kI32, transport_.allocator());
+  std::copy(of_the_world.begin(), of_the_world.end(), m.payload.data<int32_t>());
+  m.bytes = m.payload.bytes();
+  m.codec = m.dtype = uint8_t(kI32);
+  for (Rank r : members) try {
+      if (r != rank_) transport_.to(world_rank(r)).send(m, m.payload, Clock::now() + std::chrono::seconds(1));
+    } catch (const Error&) {  // it is past hearing
+    }
+  transport_.progress();
+}
+
 double Communicator::set_deadline(double seconds) { return std::exchange(options_.deadline, seconds); }
 
 Membership& Communicator::membership() { return transport_.mailbox().membership(); }

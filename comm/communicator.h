@@ -88,6 +88,9 @@ class Communicator {
   // collectives. Without all_needed only the loss of whom it waits for ends a wait.
   std::unique_ptr<Communicator> twin() const { return twin(options_.all_needed); }
   std::unique_ptr<Communicator> twin(bool all_needed) const;
+  // Tells these members that ranks of the world are given up: for each they are lost from then on, and whoever is
+  // named itself ends with GivenUp, should it ever hear it.
+  void give_up(const std::vector<Rank>& of_the_world, const std::vector<Rank>& members);
   // Another deadline for what is waited for from now on; returns the one before.
   double set_deadline(double seconds);
 

@@ -64,6 +64,7 @@ class ProcessTransport final : public Transport {
     Header h;
     h.kind = Kind::kGoodbye;
     h.from = rank_;
+    h.step = failed_ ? kFailed : 0;
     const std::vector<Rank> dead = box_.membership().dead();
     const Tensor lost = Tensor::of<int32_t>({int64_t(dead.size())}, dead);
     h.bytes = lost.bytes();
@@ -123,6 +124,7 @@ class ProcessTransport final : public Transport {
     CHECK(shared_, "rank", peer, "shares no memory with us");
     return shared_->window(peer, place, elements, t);
   }
+  void fail() override { failed_ = true; }
   int64_t strangers() const override {
     return box_.strangers() + (shared_ ? shared_->strangers() : 0) + (ucx_ ? ucx_->strangers() : 0);
   }
@@ -153,6 +155,7 @@ class ProcessTransport final : public Transport {
 
   const Rank rank_;
   const int size_;
+  std::atomic<bool> failed_{false};
   Mailbox box_;
   Liveness live_;  // outlives the doors: goodbye is said when everything sent has gone out
   std::vector<int> domain_;

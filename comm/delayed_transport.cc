@@ -140,7 +140,7 @@ void DelayedTransport::progress() {
     const bool more =
         std::any_of(late_.begin(), late_.end(), [&](const auto& l) { return l.second.second.from == r; });
     if (below.lost(r))
-      box_.lose(r, "reported by the transport below");
+      box_.lose(r, below.why(r), below.ended(r));
     else if (!more)
       box_.leave(r);
   }

@@ -46,6 +46,7 @@ class DelayedTransport final : public Transport {
   void wait(const Key&, Clock::time_point until) override;
   Allocator& allocator() override { return inner_->allocator(); }
   bool ordered() const override { return false; }
+  void fail() override { inner_->fail(); }
   std::string describe() const override { return "delayed over\n" + inner_->describe(); }
 
  private:

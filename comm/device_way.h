@@ -23,11 +23,11 @@ struct DeviceOffer {
 // A communicator's way; Communicator::use_devices makes it. Belongs to the communicator's thread.
 class DeviceWay {
  public:
-  explicit DeviceWay(DeviceOffer o) : offer_(std::move(o)), stream_(offer_.device) {}
+  explicit DeviceWay(DeviceOffer o) : offer_(std::move(o)), stream_(urgent_stream(offer_.device)) {}
   // For a communicator over some of the members.
   std::shared_ptr<DeviceWay> anew() const { return std::make_shared<DeviceWay>(offer_); }
   bool takes(const Tensor& x) const { return !forming_ && x.device() == offer_.device && x.size() > 0; }
-  // Queues a collective on a stream of its own, behind the calling thread's work so far; returns its end. The
+  // Queues a collective on an urgent stream of its own, behind the calling thread's work so far; returns its end. The
   // first forms the group, which every member must come to.
   Event all_reduce(Communicator&, const Tensor& x);
   Event broadcast(Communicator&, const Tensor& x, Rank root);

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "comm/absence.h"
+
 namespace skein::comm {
 namespace {
 
@@ -88,10 +90,11 @@ bool InboxClient::acknowledged() {
 
 int64_t InboxClient::ask(uint16_t kind, int32_t argument, double deadline,
                          const std::function<void()>& meanwhile) {
-  const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                        std::chrono::duration<double>(std::min(deadline, 1e8)));
+  auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                  std::chrono::duration<double>(std::min(deadline, 1e8)));
   begin(kind, argument);
-  while (!acknowledged()) {
+  for (auto looked = Clock::now(); !acknowledged();) {
+    until += absence(looked);
     if (meanwhile) meanwhile();
     if (Clock::now() >= until)
       throw Timeout(-1, text("worker ", now_.worker, ": the server's inbox at UDP port ",

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstring>
 
 namespace skein::comm {
 namespace {
@@ -50,10 +51,13 @@ void Liveness::read(Peer& p) {
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     p.open = false;
+    // Its own kernel closed the connection; any other error (no route, time-out) may be the link's.
+    const bool ended = n == 0 || errno == ECONNRESET;
+    const std::string error = ended ? "" : std::strerror(errno);
     // What it sent last may travel more slowly than the hang-up; the message that says goodbye comes after
     // that.
     if (p.bye) return;
-    return box_.lose(p.rank, "its process has ended (the connection hung up)");
+    return box_.lose(p.rank, ended ? "its process has ended" : "the link failed: " + error, ended);
   }
 }
 

@@ -53,7 +53,7 @@ class LocalTransport final : public Transport {
   }
   ~LocalTransport() override {
     for (auto& box : hub_->boxes)
-      if (box->owner() != rank_) box->leave(rank_);
+      if (box->owner() != rank_) failed_ ? box->fail(rank_) : box->leave(rank_);
   }
   Rank rank() const override { return rank_; }
   int size() const override { return int(doors_.size()); }
@@ -69,12 +69,14 @@ class LocalTransport final : public Transport {
     void* at = reinterpret_cast<void*>(intptr_t(place));
     return Tensor({elements}, t, std::make_shared<Storage>(at, elements * size_of(t), kCpu, nullptr));
   }
+  void fail() override { failed_ = true; }
   std::string device_trouble(Device) const override { return "the workers are threads (--transport local)"; }
   std::string describe() const override { return text("local: ", size(), " threads of one process\n"); }
 
  private:
   std::shared_ptr<Hub> hub_;
   const Rank rank_;
+  std::atomic<bool> failed_{false};
   std::deque<LocalEndpoint> doors_;
 };
 

@@ -52,8 +52,13 @@ std::string Mailbox::put(Message m) {
   }
   if (m.kind == Kind::kGoodbye) {
     // Whoever leaves because others are lost says so: waits for it then name those, not it.
-    lose_named(m);
-    membership_.leave(m.from);
+    lose_named(m, text("rank ", m.from, " found it lost and has ended"));
+    m.step == kFailed ? membership_.fail(m.from) : membership_.leave(m.from);
+    wake_all();
+    return {};
+  }
+  if (m.kind == Kind::kGivenUp) {
+    lose_named(m, text("rank ", m.from, " has given it up"));
     wake_all();
     return {};
   }
@@ -143,12 +148,16 @@ void Mailbox::landed(const Header& h, const Tensor& landing) {
   deliver(std::move(m));
 }
 
-void Mailbox::lose_named(const Message& goodbye) {
-  if (goodbye.dtype != uint8_t(kI32) || goodbye.payload.bytes() != goodbye.bytes) return;
-  const auto* lost = static_cast<const Rank*>(goodbye.payload.raw());
-  for (int64_t i = 0; i < goodbye.bytes / int64_t(sizeof(Rank)); ++i)
-    if (lost[i] >= 0 && lost[i] < membership_.size() && lost[i] != owner_)
-      membership_.lose(lost[i], text("rank ", goodbye.from, " found it lost and has ended"));
+void Mailbox::lose_named(const Message& m, const std::string& why) {
+  if (m.dtype != uint8_t(kI32) || m.payload.bytes() != m.bytes) return;
+  const auto* lost = static_cast<const Rank*>(m.payload.raw());
+  for (int64_t i = 0; i < m.bytes / int64_t(sizeof(Rank)); ++i)
+    if (lost[i] == owner_ && m.kind == Kind::kGivenUp)
+      given_up_ = text("rank ", owner_, " was given up by rank ", m.from,
+                       ", which had not heard of it for too long (stopped, or cut off?); the others continue "
+                       "without it");
+    else if (lost[i] >= 0 && lost[i] < membership_.size() && lost[i] != owner_)
+      membership_.lose(lost[i], why);
 }
 
 bool Mailbox::room(Rank from, int64_t bytes) const {
@@ -163,12 +172,16 @@ bool Mailbox::wait_room(Rank from, int64_t bytes, Clock::time_point until) {
   return room_.wait_until(lock, until, free);
 }
 
-void Mailbox::lose(Rank r, const std::string& why) {
-  membership_.lose(r, why);
+void Mailbox::lose(Rank r, const std::string& why, bool ended) {
+  membership_.lose(r, why, ended);
   wake();
 }
 void Mailbox::leave(Rank r) {
   membership_.leave(r);
+  wake();
+}
+void Mailbox::fail(Rank r) {
+  membership_.fail(r);
   wake();
 }
 void Mailbox::poison(const std::string& why) {
@@ -219,7 +232,7 @@ bool Mailbox::has(const Key& k) {
 
 void Mailbox::wait(const Key& k, Clock::time_point until) {
   std::unique_lock lock(mutex_);
-  if (find(k) != parcels_.end() || !poisoned_.empty() || !refused_.empty()) return;
+  if (find(k) != parcels_.end() || !poisoned_.empty() || !refused_.empty() || !given_up_.empty()) return;
   Waiter w{k, {}, false};
   const auto mine = waiters_.insert(waiters_.end(), &w);
   w.woken.wait_until(lock, until, [&] { return w.wake; });
@@ -231,6 +244,7 @@ void Mailbox::check(const Key& k) const {
     std::lock_guard lock(mutex_);
     if (!poisoned_.empty()) throw Error(poisoned_);
     if (!refused_.empty()) throw Disagreement(refused_);
+    if (!given_up_.empty()) throw GivenUp(given_up_);
   }
   if (k.from != kAnyone) membership_.require(k.from);
 }

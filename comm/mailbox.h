@@ -42,11 +42,12 @@ class Mailbox {
   void landed(const Header&, const Tensor& landing);
   bool room(Rank from, int64_t bytes) const;
   bool wait_room(Rank from, int64_t bytes, Clock::time_point until);  // false: still none
-  void lose(Rank, const std::string& why);                            // wakes all waits
+  void lose(Rank, const std::string& why, bool ended = false);        // wakes all waits
   // Whether a message is of an epoch so old that it is dropped without a word
   // (Membership::let_epochs_overlap).
   bool outdated(const Header& h) const { return membership_.past(h.epoch); }
   void leave(Rank);
+  void fail(Rank);
   void poison(const std::string& why);  // every later wait throws Error(why)
 
   // ---- for takers -----------------------------------------------------------------------------------------
@@ -56,7 +57,8 @@ class Mailbox {
   void wait(const Key&, Clock::time_point until);
   void wake();
   bool has(const Key&);  // a message that matches waits
-  // Throws what keeps a message of this key from ever coming: poison, a refusal, its sender lost or gone.
+  // Throws what keeps a message of this key from ever coming: poison, a refusal, being given up by another
+  // rank, its sender lost or gone.
   void check(const Key&) const;
   // The smallest step after `key.step` that waits under the same communicator, sender and tag.
   std::optional<int64_t> later_step(const Key&) const;
@@ -88,7 +90,7 @@ class Mailbox {
   Parcels::iterator find(const Key&);
   void deliver(Message);
   void wake_all();
-  void lose_named(const Message& goodbye);
+  void lose_named(const Message&, const std::string& why);
   std::string refusal(const Header&) const;  // "" if it may come in
   std::string refuse(const std::string& why);
 
@@ -101,7 +103,7 @@ class Mailbox {
   std::vector<int64_t> held_;  // bytes per sender
   std::list<Waiter*> waiters_;
   std::condition_variable room_;
-  std::string refused_, poisoned_;
+  std::string refused_, poisoned_, given_up_;
   std::atomic<int64_t> arrivals_{0};
   int64_t strangers_ = 0;
 };

@@ -23,6 +23,10 @@ struct Timeout : Error {
   Timeout(Rank rank, const std::string& what) : Error(what), rank(rank) {}
   Rank rank;  // -1: nobody in particular
 };
+// The others have given this rank up and continue, or end, without it.
+struct GivenUp : Error {
+  using Error::Error;
+};
 // Two ranks do not mean the same thing: epoch, step, tag, bytes or layout differ. Raised on both ends.
 struct Disagreement : Error {
   using Error::Error;
@@ -32,7 +36,11 @@ struct Disagreement : Error {
 class Membership {
  public:
   explicit Membership(int size, uint32_t epoch = 1)
-      : epoch_(epoch), state_(size_t(size)), why_(size_t(size)) {}
+      : epoch_(epoch),
+        state_(size_t(size)),
+        ended_(size_t(size)),
+        failed_at_(size_t(size)),
+        why_(size_t(size)) {}
   int size() const { return int(state_.size()); }
   uint32_t epoch() const { return epoch_; }
   void set_epoch(uint32_t e) { epoch_ = e; }
@@ -45,10 +53,18 @@ class Membership {
   }
   bool past(uint32_t e) const { return overlap_ && e + 1 < epoch_; }
 
-  void lose(Rank, const std::string& why);  // died or fell silent; the first reason stays
-  void leave(Rank);                         // said goodbye: nobody's error until something is asked of it
+  // Died or fell silent; the first reason stays. `ended`: it certainly does nothing more, so it cannot be one
+  // that, cut off, goes on without us.
+  void lose(Rank, const std::string& why, bool ended = false);
+  void leave(Rank);  // said goodbye: nobody's error until something is asked of it
+  // Said goodbye because of an error. If that is everybody's, each will soon meet it; who still waits some
+  // seconds later misses this rank, so then it is lost: settle() sees to that.
+  void fail(Rank);
+  void settle();  // cheap; called while waiting
   bool alive(Rank) const;
   bool lost(Rank) const;
+  bool ended(Rank) const;       // certainly: it left, or its end was seen
+  std::string why(Rank) const;  // it is lost or has left; empty of the living
   bool any_lost() const { return lost_ > 0; }
   std::vector<Rank> dead() const;  // lost, in rank order
   // Throws PeerLost if the rank is lost or has left.
@@ -58,9 +74,11 @@ class Membership {
   enum class State : uint8_t { kAlive, kLeft, kLost };
   std::atomic<uint32_t> epoch_;
   std::atomic<bool> overlap_{false};
-  std::atomic<int> lost_{0};
+  std::atomic<int> lost_{0}, failed_{0};  // failed: not yet lost
   mutable std::mutex mutex_;
   std::vector<State> state_;
+  std::vector<bool> ended_;
+  std::vector<Clock::time_point> failed_at_;
   std::vector<std::string> why_;
 };
 

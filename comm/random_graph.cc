@@ -40,6 +40,7 @@ class RandomMatchings final : public Topology {
 
   int64_t cycle() const override { return 0; }
   bool symmetric() const override { return true; }
+  int peers() const override { return peers_; }
 
  private:
   // In round t seats a and b below `rounds` meet where a + b = 2t (mod rounds); the last seat meets t.

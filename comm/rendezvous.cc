@@ -2,7 +2,6 @@
 #include "comm/rendezvous.h"
 
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sodium.h>
@@ -11,44 +10,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <sstream>
-#include <thread>
+
+#include "comm/greeting.h"
 
 namespace skein::comm {
 namespace {
 
-constexpr uint32_t kMagic = 0x5A444B53;  // "SKDZ"
-constexpr uint32_t kVersion = 1;
-constexpr size_t kNonce = 16, kTag = 32;
 constexpr uint64_t kLongest = uint64_t(1) << 30;
 constexpr uint64_t kTrouble = ~uint64_t(0);  // in place of a length: a message for people follows
 
-struct Hello {
-  uint32_t magic, version, rank, size;
-  char nonce[kNonce];
-};
-static_assert(sizeof(Hello) == 32);
-constexpr size_t kHelloBytes = sizeof(Hello) + kTag;
-
-Clock::time_point after(double seconds) {
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
-std::string tag_of(const std::string& key, const std::string& bytes) {
-  std::string tag(kTag, 0);
-  const auto raw = [](const std::string& s) { return reinterpret_cast<const unsigned char*>(s.data()); };
-  crypto_generichash(reinterpret_cast<unsigned char*>(tag.data()), kTag, raw(bytes), bytes.size(), raw(key),
-                     key.size());
-  return tag;
-}
-bool same(const std::string& a, const std::string& b) {
-  return a.size() == b.size() && sodium_memcmp(a.data(), b.data(), a.size()) == 0;
-}
-
-template <class T>
-std::string bytes_of(const T& v) {
-  return {reinterpret_cast<const char*>(&v), sizeof v};
-}
 bool write_string(const Fd& s, const std::string& v, Clock::time_point until) {
   return write_all(s, bytes_of(uint64_t(v.size())) + v, until);
 }
@@ -76,32 +46,6 @@ std::string list(const std::vector<Rank>& ranks) {
   std::string s = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < ranks.size(); ++i) s += (i ? ", " : "") + std::to_string(ranks[i]);
   return s;
-}
-
-// Of all the names that can be resolved, in their order.
-std::vector<std::string> addresses_of(const std::string& hosts) {
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  std::vector<std::string> all;
-  int error = EAI_NONAME;
-  std::istringstream names(hosts);
-  for (std::string host; std::getline(names, host, ',');) {
-    addrinfo* found = nullptr;
-    if (const int e = getaddrinfo(host.c_str(), nullptr, &hints, &found); e != 0) {
-      error = e;
-      continue;
-    }
-    for (const addrinfo* a = found; a; a = a->ai_next) {
-      char word[INET_ADDRSTRLEN];
-      inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(a->ai_addr)->sin_addr, word, sizeof word);
-      if (std::find(all.begin(), all.end(), word) == all.end()) all.push_back(word);
-    }
-    freeaddrinfo(found);
-  }
-  if (all.empty())
-    throw Error(text("cannot find the address of rank 0, MASTER_ADDR=", hosts, ": ", gai_strerror(error)));
-  return all;
 }
 
 // Somebody who has connected and not yet said who it is.
@@ -150,13 +94,35 @@ Rendezvous::Rendezvous(RendezvousOptions o) : o_(std::move(o)) {
   if (o_.size == 1) return;
   members_.resize(o_.rank == 0 ? size_t(o_.size) : 1);
   if (o_.rank == 0) {
-    listener_ = o_.listener ? std::move(o_.listener) : listen_at(o_.port, false);
+    listener_ = listener();
     wait_for_all();
   } else {
     call();
   }
 }
 Rendezvous::~Rendezvous() = default;
+
+std::vector<int> Rendezvous::ports() const {
+  std::vector<int> all = {o_.port};
+  all.insert(all.end(), o_.more_ports.begin(), o_.more_ports.end());
+  return all;
+}
+
+std::string Rendezvous::where() const {
+  std::string s = text(o_.host, ':', o_.port);
+  for (int port : o_.more_ports) s += ", " + std::to_string(port);
+  return s;
+}
+
+Fd Rendezvous::listener() {
+  if (o_.listener) return std::move(o_.listener);
+  if (o_.more_ports.empty()) return listen_at(o_.port, false);
+  for (int port : ports()) try {
+      return listen_at(port, false);
+    } catch (const Error&) {  // the next one
+    }
+  throw Error(text("rank 0 cannot listen at any of these ports of this host, all are in use: ", where()));
+}
 
 std::string Rendezvous::missing() const {
   std::vector<Rank> absent;
@@ -221,33 +187,6 @@ void Rendezvous::wait_for_all() {
     }
   }
   listener_ = {};
-}
-
-// The other ranks. Rank 0 may start later than we do.
-void Rendezvous::call() {
-  const Clock::time_point deadline = after(o_.deadline);
-  Fd s;
-  std::string host = o_.host;
-  std::vector<std::string> addresses = addresses_of(host);
-  const auto where = [this] { return text(o_.host, ":", o_.port); };
-  while (!(s = connect_tcp(addresses, o_.port, std::min(deadline, after(5))))) {
-    if (Clock::now() >= deadline)
-      throw Timeout(0, text("rank 0 did not answer at ", where(), " within ", o_.deadline,
-                            " s; was it started there?"));
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    if (o_.look_again) o_.look_again(o_);
-    if (host != o_.host) host = o_.host, addresses = addresses_of(host);
-  }
-  std::string challenge, proof;
-  Hello h{kMagic, kVersion, uint32_t(o_.rank), uint32_t(o_.size), {}};
-  const std::string nonce = random_bytes(kNonce);
-  std::memcpy(h.nonce, nonce.data(), kNonce);
-  if (!read_all(s, challenge, kNonce, deadline) ||
-      !write_all(s, bytes_of(h) + tag_of(o_.key, challenge + bytes_of(h)), deadline) ||
-      !read_all(s, proof, kTag, deadline) || !same(proof, tag_of(o_.key, nonce + "welcome")))
-    throw Error(text("rank ", o_.rank, " was refused at ", where(),
-                     ": who listens there has another job key, or is no rank 0 of ours"));
-  members_[0] = std::move(s);
 }
 
 std::vector<std::string> Rendezvous::serve_gather(const std::string& mine) {

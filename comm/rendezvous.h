@@ -18,9 +18,10 @@ struct RendezvousOptions {
   std::string host =
       "127.0.0.1";  // where rank 0 listens: names or addresses, with commas between, tried in turn
   int port = 0;
-  std::string key;       // kJobKeyBytes secret bytes, the same on every rank
-  double deadline = 60;  // seconds for everybody to arrive, and for each exchange
-  Fd listener = {};      // rank 0: listens already; empty: on `port`, all interfaces
+  std::vector<int> more_ports = {};  // rank 0 listens at the first free one of all, the others ask at each
+  std::string key;                   // kJobKeyBytes secret bytes, the same on every rank
+  double deadline = 60;              // seconds for everybody to arrive, and for each exchange
+  Fd listener = {};                  // rank 0: listens already; empty: on `port`, all interfaces
   // Other ranks, while nobody answers: may give another host, port and key.
   std::function<void(RendezvousOptions&)> look_again = {};
 };
@@ -42,8 +43,12 @@ class Rendezvous final : public Exchange {
   int64_t strangers() const { return strangers_; }  // refused so far; rank 0 knows
 
  private:
+  Fd listener();
   void wait_for_all();
   void call();
+  bool greet(const Fd&, Clock::time_point challenged_by, Clock::time_point proven_by) const;
+  std::vector<int> ports() const;
+  std::string where() const;  // "host:port, port", for messages
   std::vector<std::string> serve_gather(const std::string& mine);
   void tell_all(const std::string& trouble);
   std::string missing() const;

@@ -10,6 +10,7 @@
 #include <climits>
 #include <cstring>
 
+#include "comm/absence.h"
 #include "comm/meet.h"
 
 namespace skein::comm {
@@ -163,7 +164,8 @@ class SharedDoors::Door final : public Endpoint {
   }
   template <class Ready>
   void wait_until(Ready ready, const Header& h, Clock::time_point deadline) {
-    while (!ready()) {
+    for (auto looked = Clock::now(); !ready();) {
+      deadline += absence(looked);
       all_.box_.membership().require(peer_);
       if (Clock::now() > deadline)
         throw Timeout(peer_, text("rank ", peer_, " has not taken what rank ", me_, " sent it (now tag ",

@@ -35,6 +35,7 @@ class BookGraph final : public Topology {
     const int64_t length = int64_t(out_[0].size());
     return length / std::gcd(length, int64_t(peers_));
   }
+  int peers() const override { return peers_; }
 
  private:
   std::vector<std::vector<Rank>> out_, in_;  // [rank][entry]: whom it gives to, who gives to it
@@ -72,8 +73,11 @@ std::vector<int64_t> odd_below(int n) {
   return d;
 }
 
+// With one peer it is directed and stands still: r gives to r + 1 at every gossip.
 std::unique_ptr<Topology> ring(const TopologyOptions& o, int n) {
-  return from_offsets(o, n, {1, -1}, "ring");
+  const int available = n == 2 ? 1 : 2;
+  if (o.in_turn || chosen_peers(o, available, "ring", n) > 1) return from_offsets(o, n, {1, -1}, "ring");
+  return from_offsets(o, n, {1}, "ring");
 }
 
 std::unique_ptr<Topology> exponential(const TopologyOptions& o, int n) {
@@ -136,8 +140,8 @@ const TopologyRow& row_of(const std::string& name) {
   }
   std::string all;
   for (const std::string& n : names) all += (all.empty() ? "" : " ") + n;
-  throw BadOption("--topology " + name + ": there is no such graph; did you mean " + nearest(name, names) +
-                  "? Known: " + all);
+  throw BadOption("--topology " + name + ": there is no such graph; known: " + all +
+                  did_you_mean(name, names));
 }
 
 }  // namespace

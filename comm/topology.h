@@ -32,6 +32,7 @@ struct TopologyOptions {
   int peers = 0;          // per gossip; 0: not said, which means
   int default_peers = 1;  // so many, or as many as there are, where the graph leaves a choice
   int base = 1;           // `base` only: at most so many peers per gossip
+  bool in_turn = false;   // `ring` with one peer only: the next and the previous rank alternately
   std::string file;       // `file` only
   uint64_t seed = 0;      // `random` only, together with
   int64_t epoch = 0;      // the membership epoch
@@ -43,6 +44,7 @@ class Topology {
   virtual Mix at(Rank, int64_t q) const = 0;
   virtual int64_t cycle() const = 0;  // W(q + cycle) = W(q); 0: never repeats
   virtual bool symmetric() const;     // W(q) = W(q)' at every q: out-peers are in-peers with the same weight
+  virtual int peers() const { return 0; }  // per gossip; 0: not what TopologyOptions::peers could say
   int size() const { return size_; }
 
  protected:

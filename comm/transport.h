@@ -14,7 +14,8 @@ using Tag = uint32_t;
 inline constexpr Tag kOwnTags = 0xF0000000;  // tags from here on belong to the communicator itself
 inline constexpr int64_t kAnyStep = -1;
 
-enum class Kind : uint16_t { kData = 1, kRefusal = 2, kGoodbye = 3 };
+enum class Kind : uint16_t { kData = 1, kRefusal = 2, kGoodbye = 3, kGivenUp = 4 };
+inline constexpr int64_t kFailed = 1;  // step of the goodbye of a rank that an error has ended
 
 // What precedes every payload on the wire, little endian: docs/wire_format.md.
 struct Header {
@@ -114,6 +115,8 @@ class Transport {
   virtual std::string describe() const { return {}; }
   // Callers and messages so far that were not of this job: dropped and counted.
   virtual int64_t strangers() const { return 0; }
+  // An error ends this rank, and only this one: the others will find it lost at once, instead of gone.
+  virtual void fail() {}
 };
 
 // How ranks tell each other their addresses before any transport exists. Every call is collective, in the

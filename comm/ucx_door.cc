@@ -3,11 +3,15 @@
 
 #include <thread>
 
+#include "comm/absence.h"
+
 namespace skein::comm {
 
 void UcxDoors::Door::send(const Header& h, Tensor payload, Clock::time_point deadline) {
   std::unique_lock lock(w_.mutex_);
+  auto looked = Clock::now();
   while (on_the_way_ > 0 && on_the_way_ + payload.bytes() > w_.in_flight_ && h.kind == Kind::kData) {
+    deadline += absence(looked);
     w_.box_.membership().require(peer_);
     if (Clock::now() > deadline)
       throw Timeout(peer_, text("rank ", peer_, " has not taken what we sent it (now tag ", h.tag, ", step ",

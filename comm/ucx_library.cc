@@ -45,6 +45,7 @@ Ucx open_ucx() {
   setenv("UCX_HANDLE_ERRORS", "none", 1);
   setenv("UCX_MEM_MMAP_HOOK_MODE", "none", 1);
   setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 1);
+  setenv("UCX_LOG_LEVEL", "fatal", 0);  // every status that it returns is told in our words
   setenv("UCX_LOG_FILE", "stderr", 0);  // else its warnings stand amid what a program prints, JSON included
   // Error mode PEER silently rules these two out otherwise, and messages on one host go by TCP. By
   // environment, because ucp_config_modify knows settings of single transports by names that differ between

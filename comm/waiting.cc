@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "comm/absence.h"
 #include "comm/pending.h"
 
 namespace skein::comm {
@@ -86,6 +87,7 @@ void Communicator::require_members() {
 
 void Communicator::wait_once(const Key& k, Clock::time_point began, Clock::time_point until) {
   Mailbox& box = transport_.mailbox();
+  box.membership().settle();
   check(k);
   require_members();
   if (k.from != kAnyone && k.step != kAnyStep && k.tag < kOwnTags && transport_.ordered())
@@ -109,9 +111,10 @@ Message Communicator::wait_for(const Key& k, uint32_t layout, bool widen) {
 
 std::optional<Message> Communicator::wait_until(Clock::time_point until, const Key& k, uint32_t layout,
                                                 bool widen) {
-  const auto began = Clock::now();
+  auto began = Clock::now(), looked = began;
   Blocked blocked(*this, k);
   for (bool last = false;;) {
+    began += absence(looked);
     progress();
     if (std::optional<Message> m = poll(k, layout)) {
       if (!widen) m->dtype = m->codec;  // as if it had been pushed in the type it travelled in

@@ -34,8 +34,8 @@ Augment default_augment(const std::string& kind, const ImageSize& image) {
 Augment parse_augment(const std::string& name) {
   const auto found = std::find(kNames.begin(), kNames.end(), name);
   if (found == kNames.end())
-    throw BadOption(text("unknown augmentation \"", name, "\"; did you mean \"", nearest(name, kNames),
-                         "\"? There are none, mirror, shift and region"));
+    throw BadOption(text("unknown augmentation \"", name, "\"; there are none, mirror, shift and region",
+                         did_you_mean(name, kNames)));
   return Augment(found - kNames.begin());
 }
 

@@ -1,4 +1,5 @@
 // CIFAR-10 and CIFAR-100, binary versions (Krizhevsky 2009): records of label bytes and planar 32x32 RGB.
+#include <filesystem>
 #include <fstream>
 
 #include "data/formats.h"
@@ -33,12 +34,17 @@ MemoryImages read_all(const std::string& directory, const std::vector<std::strin
 }
 
 // The directory itself, or the one the archive unpacks to within it.
-std::string locate(const char* kind, const std::string& path, const char* unpacked) {
+std::string locate(const char* kind, const std::string& path, const char* unpacked, const char* first_file) {
   if (path.empty())
     throw BadOption(text("--data ", kind, " needs the directory of its binary version: --data ", kind,
-                         ":DIRECTORY (", unpacked, ")"));
+                         ":DIRECTORY (", unpacked, "), from https://www.cs.toronto.edu/~kriz/cifar.html"));
   need_directory(path, text("the files of ", unpacked));
-  return is_directory(path + "/" + unpacked) ? path + "/" + unpacked : path;
+  const std::string found = is_directory(path + "/" + unpacked) ? path + "/" + unpacked : path;
+  if (!std::filesystem::exists(found + "/" + first_file))
+    throw BadFile(
+        text(found, ": holds no ", first_file, "; download the binary version of ", kind,
+             " from https://www.cs.toronto.edu/~kriz/cifar.html and give the directory that it unpacks to"));
+  return found;
 }
 
 // Label names, one a line; numbers where the file is not there.
@@ -54,7 +60,7 @@ std::vector<std::string> read_names(const std::string& path, size_t count) {
 }  // namespace
 
 Split open_cifar10(const std::string& path, uint64_t) {
-  const std::string directory = locate("cifar10", path, "cifar-10-batches-bin");
+  const std::string directory = locate("cifar10", path, "cifar-10-batches-bin", "data_batch_1.bin");
   const std::vector<std::string> classes{"airplane", "automobile", "bird",  "cat",  "deer",
                                          "dog",      "frog",       "horse", "ship", "truck"};
   const auto open = [&](const std::vector<std::string>& names) {
@@ -68,7 +74,7 @@ Split open_cifar10(const std::string& path, uint64_t) {
 }
 
 Split open_cifar100(const std::string& path, uint64_t) {
-  const std::string directory = locate("cifar100", path, "cifar-100-binary");
+  const std::string directory = locate("cifar100", path, "cifar-100-binary", "train.bin");
   const auto classes = read_names(directory + "/fine_label_names.txt", 100);
   const auto open = [&](const char* name) {
     return std::make_unique<MemorySource>(read_all(directory, {name}, 2), classes,

@@ -35,7 +35,8 @@ bool is_image(const fs::path& path) {
 void scan(const fs::path& root, const fs::path& below, int depth, std::vector<IndexedDirectory>& found) {
   if (depth > 8)
     throw BadFile((root / below).string() + ": nested deeper than eight directories; does a link lead back?");
-  IndexedDirectory d{below.string(), times_of(root / below), {}};  // the times first: a later change shows
+  IndexedDirectory d{
+      below.string(), times_of(root / below), {}, {}};  // the times first: a later change shows
   std::vector<fs::path> inner;
   for (const fs::directory_entry& e : visible_entries(root / below)) {
     std::error_code code;
@@ -44,6 +45,8 @@ void scan(const fs::path& root, const fs::path& below, int depth, std::vector<In
       inner.push_back(below / name);
     else if (e.is_regular_file(code) && is_image(e.path()))
       d.images.push_back(name.string());
+    else
+      ++d.others[lower_suffix(name.native())];
   }
   found.push_back(std::move(d));
   for (const fs::path& i : inner) scan(root, i, depth + 1, found);
@@ -55,6 +58,8 @@ std::string pack(const std::vector<IndexedDirectory>& all) {
   for (const IndexedDirectory& d : all) {
     r.put(d.path), r.put(d.times.modified), r.put(d.times.changed), r.put(int64_t(d.images.size()));
     for (const std::string& name : d.images) r.put(name);
+    r.put(int64_t(d.others.size()));
+    for (const auto& [suffix, files] : d.others) r.put(suffix), r.put(files);
   }
   return r.bytes();
 }
@@ -68,6 +73,10 @@ std::vector<IndexedDirectory> unpack(const std::string& bytes) {
     d.times.modified = r.number();
     d.times.changed = r.number();
     for (int64_t images = r.number(); images > 0; --images) d.images.push_back(r.word());
+    for (int64_t kinds = r.number(); kinds > 0; --kinds) {
+      const std::string suffix = r.word();
+      d.others[suffix] = r.number();
+    }
   }
   if (!r.at_end()) throw BadFile("the index goes on after its end");
   return all;
@@ -102,6 +111,26 @@ int64_t images_in(const std::vector<IndexedDirectory>& all) {
   return n;
 }
 
+// "5 files of other kinds skipped (2 .webp, 1 .gif, 2 without a suffix)"; "" if there are none.
+std::string words_for_others(const std::vector<IndexedDirectory>& all) {
+  constexpr size_t kMostNamed = 5;
+  std::map<std::string, int64_t> sums;
+  int64_t files = 0;
+  for (const IndexedDirectory& d : all)
+    for (const auto& [suffix, n] : d.others) sums[suffix] += n, files += n;
+  if (files == 0) return "";
+  std::vector<std::pair<std::string, int64_t>> kinds(sums.begin(), sums.end());
+  std::stable_sort(kinds.begin(), kinds.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string named;
+  for (size_t i = 0; i < std::min(kinds.size(), kMostNamed); ++i)
+    named += text(i ? ", " : "", kinds[i].second, ' ',
+                  kinds[i].first.empty() ? "without a suffix" : kinds[i].first);
+  if (kinds.size() > kMostNamed) named += ", ...";
+  return text(files, files == 1 ? " file of another kind" : " files of other kinds", " skipped (", named,
+              ')');
+}
+
 std::string keep(const IndexCache& cache, const std::vector<IndexedDirectory>& all) {
   const auto recent =
       std::find_if(all.begin(), all.end(), [](const IndexedDirectory& d) { return is_recent(d.times); });
@@ -118,9 +147,12 @@ std::string keep(const IndexCache& cache, const std::vector<IndexedDirectory>& a
 
 std::vector<IndexedDirectory> index_images(const std::string& root, const std::vector<std::string>& tops,
                                            std::vector<std::string>* notes) {
-  const IndexCache cache("images 1", root, root);
+  const IndexCache cache("images 2", root, root);
   const auto say = [&](const std::vector<IndexedDirectory>& all, const std::string& how) {
-    if (notes) notes->push_back(text(root, ": ", images_in(all), " images; the index is ", how));
+    if (!notes) return;
+    notes->push_back(text(root, ": ", images_in(all), " images; the index is ", how));
+    if (const std::string others = words_for_others(all); !others.empty())
+      notes->push_back(root + ": " + others);
   };
   if (const auto found = cache.load())
     if (auto all = known(*found, root, tops)) {

@@ -130,7 +130,7 @@ bool decode_jpeg(const uint8_t* file, size_t bytes, const View& view, const Imag
   if (d.ended || int64_t(d.jpeg.image_height) * d.jpeg.image_width > kMostPixels) return fails();
   read_window(d, view, out, picture, line);
   const J_COLOR_SPACE colors = d.jpeg.jpeg_color_space;
-  picture.odd = colors == JCS_GRAYSCALE ? kGrey : colors == JCS_CMYK || colors == JCS_YCCK ? kCmyk : 0;
+  picture.odd = colors == JCS_GRAYSCALE ? kGray : colors == JCS_CMYK || colors == JCS_YCCK ? kCmyk : 0;
   return !d.damaged || fails();
 }
 

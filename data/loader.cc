@@ -18,6 +18,8 @@
 namespace skein::data {
 namespace {
 
+using Unread = std::pair<int64_t, const char*>;  // index, and why
+
 // A place in the ring. Without the lock only workers that have taken rows, or open or upload it, touch it.
 struct Slot {
   int64_t step = -1, rows = 0;
@@ -25,14 +27,14 @@ struct Slot {
   bool ready = false;                               // complete, uploaded, or failed
   Tensor host_images, host_labels, images, labels;  // of the largest batch so far
   Event uploaded, released;
-  std::vector<int64_t> unreadable;  // indices
+  std::vector<Unread> unreadable;
   Census odd;
   std::exception_ptr error;
 };
 
 // What a worker found out while it read a few rows.
 struct Found {
-  std::vector<int64_t> unreadable;
+  std::vector<Unread> unreadable;
   Census odd;
   StageSeconds seconds;
 };
@@ -60,7 +62,7 @@ struct Loader::State {
   int64_t unreadable = 0;
   Census odd;
   std::unordered_set<int64_t> named;
-  std::vector<std::string> fresh_names;
+  std::vector<Unreadable> fresh;
   std::vector<std::thread> threads;
 
   State(const DataSource& source, Plan plan, ImageSize out, int64_t first, int64_t last, Device device,
@@ -181,8 +183,8 @@ void Loader::State::read_row(Slot& s, int64_t row, int64_t index, Found& found) 
   }
   if (!good) {
     std::memset(pixels, 0, size_t(row_bytes()));
-    found.unreadable.push_back(index);
     if (!left_out(r.odd)) r.odd |= kUndecodable;
+    found.unreadable.emplace_back(index, r.why ? r.why : why_left_out(r.odd));
   }
   found.odd.add(index, r.odd);
   found.seconds += r.seconds;
@@ -271,9 +273,10 @@ Batch Loader::next() {
   st.work.notify_all();
   st.unreadable += int64_t(s.unreadable.size());
   st.odd.add(s.odd);
-  std::sort(s.unreadable.begin(), s.unreadable.end());
-  for (const int64_t index : s.unreadable)
-    if (st.named.insert(index).second) st.fresh_names.push_back(st.source.name(index));
+  std::sort(s.unreadable.begin(), s.unreadable.end(),
+            [](const Unread& a, const Unread& b) { return a.first < b.first; });
+  for (const auto& [index, why] : s.unreadable)
+    if (st.named.insert(index).second) st.fresh.push_back({st.source.name(index), why});
   return {s.images.view({s.rows, st.out.height, st.out.width, st.out.channels}), s.labels.view({s.rows}),
           s.step, int64_t(s.unreadable.size())};
 }
@@ -294,9 +297,9 @@ int64_t Loader::unreadable() const {
   const std::lock_guard lock(state_->mutex);
   return state_->unreadable;
 }
-std::vector<std::string> Loader::newly_unreadable() {
+std::vector<Unreadable> Loader::newly_unreadable() {
   const std::lock_guard lock(state_->mutex);
-  return std::exchange(state_->fresh_names, {});
+  return std::exchange(state_->fresh, {});
 }
 
 }  // namespace skein::data

@@ -27,6 +27,12 @@ struct Plan {
   std::function<View(int64_t step, int64_t row, int64_t index)> view;
 };
 
+// A sample that could not be read: DataSource::name, and the reason in words ("truncated: the file ends early").
+struct Unreadable {
+  std::string name;
+  const char* why;
+};
+
 class Loader {
  public:
   // Decodes steps [first, last) of the plan with `threads` workers, `depth` batches ahead. Batches land on
@@ -43,8 +49,8 @@ class Loader {
   StageSeconds seconds() const;
   int64_t unreadable() const;  // samples skipped so far, counted once per visit
   Census odd() const;          // the odd files of the batches handed out
-  // Each unreadable sample's name, once; cleared by the call. For the log.
-  std::vector<std::string> newly_unreadable();
+  // Each unreadable sample once, by index within a batch; cleared by the call. For the log.
+  std::vector<Unreadable> newly_unreadable();
 
  private:
   struct State;

@@ -9,7 +9,7 @@ namespace skein::data {
 namespace {
 
 constexpr OddKind kKinds[] = {{kCmyk, "cmyk"},
-                              {kGrey, "grey"},
+                              {kGray, "gray"},
                               {kSixteenBit, "16-bit"},
                               {kPalette, "palette"},
                               {kTransparent, "transparent"},
@@ -29,6 +29,13 @@ OddSet counted(OddSet s) {
 }  // namespace
 
 std::span<const OddKind> odd_kinds() { return kKinds; }
+
+const char* why_left_out(OddSet s) {
+  if (s & kEmpty) return "empty";
+  if (s & kTruncated) return "truncated: the file ends early";
+  if (s & kUnopenable) return "cannot be opened";
+  return "damaged, or larger than 2^28 pixels";
+}
 
 void Census::add(int64_t index, OddSet odd) {
   if (odd) files_[index] |= odd;

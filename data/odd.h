@@ -12,7 +12,7 @@ namespace skein::data {
 // and a file may be of several such kinds. Values are part of checkpoints.
 enum Odd : uint16_t {
   kCmyk = 1,               // CMYK or YCCK JPEG
-  kGrey = 2,               // one channel
+  kGray = 2,               // one channel
   kSixteenBit = 4,         // a channel
   kPalette = 8,            // indices into a table of colors
   kTransparent = 16,       // what shows through is dropped
@@ -24,6 +24,7 @@ enum Odd : uint16_t {
 };
 using OddSet = uint16_t;
 constexpr bool left_out(OddSet s) { return s >= kEmpty; }
+const char* why_left_out(OddSet);  // "empty", "truncated: the file ends early": the first reason of the set
 
 struct OddKind {
   Odd kind;

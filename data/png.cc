@@ -45,7 +45,7 @@ OddSet what_is_odd(png_structp png, png_infop info) {
   return OddSet((png_get_bit_depth(png, info) == 16 ? kSixteenBit : 0) | (see_through ? kTransparent : 0) |
                 (type == PNG_COLOR_TYPE_PALETTE ? kPalette
                  : type & PNG_COLOR_MASK_COLOR  ? 0
-                                                : kGrey));
+                                                : kGray));
 }
 
 // Whatever the file holds becomes 8-bit RGB. Returns the passes an interlaced file needs.
@@ -90,6 +90,19 @@ bool decode_png(const uint8_t* file, size_t bytes, const View& view, const Image
   if (!read_picture(d, picture)) return fails();
   picture.box = region_of(view, picture.height, picture.width, out).box;
   return true;
+}
+
+std::vector<uint8_t> encode_png(const uint8_t* pixels, const ImageSize& size) {
+  CHECK(size.channels == 1 || size.channels == 3, size.channels);
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = png_uint_32(size.width), image.height = png_uint_32(size.height);
+  image.format = size.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  std::vector<uint8_t> file(PNG_IMAGE_PNG_SIZE_MAX(image));
+  png_alloc_size_t bytes = file.size();
+  CHECK(png_image_write_to_memory(&image, file.data(), &bytes, 0, pixels, 0, nullptr) != 0, image.message);
+  file.resize(bytes);
+  return file;
 }
 
 }  // namespace skein::data

@@ -18,6 +18,7 @@ struct StageSeconds {
 
 struct Reading {
   OddSet odd = 0;
+  const char* why = nullptr;  // it is left out, where that says more than `odd`: "WebP, not JPEG or PNG"
   StageSeconds seconds;
 };
 

@@ -52,6 +52,9 @@ class DataSource {
                                   uint8_t* pixels) const = 0;
   // For messages: a path, or "item 17 of train-images-idx3-ubyte.gz".
   virtual std::string name(int64_t index) const = 0;
+  // What tells a sample from others wherever the data set is stored: its path below the root. Empty where samples
+  // have no names of their own.
+  virtual std::string key(int64_t) const { return ""; }
   // Per channel, of pixels scaled to [0, 1]: what normalize_image subtracts and divides by.
   virtual std::vector<float> mean() const = 0;
   virtual std::vector<float> std() const = 0;
@@ -60,6 +63,7 @@ class DataSource {
 struct Split {
   std::unique_ptr<DataSource> train, test;
   std::vector<std::string> notes = {};  // lines for the log: what opening did that took time or was kept
+  bool tenth = false;                   // the test images were chosen among all: a tenth of each class
 };
 struct SourceRow {
   const char* name;    // as on the command line: "fashion-mnist"
@@ -68,6 +72,10 @@ struct SourceRow {
   Split (*open)(const std::string& path, uint64_t seed);
 };
 const std::vector<SourceRow>& sources();
+
+// "KIND:PATH" for a directory that stands without its kind: webdataset where it holds .tar files, else
+// imagefolder. Anything else as it is.
+std::string with_kind(const std::string& spec);
 
 // Opens "KIND" or "KIND:PATH". Throws BadOption (unknown kind, with the nearest name) or BadFile (missing,
 // empty, truncated, wrong magic, label out of range, no images, one class), each saying what and where.

@@ -8,6 +8,7 @@
 #include "data/image_listing.h"
 #include "data/reading.h"
 #include "data/shards.h"
+#include "data/split_directories.h"
 #include "data/tar.h"
 
 namespace skein::data {
@@ -35,6 +36,10 @@ class WebDataset final : public DataSource {
   std::string name(int64_t index) const override {
     const Place& p = samples_[size_t(index)];
     return shards_[size_t(p.shard)] + ": " + (names_.data() + p.name);
+  }
+  std::string key(int64_t index) const override {
+    const Place& p = samples_[size_t(index)];
+    return fs::path(shards_[size_t(p.shard)]).filename().string() + ": " + (names_.data() + p.name);
   }
   std::vector<float> mean() const override { return {0.485f, 0.456f, 0.406f}; }
   std::vector<float> std() const override { return {0.229f, 0.224f, 0.225f}; }
@@ -73,14 +78,15 @@ std::vector<std::string> tar_files(const fs::path& directory, const std::string&
   return found;
 }
 
-// train/*.tar and val/*.tar or test/*.tar, else names that hold those words, else all tar files.
+// train/*.tar and val/*.tar or the like, else names that hold the words train and val or test, else all tar
+// files.
 Patterns look_into(const std::string& directory) {
-  for (const char* test : {"val", "test"}) {
-    const fs::path d = directory;
-    if (is_directory(d / "train") && is_directory(d / test)) return {d / "train/*.tar", d / test / "*.tar"};
+  const fs::path d = directory;
+  if (const SplitDirectories s = find_splits(directory); s.both())
+    return {d / s.train / "*.tar", d / s.test / "*.tar"};
+  for (const char* test : {"val", "test"})
     if (!tar_files(d, "train").empty() && !tar_files(d, test).empty())
       return {d / "*train*.tar", d / text("*", test, "*.tar")};
-  }
   if (tar_files(directory).empty())
     throw BadFile(directory +
                   ": no shards in this directory; wanted are tar files, as in train-000000.tar and " +
@@ -170,6 +176,7 @@ Split open_webdataset(const std::string& path, uint64_t) {
   for (const Shard& s : test)
     for (const ShardSample& sample : s.samples) testing->add(s.path, sample);
   split.train = std::move(training), split.test = std::move(testing);
+  split.tenth = patterns.test.empty();
   return split;
 }
 

@@ -34,4 +34,23 @@ class Under final : public Archive {
   std::string prefix_;
 };
 
+// The same archive, to which fields under this prefix do not exist.
+class Without final : public Archive {
+ public:
+  Without(Archive& inner, std::string prefix) : inner_(inner), prefix_(std::move(prefix)) {}
+  bool loading() const override { return inner_.loading(); }
+  void operator()(const std::string& name, Tensor& v) override { pass(name, v); }
+  void operator()(const std::string& name, int64_t& v) override { pass(name, v); }
+  void operator()(const std::string& name, double& v) override { pass(name, v); }
+  void operator()(const std::string& name, std::string& v) override { pass(name, v); }
+
+ private:
+  template <class T>
+  void pass(const std::string& name, T& v) {
+    if (!name.starts_with(prefix_)) inner_(name, v);
+  }
+  Archive& inner_;
+  std::string prefix_;
+};
+
 }  // namespace skein

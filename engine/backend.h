@@ -66,8 +66,8 @@ struct ChannelSums {
 //   forward, evaluation  the running statistics instead; mean, rstd unused
 //   backward             dgamma, dbeta <- ... + grad_beta * themselves; dx <- ... + dx_beta dx;
 //                        dresidual <- dy masked by y > 0, + dresidual_beta dresidual
-// In evaluation mode backward takes the running statistics for constants. y serves as the mask of the ReLU.
-// dresidual may be empty; it may be dy itself (masked in place).
+// In evaluation mode backward takes the running statistics for constants. y is the ReLU's mask; x tells it where
+// nothing was added and shift is given. dresidual may be empty; it may be dy itself (masked in place).
 // On CUDA, forward takes its statistics from `sums`, if there are any, without reading x for them. And in
 // y's place a mask may serve: forward writes it, only for 8 neighbors of 16 bits at aligned addresses, and
 // backward reads it.

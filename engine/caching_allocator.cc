@@ -15,9 +15,10 @@
 namespace skein {
 
 int64_t size_class(int64_t bytes) {
-  constexpr int64_t kLeast = 256;
+  constexpr int64_t kLeast = 256, kLarge = 1 << 20;
   if (bytes <= kLeast) return kLeast;
-  const int64_t step = std::max<int64_t>(64, int64_t(std::bit_floor(uint64_t(bytes - 1))) / 4);
+  const int64_t steps = bytes <= kLarge ? 4 : 32;
+  const int64_t step = std::max<int64_t>(64, int64_t(std::bit_floor(uint64_t(bytes - 1))) / steps);
   return (bytes + step - 1) / step * step;
 }
 
@@ -32,7 +33,8 @@ void* CachingAllocator::take(int64_t asked) {
     if (void* p = stream ? reuse(nullptr, bytes) : nullptr) return p;
   }
   void* p = from_system(bytes);
-  if (!p) {  // what lies unused may be what is missing
+  // What lies unused may be what is missing. Freeing waits for the device, which a recording cannot.
+  if (!p && !records(device_)) {
     release();
     p = from_system(bytes);
   }

@@ -6,6 +6,7 @@
 
 #include "engine/caching_allocator.h"
 #include "engine/cuda/runtime.h"
+#include "engine/device_group.h"
 #include "engine/recording.h"
 
 namespace skein {
@@ -57,12 +58,22 @@ Stream* existing_stream(Device d) {
   return at == of.end() ? nullptr : &at->second;
 }
 
+namespace {
+thread_local bool urgently = false;  // what the calling thread makes now
+}
 Stream::Stream(Device d) : device_(d) {
   if constexpr (kHasCuda)
     if (d.is_cuda()) {
-      std::shared_ptr<void> made = cuda::make_stream(d.index);
+      std::shared_ptr<void> made = cuda::make_stream(d.index, urgently);
       handle_ = {made.get(), [d, made](void* stream) { retire_stream(d, stream); }};
     }
+}
+Stream urgent_stream(Device d) {
+  const struct Urgently {
+    Urgently() { urgently = true; }
+    ~Urgently() { urgently = false; }
+  } now;
+  return Stream(d);
 }
 void Stream::wait(const Event& e) {
   if constexpr (kHasCuda)

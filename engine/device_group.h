@@ -10,20 +10,23 @@
 namespace skein {
 
 // Members of a group, each with a device of its own. All members call the same functions in the same order;
-// calls queue work on the stream, which is of that device, and return. One thread at a time, but for abort():
+// calls return when their work is on the stream, which is of that device, so that an event recorded there
+// comes behind it. One that fails ends the group and throws Error. One thread at a time, but for abort():
 // any thread.
 class DeviceGroup {
  public:
-  virtual ~DeviceGroup() = default;  // ends what is still queued
+  // Lets what is queued come to its end together with the other members, but while an exception unwinds and
+  // after errors: then as abort() does.
+  virtual ~DeviceGroup() = default;
   virtual Device device() const = 0;
   virtual void all_reduce(const Tensor& x, Stream&) = 0;           // x <- the sum of all x
   virtual void broadcast(const Tensor& x, int root, Stream&) = 0;  // x <- the root's
-  virtual void reduce_scatter(const Tensor& part, const Tensor& x,
-                              Stream&) = 0;  // part <- this rank's share of the sum of all x
-  virtual void all_gather(const Tensor& x, const Tensor& part, Stream&) = 0;  // x <- the parts, in rank order
-  virtual void check_health() const = 0;  // throws Error if a member was lost
+  virtual void check_health() const = 0;                           // throws Error if a member was lost
   virtual void abort() noexcept = 0;  // ends work that waits for a lost member; then all calls throw Error
 };
+
+// A stream for collectives: of kernels that wait in several streams a device takes those of urgent ones first.
+Stream urgent_stream(Device);
 
 // Where groups come from. An id names a group about to be formed: one member makes it and brings it to the
 // others.

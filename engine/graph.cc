@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/cuda/graph.h"
+#include "engine/memory.h"
 
 namespace skein {
 
@@ -139,6 +140,9 @@ std::string Recorded::record(Entry& e, const Body& body) const {
   } catch (const Refusal& r) {
     drop();
     return r.why;
+  } catch (const OutOfMemory&) {
+    drop();
+    throw;
   } catch (const Error& error) {
     if (drop()) throw;    // the body's own
     return error.what();  // the capture's: something in the body cannot be part of one
@@ -148,6 +152,15 @@ std::string Recorded::record(Entry& e, const Body& body) const {
   }
   e.recorded = true;
   return "";
+}
+
+// Giving unused memory back to the system waits for the device, which a recording cannot do. So a recording that runs
+// short of memory is dropped, unused memory is freed, and the body is recorded once more.
+std::string Recorded::record_with_room(Entry& e, const Body& body) const {
+  try {
+    return record(e, body);
+  } catch (const OutOfMemory&) { release_cached(device_); }
+  return record(e, body);
 }
 
 // What a body that failed was given is free again, unless recordings need it.
@@ -174,7 +187,7 @@ Recorded::Way Recorded::run(const Key& key, const Body& body) {
       e.warm = true;
       return Way::kWarmUp;
     }
-    why = record(e, body);
+    why = record_with_room(e, body);
   } catch (...) {
     give_up_memory();
     throw;

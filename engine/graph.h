@@ -56,6 +56,7 @@ class Recorded {
     int64_t length = 0;
   };
   std::string record(Entry&, const Body&) const;
+  std::string record_with_room(Entry&, const Body&) const;
   void refuse(const std::string& why);
   void give_up_memory();
   void replay(const Entry&) const;

@@ -52,8 +52,9 @@ struct Warp {
     return v;
   }
 };
+// At most 85 registers, so that three blocks share a multiprocessor.
 template <class F>
-__global__ void for_each_team_kernel(int64_t teams, F f) {
+__global__ void __launch_bounds__(256, 3) for_each_team_kernel(int64_t teams, F f) {
   const int64_t stride = int64_t(gridDim.x) * blockDim.x / 32;
   for (int64_t t = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32; t < teams; t += stride)
     f(t, Warp{});

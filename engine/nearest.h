@@ -1,4 +1,4 @@
-// nearest(): the valid name a mistyped one was meant to be.
+// did_you_mean(): the valid name a mistyped one was meant to be.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -24,13 +24,23 @@ inline int edit_distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
-// The first of the closest names in `valid`; empty if `valid` is.
+// The first of the closest names in `valid`; empty where none can have been meant. A name can if it begins
+// with `given`, or differs from it by one edit in every three letters at most.
 inline std::string nearest(const std::string& given, const std::vector<std::string>& valid) {
   std::string best;
-  int least = 0;
+  int least = std::min(int(given.size()) / 3, 3) + 1;
   for (const std::string& name : valid)
-    if (const int d = edit_distance(given, name); best.empty() || d < least) best = name, least = d;
+    if (const int d = edit_distance(given, name); d < least) best = name, least = d;
+  if (best.empty() && given.size() >= 3)
+    for (const std::string& name : valid)
+      if (best.empty() && name.starts_with(given)) best = name;
   return best;
+}
+
+// "; did you mean X?", or nothing where no name is near.
+inline std::string did_you_mean(const std::string& given, const std::vector<std::string>& valid) {
+  const std::string name = nearest(given, valid);
+  return name.empty() ? "" : "; did you mean " + name + "?";
 }
 
 }  // namespace skein

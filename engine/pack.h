@@ -1,8 +1,9 @@
 // Several neighboring elements loaded and stored as one.
 #pragma once
 #include <cstring>
+#include <type_traits>
 
-#include "engine/base.h"
+#include "engine/dtype.h"
 
 namespace skein {
 
@@ -33,6 +34,30 @@ HD void store(T* to, const Pack<T, V>& p) {
   }
 #endif
   *reinterpret_cast<Pack<T, V>*>(to) = p;
+}
+
+// Floats as a pack of T. A GPU's 16-bit conversions take two floats at a time, from compute capability 8.0 on.
+template <class T, int V>
+HD Pack<T, V> rounded(const float (&from)[V]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  constexpr bool kPairs = sizeof(T) == 2 && V % 2 == 0;
+#else
+  constexpr bool kPairs = false;
+#endif
+  Pack<T, V> p;
+  if constexpr (kPairs) {
+    uint32_t pairs[V / 2];
+    for (int i = 0; i < V / 2; ++i) {
+      if constexpr (std::is_same_v<T, bf16>)
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pairs[i]) : "f"(from[2 * i + 1]), "f"(from[2 * i]));
+      else
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pairs[i]) : "f"(from[2 * i + 1]), "f"(from[2 * i]));
+    }
+    memcpy(&p, pairs, sizeof p);
+  } else {
+    for (int v = 0; v < V; ++v) p.v[v] = T(from[v]);
+  }
+  return p;
 }
 
 }  // namespace skein

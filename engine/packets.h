@@ -42,9 +42,7 @@ HD void store(T* to, int64_t i, const float (&from)[N]) {
   if constexpr (N == 1) {
     to[i] = T(from[0]);
   } else {
-    Pack<T, N> p;
-    for (int j = 0; j < N; ++j) p.v[j] = T(from[j]);
-    store(to + i, p);
+    store(to + i, rounded<T>(from));
   }
 }
 

@@ -32,7 +32,7 @@ void Tape::append(const Tensor* first, const Tensor* last, const Tensor& out, Pu
   for (const Tensor* t = first; t != last; ++t)
     if (auto it = first_use_.find(t->id()); it != first_use_.end())
       it->second = std::min(it->second, int64_t(entries_.size()));
-  entries_.push_back({out, std::move(pullback)});
+  entries_.push_back({out.id(), std::move(pullback)});
 }
 
 void Tape::backward(const Tensor& loss, const GradReady& ready, Scalar seed) {
@@ -60,7 +60,7 @@ void Tape::backward(const Tensor& loss, const GradReady& ready, Scalar seed) {
   while (!entries_.empty()) {
     Entry e = std::move(entries_.back());  // popped as we go, so activations die early
     entries_.pop_back();
-    auto it = grads_.find(e.out.id());
+    auto it = grads_.find(e.out);
     const Gradient dy = it->second;
     if (!dy.leaf) grads_.erase(it);
     // A watched result keeps its gradient, so the pullback, which may overwrite or give away, gets a copy.
@@ -73,22 +73,22 @@ void Tape::backward(const Tensor& loss, const GradReady& ready, Scalar seed) {
   leaves_.clear();
 }
 
-Tensor Pull::slot(const Tensor& input, float& beta) {
-  auto it = tape_.grads_.find(input.id());
+Tensor Pull::slot(const Value& input, float& beta) {
+  auto it = tape_.grads_.find(input.id);
   if (it == tape_.grads_.end()) return {};
   Tape::Gradient& g = it->second;
-  if (!g.value) g.value = Tensor(input.shape(), input.dtype(), input.device());
+  if (!g.value) g.value = Tensor(input.shape, input.dtype, input.device);
   beta = g.touched ? 1.f : 0.f;
   g.touched = true;
   return g.value;
 }
 
-void Pull::give(const Tensor& input, Tensor dx) {
-  auto it = tape_.grads_.find(input.id());
+void Pull::give(const Value& input, Tensor dx) {
+  auto it = tape_.grads_.find(input.id);
   if (it == tape_.grads_.end()) return;
   Tape::Gradient& g = it->second;
-  CHECK(dx.shape() == input.shape() && dx.dtype() == input.dtype(), dx.shape(), dx.dtype(), input.shape(),
-        input.dtype());
+  CHECK(dx.shape() == input.shape && dx.dtype() == input.dtype, dx.shape(), dx.dtype(), input.shape,
+        input.dtype);
   if (g.touched)
     axpy(g.value, 1.f, dx);
   else if (g.leaf)
@@ -98,7 +98,7 @@ void Pull::give(const Tensor& input, Tensor dx) {
   g.touched = true;
 }
 
-bool Pull::wants(const Tensor& input) const { return tape_.wants(input); }
+bool Pull::wants(const Value& input) const { return tape_.wants(input); }
 
 namespace {
 Tensor record_all(const Tensor* first, const Tensor* last, Tensor y, Pullback pullback) {

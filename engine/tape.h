@@ -11,6 +11,16 @@ namespace skein {
 
 class Tape;
 
+// What the tape knows of a value: which it is and what its gradient looks like. A pullback that does not read one of
+// its inputs keeps this of it, and no share in its memory.
+struct Value {
+  uint64_t id;
+  Shape shape;
+  DType dtype;
+  Device device;
+  Value(const Tensor& t) : id(t.id()), shape(t.shape()), dtype(t.dtype()), device(t.device()) {}
+};
+
 // Hands a pullback the gradient of one of its inputs, only if that input wants one: pullbacks need no
 // "requires grad". The first contribution finds beta = 0 and overwrites (dx is uninitialised memory), later
 // ones find beta = 1 and add: activation gradients are never cleared nor read in vain.
@@ -18,18 +28,18 @@ class Pull {
  public:
   // f(dx, beta): dx <- contribution + beta * dx.
   template <class F>
-  void operator()(const Tensor& input, F&& f) {
+  void operator()(const Value& input, F&& f) {
     float beta = 0;
     if (Tensor dx = slot(input, beta)) f(dx, beta);
   }
   // Hands over a finished contribution that nobody else holds or will write; taken without a copy if first.
-  void give(const Tensor& input, Tensor dx);
-  bool wants(const Tensor& input) const;
+  void give(const Value& input, Tensor dx);
+  bool wants(const Value& input) const;
 
  private:
   friend class Tape;
   explicit Pull(Tape& t) : tape_(t) {}
-  Tensor slot(const Tensor& input, float& beta);
+  Tensor slot(const Value& input, float& beta);
   Tape& tape_;
 };
 
@@ -54,7 +64,7 @@ class Tape {
   // `seed` is the loss's own gradient: all others come out multiplied by it.
   void backward(const Tensor& loss, const GradReady& ready = {}, Scalar seed = 1.f);
 
-  bool wants(const Tensor& t) const { return grads_.contains(t.id()); }
+  bool wants(const Value& v) const { return grads_.contains(v.id); }
   void append(const Tensor* first, const Tensor* last, const Tensor& out, Pullback);
 
  private:
@@ -65,7 +75,7 @@ class Tape {
     bool leaf = false;
   };
   struct Entry {
-    Tensor out;
+    uint64_t out;  // not the value itself: who reads it in backward keeps it
     Pullback pullback;
   };
   std::vector<Entry> entries_;

@@ -146,8 +146,7 @@ std::unique_ptr<Module> make_model(const std::string& name, const Input& in) {
   }
   std::string all;
   for (const std::string& n : names) all += (all.empty() ? "" : ", ") + n;
-  throw BadOption(
-      text("there is no model \"", name, "\"; did you mean ", nearest(key, names), "? Models: ", all));
+  throw BadOption(text("there is no model \"", name, "\"; models: ", all, did_you_mean(key, names)));
 }
 
 }  // namespace skein::nn

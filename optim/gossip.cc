@@ -36,15 +36,17 @@ std::vector<std::pair<int64_t, int>> parse_peers(const std::string& flag) {
 
 }  // namespace
 
-Graph::Graph(const Options& o, int world, const std::string& topology, int peers)
+Graph::Graph(const Options& o, int world, const std::string& topology, int peers, bool in_turn)
     : name_(o.word("topology", topology)) {
   comm::TopologyOptions t;
   t.default_peers = peers;
-  t.base = int(o.integer("base", t.base));
+  t.in_turn = in_turn;
+  if (name_ == "base") t.base = int(o.integer("base", t.base));
   t.seed = uint64_t(o.integer("seed", 0));
   const std::string flag = o.word("peers", "");
   if (flag.empty()) {
     stages_.emplace_back(0, comm::make_topology(name_, t, world));
+    if (const int p = stages_[0].second->peers()) o.chosen("peers", std::to_string(p));
     return;
   }
   const auto stages = parse_peers(flag);

@@ -18,8 +18,8 @@ namespace skein::optim {
 // the number of peers at those training epochs; needs the option steps-per-epoch.
 class Graph {
  public:
-  // Defaults are the strategy's. BadOption as make_topology says.
-  Graph(const Options&, int world, const std::string& topology, int peers);
+  // Defaults are the strategy's; `in_turn` as in TopologyOptions. BadOption as make_topology says.
+  Graph(const Options&, int world, const std::string& topology, int peers, bool in_turn = false);
   comm::Mix at(const Worker&, int64_t q) const;  // weights as comm::in_fp32
   bool symmetric() const;
   bool pairs_odd_with_even() const;  // an odd rank gives to one even rank at most, at every gossip

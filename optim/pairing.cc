@@ -19,7 +19,8 @@ constexpr auto kMoment = std::chrono::milliseconds(100);
 Pairing::Pairing(const Options& o, int world)
     : options_(o),
       mixes_(buffer_policy(o) == BufferPolicy::kMix),
-      graph_(o, world, "bipartite-exponential", 1) {
+      graph_(o, world, "bipartite-exponential", 1,
+             true) {  // on a ring that stands still it would always be the same pairs
   if (world > 1 && (world % 2 != 0 || !graph_.pairs_odd_with_even()))
     throw BadOption(
         "--topology " + graph_.name() +

@@ -103,8 +103,8 @@ Schedule parse_schedule(const std::string& given, double rate, int64_t steps_per
     s.kind = Schedule::kStep, most = 3;
     parse_steps(s, given, parts, double(steps_per_epoch), epochs);
   } else {
-    refuse(given, text("no such schedule; did you mean '",
-                       nearest(parts[0], {"constant", "cosine", "poly", "step"}), "'?"));
+    const std::vector<std::string> kinds = {"constant", "cosine", "poly", "step"};
+    refuse(given, "there is no such schedule" + did_you_mean(parts[0], kinds));
   }
   if (parts.size() > most) refuse(given, "too many parts");
   return s;

@@ -6,6 +6,7 @@
 
 #include "engine/nearest.h"
 #include "optim/consensus.h"
+#include "optim/gossip.h"
 
 namespace skein::optim {
 
@@ -37,6 +38,12 @@ bool parse(const std::string& s, T& v) {
   return error == std::errc() && end == s.data() + s.size();
 }
 
+// The shortest text that reads back as the same number.
+std::string shortest(double v) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, v).ptr};
+}
+
 [[noreturn]] void refuse(const std::string& key, const std::string& value, const char* wanted) {
   throw BadOption(text("--", key, " ", value, ": ", wanted, " is needed"));
 }
@@ -62,8 +69,9 @@ const StrategyRow& strategy_row(const std::string& name) {
   const std::string wanted = hyphens(name);
   for (const StrategyRow& row : strategies())
     if (wanted == row.name) return row;
-  throw BadOption(text("--algorithm ", name, ": no such algorithm; did you mean '", nearest(wanted, names()),
-                       "'? All of them: train_imagenet --list algorithms"));
+  throw BadOption(text("--algorithm ", name,
+                       ": there is no such algorithm; train_imagenet --list algorithms shows all",
+                       did_you_mean(wanted, names())));
 }
 
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const Options& options, int world) {
@@ -79,26 +87,53 @@ void Worker::local_step(const Tensor& y) {
   if (samples > 0) rule.step(y, g, x, lr);
 }
 
-double Options::number(const std::string& key, double otherwise) const {
+bool has_dedicated_server(const Options& o) {
+  const std::string servers = o.word("servers", "inline");
+  if (servers != "inline" && servers != "dedicated")
+    throw BadOption("--servers " + servers + ": allowed are inline and dedicated");
+  return servers == "dedicated";
+}
+
+Values values_in_force(const std::string& name, Options options, int world) {
+  Values values;
+  options.report_to(values);
+  make_strategy(name, options, world);
+  buffer_policy(options);  // of every algorithm: what is evaluated depends on it
+  return values;
+}
+
+void Options::chosen(const std::string& key, const std::string& value) const {
+  if (in_force_ && !value.empty()) (*in_force_)[key] = value;
+}
+
+// The value given, which is then the one in force; null: there is none.
+const std::string* Options::find(const std::string& key) const {
   const auto at = values_.find(key);
-  if (at == values_.end()) return otherwise;
+  if (at == values_.end()) return nullptr;
+  chosen(key, at->second);
+  return &at->second;
+}
+
+double Options::number(const std::string& key, double otherwise) const {
+  const std::string* said = find(key);
+  if (!said) return chosen(key, shortest(otherwise)), otherwise;
   double v = 0;
-  if (!parse(at->second, v)) refuse(key, at->second, "a number");
+  if (!parse(*said, v)) refuse(key, *said, "a number");
   return v;
 }
 
 int64_t Options::integer(const std::string& key, int64_t otherwise) const {
-  const auto at = values_.find(key);
-  if (at == values_.end()) return otherwise;
+  const std::string* said = find(key);
+  if (!said) return chosen(key, std::to_string(otherwise)), otherwise;
   int64_t v = 0;
-  if (!parse(at->second, v)) refuse(key, at->second, "a whole number");
+  if (!parse(*said, v)) refuse(key, *said, "a whole number");
   return v;
 }
 
 bool Options::flag(const std::string& key, bool otherwise) const {
-  const auto at = values_.find(key);
-  if (at == values_.end()) return otherwise;
-  const std::string& v = at->second;
+  const std::string* said = find(key);
+  if (!said) return chosen(key, otherwise ? "true" : "false"), otherwise;
+  const std::string& v = *said;
   if (v == "true" || v == "on" || v == "yes" || v == "1" || v.empty())
     return true;  // a bare flag has no value
   if (v == "false" || v == "off" || v == "no" || v == "0") return false;
@@ -106,8 +141,9 @@ bool Options::flag(const std::string& key, bool otherwise) const {
 }
 
 std::string Options::word(const std::string& key, std::string otherwise) const {
-  const auto at = values_.find(key);
-  return at == values_.end() ? otherwise : at->second;
+  const std::string* said = find(key);
+  if (!said) chosen(key, otherwise);
+  return said ? *said : otherwise;
 }
 
 }  // namespace skein::optim

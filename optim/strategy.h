@@ -48,7 +48,11 @@ struct Worker {
   void local_step(const Tensor& y);
 };
 
+using Values = std::map<std::string, std::string>;  // of options, as text
+
 // What an algorithm reads of the configuration: the flags of contracts section 2 by name, without dashes.
+// `otherwise` is the default of whoever reads. It stands there and nowhere else: values_in_force() tells it
+// to everybody who shows it.
 class Options {
  public:
   void set(const std::string& key, std::string value) { values_[key] = std::move(value); }
@@ -56,12 +60,21 @@ class Options {
   int64_t integer(const std::string& key, int64_t otherwise) const;
   bool flag(const std::string& key, bool otherwise) const;
   std::string word(const std::string& key, std::string otherwise) const;
+  // A default that is known only after the option was read as empty.
+  void chosen(const std::string& key, const std::string& value) const;
+  // From now on `in_force` is given every option that is read, with its value. It must outlive the reading.
+  void report_to(Values& in_force) { in_force_ = &in_force; }
 
  private:
-  std::map<std::string, std::string> values_;
+  const std::string* find(const std::string& key) const;
+  Values values_;
+  Values* in_force_ = nullptr;
 };
 
-// Rules every strategy keeps: all waits come before the first write of persistent state, so an exception in
+// --servers: whether the algorithm's server is a process of its own. BadOption: neither inline nor dedicated.
+bool has_dedicated_server(const Options&);
+
+// Rules every strategy keeps: options are read in the constructor; all waits come before the first write of persistent state, so an exception in
 // iterate() leaves a whole step behind; state that the next step reads is visited.
 class Strategy {
  public:
@@ -102,5 +115,8 @@ const std::vector<StrategyRow>& strategies();
 // Both accept hyphens and underscores and throw BadOption naming the nearest valid name.
 const StrategyRow& strategy_row(const std::string& name);
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const Options&, int world);
+// Every option that the algorithm reads, with the value it will use: the one given, or its own default.
+// Throws as make_strategy, which it calls; options are therefore read where a strategy is made.
+Values values_in_force(const std::string& name, Options, int world);
 
 }  // namespace skein::optim

@@ -34,11 +34,7 @@ Tensor beside(const Tensor& like, const Tensor& x) {
 }
 
 Turns::Turns(const Options& o, int workers, Center::Column column)
-    : options_(o), workers_(workers), column_(std::move(column)) {
-  const std::string servers = o.word("servers", "inline");
-  if (servers != "inline" && servers != "dedicated")
-    throw BadOption("--servers " + servers + ": allowed are inline and dedicated");
-}
+    : options_(o), workers_(workers), dedicated_(has_dedicated_server(o)), column_(std::move(column)) {}
 
 Turns::~Turns() {
   stop_ = true;
@@ -46,25 +42,33 @@ Turns::~Turns() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Turns::start(Worker& me) {
-  CHECK(me.comm, "workers with a center need a communicator, even one alone");
-  CHECK(me.hub || options_.word("servers", "inline") == "inline", "--servers dedicated: nobody serves");
+// Among whom worker 0 has opened the center they are counted as they were then.
+void Turns::join(Worker& me) {
   comm::Communicator& all = me.hub ? *me.hub : *me.comm;
   first_ = me.comm->rank() == 0;
+  worker_ = me.comm->rank();
   comm_ = all.twin(false);
   patience_ = comm_->set_deadline(kForEver);
   server_ = me.hub ? all.size() - 1 : 0;
-  Tensor words = Tensor::zeros({kWords}, kU8);
-  if (me.hub) {
-    words = me.hub->take(server_, kInvitation, 0).payload;
-  } else {
-    if (first_) words = tensor_of(open_here(all));
+  if (me.hub)
+    invitation_ = words_of(comm_->take(server_, kInvitation, 0).payload);
+  else if (first_)
+    invitation_ = open_here(all);
+}
+
+void Turns::start(Worker& me) {
+  CHECK(me.comm, "workers with a center need a communicator, even one alone");
+  CHECK(me.hub || !dedicated_, "--servers dedicated: nobody serves");
+  if (!comm_) join(me);
+  if (!me.hub) {
+    const Tensor words = first_ ? tensor_of(invitation_) : Tensor::zeros({kWords}, kU8);
     me.comm->broadcast(words, 0);
+    invitation_ = words_of(words);
   }
-  const std::string invitation = words_of(words);
-  if (invitation[0] == kTrouble) throw BadFile(invitation.substr(1));
-  inbox_ = std::make_unique<comm::InboxClient>(comm::Invitation::read(invitation), all.options().key,
-                                               me.comm->rank());
+  if (invitation_[0] == kTrouble) throw BadFile(invitation_.substr(1));
+  if (!inbox_)
+    inbox_ = std::make_unique<comm::InboxClient>(comm::Invitation::read(invitation_), comm_->options().key,
+                                                 worker_);
   me.comm->broadcast(me.x, 0);
   if (first_) {
     settled_ = Tensor(me.x.shape());
@@ -158,7 +162,10 @@ std::string Turns::open_here(comm::Communicator& all) {
 
 void Turns::serve(comm::Communicator& hub) {
   const std::string words = open_center(hub.twin(false));
-  for (int w = 0; w < workers_; ++w) hub.push(w, kInvitation, 0, 1, tensor_of(words));
+  for (int w = 0; w < workers_; ++w) try {
+      hub.push(w, kInvitation, 0, 1, tensor_of(words));
+    } catch (const comm::PeerLost&) {  // lost before it began
+    }
   if (!center_) throw BadFile(words.substr(1));
   center_->serve([&] {
     for (int w = 0; w < workers_; ++w)

@@ -14,7 +14,8 @@ class Turns {
   Turns(const Options&, int workers, Center::Column column);
   ~Turns();
 
-  // All workers start from worker 0's x, which becomes the center.
+  // All workers start from worker 0's x, which becomes the center. Again with fewer workers if one was lost
+  // meanwhile.
   void start(Worker&);
   // Gives `what` ahead, asks for a turn and returns what the center gives in it: payload on the host, weight
   // a version.
@@ -40,17 +41,20 @@ class Turns {
   }  // worker 0, inline
 
  private:
+  void join(Worker&);
   std::string open_center(std::unique_ptr<comm::Communicator> twin);
   std::string open_here(comm::Communicator& all);
   void ask(uint16_t kind);
   void put();
   const Options options_;
   const int workers_;
+  const bool dedicated_;
   const Center::Column column_;
   std::unique_ptr<comm::Communicator> comm_;  // with the server, for this worker's thread
-  int server_ = 0;                            // its rank there
+  int server_ = 0, worker_ = 0;               // its rank there, and this worker's
   double patience_ = 60;                      // seconds for it to acknowledge
   bool first_ = false;
+  std::string invitation_;  // words of it, or of why there is none
   std::unique_ptr<comm::InboxClient> inbox_;
   int64_t sequence_ = 0;  // of the turn under way
   Tensor settled_;        // worker 0: the center, since all settled last

@@ -8,7 +8,7 @@
 #include "tests/files.h"
 #include "tests/peek.h"
 #include "tests/processes.h"
-#include "tests/trainee.h"
+#include "tests/strategy_cases.h"
 
 namespace skein {
 namespace {
@@ -28,6 +28,15 @@ TEST(AdPsgd, ConservesThePairsSumWhileAllComputeAndAverage) {
     for (size_t i = 0; i < size_t(p.size); i += 97)
       EXPECT_NEAR(sum(h.back(), i), sum(h.front(), i), 2e-4) << topology;
   }
+}
+
+// With one neighbor only, the two pairs of four workers would never hear of each other.
+TEST(AdPsgd, OnARingAsksBothNeighborsInTurn) {
+  const Case ring{&optim::strategy_row("ad-psgd"), "", options({{"topology", "ring"}, {"peers", "1"}})};
+  const auto [begin, end] =
+      begin_and_end({.zero_gradient = true, .pause = 5e-4, .start_spread = 1}, ring, 4, 40);
+  for (size_t i = 0; i < end[0].size(); ++i)
+    for (const auto& x : end) EXPECT_NEAR(x[i], sum(begin, i) / 4, 1e-3) << i;
 }
 
 // Gradients taken at snapshots are applied to models that have changed since: none is lost, none counts

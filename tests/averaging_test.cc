@@ -7,6 +7,7 @@
 
 #include "comm/contraction.h"
 #include "comm/delayed_transport.h"
+#include "comm/numbers.h"
 #include "tests/world.h"
 
 namespace skein::comm {
@@ -142,6 +143,28 @@ TEST(Averaging, WhoLeavesHandsOverWhatItHolds) {
         EXPECT_EQ(r.rounds, 40);
         EXPECT_EQ(r.living->size(), 3);
       });
+}
+
+TEST(Averaging, DoublesAreAveragedInDoubleAlsoWhenOneLeaves) {
+  constexpr double kAbove = 1e-9;  // nothing of it is left in fp32
+  for (const Averaging algorithm : {Averaging::kPushSum, Averaging::kPairwise, Averaging::kAllReduce})
+    in_local_world(4, [&](Communicator& c) {
+      const Tensor x = bits_of({1 + kAbove * double(c.rank()), 1e300 * double(c.rank())});
+      AveragingOptions o =
+          over(algorithm == Averaging::kPairwise ? "bipartite-exponential" : "ring", 120, algorithm);
+      int asked = 0;
+      o.wish = [&] { return c.rank() == 2 && ++asked == 2 ? Wish::kLeave : Wish::kGoOn; };
+      const AveragingResult r = average(c, x, o);
+      if (r.left) return;
+      EXPECT_NEAR(r.epochs[0].end.x / 6e300, 1, 1e-14) << "nothing went with it";
+      EXPECT_NEAR(r.epochs[1].end.x / r.epochs[1].begin.x, 1, 1e-14);
+      EXPECT_LT(r.error, 1e288);
+      const std::vector<double> mine = numbers_of(x);
+      for (const auto& theirs : gather_numbers(*r.living, mine))
+        for (size_t i = 0; i < mine.size(); ++i) EXPECT_NEAR(theirs[i] / mine[i], 1, 1e-14);
+      EXPECT_GT(mine[0], 1 + kAbove);
+      EXPECT_LT(mine[0], 1 + 2 * kAbove);
+    });
 }
 
 // The lost one falls silent in gossip 3, between two shares; the others are told so, as a transport would.

@@ -170,6 +170,22 @@ TEST(Checkpoint, TheSameStepIsReplaced) {
   EXPECT_TRUE(hidden_files(dir.path()).empty());
 }
 
+// A worker that was given up while it wrote, and wakes, does not meddle with the next attempt.
+TEST(Checkpoint, AnotherAttemptIsOutOfReachOfTheLast) {
+  const ScratchDir dir;
+  State late = some_state(1), good = some_state(2), back;
+  Checkpoints woken(dir.path()), left(dir.path());
+  woken.begin(10);
+  left.attempt(1);
+  left.begin(10);
+  left.write(10, 0, good.walk());
+  EXPECT_THROW(woken.write(10, 0, late.walk()), BadFile);
+  const std::string path = left.commit(10, identity());
+  load_checkpoint(path, 0, identity(), back.walk());
+  EXPECT_TRUE(back == good);
+  EXPECT_TRUE(hidden_files(dir.path()).empty());
+}
+
 TEST(Checkpoint, ADamagedFileIsNamedWithTheLastGoodCheckpoint) {
   const ScratchDir dir;
   const std::string good = saved(dir, 10), worse = saved(dir, 20), bad = saved(dir, 30);
@@ -217,7 +233,7 @@ TEST(Checkpoint, TruncatedAndMissingFilesAreRefused) {
   fs::remove(file);
   EXPECT_TRUE(has(message_of<BadFile>([&] { load_checkpoint(path, 0, identity(), back.walk()); }), file));
   EXPECT_THROW(find_checkpoint(dir / "nowhere"), BadFile);
-  EXPECT_TRUE(has(message_of<BadFile>([&] { find_checkpoint("/proc/self"); }), "no checkpoint in it"));
+  EXPECT_TRUE(has(message_of<BadFile>([&] { find_checkpoint("/proc/self"); }), "no run in it"));
 }
 
 TEST(Checkpoint, AnotherRunIsRefusedSayingWhatDiffers) {

@@ -1,46 +1,17 @@
 // Configuration: one table drives the command line, TOML, printing and the refusals.
 #include "apps/config.h"
 
-#include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-
-#include "apps/command_line.h"
+#include "apps/algorithm_values.h"
 #include "apps/host_list.h"
+#include "apps/known_words.h"
+#include "data/source.h"
+#include "nn/models.h"
+#include "tests/reads_flags.h"
 
 namespace skein::apps {
 namespace {
 
-namespace fs = std::filesystem;
-
-struct ConfigTest : testing::Test {
-  fs::path dir = fs::path(testing::TempDir()) / text("config_test_", getpid());
-  ConfigTest() { fs::create_directories(dir); }
-  ~ConfigTest() override { fs::remove_all(dir); }
-
-  std::string file(const std::string& content, const std::string& name = "recipe.toml") const {
-    std::ofstream(dir / name) << content;
-    return dir / name;
-  }
-  static Command parse(std::vector<std::string> words, const Flags& table = flags()) {
-    std::vector<const char*> argv = {"train_imagenet"};
-    for (const std::string& w : words) argv.push_back(w.c_str());
-    return parse_command_line(int(argv.size()), argv.data(), table);
-  }
-  // The message of the refusal; empty if there is none.
-  static std::string refusal(const std::vector<std::string>& words, const Flags& table = flags()) {
-    try {
-      parse(words, table);
-    } catch (const BadOption& e) { return e.what(); } catch (const BadFile& e) {
-      return e.what();
-    }
-    return "";
-  }
-};
-
-#define EXPECT_SAYS(message, part) EXPECT_NE((message).find(part), std::string::npos) << (message)
+using ConfigTest = ReadsFlags;
 
 TEST_F(ConfigTest, CommandLineGoesOverFileGoesOverDefault) {
   const std::string toml = file("lr = 0.5\nbatch-size = 32\nnesterov = false\ndata = \"mnist:/there\"\n");
@@ -66,8 +37,8 @@ TEST_F(ConfigTest, PrintedConfigurationReadsBackAsTheSame) {
 TEST_F(ConfigTest, EveryFlagOfTheTableIsOnTheCommandLineInHelpAndInPrint) {
   const std::string help = parse({"--help"}).help, printed = to_toml({});
   for (const Flag& f : flags()) {
-    EXPECT_SAYS(help, "--" + f.name);
-    EXPECT_SAYS(printed, (f.algorithms.empty() ? "\n" : "\n# ") + f.name + " = ");
+    EXPECT_SAYS(help, (f.kind == Flag::kSwitch ? "--[no-]" : "--") + f.name);
+    if (f.algorithms.empty()) { EXPECT_SAYS(printed, "\n" + f.name + " = "); }
     const std::string value = value_of({}, f);
     const std::string refused =
         f.kind == Flag::kSwitch || value.empty() ? "" : refusal({"--" + f.name, value});
@@ -83,7 +54,8 @@ TEST_F(ConfigTest, AsManyWorkersCanBeAskedForAsThereCanBe) {
 TEST_F(ConfigTest, UnknownNamesAreRefusedWithTheNearest) {
   EXPECT_SAYS(refusal({"--bacth-size", "3"}), "unknown flag --bacth-size; did you mean --batch-size?");
   EXPECT_SAYS(refusal({"--epoch=3"}), "did you mean --epochs?");
-  EXPECT_SAYS(refusal({"fashion-mnist"}), "'fashion-mnist' belongs to no flag");
+  EXPECT_SAYS(refusal({"fashion-mnist"}),
+              "unexpected argument 'fashion-mnist'; did you mean --data fashion-mnist?");
   EXPECT_SAYS(refusal({"--precision", "fp23"}),
               "--precision: there is no 'fp23'; allowed: fp32, bf16, fp16; did you mean fp32?");
   const std::string message = refusal({"--config", file("lr = 0.1\n\nlearing-rate = 3\nmomentun = 0.5\n")});
@@ -104,7 +76,8 @@ TEST_F(ConfigTest, ValuesOfTheWrongKindOrRangeAreRefusedWithTheirPlace) {
               "recipe.toml:2: batch-size: a whole number is wanted, not a TOML string");
   EXPECT_SAYS(refusal({"--config", file("nesterov = 1\n")}),
               "recipe.toml:1: nesterov: true or false is wanted");
-  EXPECT_SAYS(refusal({"--config", file("device = \"gpu\"\n")}), "recipe.toml:1: device: there is no 'gpu'");
+  EXPECT_SAYS(refusal({"--config", file("device = \"cpa\"\n")}),
+              "recipe.toml:1: device: there is no 'cpa'; allowed: auto, cpu, cuda");
   EXPECT_SAYS(refusal({"--config", file("lr = \n")}), "recipe.toml:1: not valid TOML");
   EXPECT_SAYS(refusal({"--config", file("lr = 1\nlr = 2\n")}), "recipe.toml:2");
   EXPECT_SAYS(refusal({"--config", (dir / "none.toml").string()}), "none.toml");
@@ -137,7 +110,8 @@ TEST_F(ConfigTest, AFlagOfOneAlgorithmIsOneRowAndRefusedElsewhere) {
                    "1..",
                    true,
                    "a flag of two algorithms",
-                   {"local-sgd", "slowmo"}});
+                   {"local-sgd", "slowmo"},
+                   {}});
   const Config c = parse({"--algorithm", "local_sgd", "--pace", "8"}, table).config;
   EXPECT_EQ(options_of(c).integer("pace", 4), 8);
   EXPECT_EQ(options_of(parse({"--algorithm", "local-sgd"}, table).config).integer("pace", 4), 4);
@@ -147,6 +121,58 @@ TEST_F(ConfigTest, AFlagOfOneAlgorithmIsOneRowAndRefusedElsewhere) {
   Config d;
   read_toml(d, file(to_toml(c, table)), Source::kFile, table);
   EXPECT_EQ(d.of_algorithm, c.of_algorithm);
+}
+
+TEST_F(ConfigTest, HelpBeginsWithExamplesAndHasOneBlankLineBetweenGroups) {
+  const std::string help = parse({"--help"}).help;
+  EXPECT_SAYS(help, "Start here:");
+  EXPECT_SAYS(help, "--batch-size N");
+  EXPECT_SAYS(help, "[64]");
+  EXPECT_SAYS(help, "--[no-]nesterov");
+  EXPECT_EQ(help.find("\n\n\n"), std::string::npos);
+  EXPECT_EQ(help.find("{false}"), std::string::npos);
+}
+
+TEST_F(ConfigTest, WordsOfOtherProgramsAreAnswered) {
+  const auto answer = [](const char* flag, const char* word) { return refusal({flag, word}); };
+  EXPECT_SAYS(answer("--algorithm", "ddp"), "--algorithm allreduce");
+  EXPECT_SAYS(answer("--device", "gpu"), "--device cuda");
+  EXPECT_SAYS(answer("--model", "vit_b_16"), "transformers are not available");
+  EXPECT_SAYS(answer("--optimizer", "adam"), "unknown flag --optimizer: SGD is the only optimizer");
+  EXPECT_SAYS(answer("-b", "32"), "unknown flag -b: images per step and worker are --batch-size");
+  EXPECT_SAYS(refusal({"--dry-run"}), "--print shows the configuration");
+  EXPECT_SAYS(refusal({"--config", file("optimizer = \"adam\"\n")}),
+              "recipe.toml:1: unknown key 'optimizer': SGD is the only optimizer");
+  EXPECT_SAYS(refusal({"--config", file("device = \"gpu\"\n")}), "recipe.toml:1: device: there is no 'gpu'");
+  const std::string unknown = refusal({"--frobnicate", "3"});
+  EXPECT_SAYS(unknown, "unknown flag --frobnicate; see --help");
+}
+
+TEST_F(ConfigTest, NoAnswerDeniesWhatExists) {
+  for (const auto& row : optim::strategies()) EXPECT_EQ(answer_to_value("algorithm", row.name), "");
+  for (const auto& row : nn::models()) EXPECT_EQ(answer_to_value("model", row.name), "") << row.name;
+  for (const auto& row : data::sources()) EXPECT_EQ(answer_to_value("data", row.name), "") << row.name;
+  for (const char* device : {"auto", "cpu", "cuda", "cuda:1"})
+    EXPECT_EQ(answer_to_value("device", device), "");
+  for (const char* type : {"fp32", "bf16", "fp16"}) EXPECT_EQ(answer_to_value("precision", type), "");
+  for (const Flag& f : flags()) EXPECT_EQ(answer_to_flag(f.name), "") << f.name;
+}
+
+TEST_F(ConfigTest, ForgottenQuotesAreNamed) {
+  EXPECT_SAYS(refusal({"--config", file("lr = 0.1\ndata = fashion-mnist\n")}),
+              "recipe.toml:2: not valid TOML");
+  EXPECT_SAYS(refusal({"--config", file("lr = 0.1\ndata = fashion-mnist\n")}),
+              "; text needs quotes: data = \"fashion-mnist\"");
+  EXPECT_THROW(parse({"--config", file("data = fashion-mnist\n")}), BadOption);
+}
+
+TEST_F(ConfigTest, ADirectoryIsDataWithoutItsKind) {
+  fs::create_directories(dir / "photos/train");
+  const std::string photos = dir / "photos";
+  EXPECT_EQ(parse({"--data", photos}).config.data, "imagefolder:" + photos);
+  EXPECT_SAYS(refusal({"--data", "imagefolder", photos}),
+              "unexpected argument '" + photos + "'; did you mean --data imagefolder:" + photos + "?");
+  EXPECT_SAYS(refusal({"elsewhere"}), "unexpected argument 'elsewhere'; see --help");
 }
 
 TEST_F(ConfigTest, CheckpointsComeByEpochsOrSteps) {

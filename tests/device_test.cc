@@ -1,6 +1,7 @@
 // Allocators, streams, events.
 #include <thread>
 
+#include "engine/caching_allocator.h"
 #include "tests/testing.h"
 
 namespace skein {
@@ -17,6 +18,17 @@ TEST_P(Memory, AFreedBlockServesTheNextRequestOfItsSize) {
   EXPECT_EQ(a.take(1000001), first);
   a.give(first, 1000001);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0u);
+}
+
+TEST(SizeClasses, WasteAFifthOfSmallBlocksAndAThirtySecondOfLargeOnesAtMost) {
+  for (const int64_t odd : {3, 5, 7, 33, 49, 63})  // 49: of 224 pixels a side five halvings leave seven
+    for (int64_t bytes = odd << 8; bytes < int64_t(1) << 38; bytes *= 2)
+      for (const int64_t n : {bytes - 1, bytes, bytes + 1}) {
+        const int64_t size = size_class(n), most = n > (1 << 20) ? n / 32 : n / 4;
+        EXPECT_GE(size, n);
+        EXPECT_LE(size - n, most) << n;
+        EXPECT_EQ(size_class(size), size) << n;
+      }
 }
 
 TEST_P(Memory, UseIsCounted) {

@@ -39,8 +39,6 @@ class FakeGroup final : public DeviceGroup {
         if (to != all[size_t(root)]) std::memcpy(to, all[size_t(root)], size_t(x.bytes()));
     });
   }
-  void reduce_scatter(const Tensor&, const Tensor&, Stream&) override { throw Error("not asked for"); }
-  void all_gather(const Tensor&, const Tensor&, Stream&) override { throw Error("not asked for"); }
   void check_health() const override {
     if (table_->ended()) throw Error("a member is gone");
   }

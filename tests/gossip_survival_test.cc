@@ -12,22 +12,32 @@ using nlohmann::json;
 using testing_programs::Ended;
 
 // Four workers that average until they are told to stop; `deed` is done to worker 2 ($W) on the way, and what
-// is left of them is told to stop a second later.
+// is left of them is told to stop when they have averaged for long enough. How long that is depends on the
+// machine's other work, and only the end tells: so again with more time, until the error is small.
 class Survival : public testing::TestWithParam<std::string> {
  protected:
   Ended disturb(const std::string& flags, const std::string& deed) {
+    for (const char* time : {"0.5", "2", "8"}) {
+      const Ended e = disturb(flags, deed, time);
+      const json r = json::parse(place_.read("log"), nullptr, false);
+      if (!r.is_object() || double(r["error"]) < 1e-5) return e;
+    }
+    return disturb(flags, deed, "30");
+  }
+  Ended disturb(const std::string& flags, const std::string& deed, const std::string& time) {
     return place_.run(
-        "timeout 60 $GOSSIP --workers 4 --size 5000 --rounds 100000000 --output out{rank}.npy --deadline 4 "
+        "timeout 120 $GOSSIP --workers 4 --size 5000 --rounds 100000000 --output out{rank}.npy --deadline 4 "
         "--json --transport " +
         GetParam() + " " + flags +
         " > log & P=$!\n"
+        "wait_for() { for i in $(seq 1200); do eval \"$1\" && return; sleep 0.05; done; }\n"
         // All four catch SIGINT, so they have met: the second bit of the mask.
-        "for i in $(seq 600); do L=$(pgrep -P $P); W=$(pgrep -P ${L:-0} | sed -n 3p)\n"
+        "catch() { L=$(pgrep -P $P); W=$(pgrep -P ${L:-0} | sed -n 3p)\n"
         "[ \"$(for w in $(pgrep -P ${L:-0}); do cat /proc/$w/status; done 2>/dev/null | "
-        "grep -c 'SigCgt:.*[2367abef]$')\" = 4 ] && break; sleep 0.05; done; sleep 0.5\n" +
-        deed +
-        "\nfor i in $(seq 300); do grep -qs 'membership epoch 2' .err && break; sleep 0.1; done\n"
-        "sleep 0.5; kill -INT $L; wait $P; echo status $?");
+        "grep -c 'SigCgt:.*[2367abef]$')\" = 4 ]; }\n"
+        "wait_for catch; sleep 0.5\n" +
+        deed + "\nwait_for \"grep -qs 'membership epoch 2' .err\"\nsleep " + time +
+        "; kill -INT $L; wait $P; echo status $?");
   }
   json result() { return json::parse(place_.read("log")); }
   void expect_three(const Ended& e, double lost_w) {
@@ -64,11 +74,20 @@ TEST_P(Survival, AWorkerThatLeavesGivesAwayWhatItHolds) {
 }
 
 TEST_P(Survival, AStoppedWorkerIsGivenUpAndToldSoWhenItWakes) {
-  const Ended e = disturb("--topology ring", "kill -STOP $W; sleep 3; kill -CONT $W");
+  const Ended e = disturb("--topology ring",
+                          "kill -STOP $W; wait_for \"grep -qs 'membership epoch 2' .err\"; kill -CONT $W");
   EXPECT_NE(place_.read("log").find("\"living\":[0,1,3]"), std::string::npos)
       << e.out << e.err << place_.read("log");
   EXPECT_NE(e.err.find("rank 2 was given up by rank 0"), std::string::npos) << e.err;
   EXPECT_FALSE(place_.has("out2.npy"));
+}
+
+TEST_P(Survival, AStoppedWorkerDoesNotHoldUpTheEnd) {
+  const Ended e = disturb("--topology ring", "kill -STOP $W");
+  EXPECT_NE(e.out.find("status 130"), std::string::npos) << e.out << e.err;
+  EXPECT_NE(e.err.find("worker 2 has not ended 4 s after the others and is killed"), std::string::npos)
+      << e.err;
+  EXPECT_EQ(result()["living"], json::parse("[0, 1, 3]"));
 }
 
 INSTANTIATE_TEST_SUITE_P(GossipAvg, Survival, testing::Values("shared", "ucx"),

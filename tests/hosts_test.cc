@@ -7,6 +7,7 @@ namespace skein {
 namespace {
 
 using testing_programs::Ended;
+using testing_programs::expect_has;
 
 // A stand-in gets the host and the command, notes both, and runs the command in a shell here, as a child of
 // its own.
@@ -38,10 +39,6 @@ class Hosts : public testing::Test {
   }
   testing_programs::Workplace place_;
 };
-
-void expect_has(const std::string& whole, const std::string& part) {
-  EXPECT_NE(whole.find(part), std::string::npos) << "\"" << part << "\" is not in:\n" << whole;
-}
 
 TEST_F(Hosts, HaveTheirWorkersAndKeepTheKeyOffCommandLines) {
   const Ended e =
@@ -112,6 +109,18 @@ TEST_F(Hosts, AllStopOnCtrlC) {
   const Ended e =
       run("$GOSSIP --hosts a,b:2 $LONG & P=$!; await 6; kill -INT $P; wait $P; echo status $?; gone");
   expect_has(e.out, "stopped early");
+  expect_has(e.out, "status 130\ngone\n");
+}
+
+// The caller and the three workers stand still; who starts workers on a host stays awake to hear what comes next.
+TEST_F(Hosts, AllStopOnCtrlZAndContinueTogether) {
+  const Ended e =
+      run("$GOSSIP --hosts a,b:2 $LONG & P=$!; await 6\n"
+          "still() { for p in $(ours); do cut -d' ' -f3 /proc/$p/stat; done 2>/dev/null | grep -c T; }\n"
+          "kill -TSTP $P; for i in $(seq 600); do [ $(still) = 4 ] && break; sleep 0.05; done; still\n"
+          "kill -CONT $P; for i in $(seq 600); do [ $(still) = 0 ] && break; sleep 0.05; done; still\n"
+          "kill -INT $P; wait $P; echo status $?; gone");
+  EXPECT_EQ(e.out.substr(0, 4), "4\n0\n") << e.out << e.err;
   expect_has(e.out, "status 130\ngone\n");
 }
 

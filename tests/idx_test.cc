@@ -194,7 +194,7 @@ TEST(Cifar, RefusesMissingTruncatedAndMislabeledFiles) {
   const TemporaryDirectory d;
   const auto error = [&] { return message_of<BadFile>([&] { open_data("cifar100:" + d.path(), 0); }); };
   d.write("test.bin", cifar({{1, 1}}, 5));
-  expect_says(error(), {d / "train.bin", "no such file"});
+  expect_says(error(), {d.path(), "holds no train.bin", "www.cs.toronto.edu"});
   Bytes bytes = cifar({{0, 1}, {0, 2}}, 1);
   bytes.pop_back();
   d.write("train.bin", bytes);
@@ -207,9 +207,20 @@ TEST(Cifar, RefusesMissingTruncatedAndMislabeledFiles) {
 
 TEST(Sources, AnUnknownKindIsToldTheNearest) {
   expect_says(message_of<BadOption>([] { open_data("fashon-mnist", 0); }),
-              {"fashon-mnist", "did you mean \"fashion-mnist\"", "imagefolder"});
+              {"fashon-mnist", "did you mean fashion-mnist?", "imagefolder"});
   expect_says(message_of<BadOption>([] { open_data("cifar11:/x", 0); }),
-              {"\"cifar11\"", "did you mean \"cifar10\""});
+              {"cifar11:/x", "did you mean cifar10?"});
+}
+
+TEST(Sources, ADirectoryWithoutItsKindIsTakenForWhatItHolds) {
+  const TemporaryDirectory d;
+  std::filesystem::create_directories(d / "photos/train/cat");
+  std::filesystem::create_directories(d / "shards");
+  std::ofstream(d / "shards/train-0.tar") << "";
+  EXPECT_EQ(with_kind(d / "photos"), "imagefolder:" + (d / "photos"));
+  EXPECT_EQ(with_kind(d / "shards"), "webdataset:" + (d / "shards"));
+  EXPECT_EQ(with_kind("cifar10:" + (d / "photos")), "cifar10:" + (d / "photos"));
+  EXPECT_EQ(with_kind(d / "nowhere"), d / "nowhere");
 }
 
 TEST(Sources, TheTableHoldsEveryKindOnce) {

@@ -1,14 +1,17 @@
 // JPEG, PNG and directories of them, odd ones included.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <set>
 
 #include "data/augment.h"
+#include "data/encoded.h"
 #include "data/files.h"
 #include "data/jpeg.h"
 #include "data/loader.h"
 #include "data/png.h"
+#include "data/reading.h"
 #include "data_files.h"
 
 namespace skein::data {
@@ -33,22 +36,22 @@ double mean_difference(const Raster& a, const Raster& b) {
   for (size_t i = 0; i < a.bytes.size(); ++i) sum += std::abs(int(a.bytes[i]) - int(b.bytes[i]));
   return sum / double(a.bytes.size());
 }
-Raster grey_as_rgb(const Raster& grey) {
-  Raster r{grey.height, grey.width, 3, {}};
-  for (int i = 0; i < grey.height * grey.width; ++i)
-    for (int c = 0; c < 3; ++c) r.bytes.push_back(grey.bytes[size_t(i * grey.channels)]);
+Raster gray_as_rgb(const Raster& gray) {
+  Raster r{gray.height, gray.width, 3, {}};
+  for (int i = 0; i < gray.height * gray.width; ++i)
+    for (int c = 0; c < 3; ++c) r.bytes.push_back(gray.bytes[size_t(i * gray.channels)]);
   return r;
 }
 
-TEST(Jpeg, DecodesColorGreyAndProgressive) {
-  const Raster color = waves(45, 70, 3), grey = waves(45, 70, 1);
+TEST(Jpeg, DecodesColorGrayAndProgressive) {
+  const Raster color = waves(45, 70, 3), gray = waves(45, 70, 1);
   EXPECT_LT(mean_difference(decoded_whole(decode_jpeg, jpeg_bytes(color), 45, 70), color), 2.5);
   EXPECT_LT(
       mean_difference(decoded_whole(decode_jpeg, jpeg_bytes(color, {.progressive = true}), 45, 70), color),
       2.5);
   EXPECT_LT(
       mean_difference(decoded_whole(decode_jpeg, jpeg_bytes(color, {.subsampled = true}), 45, 70), color), 6);
-  EXPECT_LT(mean_difference(decoded_whole(decode_jpeg, jpeg_bytes(grey), 45, 70), grey_as_rgb(grey)), 1.5);
+  EXPECT_LT(mean_difference(decoded_whole(decode_jpeg, jpeg_bytes(gray), 45, 70), gray_as_rgb(gray)), 1.5);
 }
 
 // Four channels are stored inverted by Adobe's convention, which libjpeg's Adobe marker announces.
@@ -137,8 +140,8 @@ TEST(Jpeg, AnImageLargerThanMemoryIsUnreadable) {
 }
 
 TEST(Png, DecodesEverySortToTheSamePixels) {
-  const Raster color = waves(33, 21, 3), grey = waves(33, 21, 1);
-  Raster alpha = waves(33, 21, 4), grey_alpha = waves(33, 21, 2), indices{33, 21, 1, noise(33 * 21)},
+  const Raster color = waves(33, 21, 3), gray = waves(33, 21, 1);
+  Raster alpha = waves(33, 21, 4), gray_alpha = waves(33, 21, 2), indices{33, 21, 1, noise(33 * 21)},
          palette = color;
   std::vector<png_color> colors(256);
   for (int i = 0; i < 256; ++i) colors[size_t(i)] = {uint8_t(i), uint8_t(255 - i), uint8_t(i / 2)};
@@ -151,9 +154,9 @@ TEST(Png, DecodesEverySortToTheSamePixels) {
   EXPECT_EQ(pixels(png_bytes(color)), color.bytes);
   EXPECT_EQ(pixels(png_bytes(color, {.interlaced = true})), color.bytes);
   EXPECT_EQ(pixels(png_bytes(color, {.depth = 16})), color.bytes);
-  EXPECT_EQ(pixels(png_bytes(grey)), grey_as_rgb(grey).bytes);
-  EXPECT_EQ(pixels(png_bytes(grey, {.depth = 16})), grey_as_rgb(grey).bytes);
-  EXPECT_EQ(pixels(png_bytes(grey_alpha)), grey_as_rgb(grey_alpha).bytes);
+  EXPECT_EQ(pixels(png_bytes(gray)), gray_as_rgb(gray).bytes);
+  EXPECT_EQ(pixels(png_bytes(gray, {.depth = 16})), gray_as_rgb(gray).bytes);
+  EXPECT_EQ(pixels(png_bytes(gray_alpha)), gray_as_rgb(gray_alpha).bytes);
   EXPECT_EQ(pixels(png_bytes(alpha)), alpha_color.bytes);
   EXPECT_EQ(pixels(png_bytes(indices, {.palette = colors})), palette.bytes);
 }
@@ -186,7 +189,7 @@ void write_odd_folder(const TemporaryDirectory& d) {
   d.write("train/cat/empty.jpg", {});       // unreadable from here
   d.write("train/cat/cut.jpg", Bytes(jpeg.begin(), jpeg.begin() + 900));
   d.write("train/cat/text.png", kText);
-  d.write("train/dog/grey.jpg", jpeg_bytes(waves(40, 40, 1)));
+  d.write("train/dog/gray.jpg", jpeg_bytes(waves(40, 40, 1)));
   d.write("train/dog/cmyk.jpg", jpeg_bytes(waves(40, 40, 4)));
   d.write("train/dog/one.png", png_bytes({1, 1, 3, {9, 8, 7}}));
   d.write("train/README", kText);
@@ -207,7 +210,7 @@ TEST(ImageFolder, ListsImagesByContentAndNameInOrder) {
   }
   EXPECT_EQ(names, (std::vector<std::string>{"cat/a.jpg", "cat/b.JPEG", "cat/cut.jpg", "cat/d.dat",
                                              "cat/deep/er/c.png", "cat/empty.jpg", "cat/text.png",
-                                             "dog/cmyk.jpg", "dog/grey.jpg", "dog/one.png"}));
+                                             "dog/cmyk.jpg", "dog/gray.jpg", "dog/one.png"}));
   EXPECT_EQ(labels, (std::vector<int>{0, 0, 0, 0, 0, 0, 0, 1, 1, 1}));
   EXPECT_EQ(split.test->size(), 1);
   EXPECT_EQ(split.test->label(0), 1);
@@ -235,8 +238,11 @@ TEST(ImageFolder, UnreadableFilesAreCountedExactlyUnderEveryView) {
   EXPECT_EQ(loader.unreadable(), 3 * kEpochs);
   const auto names = loader.newly_unreadable();
   ASSERT_EQ(names.size(), 3u);
-  expect_says(names[0], {d / "train/cat/cut.jpg"});
-  expect_says(names[2], {d / "train/cat/text.png"});
+  EXPECT_EQ(names[0].name, d / "train/cat/cut.jpg");
+  EXPECT_STREQ(names[0].why, "truncated: the file ends early");
+  EXPECT_STREQ(names[1].why, "empty");
+  EXPECT_EQ(names[2].name, d / "train/cat/text.png");
+  EXPECT_STREQ(names[2].why, "neither JPEG nor PNG");
 }
 
 TEST(ImageFolder, ReadsThePixelsOfThePicture) {
@@ -297,7 +303,7 @@ TEST(ImageFolder, SaysWhatIsWrongWithADirectory) {
   hollow.write("a/a.png", png), hollow.make("b");
   expect_says(error(hollow), {hollow / "b", "no JPEG or PNG files"});
   no_val.write("train/a/a.png", png), no_val.write("train/b/a.png", png);
-  expect_says(error(no_val), {no_val.path(), "neither val/ nor test/"});
+  expect_says(error(no_val), {no_val.path(), "train/ but no val/, valid/, validation/, test/ or testing/"});
   EXPECT_EQ(error(no_val, "/train"), "");
   for (const char* path : {"train/a/a.png", "train/b/a.png", "test/a/a.png", "test/c/a.png"})
     stranger.write(path, png);
@@ -305,6 +311,80 @@ TEST(ImageFolder, SaysWhatIsWrongWithADirectory) {
   loop.write("a/a.png", png), loop.write("b/a.png", png);
   std::filesystem::create_directory_symlink(loop.path(), loop / "b/back");
   expect_says(error(loop), {"nested deeper", "back"});
+}
+
+// Of two images a class.
+void write_split(const TemporaryDirectory& d, const std::string& split, const Bytes& image) {
+  for (const char* file : {"/cat/a.jpg", "/cat/b.jpg", "/dog/a.jpg", "/dog/b.jpg"})
+    d.write(split + file, image);
+}
+
+TEST(ImageFolder, SplitsAreKnownByAnyOfTheirUsualNames) {
+  const Bytes image = jpeg_bytes(waves(8, 8, 3));
+  for (const char* train : {"train", "training", "Training"})
+    for (const char* test : {"val", "valid", "validation", "test", "Testing"}) {
+      const TemporaryDirectory d;
+      write_split(d, train, image), write_split(d, test, image);
+      const Split split = open_data("imagefolder:" + d.path() + "/", 0);
+      EXPECT_EQ(split.train->classes(), (std::vector<std::string>{"cat", "dog"})) << train << ' ' << test;
+      EXPECT_EQ(split.train->name(0), d / (train + std::string("/cat/a.jpg")));
+      EXPECT_EQ(split.test->name(0), d / (test + std::string("/cat/a.jpg")));
+      EXPECT_EQ(split.notes.size(), 2u);
+    }
+}
+
+TEST(ImageFolder, SaysWhichDirectoryIsNotUsedAndRefusesTwoOfOneMeaning) {
+  const Bytes image = jpeg_bytes(waves(8, 8, 3));
+  const TemporaryDirectory d;
+  for (const char* name : {"train", "valid", "test"}) write_split(d, name, image);
+  const Split split = open_data("imagefolder:" + d.path(), 0);
+  EXPECT_EQ(split.test->name(0), d / "valid/cat/a.jpg");
+  expect_says(split.notes.at(0), {d.path(), "training on train/", "testing on valid/", "not used: test"});
+  write_split(d, "Training", image);
+  expect_says(message_of<BadFile>([&] { open_data("imagefolder:" + d.path(), 0); }),
+              {"both train/ and Training/", "Rename or remove"});
+}
+
+TEST(ImageFolder, WarnsWhereClassesLookLikeSplits) {
+  const Bytes image = jpeg_bytes(waves(8, 8, 3));
+  const TemporaryDirectory d, nested;
+  write_split(d, "part1", image), write_split(d, "part2", image);
+  expect_says(open_data("imagefolder:" + d.path(), 0).notes.back(),
+              {"warning", "part1, part2", "the same directories (cat, dog)", "train/CLASS"});
+  nested.write("cat/old/a.jpg", image), nested.write("cat/new/a.jpg", image);
+  nested.write("dog/old/a.jpg", image), nested.write("dog/a.jpg", image);
+  EXPECT_EQ(open_data("imagefolder:" + nested.path(), 0).notes.size(), 1u);
+}
+
+TEST(ImageFolder, FilesOfOtherKindsAreCountedAndNamedAlsoWhenTheIndexIsKept) {
+  const TemporaryDirectory d, cache;
+  write_split(d, "train", jpeg_bytes(waves(8, 8, 3))), write_split(d, "val", jpeg_bytes(waves(8, 8, 3)));
+  for (const char* file : {"cat/a.webp", "cat/b.WEBP", "dog/c.gif", "dog/README", "dog/.hidden.webp"})
+    d.write(text("train/", file), kText);
+  const auto hour_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const auto& e : std::filesystem::recursive_directory_iterator(d.path()))
+    if (e.is_directory()) std::filesystem::last_write_time(e.path(), hour_ago);
+  for (const char* index : {"made by scanning", "that of"}) {
+    const auto notes = open_data("imagefolder:" + d.path(), 0).notes;
+    ASSERT_EQ(notes.size(), 3u);  // nothing of that kind in val/
+    expect_says(notes[0], {index});
+    EXPECT_EQ(notes[1], d / "train: 4 files of other kinds skipped (2 .webp, 1 without a suffix, 1 .gif)");
+  }
+}
+
+TEST(ImageFolder, SaysOfWhatKindAnUnreadableFileIs) {
+  for (const auto& [begin, why] :
+       {std::pair<std::string, const char*>{"RIFF1234WEBPVP8 ", "WebP, not JPEG or PNG"},
+        {"GIF89a", "GIF, not JPEG or PNG"},
+        {"<!DOCTYPE html>", "HTML or SVG, not JPEG or PNG"},
+        {"????ftypheic", "HEIF or AVIF, not JPEG or PNG"},
+        {"RIFF", "neither JPEG nor PNG"}}) {
+    uint8_t pixels[12];
+    reading() = {};
+    EXPECT_FALSE(draw_encoded(Bytes(begin.begin(), begin.end()), "a.jpg", View{}, {2, 2, 3}, pixels));
+    EXPECT_STREQ(reading().why, why);
+    EXPECT_EQ(reading().odd, kUndecodable);
+  }
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // Worker processes: started, met, killed, stopped, and never left behind.
 #include <gtest/gtest.h>
 
+#include <csignal>
+
+#include "apps/supervisor.h"
 #include "tests/program.h"
 
 namespace skein {
@@ -35,6 +38,21 @@ TEST_F(Launch, EndsAllWorkersOnCtrlC) {
   EXPECT_EQ(e.out.substr(0, 2), "3\n") << e.err;
   EXPECT_NE(e.out.find("stopped early"), std::string::npos) << e.out;
   EXPECT_NE(e.out.find("status 130\ngone\n"), std::string::npos) << e.out << e.err;
+}
+
+// Ctrl-Z, a pause longer than any patience, fg: all stand still, and nobody has missed anybody.
+TEST_F(Launch, CtrlZStopsAllWorkersAndTheTimeCountsForNothing) {
+  const Ended e =
+      run("states() { for p in $P $(workers $P); do cut -d' ' -f3 /proc/$p/stat; done | sort | uniq -c | "
+          "xargs; }\n"
+          "${LONG/--deadline 20/--deadline 8} & P=$!; ready; kill -TSTP $P\n"
+          "for i in $(seq 600); do [ \"$(states)\" = '4 T' ] && break; sleep 0.05; done; states\n"
+          "sleep 9; states; kill -CONT $P; for i in $(seq 600); do [[ $(states) = *T* ]] || break; sleep "
+          "0.05; done\n"
+          "states | grep -c T; kill -INT $P; wait $P; echo status $?; gone");
+  EXPECT_EQ(e.out.substr(0, 10), "4 T\n4 T\n0\n") << e.out << e.err;
+  EXPECT_NE(e.out.find("status 130\ngone\n"), std::string::npos) << e.out << e.err;
+  EXPECT_EQ(e.err.find("lost"), std::string::npos) << e.err;
 }
 
 TEST_F(Launch, LeavesNoWorkerWhenItIsKilledItself) {
@@ -111,6 +129,41 @@ TEST_F(Launch, NamesAWorkerThatNeverArrives) {
   EXPECT_NE(e.err.find("no rank 1 after 4 s"), std::string::npos) << e.err;
 }
 
+// A stand-in for torchrun's agent: a store that listens at MASTER_PORT and answers no worker of ours.
+constexpr const char* kAgent =
+    "head -c 32 /dev/urandom > key; chmod 600 key\n"
+    "python3 -c 'import socket,time; s=socket.socket(); s.bind((\"127.0.0.1\",0)); s.listen(); "
+    "print(s.getsockname()[1],flush=True); time.sleep(300)' > port & AGENT=$!\n"
+    "until [ -s port ]; do sleep 0.05; done\n"
+    "export SKEIN_KEY_FILE=$PWD/key WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(cat port) "
+    "TORCHELASTIC_RUN_ID=none TORCHELASTIC_RESTART_COUNT=0 TORCHELASTIC_USE_AGENT_STORE=True\n";
+
+TEST_F(Launch, MeetsBesideTorchrunsAgent) {
+  const Ended e =
+      run(kAgent + std::string("for r in 1 2 0; do RANK=$r $GOSSIP --size 10 --rounds 3 & P=\"$P $!\"; done\n"
+                               "wait $P; kill $AGENT"));
+  EXPECT_NE(e.out.find("averaged between 3 workers"), std::string::npos) << e.out << e.err;
+  EXPECT_EQ(e.err, "");
+}
+
+// Workers of a start that was given up do not meet those of the next one, though key and address are the
+// same.
+TEST_F(Launch, TellsTheStartsOfATorchrunJobApart) {
+  const Ended e = run(
+      kAgent + std::string("RANK=0 $GOSSIP --size 10 --rounds 3 --deadline 100 & OLD=$!\n"
+                           "for r in 0 1 2; do TORCHELASTIC_RESTART_COUNT=1 RANK=$r $GOSSIP --size 10 "
+                           "--rounds 3 & P=\"$P $!\"; done\n"
+                           "wait $P; echo met; kill -0 $OLD && echo still alone; kill $OLD $AGENT; wait"));
+  EXPECT_NE(e.out.find("averaged between 3 workers"), std::string::npos) << e.out << e.err;
+  EXPECT_NE(e.out.find("met\nstill alone\n"), std::string::npos) << e.out << e.err;
+}
+
+TEST_F(Launch, StartsWorkersOfItsOwnUnderAnAgent) {
+  const Ended e =
+      run(kAgent + std::string("unset WORLD_SIZE; $GOSSIP --workers 2 --size 10 --rounds 3; kill $AGENT"));
+  EXPECT_NE(e.out.find("averaged between 2 workers"), std::string::npos) << e.out << e.err;
+}
+
 TEST_F(Launch, SaysWhenThePortIsTaken) {
   const Ended e = run(
       "head -c 32 /dev/urandom > key; chmod 600 key; export SKEIN_KEY_FILE=$PWD/key WORLD_SIZE=2 "
@@ -151,6 +204,40 @@ TEST_F(Launch, RefusesContradictions) {
             std::string::npos);
   EXPECT_NE(run("RANK=0 WORLD_SIZE=2 $GOSSIP --workers 3 --size 10 --rounds 3").err.find("WORLD_SIZE=2"),
             std::string::npos);
+}
+
+// The status of a job whose workers end like this: by status, by a signal (above 128), or not at all (-1: stopped).
+int status_of(apps::Loss loss, const std::vector<int>& ends) {
+  apps::Supervisor team(loss, 0.3);
+  for (size_t i = 0; i < ends.size(); ++i)
+    team.start("worker " + std::to_string(i), {}, [&](size_t) {
+      if (ends[i] < 0) raise(SIGSTOP);
+      if (ends[i] > 128) raise(ends[i] - 128);
+      _exit(ends[i]);
+    });
+  return team.run();
+}
+
+TEST(Supervisor, AJobThatSurvivedItsLostWorkersEndsWell) {
+  using apps::Loss;
+  for (const Loss loss : {Loss::kIsSurvived, Loss::kOfFirstEnds}) {
+    EXPECT_EQ(status_of(loss, {0, 0, 137}), 0);
+    EXPECT_EQ(status_of(loss, {0, apps::kExitGivenUp, 0}), 0);
+    EXPECT_EQ(status_of(loss, {130, 137, 130}), 130);
+    EXPECT_EQ(status_of(loss, {2, 2, 2}), 2);
+    EXPECT_EQ(status_of(loss, {137, 137}), 137);
+  }
+  EXPECT_EQ(status_of(Loss::kIsSurvived, {137, 0, 0}), 0);
+  EXPECT_EQ(status_of(Loss::kOfFirstEnds, {137, 1, 1}), 1);
+  EXPECT_EQ(status_of(Loss::kOfFirstEnds, {0, 1, 0}), 0);
+  EXPECT_EQ(status_of(Loss::kIsSurvived, {0, 1, 0}), 1);
+  EXPECT_EQ(status_of(Loss::kEndsAll, {0, 0, 137}), 137);
+}
+
+TEST(Supervisor, KillsWhoeverIsLeftStandingWhenTheOthersAreThrough) {
+  EXPECT_EQ(status_of(apps::Loss::kIsSurvived, {0, -1, 0}), 0);
+  EXPECT_EQ(status_of(apps::Loss::kOfFirstEnds, {0, 0, -1}), 0);
+  EXPECT_EQ(status_of(apps::Loss::kEndsAll, {1, 1, -1}), 1);
 }
 
 }  // namespace

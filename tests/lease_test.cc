@@ -85,17 +85,19 @@ TEST(Lease, WhoDiesInItsTurnLosesItAndNothingElse) {
 
 TEST(Lease, WhoStallsInItsTurnIsSkippedAndItsLateCommitIsDropped) {
   arrived = 0;
-  with_three([](int r, comm::Communicator& c) {
+  std::atomic<bool> opened{false};
+  with_three([&](int r, comm::Communicator& c) {
     Seat s(c);
     if (r == 2) {
       s.turns.open();
+      opened = true;
       wait_for(3);                                         // the others have gone on
       s.turns.commit(Tensor::of<float>({2}, {100, 100}));  // too late
       s.add(1000);                                         // the next one counts
       wait_for(6);
       return;
     }
-    if (r == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    while (!opened) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     for (int i = 0; i < 5; ++i) s.add(1);
     wait_for(3);
     wait_for(6);

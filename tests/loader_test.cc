@@ -145,10 +145,16 @@ TEST(Loader, UnreadableRowsAreZeroUnlabeledCountedAndNamedOnce) {
     for (int p = 0; p < 48; ++p) ASSERT_EQ(b.images.data<uint8_t>()[row * 48 + p], 0);
   }
   EXPECT_EQ(b.labels.data<int32_t>()[1], 1);
-  EXPECT_EQ(loader.newly_unreadable(), (std::vector<std::string>{"number 0", "number 7"}));
+  const auto named = [&] {
+    std::vector<std::string> all;
+    for (const Unreadable& u : loader.newly_unreadable()) all.push_back(text(u.name, ": ", u.why));
+    return all;
+  };
+  const std::string why = ": damaged, or larger than 2^28 pixels";  // the source gave no reason
+  EXPECT_EQ(named(), (std::vector<std::string>{"number 0" + why, "number 7" + why}));
   EXPECT_EQ(loader.unreadable(), 2);
   for (int k = 1; k < 8; ++k) loader.next();
-  EXPECT_EQ(loader.newly_unreadable(), (std::vector<std::string>{"number 14"}));
+  EXPECT_EQ(named(), std::vector<std::string>{"number 14" + why});
   EXPECT_EQ(loader.unreadable(), 12);
 }
 

@@ -1,9 +1,13 @@
 // Events, the summary, and the progress line.
 #include "apps/metrics.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -47,9 +51,10 @@ TEST(Metrics, EventsAreLinesOfJson) {
     EvalEvent e;
     e.step = 100, e.top1 = 80, e.worker_top1 = Spread(79, 78, 80), e.consensus_distance = 0.125;
     log.write(e);
+    log.write(LostEvent{.step = 120, .worker = 2, .left = 3, .why = "its process has ended"});
   }
   const std::vector<Json> all = events(dir.path());
-  ASSERT_EQ(all.size(), 4u);
+  ASSERT_EQ(all.size(), 5u);
   EXPECT_EQ(all[0]["event"], "run");
   EXPECT_EQ(all[0]["config"]["model"], "mlp");
   EXPECT_EQ(all[1]["loss"], 0.5);
@@ -60,6 +65,9 @@ TEST(Metrics, EventsAreLinesOfJson) {
   EXPECT_EQ(all[2]["top1"], 81.5);
   EXPECT_EQ(all[3]["worker_top1_min"], 78);
   EXPECT_EQ(all[3]["consensus_distance"], 0.125);
+  EXPECT_EQ(all[4]["event"], "lost");
+  EXPECT_EQ(all[4]["worker"], 2);
+  EXPECT_EQ(all[4]["why"], "its process has ended");
 }
 
 TEST(Metrics, NumbersThatJsonLacksAreNull) {
@@ -199,11 +207,11 @@ std::vector<std::string> screen(const std::string& bytes) {
   return lines;
 }
 
-std::string written(bool live, const std::function<void(Progress&)>& use) {
+std::string written(Showing how, const std::function<void(Progress&)>& use) {
   const ScratchDir dir;
   std::FILE* out = std::fopen((dir / "out").c_str(), "w");
   {
-    Progress p(out, live, 0, 100);
+    Progress p(out, how, 0, 100);
     use(p);
   }
   std::fclose(out);
@@ -211,7 +219,7 @@ std::string written(bool live, const std::function<void(Progress&)>& use) {
 }
 
 TEST(Progress, LogLinesStandAboveTheLiveOne) {
-  const std::string bytes = written(true, [](Progress& p) {
+  const std::string bytes = written(Showing::kLive, [](Progress& p) {
     p.say("first");
     p.show(kMoment);
     p.say("second");
@@ -226,13 +234,14 @@ TEST(Progress, LogLinesStandAboveTheLiveOne) {
 }
 
 TEST(Progress, ThreadsNeverMixTheirLines) {
-  const std::string bytes = written(true, [](Progress& p) {
+  const std::string bytes = written(Showing::kLive, [](Progress& p) {
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t)
       threads.emplace_back([&p, t] {
         for (int i = 0; i < 50; ++i) t == 0 ? p.show(kMoment) : p.say(std::string(30, char('a' + t)));
       });
     for (std::thread& t : threads) t.join();
+    p.show(kMoment);
   });
   const auto lines = screen(bytes);
   ASSERT_EQ(lines.size(), 152u);
@@ -240,7 +249,7 @@ TEST(Progress, ThreadsNeverMixTheirLines) {
 }
 
 TEST(Progress, ElsewhereLinesArePlain) {
-  const std::string bytes = written(false, [](Progress& p) {
+  const std::string bytes = written(Showing::kPlain, [](Progress& p) {
     p.show(kMoment);
     p.say("note");
     p.finish();
@@ -248,11 +257,58 @@ TEST(Progress, ElsewhereLinesArePlain) {
   EXPECT_EQ(bytes, format_moment(kMoment) + "\nnote\n");
 }
 
+TEST(Progress, EndsWithoutFiguresOlderThanTheLastLine) {
+  const std::string bytes = written(Showing::kLive, [](Progress& p) {
+    p.show(kMoment);
+    p.show(kMoment);  // too soon to be drawn, so it is kept for the end
+    p.say("epoch 3");
+  });
+  EXPECT_EQ(screen(bytes), (std::vector<std::string>{"epoch 3", ""}));
+}
+
+// mpirun gives its processes a terminal and writes what comes out to a file.
+TEST(Progress, IsLiveOnlyOnATerminalThatCanDoIt) {
+  const int ours = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(ours, 0);
+  ASSERT_TRUE(grantpt(ours) == 0 && unlockpt(ours) == 0);
+  std::FILE *terminal = std::fopen(ptsname(ours), "w"), *file = std::tmpfile();
+  ASSERT_TRUE(terminal && file);
+  const std::vector<std::string> names = {"TERM", "NO_COLOR", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                          "PMIX_RANK"};
+  const auto with = [&](const std::string& name, const std::string& value) {
+    for (const std::string& n : names) unsetenv(n.c_str());
+    setenv("TERM", "xterm", 1);
+    setenv(name.c_str(), value.c_str(), 1);
+  };
+  with("TERM", "xterm");
+  EXPECT_EQ(showing("auto", terminal), Showing::kLive);
+  EXPECT_EQ(showing("auto", file), Showing::kPlain);
+  EXPECT_EQ(showing("live", file), Showing::kLive);
+  EXPECT_EQ(showing("plain", terminal), Showing::kPlain);
+  EXPECT_EQ(showing("none", terminal), Showing::kNone);
+  for (const auto& [name, value] : std::map<std::string, std::string>{
+           {"TERM", "dumb"}, {"NO_COLOR", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}, {"PMI_RANK", "1"}}) {
+    with(name, value);
+    EXPECT_EQ(showing("auto", terminal), Showing::kPlain) << name;
+  }
+  for (const std::string& n : names) unsetenv(n.c_str());
+  std::fclose(terminal), std::fclose(file), close(ours);
+}
+
+TEST(Progress, NoneSaysOnlyWhatIsSaid) {
+  const std::string bytes = written(Showing::kNone, [](Progress& p) {
+    p.show(kMoment);
+    p.say("note");
+    p.finish();
+  });
+  EXPECT_EQ(bytes, "note\n");
+}
+
 TEST(Progress, PlainLinesAreRareAndTheLastStateIsNotLost) {
   const ScratchDir dir;
   std::FILE* out = std::fopen((dir / "out").c_str(), "w");
   {
-    Progress p(out, false, 3600);
+    Progress p(out, Showing::kPlain, 3600);
     for (int64_t k = 0; k < 100; ++k) {
       Moment m = kMoment;
       m.step = k;

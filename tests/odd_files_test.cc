@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "apps/class_words.h"
+#include "apps/printable.h"
 #include "tests/model_files.h"
 #include "tests/program.h"
 
@@ -16,7 +18,7 @@ using testing_programs::Workplace;
 const Json kWritten = {{"converted",
                         {{"files", 7},
                          {"cmyk", 1},
-                         {"grey", 1},
+                         {"gray", 1},
                          {"16-bit", 1},
                          {"palette", 1},
                          {"transparent", 1},
@@ -41,8 +43,8 @@ TEST(OddFiles, OfARunAreCountedExactlyAndOnce) {
   EXPECT_EQ(s["unreadable"], 10);
   EXPECT_EQ(s["unreadable_names"].size(), 10u);
   EXPECT_NE(s["unreadable_names"][0].get<std::string>().find("d/train/T-shirt-top/bad-"), std::string::npos);
-  EXPECT_NE(e.out.find("14 converted (2 cmyk, 2 grey, 2 16-bit, 2 palette, 2 transparent, 4 misnamed), "
-                       "10 left out (2 empty, 4 truncated, 4 undecodable)"),
+  EXPECT_NE(e.out.find("14 converted (2 cmyk, 2 gray, 2 16-bit, 2 palette, 2 transparent, 4 misnamed), "
+                       "10 skipped (2 empty, 4 truncated, 4 undecodable)"),
             std::string::npos)
       << e.out;
   EXPECT_NE(e.out.find("the index is made by scanning"), std::string::npos) << e.out;
@@ -52,7 +54,7 @@ TEST(OddFiles, OfARunAreCountedExactlyAndOnce) {
       "$TRAIN --data imagefolder:d --model small-cnn --image-size 28 --eval-only --weights "
       "out/model.safetensors");
   expect_fine(score);
-  EXPECT_NE(score.out.find("odd files: 7 converted"), std::string::npos) << score.out;
+  EXPECT_NE(score.out.find("unusual files: 7 converted"), std::string::npos) << score.out;
 }
 
 // Half an epoch, then the other half by a resumed run; then workers that each see a part.
@@ -105,9 +107,56 @@ TEST(OddFiles, InTarShardsAreCountedTheSame) {
   EXPECT_NE(w.read("out/summary.json").find("train-000002.tar: bad-empty.png"), std::string::npos);
 }
 
+// Names come from whoever made the files: the terminal shows them, it does not obey them.
+TEST(OddFiles, AreNamedWithTheirReasonAndCannotSteerTheTerminal) {
+  const Workplace w;
+  expect_fine(w.run(kMake + " d --per-class 2"));
+  w.write("d/train/Bag/evil\x1b[2J.jpg", "RIFF1234WEBPVP8 ");
+  const Ended e = w.run(kTrain + "--epochs 1");
+  expect_fine(e);
+  EXPECT_NE(e.out.find("skipped, cannot be read: d/train/Bag/evil\\x1b[2J.jpg: WebP, not JPEG or PNG\n"),
+            std::string::npos)
+      << e.out;
+  EXPECT_EQ(e.out.find('\x1b'), std::string::npos);
+  const Ended p = w.run("$TRAIN --predict d/train/Bag --weights out/model.safetensors");
+  EXPECT_EQ(p.status, 1);
+  EXPECT_NE(p.err.find("evil\\x1b[2J.jpg: cannot be read: WebP, not JPEG or PNG\n"), std::string::npos)
+      << p.err;
+  EXPECT_EQ((p.out + p.err).find('\x1b'), std::string::npos);
+}
+
+TEST(OddFiles, ControlCharactersAreEscapedAndOtherTextIsKept) {
+  EXPECT_EQ(printable("a\x1b[2J\r\x7f\x01"), "a\\x1b[2J\\x0d\\x7f\\x01");
+  EXPECT_EQ(printable("\xC2\x9B"
+                      "2J"),
+            "\\u009b2J");
+  EXPECT_EQ(printable("Gänse\tund 白鳥\n\xC2"), "Gänse\tund 白鳥\n\xC2");
+}
+
+TEST(Classes, AreNamedAtTheStartWithThoseThatASplitLacks) {
+  const Workplace w;
+  expect_fine(w.run(kMake + " d --per-class 2 && rm -r d/val/Bag d/val/Sneaker"));
+  const Ended e = w.run(kTrain + "--epochs 1");
+  expect_fine(e);
+  EXPECT_NE(e.out.find("\nclasses: Ankle-boot, Bag, Coat, "), std::string::npos) << e.out;
+  EXPECT_NE(
+      e.out.find("\nwarning: no test images of 2 of the 10 classes, so the accuracy says nothing of them: "
+                 "Bag, Sneaker\n"),
+      std::string::npos)
+      << e.out;
+}
+
+TEST(Classes, OfManyTheFirstAreNamedAndHowManyThereAre) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 1000; ++i) names.push_back(text("class", i));
+  EXPECT_EQ(list_names(names, 20), "class0, class1, ... (1000 in all)");
+  EXPECT_EQ(list_names(names, 1), "class0, ... (1000 in all)");
+  EXPECT_EQ(list_names({"a", "b"}, 4), "a, b");
+}
+
 TEST(OddFiles, AFileThatChangesItsMindCountsOnce) {
   data::Census c;
-  c.add(7, data::kGrey | data::kMisnamed);
+  c.add(7, data::kGray | data::kMisnamed);
   c.add(7, data::kTruncated);
   c.add(7, data::kUnopenable);
   c.add(9, 0);
@@ -116,7 +165,7 @@ TEST(OddFiles, AFileThatChangesItsMindCountsOnce) {
   EXPECT_EQ(c.left_out(), 1);
   EXPECT_EQ(c.converted(), 1);
   EXPECT_EQ(c.count(data::kTruncated), 1);
-  for (const data::Odd none : {data::kUnopenable, data::kGrey, data::kEmpty})
+  for (const data::Odd none : {data::kUnopenable, data::kGray, data::kEmpty})
     EXPECT_EQ(c.count(none), 0) << none;
   EXPECT_EQ(c.count(data::kMisnamed), 1);
   EXPECT_EQ(data::Census::unpack(c.pack()).files(), c.files());
@@ -125,6 +174,29 @@ TEST(OddFiles, AFileThatChangesItsMindCountsOnce) {
   EXPECT_TRUE(OddFiles::unpack(both.pack()).test.empty());
   for (const char* bad : {"3", "3:", "3:1,", "x:1", "3:1;4", "3:70000", "-1:1", ",3:1"})
     EXPECT_THROW(data::Census::unpack(bad), BadFile) << bad;
+}
+
+TEST(MakeImageFolder, WritesIntoANewOrEmptyFolderOnly) {
+  const Workplace w;
+  w.write("used/train/geese/1.jpg", "");
+  const Ended refused = w.run(kMake + " used");
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(refused.err.find("used: is not empty"), std::string::npos) << refused.err;
+  EXPECT_FALSE(w.has("used/val"));
+  expect_fine(w.run("mkdir empty && " + kMake + " empty --per-class 1"));
+  EXPECT_TRUE(w.has("empty/val/Bag"));
+}
+
+TEST(MakeImageFolder, ExplainsItself) {
+  const Workplace w;
+  const Ended help = w.run(kMake + " --help");
+  EXPECT_EQ(help.status, 0) << help.err;
+  EXPECT_EQ(help.out.find("usage: make_image_folder DIRECTORY"), 0u) << help.out;
+  for (const std::string wrong : {"", "a b", "--per-class", "a --per-class none", "--nosuch"}) {
+    const Ended e = w.run(kMake + " " + wrong);
+    EXPECT_EQ(e.status, 2) << wrong;
+    EXPECT_EQ(e.err.find("make_image_folder: "), 0u) << e.err;
+  }
 }
 
 }  // namespace

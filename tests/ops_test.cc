@@ -246,5 +246,57 @@ TEST_P(Ops, DropoutIsAFunctionOfItsDraw) {
   check([&](const Values& v) { return dropout(v[0], p, d); }, {x});
 }
 
+// ---- what a forward pass keeps for the way back --------------------------------------------------------
+
+// A tape that wants the gradient of an image of 1 MiB. The image stays in memory only if an op keeps it.
+struct Kept {
+  const Device d;
+  const Tensor leaf = Tensor::zeros({1, 128, 256, 16}, kF32, d), grad = leaf.clone();
+  const int64_t image = leaf.size() * 2;
+  Tape tape;
+  explicit Kept(Device d) : d(d) { tape.watch(leaf, grad); }
+  template <class F>
+  int64_t by(F f) const {
+    const int64_t before = memory_use(d).now;
+    f(cast(leaf, kBF16));
+    return memory_use(d).now - before;
+  }
+};
+
+TEST_P(Ops, PoolsAndMeansKeepNoImages) {
+  const Kept kept(GetParam());
+  const int64_t places = kept.image / 8;  // of the maxima: a byte for every fourth pixel of 16 bits
+  EXPECT_EQ(kept.by([](const Tensor& x) { max_pool2d(x, {}); }), places);
+  EXPECT_EQ(kept.by([](const Tensor& x) { avg_pool2d(x, {}); }), 0);
+  EXPECT_EQ(kept.by([](const Tensor& x) { global_avg_pool(x); }), 0);
+}
+
+TEST_P(Ops, ANormKeepsNoImageButItsInput) {
+  const Kept kept(GetParam());
+  const auto channels = [&](float v) {
+    const Tensor t({16}, kF32, GetParam());
+    fill(t, v);
+    return t;
+  };
+  const NormState s{channels(1), channels(0), channels(0), channels(1)};
+  const Tensor w = Tensor::zeros({16, 1, 1, 16}, kF32, GetParam());
+  const int64_t small = 4096;  // the channels' statistics
+  for (const bool relu : {false, true}) {
+    const NormMode mode{.training = true, .relu = relu};
+    EXPECT_LT(kept.by([&](const Tensor& x) { batch_norm(x, s, mode); }), kept.image + small);
+    EXPECT_LT(kept.by([&](const Tensor& x) { conv_bn(x, w, {}, s, mode); }), 2 * kept.image + small);
+  }
+  const auto add = [&](bool relu) {
+    return kept.by([&](const Tensor& x) {
+      const NormMode mode{.training = true, .relu = relu, .residual = cast(kept.leaf, kBF16)};
+      conv_bn(x, w, {}, s, mode);
+    });
+  };
+  EXPECT_LT(add(false), 2 * kept.image + small);
+  if (GetParam().is_cuda()) {
+    EXPECT_LT(add(true), 2 * kept.image + kept.image / 16 + small);
+  }  // and the mask's bits
+}
+
 }  // namespace
 }  // namespace skein

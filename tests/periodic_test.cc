@@ -151,6 +151,17 @@ TEST(Qsr, RoundsGrowAsTheRateFalls) {
   EXPECT_EQ(meetings("qsr", "--tau 2 --qsr-c 0.2", 11, falling), (Steps{2, 10}));
 }
 
+// (c / eta)^2 would be 16 steps in the first half of the warm-up and 4 at the full rate.
+TEST(Qsr, KeepsTheBasePeriodThroughTheWarmUpAndMeetsAtTheEnd) {
+  const auto rising = [](int64_t k) { return k < 4 ? 0.05 : 0.1; };
+  const std::string flags = "--tau 2 --qsr-c 0.2 --warmup-steps 8";
+  EXPECT_EQ(meetings("qsr", flags, 16, rising), (Steps{2, 4, 6, 8, 12, 16}));
+  EXPECT_EQ(meetings("qsr", flags + " --total-steps 15", 15, rising), (Steps{2, 4, 6, 8, 12, 15}));
+  // A round that begins in the warm-up may end behind it; one that was cut leaves a resumed run in order.
+  EXPECT_EQ(meetings("qsr", "--tau 3 --qsr-c 0.2 --warmup-steps 4 --total-steps 8", 14, rising),
+            (Steps{3, 6, 8, 12}));
+}
+
 TEST(StreamingDiLoCo, SynchronizesOnePieceAtATime) {
   EXPECT_EQ(meetings("streaming-diloco", "--fragments 2", 9, {}, 0, 2), (Steps{4, 8}));
   EXPECT_EQ(meetings("streaming-diloco", "--fragments 2", 9, {}, 2, 4), (Steps{2, 6}));

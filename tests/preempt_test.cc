@@ -7,14 +7,11 @@ namespace skein {
 namespace {
 
 using testing_programs::Ended;
+using testing_programs::expect_has;
 using testing_programs::Workplace;
 
 constexpr const char* kRun =
     "$TRAIN --data synthetic:8x8x1,classes=3,train=64,test=30 --model mlp --batch-size 16 --threads 1 ";
-
-void expect_has(const std::string& whole, const std::string& part) {
-  EXPECT_NE(whole.find(part), std::string::npos) << "\"" << part << "\" is not in:\n" << whole;
-}
 
 TEST(ResumeAuto, BeginsARunAndThenGoesOnWithIt) {
   const Workplace w;

@@ -18,6 +18,10 @@ struct Ended {
   std::string out, err;
 };
 
+inline void expect_has(const std::string& whole, const std::string& part) {
+  EXPECT_NE(whole.find(part), std::string::npos) << "\"" << part << "\" is not in:\n" << whole;
+}
+
 // A directory of the test's own, and programs run inside it by the shell.
 class Workplace {
  public:

@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "engine/memory.h"
 #include "engine/mix.h"
 #include "engine/slot.h"
 #include "engine/vec.h"
@@ -167,6 +168,38 @@ TEST_P(Recordings, MemoryFromBeforeIsNotGivenBackInARecording) {
 }
 
 // A replay would begin with the state of the recorded run again and again.
+struct Limit {
+  const Device d;
+  Limit(Device d, int64_t bytes) : d(d) { limit_memory(d, bytes); }
+  ~Limit() { limit_memory(d, 0); }
+};
+// On a GPU freeing waits for the device, and spoils what is being recorded.
+TEST_P(Recordings, MemoryThatIsMissingIsFreedBehindTheRecording) {
+  const Device d = GetParam();
+  release_cached(d);
+  const Tensor y = Tensor::zeros({1000}, kF32, d);
+  Recorded work(d, "growth");
+  int64_t rows = 1000;
+  const auto body = [&] {
+    const Tensor large({rows}, kF32, d);
+    fill(large, 5.f);
+    copy(y, large.view({1000}));
+  };
+  work.run({}, body);
+  { const Tensor unused({5 << 20}, kF32, d); }
+  const Limit limit(d,
+                    memory_held(d) + (1 << 20));  // room for what the body asks for only where `unused` was
+  rows = 4 << 20;
+  EXPECT_EQ(work.run({}, body), Recorded::Way::kRecorded) << work.refused();
+  EXPECT_EQ(values(y)[999], 5);
+  fill(y, 0.f);
+  EXPECT_EQ(work.run({}, body), Recorded::Way::kReplayed);
+  EXPECT_EQ(values(y)[999], 5);
+  rows = 64 << 20;
+  work.run({1}, [] {});
+  EXPECT_THROW(work.run({1}, body), OutOfMemory);
+}
+
 TEST_P(Recordings, AStateThatMovesIsAnError) {
   const Device d = GetParam();
   Tensor state({1000}, kF32, d);

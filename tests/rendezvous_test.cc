@@ -60,6 +60,45 @@ TEST(Rendezvous, OthersMayComeBeforeRankZero) {
   });
 }
 
+// The first port belongs to somebody who hangs up, the second to another job, the third is free.
+TEST(Rendezvous, TakesTheFirstFreePortAndPassesStrangersAtTheOthers) {
+  int hangs_up = 0, free = 0;
+  Fd strange = listen_at(hangs_up, false), later = listen_at(free, false);
+  Site other;
+  later = {};
+  std::atomic<bool> over{false};
+  const auto options = [&](Rank r) {
+    RendezvousOptions o;
+    o.rank = r, o.size = 2, o.key = kKey, o.deadline = 20;
+    o.port = hangs_up, o.more_ports = {other.port, free};
+    return o;
+  };
+  on_threads(4, [&](Rank r) {
+    if (r == 2) {
+      while (!over) accept_before(strange, Clock::now() + std::chrono::milliseconds(10));
+    } else if (r == 3) {
+      RendezvousOptions o = other.options(0, 2, 20);
+      o.key = kOther;
+      message([&] { Rendezvous(std::move(o)); });
+    } else {
+      Rendezvous meet(options(r));
+      EXPECT_EQ(meet.all_gather(r == 0 ? "a" : "b"), (std::vector<std::string>{"a", "b"}));
+      if (r == 0) return;
+      over = true;
+      RendezvousOptions o = other.options(1, 2);  // ends the other job's waiting
+      o.key = kOther;
+      message([&] { Rendezvous(std::move(o)); });
+    }
+  });
+}
+
+TEST(Rendezvous, SaysWhenNoneOfSeveralPortsIsFree) {
+  Site one, two;
+  RendezvousOptions o;
+  o.size = 2, o.key = kKey, o.port = one.port, o.more_ports = {two.port};
+  EXPECT_NE(message([&] { Rendezvous(std::move(o)); }).find("all are in use"), std::string::npos);
+}
+
 TEST(Rendezvous, NamesWhoNeverArrivesOnEveryRank) {
   Site site;
   std::vector<std::string> said(4);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "apps/metrics.h"
 #include "engine/random.h"
@@ -143,6 +144,20 @@ TEST(Report, ARunWithoutASummaryIsRunning) {
   EXPECT_EQ(d["series"]["step"]["loss"].size(), 1u);
 }
 
+TEST(Report, SaysWhichWorkersWereLostAndWhen) {
+  const ScratchDir dir;
+  MetricsLog log(dir.path());
+  log.write(RunEvent{.config = {{"model", "mlp"}}, .workers = 4});
+  log.write(step_event(5, 4));
+  EXPECT_TRUE(data_of(slurp(write_report(dir.path())))["lost"].empty());
+  log.write(LostEvent{.step = 5, .worker = 2, .left = 3, .why = "its process has ended"});
+  log.write(LostEvent{.step = 5, .worker = 1, .left = 2, .why = "its process has ended"});
+  const Json lost = data_of(slurp(write_report(dir.path())))["lost"];
+  ASSERT_EQ(lost.size(), 2u);
+  EXPECT_EQ(lost[1]["worker"], 1);
+  EXPECT_EQ(lost[1]["step"], 5);
+}
+
 TEST(Report, ASummaryThatTheEventsHaveOvertakenDoesNotCount) {
   const ScratchDir dir;
   Summary s;
@@ -189,7 +204,7 @@ TEST_P(InBrowser, EveryCurveIsDrawn) {
   const ScratchDir dir;
   write_run(dir.path(), GetParam());
   const std::string dom = testing::drawn(write_report(dir.path()), dir);
-  EXPECT_EQ(count(dom, "<svg"), GetParam() > 1 ? 7u : 4u);  // with the time line
+  EXPECT_EQ(count(dom, "role=\"application\""), GetParam() > 1 ? 6u : 4u);
   for (const char* line : {"train", "test", "rate"}) {
     const size_t at = dom.find(text("data-line=\"", line, '"'));
     ASSERT_NE(at, std::string::npos) << line;
@@ -228,7 +243,7 @@ TEST(Report, TickLabelsOfAShortRunDiffer) {
   }
   const std::string dom = testing::drawn(write_report(dir.path()), dir);
   size_t charts = 0;
-  for (size_t at = 0; (at = dom.find("<svg", at)) != std::string::npos; ++charts) {
+  for (size_t at = 0; (at = dom.find("role=\"application\"", at)) != std::string::npos; ++charts) {
     const size_t end = dom.find("</svg>", at);
     std::map<std::string, int> left, below;  // by what they are aligned to
     for (; (at = dom.find("<text", at)) < end; ++at) {
@@ -243,6 +258,101 @@ TEST(Report, TickLabelsOfAShortRunDiffer) {
     at = end;
   }
   EXPECT_GE(charts, 3u);
+}
+
+// What a browser makes of a run of four workers with this summary added to its own, and this evaluation.
+std::string drawn_with(const Json& more, const Json& evaluation) {
+  const ScratchDir dir;
+  write_run(dir.path(), 4);
+  Json summary = Json::parse(slurp(dir / "summary.json"));
+  summary.update(more);
+  spill(dir / "summary.json", summary.dump());
+  if (!evaluation.is_null()) spill(dir / "evaluation.json", evaluation.dump());
+  return testing::drawn(write_report(dir.path()), dir);
+}
+
+TEST(Report, TellsWhatWasChosenFromWhatWasLeft) {
+  const ScratchDir dir;
+  write_run(dir.path(), 4);
+  const Json data = data_of(slurp(write_report(dir.path())));
+  const Json &config = data["config"], &defaults = data["defaults"];
+  for (const char* chosen : {"algorithm", "workers", "lr"})
+    EXPECT_NE(config[chosen], defaults[chosen]) << chosen;
+  for (const char* left : {"momentum", "seed"}) EXPECT_EQ(config[left], defaults[left]) << left;
+}
+
+TEST(Report, ShowsTheParametersOfLargeModelsInMillions) {
+  if (testing::browser().empty()) GTEST_SKIP() << "no browser is installed";
+  const std::string dom = drawn_with({{"parameters", 11178564}}, nullptr);
+  EXPECT_TRUE(has(dom, "<b>11.2\u202fM</b>"));
+  EXPECT_FALSE(has(dom, "11,178,564"));
+}
+
+TEST(Report, SplitsTheTimeOfAllWorkersInPaintsThatDiffer) {
+  if (testing::browser().empty()) GTEST_SKIP() << "no browser is installed";
+  const std::string dom = drawn_with({{"seconds_by_stage", {{"read", 0}}}}, nullptr);
+  EXPECT_FALSE(has(dom.substr(0, dom.find("<script")),
+                   "Loading, beside the computing"));  // there is nothing to say of it
+  const std::string legend = dom.substr(dom.find("class=\"legend\""), 4000);
+  std::set<std::string> paints;
+  for (const std::string name : {"peers", "checkpoint", "other"}) {
+    const size_t at = legend.find(">" + name + "<");
+    ASSERT_NE(at, std::string::npos) << name;
+    paints.insert(legend.substr(legend.rfind("<div", at), at - legend.rfind("<div", at)));
+  }
+  EXPECT_EQ(paints.size(), 3u);
+  EXPECT_EQ(count(dom, "title=\"other "), 4u);  // each worker's
+}
+
+TEST(Report, ShowsUnusualFilesAsATableAlsoOfOlderRuns) {
+  if (testing::browser().empty()) GTEST_SKIP() << "no browser is installed";
+  const std::string dom = drawn_with({{"odd_files",
+                                       {{"train", {{"converted", {{"files", 9}, {"cmyk", 5}, {"grey", 4}}}}},
+                                        {"test", {{"left_out", {{"files", 1}, {"empty", 1}}}}}}},
+                                      {"unreadable", 1},
+                                      {"unreadable_names", {"val/a.jpg"}}},
+                                     nullptr);
+  EXPECT_TRUE(has(dom, "Unusual image files"));
+  EXPECT_TRUE(has(dom, "<th>gray</th><td>converted to RGB</td><td>4</td><td>0</td>"));
+  EXPECT_TRUE(has(dom, "<th>empty</th><td>skipped</td><td>0</td><td>1</td>"));
+  EXPECT_TRUE(has(dom, "Skipped: val/a.jpg<"));
+}
+
+TEST(Report, ShowsClassesTheirConfusionsAndMistakes) {
+  if (testing::browser().empty()) GTEST_SKIP() << "no browser is installed";
+  const std::string picture = "data:image/png;base64,iVBORw0KGgo=";
+  const std::string dom = drawn_with(
+      Json::object(),
+      {{"step", 2820},
+       {"images", 30},
+       {"classes", {"geese", "swans", "<b>ducks"}},
+       {"images_by_class", {20, 10, 0}},
+       {"correct_by_class", {19, 5, 0}},
+       {"confusions", {{1, 0, 5}, {0, 2, 1}}},
+       {"confusion", {{19, 0, 1}, {5, 5, 0}, {0, 0, 0}}},
+       {"mistakes",
+        {{{"name", "a.png"}, {"truth", 0}, {"guess", 2}, {"probability", 0.9}, {"picture", picture}}}}});
+  EXPECT_TRUE(has(dom, "title=\"geese: 19 of 20 images\""));
+  EXPECT_TRUE(has(dom, "95.0\u202f%"));
+  EXPECT_TRUE(has(dom, "title=\"swans taken for geese: 5 of 10\""));
+  EXPECT_TRUE(has(dom, "without test images: &lt;b&gt;ducks"));
+  EXPECT_TRUE(has(dom, "<img src=\"" + picture));
+  EXPECT_TRUE(has(dom, "<b>&lt;b&gt;ducks</b> 90.0\u202f%<i>is geese</i>"));
+}
+
+TEST(Report, OfAThousandClassesShowsTheLowestAndStaysSmall) {
+  if (testing::browser().empty()) GTEST_SKIP() << "no browser is installed";
+  Json e = {{"step", 1}, {"images", 50000}, {"confusions", Json::array()}};
+  for (int c = 0; c < 1000; ++c) {
+    e["classes"].push_back(text("class-", c)), e["images_by_class"].push_back(50);
+    e["correct_by_class"].push_back(c % 40);
+    for (int k = 1; k < 4; ++k) e["confusions"].push_back({c, (c + k) % 1000, 1});
+  }
+  const std::string dom = drawn_with(Json::object(), e);
+  EXPECT_TRUE(has(dom, "the 20 with the lowest accuracy, of 1,000"));
+  EXPECT_EQ(count(dom, "class=\"class\""), 20u);
+  EXPECT_TRUE(has(dom, "Most frequent confusions"));
+  EXPECT_LT(dom.size(), 700u << 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(Report, InBrowser, ::testing::Values(1, 4));

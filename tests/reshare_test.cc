@@ -147,8 +147,8 @@ TEST_F(Reshare, AnchorsAndCentersAreKept) {
 
 TEST_F(Reshare, EveryOtherRowGoesOn) {
   for (const std::string row :
-       {"overlap-local-sgd --tau 2", "streaming-diloco --tau 4 --fragments 2 --delay 1", "qsr --tau 2",
-        "ad-psgd", "easgd-async --tau 2", "osgp --bn-policy mix"}) {
+       {"overlap-local-sgd --tau 2", "streaming-diloco --tau 4 --fragments 2 --delay 1",
+        "qsr --tau 2 --qsr-c 0", "ad-psgd", "easgd-async --tau 2", "osgp --bn-policy mix"}) {
     place_.run("rm -rf run");
     train("--model small-cnn --workers 4 --batch-size 6 --steps 5 --output run --algorithm " + row);
     ASSERT_EQ(resume("run --workers 2 --steps 8").status, 0) << row << place_.read(".err");

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 
 #include "apps/trainer.h"
 #include "tests/program.h"
+#include "tests/world.h"
 
 namespace skein::apps {
 namespace {
@@ -43,7 +45,8 @@ Trained train(const Config& c, const std::string& directory, int64_t steps, bool
   Progress progress(nowhere.get());
   Setup setup = open_setup(c);
   const int64_t per_epoch = setup.steps_per_epoch;
-  Trainer trainer(c, std::move(setup), directory, progress);
+  Living alone(nullptr, false);
+  Trainer trainer(c, std::move(setup), directory, progress, alone);
   int64_t taken = 0;
   if (resume) {
     const std::string checkpoint = find_checkpoint(directory);
@@ -102,6 +105,34 @@ TEST(Resume, TheSeedDecidesEverything) {
   EXPECT_NE(train(c, w.path() / "c", -1, false).outcome.hash, one);
 }
 
+// All have met for the checkpoint of step 4. Worker 0 has gone on when worker 1 is told to stop there.
+TEST(Stopping, RightAfterAMeetingIsAgreedOnAnew) {
+  const Workplace w;
+  Config c = config_of("mlp", "fp32");
+  c.algorithm = "ad-psgd";
+  c.batch_size = 4, c.epochs = 100, c.lr = 0.01, c.checkpoint_every = "4steps";
+  std::atomic<bool> ahead{false};
+  std::vector<int64_t> ended(2);
+  comm::in_local_world(2, [&](comm::Communicator& comm) {
+    const int rank = comm.rank();
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
+    Progress progress(nowhere.get());
+    Living living(&comm, false);
+    Place place;
+    place.rank = rank, place.world = 2, place.comm = &comm;
+    Trainer trainer(c, open_setup(c, place), w.path() / "run", progress, living);
+    const Outcome out = trainer.run([&] {
+      if (rank == 0 && trainer.step_number() == 5) ahead = true;
+      if (rank == 1 && trainer.step_number() == 4) ahead.wait(false);
+      if (rank == 0 && ahead) ahead.notify_all();
+      return trainer.step_number() >= 4 + (rank == 0 ? 1 : 0);
+    });
+    EXPECT_TRUE(out.interrupted);
+    ended[size_t(rank)] = out.step;
+  });
+  EXPECT_EQ(ended, (std::vector<int64_t>{5, 5}));
+}
+
 TEST(Resume, EpochsCloseOnceHoweverOftenTheRunIsCut) {
   const Workplace w;
   Config c = config_of("mlp", "fp32");
@@ -110,7 +141,8 @@ TEST(Resume, EpochsCloseOnceHoweverOftenTheRunIsCut) {
   const auto stop_in_evaluation = [&](bool resume) {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
     Progress progress(nowhere.get());
-    Trainer trainer(c, open_setup(c), dir, progress);
+    Living alone(nullptr, false);
+    Trainer trainer(c, open_setup(c), dir, progress, alone);
     if (resume) trainer.resume(find_checkpoint(dir));
     int calls = 0;
     return trainer.run([&] { return ++calls == 8; });  // seven steps, then the first batch of the evaluation

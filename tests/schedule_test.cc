@@ -91,7 +91,7 @@ TEST(Schedule, AMistypedNameIsToldItsNearest) {
     parse_schedule("cosin", 0.1, 10, 1, 0);
     FAIL();
   } catch (const BadOption& e) {
-    EXPECT_NE(std::string(e.what()).find("'cosine'"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("did you mean cosine?"), std::string::npos) << e.what();
     EXPECT_NE(std::string(e.what()).find("--lr-schedule cosin:"), std::string::npos) << e.what();
   }
 }

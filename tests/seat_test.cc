@@ -108,6 +108,27 @@ TEST(Seat, FollowsTorchrun) {
   EXPECT_EQ(s.local_world, 2);
 }
 
+// Its agent listens at MASTER_PORT itself, and says so.
+TEST(Seat, TakesOtherPortsThanTorchrunsAgent) {
+  const Variables agent = {{"RANK", "0"},
+                           {"WORLD_SIZE", "2"},
+                           {"MASTER_PORT", "29500"},
+                           {"TORCHELASTIC_RUN_ID", "none"},
+                           {"TORCHELASTIC_RESTART_COUNT", "0"},
+                           {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
+  const Seat first = seat(agent), other_rank = seat(with(agent, {{"RANK", "1"}})),
+             restarted = seat(with(agent, {{"TORCHELASTIC_RESTART_COUNT", "1"}})),
+             other_job = seat(with(agent, {{"MASTER_PORT", "29501"}}));
+  ASSERT_GE(first.ports.size(), 4u);
+  for (int port : first.ports) EXPECT_TRUE(port > 1024 && port < 32768 && port != 29500) << port;
+  EXPECT_EQ(first.ports, other_rank.ports);
+  EXPECT_EQ(first.job, other_rank.job);
+  EXPECT_NE(first.job, restarted.job);
+  EXPECT_NE(first.job, other_job.job);
+  EXPECT_NE(first.ports, restarted.ports);
+  EXPECT_TRUE(seat(with(agent, {{"TORCHELASTIC_USE_AGENT_STORE", "False"}})).ports.empty());
+}
+
 TEST(Seat, FollowsSlurm) {
   const Seat s = seat(kSrun);
   EXPECT_EQ(s.by, Seat::kSlurm);

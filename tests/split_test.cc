@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -156,7 +157,9 @@ TEST(Split, NobodyHangsWhateverTheAlgorithm) {
   const Workplace w;
   for (const optim::StrategyRow& row : optim::strategies()) {
     if (row.name == std::string("sgd")) continue;
-    const std::string more = row.name == std::string("lsgd") ? " --groups 2" : "";
+    const std::map<std::string, std::string> flags = {
+        {"lsgd", " --groups 2"}, {"post-local", " --switch-step 3"}, {"qsr", " --qsr-c 0.1"}};
+    const std::string more = flags.contains(row.name) ? flags.at(row.name) : "";
     const Ended e =
         w.run("rm -rf out; " + kTask + "--split dirichlet:0.3 --workers 4 --transport local --epochs 2 " +
               "--output out --algorithm " + row.name + more);

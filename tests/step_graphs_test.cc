@@ -47,7 +47,8 @@ Trained train(Config c, const char* graphs, const std::string& directory, int64_
   c.cuda_graphs = graphs;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
   Progress progress(nowhere.get());
-  Trainer trainer(c, open_setup(c), directory, progress);
+  Living alone(nullptr, false);
+  Trainer trainer(c, open_setup(c), directory, progress, alone);
   if (resume) trainer.resume(find_checkpoint(directory));
   Trained t;
   t.outcome = trainer.run([&] {

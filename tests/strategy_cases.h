@@ -1,11 +1,13 @@
 // The rows of strategies.def without a server, each with the flags it is tried with.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/files.h"
+#include "tests/peek.h"
 #include "tests/trainee.h"
 
 namespace skein::trainee {
@@ -65,6 +67,34 @@ inline std::vector<Case> cases(int world) {
       all.push_back({&row, " --bn-policy mix", options({{"bn-policy", "mix"}})});
   }
   return all;
+}
+
+// The models at the start and at the end of a run of `steps` steps. Where nobody waits for anybody, workers do
+// as much as the machine lets them: there all go on until each has done so many steps, and each that asks for
+// exchanges has made so many. `at_end` sees each trainee with its rank, on a thread of that rank's.
+using Models = std::vector<std::vector<float>>;
+inline std::pair<Models, Models> begin_and_end(
+    const Problem& p, const Case& c, int n, int64_t steps,
+    const std::function<void(Trainee&, size_t)>& at_end = [](Trainee&, size_t) {}) {
+  Models begin(static_cast<size_t>(n)), end(static_cast<size_t>(n));
+  std::atomic<int> behind{n};
+  in_local_world(n, [&](comm::Communicator& comm) {
+    Trainee t(p, c.row->name, c.options, &comm);
+    const size_t r = size_t(comm.rank());
+    begin[r] = values(t.x);
+    const auto enough = [&](int64_t done) {
+      return done >= steps && (c.waits() || r % 2 == 0 || Peek(*t.strategy).numbers.at("exchanges") >= steps);
+    };
+    bool counted = false;
+    for (int64_t k = 0; c.waits() ? k < steps : behind > 0; ++k) {
+      t.step(k);
+      if (!counted && enough(k + 1)) counted = true, --behind;
+    }
+    t.strategy->settle(t.worker);
+    end[r] = values(t.x);
+    at_end(t, r);
+  });
+  return {begin, end};
 }
 
 // A second run that does the same again; an asynchronous row's by a recording of the first.

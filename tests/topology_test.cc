@@ -151,6 +151,22 @@ TEST(Topology, ExponentialSkipsDistancesThatDoNotFit) {
   EXPECT_EQ(out_of(*t, 5, 3), (std::vector<Rank>{0, 3}));
 }
 
+TEST(Topology, ARingWithOnePeerStandsStillUnlessAskedToTakeTurns) {
+  TopologyOptions turns = peers(1);
+  turns.in_turn = true;
+  for (int n = 2; n <= 9; ++n) {
+    const auto still = make_topology("ring", peers(1), n), turning = make_topology("ring", turns, n);
+    EXPECT_EQ(still->cycle(), 1);
+    for (Rank r = 0; r < n; ++r)
+      for (int64_t q = 0; q < 7; ++q) {
+        const Rank next = (r + 1) % n, previous = (r + n - 1) % n;
+        EXPECT_EQ(out_of(*still, r, q), std::vector<Rank>{next}) << n << ' ' << q;
+        EXPECT_EQ(still->at(r, q).in, (std::vector<Edge>{{previous, 0.5}})) << n << ' ' << q;
+        EXPECT_EQ(out_of(*turning, r, q), std::vector<Rank>{q % 2 ? previous : next}) << n << ' ' << q;
+      }
+  }
+}
+
 TEST(Topology, BipartiteExponentialIsExactAfterTwoThreeFive) {
   for (auto [n, gossips] : {std::pair{4, 2}, {8, 3}, {16, 5}}) {
     const auto t = make_topology("bipartite-exponential", peers(1), n);

@@ -13,15 +13,12 @@ namespace skein {
 namespace {
 
 using testing_programs::Ended;
+using testing_programs::expect_has;
 using testing_programs::Workplace;
 using Json = nlohmann::json;
 
 constexpr const char* kTiny =
     "$TRAIN --data synthetic:8x8x1,classes=3,train=64,test=30 --model mlp --batch-size 16 ";
-
-void expect_has(const std::string& whole, const std::string& part) {
-  EXPECT_NE(whole.find(part), std::string::npos) << "\"" << part << "\" is not in:\n" << whole;
-}
 
 std::string big_endian(uint32_t v) { return {char(v >> 24), char(v >> 16), char(v >> 8), char(v)}; }
 // n gray images of 8x8 and labels modulo `classes`, as the MNIST family has them; `first` replaces label 0.
@@ -99,26 +96,19 @@ TEST(Train, ListsItsTables) {
   expect_has(models.out, "resnet50");
   EXPECT_EQ(models.out.find("fashion-mnist"), std::string::npos);
   EXPECT_EQ(w.run("$TRAIN --list colors").status, 2);
-  expect_has(w.run("$TRAIN --version").out, SKEIN_VERSION);
+  for (const char* line : {"$TRAIN --version", "$TRAIN --version --list"})
+    EXPECT_EQ(w.run(line).out, "train_imagenet " SKEIN_VERSION "\n") << line;
   expect_has(w.run("$TRAIN --help").out, "--batch-size");
 }
 
-TEST(Train, CtrlCWritesACheckpointAndSaysHowToGoOn) {
+TEST(Refuses, MovedDataOfAResumedRunWithTheFlagThatHelps) {
   const Workplace w;
-  const std::string start =
-      std::string(kTiny) + "--epochs 100000 --checkpoint-every 0 --eval-every 0 --output out";
-  const Ended e = w.run(start +
-                        " & P=$!; for i in $(seq 600); do grep -qs loss out/metrics.jsonl && break; "
-                        "sleep 0.05; done; kill -INT $P; wait $P");
-  EXPECT_EQ(e.status, 130) << e.out << e.err;
-  expect_has(e.out, "train_imagenet --resume out");
-  EXPECT_FALSE(w.has("out/model.safetensors"));
-  const Json summary = Json::parse(w.read("out/summary.json"));
-  EXPECT_TRUE(summary["interrupted"].get<bool>());
-  const int64_t steps = summary["steps"];
-  const Ended again = w.run("$TRAIN --resume out --epochs 0 --steps " + std::to_string(steps + 3));
-  EXPECT_EQ(again.status, 0) << again.err;
-  EXPECT_EQ(Json::parse(w.read("out/summary.json"))["steps"], steps + 3);
+  write_idx(w, "here", 40, 10);
+  ASSERT_EQ(w.run("$TRAIN --data mnist:here --model mlp --batch-size 8 --steps 2 --output out").status, 0);
+  const Ended e = w.run("mv here there; $TRAIN --resume out --steps 4");
+  EXPECT_EQ(e.status, 1);
+  expect_has(e.err, "if the data has moved, add --data mnist:NEW_PATH to --resume");
+  EXPECT_EQ(w.run("$TRAIN --resume out --steps 4 --data mnist:there").status, 0);
 }
 
 // A class of one image keeps none for testing.
@@ -219,6 +209,76 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"ImageTooSmall", kGood + "--model cnn7 --image-size 10" + kOut, 2, {"24", "--image-size"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// Opening the data may take minutes: here there are none, and it is not yet noticed.
+TEST(Refuses, WhatIsWrongWithoutTheDataBeforeItOpensThem) {
+  const Workplace w;
+  ASSERT_EQ(w.run(std::string(kTiny) + "--steps 1 --output out").status, 0);
+  const std::string nothing = "$TRAIN --model mlp --data mnist:nowhere ";
+  const std::pair<const char*, const char*> cases[] = {
+      {"--lr-schedule cosin", "did you mean cosine?"},
+      {"--split dirichlet", "--split"},
+      {"--loss-scale some", "--loss-scale"},
+      {"--weights none.safetensors", "none.safetensors"},
+      {"--output out", "holds a run already"},
+      {"--output /proc/skein/out", "/proc/skein"},
+      {"--weights runs-of-others --output n", "runs-of-others"},
+      {"--algorithm qsr --workers 2", "needs --qsr-c"}};
+  for (const auto& [flags, says] : cases) {
+    const Ended e = w.run(nothing + flags);
+    EXPECT_NE(e.status, 0) << flags;
+    expect_has(e.err, says);
+    EXPECT_EQ(e.out, "") << flags;
+    EXPECT_EQ(e.err.find("nowhere"), std::string::npos) << e.err;
+  }
+  EXPECT_FALSE(w.has("runs"));
+  EXPECT_FALSE(w.has("n"));
+}
+
+TEST(Train, SaysBatchAndRateAsTheyComeAbout) {
+  const Workplace w;
+  const Ended e =
+      w.run(std::string(kTiny) + "--algorithm diloco --workers 2 --threads 1 --steps 3 --output out");
+  ASSERT_EQ(e.status, 0) << e.err;
+  expect_has(e.out, "3 steps, 2 an epoch, batch 2 x 16, fp32 on cpu, 1 thread; out");
+  expect_has(e.out, "learning rate 0.0125 = 0.1 x 32/256, cosine");
+  expect_has(e.out, "warning: the workers never meet: this run has 3 steps and --tau is 100");
+  EXPECT_EQ(Json::parse(w.read("out/summary.json"))["config"]["outer-lr"], 0.7);
+  expect_has(w.read("out/config.toml"), "\ntau = 100 ");
+  const std::string page = w.read("out/report.html");
+  expect_has(page, "\"outer-lr\":0.7");
+  expect_has(page, "batch 2 x 16 \u00b7 rate 0.0125 = 0.1 x 32/256");
+}
+
+TEST(Train, ShowsALossFromTheFirstStepOn) {
+  const Workplace w;
+  const Ended e = w.run(std::string(kTiny) + "--steps 3 --log-every 3 --output out");
+  ASSERT_EQ(e.status, 0) << e.err;
+  expect_has(e.out, "step 1/3  loss ");
+}
+
+TEST(Train, TakesARunsDirectoryForItsModel) {
+  const Workplace w;
+  ASSERT_EQ(w.run(std::string(kTiny) + "--steps 2 --output out").status, 0);
+  const Ended e = w.run(std::string(kTiny) + "--eval-only --weights out");
+  EXPECT_EQ(e.status, 0) << e.err;
+  expect_has(e.out, "top-1 ");
+  const Ended onnx = w.run("$TRAIN --weights out --export-onnx m.onnx");
+  EXPECT_EQ(onnx.status, 0) << onnx.err;
+  expect_has(onnx.out, "m.onnx  the model of out/model.safetensors as ONNX");
+  const Ended tuned = w.run(
+      "$TRAIN --data synthetic:8x8x1,classes=3,train=64,test=30 --batch-size 16 --steps 1 --weights out "
+      "--output tuned");
+  EXPECT_EQ(tuned.status, 0) << tuned.err;
+  EXPECT_EQ(Json::parse(w.read("tuned/summary.json"))["config"]["model"], "mlp");  // as the file says
+  const Ended other = w.run("$TRAIN --data synthetic --model resnet20 --weights out --output other");
+  EXPECT_EQ(other.status, 2);
+  expect_has(other.err, "--model resnet20: out/model.safetensors is of mlp; leave --model out");
+  ASSERT_EQ(w.run("mkdir empty").status, 0);
+  const Ended none = w.run(std::string(kTiny) + "--eval-only --weights empty");
+  EXPECT_EQ(none.status, 2);
+  expect_has(none.err, "there is no model.safetensors in it");
+}
+
 TEST(Refuses, UnwritableOutput) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
   const Workplace w;
@@ -228,15 +288,17 @@ TEST(Refuses, UnwritableOutput) {
   expect_has(e.err, "locked");
 }
 
-TEST(Train, ADiskThatFillsUpEndsTheRunAndLeavesNoHalfCheckpoint) {
+TEST(Train, ADiskThatFillsUpEndsTheRunAndLeavesNoHalfFile) {
   const Workplace w;
-  const Ended e = w.run(
-      "ulimit -f 300; $TRAIN --data synthetic:28x28x1,classes=10,train=64,test=10 --model cnn7 "
-      "--batch-size 32 --epochs 1 --output out");
-  EXPECT_EQ(e.status, 1);
-  expect_has(e.err, "out/checkpoints");
-  EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;
-  EXPECT_EQ(w.run("find out -type f -size +200k | grep .").status, 1) << "a piece was left behind";
+  for (const auto& [more, file] : {std::pair{"--eval-every 0", "out/checkpoints"}, {"", "out/model_best"}}) {
+    const Ended e = w.run(text("rm -rf out; ulimit -f 300; ",
+                               "$TRAIN --data synthetic:28x28x1,classes=10,train=64,test=10 --model cnn7 ",
+                               "--batch-size 32 --epochs 1 --output out ", more));
+    EXPECT_EQ(e.status, 1);
+    expect_has(e.err, file);
+    EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;
+    EXPECT_EQ(w.run("find out -type f -size +200k | grep .").status, 1) << "a piece was left behind";
+  }
 }
 
 TEST(Refuses, ToWriteIntoAnotherRun) {

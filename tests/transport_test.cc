@@ -176,7 +176,42 @@ TEST(Take, OfARankThatLeftIsAnErrorAtOnce) {
   auto world = local_world(2);
   world[1].reset();
   Communicator c(*world[0], {.deadline = 20});
-  EXPECT_NE(message_of<PeerLost>([&] { c.take(1, 1, 0); }).find("rank 1 has ended"), std::string::npos);
+  EXPECT_NE(message_of<PeerLost>([&] { c.take(1, 1, 0); }).find("rank 1 has gone: it has ended its work"),
+            std::string::npos);
+}
+
+// Two that wait for each other, because each has stopped what the third was part of, are told.
+TEST(Take, OfAnotherEndsSoonWhenARankHasEndedWithAnError) {
+  auto world = local_world(3);
+  world[1]->fail();
+  world[1].reset();
+  Communicator c(*world[0], {.deadline = 60});
+  EXPECT_NE(message_of<PeerLost>([&] { c.take(1, 1, 0); }).find("it has ended with an error"),
+            std::string::npos);
+  EXPECT_TRUE(c.membership().ended(1));
+  const auto began = Clock::now();
+  EXPECT_NE(message_of<PeerLost>([&] { c.take(2, 1, 0); }).find("rank 1 is lost: it has ended with an error"),
+            std::string::npos);
+  EXPECT_LT(Clock::now() - began, std::chrono::seconds(30));
+}
+
+TEST(Take, OfAnotherGoesOnWhenARankHasLeftInGoodOrder) {
+  auto world = local_world(3);
+  world[1].reset();
+  Communicator c(*world[0], {.deadline = 2.5});
+  EXPECT_THROW(c.take(2, 1, 0), Timeout);
+}
+
+TEST(Take, OfWhoeverHasGivenThisRankUpSaysSo) {
+  auto world = local_world(3);
+  Communicator first(*world[0], {.deadline = 20}), second(*world[1], {.deadline = 20}),
+      third(*world[2], {.deadline = 20});
+  first.give_up({2}, {1, 2});
+  EXPECT_NE(message_of<GivenUp>([&] { third.take(1, 1, 0); }).find("rank 2 was given up by rank 0"),
+            std::string::npos);
+  EXPECT_NE(message_of<PeerLost>([&] { second.take(2, 1, 0); }).find("rank 0 has given it up"),
+            std::string::npos);
+  EXPECT_FALSE(second.membership().ended(2));
 }
 
 // It left because rank 2 is lost, and said so: that is who is missed.
@@ -189,7 +224,7 @@ TEST(Take, OfARankThatLeftForAnothersLossNamesTheLost) {
                                                                     [](Communicator& c) { c.poll(1, 1, 0); }};
   for (const auto& meet : meetings) {
     EXPECT_NE(message_of<PeerLost>([&] { meet(strict); }).find("rank 2 is lost"), std::string::npos);
-    EXPECT_NE(message_of<PeerLost>([&] { meet(lax); }).find("rank 1 has ended"), std::string::npos);
+    EXPECT_NE(message_of<PeerLost>([&] { meet(lax); }).find("rank 1 has gone"), std::string::npos);
   }
 }
 

@@ -124,7 +124,7 @@ TEST(Predict, PrintsATableAndNamesWhatItCannotRead) {
   const Ended e =
       w.run("$TRAIN --predict some some/0.png --top 9 --weights out/model.safetensors --logits l.npy");
   EXPECT_EQ(e.status, 1);
-  EXPECT_EQ(e.err, "train_imagenet: some/bad.jpg: cannot be read as JPEG or PNG\n");
+  EXPECT_EQ(e.err, "train_imagenet: some/bad.jpg: cannot be read: neither JPEG nor PNG\n");
   EXPECT_EQ(std::count(e.out.begin(), e.out.end(), '\n'), 3) << e.out;
   EXPECT_EQ(std::count(e.out.begin(), e.out.end(), '%'), 9) << e.out;
   const Vectors logits = read_vectors(w.path() / "l.npy");

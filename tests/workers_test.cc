@@ -67,10 +67,11 @@ TEST_F(Workers, EveryTransportGivesTheSameBits) {
 }
 
 // Endless training, something done to it once it is under way, and what is left.
-Ended disturb(const testing_programs::Workplace& place, const std::string& flags, const std::string& deed) {
+Ended disturb(const testing_programs::Workplace& place, const std::string& flags, const std::string& deed,
+              const std::string& workers = "3") {
   return place.run(std::string(kTask) +
-                   "--model small-cnn --workers 3 --batch-size 8 --epochs 100000 --checkpoint-every 0 " +
-                   flags +
+                   "--model small-cnn --batch-size 8 --epochs 100000 --checkpoint-every 0 --workers " +
+                   workers + ' ' + flags +
                    " --output run > log & P=$!\n"
                    "for i in $(seq 600); do grep -q step run/metrics.jsonl 2>/dev/null && break; sleep 0.1; "
                    "done; sleep 0.5\n"
@@ -91,7 +92,9 @@ TEST_F(Workers, AKilledWorkerIsNamedAndTheRestSaveAndResume) {
     place_.run("rm -rf run");
     const Ended e = disturb(place_, "--algorithm " + algorithm, "kill -KILL $W");
     EXPECT_NE(e.out.find("status 1\nstep-"), std::string::npos) << algorithm << e.out << e.err;
-    EXPECT_NE(e.err.find("worker 1 is lost"), std::string::npos) << algorithm << e.err;
+    EXPECT_NE(e.err.find("worker 1 is lost: its process has ended; the others wrote a checkpoint of step "),
+              std::string::npos)
+        << algorithm << e.err;
     const int64_t step = std::stoll(e.out.substr(e.out.find("step-") + 5));
     const Ended on = place_.run(text("timeout 100 $TRAIN --resume run --epochs 0 --steps ", step + 5));
     EXPECT_EQ(on.status, 0) << algorithm << on.err;
@@ -102,6 +105,38 @@ TEST_F(Workers, AStoppedWorkerIsNamedWithinTheDeadline) {
   const Ended e = disturb(place_, "--algorithm sgp --deadline 3", "kill -STOP $W");
   EXPECT_NE(e.out.find("status 1\nstep-"), std::string::npos) << e.out << e.err;
   EXPECT_NE(e.err.find("worker 1 is lost"), std::string::npos) << e.err;
+}
+
+// As after a cut cable: each side finds the other silent.
+TEST_F(Workers, OfTwoSidesOnlyTheLargerOrThatOfWorkerZeroWritesACheckpoint) {
+  const std::string all = "--algorithm local-sgd --deadline 8";
+  const auto stop = [](const std::string& ranks) {
+    return "for w in $(pgrep -P $L); do grep -qz '^RANK=[" + ranks +
+           "]$' /proc/$w/environ && kill -STOP $w; done";
+  };
+  for (const auto& [others, writes] : {std::pair("123", false), {"01", false}, {"23", true}, {"0", true}}) {
+    place_.run("rm -rf run");
+    const Ended e = disturb(place_, all, stop(others), "4");
+    EXPECT_NE(e.out.find("status 1\n"), std::string::npos) << others << e.out << e.err;
+    EXPECT_EQ(e.out.find("\nstep-") != std::string::npos, writes) << others << e.out << e.err;
+    EXPECT_EQ(
+        e.err.find("this side writes no checkpoint, since the other may; no checkpoint was written yet") ==
+            std::string::npos,
+        writes)
+        << others << e.err;
+  }
+}
+
+// The last checkpoint does not fit, the model does: it has no momentum.
+TEST_F(Workers, AFullDiskAtTheEndOfATrainingStillLeavesTheModel) {
+  ASSERT_EQ(train("--model mlp --steps 6 --output whole").status, 0) << place_.read(".err");
+  const Ended e = place_.run("k=$(($(stat -c %s whole/model.safetensors) / 1024 + 60)); ulimit -f $k; " +
+                             std::string(kTask) + "--model mlp --steps 6 --output full");
+  EXPECT_EQ(e.status, 1) << e.err;
+  EXPECT_NE(e.err.find("; no checkpoint was written yet; the model was written: full/model.safetensors"),
+            std::string::npos)
+      << e.err;
+  EXPECT_EQ(models_differ("whole", "full"), 0);
 }
 
 TEST_F(Workers, RefusesInOneLine) {

@@ -4,7 +4,7 @@ import re
 
 FIRST = ["cuda_library", "device", "cuda_memory", "cuda_kernels", "vec", "cuda_conv_gemm", "cuda_conv_bn",
          "cuda_chain"]  # what the others stand on
-WITHOUT_EMULATION = ["cudnn_plan", "plan_cache", "cuda_nccl"]
+WITHOUT_EMULATION = ["cuda_nccl"]
 
 
 def names():

@@ -2,7 +2,7 @@
 """Makes tests/fixtures/*: what PyTorch in float64 computes for our models, for torch_parity_test.
 
 Run with PyTorch 1.13.1 and torchvision (Debian 12: python3-torch python3-torchvision), from the root:
-    /usr/bin/python3 tools/make_fixtures.py [model ...]
+    /usr/bin/python3 tools/make_fixtures.py [fixture ...]
 
 Nothing large is stored. Weights and inputs are drawn on both sides from the generator of
 engine/random.h, in torchvision's order and layout of elements. Of every tensor a fixture holds its
@@ -13,9 +13,14 @@ ReLU and max pooling have kinks: where a value is within rounding of zero, float
 other branch and the gradient jumps. So each channel's shift before a ReLU is chosen, from 64
 values, to keep all its values away from zero; the choices are part of the fixture. The margins left
 are printed.
+
+A fixture whose name ends in -bf16 is for 16 bits, which would cross those kinks everywhere: its norms'
+scales are small against their shifts, so that few values come near one. It holds logits and gradients,
+and how far PyTorch's own bf16 is from them, which is what ours is measured by.
 """
 import json
 import sys
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -26,8 +31,8 @@ import torchvision
 TEST = 9  # Purpose::kTest
 SCALE, INPUT, LABEL, PROJECTION, SAMPLE = 0, 1, 2, 100, 200  # lanes
 PERIOD = 65521  # projections repeat after this prime number of elements
-PROJECTIONS, SAMPLES = 8, 64
 SMOOTHING, MOMENTUM, DECAY, STEPS = 0.1, 0.9, 5e-4, 3
+NOTHING = 1e-9  # the norm of a gradient that is zero, up to rounding: a bias before a norm
 
 
 def philox(seed, lane, step, blocks):
@@ -110,11 +115,45 @@ class Cnn7(nn.Module):
         return self.fc2(self.fc1(x.flatten(1)))
 
 
-MODELS = {  # name: make, batch, side, classes, seed, lr: so small that no value crosses a kink in three steps
-    "cnn7": (Cnn7, 8, 28, 10, 1, 1e-5),
-    "resnet20": (ResNet20, 4, 32, 10, 1, 1e-4),
-    "resnet50": (lambda c: torchvision.models.resnet50(num_classes=c), 4, 64, 1000, 2, 1e-6),
-    "vgg16-bn": (lambda c: torchvision.models.vgg16_bn(num_classes=c), 4, 32, 1000, 7, 1e-5),
+MODELS = {
+    "cnn7": Cnn7,
+    "resnet20": ResNet20,
+    "resnet50": lambda classes: torchvision.models.resnet50(num_classes=classes),
+    "vgg16-bn": lambda classes: torchvision.models.vgg16_bn(num_classes=classes),
+}
+
+
+class Trial(NamedTuple):
+    """What one fixture is made of."""
+    model: str
+    batch: int
+    side: int
+    classes: int
+    seed: int
+    lr: float = 0  # so small that no value crosses a kink in three steps; 0: no steps
+    scale: float = 1.0  # center of the norms' scales
+    reach: float = 0.2  # shifts before a ReLU are chosen from -reach to reach
+    projections: int = 8
+    samples: int = 64
+
+    @property
+    def shift_divisor(self):
+        return float(np.float32(31.5 / self.reach))
+
+
+def bf16_trial(*args, **more):
+    return Trial(*args, scale=0.5, reach=1.0, projections=32, samples=32, **more)
+
+
+TRIALS = {
+    "cnn7": Trial("cnn7", 8, 28, 10, 1, 1e-5),
+    "resnet20": Trial("resnet20", 4, 32, 10, 1, 1e-4),
+    "resnet50": Trial("resnet50", 4, 64, 1000, 2, 1e-6),
+    "vgg16-bn": Trial("vgg16-bn", 4, 32, 1000, 7, 1e-5),
+    "cnn7-bf16": bf16_trial("cnn7", 8, 28, 10, 1),
+    "resnet20-bf16": bf16_trial("resnet20", 8, 32, 10, 1),
+    "resnet50-bf16": bf16_trial("resnet50", 8, 64, 100, 2),
+    "vgg16-bn-bf16": bf16_trial("vgg16-bn", 16, 32, 10, 7),
 }
 
 # ---- weights ----
@@ -129,31 +168,34 @@ def is_last_norm(net, name):
     return parts[1] == ("bn3" if hasattr(block, "bn3") else "bn2") and hasattr(block, "conv2")
 
 
-def draw_weights(net, seed):
+def draw_weights(net, t):
     """Center and half width of each parameter, which are part of the fixture."""
     ranges = []
     for k, (name, p) in enumerate(net.named_parameters()):
         if p.dim() > 1:
             center, half = 0.0, float((6 if p.dim() == 4 else 3) / p[0].numel()) ** 0.5
         elif name.endswith("weight"):
-            center, half = (0.5, 0.0) if is_last_norm(net, name) else (1.0, 0.2)
+            center, half = (t.scale, 0.2 * t.scale)
+            if t.lr and is_last_norm(net, name):
+                center, half = 0.5, 0.0
         else:
             center, half = 0.0, 0.1
         center, half = float(np.float32(center)), float(np.float32(half))
-        values = uniform(seed, SCALE, k, p.numel(), center, half)
+        values = uniform(t.seed, SCALE, k, p.numel(), center, half)
         p.data = torch.from_numpy(values.astype(np.float32).astype(np.float64)).view(p.shape)
         ranges.append((center, half))
     return ranges
 
 
-def shift_of(choice):
-    return ((choice.astype(np.float32) - np.float32(31.5)) / np.float32(157.5)).astype(np.float64)
+def shift_of(choice, divisor):
+    return ((choice.astype(np.float32) - np.float32(31.5)) / np.float32(divisor)).astype(np.float64)
 
 
 class Kinks:
-    """Hooks on a net: how far what ReLU and pooling see is from their kinks; chooses shifts if asked to."""
+    """Hooks on a net: how far what ReLU and pooling see is from their kinks; chooses shifts, of the divisor
+    given, if it is asked to."""
 
-    def __init__(self, net, choose):
+    def __init__(self, net, choose=None):
         self.relu, self.pool, self.last, self.choices, self.hooks = 1e9, 1e9, None, {}, []
         names = {m: n for n, m in net.named_modules()}
         for m in net.modules():
@@ -171,10 +213,10 @@ class Kinks:
         if choose:
             by_channel = z.transpose(0, 1).reshape(z.shape[1], -1).numpy()
             bias = self.last.bias.data.numpy()
-            margin = np.stack([np.abs(by_channel + (shift_of(np.array(c)) - bias)[:, None]).min(1)
+            margin = np.stack([np.abs(by_channel + (shift_of(np.array(c), choose) - bias)[:, None]).min(1)
                                for c in range(64)])
             choice = margin.argmax(0)
-            shift = torch.from_numpy(shift_of(choice))
+            shift = torch.from_numpy(shift_of(choice, choose))
             shape = (1, -1) + (1,) * (z.dim() - 2)
             z = z + (shift - self.last.bias.data).view(shape)
             self.last.bias.data = shift
@@ -198,13 +240,13 @@ class Kinks:
 
 # ---- what is kept of a tensor ----
 
-def digest(t, seed, k):
-    v = t.detach().double().reshape(-1).numpy()
+def digest(tensor, t, k):
+    v = tensor.detach().double().reshape(-1).numpy()
     out = [np.linalg.norm(v)]
-    for j in range(PROJECTIONS):
-        r = uniform(seed, PROJECTION + j, 0, PERIOD, 0, 1)
+    for j in range(t.projections):
+        r = uniform(t.seed, PROJECTION + j, 0, PERIOD, 0, 1)
         out.append(sum(v[at:at + PERIOD] @ r[:len(v[at:at + PERIOD])] for at in range(0, len(v), PERIOD)))
-    at = bits(seed, SAMPLE, k, SAMPLES).astype(np.int64) % len(v)
+    at = bits(t.seed, SAMPLE, k, t.samples).astype(np.int64) % len(v)
     return np.concatenate([out, v[at]]).astype("<f4")
 
 
@@ -234,44 +276,90 @@ def run(net, x, labels, lr, see=None):
     return got
 
 
-def make(name):
-    maker, batch, side, classes, seed, lr = MODELS[name]
+def prepared(t):
+    """A trial's net with its weights and chosen shifts, its batch, and what the fixture says of them."""
     torch.manual_seed(0)
-    net = maker(classes).double()
+    net = MODELS[t.model](t.classes).double()
     for m in net.modules():
         if isinstance(m, nn.Dropout):
             m.p = 0.0
-    ranges = draw_weights(net, seed)
-    x = torch.from_numpy(uniform(seed, INPUT, 0, batch * 3 * side**2, 0, np.sqrt(3))).view(batch, 3, side, side)
-    labels = torch.from_numpy((bits(seed, LABEL, 0, batch) % np.uint32(classes)).astype(np.int64))
+    ranges = draw_weights(net, t)
+    x = uniform(t.seed, INPUT, 0, t.batch * 3 * t.side**2, 0, np.sqrt(3))
+    x = torch.from_numpy(x).view(t.batch, 3, t.side, t.side)
+    labels = torch.from_numpy((bits(t.seed, LABEL, 0, t.batch) % np.uint32(t.classes)).astype(np.int64))
     fresh = {n: b.clone() for n, b in net.named_buffers()}
-    kinks = Kinks(net, choose=True)
+    kinks = Kinks(net, t.shift_divisor)
     with torch.no_grad():
         net(x)
     kinks.remove()
-    choices = kinks.choices
     for n, b in net.named_buffers():
         b.copy_(fresh[n])
-    start = {n: t.clone() for n, t in net.state_dict().items()}
+    header = {
+        "model": t.model, "batch": t.batch, "side": t.side, "classes": t.classes, "seed": t.seed,
+        "smoothing": SMOOTHING, "period": PERIOD, "projections": t.projections, "samples": t.samples,
+        "torch": torch.__version__,
+        "params": [[n, c, h] for (n, _), (c, h) in zip(net.named_parameters(), ranges)],
+        "shifts": kinks.choices, "shift_divisor": t.shift_divisor,
+    }
+    return net, x, labels, header
 
-    kinks = Kinks(net, choose=False)
+
+def gradients(net, x, labels, autocast=False):
+    net.zero_grad()
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        logits = net(x)
+    logits = logits.to(x.dtype)
+    loss = F.cross_entropy(logits, labels, label_smoothing=SMOOTHING)
+    loss.backward()
+    return {"logits": logits.detach().double(), "loss": loss.item(),
+            "grads": [p.grad.double().clone() for p in net.parameters()]}
+
+
+def apart(ours, exact):
+    """How far a tensor is from the exact one, and how far their norms are, relative to the exact norm."""
+    n = exact.norm()
+    return [float(f"{v:.3g}") for v in ((ours - exact).norm() / n, (ours.norm() - n).abs() / n)]
+
+
+def write(name, t, header, kinds):
+    with open(f"tests/fixtures/{name}.fixture", "wb") as f:
+        f.write(json.dumps(header, separators=(",", ":")).encode() + b"\n")
+        for tensors in kinds:
+            for k, tensor in enumerate(tensors):
+                f.write(digest(tensor, t, k).tobytes())
+
+
+def make_bf16(name, t):
+    net, x, labels, header = prepared(t)
+    start = {n: v.clone() for n, v in net.state_dict().items()}
+    kinks = Kinks(net)
+    exact = gradients(net, x, labels)
+    kinks.remove()
+    net.load_state_dict(start)
+    rough = gradients(net.float(), x.float(), labels, autocast=True)
+    logits = apart(rough["logits"], exact["logits"])
+    grads = [apart(g, e) if e.norm() > NOTHING else None for g, e in zip(rough["grads"], exact["grads"])]
+    header.update(loss=exact["loss"], bf16={"logits": logits, "gradients": grads})
+    errors, norms = (sorted(g[i] for g in grads if g) for i in (0, 1))
+    print(f"{name}: loss {exact['loss']}, margins {kinks.relu:.2g} {kinks.pool:.2g}; PyTorch's own bfloat16: "
+          f"logits {logits[0]}, gradients median {errors[len(errors) // 2]}, worst {errors[-1]}, of norms "
+          f"{norms[len(norms) // 2]}, {norms[-1]}", flush=True)
+    write(name, t, header, ([exact["logits"]], exact["grads"]))
+
+
+def make(name):
+    t = TRIALS[name]
+    if not t.lr:
+        return make_bf16(name, t)
+    net, x, labels, header = prepared(t)
+    start = {n: v.clone() for n, v in net.state_dict().items()}
+    kinks = Kinks(net)
     margins = []
-    exact = run(net, x, labels, lr, lambda step: margins.append((kinks.relu, kinks.pool)))
+    exact = run(net, x, labels, t.lr, lambda step: margins.append((kinks.relu, kinks.pool)))
     kinks.remove()
     print(name, "loss", exact["loss"], "->", exact["last loss"], "margins (relu, pool) by step:", margins)
-
     net.load_state_dict(start)
-    net.float().zero_grad()
-    with torch.autocast("cpu", torch.bfloat16):
-        logits = net(x.float()).float()
-    F.cross_entropy(logits, labels, label_smoothing=SMOOTHING).backward()
-    errors = sorted(float((p.grad.double() - g).norm() / g.norm())
-                    for p, g in zip(net.parameters(), exact["grads"]) if g.norm() > 1e-9)
-    print("  PyTorch's own bfloat16: logits %.2g, gradients median %.2g, worst %.2g" % (
-        (logits.double() - exact["logits"]).norm() / exact["logits"].norm(),
-        errors[len(errors) // 2], errors[-1]), flush=True)
-    net.load_state_dict(start)
-    rough = run(net, x.float(), labels, lr)
+    rough = run(net.float(), x.float(), labels, t.lr)
     names = [n for n, _ in net.named_parameters()]
 
     def worst(kind):
@@ -281,21 +369,12 @@ def make(name):
 
     print("  PyTorch's own float32, worst tensor:", worst("grads"), worst("velocities"), worst("changes"),
           flush=True)
-    header = {
-        "model": name, "batch": batch, "side": side, "classes": classes, "seed": seed, "smoothing": SMOOTHING,
-        "lr": lr, "momentum": MOMENTUM, "decay": DECAY, "steps": STEPS, "loss": exact["loss"],
-        "last_loss": exact["last loss"], "period": PERIOD, "projections": PROJECTIONS, "samples": SAMPLES,
-        "torch": torch.__version__,
-        "params": [[n, c, h] for n, (c, h) in zip(names, ranges)],
-        "buffers": [n for n, _ in net.named_buffers() if not n.endswith("num_batches_tracked")],
-        "shifts": choices,
-    }
-    kinds = [exact["logits"]], exact["grads"], exact["velocities"], exact["changes"], exact["buffers"]
-    digests = [digest(t, seed, k) for tensors in kinds for k, t in enumerate(tensors)]
-    with open(f"tests/fixtures/{name}.fixture", "wb") as f:
-        f.write(json.dumps(header, separators=(",", ":")).encode() + b"\n")
-        for d in digests:
-            f.write(d.tobytes())
+    header.update(
+        lr=t.lr, momentum=MOMENTUM, decay=DECAY, steps=STEPS, loss=exact["loss"],
+        last_loss=exact["last loss"],
+        buffers=[n for n, _ in net.named_buffers() if not n.endswith("num_batches_tracked")])
+    write(name, t, header,
+          ([exact["logits"]], exact["grads"], exact["velocities"], exact["changes"], exact["buffers"]))
 
 
 def state_names():
@@ -314,5 +393,5 @@ if __name__ == "__main__":
     torch.set_num_threads(2)
     if len(sys.argv) == 1:
         state_names()
-    for model in sys.argv[1:] or MODELS:
-        make(model)
+    for name in sys.argv[1:] or TRIALS:
+        make(name)

@@ -15,33 +15,29 @@ namespace skein {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: make_image_folder DIRECTORY [--data KIND[:PATH]] [--per-class N] [--odd] [--tar [--per-shard "
-    "N]]\n"
-    "  Writes DIRECTORY/train/CLASS/*.jpg|png and DIRECTORY/val/CLASS/..., N images of each class for "
-    "training\n"
-    "  (default 100) and a fifth of that for validation, 40 to 160 pixels a side.\n"
-    "  --odd   adds to train and to val, in the first class: seven files that are converted (CMYK, grey, 16 "
-    "bits,\n"
-    "          palette, transparent, PNG called .jpg, JPEG called .png), five that cannot be read (empty, "
-    "JPEG cut\n"
-    "          off, PNG cut off, text called .jpg, PNG with a damaged checksum), and four that count as "
-    "nothing odd:\n"
-    "          a progressive JPEG, one called .dat, a hidden one, a text file.\n"
-    "  --tar   writes DIRECTORY/train-000000.tar, ..., DIRECTORY/val-000000.tar, ... instead, of --per-shard "
-    "images\n"
-    "          each (default 1000), and the names of the classes to DIRECTORY/classes.txt.\n";
+    R"(usage: make_image_folder DIRECTORY [--data KIND[:PATH]] [--per-class N] [--odd] [--tar [--per-shard N]]
+  Writes DIRECTORY/train/CLASS/*.jpg|png and DIRECTORY/val/CLASS/..., N images of each class for training
+  (default 100) and a fifth of that for validation, 40 to 160 pixels a side. DIRECTORY is new or empty.
+  --data  what the images are made of, as in train_imagenet (default fashion-mnist)
+  --odd   adds to train and to val, in the first class: seven files that are converted (CMYK, gray, 16 bits,
+          palette, transparent, PNG called .jpg, JPEG called .png), five that cannot be read (empty, JPEG cut
+          off, PNG cut off, text called .jpg, PNG with a damaged checksum), and four that are nothing unusual:
+          a progressive JPEG, one called .dat, a hidden one, a text file.
+  --tar   writes DIRECTORY/train-000000.tar, ..., DIRECTORY/val-000000.tar, ... instead, of --per-shard images
+          each (default 1000), and the names of the classes to DIRECTORY/classes.txt.
+)";
 
 struct Arguments {
   std::string directory, data = "fashion-mnist";
   int64_t per_class = 100, per_shard = 1000;
-  bool odd = false, tar = false;
+  bool odd = false, tar = false, help = false;
 };
 
 int64_t parse_count(const std::string& flag, const std::string& digits) {
   int64_t n = 0;
   const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
   if (code != std::errc{} || end != digits.data() + digits.size() || n < 1)
-    throw BadOption(flag + " wants a number of at least 1, not \"" + digits + "\"");
+    throw BadOption(flag + " " + digits + ": expected a whole number of at least 1");
   return n;
 }
 
@@ -50,8 +46,10 @@ Arguments parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const bool takes_value = word == "--data" || word == "--per-class" || word == "--per-shard";
-    if (takes_value && i + 1 == argc) throw BadOption(word + " wants a value");
-    if (word == "--odd")
+    if (takes_value && i + 1 == argc) throw BadOption(word + ": expected a value after it");
+    if (word == "--help" || word == "-h")
+      a.help = true;
+    else if (word == "--odd")
       a.odd = true;
     else if (word == "--tar")
       a.tar = true;
@@ -62,11 +60,12 @@ Arguments parse(int argc, char** argv) {
     else if (word == "--per-shard")
       a.per_shard = parse_count(word, argv[++i]);
     else if (word.starts_with("-") || !a.directory.empty())
-      throw BadOption("unknown argument \"" + word + "\"\n" + kUsage);
+      throw BadOption("unexpected argument '" + word + "'; see make_image_folder --help");
     else
       a.directory = word;
   }
-  if (a.directory.empty()) throw BadOption(kUsage);
+  if (a.directory.empty() && !a.help)
+    throw BadOption("a directory to write to is missing; see make_image_folder --help");
   return a;
 }
 
@@ -155,7 +154,7 @@ Raster channels_of(const Raster& rgb, int channels) {
 }
 
 void write_odd(const data::DataSource& source, Part& part) {
-  const Raster image = picture(source, 0), grey = channels_of(image, 1);
+  const Raster image = picture(source, 0), gray = channels_of(image, 1);
   const std::vector<uint8_t> jpeg = jpeg_bytes(image), png = png_bytes(image), note{'n', 'o', 't', 'e', '\n'};
   std::vector<uint8_t> damaged = png;
   damaged[png.size() - 14] ^=
@@ -166,9 +165,9 @@ void write_odd(const data::DataSource& source, Part& part) {
     return std::vector<uint8_t>(b.begin(), b.begin() + int64_t(b.size() / 2));
   };
   part.write(0, "odd-cmyk.jpg", jpeg_bytes(channels_of(image, 4)));
-  part.write(0, "odd-grey.jpg", jpeg_bytes(grey));
+  part.write(0, "odd-gray.jpg", jpeg_bytes(gray));
   part.write(0, "odd-16-bit.png", png_bytes(image, {.depth = 16}));
-  part.write(0, "odd-palette.png", png_bytes(grey, {.palette = palette}));
+  part.write(0, "odd-palette.png", png_bytes(gray, {.palette = palette}));
   part.write(0, "odd-transparent.png", png_bytes(channels_of(image, 4), {.interlaced = true}));
   part.write(0, "odd-png-inside.jpg", png);
   part.write(0, "odd-jpeg-inside.png", jpeg);
@@ -183,10 +182,22 @@ void write_odd(const data::DataSource& source, Part& part) {
   part.write(0, "notes.txt", note);
 }
 
+// Never beside other files: they would become part of the data set.
+void claim(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::error_code trouble;
+  if (fs::exists(directory) && !fs::is_directory(directory))
+    throw BadFile(directory + ": is a file; name a new directory");
+  fs::create_directories(directory, trouble);
+  if (trouble) throw BadFile(directory + ": cannot be made: " + trouble.message());
+  if (!fs::is_empty(directory))
+    throw BadFile(directory + ": is not empty; name a new directory, or remove it");
+}
+
 void run(const Arguments& a) {
   const data::Split split = data::open_data(a.data, 0);
+  claim(a.directory);
   const std::vector<std::string>& classes = split.train->classes();
-  std::filesystem::create_directories(a.directory);
   for (const auto& [name, source, per_class] :
        {std::tuple{"train", split.train.get(), a.per_class},
         {"val", split.test.get(), std::max<int64_t>(1, a.per_class / 5)}}) {
@@ -209,9 +220,13 @@ void run(const Arguments& a) {
 
 int main(int argc, char** argv) {
   try {
-    skein::run(skein::parse(argc, argv));
+    const skein::Arguments arguments = skein::parse(argc, argv);
+    if (arguments.help)
+      std::cout << skein::kUsage;
+    else
+      skein::run(arguments);
   } catch (const std::exception& e) {
-    std::cerr << e.what() << '\n';
-    return 1;
+    std::cerr << "make_image_folder: " << e.what() << '\n';
+    return dynamic_cast<const skein::BadOption*>(&e) ? 2 : 1;
   }
 }

@@ -33,7 +33,7 @@ struct JpegOptions {
   bool progressive = false;
   bool subsampled = false;  // 4:2:0
 };
-// One channel: grey; three: RGB stored as YCbCr; four: CMYK as Adobe stores it, inverted.
+// One channel: gray; three: RGB stored as YCbCr; four: CMYK as Adobe stores it, inverted.
 inline std::vector<uint8_t> jpeg_bytes(const Raster& image, const JpegOptions& options = {}) {
   jpeg_compress_struct jpeg;
   jpeg_error_mgr errors;
@@ -66,7 +66,7 @@ struct PngOptions {
   bool interlaced = false;
   std::vector<png_color> palette = {};  // not empty: one channel of indices
 };
-// One channel: grey or palette; two: grey and alpha; three: RGB; four: RGBA.
+// One channel: gray or palette; two: gray and alpha; three: RGB; four: RGBA.
 inline std::vector<uint8_t> png_bytes(const Raster& image, const PngOptions& options = {}) {
   constexpr int kTypes[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
                             PNG_COLOR_TYPE_RGBA};

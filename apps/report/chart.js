@@ -6,6 +6,7 @@ const view = {
   window: null
 };
 const charts = [];
+let shared = null;  // the legend of all charts, where they have one together (legend.js)
 const kFewLines = 3;  // of more, the unsmoothed values would hide each other
 
 // rows: columns of a series; a line without values is left out.
@@ -101,7 +102,7 @@ function plotLine(plot, l, at) {
         (v, i) => at.visible(v) && known(l.x[i]) &&
             plot.append(make(
                 "circle",
-                {cx: at.X(l.x[i]).toFixed(1), cy: at.Y(v).toFixed(1), r: 3, style: `fill: ${l.color}`})));
+                {cx: at.X(l.x[i]).toFixed(1), cy: at.Y(v).toFixed(1), r: 3, style: `fill: ${l.color}`, "data-run": l.name})));
 }
 
 function frameOf(chart, lines) {
@@ -180,11 +181,9 @@ function draw(chart) {
   lines.forEach(l => plotLine(plot, l, at));
   svg.append(plot);
   const key = make("div", {class: "key", "aria-live": "polite"});
-  const values = lines.map(() => make("b"));
-  lines.forEach(
-      (l, i) => key.append(make(
-          "span", {style: `--tone: ${l.color}`, ...(l.dash === "none" ? {} : {class: "dashed"})}, l.name,
-          values[i])));
+  const values = lines.map(l => shared ? shared.values.get(l.name) : make("b"));
+  if (!shared)
+    lines.forEach((l, i) => key.append(make("span", {}, swatch(l.color, l.dash), l.name, values[i])));
   chart.card.replaceChildren(make("div", {class: "top"}, make("h2", {}, chart.title), key), svg);
   Object.assign(chart, {svg, at, drawn: lines, values});
   followPointer(chart);
@@ -196,6 +195,7 @@ function zoom(window) {
 }
 function redraw() {
   charts.forEach(draw);
+  if (shared) highlight(shared.lit);
   byId("whole").hidden = !view.window;
 }
 

@@ -26,6 +26,9 @@ function curves() {
   add({title: "Learning rate", scale: plain, zero: true, lines: of("step", "learning_rate")});
 }
 
+// The first cell of a row: the run's name, with its line as the charts draw it.
+const nameOf = (r, i) => make("th", {title: r.directories.join("\n")}, swatch(tone(i), dashes(i)), r.label);
+
 const writers = {
   percent,
   number,
@@ -40,8 +43,8 @@ function figures() {
   table.columns.forEach(c => head.append(make("th", {}, c.name)));
   body.append(head);
   runs.forEach((r, i) => {
-    const row =
-        make("tr", {}, make("th", {style: `--tone: ${tone(i)}`, title: r.directories.join("\n")}, r.label));
+    const row = make("tr", {}, nameOf(r, i));
+    if (shared) pointsAt(row, r.label);
     table.columns.forEach((c, n) => {
       const {value, spread, best} = table.rows[i][n] || {};
       const write = writers[c.kind];
@@ -65,8 +68,8 @@ function differences() {
   keys.forEach(k => head.append(make("th", {}, k)));
   body.append(head);
   runs.forEach((r, i) => {
-    const row =
-        make("tr", {}, make("th", {style: `--tone: ${tone(i)}`, title: r.directories.join("\n")}, r.label));
+    const row = make("tr", {}, nameOf(r, i));
+    if (shared) pointsAt(row, r.label);
     keys.forEach(k => row.append(make("td", {}, page.differences[k][i] || none)));
     body.append(row);
   });
@@ -95,7 +98,17 @@ function facts() {
   byId("facts").append(make("div", {class: "card"}, make("h2", {}, "The same in all"), rows));
 }
 
+// Runs on other data have other accuracies, whatever trained them.
+function warnings() {
+  for (const line of page.warnings || []) byId("warnings").append(make("p", {class: "card warning"}, line));
+}
+
 byId("foot").textContent = `Skein ${page.version}.`;
+warnings();
+if (runs.length > 1) {
+  shareLegend(byId("legend"), runs.map((r, i) => ({name: r.label, color: tone(i), dash: dashes(i)})));
+  document.querySelector(".hint").append(" A run that is pointed at, in a chart, the legend or a table, stands out.");
+}
 curves();
 figures();
 showCharts();

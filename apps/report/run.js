@@ -1,6 +1,8 @@
 // The page of one run.
 const {step, eval: test, epoch: byEpoch} = page.series;
 const several = page.workers > 1;
+const gone = new Set((page.summary.lost || []).map(l => l.worker));
+const stayed = [...Array(page.workers).keys()].filter(w => !gone.has(w));  // of whom figures by worker are
 
 function curves() {
   const add = chart => addChart(byId("charts"), {resumes: page.resumes, ...chart});
@@ -45,74 +47,32 @@ function curves() {
 function tiles() {
   const s = page.summary,
         last = rows => key => rows && rows[key] ? rows[key].filter(known).at(-1) : undefined;
-  const top1 = s.top1 ?? last(test)("top1"), best = s.best_top1, steps = s.steps ?? last(step)("step");
+  const top1 = s.top1 ?? last(test)("top1"), best = s.best?.top1 ?? s.best_top1,
+        steps = s.steps ?? last(step)("step");
+  const when = s.best ? ` after epoch ${trim(s.best.epoch.toFixed(2))}` : "";
   const all = [
-    ["test top-1", percent(top1), known(best) && best > top1 + 0.005 ? `best ${percent(best)}` : ""],
+    ["test top-1", percent(top1), known(best) && best > top1 + 0.005 ? `best ${percent(best)}${when}` : ""],
     ["test top-5", percent(s.top5 ?? last(test)("top5")), ""],
     ["test loss", number(s.loss ?? last(test)("loss")), ""],
     [
-      "images / s", whole(s.images_per_second || last(step)("images_per_second")),
+      "images / s", count(s.images_per_second || last(step)("images_per_second")),
       several ? `${page.workers} workers` : ""
     ],
     ["time", duration(s.seconds ?? last(step)("seconds")), ""],
-    ["steps", whole(steps), known(s.epochs) ? `${trim(s.epochs.toFixed(2))} epochs` : ""],
+    ["steps", count(steps), known(s.epochs) ? `${trim(s.epochs.toFixed(2))} epochs` : ""],
     ["sent by a worker", bytes(s.bytes_per_step * steps), `${bytes(s.bytes_per_step)} a step`],
     ["transfers hidden", percent(100 * s.hidden_share), "by computing"],
-    ["parameters", whole(s.parameters), ""],
+    ["parameters", count(s.parameters), ""],
+    [
+      "workers lost", page.lost.length ? count(page.lost.length) : none,
+      page.lost.map(l => `worker ${l.worker} at step ${count(l.step)}`).join(", ")
+    ],
   ];
   for (const [name, value, note] of all.filter(t => t[1] !== none)) {
     const tile = make("div", {class: "card tile"}, make("span", {}, name), make("b", {}, value));
     if (note) tile.append(make("i", {}, note));
     byId("tiles").append(tile);
   }
-}
-
-// One bar for the run or, where it is known, one a worker, all of one scale.
-function time() {
-  const s = page.summary, work = Object.entries(s.seconds_by_work || {}).filter(([, t]) => t > 0);
-  const named = work.reduce((sum, [, t]) => sum + t, 0), total = Math.max(named, s.seconds || 0);
-  if (!named) return;
-  if (total > 1.005 * named) work.push(["other", total - named]);
-  const card = make("div", {class: "card"}), legend = make("div", {class: "legend"});
-  const each = s.seconds_by_worker || {},
-        workers = several ? Math.max(0, ...Object.values(each).map(v => v.length)) : 0;
-  const bar = parts => {
-    const split = make("div", {class: "split"});
-    let rest = total;
-    for (const [name, t] of parts) {
-      if (name !== "other" && t > 0)
-        split.append(make(
-            "div",
-            {style: `--tone: ${toneOfWork(name)}; flex: ${t / total}`, title: `${name} ${duration(t)}`}));
-      if (name !== "other") rest -= t;
-    }
-    if (rest > 0.001 * total)
-      split.append(make(
-          "div", {style: `--tone: var(--line); flex: ${rest / total}`, title: `other ${duration(rest)}`}));
-    return split;
-  };
-  if (!workers) card.append(bar(work));
-  for (let w = 0; w < workers; ++w)
-    card.append(make(
-        "div", {class: "row"}, make("span", {}, `worker ${w}`),
-        bar(Object.entries(each).map(([name, v]) => [name, v[w] || 0]))));
-  for (const [name, t] of work)
-    legend.append(make(
-        "div", {style: `--tone: ${name === "other" ? "var(--line)" : toneOfWork(name)}`},
-        name.replaceAll("_", " "), make("b", {}, `${duration(t)}  \u00b7  ${percent(100 * t / total)}`)));
-  card.append(legend);
-  if (s.seconds_by_stage) {
-    const stages = Object.entries(s.seconds_by_stage).filter(([, t]) => t > 0);
-    card.append(make(
-        "p", {class: "note"},
-        "Loading, beside the computing, summed over its threads: " +
-            stages.map(([name, t]) => `${name} ${duration(t)}`).join(", ")));
-  }
-  byId("time").append(
-      make(
-          "div", {class: "bar"}, make("h2", {}, "Where the time went"),
-          make("span", {class: "note"}, workers ? "figures of worker 0" : "")),
-      card);
 }
 
 // How many images of each class a worker has: all bars of one scale.
@@ -142,18 +102,43 @@ function shards() {
       card);
 }
 
+// Kinds of files that were converted or skipped, and the names of the skipped.
+function unusualFiles() {
+  const {odd_files: odd, unreadable_names: names = [], unreadable} = page.summary;
+  const kinds = ["converted", "left_out"].flatMap(what => {
+    const all = new Set(["train", "test"].flatMap(split => Object.keys(odd?.[split]?.[what] || {})));
+    return [...all].filter(k => k !== "files").map(kind => ({what, kind}));
+  });
+  if (!kinds.length) return;
+  const body = make("table", {class: "figures words"});
+  body.append(make(
+      "tr", {}, make("th", {}, "kind"), make("th", {}, "what was done"), make("th", {}, "training"),
+      make("th", {}, "test")));
+  for (const {what, kind} of kinds)
+    body.append(make(
+        "tr", {}, make("th", {}, kind === "grey" ? "gray" : kind),
+        make("td", {}, what === "converted" ? "converted to RGB" : "skipped"),
+        ...["train", "test"].map(split => make("td", {}, whole(odd[split]?.[what]?.[kind] ?? 0)))));
+  const card = make("div", {class: "card scroll"}, body);
+  if (names.length)
+    card.append(make(
+        "p", {class: "note names"},
+        `Skipped: ${names.join(", ")}` + (unreadable > names.length ? ` and ${unreadable - names.length} more` : "")));
+  byId("files").append(make("div", {class: "bar"}, make("h2", {}, "Unusual image files")), card);
+}
+
 function facts() {
   const s = page.summary, own = {};
   if (s.hash) own["parameter hash"] = s.hash;
   if (known(s.consensus_distance)) own["consensus distance"] = number(s.consensus_distance);
-  const counts = (o, path) => Object.entries(o || {}).flatMap(
-      ([k, v]) => known(v) ? [`${whole(v)} ${[...path, k.replaceAll("_", " ")].join(" ")}`] :
-                             counts(v, [...path, k.replaceAll("_", " ")]));
-  if (counts(s.odd_files, []).length) own["odd files"] = counts(s.odd_files, []).join(", ");
-  if (s.unreadable)
-    own["unreadable images"] = `${s.unreadable}, skipped: ${(s.unreadable_names || []).join(", ")}`;
+  if (page.lost.length)
+    own["workers lost"] = page.lost.map(l => `worker ${l.worker} at step ${l.step}: ${l.why}`).join("; ");
+  const as_given = {}, as_default = {};
+  for (const [k, v] of Object.entries(page.config || {}))
+    (page.defaults && page.defaults[k] === v ? as_default : as_given)[k] = v;
   for (const [title, values] of [
-           ["Configuration", page.config], ["Environment", {...page.environment, ...own}]]) {
+           ["Configuration: what was chosen", as_given], ["Configuration: left at its default", as_default],
+           ["Environment", {...page.environment, ...own}]]) {
     const rows = Object.entries(values || {});
     if (!rows.length) continue;
     const table = make("table");
@@ -171,12 +156,15 @@ function facts() {
 
 byId("state").textContent = page.state;
 byId("state").classList.add(page.state);
-byId("foot").textContent = `Skein ${page.version}. Made from metrics.jsonl, summary.json and timeline.json.` +
+byId("foot").textContent =
+    `Skein ${page.version}. Made from metrics.jsonl, summary.json, timeline.json and evaluation.json.` +
     (page.resumes.length ? " A dashed line marks where training resumed from a checkpoint." : "");
 curves();
 tiles();
 showCharts();
 time();
 timeline(page.timeline);
+evaluation(page.evaluation);
 shards();
+unusualFiles();
 facts();

@@ -14,9 +14,13 @@ function make(tag, attributes, ...children) {
   return e;
 }
 
-// The colors of Okabe and Ito, which the color-blind tell apart; beyond seven lines come dashes.
+// The colors of Okabe and Ito, which the color-blind tell apart; beyond seven lines come dashes, for 35 in all.
 const tone = i => `var(--c${i % 7})`;
-const dashes = i => ["none", "7 4", "2 3"][Math.floor(i / 7) % 3];
+const dashes = i => ["none", "9 5", "2 4", "10 4 2 4", "10 4 2 4 2 4"][Math.floor(i / 7) % 5];
+// A piece of a line, for legends.
+const swatch = (color, dash) => make(
+    "svg", {class: "swatch", viewBox: "0 0 30 8", "aria-hidden": "true"},
+    make("line", {x1: 1, x2: 29, y1: 4, y2: 4, style: `stroke: ${color}; stroke-dasharray: ${dash}`}));
 const workTones = {
   data: 4,
   forward: 0,
@@ -25,12 +29,16 @@ const workTones = {
   compute: 0,
   evaluate: 3,
   evaluation: 3,
-  average: 6
+  average: 6,
+  checkpoint: 6
 };
 const toneOfWork = name => name in workTones ? tone(workTones[name]) :
     name === "peers" || name === "waiting"   ? "var(--wait)" :
     name === "transfer"                      ? tone(1) :
+    name === "other"                         ? "var(--line)" :
                                                "var(--rest)";
+// Waiting is hatched, so that it is told from other grays.
+const paintOfWork = name => name === "peers" || name === "waiting" ? {class: "hatched"} : {};
 
 const trim = s => s.includes(".") ? s.replace(/\.?0+$/, "") : s;
 const thousands = (v, digits = 0) =>
@@ -43,6 +51,10 @@ function number(v) {
   return trim(a >= 100 ? v.toFixed(1) : a >= 10 ? v.toFixed(2) : a >= 1 ? v.toFixed(3) : v.toFixed(4));
 }
 const whole = v => known(v) ? thousands(Math.round(v)) : none;
+// Of millions three digits: "11.2 M".
+const count = v => !known(v) || v < 999500 ? whole(v) :
+    v < 999.5e6                            ? (v / 1e6).toPrecision(3) + thin + "M" :
+                                             (v / 1e9).toPrecision(3) + thin + "G";
 // 99.96 must not read as all of them.
 const percent = v => known(v) ? v.toFixed(v > 99.95 && v < 100 ? 2 : 1) + thin + "%" : none;
 function duration(s) {

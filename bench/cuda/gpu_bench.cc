@@ -1,12 +1,13 @@
 // What one GPU does: copy bandwidth, vector kernels, products, convolutions by layer, norms, whole steps.
 //
 //   gpu_bench [--only copy,vec,gemm,conv,fusion,norm,step,launch] [--models resnet50,resnet18,resnet20] [--batch N]
-//             [--precision bf16,fp16,fp32,tf32] [--measure 1] [--graphs on|off] [--json FILE]
-//             [--describe FILE]
+//             [--precision bf16,fp16,fp32,tf32] [--measure 1] [--graphs on|off] [--profile 1]
+//             [--json FILE] [--describe FILE]
 //
 // --measure 1 lets convolutions choose the fastest of cuDNN's plans, not its first choice. --describe writes
 // what cuDNN says of the device: with it plans can be made where there is none. --graphs off launches every
-// kernel of a step by itself; on, the default, replays a CUDA graph, as training does.
+// kernel of a step by itself; on, the default, replays a CUDA graph, as training does. --profile 1 shows a
+// profiler one plain step, and nothing else.
 //
 // How it is timed: seconds_of() in bench/stopwatch.h.
 #include <cstdio>
@@ -40,6 +41,7 @@ struct Options {
                                            {"precision", "bf16,fp16,fp32,tf32"},
                                            {"measure", "0"},
                                            {"graphs", "on"},
+                                           {"profile", "0"},
                                            {"json", ""},
                                            {"describe", ""}};
   bool lists(const char* option, const std::string& word) const {
@@ -63,8 +65,8 @@ void bench_vectors(Table& t) {
   const Tensor x = noise({kMany}), g = noise({kMany}), v = noise({kMany});
   const auto one = [&](const char* what, int passes, auto f) {
     const double s = seconds_of(f), rate = 4. * double(kMany) * passes / s;
-    t.row(text(what, ", 25.6 M elements, ", int(100 * rate / copy), " % of the copy's rate"), rate / 1e9,
-          "GB/s", s);
+    t.row(text(what, ", 25.6 M elements"), rate / 1e9, "GB/s", s,
+          text(int(100 * rate / copy), " % of the copy's rate"));
   };
   one("vec axpy", 3, [&] { axpy(x, 1e-3f, g); });
   one("vec lerp", 3, [&] { lerp(x, g, 0.1f); });
@@ -121,7 +123,9 @@ void bench_norm(Table& t, int64_t batch) {
       *p = noise(c);
     a.relu = true;
     const double bytes = double(a.x.bytes());
-    double time = seconds_of([&] { batch_norm_forward(kGpu, a); });
+    double time = seconds_of([&] { cuda::statistics(a); });
+    t.row(text("batch norm's statistics ", s, " bf16"), bytes / time / 1e9, "GB/s", time);
+    time = seconds_of([&] { batch_norm_forward(kGpu, a); });
     t.row(text("batch norm + ReLU forward ", s, " bf16"), 3 * bytes / time / 1e9, "GB/s", time);
     time = seconds_of([&] { batch_norm_backward(kGpu, a); });
     t.row(text("batch norm + ReLU backward ", s, " bf16"), 5 * bytes / time / 1e9, "GB/s", time);
@@ -154,11 +158,14 @@ int main(int argc, char** argv) try {
   if (o.lists("only", "fusion")) t.attempt("fusion", [&] { bench_fusion(t, layers); });
   if (o.lists("only", "norm")) t.attempt("norm", [&] { bench_norm(t, layers); });
   release_cached(kGpu);
+  const StepWay way = o.given["profile"] == "1"    ? StepWay::kProfiled
+                      : o.given["graphs"] == "off" ? StepWay::kPlain
+                                                   : StepWay::kGraph;
   if (o.lists("only", "step"))
     for (const char* model : {"resnet50", "resnet18", "resnet20", "cnn7", "vgg16-bn"})
       for (const char* precision : {"bf16", "fp16", "fp32", "tf32"})
         if (o.lists("models", model) && o.lists("precision", precision))
-          bench_step(t, model, batch, precision, o.given["graphs"] != "off");
+          bench_step(t, model, batch, precision, way);
   if (o.lists("only", "launch")) bench_launch(t, "resnet20", batch, "bf16");
   return t.failures() > 0;
 } catch (const std::exception& e) {

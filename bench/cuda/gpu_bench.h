@@ -11,15 +11,17 @@ namespace skein::bench {
 inline constexpr Device kGpu{Device::kCuda, 0};
 
 template <class F>
-double seconds_of(const F& f) {
-  return seconds_of(kGpu, f);
+double seconds_of(const F& f, const Effort& effort = {}) {
+  return seconds_of(kGpu, f, effort);
 }
 Tensor noise(Shape, DType = kF32);  // on the GPU
 
 class Table {
  public:
   explicit Table(std::string file) : file_(std::move(file)) {}  // JSON, written anew with every row; or empty
-  void row(const std::string& what, double value, const char* unit, double seconds);
+  // `what` is the same in every run, so that runs can be laid side by side; what differs goes into the note.
+  void row(const std::string& what, double value, const char* unit, double seconds,
+           const std::string& note = "");
   void failed(const std::string& what, const std::string& why);
   // Runs f, which adds rows; what goes wrong becomes a row of its own and the rest is still measured.
   template <class F>
@@ -39,8 +41,10 @@ class Table {
 
 // Fused convolutions against the same apart.
 void bench_fusion(Table&, int64_t batch);
-// Whole steps of a model. `batch` 0: the model's usual one.
-void bench_step(Table&, const std::string& model, int64_t batch, const std::string& precision, bool graphs);
+enum class StepWay { kGraph, kPlain, kProfiled };
+// Whole steps of a model. `batch` 0: the model's usual one. kProfiled: after a warm-up one plain step, to
+// which a profiler's view is confined (ncu --profile-from-start off).
+void bench_step(Table&, const std::string& model, int64_t batch, const std::string& precision, StepWay);
 // What launching them costs.
 void bench_launch(Table&, const std::string& model, int64_t batch, const std::string& precision);
 

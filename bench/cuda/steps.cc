@@ -1,4 +1,6 @@
 // gpu_bench, whole steps: images a second, and what launching costs.
+#include <cuda_profiler_api.h>
+
 #include <algorithm>
 
 #include "bench/cuda/gpu_bench.h"
@@ -55,29 +57,47 @@ int64_t batch_of(const std::string& name, int64_t batch) {
 
 }  // namespace
 
-void bench_step(Table& t, const std::string& name, int64_t batch, const std::string& precision, bool graphs) {
+namespace {
+double profiled_seconds(Training& training) {
+  for (int i = 0; i < 3; ++i) training.step();
+  current_stream(kGpu).sync();
+  cudaProfilerStart();
+  const double from = wall_seconds();
+  training.step();
+  current_stream(kGpu).sync();
+  const double seconds = wall_seconds() - from;
+  cudaProfilerStop();
+  return seconds;
+}
+}  // namespace
+
+void bench_step(Table& t, const std::string& name, int64_t batch, const std::string& precision, StepWay way) {
   batch = batch_of(name, batch);
-  const std::string what = text("step ", name, " b", batch, ' ', precision, graphs ? "" : ", without graph");
+  const std::string what = text("step ", name, " b", batch, ' ', precision,
+                                way == StepWay::kGraph   ? ""
+                                : way == StepWay::kPlain ? ", without graph"
+                                                         : ", profiled");
   t.attempt(what, [&] {
     numerics().tf32 = precision == "tf32";
     Training training(name, batch, precision);
     Recorded step(kGpu, what);
-    const double s = seconds_of([&] {
-      if (graphs)
+    const auto once = [&] {
+      if (way == StepWay::kGraph)
         step.run({}, [&] { training.step(); });
       else
         training.step();
-    });
+    };
+    const double s = way == StepWay::kProfiled ? profiled_seconds(training) : seconds_of(once, kWholeSteps);
     CHECK(step.refused().empty(), step.refused());
-    t.row(text(what, ", loss ", training.loss.item(), ", ", memory_use(kGpu).peak >> 20, " MiB at most"),
-          double(batch) / s, "img/s", s);
+    t.row(what, double(batch) / s, "img/s", s,
+          text("loss ", training.loss.item(), ", ", memory_use(kGpu).peak >> 20, " MiB at most"));
   });
   numerics().tf32 = false;
   release_cached(kGpu);
 }
 
-// What launching costs: a step in a graph of its own against one of eight in a graph, between which nothing is
-// launched; the host's time for one launch; and the step without a graph.
+// What launching costs: a step in a graph of its own against one of eight in a graph, between which nothing
+// is launched; the host's time for one launch; and the step without a graph.
 void bench_launch(Table& t, const std::string& name, int64_t batch, const std::string& precision) {
   constexpr int kMany = 8;
   batch = batch_of(name, batch);
@@ -85,13 +105,13 @@ void bench_launch(Table& t, const std::string& name, int64_t batch, const std::s
   t.attempt("launch of " + what, [&] {
     Training training(name, batch, precision);
     Recorded one(kGpu, "one step"), many(kGpu, "eight steps");
-    const double alone = seconds_of([&] { one.run({}, [&] { training.step(); }); });
-    const double together = seconds_of([&] {
-                              many.run({}, [&] {
-                                for (int i = 0; i < kMany; ++i) training.step();
-                              });
-                            }) /
-                            kMany;
+    const double alone = seconds_of([&] { one.run({}, [&] { training.step(); }); }, kWholeSteps);
+    const auto several = [&] {
+      many.run({}, [&] {
+        for (int i = 0; i < kMany; ++i) training.step();
+      });
+    };
+    const double together = seconds_of(several, kWholeSteps) / kMany;
     CHECK(one.refused().empty() && many.refused().empty(), one.refused(), many.refused());
     std::vector<double> calls;
     for (int i = 0; i < 21; ++i) {
@@ -101,9 +121,9 @@ void bench_launch(Table& t, const std::string& name, int64_t batch, const std::s
       calls.push_back(wall_seconds() - from);
     }
     std::sort(calls.begin(), calls.end());
-    const double plain = seconds_of([&] { training.step(); });
-    t.row(text("launch overhead of a step, ", one.length({}), " nodes, ", what),
-          100 * std::max(0.0, alone - together) / alone, "%", alone - together);
+    const double plain = seconds_of([&] { training.step(); }, kWholeSteps);
+    t.row("launch overhead of a step, " + what, 100 * std::max(0.0, alone - together) / alone, "%",
+          alone - together, text(one.length({}), " nodes"));
     t.row(text("host's time to launch a step's graph, ", what), 1e6 * calls[10], "us", calls[10]);
     t.row(text("step with a graph, ", what), double(batch) / alone, "img/s", alone);
     t.row(text("step without, ", what), double(batch) / plain, "img/s", plain);

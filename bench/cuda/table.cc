@@ -6,9 +6,12 @@
 
 namespace skein::bench {
 
-void Table::row(const std::string& what, double value, const char* unit, double seconds) {
-  std::printf("%-78s %10.1f %-8s %9.3f ms\n", what.c_str(), value, unit, seconds * 1e3);
-  keep({{"what", what}, {"value", value}, {"unit", unit}, {"ms", seconds * 1e3}});
+void Table::row(const std::string& what, double value, const char* unit, double seconds,
+                const std::string& note) {
+  std::printf("%-78s %10.1f %-8s %9.3f ms  %s\n", what.c_str(), value, unit, seconds * 1e3, note.c_str());
+  nlohmann::json kept = {{"what", what}, {"value", value}, {"unit", unit}, {"ms", seconds * 1e3}};
+  if (!note.empty()) kept["note"] = note;
+  keep(std::move(kept));
 }
 
 void Table::failed(const std::string& what, const std::string& why) {
@@ -17,7 +20,8 @@ void Table::failed(const std::string& what, const std::string& why) {
   ++failures_;
 }
 
-// Who waits for this program may end it when his time is over, in the middle of this too: the file is never half.
+// Who waits for this program may end it when his time is over, in the middle of this too: the file is never
+// half.
 void Table::keep(nlohmann::json row) {
   std::fflush(stdout);
   rows_.push_back(std::move(row));

@@ -201,7 +201,9 @@ void batch_norm_forward(const BatchNormArgs& a) {
 void batch_norm_backward(const BatchNormArgs& a) {
   const Timed timed(kNormBackward);
   const Period s = check(a);
-  CHECK(a.dy && a.gamma && (a.y || !a.relu), "backward needs dy, gamma and, with a ReLU, y");
+  const bool again = a.shift && !a.residual;  // x and the affine map tell y
+  CHECK(a.dy && a.gamma && (a.y || !a.relu || again),
+        "backward needs dy, gamma and, with a ReLU, y, or shift where nothing was added");
   visit_float(a.x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     if (!a.relu)

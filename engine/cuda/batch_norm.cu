@@ -10,25 +10,33 @@ namespace {
 
 template <class T>
 struct Apply {
+  static constexpr int kAhead = 2;
   Norm norm;
   const T *x, *residual;
   T* y;
   uint8_t* mask;
   float low;
   template <int V>
+  struct Pixels {
+    Pack<T, V> x, residual;
+  };
+  template <int V>
   HD Affine<V> column(const Sweep& s, int64_t j) const {
-    return Affine<V>(norm, s, j);
+    return Affine<V>(norm, s.channel(j));
   }
   template <int V>
-  HD void each(const Affine<V>& f, int64_t at) const {
-    const auto in = load<V>(x + at);
-    const auto add = residual ? load<V>(residual + at) : Pack<T, V>{};
-    Pack<T, V> out;
+  HD Pixels<V> take(int64_t at) const {
+    return {load<V>(x + at), residual ? load<V>(residual + at) : Pack<T, V>{}};
+  }
+  template <int V>
+  HD void each(const Affine<V>& f, int64_t at, const Pixels<V>& in) const {
+    float z[V];
     for (int v = 0; v < V; ++v) {
-      float z = f(float(in.v[v]), v);
-      if (residual) z += float(add.v[v]);
-      out.v[v] = T(z < low ? low : z);  // a NaN stays
+      z[v] = f(float(in.x.v[v]), v);
+      if (residual) z[v] += float(in.residual.v[v]);
+      z[v] = z[v] < low ? low : z[v];  // a NaN stays
     }
+    const Pack<T, V> out = rounded<T>(z);
     store(y + at, out);
     if constexpr (V == 8)
       if (mask) {
@@ -57,7 +65,7 @@ void check_norm(const BatchNormArgs& a) {
 void normalize(const BatchNormArgs& a) {
   check_norm(a);
   CHECK(a.y && a.gamma && a.shift, "forward needs y, gamma and shift");
-  with_packs(a.x.dim(-1), {&a.x, &a.y, &a.residual}, [&](auto zero, auto width) {
+  with_norm_packs(a, {&a.x, &a.y, &a.residual}, [&](auto zero, auto width) {
     using T = decltype(zero);
     constexpr int V = decltype(width)::value;
     const Device d = a.x.device();

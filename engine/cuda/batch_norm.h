@@ -18,9 +18,6 @@ void statistics(const BatchNormArgs&, const ChannelMap& = {});
 // y (and mask) <- the second half of forward, from statistics that are known.
 void normalize(const BatchNormArgs&);
 
-// batch_norm_backward(), of which the seam says more, needs neither y nor a mask here where nothing was added
-// and shift is given: x tells them.
-
 // The second half of backward: dx from dy that is masked already (dx may be dy), by its sums, [C] f32 each:
 // `dshift` of dy, `dgamma` of dy (x - mean) rstd. They are given on to the arguments' own dgamma and dshift.
 void finish_gradient(const BatchNormArgs&, const Tensor& dgamma, const Tensor& dshift);

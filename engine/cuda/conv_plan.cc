@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 namespace skein::cuda {
@@ -161,11 +163,24 @@ std::optional<ConvPlan> plan_of(const Descriptor& device, const ConvProblem& k,
 
 int64_t heuristics_asked() { return asked; }
 
+// The kind of GPU in words fit for a file's name, of all that cuDNN says of a device: choices hold for every
+// one of that kind, in whichever slot of whichever machine, and whatever its driver.
+std::string kind_of(const std::string& said) {
+  const auto json = nlohmann::json::parse(said, nullptr, false);
+  if (!json.is_object()) return fingerprint(said);
+  const int64_t memory = json.value("totalGlobalMem", int64_t(0));  // some MB differ with the driver
+  std::string kind = text(json.value("deviceName", ""), ' ', json.value("deviceVer", 0), ' ',
+                          json.value("multiProcessorCount", 0), ' ', (memory + (1 << 29)) >> 30);
+  for (char& c : kind)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '-';
+  return kind;
+}
+
 PlanCache::PlanCache(Descriptor device, const std::string& directory)
     : device_(std::move(device)),
       choices_(directory.empty() ? ""
                                  : text(directory, "/cudnn-", cudnn().cudnnGetVersion(), '-',
-                                        fingerprint(json_of(device_)), ".txt")) {}
+                                        kind_of(json_of(device_)), ".txt")) {}
 
 const ConvPlan& PlanCache::find(const ConvProblem& k, const Fastest& fastest) {
   const Pick pick = [&](const std::vector<ConvPlan>& plans) -> std::optional<size_t> {

@@ -38,7 +38,7 @@ std::optional<ConvPlan> plan_of(const Descriptor& device, const ConvProblem&, co
 int64_t heuristics_asked();
 
 // The plans of one device: each found once a process, and its choice kept in a file for later ones, by
-// cuDNN's version, what the device is, and the problem (in which numerics are a part). Measured choices are
+// cuDNN's version, the kind of GPU, and the problem (in which numerics are a part). Measured choices are
 // kept apart from cuDNN's own, so that a run without measuring does not depend on what others measured.
 // Thread-safe.
 class PlanCache {

@@ -15,6 +15,10 @@ constexpr double kLaunch = 2e-6;  // seconds that each kernel less saves
 // A compilation of a second is made up for in this many calls: ten epochs of ImageNet in batches of 256.
 constexpr double kCompile = 1, kCalls = 50e3;
 
+// Pixels of fewer channels than 16 bytes are no load of fused engines, which are made for whole ones: of what
+// that costs the roofline knows nothing.
+constexpr int64_t kLeastChannels = 8;
+
 double multiply(const ConvProblem& k) { return k.operations() / kOperations; }
 double move(double bytes) { return bytes / kBytes; }
 double alone(const ConvProblem& k) { return std::max(multiply(k), move(k.bytes())); }
@@ -30,8 +34,8 @@ double saved_after(const ConvProblem& k) {
   const double passes = k.fused & kSums ? 1 : 2;
   return alone(k) + pass(passes * k.result_bytes()) - fused(k);
 }
-// A norm's pass reads and writes the image. Without the image its convolution's weights' gradient makes it again,
-// in the main loop or by a pass, and forward answers for what that costs.
+// A norm's pass reads and writes the image. Without the image its convolution's weights' gradient makes it
+// again, in the main loop or by a pass, and forward answers for what that costs.
 double saved_before(const ConvProblem& k) {
   const double normalize = pass(2 * k.image_bytes());
   const double weights = std::min(fused(k), alone(k) + normalize);
@@ -47,7 +51,7 @@ double saved_behind(const ConvProblem& k) {
 }  // namespace
 
 Worth worth_fusing(const ConvProblem& k) {
-  if (k.fused == 0) return Worth::kNo;
+  if (k.fused == 0 || k.c < kLeastChannels) return Worth::kNo;
   const double saved = k.fused & kNormalize      ? saved_before(k)
                        : k.fused & kNormGradient ? saved_behind(k)
                                                  : saved_after(k);

@@ -132,6 +132,14 @@ void multiply(const Product& p, const Tensor& y, const Tensor& a, const Tensor& 
         "cublasLtMatmul");
 }
 
+// Of the bias' address the heuristics are not told, and kernels may load 16 bytes of it at once.
+Tensor aligned(const Tensor& x) {
+  if (common_alignment({x.raw()}) == 16) return x;
+  const Tensor copied(x.shape(), x.dtype(), x.device());
+  copy_bytes(copied, x);
+  return copied;
+}
+
 }  // namespace
 
 void gemm(const GemmArgs& g) {
@@ -146,7 +154,7 @@ void gemm(const GemmArgs& g) {
   const bool beside =
       g.y.dtype() != kF32 && g.y.dtype() != in;  // products come out as floats or as their type
   const Tensor y = beside ? Tensor(g.y.shape(), kF32, g.y.device()) : g.y;
-  const Tensor bias = g.bias ? as_type(g.bias, y.dtype()) : Tensor();
+  const Tensor bias = g.bias ? aligned(as_type(g.bias, y.dtype())) : Tensor();
   const float beta = beside ? 0 : g.beta;
   multiply({.m = m,
             .n = n,

@@ -54,6 +54,29 @@ bool abandon_capture(void* stream) noexcept {
   return status == cudaSuccess;
 }
 
+namespace {
+struct Mark {  // a point in the stream's time
+  explicit Mark(void* stream) {
+    check(cudaEventCreateWithFlags(&event, cudaEventDefault), "cudaEventCreate");
+    if (const cudaError_t status = cudaEventRecord(event, stream_of(stream)); status != cudaSuccess)
+      cudaEventDestroy(event), check(status, "cudaEventRecord");
+  }
+  ~Mark() { cudaEventDestroy(event); }
+  Mark(const Mark&) = delete;
+  cudaEvent_t event = nullptr;
+};
+}  // namespace
+
+double seconds_of(const Graph& g, void* stream) {
+  const Mark from(stream);
+  if (g.executable) launch(g, stream);
+  const Mark to(stream);
+  check(cudaEventSynchronize(to.event), "cudaEventSynchronize");
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, from.event, to.event), "cudaEventElapsedTime");
+  return 1e-3 * double(milliseconds);
+}
+
 void launch(const Graph& g, void* stream) {
   check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(g.executable.get()), stream_of(stream)),
         "cudaGraphLaunch");

@@ -19,5 +19,7 @@ Graph end_capture(void* stream);
 bool abandon_capture(void* stream) noexcept;
 
 void launch(const Graph&, void* stream);
+// Launches it and waits for its end. Seconds from its first node to its last by the device's clock.
+double seconds_of(const Graph&, void* stream);
 
 }  // namespace skein::cuda

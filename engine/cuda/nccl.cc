@@ -1,8 +1,11 @@
-// Collectives through NCCL: a group that is formed without blocking for ever, and four calls.
+// Collectives through NCCL: a group whose members never block for ever, neither while it is formed nor in
+// calls.
 #include "engine/cuda/nccl.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <thread>
 
 #include "engine/cuda/nccl_library.h"
@@ -41,48 +44,82 @@ NcclId new_nccl_id() {
 }
 
 NcclGroup::NcclGroup(const NcclId& bytes, int rank, int size, Device d, double deadline)
-    : device_(d), rank_(rank), size_(size) {
+    : device_(d), rank_(rank), size_(size), deadline_(deadline), exceptions_(std::uncaught_exceptions()) {
   CHECK(rank >= 0 && rank < size, rank, size);
   if (d.is_cuda()) make_current(d.index);
   ncclUniqueId id;
   std::memcpy(&id, bytes.data(), sizeof id);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;  // a member that never comes must not hold us for ever
-  ncclComm_t comm = nullptr;
-  check(nccl().ncclCommInitRankConfig(&comm, size, id, rank, &config), "ncclCommInitRankConfig");
-  group_ = comm;
   try {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(deadline);
-    for (ncclResult_t state = ncclInProgress; state == ncclInProgress;) {
-      check(nccl().ncclCommGetAsyncError(comm, &state), "forming a group");
-      check(state, "forming a group");
-      if (state == ncclInProgress && std::chrono::steady_clock::now() > end)
-        throw Error(text("NCCL: no group of ", size, " after ", deadline, " s; were all members started?"));
-      if (state == ncclInProgress) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    check(nccl().ncclCommInitRankConfig(&group_, size, id, rank, &config), "ncclCommInitRankConfig");
+    settle("forming a group", deadline);
   } catch (...) {
     abort();
     throw;
   }
 }
 
-ncclComm* NcclGroup::ready(const Tensor& x) const {
-  ncclComm* const group = group_;
-  if (!group) throw Error("NCCL: this group of GPUs was ended after an error");
-  CHECK(x.device() == device_, x.device(), device_, "in a group of", size_);
-  if (device_.is_cuda()) make_current(device_.index);
-  return group;
+// While an exception passes, the others may never come to what this member has queued.
+NcclGroup::~NcclGroup() {
+  try {
+    if (group_ && std::uncaught_exceptions() == exceptions_) {
+      constexpr double kPatience = 30;  // the others are at their end, too, or they have failed
+      call("ending a group", std::min(deadline_, kPatience), nccl().ncclCommFinalize);
+      nccl().ncclCommDestroy(std::exchange(group_, nullptr));
+    }
+  } catch (const std::exception&) {  // and it is ended
+  }
+  abort();
+}
+
+void NcclGroup::call(const char* what, double patience, const std::function<int(ncclComm*)>& f) {
+  try {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!group_) throw Error("NCCL: this group of GPUs was ended after an error");
+      if (device_.is_cuda()) make_current(device_.index);
+      check(ncclResult_t(f(group_)), what);
+    }
+    settle(what, patience);
+  } catch (...) {
+    abort();
+    throw;
+  }
+}
+
+// A communicator that does not block has threads of its own, which put a call's work on the stream some time
+// after the call has returned. Until then it refuses other calls, and an event would be recorded in front of
+// the work.
+void NcclGroup::settle(const char* what, double patience) const {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience);
+  while (in_progress(what)) {
+    if (std::chrono::steady_clock::now() > end)
+      throw Error(text("NCCL: ", what, " took more than ", patience, " s in a group of ", size_,
+                       "; were all members started, and is none stopped?"));
+    std::this_thread::yield();
+  }
+}
+
+bool NcclGroup::in_progress(const char* what) const {
+  const std::lock_guard lock(mutex_);
+  if (!group_) throw Error(text("NCCL: the group was ended during ", what));
+  ncclResult_t state = ncclSuccess;
+  check(nccl().ncclCommGetAsyncError(group_, &state), what);
+  check(state, what);
+  return state == ncclInProgress;
 }
 
 void NcclGroup::check_health() const {
-  ncclComm* const group = group_;
-  if (!group) return;
-  ncclResult_t state = ncclSuccess;
-  check(nccl().ncclCommGetAsyncError(group, &state), "a collective");
-  check(state, "a collective");
+  {
+    const std::lock_guard lock(mutex_);
+    if (!group_) return;
+  }
+  in_progress("a collective");
 }
 void NcclGroup::abort() noexcept {
-  if (ncclComm* const group = group_.exchange(nullptr)) nccl().ncclCommAbort(group);
+  const std::lock_guard lock(mutex_);
+  if (ncclComm* const group = std::exchange(group_, nullptr)) nccl().ncclCommAbort(group);
 }
 
 namespace {
@@ -90,24 +127,17 @@ cudaStream_t raw(Stream& s) { return static_cast<cudaStream_t>(s.handle()); }
 }  // namespace
 
 void NcclGroup::all_reduce(const Tensor& x, Stream& s) {
-  check(
-      nccl().ncclAllReduce(x.raw(), x.raw(), size_t(x.size()), type_of(x.dtype()), ncclSum, ready(x), raw(s)),
-      "ncclAllReduce");
+  CHECK(x.device() == device_, x.device(), device_, "in a group of", size_);
+  call("ncclAllReduce", deadline_, [&](ncclComm* group) {
+    return nccl().ncclAllReduce(x.raw(), x.raw(), size_t(x.size()), type_of(x.dtype()), ncclSum, group,
+                                raw(s));
+  });
 }
 void NcclGroup::broadcast(const Tensor& x, int root, Stream& s) {
-  check(nccl().ncclBroadcast(x.raw(), x.raw(), size_t(x.size()), type_of(x.dtype()), root, ready(x), raw(s)),
-        "ncclBroadcast");
-}
-void NcclGroup::reduce_scatter(const Tensor& part, const Tensor& x, Stream& s) {
-  CHECK(x.size() == part.size() * size_ && x.dtype() == part.dtype(), x.shape(), part.shape(), size_);
-  check(nccl().ncclReduceScatter(x.raw(), part.raw(), size_t(part.size()), type_of(x.dtype()), ncclSum,
-                                 ready(x), raw(s)),
-        "ncclReduceScatter");
-}
-void NcclGroup::all_gather(const Tensor& x, const Tensor& part, Stream& s) {
-  CHECK(x.size() == part.size() * size_ && x.dtype() == part.dtype(), x.shape(), part.shape(), size_);
-  check(nccl().ncclAllGather(part.raw(), x.raw(), size_t(part.size()), type_of(x.dtype()), ready(x), raw(s)),
-        "ncclAllGather");
+  CHECK(x.device() == device_, x.device(), device_, "in a group of", size_);
+  call("ncclBroadcast", deadline_, [&](ncclComm* group) {
+    return nccl().ncclBroadcast(x.raw(), x.raw(), size_t(x.size()), type_of(x.dtype()), root, group, raw(s));
+  });
 }
 
 DeviceGroups nccl_groups() {

@@ -1,8 +1,8 @@
-// The four collectives between GPUs through NCCL, without its headers.
+// Collectives between GPUs through NCCL, without its headers.
 #pragma once
 #include <array>
-#include <atomic>
-#include <memory>
+#include <functional>
+#include <mutex>
 
 #include "engine/device_group.h"
 
@@ -17,24 +17,29 @@ NcclId new_nccl_id();
 // but for tests that put functions of their own in NCCL's place.
 class NcclGroup final : public DeviceGroup {
  public:
-  // Waits until all `size` members have come, then for at most `deadline` seconds more.
+  // Waits until all `size` members have come, for at most `deadline` seconds. No later wait takes longer
+  // either: for a call's work to be queued, for the others at the end.
   NcclGroup(const NcclId&, int rank, int size, Device, double deadline = 60);
-  ~NcclGroup() override { abort(); }
+  ~NcclGroup() override;
   int rank() const { return rank_; }
   int size() const { return size_; }
   Device device() const override { return device_; }
   void all_reduce(const Tensor& x, Stream&) override;
   void broadcast(const Tensor& x, int root, Stream&) override;
-  void reduce_scatter(const Tensor& part, const Tensor& x, Stream&) override;
-  void all_gather(const Tensor& x, const Tensor& part, Stream&) override;
   void check_health() const override;
   void abort() noexcept override;
 
  private:
-  ncclComm* ready(const Tensor&) const;  // the group, after looking whether it can work on this tensor
+  // Calls f(group), which returns a status of NCCL's, and waits until its work is no longer in progress.
+  void call(const char* what, double patience, const std::function<int(ncclComm*)>& f);
+  void settle(const char* what, double patience) const;
+  bool in_progress(const char* what) const;
   const Device device_;
   const int rank_, size_;
-  std::atomic<ncclComm*> group_{nullptr};  // null: ended
+  const double deadline_;
+  const int exceptions_;       // under way when the group was formed
+  mutable std::mutex mutex_;   // for `group_`, and while NCCL uses it
+  ncclComm* group_ = nullptr;  // null: ended
 };
 
 }  // namespace skein::cuda

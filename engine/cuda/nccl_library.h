@@ -13,13 +13,12 @@ namespace skein::cuda {
   ROW(ncclGetLastError) \
   ROW(ncclGetUniqueId) \
   ROW(ncclCommInitRankConfig) \
+  ROW(ncclCommFinalize) \
   ROW(ncclCommAbort) \
   ROW(ncclCommDestroy) \
   ROW(ncclCommGetAsyncError) \
   ROW(ncclAllReduce) \
-  ROW(ncclBroadcast) \
-  ROW(ncclReduceScatter) \
-  ROW(ncclAllGather)
+  ROW(ncclBroadcast)
 // clang-format on
 
 struct Nccl {
@@ -29,7 +28,7 @@ struct Nccl {
 const Nccl& nccl();
 // From now on nccl() is this table, which tests put in the library's place; null: the library again.
 void stand_in(const Nccl*);
-// Throws Error with NCCL's own words if the result is a failure.
+// Throws Error with NCCL's own words if the result is a failure; work in progress is none.
 void check(ncclResult_t, const char* what);
 
 }  // namespace skein::cuda

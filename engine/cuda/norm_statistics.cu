@@ -2,24 +2,35 @@
 #include "engine/launch.h"
 
 #include "engine/cuda/batch_norm.h"
-#include "engine/cuda/norm_sweep.h"
+#include "engine/cuda/norm_affine.h"
 
 namespace skein::cuda {
 namespace {
 
-// Something near the channel's mean, so that squares taken from it do not cancel: the mean of a few pixels.
+// Something near each channel's mean, so that squares taken from it do not cancel: the mean of a few pixels.
 template <class T>
-HD float near_mean(const T* x, const Sweep& s, int64_t c) {
-  const int64_t pixels = s.rows * s.fold, n = pixels < 8 ? pixels : 8;
-  float sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += float(x[pixels * i / n * s.channels + c]);
-  return sum / float(n);
-}
+struct NearMean {
+  static constexpr int kPixels = 8;
+  const T* x;
+  float* near;
+  int64_t pixels, channels;
+  HD void operator()(int64_t c) const {
+    const int n = pixels < kPixels ? int(pixels) : kPixels;
+    float sum = 0;
+    for (int i = 0; i < kPixels; ++i) {
+      const int64_t pixel = n < kPixels ? i : pixels * i / kPixels;
+      if (i < n) sum += float(x[pixel * channels + c]);
+    }
+    near[c] = sum / float(n);
+  }
+};
 
 // Sums of x - near and of its square.
 template <class T>
 struct SumsNearMean {
+  static constexpr int kAhead = 4;
   const T* x;
+  const float* near;
   template <int V>
   struct Column {
     float near[V];
@@ -27,12 +38,15 @@ struct SumsNearMean {
   template <int V>
   HD Column<V> column(const Sweep& s, int64_t j) const {
     Column<V> c;
-    for (int v = 0; v < V; ++v) c.near[v] = near_mean(x, s, (j + v) % s.channels);
+    take_floats(near + s.channel(j), c.near);
     return c;
   }
   template <int V>
-  HD void add(const Column<V>& c, int64_t at, float* sum, float* squares) const {
-    const auto in = load<V>(x + at);
+  HD Pack<T, V> take(int64_t at) const {
+    return load<V>(x + at);
+  }
+  template <int V>
+  HD void add(const Column<V>& c, int64_t, const Pack<T, V>& in, float* sum, float* squares) const {
     for (int v = 0; v < V; ++v) {
       const float d = float(in.v[v]) - c.near[v];
       sum[v] += d;
@@ -91,12 +105,12 @@ Keep<T> keep_of(const BatchNormArgs& a, const ChannelMap& map) {
 
 template <class T>
 struct FinishNearMean {
-  const T* x;
-  Sweep s;
+  const float* near;
+  double n;
   Keep<T> keep;
   HD void finish(int64_t c, double sum, double squares) const {
-    const double n = double(s.rows * s.fold), d = sum / n;
-    keep(c, n, double(near_mean(x, s, c)) + d, squares / n, d);
+    const double d = sum / n;
+    keep(c, n, double(near[c]) + d, squares / n, d);
   }
 };
 
@@ -130,21 +144,30 @@ struct FinishSums {
   }
 };
 
+template <class T, int V>
+void statistics_of_image(const BatchNormArgs& a, const Keep<T>& keep) {
+  const Device d = a.x.device();
+  const T* x = a.x.data<T>();
+  const Sweep s = summing_sweep_of(a.x, V);
+  const Tensor near({s.channels}, kF32, d);
+  float* const n = near.data<float>();
+  for_each(d, s.channels, NearMean<T>{x, n, s.pixels(), s.channels});
+  sum_and_finish<V>(d, s, SumsNearMean<T>{x, n}, FinishNearMean<T>{n, double(s.pixels()), keep});
+}
+
 }  // namespace
 
 void statistics(const BatchNormArgs& a, const ChannelMap& map) {
-  const Device d = a.x.device();
-  with_packs(a.x.dim(-1), {&a.x}, [&](auto zero, auto width) {
+  const int64_t channels = a.x.dim(-1);
+  with_packs(channels, {&a.x}, [&](auto zero, auto width) {
     using T = decltype(zero);
-    constexpr int V = decltype(width)::value;
-    const T* x = a.x.data<T>();
-    const Sweep s = sweep_of(a.x, V);
+    const Keep<T> keep = keep_of<T>(a, map);
     if (a.sums.sum)
-      for_each_team(d, s.channels, a.x.size(),
-                    FinishSums<T>{x, a.sums.sum.data<float>(), a.sums.squares.data<float>(), s.rows * s.fold,
-                                  s.channels, keep_of<T>(a, map)});
+      for_each_team(a.x.device(), channels, a.x.size(),
+                    FinishSums<T>{a.x.data<T>(), a.sums.sum.data<float>(), a.sums.squares.data<float>(),
+                                  a.x.size() / channels, channels, keep});
     else
-      sum_and_finish<V>(d, s, SumsNearMean<T>{x}, FinishNearMean<T>{x, s, keep_of<T>(a, map)});
+      statistics_of_image<T, decltype(width)::value>(a, keep);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <span>
 
 #include "engine/cuda/handles.h"
 #include "engine/pack.h"
@@ -17,12 +18,12 @@ struct Const {
 
 // Calls f(T{}, Const<V>{}) with the widest V for rows of `inner` elements of these tensors, all of one type.
 template <class F>
-void with_packs(int64_t inner, std::initializer_list<const Tensor*> tensors, F f) {
+void with_packs(int64_t inner, std::span<const Tensor* const> tensors, F f) {
   int64_t alignment = 16;
   const Tensor* first = nullptr;
   for (const Tensor* t : tensors)
     if (*t) {
-      alignment = std::min(alignment, common_alignment({t->raw()}));
+      alignment = std::min(alignment, common_alignment({t->address()}));
       if (!first) first = t;
     }
   visit_float(first->dtype(), [&](auto zero) {
@@ -33,6 +34,11 @@ void with_packs(int64_t inner, std::initializer_list<const Tensor*> tensors, F f
     else
       f(zero, Const<1>{});
   });
+}
+
+template <class F>
+void with_packs(int64_t inner, std::initializer_list<const Tensor*> tensors, F f) {
+  with_packs(inner, std::span(tensors.begin(), tensors.size()), f);
 }
 
 }  // namespace skein::cuda

@@ -6,6 +6,7 @@
 #include "engine/cuda/pack.h"
 #include "engine/launch.h"
 #include "engine/narrow.h"
+#include "engine/packets.h"
 #include "engine/vec.h"
 
 namespace skein::cuda {
@@ -16,7 +17,14 @@ struct Blend {
   Y* y;
   const X* x;
   float beta;
-  HD void operator()(int64_t i) const { y[i] = Y(float(x[i]) + (beta == 0 ? 0.f : beta * float(y[i]))); }
+  template <int N>
+  HD void operator()(int64_t i, Lanes<N>) const {
+    float u[N] = {}, v[N];
+    if (beta != 0) load(u, y, i);
+    load(v, x, i);
+    for (int j = 0; j < N; ++j) v[j] += beta == 0 ? 0.f : beta * u[j];
+    store(y, i, v);
+  }
 };
 
 // y <- max(low, y + bias + residual), V neighbors of one pixel at a time.
@@ -48,7 +56,7 @@ void blend(const Tensor& y, const Tensor& x, float beta) {
     visit_float(x.dtype(), [&](auto from) {
       using Y = decltype(to);
       using X = decltype(from);
-      for_each(y.device(), y.size(), Blend<Y, X>{y.data<Y>(), x.data<X>(), beta});
+      for_each_packet(y.device(), y.size(), aligned({&y, &x}), Blend<Y, X>{y.data<Y>(), x.data<X>(), beta});
     });
   });
 }

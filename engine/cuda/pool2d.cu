@@ -8,23 +8,22 @@ namespace skein::cuda {
 namespace {
 
 struct Range {
-  int64_t first, last;
+  int first, last;
 };
 
-// The geometry in plain numbers. `h`, `w` are the input's extents, `p`, `q` the output's.
+// The geometry in plain numbers. `h`, `w` are the input's extents, `p`, `q` the output's. Positions in one image fit 32
+// bits, and a 64-bit division costs several times as much; a batch may be larger.
 struct Windows {
-  int64_t h, w, c, p, q;
-  int size, stride, padding;
-  HD Range inside(int64_t window, int64_t extent) const {  // of the window, positions in the image
-    const int64_t at = window * stride - padding;
+  int h, w, c, p, q, size, stride, padding;
+  HD int begin(int window) const { return window * stride - padding; }
+  HD Range inside(int window, int extent) const {  // of the window, positions in the image
+    const int at = begin(window);
     return {at < 0 ? 0 : at, at + size < extent ? at + size : extent};
   }
-  HD Range over(int64_t position, int64_t count) const {  // windows that contain the position
-    const int64_t low = position + padding - size + 1, high = (position + padding) / stride + 1;
-    return {low <= 0 ? 0 : (low + stride - 1) / stride, high < count ? high : count};
-  }
-  HD int place(int64_t r, int64_t s, int64_t p_, int64_t q_) const {
-    return int((r - p_ * stride + padding) * size + s - q_ * stride + padding);
+  HD Range over(int position, int count) const {  // windows that contain the position
+    const unsigned by = unsigned(stride), high = unsigned(position + padding) / by + 1;
+    const int low = position + padding - size + 1;
+    return {low <= 0 ? 0 : int((unsigned(low) + by - 1) / by), int(high) < count ? int(high) : count};
   }
 };
 
@@ -36,18 +35,37 @@ Windows windows_of(const PoolArgs& a, const Tensor& in, const Tensor& out) {
         a.padding);
   CHECK(a.average || a.size <= 16, "the place of a maximum is kept in 8 bits: windows up to 16, not", a.size);
   CHECK(!a.argmax || (a.argmax.shape() == out.shape() && a.argmax.dtype() == kU8), a.argmax.shape());
-  return {in.dim(1), in.dim(2), in.dim(3), out.dim(1), out.dim(2), a.size, a.stride, a.padding};
+  for (const Tensor* t : {&in, &out})
+    CHECK(t->size() / std::max<int64_t>(1, t->dim(0)) <= INT32_MAX / 2,
+          "one image is too large to pool:", t->shape());
+  return {int(in.dim(1)),  int(in.dim(2)), int(in.dim(3)), int(out.dim(1)),
+          int(out.dim(2)), a.size,         a.stride,       a.padding};
 }
 
-// Where the i-th pack of an image [.., rows, columns, c] lies.
-struct Place {
-  int64_t n, row, column, channel;
-  HD Place(int64_t i, int64_t rows, int64_t columns, int64_t packs, int width)
-      : n(i / packs / columns / rows),
-        row(i / packs / columns % rows),
-        column(i / packs % columns),
-        channel(i % packs * width) {}
+// Walks a result [.., rows, columns, packs of V]: a team takes a row and each lane every 32nd pack of it, so that
+// only finding the row takes a division. body.each(image, row, column, channel) gathers for a pack.
+template <int V, class Body>
+struct EachPack {
+  Body body;
+  int rows, columns, packs;
+  template <class Team>
+  HD void operator()(int64_t t, Team team) const {
+    const int64_t image = t / rows;
+    const int row = int(t - image * rows), across = Team::kLanes / packs, further = Team::kLanes % packs;
+    int column = team.lane() / packs, pack = team.lane() % packs;
+    while (column < columns) {
+      body.each(image, row, column, pack * V);
+      column += across, pack += further;
+      if (pack >= packs) pack -= packs, ++column;
+    }
+  }
 };
+template <int V, class Body>
+void each_pack(const Tensor& result, const Body& body) {
+  const int rows = int(result.dim(1)), columns = int(result.dim(2)), packs = int(result.dim(3) / V);
+  for_each_team(result.device(), result.dim(0) * rows, result.size(),
+                EachPack<V, Body>{body, rows, columns, packs});
+}
 
 template <class T, int V>
 struct MaxPool {
@@ -55,16 +73,17 @@ struct MaxPool {
   const T* x;
   T* y;
   uint8_t* argmax;
-  HD void operator()(int64_t i) const {
-    const Place o(i, k.p, k.q, k.c / V, V);
-    const Range h = k.inside(o.row, k.h), w = k.inside(o.column, k.w);
+  HD void each(int64_t image, int row, int column, int channel) const {
+    const Range h = k.inside(row, k.h), w = k.inside(column, k.w);
+    const T* const from = x + image * k.h * k.w * k.c + channel;
+    const int top = k.begin(row), left = k.begin(column);
     float best[V];
     int place[V];
     for (int v = 0; v < V; ++v) best[v] = -HUGE_VALF, place[v] = -1;
-    for (int64_t r = h.first; r < h.last; ++r)
-      for (int64_t s = w.first; s < w.last; ++s) {
-        const auto in = load<V>(x + ((o.n * k.h + r) * k.w + s) * k.c + o.channel);
-        const int here = k.place(r, s, o.row, o.column);
+    for (int r = h.first; r < h.last; ++r)
+      for (int s = w.first; s < w.last; ++s) {
+        const auto in = load<V>(from + (r * k.w + s) * k.c);
+        const int here = (r - top) * k.size + s - left;
         for (int v = 0; v < V; ++v) {
           const float f = float(in.v[v]);
           // A NaN wins and stays; of equals the first.
@@ -73,11 +92,12 @@ struct MaxPool {
           place[v] = take ? here : place[v];
         }
       }
-    Pack<T, V> out;
+    const int64_t to = ((image * k.p + row) * k.q + column) * k.c + channel;
+    store(y + to, rounded<T>(best));
+    if (!argmax) return;
     Pack<uint8_t, V> at;
-    for (int v = 0; v < V; ++v) out.v[v] = T(best[v]), at.v[v] = uint8_t(place[v]);
-    store(y + i * V, out);
-    if (argmax) store(argmax + i * V, at);
+    for (int v = 0; v < V; ++v) at.v[v] = uint8_t(place[v]);
+    store(argmax + to, at);
   }
 };
 
@@ -86,19 +106,18 @@ struct AveragePool {
   Windows k;
   const T* x;
   T* y;
-  HD void operator()(int64_t i) const {
-    const Place o(i, k.p, k.q, k.c / V, V);
-    const Range h = k.inside(o.row, k.h), w = k.inside(o.column, k.w);
+  HD void each(int64_t image, int row, int column, int channel) const {
+    const Range h = k.inside(row, k.h), w = k.inside(column, k.w);
+    const T* const from = x + image * k.h * k.w * k.c + channel;
     float sum[V] = {};
-    for (int64_t r = h.first; r < h.last; ++r)
-      for (int64_t s = w.first; s < w.last; ++s) {
-        const auto in = load<V>(x + ((o.n * k.h + r) * k.w + s) * k.c + o.channel);
+    for (int r = h.first; r < h.last; ++r)
+      for (int s = w.first; s < w.last; ++s) {
+        const auto in = load<V>(from + (r * k.w + s) * k.c);
         for (int v = 0; v < V; ++v) sum[v] += float(in.v[v]);
       }
     const float scale = 1.f / float((h.last - h.first) * (w.last - w.first));
-    Pack<T, V> out;
-    for (int v = 0; v < V; ++v) out.v[v] = T(sum[v] * scale);
-    store(y + i * V, out);
+    for (int v = 0; v < V; ++v) sum[v] *= scale;
+    store(y + ((image * k.p + row) * k.q + column) * k.c + channel, rounded<T>(sum));
   }
 };
 
@@ -109,13 +128,13 @@ struct PoolGradient {
   const uint8_t* argmax;
   T* dx;
   float beta;
-  HD void operator()(int64_t i) const {
-    const Place at(i, k.h, k.w, k.c / V, V);
-    const Range ps = k.over(at.row, k.p), qs = k.over(at.column, k.q);
+  HD void each(int64_t image, int row, int column, int channel) const {
+    const Range ps = k.over(row, k.p), qs = k.over(column, k.q);
+    const int64_t first = image * k.p * k.q * k.c + channel;
     float sum[V] = {};
-    for (int64_t p = ps.first; p < ps.last; ++p)
-      for (int64_t q = qs.first; q < qs.last; ++q) {
-        const int64_t from = ((at.n * k.p + p) * k.q + q) * k.c + at.channel;
+    for (int p = ps.first; p < ps.last; ++p)
+      for (int q = qs.first; q < qs.last; ++q) {
+        const int64_t from = first + (p * k.q + q) * k.c;
         const auto g = load<V>(dy + from);
         if constexpr (kAverage) {
           const Range h = k.inside(p, k.h), w = k.inside(q, k.w);
@@ -123,17 +142,17 @@ struct PoolGradient {
           for (int v = 0; v < V; ++v) sum[v] += scale * float(g.v[v]);
         } else {
           const auto place = load<V>(argmax + from);
-          const int here = k.place(at.row, at.column, p, q);
-          for (int v = 0; v < V; ++v) sum[v] += place.v[v] == here ? float(g.v[v]) : 0.f;
+          const int here = (row - k.begin(p)) * k.size + column - k.begin(q);
+          for (int v = 0; v < V; ++v)
+            if (place.v[v] == here) sum[v] += float(g.v[v]);
         }
       }
-    Pack<T, V> out;
+    T* const to = dx + ((image * k.h + row) * k.w + column) * k.c + channel;
     if (beta != 0) {
-      const auto old = load<V>(dx + i * V);
+      const auto old = load<V>(to);
       for (int v = 0; v < V; ++v) sum[v] += beta * float(old.v[v]);
     }
-    for (int v = 0; v < V; ++v) out.v[v] = T(sum[v]);
-    store(dx + i * V, out);
+    store(to, rounded<T>(sum));
   }
 };
 
@@ -145,13 +164,11 @@ void pool2d_forward(const PoolArgs& a) {
   with_packs(k.c, {&a.x, &a.y, &a.argmax}, [&](auto zero, auto width) {
     using T = decltype(zero);
     constexpr int V = decltype(width)::value;
-    const Device d = a.y.device();
-    const int64_t n = a.y.size() / V;
     if (a.average)
-      for_each(d, n, AveragePool<T, V>{k, a.x.data<T>(), a.y.data<T>()});
+      each_pack<V>(a.y, AveragePool<T, V>{k, a.x.data<T>(), a.y.data<T>()});
     else
-      for_each(d, n,
-               MaxPool<T, V>{k, a.x.data<T>(), a.y.data<T>(), a.argmax ? a.argmax.data<uint8_t>() : nullptr});
+      each_pack<V>(
+          a.y, MaxPool<T, V>{k, a.x.data<T>(), a.y.data<T>(), a.argmax ? a.argmax.data<uint8_t>() : nullptr});
   });
 }
 
@@ -162,14 +179,11 @@ void pool2d_backward(const PoolArgs& a) {
   with_packs(k.c, {&a.dx, &a.dy, &a.argmax}, [&](auto zero, auto width) {
     using T = decltype(zero);
     constexpr int V = decltype(width)::value;
-    const Device d = a.dx.device();
-    const int64_t n = a.dx.size() / V;
     if (a.average)
-      for_each(d, n, PoolGradient<T, V, true>{k, a.dy.data<T>(), nullptr, a.dx.data<T>(), a.beta});
+      each_pack<V>(a.dx, PoolGradient<T, V, true>{k, a.dy.data<T>(), nullptr, a.dx.data<T>(), a.beta});
     else
-      for_each(
-          d, n,
-          PoolGradient<T, V, false>{k, a.dy.data<T>(), a.argmax.data<uint8_t>(), a.dx.data<T>(), a.beta});
+      each_pack<V>(a.dx, PoolGradient<T, V, false>{k, a.dy.data<T>(), a.argmax.data<uint8_t>(),
+                                                   a.dx.data<T>(), a.beta});
   });
 }
 

@@ -71,6 +71,7 @@ int64_t free_memory(int index) noexcept {
   return cudaSetDevice(index) == cudaSuccess && cudaMemGetInfo(&free, &total) == cudaSuccess ? int64_t(free)
                                                                                              : 0;
 }
+int64_t cache_bytes(int index) { return properties(index).l2CacheSize; }
 namespace {
 // What a capturing thread must not do lest it queue work that would be captured; these calls queue none.
 class NotCaptured {
@@ -128,10 +129,13 @@ void release_pinned(void* p) noexcept {
   cudaFreeHost(p);
 }
 
-std::shared_ptr<void> make_stream(int index) {
+std::shared_ptr<void> make_stream(int index, bool urgent) {
   make_current(index);
+  int usual = 0, highest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&usual, &highest), "cudaDeviceGetStreamPriorityRange");
   cudaStream_t s = nullptr;
-  check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "cudaStreamCreate");
+  check(cudaStreamCreateWithPriority(&s, cudaStreamNonBlocking, urgent ? highest : usual),
+        "cudaStreamCreate");
   return {s, [](void* p) { cudaStreamDestroy(stream_of(p)); }};
 }
 std::shared_ptr<void> record(void* stream) {

@@ -15,12 +15,13 @@ std::string describe(int index);
 std::string libraries();          // opens cuDNN and cuBLASLt: "cuDNN 9.19.0, cuBLASLt 13.1.0"; handles.cc
 std::string identity(int index);  // tells this GPU from all others of the host: its UUID
 int64_t free_memory(int index) noexcept;
+int64_t cache_bytes(int index);            // of the cache that all its multiprocessors share
 void make_current(int index);              // for the calling thread
 void* allocate(int index, int64_t bytes);  // null when there is no memory left
 void release(int index, void*) noexcept;
 void* allocate_pinned(int64_t bytes);  // null when there is no memory left
 void release_pinned(void*) noexcept;
-std::shared_ptr<void> make_stream(int index);
+std::shared_ptr<void> make_stream(int index, bool urgent);
 std::shared_ptr<void> record(void* stream);  // an event
 void wait(void* stream, void* event);
 void sync_stream(void* stream);

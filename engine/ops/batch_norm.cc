@@ -15,8 +15,9 @@ namespace {
 Tensor mask_for(const BatchNormArgs& a) {
   const bool eights = size_of(a.x.dtype()) == 2 && a.x.dim(-1) % 8 == 0;
   if (!a.x.device().is_cuda() || !Tape::current() || !a.relu || !a.residual || !eights) return {};
-  for (const Tensor* t : {&a.x, &a.y, &a.residual})
-    if (reinterpret_cast<uintptr_t>(t->raw()) % 16 != 0) return {};
+  for (const Tensor* t :
+       {&a.x, &a.y, &a.residual, &a.gamma, &a.shift, &a.mean, &a.rstd, &a.running_mean, &a.running_var})
+    if (*t && reinterpret_cast<uintptr_t>(t->address()) % 16 != 0) return {};
   return Tensor({a.x.size() / 8}, kU8, a.x.device());
 }
 
@@ -59,7 +60,17 @@ BatchNormArgs norm_forward(const Tensor& x, const NormState& s, const NormMode& 
   return a;
 }
 
-void pull_norm(Pull& pull, BatchNormArgs a, const Tensor& dy, const Tensor& dx, float dx_beta) {
+KeptNorm kept_of(const BatchNormArgs& forward) {
+  KeptNorm n{forward, {}};
+  BatchNormArgs& a = n.args;
+  if (a.residual) n.residual = a.residual;
+  if (!a.relu || a.mask) a.residual = {};  // there is no mask to find, or it is known
+  if (!a.residual) a.y = {};
+  return n;
+}
+
+void pull_norm(Pull& pull, const KeptNorm& n, const Tensor& dy, const Tensor& dx, float dx_beta) {
+  BatchNormArgs a = n.args;
   a.dy = dy;
   a.dx = dx;
   a.dx_beta = dx_beta;
@@ -69,10 +80,10 @@ void pull_norm(Pull& pull, BatchNormArgs a, const Tensor& dy, const Tensor& dx, 
   };
   take(a.gamma, a.dgamma, a.dgamma_beta);
   take(a.shift, a.dshift, a.dshift_beta);
-  const bool residual = a.residual && pull.wants(a.residual);
+  const bool residual = n.residual && pull.wants(*n.residual);
   if (residual && a.relu) a.dresidual = dy;  // masked in place; without ReLU it is dy as it stands
   batch_norm_backward(dy.device(), a);
-  if (residual) pull.give(a.residual, dy);
+  if (residual) pull.give(*n.residual, dy);
 }
 
 std::map<std::string, std::vector<double>> settings_of(const NormState& s, const NormMode& mode) {
@@ -91,12 +102,12 @@ Tensor batch_norm(const Tensor& x, const NormState& s, const NormMode& mode, con
             {x, s.gamma, s.shift, s.running_mean, s.running_var, mode.residual},
             a.y,
             settings_of(s, mode)});
-  return record({x, s.gamma, s.shift, mode.residual}, a.y, [a](const Tensor& dy, Pull& pull) {
+  return record({x, s.gamma, s.shift, mode.residual}, a.y, [n = kept_of(a)](const Tensor& dy, Pull& pull) {
     Tensor dx;
     float beta = 0;
-    pull(a.x, [&](const Tensor& d, float b) { dx = d, beta = b; });
-    if (!dx) dx = Tensor(a.x.shape(), a.x.dtype(), a.x.device());
-    pull_norm(pull, a, dy, dx, beta);
+    pull(n.args.x, [&](const Tensor& d, float b) { dx = d, beta = b; });
+    if (!dx) dx = Tensor(dy.shape(), dy.dtype(), dy.device());
+    pull_norm(pull, n, dy, dx, beta);
   });
 }
 

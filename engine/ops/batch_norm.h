@@ -1,5 +1,7 @@
 // What batch_norm and conv_bn share: the arguments of the primitive, and the gradient.
 #pragma once
+#include <optional>
+
 #include "engine/ops.h"
 #include "engine/outline.h"
 #include "engine/tape.h"
@@ -12,12 +14,19 @@ void check_norm(const Shape& channels, const NormState&);
 // What the primitive needs to normalize x, whose sums may be known, as `mode` says, but for y. Throws Error
 // showing the shapes where they disagree.
 BatchNormArgs norm_arguments(const Tensor& x, const NormState&, const NormMode&, const ChannelSums&);
-// Normalizes x into a new y; the result holds all that the gradient reads.
+// Normalizes x into a new y.
 BatchNormArgs norm_forward(const Tensor& x, const NormState&, const NormMode&, const ChannelSums& = {});
+
+// What the gradient needs of a norm, and no more memory than that.
+struct KeptNorm {
+  BatchNormArgs args;
+  std::optional<Value> residual;
+};
+KeptNorm kept_of(const BatchNormArgs& forward);
 
 // Pulls the gradients of gamma, shift and residual, and writes that of x to dx. May overwrite dy, and gives
 // it on.
-void pull_norm(Pull&, BatchNormArgs, const Tensor& dy, const Tensor& dx, float dx_beta);
+void pull_norm(Pull&, const KeptNorm&, const Tensor& dy, const Tensor& dx, float dx_beta);
 
 // The op, of an x whose sums may be known.
 Tensor batch_norm(const Tensor& x, const NormState&, const NormMode&, const ChannelSums&);

@@ -50,18 +50,17 @@ Tensor conv_bn(const Tensor& x, const Tensor& w, ConvGeometry g, const NormState
   const bool adds = mode.residual && !d.is_cuda();  // to which the CPU's convolutions add nothing
   if (!mode.training && !adds && !recorded({x, w, s.gamma, s.shift, mode.residual}))
     return listed(folded(x, w, g, s, mode), x, w, g, s, mode);
-  Tensor z(conv2d_shape(x, w, g), x.dtype(), d);
+  const Tensor z(conv2d_shape(x, w, g), x.dtype(), d);
   const ConvArgs conv{.x = x, .w = w, .bias = {}, .y = z, .geometry = g};
   ChannelSums sums;
   if (mode.training)
     sums = conv2d_with_sums(d, conv);
   else
     conv2d_forward(d, conv);
-  BatchNormArgs norm = norm_forward(z, s, mode, sums);
+  const BatchNormArgs norm = norm_forward(z, s, mode, sums);
   const Tensor y = listed(norm.y, x, w, g, s, mode);
-  z = {};
   return record({x, w, s.gamma, s.shift, mode.residual}, y,
-                [x, w, g, norm = std::move(norm)](const Tensor& dy, Pull& pull) mutable {
+                [x, w, g, norm = kept_of(norm)](const Tensor& dy, Pull& pull) mutable {
                   const Tensor dz(dy.shape(), dy.dtype(), dy.device());
                   pull_norm(pull, norm, dy, dz, 0);
                   norm = {};  // the convolution's output dies before the gradients of its inputs are born

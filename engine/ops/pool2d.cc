@@ -1,4 +1,6 @@
 // Max, average and global average pooling of images NHWC.
+#include <utility>
+
 #include "engine/ops.h"
 #include "engine/outline.h"
 #include "engine/tape.h"
@@ -41,8 +43,10 @@ Tensor pool2d(const Tensor& x, const Pool& p, bool average) {
              {"stride", {double(p.stride)}},
              {"padding", {double(p.padding)}},
              {"ceil_mode", {double(p.ceil_mode)}}}});
-  return record({x}, a.y, [a](const Tensor& dy, Pull& pull) {
-    pull(a.x, [&](const Tensor& dx, float beta) {
+  const Tensor y = std::exchange(a.y, {});
+  a.x = {};  // the gradient reads neither
+  return record({x}, y, [a, in = Value(x)](const Tensor& dy, Pull& pull) {
+    pull(in, [&](const Tensor& dx, float beta) {
       PoolArgs back = a;
       back.dy = dy;
       back.dx = dx;

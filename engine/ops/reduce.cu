@@ -8,6 +8,7 @@
 #include "engine/ops/axes.h"
 #include "engine/ops/walk.h"
 #include "engine/outline.h"
+#include "engine/pack.h"
 #include "engine/tape.h"
 
 namespace skein {
@@ -92,24 +93,62 @@ void sum_view(const Tensor& y, const Tensor& x, const View3& v, float factor, fl
   sum_view(y, partial, {v.outer, pieces, v.inner}, factor, beta);
 }
 
-template <class Y, class X>
+// V neighbors of a row of y, from as many of x or from one.
+template <class Y, class X, int V>
 struct SpreadRow {
   Y* y;
   const X* x;
   int64_t step;
   float factor, beta;
-  HD void operator()(int64_t c) const { put(y + c, factor * float(x[c * step]), beta); }
+  HD void operator()(int64_t c) const {
+    if constexpr (V == 1) {
+      put(y + c, factor * float(x[c * step]), beta);
+    } else {
+      float out[V];
+      take(out, c * V);
+      if (beta != 0) {
+        const auto old = load<V>(y + c * V);
+        for (int v = 0; v < V; ++v) out[v] += beta * float(old.v[v]);
+      }
+      store(y + c * V, rounded<Y>(out));
+    }
+  }
+  HD void take(float (&out)[V], int64_t at) const {
+    if (step == 0) {
+      for (int v = 0; v < V; ++v) out[v] = factor * float(*x);
+      return;
+    }
+    const auto from = load<V>(x + at);
+    for (int v = 0; v < V; ++v) out[v] = factor * float(from.v[v]);
+  }
 };
-template <class Y, class X>
+template <class Y, class X, int V>
 struct Spread {
   Walk<1> walk;
   Y* y;
   const X* x;
   float factor, beta;
-  HD SpreadRow<Y, X> row(int64_t r) const {
+  HD SpreadRow<Y, X, V> row(int64_t r) const {
     return {y + r * walk.cols, x + walk.at(0, r), walk.step(0), factor, beta};
   }
 };
+
+// A GPU's threads write 16 bytes each where they can: finding the row takes as many divisions for one element.
+template <class Y, class X>
+void spread(const Tensor& y, const Tensor& x, const Walk<1>& walk, float factor, float beta) {
+  constexpr int V = 16 / sizeof(Y);
+  const int64_t step = walk.step(0);  // 0 or 1, and rows of x begin at multiples of their length
+  const auto aligned = [](const Tensor& t) {
+    return reinterpret_cast<uintptr_t>(t.address()) % size_t(V * size_of(t.dtype())) == 0;
+  };
+  const bool packs = y.device().is_cuda() && walk.cols % V == 0 && aligned(y) && (step == 0 || aligned(x));
+  if (packs)
+    for_each_row(y.device(), walk.rows, walk.cols / V,
+                 Spread<Y, X, V>{walk, y.data<Y>(), x.data<X>(), factor, beta});
+  else
+    for_each_row(y.device(), walk.rows, walk.cols,
+                 Spread<Y, X, 1>{walk, y.data<Y>(), x.data<X>(), factor, beta});
+}
 
 // The gradient of sum and of mean: every element read gets its share of the sum's.
 Tensor add_up(const Tensor& x, const std::vector<int>& axes, bool keep, bool average) {
@@ -123,8 +162,8 @@ Tensor add_up(const Tensor& x, const std::vector<int>& axes, bool keep, bool ave
       if (marked[size_t(i)]) reduced.push_back(i);
     o->add({average ? "mean" : "sum", {x}, y, {{"axes", reduced}, {"keep", {double(keep)}}}});
   }
-  return record({x}, y, [x, marked, factor](const Tensor& dy, Pull& pull) {
-    pull(x, [&](const Tensor& dx, float beta) { spread_into(dx, dy, marked, factor, beta); });
+  return record({x}, y, [in = Value(x), marked, factor](const Tensor& dy, Pull& pull) {
+    pull(in, [&](const Tensor& dx, float beta) { spread_into(dx, dy, marked, factor, beta); });
   });
 }
 
@@ -165,12 +204,7 @@ void spread_into(const Tensor& y, const Tensor& x, const Axes& marked, float fac
   CHECK(step == x.size(), y.shape(), x.shape());
   const Walk<1> walk(y.shape(), {by});
   visit_float(y.dtype(), [&](auto s) {
-    visit_float(x.dtype(), [&](auto t) {
-      using Y = decltype(s);
-      using X = decltype(t);
-      for_each_row(y.device(), walk.rows, walk.cols,
-                   Spread<Y, X>{walk, y.data<Y>(), x.data<X>(), factor, beta});
-    });
+    visit_float(x.dtype(), [&](auto t) { spread<decltype(s), decltype(t)>(y, x, walk, factor, beta); });
   });
 }
 

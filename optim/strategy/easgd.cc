@@ -1,5 +1,7 @@
 // Elastic averaging SGD, synchronous: models and a center pull at each other.
-// Zhang, Choromanska & LeCun, NeurIPS 2015, section 3. EAMSGD, 3.2: Nesterov's local step.
+// Zhang, Choromanska & LeCun, NeurIPS 2015, section 3. EAMSGD, 3.2: Nesterov's local step. Where the paper
+// moves x_i by its gradient and by the pull at once, the local step comes first here and the pull sees its
+// result, as in the code published with LSGD (Teng et al., NeurIPS 2019).
 //
 //   x_i  model of worker i      z  the center, which every worker keeps: the same sums give the same bits
 #include "engine/mixing.h"

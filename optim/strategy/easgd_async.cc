@@ -1,6 +1,7 @@
 // Asynchronous elastic averaging SGD: each worker and the center pull at each other, one worker at a time.
 // Zhang, Choromanska & LeCun, NeurIPS 2015, Algorithm 1; with Nesterov's local momentum, Algorithm 2
-// (eamsgd-async).
+// (eamsgd-async). The paper's worker pulls first and then steps; here it steps first, so that a round ends
+// with the pull, as in the synchronous form.
 //
 //   theta   the center          e   the elastic difference alpha (x - theta), both at their old values
 #include "engine/mixing.h"

@@ -28,27 +28,30 @@ class Lsgd final : public Strategy {
         world_(world),
         tau_l_(checked("tau-local", o.integer("tau-local", 4))),
         tau_g_(checked("tau-global", o.integer("tau-global", 16))),
-        window_length_(checked("loss-window", o.integer("loss-window", tau_l_))) {
+        window_length_(checked("loss-window", o.integer("loss-window", tau_l_))),
+        groups_(o.word("groups", "hosts") == "hosts" ? 0 : checked("groups", o.integer("groups", 1))),
+        c_l_(o.number("c-local", 0.1)),
+        c_g_(o.number("c-global", 0.1)),
+        p_l_(o.number("prox-local", 0)),
+        p_g_(o.number("prox-global", 0)),
+        mixes_(buffer_policy(o) == BufferPolicy::kMix) {
     if (tau_g_ % tau_l_ != 0)
       throw BadOption(text("--tau-global ", tau_g_, ": a multiple of --tau-local ", tau_l_, " is needed"));
-    if (o.word("groups", "") != "") split_groups(world, checked("groups", o.integer("groups", 1)), nullptr);
-    buffer_policy(o);
+    if (groups_ > 0) split_groups(world, groups_, nullptr);
+    has_dedicated_server(o);
   }
 
   void start(Worker& me) override {
-    const bool buffers = buffer_policy(options_) == BufferPolicy::kMix;
     const lease::Plan p = plan(me.comm);
     const int rank = me.comm ? me.comm->rank() : 0;
     for (const std::vector<int>& members : p.groups)
       if (std::find(members.begin(), members.end(), rank) != members.end()) members_ = members;
     window_.emplace(window_length_, me.x.device());
     two_levels_ = two_levels(p.groups);
-    const double c1 = options_.number("c-local", 0.1), p1 = options_.number("prox-local", 0);
-    const double c2 = options_.number("c-global", 0.1), p2 = options_.number("prox-global", 0);
-    all_.emplace(me.comm, me, c2, p2 / double(tau_g_), buffers);
+    all_.emplace(me.comm, me, c_g_, p_g_ / double(tau_g_), mixes_);
     if (two_levels_) {
       near_ = me.comm->group(members_);
-      group_.emplace(near_.get(), me, c1, p1 / double(tau_l_), buffers);
+      group_.emplace(near_.get(), me, c_l_, p_l_ / double(tau_l_), mixes_);
     }
     leases_ = std::make_unique<Leases>(options_, me.comm, me.hub, p);
   }
@@ -83,7 +86,7 @@ class Lsgd final : public Strategy {
   }
   // `comm`: the workers, others after them.
   lease::Plan plan(comm::Communicator* comm) const {
-    auto groups = split_groups(world_, options_.integer("groups", 0), comm);
+    auto groups = split_groups(world_, groups_, comm);
     const int64_t tau = two_levels(groups) ? tau_l_ : tau_g_;
     return {std::move(groups), world_ * tau, tau_g_ / tau};
   }
@@ -123,6 +126,9 @@ class Lsgd final : public Strategy {
   const int world_;
   const int64_t tau_l_, tau_g_;
   const int64_t window_length_;
+  const int64_t groups_;  // 0: one per host
+  const double c_l_, c_g_, p_l_, p_g_;
+  const bool mixes_;
   std::optional<LossWindow> window_;
   bool two_levels_ = false;
   std::vector<int> members_;  // of the own group, by world rank

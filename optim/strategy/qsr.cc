@@ -1,7 +1,8 @@
 // The quadratic synchronization rule: local SGD whose rounds grow as the rate falls.  Gu et al., ICLR 2024.
 //
 //   tau = max(tau_base, floor((c / eta)^2)), eta of the round's first step; at most --tau-max, by default an
-//   epoch, as the small rates of a warm-up would keep workers apart for ever
+//   epoch. As in the authors' code, rounds that begin during the warm-up have tau_base steps, whatever its
+//   small rates would say, and the last round ends with the run.
 #include <cmath>
 
 #include "engine/vec.h"
@@ -14,18 +15,16 @@ class Qsr final : public Strategy {
  public:
   explicit Qsr(const Options& o)
       : base_(o),
-        longest_(
-            o.integer("tau-max", std::max(base_.steps(), o.integer("steps-per-epoch", int64_t(1) << 62)))),
+        longest_(longest(o)),
+        warmup_(o.integer("warmup-steps", 0)),
+        last_(o.integer("total-steps", 0) - 1),
         c_(number_within(o, "qsr-c", 0, 0)),
-        round_end_(o) {
-    if (longest_ < base_.steps())
-      throw BadOption(text("--tau-max ", longest_, ": allowed is --tau or more, which is ", base_.steps()));
-  }
+        round_end_(o) {}
 
-  Tensor iterate(Worker& me, int64_t) override {
-    const int64_t tau = done_ == 0 ? round(me.eta()) : tau_;
+  Tensor iterate(Worker& me, int64_t k) override {
+    const int64_t tau = done_ == 0 ? round(k, me.eta()) : tau_;
     const Tensor loss = me.gradient();
-    if (done_ + 1 < tau) {
+    if (done_ + 1 < tau && k != last_) {
       me.local_step(me.x);  // x_i <- x_i - eta u_i
       tau_ = tau, ++done_;
       return loss;
@@ -40,15 +39,23 @@ class Qsr final : public Strategy {
   void visit(Archive& a) override { a("tau", tau_), a("done", done_); }
 
  private:
-  int64_t round(double eta) const {
-    if (c_ == 0) return base_.steps();
+  int64_t longest(const Options& o) const {
+    const int64_t epoch = o.integer("steps-per-epoch", int64_t(1) << 62), said = o.integer("tau-max", 0);
+    if (said == 0) return std::max(base_.steps(), epoch);
+    if (said >= base_.steps()) return said;
+    throw BadOption(text("--tau-max ", said, ": allowed is --tau or more, which is ", base_.steps(),
+                         ", or 0 for an epoch"));
+  }
+  // The length of the round that begins with step k.
+  int64_t round(int64_t k, double eta) const {
+    if (c_ == 0 || k < warmup_) return base_.steps();
     const double ratio = c_ / eta;                              // eta = 0: infinite
     const double tau = std::floor(ratio * ratio * (1 + 1e-9));  // (0.2 / 0.1)^2 is 4
     return tau < double(longest_) ? std::max(base_.steps(), int64_t(tau)) : longest_;
   }
 
   const Period base_;
-  const int64_t longest_;
+  const int64_t longest_, warmup_, last_;  // round; steps of the warm-up; number of the run's last step
   const double c_;
   RoundEnd round_end_;
   int64_t tau_ = 0, done_ = 0;  // of this round: its length, and steps behind it

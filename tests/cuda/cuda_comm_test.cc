@@ -1,4 +1,8 @@
 // Tensors on a GPU between ranks that share it: by way of the host, through pinned memory.
+#include <cuda_runtime.h>
+
+#include <set>
+
 #include "comm/device_way.h"
 #include "comm/staging.h"
 #include "engine/device_use.h"
@@ -41,6 +45,43 @@ TEST_P(CudaComm, StagingBringsBytesBothWays) {
     fill(host, 0.f);  // ours again at once
     EXPECT_EQ(values(up), want);
   }
+}
+
+// In a group's place: says on which streams it was asked to sum, and sums nothing.
+class Asked final : public DeviceGroup {
+ public:
+  Asked(Device d, std::set<void*>& streams) : device_(d), streams_(streams) {}
+  Device device() const override { return device_; }
+  void all_reduce(const Tensor&, Stream& s) override { streams_.insert(s.handle()); }
+  void broadcast(const Tensor&, int, Stream& s) override { streams_.insert(s.handle()); }
+  void check_health() const override {}
+  void abort() noexcept override {}
+
+ private:
+  const Device device_;
+  std::set<void*>& streams_;
+};
+
+TEST_P(CudaComm, SumsBetweenGpusGoBesideTheComputationAndBeforeIt) {
+  in_local_world(2, [&](Communicator& c) {
+    std::set<void*> streams;
+    DeviceGroups groups{.name = "none", .new_id = [] { return std::string("one"); }, .form = {}};
+    groups.form = [&](const std::string&, int, int, Device d, double) {
+      return std::make_unique<Asked>(d, streams);
+    };
+    c.use_devices(DeviceWish::kGroup,
+                  {.device = GetParam(), .gpu = text("gpu ", c.rank()), .groups = groups, .trouble = ""});
+    const Tensor x({10}, kF32, GetParam());
+    fill(x, 1.f);
+    c.all_reduce(x).wait();
+    c.broadcast(x, 0);
+    ASSERT_EQ(streams.size(), 1u);
+    EXPECT_EQ(streams.count(current_stream(GetParam()).handle()), 0u);
+    int lowest = 0, highest = 0, priority = 0;
+    cudaDeviceGetStreamPriorityRange(&lowest, &highest);
+    cudaStreamGetPriority(static_cast<cudaStream_t>(*streams.begin()), &priority);
+    EXPECT_EQ(priority, highest);
+  });
 }
 
 TEST_P(CudaComm, RanksThatShareAGpuSumByWayOfTheHost) {

@@ -1,8 +1,11 @@
 // Convolution and matrix product of CUDA's libraries against the CPU's, over odd shapes and both types.
+#include <chrono>
 #include <thread>
 
+#include "engine/cuda/conv_run.h"
 #include "engine/graph.h"
 #include "engine/numerics.h"
+#include "engine/vec.h"
 #include "tests/cuda/against_cpu.h"
 
 namespace skein {
@@ -164,6 +167,59 @@ TEST_P(CudaLibraries, MeasuringTakesNothingFromARecordingsMemory) {
   }
   numerics().measure = false;
   EXPECT_EQ(bytes[0], bytes[1]);
+}
+
+TEST_P(CudaLibraries, MeasuringCountsTheDevicesTimeAndNotTheHosts) {
+  const Device d = GetParam();
+  const Tensor x({1000}, kF32, d);
+  const auto slow_to_launch = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    fill(x, 1.f);
+  };
+  EXPECT_LT(cuda::seconds_of(d, slow_to_launch), 0.1);
+  EXPECT_EQ(values(x)[999], 1.0);
+}
+
+TEST_P(CudaLibraries, WhatCannotBeCapturedIsMeasuredByTheHostsClock) {
+  const Device d = GetParam();
+  const Tensor x = Tensor::zeros({1000}, kF32, d), one({1000}, kF32, d);
+  fill(one, 1.f);
+  int runs = 0;
+  const double s = cuda::seconds_of(d, [&] {
+    axpy(x, 1.f, one);
+    current_stream(d).sync();
+    ++runs;
+  });
+  EXPECT_GT(s, 0);
+  EXPECT_EQ(values(x)[999], double(runs));  // nothing was lost in a capture that failed
+}
+
+TEST_P(CudaLibraries, TheSameArgumentsArePutTogetherOnce) {
+  const ConvArgs a = there(make_conv(kConvCases[1], kBF16, 0), GetParam());
+  const int64_t before = cuda::arguments_made();
+  cuda::conv2d_forward(a);
+  const int64_t first = cuda::arguments_made();
+  EXPECT_LE(first, before + 1);  // another test may have run on the same addresses
+  const std::vector<double> y = values(a.y);
+  fill(a.y, 0.f);
+  for (int i = 0; i < 3; ++i) cuda::conv2d_forward(a);
+  EXPECT_EQ(cuda::arguments_made(), first);
+  EXPECT_EQ(values(a.y), y);
+  const ConvArgs elsewhere = there(a, GetParam());
+  fill(elsewhere.y, 0.f);
+  cuda::conv2d_forward(elsewhere);
+  EXPECT_EQ(values(elsewhere.y), y);
+}
+
+TEST_P(CudaLibraries, ABiasMayBeginAnywhere) {
+  for (const DType t : {kF32, kBF16, kF16}) {
+    const Tensor a = gaussian({8, 32}, t, 1), b = gaussian({32, 64}, t, 2), all = gaussian({65}, kF32, 3),
+                 y({8, 64}, t), z({8, 64}, t, GetParam());
+    cpu::gemm({.y = y, .a = a, .b = b, .bias = all.view({64}, 1)});
+    cuda::gemm(
+        {.y = z, .a = a.to(GetParam()), .b = b.to(GetParam()), .bias = all.to(GetParam()).view({64}, 1)});
+    EXPECT_LT(difference(z, y), conv_bound(t)) << t;
+  }
 }
 
 TEST_P(CudaLibraries, ManyThreadsMayUseThemAtOnce) {

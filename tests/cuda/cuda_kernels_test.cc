@@ -1,6 +1,8 @@
 // Our own CUDA kernels against the CPU's primitives: as loops on the host, as kernels where there is a GPU.
 #include "engine/cuda/batch_norm.h"
 #include "engine/cuda/pointwise.h"
+#include "engine/memory.h"
+#include "engine/ops/reduce.h"
 #include "tests/cuda/against_cpu.h"
 
 namespace skein {
@@ -64,15 +66,48 @@ TEST_P(Kernels, BatchNormAgreesWithTheCpuInEveryMode) {
         expect_norm(make_norm(s, t, bits), bits, GetParam(), text(t, ' ', s, " bits ", bits));
 }
 
+// Thousands of channels, and so few that a row holds many pixels; several chunks of pieces each.
+TEST_P(Kernels, SumsOfManyPiecesAgreeWithTheCpu) {
+  for (const Shape& s :
+       {Shape{12, 14, 14, 2048}, Shape{64, 32, 32, 16}, Shape{3, 65, 67, 24}, Shape{37, 41, 3}})
+    for (unsigned bits : {1u, 3u, 31u})
+      expect_norm(make_norm(s, kBF16, bits), bits, GetParam(), text(s, " bits ", bits));
+}
+
+// Sums written for every row or two would be more bytes than the image.
+TEST_P(Kernels, PartialSumsTakeAtMostAQuarterOfA16BitImage) {
+  for (const Shape& s : {Shape{32, 32, 32, 16}, Shape{16, 16, 16, 64}, Shape{64, 8, 8, 512}}) {
+    BatchNormArgs a = there(make_norm(s, kBF16, 3), GetParam());
+    const auto more_than_before = [&](auto f) {
+      reset_peak(GetParam());
+      const int64_t before = memory_use(GetParam()).now;
+      f();
+      return memory_use(GetParam()).peak - before;
+    };
+    const int64_t most = a.x.bytes() / 4 + a.x.bytes() / 32;  // and their sums in double
+    EXPECT_LE(more_than_before([&] { cuda::batch_norm_forward(a); }), most) << s;
+    a.dy = a.dx = there(make_norm(s, kBF16, 3), GetParam()).x;
+    EXPECT_LE(more_than_before([&] { cuda::batch_norm_backward(a); }), most) << s;
+  }
+}
+
+Tensor unaligned(const Tensor& t, Device d) {
+  const Tensor wide({t.size() + 1}, t.dtype(), d), view = wide.view(t.shape(), 1);
+  copy_bytes(view, t);
+  return view;
+}
 TEST_P(Kernels, BatchNormOfViewsThatAreNotAligned) {
-  BatchNormArgs a = make_norm({4, 6, 6, 8}, kF32, 7);
-  BatchNormArgs b = there(a, GetParam());
-  const Tensor wide({a.x.size() + 1}, kF32, GetParam());
-  b.x = wide.view(a.x.shape(), 1);
-  copy_bytes(b.x, a.x);
-  cpu::batch_norm_forward(a);
-  cuda::batch_norm_forward(b);
-  EXPECT_LT(difference(b.y, a.y), 1e-5);
+  for (Tensor BatchNormArgs::*one : {&BatchNormArgs::x, &BatchNormArgs::gamma, &BatchNormArgs::shift,
+                                     &BatchNormArgs::mean, &BatchNormArgs::dx}) {
+    BatchNormArgs a = make_norm({4, 6, 6, 8}, kF32, 3);
+    give_gradients(a, 0);
+    BatchNormArgs b = there(a, GetParam());
+    b.*one = unaligned(a.*one, GetParam());
+    cpu::batch_norm_forward(a), cpu::batch_norm_backward(a);
+    cuda::batch_norm_forward(b), cuda::batch_norm_backward(b);
+    EXPECT_LT(difference(b.y, a.y), 1e-5);
+    EXPECT_LT(difference(b.dx, a.dx), 1e-5);
+  }
 }
 
 TEST_P(Kernels, VarianceSurvivesAMeanAThousandTimesLarger) {
@@ -253,7 +288,8 @@ struct PoolCase {
 const PoolCase kPoolCases[] = {
     {2, 8, 8, 16, 2, 2, 0, false},  {2, 9, 7, 5, 3, 2, 1, false},  {1, 6, 6, 3, 3, 2, 0, true},
     {3, 5, 5, 1, 2, 2, 0, true},    {2, 7, 7, 70, 3, 1, 1, false}, {1, 11, 11, 64, 3, 2, 1, true},
-    {2, 4, 4, 130, 4, 4, 0, false}, {1, 7, 5, 8, 2, 3, 0, false},  {2, 16, 16, 64, 3, 2, 1, false}};
+    {2, 4, 4, 130, 4, 4, 0, false}, {1, 7, 5, 8, 2, 3, 0, false},  {2, 16, 16, 64, 3, 2, 1, false},
+    {1, 5, 9, 264, 3, 2, 1, false}, {3, 9, 5, 48, 3, 2, 1, false}};
 
 int64_t extent(int64_t n, const PoolCase& k) {
   const int64_t room = n + 2 * k.padding - k.size;
@@ -290,6 +326,17 @@ TEST_P(Kernels, PoolingAgreesWithTheCpu) {
         }
 }
 
+// Refused before it is touched, so there need be no memory behind it.
+TEST_P(Kernels, AnImageBeyond32BitsIsRefusedByPooling) {
+  const auto blank = [&](const Shape& s) {
+    return Tensor(s, kF16, std::make_shared<Storage>(nullptr, 2 * s.volume(), GetParam(), nullptr));
+  };
+  PoolArgs a;
+  a.x = a.dx = blank({1, 32768, 32768, 2}), a.y = a.dy = blank({1, 16384, 16384, 2}), a.average = true;
+  EXPECT_THROW(cuda::pool2d_forward(a), Error);
+  EXPECT_THROW(cuda::pool2d_backward(a), Error);
+}
+
 TEST_P(Kernels, TheFirstOfEqualMaximaGetsTheGradientAndANanWins) {
   PoolArgs a = make_pool({1, 4, 4, 8, 2, 2, 0, false}, kF32, false, 0);
   a.x = Tensor::zeros(a.x.shape());
@@ -308,7 +355,7 @@ TEST_P(Kernels, TheFirstOfEqualMaximaGetsTheGradientAndANanWins) {
 
 TEST_P(Kernels, BlendAndFinishAreTheirFormulas) {
   for (DType t : {kF32, kBF16, kF16})
-    for (const int64_t channels : {10, 16}) {
+    for (const int64_t channels : {7, 10, 16}) {
       Tensor y = gaussian({6, channels}, t, 1), x = gaussian({6, channels}, kF32, 2),
              bias = gaussian({channels}, kF32, 3), residual = gaussian({6, channels}, t, 4);
       const std::vector<double> y0 = values(y), x0 = values(x), b0 = values(bias), r0 = values(residual);
@@ -325,6 +372,31 @@ TEST_P(Kernels, BlendAndFinishAreTheirFormulas) {
       for (size_t i = 0; i < y0.size(); ++i) want[i] += r0[i];
       EXPECT_TRUE(allclose(values(y), want, 3 * tolerance(t))) << t;
     }
+}
+
+// ---- the gradient of a mean --------------------------------------------------------------------------
+
+TEST_P(Kernels, SpreadingIsTheSameByElementAndByPack) {
+  const auto spread = [](const Shape& s, Axes axes, DType to, DType from, float beta, Device d,
+                         bool aligned) {
+    int64_t left = 1;
+    for (int i = 0; i < s.rank(); ++i) left *= axes[size_t(i)] ? 1 : s[i];
+    const Tensor x = gaussian({left}, from, 1), y = gaussian(s, to, 2);
+    const Tensor there = aligned ? x.to(d) : unaligned(x, d), result = y.to(d).clone();
+    spread_into(result, there, axes, 0.25f, beta);
+    return values(result);
+  };
+  for (const DType to : {kF32, kBF16, kF16})
+    for (const DType from : {to, kF32})
+      for (const auto& [s, axes] : {std::pair{Shape{3, 5, 7, 24}, Axes{false, true, true, false}},
+                                    {Shape{3, 5, 7, 10}, Axes{false, true, true, false}},
+                                    {Shape{5, 3, 32}, Axes{false, true, true}},
+                                    {Shape{4, 40}, Axes{true, false}}})
+        for (const float beta : {0.f, 1.f})
+          for (const bool aligned : {true, false})
+            EXPECT_EQ(spread(s, axes, to, from, beta, GetParam(), aligned),
+                      spread(s, axes, to, from, beta, kCpu, true))
+                << to << from << s << beta;
 }
 
 }  // namespace

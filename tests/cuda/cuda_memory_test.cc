@@ -1,6 +1,9 @@
 // Streams, events and blocks of memory between streams, on a device.
+#include <cuda_runtime.h>
+
 #include <thread>
 
+#include "engine/device_group.h"
 #include "engine/device_use.h"
 #include "engine/vec.h"
 #include "tests/testing.h"
@@ -62,6 +65,17 @@ TEST_P(CudaMemory, EventsOrderStreams) {
   after.sync();
   EXPECT_TRUE(filled.ready());
   EXPECT_EQ(values(x.view({1}))[0], 3.0);
+}
+
+TEST_P(CudaMemory, AnUrgentStreamHasTheHighestPriorityAndOthersTheLowest) {
+  int lowest = 0, highest = 0, usual = 0, urgent = 0;
+  ASSERT_EQ(cudaDeviceGetStreamPriorityRange(&lowest, &highest), cudaSuccess);
+  const Stream one(GetParam()), other = urgent_stream(GetParam());
+  ASSERT_EQ(cudaStreamGetPriority(static_cast<cudaStream_t>(one.handle()), &usual), cudaSuccess);
+  ASSERT_EQ(cudaStreamGetPriority(static_cast<cudaStream_t>(other.handle()), &urgent), cudaSuccess);
+  EXPECT_EQ(usual, lowest);
+  EXPECT_EQ(urgent, highest);
+  EXPECT_LT(highest, lowest);  // as CUDA counts
 }
 
 TEST_P(CudaMemory, PinnedMemoryCarriesBytesBothWays) {

@@ -3,7 +3,7 @@
 #include "engine/ops.h"
 #include "nn/models.h"
 #include "optim/rule.h"
-#include "tests/testing.h"
+#include "tests/cuda/against_cpu.h"
 
 namespace skein {
 namespace {
@@ -61,7 +61,7 @@ TEST_P(CudaTraining, StepsInHalfPrecisionEqualTheCpus) {
   const auto fused = [] { return cuda::fused_runs(cuda::ConvPass::kData, cuda::kNormGradient); };
   const int64_t before = fused();
   expect_same("resnet20", {32, 32, 3, 10}, 16, kF16, 5, 2e-2);
-  EXPECT_EQ(fused() - before, 5 * 9);
+  if (norms_can_be_fused()) { EXPECT_EQ(fused() - before, 5 * 9); }
   expect_same("resnet50", {64, 64, 3, 10}, 4, kF16, 2, 2e-2);
 }
 TEST_P(CudaTraining, AFewStepsOfTheOtherModelsEqualTheCpus) {

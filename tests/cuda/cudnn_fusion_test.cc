@@ -113,6 +113,13 @@ TEST(WorthFusing, ASmallImageIsNotWorthACompilation) {
   EXPECT_EQ(worth_fusing(fused(kCifar, kSums, kBF16, 16)), Worth::kIfReady);
   EXPECT_EQ(worth_fusing(fused(kWiden, kFolded, kBF16, 2)), Worth::kIfReady);
 }
+TEST(WorthFusing, PixelsOfFewChannelsAreNotGivenToAFusedEngineUnmeasured) {
+  for (const DType t : {kF16, kBF16})
+    for (const unsigned what : {unsigned(kSums), unsigned(kFolded), unsigned(kFoldedTail)})
+      EXPECT_EQ(worth_fusing(fused({224, 3, 64, 7, 2}, what, t)), Worth::kNo) << t << ' ' << what;
+  EXPECT_NE(worth_fusing(fused({112, 8, 64, 1, 1}, kSums, kF16)), Worth::kNo);
+  EXPECT_EQ(worth_fusing(fused({112, 7, 64, 1, 1}, kSums, kF16)), Worth::kNo);
+}
 TEST(WorthFusing, ANormIsLeftToAConvolutionThatWaitsForMemoryAnyway) {
   for (const auto& [pass, what] : kOfAChain) {
     EXPECT_EQ(worth_fusing(fused(kWiden, what, kF16, 256, pass)), Worth::kIfReady) << int(pass);

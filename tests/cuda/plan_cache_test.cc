@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/cuda/conv_shapes.h"
 
 namespace skein::cuda {
@@ -74,6 +76,28 @@ TEST(PlanCache, NumericsAndMeasurementHaveChoicesOfTheirOwn) {
   EXPECT_EQ(again.find(kForward, last).choice, chosen);
   EXPECT_EQ(seen, 0u);  // nothing is measured twice
   EXPECT_NE(plain.find(kForward).choice, chosen);
+}
+
+TEST(PlanCache, ChoicesServeEveryGpuOfThatKindAndNoOther) {
+  const Folder here;
+  const std::string paper = json_of(h200_on_paper());
+  const std::string choice = PlanCache(device_properties(paper), here.path).find(kForward).choice;
+  const auto asked_on = [&](const char* field, auto value) {
+    auto json = nlohmann::json::parse(paper);
+    EXPECT_TRUE(json.contains(field)) << field;
+    json[field] = value;
+    const int64_t before = heuristics_asked();
+    PlanCache cache(device_properties(json.dump()), here.path);
+    EXPECT_FALSE(cache.find(kForward).choice.empty());
+    return heuristics_asked() > before;
+  };
+  EXPECT_FALSE(asked_on("pciDeviceId", 7));
+  EXPECT_FALSE(asked_on("cudaDeviceId", 3));
+  EXPECT_FALSE(asked_on("driverVer", 13020));
+  EXPECT_FALSE(asked_on("totalGlobalMem", 150754820096 - (64 << 20)));
+  EXPECT_TRUE(asked_on("multiProcessorCount", 114));
+  EXPECT_TRUE(asked_on("deviceName", "NVIDIA H100"));
+  EXPECT_TRUE(asked_on("totalGlobalMem", 85899345920));
 }
 
 TEST(PlanCache, WhatIsDamagedOrCannotBeIsChosenAnew) {

@@ -9,11 +9,11 @@ namespace {
 thread_local cudaStreamCaptureMode mode_of_thread = cudaStreamCaptureModeGlobal;
 }
 
-bool forbidden() {
-  if (mode_of_thread == cudaStreamCaptureModeRelaxed) return false;
+bool forbidden(bool waits) {
+  if (!waits && mode_of_thread == cudaStreamCaptureModeRelaxed) return false;
   const auto& all = gpu().captures;
-  const auto at = std::find_if(all.begin(), all.end(), [](const auto& c) {
-    return c->thread == std::this_thread::get_id() && !c->relaxed;
+  const auto at = std::find_if(all.begin(), all.end(), [waits](const auto& c) {
+    return c->thread == std::this_thread::get_id() && (waits || !c->relaxed);
   });
   if (at == all.end()) return false;
   (*at)->broken = true;

@@ -113,6 +113,8 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t d, const void* al
       (biased && !reachable(bias, size_t(m) * (bias_type == CUDA_R_32F ? 4 : 2))) ||
       (room > 0 && !reachable(workspace, room)))
     fault("a product gets memory that is not the device's, or too little");
+  if (biased && reinterpret_cast<uintptr_t>(bias) % 16 != 0)
+    fault("a product's bias is not aligned to 16 bytes, which kernels may load at once");
   const float by = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
   enqueue(stream, "cublasLtMatmul", [=] {
     const std::vector<float> left = rows_of(ma, a, ta), right = rows_of(mb, b, !tb);  // right: a column a row

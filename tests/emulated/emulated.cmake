@@ -20,8 +20,7 @@ set(exchanged "\\.cu\\.o$|/engine/cuda/library\\.cc\\.o$|/comm/ucx_table\\.cc\\.
 add_library(skein_emulated STATIC EXCLUDE_FROM_ALL ${emulated_kernels} ${emulated_sources}
             $<FILTER:$<TARGET_OBJECTS:skein>,EXCLUDE,${exchanged}>)
 target_include_directories(skein_emulated PUBLIC ${PROJECT_SOURCE_DIR})
-target_include_directories(skein_emulated SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS} ${CUDNN_INCLUDE_DIR} ${NCCL_INCLUDE_DIR}
-                           ${UCX_INCLUDE_DIRS})
+target_include_directories(skein_emulated SYSTEM PUBLIC ${GPU_INCLUDE_DIRS} ${UCX_INCLUDE_DIRS})
 target_compile_options(skein_emulated PRIVATE ${SKEIN_FLAGS} -O1)  # what is measured is measured elsewhere
 target_compile_definitions(skein_emulated PRIVATE SKEIN_CUDA SKEIN_EMULATED_GPU SKEIN_VERSION="${PROJECT_VERSION}"
                            SKEIN_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SKEIN_CUDA_ARCHITECTURES="90")

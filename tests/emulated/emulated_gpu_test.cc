@@ -196,6 +196,14 @@ TEST(EmulatedGpu, ACaptureIsSpoiledByWhatCudaForbids) {
   std::vector<float> host(4);
   EXPECT_EQ(spoiled_by([&] { return cudaStreamSynchronize(*q); }), cudaErrorStreamCaptureInvalidated);
   EXPECT_EQ(spoiled_by([&] { return cudaMalloc(&p, 64); }), cudaErrorStreamCaptureInvalidated);
+  const auto relaxed = [](auto what) {
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    const cudaError_t status = what();
+    return cudaThreadExchangeStreamCaptureMode(&mode), status;
+  };
+  EXPECT_EQ(spoiled_by([&] { return relaxed([&] { return cudaFree(b.p); }); }),
+            cudaErrorStreamCaptureInvalidated);
   EXPECT_EQ(spoiled_by([&] { return cudaMemcpyAsync(host.data(), b.p, 16, cudaMemcpyDefault, *q); }),
             cudaErrorStreamCaptureInvalidated);
   EXPECT_EQ(spoiled_by([&] { return cudaEventRecord(*m, *q), cudaEventSynchronize(*m); }),

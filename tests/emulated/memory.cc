@@ -200,6 +200,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int index) {
   *p = {};
   snprintf(p->name, sizeof p->name, "emulated GPU %d", index);
   p->major = 9, p->minor = 0, p->totalGlobalMem = size_t(kRoom), p->multiProcessorCount = 2;
+  p->l2CacheSize = 1 << 20;
   memcpy(p->uuid.bytes, "emulated GPU ", 13);
   p->uuid.bytes[13] = char('0' + index);
   return cudaSuccess;
@@ -232,7 +233,7 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
 // As CUDA's: all work that was asked for is done first.
 cudaError_t cudaFree(void* p) {
   const Lock lock(gpu().mutex);
-  if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
+  if (forbidden(true)) return said(cudaErrorStreamCaptureUnsupported);
   run_all();
   device_here();
   gpu().used -= int64_t(gpu().memory.give(p));
@@ -247,7 +248,7 @@ cudaError_t cudaMallocHost(void** p, size_t bytes) {
 }
 cudaError_t cudaFreeHost(void* p) {
   const Lock lock(gpu().mutex);
-  if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
+  if (forbidden(true)) return said(cudaErrorStreamCaptureUnsupported);
   run_all();
   device_here();
   gpu().pinned.give(p);

@@ -2,6 +2,7 @@
 #pragma once
 #include <cuda_runtime.h>
 
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 namespace skein::emulated {
 
 constexpr size_t kPage = 4096;
+using Clock = std::chrono::steady_clock;
 
 // A range of addresses that are handed out once and never again: what is used after it was freed stays in sight.
 class Arena {
@@ -50,7 +52,7 @@ struct Capture {
 };
 
 struct Stream {
-  int device = 0;
+  int device = 0, priority = 0;
   int64_t asked = 0, done = 0;  // pieces of work so far
   std::deque<Piece> waiting;
   bool running = false;
@@ -62,6 +64,7 @@ struct Event {  // the last time it was recorded
   Stream* stream = nullptr;
   int64_t place = 0;
   std::shared_ptr<Capture> capture;
+  std::shared_ptr<Clock::time_point> time;  // when the stream came to it; none: it keeps no time
 };
 
 struct Gpu {
@@ -85,7 +88,8 @@ void run(Stream&, int64_t place);  // its work up to there
 void run_all();
 // Calls f with the device's memory open, on the device's thread, and waits for it.
 void on_device_thread(const Work& f);
-// Is what the calling thread does forbidden, because it captures? Then the capture is spoiled.
-bool forbidden();
+// Is what the calling thread does forbidden, because it captures? Then the capture is spoiled. What waits for the
+// device is forbidden in a relaxed mode, too.
+bool forbidden(bool waits = false);
 
 }  // namespace skein::emulated

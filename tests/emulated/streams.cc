@@ -107,14 +107,26 @@ using namespace skein::emulated;
 
 extern "C" {
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
+// Priorities are kept, and change nothing: work waits for whoever needs it.
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  return *least = 0, *greatest = -5, cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* s, unsigned, int priority) {
   const Lock lock(gpu().mutex);
   auto made = std::make_unique<Stream>();
   made->device = device_here();
+  made->priority = priority;
   Stream* const key = made.get();
   *s = reinterpret_cast<cudaStream_t>(key);
   gpu().streams.emplace(key, std::move(made));
   return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned flags) {
+  return cudaStreamCreateWithPriority(s, flags, 0);
+}
+cudaError_t cudaStreamGetPriority(cudaStream_t s, int* priority) {
+  const Lock lock(gpu().mutex);
+  return *priority = stream_at(s).priority, cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
   const Lock lock(gpu().mutex);
@@ -148,8 +160,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   return cudaSuccess;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
-  *e = reinterpret_cast<cudaEvent_t>(new Event{device_here(), nullptr, 0, nullptr});
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned flags) {
+  auto* const made = new Event{device_here(), nullptr, 0, nullptr, nullptr};
+  if (!(flags & cudaEventDisableTiming)) made->time = std::make_shared<Clock::time_point>();
+  *e = reinterpret_cast<cudaEvent_t>(made);
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t e) { return delete reinterpret_cast<Event*>(e), cudaSuccess; }
@@ -158,7 +172,16 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   Stream& mine = stream_at(s);
   Event& event = *reinterpret_cast<Event*>(e);
   if (event.device != mine.device) return said(cudaErrorInvalidResourceHandle);
-  event = {event.device, &mine, mine.asked, mine.capture};
+  if (event.time && !mine.capture) enqueue(s, "note the time", [at = event.time] { *at = Clock::now(); });
+  event = {event.device, &mine, mine.asked, mine.capture, event.time};
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  const Lock lock(gpu().mutex);
+  const Event a = *reinterpret_cast<Event*>(from), b = *reinterpret_cast<Event*>(to);
+  if (!a.time || !b.time || !a.stream || !b.stream) return said(cudaErrorInvalidResourceHandle);
+  if (a.stream->done < a.place || b.stream->done < b.place) return said(cudaErrorNotReady);
+  *milliseconds = std::chrono::duration<float, std::milli>(*b.time - *a.time).count();
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {

@@ -1,0 +1,108 @@
+// Attempts, and what worker 0 says of each: done, or who is left to try again.
+#include "apps/living.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace skein::apps {
+namespace {
+
+constexpr comm::Tag kVerdict = comm::kOwnTags - 2;  // the members of the next attempt; none: it is done
+
+bool holds(const std::vector<int>& all, int one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+}  // namespace
+
+bool may_write(const std::vector<int>& members, const std::vector<bool>& ended) {
+  size_t may_live = 0, lowest = ended.size();
+  for (size_t w = ended.size(); w-- > 0;)
+    if (!ended[w]) ++may_live, lowest = w;
+  return 2 * members.size() > may_live || (2 * members.size() == may_live && size_t(members[0]) == lowest);
+}
+
+Living::Living(comm::Communicator* everybody, bool survives)
+    : everybody_(everybody), survives_(everybody && survives) {
+  if (!everybody) return;
+  members_.resize(size_t(everybody->size()));
+  std::iota(members_.begin(), members_.end(), 0);
+  line_ = everybody->twin(false);
+  line_->set_deadline(1e9);  // worker 0 may be many steps behind; only its loss ends a wait for its word
+}
+
+std::vector<int> Living::lost() const {
+  std::vector<int> out;
+  for (int w = 0; everybody_ && w < everybody_->size(); ++w)
+    if (!holds(members_, w)) out.push_back(w);
+  return out;
+}
+
+void Living::meet(const std::function<void()>& f) {
+  while (!attempt(f)) again(false);
+}
+
+// Worker 0 is done when it has heard from all, and the others when it says so: between the two nobody can be
+// missed any more.
+void Living::wholly(const std::function<void()>& f) {
+  if (!survives_) return f();
+  while (again(attempt([&] {
+    f();
+    comm()->gather(Tensor::zeros({1}), 0);
+  }))) {}
+}
+
+// False: a loss has interrupted it. Worker 0 hears who is missed here, in case only this worker cannot reach
+// it; and who waited in vain for one that only worker 0 misses will be told.
+bool Living::attempt(const std::function<void()>& f) {
+  try {
+    f();
+    return true;
+  } catch (const comm::PeerLost&) {
+    if (!survives_) throw;
+    const comm::Membership& all = everybody_->membership();
+    if (first() ? left().empty() : !all.alive(everybody_->world_rank(0))) throw;
+    if (!first()) everybody_->give_up(all.dead(), {0});
+  } catch (const comm::Timeout&) {
+    if (!survives_ || first()) throw;
+  }
+  return false;
+}
+
+// Whether there is to be another attempt; then comm() is of those who are left.
+bool Living::again(bool done) {
+  const std::vector<int> next = !first() ? hear() : done ? std::vector<int>() : left();
+  if (first()) tell(next);
+  if (next.empty()) return false;
+  members_ = next;
+  groups_.push_back(everybody_->group(members_));
+  return true;
+}
+
+// Of the members; none if that is all of them.
+std::vector<int> Living::left() const {
+  std::vector<int> out;
+  for (int w : members_)
+    if (everybody_->membership().alive(everybody_->world_rank(w))) out.push_back(w);
+  return out.size() == members_.size() ? std::vector<int>() : out;
+}
+
+void Living::tell(const std::vector<int>& next) {
+  std::vector<comm::Rank> gone;
+  for (int w : members_)
+    if (!next.empty() && !holds(next, w)) gone.push_back(everybody_->world_rank(w));
+  if (!gone.empty()) everybody_->give_up(gone, members_);
+  const Tensor words = Tensor::of<int32_t>({int64_t(next.size())}, {next.begin(), next.end()});
+  for (int w : next.empty() ? members_ : next) try {
+      if (w != 0) line_->push(w, kVerdict, verdicts_, 1, words);
+    } catch (const comm::PeerLost&) {  // the next attempt will find it lost
+    }
+  ++verdicts_;
+}
+
+std::vector<int> Living::hear() {
+  const comm::Message m = line_->take(0, kVerdict, verdicts_++);
+  return {m.payload.data<int32_t>(), m.payload.data<int32_t>() + m.payload.size()};
+}
+
+}  // namespace skein::apps
