@@ -102,28 +102,33 @@ TEST_F(Served, TheOthersTrainToTheEndWhenAWorkerIsKilledAndSayWhoWasLost) {
   }
 }
 
-// Three steps, a long evaluation and a checkpoint, again and again: a worker that is killed at any moment is
-// nearly always in one of these, and the earliest have not taken a step.
+// Three steps, an evaluation and a checkpoint, again and again: a worker that is killed at any moment is
+// nearly always in one of these, and the earliest have not taken a step. The model has three million
+// parameters, so that a checkpoint takes long enough for its hidden directory to be seen.
 TEST_F(Served, TheOthersTrainToTheEndWhateverTheyWereDoingWhenAWorkerIsKilled) {
   const std::string meetings =
-      "timeout 100 $TRAIN --data synthetic:12x12x1,classes=4,train=72,test=20000 --image-size 12 --lr 0.02 "
+      "timeout 100 $TRAIN --data synthetic:64x64x3,classes=4,train=72,test=200 --image-size 64 --lr 0.02 "
       "--reference-batch 0 --lr-schedule constant --warmup-epochs 0 --augment none --threads 1 --model mlp "
       "--batch-size 8 --workers 3 --algorithm gem --epochs 12 --output run";
-  // The hidden directory of a checkpoint is there for milliseconds; a run in which it was missed is done again.
-  // Those of the last epochs do not count: after them a worker may have nothing left to do.
+  // Conditions are asked without a pause, and the worker is known beforehand. A run in which the moment was
+  // missed all the same is done again. The last epochs do not count: a worker may have nothing left to do.
+  const std::string watch =
+      std::string(kWatch) +
+      "wait_for 'W=$(worker 1); [ -n \"$W\" ]'\n"
+      "kill_when() { while kill -0 $P 2>/dev/null; do eval \"$1\" && { kill -9 $W && echo killed; "
+      "return; }; done; }\n";
   const char* moments[] = {"'[ -s said ]'",
                            "'[ -e run/config.toml ]'",
                            "'[ -s run/metrics.jsonl ]'",
                            "'grep -qs eval run/metrics.jsonl'",
-                           "'ls -d run/checkpoints/.step-000000[012]* >/dev/null 2>&1'",
-                           "'ls run/checkpoints/.step-000000[012]*/*.sum >/dev/null 2>&1'",
+                           "'compgen -G \"run/checkpoints/.step-000000[012]*\" >/dev/null'",
+                           "'compgen -G \"run/checkpoints/.step-000000[012]*/*.sum\" >/dev/null'",
                            "'[ -e run/checkpoints/step-00000009 ]'",
                            "'[ -e run/checkpoints/step-00000015 ]'"};
   for (const std::string when : moments) {
     Ended e;
     for (int trial = 0; trial < 20 && e.out.find("killed") == std::string::npos; ++trial)
-      e = place_.run("rm -rf run said; " + meetings + kWatch + "wait_for " + when +
-                     " && kill -9 $(worker 1) && echo killed; wait $P");
+      e = place_.run("rm -rf run said; " + meetings + watch + "kill_when " + when + "; wait $P");
     ASSERT_NE(e.out.find("killed"), std::string::npos) << when << " was missed twenty times";
     EXPECT_EQ(e.status, 0) << when << e.err;
     EXPECT_EQ(summary("run")["steps"], 36) << when;
