@@ -3,8 +3,7 @@
 # device runs here.
 set(folder ${PROJECT_BINARY_DIR}/emulated)
 set(emulated_kernels "")
-file(GLOB emulated_cu CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/*.cu ${PROJECT_SOURCE_DIR}/engine/ops/*.cu
-     ${PROJECT_SOURCE_DIR}/engine/cuda/*.cu)
+file(GLOB_RECURSE emulated_cu CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/engine/*.cu)
 foreach(source ${emulated_cu})  # a .cu file is compiled as C++ by way of a file that includes it
   file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${source})
   string(REGEX REPLACE "[/.]" "_" flat ${name})
