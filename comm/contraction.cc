@@ -89,11 +89,4 @@ std::vector<double> contraction_curve(const Topology& graph, int64_t rounds) {
   return factors;
 }
 
-double contraction_per_gossip(const Topology& graph, int64_t window) {
-  const int64_t rounds = graph.cycle() > 0 ? graph.cycle() : window;
-  MixingProduct product(graph);
-  while (product.rounds() < rounds) product.multiply();
-  return std::pow(product.factor(), 1.0 / double(rounds));
-}
-
 }  // namespace skein::comm

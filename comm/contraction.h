@@ -33,7 +33,5 @@ class MixingProduct {
 
 // The factor after each of 0 ... rounds gossips.
 std::vector<double> contraction_curve(const Topology&, int64_t rounds);
-// The factor of one cycle of the graph, taken per gossip; of `window` gossips where it never repeats.
-double contraction_per_gossip(const Topology&, int64_t window = 64);
 
 }  // namespace skein::comm

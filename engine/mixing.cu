@@ -149,11 +149,14 @@ struct Pass {
   }
 };
 
-void mix_from(const MixArgs& a, Tensor base, Scalar self) {
-  check_like(a.y, {&a.x, &base, &a.z});
+}  // namespace
+
+void mix(const MixArgs& a) {
+  check_like(a.y, {&a.x, &a.z});
   for (const Tensor& t : a.in) check_like(a.y, {&t});
   const std::vector<float> sent = a.wire == kF32 ? std::vector<float>() : a.sent;
-  Tensor x = a.x;
+  Tensor x = a.x, base = a.x;
+  Scalar self = a.self;
   size_t messages = 0, shares = 0;
   do {
     Pass p{a, base, x, self, {}, {}, {}};
@@ -169,16 +172,6 @@ void mix_from(const MixArgs& a, Tensor base, Scalar self) {
     p.run();
     base = a.y, self = 1.f;
   } while (messages < a.in.size() || shares < sent.size());
-}
-
-}  // namespace
-
-void mix(const MixArgs& a) { mix_from(a, a.x, a.self); }
-
-void add_rounding(const Tensor& y, const std::vector<float>& sent, DType wire, const Tensor& x) {
-  if (wire == kF32 || sent.empty()) return;
-  CHECK(y.address() != x.address(), "what is left of x is added to another tensor");
-  mix_from({.y = y, .x = x, .sent = sent, .wire = wire}, y, 1.f);
 }
 
 void elastic_pull(const Tensor& x, const Tensor& z, const Tensor& mean, Scalar alpha, Scalar beta) {

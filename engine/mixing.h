@@ -22,8 +22,6 @@ struct MixArgs {
   Scalar by = 1.f;
 };
 void mix(const MixArgs&);
-// y <- y + (factor x - rounded) for each factor; y is not x.
-void add_rounding(const Tensor& y, const std::vector<float>& sent, DType wire, const Tensor& x);
 
 // x <- x + alpha (z - x) ;  z <- z + beta (mean - z), from the old x and z: elastic averaging of all at once.
 void elastic_pull(const Tensor& x, const Tensor& z, const Tensor& mean, Scalar alpha, Scalar beta);

@@ -110,8 +110,6 @@ TEST_P(Mixing, NothingIsRoundedOffOnAWideWire) {
   mix({.y = y, .x = x, .self = 0.5f, .sent = {0.3f, 0.2f}, .wire = kF32});
   scaled_copy(z, 0.5f, x);
   EXPECT_TRUE(same_bits(y, z));
-  add_rounding(y, {0.3f}, kF32, x);
-  EXPECT_TRUE(same_bits(y, z));
 }
 
 TEST_P(Mixing, ElasticPullsAreTheirSteps) {

@@ -59,11 +59,13 @@ TEST(ServerTrace, EasgdPullsBothFromTheirOldValues) {
 
 // ---- laws
 // ---------------------------------------------------------------------------------------------------------
-TEST(Gem, WithPiForcedToOneIsDownpourBitForBit) {
-  const Problem p{.noise = 1, .curvature_spread = 1};
+// Where kappa is huge pi is at its ceiling, 5. Rates that are 2^-8 and 5 * 2^-8 round 5 (eta g) and (5 eta) g alike.
+TEST(Gem, WithPiAtItsCeilingIsDownpourAtFiveTimesTheRateBitForBit) {
+  const Problem slow{.lr = 0x1p-8f, .noise = 1, .curvature_spread = 1},
+      fast{.lr = 0x5p-8f, .noise = 1, .curvature_spread = 1};
   for (int n : {1, 2, 3, 8, 17}) {
-    Driven gem(p, "gem", options({{"gem-least", "1"}, {"gem-most", "1"}}), n);
-    Driven downpour(p, "downpour", options({{"tau", "1"}}), n);
+    Driven gem(slow, "gem", options({{"kappa", "1e30"}}), n);
+    Driven downpour(fast, "downpour", options({{"tau", "1"}}), n);
     for (int t = 0; t < 6 * n; ++t) {
       const int w = t * 7 % n;
       gem.step(w), downpour.step(w);

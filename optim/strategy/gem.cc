@@ -21,8 +21,6 @@ class GradientEnergyMatching final : public Strategy {
   GradientEnergyMatching(const Options& o, int world)
       : mu_(o.number("gem-momentum", 0.9)),
         kappa_(o.number("kappa", 1)),
-        least_(float(o.number("gem-least", 0))),
-        most_(float(o.number("gem-most", 5))),
         at_theta_(gradient_at_theta(o)),
         turns_(o, world, column) {
     if (!(mu_ >= 0 && mu_ < 1))
@@ -53,8 +51,6 @@ class GradientEnergyMatching final : public Strategy {
                 .kappa = kappa_,
                 .decay = me.rule.decay().rate,
                 .decayed = me.rule.decay().elements,
-                .least = least_,
-                .most = most_,
                 .at_theta = at_theta_,
                 .on = me.rule.on()});
     turns_.commit(u);  // u = pi d
@@ -79,7 +75,6 @@ class GradientEnergyMatching final : public Strategy {
   }
 
   const double mu_, kappa_;
-  const float least_, most_;  // of pi; no flags: with both at 1 this is downpour, which tests rely on
   const bool at_theta_;
   Tensor m_, s_;
   Turns turns_;
