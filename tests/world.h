@@ -3,35 +3,19 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
-#include <exception>
 #include <functional>
 #include <thread>
 
-#include "comm/communicator.h"
 #include "comm/local_transport.h"
+#include "comm/run_workers.h"
 
 namespace skein::comm {
-
-// Runs f(rank) on n threads and joins them; throws what the lowest failing rank threw.
-inline void on_threads(int n, const std::function<void(Rank)>& f) {
-  std::vector<std::exception_ptr> errors(static_cast<size_t>(n));
-  std::vector<std::thread> threads;
-  for (Rank r = 0; r < n; ++r)
-    threads.emplace_back([&, r] {
-      omp_set_num_threads(1);
-      try {
-        f(r);
-      } catch (...) { errors[size_t(r)] = std::current_exception(); }
-    });
-  for (std::thread& t : threads) t.join();
-  for (const auto& e : errors)
-    if (e) std::rethrow_exception(e);
-}
 
 // f(communicator) for each of n ranks over the given transports.
 inline void in_world(std::vector<std::unique_ptr<Transport>>& world,
                      const std::function<void(Communicator&)>& f, CommunicatorOptions o = {.deadline = 20}) {
   on_threads(int(world.size()), [&](Rank r) {
+    omp_set_num_threads(1);
     Communicator c(*world[size_t(r)], o);
     f(c);
   });
