@@ -58,12 +58,14 @@ void OrderLog::happened(int64_t v) {
   ++at_;
 }
 
-// Recording again from a checkpoint: what came after it is forgotten.
-void OrderLog::visit(Archive& a) {
-  a("log", at_);
+int64_t OrderLog::position() {
+  if (file_ && std::fflush(file_) != 0) fail(std::strerror(errno));
+  return at_;
+}
+
+void OrderLog::go_to(int64_t position) {
+  at_ = position;
   if (!file_) return;
-  if (std::fflush(file_) != 0) fail(std::strerror(errno));
-  if (!a.loading()) return;
   std::rewind(file_);
   int64_t lines = 0;
   int c;
@@ -71,6 +73,12 @@ void OrderLog::visit(Archive& a) {
   if (lines != at_ + 1) fail(text("it has ", lines - 1, " entries, the checkpoint is of ", at_));
   if (ftruncate(fileno(file_), std::ftell(file_)) != 0) fail(std::strerror(errno));
   std::fseek(file_, 0, SEEK_END);
+}
+
+void OrderLog::visit(Archive& a) {
+  int64_t at = position();
+  a("log", at);
+  if (a.loading()) go_to(at);
 }
 
 }  // namespace skein::optim

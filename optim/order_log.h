@@ -29,8 +29,11 @@ class OrderLog {
   int64_t next() const;
   // It has happened: recording, writes it down; replaying, goes on, and throws Error unless it was to happen.
   void happened(int64_t);
-  // How far the log has come: a resumed run records and replays from there.
-  void visit(Archive&);
+  // How many entries have happened; a recording is in its file as far as that.
+  int64_t position();
+  // A resumed run goes on from there: a recording forgets what it has of later entries.
+  void go_to(int64_t position);
+  void visit(Archive&);  // the position
 
  private:
   [[noreturn]] void fail(const std::string& what) const;

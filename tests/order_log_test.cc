@@ -66,6 +66,17 @@ TEST_F(OrderLogs, AResumedRecordingForgetsWhatCameAfterTheCheckpoint) {
   EXPECT_EQ(later.next(), 9);
 }
 
+TEST_F(OrderLogs, APositionIsAsFarAsTheFileHasCome) {
+  OrderLog log(option("record", path()), "0");
+  for (int64_t v : {7, 8, 9}) log.happened(v);
+  ASSERT_EQ(log.position(), 3);
+  EXPECT_EQ(testing::slurp(path() + ".0"), "skein order of arrivals 1\n7\n8\n9\n");
+  log.go_to(1);
+  EXPECT_EQ(testing::slurp(path() + ".0"), "skein order of arrivals 1\n7\n");
+  EXPECT_EQ(log.position(), 1);
+  EXPECT_THROW(log.go_to(2), BadFile) << "it has no second entry any more";
+}
+
 TEST_F(OrderLogs, RefusesWhatIsNoRecording) {
   EXPECT_THROW(OrderLog(option("replay", path()), "0"), BadFile);
   testing::spill(path() + ".0", "something else\n");
