@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "comm/averaging.h"
+#include "comm/words.h"
 
 namespace skein::apps {
 namespace {

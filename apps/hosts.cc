@@ -97,8 +97,7 @@ class Caller {
       throw BadOption(
           text("--hosts needs ", ssh.empty() ? "ssh" : ssh[0],
                ", which is not here: install openssh-client, or name another command in SKEIN_SSH"));
-    until_ = Clock::now() +
-             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(job.deadline));
+    until_ = comm::after(job.deadline);
     team_.heard = [this](Ward& w, const std::string& line, bool is_error) {
       return heard(w, line, is_error);
     };

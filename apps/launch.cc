@@ -16,7 +16,7 @@ JobOptions job_options(const Config& c) {
   o.transport = c.transport;
   o.interface = c.interface;
   o.gpu_messages = c.device != "cpu" && c.device_messages != "off";
-  o.deadline = c.wait == "forever" ? 1e9 : c.deadline;
+  o.deadline = c.wait == "forever" ? comm::kForever : c.deadline;
   o.wire = c.wire == "bf16" ? kBF16 : kF32;
   const optim::StrategyRow& row = optim::strategy_row(c.algorithm);
   o.server = optim::has_dedicated_server(options_of(c));

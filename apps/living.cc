@@ -28,7 +28,8 @@ Living::Living(comm::Communicator* everybody, bool survives)
   members_.resize(size_t(everybody->size()));
   std::iota(members_.begin(), members_.end(), 0);
   line_ = everybody->twin(false);
-  line_->set_deadline(1e9);  // worker 0 may be many steps behind; only its loss ends a wait for its word
+  line_->set_deadline(
+      comm::kForever);  // worker 0 may be many steps behind; only its loss ends a wait for its word
 }
 
 std::vector<int> Living::lost() const {

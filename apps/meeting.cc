@@ -145,8 +145,7 @@ void Meeting::leave_note() {
 }
 
 void Meeting::wait_for_note() {
-  const auto until =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(o_.deadline));
+  const auto until = comm::after(o_.deadline);
   const auto take = [this](comm::RendezvousOptions& o) {
     MeetingNote n;
     if (!read_note(note_, n)) return false;

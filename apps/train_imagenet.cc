@@ -29,7 +29,7 @@
 #include "apps/reshare.h"
 #include "apps/together.h"
 #include "apps/trainer.h"
-#include "comm/averaging.h"
+#include "comm/words.h"
 #include "optim/schedule.h"
 
 namespace skein::apps {

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <limits>
 
-#include "comm/absence.h"
 #include "comm/numbers.h"
 #include "engine/mixing.h"
 
@@ -23,18 +22,14 @@ void require_all(Communicator& c) {
 }  // namespace
 
 Message await(Communicator& c, Rank from, Tag tag, int64_t step, double patience) {
-  struct Restore {
-    Communicator& c;
-    const double deadline;
-    ~Restore() { c.set_deadline(deadline); }
-  } restore{c, c.set_deadline(kGlance)};
+  const Patience glance(c, kGlance);
   auto began = Clock::now();
   for (auto looked = began;; began += absence(looked)) {
     try {
       return c.take(from, tag, step);
     } catch (const Timeout&) {
       require_all(c);
-      if (Clock::now() - began > std::chrono::duration<double>(patience))
+      if (seconds_since(began) > patience)
         throw Timeout(c.world_rank(from),
                       text("rank ", c.transport().rank(), " waited ", patience, " s for rank ",
                            c.world_rank(from), ", tag ", tag, ", step ", step, "; every worker is alive"));
@@ -44,7 +39,6 @@ Message await(Communicator& c, Rank from, Tag tag, int64_t step, double patience
 
 std::vector<std::vector<double>> tell(Communicator& c, const std::vector<double>& mine, int64_t step) {
   const double patience = c.options().deadline;
-  const size_t each = mine.size();
   std::vector<double> all = mine;
   if (c.rank() == 0) {
     for (Rank r = 1; r < c.size(); ++r) {
@@ -56,11 +50,7 @@ std::vector<std::vector<double>> tell(Communicator& c, const std::vector<double>
     c.push(0, kWords, step, 1, bits_of(mine));
     all = numbers_of(await(c, 0, kTable, step, patience).payload);
   }
-  CHECK(all.size() == each * size_t(c.size()), all.size(), each, c.size());
-  std::vector<std::vector<double>> table;
-  for (size_t at = 0; at < all.size(); at += each)
-    table.emplace_back(all.begin() + std::ptrdiff_t(at), all.begin() + std::ptrdiff_t(at + each));
-  return table;
+  return rows_of(all, size_t(c.size()));
 }
 
 Averager::Averager(Communicator& members, std::unique_ptr<Topology> graph, const Tensor& x,
@@ -254,7 +244,7 @@ bool Averager::awaited(Rank peer) const {
 // Of the living the message is on its way; the dead among the members would end any other wait for it.
 void Averager::fetch(Communicator& living, Rank peer) {
   const Tag tag = algorithm_ == Averaging::kPairwise ? kPair : kShare;
-  for (const auto began = Clock::now(); Clock::now() - began < std::chrono::duration<double>(patience());) {
+  for (const auto began = Clock::now(); seconds_since(began) < patience();) {
     if (const auto m = members_.poll(peer, tag, done_)) {
       algorithm_ == Averaging::kPairwise ? average_in(*m) : add(*m);
       taken_.insert(peer);

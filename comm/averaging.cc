@@ -26,8 +26,6 @@ void refuse_all_but_pairs(const Topology& graph) {
         "bipartite-linear (an even number of workers) and random, with --peers 1");
 }
 
-double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
-
 std::string list(const std::vector<Rank>& ranks) {
   std::string s;
   for (const Rank r : ranks) s += text(s.empty() ? "" : ", ", r);
@@ -244,19 +242,6 @@ Averaging parse_averaging(const std::string& name) {
   if (name == "allreduce") return Averaging::kAllReduce;
   throw BadOption("--algorithm " + name + ": allowed are push-sum, pairwise and allreduce" +
                   did_you_mean(name, {"push-sum", "pairwise", "allreduce"}));
-}
-
-std::vector<std::vector<double>> gather_numbers(Communicator& comm, const std::vector<double>& mine) {
-  const int64_t each = int64_t(mine.size());
-  const Tensor words({each}, kI64), all({comm.size() * each}, kI64);  // bits of doubles: never added up
-  memcpy(words.raw(), mine.data(), size_t(words.bytes()));
-  const std::vector<Tensor> gathered = comm.gather(words, 0);
-  for (size_t r = 0; r < gathered.size(); ++r) copy_bytes(all.view({each}, int64_t(r) * each), gathered[r]);
-  comm.broadcast(all, 0);
-  std::vector<std::vector<double>> numbers(size_t(comm.size()), std::vector<double>(mine.size()));
-  for (size_t r = 0; r < numbers.size(); ++r)
-    memcpy(numbers[r].data(), all.data<int64_t>() + int64_t(r) * each, size_t(words.bytes()));
-  return numbers;
 }
 
 AveragingResult average(Communicator& comm, const Tensor& x, const AveragingOptions& o) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/averager.h"
+#include "comm/words.h"
 
 namespace skein::comm {
 
@@ -64,8 +65,5 @@ struct AveragingResult {
 // in the next membership epoch, over a new graph, toward the mean of what they then hold. Throws Timeout
 // where one of them neither answers nor is gone.
 AveragingResult average(Communicator&, const Tensor& x, const AveragingOptions&);
-
-// Every rank's numbers, in rank order, on every rank; as many from each. Collective.
-std::vector<std::vector<double>> gather_numbers(Communicator&, const std::vector<double>& mine);
 
 }  // namespace skein::comm

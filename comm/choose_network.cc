@@ -84,7 +84,7 @@ double measure(const std::string& address, const Card& peer, Rank me, Rank who) 
   std::string answer;
   if (!read_all(s, answer, sizeof sent, in_ms(10000)) || std::memcmp(answer.data(), &sent, sizeof sent) != 0)
     return 0;
-  return 8e-6 * double(sent) / std::chrono::duration<double>(Clock::now() - began).count();
+  return 8e-6 * double(sent) / seconds_since(began);
 }
 
 // Takes in what one caller sends and tells it how much that was.

@@ -84,16 +84,19 @@ std::unique_ptr<Communicator> Communicator::twin(bool all_needed) const {
 }
 
 void Communicator::give_up(const std::vector<Rank>& of_the_world, const std::vector<Rank>& members) {
-  Message m;
-  m.kind = Kind::kGivenUp;
-  m.epoch = membership().epoch();
-  m.from = transport_.rank();
-  m.payload = Tensor({int64_t(of_the_world.size())}, kI32, transport_.allocator());
-  std::copy(of_the_world.begin(), of_the_world.end(), m.payload.data<int32_t>());
-  m.bytes = m.payload.bytes();
-  m.codec = m.dtype = uint8_t(kI32);
+  std::vector<Rank> others = members;
+  std::erase(others, rank_);
+  const Tensor named = Tensor::of<int32_t>({int64_t(of_the_world.size())}, of_the_world);
+  tell(others, notice(Kind::kGivenUp, transport_.rank(), membership().epoch(), named), 1);
+}
+
+void Communicator::refuse(const std::string& why, const std::vector<Rank>& members) {
+  tell(members, transport_.mailbox().refusal(why), 5);
+}
+
+void Communicator::tell(const std::vector<Rank>& members, const Message& m, double patience) {
   for (Rank r : members) try {
-      if (r != rank_) transport_.to(world_rank(r)).send(m, m.payload, Clock::now() + std::chrono::seconds(1));
+      transport_.to(world_rank(r)).send(m, m.payload, after(patience));
     } catch (const Error&) {  // it is past hearing
     }
   transport_.progress();
@@ -117,7 +120,7 @@ void Communicator::on(Tag tag, std::function<void(const Message&)> f) {
         if (auto m = transport_.mailbox().poll(k))
           f(unpack(std::move(*m)));
         else
-          transport_.wait(k, Clock::now() + std::chrono::milliseconds(20));
+          transport_.wait(k, after(0.02));
       }
     } catch (const std::exception& e) {
       transport_.mailbox().poison(text("the handler of tag ", tag, " failed: ", e.what()));

@@ -49,7 +49,7 @@ class Pendings {
 };
 
 struct CommunicatorOptions {
-  double deadline = 60;    // seconds any single wait may take; infinity waits for ever
+  double deadline = 60;    // seconds any single wait may take; kForever: as long as the peer lives
   DType wire = kF32;       // kBF16: f32 payloads travel rounded to bf16 (not where memory is shared)
   bool all_needed = true;  // a lost member ends every wait that would block, not only waits for it
   std::string key = {};    // the job's, from which keys of what goes beside the transport are derived
@@ -91,6 +91,8 @@ class Communicator {
   // Tells these members that ranks of the world are given up: for each they are lost from then on, and whoever is
   // named itself ends with GivenUp, should it ever hear it.
   void give_up(const std::vector<Rank>& of_the_world, const std::vector<Rank>& members);
+  // Ends the waits of these members, now and later: they throw Disagreement(why). I may be one of them.
+  void refuse(const std::string& why, const std::vector<Rank>& members);
   // Another deadline for what is waited for from now on; returns the one before.
   double set_deadline(double seconds);
 
@@ -113,7 +115,6 @@ class Communicator {
   Message take(Rank from, Tag, int64_t step, const Tensor& like);
   // Likewise, but in the type it travelled in, which `codec` says: for those who can read that.
   Message take_narrow(Rank from, Tag, int64_t step, const Tensor& like);
-  Message take_any(Tag);  // whoever's comes first, any step
   // Likewise, but waits so many seconds at most; nothing if it has not come. Throws PeerLost, Timeout,
   // Disagreement.
   std::optional<Message> take_within(double seconds, Rank from, Tag, int64_t step);
@@ -161,7 +162,6 @@ class Communicator {
   Communicator(Transport&, CommunicatorOptions, std::vector<Rank> members, uint32_t id,
                std::shared_ptr<Meter>);
   Key key(Rank from, Tag, int64_t step) const;
-  Clock::time_point deadline() const;
   Header header(Tag, int64_t step, const Tensor& x, DType wire, uint32_t layout) const;
   void send_packed(const std::vector<Share>&, Tag, int64_t step, const Tensor& x, uint32_t layout,
                    bool must_pack);
@@ -177,7 +177,8 @@ class Communicator {
   void wait_once(const Key&, Clock::time_point began, Clock::time_point until = Clock::time_point::max());
   void check(const Key&);
   void require_members();
-  [[noreturn]] void refuse(Rank world, const std::string& why);
+  [[noreturn]] void disagree(Rank world, const std::string& why);
+  void tell(const std::vector<Rank>& members, const Message&, double patience);
   Message unpack(Message) const;
   Pending begin(std::shared_ptr<Pending::Op>, double began);
   std::shared_ptr<Pending::Op> device_reduction(const Tensor& x);  // null: it goes by way of the host
@@ -201,6 +202,19 @@ class Communicator {
   const std::shared_ptr<Meter> meter_;
   std::shared_ptr<DeviceWay> devices_;  // null: by way of the host
   const std::unique_ptr<Staging> staging_;
+};
+
+// While it lives, waits of this communicator have another deadline.
+class Patience {
+ public:
+  explicit Patience(Communicator& c, double seconds = kForever)
+      : comm_(c), before_(c.set_deadline(seconds)) {}
+  ~Patience() { comm_.set_deadline(before_); }
+  Patience(const Patience&) = delete;
+
+ private:
+  Communicator& comm_;
+  const double before_;
 };
 
 }  // namespace skein::comm

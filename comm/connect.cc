@@ -61,20 +61,15 @@ class ProcessTransport final : public Transport {
   }
 
   ~ProcessTransport() override {
-    Header h;
-    h.kind = Kind::kGoodbye;
-    h.from = rank_;
-    h.step = failed_ ? kFailed : 0;
     const std::vector<Rank> dead = box_.membership().dead();
-    const Tensor lost = Tensor::of<int32_t>({int64_t(dead.size())}, dead);
-    h.bytes = lost.bytes();
-    h.codec = h.dtype = uint8_t(kI32);
+    Message m = notice(Kind::kGoodbye, rank_, 0, Tensor::of<int32_t>({int64_t(dead.size())}, dead));
+    m.step = failed_ ? kFailed : 0;
     if (ucx_) ucx_->flush();
     for (Rank r = 0; r < size_; ++r) {
       if (r == rank_ || !box_.membership().alive(r)) continue;
       try {  // behind all that went to it: what is in shared memory is there already
         Endpoint& last = ucx_ && ucx_->reaches(r) ? ucx_->to(r) : to(r);
-        last.send(h, lost, Clock::now() + std::chrono::seconds(1));
+        last.send(m, m.payload, after(1));
       } catch (const Error&) {  // it is gone itself, or will find us gone
       }
     }

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "comm/averaging.h"
+#include "comm/words.h"
 #include "engine/nearest.h"
 
 namespace skein::comm {

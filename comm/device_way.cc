@@ -1,27 +1,11 @@
 // Deciding between NCCL and the host, and forming the group when it is first needed.
 #include "comm/device_way.h"
 
-#include <cstring>
-
 #include "comm/pending.h"
+#include "comm/words.h"
 
 namespace skein::comm {
 namespace {
-
-Tensor bytes_of(const std::string& s) {
-  return Tensor::of<uint8_t>({int64_t(s.size())}, {s.begin(), s.end()});
-}
-std::string text_of(const Tensor& t) { return {static_cast<const char*>(t.raw()), size_t(t.size())}; }
-
-// Rank 0's text on all ranks, by way of the host.
-std::string from_first(Communicator& c, const std::string& mine) {
-  const Tensor length = Tensor::of<int64_t>({1}, {int64_t(mine.size())});
-  c.broadcast(length, 0);
-  const Tensor bytes({length.data<int64_t>()[0]}, kU8);
-  if (c.rank() == 0 && !mine.empty()) std::memcpy(bytes.raw(), mine.data(), mine.size());
-  if (bytes.size() > 0) c.broadcast(bytes, 0);
-  return text_of(bytes);
-}
 
 // On the way to rank 0: flags, the name of the groups, the trouble, the GPU, each but the last ended by a
 // zero.
@@ -73,7 +57,7 @@ DeviceGroup& DeviceWay::group(Communicator& c) {
   if (group_) return *group_;
   forming_ = true;
   try {
-    const std::string id = from_first(c, c.rank() == 0 ? offer_.groups.new_id() : std::string());
+    const std::string id = broadcast_text(c, c.rank() == 0 ? offer_.groups.new_id() : "", 0);
     group_ = offer_.groups.form(id, c.rank(), c.size(), offer_.device, c.options().deadline);
   } catch (...) {
     forming_ = false;
@@ -104,17 +88,15 @@ void DeviceWay::abort() noexcept {
 }
 
 std::string Communicator::use_devices(DeviceWish wish, DeviceOffer mine) {
-  const std::vector<Tensor> offers = gather(bytes_of(packed(mine)), 0);
+  const std::vector<std::string> offers = gather_text(*this, packed(mine), 0);
   DeviceVerdict v;
   if (rank_ == 0) {
     std::vector<DeviceOffer> all;
-    for (const Tensor& t : offers) all.push_back(unpacked(text_of(t)));
+    for (const std::string& words : offers) all.push_back(unpacked(words));
     v = decide(wish, all);
   }
-  const std::string said = from_first(*this, text(!v.refused.empty() ? '!'
-                                                  : v.group          ? 'g'
-                                                                     : '-',
-                                                  v.refused.empty() ? v.why : v.refused));
+  const char kind = !v.refused.empty() ? '!' : v.group ? 'g' : '-';
+  const std::string said = broadcast_text(*this, text(kind, v.refused.empty() ? v.why : v.refused), 0);
   if (said[0] == '!') throw BadOption("--collectives nccl: " + said.substr(1));
   if (said[0] == 'g') devices_ = std::make_shared<DeviceWay>(std::move(mine));
   return said.substr(1);
@@ -165,7 +147,7 @@ bool Communicator::device_broadcast(const Tensor& x, Rank root) {
 // device.
 void Communicator::wait_for_device(Clock::time_point began) {
   if (devices_) devices_->check_health();
-  if (options_.deadline < 1e8 && Clock::now() - began > std::chrono::duration<double>(options_.deadline))
+  if (seconds_since(began) > options_.deadline)
     throw Timeout(kAnyone, text("rank ", transport_.rank(), " waited ", options_.deadline,
                                 " s for a sum between GPUs; is a worker stopped, or its GPU lost?"));
   wait_once({id_, kAnyone, kFirst, kAnyStep}, began, Clock::now() + std::chrono::microseconds(30));

@@ -22,10 +22,6 @@ struct Hello {
 static_assert(sizeof(Hello) == 32);
 inline constexpr size_t kHelloBytes = sizeof(Hello) + kTag;
 
-inline Clock::time_point after(double seconds) {
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
 inline std::string tag_of(const std::string& key, const std::string& bytes) {
   std::string tag(kTag, 0);
   const auto raw = [](const std::string& s) { return reinterpret_cast<const unsigned char*>(s.data()); };

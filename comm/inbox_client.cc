@@ -9,8 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "comm/absence.h"
-
 namespace skein::comm {
 namespace {
 
@@ -90,8 +88,7 @@ bool InboxClient::acknowledged() {
 
 int64_t InboxClient::ask(uint16_t kind, int32_t argument, double deadline,
                          const std::function<void()>& meanwhile) {
-  auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                  std::chrono::duration<double>(std::min(deadline, 1e8)));
+  auto until = after(deadline);
   begin(kind, argument);
   for (auto looked = Clock::now(); !acknowledged();) {
     until += absence(looked);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "comm/averaging.h"
+#include "comm/words.h"
 
 namespace skein::comm {
 namespace {
@@ -21,7 +21,7 @@ double round_trip(Communicator& c, Rank peer, const Tensor& x, int repeats, int6
     const auto began = Clock::now();
     c.push(peer, kThere, step, 1, x);
     c.take(peer, kBack, step, x);
-    if (i > 0) times.push_back(std::chrono::duration<double>(Clock::now() - began).count());
+    if (i > 0) times.push_back(seconds_since(began));
   }
   if (times.empty()) return 0;
   std::nth_element(times.begin(), times.begin() + std::ptrdiff_t(times.size() / 2), times.end());

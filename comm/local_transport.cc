@@ -22,7 +22,7 @@ class LocalEndpoint final : public Endpoint {
     const Rank me = mine_.owner(), peer = other_.owner();
     if (h.kind == Kind::kData) wait_room(me, peer, payload.bytes(), deadline);
     if (const std::string why = other_.put({h, std::move(payload)}); !why.empty())
-      mine_.put(refusal_of(peer, why));
+      mine_.put(other_.refusal(why));
   }
 
  private:
@@ -34,14 +34,6 @@ class LocalEndpoint final : public Endpoint {
                                  " sent it; its mailbox has no room for ", bytes, " bytes more"));
       other_.wait_room(me, bytes, std::min(deadline, Clock::now() + std::chrono::milliseconds(20)));
     }
-  }
-  static Message refusal_of(Rank peer, const std::string& why) {
-    Message m;
-    m.kind = Kind::kRefusal;
-    m.from = peer;
-    m.payload = Tensor::of<uint8_t>({int64_t(why.size())}, {why.begin(), why.end()});
-    m.bytes = m.payload.bytes();
-    return m;
   }
   Mailbox &mine_, &other_;
 };

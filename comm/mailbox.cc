@@ -21,7 +21,7 @@ Mailbox::Mailbox(Rank owner, int size, int64_t bound)
     : owner_(owner), bound_(bound), membership_(size), held_(size_t(size), 0) {}
 
 // "" if the header may come in; called under the lock.
-std::string Mailbox::refusal(const Header& h) const {
+std::string Mailbox::objection(const Header& h) const {
   const auto from = [&] {
     return text("rank ", owner_, " refuses a message of rank ", h.from, " (tag ", h.tag, ", step ", h.step,
                 "): ");
@@ -35,6 +35,11 @@ std::string Mailbox::refusal(const Header& h) const {
     return text(from(), h.bytes, " bytes of ", DType(h.codec), " in piece ", h.piece, " of ", h.pieces,
                 " contradict each other");
   return {};
+}
+
+Message Mailbox::refusal(const std::string& why) const {
+  return notice(Kind::kRefusal, owner_, membership_.epoch(),
+                Tensor::of<uint8_t>({int64_t(why.size())}, {why.begin(), why.end()}));
 }
 
 std::string Mailbox::refuse(const std::string& why) {
@@ -72,7 +77,7 @@ std::string Mailbox::put(Message m) {
     return refuse(
         text("rank ", owner_, " got a message of unknown kind ", int(m.kind), " from rank ", m.from));
   if (membership_.past(m.epoch)) return {};
-  if (const std::string why = refusal(m); !why.empty()) return refuse(why);
+  if (const std::string why = objection(m); !why.empty()) return refuse(why);
   if (m.pieces == 1 && m.payload.bytes() != m.bytes)
     return refuse(text("rank ", owner_, " got ", m.payload.bytes(), " bytes from rank ", m.from, " (tag ",
                        m.tag, ", step ", m.step, "), announced were ", m.bytes));
@@ -115,7 +120,7 @@ Tensor Mailbox::landing(const Header& h, Allocator& from) {
   if (h.magic != Header::kMagic || h.version != Header::kVersion || h.from < 0 ||
       h.from >= membership_.size())
     return {};
-  if (h.kind != Kind::kData || !refusal(h).empty()) return {};
+  if (h.kind != Kind::kData || !objection(h).empty()) return {};
   auto& open = assemblies_[key_of(h)];
   auto a = std::find_if(open.begin(), open.end(),
                         [&](const Assembly& a) { return a.message.bytes == h.bytes && !a.landing[h.piece]; });
@@ -267,12 +272,6 @@ std::string Mailbox::holds(uint32_t communicator, Rank from) const {
   return n ? text("; what waits instead: ", s.str(), n > 4 ? ", ..." : "") : "; nothing of it waits here";
 }
 
-int64_t Mailbox::bytes_held() const {
-  std::lock_guard lock(mutex_);
-  int64_t sum = 0;
-  for (int64_t h : held_) sum += h;
-  return sum;
-}
 int64_t Mailbox::strangers() const {
   std::lock_guard lock(mutex_);
   return strangers_;

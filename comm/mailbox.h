@@ -49,6 +49,8 @@ class Mailbox {
   void leave(Rank);
   void fail(Rank);
   void poison(const std::string& why);  // every later wait throws Error(why)
+  // What makes the waits of another rank throw Disagreement(why).
+  Message refusal(const std::string& why) const;
 
   // ---- for takers -----------------------------------------------------------------------------------------
   // The oldest message that matches, if there is one.
@@ -66,7 +68,6 @@ class Mailbox {
   std::string holds(uint32_t communicator, Rank from) const;
   // The next membership epoch is one's own from now on; what waits here of older ones is dropped.
   void begin_epoch(uint32_t epoch);
-  int64_t bytes_held() const;
   int64_t arrivals() const { return arrivals_; }
   int64_t strangers() const;
 
@@ -91,7 +92,7 @@ class Mailbox {
   void deliver(Message);
   void wake_all();
   void lose_named(const Message&, const std::string& why);
-  std::string refusal(const Header&) const;  // "" if it may come in
+  std::string objection(const Header&) const;  // "" if it may come in
   std::string refuse(const std::string& why);
 
   const Rank owner_;

@@ -1,17 +1,16 @@
 // Membership: the epoch all messages carry, and which ranks are alive, gone or lost.
 #pragma once
 #include <atomic>
-#include <chrono>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "comm/clock.h"
 #include "engine/base.h"
 
 namespace skein::comm {
 
 using Rank = int32_t;
-using Clock = std::chrono::steady_clock;
 
 // A peer died, hung up or fell silent: `rank` counts in the world, not in a group.
 struct PeerLost : Error {

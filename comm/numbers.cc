@@ -41,6 +41,14 @@ std::vector<double> numbers_of(const Tensor& bits) {
   return numbers;
 }
 
+std::vector<std::vector<double>> rows_of(const std::vector<double>& all, size_t rows) {
+  CHECK(all.size() % rows == 0, all.size(), rows);
+  const auto each = std::ptrdiff_t(all.size() / rows);
+  std::vector<std::vector<double>> table;
+  for (auto row = all.begin(); table.size() < rows; row += each) table.emplace_back(row, row + each);
+  return table;
+}
+
 void multiply(const Tensor& x, double a) { multiplied(x, a, x); }
 
 void multiplied(const Tensor& y, double a, const Tensor& x) {

@@ -14,6 +14,8 @@ inline double* doubles(const Tensor& x) { return reinterpret_cast<double*>(x.dat
 inline bool holds_doubles(const Tensor& x) { return x.dtype() == kI64; }
 Tensor bits_of(const std::vector<double>&);
 std::vector<double> numbers_of(const Tensor& bits);
+// Rows of one length, given one after the other.
+std::vector<std::vector<double>> rows_of(const std::vector<double>& all, size_t rows);
 
 // x, or its own numbers, as f(float*) or f(double*).
 template <class F>

@@ -153,7 +153,7 @@ void Communicator::send_one(const Share& s, Header h, const Tensor& payload) {
   const Rank to = world_rank(s.to);
   try {
     Endpoint& door = payload.device().is_host() ? transport_.to(to) : transport_.carrier(to);
-    door.send(h, payload, deadline());
+    door.send(h, payload, after(options_.deadline));
   } catch (const PeerLost&) {
     require_members();
     throw;

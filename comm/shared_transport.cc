@@ -10,7 +10,6 @@
 #include <climits>
 #include <cstring>
 
-#include "comm/absence.h"
 #include "comm/meet.h"
 
 namespace skein::comm {
@@ -207,8 +206,7 @@ SharedDoors::SharedDoors(Exchange& exchange, const std::vector<Rank>& near, Mail
   Meeting m{.me = me, .peers = near, .secrets = {}, .dial = {}, .welcome = same_user, .deadline = {}};
   for (const std::string& words : all) m.secrets.push_back(words.substr(0, 32));
   m.dial = [&](Rank r) { return connect_unix(all[size_t(r)].substr(32)); };
-  m.deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(o.deadline));
+  m.deadline = after(o.deadline);
   std::map<Rank, Fd> met = meet(m, listener, strangers_);
   for (auto& [r, socket] : met)
     if (!send_fd(socket, arena_->file().get())) throw PeerLost(r, text("rank ", r, " hung up while we met"));
@@ -238,13 +236,8 @@ void SharedDoors::progress() {
     refusals.swap(refusals_);
   }
   for (const auto& [r, why] : refusals) {
-    Header h;
-    h.kind = Kind::kRefusal;
-    h.from = box_.owner();
-    const Tensor words = Tensor::of<uint8_t>({int64_t(why.size())}, {why.begin(), why.end()});
-    h.bytes = words.bytes();
-    h.codec = h.dtype = uint8_t(kU8);
-    to(r).send(h, words, Clock::now() + std::chrono::seconds(1));
+    const Message m = box_.refusal(why);
+    to(r).send(m, m.payload, after(1));
   }
 }
 

@@ -7,6 +7,17 @@ namespace skein::comm {
 
 double steady_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
+Message notice(Kind kind, Rank from, uint32_t epoch, const Tensor& payload) {
+  Message m;
+  m.kind = kind;
+  m.from = from;
+  m.epoch = epoch;
+  m.payload = payload;
+  m.bytes = payload.bytes();
+  m.codec = m.dtype = uint8_t(payload.dtype());
+  return m;
+}
+
 Piece piece_of(const Header& h) {
   if (h.pieces == 1) return {0, h.bytes};
   const int64_t begin = int64_t(h.piece) * kPieceBytes;

@@ -54,6 +54,9 @@ struct Message : Header {
   double arrived =
       -1;  // Transport::now() of its coming in; the mailbox stamps it where the transport has not
 };
+// A message of no communicator: what ranks tell each other about themselves.
+Message notice(Kind, Rank from, uint32_t epoch, const Tensor& payload);
+
 // Seconds of a clock that never goes back, since some moment in the past; one for all processes of a host.
 double steady_seconds();
 

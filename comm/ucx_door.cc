@@ -3,8 +3,6 @@
 
 #include <thread>
 
-#include "comm/absence.h"
-
 namespace skein::comm {
 
 void UcxDoors::Door::send(const Header& h, Tensor payload, Clock::time_point deadline) {

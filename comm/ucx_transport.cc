@@ -59,8 +59,7 @@ UcxDoors::UcxDoors(Exchange& exchange, const Peers& peers, Mailbox& box, Livenes
   }
   m.me = exchange.rank();
   m.peers = peers.far;
-  m.deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(o.deadline));
+  m.deadline = after(o.deadline);
   m.dial = [&](Rank r) { return connect_tcp(all[size_t(r)].hosts, all[size_t(r)].port, m.deadline); };
   m.welcome = [](const Fd&) { return true; };
   for (auto& [r, socket] : meet(m, listener, worker_->strangers_)) live.watch(r, std::move(socket));

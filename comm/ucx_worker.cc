@@ -116,13 +116,8 @@ void UcxDoors::Worker::land_on(Device d) {
 
 void UcxDoors::Worker::send_refusals() {
   for (const auto& [r, why] : refusals_) {
-    Header h;
-    h.kind = Kind::kRefusal;
-    h.from = box_.owner();
-    const Tensor words = Tensor::of<uint8_t>({int64_t(why.size())}, {why.begin(), why.end()});
-    h.bytes = words.bytes();
-    h.codec = h.dtype = uint8_t(kU8);
-    doors_[size_t(r)]->post(h, words);
+    const Message m = box_.refusal(why);
+    doors_[size_t(r)]->post(m, m.payload);
   }
   refusals_.clear();
 }

@@ -1,8 +1,6 @@
 // Communicator: taking, waiting, and what keeps a wait from ever ending.
 #include <algorithm>
-#include <cstring>
 
-#include "comm/absence.h"
 #include "comm/pending.h"
 
 namespace skein::comm {
@@ -35,23 +33,9 @@ class Communicator::Blocked {
   bool whole_ = false;  // of a collective without a Pending: it is under way while it is waited for
 };
 
-Clock::time_point Communicator::deadline() const {
-  if (options_.deadline > 1e8) return Clock::now() + std::chrono::hours(24 * 365);
-  return Clock::now() +
-         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.deadline));
-}
-
-void Communicator::refuse(Rank world, const std::string& why) {
-  Message m;
-  m.kind = Kind::kRefusal;
-  m.communicator = id_;
-  m.epoch = transport_.mailbox().membership().epoch();
-  m.from = transport_.rank();
-  m.payload = Tensor({int64_t(why.size())}, kU8, transport_.allocator());
-  std::memcpy(m.payload.raw(), why.data(), why.size());
-  m.bytes = m.payload.bytes();
-  m.codec = m.dtype = uint8_t(kU8);
-  transport_.to(world).send(m, m.payload, deadline());
+void Communicator::disagree(Rank world, const std::string& why) {
+  const Message m = transport_.mailbox().refusal(why);
+  transport_.to(world).send(m, m.payload, after(options_.deadline));
   transport_.progress();
   throw Disagreement(why);
 }
@@ -60,11 +44,11 @@ std::optional<Message> Communicator::poll(const Key& k, uint32_t layout) {
   std::optional<Message> m = transport_.mailbox().poll(k);
   if (!m) return {};
   if (layout && m->layout != layout)
-    refuse(m->from, text("rank ", transport_.rank(), " and rank ", m->from, " disagree about ",
-                         k.tag >= kOwnTags ? text("collective ", k.step >> 24)
-                                           : text("tag ", k.tag, ", step ", k.step),
-                         ": the payload is ", m->bytes / size_of(DType(m->codec)), " x ", DType(m->dtype),
-                         " laid out as ", m->layout, ", expected was the layout ", layout));
+    disagree(m->from, text("rank ", transport_.rank(), " and rank ", m->from, " disagree about ",
+                           k.tag >= kOwnTags ? text("collective ", k.step >> 24)
+                                             : text("tag ", k.tag, ", step ", k.step),
+                           ": the payload is ", m->bytes / size_of(DType(m->codec)), " x ", DType(m->dtype),
+                           " laid out as ", m->layout, ", expected was the layout ", layout));
   if (k.tag < kOwnTags) meter_->took(id_, *m);
   return m;
 }
@@ -92,17 +76,16 @@ void Communicator::wait_once(const Key& k, Clock::time_point began, Clock::time_
   require_members();
   if (k.from != kAnyone && k.step != kAnyStep && k.tag < kOwnTags && transport_.ordered())
     if (const auto later = box.later_step(k))
-      refuse(k.from,
-             text("rank ", transport_.rank(), " waits for tag ", k.tag, ", step ", k.step, " of rank ",
-                  k.from, ", which has gone on to step ", *later, " without sending it"));
-  const auto now = Clock::now();
-  if (options_.deadline < 1e8 && now - began > std::chrono::duration<double>(options_.deadline))
+      disagree(k.from,
+               text("rank ", transport_.rank(), " waits for tag ", k.tag, ", step ", k.step, " of rank ",
+                    k.from, ", which has gone on to step ", *later, " without sending it"));
+  if (seconds_since(began) > options_.deadline)
     throw Timeout(k.from, text("rank ", transport_.rank(), " waited ", options_.deadline, " s for ",
                                k.from == kAnyone ? std::string("anyone") : text("rank ", k.from), ", tag ",
                                k.tag, ", step ", k.step, box.holds(k.communicator, k.from)));
   // Short naps: what changes without a message (a deadline, a death, another thread's progress) is looked at
   // again.
-  transport_.wait(k, std::min({until, now + std::chrono::milliseconds(20), deadline()}));
+  transport_.wait(k, std::min({until, after(0.02), after(options_.deadline)}));
 }
 
 Message Communicator::wait_for(const Key& k, uint32_t layout, bool widen) {
@@ -145,11 +128,9 @@ Message Communicator::beside(const Tensor& like, Message m) {
   m.payload = staging_->beside(like.device(), m.payload);
   return m;
 }
-Message Communicator::take_any(Tag tag) { return wait_for(key(kAnyone, tag, kAnyStep), 0); }
 
 std::optional<Message> Communicator::take_within(double seconds, Rank from, Tag tag, int64_t step) {
-  const auto span = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  return wait_until(Clock::now() + span, key(from, tag, step), 0);
+  return wait_until(after(seconds), key(from, tag, step), 0);
 }
 
 std::optional<Message> Communicator::poll(Rank from, Tag tag, int64_t step) {

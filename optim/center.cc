@@ -1,7 +1,7 @@
 // The server's loop: the next request, its turn, and what is left when a worker is lost in it.
 #include "optim/center.h"
 
-#include <cstring>
+#include <numeric>
 
 #include "engine/vec.h"
 
@@ -11,27 +11,6 @@ using namespace center;
 using comm::Clock;
 using comm::Message;
 using comm::Request;
-
-namespace {
-
-// An archive of one number, to read a log's position and to set it.
-class Position final : public Archive {
- public:
-  explicit Position(std::optional<int64_t> set = {}) : loading_(set), at(set.value_or(0)) {}
-  bool loading() const override { return loading_; }
-  void operator()(const std::string&, int64_t& v) override { loading_ ? v = at : at = v; }
-  void operator()(const std::string&, Tensor&) override { CHECK(false, "a log has one number"); }
-  void operator()(const std::string&, double&) override { CHECK(false, "a log has one number"); }
-  void operator()(const std::string&, std::string&) override { CHECK(false, "a log has one number"); }
-
- private:
-  const bool loading_;
-
- public:
-  int64_t at;
-};
-
-}  // namespace
 
 Message Turn::take() {
   // Of turns that a lease ended, something may have come after all: it is late, and dropped.
@@ -61,7 +40,11 @@ void Center::serve(const std::function<bool()>& go_on) {
       comm_->progress();
       if (const auto r = due()) serve(*r);
     }
-  } catch (const std::exception& e) { tell_all(text("the server has failed: ", e.what())); }
+  } catch (const std::exception& e) {
+    std::vector<comm::Rank> workers(static_cast<size_t>(workers_));
+    std::iota(workers.begin(), workers.end(), 0);
+    comm_->refuse(text("the server has failed: ", e.what()), workers);
+  }
 }
 
 // The request that waits longest; replaying, that of whose turn it was.
@@ -71,7 +54,7 @@ std::optional<Request> Center::due() {
       go_to_position();
       if (const auto at = early_.find(int(log_.next())); at != early_.end())
         return early_.extract(at).mapped();
-      const double silence = std::chrono::duration<double>(Clock::now() - turned_).count();
+      const double silence = comm::seconds_since(turned_);
       if (silence > comm_->options().deadline)
         throw Error(text("replaying, it is the turn of worker ", log_.next(),
                          ", which has not asked for it in ", comm_->options().deadline,
@@ -119,18 +102,16 @@ void Center::turn(const Request& r) {
 // Late: a run that resumes puts its beginning first, which must not cost it the recording.
 void Center::go_to_position() {
   if (!log_to_) return;
-  Position log(*log_to_);
-  log_.visit(log);
+  log_.go_to(*log_to_);
   log_to_.reset();
 }
 
 void Center::pull(const Request& r) {
   CHECK(theta_, "a pull before there is a center");
   go_to_position();
-  Position log;
-  log_.visit(log);
   comm_->push(r.worker, kFromCenter, r.sequence, 1, theta_);
-  comm_->push(r.worker, kStateFromCenter, r.sequence, 1, Tensor::of<int64_t>({2}, {version_, log.at}));
+  comm_->push(r.worker, kStateFromCenter, r.sequence, 1,
+              Tensor::of<int64_t>({2}, {version_, log_.position()}));
 }
 
 void Center::put(const Request& r) {
@@ -141,23 +122,6 @@ void Center::put(const Request& r) {
   version_ = state.payload.data<int64_t>()[0];
   log_to_ = state.payload.data<int64_t>()[1];
   comm_->push(r.worker, kStateFromCenter, r.sequence, 1, state.payload);
-}
-
-// As a refusal, which ends every wait there is.
-void Center::tell_all(const std::string& why) {
-  Message m;
-  m.kind = comm::Kind::kRefusal;
-  m.epoch = comm_->membership().epoch();
-  m.from = comm_->transport().rank();
-  m.payload = Tensor({int64_t(why.size())}, kU8, comm_->allocator());
-  std::memcpy(m.payload.raw(), why.data(), why.size());
-  m.bytes = m.payload.bytes();
-  m.codec = m.dtype = uint8_t(kU8);
-  for (int w = 0; w < workers_; ++w) try {
-      comm_->transport().to(comm_->world_rank(w)).send(m, m.payload, Clock::now() + std::chrono::seconds(5));
-    } catch (const Error&) {  // it is lost itself
-    }
-  comm_->progress();
 }
 
 }  // namespace skein::optim

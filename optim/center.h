@@ -68,7 +68,6 @@ class Center {
   void pull(const comm::Request&);
   void put(const comm::Request&);
   void go_to_position();
-  void tell_all(const std::string& why);
 
   std::unique_ptr<comm::Communicator> comm_;
   const int workers_;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/averaging.h"
+#include "comm/words.h"
 #include "optim/snapshot.h"
 
 namespace skein::optim {
@@ -61,7 +61,7 @@ class ExactAverage final : public Strategy {
   // average is due. Then those go back to their caller without one, to hear of it, and it is made up for
   // where all have come to that step. In each round all hear what all came for, so that they agree.
   void meet(Worker& me, Purpose mine) {
-    const double deadline = me.comm->set_deadline(1e9);  // as long as the slowest worker takes
+    const comm::Patience patience(*me.comm);  // as long as the slowest worker takes
     for (bool all_settle = false; !all_settle;) {
       inner_->settle(me);
       bool all_due = all_settle = true;
@@ -72,7 +72,6 @@ class ExactAverage final : public Strategy {
       if (all_due) inner_->average(me), due_ = false;
       if (mine == kAverage) break;
     }
-    me.comm->set_deadline(deadline);
   }
 
   const std::unique_ptr<Strategy> inner_;

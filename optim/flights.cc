@@ -33,7 +33,7 @@ void Flights::wait(const Worker& me) {
     const int64_t q = started_ - 1;
     if (auto m = me.comm->take_within(kNap, e->peer, kShare, q))
       here_.emplace(Place(q, e->peer), std::move(*m));
-    const double waited = std::chrono::duration<double>(comm::Clock::now() - began).count();
+    const double waited = comm::seconds_since(began);
     if (waited > me.comm->options().deadline)
       throw comm::Timeout(e->peer, text("rank ", me.comm->rank(), " waited ", waited, " s for gossip ", q,
                                         " of rank ", e->peer));

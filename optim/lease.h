@@ -117,7 +117,7 @@ class Hearing {
     }
     return {};
   }
-  void visit(Archive& a) { log_.visit(a); }
+  OrderLog& log() { return log_; }
 
  private:
   OrderLog log_;

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <thread>
 #include <variant>
 
 #include "comm/inbox.h"
 #include "comm/inbox_client.h"
+#include "comm/words.h"
 #include "optim/lease_words.h"
 
 namespace skein::optim {
@@ -20,31 +20,6 @@ namespace {
 using comm::Communicator;
 using comm::Message;
 using comm::Rank;
-
-// How far an OrderLog has come, read or written.
-class Place final : public Archive {
- public:
-  Place(bool loading, int64_t& at) : loading_(loading), at_(at) {}
-  bool loading() const override { return loading_; }
-  void operator()(const std::string&, int64_t& v) override { (loading_ ? v : at_) = loading_ ? at_ : v; }
-  void operator()(const std::string&, Tensor&) override {}
-  void operator()(const std::string&, double&) override {}
-  void operator()(const std::string&, std::string&) override {}
-
- private:
-  const bool loading_;
-  int64_t& at_;
-};
-
-// Collective: what `root` says, to all.
-std::string words_of(Communicator& comm, Rank root, const std::string& mine) {
-  const Tensor length = Tensor::of<int64_t>({1}, {int64_t(mine.size())});
-  comm.broadcast(length, root);
-  const Tensor words({length.data<int64_t>()[0]}, kU8);
-  if (comm.rank() == root) std::memcpy(words.raw(), mine.data(), mine.size());
-  comm.broadcast(words, root);
-  return {static_cast<const char*>(words.raw()), size_t(words.size())};
-}
 
 // Whoever is lost is noticed by the workers, who wait for it.
 template <class F>
@@ -79,8 +54,7 @@ class GlobalServer {
   template <class GoOn>
   void serve(Standing s, const GoOn& go_on) {
     book_.stand(s);
-    Place at(true, s.heard);
-    hearing_.visit(at);
+    hearing_.log().go_to(s.heard);
     while (go_on())
       if (const auto r = inbox_.next(comm::Clock::now() + std::chrono::milliseconds(200))) heard(*r);
   }
@@ -101,8 +75,7 @@ class GlobalServer {
     hearing_.arrived(r.worker, w, w.again);
     while (const auto said = hearing_.next())
       for (Reply& due : book_.hear(said->first, said->second)) {
-        Place at(false, due.answer.standing.heard);
-        if (due.answer.next == Next::kMet) hearing_.visit(at);
+        if (due.answer.next == Next::kMet) due.answer.standing.heard = hearing_.log().position();
         const auto to = size_t(due.to);
         unless_lost([&] { comm_->push(firsts_[to], kToGroup, open_[to], 1, pack(due.answer)); });
       }
@@ -121,7 +94,7 @@ class GlobalServer {
 void serve(const Options& o, Communicator& hub, const Plan& p) {
   GlobalServer server(o, hub, p);
   const Rank me = hub.rank();
-  words_of(hub, me, server.invitation());
+  comm::broadcast_text(hub, server.invitation(), me);
   const auto workers_are_left = [&] {
     hub.progress();
     for (Rank r = 0; r < me; ++r)
@@ -129,7 +102,7 @@ void serve(const Options& o, Communicator& hub, const Plan& p) {
     return false;
   };
   const auto twin = hub.twin(false);
-  twin->set_deadline(1e9);
+  twin->set_deadline(comm::kForever);
   try {
     server.serve(standing_of(twin->take(0, kStanding, 0)), workers_are_left);
   } catch (const comm::PeerLost&) {  // before the first step
@@ -158,7 +131,7 @@ class GroupServer {
   }
   void visit(Archive& a) {
     const std::lock_guard lock(mutex_);
-    hearing_.visit(a);
+    hearing_.log().visit(a);
   }
 
  private:
@@ -232,7 +205,7 @@ Leases::Leases(const Options& o, Communicator* comm, Communicator* hub, const Pl
     server_ = members[0];
     if (server_ == me) group_ = std::make_unique<GroupServer>(o, *comm_, all, above, members, int(g));
   }
-  invitation_ = words_of(all, above, global_ ? global_->invitation() : "");
+  invitation_ = comm::broadcast_text(all, global_ ? global_->invitation() : "", above);
 }
 
 Leases::~Leases() = default;

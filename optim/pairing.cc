@@ -58,7 +58,7 @@ Pairing::~Pairing() {
 
 template <class Ready>
 void Pairing::until(Lock& lock, Ready ready) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(std::min(deadline_, 1e8));
+  const auto end = comm::after(deadline_);
   while (!ready()) {
     if (failed_) std::rethrow_exception(failed_);
     if (stop_) throw Error("ad-psgd has ended");

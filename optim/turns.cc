@@ -3,8 +3,7 @@
 
 #include <omp.h>
 
-#include <cstring>
-
+#include "comm/words.h"
 #include "engine/vec.h"
 
 namespace skein::optim {
@@ -13,18 +12,7 @@ using namespace center;
 
 namespace {
 
-constexpr int64_t kWords = 1024;  // an invitation, filled up with zeros
-constexpr char kTrouble = '!';    // in place of an invitation: why there is none
-constexpr double kForEver =
-    1e9;  // who waits for its turn waits for the others': only the server's loss ends that
-
-Tensor tensor_of(const std::string& words) {
-  CHECK(words.size() < size_t(kWords), words.size());
-  const Tensor t = Tensor::zeros({kWords}, kU8);
-  std::memcpy(t.raw(), words.data(), words.size());
-  return t;
-}
-std::string words_of(const Tensor& t) { return static_cast<const char*>(t.raw()); }
+constexpr char kTrouble = '!';  // in place of an invitation: why there is none
 
 }  // namespace
 
@@ -48,10 +36,11 @@ void Turns::join(Worker& me) {
   first_ = me.comm->rank() == 0;
   worker_ = me.comm->rank();
   comm_ = all.twin(false);
-  patience_ = comm_->set_deadline(kForEver);
+  // A worker waits for the turns of the others as well; only the loss of the server ends that.
+  patience_ = comm_->set_deadline(comm::kForever);
   server_ = me.hub ? all.size() - 1 : 0;
   if (me.hub)
-    invitation_ = words_of(comm_->take(server_, kInvitation, 0).payload);
+    invitation_ = comm::text_of_bytes(comm_->take(server_, kInvitation, 0).payload);
   else if (first_)
     invitation_ = open_here(all);
 }
@@ -60,11 +49,7 @@ void Turns::start(Worker& me) {
   CHECK(me.comm, "workers with a center need a communicator, even one alone");
   CHECK(me.hub || !dedicated_, "--servers dedicated: nobody serves");
   if (!comm_) join(me);
-  if (!me.hub) {
-    const Tensor words = first_ ? tensor_of(invitation_) : Tensor::zeros({kWords}, kU8);
-    me.comm->broadcast(words, 0);
-    invitation_ = words_of(words);
-  }
+  if (!me.hub) invitation_ = comm::broadcast_text(*me.comm, invitation_, 0);
   if (invitation_[0] == kTrouble) throw BadFile(invitation_.substr(1));
   if (!inbox_)
     inbox_ = std::make_unique<comm::InboxClient>(comm::Invitation::read(invitation_), comm_->options().key,
@@ -147,7 +132,7 @@ std::string Turns::open_center(std::unique_ptr<comm::Communicator> twin) {
   try {
     center_ = std::make_unique<Center>(options_, std::move(twin), workers_, column_);
     return center_->invitation().words();
-  } catch (const Error& e) { return kTrouble + std::string(e.what()).substr(0, kWords - 2); }
+  } catch (const Error& e) { return kTrouble + std::string(e.what()); }
 }
 
 std::string Turns::open_here(comm::Communicator& all) {
@@ -163,7 +148,7 @@ std::string Turns::open_here(comm::Communicator& all) {
 void Turns::serve(comm::Communicator& hub) {
   const std::string words = open_center(hub.twin(false));
   for (int w = 0; w < workers_; ++w) try {
-      hub.push(w, kInvitation, 0, 1, tensor_of(words));
+      hub.push(w, kInvitation, 0, 1, comm::bytes_of_text(words));
     } catch (const comm::PeerLost&) {  // lost before it began
     }
   if (!center_) throw BadFile(words.substr(1));

@@ -186,7 +186,7 @@ void train_until_stopped(comm::Exchange& e, const std::string& path) {
   Trainee t({.size = 1000, .zero_gradient = true, .pause = 5e-3, .start_spread = 1}, "ad-psgd", {}, &c);
   const double before = double(t.x.data<float>()[0]);
   for (int64_t k = 0; !b.stop; ++k) t.step(k), ++b.steps[c.rank()];
-  c.set_deadline(1e9);
+  c.set_deadline(comm::kForever);
   t.strategy->settle(t.worker);
   const Tensor sum = Tensor::of<float>({2}, {float(before), t.x.data<float>()[0]});
   c.all_reduce(sum).wait();

@@ -1,10 +1,11 @@
 // Gossip loses nothing: the sums of w and of X, over workers and what is on its way, through ten thousand
 // random steps.
 #include <atomic>
-#include <cstring>
 #include <fstream>
 
+#include "comm/averaging.h"
 #include "comm/delayed_transport.h"
+#include "comm/words.h"
 #include "tests/files.h"
 #include "tests/peek.h"
 #include "tests/trainee.h"
@@ -18,18 +19,9 @@ constexpr int64_t kElements = 6, kSteps = 2000;  // of each of five workers
 
 // Sums over the ranks, in double.
 std::vector<double> total(comm::Communicator& c, std::vector<double> mine) {
-  const Tensor bits({int64_t(mine.size())}, kI64), all({int64_t(mine.size()) * c.size()}, kI64);
-  memcpy(bits.raw(), mine.data(), size_t(bits.bytes()));
-  const auto gathered = c.gather(bits, 0);
-  for (size_t r = 0; r < gathered.size(); ++r)
-    copy_bytes(all.view({bits.size()}, int64_t(r) * bits.size()), gathered[r]);
-  c.broadcast(all, 0);
   std::vector<double> sum(mine.size(), 0.0);
-  for (int64_t i = 0; i < all.size(); ++i) {
-    double v;
-    memcpy(&v, all.data<int64_t>() + i, sizeof v);
-    sum[size_t(i % bits.size())] += v;
-  }
+  for (const auto& theirs : comm::gather_numbers(c, mine))
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += theirs[i];
   return sum;
 }
 
@@ -121,6 +113,53 @@ TEST_F(Conservation, OfOverlapSgp) {
 TEST_F(Conservation, OfAdPsgd) {
   conserves("ad-psgd", {}, 6, counts_);
   EXPECT_GT(counts_.duplicates, 100);
+}
+
+// ---- over a wire of bf16
+// ------------------------------------------------------------------------------------------
+const comm::CommunicatorOptions kNarrow{.deadline = 20, .wire = kBF16};
+
+Tensor thirds(int rank) {
+  Tensor x({1000});
+  for (int64_t i = 0; i < x.size(); ++i) x.data<float>()[i] = float(rank + 1) / 3 + float(i) / 7000;
+  return x;
+}
+double sum_over_ranks(comm::Communicator& c, const Tensor& x) {
+  double sum = 0;
+  for (int64_t i = 0; i < x.size(); ++i) sum += x.data<float>()[i];
+  return total(c, {sum})[0];
+}
+
+TEST(NarrowWire, TakesNothingFromTheSum) {
+  for (const char* row : {"sgp", "d_psgd"})
+    in_local_world(
+        5,
+        [&](comm::Communicator& c) {
+          Trainee t({.size = 1000, .zero_gradient = true}, row, options({{"final-average", "false"}}), &c);
+          copy(t.x, thirds(c.rank()));
+          t.strategy->start(t.worker);
+          const double before = sum_over_ranks(c, t.strategy->averaged(t.worker));
+          for (int64_t k = 0; k < 200; ++k) t.step(k);
+          EXPECT_NEAR(sum_over_ranks(c, t.strategy->averaged(t.worker)), before, before * 1e-6) << row;
+        },
+        kNarrow);
+}
+
+TEST(NarrowWire, PushSumComesToTheTrueMean) {
+  in_local_world(
+      4,
+      [](comm::Communicator& c) {
+        comm::AveragingOptions o{.rounds = 100};
+        o.graph = [](int n, uint32_t) {
+          comm::TopologyOptions one;
+          one.peers = 1;
+          return comm::make_topology("ring", one, n);
+        };
+        const auto r = comm::average(c, thirds(c.rank()), o);
+        EXPECT_NEAR(r.epochs[0].end.x, r.epochs[0].begin.x, 1e-6 * r.epochs[0].begin.x);
+        EXPECT_LT(r.error, 0.02);  // each is as near as one rounding leaves it
+      },
+      kNarrow);
 }
 
 }  // namespace

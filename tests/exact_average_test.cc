@@ -2,7 +2,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "comm/averaging.h"
+#include "comm/words.h"
 #include "tests/files.h"
 #include "tests/peek.h"
 #include "tests/trainee.h"

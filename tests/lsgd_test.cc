@@ -3,7 +3,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "comm/averaging.h"
+#include "comm/words.h"
 #include "optim/leaders.h"
 #include "optim/lease_servers.h"
 #include "tests/files.h"

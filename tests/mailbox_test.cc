@@ -20,6 +20,12 @@ Message message(Rank from, Tag tag, int64_t step, float value, uint32_t communic
   return m;
 }
 float value_of(const std::optional<Message>& m) { return m ? *m->payload.data<float>() : -1; }
+// There is room for as much as a mailbox holds of a sender only while nothing of it is there.
+bool holds_nothing(Mailbox& box) {
+  for (Rank r = 0; r < box.membership().size(); ++r)
+    if (!box.room(r, int64_t(1) << 29)) return false;
+  return true;
+}
 
 TEST(Mailbox, TakesByCommunicatorSenderTagAndStep) {
   Mailbox box(0, 4);
@@ -34,7 +40,7 @@ TEST(Mailbox, TakesByCommunicatorSenderTagAndStep) {
   EXPECT_EQ(value_of(box.poll({1, 2, 7, 3})), 2);
   EXPECT_EQ(value_of(box.poll({1, 1, 7, 3})), 1);
   EXPECT_FALSE(box.poll({1, 1, 7, 3}));
-  EXPECT_EQ(box.bytes_held(), 0);
+  EXPECT_TRUE(holds_nothing(box));
 }
 
 TEST(Mailbox, EqualKeysAndWildcardsKeepTheOrderOfArrival) {
@@ -113,7 +119,7 @@ TEST(Mailbox, WhileEpochsOverlapNeighborsComeInAndOlderOnesAreDropped) {
   box.begin_epoch(3);
   EXPECT_EQ(put(1, 3), "") << "a worker that was stopped for long is no error";
   EXPECT_FALSE(box.poll({1, 1, 7, 3}));
-  EXPECT_EQ(box.bytes_held(), 0);
+  EXPECT_TRUE(holds_nothing(box));
 }
 
 TEST(Mailbox, HeadersThatContradictThemselvesAreRefused) {
@@ -145,7 +151,7 @@ TEST(Mailbox, StrangersAreCountedAndChangeNothing) {
   m = message(9, 7, 0, 0);
   box.put(m);
   EXPECT_EQ(box.strangers(), 3);
-  EXPECT_EQ(box.bytes_held(), 0);
+  EXPECT_TRUE(holds_nothing(box));
   EXPECT_NO_THROW(box.check({1, 1, 7, 0}));
 }
 

@@ -139,7 +139,7 @@ TEST(Overlap, WaitsOfAnotherThreadAreNotTheWorkersOwn) {
   for (auto& t : world) t = std::make_unique<DelayedTransport>(std::move(t), comm::Weather{.latency = 1});
   comm::in_world(world, [](comm::Communicator& c) {
     if (c.rank() == 0) return c.push(1, 1, 0, 1, Tensor::zeros({8}));
-    std::thread([&] { c.twin()->take_any(1); }).join();
+    std::thread([&] { c.twin()->take(0, 1, 0); }).join();
     EXPECT_EQ(c.traffic().waited, 0);
   });
 }
