@@ -21,8 +21,8 @@ Tensor beside(const Tensor& like, const Tensor& x) {
   return y.view(like.shape());
 }
 
-Turns::Turns(const Options& o, int workers, Center::Column column)
-    : options_(o), workers_(workers), dedicated_(has_dedicated_server(o)), column_(std::move(column)) {}
+Turns::Turns(const Options& o, int workers)
+    : options_(o), workers_(workers), dedicated_(has_dedicated_server(o)) {}
 
 Turns::~Turns() {
   stop_ = true;
@@ -31,7 +31,7 @@ Turns::~Turns() {
 }
 
 // Among whom worker 0 has opened the center they are counted as they were then.
-void Turns::join(Worker& me) {
+void Turns::join(Worker& me, const Center::Column& column) {
   comm::Communicator& all = me.hub ? *me.hub : *me.comm;
   first_ = me.comm->rank() == 0;
   worker_ = me.comm->rank();
@@ -42,13 +42,13 @@ void Turns::join(Worker& me) {
   if (me.hub)
     invitation_ = comm::text_of_bytes(comm_->take(server_, kInvitation, 0).payload);
   else if (first_)
-    invitation_ = open_here(all);
+    invitation_ = open_here(all, column);
 }
 
-void Turns::start(Worker& me) {
+void Turns::start(Worker& me, const Center::Column& column) {
   CHECK(me.comm, "workers with a center need a communicator, even one alone");
   CHECK(me.hub || !dedicated_, "--servers dedicated: nobody serves");
-  if (!comm_) join(me);
+  if (!comm_) join(me, column);
   if (!me.hub) invitation_ = comm::broadcast_text(*me.comm, invitation_, 0);
   if (invitation_[0] == kTrouble) throw BadFile(invitation_.substr(1));
   if (!inbox_)
@@ -128,15 +128,15 @@ void Turns::evaluated(Worker& me, const Tensor& y) {
 }
 
 // In place of an invitation the others hear why there is none.
-std::string Turns::open_center(std::unique_ptr<comm::Communicator> twin) {
+std::string Turns::open_center(std::unique_ptr<comm::Communicator> twin, const Center::Column& column) {
   try {
-    center_ = std::make_unique<Center>(options_, std::move(twin), workers_, column_);
+    center_ = std::make_unique<Center>(options_, std::move(twin), workers_, column);
     return center_->invitation().words();
   } catch (const Error& e) { return kTrouble + std::string(e.what()); }
 }
 
-std::string Turns::open_here(comm::Communicator& all) {
-  const std::string words = open_center(all.twin(false));
+std::string Turns::open_here(comm::Communicator& all, const Center::Column& column) {
+  const std::string words = open_center(all.twin(false), column);
   if (center_)
     thread_ = std::thread([this, team = omp_get_max_threads()] {
       omp_set_num_threads(team);
@@ -145,8 +145,8 @@ std::string Turns::open_here(comm::Communicator& all) {
   return words;
 }
 
-void Turns::serve(comm::Communicator& hub) {
-  const std::string words = open_center(hub.twin(false));
+void Turns::serve(comm::Communicator& hub, const Center::Column& column) {
+  const std::string words = open_center(hub.twin(false), column);
   for (int w = 0; w < workers_; ++w) try {
       hub.push(w, kInvitation, 0, 1, comm::bytes_of_text(words));
     } catch (const comm::PeerLost&) {  // lost before it began

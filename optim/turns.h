@@ -7,16 +7,14 @@
 
 namespace skein::optim {
 
-// A member of every strategy that has a center; its functions are those of Strategy, to be called from there.
 class Turns {
  public:
-  // `column` runs where the server is. Throws BadOption.
-  Turns(const Options&, int workers, Center::Column column);
+  Turns(const Options&, int workers);  // throws BadOption
   ~Turns();
 
   // All workers start from worker 0's x, which becomes the center. Again with fewer workers if one was lost
-  // meanwhile.
-  void start(Worker&);
+  // meanwhile. `column` runs where the server is.
+  void start(Worker&, const Center::Column& column);
   // Gives `what` ahead, asks for a turn and returns what the center gives in it: payload on the host, weight
   // a version.
   comm::Message exchange(const Tensor& what, int64_t version = 0);
@@ -33,7 +31,7 @@ class Turns {
   // Worker 0 visits the center as it was when all settled last; loading puts it back.
   void visit(Archive&);
   void evaluated(Worker&, const Tensor& y);
-  void serve(comm::Communicator& hub);
+  void serve(comm::Communicator& hub, const Center::Column& column);
 
   comm::Invitation invitation() const { return center_->invitation(); }  // worker 0, inline
   Center::Counts counts() const {
@@ -41,15 +39,14 @@ class Turns {
   }  // worker 0, inline
 
  private:
-  void join(Worker&);
-  std::string open_center(std::unique_ptr<comm::Communicator> twin);
-  std::string open_here(comm::Communicator& all);
+  void join(Worker&, const Center::Column&);
+  std::string open_center(std::unique_ptr<comm::Communicator> twin, const Center::Column&);
+  std::string open_here(comm::Communicator& all, const Center::Column&);
   void ask(uint16_t kind);
   void put();
   const Options options_;
   const int workers_;
   const bool dedicated_;
-  const Center::Column column_;
   std::unique_ptr<comm::Communicator> comm_;  // with the server, for this worker's thread
   int server_ = 0, worker_ = 0;               // its rank there, and this worker's
   double patience_ = 60;                      // seconds for it to acknowledge
@@ -63,6 +60,25 @@ class Turns {
   std::unique_ptr<Center> center_;
   std::atomic<bool> stop_{false};
   std::thread thread_;
+};
+
+// A strategy whose workers share a center.
+class Centered : public Strategy {
+ public:
+  Centered(const Options& o, int world) : turns_(o, world) {}
+  void start(Worker& me) override { turns_.start(me, column()); }
+  void settle(Worker& me) override { turns_.settle(me); }
+  void evaluated(Worker& me, const Tensor& y) override { turns_.evaluated(me, y); }
+  void serve(comm::Communicator& hub) override { turns_.serve(hub, column()); }
+  void visit(Archive& a) override { turns_.visit(a); }
+
+ protected:
+  Turns turns_;
+
+ private:
+  // The algorithm's column of the figure: what happens in one turn. It runs on the server's thread, which may
+  // outlive the strategy that derives from this class: it holds copies of what it needs.
+  virtual Center::Column column() const = 0;
 };
 
 // x where `like` is and of its shape; x itself where it is there already.

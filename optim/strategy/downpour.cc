@@ -6,6 +6,7 @@
 //   theta   the center          delta   a worker's tau local steps since its last pull
 //   s       commits by others since that pull; the pull is the answer to the own commit
 #include "engine/vec.h"
+#include "optim/periodic.h"
 #include "optim/turns.h"
 
 namespace skein::optim {
@@ -13,28 +14,24 @@ namespace {
 
 enum class Weight { kOne, kStaleness, kPeriod };
 
-class Downpour final : public Strategy {
+class Downpour final : public Centered {
  public:
-  Downpour(const Options& o, int world, Weight w)
-      : tau_(o.integer("tau", 1)), turns_(o, world, [this, w](Turn& t) { column(t, w); }) {
-    if (tau_ < 1)
-      throw BadOption(text("--tau ", tau_, ": at least one local step between commits is needed"));
-  }
+  Downpour(const Options& o, int world, Weight w) : Centered(o, world), round_(o, 1), weight_(w) {}
 
   void start(Worker& me) override {
     delta_ = Tensor::zeros(me.x.shape(), kF32, me.x.device());
-    turns_.start(me);
+    Centered::start(me);
     pulled_ = me.x.clone();
   }
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
-    if (tau_ == 1) {
+    if (round_.steps() == 1) {
       fill(delta_, 0.f);
       me.local_step(delta_);  // delta = -eta u itself
     } else {
       me.local_step(me.x);
-      if ((k + 1) % tau_ != 0) return loss;
+      if (!round_.ends(k)) return loss;
       copy(delta_, me.x);
       axpy(delta_, -1.f, pulled_);  // delta = x - x_pulled
     }
@@ -45,26 +42,23 @@ class Downpour final : public Strategy {
     return loss;
   }
 
-  void settle(Worker& me) override { turns_.settle(me); }
-  void evaluated(Worker& me, const Tensor& y) override { turns_.evaluated(me, y); }
-  void serve(comm::Communicator& hub) override { turns_.serve(hub); }
-  void visit(Archive& a) override { a("pulled", pulled_), a("version", version_), turns_.visit(a); }
+  void visit(Archive& a) override { a("pulled", pulled_), a("version", version_), Centered::visit(a); }
 
  private:
-  void column(Turn& t, Weight w) {
-    const comm::Message delta = t.take();
-    const int64_t s = t.version - int64_t(delta.weight);
-    const float share = w == Weight::kStaleness ? 1 / float(s + 1)
-                        : w == Weight::kPeriod  ? 1 / float(tau_)
-                                                : 1;
-    axpy(t.theta, share, delta.payload);
-    t.give(t.theta, t.version + 1);
+  Center::Column column() const override {
+    return [w = weight_, tau = float(round_.steps())](Turn& t) {
+      const comm::Message delta = t.take();
+      const int64_t s = t.version - int64_t(delta.weight);
+      const float share = w == Weight::kStaleness ? 1 / float(s + 1) : w == Weight::kPeriod ? 1 / tau : 1;
+      axpy(t.theta, share, delta.payload);
+      t.give(t.theta, t.version + 1);
+    };
   }
 
-  const int64_t tau_;
+  const Period round_;
+  const Weight weight_;
   Tensor delta_, pulled_;
   int64_t version_ = 0;  // of the center, when it was pulled
-  Turns turns_;
 };
 
 }  // namespace

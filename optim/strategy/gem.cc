@@ -16,20 +16,20 @@
 namespace skein::optim {
 namespace {
 
-class GradientEnergyMatching final : public Strategy {
+class GradientEnergyMatching final : public Centered {
  public:
   GradientEnergyMatching(const Options& o, int world)
-      : mu_(o.number("gem-momentum", 0.9)),
+      : Centered(o, world),
+        mu_(o.number("gem-momentum", 0.9)),
         kappa_(o.number("kappa", 1)),
-        at_theta_(gradient_at_theta(o)),
-        turns_(o, world, column) {
+        at_theta_(gradient_at_theta(o)) {
     if (!(mu_ >= 0 && mu_ < 1))
       throw BadOption(text("--gem-momentum ", mu_, ": allowed are 0 <= momentum < 1"));
     if (!(kappa_ >= 0)) throw BadOption(text("--kappa ", kappa_, ": must not be negative"));
   }
 
   void start(Worker& me) override {
-    turns_.start(me);
+    Centered::start(me);
     m_ = Tensor::zeros(me.x.shape(), kF32, me.x.device());
     s_ = me.x.clone();
   }
@@ -57,15 +57,14 @@ class GradientEnergyMatching final : public Strategy {
     return loss;
   }
 
-  void settle(Worker& me) override { turns_.settle(me); }
-  void evaluated(Worker& me, const Tensor& y) override { turns_.evaluated(me, y); }
-  void serve(comm::Communicator& hub) override { turns_.serve(hub); }
-  void visit(Archive& a) override { a("m", m_), a("s", s_), turns_.visit(a); }
+  void visit(Archive& a) override { a("m", m_), a("s", s_), Centered::visit(a); }
 
  private:
-  static void column(Turn& t) {
-    t.give(t.theta, t.version);
-    axpy(t.theta, 1.f, t.take().payload);  // theta <- theta + u
+  Center::Column column() const override {
+    return [](Turn& t) {
+      t.give(t.theta, t.version);
+      axpy(t.theta, 1.f, t.take().payload);  // theta <- theta + u
+    };
   }
   static bool gradient_at_theta(const Options& o) {
     const std::string where = o.word("gem-gradient-at", "own");
@@ -77,7 +76,6 @@ class GradientEnergyMatching final : public Strategy {
   const double mu_, kappa_;
   const bool at_theta_;
   Tensor m_, s_;
-  Turns turns_;
 };
 
 }  // namespace
