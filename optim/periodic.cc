@@ -51,11 +51,15 @@ Period::Period(const Options& o, int64_t otherwise) : steps_(o.integer("tau", ot
 }
 
 // ---- at once --------------------------------------------------------------------------------------------
-RoundEnd::RoundEnd(const Options& o) : mixes_(mixes_buffers(o)) {}
+Round::Round(const Options& o, int64_t tau) : period_(o, tau), mixes_(mixes_buffers(o)) {}
 
-Means RoundEnd::step_and_average(Worker& me) { return step_and_average(me, 0, me.x.size(), true); }
+Means Round::step_of(Worker& me, bool is_last) {
+  if (is_last) return last_step(me, 0, me.x.size(), true);
+  me.local_step(me.x);
+  return {};
+}
 
-Means RoundEnd::step_and_average(Worker& me, int64_t begin, int64_t end, bool with_buffers) {
+Means Round::last_step(Worker& me, int64_t begin, int64_t end, bool with_buffers) {
   if (!mean_.x) mean_.x = visible_like(me, me.x);
   if (mixes_ && has_buffers(me) && !mean_.buffers) mean_.buffers = visible_like(me, me.buffers);
   const Means mean{mean_.x.view({end - begin}, begin), with_buffers ? mean_.buffers : Tensor()};

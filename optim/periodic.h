@@ -21,8 +21,10 @@ class Period {
   const int64_t steps_;
 };
 
-// Means over the workers, each worker's share the same. Memory of whoever made them, for the caller to write.
+// Means over the workers, each worker's share the same, or nothing. Memory of whoever made them, for the caller to
+// write.
 struct Means {
+  explicit operator bool() const { return bool(x); }
   Tensor x;
   Tensor buffers;  // of the running statistics; empty unless --bn-policy mix
   // Statistics take the mean as it is: what momentum or a difference makes of a variance may be negative.
@@ -31,17 +33,21 @@ struct Means {
   }
 };
 
-// The last step of a round, at which everybody waits for everybody.
-class RoundEnd {
+// Local steps in rounds, at whose ends everybody waits for everybody.
+class Round {
  public:
-  explicit RoundEnd(const Options&);  // --bn-policy
-  // x_i <- x_i - eta u_i, then the mean of x, which is not written there. Throws with x and momentum as they
-  // were. Collective; a null communicator is a world of one.
-  Means step_and_average(Worker&);
-  // The mean of elements [begin, end) only.
-  Means step_and_average(Worker&, int64_t begin, int64_t end, bool with_buffers);
+  explicit Round(const Options&, int64_t tau = 4);  // --tau, --bn-policy
+  // x_i <- x_i - eta u_i. Where step k is the last of its round, collective: the mean of x, too, which is not written
+  // there; throws with x and momentum as they were. Else no mean.
+  Means step(Worker& me, int64_t k) { return step_of(me, period_.ends(k)); }
+  // For rounds of other lengths.
+  Means step_of(Worker&, bool is_last);
+  // The last step of a round, and the mean of elements [begin, end) only.
+  Means last_step(Worker&, int64_t begin, int64_t end, bool with_buffers);
+  int64_t tau() const { return period_.steps(); }
 
  private:
+  const Period period_;
   const bool mixes_;
   Snapshot before_;
   Means mean_;

@@ -35,31 +35,26 @@ class Outer {
 
 class DiLoCo final : public Strategy {
  public:
-  explicit DiLoCo(const Options& o)
-      : round_(o, 100), outer_(o), reset_inner_(o.flag("reset-inner", false)), round_end_(o) {}
+  explicit DiLoCo(const Options& o) : round_(o, 100), outer_(o), reset_inner_(o.flag("reset-inner", false)) {}
 
   void start(Worker& me) override { z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device()); }
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
-    if (!round_.ends(k)) {
-      me.local_step(me.x);  // x_i <- x_i - eta u_i
-      return loss;
+    if (const Means mean = round_.step(me, k)) {  // x_i <- x_i - eta u_i
+      outer_.step(z_, m_, mean.x, me.x);          // x_i <- z <- OuterOpt(z, z - mean x)
+      mean.give_buffers(me);
+      if (reset_inner_) me.rule.reset();
     }
-    const Means mean = round_end_.step_and_average(me);  // the same, and then
-    outer_.step(z_, m_, mean.x, me.x);                   // x_i <- z <- OuterOpt(z, z - mean x)
-    mean.give_buffers(me);
-    if (reset_inner_) me.rule.reset();
     return loss;
   }
 
   void visit(Archive& a) override { a("z", z_), a("m", m_); }
 
  private:
-  const Period round_;
+  Round round_;
   const Outer outer_;
   const bool reset_inner_;
-  RoundEnd round_end_;
   Tensor z_, m_;
 };
 
@@ -67,16 +62,15 @@ class StreamingDiLoCo final : public Strategy {
  public:
   explicit StreamingDiLoCo(const Options& o)
       : options_(o),
-        period_(o),
+        round_(o),
         fragments_(o.integer("fragments", 4)),
         delay_(o.integer("delay", 0)),
         keep_(number_within(o, "mix", 0, 0, 1)),
         outer_(o),
-        reset_inner_(o.flag("reset-inner", false)),
-        round_end_(o) {
+        reset_inner_(o.flag("reset-inner", false)) {
     if (fragments_ < 1) throw BadOption(text("--fragments ", fragments_, ": allowed is 1 or more"));
-    if (delay_ < 0 || delay_ >= period_.steps())
-      throw BadOption(text("--delay ", delay_, ": allowed is from 0 to ", period_.steps() - 1,
+    if (delay_ < 0 || delay_ >= round_.tau())
+      throw BadOption(text("--delay ", delay_, ": allowed is from 0 to ", round_.tau() - 1,
                            ", less than --tau, so that a piece is back before it sets out again"));
   }
 
@@ -84,7 +78,7 @@ class StreamingDiLoCo final : public Strategy {
     z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device());
     const int64_t size = me.x.size();
     for (int64_t f = 0; f < fragments_; ++f) {
-      const int64_t offset = f * period_.steps() / fragments_, end = size * (f + 1) / fragments_;
+      const int64_t offset = f * round_.tau() / fragments_, end = size * (f + 1) / fragments_;
       if (!pieces_.empty() && pieces_.back()->offset == offset)
         pieces_.back()->end = end;  // more fragments than steps: those of one step travel as one
       else
@@ -100,7 +94,7 @@ class StreamingDiLoCo final : public Strategy {
     Piece *leaves = due(k + 1), *lands = due(k + 1 - delay_);
     Means mean;
     if (lands && delay_ == 0) {
-      mean = round_end_.step_and_average(me, lands->begin, lands->end, lands->offset == 0);
+      mean = round_.last_step(me, lands->begin, lands->end, lands->offset == 0);
     } else {
       if (lands) mean = lands->flight.land();
       me.local_step(me.x);  // x_i <- x_i - eta u_i
@@ -142,17 +136,16 @@ class StreamingDiLoCo final : public Strategy {
   // The piece whose mean is that of the models after step t; steps count from 1.
   Piece* due(int64_t t) {
     for (auto& p : pieces_)
-      if (t > 0 && t % period_.steps() == p->offset) return p.get();
+      if (t > 0 && t % round_.tau() == p->offset) return p.get();
     return nullptr;
   }
 
   const Options options_;
-  const Period period_;
+  Round round_;
   const int64_t fragments_, delay_;
   const double keep_;
   const Outer outer_;
   const bool reset_inner_;
-  RoundEnd round_end_;
   std::vector<std::unique_ptr<Piece>> pieces_;
   Tensor z_, m_;
 };

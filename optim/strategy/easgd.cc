@@ -14,7 +14,7 @@ class Easgd final : public Strategy {
  public:
   // Both pulls together multiply mean x - z by 1 - alpha (n + 1), which must not grow.
   Easgd(const Options& o, int world)
-      : round_(o), alpha_(number_within(o, "alpha", 0.9 / world, 0, 2.0 / (world + 1))), round_end_(o) {}
+      : round_(o), alpha_(number_within(o, "alpha", 0.9 / world, 0, 2.0 / (world + 1))) {}
 
   void start(Worker& me) override {
     z_ = me.x.clone();
@@ -23,13 +23,10 @@ class Easgd final : public Strategy {
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
-    if (!round_.ends(k)) {
-      me.local_step(me.x);  // x_i <- x_i - eta u_i
-      return loss;
+    if (const Means mean = round_.step(me, k)) {  // x_i <- x_i - eta u_i
+      pull(me, me.x, z_, mean.x);
+      if (mean.buffers) pull(me, me.buffers, z_buffers_, mean.buffers);
     }
-    const Means mean = round_end_.step_and_average(me);  // the same, and then
-    pull(me, me.x, z_, mean.x);
-    if (mean.buffers) pull(me, me.buffers, z_buffers_, mean.buffers);
     return loss;
   }
 
@@ -46,9 +43,8 @@ class Easgd final : public Strategy {
     elastic_pull(x, z, mean, alpha_, alpha_ * (me.comm ? me.comm->size() : 1));
   }
 
-  const Period round_;
+  Round round_;
   const double alpha_;
-  RoundEnd round_end_;
   Tensor z_, z_buffers_;
 };
 

@@ -13,23 +13,19 @@ namespace {
 
 class LocalSgd final : public Strategy {
  public:
-  explicit LocalSgd(const Options& o) : round_(o), round_end_(o) {}
+  explicit LocalSgd(const Options& o) : round_(o) {}
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
-    if (!round_.ends(k)) {
-      me.local_step(me.x);  // x_i <- x_i - eta u_i
-      return loss;
+    if (const Means mean = round_.step(me, k)) {  // x_i <- x_i - eta u_i
+      copy(me.x, mean.x);                         // x_i <- mean x; momenta stay local
+      mean.give_buffers(me);
     }
-    const Means mean = round_end_.step_and_average(me);  // the same, and then
-    copy(me.x, mean.x);                                  // x_i <- mean x; momenta stay local
-    mean.give_buffers(me);
     return loss;
   }
 
  private:
-  const Period round_;
-  RoundEnd round_end_;
+  Round round_;
 };
 
 class PostLocalSgd final : public Strategy {

@@ -14,25 +14,21 @@ namespace {
 class Qsr final : public Strategy {
  public:
   explicit Qsr(const Options& o)
-      : base_(o),
+      : round_(o),
         longest_(longest(o)),
         warmup_(o.integer("warmup-steps", 0)),
         last_(o.integer("total-steps", 0) - 1),
-        c_(number_within(o, "qsr-c", 0, 0)),
-        round_end_(o) {}
+        c_(number_within(o, "qsr-c", 0, 0)) {}
 
   Tensor iterate(Worker& me, int64_t k) override {
-    const int64_t tau = done_ == 0 ? round(k, me.eta()) : tau_;
+    const int64_t tau = done_ == 0 ? length(k, me.eta()) : tau_;
+    const bool ends = done_ + 1 >= tau || k == last_;
     const Tensor loss = me.gradient();
-    if (done_ + 1 < tau && k != last_) {
-      me.local_step(me.x);  // x_i <- x_i - eta u_i
-      tau_ = tau, ++done_;
-      return loss;
+    if (const Means mean = round_.step_of(me, ends)) {  // x_i <- x_i - eta u_i
+      copy(me.x, mean.x);                               // x_i <- mean x
+      mean.give_buffers(me);
     }
-    const Means mean = round_end_.step_and_average(me);  // the same, and then
-    copy(me.x, mean.x);                                  // x_i <- mean x
-    mean.give_buffers(me);
-    tau_ = tau, done_ = 0;
+    tau_ = tau, done_ = ends ? 0 : done_ + 1;
     return loss;
   }
 
@@ -41,23 +37,22 @@ class Qsr final : public Strategy {
  private:
   int64_t longest(const Options& o) const {
     const int64_t epoch = o.integer("steps-per-epoch", int64_t(1) << 62), said = o.integer("tau-max", 0);
-    if (said == 0) return std::max(base_.steps(), epoch);
-    if (said >= base_.steps()) return said;
-    throw BadOption(text("--tau-max ", said, ": allowed is --tau or more, which is ", base_.steps(),
+    if (said == 0) return std::max(round_.tau(), epoch);
+    if (said >= round_.tau()) return said;
+    throw BadOption(text("--tau-max ", said, ": allowed is --tau or more, which is ", round_.tau(),
                          ", or 0 for an epoch"));
   }
   // The length of the round that begins with step k.
-  int64_t round(int64_t k, double eta) const {
-    if (c_ == 0 || k < warmup_) return base_.steps();
+  int64_t length(int64_t k, double eta) const {
+    if (c_ == 0 || k < warmup_) return round_.tau();
     const double ratio = c_ / eta;                              // eta = 0: infinite
     const double tau = std::floor(ratio * ratio * (1 + 1e-9));  // (0.2 / 0.1)^2 is 4
-    return tau < double(longest_) ? std::max(base_.steps(), int64_t(tau)) : longest_;
+    return tau < double(longest_) ? std::max(round_.tau(), int64_t(tau)) : longest_;
   }
 
-  const Period base_;
+  Round round_;
   const int64_t longest_, warmup_, last_;  // round; steps of the warm-up; number of the run's last step
   const double c_;
-  RoundEnd round_end_;
   int64_t tau_ = 0, done_ = 0;  // of this round: its length, and steps behind it
 };
 

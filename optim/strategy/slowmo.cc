@@ -15,32 +15,27 @@ class SlowMo final : public Strategy {
       : round_(o, 12),
         alpha_(number_within(o, "alpha", 1, 0)),
         beta_(number_within(o, "beta", 0.5, 0, 1)),
-        reset_inner_(o.flag("reset-inner", false)),
-        round_end_(o) {}
+        reset_inner_(o.flag("reset-inner", false)) {}
 
   void start(Worker& me) override { z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device()); }
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
-    if (!round_.ends(k)) {
-      me.local_step(me.x);  // x_i <- x_i - eta u_i
-      return loss;
+    if (const Means mean = round_.step(me, k)) {  // x_i <- x_i - eta u_i
+      // m <- beta m + (z - mean x) / eta, x_i <- z <- z - alpha eta m
+      slow_momentum(z_, m_, mean.x, beta_, alpha_, me.eta(), me.x);
+      mean.give_buffers(me);
+      if (reset_inner_) me.rule.reset();
     }
-    const Means mean = round_end_.step_and_average(me);  // the same, and then
-    // m <- beta m + (z - mean x) / eta, x_i <- z <- z - alpha eta m
-    slow_momentum(z_, m_, mean.x, beta_, alpha_, me.eta(), me.x);
-    mean.give_buffers(me);
-    if (reset_inner_) me.rule.reset();
     return loss;
   }
 
   void visit(Archive& a) override { a("z", z_), a("m", m_); }
 
  private:
-  const Period round_;
+  Round round_;
   const double alpha_, beta_;
   const bool reset_inner_;
-  RoundEnd round_end_;
   Tensor z_, m_;
 };
 
@@ -50,38 +45,33 @@ class Bmuf final : public Strategy {
       : round_(o),
         zeta_(number_within(o, "zeta", 1, 0)),
         beta_(number_within(o, "beta", 0.9, 0, 1)),
-        nesterov_(o.flag("outer-nesterov", false)),
-        round_end_(o) {}
+        nesterov_(o.flag("outer-nesterov", false)) {}
 
   void start(Worker& me) override { z_ = me.x.clone(), d_ = Tensor::zeros(z_.shape(), kF32, z_.device()); }
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
-    if (!round_.ends(k)) {
-      me.local_step(me.x);  // x_i <- x_i - eta u_i
-      return loss;
+    if (const Means mean = round_.step(me, k)) {  // x_i <- x_i - eta u_i
+      // D <- beta D + zeta (mean x - z), then x_i <- z <- z + D, or z + beta D + zeta (mean x - z)
+      outer_step({.z = z_,
+                  .m = d_,
+                  .mean = mean.x,
+                  .x = me.x,
+                  .decay = beta_,
+                  .gain = zeta_,
+                  .along = nesterov_ ? beta_ : 1,
+                  .beside = nesterov_ ? zeta_ : 0});
+      mean.give_buffers(me);
     }
-    const Means mean = round_end_.step_and_average(me);  // the same, and then
-    // D <- beta D + zeta (mean x - z), then x_i <- z <- z + D, or z + beta D + zeta (mean x - z)
-    outer_step({.z = z_,
-                .m = d_,
-                .mean = mean.x,
-                .x = me.x,
-                .decay = beta_,
-                .gain = zeta_,
-                .along = nesterov_ ? beta_ : 1,
-                .beside = nesterov_ ? zeta_ : 0});
-    mean.give_buffers(me);
     return loss;
   }
 
   void visit(Archive& a) override { a("z", z_), a("D", d_); }
 
  private:
-  const Period round_;
+  Round round_;
   const double zeta_, beta_;
   const bool nesterov_;
-  RoundEnd round_end_;
   Tensor z_, d_;
 };
 
