@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "apps/config.h"
+#include "optim/strategy.h"
 
 namespace skein::apps {
 

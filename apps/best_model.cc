@@ -5,8 +5,9 @@
 
 #include <charconv>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
-#include "apps/durable.h"
+#include "engine/file.h"
 
 namespace skein::apps {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "apps/evaluate.h"
-#include "apps/metrics.h"
+#include "apps/json.h"
 #include "apps/weights.h"
 
 namespace skein::apps {

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "apps/durable.h"
 #include "apps/manifest.h"
+#include "engine/file.h"
 
 namespace skein::apps {
 namespace fs = std::filesystem;

@@ -5,7 +5,7 @@
 namespace skein::apps {
 
 // Seconds since some moment in the past; never goes back. The clock of real transports.
-inline double clock_seconds() { return comm::steady_seconds(); }
+inline double clock_seconds() { return steady_seconds(); }
 
 // Adds the time it lives to a sum, and to the trace, where there is one, as a span of work.
 class Timed {

@@ -13,7 +13,7 @@
 #include "apps/recipes.h"
 #include "apps/reshare.h"
 #include "data/source.h"
-#include "engine/nearest.h"
+#include "engine/find_row.h"
 
 namespace skein::apps {
 namespace {
@@ -76,8 +76,7 @@ struct Parser {
   }
   CLI::Option* add(const Flag& f) {
     std::string help = f.help;
-    if (!f.algorithms.empty() && f.algorithms[0] != "any")
-      for (const std::string& a : f.algorithms) help += (&a == f.algorithms.data() ? "; of " : ", ") + a;
+    if (!f.algorithms.empty() && f.algorithms[0] != "any") help += "; of " + joined(f.algorithms);
     const std::string otherwise = value_of(Config(), f);
     if (!otherwise.empty()) help += " [" + otherwise + "]";
     CLI::Option* o = nullptr;
@@ -111,8 +110,7 @@ std::string text_of(const CLI::Option* o) {
   const std::string data = directory && !kind.empty() && kind.find(':') == std::string::npos
                                ? kind + ':' + word
                                : data::with_kind(word);
-  const bool known = data != word || std::any_of(data::sources().begin(), data::sources().end(),
-                                                 [&](const auto& row) { return word == row.name; });
+  const bool known = data != word || find_row(data::sources(), word);
   throw BadOption(text("unexpected argument '", word, "'", known ? "; did you mean --data " + data + "?" : "",
                        "; see --help"));
 }

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "apps/config.h"
-#include "apps/predict.h"
 
 namespace skein::apps {
 

@@ -8,10 +8,10 @@
 #include <cmath>
 #include <filesystem>
 
-#include "apps/device_choice.h"
 #include "apps/known_words.h"
 #include "data/source.h"
-#include "engine/nearest.h"
+#include "engine/find_row.h"
+#include "optim/strategy.h"
 
 namespace skein::apps {
 namespace {
@@ -24,11 +24,6 @@ template <>
 constexpr Flag::Kind kKindOf<Real> = Flag::kReal;
 template <>
 constexpr Flag::Kind kKindOf<Switch> = Flag::kSwitch;
-
-std::string hyphens(std::string name) {
-  std::replace(name.begin(), name.end(), '_', '-');
-  return name;
-}
 
 std::vector<std::string> split(const std::string& s, char by) {
   std::vector<std::string> parts;
@@ -64,9 +59,8 @@ void check_choice(const Flag& flag, const std::string& said, const std::string& 
   if (flag.allowed.find('|') == std::string::npos) return;
   const std::vector<std::string> choices = split(flag.allowed, '|');
   if (std::find(choices.begin(), choices.end(), said) != choices.end()) return;
-  std::string all;
-  for (const std::string& c : choices) all += (all.empty() ? "" : ", ") + c;
-  throw BadOption(text(place, ": there is no '", said, "'; allowed: ", all, did_you_mean(said, choices)));
+  throw BadOption(
+      text(place, ": there is no '", said, "'; allowed: ", joined(choices), did_you_mean(said, choices)));
 }
 
 Count parse_count(const Flag& flag, const std::string& said, const std::string& place) {
@@ -131,11 +125,7 @@ const Flags& flags() {
   return table;
 }
 
-const Flag* find_flag(const Flags& table, const std::string& name) {
-  for (const Flag& f : table)
-    if (f.name == hyphens(name)) return &f;
-  return nullptr;
-}
+const Flag* find_flag(const Flags& table, const std::string& name) { return find_row(table, hyphens(name)); }
 
 Origin Config::origin(const std::string& flag) const {
   const auto it = origins.find(flag);
@@ -247,7 +237,7 @@ void reconcile(Config& c, const Flags& table) {
   for (const char* flag : {"record", "replay"})
     if (!value_of(c, *find_flag(table, flag)).empty() && !optim::strategy_row(c.algorithm).asynchronous)
       refuse(c, flag, text("is for asynchronous algorithms; ", c.algorithm, " repeats itself anyway"));
-  check_device(c);
+  gpu_of(c);
   if (c.deterministic && c.autotune)
     refuse(c, "autotune",
            "chooses by time, which never repeats itself exactly; leave out --deterministic or it");
@@ -271,11 +261,24 @@ void reconcile(Config& c, const Flags& table) {
       throw BadOption(text("--algorithm ", c.algorithm, " needs --", f.name, ": ", f.help));
     if (!given || f.algorithms.empty() || f.algorithms[0] == "any" || holds(f.algorithms, c.algorithm))
       continue;
-    std::string readers;
-    for (const std::string& a : f.algorithms) readers += (readers.empty() ? "" : ", ") + a;
-    refuse(c, f.name, text("is not read by --algorithm ", c.algorithm, "; it belongs to ", readers));
+    refuse(c, f.name,
+           text("is not read by --algorithm ", c.algorithm, "; it belongs to ", joined(f.algorithms)));
   }
   parse_every(c);
+}
+
+DType activations_of(const Config& c) {
+  return one_of<DType>("--precision", c.precision, {{"fp32", kF32}, {"bf16", kBF16}, {"fp16", kF16}});
+}
+
+int gpu_of(const Config& c) {
+  const std::string prefix = "cuda:", &said = c.device;
+  int index = -1;
+  if (said == "auto" || said == "cpu" || said == "cuda") return index;
+  if (said.starts_with(prefix) && parse_number(said.substr(prefix.size()), index) && index >= 0) return index;
+  throw BadOption(text(c.origin("device").place, ": there is no '", said,
+                       "'; allowed: auto, cpu, cuda, and cuda:0, cuda:1, ... for one GPU",
+                       did_you_mean(said, {"auto", "cpu", "cuda"})));
 }
 
 Every parse_every(const Config& c) {

@@ -5,8 +5,8 @@
 #include <variant>
 #include <vector>
 
-#include "apps/metrics.h"
-#include "optim/strategy.h"
+#include "apps/json.h"
+#include "engine/dtype.h"
 
 namespace skein::apps {
 
@@ -78,6 +78,14 @@ void parse_toml(Config&, const std::string& toml, const std::string& from, Sourc
 std::string to_toml(const Config&, const Flags& = flags());
 Json to_json(const Config&, const Flags& = flags());
 
+// What --predict is to do, beside the flags of the table.
+struct Prediction {
+  std::vector<std::string> paths;  // files and directories
+  int64_t top = 5;                 // classes to name for each picture
+  bool json = false;               // one JSON object a line
+  std::string logits;              // .npy file for the logits of the readable pictures, [pictures, classes]
+};
+
 // Runs f; if it refuses the flag's value, and a file gave it, file and line are added to the message.
 template <class F>
 auto naming_place(const Config& c, const std::string& flag, F&& f) {
@@ -93,6 +101,11 @@ auto naming_place(const Config& c, const std::string& flag, F&& f) {
 // Refuses flags that are valid each by itself but not together; of rivals the one from the stronger source
 // wins.
 void reconcile(Config&, const Flags& = flags());
+
+// The type that --precision names.
+DType activations_of(const Config&);
+// The N of --device cuda:N; -1 of cuda, auto and cpu. BadOption: it is none of them.
+int gpu_of(const Config&);
 
 // --checkpoint-every: a number of epochs, or of steps; both 0: only at the end.
 struct Every {

@@ -3,12 +3,13 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "apps/config.h"
-#include "apps/durable.h"
 #include "apps/known_words.h"
-#include "engine/nearest.h"
+#include "engine/file.h"
+#include "engine/find_row.h"
 
 namespace skein::apps {
 namespace {
@@ -85,8 +86,6 @@ void parse_toml(Config& config, const std::string& toml, const std::string& path
     throw BadOption(
         text(path, ":", line, ": not valid TOML: ", e.description(), unquoted(toml, line, table)));
   }
-  std::vector<std::string> names;
-  for (const Flag& f : table) names.push_back(f.name);
   for (const auto& [key, node] : file) {
     const std::string name(key.str());
     const std::string at = text(path, ":", key.source().begin.line, ": ");
@@ -96,8 +95,8 @@ void parse_toml(Config& config, const std::string& toml, const std::string& path
         throw BadOption(
             text(at, "there are no sections, but one is called [", name, "]; write flags as KEY = VALUE"));
       const std::string answer = answer_to_flag(name);
-      throw BadOption(
-          text(at, "unknown key '", name, "'", answer.empty() ? did_you_mean(name, names) : ": " + answer));
+      throw BadOption(text(at, "unknown key '", name, "'",
+                           answer.empty() ? did_you_mean(name, names_of(table)) : ": " + answer));
     }
     if (std::find(skip.begin(), skip.end(), flag->name) != skip.end()) continue;
     if (name != flag->name && file.contains(flag->name))

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "apps/durable.h"
+#include "apps/digest.h"
 
 namespace skein::apps {
 namespace {

@@ -1,45 +1,22 @@
 // Dealing GPUs to workers, and the process-wide settings that come from flags.
 #include "apps/device_choice.h"
 
-#include <charconv>
 #include <filesystem>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "comm/device_messages.h"
 #include "comm/device_way.h"
 #include "engine/device_use.h"
+#include "engine/find_row.h"
 #include "engine/memory.h"
-#include "engine/nearest.h"
 #include "engine/numerics.h"
 
 namespace skein::apps {
-namespace {
-
-// The number in "cuda:1"; -1 for "cuda".
-int index_in(const Config& c) {
-  const std::string prefix = "cuda:", &said = c.device;
-  if (said == "cuda") return -1;
-  int index = 0;
-  if (said.starts_with(prefix)) {
-    const char *from = said.data() + prefix.size(), *end = said.data() + said.size();
-    const auto [stop, error] = std::from_chars(from, end, index);
-    if (error == std::errc() && stop == end && index >= 0) return index;
-  }
-  throw BadOption(text(c.origin("device").place, ": there is no '", said,
-                       "'; allowed: auto, cpu, cuda, and cuda:0, cuda:1, ... for one GPU",
-                       did_you_mean(said, {"auto", "cpu", "cuda"})));
-}
-
-}  // namespace
-
-void check_device(const Config& c) {
-  if (c.device != "auto" && c.device != "cpu") index_in(c);
-}
-
 DeviceChoice deal_device(const Config& c, int local_rank, int gpus, const std::function<void(Device)>& look) {
   if (c.device == "cpu") return {kCpu, ""};
   const bool willing = c.device == "auto";
-  const int named = willing ? -1 : index_in(c);
+  const int named = gpu_of(c);
   if (willing && gpus == 0) return {kCpu, ""};
   const Device d{Device::kCuda, named >= 0 ? named : local_rank % std::max(gpus, 1)};
   try {
@@ -53,7 +30,7 @@ DeviceChoice deal_device(const Config& c, int local_rank, int gpus, const std::f
 
 DeviceChoice choose_device(const Config& c, const Place& place) {
   DeviceChoice chosen = deal_device(c, place.local_rank, cuda_device_count(), require_usable);
-  const bool surprising = c.device == "auto" && kHasCuda && cuda_device_count() == 0 &&
+  const bool surprising = c.device == "auto" && built_with_cuda() && cuda_device_count() == 0 &&
                           std::filesystem::exists("/proc/driver/nvidia/version");
   if (surprising) chosen.note = "computing on the CPU: " + why_no_cuda();
   return chosen;
@@ -68,9 +45,10 @@ std::string join_gpus(comm::Communicator& comm, const Config& c, Device d) {
   if (d.is_cuda() && c.collectives != "host") try {
       mine.groups = nccl_groups();
     } catch (const Error& e) { mine.trouble = e.what(); }
-  const comm::DeviceWish wish = c.collectives == "nccl"   ? comm::DeviceWish::kGroup
-                                : c.collectives == "host" ? comm::DeviceWish::kHost
-                                                          : comm::DeviceWish::kAuto;
+  const auto wish = one_of<comm::DeviceWish>("--collectives", c.collectives,
+                                             {{"auto", comm::DeviceWish::kAuto},
+                                              {"host", comm::DeviceWish::kHost},
+                                              {"nccl", comm::DeviceWish::kGroup}});
   return comm.use_devices(wish, std::move(mine));
 }
 

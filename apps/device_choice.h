@@ -9,9 +9,6 @@
 
 namespace skein::apps {
 
-// Refuses what --device cannot be on any machine. BadOption.
-void check_device(const Config&);
-
 struct DeviceChoice {
   Device device;
   std::string note;  // for the log: why "auto" took no GPU where one might be expected

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "apps/doctor.h"
+#include "engine/device_use.h"
 
 namespace skein::apps {
 namespace {
@@ -60,7 +61,7 @@ void check_gpu(const Patient& p, Findings& out) {
   const bool wanted = p.config.device.starts_with("cuda");
   const bool present = fs::exists("/proc/driver/nvidia/version") || fs::exists("/dev/nvidiactl");
   const Driver d = look_at_driver();
-  if (!kHasCuda) {
+  if (!built_with_cuda()) {
     if (wanted)
       out.push_back(problem("GPU", "--device cuda, but this is a CPU-only build",
                             "build where a CUDA toolkit is (cmake --preset cuda), or --device cpu"));

@@ -1,8 +1,6 @@
 // The run itself: can its data be opened and its model made?
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "apps/doctor.h"
 #include "apps/setup.h"
 
@@ -12,10 +10,7 @@ void check_run(const Patient& p, Findings& out) {
   const Config& c = p.config;
   try {
     if (c.data.empty()) {
-      const auto& rows = nn::models();
-      if (std::none_of(rows.begin(), rows.end(),
-                       [&](const nn::ModelRow& row) { return c.model == row.name; }))
-        nn::make_model(c.model, {});  // refuses it
+      nn::model_row(c.model);
       return;
     }
     const Setup s = open_setup(c, {.rank = p.seat.rank, .world = p.world, .local_world = p.here});

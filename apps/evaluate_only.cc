@@ -2,6 +2,7 @@
 #include "apps/evaluate_only.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "apps/evaluate.h"
 #include "apps/interrupt.h"

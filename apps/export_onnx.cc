@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "apps/durable.h"
 #include "apps/onnx_graph.h"
+#include "engine/file.h"
 #include "engine/tape.h"
 
 namespace skein::apps {

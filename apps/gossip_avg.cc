@@ -4,19 +4,19 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
-#include "apps/durable.h"
+#include "apps/digest.h"
 #include "apps/gossip_page.h"
 #include "apps/interrupt.h"
 #include "apps/together.h"
 #include "apps/vectors.h"
 #include "comm/numbers.h"
+#include "engine/file.h"
 #include "engine/random.h"
 
 namespace skein::apps {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kExitRuntime = 1, kExitUsage = 2, kExitInterrupted = 130;
 

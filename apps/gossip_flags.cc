@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "apps/host_list.h"
-#include "engine/nearest.h"
+#include "engine/find_row.h"
 
 namespace skein::apps {
 namespace {
@@ -94,11 +94,10 @@ void check(const CLI::App& app, GossipFlags& f) {
   if (!given && !seat.told && f.job.hosts.empty()) refuse("--workers is needed: how many workers average");
   const int workers = planned_workers(f.job);
   if (!(f.job.deadline > 0)) refuse(text("--deadline ", f.job.deadline, ": must be above 0"));
-  if (f.wire != "fp32" && f.wire != "bf16") refuse("--wire " + f.wire + ": allowed are fp32 and bf16");
-  if (f.wire == "bf16" && !f.link_test && comm::parse_averaging(f.algorithm) != comm::Averaging::kPushSum)
+  f.job.wire = one_of<DType>("--wire", f.wire, {{"fp32", kF32}, {"bf16", kBF16}});
+  if (f.job.wire == kBF16 && !f.link_test && comm::parse_averaging(f.algorithm) != comm::Averaging::kPushSum)
     refuse(
         "--wire bf16 is for push-sum, which keeps what rounding takes from a share; leave --algorithm out");
-  if (f.wire == "bf16") f.job.wire = kBF16;
   if (f.link_test) return check_links(app, f, workers);
   if (app.count("--repeats")) refuse("--repeats is for --link-test");
   if (app.count("--peers") && f.graph.peers < 1)

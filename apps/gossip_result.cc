@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "comm/contraction.h"
 
 namespace skein::apps {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr double kRounding = 1e-6;            // of the first distance: below, fp32 is what is measured,
 constexpr double kRoundingOfDoubles = 1e-14;  // or float64

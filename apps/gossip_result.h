@@ -1,10 +1,10 @@
 // What gossip_avg has to say: measured and theoretical contraction, the mass law, as text and as JSON.
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "apps/gossip_flags.h"
+#include "apps/json.h"
 #include "comm/link_test.h"
 
 namespace skein::apps {
@@ -36,9 +36,9 @@ struct GossipStory {
 std::vector<EpochStory> epoch_stories(const GossipFlags&, const comm::AveragingResult&, bool doubles);
 
 std::string in_words(const GossipFlags&, const GossipStory&);
-nlohmann::ordered_json in_json(const GossipFlags&, const GossipStory&);
+Json in_json(const GossipFlags&, const GossipStory&);
 
 std::string in_words(const std::vector<comm::LinkTimes>&, int workers, const std::string& ways);
-nlohmann::ordered_json in_json(const std::vector<comm::LinkTimes>&, int workers, const std::string& ways);
+Json in_json(const std::vector<comm::LinkTimes>&, int workers, const std::string& ways);
 
 }  // namespace skein::apps

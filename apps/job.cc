@@ -111,8 +111,7 @@ int planned_workers(const JobOptions& o) {
 int run_job(const JobOptions& o, char** argv, const std::function<int(Place&)>& work) {
   if (is_part_of_hosts()) return run_part_of_hosts(argv, o.loss, patience_of_launcher(o.deadline));
   const Seat seat = seat_from_environment();
-  const bool threads = o.transport == "local";
-  if (!threads) comm::parse_way(o.transport);  // refuses what is neither
+  const bool threads = comm::parse_way(o.transport) == comm::Way::kLocal;
   const int workers = planned_workers(o);
   if (seat.told && o.workers > 0 && o.workers != workers)
     throw BadOption(text("--workers ", o.workers, ": the environment says ", seat.said,

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "apps/algorithm_values.h"
+#include "engine/find_row.h"
 
 namespace skein::apps {
 
@@ -17,7 +18,7 @@ JobOptions job_options(const Config& c) {
   o.interface = c.interface;
   o.gpu_messages = c.device != "cpu" && c.device_messages != "off";
   o.deadline = c.wait == "forever" ? comm::kForever : c.deadline;
-  o.wire = c.wire == "bf16" ? kBF16 : kF32;
+  o.wire = one_of<DType>("--wire", c.wire, {{"fp32", kF32}, {"bf16", kBF16}});
   const optim::StrategyRow& row = optim::strategy_row(c.algorithm);
   o.server = optim::has_dedicated_server(options_of(c));
   o.always_peers = row.needs_peers;

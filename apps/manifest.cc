@@ -7,13 +7,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "apps/durable.h"
+#include "apps/digest.h"
+#include "apps/json.h"
+#include "engine/file.h"
 
 namespace skein::apps {
 namespace fs = std::filesystem;
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
 

@@ -12,6 +12,7 @@
 
 #include "apps/environment.h"
 #include "apps/job_key.h"
+#include "engine/file.h"
 
 namespace skein::apps {
 namespace {
@@ -33,16 +34,13 @@ void look_afresh(fs::path dir) {
 }  // namespace
 
 void write_note(const fs::path& path, const MeetingNote& n) {
-  const std::string aside = text(path.string(), '.', getpid());
-  const std::string all =
-      text(kFirstLine, "\nhosts ", n.hosts, "\nport ", n.port, "\nkey ", comm::hex(n.key), '\n');
-  unlink(aside.c_str());
-  const Fd f(open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!f || write(f.get(), all.data(), all.size()) != ssize_t(all.size()) || fsync(f.get()) != 0 ||
-      rename(aside.c_str(), path.c_str()) != 0) {
-    const std::string why = std::strerror(errno);
-    unlink(aside.c_str());
-    throw BadFile(text(path.string(), ": rank 0's address and the job's key cannot be written: ", why,
+  try {
+    write_file(path,
+               text(kFirstLine, "\nhosts ", n.hosts, "\nport ", n.port, "\nkey ", comm::hex(n.key), '\n'),
+               Writing::kPrivate);
+  } catch (const FileError& e) {
+    throw BadFile(text(path.string(),
+                       ": rank 0's address and the job's key cannot be written: ", std::strerror(e.code),
                        "; choose an --output that all hosts share and you may write to"));
   }
 }

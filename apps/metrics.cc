@@ -12,8 +12,8 @@
 #include <sstream>
 #include <thread>
 
-#include "apps/durable.h"
 #include "engine/device.h"
+#include "engine/file.h"
 
 namespace skein::apps {
 namespace {

@@ -7,11 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "apps/json.h"
 #include "engine/base.h"
 
 namespace skein::apps {
-
-using Json = nlohmann::ordered_json;
 
 // Mean over the workers, and the smallest and largest of them where there are several.
 struct Spread {

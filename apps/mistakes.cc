@@ -1,5 +1,6 @@
 // Small pictures of test images that were taken for something else.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "apps/verdicts.h"
 #include "data/augment.h"

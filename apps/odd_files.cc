@@ -2,6 +2,7 @@
 #include "apps/odd_files.h"
 
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "apps/together.h"
 

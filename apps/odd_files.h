@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/metrics.h"
+#include "apps/json.h"
 #include "comm/communicator.h"
 #include "data/odd.h"
 #include "data/source.h"

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "apps/device_choice.h"
+#include "apps/launch.h"
 #include "apps/picture_files.h"
 #include "apps/printable.h"
 #include "apps/saved_model.h"

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "data/augment.h"
+
 namespace skein::apps {
 namespace {
 
@@ -24,18 +26,6 @@ std::vector<float> numbers(const std::string& list) {
 
 data::View Preparation::view() const {
   return data::eval_view(center ? data::ImageSize{0, 0, image.channels} : image, image);
-}
-
-Preparation preparation_of(const Setup& s) {
-  return {
-      .image = s.image, .center = s.data.test->image().height == 0, .mean = s.mean, .deviation = s.deviation};
-}
-
-ModelInfo model_info(const Config& c, const Setup& s, int64_t steps) {
-  return {.model = c.model,
-          .classes = s.data.train->classes(),
-          .steps = steps,
-          .more = to_metadata(preparation_of(s))};
 }
 
 Preparation imagenet_preparation(int side) {

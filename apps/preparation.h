@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/setup.h"
-#include "apps/weights.h"
+#include "data/view.h"
 
 namespace skein::apps {
 
@@ -20,10 +19,6 @@ struct Preparation {
   data::View view() const;
 };
 
-// What evaluate() does with this set-up's test images.
-Preparation preparation_of(const Setup&);
-// What a model of this run says of itself after so many steps.
-ModelInfo model_info(const Config&, const Setup&, int64_t steps);
 // ImageNet's, as torchvision's models want it, for square images.
 Preparation imagenet_preparation(int side);
 

@@ -1,7 +1,7 @@
 // The recipes, as CMake copied them into the build.
 #include "apps/recipes.h"
 
-#include "engine/nearest.h"
+#include "engine/find_row.h"
 
 namespace skein::apps {
 namespace {
@@ -29,12 +29,9 @@ const std::vector<Recipe>& recipes() {
 
 void read_recipe(Config& config, const std::string& name, const Flags& table,
                  const std::vector<std::string>& skip) {
-  std::vector<std::string> names;
-  for (const Recipe& r : recipes()) {
-    if (r.name == name) return parse_toml(config, r.toml, "recipe " + name, Source::kRecipe, table, skip);
-    names.push_back(r.name);
-  }
-  throw BadOption(text("--recipe: there is no '", name, "'", did_you_mean(name, names),
+  if (const Recipe* r = find_row(recipes(), name))
+    return parse_toml(config, r->toml, "recipe " + name, Source::kRecipe, table, skip);
+  throw BadOption(text("--recipe: there is no '", name, "'", did_you_mean(name, names_of(recipes())),
                        " All of them: train_imagenet --list recipes; a file of your own: --config FILE"));
 }
 

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "apps/algorithm_values.h"
-#include "apps/durable.h"
 #include "apps/report_page.h"
+#include "engine/file.h"
 #include "optim/schedule.h"
 
 namespace skein::apps {

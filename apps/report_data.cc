@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "apps/durable.h"
+#include "engine/file.h"
 
 namespace skein::apps {
 namespace {

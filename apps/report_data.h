@@ -1,10 +1,11 @@
 // What a run left in its directory, as the pages need it: its events by kind and step, thinned into columns.
 #pragma once
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "apps/metrics.h"
+#include "apps/json.h"
 
 namespace skein::apps {
 

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "engine/base.h"
 
 namespace skein::apps {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/metrics.h"
+#include "apps/json.h"
 
 namespace skein::apps {
 

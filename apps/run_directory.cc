@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "apps/checkpoint.h"
-#include "apps/durable.h"
+#include "engine/file.h"
 
 namespace skein::apps {
 namespace {

@@ -8,12 +8,12 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
-#include "apps/durable.h"
+#include "apps/digest.h"
+#include "apps/json.h"
+#include "engine/file.h"
 
 namespace skein::apps {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kLargestHeader = 100'000'000;  // as in the format's own library
 
@@ -176,8 +176,7 @@ std::string write_safetensors(const std::string& path, const TensorFile& file) {
     return size_of(a->second.dtype()) > size_of(b->second.dtype());
   });
   const std::string header = make_header(file, order);
-  const std::string aside = path + ".partial";
-  FileWriter out(aside);
+  FileWriter out(path);
   Digest digest;
   const auto put = [&](const void* data, size_t bytes) {
     digest.add(data, bytes);
@@ -192,7 +191,6 @@ std::string write_safetensors(const std::string& path, const TensorFile& file) {
     put(host.raw(), size_t(host.bytes()));
   }
   out.close();
-  rename_file(aside, path);
   return digest.hex();
 }
 

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "engine/find_row.h"
 #include "nn/file_layout.h"
+#include "nn/models.h"
 
 namespace skein::apps {
 namespace {
@@ -13,8 +15,7 @@ bool said(const Config& c, const std::string& flag) { return c.origin(flag).sour
 // Square images of --image-size, or of the size the model was made for.
 Preparation assume_preparation(const Config& c) {
   int64_t side = c.image_size;
-  for (const nn::ModelRow& row : nn::models())
-    if (c.model == row.name && side == 0) side = row.default_size;
+  if (const nn::ModelRow* row = find_row(nn::models(), c.model); row && side == 0) side = row->default_size;
   return imagenet_preparation(side > 0 ? int(side) : 224);
 }
 

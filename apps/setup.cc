@@ -9,22 +9,17 @@
 #include "apps/placement.h"
 #include "apps/shared_data.h"
 #include "data/cores.h"
+#include "engine/find_row.h"
 #include "engine/loss_scale.h"
 #include "optim/schedule.h"
 
 namespace skein::apps {
 namespace {
 
-const nn::ModelRow* model_row(const std::string& name) {
-  for (const nn::ModelRow& row : nn::models())
-    if (name == row.name) return &row;
-  return nullptr;
-}
-
 data::ImageSize choose_image(const Config& c, const data::DataSource& source) {
   const data::ImageSize own = source.image();
   if (c.image_size > 0) return {int(c.image_size), int(c.image_size), own.channels};
-  const nn::ModelRow& row = *model_row(c.model);
+  const nn::ModelRow& row = nn::model_row(c.model);
   if (own.height > 0 && std::min(own.height, own.width) >= row.smallest_size) return own;
   const int side = row.default_size > 0 ? int(row.default_size) : 224;
   return {side, side, own.channels};
@@ -36,12 +31,9 @@ data::Augment choose_augment(const Config& c, const data::DataSource& source) {
 }
 
 data::Split open_data(const Config& c) {
-  if (c.data.empty()) {
-    std::string kinds;
-    for (const data::SourceRow& row : data::sources())
-      kinds += (kinds.empty() ? "" : ", ") + std::string(row.name);
-    throw BadOption("--data is needed: KIND or KIND:PATH, with one of the kinds " + kinds);
-  }
+  if (c.data.empty())
+    throw BadOption("--data is needed: KIND or KIND:PATH, with one of the kinds " +
+                    joined(names_of(data::sources())));
   data::Split s = [&] {
     try {
       return naming_place(c, "data", [&] { return open_shared(c.data, uint64_t(c.seed)); });
@@ -82,18 +74,9 @@ void settle_threads(Setup& s, const Config& c) {
   s.compute_cores = p.compute, s.data_cores = p.data;
 }
 
-}  // namespace
-
-DType activations_of(const Config& c) {
-  return c.precision == "bf16" ? kBF16 : c.precision == "fp16" ? kF16 : kF32;
-}
-
-namespace {
-
 // What can be said to be wrong without the data, which may take minutes to open.
 void check_before_data(const Config& c) {
-  if (!model_row(c.model))
-    naming_place(c, "model", [&] { return nn::make_model(c.model, {}); });  // refuses it
+  naming_place(c, "model", [&] { nn::model_row(c.model); });
   naming_place(c, "split", [&] { data::parse_split(c.split); });
   naming_place(c, "loss-scale", [&] { make_loss_scale(c.loss_scale, activations_of(c), kCpu); });
   const double epochs = 1e9;  // the length does not matter here
@@ -133,6 +116,18 @@ Setup open_setup(const Config& c, const Place& place) {
   });
   nn::initialize(*s.model, uint64_t(c.seed));
   return s;
+}
+
+Preparation preparation_of(const Setup& s) {
+  return {
+      .image = s.image, .center = s.data.test->image().height == 0, .mean = s.mean, .deviation = s.deviation};
+}
+
+ModelInfo model_info(const Config& c, const Setup& s, int64_t steps) {
+  return {.model = c.model,
+          .classes = s.data.train->classes(),
+          .steps = steps,
+          .more = to_metadata(preparation_of(s))};
 }
 
 data::Plan train_plan(const Config& c, const Setup& s) {

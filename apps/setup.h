@@ -7,6 +7,8 @@
 #include "apps/config.h"
 #include "apps/launch.h"
 #include "apps/odd_files.h"
+#include "apps/preparation.h"
+#include "apps/weights.h"
 #include "data/augment.h"
 #include "data/loader.h"
 #include "data/source.h"
@@ -33,12 +35,14 @@ struct Setup {
   std::unique_ptr<nn::Module> model;               // initialized from the seed
 };
 
-// The type that --precision names.
-DType activations_of(const Config&);
-
 // Opens data and model, and gives the calling thread its team of compute threads. Throws BadOption or
 // BadFile, saying what is wrong with which flag or file.
 Setup open_setup(const Config&, const Place& = {});
+
+// What evaluate() does with this set-up's test images.
+Preparation preparation_of(const Setup&);
+// What a model of this run says of itself after so many steps.
+ModelInfo model_info(const Config&, const Setup&, int64_t steps);
 
 // Which samples this worker's steps hold: pure functions of seed, step, rank and world.
 data::Plan train_plan(const Config&, const Setup&);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/find_row.h"
 #include "engine/narrow.h"
 
 namespace skein::apps {
@@ -40,10 +41,7 @@ class RecordedRule final : public optim::Rule {
 }  // namespace
 
 bool records_steps(const std::string& word, Device d) {
-  if (word == "auto") return d.is_cuda();
-  if (word != "on" && word != "off")
-    throw BadOption(text("--cuda-graphs ", word, ": allowed are auto, on and off"));
-  return word == "on";
+  return one_of<bool>("--cuda-graphs", word, {{"auto", d.is_cuda()}, {"on", true}, {"off", false}});
 }
 
 StepGraphs::StepGraphs(bool on, Device d, int64_t most_rows, const Shape& image,

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/metrics.h"
+#include "apps/json.h"
 #include "comm/communicator.h"
 
 namespace skein::apps {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "apps/durable.h"
 #include "apps/together.h"
+#include "engine/file.h"
 
 namespace skein::apps {
 namespace {

@@ -8,12 +8,12 @@
 
 #include "apps/clock.h"
 #include "apps/device_choice.h"
-#include "apps/durable.h"
 #include "apps/preparation.h"
 #include "apps/report.h"
 #include "apps/together.h"
 #include "apps/trainer.h"
 #include "apps/weights.h"
+#include "engine/file.h"
 #include "engine/vec.h"
 
 namespace skein::apps {

@@ -3,10 +3,10 @@
 
 #include "apps/clock.h"
 #include "apps/consensus_model.h"
-#include "apps/durable.h"
 #include "apps/preparation.h"
 #include "apps/together.h"
 #include "apps/trainer.h"
+#include "engine/file.h"
 
 namespace skein::apps {
 

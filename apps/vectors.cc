@@ -9,9 +9,9 @@
 #include <limits>
 #include <sstream>
 
-#include "apps/durable.h"
 #include "apps/safetensors.h"
 #include "comm/numbers.h"
+#include "engine/file.h"
 #include "engine/vec.h"
 
 namespace skein::apps {

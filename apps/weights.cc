@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "apps/durable.h"
+#include "apps/digest.h"
 #include "engine/vec.h"
 #include "nn/file_layout.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "comm/numbers.h"
-#include "engine/nearest.h"
+#include "engine/find_row.h"
 
 namespace skein::comm {
 namespace {
@@ -237,11 +237,10 @@ class Run {
 }  // namespace
 
 Averaging parse_averaging(const std::string& name) {
-  if (name == "push-sum" || name == "push_sum") return Averaging::kPushSum;
-  if (name == "pairwise") return Averaging::kPairwise;
-  if (name == "allreduce") return Averaging::kAllReduce;
-  throw BadOption("--algorithm " + name + ": allowed are push-sum, pairwise and allreduce" +
-                  did_you_mean(name, {"push-sum", "pairwise", "allreduce"}));
+  return one_of<Averaging>("--algorithm", hyphens(name),
+                           {{"push-sum", Averaging::kPushSum},
+                            {"pairwise", Averaging::kPairwise},
+                            {"allreduce", Averaging::kAllReduce}});
 }
 
 AveragingResult average(Communicator& comm, const Tensor& x, const AveragingOptions& o) {

@@ -11,8 +11,7 @@
 
 namespace skein::comm {
 
-Averaging parse_averaging(
-    const std::string&);  // "push-sum", "pairwise", "allreduce"; BadOption with the nearest
+Averaging parse_averaging(const std::string&);  // of gossip_avg's --algorithm; BadOption
 
 struct AveragingOptions {
   Averaging algorithm = Averaging::kPushSum;

@@ -8,6 +8,7 @@
 
 #include "comm/device_way.h"
 #include "comm/pending.h"
+#include "engine/hash.h"
 
 namespace skein::comm {
 namespace {
@@ -20,14 +21,10 @@ std::vector<Rank> everybody(int n) {
 
 // FNV-1a of a group's members, its parent and how many groups of the same members came before.
 uint32_t id_of_group(uint32_t parent, const std::vector<Rank>& members, int count) {
-  uint32_t h = 2166136261u;
-  const auto mix = [&](uint32_t v) {
-    for (int i = 0; i < 4; ++i) h = (h ^ uint8_t(v >> (8 * i))) * 16777619u;
-  };
-  mix(parent);
-  mix(uint32_t(count));
-  for (Rank r : members) mix(uint32_t(r));
-  return h;
+  Fnv<uint32_t> h;
+  h.add(parent).add(uint32_t(count));
+  for (Rank r : members) h.add(uint32_t(r));
+  return h.value();
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "comm/words.h"
-#include "engine/nearest.h"
+#include "engine/find_row.h"
 
 namespace skein::comm {
 namespace {
@@ -50,10 +50,9 @@ std::string ms(double seconds) { return text(std::round(seconds * 1e5) / 100, " 
 }  // namespace
 
 DeviceMessages parse_device_messages(const std::string& word) {
-  if (word == "auto") return DeviceMessages::kAuto;
-  if (word == "on") return DeviceMessages::kOn;
-  if (word == "off") return DeviceMessages::kOff;
-  throw BadOption(text("--device-messages ", word, ": allowed are auto, on and off"));
+  return one_of<DeviceMessages>(
+      "--device-messages", word,
+      {{"auto", DeviceMessages::kAuto}, {"on", DeviceMessages::kOn}, {"off", DeviceMessages::kOff}});
 }
 
 MessageVerdict decide(DeviceMessages wish, const std::vector<bool>& gpus, const std::string& trouble) {

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "comm/graphs.h"
-#include "engine/nearest.h"
+#include "engine/find_row.h"
 
 namespace skein::comm {
 namespace {
@@ -127,20 +127,10 @@ class Alone final : public Topology {
   int64_t cycle() const override { return 1; }
 };
 
-std::string hyphens(std::string name) {
-  std::replace(name.begin(), name.end(), '_', '-');
-  return name;
-}
-
 const TopologyRow& row_of(const std::string& name) {
-  std::vector<std::string> names;
-  for (const TopologyRow& row : topologies()) {
-    if (name == row.name) return row;
-    names.push_back(row.name);
-  }
-  std::string all;
-  for (const std::string& n : names) all += (all.empty() ? "" : " ") + n;
-  throw BadOption("--topology " + name + ": there is no such graph; known: " + all +
+  if (const TopologyRow* row = find_row(topologies(), name)) return *row;
+  const std::vector<std::string> names = names_of(topologies());
+  throw BadOption("--topology " + name + ": there is no such graph; known: " + joined(names, " ") +
                   did_you_mean(name, names));
 }
 

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 
-namespace skein::comm {
+#include "engine/find_row.h"
+#include "engine/hash.h"
 
-double steady_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+namespace skein::comm {
 
 Message notice(Kind kind, Rank from, uint32_t epoch, const Tensor& payload) {
   Message m;
@@ -26,13 +27,7 @@ Piece piece_of(const Header& h) {
 
 // FNV-1a over the three numbers; never 0, which means "any".
 uint32_t layout_of(int64_t elements, DType t, uint32_t purpose) {
-  uint32_t h = 2166136261u;
-  const auto mix = [&](uint64_t v) {
-    for (int i = 0; i < 8; ++i) h = (h ^ uint8_t(v >> (8 * i))) * 16777619u;
-  };
-  mix(uint64_t(elements));
-  mix(uint64_t(t));
-  mix(purpose);
+  const uint32_t h = Fnv<uint32_t>().add(elements).add(uint64_t(t)).add(uint64_t(purpose)).value();
   return h ? h : 1;
 }
 
@@ -41,10 +36,9 @@ Tensor Transport::window(Rank peer, int64_t, int64_t, DType) const {
 }
 
 Way parse_way(const std::string& word) {
-  if (word == "auto") return Way::kAuto;
-  if (word == "shared") return Way::kShared;
-  if (word == "ucx") return Way::kUcx;
-  throw BadOption(text("unknown transport '", word, "'; there are auto, local, shared, ucx"));
+  return one_of<Way>(
+      "--transport", word,
+      {{"auto", Way::kAuto}, {"local", Way::kLocal}, {"shared", Way::kShared}, {"ucx", Way::kUcx}});
 }
 
 }  // namespace skein::comm

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/membership.h"
+#include "engine/clock.h"
 #include "engine/tensor.h"
 
 namespace skein::comm {
@@ -56,9 +57,6 @@ struct Message : Header {
 };
 // A message of no communicator: what ranks tell each other about themselves.
 Message notice(Kind, Rank from, uint32_t epoch, const Tensor& payload);
-
-// Seconds of a clock that never goes back, since some moment in the past; one for all processes of a host.
-double steady_seconds();
 
 // A one-way door to one peer.
 class Endpoint {
@@ -137,9 +135,9 @@ class Exchange {
 std::vector<std::unique_ptr<Transport>> local_world(int size);
 
 // Which way messages go. kAuto: shared between ranks of one host and user, UCX between hosts, decided per
-// pair.
-enum class Way : uint8_t { kAuto, kShared, kUcx };
-Way parse_way(const std::string&);  // "auto", "shared", "ucx"; BadOption otherwise
+// pair. kLocal: local_world().
+enum class Way : uint8_t { kAuto, kLocal, kShared, kUcx };
+Way parse_way(const std::string&);  // of --transport; BadOption
 
 struct TransportOptions {
   Way way = Way::kAuto;

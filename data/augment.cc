@@ -4,13 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/nearest.h"
+#include "engine/find_row.h"
 #include "engine/random.h"
 
 namespace skein::data {
 namespace {
-
-const std::vector<std::string> kNames{"none", "mirror", "shift", "region"};  // in the order of the enum
 
 // The j-th of a sample's words. A Draw counts 2^34 words, hence the lane for the samples beyond.
 struct SampleDraw {
@@ -32,11 +30,11 @@ Augment default_augment(const std::string& kind, const ImageSize& image) {
 }
 
 Augment parse_augment(const std::string& name) {
-  const auto found = std::find(kNames.begin(), kNames.end(), name);
-  if (found == kNames.end())
-    throw BadOption(text("unknown augmentation \"", name, "\"; there are none, mirror, shift and region",
-                         did_you_mean(name, kNames)));
-  return Augment(found - kNames.begin());
+  return one_of<Augment>("--augment", name,
+                         {{"none", Augment::kNone},
+                          {"mirror", Augment::kMirror},
+                          {"shift", Augment::kShift},
+                          {"region", Augment::kRegion}});
 }
 
 View train_view(Augment policy, uint64_t seed, int64_t epoch, int64_t index, const ImageSize& out) {

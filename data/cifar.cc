@@ -12,7 +12,7 @@ constexpr int kSide = 32, kPlane = kSide * kSide;
 
 // Appends a file's records; of the label bytes before each image the last counts (CIFAR-100: coarse, fine).
 void append(const std::string& path, int label_bytes, MemoryImages& data) {
-  const Bytes bytes = read_file(path);
+  const Bytes bytes = read_unpacked(path);
   const size_t record = size_t(label_bytes) + 3 * kPlane;
   if (bytes.size() % record != 0)
     throw BadFile(text(path, ": truncated, or not CIFAR's binary version: ", bytes.size(),

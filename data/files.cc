@@ -15,7 +15,7 @@ namespace skein::data {
 
 namespace fs = std::filesystem;
 
-Bytes read_file(const std::string& path) {
+Bytes read_unpacked(const std::string& path) {
   if (!is_file(path)) throw BadFile(path + ": no such file");
   std::error_code code;
   if (fs::file_size(path, code) == 0 && !code) throw BadFile(path + ": the file is empty; fetch it again");

@@ -10,7 +10,7 @@ namespace skein::data {
 using Bytes = std::vector<uint8_t>;
 
 // The file's bytes, unpacked if it is gzipped. BadFile if it is missing, empty, unreadable or ends early.
-Bytes read_file(const std::string& path);
+Bytes read_unpacked(const std::string& path);
 
 // The file's bytes as they are, into a buffer that is reused. False if that fails: for images, which may.
 [[nodiscard]] bool read_raw(const std::string& path, Bytes& bytes);

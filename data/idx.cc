@@ -29,7 +29,7 @@ struct Idx {
   Bytes body;
 };
 Idx read_idx(const std::string& path, int rank) {
-  Bytes bytes = read_file(path);
+  Bytes bytes = read_unpacked(path);
   const size_t header = 4 + 4 * size_t(rank);
   const int64_t magic = bytes.size() < 4 ? -1 : big_endian(bytes, 0);
   if (magic >= 0 && magic != 0x0800 + rank)

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "data/folder_index.h"
+#include "engine/hash.h"
 #include "engine/random.h"
 
 namespace skein::data {
@@ -14,10 +15,8 @@ namespace fs = std::filesystem;
 
 bool is_hidden(const fs::path& path) { return path.filename().native().starts_with('.'); }
 
-uint64_t hash_of(const std::string& path) {  // FNV-1a, then Philox to spread its weak low bits
-  uint64_t h = 0xCBF29CE484222325u;
-  for (const unsigned char c : path) h = (h ^ c) * 0x100000001B3u;
-  const Philox4 word = philox(uint64_t(Purpose::kSplit), h, 0);
+uint64_t hash_of(const std::string& path) {  // Philox spreads the weak low bits of FNV-1a
+  const Philox4 word = philox(uint64_t(Purpose::kSplit), Fnv<uint64_t>().add(path).value(), 0);
   return uint64_t(word.v[1]) << 32 | word.v[0];
 }
 

@@ -2,16 +2,15 @@
 #include "data/index_cache.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <charconv>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 
 #include "data/files.h"
+#include "engine/file.h"
+#include "engine/hash.h"
 
 namespace skein::data {
 namespace {
@@ -20,30 +19,26 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kRecent = 2'000'000'000;  // nanoseconds; FAT and old NFS count in two seconds
 
-std::string user_cache() {
-  if (const char* own = std::getenv("XDG_CACHE_HOME"); own && *own == '/') return text(own, "/skein");
-  if (const char* home = std::getenv("HOME"); home && *home == '/') return text(home, "/.cache/skein");
-  return "";
-}
-
-std::string hash_of(const std::string& s) {
-  uint64_t h = 0xCBF29CE484222325u;  // FNV-1a
-  for (const unsigned char c : s) h = (h ^ c) * 0x100000001B3u;
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(h));
-  return digits;
-}
-
-bool write_gzip(const std::string& file, const std::string& bytes) {
-  const gzFile z = gzopen(file.c_str(), "wb1");
-  if (!z) return false;
-  bool good = true;
-  constexpr size_t kPiece = 1 << 24;
-  for (size_t at = 0; good && at < bytes.size(); at += kPiece) {
-    const unsigned n = unsigned(std::min(kPiece, bytes.size() - at));
-    good = gzwrite(z, bytes.data() + at, n) == int(n);
-  }
-  return gzclose(z) == Z_OK && good;
+// As one member of gzip a piece: they read as one, and zlib's counters of bytes have 32 bits.
+std::string gzip(std::string_view bytes) {
+  std::string packed;
+  do {
+    const std::string_view piece = bytes.substr(0, size_t(1) << 30);
+    bytes.remove_prefix(piece.size());
+    z_stream z{};
+    constexpr int kQuick = 1, kWithHeader = 15 + 16;
+    CHECK(deflateInit2(&z, kQuick, Z_DEFLATED, kWithHeader, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+    const size_t had = packed.size();
+    packed.resize(had + deflateBound(&z, piece.size()));
+    z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
+    z.avail_in = uInt(piece.size());
+    z.next_out = reinterpret_cast<Bytef*>(packed.data() + had);
+    z.avail_out = uInt(packed.size() - had);
+    CHECK(deflate(&z, Z_FINISH) == Z_STREAM_END);
+    packed.resize(had + z.total_out);
+    deflateEnd(&z);
+  } while (!bytes.empty());
+  return packed;
 }
 
 }  // namespace
@@ -68,16 +63,16 @@ int64_t RecordReader::number() {
 IndexCache::IndexCache(std::string kind, const std::string& path, const std::string& directory,
                        const std::string& tag)
     : kind_("skein index of " + std::move(kind)), path_(fs::absolute(path).lexically_normal().string()) {
-  places_.push_back(directory + "/.skein-index" + (tag.empty() ? "" : "-" + hash_of(tag)));
-  if (const std::string own = user_cache(); !own.empty())
-    places_.push_back(own + "/index-" + hash_of(kind_ + path_ + tag));
+  places_.push_back(directory + "/.skein-index" + (tag.empty() ? "" : "-" + fingerprint(tag)));
+  if (const std::string own = cache_directory(); !own.empty())
+    places_.push_back(own + "/index-" + fingerprint(kind_ + path_ + tag));
 }
 
 // Beside the data its path does not matter: the data may be mounted elsewhere today.
 std::optional<IndexCache::Found> IndexCache::load() const {
   for (size_t i = 0; i < places_.size(); ++i) try {
       if (!is_file(places_[i])) continue;
-      const Bytes all = read_file(places_[i]);
+      const Bytes all = read_unpacked(places_[i]);
       const std::string bytes(all.begin(), all.end());
       const size_t kind = bytes.find('\0'), path = bytes.find('\0', kind + 1);
       if (kind == std::string::npos || path == std::string::npos || bytes.substr(0, kind) != kind_) continue;
@@ -91,13 +86,14 @@ std::optional<IndexCache::Found> IndexCache::load() const {
 std::string IndexCache::store(const std::string& bytes) const {
   Record all;
   all.put(kind_), all.put(path_);
-  for (size_t i = 0; i < places_.size(); ++i) {
-    std::error_code code;
-    const std::string &place = places_[i], half = text(place, '.', ::getpid());
-    if (i > 0) fs::create_directories(fs::path(place).parent_path(), code);
-    if (write_gzip(half, all.bytes() + bytes) && ::rename(half.c_str(), place.c_str()) == 0) return place;
-    ::unlink(half.c_str());
-  }
+  const std::string packed = gzip(all.bytes() + bytes);
+  for (size_t i = 0; i < places_.size(); ++i) try {
+      std::error_code code;
+      if (i > 0) fs::create_directories(fs::path(places_[i]).parent_path(), code);
+      write_file(places_[i], packed, Writing::kCache);
+      return places_[i];
+    } catch (const FileError&) {  // the next one may do
+    }
   return "";
 }
 

@@ -281,10 +281,6 @@ Batch Loader::next() {
           s.step, int64_t(s.unreadable.size())};
 }
 
-double Loader::wait_seconds() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->seconds.wait;
-}
 StageSeconds Loader::seconds() const {
   const std::lock_guard lock(state_->mutex);
   return state_->seconds;

@@ -45,7 +45,6 @@ class Loader {
   // The next step's batch; blocks. Throws what a worker threw. Valid until the call after the next.
   Batch next();
 
-  double wait_seconds() const;  // time next() has spent blocked
   StageSeconds seconds() const;
   int64_t unreadable() const;  // samples skipped so far, counted once per visit
   Census odd() const;          // the odd files of the batches handed out

@@ -1,8 +1,7 @@
 // Reading: what reading one sample has to tell beside its pixels.
 #pragma once
-#include <chrono>
-
 #include "data/odd.h"
+#include "engine/clock.h"
 
 namespace skein::data {
 
@@ -28,17 +27,6 @@ inline Reading& reading() {
   return mine;
 }
 
-// Adds the time until the end of the scope.
-class Stage {
- public:
-  explicit Stage(double& seconds) : seconds_(seconds), from_(Clock::now()) {}
-  ~Stage() { seconds_ += std::chrono::duration<double>(Clock::now() - from_).count(); }
-  Stage(const Stage&) = delete;
-
- private:
-  using Clock = std::chrono::steady_clock;
-  double& seconds_;
-  const Clock::time_point from_;
-};
+using Stage = Timed<steady_seconds>;  // adds the time until the end of the scope
 
 }  // namespace skein::data

@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "data/formats.h"
-#include "engine/nearest.h"
+#include "engine/find_row.h"
 
 namespace skein::data {
 
@@ -17,8 +17,7 @@ const std::vector<SourceRow>& sources() {
 
 std::string with_kind(const std::string& spec) {
   namespace fs = std::filesystem;
-  for (const SourceRow& row : sources())
-    if (spec.substr(0, spec.find(':')) == row.name) return spec;
+  if (find_row(sources(), spec.substr(0, spec.find(':')))) return spec;
   std::error_code none;
   if (!fs::is_directory(spec, none)) return spec;
   for (const auto& entry : fs::directory_iterator(spec, none))
@@ -31,14 +30,9 @@ Split open_data(const std::string& spec, uint64_t seed) {
   const std::string kind = spec.substr(0, colon);
   std::string path = colon == std::string::npos ? "" : spec.substr(colon + 1);
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  std::vector<std::string> names;
-  std::string all;
-  for (const SourceRow& row : sources()) {
-    if (kind == row.name) return row.open(path, seed);
-    names.push_back(row.name);
-    all += (all.empty() ? "" : ", ") + names.back();
-  }
-  throw BadOption(text("--data ", spec, ": neither a directory nor a kind of data; kinds are ", all,
+  if (const SourceRow* row = find_row(sources(), kind)) return row->open(path, seed);
+  const std::vector<std::string> names = names_of(sources());
+  throw BadOption(text("--data ", spec, ": neither a directory nor a kind of data; kinds are ", joined(names),
                        did_you_mean(kind, names)));
 }
 

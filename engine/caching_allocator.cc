@@ -7,7 +7,6 @@
 #include <iterator>
 
 #include "engine/cuda/runtime.h"
-#include "engine/graph.h"
 #include "engine/memory.h"
 #include "engine/memory_pool.h"
 #include "engine/recording.h"

@@ -5,10 +5,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include "engine/file.h"
+#include "engine/hash.h"
 
 namespace skein {
 namespace {
@@ -40,24 +41,6 @@ class LockedFolder {
 };
 
 }  // namespace
-
-std::string cache_directory() {
-  const auto variable = [](const char* name) {
-    const char* v = std::getenv(name);
-    return std::string(v ? v : "");
-  };
-  const std::string xdg = variable("XDG_CACHE_HOME"), home = variable("HOME");
-  if (!xdg.empty() && xdg[0] == '/') return xdg + "/skein";
-  return home.empty() ? "" : home + "/.cache/skein";
-}
-
-std::string fingerprint(const std::string& s) {
-  uint64_t h = 14695981039346656037u;
-  for (const char c : s) h = (h ^ uint8_t(c)) * 1099511628211u;
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(h));
-  return digits;
-}
 
 ChoiceFile::ChoiceFile(std::string path) : path_(std::move(path)), choices_(read()) {}
 
@@ -103,17 +86,12 @@ std::map<std::string, std::string> ChoiceFile::read() const {
 
 void ChoiceFile::write() const noexcept {
   try {
-    std::error_code none;
-    const std::string aside = text(path_, '.', getpid(), '.', static_cast<const void*>(this));
-    std::ofstream out(aside);
-    out << kFirstLine << '\n';
+    std::string all = kFirstLine;
     for (const auto& [key, value] : choices_) {
       const std::string pair = key + '\t' + value;
-      out << fingerprint(pair) << '\t' << pair << '\n';
+      all += '\n' + fingerprint(pair) + '\t' + pair;
     }
-    out.close();
-    if (out) fs::rename(aside, path_, none);
-    if (!out || none) fs::remove(aside, none);
+    write_file(path_, all + '\n', Writing::kCache);
   } catch (...) {  // a full disk, a home that is not there: the choice is made again next time
   }
 }

@@ -10,11 +10,6 @@
 
 namespace skein {
 
-// $XDG_CACHE_HOME/skein, else ~/.cache/skein; empty where the environment names neither.
-std::string cache_directory();
-// FNV-1a, 16 hexadecimal digits: for file names and checksums.
-std::string fingerprint(const std::string&);
-
 // Thread-safe; shared by processes. A file that is missing, damaged or of another version holds nothing, a
 // damaged line is passed over, and what cannot be written is kept for this process alone: no function throws
 // but for a broken promise.

@@ -7,6 +7,8 @@
 
 namespace skein {
 
+bool built_with_cuda() { return kHasCuda; }
+
 std::string why_no_cuda() {
   if (cuda_device_count() > 0) return "";
   if constexpr (kHasCuda) return trouble_with(cuda::look_at_driver());

@@ -4,6 +4,8 @@
 
 namespace skein {
 
+// False of a program that computes on CPUs alone.
+bool built_with_cuda();
 // Why cuda_device_count() is 0 and what to install; empty where there are some.
 std::string why_no_cuda();
 // Throws Error that says what to install unless there is this GPU, this build has code for it, and cuDNN and

@@ -12,10 +12,6 @@
 
 namespace skein {
 
-// For allocators: memory is given back that is older than what the calling thread records, if it records anything.
-// Recorded::run() then throws Error: a replay would go on using it, and what took its place was never computed.
-void older_memory_freed() noexcept;
-
 // A body is a function that queues work of one device. It is run
 //   the first time for a key   plainly, in the recording's memory: libraries choose their plans, caches fill;
 //   the second time            recorded: the body runs and computes nothing; then what was recorded runs;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/caching_allocator.h"
-#include "engine/graph.h"
+#include "engine/recording.h"
 
 namespace skein {
 

@@ -37,4 +37,9 @@ void between_recorded(std::function<void()> f);
 // on. Does nothing where the calling thread records nothing. Not to be called where nothing may be thrown.
 void refuse_recording(const char* why);
 
+// For allocators: memory is given back that is older than what the calling thread records, if it records
+// anything. Recorded::run() then throws Error: a replay would go on using it, and what took its place was never
+// computed.
+void older_memory_freed() noexcept;
+
 }  // namespace skein

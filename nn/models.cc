@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/nearest.h"
+#include "engine/find_row.h"
 #include "nn/layers.h"
 #include "nn/resnet.h"
 #include "nn/vgg.h"
@@ -130,23 +130,22 @@ const std::vector<ModelRow>& models() {
   return rows;
 }
 
+const ModelRow& model_row(const std::string& name) {
+  const std::string wanted = hyphens(name);
+  if (const ModelRow* row = find_row(models(), wanted)) return *row;
+  const std::vector<std::string> names = names_of(models());
+  throw BadOption(
+      text("there is no model \"", name, "\"; models: ", joined(names), did_you_mean(wanted, names)));
+}
+
 std::unique_ptr<Module> make_model(const std::string& name, const Input& in) {
-  std::string key = name;
-  std::replace(key.begin(), key.end(), '_', '-');
-  std::vector<std::string> names;
-  for (const ModelRow& row : models()) {
-    names.push_back(row.name);
-    if (key != row.name) continue;
-    if (std::min(in.height, in.width) < row.smallest_size)
-      throw BadOption(text(row.name, " needs images of at least ", row.smallest_size, "x", row.smallest_size,
-                           ", not ", in.height, "x", in.width,
-                           "; choose another --model or a larger --image-size"));
-    CHECK(in.channels > 0 && in.classes > 0, in.channels, in.classes);
-    return row.make(in);
-  }
-  std::string all;
-  for (const std::string& n : names) all += (all.empty() ? "" : ", ") + n;
-  throw BadOption(text("there is no model \"", name, "\"; models: ", all, did_you_mean(key, names)));
+  const ModelRow& row = model_row(name);
+  if (std::min(in.height, in.width) < row.smallest_size)
+    throw BadOption(text(row.name, " needs images of at least ", row.smallest_size, "x", row.smallest_size,
+                         ", not ", in.height, "x", in.width,
+                         "; choose another --model or a larger --image-size"));
+  CHECK(in.channels > 0 && in.classes > 0, in.channels, in.classes);
+  return row.make(in);
 }
 
 }  // namespace skein::nn

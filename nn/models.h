@@ -23,8 +23,9 @@ struct ModelRow {
 };
 const std::vector<ModelRow>& models();
 
-// Uninitialised, on the CPU; underscores in the name count as hyphens. Throws BadOption naming the nearest
-// valid name, or the smallest image side the model can take.
+// Both accept hyphens and underscores and throw BadOption naming the nearest valid name.
+const ModelRow& model_row(const std::string& name);
+// Uninitialised, on the CPU. Throws BadOption, too, naming the smallest image side the model can take.
 std::unique_ptr<Module> make_model(const std::string& name, const Input&);
 
 }  // namespace skein::nn

@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "engine/find_row.h"
 #include "engine/vec.h"
 
 namespace skein::optim {
@@ -129,11 +130,10 @@ bool Meeting::has_come(comm::Communicator& comm, comm::Rank r) {
 }
 
 BufferPolicy buffer_policy(const Options& o) {
-  const std::string policy = o.word("bn-policy", "recompute");
-  if (policy == "local") return BufferPolicy::kLocal;
-  if (policy == "mix") return BufferPolicy::kMix;
-  if (policy == "recompute") return BufferPolicy::kRecompute;
-  throw BadOption("--bn-policy " + policy + ": allowed are local, mix and recompute");
+  return one_of<BufferPolicy>("--bn-policy", o.word("bn-policy", "recompute"),
+                              {{"local", BufferPolicy::kLocal},
+                               {"mix", BufferPolicy::kMix},
+                               {"recompute", BufferPolicy::kRecompute}});
 }
 
 void BufferGossip::give(Worker& me, const comm::Mix& p, int64_t k, double w) {

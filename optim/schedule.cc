@@ -6,11 +6,20 @@
 #include <cmath>
 #include <numbers>
 
-#include "engine/nearest.h"
+#include "engine/find_row.h"
 
 namespace skein::optim {
 namespace {
 
+struct Kind {
+  const char* name;
+  Schedule::Kind kind;
+  size_t most_parts;
+};
+constexpr Kind kKinds[] = {{"constant", Schedule::kConstant, 1},
+                           {"cosine", Schedule::kCosine, 1},
+                           {"poly", Schedule::kPoly, 2},
+                           {"step", Schedule::kStep, 3}};
 constexpr const char* kForms = "constant, cosine, poly[:POWER], step[:EPOCH,EPOCH,...[:GAMMA]]";
 
 [[noreturn]] void refuse(const std::string& given, const std::string& why) {
@@ -90,23 +99,13 @@ Schedule parse_schedule(const std::string& given, double rate, int64_t steps_per
   if (warmup_epochs < 0 || s.warmup > s.total)
     throw BadOption(
         text("--warmup-epochs ", warmup_epochs, ": allowed are 0 to ", epochs, ", the length of the run"));
-  size_t most = 1;  // parts the kind allows
-  if (parts[0] == "constant") {
-    s.kind = Schedule::kConstant;
-  } else if (parts[0] == "cosine") {
-    s.kind = Schedule::kCosine;
-  } else if (parts[0] == "poly") {
-    s.kind = Schedule::kPoly, most = 2;
-    if (parts.size() > 1) s.power = to_number(given, parts[1]);
-    if (!(s.power > 0)) refuse(given, "POWER must be above 0");
-  } else if (parts[0] == "step") {
-    s.kind = Schedule::kStep, most = 3;
-    parse_steps(s, given, parts, double(steps_per_epoch), epochs);
-  } else {
-    const std::vector<std::string> kinds = {"constant", "cosine", "poly", "step"};
-    refuse(given, "there is no such schedule" + did_you_mean(parts[0], kinds));
-  }
-  if (parts.size() > most) refuse(given, "too many parts");
+  const Kind* kind = find_row(kKinds, parts[0]);
+  if (!kind) refuse(given, "there is no such schedule" + did_you_mean(parts[0], names_of(kKinds)));
+  s.kind = kind->kind;
+  if (s.kind == Schedule::kPoly && parts.size() > 1) s.power = to_number(given, parts[1]);
+  if (!(s.power > 0)) refuse(given, "POWER must be above 0");
+  if (s.kind == Schedule::kStep) parse_steps(s, given, parts, double(steps_per_epoch), epochs);
+  if (parts.size() > kind->most_parts) refuse(given, "too many parts");
   return s;
 }
 

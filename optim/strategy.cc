@@ -1,10 +1,9 @@
 // The table of strategies as code, and the reading of their options.
 #include "optim/strategy.h"
 
-#include <algorithm>
 #include <charconv>
 
-#include "engine/nearest.h"
+#include "engine/find_row.h"
 #include "optim/consensus.h"
 #include "optim/gossip.h"
 
@@ -16,11 +15,6 @@ namespace skein::optim {
 #undef STRATEGY
 
 namespace {
-
-std::string hyphens(std::string s) {
-  std::replace(s.begin(), s.end(), '_', '-');
-  return s;
-}
 
 // Names as on the command line; built once, so that the rows can point into it.
 const std::vector<std::string>& names() {
@@ -67,8 +61,7 @@ const std::vector<StrategyRow>& strategies() {
 
 const StrategyRow& strategy_row(const std::string& name) {
   const std::string wanted = hyphens(name);
-  for (const StrategyRow& row : strategies())
-    if (wanted == row.name) return row;
+  if (const StrategyRow* row = find_row(strategies(), wanted)) return *row;
   throw BadOption(text("--algorithm ", name,
                        ": there is no such algorithm; train_imagenet --list algorithms shows all",
                        did_you_mean(wanted, names())));
@@ -88,10 +81,7 @@ void Worker::local_step(const Tensor& y) {
 }
 
 bool has_dedicated_server(const Options& o) {
-  const std::string servers = o.word("servers", "inline");
-  if (servers != "inline" && servers != "dedicated")
-    throw BadOption("--servers " + servers + ": allowed are inline and dedicated");
-  return servers == "dedicated";
+  return one_of<bool>("--servers", o.word("servers", "inline"), {{"inline", false}, {"dedicated", true}});
 }
 
 Values values_in_force(const std::string& name, Options options, int world) {

@@ -2,6 +2,7 @@
 #include "apps/algorithm_values.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "tests/reads_flags.h"
 

@@ -217,7 +217,7 @@ TEST(Augment, PoliciesFollowTheData) {
   const char* names[] = {"none", "mirror", "shift", "region"};
   for (int i = 0; i < 4; ++i) EXPECT_EQ(parse_augment(names[i]), Augment(i));
   expect_says(message_of<BadOption>([] { parse_augment("miror"); }),
-              {"\"miror\"", "did you mean mirror?", "region"});
+              {"--augment miror", "did you mean mirror?", "region"});
 }
 
 }  // namespace

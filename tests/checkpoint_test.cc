@@ -8,7 +8,6 @@
 #include <map>
 #include <thread>
 
-#include "apps/durable.h"
 #include "engine/random.h"
 #include "engine/vec.h"
 #include "tests/files.h"

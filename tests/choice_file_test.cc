@@ -108,20 +108,5 @@ TEST_F(ChoiceFileTest, RefusesWhatWouldBreakTheFile) {
   EXPECT_THROW(f.keep("a", "1\n2"), Error);
 }
 
-TEST(CacheDirectory, IsWhereTheEnvironmentSays) {
-  const char* home = std::getenv("HOME");
-  const std::string before = home ? home : "";
-  setenv("HOME", "/home/somebody", 1);
-  setenv("XDG_CACHE_HOME", "/var/tmp/caches", 1);
-  EXPECT_EQ(cache_directory(), "/var/tmp/caches/skein");
-  setenv("XDG_CACHE_HOME", "relative", 1);  // to be ignored, says the standard
-  EXPECT_EQ(cache_directory(), "/home/somebody/.cache/skein");
-  unsetenv("XDG_CACHE_HOME");
-  EXPECT_EQ(cache_directory(), "/home/somebody/.cache/skein");
-  unsetenv("HOME");
-  EXPECT_EQ(cache_directory(), "");
-  if (home) setenv("HOME", before.c_str(), 1);
-}
-
 }  // namespace
 }  // namespace skein

@@ -1,11 +1,14 @@
 // Configuration: one table drives the command line, TOML, printing and the refusals.
 #include "apps/config.h"
 
+#include <nlohmann/json.hpp>
+
 #include "apps/algorithm_values.h"
 #include "apps/host_list.h"
 #include "apps/known_words.h"
 #include "data/source.h"
 #include "nn/models.h"
+#include "optim/strategy.h"
 #include "tests/reads_flags.h"
 
 namespace skein::apps {

@@ -59,7 +59,7 @@ TEST(DeviceChoice, AutoSaysWhyItLeavesAGpuAlone) {
 }
 TEST(DeviceChoice, OtherWordsAreRefused) {
   for (const char* said : {"gpu", "cuda:", "cuda:x", "cuda:-1", "cuda1", "cuda:1x"})
-    EXPECT_SAYS(refusal([&] { check_device(with_device(said)); }), "--device: there is no '") << said;
+    EXPECT_SAYS(refusal([&] { gpu_of(with_device(said)); }), "--device: there is no '") << said;
 }
 TEST(DeviceChoice, ACpuBuildSaysHowToBuild) {
   if (kHasCuda) GTEST_SKIP() << "skipped: this is a CUDA build";

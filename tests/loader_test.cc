@@ -238,12 +238,12 @@ TEST(Loader, CountsOnlyTheTimeItIsWaitedFor) {
   while (slow.reads < 4) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the last is handed over by then
   for (int k = 0; k < 4; ++k) loader.next();
-  EXPECT_LT(loader.wait_seconds(), 0.01);
+  EXPECT_LT(loader.seconds().wait, 0.01);
   Loader hurried(slow, in_order(100, 1), {4, 4, 3}, 0, 4, kCpu, 1, 1);  // never a batch ahead
   const auto from = std::chrono::steady_clock::now();
   for (int k = 0; k < 4; ++k) hurried.next();
-  EXPECT_GT(hurried.wait_seconds(), 0.02);
-  EXPECT_LE(hurried.wait_seconds(),
+  EXPECT_GT(hurried.seconds().wait, 0.02);
+  EXPECT_LE(hurried.seconds().wait,
             std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count());
 }
 

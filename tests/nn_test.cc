@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 
-#include "engine/nearest.h"
 #include "engine/vec.h"
 #include "nn/file_layout.h"
 #include "nn/layers.h"
@@ -120,25 +119,6 @@ TEST(Models, RefuseAnUnknownNameWithTheNearestAndASmallImageWithTheLeast) {
             std::string::npos);
   EXPECT_NE(message_of([] { make_model("cnn7", {32, 23, 3, 10}); }).find("24x24"), std::string::npos);
   EXPECT_EQ(message_of([] { make_model("vgg16_bn_cifar", {32, 32, 3, 10}); }), "nothing thrown");
-}
-
-TEST(Nearest, CountsSwapsAsOneAndPrefersTheFirst) {
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
-  EXPECT_EQ(edit_distance("ab", "ba"), 1);
-  EXPECT_EQ(edit_distance("", "abc"), 3);
-  EXPECT_EQ(nearest("spg", {"d-psgd", "sgp", "sgd"}), "sgp");
-  EXPECT_EQ(nearest("sgx", {"sgp", "sgd"}), "sgp");
-  EXPECT_EQ(nearest("x", {}), "");
-}
-
-TEST(Nearest, OffersNoNameThatIsFarOff) {
-  EXPECT_EQ(nearest("x", {"a", "b"}), "");
-  EXPECT_EQ(nearest("ddp", {"sgp", "d-psgd", "easgd"}), "");
-  EXPECT_EQ(nearest("dry-run", {"recipe", "data", "workers"}), "");
-  EXPECT_EQ(nearest("photos", {"mnist", "cifar10"}), "");
-  EXPECT_EQ(nearest("fashion", {"mnist", "fashion-mnist"}), "fashion-mnist");  // its beginning
-  EXPECT_EQ(did_you_mean("dry-run", {"recipe"}), "");
-  EXPECT_EQ(did_you_mean("resnet5", {"resnet20", "resnet50"}), "; did you mean resnet50?");
 }
 
 // ---- modules and layers ----

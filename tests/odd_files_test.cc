@@ -2,6 +2,7 @@
 #include "apps/odd_files.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "apps/class_words.h"
 #include "apps/printable.h"

@@ -1,14 +1,11 @@
 // The file format, and models in torchvision's names and layouts.
 #include "apps/safetensors.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
-#include "apps/durable.h"
+#include "apps/digest.h"
 #include "apps/weights.h"
 #include "engine/random.h"
 #include "engine/vec.h"
@@ -142,23 +139,6 @@ TEST(Safetensors, AFullDiskLeavesTheEarlierFileAndNoPieces) {
   }
   EXPECT_EQ(read_safetensors(dir / "a", sum).tensors.size(), 1u);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1);
-}
-
-TEST(Files, WhatIsNoOrdinaryFileIsNeverRemoved) {
-  const ScratchDir dir;
-  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
-  const int reader = ::open((dir / "pipe").c_str(), O_RDONLY | O_NONBLOCK);
-  { FileWriter pipe(dir / "pipe"); }
-  ::close(reader);
-  EXPECT_TRUE(std::filesystem::is_fifo(dir / "pipe"));
-}
-
-TEST(Files, AFailedReplacementLeavesTheEarlierFile) {
-  const ScratchDir dir;
-  write_file(dir / "a", "old");
-  std::filesystem::create_directory(dir / "a.partial");  // whatever keeps the new one from being written
-  EXPECT_THROW(write_file(dir / "a", "new"), BadFile);
-  EXPECT_EQ(slurp(dir / "a"), "old");
 }
 
 // A convolution, its norm, and a linear layer after a map of 2 x 3 x 2.

@@ -2,6 +2,7 @@
 #include "apps/timeline.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "apps/trace_file.h"
 #include "tests/program.h"

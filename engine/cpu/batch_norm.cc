@@ -188,7 +188,7 @@ void backward(const BatchNormArgs& a, const Period& s) {
 }  // namespace
 
 void batch_norm_forward(const BatchNormArgs& a) {
-  const Timed timed(kNormForward);
+  const Timed timed(profile()[kNormForward]);
   const Period s = check(a);
   CHECK(a.y && a.gamma && a.shift, "forward needs y, gamma and shift");
   visit_float(a.x.dtype(), [&](auto zero) {
@@ -199,7 +199,7 @@ void batch_norm_forward(const BatchNormArgs& a) {
 }
 
 void batch_norm_backward(const BatchNormArgs& a) {
-  const Timed timed(kNormBackward);
+  const Timed timed(profile()[kNormBackward]);
   const Period s = check(a);
   const bool again = a.shift && !a.residual;  // x and the affine map tell y
   CHECK(a.dy && a.gamma && (a.y || !a.relu || again),

@@ -42,7 +42,7 @@ Way way_of(const ConvArgs& c, bool forward) {
 }  // namespace
 
 void conv2d_forward(const ConvArgs& c) {
-  const Timed timed(kConvForward);
+  const Timed timed(profile()[kConvForward]);
   check(c);
   if (c.y.size() == 0) return;
   switch (way_of(c, true)) {
@@ -56,7 +56,7 @@ void conv2d_forward(const ConvArgs& c) {
 }
 
 void conv2d_backward_data(const ConvArgs& given) {
-  const Timed timed(kConvData);
+  const Timed timed(profile()[kConvData]);
   ConvArgs c = given;
   c.bias = {};
   c.relu = false;
@@ -73,7 +73,7 @@ void conv2d_backward_data(const ConvArgs& given) {
 }
 
 void conv2d_backward_weights(const ConvArgs& given) {
-  const Timed timed(kConvWeights);
+  const Timed timed(profile()[kConvWeights]);
   ConvArgs c = given;
   c.relu = false;
   check(c);

@@ -89,7 +89,7 @@ void gemm_bf16(const GemmArgs& g, const Product& p) {
 }  // namespace
 
 void gemm(const GemmArgs& g) {
-  const Timed timed(kGemm);
+  const Timed timed(profile()[kGemm]);
   const Product p = check(g);
   if (p.m == 0 || p.n == 0) return;
   CHECK(p.k > 0, "a product over nothing", g.a.shape(), g.b.shape());

@@ -128,7 +128,7 @@ void gradient_at(const PoolArgs& a, int64_t n, int64_t r, int64_t s) {
 }  // namespace
 
 void pool2d_forward(const PoolArgs& a) {
-  const Timed timed(kPool);
+  const Timed timed(profile()[kPool]);
   check(a, a.x, a.y);
   const int64_t P = a.y.dim(1), rows = a.y.dim(0) * P, Q = a.y.dim(2);
   visit_float(a.x.dtype(), [&](auto zero) {
@@ -141,7 +141,7 @@ void pool2d_forward(const PoolArgs& a) {
 }
 
 void pool2d_backward(const PoolArgs& a) {
-  const Timed timed(kPool);
+  const Timed timed(profile()[kPool]);
   check(a, a.dx, a.dy);
   CHECK(a.average || a.argmax, "a maximum's gradient needs argmax from the forward pass");
   const int64_t H = a.dx.dim(1), rows = a.dx.dim(0) * H, W = a.dx.dim(2);

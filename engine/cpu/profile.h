@@ -3,6 +3,8 @@
 #include <array>
 #include <ctime>
 
+#include "engine/clock.h"
+
 namespace skein::cpu {
 
 enum Kind : int { kGemm, kConvForward, kConvData, kConvWeights, kNormForward, kNormBackward, kPool, kKinds };
@@ -21,15 +23,6 @@ inline double thread_seconds() {
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
 
-class Timed {
- public:
-  explicit Timed(Kind kind) : kind_(kind), from_(thread_seconds()) {}
-  ~Timed() { profile()[kind_] += thread_seconds() - from_; }
-  Timed(const Timed&) = delete;
-
- private:
-  Kind kind_;
-  double from_;
-};
+using Timed = skein::Timed<thread_seconds>;
 
 }  // namespace skein::cpu

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "engine/hash.h"
+
 namespace skein::cuda {
 namespace {
 

@@ -9,6 +9,7 @@
 
 #include "engine/choice_file.h"
 #include "engine/cuda/conv_graph.h"
+#include "engine/file.h"
 
 namespace skein::cuda {
 

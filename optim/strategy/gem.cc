@@ -11,6 +11,7 @@
 // With n workers n + 1 commits share one |m|: pi is 10 / (n + 1) in the mean at mu = 0.9, and a worker alone
 // is no momentum SGD. m takes the place of the local rule's momentum, which is not used; its weight decay is.
 #include "engine/gem.h"
+#include "engine/find_row.h"
 #include "optim/turns.h"
 
 namespace skein::optim {
@@ -67,10 +68,8 @@ class GradientEnergyMatching final : public Centered {
     };
   }
   static bool gradient_at_theta(const Options& o) {
-    const std::string where = o.word("gem-gradient-at", "own");
-    if (where != "own" && where != "theta")
-      throw BadOption("--gem-gradient-at " + where + ": allowed are own and theta");
-    return where == "theta";
+    return one_of<bool>("--gem-gradient-at", o.word("gem-gradient-at", "own"),
+                        {{"own", false}, {"theta", true}});
   }
 
   const double mu_, kappa_;

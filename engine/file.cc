@@ -1,17 +1,19 @@
 // Writing with the system's calls, so that every failure is seen and flushing means what it says.
-#include "apps/durable.h"
+#include "engine/file.h"
 
 #include <fcntl.h>
-#include <sodium.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
-namespace skein::apps {
+namespace skein {
 namespace {
 
 const char* advice(int error) {
@@ -36,7 +38,7 @@ const char* advice(int error) {
 }
 
 [[noreturn]] void refuse(const std::string& path, const char* what, int error) {
-  throw BadFile(text(path, ": cannot ", what, ": ", std::strerror(error), advice(error)));
+  throw FileError(text(path, ": cannot ", what, ": ", std::strerror(error), advice(error)), error);
 }
 
 // An open descriptor, closed at the end of the scope.
@@ -52,11 +54,23 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
+// A crash leaves at most one file that is durable; several writers need a name each.
+std::string name_aside(const std::string& path, Writing how) {
+  static std::atomic<int> count{0};
+  return how == Writing::kDurable ? path + ".partial" : text(path, '.', ::getpid(), '.', ++count);
+}
+
 }  // namespace
 
-FileWriter::FileWriter(const std::string& path) : path_(path) {
-  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd_ < 0) refuse(path, "create this file", errno);
+FileWriter::FileWriter(const std::string& path, Writing how)
+    : path_(path), aside_(name_aside(path, how)), how_(how) {
+  int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_TRUNC;
+  if (how == Writing::kPrivate) {  // not a file that another user has made to read along
+    ::unlink(aside_.c_str());
+    flags |= O_EXCL;
+  }
+  fd_ = ::open(aside_.c_str(), flags, how == Writing::kPrivate ? 0600 : 0666);
+  if (fd_ < 0) refuse(aside_, "create this file", errno);
 }
 
 FileWriter::~FileWriter() {
@@ -64,7 +78,7 @@ FileWriter::~FileWriter() {
   struct stat what {};
   const bool ours = ::fstat(fd_, &what) == 0 && S_ISREG(what.st_mode);  // never a device or a pipe
   ::close(fd_);
-  if (ours) ::unlink(path_.c_str());
+  if (ours) ::unlink(aside_.c_str());
 }
 
 void FileWriter::write(const void* data, size_t bytes) {
@@ -73,7 +87,7 @@ void FileWriter::write(const void* data, size_t bytes) {
   while (bytes > 0) {
     const ssize_t n = ::write(fd_, at, bytes);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) refuse(path_, "write", errno);
+    if (n < 0) refuse(aside_, "write", errno);
     at += n;
     bytes -= size_t(n);
   }
@@ -81,37 +95,26 @@ void FileWriter::write(const void* data, size_t bytes) {
 
 void FileWriter::close() {
   CHECK(fd_ >= 0, "closed already:", path_);
-  if (::fsync(fd_) != 0) refuse(path_, "flush to the disk", errno);
-  const int fd = fd_;
-  fd_ = -1;
-  if (::close(fd) != 0) {
-    const int error = errno;
-    ::unlink(path_.c_str());
-    refuse(path_, "write", error);
-  }
+  const bool flush = how_ != Writing::kCache;
+  if (flush && ::fsync(fd_) != 0) refuse(aside_, "flush to the disk", errno);
+  if (::close(std::exchange(fd_, -1)) != 0) give_up(aside_, "write");
+  if (::rename(aside_.c_str(), path_.c_str()) != 0) give_up(path_, "put the finished file here");
+  if (flush) sync_directory(parent_of(path_));
 }
 
-void write_file(const std::string& path, std::string_view bytes) {
-  const std::string aside = path + ".partial";
-  FileWriter file(aside);
+void FileWriter::give_up(const std::string& path, const char* what) {
+  const int error = errno;
+  ::unlink(aside_.c_str());
+  refuse(path, what, error);
+}
+
+void write_file(const std::string& path, std::string_view bytes, Writing how) {
+  FileWriter file(path, how);
   file.write(bytes.data(), bytes.size());
   file.close();
-  rename_file(aside, path);
 }
 
-void rename_file(const std::string& from, const std::string& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) {
-    const int error = errno;
-    ::unlink(from.c_str());
-    refuse(to, "put the finished file here", error);
-  }
-  sync_directory(parent_of(to));
-}
-
-namespace {
-
-template <class F>
-void for_each_piece(const std::string& path, F&& f) {
+void read_pieces(const std::string& path, const std::function<void(const char* data, size_t bytes)>& f) {
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.fd < 0) refuse(path, "open this file", errno);
   std::vector<char> piece(1 << 18);
@@ -124,18 +127,10 @@ void for_each_piece(const std::string& path, F&& f) {
   }
 }
 
-}  // namespace
-
 std::string read_file(const std::string& path) {
   std::string all;
-  for_each_piece(path, [&](const char* data, size_t bytes) { all.append(data, bytes); });
+  read_pieces(path, [&](const char* data, size_t bytes) { all.append(data, bytes); });
   return all;
-}
-
-std::string digest_of_file(const std::string& path) {
-  Digest digest;
-  for_each_piece(path, [&](const char* data, size_t bytes) { digest.add(data, bytes); });
-  return digest.hex();
 }
 
 void make_directory(const std::string& path) {
@@ -154,23 +149,12 @@ void sync_directory(const std::string& path) {
   if (::fsync(dir.fd) != 0 && errno != EINVAL) refuse(path, "flush this directory to the disk", errno);
 }
 
-struct Digest::State {
-  crypto_generichash_state blake;
-};
-
-Digest::Digest() : state_(std::make_unique<State>()) {
-  CHECK(sodium_init() >= 0, "libsodium does not start");
-  crypto_generichash_init(&state_->blake, nullptr, 0, crypto_generichash_BYTES);
-}
-Digest::~Digest() = default;
-void Digest::add(const void* data, size_t bytes) {
-  crypto_generichash_update(&state_->blake, static_cast<const unsigned char*>(data), bytes);
-}
-std::string Digest::hex() {
-  unsigned char sum[crypto_generichash_BYTES];
-  crypto_generichash_final(&state_->blake, sum, sizeof sum);
-  char digits[2 * sizeof sum + 1];
-  return sodium_bin2hex(digits, sizeof digits, sum, sizeof sum);
+std::string cache_directory() {
+  const std::pair<const char*, const char*> places[] = {{"XDG_CACHE_HOME", "/skein"},
+                                                        {"HOME", "/.cache/skein"}};
+  for (const auto& [variable, below] : places)
+    if (const char* at = std::getenv(variable); at && *at == '/') return text(at, below);
+  return "";
 }
 
-}  // namespace skein::apps
+}  // namespace skein

@@ -1,0 +1,55 @@
+// Files that are whole or absent: written aside, then renamed. And the reading of whole files.
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "engine/base.h"
+
+namespace skein {
+
+// What the functions of this file throw: the message names the path, what failed and what to do (full disk, no
+// permission, missing directory).
+struct FileError : BadFile {
+  FileError(const std::string& message, int code) : BadFile(message), code(code) {}
+  const int code;  // errno
+};
+
+enum class Writing : uint8_t {
+  kDurable,  // by one process at a time; survives a power failure
+  kPrivate,  // likewise, and only this user may read it
+  kCache,    // by several processes and threads at once; a power failure may take it
+};
+
+// A file that takes the place of `path` when it is complete: readers see the old file or the new one. Destroyed
+// before close(), it removes what it wrote.
+class FileWriter {
+ public:
+  explicit FileWriter(const std::string& path, Writing = Writing::kDurable);
+  ~FileWriter();
+  FileWriter(const FileWriter&) = delete;
+  void write(const void* data, size_t bytes);
+  void close();  // in its place on return, and unless it is a cache on the disk
+
+ private:
+  [[noreturn]] void give_up(const std::string& path, const char* what);
+  const std::string path_, aside_;
+  const Writing how_;
+  int fd_ = -1;
+};
+// The same in one call.
+void write_file(const std::string& path, std::string_view bytes, Writing = Writing::kDurable);
+
+std::string read_file(const std::string& path);
+// Calls f with one piece of the file after the other.
+void read_pieces(const std::string& path, const std::function<void(const char* data, size_t bytes)>& f);
+
+// mkdir -p; throws, too, if the directory cannot be written to.
+void make_directory(const std::string& path);
+// Makes renames, creations and removals in a directory survive a power failure.
+void sync_directory(const std::string& path);
+
+// $XDG_CACHE_HOME/skein, else ~/.cache/skein; empty where the environment names neither.
+std::string cache_directory();
+
+}  // namespace skein
