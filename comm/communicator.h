@@ -31,6 +31,7 @@ class Pending {
  private:
   friend class Communicator;
   Pending(Communicator& c, std::shared_ptr<Op> op) : comm_(&c), op_(std::move(op)) {}
+  bool finished();
   Communicator* comm_ = nullptr;
   std::shared_ptr<Op> op_;
 };
@@ -134,6 +135,8 @@ class Communicator {
   // x belongs to the operation until wait(). Pendings may overlap; they make progress in progress() and in
   // waits.
   [[nodiscard]] Pending all_reduce(const Tensor& x);
+  // x <- mean over ranks: that sum, divided by their number where it has been waited for.
+  [[nodiscard]] Pending mean(const Tensor& x);
   void broadcast(const Tensor& x, Rank root);
   // Root gets every rank's x, in rank order, in host memory; the others get {}. Sizes may differ, types not.
   std::vector<Tensor> gather(const Tensor& x, Rank root);

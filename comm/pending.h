@@ -11,6 +11,7 @@ struct Pending::Op {
   virtual void advance(Communicator&) = 0;
   virtual void give_up() noexcept {}  // a wait for it has failed
   bool done = false;
+  Tensor to_divide;  // of a mean: its sum, until somebody has waited for it
   Key missing;
   const Event* awaited = nullptr;  // of a device: nothing moves before it has happened
   // For the meter: what it is called, when it began (-1: not counted), when all it needed had come and was

@@ -1,5 +1,6 @@
 // Communicator: taking, waiting, and what keeps a wait from ever ending.
 #include <algorithm>
+#include <utility>
 
 #include "comm/pending.h"
 
@@ -169,8 +170,20 @@ Pending Communicator::begin(std::shared_ptr<Pending::Op> op, double began) {
   return Pending(*this, std::move(op));
 }
 
+Pending Communicator::mean(const Tensor& x) {
+  Pending sum = all_reduce(x);
+  if (sum.op_) sum.op_->to_divide = x;
+  return sum;
+}
+
+// On the stream of the thread that asks, and only once.
+bool Pending::finished() {
+  if (op_ && op_->done && op_->to_divide) scale(std::exchange(op_->to_divide, {}), 1.0 / comm_->size());
+  return !op_ || op_->done;
+}
+
 void Pending::wait() {
-  if (!op_) return;
+  if (finished()) return;
   const auto began = Clock::now();
   Communicator::Blocked blocked(*comm_, op_->name);
   try {
@@ -185,10 +198,11 @@ void Pending::wait() {
     op_->give_up();
     throw;
   }
+  finished();
 }
 bool Pending::done() {
   if (op_ && !op_->done) comm_->progress();
-  return !op_ || op_->done;
+  return finished();
 }
 
 }  // namespace skein::comm

@@ -67,6 +67,22 @@ TEST_P(EveryWorld, AllReduceByMessagesGivesTheSameBits) {
   });
 }
 
+TEST_P(EveryWorld, AMeanIsTheSumDividedOnceHoweverItIsWaitedFor) {
+  in_local_world(GetParam(), [](Communicator& c) {
+    const Tensor x = vector_of(c.rank(), 1000), y = x.clone(), want = x.clone();
+    c.all_reduce(want).wait();
+    scale(want, 1.0 / c.size());
+    Pending waited = c.mean(x), polled = c.mean(y);
+    for (int twice = 0; twice < 2; ++twice) waited.wait();
+    while (!polled.done()) std::this_thread::yield();
+    EXPECT_TRUE(polled.done());
+    for (int64_t i = 0; i < x.size(); ++i) {
+      ASSERT_EQ(x.data<float>()[i], want.data<float>()[i]) << i;
+      ASSERT_EQ(y.data<float>()[i], want.data<float>()[i]) << i;
+    }
+  });
+}
+
 TEST_P(EveryWorld, AllReduceOverABf16WireIsTheSameOnAllRanksAndClose) {
   auto world = far_world(GetParam());
   std::vector<Tensor> seen(static_cast<size_t>(GetParam()));
