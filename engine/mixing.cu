@@ -1,104 +1,52 @@
-// One functor for each pass.
+// The passes of mixing.h, a functor for each.
 #include "engine/mixing.h"
 
-#include "engine/packets.h"
+#include <array>
+
+#include "engine/elementwise.h"
 
 namespace skein {
 namespace {
 
-constexpr int kMost = 2;  // messages, and shares, of one pass
+constexpr size_t kMost = 2;  // messages, and shares, of one pass
 
-// y <- self base + in[0] + in[1] + what W took from sent[k] x; z <- by y.
-template <int kIn, int kSent, class T, class W>
+// y <- self base + first + second + what W took from share x and from other_share x; z <- by y.
+template <int kIn, int kSent, class W>
 struct Mix {
-  float *y, *z;
-  const float *base, *x;
-  const T* in[kMost];
-  float sent[kMost];
-  Scalar self, by;
-  void settle() { settle_all(self, by); }
-  HD static float lost(float share) { return share - float(W(share)); }
-  template <int N>
-  HD void operator()(int64_t i, Lanes<N>) const {
-    float p[N], q[N];
-    load(q, base, i);
-    for (int j = 0; j < N; ++j) p[j] = self.get() * q[j];
-    if constexpr (kIn > 0) {
-      load(q, in[0], i);
-      for (int j = 0; j < N; ++j) p[j] += q[j];
-    }
-    if constexpr (kIn > 1) {
-      load(q, in[1], i);
-      for (int j = 0; j < N; ++j) p[j] += q[j];
-    }
-    if constexpr (kSent > 0) {
-      load(q, x, i);
-      for (int j = 0; j < N; ++j) {
-        p[j] += lost(sent[0] * q[j]);
-        if constexpr (kSent > 1) p[j] += lost(sent[1] * q[j]);
-      }
-    }
-    store(y, i, p);
-    if (!z) return;
-    for (int j = 0; j < N; ++j) p[j] = by.get() * p[j];
-    store(z, i, p);
+  float share, other_share;
+  HD static float lost(float v) { return v - float(W(v)); }
+  HD void operator()(float& y, float& z, float base, float first, float second, float x, float self,
+                     float by) const {
+    y = self * base;
+    if constexpr (kIn > 0) y += first;
+    if constexpr (kIn > 1) y += second;
+    if constexpr (kSent > 0) y += lost(share * x);
+    if constexpr (kSent > 1) y += lost(other_share * x);
+    z = by * y;
   }
 };
-
 struct ElasticPull {
-  float *x, *z;
-  const float* mean;
-  Scalar alpha, beta;
-  void settle() { settle_all(alpha, beta); }
-  template <int N>
-  HD void operator()(int64_t i, Lanes<N>) const {
-    float p[N], q[N], m[N];
-    load(p, x, i), load(q, z, i), load(m, mean, i);
-    for (int j = 0; j < N; ++j) {
-      p[j] += alpha.get() * (q[j] - p[j]);
-      q[j] += beta.get() * (m[j] - q[j]);
-    }
-    store(x, i, p), store(z, i, q);
+  HD void operator()(float& x, float& z, float mean, float alpha, float beta) const {
+    x += alpha * (z - x);
+    z += beta * (mean - z);
   }
 };
-
-template <class T>
 struct ElasticCommit {
-  float *z, *e;
-  const T* x;
-  Scalar alpha;
-  void settle() { settle_all(alpha); }
-  template <int N>
-  HD void operator()(int64_t i, Lanes<N>) const {
-    float p[N], q[N];
-    load(p, x, i), load(q, z, i);
-    for (int j = 0; j < N; ++j) {
-      p[j] = alpha.get() * (p[j] - q[j]);
-      q[j] += p[j];
-    }
-    store(e, i, p), store(z, i, q);
+  HD void operator()(float& z, float& e, float x, float alpha) const {
+    e = alpha * (x - z);
+    z += e;
   }
 };
-
 struct Outer {
-  float *z, *m, *x;
-  const float* mean;
-  Scalar decay, gain, along, beside;
   bool besides;
-  void settle() { settle_all(decay, gain, along, beside); }
-  template <int N>
-  HD void operator()(int64_t i, Lanes<N>) const {
-    float p[N], q[N], d[N];
-    load(p, z, i), load(q, m, i), load(d, mean, i);
-    for (int j = 0; j < N; ++j) {
-      d[j] -= p[j];
-      q[j] = decay.get() * q[j];
-      q[j] += gain.get() * d[j];
-      p[j] += along.get() * q[j];
-      p[j] = besides ? p[j] + beside.get() * d[j] : p[j];
-    }
-    store(z, i, p), store(m, i, q);
-    if (x) store(x, i, p);
+  HD void operator()(float& z, float& m, float& x, float mean, float decay, float gain, float along,
+                     float beside) const {
+    const float d = mean - z;
+    m = decay * m;
+    m += gain * d;
+    z += along * m;
+    z = besides ? z + beside * d : z;
+    x = z;
   }
 };
 
@@ -114,30 +62,27 @@ struct Pass {
   const MixArgs& a;
   const Tensor &base, &x;
   Scalar self;
-  std::vector<Tensor> in;
-  std::vector<float> sent;
-  Tensor z;
+  std::array<Tensor, kMost> in = {};
+  std::array<float, kMost> sent = {};
+  size_t messages = 0, shares = 0;
+  Tensor z = {};
 
   template <int kIn, int kSent, class T, class W>
   void go() const {
-    bool packets = aligned({&a.y, &base, &x, &z});
-    Mix<kIn, kSent, T, W> f{
-        a.y.out<float>(), z ? z.out<float>() : nullptr, base.in<float>(), x.in<float>(), {}, {}, self, a.by};
-    for (int k = 0; k < kIn; ++k) {
-      packets = packets && aligned({&in[size_t(k)]});
-      f.in[k] = in[size_t(k)].template in<T>();
-    }
-    for (int k = 0; k < kSent; ++k) f.sent[k] = sent[size_t(k)];
-    for_each_packet(a.y.device(), a.y.size(), packets, f);
+    using First = std::conditional_t<(kIn > 0), T, void>;
+    using Second = std::conditional_t<(kIn > 1), T, void>;
+    using X = std::conditional_t<(kSent > 0), float, void>;
+    each_element(a.y, Mix<kIn, kSent, W>{sent[0], sent[1]}, Write(a.y), WriteIfGiven(z), Read(base),
+                 Read<First>(in[0]), Read<Second>(in[1]), Read<X>(x), Factor(self), Factor(a.by));
   }
   template <int kSent, class T, class W>
   void by_messages() const {
-    if (in.empty()) return go<0, kSent, T, W>();
-    in.size() == 1 ? go<1, kSent, T, W>() : go<2, kSent, T, W>();
+    if (messages == 0) return go<0, kSent, T, W>();
+    messages == 1 ? go<1, kSent, T, W>() : go<2, kSent, T, W>();
   }
   void run() const {
-    const DType type = in.empty() ? kF32 : in[0].dtype();
-    if (sent.empty()) return visit_float(type, [&](auto t) { by_messages<0, decltype(t), bf16>(); });
+    const DType type = messages == 0 ? kF32 : in[0].dtype();
+    if (shares == 0) return visit_float(type, [&](auto t) { by_messages<0, decltype(t), bf16>(); });
     visit_float(a.wire, [&](auto w) {
       using W = decltype(w);
       if constexpr (sizeof(w) == 2) type == kF32 ? by_shares<float, W>() : by_shares<W, W>();
@@ -145,7 +90,7 @@ struct Pass {
   }
   template <class T, class W>
   void by_shares() const {
-    sent.size() == 1 ? by_messages<1, T, W>() : by_messages<2, T, W>();
+    shares == 1 ? by_messages<1, T, W>() : by_messages<2, T, W>();
   }
 };
 
@@ -159,12 +104,12 @@ void mix(const MixArgs& a) {
   Scalar self = a.self;
   size_t messages = 0, shares = 0;
   do {
-    Pass p{a, base, x, self, {}, {}, {}};
+    Pass p{a, base, x, self};
     const DType t = messages < a.in.size() ? a.in[messages].dtype() : kF32;
-    while (p.in.size() < kMost && messages < a.in.size() && a.in[messages].dtype() == t)
-      p.in.push_back(a.in[messages++]);
+    while (p.messages < kMost && messages < a.in.size() && a.in[messages].dtype() == t)
+      p.in[p.messages++] = a.in[messages++];
     if (messages == a.in.size() && (t == kF32 || t == a.wire))
-      while (p.sent.size() < kMost && shares < sent.size()) p.sent.push_back(sent[shares++]);
+      while (p.shares < kMost && shares < sent.size()) p.sent[p.shares++] = sent[shares++];
     const bool last = messages == a.in.size() && shares == sent.size();
     if (last) p.z = a.z;
     // Shares are of x as it was; another pass may not find it so.
@@ -176,25 +121,21 @@ void mix(const MixArgs& a) {
 
 void elastic_pull(const Tensor& x, const Tensor& z, const Tensor& mean, Scalar alpha, Scalar beta) {
   check_like(x, {&z, &mean});
-  for_each_packet(x.device(), x.size(), aligned({&x, &z, &mean}),
-                  ElasticPull{x.out<float>(), z.out<float>(), mean.in<float>(), alpha, beta});
+  each_element(x, ElasticPull(), Change(x), Change(z), Read(mean), Factor(alpha), Factor(beta));
 }
 
 void elastic_commit(const Tensor& z, const Tensor& e, const Tensor& x, Scalar alpha) {
   check_like(z, {&e, &x});
   visit_float(x.dtype(), [&](auto t) {
-    using T = decltype(t);
-    for_each_packet(z.device(), z.size(), aligned({&z, &e, &x}),
-                    ElasticCommit<T>{z.out<float>(), e.out<float>(), x.in<T>(), alpha});
+    each_element(z, ElasticCommit(), Change(z), Write(e), Read<decltype(t)>(x), Factor(alpha));
   });
 }
 
 void outer_step(const OuterStep& a) {
   check_like(a.z, {&a.m, &a.mean, &a.x});
   const bool besides = a.beside.slot || a.beside.value != 0;
-  for_each_packet(a.z.device(), a.z.size(), aligned({&a.z, &a.m, &a.mean, &a.x}),
-                  Outer{a.z.out<float>(), a.m.out<float>(), a.x ? a.x.out<float>() : nullptr,
-                        a.mean.in<float>(), a.decay, a.gain, a.along, a.beside, besides});
+  each_element(a.z, Outer{besides}, Change(a.z), Change(a.m), WriteIfGiven(a.x), Read(a.mean),
+               Factor(a.decay), Factor(a.gain), Factor(a.along), Factor(a.beside));
 }
 
 }  // namespace skein

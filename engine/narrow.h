@@ -2,6 +2,7 @@
 // at each use. The vector's storage owns it and knows when it is current.
 #pragma once
 #include <atomic>
+#include <type_traits>
 
 #include "engine/tensor.h"
 
@@ -42,13 +43,13 @@ class NarrowPass {
  public:
   explicit NarrowPass(const Tensor& x);
   Tensor values;  // empty: x has no copy, or is a part of one that has
-  // Calls f with the copy's elements, bf16* or another 16-bit type's, or with a void* that is null.
+  // Calls f with the copy's type, bf16 or f16, or with void where there is no copy.
   template <class F>
   void with(F f) const {
-    if (!values) return f(static_cast<void*>(nullptr));
+    if (!values) return f(std::type_identity<void>());
     visit_float(values.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      if constexpr (sizeof(T) == 2) f(values.out<T>());
+      if constexpr (sizeof(T) == 2) f(std::type_identity<T>());
     });
   }
   void done();  // the pass is queued and writes both: the copy is current

@@ -1,4 +1,4 @@
-// The algebra of vec.h: one functor a line, run by for_each on either device.
+// The algebra of vec.h: a functor of one line for each pass, run by each_element() on either device.
 #include "engine/vec.h"
 
 #include <cmath>
@@ -8,109 +8,38 @@
 #include <omp.h>
 #endif
 
+#include "engine/elementwise.h"
 #include "engine/narrow.h"
-#include "engine/packets.h"
 
 namespace skein {
 namespace {
 
 struct Fill {
-  float* y;
-  Scalar a;
-  void settle() { settle_all(a); }
-  template <int N>
-  HD void operator()(int64_t i, Lanes<N>) const {
-    float v[N];
-    for (int j = 0; j < N; ++j) v[j] = a.get();
-    store(y, i, v);
-  }
+  HD void operator()(float& y, float a) const { y = a; }
 };
-template <class Y, class X>
+struct Copy {
+  HD void operator()(float& y, float x) const { y = x; }
+};
 struct ScaledCopy {
-  Y* y;
-  const X* x;
-  Scalar a;
-  void settle() { settle_all(a); }
-  template <int N>
-  HD void operator()(int64_t i, Lanes<N>) const {
-    float v[N];
-    load(v, x, i);
-    for (int j = 0; j < N; ++j) v[j] = a.get() * v[j];
-    store(y, i, v);
-  }
+  HD void operator()(float& y, float x, float a) const { y = a * x; }
+};
+struct Axpy {
+  HD void operator()(float& y, float x, float a) const { y += a * x; }
 };
 struct Lerp {
-  float* y;
-  const float* x;
-  Scalar t;
-  void settle() { settle_all(t); }
-  template <int N>
-  HD void operator()(int64_t i, Lanes<N>) const {
-    float u[N], v[N];
-    load(u, y, i), load(v, x, i);
-    for (int j = 0; j < N; ++j) u[j] += t.get() * (v[j] - u[j]);
-    store(y, i, u);
-  }
-};
-template <class Y, class X>
-struct Copy {
-  Y* y;
-  const X* x;
-  template <int N>
-  HD void operator()(int64_t i, Lanes<N>) const {
-    float v[N];
-    load(v, x, i);
-    store(y, i, v);
-  }
-};
-template <class Y, class X>
-struct Axpy {
-  Y* y;
-  const X* x;
-  Scalar a;
-  void settle() { settle_all(a); }
-  template <int N>
-  HD void operator()(int64_t i, Lanes<N>) const {
-    float u[N], v[N];
-    load(u, y, i), load(v, x, i);
-    for (int j = 0; j < N; ++j) u[j] += a.get() * v[j];
-    store(y, i, u);
-  }
+  HD void operator()(float& y, float x, float t) const { y += t * (x - y); }
 };
 
-// kMomentum and kNesterov are template flags so that plain SGD neither reads nor writes v; Low is the type
-// of the 16-bit copy, void where x has none.
-template <bool kMomentum, bool kNesterov, class Low>
+// kMomentum and kNesterov are template flags so that plain SGD neither reads nor writes v. `low` is x's 16-bit copy.
+template <bool kMomentum, bool kNesterov>
 struct Sgd {
-  float *x, *v;
-  const float *g, *at;
-  Low* low;
-  Scalar lr, mu, decay;
-  int64_t decayed;
-  const float* on;
-  bool off = false;
-  void settle() { settle_all(lr, mu, decay), settle_flag(on, off); }
-  template <int N>
-  HD void operator()(int64_t i, Lanes<N>) const {
-    float p[N], d[N], q[N], u[N];
-    if (off || (on && *on == 0)) {
-      if constexpr (!std::is_void_v<Low>) load(p, x, i), store(low, i, p);
-      return;
-    }
-    load(p, x, i), load(d, g, i), load(q, at, i);
-    if constexpr (kMomentum) load(u, v, i);
-    for (int j = 0; j < N; ++j) {
-      d[j] = i + j < decayed ? d[j] + decay.get() * q[j] : d[j];
-      if constexpr (kMomentum) {
-        u[j] = mu.get() * u[j] + d[j];
-        p[j] -= lr.get() * (kNesterov ? d[j] + mu.get() * u[j] : u[j]);
-      } else {
-        p[j] -= lr.get() * d[j];
-      }
-    }
-    store(x, i, p);
-    if constexpr (kMomentum) store(v, i, u);
-    if constexpr (!std::is_void_v<Low>) store(low, i, p);
+  HD void operator()(float& x, float& low, float& v, float g, float at, bool decays, float off, float lr,
+                     float mu, float decay) const {
+    const float d = decays ? g + decay * at : g;
+    const float u = kMomentum ? mu * v + d : d;
+    x = off > 0 ? x : x - lr * (kNesterov ? d + mu * u : u);
+    v = off > 0 ? v : u;
+    low = x;
   }
 };
 
@@ -155,24 +84,17 @@ void check_pair(const Tensor& y, const Tensor& x) {
   CHECK(y.size() == x.size() && y.device() == x.device(), y.shape(), x.shape(), y.device(), x.device());
 }
 
-template <class P>
-using of = std::remove_const_t<std::remove_pointer_t<P>>;
-
-// Runs the functor that `make` makes of y's and x's elements.
-template <class Make>
-void each_type(const Tensor& y, const Tensor& x, Make make) {
-  visit_float(y.dtype(), [&](auto to) {
-    visit_float(x.dtype(), [&](auto from) {
-      for_each_packet(y.device(), y.size(), aligned({&y, &x}),
-                      make(y.out<decltype(to)>(), x.in<decltype(from)>()));
-    });
-  });
+// Calls f with values of y's and of x's type.
+template <class F>
+void each_type(const Tensor& y, const Tensor& x, F f) {
+  check_pair(y, x);
+  visit_float(y.dtype(), [&](auto to) { visit_float(x.dtype(), [&](auto from) { f(to, from); }); });
 }
 
 }  // namespace
 
 void fill(const Tensor& y, Scalar a) {
-  if (y.dtype() == kF32) return for_each_packet(y.device(), y.size(), aligned({&y}), Fill{y.out<float>(), a});
+  if (y.dtype() == kF32) return each_element(y, Fill(), Write(y), Factor(a));
   CHECK(is_float(y.dtype()) && !a.slot, y.dtype());
   Tensor one = Tensor(y.shape(), kF32, y.device());
   fill(one, a);
@@ -181,24 +103,24 @@ void fill(const Tensor& y, Scalar a) {
 void copy(const Tensor& y, const Tensor& x) {
   check_pair(y, x);
   if (y.dtype() == x.dtype()) return copy_bytes(y, x);
-  each_type(y, x, [](auto* to, auto* from) { return Copy<of<decltype(to)>, of<decltype(from)>>{to, from}; });
+  each_type(y, x, [&](auto to, auto from) {
+    each_element(y, Copy(), Write<decltype(to)>(y), Read<decltype(from)>(x));
+  });
 }
 void scale(const Tensor& y, Scalar a) { scaled_copy(y, a, y); }
 void scaled_copy(const Tensor& y, Scalar a, const Tensor& x) {
-  check_pair(y, x);
-  each_type(y, x, [a](auto* to, auto* from) {
-    return ScaledCopy<of<decltype(to)>, of<decltype(from)>>{to, from, a};
+  each_type(y, x, [&](auto to, auto from) {
+    each_element(y, ScaledCopy(), Write<decltype(to)>(y), Read<decltype(from)>(x), Factor(a));
   });
 }
 void axpy(const Tensor& y, Scalar a, const Tensor& x) {
-  check_pair(y, x);
-  each_type(y, x, [a](auto* to, auto* from) {
-    return Axpy<of<decltype(to)>, of<decltype(from)>>{to, from, a};
+  each_type(y, x, [&](auto to, auto from) {
+    each_element(y, Axpy(), Change<decltype(to)>(y), Read<decltype(from)>(x), Factor(a));
   });
 }
 void lerp(const Tensor& y, const Tensor& x, Scalar t) {
   check_pair(y, x);
-  for_each_packet(y.device(), y.size(), aligned({&y, &x}), Lerp{y.out<float>(), x.in<float>(), t});
+  each_element(y, Lerp(), Change(y), Read(x), Factor(t));
 }
 
 double dot(const Tensor& x, const Tensor& y) {
@@ -218,18 +140,17 @@ void sgd_update(const SgdArgs& u) {
   const bool momentum = !(u.mu.slot == nullptr && u.mu.value == 0);
   if (momentum) check_pair(u.x, u.v);
   NarrowPass low(u.x);
-  const bool packets = aligned({&u.x, &u.g, &u.at, &low.values}) && (!momentum || aligned({&u.v}));
-  const auto run = [&](auto functor) { for_each_packet(u.x.device(), u.x.size(), packets, functor); };
-  float *const x = u.x.out<float>(), *const v = momentum ? u.v.out<float>() : nullptr;
-  const float *const g = u.g.in<float>(), *const at = u.at.in<float>();
-  low.with([&](auto* to) {
-    using Low = std::remove_pointer_t<decltype(to)>;
+  low.with([&]<class Low>(std::type_identity<Low>) {
+    const auto run = [&](auto sgd, auto v) {
+      each_element(u.x, sgd, Change(u.x), Write<Low>(low.values), v, Read(u.g), Read(u.at), Below{u.decayed},
+                   IsOff(u.on), Factor(u.lr), Factor(u.mu), Factor(u.decay));
+    };
     if (!momentum)
-      run(Sgd<false, false, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed, u.on});
+      run(Sgd<false, false>(), Change<void>(u.v));
     else if (u.nesterov)
-      run(Sgd<true, true, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed, u.on});
+      run(Sgd<true, true>(), Change(u.v));
     else
-      run(Sgd<true, false, Low>{x, v, g, at, to, u.lr, u.mu, u.decay, u.decayed, u.on});
+      run(Sgd<true, false>(), Change(u.v));
   });
   low.done();
 }

@@ -4,27 +4,16 @@
 #include <cmath>
 
 #include "engine/cuda/pack.h"
+#include "engine/elementwise.h"
 #include "engine/launch.h"
 #include "engine/narrow.h"
-#include "engine/packets.h"
 #include "engine/vec.h"
 
 namespace skein::cuda {
 namespace {
 
-template <class Y, class X>
 struct Blend {
-  Y* y;
-  const X* x;
-  float beta;
-  template <int N>
-  HD void operator()(int64_t i, Lanes<N>) const {
-    float u[N] = {}, v[N];
-    if (beta != 0) load(u, y, i);
-    load(v, x, i);
-    for (int j = 0; j < N; ++j) v[j] += beta == 0 ? 0.f : beta * u[j];
-    store(y, i, v);
-  }
+  HD void operator()(float& y, float x, float beta) const { y = x + beta * y; }
 };
 
 // y <- max(low, y + bias + residual), V neighbors of one pixel at a time.
@@ -54,9 +43,10 @@ void blend(const Tensor& y, const Tensor& x, float beta) {
   CHECK(y.size() == x.size(), y.shape(), x.shape());
   visit_float(y.dtype(), [&](auto to) {
     visit_float(x.dtype(), [&](auto from) {
-      using Y = decltype(to);
-      using X = decltype(from);
-      for_each_packet(y.device(), y.size(), aligned({&y, &x}), Blend<Y, X>{y.data<Y>(), x.data<X>(), beta});
+      const auto run = [&](auto result) {
+        each_element(y, Blend(), result, Read<decltype(from)>(x), Factor(beta));
+      };
+      beta == 0 ? run(Write<decltype(to)>(y)) : run(Change<decltype(to)>(y));
     });
   });
 }
