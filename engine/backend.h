@@ -1,8 +1,9 @@
-// The seam: primitives taken from vendor libraries or written per processor, declared once here and defined
-// in engine/cpu/ and engine/cuda/. Layouts: images NHWC, convolution weights OHWI, both dense. Activations
-// are f32, bf16 or f16; weights, their gradients, statistics and affine parameters are f32 whatever the
-// activations are. A backend makes and caches the low-precision or blocked copies its library wants.
+// The primitives of the seam, taken from vendor libraries or written per processor: the rows of engine/seam.def that
+// both engine/cpu/ and engine/cuda/ define. Layouts: images NHWC, convolution weights OHWI, both dense. Activations
+// are f32, bf16 or f16; weights, their gradients, statistics and affine parameters are f32 whatever the activations
+// are. A backend makes and caches the low-precision or blocked copies its library wants.
 #pragma once
+#include "engine/seam.h"
 #include "engine/tensor.h"
 
 namespace skein {
@@ -27,6 +28,7 @@ struct ConvGeometry {
 
 // x [N,H,W,C], w [O,R,S,C/groups] f32, bias [O] f32 or empty, y [N,P,Q,O].
 //   forward            y <- conv(x, w) + bias          (relu: then max(0, .); CUDA: first + residual, like y)
+//   with_sums          y <- conv(x, w), and the sums of y, if one kernel gives both and is the faster way
 //   backward_data      x (a gradient) <- conv^T(y, w) + beta x
 //   backward_weights   w (a gradient) <- sum x * y + beta w; bias likewise if given
 struct ConvArgs {
@@ -55,7 +57,7 @@ struct PoolArgs {
   }
 };
 
-// Sums over all but the last axis of x and of x^2, in f32; both empty where nobody has taken them.
+// Sums over all but the last axis of x and of x^2, in f32; both are empty if they were not taken.
 struct ChannelSums {
   Tensor sum, squares;  // [C] f32
 };
@@ -97,43 +99,16 @@ Args unowned_args(Args a) {
   return a;
 }
 
-#define SKEIN_PRIMITIVES(ROW)            \
-  ROW(gemm, GemmArgs)                    \
-  ROW(conv2d_forward, ConvArgs)          \
-  ROW(conv2d_backward_data, ConvArgs)    \
-  ROW(conv2d_backward_weights, ConvArgs) \
-  ROW(pool2d_forward, PoolArgs)          \
-  ROW(pool2d_backward, PoolArgs)         \
-  ROW(batch_norm_forward, BatchNormArgs) \
-  ROW(batch_norm_backward, BatchNormArgs)
-
-#define SKEIN_DECLARE(name, Args)                                            \
-  namespace cpu {                                                            \
-  void name(const Args&);                                                    \
-  }                                                                          \
-  namespace cuda {                                                           \
-  void name(const Args&);                                                    \
-  }                                                                          \
-  inline void name(Device d, const Args& a) {                                \
-    if constexpr (kHasCuda)                                                  \
-      if (d.is_cuda()) return cuda::name(a);                                 \
-    if (keeps_calls()) return keep([a = unowned_args(a)] { cpu::name(a); }); \
-    cpu::name(a);                                                            \
+#define PRIMITIVE(result, name, Args)                                                  \
+  namespace cpu {                                                                      \
+  result name(const Args&);                                                            \
+  }                                                                                    \
+  inline result name(Device d, const Args& a) {                                        \
+    if (d.is_cuda()) return cuda::name(a);                                             \
+    if (keeps_calls()) return keep([a = unowned_args(a)] { cpu::name(a); }), result(); \
+    return cpu::name(a);                                                               \
   }
-SKEIN_PRIMITIVES(SKEIN_DECLARE)
-#undef SKEIN_DECLARE
-
-// conv2d_forward without bias, residual and ReLU; where one kernel gives y and its sums and is the faster way,
-// the sums too.
-namespace cuda {
-ChannelSums conv2d_with_sums(const ConvArgs&);
-}
-inline ChannelSums conv2d_with_sums(Device d, const ConvArgs& a) {
-  if constexpr (kHasCuda)
-    if (d.is_cuda()) return cuda::conv2d_with_sums(a);
-  conv2d_forward(d, a);
-  return {};
-}
+#include "engine/seam.def"
 
 // What the CPU backend found and chose, for `--doctor`, summaries and benchmarks: "avx2, onednn 2.6.3, ...".
 namespace cpu {

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "engine/cuda/runtime.h"
 #include "engine/memory.h"
 #include "engine/memory_pool.h"
 #include "engine/recording.h"
+#include "engine/seam.h"
 
 namespace skein {
 
@@ -130,9 +130,7 @@ void* CachingAllocator::from_system(int64_t bytes) {
 // With the lock: what this process can have of the device's memory.
 int64_t CachingAllocator::room() const {
   if (limit_ > 0) return limit_;
-  if constexpr (kHasCuda)
-    if (device_.is_cuda()) return held_ + cuda::free_memory(device_.index);
-  return 0;
+  return device_.is_cuda() ? held_ + cuda::free_memory(device_.index) : 0;
 }
 
 void* CachingAllocator::reuse(void* stream, int64_t bytes) {
@@ -161,25 +159,19 @@ CachingAllocator& caching(Device d) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   CachingAllocator*& a = all[{d.kind, d.index}];
-  if (!a) {
-    if constexpr (kHasCuda)
-      if (d.is_cuda()) a = new CachingAllocator(d, cuda::allocate, cuda::release);
-    CHECK(a || !d.is_cuda(), "this is a CPU-only build; configure with the CUDA toolkit for", d);
-    if (!a) a = new CachingAllocator(d, take_host, give_host);
-  }
+  if (!a && d.is_cuda()) a = new CachingAllocator(d, cuda::allocate, cuda::release);
+  if (!a) a = new CachingAllocator(d, take_host, give_host);
   return *a;
 }
 
 }  // namespace
 
 void retire_stream(Device d, void* stream) noexcept {
-  if constexpr (kHasCuda) {
-    try {
-      cuda::sync_stream(stream);
-    } catch (const Error&) {  // at the end of the program the driver may have gone first
-    }
-    caching(d).retire(stream);
+  try {
+    cuda::sync_stream(stream);
+  } catch (const Error&) {  // at the end of the program the driver may have gone first
   }
+  caching(d).retire(stream);
 }
 
 Allocator& allocator(Device d) {
@@ -188,14 +180,11 @@ Allocator& allocator(Device d) {
 }
 
 Allocator& pinned_allocator() {
-  if constexpr (kHasCuda)
-    if (cuda_device_count() > 0) {
-      static auto& pinned = *new CachingAllocator(
-          kCpu, [](int, int64_t bytes) { return cuda::allocate_pinned(bytes); },
-          [](int, void* p) noexcept { cuda::release_pinned(p); });
-      return pinned;
-    }
-  return caching(kCpu);
+  if (cuda_device_count() == 0) return caching(kCpu);
+  static auto& pinned = *new CachingAllocator(
+      kCpu, [](int, int64_t bytes) { return cuda::allocate_pinned(bytes); },
+      [](int, void* p) noexcept { cuda::release_pinned(p); });
+  return pinned;
 }
 
 void release_cached(Device d) { caching(d).release(); }

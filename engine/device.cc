@@ -1,13 +1,13 @@
-// Devices, streams and events; CUDA's share is one call away in cuda/runtime.h.
+// Devices, streams and events; CUDA's share is one call of the seam away.
 #include "engine/device.h"
 
 #include <map>
 #include <ostream>
 
 #include "engine/caching_allocator.h"
-#include "engine/cuda/runtime.h"
 #include "engine/device_group.h"
 #include "engine/recording.h"
+#include "engine/seam.h"
 
 namespace skein {
 
@@ -16,25 +16,16 @@ std::ostream& operator<<(std::ostream& s, Device d) {
 }
 
 int cuda_device_count() {
-  if constexpr (kHasCuda) {
-    static const int n = cuda::device_count();
-    return n;
-  }
-  return 0;
+  static const int n = kHasCuda ? cuda::device_count() : 0;
+  return n;
 }
 
 void Event::sync() const {
-  if constexpr (kHasCuda)
-    if (handle_) {
-      refuse_recording("the host waits for an event of the device");
-      cuda::sync_event(handle_.get());
-    }
+  if (!handle_) return;
+  refuse_recording("the host waits for an event of the device");
+  cuda::sync_event(handle_.get());
 }
-bool Event::ready() const {
-  if constexpr (kHasCuda)
-    if (handle_) return cuda::event_ready(handle_.get());
-  return true;
-}
+bool Event::ready() const { return !handle_ || cuda::event_ready(handle_.get()); }
 
 namespace {
 // A thread's streams. What frees memory after they are gone, at the end of a thread or of the program, must
@@ -62,11 +53,9 @@ namespace {
 thread_local bool urgently = false;  // what the calling thread makes now
 }
 Stream::Stream(Device d) : device_(d) {
-  if constexpr (kHasCuda)
-    if (d.is_cuda()) {
-      std::shared_ptr<void> made = cuda::make_stream(d.index, urgently);
-      handle_ = {made.get(), [d, made](void* stream) { retire_stream(d, stream); }};
-    }
+  if (!d.is_cuda()) return;
+  std::shared_ptr<void> made = cuda::make_stream(d.index, urgently);
+  handle_ = {made.get(), [d, made](void* stream) { retire_stream(d, stream); }};
 }
 Stream urgent_stream(Device d) {
   const struct Urgently {
@@ -76,19 +65,16 @@ Stream urgent_stream(Device d) {
   return Stream(d);
 }
 void Stream::wait(const Event& e) {
-  if constexpr (kHasCuda)
-    if (handle_ && e.handle_) cuda::wait(handle_.get(), e.handle_.get());
+  if (handle_ && e.handle_) cuda::wait(handle_.get(), e.handle_.get());
 }
 Event Stream::record() {
   Event e;
-  if constexpr (kHasCuda)
-    if (handle_) e.handle_ = cuda::record(handle_.get());
+  if (handle_) e.handle_ = cuda::record(handle_.get());
   return e;
 }
 void Stream::sync() {
   if (records(device_)) refuse_recording("the host waits for the device");
-  if constexpr (kHasCuda)
-    if (handle_) cuda::sync_stream(handle_.get());
+  if (handle_) cuda::sync_stream(handle_.get());
 }
 
 Stream& current_stream(Device d) { return streams().of.try_emplace({d.kind, d.index}, d).first->second; }

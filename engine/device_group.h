@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/seam.h"
 #include "engine/tensor.h"
 
 namespace skein {
@@ -39,21 +40,10 @@ struct DeviceGroups {
       form;
 };
 
-namespace cuda {
-DeviceGroups nccl_groups();
-std::string identity(int index);
-}  // namespace cuda
-
 // NCCL's. Throws Error that says what to install.
-inline DeviceGroups nccl_groups() {
-  if constexpr (kHasCuda) return cuda::nccl_groups();
-  throw Error("this program was built without CUDA, and so without NCCL");
-}
+using cuda::nccl_groups;
+
 // Tells this GPU from all others; empty for the CPU.
-inline std::string identity_of(Device d) {
-  if constexpr (kHasCuda)
-    if (d.is_cuda()) return cuda::identity(d.index);
-  return "";
-}
+inline std::string identity_of(Device d) { return d.is_cuda() ? cuda::identity(d.index) : ""; }
 
 }  // namespace skein

@@ -1,9 +1,9 @@
 // Whether a device can be used, and what is said when its memory runs out.
 #include "engine/device_use.h"
 
-#include "engine/cuda/runtime.h"
 #include "engine/device_trouble.h"
 #include "engine/memory.h"
+#include "engine/seam.h"
 
 namespace skein {
 
@@ -11,7 +11,7 @@ bool built_with_cuda() { return kHasCuda; }
 
 std::string why_no_cuda() {
   if (cuda_device_count() > 0) return "";
-  if constexpr (kHasCuda) return trouble_with(cuda::look_at_driver());
+  if (kHasCuda) return trouble_with(cuda::look_at_driver());
   return "this program was built without CUDA; install the CUDA toolkit and build with `cmake --preset "
          "cuda`, or use "
          "--device cpu";
@@ -22,14 +22,10 @@ void require_usable(Device d) {
   if (const std::string why = why_no_cuda(); !why.empty()) throw Error(why);
   if (d.index < 0 || d.index >= cuda_device_count())
     throw Error(text("there is no ", d, ": the GPUs here are cuda:0 to cuda:", cuda_device_count() - 1));
-  if constexpr (kHasCuda) cuda::require_usable(d.index);
+  cuda::require_usable(d.index);
 }
 
-std::string describe(Device d) {
-  if constexpr (kHasCuda)
-    if (d.is_cuda()) return cuda::describe(d.index);
-  return text(d);
-}
+std::string describe(Device d) { return d.is_cuda() ? cuda::describe(d.index) : text(d); }
 
 namespace {
 thread_local const char* memory_for = nullptr;

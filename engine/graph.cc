@@ -46,17 +46,14 @@ class Meanwhile {
 void* stream_of(Device d) { return current_stream(d).handle(); }
 
 void begin_piece(Device d) {
-  if constexpr (kHasCuda)
-    if (d.is_cuda()) cuda::begin_capture(stream_of(d));
+  if (d.is_cuda()) cuda::begin_capture(stream_of(d));
 }
 // What was captured since begin_piece() becomes one call.
 void end_piece(const Current& c) {
-  if constexpr (kHasCuda)
-    if (c.device.is_cuda()) {
-      const cuda::Graph graph = cuda::end_capture(stream_of(c.device));
-      *c.length += graph.nodes;
-      if (graph.executable) c.calls->push_back([graph, d = c.device] { cuda::launch(graph, stream_of(d)); });
-    }
+  if (!c.device.is_cuda()) return;
+  const cuda::Graph graph = cuda::end_capture(stream_of(c.device));
+  *c.length += graph.nodes;
+  if (graph.executable) c.calls->push_back([graph, d = c.device] { cuda::launch(graph, stream_of(d)); });
 }
 
 }  // namespace
@@ -119,9 +116,7 @@ std::string Recorded::record(Entry& e, const Body& body) const {
   bool capturing = false;
   // Leaves neither a capture nor half a recording behind. True if the capture was sound up to here.
   const auto drop = [&] {
-    bool sound = true;
-    if constexpr (kHasCuda)
-      if (device_.is_cuda()) sound = capturing && cuda::abandon_capture(stream_of(device_));
+    const bool sound = !device_.is_cuda() || (capturing && cuda::abandon_capture(stream_of(device_)));
     e.calls.clear();
     e.length = 0;
     return sound;

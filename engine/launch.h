@@ -61,6 +61,11 @@ __global__ void __launch_bounds__(256, 3) for_each_team_kernel(int64_t teams, F 
 }
 #endif
 
+// Where a CPU-only build is asked for a loop on a GPU.
+[[noreturn]] inline void refuse_kernel(Device where) {
+  throw Error(text("this is a CPU-only build; configure with the CUDA toolkit for ", where));
+}
+
 // Loops shorter than this run on the calling thread: waking a team costs about this much work.
 inline constexpr int64_t kParallelFrom = 1 << 14;
 
@@ -92,7 +97,7 @@ void for_each(Device where, int64_t n, F f) {
 #elif defined(SKEIN_EMULATED_GPU)
   emulated::each(current_stream(where).handle(), n, f);
 #else
-  CHECK(kHasCuda, "this is a CPU-only build; configure with the CUDA toolkit for --device cuda");
+  refuse_kernel(where);
 #endif
 }
 
@@ -119,7 +124,7 @@ void for_each_row(Device where, int64_t rows, int64_t cols, F f) {
 #elif defined(SKEIN_EMULATED_GPU)
   emulated::rows(current_stream(where).handle(), rows, cols, f);
 #else
-  CHECK(kHasCuda, "this is a CPU-only build; configure with the CUDA toolkit for --device cuda");
+  refuse_kernel(where);
 #endif
 }
 
@@ -141,7 +146,7 @@ void for_each_team(Device where, int64_t teams, int64_t work, F f) {
 #elif defined(SKEIN_EMULATED_GPU)
   emulated::teams(current_stream(where).handle(), teams, f);
 #else
-  CHECK(kHasCuda, "this is a CPU-only build; configure with the CUDA toolkit for --device cuda");
+  refuse_kernel(where);
 #endif
 }
 

@@ -74,7 +74,7 @@ void run_pass(Device where, int64_t n, F f) {
   emulated::each(current_stream(where).handle(), packets ? (n + kPacket - 1) / kPacket : n,
                  PacketOfThread<F>{n, packets, f});
 #else
-  CHECK(kHasCuda, "this is a CPU-only build; configure with the CUDA toolkit for --device cuda");
+  refuse_kernel(where);
 #endif
 }
 

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <ostream>
 
-#include "engine/cuda/runtime.h"
 #include "engine/memory.h"
 #include "engine/narrow.h"
+#include "engine/seam.h"
 
 namespace skein {
 
@@ -74,12 +74,10 @@ void copy_host(void* to, const void* from, size_t bytes) {
 
 Tensor Tensor::zeros(Shape shape, DType t, Device d) {
   Tensor y(shape, t, d);
-  if constexpr (kHasCuda)
-    if (d.is_cuda()) {
-      cuda::clear(y.raw(), y.bytes(), current_stream(d).handle());
-      return y;
-    }
-  clear_host(y.address(), size_t(y.bytes()));
+  if (d.is_cuda())
+    cuda::clear(y.raw(), y.bytes(), current_stream(d).handle());
+  else
+    clear_host(y.address(), size_t(y.bytes()));
   return y;
 }
 
@@ -124,12 +122,11 @@ void copy_bytes(const Tensor& to, const Tensor& from) {
         from.dtype());
   if (to.size() == 0 || to.address() == from.address()) return;
   to.storage()->written();
-  if constexpr (kHasCuda)
-    if (to.device().is_cuda() || from.device().is_cuda()) {
-      const Device d = to.device().is_cuda() ? to.device() : from.device();
-      if (to.device() != from.device() && records(d)) refuse_recording("a copy between two devices");
-      return cuda::copy(to.address(), from.address(), to.bytes(), current_stream(d).handle());
-    }
+  if (to.device().is_cuda() || from.device().is_cuda()) {
+    const Device d = to.device().is_cuda() ? to.device() : from.device();
+    if (to.device() != from.device() && records(d)) refuse_recording("a copy between two devices");
+    return cuda::copy(to.address(), from.address(), to.bytes(), current_stream(d).handle());
+  }
   copy_host(to.address(), from.address(), size_t(to.bytes()));
 }
 

@@ -33,7 +33,7 @@ Raw begin(const Tensor& x, const ConvBnLink& l) {
 void pull_raw(Pull& pull, RawImage& image, const ConvArgs& c) {
   BatchNormArgs& norm = image.norm;
   pull(c.w, [&](const Tensor& dw, float beta) {
-    raw_conv2d_backward_weights(
+    cuda::raw_conv2d_backward_weights(
         image, {.x = {}, .w = dw, .bias = {}, .y = c.y, .geometry = c.geometry, .beta = beta});
   });
   norm.y = {};
@@ -41,16 +41,16 @@ void pull_raw(Pull& pull, RawImage& image, const ConvArgs& c) {
   pull(norm.gamma, [&](const Tensor& d, float beta) { norm.dgamma = d, norm.dgamma_beta = beta; });
   pull(norm.shift, [&](const Tensor& d, float beta) { norm.dshift = d, norm.dshift_beta = beta; });
   const Tensor dz(norm.x.shape(), norm.x.dtype(), norm.x.device());
-  raw_conv2d_backward_data(image, {.x = dz, .w = c.w, .bias = {}, .y = c.y, .geometry = c.geometry});
+  cuda::raw_conv2d_backward_data(image, {.x = dz, .w = c.w, .bias = {}, .y = c.y, .geometry = c.geometry});
   pull.give(norm.x, dz);
 }
 
 // The next convolution's result, from the last one's and its norm.
 Raw follow(const Raw& raw, const NormState& s, const ConvBnLink& l) {
-  RawImage image = raw_image(norm_arguments(raw.z, s, {.relu = true}, raw.sums));
+  RawImage image = cuda::raw_image(norm_arguments(raw.z, s, {.relu = true}, raw.sums));
   const Tensor z(conv2d_shape(raw.z, l.w, l.geometry), raw.z.dtype(), raw.z.device());
   const ConvArgs c{.x = {}, .w = l.w, .bias = {}, .y = z, .geometry = l.geometry};
-  const ChannelSums sums = raw_conv2d_forward(image, c);
+  const ChannelSums sums = cuda::raw_conv2d_forward(image, c);
   record({raw.z, s.gamma, s.shift, l.w}, z,
          [image = std::move(image), w = l.w, g = l.geometry](const Tensor& dz, Pull& pull) mutable {
            pull_raw(pull, image, {.x = {}, .w = w, .bias = {}, .y = dz, .geometry = g});

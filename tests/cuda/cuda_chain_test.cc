@@ -154,7 +154,7 @@ TEST_P(CudaChain, AnImageThatWasNotKeptIsMadeAgain) {
   norm.x = z, norm.relu = true;
   norm.gamma = random_uniform({256}, 3, 0.5f, 2).to(d_), norm.shift = random_normal({256}, 4).to(d_);
   norm.mean = Tensor({256}, kF32, d_), norm.rstd = Tensor({256}, kF32, d_);
-  const RawImage image = raw_image(norm);
+  const RawImage image = cuda::raw_image(norm);
   norm.y = Tensor(z.shape(), kF16, d_);
   batch_norm_forward(d_, norm);
   const auto gradient = [&](bool kept, float beta) {
@@ -163,7 +163,7 @@ TEST_P(CudaChain, AnImageThatWasNotKeptIsMadeAgain) {
     if (kept)
       conv2d_backward_weights(d_, c);
     else
-      raw_conv2d_backward_weights(image, c);
+      cuda::raw_conv2d_backward_weights(image, c);
     return values(dw);
   };
   const Counts before;
