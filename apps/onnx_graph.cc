@@ -10,11 +10,13 @@ namespace {
 constexpr int64_t kPlace[4] = {0, 2, 3, 1};
 const std::vector<int64_t> kToFirst = {0, 3, 1, 2}, kToLast = {0, 2, 3, 1};
 
-// Operations that are one node of the same meaning.
+// Operations that are one node of the same meaning; "" where ONNX has none.
 const std::map<std::string, const char*> kPointwise = {
-    {"relu", "Relu"}, {"tanh", "Tanh"}, {"sigmoid", "Sigmoid"}, {"exp", "Exp"},     {"log", "Log"},
-    {"sqrt", "Sqrt"}, {"neg", "Neg"},   {"abs", "Abs"},         {"add", "Add"},     {"sub", "Sub"},
-    {"mul", "Mul"},   {"div", "Div"},   {"maximum", "Max"},     {"minimum", "Min"},
+#define UNARY(name, onnx, f, df) {#name, onnx},
+#define BINARY(name, onnx, f, da, db) {#name, onnx},
+#include "engine/ops/pointwise.def"
+#undef UNARY
+#undef BINARY
 };
 
 void attribute(onnx::Node& node, const char* name, int64_t value) {
@@ -168,8 +170,7 @@ void OnnxGraph::emit(const Step& s) {
     return attribute(last(), "transB", int64_t(1));
   }
   if (pointwise(s)) return;
-  throw Error(text("ONNX export: ", op.empty() ? "an operation that does not describe itself" : op,
-                   " with a result of shape ", s.out.shape(),
+  throw Error(text("ONNX export: ", op, " with a result of shape ", s.out.shape(),
                    " has no counterpart yet; see apps/onnx_graph.cc"));
 }
 
@@ -256,7 +257,7 @@ void OnnxGraph::pad(const Step& s) {
 
 bool OnnxGraph::pointwise(const Step& s) {
   const auto row = kPointwise.find(s.op);
-  if (row == kPointwise.end()) return false;
+  if (row == kPointwise.end() || !*row->second) return false;
   bool same = true;  // in shape and layout: then the layout does not matter
   for (const Tensor& t : s.in)
     same = same && t.shape() == s.out.shape() && value(t).channels_first == value(s.in[0]).channels_first;

@@ -13,8 +13,8 @@
 namespace skein {
 
 // Pointwise, from the table: Tensor relu(x), add(a, b), ... Binary ones broadcast like NumPy.
-#define UNARY(name, f, df) Tensor name(const Tensor& x);
-#define BINARY(name, f, da, db) Tensor name(const Tensor& a, const Tensor& b);
+#define UNARY(name, onnx, f, df) Tensor name(const Tensor& x);
+#define BINARY(name, onnx, f, da, db) Tensor name(const Tensor& a, const Tensor& b);
 #include "engine/ops/pointwise.def"
 #undef UNARY
 #undef BINARY

@@ -12,12 +12,8 @@ Outline::~Outline() { g_outline = outer_; }
 Outline* Outline::current() { return g_outline; }
 
 void Outline::add(Step step) {
-  by_result_.try_emplace(step.out.id(), steps_.size());
+  by_result_.emplace(step.out.id(), steps_.size());
   steps_.push_back(std::move(step));
-}
-
-void Outline::add_undescribed(const Tensor* first, const Tensor* last, const Tensor& out) {
-  if (!by_result_.contains(out.id())) add({.op = "", .in = {first, last}, .out = out});
 }
 
 const Outline::Step* Outline::source(const Tensor& t) const {

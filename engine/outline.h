@@ -10,13 +10,15 @@
 
 namespace skein {
 
+using Settings = std::map<std::string, std::vector<double>>;  // "stride": {2}
+
 class Outline {
  public:
   struct Step {
-    std::string op;          // the function's name in ops.h; empty: an op that does not describe itself
+    std::string op;          // the function's name in ops.h
     std::vector<Tensor> in;  // in the order of its arguments; an absent one is empty
     Tensor out;
-    std::map<std::string, std::vector<double>> settings = {};  // "stride": {2}
+    Settings settings;
   };
 
   Outline();  // becomes the calling thread's current outline, until destroyed; outlines nest
@@ -24,10 +26,7 @@ class Outline {
   Outline(const Outline&) = delete;
   static Outline* current();  // null: nothing is listed
 
-  // Ops call add() before record(), which takes a result that is not listed yet for an undescribed op's.
-  void add(Step);
-  void add_undescribed(const Tensor* first, const Tensor* last, const Tensor& out);
-
+  void add(Step);  // record() does
   const std::vector<Step>& steps() const { return steps_; }
   // The step whose result `t` is; null for leaves: inputs, parameters, constants.
   const Step* source(const Tensor& t) const;

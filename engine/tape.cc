@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "engine/memory.h"
-#include "engine/outline.h"
 #include "engine/vec.h"
 
 namespace skein {
@@ -27,10 +26,10 @@ void Tape::watch(const Tensor& x, Tensor grad) {
   leaves_.push_back(x.id());
 }
 
-void Tape::append(const Tensor* first, const Tensor* last, const Tensor& out, Pullback pullback) {
+void Tape::append(const std::vector<Tensor>& in, const Tensor& out, Pullback pullback) {
   grads_.try_emplace(out.id());
-  for (const Tensor* t = first; t != last; ++t)
-    if (auto it = first_use_.find(t->id()); it != first_use_.end())
+  for (const Tensor& t : in)
+    if (auto it = first_use_.find(t.id()); it != first_use_.end())
       it->second = std::min(it->second, int64_t(entries_.size()));
   entries_.push_back({out.id(), std::move(pullback)});
 }
@@ -100,21 +99,16 @@ void Pull::give(const Value& input, Tensor dx) {
 
 bool Pull::wants(const Value& input) const { return tape_.wants(input); }
 
-namespace {
-Tensor record_all(const Tensor* first, const Tensor* last, Tensor y, Pullback pullback) {
-  if (Outline* o = Outline::current()) o->add_undescribed(first, last, y);
-  Tape* t = Tape::current();
-  if (t && std::any_of(first, last, [t](const Tensor& x) { return t->wants(x); }))
-    t->append(first, last, y, std::move(pullback));
-  return y;
+bool wanted(const std::vector<Tensor>& in) {
+  const Tape* const t = Tape::current();
+  return t && std::any_of(in.begin(), in.end(), [t](const Tensor& x) { return t->wants(x); });
 }
-}  // namespace
 
-Tensor record(std::initializer_list<Tensor> in, Tensor y, Pullback pullback) {
-  return record_all(in.begin(), in.end(), std::move(y), std::move(pullback));
-}
-Tensor record(const std::vector<Tensor>& in, Tensor y, Pullback pullback) {
-  return record_all(in.data(), in.data() + in.size(), std::move(y), std::move(pullback));
+Tensor record(const Operation& o, Pullback pullback) {
+  if (Outline* const outline = Outline::current())
+    outline->add({o.op, o.in, o.out, o.settings ? o.settings() : Settings()});
+  if (wanted(o.in)) Tape::current()->append(o.in, o.out, std::move(pullback));
+  return o.out;
 }
 
 }  // namespace skein

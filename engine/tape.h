@@ -1,10 +1,10 @@
 // Reverse-mode differentiation by a linear tape: ops append an entry, backward() walks them back.
 #pragma once
 #include <functional>
-#include <initializer_list>
 #include <unordered_map>
 #include <vector>
 
+#include "engine/outline.h"
 #include "engine/vec.h"
 
 namespace skein {
@@ -65,7 +65,7 @@ class Tape {
   void backward(const Tensor& loss, const GradReady& ready = {}, Scalar seed = 1.f);
 
   bool wants(const Value& v) const { return grads_.contains(v.id); }
-  void append(const Tensor* first, const Tensor* last, const Tensor& out, Pullback);
+  void append(const std::vector<Tensor>& in, const Tensor& out, Pullback);
 
  private:
   friend class Pull;
@@ -85,10 +85,18 @@ class Tape {
   Tape* outer_;
 };
 
-// What every op ends with: y, and on a tape that wants one of the inputs, an entry. Off the tape it costs a
-// test.
-Tensor record(std::initializer_list<Tensor> in, Tensor y, Pullback);
-Tensor record(const std::vector<Tensor>& in, Tensor y, Pullback);
+// An operation that was computed.
+struct Operation {
+  const char* op;          // the function's name in ops.h
+  std::vector<Tensor> in;  // in the order of its arguments; an absent one is empty
+  Tensor out;
+  std::function<Settings()> settings = {};  // called only where an outline (outline.h) lists the operation
+};
+// What every op ends with: the thread's outline lists it, and a tape that wants one of the inputs gets an entry. Returns
+// the result. Without outline and tape it costs two tests.
+Tensor record(const Operation&, Pullback);
+// Whether the thread's tape wants a gradient of one of these.
+bool wanted(const std::vector<Tensor>& in);
 
 // While alive, nothing of this thread is recorded.
 class NoTape {

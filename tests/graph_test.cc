@@ -101,12 +101,12 @@ NormState state_of(const Values& v, size_t at) {
 
 std::vector<Chain> chains() {
   std::vector<Chain> all;
-#define UNARY(name, f, df)      \
-  for (DType t : {kF32, kBF16}) \
-    all.push_back(              \
+#define UNARY(name, onnx, f, df) \
+  for (DType t : {kF32, kBF16})  \
+    all.push_back(               \
         one(text(#name, ' ', t), {like({3, 70}, t)}, [](const Values& v) { return skein::name(v[0]); }));
-#define BINARY(name, f, da, db) \
-  all.push_back(                \
+#define BINARY(name, onnx, f, da, db) \
+  all.push_back(                      \
       one(#name, {like({5, 4, 9}), like({4, 1})}, [](const Values& v) { return skein::name(v[0], v[1]); }));
 #include "engine/ops/pointwise.def"
 #undef UNARY

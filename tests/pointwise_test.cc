@@ -16,8 +16,9 @@ struct Row {
   Tensor (*binary)(const Tensor&, const Tensor&);
   float (*f)(float a, float b);  // unary rows ignore b
 };
-#define UNARY(name, fx, dfx) Row{#name, skein::name, nullptr, [](float x, float) -> float { return fx; }},
-#define BINARY(name, fab, dfa, dfb) \
+#define UNARY(name, onnx, fx, dfx) \
+  Row{#name, skein::name, nullptr, [](float x, float) -> float { return fx; }},
+#define BINARY(name, onnx, fab, dfa, dfb) \
   Row{#name, nullptr, skein::name, [](float a, float b) -> float { return fab; }},
 const std::vector<Row> kRows{
 #include "engine/ops/pointwise.def"

@@ -171,7 +171,7 @@ TEST(Tape, PullbacksOverwriteFirstAndAddLater) {
   Tape tape;
   tape.watch(x, g);
   const auto touch = [&] {
-    return record({x}, x.clone(), [&, x](const Tensor& dy, Pull& pull) {
+    return record({.op = "touch", .in = {x}, .out = x.clone()}, [&, x](const Tensor& dy, Pull& pull) {
       pull(x, [&](const Tensor& dx, float beta) {
         betas.push_back(beta);
         for (int i = 0; i < 2; ++i)

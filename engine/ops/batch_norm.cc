@@ -86,7 +86,7 @@ void pull_norm(Pull& pull, const KeptNorm& n, const Tensor& dy, const Tensor& dx
   if (residual) pull.give(*n.residual, dy);
 }
 
-std::map<std::string, std::vector<double>> settings_of(const NormState& s, const NormMode& mode) {
+Settings settings_of(const NormState& s, const NormMode& mode) {
   return {
       {"epsilon", {double(s.epsilon)}}, {"relu", {double(mode.relu)}}, {"training", {double(mode.training)}}};
 }
@@ -97,12 +97,11 @@ Tensor batch_norm(const Tensor& x, const NormState& s, const NormMode& mode) {
 
 Tensor batch_norm(const Tensor& x, const NormState& s, const NormMode& mode, const ChannelSums& sums) {
   const BatchNormArgs a = norm_forward(x, s, mode, sums);
-  if (Outline* o = Outline::current())
-    o->add({"batch_norm",
-            {x, s.gamma, s.shift, s.running_mean, s.running_var, mode.residual},
-            a.y,
-            settings_of(s, mode)});
-  return record({x, s.gamma, s.shift, mode.residual}, a.y, [n = kept_of(a)](const Tensor& dy, Pull& pull) {
+  const Operation op{.op = "batch_norm",
+                     .in = {x, s.gamma, s.shift, s.running_mean, s.running_var, mode.residual},
+                     .out = a.y,
+                     .settings = [&] { return settings_of(s, mode); }};
+  return record(op, [n = kept_of(a)](const Tensor& dy, Pull& pull) {
     Tensor dx;
     float beta = 0;
     pull(n.args.x, [&](const Tensor& d, float b) { dx = d, beta = b; });

@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "engine/ops.h"
-#include "engine/outline.h"
 #include "engine/tape.h"
 
 namespace skein {
@@ -32,6 +31,6 @@ void pull_norm(Pull&, const KeptNorm&, const Tensor& dy, const Tensor& dx, float
 Tensor batch_norm(const Tensor& x, const NormState&, const NormMode&, const ChannelSums&);
 
 // As an outline lists it: epsilon, relu, training.
-std::map<std::string, std::vector<double>> settings_of(const NormState&, const NormMode&);
+Settings settings_of(const NormState&, const NormMode&);
 
 }  // namespace skein

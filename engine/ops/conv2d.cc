@@ -36,7 +36,7 @@ void pull_conv2d(Pull& pull, const Tensor& x, const Tensor& w, const Tensor& bia
   });
 }
 
-std::map<std::string, std::vector<double>> settings_of(const ConvGeometry& g) {
+Settings settings_of(const ConvGeometry& g) {
   return {{"stride", {double(g.stride)}},
           {"padding", {double(g.padding)}},
           {"dilation", {double(g.dilation)}},
@@ -47,8 +47,9 @@ Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, ConvGeometry
   Tensor y(conv2d_shape(x, w, g), x.dtype(), x.device());
   CHECK(!bias || bias.shape() == Shape({w.dim(0)}), "bias", bias.shape(), "of w", w.shape());
   conv2d_forward(x.device(), {.x = x, .w = w, .bias = bias, .y = y, .geometry = g});
-  if (Outline* o = Outline::current()) o->add({"conv2d", {x, w, bias}, y, settings_of(g)});
-  return record({x, w, bias}, y, [=](const Tensor& dy, Pull& pull) { pull_conv2d(pull, x, w, bias, dy, g); });
+  const Operation op{
+      .op = "conv2d", .in = {x, w, bias}, .out = y, .settings = [&g] { return settings_of(g); }};
+  return record(op, [=](const Tensor& dy, Pull& pull) { pull_conv2d(pull, x, w, bias, dy, g); });
 }
 
 }  // namespace skein

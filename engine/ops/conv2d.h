@@ -1,7 +1,6 @@
 // What conv2d and conv_bn share: the shape rule and the two gradients.
 #pragma once
 #include "engine/backend.h"
-#include "engine/outline.h"
 #include "engine/tape.h"
 
 namespace skein {
@@ -14,6 +13,6 @@ void pull_conv2d(Pull&, const Tensor& x, const Tensor& w, const Tensor& bias, co
                  const ConvGeometry&);
 
 // As an outline lists it: stride, padding, dilation, groups.
-std::map<std::string, std::vector<double>> settings_of(const ConvGeometry&);
+Settings settings_of(const ConvGeometry&);
 
 }  // namespace skein

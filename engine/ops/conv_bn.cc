@@ -6,14 +6,6 @@
 namespace skein {
 namespace {
 
-bool recorded(std::initializer_list<Tensor> in) {
-  const Tape* tape = Tape::current();
-  if (tape)
-    for (const Tensor& t : in)
-      if (tape->wants(t)) return true;
-  return false;
-}
-
 // The norm costs no pass over the image. CUDA's convolutions take 16-bit weights as they are.
 Tensor folded(const Tensor& x, const Tensor& w, const ConvGeometry& g, const NormState& s,
               const NormMode& mode) {
@@ -29,27 +21,24 @@ Tensor folded(const Tensor& x, const Tensor& w, const ConvGeometry& g, const Nor
   return y;
 }
 
-Tensor listed(const Tensor& y, const Tensor& x, const Tensor& w, const ConvGeometry& g, const NormState& s,
-              const NormMode& mode) {
-  if (Outline* o = Outline::current()) {
-    auto settings = settings_of(g);
-    settings.merge(settings_of(s, mode));
-    o->add({"conv_bn",
-            {x, w, s.gamma, s.shift, s.running_mean, s.running_var, mode.residual},
-            y,
-            std::move(settings)});
-  }
-  return y;
-}
-
 }  // namespace
 
 Tensor conv_bn(const Tensor& x, const Tensor& w, ConvGeometry g, const NormState& s, const NormMode& mode) {
   check_norm(Shape{w.dim(0)}, s);
   const Device d = x.device();
+  Operation op{.op = "conv_bn",
+               .in = {x, w, s.gamma, s.shift, s.running_mean, s.running_var, mode.residual},
+               .out = {},
+               .settings = [&] {
+                 Settings all = settings_of(g);
+                 all.merge(settings_of(s, mode));
+                 return all;
+               }};
   const bool adds = mode.residual && !d.is_cuda();  // to which the CPU's convolutions add nothing
-  if (!mode.training && !adds && !recorded({x, w, s.gamma, s.shift, mode.residual}))
-    return listed(folded(x, w, g, s, mode), x, w, g, s, mode);
+  if (!mode.training && !adds && !wanted(op.in)) {
+    op.out = folded(x, w, g, s, mode);
+    return record(op, nullptr);
+  }
   const Tensor z(conv2d_shape(x, w, g), x.dtype(), d);
   const ConvArgs conv{.x = x, .w = w, .bias = {}, .y = z, .geometry = g};
   ChannelSums sums;
@@ -58,14 +47,13 @@ Tensor conv_bn(const Tensor& x, const Tensor& w, ConvGeometry g, const NormState
   else
     conv2d_forward(d, conv);
   const BatchNormArgs norm = norm_forward(z, s, mode, sums);
-  const Tensor y = listed(norm.y, x, w, g, s, mode);
-  return record({x, w, s.gamma, s.shift, mode.residual}, y,
-                [x, w, g, norm = kept_of(norm)](const Tensor& dy, Pull& pull) mutable {
-                  const Tensor dz(dy.shape(), dy.dtype(), dy.device());
-                  pull_norm(pull, norm, dy, dz, 0);
-                  norm = {};  // the convolution's output dies before the gradients of its inputs are born
-                  pull_conv2d(pull, x, w, {}, dz, g);
-                });
+  op.out = norm.y;
+  return record(op, [x, w, g, norm = kept_of(norm)](const Tensor& dy, Pull& pull) mutable {
+    const Tensor dz(dy.shape(), dy.dtype(), dy.device());
+    pull_norm(pull, norm, dy, dz, 0);
+    norm = {};  // the convolution's output dies before the gradients of its inputs are born
+    pull_conv2d(pull, x, w, {}, dz, g);
+  });
 }
 
 }  // namespace skein

@@ -26,7 +26,8 @@ Raw begin(const Tensor& x, const ConvBnLink& l) {
   const ConvGeometry g = l.geometry;
   const Tensor z(conv2d_shape(x, w, g), x.dtype(), x.device());
   const ChannelSums sums = conv2d_with_sums(x.device(), {.x = x, .w = w, .bias = {}, .y = z, .geometry = g});
-  record({x, w}, z, [x, w, g](const Tensor& dz, Pull& pull) { pull_conv2d(pull, x, w, {}, dz, g); });
+  record({.op = "conv2d", .in = {x, w}, .out = z},
+         [x, w, g](const Tensor& dz, Pull& pull) { pull_conv2d(pull, x, w, {}, dz, g); });
   return {z, sums};
 }
 
@@ -51,7 +52,7 @@ Raw follow(const Raw& raw, const NormState& s, const ConvBnLink& l) {
   const Tensor z(conv2d_shape(raw.z, l.w, l.geometry), raw.z.dtype(), raw.z.device());
   const ConvArgs c{.x = {}, .w = l.w, .bias = {}, .y = z, .geometry = l.geometry};
   const ChannelSums sums = cuda::raw_conv2d_forward(image, c);
-  record({raw.z, s.gamma, s.shift, l.w}, z,
+  record({.op = "norm_conv2d", .in = {raw.z, s.gamma, s.shift, l.w}, .out = z},
          [image = std::move(image), w = l.w, g = l.geometry](const Tensor& dz, Pull& pull) mutable {
            pull_raw(pull, image, {.x = {}, .w = w, .bias = {}, .y = dz, .geometry = g});
          });

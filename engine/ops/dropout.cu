@@ -40,7 +40,7 @@ Tensor dropout(const Tensor& x, float p, const Draw& draw) {
   if (p == 0) return x;
   Tensor y(x.shape(), x.dtype(), x.device());
   mask(y, x, p, draw, false);
-  return record({x}, y, [x, p, draw](const Tensor& dy, Pull& pull) {
+  return record({.op = "dropout", .in = {x}, .out = y}, [x, p, draw](const Tensor& dy, Pull& pull) {
     pull(x, [&](const Tensor& dx, float beta) { mask(dx, dy, p, draw, beta != 0); });
   });
 }

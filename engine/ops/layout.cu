@@ -5,7 +5,6 @@
 #include "engine/launch.h"
 #include "engine/ops.h"
 #include "engine/ops/walk.h"
-#include "engine/outline.h"
 #include "engine/tape.h"
 #include "engine/vec.h"
 
@@ -107,8 +106,8 @@ Tensor reshape(const Tensor& x, Shape shape) {
   }
   CHECK(shape.volume() == x.size(), "cannot reshape", x.shape(), "to", shape);
   const Tensor y = x.view(shape);
-  if (Outline* o = Outline::current()) o->add({"reshape", {x}, y});
-  return record({x}, y, [x](const Tensor& dy, Pull& pull) { pull.give(x, dy.view(x.shape())); });
+  return record({.op = "reshape", .in = {x}, .out = y},
+                [x](const Tensor& dy, Pull& pull) { pull.give(x, dy.view(x.shape())); });
 }
 
 Tensor transpose(const Tensor& x, const std::vector<int>& axes) {
@@ -126,9 +125,9 @@ Tensor transpose(const Tensor& x, const std::vector<int>& axes) {
   }
   Tensor y(shape, x.dtype(), x.device());
   move(shape, all_of(y), {x, 0, by}, false);
-  if (Outline* o = Outline::current())
-    o->add({"transpose", {x}, y, {{"axes", std::vector<double>(axes.begin(), axes.end())}}});
-  return record({x}, y, [x, by](const Tensor& dy, Pull& pull) {
+  const auto settings = [&axes] { return Settings{{"axes", {axes.begin(), axes.end()}}}; };
+  const Operation op{.op = "transpose", .in = {x}, .out = y, .settings = settings};
+  return record(op, [x, by](const Tensor& dy, Pull& pull) {
     pull(x, [&](const Tensor& dx, float beta) { move(dy.shape(), {dx, 0, by}, all_of(dy), beta != 0); });
   });
 }
@@ -145,12 +144,13 @@ Tensor pad(const Tensor& x, const std::vector<std::array<int, 2>>& by) {
   for (int i = 0; i < x.rank(); ++i) at += by[size_t(i)][0] * strides[size_t(i)];
   Tensor y = Tensor::zeros(shape, x.dtype(), x.device());
   move(x.shape(), {y, at, strides}, all_of(x), false);
-  if (Outline* o = Outline::current()) {
-    std::vector<double> before, after;
-    for (const auto& [b, a] : by) before.push_back(b), after.push_back(a);
-    o->add({"pad", {x}, y, {{"before", before}, {"after", after}}});
-  }
-  return record({x}, y, [x, at, strides](const Tensor& dy, Pull& pull) {
+  const auto settings = [&by] {
+    Settings s;
+    for (const auto& [before, after] : by) s["before"].push_back(before), s["after"].push_back(after);
+    return s;
+  };
+  const Operation op{.op = "pad", .in = {x}, .out = y, .settings = settings};
+  return record(op, [x, at, strides](const Tensor& dy, Pull& pull) {
     pull(x, [&](const Tensor& dx, float beta) { move(x.shape(), all_of(dx), {dy, at, strides}, beta != 0); });
   });
 }
@@ -177,7 +177,7 @@ Tensor concat(const std::vector<Tensor>& parts, int axis) {
     move(p.shape(), {y, at, strides}, all_of(p), false);
     at += p.shape()[a] * strides[size_t(a)];
   }
-  return record(parts, y, [parts, strides, a](const Tensor& dy, Pull& pull) {
+  return record({.op = "concat", .in = parts, .out = y}, [parts, strides, a](const Tensor& dy, Pull& pull) {
     int64_t begin = 0;
     for (const Tensor& p : parts) {
       pull(p, [&](const Tensor& dx, float beta) {
@@ -192,7 +192,7 @@ Tensor cast(const Tensor& x, DType t) {
   if (x.dtype() == t) return x;
   Tensor y(x.shape(), t, x.device());
   copy(y, x);
-  return record({x}, y, [x](const Tensor& dy, Pull& pull) {
+  return record({.op = "cast", .in = {x}, .out = y}, [x](const Tensor& dy, Pull& pull) {
     pull(x, [&](const Tensor& dx, float beta) { beta == 0 ? copy(dx, dy) : axpy(dx, 1.f, dy); });
   });
 }

@@ -1,7 +1,6 @@
 // Matrix products and the linear layer: shape rules and gradients around gemm.
 #include "engine/ops.h"
 #include "engine/ops/reduce.h"
-#include "engine/outline.h"
 #include "engine/tape.h"
 
 namespace skein {
@@ -10,8 +9,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   CHECK(a.rank() == 2 && b.rank() == 2 && a.dim(1) == b.dim(0), "matmul of", a.shape(), "and", b.shape());
   Tensor y({a.dim(0), b.dim(1)}, a.dtype(), a.device());
   gemm(y.device(), {.y = y, .a = a, .b = b});
-  if (Outline* o = Outline::current()) o->add({"matmul", {a, b}, y});
-  return record({a, b}, y, [a, b](const Tensor& dy, Pull& pull) {
+  return record({.op = "matmul", .in = {a, b}, .out = y}, [a, b](const Tensor& dy, Pull& pull) {
     pull(a, [&](const Tensor& da, float beta) {  // dA += dY B'
       gemm(da.device(), {.y = da, .a = dy, .b = b, .tb = true, .beta = beta});
     });
@@ -26,8 +24,7 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
   CHECK(!bias || bias.shape() == Shape({w.dim(0)}), "bias", bias.shape(), "of w", w.shape());
   Tensor y({x.dim(0), w.dim(0)}, x.dtype(), x.device());
   gemm(y.device(), {.y = y, .a = x, .b = w, .tb = true, .bias = bias});
-  if (Outline* o = Outline::current()) o->add({"linear", {x, w, bias}, y});
-  return record({x, w, bias}, y, [x, w, bias](const Tensor& dy, Pull& pull) {
+  return record({.op = "linear", .in = {x, w, bias}, .out = y}, [x, w, bias](const Tensor& dy, Pull& pull) {
     pull(x,
          [&](const Tensor& dx, float beta) { gemm(dx.device(), {.y = dx, .a = dy, .b = w, .beta = beta}); });
     pull(w, [&](const Tensor& dw, float beta) {

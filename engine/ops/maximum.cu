@@ -55,7 +55,7 @@ void max_view(const Tensor& y, const Tensor& at, const Tensor& x, const View3& v
 Tensor max_link(const Tensor& x, const View3& v, const Shape& shape) {
   Tensor y(shape, x.dtype(), x.device()), at(shape, kI32, x.device());
   max_view(y, at, x, v);
-  return record({x}, y, [x, at, v](const Tensor& dy, Pull& pull) {
+  return record({.op = "max", .in = {x}, .out = y}, [x, at, v](const Tensor& dy, Pull& pull) {
     pull(x, [&](const Tensor& dx, float beta) {
       visit_float(x.dtype(), [&](auto t) {
         using X = decltype(t);

@@ -6,7 +6,6 @@
 #include "engine/ops.h"
 #include "engine/ops/reduce.h"
 #include "engine/ops/walk.h"
-#include "engine/outline.h"
 #include "engine/tape.h"
 #include "engine/vec.h"
 
@@ -17,13 +16,13 @@ HD float sigm(float x) { return 1.f / (1.f + expf(-x)); }
 
 // The rows as types. Unused parameters are the rule here, not the exception.
 namespace row {
-#define UNARY(name, fx, dfx)                                                               \
+#define UNARY(name, onnx, fx, dfx)                                                         \
   struct name {                                                                            \
     static constexpr const char* kName = #name;                                            \
     HD static float f([[maybe_unused]] float x) { return fx; }                             \
     HD static float df([[maybe_unused]] float x, [[maybe_unused]] float y) { return dfx; } \
   };
-#define BINARY(name, fab, dfa, dfb)                                                                       \
+#define BINARY(name, onnx, fab, dfa, dfb)                                                                 \
   struct name {                                                                                           \
     static constexpr bool kUnitA = std::string_view(#dfa) == "1", kUnitB = std::string_view(#dfb) == "1"; \
     static constexpr const char* kName = #name;                                                           \
@@ -65,8 +64,7 @@ Tensor unary(const Tensor& x) {
     using T = decltype(t);
     for_each(x.device(), x.size(), Unary<Op, T>{y.data<T>(), x.data<T>()});
   });
-  if (Outline* o = Outline::current()) o->add({Op::kName, {x}, y});
-  return record({x}, y, [x, y](const Tensor& dy, Pull& pull) {
+  return record({.op = Op::kName, .in = {x}, .out = y}, [x, y](const Tensor& dy, Pull& pull) {
     pull(x, [&](const Tensor& dx, float beta) {
       visit_float(x.dtype(), [&](auto t) {
         using T = decltype(t);
@@ -184,8 +182,8 @@ Tensor binary(const Tensor& a, const Tensor& b) {
     for_each_row(y.device(), walk.rows, walk.cols,
                  Binary<Op, T, step_a.value, step_b.value>{walk, y.data<T>(), a.data<T>(), b.data<T>()});
   });
-  if (Outline* o = Outline::current()) o->add({Op::kName, {a, b}, y});
-  return record({a, b}, y, [s = Saved{a, b, y, walk}](const Tensor& dy, Pull& pull) {
+  const Operation op{.op = Op::kName, .in = {a, b}, .out = y};
+  return record(op, [s = Saved{a, b, y, walk}](const Tensor& dy, Pull& pull) {
     const auto takes_dy = [&](const Tensor& t) {
       return t.shape() == dy.shape() && t.dtype() == dy.dtype() && pull.wants(t);
     };
@@ -198,9 +196,9 @@ Tensor binary(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-#define UNARY(name, f, df) \
+#define UNARY(name, onnx, f, df) \
   Tensor name(const Tensor& x) { return unary<row::name>(x); }
-#define BINARY(name, f, da, db) \
+#define BINARY(name, onnx, f, da, db) \
   Tensor name(const Tensor& a, const Tensor& b) { return binary<row::name>(a, b); }
 #include "engine/ops/pointwise.def"
 #undef UNARY

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "engine/ops.h"
-#include "engine/outline.h"
 #include "engine/tape.h"
 
 namespace skein {
@@ -35,17 +34,16 @@ Tensor pool2d(const Tensor& x, const Pool& p, bool average) {
   a.y = Tensor(shape, x.dtype(), x.device());
   if (!average) a.argmax = Tensor(shape, kU8, x.device());
   pool2d_forward(x.device(), a);
-  if (Outline* o = Outline::current())
-    o->add({average ? "avg_pool2d" : "max_pool2d",
-            {x},
-            a.y,
-            {{"size", {double(p.size)}},
-             {"stride", {double(p.stride)}},
-             {"padding", {double(p.padding)}},
-             {"ceil_mode", {double(p.ceil_mode)}}}});
+  const auto settings = [&p]() -> Settings {
+    return {{"size", {double(p.size)}},
+            {"stride", {double(p.stride)}},
+            {"padding", {double(p.padding)}},
+            {"ceil_mode", {double(p.ceil_mode)}}};
+  };
   const Tensor y = std::exchange(a.y, {});
   a.x = {};  // the gradient reads neither
-  return record({x}, y, [a, in = Value(x)](const Tensor& dy, Pull& pull) {
+  const Operation op{.op = average ? "avg_pool2d" : "max_pool2d", .in = {x}, .out = y, .settings = settings};
+  return record(op, [a, in = Value(x)](const Tensor& dy, Pull& pull) {
     pull(in, [&](const Tensor& dx, float beta) {
       PoolArgs back = a;
       back.dy = dy;

@@ -7,7 +7,6 @@
 #include "engine/ops.h"
 #include "engine/ops/axes.h"
 #include "engine/ops/walk.h"
-#include "engine/outline.h"
 #include "engine/pack.h"
 #include "engine/tape.h"
 
@@ -156,13 +155,14 @@ Tensor add_up(const Tensor& x, const std::vector<int>& axes, bool keep, bool ave
   Tensor y(reduced_shape(x.shape(), marked, keep), x.dtype(), x.device());
   const float factor = average && x.size() > 0 ? float(y.size()) / float(x.size()) : 1.f;
   sum_into(y, x, marked, factor);
-  if (Outline* o = Outline::current()) {
-    std::vector<double> reduced;
+  const auto settings = [&] {
+    Settings s{{"axes", {}}, {"keep", {double(keep)}}};
     for (int i = 0; i < x.rank(); ++i)
-      if (marked[size_t(i)]) reduced.push_back(i);
-    o->add({average ? "mean" : "sum", {x}, y, {{"axes", reduced}, {"keep", {double(keep)}}}});
-  }
-  return record({x}, y, [in = Value(x), marked, factor](const Tensor& dy, Pull& pull) {
+      if (marked[size_t(i)]) s["axes"].push_back(i);
+    return s;
+  };
+  const Operation op{.op = average ? "mean" : "sum", .in = {x}, .out = y, .settings = settings};
+  return record(op, [in = Value(x), marked, factor](const Tensor& dy, Pull& pull) {
     pull(in, [&](const Tensor& dx, float beta) { spread_into(dx, dy, marked, factor, beta); });
   });
 }

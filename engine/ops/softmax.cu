@@ -181,7 +181,7 @@ Tensor log_softmax(const Tensor& x) {
     using T = decltype(t);
     for_each_team(x.device(), m, x.size(), LogSoftmax<T>{y.data<T>(), x.data<T>(), n});
   });
-  return record({x}, y, [x, y, n, m](const Tensor& dy, Pull& pull) {
+  return record({.op = "log_softmax", .in = {x}, .out = y}, [x, y, n, m](const Tensor& dy, Pull& pull) {
     pull(x, [&](const Tensor& dx, float beta) {
       visit_float(x.dtype(), [&](auto t) {
         using T = decltype(t);
@@ -215,7 +215,7 @@ Tensor cross_entropy(const Tensor& logits, const Targets& to, float smoothing) {
   });
   const Tensor sums = counted_sum(loss, labels, float(to.rows));
   for_each(d, 1, Quotient{y.data<float>(), sums.data<float>()});
-  return record({logits}, y, [=](const Tensor& dy, Pull& pull) {
+  return record({.op = "cross_entropy", .in = {logits}, .out = y}, [=](const Tensor& dy, Pull& pull) {
     pull(logits, [&](const Tensor& dx, float beta) {
       visit_float(logits.dtype(), [&](auto t) {
         using T = decltype(t);
