@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "apps/export_onnx.h"
@@ -110,6 +111,33 @@ TEST(Onnx, AnOperationWithoutCounterpartIsAnErrorAndNeverAConstant) {
   Odd odd;
   const std::string m = testing::message_of<Error>([&] { graph_of(odd, Tensor::zeros({2, 4, 4, 3})); });
   EXPECT_TRUE(testing::has(m, "no counterpart")) << m;
+}
+
+// Applies one pointwise operation to the mean of the image.
+class Pointwise final : public nn::Module {
+ public:
+  explicit Pointwise(std::function<Tensor(const Tensor&)> f) : f_(std::move(f)) {}
+  Tensor forward(const Tensor& x) override { return f_(global_avg_pool(x)); }
+
+ private:
+  std::function<Tensor(const Tensor&)> f_;
+};
+
+TEST(Onnx, APointwiseRowIsTheNodeThatItNamesOrAnError) {
+  const auto types = [](std::function<Tensor(const Tensor&)> f) {
+    Pointwise net(std::move(f));
+    std::vector<std::string> all;
+    for (const onnx::Node& n : graph_of(net, Tensor::zeros({2, 4, 4, 3})).node()) all.push_back(n.op_type());
+    return all;
+  };
+  const auto has_node = [&](const char* type, std::function<Tensor(const Tensor&)> f) {
+    const std::vector<std::string> all = types(std::move(f));
+    return std::find(all.begin(), all.end(), type) != all.end();
+  };
+  EXPECT_TRUE(has_node("Tanh", [](const Tensor& x) { return tanh(x); }));
+  EXPECT_TRUE(has_node("Max", [](const Tensor& x) { return maximum(x, neg(x)); }));
+  const std::string m = testing::message_of<Error>([&] { types([](const Tensor& x) { return square(x); }); });
+  EXPECT_TRUE(testing::has(m, "square")) << m;
 }
 
 void write_npy(const std::string& path, const Tensor& t) {
