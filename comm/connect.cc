@@ -73,6 +73,7 @@ class ProcessTransport final : public Transport {
       } catch (const Error&) {  // it is gone itself, or will find us gone
       }
     }
+    if (ucx_) ucx_->await_confirmation();
   }
 
   Rank rank() const override { return rank_; }

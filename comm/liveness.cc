@@ -8,7 +8,7 @@
 
 namespace skein::comm {
 namespace {
-constexpr char kBeat = 'H', kBye = 'B';
+constexpr char kBeat = 'H', kBye = 'B', kConfirmed = 'C';
 }
 
 Liveness::Liveness(Mailbox& box, double silence) : box_(box), silence_(silence) {}
@@ -45,8 +45,10 @@ void Liveness::read(Peer& p) {
     const ssize_t n = recv(p.socket.get(), bytes, sizeof bytes, MSG_DONTWAIT);
     if (n > 0) {
       p.heard = Clock::now();
-      for (ssize_t i = 0; i < n; ++i)
+      for (ssize_t i = 0; i < n; ++i) {
         if (bytes[i] == kBye) p.bye = true;
+        if (bytes[i] == kConfirmed) p.confirmed = true;
+      }
       continue;
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -81,6 +83,18 @@ void Liveness::check(bool now) {
       box_.lose(p.rank, text("not heard of for ", silence_, " s (stopped, or the link is cut)"));
     }
   }
+}
+
+void Liveness::confirm_goodbye(Rank r) {
+  for (const Peer& p : peers_)
+    if (p.rank == r) (void)::send(p.socket.get(), &kConfirmed, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool Liveness::goodbye_confirmed(Rank r) {
+  const std::lock_guard lock(mutex_);
+  for (const Peer& p : peers_)
+    if (p.rank == r) return p.confirmed;
+  return true;
 }
 
 }  // namespace skein::comm

@@ -23,13 +23,16 @@ class Liveness {
   // Reads what has come and tells the mailbox who hung up, left, or fell silent. Cheap when called often:
   // looks at most once a millisecond unless `now`. Any thread.
   void check(bool now = false);
+  // Tells a rank that its goodbye has come in, and with it all it sent before: it may end now.
+  void confirm_goodbye(Rank);
+  bool goodbye_confirmed(Rank);  // by that rank, to us
 
  private:
   struct Peer {
     Rank rank;
     Fd socket;
     Clock::time_point heard;
-    bool open = true, bye = false;
+    bool open = true, bye = false, confirmed = false;
   };
   void beat();
   void read(Peer&);

@@ -60,6 +60,7 @@ void UcxDoors::Worker::take_in(const Arrival& a) {
   Message m{a.header, a.descriptor ? Tensor({0}, kU8) : a.copy.clone()};
   box_.put(std::move(m));
   release(a);
+  if (a.header.kind == Kind::kGoodbye) live_.confirm_goodbye(a.header.from);
 }
 
 void UcxDoors::Worker::refuse(const Arrival& a) {

@@ -69,12 +69,20 @@ UcxDoors::UcxDoors(Exchange& exchange, const Peers& peers, Mailbox& box, Livenes
 
 UcxDoors::~UcxDoors() { flush(); }
 
-void UcxDoors::flush() try {
-  const auto deadline = Clock::now() + std::chrono::seconds(60);
-  while (!worker_->flushed() && Clock::now() < deadline) {
+void UcxDoors::flush() {
+  progress_until(std::chrono::seconds(60), [this] { return worker_->flushed(); });
+}
+
+void UcxDoors::await_confirmation() {
+  progress_until(std::chrono::seconds(5), [this] { return worker_->goodbyes_confirmed(); });
+}
+
+void UcxDoors::progress_until(Clock::duration at_most, const std::function<bool()>& done) try {
+  const auto deadline = Clock::now() + at_most;
+  while (!done() && Clock::now() < deadline) {
     worker_->progress();
     worker_->live_.check();
-    std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 } catch (const Error&) {  // a lost device: what waits for it goes nowhere any more
 }

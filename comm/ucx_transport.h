@@ -1,5 +1,6 @@
 // UCX transport: messages between hosts as active messages, pieces straight into the memory they are for.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,10 @@ class UcxDoors {
   void progress();
   // Waits until all that was sent has gone out, except to the dead.
   void flush();
+  // After our goodbyes: waits until all living peers have them, or five seconds, as a peer may be stopped.
+  // UCX calls a message sent when it is on its way, and a peer that is slow to read loses what is on its way
+  // from a process that has ended.
+  void await_confirmation();
   // Polls for a little, then sleeps on the worker's descriptor, until a message of this key is there,
   // anything arrives, or `until`.
   void nap(const Key&, Clock::time_point until);
@@ -39,6 +44,7 @@ class UcxDoors {
   int64_t strangers() const;
 
  private:
+  void progress_until(Clock::duration at_most, const std::function<bool()>& done);
   class Door;
   struct Worker;
   std::unique_ptr<Worker> worker_;

@@ -152,6 +152,13 @@ bool UcxDoors::Worker::awaits_device() {
   return !settling_.empty() ||
          std::any_of(doors_.begin(), doors_.end(), [](const auto& d) { return d && d->queues(); });
 }
+bool UcxDoors::Worker::goodbyes_confirmed() const {
+  for (Rank r = 0; r < Rank(doors_.size()); ++r)
+    if (const Door* d = doors_[size_t(r)].get();
+        d && !d->failed_ && box_.membership().alive(r) && !live_.goodbye_confirmed(r))
+      return false;
+  return true;
+}
 bool UcxDoors::Worker::flushed() const {
   for (Rank r = 0; r < Rank(doors_.size()); ++r)
     if (const Door* d = doors_[size_t(r)].get();

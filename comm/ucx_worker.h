@@ -51,6 +51,7 @@ struct UcxDoors::Worker {
   void send_refusals();
   void report_failures();
   bool flushed() const;
+  bool goodbyes_confirmed() const;
   bool awaits_device();  // takes the lock: does anything here go on when a device has come so far?
 
   // ---- arrivals: ucx_arrivals.cc --------------------------------------------------------------------------

@@ -1,11 +1,12 @@
 // The transports between real processes, shared memory and UCX: sums, messages, deaths, disagreements.
+#include "tests/files.h"
 #include "tests/roles.h"
 
 namespace skein::comm {
 namespace {
 
-class BetweenProcesses : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Way, BetweenProcesses, testing::Values("shared", "ucx"),
+class BetweenProcesses : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Way, BetweenProcesses, ::testing::Values("shared", "ucx"),
                          [](const auto& way) { return way.param; });
 
 TEST_P(BetweenProcesses, SumsInRankOrderWithBitsOfTheReference) {
@@ -16,6 +17,12 @@ TEST_P(BetweenProcesses, SumsInRankOrderWithBitsOfTheReference) {
 }
 TEST_P(BetweenProcesses, MessagesOfAllSizesArriveInTheirShape) {
   Processes p("pass", 2, GetParam());
+  expect_all_end_well(p);
+}
+// In shared memory messages lie where their reader finds them, whatever becomes of the sender.
+TEST(LastWords, HaveArrivedByUcxWhenTheirRankEnds) {
+  const skein::testing::ScratchDir folder;
+  Processes p("last words", 2, "ucx" + (folder / "ended"));
   expect_all_end_well(p);
 }
 TEST_P(BetweenProcesses, AKilledPeerIsNamedAtOnce) {

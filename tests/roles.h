@@ -1,6 +1,8 @@
 // What ranks do in the tests of the shared and the UCX transport: the same for both.
 #pragma once
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "tests/processes.h"
 
@@ -192,7 +194,25 @@ inline void disagree(Exchange& e, const std::string& argument) {
   CHECK(Clock::now() - began < std::chrono::seconds(15), "it took too long to notice");
 }
 
+// Rank 1 sends and ends; rank 0, at `path`, sees that it is still there while nothing has been read.
+inline void send_last_words(Exchange& e, const std::string& argument) {
+  const size_t at = argument.find('/');
+  const std::string path = argument.substr(at);
+  {
+    const auto t = connect(e, way(argument.substr(0, at)));
+    Communicator c(*t, in_seconds(20));
+    c.barrier();
+    if (c.rank() == 1) c.push(0, 3, 0, 1, vector_of(1, 8, c.allocator()));
+    if (c.rank() == 0) {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      CHECK(!std::filesystem::exists(path), "rank 1 has ended before its message was read");
+      CHECK(c.take(1, 3, 0).payload.size() == 8);
+    }
+  }
+  if (e.rank() == 1) std::ofstream(path) << "ended";
+}
+
 inline const AddRole kSum("sum", sum_vectors), kPass("pass", pass_messages), kLose("lose", lose_rank_one),
-    kStop("stop", stop_rank_one), kDisagree("disagree", disagree);
+    kStop("stop", stop_rank_one), kDisagree("disagree", disagree), kLastWords("last words", send_last_words);
 
 }  // namespace skein::comm
