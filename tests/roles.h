@@ -204,7 +204,7 @@ inline void send_last_words(Exchange& e, const std::string& argument) {
     c.barrier();
     if (c.rank() == 1) c.push(0, 3, 0, 1, vector_of(1, 8, c.allocator()));
     if (c.rank() == 0) {
-      std::this_thread::sleep_for(std::chrono::seconds(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
       CHECK(!std::filesystem::exists(path), "rank 1 has ended before its message was read");
       CHECK(c.take(1, 3, 0).payload.size() == 8);
     }
