@@ -1,7 +1,8 @@
-// The primitives of the seam, taken from vendor libraries or written per processor: the rows of engine/seam.def that
-// both engine/cpu/ and engine/cuda/ define. Layouts: images NHWC, convolution weights OHWI, both dense. Activations
-// are f32, bf16 or f16; weights, their gradients, statistics and affine parameters are f32 whatever the activations
-// are. A backend makes and caches the low-precision or blocked copies its library wants.
+// The primitives of the seam, taken from vendor libraries or written per processor: the rows of
+// engine/seam.def that both engine/cpu/ and engine/cuda/ define. Layouts: images NHWC, convolution weights
+// OHWI, both dense. Activations are f32, bf16 or f16; weights, their gradients, statistics and affine
+// parameters are f32 whatever the activations are. A backend makes and caches the low-precision or blocked
+// copies its library wants.
 #pragma once
 #include "engine/seam.h"
 #include "engine/tensor.h"
@@ -68,10 +69,10 @@ struct ChannelSums {
 //   forward, evaluation  the running statistics instead; mean, rstd unused
 //   backward             dgamma, dbeta <- ... + grad_beta * themselves; dx <- ... + dx_beta dx;
 //                        dresidual <- dy masked by y > 0, + dresidual_beta dresidual
-// In evaluation mode backward takes the running statistics for constants. y is the ReLU's mask; x tells it where
-// nothing was added and shift is given. dresidual may be empty; it may be dy itself (masked in place).
-// On CUDA, forward takes its statistics from `sums`, if there are any, without reading x for them. And in
-// y's place a mask may serve: forward writes it, only for 8 neighbors of 16 bits at aligned addresses, and
+// In evaluation mode backward takes the running statistics for constants. y is the ReLU's mask; x tells it
+// where nothing was added and shift is given. dresidual may be empty; it may be dy itself (masked in place).
+// On CUDA, forward takes its statistics from `sums`, if there are any, without reading x for them. And in y's
+// place a mask may serve: forward writes it, only for 8 neighbors of 16 bits at aligned addresses, and
 // backward reads it.
 struct BatchNormArgs {
   Tensor x, y, residual;             // [..., C], one floating type

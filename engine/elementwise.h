@@ -27,7 +27,7 @@ struct Shared {
   HD T operator[](int) const { return value; }
 };
 
-// Elements [i, i + N) of a vector. One alone is no pack, so that the host's loops consist of plain loads and stores.
+// Elements [i, i + N) of a vector. One alone is no pack, so that the host's loops are plain loads and stores.
 template <int N, class T>
 HD Numbers<N> load_numbers(const T* from, int64_t i) {
   Numbers<N> n;
@@ -51,11 +51,11 @@ bool allows_packets(const T* p) {
   return reinterpret_cast<uintptr_t>(p) % (kPacket * sizeof(T)) == 0;
 }
 
-// What the function's parameters stand for, in their order. Elements are converted to float as they are loaded and
-// rounded to the vector's type as they are stored.
+// What the function's parameters stand for, in their order. Elements are converted to float as they are
+// loaded and rounded to the vector's type as they are stored.
 
-// float: an element of a vector that is read. As Change and Write, it may be of type void: there is no such vector,
-// the number is 0, and nothing is loaded or stored.
+// float: an element of a vector that is read. T may be void, here and in Change and Write: there is no such
+// vector, the number is 0, and nothing is loaded or stored.
 template <class T = float>
 struct Read {
   const T* x;
@@ -146,8 +146,8 @@ struct Below {
     return {i, end};
   }
 };
-// float: 1 where the flag `on`, in the device's memory, is 0, otherwise 0, as where `on` is null. It is a number to
-// compare with: a bool would become a branch, which keeps the host's loops from becoming vector code.
+// float: 1 if there is a flag `on`, in the device's memory, and it is 0; else 0. It is no bool, because that
+// would become a branch, which keeps the host's loops from becoming vector code.
 struct IsOff {
   const float* on;
   float off = 0;
@@ -159,8 +159,8 @@ struct IsOff {
   void settle() { off = on && *on == 0 ? 1.f : 0.f, on = nullptr; }
 };
 
-// The pass that each_element() runs. The host calls settle() before its loop, which makes numbers of what may lie in
-// slots: a loop that asks a slot for each element, which its stores might change, does not become vector code.
+// The pass that each_element() runs. Before its loop the host calls settle(), which reads what lies in slots:
+// a loop that reads a slot for each element, which its stores might change, does not become vector code.
 template <size_t, class A>
 struct Argument {
   A a;
@@ -198,7 +198,7 @@ struct Elementwise<F, std::index_sequence<I...>, A...> : Argument<I, A>... {
   }
 };
 
-// Calls f for each element of y and of the vectors among the arguments, which are as long and lie on y's device.
+// Calls f for each element of y and of the vectors among the arguments, which are as long and on its device.
 template <class F, class... A>
 void each_element(const Tensor& y, F f, A... a) {
   run_pass(y.device(), y.size(), Elementwise<F, std::index_sequence_for<A...>, A...>{{a}..., f});

@@ -10,8 +10,7 @@
 namespace skein {
 namespace {
 
-// kAtTheta, x is theta, is known to the compiler: asked for each element, it would keep the loop from becoming vector
-// code.
+// kAtTheta says that x is theta. As a member it would keep the host's loop from becoming vector code.
 template <bool kAtTheta>
 struct Gem {
   float least, most;

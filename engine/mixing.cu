@@ -56,7 +56,7 @@ void check_like(const Tensor& x, std::initializer_list<const Tensor*> others) {
           t->device());
 }
 
-// One pass of at most kMost messages of one type, and of at most kMost shares where the messages are f32 or of the
+// One pass of at most kMost messages of one type, and of as many shares if the messages are f32 or of the
 // wire's type.
 struct Pass {
   const MixArgs& a;

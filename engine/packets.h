@@ -44,8 +44,8 @@ struct PacketOfThread {
 };
 #endif
 
-// Calls f.run<N>(i) on `where`, in any order, so that the intervals [i, i + N) are [0, n). N is 1 or, where f.aligned(),
-// kPacket. The host calls f.settle() before its loop.
+// Calls f.run<N>(i) on `where`, in any order, so that the intervals [i, i + N) are [0, n). N is 1 or, where
+// f.aligned(), kPacket. The host calls f.settle() before its loop.
 template <class F>
 void run_pass(Device where, int64_t n, F f) {
   if (n == 0) return;

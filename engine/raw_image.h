@@ -1,6 +1,6 @@
-// Convolutions of an image that need not be stored: the ReLU of a training batch norm, made from the raw image
-// in the main loop of the convolution that takes it in. CUDA alone can do this; engine/ops/conv_bn_chain.cc says when it
-// is used.
+// Convolutions of an image that need not be stored: the ReLU of a training batch norm, made from the raw
+// image in the main loop of the convolution that takes it in. CUDA alone can do this;
+// engine/ops/conv_bn_chain.cc says when it is used.
 #pragma once
 #include "engine/backend.h"
 
@@ -12,14 +12,15 @@ struct RawImage {
   Tensor scale, bias;  // [C] of x's type: y is max(0, x scale + bias), but for rounding
 };
 
-// The calls of the seam (engine/seam.def):
-//   raw_image         of norm.x, gamma, shift and, if there are any, sums and running statistics, which it updates
-//   raw_conv2d_...    each is one fused kernel if that is the faster way (docs/gpu_fusions.md), else the passes that it
-//                     stands for. c.x is y in forward and for the weights, so it is not given.
-//     forward           c.y <- conv(y, c.w); returns the sums of c.y if they came with it. Where it was not fused, y is
-//                       made and kept.
+// The calls of the seam (engine/seam.def). Each convolution is one fused kernel if that is the faster way
+// (docs/gpu_fusions.md), else the passes that it stands for; c.x is y, so forward and backward_weights are not
+// given it.
+//   raw_image    of norm.x, gamma, shift and, if there are any, sums and running statistics, which it updates
+//   raw_conv2d_
+//     forward           c.y <- conv(y, c.w); returns the sums of c.y if they came with it; makes and keeps y if
+//                       it was not fused
 //     backward_weights  c.w <- its gradient + beta c.w, by c.y, the gradient of the convolution's result
-//     backward_data     c.x <- the gradient of norm.x, through ReLU and norm; norm.dgamma and dshift likewise, with
-//                       their betas
+//     backward_data     c.x <- the gradient of norm.x, through ReLU and norm; norm.dgamma and dshift likewise,
+//                       with their betas
 
 }  // namespace skein

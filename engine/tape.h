@@ -11,8 +11,8 @@ namespace skein {
 
 class Tape;
 
-// What the tape knows of a value: which it is and what its gradient looks like. A pullback that does not read one of
-// its inputs keeps this of it, and no share in its memory.
+// What the tape knows of a value: which it is and what its gradient looks like. A pullback that does not read
+// one of its inputs keeps this of it, and no share in its memory.
 struct Value {
   uint64_t id;
   Shape shape;
@@ -92,8 +92,8 @@ struct Operation {
   Tensor out;
   std::function<Settings()> settings = {};  // called only where an outline (outline.h) lists the operation
 };
-// What every op ends with: the thread's outline lists it, and a tape that wants one of the inputs gets an entry. Returns
-// the result. Without outline and tape it costs two tests.
+// What every op ends with: the thread's outline lists it, and a tape that wants one of the inputs gets an
+// entry. Returns the result. Without outline and tape it costs two tests.
 Tensor record(const Operation&, Pullback);
 // Whether the thread's tape wants a gradient of one of these.
 bool wanted(const std::vector<Tensor>& in);

@@ -39,7 +39,7 @@ std::shared_ptr<Storage> memory_of(const Shape& shape, DType t, Allocator& from)
 }
 }  // namespace
 
-void Storage::mind(bool by_host) const {
+void Storage::note_use(bool by_host) const {
   if (by_host)
     CHECK(device_.kind != Device::kApart, "the host may not touch memory of", device_,
           "; copy it (Tensor::to), or work on it by vec.h");

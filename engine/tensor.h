@@ -1,14 +1,12 @@
-// A Tensor is a typed window (shape, offset) on shared Storage. Copying a Tensor copies the window, never
-// data.
+// A Tensor is a typed window (shape, offset) on shared Storage. Copying one copies the window, not the data.
 #pragma once
 #include <array>
 #include <initializer_list>
-#include <memory>
 #include <vector>
 
-#include "engine/device.h"
 #include "engine/dtype.h"
 #include "engine/recording.h"
+#include "engine/storage.h"
 
 namespace skein {
 
@@ -39,46 +37,6 @@ class Shape {
 };
 std::ostream& operator<<(std::ostream&, const Shape&);
 
-struct Narrow;  // narrow.h
-
-// A block of memory and the allocator it goes back to.
-class Storage {
- public:
-  Storage(int64_t bytes, Allocator& from)
-      : data(from.take(bytes)), bytes(bytes), from_(&from), device_(from.device()) {
-    watched_ = device_.kind == Device::kApart;
-  }
-  // Memory owned by somebody else (a mapped file, a shared window); `keep` lives as long as the storage.
-  Storage(void* data, int64_t bytes, Device d, std::shared_ptr<void> keep)
-      : data(data), bytes(bytes), from_(nullptr), device_(d), keep_(std::move(keep)) {}
-  ~Storage() {
-    if (from_) from_->give(data, bytes);
-  }
-  Storage(const Storage&) = delete;
-  Device device() const { return device_; }
-  // Before the host reads or writes, or a device writes: throws if the host may not; what was made from these
-  // bytes is no longer current.
-  void opened() const {
-    if (watched_) mind(true);
-  }
-  void written() const {
-    if (watched_) mind(false);
-  }
-  // The 16-bit copy of this block; given once, before other threads know the block.
-  const std::shared_ptr<Narrow>& narrow() const { return narrow_; }
-  void keep(std::shared_ptr<Narrow> n) { narrow_ = std::move(n), watched_ = true; }
-  void* const data;
-  const int64_t bytes;
-
- private:
-  void mind(bool by_host) const;
-  Allocator* from_;
-  Device device_;
-  bool watched_ = false;
-  std::shared_ptr<Narrow> narrow_;
-  std::shared_ptr<void> keep_;
-};
-
 class Tensor {
  public:
   Tensor() = default;                                   // empty: false, no shape, no storage
@@ -102,16 +60,17 @@ class Tensor {
   DType dtype() const { return dtype_; }
   Device device() const { return storage_ ? storage_->device() : kCpu; }
 
+  // The elements, for the host to read and write or for a kernel. Throws Error if T is not the tensor's type.
   template <class T>
   T* data() const {
     check<T>();
     return static_cast<T*>(raw());
   }
   void* raw() const {
-    storage_->opened();
+    storage_->used_by_host();
     return address();
   }
-  // The same for functions that work where the tensor lies, whatever device that is: to read, and to write.
+  // The elements for functions that work wherever the tensor lies: to read, and to write.
   template <class T>
   const T* in() const {
     check<T>();
@@ -129,8 +88,7 @@ class Tensor {
 
   // A window of the same storage, beginning `at` elements in; a new identity to the tape.
   Tensor view(Shape, int64_t at = 0) const;
-  Tensor unowned()
-      const;  // this window without a share in its memory, which others keep; of an empty one, empty
+  Tensor unowned() const;   // this window without a share in its memory, which others keep
   Tensor clone() const;     // own memory, same device
   Tensor to(Device) const;  // this very tensor if it is there already, else a copy on current_stream
   float item() const;       // the value of a tensor of one element, read back to the host; waits for it

@@ -30,7 +30,7 @@ struct Lerp {
   HD void operator()(float& y, float x, float t) const { y += t * (x - y); }
 };
 
-// kMomentum and kNesterov are template flags so that plain SGD neither reads nor writes v. `low` is x's 16-bit copy.
+// The flags are template parameters so that plain SGD neither reads nor writes v. `low` is x's 16-bit copy.
 template <bool kMomentum, bool kNesterov>
 struct Sgd {
   HD void operator()(float& x, float& low, float& v, float g, float at, bool decays, float off, float lr,

@@ -1,0 +1,51 @@
+// A block of memory that tensors share.
+#pragma once
+#include <memory>
+
+#include "engine/device.h"
+
+namespace skein {
+
+struct Narrow;  // narrow.h
+
+// The memory and the allocator it goes back to.
+class Storage {
+ public:
+  Storage(int64_t bytes, Allocator& from)
+      : data(from.take(bytes)), bytes(bytes), from_(&from), device_(from.device()) {
+    watched_ = device_.kind == Device::kApart;
+  }
+  // Memory of something else (a mapped file, a shared window); `keep` lives as long as the storage.
+  Storage(void* data, int64_t bytes, Device d, std::shared_ptr<void> keep)
+      : data(data), bytes(bytes), from_(nullptr), device_(d), keep_(std::move(keep)) {}
+  ~Storage() {
+    if (from_) from_->give(data, bytes);
+  }
+  Storage(const Storage&) = delete;
+  Device device() const { return device_; }
+
+  // Is called before the host reads or writes the block: throws Error if the host may not reach this device.
+  void used_by_host() const {
+    if (watched_) note_use(true);
+  }
+  // Is called before a device or a peer writes the block.
+  void written() const {
+    if (watched_) note_use(false);
+  }
+  // The 16-bit copy of this block, which either call above makes out of date. keep() is called once, before
+  // other threads know the block.
+  const std::shared_ptr<Narrow>& narrow() const { return narrow_; }
+  void keep(std::shared_ptr<Narrow> n) { narrow_ = std::move(n), watched_ = true; }
+  void* const data;
+  const int64_t bytes;
+
+ private:
+  void note_use(bool by_host) const;
+  Allocator* from_;
+  Device device_;
+  bool watched_ = false;
+  std::shared_ptr<Narrow> narrow_;
+  std::shared_ptr<void> keep_;
+};
+
+}  // namespace skein
