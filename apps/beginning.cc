@@ -31,31 +31,31 @@ std::string look_again(const Command& command) {
 
 }  // namespace
 
-std::string checkpoint_to_start_from(const Command& command, const Place& place, RunDirectory& home) {
+std::string checkpoint_to_start_from(const Command& command, comm::Communicator& comm, RunDirectory& home) {
   std::string checkpoint = command.checkpoint;
   if (continues_in_place(command)) {
     const double patience = command.resume_if_there ? std::min(30.0, command.config.deadline / 2) : 0;
-    together(place.comm, [&] {
-      if (place.rank != 0) return;
+    together(comm, [&] {
+      if (comm.rank() != 0) return;
       home.hold(command.run, patience, say_line);
       checkpoint = look_again(command);
     });
-    if (place.rank != 0) home.join(command.run);
+    if (comm.rank() != 0) home.join(command.run);
   }
-  return from_rank_zero(place.comm, checkpoint);
+  return from_rank_zero(comm, checkpoint);
 }
 
-std::string directory_to_train_in(const Command& command, const Place& place, RunDirectory& home) {
+std::string directory_to_train_in(const Command& command, comm::Communicator& comm, RunDirectory& home) {
   const Config& c = command.config;
   const bool held = continues_in_place(command);
-  together(place.comm, [&] {
-    if (held || place.rank != 0 || !home.path().empty()) return;  // the last: an attempt before has made it
+  together(comm, [&] {
+    if (held || comm.rank() != 0 || !home.path().empty()) return;  // the last: an attempt before has made it
     if (c.output.empty()) return home.make(c.model, c.data);
     home.hold(c.output, 0, say_line);
     refuse_a_run(c.output);
   });
-  const std::string directory = from_rank_zero(place.comm, home.path());
-  if (!held && place.rank != 0) home.join(directory);
+  const std::string directory = from_rank_zero(comm, home.path());
+  if (!held && comm.rank() != 0) home.join(directory);
   return directory;
 }
 

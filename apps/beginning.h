@@ -3,8 +3,8 @@
 #include <string>
 
 #include "apps/command_line.h"
-#include "apps/job.h"
 #include "apps/run_directory.h"
+#include "comm/communicator.h"
 
 namespace skein::apps {
 
@@ -12,10 +12,10 @@ namespace skein::apps {
 // directory holds that from here on, because who trained in it until now may just have written a newer
 // checkpoint, or removed this one. With --resume auto, rank 0 waits for such a process to end, for half of
 // --deadline and 30 seconds at most. Collective. Throws BadFile.
-std::string checkpoint_to_start_from(const Command&, const Place&, RunDirectory&);
+std::string checkpoint_to_start_from(const Command&, comm::Communicator&, RunDirectory&);
 
 // The directory in which the run records itself, made and held. Collective. Throws BadOption if there is
 // another run in it, BadFile.
-std::string directory_to_train_in(const Command&, const Place&, RunDirectory&);
+std::string directory_to_train_in(const Command&, comm::Communicator&, RunDirectory&);
 
 }  // namespace skein::apps

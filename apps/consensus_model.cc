@@ -20,7 +20,7 @@ constexpr double kMomentum = 0.1;  // of every batch norm: what a batch's statis
 ConsensusModel::ConsensusModel(const Config& c, const Setup& s, const nn::Flat& flat,
                                optim::Strategy& strategy, optim::Worker& me, const Ema* average)
     : x_{me.x}, buffers_{me.buffers} {
-  if (!me.comm && !average) return;
+  if (s.alone && !average) return;
   x_.lend();
   if (me.buffers.size() > 0) buffers_.lend();
   if (average)
@@ -31,13 +31,13 @@ ConsensusModel::ConsensusModel(const Config& c, const Setup& s, const nn::Flat& 
   if (!buffers_.own) return;
   const Tensor mine = average ? average->buffers() : buffers_.own;
   copy(me.buffers, mine);
-  if (!me.comm) return;
+  if (s.alone) return;
   const optim::BufferPolicy policy = optim::buffer_policy(options_of(c));
   if (c.algorithm != "allreduce" && policy == optim::BufferPolicy::kRecompute) {
     recompute(c, s);
     optim::consensus(me.comm, me.buffers.clone(), me.buffers);
   } else if (c.algorithm != "allreduce" && policy == optim::BufferPolicy::kLocal) {
-    me.comm->broadcast(me.buffers, 0);
+    me.comm.broadcast(me.buffers, 0);
   } else {
     optim::consensus(me.comm, mine, me.buffers);
   }

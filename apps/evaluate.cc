@@ -26,13 +26,12 @@ std::string describe(const Score& s) {
                      s.top5 ? fmt::format("top-5 {:.2f} %, ", *s.top5) : "", s.loss, s.images);
 }
 
-std::optional<Score> evaluate(const Setup& s, nn::Module& model, int64_t batch_size,
+std::optional<Score> evaluate(const Setup& s, comm::Communicator& comm, nn::Module& model, int64_t batch_size,
                               const std::function<bool()>& stop, std::vector<Verdict>* verdicts) {
   const data::DataSource& test = *s.data.test;
   const int64_t batch = std::min(batch_size, test.size()), all_steps = (test.size() + batch - 1) / batch;
   // Batch i is scored by worker i mod world, of those there are now.
-  const int64_t rank = s.place.comm ? s.place.comm->rank() : 0,
-                world = s.place.comm ? s.place.comm->size() : 1;
+  const int64_t rank = comm.rank(), world = comm.size();
   const int64_t steps = all_steps / world + (rank < all_steps % world);
   data::Plan plan;
   plan.count = [=, size = test.size()](int64_t step) {
@@ -53,7 +52,7 @@ std::optional<Score> evaluate(const Setup& s, nn::Module& model, int64_t batch_s
   const int k = int(std::min<size_t>(5, classes));
   double loss = 0, top1 = 0, top5 = 0, images = 0;
   for (int64_t step = 0; step < steps; ++step) {
-    if (!s.place.comm && stop && stop()) return {};
+    if (world == 1 && stop && stop()) return {};
     const data::Batch b = loader.next();
     const Tensor logits = model.forward(normalize_image(b.images, s.mean, s.deviation, s.activations));
     const Tensor one = top_k_hits(logits, b.labels, 1).to(kCpu),
@@ -67,11 +66,9 @@ std::optional<Score> evaluate(const Setup& s, nn::Module& model, int64_t batch_s
     if (verdicts) judge_batch(logits, b, plan, step, *verdicts);
   }
   s.odd_files->test.add(loader.odd());
-  if (s.place.comm) {
-    const auto parts = comm::gather_numbers(*s.place.comm, {loss, top1, top5, images});
-    loss = top1 = top5 = images = 0;
-    for (const auto& p : parts) loss += p[0], top1 += p[1], top5 += p[2], images += p[3];
-  }
+  const auto parts = comm::gather_numbers(comm, {loss, top1, top5, images});
+  loss = top1 = top5 = images = 0;
+  for (const auto& p : parts) loss += p[0], top1 += p[1], top5 += p[2], images += p[3];
   if (images == 0) throw BadFile("none of the test images could be read");
   return Score{100 * top1 / images, classes > 5 ? std::optional(100 * top5 / images) : std::nullopt,
                loss / images, int64_t(images)};

@@ -21,7 +21,7 @@ std::string describe(const Score&);
 // The whole test split, with running statistics and without augmentation; leaves the model in training mode.
 // Several workers score a part each and all get the score of the whole: collective. Alone, nothing is
 // returned if `stop` becomes true on the way. `verdicts`, if given, become those of this worker's part.
-std::optional<Score> evaluate(const Setup&, nn::Module&, int64_t batch_size,
+std::optional<Score> evaluate(const Setup&, comm::Communicator&, nn::Module&, int64_t batch_size,
                               const std::function<bool()>& stop = {},
                               std::vector<Verdict>* verdicts = nullptr);
 

@@ -8,6 +8,7 @@
 #include "apps/interrupt.h"
 #include "apps/printable.h"
 #include "apps/saved_model.h"
+#include "comm/world_of_one.h"
 
 namespace skein::apps {
 namespace {
@@ -36,7 +37,8 @@ bool evaluate_only(Config c, bool json) {
     setup.mean = trained->mean, setup.deviation = trained->deviation;
   nn::flatten(*setup.model, allocator(setup.device));
   std::vector<Verdict> verdicts;
-  const auto score = evaluate(setup, *setup.model, c.batch_size, interrupted, &verdicts);
+  comm::WorldOfOne alone;
+  const auto score = evaluate(setup, alone, *setup.model, c.batch_size, interrupted, &verdicts);
   if (!score) return false;
   const Tally by_class = tally(verdicts, classes.size());
   if (json) {

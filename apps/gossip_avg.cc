@@ -50,7 +50,7 @@ void print_schedule(const GossipFlags& f) {
 }
 
 // Every rank throws if the layouts differ, naming the first file that is unlike rank 0's. Collective.
-void agree_on_layout(Place& me, const std::string& path, const std::string& layout) {
+void agree_on_layout(const Member& me, const std::string& path, const std::string& layout) {
   const std::string first = from_rank_zero(me.comm, path + " holds " + layout),
                     like = from_rank_zero(me.comm, layout);
   together(me.comm, [&] {
@@ -60,7 +60,7 @@ void agree_on_layout(Place& me, const std::string& path, const std::string& layo
 }
 
 // This rank's numbers; `path`: of the file they came from.
-Vectors load(const GossipFlags& f, Place& me, std::string& path) {
+Vectors load(const GossipFlags& f, const Member& me, std::string& path) {
   Vectors v;
   together(me.comm, [&] {
     if (f.input.empty()) {
@@ -82,7 +82,7 @@ Vectors load(const GossipFlags& f, Place& me, std::string& path) {
 }
 
 // What was averaged: every rank's file and its digest. Collective over all, before anybody can be lost.
-Json inputs(const GossipFlags& f, Place& me, const std::string& path) {
+Json inputs(const GossipFlags& f, const Member& me, const std::string& path) {
   if (f.output.empty()) return {};
   if (f.input.empty()) return fmt::format("uniform random numbers of seed {}", f.seed);
   std::string digest;
@@ -110,22 +110,23 @@ std::string provenance(const GossipFlags& f, const GossipStory& s, const Json& i
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-comm::AveragingResult average(const GossipFlags& f, Place& me, const Tensor& x) {
+comm::AveragingResult average(const GossipFlags& f, const Member& me, const Tensor& x) {
   comm::AveragingOptions o{
       .algorithm = comm::parse_averaging(f.algorithm), .rounds = f.rounds, .tolerance = f.tolerance};
   o.relative = relative_tolerance(f, comm::holds_doubles(x));
   o.graph = [&](int n, uint32_t epoch) { return graph_over(f, n, epoch); };
   o.wish = wish;
   o.say = [](const std::string& line) { say(stderr, fmt::format("gossip_avg: {}\n", line)); };
-  if (me.comm) return comm::average(*me.comm, x, o);
+  if (me.world > 1) return comm::average(me.comm, x, o);
   comm::AveragingResult alone;  // every gossip is the identity
   alone.rounds = f.rounds;
   alone.epochs.push_back({.members = {0}, .begin = {1, 0}, .end = {1, 0}});
+  alone.living = me.comm.group({0});
   return alone;
 }
 
 // The same on every living rank, except for what only the first of them will tell.
-GossipStory story(const GossipFlags& f, const Place& me, const comm::AveragingResult& r, const Tensor& x) {
+GossipStory story(const GossipFlags& f, const Member& me, const comm::AveragingResult& r, const Tensor& x) {
   GossipStory s{.workers = me.world,
                 .elements = x.size(),
                 .doubles = comm::holds_doubles(x),
@@ -136,17 +137,14 @@ GossipStory story(const GossipFlags& f, const Place& me, const comm::AveragingRe
                 .ways = me.ways};
   s.living = r.epochs.back().members;
   s.epochs = {};
-  if (r.living)
-    for (const auto& w : comm::gather_numbers(*r.living, {r.weight, double(r.skipped)}))
-      s.weights.push_back(w[0]), s.skipped += int64_t(w[1]);
-  else
-    s.weights = {1};
-  s.bytes_sent = me.comm ? r.bytes_sent : 0;
+  for (const auto& w : comm::gather_numbers(*r.living, {r.weight, double(r.skipped)}))
+    s.weights.push_back(w[0]), s.skipped += int64_t(w[1]);
+  s.bytes_sent = r.bytes_sent;
   if (me.rank == s.living[0]) s.epochs = epoch_stories(f, r, s.doubles);
   return s;
 }
 
-int work(const GossipFlags& f, Place& me) {
+int work(const GossipFlags& f, const Member& me) {
   outlive_readers();
   catch_signals();
   std::string path;
@@ -154,10 +152,9 @@ int work(const GossipFlags& f, Place& me) {
   const Json sources = inputs(f, me, path);
   const comm::AveragingResult result = average(f, me, v.flat);
   if (result.left) return 0;
-  comm::Communicator* living = result.living.get();
   const GossipStory s = story(f, me, result, v.flat);
   const bool tells = me.rank == s.living[0];
-  together(living, [&] {
+  together(*result.living, [&] {
     if (!f.output.empty()) write_vectors(file_of(f.output, me.rank), v, provenance(f, s, sources));
     if (!f.report.empty() && tells) write_file(f.report, gossip_page(f, s));
   });
@@ -165,8 +162,8 @@ int work(const GossipFlags& f, Place& me) {
   return interrupted() ? kExitInterrupted : 0;
 }
 
-int test_links(const GossipFlags& f, Place& me) {
-  const auto all = comm::test_links(*me.comm, {.repeats = f.repeats});
+int test_links(const GossipFlags& f, const Member& me) {
+  const auto all = comm::test_links(me.comm, {.repeats = f.repeats});
   if (me.rank == 0)
     fmt::print("{}",
                f.json ? in_json(all, me.world, me.ways).dump() + '\n' : in_words(all, me.world, me.ways));
@@ -185,7 +182,8 @@ int run(int argc, char** argv) {
   refuse_extras(app);
   check(app, f);
   if (f.print_schedule) return print_schedule(f), 0;
-  return run_job(f.job, argv, [&](Place& me) { return f.link_test ? test_links(f, me) : work(f, me); });
+  return run_job(f.job, argv,
+                 [&](const Member& me) { return f.link_test ? test_links(f, me) : work(f, me); });
 }
 
 }  // namespace

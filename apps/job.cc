@@ -15,27 +15,27 @@
 #include "apps/meeting.h"
 #include "apps/processes.h"
 #include "comm/rendezvous.h"
+#include "comm/world_of_one.h"
 
 namespace skein::apps {
 namespace {
 
+using Work = std::function<int(const Member&)>;
+
 // One worker of those whose communicator `all` is, or their server.
-int work_among(comm::Communicator& all, bool server, Place me, const std::function<int(Place&)>& work) {
-  me.comm = &all;
-  if (!server) return work(me);
+int work_among(comm::Communicator& all, bool server, Place me, const Work& work) {
+  if (!server) return work({me, all, all});
   me.world = all.size() - 1;
-  me.hub = &all;
-  me.serves = all.rank() == me.world;
-  me.comm = nullptr;
-  if (me.serves) return work(me);
-  std::vector<comm::Rank> workers(static_cast<size_t>(me.world));
-  std::iota(workers.begin(), workers.end(), 0);
-  const std::unique_ptr<comm::Communicator> group = all.group(workers);
-  me.comm = group.get();
-  return work(me);
+  std::vector<comm::Rank> members = {me.world};
+  if (me.rank < me.world) {
+    members.resize(size_t(me.world));
+    std::iota(members.begin(), members.end(), 0);
+  }
+  const std::unique_ptr<comm::Communicator> group = all.group(members);
+  return work({me, *group, all});
 }
 
-int work_as_rank(const JobOptions& o, const Seat& seat, const std::function<int(Place&)>& work) {
+int work_as_rank(const JobOptions& o, const Seat& seat, const Work& work) {
   std::string key;
   const std::unique_ptr<comm::Rendezvous> met = [&] {
     Meeting meeting(seat, o.place, o.deadline);
@@ -69,7 +69,15 @@ int work_as_rank(const JobOptions& o, const Seat& seat, const std::function<int(
   return status;
 }
 
-int work_as_threads(const JobOptions& o, const std::function<int(Place&)>& work) {
+constexpr const char* kThreads = "all ranks: threads of this process\n";
+
+int work_alone(const JobOptions& o, const Work& work) {
+  comm::WorldOfOne world(
+      {.deadline = o.deadline, .wire = o.wire, .key = comm::random_bytes(comm::kJobKeyBytes)});
+  return work({Place{.ways = kThreads}, world, world});
+}
+
+int work_as_threads(const JobOptions& o, const Work& work) {
   auto world = comm::local_world(o.workers + o.server);
   std::vector<std::exception_ptr> failed(world.size());
   std::vector<int> status(world.size(), 0);
@@ -84,7 +92,7 @@ int work_as_threads(const JobOptions& o, const std::function<int(Place&)>& work)
                  .world = o.workers,
                  .local_rank = int(r),
                  .local_world = o.workers,
-                 .ways = r == 0 ? "all ranks: threads of this process\n" : ""};
+                 .ways = r == 0 ? kThreads : ""};
         status[r] = work_among(communicator, o.server, me, work);
       } catch (...) { failed[r] = std::current_exception(); }
       world[r].reset();  // the others see it leave
@@ -108,7 +116,7 @@ int planned_workers(const JobOptions& o) {
   return sum;
 }
 
-int run_job(const JobOptions& o, char** argv, const std::function<int(Place&)>& work) {
+int run_job(const JobOptions& o, char** argv, const Work& work) {
   if (is_part_of_hosts()) return run_part_of_hosts(argv, o.loss, patience_of_launcher(o.deadline));
   const Seat seat = seat_from_environment();
   const bool threads = comm::parse_way(o.transport) == comm::Way::kLocal;
@@ -132,13 +140,10 @@ int run_job(const JobOptions& o, char** argv, const std::function<int(Place&)>& 
     job.hosts.back().workers += o.server;
     return run_on_hosts(job, argv);
   }
-  if (workers == 1 && !o.server && !o.always_peers) {
-    Place alone;
-    return work(alone);
-  }
+  if (workers == 1 && !o.server) return work_alone(o, work);
   JobOptions all = o;
   all.workers = workers;
-  if (threads || (workers == 1 && !o.server)) return work_as_threads(all, work);
+  if (threads) return work_as_threads(all, work);
   return run_processes(workers + o.server, argv, o.loss, patience_of_launcher(o.deadline));
 }
 

@@ -15,7 +15,6 @@ struct JobOptions {
   double deadline = 60;            // seconds for the workers to meet, and for any single wait
   DType wire = kF32;
   bool server = false;         // one process (or thread) more, behind the workers, that only serves
-  bool always_peers = false;   // Place::comm also in a world of one
   Loss loss = Loss::kEndsAll;  // of a worker
   std::string interface = "";  // between hosts; empty: the fastest
   bool gpu_messages = false;   // straight from GPU to GPU, where there are GPUs and UCX can
@@ -24,16 +23,21 @@ struct JobOptions {
   bool hosts_said = false;  // on the command line, rather than by the run that is resumed
 };
 
-// One worker as its work sees it.
+// Which of the workers this is.
 struct Place {
   int rank = 0, world = 1;
   int local_rank = 0, local_world = 1;  // among the workers of this host
   int cores = 0;                        // this worker's own, where its launcher says; else 0
-  comm::Communicator* comm = nullptr;   // of the workers; null in a world of one
-  comm::Communicator* hub = nullptr;    // of the workers and, last, the server, where there is one
-  bool serves = false;    // this is the server: rank and world are the workers' number, comm is null
-  std::string ways = "";  // a line a peer: by which way it is reached
+  std::string ways = "";                // a line a peer: by which way it is reached
   int64_t strangers = 0;  // callers without the job's key that this process refused while the workers met
+};
+
+// One worker, or the server, as its work sees it.
+struct Member : Place {
+  comm::Communicator& comm;  // the workers; of the server itself alone
+  comm::Communicator& hub;   // the workers and, last, the server; comm where there is none
+  bool has_server() const { return &hub != &comm; }
+  bool serves() const { return rank == world; }  // this is the server
 };
 
 // How many workers there are to be, by the environment (the last rank of which may be the server) or the
@@ -45,6 +49,6 @@ int planned_workers(const JobOptions&);
 // starts the workers, as processes (this very program again, with the same arguments), here or on --hosts, or
 // as threads, and waits for them. `work` returns an exit status and may throw. BadOption: contradictions
 // between flags and environment, named.
-int run_job(const JobOptions&, char** argv, const std::function<int(Place&)>& work);
+int run_job(const JobOptions&, char** argv, const std::function<int(const Member&)>& work);
 
 }  // namespace skein::apps

@@ -21,9 +21,7 @@ JobOptions job_options(const Config& c) {
   o.wire = one_of<DType>("--wire", c.wire, {{"fp32", kF32}, {"bf16", kBF16}});
   const optim::StrategyRow& row = optim::strategy_row(c.algorithm);
   o.server = optim::has_dedicated_server(options_of(c));
-  o.always_peers = row.needs_peers;
-  if (row.needs_peers)
-    o.loss = Loss::kOfFirstEnds;  // these rows have a center, which worker 0 keeps or fetches
+  if (row.center) o.loss = Loss::kOfFirstEnds;  // worker 0 keeps the center, or fetches it
   if (!c.output.empty()) o.place = c.output;
   o.hosts = c.hosts;
   o.hosts_said = c.origin("hosts").source > Source::kResumed;
@@ -35,6 +33,10 @@ int compute_threads(const Config& c, const Place& place) {
   const int cores = std::max(1, int(std::thread::hardware_concurrency()));
   if (place.cores > 0) return std::min(place.cores, cores);
   return std::max(1, cores / place.local_world);
+}
+
+int data_threads(const Config& c, const Place& place) {
+  return c.data_threads > 0 ? int(c.data_threads) : compute_threads(c, place);
 }
 
 }  // namespace skein::apps

@@ -22,19 +22,20 @@ bool may_write(const std::vector<int>& members, const std::vector<bool>& ended) 
   return 2 * members.size() > may_live || (2 * members.size() == may_live && size_t(members[0]) == lowest);
 }
 
-Living::Living(comm::Communicator* everybody, bool survives)
-    : everybody_(everybody), survives_(everybody && survives) {
-  if (!everybody) return;
-  members_.resize(size_t(everybody->size()));
+Living::Living(comm::Communicator& everybody, comm::Communicator& hub, bool survives)
+    : everybody_(everybody),
+      hub_(hub),
+      survives_(survives),
+      members_(size_t(everybody.size())),
+      line_(everybody.twin(false)) {
   std::iota(members_.begin(), members_.end(), 0);
-  line_ = everybody->twin(false);
-  line_->set_deadline(
-      comm::kForever);  // worker 0 may be many steps behind; only its loss ends a wait for its word
+  // Worker 0 may be many steps behind; only its loss ends a wait for its word.
+  line_->set_deadline(comm::kForever);
 }
 
 std::vector<int> Living::lost() const {
   std::vector<int> out;
-  for (int w = 0; everybody_ && w < everybody_->size(); ++w)
+  for (int w = 0; w < everybody_.size(); ++w)
     if (!holds(members_, w)) out.push_back(w);
   return out;
 }
@@ -49,7 +50,7 @@ void Living::wholly(const std::function<void()>& f) {
   if (!survives_) return f();
   while (again(attempt([&] {
     f();
-    comm()->gather(Tensor::zeros({1}), 0);
+    comm().gather(Tensor::zeros({1}), 0);
   }))) {}
 }
 
@@ -61,9 +62,9 @@ bool Living::attempt(const std::function<void()>& f) {
     return true;
   } catch (const comm::PeerLost&) {
     if (!survives_) throw;
-    const comm::Membership& all = everybody_->membership();
-    if (first() ? left().empty() : !all.alive(everybody_->world_rank(0))) throw;
-    if (!first()) everybody_->give_up(all.dead(), {0});
+    const comm::Membership& all = everybody_.membership();
+    if (first() ? left().empty() : !all.alive(everybody_.world_rank(0))) throw;
+    if (!first()) everybody_.give_up(all.dead(), {0});
   } catch (const comm::Timeout&) {
     if (!survives_ || first()) throw;
   }
@@ -76,7 +77,7 @@ bool Living::again(bool done) {
   if (first()) tell(next);
   if (next.empty()) return false;
   members_ = next;
-  groups_.push_back(everybody_->group(members_));
+  groups_.push_back(everybody_.group(members_));
   return true;
 }
 
@@ -84,15 +85,15 @@ bool Living::again(bool done) {
 std::vector<int> Living::left() const {
   std::vector<int> out;
   for (int w : members_)
-    if (everybody_->membership().alive(everybody_->world_rank(w))) out.push_back(w);
+    if (everybody_.membership().alive(everybody_.world_rank(w))) out.push_back(w);
   return out.size() == members_.size() ? std::vector<int>() : out;
 }
 
 void Living::tell(const std::vector<int>& next) {
   std::vector<comm::Rank> gone;
   for (int w : members_)
-    if (!next.empty() && !holds(next, w)) gone.push_back(everybody_->world_rank(w));
-  if (!gone.empty()) everybody_->give_up(gone, members_);
+    if (!next.empty() && !holds(next, w)) gone.push_back(everybody_.world_rank(w));
+  if (!gone.empty()) everybody_.give_up(gone, members_);
   const Tensor words = Tensor::of<int32_t>({int64_t(next.size())}, {next.begin(), next.end()});
   for (int w : next.empty() ? members_ : next) try {
       if (w != 0) line_->push(w, kVerdict, verdicts_, 1, words);

@@ -18,11 +18,15 @@ bool may_write(const std::vector<int>& members, const std::vector<bool>& ended);
 // twice, and what it tells the world (events, lines) belongs behind it.
 class Living {
  public:
-  // `everybody`: null in a world of one. `survives`: false, every loss is thrown, and nothing is tried again.
-  Living(comm::Communicator* everybody, bool survives);
+  // `survives`: false, every loss is thrown, and nothing is tried again. `hub`: everybody and, last, their
+  // server.
+  Living(comm::Communicator& everybody, bool survives) : Living(everybody, everybody, survives) {}
+  Living(comm::Communicator& everybody, comm::Communicator& hub, bool survives);
 
-  comm::Communicator* comm() const { return groups_.empty() ? everybody_ : groups_.back().get(); }
-  comm::Communicator* everybody() const { return everybody_; }
+  comm::Communicator& comm() const { return groups_.empty() ? everybody_ : *groups_.back(); }
+  comm::Communicator& everybody() const { return everybody_; }
+  // comm() and, last, the server, where there is one.
+  comm::Communicator& hub() const { return &hub_ == &everybody_ ? comm() : hub_; }
   bool survives() const { return survives_; }
   std::vector<int> lost() const;                       // workers that are not in comm()
   int changes() const { return int(groups_.size()); }  // of comm(), so far
@@ -34,14 +38,14 @@ class Living {
   void wholly(const std::function<void()>& f);
 
  private:
-  bool first() const { return everybody_->rank() == 0; }
+  bool first() const { return everybody_.rank() == 0; }
   bool attempt(const std::function<void()>& f);
   bool again(bool done);
   std::vector<int> left() const;
   void tell(const std::vector<int>& left);
   std::vector<int> hear();
 
-  comm::Communicator* const everybody_;
+  comm::Communicator &everybody_, &hub_;
   const bool survives_;
   std::vector<int> members_;                                 // of comm(), as workers
   std::unique_ptr<comm::Communicator> line_;                 // between worker 0 and each other

@@ -33,11 +33,11 @@ std::string words_for(const OddFiles& all, bool left_out) {
 
 void OddFiles::add(const OddFiles& other) { train.add(other.train), test.add(other.test); }
 
-void OddFiles::unite(comm::Communicator* comm) {
-  if (!comm) return;
+void OddFiles::unite(comm::Communicator& comm) {
+  if (comm.size() == 1) return;
   const std::string mine = pack();
   for (const Tensor& t :
-       comm->gather(Tensor::of<uint8_t>({int64_t(mine.size())}, {mine.begin(), mine.end()}), 0))
+       comm.gather(Tensor::of<uint8_t>({int64_t(mine.size())}, {mine.begin(), mine.end()}), 0))
     add(unpack({static_cast<const char*>(t.raw()), size_t(t.size())}));
   *this = unpack(from_rank_zero(comm, pack()));
 }

@@ -13,8 +13,8 @@ namespace skein::apps {
 struct OddFiles {
   data::Census train, test;
 
-  // Afterwards every worker knows what any of them met. Collective; nothing to do without a communicator.
-  void unite(comm::Communicator*);
+  // Afterwards every worker knows what any of them met. Collective.
+  void unite(comm::Communicator&);
   void add(const OddFiles&);
   int64_t left_out() const { return train.left_out() + test.left_out(); }
   std::string pack() const;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "apps/algorithm_values.h"
 #include "apps/device_choice.h"
 #include "apps/placement.h"
 #include "apps/shared_data.h"
@@ -23,6 +24,11 @@ data::ImageSize choose_image(const Config& c, const data::DataSource& source) {
   if (own.height > 0 && std::min(own.height, own.width) >= row.smallest_size) return own;
   const int side = row.default_size > 0 ? int(row.default_size) : 224;
   return {side, side, own.channels};
+}
+
+data::Augment choose_augment(const Config& c, const data::DataSource& source) {
+  if (c.augment != "auto") return data::parse_augment(c.augment);
+  return data::default_augment(c.data.substr(0, c.data.find(':')), source.image());
 }
 
 data::Split open_data(const Config& c) {
@@ -47,12 +53,14 @@ data::Split open_data(const Config& c) {
 
 std::shared_ptr<const data::Portions> deal(const Config& c, const data::DataSource& train, int world) {
   const uint64_t seed = uint64_t(c.seed);
-  const data::SplitRule rule = data::parse_split(c.split);
-  if (rule.kind == data::SplitRule::kIid)
-    return std::make_shared<const data::Portions>(train.size(), c.batch_size, world, seed);
-  return std::make_shared<const data::Portions>(
-      data::make_shards(data::labels_of(train), int(train.classes().size()), rule, world, seed), c.batch_size,
-      seed);
+  return naming_place(c, "split", [&] {
+    const data::SplitRule rule = data::parse_split(c.split);
+    if (rule.kind == data::SplitRule::kIid)
+      return std::make_shared<const data::Portions>(train.size(), c.batch_size, world, seed);
+    return std::make_shared<const data::Portions>(
+        data::make_shards(data::labels_of(train), int(train.classes().size()), rule, world, seed),
+        c.batch_size, seed);
+  });
 }
 
 // The team of compute threads is made by the first parallel loop, and then runs where this thread runs.
@@ -70,10 +78,10 @@ void settle_threads(Setup& s, const Config& c) {
 // What can be said to be wrong without the data, which may take minutes to open.
 void check_before_data(const Config& c) {
   naming_place(c, "model", [&] { nn::model_row(c.model); });
-  data::parse_split(c.split);
-  make_loss_scale(c.loss_scale, activations_of(c), kCpu);
+  naming_place(c, "split", [&] { data::parse_split(c.split); });
+  naming_place(c, "loss-scale", [&] { make_loss_scale(c.loss_scale, activations_of(c), kCpu); });
   const double epochs = 1e9;  // the length does not matter here
-  optim::parse_schedule(c.lr_schedule, c.lr, 1, epochs, 0);
+  naming_place(c, "lr-schedule", [&] { optim::parse_schedule(c.lr_schedule, c.lr, 1, epochs, 0); });
 }
 
 }  // namespace
@@ -82,8 +90,10 @@ Setup open_setup(const Config& c, const Place& place) {
   check_before_data(c);
   Setup s;
   s.place = place;
+  const bool center = optim::strategy_row(c.algorithm).center;
+  s.alone = place.world == 1 && !center && !optim::has_dedicated_server(options_of(c));
   s.threads = compute_threads(c, s.place);
-  s.data_threads = c.data_threads > 0 ? int(c.data_threads) : s.threads;
+  s.data_threads = data_threads(c, s.place);
   const DeviceChoice chosen = choose_device(c, place);
   s.device = chosen.device, s.device_note = chosen.note;
   settle_threads(s, c);
@@ -94,8 +104,7 @@ Setup open_setup(const Config& c, const Place& place) {
   const data::DataSource& train = *s.data.train;
   s.image = choose_image(c, train);
   s.mean = train.mean(), s.deviation = train.std();
-  s.augment = c.augment == "auto" ? data::default_augment(c.data.substr(0, c.data.find(':')), train.image())
-                                  : data::parse_augment(c.augment);
+  s.augment = choose_augment(c, train);
   if (!c.eval_only && c.batch_size > train.size() / s.place.world)
     throw BadOption(text(c.origin("batch-size").place, ": ", c.batch_size, " images for each of ",
                          s.place.world, " worker(s) are more than the ", train.size(), " training images of ",

@@ -19,6 +19,7 @@ namespace skein::apps {
 
 struct Setup {
   Place place;
+  bool alone = true;  // one worker that sends no messages: neither another one, nor a server, nor a center
   Device device;
   std::string device_note;  // for the log; empty: nothing to say
   std::string messages;     // how they go between GPUs; empty: there are none

@@ -90,16 +90,16 @@ Json spans_within(const std::vector<Span>& all, double begin, double end) {
   return out;
 }
 
-Json timeline(comm::Communicator* comm, int worker, const std::vector<Span>& spans) {
-  const bool first = !comm || comm->rank() == 0;
+Json timeline(comm::Communicator& comm, int worker, const std::vector<Span>& spans) {
+  const bool first = comm.rank() == 0;
   const std::optional<Excerpt> mine = first ? typical_steps(spans) : std::nullopt;
-  if (comm) comm->barrier();
+  comm.barrier();
   const double now = clock_seconds();  // the same moment everywhere, whatever the clocks say
   const std::string said = from_rank_zero(
       comm, mine ? fmt::format("{:.9f} {:.9f}", mine->begin - now, mine->end - now) : std::string("none"));
   double begin = 0, end = 0;
   if (std::sscanf(said.c_str(), "%lf %lf", &begin, &end) != 2) return nullptr;
-  const bool shown = !comm || comm->rank() < kShownWorkers;
+  const bool shown = comm.rank() < kShownWorkers;
   const Json own = {{"rank", worker},
                     {"spans", shown ? spans_within(spans, now + begin, now + end) : Json::array()}};
   Json out = {{"steps", {0, 0}},

@@ -26,6 +26,6 @@ Json spans_within(const std::vector<comm::Span>&, double begin, double end);
 // Collective, where all are done with their steps. On rank 0 of the communicator the contents of
 // DIR/timeline.json, elsewhere and without any step null: rank 0 chooses the steps, and at most sixteen
 // workers are shown.
-Json timeline(comm::Communicator*, int worker, const std::vector<comm::Span>&);
+Json timeline(comm::Communicator&, int worker, const std::vector<comm::Span>&);
 
 }  // namespace skein::apps

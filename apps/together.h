@@ -1,4 +1,4 @@
-// What workers do together or not at all. All calls are collective; a null communicator is a world of one.
+// What workers do together or not at all. All calls are collective.
 #pragma once
 #include <functional>
 #include <string>
@@ -17,20 +17,20 @@ struct Agreed final : E, OfAll {
   using E::E;
 };
 // Whether all workers throw this.
-inline bool is_of_all(const std::exception& e, const comm::Communicator* comm) {
-  return !comm || dynamic_cast<const OfAll*>(&e);
+inline bool is_of_all(const std::exception& e, const comm::Communicator& comm) {
+  return comm.size() == 1 || dynamic_cast<const OfAll*>(&e);
 }
 
 // Runs f on every worker. If it throws an Error on any, every worker throws what the lowest such worker threw
 // (Agreed, and of the same kind: BadOption, BadFile or Error), so that one fault is one message.
-void together(comm::Communicator*, const std::function<void()>& f);
+void together(comm::Communicator&, const std::function<void()>& f);
 
-// The texts of all ranks, in their order, on rank 0; elsewhere none. A world of one has its own.
-std::vector<std::string> texts_at_rank_zero(comm::Communicator*, const std::string& mine);
+// The texts of all ranks, in their order, on rank 0; elsewhere none.
+std::vector<std::string> texts_at_rank_zero(comm::Communicator&, const std::string& mine);
 
 // The text of one rank, on every rank.
-std::string text_of_rank(comm::Communicator*, int rank, const std::string& mine);
-inline std::string from_rank_zero(comm::Communicator* comm, const std::string& mine) {
+std::string text_of_rank(comm::Communicator&, int rank, const std::string& mine);
+inline std::string from_rank_zero(comm::Communicator& comm, const std::string& mine) {
   return text_of_rank(comm, 0, mine);
 }
 

@@ -129,7 +129,7 @@ std::string trace_events(int worker, std::vector<Span> all, double origin) {
 
 void begin_trace(const std::string& path) { write_file(path, std::string(kHead) + kTail); }
 
-void end_trace(const std::string& path, comm::Communicator* comm, int worker, const comm::Trace& trace,
+void end_trace(const std::string& path, comm::Communicator& comm, int worker, const comm::Trace& trace,
                double origin) {
   std::string mine = trace_events(worker, trace.spans(), origin);
   if (const int64_t n = trace.left_out())
@@ -139,7 +139,7 @@ void end_trace(const std::string& path, comm::Communicator* comm, int worker, co
   std::string all = kHead;
   for (const std::string& events : texts_at_rank_zero(comm, mine)) all += events;
   together(comm, [&] {
-    if (!comm || comm->rank() == 0) write_file(path, all + kTail);
+    if (comm.rank() == 0) write_file(path, all + kTail);
   });
 }
 

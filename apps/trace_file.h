@@ -20,6 +20,6 @@ std::string trace_events(int worker, std::vector<comm::Span>, double origin);
 // Makes FILE, without events; throws BadFile. A run that is killed leaves this.
 void begin_trace(const std::string& path);
 // Collective; rank 0 of the communicator writes the file, atomically. Throws BadFile on every rank.
-void end_trace(const std::string& path, comm::Communicator*, int worker, const comm::Trace&, double origin);
+void end_trace(const std::string& path, comm::Communicator&, int worker, const comm::Trace&, double origin);
 
 }  // namespace skein::apps

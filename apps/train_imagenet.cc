@@ -119,75 +119,64 @@ std::string one_line(std::string lines) {
 }
 
 // The part of a process that only serves, until no worker is left. They are who is interrupted.
-int serve(const Config& c, const Place& place) {
+int serve(const Config& c, const Member& server) {
   catch_interrupts();
-  optim::make_strategy(c.algorithm, options_of(c), place.world)->serve(*place.hub);
+  optim::make_strategy(c.algorithm, options_of(c), server.world)->serve(server.hub);
   return 0;
 }
 
 // After an interruption; the checkpoint is written. Whichever worker SIGUSR1 has reached, rank 0 speaks with
 // SLURM. The others wait for it, because a step whose tasks end may end the job. A job that got nowhere would
 // come again and again.
-void end_interrupted(const Place& place, const Config& c, int64_t steps_taken) try {
-  bool wanted = c.requeue && asked_to_come_again();
-  if (place.comm) {
-    const auto of_all = comm::gather_numbers(*place.comm, {double(wanted)});
-    wanted = std::any_of(of_all.begin(), of_all.end(), [](const auto& one) { return one[0] != 0; });
-  }
-  if (wanted && place.rank == 0)
+void end_interrupted(const Member& me, const Config& c, int64_t steps_taken) try {
+  const auto of_all = comm::gather_numbers(me.comm, {double(c.requeue && asked_to_come_again())});
+  const bool wanted = std::any_of(of_all.begin(), of_all.end(), [](const auto& one) { return one[0] != 0; });
+  if (wanted && me.rank == 0)
     say(stdout, (steps_taken > 0 ? requeue_job()
                                  : "--requeue: no step was taken since the start, so the job is not put in "
                                    "the queue again; it needs more time") +
                     '\n');
-  if (place.comm) place.comm->barrier();
+  me.comm.barrier();
 } catch (const comm::PeerLost&) {  // of an asynchronous run that has gone on without it
 }
 
 // One worker's part. Only rank 0 speaks.
-int train(const Command& command, const Place& place) {
+int train(const Command& command, const Member& me) {
   outlive_readers();
   Config c = command.config;
-  if (place.serves) return serve(c, place);
-  RunDirectory home(place.rank);
-  const std::string checkpoint = checkpoint_to_start_from(command, place, home);
-  Living living(place.comm, optim::strategy_row(c.algorithm).needs_peers);
-  Place here = place;
-  const auto wholly = [&](const std::function<void()>& f) {
-    living.wholly([&] {
-      here.comm = living.comm();
-      f();
-    });
-  };
+  if (me.serves()) return serve(c, me);
+  RunDirectory home(me.rank);
+  const std::string checkpoint = checkpoint_to_start_from(command, me.comm, home);
+  Living living(me.comm, me.hub, optim::strategy_row(c.algorithm).center);
   std::string directory;
-  wholly([&] { directory = directory_to_train_in(command, here, home); });
+  living.wholly([&] { directory = directory_to_train_in(command, living.comm(), home); });
   Setup setup;
   const auto open = [&] {
-    if (setup.model) return;                              // by an earlier attempt
-    if (!checkpoint.empty() && c.workers != place.world)  // the environment's number is another
-      keep_global_batch(c, read_manifest(checkpoint), place.world);
-    c.workers = place.world;
-    setup = open_setup(c, place);
+    if (setup.model) return;                           // by an earlier attempt
+    if (!checkpoint.empty() && c.workers != me.world)  // the environment's number is another
+      keep_global_batch(c, read_manifest(checkpoint), me.world);
+    c.workers = me.world;
+    setup = open_setup(c, me);
   };
-  wholly([&] { together(here.comm, open); });
+  living.wholly([&] { together(living.comm(), open); });
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
-  Progress progress(place.rank == 0 ? stdout : nowhere.get(), showing(c.progress, stdout));
+  Progress progress(me.rank == 0 ? stdout : nowhere.get(), showing(c.progress, stdout));
   say_beginning(c, setup, directory, progress);
   c.output = directory;
-  if (place.comm)
-    progress.say(fmt::format("{} worker{}{} by {}; {}", place.world, place.world == 1 ? "" : "s",
-                             place.hub ? " and a server" : "", c.algorithm, one_line(place.ways)));
-  if (place.comm) {
+  if (!setup.alone) {
+    progress.say(fmt::format("{} worker{}{} by {}; {}", me.world, me.world == 1 ? "" : "s",
+                             me.has_server() ? " and a server" : "", c.algorithm, one_line(me.ways)));
     std::string sums;
-    wholly([&] {
-      sums = join_gpus(*here.comm, c, setup.device);
-      setup.messages = join_messages(*here.comm, c, setup.device, nn::count_params(*setup.model));
+    living.wholly([&] {
+      sums = join_gpus(living.comm(), c, setup.device);
+      setup.messages = join_messages(living.comm(), c, setup.device, nn::count_params(*setup.model));
     });
     for (const std::string& way : {sums, setup.messages})
       if (!way.empty()) progress.say(way);
   }
   std::unique_ptr<Trainer> made;
-  wholly([&] {
-    together(here.comm, [&] {
+  living.wholly([&] {
+    together(living.comm(), [&] {
       if (!made) made = std::make_unique<Trainer>(c, std::move(setup), directory, progress, living);
     });
   });
@@ -199,8 +188,8 @@ int train(const Command& command, const Place& place) {
     progress.say("going on from " + checkpoint);
     for (const std::string& change : command.changes) progress.say("changed since: " + change);
     for (const std::string& line : trainer.changes_of_data()) progress.say(line);
-    if (command.config.workers != place.world)
-      progress.say(fmt::format("changed since: workers {} -> {}", command.config.workers, place.world));
+    if (command.config.workers != me.world)
+      progress.say(fmt::format("changed since: workers {} -> {}", command.config.workers, me.world));
   }
   catch_interrupts();
   const Outcome out = trainer.run(interrupted);
@@ -209,11 +198,11 @@ int train(const Command& command, const Place& place) {
     if (!out.why.empty()) say(stderr, fmt::format("train_imagenet: {}\n", out.why));
     return kExitRuntime;
   }
-  if (place.rank == 0) {
+  if (me.rank == 0) {
     if (!out.interrupted && !c.export_onnx.empty()) export_onnx(c, directory + "/model.safetensors");
     say(stdout, words_at_end(out, c, directory));
   }
-  if (out.interrupted) end_interrupted(place, c, out.step - begun_at);
+  if (out.interrupted) end_interrupted(me, c, out.step - begun_at);
   return out.interrupted ? kExitInterrupted : 0;
 }
 
@@ -226,7 +215,8 @@ void nap_while_idle(char** argv) {
   execv("/proc/self/exe", argv);  // if it cannot, training is as right, only slower
 }
 
-int act(Command& command, char** argv) {
+int run(int argc, char** argv) {
+  Command command = parse_command_line(argc, argv);
   switch (command.action) {
     case Command::kHelp:
       fmt::print("{}", command.help);
@@ -262,14 +252,7 @@ int act(Command& command, char** argv) {
   take_model_of_weights(command.config);
   const JobOptions job = job_options(command.config);
   settle_algorithm(command.config, planned_workers(job));  // before any worker starts
-  return run_job(job, argv, [&](Place& place) { return train(command, place); });
-}
-
-int run(int argc, char** argv) {
-  Command command = parse_command_line(argc, argv);
-  try {
-    return act(command, argv);
-  } catch (const BadOption& e) { throw BadOption(with_place(command.config, e.what())); }
+  return run_job(job, argv, [&](const Member& me) { return train(command, me); });
 }
 
 }  // namespace

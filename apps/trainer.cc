@@ -70,10 +70,9 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
       meters_(setup_.device) {
   const Config& c = config_;
   nn::Module& model = *setup_.model;
-  comm::Communicator* const comm = setup_.place.comm = living.comm();
   const MemoryFor what("parameters, gradients and what optimizer and algorithm keep");
   // Where peers can see it, x and g themselves lie in memory shared with them.
-  flat_ = nn::flatten(model, comm && !setup_.device.is_cuda() ? comm->allocator() : allocator(setup_.device));
+  flat_ = nn::flatten(model, setup_.device.is_cuda() ? allocator(setup_.device) : comm().allocator());
   if (!c.weights.empty()) {
     const std::string changed = import_for_tuning(c.weights, model, setup_.data.train->classes());
     progress_.say(changed.empty() ? "weights from " + c.weights : changed);
@@ -98,35 +97,37 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
   recorded_rule_ = graphs_->recorded(*rule_);
   schedule_ = schedule_of(c, setup_);
   strategy_ = optim::make_strategy(c.algorithm, strategy_options(c, setup_, schedule_), setup_.place.world);
+  employ();
+  asynchronous_ = !setup_.alone && optim::strategy_row(c.algorithm).asynchronous;
+  if (c.ema > 0) ema_.emplace(c.ema, flat_);
+  mean_ = setup_.data.train->mean();
+  deviation_ = setup_.data.train->std();
+}
+
+void Trainer::employ() {
+  const auto oracle = [this](const optim::GradReady& ready) {
+    return within_memory(setup_, config_.batch_size, config_.accumulate, [&] { return gradient(ready); });
+  };
   worker_.emplace(optim::Worker{.x = flat_.x,
                                 .g = flat_.g,
                                 .buffers = flat_.buffers,
                                 .rule = recorded_rule_ ? *recorded_rule_ : *rule_,
-                                .comm = comm,
-                                .oracle = {},
-                                .hub = setup_.place.hub,
+                                .comm = comm(),
+                                .oracle = oracle,
+                                .hub = living_.hub(),
                                 .scale = scale_.get()});
-  worker_->oracle = [this](const optim::GradReady& ready) {
-    return within_memory(setup_, config_.batch_size, config_.accumulate, [&] { return gradient(ready); });
-  };
-  asynchronous_ = comm && optim::strategy_row(c.algorithm).asynchronous;
-  if (c.ema > 0) ema_.emplace(c.ema, flat_);
-  mean_ = setup_.data.train->mean();
-  deviation_ = setup_.data.train->std();
 }
 
 // The strategy makes its vectors, and what its workers share.
 void Trainer::begin() {
   if (std::exchange(begun_, true)) return;
   const MemoryFor what("parameters, gradients and what optimizer and algorithm keep");
-  wholly([&] { together(setup_.place.comm, [&] { strategy_->start(*worker_); }); });
-  comm::Communicator* const comm = setup_.place.comm;
-  if (comm) comm->meter().turn(false), counted_ = comm->traffic();  // steps alone count
+  wholly([&] { together(comm(), [&] { strategy_->start(*worker_); }); });
+  comm().meter().turn(false);  // steps alone count
+  counted_ = comm().traffic();
 }
 
-Trainer::~Trainer() {
-  if (comm::Communicator* const comm = setup_.place.comm) comm->meter().record(nullptr);
-}
+Trainer::~Trainer() { comm().meter().record(nullptr); }
 
 Identity Trainer::identity() const {
   return {.model = config_.model,
@@ -169,10 +170,10 @@ void Trainer::resume(const std::string& checkpoint) {
   const Walk walk = [this](Archive& a) { visit(a); };
   begin();
   wholly([&] {
-    together(setup_.place.comm, [&] {
+    together(comm(), [&] {
       if (first()) verify_checkpoint(checkpoint);
     });
-    together(setup_.place.comm, [&] {
+    together(comm(), [&] {
       const bool same_world = read_manifest(checkpoint).identity.world == setup_.place.world;
       const auto load = same_world ? load_checkpoint : load_reshared;
       k_ = load(checkpoint, setup_.place.rank, identity(), walk).step;
@@ -191,7 +192,7 @@ void Trainer::resume(const std::string& checkpoint) {
 Outcome Trainer::run(const std::function<bool()>& stop) {
   stop_ = stop;
   begin();
-  wholly([&] { together(setup_.place.comm, [&] { open_directory(); }); });
+  wholly([&] { together(comm(), [&] { open_directory(); }); });
   start_log();
   wholly([&] { start_trace(); });
   loader_ = std::make_unique<data::Loader>(*setup_.data.train, train_plan(config_, setup_), setup_.image, k_,
@@ -204,8 +205,8 @@ Outcome Trainer::run(const std::function<bool()>& stop) {
                             "; every worker is alive, so none is given up: give a longer --deadline ",
                             "or --wait forever"));
   } catch (const std::exception& e) {
-    const bool of_all = is_of_all(e, setup_.place.comm) || dynamic_cast<const comm::Disagreement*>(&e);
-    if (!of_all) setup_.place.comm->transport().fail();
+    const bool of_all = dynamic_cast<const OfAll*>(&e) || dynamic_cast<const comm::Disagreement*>(&e);
+    if (!of_all) comm().transport().fail();
     throw;
   }
 }
@@ -225,12 +226,12 @@ void Trainer::step() {
   me.samples = setup_.portions->samples(k_, setup_.place.rank);
   me.global_samples = setup_.portions->samples(k_);
   if (asynchronous_) note_losses();
-  if (me.comm && !asynchronous_) past_.remember(k_, [this](Archive& a) { visit(a); });
+  if (me.comm.size() > 1 && !asynchronous_) past_.remember(k_, [this](Archive& a) { visit(a); });
   if (k_ >= trace_ends_) renew_trace();
   const double from = clock_seconds(), before = seconds_.training(), waited_before = transfers_.waited;
   in_step_ = true;
   {
-    const comm::Counted on(me.comm ? &me.comm->meter() : nullptr);
+    const comm::Counted on(me.comm.meter());
     strategy_->iterate(me, k_);
     if (ema_) ema_->update(asynchronous_ ? me.x : strategy_->averaged(me), me.buffers);
   }
@@ -248,8 +249,7 @@ void Trainer::step() {
 }
 
 void Trainer::count_transfers() {
-  if (!worker_->comm) return;
-  const comm::Traffic all = worker_->comm->traffic();
+  const comm::Traffic all = comm().traffic();
   transfers_.bytes += double(all.bytes - counted_.bytes);
   transfers_.waited += all.waited - counted_.waited;
   transfers_.in_flight += all.in_flight - counted_.in_flight;

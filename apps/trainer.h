@@ -110,6 +110,8 @@ class Trainer {
   void backward(Tape&, const Tensor& loss, const optim::GradReady& ready);
 
   // trainer_peers.cc: what workers decide together
+  comm::Communicator& comm() const { return living_.comm(); }  // the workers that are still there
+  void employ();                                               // makes worker_, whose peers are comm()
   bool first() const { return setup_.place.rank == 0; }
   bool stopped();  // the same answer on every worker at the same step
   bool stopped_apart();
@@ -179,7 +181,7 @@ class Trainer {
   Transfers over_workers(const Transfers& mine) const;  // their sum; collective
   void start_trace();
   void renew_trace();  // between two steps
-  void leave_trace(comm::Communicator*);
+  void leave_trace(comm::Communicator&);
   void refresh_report();     // while training goes on, now and then
   void gather_for_report();  // collective
   double elapsed() const;
@@ -216,7 +218,7 @@ class Trainer {
   std::unique_ptr<data::Loader> loader_;
   std::function<bool()> stop_;
   StepBack past_;
-  Living& living_;  // place.comm is of them
+  Living& living_;
   std::vector<LostEvent> lost_;
   bool asynchronous_ = false, in_step_ = false, begun_ = false;
   int64_t next_question_ = 0;  // at this step the workers ask each other whether to stop

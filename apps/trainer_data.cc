@@ -27,7 +27,7 @@ void Trainer::unite_odd_files() {
   OddFiles& odd = *setup_.odd_files;
   odd.add(OddFiles::unpack(data_before_.odd_files));
   if (loader_) odd.train.add(loader_->odd());
-  odd.unite(setup_.place.comm);
+  odd.unite(comm());
 }
 
 const DataIndex& Trainer::data_index() {

@@ -17,7 +17,7 @@ int64_t Trainer::evaluation_batch() const {
 bool Trainer::score_ema() {
   if (!ema_) return true;
   const ConsensusModel average(config_, setup_, flat_, *strategy_, *worker_, &*ema_);
-  const std::optional<Score> s = evaluate(setup_, *setup_.model, evaluation_batch(), stop_);
+  const std::optional<Score> s = evaluate(setup_, comm(), *setup_.model, evaluation_batch(), stop_);
   if (!s) return false;
   ema_score_ = s;
   keep_if_best(*s, true);
@@ -28,7 +28,7 @@ void Trainer::leave_ema() {
   if (!ema_) return;
   const ConsensusModel average(config_, setup_, flat_, *strategy_, *worker_, &*ema_);
   ema_hash_ = parameter_hash(flat_, flat_.x);
-  together(setup_.place.comm, [&] {
+  together(comm(), [&] {
     if (first())
       export_model((std::filesystem::path(directory_) / "model_ema.safetensors").string(), *setup_.model,
                    model_info(config_, setup_, k_));

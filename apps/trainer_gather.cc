@@ -38,10 +38,10 @@ void Trainer::look_at_scale(bool of_all) {
         now.scale, ", so no step was taken: training has diverged, or its numbers are beyond fp16's 65504. ",
         "Try a lower --lr, --precision bf16, or --loss-scale dynamic if it was a number"));
   scaling_ = {now.scale, now.skipped};
-  if (!of_all || !setup_.place.comm) return;
+  if (!of_all) return;
   scaling_->skipped = 0;
-  for (const auto& v : comm::gather_numbers(*setup_.place.comm, {now.scale, now.skipped}))
-    scaling_->scale = std::min(scaling_->scale, v[0]), scaling_->skipped += v[1] / setup_.place.comm->size();
+  for (const auto& v : comm::gather_numbers(comm(), {now.scale, now.skipped}))
+    scaling_->scale = std::min(scaling_->scale, v[0]), scaling_->skipped += v[1] / comm().size();
 }
 
 // Means weigh by images, those of waits do not; the smallest and the largest loss are of workers that saw any
@@ -50,14 +50,13 @@ Trainer::Seen Trainer::over_workers(const Sums& mine, const Seconds& until) cons
   const double spent = spent_between(at_last_event_, until),
                data = (until.data - at_last_event_.data) / spent,
                peers = (until.peers - at_last_event_.peers) / spent;
-  comm::Communicator* const comm = setup_.place.comm;
-  if (!comm) return {mine.mean_loss(), mine.top1(), mine.images, data, peers, {}};
+  if (setup_.alone) return {mine.mean_loss(), mine.top1(), mine.images, data, peers, {}};
   Seen seen;
   Sums all;
   double bytes = 0;
-  const double share = 1.0 / comm->size();
+  const double share = 1.0 / comm().size();
   for (const auto& v :
-       comm::gather_numbers(*comm, {mine.loss, mine.hits, mine.images, data, peers, transfers_.bytes})) {
+       comm::gather_numbers(comm(), {mine.loss, mine.hits, mine.images, data, peers, transfers_.bytes})) {
     widen(seen.data_wait, v[3]), widen(seen.peer_wait, v[4]);
     seen.data_wait.mean += v[3] * share, seen.peer_wait.mean += v[4] * share;
     bytes += v[5] * share;
@@ -81,36 +80,33 @@ Trainer::Seen Trainer::recently(const Seconds& until) const {
   const double spent = spent_between(at_last_event_, until);
   return {mine.mean_loss(),
           mine.top1(),
-          mine.images * setup_.place.comm->size(),
+          mine.images * comm().size(),
           (until.data - at_last_event_.data) / spent,
           (until.peers - at_last_event_.peers) / spent,
           transfers_.bytes};
 }
 
 Transfers Trainer::over_workers(const Transfers& mine) const {
-  if (!setup_.place.comm) return mine;
   Transfers sum;
-  for (const auto& other :
-       comm::gather_numbers(*setup_.place.comm, {mine.bytes, mine.waited, mine.in_flight}))
+  for (const auto& other : comm::gather_numbers(comm(), {mine.bytes, mine.waited, mine.in_flight}))
     sum.bytes += other[0], sum.waited += other[1], sum.in_flight += other[2];
   return sum;
 }
 
 // All clocks of a whole trace begin at a barrier, so that the time lines of different hosts fit.
 void Trainer::start_trace() {
-  comm::Communicator* const comm = setup_.place.comm;
-  if (comm && !config_.trace.empty()) comm->barrier();
+  if (!config_.trace.empty()) comm().barrier();
   trace_began_ = clock_seconds();
   renew_trace();
 }
 
 void Trainer::renew_trace() {
   earlier_trace_ = std::exchange(trace_, std::make_unique<comm::Trace>());
-  if (comm::Communicator* const comm = setup_.place.comm) comm->meter().record(trace_.get());
+  comm().meter().record(trace_.get());
   trace_ends_ = config_.trace.empty() ? k_ + kStepsOfATrace : INT64_MAX;
 }
 
-void Trainer::leave_trace(comm::Communicator* comm) {
+void Trainer::leave_trace(comm::Communicator& comm) {
   if (!config_.trace.empty()) end_trace(config_.trace, comm, setup_.place.rank, *trace_, trace_began_);
 }
 
@@ -122,15 +118,14 @@ void Trainer::refresh_report() {
 }
 
 void Trainer::gather_for_report() {
-  comm::Communicator* const comm = setup_.place.comm;
   seconds_by_worker_.clear();
-  if (comm) seconds_by_worker_ = comm::gather_numbers(*comm, seconds_.each());
+  if (!setup_.alone) seconds_by_worker_ = comm::gather_numbers(comm(), seconds_.each());
   std::vector<comm::Span> spans = trace_->spans();
   if (earlier_trace_) {
     const std::vector<comm::Span> before = earlier_trace_->spans();
     spans.insert(spans.begin(), before.begin(), before.end());
   }
-  timeline_ = timeline(comm, setup_.place.rank, spans);
+  timeline_ = timeline(comm(), setup_.place.rank, spans);
 }
 
 }  // namespace skein::apps

@@ -67,7 +67,7 @@ void Trainer::compute_gradient(const StepGraphs::Given& in, bool handed_out) {
       with_earlier(g);
       between_recorded([this, g] {
         (*ready_)(g);
-        if (setup_.place.comm) setup_.place.comm->progress();
+        comm().progress();
       });
     };
     backward(tape, one.loss, handed_out ? slices : optim::GradReady());
@@ -109,14 +109,13 @@ Trainer::Pass Trainer::forward(const StepGraphs::Given& in, int64_t first, int64
 
 void Trainer::backward(Tape& tape, const Tensor& loss, const optim::GradReady& ready) {
   const Timed t(seconds_.backward, trace_.get(), "backward");
-  comm::Communicator* const comm = setup_.place.comm;
   const GradReady slices = ready ? slicer_->start(ready) : GradReady();
   tape.backward(
       loss,
       [&](const Tensor& grad) {
         if (slices) slices(grad);
         // What is under way moves on meanwhile; a recorded step sees to it where slices are handed out.
-        if (comm && !records(setup_.device)) between_recorded([&] { comm->progress(); });
+        if (!records(setup_.device)) between_recorded([&] { comm().progress(); });
       },
       scale_ ? scale_->seed() : 1.f);
   if (ready) slicer_->finish();

@@ -30,8 +30,7 @@ std::string Trainer::how_to_resume() const {
 // A resumed run has all its workers again: the lost begin where the last of the living is. The center stays with
 // worker 0 also if that is the last.
 void Trainer::write_for_the_lost() {
-  comm::Communicator* const comm = setup_.place.comm;
-  if (!comm || comm->rank() + 1 != comm->size()) return;
+  if (comm().rank() + 1 != comm().size()) return;
   for (int r : living_.lost())
     checkpoints_->write(k_, r, [this](Archive& a) {
       Without center(a, "strategy.center.");
@@ -42,7 +41,7 @@ void Trainer::write_for_the_lost() {
 // Workers in step end at one of the last steps that all the living have taken, those ahead by going back.
 Outcome Trainer::end_without(const std::string& why) {
   const optim::Walk walk = [this](Archive& a) { visit(a); };
-  comm::Communicator& all = *living_.everybody();
+  comm::Communicator& all = living_.everybody();
   if (!asynchronous_ && in_step_)
     past_.restore(k_, walk);
   else if (!asynchronous_)
@@ -64,9 +63,9 @@ Outcome Trainer::end_without(const std::string& why) {
 }
 
 Outcome Trainer::end_among(const std::vector<int>& members) {
-  const std::unique_ptr<comm::Communicator> living = living_.everybody()->group(members);
+  const std::unique_ptr<comm::Communicator> living = living_.everybody().group(members);
   const Common common = agree(*living);
-  living_.everybody()->give_up(living_.everybody()->membership().dead(), others_than(members));
+  living_.everybody().give_up(living_.everybody().membership().dead(), others_than(members));
   if (!may_write(members, common.ended))
     return bereaved(members,
                     text("with ", members.size(), " of ", setup_.place.world,
@@ -80,7 +79,7 @@ Outcome Trainer::end_among(const std::vector<int>& members) {
   past_.restore(common.step, [this](Archive& a) { visit(a); });
   k_ = common.step;
   save_for_the_lost(*living, members);
-  leave_trace(living.get());
+  leave_trace(*living);
   return bereaved(members,
                   text("the others wrote a checkpoint of step ", k_, ", in which the lost have the state of ",
                        "worker ", members[0], "; resume with: train_imagenet --resume ", directory_));
@@ -95,10 +94,10 @@ std::vector<int> Trainer::others_than(const std::vector<int>& members) const {
 
 // What one of them has seen of an end is believed by all.
 Trainer::Common Trainer::agree(comm::Communicator& living) {
-  const comm::Communicator& all = *living_.everybody();
+  const comm::Communicator& all = living_.everybody();
   std::vector<double> mine = {double(k_)};
   for (int r = 0; r < all.size(); ++r)
-    mine.push_back(living_.everybody()->membership().ended(all.world_rank(r)));
+    mine.push_back(living_.everybody().membership().ended(all.world_rank(r)));
   Common c{k_, std::vector<bool>(size_t(all.size()))};
   for (const auto& one : comm::gather_numbers(living, mine)) {
     c.step = std::min(c.step, int64_t(one[0]));
@@ -130,15 +129,15 @@ void Trainer::save_for_the_lost(comm::Communicator& living, const std::vector<in
   const bool donor = setup_.place.rank == members[0];
   const optim::Walk walk = [this](Archive& a) { visit(a); };
   checkpoints_->attempt(setup_.place.world - int(members.size()));
-  together(&living, [&] {
+  together(living, [&] {
     if (donor) checkpoints_->begin(k_);
   });
-  together(&living, [&] {
+  together(living, [&] {
     checkpoints_->write(k_, setup_.place.rank, walk);
     for (int r : others_than(members))
       if (donor) checkpoints_->write(k_, r, walk);
   });
-  together(&living, [&] {
+  together(living, [&] {
     if (donor) checkpoints_->commit(k_, identity(), data_index());
   });
 }

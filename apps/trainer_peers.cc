@@ -32,15 +32,15 @@ class Patience {
 // about a second of the fastest worker, which all hear and thus agree on.
 bool Trainer::stopped() {
   const bool here = stop_ && stop_();
-  if (!setup_.place.comm) return here;
   if (asynchronous_) return stopped_apart();
+  if (comm().size() == 1) return here;
   if (k_ < next_question_) return false;
   const double each = (clock_seconds() - asked_at_) / double(std::max<int64_t>(1, k_ - asked_step_));
   const double steps =
       k_ == asked_step_ ? 1 : std::clamp(kQuestionSeconds / std::max(each, 1e-6), 1.0, 1000.0);
   bool stop = false;
   double next = steps;
-  for (const auto& other : comm::gather_numbers(*setup_.place.comm, {double(here), steps}))
+  for (const auto& other : comm::gather_numbers(comm(), {double(here), steps}))
     stop = stop || other[0] != 0, next = std::min(next, other[1]);
   asked_at_ = clock_seconds();
   asked_step_ = k_;
@@ -51,7 +51,7 @@ bool Trainer::stopped() {
 // Whoever is asked to stop tells the others; all meet, and those behind go on to the step of the one furthest
 // ahead.
 bool Trainer::stopped_apart() {
-  comm::Communicator& comm = *setup_.place.comm;
+  comm::Communicator& comm = this->comm();
   if (stop_at_ >= 0) return k_ >= stop_at_;
   if (!config_.replay.empty()) return false;  // the recording says when all meet, and only then they can stop
   if (!(stop_ && stop_()) && !comm.poll_any(kStop)) return false;
@@ -84,27 +84,27 @@ void Trainer::wholly(const std::function<void()>& f) {
 }
 
 void Trainer::take_living() {
-  if (setup_.place.comm == living_.comm()) return;
-  setup_.place.comm = worker_->comm = living_.comm();
+  if (&worker_->comm == &comm()) return;
+  employ();
   met_at_ = -1;
   note_losses();
 }
 
 // When it is noticed, which may be long before the next meeting.
 void Trainer::note_losses() {
-  if (!living_.everybody()) return;
-  const comm::Membership& all = living_.everybody()->membership();
-  const int workers = living_.everybody()->size();
+  const comm::Communicator& everybody = living_.everybody();
+  const comm::Membership& all = living_.everybody().membership();
+  const int workers = everybody.size();
   for (int r = 0; r < workers; ++r) {
     const bool noted =
         std::any_of(lost_.begin(), lost_.end(), [r](const LostEvent& e) { return e.worker == r; });
-    if (noted || all.alive(living_.everybody()->world_rank(r))) continue;
+    if (noted || all.alive(everybody.world_rank(r))) continue;
     lost_.push_back({.step = k_,
                      .epoch = epochs_seen(),
                      .seconds = started_ > 0 ? elapsed() : 0,
                      .worker = r,
                      .left = workers - int(lost_.size()) - 1,
-                     .why = all.why(living_.everybody()->world_rank(r))});
+                     .why = all.why(everybody.world_rank(r))});
     if (log_ && started_ > 0) log_->write(lost_.back());
     if (living_.survives())
       progress_.say(fmt::format("worker {} is lost: {}; {} continue{}", r, lost_.back().why,
@@ -113,7 +113,7 @@ void Trainer::note_losses() {
 }
 
 bool Trainer::meet_all() {
-  comm::Communicator& comm = *setup_.place.comm;
+  comm::Communicator& comm = this->comm();
   const Patience patience(comm);
   if (!config_.replay.empty() && stop_ && stop_()) stop_at_ = k_;
   for (bool together = false; !together;) {

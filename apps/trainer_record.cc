@@ -173,7 +173,7 @@ Outcome Trainer::finish(bool interrupted) {
   try {
     save();
   } catch (const BadFile& e) {
-    if (interrupted || !is_of_all(e, setup_.place.comm)) throw;
+    if (interrupted || !is_of_all(e, comm())) throw;
     unsaved = e.what();
   }
   if (!interrupted) {
@@ -200,14 +200,11 @@ Outcome Trainer::finish(bool interrupted) {
 
 Outcome Trainer::conclude(bool interrupted) {
   worker_hashes_ = {};
-  if (setup_.place.comm)
-    for (int r = 0; r < setup_.place.comm->size(); ++r) {
-      const std::string own = parameter_hash(flat_, flat_.x);
-      worker_hashes_.push_back(text_of_rank(setup_.place.comm, r, own));
-    }
+  for (int r = 0; r < comm().size() && !setup_.alone; ++r)
+    worker_hashes_.push_back(text_of_rank(comm(), r, parameter_hash(flat_, flat_.x)));
   if (!interrupted) leave_ema();
   const ConsensusModel consensus(config_, setup_, flat_, *strategy_, *worker_);
-  if (setup_.place.comm) distance_ = consensus.distance();
+  if (!setup_.alone) distance_ = consensus.distance();
   look_at_scale(true);
   count_transfers();
   const Transfers all = over_workers(transfers_);
@@ -215,10 +212,10 @@ Outcome Trainer::conclude(bool interrupted) {
   const Outcome out = outcome(interrupted, over_workers(meters_.total).images, all);
   gather_for_report();
   leave_evaluation();
-  together(setup_.place.comm, [&] {
+  together(comm(), [&] {
     if (first()) leave_files(out);
   });
-  leave_trace(setup_.place.comm);
+  leave_trace(comm());
   return out;
 }
 
@@ -231,8 +228,7 @@ Outcome Trainer::outcome(bool interrupted, double images, const Transfers& all) 
               .hash = parameter_hash(flat_, flat_.x)};
   out.training_seconds = seconds_.training();
   out.images_per_second = images / std::max(out.training_seconds, 1e-9);
-  if (setup_.place.comm)
-    out.bytes_per_step = all.bytes / setup_.place.comm->size() / double(std::max<int64_t>(k_, 1));
+  if (!setup_.alone) out.bytes_per_step = all.bytes / comm().size() / double(std::max<int64_t>(k_, 1));
   if (all.in_flight > 0) out.hidden_share = 1 - all.waited / all.in_flight;
   return out;
 }

@@ -15,7 +15,7 @@ void Trainer::save() {
       write_checkpoint();
     });
   } catch (const BadFile& e) {
-    if (!is_of_all(e, setup_.place.comm)) throw;
+    if (!is_of_all(e, comm())) throw;
     throw Agreed<BadFile>(text(e.what(), "; ", how_to_resume()));
   }
   saved_step_ = k_;
@@ -23,8 +23,7 @@ void Trainer::save() {
 
 void Trainer::write_checkpoint() {
   const Timed t(seconds_.checkpoint, trace_.get(), "checkpoint");
-  comm::Communicator* const comm = setup_.place.comm;
-  together(comm, [&] {
+  together(comm(), [&] {
     if (!meters_.read() || !all_finite(flat_.x)) refuse_bad_loss(k_);
   });
   unite_odd_files();
@@ -36,14 +35,14 @@ void Trainer::write_checkpoint() {
   } const restore{data_before_, std::exchange(data_before_, data_so_far())};
   checkpoints_->attempt(living_.changes());
   try {
-    together(comm, [&] {
+    together(comm(), [&] {
       if (first()) checkpoints_->begin(k_);
     });
-    together(comm, [&] {
+    together(comm(), [&] {
       checkpoints_->write(k_, setup_.place.rank, [this](Archive& a) { visit(a); });
       write_for_the_lost();
     });
-    together(comm, [&] {
+    together(comm(), [&] {
       if (first()) checkpoints_->commit(k_, identity(), data_index());
     });
   } catch (...) {

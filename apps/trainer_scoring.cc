@@ -14,12 +14,13 @@ bool Trainer::score() {
   const Timed t(seconds_.evaluate, trace_.get(), "evaluate");
   const ConsensusModel consensus(config_, setup_, flat_, *strategy_, *worker_);
   std::vector<Verdict> verdicts;
-  const std::optional<Score> s = evaluate(setup_, *setup_.model, evaluation_batch(), stop_, &verdicts);
+  const std::optional<Score> s =
+      evaluate(setup_, comm(), *setup_.model, evaluation_batch(), stop_, &verdicts);
   if (!s) return false;
   keep_if_best(*s, false);
   if (!score_ema()) return false;
   enough_ = is_patience_over();
-  if (setup_.place.comm) distance_ = consensus.distance();
+  if (!setup_.alone) distance_ = consensus.distance();
   score_ = s;
   verdicts_ = std::move(verdicts);
   scored_step_ = k_;
@@ -39,7 +40,7 @@ void Trainer::record_score() {
 }
 
 void Trainer::keep_if_best(const Score& s, bool ema) {
-  together(setup_.place.comm, [&] {
+  together(comm(), [&] {
     if (first() && best_.is_better(s))
       best_.keep(s, epochs_seen(), ema, *setup_.model, model_info(config_, setup_, k_));
   });
@@ -51,7 +52,7 @@ bool Trainer::is_patience_over() {
   const std::optional<Best>& best = best_.found();
   const int64_t epochs = best ? (k_ - best->step) / setup_.steps_per_epoch : 0;
   const bool over = epochs >= config_.patience * config_.eval_every;
-  const bool agreed = !from_rank_zero(setup_.place.comm, over ? "over" : "").empty();
+  const bool agreed = !from_rank_zero(comm(), over ? "over" : "").empty();
   if (agreed && first())
     progress_.say(text("no better evaluation than that of epoch ", best->epoch, ", top-1 ", best->top1,
                        " %, in --patience ", config_.patience, ": training ends here"));
@@ -61,8 +62,8 @@ bool Trainer::is_patience_over() {
 void Trainer::leave_evaluation() {
   constexpr size_t kMistakes = 12;
   if (scored_step_ < 0) return;  // on every worker
-  const std::vector<Verdict> all = gather_verdicts(setup_.place.comm, verdicts_);
-  together(setup_.place.comm, [&] {
+  const std::vector<Verdict> all = gather_verdicts(comm(), verdicts_);
+  together(comm(), [&] {
     if (!first()) return;
     const data::DataSource& test = *setup_.data.test;
     Json j = {

@@ -48,19 +48,17 @@ void judge(const Tensor& logits, const Tensor& labels, const std::vector<int64_t
   }
 }
 
-std::vector<Verdict> gather_verdicts(comm::Communicator* comm, std::vector<Verdict> mine) {
-  if (comm) {
-    Tensor bytes({int64_t(mine.size() * sizeof(Verdict))}, kU8);
-    if (!mine.empty()) std::memcpy(bytes.raw(), mine.data(), mine.size() * sizeof(Verdict));
-    mine.clear();
-    for (const Tensor& t : comm->gather(bytes, 0)) {
-      const size_t before = mine.size(), more = size_t(t.size()) / sizeof(Verdict);
-      mine.resize(before + more);
-      if (more > 0) std::memcpy(mine.data() + before, t.raw(), more * sizeof(Verdict));
-    }
+std::vector<Verdict> gather_verdicts(comm::Communicator& comm, const std::vector<Verdict>& mine) {
+  const Tensor bytes({int64_t(mine.size() * sizeof(Verdict))}, kU8);
+  if (!mine.empty()) std::memcpy(bytes.raw(), mine.data(), mine.size() * sizeof(Verdict));
+  std::vector<Verdict> all;
+  for (const Tensor& t : comm.gather(bytes, 0)) {
+    const size_t before = all.size(), more = size_t(t.size()) / sizeof(Verdict);
+    all.resize(before + more);
+    if (more > 0) std::memcpy(all.data() + before, t.raw(), more * sizeof(Verdict));
   }
-  std::sort(mine.begin(), mine.end(), [](const Verdict& a, const Verdict& b) { return a.index < b.index; });
-  return mine;
+  std::sort(all.begin(), all.end(), [](const Verdict& a, const Verdict& b) { return a.index < b.index; });
+  return all;
 }
 
 Tally tally(const std::vector<Verdict>& verdicts, size_t classes) {

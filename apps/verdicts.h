@@ -17,8 +17,8 @@ struct Verdict {
 // Of logits [n, classes] on the host, f32; of equal logits the lower class. Images without a label have none.
 void judge(const Tensor& logits, const Tensor& labels, const std::vector<int64_t>& indices,
            std::vector<Verdict>& verdicts);
-// Of all workers, by index, on rank 0; elsewhere none. Collective; nothing to do without a communicator.
-std::vector<Verdict> gather_verdicts(comm::Communicator*, std::vector<Verdict> mine);
+// Of all workers, by index, on rank 0; elsewhere none. Collective.
+std::vector<Verdict> gather_verdicts(comm::Communicator&, const std::vector<Verdict>& mine);
 
 struct Tally {
   struct Confusion {

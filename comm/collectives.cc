@@ -15,11 +15,10 @@ constexpr int64_t kBroadcastPart = kPieceBytes;  // elements that travel down th
 // vector flows through the tree.
 void Communicator::broadcast(const Tensor& x, Rank root) {
   CHECK(root >= 0 && root < size(), root, size());
-  if (size() > 1 && device_broadcast(x, root)) return;
+  if (size() == 1 || device_broadcast(x, root)) return;
   const int64_t sequence = next_sequence();
   const uint32_t layout = layout_of(x.size(), x.dtype(), kBroadcast + (uint32_t(root) << 8));
   const Rank n = size(), d = (rank_ - root + n) % n;
-  if (n == 1) return;
   Rank bit = 1;
   while (bit <= d) bit <<= 1;
   const Rank parent = (d - (bit >> 1) + root) % n;

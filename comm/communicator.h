@@ -131,6 +131,8 @@ class Communicator {
   void on(Tag, std::function<void(const Message&)> f);
 
   // ---- collectives: every member calls them in the same order ---------------------------------------------
+  // In a world of one they return at once, and x stays on its device.
+
   // x <- sum over ranks, in rank order, so every rank and every run gets the same bits. f32, bf16, f16, i32, i64.
   // x belongs to the operation until wait(). Pendings may overlap; they make progress in progress() and in
   // waits.

@@ -69,17 +69,15 @@ class Meter {
   Trace* trace_ = nullptr;
 };
 
-// A meter is on while this lives, and as it was before afterwards. Null: nothing happens.
+// A meter is on while this lives, and as it was before afterwards.
 class Counted {
  public:
-  explicit Counted(Meter* m) : meter_(m), before_(m && m->turn(true)) {}
-  ~Counted() {
-    if (meter_) meter_->turn(before_);
-  }
+  explicit Counted(Meter& m) : meter_(m), before_(m.turn(true)) {}
+  ~Counted() { meter_.turn(before_); }
   Counted(const Counted&) = delete;
 
  private:
-  Meter* const meter_;
+  Meter& meter_;
   const bool before_;
 };
 

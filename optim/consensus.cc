@@ -7,20 +7,20 @@
 
 namespace skein::optim {
 
-void consensus(comm::Communicator* comm, const Tensor& x, const Tensor& y) {
+void consensus(comm::Communicator& comm, const Tensor& x, const Tensor& y) {
   copy(y, x);
-  if (!comm || comm->size() == 1) return;
-  comm->all_reduce(y).wait();
-  scale(y, 1.0 / comm->size());
+  if (comm.size() == 1) return;
+  comm.all_reduce(y).wait();
+  scale(y, 1.0 / comm.size());
 }
 
-double consensus_distance(comm::Communicator* comm, const Tensor& x, const Tensor& mean, int64_t count) {
-  if (!comm || comm->size() == 1) return 0;
+double consensus_distance(comm::Communicator& comm, const Tensor& x, const Tensor& mean, int64_t count) {
+  if (comm.size() == 1) return 0;
   const Tensor off = x.clone();
   axpy(off, -1.f, mean);
   const Tensor square = Tensor::of<float>({1}, {float(dot(off, off))});
-  comm->all_reduce(square).wait();
-  return std::sqrt(double(square.item()) / comm->size() / double(count));
+  comm.all_reduce(square).wait();
+  return std::sqrt(double(square.item()) / comm.size() / double(count));
 }
 
 }  // namespace skein::optim

@@ -5,12 +5,11 @@
 
 namespace skein::optim {
 
-// y <- mean over the ranks of x; x is left alone. The same bits on every rank. Collective. A null
-// communicator is a world of one.
-void consensus(comm::Communicator*, const Tensor& x, const Tensor& y);
+// y <- mean over the ranks of x; x is left alone. The same bits on every rank. Collective.
+void consensus(comm::Communicator&, const Tensor& x, const Tensor& y);
 
 // sqrt( mean over the ranks of |x_i - mean|^2 / count ), count the number of real parameters: contracts
 // section 5. Collective; the same number on every rank.
-double consensus_distance(comm::Communicator*, const Tensor& x, const Tensor& mean, int64_t count);
+double consensus_distance(comm::Communicator&, const Tensor& x, const Tensor& mean, int64_t count);
 
 }  // namespace skein::optim

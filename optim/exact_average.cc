@@ -61,11 +61,11 @@ class ExactAverage final : public Strategy {
   // average is due. Then those go back to their caller without one, to hear of it, and it is made up for
   // where all have come to that step. In each round all hear what all came for, so that they agree.
   void meet(Worker& me, Purpose mine) {
-    const comm::Patience patience(*me.comm);  // as long as the slowest worker takes
+    const comm::Patience patience(me.comm);  // as long as the slowest worker takes
     for (bool all_settle = false; !all_settle;) {
       inner_->settle(me);
       bool all_due = all_settle = true;
-      for (const auto& other : comm::gather_numbers(*me.comm, {double(mine), double(due_)})) {
+      for (const auto& other : comm::gather_numbers(me.comm, {double(mine), double(due_)})) {
         all_settle = all_settle && other[0] == double(kSettle);
         all_due = all_due && other[1] != 0;
       }

@@ -17,7 +17,7 @@ const comm::Edge* Flights::missing(const Worker& me) {
   if (mix_of_ != q) mix_ = graph_.at(me, q), mix_of_ = q;
   for (const comm::Edge& e : mix_.in) {
     if (here_.count({q, e.peer})) continue;
-    std::optional<comm::Message> m = me.comm->poll(e.peer, kShare, q);
+    std::optional<comm::Message> m = me.comm.poll(e.peer, kShare, q);
     if (!m) return &e;
     here_.emplace(Place(q, e.peer), std::move(*m));
   }
@@ -31,11 +31,11 @@ void Flights::wait(const Worker& me) {
   while (const comm::Edge* e = missing(me)) {
     hurry(me);
     const int64_t q = started_ - 1;
-    if (auto m = me.comm->take_within(kNap, e->peer, kShare, q))
+    if (auto m = me.comm.take_within(kNap, e->peer, kShare, q))
       here_.emplace(Place(q, e->peer), std::move(*m));
     const double waited = comm::seconds_since(began);
-    if (waited > me.comm->options().deadline)
-      throw comm::Timeout(e->peer, text("rank ", me.comm->rank(), " waited ", waited, " s for gossip ", q,
+    if (waited > me.comm.options().deadline)
+      throw comm::Timeout(e->peer, text("rank ", me.comm.rank(), " waited ", waited, " s for gossip ", q,
                                         " of rank ", e->peer));
   }
 }
@@ -44,10 +44,10 @@ void Flights::wait(const Worker& me) {
 void Flights::hurry(const Worker& me) {
   const int64_t q = started_ - 1;
   for (const comm::Edge& e : mix_.in) {
-    if (here_.count({q, e.peer}) || !meeting_.has_come(*me.comm, e.peer)) continue;
+    if (here_.count({q, e.peer}) || !meeting_.has_come(me.comm, e.peer)) continue;
     const auto asked = asked_for_.find(e.peer);
     if (asked != asked_for_.end() && asked->second >= q) continue;
-    me.comm->push(e.peer, kWanted, q, 1, Tensor::zeros({1}));
+    me.comm.push(e.peer, kWanted, q, 1, Tensor::zeros({1}));
     asked_for_[e.peer] = q;
   }
 }
@@ -57,7 +57,7 @@ void Flights::absorb(const Worker& me, const Tensor& x, double& w) {
   std::vector<Tensor> in;
   for (const comm::Edge& e : mix_.in) {
     const auto m = here_.find({started_ - 1, e.peer});
-    in.push_back(me.comm->beside(x, m->second).payload);
+    in.push_back(me.comm.beside(x, m->second).payload);
     w += m->second.weight;
     here_.erase(m);
   }
@@ -78,7 +78,7 @@ void Flights::start(const Worker& me, const Tensor& x, double& w) {
 }
 
 void Flights::meet(const Worker& me, bool eager, const std::function<void()>& turn) {
-  comm::Communicator& comm = *me.comm;
+  comm::Communicator& comm = me.comm;
   meeting_.meet(comm, [&] {
     while (const auto m = comm.poll_any(kWanted)) wanted_ = std::max(wanted_, m->step);
     if (!eager && wanted_ < started_) return;
@@ -97,7 +97,7 @@ void Flights::meet(const Worker& me, bool eager, const std::function<void()>& tu
 
 // How many gossips each worker has started, so that all know what is on its way to them.
 std::vector<int64_t> Flights::tell_started(const Worker& me) {
-  comm::Communicator& comm = *me.comm;
+  comm::Communicator& comm = me.comm;
   std::vector<int64_t> all(size_t(comm.size()), started_);
   for (comm::Rank r = 0; r < comm.size(); ++r)
     if (r != comm.rank()) comm.push(r, kStarted, meetings_, 1, Tensor::of<int64_t>({1}, {started_}));
@@ -108,7 +108,7 @@ std::vector<int64_t> Flights::tell_started(const Worker& me) {
 }
 
 void Flights::add_to(const Worker& me, const Tensor& x, double& w) const {
-  for (const auto& [place, m] : here_) axpy(x, 1.f, me.comm->beside(x, m).payload), w += m.weight;
+  for (const auto& [place, m] : here_) axpy(x, 1.f, me.comm.beside(x, m).payload), w += m.weight;
 }
 
 void Flights::forget(const Worker& me) {

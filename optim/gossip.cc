@@ -1,8 +1,9 @@
 // The flags of gossip, and give, take, combine.
 #include "optim/gossip.h"
 
+#include <charconv>
+
 #include "engine/find_row.h"
-#include "engine/number.h"
 #include "engine/vec.h"
 
 namespace skein::optim {
@@ -15,9 +16,10 @@ std::vector<std::pair<int64_t, int>> parse_peers(const std::string& flag) {
                      ": a number is needed, or peers@epoch,... rising from epoch 0, as 1@0,2@30");
   };
   const auto number = [&](const std::string& s) {
-    const auto v = number_in<int>(s);
-    if (!v) throw refuse();
-    return *v;
+    int v = 0;
+    const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), v);
+    if (error != std::errc() || end != s.data() + s.size()) throw refuse();
+    return v;
   };
   std::vector<std::pair<int64_t, int>> stages;
   for (size_t at = 0; at <= flag.size();) {
@@ -60,7 +62,7 @@ Graph::Graph(const Options& o, int world, const std::string& topology, int peers
 comm::Mix Graph::at(const Worker& me, int64_t q) const {
   size_t stage = stages_.size() - 1;
   while (stages_[stage].first > q) --stage;
-  return comm::in_fp32(stages_[stage].second->at(me.comm ? me.comm->rank() : 0, q));
+  return comm::in_fp32(stages_[stage].second->at(me.comm.rank(), q));
 }
 
 bool Graph::pairs_odd_with_even() const {
@@ -81,31 +83,31 @@ bool Graph::symmetric() const {
   return true;
 }
 
-void give(comm::Communicator* comm, const comm::Mix& p, comm::Tag tag, int64_t k, const Tensor& x, double w) {
+void give(comm::Communicator& comm, const comm::Mix& p, comm::Tag tag, int64_t k, const Tensor& x, double w) {
   std::vector<comm::Share> shares;
   for (const comm::Edge& e : p.out) shares.push_back({e.peer, float(e.weight), e.weight * w});
-  if (!shares.empty()) comm->push(shares, tag, k, x);
+  if (!shares.empty()) comm.push(shares, tag, k, x);
 }
 
-std::vector<comm::Message> take_shares(comm::Communicator* comm, const comm::Mix& p, comm::Tag tag, int64_t k,
+std::vector<comm::Message> take_shares(comm::Communicator& comm, const comm::Mix& p, comm::Tag tag, int64_t k,
                                        const Tensor& like) {
   std::vector<comm::Message> shares;
-  for (const comm::Edge& e : p.in) shares.push_back(comm->take_narrow(e.peer, tag, k, like));
+  for (const comm::Edge& e : p.in) shares.push_back(comm.take_narrow(e.peer, tag, k, like));
   return shares;
 }
 
-void combine(const comm::Communicator* comm, MixArgs a, const comm::Mix& p,
+void combine(const comm::Communicator& comm, MixArgs a, const comm::Mix& p,
              const std::vector<comm::Message>& shares) {
   for (const comm::Message& m : shares) a.in.push_back(m.payload);
-  if (comm) a.wire = comm->options().wire;
+  a.wire = comm.options().wire;
   for (const comm::Edge& e : p.out) a.sent.push_back(float(e.weight));
   mix(a);
 }
 
-void exact_mean(comm::Communicator* comm, const Tensor& x) {
-  if (!comm || comm->size() == 1) return;
-  comm->all_reduce(x).wait();
-  scale(x, 1.0 / comm->size());
+void exact_mean(comm::Communicator& comm, const Tensor& x) {
+  if (comm.size() == 1) return;
+  comm.all_reduce(x).wait();
+  scale(x, 1.0 / comm.size());
 }
 
 void Meeting::meet(comm::Communicator& comm, const std::function<void()>& meanwhile) {

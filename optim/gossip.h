@@ -30,21 +30,20 @@ class Graph {
   std::vector<std::pair<int64_t, std::unique_ptr<comm::Topology>>> stages_;  // from which gossip on
 };
 
-// Sends every out-peer its share of x, and of the push-sum weight w in the header. x is free on return. The
-// communicator may be null where there are no peers.
-void give(comm::Communicator*, const comm::Mix&, comm::Tag, int64_t k, const Tensor& x, double w = 1);
+// Sends every out-peer its share of x, and of the push-sum weight w in the header. x is free on return.
+void give(comm::Communicator&, const comm::Mix&, comm::Tag, int64_t k, const Tensor& x, double w = 1);
 // Waits for the shares of all in-peers; in the graph's order, whatever the order of arrival. Payloads are of the type
 // they travelled in.
-std::vector<comm::Message> take_shares(comm::Communicator*, const comm::Mix&, comm::Tag, int64_t k,
+std::vector<comm::Message> take_shares(comm::Communicator&, const comm::Mix&, comm::Tag, int64_t k,
                                        const Tensor& like);
 // mix() of what take_shares() brought, after give() of a.x over the same edges: what a narrow wire (--wire
 // bf16) rounded off the shares given stays with their sender, so that the sum over the workers is what it
 // was.
-void combine(const comm::Communicator*, MixArgs a, const comm::Mix&,
+void combine(const comm::Communicator&, MixArgs a, const comm::Mix&,
              const std::vector<comm::Message>& shares);
 
 // x <- the mean over the ranks, the same bits on each. Collective.
-void exact_mean(comm::Communicator*, const Tensor& x);
+void exact_mean(comm::Communicator&, const Tensor& x);
 
 // Where workers meet that are at different steps: each tells all the others that it has come, and serves them
 // until all have. One worker may be told so while it waits inside its own step for somebody who has come

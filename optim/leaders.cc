@@ -40,21 +40,11 @@ int elect(const std::vector<double>& losses) {
   return leader;
 }
 
-std::vector<std::vector<int>> split_groups(int world, int64_t groups, comm::Communicator* comm) {
-  if (groups < 0 || groups > world)
+std::vector<std::vector<int>> split_groups(int world, int64_t groups) {
+  if (groups < 1 || groups > world)
     throw BadOption(
         text("--groups ", groups, ": with ", world, " workers 1 to ", world, " groups are possible"));
-  std::vector<std::vector<int>> split(size_t(std::max<int64_t>(1, groups)));
-  if (groups == 0 && comm) {
-    std::map<int, size_t> hosts;  // to the group of its first rank
-    for (int r = 0; r < world; ++r) {
-      const size_t g =
-          hosts.try_emplace(comm->transport().domain(comm->world_rank(r)), hosts.size()).first->second;
-      split.resize(hosts.size());
-      split[g].push_back(r);
-    }
-    return split;
-  }
+  std::vector<std::vector<int>> split(static_cast<size_t>(groups));
   int next = 0;
   for (size_t g = 0; g < split.size(); ++g) {
     const int left = int(split.size() - g), n = (world - next + left - 1) / left;
@@ -65,7 +55,19 @@ std::vector<std::vector<int>> split_groups(int world, int64_t groups, comm::Comm
   return split;
 }
 
-Leader::Leader(comm::Communicator* comm, const Worker& me, double c, double proximal, bool buffers)
+std::vector<std::vector<int>> split_by_host(int world, comm::Communicator& comm) {
+  std::vector<std::vector<int>> split;
+  std::map<int, size_t> hosts;  // to the group of its first rank
+  for (int r = 0; r < world; ++r) {
+    const size_t g =
+        hosts.try_emplace(comm.transport().domain(comm.world_rank(r)), hosts.size()).first->second;
+    split.resize(hosts.size());
+    split[g].push_back(r);
+  }
+  return split;
+}
+
+Leader::Leader(comm::Communicator& comm, const Worker& me, double c, double proximal, bool buffers)
     : comm_(comm), c_(c), proximal_(proximal), buffers_(buffers && me.buffers.size() > 0), z_(me.x.clone()) {
   if (buffers_) z_buffers_ = me.buffers.clone();
 }
@@ -73,13 +75,13 @@ Leader::Leader(comm::Communicator* comm, const Worker& me, double c, double prox
 bool Leader::pull(Worker& me, const std::vector<double>& losses) {
   const int leader = elect(losses);
   if (leader < 0) return false;
-  const bool mine = !comm_ || leader == comm_->rank();
+  const bool mine = leader == comm_.rank();
   if (mine) copy(z_, me.x);
-  if (comm_) comm_->broadcast(z_, leader);
+  comm_.broadcast(z_, leader);
   if (!mine) lerp(me.x, z_, c_);
   if (!buffers_) return true;
   if (mine) copy(z_buffers_, me.buffers);
-  if (comm_) comm_->broadcast(z_buffers_, leader);
+  comm_.broadcast(z_buffers_, leader);
   if (!mine) lerp(me.buffers, z_buffers_, c_);
   return true;
 }

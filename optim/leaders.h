@@ -24,18 +24,19 @@ class LossWindow {
 // The position of the smallest finite loss, the first of equals; -1 where none is finite.
 int elect(const std::vector<double>& losses);
 
-// Ranks 0 to world-1 as lists in rank order: `groups` runs of consecutive ranks that differ by one at most,
-// or, with groups = 0, those of one host each (one group where the transport does not tell hosts apart).
+// Ranks 0 to world-1 as lists in rank order: runs of consecutive ranks whose lengths differ by one at most.
 // BadOption: more groups than workers.
-std::vector<std::vector<int>> split_groups(int world, int64_t groups, comm::Communicator*);
+std::vector<std::vector<int>> split_groups(int world, int64_t groups);
+// The same ranks, those of one host each; one group where the transport does not tell hosts apart.
+std::vector<std::vector<int>> split_by_host(int world, comm::Communicator&);
 
 // The leader of some workers as each of them sees it: A, where the last one was (at first x_0), and the pulls
 // toward it.
 class Leader {
  public:
-  // Of the workers of `comm`, null for oneself alone; `c` is the strength of the pull in a round, `proximal`
-  // that after a step; `buffers`: running statistics are pulled as x is.
-  Leader(comm::Communicator* comm, const Worker& me, double c, double proximal, bool buffers);
+  // Of the workers of the communicator; `c` is the strength of the pull in a round, `proximal` that after a
+  // step; `buffers`: running statistics are pulled as x is.
+  Leader(comm::Communicator&, const Worker& me, double c, double proximal, bool buffers);
   // Collective: x <- x + c (z - x), z the x of the worker with the smallest of these losses, one of each
   // worker. A leader keeps every bit. False, and nothing happens: no loss is finite.
   bool pull(Worker& me, const std::vector<double>& losses);
@@ -43,7 +44,7 @@ class Leader {
   void visit(Archive&);
 
  private:
-  comm::Communicator* const comm_;
+  comm::Communicator& comm_;
   const double c_, proximal_;
   const bool buffers_;
   Tensor z_, z_buffers_;

@@ -120,14 +120,15 @@ class GroupServer {
         hearing_(o, text("group", index)),
         book_(int(members_.size())),
         above_(hub.world_rank(above)),
+        dedicated_(&hub != &comm),
         comm_(comm.twin(false)),
-        hub_(&hub == &comm ? nullptr : hub.twin(false)) {}
+        hub_(hub.twin(false)) {}
   ~GroupServer() { stop_ = true; }
 
   void open(const std::string& invitation) {
     upward_.emplace(comm::Invitation::read(invitation), comm_->options().key, index_);
-    for (Communicator* c : {comm_.get(), hub_.get()})
-      if (c) c->on(kToGroup, [this](const Message& m) { heard(m); });
+    comm_->on(kToGroup, [this](const Message& m) { heard(m); });
+    if (dedicated_) hub_->on(kToGroup, [this](const Message& m) { heard(m); });
   }
   void visit(Archive& a) {
     const std::lock_guard lock(mutex_);
@@ -166,7 +167,7 @@ class GroupServer {
     asked_again_ = w.again;
     upward_->begin(kind_of(w), int32_t(w.returned));
     while (!upward_->acknowledged() && !stop_) {
-      if (hub_) hub_->membership().require(above_);
+      if (dedicated_) hub_->membership().require(above_);
       if (!comm_->membership().alive(above_)) return;
       pollfd p{upward_->descriptor(), POLLIN, 0};
       poll(&p, 1, 10);
@@ -183,6 +184,7 @@ class GroupServer {
   std::optional<comm::InboxClient> upward_;
   std::atomic<bool> stop_{false};
   const Rank above_;                                // in the world
+  const bool dedicated_;                            // it is of the hub alone
   const std::unique_ptr<Communicator> comm_, hub_;  // their threads use the others
 };
 
@@ -190,22 +192,22 @@ class GroupServer {
 
 using namespace lease;
 
-Leases::Leases(const Options& o, Communicator* comm, Communicator* hub, const Plan& p)
-    : comm_(comm && comm->size() > 1 ? comm : nullptr), hub_(comm_ ? hub : nullptr) {
-  if (!comm_) {
+Leases::Leases(const Options& o, Communicator& comm, Communicator& hub, const Plan& p)
+    : comm_(comm), hub_(hub) {
+  if (comm.size() == 1) {
     alone_.emplace(1, p.steps, p.every);
     return;
   }
-  Communicator& all = hub_ ? *hub_ : *comm_;
-  const Rank me = comm_->rank(), above = hub_ ? hub_->size() - 1 : 0;
-  if (me == 0 && !hub_) global_ = std::make_unique<GlobalServer>(o, all, p);
+  const bool dedicated = &hub != &comm;
+  const Rank me = comm.rank(), above = dedicated ? hub.size() - 1 : 0;
+  if (me == 0 && !dedicated) global_ = std::make_unique<GlobalServer>(o, comm, p);
   for (size_t g = 0; g < p.groups.size(); ++g) {
     const std::vector<Rank>& members = p.groups[g];
     if (std::find(members.begin(), members.end(), me) == members.end()) continue;
     server_ = members[0];
-    if (server_ == me) group_ = std::make_unique<GroupServer>(o, *comm_, all, above, members, int(g));
+    if (server_ == me) group_ = std::make_unique<GroupServer>(o, comm, hub, above, members, int(g));
   }
-  invitation_ = comm::broadcast_text(all, global_ ? global_->invitation() : "", above);
+  invitation_ = comm::broadcast_text(hub, global_ ? global_->invitation() : "", above);
 }
 
 Leases::~Leases() = default;
@@ -213,8 +215,10 @@ Leases::~Leases() = default;
 void Leases::open() {
   open_ = true;
   if (alone_) return alone_->stand(standing_);
-  if (global_) global_->serve_aside(standing_);
-  if (hub_ && comm_->rank() == 0) hub_->push(hub_->size() - 1, kStanding, 0, 1, pack(standing_));
+  if (global_)
+    global_->serve_aside(standing_);
+  else if (comm_.rank() == 0)
+    hub_.push(hub_.size() - 1, kStanding, 0, 1, pack(standing_));
   if (group_) group_->open(invitation_);
 }
 
@@ -242,8 +246,8 @@ Answer Leases::ask(const Word& w) {
   if (!open_) open();
   if (alone_) return ask_oneself(w);
   try {
-    comm_->push(server_, kToGroup, sequence_, 1, pack(w));
-    return answer_of(comm_->take(server_, kToWorker, sequence_++));
+    comm_.push(server_, kToGroup, sequence_, 1, pack(w));
+    return answer_of(comm_.take(server_, kToWorker, sequence_++));
   } catch (const comm::Timeout& e) {
     throw comm::Timeout(e.rank,
                         text(e.what(), "; it answers when all have taken their steps: is a worker stopped?"));
@@ -260,7 +264,7 @@ Answer Leases::ask_oneself(const Word& w) {
 void Leases::visit(Archive& a) {
   a("leased", mine_);
   Under server(a, "server."), group(a, "group.");
-  if (!comm_ || comm_->rank() == 0) standing_.visit(server);
+  if (comm_.rank() == 0) standing_.visit(server);
   if (group_) group_->visit(group);
 }
 

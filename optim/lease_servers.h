@@ -27,8 +27,8 @@ void serve(const Options&, comm::Communicator& hub, const Plan&);
 // for the first time: state that is loaded before that counts.
 class Leases {
  public:
-  // Without a communicator, or in a world of one, nobody is asked. `hub` as in Worker. Collective.
-  Leases(const Options&, comm::Communicator*, comm::Communicator* hub, const lease::Plan&);
+  // A world of one asks nobody. `hub` as in Worker. Collective.
+  Leases(const Options&, comm::Communicator&, comm::Communicator& hub, const lease::Plan&);
   ~Leases();
   // kSteps: take one step. kGroupRound, kGlobalRound: take part in that, then ask again. Waits for the
   // slowest worker where a round is due; throws as Communicator::take.
@@ -42,8 +42,8 @@ class Leases {
   lease::Answer ask(const lease::Word&);
   lease::Answer ask_oneself(const lease::Word&);
   void open();
-  comm::Communicator* const comm_;
-  comm::Communicator* const hub_;
+  comm::Communicator& comm_;
+  comm::Communicator& hub_;
   comm::Rank server_ = 0;  // of the own group
   int64_t sequence_ = 0, mine_ = 0;
   bool open_ = false, stepped_ = false;          // stepped_: has asked for a step since all met last

@@ -34,10 +34,10 @@ void Pairing::start(Worker& me) {
   x_ = all_.view({n});
   copy(x_, me.x);
   if (buffers > 0) b_ = all_.view({buffers}, n), copy(b_, me.buffers), buffers_before_ = me.buffers.clone();
-  log_ = std::make_unique<OrderLog>(options_, text(me.comm->rank()));
+  log_ = std::make_unique<OrderLog>(options_, text(me.comm.rank()));
   sent_ = all_.clone(), mean_ = all_.clone();
-  active_ = me.comm->rank() % 2 == 1;
-  other_ = me.comm->twin();
+  active_ = me.comm.rank() % 2 == 1;
+  other_ = me.comm.twin();
   if (active_)
     thread_ = std::thread([this] { exchange(); });
   else
@@ -99,7 +99,7 @@ void Pairing::show(Worker& me) {
 
 void Pairing::snapshot(Worker& me) {
   Lock lock(mutex_);
-  deadline_ = me.comm->options().deadline;
+  deadline_ = me.comm.options().deadline;
   if (failed_) std::rethrow_exception(failed_);
   open_ = true;
   met_ = false;
@@ -242,7 +242,7 @@ void Pairing::half_way(bool changed) {
 void Pairing::meet(Worker& me) {
   {
     Lock lock(mutex_);
-    deadline_ = me.comm->options().deadline;
+    deadline_ = me.comm.options().deadline;
     until(lock, [&] { return !running_; });
     bool recorded = true;
     if (log_->replaying()) {
@@ -257,7 +257,7 @@ void Pairing::meet(Worker& me) {
     open_ = true;
     serve_waiting();
   }
-  meeting_.meet(*me.comm, [] {});
+  meeting_.meet(me.comm, [] {});
   {
     const Lock lock(mutex_);
     open_ = false;
@@ -265,7 +265,7 @@ void Pairing::meet(Worker& me) {
     show(me);
     finish_here();
   }
-  me.comm->barrier();  // whoever goes on asks again
+  me.comm.barrier();  // whoever goes on asks again
 }
 
 void Pairing::average(Worker& me) {

@@ -16,8 +16,7 @@ namespace skein::optim {
 
 // Odd ranks are active: a thread of theirs asks one even rank at a time for an exchange, (x + y) / 2 for
 // both. Even ranks are passive and answer on a thread of theirs while they compute. What happens to x happens
-// one event at a time; --record and --replay are of the order of these events. In a world of one there is
-// nothing to pair.
+// one event at a time; --record and --replay are of the order of these events.
 class Pairing {
  public:
   // BadOption: a graph in which not every odd rank meets one even rank at a time.

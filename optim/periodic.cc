@@ -11,7 +11,7 @@ namespace {
 
 // Memory where peers can see it, if they can see any.
 Tensor visible_like(const Worker& me, const Tensor& x) {
-  if (me.comm && x.device().is_host()) return Tensor(x.shape(), x.dtype(), me.comm->allocator());
+  if (x.device().is_host()) return Tensor(x.shape(), x.dtype(), me.comm.allocator());
   return Tensor(x.shape(), x.dtype(), x.device());
 }
 
@@ -27,8 +27,8 @@ void keep_for_ever(const Means& m) {
 }
 
 void begin_sums(Worker& me, const Means& m, comm::Pendings& sums) {
-  sums += me.comm->all_reduce(m.x);
-  if (m.buffers) sums += me.comm->all_reduce(m.buffers);
+  sums += me.comm.all_reduce(m.x);
+  if (m.buffers) sums += me.comm.all_reduce(m.buffers);
 }
 
 void scale(const Means& m, double share) {
@@ -68,11 +68,11 @@ Means Round::last_step(Worker& me, int64_t begin, int64_t end, bool with_buffers
   me.local_step(me.x);
   copy(mean.x, me.x.view({end - begin}, begin));
   if (mean.buffers) copy(mean.buffers, me.buffers);
-  if (me.comm && me.comm->size() > 1) {
+  if (me.comm.size() > 1) {
     comm::Pendings sums;
     begin_sums(me, mean, sums);
     sums.wait();
-    scale(mean, 1.0 / me.comm->size());
+    scale(mean, 1.0 / me.comm.size());
   }
   undo.keep();
   return mean;
@@ -94,8 +94,8 @@ void Flight::carry_on(Worker& me) {
   copy(sum_.x, own_.x);
   if (own_.buffers) copy(sum_.buffers, own_.buffers);
   begun_ = 1;
-  if (!me.comm || me.comm->size() == 1) return;
-  share_ = 1.0 / me.comm->size();
+  if (me.comm.size() == 1) return;
+  share_ = 1.0 / me.comm.size();
   others_write_ = true;
   begin_sums(me, sum_, sums_);
 }

@@ -1,14 +1,15 @@
 // The table of strategies as code, and the reading of their options.
 #include "optim/strategy.h"
 
+#include <charconv>
+
 #include "engine/find_row.h"
-#include "engine/number.h"
 #include "optim/consensus.h"
 #include "optim/gossip.h"
 
 namespace skein::optim {
 
-#define STRATEGY(name, source, mixes, world1, peers, async) \
+#define STRATEGY(name, source, mixes, world1, center, async) \
   std::unique_ptr<Strategy> make_##name(const Options&, int world);
 #include "optim/strategies.def"
 #undef STRATEGY
@@ -18,11 +19,17 @@ namespace {
 // Names as on the command line; built once, so that the rows can point into it.
 const std::vector<std::string>& names() {
   static const std::vector<std::string> all = {
-#define STRATEGY(name, source, mixes, world1, peers, async) hyphens(#name),
+#define STRATEGY(name, source, mixes, world1, center, async) hyphens(#name),
 #include "optim/strategies.def"
 #undef STRATEGY
   };
   return all;
+}
+
+template <class T>
+bool parse(const std::string& s, T& v) {
+  const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), v);
+  return error == std::errc() && end == s.data() + s.size();
 }
 
 // The shortest text that reads back as the same number.
@@ -40,11 +47,11 @@ std::string shortest(double v) {
 const std::vector<StrategyRow>& strategies() {
   static const std::vector<StrategyRow> rows = [] {
     std::vector<StrategyRow> r;
-    const auto add = [&](const char* source, bool mixes, bool world1, bool peers, bool async, auto make) {
-      r.push_back({names()[r.size()].c_str(), source, mixes, world1, peers, async, make});
+    const auto add = [&](const char* source, bool mixes, bool world1, bool center, bool async, auto make) {
+      r.push_back({names()[r.size()].c_str(), source, mixes, world1, center, async, make});
     };
-#define STRATEGY(name, source, mixes, world1, peers, async) \
-  add(source, mixes, world1, peers, async, &make_##name);
+#define STRATEGY(name, source, mixes, world1, center, async) \
+  add(source, mixes, world1, center, async, &make_##name);
 #include "optim/strategies.def"
 #undef STRATEGY
     return r;
@@ -100,15 +107,17 @@ const std::string* Options::find(const std::string& key) const {
 double Options::number(const std::string& key, double otherwise) const {
   const std::string* said = find(key);
   if (!said) return chosen(key, shortest(otherwise)), otherwise;
-  if (const auto v = number_in<double>(*said)) return *v;
-  refuse(key, *said, "a number");
+  double v = 0;
+  if (!parse(*said, v)) refuse(key, *said, "a number");
+  return v;
 }
 
 int64_t Options::integer(const std::string& key, int64_t otherwise) const {
   const std::string* said = find(key);
   if (!said) return chosen(key, std::to_string(otherwise)), otherwise;
-  if (const auto v = number_in<int64_t>(*said)) return *v;
-  refuse(key, *said, "a whole number");
+  int64_t v = 0;
+  if (!parse(*said, v)) refuse(key, *said, "a whole number");
+  return v;
 }
 
 bool Options::flag(const std::string& key, bool otherwise) const {

@@ -27,22 +27,23 @@ struct Worker {
   Tensor g;        // that gradient, same layout
   Tensor buffers;  // running statistics, one flat vector
   Rule& rule;
-  Scalar lr = 0.f;                     // this step's rate, set before iterate
-  comm::Communicator* comm = nullptr;  // null only in a world of one that needs no peers
-  int64_t samples = 0;                 // in this step's mini-batch, set before iterate
-  int64_t global_samples = 0;          // over all workers; averages of gradients weigh by samples
+  Scalar lr = 0.f;             // this step's rate, set before iterate
+  comm::Communicator& comm;    // the workers
+  int64_t samples = 0;         // in this step's mini-batch, set before iterate
+  int64_t global_samples = 0;  // over all workers; averages of gradients weigh by samples
   // Draws the step's mini-batch, fills g at x, returns the mean loss (one element, on the device). If given,
   // `ready` is called with slices of g as they become final; who takes them also judges their sum
   // by `scale` and clips it (--clip-norm).
   std::function<Tensor(const GradReady& ready)> oracle;
-  // With --servers dedicated: all workers as in comm and, last, a process that only serves. Else null.
-  comm::Communicator* hub = nullptr;
+  // With --servers dedicated the workers and, last, a process that only serves.
+  comm::Communicator& hub = comm;
   double rate = -1;  // lr in double, for what is reckoned on the host; below 0: as lr says
   // Of gradients that come multiplied by it in slices; null: they come as they are. The rule heeds its flag.
   LossScale* scale = nullptr;
 
   Tensor gradient(const GradReady& ready = {}) { return oracle(ready); }
   double eta() const { return rate < 0 ? double(lr.value) : rate; }
+  bool has_server() const { return &hub != &comm; }
   // y <- y - eta u(g), decay at x, where g was taken; y may be x. Nothing in a step without samples of one's
   // own.
   void local_step(const Tensor& y);
@@ -106,7 +107,7 @@ struct StrategyRow {
   const char* source;  // citation
   bool mixes_only;     // with zero gradients the mean of the models is conserved and their spread shrinks
   bool world1_is_sgd;  // a world of one equals the plain rule, bit for bit
-  bool needs_peers;    // reads Worker::comm even in a world of one
+  bool center;         // worker 0 or a server keeps the model; the others go on without a lost worker
   bool asynchronous;   // workers may be at different steps; they meet only where settle() is called
   std::unique_ptr<Strategy> (*make)(const Options&, int world);
 };

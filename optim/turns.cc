@@ -3,6 +3,8 @@
 
 #include <omp.h>
 
+#include <utility>
+
 #include "comm/words.h"
 #include "engine/vec.h"
 
@@ -32,36 +34,34 @@ Turns::~Turns() {
 
 // Among whom worker 0 has opened the center they are counted as they were then.
 void Turns::join(Worker& me, const Center::Column& column) {
-  comm::Communicator& all = me.hub ? *me.hub : *me.comm;
-  first_ = me.comm->rank() == 0;
-  worker_ = me.comm->rank();
-  comm_ = all.twin(false);
+  first_ = me.comm.rank() == 0;
+  worker_ = me.comm.rank();
+  comm_ = me.hub.twin(false);
   // A worker waits for the turns of the others as well; only the loss of the server ends that.
   patience_ = comm_->set_deadline(comm::kForever);
-  server_ = me.hub ? all.size() - 1 : 0;
-  if (me.hub)
+  server_ = dedicated_ ? me.hub.size() - 1 : 0;
+  if (dedicated_)
     invitation_ = comm::text_of_bytes(comm_->take(server_, kInvitation, 0).payload);
   else if (first_)
-    invitation_ = open_here(all, column);
+    invitation_ = open_here(me.comm, column);
 }
 
 void Turns::start(Worker& me, const Center::Column& column) {
-  CHECK(me.comm, "workers with a center need a communicator, even one alone");
-  CHECK(me.hub || !dedicated_, "--servers dedicated: nobody serves");
-  if (!comm_) join(me, column);
-  if (!me.hub) invitation_ = comm::broadcast_text(*me.comm, invitation_, 0);
+  CHECK(me.has_server() == dedicated_, "--servers dedicated: nobody serves");
+  if (!std::exchange(joined_, true)) join(me, column);
+  if (!dedicated_) invitation_ = comm::broadcast_text(me.comm, invitation_, 0);
   if (invitation_[0] == kTrouble) throw BadFile(invitation_.substr(1));
   if (!inbox_)
     inbox_ = std::make_unique<comm::InboxClient>(comm::Invitation::read(invitation_), comm_->options().key,
                                                  worker_);
-  me.comm->broadcast(me.x, 0);
+  me.comm.broadcast(me.x, 0);
   if (first_) {
     settled_ = Tensor(me.x.shape());
     copy_bytes(settled_, me.x);
     if (!me.x.device().is_host()) current_stream(me.x.device()).sync();
     put();
   }
-  me.comm->barrier();  // nobody's turn before there is a center
+  me.comm.barrier();  // nobody's turn before there is a center
 }
 
 // An inbox acknowledges at once, whatever its server does; a deadline for that is no deadline for the turn.
@@ -94,7 +94,7 @@ void Turns::commit(const Tensor& u) { comm_->hand_over(server_, kToCenter, seque
 // The queue keeps its order: when worker 0's pull is served, so are all turns asked for before the first
 // barrier.
 void Turns::settle(Worker& me) {
-  me.comm->barrier();
+  me.comm.barrier();
   if (first_) {
     ask(kPull);
     copy(settled_, comm_->take(server_, kFromCenter, sequence_).payload);
@@ -102,7 +102,7 @@ void Turns::settle(Worker& me) {
     version_ = state.payload.data<int64_t>()[0];
     log_ = state.payload.data<int64_t>()[1];
   }
-  me.comm->barrier();
+  me.comm.barrier();
   is_settled_ = true;
 }
 
@@ -124,7 +124,7 @@ void Turns::visit(Archive& a) {
 
 void Turns::evaluated(Worker& me, const Tensor& y) {
   if (first_) copy(y, beside(y, settled_));
-  me.comm->broadcast(y, 0);
+  me.comm.broadcast(y, 0);
 }
 
 // In place of an invitation the others hear why there is none.

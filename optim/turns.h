@@ -50,7 +50,7 @@ class Turns {
   std::unique_ptr<comm::Communicator> comm_;  // with the server, for this worker's thread
   int server_ = 0, worker_ = 0;               // its rank there, and this worker's
   double patience_ = 60;                      // seconds for it to acknowledge
-  bool first_ = false;
+  bool joined_ = false, first_ = false;
   std::string invitation_;  // words of it, or of why there is none
   std::unique_ptr<comm::InboxClient> inbox_;
   int64_t sequence_ = 0;  // of the turn under way

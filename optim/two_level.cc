@@ -2,8 +2,8 @@
 #include "optim/two_level.h"
 
 #include <algorithm>
+#include <charconv>
 
-#include "engine/number.h"
 #include "engine/vec.h"
 
 namespace skein::optim {
@@ -30,8 +30,9 @@ std::vector<std::vector<Rank>> nodes_of(comm::Communicator& c, const Nodes& node
 Nodes parse_hierarchy(const std::string& word) {
   if (word == "none") return {};
   if (word == "host") return {Nodes::kHost, 0};
-  const int64_t n = number_in<int64_t>(word).value_or(0);
-  if (n < 1)
+  int64_t n = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), n);
+  if (error != std::errc() || end != word.data() + word.size() || n < 1)
     throw BadOption("--hierarchy " + word +
                     ": allowed are none, host (the ranks of a host form a node), or the number of ranks in a "
                     "node, 1 or more");
@@ -45,9 +46,10 @@ TwoLevelSum::TwoLevelSum(comm::Communicator& c, const Nodes& nodes) {
     if (std::find(node.begin(), node.end(), c.rank()) != node.end()) mine = node;
   }
   head_ = mine[0] == c.rank();
-  if (mine.size() > 1) up_ = c.group(mine);
-  if (mine.size() > 1 && heads.size() > 1) down_ = c.group(mine);
-  if (head_ && heads.size() > 1) across_ = c.group(heads);
+  const std::vector<Rank> self = {c.rank()};
+  up_ = c.group(mine);
+  down_ = c.group(heads.size() > 1 ? mine : self);
+  across_ = c.group(head_ ? heads : self);
 }
 
 void TwoLevelSum::begin(const Tensor& x) {
@@ -79,10 +81,9 @@ void TwoLevelSum::advance(bool wait) {
 
 // Down is a sum as well: what the head has, and zeros.
 void TwoLevelSum::enter(int level, Sum& s) {
-  comm::Communicator* const c = (level == 0 ? up_ : level == 1 ? across_ : down_).get();
-  if (!c) return;
-  if (level == 2 && !head_) fill(s.x, 0.f);
-  s.level[level] = c->all_reduce(s.x);
+  comm::Communicator& c = level == 0 ? *up_ : level == 1 ? *across_ : *down_;
+  if (level == 2 && !head_ && c.size() > 1) fill(s.x, 0.f);
+  s.level[level] = c.all_reduce(s.x);
 }
 
 }  // namespace skein::optim

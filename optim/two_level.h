@@ -31,7 +31,7 @@ class TwoLevelSum {
   };
   void advance(bool wait);
   void enter(int level, Sum&);
-  std::unique_ptr<comm::Communicator> up_, across_, down_;  // null where this rank has nobody to speak to
+  std::unique_ptr<comm::Communicator> up_, across_, down_;  // of this rank alone where it is not part
   bool head_ = true;
   std::vector<Sum> sums_;
   size_t done_[3] = {};  // of each level, how many; they are done in the order they were begun

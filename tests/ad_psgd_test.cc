@@ -46,7 +46,7 @@ TEST(AdPsgd, AppliesEveryGradientOnce) {
   std::vector<std::vector<float>> models(static_cast<size_t>(n));
   std::vector<double> given(static_cast<size_t>(n));
   in_local_world(n, [&](comm::Communicator& c) {
-    Trainee t({.size = 500}, "ad-psgd", {}, &c);
+    Trainee t({.size = 500}, "ad-psgd", {}, c);
     const size_t r = size_t(c.rank());
     t.worker.oracle = [&](const optim::GradReady&) {
       const float g = float(int(given[r] * 16 + double(r)) % 7 - 3) / 16;
@@ -74,7 +74,7 @@ TEST(AdPsgd, TwoTakeTheirMeanTheSameBitsOnBoth) {
 TEST(AdPsgd, ThePassivePartnerAnswersWhileItComputes) {
   std::atomic<bool> enough{false};
   in_local_world(2, [&](comm::Communicator& c) {
-    Trainee t({.size = 100, .start_spread = 1}, "ad-psgd", {}, &c);
+    Trainee t({.size = 100, .start_spread = 1}, "ad-psgd", {}, c);
     const auto oracle = t.worker.oracle;
     t.worker.oracle = [&](const optim::GradReady& ready) {
       const auto end = comm::Clock::now() + std::chrono::seconds(10);
@@ -95,7 +95,7 @@ TEST(AdPsgd, ThePassivePartnerAnswersWhileItComputes) {
 // waiting.
 TEST(AdPsgd, ExchangesAreTransfersOfWhoeverAsksForThem) {
   in_local_world(2, [&](comm::Communicator& c) {
-    Trainee t({.size = 1000, .start_spread = 1}, "ad-psgd", {}, &c);
+    Trainee t({.size = 1000, .start_spread = 1}, "ad-psgd", {}, c);
     const auto oracle = t.worker.oracle;
     t.worker.oracle = [&](const optim::GradReady& ready) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -135,7 +135,7 @@ TEST(AdPsgd, RepeatsARecordedRunBitForBitFromAnyOfItsCheckpoints) {
     History h(size_t(steps), std::vector<std::vector<float>>(static_cast<size_t>(n)));
     std::mutex mutex;
     in_local_world(n, [&](comm::Communicator& c) {
-      Trainee t(p, "ad-psgd", o, &c);
+      Trainee t(p, "ad-psgd", o, c);
       const size_t r = size_t(c.rank());
       const optim::Walk walk = [&](Archive& a) { t.visit(a); };
       if (from > 0) saved.at(from)[r].restore(walk), t.strategy->settle(t.worker);  // as before an evaluation
@@ -183,7 +183,7 @@ void train_until_stopped(comm::Exchange& e, const std::string& path) {
   o.way = comm::Way::kShared;
   const auto transport = comm::connect(e, o);
   comm::Communicator c(*transport, {.deadline = 30});
-  Trainee t({.size = 1000, .zero_gradient = true, .pause = 5e-3, .start_spread = 1}, "ad-psgd", {}, &c);
+  Trainee t({.size = 1000, .zero_gradient = true, .pause = 5e-3, .start_spread = 1}, "ad-psgd", {}, c);
   const double before = double(t.x.data<float>()[0]);
   for (int64_t k = 0; !b.stop; ++k) t.step(k), ++b.steps[c.rank()];
   c.set_deadline(comm::kForever);

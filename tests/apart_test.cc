@@ -79,7 +79,7 @@ void expect_same(const Case& c, int n, int64_t steps, comm::CommunicatorOptions 
     comm::in_world(
         world,
         [&](comm::Communicator& comm) {
-          Trainee t(p, c.row->name, o, &comm);
+          Trainee t(p, c.row->name, o, comm);
           std::vector<float>& seen = all[size_t(comm.rank())];
           const auto see = [&](const Tensor& x) {
             const auto v = values(x);
@@ -90,7 +90,7 @@ void expect_same(const Case& c, int n, int64_t steps, comm::CommunicatorOptions 
           const Tensor y(t.x.shape(), kF32, p.device);
           t.strategy->evaluated(t.worker, y);
           see(y);
-          seen.push_back(float(optim::consensus_distance(&comm, t.strategy->averaged(t.worker), y, p.size)));
+          seen.push_back(float(optim::consensus_distance(comm, t.strategy->averaged(t.worker), y, p.size)));
           // What is saved comes back as it was.
           optim::Snapshot before, after;
           const auto walk = [&](Archive& a) { t.visit(a); };

@@ -136,6 +136,25 @@ TEST_P(EveryWorld, NobodyLeavesABarrierBeforeAllHaveEntered) {
   });
 }
 
+TEST(WorldOfOne, CollectivesReturnAtOnceAndLeaveEveryBit) {
+  WorldOfOne alone({.wire = kBF16});
+  Communicator& c = alone;
+  const Tensor x = Tensor::of<float>({4}, {1.f / 3, -0.f, 1e-40f, NAN}), before = x.clone();
+  EXPECT_TRUE(c.all_reduce(x).done());
+  c.broadcast(x, 0);
+  c.barrier();
+  EXPECT_EQ(std::memcmp(x.raw(), before.raw(), size_t(x.bytes())), 0);
+  const std::vector<Tensor> gathered = c.gather(x, 0), windows = c.windows(x);
+  ASSERT_EQ(gathered.size(), 1u);
+  EXPECT_NE(gathered[0].raw(), x.raw());
+  EXPECT_EQ(std::memcmp(gathered[0].raw(), before.raw(), size_t(x.bytes())), 0);
+  ASSERT_EQ(windows.size(), 1u);
+  EXPECT_EQ(windows[0].raw(), x.raw());
+  EXPECT_EQ(c.traffic().messages, 0);
+  EXPECT_THROW(c.all_reduce(Tensor({1}, kU8)), Error);
+  EXPECT_THROW(c.broadcast(x, 1), Error);
+}
+
 TEST_P(EveryWorld, SlicesReduceWhileWorkGoesOn) {
   for (const bool far : {false, true}) {
     auto world = far ? far_world(GetParam()) : local_world(GetParam());

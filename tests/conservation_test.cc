@@ -53,7 +53,7 @@ void conserves(const std::string& row, const optim::Options& o, int n, Counts& c
   const Draw meetings{13, Purpose::kTest, 0, 0};  // the same for all
   in_world(world, [&](comm::Communicator& c) {
     auto& network = static_cast<comm::DelayedTransport&>(c.transport());
-    Trainee t({.size = kElements, .start_spread = 1}, row, o, &c);
+    Trainee t({.size = kElements, .start_spread = 1}, row, o, c);
     const Draw work{17, Purpose::kTest, 0, uint32_t(c.rank())};
     std::vector<double> expected = mass(t);
     int64_t k = 0;
@@ -135,7 +135,7 @@ TEST(NarrowWire, TakesNothingFromTheSum) {
     in_local_world(
         5,
         [&](comm::Communicator& c) {
-          Trainee t({.size = 1000, .zero_gradient = true}, row, options({{"final-average", "false"}}), &c);
+          Trainee t({.size = 1000, .zero_gradient = true}, row, options({{"final-average", "false"}}), c);
           copy(t.x, thirds(c.rank()));
           t.strategy->start(t.worker);
           const double before = sum_over_ranks(c, t.strategy->averaged(t.worker));

@@ -49,7 +49,7 @@ TEST(ExactAverage, EndsWithOneModelUnlessToldNotTo) {
     for (const char* at_end : {"on", "off"}) {
       std::vector<std::vector<float>> before(4), models(4);
       in_local_world(4, [&](comm::Communicator& c) {
-        Trainee t(kNoisy, row, exactly(row, "0", at_end), &c);
+        Trainee t(kNoisy, row, exactly(row, "0", at_end), c);
         for (int64_t k = 0; k < 5; ++k) t.step(k);
         t.strategy->settle(
             t.worker);  // osgp's early workers gossip here until the last has come, and may agree
@@ -72,7 +72,7 @@ TEST(ExactAverage, OfUnequalWeightsIsStillTheMean) {
   for (const char* row : {"sgp", "osgp"})
     in_local_world(3, [&](comm::Communicator& c) {
       const Problem still{.zero_gradient = true, .start_spread = 1};
-      Trainee t(still, row, options({{"topology", "file:" + path}, {"exact-every", "7"}}), &c);
+      Trainee t(still, row, options({{"topology", "file:" + path}, {"exact-every", "7"}}), c);
       for (int64_t k = 0; k < 6; ++k) t.step(k);
       EXPECT_GT(std::abs(Peek(*t.strategy).numbers.at("w") - 1), 0.01) << row;
       t.step(6);
@@ -93,13 +93,13 @@ TEST(ExactAverage, ResumesBitForBit) {
       std::vector<optim::Snapshot> states(4);
       std::vector<std::vector<float>> end(4);
       in_local_world(4, [&](comm::Communicator& c) {
-        Trainee t(kNoisy, row, o, &c);
+        Trainee t(kNoisy, row, o, c);
         for (int64_t k = 0; k < cut; ++k) t.step(k);
         t.strategy->settle(t.worker);
         states[size_t(c.rank())].take([&](Archive& a) { t.visit(a); });
       });
       in_local_world(4, [&](comm::Communicator& c) {
-        Trainee t(kNoisy, row, o, &c);
+        Trainee t(kNoisy, row, o, c);
         states[size_t(c.rank())].restore([&](Archive& a) { t.visit(a); });
         for (int64_t k = cut; k < 8; ++k) t.step(k);
         t.strategy->settle(t.worker);
@@ -113,7 +113,7 @@ TEST(ExactAverage, AStepThatFailsLeavesTheOneBeforeIt) {
   for (const char* row : {"d-psgd", "sgp"})
     in_local_world(3,
                    [&](comm::Communicator& c) {
-                     Trainee t(kNoisy, row, options({{"exact-every", "2"}}), &c);
+                     Trainee t(kNoisy, row, options({{"exact-every", "2"}}), c);
                      const optim::Walk walk = [&](Archive& a) { t.visit(a); };
                      optim::Snapshot before, after;
                      t.step(0);
@@ -134,7 +134,7 @@ TEST(ExactAverage, IsMadeUpForWhereAWorkerIsStoppedBeforeIt) {
     for (int64_t behind : {1, 2, 4}) {
       std::vector<std::vector<float>> before(4), models(4);
       in_local_world(4, [&](comm::Communicator& c) {
-        Trainee t(kNoisy, row, exactly(row, "4", "off"), &c);
+        Trainee t(kNoisy, row, exactly(row, "4", "off"), c);
         int64_t k = 0;
         for (; k < (c.rank() == 1 ? 4 - behind : 4); ++k) t.step(k);
         for (bool together = false; !together;) {

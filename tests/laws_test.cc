@@ -31,7 +31,7 @@ TEST(Law, SgpOfTwoIsThePairsAverageExactly) {
   std::vector<std::vector<std::vector<float>>> expected(size_t(steps) + 1);
   Problem alone[2] = {kHard, kHard};
   for (int i = 0; i < 2; ++i) alone[i].id = [i](int) { return i; };
-  Trainee a(alone[0], "sgd", {}, nullptr), b(alone[1], "sgd", {}, nullptr);
+  Trainee a(alone[0], "sgd", {}), b(alone[1], "sgd", {});
   for (int64_t k = 0; k < steps; ++k) {
     a.step(k), b.step(k);
     for (int64_t i = 0; i < kHard.size; ++i)
@@ -102,7 +102,7 @@ TEST(Law, PushSumConservesXAndWOnAnyColumnStochasticGraph) {
   double sum_w = 0, sum_x = 0, far = 0;
   std::mutex mutex;
   in_local_world(3, [&](comm::Communicator& c) {
-    Trainee t(p, "sgp", options({{"topology", "file:" + path}}), &c);
+    Trainee t(p, "sgp", options({{"topology", "file:" + path}}), c);
     optim::Snapshot state;
     for (int64_t k = 0; k < 200; ++k) t.step(k);
     struct Weight final : Archive {

@@ -69,13 +69,12 @@ TEST(Elect, NobodyWhereNoLossIsFinite) {
 
 TEST(SplitGroups, AsEvenlyAsItGoes) {
   using Groups = std::vector<std::vector<int>>;
-  EXPECT_EQ(split_groups(4, 2, nullptr), (Groups{{0, 1}, {2, 3}}));
-  EXPECT_EQ(split_groups(5, 2, nullptr), (Groups{{0, 1, 2}, {3, 4}}));
-  EXPECT_EQ(split_groups(7, 3, nullptr), (Groups{{0, 1, 2}, {3, 4}, {5, 6}}));
-  EXPECT_EQ(split_groups(3, 3, nullptr), (Groups{{0}, {1}, {2}}));
-  EXPECT_EQ(split_groups(3, 0, nullptr), (Groups{{0, 1, 2}}));
-  EXPECT_THROW(split_groups(3, 4, nullptr), BadOption);
-  EXPECT_THROW(split_groups(3, -1, nullptr), BadOption);
+  EXPECT_EQ(split_groups(4, 2), (Groups{{0, 1}, {2, 3}}));
+  EXPECT_EQ(split_groups(5, 2), (Groups{{0, 1, 2}, {3, 4}}));
+  EXPECT_EQ(split_groups(7, 3), (Groups{{0, 1, 2}, {3, 4}, {5, 6}}));
+  EXPECT_EQ(split_groups(3, 3), (Groups{{0}, {1}, {2}}));
+  EXPECT_THROW(split_groups(3, 4), BadOption);
+  EXPECT_THROW(split_groups(3, -1), BadOption);
 }
 
 // A world in which ranks 0 and 2 are on one host, 1 and 3 on another.
@@ -96,10 +95,10 @@ class TwoHosts final : public comm::Transport {
 TEST(SplitGroups, OnePerHostByDefault) {
   auto world = comm::local_world(4);
   comm::Communicator one_host(*world[0]);
-  EXPECT_EQ(split_groups(4, 0, &one_host).size(), 1u);
+  EXPECT_EQ(split_by_host(4, one_host).size(), 1u);
   TwoHosts hosts(std::move(world[1]));
   comm::Communicator comm(hosts);
-  EXPECT_EQ(split_groups(4, 0, &comm), (std::vector<std::vector<int>>{{0, 2}, {1, 3}}));
+  EXPECT_EQ(split_by_host(4, comm), (std::vector<std::vector<int>>{{0, 2}, {1, 3}}));
 }
 
 TEST(Leader, IsAFixedPointOfItsPullAndTheOthersComeNearer) {
@@ -109,8 +108,8 @@ TEST(Leader, IsAFixedPointOfItsPullAndTheOthersComeNearer) {
     const std::vector<float> before = values(x);
     const Tensor buffers = Tensor::of<float>({1}, {float(c.rank())});
     const auto rule = sgd(x, {});
-    Worker me{x, x, buffers, *rule, 0.1, &c, 1, 3, {}};
-    Leader leader(&c, me, 0.1, 0, true);
+    Worker me{x, x, buffers, *rule, 0.1, c, 1, 3, {}};
+    Leader leader(c, me, 0.1, 0, true);
     ASSERT_TRUE(leader.pull(me, {3, 1, 2}));
     for (size_t i = 0; i < 4; ++i) {
       const float z = i == 0 ? 1.1f : before[i];
@@ -126,8 +125,8 @@ TEST(Leader, NobodyElectedMovesNobody) {
   comm::in_local_world(2, [](comm::Communicator& c) {
     const Tensor x = Tensor::of<float>({1}, {float(c.rank())});
     const auto rule = sgd(x, {});
-    Worker me{x, x, {}, *rule, 0.1, &c, 1, 2, {}};
-    Leader leader(&c, me, 0.5, 0, false);
+    Worker me{x, x, {}, *rule, 0.1, c, 1, 2, {}};
+    Leader leader(c, me, 0.5, 0, false);
     EXPECT_FALSE(leader.pull(me, {kNan, kInf}));
     EXPECT_EQ(x.item(), float(c.rank()));
   });
@@ -136,8 +135,9 @@ TEST(Leader, NobodyElectedMovesNobody) {
 TEST(Leader, ProximallyPullsToTheLastLeaderAtFirstToTheStart) {
   const Tensor x = Tensor::of<float>({1}, {1});
   const auto rule = sgd(x, {});
-  Worker me{x, x, {}, *rule, 0.1, nullptr, 1, 1, {}};
-  Leader leader(nullptr, me, 0.5, 0.25, false);
+  comm::WorldOfOne alone;
+  Worker me{x, x, {}, *rule, 0.1, alone, 1, 1, {}};
+  Leader leader(alone, me, 0.5, 0.25, false);
   fill(x, 5.f);
   leader.pull_proximally(me);
   EXPECT_EQ(x.item(), 4);  // a quarter of the way to 1

@@ -33,7 +33,7 @@ std::vector<Story> live_through(int n, int victim, int point) {
   std::vector<Story> stories(static_cast<size_t>(n));
   comm::on_threads(n, [&](Rank me) {
     Communicator all(*world[size_t(me)], {.deadline = 20});
-    Living living(&all, true);
+    Living living(all, true);
     int at = 0;
     const auto here = [&] {
       if (me == victim && at++ == point) die(world, me);
@@ -43,12 +43,12 @@ std::vector<Story> live_through(int n, int victim, int point) {
         float sum = 0;
         living.wholly([&] {
           here();
-          living.comm()->barrier();
+          living.comm().barrier();
           here();
           const Tensor ones = Tensor::of<float>({1}, {1.f});
-          living.comm()->all_reduce(ones).wait();
+          living.comm().all_reduce(ones).wait();
           here();
-          living.comm()->broadcast(ones, living.comm()->size() - 1);
+          living.comm().broadcast(ones, living.comm().size() - 1);
           here();
           sum = ones.item();
         });
@@ -81,12 +81,12 @@ TEST(Living, NobodyContinuesWithoutWorkerZero) {
   World world = comm::local_world(3);
   comm::on_threads(3, [&](Rank me) {
     Communicator all(*world[size_t(me)], {.deadline = 20});
-    Living living(&all, true);
+    Living living(all, true);
     if (me == 0) {
       EXPECT_THROW(die(world, me), Killed);
       return;
     }
-    EXPECT_THROW(living.wholly([&] { living.comm()->barrier(); }), comm::PeerLost);
+    EXPECT_THROW(living.wholly([&] { living.comm().barrier(); }), comm::PeerLost);
   });
 }
 
@@ -94,12 +94,12 @@ TEST(Living, WhoeverDoesNotSurviveALossThrowsIt) {
   World world = comm::local_world(3);
   comm::on_threads(3, [&](Rank me) {
     Communicator all(*world[size_t(me)], {.deadline = 20});
-    Living living(&all, false);
+    Living living(all, false);
     if (me == 2) {
       EXPECT_THROW(die(world, me), Killed);
       return;
     }
-    EXPECT_THROW(living.wholly([&] { living.comm()->barrier(); }), comm::PeerLost);
+    EXPECT_THROW(living.wholly([&] { living.comm().barrier(); }), comm::PeerLost);
     EXPECT_TRUE(living.lost().empty());
   });
 }
@@ -109,13 +109,13 @@ void expect_given_up(int witness) {
   World world = comm::local_world(4);
   comm::on_threads(4, [&](Rank me) {
     Communicator all(*world[size_t(me)], {.deadline = 20});
-    Living living(&all, true);
+    Living living(all, true);
     if (me == witness) world[size_t(me)]->mailbox().lose(2, "not heard of", false);
     if (me == 2) {
       EXPECT_THROW(all.take(0, 1, 0), comm::GivenUp) << "missed by " << witness;
       return;
     }
-    living.wholly([&] { living.comm()->barrier(); });
+    living.wholly([&] { living.comm().barrier(); });
     EXPECT_EQ(living.lost(), std::vector<int>{2}) << "missed by " << witness;
   });
 }

@@ -19,16 +19,17 @@ using optim::lease::Next;
 class Climber {
  public:
   using Oracle = std::function<double(const float* x, float* g)>;
+  Climber(comm::Communicator& c, const optim::Options& o, std::vector<float> at, float lr, Oracle f)
+      : Climber(c, o, std::move(at), lr, std::move(f), c) {}
   Climber(comm::Communicator& c, const optim::Options& o, std::vector<float> at, float lr, Oracle f,
-          comm::Communicator* hub = nullptr)
+          comm::Communicator& hub)
       : x(Tensor::of<float>({int64_t(at.size())}, at)),
         rule(optim::sgd(x, {})),
         strategy(optim::make_strategy("lsgd", o, c.size())),
-        worker{x, Tensor::zeros(x.shape()), {}, *rule, lr, &c, 1, c.size(), {}} {
+        worker{x, Tensor::zeros(x.shape()), {}, *rule, lr, c, 1, c.size(), {}, hub} {
     worker.oracle = [this, f](const optim::GradReady&) {
       return Tensor::of<float>({1}, {float(f(x.data<float>(), worker.g.data<float>()))});
     };
-    worker.hub = hub;
     strategy->start(worker);
   }
   // In lockstep: everybody meets after every step, and rounds are done where they are due.
@@ -223,7 +224,7 @@ TEST(Leases, ACycleIsExactlyWTauStepsWhateverTheSpeeds) {
     std::atomic<int64_t> all{0};
     std::vector<int64_t> own(4);
     in_local_world(4, [&](comm::Communicator& c) {
-      optim::Leases leases({}, &c, nullptr, {groups, 4 * 8, 2});
+      optim::Leases leases({}, c, c, {groups, 4 * 8, 2});
       for (int64_t rounds = 0; rounds < 6;) {
         const Next t = leases.next();
         if (t == Next::kSteps) {
@@ -246,7 +247,7 @@ TEST(Leases, ACycleIsExactlyWTauStepsWhateverTheSpeeds) {
 
 TEST(Leases, WhoHasComeWaitsForTheOthersAndTakesPartInTheirRounds) {
   in_local_world(3, [&](comm::Communicator& c) {
-    optim::Leases leases({}, &c, nullptr, {{{0, 1}, {2}}, 3 * 2, 1});
+    optim::Leases leases({}, c, c, {{{0, 1}, {2}}, 3 * 2, 1});
     for (int64_t meeting = 0; meeting < 3; ++meeting) {
       int64_t rounds = 0;
       const int steps = c.rank() == 2 ? 60 : 3;  // far more than one cycle has
@@ -268,7 +269,7 @@ std::vector<optim::Snapshot> race(int n, const optim::Options& o, int64_t from, 
   const Problem p{.momentum = 0.9f, .decay = 0.01f, .noise = 1, .start_spread = 0.5f};
   std::vector<optim::Snapshot> reached(static_cast<size_t>(n));
   in_local_world(n, [&](comm::Communicator& comm) {
-    Trainee t(p, "lsgd", o, &comm);
+    Trainee t(p, "lsgd", o, comm);
     const auto walk = [&](Archive& a) { t.visit(a); };
     if (!states.empty()) {
       optim::Snapshot state = states[size_t(comm.rank())];
@@ -323,7 +324,7 @@ std::vector<std::vector<float>> served(optim::Options o, bool dedicated, int64_t
             g[0] = x[0] - float(r) - std::sin(float(k));
             return 0.5 * double(g[0]) * g[0];
           },
-          dedicated ? &all : nullptr);
+          dedicated ? all : *workers);
       const auto walk = [&](Archive& a) { a("x", w.x), w.strategy->visit(a); };
       if (resume) states[size_t(r)].restore(walk);
       for (; k < to; ++k) {
@@ -356,7 +357,7 @@ TEST(Lsgd, ADedicatedServerIsAsGoodAsOneInline) {
 TEST(Lsgd, TheModelIsTheMeanOfAllWorkersAndTheAnchorsStay) {
   in_local_world(4, [&](comm::Communicator& comm) {
     Trainee t({.start_spread = 1}, "lsgd",
-              options({{"groups", "2"}, {"prox-local", "0.1"}, {"prox-global", "0.1"}}), &comm);
+              options({{"groups", "2"}, {"prox-local", "0.1"}, {"prox-global", "0.1"}}), comm);
     for (int64_t k = 0; k < 20; ++k) t.step(k);
     t.strategy->settle(t.worker);
     optim::Snapshot before, after;
@@ -374,12 +375,12 @@ TEST(Lsgd, TheModelIsTheMeanOfAllWorkersAndTheAnchorsStay) {
 TEST(Lsgd, APullLeavesTheMomentumAlone) {
   in_local_world(2, [&](comm::Communicator& comm) {
     Trainee pulled({.momentum = 0.9f, .zero_gradient = true, .start_spread = 1}, "lsgd",
-                   options({{"tau-local", "1"}, {"tau-global", "1"}}), &comm);
+                   options({{"tau-local", "1"}, {"tau-global", "1"}}), comm);
     const std::vector<float> start = values(pulled.x);
     for (int64_t k = 0; k < 3; ++k) pulled.step(k), pulled.strategy->settle(pulled.worker);
     optim::Snapshot rule, still;
     rule.take([&](Archive& a) { pulled.rule->visit(a); });
-    Trainee alone({.momentum = 0.9f, .zero_gradient = true}, "sgd", {}, nullptr);
+    Trainee alone({.momentum = 0.9f, .zero_gradient = true}, "sgd", {});
     for (int64_t k = 0; k < 3; ++k) alone.step(k);
     still.take([&](Archive& a) { alone.rule->visit(a); });
     EXPECT_EQ(rule, still);

@@ -175,7 +175,7 @@ TEST(NarrowLaw, AfterEveryStepOfEveryRowACurrentCopyIsTheRoundedVector) {
                             [&](trainee::Trainee& t, int) {
                               for (int64_t k = 0; k < 9; ++k) t.step(k);
                               t.strategy->settle(t.worker);
-                              t.worker.comm->barrier();
+                              t.worker.comm.barrier();
                             });
   }
 }
@@ -184,7 +184,7 @@ TEST(NarrowLaw, RowsWhoseLastPassIsTheRuleNeedNoOther) {
   trainee::Problem p{.momentum = 0.9f, .narrow = true};
   for (const char* row : {"allreduce", "local-sgd"})
     trainee::in_local_world(2, [&](comm::Communicator& c) {
-      trainee::Trainee t(p, row, trainee::options({{"tau", "4"}}), &c);
+      trainee::Trainee t(p, row, trainee::options({{"tau", "4"}}), c);
       for (int64_t k = 0; k < 8; ++k) t.step(k);
       EXPECT_EQ(t.current, std::string(row) == "allreduce" ? 8 : 6) << row;
     });

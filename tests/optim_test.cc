@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "comm/world_of_one.h"
 #include "engine/random.h"
 #include "optim/strategy.h"
 
@@ -141,7 +142,9 @@ std::string message_of(const std::function<void()>& f) {
 TEST(Strategies, SgdIsTheRuleAndItsLossIsPassedOn) {
   Tensor x = random(0), y = x.clone();
   const auto rule = sgd(x, {.momentum = 0.9f}), alone = sgd(y, {.momentum = 0.9f});
-  Worker me{.x = x, .g = Tensor({kSize}), .buffers = {}, .rule = *rule, .lr = 0.1f, .oracle = {}};
+  comm::WorldOfOne peers;
+  Worker me{
+      .x = x, .g = Tensor({kSize}), .buffers = {}, .rule = *rule, .lr = 0.1f, .comm = peers, .oracle = {}};
   me.oracle = [&](const GradReady&) {
     copy(me.g, random(5));
     return Tensor::of<float>({1}, {2.5f});
@@ -174,7 +177,7 @@ TEST(Strategies, NamesHaveHyphensAndAreFoundEitherWay) {
     std::string snake = name;
     for (char& c : snake) c = c == '-' ? '_' : c;
     for (const std::string& form : {name, snake}) {
-      const std::string m = message_of([&] { make_strategy(form, {}, row.needs_peers ? 2 : 1); });
+      const std::string m = message_of([&] { make_strategy(form, {}, 1); });
       EXPECT_EQ(m.find("no such algorithm"), std::string::npos) << m;
     }
   }

@@ -34,7 +34,7 @@ TEST(Trace, OverlapSgp) {
   for (int64_t steps = 1; steps <= 3; ++steps)
     in_local_world(3, [&](comm::Communicator& c) {
       const int i = c.rank();
-      Trainee t({.size = 1}, "osgp", {}, &c);
+      Trainee t({.size = 1}, "osgp", {}, c);
       for (int64_t k = 0; k < steps; ++k) t.step(k);
       EXPECT_NEAR(t.x.item(), z[steps - 1][i], 1e-6) << "z, t=" << steps << " worker " << i;
       EXPECT_NEAR(part(t, "x")[0], held[steps - 1][i], 1e-6) << "X, t=" << steps << " worker " << i;
@@ -49,7 +49,7 @@ TEST(Trace, OverlapSgp) {
 History in_lockstep(const Problem& p, const optim::Options& o, int n, int64_t steps) {
   History h(size_t(steps), std::vector<std::vector<float>>(static_cast<size_t>(n)));
   in_local_world(n, [&](comm::Communicator& c) {
-    Trainee t(p, "osgp", o, &c);
+    Trainee t(p, "osgp", o, c);
     for (int64_t k = 0; k < steps; ++k) {
       t.step(k);
       h[size_t(k)][size_t(c.rank())] = values(t.x);
@@ -77,7 +77,7 @@ TEST(OverlapSgp, AStepChangesTheSumByTheGradientsAlone) {
         t = std::make_unique<comm::DelayedTransport>(
             std::move(t), comm::Weather{.seed = 3, .latency = 1, .jitter = 3, .duplication = 0.1});
       in_world(world, [&](comm::Communicator& c) {
-        Trainee t({.size = 4, .noise = 1, .start_spread = 1}, "osgp", options({{"staleness", s}}), &c);
+        Trainee t({.size = 4, .noise = 1, .start_spread = 1}, "osgp", options({{"staleness", s}}), c);
         Tensor expected = t.x.clone(), now = t.x.clone();
         for (int64_t k = 0; k < 8; ++k) {
           static_cast<comm::DelayedTransport&>(c.transport()).spend(1);
@@ -101,7 +101,7 @@ TEST(OverlapSgp, WaitsAfterAsManyForwardsAsItsStaleness) {
   for (int64_t s : {0, 1, 3}) {
     std::atomic<int64_t> steps{0};
     in_local_world(2, [&](comm::Communicator& c) {
-      Trainee t({.size = 1}, "osgp", options({{"staleness", std::to_string(s)}}), &c);
+      Trainee t({.size = 1}, "osgp", options({{"staleness", std::to_string(s)}}), c);
       if (c.rank() == 1) {  // late: rank 0 can do s + 1 forwards without its gossip
         const auto end = comm::Clock::now() + std::chrono::seconds(10);
         while (steps < s + 1 && comm::Clock::now() < end) std::this_thread::yield();
@@ -124,7 +124,7 @@ TEST(OverlapSgp, LeavesALateGossipInTheAir) {
     t = std::make_unique<comm::DelayedTransport>(std::move(t), comm::Weather{.latency = 2.5});
   std::barrier lockstep(2);
   in_world(world, [&](comm::Communicator& c) {
-    Trainee t({.size = 1}, "osgp", options({{"staleness", "5"}}), &c);
+    Trainee t({.size = 1}, "osgp", options({{"staleness", "5"}}), c);
     for (int64_t k = 0; k < 9; ++k) {
       t.step(k);
       lockstep.arrive_and_wait();  // a barrier of messages would spend virtual time
@@ -163,7 +163,7 @@ TEST(OverlapSgp, NobodyIsLeftWaitingWhereWorkersStopAtDifferentSteps) {
     for (const char* topology : {"exponential", "base", "ring"}) {
       std::vector<double> w(5);
       in_local_world(5, [&](comm::Communicator& c) {
-        Trainee t(kHard, "osgp", options({{"staleness", s}, {"topology", topology}}), &c);
+        Trainee t(kHard, "osgp", options({{"staleness", s}, {"topology", topology}}), c);
         int64_t k = 0;
         for (; k < 6 + (*s == '0' ? c.rank() % 2 : 3 * c.rank()); ++k) t.step(k);
         meet(t, c, k);
@@ -181,7 +181,7 @@ TEST(OverlapSgp, StoppedAtDifferentStepsWithoutStalenessChangesNothing) {
   const auto whole = train(kHard, "osgp", {}, n, 12);
   std::vector<std::vector<float>> end(4);
   in_local_world(n, [&](comm::Communicator& c) {
-    Trainee t(kHard, "osgp", {}, &c);
+    Trainee t(kHard, "osgp", {}, c);
     int64_t k = 0;
     for (; k < 6 + (c.rank() == 2 ? 0 : 1); ++k) t.step(k);
     for (k = meet(t, c, k); k < 12; ++k) t.step(k);
@@ -211,7 +211,7 @@ TEST_F(OverlapSgpReplay, RepeatsALateRunBitForBitFromAnyOfItsCheckpoints) {
     History h(size_t(steps), std::vector<std::vector<float>>(static_cast<size_t>(n)));
     std::mutex mutex;
     in_world(world, [&](comm::Communicator& c) {
-      Trainee t(kHard, "osgp", o, &c);
+      Trainee t(kHard, "osgp", o, c);
       const size_t r = size_t(c.rank());
       const optim::Walk walk = [&](Archive& a) { t.visit(a); };
       if (from > 0) saved.at(from)[r].restore(walk), t.strategy->settle(t.worker);  // as before an evaluation
@@ -243,7 +243,7 @@ TEST_F(OverlapSgpReplay, RefusesToMeetWhereTheRecordedRunDidNot) {
   for (const char* mode : {"record", "replay"})
     for (const char* row : {"osgp", "ad-psgd"})
       in_local_world(2, [&](comm::Communicator& c) {
-        Trainee t({.size = 1}, row, options({{"staleness", "1"}, {mode, folder_ / row}}), &c);
+        Trainee t({.size = 1}, row, options({{"staleness", "1"}, {mode, folder_ / row}}), c);
         for (int64_t k = 0; k < 3; ++k) t.step(k);
         if (mode == std::string("replay")) { EXPECT_THROW(t.strategy->settle(t.worker), Error) << row; }
         c.barrier();

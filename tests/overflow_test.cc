@@ -30,7 +30,7 @@ ScaledRun run(const Problem& p, const std::string& algorithm, const optim::Optio
   ScaledRun r{History(size_t(steps) + 1, std::vector<std::vector<float>>(size_t(n))), {}};
   r.scales.resize(size_t(n));
   in_local_world(n, [&](comm::Communicator& c) {
-    Trainee t(p, algorithm, o, &c);
+    Trainee t(p, algorithm, o, c);
     for (int64_t k = 0; k <= steps; ++k) {
       r.models[size_t(k)][size_t(c.rank())] = values(t.x);
       if (k < steps) t.step(k);

@@ -43,7 +43,7 @@ Measured train_on_link(const std::string& algorithm, const optim::Options& optio
     comm::Communicator c(link, {.deadline = 20});
     comm::Trace trace;
     c.meter().record(&trace);
-    Trainee t({.size = kSize}, algorithm, options, &c);
+    Trainee t({.size = kSize}, algorithm, options, c);
     t.worker.oracle = [&, gradient = t.worker.oracle](const optim::GradReady& ready) {
       for (int i = 0; i < kPieces; ++i) {
         link.spend(kCompute / kPieces);

@@ -40,7 +40,7 @@ template <class F>
 std::vector<std::vector<float>> alone(int id, int64_t steps, F at) {
   Problem p = kHard;
   p.id = [id](int) { return id; };
-  Trainee t(p, "sgd", {}, nullptr);
+  Trainee t(p, "sgd", {});
   std::vector<std::vector<float>> h;
   for (int64_t k = 0; k < steps; ++k) {
     t.step(k);
@@ -145,7 +145,7 @@ TEST(CloseLaw, EasgdConservesModelsAndCenterInTheExchange) {
     std::vector<std::vector<float>> centers(9);
     History h(9, std::vector<std::vector<float>>(size_t(n)));
     in_local_world(n, [&](comm::Communicator& c) {
-      Trainee t(p, "easgd", flags_of("--tau 1"), &c);
+      Trainee t(p, "easgd", flags_of("--tau 1"), c);
       for (size_t k = 0; k < 9; ++k) {
         h[k][size_t(c.rank())] = values(t.x);
         if (c.rank() == 0) centers[k] = values(t.strategy->averaged(t.worker));

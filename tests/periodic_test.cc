@@ -40,7 +40,7 @@ struct Row {
 
 void expect_trace(const std::string& algorithm, const std::string& flags, const std::vector<Row>& trace) {
   in_local_world(3, [&](comm::Communicator& c) {
-    Trainee t({.size = 1}, algorithm, flags_of(flags), &c);
+    Trainee t({.size = 1}, algorithm, flags_of(flags), c);
     int64_t k = 0;
     for (const Row& row : trace) {
       for (; k < row.t; ++k) t.step(k);
@@ -113,7 +113,7 @@ std::vector<int64_t> meetings(const std::string& algorithm, const std::string& f
                               size_t to = 1) {
   History h(size_t(steps), std::vector<std::vector<float>>(2));
   in_local_world(2, [&](comm::Communicator& c) {
-    Trainee t({.size = 4, .lr = 1e-3f}, algorithm, flags_of(flags), &c);
+    Trainee t({.size = 4, .lr = 1e-3f}, algorithm, flags_of(flags), c);
     for (int64_t k = 0; k < steps; ++k) {
       if (rate) t.worker.rate = rate(k);
       t.step(k);
@@ -175,7 +175,7 @@ TEST(StreamingDiLoCo, SynchronizesOnePieceAtATime) {
 // ---- what a row promises of its own ---------------------------------------------------------------------
 TEST(SlowMo, OnlyAveragesWhereTheRateIsZero) {
   in_local_world(3, [](comm::Communicator& c) {
-    Trainee t({.size = 1}, "slowmo", flags_of("--tau 2"), &c);
+    Trainee t({.size = 1}, "slowmo", flags_of("--tau 2"), c);
     t.step(0), t.step(1);
     const float m = first_of(*t.strategy, "m"), x = t.x.item();
     t.step(2);
@@ -191,7 +191,7 @@ TEST(Periodic, ResetInnerForgetsMomentumAtASynchronization) {
   for (const char* flags : {"slowmo", "diloco", "streaming-diloco"})
     for (const char* reset : {"on", "off"})
       in_local_world(2, [&](comm::Communicator& c) {
-        Trainee t({.momentum = 0.9f}, flags, flags_of(text("--tau 2 --reset-inner ", reset)), &c);
+        Trainee t({.momentum = 0.9f}, flags, flags_of(text("--tau 2 --reset-inner ", reset)), c);
         for (int64_t k = 0; k < 3; ++k) {
           t.step(k);
           Tensor v;
@@ -212,7 +212,7 @@ TEST(Periodic, ResetInnerForgetsMomentumAtASynchronization) {
 
 TEST(Easgd, EvaluatesItsCenterAndDefaultsToNineTenthsOverN) {
   in_local_world(3, [](comm::Communicator& c) {
-    Trainee t({.size = 1}, "easgd", flags_of("--tau 2"), &c);
+    Trainee t({.size = 1}, "easgd", flags_of("--tau 2"), c);
     t.step(0), t.step(1);
     EXPECT_PRED2(near, t.x.item(), 0.19 * (c.rank() + 1) * 0.7);
     Tensor y({1});
@@ -230,7 +230,7 @@ TEST(Periodic, MixesBuffersWhenTold) {
       std::vector<float> last(4);
       in_local_world(4, [&](comm::Communicator& c) {
         Trainee t(p, algorithm, flags_of(text("--tau 2 --bn-policy ", policy, line.substr(algorithm.size()))),
-                  &c);
+                  c);
         for (int64_t k = 0; k < 100; ++k) t.step(k);
         last[size_t(c.rank())] = t.buffers.data<float>()[1];
       });
@@ -278,7 +278,7 @@ TEST(Background, NeitherStepsNorVisitsWaitForAMeanUntilItsRoundIsOver) {
     std::condition_variable changed;
     bool passed = false;
     in_local_world(2, [&](comm::Communicator& c) {
-      Trainee t({.noise = 1}, line.substr(0, line.find(' ')), flags_of(line.substr(line.find(' '))), &c);
+      Trainee t({.noise = 1}, line.substr(0, line.find(' ')), flags_of(line.substr(line.find(' '))), c);
       optim::Snapshot state;
       for (int64_t k = 0; k < 3; ++k) t.step(k);
       if (c.rank() == 1) {
@@ -306,7 +306,7 @@ TEST(Background, AStepBackDropsOneFlightAndTakesUpAnother) {
       const Problem p{.momentum = 0.9f, .noise = 1};
       const auto straight = train(p, algorithm, o, 3, 11);
       in_local_world(3, [&](comm::Communicator& c) {
-        Trainee t(p, algorithm, o, &c);
+        Trainee t(p, algorithm, o, c);
         const auto walk = [&](Archive& a) { t.visit(a); };
         optim::Snapshot then, now;
         for (int64_t k = 0; k < 8; ++k) {

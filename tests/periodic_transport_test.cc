@@ -31,7 +31,7 @@ void train_all(Exchange& e, const std::string& word) {
     // Of the flat sum: ranks over UCX are nodes of one, ranks that share memory are one node.
     const auto expected =
         train(kProblem, algorithm, line.ends_with("host") ? optim::Options() : o, c.size(), 7);
-    Trainee mine(kProblem, algorithm, o, &c);
+    Trainee mine(kProblem, algorithm, o, c);
     for (int64_t k = 0; k < 7; ++k) {
       mine.step(k);
       c.progress();
@@ -47,7 +47,7 @@ void lose_a_worker(Exchange& e, const std::string& word) {
   omp_set_num_threads(1);
   const auto t = connect(e, way(word));
   Communicator c(*t, in_seconds(10));
-  Trainee mine(kProblem, "cocod", flags_of("--tau 2"), &c);
+  Trainee mine(kProblem, "cocod", flags_of("--tau 2"), c);
   optim::Snapshot before, after;
   const auto walk = [&](Archive& a) {
     a("x", mine.x);

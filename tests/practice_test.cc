@@ -153,7 +153,7 @@ TEST(Ema, OfWorkersThatGossipIsThatOfTheirConsensus) {
     std::vector<std::vector<float>> averages(kWorld);
     auto world = comm::local_world(kWorld);
     comm::in_world(world, [&](comm::Communicator& c) {
-      trainee::Trainee t(problem, row, {}, &c);
+      trainee::Trainee t(problem, row, {}, c);
       nn::Flat flat;
       flat.x = t.x, flat.buffers = t.buffers;
       apps::Ema ema(0.8, flat);

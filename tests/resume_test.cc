@@ -45,7 +45,8 @@ Trained train(const Config& c, const std::string& directory, int64_t steps, bool
   Progress progress(nowhere.get());
   Setup setup = open_setup(c);
   const int64_t per_epoch = setup.steps_per_epoch;
-  Living alone(nullptr, false);
+  comm::WorldOfOne one;
+  Living alone(one, false);
   Trainer trainer(c, std::move(setup), directory, progress, alone);
   int64_t taken = 0;
   if (resume) {
@@ -117,9 +118,9 @@ TEST(Stopping, RightAfterAMeetingIsAgreedOnAnew) {
     const int rank = comm.rank();
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
     Progress progress(nowhere.get());
-    Living living(&comm, false);
+    Living living(comm, false);
     Place place;
-    place.rank = rank, place.world = 2, place.comm = &comm;
+    place.rank = rank, place.world = 2;
     Trainer trainer(c, open_setup(c, place), w.path() / "run", progress, living);
     const Outcome out = trainer.run([&] {
       if (rank == 0 && trainer.step_number() == 5) ahead = true;
@@ -141,7 +142,8 @@ TEST(Resume, EpochsCloseOnceHoweverOftenTheRunIsCut) {
   const auto stop_in_evaluation = [&](bool resume) {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
     Progress progress(nowhere.get());
-    Living alone(nullptr, false);
+    comm::WorldOfOne one;
+    Living alone(one, false);
     Trainer trainer(c, open_setup(c), dir, progress, alone);
     if (resume) trainer.resume(find_checkpoint(dir));
     int calls = 0;

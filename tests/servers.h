@@ -12,7 +12,7 @@ class Driven {
     comm::on_threads(n, [&](int r) {
       comms_[size_t(r)] =
           std::make_unique<comm::Communicator>(*world_[size_t(r)], comm::CommunicatorOptions{.deadline = 20});
-      all_[size_t(r)] = std::make_unique<Trainee>(p, algorithm, o, comms_[size_t(r)].get());
+      all_[size_t(r)] = std::make_unique<Trainee>(p, algorithm, o, *comms_[size_t(r)]);
     });
   }
   Trainee& operator[](int w) { return *all_[size_t(w)]; }
@@ -48,8 +48,8 @@ inline void with_servers(const Problem& p, const std::string& algorithm, optim::
     {
       comm::Communicator all(*world[size_t(r)], {.deadline = 20});
       if (r == n) return optim::make_strategy(algorithm, o, n)->serve(all);
-      const auto group = dedicated ? all.group(workers) : nullptr;
-      Trainee t(p, algorithm, o, dedicated ? group.get() : &all, dedicated ? &all : nullptr);
+      const auto group = all.group(workers);
+      Trainee t(p, algorithm, o, dedicated ? *group : all, all);
       f(t, r);
     }
     world[size_t(r)].reset();  // says goodbye: a server ends when all have
@@ -64,7 +64,7 @@ inline Ending run(const Problem& p, const std::string& algorithm, const optim::O
   Ending end{std::vector<std::vector<float>>(size_t(n)), std::vector<std::vector<float>>(size_t(n))};
   with_servers(p, algorithm, o, n, dedicated, [&](Trainee& t, int r) {
     if (resume) (*resume)[size_t(r)].restore([&](Archive& a) { t.visit(a); });
-    t.worker.comm->barrier();
+    t.worker.comm.barrier();
     int64_t k = meetings.front();
     for (size_t i = 1; i < meetings.size(); ++i) {
       for (; k < meetings[i]; ++k) t.step(k);
@@ -74,7 +74,7 @@ inline Ending run(const Problem& p, const std::string& algorithm, const optim::O
     const Tensor y(t.x.shape(), kF32, t.x.device());
     t.strategy->evaluated(t.worker, y);
     end.x[size_t(r)] = values(t.x), end.theta[size_t(r)] = values(y);
-    t.worker.comm->barrier();
+    t.worker.comm.barrier();
   });
   return end;
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/trainer.h"
+#include "comm/world_of_one.h"
 #include "tests/program.h"
 
 namespace skein::apps {
@@ -47,7 +48,8 @@ Trained train(Config c, const char* graphs, const std::string& directory, int64_
   c.cuda_graphs = graphs;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
   Progress progress(nowhere.get());
-  Living alone(nullptr, false);
+  comm::WorldOfOne one;
+  Living alone(one, false);
   Trainer trainer(c, open_setup(c), directory, progress, alone);
   if (resume) trainer.resume(find_checkpoint(directory));
   Trained t;

@@ -50,7 +50,7 @@ inline std::vector<Case> cases(int world) {
   for (const optim::StrategyRow& row : optim::strategies()) {
     const std::string name = row.name;
     if (world > 1 && name == "sgd") continue;                        // one worker's
-    if (row.asynchronous && row.needs_peers) continue;               // a server, which has tests of its own
+    if (row.center) continue;                                        // a server, which has tests of its own
     if (world % 2 == 1 && world > 1 && name == "ad-psgd") continue;  // pairs
     if (name == "lsgd") {                                            // leaders draw the mean to themselves
       const std::string groups = std::to_string(std::min(world, 2));
@@ -79,7 +79,7 @@ inline std::pair<Models, Models> begin_and_end(
   Models begin(static_cast<size_t>(n)), end(static_cast<size_t>(n));
   std::atomic<int> behind{n};
   in_local_world(n, [&](comm::Communicator& comm) {
-    Trainee t(p, c.row->name, c.options, &comm);
+    Trainee t(p, c.row->name, c.options, comm);
     const size_t r = size_t(comm.rank());
     begin[r] = values(t.x);
     const auto enough = [&](int64_t done) {

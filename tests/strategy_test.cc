@@ -54,7 +54,7 @@ TEST(EveryStrategy, AloneIsThePlainRuleBitForBit) {
   const Problem p{.momentum = 0.9f, .decay = 0.01f, .noise = 1, .curvature_spread = 1, .nesterov = true};
   std::vector<std::vector<float>> plain;
   {
-    Trainee t(p, "sgd", {}, nullptr);
+    Trainee t(p, "sgd", {});
     for (int64_t k = 0; k < 20; ++k) t.step(k), plain.push_back(values(t.x));
   }
   for (const Case& c : cases(1)) {
@@ -62,10 +62,23 @@ TEST(EveryStrategy, AloneIsThePlainRuleBitForBit) {
     const auto h = train(p, c.row->name, c.options, 1, 20);
     for (size_t k = 0; k < 20; ++k)
       ASSERT_EQ(h[k + 1][0], plain[k]) << c.row->name << c.flags << " step " << k;
-    if (c.row->needs_peers) continue;
-    Trainee t(p, c.row->name, c.options, nullptr);
-    for (int64_t k = 0; k < 20; ++k) t.step(k);
-    EXPECT_EQ(values(t.x), plain.back()) << c.row->name << " without a communicator";
+  }
+}
+
+TEST(EveryStrategy, AloneSendsNothingAndFindsTheMinimum) {
+  const Problem p{.curvature_spread = 0.5f};
+  for (const Case& c : cases(1)) {
+    comm::WorldOfOne alone;
+    comm::Communicator& peers = alone;
+    Trainee t(p, c.row->name, c.options, peers);
+    for (int64_t k = 0; k < 120; ++k) t.step(k);
+    t.strategy->settle(t.worker);
+    t.strategy->finish(t.worker);
+    const Tensor model(t.x.shape());
+    t.strategy->evaluated(t.worker, model);
+    for (int64_t i = 0; i < p.size; ++i)
+      EXPECT_NEAR(model.data<float>()[i], 1 + double(i) / 16, 0.05) << c.row->name << c.flags;
+    EXPECT_EQ(peers.traffic().messages, 0) << c.row->name << c.flags;
   }
 }
 
@@ -76,7 +89,7 @@ void continue_run(const Problem& p, const Case& c, const optim::Options& o, int 
   const bool resume = !states.empty();
   states.resize(size_t(n));
   in_local_world(n, [&](comm::Communicator& comm) {
-    Trainee t(p, c.row->name, o, &comm);
+    Trainee t(p, c.row->name, o, comm);
     optim::Snapshot& state = states[size_t(comm.rank())];
     if (resume) state.restore([&](Archive& a) { t.visit(a); });
     for (int64_t k = from; k <= to; ++k) {
@@ -139,7 +152,7 @@ TEST(EveryStrategy, AStepThatFailsLeavesTheOneBeforeIt) {
     std::vector<int> failures(4, 0);
     in_local_world(4,
                    [&](comm::Communicator& comm) {
-                     Trainee t(p, c.row->name, c.options, &comm);
+                     Trainee t(p, c.row->name, c.options, comm);
                      optim::Snapshot before, after;
                      const auto walk = [&](Archive& a) {
                        a("x", t.x);
@@ -238,15 +251,16 @@ TEST(Gossip, MixesBuffersWhenTold) {
 TEST(Consensus, IsTheMeanAndTheDistanceFromIt) {
   in_local_world(3, [](comm::Communicator& c) {
     const Tensor x = Tensor::of<float>({2}, {float(c.rank()), 5}), mean({2});
-    optim::consensus(&c, x, mean);
+    optim::consensus(c, x, mean);
     EXPECT_EQ(values(mean), (std::vector<float>{1, 5}));
     EXPECT_EQ(x.data<float>()[0], float(c.rank()));
-    EXPECT_NEAR(optim::consensus_distance(&c, x, mean, 2), std::sqrt(2.0 / 3 / 2), 1e-6);
+    EXPECT_NEAR(optim::consensus_distance(c, x, mean, 2), std::sqrt(2.0 / 3 / 2), 1e-6);
   });
   const Tensor x = Tensor::of<float>({1}, {3}), mean({1});
-  optim::consensus(nullptr, x, mean);
+  comm::WorldOfOne alone;
+  optim::consensus(alone, x, mean);
   EXPECT_EQ(mean.item(), 3);
-  EXPECT_EQ(optim::consensus_distance(nullptr, x, mean, 1), 0);
+  EXPECT_EQ(optim::consensus_distance(alone, x, mean, 1), 0);
 }
 
 }  // namespace

@@ -45,16 +45,20 @@ inline Tensor on_host(const Tensor& x) {
   return host;
 }
 
-// One rank's whole training state. `comm` may be null in a world of one.
+// One rank's whole training state; in a world of one where no communicator is given.
 class Trainee {
  public:
+  Trainee(const Problem& p, const std::string& algorithm, const optim::Options& options)
+      : Trainee(p, algorithm, options, std::make_unique<comm::WorldOfOne>()) {}
   Trainee(const Problem& p, const std::string& algorithm, const optim::Options& options,
-          comm::Communicator* c, comm::Communicator* hub = nullptr)
+          comm::Communicator& c)
+      : Trainee(p, algorithm, options, c, c) {}
+  Trainee(const Problem& p, const std::string& algorithm, const optim::Options& options,
+          comm::Communicator& c, comm::Communicator& hub)
       : problem_(p),
-        id_(p.id(c ? c->rank() : 0)),
-        world_(c ? c->size() : 1),
-        x(c && p.device.is_host() ? Tensor({p.size}, kF32, c->allocator())
-                                  : Tensor({p.size}, kF32, p.device)),
+        id_(p.id(c.rank())),
+        world_(c.size()),
+        x(p.device.is_host() ? Tensor({p.size}, kF32, c.allocator()) : Tensor({p.size}, kF32, p.device)),
         g(Tensor::zeros({p.size}, kF32, p.device)),
         buffers(Tensor::zeros({3}, kF32, p.device)),
         scale(make_loss_scale(p.loss_scale, kF32, p.device)),
@@ -92,6 +96,12 @@ class Trainee {
   }
 
  private:
+  Trainee(const Problem& p, const std::string& algorithm, const optim::Options& options,
+          std::unique_ptr<comm::WorldOfOne> alone)
+      : Trainee(p, algorithm, options, *alone) {
+    alone_ = std::move(alone);
+  }
+
   Tensor gradient(const optim::GradReady& ready) {
     const TrustNarrow trust(x);
     if (problem_.narrow) expect_narrow();
@@ -126,6 +136,7 @@ class Trainee {
 
   const Problem problem_;
   const int id_, world_;
+  std::unique_ptr<comm::WorldOfOne> alone_;
   int64_t k_ = 0;
 
  public:
@@ -147,7 +158,7 @@ inline History train(const Problem& p, const std::string& algorithm, const optim
                      std::vector<std::unique_ptr<comm::Transport>> world, int64_t steps) {
   History h(size_t(steps) + 1, std::vector<std::vector<float>>(world.size()));
   in_world(world, [&](comm::Communicator& c) {
-    Trainee t(p, algorithm, options, &c);
+    Trainee t(p, algorithm, options, c);
     for (int64_t k = 0; k <= steps; ++k) {
       h[size_t(k)][size_t(c.rank())] = values(t.x);
       if (k < steps) t.step(k);

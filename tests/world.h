@@ -8,6 +8,7 @@
 
 #include "comm/local_transport.h"
 #include "comm/run_workers.h"
+#include "comm/world_of_one.h"
 
 namespace skein::comm {
 

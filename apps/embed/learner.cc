@@ -1,6 +1,7 @@
 // A Worker of optim/strategy.h whose oracle is a model and the batch at hand.
 #include "apps/embed/learner.h"
 
+#include "engine/clip.h"
 #include "engine/ops.h"
 #include "engine/tape.h"
 #include "optim/consensus.h"
@@ -25,7 +26,7 @@ struct Learner::State {
            .buffers = flat.buffers,
            .rule = *rule,
            .lr = o.lr,
-           .comm = &c,
+           .comm = c,
            .oracle = {}} {
     me.oracle = [this](const optim::GradReady& ready) { return gradient(ready); };
     strategy->start(me);
@@ -53,10 +54,12 @@ struct Learner::State {
       peers.progress();  // what is under way moves on meanwhile
     });
     if (ready) slicer.finish();
+    if (!ready && longest > 0) clip_by_norm(flat.g, longest);
     return loss;
   }
 
   const LearnerOptions o;
+  const double longest = o.flags.number("clip-norm", 0);
   comm::Communicator& peers;
   const std::unique_ptr<nn::Module> model;
   nn::Flat flat;
@@ -90,11 +93,11 @@ double Learner::finish() {
   const Tensor own = s.flat.x.clone(), model = Tensor(own.shape(), kF32, own.device());
   s.strategy->finish(s.me);
   s.strategy->evaluated(s.me, model);
-  const double apart = optim::consensus_distance(&s.peers, own, model, s.flat.count);
+  const double apart = optim::consensus_distance(s.peers, own, model, s.flat.count);
   copy(s.flat.x, model);
   if (s.flat.buffers && s.flat.buffers.size() > 0) {
     const Tensor statistics = s.flat.buffers.clone();
-    optim::consensus(&s.peers, statistics, s.flat.buffers);
+    optim::consensus(s.peers, statistics, s.flat.buffers);
   }
   return apart;
 }

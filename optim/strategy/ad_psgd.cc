@@ -6,6 +6,9 @@
 #include "optim/pairing.h"
 
 namespace skein::optim {
+
+std::unique_ptr<Strategy> make_sgd(const Options&, int world);
+
 namespace {
 
 class AdPsgd final : public Strategy {
@@ -32,21 +35,11 @@ class AdPsgd final : public Strategy {
   Pairing pair_;
 };
 
-// One worker, nobody to pair with.
-class Alone final : public Strategy {
- public:
-  Tensor iterate(Worker& me, int64_t) override {
-    const Tensor loss = me.gradient();
-    me.local_step(me.x);
-    return loss;
-  }
-};
-
 }  // namespace
 
 std::unique_ptr<Strategy> make_ad_psgd(const Options& o, int world) {
   auto pairs = std::make_unique<AdPsgd>(o, world);  // refuses what cannot be
-  if (world == 1) return std::make_unique<Alone>();
+  if (world == 1) return make_sgd(o, world);        // nobody to pair with
   return with_exact_average(std::move(pairs), o, world, true);
 }
 

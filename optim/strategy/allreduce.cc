@@ -9,6 +9,9 @@
 #include "optim/two_level.h"
 
 namespace skein::optim {
+
+std::unique_ptr<Strategy> make_sgd(const Options&, int world);
+
 namespace {
 
 class AllReduce final : public Strategy {
@@ -17,11 +20,10 @@ class AllReduce final : public Strategy {
       : nodes_(parse_hierarchy(o.word("hierarchy", "none"))), longest_(o.number("clip-norm", 0)) {}
 
   void start(Worker& me) override {
-    if (me.comm && nodes_.kind != Nodes::kNone) two_level_ = std::make_unique<TwoLevelSum>(*me.comm, nodes_);
+    if (nodes_.kind != Nodes::kNone) two_level_ = std::make_unique<TwoLevelSum>(me.comm, nodes_);
   }
 
   Tensor iterate(Worker& me, int64_t) override {
-    if (!me.comm) return alone(me);
     const double share = double(me.samples) / double(me.global_samples);
     int64_t reduced = 0;
     comm::Pendings sums;
@@ -30,25 +32,19 @@ class AllReduce final : public Strategy {
       if (two_level_)
         two_level_->begin(slice);
       else
-        sums += me.comm->all_reduce(slice);
+        sums += me.comm.all_reduce(slice);
       reduced += slice.size();
     });
     CHECK(reduced == me.g.size(), "slices do not cover the gradient", reduced, me.g.size());
     sums.wait();
     if (two_level_) two_level_->wait();
     if (me.scale) me.scale->judge(me.g);             // one's infinity is in everybody's sum
-    if (longest_ > 0) clip_by_norm(me.g, longest_);  // of the mean; alone, the oracle has clipped it
+    if (longest_ > 0) clip_by_norm(me.g, longest_);  // of the mean
     me.rule.step(me.x, me.g, me.lr);                 // x <- x - eta u(g)
     return loss;
   }
 
  private:
-  Tensor alone(Worker& me) {
-    const Tensor loss = me.gradient();
-    me.rule.step(me.x, me.g, me.lr);
-    return loss;
-  }
-
   const Nodes nodes_;
   const double longest_;  // --clip-norm
   std::unique_ptr<TwoLevelSum> two_level_;
@@ -56,6 +52,10 @@ class AllReduce final : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_allreduce(const Options& o, int) { return std::make_unique<AllReduce>(o); }
+std::unique_ptr<Strategy> make_allreduce(const Options& o, int world) {
+  auto sums = std::make_unique<AllReduce>(o);  // refuses what cannot be
+  if (world == 1) return make_sgd(o, world);   // which takes the gradient whole
+  return sums;
+}
 
 }  // namespace skein::optim

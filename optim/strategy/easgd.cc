@@ -40,7 +40,7 @@ class Easgd final : public Strategy {
  private:
   void pull(const Worker& me, const Tensor& x, const Tensor& z, const Tensor& mean) const {
     // x_i <- x_i - alpha (x_i - z), z <- z + alpha sum_i (x_i - z)
-    elastic_pull(x, z, mean, alpha_, alpha_ * (me.comm ? me.comm->size() : 1));
+    elastic_pull(x, z, mean, alpha_, alpha_ * me.comm.size());
   }
 
   Round round_;

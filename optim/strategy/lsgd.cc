@@ -37,21 +37,21 @@ class Lsgd final : public Strategy {
         mixes_(buffer_policy(o) == BufferPolicy::kMix) {
     if (tau_g_ % tau_l_ != 0)
       throw BadOption(text("--tau-global ", tau_g_, ": a multiple of --tau-local ", tau_l_, " is needed"));
-    if (groups_ > 0) split_groups(world, groups_, nullptr);
+    if (groups_ > 0) split_groups(world, groups_);
     has_dedicated_server(o);
   }
 
   void start(Worker& me) override {
     const lease::Plan p = plan(me.comm);
-    const int rank = me.comm ? me.comm->rank() : 0;
+    const int rank = me.comm.rank();
     for (const std::vector<int>& members : p.groups)
       if (std::find(members.begin(), members.end(), rank) != members.end()) members_ = members;
     window_.emplace(window_length_, me.x.device());
     two_levels_ = two_levels(p.groups);
     all_.emplace(me.comm, me, c_g_, p_g_ / double(tau_g_), mixes_);
     if (two_levels_) {
-      near_ = me.comm->group(members_);
-      group_.emplace(near_.get(), me, c_l_, p_l_ / double(tau_l_), mixes_);
+      near_ = me.comm.group(members_);
+      group_.emplace(*near_, me, c_l_, p_l_ / double(tau_l_), mixes_);
     }
     leases_ = std::make_unique<Leases>(options_, me.comm, me.hub, p);
   }
@@ -70,7 +70,7 @@ class Lsgd final : public Strategy {
     for (Next t; (t = leases_->meet()) != Next::kMet;) round(me, t);
   }
 
-  void serve(comm::Communicator& hub) override { lease::serve(options_, hub, plan(&hub)); }
+  void serve(comm::Communicator& hub) override { lease::serve(options_, hub, plan(hub)); }
 
   void visit(Archive& a) override {
     window_->visit(a);
@@ -85,15 +85,15 @@ class Lsgd final : public Strategy {
     return groups.size() > 1 && tau_g_ != tau_l_;
   }
   // `comm`: the workers, others after them.
-  lease::Plan plan(comm::Communicator* comm) const {
-    auto groups = split_groups(world_, groups_, comm);
+  lease::Plan plan(comm::Communicator& comm) const {
+    auto groups = groups_ > 0 ? split_groups(world_, groups_) : split_by_host(world_, comm);
     const int64_t tau = two_levels(groups) ? tau_l_ : tau_g_;
     return {std::move(groups), world_ * tau, tau_g_ / tau};
   }
 
   void round(Worker& me, Next t) {
     const bool global = t == Next::kGlobalRound;
-    const std::vector<double> losses = table(global ? me.comm : near_.get());
+    const std::vector<double> losses = table(global ? me.comm : *near_);
     std::vector<double> own = losses;
     if (global && two_levels_) {
       own.clear();
@@ -105,15 +105,14 @@ class Lsgd final : public Strategy {
   }
 
   // The mean losses of late, of the workers of `comm`.
-  std::vector<double> table(comm::Communicator* comm) const {
-    if (!comm) return {window_->mean()};
+  std::vector<double> table(comm::Communicator& comm) const {
     std::vector<double> losses;
-    for (const auto& theirs : comm::gather_numbers(*comm, {window_->mean()})) losses.push_back(theirs[0]);
+    for (const auto& theirs : comm::gather_numbers(comm, {window_->mean()})) losses.push_back(theirs[0]);
     return losses;
   }
 
   static void say_nobody(const Worker& me, int speaker, const std::string& where) {
-    if (me.comm && me.comm->rank() != speaker) return;
+    if (me.comm.rank() != speaker) return;
     std::fputs(text("lsgd: no worker of ", where, " has a finite loss: a round without a leader\n").c_str(),
                stderr);
   }

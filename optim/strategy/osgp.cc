@@ -17,7 +17,6 @@ class Osgp final : public Strategy {
   Osgp(const Options& o, int world)
       : options_(o),
         s_(o.integer("staleness", 0)),
-        alone_(world == 1),
         mixes_(buffer_policy(o) == BufferPolicy::kMix),
         flights_(o, world) {
     if (s_ < 0) throw BadOption(text("--staleness ", s_, ": a number of forwards from 0 on is needed"));
@@ -29,7 +28,7 @@ class Osgp final : public Strategy {
     x_ = all_.view({n});
     if (buffers > 0) b_ = all_.view({buffers}, n), scaled_copy(b_, 1.f, me.buffers);
     copy(x_, me.x);
-    log_ = std::make_unique<OrderLog>(options_, text(me.comm ? me.comm->rank() : 0));
+    log_ = std::make_unique<OrderLog>(options_, text(me.comm.rank()));
   }
 
   Tensor iterate(Worker& me, int64_t) override {
@@ -51,7 +50,7 @@ class Osgp final : public Strategy {
   // gossips. With s = 0 all gossip equally often, so only what is asked for is sent: the next step's, which
   // then has it behind it.
   void settle(Worker& me) override {
-    if (alone_) return;
+    if (me.comm.size() == 1) return;
     const bool again = log_->replaying(), recorded = !again || (!log_->ended() && log_->next() == kMeeting);
     if (!recorded && !met_)
       throw Error(
@@ -75,8 +74,8 @@ class Osgp final : public Strategy {
     double sum = 0, w = 0;
     copy(all_, all_there_is(me, w));
     exact_mean(me.comm, all_);
-    for (const auto& other : comm::gather_numbers(*me.comm, {w})) sum += other[0];
-    w_ = sum / me.comm->size();
+    for (const auto& other : comm::gather_numbers(me.comm, {w})) sum += other[0];
+    w_ = sum / me.comm.size();
     flights_.forget(me);
     age_ = ahead_ = 0;
     scaled_copy(me.x, 1 / w_, x_);
@@ -132,13 +131,13 @@ class Osgp final : public Strategy {
     if (b_) scaled_copy(b_, w_, me.buffers);
     copy(all_there_is_, all_);
     w = w_;
-    if (!alone_) flights_.add_to(me, all_there_is_, w);
+    flights_.add_to(me, all_there_is_, w);
     return all_there_is_;
   }
 
   const Options options_;
   const int64_t s_;
-  const bool alone_, mixes_;
+  const bool mixes_;
   Flights flights_;
   Tensor all_, x_, b_;   // X, and under `--bn-policy mix` w times the buffers behind it
   Tensor all_there_is_;  // scratch

@@ -42,8 +42,8 @@ class Sgp final : public Strategy {
     buffers_.average(me, w_);
     exact_mean(me.comm, x_);
     double sum = 0;
-    for (const auto& other : comm::gather_numbers(*me.comm, {w_})) sum += other[0];
-    w_ = sum / me.comm->size();
+    for (const auto& other : comm::gather_numbers(me.comm, {w_})) sum += other[0];
+    w_ = sum / me.comm.size();
     scaled_copy(me.x, 1 / w_, x_);
   }
 

@@ -84,6 +84,25 @@ TEST_P(CudaComm, SumsBetweenGpusGoBesideTheComputationAndBeforeIt) {
   });
 }
 
+TEST_P(CudaComm, AWorldOfOneLeavesTensorsOnTheDevice) {
+  WorldOfOne alone;
+  Communicator& c = alone;
+  std::set<void*> streams;
+  DeviceGroups groups{.name = "none", .new_id = [] { return std::string("one"); }, .form = {}};
+  groups.form = [&](const std::string&, int, int, Device d, double) {
+    return std::make_unique<Asked>(d, streams);
+  };
+  const Tensor x = random_uniform({100000}, 1), there = x.to(GetParam());
+  for (const bool joined : {false, true}) {
+    if (joined)
+      c.use_devices(DeviceWish::kGroup, {.device = GetParam(), .gpu = "a", .groups = groups, .trouble = ""});
+    EXPECT_TRUE(c.all_reduce(there).done());  // by way of the host it would be under way
+    c.broadcast(there, 0);
+  }
+  EXPECT_TRUE(streams.empty());
+  EXPECT_EQ(values(there), values(x));
+}
+
 TEST_P(CudaComm, RanksThatShareAGpuSumByWayOfTheHost) {
   const Device d = GetParam();
   in_local_world(3, [&](Communicator& c) {
