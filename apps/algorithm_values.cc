@@ -20,12 +20,10 @@ optim::Options options_of(const Config& c, int64_t steps_per_epoch) {
 }
 
 optim::Values own_values(const Config& c, int world) {
-  return naming_place(c, "algorithm", [&] {
-    optim::Values own;
-    for (const auto& [name, value] : optim::values_in_force(c.algorithm, options_of(c), world))
-      if (const Flag* f = find_flag(flags(), name); f && !f->algorithms.empty()) own[name] = value;
-    return own;
-  });
+  optim::Values own;
+  for (const auto& [name, value] : optim::values_in_force(c.algorithm, options_of(c), world))
+    if (const Flag* f = find_flag(flags(), name); f && !f->algorithms.empty()) own[name] = value;
+  return own;
 }
 
 void settle_algorithm(Config& c, int world) {

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include "apps/algorithm_values.h"
@@ -14,6 +13,7 @@
 #include "apps/reshare.h"
 #include "data/source.h"
 #include "engine/find_row.h"
+#include "engine/number.h"
 
 namespace skein::apps {
 namespace {
@@ -187,9 +187,8 @@ Prediction read_prediction(const Parser& p) {
   how.json = p.json->count() > 0;
   how.logits = text_of(p.logits);
   const std::string top = text_of(p.top);
-  const auto [end, error] = std::from_chars(top.data(), top.data() + top.size(), how.top);
-  if (!top.empty() && (error != std::errc() || end != top.data() + top.size() || how.top < 1))
-    throw BadOption(text("--top: '", top, "' is not a number of classes, 1 or more"));
+  if (!top.empty()) how.top = number_in<int64_t>(top).value_or(0);
+  if (how.top < 1) throw BadOption(text("--top: '", top, "' is not a number of classes, 1 or more"));
   return how;
 }
 

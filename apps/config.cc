@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 
 #include "apps/known_words.h"
 #include "data/source.h"
 #include "engine/find_row.h"
+#include "engine/number.h"
 #include "optim/strategy.h"
 
 namespace skein::apps {
@@ -35,22 +35,14 @@ std::vector<std::string> split(const std::string& s, char by) {
   return parts;
 }
 
-template <class T>
-bool parse_number(const std::string& s, T& value) {
-  const char* end = s.data() + s.size();
-  const auto [stop, error] = std::from_chars(s.data(), end, value);
-  return error == std::errc() && stop == end && !s.empty();
-}
-
 // "low..high", either end open.
 void check_range(double value, const Flag& flag, const std::string& said, const std::string& place) {
   const size_t dots = flag.allowed.find("..");
   if (dots == std::string::npos) return;
   const std::string from = flag.allowed.substr(0, dots), to = flag.allowed.substr(dots + 2);
-  double low = -HUGE_VAL, high = HUGE_VAL;
-  parse_number(from, low);
-  parse_number(to, high);
-  if (value >= low && value <= high) return;
+  if (value >= number_in<double>(from).value_or(-HUGE_VAL) &&
+      value <= number_in<double>(to).value_or(HUGE_VAL))
+    return;
   const std::string range = to.empty() ? from + " or more" : text("from ", from, " to ", to);
   throw BadOption(text(place, ": ", said, " is out of range; allowed: ", range));
 }
@@ -64,16 +56,15 @@ void check_choice(const Flag& flag, const std::string& said, const std::string& 
 }
 
 Count parse_count(const Flag& flag, const std::string& said, const std::string& place) {
-  Count n = 0;
-  if (!parse_number(said, n)) throw BadOption(text(place, ": '", said, "' is not a whole number"));
-  check_range(double(n), flag, said, place);
-  return n;
+  const auto n = number_in<Count>(said);
+  if (!n) throw BadOption(text(place, ": '", said, "' is not a whole number"));
+  check_range(double(*n), flag, said, place);
+  return *n;
 }
 
 Real parse_real(const Flag& flag, const std::string& said, const std::string& place) {
-  Real r = 0;
-  if (!parse_number(said, r) || !std::isfinite(r))
-    throw BadOption(text(place, ": '", said, "' is not a number"));
+  const Real r = number_in<Real>(said).value_or(NAN);
+  if (!std::isfinite(r)) throw BadOption(text(place, ": '", said, "' is not a number"));
   check_range(r, flag, said, place);
   return r;
 }
@@ -273,9 +264,9 @@ DType activations_of(const Config& c) {
 
 int gpu_of(const Config& c) {
   const std::string prefix = "cuda:", &said = c.device;
-  int index = -1;
-  if (said == "auto" || said == "cpu" || said == "cuda") return index;
-  if (said.starts_with(prefix) && parse_number(said.substr(prefix.size()), index) && index >= 0) return index;
+  if (said == "auto" || said == "cpu" || said == "cuda") return -1;
+  if (said.starts_with(prefix))
+    if (const auto index = number_in<int>(said.substr(prefix.size())); index && *index >= 0) return *index;
   throw BadOption(text(c.origin("device").place, ": there is no '", said,
                        "'; allowed: auto, cpu, cuda, and cuda:0, cuda:1, ... for one GPU",
                        did_you_mean(said, {"auto", "cpu", "cuda"})));
@@ -291,8 +282,8 @@ Every parse_every(const Config& c) {
       break;
     }
   while (!number.empty() && number.back() == ' ') number.pop_back();
-  Count n = 0;
-  if (!parse_number(number, n) || n < 0)
+  const Count n = number_in<Count>(number).value_or(-1);
+  if (n < 0)
     throw BadOption(text(c.origin("checkpoint-every").place, ": '", c.checkpoint_every,
                          "' is neither a number of epochs nor of steps, as in 2 or 500steps"));
   return steps ? Every{0, n} : Every{n, 0};

@@ -86,7 +86,9 @@ struct Prediction {
   std::string logits;              // .npy file for the logits of the readable pictures, [pictures, classes]
 };
 
-// Runs f; if it refuses the flag's value, and a file gave it, file and line are added to the message.
+// The message of an error, which may begin with a flag: if a file gave that flag, after file and line.
+std::string with_place(const Config&, const std::string& message);
+// Runs f, whose messages may not begin with the flag although they are about it.
 template <class F>
 auto naming_place(const Config& c, const std::string& flag, F&& f) {
   try {

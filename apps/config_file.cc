@@ -105,6 +105,12 @@ void parse_toml(Config& config, const std::string& toml, const std::string& path
   }
 }
 
+std::string with_place(const Config& c, const std::string& message) {
+  if (!message.starts_with("--")) return message;
+  const Origin from = c.origin(message.substr(2, message.find_first_of(" :") - 2));
+  return from.source == Source::kFile ? from.place + ": " + message : message;
+}
+
 std::string to_toml(const Config& config, const Flags& table) {
   std::string out = "# The configuration of train_imagenet; read it with --config.\n";
   std::string group;

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -18,6 +17,7 @@
 #include "comm/interfaces.h"
 #include "comm/rendezvous.h"
 #include "comm/ucx_look.h"
+#include "engine/number.h"
 
 namespace skein::apps {
 namespace {
@@ -190,9 +190,8 @@ void check_ucx(const Patient& p, Findings& out) {
 void check_port(const Patient& p, Findings& out) {
   const char* const said = std::getenv("MASTER_PORT");
   const std::string text = said ? said : "";
-  int port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (!text.empty() && (error != std::errc() || end != text.data() + text.size() || port < 1 || port > 65535))
+  const int port = number_in<int>(text).value_or(0);
+  if (!text.empty() && (port < 1 || port > 65535))
     return out.push_back(
         problem("port", "MASTER_PORT=" + text + " is no port", "a number from 1024 to 65535"));
   const char* const host = std::getenv("MASTER_ADDR");

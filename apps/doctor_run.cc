@@ -19,7 +19,7 @@ void check_run(const Patient& p, Findings& out) {
         "run", fmt::format("{} on {}: {} training and {} test images of {} classes, {}x{}x{}", c.model,
                            c.data, train.size(), s.data.test->size(), train.classes().size(), s.image.height,
                            s.image.width, s.image.channels)));
-  } catch (const Error& e) { out.push_back(problem("run", e.what(), "")); }
+  } catch (const Error& e) { out.push_back(problem("run", with_place(c, e.what()), "")); }
 }
 
 }  // namespace skein::apps

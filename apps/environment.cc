@@ -1,10 +1,10 @@
 // Reading environment variables.
 #include "apps/environment.h"
 
-#include <charconv>
 #include <cstdlib>
 
 #include "engine/base.h"
+#include "engine/number.h"
 
 namespace skein::apps {
 
@@ -16,10 +16,8 @@ std::optional<std::string> variable(const std::string& name) {
 std::optional<int> number(const std::string& name) {
   const std::optional<std::string> v = variable(name);
   if (!v) return {};
-  int n = 0;
-  const auto [end, error] = std::from_chars(v->data(), v->data() + v->size(), n);
-  if (error != std::errc() || end != v->data() + v->size() || n < 0)
-    throw BadOption(text("environment variable ", name, "=", *v, ": a whole number is needed"));
+  const int n = number_in<int>(*v).value_or(-1);
+  if (n < 0) throw BadOption(text("environment variable ", name, "=", *v, ": a whole number is needed"));
   return n;
 }
 

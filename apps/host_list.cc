@@ -2,10 +2,10 @@
 #include "apps/host_list.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "engine/base.h"
+#include "engine/number.h"
 
 namespace skein::apps {
 namespace {
@@ -20,10 +20,8 @@ std::string name_of(const std::string& list, const std::string& variable) {
 }
 
 int whole(const std::string& whose, const std::string& digits) {
-  int n = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
-  if (error != std::errc() || end != digits.data() + digits.size() || n < 0)
-    refuse(whose, text("'", digits, "' is no number"));
+  const int n = number_in<int>(digits).value_or(-1);
+  if (n < 0) refuse(whose, text("'", digits, "' is no number"));
   return n;
 }
 

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +20,7 @@
 #include "apps/processes.h"
 #include "apps/supervisor.h"
 #include "comm/rendezvous.h"
+#include "engine/number.h"
 
 extern char** environ;
 
@@ -210,9 +210,8 @@ class Caller {
 
 // -1: none from 0 to `most`.
 int whole(const std::string& digits, int most) {
-  int n = -1;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
-  return error == std::errc() && end == digits.data() + digits.size() && n <= most ? n : -1;
+  const int n = number_in<int>(digits).value_or(-1);
+  return n <= most ? n : -1;
 }
 
 // A line of stdin without its end, and nothing behind it. False: there is none any more.

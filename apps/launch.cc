@@ -35,8 +35,4 @@ int compute_threads(const Config& c, const Place& place) {
   return std::max(1, cores / place.local_world);
 }
 
-int data_threads(const Config& c, const Place& place) {
-  return c.data_threads > 0 ? int(c.data_threads) : compute_threads(c, place);
-}
-
 }  // namespace skein::apps

@@ -10,6 +10,5 @@ JobOptions job_options(const Config&);
 
 // Compute threads of this worker: --threads, or its share of the host's cores.
 int compute_threads(const Config&, const Place&);
-int data_threads(const Config&, const Place&);
 
 }  // namespace skein::apps

@@ -2,7 +2,6 @@
 #include "apps/manifest.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 #include "apps/digest.h"
 #include "apps/json.h"
 #include "engine/file.h"
+#include "engine/number.h"
 
 namespace skein::apps {
 namespace fs = std::filesystem;
@@ -63,10 +63,8 @@ std::string checkpoint_name(int64_t step) {
 
 int64_t checkpoint_step(const std::string& path) {
   const std::string name = fs::path(without_trailing_slash(path)).filename().string();
-  int64_t step = -1;
   if (!name.starts_with("step-") || name.size() < 13) return -1;
-  const auto [end, error] = std::from_chars(name.data() + 5, name.data() + name.size(), step);
-  return error == std::errc() && end == name.data() + name.size() ? step : -1;
+  return number_in<int64_t>(name.substr(5)).value_or(-1);
 }
 
 std::string rank_file(int rank) {

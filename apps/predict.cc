@@ -120,7 +120,7 @@ int64_t predict(const Config& c, const Prediction& how) {
   const int64_t batch = std::min<int64_t>(c.batch_size, pictures.size()), classes = int64_t(m.classes.size());
   const int64_t steps = (pictures.size() + batch - 1) / batch;
   data::Loader loader(pictures, plan_of(pictures, m, batch), m.preparation.image, 0, steps, device,
-                      data_threads(c, {}));
+                      c.data_threads > 0 ? int(c.data_threads) : threads);
   const Table table(files, m, how);
   const NoTape off;
   std::vector<float> kept;

@@ -3,12 +3,12 @@
 #include "apps/reshare.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 
 #include "apps/safetensors.h"
 #include "data/split.h"
+#include "engine/number.h"
 
 namespace skein::apps {
 namespace {
@@ -105,11 +105,9 @@ void Pool::add(const std::string& path, const std::string& name, const Tensor& t
 
 void Pool::add(const std::string& path, const std::string& name, const std::string& number) {
   const auto parse = [&](const char* kind, auto& v) {
-    const size_t skip = std::string(kind).size();
-    const char *first = number.data() + skip, *last = number.data() + number.size();
-    const auto [end, error] = std::from_chars(first, last, v);
-    if (error != std::errc() || end != last)
-      throw BadFile(text(path, ": '", name, "' is no number: ", number));
+    const auto n = number_in<std::remove_reference_t<decltype(v)>>(number.substr(std::string(kind).size()));
+    if (!n) throw BadFile(text(path, ": '", name, "' is no number: ", number));
+    v = *n;
   };
   if (number.starts_with("int ")) {
     int64_t v = 0;

@@ -26,11 +26,6 @@ data::ImageSize choose_image(const Config& c, const data::DataSource& source) {
   return {side, side, own.channels};
 }
 
-data::Augment choose_augment(const Config& c, const data::DataSource& source) {
-  if (c.augment != "auto") return data::parse_augment(c.augment);
-  return data::default_augment(c.data.substr(0, c.data.find(':')), source.image());
-}
-
 data::Split open_data(const Config& c) {
   if (c.data.empty())
     throw BadOption("--data is needed: KIND or KIND:PATH, with one of the kinds " +
@@ -53,14 +48,12 @@ data::Split open_data(const Config& c) {
 
 std::shared_ptr<const data::Portions> deal(const Config& c, const data::DataSource& train, int world) {
   const uint64_t seed = uint64_t(c.seed);
-  return naming_place(c, "split", [&] {
-    const data::SplitRule rule = data::parse_split(c.split);
-    if (rule.kind == data::SplitRule::kIid)
-      return std::make_shared<const data::Portions>(train.size(), c.batch_size, world, seed);
-    return std::make_shared<const data::Portions>(
-        data::make_shards(data::labels_of(train), int(train.classes().size()), rule, world, seed),
-        c.batch_size, seed);
-  });
+  const data::SplitRule rule = data::parse_split(c.split);
+  if (rule.kind == data::SplitRule::kIid)
+    return std::make_shared<const data::Portions>(train.size(), c.batch_size, world, seed);
+  return std::make_shared<const data::Portions>(
+      data::make_shards(data::labels_of(train), int(train.classes().size()), rule, world, seed), c.batch_size,
+      seed);
 }
 
 // The team of compute threads is made by the first parallel loop, and then runs where this thread runs.
@@ -78,10 +71,10 @@ void settle_threads(Setup& s, const Config& c) {
 // What can be said to be wrong without the data, which may take minutes to open.
 void check_before_data(const Config& c) {
   naming_place(c, "model", [&] { nn::model_row(c.model); });
-  naming_place(c, "split", [&] { data::parse_split(c.split); });
-  naming_place(c, "loss-scale", [&] { make_loss_scale(c.loss_scale, activations_of(c), kCpu); });
+  data::parse_split(c.split);
+  make_loss_scale(c.loss_scale, activations_of(c), kCpu);
   const double epochs = 1e9;  // the length does not matter here
-  naming_place(c, "lr-schedule", [&] { optim::parse_schedule(c.lr_schedule, c.lr, 1, epochs, 0); });
+  optim::parse_schedule(c.lr_schedule, c.lr, 1, epochs, 0);
 }
 
 }  // namespace
@@ -93,7 +86,7 @@ Setup open_setup(const Config& c, const Place& place) {
   const bool center = optim::strategy_row(c.algorithm).center;
   s.alone = place.world == 1 && !center && !optim::has_dedicated_server(options_of(c));
   s.threads = compute_threads(c, s.place);
-  s.data_threads = data_threads(c, s.place);
+  s.data_threads = c.data_threads > 0 ? int(c.data_threads) : s.threads;
   const DeviceChoice chosen = choose_device(c, place);
   s.device = chosen.device, s.device_note = chosen.note;
   settle_threads(s, c);
@@ -104,7 +97,8 @@ Setup open_setup(const Config& c, const Place& place) {
   const data::DataSource& train = *s.data.train;
   s.image = choose_image(c, train);
   s.mean = train.mean(), s.deviation = train.std();
-  s.augment = choose_augment(c, train);
+  s.augment = c.augment == "auto" ? data::default_augment(c.data.substr(0, c.data.find(':')), train.image())
+                                  : data::parse_augment(c.augment);
   if (!c.eval_only && c.batch_size > train.size() / s.place.world)
     throw BadOption(text(c.origin("batch-size").place, ": ", c.batch_size, " images for each of ",
                          s.place.world, " worker(s) are more than the ", train.size(), " training images of ",

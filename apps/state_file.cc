@@ -1,11 +1,11 @@
 // The two archives: one collects windows of the fields, the other fills them.
 #include "apps/state_file.h"
 
-#include <charconv>
 #include <cstring>
 #include <set>
 
 #include "apps/safetensors.h"
+#include "engine/number.h"
 
 namespace skein::apps {
 namespace {
@@ -92,10 +92,9 @@ class Loader final : public Archive {
     const auto at = metadata_.find(name);
     if (at == metadata_.end()) refuse(text("lacks the field '", name, "'"));
     const std::string& s = at->second;
-    const char *first = s.data() + std::min(kind.size(), s.size()), *last = s.data() + s.size();
-    const auto [end, error] = std::from_chars(first, last, v);
-    if (!s.starts_with(kind) || error != std::errc() || end != last)
-      refuse(text("the field '", name, "' is '", s, "', not a number of the kind ", kind));
+    const auto number = s.starts_with(kind) ? number_in<T>(s.substr(kind.size())) : std::nullopt;
+    if (!number) refuse(text("the field '", name, "' is '", s, "', not a number of the kind ", kind));
+    v = *number;
     metadata_.erase(at);
   }
   const std::string path_;

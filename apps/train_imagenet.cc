@@ -215,8 +215,7 @@ void nap_while_idle(char** argv) {
   execv("/proc/self/exe", argv);  // if it cannot, training is as right, only slower
 }
 
-int run(int argc, char** argv) {
-  Command command = parse_command_line(argc, argv);
+int act(Command& command, char** argv) {
   switch (command.action) {
     case Command::kHelp:
       fmt::print("{}", command.help);
@@ -253,6 +252,13 @@ int run(int argc, char** argv) {
   const JobOptions job = job_options(command.config);
   settle_algorithm(command.config, planned_workers(job));  // before any worker starts
   return run_job(job, argv, [&](const Member& me) { return train(command, me); });
+}
+
+int run(int argc, char** argv) {
+  Command command = parse_command_line(argc, argv);
+  try {
+    return act(command, argv);
+  } catch (const BadOption& e) { throw BadOption(with_place(command.config, e.what())); }
 }
 
 }  // namespace

@@ -4,13 +4,13 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include <charconv>
 #include <chrono>
 #include <filesystem>
 
 #include "data/files.h"
 #include "engine/file.h"
 #include "engine/hash.h"
+#include "engine/number.h"
 
 namespace skein::data {
 namespace {
@@ -53,11 +53,8 @@ std::string RecordReader::word() {
 
 int64_t RecordReader::number() {
   const std::string s = word();
-  int64_t n = 0;
-  const auto [end, code] = std::from_chars(s.data(), s.data() + s.size(), n);
-  if (code != std::errc() || end != s.data() + s.size())
-    throw BadFile("the index has \"" + s + "\" for a number");
-  return n;
+  if (const auto n = number_in<int64_t>(s)) return *n;
+  throw BadFile("the index has \"" + s + "\" for a number");
 }
 
 IndexCache::IndexCache(std::string kind, const std::string& path, const std::string& directory,

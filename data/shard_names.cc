@@ -2,11 +2,11 @@
 #include <glob.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 
 #include "data/files.h"
 #include "data/shards.h"
+#include "engine/number.h"
 
 namespace skein::data {
 namespace {
@@ -18,12 +18,7 @@ std::vector<std::string> alternatives(const std::string& inside) {
   std::vector<std::string> all;
   if (const size_t dots = inside.find(".."); dots != std::string::npos) {
     const std::string first = inside.substr(0, dots), last = inside.substr(dots + 2);
-    const auto parse = [&](const std::string& digits) {
-      int64_t n = -1;
-      const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
-      return code == std::errc() && end == digits.data() + digits.size() ? n : -1;
-    };
-    const int64_t from = parse(first), to = parse(last);
+    const int64_t from = number_in<int64_t>(first).value_or(-1), to = number_in<int64_t>(last).value_or(-1);
     if (from < 0 || to < from || to - from >= kMostShards)
       throw BadOption("webdataset: {" + inside + "} is no range; wanted is {FIRST..LAST}, like {000..146}");
     for (int64_t n = from; n <= to; ++n) {

@@ -2,12 +2,12 @@
 #include "data/split.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 
 #include "data/draws.h"
 #include "data/sampler.h"
+#include "engine/number.h"
 #include "engine/random.h"
 
 namespace skein::data {
@@ -97,9 +97,8 @@ SplitRule parse_split(const std::string& said) {
   const std::string kind = said.substr(0, colon),
                     number = colon == std::string::npos ? "" : said.substr(colon + 1);
   SplitRule rule;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), rule.value);
-  const bool good = error == std::errc() && end == number.data() + number.size() && std::isfinite(rule.value);
-  if ((kind != "dirichlet" && kind != "major") || !good)
+  rule.value = number_in<double>(number).value_or(NAN);
+  if ((kind != "dirichlet" && kind != "major") || !std::isfinite(rule.value))
     throw BadOption("--split " + said +
                     ": allowed are iid, dirichlet:A, as in dirichlet:0.5, and major:F, as in major:0.3");
   rule.kind = kind == "major" ? SplitRule::kMajor : SplitRule::kDirichlet;

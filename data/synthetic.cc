@@ -1,11 +1,11 @@
 // Made-up images one can learn from: per class and channel the product of two cosines, plus uniform noise.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 
 #include "data/formats.h"
 #include "data/view.h"
+#include "engine/number.h"
 #include "engine/random.h"
 
 namespace skein::data {
@@ -24,12 +24,10 @@ struct Spec {
 }
 
 int64_t parse_count(const std::string& part, const std::string& digits, int64_t least, int64_t most) {
-  int64_t value = 0;
-  const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (code != std::errc{} || end != digits.data() + digits.size())
-    bad_part(part, text("wants a whole number, not \"", digits, "\""));
-  if (value < least || value > most) bad_part(part, text("must lie between ", least, " and ", most));
-  return value;
+  const auto value = number_in<int64_t>(digits);
+  if (!value) bad_part(part, text("wants a whole number, not \"", digits, "\""));
+  if (*value < least || *value > most) bad_part(part, text("must lie between ", least, " and ", most));
+  return *value;
 }
 
 ImageSize parse_size(const std::string& part) {

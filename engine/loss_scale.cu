@@ -2,10 +2,10 @@
 #include "engine/loss_scale.h"
 
 #include <cfloat>
-#include <charconv>
 #include <cmath>
 
 #include "engine/launch.h"
+#include "engine/number.h"
 
 namespace skein {
 
@@ -100,14 +100,12 @@ void LossScale::visit(Archive& a) {
 std::unique_ptr<LossScale> make_loss_scale(const std::string& word, DType activations, Device d) {
   if (word == "none" || (word == "auto" && activations != kF16)) return nullptr;
   if (word == "auto" || word == "dynamic") return std::make_unique<LossScale>(d, true);
-  float number = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  if (error != std::errc() || end != word.data() + word.size() ||
-      !(number >= LossScale::kLeast && number <= LossScale::kMost))
+  const auto number = number_in<float>(word);
+  if (!number || !(*number >= LossScale::kLeast && *number <= LossScale::kMost))
     throw BadOption("--loss-scale " + word +
                     ": allowed are auto (dynamic for fp16, else none), none, dynamic, and a number from 1 to "
                     "16777216");
-  return std::make_unique<LossScale>(d, false, number);
+  return std::make_unique<LossScale>(d, false, *number);
 }
 
 }  // namespace skein

@@ -1,9 +1,8 @@
 // The flags of gossip, and give, take, combine.
 #include "optim/gossip.h"
 
-#include <charconv>
-
 #include "engine/find_row.h"
+#include "engine/number.h"
 #include "engine/vec.h"
 
 namespace skein::optim {
@@ -16,10 +15,9 @@ std::vector<std::pair<int64_t, int>> parse_peers(const std::string& flag) {
                      ": a number is needed, or peers@epoch,... rising from epoch 0, as 1@0,2@30");
   };
   const auto number = [&](const std::string& s) {
-    int v = 0;
-    const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), v);
-    if (error != std::errc() || end != s.data() + s.size()) throw refuse();
-    return v;
+    const auto v = number_in<int>(s);
+    if (!v) throw refuse();
+    return *v;
   };
   std::vector<std::pair<int64_t, int>> stages;
   for (size_t at = 0; at <= flag.size();) {

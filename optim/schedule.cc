@@ -2,11 +2,11 @@
 #include "optim/schedule.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numbers>
 
 #include "engine/find_row.h"
+#include "engine/number.h"
 
 namespace skein::optim {
 namespace {
@@ -27,10 +27,8 @@ constexpr const char* kForms = "constant, cosine, poly[:POWER], step[:EPOCH,EPOC
 }
 
 double to_number(const std::string& given, const std::string& part) {
-  double v = 0;
-  const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), v);
-  if (error != std::errc() || end != part.data() + part.size() || !std::isfinite(v))
-    refuse(given, text("'", part, "' is not a number"));
+  const double v = number_in<double>(part).value_or(NAN);
+  if (!std::isfinite(v)) refuse(given, text("'", part, "' is not a number"));
   return v;
 }
 

@@ -1,9 +1,8 @@
 // The table of strategies as code, and the reading of their options.
 #include "optim/strategy.h"
 
-#include <charconv>
-
 #include "engine/find_row.h"
+#include "engine/number.h"
 #include "optim/consensus.h"
 #include "optim/gossip.h"
 
@@ -24,12 +23,6 @@ const std::vector<std::string>& names() {
 #undef STRATEGY
   };
   return all;
-}
-
-template <class T>
-bool parse(const std::string& s, T& v) {
-  const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), v);
-  return error == std::errc() && end == s.data() + s.size();
 }
 
 // The shortest text that reads back as the same number.
@@ -107,17 +100,15 @@ const std::string* Options::find(const std::string& key) const {
 double Options::number(const std::string& key, double otherwise) const {
   const std::string* said = find(key);
   if (!said) return chosen(key, shortest(otherwise)), otherwise;
-  double v = 0;
-  if (!parse(*said, v)) refuse(key, *said, "a number");
-  return v;
+  if (const auto v = number_in<double>(*said)) return *v;
+  refuse(key, *said, "a number");
 }
 
 int64_t Options::integer(const std::string& key, int64_t otherwise) const {
   const std::string* said = find(key);
   if (!said) return chosen(key, std::to_string(otherwise)), otherwise;
-  int64_t v = 0;
-  if (!parse(*said, v)) refuse(key, *said, "a whole number");
-  return v;
+  if (const auto v = number_in<int64_t>(*said)) return *v;
+  refuse(key, *said, "a whole number");
 }
 
 bool Options::flag(const std::string& key, bool otherwise) const {

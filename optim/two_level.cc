@@ -2,8 +2,8 @@
 #include "optim/two_level.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "engine/number.h"
 #include "engine/vec.h"
 
 namespace skein::optim {
@@ -30,9 +30,8 @@ std::vector<std::vector<Rank>> nodes_of(comm::Communicator& c, const Nodes& node
 Nodes parse_hierarchy(const std::string& word) {
   if (word == "none") return {};
   if (word == "host") return {Nodes::kHost, 0};
-  int64_t n = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), n);
-  if (error != std::errc() || end != word.data() + word.size() || n < 1)
+  const int64_t n = number_in<int64_t>(word).value_or(0);
+  if (n < 1)
     throw BadOption("--hierarchy " + word +
                     ": allowed are none, host (the ranks of a host form a node), or the number of ranks in a "
                     "node, 1 or more");

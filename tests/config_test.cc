@@ -26,6 +26,18 @@ TEST_F(ConfigTest, CommandLineGoesOverFileGoesOverDefault) {
   EXPECT_EQ(c.momentum, Config().momentum);
 }
 
+TEST_F(ConfigTest, AnErrorAboutAFlagNamesTheFileThatGaveIt) {
+  const Config c = parse({"--config", file("split = \"iid\"\ntau = 4\nalgorithm = \"local-sgd\"\nlr = 1\n"),
+                          "--lr", "0.5"})
+                       .config;
+  EXPECT_SAYS(with_place(c, "--split: worker 1 gets none"),
+              "recipe.toml:1: split: --split: worker 1 gets none");
+  EXPECT_SAYS(with_place(c, "--tau 4: is too long"), "recipe.toml:2: tau: --tau 4: is too long");
+  for (const char* other :
+       {"--lr 0.5: on the command line", "--peers 3: by default", "split is no flag here", "--", ""})
+    EXPECT_EQ(with_place(c, other), other);
+}
+
 TEST_F(ConfigTest, PrintedConfigurationReadsBackAsTheSame) {
   Config c = parse({"--data", "imagefolder:/a \"b\"\\c\td", "--lr", "0.30000000000000004", "--steps", "70",
                     "--no-nesterov", "--weight-decay", "1e-7", "--seed", "12345678901234", "--decay-all"})

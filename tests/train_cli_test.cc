@@ -146,6 +146,7 @@ TEST_P(Refuses, WithOneClearMessageAndNothingHalfWritten) {
   w.write("zero/train-images-idx3-ubyte", "");
   w.write("recipe.toml", "# a recipe\nlr = 0.1\nbatchsize = 64\n");
   w.write("two.toml", "model = \"mpl\"\n");
+  w.write("three.toml", "lr = 0.1\nlr-schedule = \"cosin\"\n");
   std::filesystem::create_directories(w.path() / "folder/none");
   std::filesystem::create_directories(w.path() / "folder/one/cats");
   w.write("a_file", "");
@@ -180,6 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
                 {"fashion-mist", "fashion-mnist"}},
         Refusal{"NoData", "$TRAIN" + kOut, 2, {"--data is needed", "fashion-mnist"}},
         Refusal{"UnknownSchedule", kGood + "--lr-schedule cosin" + kOut, 2, {"cosin", "cosine"}},
+        Refusal{"UnknownScheduleInToml", kGood + "--config three.toml" + kOut, 2, {"three.toml:2", "cosine"}},
         Refusal{"Contradiction", kGood + "--steps 3" + kOut, 2, {"--steps", "--epochs"}},
         Refusal{"TooManyWorkers", kGood + "--workers 4" + kOut, 2, {"--workers", "4"}},
         Refusal{"AnothersFlag", kGood + "--tau 4" + kOut, 2, {"--tau", "local-sgd"}},
