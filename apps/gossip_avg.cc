@@ -90,8 +90,8 @@ Json inputs(const GossipFlags& f, const Member& me, const std::string& path) {
   Json all = Json::array();
   for (int r = 0; r < me.world; ++r)
     all.push_back({{"rank", r},
-                   {"file", text_of_rank(me.comm, r, path)},
-                   {"blake2b", text_of_rank(me.comm, r, digest)}});
+                   {"file", comm::broadcast_text(me.comm, path, r)},
+                   {"blake2b", comm::broadcast_text(me.comm, digest, r)}});
   return all;
 }
 

@@ -5,16 +5,15 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <memory>
 #include <numeric>
-#include <thread>
 
 #include "apps/environment.h"
 #include "apps/hosts.h"
 #include "apps/meeting.h"
 #include "apps/processes.h"
 #include "comm/rendezvous.h"
+#include "comm/run_workers.h"
 #include "comm/world_of_one.h"
 
 namespace skein::apps {
@@ -78,31 +77,20 @@ int work_alone(const JobOptions& o, const Work& work) {
 }
 
 int work_as_threads(const JobOptions& o, const Work& work) {
-  auto world = comm::local_world(o.workers + o.server);
-  std::vector<std::exception_ptr> failed(world.size());
-  std::vector<int> status(world.size(), 0);
-  std::vector<std::thread> threads;
-  const std::string key = comm::random_bytes(comm::kJobKeyBytes);
-  for (size_t r = 0; r < world.size(); ++r)
-    threads.emplace_back([&, r] {
-      omp_set_num_threads(std::max(1, omp_get_num_procs() / o.workers));
-      try {
-        comm::Communicator communicator(*world[r], {.deadline = o.deadline, .wire = o.wire, .key = key});
-        Place me{.rank = int(r),
-                 .world = o.workers,
-                 .local_rank = int(r),
-                 .local_world = o.workers,
-                 .ways = r == 0 ? kThreads : ""};
-        status[r] = work_among(communicator, o.server, me, work);
-      } catch (...) { failed[r] = std::current_exception(); }
-      world[r].reset();  // the others see it leave
-    });
-  for (std::thread& t : threads) t.join();
-  for (const std::exception_ptr& e : failed)
-    if (e) std::rethrow_exception(e);
-  for (int s : status)
-    if (s != 0) return s;
-  return 0;
+  std::vector<int> status(size_t(o.workers + o.server), 0);
+  const auto one = [&](comm::Communicator& all) {
+    omp_set_num_threads(std::max(1, omp_get_num_procs() / o.workers));
+    const int r = all.rank();
+    Place me{.rank = r,
+             .world = o.workers,
+             .local_rank = r,
+             .local_world = o.workers,
+             .ways = r == 0 ? kThreads : ""};
+    status[size_t(r)] = work_among(all, o.server, me, work);
+  };
+  comm::run_workers(o.workers + o.server, one, {.deadline = o.deadline, .wire = o.wire});
+  const auto failed = std::find_if(status.begin(), status.end(), [](int s) { return s != 0; });
+  return failed == status.end() ? 0 : *failed;
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ Json timeline(comm::Communicator& comm, int worker, const std::vector<Span>& spa
               {"tracks", Json::array()},
               {"names", Json::array()},
               {"workers", Json::array()}};
-  for (const std::string& text : texts_at_rank_zero(comm, own.dump())) {
+  for (const std::string& text : comm::gather_text(comm, own.dump(), 0)) {
     if (out["workers"].size() == size_t(kShownWorkers)) break;
     Json other = Json::parse(text);
     for (Json& s : other["spans"]) s[0] = place_in(out["tracks"], s[0]), s[1] = place_in(out["names"], s[1]);

@@ -2,9 +2,8 @@
 #pragma once
 #include <functional>
 #include <string>
-#include <vector>
 
-#include "comm/communicator.h"
+#include "comm/words.h"
 
 namespace skein::apps {
 
@@ -25,11 +24,10 @@ inline bool is_of_all(const std::exception& e, const comm::Communicator& comm) {
 // (Agreed, and of the same kind: BadOption, BadFile or Error), so that one fault is one message.
 void together(comm::Communicator&, const std::function<void()>& f);
 
-// The texts of all ranks, in their order, on rank 0; elsewhere none.
-std::vector<std::string> texts_at_rank_zero(comm::Communicator&, const std::string& mine);
-
 // The text of one rank, on every rank.
-std::string text_of_rank(comm::Communicator&, int rank, const std::string& mine);
+inline std::string text_of_rank(comm::Communicator& comm, int rank, const std::string& mine) {
+  return comm::broadcast_text(comm, mine, rank);
+}
 inline std::string from_rank_zero(comm::Communicator& comm, const std::string& mine) {
   return text_of_rank(comm, 0, mine);
 }

@@ -137,7 +137,7 @@ void end_trace(const std::string& path, comm::Communicator& comm, int worker, co
         "{{\"name\":\"spans left out\",\"ph\":\"M\",\"pid\":{},\"tid\":0,\"args\":{{\"count\":{}}}}},\n",
         worker, n);
   std::string all = kHead;
-  for (const std::string& events : texts_at_rank_zero(comm, mine)) all += events;
+  for (const std::string& events : comm::gather_text(comm, mine, 0)) all += events;
   together(comm, [&] {
     if (comm.rank() == 0) write_file(path, all + kTail);
   });

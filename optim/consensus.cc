@@ -9,9 +9,7 @@ namespace skein::optim {
 
 void consensus(comm::Communicator& comm, const Tensor& x, const Tensor& y) {
   copy(y, x);
-  if (comm.size() == 1) return;
-  comm.all_reduce(y).wait();
-  scale(y, 1.0 / comm.size());
+  comm.mean(y).wait();
 }
 
 double consensus_distance(comm::Communicator& comm, const Tensor& x, const Tensor& mean, int64_t count) {

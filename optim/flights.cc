@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "comm/words.h"
 #include "engine/mixing.h"
 
 namespace skein::optim {
@@ -97,13 +98,9 @@ void Flights::meet(const Worker& me, bool eager, const std::function<void()>& tu
 
 // How many gossips each worker has started, so that all know what is on its way to them.
 std::vector<int64_t> Flights::tell_started(const Worker& me) {
-  comm::Communicator& comm = me.comm;
-  std::vector<int64_t> all(size_t(comm.size()), started_);
-  for (comm::Rank r = 0; r < comm.size(); ++r)
-    if (r != comm.rank()) comm.push(r, kStarted, meetings_, 1, Tensor::of<int64_t>({1}, {started_}));
-  for (comm::Rank r = 0; r < comm.size(); ++r)
-    if (r != comm.rank()) all[size_t(r)] = comm.take(r, kStarted, meetings_).payload.data<int64_t>()[0];
-  ++meetings_;
+  std::vector<int64_t> all;
+  for (const auto& theirs : comm::gather_numbers(me.comm, {double(started_)}))
+    all.push_back(int64_t(theirs[0]));
   return all;
 }
 

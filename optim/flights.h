@@ -35,7 +35,7 @@ class Flights {
   void visit(Archive&, const Tensor& like);
 
  private:
-  static constexpr comm::Tag kShare = 1, kCome = 3, kStarted = 4, kWanted = 5;
+  static constexpr comm::Tag kShare = 1, kCome = 3, kWanted = 5;
   using Place = std::pair<int64_t, comm::Rank>;  // number, sender
   const comm::Edge* missing(const Worker&);      // the first message of the gossip aloft that is not here
   void hurry(const Worker&);
@@ -45,9 +45,8 @@ class Flights {
   Meeting meeting_{kCome};
   int64_t started_ = 0, aloft_ = 0;
   std::map<Place, comm::Message> here_;
-  comm::Mix mix_;        // of the gossip aloft
-  int64_t mix_of_ = -1;  // its number
-  int64_t meetings_ = 0;
+  comm::Mix mix_;                            // of the gossip aloft
+  int64_t mix_of_ = -1;                      // its number
   int64_t wanted_ = -1;                      // the highest number that somebody waits for
   std::map<comm::Rank, int64_t> asked_for_;  // by this worker
 };

@@ -102,12 +102,6 @@ void combine(const comm::Communicator& comm, MixArgs a, const comm::Mix& p,
   mix(a);
 }
 
-void exact_mean(comm::Communicator& comm, const Tensor& x) {
-  if (comm.size() == 1) return;
-  comm.all_reduce(x).wait();
-  scale(x, 1.0 / comm.size());
-}
-
 void Meeting::meet(comm::Communicator& comm, const std::function<void()>& meanwhile) {
   constexpr double kNap = 1e-3;  // seconds; what `meanwhile` looks at is no later than that
   for (comm::Rank r = 0; r < comm.size(); ++r)
@@ -156,7 +150,7 @@ void BufferGossip::combine(Worker& me, double self, double w) {
 void BufferGossip::average(Worker& me, double w) {
   if (!on_ || me.buffers.size() == 0) return;
   scale(me.buffers, w);
-  exact_mean(me.comm, me.buffers);
+  me.comm.mean(me.buffers).wait();
 }
 
 }  // namespace skein::optim

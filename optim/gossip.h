@@ -42,9 +42,6 @@ std::vector<comm::Message> take_shares(comm::Communicator&, const comm::Mix&, co
 void combine(const comm::Communicator&, MixArgs a, const comm::Mix&,
              const std::vector<comm::Message>& shares);
 
-// x <- the mean over the ranks, the same bits on each. Collective.
-void exact_mean(comm::Communicator&, const Tensor& x);
-
 // Where workers meet that are at different steps: each tells all the others that it has come, and serves them
 // until all have. One worker may be told so while it waits inside its own step for somebody who has come
 // already.

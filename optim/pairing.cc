@@ -270,7 +270,7 @@ void Pairing::meet(Worker& me) {
 
 void Pairing::average(Worker& me) {
   const Lock lock(mutex_);
-  exact_mean(me.comm, all_);
+  me.comm.mean(all_).wait();
   show(me);
   finish_here();
 }

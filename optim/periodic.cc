@@ -26,14 +26,9 @@ void keep_for_ever(const Means& m) {
   kept.push_back(m);
 }
 
-void begin_sums(Worker& me, const Means& m, comm::Pendings& sums) {
-  sums += me.comm.all_reduce(m.x);
-  if (m.buffers) sums += me.comm.all_reduce(m.buffers);
-}
-
-void scale(const Means& m, double share) {
-  skein::scale(m.x, share);
-  if (m.buffers) skein::scale(m.buffers, share);
+void begin_means(Worker& me, const Means& m, comm::Pendings& means) {
+  means += me.comm.mean(m.x);
+  if (m.buffers) means += me.comm.mean(m.buffers);
 }
 
 }  // namespace
@@ -68,12 +63,9 @@ Means Round::last_step(Worker& me, int64_t begin, int64_t end, bool with_buffers
   me.local_step(me.x);
   copy(mean.x, me.x.view({end - begin}, begin));
   if (mean.buffers) copy(mean.buffers, me.buffers);
-  if (me.comm.size() > 1) {
-    comm::Pendings sums;
-    begin_sums(me, mean, sums);
-    sums.wait();
-    scale(mean, 1.0 / me.comm.size());
-  }
+  comm::Pendings means;
+  begin_means(me, mean, means);
+  means.wait();
   undo.keep();
   return mean;
 }
@@ -89,28 +81,25 @@ void Flight::start(Worker& me, const Tensor& like) {
 
 void Flight::carry_on(Worker& me) {
   if (!under_way_ || begun_) return;
-  if (!sum_.x) sum_.x = visible_like(me, own_.x);
-  if (own_.buffers && !sum_.buffers) sum_.buffers = visible_like(me, own_.buffers);
-  copy(sum_.x, own_.x);
-  if (own_.buffers) copy(sum_.buffers, own_.buffers);
+  if (!mean_.x) mean_.x = visible_like(me, own_.x);
+  if (own_.buffers && !mean_.buffers) mean_.buffers = visible_like(me, own_.buffers);
+  copy(mean_.x, own_.x);
+  if (own_.buffers) copy(mean_.buffers, own_.buffers);
   begun_ = 1;
-  if (me.comm.size() == 1) return;
-  share_ = 1.0 / me.comm.size();
-  others_write_ = true;
-  begin_sums(me, sum_, sums_);
+  others_write_ = me.comm.size() > 1;
+  begin_means(me, mean_, means_);
 }
 
 Means Flight::land() {
   if (!under_way_) return {};
   CHECK(begun_, "carry_on() comes first");
   finish();
-  scale(sum_, share_);
   under_way_ = begun_ = 0;
-  return sum_;
+  return mean_;
 }
 
 void Flight::finish() {
-  sums_.wait();
+  means_.wait();
   others_write_ = false;
 }
 
@@ -130,10 +119,10 @@ void Flight::visit(Archive& a) {
 
 void Flight::leave() {
   if (others_write_) {
-    keep_for_ever(sum_);
-    sum_ = {};
+    keep_for_ever(mean_);
+    mean_ = {};
   }
-  sums_ = {};
+  means_ = {};
   others_write_ = false;
   begun_ = 0;
 }

@@ -77,11 +77,10 @@ class Flight {
  private:
   void leave();
   const bool mixes_;
-  Means own_, sum_;
+  Means own_, mean_;
   int64_t under_way_ = 0, begun_ = 0;
-  double share_ = 1;
   bool others_write_ = false;
-  comm::Pendings sums_;
+  comm::Pendings means_;
 };
 
 // Slow momentum (Wang et al. 2020): m <- beta m + (z - mean x) / eta; z <- z - rate eta m. Where eta = 0, z

@@ -36,7 +36,7 @@ class DPsgd final : public Strategy {
   }
 
   void average(Worker& me) override {
-    exact_mean(me.comm, me.x);
+    me.comm.mean(me.x).wait();
     buffers_.average(me);
   }
 

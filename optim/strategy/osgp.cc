@@ -73,7 +73,7 @@ class Osgp final : public Strategy {
   void average(Worker& me) override {  // X <- mean X, w <- mean w, with what is on its way
     double sum = 0, w = 0;
     copy(all_, all_there_is(me, w));
-    exact_mean(me.comm, all_);
+    me.comm.mean(all_).wait();
     for (const auto& other : comm::gather_numbers(me.comm, {w})) sum += other[0];
     w_ = sum / me.comm.size();
     flights_.forget(me);

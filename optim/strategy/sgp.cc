@@ -40,7 +40,7 @@ class Sgp final : public Strategy {
 
   void average(Worker& me) override {  // X <- mean X, w <- mean w
     buffers_.average(me, w_);
-    exact_mean(me.comm, x_);
+    me.comm.mean(x_).wait();
     double sum = 0;
     for (const auto& other : comm::gather_numbers(me.comm, {w_})) sum += other[0];
     w_ = sum / me.comm.size();
