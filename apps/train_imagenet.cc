@@ -28,7 +28,7 @@
 #include "apps/requeue.h"
 #include "apps/reshare.h"
 #include "apps/together.h"
-#include "apps/trainer.h"
+#include "apps/train/trainer.h"
 #include "comm/words.h"
 #include "engine/file.h"
 #include "optim/schedule.h"
@@ -147,9 +147,9 @@ int train(const Command& command, const Member& me) {
   if (me.serves()) return serve(c, me);
   RunDirectory home(me.rank);
   const std::string checkpoint = checkpoint_to_start_from(command, me.comm, home);
-  Living living(me.comm, me.hub, optim::strategy_row(c.algorithm).center);
+  Survivors survivors(me.comm, me.hub, optim::strategy_row(c.algorithm).center);
   std::string directory;
-  living.wholly([&] { directory = directory_to_train_in(command, living.comm(), home); });
+  survivors.wholly([&] { directory = directory_to_train_in(command, survivors.comm(), home); });
   Setup setup;
   const auto open = [&] {
     if (setup.model) return;                           // by an earlier attempt
@@ -158,7 +158,7 @@ int train(const Command& command, const Member& me) {
     c.workers = me.world;
     setup = open_setup(c, me);
   };
-  living.wholly([&] { together(living.comm(), open); });
+  survivors.wholly([&] { together(survivors.comm(), open); });
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
   Progress progress(me.rank == 0 ? stdout : nowhere.get(), showing(c.progress, stdout));
   say_beginning(c, setup, directory, progress);
@@ -167,17 +167,17 @@ int train(const Command& command, const Member& me) {
     progress.say(fmt::format("{} worker{}{} by {}; {}", me.world, me.world == 1 ? "" : "s",
                              me.has_server() ? " and a server" : "", c.algorithm, one_line(me.ways)));
     std::string sums;
-    living.wholly([&] {
-      sums = join_gpus(living.comm(), c, setup.device);
-      setup.messages = join_messages(living.comm(), c, setup.device, nn::count_params(*setup.model));
+    survivors.wholly([&] {
+      sums = join_gpus(survivors.comm(), c, setup.device);
+      setup.messages = join_messages(survivors.comm(), c, setup.device, nn::count_params(*setup.model));
     });
     for (const std::string& way : {sums, setup.messages})
       if (!way.empty()) progress.say(way);
   }
   std::unique_ptr<Trainer> made;
-  living.wholly([&] {
-    together(living.comm(), [&] {
-      if (!made) made = std::make_unique<Trainer>(c, std::move(setup), directory, progress, living);
+  survivors.wholly([&] {
+    together(survivors.comm(), [&] {
+      if (!made) made = std::make_unique<Trainer>(c, std::move(setup), directory, progress, survivors);
     });
   });
   Trainer& trainer = *made;

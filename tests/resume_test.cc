@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdio>
 
-#include "apps/trainer.h"
+#include "apps/train/trainer.h"
 #include "tests/program.h"
 #include "tests/world.h"
 
@@ -46,7 +46,7 @@ Trained train(const Config& c, const std::string& directory, int64_t steps, bool
   Setup setup = open_setup(c);
   const int64_t per_epoch = setup.steps_per_epoch;
   comm::WorldOfOne one;
-  Living alone(one, false);
+  Survivors alone(one, false);
   Trainer trainer(c, std::move(setup), directory, progress, alone);
   int64_t taken = 0;
   if (resume) {
@@ -118,10 +118,10 @@ TEST(Stopping, RightAfterAMeetingIsAgreedOnAnew) {
     const int rank = comm.rank();
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
     Progress progress(nowhere.get());
-    Living living(comm, false);
+    Survivors survivors(comm, false);
     Place place;
     place.rank = rank, place.world = 2;
-    Trainer trainer(c, open_setup(c, place), w.path() / "run", progress, living);
+    Trainer trainer(c, open_setup(c, place), w.path() / "run", progress, survivors);
     const Outcome out = trainer.run([&] {
       if (rank == 0 && trainer.step_number() == 5) ahead = true;
       if (rank == 1 && trainer.step_number() == 4) ahead.wait(false);
@@ -143,7 +143,7 @@ TEST(Resume, EpochsCloseOnceHoweverOftenTheRunIsCut) {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
     Progress progress(nowhere.get());
     comm::WorldOfOne one;
-    Living alone(one, false);
+    Survivors alone(one, false);
     Trainer trainer(c, open_setup(c), dir, progress, alone);
     if (resume) trainer.resume(find_checkpoint(dir));
     int calls = 0;

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "apps/trainer.h"
+#include "apps/train/trainer.h"
 #include "comm/world_of_one.h"
 #include "tests/program.h"
 
@@ -49,7 +49,7 @@ Trained train(Config c, const char* graphs, const std::string& directory, int64_
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
   Progress progress(nowhere.get());
   comm::WorldOfOne one;
-  Living alone(one, false);
+  Survivors alone(one, false);
   Trainer trainer(c, open_setup(c), directory, progress, alone);
   if (resume) trainer.resume(find_checkpoint(directory));
   Trained t;

@@ -1,9 +1,7 @@
 // A Worker of optim/strategy.h whose oracle is a model and the batch at hand.
 #include "apps/embed/learner.h"
 
-#include "engine/clip.h"
-#include "engine/ops.h"
-#include "engine/tape.h"
+#include "nn/oracle.h"
 #include "optim/consensus.h"
 
 namespace skein {
@@ -14,8 +12,8 @@ struct Learner::State {
         peers(c),
         model(std::move(m)),
         flat(lay_out()),
-        params(model->params()),
-        slicer(flat, int64_t(4) << 20),
+        oracle(*model, flat,
+               {.clip_norm = o.flags.number("clip-norm", 0), .between = [&c] { c.progress(); }}),
         rule(optim::sgd(flat.x, {.momentum = o.momentum,
                                  .weight_decay = o.weight_decay,
                                  .nesterov = o.nesterov,
@@ -27,8 +25,7 @@ struct Learner::State {
            .rule = *rule,
            .lr = o.lr,
            .comm = c,
-           .oracle = {}} {
-    me.oracle = [this](const optim::GradReady& ready) { return gradient(ready); };
+           .oracle = [this](const optim::GradReady& ready) { return gradient(ready); }} {
     strategy->start(me);
   }
 
@@ -45,26 +42,17 @@ struct Learner::State {
 
   Tensor gradient(const optim::GradReady& ready) {
     const RandomScope random(o.seed, uint64_t(k), uint32_t(peers.rank()));
-    Tape tape;
-    for (nn::Param* p : params) tape.watch(p->value, p->grad);
-    const Tensor loss = cross_entropy(model->forward(images), labels, o.label_smoothing);
-    const GradReady slices = ready ? slicer.start(ready) : GradReady();
-    tape.backward(loss, [&](const Tensor& grad) {
-      if (slices) slices(grad);
-      peers.progress();  // what is under way moves on meanwhile
-    });
-    if (ready) slicer.finish();
-    if (!ready && longest > 0) clip_by_norm(flat.g, longest);
-    return loss;
+    const auto loss = [&](int64_t) {
+      return cross_entropy(model->forward(images), labels, o.label_smoothing);
+    };
+    return oracle.gradient(1, loss, ready);
   }
 
   const LearnerOptions o;
-  const double longest = o.flags.number("clip-norm", 0);
   comm::Communicator& peers;
   const std::unique_ptr<nn::Module> model;
   nn::Flat flat;
-  const std::vector<nn::Param*> params;
-  nn::Slicer slicer;
+  nn::Oracle oracle;
   const std::unique_ptr<optim::Rule> rule;
   const std::unique_ptr<optim::Strategy> strategy;
   optim::Worker me;

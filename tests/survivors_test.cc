@@ -1,5 +1,5 @@
 // Workers that continue without the lost: one is killed at every point of what they do together.
-#include "apps/living.h"
+#include "apps/train/survivors.h"
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ std::vector<Story> live_through(int n, int victim, int point) {
   std::vector<Story> stories(static_cast<size_t>(n));
   comm::on_threads(n, [&](Rank me) {
     Communicator all(*world[size_t(me)], {.deadline = 20});
-    Living living(all, true);
+    Survivors survivors(all, true);
     int at = 0;
     const auto here = [&] {
       if (me == victim && at++ == point) die(world, me);
@@ -41,26 +41,26 @@ std::vector<Story> live_through(int n, int victim, int point) {
     try {
       for (int action = 0; action < 3; ++action) {
         float sum = 0;
-        living.wholly([&] {
+        survivors.wholly([&] {
           here();
-          living.comm().barrier();
+          survivors.comm().barrier();
           here();
           const Tensor ones = Tensor::of<float>({1}, {1.f});
-          living.comm().all_reduce(ones).wait();
+          survivors.comm().all_reduce(ones).wait();
           here();
-          living.comm().broadcast(ones, living.comm().size() - 1);
+          survivors.comm().broadcast(ones, survivors.comm().size() - 1);
           here();
           sum = ones.item();
         });
         stories[size_t(me)].push_back(sum);
       }
-      for (Rank r : living.lost()) EXPECT_EQ(r, victim);
+      for (Rank r : survivors.lost()) EXPECT_EQ(r, victim);
     } catch (const Killed&) { stories[size_t(me)].clear(); }
   });
   return stories;
 }
 
-TEST(Living, ALossAnywhereInAnActionIsSurvivedByAllOrLeavesItWhole) {
+TEST(Survivors, ALossAnywhereInAnActionIsSurvivedByAllOrLeavesItWhole) {
   for (int n : {2, 3, 4, 5})
     for (int victim = 1; victim < n; ++victim)
       for (int point = 0; point < 12; ++point) {
@@ -77,30 +77,52 @@ TEST(Living, ALossAnywhereInAnActionIsSurvivedByAllOrLeavesItWhole) {
       }
 }
 
-TEST(Living, NobodyContinuesWithoutWorkerZero) {
+TEST(Survivors, NobodyContinuesWithoutWorkerZero) {
   World world = comm::local_world(3);
   comm::on_threads(3, [&](Rank me) {
     Communicator all(*world[size_t(me)], {.deadline = 20});
-    Living living(all, true);
+    Survivors survivors(all, true);
     if (me == 0) {
       EXPECT_THROW(die(world, me), Killed);
       return;
     }
-    EXPECT_THROW(living.wholly([&] { living.comm().barrier(); }), comm::PeerLost);
+    EXPECT_THROW(survivors.wholly([&] { survivors.comm().barrier(); }), comm::PeerLost);
   });
 }
 
-TEST(Living, WhoeverDoesNotSurviveALossThrowsIt) {
+TEST(Survivors, WhoeverDoesNotSurviveALossThrowsIt) {
   World world = comm::local_world(3);
   comm::on_threads(3, [&](Rank me) {
     Communicator all(*world[size_t(me)], {.deadline = 20});
-    Living living(all, false);
+    Survivors survivors(all, false);
     if (me == 2) {
       EXPECT_THROW(die(world, me), Killed);
       return;
     }
-    EXPECT_THROW(living.wholly([&] { living.comm().barrier(); }), comm::PeerLost);
-    EXPECT_TRUE(living.lost().empty());
+    EXPECT_THROW(survivors.wholly([&] { survivors.comm().barrier(); }), comm::PeerLost);
+    EXPECT_TRUE(survivors.lost().empty());
+  });
+}
+
+TEST(Survivors, AreToldThatTheyAreFewerBeforeTheyTryAgain) {
+  World world = comm::local_world(3);
+  comm::on_threads(3, [&](Rank me) {
+    Communicator all(*world[size_t(me)], {.deadline = 20});
+    Survivors survivors(all, true);
+    std::vector<int> sizes;
+    survivors.when_fewer([&] { sizes.push_back(survivors.comm().size()); });
+    survivors.wholly([&] { survivors.comm().barrier(); });
+    EXPECT_TRUE(sizes.empty());
+    if (me == 2) {
+      EXPECT_THROW(die(world, me), Killed);
+      return;
+    }
+    survivors.wholly([&] {
+      EXPECT_EQ(sizes.empty(), survivors.comm().size() == 3);
+      survivors.comm().barrier();
+    });
+    survivors.wholly([&] { survivors.comm().barrier(); });
+    EXPECT_EQ(sizes, std::vector<int>{2});
   });
 }
 
@@ -109,24 +131,24 @@ void expect_given_up(int witness) {
   World world = comm::local_world(4);
   comm::on_threads(4, [&](Rank me) {
     Communicator all(*world[size_t(me)], {.deadline = 20});
-    Living living(all, true);
+    Survivors survivors(all, true);
     if (me == witness) world[size_t(me)]->mailbox().lose(2, "not heard of", false);
     if (me == 2) {
       EXPECT_THROW(all.take(0, 1, 0), comm::GivenUp) << "missed by " << witness;
       return;
     }
-    living.wholly([&] { living.comm().barrier(); });
-    EXPECT_EQ(living.lost(), std::vector<int>{2}) << "missed by " << witness;
+    survivors.wholly([&] { survivors.comm().barrier(); });
+    EXPECT_EQ(survivors.lost(), std::vector<int>{2}) << "missed by " << witness;
   });
 }
 
-TEST(Living, AWorkerThatOneMissesIsGivenUpByAllAndToldSo) {
+TEST(Survivors, AWorkerThatOneMissesIsGivenUpByAllAndToldSo) {
   expect_given_up(0);
   expect_given_up(1);
   expect_given_up(3);
 }
 
-TEST(Living, OfSidesThatMissEachOtherOneMayWrite) {
+TEST(Survivors, OfSidesThatMissEachOtherOneMayWrite) {
   for (unsigned n = 1; n <= 6; ++n)
     for (unsigned ended = 0; ended + 1 < (1u << n); ++ended)
       for (unsigned side = 0; side < (1u << n); ++side) {

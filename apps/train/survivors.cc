@@ -1,8 +1,9 @@
 // Attempts, and what worker 0 says of each: done, or who is left to try again.
-#include "apps/living.h"
+#include "apps/train/survivors.h"
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace skein::apps {
 namespace {
@@ -22,7 +23,7 @@ bool may_write(const std::vector<int>& members, const std::vector<bool>& ended) 
   return 2 * members.size() > may_live || (2 * members.size() == may_live && size_t(members[0]) == lowest);
 }
 
-Living::Living(comm::Communicator& everybody, comm::Communicator& hub, bool survives)
+Survivors::Survivors(comm::Communicator& everybody, comm::Communicator& hub, bool survives)
     : everybody_(everybody),
       hub_(hub),
       survives_(survives),
@@ -33,20 +34,20 @@ Living::Living(comm::Communicator& everybody, comm::Communicator& hub, bool surv
   line_->set_deadline(comm::kForever);
 }
 
-std::vector<int> Living::lost() const {
+std::vector<int> Survivors::lost() const {
   std::vector<int> out;
   for (int w = 0; w < everybody_.size(); ++w)
     if (!holds(members_, w)) out.push_back(w);
   return out;
 }
 
-void Living::meet(const std::function<void()>& f) {
+void Survivors::meet(const std::function<void()>& f) {
   while (!attempt(f)) again(false);
 }
 
-// Worker 0 is done when it has heard from all, and the others when it says so: between the two nobody can be
-// missed any more.
-void Living::wholly(const std::function<void()>& f) {
+// Worker 0 is done when it has heard from all, and the others when it says so: between the two no loss goes
+// unnoticed.
+void Survivors::wholly(const std::function<void()>& f) {
   if (!survives_) return f();
   while (again(attempt([&] {
     f();
@@ -56,8 +57,9 @@ void Living::wholly(const std::function<void()>& f) {
 
 // False: a loss has interrupted it. Worker 0 hears who is missed here, in case only this worker cannot reach
 // it; and who waited in vain for one that only worker 0 misses will be told.
-bool Living::attempt(const std::function<void()>& f) {
+bool Survivors::attempt(const std::function<void()>& f) {
   try {
+    if (std::exchange(told_, changes()) != changes() && when_fewer_) when_fewer_();
     f();
     return true;
   } catch (const comm::PeerLost&) {
@@ -72,7 +74,7 @@ bool Living::attempt(const std::function<void()>& f) {
 }
 
 // Whether there is to be another attempt; then comm() is of those who are left.
-bool Living::again(bool done) {
+bool Survivors::again(bool done) {
   const std::vector<int> next = !first() ? hear() : done ? std::vector<int>() : left();
   if (first()) tell(next);
   if (next.empty()) return false;
@@ -82,14 +84,14 @@ bool Living::again(bool done) {
 }
 
 // Of the members; none if that is all of them.
-std::vector<int> Living::left() const {
+std::vector<int> Survivors::left() const {
   std::vector<int> out;
   for (int w : members_)
     if (everybody_.membership().alive(everybody_.world_rank(w))) out.push_back(w);
   return out.size() == members_.size() ? std::vector<int>() : out;
 }
 
-void Living::tell(const std::vector<int>& next) {
+void Survivors::tell(const std::vector<int>& next) {
   std::vector<comm::Rank> gone;
   for (int w : members_)
     if (!next.empty() && !holds(next, w)) gone.push_back(everybody_.world_rank(w));
@@ -102,7 +104,7 @@ void Living::tell(const std::vector<int>& next) {
   ++verdicts_;
 }
 
-std::vector<int> Living::hear() {
+std::vector<int> Survivors::hear() {
   const comm::Message m = line_->take(0, kVerdict, verdicts_++);
   return {m.payload.data<int32_t>(), m.payload.data<int32_t>() + m.payload.size()};
 }

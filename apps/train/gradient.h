@@ -1,0 +1,49 @@
+// Gradient: where a batch becomes a gradient. It is the oracle that strategies ask.
+#pragma once
+#include <memory>
+
+#include "apps/blending.h"
+#include "apps/meters.h"
+#include "apps/step_graphs.h"
+#include "apps/train/batches.h"
+#include "apps/train/traces.h"
+#include "engine/loss_scale.h"
+#include "nn/oracle.h"
+#include "optim/strategy.h"
+
+namespace skein::apps {
+
+// Fills the g of `flat` with the gradient of the model's mean loss on the next batch, made in --accumulate passes;
+// unscaled and clipped, unless it is handed out in slices.
+class Gradient {
+ public:
+  Gradient(Run&, Batches&, Traces&, const nn::Flat& flat);
+
+  // The loss, on the device. Throws Error that says which batch would fit where memory does not suffice.
+  Tensor of_next_batch(const optim::GradReady& ready);
+
+  Meters& meters() { return meters_; }
+  LossScale* scale() const { return scale_.get(); }  // null: gradients are not scaled
+  const StepGraphs& graphs() const { return graphs_; }
+
+ private:
+  Tensor next(const optim::GradReady& ready);
+  void compute(const StepGraphs::Given&, bool handed_out);
+  struct Pass {
+    Tensor loss, hits;
+  };
+  Pass forward(const StepGraphs::Given&, int64_t first, int64_t last);
+
+  Run& run_;
+  Batches& batches_;
+  Traces& traces_;
+  const Tensor x_;
+  const std::unique_ptr<LossScale> scale_;
+  StepGraphs graphs_;
+  nn::Oracle oracle_;
+  Meters meters_;
+  Tensor loss_;             // [1], of the latest batch
+  optim::GradReady ready_;  // takes this step's slices of the gradient
+};
+
+}  // namespace skein::apps

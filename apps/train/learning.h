@@ -1,0 +1,41 @@
+// Learning: one worker's model, its gradient, its optimizer's rule, and the algorithm that uses them.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "apps/consensus_model.h"
+#include "apps/ema.h"
+#include "apps/train/gradient.h"
+#include "engine/memory.h"
+#include "optim/schedule.h"
+
+namespace skein::apps {
+
+struct Learning {
+  // Lays the model out in one vector x. The parameters of its layers are windows of x from here on.
+  Learning(Run&, Batches&, Traces&);
+  Learning(const Learning&) = delete;
+
+  void start();        // the algorithm makes its vectors, and what the workers share; collective
+  void regroup();      // the peers are those that are left
+  void before_step();  // sets the rate and the numbers of samples of step k
+  void after_step();   // updates the moving average
+  // While the result lives, the model holds the mean over the workers, or that of their moving averages.
+  ConsensusModel consensus(bool of_averages = false);  // collective
+  void visit(Archive&);
+
+  Run& run;
+  nn::Flat flat;  // x, g and the buffers
+  Gradient gradient;
+  std::unique_ptr<optim::Rule> rule;
+  std::unique_ptr<optim::Rule> recorded_rule;  // what the algorithm uses; null where steps are not recorded
+  optim::Schedule schedule;
+  std::unique_ptr<optim::Strategy> strategy;
+  std::optional<optim::Worker> worker;  // x, g, rule, gradient and peers as the algorithm sees them
+  std::optional<Ema> ema;               // with --ema
+
+ private:
+  Learning(Run&, Batches&, Traces&, const MemoryFor&);
+};
+
+}  // namespace skein::apps

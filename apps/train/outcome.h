@@ -1,0 +1,25 @@
+// Outcome: how a run ended.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "apps/best_model.h"
+#include "apps/evaluate.h"
+
+namespace skein::apps {
+
+struct Outcome {
+  int64_t step = 0;              // steps taken
+  bool interrupted = false;      // no model was written
+  bool bereaved = false;         // workers were lost, so it was interrupted
+  std::string why = {};          // then, on one of the others: who, and how to resume
+  std::optional<Score> score;    // of the last evaluation
+  std::optional<Score> ema;      // then, of the moving average of the weights
+  std::optional<Best> best;      // model_best.safetensors, on worker 0
+  std::string hash;              // of the parameters that were evaluated
+  double images_per_second = 0;  // while training
+  double training_seconds = 0;
+  std::optional<double> bytes_per_step = {}, hidden_share = {};  // as in Summary
+};
+
+}  // namespace skein::apps

@@ -1,0 +1,228 @@
+// Events are written when their numbers are known, which on a device is one step later.
+#include "apps/train/record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "apps/report.h"
+#include "apps/together.h"
+#include "apps/train/saving.h"
+
+namespace skein::apps {
+
+namespace {
+
+constexpr double kHopeless = 10;     // steps in a row that a scale which can go no lower may skip
+constexpr double kReportEvery = 30;  // seconds; of a long run more, so that others hardly wait for it
+
+double spent_between(const Seconds& from, const Seconds& to) {
+  return std::max(to.training() - from.training(), 1e-9);
+}
+
+}  // namespace
+
+Record::Record(Run& run, Batches& batches, Learning& learning)
+    : run_(run), batches_(batches), learning_(learning) {
+  moment_ = {.epochs = run.epochs_at(run.setup.total_steps),
+             .steps = run.setup.total_steps,
+             .loss = NAN,
+             .top1 = NAN,
+             .images_per_second = NAN,
+             .workers = run.setup.place.world};
+}
+
+void Record::open(bool continues) {
+  const int64_t from = continues ? run_.k : -1;
+  log_ = std::make_unique<MetricsLog>(run_.directory, from);
+  if (run_.config.tensorboard) board_ = std::make_unique<Tensorboard>(run_.directory, from);
+}
+
+double Record::elapsed() const { return started_ > 0 ? earlier_seconds_ + clock_seconds() - started_ : 0; }
+
+void Record::begin() {
+  started_ = clock_seconds();
+  if (log_) earlier_seconds_ = log_->seconds();
+  write(RunEvent{.step = run_.k,
+                 .seconds = elapsed(),
+                 .config = to_json(run_.config),
+                 .environment = run_.environment(),
+                 .steps_per_epoch = run_.setup.steps_per_epoch,
+                 .total_steps = run_.setup.total_steps,
+                 .workers = run_.setup.place.world});
+  for (const LostEvent& e : lost_)
+    if (log_) log_->write(e);
+}
+
+void Record::refuse_bad_loss(int64_t step) const {
+  const std::string lower =
+      list_checkpoints(run_.directory).empty() ? "" : text(" --lr ", run_.config.lr / 10);
+  throw Error(
+      text("the loss is not a finite number after step ", step, " (epoch ", run_.epochs_at(step), ", rate ",
+           learning_.schedule.at(step - 1),
+           "): training has diverged. Try a lower --lr or a longer --warmup-epochs",
+           run_.setup.activations == kF16 ? ", or --precision bf16 where activations exceed 65504" : "", "; ",
+           how_to_resume(run_.directory), lower));
+}
+
+void Record::read_losses() {
+  if (!learning_.gradient.meters().read()) refuse_bad_loss(run_.k);
+}
+
+void Record::refuse_bad_numbers() {
+  together(run_.comm(), [&] {
+    read_losses();
+    if (!all_finite(learning_.flat.x)) refuse_bad_loss(run_.k);
+  });
+}
+
+// Reading the loss is free on the CPU. A device is not waited for: numbers sent after one step are read after the
+// next, which is queued meanwhile.
+void Record::end_step() {
+  Meters& meters = learning_.gradient.meters();
+  const int64_t k = run_.k;
+  const bool last = k == run_.setup.total_steps, log = k % run_.config.log_every == 0 || last;
+  const bool later = run_.setup.device.is_cuda() || learning_.gradient.graphs().on();
+  if (!later) read_losses();
+  flush();
+  moment_.epoch = run_.epochs_seen();
+  moment_.step = k;
+  if (log) {
+    if (later) meters.send();
+    if (learning_.gradient.scale()) learning_.gradient.scale()->send();
+    sent_ = {k, run_.costs.seconds};
+    if (!later || last) flush();
+  } else if (!later && std::isnan(moment_.images_per_second)) {  // the first event is still to come
+    moment_.loss = meters.recent.mean_loss(), moment_.top1 = meters.recent.top1();
+  }
+  run_.progress.show(moment_);
+}
+
+void Record::flush() {
+  if (!sent_) return;
+  const Sent s = *std::exchange(sent_, {});
+  if (!learning_.gradient.meters().take()) refuse_bad_loss(s.step);
+  log_step(s.step, s.spent);
+  learning_.gradient.meters().recent = {};
+  at_last_event_ = s.spent;
+  batches_.say_unreadable();
+}
+
+void Record::log_step(int64_t step, const Seconds& spent) {
+  const Seen mine = this->mine(learning_.gradient.meters().recent, spent);
+  const SeenByAll seen =
+      run_.asynchronous ? like_mine(mine, run_.comm().size()) : over_workers(run_.comm(), mine);
+  take_scale(!run_.asynchronous);
+  if (scaling_) moment_.loss_scale = scaling_->scale, moment_.skipped = scaling_->skipped;
+  moment_.loss = seen.loss.mean;
+  moment_.top1 = seen.top1.mean;
+  moment_.images_per_second = seen.images / spent_between(at_last_event_, spent);
+  moment_.data_wait = seen.data_wait.mean;
+  moment_.peer_wait = seen.peer_wait.mean;
+  moment_.seconds_left =
+      spent.training() / double(std::max<int64_t>(step, 1)) * double(run_.setup.total_steps - step);
+  write(StepEvent{.step = step,
+                  .epoch = run_.epochs_at(step),
+                  .seconds = elapsed(),
+                  .loss = seen.loss,
+                  .top1 = seen.top1,
+                  .learning_rate = learning_.schedule.at(step - 1),
+                  .images_per_second = moment_.images_per_second,
+                  .data_wait = seen.data_wait,
+                  .peer_wait = seen.peer_wait,
+                  .bytes = seen.bytes,
+                  .scaling = scaling_});
+}
+
+Seen Record::mine(const Sums& sums, const Seconds& until) const {
+  const double spent = spent_between(at_last_event_, until);
+  return {sums, (until.data - at_last_event_.data) / spent, (until.peers - at_last_event_.peers) / spent,
+          run_.bytes_sent()};
+}
+
+void Record::take_scale(bool of_all) {
+  if (!learning_.gradient.scale()) return;
+  const LossScale::State now = learning_.gradient.scale()->take();
+  if (now.stuck >= kHopeless)
+    throw Error(text(
+        "the last ", now.stuck, " gradients (up to step ", run_.k, ") were not finite with a loss scale of ",
+        now.scale, ", so no step was taken: training has diverged, or its numbers are beyond fp16's 65504. ",
+        "Try a lower --lr, --precision bf16, or --loss-scale dynamic if it was a number"));
+  scaling_ = {now.scale, now.skipped};
+  if (of_all) scaling_ = over_workers(run_.comm(), *scaling_);
+}
+
+SeenByAll Record::epoch() {
+  return over_workers(run_.comm(), mine(learning_.gradient.meters().epoch, run_.costs.seconds));
+}
+
+void Record::close_epoch(const SeenByAll& seen, const std::string& scores) {
+  const double training = run_.costs.seconds.training();
+  const EpochEvent event{.step = run_.k,
+                         .epoch = run_.epochs(),
+                         .seconds = elapsed(),
+                         .loss = seen.loss,
+                         .top1 = seen.top1,
+                         .images_per_second = seen.images / std::max(training - training_at_epoch_, 1e-9),
+                         .unreadable = batches_.unreadable() - unreadable_at_epoch_,
+                         .bytes = seen.bytes};
+  write(event);
+  run_.progress.say(fmt::format("epoch {}  train loss {:.4f} top-1 {:.2f} %{}  {:.0f} images/s", event.epoch,
+                                seen.loss.mean, seen.top1.mean, scores, event.images_per_second));
+  refresh_report();
+  unreadable_at_epoch_ = batches_.unreadable();
+  training_at_epoch_ = run_.costs.seconds.training();
+  learning_.gradient.meters().epoch = {};
+}
+
+void Record::write_score(std::optional<EvalEvent> e) {
+  if (!e) return;
+  e->seconds = elapsed();
+  write(*e);
+}
+
+void Record::refresh_report() {
+  const double now = clock_seconds();
+  if (!run_.first() || now < report_due_) return;
+  write_report(run_.directory);
+  report_due_ = std::max(now + kReportEvery, now + 50 * (clock_seconds() - now));
+}
+
+// A loss is noted when it is noticed, which may be long before the workers meet next.
+void Record::note_losses() {
+  comm::Communicator& everybody = run_.survivors.everybody();
+  for (int r = 0; r < everybody.size(); ++r) {
+    const comm::Rank rank = everybody.world_rank(r);
+    const bool noted =
+        std::any_of(lost_.begin(), lost_.end(), [r](const LostEvent& e) { return e.worker == r; });
+    if (noted || everybody.membership().alive(rank)) continue;
+    lost_.push_back({.step = run_.k,
+                     .epoch = run_.epochs_seen(),
+                     .seconds = elapsed(),
+                     .worker = r,
+                     .left = everybody.size() - int(lost_.size()) - 1,
+                     .why = everybody.membership().why(rank)});
+    const LostEvent& e = lost_.back();
+    if (log_ && started_ > 0) log_->write(e);
+    if (run_.survivors.survives())
+      run_.progress.say(
+          fmt::format("worker {} is lost: {}; {} continue{}", r, e.why, e.left, e.left == 1 ? "s" : ""));
+  }
+}
+
+void Record::describe(Summary& s) const {
+  s.seconds = elapsed();
+  s.scaling = scaling_;
+  s.lost = lost_;
+}
+
+void Record::visit(Archive& a) {
+  Under last(a, "last_event.");
+  at_last_event_.visit(last);
+  a("training_at_epoch", training_at_epoch_);
+  a("unreadable_at_epoch", unreadable_at_epoch_);
+}
+
+}  // namespace skein::apps

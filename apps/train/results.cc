@@ -1,0 +1,99 @@
+// All workers hold the mean of their models while worker 0 writes the files.
+#include "apps/train/results.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "apps/report.h"
+#include "apps/together.h"
+#include "apps/weights.h"
+#include "comm/words.h"
+#include "engine/file.h"
+
+namespace skein::apps {
+
+namespace fs = std::filesystem;
+
+Results::Results(Run& run, Batches& batches, Traces& traces, Learning& learning, Record& record,
+                 Scoring& scoring)
+    : run_(run),
+      batches_(batches),
+      traces_(traces),
+      learning_(learning),
+      record_(record),
+      scoring_(scoring) {}
+
+Outcome Results::write(bool interrupted) {
+  comm::Communicator& comm = run_.comm();
+  scoring_.hash_workers();
+  if (!interrupted) scoring_.leave_average();
+  const ConsensusModel consensus = learning_.consensus();
+  scoring_.note_distance(consensus);
+  record_.take_scale(true);
+  run_.costs.count(comm);
+  const Transfers transfers = sum_over_workers(comm, run_.costs.transfers);
+  batches_.take_stock();
+  const double images = over_workers(comm, Seen{.sums = learning_.gradient.meters().total}).images;
+  const Outcome out = outcome(interrupted, transfers, images);
+  const std::vector<std::vector<double>> seconds = comm::gather_numbers(comm, run_.costs.seconds.each());
+  const Json timeline = traces_.timeline();
+  scoring_.leave_evaluation();
+  together(comm, [&] {
+    if (!run_.first()) return;
+    const fs::path directory = run_.directory;
+    Summary s = summary(out);
+    if (!run_.setup.alone) s.seconds_by_worker = seconds;
+    if (!interrupted)
+      export_model((directory / "model.safetensors").string(), *run_.setup.model,
+                   model_info(run_.config, run_.setup, run_.k));
+    write_summary(run_.directory, s);
+    if (!timeline.is_null()) write_file((directory / "timeline.json").string(), timeline.dump() + '\n');
+    write_report(run_.directory);
+  });
+  traces_.write(comm);
+  return out;
+}
+
+Outcome Results::outcome(bool interrupted, const Transfers& all, double images) const {
+  Outcome out{.step = run_.k,
+              .interrupted = interrupted,
+              .score = scoring_.latest(),
+              .ema = scoring_.latest_of_average(),
+              .best = scoring_.best(),
+              .hash = parameter_hash(learning_.flat, learning_.flat.x)};
+  out.training_seconds = run_.costs.seconds.training();
+  out.images_per_second = images / std::max(out.training_seconds, 1e-9);
+  if (!run_.setup.alone)
+    out.bytes_per_step = all.bytes / run_.comm().size() / double(std::max<int64_t>(run_.k, 1));
+  if (all.in_flight > 0) out.hidden_share = 1 - all.waited / all.in_flight;
+  return out;
+}
+
+Summary Results::summary(const Outcome& out) const {
+  Summary s;
+  s.steps = run_.k;
+  s.epochs = run_.epochs_seen();
+  s.interrupted = out.interrupted;
+  s.images_per_second = out.images_per_second;
+  s.hash = out.hash;
+  s.bytes_per_step = out.bytes_per_step;
+  s.hidden_share = out.hidden_share;
+  record_.describe(s);
+  scoring_.describe(s);
+  batches_.describe(s);
+  const std::vector<double> spent = run_.costs.seconds.each();
+  for (size_t kind = 0; kind < spent.size(); ++kind)
+    s.seconds_by_work.emplace_back(Seconds::kNames[kind], spent[kind]);
+  if (const data::Shards& shards = run_.setup.portions->shards(); !shards.empty()) {
+    s.classes = run_.setup.data.train->classes();
+    s.labels = data::histograms(shards, data::labels_of(*run_.setup.data.train), int(s.classes.size()));
+  }
+  s.parameters = learning_.flat.count;
+  s.workers = run_.setup.place.world;
+  s.environment = run_.environment();
+  s.environment["cuda_graphs"] = learning_.gradient.graphs().describe();
+  s.config = to_json(run_.config);
+  return s;
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,29 @@
+// Results: what a run leaves when it ends: summary, model, time line, report.
+#pragma once
+#include "apps/train/outcome.h"
+#include "apps/train/record.h"
+#include "apps/train/scoring.h"
+
+namespace skein::apps {
+
+class Results {
+ public:
+  Results(Run&, Batches&, Traces&, Learning&, Record&, Scoring&);
+
+  // Gathers what the workers have, and writes the files, but no model if the run was interrupted. Collective; it can
+  // be done again. Throws BadFile on all workers.
+  Outcome write(bool interrupted);
+
+ private:
+  Outcome outcome(bool interrupted, const Transfers& of_all, double images) const;
+  Summary summary(const Outcome&) const;
+
+  Run& run_;
+  Batches& batches_;
+  Traces& traces_;
+  Learning& learning_;
+  Record& record_;
+  Scoring& scoring_;
+};
+
+}  // namespace skein::apps

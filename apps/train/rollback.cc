@@ -1,0 +1,117 @@
+// The last common step, and who may write its checkpoint.
+#include "apps/train/rollback.h"
+
+#include <algorithm>
+
+#include "comm/words.h"
+
+namespace skein::apps {
+
+namespace {
+
+// "2", "1, 2 and 3"
+std::string list(const std::vector<int>& workers) {
+  std::string s;
+  for (size_t i = 0; i < workers.size(); ++i)
+    s += text(i == 0 ? "" : i + 1 == workers.size() ? " and " : ", ", workers[i]);
+  return s;
+}
+
+}  // namespace
+
+Rollback::Rollback(Run& run, Record& record, Saving& saving, Traces& traces, Walk state)
+    : run_(run), record_(record), saving_(saving), traces_(traces), state_(std::move(state)) {}
+
+void Rollback::before_step() {
+  if (remembers()) past_.remember(run_.k, state_);
+  in_step_ = true;
+}
+
+std::vector<int> Rollback::alive() const {
+  comm::Communicator& all = run_.survivors.everybody();
+  std::vector<int> members;
+  for (int r = 0; r < all.size(); ++r)
+    if (all.membership().alive(all.world_rank(r))) members.push_back(r);
+  return members;
+}
+
+Outcome Rollback::end(const std::string& why) {
+  if (remembers() && in_step_)
+    past_.restore(run_.k, state_);
+  else if (remembers())
+    past_.remember(run_.k, state_);
+  for (;;) {
+    const std::vector<int> members = alive();
+    record_.note_losses();
+    if (int(members.size()) == run_.survivors.everybody().size())
+      throw Error(text(why, "; ", how_to_resume(run_.directory)));
+    if (run_.asynchronous) return outcome(members, how_to_resume(run_.directory));
+    try {
+      return end_among(members);
+    } catch (const comm::PeerLost&) {  // one more
+      const std::vector<int> now = alive();
+      if (std::includes(now.begin(), now.end(), members.begin(), members.end())) throw;
+    }
+  }
+}
+
+Outcome Rollback::end_among(const std::vector<int>& members) {
+  comm::Communicator& everybody = run_.survivors.everybody();
+  const int world = run_.setup.place.world;
+  const std::unique_ptr<comm::Communicator> living = everybody.group(members);
+  const Common common = agree(*living);
+  everybody.give_up(everybody.membership().dead(), others_than(members, world));
+  const std::string resume = how_to_resume(run_.directory);
+  if (!may_write(members, common.ended))
+    return outcome(members, text("with ", members.size(), " of ", world,
+                                 " workers this side writes no checkpoint, since the other may; ", resume));
+  if (!all_know(*living, common.step))
+    return outcome(members, text("the others are too many steps apart for a new checkpoint; ", resume));
+  past_.restore(common.step, state_);
+  run_.k = common.step;
+  saving_.write_among(*living, members);
+  traces_.write(*living);
+  return outcome(members, text("the others wrote a checkpoint of step ", run_.k,
+                               ", in which the lost have the state of worker ", members[0],
+                               "; resume with: train_imagenet --resume ", run_.directory));
+}
+
+// What one of them has seen of an end is believed by all.
+Rollback::Common Rollback::agree(comm::Communicator& living) const {
+  comm::Communicator& all = run_.survivors.everybody();
+  std::vector<double> mine = {double(run_.k)};
+  for (int r = 0; r < all.size(); ++r) mine.push_back(all.membership().ended(all.world_rank(r)));
+  Common c{run_.k, std::vector<bool>(size_t(all.size()))};
+  for (const auto& one : comm::gather_numbers(living, mine)) {
+    c.step = std::min(c.step, int64_t(one[0]));
+    for (size_t r = 0; r + 1 < one.size(); ++r) c.ended[r] = c.ended[r] || one[r + 1] != 0;
+  }
+  return c;
+}
+
+bool Rollback::all_know(comm::Communicator& living, int64_t step) const {
+  bool known = true;
+  for (const auto& one : comm::gather_numbers(living, {double(past_.knows(step))}))
+    known = known && one[0] != 0;
+  return known;
+}
+
+// One of the living says it for all.
+Outcome Rollback::outcome(const std::vector<int>& members, const std::string& rest) const {
+  Outcome out;
+  out.step = run_.k;
+  out.interrupted = out.bereaved = true;
+  if (run_.setup.place.rank != members[0]) return out;
+  std::vector<int> dead;
+  std::string why;
+  for (const LostEvent& e : record_.lost()) {
+    dead.push_back(e.worker);
+    if (why.find(e.why) == std::string::npos) why += (why.empty() ? "" : ", ") + e.why;
+  }
+  std::sort(dead.begin(), dead.end());
+  out.why = text(dead.size() == 1 ? "worker " : "workers ", list(dead), dead.size() == 1 ? " is" : " are",
+                 " lost: ", why, "; ", rest);
+  return out;
+}
+
+}  // namespace skein::apps

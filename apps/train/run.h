@@ -1,0 +1,39 @@
+// Run: what every part of a training reads.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "apps/metrics.h"
+#include "apps/progress.h"
+#include "apps/setup.h"
+#include "apps/train/costs.h"
+#include "apps/train/survivors.h"
+
+namespace skein::apps {
+
+struct Run {
+  Run(const Config&, Setup, std::string directory, Progress&, Survivors&);
+  Run(const Run&) = delete;
+
+  const Config config;
+  const Setup setup;
+  const std::string directory;
+  Progress& progress;
+  Survivors& survivors;
+  const bool asynchronous;  // workers may be at different steps; they meet only to do something together
+  std::function<bool()> stop = {};  // asked between two steps: is this worker to stop?
+  int64_t k = 0;                    // steps taken, which only Trainer changes; the next is step k
+  Costs costs;
+
+  bool first() const { return setup.place.rank == 0; }  // the worker that writes files and speaks
+  bool asked_to_stop() const { return stop && stop(); }
+  comm::Communicator& comm() const { return survivors.comm(); }  // of the workers that are left
+  int64_t epochs() const { return k / setup.steps_per_epoch; }   // that are complete
+  double epochs_at(int64_t step) const { return double(step) / double(setup.steps_per_epoch); }
+  double epochs_seen() const { return epochs_at(k); }
+  std::optional<double> bytes_sent() const;  // by this worker's algorithm; none where it is alone
+  Json environment() const;                  // versions, host, device, threads
+};
+
+}  // namespace skein::apps

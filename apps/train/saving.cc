@@ -1,0 +1,120 @@
+// Begin, write, commit, with all workers between them.
+#include "apps/train/saving.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "apps/manifest.h"
+#include "apps/reshare.h"
+#include "apps/together.h"
+#include "apps/weights.h"
+
+namespace skein::apps {
+
+namespace fs = std::filesystem;
+
+std::string how_to_resume(const std::string& directory) {
+  const std::vector<std::string> all = list_checkpoints(directory);
+  if (all.empty()) return "no checkpoint was written yet";
+  return text("the checkpoint of step ", checkpoint_step(all.back()), " is sound: train_imagenet --resume ",
+              directory);
+}
+
+std::vector<int> others_than(const std::vector<int>& members, int world) {
+  std::vector<int> out;
+  for (int r = 0; r < world; ++r)
+    if (std::find(members.begin(), members.end(), r) == members.end()) out.push_back(r);
+  return out;
+}
+
+Saving::Saving(Run& run, Batches& batches, const nn::Flat& flat, Walk state)
+    : run_(run),
+      batches_(batches),
+      layout_(layout_hash(flat)),
+      state_(std::move(state)),
+      every_(parse_every(run.config)),
+      checkpoints_(run.directory, int(run.config.keep_checkpoints)) {}
+
+Identity Saving::identity() const {
+  return {.model = run_.config.model,
+          .layout = layout_,
+          .algorithm = run_.config.algorithm,
+          .world = run_.setup.place.world,
+          .data = run_.config.data.substr(0, run_.config.data.find(':')),
+          .seed = uint64_t(run_.config.seed),
+          .global_batch = run_.setup.global_batch};
+}
+
+void Saving::load(const std::string& checkpoint) {
+  run_.survivors.wholly([&] {
+    together(run_.comm(), [&] {
+      if (run_.first()) verify_checkpoint(checkpoint);
+    });
+    together(run_.comm(), [&] {
+      const bool same_world = read_manifest(checkpoint).identity.world == run_.setup.place.world;
+      const auto load = same_world ? load_checkpoint : load_reshared;
+      run_.k = load(checkpoint, run_.setup.place.rank, identity(), state_).step;
+    });
+  });
+  if (run_.k > run_.setup.total_steps)
+    throw BadOption(text(checkpoint, " has ", run_.k, " steps behind it, but this run ends after ",
+                         run_.setup.total_steps, "; give a larger --epochs or --steps"));
+  std::error_code none;
+  resumed_from_ = fs::path(checkpoint).parent_path().parent_path().string();
+  continues_ = fs::equivalent(resumed_from_, run_.directory, none);
+  if (run_.first())
+    changes_of_data_ = changes_since(read_manifest(checkpoint).images, batches_.index(), run_.setup.data);
+  if (continues_) note_saved();
+}
+
+void Saving::write() {
+  comm::Communicator& comm = run_.comm();
+  batches_.take_stock();
+  checkpoints_.attempt(run_.survivors.changes());
+  try {
+    together(comm, [&] {
+      if (run_.first()) checkpoints_.begin(run_.k);
+    });
+    together(comm, [&] {
+      checkpoints_.write(run_.k, run_.setup.place.rank, state_);
+      write_for_the_lost();
+    });
+    together(comm, [&] {
+      if (run_.first()) checkpoints_.commit(run_.k, identity(), batches_.index());
+    });
+  } catch (...) {
+    if (run_.first()) checkpoints_.abandon(run_.k);
+    throw;
+  }
+}
+
+// A resumed run has all its workers again: the lost begin where the last of the living is. The center stays with
+// worker 0 also if that is the last.
+void Saving::write_for_the_lost() {
+  if (run_.comm().rank() + 1 != run_.comm().size()) return;
+  for (int r : run_.survivors.lost())
+    checkpoints_.write(run_.k, r, [this](Archive& a) {
+      Without center(a, "strategy.center.");
+      state_(center);
+    });
+}
+
+// As a joining worker would, the lost take over a donor's state.
+void Saving::write_among(comm::Communicator& living, const std::vector<int>& members) {
+  const int world = run_.setup.place.world, me = run_.setup.place.rank;
+  const bool donor = me == members[0];
+  checkpoints_.attempt(world - int(members.size()));
+  together(living, [&] {
+    if (donor) checkpoints_.begin(run_.k);
+  });
+  together(living, [&] {
+    checkpoints_.write(run_.k, me, state_);
+    for (int r : others_than(members, world))
+      if (donor) checkpoints_.write(run_.k, r, state_);
+  });
+  together(living, [&] {
+    if (donor) checkpoints_.commit(run_.k, identity(), batches_.index());
+  });
+}
+
+}  // namespace skein::apps

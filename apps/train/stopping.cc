@@ -1,0 +1,104 @@
+// Workers in step ask each other about once a second; others tell each other, and meet.
+#include "apps/train/stopping.h"
+
+#include <algorithm>
+
+#include "apps/clock.h"
+#include "comm/words.h"
+
+namespace skein::apps {
+
+namespace {
+constexpr double kQuestionSeconds = 1;  // between two questions whether to stop: what Ctrl-C may take
+constexpr comm::Tag kStop = comm::kOwnTags - 1;
+
+// While it lives, no wait of this communicator ends for its length alone.
+class Patience {
+ public:
+  explicit Patience(comm::Communicator& c) : comm_(c), before_(c.set_deadline(comm::kForever)) {}
+  ~Patience() { comm_.set_deadline(before_); }
+  Patience(const Patience&) = delete;
+
+ private:
+  comm::Communicator& comm_;
+  const double before_;
+};
+}  // namespace
+
+Stopping::Stopping(Run& run, std::function<void()> settle) : run_(run), settle_(std::move(settle)) {}
+
+void Stopping::begin() {
+  asked_at_ = clock_seconds();
+  next_question_ = asked_step_ = run_.k;
+}
+
+// Asking at every step would make every algorithm synchronous. The steps between two questions are those of
+// about a second of the fastest worker, which all hear and thus agree on.
+bool Stopping::here() {
+  const bool asked = run_.asked_to_stop();
+  if (run_.comm().size() == 1) return asked;
+  if (run_.asynchronous) return here_apart();
+  const int64_t k = run_.k;
+  if (k < next_question_) return false;
+  const double each = (clock_seconds() - asked_at_) / double(std::max<int64_t>(1, k - asked_step_));
+  const double steps =
+      k == asked_step_ ? 1 : std::clamp(kQuestionSeconds / std::max(each, 1e-6), 1.0, 1000.0);
+  bool stop = false;
+  double next = steps;
+  for (const auto& other : comm::gather_numbers(run_.comm(), {double(asked), steps}))
+    stop = stop || other[0] != 0, next = std::min(next, other[1]);
+  asked_at_ = clock_seconds();
+  asked_step_ = k;
+  next_question_ = k + int64_t(next);
+  return stop;
+}
+
+// A worker that is asked to stop tells the others. All meet, and those behind go on to the step of the one that
+// is furthest ahead.
+bool Stopping::here_apart() {
+  if (stop_at_ >= 0) return run_.k >= stop_at_;
+  if (!run_.config.replay.empty()) return false;  // a replayed run can stop only where the recorded one met
+  if (!run_.asked_to_stop() && !run_.comm().poll_any(kStop)) return false;
+  tell_others();
+  stop_at_ = run_.k;
+  met_at_ = -1;  // workers that met here may have taken another step since
+  return meet();
+}
+
+void Stopping::tell_others() {
+  comm::Communicator& comm = run_.comm();
+  for (int r = 0; r < comm.size(); ++r) try {
+      if (r != comm.rank()) comm.push(r, kStop, run_.k, 1, Tensor::zeros({1}));
+    } catch (const comm::PeerLost&) {  // a lost worker need not be told
+    }
+}
+
+// Workers in step are at the same step already, and others need meet only once at a step.
+bool Stopping::meet() {
+  if (met_at_ == run_.k || !run_.asynchronous) return true;
+  bool together = false;
+  run_.survivors.meet([&] { together = settle_at_one_step(); });
+  return together;
+}
+
+bool Stopping::settle_at_one_step() {
+  const Patience patience(run_.comm());
+  if (!run_.config.replay.empty() && run_.asked_to_stop()) stop_at_ = run_.k;
+  for (bool together = false; !together;) {
+    settle_();
+    int64_t furthest = run_.k, stop = stop_at_;
+    together = true;
+    for (const auto& other : comm::gather_numbers(run_.comm(), {double(run_.k), double(stop_at_)})) {
+      together = together && int64_t(other[0]) == run_.k;
+      furthest = std::max(furthest, int64_t(other[0]));
+      stop = std::max(stop, int64_t(other[1]));
+    }
+    if (stop >= 0) stop_at_ = furthest;
+    if (run_.k < furthest) break;
+  }
+  if (run_.k < stop_at_) return false;
+  met_at_ = run_.k;
+  return true;
+}
+
+}  // namespace skein::apps

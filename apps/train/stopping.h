@@ -1,0 +1,39 @@
+// Stopping: the workers of a training decide together at which step it stops.
+#pragma once
+#include <functional>
+
+#include "apps/train/run.h"
+
+namespace skein::apps {
+
+// Each worker may be asked to stop (Run::stop), at any time. All stop at the same step.
+class Stopping {
+ public:
+  // `settle` ends what this worker's algorithm has under way; collective: Strategy::settle.
+  Stopping(Run&, std::function<void()> settle);
+
+  void begin();  // before the first step
+  // Between two steps: whether training stops here. The answer is the same on every worker at the same step.
+  bool here();
+  // To be called before anything that the workers do together. Returns when all of them are at the same step,
+  // however long that takes: a slow worker is not a lost one. False: others are ahead of this worker, and it goes on
+  // to the step at which all stop.
+  bool meet();
+  void meet_again() { met_at_ = -1; }            // the workers are others than before
+  bool agreed() const { return stop_at_ >= 0; }  // asynchronous workers: the step is known
+
+ private:
+  bool here_apart();
+  void tell_others();
+  bool settle_at_one_step();
+
+  Run& run_;
+  const std::function<void()> settle_;
+  int64_t next_question_ = 0;  // at this step the workers ask each other whether to stop
+  int64_t asked_step_ = 0;     // of the last question
+  double asked_at_ = 0;        // its time
+  int64_t stop_at_ = -1;       // asynchronous workers stop at this step; negative: not decided
+  int64_t met_at_ = -1;        // the last step at which they met
+};
+
+}  // namespace skein::apps

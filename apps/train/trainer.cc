@@ -1,0 +1,207 @@
+// What a training is: steps of an algorithm, between which the workers record, evaluate, save and stop together.
+//
+//   learning.h   x, and all that changes it                record.h     metrics and console
+//   gradient.h   where a batch becomes a gradient at x     scoring.h    evaluations, the best model
+//   batches.h    the images of this worker's steps         saving.h     checkpoints
+//   stopping.h   the step at which all stop                results.h    the files that are left at the end
+//
+// What a lost worker costs: where the algorithm has a center, the others repeat what it broke off and go on without
+// it (survivors.h). Otherwise they go back to the last step that all of them have taken, at most a few, save it and
+// end (rollback.h); a resumed run has all workers again.
+#include "apps/train/trainer.h"
+
+#include <filesystem>
+
+#include "apps/run_directory.h"
+#include "apps/together.h"
+#include "engine/file.h"
+
+namespace skein::apps {
+
+namespace fs = std::filesystem;
+
+Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progress& progress,
+                 Survivors& survivors)
+    : run_(config, std::move(setup), std::move(directory), progress, survivors),
+      traces_(run_),
+      batches_(run_),
+      learning_(run_, batches_, traces_),
+      record_(run_, batches_, learning_),
+      scoring_(run_, traces_, learning_),
+      results_(run_, batches_, traces_, learning_, record_, scoring_),
+      stopping_(run_, [this] { learning_.strategy->settle(*learning_.worker); }),
+      saving_(run_, batches_, learning_.flat, [this](Archive& a) { visit(a); }),
+      rollback_(run_, record_, saving_, traces_, [this](Archive& a) { visit(a); }) {
+  survivors.when_fewer([this] { regroup(); });
+}
+
+Trainer::~Trainer() { run_.survivors.when_fewer({}); }
+
+// All that the next step, or the record of it, depends on.
+void Trainer::visit(Archive& a) {
+  learning_.visit(a);
+  run_.costs.visit(a);
+  record_.visit(a);
+  scoring_.visit(a);
+  batches_.visit(a);
+  a("closed_epochs", closed_epochs_);
+}
+
+void Trainer::begin() {
+  if (std::exchange(begun_, true)) return;
+  run_.survivors.wholly([&] { learning_.start(); });
+  run_.costs.begin(run_.comm());
+}
+
+void Trainer::resume(const std::string& checkpoint) {
+  begin();
+  saving_.load(checkpoint);
+}
+
+Outcome Trainer::run(const std::function<bool()>& stop) {
+  run_.stop = stop;
+  begin();
+  run_.survivors.wholly([&] { together(run_.comm(), [&] { open_directory(); }); });
+  stopping_.begin();
+  record_.begin();
+  run_.survivors.wholly([&] { traces_.start(); });
+  batches_.open();
+  try {
+    return finish(!train());
+  } catch (const comm::PeerLost& e) { return rollback_.end(e.what()); } catch (const comm::Timeout& e) {
+    return rollback_.end(text(e.what(),
+                              "; every worker is alive, so none is given up: give a longer --deadline ",
+                              "or --wait forever"));
+  } catch (const std::exception& e) {
+    const bool of_all = dynamic_cast<const OfAll*>(&e) || dynamic_cast<const comm::Disagreement*>(&e);
+    if (!of_all) run_.comm().transport().fail();
+    throw;
+  }
+}
+
+// False: stopped on the way.
+bool Trainer::train() {
+  for (;;) {
+    if (run_.epochs() > closed_epochs_ && !close_epoch()) return false;
+    if (run_.k == run_.setup.total_steps || scoring_.is_enough()) return true;
+    if (stopping_.here()) return false;
+    step();
+  }
+}
+
+// While it iterates, the algorithm alone writes x: it asks for the gradient at x, exchanges with its peers what its
+// paper says, and steps.
+void Trainer::step() {
+  if (run_.asynchronous) record_.note_losses();
+  learning_.before_step();
+  rollback_.before_step();
+  traces_.before_step();
+  {
+    StepCosts costs(run_.costs, run_.comm());
+    learning_.strategy->iterate(*learning_.worker, run_.k);
+    learning_.after_step();
+    traces_.add_step(costs.end());
+  }
+  rollback_.after_step();
+  ++run_.k;
+  record_.end_step();
+  if (saving_.is_due_after_step()) save();
+}
+
+// False: stopped on the way; a resumed run closes the epoch again.
+bool Trainer::close_epoch() {
+  bool whole = false;
+  SeenByAll seen;
+  run_.survivors.wholly([&] {
+    stopping_.meet();
+    if (stopping_.agreed()) return;
+    record_.flush();
+    record_.read_losses();
+    if (scoring_.is_due() && !scoring_.score()) return;
+    seen = record_.epoch();
+    whole = true;
+  });
+  if (!whole) return false;
+  record_.write_score(scoring_.take_event());
+  record_.close_epoch(seen, scoring_.line());
+  closed_epochs_ = run_.epochs();
+  if (saving_.is_due_after_epoch()) save();
+  return true;
+}
+
+void Trainer::save() {
+  if (saving_.is_saved()) return;
+  try {
+    run_.survivors.wholly([&] {
+      stopping_.meet();
+      record_.flush();
+      const Timed t = traces_.timed(run_.costs.seconds.checkpoint, "checkpoint");
+      record_.refuse_bad_numbers();
+      saving_.write();
+    });
+  } catch (const BadFile& e) {
+    if (!is_of_all(e, run_.comm())) throw;
+    throw Agreed<BadFile>(text(e.what(), "; ", how_to_resume(run_.directory)));
+  }
+  saving_.note_saved();
+}
+
+// A run that cannot be saved for lack of space may still leave its model, which is smaller.
+Outcome Trainer::finish(bool interrupted) {
+  std::string unsaved;
+  try {
+    save();
+  } catch (const BadFile& e) {
+    if (interrupted || !is_of_all(e, run_.comm())) throw;
+    unsaved = e.what();
+  }
+  if (!interrupted) {
+    learning_.strategy->finish(*learning_.worker);
+    const bool scored = scoring_.is_current();
+    run_.survivors.wholly([&] {
+      stopping_.meet();
+      interrupted = !scored && !scoring_.score();
+    });
+    record_.write_score(scoring_.take_event());
+  }
+  run_.progress.finish();
+  batches_.say_unreadable();
+  Outcome out;
+  run_.survivors.wholly([&] {
+    stopping_.meet();
+    out = results_.write(interrupted);
+  });
+  if (const std::string odd = run_.setup.odd_files->to_line(); !odd.empty()) run_.progress.say(odd);
+  if (!unsaved.empty())
+    throw Agreed<BadFile>(text(unsaved, "; the model was written: ", run_.directory, "/model.safetensors"));
+  return out;
+}
+
+// A worker is lost and the algorithm continues: from here on all communication is among those that are left.
+void Trainer::regroup() {
+  learning_.regroup();
+  stopping_.meet_again();
+  record_.note_losses();
+}
+
+// A run that cannot begin leaves no directory behind.
+void Trainer::open_directory() {
+  if (!run_.first() || record_.is_open()) return;
+  const std::string& directory = run_.directory;
+  const bool before = fs::exists(directory), continues = saving_.continues();
+  if (!continues) refuse_a_run(directory);
+  try {
+    make_directory(directory);
+    write_file((fs::path(directory) / "config.toml").string(), to_toml(run_.config));
+    record_.open(continues);
+    scoring_.open(saving_.resumed_from());
+    traces_.open();
+  } catch (...) {
+    std::error_code none;
+    if (!before) fs::remove_all(directory, none);
+    if (!continues) fs::remove(fs::path(directory) / "metrics.jsonl", none);
+    throw;
+  }
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,49 @@
+// Oracle: the gradient of a model's loss as one flat vector, handed out in slices while backward still runs.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "nn/module.h"
+
+namespace skein {
+class LossScale;
+}
+
+namespace skein::nn {
+
+struct OracleOptions {
+  int64_t slice_bytes = int64_t(4) << 20;
+  int64_t most_passes = 1;     // into which a batch may be cut
+  double clip_norm = 0;        // the longest gradient; 0: any
+  LossScale* scale = nullptr;  // what backward starts from; null: 1
+  std::function<void()> between =
+      {};  // called after each layer's backward; messages under way can move on there
+};
+
+// One thread. The module, its flat vectors and the loss scale must live as long.
+class Oracle {
+ public:
+  Oracle(Module&, const Flat&, OracleOptions);
+
+  // Calls `forward`, each time on a tape of its own, for pass 0 to passes - 1, and fills g with the gradient of the sum
+  // of the losses that it returns; unscaled and clipped. Returns that sum.
+  //
+  // If given, `ready` receives slices of g as they become final, the same ones at every step. They are neither unscaled
+  // nor clipped: that is for the sum over the workers.
+  Tensor gradient(int64_t passes, const std::function<Tensor(int64_t pass)>& forward,
+                  const GradReady& ready = {});
+  // For a worker without samples: g <- 0, in the same slices as the others have.
+  void no_gradient(const GradReady& ready = {});
+
+ private:
+  Tensor differentiate(const std::function<Tensor()>& forward, const GradReady& ready);
+  void add_earlier(const Tensor& slice) const;
+
+  const OracleOptions o_;
+  const std::vector<Param*> params_;
+  const Tensor g_;
+  Slicer slicer_;
+  const Tensor earlier_;  // the gradient of the passes before the last
+};
+
+}  // namespace skein::nn
