@@ -1,4 +1,7 @@
 // Collectives with ranks as threads: sums against a scalar reference, order, overlap, disagreement.
+#include <cmath>
+#include <cstring>
+
 #include "comm/sum.h"
 #include "tests/world.h"
 
