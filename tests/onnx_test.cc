@@ -127,7 +127,8 @@ TEST(Onnx, APointwiseRowIsTheNodeThatItNamesOrAnError) {
   const auto types = [](std::function<Tensor(const Tensor&)> f) {
     Pointwise net(std::move(f));
     std::vector<std::string> all;
-    for (const onnx::Node& n : graph_of(net, Tensor::zeros({2, 4, 4, 3})).node()) all.push_back(n.op_type());
+    const auto graph = graph_of(net, Tensor::zeros({2, 4, 4, 3}));
+    for (const onnx::Node& n : graph.node()) all.push_back(n.op_type());
     return all;
   };
   const auto has_node = [&](const char* type, std::function<Tensor(const Tensor&)> f) {
