@@ -46,11 +46,13 @@ UcxDoors::Worker::Worker(Mailbox& box, Liveness& live, const TransportOptions& o
   ucp_worker_params_t p{};
   p.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   p.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  if (const ucs_status_t s = ucx().ucp_worker_create(context_, &p, &worker_); s != UCS_OK)
-    throw Error(text(
-        "UCX cannot receive messages here: ", ucx().ucs_status_string(s),
-        "; train_imagenet --doctor looks for the reason (too little shared memory? too few open "
-        "files?), UCX_LOG_LEVEL=info says more. Workers of one host can do without: --transport shared"));
+  // Its status is left out: workers that lack the same thing meet that at different places, and what all of
+  // them say alike is shown once.
+  if (ucx().ucp_worker_create(context_, &p, &worker_) != UCS_OK)
+    throw Error(
+        "UCX cannot receive messages here; train_imagenet --doctor looks for the reason (too little shared "
+        "memory? too few open files?), UCX_LOG_LEVEL=info says more. Workers of one host can do without: "
+        "--transport shared");
   ucp_am_handler_param_t h{};
   h.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
                  UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
