@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "apps/checkpoint.h"
-#include "apps/interrupt.h"
-#include "apps/together.h"
+#include "apps/base/together.h"
+#include "apps/checkpoint/checkpoint.h"
+#include "apps/launch/interrupt.h"
 
 namespace skein::apps {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "apps/command_line.h"
-#include "apps/run_directory.h"
+#include "apps/train/run_directory.h"
 #include "comm/communicator.h"
 
 namespace skein::apps {

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "apps/algorithm_values.h"
-#include "apps/checkpoint.h"
-#include "apps/help.h"
-#include "apps/known_words.h"
-#include "apps/recipes.h"
-#include "apps/reshare.h"
+#include "apps/checkpoint/checkpoint.h"
+#include "apps/checkpoint/reshare.h"
+#include "apps/config/algorithm_values.h"
+#include "apps/config/help.h"
+#include "apps/config/known_words.h"
+#include "apps/config/recipes.h"
 #include "data/source.h"
 #include "engine/find_row.h"
 #include "engine/number.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/config.h"
+#include "apps/config/config.h"
 
 namespace skein::apps {
 

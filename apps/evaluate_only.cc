@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/evaluate.h"
-#include "apps/interrupt.h"
-#include "apps/printable.h"
-#include "apps/saved_model.h"
+#include "apps/base/printable.h"
+#include "apps/launch/interrupt.h"
+#include "apps/model/saved_model.h"
+#include "apps/train/evaluate.h"
 #include "comm/world_of_one.h"
 
 namespace skein::apps {

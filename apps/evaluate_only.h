@@ -1,6 +1,6 @@
 // --eval-only: how good a saved model is on the test images, in all and class by class.
 #pragma once
-#include "apps/config.h"
+#include "apps/config/config.h"
 
 namespace skein::apps {
 

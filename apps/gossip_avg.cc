@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "apps/digest.h"
-#include "apps/gossip_page.h"
-#include "apps/interrupt.h"
-#include "apps/together.h"
-#include "apps/vectors.h"
+#include "apps/base/digest.h"
+#include "apps/base/together.h"
+#include "apps/gossip/gossip_page.h"
+#include "apps/launch/interrupt.h"
+#include "apps/model/vectors.h"
 #include "comm/numbers.h"
 #include "engine/file.h"
 #include "engine/random.h"

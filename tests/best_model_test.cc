@@ -1,14 +1,14 @@
 // What a run keeps of its evaluations: the best model, when to stop early, who is taken for whom, and whether a
 // resumed run has the same images.
-#include "apps/best_model.h"
+#include "apps/train/best_model.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "apps/data_index.h"
-#include "apps/verdicts.h"
+#include "apps/checkpoint/data_index.h"
+#include "apps/train/verdicts.h"
 #include "nn/models.h"
 #include "tests/files.h"
 #include "tests/program.h"

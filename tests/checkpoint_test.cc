@@ -1,5 +1,5 @@
 // Checkpoints: round trips, damage, full disks, retirement, and what a resume refuses.
-#include "apps/checkpoint.h"
+#include "apps/checkpoint/checkpoint.h"
 
 #include <gtest/gtest.h>
 

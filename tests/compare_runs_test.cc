@@ -1,5 +1,5 @@
 // Several runs on the same axes: who is grouped with whom, their names, their figures, and the page.
-#include "apps/compare.h"
+#include "apps/report/compare.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "apps/run_figures.h"
+#include "apps/report/run_figures.h"
 #include "tests/browser.h"
 #include "tests/program.h"
 

@@ -1,11 +1,11 @@
 // Configuration: one table drives the command line, TOML, printing and the refusals.
-#include "apps/config.h"
+#include "apps/config/config.h"
 
 #include <nlohmann/json.hpp>
 
-#include "apps/algorithm_values.h"
-#include "apps/host_list.h"
-#include "apps/known_words.h"
+#include "apps/config/algorithm_values.h"
+#include "apps/config/known_words.h"
+#include "apps/launch/host_list.h"
 #include "data/source.h"
 #include "nn/models.h"
 #include "optim/strategy.h"

@@ -1,8 +1,8 @@
 // Which worker gets which GPU, what the messages about unusable ones say, and running out of memory.
-#include "apps/device_choice.h"
+#include "apps/launch/device_choice.h"
 
 #include "apps/command_line.h"
-#include "apps/memory_advice.h"
+#include "apps/train/memory_advice.h"
 #include "engine/device_trouble.h"
 #include "engine/memory.h"
 #include "engine/numerics.h"

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "apps/safetensors.h"
-#include "apps/vectors.h"
+#include "apps/model/safetensors.h"
+#include "apps/model/vectors.h"
 #include "comm/numbers.h"
 #include "engine/vec.h"
 #include "tests/program.h"

@@ -2,7 +2,7 @@
 // processes.
 #include <nlohmann/json.hpp>
 
-#include "apps/vectors.h"
+#include "apps/model/vectors.h"
 #include "tests/program.h"
 
 namespace skein {

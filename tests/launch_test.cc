@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-#include "apps/supervisor.h"
+#include "apps/launch/supervisor.h"
 #include "tests/program.h"
 
 namespace skein {

@@ -1,5 +1,5 @@
 // Events, the summary, and the progress line.
-#include "apps/metrics.h"
+#include "apps/report/metrics.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <sstream>
 #include <thread>
 
-#include "apps/progress.h"
+#include "apps/report/progress.h"
 #include "tests/files.h"
 
 namespace skein::apps {

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "apps/blending.h"
+#include "apps/train/blending.h"
 #include "engine/clip.h"
 #include "engine/vec.h"
 #include "tests/testing.h"

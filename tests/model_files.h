@@ -3,7 +3,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "apps/safetensors.h"
+#include "apps/model/safetensors.h"
 
 namespace skein::testing_programs {
 

@@ -1,11 +1,11 @@
 // Odd image files through the whole program: trained on or left out, and counted exactly in summary.json.
-#include "apps/odd_files.h"
+#include "apps/train/odd_files.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/class_words.h"
-#include "apps/printable.h"
+#include "apps/base/printable.h"
+#include "apps/model/class_words.h"
 #include "tests/model_files.h"
 #include "tests/program.h"
 

@@ -6,9 +6,9 @@
 #include <functional>
 #include <set>
 
-#include "apps/export_onnx.h"
-#include "apps/onnx_graph.h"
-#include "apps/vectors.h"
+#include "apps/model/export_onnx.h"
+#include "apps/model/onnx_graph.h"
+#include "apps/model/vectors.h"
 #include "engine/tape.h"
 #include "nn/layers.h"
 #include "onnx.pb.h"

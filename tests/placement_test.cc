@@ -1,5 +1,5 @@
 // Which cores compute and which decode.
-#include "apps/placement.h"
+#include "apps/launch/placement.h"
 
 #include <gtest/gtest.h>
 

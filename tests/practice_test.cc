@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "apps/ema.h"
-#include "apps/safetensors.h"
+#include "apps/model/safetensors.h"
+#include "apps/train/ema.h"
 #include "tests/program.h"
 #include "tests/trainee.h"
 

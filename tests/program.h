@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-#include "apps/safetensors.h"
+#include "apps/model/safetensors.h"
 
 namespace skein::testing_programs {
 

@@ -1,5 +1,5 @@
 // Recipes: part of the program, valid, under everything else one says, and as their sources have it.
-#include "apps/recipes.h"
+#include "apps/config/recipes.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "apps/command_line.h"
-#include "apps/list.h"
+#include "apps/config/list.h"
 #include "optim/schedule.h"
 #include "tests/program.h"
 

@@ -1,5 +1,5 @@
 // The report: what goes into the page, and whether a browser draws it.
-#include "apps/report.h"
+#include "apps/report/report.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "apps/metrics.h"
+#include "apps/report/metrics.h"
 #include "engine/random.h"
 #include "tests/browser.h"
 #include "tests/files.h"

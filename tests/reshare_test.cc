@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "apps/reshare.h"
-#include "apps/safetensors.h"
+#include "apps/checkpoint/reshare.h"
+#include "apps/model/safetensors.h"
 #include "engine/loss_scale.h"
 #include "tests/model_files.h"
 #include "tests/program.h"

@@ -5,7 +5,7 @@
 
 #include <latch>
 
-#include "apps/weights.h"
+#include "apps/model/weights.h"
 #include "tests/parts.h"
 
 namespace skein::apps {

@@ -1,12 +1,12 @@
 // The file format, and models in torchvision's names and layouts.
-#include "apps/safetensors.h"
+#include "apps/model/safetensors.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "apps/digest.h"
-#include "apps/weights.h"
+#include "apps/base/digest.h"
+#include "apps/model/weights.h"
 #include "engine/random.h"
 #include "engine/vec.h"
 #include "tests/files.h"

@@ -4,8 +4,8 @@
 
 #include <map>
 
-#include "apps/host_list.h"
-#include "apps/seat.h"
+#include "apps/launch/host_list.h"
+#include "apps/launch/seat.h"
 #include "engine/base.h"
 #include "tests/files.h"
 

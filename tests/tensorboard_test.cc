@@ -1,5 +1,5 @@
 // Events for TensorBoard: checksums, frames and fields, and what TensorBoard itself reads in them.
-#include "apps/tensorboard.h"
+#include "apps/report/tensorboard.h"
 
 #include <gtest/gtest.h>
 

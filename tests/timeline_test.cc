@@ -1,10 +1,10 @@
 // The few steps that the report shows: which they are, what of them is kept, and what a run leaves.
-#include "apps/timeline.h"
+#include "apps/report/timeline.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/trace_file.h"
+#include "apps/report/trace_file.h"
 #include "tests/program.h"
 
 namespace skein::apps {

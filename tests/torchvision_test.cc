@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/vectors.h"
-#include "apps/weights.h"
+#include "apps/model/vectors.h"
+#include "apps/model/weights.h"
 #include "tests/program.h"
 #include "tests/random_model.h"
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "apps/trace_file.h"
+#include "apps/report/trace_file.h"
 #include "comm/meter.h"
 #include "tests/program.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "apps/safetensors.h"
-#include "apps/vectors.h"
-#include "apps/weights.h"
+#include "apps/model/safetensors.h"
+#include "apps/model/vectors.h"
+#include "apps/model/weights.h"
 #include "tests/files.h"
 #include "tests/program.h"
 #include "tests/random_model.h"

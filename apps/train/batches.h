@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "apps/data_index.h"
-#include "apps/metrics.h"
+#include "apps/checkpoint/data_index.h"
+#include "apps/report/metrics.h"
 #include "apps/train/run.h"
 #include "data/loader.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "apps/clock.h"
+#include "apps/base/clock.h"
 
 namespace skein::apps {
 

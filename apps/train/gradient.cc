@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "apps/memory_advice.h"
+#include "apps/train/memory_advice.h"
 #include "engine/memory.h"
 #include "engine/narrow.h"
 

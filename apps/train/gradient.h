@@ -2,10 +2,10 @@
 #pragma once
 #include <memory>
 
-#include "apps/blending.h"
-#include "apps/meters.h"
-#include "apps/step_graphs.h"
 #include "apps/train/batches.h"
+#include "apps/train/blending.h"
+#include "apps/train/meters.h"
+#include "apps/train/step_graphs.h"
 #include "apps/train/traces.h"
 #include "engine/loss_scale.h"
 #include "nn/oracle.h"

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "apps/algorithm_values.h"
-#include "apps/together.h"
-#include "apps/weights.h"
+#include "apps/base/together.h"
+#include "apps/config/algorithm_values.h"
+#include "apps/model/weights.h"
 #include "engine/narrow.h"
 
 namespace skein::apps {

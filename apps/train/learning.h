@@ -3,8 +3,8 @@
 #include <memory>
 #include <optional>
 
-#include "apps/consensus_model.h"
-#include "apps/ema.h"
+#include "apps/train/consensus_model.h"
+#include "apps/train/ema.h"
 #include "apps/train/gradient.h"
 #include "engine/memory.h"
 #include "optim/schedule.h"

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "apps/best_model.h"
-#include "apps/evaluate.h"
+#include "apps/train/best_model.h"
+#include "apps/train/evaluate.h"
 
 namespace skein::apps {
 

@@ -2,9 +2,9 @@
 #pragma once
 #include <optional>
 
-#include "apps/meters.h"
-#include "apps/metrics.h"
+#include "apps/report/metrics.h"
 #include "apps/train/costs.h"
+#include "apps/train/meters.h"
 
 namespace skein::apps {
 

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <utility>
 
-#include "apps/report.h"
-#include "apps/together.h"
+#include "apps/base/together.h"
+#include "apps/report/report.h"
 #include "apps/train/saving.h"
 
 namespace skein::apps {

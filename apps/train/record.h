@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "apps/metrics.h"
-#include "apps/tensorboard.h"
+#include "apps/report/metrics.h"
+#include "apps/report/tensorboard.h"
 #include "apps/train/learning.h"
 #include "apps/train/over_workers.h"
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "apps/report.h"
-#include "apps/together.h"
-#include "apps/weights.h"
+#include "apps/base/together.h"
+#include "apps/model/weights.h"
+#include "apps/report/report.h"
 #include "comm/words.h"
 #include "engine/file.h"
 

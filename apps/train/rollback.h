@@ -1,9 +1,9 @@
 // Rollback: what is left of a training that ends because a worker is lost.
 #pragma once
-#include "apps/step_back.h"
 #include "apps/train/outcome.h"
 #include "apps/train/record.h"
 #include "apps/train/saving.h"
+#include "apps/train/step_back.h"
 
 namespace skein::apps {
 

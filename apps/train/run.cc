@@ -1,7 +1,7 @@
 // The facts about a run that come from several places.
 #include "apps/train/run.h"
 
-#include "apps/device_choice.h"
+#include "apps/launch/device_choice.h"
 #include "engine/backend.h"
 #include "optim/strategy.h"
 

@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 
-#include "apps/metrics.h"
-#include "apps/progress.h"
-#include "apps/setup.h"
+#include "apps/report/metrics.h"
+#include "apps/report/progress.h"
 #include "apps/train/costs.h"
+#include "apps/train/setup.h"
 #include "apps/train/survivors.h"
 
 namespace skein::apps {

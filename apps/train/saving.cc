@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "apps/manifest.h"
-#include "apps/reshare.h"
-#include "apps/together.h"
-#include "apps/weights.h"
+#include "apps/base/together.h"
+#include "apps/checkpoint/manifest.h"
+#include "apps/checkpoint/reshare.h"
+#include "apps/model/weights.h"
 
 namespace skein::apps {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/checkpoint.h"
+#include "apps/checkpoint/checkpoint.h"
 #include "apps/train/batches.h"
 #include "nn/module.h"
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "apps/together.h"
+#include "apps/base/together.h"
+#include "apps/model/weights.h"
 #include "apps/train/over_workers.h"
-#include "apps/weights.h"
 #include "engine/file.h"
 
 namespace skein::apps {

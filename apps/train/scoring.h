@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/best_model.h"
-#include "apps/evaluate.h"
-#include "apps/metrics.h"
+#include "apps/report/metrics.h"
+#include "apps/train/best_model.h"
+#include "apps/train/evaluate.h"
 #include "apps/train/learning.h"
 
 namespace skein::apps {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "apps/clock.h"
+#include "apps/base/clock.h"
 #include "comm/words.h"
 
 namespace skein::apps {

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "apps/timeline.h"
-#include "apps/trace_file.h"
+#include "apps/report/timeline.h"
+#include "apps/report/trace_file.h"
 
 namespace skein::apps {
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <memory>
 
-#include "apps/clock.h"
-#include "apps/metrics.h"
+#include "apps/base/clock.h"
+#include "apps/report/metrics.h"
 #include "apps/train/run.h"
 
 namespace skein::apps {

@@ -12,8 +12,8 @@
 
 #include <filesystem>
 
-#include "apps/run_directory.h"
-#include "apps/together.h"
+#include "apps/base/together.h"
+#include "apps/train/run_directory.h"
 #include "engine/file.h"
 
 namespace skein::apps {

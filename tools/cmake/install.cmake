@@ -28,7 +28,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/skeinConfigVersion.cmake 
 install(FILES ${PROJECT_BINARY_DIR}/skeinConfig.cmake ${PROJECT_BINARY_DIR}/skeinConfigVersion.cmake
         DESTINATION ${package_dir})
 
-install(DIRECTORY apps/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/skein)
+install(DIRECTORY apps/config/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/skein)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})

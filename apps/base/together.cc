@@ -1,0 +1,32 @@
+// Agreement on success, by one gather and one broadcast.
+#include "apps/base/together.h"
+
+namespace skein::apps {
+namespace {
+
+// The first letter is the kind; " " is no error.
+std::string attempt(const std::function<void()>& f) {
+  try {
+    f();
+    return " ";
+  } catch (const comm::PeerLost&) {
+    throw;  // all miss the same one
+  } catch (const BadOption& e) { return text('o', e.what()); } catch (const BadFile& e) {
+    return text('f', e.what());
+  } catch (const Error& e) { return text('e', e.what()); }
+}
+
+}  // namespace
+
+void together(comm::Communicator& comm, const std::function<void()>& f) {
+  if (comm.size() == 1) return f();
+  std::string verdict = attempt(f);
+  for (const std::string& other : comm::gather_text(comm, verdict, 0))
+    if (verdict == " ") verdict = other;
+  verdict = from_rank_zero(comm, verdict);
+  if (verdict[0] == 'o') throw Agreed<BadOption>(verdict.substr(1));
+  if (verdict[0] == 'f') throw Agreed<BadFile>(verdict.substr(1));
+  if (verdict[0] == 'e') throw Agreed<Error>(verdict.substr(1));
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,119 @@
+// Saving: a hidden directory aside, everything flushed, one rename; then the oldest go.
+#include "apps/checkpoint/checkpoint.h"
+
+#include <fcntl.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "apps/checkpoint/manifest.h"
+#include "engine/file.h"
+
+namespace skein::apps {
+namespace fs = std::filesystem;
+namespace {
+
+// Puts `fresh` under the name `target` in one instant where the file system can exchange names; then removes
+// what stood there.
+void swap_in(const std::string& fresh, const std::string& target) {
+  if (!fs::exists(target)) return fs::rename(fresh, target);
+  if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) != 0) {
+    const std::string old = fresh + ".old";
+    fs::rename(target, old);
+    fs::rename(fresh, target);
+    fs::rename(old, fresh);
+  }
+  fs::remove_all(fresh);
+}
+
+// Hidden first, so that no half-removed checkpoint is ever under a checkpoint's name.
+void remove_checkpoint(const std::string& path) {
+  const fs::path p(path);
+  const fs::path hidden = p.parent_path() / ("." + p.filename().string() + kPartial);
+  fs::remove_all(hidden);
+  fs::rename(p, hidden);
+  fs::remove_all(hidden);
+}
+
+std::string sum_file(const std::string& aside, int rank) { return text(aside, '/', rank_file(rank), ".sum"); }
+
+}  // namespace
+
+Checkpoints::Checkpoints(const std::string& output, int keep) : dir_(output + "/checkpoints"), keep_(keep) {
+  CHECK(keep >= 1, keep);
+}
+
+std::string Checkpoints::aside(int64_t step) const {
+  return text(dir_, "/.", checkpoint_name(step), attempt_ > 0 ? text('.', attempt_) : "", kPartial);
+}
+
+void Checkpoints::begin(int64_t step) {
+  make_directory(dir_);
+  std::error_code ignored;
+  for (fs::directory_iterator at(dir_, ignored), end; !ignored && at != end; at.increment(ignored)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with(".step-") && name.find(kPartial) != std::string::npos)
+      fs::remove_all(at->path(), ignored);  // what a crash left behind
+  }
+  make_directory(aside(step));
+}
+
+void Checkpoints::write(int64_t step, int rank, const Walk& walk) {
+  const std::string aside = this->aside(step);
+  const std::string sum = save_state(text(aside, '/', rank_file(rank)), walk);
+  write_file(sum_file(aside, rank), sum);
+}
+
+std::string Checkpoints::commit(int64_t step, const Identity& identity, const DataIndex& images) {
+  const std::string aside = this->aside(step), target = dir_ + '/' + checkpoint_name(step);
+  Manifest m{.step = step, .identity = identity, .files = {}, .sums = {}, .images = images};
+  for (int rank = 0; rank < identity.world; ++rank) {
+    if (!fs::exists(sum_file(aside, rank)))
+      throw BadFile(text(aside, '/', rank_file(rank), ": worker ", rank,
+                         " wrote no such file that worker 0 can see; ",
+                         "--output must lie on a file system that all hosts share"));
+    m.files.push_back(rank_file(rank));
+    m.sums.push_back(read_file(sum_file(aside, rank)));
+  }
+  write_manifest(aside, m);
+  for (int rank = 0; rank < identity.world; ++rank) fs::remove(sum_file(aside, rank));
+  sync_directory(aside);
+  try {
+    swap_in(aside, target);
+    sync_directory(dir_);
+    retire(step);
+  } catch (const fs::filesystem_error& e) {
+    throw BadFile(text(target, ": cannot put the finished checkpoint here: ", e.code().message()));
+  }
+  return target;
+}
+
+// Later steps than the newest belong to a course that was given up when training resumed from before them.
+void Checkpoints::retire(int64_t newest) {
+  std::vector<std::string> older;
+  for (const std::string& path : list_checkpoints(dir_)) {
+    const int64_t step = checkpoint_step(path);
+    if (step > newest) remove_checkpoint(path);
+    if (step < newest) older.push_back(path);
+  }
+  for (size_t i = 0; i + size_t(keep_) < older.size() + 1; ++i) remove_checkpoint(older[i]);
+}
+
+void Checkpoints::abandon(int64_t step) noexcept {
+  std::error_code ignored;
+  fs::remove_all(aside(step), ignored);
+}
+
+std::string Checkpoints::save(int64_t step, const Identity& identity, const Walk& walk) {
+  CHECK(identity.world == 1, "several workers save in three steps", identity.world);
+  try {
+    begin(step);
+    write(step, 0, walk);
+    return commit(step, identity);
+  } catch (...) {
+    abandon(step);
+    throw;
+  }
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,79 @@
+// Checkpoints: everything the next step reads, in
+// DIR/checkpoints/step-NNNNNNNN/{manifest.json, rank-0000.safetensors, ...}.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "apps/checkpoint/data_index.h"
+#include "apps/checkpoint/state_file.h"
+
+namespace skein::apps {
+
+// What a checkpoint and the run that resumes it must agree on.
+struct Identity {
+  std::string model;      // "resnet20"
+  std::string layout;     // layout_hash(flat)
+  std::string algorithm;  // "sgp"
+  int world = 1;
+  std::string data;  // "fashion-mnist"
+  uint64_t seed = 0;
+  int64_t global_batch = 0;
+};
+
+struct Manifest {
+  int64_t step = 0;  // steps taken: the next one is step number `step`
+  Identity identity;
+  std::vector<std::string> files;  // per rank
+  std::vector<std::string> sums;   // their BLAKE2b-256
+  DataIndex images;                // what it was trained and tested on; without hashes where it was not noted
+};
+
+// The checkpoints of one output directory. Saving is three steps so that the trainer can put barriers
+// between:
+//   rank 0: begin(step)  | barrier |  every rank: write(step, rank, walk)  | barrier |  rank 0: commit(...)
+// A checkpoint is under its final name only when every byte of it is on the disk; older ones are removed only
+// after that. Each step throws BadFile (disk full, not writable, directory not shared by the hosts) and
+// leaves earlier checkpoints intact; whoever catches it calls abandon(step) on rank 0, which removes the
+// pieces.
+class Checkpoints {
+ public:
+  explicit Checkpoints(const std::string& output, int keep = 3);
+  const std::string& directory() const { return dir_; }  // OUTPUT/checkpoints
+
+  // Another attempt at the same step, after a worker was lost in the last one: what that worker may still write
+  // does not get in its way. The same number on every rank.
+  void attempt(int number) { attempt_ = number; }
+  void begin(int64_t step);
+  void write(int64_t step, int rank, const Walk&);
+  std::string commit(int64_t step, const Identity&, const DataIndex& = {});  // the new checkpoint's path
+  void abandon(int64_t step) noexcept;
+  // All three, for a world of one; abandons by itself when it throws.
+  std::string save(int64_t step, const Identity&, const Walk&);
+
+ private:
+  std::string aside(int64_t step) const;
+  void retire(int64_t newest);
+  std::string dir_;
+  int keep_, attempt_ = 0;
+};
+
+// Finished checkpoints of an output directory (or of its checkpoints/), oldest first.
+std::vector<std::string> list_checkpoints(const std::string& output);
+// The checkpoint meant by `--resume PATH`: a checkpoint itself, or an output directory, meaning its newest.
+// BadFile if there is none.
+std::string find_checkpoint(const std::string& path);
+
+// Reads and believes a manifest; BadFile if it is damaged.
+Manifest read_manifest(const std::string& checkpoint);
+// Throws BadFile naming the first file that is missing or damaged, and the newest good checkpoint beside it.
+// Reads every file; rank 0 calls it before anybody loads.
+void verify_checkpoint(const std::string& checkpoint);
+// BadFile if the run differs from the checkpoint in model, layout, algorithm, world, data, seed or batch:
+// says which, both values, and what to do.
+void check_identity(const std::string& checkpoint, const Manifest&, const Identity& run);
+
+// Loads one rank's state, the bytes checked against the manifest. Nothing is written by the walk if the file
+// is damaged; fields missing from the file or from the walk are BadFile.
+Manifest load_checkpoint(const std::string& checkpoint, int rank, const Identity& run, const Walk&);
+
+}  // namespace skein::apps

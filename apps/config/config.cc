@@ -1,0 +1,292 @@
+// The table of options at run time: finding, checking, setting and printing its rows.
+#include "apps/config/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "apps/config/known_words.h"
+#include "data/source.h"
+#include "engine/find_row.h"
+#include "engine/number.h"
+#include "optim/strategy.h"
+
+namespace skein::apps {
+namespace {
+
+template <class T>
+constexpr Flag::Kind kKindOf = Flag::kWord;
+template <>
+constexpr Flag::Kind kKindOf<Count> = Flag::kCount;
+template <>
+constexpr Flag::Kind kKindOf<Real> = Flag::kReal;
+template <>
+constexpr Flag::Kind kKindOf<Switch> = Flag::kSwitch;
+
+std::vector<std::string> split(const std::string& s, char by) {
+  std::vector<std::string> parts;
+  for (size_t from = 0; from <= s.size();) {
+    const size_t to = std::min(s.find(by, from), s.size());
+    if (to > from) parts.push_back(s.substr(from, to - from));
+    from = to + 1;
+  }
+  return parts;
+}
+
+// "low..high", either end open.
+void check_range(double value, const Flag& flag, const std::string& said, const std::string& place) {
+  const size_t dots = flag.allowed.find("..");
+  if (dots == std::string::npos) return;
+  const std::string from = flag.allowed.substr(0, dots), to = flag.allowed.substr(dots + 2);
+  if (value >= number_in<double>(from).value_or(-HUGE_VAL) &&
+      value <= number_in<double>(to).value_or(HUGE_VAL))
+    return;
+  const std::string range = to.empty() ? from + " or more" : text("from ", from, " to ", to);
+  throw BadOption(text(place, ": ", said, " is out of range; allowed: ", range));
+}
+
+void check_choice(const Flag& flag, const std::string& said, const std::string& place) {
+  if (flag.allowed.find('|') == std::string::npos) return;
+  const std::vector<std::string> choices = split(flag.allowed, '|');
+  if (std::find(choices.begin(), choices.end(), said) != choices.end()) return;
+  throw BadOption(
+      text(place, ": there is no '", said, "'; allowed: ", joined(choices), did_you_mean(said, choices)));
+}
+
+Count parse_count(const Flag& flag, const std::string& said, const std::string& place) {
+  const auto n = number_in<Count>(said);
+  if (!n) throw BadOption(text(place, ": '", said, "' is not a whole number"));
+  check_range(double(*n), flag, said, place);
+  return *n;
+}
+
+Real parse_real(const Flag& flag, const std::string& said, const std::string& place) {
+  const Real r = number_in<Real>(said).value_or(NAN);
+  if (!std::isfinite(r)) throw BadOption(text(place, ": '", said, "' is not a number"));
+  check_range(r, flag, said, place);
+  return r;
+}
+
+Switch parse_switch(const std::string& said, const std::string& place) {
+  if (said != "true" && said != "false")
+    throw BadOption(text(place, ": '", said, "' is neither true nor false"));
+  return said == "true";
+}
+
+// Those of "a b! c", with their marks or only the marked ones.
+std::vector<std::string> algorithms_of(const std::string& list, bool marked) {
+  std::vector<std::string> names;
+  for (std::string& name : split(list, ' ')) {
+    const bool mark = name.back() == '!';
+    if (mark) name.pop_back();
+    if (mark || !marked) names.push_back(name);
+  }
+  return names;
+}
+
+// Of "imagefolder:/my/pictures" the run is bound to the kind: data may move.
+std::string what_binds(const Flag& flag, const std::string& value) {
+  return flag.name == "data" ? value.substr(0, value.find(':')) : value;
+}
+
+}  // namespace
+
+const Flags& flags() {
+  constexpr bool Fixed = true, Free = false;
+  static const Flags table = {
+#define FLAG(group, Type, name, otherwise, allowed, resume, help) \
+  {group, hyphens(#name), kKindOf<Type>, &Config::name, allowed, resume, help, {}, {}},
+#define OWN_FLAG(Type, name, allowed, algorithms, help) \
+  {"algorithm",                                         \
+   hyphens(#name),                                      \
+   kKindOf<Type>,                                       \
+   {},                                                  \
+   allowed,                                             \
+   true,                                                \
+   help,                                                \
+   algorithms_of(algorithms, false),                    \
+   algorithms_of(algorithms, true)},
+#include "apps/config/flags.def"
+#undef OWN_FLAG
+#undef FLAG
+  };
+  (void)Fixed, (void)Free;
+  return table;
+}
+
+const Flag* find_flag(const Flags& table, const std::string& name) { return find_row(table, hyphens(name)); }
+
+Origin Config::origin(const std::string& flag) const {
+  const auto it = origins.find(flag);
+  return it == origins.end() ? Origin{Source::kDefault, "--" + flag} : it->second;
+}
+
+void assign(Config& c, const Flag& flag, const std::string& given, const Origin& from) {
+  if (const std::string answer = answer_to_value(flag.name, given); !answer.empty())
+    throw BadOption(text(from.place, ": there is no '", given, "': ", answer));
+  const std::string said = flag.name == "data" ? data::with_kind(given) : given;
+  const std::string before = value_of(c, flag);
+  const Origin earlier = c.origin(flag.name);
+  check_choice(flag, said, from.place);
+  Config next = c;
+  switch (flag.kind) {
+    case Flag::kWord:
+      if (auto* f = std::get_if<Word Config::*>(&flag.field)) next.*(*f) = said;
+      break;
+    case Flag::kCount: {
+      const Count n = parse_count(flag, said, from.place);
+      if (auto* f = std::get_if<Count Config::*>(&flag.field)) next.*(*f) = n;
+      break;
+    }
+    case Flag::kReal: {
+      const Real r = parse_real(flag, said, from.place);
+      if (auto* f = std::get_if<Real Config::*>(&flag.field)) next.*(*f) = r;
+      break;
+    }
+    case Flag::kSwitch: {
+      const Switch s = parse_switch(said, from.place);
+      if (auto* f = std::get_if<Switch Config::*>(&flag.field)) next.*(*f) = s;
+      break;
+    }
+  }
+  if (std::holds_alternative<std::monostate>(flag.field)) next.of_algorithm[flag.name] = said;
+  const std::string now = value_of(next, flag);
+  if (flag.fixed_on_resume && earlier.source == Source::kResumed &&
+      what_binds(flag, now) != what_binds(flag, before))
+    throw BadOption(text(from.place, ": ", now, ", but the run to be resumed has ", flag.name, " = ", before,
+                         " (", earlier.place,
+                         "); leave it out to go on with that run, or start a new one without --resume"));
+  next.origins[flag.name] = from;
+  c = std::move(next);
+}
+
+std::string value_of(const Config& c, const Flag& flag) {
+  struct Read {
+    const Config& c;
+    const Flag& flag;
+    std::string operator()(std::monostate) const {
+      const auto it = c.of_algorithm.find(flag.name);
+      return it == c.of_algorithm.end() ? "" : it->second;
+    }
+    std::string operator()(Word Config::*f) const { return c.*f; }
+    std::string operator()(Count Config::*f) const { return std::to_string(c.*f); }
+    std::string operator()(Real Config::*f) const { return fmt::format("{}", c.*f); }
+    std::string operator()(Switch Config::*f) const { return c.*f ? "true" : "false"; }
+  };
+  return std::visit(Read{c, flag}, flag.field);
+}
+
+std::string type_of(const Flag& flag) {
+  if (flag.allowed.find('|') != std::string::npos) return flag.allowed;
+  return flag.kind == Flag::kCount ? "N" : flag.kind == Flag::kReal ? "NUMBER" : "TEXT";
+}
+
+namespace {
+
+// Two flags that answer one question. Both said is an error, unless one comes from a stronger source:
+// then the other falls back to `nothing`.
+void settle(Config& c, const Flags& table, const char* a, const char* b, const char* nothing) {
+  const Flag *fa = find_flag(table, a), *fb = find_flag(table, b);
+  if (value_of(c, *fa) == nothing || value_of(c, *fb) == nothing) return;
+  const Origin from_a = c.origin(a), from_b = c.origin(b);
+  if (from_a.source == from_b.source)
+    throw BadOption(text(from_b.place, " ", value_of(c, *fb), " contradicts ", from_a.place, " ",
+                         value_of(c, *fa), "; give one of the two"));
+  assign(c, from_a.source < from_b.source ? *fa : *fb, nothing,
+         from_a.source < from_b.source ? from_a : from_b);
+}
+
+bool holds(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void refuse(const Config& c, const std::string& flag, const std::string& why) {
+  throw BadOption(c.origin(flag).place + " " + why);
+}
+
+// A run's directory stands for the model in it.
+void look_into_run(Config& c) {
+  namespace fs = std::filesystem;
+  if (c.weights.empty() || !fs::is_directory(c.weights)) return;
+  const std::string model = fs::path(c.weights) / "model.safetensors";
+  if (!fs::exists(model))
+    refuse(c, "weights", c.weights + ": there is no model.safetensors in it; a run leaves one when it ends");
+  c.weights = model;
+}
+
+}  // namespace
+
+void reconcile(Config& c, const Flags& table) {
+  c.model = hyphens(c.model);
+  c.algorithm = hyphens(c.algorithm);
+  look_into_run(c);
+  naming_place(c, "algorithm", [&] { optim::strategy_row(c.algorithm); });
+  settle(c, table, "epochs", "steps", "0");
+  settle(c, table, "record", "replay", "");
+  for (const char* flag : {"record", "replay"})
+    if (!value_of(c, *find_flag(table, flag)).empty() && !optim::strategy_row(c.algorithm).asynchronous)
+      refuse(c, flag, text("is for asynchronous algorithms; ", c.algorithm, " repeats itself anyway"));
+  gpu_of(c);
+  if (c.deterministic && c.autotune)
+    refuse(c, "autotune",
+           "chooses by time, which never repeats itself exactly; leave out --deterministic or it");
+  if (c.deterministic && c.replay.empty() && optim::strategy_row(c.algorithm).asynchronous)
+    refuse(c, "deterministic",
+           text("cannot be: in ", c.algorithm,
+                " the order of arrivals decides; --replay FILE repeats a run of it"));
+  if (c.epochs == 0 && c.steps == 0 && !c.eval_only)
+    refuse(c, "epochs", "and --steps are both 0; say how long to train with one of them");
+  if (c.nesterov && c.momentum == 0) {
+    if (c.origin("nesterov").source >= c.origin("momentum").source &&
+        c.origin("nesterov").source != Source::kDefault)
+      refuse(c, "nesterov", "needs --momentum above 0");
+    c.nesterov = false;
+  }
+  if (c.eval_only && c.weights.empty())
+    refuse(c, "eval-only", "needs --weights FILE: the model.safetensors of a run");
+  for (const Flag& f : table) {
+    const bool given = c.of_algorithm.contains(f.name);
+    if (!given && holds(f.required_by, c.algorithm) && c.origin("algorithm").source != Source::kResumed)
+      throw BadOption(text("--algorithm ", c.algorithm, " needs --", f.name, ": ", f.help));
+    if (!given || f.algorithms.empty() || f.algorithms[0] == "any" || holds(f.algorithms, c.algorithm))
+      continue;
+    refuse(c, f.name,
+           text("is not read by --algorithm ", c.algorithm, "; it belongs to ", joined(f.algorithms)));
+  }
+  parse_every(c);
+}
+
+DType activations_of(const Config& c) {
+  return one_of<DType>("--precision", c.precision, {{"fp32", kF32}, {"bf16", kBF16}, {"fp16", kF16}});
+}
+
+int gpu_of(const Config& c) {
+  const std::string prefix = "cuda:", &said = c.device;
+  if (said == "auto" || said == "cpu" || said == "cuda") return -1;
+  if (said.starts_with(prefix))
+    if (const auto index = number_in<int>(said.substr(prefix.size())); index && *index >= 0) return *index;
+  throw BadOption(text(c.origin("device").place, ": there is no '", said,
+                       "'; allowed: auto, cpu, cuda, and cuda:0, cuda:1, ... for one GPU",
+                       did_you_mean(said, {"auto", "cpu", "cuda"})));
+}
+
+Every parse_every(const Config& c) {
+  std::string number = c.checkpoint_every;
+  bool steps = false;
+  for (const char* unit : {"epochs", "epoch", "steps", "step"})
+    if (const size_t n = std::string(unit).size(); number.size() > n && number.ends_with(unit)) {
+      number.resize(number.size() - n);
+      steps = unit[0] == 's';
+      break;
+    }
+  while (!number.empty() && number.back() == ' ') number.pop_back();
+  const Count n = number_in<Count>(number).value_or(-1);
+  if (n < 0)
+    throw BadOption(text(c.origin("checkpoint-every").place, ": '", c.checkpoint_every,
+                         "' is neither a number of epochs nor of steps, as in 2 or 500steps"));
+  return steps ? Every{0, n} : Every{n, 0};
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,118 @@
+// Config: the options of train_imagenet, made from the table in flags.def.
+#pragma once
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "apps/base/json.h"
+#include "engine/dtype.h"
+
+namespace skein::apps {
+
+using Word = std::string;
+using Count = int64_t;
+using Real = double;
+using Switch = bool;
+
+// Who said it, the weaker first: a stronger source overrides a weaker one.
+enum class Source : uint8_t { kDefault, kResumed, kRecipe, kFile, kCommandLine };
+struct Origin {
+  Source source = Source::kDefault;
+  std::string place;        // what an error about it begins with: "--lr", or "recipe.toml:3: lr"
+  bool by_default = false;  // of a resumed run: its algorithm's default, which nobody had chosen
+};
+
+// The effective configuration. Fields are named as flags, with underscores.
+struct Config {
+#define FLAG(group, Type, name, otherwise, allowed, resume, help) Type name = otherwise;
+#define OWN_FLAG(Type, name, allowed, algorithms, help)
+#include "apps/config/flags.def"
+#undef OWN_FLAG
+#undef FLAG
+
+  // Flags that only some algorithms read, without dashes: those given and, after settle_algorithm(), all that
+  // this one reads. What a strategy is made from.
+  std::map<std::string, std::string> of_algorithm;
+  std::map<std::string, Origin> origins;  // of flags that were given
+
+  Origin origin(const std::string& flag) const;  // of one not given: kDefault, "--flag"
+};
+
+// One row of the table. A flag that only some algorithms read has no field and is kept as text.
+struct Flag {
+  enum Kind : uint8_t { kWord, kCount, kReal, kSwitch };
+  using Field =
+      std::variant<std::monostate, Word Config::*, Count Config::*, Real Config::*, Switch Config::*>;
+  std::string group, name;  // name: with hyphens, without dashes
+  Kind kind = kWord;
+  Field field;
+  std::string allowed;
+  bool fixed_on_resume = false;
+  std::string help;
+  std::vector<std::string> algorithms;   // those that read it; empty: it is not an algorithm's own
+  std::vector<std::string> required_by;  // those of them that have no default for it
+};
+using Flags = std::vector<Flag>;
+const Flags& flags();
+const Flag* find_flag(const Flags&,
+                      const std::string& name);  // hyphens or underscores; null if there is none
+
+std::string type_of(const Flag&);  // of its value, for a reader: "N", "NUMBER", "TEXT" or "fp32|bf16|fp16"
+
+// Sets one flag from text. Throws BadOption, beginning with the place, if the text is of the wrong kind or
+// out of range, or if it contradicts a resumed run in something that a run cannot change.
+void assign(Config&, const Flag&, const std::string& text, const Origin&);
+// The value as text; empty for an algorithm's own flag that has none in `of_algorithm`.
+std::string value_of(const Config&, const Flag&);
+
+// Sets what the TOML file gives, one key a flag. Throws BadFile (unreadable, not TOML) or BadOption, which
+// begin with file and line. Keys in `skip` are passed over.
+void read_toml(Config&, const std::string& path, Source, const Flags& = flags(),
+               const std::vector<std::string>& skip = {});
+// The same of TOML in memory; `from` stands for the file in messages.
+void parse_toml(Config&, const std::string& toml, const std::string& from, Source, const Flags& = flags(),
+                const std::vector<std::string>& skip = {});
+// The whole configuration, defaults included, but for flags that the algorithm does not read; read_toml of it
+// gives the same configuration.
+std::string to_toml(const Config&, const Flags& = flags());
+Json to_json(const Config&, const Flags& = flags());
+
+// What --predict is to do, beside the flags of the table.
+struct Prediction {
+  std::vector<std::string> paths;  // files and directories
+  int64_t top = 5;                 // classes to name for each picture
+  bool json = false;               // one JSON object a line
+  std::string logits;              // .npy file for the logits of the readable pictures, [pictures, classes]
+};
+
+// The message of an error, which may begin with a flag: if a file gave that flag, after file and line.
+std::string with_place(const Config&, const std::string& message);
+// Runs f, whose messages may not begin with the flag although they are about it.
+template <class F>
+auto naming_place(const Config& c, const std::string& flag, F&& f) {
+  try {
+    return f();
+  } catch (const BadOption& e) {
+    const Origin from = c.origin(flag);
+    if (from.source != Source::kFile) throw;
+    throw BadOption(from.place + ": " + e.what());
+  }
+}
+
+// Refuses flags that are valid each by itself but not together; of rivals the one from the stronger source
+// wins.
+void reconcile(Config&, const Flags& = flags());
+
+// The type that --precision names.
+DType activations_of(const Config&);
+// The N of --device cuda:N; -1 of cuda, auto and cpu. BadOption: it is none of them.
+int gpu_of(const Config&);
+
+// --checkpoint-every: a number of epochs, or of steps; both 0: only at the end.
+struct Every {
+  int64_t epochs = 0, steps = 0;
+};
+Every parse_every(const Config&);
+
+}  // namespace skein::apps

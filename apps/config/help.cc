@@ -1,0 +1,129 @@
+// The layout of --help, and the defaults of an algorithm, which its strategy tells.
+#include "apps/config/help.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "apps/config/algorithm_values.h"
+
+namespace skein::apps {
+namespace {
+
+constexpr size_t kColumn = 34, kWidth = 110;
+
+constexpr const char* kBeginning = R"(Trains image classifiers, alone or as one of many workers.
+
+Usage: train_imagenet --data KIND[:PATH] [OPTIONS]
+
+Start here:
+  train_imagenet --data fashion-mnist                                a first training, minutes on a laptop
+  train_imagenet --data imagefolder:photos --model resnet18          your own images, a directory per class
+  train_imagenet --data fashion-mnist --workers 4 --algorithm sgp    four workers on this host
+  train_imagenet --resume runs/NAME --epochs 20                      continue a run, or train it longer
+  train_imagenet --predict new.jpg --weights runs/NAME               use the model of a run
+  train_imagenet --list                                              algorithms, models, topologies, data, recipes
+  train_imagenet --help sgp                                          an algorithm, its flags and their defaults
+)";
+
+// Words of `text` from column kColumn on, after `head`.
+std::string entry(const std::string& head, const std::string& text) {
+  std::string out, line = "  " + head;
+  const auto end_line = [&] { out += line + '\n', line.clear(); };
+  if (line.size() + 2 > kColumn) end_line();
+  line.resize(kColumn, ' ');
+  bool first = true;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (!first && line.size() + 1 + word.size() > kWidth) end_line(), line.assign(kColumn, ' '), first = true;
+    line += (first ? "" : " ") + word;
+    first = false, at = end + 1;
+  }
+  end_line();
+  return out;
+}
+
+std::string head_of(const CLI::Option& o) {
+  const bool can_be_denied = !o.get_fnames().empty();
+  const std::string name = can_be_denied ? "--[no-]" + o.get_lnames()[0] : o.get_name(false, true);
+  const std::string type = o.get_items_expected_max() == 0 ? "" : o.get_type_name();
+  return type.empty() ? name : name + ' ' + type;
+}
+
+bool reads(const Flag& f, const std::string& algorithm) {
+  return std::find(f.algorithms.begin(), f.algorithms.end(), algorithm) != f.algorithms.end();
+}
+
+optim::Values defaults(const std::string& name, int workers) {
+  Config bare;
+  bare.algorithm = name;
+  try {
+    return own_values(bare, workers);
+  } catch (const BadOption&) {
+    if (workers == 1) throw;
+    return own_values(bare, 1);  // of plain SGD, which is one worker's
+  }
+}
+
+std::string value_in(const optim::Values& values, const std::string& name) {
+  const auto at = values.find(name);
+  return at == values.end() ? "" : at->second;
+}
+
+constexpr int kSomeWorkers = 4;
+
+}  // namespace
+
+std::string help_text(const CLI::App& app) {
+  std::string out = kBeginning;
+  for (const std::string& group : app.get_groups()) {
+    std::string lines;
+    for (const CLI::Option* o : app.get_options())
+      if (o->get_group() == group) lines += entry(head_of(*o), o->get_description());
+    if (lines.empty()) continue;
+    const bool own = group == "algorithm";
+    out +=
+        '\n' + group + (own ? " (what each reads, with its defaults: --help ALGORITHM)" : "") + ":\n" + lines;
+  }
+  return out;
+}
+
+std::string help_of_algorithm(const std::string& name, const Config& c) {
+  const optim::StrategyRow& row = optim::strategy_row(name);
+  const int workers = c.workers > 1 ? int(c.workers) : kSomeWorkers;
+  const optim::Values values = defaults(row.name, workers), others = defaults(row.name, workers + 1);
+  std::string out = fmt::format("{}: {}\n", row.name, row.source), common;
+  if (row.asynchronous) out += "Asynchronous: workers may be at different steps.\n";
+  out += "\nFlags that it reads, and their defaults:\n";
+  for (const Flag& f : flags()) {
+    const bool own = reads(f, row.name), of_all = !f.algorithms.empty() && f.algorithms[0] == "any";
+    if (!own && !of_all) continue;
+    const std::string value = value_in(values, f.name);
+    const bool needed =
+        std::find(f.required_by.begin(), f.required_by.end(), row.name) != f.required_by.end();
+    std::string text = f.help;
+    if (needed)
+      text += " (required)";
+    else if (!value.empty())
+      text += value == value_in(others, f.name) ? fmt::format(" [{}]", value)
+                                                : fmt::format(" [{} with {} workers]", value, workers);
+    out += entry(f.kind == Flag::kSwitch ? "--[no-]" + f.name : "--" + f.name + ' ' + type_of(f), text);
+  }
+  return out + "\nAll other flags: train_imagenet --help\n";
+}
+
+std::string defaults_of_algorithm(const std::string& name) {
+  std::string line;
+  const optim::Values values = defaults(name, kSomeWorkers);
+  for (const Flag& f : flags()) {
+    if (!reads(f, name)) continue;
+    const bool needed = std::find(f.required_by.begin(), f.required_by.end(), name) != f.required_by.end();
+    const std::string value = needed ? "(required)" : value_in(values, f.name);
+    if (!value.empty()) line += fmt::format("{}{} {}", line.empty() ? "" : ", ", f.name, value);
+  }
+  return line;
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,89 @@
+// All checks in turn, and their lines.
+#include "apps/doctor/doctor.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "apps/launch/host_list.h"
+#include "apps/launch/hosts.h"
+#include "apps/launch/launch.h"
+
+namespace skein::apps {
+namespace {
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+int64_t count(const std::vector<Findings>& all, Finding::Grade g) {
+  int64_t n = 0;
+  for (const Findings& one : all)
+    n += std::count_if(one.begin(), one.end(), [&](const Finding& f) { return f.grade == g; });
+  return n;
+}
+
+std::string times(int64_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
+Patient patient_of(const Config& c) {
+  Patient p{.config = c, .seat = seat_from_environment()};
+  p.world = p.seat.told ? p.seat.world : int(std::max<int64_t>(1, c.workers));
+  p.here = p.seat.told ? p.seat.local_world : p.world;
+  if (!p.seat.told || c.hosts.empty()) return p;
+  const std::vector<HostShare> shares = parse_hosts(c.hosts, job_options(c).workers);
+  if (int(shares.size()) != p.seat.world) return p;
+  p.world = 0;
+  for (const HostShare& h : shares) p.world += h.workers, p.hosts.push_back(h.name);
+  p.here = shares[size_t(p.seat.rank)].workers;
+  return p;
+}
+
+// One doctor a host, whatever number of workers it would have.
+int ask_hosts(const Config& c, char** argv) {
+  HostsJob job{parse_hosts(c.hosts, job_options(c).workers), std::min(c.deadline, 60.0), Loss::kEndsAll};
+  for (HostShare& h : job.hosts) h.workers = 1;
+  try {
+    return run_on_hosts(job, argv);
+  } catch (const BadOption&) { throw; } catch (const Error& e) {
+    fmt::print("{}\n{}, {}\n", line_of(problem("hosts", e.what(), "")), times(1, "problem"),
+               times(0, "warning"));
+    return 1;
+  }
+}
+
+}  // namespace
+
+std::string line_of(const Finding& f) {
+  static constexpr const char* kGrades[] = {"ok", "warning", "problem"};
+  return fmt::format("{:<9}{}: {}{}{}", kGrades[f.grade], f.subject, f.what,
+                     f.remedy.empty() ? "" : "; to do: ", f.remedy);
+}
+
+int doctor(const Config& c, char** argv) {
+  if (is_part_of_hosts()) return run_part_of_hosts(argv, Loss::kEndsAll, c.deadline);
+  const Patient p = patient_of(c);
+  if (!p.seat.told && !c.hosts.empty()) return ask_hosts(c, argv);
+  Findings mine = {in_order("host", fmt::format("{}, {} of {}, skein {}", host_name(),
+                                                times(p.here, "worker"), p.world, SKEIN_VERSION))};
+  for (const auto check : {check_processor, check_memory, check_limits, check_gpu, check_disk,
+                           check_interfaces, check_ucx, check_port, check_run})
+    check(p, mine);
+  const std::vector<Findings> all =
+      p.seat.told && p.world > 1 ? meet_and_compare(p, mine) : std::vector<Findings>{mine};
+  const int64_t problems = count(all, Finding::kProblem), warnings = count(all, Finding::kWarning);
+  if (p.seat.rank == 0 || all.size() == 1) {
+    for (size_t r = 0; r < all.size(); ++r) {
+      if (all.size() > 1)
+        fmt::print("{}{}\n", r ? "\n" : "", p.hosts.empty() ? fmt::format("rank {}", r) : "on " + p.hosts[r]);
+      for (const Finding& f : all[r]) fmt::print("{}\n", line_of(f));
+    }
+    fmt::print("{}, {}\n", times(problems, "problem"), times(warnings, "warning"));
+  }
+  return problems > 0 ? 1 : 0;
+}
+
+}  // namespace skein::apps

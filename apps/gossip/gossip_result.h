@@ -1,0 +1,44 @@
+// What gossip_avg has to say: measured and theoretical contraction, the mass law, as text and as JSON.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "apps/base/json.h"
+#include "apps/gossip/gossip_flags.h"
+#include "comm/link_test.h"
+
+namespace skein::apps {
+
+// One membership epoch beside its theory.
+struct EpochStory {
+  comm::AveragingEpoch epoch;
+  std::vector<comm::AveragingResult::Point> points;  // measured; the first is the epoch's start
+  std::vector<double> theory;            // factor of the distance after 0, 1, ... gossips of this epoch
+  int64_t gossips = 0;                   // those compared: until rounding is all that is left
+  double measured = 0, theoretical = 0;  // contraction per gossip over them; 0: the mean, exactly
+  bool doubtful = false;                 // begun, but broken off before its start was known
+};
+
+struct GossipStory {
+  int workers = 1;
+  int64_t elements = 0;
+  bool doubles = false;  // float64, rather than fp32
+  int64_t bytes_sent = 0;
+  const comm::AveragingResult* result = nullptr;
+  std::vector<double> weights;  // of the living
+  int64_t skipped = 0;          // shares that never came
+  std::vector<comm::Rank> living;
+  std::vector<EpochStory> epochs;
+  std::string ways;
+};
+
+// The epochs of a result beside what their graphs promise.
+std::vector<EpochStory> epoch_stories(const GossipFlags&, const comm::AveragingResult&, bool doubles);
+
+std::string in_words(const GossipFlags&, const GossipStory&);
+Json in_json(const GossipFlags&, const GossipStory&);
+
+std::string in_words(const std::vector<comm::LinkTimes>&, int workers, const std::string& ways);
+Json in_json(const std::vector<comm::LinkTimes>&, int workers, const std::string& ways);
+
+}  // namespace skein::apps

@@ -1,0 +1,83 @@
+// Dealing GPUs to workers, and the process-wide settings that come from flags.
+#include "apps/launch/device_choice.h"
+
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "comm/device_messages.h"
+#include "comm/device_way.h"
+#include "engine/device_use.h"
+#include "engine/find_row.h"
+#include "engine/memory.h"
+#include "engine/numerics.h"
+
+namespace skein::apps {
+DeviceChoice deal_device(const Config& c, int local_rank, int gpus, const std::function<void(Device)>& look) {
+  if (c.device == "cpu") return {kCpu, ""};
+  const bool willing = c.device == "auto";
+  const int named = gpu_of(c);
+  if (willing && gpus == 0) return {kCpu, ""};
+  const Device d{Device::kCuda, named >= 0 ? named : local_rank % std::max(gpus, 1)};
+  try {
+    look(d);
+  } catch (const Error& e) {
+    if (willing) return {kCpu, text("computing on the CPU: ", e.what())};
+    throw BadOption(text(c.origin("device").place, ": ", e.what()));
+  }
+  return {d, ""};
+}
+
+DeviceChoice choose_device(const Config& c, const Place& place) {
+  DeviceChoice chosen = deal_device(c, place.local_rank, cuda_device_count(), require_usable);
+  const bool surprising = c.device == "auto" && built_with_cuda() && cuda_device_count() == 0 &&
+                          std::filesystem::exists("/proc/driver/nvidia/version");
+  if (surprising) chosen.note = "computing on the CPU: " + why_no_cuda();
+  return chosen;
+}
+
+std::string join_gpus(comm::Communicator& comm, const Config& c, Device d) {
+  comm::DeviceOffer mine{.device = d,
+                         .gpu = identity_of(d),
+                         .groups = {},
+                         .trouble = "",
+                         .repeatable = numerics().deterministic};
+  if (d.is_cuda() && c.collectives != "host") try {
+      mine.groups = nccl_groups();
+    } catch (const Error& e) { mine.trouble = e.what(); }
+  const auto wish = one_of<comm::DeviceWish>("--collectives", c.collectives,
+                                             {{"auto", comm::DeviceWish::kAuto},
+                                              {"host", comm::DeviceWish::kHost},
+                                              {"nccl", comm::DeviceWish::kGroup}});
+  return comm.use_devices(wish, std::move(mine));
+}
+
+std::string join_messages(comm::Communicator& comm, const Config& c, Device d, int64_t elements) {
+  return comm::choose_device_messages(comm, comm::parse_device_messages(c.device_messages), d, elements);
+}
+
+void prepare_engine(const Config& c, Device d) {
+  const Numerics wanted{.tf32 = c.tf32, .deterministic = c.deterministic, .measure = c.autotune};
+  {
+    static std::mutex mutex;  // workers that are threads all say the same, and only the first writes
+    const std::lock_guard lock(mutex);
+    Numerics& n = numerics();
+    if (n.tf32 != wanted.tf32 || n.deterministic != wanted.deterministic || n.measure != wanted.measure)
+      n = wanted;
+  }
+  if (c.memory_limit > 0) limit_memory(d, int64_t(c.memory_limit * double(1 << 30)));
+}
+
+void describe_device(Json& environment, Device d) {
+  environment["device"] = text(d);
+  if (d.is_cuda()) environment["gpu"] = describe(d);
+  environment["numerics"] = describe_numerics();
+}
+
+std::string describe_numerics() {
+  const Numerics& n = numerics();
+  return text(n.tf32 ? "f32 products in tf32" : "f32 is f32", n.deterministic ? ", deterministic" : "",
+              n.measure ? ", autotuned" : "");
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,138 @@
+// From flags and environment to a communicator.
+#include "apps/launch/job.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+
+#include "apps/base/environment.h"
+#include "apps/launch/hosts.h"
+#include "apps/launch/meeting.h"
+#include "apps/launch/processes.h"
+#include "comm/rendezvous.h"
+#include "comm/run_workers.h"
+#include "comm/world_of_one.h"
+
+namespace skein::apps {
+namespace {
+
+using Work = std::function<int(const Member&)>;
+
+// One worker of those whose communicator `all` is, or their server.
+int work_among(comm::Communicator& all, bool server, Place me, const Work& work) {
+  if (!server) return work({me, all, all});
+  me.world = all.size() - 1;
+  std::vector<comm::Rank> members = {me.world};
+  if (me.rank < me.world) {
+    members.resize(size_t(me.world));
+    std::iota(members.begin(), members.end(), 0);
+  }
+  const std::unique_ptr<comm::Communicator> group = all.group(members);
+  return work({me, *group, all});
+}
+
+int work_as_rank(const JobOptions& o, const Seat& seat, const Work& work) {
+  std::string key;
+  const std::unique_ptr<comm::Rendezvous> met = [&] {
+    Meeting meeting(seat, o.place, o.deadline);
+    comm::RendezvousOptions r = meeting.options();
+    key = r.key;
+    return std::make_unique<comm::Rendezvous>(std::move(r));
+  }();
+  comm::Rendezvous& meeting = *met;
+  comm::TransportOptions t;
+  t.way = comm::parse_way(o.transport);
+  t.deadline = o.deadline;
+  t.interface = o.interface;
+  t.gpu = o.gpu_messages && cuda_device_count() > 0;
+  t.silence = std::clamp(o.deadline / 2, 1.0, t.silence);
+  if (const auto tls = variable("SKEIN_UCX_TLS")) t.tls = *tls;
+  const std::unique_ptr<comm::Transport> transport = comm::connect(meeting, t);
+  comm::Communicator communicator(*transport, {.deadline = o.deadline, .wire = o.wire, .key = key});
+  const auto strangers = [&] { return meeting.strangers() + transport->strangers(); };
+  Place me{.rank = seat.rank,
+           .world = seat.world,
+           .local_rank = seat.local_rank,
+           .local_world = seat.local_world,
+           .cores = seat.cores,
+           .ways = transport->describe(),
+           .strangers = strangers()};
+  const int status = work_among(communicator, o.server, me, work);
+  if (const int64_t n = strangers(); n > 0)
+    std::fprintf(
+        stderr, "worker %d refused %lld caller%s without this job's key; is another job using its address?\n",
+        seat.rank, static_cast<long long>(n), n == 1 ? "" : "s");
+  return status;
+}
+
+constexpr const char* kThreads = "all ranks: threads of this process\n";
+
+int work_alone(const JobOptions& o, const Work& work) {
+  comm::WorldOfOne world(
+      {.deadline = o.deadline, .wire = o.wire, .key = comm::random_bytes(comm::kJobKeyBytes)});
+  return work({Place{.ways = kThreads}, world, world});
+}
+
+int work_as_threads(const JobOptions& o, const Work& work) {
+  std::vector<int> status(size_t(o.workers + o.server), 0);
+  const auto one = [&](comm::Communicator& all) {
+    omp_set_num_threads(std::max(1, omp_get_num_procs() / o.workers));
+    const int r = all.rank();
+    Place me{.rank = r,
+             .world = o.workers,
+             .local_rank = r,
+             .local_world = o.workers,
+             .ways = r == 0 ? kThreads : ""};
+    status[size_t(r)] = work_among(all, o.server, me, work);
+  };
+  comm::run_workers(o.workers + o.server, one, {.deadline = o.deadline, .wire = o.wire});
+  const auto failed = std::find_if(status.begin(), status.end(), [](int s) { return s != 0; });
+  return failed == status.end() ? 0 : *failed;
+}
+
+}  // namespace
+
+int planned_workers(const JobOptions& o) {
+  const Seat seat = seat_from_environment();
+  if (seat.told) return seat.world - o.server;
+  if (o.hosts.empty()) return std::max(1, o.workers);
+  int sum = 0;
+  for (const HostShare& h : parse_hosts(o.hosts, o.workers)) sum += h.workers;
+  return sum;
+}
+
+int run_job(const JobOptions& o, char** argv, const Work& work) {
+  if (is_part_of_hosts()) return run_part_of_hosts(argv, o.loss, patience_of_launcher(o.deadline));
+  const Seat seat = seat_from_environment();
+  const bool threads = comm::parse_way(o.transport) == comm::Way::kLocal;
+  const int workers = planned_workers(o);
+  if (seat.told && o.workers > 0 && o.workers != workers)
+    throw BadOption(text("--workers ", o.workers, ": the environment says ", seat.said,
+                         o.server ? ", one of which is the server" : "", "; leave one of them out"));
+  if (workers < 1)
+    throw BadOption(text("--servers dedicated: ", seat.said, " has no room for a worker beside the server"));
+  if (seat.told && threads && seat.world > 1)
+    throw BadOption(
+        text("--transport local: those of ", seat.said, " are processes; use auto, shared or ucx"));
+  if (seat.told && seat.by != Seat::kVariables && o.hosts_said)
+    throw BadOption(text("--hosts ", o.hosts, ": the environment says ", seat.said,
+                         ", so the workers are started already; leave --hosts out"));
+  if (seat.told && seat.world > 1) return work_as_rank(o, seat, work);
+  if (!seat.told && !o.hosts.empty()) {
+    if (threads)
+      throw BadOption("--transport local: workers on --hosts are processes; use auto, shared or ucx");
+    HostsJob job{parse_hosts(o.hosts, o.workers), o.deadline, o.loss};
+    job.hosts.back().workers += o.server;
+    return run_on_hosts(job, argv);
+  }
+  if (workers == 1 && !o.server) return work_alone(o, work);
+  JobOptions all = o;
+  all.workers = workers;
+  if (threads) return work_as_threads(all, work);
+  return run_processes(workers + o.server, argv, o.loss, patience_of_launcher(o.deadline));
+}
+
+}  // namespace skein::apps

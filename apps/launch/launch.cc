@@ -1,0 +1,38 @@
+// What the flags say about workers.
+#include "apps/launch/launch.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "apps/config/algorithm_values.h"
+#include "engine/find_row.h"
+
+namespace skein::apps {
+
+JobOptions job_options(const Config& c) {
+  JobOptions o;
+  o.workers = int(c.workers);
+  const Source said = c.origin("workers").source;
+  if (said == Source::kDefault || (said == Source::kResumed && seat_from_environment().told)) o.workers = 0;
+  o.transport = c.transport;
+  o.interface = c.interface;
+  o.gpu_messages = c.device != "cpu" && c.device_messages != "off";
+  o.deadline = c.wait == "forever" ? comm::kForever : c.deadline;
+  o.wire = one_of<DType>("--wire", c.wire, {{"fp32", kF32}, {"bf16", kBF16}});
+  const optim::StrategyRow& row = optim::strategy_row(c.algorithm);
+  o.server = optim::has_dedicated_server(options_of(c));
+  if (row.center) o.loss = Loss::kOfFirstEnds;  // worker 0 keeps the center, or fetches it
+  if (!c.output.empty()) o.place = c.output;
+  o.hosts = c.hosts;
+  o.hosts_said = c.origin("hosts").source > Source::kResumed;
+  return o;
+}
+
+int compute_threads(const Config& c, const Place& place) {
+  if (c.threads > 0) return int(c.threads);
+  const int cores = std::max(1, int(std::thread::hardware_concurrency()));
+  if (place.cores > 0) return std::min(place.cores, cores);
+  return std::max(1, cores / place.local_world);
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,167 @@
+// Meeting: variables, or a note in a directory that all share.
+#include "apps/launch/meeting.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sstream>
+#include <thread>
+
+#include "apps/base/environment.h"
+#include "apps/launch/job_key.h"
+#include "engine/file.h"
+
+namespace skein::apps {
+namespace {
+
+namespace fs = std::filesystem;
+using comm::Clock;
+using comm::Fd;
+
+constexpr const char* kFirstLine = "skein meeting 1";
+constexpr int kLastPort = 65535;
+
+// A network file system answers "not there" from memory; reading the directory makes it ask again.
+void look_afresh(fs::path dir) {
+  std::error_code none;
+  while (!dir.empty() && !fs::is_directory(dir, none) && dir != dir.parent_path()) dir = dir.parent_path();
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(dir, none)) break;
+}
+
+}  // namespace
+
+void write_note(const fs::path& path, const MeetingNote& n) {
+  try {
+    write_file(path,
+               text(kFirstLine, "\nhosts ", n.hosts, "\nport ", n.port, "\nkey ", comm::hex(n.key), '\n'),
+               Writing::kPrivate);
+  } catch (const FileError& e) {
+    throw BadFile(text(path.string(),
+                       ": rank 0's address and the job's key cannot be written: ", std::strerror(e.code),
+                       "; choose an --output that all hosts share and you may write to"));
+  }
+}
+
+bool read_note(const fs::path& path, MeetingNote& n) {
+  look_afresh(path.parent_path());
+  const Fd f(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!f && (errno == ENOENT || errno == ESTALE)) return false;
+  if (!f) throw BadFile(text(path.string(), ": ", std::strerror(errno)));
+  check_private(f.get(), path.string());
+  char buffer[8192];
+  const ssize_t got = read(f.get(), buffer, sizeof buffer);
+  std::istringstream in(std::string(buffer, size_t(std::max<ssize_t>(got, 0))));
+  std::string line, hosts, port, key, word;
+  std::getline(in, line);
+  in >> word >> hosts >> word >> port >> word >> key;
+  if (line != kFirstLine || key.size() != 2 * comm::kJobKeyBytes ||
+      key.find_first_not_of("0123456789abcdef") != std::string::npos ||
+      port.find_first_not_of("0123456789") != std::string::npos || port.empty() || port.size() > 5 ||
+      std::stoi(port) > kLastPort)
+    throw BadFile(path.string() + ": this is no address and key of rank 0; remove it");
+  n = {hosts, std::stoi(port), comm::unhex(key)};
+  return true;
+}
+
+Meeting::Meeting(const Seat& seat, const std::string& place, double deadline) : seat_(seat) {
+  o_.rank = seat.rank, o_.size = seat.world, o_.deadline = deadline;
+  if (const auto host = variable("MASTER_ADDR")) o_.host = *host, fixed_host_ = true;
+  if (const auto port = number("MASTER_PORT")) {
+    if (*port < 1 || *port > kLastPort)
+      throw BadOption(text("environment variable MASTER_PORT=", *port, ": ports are numbered from 1 to ",
+                           kLastPort, "; any free one of rank 0's host from 1024 on"));
+    o_.port = *port, fixed_port_ = true;
+  }
+  if (const auto fd = number("SKEIN_LISTEN_FD")) {
+    o_.listener = Fd(*fd);
+    fcntl(*fd, F_SETFD, FD_CLOEXEC);
+    unsetenv("SKEIN_LISTEN_FD");
+  }
+  const auto key = given_job_key();
+  if (key) o_.key = *key;
+  if (key || seat.by == Seat::kVariables)
+    by_variables();
+  else
+    by_note(place);
+}
+
+Meeting::~Meeting() {
+  std::error_code none;
+  if (note_.empty() || seat_.rank != 0) return;
+  fs::remove(note_, none);
+  for (const fs::path& dir : made_) ::rmdir(dir.c_str());  // only what is empty
+}
+
+comm::RendezvousOptions Meeting::options() { return std::move(o_); }
+
+void Meeting::by_variables() {
+  if (!fixed_host_ && seat_.by == Seat::kSlurm) o_.host = seat_.first_host, fixed_host_ = true;
+  if (!fixed_port_ && seat_.by == Seat::kSlurm) o_.port = seat_.port, fixed_port_ = true;
+  const std::string started =
+      seat_.by == Seat::kVariables ? "RANK and WORLD_SIZE are set" : seat_.said + " and a job key are set";
+  if (!fixed_host_) throw BadOption(started + ", MASTER_ADDR is not: where does rank 0 run?");
+  if (!fixed_port_) throw BadOption(started + ", MASTER_PORT is not: any free port of rank 0's host");
+  if (o_.key.empty()) o_.key = job_key_of_home();
+  if (seat_.ports.empty() || o_.listener) return;
+  o_.key = key_of_start(o_.key, seat_.job);
+  o_.port = seat_.ports[0];
+  o_.more_ports.assign(seat_.ports.begin() + 1, seat_.ports.end());
+}
+
+void Meeting::by_note(const std::string& place) {
+  note_ = fs::absolute(place).lexically_normal() / (".skein-meeting-" + seat_.job);
+  if (seat_.rank == 0)
+    leave_note();
+  else
+    wait_for_note();
+}
+
+void Meeting::leave_note() {
+  std::error_code none;
+  fs::path dir = note_.parent_path();
+  for (fs::path d = dir; !d.empty() && !fs::exists(d, none); d = d.parent_path()) made_.push_back(d);
+  fs::create_directories(dir, none);
+  if (fixed_port_) {
+    o_.listener = comm::listen_at(o_.port, false);
+  } else {
+    o_.port = seat_.port;
+    try {
+      o_.listener = comm::listen_at(o_.port, false);
+    } catch (const Error&) {  // another job's; the others read which one it became
+      o_.port = 0;
+      o_.listener = comm::listen_at(o_.port, false);
+    }
+  }
+  o_.key = comm::random_bytes(comm::kJobKeyBytes);
+  std::string hosts = fixed_host_ ? o_.host : seat_.node;
+  if (!fixed_host_)
+    for (const std::string& address : comm::own_addresses()) hosts += ',' + address;
+  write_note(note_, {hosts, o_.port, o_.key});
+}
+
+void Meeting::wait_for_note() {
+  const auto until = comm::after(o_.deadline);
+  const auto take = [this](comm::RendezvousOptions& o) {
+    MeetingNote n;
+    if (!read_note(note_, n)) return false;
+    if (!fixed_host_) o.host = n.hosts;
+    if (!fixed_port_) o.port = n.port;
+    o.key = n.key;
+    return true;
+  };
+  while (!take(o_)) {
+    if (Clock::now() > until)
+      throw Error(text("rank ", seat_.rank, " on ", seat_.node, " waited ", o_.deadline,
+                       " s for rank 0 to write ", note_.string(),
+                       ": was rank 0 started, and is that directory the same on all hosts? Give an ",
+                       "--output that they share, or set MASTER_ADDR, MASTER_PORT and SKEIN_KEY_FILE"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  // What a killed job left behind leads nowhere, until the new rank 0 has written over it.
+  o_.look_again = [take](comm::RendezvousOptions& o) { take(o); };
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,214 @@
+// Events as lines of JSON, and the summary at the end.
+#include "apps/report/metrics.h"
+
+#include <fcntl.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "engine/device.h"
+#include "engine/file.h"
+
+namespace skein::apps {
+namespace {
+
+void put(Json& j, const std::string& name, const Spread& v) {
+  j[name] = v.mean;  // what JSON cannot hold is written as null by dump()
+  if (v.min) j[name + "_min"] = *v.min;
+  if (v.max) j[name + "_max"] = *v.max;
+}
+
+template <class T>
+void put(Json& j, const char* name, const std::optional<T>& v) {
+  if (v) j[name] = *v;
+}
+
+void put(Json& j, const std::optional<Scaling>& s) {
+  if (s) j["loss_scale"] = s->scale, j["skipped_steps"] = s->skipped;
+}
+
+std::string dump(const Json& j, int indent = -1) {
+  return j.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+// The lines of an earlier run that a resume at `step` continues, and the time they took.
+struct Kept {
+  std::string lines;
+  double seconds = 0;
+};
+Kept keep_until(const std::string& path, int64_t step) {
+  Kept kept;
+  if (!std::filesystem::exists(path)) return kept;
+  std::istringstream in(read_file(path));
+  for (std::string line; std::getline(in, line);) {
+    const Json j = Json::parse(line, nullptr, false);
+    if (!j.is_object() || !j.contains("step") || !j["step"].is_number_integer()) continue;
+    if (j["step"].get<int64_t>() > step) continue;
+    kept.lines += line + '\n';
+    if (j.contains("seconds") && j["seconds"].is_number())
+      kept.seconds = std::max(kept.seconds, j["seconds"].get<double>());
+  }
+  return kept;
+}
+
+std::string first_match(const char* file, const std::string& key) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(key)) {
+      const size_t at = line.find_first_of(":=");
+      if (at == std::string::npos) continue;
+      const size_t from = line.find_first_not_of(" \t\"", at + 1);
+      if (from == std::string::npos) continue;
+      return line.substr(from, line.find_last_not_of(" \t\"") + 1 - from);
+    }
+  return "";
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(const std::string& dir, int64_t resumed_step) : path_(dir + "/metrics.jsonl") {
+  make_directory(dir);
+  const Kept kept = resumed_step < 0 ? Kept{} : keep_until(path_, resumed_step);
+  seconds_ = kept.seconds;
+  write_file(path_, kept.lines);
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (fd_ < 0) throw BadFile(text(path_, ": cannot open for appending: ", std::strerror(errno)));
+}
+
+MetricsLog::~MetricsLog() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void MetricsLog::append(const Json& j) {
+  const std::string line = dump(j) + '\n';
+  ssize_t n = 0;
+  do n = ::write(fd_, line.data(), line.size());
+  while (n < 0 && errno == EINTR);
+  if (n == ssize_t(line.size())) return;
+  throw BadFile(text(path_, ": cannot write: ", n < 0 ? std::strerror(errno) : "the disk is full",
+                     "; free some space there or choose another --output"));
+}
+
+void MetricsLog::write(const RunEvent& e) {
+  append({{"event", "run"},
+          {"step", e.step},
+          {"seconds", e.seconds},
+          {"workers", e.workers},
+          {"steps_per_epoch", e.steps_per_epoch},
+          {"total_steps", e.total_steps},
+          {"environment", e.environment},
+          {"config", e.config}});
+}
+
+void MetricsLog::write(const StepEvent& e) {
+  Json j = {{"event", "step"}, {"step", e.step}, {"epoch", e.epoch}, {"seconds", e.seconds}};
+  put(j, "loss", e.loss);
+  put(j, "top1", e.top1);
+  j["learning_rate"] = e.learning_rate;
+  j["images_per_second"] = e.images_per_second;
+  put(j, "data_wait", e.data_wait);
+  put(j, "peer_wait", e.peer_wait);
+  put(j, "bytes", e.bytes);
+  put(j, e.scaling);
+  append(j);
+}
+
+void MetricsLog::write(const EpochEvent& e) {
+  Json j = {{"event", "epoch"}, {"step", e.step}, {"epoch", e.epoch}, {"seconds", e.seconds}};
+  put(j, "loss", e.loss);
+  put(j, "top1", e.top1);
+  j["images_per_second"] = e.images_per_second;
+  j["unreadable"] = e.unreadable;
+  put(j, "bytes", e.bytes);
+  append(j);
+}
+
+void MetricsLog::write(const EvalEvent& e) {
+  Json j = {{"event", "eval"},      {"step", e.step}, {"epoch", e.epoch},
+            {"seconds", e.seconds}, {"loss", e.loss}, {"top1", e.top1}};
+  put(j, "top5", e.top5);
+  if (e.worker_top1) put(j, "worker_top1", *e.worker_top1);
+  put(j, "consensus_distance", e.consensus_distance);
+  put(j, "bytes", e.bytes);
+  put(j, "ema_loss", e.ema_loss);
+  put(j, "ema_top1", e.ema_top1);
+  append(j);
+}
+
+Json to_json(const LostEvent& e) {
+  return {{"step", e.step},     {"epoch", e.epoch}, {"seconds", e.seconds},
+          {"worker", e.worker}, {"left", e.left},   {"why", e.why}};
+}
+
+void MetricsLog::write(const LostEvent& e) {
+  Json j = {{"event", "lost"}};
+  j.update(to_json(e));
+  append(j);
+}
+
+Json Summary::to_json() const {
+  Json j = {{"version", version}, {"interrupted", interrupted}, {"steps", steps}, {"epochs", epochs}};
+  put(j, "top1", top1);
+  put(j, "top5", top5);
+  put(j, "loss", loss);
+  put(j, "best_top1", best_top1);
+  if (!best.empty()) j["best"] = best;
+  put(j, "ema_top1", ema_top1);
+  put(j, "ema_top5", ema_top5);
+  put(j, "ema_loss", ema_loss);
+  j["images_per_second"] = images_per_second;
+  j["seconds"] = seconds;
+  Json& work = j["seconds_by_work"] = Json::object();
+  for (const auto& [kind, s] : seconds_by_work) work[kind] = s;
+  for (size_t kind = 0; kind < seconds_by_work.size() && !seconds_by_worker.empty(); ++kind) {
+    Json& each = j["seconds_by_worker"][seconds_by_work[kind].first] = Json::array();
+    for (const std::vector<double>& worker : seconds_by_worker) each.push_back(worker.at(kind));
+  }
+  if (!seconds_by_stage.empty()) {
+    Json& stage = j["seconds_by_stage"] = Json::object();
+    for (const auto& [name, s] : seconds_by_stage) stage[name] = s;
+  }
+  j["workers"] = workers;
+  for (const LostEvent& e : lost) j["lost"].push_back(skein::apps::to_json(e));
+  j["parameters"] = parameters;
+  j["hash"] = hash;
+  if (!ema_hash.empty()) j["ema_hash"] = ema_hash;
+  if (!worker_hashes.empty()) j["worker_hashes"] = worker_hashes;
+  put(j, "consensus_distance", consensus_distance);
+  put(j, "hidden_share", hidden_share);
+  put(j, "bytes_per_step", bytes_per_step);
+  put(j, scaling);
+  if (!labels.empty()) j["shards"] = {{"classes", classes}, {"labels", labels}};
+  j["unreadable"] = unreadable;
+  if (!unreadable_names.empty()) j["unreadable_names"] = unreadable_names;
+  if (!odd_files.empty()) j["odd_files"] = odd_files;
+  j["environment"] = environment;
+  j["config"] = config;
+  return j;
+}
+
+void write_summary(const std::string& dir, const Summary& s) {
+  write_file(dir + "/summary.json", dump(s.to_json(), 2) + '\n');
+}
+
+Json describe_environment() {
+  utsname system{};
+  ::uname(&system);
+  std::string name = first_match("/etc/os-release", "PRETTY_NAME");
+  if (name.empty()) name = system.sysname;
+  return {{"skein", SKEIN_VERSION},
+          {"host", system.nodename},
+          {"system", text(name, ", kernel ", system.release, ", ", system.machine)},
+          {"processor", first_match("/proc/cpuinfo", "model name")},
+          {"cores", std::thread::hardware_concurrency()},
+          {"compiler", text("C++ ", __VERSION__)},
+          {"cuda_devices", cuda_device_count()}};
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,141 @@
+// What a run writes about itself: DIR/metrics.jsonl, one event a line, and DIR/summary.json. docs/metrics.md.
+#pragma once
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/base/json.h"
+#include "engine/base.h"
+
+namespace skein::apps {
+
+// Mean over the workers, and the smallest and largest of them where there are several.
+struct Spread {
+  double mean = 0;
+  std::optional<double> min, max;
+  Spread(double m = 0) : mean(m) {}
+  Spread(double m, double lo, double hi) : mean(m), min(lo), max(hi) {}
+};
+
+// The loss scale: the smallest of the workers', and how many steps of a worker it skipped so far, in the mean.
+struct Scaling {
+  double scale = 1, skipped = 0;
+};
+
+// `seconds` in every event: since training started, earlier runs of the same training included.
+struct RunEvent {  // the first line, and again after each resume
+  int64_t step = 0;
+  double seconds = 0;
+  Json config = Json::object();       // the effective configuration, flags without dashes
+  Json environment = Json::object();  // versions, processor, device, host, threads
+  int64_t steps_per_epoch = 1, total_steps = 0;
+  int workers = 1;
+};
+struct StepEvent {
+  int64_t step = 0;  // steps taken
+  double epoch = 0;  // epochs seen, with fraction
+  double seconds = 0;
+  Spread loss, top1;  // over the images since the last step event; top1 in percent
+  double learning_rate = 0;
+  double images_per_second = 0;  // of all workers
+  Spread data_wait, peer_wait;   // shares of the time, 0..1
+  std::optional<double> bytes;   // sent so far by a worker, mean over the workers
+  std::optional<Scaling> scaling;
+};
+struct EpochEvent {  // the training set as seen during the epoch
+  int64_t step = 0;
+  int64_t epoch = 0;  // epochs finished
+  double seconds = 0;
+  Spread loss, top1;
+  double images_per_second = 0;
+  int64_t unreadable = 0;
+  std::optional<double> bytes;  // as of a step
+};
+struct EvalEvent {  // the test set
+  int64_t step = 0;
+  double epoch = 0;
+  double seconds = 0;
+  double loss = 0, top1 = 0;          // of the evaluated (consensus) model; percent
+  std::optional<double> top5;         // likewise; none of five classes or fewer
+  std::optional<Spread> worker_top1;  // of the workers' own models
+  std::optional<double> consensus_distance;
+  std::optional<double> bytes;               // as of a step
+  std::optional<double> ema_loss, ema_top1;  // of the moving average of the weights
+};
+
+struct LostEvent {   // a worker that is lost
+  int64_t step = 0;  // of worker 0 when it noticed
+  double epoch = 0;
+  double seconds = 0;
+  int worker = 0, left = 0;  // how many workers are left
+  std::string why = "";
+};
+Json to_json(const LostEvent&);
+
+// DIR/metrics.jsonl. One thread. Each event is one write, so a reader never sees half a line for long;
+// numbers that JSON cannot hold (NaN, infinity) become null. Throws BadFile.
+class MetricsLog {
+ public:
+  // resumed_step < 0 starts anew; otherwise events with more steps than that, and a torn last line, are
+  // dropped and the rest is kept.
+  explicit MetricsLog(const std::string& dir, int64_t resumed_step = -1);
+  ~MetricsLog();
+  MetricsLog(const MetricsLog&) = delete;
+  double seconds() const { return seconds_; }  // of the last kept event: what later events add to
+
+  void write(const RunEvent&);
+  void write(const StepEvent&);
+  void write(const EpochEvent&);
+  void write(const EvalEvent&);
+  void write(const LostEvent&);
+
+ private:
+  void append(const Json&);
+  std::string path_;
+  int fd_ = -1;
+  double seconds_ = 0;
+};
+
+struct Summary {
+  std::string version = SKEIN_VERSION;
+  int64_t steps = 0;
+  double epochs = 0;
+  bool interrupted = false;
+  std::optional<double> top1, top5, loss;  // of the last evaluation, percent
+  std::optional<double> best_top1;
+  Json best = Json::object();                          // to_json(Best): of what model_best.safetensors holds
+  std::optional<double> ema_top1, ema_top5, ema_loss;  // of the moving average of the weights
+  std::string ema_hash;                                // its parameter_hash; empty: there is none
+  double images_per_second = 0;                        // training time only, all workers
+  double seconds = 0;  // wall clock, earlier runs of the same training included
+  std::vector<std::pair<std::string, double>> seconds_by_work;  // "data", "forward", ..., of worker 0
+  std::vector<std::vector<double>> seconds_by_worker;           // the same of each; empty with one
+  std::string hash;                                             // parameter_hash of the evaluated model
+  std::vector<std::string> worker_hashes;
+  std::optional<double> consensus_distance, hidden_share;
+  std::optional<Scaling> scaling;
+  std::optional<double> bytes_per_step;  // sent by a worker, mean over the workers
+  std::vector<std::vector<int64_t>>
+      labels;                        // of each worker's shard: images of each class; empty with --split iid
+  std::vector<std::string> classes;  // their names
+  int64_t parameters = 0;
+  int64_t unreadable = 0;                                        // image files left out, each once
+  std::vector<std::string> unreadable_names;                     // the first of them
+  Json odd_files = Json::object();                               // OddFiles::to_json()
+  std::vector<std::pair<std::string, double>> seconds_by_stage;  // of loading: "read", "decode", ...
+  int workers = 1;
+  std::vector<LostEvent> lost;  // of them; what there is for each worker is for the others, in their order
+  Json environment = Json::object();
+  Json config = Json::object();
+  Json to_json() const;
+};
+// DIR/summary.json, atomically.
+void write_summary(const std::string& dir, const Summary&);
+
+// Processor, cores, system, compiler, library versions: what a number in a report depends on.
+Json describe_environment();
+
+}  // namespace skein::apps

@@ -1,0 +1,120 @@
+// What the page of a run says, and what its scripts are given.
+#include "apps/report/report.h"
+
+#include <fmt/format.h>
+
+#include "apps/config/algorithm_values.h"
+#include "apps/report/report_page.h"
+#include "engine/file.h"
+#include "optim/schedule.h"
+
+namespace skein::apps {
+namespace {
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string s;
+  for (const std::string& p : parts)
+    if (!p.empty()) s += (s.empty() ? "" : " \u00b7 ") + p;
+  return s;
+}
+
+std::string title_of(const Json& config) {
+  const std::string model = word(config, "model"), data = word(config, "data");
+  if (model.empty()) return "Training run";
+  return data.empty() ? model : model + " on " + data;
+}
+
+// "4 x 16", as the log says it.
+std::string batch_of(const Json& config, int64_t workers) {
+  const std::string batch = word(config, "batch-size");
+  return workers > 1 && !batch.empty() ? fmt::format("{} x {}", workers, batch) : batch;
+}
+
+// "0.1 = 0.4 x 64/256": how the rate of the global batch, where the curve peaks, follows from --lr. "" where --lr
+// is taken as it is.
+std::string rate_of(const Json& config, int64_t workers) {
+  const auto number = [&](const char* key) {
+    const auto found = config.is_object() ? config.find(key) : config.end();
+    return found != config.end() && found->is_number() ? found->get<double>() : 0.0;
+  };
+  const double lr = number("lr"), reference = number("reference-batch"), batch = number("batch-size");
+  if (lr <= 0 || reference <= 0 || batch <= 0) return "";
+  const double global = batch * double(workers);
+  return fmt::format("{:.4g} = {:.4g} x {:g}/{:g}",
+                     optim::scale_rate(lr, int64_t(global), int64_t(reference)), lr, global, reference);
+}
+
+std::string subtitle_of(const Json& config, int64_t workers, const Json& environment) {
+  const std::string seed = word(config, "seed"), batch = batch_of(config, workers),
+                    rate = rate_of(config, workers);
+  return joined({word(config, "algorithm"), fmt::format("{} worker{}", workers, workers == 1 ? "" : "s"),
+                 batch.empty() ? "" : "batch " + batch, rate.empty() ? "" : "rate " + rate,
+                 word(config, "precision"), seed.empty() ? "" : "seed " + seed,
+                 word(environment, "processor")});
+}
+
+// The configuration that nobody has changed, of the same algorithm with as many workers.
+Json defaults_of(const Json& config, int64_t workers) {
+  Config c;
+  try {
+    c.algorithm = word(config, "algorithm");
+    settle_algorithm(c, int(workers));
+  } catch (const BadOption&) {  // of another version of this program
+  }
+  Json all = to_json(c);
+  all["algorithm"] = Config{}.algorithm;  // which one it is, was chosen
+  return all;
+}
+
+// Where on each axis training resumed.
+Json resumes_of(const RunFiles& run) {
+  Json all = Json::array();
+  for (size_t i = 1; i < run.runs.size(); ++i) {
+    const Json& r = run.runs[i];
+    const double step = r.value("step", 0.0), per_epoch = r.value("steps_per_epoch", 1.0);
+    all.push_back({{"step", step}, {"epoch", step / per_epoch}, {"seconds", r.value("seconds", 0.0)}});
+  }
+  return all;
+}
+
+// Of very many classes the page shows the most frequent confusions alone.
+Json shown(Json evaluation) {
+  constexpr size_t kMostConfusions = 30;
+  if (evaluation.is_object() && evaluation.contains("confusions"))
+    if (Json& all = evaluation["confusions"]; all.is_array() && all.size() > kMostConfusions)
+      all.erase(all.begin() + kMostConfusions, all.end());
+  return evaluation;
+}
+
+}  // namespace
+
+std::string render_report(const RunFiles& run) {
+  const Json config = run.config(), environment = run.environment();
+  const Json& s = run.summary;
+  Json data = {{"state", s.empty()                       ? "running"
+                         : s.value("interrupted", false) ? "interrupted"
+                                                         : "finished"},
+               {"version", s.value("version", SKEIN_VERSION)},
+               {"workers", run.workers()},
+               {"summary", s},
+               {"config", config},
+               {"defaults", defaults_of(config, run.workers())},
+               {"environment", environment},
+               {"timeline", run.timeline},
+               {"evaluation", shown(run.evaluation)},
+               {"resumes", resumes_of(run)},
+               {"lost", run.lost},
+               {"series", series_of(run)}};
+  data["summary"].erase("config");
+  data["summary"].erase("environment");
+  return render_page(
+      title_of(config), subtitle_of(config, run.workers(), environment),
+      {"values.js", "chart.js", "cursor.js", "timeline.js", "evaluation.js", "time.js", "run.js"}, data);
+}
+
+std::string write_report(const std::string& dir) {
+  write_file(dir + "/report.html", render_report(read_run(dir)));
+  return dir + "/report.html";
+}
+
+}  // namespace skein::apps

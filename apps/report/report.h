@@ -1,0 +1,16 @@
+// DIR/report.html: curves and figures of a run on one self-contained page.
+#pragma once
+#include <string>
+
+#include "apps/report/report_data.h"
+
+namespace skein::apps {
+
+// Reads DIR/metrics.jsonl and, where they exist, DIR/summary.json and DIR/timeline.json; writes
+// DIR/report.html atomically and returns its path. Needs nothing else, so a report can be made again at any
+// time. Throws BadFile.
+std::string write_report(const std::string& dir);
+
+std::string render_report(const RunFiles&);
+
+}  // namespace skein::apps

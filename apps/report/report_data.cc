@@ -1,0 +1,145 @@
+// From lines to events, and from events to the columns a page draws.
+#include "apps/report/report_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <sstream>
+
+#include "engine/file.h"
+
+namespace skein::apps {
+namespace {
+
+constexpr size_t kMostPoints = 1200;
+
+// Nine digits are more than a screen can show and keep the page small.
+double rounded(double v) {
+  const std::string digits = fmt::format("{:.9g}", v);
+  double r = v;
+  std::from_chars(digits.data(), digits.data() + digits.size(), r);
+  return r;
+}
+
+bool is_position(const std::string& key) {
+  return key == "step" || key == "epoch" || key == "seconds" || key == "bytes";
+}
+
+// One value for the events of a bucket: the last position, the extremes of a band, else the mean.
+Json merged(const std::string& key, const std::vector<const Json*>& bucket) {
+  double sum = 0, low = INFINITY, high = -INFINITY, last = NAN;
+  int64_t count = 0;
+  for (const Json* j : bucket) {
+    const auto at = j->find(key);
+    if (at == j->end() || !at->is_number()) continue;
+    last = at->get<double>();
+    sum += last, ++count;
+    low = std::min(low, last), high = std::max(high, last);
+  }
+  if (count == 0) return nullptr;
+  if (is_position(key)) return rounded(last);
+  if (key.ends_with("_min")) return rounded(low);
+  if (key.ends_with("_max")) return rounded(high);
+  return rounded(sum / double(count));
+}
+
+Json object_or_empty(const Json& j, const char* key) {
+  return j.contains(key) && j[key].is_object() ? j[key] : Json::object();
+}
+
+Json object_in(const std::string& json) {
+  Json j = Json::parse(json, nullptr, false);
+  return j.is_object() ? j : Json::object();
+}
+
+std::string text_if_any(const std::string& path) {
+  return std::filesystem::exists(path) ? read_file(path) : "";
+}
+
+}  // namespace
+
+Json RunFiles::config() const {
+  return !summary.empty() ? object_or_empty(summary, "config")
+         : runs.empty()   ? Json::object()
+                          : object_or_empty(runs.back(), "config");
+}
+
+Json RunFiles::environment() const {
+  return !summary.empty() ? object_or_empty(summary, "environment")
+         : runs.empty()   ? Json::object()
+                          : object_or_empty(runs.back(), "environment");
+}
+
+int64_t RunFiles::workers() const {
+  for (const Json& j : {runs.empty() ? Json::object() : runs.back(), summary})
+    if (j.contains("workers") && j["workers"].is_number_integer()) return j["workers"].get<int64_t>();
+  return 1;
+}
+
+RunFiles parse_run(const std::string& metrics, const std::string& summary) {
+  RunFiles run;
+  std::istringstream in(metrics);
+  for (std::string line; std::getline(in, line);) {
+    const Json j = Json::parse(line, nullptr, false);
+    if (!j.is_object() || !j.contains("event") || !j["event"].is_string()) continue;  // a line being written
+    if (!j.contains("step") || !j["step"].is_number_integer()) continue;
+    if (j["event"] == "run")
+      run.runs.push_back(j);
+    else if (j["event"] == "lost")
+      run.lost.push_back(j);
+    else
+      run.rows[j["event"].get<std::string>()][j["step"].get<int64_t>()] = j;
+  }
+  run.summary = object_in(summary);
+  const auto steps = run.rows.find("step");
+  const auto ended = run.summary.find("steps");
+  if (steps != run.rows.end() && ended != run.summary.end() && ended->is_number_integer() &&
+      ended->get<int64_t>() < steps->second.rbegin()->first)
+    run.summary = Json::object();
+  return run;
+}
+
+RunFiles read_run(const std::string& dir) {
+  RunFiles run = parse_run(read_file(dir + "/metrics.jsonl"), text_if_any(dir + "/summary.json"));
+  run.directory = dir;
+  for (const auto& [name, part] : {std::pair{"timeline", &run.timeline}, {"evaluation", &run.evaluation}})
+    if (Json j = object_in(text_if_any(text(dir, '/', name, ".json"))); !j.empty()) *part = std::move(j);
+  return run;
+}
+
+Json columns(const Rows& rows) {
+  std::vector<std::string> keys;
+  for (const auto& [step, j] : rows)
+    for (const auto& [key, value] : j.items())
+      if (value.is_number() && std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+  const size_t buckets = std::min(kMostPoints, rows.size());
+  std::vector<std::vector<const Json*>> grouped(buckets);
+  size_t i = 0;
+  for (const auto& [step, j] : rows) grouped[i++ * buckets / rows.size()].push_back(&j);
+  Json out = Json::object();
+  for (const std::string& key : keys) {
+    Json& column = out[key] = Json::array();
+    for (const auto& bucket : grouped) column.push_back(merged(key, bucket));
+  }
+  return out;
+}
+
+Json series_of(const RunFiles& run) {
+  Json all = Json::object();
+  for (const char* kind : {"step", "epoch", "eval"}) {
+    const auto rows = run.rows.find(kind);
+    all[kind] = rows == run.rows.end() ? Json::object() : columns(rows->second);
+  }
+  return all;
+}
+
+std::string word(const Json& j, const std::string& key) {
+  const auto at = j.find(key);
+  if (at == j.end() || at->is_null()) return "";
+  return at->is_string() ? at->get<std::string>() : at->dump();
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,20 @@
+// The frame, style and scripts of the pages, which are the files of apps/report.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "apps/base/json.h"
+
+namespace skein::apps {
+
+// The text of a file of apps/report, which the build puts into the program.
+const char* report_file(const char* name);
+
+// A self-contained page: it opens from a disk, without a network. `scripts` are files that run one after the
+// other and find `data` as `page`.
+std::string render_page(const std::string& title, const std::string& subtitle,
+                        const std::vector<const char*>& scripts, const Json& data);
+
+std::string escape_html(std::string text);
+
+}  // namespace skein::apps
