@@ -4,7 +4,7 @@
 
 #include "apps/command_line.h"
 #include "apps/train/run_directory.h"
-#include "comm/communicator.h"
+#include "comm/communicator/communicator.h"
 
 namespace skein::apps {
 

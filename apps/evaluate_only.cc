@@ -8,7 +8,7 @@
 #include "apps/launch/interrupt.h"
 #include "apps/model/saved_model.h"
 #include "apps/train/evaluate.h"
-#include "comm/world_of_one.h"
+#include "comm/communicator/world_of_one.h"
 
 namespace skein::apps {
 namespace {

@@ -11,7 +11,7 @@
 #include "apps/gossip/gossip_page.h"
 #include "apps/launch/interrupt.h"
 #include "apps/model/vectors.h"
-#include "comm/numbers.h"
+#include "comm/communicator/numbers.h"
 #include "engine/file.h"
 #include "engine/random.h"
 

@@ -29,7 +29,7 @@
 #include "apps/model/predict.h"
 #include "apps/report/compare.h"
 #include "apps/train/trainer.h"
-#include "comm/words.h"
+#include "comm/communicator/words.h"
 #include "engine/file.h"
 #include "optim/schedule.h"
 

@@ -17,8 +17,8 @@
 #include <cstring>
 #include <map>
 
-#include "comm/communicator.h"
-#include "comm/rendezvous.h"
+#include "comm/communicator/communicator.h"
+#include "comm/join/rendezvous.h"
 
 using namespace skein;
 using namespace skein::comm;

@@ -17,7 +17,7 @@
 #include <cstring>
 #include <string>
 
-#include "comm/inbox.h"
+#include "comm/inbox/inbox.h"
 
 using namespace skein;
 using namespace skein::comm;

@@ -6,8 +6,8 @@
 #include <map>
 #include <memory>
 
-#include "comm/communicator.h"
-#include "comm/inbox.h"
+#include "comm/communicator/communicator.h"
+#include "comm/inbox/inbox.h"
 #include "optim/order_log.h"
 
 namespace skein::optim {

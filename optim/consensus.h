@@ -1,6 +1,6 @@
 // Consensus: the mean over the workers, and how far they are from it.
 #pragma once
-#include "comm/communicator.h"
+#include "comm/communicator/communicator.h"
 #include "engine/tensor.h"
 
 namespace skein::optim {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/words.h"
+#include "comm/communicator/words.h"
 #include "optim/snapshot.h"
 
 namespace skein::optim {

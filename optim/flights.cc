@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "comm/words.h"
+#include "comm/communicator/words.h"
 #include "engine/mixing.h"
 
 namespace skein::optim {

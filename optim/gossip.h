@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "comm/communicator.h"
-#include "comm/topology.h"
+#include "comm/communicator/communicator.h"
+#include "comm/topology/topology.h"
 #include "engine/mixing.h"
 #include "optim/strategy.h"
 

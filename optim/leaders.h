@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/communicator/communicator.h"
 #include "optim/strategy.h"
 
 namespace skein::optim {

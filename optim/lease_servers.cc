@@ -8,9 +8,9 @@
 #include <thread>
 #include <variant>
 
-#include "comm/inbox.h"
-#include "comm/inbox_client.h"
-#include "comm/words.h"
+#include "comm/communicator/words.h"
+#include "comm/inbox/inbox.h"
+#include "comm/inbox/inbox_client.h"
 #include "optim/lease_words.h"
 
 namespace skein::optim {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/communicator/communicator.h"
 #include "optim/lease.h"
 
 namespace skein::optim {

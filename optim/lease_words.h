@@ -1,6 +1,6 @@
 // What workers and the servers of leases say to each other, as numbers in messages and datagrams.
 #pragma once
-#include "comm/inbox.h"
+#include "comm/inbox/inbox.h"
 #include "comm/transport.h"
 #include "optim/lease.h"
 

@@ -1,6 +1,6 @@
 // What periodic averaging shares: the period, the step at which all meet, and a mean that travels meanwhile.
 #pragma once
-#include "comm/communicator.h"
+#include "comm/communicator/communicator.h"
 #include "optim/snapshot.h"
 #include "optim/strategy.h"
 

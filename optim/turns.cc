@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "comm/words.h"
+#include "comm/communicator/words.h"
 #include "engine/vec.h"
 
 namespace skein::optim {

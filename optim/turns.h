@@ -2,7 +2,7 @@
 #pragma once
 #include <thread>
 
-#include "comm/inbox_client.h"
+#include "comm/inbox/inbox_client.h"
 #include "optim/center.h"
 
 namespace skein::optim {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/communicator/communicator.h"
 
 namespace skein::optim {
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cmath>
 
-#include "comm/delayed_transport.h"
+#include "comm/transports/delayed_transport.h"
 #include "tests/files.h"
 #include "tests/peek.h"
 #include "tests/processes.h"

@@ -1,8 +1,8 @@
 // Every algorithm, with its vectors in memory apart (Device::kApart): where a host's tensor meets a
 // device's, or the host reads a device's memory, that throws. What comes out is what comes out on the host,
 // bit for bit.
-#include "comm/averaging.h"
-#include "comm/staging.h"
+#include "comm/average/averaging.h"
+#include "comm/communicator/staging.h"
 #include "engine/clip.h"
 #include "engine/gem.h"
 #include "optim/consensus.h"

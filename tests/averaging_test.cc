@@ -1,13 +1,13 @@
 // Averaging over ranks that are threads: bad weather, lost messages, those who leave, those who are lost.
-#include "comm/averaging.h"
+#include "comm/average/averaging.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "comm/contraction.h"
-#include "comm/delayed_transport.h"
-#include "comm/numbers.h"
+#include "comm/communicator/numbers.h"
+#include "comm/topology/contraction.h"
+#include "comm/transports/delayed_transport.h"
 #include "tests/world.h"
 
 namespace skein::comm {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "comm/sum.h"
+#include "comm/communicator/sum.h"
 #include "tests/world.h"
 
 namespace skein::comm {

@@ -3,9 +3,9 @@
 #include <atomic>
 #include <fstream>
 
-#include "comm/averaging.h"
-#include "comm/delayed_transport.h"
-#include "comm/words.h"
+#include "comm/average/averaging.h"
+#include "comm/communicator/words.h"
+#include "comm/transports/delayed_transport.h"
 #include "tests/files.h"
 #include "tests/peek.h"
 #include "tests/trainee.h"

@@ -1,5 +1,5 @@
 // Contraction in theory: graphs whose singular values are known, and vectors that really are averaged.
-#include "comm/contraction.h"
+#include "comm/topology/contraction.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // Datagrams: what is sent in one piece arrives as so many datagrams, in order, whoever reads it and however.
-#include "comm/datagrams.h"
+#include "comm/inbox/datagrams.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "comm/inbox_wire.h"
+#include "comm/inbox/inbox_wire.h"
 
 namespace skein::comm {
 namespace {

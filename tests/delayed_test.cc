@@ -1,5 +1,5 @@
 // The delayed transport: every message counts once, whatever the weather; virtual time adds up.
-#include "comm/delayed_transport.h"
+#include "comm/transports/delayed_transport.h"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // Messages that go from a device's memory to a device's: what they say, whose memory it is when, who decides.
-#include "comm/device_messages.h"
+#include "comm/communicator/device_messages.h"
 
-#include "comm/ucx_look.h"
+#include "comm/ucx/ucx_look.h"
 #include "engine/memory.h"
 #include "tests/roles.h"
 #include "tests/testing.h"

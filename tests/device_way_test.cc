@@ -1,10 +1,10 @@
 // Which way sums between GPUs go, and the way through a group of devices, with threads in the devices' place.
-#include "comm/device_way.h"
+#include "comm/communicator/device_way.h"
 
 #include <atomic>
 #include <cstring>
 
-#include "comm/staging.h"
+#include "comm/communicator/staging.h"
 #include "tests/fake_group.h"
 #include "tests/world.h"
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "comm/words.h"
+#include "comm/communicator/words.h"
 #include "tests/files.h"
 #include "tests/peek.h"
 #include "tests/trainee.h"

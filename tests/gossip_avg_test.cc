@@ -4,7 +4,7 @@
 
 #include "apps/model/safetensors.h"
 #include "apps/model/vectors.h"
-#include "comm/numbers.h"
+#include "comm/communicator/numbers.h"
 #include "engine/vec.h"
 #include "tests/program.h"
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "comm/world_of_one.h"
+#include "comm/communicator/world_of_one.h"
 #include "tests/parts.h"
 
 namespace skein::apps {

@@ -1,5 +1,5 @@
 // Inbox: order, exactly once, fairness, bad weather, and datagrams that must change nothing.
-#include "comm/inbox.h"
+#include "comm/inbox/inbox.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <random>
 
-#include "comm/inbox_client.h"
+#include "comm/inbox/inbox_client.h"
 #include "tests/lossy_proxy.h"
 
 namespace skein::comm {

@@ -11,7 +11,7 @@
 #include <random>
 #include <thread>
 
-#include "comm/sockets.h"
+#include "comm/join/sockets.h"
 
 namespace skein::comm {
 

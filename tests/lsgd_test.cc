@@ -3,7 +3,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "comm/words.h"
+#include "comm/communicator/words.h"
 #include "optim/leaders.h"
 #include "optim/lease_servers.h"
 #include "tests/files.h"

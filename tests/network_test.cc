@@ -1,8 +1,8 @@
 // Interfaces by their names, and the network that measurements choose.
 #include <gtest/gtest.h>
 
-#include "comm/choose_network.h"
-#include "comm/interfaces.h"
+#include "comm/join/choose_network.h"
+#include "comm/join/interfaces.h"
 
 namespace skein::comm {
 namespace {

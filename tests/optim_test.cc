@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "comm/world_of_one.h"
+#include "comm/communicator/world_of_one.h"
 #include "engine/random.h"
 #include "optim/strategy.h"
 

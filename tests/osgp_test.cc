@@ -3,7 +3,7 @@
 #include <barrier>
 #include <fstream>
 
-#include "comm/delayed_transport.h"
+#include "comm/transports/delayed_transport.h"
 #include "tests/files.h"
 #include "tests/peek.h"
 #include "tests/trainee.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <barrier>
 
-#include "comm/delayed_transport.h"
+#include "comm/transports/delayed_transport.h"
 #include "tests/trainee.h"
 
 namespace skein {

@@ -1,7 +1,7 @@
 // The laws that tie periodic averaging and its kin together, over worlds of one to seventeen workers.
 #include <cmath>
 
-#include "comm/delayed_transport.h"
+#include "comm/transports/delayed_transport.h"
 #include "tests/trainee.h"
 
 namespace skein {

@@ -14,8 +14,8 @@
 #include <map>
 #include <thread>
 
-#include "comm/communicator.h"
-#include "comm/sockets.h"
+#include "comm/communicator/communicator.h"
+#include "comm/join/sockets.h"
 
 namespace skein::comm {
 

@@ -5,7 +5,7 @@
 
 #include <latch>
 
-#include "comm/world_of_one.h"
+#include "comm/communicator/world_of_one.h"
 #include "engine/vec.h"
 #include "tests/parts.h"
 #include "tests/peek.h"

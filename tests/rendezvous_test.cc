@@ -1,5 +1,5 @@
 // Ranks that meet over TCP, and everybody who should not get in.
-#include "comm/rendezvous.h"
+#include "comm/join/rendezvous.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Workers as threads: who they are, and what is heard of the one that fails.
-#include "comm/run_workers.h"
+#include "comm/communicator/run_workers.h"
 
 #include <gtest/gtest.h>
 

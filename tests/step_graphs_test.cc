@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/train/trainer.h"
-#include "comm/world_of_one.h"
+#include "comm/communicator/world_of_one.h"
 #include "tests/program.h"
 
 namespace skein::apps {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "comm/delayed_transport.h"
+#include "comm/transports/delayed_transport.h"
 #include "optim/consensus.h"
 #include "tests/strategy_cases.h"
 

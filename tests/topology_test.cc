@@ -1,5 +1,5 @@
 // The graphs: their matrices, what they promise of the exact mean, and what they refuse.
-#include "comm/topology.h"
+#include "comm/topology/topology.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

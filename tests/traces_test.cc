@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/world_of_one.h"
+#include "comm/communicator/world_of_one.h"
 #include "tests/parts.h"
 
 namespace skein::apps {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/communicator/communicator.h"
 #include "engine/loss_scale.h"
 #include "engine/narrow.h"
 #include "engine/random.h"

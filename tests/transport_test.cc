@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "comm/meet.h"
+#include "comm/join/meet.h"
 #include "tests/testing.h"
 #include "tests/world.h"
 

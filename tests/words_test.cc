@@ -1,5 +1,5 @@
 // Words: what one or all ranks say is what all of them hear, bit for bit.
-#include "comm/words.h"
+#include "comm/communicator/words.h"
 
 #include <cmath>
 #include <cstring>

@@ -6,9 +6,9 @@
 #include <functional>
 #include <thread>
 
-#include "comm/local_transport.h"
-#include "comm/run_workers.h"
-#include "comm/world_of_one.h"
+#include "comm/communicator/run_workers.h"
+#include "comm/communicator/world_of_one.h"
+#include "comm/transports/local_transport.h"
 
 namespace skein::comm {
 

@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "comm/words.h"
+#include "comm/communicator/words.h"
 
 namespace skein::apps {
 

@@ -9,7 +9,7 @@
 #include "apps/config/config.h"
 #include "apps/config/help.h"
 #include "apps/config/recipes.h"
-#include "comm/topology.h"
+#include "comm/topology/topology.h"
 #include "data/source.h"
 #include "engine/nearest.h"
 #include "nn/models.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "apps/doctor/doctor.h"
-#include "comm/sockets.h"
+#include "comm/join/sockets.h"
 
 namespace skein::apps {
 namespace {

@@ -15,8 +15,8 @@
 #include <sstream>
 
 #include "apps/doctor/doctor.h"
-#include "comm/interfaces.h"
-#include "comm/sockets.h"
+#include "comm/join/interfaces.h"
+#include "comm/join/sockets.h"
 
 namespace skein::apps {
 namespace {

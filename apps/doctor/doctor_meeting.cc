@@ -8,7 +8,7 @@
 
 #include "apps/doctor/doctor.h"
 #include "apps/launch/meeting.h"
-#include "comm/rendezvous.h"
+#include "comm/join/rendezvous.h"
 
 namespace skein::apps {
 namespace {

@@ -14,9 +14,9 @@
 #include <sstream>
 
 #include "apps/doctor/doctor.h"
-#include "comm/interfaces.h"
-#include "comm/rendezvous.h"
-#include "comm/ucx_look.h"
+#include "comm/join/interfaces.h"
+#include "comm/join/rendezvous.h"
+#include "comm/ucx/ucx_look.h"
 #include "engine/number.h"
 
 namespace skein::apps {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "comm/communicator.h"
+#include "comm/communicator/communicator.h"
 #include "nn/module.h"
 #include "optim/strategy.h"
 

@@ -1,8 +1,8 @@
 // Everything a program outside this tree needs: docs/embedding.md.
 #pragma once
 #include "apps/embed/learner.h"
-#include "comm/communicator.h"
-#include "comm/run_workers.h"
+#include "comm/communicator/communicator.h"
+#include "comm/communicator/run_workers.h"
 #include "data/loader.h"
 #include "data/source.h"
 #include "engine/ops.h"

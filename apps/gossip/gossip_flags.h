@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "apps/launch/job.h"
-#include "comm/averaging.h"
-#include "comm/topology.h"
+#include "comm/average/averaging.h"
+#include "comm/topology/topology.h"
 
 namespace CLI {
 class App;

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "comm/contraction.h"
+#include "comm/topology/contraction.h"
 
 namespace skein::apps {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "apps/base/json.h"
 #include "apps/gossip/gossip_flags.h"
-#include "comm/link_test.h"
+#include "comm/average/link_test.h"
 
 namespace skein::apps {
 

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "comm/device_messages.h"
-#include "comm/device_way.h"
+#include "comm/communicator/device_messages.h"
+#include "comm/communicator/device_way.h"
 #include "engine/device_use.h"
 #include "engine/find_row.h"
 #include "engine/memory.h"

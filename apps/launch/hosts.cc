@@ -19,7 +19,7 @@
 #include "apps/base/environment.h"
 #include "apps/launch/processes.h"
 #include "apps/launch/supervisor.h"
-#include "comm/rendezvous.h"
+#include "comm/join/rendezvous.h"
 #include "engine/number.h"
 
 extern char** environ;

@@ -12,9 +12,9 @@
 #include "apps/launch/hosts.h"
 #include "apps/launch/meeting.h"
 #include "apps/launch/processes.h"
-#include "comm/rendezvous.h"
-#include "comm/run_workers.h"
-#include "comm/world_of_one.h"
+#include "comm/communicator/run_workers.h"
+#include "comm/communicator/world_of_one.h"
+#include "comm/join/rendezvous.h"
 
 namespace skein::apps {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "apps/launch/seat.h"
 #include "apps/launch/supervisor.h"
-#include "comm/communicator.h"
+#include "comm/communicator/communicator.h"
 
 namespace skein::apps {
 

@@ -11,7 +11,7 @@
 #include <filesystem>
 
 #include "apps/base/environment.h"
-#include "comm/rendezvous.h"
+#include "comm/join/rendezvous.h"
 
 namespace skein::apps {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "apps/launch/seat.h"
-#include "comm/rendezvous.h"
+#include "comm/join/rendezvous.h"
 
 namespace skein::apps {
 

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "comm/rendezvous.h"
+#include "comm/join/rendezvous.h"
 
 namespace skein::apps {
 namespace {

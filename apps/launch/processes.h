@@ -3,7 +3,7 @@
 #include <string>
 
 #include "apps/launch/supervisor.h"
-#include "comm/sockets.h"
+#include "comm/join/sockets.h"
 
 namespace skein::apps {
 

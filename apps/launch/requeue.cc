@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "apps/base/environment.h"
-#include "comm/sockets.h"
+#include "comm/join/sockets.h"
 
 extern char** environ;
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/sockets.h"
+#include "comm/join/sockets.h"
 
 namespace skein::apps {
 

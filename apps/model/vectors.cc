@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "apps/model/safetensors.h"
-#include "comm/numbers.h"
+#include "comm/communicator/numbers.h"
 #include "engine/file.h"
 #include "engine/vec.h"
 

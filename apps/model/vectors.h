@@ -20,7 +20,7 @@ struct Vectors {
   };
   bool npy = false;
   std::vector<Item> items;
-  Tensor flat;  // fp32, on the CPU; of f8 the bits of its doubles as i64 (comm/numbers.h)
+  Tensor flat;  // fp32, on the CPU; of f8 the bits of its doubles as i64 (comm/communicator/numbers.h)
   // .safetensors only: whole numbers (counters) have no mean and stay as they were read, as does the
   // metadata.
   std::vector<std::pair<std::string, Tensor>> kept = {};

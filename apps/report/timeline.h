@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "apps/base/json.h"
-#include "comm/communicator.h"
+#include "comm/communicator/communicator.h"
 
 namespace skein::apps {
 

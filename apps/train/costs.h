@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/communicator/communicator.h"
 #include "engine/archive.h"
 
 namespace skein::apps {

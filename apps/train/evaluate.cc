@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "comm/words.h"
+#include "comm/communicator/words.h"
 
 namespace skein::apps {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "apps/base/json.h"
-#include "comm/communicator.h"
+#include "comm/communicator/communicator.h"
 #include "data/odd.h"
 #include "data/source.h"
 

@@ -7,7 +7,7 @@
 #include "apps/base/together.h"
 #include "apps/model/weights.h"
 #include "apps/report/report.h"
-#include "comm/words.h"
+#include "comm/communicator/words.h"
 #include "engine/file.h"
 
 namespace skein::apps {

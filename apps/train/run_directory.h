@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/sockets.h"
+#include "comm/join/sockets.h"
 
 namespace skein::apps {
 

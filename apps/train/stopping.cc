@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "apps/base/clock.h"
-#include "comm/words.h"
+#include "comm/communicator/words.h"
 
 namespace skein::apps {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/communicator/communicator.h"
 
 namespace skein::apps {
 

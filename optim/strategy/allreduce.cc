@@ -1,7 +1,7 @@
 // Synchronous data parallelism: the mean of the gradients, then one step by everybody.
 //
 //   g   gradient of my part of the global batch          n_i / N   my share of its samples
-#include "comm/communicator.h"
+#include "comm/communicator/communicator.h"
 #include "engine/clip.h"
 #include "engine/loss_scale.h"
 #include "engine/vec.h"

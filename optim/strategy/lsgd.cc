@@ -11,7 +11,7 @@
 // Servers say whose turn it is (optim/lease_servers.h, docs/leaders.md).
 #include <cstdio>
 
-#include "comm/words.h"
+#include "comm/communicator/words.h"
 #include "optim/gossip.h"
 #include "optim/leaders.h"
 #include "optim/lease_servers.h"

@@ -3,8 +3,8 @@
 
 #include <set>
 
-#include "comm/device_way.h"
-#include "comm/staging.h"
+#include "comm/communicator/device_way.h"
+#include "comm/communicator/staging.h"
 #include "engine/device_use.h"
 #include "tests/testing.h"
 #include "tests/world.h"

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "comm/device_way.h"
+#include "comm/communicator/device_way.h"
 #include "engine/vec.h"
 #include "tests/cuda/fake_nccl.h"
 #include "tests/world.h"

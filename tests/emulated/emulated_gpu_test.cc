@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "comm/ucx_library.h"
+#include "comm/ucx/ucx_library.h"
 #include "engine/base.h"
 #include "tests/emulated/launch.h"
 

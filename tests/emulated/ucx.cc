@@ -1,5 +1,5 @@
 // UCX as a build that knows CUDA would be: the real library, but for transfers from and to the emulated device's
-// memory, which go through memory of the host here. In the place of comm/ucx_table.cc. SKEIN_EMULATED_UCX=plain:
+// memory, which go through memory of the host here. In the place of comm/ucx/ucx_table.cc. SKEIN_EMULATED_UCX=plain:
 // without CUDA.
 //
 // Stricter than UCX: whose memory an address is must be said, and rightly; what is sent must not change before it
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "comm/ucx_library.h"
+#include "comm/ucx/ucx_library.h"
 #include "engine/base.h"
 #include "tests/emulated/state.h"
 

@@ -1,0 +1,156 @@
+// Deciding between NCCL and the host, and forming the group when it is first needed.
+#include "comm/communicator/device_way.h"
+
+#include "comm/communicator/pending.h"
+#include "comm/communicator/words.h"
+
+namespace skein::comm {
+namespace {
+
+// On the way to rank 0: flags, the name of the groups, the trouble, the GPU, each but the last ended by a
+// zero.
+std::string packed(const DeviceOffer& o) {
+  return text(o.groups.form ? 'g' : '-', o.repeatable ? 'r' : '-', o.groups.name, '\0', o.trouble, '\0') +
+         o.gpu;
+}
+DeviceOffer unpacked(const std::string& s) {
+  DeviceOffer o;
+  const size_t name = s.find('\0', 2), trouble = s.find('\0', name + 1);
+  CHECK(name != std::string::npos && trouble != std::string::npos, "a damaged offer of", s.size(), "bytes");
+  if (s[0] == 'g') o.groups.form = [](auto&&...) { return nullptr; };
+  o.repeatable = s[1] == 'r';
+  o.groups.name = s.substr(2, name - 2);
+  o.trouble = s.substr(name + 1, trouble - name - 1);
+  o.gpu = s.substr(trouble + 1);
+  return o;
+}
+
+}  // namespace
+
+DeviceVerdict decide(DeviceWish wish, const std::vector<DeviceOffer>& all) {
+  bool any = false;
+  for (const DeviceOffer& o : all) any = any || !o.gpu.empty();
+  if (!any)
+    return {false, "",
+            wish == DeviceWish::kGroup ? "NCCL sums between GPUs, and the workers compute on CPUs" : ""};
+  if (wish == DeviceWish::kHost) return {false, "sums between GPUs go by way of the host, as asked", ""};
+  std::string why;
+  for (size_t r = 0; r < all.size() && why.empty(); ++r) {
+    if (all[r].gpu.empty())
+      why = text("worker ", r, " has no GPU");
+    else if (!all[r].groups.form)
+      why = text("worker ", r, ": ", all[r].trouble);
+    else if (all[r].repeatable && wish == DeviceWish::kAuto)
+      why = "in rank order, because the run is to be deterministic";
+    for (size_t q = 0; q < r && why.empty(); ++q)
+      if (all[q].gpu == all[r].gpu) why = text("workers ", q, " and ", r, " share a GPU");
+  }
+  if (why.empty())
+    return {true,
+            text("sums between GPUs go through ", all[0].groups.name, ": every worker has a GPU of its own"),
+            ""};
+  return {false, text("sums between GPUs go by way of the host: ", why),
+          wish == DeviceWish::kGroup ? why : ""};
+}
+
+DeviceGroup& DeviceWay::group(Communicator& c) {
+  if (group_) return *group_;
+  forming_ = true;
+  try {
+    const std::string id = broadcast_text(c, c.rank() == 0 ? offer_.groups.new_id() : "", 0);
+    group_ = offer_.groups.form(id, c.rank(), c.size(), offer_.device, c.options().deadline);
+  } catch (...) {
+    forming_ = false;
+    throw;
+  }
+  forming_ = false;
+  return *group_;
+}
+
+Event DeviceWay::all_reduce(Communicator& c, const Tensor& x) {
+  DeviceGroup& g = group(c);
+  stream_.wait(current_stream(offer_.device).record());
+  g.all_reduce(x, stream_);
+  return stream_.record();
+}
+Event DeviceWay::broadcast(Communicator& c, const Tensor& x, Rank root) {
+  DeviceGroup& g = group(c);
+  stream_.wait(current_stream(offer_.device).record());
+  g.broadcast(x, root, stream_);
+  return stream_.record();
+}
+
+void DeviceWay::check_health() const {
+  if (group_) group_->check_health();
+}
+void DeviceWay::abort() noexcept {
+  if (group_) group_->abort();
+}
+
+std::string Communicator::use_devices(DeviceWish wish, DeviceOffer mine) {
+  const std::vector<std::string> offers = gather_text(*this, packed(mine), 0);
+  DeviceVerdict v;
+  if (rank_ == 0) {
+    std::vector<DeviceOffer> all;
+    for (const std::string& words : offers) all.push_back(unpacked(words));
+    v = decide(wish, all);
+  }
+  const char kind = !v.refused.empty() ? '!' : v.group ? 'g' : '-';
+  const std::string said = broadcast_text(*this, text(kind, v.refused.empty() ? v.why : v.refused), 0);
+  if (said[0] == '!') throw BadOption("--collectives nccl: " + said.substr(1));
+  if (said[0] == 'g') devices_ = std::make_shared<DeviceWay>(std::move(mine));
+  return said.substr(1);
+}
+
+// One that the device does. The host looks now and then whether it has.
+class DeviceReduction final : public Pending::Op {
+ public:
+  DeviceReduction(Communicator& c, std::shared_ptr<DeviceWay> way, const Tensor& x)
+      : way_(std::move(way)), x_(x), end_(way_->all_reduce(c, x)) {
+    name = "all-reduce";
+    bytes = x.bytes();
+    awaited = &end_;
+  }
+  void advance(Communicator& c) override {
+    done = end_.ready();
+    if (done) landed = c.now(), x_.storage()->written(), x_ = {};
+  }
+  void give_up() noexcept override { way_->abort(); }
+
+ private:
+  const std::shared_ptr<DeviceWay> way_;
+  Tensor x_;
+  const Event end_;
+};
+
+std::shared_ptr<Pending::Op> Communicator::device_reduction(const Tensor& x) {
+  if (!devices_ || !devices_->takes(x)) return {};
+  meter_->moved(2 * (size() - 1) * x.bytes() / size());
+  return std::make_shared<DeviceReduction>(*this, devices_, x);
+}
+
+bool Communicator::device_broadcast(const Tensor& x, Rank root) {
+  if (!devices_ || !devices_->takes(x)) return false;
+  const auto began = Clock::now();
+  const Event end = devices_->broadcast(*this, x, root);
+  try {
+    while (!end.ready()) wait_for_device(began);
+  } catch (...) {
+    devices_->abort();
+    throw;
+  }
+  x.storage()->written();
+  return true;
+}
+
+// One short nap. A peer that is lost is noticed as in all waits: by the host's own connections, not by the
+// device.
+void Communicator::wait_for_device(Clock::time_point began) {
+  if (devices_) devices_->check_health();
+  if (seconds_since(began) > options_.deadline)
+    throw Timeout(kAnyone, text("rank ", transport_.rank(), " waited ", options_.deadline,
+                                " s for a sum between GPUs; is a worker stopped, or its GPU lost?"));
+  wait_once({id_, kAnyone, kFirst, kAnyStep}, began, Clock::now() + std::chrono::microseconds(30));
+}
+
+}  // namespace skein::comm

@@ -1,0 +1,37 @@
+// Gathers and broadcasts of what is small.
+#include "comm/communicator/words.h"
+
+#include "comm/communicator/numbers.h"
+
+namespace skein::comm {
+
+Tensor bytes_of_text(const std::string& s) {
+  return Tensor::of<uint8_t>({int64_t(s.size())}, {s.begin(), s.end()});
+}
+std::string text_of_bytes(const Tensor& t) { return {static_cast<const char*>(t.raw()), size_t(t.size())}; }
+
+// The bits of doubles travel as integers, which no wire rounds.
+std::vector<std::vector<double>> gather_numbers(Communicator& c, const std::vector<double>& mine) {
+  const int64_t each = int64_t(mine.size());
+  const Tensor all({c.size() * each}, kI64);
+  const std::vector<Tensor> gathered = c.gather(bits_of(mine), 0);
+  for (size_t r = 0; r < gathered.size(); ++r) copy_bytes(all.view({each}, int64_t(r) * each), gathered[r]);
+  c.broadcast(all, 0);
+  return rows_of(numbers_of(all), size_t(c.size()));
+}
+
+std::vector<std::string> gather_text(Communicator& c, const std::string& mine, Rank root) {
+  std::vector<std::string> all;
+  for (const Tensor& t : c.gather(bytes_of_text(mine), root)) all.push_back(text_of_bytes(t));
+  return all;
+}
+
+std::string broadcast_text(Communicator& c, const std::string& mine, Rank root) {
+  const Tensor length = Tensor::of<int64_t>({1}, {int64_t(mine.size())});
+  c.broadcast(length, root);
+  const Tensor bytes = c.rank() == root ? bytes_of_text(mine) : Tensor({length.data<int64_t>()[0]}, kU8);
+  c.broadcast(bytes, root);
+  return text_of_bytes(bytes);
+}
+
+}  // namespace skein::comm

@@ -1,0 +1,145 @@
+// The inbox's thread: receive a batch, judge it, queue what is new, acknowledge.
+#include "comm/inbox/inbox.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace skein::comm {
+namespace {
+
+constexpr int kKernelBuffer = 4 << 20;                    // the kernel grants what it allows
+constexpr timeval kNap{.tv_sec = 0, .tv_usec = 200'000};  // between looks at stop_, should a wake-up be lost
+
+}  // namespace
+
+Inbox::Inbox(InboxOptions o)
+    : o_(std::move(o)), salt_(random_bytes(16)), seal_(o_.key, salt_), socket_(udp_socket()) {
+  CHECK(o_.workers >= 1, o_.workers);
+  last_.assign(size_t(o_.workers), -1);
+  waits_.assign(size_t(o_.workers), false);
+  setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &kKernelBuffer, sizeof kKernelBuffer);
+  setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kNap, sizeof kNap);
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  a.sin_port = htons(uint16_t(o_.port));
+  socklen_t n = sizeof a;
+  if (bind(socket_.get(), reinterpret_cast<sockaddr*>(&a), sizeof a) != 0 ||
+      getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&a), &n) != 0)
+    fail_system(text("listening at UDP port ", o_.port));
+  port_ = ntohs(a.sin_port);
+  thread_ = std::thread([this] { receive(); });
+}
+
+Inbox::~Inbox() {
+  stop_ = true;
+  sockaddr_in me{};
+  me.sin_family = AF_INET;
+  me.sin_port = htons(uint16_t(port_));
+  me.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  sendto(socket_.get(), "", 0, MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&me), sizeof me);
+  thread_.join();
+}
+
+Invitation Inbox::invitation() const { return {salt_, port_, own_addresses()}; }
+
+void Inbox::receive() {
+  Datagrams datagrams(socket_.get(), sizeof(Datagram));
+  std::vector<std::pair<Datagram, const sockaddr_in*>> genuine;
+  while (!stop_) {
+    const auto arrived = datagrams.receive(true);
+    if (stop_) break;
+    InboxCounts bad;
+    genuine.clear();
+    for (const Datagrams::Arrived& a : arrived) {
+      Datagram d;
+      if (judge(a, d, bad)) genuine.emplace_back(d, a.from);
+    }
+    bool more = false;
+    {
+      const std::lock_guard lock(mutex_);
+      counts_.length += bad.length, counts_.stranger += bad.stranger, counts_.version += bad.version;
+      counts_.job += bad.job, counts_.forged += bad.forged, counts_.worker += bad.worker;
+      const bool empty = queue_.empty();
+      for (auto& [d, from] : genuine)
+        if (!enter(d)) from = nullptr;
+      more = empty && !queue_.empty();
+    }
+    if (more) changed_.notify_one();
+    for (auto& [d, from] : genuine) {
+      if (!from) continue;
+      d.kind |= kAcknowledged;
+      seal_.sign(d);
+      datagrams.add(&d, *from);
+    }
+    datagrams.flush();  // what does not go out now is asked for again
+  }
+}
+
+bool Inbox::judge(const Datagrams::Arrived& a, Datagram& d, InboxCounts& bad) const {
+  if (!a.at || a.bytes != sizeof d) return ++bad.length, false;
+  std::memcpy(&d, a.at, sizeof d);
+  if (d.magic != Datagram::kMagic) return ++bad.stranger, false;
+  if (d.version != Datagram::kVersion) return ++bad.version, false;
+  if (d.job != seal_.job()) return ++bad.job, false;
+  if (!seal_.genuine(d)) return ++bad.forged, false;
+  if (d.worker < 0 || d.worker >= o_.workers || d.kind >= kAcknowledged) return ++bad.worker, false;
+  return true;
+}
+
+bool Inbox::enter(const Datagram& d) {
+  int64_t& last = last_[size_t(d.worker)];
+  if (d.sequence == last) {
+    ++counts_.duplicates;
+    return true;
+  }
+  if (d.sequence < last) {
+    ++counts_.replayed;
+    return false;
+  }
+  last = d.sequence;
+  ++counts_.accepted;
+  const Request r{d.worker, d.kind, d.argument, d.sequence};
+  if (waits_[size_t(d.worker)]) {
+    ++counts_.superseded;
+    *std::find_if(queue_.begin(), queue_.end(), [&](const Request& q) { return q.worker == d.worker; }) = r;
+  } else {
+    queue_.push_back(r);
+    waits_[size_t(d.worker)] = true;
+  }
+  return true;
+}
+
+std::optional<Request> Inbox::next(Clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, until, [&] { return !queue_.empty() || woken_; });
+  woken_ = false;
+  if (queue_.empty()) return {};
+  const Request r = queue_.front();
+  queue_.pop_front();
+  waits_[size_t(r.worker)] = false;
+  return r;
+}
+
+void Inbox::forget(int worker) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(queue_, [&](const Request& r) { return r.worker == worker; });
+  waits_.at(size_t(worker)) = false;
+}
+
+void Inbox::wake() {
+  const std::lock_guard lock(mutex_);
+  woken_ = true;
+  changed_.notify_all();
+}
+
+InboxCounts Inbox::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+}  // namespace skein::comm

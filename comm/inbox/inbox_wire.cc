@@ -1,0 +1,71 @@
+// Keys, tags and words of the inbox.
+#include "comm/inbox/inbox_wire.h"
+
+#include <sodium.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstring>
+#include <sstream>
+
+namespace skein::comm {
+namespace {
+
+constexpr size_t kSigned = offsetof(Datagram, mac);
+
+const unsigned char* raw(const std::string& s) { return reinterpret_cast<const unsigned char*>(s.data()); }
+
+std::string digest(size_t bytes, const std::string& words, const std::string& key) {
+  std::string d(bytes, 0);
+  crypto_generichash(reinterpret_cast<unsigned char*>(d.data()), bytes, raw(words), words.size(),
+                     key.empty() ? nullptr : raw(key), key.size());
+  return d;
+}
+
+}  // namespace
+
+std::string Invitation::words() const {
+  std::string s = "inbox " + hex(salt) + " " + std::to_string(port);
+  for (const std::string& a : addresses) s += " " + a;
+  return s;
+}
+
+Invitation Invitation::read(const std::string& words) {
+  std::istringstream in(words);
+  std::string title;
+  Invitation i;
+  if (!(in >> title >> i.salt >> i.port) || title != "inbox" || i.port < 1 || i.port > 65535 ||
+      i.salt.find_first_not_of("0123456789abcdef") != std::string::npos)
+    throw Error("no invitation to an inbox: '" + words + "'");
+  i.salt = unhex(i.salt);
+  for (std::string a; in >> a;) i.addresses.push_back(a);
+  return i;
+}
+
+Seal::Seal(const std::string& job_key, const std::string& salt) {
+  if (sodium_init() < 0) throw Error("libsodium cannot be started");
+  key_ = digest(32, "skein inbox key " + salt, job_key);
+  const std::string job = digest(16, "skein inbox job", key_);
+  std::memcpy(&job_, job.data(), sizeof job_);
+}
+
+void Seal::sign(Datagram& d) const {
+  d.job = job_;
+  crypto_generichash(d.mac, sizeof d.mac, reinterpret_cast<const unsigned char*>(&d), kSigned, raw(key_),
+                     key_.size());
+}
+
+bool Seal::genuine(const Datagram& d) const {
+  uint8_t mac[sizeof d.mac];
+  crypto_generichash(mac, sizeof mac, reinterpret_cast<const unsigned char*>(&d), kSigned, raw(key_),
+                     key_.size());
+  return sodium_memcmp(mac, d.mac, sizeof mac) == 0;
+}
+
+Fd udp_socket() {
+  Fd s(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!s) fail_system("making a UDP socket");
+  return s;
+}
+
+}  // namespace skein::comm

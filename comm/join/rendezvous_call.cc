@@ -1,0 +1,88 @@
+// The other ranks' side of a rendezvous: looking for rank 0 until it answers.
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <sstream>
+#include <thread>
+
+#include "comm/join/greeting.h"
+#include "comm/join/rendezvous.h"
+
+namespace skein::comm {
+namespace {
+
+// Of all the names that can be resolved, in their order.
+std::vector<std::string> addresses_of(const std::string& hosts) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  std::vector<std::string> all;
+  int error = EAI_NONAME;
+  std::istringstream names(hosts);
+  for (std::string host; std::getline(names, host, ',');) {
+    addrinfo* found = nullptr;
+    if (const int e = getaddrinfo(host.c_str(), nullptr, &hints, &found); e != 0) {
+      error = e;
+      continue;
+    }
+    for (const addrinfo* a = found; a; a = a->ai_next) {
+      char word[INET_ADDRSTRLEN];
+      inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(a->ai_addr)->sin_addr, word, sizeof word);
+      if (std::find(all.begin(), all.end(), word) == all.end()) all.push_back(word);
+    }
+    freeaddrinfo(found);
+  }
+  if (all.empty())
+    throw Error(text("cannot find the address of rank 0, MASTER_ADDR=", hosts, ": ", gai_strerror(error)));
+  return all;
+}
+
+}  // namespace
+
+// False: who listens there has another key, or is no rank 0.
+bool Rendezvous::greet(const Fd& s, Clock::time_point challenged_by, Clock::time_point proven_by) const {
+  std::string challenge, proof;
+  Hello h{kMagic, kVersion, uint32_t(o_.rank), uint32_t(o_.size), {}};
+  const std::string nonce = random_bytes(kNonce);
+  std::memcpy(h.nonce, nonce.data(), kNonce);
+  return read_all(s, challenge, kNonce, challenged_by) &&
+         write_all(s, bytes_of(h) + tag_of(o_.key, challenge + bytes_of(h)), proven_by) &&
+         read_all(s, proof, kTag, proven_by) && same(proof, tag_of(o_.key, nonce + "welcome"));
+}
+
+// The other ranks. Rank 0 may start later than we do; and where there are several ports to ask at, a stranger
+// who says nothing at one of them must not hold us up.
+void Rendezvous::call() {
+  constexpr double kChallenge = 5, kProof = 20;  // seconds, where we could ask elsewhere
+  const Clock::time_point deadline = after(o_.deadline);
+  const bool elsewhere = o_.look_again || !o_.more_ports.empty();
+  std::string host = o_.host;
+  std::vector<std::string> addresses = addresses_of(host);
+  for (bool refused = false;;) {
+    for (int port : ports()) {
+      Fd s = connect_tcp(addresses, port, std::min(deadline, after(5)));
+      const auto by = [&](double seconds) {
+        return elsewhere ? std::min(deadline, after(seconds)) : deadline;
+      };
+      if (s && greet(s, by(kChallenge), by(kProof))) {
+        members_[0] = std::move(s);
+        return;
+      }
+      refused = refused || s;
+    }
+    if (refused && (!elsewhere || Clock::now() >= deadline))
+      throw Error(text("rank ", o_.rank, " was refused at ", where(),
+                       ": who listens there has another job key, or is no rank 0 of ours"));
+    if (Clock::now() >= deadline)
+      throw Timeout(0, text("rank 0 did not answer at ", where(), " within ", o_.deadline,
+                            " s; was it started there?"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (o_.look_again) o_.look_again(o_);
+    if (host != o_.host) host = o_.host, addresses = addresses_of(host);
+  }
+}
+
+}  // namespace skein::comm

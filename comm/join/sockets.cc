@@ -1,0 +1,223 @@
+// Sockets: thin, checked wrappers of the system calls, no policy.
+#include "comm/join/sockets.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sodium.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+namespace skein::comm {
+namespace {
+
+int milliseconds_until(Clock::time_point deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return int(std::max<int64_t>(0, std::min<int64_t>(left + 1, 1 << 30)));
+}
+bool ready(int fd, short events, Clock::time_point deadline) {
+  pollfd p{fd, events, 0};
+  for (;;) {
+    const int n = poll(&p, 1, milliseconds_until(deadline));
+    if (n > 0) return true;
+    if (n == 0 || errno != EINTR) return false;
+  }
+}
+socklen_t unix_name(const std::string& name, sockaddr_un& a) {
+  a = {};
+  a.sun_family = AF_UNIX;
+  CHECK(name.size() + 1 < sizeof a.sun_path, "socket name too long:", name);
+  std::memcpy(a.sun_path + 1, name.data(), name.size());  // a leading zero byte: the abstract name space
+  return socklen_t(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+}
+
+}  // namespace
+
+Fd& Fd::operator=(Fd&& o) noexcept {
+  if (fd_ >= 0) close(fd_);
+  fd_ = o.release();
+  return *this;
+}
+Fd::~Fd() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void fail_system(const std::string& what) { throw Error(text(what, ": ", std::strerror(errno))); }
+
+std::string random_bytes(int n) {
+  std::string s(size_t(n), 0);
+  randombytes_buf(s.data(), s.size());
+  return s;
+}
+std::string hex(const std::string& bytes) {
+  static const char* digits = "0123456789abcdef";
+  std::string s;
+  for (unsigned char c : bytes) s += {digits[c >> 4], digits[c & 15]};
+  return s;
+}
+std::string unhex(const std::string& digits) {
+  std::string bytes(digits.size() / 2, 0);
+  size_t n = 0;
+  if (digits.size() % 2 != 0 ||
+      sodium_hex2bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), digits.data(),
+                     digits.size(), nullptr, &n, nullptr) != 0 ||
+      n != bytes.size())
+    throw Error("not pairs of hexadecimal digits");  // which ones may be a secret
+  return bytes;
+}
+
+std::string host_identity() {
+  std::ifstream in("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  in >> boot;
+  struct stat net {};
+  if (stat("/proc/self/ns/net", &net) != 0) fail_system("stat /proc/self/ns/net");
+  return text(boot, '/', net.st_ino, '/', geteuid());
+}
+
+Fd listen_unix(const std::string& name, int backlog) {
+  Fd s(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un a;
+  const socklen_t n = unix_name(name, a);
+  if (!s || bind(s.get(), reinterpret_cast<sockaddr*>(&a), n) != 0 || listen(s.get(), backlog) != 0)
+    fail_system("listening on a unix socket");
+  return s;
+}
+Fd connect_unix(const std::string& name) {
+  Fd s(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un a;
+  const socklen_t n = unix_name(name, a);
+  if (!s || connect(s.get(), reinterpret_cast<sockaddr*>(&a), n) != 0)
+    fail_system("connecting to a process of this host");
+  return s;
+}
+
+Fd listen_tcp(int backlog, int& port) {
+  Fd s(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  socklen_t n = sizeof a;
+  if (!s || bind(s.get(), reinterpret_cast<sockaddr*>(&a), sizeof a) != 0 || listen(s.get(), backlog) != 0 ||
+      getsockname(s.get(), reinterpret_cast<sockaddr*>(&a), &n) != 0)
+    fail_system("listening on a TCP port");
+  port = ntohs(a.sin_port);
+  return s;
+}
+
+std::vector<std::string> own_addresses() {
+  std::vector<std::string> all, loop;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) fail_system("listing network interfaces");
+  for (const ifaddrs* i = list; i; i = i->ifa_next) {
+    if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || !(i->ifa_flags & IFF_UP)) continue;
+    char word[INET_ADDRSTRLEN];
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(i->ifa_addr)->sin_addr, word, sizeof word);
+    (i->ifa_flags & IFF_LOOPBACK ? loop : all).push_back(word);
+  }
+  freeifaddrs(list);
+  all.insert(all.end(), loop.begin(), loop.end());
+  return all;
+}
+
+Fd connect_tcp(const std::vector<std::string>& addresses, int port, Clock::time_point deadline) {
+  const auto each = (deadline - Clock::now()) / int64_t(std::max<size_t>(1, addresses.size()));
+  for (const std::string& address : addresses) {
+    Fd s(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!s) fail_system("making a TCP socket");
+    sockaddr_in a{};
+    a.sin_family = AF_INET;
+    a.sin_port = htons(uint16_t(port));
+    if (inet_pton(AF_INET, address.c_str(), &a.sin_addr) != 1) continue;
+    if (connect(s.get(), reinterpret_cast<sockaddr*>(&a), sizeof a) != 0 && errno != EINPROGRESS) continue;
+    int error = 0;
+    socklen_t n = sizeof error;
+    if (!ready(s.get(), POLLOUT, Clock::now() + each)) continue;
+    if (getsockopt(s.get(), SOL_SOCKET, SO_ERROR, &error, &n) != 0 || error != 0) continue;
+    fcntl(s.get(), F_SETFL, fcntl(s.get(), F_GETFL) & ~O_NONBLOCK);
+    const int one = 1;
+    setsockopt(s.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    return s;
+  }
+  return {};
+}
+
+Fd accept_before(const Fd& listener, Clock::time_point deadline) {
+  if (!ready(listener.get(), POLLIN, deadline)) return {};
+  return Fd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+}
+
+bool same_user(const Fd& s) {
+  ucred who{};
+  socklen_t n = sizeof who;
+  return getsockopt(s.get(), SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == geteuid();
+}
+
+bool write_all(const Fd& s, const std::string& bytes, Clock::time_point deadline) {
+  for (size_t at = 0; at < bytes.size();) {
+    if (!ready(s.get(), POLLOUT, deadline)) return false;
+    const ssize_t n = ::send(s.get(), bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
+    if (n < 0 && errno != EINTR && errno != EAGAIN) return false;
+    if (n > 0) at += size_t(n);
+  }
+  return true;
+}
+
+bool read_all(const Fd& s, std::string& bytes, size_t n, Clock::time_point deadline) {
+  bytes.resize(n);
+  for (size_t at = 0; at < n;) {
+    if (!ready(s.get(), POLLIN, deadline)) return false;
+    const ssize_t got = recv(s.get(), bytes.data() + at, n - at, 0);
+    if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) return false;
+    if (got > 0) at += size_t(got);
+  }
+  return true;
+}
+
+bool send_fd(const Fd& socket, int fd) {
+  char byte = 'F';
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr m{};
+  m.msg_iov = &data;
+  m.msg_iovlen = 1;
+  m.msg_control = control;
+  m.msg_controllen = sizeof control;
+  cmsghdr* c = CMSG_FIRSTHDR(&m);
+  c->cmsg_level = SOL_SOCKET;
+  c->cmsg_type = SCM_RIGHTS;
+  c->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
+  return sendmsg(socket.get(), &m, MSG_NOSIGNAL) == 1;
+}
+
+Fd receive_fd(const Fd& socket, Clock::time_point deadline) {
+  if (!ready(socket.get(), POLLIN, deadline)) return {};
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr m{};
+  m.msg_iov = &data;
+  m.msg_iovlen = 1;
+  m.msg_control = control;
+  m.msg_controllen = sizeof control;
+  if (recvmsg(socket.get(), &m, MSG_CMSG_CLOEXEC) != 1 || byte != 'F') return {};
+  const cmsghdr* c = CMSG_FIRSTHDR(&m);
+  if (!c || c->cmsg_type != SCM_RIGHTS) return {};
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(c), sizeof fd);
+  return Fd(fd);
+}
+
+void set_nonblocking(const Fd& s) { fcntl(s.get(), F_SETFL, fcntl(s.get(), F_GETFL) | O_NONBLOCK); }
+
+}  // namespace skein::comm

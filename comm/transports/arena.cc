@@ -1,0 +1,91 @@
+// Arena: bump allocation in a sparse file, free lists by size class.
+#include "comm/transports/arena.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <bit>
+
+namespace skein::comm {
+namespace {
+
+constexpr int64_t kPage = 4096, kLeast = 256;
+int64_t pages(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+// Blocks begin on lines of their own; from a quarter of a page up they waste at most a fifth, as the engine's
+// do.
+int64_t size_class(int64_t bytes) {
+  if (bytes <= kLeast) return kLeast;
+  const int64_t step = std::max<int64_t>(64, int64_t(std::bit_floor(uint64_t(bytes - 1))) / 4);
+  return (bytes + step - 1) / step * step;
+}
+
+int64_t generous_size() {
+  const int64_t memory = int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  return int64_t(std::bit_ceil(uint64_t(memory))) * 2;
+}
+
+}  // namespace
+
+// The same place in two mappings must not differ by a power of two: such addresses fall into one set of the
+// first cache and look alike to its way predictor, and a sum of two windows takes three times as long (Zen
+// 3). So each mapping of a process begins some pages further into its range, and each rank's blocks some
+// lines further into their pages.
+Mapping::Mapping(const Fd& fd, int64_t bytes) : bytes(bytes) {
+  static std::atomic<int64_t> mappings{0};
+  const int64_t shift = (3 * ++mappings % 255 + 1) * kPage;
+  range_ = static_cast<char*>(mmap(nullptr, size_t(bytes + 256 * kPage), PROT_NONE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  void* p = range_ == MAP_FAILED ? MAP_FAILED
+                                 : mmap(range_ + shift, size_t(bytes), PROT_READ | PROT_WRITE,
+                                        MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd.get(), 0);
+  if (p == MAP_FAILED)
+    fail_system(text("mapping ", bytes >> 30, " GiB of shared address space (is there a ulimit -v?)"));
+  madvise(p, size_t(bytes), MADV_HUGEPAGE);  // a wish; many kernels do not grant it for shared memory
+  base = static_cast<char*>(p);
+}
+Mapping::~Mapping() { munmap(range_, size_t(bytes + 256 * kPage)); }
+
+Arena::Arena(int64_t reserved, Rank owner)
+    : file_(memfd_create("skein", MFD_CLOEXEC)), color_(owner * 5 % 16 * kLeast), next_(pages(reserved)) {
+  const int64_t bytes = generous_size();
+  if (!file_ || ftruncate(file_.get(), bytes) != 0)
+    fail_system(text("making a shared memory file of ", bytes >> 30, " GiB"));
+  mapping_ = std::make_shared<Mapping>(file_, bytes);
+}
+
+void* Arena::take(int64_t asked) {
+  const int64_t bytes = size_class(asked);
+  const std::lock_guard lock(mutex_);
+  ++live_;
+  if (auto& blocks = free_[bytes]; !blocks.empty()) {
+    void* p = blocks.back();
+    blocks.pop_back();
+    return p;
+  }
+  if (next_ + bytes + 2 * kPage > mapping_->bytes && live_--)
+    throw Error(text("out of shared memory: ", asked, " bytes asked for, the arena holds ", mapping_->bytes));
+  if (bytes >= 1 << 16) next_ = pages(next_) + color_;
+  void* p = mapping_->base + next_;
+  next_ += bytes;
+  return p;
+}
+
+void Arena::give(void* p, int64_t asked) noexcept {
+  std::unique_lock lock(mutex_);
+  free_[size_class(asked)].push_back(p);
+  if (--live_ > 0 || !retired_) return;
+  lock.unlock();
+  delete this;
+}
+
+void Arena::retire() {
+  std::unique_lock lock(mutex_);
+  retired_ = true;
+  if (live_ > 0) return;
+  lock.unlock();
+  delete this;
+}
+
+}  // namespace skein::comm

@@ -1,0 +1,56 @@
+// Arena: a rank's memory that all processes of the host see, in one sparse anonymous file.
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "comm/join/sockets.h"
+#include "engine/device.h"
+
+namespace skein::comm {
+
+// A mapping of a whole arena, ours or a peer's; unmapped with the last reference.
+struct Mapping {
+  Mapping(const Fd& fd, int64_t bytes);
+  ~Mapping();
+  Mapping(const Mapping&) = delete;
+  bool holds(const void* p, int64_t n) const {
+    const char* c = static_cast<const char*>(p);
+    return c >= base && c + n <= base + bytes;
+  }
+  char* base = nullptr;
+  const int64_t bytes;
+
+ private:
+  char* range_ = nullptr;
+};
+
+// An allocator over a memfd of the size of several memories, of which only touched pages exist: peers map it
+// once and need no word about later allocations. /dev/shm is not involved. Freed blocks are kept by size
+// class.
+class Arena final : public Allocator {
+ public:
+  Arena(int64_t reserved, Rank owner);  // reserved: the first bytes, for control structures; zero
+  // Its owner is done with it. It goes when the last block has been given back: x and g may outlive a
+  // transport.
+  void retire();
+  void* take(int64_t bytes) override;
+  void give(void*, int64_t bytes) noexcept override;
+  Device device() const override { return kCpu; }
+  const Fd& file() const { return file_; }
+  const std::shared_ptr<Mapping>& mapping() const { return mapping_; }
+  int64_t place_of(const void* p) const { return static_cast<const char*>(p) - mapping_->base; }
+
+ private:
+  ~Arena() override = default;
+  Fd file_;
+  std::shared_ptr<Mapping> mapping_;
+  std::mutex mutex_;
+  const int64_t color_;
+  int64_t next_, live_ = 0;
+  bool retired_ = false;
+  std::map<int64_t, std::vector<void*>> free_;
+};
+
+}  // namespace skein::comm

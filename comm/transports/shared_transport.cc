@@ -1,0 +1,295 @@
+// Shared transport: rings, bells and windows in memory that the processes of one host have in common.
+#include "comm/transports/shared_transport.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <climits>
+#include <cstring>
+
+#include "comm/join/meet.h"
+
+namespace skein::comm {
+namespace {
+
+constexpr uint64_t kSlots = 512;     // messages on their way from one rank to one other
+constexpr uint32_t kTickets = 2048;  // payloads one receiver may hold of one sender
+constexpr int64_t kInline = 48;      // bytes that travel in the entry itself
+constexpr uint32_t kNoTicket = ~0u;
+constexpr auto kLongestSleep = std::chrono::milliseconds(5);  // then deaths are looked for
+// Before sleeping: a wake-up costs about as much. By the clock: on a busy machine one yield may take long.
+constexpr auto kYielding = std::chrono::microseconds(60);
+
+struct Entry {
+  Header header;
+  int64_t place;  // of the payload in the sender's arena
+  uint32_t ticket, unused;
+  char words[kInline];
+};
+static_assert(sizeof(Entry) == 128);
+
+struct Ring {  // one writer, one reader
+  alignas(64) std::atomic<uint64_t> written;
+  alignas(64) std::atomic<uint64_t> read;
+  Entry entries[kSlots];
+};
+struct Tickets {
+  std::atomic<uint8_t> finished[kTickets];
+};
+
+int futex(std::atomic<uint32_t>& word, int op, uint32_t value, const timespec* timeout) {
+  return int(syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), op, value, timeout, nullptr, 0));
+}
+
+}  // namespace
+
+struct SharedDoors::Control {
+  alignas(64) std::atomic<uint32_t> bell;  // rung after every change that somebody may wait for
+  alignas(64) std::atomic<uint32_t> sleepers;
+  static int64_t bytes(int ranks) {
+    return int64_t(sizeof(Control) + size_t(ranks) * (sizeof(Ring) + sizeof(Tickets)));
+  }
+  Ring& from(Rank r) { return reinterpret_cast<Ring*>(this + 1)[r]; }
+  Tickets& tickets(int ranks, Rank to) { return reinterpret_cast<Tickets*>(&from(ranks))[to]; }
+
+  void ring() {
+    bell.fetch_add(1);
+    if (sleepers.load() > 0) futex(bell, FUTEX_WAKE, INT_MAX, nullptr);
+  }
+  void sleep(uint32_t seen, std::chrono::nanoseconds longest) {
+    const timespec t{0, std::max<long>(0, long(longest.count()))};
+    sleepers.fetch_add(1);
+    if (bell.load() == seen) futex(bell, FUTEX_WAIT, seen, &t);
+    sleepers.fetch_sub(1);
+  }
+};
+
+// A payload in a peer's arena, as long as somebody here holds it; then the sender may use the memory again.
+struct Loan {
+  std::shared_ptr<Mapping> memory;
+  std::atomic<uint8_t>& finished;
+  SharedDoors::Control& owner;
+  Loan(std::shared_ptr<Mapping> m, std::atomic<uint8_t>& f, SharedDoors::Control& o)
+      : memory(std::move(m)), finished(f), owner(o) {}
+  ~Loan() {
+    finished.store(1, std::memory_order_release);
+    owner.ring();
+  }
+};
+
+class SharedDoors::Door final : public Endpoint {
+ public:
+  Door(SharedDoors& all, Rank me, Rank peer, int size, const Fd& file)
+      : all_(all),
+        me_(me),
+        peer_(peer),
+        size_(size),
+        memory_(std::make_shared<Mapping>(file, all.arena_->mapping()->bytes)),
+        theirs_(*reinterpret_cast<Control*>(memory_->base)),
+        ring_(theirs_.from(me)),
+        tickets_(all.control_->tickets(size, peer)),
+        lent_(kTickets) {}
+  const char* name() const override { return "shared"; }
+  const std::shared_ptr<Mapping>& memory() const { return memory_; }
+
+  void send(const Header& h, Tensor payload, Clock::time_point deadline) override {
+    const std::lock_guard lock(mutex_);
+    uint32_t ticket = kNoTicket;
+    if (h.bytes > kInline) {
+      if (!all_.place_of(payload)) payload = in_arena(payload);
+      wait_until([&] { return (ticket = free_ticket(h.bytes)) != kNoTicket; }, h, deadline);
+    }
+    wait_until([&] { return ring_.written.load() - ring_.read.load(std::memory_order_acquire) < kSlots; }, h,
+               deadline);
+    Entry& e = ring_.entries[ring_.written.load() % kSlots];
+    e.header = h;
+    e.ticket = ticket;
+    e.place = ticket == kNoTicket ? 0 : *all_.place_of(payload);
+    if (ticket == kNoTicket && h.bytes > 0) std::memcpy(e.words, payload.raw(), size_t(h.bytes));
+    if (ticket != kNoTicket) lend(ticket, std::move(payload));
+    ring_.written.fetch_add(1, std::memory_order_release);
+    theirs_.ring();
+  }
+
+  // The reader's side: what this peer wrote for us, in our own arena.
+  Message read(const Entry& e) {
+    Message m{e.header, {}};
+    const bool plain = m.codec < kDTypes && m.bytes >= 0;
+    CHECK(plain && m.from == peer_, "a damaged entry in the ring of rank", peer_);
+    const DType t = DType(m.codec);
+    const int64_t n = m.bytes / size_of(t);
+    if (e.ticket == kNoTicket) {
+      CHECK(m.bytes <= kInline, "a damaged entry in the ring of rank", peer_);
+      m.payload = Tensor({n}, t);
+      if (m.bytes > 0) std::memcpy(m.payload.raw(), e.words, size_t(m.bytes));
+      return m;
+    }
+    CHECK(e.ticket < kTickets && e.place >= 0 && e.place + m.bytes <= memory_->bytes,
+          "a damaged entry of rank", peer_);
+    const auto loan =
+        std::make_shared<Loan>(memory_, theirs_.tickets(size_, me_).finished[e.ticket], theirs_);
+    m.payload = Tensor({n}, t, std::make_shared<Storage>(memory_->base + e.place, m.bytes, kCpu, loan));
+    return m;
+  }
+  void ring_their_bell() { theirs_.ring(); }
+
+ private:
+  Tensor in_arena(const Tensor& x) {
+    Tensor y(x.shape(), x.dtype(), *all_.arena_);
+    copy_bytes(y, x);
+    return y;
+  }
+  void lend(uint32_t ticket, Tensor payload) {
+    tickets_.finished[ticket].store(0, std::memory_order_relaxed);
+    lent_bytes_ += payload.bytes();
+    lent_[ticket] = std::move(payload);
+    open_.push_back(ticket);
+  }
+  // Takes back what the receiver has finished with; a ticket if one more payload of this size may be lent.
+  uint32_t free_ticket(int64_t bytes) {
+    std::erase_if(open_, [&](uint32_t t) {
+      if (!tickets_.finished[t].load(std::memory_order_acquire)) return false;
+      lent_bytes_ -= lent_[t].bytes();
+      lent_[t] = {};
+      return true;
+    });
+    if (!open_.empty() && (lent_bytes_ + bytes > all_.in_flight_ || open_.size() == kTickets))
+      return kNoTicket;
+    while (lent_[next_ % kTickets]) ++next_;
+    return next_++ % kTickets;
+  }
+  template <class Ready>
+  void wait_until(Ready ready, const Header& h, Clock::time_point deadline) {
+    for (auto looked = Clock::now(); !ready();) {
+      deadline += absence(looked);
+      all_.box_.membership().require(peer_);
+      if (Clock::now() > deadline)
+        throw Timeout(peer_, text("rank ", peer_, " has not taken what rank ", me_, " sent it (now tag ",
+                                  h.tag, ", step ", h.step, "): ", lent_bytes_, " bytes are on their way"));
+      const uint32_t seen = all_.control_->bell.load();
+      if (ready()) return;
+      all_.live_.check();
+      for (Rank r = 0; r < size_; ++r) all_.drain(r);
+      all_.control_->sleep(seen, kLongestSleep);
+    }
+  }
+
+  SharedDoors& all_;
+  const Rank me_, peer_;
+  const int size_;
+  const std::shared_ptr<Mapping> memory_;
+  Control& theirs_;
+  Ring& ring_;        // in their arena: what we send
+  Tickets& tickets_;  // in ours: which of it they have finished with
+  std::mutex mutex_;
+  std::vector<Tensor> lent_;
+  std::vector<uint32_t> open_;
+  int64_t lent_bytes_ = 0;
+  uint32_t next_ = 0;
+};
+
+SharedDoors::SharedDoors(Exchange& exchange, const std::vector<Rank>& near, Mailbox& box, Liveness& live,
+                         const TransportOptions& o)
+    : box_(box),
+      live_(live),
+      in_flight_(o.in_flight),
+      arena_(new Arena(Control::bytes(exchange.size()), exchange.rank())),
+      control_(reinterpret_cast<Control*>(arena_->mapping()->base)),
+      doors_(size_t(exchange.size())) {
+  const Rank me = exchange.rank();
+  const std::string name = "skein-" + hex(random_bytes(16)), secret = random_bytes(32);
+  const Fd listener = listen_unix(name, exchange.size());
+  const std::vector<std::string> all = exchange.all_gather(secret + name);
+  Meeting m{.me = me, .peers = near, .secrets = {}, .dial = {}, .welcome = same_user, .deadline = {}};
+  for (const std::string& words : all) m.secrets.push_back(words.substr(0, 32));
+  m.dial = [&](Rank r) { return connect_unix(all[size_t(r)].substr(32)); };
+  m.deadline = after(o.deadline);
+  std::map<Rank, Fd> met = meet(m, listener, strangers_);
+  for (auto& [r, socket] : met)
+    if (!send_fd(socket, arena_->file().get())) throw PeerLost(r, text("rank ", r, " hung up while we met"));
+  for (auto& [r, socket] : met) {
+    const Fd file = receive_fd(socket, m.deadline);
+    if (!file) throw PeerLost(r, text("rank ", r, " did not show its memory while we met"));
+    doors_[size_t(r)] = std::make_unique<Door>(*this, me, r, exchange.size(), file);
+    live.watch(r, std::move(socket));
+  }
+}
+
+SharedDoors::~SharedDoors() {
+  doors_.clear();
+  arena_->retire();
+}
+
+Endpoint& SharedDoors::to(Rank r) {
+  CHECK(doors_.at(size_t(r)), "rank", r, "is not of this host");
+  return *doors_[size_t(r)];
+}
+
+void SharedDoors::progress() {
+  for (Rank r = 0; r < Rank(doors_.size()); ++r) drain(r);
+  std::vector<std::pair<Rank, std::string>> refusals;
+  {
+    const std::lock_guard lock(mutex_);
+    refusals.swap(refusals_);
+  }
+  for (const auto& [r, why] : refusals) {
+    const Message m = box_.refusal(why);
+    to(r).send(m, m.payload, after(1));
+  }
+}
+
+void SharedDoors::drain(Rank from) {
+  if (!doors_[size_t(from)]) return;
+  Ring& ring = control_->from(from);
+  if (ring.read.load(std::memory_order_relaxed) == ring.written.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(mutex_);
+  Door& door = *doors_[size_t(from)];
+  uint64_t at = ring.read.load();
+  const uint64_t end = ring.written.load(std::memory_order_acquire);
+  for (; at != end; ++at) {
+    const Entry& e = ring.entries[at % kSlots];
+    if (!box_.room(from, e.header.bytes)) break;
+    if (const std::string why = box_.put(door.read(e)); !why.empty()) refusals_.emplace_back(from, why);
+    const bool was_full = ring.written.load() - at == kSlots;
+    ring.read.store(at + 1, std::memory_order_release);
+    if (was_full) door.ring_their_bell();
+  }
+  control_->ring();  // what came may be what another thread of ours waits for
+}
+
+void SharedDoors::wake() { control_->ring(); }
+
+void SharedDoors::nap(const Key& k, Clock::time_point until) {
+  const uint32_t seen = control_->bell.load();
+  if (box_.has(k)) return;  // another thread's progress brought it
+  for (const auto& d : doors_)
+    if (d) {
+      const Ring& ring = control_->from(Rank(&d - doors_.data()));
+      if (ring.read.load() != ring.written.load()) return;
+    }
+  for (const auto began = Clock::now(); Clock::now() - began < kYielding;) {
+    if (control_->bell.load() != seen) return;
+    sched_yield();
+  }
+  const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(until - Clock::now());
+  control_->sleep(seen, std::min<std::chrono::nanoseconds>(left, kLongestSleep));
+}
+
+std::optional<int64_t> SharedDoors::place_of(const Tensor& x) const {
+  if (!x.device().is_host() || !arena_->mapping()->holds(x.raw(), x.bytes())) return {};
+  return arena_->place_of(x.raw());
+}
+
+Tensor SharedDoors::window(Rank peer, int64_t place, int64_t elements, DType t) const {
+  CHECK(doors_.at(size_t(peer)), "rank", peer, "is not of this host");
+  const std::shared_ptr<Mapping>& memory = doors_[size_t(peer)]->memory();
+  const int64_t bytes = elements * size_of(t);
+  CHECK(place >= 0 && place + bytes <= memory->bytes, "a window beyond the memory of rank", peer, place,
+        bytes);
+  return Tensor({elements}, t, std::make_shared<Storage>(memory->base + place, bytes, kCpu, memory));
+}
+
+}  // namespace skein::comm

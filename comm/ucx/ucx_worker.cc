@@ -1,0 +1,172 @@
+// UCX worker: one worker, one endpoint a peer, one active message a piece.
+#include "comm/ucx/ucx_worker.h"
+
+#include <algorithm>
+
+#include "comm/ucx/ucx_door.h"
+
+namespace skein::comm {
+namespace {
+
+// How long the liveness connection may contradict UCX's "peer failed".
+constexpr auto kVerdict = std::chrono::seconds(2);
+
+void set(ucp_config_t* c, const char* name, const std::string& value) {
+  check(ucx().ucp_config_modify(c, name, value.c_str()), name);
+}
+
+ucp_context_h make_context(const TransportOptions& o, const std::string& devices, int size) {
+  ucp_config_t* config = nullptr;
+  check(ucx().ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
+  set(config, "KEEPALIVE_INTERVAL", "1s");
+  if (!o.tls.empty()) set(config, "TLS", o.tls);
+  if (!devices.empty()) set(config, "NET_DEVICES", devices);
+  ucp_params_t p{};
+  p.field_mask =
+      UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
+  p.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  p.estimated_num_eps = size_t(size);
+  ucp_context_h context = nullptr;
+  const ucs_status_t s = ucx().ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &p, config, &context);
+  ucx().ucp_config_release(config);
+  check(s, "ucp_init");
+  return context;
+}
+
+}  // namespace
+
+UcxDoors::Worker::Worker(Mailbox& box, Liveness& live, const TransportOptions& o, const std::string& devices,
+                         int size)
+    : box_(box),
+      live_(live),
+      in_flight_(o.in_flight),
+      context_(make_context(o, devices, size)),
+      doors_(size_t(size)),
+      waiting_(size_t(size)) {
+  ucp_worker_params_t p{};
+  p.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  p.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  // Its status is left out: workers that lack the same thing meet that at different places, and what all of
+  // them say alike is shown once.
+  if (ucx().ucp_worker_create(context_, &p, &worker_) != UCS_OK)
+    throw Error(
+        "UCX cannot receive messages here; train_imagenet --doctor looks for the reason (too little shared "
+        "memory? too few open files?), UCX_LOG_LEVEL=info says more. Workers of one host can do without: "
+        "--transport shared");
+  ucp_am_handler_param_t h{};
+  h.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                 UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  h.id = kUcxMessage;
+  h.flags = UCP_AM_FLAG_WHOLE_MSG;
+  h.cb = on_message;
+  h.arg = this;
+  check(ucx().ucp_worker_set_am_recv_handler(worker_, &h), "ucp_worker_set_am_recv_handler");
+  check(ucx().ucp_worker_get_efd(worker_, &event_), "ucp_worker_get_efd");
+}
+
+UcxDoors::Worker::~Worker() {
+  std::vector<ucs_status_ptr_t> closing;
+  for (auto& d : doors_) {
+    if (!d || !d->ep_) continue;
+    ucp_request_param_t p{};
+    p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    p.flags = UCP_EP_CLOSE_FLAG_FORCE;  // whatever could go out has gone out
+    const ucs_status_ptr_t r = ucx().ucp_ep_close_nbx(d->ep_, &p);
+    if (UCS_PTR_IS_PTR(r)) closing.push_back(r);
+  }
+  for (ucs_status_ptr_t r : closing) {
+    while (ucx().ucp_request_check_status(r) == UCS_INPROGRESS) ucx().ucp_worker_progress(worker_);
+    ucx().ucp_request_free(r);
+  }
+  for (auto& queue : waiting_)
+    for (Arrival& a : queue) release(a);
+  for (Settling& s : settling_) release(s.arrival);
+  ucx().ucp_worker_destroy(worker_);
+  ucx().ucp_cleanup(context_);
+  for (Receiving* r : receiving_) delete r;
+  for (Sending* s : sending_) delete s;
+}
+
+std::string UcxDoors::Worker::address() const {
+  ucp_address_t* a = nullptr;
+  size_t n = 0;
+  check(ucx().ucp_worker_get_address(worker_, &a, &n), "ucp_worker_get_address");
+  std::string bytes(reinterpret_cast<const char*>(a), n);
+  ucx().ucp_worker_release_address(worker_, a);
+  return bytes;
+}
+
+void UcxDoors::Worker::connect(Rank peer, const std::string& address) {
+  auto door = std::make_unique<Door>(*this, peer);
+  ucp_ep_params_t p{};
+  p.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                 UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  p.address = reinterpret_cast<const ucp_address_t*>(address.data());
+  p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  p.err_handler.cb = [](void* door, ucp_ep_h, ucs_status_t s) { static_cast<Door*>(door)->fail(s); };
+  p.err_handler.arg = door.get();
+  check(ucx().ucp_ep_create(worker_, &p, &door->ep_), "ucp_ep_create");
+  doors_[size_t(peer)] = std::move(door);
+}
+
+void UcxDoors::Worker::land_on(Device d) {
+  const std::lock_guard lock(mutex_);
+  if (!d.is_host() && !(landing_stream_ && landing_stream_->device() == d))
+    landing_stream_ = std::make_unique<Stream>(d);
+  landing_ = d;
+}
+
+void UcxDoors::Worker::send_refusals() {
+  for (const auto& [r, why] : refusals_) {
+    const Message m = box_.refusal(why);
+    doors_[size_t(r)]->post(m, m.payload);
+  }
+  refusals_.clear();
+}
+
+// A peer that ends in good order also makes its connection fail; its goodbye, or the hang-up of its liveness
+// connection, says which it was. UCX's word alone counts when neither comes.
+void UcxDoors::Worker::report_failures() {
+  for (Rank r = 0; r < Rank(doors_.size()); ++r) {
+    Door* d = doors_[size_t(r)].get();
+    if (d && d->failed_ && box_.membership().alive(r) && Clock::now() - d->failed_at_ > kVerdict)
+      box_.lose(r, text("UCX says: ", d->why_));
+  }
+}
+
+void UcxDoors::Worker::turn() {
+  // A thread's first stream makes the device its own; what UCX does there it does in the calling thread.
+  if (const Device d = landing_; !d.is_host()) current_stream(d);
+  for (const auto& d : doors_)
+    if (d) d->go_on();
+  for (int i = 0; i < 64 && ucx().ucp_worker_progress(worker_); ++i) {}
+  admit_all();
+  settle();
+  if (!refusals_.empty()) send_refusals();
+  report_failures();
+}
+void UcxDoors::Worker::progress() {
+  const std::lock_guard lock(mutex_);
+  turn();
+}
+bool UcxDoors::Worker::awaits_device() {
+  const std::lock_guard lock(mutex_);
+  return !settling_.empty() ||
+         std::any_of(doors_.begin(), doors_.end(), [](const auto& d) { return d && d->queues(); });
+}
+bool UcxDoors::Worker::goodbyes_confirmed() const {
+  for (Rank r = 0; r < Rank(doors_.size()); ++r)
+    if (const Door* d = doors_[size_t(r)].get();
+        d && !d->failed_ && box_.membership().alive(r) && !live_.goodbye_confirmed(r))
+      return false;
+  return true;
+}
+bool UcxDoors::Worker::flushed() const {
+  for (Rank r = 0; r < Rank(doors_.size()); ++r)
+    if (const Door* d = doors_[size_t(r)].get();
+        d && !d->failed_ && d->sends_ > 0 && box_.membership().alive(r))
+      return false;
+  return true;
+}
+
+}  // namespace skein::comm
