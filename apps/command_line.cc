@@ -12,8 +12,8 @@
 #include "apps/config/known_words.h"
 #include "apps/config/recipes.h"
 #include "data/source.h"
-#include "engine/find_row.h"
-#include "engine/number.h"
+#include "engine/words/find_row.h"
+#include "engine/words/number.h"
 
 namespace skein::apps {
 namespace {

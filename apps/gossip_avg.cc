@@ -12,8 +12,8 @@
 #include "apps/launch/interrupt.h"
 #include "apps/model/vectors.h"
 #include "comm/communicator/numbers.h"
-#include "engine/file.h"
 #include "engine/random.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 namespace {

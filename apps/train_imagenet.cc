@@ -30,7 +30,7 @@
 #include "apps/report/compare.h"
 #include "apps/train/trainer.h"
 #include "comm/communicator/words.h"
-#include "engine/file.h"
+#include "engine/words/file.h"
 #include "optim/schedule.h"
 
 namespace skein::apps {

@@ -12,10 +12,10 @@
 #include <string>
 
 #include "bench/stopwatch.h"
-#include "engine/gem.h"
-#include "engine/mixing.h"
 #include "engine/narrow.h"
 #include "engine/random.h"
+#include "engine/vectors/gem.h"
+#include "engine/vectors/mixing.h"
 
 using namespace skein;
 using bench::seconds_of;

@@ -1,6 +1,6 @@
 // OnStream: what the calling thread does on a device goes to another stream for a while.
 #pragma once
-#include "engine/device.h"
+#include "engine/device/device.h"
 
 namespace skein::comm {
 

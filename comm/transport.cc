@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "engine/find_row.h"
-#include "engine/hash.h"
+#include "engine/words/find_row.h"
+#include "engine/words/hash.h"
 
 namespace skein::comm {
 

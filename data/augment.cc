@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/find_row.h"
 #include "engine/random.h"
+#include "engine/words/find_row.h"
 
 namespace skein::data {
 namespace {

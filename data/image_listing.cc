@@ -5,8 +5,8 @@
 #include <map>
 
 #include "data/folder_index.h"
-#include "engine/hash.h"
 #include "engine/random.h"
+#include "engine/words/hash.h"
 
 namespace skein::data {
 namespace {

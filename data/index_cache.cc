@@ -8,9 +8,9 @@
 #include <filesystem>
 
 #include "data/files.h"
-#include "engine/file.h"
-#include "engine/hash.h"
-#include "engine/number.h"
+#include "engine/words/file.h"
+#include "engine/words/hash.h"
+#include "engine/words/number.h"
 
 namespace skein::data {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "data/cores.h"
 #include "data/jitter.h"
-#include "engine/memory.h"
+#include "engine/device/memory.h"
 
 namespace skein::data {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "data/files.h"
 #include "data/shards.h"
-#include "engine/number.h"
+#include "engine/words/number.h"
 
 namespace skein::data {
 namespace {

@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "data/formats.h"
-#include "engine/find_row.h"
+#include "engine/words/find_row.h"
 
 namespace skein::data {
 

@@ -7,8 +7,8 @@
 
 #include "data/draws.h"
 #include "data/sampler.h"
-#include "engine/number.h"
 #include "engine/random.h"
+#include "engine/words/number.h"
 
 namespace skein::data {
 namespace {

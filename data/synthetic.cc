@@ -5,8 +5,8 @@
 
 #include "data/formats.h"
 #include "data/view.h"
-#include "engine/number.h"
 #include "engine/random.h"
+#include "engine/words/number.h"
 
 namespace skein::data {
 namespace {

@@ -1,7 +1,7 @@
 // Who owns a 16-bit copy, when it is current, and who may see it.
 #include "engine/narrow.h"
 
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 namespace skein {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "engine/launch.h"
+#include "engine/loops/launch.h"
 
 namespace skein {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "engine/device.h"
+#include "engine/device/device.h"
 
 namespace skein {
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "engine/memory.h"
-#include "engine/vec.h"
+#include "engine/device/memory.h"
+#include "engine/vectors/vec.h"
 
 namespace skein {
 

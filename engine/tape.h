@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/outline.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 namespace skein {
 

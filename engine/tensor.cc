@@ -5,7 +5,7 @@
 #include <cstring>
 #include <ostream>
 
-#include "engine/memory.h"
+#include "engine/device/memory.h"
 #include "engine/narrow.h"
 #include "engine/seam.h"
 

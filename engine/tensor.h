@@ -4,8 +4,8 @@
 #include <initializer_list>
 #include <vector>
 
+#include "engine/device/recording.h"
 #include "engine/dtype.h"
-#include "engine/recording.h"
 #include "engine/storage.h"
 
 namespace skein {

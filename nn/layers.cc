@@ -1,7 +1,7 @@
 // The layers: what each keeps, its initial values, and the ops it calls.
 #include "nn/layers.h"
 
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 namespace skein::nn {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/find_row.h"
+#include "engine/words/find_row.h"
 #include "nn/layers.h"
 #include "nn/resnet.h"
 #include "nn/vgg.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "engine/random.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 namespace skein::nn {
 namespace {

@@ -1,8 +1,8 @@
 // Each pass goes forward on a tape and backward through the slicer; gradients of passes add up.
 #include "nn/oracle.h"
 
-#include "engine/clip.h"
-#include "engine/loss_scale.h"
+#include "engine/vectors/clip.h"
+#include "engine/vectors/loss_scale.h"
 
 namespace skein::nn {
 

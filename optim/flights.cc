@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "comm/communicator/words.h"
-#include "engine/mixing.h"
+#include "engine/vectors/mixing.h"
 
 namespace skein::optim {
 namespace {

@@ -1,9 +1,9 @@
 // The flags of gossip, and give, take, combine.
 #include "optim/gossip.h"
 
-#include "engine/find_row.h"
-#include "engine/number.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
+#include "engine/words/find_row.h"
+#include "engine/words/number.h"
 
 namespace skein::optim {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "comm/communicator/communicator.h"
 #include "comm/topology/topology.h"
-#include "engine/mixing.h"
+#include "engine/vectors/mixing.h"
 #include "optim/strategy.h"
 
 namespace skein::optim {

@@ -6,7 +6,7 @@
 #include <map>
 #include <numeric>
 
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 namespace skein::optim {
 

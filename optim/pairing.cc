@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 namespace skein::optim {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <mutex>
 
-#include "engine/mixing.h"
+#include "engine/vectors/mixing.h"
 #include "optim/gossip.h"
 
 namespace skein::optim {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine/archive.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 namespace skein::optim {
 

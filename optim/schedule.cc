@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "engine/find_row.h"
-#include "engine/number.h"
+#include "engine/words/find_row.h"
+#include "engine/words/number.h"
 
 namespace skein::optim {
 namespace {

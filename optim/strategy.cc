@@ -1,8 +1,8 @@
 // The table of strategies as code, and the reading of their options.
 #include "optim/strategy.h"
 
-#include "engine/find_row.h"
-#include "engine/number.h"
+#include "engine/words/find_row.h"
+#include "engine/words/number.h"
 #include "optim/consensus.h"
 #include "optim/gossip.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "comm/communicator/words.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 namespace skein::optim {
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "engine/number.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
+#include "engine/words/number.h"
 
 namespace skein::optim {
 namespace {

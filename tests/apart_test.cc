@@ -3,8 +3,8 @@
 // bit for bit.
 #include "comm/average/averaging.h"
 #include "comm/communicator/staging.h"
-#include "engine/clip.h"
-#include "engine/gem.h"
+#include "engine/vectors/clip.h"
+#include "engine/vectors/gem.h"
 #include "optim/consensus.h"
 #include "tests/servers.h"
 #include "tests/strategy_cases.h"

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "engine/random.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "tests/files.h"
 
 namespace skein::apps {

@@ -1,5 +1,5 @@
 // Choices kept in a file: found again by others, harmless when the file is damaged or cannot be written.
-#include "engine/choice_file.h"
+#include "engine/words/choice_file.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 
 #include "apps/command_line.h"
 #include "apps/train/memory_advice.h"
-#include "engine/device_trouble.h"
-#include "engine/memory.h"
+#include "engine/device/device_trouble.h"
+#include "engine/device/memory.h"
 #include "engine/numerics.h"
 #include "tests/program.h"
 #include "tests/testing.h"

@@ -2,7 +2,7 @@
 #include "comm/communicator/device_messages.h"
 
 #include "comm/ucx/ucx_look.h"
-#include "engine/memory.h"
+#include "engine/device/memory.h"
 #include "tests/roles.h"
 #include "tests/testing.h"
 #include "tests/world.h"

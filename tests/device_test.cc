@@ -1,7 +1,7 @@
 // Allocators, streams, events.
 #include <thread>
 
-#include "engine/caching_allocator.h"
+#include "engine/device/caching_allocator.h"
 #include "tests/testing.h"
 
 namespace skein {

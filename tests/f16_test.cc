@@ -6,7 +6,7 @@
 
 #include "engine/cpu/convert.h"
 #include "engine/cpu/simd.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "tests/testing.h"
 
 namespace skein {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/device_group.h"
+#include "engine/device/device_group.h"
 
 namespace skein::testing {
 

@@ -1,5 +1,5 @@
 // Files that are whole or absent, whoever may read them, and the directory of the caches.
-#include "engine/file.h"
+#include "engine/words/file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

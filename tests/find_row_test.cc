@@ -1,5 +1,5 @@
 // Names that users give: found, or refused with the one they may have meant.
-#include "engine/find_row.h"
+#include "engine/words/find_row.h"
 
 #include <gtest/gtest.h>
 

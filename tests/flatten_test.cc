@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "nn/layers.h"
 #include "nn/models.h"
 

@@ -5,7 +5,7 @@
 #include "apps/model/safetensors.h"
 #include "apps/model/vectors.h"
 #include "comm/communicator/numbers.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "tests/program.h"
 
 namespace skein {

@@ -1,13 +1,13 @@
 // Recorded work: replayed it computes what the plain body computes, bit for bit, from memory that was scrambled.
-#include "engine/graph.h"
+#include "engine/device/graph.h"
 
 #include <cstring>
 
-#include "engine/clip.h"
-#include "engine/gem.h"
-#include "engine/mix.h"
-#include "engine/slot.h"
-#include "engine/vec.h"
+#include "engine/vectors/clip.h"
+#include "engine/vectors/gem.h"
+#include "engine/vectors/mix.h"
+#include "engine/vectors/slot.h"
+#include "engine/vectors/vec.h"
 #include "nn/models.h"
 #include "tests/testing.h"
 

@@ -1,5 +1,5 @@
 // FNV-1a by its authors' test vectors, and the tags that older processes and files know.
-#include "engine/hash.h"
+#include "engine/words/hash.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "engine/random.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "nn/models.h"
 #include "tests/world.h"
 

@@ -1,10 +1,10 @@
 // The loss scale: dividing it out, judging, moving, skipping, and its state.
-#include "engine/loss_scale.h"
+#include "engine/vectors/loss_scale.h"
 
 #include <cmath>
 #include <limits>
 
-#include "engine/gem.h"
+#include "engine/vectors/gem.h"
 #include "optim/rule.h"
 #include "optim/snapshot.h"
 #include "tests/testing.h"

@@ -1,11 +1,11 @@
 // Mixup, cutmix and clipping against scalar references, and what is drawn for them.
-#include "engine/mix.h"
+#include "engine/vectors/mix.h"
 
 #include <limits>
 
 #include "apps/train/blending.h"
-#include "engine/clip.h"
-#include "engine/vec.h"
+#include "engine/vectors/clip.h"
+#include "engine/vectors/vec.h"
 #include "tests/testing.h"
 
 namespace skein {

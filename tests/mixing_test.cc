@@ -1,9 +1,9 @@
 // Fused passes are the functions of vec.h one after the other, bit for bit; packets are elements.
-#include "engine/mixing.h"
+#include "engine/vectors/mixing.h"
 
 #include <cstring>
 
-#include "engine/gem.h"
+#include "engine/vectors/gem.h"
 #include "tests/testing.h"
 
 namespace skein {

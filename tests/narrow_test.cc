@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "engine/gem.h"
-#include "engine/mixing.h"
+#include "engine/vectors/gem.h"
+#include "engine/vectors/mixing.h"
 #include "tests/servers.h"
 #include "tests/strategy_cases.h"
 #include "tests/testing.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "nn/file_layout.h"
 #include "nn/layers.h"
 #include "nn/models.h"

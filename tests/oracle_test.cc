@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "engine/loss_scale.h"
-#include "engine/mix.h"
+#include "engine/vectors/loss_scale.h"
+#include "engine/vectors/mix.h"
 #include "nn/models.h"
 
 namespace skein::nn {

@@ -6,7 +6,7 @@
 #include <latch>
 
 #include "comm/communicator/world_of_one.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "tests/parts.h"
 #include "tests/peek.h"
 

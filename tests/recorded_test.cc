@@ -1,12 +1,12 @@
 // The terms of recorded work: its memory, its keys, threads, and what cannot be recorded.
-#include "engine/graph.h"
+#include "engine/device/graph.h"
 
 #include <thread>
 
-#include "engine/memory.h"
-#include "engine/mix.h"
-#include "engine/slot.h"
-#include "engine/vec.h"
+#include "engine/device/memory.h"
+#include "engine/vectors/mix.h"
+#include "engine/vectors/slot.h"
+#include "engine/vectors/vec.h"
 #include "tests/testing.h"
 
 namespace skein {

@@ -9,7 +9,7 @@
 
 #include "apps/checkpoint/reshare.h"
 #include "apps/model/safetensors.h"
-#include "engine/loss_scale.h"
+#include "engine/vectors/loss_scale.h"
 #include "tests/model_files.h"
 #include "tests/program.h"
 

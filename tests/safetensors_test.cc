@@ -8,7 +8,7 @@
 #include "apps/base/digest.h"
 #include "apps/model/weights.h"
 #include "engine/random.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "tests/files.h"
 
 namespace skein::apps {

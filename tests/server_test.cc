@@ -2,7 +2,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "engine/gem.h"
+#include "engine/vectors/gem.h"
 #include "optim/turns.h"
 #include "tests/files.h"
 #include "tests/servers.h"

@@ -9,7 +9,7 @@
 
 #include "engine/ops.h"
 #include "engine/tape.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "nn/file_layout.h"
 #include "nn/layers.h"
 #include "nn/models.h"

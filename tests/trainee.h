@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "comm/communicator/communicator.h"
-#include "engine/loss_scale.h"
 #include "engine/narrow.h"
 #include "engine/random.h"
-#include "engine/vec.h"
+#include "engine/vectors/loss_scale.h"
+#include "engine/vectors/vec.h"
 #include "optim/snapshot.h"
 #include "optim/strategy.h"
 #include "tests/world.h"

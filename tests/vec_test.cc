@@ -1,7 +1,7 @@
 // The algebra of flat vectors against plain loops.
 #include <limits>
 
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "tests/testing.h"
 
 namespace skein {

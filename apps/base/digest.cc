@@ -3,7 +3,7 @@
 
 #include <sodium.h>
 
-#include "engine/file.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "engine/base.h"
-#include "engine/number.h"
+#include "engine/words/number.h"
 
 namespace skein::apps {
 

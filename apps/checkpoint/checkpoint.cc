@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "apps/checkpoint/manifest.h"
-#include "engine/file.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 namespace fs = std::filesystem;

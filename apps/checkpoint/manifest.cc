@@ -8,8 +8,8 @@
 
 #include "apps/base/digest.h"
 #include "apps/base/json.h"
-#include "engine/file.h"
-#include "engine/number.h"
+#include "engine/words/file.h"
+#include "engine/words/number.h"
 
 namespace skein::apps {
 namespace fs = std::filesystem;

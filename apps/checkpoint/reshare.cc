@@ -8,7 +8,7 @@
 
 #include "apps/model/safetensors.h"
 #include "data/split.h"
-#include "engine/number.h"
+#include "engine/words/number.h"
 
 namespace skein::apps {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "apps/model/safetensors.h"
-#include "engine/number.h"
+#include "engine/words/number.h"
 
 namespace skein::apps {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "apps/config/known_words.h"
 #include "data/source.h"
-#include "engine/find_row.h"
-#include "engine/number.h"
+#include "engine/words/find_row.h"
+#include "engine/words/number.h"
 #include "optim/strategy.h"
 
 namespace skein::apps {

@@ -8,8 +8,8 @@
 
 #include "apps/config/config.h"
 #include "apps/config/known_words.h"
-#include "engine/file.h"
-#include "engine/find_row.h"
+#include "engine/words/file.h"
+#include "engine/words/find_row.h"
 
 namespace skein::apps {
 namespace {

@@ -11,7 +11,7 @@
 #include "apps/config/recipes.h"
 #include "comm/topology/topology.h"
 #include "data/source.h"
-#include "engine/nearest.h"
+#include "engine/words/nearest.h"
 #include "nn/models.h"
 #include "optim/strategy.h"
 

@@ -1,7 +1,7 @@
 // The recipes, as CMake copied them into the build.
 #include "apps/config/recipes.h"
 
-#include "engine/find_row.h"
+#include "engine/words/find_row.h"
 
 namespace skein::apps {
 namespace {

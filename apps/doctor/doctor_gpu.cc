@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "apps/doctor/doctor.h"
-#include "engine/device_use.h"
+#include "engine/device/device_use.h"
 
 namespace skein::apps {
 namespace {

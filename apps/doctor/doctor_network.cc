@@ -17,7 +17,7 @@
 #include "comm/join/interfaces.h"
 #include "comm/join/rendezvous.h"
 #include "comm/ucx/ucx_look.h"
-#include "engine/number.h"
+#include "engine/words/number.h"
 
 namespace skein::apps {
 namespace {

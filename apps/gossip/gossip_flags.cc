@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "apps/launch/host_list.h"
-#include "engine/find_row.h"
+#include "engine/words/find_row.h"
 
 namespace skein::apps {
 namespace {

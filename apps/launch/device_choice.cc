@@ -7,10 +7,10 @@
 
 #include "comm/communicator/device_messages.h"
 #include "comm/communicator/device_way.h"
-#include "engine/device_use.h"
-#include "engine/find_row.h"
-#include "engine/memory.h"
+#include "engine/device/device_use.h"
+#include "engine/device/memory.h"
 #include "engine/numerics.h"
+#include "engine/words/find_row.h"
 
 namespace skein::apps {
 DeviceChoice deal_device(const Config& c, int local_rank, int gpus, const std::function<void(Device)>& look) {

@@ -5,7 +5,7 @@
 
 #include "apps/config/config.h"
 #include "apps/launch/job.h"
-#include "engine/device.h"
+#include "engine/device/device.h"
 
 namespace skein::apps {
 

@@ -20,7 +20,7 @@
 #include "apps/launch/processes.h"
 #include "apps/launch/supervisor.h"
 #include "comm/join/rendezvous.h"
-#include "engine/number.h"
+#include "engine/words/number.h"
 
 extern char** environ;
 

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "apps/config/algorithm_values.h"
-#include "engine/find_row.h"
+#include "engine/words/find_row.h"
 
 namespace skein::apps {
 

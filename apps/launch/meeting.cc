@@ -12,7 +12,7 @@
 
 #include "apps/base/environment.h"
 #include "apps/launch/job_key.h"
-#include "engine/file.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 namespace {

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/model/onnx_graph.h"
-#include "engine/file.h"
 #include "engine/tape.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 namespace {

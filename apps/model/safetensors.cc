@@ -10,7 +10,7 @@
 
 #include "apps/base/digest.h"
 #include "apps/base/json.h"
-#include "engine/file.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/find_row.h"
+#include "engine/words/find_row.h"
 #include "nn/file_layout.h"
 #include "nn/models.h"
 

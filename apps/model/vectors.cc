@@ -11,8 +11,8 @@
 
 #include "apps/model/safetensors.h"
 #include "comm/communicator/numbers.h"
-#include "engine/file.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "apps/base/digest.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "nn/file_layout.h"
 
 namespace skein::apps {

@@ -12,8 +12,8 @@
 #include <sstream>
 #include <thread>
 
-#include "engine/device.h"
-#include "engine/file.h"
+#include "engine/device/device.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "apps/config/algorithm_values.h"
 #include "apps/report/report_page.h"
-#include "engine/file.h"
+#include "engine/words/file.h"
 #include "optim/schedule.h"
 
 namespace skein::apps {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "engine/file.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 namespace {

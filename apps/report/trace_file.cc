@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "apps/base/together.h"
-#include "engine/file.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 namespace {

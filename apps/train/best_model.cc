@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "engine/file.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 namespace {

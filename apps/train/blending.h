@@ -1,6 +1,6 @@
 // Blending: how the batch of a step is mixed, drawn from (seed, step).
 #pragma once
-#include "engine/mix.h"
+#include "engine/vectors/mix.h"
 
 namespace skein::apps {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "apps/config/algorithm_values.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "optim/consensus.h"
 #include "optim/gossip.h"
 

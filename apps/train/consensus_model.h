@@ -2,7 +2,7 @@
 #pragma once
 #include "apps/train/ema.h"
 #include "apps/train/setup.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "optim/strategy.h"
 
 namespace skein::apps {

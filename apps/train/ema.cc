@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 namespace skein::apps {
 

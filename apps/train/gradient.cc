@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "apps/train/memory_advice.h"
-#include "engine/memory.h"
+#include "engine/device/memory.h"
 #include "engine/narrow.h"
 
 namespace skein::apps {

@@ -7,7 +7,7 @@
 #include "apps/train/meters.h"
 #include "apps/train/step_graphs.h"
 #include "apps/train/traces.h"
-#include "engine/loss_scale.h"
+#include "engine/vectors/loss_scale.h"
 #include "nn/oracle.h"
 #include "optim/strategy.h"
 

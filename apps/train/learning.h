@@ -6,7 +6,7 @@
 #include "apps/train/consensus_model.h"
 #include "apps/train/ema.h"
 #include "apps/train/gradient.h"
-#include "engine/memory.h"
+#include "engine/device/memory.h"
 #include "optim/schedule.h"
 
 namespace skein::apps {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/device_trouble.h"
-#include "engine/memory.h"
+#include "engine/device/device_trouble.h"
+#include "engine/device/memory.h"
 #include "engine/random.h"
 
 namespace skein::apps {

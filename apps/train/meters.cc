@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 namespace skein::apps {
 

@@ -8,7 +8,7 @@
 #include "apps/model/weights.h"
 #include "apps/report/report.h"
 #include "comm/communicator/words.h"
-#include "engine/file.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 

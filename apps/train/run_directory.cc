@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "apps/checkpoint/checkpoint.h"
-#include "engine/file.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 namespace {

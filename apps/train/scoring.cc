@@ -9,7 +9,7 @@
 #include "apps/base/together.h"
 #include "apps/model/weights.h"
 #include "apps/train/over_workers.h"
-#include "engine/file.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 

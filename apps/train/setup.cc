@@ -10,8 +10,8 @@
 #include "apps/launch/placement.h"
 #include "apps/train/shared_data.h"
 #include "data/cores.h"
-#include "engine/find_row.h"
-#include "engine/loss_scale.h"
+#include "engine/vectors/loss_scale.h"
+#include "engine/words/find_row.h"
 #include "optim/schedule.h"
 
 namespace skein::apps {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "engine/find_row.h"
 #include "engine/narrow.h"
+#include "engine/words/find_row.h"
 
 namespace skein::apps {
 

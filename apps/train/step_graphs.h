@@ -6,9 +6,9 @@
 #include <string>
 
 #include "data/loader.h"
-#include "engine/graph.h"
-#include "engine/mix.h"
-#include "engine/slot.h"
+#include "engine/device/graph.h"
+#include "engine/vectors/mix.h"
+#include "engine/vectors/slot.h"
 #include "optim/rule.h"
 
 namespace skein::apps {

@@ -14,7 +14,7 @@
 
 #include "apps/base/together.h"
 #include "apps/train/run_directory.h"
-#include "engine/file.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 

@@ -20,7 +20,7 @@
 #include "engine/numerics.h"
 #include "engine/ops.h"
 #include "engine/random.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "tests/cuda/conv_shapes.h"
 
 using namespace skein;

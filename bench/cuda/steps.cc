@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "bench/cuda/gpu_bench.h"
-#include "engine/graph.h"
-#include "engine/loss_scale.h"
+#include "engine/device/graph.h"
 #include "engine/numerics.h"
 #include "engine/ops.h"
+#include "engine/vectors/loss_scale.h"
 #include "nn/models.h"
 #include "optim/rule.h"
 

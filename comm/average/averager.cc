@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "comm/communicator/numbers.h"
-#include "engine/mixing.h"
+#include "engine/vectors/mixing.h"
 
 namespace skein::comm {
 namespace {

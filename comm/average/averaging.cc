@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "comm/communicator/numbers.h"
-#include "engine/find_row.h"
+#include "engine/words/find_row.h"
 
 namespace skein::comm {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "comm/communicator/device_way.h"
 #include "comm/communicator/pending.h"
-#include "engine/hash.h"
+#include "engine/words/hash.h"
 
 namespace skein::comm {
 namespace {

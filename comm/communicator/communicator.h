@@ -9,7 +9,7 @@
 #include "comm/mailbox.h"
 #include "comm/meter.h"
 #include "comm/transport.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 namespace skein::comm {
 

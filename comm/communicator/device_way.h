@@ -5,7 +5,7 @@
 #include <string>
 
 #include "comm/communicator/communicator.h"
-#include "engine/device_group.h"
+#include "engine/device/device_group.h"
 
 namespace skein::comm {
 

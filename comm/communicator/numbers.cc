@@ -8,7 +8,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 namespace skein::comm {
 namespace {

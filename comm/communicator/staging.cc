@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "comm/on_stream.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 namespace skein::comm {
 

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "comm/topology/graphs.h"
-#include "engine/find_row.h"
+#include "engine/words/find_row.h"
 
 namespace skein::comm {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/join/sockets.h"
-#include "engine/device.h"
+#include "engine/device/device.h"
 
 namespace skein::comm {
 

@@ -3,7 +3,7 @@
 
 #include "comm/on_stream.h"
 #include "comm/ucx/ucx_door.h"
-#include "engine/memory.h"
+#include "engine/device/memory.h"
 
 namespace skein::comm {
 ucs_status_t UcxDoors::Worker::on_message(void* arg, const void* header, size_t n, void* data, size_t length,

@@ -1,8 +1,8 @@
 // In the place of the other files of this folder where there is no CUDA: every call of the seam throws.
 #include "engine/backend.h"
 #include "engine/cuda/graph.h"
-#include "engine/device_group.h"
-#include "engine/device_trouble.h"
+#include "engine/device/device_group.h"
+#include "engine/device/device_trouble.h"
 #include "engine/raw_image.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"  // the table names its parameters

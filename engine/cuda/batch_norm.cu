@@ -1,6 +1,6 @@
 // Batch normalization with residual add and ReLU, forward: two passes over memory, one in evaluation and where
 // the statistics are known.
-#include "engine/launch.h"
+#include "engine/loops/launch.h"
 
 #include "engine/cuda/batch_norm.h"
 #include "engine/cuda/norm_affine.h"

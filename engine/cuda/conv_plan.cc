@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "engine/hash.h"
+#include "engine/words/hash.h"
 
 namespace skein::cuda {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/choice_file.h"
 #include "engine/cuda/conv_graph.h"
-#include "engine/file.h"
+#include "engine/words/choice_file.h"
+#include "engine/words/file.h"
 
 namespace skein::cuda {
 

@@ -12,8 +12,8 @@
 #include "engine/cuda/graph.h"
 #include "engine/cuda/handles.h"
 #include "engine/cuda/runtime.h"
-#include "engine/memory.h"
-#include "engine/memory_pool.h"
+#include "engine/device/memory.h"
+#include "engine/device/memory_pool.h"
 #include "engine/numerics.h"
 
 namespace skein::cuda {

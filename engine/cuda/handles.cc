@@ -7,7 +7,7 @@
 #include "engine/cuda/cublas_library.h"
 #include "engine/cuda/cudnn_library.h"
 #include "engine/cuda/runtime.h"
-#include "engine/memory.h"
+#include "engine/device/memory.h"
 
 namespace skein::cuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <mutex>
 
-#include "engine/device_group.h"
+#include "engine/device/device_group.h"
 
 struct ncclComm;
 

@@ -1,5 +1,5 @@
 // The affine map that a batch norm is for each channel, as kernels hold it. Included by .cu files after
-// engine/launch.h.
+// engine/loops/launch.h.
 #pragma once
 #include <vector>
 

@@ -1,6 +1,6 @@
 // The gradient of batch normalization, residual and ReLU: two passes over memory, or, where a library has taken
 // the sums, the second alone.
-#include "engine/launch.h"
+#include "engine/loops/launch.h"
 
 #include "engine/cuda/batch_norm.h"
 #include "engine/cuda/norm_affine.h"

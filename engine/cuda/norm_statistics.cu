@@ -1,5 +1,5 @@
 // A batch norm's statistics: from one pass over the image, or from sums that came out of the convolution.
-#include "engine/launch.h"
+#include "engine/loops/launch.h"
 
 #include "engine/cuda/batch_norm.h"
 #include "engine/cuda/norm_affine.h"

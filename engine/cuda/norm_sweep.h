@@ -1,5 +1,5 @@
 // How batch norm's kernels walk an image: a warp takes a tile of columns and a piece of the rows, and keeps
-// what belongs to its columns in registers. Included by .cu files after engine/launch.h.
+// what belongs to its columns in registers. Included by .cu files after engine/loops/launch.h.
 #pragma once
 #include <cstdint>
 

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "engine/cuda/handles.h"
-#include "engine/pack.h"
+#include "engine/loops/pack.h"
 
 namespace skein::cuda {
 

@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "engine/cuda/pack.h"
-#include "engine/elementwise.h"
-#include "engine/launch.h"
+#include "engine/loops/launch.h"
 #include "engine/narrow.h"
-#include "engine/vec.h"
+#include "engine/vectors/elementwise.h"
+#include "engine/vectors/vec.h"
 
 namespace skein::cuda {
 namespace {

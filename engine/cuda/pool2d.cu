@@ -1,5 +1,5 @@
 // Pooling: each output, or in backward each input, gathers from its windows; a thread has a pack of channels.
-#include "engine/launch.h"
+#include "engine/loops/launch.h"
 
 #include "engine/backend.h"
 #include "engine/cuda/pack.h"

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "engine/launch.h"
+#include "engine/loops/launch.h"
 
 namespace skein {
 namespace {

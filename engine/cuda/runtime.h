@@ -1,8 +1,8 @@
 // What the files of this folder ask of the CUDA runtime, without its headers, beside the calls of the seam. Defined
 // in runtime.cu.
 #pragma once
-#include "engine/device.h"
-#include "engine/device_trouble.h"
+#include "engine/device/device.h"
+#include "engine/device/device_trouble.h"
 #include "engine/seam.h"
 
 namespace skein::cuda {

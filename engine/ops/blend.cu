@@ -1,7 +1,7 @@
 // Bytes to pixels of two images at once: mixup and cutmix.
-#include "engine/constant.h"
-#include "engine/launch.h"
-#include "engine/mix.h"
+#include "engine/loops/launch.h"
+#include "engine/vectors/constant.h"
+#include "engine/vectors/mix.h"
 
 namespace skein {
 namespace {

@@ -1,5 +1,5 @@
 // Dropout: the mask is drawn again on the way back instead of being kept.
-#include "engine/launch.h"
+#include "engine/loops/launch.h"
 #include "engine/ops.h"
 #include "engine/tape.h"
 

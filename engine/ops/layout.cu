@@ -1,12 +1,12 @@
 // Ops that move elements and compute nothing: reshape, transpose, pad, concat, cast; and bytes to pixels.
 #include <algorithm>
 
-#include "engine/constant.h"
-#include "engine/launch.h"
+#include "engine/loops/launch.h"
 #include "engine/ops.h"
 #include "engine/ops/walk.h"
 #include "engine/tape.h"
-#include "engine/vec.h"
+#include "engine/vectors/constant.h"
+#include "engine/vectors/vec.h"
 
 namespace skein {
 namespace {

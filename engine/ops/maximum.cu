@@ -1,7 +1,7 @@
 // Maxima over axes and their positions.
 #include <cstdint>
 
-#include "engine/launch.h"
+#include "engine/loops/launch.h"
 #include "engine/ops.h"
 #include "engine/ops/axes.h"
 #include "engine/tape.h"

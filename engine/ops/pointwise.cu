@@ -2,12 +2,12 @@
 #include <cmath>
 #include <string_view>
 
-#include "engine/launch.h"
+#include "engine/loops/launch.h"
 #include "engine/ops.h"
 #include "engine/ops/reduce.h"
 #include "engine/ops/walk.h"
 #include "engine/tape.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 namespace skein {
 namespace {

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "engine/launch.h"
+#include "engine/loops/launch.h"
+#include "engine/loops/pack.h"
 #include "engine/ops.h"
 #include "engine/ops/axes.h"
 #include "engine/ops/walk.h"
-#include "engine/pack.h"
 #include "engine/tape.h"
 
 namespace skein {

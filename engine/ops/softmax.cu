@@ -1,11 +1,11 @@
 // Log-softmax, cross entropy and top-k accuracy: a team a row.
 #include <cmath>
 
-#include "engine/launch.h"
-#include "engine/mix.h"
+#include "engine/loops/launch.h"
 #include "engine/ops.h"
 #include "engine/tape.h"
-#include "engine/vec.h"
+#include "engine/vectors/mix.h"
+#include "engine/vectors/vec.h"
 
 namespace skein {
 namespace {

@@ -2,9 +2,9 @@
 //
 //   g   gradient of my part of the global batch          n_i / N   my share of its samples
 #include "comm/communicator/communicator.h"
-#include "engine/clip.h"
-#include "engine/loss_scale.h"
-#include "engine/vec.h"
+#include "engine/vectors/clip.h"
+#include "engine/vectors/loss_scale.h"
+#include "engine/vectors/vec.h"
 #include "optim/strategy.h"
 #include "optim/two_level.h"
 

@@ -2,7 +2,7 @@
 // Shen, Xu, Liu, Liang & Cheng, IJCAI 2019, Algorithm 1.
 //
 //   s  own snapshot, taken at the last synchronization      c  mean of all snapshots, made during the round
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "optim/periodic.h"
 
 namespace skein::optim {

@@ -1,7 +1,7 @@
 // Decentralized parallel SGD.  Lian et al., NeurIPS 2017, Algorithm 1.
 //
 //   x_i  model of worker i        W_ij  symmetric mixing weights        u_i  local direction, taken at x_i(k)
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "optim/exact_average.h"
 #include "optim/gossip.h"
 

@@ -5,7 +5,7 @@
 //
 //   theta   the center          delta   a worker's tau local steps since its last pull
 //   s       commits by others since that pull; the pull is the answer to the own commit
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "optim/periodic.h"
 #include "optim/turns.h"
 

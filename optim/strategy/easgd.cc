@@ -4,7 +4,7 @@
 // result, as in the code published with LSGD (Teng et al., NeurIPS 2019).
 //
 //   x_i  model of worker i      z  the center, which every worker keeps: the same sums give the same bits
-#include "engine/mixing.h"
+#include "engine/vectors/mixing.h"
 #include "optim/periodic.h"
 
 namespace skein::optim {

@@ -4,7 +4,7 @@
 // with the pull, as in the synchronous form.
 //
 //   theta   the center          e   the elastic difference alpha (x - theta), both at their old values
-#include "engine/mixing.h"
+#include "engine/vectors/mixing.h"
 #include "optim/periodic.h"
 #include "optim/turns.h"
 

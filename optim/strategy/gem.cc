@@ -10,8 +10,8 @@
 //
 // With n workers n + 1 commits share one |m|: pi is 10 / (n + 1) in the mean at mu = 0.9, and a worker alone
 // is no momentum SGD. m takes the place of the local rule's momentum, which is not used; its weight decay is.
-#include "engine/gem.h"
-#include "engine/find_row.h"
+#include "engine/vectors/gem.h"
+#include "engine/words/find_row.h"
 #include "optim/turns.h"
 
 namespace skein::optim {

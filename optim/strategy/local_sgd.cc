@@ -2,7 +2,7 @@
 // Post-local SGD: gradients are averaged at first.  Lin, Stich, Patel & Jaggi, ICLR 2020.
 //
 //   x_i  model of worker i      tau  local steps in a round      S  step at which rounds begin
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "optim/periodic.h"
 
 namespace skein::optim {

@@ -4,7 +4,7 @@
 //   z   X / w, the de-biased model; lives in me.x, where gradients are taken
 //   s   --staleness: forwards for which a gossip may be late before it is waited for
 #include "comm/communicator/words.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "optim/exact_average.h"
 #include "optim/flights.h"
 #include "optim/order_log.h"

@@ -2,7 +2,7 @@
 // Wang, Liang & Joshi, ICASSP 2020.
 //
 //   z  the anchor      m  its momentum, per unit of rate, decays by beta      alpha  strength of the pull
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "optim/periodic.h"
 
 namespace skein::optim {

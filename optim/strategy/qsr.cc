@@ -5,7 +5,7 @@
 //   small rates would say, and the last round ends with the run.
 #include <cmath>
 
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "optim/periodic.h"
 
 namespace skein::optim {

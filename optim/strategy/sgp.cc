@@ -3,7 +3,7 @@
 //   X   biased parameters, the push-sum numerator        w   push-sum weight, starts at 1
 //   z   X / w, the de-biased model; lives in me.x, where gradients are taken
 #include "comm/communicator/words.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "optim/exact_average.h"
 #include "optim/gossip.h"
 #include "optim/snapshot.h"

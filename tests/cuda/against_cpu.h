@@ -3,7 +3,7 @@
 #include <random>
 
 #include "engine/backend.h"
-#include "engine/device_use.h"
+#include "engine/device/device_use.h"
 #include "tests/testing.h"
 
 namespace skein::testing {

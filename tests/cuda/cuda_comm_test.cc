@@ -5,7 +5,7 @@
 
 #include "comm/communicator/device_way.h"
 #include "comm/communicator/staging.h"
-#include "engine/device_use.h"
+#include "engine/device/device_use.h"
 #include "tests/testing.h"
 #include "tests/world.h"
 

@@ -3,9 +3,9 @@
 #include <thread>
 
 #include "engine/cuda/conv_run.h"
-#include "engine/graph.h"
+#include "engine/device/graph.h"
 #include "engine/numerics.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "tests/cuda/against_cpu.h"
 
 namespace skein {

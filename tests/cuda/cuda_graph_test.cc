@@ -1,9 +1,9 @@
 // What only a capture can do: other streams inside it, memory asked for meanwhile, and captures that fail.
 #include <thread>
 
-#include "engine/graph.h"
-#include "engine/slot.h"
-#include "engine/vec.h"
+#include "engine/device/graph.h"
+#include "engine/vectors/slot.h"
+#include "engine/vectors/vec.h"
 #include "nn/models.h"
 #include "tests/testing.h"
 

@@ -1,7 +1,7 @@
 // Our own CUDA kernels against the CPU's primitives: as loops on the host, as kernels where there is a GPU.
 #include "engine/cuda/batch_norm.h"
 #include "engine/cuda/pointwise.h"
-#include "engine/memory.h"
+#include "engine/device/memory.h"
 #include "engine/ops/reduce.h"
 #include "tests/cuda/against_cpu.h"
 

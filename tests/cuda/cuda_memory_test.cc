@@ -3,9 +3,9 @@
 
 #include <thread>
 
-#include "engine/device_group.h"
-#include "engine/device_use.h"
-#include "engine/vec.h"
+#include "engine/device/device_group.h"
+#include "engine/device/device_use.h"
+#include "engine/vectors/vec.h"
 #include "tests/testing.h"
 
 namespace skein {

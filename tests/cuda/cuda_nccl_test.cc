@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "comm/communicator/device_way.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 #include "tests/cuda/fake_nccl.h"
 #include "tests/world.h"
 

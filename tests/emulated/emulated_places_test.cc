@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <thread>
 
-#include "engine/packets.h"
-#include "engine/vec.h"
+#include "engine/vectors/packets.h"
+#include "engine/vectors/vec.h"
 #include "tests/emulated/launch.h"
 
 namespace skein {

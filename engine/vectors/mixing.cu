@@ -1,9 +1,9 @@
 // The passes of mixing.h, a functor for each.
-#include "engine/mixing.h"
+#include "engine/vectors/mixing.h"
 
 #include <array>
 
-#include "engine/elementwise.h"
+#include "engine/vectors/elementwise.h"
 
 namespace skein {
 namespace {

@@ -1,7 +1,7 @@
 // How a pass over flat vectors runs: by elements on the host, by packets of 16 bytes on a GPU.
 #pragma once
-#include "engine/launch.h"
-#include "engine/pack.h"
+#include "engine/loops/launch.h"
+#include "engine/loops/pack.h"
 
 namespace skein {
 

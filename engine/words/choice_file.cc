@@ -1,5 +1,5 @@
 // Lines of checksum, key and value behind a line that names format and version.
-#include "engine/choice_file.h"
+#include "engine/words/choice_file.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/file.h"
-#include "engine/hash.h"
+#include "engine/words/file.h"
+#include "engine/words/hash.h"
 
 namespace skein {
 namespace {

@@ -1,6 +1,6 @@
 // The fused step of gradient energy matching: one pass over the vectors of a worker's turn.
 #pragma once
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 namespace skein {
 
@@ -10,7 +10,7 @@ namespace skein {
 //   u <- pi d ;  s <- theta ;  x <- theta + u, or theta where at_theta
 // Same sizes, one device, f32 but for u, which may be of any floating type: it is rounded as it is written, x is not.
 // theta is only read; u may not be theta. `pi` is written where it is given.
-// `on`: a flag in the device's memory (engine/loss_scale.h); where it is 0 nothing is known of g: m stays,
+// `on`: a flag in the device's memory (engine/vectors/loss_scale.h); where it is 0 nothing is known of g: m stays,
 // u <- 0, pi <- 0, s <- theta and x <- theta. Null: always.
 struct GemArgs {
   Tensor x, m, s, u, pi;

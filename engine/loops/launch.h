@@ -2,7 +2,7 @@
 // kernels.
 // Compiled with SKEIN_EMULATED_GPU, after tests/emulated/launch.h, the same files run on a device in software.
 #pragma once
-#include "engine/recording.h"
+#include "engine/device/recording.h"
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #endif

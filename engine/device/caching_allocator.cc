@@ -1,14 +1,14 @@
 // Blocks by size and stream; and the allocators of the process.
-#include "engine/caching_allocator.h"
+#include "engine/device/caching_allocator.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <iterator>
 
-#include "engine/memory.h"
-#include "engine/memory_pool.h"
-#include "engine/recording.h"
+#include "engine/device/memory.h"
+#include "engine/device/memory_pool.h"
+#include "engine/device/recording.h"
 #include "engine/seam.h"
 
 namespace skein {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/base.h"
-#include "engine/nearest.h"
+#include "engine/words/nearest.h"
 
 namespace skein {
 

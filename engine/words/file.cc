@@ -1,5 +1,5 @@
 // Writing with the system's calls, so that every failure is seen and flushing means what it says.
-#include "engine/file.h"
+#include "engine/words/file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // Messages about drivers and devices, and which compiled code runs on which GPU.
-#include "engine/device_trouble.h"
+#include "engine/device/device_trouble.h"
 
 #include <algorithm>
 #include <cstdio>

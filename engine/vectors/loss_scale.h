@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/archive.h"
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 namespace skein {
 

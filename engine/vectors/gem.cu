@@ -1,11 +1,11 @@
 // Gradient energy matching, one functor.
-#include "engine/gem.h"
+#include "engine/vectors/gem.h"
 
 #include <cfloat>
 #include <cmath>
 
-#include "engine/elementwise.h"
 #include "engine/narrow.h"
+#include "engine/vectors/elementwise.h"
 
 namespace skein {
 namespace {

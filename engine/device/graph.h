@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/memory_pool.h"
-#include "engine/recording.h"
+#include "engine/device/memory_pool.h"
+#include "engine/device/recording.h"
 
 namespace skein {
 

@@ -1,11 +1,11 @@
 // Judging a gradient in blocks of fixed size, then one verdict, which stays on the device.
-#include "engine/loss_scale.h"
+#include "engine/vectors/loss_scale.h"
 
 #include <cfloat>
 #include <cmath>
 
-#include "engine/launch.h"
-#include "engine/number.h"
+#include "engine/loops/launch.h"
+#include "engine/words/number.h"
 
 namespace skein {
 

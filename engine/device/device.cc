@@ -1,12 +1,12 @@
 // Devices, streams and events; CUDA's share is one call of the seam away.
-#include "engine/device.h"
+#include "engine/device/device.h"
 
 #include <map>
 #include <ostream>
 
-#include "engine/caching_allocator.h"
-#include "engine/device_group.h"
-#include "engine/recording.h"
+#include "engine/device/caching_allocator.h"
+#include "engine/device/device_group.h"
+#include "engine/device/recording.h"
 #include "engine/seam.h"
 
 namespace skein {

@@ -1,8 +1,8 @@
 // Whether a device can be used, and what is said when its memory runs out.
-#include "engine/device_use.h"
+#include "engine/device/device_use.h"
 
-#include "engine/device_trouble.h"
-#include "engine/memory.h"
+#include "engine/device/device_trouble.h"
+#include "engine/device/memory.h"
 #include "engine/seam.h"
 
 namespace skein {

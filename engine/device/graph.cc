@@ -1,10 +1,10 @@
 // Recording by thread: the list of calls of the CPU, and captured pieces of a stream with the host's share between.
-#include "engine/graph.h"
+#include "engine/device/graph.h"
 
 #include <utility>
 
 #include "engine/cuda/graph.h"
-#include "engine/memory.h"
+#include "engine/device/memory.h"
 
 namespace skein {
 

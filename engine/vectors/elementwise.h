@@ -10,8 +10,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "engine/packets.h"
-#include "engine/vec.h"
+#include "engine/vectors/packets.h"
+#include "engine/vectors/vec.h"
 
 namespace skein {
 

@@ -1,10 +1,10 @@
 // The norm in blocks of fixed size, then one factor, which stays on the device.
-#include "engine/clip.h"
+#include "engine/vectors/clip.h"
 
 #include <cmath>
 
-#include "engine/launch.h"
-#include "engine/vec.h"
+#include "engine/loops/launch.h"
+#include "engine/vectors/vec.h"
 
 namespace skein {
 namespace {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "engine/device.h"
+#include "engine/device/device.h"
 
 namespace skein {
 

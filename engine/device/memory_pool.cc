@@ -1,13 +1,13 @@
 // A pool's blocks: taken once from the device's allocator, then by size class from what was freed.
-#include "engine/memory_pool.h"
+#include "engine/device/memory_pool.h"
 
 #include <map>
 #include <mutex>
 #include <set>
 #include <vector>
 
-#include "engine/caching_allocator.h"
-#include "engine/recording.h"
+#include "engine/device/caching_allocator.h"
+#include "engine/device/recording.h"
 
 namespace skein {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 namespace skein {
 

@@ -1,9 +1,9 @@
 // The write of a slot: a kernel whose arguments are the bytes.
-#include "engine/slot.h"
+#include "engine/vectors/slot.h"
 
 #include <cstring>
 
-#include "engine/launch.h"
+#include "engine/loops/launch.h"
 
 namespace skein {
 namespace {

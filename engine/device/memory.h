@@ -1,6 +1,6 @@
 // When a device's memory runs out: what is thrown, what it says, and a limit in the device's place.
 #pragma once
-#include "engine/device.h"
+#include "engine/device/device.h"
 
 namespace skein {
 

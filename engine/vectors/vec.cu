@@ -1,5 +1,5 @@
 // The algebra of vec.h: a functor of one line for each pass, run by each_element() on either device.
-#include "engine/vec.h"
+#include "engine/vectors/vec.h"
 
 #include <cmath>
 #include <vector>
@@ -8,8 +8,8 @@
 #include <omp.h>
 #endif
 
-#include "engine/elementwise.h"
 #include "engine/narrow.h"
+#include "engine/vectors/elementwise.h"
 
 namespace skein {
 namespace {

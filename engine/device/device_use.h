@@ -1,6 +1,6 @@
 // Whether a GPU can be used by this program, and what to install where it cannot.
 #pragma once
-#include "engine/device.h"
+#include "engine/device/device.h"
 
 namespace skein {
 

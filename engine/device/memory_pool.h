@@ -3,7 +3,7 @@
 #pragma once
 #include <functional>
 
-#include "engine/device.h"
+#include "engine/device/device.h"
 
 namespace skein {
 

@@ -1,11 +1,11 @@
 // Constants by value and device.
-#include "engine/constant.h"
+#include "engine/vectors/constant.h"
 
 #include <map>
 #include <mutex>
 
-#include "engine/memory_pool.h"
-#include "engine/recording.h"
+#include "engine/device/memory_pool.h"
+#include "engine/device/recording.h"
 
 namespace skein {
 
