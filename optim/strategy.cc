@@ -4,7 +4,7 @@
 #include "engine/words/find_row.h"
 #include "engine/words/number.h"
 #include "optim/consensus.h"
-#include "optim/gossip.h"
+#include "optim/gossip/gossip.h"
 
 namespace skein::optim {
 

@@ -90,7 +90,7 @@ class Strategy {
   // takes.
   virtual void settle(Worker&) {}
   virtual void visit(Archive&) {}  // its own state: anchors, weights, clocks
-  // All workers go on from the exact mean of all there is: optim/exact_average.h. Collective, after settle().
+  // All workers go on from the exact mean of all there is: optim/gossip/exact_average.h. Collective, after settle().
   virtual void average(Worker& me);
   // All that the last member of `hub` does with --servers dedicated; returns when no worker is left. Of a
   // strategy that was made but not started.

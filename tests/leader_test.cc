@@ -6,8 +6,8 @@
 #include <limits>
 #include <random>
 
-#include "optim/leaders.h"
-#include "optim/lease.h"
+#include "optim/leaders/leaders.h"
+#include "optim/leaders/lease.h"
 #include "optim/snapshot.h"
 #include "tests/files.h"
 #include "tests/trainee.h"

@@ -1,5 +1,5 @@
 // Leases: who dies, stalls or comes late at a center, and that the others never wait.
-#include "optim/turns.h"
+#include "optim/center/turns.h"
 #include "tests/trainee.h"
 
 namespace skein {

@@ -4,8 +4,8 @@
 #include <mutex>
 
 #include "comm/communicator/words.h"
-#include "optim/leaders.h"
-#include "optim/lease_servers.h"
+#include "optim/leaders/leaders.h"
+#include "optim/leaders/lease_servers.h"
 #include "tests/files.h"
 #include "tests/trainee.h"
 

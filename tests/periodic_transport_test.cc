@@ -1,5 +1,5 @@
 // Periodic averaging between processes: over shared memory and UCX the same bits as between threads.
-#include "optim/two_level.h"
+#include "optim/periodic/two_level.h"
 #include "tests/processes.h"
 #include "tests/roles.h"
 #include "tests/trainee.h"

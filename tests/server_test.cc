@@ -3,7 +3,7 @@
 #include <numbers>
 
 #include "engine/vectors/gem.h"
-#include "optim/turns.h"
+#include "optim/center/turns.h"
 #include "tests/files.h"
 #include "tests/servers.h"
 

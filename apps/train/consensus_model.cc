@@ -7,7 +7,7 @@
 #include "apps/config/algorithm_values.h"
 #include "engine/vectors/vec.h"
 #include "optim/consensus.h"
-#include "optim/gossip.h"
+#include "optim/gossip/gossip.h"
 
 namespace skein::apps {
 namespace {

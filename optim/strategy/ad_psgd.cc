@@ -2,8 +2,8 @@
 //
 //   x   model of this worker, which its partners average while it computes
 //   me.x   a snapshot of it, where the gradient is taken
-#include "optim/exact_average.h"
-#include "optim/pairing.h"
+#include "optim/gossip/exact_average.h"
+#include "optim/gossip/pairing.h"
 
 namespace skein::optim {
 

@@ -5,8 +5,8 @@
 #include "engine/vectors/clip.h"
 #include "engine/vectors/loss_scale.h"
 #include "engine/vectors/vec.h"
+#include "optim/periodic/two_level.h"
 #include "optim/strategy.h"
-#include "optim/two_level.h"
 
 namespace skein::optim {
 

@@ -3,7 +3,7 @@
 //
 //   s  own snapshot, taken at the last synchronization      c  mean of all snapshots, made during the round
 #include "engine/vectors/vec.h"
-#include "optim/periodic.h"
+#include "optim/periodic/periodic.h"
 
 namespace skein::optim {
 namespace {

@@ -2,8 +2,8 @@
 //
 //   x_i  model of worker i        W_ij  symmetric mixing weights        u_i  local direction, taken at x_i(k)
 #include "engine/vectors/vec.h"
-#include "optim/exact_average.h"
-#include "optim/gossip.h"
+#include "optim/gossip/exact_average.h"
+#include "optim/gossip/gossip.h"
 
 namespace skein::optim {
 namespace {

@@ -4,7 +4,7 @@
 //   z      what all agreed on last      m    outer momentum      nu, mu  outer rate and momentum
 //   Delta  z - mean x                   o_f  when piece f of F sets out in a period      d  steps it travels
 #include "engine/vectors/mixing.h"
-#include "optim/periodic.h"
+#include "optim/periodic/periodic.h"
 
 namespace skein::optim {
 namespace {

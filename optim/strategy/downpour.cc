@@ -6,8 +6,8 @@
 //   theta   the center          delta   a worker's tau local steps since its last pull
 //   s       commits by others since that pull; the pull is the answer to the own commit
 #include "engine/vectors/vec.h"
-#include "optim/periodic.h"
-#include "optim/turns.h"
+#include "optim/center/turns.h"
+#include "optim/periodic/periodic.h"
 
 namespace skein::optim {
 namespace {

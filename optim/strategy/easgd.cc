@@ -5,7 +5,7 @@
 //
 //   x_i  model of worker i      z  the center, which every worker keeps: the same sums give the same bits
 #include "engine/vectors/mixing.h"
-#include "optim/periodic.h"
+#include "optim/periodic/periodic.h"
 
 namespace skein::optim {
 namespace {

@@ -5,8 +5,8 @@
 //
 //   theta   the center          e   the elastic difference alpha (x - theta), both at their old values
 #include "engine/vectors/mixing.h"
-#include "optim/periodic.h"
-#include "optim/turns.h"
+#include "optim/center/turns.h"
+#include "optim/periodic/periodic.h"
 
 namespace skein::optim {
 namespace {

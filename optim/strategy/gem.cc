@@ -12,7 +12,7 @@
 // is no momentum SGD. m takes the place of the local rule's momentum, which is not used; its weight decay is.
 #include "engine/vectors/gem.h"
 #include "engine/words/find_row.h"
-#include "optim/turns.h"
+#include "optim/center/turns.h"
 
 namespace skein::optim {
 namespace {

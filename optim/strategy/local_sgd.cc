@@ -3,7 +3,7 @@
 //
 //   x_i  model of worker i      tau  local steps in a round      S  step at which rounds begin
 #include "engine/vectors/vec.h"
-#include "optim/periodic.h"
+#include "optim/periodic/periodic.h"
 
 namespace skein::optim {
 

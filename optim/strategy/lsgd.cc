@@ -8,13 +8,13 @@
 //   tau_l, tau_g        steps per worker between two pulls, on average: a cycle is W tau_l steps of whoever
 //                       comes first
 //
-// Servers say whose turn it is (optim/lease_servers.h, docs/leaders.md).
+// Servers say whose turn it is (optim/leaders/lease_servers.h, docs/leaders.md).
 #include <cstdio>
 
 #include "comm/communicator/words.h"
-#include "optim/gossip.h"
-#include "optim/leaders.h"
-#include "optim/lease_servers.h"
+#include "optim/gossip/gossip.h"
+#include "optim/leaders/leaders.h"
+#include "optim/leaders/lease_servers.h"
 
 namespace skein::optim {
 namespace {

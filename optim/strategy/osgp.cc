@@ -5,8 +5,8 @@
 //   s   --staleness: forwards for which a gossip may be late before it is waited for
 #include "comm/communicator/words.h"
 #include "engine/vectors/vec.h"
-#include "optim/exact_average.h"
-#include "optim/flights.h"
+#include "optim/gossip/exact_average.h"
+#include "optim/gossip/flights.h"
 #include "optim/order_log.h"
 
 namespace skein::optim {

@@ -3,7 +3,7 @@
 //
 //   z  the anchor      m  its momentum, per unit of rate, decays by beta      alpha  strength of the pull
 #include "engine/vectors/vec.h"
-#include "optim/periodic.h"
+#include "optim/periodic/periodic.h"
 
 namespace skein::optim {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "engine/vectors/vec.h"
-#include "optim/periodic.h"
+#include "optim/periodic/periodic.h"
 
 namespace skein::optim {
 namespace {

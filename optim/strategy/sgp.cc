@@ -4,8 +4,8 @@
 //   z   X / w, the de-biased model; lives in me.x, where gradients are taken
 #include "comm/communicator/words.h"
 #include "engine/vectors/vec.h"
-#include "optim/exact_average.h"
-#include "optim/gossip.h"
+#include "optim/gossip/exact_average.h"
+#include "optim/gossip/gossip.h"
 #include "optim/snapshot.h"
 
 namespace skein::optim {

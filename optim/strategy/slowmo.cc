@@ -4,7 +4,7 @@
 //   z  the anchor, where all began the round      m  slow momentum, per unit of rate      beta  its decay
 //   D  filtered update of a block, that is a round      alpha, zeta  outer rate, block rate
 #include "engine/vectors/mixing.h"
-#include "optim/periodic.h"
+#include "optim/periodic/periodic.h"
 
 namespace skein::optim {
 namespace {

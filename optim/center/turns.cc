@@ -1,5 +1,5 @@
 // Meeting the server, asking for turns, and fetching the center when everybody stands still.
-#include "optim/turns.h"
+#include "optim/center/turns.h"
 
 #include <omp.h>
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "optim/gossip.h"
+#include "optim/gossip/gossip.h"
 
 namespace skein::optim {
 

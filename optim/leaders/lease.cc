@@ -1,5 +1,5 @@
 // The books of leases.
-#include "optim/lease.h"
+#include "optim/leaders/lease.h"
 
 #include <algorithm>
 

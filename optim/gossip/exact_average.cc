@@ -1,5 +1,5 @@
 // A decorator: the algorithm's own step, then, where one is due, the exact mean.
-#include "optim/exact_average.h"
+#include "optim/gossip/exact_average.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // The flags of gossip, and give, take, combine.
-#include "optim/gossip.h"
+#include "optim/gossip/gossip.h"
 
 #include "engine/vectors/vec.h"
 #include "engine/words/find_row.h"

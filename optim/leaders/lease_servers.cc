@@ -1,5 +1,5 @@
 // Servers as message handlers: what they hear goes into their book, what the book says goes out.
-#include "optim/lease_servers.h"
+#include "optim/leaders/lease_servers.h"
 
 #include <poll.h>
 
@@ -11,7 +11,7 @@
 #include "comm/communicator/words.h"
 #include "comm/inbox/inbox.h"
 #include "comm/inbox/inbox_client.h"
-#include "optim/lease_words.h"
+#include "optim/leaders/lease_words.h"
 
 namespace skein::optim {
 namespace lease {

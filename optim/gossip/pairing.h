@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "optim/gossip.h"
+#include "optim/gossip/gossip.h"
 #include "optim/order_log.h"
 
 namespace skein::optim {

@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "comm/inbox/inbox_client.h"
-#include "optim/center.h"
+#include "optim/center/center.h"
 
 namespace skein::optim {
 

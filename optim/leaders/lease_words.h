@@ -2,7 +2,7 @@
 #pragma once
 #include "comm/inbox/inbox.h"
 #include "comm/transport.h"
-#include "optim/lease.h"
+#include "optim/leaders/lease.h"
 
 namespace skein::optim::lease {
 

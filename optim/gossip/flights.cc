@@ -1,5 +1,5 @@
 // Gossips in the air.
-#include "optim/flights.h"
+#include "optim/gossip/flights.h"
 
 #include <algorithm>
 

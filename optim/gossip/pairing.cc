@@ -1,5 +1,5 @@
 // Exchanges between pairs, beside the computation.
-#include "optim/pairing.h"
+#include "optim/gossip/pairing.h"
 
 #include <omp.h>
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "comm/communicator/communicator.h"
-#include "optim/lease.h"
+#include "optim/leaders/lease.h"
 
 namespace skein::optim {
 

@@ -1,5 +1,5 @@
 // Windows, elections and pulls.
-#include "optim/leaders.h"
+#include "optim/leaders/leaders.h"
 
 #include <cmath>
 #include <limits>

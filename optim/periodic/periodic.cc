@@ -1,10 +1,10 @@
 // Means of models: at once, and in the background.
-#include "optim/periodic.h"
+#include "optim/periodic/periodic.h"
 
 #include <mutex>
 
 #include "engine/vectors/mixing.h"
-#include "optim/gossip.h"
+#include "optim/gossip/gossip.h"
 
 namespace skein::optim {
 namespace {

@@ -1,5 +1,5 @@
 // Two levels of all-reduce, chained while others are still to begin.
-#include "optim/two_level.h"
+#include "optim/periodic/two_level.h"
 
 #include <algorithm>
 

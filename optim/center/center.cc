@@ -1,5 +1,5 @@
 // The server's loop: the next request, its turn, and what is left when a worker is lost in it.
-#include "optim/center.h"
+#include "optim/center/center.h"
 
 #include <numeric>
 
