@@ -12,7 +12,7 @@
 #include <string>
 
 #include "bench/stopwatch.h"
-#include "engine/narrow.h"
+#include "engine/vectors/narrow.h"
 #include "engine/random.h"
 #include "engine/vectors/gem.h"
 #include "engine/vectors/mixing.h"

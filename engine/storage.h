@@ -1,12 +1,16 @@
 // A block of memory that tensors share.
 #pragma once
+#include <atomic>
 #include <memory>
 
 #include "engine/device/device.h"
 
 namespace skein {
 
-struct Narrow;  // narrow.h
+// Something made from the bytes of a block, current until they are written.
+struct Derived {
+  std::atomic<bool> current{false};
+};
 
 // The memory and the allocator it goes back to.
 class Storage {
@@ -32,10 +36,10 @@ class Storage {
   void written() const {
     if (watched_) note_use(false);
   }
-  // The 16-bit copy of this block, which either call above makes out of date. keep() is called once, before
-  // other threads know the block.
-  const std::shared_ptr<Narrow>& narrow() const { return narrow_; }
-  void keep(std::shared_ptr<Narrow> n) { narrow_ = std::move(n), watched_ = true; }
+  // What was made from this block (its 16-bit copy: vectors/narrow.h) and is out of date after either call
+  // above. keep() is called once, before other threads know the block.
+  const std::shared_ptr<Derived>& derived() const { return derived_; }
+  void keep(std::shared_ptr<Derived> d) { derived_ = std::move(d), watched_ = true; }
   void* const data;
   const int64_t bytes;
 
@@ -44,7 +48,7 @@ class Storage {
   Allocator* from_;
   Device device_;
   bool watched_ = false;
-  std::shared_ptr<Narrow> narrow_;
+  std::shared_ptr<Derived> derived_;
   std::shared_ptr<void> keep_;
 };
 

@@ -6,7 +6,6 @@
 #include <ostream>
 
 #include "engine/device/memory.h"
-#include "engine/narrow.h"
 #include "engine/seam.h"
 
 namespace skein {
@@ -43,7 +42,7 @@ void Storage::note_use(bool by_host) const {
   if (by_host)
     CHECK(device_.kind != Device::kApart, "the host may not touch memory of", device_,
           "; copy it (Tensor::to), or work on it by vec.h");
-  if (narrow_) narrow_->current = false;
+  if (derived_) derived_->current = false;
 }
 
 Tensor::Tensor(Shape shape, DType t, Device d) : Tensor(shape, t, allocator(d)) {}

@@ -4,7 +4,6 @@
 #include "engine/words/find_row.h"
 #include "engine/words/number.h"
 #include "optim/consensus.h"
-#include "optim/gossip/gossip.h"
 
 namespace skein::optim {
 
@@ -75,6 +74,13 @@ void Worker::local_step(const Tensor& y) {
 
 bool has_dedicated_server(const Options& o) {
   return one_of<bool>("--servers", o.word("servers", "inline"), {{"inline", false}, {"dedicated", true}});
+}
+
+BufferPolicy buffer_policy(const Options& o) {
+  return one_of<BufferPolicy>("--bn-policy", o.word("bn-policy", "recompute"),
+                              {{"local", BufferPolicy::kLocal},
+                               {"mix", BufferPolicy::kMix},
+                               {"recompute", BufferPolicy::kRecompute}});
 }
 
 Values values_in_force(const std::string& name, Options options, int world) {

@@ -74,6 +74,10 @@ class Options {
 
 // --servers: whether the algorithm's server is a process of its own. BadOption: neither inline nor dedicated.
 bool has_dedicated_server(const Options&);
+// --bn-policy: `local` leaves the running statistics alone, `mix` gives them the weights x gets, `recompute`
+// re-estimates them before each evaluation (the trainer's part).
+enum class BufferPolicy : uint8_t { kLocal, kMix, kRecompute };
+BufferPolicy buffer_policy(const Options&);
 
 // Rules every strategy keeps: options are read in the constructor; all waits come before the first write of persistent state, so an exception in
 // iterate() leaves a whole step behind; state that the next step reads is visited.

@@ -1,5 +1,5 @@
 // A 16-bit copy that says it is current is the vector, rounded; whatever wrote the vector.
-#include "engine/narrow.h"
+#include "engine/vectors/narrow.h"
 
 #include <cstring>
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/communicator/communicator.h"
-#include "engine/narrow.h"
+#include "engine/vectors/narrow.h"
 #include "engine/random.h"
 #include "engine/vectors/loss_scale.h"
 #include "engine/vectors/vec.h"

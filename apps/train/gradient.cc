@@ -5,7 +5,7 @@
 
 #include "apps/train/memory_advice.h"
 #include "engine/device/memory.h"
-#include "engine/narrow.h"
+#include "engine/vectors/narrow.h"
 
 namespace skein::apps {
 

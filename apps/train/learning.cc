@@ -6,7 +6,7 @@
 #include "apps/base/together.h"
 #include "apps/config/algorithm_values.h"
 #include "apps/model/weights.h"
-#include "engine/narrow.h"
+#include "engine/vectors/narrow.h"
 
 namespace skein::apps {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/narrow.h"
+#include "engine/vectors/narrow.h"
 #include "engine/words/find_row.h"
 
 namespace skein::apps {

@@ -5,7 +5,7 @@
 
 #include "engine/cuda/pack.h"
 #include "engine/loops/launch.h"
-#include "engine/narrow.h"
+#include "engine/vectors/narrow.h"
 #include "engine/vectors/elementwise.h"
 #include "engine/vectors/vec.h"
 

@@ -6,9 +6,11 @@
 #include <string>
 
 #include "engine/seam.h"
-#include "engine/tensor.h"
+#include "engine/device/device.h"
 
 namespace skein {
+
+class Tensor;
 
 // Members of a group, each with a device of its own. All members call the same functions in the same order;
 // calls return when their work is on the stream, which is of that device, so that an event recorded there

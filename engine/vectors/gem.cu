@@ -4,7 +4,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "engine/narrow.h"
+#include "engine/vectors/narrow.h"
 #include "engine/vectors/elementwise.h"
 
 namespace skein {

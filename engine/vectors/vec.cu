@@ -8,7 +8,7 @@
 #include <omp.h>
 #endif
 
-#include "engine/narrow.h"
+#include "engine/vectors/narrow.h"
 #include "engine/vectors/elementwise.h"
 
 namespace skein {

@@ -2,7 +2,6 @@
 #include "optim/gossip/gossip.h"
 
 #include "engine/vectors/vec.h"
-#include "engine/words/find_row.h"
 #include "engine/words/number.h"
 
 namespace skein::optim {
@@ -119,13 +118,6 @@ bool Meeting::has_come(comm::Communicator& comm, comm::Rank r) {
   if (here_.empty()) here_.resize(size_t(comm.size())), here_[size_t(comm.rank())] = true;
   if (!here_[size_t(r)]) here_[size_t(r)] = comm.poll(r, tag_, round_).has_value();
   return here_[size_t(r)];
-}
-
-BufferPolicy buffer_policy(const Options& o) {
-  return one_of<BufferPolicy>("--bn-policy", o.word("bn-policy", "recompute"),
-                              {{"local", BufferPolicy::kLocal},
-                               {"mix", BufferPolicy::kMix},
-                               {"recompute", BufferPolicy::kRecompute}});
 }
 
 void BufferGossip::give(Worker& me, const comm::Mix& p, int64_t k, double w) {

@@ -58,11 +58,6 @@ class Meeting {
   std::vector<bool> here_;
 };
 
-// --bn-policy: `local` leaves the running statistics alone, `mix` gives them the weights x gets, `recompute`
-// re-estimates them before each evaluation (the trainer's part).
-enum class BufferPolicy : uint8_t { kLocal, kMix, kRecompute };
-BufferPolicy buffer_policy(const Options&);
-
 // The same three for Worker::buffers under `mix`; they do nothing under the other policies.
 class BufferGossip {
  public:

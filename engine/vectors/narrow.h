@@ -12,9 +12,8 @@ namespace skein {
 // rounded. Any use of the f32 elements that could write them (Tensor::data, raw, out; copy_bytes to them)
 // ends that, so who writes need not know of the copy; sgd_update() and gem_update() of the whole vector
 // write both and make it current. Written by the thread that steps.
-struct Narrow {
+struct Narrow : Derived {
   Tensor values;
-  std::atomic<bool> current{false};
   std::atomic<int> trusting{0};
 };
 

@@ -1,12 +1,14 @@
 // Who owns a 16-bit copy, when it is current, and who may see it.
-#include "engine/narrow.h"
+#include "engine/vectors/narrow.h"
 
 #include "engine/vectors/vec.h"
 
 namespace skein {
 namespace {
 
-const Narrow* of(const Tensor& x) { return x ? x.storage()->narrow().get() : nullptr; }
+std::shared_ptr<Narrow> of(const Tensor& x) {
+  return x ? std::static_pointer_cast<Narrow>(x.storage()->derived()) : nullptr;
+}
 
 }  // namespace
 
@@ -19,18 +21,18 @@ void keep_narrow(const Tensor& x, DType t) {
 }
 
 Tensor narrow_of(const Tensor& x, DType t) {
-  const Narrow* n = of(x);
+  const std::shared_ptr<Narrow> n = of(x);
   if (!n || n->trusting == 0 || n->values.dtype() != t || x.dtype() != kF32) return {};
   if (x.offset() + x.size() > n->values.size()) return {};
   return n->values.view(x.shape(), x.offset());
 }
 
 bool narrow_is_current(const Tensor& x) {
-  const Narrow* n = of(x);
+  const std::shared_ptr<Narrow> n = of(x);
   return n && n->current;
 }
 
-TrustNarrow::TrustNarrow(const Tensor& x) : narrow_(x ? x.storage()->narrow() : nullptr) {
+TrustNarrow::TrustNarrow(const Tensor& x) : narrow_(of(x)) {
   if (!narrow_) return;
   if (!narrow_->current) {
     copy(narrow_->values, x.view({narrow_->values.size()}));
@@ -42,7 +44,7 @@ TrustNarrow::~TrustNarrow() {
   if (narrow_) --narrow_->trusting;
 }
 
-NarrowPass::NarrowPass(const Tensor& x) : narrow_(x.storage()->narrow()) {
+NarrowPass::NarrowPass(const Tensor& x) : narrow_(of(x)) {
   if (narrow_ && (x.offset() != 0 || x.size() != narrow_->values.size())) narrow_.reset();
   if (narrow_) values = narrow_->values;
 }
