@@ -69,9 +69,9 @@ def summary(said):
 
 
 def one_test_program(c, name, chosen, limit=150):
-    if not c.has(name):
+    if not c.has(gpu_tests.PROGRAM):
         return c.row(name, "not in the bundle")
-    status, said = c.run([c.program(name), chosen], limit)
+    status, said = c.run([*c.test(name), chosen], limit)
     found = summary(said)
     if found and not found[2]:
         ran, skipped, _ = found
@@ -85,7 +85,7 @@ def one_test_program(c, name, chosen, limit=150):
 def one_by_one(c, name, chosen, said):
     """Once a kernel has failed, all that follows in that process fails too: each test that did not pass runs alone."""
     passed = set(re.findall(r"\[ +(?:OK|SKIPPED) +\] ([\w./]+)", said))
-    _, listing = c.run([c.program(name), chosen, "--gtest_list_tests"], 30)
+    _, listing = c.run([*c.test(name), chosen, "--gtest_list_tests"], 30)
     left, bad, suite = [], [], ""
     for line in listing.splitlines():
         if re.match(r"[\w/]+\.(\s|$)", line):
@@ -94,7 +94,7 @@ def one_by_one(c, name, chosen, said):
             left.append(suite + line.split()[0])
     left = [test for test in left if test not in passed]
     for test in left:
-        status, _ = c.run([c.program(name), f"--gtest_filter={test}"], 30)
+        status, _ = c.run([*c.test(name), f"--gtest_filter={test}"], 30)
         if status:
             bad.append(f"{test} (status {status})")
     c.row(f"{name}, what did not pass, alone", f"{len(left) - len(bad)} of {len(left)} pass; " +

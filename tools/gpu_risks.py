@@ -5,6 +5,7 @@ import re
 import shutil
 import tempfile
 
+import gpu_tests
 from gpu_pieces import COLORED, SMALL, last_words, summary, training
 
 ON_DEVICE = "--gtest_filter=*cuda*:*device*"
@@ -62,9 +63,9 @@ def sanitizer(c):
 def sanitized(c, check, name, chosen):
     tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     key = f"{check} {name}"
-    if not c.has(name):
+    if not c.has(gpu_tests.PROGRAM):
         return c.row(key, "not in the bundle")
-    status, said = c.run([tool, "--tool", check, "--error-exitcode", "99", c.program(name), chosen], 120)
+    status, said = c.run([tool, "--tool", check, "--error-exitcode", "99", *c.test(name), chosen], 120)
     found = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", said)
     c.row(key, found[-1] if found else f"status {status}: {said.strip()[-120:]}",
           good=status in (0, None) or c.o.dry_run)
@@ -73,9 +74,9 @@ def sanitized(c, check, name, chosen):
 def two_ranks(c):
     """Two members of an NCCL group on one GPU, which NVIDIA calls unsupported: a failure proves nothing, sums that
     are right do."""
-    if not c.has("cuda_nccl_test"):
+    if not c.has(gpu_tests.PROGRAM):
         return c.row("two NCCL members on one GPU", "not in the bundle")
-    status, said = c.run([c.program("cuda_nccl_test"), "--gtest_filter=*NcclPair*"], 40, env={"SKEIN_NCCL_PAIR": "1"})
+    status, said = c.run([*c.test("cuda_nccl_test"), "--gtest_filter=*NcclPair*"], 40, env={"SKEIN_NCCL_PAIR": "1"})
     found = summary(said)
     words = "skipped" if found and found[1] else "20 sums of 4 MB are right" if status == 0 else f"status {status}"
     c.row("two NCCL members on one GPU", words)

@@ -11,6 +11,8 @@ import subprocess
 import tarfile
 import time
 
+import gpu_tests
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # All that a run hands over, whatever became of it.
 FILES = ["gpu_check.json", "gpu_check.txt", "device.json", "kernels.csv", "choices.tar.gz", "logs.tar.gz"]
@@ -151,6 +153,10 @@ class Run:
     # ---- commands
     def program(self, name):
         return self.bin / name
+
+    def test(self, name):
+        """The command that runs the tests of one source file."""
+        return [self.program(gpu_tests.PROGRAM), f"--file={name}"]
 
     def has(self, name):
         return self.program(name).exists()

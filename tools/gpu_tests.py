@@ -1,7 +1,8 @@
-"""Which tests use a GPU: make_bundle packs them, gpu_check runs them, in this order."""
+"""Which tests use a GPU: make_bundle packs the program that holds them, gpu_check runs them, in this order."""
 import pathlib
 import re
 
+PROGRAM = "device_tests"
 FIRST = ["cuda_library", "device", "cuda_memory", "cuda_kernels", "vec", "cuda_conv_gemm", "cuda_conv_bn",
          "cuda_chain"]  # what the others stand on
 WITHOUT_EMULATION = ["cuda_nccl"]

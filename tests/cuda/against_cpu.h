@@ -4,7 +4,7 @@
 
 #include "engine/backend.h"
 #include "engine/device/device_use.h"
-#include "tests/testing.h"
+#include "tests/support/testing.h"
 
 namespace skein::testing {
 

@@ -6,8 +6,8 @@
 #include "comm/communicator/device_way.h"
 #include "comm/communicator/staging.h"
 #include "engine/device/device_use.h"
-#include "tests/testing.h"
-#include "tests/world.h"
+#include "tests/support/testing.h"
+#include "tests/support/world.h"
 
 namespace skein::comm {
 namespace {

@@ -5,7 +5,7 @@
 #include "engine/vectors/slot.h"
 #include "engine/vectors/vec.h"
 #include "nn/models.h"
-#include "tests/testing.h"
+#include "tests/support/testing.h"
 
 namespace skein {
 namespace {

@@ -6,7 +6,7 @@
 #include "engine/device/device_group.h"
 #include "engine/device/device_use.h"
 #include "engine/vectors/vec.h"
-#include "tests/testing.h"
+#include "tests/support/testing.h"
 
 namespace skein {
 namespace {

@@ -8,7 +8,7 @@
 #include "comm/communicator/device_way.h"
 #include "engine/vectors/vec.h"
 #include "tests/cuda/fake_nccl.h"
-#include "tests/world.h"
+#include "tests/support/world.h"
 
 namespace skein {
 namespace {

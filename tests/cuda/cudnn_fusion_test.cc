@@ -5,7 +5,7 @@
 #include "engine/cuda/conv_plan.h"
 #include "engine/cuda/conv_worth.h"
 #include "tests/cuda/conv_shapes.h"
-#include "tests/files.h"
+#include "tests/support/files.h"
 
 namespace skein::cuda {
 namespace {

@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "engine/cuda/nccl_library.h"
-#include "tests/fake_group.h"
-#include "tests/testing.h"
+#include "tests/support/fake_group.h"
+#include "tests/support/testing.h"
 
 namespace skein::testing {
 

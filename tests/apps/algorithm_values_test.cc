@@ -1,0 +1,136 @@
+// The values in force of flags that only some algorithms read: the same for the strategy and for all that shows them.
+#include "apps/config/algorithm_values.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/reads_flags.h"
+
+namespace skein::apps {
+namespace {
+
+using AlgorithmValues = ReadsFlags;
+
+// What --print, config.toml and summary.json show of an algorithm is what its strategy uses: defaults too.
+TEST_F(AlgorithmValues, AlgorithmsTellTheValuesOfAllTheirFlags) {
+  for (const optim::StrategyRow& row : optim::strategies()) {
+    Config c;
+    c.algorithm = row.name;
+    c.workers = std::string(row.name) == "sgd" ? 1 : 4;
+    settle_algorithm(c, int(c.workers));
+    const std::string printed = to_toml(c);
+    for (const Flag& f : flags()) {
+      if (f.algorithms.empty()) continue;
+      const bool read =
+          f.algorithms[0] == "any" || std::count(f.algorithms.begin(), f.algorithms.end(), row.name);
+      const bool in_force = read && f.name != "base";  // that is of one topology
+      EXPECT_EQ(!value_of(c, f).empty(), in_force) << row.name << " --" << f.name;
+      EXPECT_EQ(printed.find("\n" + f.name + " = ") != std::string::npos, in_force)
+          << row.name << ' ' << f.name;
+      EXPECT_EQ(to_json(c).contains(f.name), in_force) << row.name << " --" << f.name;
+    }
+    Config d;
+    read_toml(d, file(printed), Source::kFile);
+    reconcile(d);
+    settle_algorithm(d, int(d.workers));
+    EXPECT_EQ(d.of_algorithm, c.of_algorithm) << row.name;
+    EXPECT_EQ(to_toml(d), printed) << row.name;
+  }
+}
+
+TEST_F(AlgorithmValues, ValuesOfAnAlgorithmAreTheOnesItsFilesState) {
+  const auto value = [](std::vector<std::string> words, const char* flag) {
+    Config c = parse(words).config;
+    settle_algorithm(c, int(c.workers));
+    return value_of(c, *find_flag(flags(), flag));
+  };
+  const std::vector<std::string> sgp = {"--algorithm", "sgp", "--workers", "4"};
+  EXPECT_EQ(value(sgp, "topology"), "exponential");
+  EXPECT_EQ(value(sgp, "peers"), "1");
+  EXPECT_EQ(value({"--algorithm", "d-psgd", "--workers", "4"}, "peers"), "2");
+  EXPECT_EQ(value({"--algorithm", "sgp", "--workers", "4", "--topology", "complete"}, "peers"), "3");
+  EXPECT_EQ(value({"--algorithm", "sgp", "--workers", "4", "--topology", "base"}, "peers"), "");  // its own
+  EXPECT_EQ(value({"--algorithm", "sgp", "--workers", "4", "--topology", "base"}, "base"), "1");
+  EXPECT_EQ(value({"--algorithm", "diloco", "--workers", "4"}, "outer-lr"), "0.7");
+  EXPECT_EQ(value({"--algorithm", "diloco", "--workers", "4"}, "tau"), "100");
+  EXPECT_EQ(value({"--algorithm", "easgd", "--workers", "4"}, "alpha"), "0.225");
+  EXPECT_EQ(value({"--algorithm", "lsgd", "--workers", "4", "--tau-local", "8"}, "loss-window"), "8");
+}
+
+// A default may depend on the number of workers; what a user chose does not.
+TEST_F(AlgorithmValues, AResumedRunMakesItsAlgorithmsDefaultsAnew) {
+  Config c = parse({"--algorithm", "easgd", "--workers", "2", "--tau", "8"}).config;
+  settle_algorithm(c, 2);
+  Config d;
+  read_toml(d, file(to_toml(c)), Source::kResumed);
+  recognize_defaults(d);
+  settle_algorithm(d, 8);
+  EXPECT_EQ(d.of_algorithm.at("alpha"), "0.1125");
+  EXPECT_EQ(d.of_algorithm.at("tau"), "8");
+  c.of_algorithm["alpha"] = "0.2";
+  Config chosen;
+  read_toml(chosen, file(to_toml(c)), Source::kResumed);
+  recognize_defaults(chosen);
+  settle_algorithm(chosen, 8);
+  EXPECT_EQ(chosen.of_algorithm.at("alpha"), "0.2");
+}
+
+TEST_F(AlgorithmValues, AConfigurationWithoutItsAlgorithmsDefaultsIsResumed) {
+  Config c;
+  read_toml(c, file("algorithm = \"qsr\"\nworkers = 2\n"), Source::kResumed);
+  recognize_defaults(c);
+  reconcile(c);
+  settle_algorithm(c, 2);
+  EXPECT_EQ(c.of_algorithm.at("qsr-c"), "0");
+}
+
+TEST_F(AlgorithmValues, AFlagWithoutWhichAnAlgorithmIsAnotherIsRequired) {
+  EXPECT_SAYS(refusal({"--algorithm", "qsr", "--workers", "2"}), "--algorithm qsr needs --qsr-c");
+  EXPECT_SAYS(refusal({"--algorithm", "post-local", "--workers", "2"}),
+              "--algorithm post-local needs --switch-step");
+  EXPECT_EQ(refusal({"--algorithm", "qsr", "--workers", "2", "--qsr-c", "0.2"}), "");
+}
+
+TEST_F(AlgorithmValues, ARunTooShortForItsFlagsIsTold) {
+  const auto told = [](std::vector<std::string> words, int64_t steps) {
+    words.insert(words.end(), {"--workers", "4"});
+    Config c = parse(words).config;
+    settle_algorithm(c, 4);
+    std::string all;
+    for (const std::string& line : never_reached(c, 4, steps, 10)) all += line + '\n';
+    return all;
+  };
+  EXPECT_EQ(told({"--algorithm", "diloco"}, 60),
+            "the workers never meet: this run has 60 steps and --tau is 100\n");
+  EXPECT_EQ(told({"--algorithm", "diloco"}, 100), "");
+  EXPECT_EQ(told({"--algorithm", "downpour", "--tau", "9"}, 9), "");
+  EXPECT_SAYS(told({"--algorithm", "downpour", "--tau", "9"}, 8), "never meet");
+  EXPECT_SAYS(told({"--algorithm", "post-local", "--switch-step", "60"}, 60),
+              "switch to local-sgd never comes");
+  EXPECT_SAYS(told({"--algorithm", "post-local", "--switch-step", "58"}, 60),
+              "after the switch the workers never");
+  EXPECT_EQ(told({"--algorithm", "post-local", "--switch-step", "50"}, 60), "");
+  EXPECT_SAYS(told({"--algorithm", "streaming-diloco", "--tau", "80", "--fragments", "4"}, 60),
+              "some pieces");
+  EXPECT_SAYS(told({"--algorithm", "streaming-diloco", "--tau", "80", "--fragments", "4"}, 19), "never meet");
+  EXPECT_SAYS(told({"--algorithm", "lsgd", "--tau-local", "4", "--tau-global", "16"}, 12),
+              "groups of workers never");
+  EXPECT_SAYS(told({"--algorithm", "sgp", "--exact-every", "70"}, 60), "no exact average");
+  EXPECT_SAYS(told({"--algorithm", "sgp", "--peers", "1@0,2@6"}, 60), "number of peers never changes");
+  EXPECT_EQ(told({"--algorithm", "sgp", "--peers", "1@0,2@5"}, 60), "");
+}
+
+TEST_F(AlgorithmValues, HelpOnAnAlgorithmShowsItsFlagsAndTheirDefaults) {
+  const std::string sgp = parse({"--help", "sgp"}).help, qsr = parse({"-h", "qsr"}).help;
+  EXPECT_SAYS(sgp, "Assran");
+  EXPECT_SAYS(sgp, "--topology TEXT");
+  EXPECT_SAYS(sgp, "[exponential]");
+  EXPECT_EQ(sgp.find("--tau "), std::string::npos) << sgp;
+  EXPECT_SAYS(qsr, "(required)");
+  EXPECT_SAYS(parse({"--help", "easgd", "--workers", "9"}).help, "[0.1 with 9 workers]");
+  EXPECT_SAYS(parse({"--help", "sgd"}).help, "[recompute]");
+  EXPECT_SAYS(refusal({"--help", "spg"}), "did you mean sgp?");
+}
+
+}  // namespace
+}  // namespace skein::apps

@@ -1,0 +1,326 @@
+// Events, the summary, and the progress line.
+#include "apps/report/metrics.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <map>
+#include <sstream>
+#include <thread>
+
+#include "apps/report/progress.h"
+#include "tests/support/files.h"
+
+namespace skein::apps {
+namespace {
+
+using testing::has;
+using testing::message_of;
+using testing::ScratchDir;
+using testing::slurp;
+using testing::spill;
+
+std::vector<Json> events(const std::string& dir) {
+  std::istringstream in(slurp(dir + "/metrics.jsonl"));
+  std::vector<Json> all;
+  for (std::string line; std::getline(in, line);) all.push_back(Json::parse(line));
+  return all;
+}
+
+StepEvent step_event(int64_t step) {
+  StepEvent e;
+  e.step = step, e.epoch = double(step) / 100, e.seconds = double(step) * 0.5,
+  e.loss = 1.0 / double(step + 1);
+  return e;
+}
+
+TEST(Metrics, EventsAreLinesOfJson) {
+  const ScratchDir dir;
+  {
+    MetricsLog log(dir.path());
+    log.write(RunEvent{.config = {{"model", "mlp"}}, .environment = {{"skein", "0.1"}}, .workers = 4});
+    StepEvent s = step_event(10);
+    s.loss = Spread(0.5, 0.25, 0.75);
+    log.write(s);
+    EpochEvent epoch;
+    epoch.step = 100, epoch.epoch = 1, epoch.top1 = 81.5;
+    log.write(epoch);
+    EvalEvent e;
+    e.step = 100, e.top1 = 80, e.worker_top1 = Spread(79, 78, 80), e.consensus_distance = 0.125;
+    log.write(e);
+    log.write(LostEvent{.step = 120, .worker = 2, .left = 3, .why = "its process has ended"});
+  }
+  const std::vector<Json> all = events(dir.path());
+  ASSERT_EQ(all.size(), 5u);
+  EXPECT_EQ(all[0]["event"], "run");
+  EXPECT_EQ(all[0]["config"]["model"], "mlp");
+  EXPECT_EQ(all[1]["loss"], 0.5);
+  EXPECT_EQ(all[1]["loss_min"], 0.25);
+  EXPECT_EQ(all[1]["loss_max"], 0.75);
+  EXPECT_FALSE(all[1].contains("top1_min"));
+  EXPECT_EQ(all[2]["event"], "epoch");
+  EXPECT_EQ(all[2]["top1"], 81.5);
+  EXPECT_EQ(all[3]["worker_top1_min"], 78);
+  EXPECT_EQ(all[3]["consensus_distance"], 0.125);
+  EXPECT_EQ(all[4]["event"], "lost");
+  EXPECT_EQ(all[4]["worker"], 2);
+  EXPECT_EQ(all[4]["why"], "its process has ended");
+}
+
+TEST(Metrics, NumbersThatJsonLacksAreNull) {
+  const ScratchDir dir;
+  MetricsLog log(dir.path());
+  StepEvent e = step_event(1);
+  e.loss = Spread(NAN, -INFINITY, INFINITY);
+  log.write(e);
+  const Json j = events(dir.path()).at(0);
+  EXPECT_TRUE(j["loss"].is_null() && j["loss_min"].is_null() && j["loss_max"].is_null());
+}
+
+TEST(Metrics, ResumeDropsWhatCameAfterAndAppends) {
+  const ScratchDir dir;
+  {
+    MetricsLog log(dir.path());
+    log.write(RunEvent{});
+    for (int64_t k : {10, 20, 30}) log.write(step_event(k));
+  }
+  spill(dir / "metrics.jsonl", slurp(dir / "metrics.jsonl") + "{\"event\":\"step\",\"st");  // torn by a crash
+  {
+    MetricsLog log(dir.path(), 20);
+    EXPECT_EQ(log.seconds(), 10);
+    log.write(step_event(25));
+  }
+  std::vector<int64_t> steps;
+  for (const Json& j : events(dir.path())) steps.push_back(j["step"]);
+  EXPECT_EQ(steps, (std::vector<int64_t>{0, 10, 20, 25}));
+}
+
+TEST(Metrics, AFreshRunStartsAnew) {
+  const ScratchDir dir;
+  { MetricsLog(dir.path()).write(step_event(1)); }
+  MetricsLog log(dir.path());
+  EXPECT_EQ(log.seconds(), 0);
+  EXPECT_TRUE(events(dir.path()).empty());
+}
+
+TEST(Metrics, AResumeIntoAnEmptyDirectoryIsNoError) {
+  const ScratchDir dir;
+  MetricsLog log(dir / "deep/new", 50);
+  log.write(step_event(51));
+  EXPECT_EQ(events(dir / "deep/new").size(), 1u);
+}
+
+TEST(Metrics, AnImpossibleDirectoryIsNamed) {
+  const ScratchDir dir;
+  spill(dir / "file", "");
+  EXPECT_TRUE(has(message_of<BadFile>([&] { MetricsLog log(dir / "file/x"); }), dir / "file/x"));
+}
+
+TEST(Summary, HoldsWhatWasMeasuredAndNothingElse) {
+  const ScratchDir dir;
+  Summary s;
+  s.top1 = 90.25, s.steps = 100, s.interrupted = true, s.hash = "ab", s.unreadable = 2;
+  s.unreadable_names = {"\xff.jpg"};  // not UTF-8
+  s.seconds_by_work = {{"compute", 1.5}, {"data", 0.25}};
+  s.config = {{"model", "mlp"}};
+  write_summary(dir.path(), s);
+  const Json j = Json::parse(slurp(dir / "summary.json"));
+  EXPECT_EQ(j["top1"], 90.25);
+  EXPECT_FALSE(j.contains("top5"));
+  EXPECT_EQ(j["interrupted"], true);
+  EXPECT_EQ(j["seconds_by_work"]["compute"], 1.5);
+  EXPECT_EQ(j["unreadable"], 2);
+  EXPECT_EQ(j["config"]["model"], "mlp");
+  EXPECT_EQ(j["version"], SKEIN_VERSION);
+}
+
+TEST(Summary, TheEnvironmentSaysWhatNumbersDependOn) {
+  const Json e = describe_environment();
+  for (const char* key : {"skein", "host", "system", "processor", "cores", "compiler"})
+    EXPECT_TRUE(e.contains(key)) << key;
+  EXPECT_GE(e["cores"], 1);
+}
+
+TEST(Progress, DurationsReadLikeClocks) {
+  EXPECT_EQ(format_duration(7), "0:07");
+  EXPECT_EQ(format_duration(59.6), "1:00");
+  EXPECT_EQ(format_duration(751), "12:31");
+  EXPECT_EQ(format_duration(11100), "3:05:00");
+  EXPECT_EQ(format_duration(2 * 86400 + 4 * 3600 + 5), "2 d 4 h");
+  EXPECT_EQ(format_duration(-1), "-");
+  EXPECT_EQ(format_duration(NAN), "-");
+}
+
+TEST(Progress, BytesHaveThreeDigits) {
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(999), "999 B");
+  EXPECT_EQ(format_bytes(1.0777e6), "1.08 MB");
+  EXPECT_EQ(format_bytes(999.6e6), "1 GB");
+}
+
+const Moment kMoment{.epoch = 2.96,
+                     .epochs = 10,
+                     .step = 1200,
+                     .steps = 9380,
+                     .loss = 0.43211,
+                     .top1 = 84.46,
+                     .images_per_second = 12345.4,
+                     .data_wait = 0.012,
+                     .peer_wait = 0.04,
+                     .workers = 4,
+                     .seconds_left = 151};
+
+TEST(Progress, TheLineSaysItAll) {
+  EXPECT_EQ(format_moment(kMoment),
+            "epoch 3.0/10  step 1200/9380  loss 0.4321  top-1 84.5 %  12345 images/s  data 1 %  peers 4 %  "
+            "eta 2:31");
+  Moment alone = kMoment;
+  alone.workers = 1, alone.seconds_left = -1, alone.loss = NAN;
+  EXPECT_EQ(format_moment(alone), "epoch 3.0/10  step 1200/9380  top-1 84.5 %  12345 images/s  data 1 %");
+  alone.top1 = alone.images_per_second = NAN;
+  EXPECT_EQ(format_moment(alone), "epoch 3.0/10  step 1200/9380");
+}
+
+TEST(Progress, ANarrowLineKeepsWhatMattersMost) {
+  for (int width = 0; width < 120; ++width) EXPECT_LE(int(format_moment(kMoment, width).size()), width);
+  EXPECT_EQ(format_moment(kMoment, 40), "epoch 3.0/10  loss 0.4321  top-1 84.5 %");
+  EXPECT_EQ(format_moment(kMoment, 12), "loss 0.4321");
+}
+
+// What a terminal of one endless screen would show of these bytes.
+std::vector<std::string> screen(const std::string& bytes) {
+  std::vector<std::string> lines(1);
+  size_t column = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] == '\n')
+      lines.emplace_back(), column = 0;
+    else if (bytes[i] == '\r')
+      column = 0;
+    else if (bytes.compare(i, 3, "\x1b[K") == 0)
+      lines.back().resize(column), i += 2;
+    else
+      lines.back().resize(std::max(lines.back().size(), column + 1)), lines.back()[column++] = bytes[i];
+  }
+  return lines;
+}
+
+std::string written(Showing how, const std::function<void(Progress&)>& use) {
+  const ScratchDir dir;
+  std::FILE* out = std::fopen((dir / "out").c_str(), "w");
+  {
+    Progress p(out, how, 0, 100);
+    use(p);
+  }
+  std::fclose(out);
+  return slurp(dir / "out");
+}
+
+TEST(Progress, LogLinesStandAboveTheLiveOne) {
+  const std::string bytes = written(Showing::kLive, [](Progress& p) {
+    p.say("first");
+    p.show(kMoment);
+    p.say("second");
+    p.show(kMoment);
+  });
+  const auto lines = screen(bytes);
+  ASSERT_EQ(lines.size(), 4u) << bytes;
+  EXPECT_EQ(lines[0], "first");
+  EXPECT_EQ(lines[1], "second");
+  EXPECT_EQ(lines[2], format_moment(kMoment, 100));
+  EXPECT_EQ(lines[3], "");
+}
+
+TEST(Progress, ThreadsNeverMixTheirLines) {
+  const std::string bytes = written(Showing::kLive, [](Progress& p) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&p, t] {
+        for (int i = 0; i < 50; ++i) t == 0 ? p.show(kMoment) : p.say(std::string(30, char('a' + t)));
+      });
+    for (std::thread& t : threads) t.join();
+    p.show(kMoment);
+  });
+  const auto lines = screen(bytes);
+  ASSERT_EQ(lines.size(), 152u);
+  for (size_t i = 0; i < 150; ++i) EXPECT_EQ(lines[i], std::string(30, lines[i].at(0))) << i;
+}
+
+TEST(Progress, ElsewhereLinesArePlain) {
+  const std::string bytes = written(Showing::kPlain, [](Progress& p) {
+    p.show(kMoment);
+    p.say("note");
+    p.finish();
+  });
+  EXPECT_EQ(bytes, format_moment(kMoment) + "\nnote\n");
+}
+
+TEST(Progress, EndsWithoutFiguresOlderThanTheLastLine) {
+  const std::string bytes = written(Showing::kLive, [](Progress& p) {
+    p.show(kMoment);
+    p.show(kMoment);  // too soon to be drawn, so it is kept for the end
+    p.say("epoch 3");
+  });
+  EXPECT_EQ(screen(bytes), (std::vector<std::string>{"epoch 3", ""}));
+}
+
+// mpirun gives its processes a terminal and writes what comes out to a file.
+TEST(Progress, IsLiveOnlyOnATerminalThatCanDoIt) {
+  const int ours = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(ours, 0);
+  ASSERT_TRUE(grantpt(ours) == 0 && unlockpt(ours) == 0);
+  std::FILE *terminal = std::fopen(ptsname(ours), "w"), *file = std::tmpfile();
+  ASSERT_TRUE(terminal && file);
+  const std::vector<std::string> names = {"TERM", "NO_COLOR", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                          "PMIX_RANK"};
+  const auto with = [&](const std::string& name, const std::string& value) {
+    for (const std::string& n : names) unsetenv(n.c_str());
+    setenv("TERM", "xterm", 1);
+    setenv(name.c_str(), value.c_str(), 1);
+  };
+  with("TERM", "xterm");
+  EXPECT_EQ(showing("auto", terminal), Showing::kLive);
+  EXPECT_EQ(showing("auto", file), Showing::kPlain);
+  EXPECT_EQ(showing("live", file), Showing::kLive);
+  EXPECT_EQ(showing("plain", terminal), Showing::kPlain);
+  EXPECT_EQ(showing("none", terminal), Showing::kNone);
+  for (const auto& [name, value] : std::map<std::string, std::string>{
+           {"TERM", "dumb"}, {"NO_COLOR", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}, {"PMI_RANK", "1"}}) {
+    with(name, value);
+    EXPECT_EQ(showing("auto", terminal), Showing::kPlain) << name;
+  }
+  for (const std::string& n : names) unsetenv(n.c_str());
+  std::fclose(terminal), std::fclose(file), close(ours);
+}
+
+TEST(Progress, NoneSaysOnlyWhatIsSaid) {
+  const std::string bytes = written(Showing::kNone, [](Progress& p) {
+    p.show(kMoment);
+    p.say("note");
+    p.finish();
+  });
+  EXPECT_EQ(bytes, "note\n");
+}
+
+TEST(Progress, PlainLinesAreRareAndTheLastStateIsNotLost) {
+  const ScratchDir dir;
+  std::FILE* out = std::fopen((dir / "out").c_str(), "w");
+  {
+    Progress p(out, Showing::kPlain, 3600);
+    for (int64_t k = 0; k < 100; ++k) {
+      Moment m = kMoment;
+      m.step = k;
+      p.show(m);
+    }
+  }
+  std::fclose(out);
+  const auto lines = screen(slurp(dir / "out"));
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_TRUE(has(lines[0], "step 0/"));
+  EXPECT_TRUE(has(lines[1], "step 99/"));
+}
+
+}  // namespace
+}  // namespace skein::apps

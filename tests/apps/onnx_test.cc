@@ -1,0 +1,186 @@
+// ONNX export: every model of the table as a sound graph, and the same logits in onnxruntime.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "apps/model/export_onnx.h"
+#include "apps/model/onnx_graph.h"
+#include "apps/model/vectors.h"
+#include "engine/tape.h"
+#include "nn/layers.h"
+#include "onnx.pb.h"
+#include "tests/support/files.h"
+#include "tests/support/program.h"
+#include "tests/support/random_model.h"
+
+namespace skein::apps {
+namespace {
+
+using testing_programs::Ended;
+using testing_programs::Workplace;
+
+constexpr int64_t kClasses = 7, kBatch = 3;  // another batch than the one the graph was read off
+
+SavedModel saved(const std::string& name, int side, int channels) {
+  SavedModel m;
+  m.model = name;
+  for (int64_t i = 0; i < kClasses; ++i) m.classes.push_back(text("class ", i));
+  m.preparation = imagenet_preparation(side);
+  m.preparation.image.channels = channels;
+  m.net = testing::random_model(name, {side, side, channels, kClasses}, 13);
+  return m;
+}
+
+// Small, but so that no map is 1x1 where the model would have a larger one, and vgg16-bn's pool has uneven
+// windows.
+int side_of(const std::string& name) {
+  return name == "vgg16-bn" ? 96 : name == "vgg16-bn-cifar" ? 64 : name.starts_with("resnet") ? 40 : 28;
+}
+
+onnx::Graph graph_of(nn::Module& net, const Tensor& x) {
+  const NoTape off;
+  const Outline outline;
+  const Tensor y = net.forward(x);
+  onnx::Graph graph;
+  OnnxGraph g(graph, net);
+  g.input(x, "images");
+  g.output(outline, y, "logits");
+  return graph;
+}
+
+class OnnxModel : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(OnnxModel, IsAGraphInOrderThatHoldsEachParameterOnce) {
+  const int side = side_of(GetParam());
+  const auto net = testing::random_model(GetParam(), {side, side, 3, kClasses}, 13);
+  const onnx::Graph graph = graph_of(*net, Tensor::zeros({2, side, side, 3}));
+  std::set<std::string> known = {"images"};
+  for (const onnx::Tensor& t : graph.initializer()) {
+    EXPECT_TRUE(known.insert(t.name()).second) << t.name();
+    int64_t volume = t.data_type() == onnx::Tensor::FLOAT ? 4 : 8;
+    for (const int64_t d : t.dims()) volume *= d;
+    EXPECT_EQ(int64_t(t.raw_data().size()), volume) << t.name();
+  }
+  for (const nn::Param* p : net->params()) {
+    const bool before_norm = std::string(GetParam()).starts_with("vgg") && p->name.starts_with("features") &&
+                             p->name.ends_with("bias") && p->value.rank() == 1;
+    EXPECT_TRUE(known.contains(p->name) || before_norm)
+        << p->name << ", which moves only the mean of the norm after it";
+  }
+  for (const onnx::Node& n : graph.node()) {
+    for (const std::string& in : n.input()) EXPECT_TRUE(known.contains(in)) << n.name() << " reads " << in;
+    for (const std::string& out : n.output())
+      EXPECT_TRUE(known.insert(out).second) << n.name() << " makes " << out;
+  }
+  EXPECT_TRUE(known.contains("logits"));
+  ASSERT_EQ(graph.input_size(), 1);
+  const auto& shape = graph.input(0).type().tensor_type().shape();
+  EXPECT_EQ(shape.dim(0).dim_param(), "batch");
+  EXPECT_EQ(shape.dim(1).dim_value(), 3);
+  EXPECT_EQ(shape.dim(3).dim_value(), side);
+}
+
+std::vector<const char*> names() {
+  std::vector<const char*> all;
+  for (const nn::ModelRow& row : nn::models()) all.push_back(row.name);
+  return all;
+}
+
+std::vector<const char*> quick_names() {  // vgg16-bn has half a gigabyte of parameters
+  std::vector<const char*> all = names();
+  std::erase_if(all, [](const char* name) { return std::string(name) == "vgg16-bn"; });
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, OnnxModel, ::testing::ValuesIn(quick_names()), [](const auto& info) {
+  std::string name = info.param;
+  std::erase(name, '-');
+  return name;
+});
+
+// Its result is made by an op that the exporter does not know.
+class Odd final : public nn::Module {
+ public:
+  Tensor forward(const Tensor& x) override { return log_softmax(global_avg_pool(x)); }
+};
+
+TEST(Onnx, AnOperationWithoutCounterpartIsAnErrorAndNeverAConstant) {
+  Odd odd;
+  const std::string m = testing::message_of<Error>([&] { graph_of(odd, Tensor::zeros({2, 4, 4, 3})); });
+  EXPECT_TRUE(testing::has(m, "no counterpart")) << m;
+}
+
+// Applies one pointwise operation to the mean of the image.
+class Pointwise final : public nn::Module {
+ public:
+  explicit Pointwise(std::function<Tensor(const Tensor&)> f) : f_(std::move(f)) {}
+  Tensor forward(const Tensor& x) override { return f_(global_avg_pool(x)); }
+
+ private:
+  std::function<Tensor(const Tensor&)> f_;
+};
+
+TEST(Onnx, APointwiseRowIsTheNodeThatItNamesOrAnError) {
+  const auto types = [](std::function<Tensor(const Tensor&)> f) {
+    Pointwise net(std::move(f));
+    std::vector<std::string> all;
+    const auto graph = graph_of(net, Tensor::zeros({2, 4, 4, 3}));
+    for (const onnx::Node& n : graph.node()) all.push_back(n.op_type());
+    return all;
+  };
+  const auto has_node = [&](const char* type, std::function<Tensor(const Tensor&)> f) {
+    const std::vector<std::string> all = types(std::move(f));
+    return std::find(all.begin(), all.end(), type) != all.end();
+  };
+  EXPECT_TRUE(has_node("Tanh", [](const Tensor& x) { return tanh(x); }));
+  EXPECT_TRUE(has_node("Max", [](const Tensor& x) { return maximum(x, neg(x)); }));
+  const std::string m = testing::message_of<Error>([&] { types([](const Tensor& x) { return square(x); }); });
+  EXPECT_TRUE(testing::has(m, "square")) << m;
+}
+
+void write_npy(const std::string& path, const Tensor& t) {
+  Vectors v{.npy = true,
+            .items = {{.name = "", .type = "<f4", .shape = {t.shape().begin(), t.shape().end()}}},
+            .flat = {}};
+  v.flat = t.view({t.size()});
+  write_vectors(path, v);
+}
+
+TEST(Onnx, GivesTheSameLogitsInOnnxruntime) {
+  const Workplace w;
+  const std::string python = "'" SKEIN_SOURCE_DIR "/build/python/bin/python'";
+  if (w.run(python + " -c \"import onnxruntime\"").status != 0)
+    GTEST_SKIP() << "skipped: no onnxruntime in build/python; scripts/install --test puts it there";
+  std::string line = python + " '" SKEIN_SOURCE_DIR "/tests/onnx_graph.py' .";
+  std::map<std::string, Tensor> here;
+  const NoTape off;
+  for (const char* name : names()) {
+    const int side = side_of(name), channels = std::string(name) == "gem-cnn" ? 1 : 3;
+    SavedModel m = saved(name, side, channels);
+    export_onnx(w.path() / (std::string(name) + ".onnx"), m);
+    Tensor planes({kBatch, channels, side, side});
+    fill_uniform(planes, {3, Purpose::kTest, 0, 0}, -1.7f, 1.7f);
+    write_npy(w.path() / (std::string(name) + "-x.npy"), planes);
+    here[name] = m.net->forward(transpose(planes, {0, 2, 3, 1}));
+    line += std::string(" ") + name;
+  }
+  const Ended e = w.run(line);
+  ASSERT_EQ(e.status, 0) << e.out << e.err;
+  for (const auto& [name, ours] : here) {
+    const Tensor theirs = read_vectors(w.path() / (name + "-y.npy")).flat;
+    ASSERT_EQ(theirs.size(), ours.size()) << name;
+    double worst = 0, scale = 1;
+    for (int64_t i = 0; i < ours.size(); ++i) {
+      const double a = ours.data<float>()[i], b = theirs.data<float>()[i];
+      worst = std::max(worst, std::abs(a - b)), scale = std::max(scale, std::abs(b));
+    }
+    EXPECT_LT(worst, 1e-4 * scale) << name;
+    std::cout << name << ": off by " << worst << ", largest logit " << scale << '\n';
+  }
+}
+
+}  // namespace
+}  // namespace skein::apps

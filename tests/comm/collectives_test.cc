@@ -1,0 +1,253 @@
+// Collectives with ranks as threads: sums against a scalar reference, order, overlap, disagreement.
+#include <cmath>
+#include <cstring>
+
+#include "comm/communicator/sum.h"
+#include "tests/support/world.h"
+
+namespace skein::comm {
+namespace {
+
+// A number that floating addition does not like to be reordered with.
+// Not inlined: fused with an addition that follows, its product would keep bits that stored numbers have
+// lost.
+[[gnu::noinline]] float sample(Rank r, int64_t i) {
+  return float((uint32_t(r + 1) * 2654435761u + uint32_t(i) * 40503u) >> 8) * (i & 2 ? 1e-3f : 1e3f);
+}
+
+Tensor vector_of(Rank r, int64_t n) {
+  Tensor x({n});
+  for (int64_t i = 0; i < n; ++i) x.data<float>()[i] = sample(r, i);
+  return x;
+}
+float sum_of(int ranks, int64_t i) {
+  float s = sample(0, i);
+  for (Rank r = 1; r < ranks; ++r) s += sample(r, i);
+  return s;
+}
+
+// A transport that hides that memory is shared, so that messages carry everything.
+class FarTransport final : public Transport {
+ public:
+  FarTransport(std::unique_ptr<Transport> inner, bool pieces) : inner_(std::move(inner)), pieces_(pieces) {}
+  Rank rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  Endpoint& to(Rank r) override { return inner_->to(r); }
+  Mailbox& mailbox() override { return inner_->mailbox(); }
+  void wait(const Key& k, Clock::time_point until) override { inner_->wait(k, until); }
+  bool in_pieces(Rank) const override { return pieces_; }
+
+ private:
+  std::unique_ptr<Transport> inner_;
+  const bool pieces_;
+};
+std::vector<std::unique_ptr<Transport>> far_world(int n) {
+  auto world = local_world(n);
+  for (auto& t : world) t = std::make_unique<FarTransport>(std::move(t), false);
+  return world;
+}
+
+void expect_sums(Communicator& c, int64_t n) {
+  const Tensor x = vector_of(c.rank(), n);
+  c.all_reduce(x).wait();
+  for (int64_t i = 0; i < n; ++i)
+    ASSERT_EQ(x.data<float>()[i], sum_of(c.size(), i)) << "element " << i << " of " << n;
+}
+
+class EveryWorld : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, EveryWorld, testing::Range(1, 10));
+
+TEST_P(EveryWorld, AllReduceSumsInRankOrderOverWindows) {
+  in_local_world(GetParam(), [](Communicator& c) {
+    for (int64_t n : {0, 1, 7, 1000, 2049, 100003}) expect_sums(c, n);
+  });
+}
+
+TEST_P(EveryWorld, AllReduceByMessagesGivesTheSameBits) {
+  auto world = far_world(GetParam());
+  in_world(world, [](Communicator& c) {
+    for (int64_t n : {0, 1, 7, 2048, 2049, 300007}) expect_sums(c, n);
+  });
+}
+
+TEST_P(EveryWorld, AMeanIsTheSumDividedOnceHoweverItIsWaitedFor) {
+  in_local_world(GetParam(), [](Communicator& c) {
+    const Tensor x = vector_of(c.rank(), 1000), y = x.clone(), want = x.clone();
+    c.all_reduce(want).wait();
+    scale(want, 1.0 / c.size());
+    Pending waited = c.mean(x), polled = c.mean(y);
+    for (int twice = 0; twice < 2; ++twice) waited.wait();
+    while (!polled.done()) std::this_thread::yield();
+    EXPECT_TRUE(polled.done());
+    for (int64_t i = 0; i < x.size(); ++i) {
+      ASSERT_EQ(x.data<float>()[i], want.data<float>()[i]) << i;
+      ASSERT_EQ(y.data<float>()[i], want.data<float>()[i]) << i;
+    }
+  });
+}
+
+TEST_P(EveryWorld, AllReduceOverABf16WireIsTheSameOnAllRanksAndClose) {
+  auto world = far_world(GetParam());
+  std::vector<Tensor> seen(static_cast<size_t>(GetParam()));
+  for (int64_t n : {100, 5000}) {
+    in_world(world,
+             [&](Communicator& c) {
+               seen[size_t(c.rank())] = vector_of(c.rank(), n);
+               c.all_reduce(seen[size_t(c.rank())]).wait();
+             },
+             {.deadline = 20, .wire = kBF16});
+    for (int64_t i = 0; i < n; ++i) {
+      const float s = sum_of(GetParam(), i);
+      ASSERT_NEAR(seen[0].data<float>()[i], s, 0.01f * std::abs(s) + 1e-6f);
+      for (const Tensor& t : seen) ASSERT_EQ(t.data<float>()[i], seen[0].data<float>()[i]);
+    }
+  }
+}
+
+TEST_P(EveryWorld, BroadcastFromEveryRoot) {
+  in_local_world(GetParam(), [](Communicator& c) {
+    for (Rank root = 0; root < c.size(); ++root)
+      for (int64_t n : {0, 5, 3000000 / c.size()}) {
+        const Tensor x = vector_of(c.rank(), n);
+        c.broadcast(x, root);
+        for (int64_t i = 0; i < n; i += 997) ASSERT_EQ(x.data<float>()[i], sample(root, i));
+      }
+  });
+}
+
+TEST_P(EveryWorld, GatherKeepsUnevenSizesInRankOrder) {
+  in_local_world(GetParam(), [](Communicator& c) {
+    const Rank root = c.size() / 2;
+    const auto all = c.gather(vector_of(c.rank(), 3 * c.rank()), root);
+    ASSERT_EQ(int(all.size()), c.rank() == root ? c.size() : 0);
+    for (Rank r = 0; r < int(all.size()); ++r) {
+      ASSERT_EQ(all[size_t(r)].size(), 3 * r);
+      for (int64_t i = 0; i < 3 * r; ++i) ASSERT_EQ(all[size_t(r)].data<float>()[i], sample(r, i));
+    }
+  });
+}
+
+TEST_P(EveryWorld, NobodyLeavesABarrierBeforeAllHaveEntered) {
+  std::atomic<int> entered{0};
+  const int n = GetParam();
+  in_local_world(n, [&](Communicator& c) {
+    for (int round = 1; round <= 20; ++round) {
+      ++entered;
+      c.barrier();
+      ASSERT_GE(entered, round * n);
+    }
+  });
+}
+
+TEST(WorldOfOne, CollectivesReturnAtOnceAndLeaveEveryBit) {
+  WorldOfOne alone({.wire = kBF16});
+  Communicator& c = alone;
+  const Tensor x = Tensor::of<float>({4}, {1.f / 3, -0.f, 1e-40f, NAN}), before = x.clone();
+  EXPECT_TRUE(c.all_reduce(x).done());
+  c.broadcast(x, 0);
+  c.barrier();
+  EXPECT_EQ(std::memcmp(x.raw(), before.raw(), size_t(x.bytes())), 0);
+  const std::vector<Tensor> gathered = c.gather(x, 0), windows = c.windows(x);
+  ASSERT_EQ(gathered.size(), 1u);
+  EXPECT_NE(gathered[0].raw(), x.raw());
+  EXPECT_EQ(std::memcmp(gathered[0].raw(), before.raw(), size_t(x.bytes())), 0);
+  ASSERT_EQ(windows.size(), 1u);
+  EXPECT_EQ(windows[0].raw(), x.raw());
+  EXPECT_EQ(c.traffic().messages, 0);
+  EXPECT_THROW(c.all_reduce(Tensor({1}, kU8)), Error);
+  EXPECT_THROW(c.broadcast(x, 1), Error);
+}
+
+TEST_P(EveryWorld, SlicesReduceWhileWorkGoesOn) {
+  for (const bool far : {false, true}) {
+    auto world = far ? far_world(GetParam()) : local_world(GetParam());
+    in_world(world, [](Communicator& c) {
+      constexpr int64_t kSlices = 12, kSlice = 10000;
+      const Tensor g = vector_of(c.rank(), kSlices * kSlice);
+      Pendings sums;
+      for (int64_t s = kSlices - 1; s >= 0; --s) {  // as backward makes them final
+        sums += c.all_reduce(g.view({kSlice}, s * kSlice));
+        c.progress();
+      }
+      sums.wait();
+      for (int64_t i = 0; i < g.size(); ++i) ASSERT_EQ(g.data<float>()[i], sum_of(c.size(), i));
+    });
+  }
+}
+
+TEST_P(EveryWorld, IntegersSumExactly) {
+  in_local_world(GetParam(), [](Communicator& c) {
+    const Tensor a = Tensor::of<int64_t>({2}, {int64_t(1) << 55, c.rank()}),
+                 b = Tensor::of<int32_t>({1}, {c.rank() + 1});
+    c.all_reduce(a).wait();
+    c.all_reduce(b).wait();
+    EXPECT_EQ(a.data<int64_t>()[0], (int64_t(1) << 55) * c.size());
+    EXPECT_EQ(a.data<int64_t>()[1], c.size() * (c.size() - 1) / 2);
+    EXPECT_EQ(*b.data<int32_t>(), c.size() * (c.size() + 1) / 2);
+  });
+}
+
+TEST(AllReduce, OfDifferentSizesIsAnErrorOnBothEnds) {
+  for (const bool far : {false, true}) {
+    auto world = far ? far_world(2) : local_world(2);
+    in_world(world, [](Communicator& c) {
+      EXPECT_THROW(c.all_reduce(vector_of(0, 100 + c.rank())).wait(), Disagreement);
+    });
+  }
+}
+
+TEST(AllReduce, AgainstABarrierIsAnErrorOnBothEnds) {
+  in_local_world(2, [](Communicator& c) {
+    EXPECT_THROW(c.rank() == 0 ? c.barrier() : c.all_reduce(vector_of(0, 100)).wait(), Disagreement);
+  });
+}
+
+TEST(AllReduce, InOneGroupDoesNotDisturbAnother) {
+  in_local_world(4, [](Communicator& c) {
+    const auto pair = c.group(c.rank() < 2 ? std::vector<Rank>{0, 1} : std::vector<Rank>{2, 3});
+    const Tensor x = vector_of(c.rank(), 3000), y = vector_of(c.rank(), 3000);
+    Pendings both;
+    both += c.all_reduce(x);
+    both += pair->all_reduce(y);
+    both.wait();
+    for (int64_t i = 0; i < 3000; ++i) {
+      const Rank a = c.rank() / 2 * 2;
+      ASSERT_EQ(x.data<float>()[i], sum_of(4, i));
+      ASSERT_EQ(y.data<float>()[i], sample(a, i) + sample(a + 1, i));
+    }
+  });
+}
+
+TEST(Average, OfAPairIsTheSameOnBothOverEveryWay) {
+  for (const bool far : {false, true})
+    for (const DType wire : {kF32, kBF16}) {
+      auto world = far ? far_world(2) : local_world(2);
+      std::vector<Tensor> x(2);
+      in_world(world,
+               [&](Communicator& c) {
+                 x[size_t(c.rank())] = vector_of(c.rank(), 10001);
+                 c.average_with(1 - c.rank(), x[size_t(c.rank())], 2, 0);
+               },
+               {.deadline = 20, .wire = wire});
+      const float tolerance = far && wire == kBF16 ? 1.f / 128 : 0;
+      for (int64_t i = 0; i < 10001; ++i) {
+        const float a = sample(0, i), b = sample(1, i);
+        ASSERT_EQ(x[0].data<float>()[i], x[1].data<float>()[i]);
+        ASSERT_NEAR(x[0].data<float>()[i], 0.5f * (a + b), tolerance * (std::abs(a) + std::abs(b)));
+      }
+    }
+}
+
+TEST(Windows, ShowEveryRanksMemory) {
+  in_local_world(3, [](Communicator& c) {
+    const Tensor x = vector_of(c.rank(), 10);
+    const auto all = c.windows(x);
+    c.barrier();
+    for (Rank r = 0; r < 3; ++r)
+      for (int64_t i = 0; i < 10; ++i) ASSERT_EQ(all[size_t(r)].data<float>()[i], sample(r, i));
+    c.barrier();
+  });
+}
+
+}  // namespace
+}  // namespace skein::comm

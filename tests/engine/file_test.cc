@@ -1,0 +1,118 @@
+// Files that are whole or absent, whoever may read them, and the directory of the caches.
+#include "engine/words/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "tests/support/files.h"
+
+namespace skein {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::message_of;
+using testing::ScratchDir;
+using testing::slurp;
+using testing::SmallDisk;
+using testing::spill;
+
+constexpr Writing kWays[] = {Writing::kDurable, Writing::kPrivate, Writing::kCache};
+
+std::ptrdiff_t files_in(const ScratchDir& dir) {
+  return std::distance(fs::directory_iterator(dir.path()), {});
+}
+mode_t mode_of(const std::string& path) {
+  struct stat s {};
+  EXPECT_EQ(::stat(path.c_str(), &s), 0);
+  return s.st_mode & 0777;
+}
+
+TEST(FileWriter, ShowsTheNewFileOnlyWhenItIsComplete) {
+  for (const Writing how : kWays) {
+    const ScratchDir dir;
+    write_file(dir / "a", "old", how);
+    FileWriter file(dir / "a", how);
+    file.write("ne", 2), file.write("w", 1);
+    EXPECT_EQ(slurp(dir / "a"), "old");
+    file.close();
+    EXPECT_EQ(read_file(dir / "a"), "new");
+    { FileWriter(dir / "a", how).write("half", 4); }
+    EXPECT_EQ(slurp(dir / "a"), "new");
+    EXPECT_EQ(files_in(dir), 1);
+  }
+}
+
+TEST(FileWriter, LeavesTheEarlierFileWhereItFails) {
+  const ScratchDir dir;
+  write_file(dir / "a", "old");
+  fs::create_directory(dir / "a.partial");  // keeps the new one from being written
+  EXPECT_THROW(write_file(dir / "a", "new"), FileError);
+  fs::remove(dir / "a.partial");
+  for (const Writing how : kWays) {
+    const SmallDisk full(10);
+    EXPECT_NE(message_of<FileError>([&] { write_file(dir / "a", "eleven bytes", how); }).find("cannot write"),
+              std::string::npos);
+  }
+  EXPECT_EQ(slurp(dir / "a"), "old");
+  EXPECT_EQ(files_in(dir), 1);
+  fs::create_directory(dir / "b");  // in the file's place
+  for (const Writing how : kWays) EXPECT_THROW(write_file(dir / "b", "new", how), FileError);
+  EXPECT_EQ(files_in(dir), 2);
+}
+
+TEST(FileWriter, NeverRemovesWhatIsNoOrdinaryFile) {
+  const ScratchDir dir;
+  ASSERT_EQ(::mkfifo((dir / "pipe.partial").c_str(), 0600), 0);
+  const int reader = ::open((dir / "pipe.partial").c_str(), O_RDONLY | O_NONBLOCK);
+  { FileWriter pipe(dir / "pipe"); }
+  ::close(reader);
+  EXPECT_TRUE(fs::is_fifo(dir / "pipe.partial"));
+}
+
+TEST(FileWriter, KeepsWhatIsPrivateFromOthers) {
+  const ScratchDir dir;
+  const mode_t before = ::umask(0);
+  for (const Writing how : kWays) {
+    write_file(dir / "a", "secret", how);
+    EXPECT_EQ(mode_of(dir / "a"), how == Writing::kPrivate ? 0600u : 0666u);
+  }
+  ::umask(before);
+}
+
+TEST(FileWriter, LetsSeveralWriteTheSameCache) {
+  const ScratchDir dir;
+  std::vector<std::thread> writers;
+  for (char c = 'a'; c < 'e'; ++c)
+    writers.emplace_back([&, c] {
+      for (int i = 0; i < 50; ++i) write_file(dir / "cache", std::string(9000, c), Writing::kCache);
+    });
+  for (std::thread& t : writers) t.join();
+  const std::string last = slurp(dir / "cache");
+  EXPECT_EQ(last, std::string(9000, last.at(0)));
+  EXPECT_EQ(files_in(dir), 1);
+}
+
+TEST(CacheDirectory, IsWhereTheEnvironmentSays) {
+  const char* home = std::getenv("HOME");
+  const std::string before = home ? home : "";
+  setenv("HOME", "/home/somebody", 1);
+  setenv("XDG_CACHE_HOME", "/var/tmp/caches", 1);
+  EXPECT_EQ(cache_directory(), "/var/tmp/caches/skein");
+  setenv("XDG_CACHE_HOME", "relative", 1);  // to be ignored, says the standard
+  EXPECT_EQ(cache_directory(), "/home/somebody/.cache/skein");
+  unsetenv("XDG_CACHE_HOME");
+  EXPECT_EQ(cache_directory(), "/home/somebody/.cache/skein");
+  setenv("HOME", "somewhere", 1);  // relative to where?
+  EXPECT_EQ(cache_directory(), "");
+  unsetenv("HOME");
+  EXPECT_EQ(cache_directory(), "");
+  if (home) setenv("HOME", before.c_str(), 1);
+}
+
+}  // namespace
+}  // namespace skein

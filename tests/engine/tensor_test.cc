@@ -1,0 +1,73 @@
+// Shapes, windows, copies, element types.
+#include <limits>
+
+#include "tests/support/testing.h"
+
+namespace skein {
+namespace {
+using namespace testing;
+
+TEST(Shape, HasAtMostSixAxesOfNonNegativeExtent) {
+  EXPECT_EQ(Shape({2, 3, 4}).volume(), 24);
+  EXPECT_EQ(Shape().volume(), 1);
+  EXPECT_EQ(text(Shape{1, 2}), "[1,2]");
+  EXPECT_THROW(Shape({1, 1, 1, 1, 1, 1, 1}), Error);
+  EXPECT_THROW(Shape({-2}), Error);
+  EXPECT_THROW(Tensor({-1, 3}), Error);
+  EXPECT_THROW(Tensor({-1, -1}), Error);
+}
+
+TEST(Tensor, CopiesShareAndViewsAreNewValues) {
+  const Tensor x = random_uniform({4, 3}, 1), same = x, window = x.view({2, 3}, 6);
+  EXPECT_EQ(same.id(), x.id());
+  EXPECT_NE(window.id(), x.id());
+  window.data<float>()[0] = 42;
+  EXPECT_EQ(x.data<float>()[6], 42);
+  const Tensor own = x.clone();
+  own.data<float>()[0] = 43;
+  EXPECT_NE(x.data<float>()[0], 43);
+}
+
+TEST(Tensor, ViewsOutOfRangeThrow) {
+  const Tensor x({4, 3});
+  EXPECT_THROW(x.view({13}), Error);
+  EXPECT_THROW(x.view({2}, 11), Error);
+  EXPECT_THROW(x.view({2}, -1), Error);
+  EXPECT_THROW(x.view({-1}), Error);
+  EXPECT_THROW(x.view({6}, 6).view({7}), Error);  // the window counts, not the storage
+  EXPECT_NO_THROW(x.view({0}, 12));
+}
+
+TEST(Tensor, TypesAndSizesAreChecked) {
+  const Tensor x({2}, kBF16);
+  EXPECT_THROW(x.data<float>(), Error);
+  EXPECT_THROW(Tensor({2}).item(), Error);
+  EXPECT_THROW(copy_bytes(Tensor({2}), Tensor({3})), Error);
+  EXPECT_THROW(Tensor({100}, kF32, std::make_shared<Storage>(8, allocator(kCpu))), Error);
+  EXPECT_EQ(Tensor::zeros({1}, kBF16).item(), 0);
+  EXPECT_FALSE(Tensor());
+}
+
+TEST(BFloat16, RoundsToNearestEvenAndKeepsNanAndInfinity) {
+  EXPECT_EQ(float(bf16(1.f + 1.f / 256)), 1.f);              // half way: to even
+  EXPECT_EQ(float(bf16(1.f + 3.f / 256)), 1.f + 4.f / 256);  // half way: to even
+  EXPECT_EQ(float(bf16(1.f + 1.1f / 256)), 1.f + 2.f / 256);
+  EXPECT_EQ(float(bf16(-3.5f)), -3.5f);
+  const float inf = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(float(bf16(inf)), inf);
+  EXPECT_EQ(float(bf16(std::numeric_limits<float>::max())), inf);
+  uint32_t low_nan_bits = 0x7F800001;
+  float low_nan;
+  memcpy(&low_nan, &low_nan_bits, 4);
+  EXPECT_TRUE(std::isnan(float(bf16(low_nan))));
+}
+
+TEST(Tensor, GoesToADeviceAndBack) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "skipped: no CUDA device";
+  const Tensor x = random_uniform({1000}, 1);
+  EXPECT_TRUE(allclose(x.to(kFirstGpu), x));
+  EXPECT_EQ(Tensor::zeros({1}, kF32, kFirstGpu).item(), 0);
+}
+
+}  // namespace
+}  // namespace skein

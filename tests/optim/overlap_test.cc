@@ -1,0 +1,173 @@
+// What overlap saves, measured on a simulated link: the share of transfers hidden behind work, row by row.
+#include <algorithm>
+#include <barrier>
+
+#include "comm/transports/delayed_transport.h"
+#include "tests/support/trainee.h"
+
+namespace skein {
+namespace {
+
+using namespace trainee;
+using comm::Cover;
+using comm::DelayedTransport;
+
+constexpr double kCompute = 1,
+                 kShare = 0.8;  // seconds of a step's gradient; one transfer / compute between two
+constexpr int64_t kSize = 1 << 14;
+constexpr int kPieces = 20;  // of a gradient, with progress made in between
+
+struct Measured {
+  double hidden = 0, slowdown = 0;         // slowdown: simulated seconds / those of the compute alone
+  double hidden_by_trace = 0, worked = 0;  // the same from the spans; seconds of compute
+};
+
+// One worker's gradients take kCompute; all go on piece by piece together, so that what one has sent by then,
+// whatever the scheduling, is really on its way.
+Measured train_on_link(const std::string& algorithm, const optim::Options& options, int64_t tau,
+                       uint64_t seed) {
+  constexpr int64_t kRounds = 6;
+  const double seconds = kShare * kCompute * double(tau);
+  auto world = comm::local_world(2);
+  for (auto& t : world)
+    t = std::make_unique<DelayedTransport>(
+        std::move(t), comm::Weather{.seed = seed, .jitter = 0.002, .bandwidth = 4 * kSize / seconds});
+  std::barrier together(2);
+  std::vector<Measured> all(2);
+  comm::on_threads(2, [&](comm::Rank r) {
+    struct Leave {
+      std::barrier<>& b;
+      ~Leave() { b.arrive_and_drop(); }
+    } leave{together};
+    auto& link = static_cast<DelayedTransport&>(*world[size_t(r)]);
+    comm::Communicator c(link, {.deadline = 20});
+    comm::Trace trace;
+    c.meter().record(&trace);
+    Trainee t({.size = kSize}, algorithm, options, c);
+    t.worker.oracle = [&, gradient = t.worker.oracle](const optim::GradReady& ready) {
+      for (int i = 0; i < kPieces; ++i) {
+        link.spend(kCompute / kPieces);
+        together.arrive_and_wait();
+        c.progress();
+        together.arrive_and_wait();
+      }
+      return gradient(ready);
+    };
+    for (int64_t k = 0; k < kRounds * tau; ++k) t.step(k);
+    const comm::Traffic traffic = c.traffic();
+    Measured& m = all[size_t(r)];
+    m.worked = kCompute * double(kRounds * tau);
+    m.hidden = 1 - traffic.waited / traffic.in_flight;
+    m.slowdown = link.now() / m.worked;
+    Cover flights;
+    double waited = 0;
+    for (const comm::Span& s : trace.spans()) {
+      flights.add(s.begin, s.end);
+      if (s.track == comm::Track::kWaiting) waited += s.end - s.begin;
+    }
+    m.hidden_by_trace = 1 - waited / flights.length();
+  });
+  return all[0].hidden < all[1].hidden ? all[0] : all[1];
+}
+
+Measured median_of_five(const std::string& algorithm, const optim::Options& options, int64_t tau) {
+  std::vector<Measured> runs;
+  for (uint64_t seed = 0; seed < 5; ++seed) runs.push_back(train_on_link(algorithm, options, tau, seed));
+  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.hidden < b.hidden; });
+  return runs[2];
+}
+
+struct Row {
+  const char* algorithm;
+  int64_t tau;  // steps between two synchronizations
+  double least, most;
+};
+const Row kRows[] = {
+    {"sgp", 1, 0, 0.02},
+    {"allreduce", 1, 0, 0.05},
+    {"local-sgd", 4, 0, 0.02},
+    {"d-psgd", 1, 0.95, 1},
+    {"osgp", 1, 0.95, 1},
+    {"cocod", 4, 0.95, 1},
+    {"overlap-local-sgd", 4, 0.95, 1},
+};
+
+TEST(Overlap, HidesWhatIsUnderWayWhileTheNextGradientIsTaken) {
+  for (const Row& row : kRows) {
+    const auto flags = row.tau > 1 ? options({{"tau", std::to_string(row.tau)}}) : optim::Options{};
+    const Measured m = median_of_five(row.algorithm, flags, row.tau);
+    EXPECT_GE(m.hidden, row.least) << row.algorithm;
+    EXPECT_LE(m.hidden, row.most) << row.algorithm;
+    EXPECT_NEAR(m.hidden, m.hidden_by_trace, 1e-9) << row.algorithm;
+    // What is not hidden is paid for.
+    const double price = 1 + kShare * (1 - m.hidden);
+    EXPECT_NEAR(m.slowdown, price, 0.1) << row.algorithm;
+    RecordProperty(row.algorithm, text(m.hidden));
+  }
+}
+
+TEST(Overlap, OfNothingTransferredNothingIsSaid) {
+  in_local_world(1, [](comm::Communicator& c) {
+    c.progress();
+    EXPECT_EQ(c.traffic().in_flight, 0);
+    EXPECT_EQ(c.traffic().waited, 0);
+  });
+}
+
+TEST(Overlap, WhatIsDoneWhileTheMeterIsOffDoesNotCount) {
+  auto world = comm::local_world(2);
+  for (auto& t : world) t = std::make_unique<DelayedTransport>(std::move(t), comm::Weather{.latency = 1});
+  comm::in_world(world, [](comm::Communicator& c) {
+    const Tensor x = Tensor::zeros({8});
+    EXPECT_TRUE(c.meter().turn(false));
+    c.all_reduce(x).wait();
+    c.push(1 - c.rank(), 1, 0, 1, x);
+    c.take(1 - c.rank(), 1, 0);
+    EXPECT_EQ(c.traffic().bytes, 0);
+    EXPECT_EQ(c.traffic().in_flight, 0);
+    EXPECT_EQ(c.traffic().waited, 0);
+    EXPECT_FALSE(c.meter().turn(true));
+    c.group({0, 1})->all_reduce(x).wait();
+    EXPECT_EQ(c.traffic().bytes, 32);
+    EXPECT_NEAR(c.traffic().waited, 1, 1e-9);  // of a group, too
+    EXPECT_NEAR(c.traffic().in_flight, 1, 1e-9);
+  });
+}
+
+TEST(Overlap, WaitsOfAnotherThreadAreNotTheWorkersOwn) {
+  auto world = comm::local_world(2);
+  for (auto& t : world) t = std::make_unique<DelayedTransport>(std::move(t), comm::Weather{.latency = 1});
+  comm::in_world(world, [](comm::Communicator& c) {
+    if (c.rank() == 0) return c.push(1, 1, 0, 1, Tensor::zeros({8}));
+    std::thread([&] { c.twin()->take(0, 1, 0); }).join();
+    EXPECT_EQ(c.traffic().waited, 0);
+  });
+}
+
+TEST(Cover, IsTheLengthOfAUnionInAnyOrder) {
+  const Draw draw{3, Purpose::kTest, 0, 0};
+  for (uint32_t round = 0; round < 50; ++round) {
+    Cover cover;
+    std::vector<bool> covered(1000);
+    for (uint32_t i = 0; i < 40; ++i) {
+      const uint32_t begin = draw.bits(round * 100 + 2 * i) % 900,
+                     end = begin + draw.bits(round * 100 + 2 * i + 1) % 100;
+      cover.add(begin, end);
+      std::fill(covered.begin() + begin, covered.begin() + end, true);
+    }
+    EXPECT_EQ(cover.length(), double(std::count(covered.begin(), covered.end(), true)));
+  }
+}
+
+TEST(Cover, KeepsItsSumWhenThePastIsFolded) {
+  Cover cover;
+  for (int i = 0; i < 10000; ++i) cover.add(i, i + 0.5);
+  EXPECT_EQ(cover.length(), 5000);
+  cover.add(100, 200);  // of a past that has been added up: not counted twice
+  EXPECT_EQ(cover.length(), 5000);
+  cover.add(9999, 10001);
+  EXPECT_EQ(cover.length(), 5001.5);
+}
+
+}  // namespace
+}  // namespace skein

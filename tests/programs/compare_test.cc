@@ -1,0 +1,94 @@
+// bench/compare runs: three rows, two ways to split, a table between the marks and nothing else touched.
+#include <nlohmann/json.hpp>
+
+#include "tests/support/program.h"
+
+namespace skein {
+namespace {
+
+using nlohmann::json;
+using testing_programs::Ended;
+using testing_programs::Workplace;
+
+const std::string kProgram =
+    "timeout 200 python3 " SKEIN_SOURCE_DIR "/bench/compare --build " SKEIN_BINARY_DIR
+    " --runs runs --results table.md --model mlp ";
+const std::string kCompare = kProgram + "--data synthetic:8x8x1,classes=4,train=400,test=80 --batch 8 ";
+const char* kPage = "# Mine\n<!-- compare: begin -->\nold\n<!-- compare: end -->\nand more\n";
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t n = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++n;
+  return n;
+}
+
+TEST(Compare, WritesATableOfThreeRows) {
+  const Workplace w;
+  w.write("table.md", kPage);
+  const std::string command = kCompare + "--only allreduce,sgp,local-sgd --splits iid,major:0.6 --steps 12";
+  const Ended e = w.run(command);
+  ASSERT_EQ(e.status, 0) << e.out << e.err;
+  const std::string page = w.read("table.md");
+  EXPECT_EQ(page.find("# Mine\n<!-- compare: begin -->\n"), 0u) << page;
+  EXPECT_EQ(page.find("old"), std::string::npos);
+  EXPECT_NE(page.find("<!-- compare: end -->\nand more\n"), std::string::npos);
+  EXPECT_NE(page.find("mlp on synthetic:8x8x1"), std::string::npos) << page;
+  for (const char* row : {"| allreduce | ", "| local-sgd | ", "| sgp | "})
+    EXPECT_EQ(count(page, row), 1u) << page;
+  const json results = json::parse(w.read("runs/results.json"));
+  ASSERT_EQ(results.size(), 6u);
+  for (const json& r : results) {
+    EXPECT_EQ(r["figures"]["steps"], 12);
+    EXPECT_GT(r["figures"]["bytes"].get<double>(), 0);
+    EXPECT_GT(r["figures"]["seconds"].get<double>(), 0);
+  }
+  // What was run with the same settings is kept: nothing is trained, and the table says the same.
+  w.run("rm -r runs/*-*");
+  const Ended again = w.run(command + " --resume");
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(again.out, "");
+  EXPECT_FALSE(w.has("runs/sgp-iid"));
+  const auto table = [](const std::string& text) { return text.substr(text.find("| algorithm")); };
+  EXPECT_EQ(table(w.read("table.md")), table(page));
+}
+
+// On real images and with the settings of compare.toml: what the long table claims of all rows.
+TEST(Compare, ThreeRowsLearnFashionMnistInOneEpochAndEndWithinTwoPoints) {
+  if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist"))
+    GTEST_SKIP() << "dataset-fashion-mnist is not installed";
+  const Workplace w;
+  w.write("table.md", kPage);
+  const Ended e = w.run(kProgram + "--only allreduce,sgp,local-sgd --splits iid --batch 16 --epochs 1");
+  ASSERT_EQ(e.status, 0) << e.out << e.err;
+  const json results = json::parse(w.read("runs/results.json"));
+  ASSERT_EQ(results.size(), 3u);
+  const auto top1 = [](const json& r) { return r["figures"]["top1"].get<double>(); };
+  EXPECT_EQ(results[0]["flags"]["algorithm"], "allreduce");
+  for (const json& r : results) {
+    EXPECT_EQ(r["flags"]["data"], "fashion-mnist");
+    EXPECT_EQ(r["figures"]["steps"], (60000 + 63) / 64);
+    EXPECT_GT(top1(r), 84) << r;
+    EXPECT_GT(top1(r), top1(results[0]) - 2) << r;
+  }
+}
+
+TEST(Compare, SaysWhatIsWrong) {
+  const Workplace w;
+  w.write("table.md", "no marks\n");
+  const Ended nowhere = w.run(kCompare + "--only sgp --steps 1");  // before anything is trained
+  EXPECT_EQ(nowhere.status, 1);
+  EXPECT_NE(nowhere.err.find("<!-- compare: begin -->"), std::string::npos) << nowhere.err;
+  EXPECT_FALSE(w.has("runs/sgp-iid"));
+  w.write("table.md", kPage);
+  const Ended unknown = w.run(kCompare + "--only sgpp --steps 1");
+  EXPECT_EQ(unknown.status, 1);
+  EXPECT_NE(unknown.err.find("sgpp: no such algorithm"), std::string::npos) << unknown.err;
+  // A row that fails is named in the table and by the exit status.
+  const Ended failed = w.run(kCompare + "--only sgp --splits major:2 --steps 1");
+  EXPECT_EQ(failed.status, 1);
+  EXPECT_NE(failed.out.find("between 0 and 1"), std::string::npos) << failed.out << failed.err;
+  EXPECT_NE(w.read("table.md").find("sgp, major:2: train_imagenet: --split major:2"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace skein

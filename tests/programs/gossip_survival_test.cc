@@ -1,0 +1,97 @@
+// gossip_avg loses workers in the middle: killed, stopped, leaving; over shared memory and UCX, as real
+// processes.
+#include <nlohmann/json.hpp>
+
+#include "apps/model/vectors.h"
+#include "tests/support/program.h"
+
+namespace skein {
+namespace {
+
+using nlohmann::json;
+using testing_programs::Ended;
+
+// Four workers that average until they are told to stop; `deed` is done to worker 2 ($W) on the way, and what
+// is left of them is told to stop when they have averaged for long enough. How long that is depends on the
+// machine's other work, and only the end tells: so again with more time, until the error is small.
+class Survival : public testing::TestWithParam<std::string> {
+ protected:
+  Ended disturb(const std::string& flags, const std::string& deed) {
+    for (const char* time : {"0.5", "2", "8"}) {
+      const Ended e = disturb(flags, deed, time);
+      const json r = json::parse(place_.read("log"), nullptr, false);
+      if (!r.is_object() || double(r["error"]) < 1e-5) return e;
+    }
+    return disturb(flags, deed, "30");
+  }
+  Ended disturb(const std::string& flags, const std::string& deed, const std::string& time) {
+    return place_.run(
+        "timeout 120 $GOSSIP --workers 4 --size 5000 --rounds 100000000 --output out{rank}.npy --deadline 4 "
+        "--json --transport " +
+        GetParam() + " " + flags +
+        " > log & P=$!\n"
+        "wait_for() { for i in $(seq 1200); do eval \"$1\" && return; sleep 0.05; done; }\n"
+        // All four catch SIGINT, so they have met: the second bit of the mask.
+        "catch() { L=$(pgrep -P $P); W=$(pgrep -P ${L:-0} | sed -n 3p)\n"
+        "[ \"$(for w in $(pgrep -P ${L:-0}); do cat /proc/$w/status; done 2>/dev/null | "
+        "grep -c 'SigCgt:.*[2367abef]$')\" = 4 ]; }\n"
+        "wait_for catch; sleep 0.5\n" +
+        deed + "\nwait_for \"grep -qs 'membership epoch 2' .err\"\nsleep " + time +
+        "; kill -INT $L; wait $P; echo status $?");
+  }
+  json result() { return json::parse(place_.read("log")); }
+  void expect_three(const Ended& e, double lost_w) {
+    ASSERT_NE(e.out.find("status 130"), std::string::npos) << e.out << e.err;
+    const json r = result();
+    EXPECT_EQ(r["living"], json::parse("[0, 1, 3]"));
+    ASSERT_EQ(r["epochs"].size(), 2u);
+    const json &first = r["epochs"][0], &second = r["epochs"][1];
+    EXPECT_NEAR(first["mass_begin"]["w"], 4, 1e-6);
+    if (lost_w >= 0) { EXPECT_NEAR(first["mass_end"]["w"], 4 - lost_w, 1e-6); }
+    EXPECT_NEAR(second["mass_begin"]["w"], 3, 1e-6);
+    EXPECT_NEAR(second["mass_end"]["w"], 3, 1e-5);
+    EXPECT_NEAR(second["mass_end"]["x"], double(second["mass_begin"]["x"]), 1e-3);
+    EXPECT_LT(double(r["error"]), 1e-5);
+    EXPECT_NE(e.err.find("rank 2"), std::string::npos) << e.err;
+    EXPECT_NE(e.err.find("membership epoch 2"), std::string::npos) << e.err;
+    const auto a = apps::read_vectors(path("out0.npy")), b = apps::read_vectors(path("out3.npy"));
+    for (int64_t i = 0; i < a.flat.size(); ++i)
+      ASSERT_NEAR(a.flat.data<float>()[i], b.flat.data<float>()[i], 1e-5) << i;
+    EXPECT_EQ(json::parse(place_.read("out0.npy.json"))["living"], r["living"]);
+  }
+  std::string path(const std::string& name) { return (place_.path() / name).string(); }
+  testing_programs::Workplace place_;
+};
+
+TEST_P(Survival, AKilledWorkerIsMissedAndTheRestGoOn) {
+  expect_three(disturb("--topology ring", "kill -KILL $W"), -1);
+  EXPECT_FALSE(place_.has("out2.npy"));
+  expect_three(disturb("--algorithm pairwise", "kill -KILL $W"), 1);
+}
+
+TEST_P(Survival, AWorkerThatLeavesGivesAwayWhatItHolds) {
+  expect_three(disturb("--topology ring", "kill -TERM $W"), 0);
+}
+
+TEST_P(Survival, AStoppedWorkerIsGivenUpAndToldSoWhenItWakes) {
+  const Ended e = disturb("--topology ring",
+                          "kill -STOP $W; wait_for \"grep -qs 'membership epoch 2' .err\"; kill -CONT $W");
+  EXPECT_NE(place_.read("log").find("\"living\":[0,1,3]"), std::string::npos)
+      << e.out << e.err << place_.read("log");
+  EXPECT_NE(e.err.find("rank 2 was given up by rank 0"), std::string::npos) << e.err;
+  EXPECT_FALSE(place_.has("out2.npy"));
+}
+
+TEST_P(Survival, AStoppedWorkerDoesNotHoldUpTheEnd) {
+  const Ended e = disturb("--topology ring", "kill -STOP $W");
+  EXPECT_NE(e.out.find("status 130"), std::string::npos) << e.out << e.err;
+  EXPECT_NE(e.err.find("worker 2 has not ended 4 s after the others and is killed"), std::string::npos)
+      << e.err;
+  EXPECT_EQ(result()["living"], json::parse("[0, 1, 3]"));
+}
+
+INSTANTIATE_TEST_SUITE_P(GossipAvg, Survival, testing::Values("shared", "ucx"),
+                         [](const auto& way) { return way.param; });
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,93 @@
+// A job that is stopped by a signal and comes again: SIGUSR1, --requeue, --resume auto.
+#include <gtest/gtest.h>
+
+#include "tests/support/program.h"
+
+namespace skein {
+namespace {
+
+using testing_programs::Ended;
+using testing_programs::expect_has;
+using testing_programs::Workplace;
+
+constexpr const char* kRun =
+    "$TRAIN --data synthetic:8x8x1,classes=3,train=64,test=30 --model mlp --batch-size 16 --threads 1 ";
+
+TEST(ResumeAuto, BeginsARunAndThenGoesOnWithIt) {
+  const Workplace w;
+  const std::string line = std::string(kRun) + "--output out --resume auto ";
+  Ended e = w.run(line + "--steps 4");
+  ASSERT_EQ(e.status, 0) << e.err;
+  EXPECT_EQ(e.out.find("going on from"), std::string::npos) << e.out;
+  e = w.run(line + "--steps 8");
+  ASSERT_EQ(e.status, 0) << e.err;
+  expect_has(e.out, "going on from out/checkpoints/step-00000004");
+  e = w.run(line + "--steps 8");  // a job that comes again although it is done
+  EXPECT_EQ(e.status, 0) << e.err;
+}
+
+TEST(ResumeAuto, BeginsAnewWhereNoCheckpointWasReached) {
+  const Workplace w;
+  w.write("out/metrics.jsonl", "{\"event\":\"run\",\"step\":0}\n");
+  EXPECT_EQ(w.run(std::string(kRun) + "--output out --steps 4").status, 2);
+  const Ended e =
+      w.run(std::string(kRun) + "--output out --steps 4 --workers 2 --algorithm sgp --resume auto");
+  EXPECT_EQ(e.status, 0) << e.err;
+}
+
+// One command line for the first start and all others also where it goes over a file.
+TEST(ResumeAuto, TakesTheCommandLineOverAFileAlsoOfWhatARunCannotChange) {
+  const Workplace w;
+  w.write("recipe.toml", "batch-size = 32\nmodel = \"small-cnn\"\n");
+  const std::string line = std::string(kRun) + "--config recipe.toml --output out --resume auto --steps ";
+  EXPECT_EQ(w.run(line + "2").status, 0);
+  const Ended e = w.run(line + "4");
+  EXPECT_EQ(e.status, 0) << e.err;
+  expect_has(e.out, "going on from");
+}
+
+TEST(ResumeAuto, MustKnowWhere) {
+  expect_has(Workplace().run(std::string(kRun) + "--resume auto").err, "--resume auto needs --output");
+}
+
+// Trains for ever, in the background; its output is in `log`.
+const std::string kLong =
+    std::string(kRun) +
+    "--workers 2 --algorithm sgp --steps 100000000 --checkpoint-every 0 --output out --resume auto --requeue "
+    "> log 2>&1 & "
+    "P=$!; for i in $(seq 600); do grep -qs loss out/metrics.jsonl && break; sleep 0.05; done\n";
+
+TEST(Usr1, StopsAllWorkersWithACheckpointAndPutsTheJobInTheQueueAgain) {
+  const Workplace w;
+  w.write("scontrol", "#!/bin/sh\necho \"$@\" >> asked\n");
+  // However often it comes: srun passes on what scancel has sent to everybody already.
+  const Ended e = w.run("chmod +x scontrol; export PATH=$PWD:$PATH SLURM_JOB_ID=77\n" + kLong +
+                        "kill -USR1 $P; sleep 0.2; kill -USR1 $P; wait $P; echo status $?; cat asked log");
+  expect_has(e.out, "status 130\nrequeue 77\n");
+  expect_has(e.out, "interrupted after step ");
+  expect_has(e.out, "SLURM job 77 is in the queue again");
+  EXPECT_EQ(w.run("ls out/checkpoints | wc -l").out, "1\n");
+}
+
+TEST(Usr1, SaysWhyTheJobIsNotInTheQueueAgain) {
+  const Workplace w;
+  w.write("scontrol", "#!/bin/sh\necho 'slurm_requeue error: Requested operation is disabled' >&2; exit 1\n");
+  Ended e = w.run("chmod +x scontrol; export PATH=$PWD:$PATH SLURM_JOB_ID=77\n" + kLong +
+                  "kill -USR1 $P; wait $P; echo status $?; cat log");
+  expect_has(e.out, "status 130\n");
+  expect_has(e.out,
+             "could not be put in the queue again: slurm_requeue error: Requested operation is disabled");
+}
+
+TEST(Sigterm, EndsTheJobForGood) {
+  const Workplace w;
+  w.write("scontrol", "#!/bin/sh\necho \"$@\" >> asked\n");
+  const Ended e = w.run("chmod +x scontrol; export PATH=$PWD:$PATH SLURM_JOB_ID=77\n" + kLong +
+                        "kill -TERM $P; wait $P; echo status $?; cat log");
+  expect_has(e.out, "status 130\n");
+  expect_has(e.out, "interrupted after step ");
+  EXPECT_FALSE(w.has("asked"));
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,189 @@
+// Weights as users move them: fine-tuning on other classes, predicting pictures, exporting; through the
+// program.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "apps/model/safetensors.h"
+#include "apps/model/vectors.h"
+#include "apps/model/weights.h"
+#include "tests/support/files.h"
+#include "tests/support/program.h"
+#include "tests/support/random_model.h"
+
+namespace skein::apps {
+namespace {
+
+using testing::has;
+using testing_programs::Ended;
+using testing_programs::Workplace;
+
+const std::string kTrain = "$TRAIN --model small-cnn --batch-size 16 --no-nesterov ";
+const std::string kSynthetic = kTrain + "--data synthetic:16x16x3,classes=10,train=160,test=40 ";
+const std::string kFrozen = "--steps 1 --lr 0 --weight-decay 0 ";  // what comes out is what went in
+
+// photos/{train,val}/CLASS/N.png
+void write_folder(const Workplace& w, const std::string& dir, const std::vector<std::string>& classes) {
+  for (size_t i = 0; i < classes.size(); ++i) {
+    testing::write_pictures(w.path() / dir / "train" / classes[i], 8, 20, 2 * i);
+    testing::write_pictures(w.path() / dir / "val" / classes[i], 4, 20, 2 * i + 1);
+  }
+}
+
+TensorFile model_of(const Workplace& w, const std::string& run) {
+  return read_safetensors(w.path() / run / "model.safetensors");
+}
+bool equal(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && a.dtype() == b.dtype() && 0 == memcmp(a.raw(), b.raw(), size_t(a.bytes()));
+}
+
+TEST(FineTuning, OnOtherClassesKeepsAllButTheClassifierAndSaysSo) {
+  const Workplace w;
+  write_folder(w, "photos", {"ducks", "geese", "swans"});
+  ASSERT_EQ(w.run(kSynthetic + "--steps 5 --output ten").status, 0);
+  const Ended e =
+      w.run(kTrain + kFrozen + "--data imagefolder:photos --image-size 16 --output three --weights " +
+            "ten/model.safetensors");
+  ASSERT_EQ(e.status, 0) << e.err;
+  EXPECT_TRUE(
+      has(e.out,
+          "ten/model.safetensors: was made for 10 classes, the data have 3; the classifier (fc) starts "
+          "anew from the seed"))
+      << e.out;
+  const TensorFile ten = model_of(w, "ten"), three = model_of(w, "three");
+  for (const auto& [name, t] : ten.tensors)
+    EXPECT_TRUE(!name.ends_with("weight") || name.starts_with("fc") || equal(t, *three.find(name))) << name;
+  EXPECT_EQ(three.find("fc.weight")->shape(), (Shape{3, 64}));
+  EXPECT_EQ(three.metadata.at("classes"), R"(["ducks","geese","swans"])");
+  // The new classifier is the seed's: the one that training without weights begins with.
+  ASSERT_EQ(w.run(kTrain + kFrozen + "--data imagefolder:photos --image-size 16 --output fresh").status, 0);
+  EXPECT_TRUE(equal(*three.find("fc.weight"), *model_of(w, "fresh").find("fc.weight")));
+}
+
+TEST(FineTuning, KeepsAClassifierThatFits) {
+  const Workplace w;
+  ASSERT_EQ(w.run(kSynthetic + "--steps 3 --output one").status, 0);
+  const Ended e = w.run(kSynthetic + kFrozen + "--output two --weights one/model.safetensors");
+  ASSERT_EQ(e.status, 0) << e.err;
+  EXPECT_TRUE(has(e.out, "weights from one/model.safetensors")) << e.out;
+  EXPECT_TRUE(equal(*model_of(w, "one").find("fc.weight"), *model_of(w, "two").find("fc.weight")));
+}
+
+TEST(FineTuning, OnAsManyClassesOfOtherNamesTakesANewClassifierButDoesNotEvaluate) {
+  const Workplace w;
+  write_folder(w, "birds", {"ducks", "geese"});
+  write_folder(w, "trees", {"elms", "oaks"});
+  const std::string size = "--image-size 16 ";
+  ASSERT_EQ(w.run(kTrain + size + "--data imagefolder:birds --steps 1 --output birds_run").status, 0);
+  const std::string on_trees =
+      kTrain + size + "--data imagefolder:trees --weights birds_run/model.safetensors ";
+  const Ended e = w.run(on_trees + kFrozen + "--output trees_run");
+  ASSERT_EQ(e.status, 0) << e.err;
+  EXPECT_TRUE(has(e.out, "number 0 is 'ducks' there and 'elms' in the data; the classifier (fc) starts anew"))
+      << e.out;
+  EXPECT_FALSE(
+      equal(*model_of(w, "birds_run").find("fc.weight"), *model_of(w, "trees_run").find("fc.weight")));
+  const Ended score = w.run(on_trees + "--eval-only");
+  EXPECT_EQ(score.status, 1);
+  EXPECT_TRUE(has(score.err, "'ducks' there and 'elms'")) << score.err;
+}
+
+// The oracle of predicting: evaluation of the same pictures, by the same file, without being told how.
+TEST(Predict, NamesTheClassesThatEvaluationCounts) {
+  const Workplace w;
+  write_folder(w, "photos", {"ducks", "geese", "swans"});
+  ASSERT_EQ(w.run(kTrain + "--data imagefolder:photos --image-size 16 --steps 6 --output out").status, 0);
+  const Ended eval = w.run("$TRAIN --eval-only --data imagefolder:photos --weights out/model.safetensors");
+  ASSERT_EQ(eval.status, 0) << eval.err;
+  const Ended e =
+      w.run("$TRAIN --predict photos/val --weights out/model.safetensors --json --top 2 --batch-size 5");
+  ASSERT_EQ(e.status, 0) << e.err;
+  std::istringstream lines(e.out);
+  int right = 0, all = 0;
+  for (std::string line; std::getline(lines, line); ++all) {
+    const auto j = nlohmann::json::parse(line);
+    ASSERT_EQ(j["classes"].size(), 2u);
+    right += has(j["file"], "/" + j["classes"][0]["name"].get<std::string>() + "/");
+    EXPECT_GE(j["classes"][0]["probability"], j["classes"][1]["probability"]);
+  }
+  EXPECT_EQ(all, 12);
+  char top1[32];
+  snprintf(top1, sizeof top1, "top-1 %.2f %%", 100.0 * right / all);
+  EXPECT_TRUE(has(eval.out, top1)) << eval.out << top1;
+}
+
+TEST(Predict, PrintsATableAndNamesWhatItCannotRead) {
+  const Workplace w;
+  ASSERT_EQ(
+      w.run(kTrain + "--data synthetic:12x12x1,classes=3,train=64,test=10 --steps 1 --output out").status, 0);
+  testing::write_pictures(w.path() / "some", 2, 30, 1);
+  w.write("some/bad.jpg", "not a picture");
+  w.write("some/.hidden.png", "x");
+  w.write("some/notes.txt", "x");
+  const Ended e =
+      w.run("$TRAIN --predict some some/0.png --top 9 --weights out/model.safetensors --logits l.npy");
+  EXPECT_EQ(e.status, 1);
+  EXPECT_EQ(e.err, "train_imagenet: some/bad.jpg: cannot be read: neither JPEG nor PNG\n");
+  EXPECT_EQ(std::count(e.out.begin(), e.out.end(), '\n'), 3) << e.out;
+  EXPECT_EQ(std::count(e.out.begin(), e.out.end(), '%'), 9) << e.out;
+  const Vectors logits = read_vectors(w.path() / "l.npy");
+  EXPECT_EQ(logits.items[0].shape, (std::vector<int64_t>{3, 3}));
+  for (int i = 0; i < 3; ++i)  // the first picture was given twice
+    EXPECT_EQ(logits.flat.data<float>()[i], logits.flat.data<float>()[6 + i]);
+  EXPECT_EQ(w.run("$TRAIN --predict some/1.png --weights out/model.safetensors").status, 0);
+}
+
+TEST(Predict, OfAFileThatSaysNothingAsksForTheModelAndSaysWhatItAssumes) {
+  const Workplace w;
+  testing::write_pictures(w.path() / "some", 1, 40, 1);
+  const auto net = testing::random_model("small-cnn", {32, 32, 3, 4}, 3);
+  export_model(w.path() / "bare", *net, {.model = "", .classes = {}, .steps = 0, .more = {}});
+  TensorFile bare = read_safetensors(w.path() / "bare");
+  bare.metadata.clear();
+  write_safetensors(w.path() / "bare.safetensors", bare);
+  const Ended none = w.run("$TRAIN --predict some --weights bare.safetensors");
+  EXPECT_EQ(none.status, 2);
+  EXPECT_TRUE(has(none.err, "give --model")) << none.err;
+  const Ended e = w.run("$TRAIN --predict some --weights bare.safetensors --model small-cnn --image-size 32");
+  EXPECT_EQ(e.status, 0) << e.err;
+  EXPECT_TRUE(has(e.err, "32x32 and ImageNet's normalization are assumed")) << e.err;
+  const Ended other = w.run("$TRAIN --predict some --weights bare.safetensors --model vgg16-bn-cifar");
+  EXPECT_EQ(other.status, 1);
+  EXPECT_TRUE(has(other.err, "holds no classifier classifier.6.weight of --model vgg16-bn-cifar"))
+      << other.err;
+}
+
+TEST(Predict, RefusesWhatMakesNoSense) {
+  const Workplace w;
+  w.write("m.pth", std::string("PK\3\4\0\0\x08\x08", 8) + "rest");
+  const std::pair<const char*, const char*> lines[] = {
+      {"$TRAIN --predict a.png", "--predict needs --weights"},
+      {"$TRAIN --predict a.png --weights m --top 0", "--top"},
+      {"$TRAIN --predict a.png --weights m --eval-only", "--eval-only does not go with --predict"},
+      {"$TRAIN --predict a.png --weights m --logits l.txt", "l.txt"},
+      {"$TRAIN --json", "--json goes with --predict"},
+      {"$TRAIN --predict nowhere --weights m", "nowhere: no such file"},
+      {"$TRAIN --predict m.pth --weights m.pth", "tools/convert_weights m.pth m.safetensors"}};
+  for (const auto& [line, says] : lines) {
+    const Ended e = w.run(line);
+    EXPECT_NE(e.status, 0) << line;
+    EXPECT_TRUE(has(e.err, says)) << line << '\n' << e.err;
+    EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;
+  }
+}
+
+TEST(Onnx, IsWrittenAtTheEndOfTrainingAsOfTheFileAlone) {
+  const Workplace w;
+  const Ended e = w.run(kSynthetic + "--steps 2 --output out --export-onnx a.onnx");
+  ASSERT_EQ(e.status, 0) << e.err;
+  EXPECT_TRUE(has(e.out, "a.onnx")) << e.out;
+  const Ended alone = w.run("$TRAIN --weights out/model.safetensors --export-onnx b.onnx");
+  ASSERT_EQ(alone.status, 0) << alone.err;
+  EXPECT_GT(w.read("a.onnx").size(), 90000u);
+  EXPECT_EQ(w.read("a.onnx"), w.read("b.onnx"));
+  EXPECT_EQ(w.run("$TRAIN --weights out/model.safetensors --export-onnx nowhere/b.onnx").status, 1);
+}
+
+}  // namespace
+}  // namespace skein::apps

@@ -1,0 +1,67 @@
+# The tests: one program a folder, and one entry of ctest for each source file in it. Included by CMakeLists.txt.
+
+# Settings that all entries share. Teams wait asleep, and one test runs at a time: tests start several processes and
+# threads on few cores.
+set(test_environment OMP_WAIT_POLICY=passive)
+
+# test_program(NAME SOURCE...): a program, and what all test programs are compiled with.
+function(test_program name)
+  add_executable(${name} ${ARGN})
+  target_compile_definitions(${name} PRIVATE SKEIN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                             SKEIN_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${name} PRIVATE -O1)  # what is tested is optimised; the tests need not be
+  endif()
+endfunction()
+
+add_library(test_main OBJECT tests/support/main.cc)
+target_link_libraries(test_main PRIVATE skein GTest::gtest)
+
+set(test_folders engine nn comm optim data apps laws programs)
+if(SKEIN_CUDA)
+  list(APPEND test_folders cuda)
+endif()
+foreach(folder ${test_folders})
+  file(GLOB sources CONFIGURE_DEPENDS tests/${folder}/*_test.cc)
+  if(NOT NCCL_INCLUDE_DIR)
+    list(FILTER sources EXCLUDE REGEX "/cuda_nccl_test\\.cc$")
+  endif()
+  set(program ${folder}_tests)
+  test_program(${program} ${sources} $<TARGET_OBJECTS:test_main>)
+  if(folder MATCHES "^(apps|laws|programs)$")
+    target_link_libraries(${program} PRIVATE skein_apps)
+  endif()
+  target_link_libraries(${program} PRIVATE skein JPEG::JPEG PNG::PNG ZLIB::ZLIB GTest::gtest)
+  foreach(source ${sources})
+    get_filename_component(name ${source} NAME_WE)
+    add_test(NAME ${name} COMMAND ${program} --file=${name})
+    if(name MATCHES "_sweep_test$")
+      set(label slow)
+      set(seconds 1200)
+    else()
+      set(label fast)
+      set(seconds 300)
+    endif()
+    set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${seconds} RUN_SERIAL TRUE
+                         ENVIRONMENT ${test_environment})
+  endforeach()
+endforeach()
+
+# What needs a GPU: one program for a machine that has one, and the same objects on an emulated device.
+if(SKEIN_CUDA)
+  include(tests/emulated/emulated.cmake)
+endif()
+
+# Network namespaces as hosts, and a SLURM of our own: as root only, else they say that they are skipped. Then scripts
+# that install, unpack and run what was built as its users do. Exit status 77: skipped, and it says why.
+if(NOT SKEIN_SANITIZE)
+  foreach(script namespaces interfaces slurm)
+    add_test(NAME ${script} COMMAND ${PROJECT_SOURCE_DIR}/tests/${script} ${PROJECT_BINARY_DIR})
+    set_tests_properties(${script} PROPERTIES LABELS root TIMEOUT 400 SKIP_RETURN_CODE 77 RUN_SERIAL TRUE)
+  endforeach()
+  foreach(script install bundle doctor gpu_check scripts links readme torchrun)
+    add_test(NAME ${script} COMMAND ${PROJECT_SOURCE_DIR}/tests/${script} ${PROJECT_BINARY_DIR})
+    set_tests_properties(${script} PROPERTIES LABELS script TIMEOUT 300 SKIP_RETURN_CODE 77 RUN_SERIAL TRUE)
+  endforeach()
+  set_tests_properties(readme torchrun PROPERTIES LABELS slow TIMEOUT 1800)
+endif()
