@@ -4,18 +4,19 @@
 # threads on few cores.
 set(test_environment OMP_WAIT_POLICY=passive)
 
-# test_program(NAME SOURCE...): a program, and what all test programs are compiled with.
-function(test_program name)
-  add_executable(${name} ${ARGN})
-  target_compile_definitions(${name} PRIVATE SKEIN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-                                             SKEIN_BINARY_DIR="${PROJECT_BINARY_DIR}")
+# test_options(TARGET): how what tests is compiled.
+function(test_options target)
+  target_link_libraries(${target} PRIVATE skein_apps JPEG::JPEG PNG::PNG ZLIB::ZLIB GTest::gtest)
+  target_compile_definitions(${target} PRIVATE SKEIN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                               SKEIN_BINARY_DIR="${PROJECT_BINARY_DIR}")
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
-    target_compile_options(${name} PRIVATE -O1)  # what is tested is optimised; the tests need not be
+    target_compile_options(${target} PRIVATE -O1)  # what is tested is optimised; the tests need not be
   endif()
 endfunction()
 
 add_library(test_main OBJECT tests/support/main.cc)
-target_link_libraries(test_main PRIVATE skein GTest::gtest)
+test_options(test_main)
+target_precompile_headers(test_main PRIVATE ${PRECOMPILED} <nlohmann/json.hpp> <gtest/gtest.h>)
 
 set(test_folders engine nn comm optim data apps laws programs)
 if(SKEIN_CUDA)
@@ -27,11 +28,9 @@ foreach(folder ${test_folders})
     list(FILTER sources EXCLUDE REGEX "/cuda_nccl_test\\.cc$")
   endif()
   set(program ${folder}_tests)
-  test_program(${program} ${sources} $<TARGET_OBJECTS:test_main>)
-  if(folder MATCHES "^(apps|laws|programs)$")
-    target_link_libraries(${program} PRIVATE skein_apps)
-  endif()
-  target_link_libraries(${program} PRIVATE skein JPEG::JPEG PNG::PNG ZLIB::ZLIB GTest::gtest)
+  add_executable(${program} ${sources} $<TARGET_OBJECTS:test_main>)
+  test_options(${program})
+  target_precompile_headers(${program} REUSE_FROM test_main)
   foreach(source ${sources})
     get_filename_component(name ${source} NAME_WE)
     add_test(NAME ${name} COMMAND ${program} --file=${name})
