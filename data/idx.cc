@@ -8,7 +8,7 @@ namespace {
 constexpr const char* kFashionDirectory = "/usr/share/datasets/fashion-mnist";
 
 // "train-images-idx3-ubyte" or "train-images.idx3-ubyte", with or without .gz: mirrors differ.
-std::string find(const std::string& directory, const std::string& part, const std::string& kind) {
+std::string find_part(const std::string& directory, const std::string& part, const std::string& kind) {
   const std::string stem = directory + "/" + part, first = stem + "-" + kind;
   for (const std::string& path : {first, stem + "." + kind})
     for (const char* suffix : {"", ".gz"})
@@ -55,8 +55,8 @@ Idx read_idx(const std::string& path, int rank) {
 }
 
 MemoryImages read_pair(const std::string& directory, const std::string& part) {
-  const std::string images_path = find(directory, part + "-images", "idx3-ubyte");
-  const std::string labels_path = find(directory, part + "-labels", "idx1-ubyte");
+  const std::string images_path = find_part(directory, part + "-images", "idx3-ubyte");
+  const std::string labels_path = find_part(directory, part + "-labels", "idx1-ubyte");
   Idx images = read_idx(images_path, 3), labels = read_idx(labels_path, 1);
   if (images.extents[0] != labels.extents[0])
     throw BadFile(text(images_path, " holds ", images.extents[0], " images but ", labels_path, " holds ",

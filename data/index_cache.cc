@@ -60,7 +60,8 @@ int64_t RecordReader::number() {
 IndexCache::IndexCache(std::string kind, const std::string& path, const std::string& directory,
                        const std::string& tag)
     : kind_("skein index of " + std::move(kind)), path_(fs::absolute(path).lexically_normal().string()) {
-  places_.push_back(directory + "/.skein-index" + (tag.empty() ? "" : "-" + fingerprint(tag)));
+  places_.push_back(
+      text(directory, "/.skein-index", tag.empty() ? "" : "-", tag.empty() ? "" : fingerprint(tag)));
   if (const std::string own = cache_directory(); !own.empty())
     places_.push_back(own + "/index-" + fingerprint(kind_ + path_ + tag));
 }

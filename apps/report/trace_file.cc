@@ -127,7 +127,7 @@ std::string trace_events(int worker, std::vector<Span> all, double origin) {
   return out;
 }
 
-void begin_trace(const std::string& path) { write_file(path, std::string(kHead) + kTail); }
+void begin_trace(const std::string& path) { write_file(path, text(kHead, kTail)); }
 
 void end_trace(const std::string& path, comm::Communicator& comm, int worker, const comm::Trace& trace,
                double origin) {

@@ -17,7 +17,7 @@ namespace {
 // Why payloads in a GPU's memory cannot go by UCX; the first rank's reason. Collective.
 std::string gpu_trouble(Exchange& e, const TransportOptions& o) {
   const bool wanted = o.gpu && o.way != Way::kShared;
-  const std::string mine = wanted ? "+" + ucx_cuda_trouble() : "-";
+  const std::string mine = wanted ? text("+", ucx_cuda_trouble()) : "-";
   const std::vector<std::string> all = e.all_gather(mine);
   for (size_t r = 0; r < all.size(); ++r)
     if (all[r].size() > 1) return text("worker ", r, ": ", all[r].substr(1));

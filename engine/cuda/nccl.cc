@@ -10,6 +10,7 @@
 
 #include "engine/cuda/nccl_library.h"
 #include "engine/cuda/runtime.h"
+#include "engine/tensor.h"
 
 namespace skein::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "data/view.h"
-#include "data_files.h"
+#include "tests/support/data_files.h"
 
 namespace skein::data {
 namespace {

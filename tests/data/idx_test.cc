@@ -1,7 +1,7 @@
 // IDX and CIFAR files: what is read from good ones and said about bad ones.
 #include <cmath>
 
-#include "data_files.h"
+#include "tests/support/data_files.h"
 
 namespace skein::data {
 namespace {

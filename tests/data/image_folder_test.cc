@@ -12,7 +12,7 @@
 #include "data/loader.h"
 #include "data/png.h"
 #include "data/reading.h"
-#include "data_files.h"
+#include "tests/support/data_files.h"
 
 namespace skein::data {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "data/files.h"
 #include "data/image_listing.h"
-#include "data_files.h"
+#include "tests/support/data_files.h"
 
 namespace skein::data {
 namespace {

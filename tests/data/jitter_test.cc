@@ -6,7 +6,7 @@
 
 #include "data/augment.h"
 #include "data/loader.h"
-#include "data_files.h"
+#include "tests/support/data_files.h"
 
 namespace skein::data {
 namespace {

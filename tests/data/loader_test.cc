@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "data/sampler.h"
-#include "data_files.h"
+#include "tests/support/data_files.h"
 
 namespace skein::data {
 namespace {

@@ -8,7 +8,7 @@
 #include "data/files.h"
 #include "data/jpeg.h"
 #include "data/png.h"
-#include "data_files.h"
+#include "tests/support/data_files.h"
 
 namespace skein::data {
 namespace {

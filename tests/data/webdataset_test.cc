@@ -5,7 +5,7 @@
 
 #include "data/shards.h"
 #include "data/tar.h"
-#include "data_files.h"
+#include "tests/support/data_files.h"
 #include "tools/write_tar.h"
 
 namespace skein::data {
