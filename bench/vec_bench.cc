@@ -12,10 +12,10 @@
 #include <string>
 
 #include "bench/stopwatch.h"
-#include "engine/vectors/narrow.h"
 #include "engine/random.h"
 #include "engine/vectors/gem.h"
 #include "engine/vectors/mixing.h"
+#include "engine/vectors/narrow.h"
 
 using namespace skein;
 using bench::seconds_of;

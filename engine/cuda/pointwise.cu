@@ -5,8 +5,8 @@
 
 #include "engine/cuda/pack.h"
 #include "engine/loops/launch.h"
-#include "engine/vectors/narrow.h"
 #include "engine/vectors/elementwise.h"
+#include "engine/vectors/narrow.h"
 #include "engine/vectors/vec.h"
 
 namespace skein::cuda {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "engine/seam.h"
 #include "engine/device/device.h"
+#include "engine/seam.h"
 
 namespace skein {
 

@@ -4,8 +4,8 @@
 #include <cfloat>
 #include <cmath>
 
-#include "engine/vectors/narrow.h"
 #include "engine/vectors/elementwise.h"
+#include "engine/vectors/narrow.h"
 
 namespace skein {
 namespace {

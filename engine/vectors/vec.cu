@@ -8,8 +8,8 @@
 #include <omp.h>
 #endif
 
-#include "engine/vectors/narrow.h"
 #include "engine/vectors/elementwise.h"
+#include "engine/vectors/narrow.h"
 
 namespace skein {
 namespace {
