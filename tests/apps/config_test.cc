@@ -200,7 +200,7 @@ TEST_F(ConfigTest, CheckpointsComeByEpochsOrSteps) {
 
 TEST_F(ConfigTest, RecipesOfTheTreeAreConfigurations) {
   int recipes = 0;
-  for (const auto& entry : fs::directory_iterator(SKEIN_SOURCE_DIR "/apps/recipes")) {
+  for (const auto& entry : fs::directory_iterator(SKEIN_SOURCE_DIR "/apps/config/recipes")) {
     EXPECT_EQ(refusal({"--config", entry.path()}), "");
     ++recipes;
   }

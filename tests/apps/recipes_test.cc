@@ -32,7 +32,7 @@ double rate_in_epoch(const Config& c, double epoch, int64_t batch) {
 
 TEST(Recipes, AreTheFilesOfTheTree) {
   size_t files = 0;
-  for (const auto& entry : fs::directory_iterator(SKEIN_SOURCE_DIR "/apps/recipes")) {
+  for (const auto& entry : fs::directory_iterator(SKEIN_SOURCE_DIR "/apps/config/recipes")) {
     std::ifstream in(entry.path());
     const std::string text((std::istreambuf_iterator<char>(in)), {});
     const auto r = std::find_if(recipes().begin(), recipes().end(),

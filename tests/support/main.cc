@@ -9,25 +9,35 @@ namespace {
 
 std::string stem_of(const char* path) { return std::filesystem::path(path).stem().string(); }
 
-// Excludes the tests of all other files, whatever --gtest_filter says besides.
-bool choose_file(const std::string& stem) {
+// The tests of this file, or all others, as a filter: whole suites where they are, to be short.
+std::string filter_of(const std::string& stem, bool others) {
   const ::testing::UnitTest& all = *::testing::UnitTest::GetInstance();
-  std::string others;
-  bool found = false;
+  std::string filter;
   for (int s = 0; s < all.total_test_suite_count(); ++s) {
     const ::testing::TestSuite& suite = *all.GetTestSuite(s);
+    std::string chosen;
+    int count = 0;
     for (int t = 0; t < suite.total_test_count(); ++t) {
       const ::testing::TestInfo& test = *suite.GetTestInfo(t);
-      if (stem_of(test.file()) == stem)
-        found = true;
-      else
-        others += std::string(suite.name()) + "." + test.name() + ":";
+      if ((stem_of(test.file()) == stem) == others) continue;
+      chosen += std::string(suite.name()) + "." + test.name() + ":";
+      ++count;
     }
+    filter += count == suite.total_test_count() ? std::string(suite.name()) + ".*:" : chosen;
   }
+  return filter;
+}
+
+// Chooses the tests of this file, and of these what --gtest_filter chooses. False: there are none.
+bool choose_file(const std::string& stem) {
+  const std::string own = filter_of(stem, false);
   std::string filter = GTEST_FLAG_GET(filter);
-  filter += filter.find('-') == std::string::npos ? "-" : ":";
-  GTEST_FLAG_SET(filter, filter + others);
-  return found;
+  if (filter == "*")
+    filter = own;
+  else
+    filter += (filter.find('-') == std::string::npos ? "-" : ":") + filter_of(stem, true);
+  GTEST_FLAG_SET(filter, filter);
+  return !own.empty();
 }
 
 int run(int argc, char** argv) {
