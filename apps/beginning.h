@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
+#include "apps/checkpoint/run_directory.h"
 #include "apps/command_line.h"
-#include "apps/train/run_directory.h"
 #include "comm/communicator/communicator.h"
 
 namespace skein::apps {

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/base/printable.h"
+#include "apps/evaluation/evaluate.h"
 #include "apps/launch/interrupt.h"
 #include "apps/model/saved_model.h"
-#include "apps/train/evaluate.h"
 #include "comm/communicator/world_of_one.h"
 
 namespace skein::apps {

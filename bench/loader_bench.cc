@@ -13,8 +13,8 @@
 #include <functional>
 
 #include "bench/stopwatch.h"
-#include "data/encoded.h"
 #include "data/loader.h"
+#include "data/pictures/encoded.h"
 #include "data/reading.h"
 #include "engine/ops.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "data/cores.h"
-#include "data/jitter.h"
+#include "data/pictures/jitter.h"
 #include "engine/device/memory.h"
 
 namespace skein::data {

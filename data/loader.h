@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "data/augment.h"
+#include "data/pictures/augment.h"
 #include "data/reading.h"
 #include "data/source.h"
 #include "engine/tensor.h"

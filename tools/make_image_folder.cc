@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "data/resize.h"
+#include "data/pictures/resize.h"
 #include "data/source.h"
 #include "engine/random.h"
 #include "tools/write_images.h"

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "apps/model/safetensors.h"
-#include "data/split.h"
+#include "data/sources/split.h"
 #include "engine/words/number.h"
 
 namespace skein::apps {

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "apps/doctor/doctor.h"
-#include "apps/train/setup.h"
+#include "apps/setup/setup.h"
 
 namespace skein::apps {
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "data/split.h"
+#include "data/sources/split.h"
 
 namespace skein::apps {
 namespace {

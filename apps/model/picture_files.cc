@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "data/encoded.h"
+#include "data/pictures/encoded.h"
 #include "data/reading.h"
 
 namespace skein::apps {

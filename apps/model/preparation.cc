@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "data/augment.h"
+#include "data/pictures/augment.h"
 
 namespace skein::apps {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/view.h"
+#include "data/pictures/view.h"
 
 namespace skein::apps {
 

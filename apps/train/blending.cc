@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "data/draws.h"
+#include "data/pictures/draws.h"
 
 namespace skein::apps {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "apps/train/memory_advice.h"
+#include "apps/setup/memory_advice.h"
 #include "engine/device/memory.h"
 #include "engine/vectors/narrow.h"
 

@@ -3,8 +3,8 @@
 #include <memory>
 #include <optional>
 
-#include "apps/train/consensus_model.h"
-#include "apps/train/ema.h"
+#include "apps/evaluation/consensus_model.h"
+#include "apps/evaluation/ema.h"
 #include "apps/train/gradient.h"
 #include "engine/device/memory.h"
 #include "optim/schedule.h"

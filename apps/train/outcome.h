@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "apps/train/best_model.h"
-#include "apps/train/evaluate.h"
+#include "apps/evaluation/best_model.h"
+#include "apps/evaluation/evaluate.h"
 
 namespace skein::apps {
 

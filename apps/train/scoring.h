@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "apps/evaluation/best_model.h"
+#include "apps/evaluation/evaluate.h"
 #include "apps/report/metrics.h"
-#include "apps/train/best_model.h"
-#include "apps/train/evaluate.h"
 #include "apps/train/learning.h"
 
 namespace skein::apps {

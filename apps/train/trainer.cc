@@ -13,7 +13,7 @@
 #include <filesystem>
 
 #include "apps/base/together.h"
-#include "apps/train/run_directory.h"
+#include "apps/checkpoint/run_directory.h"
 #include "engine/words/file.h"
 
 namespace skein::apps {

@@ -1,7 +1,7 @@
 // gpu_bench, what a convolution does beside itself: sums for a batch norm, and norms between two of them.
 #include "bench/cuda/gpu_bench.h"
 #include "engine/cuda/batch_norm.h"
-#include "engine/cuda/conv_run.h"
+#include "engine/cuda/conv/conv_run.h"
 #include "engine/ops.h"
 #include "engine/tape.h"
 #include "tests/cuda/conv_shapes.h"

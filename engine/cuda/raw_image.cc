@@ -2,7 +2,7 @@
 #include "engine/raw_image.h"
 
 #include "engine/cuda/batch_norm.h"
-#include "engine/cuda/conv_problem.h"
+#include "engine/cuda/conv/conv_problem.h"
 #include "engine/cuda/pointwise.h"
 
 namespace skein::cuda {

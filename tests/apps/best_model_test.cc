@@ -1,6 +1,6 @@
 // What a run keeps of its evaluations: the best model, when to stop early, who is taken for whom, and whether a
 // resumed run has the same images.
-#include "apps/train/best_model.h"
+#include "apps/evaluation/best_model.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <set>
 
 #include "apps/checkpoint/data_index.h"
-#include "apps/train/verdicts.h"
+#include "apps/evaluation/verdicts.h"
 #include "nn/models.h"
 #include "tests/support/files.h"
 #include "tests/support/program.h"

@@ -2,7 +2,7 @@
 #include "apps/launch/device_choice.h"
 
 #include "apps/command_line.h"
-#include "apps/train/memory_advice.h"
+#include "apps/setup/memory_advice.h"
 #include "engine/device/device_trouble.h"
 #include "engine/device/memory.h"
 #include "engine/numerics.h"

@@ -1,5 +1,5 @@
 // The directory of a run: whose it is, for how long, and what is left of one that never began.
-#include "apps/train/run_directory.h"
+#include "apps/checkpoint/run_directory.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

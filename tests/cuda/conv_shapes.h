@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "engine/cuda/conv_plan.h"
+#include "engine/cuda/conv/conv_plan.h"
 
 namespace skein::testing {
 

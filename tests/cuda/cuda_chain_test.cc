@@ -2,7 +2,7 @@
 #include <cstring>
 #include <map>
 
-#include "engine/cuda/conv_run.h"
+#include "engine/cuda/conv/conv_run.h"
 #include "engine/numerics.h"
 #include "engine/raw_image.h"
 #include "tests/cuda/against_cpu.h"

@@ -2,7 +2,7 @@
 #include <chrono>
 #include <thread>
 
-#include "engine/cuda/conv_run.h"
+#include "engine/cuda/conv/conv_run.h"
 #include "engine/device/graph.h"
 #include "engine/numerics.h"
 #include "engine/vectors/vec.h"

@@ -1,5 +1,5 @@
 // Whole models on CUDA against the CPU: the same losses step by step, in either precision.
-#include "engine/cuda/conv_run.h"
+#include "engine/cuda/conv/conv_run.h"
 #include "engine/ops.h"
 #include "nn/models.h"
 #include "optim/rule.h"

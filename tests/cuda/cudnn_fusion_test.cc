@@ -2,8 +2,8 @@
 // shapes here, all in fusion_sweep_test.
 #include <gtest/gtest.h>
 
-#include "engine/cuda/conv_plan.h"
-#include "engine/cuda/conv_worth.h"
+#include "engine/cuda/conv/conv_plan.h"
+#include "engine/cuda/conv/conv_worth.h"
 #include "tests/cuda/conv_shapes.h"
 #include "tests/support/files.h"
 

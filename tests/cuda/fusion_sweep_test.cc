@@ -2,8 +2,8 @@
 // table is tests/cuda/fusions_h200.txt, written anew to the build folder.
 #include <gtest/gtest.h>
 
-#include "engine/cuda/conv_plan.h"
-#include "engine/cuda/conv_worth.h"
+#include "engine/cuda/conv/conv_plan.h"
+#include "engine/cuda/conv/conv_worth.h"
 #include "tests/cuda/conv_shapes.h"
 
 namespace skein::cuda {

@@ -1,10 +1,10 @@
 // Resizing, views and policies, each against a slow reference.
-#include "data/augment.h"
+#include "data/pictures/augment.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "data/view.h"
+#include "data/pictures/view.h"
 #include "tests/support/data_files.h"
 
 namespace skein::data {

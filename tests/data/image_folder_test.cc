@@ -5,12 +5,12 @@
 #include <cstring>
 #include <set>
 
-#include "data/augment.h"
-#include "data/encoded.h"
 #include "data/files.h"
-#include "data/jpeg.h"
 #include "data/loader.h"
-#include "data/png.h"
+#include "data/pictures/augment.h"
+#include "data/pictures/encoded.h"
+#include "data/pictures/jpeg.h"
+#include "data/pictures/png.h"
 #include "data/reading.h"
 #include "tests/support/data_files.h"
 

@@ -1,11 +1,11 @@
 // The index of an image folder: kept, used again, and never believed when it should not be.
-#include "data/index_cache.h"
+#include "data/sources/index_cache.h"
 
 #include <chrono>
 #include <set>
 
 #include "data/files.h"
-#include "data/image_listing.h"
+#include "data/sources/image_listing.h"
 #include "tests/support/data_files.h"
 
 namespace skein::data {

@@ -1,11 +1,11 @@
 // Color jitter against torchvision's definitions, and how its factors are drawn.
-#include "data/jitter.h"
+#include "data/pictures/jitter.h"
 
 #include <algorithm>
 #include <set>
 
-#include "data/augment.h"
 #include "data/loader.h"
+#include "data/pictures/augment.h"
 #include "tests/support/data_files.h"
 
 namespace skein::data {

@@ -4,10 +4,10 @@
 #include <fstream>
 #include <sstream>
 
-#include "data/encoded.h"
 #include "data/files.h"
-#include "data/jpeg.h"
-#include "data/png.h"
+#include "data/pictures/encoded.h"
+#include "data/pictures/jpeg.h"
+#include "data/pictures/png.h"
 #include "tests/support/data_files.h"
 
 namespace skein::data {

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <set>
 
-#include "data/shards.h"
-#include "data/tar.h"
+#include "data/sources/shards.h"
+#include "data/sources/tar.h"
 #include "tests/support/data_files.h"
 #include "tools/write_tar.h"
 

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "apps/evaluation/ema.h"
 #include "apps/model/safetensors.h"
-#include "apps/train/ema.h"
 #include "tests/support/program.h"
 #include "tests/support/trainee.h"
 

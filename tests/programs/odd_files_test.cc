@@ -1,5 +1,5 @@
 // Odd image files through the whole program: trained on or left out, and counted exactly in summary.json.
-#include "apps/train/odd_files.h"
+#include "apps/setup/odd_files.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 // Shards of unequal labels: every sample once, by the law that was asked for, and nobody hangs for lack of
 // them.
-#include "data/split.h"
+#include "data/sources/split.h"
 
 #include <algorithm>
 #include <cmath>

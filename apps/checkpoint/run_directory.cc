@@ -1,0 +1,192 @@
+// Making a run's directory, and the locks and the note by which others see that it is in use.
+#include "apps/checkpoint/run_directory.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "apps/checkpoint/checkpoint.h"
+#include "engine/words/file.h"
+
+namespace skein::apps {
+namespace {
+
+namespace fs = std::filesystem;
+using comm::Clock;
+
+constexpr const char* kLockFile = ".skein-lock";
+constexpr const char* kMetrics = "metrics.jsonl";
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+// When a process began, in the kernel's words; empty: there is none of that number.
+std::string birth_of(long pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+  std::string line, word;
+  std::getline(in, line);
+  std::istringstream after_name(line.substr(std::min(line.size(), line.rfind(')') + 1)));
+  for (int i = 0; i < 20; ++i) after_name >> word;
+  return word;
+}
+
+// Who trains, as DIR/.skein-lock says it.
+struct Note {
+  std::string host, since;  // since: birth_of() the process
+  long pid = 0;
+  std::string words() const {
+    return pid > 0 ? fmt::format("process {} on host {}", pid, host) : "another process";
+  }
+  bool is_ours() const { return pid == getpid() && host == host_name(); }
+  bool lives_here() const { return pid > 0 && host == host_name() && birth_of(pid) == since; }
+};
+
+Note read_note(int file) {
+  char bytes[512] = "";
+  const ssize_t n = pread(file, bytes, sizeof bytes - 1, 0);
+  std::istringstream in(std::string(bytes, size_t(std::max<ssize_t>(0, n))));
+  Note note;
+  std::string word;
+  in >> word >> note.host >> word >> note.pid >> word >> note.since;
+  return in ? note : Note{};
+}
+
+std::string fit_for_a_name(std::string s) {
+  for (char& c : s)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_') c = '-';
+  return s;
+}
+
+bool holds_run(const fs::path& directory) {
+  return fs::exists(directory / kMetrics) || !list_checkpoints(directory.string()).empty();
+}
+
+}  // namespace
+
+void refuse_a_run(const std::string& directory) {
+  if (holds_run(directory))
+    throw BadOption(
+        fmt::format("--output {0}: holds a run already; choose another directory, continue that run "
+                    "(train_imagenet --resume {0}), or remove it (rm -r {0})",
+                    directory));
+}
+
+RunDirectory::~RunDirectory() {
+  if (rank_ != 0 || !file_) return;
+  if (ftruncate(file_.get(), 0) != 0) return;
+  std::error_code none;
+  if (holds_run(path_)) return;
+  fs::remove(fs::path(path_) / kLockFile, none);
+  if (made_.empty()) return;
+  fs::remove_all(made_.front(), none);
+  for (const fs::path& parent : made_) ::rmdir(parent.c_str());  // only what is empty
+}
+
+// Those that this process made are its own to remove.
+void RunDirectory::make_parents() {
+  std::error_code none;
+  std::vector<fs::path> missing;
+  for (fs::path d = fs::path(path_).parent_path(); !d.empty() && !fs::exists(d, none); d = d.parent_path())
+    missing.push_back(d);
+  if (const fs::path parent = fs::path(path_).parent_path(); !parent.empty()) make_directory(parent.string());
+  made_ = std::move(missing);
+}
+
+void RunDirectory::make(const std::string& model, const std::string& data) {
+  const std::string host = host_name();
+  const std::string name = fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}-{}-{}", model,
+                                       data.substr(0, data.find(':')), fmt::localtime(std::time(nullptr)),
+                                       fit_for_a_name(host.substr(0, host.find('.'))), getpid());
+  path_ = name;
+  make_parents();
+  for (int n = 2; ::mkdir(path_.c_str(), 0777) != 0; ++n) {
+    if (errno != EEXIST)
+      throw BadFile(text(path_, ": this directory cannot be made: ", std::strerror(errno)));
+    path_ = fmt::format("{}-{}", name, n);
+  }
+  made_.insert(made_.begin(), path_);
+  std::string who;
+  if (!take(who)) throw BadFile(fmt::format("{}: is being trained by {}", path_, who));
+}
+
+void RunDirectory::hold(const std::string& path, double patience,
+                        const std::function<void(const std::string&)>& say) {
+  path_ = path;
+  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+  make_parents();
+  const bool before = fs::exists(path_);
+  make_directory(path_);
+  if (!before) made_.insert(made_.begin(), path_);
+  const auto began = Clock::now();
+  std::string who;
+  for (bool said = false; !take(who); said = true) {
+    if (Clock::now() - began >= std::chrono::duration<double>(patience))
+      throw BadFile(
+          fmt::format("{}: is being trained by {}; wait until it has ended, or stop it", path_, who));
+    if (!said) say(fmt::format("{} is being trained by {}; waiting for it to end", path_, who));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  if (!who.empty())
+    say(fmt::format("{} was last trained by {}, which did not end by itself; make sure that it has ended",
+                    path_, who));
+}
+
+void RunDirectory::join(const std::string& path) {
+  path_ = path;
+  file_ = comm::Fd(open((path_ + '/' + kLockFile).c_str(), O_RDWR | O_CLOEXEC));
+  if (file_) lock(F_WRLCK, rank_, 1);
+}
+
+RunDirectory::Answer RunDirectory::lock(short kind, off_t from, off_t bytes) {
+  struct flock range {};
+  range.l_type = kind, range.l_whence = SEEK_SET, range.l_start = from, range.l_len = bytes;
+  if (fcntl(file_.get(), F_OFD_SETLK, &range) == 0) return kFree;
+  return errno == EAGAIN || errno == EACCES ? kTaken : kUnknown;
+}
+
+// Whoever gets all bytes at once keeps the first and leaves the rest to the other ranks; until then nobody
+// else can have them all. `who`: false: who trains here. true: who did, on another host, and left no sign of
+// an end.
+bool RunDirectory::take(std::string& who) {
+  const std::string name = path_ + '/' + kLockFile;
+  file_ = comm::Fd(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file_) throw BadFile(text(name, ": cannot be opened: ", std::strerror(errno)));
+  const Note note = read_note(file_.get());
+  const Answer all = lock(F_WRLCK, 0, 0);
+  who = note.words();
+  if (all == kTaken || (all == kUnknown && note.lives_here() && !note.is_ours())) {
+    file_ = {};
+    return false;
+  }
+  struct stat s {};
+  if (fstat(file_.get(), &s) == 0 && s.st_nlink == 0) return take(who);  // removed by who held it until now
+  if (all == kFree) lock(F_UNLCK, 1, 0);
+  who = note.pid > 0 && note.host != host_name() ? note.words() : "";
+  leave_note();
+  return true;
+}
+
+void RunDirectory::leave_note() {
+  const std::string note =
+      fmt::format("host {} pid {} since {}\n", host_name(), getpid(), birth_of(getpid()));
+  if (ftruncate(file_.get(), 0) != 0 ||
+      pwrite(file_.get(), note.data(), note.size(), 0) != ssize_t(note.size()))
+    throw BadFile(text(path_, '/', kLockFile, ": cannot be written: ", std::strerror(errno),
+                       "; free some space there or choose another --output"));
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,42 @@
+// BestModel: the model of the best evaluation so far, as DIR/model_best.safetensors.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "apps/base/json.h"
+#include "apps/evaluation/evaluate.h"
+#include "apps/model/weights.h"
+
+namespace skein::apps {
+
+struct Best {
+  double top1 = 0, loss = 0, epoch = 0;
+  int64_t step = 0;
+  bool ema = false;  // it is the moving average of the weights rather than the weights
+};
+
+// Worker 0's. The file says which evaluation it is of, so nothing else need be kept to resume.
+class BestModel {
+ public:
+  static constexpr const char* kFile = "model_best.safetensors";
+
+  // Starts a run in `directory`, without a best one: a file that an earlier attempt has left there goes.
+  void begin(const std::string& directory);
+  // Continues the training of the run in `from`, which may be `directory`, at `step`. A file of a later step is
+  // of a course that was given up: the next evaluation replaces it. A damaged file counts as none.
+  void resume(const std::string& directory, const std::string& from, int64_t step);
+
+  // By accuracy, then by loss.
+  bool is_better(const Score&) const;
+  // The module holds what was scored. Written aside and renamed; throws BadFile.
+  void keep(const Score&, double epoch, bool ema, nn::Module&, ModelInfo);
+  const std::optional<Best>& found() const { return best_; }
+
+ private:
+  std::string path_;
+  std::optional<Best> best_;
+};
+
+Json to_json(const Best&);  // "best" in summary.json
+
+}  // namespace skein::apps

@@ -1,0 +1,67 @@
+// The mean of the models put in their place for a while.
+#include "apps/evaluation/consensus_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "apps/config/algorithm_values.h"
+#include "engine/vectors/vec.h"
+#include "optim/consensus.h"
+#include "optim/gossip/gossip.h"
+
+namespace skein::apps {
+namespace {
+
+constexpr int64_t kBatches = 16;   // of each worker, for new statistics
+constexpr double kMomentum = 0.1;  // of every batch norm: what a batch's statistics weigh
+
+}  // namespace
+
+ConsensusModel::ConsensusModel(const Config& c, const Setup& s, const nn::Flat& flat,
+                               optim::Strategy& strategy, optim::Worker& me, const Ema* average)
+    : x_{me.x}, buffers_{me.buffers} {
+  if (s.alone && !average) return;
+  x_.lend();
+  if (me.buffers.size() > 0) buffers_.lend();
+  if (average)
+    optim::consensus(me.comm, average->x(), me.x);
+  else
+    strategy.evaluated(me, me.x);
+  distance_ = optim::consensus_distance(me.comm, x_.own, me.x, flat.count);
+  if (!buffers_.own) return;
+  const Tensor mine = average ? average->buffers() : buffers_.own;
+  copy(me.buffers, mine);
+  if (s.alone) return;
+  const optim::BufferPolicy policy = optim::buffer_policy(options_of(c));
+  if (c.algorithm != "allreduce" && policy == optim::BufferPolicy::kRecompute) {
+    recompute(c, s);
+    optim::consensus(me.comm, me.buffers.clone(), me.buffers);
+  } else if (c.algorithm != "allreduce" && policy == optim::BufferPolicy::kLocal) {
+    me.comm.broadcast(me.buffers, 0);
+  } else {
+    optim::consensus(me.comm, mine, me.buffers);
+  }
+}
+
+// Statistics that start at zero are, after k batches, 1 - (1 - momentum)^k of a weighted mean over the
+// batches.
+void ConsensusModel::recompute(const Config& c, const Setup& s) {
+  const NoTape off;
+  const RandomScope random(uint64_t(c.seed), 0, uint32_t(s.place.rank));
+  const std::vector<float> mean = s.data.train->mean(), deviation = s.data.train->std();
+  const int64_t batches = std::min(kBatches, s.steps_per_epoch);
+  data::Loader loader(*s.data.train, train_plan(c, s), s.image, 0, batches, s.device, s.data_threads, 4,
+                      s.data_cores);
+  fill(buffers_.place, 0.f);
+  int64_t seen = 0;
+  for (int64_t i = 0; i < batches; ++i) {
+    const data::Batch b = loader.next();
+    if (b.size() == 0) continue;
+    s.model->forward(normalize_image(b.images, mean, deviation, s.activations));
+    ++seen;
+  }
+  if (seen == 0) return copy(buffers_.place, buffers_.own);
+  scale(buffers_.place, 1 / (1 - std::pow(1 - kMomentum, double(seen))));
+}
+
+}  // namespace skein::apps

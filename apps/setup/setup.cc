@@ -1,0 +1,149 @@
+// Opening data, model and device of a run, with every check that needs no training.
+#include "apps/setup/setup.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "apps/config/algorithm_values.h"
+#include "apps/launch/device_choice.h"
+#include "apps/launch/placement.h"
+#include "apps/setup/shared_data.h"
+#include "data/cores.h"
+#include "engine/vectors/loss_scale.h"
+#include "engine/words/find_row.h"
+#include "optim/schedule.h"
+
+namespace skein::apps {
+namespace {
+
+data::ImageSize choose_image(const Config& c, const data::DataSource& source) {
+  const data::ImageSize own = source.image();
+  if (c.image_size > 0) return {int(c.image_size), int(c.image_size), own.channels};
+  const nn::ModelRow& row = nn::model_row(c.model);
+  if (own.height > 0 && std::min(own.height, own.width) >= row.smallest_size) return own;
+  const int side = row.default_size > 0 ? int(row.default_size) : 224;
+  return {side, side, own.channels};
+}
+
+data::Split open_data(const Config& c) {
+  if (c.data.empty())
+    throw BadOption("--data is needed: KIND or KIND:PATH, with one of the kinds " +
+                    joined(names_of(data::sources())));
+  data::Split s = [&] {
+    try {
+      return naming_place(c, "data", [&] { return open_shared(c.data, uint64_t(c.seed)); });
+    } catch (const BadFile& e) {
+      if (c.origin("data").source != Source::kResumed) throw;
+      throw BadFile(text(e.what(), "; if the data has moved, add --data ", c.data.substr(0, c.data.find(':')),
+                         ":NEW_PATH to --resume"));
+    }
+  }();
+  if (s.train->size() == 0 || s.test->size() == 0)
+    throw BadFile(text(c.data, ": of ", s.train->size() + s.test->size(), " images none is left for ",
+                       s.test->size() == 0 ? "testing" : "training",
+                       "; a class needs two at least, or give images to test on apart (docs/data.md)"));
+  return s;
+}
+
+std::shared_ptr<const data::Portions> deal(const Config& c, const data::DataSource& train, int world) {
+  const uint64_t seed = uint64_t(c.seed);
+  const data::SplitRule rule = data::parse_split(c.split);
+  if (rule.kind == data::SplitRule::kIid)
+    return std::make_shared<const data::Portions>(train.size(), c.batch_size, world, seed);
+  return std::make_shared<const data::Portions>(
+      data::make_shards(data::labels_of(train), int(train.classes().size()), rule, world, seed), c.batch_size,
+      seed);
+}
+
+// The team of compute threads is made by the first parallel loop, and then runs where this thread runs.
+void settle_threads(Setup& s, const Config& c) {
+  constexpr int kWithGpu = 2;  // threads: one queues the device's work, one carries messages
+  const bool free = c.threads == 0 && c.data_threads == 0 && s.device.is_cuda();
+  if (free && !place_threads(s.place, kWithGpu, s.threads - kWithGpu).data.empty())
+    s.data_threads = s.threads - kWithGpu, s.threads = kWithGpu;
+  omp_set_num_threads(s.threads);
+  const Placement p = place_threads(s.place, s.threads, s.data_threads);
+  data::run_on(p.compute);
+  s.compute_cores = p.compute, s.data_cores = p.data;
+}
+
+// What can be said to be wrong without the data, which may take minutes to open.
+void check_before_data(const Config& c) {
+  naming_place(c, "model", [&] { nn::model_row(c.model); });
+  data::parse_split(c.split);
+  make_loss_scale(c.loss_scale, activations_of(c), kCpu);
+  const double epochs = 1e9;  // the length does not matter here
+  optim::parse_schedule(c.lr_schedule, c.lr, 1, epochs, 0);
+}
+
+}  // namespace
+
+Setup open_setup(const Config& c, const Place& place) {
+  check_before_data(c);
+  Setup s;
+  s.place = place;
+  const bool center = optim::strategy_row(c.algorithm).center;
+  s.alone = place.world == 1 && !center && !optim::has_dedicated_server(options_of(c));
+  s.threads = compute_threads(c, s.place);
+  s.data_threads = c.data_threads > 0 ? int(c.data_threads) : s.threads;
+  const DeviceChoice chosen = choose_device(c, place);
+  s.device = chosen.device, s.device_note = chosen.note;
+  settle_threads(s, c);
+  prepare_engine(c, s.device);
+  s.activations = activations_of(c);
+  s.data = open_data(c);
+  s.odd_files = std::make_shared<OddFiles>();
+  const data::DataSource& train = *s.data.train;
+  s.image = choose_image(c, train);
+  s.mean = train.mean(), s.deviation = train.std();
+  s.augment = c.augment == "auto" ? data::default_augment(c.data.substr(0, c.data.find(':')), train.image())
+                                  : data::parse_augment(c.augment);
+  if (!c.eval_only && c.batch_size > train.size() / s.place.world)
+    throw BadOption(text(c.origin("batch-size").place, ": ", c.batch_size, " images for each of ",
+                         s.place.world, " worker(s) are more than the ", train.size(), " training images of ",
+                         c.data, "; give ", train.size() / s.place.world, " or less"));
+  s.global_batch = c.batch_size * s.place.world;
+  if (!c.eval_only) s.portions = deal(c, train, s.place.world);
+  s.steps_per_epoch = s.portions ? s.portions->steps_per_epoch() : 1;
+  s.total_steps = c.steps > 0 ? c.steps : c.epochs * s.steps_per_epoch;
+  s.model = naming_place(c, "model", [&] {
+    return nn::make_model(c.model,
+                          {s.image.height, s.image.width, s.image.channels, int64_t(train.classes().size())});
+  });
+  nn::initialize(*s.model, uint64_t(c.seed));
+  return s;
+}
+
+Preparation preparation_of(const Setup& s) {
+  return {
+      .image = s.image, .center = s.data.test->image().height == 0, .mean = s.mean, .deviation = s.deviation};
+}
+
+ModelInfo model_info(const Config& c, const Setup& s, int64_t steps) {
+  return {.model = c.model,
+          .classes = s.data.train->classes(),
+          .steps = steps,
+          .more = to_metadata(preparation_of(s))};
+}
+
+data::Plan train_plan(const Config& c, const Setup& s) {
+  const int64_t per_epoch = s.steps_per_epoch;
+  const uint64_t seed = uint64_t(c.seed);
+  data::Plan plan;
+  plan.count = [portions = s.portions, rank = s.place.rank](int64_t step) {
+    return portions->samples(step, rank);
+  };
+  plan.index = [portions = s.portions, rank = s.place.rank](int64_t step, int64_t row) {
+    return portions->index(step, rank, row);
+  };
+  plan.view = [=, augment = s.augment, image = s.image, jitter = c.color_jitter](int64_t step, int64_t,
+                                                                                 int64_t index) {
+    data::View v = data::train_view(augment, seed, step / per_epoch, index, image);
+    data::draw_colors(v, jitter, seed, step / per_epoch, index);
+    return v;
+  };
+  return plan;
+}
+
+}  // namespace skein::apps

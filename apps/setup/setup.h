@@ -1,0 +1,51 @@
+// Setup: what a run is made of, opened and checked before anything is written.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "apps/config/config.h"
+#include "apps/launch/launch.h"
+#include "apps/model/preparation.h"
+#include "apps/model/weights.h"
+#include "apps/setup/odd_files.h"
+#include "data/loader.h"
+#include "data/pictures/augment.h"
+#include "data/source.h"
+#include "data/sources/split.h"
+#include "nn/models.h"
+
+namespace skein::apps {
+
+struct Setup {
+  Place place;
+  bool alone = true;  // one worker that sends no messages: neither another one, nor a server, nor a center
+  Device device;
+  std::string device_note;  // for the log; empty: nothing to say
+  std::string messages;     // how they go between GPUs; empty: there are none
+  DType activations = kF32;
+  int threads = 1, data_threads = 1;
+  std::vector<int> compute_cores, data_cores;  // where the threads run; empty: anywhere
+  data::Split data;
+  data::ImageSize image;               // of a training batch
+  std::vector<float> mean, deviation;  // what pixels are normalized by: the training data's
+  data::Augment augment = data::Augment::kNone;
+  int64_t global_batch = 0, steps_per_epoch = 0, total_steps = 0;
+  std::shared_ptr<const data::Portions> portions;  // null where nothing is trained
+  std::shared_ptr<OddFiles> odd_files;             // met so far, by whoever reads with this setup
+  std::unique_ptr<nn::Module> model;               // initialized from the seed
+};
+
+// Opens data and model, and gives the calling thread its team of compute threads. Throws BadOption or
+// BadFile, saying what is wrong with which flag or file.
+Setup open_setup(const Config&, const Place& = {});
+
+// What evaluate() does with this set-up's test images.
+Preparation preparation_of(const Setup&);
+// What a model of this run says of itself after so many steps.
+ModelInfo model_info(const Config&, const Setup&, int64_t steps);
+
+// Which samples this worker's steps hold: pure functions of seed, step, rank and world.
+data::Plan train_plan(const Config&, const Setup&);
+
+}  // namespace skein::apps

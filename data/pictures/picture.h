@@ -1,0 +1,25 @@
+// Picture: what an image decoder hands over, the part of an image that a View shows.
+#pragma once
+#include <vector>
+
+#include "data/odd.h"
+#include "data/pictures/view.h"
+
+namespace skein::data {
+
+// RGB. `box` is where in these pixels the View's box lies; a decoder may have reduced the image.
+struct Picture {
+  std::vector<uint8_t> bytes;
+  int height = 0, width = 0;
+  Box box;
+  OddSet odd = 0;  // what the decoder converted, or why it failed
+  Pixels pixels() const { return {bytes.data(), height, width, 3, int64_t(width) * 3}; }
+};
+
+// Draws it as the View wants it.
+void draw(const View&, const Picture&, const ImageSize& out, uint8_t* to);
+
+// More pixels than this are refused: a small file can claim to be larger than memory.
+inline constexpr int64_t kMostPixels = int64_t(1) << 28;
+
+}  // namespace skein::data

@@ -1,0 +1,23 @@
+// From a View to pixels: which part of an image it shows, and drawing that part at the output's size.
+#pragma once
+#include "data/pictures/resize.h"
+#include "data/source.h"
+
+namespace skein::data {
+
+// What a View shows of an image: `box`, in the image's coordinates, read through a window of whole pixels:
+// the box itself, or a filter's width more where torchvision would resize before it crops.
+struct Region {
+  Box box;
+  int top = 0, left = 0, height = 0, width = 0;
+};
+Region region_of(const View&, int height, int width, const ImageSize& out);
+
+// Draws `box` of `window` (box in the window's coordinates) as the View wants it: resized, shifted, mirrored.
+// The channels of window and out agree.
+void draw_box(const View&, const Pixels& window, const Box& box, const ImageSize& out, uint8_t* to);
+
+// The two together, for an image that is there whole.
+void draw(const View&, const Pixels& image, const ImageSize& out, uint8_t* to);
+
+}  // namespace skein::data
