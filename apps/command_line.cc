@@ -220,8 +220,8 @@ void read_comparison(Command& command, const Parser& p) {
   }
 }
 
-// A run that was as long as its epochs and is now as long as its steps, or the other way round, has one new
-// length.
+// A run that was as long as its epochs and is now as long as its steps, or the other way round,
+// has one new length.
 std::vector<std::string> changes_between(const Config& before, const Config& now, const Flags& table) {
   const auto length = [](const Config& c) {
     const int64_t n = c.steps > 0 ? c.steps : c.epochs;
@@ -277,8 +277,8 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
   if (p.resume->count()) start_from_run(command, p, table);
   const Config before = command.config;
   Config& c = command.config;
-  // A resumed run refuses to change; what the command line says of a flag decides what the change is, not a
-  // file.
+  // A resumed run refuses to change; what the command line says of a flag decides what the change
+  // is, not a file.
   std::vector<std::string> decided;
   for (const auto& [flag, option] : p.of_table)
     if (option->count() && !command.checkpoint.empty()) decided.push_back(flag->name);

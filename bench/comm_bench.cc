@@ -3,9 +3,9 @@
 //
 //   comm_bench [--ranks P] [--mb M] [--way shared|ucx] [--rounds R] [--peers DIR]
 //
-// With --peers, DIR holds allreduce_mpi, shm_floor (bench/peers, built as their first lines say); ours and
-// theirs run in
-// turn, R times, and the median of the ratios is what counts: other work on the machine hits both.
+// With --peers, DIR holds allreduce_mpi, shm_floor (bench/peers, built as their first lines say);
+// ours and theirs run in turn, R times, and the median of the ratios is what counts: other work on
+// the machine hits both.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>

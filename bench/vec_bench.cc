@@ -3,8 +3,8 @@
 //
 //   vec_bench [--device cpu|cuda] [--elements 25600000] [--json FILE]
 //
-// Timed by seconds_of() in bench/stopwatch.h. Each pass is compared with copies right before and after it, because
-// a shared machine changes from minute to minute.
+// Timed by seconds_of() in bench/stopwatch.h. Each pass is compared with copies right before and after it,
+// because a shared machine changes from minute to minute.
 #include <cstdio>
 #include <fstream>
 #include <functional>

@@ -27,7 +27,8 @@ struct Plan {
   std::function<View(int64_t step, int64_t row, int64_t index)> view;
 };
 
-// A sample that could not be read: DataSource::name, and the reason in words ("truncated: the file ends early").
+// A sample that could not be read: DataSource::name, and the reason in words ("truncated:
+// the file ends early").
 struct Unreadable {
   std::string name;
   const char* why;

@@ -52,8 +52,8 @@ class DataSource {
                                   uint8_t* pixels) const = 0;
   // For messages: a path, or "item 17 of train-images-idx3-ubyte.gz".
   virtual std::string name(int64_t index) const = 0;
-  // What tells a sample from others wherever the data set is stored: its path below the root. Empty where samples
-  // have no names of their own.
+  // What tells a sample from others wherever the data set is stored: its path below the root. Empty where
+  // samples have no names of their own.
   virtual std::string key(int64_t) const { return ""; }
   // Per channel, of pixels scaled to [0, 1]: what normalize_image subtracts and divides by.
   virtual std::vector<float> mean() const = 0;

@@ -62,8 +62,8 @@ struct NormMode {
   Tensor residual = {};  // added before the ReLU
 };
 Tensor batch_norm(const Tensor& x, const NormState&, const NormMode&);
-// batch_norm(conv2d(x, w), ...) as one entry of the tape: a residual block's building stone and where the
-// speed is.
+// batch_norm(conv2d(x, w), ...) as one entry of the tape: a residual block's building stone and
+// where the speed is.
 Tensor conv_bn(const Tensor& x, const Tensor& w, ConvGeometry, const NormState&, const NormMode&);
 
 // One convolution of a chain, and its norm.
@@ -72,9 +72,9 @@ struct ConvBnLink {
   ConvGeometry geometry;
   NormState norm;
 };
-// conv_bn of each link in turn, with a ReLU after all but the last, which has one if asked for. `residual` gives
-// what the last adds before it; it is called when all convolutions but the last are done. On CUDA a norm between
-// two convolutions may be left to the second one: its image is then neither written nor kept.
+// conv_bn of each link in turn, with a ReLU after all but the last, which has one if asked for. `residual`
+// gives what the last adds before it; it is called when all convolutions but the last are done. On CUDA a
+// norm between two convolutions may be left to the second one: its image is then neither written nor kept.
 Tensor conv_bn_chain(const Tensor& x, const std::vector<ConvBnLink>&, bool training, bool relu = true,
                      const std::function<Tensor()>& residual = {});
 
@@ -82,9 +82,9 @@ Tensor conv_bn_chain(const Tensor& x, const std::vector<ConvBnLink>&, bool train
 Tensor dropout(const Tensor& x, float p, const Draw& draw);
 
 Tensor log_softmax(const Tensor& x);  // over the last axis
-// Mean over the rows with label >= 0 of -sum_c q_c log softmax(logits)_c, q = (1-s) one-hot + s/classes.
-// labels i32 [m]; a negative label marks a row that does not count (an unreadable image). [1], f32. All rows
-// unmarked: 0.
+// Mean over the rows with label >= 0 of -sum_c q_c log softmax(logits)_c, q = (1-s) one-hot +
+// s/classes. labels i32 [m]; a negative label marks a row that does not count (an unreadable image).
+// [1], f32. All rows unmarked: 0.
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels, float smoothing = 0);
 // f32 [2]: how many rows with label >= 0 have their label among the k largest logits, and how many such rows
 // there are. Equal logits count against the label (rank = logits greater, plus equal ones of lower index).

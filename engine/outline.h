@@ -1,5 +1,5 @@
-// An Outline lists the operations of a forward pass by name, with their settings: what an exporter makes a
-// graph of.
+// An Outline lists the operations of a forward pass by name, with their settings: what an exporter
+// makes a graph of.
 #pragma once
 #include <map>
 #include <string>

@@ -13,8 +13,8 @@ struct RawImage {
 };
 
 // The calls of the seam (engine/seam.def). Each convolution is one fused kernel if that is the faster way
-// (docs/gpu_fusions.md), else the passes that it stands for; c.x is y, so forward and backward_weights are not
-// given it.
+// (docs/gpu_fusions.md), else the passes that it stands for; c.x is y, so forward and backward_weights
+// are not given it.
 //   raw_image    of norm.x, gamma, shift and, if there are any, sums and running statistics, which it updates
 //   raw_conv2d_
 //     forward           c.y <- conv(y, c.w); returns the sums of c.y if they came with it; makes and keeps y if

@@ -6,8 +6,8 @@ namespace skein::nn {
 
 // The shape `p` has in a torchvision file.
 Shape file_shape(const Param& p);
-// `ours`, a tensor of p's shape (its value, its gradient, a momentum), as a new tensor of file_shape on the
-// CPU.
+// `ours`, a tensor of p's shape (its value, its gradient, a momentum), as a new tensor of
+// file_shape on the CPU.
 Tensor to_file(const Param& p, const Tensor& ours);
 // The reverse, written into `ours` on its device. `file`: f32 on the CPU, of file_shape.
 void from_file(const Param& p, const Tensor& file, const Tensor& ours);

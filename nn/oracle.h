@@ -25,11 +25,11 @@ class Oracle {
  public:
   Oracle(Module&, const Flat&, OracleOptions);
 
-  // Calls `forward`, each time on a tape of its own, for pass 0 to passes - 1, and fills g with the gradient of the sum
-  // of the losses that it returns; unscaled and clipped. Returns that sum.
+  // Calls `forward`, each time on a tape of its own, for pass 0 to passes - 1, and fills g with the gradient
+  // of the sum of the losses that it returns; unscaled and clipped. Returns that sum.
   //
-  // If given, `ready` receives slices of g as they become final, the same ones at every step. They are neither unscaled
-  // nor clipped: that is for the sum over the workers.
+  // If given, `ready` receives slices of g as they become final, the same ones at every step. They are
+  // neither unscaled nor clipped: that is for the sum over the workers.
   Tensor gradient(int64_t passes, const std::function<Tensor(int64_t pass)>& forward,
                   const GradReady& ready = {});
   // For a worker without samples: g <- 0, in the same slices as the others have.

@@ -26,8 +26,8 @@ class OptionA final : public Module {
 
 enum class Shortcut : uint8_t { kProjection, kOptionA };
 
-// A branch of convolutions, a chain; its last adds the shortcut before its ReLU. The shortcut is computed just
-// before it is needed, so that backward finishes its gradient together with its neighbors'.
+// A branch of convolutions, a chain; its last adds the shortcut before its ReLU. The shortcut is computed
+// just before it is needed, so that backward finishes its gradient together with its neighbors'.
 class Block final : public Module {
  public:
   Block(int64_t in, int64_t width, int64_t out, bool bottleneck, int stride, Shortcut kind) {

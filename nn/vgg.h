@@ -9,8 +9,8 @@ std::unique_ptr<Module> vgg16_bn(const Input&);
 // The CIFAR variant: head 512-512 with dropout on the map as it is (1x1 for 32x32 images).
 std::unique_ptr<Module> vgg16_bn_cifar(const Input&);
 
-// Average pool to size x size whatever the map: window i covers rows floor(i H / size) to ceil((i + 1) H /
-// size).
+// Average pool to size x size whatever the map: window i covers rows floor(i H / size) to ceil((i +
+// 1) H / size).
 Tensor adaptive_avg_pool(const Tensor& x, int64_t size);
 
 }  // namespace skein::nn

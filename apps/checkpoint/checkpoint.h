@@ -28,20 +28,20 @@ struct Manifest {
   DataIndex images;                // what it was trained and tested on; without hashes where it was not noted
 };
 
-// The checkpoints of one output directory. Saving is three steps so that the trainer can put barriers
-// between:
+// The checkpoints of one output directory. Saving is three steps so that the trainer
+// can put barriers between:
 //   rank 0: begin(step)  | barrier |  every rank: write(step, rank, walk)  | barrier |  rank 0: commit(...)
-// A checkpoint is under its final name only when every byte of it is on the disk; older ones are removed only
-// after that. Each step throws BadFile (disk full, not writable, directory not shared by the hosts) and
-// leaves earlier checkpoints intact; whoever catches it calls abandon(step) on rank 0, which removes the
-// pieces.
+// A checkpoint is under its final name only when every byte of it is on the disk; older ones are
+// removed only after that. Each step throws BadFile (disk full, not writable, directory not shared by
+// the hosts) and leaves earlier checkpoints intact; whoever catches it calls abandon(step) on rank 0,
+// which removes the pieces.
 class Checkpoints {
  public:
   explicit Checkpoints(const std::string& output, int keep = 3);
   const std::string& directory() const { return dir_; }  // OUTPUT/checkpoints
 
-  // Another attempt at the same step, after a worker was lost in the last one: what that worker may still write
-  // does not get in its way. The same number on every rank.
+  // Another attempt at the same step, after a worker was lost in the last one: what that worker may still
+  // write does not get in its way. The same number on every rank.
   void attempt(int number) { attempt_ = number; }
   void begin(int64_t step);
   void write(int64_t step, int rank, const Walk&);

@@ -1,5 +1,5 @@
-// The rules by which the state of N workers becomes that of M, one row a field, and the archive that applies
-// them.
+// The rules by which the state of N workers becomes that of M, one row a field, and the
+// archive that applies them.
 #include "apps/checkpoint/reshare.h"
 
 #include <algorithm>

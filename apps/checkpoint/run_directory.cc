@@ -158,9 +158,9 @@ RunDirectory::Answer RunDirectory::lock(short kind, off_t from, off_t bytes) {
   return errno == EAGAIN || errno == EACCES ? kTaken : kUnknown;
 }
 
-// Whoever gets all bytes at once keeps the first and leaves the rest to the other ranks; until then nobody
-// else can have them all. `who`: false: who trains here. true: who did, on another host, and left no sign of
-// an end.
+// Whoever gets all bytes at once keeps the first and leaves the rest to the other ranks; until then
+// nobody else can have them all. `who`: false: who trains here. true: who did, on another host, and left
+// no sign of an end.
 bool RunDirectory::take(std::string& who) {
   const std::string name = path_ + '/' + kLockFile;
   file_ = comm::Fd(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));

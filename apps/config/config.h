@@ -100,8 +100,8 @@ auto naming_place(const Config& c, const std::string& flag, F&& f) {
   }
 }
 
-// Refuses flags that are valid each by itself but not together; of rivals the one from the stronger source
-// wins.
+// Refuses flags that are valid each by itself but not together; of rivals the one from
+// the stronger source wins.
 void reconcile(Config&, const Flags& = flags());
 
 // The type that --precision names.

@@ -52,7 +52,8 @@ std::string quoted(const std::string& s) {
   return out + '"';
 }
 
-// Where that line is KEY = TEXT without quotes, the likely reason why it is no TOML: how it should be written.
+// Where that line is KEY = TEXT without quotes, the likely reason why it is no TOML: how
+// it should be written.
 std::string unquoted(const std::string& toml, size_t number, const Flags& table) {
   std::istringstream lines(toml);
   std::string line;

@@ -14,8 +14,8 @@ struct Recipe {
 };
 const std::vector<Recipe>& recipes();  // in the order of their names
 
-// Sets what the recipe gives; errors say "recipe NAME:LINE". Throws BadOption: no such recipe, with the
-// nearest name.
+// Sets what the recipe gives; errors say "recipe NAME:LINE". Throws BadOption: no such recipe,
+// with the nearest name.
 void read_recipe(Config&, const std::string& name, const Flags& = flags(),
                  const std::vector<std::string>& skip = {});
 

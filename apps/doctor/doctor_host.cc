@@ -24,8 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kMega = 1 << 20, kGiga = 1 << 30;
-// UCX takes 4.3 MB of /dev/shm a process when it starts, to receive messages in, and as much again when they
-// come fast.
+// UCX takes 4.3 MB of /dev/shm a process when it starts, to receive messages in, and as much again
+// when they come fast.
 constexpr double kSharedByUcx = 8 * kMega;
 
 std::string first_line(const fs::path& file) {

@@ -31,8 +31,8 @@ std::string words(const comm::Interface& i) {
                      i.megabits > 0 ? fmt::format("{} Mbit/s", i.megabits) : "speed unknown", i.mtu);
 }
 
-// "python3 (pid 123)" of who listens at a TCP port, as far as /proc tells; "another program" where it does
-// not.
+// "python3 (pid 123)" of who listens at a TCP port, as far as /proc tells; "another program"
+// where it does not.
 std::string listener_of(int port) {
   std::string inode;
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {

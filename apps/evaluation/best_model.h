@@ -22,8 +22,8 @@ class BestModel {
 
   // Starts a run in `directory`, without a best one: a file that an earlier attempt has left there goes.
   void begin(const std::string& directory);
-  // Continues the training of the run in `from`, which may be `directory`, at `step`. A file of a later step is
-  // of a course that was given up: the next evaluation replaces it. A damaged file counts as none.
+  // Continues the training of the run in `from`, which may be `directory`, at `step`. A file of a later step
+  // is of a course that was given up: the next evaluation replaces it. A damaged file counts as none.
   void resume(const std::string& directory, const std::string& from, int64_t step);
 
   // By accuracy, then by loss.

@@ -43,8 +43,8 @@ ConsensusModel::ConsensusModel(const Config& c, const Setup& s, const nn::Flat& 
   }
 }
 
-// Statistics that start at zero are, after k batches, 1 - (1 - momentum)^k of a weighted mean over the
-// batches.
+// Statistics that start at zero are, after k batches, 1 - (1 - momentum)^k of a weighted
+// mean over the batches.
 void ConsensusModel::recompute(const Config& c, const Setup& s) {
   const NoTape off;
   const RandomScope random(uint64_t(c.seed), 0, uint32_t(s.place.rank));

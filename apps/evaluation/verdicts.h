@@ -33,15 +33,16 @@ Tally tally(const std::vector<Verdict>&, size_t classes);
 // The mistakes that were made with the highest probability, highest first.
 std::vector<Verdict> boldest_mistakes(const std::vector<Verdict>&, size_t most);
 
-// "classes", "images_by_class", "correct_by_class", "confusions" and, of few classes, "confusion": docs/metrics.md.
+// "classes", "images_by_class", "correct_by_class", "confusions" and, of
+// few classes, "confusion": docs/metrics.md.
 Json to_json(const Tally&, const std::vector<std::string>& classes);
 
-// A line a class: images, accuracy, what it is most often taken for. Of more classes than `most` those with the
-// lowest accuracy.
+// A line a class: images, accuracy, what it is most often taken for. Of more classes than `most` those
+// with the lowest accuracy.
 std::string class_table(const Tally&, const std::vector<std::string>& classes, size_t most = 50);
 
-// [{"name", "truth", "guess", "probability", "picture"}]: names as `test` has them, classes as numbers, pictures
-// as the model saw them, small, as data URIs.
+// [{"name", "truth", "guess", "probability", "picture"}]: names as `test` has them, classes as numbers,
+// pictures as the model saw them, small, as data URIs.
 Json show_mistakes(const std::vector<Verdict>&, const data::DataSource& test);
 
 }  // namespace skein::apps

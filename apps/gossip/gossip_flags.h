@@ -40,10 +40,10 @@ std::string input_of(const GossipFlags&, int rank);
 // its size (the mean of its absolute values). Far above what rounding leaves of fp32, or of doubles.
 double relative_tolerance(const GossipFlags&, bool doubles);
 
-// The graph of the flags over so many workers in a membership epoch. In a later epoch than the first, where
-// fewer workers may not allow what was asked for (pairs of an odd number, more peers than there are, a file
-// for others), it is one that any number allows: random pairs for pairwise, exponential with one peer for
-// push-sum.
+// The graph of the flags over so many workers in a membership epoch. In a later epoch than the first,
+// where fewer workers may not allow what was asked for (pairs of an odd number, more peers than there
+// are, a file for others), it is one that any number allows: random pairs for pairwise, exponential with
+// one peer for push-sum.
 std::unique_ptr<comm::Topology> graph_over(const GossipFlags&, int workers, uint32_t epoch);
 
 }  // namespace skein::apps

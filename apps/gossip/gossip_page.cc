@@ -1,5 +1,5 @@
-// The page of gossip_avg: tiles, one logarithmic picture, the mass law as a table. The style is that of
-// report.html.
+// The page of gossip_avg: tiles, one logarithmic picture, the mass law as a table. The style
+// is that of report.html.
 #include "apps/gossip/gossip_page.h"
 
 #include <fmt/format.h>

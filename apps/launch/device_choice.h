@@ -22,12 +22,12 @@ DeviceChoice deal_device(const Config&, int local_rank, int gpus, const std::fun
 // The same for the GPUs there are.
 DeviceChoice choose_device(const Config&, const Place&);
 
-// Collective: whether sums between the workers' GPUs go through NCCL, by --collectives. A line for the log,
-// or empty.
+// Collective: whether sums between the workers' GPUs go through NCCL, by --collectives. A line for
+// the log, or empty.
 std::string join_gpus(comm::Communicator&, const Config&, Device);
 
-// Collective: how messages go between the workers' GPUs, by --device-messages; as a rule of `elements` numbers.
-// A line for the log, or empty.
+// Collective: how messages go between the workers' GPUs, by --device-messages; as a rule of `elements`
+// numbers. A line for the log, or empty.
 std::string join_messages(comm::Communicator&, const Config&, Device, int64_t elements);
 
 // --tf32, --deterministic and --autotune into the engine's numerics, --memory-limit into its allocator.

@@ -5,13 +5,13 @@
 
 namespace skein::apps {
 
-// Workers of one job, and so hosts of a list. Each keeps state of every other, so no job gets near; more is a slip
-// of the pen, and refused before memory is taken for it. --workers has the same limit in flags.def.
+// Workers of one job, and so hosts of a list. Each keeps state of every other, so no job gets near; more is a
+// slip of the pen, and refused before memory is taken for it. --workers has the same limit in flags.def.
 inline constexpr int kMostWorkers = 65536;
 
 // "gpu[01-03,7]-ib,login" is gpu01-ib gpu02-ib gpu03-ib gpu7-ib login; several brackets multiply, the last
-// fastest. Throws BadOption if the brackets make no sense; it names `variable`, of the environment, where the list
-// comes from one.
+// fastest. Throws BadOption if the brackets make no sense; it names `variable`, of the environment, where the
+// list comes from one.
 std::vector<std::string> expand_hosts(const std::string& list, const std::string& variable = {});
 // "4(x2),1" is 4 4 1, as in SLURM_STEP_TASKS_PER_NODE. Throws BadOption likewise.
 std::vector<int> expand_counts(const std::string& list, const std::string& variable = {});

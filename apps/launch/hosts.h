@@ -21,9 +21,9 @@ struct HostsJob {
 // workers behind it stop, and the others notice. SKEIN_SSH names another command than ssh; it gets the host
 // and a command for a shell.
 //
-// Returns the job's exit status. Throws BadOption if there is no ssh here, Error if a host cannot be reached,
-// lacks the program or the directory, or does not answer, after ending the rest. For a process without other
-// threads.
+// Returns the job's exit status. Throws BadOption if there is no ssh here, Error if a host cannot be
+// reached, lacks the program or the directory, or does not answer, after ending the rest. For a
+// process without other threads.
 int run_on_hosts(const HostsJob&, char** argv);
 
 // The other end: true in a process that run_on_hosts started on a host, which then is to call the second.

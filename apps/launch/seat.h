@@ -1,5 +1,5 @@
-// Seat: who this process is among those that something else started, by the variables it left in the
-// environment.
+// Seat: who this process is among those that something else started, by the variables it
+// left in the environment.
 #pragma once
 #include <string>
 #include <vector>

@@ -45,12 +45,12 @@ struct Ward {
 };
 
 // SIGINT, SIGTERM and SIGHUP are passed on once, a second one kills (but not a second SIGHUP: a terminal that
-// closes hangs up more than once); SIGUSR1 is passed on every time. Ctrl-Z (SIGTSTP) stops the wards and then this
-// process, and when this one is continued, so are they, and the time between counts nowhere. When a ward fails
-// whose loss ends all, the others get time to notice and to save, then they are killed too; one that is stopped
-// does not hold up the end. Where the others continue, a ward that is left when they are through is killed after
-// `patience`. What several say to stderr alike is shown once. If this process dies, the kernel kills what it
-// started. For a process without other threads; one at a time.
+// closes hangs up more than once); SIGUSR1 is passed on every time. Ctrl-Z (SIGTSTP) stops the wards and then
+// this process, and when this one is continued, so are they, and the time between counts nowhere. When a ward
+// fails whose loss ends all, the others get time to notice and to save, then they are killed too; one that is
+// stopped does not hold up the end. Where the others continue, a ward that is left when they are through is
+// killed after `patience`. What several say to stderr alike is shown once. If this process dies, the kernel
+// kills what it started. For a process without other threads; one at a time.
 class Supervisor {
  public:
   explicit Supervisor(Loss = Loss::kEndsAll, double patience = 60);  // seconds
@@ -72,9 +72,9 @@ class Supervisor {
   // Some time went by, 0.1 s at most. False: end them all, now.
   std::function<bool()> tick;
 
-  // Until all have ended, but for those that cannot even be killed. The status: 0, or that of the first that
-  // failed by itself, or 128 + signal. Those without which the others continue do not count, unless all were
-  // lost.
+  // Until all have ended, but for those that cannot even be killed. The status: 0, or that of the first
+  // that failed by itself, or 128 + signal. Those without which the others continue do not count,
+  // unless all were lost.
   int run();
   bool asked() const { return asked_ != comm::Clock::time_point{}; }
   void send_line(Ward&, const std::string& line);

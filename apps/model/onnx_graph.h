@@ -16,8 +16,8 @@ namespace skein::apps {
 inline constexpr int64_t kOnnxOperators = 13,
                          kOnnxFormat = 7;  // operator set; version of the file's structure
 
-// Writes nodes and initializers into a graph. Maps [N,H,W,C] of ours are [N,C,H,W] there; axis 0 may have any
-// extent.
+// Writes nodes and initializers into a graph. Maps [N,H,W,C] of ours are [N,C,H,W] there; axis 0
+// may have any extent.
 class OnnxGraph {
  public:
   OnnxGraph(onnx::Graph& to, nn::Module&);

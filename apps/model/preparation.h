@@ -12,8 +12,8 @@ namespace skein::apps {
 
 struct Preparation {
   data::ImageSize image;  // of the input
-  // Pictures may differ in size: the short side to 256/224 of the input's, then the center. Else: the whole
-  // picture.
+  // Pictures may differ in size: the short side to 256/224 of the input's, then the center.
+  // Else: the whole picture.
   bool center = true;
   std::vector<float> mean, deviation;  // per channel, of pixels in [0, 1]
   data::View view() const;

@@ -18,10 +18,10 @@ struct SavedModel {
   std::string assumed;  // in one line, what the file does not say and was taken to be so; empty: nothing
 };
 
-// Opens --weights on `device`. What the file says of model, classes, image size and normalization holds
-// unless --model or --image-size say otherwise; of a file that says nothing (torchvision's) --model is asked
-// for, ImageNet's preparation is assumed, and classes are called by their numbers. Throws BadOption or
-// BadFile.
+// Opens --weights on `device`. What the file says of model, classes, image size and normalization
+// holds unless --model or --image-size say otherwise; of a file that says nothing (torchvision's)
+// --model is asked for, ImageNet's preparation is assumed, and classes are called by their numbers.
+// Throws BadOption or BadFile.
 SavedModel open_saved_model(const Config&, Device device = kCpu);
 
 // What the file says of its model and image size, where the user did not say it.

@@ -21,8 +21,8 @@ struct Vectors {
   bool npy = false;
   std::vector<Item> items;
   Tensor flat;  // fp32, on the CPU; of f8 the bits of its doubles as i64 (comm/communicator/numbers.h)
-  // .safetensors only: whole numbers (counters) have no mean and stay as they were read, as does the
-  // metadata.
+  // .safetensors only: whole numbers (counters) have no mean and stay as they were read,
+  // as does the metadata.
   std::vector<std::pair<std::string, Tensor>> kept = {};
   std::map<std::string, std::string> metadata = {};
   // "weight F32 [3, 4]; bias F32 [4]": equal texts may be averaged.
@@ -33,8 +33,8 @@ struct Vectors {
 // What `path` means: itself, or the model.safetensors of a run's directory. BadFile where that has none.
 std::string vectors_file(const std::string& path);
 
-// By the ending of the name. Throws BadFile naming path and fault: another ending, truncated, not floating
-// point.
+// By the ending of the name. Throws BadFile naming path and fault: another ending,
+// truncated, not floating point.
 Vectors read_vectors(const std::string& path);
 // BadFile naming the first number that is infinite or no number, or too large for a sum over so many workers.
 void check_numbers(const std::string& path, const Vectors&, int workers);

@@ -110,8 +110,8 @@ Fit fit_file(const TensorFile& source, nn::Module& m) {
 
 constexpr const char* kRemedy = "; give the data it was trained on, or train anew without --weights";
 
-// How the file's classes differ from the data's: "was trained on 10 classes, the data have 3"; empty if they
-// do not.
+// How the file's classes differ from the data's: "was trained on 10 classes, the data have 3"; empty
+// if they do not.
 std::string difference(const std::vector<std::string>& theirs, const std::vector<std::string>& ours) {
   if (theirs.empty() || ours.empty() || theirs == ours) return "";
   if (theirs.size() != ours.size())

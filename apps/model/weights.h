@@ -17,8 +17,8 @@ struct ModelInfo {
 };
 
 // Parameters and buffers under torchvision's names in torchvision's layouts (O I H W), with
-// `num_batches_tracked` for each norm and the metadata version, model, classes (a JSON list), steps. Atomic;
-// throws BadFile.
+// `num_batches_tracked` for each norm and the metadata version, model, classes (a JSON list),
+// steps. Atomic; throws BadFile.
 void export_model(const std::string& path, nn::Module&, const ModelInfo&);
 
 // Fills the module's parameters and buffers in place (windows stay bound; any device) and returns what the

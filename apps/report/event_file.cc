@@ -58,8 +58,8 @@ std::string event_of(int64_t step, const std::string& what) {
          what;
 }
 
-// Readers take files in the order of their names: a later file must have a later second, whatever the clock
-// says.
+// Readers take files in the order of their names: a later file must have a later second,
+// whatever the clock says.
 int64_t next_second(const std::string& dir) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   int64_t second = std::chrono::duration_cast<std::chrono::seconds>(now).count();

@@ -1,5 +1,5 @@
-// A file of TensorBoard events: TFRecord framing around the few fields of the Event message that scalars
-// need.
+// A file of TensorBoard events: TFRecord framing around the few fields of the Event
+// message that scalars need.
 //
 // The fields are written by hand. They are nine, of two wire types, frozen since 2015; libprotobuf would add
 // a compiler to the build and a library to what a node without root must bring along, for fifty lines.

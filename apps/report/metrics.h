@@ -20,7 +20,8 @@ struct Spread {
   Spread(double m, double lo, double hi) : mean(m), min(lo), max(hi) {}
 };
 
-// The loss scale: the smallest of the workers', and how many steps of a worker it skipped so far, in the mean.
+// The loss scale: the smallest of the workers', and how many steps of a worker it skipped so
+// far, in the mean.
 struct Scaling {
   double scale = 1, skipped = 0;
 };

@@ -27,9 +27,9 @@ std::string format_bytes(double bytes);       // "512 B", "1.08 MB"
 
 // --progress: a line that is redrawn, lines every few seconds, or neither.
 enum class Showing : uint8_t { kLive, kPlain, kNone };
-// What "auto", "live", "plain" or "none" means for `out`. auto: live on a terminal that can do it, but not
-// with NO_COLOR, and not below mpirun, which gives its processes a terminal and writes what comes out to
-// anywhere.
+// What "auto", "live", "plain" or "none" means for `out`. auto: live on a terminal that can do it,
+// but not with NO_COLOR, and not below mpirun, which gives its processes a terminal and writes what
+// comes out to anywhere.
 Showing showing(const std::string& word, std::FILE* out);
 
 // Any thread. All that a program says while training goes through this object, so that lines never mix.

@@ -30,8 +30,8 @@ std::string batch_of(const Json& config, int64_t workers) {
   return workers > 1 && !batch.empty() ? fmt::format("{} x {}", workers, batch) : batch;
 }
 
-// "0.1 = 0.4 x 64/256": how the rate of the global batch, where the curve peaks, follows from --lr. "" where --lr
-// is taken as it is.
+// "0.1 = 0.4 x 64/256": how the rate of the global batch, where the curve peaks, follows from --lr. "" where
+// --lr is taken as it is.
 std::string rate_of(const Json& config, int64_t workers) {
   const auto number = [&](const char* key) {
     const auto found = config.is_object() ? config.find(key) : config.end();

@@ -24,12 +24,12 @@ struct RunFiles {
   int64_t workers() const;
 };
 
-// From the contents of metrics.jsonl and summary.json, which may be empty. Lines that are no events are
-// passed over, and so is a summary of fewer steps than there are events of: the run has been resumed and goes
-// on.
+// From the contents of metrics.jsonl and summary.json, which may be empty. Lines that are no events
+// are passed over, and so is a summary of fewer steps than there are events of: the run has been
+// resumed and goes on.
 RunFiles parse_run(const std::string& metrics, const std::string& summary);
-// Reads DIR/metrics.jsonl and, where they exist, DIR/summary.json, DIR/timeline.json and DIR/evaluation.json.
-// Throws BadFile.
+// Reads DIR/metrics.jsonl and, where they exist, DIR/summary.json, DIR/timeline.json
+// and DIR/evaluation.json. Throws BadFile.
 RunFiles read_run(const std::string& dir);
 
 // {"step": [...], "loss": [...], ...}: every numeric field of these events, in at most 1200 points, which are

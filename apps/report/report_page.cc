@@ -40,8 +40,8 @@ std::string escape_html(std::string s) {
 
 std::string render_page(const std::string& title, const std::string& subtitle,
                         const std::vector<const char*>& scripts, const Json& data) {
-  // In a script element only '<' could end it; JSON has it inside strings alone, where the escape means the
-  // same.
+  // In a script element only '<' could end it; JSON has it inside strings alone, where the
+  // escape means the same.
   const std::string json =
       replaced(data.dump(-1, ' ', false, Json::error_handler_t::replace), "<", "\\u003c");
   const auto value_of = [&](const std::string& mark) -> std::string {

@@ -21,8 +21,8 @@ struct RunGroup {
 // differ as few as tell the groups apart; the directory where no flag does.
 std::vector<RunGroup> group_runs(std::vector<RunFiles>);
 
-// A flag, or a part of the environment that speed depends on, and its value in each group; empty where it has
-// none.
+// A flag, or a part of the environment that speed depends on, and its value in each group; empty
+// where it has none.
 using Values = std::vector<std::string>;
 using FlagValues = std::vector<std::pair<std::string, Values>>;
 struct Differences {

@@ -15,8 +15,8 @@ struct Excerpt {
   int64_t first_step = 0, last_step = 0;
 };
 
-// The last few steps between which nothing else was done, an evaluation for example; of many spans fewer
-// steps.
+// The last few steps between which nothing else was done, an evaluation for example; of
+// many spans fewer steps.
 std::optional<Excerpt> typical_steps(const std::vector<comm::Span>&);
 
 // The spans that reach into the excerpt, cut to it, as [track, name, begin, length, step, from, bytes] each;

@@ -16,8 +16,8 @@ struct Sums {
 class Meters {
  public:
   explicit Meters(Device);
-  // One batch: `rows` times `loss` [1] is the sum of its losses; and what top_k_hits made of it [2]. Queued; the
-  // host does not wait.
+  // One batch: `rows` times `loss` [1] is the sum of its losses; and what top_k_hits made of it [2]. Queued;
+  // the host does not wait.
   void add(const Tensor& loss, float rows, const Tensor& hits);
   // The sums so far begin their way to the host, which does not wait, and new ones begin. One send at a time.
   void send();

@@ -23,8 +23,8 @@ struct SeenByAll {
   std::optional<double> bytes;  // a worker's, in the mean
 };
 
-// Collective. Means of loss and hits weigh by images, those of waits do not; the smallest and the largest loss are of
-// workers that saw any images.
+// Collective. Means of loss and hits weigh by images, those of waits do not; the smallest and the largest
+// loss are of workers that saw any images.
 SeenByAll over_workers(comm::Communicator&, const Seen& mine);
 // Without asking the others, who may be at other steps: as if all `workers` had seen the same.
 SeenByAll like_mine(const Seen& mine, int workers);

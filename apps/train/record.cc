@@ -78,8 +78,8 @@ void Record::refuse_bad_numbers() {
   });
 }
 
-// Reading the loss is free on the CPU. A device is not waited for: numbers sent after one step are read after the
-// next, which is queued meanwhile.
+// Reading the loss is free on the CPU. A device is not waited for: numbers sent after one step are read after
+// the next, which is queued meanwhile.
 void Record::end_step() {
   Meters& meters = learning_.gradient.meters();
   const int64_t k = run_.k;

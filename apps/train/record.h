@@ -21,8 +21,8 @@ class Record {
   void begin();            // the first event; the clock starts
   double elapsed() const;  // seconds since training began, earlier runs of it included
 
-  // After a step: the console, and every --log-every steps an event. Collective where workers are in step. Throws
-  // Error if the loss is not a number.
+  // After a step: the console, and every --log-every steps an event. Collective where workers are in step.
+  // Throws Error if the loss is not a number.
   void end_step();
   void flush();        // logs the step whose numbers are still on their way, if any; collective likewise
   void read_losses();  // all there are; throws Error if one is not a number

@@ -10,8 +10,8 @@ class Results {
  public:
   Results(Run&, Batches&, Traces&, Learning&, Record&, Scoring&);
 
-  // Gathers what the workers have, and writes the files, but no model if the run was interrupted. Collective; it can
-  // be done again. Throws BadFile on all workers.
+  // Gathers what the workers have, and writes the files, but no model if the run was interrupted. Collective;
+  // it can be done again. Throws BadFile on all workers.
   Outcome write(bool interrupted);
 
  private:

@@ -88,8 +88,8 @@ void Saving::write() {
   }
 }
 
-// A resumed run has all its workers again: the lost begin where the last of the living is. The center stays with
-// worker 0 also if that is the last.
+// A resumed run has all its workers again: the lost begin where the last of the living is. The center stays
+// with worker 0 also if that is the last.
 void Saving::write_for_the_lost() {
   if (run_.comm().rank() + 1 != run_.comm().size()) return;
   for (int r : run_.survivors.lost())

@@ -17,8 +17,8 @@ class Saving {
   // `state` visits all that the next step, or the record of it, depends on.
   Saving(Run&, Batches&, const nn::Flat&, Walk state);
 
-  // Continues from a checkpoint: loads the state and sets Run::k. Collective. Throws BadFile if it is damaged or
-  // another training's.
+  // Continues from a checkpoint: loads the state and sets Run::k. Collective. Throws BadFile if it is
+  // damaged or another training's.
   void load(const std::string& checkpoint);
   const std::string& resumed_from() const { return resumed_from_; }  // directory; empty: a new training
   bool continues() const { return continues_; }                      // it is the run in this directory
@@ -31,9 +31,11 @@ class Saving {
   bool is_saved() const { return saved_step_ == run_.k; }
   void note_saved() { saved_step_ = run_.k; }
 
-  // A checkpoint of step k; collective. Throws BadFile, on all workers, and leaves earlier checkpoints as they are.
+  // A checkpoint of step k; collective. Throws BadFile, on all workers, and leaves earlier
+  // checkpoints as they are.
   void write();
-  // Likewise by those in `living`, whose workers are `members`: the others get the state of the first of them.
+  // Likewise by those in `living`, whose workers are `members`: the others get the state of
+  // the first of them.
   void write_among(comm::Communicator& living, const std::vector<int>& members);
 
  private:

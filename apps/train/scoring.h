@@ -20,8 +20,8 @@ class Scoring {
 
   bool is_due() const;  // --eval-every, after an epoch
   bool is_current() const { return step_ == run_.k; }
-  // Scores the model and the moving average of its weights, and keeps the better one if it is the best so far. False:
-  // the run was asked to stop meanwhile, and nothing has changed. Collective.
+  // Scores the model and the moving average of its weights, and keeps the better one if it is the best so
+  // far. False: the run was asked to stop meanwhile, and nothing has changed. Collective.
   bool score();
   std::optional<EvalEvent> take_event() {
     return std::exchange(event_, {});
@@ -33,8 +33,9 @@ class Scoring {
   const std::optional<Score>& latest_of_average() const { return average_score_; }
   const std::optional<Best>& best() const { return best_.found(); }
 
-  // At the end, all collective: hashes of the workers' own models; the model of the moving average, as a file; how
-  // far the workers are apart; and evaluation.json, by class and with the worst mistakes of the latest evaluation.
+  // At the end, all collective: hashes of the workers' own models; the model of the moving average, as
+  // a file; how far the workers are apart; and evaluation.json, by class and with the worst mistakes
+  // of the latest evaluation.
   void hash_workers();
   void leave_average();
   void note_distance(const ConsensusModel&);

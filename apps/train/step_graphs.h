@@ -13,15 +13,15 @@
 
 namespace skein::apps {
 
-// --cuda-graphs auto|on|off: auto is on for a GPU. On the CPU `on` records, too, which saves nothing there: it
-// is how the way is tested. Throws BadOption for another word.
+// --cuda-graphs auto|on|off: auto is on for a GPU. On the CPU `on` records, too, which saves nothing there:
+// it is how the way is tested. Throws BadOption for another word.
 bool records_steps(const std::string& cuda_graphs, Device);
 
 // One thread at a time, always the same.
 class StepGraphs {
  public:
-  // `most_rows` is the largest batch, `image` the shape [H,W,C] of its images. `say` hears, once, what cannot be
-  // recorded and why.
+  // `most_rows` is the largest batch, `image` the shape [H,W,C] of its images. `say` hears, once, what cannot
+  // be recorded and why.
   StepGraphs(bool on, Device, int64_t most_rows, const Shape& image,
              std::function<void(const std::string&)> say);
   bool on() const { return on_; }

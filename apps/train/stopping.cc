@@ -53,8 +53,8 @@ bool Stopping::here() {
   return stop;
 }
 
-// A worker that is asked to stop tells the others. All meet, and those behind go on to the step of the one that
-// is furthest ahead.
+// A worker that is asked to stop tells the others. All meet, and those behind go on to the step of the one
+// that is furthest ahead.
 bool Stopping::here_apart() {
   if (stop_at_ >= 0) return run_.k >= stop_at_;
   if (!run_.config.replay.empty()) return false;  // a replayed run can stop only where the recorded one met

@@ -16,8 +16,8 @@ class Stopping {
   // Between two steps: whether training stops here. The answer is the same on every worker at the same step.
   bool here();
   // To be called before anything that the workers do together. Returns when all of them are at the same step,
-  // however long that takes: a slow worker is not a lost one. False: others are ahead of this worker, and it goes on
-  // to the step at which all stop.
+  // however long that takes: a slow worker is not a lost one. False: others are ahead of this worker, and it
+  // goes on to the step at which all stop.
   bool meet();
   void meet_again() { met_at_ = -1; }            // the workers are others than before
   bool agreed() const { return stop_at_ >= 0; }  // asynchronous workers: the step is known

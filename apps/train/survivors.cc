@@ -45,8 +45,8 @@ void Survivors::meet(const std::function<void()>& f) {
   while (!attempt(f)) again(false);
 }
 
-// Worker 0 is done when it has heard from all, and the others when it says so: between the two no loss goes
-// unnoticed.
+// Worker 0 is done when it has heard from all, and the others when it says so: between the two
+// no loss goes unnoticed.
 void Survivors::wholly(const std::function<void()>& f) {
   if (!survives_) return f();
   while (again(attempt([&] {

@@ -20,8 +20,8 @@ void Table::failed(const std::string& what, const std::string& why) {
   ++failures_;
 }
 
-// Who waits for this program may end it when his time is over, in the middle of this too: the file is never
-// half.
+// Who waits for this program may end it when his time is over, in the middle of this too: the
+// file is never half.
 void Table::keep(nlohmann::json row) {
   std::fflush(stdout);
   rows_.push_back(std::move(row));

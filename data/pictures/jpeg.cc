@@ -95,8 +95,8 @@ void read_window(Decoder& d, const View& view, const ImageSize& out, Picture& pi
   picture.bytes.resize(size_t(w.height) * width * 3);
   if (cmyk) line.resize(size_t(width) * 4);
   if (w.top > 0) jpeg_skip_scanlines(&j, JDIMENSION(w.top));
-  // Several lines at once: asked for one, libjpeg makes two where chroma is halved, and copies the second
-  // later.
+  // Several lines at once: asked for one, libjpeg makes two where chroma is halved, and
+  // copies the second later.
   constexpr int kLines = 16;
   JSAMPROW rows[kLines];
   for (int y = 0; y < w.height && !d.damaged;) {

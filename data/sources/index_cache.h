@@ -44,8 +44,8 @@ class IndexCache {
   };
   // The first that is there and whole. A damaged one, or one of another version, is as good as none.
   std::optional<Found> load() const;
-  // Writes it in one stroke: a reader sees the old or the new. Returns the file, "" where none could be
-  // written.
+  // Writes it in one stroke: a reader sees the old or the new. Returns the file, "" where
+  // none could be written.
   std::string store(const std::string& bytes) const;
   const std::vector<std::string>& places() const { return places_; }
 
@@ -54,15 +54,15 @@ class IndexCache {
   std::vector<std::string> places_;
 };
 
-// When a file or directory was last written, and its node, in nanoseconds since 1970. Zeros if it cannot be
-// looked at.
+// When a file or directory was last written, and its node, in nanoseconds since 1970. Zeros if it
+// cannot be looked at.
 struct Times {
   int64_t modified = 0, changed = 0, size = 0;
   bool operator==(const Times&) const = default;
 };
 Times times_of(const std::string& path);
-// A change within the same tick of the file system's clock would not show: what has just been written is not
-// kept.
+// A change within the same tick of the file system's clock would not show: what has just been
+// written is not kept.
 bool is_recent(const Times&);
 
 }  // namespace skein::data

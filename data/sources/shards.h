@@ -18,9 +18,9 @@ struct Shard {
   std::vector<ShardSample> samples;  // in the order of the archive
 };
 
-// The files a pattern names: `{000..146}` counts with as many digits, `{a,b}` lists, `*`, `?` and `[...]` are
-// matched; in the order the braces give, matches sorted. BadFile if one that is named is missing or none
-// matches.
+// The files a pattern names: `{000..146}` counts with as many digits, `{a,b}` lists, `*`, `?` and
+// `[...]` are matched; in the order the braces give, matches sorted. BadFile if one that is named is
+// missing or none matches.
 std::vector<std::string> expand_shards(const std::string& pattern);
 
 // Looks all shards through, in parallel, or takes what an IndexCache beside the first of them knows of those

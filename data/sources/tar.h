@@ -18,9 +18,9 @@ class Tar {
   explicit Tar(const std::string& path);  // BadFile if it cannot be opened
   ~Tar();
   Tar(const Tar&) = delete;
-  // The next regular file; directories, links and the like are passed over. False at the archive's end.
-  // BadFile, naming the archive and the place: no tar archive (compressed ones are told so), damaged,
-  // truncated.
+  // The next regular file; directories, links and the like are passed over. False at the
+  // archive's end. BadFile, naming the archive and the place: no tar archive (compressed ones are
+  // told so), damaged, truncated.
   bool next(TarMember&);
   std::string read(const TarMember&);
 

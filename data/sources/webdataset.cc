@@ -78,8 +78,8 @@ std::vector<std::string> tar_files(const fs::path& directory, const std::string&
   return found;
 }
 
-// train/*.tar and val/*.tar or the like, else names that hold the words train and val or test, else all tar
-// files.
+// train/*.tar and val/*.tar or the like, else names that hold the words train and val or test,
+// else all tar files.
 Patterns look_into(const std::string& directory) {
   const fs::path d = directory;
   if (const SplitDirectories s = find_splits(directory); s.both())

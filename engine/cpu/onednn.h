@@ -12,9 +12,10 @@ using Dims = dnnl::memory::dims;
 dnnl::engine& dnn_engine();  // one for the process
 dnnl::stream& dnn_stream();  // one for each thread
 
-// True where oneDNN runs bf16 convolutions and products at full speed (AVX-512 BF16 or AMX). It honors
-// ONEDNN_MAX_CPU_ISA. Elsewhere bf16 tensors are widened to f32 scratch, because oneDNN has nothing for them; f16
-// tensors are everywhere: oneDNN 2.6 refuses f16 on every processor, 3.x takes it with AVX-512 FP16 alone.
+// True where oneDNN runs bf16 convolutions and products at full speed (AVX-512 BF16 or AMX). It
+// honors ONEDNN_MAX_CPU_ISA. Elsewhere bf16 tensors are widened to f32 scratch, because oneDNN has
+// nothing for them; f16 tensors are everywhere: oneDNN 2.6 refuses f16 on every processor, 3.x takes
+// it with AVX-512 FP16 alone.
 bool native_bf16();
 
 inline dnnl::memory::data_type dnn_type(DType t) {

@@ -1,5 +1,5 @@
-// Collectives through NCCL: a group whose members never block for ever, neither while it is formed nor in
-// calls.
+// Collectives through NCCL: a group whose members never block for ever, neither while it is
+// formed nor in calls.
 #include "engine/cuda/nccl.h"
 
 #include <algorithm>
@@ -89,9 +89,9 @@ void NcclGroup::call(const char* what, double patience, const std::function<int(
   }
 }
 
-// A communicator that does not block has threads of its own, which put a call's work on the stream some time
-// after the call has returned. Until then it refuses other calls, and an event would be recorded in front of
-// the work.
+// A communicator that does not block has threads of its own, which put a call's work on the stream some
+// time after the call has returned. Until then it refuses other calls, and an event would be recorded in
+// front of the work.
 void NcclGroup::settle(const char* what, double patience) const {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience);
   while (in_progress(what)) {

@@ -1,5 +1,5 @@
-// The gradient of batch normalization, residual and ReLU: two passes over memory, or, where a library has taken
-// the sums, the second alone.
+// The gradient of batch normalization, residual and ReLU: two passes over memory, or, where a library has
+// taken the sums, the second alone.
 #include "engine/loops/launch.h"
 
 #include "engine/cuda/batch_norm.h"

@@ -58,11 +58,11 @@ struct SumsNearMean {
 // A NaN stays.
 HD float within(float v, float most) { return v > most ? most : v < -most ? -most : v; }
 
-// The norm as a convolution takes it in: x scale + bias, both of the image's type (docs/gpu_fusions.md has the
-// errors). The bias belongs to the scale as it is rounded, so that rounding the scale does not move the mean.
-// Where the mean is beyond kStill deviations, a deviation is less than half a step of f16: the channel is taken
-// for constant, as rounding would leave nothing of it. What f16 would make infinite becomes its largest number,
-// because zero times infinity is no number.
+// The norm as a convolution takes it in: x scale + bias, both of the image's type (docs/gpu_fusions.md has
+// the errors). The bias belongs to the scale as it is rounded, so that rounding the scale does not move the
+// mean. Where the mean is beyond kStill deviations, a deviation is less than half a step of f16: the channel
+// is taken for constant, as rounding would leave nothing of it. What f16 would make infinite becomes its
+// largest number, because zero times infinity is no number.
 template <class T>
 struct KeepMap {
   const float *gamma, *shift;

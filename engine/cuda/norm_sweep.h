@@ -42,8 +42,8 @@ inline Sweep sweep_of(const Tensor& x, int width, int64_t least) {
   return {rows, columns, uint32_t(channels), uint32_t(tiles), uint32_t(pieces), fold, int(each)};
 }
 inline Sweep sweep_of(const Tensor& x, int width) { return sweep_of(x, width, 1); }
-// For sums. A piece leaves two floats a column behind: with 16 rows to a piece, these are at most a quarter of a 16-bit
-// image.
+// For sums. A piece leaves two floats a column behind: with 16 rows to a piece, these are at most a quarter
+// of a 16-bit image.
 inline Sweep summing_sweep_of(const Tensor& x, int width) { return sweep_of(x, width, 16); }
 
 // V neighboring floats, four at a time where a pack of pixels has four.
@@ -120,8 +120,8 @@ struct Each {
   }
 };
 
-// Adds up neighboring partial sums in double, [pieces, width] to [chunks, width]. A lane has a column, so that
-// a warp reads whole lines, several at once.
+// Adds up neighboring partial sums in double, [pieces, width] to [chunks, width]. A lane has a column, so
+// that a warp reads whole lines, several at once.
 struct Chunks {
   static constexpr int64_t kPieces = 64;  // of a chunk
   const float* partial;

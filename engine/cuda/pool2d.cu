@@ -11,8 +11,8 @@ struct Range {
   int first, last;
 };
 
-// The geometry in plain numbers. `h`, `w` are the input's extents, `p`, `q` the output's. Positions in one image fit 32
-// bits, and a 64-bit division costs several times as much; a batch may be larger.
+// The geometry in plain numbers. `h`, `w` are the input's extents, `p`, `q` the output's. Positions in one
+// image fit 32 bits, and a 64-bit division costs several times as much; a batch may be larger.
 struct Windows {
   int h, w, c, p, q, size, stride, padding;
   HD int begin(int window) const { return window * stride - padding; }
@@ -42,8 +42,8 @@ Windows windows_of(const PoolArgs& a, const Tensor& in, const Tensor& out) {
           int(out.dim(2)), a.size,         a.stride,       a.padding};
 }
 
-// Walks a result [.., rows, columns, packs of V]: a team takes a row and each lane every 32nd pack of it, so that
-// only finding the row takes a division. body.each(image, row, column, channel) gathers for a pack.
+// Walks a result [.., rows, columns, packs of V]: a team takes a row and each lane every 32nd pack of it, so
+// that only finding the row takes a division. body.each(image, row, column, channel) gathers for a pack.
 template <int V, class Body>
 struct EachPack {
   Body body;

@@ -21,8 +21,8 @@ Tensor made(const RawImage& image) {
 
 Operands map_of(const RawImage& image) { return {{kMapScaleId, image.scale}, {kMapBiasId, image.bias}}; }
 
-// Seconds that the weights' gradient takes longer without y than with it, as run_fused() counts them. A gradient
-// of c.y's shape is at hand: c.y.
+// Seconds that the weights' gradient takes longer without y than with it, as run_fused() counts them. A
+// gradient of c.y's shape is at hand: c.y.
 double longer_weights(const RawImage& image, ConvArgs c) {
   c.w = like(c.w);
   RawImage whole = image;

@@ -85,8 +85,8 @@ class NotCaptured {
 };
 std::atomic<int> home{-1};  // the first device this process worked on
 thread_local bool settled = false;
-// A thread begins with device 0, whichever its process works on, and the first call that needs any device, be it
-// for pinned memory, would make a context there: hundreds of MB of a GPU that may be another worker's.
+// A thread begins with device 0, whichever its process works on, and the first call that needs any device, be
+// it for pinned memory, would make a context there: hundreds of MB of a GPU that may be another worker's.
 void settle() {
   const int index = home;
   if (!settled && index >= 0 && cudaSetDevice(index) == cudaSuccess) settled = true;

@@ -1,5 +1,5 @@
-// What the files of this folder ask of the CUDA runtime, without its headers, beside the calls of the seam. Defined
-// in runtime.cu.
+// What the files of this folder ask of the CUDA runtime, without its headers, beside the calls of the
+// seam. Defined in runtime.cu.
 #pragma once
 #include "engine/device/device.h"
 #include "engine/device/device_trouble.h"

@@ -9,9 +9,10 @@
 
 namespace skein {
 
-// What a block of so many bytes really has: one of four steps per power of two, so that a freed block fits the next
-// request of about its size and at most a fifth is wasted; above 1 MiB one of 32, as those are the activations, which
-// fill the device and recur in the same sizes at every step. size_class(size_class(n)) == size_class(n).
+// What a block of so many bytes really has: one of four steps per power of two, so that a freed
+// block fits the next request of about its size and at most a fifth is wasted; above 1 MiB one of
+// 32, as those are the activations, which fill the device and recur in the same sizes at every
+// step. size_class(size_class(n)) == size_class(n).
 int64_t size_class(int64_t bytes);
 
 // The calling thread's stream on the device if it has one already; makes none. Any thread.

@@ -1,5 +1,5 @@
-// Collectives among GPUs: what a communicator asks of NCCL, without knowing it; tests put something in its
-// place.
+// Collectives among GPUs: what a communicator asks of NCCL, without knowing it; tests put
+// something in its place.
 #pragma once
 #include <functional>
 #include <memory>
@@ -12,10 +12,10 @@ namespace skein {
 
 class Tensor;
 
-// Members of a group, each with a device of its own. All members call the same functions in the same order;
-// calls return when their work is on the stream, which is of that device, so that an event recorded there
-// comes behind it. One that fails ends the group and throws Error. One thread at a time, but for abort():
-// any thread.
+// Members of a group, each with a device of its own. All members call the same functions in the same
+// order; calls return when their work is on the stream, which is of that device, so that an event
+// recorded there comes behind it. One that fails ends the group and throws Error. One thread at a time,
+// but for abort(): any thread.
 class DeviceGroup {
  public:
   // Lets what is queued come to its end together with the other members, but while an exception unwinds and
@@ -28,11 +28,12 @@ class DeviceGroup {
   virtual void abort() noexcept = 0;  // ends work that waits for a lost member; then all calls throw Error
 };
 
-// A stream for collectives: of kernels that wait in several streams a device takes those of urgent ones first.
+// A stream for collectives: of kernels that wait in several streams a device takes those
+// of urgent ones first.
 Stream urgent_stream(Device);
 
-// Where groups come from. An id names a group about to be formed: one member makes it and brings it to the
-// others.
+// Where groups come from. An id names a group about to be formed: one member makes it and brings
+// it to the others.
 struct DeviceGroups {
   std::string name;  // for the log: "NCCL 2.28.9"
   std::function<std::string()> new_id;

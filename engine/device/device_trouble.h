@@ -1,5 +1,5 @@
-// Why a GPU cannot be used, in words that say what to install; and amounts of memory in words. No CUDA
-// needed.
+// Why a GPU cannot be used, in words that say what to install; and amounts of memory in
+// words. No CUDA needed.
 #pragma once
 #include <string>
 

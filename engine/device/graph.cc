@@ -1,4 +1,5 @@
-// Recording by thread: the list of calls of the CPU, and captured pieces of a stream with the host's share between.
+// Recording by thread: the list of calls of the CPU, and captured pieces of a stream with
+// the host's share between.
 #include "engine/device/graph.h"
 
 #include <utility>
@@ -149,8 +150,8 @@ std::string Recorded::record(Entry& e, const Body& body) const {
   return "";
 }
 
-// Giving unused memory back to the system waits for the device, which a recording cannot do. So a recording that runs
-// short of memory is dropped, unused memory is freed, and the body is recorded once more.
+// Giving unused memory back to the system waits for the device, which a recording cannot do. So a recording
+// that runs short of memory is dropped, unused memory is freed, and the body is recorded once more.
 std::string Recorded::record_with_room(Entry& e, const Body& body) const {
   try {
     return record(e, body);

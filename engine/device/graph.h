@@ -1,5 +1,5 @@
-// Recorded: work that is recorded once and replayed from then on. On a GPU a CUDA graph; on the CPU the list of
-// the primitives' calls, which is how the mechanism is proven where there is no GPU.
+// Recorded: work that is recorded once and replayed from then on. On a GPU a CUDA graph; on the CPU the list
+// of the primitives' calls, which is how the mechanism is proven where there is no GPU.
 #pragma once
 #include <functional>
 #include <map>
@@ -23,8 +23,8 @@ namespace skein {
 //     before is not freed in it: Error says so.
 //   - the host reads nothing back and waits for nothing. What must happen on the host meanwhile goes through
 //     between_recorded().
-// A body that cannot be recorded (refuse_recording(), or the capture fails) runs plainly for good. Errors thrown
-// by the body pass through and leave nothing recorded. One thread at a time, always the same stream.
+// A body that cannot be recorded (refuse_recording(), or the capture fails) runs plainly for good. Errors
+// thrown by the body pass through and leave nothing recorded. One thread at a time, always the same stream.
 class Recorded {
  public:
   using Key = std::vector<int64_t>;

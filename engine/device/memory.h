@@ -4,8 +4,8 @@
 
 namespace skein {
 
-// A device has no more memory. `room` is what this process could have had in all, as far as one could tell;
-// 0: unknown.
+// A device has no more memory. `room` is what this process could have had in all, as far as one
+// could tell; 0: unknown.
 struct OutOfMemory : Error {
   OutOfMemory(Device, int64_t asked, int64_t in_use, int64_t room, const std::string& what = {});
   Device device;

@@ -1,5 +1,5 @@
-// Memory that belongs to recorded work: what a body asks for while it is recorded stays where it is for as long
-// as the recording may be replayed.
+// Memory that belongs to recorded work: what a body asks for while it is recorded stays where it is for as
+// long as the recording may be replayed.
 #pragma once
 #include <functional>
 

@@ -1,6 +1,6 @@
-// How a loop runs on each device: over elements, over rows, or by a team a row. The only <<<>>> of our
-// kernels.
-// Compiled with SKEIN_EMULATED_GPU, after tests/emulated/launch.h, the same files run on a device in software.
+// How a loop runs on each device: over elements, over rows, or by a team a row. The only <<<>>> of
+// our kernels. Compiled with SKEIN_EMULATED_GPU, after tests/emulated/launch.h, the same files run on
+// a device in software.
 #pragma once
 #include "engine/device/recording.h"
 #ifdef __CUDACC__
@@ -81,9 +81,9 @@ void for_each_on_host(int64_t n, F f) {
   for (int64_t i = 0; i < n; ++i) f(i);
 }
 
-// Calls f(i) for every i in [0, n) on `where`, in any order. F is a named functor, never a lambda: nvcc hides
-// the type of __host__ __device__ lambdas from the host compiler, and the loop stops vectorising (18x
-// measured).
+// Calls f(i) for every i in [0, n) on `where`, in any order. F is a named functor, never a
+// lambda: nvcc hides the type of __host__ __device__ lambdas from the host compiler, and the loop
+// stops vectorising (18x measured).
 template <class F>
 void for_each(Device where, int64_t n, F f) {
   if (n == 0) return;
@@ -101,8 +101,8 @@ void for_each(Device where, int64_t n, F f) {
 #endif
 }
 
-// Calls f.row(r)(c) for every c in [0, cols) of every row: what depends on the row alone is computed once a
-// row.
+// Calls f.row(r)(c) for every c in [0, cols) of every row: what depends on the row alone is
+// computed once a row.
 template <class F>
 void for_each_row(Device where, int64_t rows, int64_t cols, F f) {
   if (rows == 0 || cols == 0) return;

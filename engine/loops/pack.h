@@ -36,7 +36,8 @@ HD void store(T* to, const Pack<T, V>& p) {
   *reinterpret_cast<Pack<T, V>*>(to) = p;
 }
 
-// Floats as a pack of T. A GPU's 16-bit conversions take two floats at a time, from compute capability 8.0 on.
+// Floats as a pack of T. A GPU's 16-bit conversions take two floats at a time, from
+// compute capability 8.0 on.
 template <class T, int V>
 HD Pack<T, V> rounded(const float (&from)[V]) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

@@ -23,8 +23,8 @@ struct KeptNorm {
 };
 KeptNorm kept_of(const BatchNormArgs& forward);
 
-// Pulls the gradients of gamma, shift and residual, and writes that of x to dx. May overwrite dy, and gives
-// it on.
+// Pulls the gradients of gamma, shift and residual, and writes that of x to dx. May overwrite dy,
+// and gives it on.
 void pull_norm(Pull&, const KeptNorm&, const Tensor& dy, const Tensor& dx, float dx_beta);
 
 // The op, of an x whose sums may be known.

@@ -1,5 +1,6 @@
-// A chain of conv_bn. Where the next convolution can normalize in its main loop, the tape's entries lie between
-// raw images, so that what a ReLU gives is not written, and each weight's gradient is final as early as ever.
+// A chain of conv_bn. Where the next convolution can normalize in its main loop, the tape's entries
+// lie between raw images, so that what a ReLU gives is not written, and each weight's gradient is
+// final as early as ever.
 #include "engine/ops/batch_norm.h"
 #include "engine/ops/conv2d.h"
 #include "engine/raw_image.h"
@@ -7,9 +8,9 @@
 namespace skein {
 namespace {
 
-// f16 only: cuDNN has no weight gradient in bf16 that normalizes, so that the image would have to be made again
-// by the pass that was saved. Off the tape nobody comes back for the image, and in evaluation the norm is
-// folded. An exporter wants the operations by name.
+// f16 only: cuDNN has no weight gradient in bf16 that normalizes, so that the image would have to be made
+// again by the pass that was saved. Off the tape nobody comes back for the image, and in evaluation the norm
+// is folded. An exporter wants the operations by name.
 bool raw_between(const Tensor& x, size_t links, bool training) {
   return x.device().is_cuda() && x.dtype() == kF16 && links > 1 && training && Tape::current() &&
          !Outline::current();

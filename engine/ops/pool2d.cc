@@ -7,8 +7,8 @@
 namespace skein {
 namespace {
 
-// Windows that fit into `in` padded on both sides. In ceil mode a last window may hang over the end, but not
-// begin there.
+// Windows that fit into `in` padded on both sides. In ceil mode a last window may hang over the end,
+// but not begin there.
 int64_t windows(int64_t in, const Pool& p) {
   const int64_t span = in + 2 * p.padding - p.size;
   int64_t n = (p.ceil_mode ? span + p.stride - 1 : span) / p.stride + 1;

@@ -132,7 +132,8 @@ struct Spread {
   }
 };
 
-// A GPU's threads write 16 bytes each where they can: finding the row takes as many divisions for one element.
+// A GPU's threads write 16 bytes each where they can: finding the row takes as many
+// divisions for one element.
 template <class Y, class X>
 void spread(const Tensor& y, const Tensor& x, const Walk<1>& walk, float factor, float beta) {
   constexpr int V = 16 / sizeof(Y);

@@ -52,8 +52,8 @@ struct LogSoftmaxBack {
   }
 };
 
-// Loss of each row, 0 where it does not count. Only the host can refuse a label out of range; a device
-// answers NaN.
+// Loss of each row, 0 where it does not count. Only the host can refuse a label out of range;
+// a device answers NaN.
 template <class T>
 struct RowLoss {
   float *loss, *lse;

@@ -1,5 +1,6 @@
-// Loss scaling: backward starts from a number above 1, so that small gradients survive in f16 (nothing below
-// 2^-24 does), and the gradient of a step is divided by it again. All of it stays on the device: no step waits.
+// Loss scaling: backward starts from a number above 1, so that small gradients survive in f16
+// (nothing below 2^-24 does), and the gradient of a step is divided by it again. All of it stays on
+// the device: no step waits.
 #pragma once
 #include <memory>
 #include <string>
@@ -23,9 +24,9 @@ class LossScale {
   // A flag in device memory: 0 where the gradient judged last overflowed, so that its step must not be taken.
   const float* on() const { return state() + kOn; }
 
-  // g <- g / scale; sets on() by whether all of it is finite, and moves the scale. f32, any shape, on the
-  // device this was made for; runs on its current stream. Workers that judge the same sums keep the same
-  // scale.
+  // g <- g / scale; sets on() by whether all of it is finite, and moves the scale. f32, any shape,
+  // on the device this was made for; runs on its current stream. Workers that judge the same sums
+  // keep the same scale.
   void judge(const Tensor& g);
 
   struct State {
@@ -52,8 +53,8 @@ class LossScale {
   const bool dynamic_;
 };
 
-// What --loss-scale says: auto (dynamic where activations are f16, else none), none, dynamic, or a number from
-// 1 to 2^24 that stays. Null: gradients are not scaled. Throws BadOption.
+// What --loss-scale says: auto (dynamic where activations are f16, else none), none, dynamic, or a number
+// from 1 to 2^24 that stays. Null: gradients are not scaled. Throws BadOption.
 std::unique_ptr<LossScale> make_loss_scale(const std::string& word, DType activations, Device);
 
 }  // namespace skein

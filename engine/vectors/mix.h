@@ -1,5 +1,5 @@
-// Mixup (Zhang et al. 2018) and cutmix (Yun et al. 2019) on the device: rows of a batch blended with each
-// other.
+// Mixup (Zhang et al. 2018) and cutmix (Yun et al. 2019) on the device: rows of a batch
+// blended with each other.
 #pragma once
 #include <vector>
 
@@ -19,8 +19,8 @@ struct Blend {
   HD bool boxed() const { return bottom > top && right > left; }
 };
 
-// Where `slot` is given, in device memory, kernels read the blend there, and the one beside it need only be one that
-// could be.
+// Where `slot` is given, in device memory, kernels read the blend there, and the one beside it need only be
+// one that could be.
 //
 // normalize_image() of rows [first, first + rows) of the batch u8 [N,H,W,C], blended; labels i32 [N].
 Tensor blend_image(const Tensor& u8, const Tensor& labels, const Blend&, int64_t first, int64_t rows,

@@ -56,8 +56,8 @@ void check_like(const Tensor& x, std::initializer_list<const Tensor*> others) {
           t->device());
 }
 
-// One pass of at most kMost messages of one type, and of as many shares if the messages are f32 or of the
-// wire's type.
+// One pass of at most kMost messages of one type, and of as many shares if the messages are f32 or
+// of the wire's type.
 struct Pass {
   const MixArgs& a;
   const Tensor &base, &x;

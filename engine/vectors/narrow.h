@@ -19,8 +19,8 @@ struct Narrow : Derived {
 
 // Gives x, f32, in storage of its own that it fills from the front, a copy of that type (bf16, f16); once.
 void keep_narrow(const Tensor& x, DType);
-// Of a window of such a vector: the same window of the copy, if it is of that type and inside a TrustNarrow;
-// else {}.
+// Of a window of such a vector: the same window of the copy, if it is of that type and inside
+// a TrustNarrow; else {}.
 Tensor narrow_of(const Tensor& x, DType);
 // Whether x has a copy that is current.
 bool narrow_is_current(const Tensor& x);

@@ -33,8 +33,8 @@ bool all_finite(const Tensor& x);
 
 // One pass of SGD (algorithms.md, "Local optimizer"), elements [0, decayed) with decay, the rest without:
 //   d = g + decay * at;  v <- mu v + d;  x <- x - lr * (nesterov ? d + mu v : v)
-// `at` is the point where g was taken, usually x itself. mu = 0 may be given with an empty v.
-// `on`: a flag in the device's memory (engine/vectors/loss_scale.h); 0 leaves x and v as they are. Null: always.
+// `at` is the point where g was taken, usually x itself. mu = 0 may be given with an empty v. `on`: a flag in
+// the device's memory (engine/vectors/loss_scale.h); 0 leaves x and v as they are. Null: always.
 struct SgdArgs {
   Tensor x, v, g, at;
   Scalar lr = 0.f, mu = 0.f, decay = 0.f;

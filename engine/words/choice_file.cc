@@ -23,8 +23,8 @@ void add(std::map<std::string, std::string>& to, const std::map<std::string, std
   to.insert(more.begin(), more.end());
 }
 
-// While it lives no other writer is between reading a file of this folder and writing it. Where the folder cannot be
-// locked (some network file systems) one of two choices made at the same moment may be lost.
+// While it lives no other writer is between reading a file of this folder and writing it. Where the folder
+// cannot be locked (some network file systems) one of two choices made at the same moment may be lost.
 class LockedFolder {
  public:
   explicit LockedFolder(const fs::path& folder)

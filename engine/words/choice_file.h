@@ -1,5 +1,5 @@
-// Choices that cost time to make, kept in a file for later runs: text to text. Never in the way of what it
-// helps.
+// Choices that cost time to make, kept in a file for later runs: text to text. Never in the way
+// of what it helps.
 #pragma once
 #include <map>
 #include <mutex>

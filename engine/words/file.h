@@ -8,8 +8,8 @@
 
 namespace skein {
 
-// What the functions of this file throw: the message names the path, what failed and what to do (full disk, no
-// permission, missing directory).
+// What the functions of this file throw: the message names the path, what failed and what to do (full disk,
+// no permission, missing directory).
 struct FileError : BadFile {
   FileError(const std::string& message, int code) : BadFile(message), code(code) {}
   const int code;  // errno
@@ -21,8 +21,8 @@ enum class Writing : uint8_t {
   kCache,    // by several processes and threads at once; a power failure may take it
 };
 
-// A file that takes the place of `path` when it is complete: readers see the old file or the new one. Destroyed
-// before close(), it removes what it wrote.
+// A file that takes the place of `path` when it is complete: readers see the old file or the new one.
+// Destroyed before close(), it removes what it wrote.
 class FileWriter {
  public:
   explicit FileWriter(const std::string& path, Writing = Writing::kDurable);

@@ -1,4 +1,5 @@
-// FNV-1a: a quick hash that is the same on every machine, for tags, file names and checksums against accidents.
+// FNV-1a: a quick hash that is the same on every machine, for tags, file names
+// and checksums against accidents.
 #pragma once
 #include <concepts>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The values in force of flags that only some algorithms read: the same for the strategy and for all that shows them.
+// The values in force of flags that only some algorithms read: the same for the strategy and for
+// all that shows them.
 #include "apps/config/algorithm_values.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What a run keeps of its evaluations: the best model, when to stop early, who is taken for whom, and whether a
-// resumed run has the same images.
+// What a run keeps of its evaluations: the best model, when to stop early, who is taken for whom, and whether
+// a resumed run has the same images.
 #include "apps/evaluation/best_model.h"
 
 #include <gtest/gtest.h>

@@ -227,7 +227,8 @@ TEST(Comparison, OfDifferentDataWarns) {
   EXPECT_TRUE(has(warnings[0], "different data") && has(warnings[0], "mnist, synthetic")) << warnings[0];
 }
 
-// More runs than there are colors: colors and dashes together tell them apart, in the legend as in the charts.
+// More runs than there are colors: colors and dashes together tell them apart, in the legend
+// as in the charts.
 TEST(Comparison, DrawsTwentyFourRunsDistinctlyWithOneLegend) {
   if (testing::browser().empty())
     GTEST_SKIP() << "no chromium, chromium-browser or google-chrome is installed";

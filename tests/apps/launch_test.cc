@@ -11,8 +11,8 @@ namespace {
 
 using testing_programs::Ended;
 
-// Averaging that would take for ever: something to interrupt. The name of the output tells our processes
-// apart.
+// Averaging that would take for ever: something to interrupt. The name of the output
+// tells our processes apart.
 class Launch : public testing::Test {
  protected:
   Ended run(const std::string& script) {
@@ -146,8 +146,8 @@ TEST_F(Launch, MeetsBesideTorchrunsAgent) {
   EXPECT_EQ(e.err, "");
 }
 
-// Workers of a start that was given up do not meet those of the next one, though key and address are the
-// same.
+// Workers of a start that was given up do not meet those of the next one, though key and
+// address are the same.
 TEST_F(Launch, TellsTheStartsOfATorchrunJobApart) {
   const Ended e = run(
       kAgent + std::string("RANK=0 $GOSSIP --size 10 --rounds 3 --deadline 100 & OLD=$!\n"
@@ -206,7 +206,8 @@ TEST_F(Launch, RefusesContradictions) {
             std::string::npos);
 }
 
-// The status of a job whose workers end like this: by status, by a signal (above 128), or not at all (-1: stopped).
+// The status of a job whose workers end like this: by status, by a signal (above 128), or not
+// at all (-1: stopped).
 int status_of(apps::Loss loss, const std::vector<int>& ends) {
   apps::Supervisor team(loss, 0.3);
   for (size_t i = 0; i < ends.size(); ++i)

@@ -34,8 +34,8 @@ SavedModel saved(const std::string& name, int side, int channels) {
   return m;
 }
 
-// Small, but so that no map is 1x1 where the model would have a larger one, and vgg16-bn's pool has uneven
-// windows.
+// Small, but so that no map is 1x1 where the model would have a larger one, and vgg16-bn's
+// pool has uneven windows.
 int side_of(const std::string& name) {
   return name == "vgg16-bn" ? 96 : name == "vgg16-bn-cifar" ? 64 : name.starts_with("resnet") ? 40 : 28;
 }

@@ -1,5 +1,5 @@
-// A run resumed by another number of workers: the same training where gradients are averaged, the same mean
-// elsewhere.
+// A run resumed by another number of workers: the same training where gradients are averaged,
+// the same mean elsewhere.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -158,7 +158,8 @@ TEST_F(Reshare, EveryOtherRowGoesOn) {
   }
 }
 
-// Of workers with scales of their own the smallest: what overflowed for one may do so for those who get its images.
+// Of workers with scales of their own the smallest: what overflowed for one may do so for those
+// who get its images.
 TEST_F(Reshare, TheLossScaleBecomesTheSmallestThereWas) {
   struct Past {
     int overflows, good;

@@ -26,8 +26,8 @@ void die(World& world, Rank me) {
 // What each worker has of every action that it found done: how many took part, as all of them summed up.
 using Story = std::vector<float>;
 
-// Three actions of three collectives each on n workers; `victim` dies at one of its twelve points: before each
-// collective and after the last.
+// Three actions of three collectives each on n workers; `victim` dies at one of its twelve points: before
+// each collective and after the last.
 std::vector<Story> live_through(int n, int victim, int point) {
   World world = comm::local_world(n);
   std::vector<Story> stories(static_cast<size_t>(n));

@@ -55,8 +55,8 @@ inline double difference(const Tensor& got, const Tensor& wanted) {
   return worst / std::max(1e-3, std::sqrt(square / double(b.size())));
 }
 
-// Root mean square of the difference, relative to that of the wanted values: for where masks of values near zero may
-// differ in the last bit of a 16-bit image.
+// Root mean square of the difference, relative to that of the wanted values: for where masks of values near
+// zero may differ in the last bit of a 16-bit image.
 inline double distance(const std::vector<double>& a, const std::vector<double>& b) {
   EXPECT_EQ(a.size(), b.size());
   double square = 1e-12, apart = 0;
@@ -64,16 +64,16 @@ inline double distance(const std::vector<double>& a, const std::vector<double>& 
   return std::sqrt(apart / square);
 }
 
-// For compute capability 8.x and 9.0 cuDNN ships kernels that leave a norm between two f16 convolutions to the second
-// one, forward and back. On other GPUs it may have none, and the passes run apart.
+// For compute capability 8.x and 9.0 cuDNN ships kernels that leave a norm between two f16 convolutions to
+// the second one, forward and back. On other GPUs it may have none, and the passes run apart.
 inline bool norms_can_be_fused() {
   const std::string gpu = describe(kFirstGpu);
   return gpu.find("compute capability 8.") != std::string::npos ||
          gpu.find("compute capability 9.0") != std::string::npos;
 }
 
-// f32 results lose a few rounding steps; 16-bit ones are stored with 8 or 11 bits, so neighbors differ by up to 1/128
-// or 1/1024, and their largest is some 6 rms.
+// f32 results lose a few rounding steps; 16-bit ones are stored with 8 or 11 bits, so neighbors differ by up
+// to 1/128 or 1/1024, and their largest is some 6 rms.
 inline double bound(DType t) { return t == kF32 ? 1e-5 : t == kF16 ? 6.5e-3 : 5e-2; }
 
 }  // namespace skein::testing

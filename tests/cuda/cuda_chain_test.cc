@@ -1,4 +1,5 @@
-// Chains of conv_bn on a GPU, their norms left to the next convolution, against one op after another on the CPU.
+// Chains of conv_bn on a GPU, their norms left to the next convolution, against one op after
+// another on the CPU.
 #include <cstring>
 #include <map>
 
@@ -171,7 +172,8 @@ TEST_P(CudaChain, AnImageThatWasNotKeptIsMadeAgain) {
   EXPECT_EQ(Counts().weights, before.weights);
 }
 
-// Which ways those are differs from run to run, and so do the signs that are flipped: four in a thousand at most.
+// Which ways those are differs from run to run, and so do the signs that are flipped: four in
+// a thousand at most.
 TEST_P(CudaChain, IsOneOpAfterAnotherInMeasuredWays) {
   numerics().measure = true;
   for (const Case& k : {kPlain, kBottleneck})

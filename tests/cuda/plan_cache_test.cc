@@ -1,5 +1,5 @@
-// Choices of cuDNN's plans kept on disk, with an H200 on paper: found again without asking, ignored when
-// damaged.
+// Choices of cuDNN's plans kept on disk, with an H200 on paper: found again without
+// asking, ignored when damaged.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

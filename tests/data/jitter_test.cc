@@ -25,8 +25,8 @@ Bytes changed(const Raster& r, const View& v) {
   return b;
 }
 
-// In real numbers: x <- other + factor (x - other), where other is black, the image's mean gray or the
-// pixel's gray.
+// In real numbers: x <- other + factor (x - other), where other is black, the image's mean gray
+// or the pixel's gray.
 std::vector<double> reference(const Raster& r, const Color& c) {
   const auto gray = [&](size_t pixel) {
     const uint8_t* p = &r.bytes[3 * pixel];

@@ -1,4 +1,5 @@
-// Matrix products as cuBLASLt was asked for them: the real library's descriptors, read back and obeyed by a plain loop.
+// Matrix products as cuBLASLt was asked for them: the real library's descriptors, read back and obeyed
+// by a plain loop.
 #include <cublasLt.h>
 #include <dlfcn.h>
 

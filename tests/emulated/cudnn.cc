@@ -1,5 +1,5 @@
-// cuDNN with the real library in all that needs no device: graphs, heuristics and plans are its own, for an H200 on
-// paper; handles and executions are ours.
+// cuDNN with the real library in all that needs no device: graphs, heuristics and plans are its own, for an
+// H200 on paper; handles and executions are ours.
 #include <dlfcn.h>
 
 #include <cstring>

@@ -37,8 +37,8 @@ struct Record {
   const Attribute& at(cudnnBackendAttributeName_t) const;
 };
 
-// Obeys an operation graph: `data` is the memory of each tensor that is not virtual, by its id. On the calling thread,
-// while the device's memory is open.
+// Obeys an operation graph: `data` is the memory of each tensor that is not virtual, by its id. On the
+// calling thread, while the device's memory is open.
 void obey(const Record& graph, const std::map<int64_t, void*>& data);
 // The ids of the tensors that must have memory, and the bytes of each.
 std::map<int64_t, size_t> memory_of(const Record& graph);

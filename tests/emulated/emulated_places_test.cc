@@ -17,8 +17,8 @@ struct Nothing {
   void operator()(int64_t) const {}
 };
 
-// Of several workers on one host each has its own; a thread of one that settled on device 0 would take memory of
-// another's.
+// Of several workers on one host each has its own; a thread of one that settled on device 0 would
+// take memory of another's.
 TEST(EmulatedPlaces, AllThreadsStayOnTheDeviceOfTheirProcess) {
   const Device second{Device::kCuda, 1};
   const Tensor x = Tensor::zeros({100}, kF32, second);

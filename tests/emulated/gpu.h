@@ -1,5 +1,5 @@
-// A CUDA device in software, for tests on machines without one: the programs' own CUDA code runs, its kernels as
-// host loops, on memory that the host may not touch and in streams that do nothing before somebody waits.
+// A CUDA device in software, for tests on machines without one: the programs' own CUDA code runs, its kernels
+// as host loops, on memory that the host may not touch and in streams that do nothing before somebody waits.
 //
 // Stricter than a GPU where code could be lucky on one:
 //   memory    The device's is unreadable and unwritable to the host but while the device works: who touches it
@@ -29,11 +29,13 @@ void check_place(void* stream);
 
 // Is all of it memory of a device, or pinned?
 bool reachable(const void* from, size_t bytes);
-// Ends the program if a word of the functor is an address of the host's memory, or of memory that was given back.
+// Ends the program if a word of the functor is an address of the host's memory, or of memory
+// that was given back.
 void check_arguments(const char* what, const void* functor, size_t bytes);
 // The latter alone, when the kernel runs: a graph may hold addresses for long.
 void check_alive(const char* what, const void* functor, size_t bytes);
-// The devices on which something was asked for, of which a real one then keeps some hundred MB for this process.
+// The devices on which something was asked for, of which a real one then keeps some hundred
+// MB for this process.
 std::vector<int> devices_in_use();
 // Prints and ends the program: the emulated device has found a fault that a real one might not show.
 [[noreturn]] void fault(const std::string& what);

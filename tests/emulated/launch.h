@@ -1,4 +1,5 @@
-// The loops of engine/loops/launch.h as an emulated device runs them. Included before it, in the place of nvcc's language.
+// The loops of engine/loops/launch.h as an emulated device runs them. Included before it, in the
+// place of nvcc's language.
 #pragma once
 #include <cstdint>
 #include <type_traits>

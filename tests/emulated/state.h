@@ -18,7 +18,8 @@ namespace skein::emulated {
 constexpr size_t kPage = 4096;
 using Clock = std::chrono::steady_clock;
 
-// A range of addresses that are handed out once and never again: what is used after it was freed stays in sight.
+// A range of addresses that are handed out once and never again: what is used after it was
+// freed stays in sight.
 class Arena {
  public:
   explicit Arena(bool closed);
@@ -26,7 +27,8 @@ class Arena {
   size_t give(void*);                           // its bytes; 0: it is no block's first address
   bool holds(const void*, size_t bytes) const;  // within one block
   bool around(const void* p) const;             // of any block, also of one that is gone
-  // For the calling thread and the threads it makes, where the processor has keys for memory; else for the process.
+  // For the calling thread and the threads it makes, where the processor has keys for memory;
+  // else for the process.
   void open();
   void close();
 
@@ -43,7 +45,8 @@ struct Piece {
 };
 
 struct Stream;
-// What a captured stream, and those that joined it, were asked to do: in the order of asking, in which it is replayed.
+// What a captured stream, and those that joined it, were asked to do: in the order of asking, in
+// which it is replayed.
 struct Capture {
   Stream* origin = nullptr;
   std::thread::id thread;  // who may not do what capturing forbids
@@ -88,8 +91,8 @@ void run(Stream&, int64_t place);  // its work up to there
 void run_all();
 // Calls f with the device's memory open, on the device's thread, and waits for it.
 void on_device_thread(const Work& f);
-// Is what the calling thread does forbidden, because it captures? Then the capture is spoiled. What waits for the
-// device is forbidden in a relaxed mode, too.
+// Is what the calling thread does forbidden, because it captures? Then the capture is spoiled. What waits for
+// the device is forbidden in a relaxed mode, too.
 bool forbidden(bool waits = false);
 
 }  // namespace skein::emulated

@@ -18,8 +18,8 @@ Stream& stream_at(void* handle) {
 
 namespace {
 
-// The thread that does the device's work. A thread that waits may be at its end, with what libraries keep for it gone.
-// One a process: a child of fork() gets one of its own.
+// The thread that does the device's work. A thread that waits may be at its end, with what libraries keep for
+// it gone. One a process: a child of fork() gets one of its own.
 class Worker {
  public:
   void run(const Work& work) {

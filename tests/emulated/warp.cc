@@ -13,8 +13,8 @@ constexpr int kLanes = 32;
 constexpr size_t kStack = 64 << 10;
 
 #if defined(__x86_64__)
-// Keeps what the calling convention says is kept, and goes on where `to` stopped. swapcontext() would also ask the
-// kernel for the signal mask, which takes fifty times as long.
+// Keeps what the calling convention says is kept, and goes on where `to` stopped. swapcontext() would also
+// ask the kernel for the signal mask, which takes fifty times as long.
 extern "C" void skein_switch_stacks(void** from, void* to);
 asm(R"(
 .text
@@ -88,8 +88,8 @@ void entry() {
 
 int Warp::lane() const { return lanes().current; }
 
-// Each lane leaves its number and waits until all have; a number given earlier is not overwritten before all have
-// taken it, because the second pause comes first.
+// Each lane leaves its number and waits until all have; a number given earlier is not overwritten before all
+// have taken it, because the second pause comes first.
 double Warp::exchange(double v, int step) {
   Lanes& all = lanes();
   const int me = all.current;

@@ -26,8 +26,8 @@ double meaning(uint32_t bits) {
   return sign * (e ? std::ldexp(1024 + m, e - 25) : std::ldexp(m, -24));
 }
 
-// The nearest value by search among all, the even pattern of two as near; beyond the largest by half a step:
-// infinity.
+// The nearest value by search among all, the even pattern of two as near; beyond the largest by
+// half a step: infinity.
 uint16_t nearest(float f) {
   const uint32_t sign = std::signbit(f) ? 0x8000 : 0;
   const double a = std::fabs(double(f));

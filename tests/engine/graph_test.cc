@@ -1,4 +1,5 @@
-// Recorded work: replayed it computes what the plain body computes, bit for bit, from memory that was scrambled.
+// Recorded work: replayed it computes what the plain body computes, bit for bit, from
+// memory that was scrambled.
 #include "engine/device/graph.h"
 
 #include <cstring>
@@ -227,8 +228,8 @@ std::vector<Chain> chains() {
 class Graph : public OnDevice {};
 INSTANTIATE_TEST_SUITE_P(Devices, Graph, kDevices, device_name);
 
-// Every primitive of the backend and every kernel: one that did not keep its call would leave NaNs, or the values of
-// an earlier run.
+// Every primitive of the backend and every kernel: one that did not keep its call would leave NaNs, or the
+// values of an earlier run.
 TEST_P(Graph, ReplayEqualsPlainForEveryOperation) {
   for (const Chain& c : chains()) {
     SCOPED_TRACE(c.name);

@@ -51,8 +51,8 @@ TEST(Tape, AnOperandUsedTwiceByOneOpGetsBothGradients) {
   EXPECT_EQ(values(gradients(inner_add, {x}, w)[0]), (std::vector<double>{12, -8}));
 }
 
-// add gives dy away to one operand while the other's gradient is written from it: neither may see the
-// other's.
+// add gives dy away to one operand while the other's gradient is written from it: neither
+// may see the other's.
 TEST(Tape, GivenGradientsAreNotShared) {
   gradcheck(
       [](const Values& v) {

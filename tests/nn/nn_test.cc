@@ -234,8 +234,8 @@ TEST(FileLayout, ConvolutionGoesFromOhwiToOihwAndBack) {
   EXPECT_EQ(distance(back, ours), 0);
 }
 
-// The same linear layer computed as torchvision does, over C H W. Fails if the two orders are confused
-// anywhere.
+// The same linear layer computed as torchvision does, over C H W. Fails if the two
+// orders are confused anywhere.
 TEST(FileLayout, FirstLinearAfterAMapReadsChannelsFirstInAFile) {
   constexpr int64_t kH = 2, kW = 3, kC = 5, kOut = 4;
   Linear fc(kH * kW * kC, kOut);

@@ -79,7 +79,8 @@ TEST_F(GossipAvg, KeepsTheTypeOfAnArray) {
   }
 }
 
-// Averaged in f32: no sum overflows, nothing is lost below f16's normal numbers, and each mean is rounded once.
+// Averaged in f32: no sum overflows, nothing is lost below f16's normal numbers, and each
+// mean is rounded once.
 TEST_F(GossipAvg, RoundsAnArrayOfHalvesOnce) {
   const float odd = 1 + 0x1p-10f, tiny = 0x1p-24f;  // the number of f16 after 1; its smallest
   const std::vector<std::vector<float>> in = {{65504, 1, odd, 3 * tiny}, {65504, odd, 1 + 0x1p-9f, tiny}};

@@ -1,5 +1,5 @@
-// gossip_avg loses workers in the middle: killed, stopped, leaving; over shared memory and UCX, as real
-// processes.
+// gossip_avg loses workers in the middle: killed, stopped, leaving; over shared memory and
+// UCX, as real processes.
 #include <nlohmann/json.hpp>
 
 #include "apps/model/vectors.h"

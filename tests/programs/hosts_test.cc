@@ -9,8 +9,8 @@ namespace {
 using testing_programs::Ended;
 using testing_programs::expect_has;
 
-// A stand-in gets the host and the command, notes both, and runs the command in a shell here, as a child of
-// its own.
+// A stand-in gets the host and the command, notes both, and runs the command in a shell here, as a
+// child of its own.
 class Hosts : public testing::Test {
  protected:
   Hosts() {
@@ -112,7 +112,8 @@ TEST_F(Hosts, AllStopOnCtrlC) {
   expect_has(e.out, "status 130\ngone\n");
 }
 
-// The caller and the three workers stand still; who starts workers on a host stays awake to hear what comes next.
+// The caller and the three workers stand still; who starts workers on a host stays awake to
+// hear what comes next.
 TEST_F(Hosts, AllStopOnCtrlZAndContinueTogether) {
   const Ended e =
       run("$GOSSIP --hosts a,b:2 $LONG & P=$!; await 6\n"

@@ -1,5 +1,5 @@
-// train_imagenet --algorithm lsgd with processes: recorded, replayed, resumed; interrupted; with a dedicated
-// server.
+// train_imagenet --algorithm lsgd with processes: recorded, replayed, resumed; interrupted;
+// with a dedicated server.
 #include <nlohmann/json.hpp>
 
 #include "engine/base.h"

@@ -1,5 +1,5 @@
-// Shards of unequal labels: every sample once, by the law that was asked for, and nobody hangs for lack of
-// them.
+// Shards of unequal labels: every sample once, by the law that was asked for, and nobody hangs
+// for lack of them.
 #include "data/sources/split.h"
 
 #include <algorithm>

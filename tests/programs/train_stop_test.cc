@@ -45,8 +45,8 @@ TEST(Stopping, CtrlCWritesACheckpointAndSaysHowToGoOn) {
   EXPECT_EQ(Json::parse(w.read("out/summary.json"))["steps"], steps + 3);
 }
 
-// ssh loses its connection, a terminal is closed: hung up on as often as the kernel and the shell think
-// right.
+// ssh loses its connection, a terminal is closed: hung up on as often as the kernel and
+// the shell think right.
 TEST(Stopping, AHangUpWritesACheckpointToo) {
   const Workplace w;
   for (const char* workers : {"1", "2 --algorithm sgp"}) {

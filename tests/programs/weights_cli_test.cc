@@ -1,5 +1,5 @@
-// Weights as users move them: fine-tuning on other classes, predicting pictures, exporting; through the
-// program.
+// Weights as users move them: fine-tuning on other classes, predicting pictures,
+// exporting; through the program.
 #include <gtest/gtest.h>
 
 #include <algorithm>

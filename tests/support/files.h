@@ -1,5 +1,5 @@
-// What tests of files share: a directory of one's own, a disk that is full, and the message of an
-// expected error.
+// What tests of files share: a directory of one's own, a disk that is full, and the message
+// of an expected error.
 #pragma once
 #include <gtest/gtest.h>
 #include <signal.h>

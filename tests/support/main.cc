@@ -1,5 +1,5 @@
-// main() of the test programs. Each holds the tests of one folder; --file=NAME runs those of one source file alone, as ctest
-// does, and a process that a test started plays its role.
+// main() of the test programs. Each holds the tests of one folder; --file=NAME runs those of one source file
+// alone, as ctest does, and a process that a test started plays its role.
 #include <filesystem>
 
 #include "tests/support/processes.h"

@@ -1,5 +1,5 @@
-// Models for tests of files: random in everything, running statistics too, so that no layer is trivial; and
-// pictures.
+// Models for tests of files: random in everything, running statistics too, so that no layer
+// is trivial; and pictures.
 #pragma once
 #include <filesystem>
 #include <memory>

@@ -1,5 +1,5 @@
-// What tests of the engine share: seeded tensors, comparison by type, a fixture per device, finite
-// differences.
+// What tests of the engine share: seeded tensors, comparison by type, a fixture
+// per device, finite differences.
 #pragma once
 #include <gtest/gtest.h>
 

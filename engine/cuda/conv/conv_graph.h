@@ -47,8 +47,8 @@ struct ConvProblem {
 };
 std::ostream& operator<<(std::ostream&, const ConvProblem&);
 
-// The names of the tensors in an execution. A problem has the first three, and of the others those of its
-// flags.
+// The names of the tensors in an execution. A problem has the first three, and of the others
+// those of its flags.
 enum TensorId : int64_t {
   kImageId = 1,
   kWeightsId,

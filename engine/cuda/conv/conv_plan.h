@@ -38,10 +38,10 @@ std::optional<ConvPlan> plan_of(const Descriptor& device, const ConvProblem&, co
 // How often the heuristics were asked, by this process so far.
 int64_t heuristics_asked();
 
-// The plans of one device: each found once a process, and its choice kept in a file for later ones, by
-// cuDNN's version, the kind of GPU, and the problem (in which numerics are a part). Measured choices are
-// kept apart from cuDNN's own, so that a run without measuring does not depend on what others measured.
-// Thread-safe.
+// The plans of one device: each found once a process, and its choice kept in a file for later
+// ones, by cuDNN's version, the kind of GPU, and the problem (in which numerics are a part).
+// Measured choices are kept apart from cuDNN's own, so that a run without measuring does not
+// depend on what others measured. Thread-safe.
 class PlanCache {
  public:
   explicit PlanCache(Descriptor device, const std::string& directory = cache_directory());

@@ -9,8 +9,8 @@ enum class Worth {
   kIfReady,         // with a kernel that cuDNN ships
   kEvenIfCompiled,  // also at the price of compiling one, up to a second in every process
 };
-// A roofline: a fused pass saves the pass over the image before or behind it, and may multiply more slowly. For
-// images of 16 bits.
+// A roofline: a fused pass saves the pass over the image before or behind it, and may multiply more slowly.
+// For images of 16 bits.
 Worth worth_fusing(const ConvProblem&);
 
 }  // namespace skein::cuda
