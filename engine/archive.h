@@ -34,7 +34,7 @@ class Under final : public Archive {
   std::string prefix_;
 };
 
-// The same archive, to which fields under this prefix do not exist.
+// The same archive, which skips the fields under this prefix.
 class Without final : public Archive {
  public:
   Without(Archive& inner, std::string prefix) : inner_(inner), prefix_(std::move(prefix)) {}

@@ -31,7 +31,7 @@ struct ConvGeometry {
 //   forward            y <- conv(x, w) + bias          (relu: then max(0, .); CUDA: first + residual, like y)
 //   with_sums          y <- conv(x, w), and the sums of y, if one kernel gives both and is the faster way
 //   backward_data      x (a gradient) <- conv^T(y, w) + beta x
-//   backward_weights   w (a gradient) <- sum x * y + beta w; bias likewise if given
+//   backward_weights   w (a gradient) <- sum x * y + beta w; bias <- sum y + beta bias if given
 struct ConvArgs {
   Tensor x, w, bias, y;
   ConvGeometry geometry;
@@ -69,11 +69,11 @@ struct ChannelSums {
 //   forward, evaluation  the running statistics instead; mean, rstd unused
 //   backward             dgamma, dbeta <- ... + grad_beta * themselves; dx <- ... + dx_beta dx;
 //                        dresidual <- dy masked by y > 0, + dresidual_beta dresidual
-// In evaluation mode backward takes the running statistics for constants. y is the ReLU's mask; x tells it
-// where nothing was added and shift is given. dresidual may be empty; it may be dy itself (masked in place).
-// On CUDA, forward takes its statistics from `sums`, if there are any, without reading x for them. And in y's
-// place a mask may serve: forward writes it, only for 8 neighbors of 16 bits at aligned addresses, and
-// backward reads it.
+// In evaluation mode backward treats the running statistics as constants. The ReLU's mask is y > 0; without y
+// it is recomputed from x, if nothing was added and shift is given. dresidual may be empty; it may be dy
+// itself (masked in place). On CUDA, forward takes its statistics from `sums`, if they are given, instead of
+// reading x for them, and `mask` may replace y: forward writes it, only for 16-bit types whose packs of 8 are
+// aligned, and backward reads it.
 struct BatchNormArgs {
   Tensor x, y, residual;             // [..., C], one floating type
   Tensor gamma, shift;               // [C] f32
@@ -93,7 +93,7 @@ struct BatchNormArgs {
   }
 };
 
-// The same windows, but keeping no memory alive: what a recording holds of a call.
+// The same windows without ownership of their memory; a recording keeps its calls' arguments like this.
 template <class Args>
 Args unowned_args(Args a) {
   a.each_tensor([](Tensor& t) { t = t.unowned(); });
@@ -111,7 +111,8 @@ Args unowned_args(Args a) {
   }
 #include "engine/seam.def"
 
-// What the CPU backend found and chose, for `--doctor`, summaries and benchmarks: "avx2, onednn 2.6.3, ...".
+// Describes what the CPU backend found and chose, for `--doctor`, summaries and benchmarks:
+// "avx2, onednn 2.6.3, ...".
 namespace cpu {
 std::string describe();
 }

@@ -28,7 +28,7 @@ struct Error : std::runtime_error {
 struct BadFile : Error {
   using Error::Error;
 };
-// A flag, key or value of the user's that cannot be; the message names it and what is allowed.
+// A flag, key or value of the user's that is not valid; the message names it and says what is allowed.
 struct BadOption : Error {
   using Error::Error;
 };

@@ -9,7 +9,7 @@ inline double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Adds the seconds it lives, by that clock, to a sum.
+// Adds the seconds of its lifetime, by that clock, to a sum.
 template <double (*clock)()>
 class Timed {
  public:

@@ -30,8 +30,8 @@ struct bf16 {
 };
 
 // IEEE binary16: 5 bits of exponent, 10 of mantissa; largest 65504, smallest normal 2^-14, smallest 2^-24.
-// Stored, never computed with, as bf16. The host's conversions are without branches, so that loops over them
-// become vector code; they agree with F16C's and the device's bit for bit, a NaN's payload apart.
+// Like bf16 it is only stored, never computed with. The host's conversions have no branches, so that loops
+// over them vectorize; they agree bit for bit with F16C's and the device's, except for a NaN's payload.
 struct f16 {
   uint16_t bits;
   f16() = default;

@@ -62,8 +62,8 @@ struct NormMode {
   Tensor residual = {};  // added before the ReLU
 };
 Tensor batch_norm(const Tensor& x, const NormState&, const NormMode&);
-// batch_norm(conv2d(x, w), ...) as one entry of the tape: a residual block's building stone and
-// where the speed is.
+// batch_norm(conv2d(x, w), ...) as one entry of the tape. Residual blocks are made of it, and most of the
+// fused kernels are behind it.
 Tensor conv_bn(const Tensor& x, const Tensor& w, ConvGeometry, const NormState&, const NormMode&);
 
 // One convolution of a chain, and its norm.
@@ -72,13 +72,14 @@ struct ConvBnLink {
   ConvGeometry geometry;
   NormState norm;
 };
-// conv_bn of each link in turn, with a ReLU after all but the last, which has one if asked for. `residual`
-// gives what the last adds before it; it is called when all convolutions but the last are done. On CUDA a
-// norm between two convolutions may be left to the second one: its image is then neither written nor kept.
+// conv_bn of each link in turn, with a ReLU after each; after the last one only if `relu`. `residual`
+// returns what the last link adds before its ReLU; it is called when all convolutions but the last are
+// done. On CUDA the second of two convolutions may compute the norm between them: its image is then
+// neither written nor kept.
 Tensor conv_bn_chain(const Tensor& x, const std::vector<ConvBnLink>&, bool training, bool relu = true,
                      const std::function<Tensor()>& residual = {});
 
-// Each element kept with probability 1 - p and scaled by 1 / (1 - p); the mask is a function of `draw`.
+// Keeps each element with probability 1 - p and scales it by 1 / (1 - p); the mask is a function of `draw`.
 Tensor dropout(const Tensor& x, float p, const Draw& draw);
 
 Tensor log_softmax(const Tensor& x);  // over the last axis

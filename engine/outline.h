@@ -1,5 +1,5 @@
-// An Outline lists the operations of a forward pass by name, with their settings: what an exporter
-// makes a graph of.
+// An Outline lists the operations of a forward pass by name, with their settings. An exporter makes
+// its graph from it.
 #pragma once
 #include <map>
 #include <string>
@@ -26,7 +26,7 @@ class Outline {
   Outline(const Outline&) = delete;
   static Outline* current();  // null: nothing is listed
 
-  void add(Step);  // record() does
+  void add(Step);  // called by record() (tape.h)
   const std::vector<Step>& steps() const { return steps_; }
   // The step whose result `t` is; null for leaves: inputs, parameters, constants.
   const Step* source(const Tensor& t) const;

@@ -25,8 +25,8 @@ HD Philox4 philox(uint64_t key, uint64_t counter_lo, uint64_t counter_hi) {
 // 24 bits to [0, 1).
 HD float unit_float(uint32_t bits) { return float(bits >> 8) * 0x1p-24f; }
 
-// What a draw is for. Part of the counter, so two purposes never share numbers. Values are part of the
-// on-disk contract (resume, replay): append, never renumber.
+// What a draw is for. It is part of the counter, so two purposes never share numbers. Its values are part of
+// the on-disk contract (resume, replay): append, never renumber.
 enum class Purpose : uint32_t {
   kInit = 1,
   kOrder = 2,
@@ -40,14 +40,14 @@ enum class Purpose : uint32_t {
   kMix = 10,  // mixup and cutmix
 };
 
-// A family of draws. `step` is the training step, epoch or parameter index, whatever orders the purpose;
-// `lane` tells apart ranks, layers or samples within a step.
+// A family of draws. `step` is the training step, epoch or parameter index, depending on the purpose; `lane`
+// tells apart ranks, layers or samples within a step.
 struct Draw {
   uint64_t seed = 0;
   Purpose purpose = Purpose::kTest;
   uint64_t step = 0;
   uint32_t lane = 0;
-  const uint64_t* step_slot = nullptr;  // in device memory; where given, kernels read the step there
+  const uint64_t* step_slot = nullptr;  // in device memory; if not null, kernels read the step from it
   // The i-th block of four words: key = seed, counter = (i, purpose | lane, step).
   HD Philox4 block(uint32_t i) const {
     return philox(seed, (uint64_t(uint32_t(purpose) << 24 ^ lane) << 32) | i, step_slot ? *step_slot : step);
@@ -61,8 +61,8 @@ void fill_uniform(const Tensor& x, const Draw&, float lo, float hi);
 // x[i] <- mean + std * N(0, 1), Box-Muller on words 2j and 2j+1 for elements 2j (cosine) and 2j+1 (sine).
 void fill_normal(const Tensor& x, const Draw&, float mean, float std);
 
-// Where layers that need randomness (dropout) get it: the trainer opens a scope per step and rank, each call
-// of next_draw() takes the next lane. Outside a scope next_draw() throws. Per thread.
+// Gives randomness to the layers that need it (dropout): the trainer opens a scope per step and rank, and
+// each call of next_draw() takes the next lane. Outside a scope next_draw() throws. Scopes are per thread.
 class RandomScope {
  public:
   // `step_slot` as in Draw: for steps that are recorded.

@@ -1,6 +1,6 @@
-// Convolutions of an image that need not be stored: the ReLU of a training batch norm, made from the raw
-// image in the main loop of the convolution that takes it in. CUDA alone can do this;
-// engine/ops/conv_bn_chain.cc says when it is used.
+// Convolutions whose input image need not be stored: the output of a training batch norm and its ReLU,
+// computed from the norm's own input (the raw image) in the main loop of the convolution. Only CUDA can do
+// this; engine/ops/conv_bn_chain.cc decides when it is used.
 #pragma once
 #include "engine/backend.h"
 
@@ -8,13 +8,13 @@ namespace skein {
 
 // Stands for y = max(0, (x - mean) rstd gamma + shift).
 struct RawImage {
-  BatchNormArgs norm;  // x; the parameters and statistics; y, where it was made after all
+  BatchNormArgs norm;  // x, parameters, statistics, and y if it was computed after all
   Tensor scale, bias;  // [C] of x's type: y is max(0, x scale + bias), but for rounding
 };
 
-// The calls of the seam (engine/seam.def). Each convolution is one fused kernel if that is the faster way
-// (docs/gpu_fusions.md), else the passes that it stands for; c.x is y, so forward and backward_weights
-// are not given it.
+// The calls of the seam (engine/seam.def). Each convolution is one fused kernel if that is faster
+// (docs/gpu_fusions.md), else the separate passes. c.x is y, so callers of forward and
+// backward_weights leave it empty.
 //   raw_image    of norm.x, gamma, shift and, if there are any, sums and running statistics, which it updates
 //   raw_conv2d_
 //     forward           c.y <- conv(y, c.w); returns the sums of c.y if they came with it; makes and keeps y if

@@ -1,4 +1,4 @@
-// What engine/seam.def says CUDA can be asked, as functions; none of CUDA's headers is needed.
+// Declares the calls of engine/seam.def as functions, without CUDA's headers.
 #pragma once
 #include <cstdint>
 #include <memory>

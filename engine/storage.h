@@ -7,12 +7,12 @@
 
 namespace skein {
 
-// Something made from the bytes of a block, current until they are written.
+// Something computed from the bytes of a block. It is current until they are written.
 struct Derived {
   std::atomic<bool> current{false};
 };
 
-// The memory and the allocator it goes back to.
+// A block of memory and the allocator that it is returned to.
 class Storage {
  public:
   Storage(int64_t bytes, Allocator& from)
@@ -28,16 +28,17 @@ class Storage {
   Storage(const Storage&) = delete;
   Device device() const { return device_; }
 
-  // Is called before the host reads or writes the block: throws Error if the host may not reach this device.
+  // Must be called before the host reads or writes the block. Throws Error if the host may not
+  // access this device's memory.
   void used_by_host() const {
     if (watched_) note_use(true);
   }
-  // Is called before a device or a peer writes the block.
+  // Must be called before a device or a peer writes the block.
   void written() const {
     if (watched_) note_use(false);
   }
-  // What was made from this block (its 16-bit copy: vectors/narrow.h) and is out of date after either call
-  // above. keep() is called once, before other threads know the block.
+  // What was computed from this block (its 16-bit copy: vectors/narrow.h). Either call above marks it as out
+  // of date. keep() is called once, before other threads know the block.
   const std::shared_ptr<Derived>& derived() const { return derived_; }
   void keep(std::shared_ptr<Derived> d) { derived_ = std::move(d), watched_ = true; }
   void* const data;

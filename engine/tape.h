@@ -11,8 +11,8 @@ namespace skein {
 
 class Tape;
 
-// What the tape knows of a value: which it is and what its gradient looks like. A pullback that does not read
-// one of its inputs keeps this of it, and no share in its memory.
+// What the tape knows of a value: its identity, and the shape, type and device of its gradient. A pullback
+// that does not read one of its inputs keeps only this, so that the input's memory can be freed.
 struct Value {
   uint64_t id;
   Shape shape;
@@ -23,7 +23,7 @@ struct Value {
 
 // Hands a pullback the gradient of one of its inputs, only if that input wants one: pullbacks need no
 // "requires grad". The first contribution finds beta = 0 and overwrites (dx is uninitialised memory), later
-// ones find beta = 1 and add: activation gradients are never cleared nor read in vain.
+// ones find beta = 1 and add: activation gradients are never cleared, nor read unnecessarily.
 class Pull {
  public:
   // f(dx, beta): dx <- contribution + beta * dx.
@@ -32,7 +32,8 @@ class Pull {
     float beta = 0;
     if (Tensor dx = slot(input, beta)) f(dx, beta);
   }
-  // Hands over a finished contribution that nobody else holds or will write; taken without a copy if first.
+  // Hands over a finished contribution that no other code holds or will write; the first one is
+  // taken without a copy.
   void give(const Value& input, Tensor dx);
   bool wants(const Value& input) const;
 
@@ -43,7 +44,7 @@ class Pull {
   Tape& tape_;
 };
 
-// dy belongs to the pullback: nobody reads it afterwards, so it may be overwritten or given on.
+// dy belongs to the pullback: it is not read afterwards, so it may be overwritten or passed to give().
 using Pullback = std::function<void(const Tensor& dy, Pull& pull)>;
 using GradReady = std::function<void(Tensor grad)>;
 
@@ -59,9 +60,9 @@ class Tape {
 
   // Walks back from `loss` (one element), freeing activations on the way. `ready(grad)` is called once per
   // watched leaf, as soon as no remaining entry can touch it: leaves used late in forward come first. A leaf
-  // the loss does not depend on has its gradient set to zero. Computed from first uses as recorded, so the
-  // order holds for any control flow.
-  // `seed` is the loss's own gradient: all others come out multiplied by it.
+  // the loss does not depend on has its gradient set to zero. The order follows from the first uses that
+  // were recorded, so it is right for any control flow. `seed` is the loss's own gradient: all others come
+  // out multiplied by it.
   void backward(const Tensor& loss, const GradReady& ready = {}, Scalar seed = 1.f);
 
   bool wants(const Value& v) const { return grads_.contains(v.id); }
@@ -70,12 +71,12 @@ class Tape {
  private:
   friend class Pull;
   struct Gradient {
-    Tensor value;          // memory of the gradient; empty until touched unless a leaf
-    bool touched = false;  // holds a contribution already
+    Tensor value;  // the gradient's memory; empty until touched, unless it is a leaf
+    bool touched = false;  // it holds a contribution already
     bool leaf = false;
   };
   struct Entry {
-    uint64_t out;  // not the value itself: who reads it in backward keeps it
+    uint64_t out;  // not the value itself: a pullback that reads it holds it
     Pullback pullback;
   };
   std::vector<Entry> entries_;
@@ -85,15 +86,15 @@ class Tape {
   Tape* outer_;
 };
 
-// An operation that was computed.
+// An operation whose result has been computed.
 struct Operation {
   const char* op;          // the function's name in ops.h
   std::vector<Tensor> in;  // in the order of its arguments; an absent one is empty
   Tensor out;
   std::function<Settings()> settings = {};  // called only where an outline (outline.h) lists the operation
 };
-// What every op ends with: the thread's outline lists it, and a tape that wants one of the inputs gets an
-// entry. Returns the result. Without outline and tape it costs two tests.
+// Every op ends with this call: the thread's outline lists the operation, and a tape that wants the gradient
+// of one of the inputs appends an entry. Returns the result. Without outline and tape it costs two tests.
 Tensor record(const Operation&, Pullback);
 // Whether the thread's tape wants a gradient of one of these.
 bool wanted(const std::vector<Tensor>& in);

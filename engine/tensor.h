@@ -10,8 +10,8 @@
 
 namespace skein {
 
-// Up to six extents, outermost first. Images are N H W C, convolution weights O H W I. An extent of -1 is for
-// reshape() to work out; no tensor has one.
+// Up to six extents, outermost first. Images are N H W C, convolution weights O H W I. An extent of -1 is
+// computed by reshape(); no tensor has one.
 class Shape {
  public:
   static constexpr int kMaxRank = 6;
@@ -41,8 +41,8 @@ class Tensor {
  public:
   Tensor() = default;                                   // empty: false, no shape, no storage
   explicit Tensor(Shape, DType = kF32, Device = kCpu);  // uninitialised
-  Tensor(Shape, DType, Allocator&);                     // likewise, in memory from there
-  Tensor(Shape, DType, std::shared_ptr<Storage>);       // a window on all of it
+  Tensor(Shape, DType, Allocator&);  // uninitialised, from this allocator
+  Tensor(Shape, DType, std::shared_ptr<Storage>);  // a window on the whole storage
   static Tensor zeros(Shape, DType = kF32, Device = kCpu);
   template <class T>
   static Tensor of(Shape s, const std::vector<T>& values);  // on the CPU; sizes must agree
@@ -60,7 +60,8 @@ class Tensor {
   DType dtype() const { return dtype_; }
   Device device() const { return storage_ ? storage_->device() : kCpu; }
 
-  // The elements, for the host to read and write or for a kernel. Throws Error if T is not the tensor's type.
+  // The elements, which the host may read and write and a kernel may use. Throws Error if T is
+  // not the tensor's type.
   template <class T>
   T* data() const {
     check<T>();
@@ -70,7 +71,7 @@ class Tensor {
     storage_->used_by_host();
     return address();
   }
-  // The elements for functions that work wherever the tensor lies: to read, and to write.
+  // The elements for functions that run on the tensor's own device: in() for reading, out() for writing.
   template <class T>
   const T* in() const {
     check<T>();
@@ -82,18 +83,18 @@ class Tensor {
     storage_->written();
     return static_cast<T*>(address());
   }
-  void* address() const { return static_cast<char*>(storage_->data) + offset_; }  // not to be written by
-  int64_t offset() const { return offset_ / size_of(dtype_); }                    // elements, in the storage
+  void* address() const { return static_cast<char*>(storage_->data) + offset_; }  // for reading only
+  int64_t offset() const { return offset_ / size_of(dtype_); }  // in elements, from the storage's start
   const std::shared_ptr<Storage>& storage() const { return storage_; }
 
-  // A window of the same storage, beginning `at` elements in; a new identity to the tape.
+  // A window of the same storage that begins `at` elements in. To the tape it is a new value.
   Tensor view(Shape, int64_t at = 0) const;
-  Tensor unowned() const;   // this window without a share in its memory, which others keep
-  Tensor clone() const;     // own memory, same device
-  Tensor to(Device) const;  // this very tensor if it is there already, else a copy on current_stream
+  Tensor unowned() const;  // the same window without ownership of its memory
+  Tensor clone() const;  // a copy in new memory on the same device
+  Tensor to(Device) const;  // this tensor if it is there already, else a copy made on current_stream
   float item() const;       // the value of a tensor of one element, read back to the host; waits for it
 
-  // What the tape calls the same value: copies share it, views do not. Never an address.
+  // Identifies the value on the tape: copies share it, views do not. It is never an address.
   uint64_t id() const { return id_; }
 
  private:

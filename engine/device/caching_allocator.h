@@ -9,20 +9,21 @@
 
 namespace skein {
 
-// What a block of so many bytes really has: one of four steps per power of two, so that a freed
-// block fits the next request of about its size and at most a fifth is wasted; above 1 MiB one of
-// 32, as those are the activations, which fill the device and recur in the same sizes at every
-// step. size_class(size_class(n)) == size_class(n).
+// The size to which a request is rounded up: four sizes per power of two, so that a freed block fits the next
+// request of about its size and at most a fifth is wasted. Above 1 MiB there are 32, because activations fill
+// the device and recur in the same sizes at every step. size_class(size_class(n)) == size_class(n).
 int64_t size_class(int64_t bytes);
 
-// The calling thread's stream on the device if it has one already; makes none. Any thread.
+// The calling thread's stream on the device if it has one already; never makes one. Thread-safe.
 Stream* existing_stream(Device);
-// Of a stream that is about to be destroyed: waits for its work and gives its blocks to whoever asks next.
+// Must be called before a stream is destroyed: waits for its work and makes its blocks
+// available to all streams.
 void retire_stream(Device, void* stream) noexcept;
 
-// A GPU's block goes back to the stream it was taken on, whose later work follows its earlier work on the
-// block. Freed by a thread with another stream, the block is not used again before that stream has come so
-// far. Work on a third stream is its owner's to wait for. Host memory knows no streams.
+// A freed block of a GPU returns to the stream it was taken on, because that stream's later work follows its
+// earlier work on the block. If a thread with another stream frees it, it is not reused before that stream
+// reaches this point. If a third stream works on it, the owner must wait for that before freeing it. Host
+// memory has no streams.
 class CachingAllocator final : public Allocator {
  public:
   using Take = void* (*)(int index, int64_t bytes);  // null when there is no memory left
@@ -32,8 +33,8 @@ class CachingAllocator final : public Allocator {
   void* take(int64_t asked) override;
   void give(void* p, int64_t asked) noexcept override;
   Device device() const override { return device_; }
-  void release();  // all unused blocks, to the system; waits for the device
-  // The stream has done all its work and is about to go: its blocks are anybody's.
+  void release();  // returns all unused blocks to the system; waits for the device
+  // The stream has finished all its work and is about to be destroyed: its blocks may serve any stream.
   void retire(void* stream);
   MemoryUse use();
   int64_t held();  // of the system's memory

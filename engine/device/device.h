@@ -9,8 +9,8 @@
 namespace skein {
 
 struct Device {
-  // kApart: host memory in a GPU's place, for tests. Copies and the algebra of vec.h work on it; whatever
-  // else would read or write it from the host throws, where a GPU's memory would end the program.
+  // kApart: host memory that stands for a GPU's in tests. Copies and the algebra of vec.h work on it; any
+  // other access from the host throws, where an access to a GPU's memory would end the program.
   enum Kind : uint8_t { kCpu, kCuda, kApart } kind = kCpu;
   int index = 0;
   bool is_cuda() const { return kind == kCuda; }
@@ -25,7 +25,7 @@ int cuda_device_count();
 
 class Stream;
 
-// A point in a stream's work. Copyable; an empty one (and every one of the CPU) has already happened.
+// A point in a stream's work. Copyable. An empty event, and every event of the CPU, has already happened.
 class Event {
  public:
   void sync() const;   // the calling thread waits until it has happened
@@ -54,8 +54,8 @@ class Stream {
 // The stream the calling thread's operations run on. Each thread has one per device, made on first use.
 Stream& current_stream(Device);
 
-// Memory in blocks of at least 64 bytes' alignment. Thread-safe. take() throws Error naming the bytes asked
-// for when there is no more; give() wants the same size back.
+// Allocates blocks of memory, aligned to at least 64 bytes. Thread-safe. take() throws Error naming the bytes
+// asked for when there is no more; give() must be called with the same size.
 class Allocator {
  public:
   virtual ~Allocator() = default;

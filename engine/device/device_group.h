@@ -1,5 +1,4 @@
-// Collectives among GPUs: what a communicator asks of NCCL, without knowing it; tests put
-// something in its place.
+// Collectives among GPUs: the interface through which a communicator uses NCCL, and tests a substitute.
 #pragma once
 #include <functional>
 #include <memory>
@@ -12,14 +11,14 @@ namespace skein {
 
 class Tensor;
 
-// Members of a group, each with a device of its own. All members call the same functions in the same
-// order; calls return when their work is on the stream, which is of that device, so that an event
-// recorded there comes behind it. One that fails ends the group and throws Error. One thread at a time,
-// but for abort(): any thread.
+// A group whose members have a device each. All members call the same functions in the same order. A call
+// returns when its work is queued on the stream, which belongs to that device, so that an event recorded
+// there comes after it. A call that fails ends the group and throws Error. Only one thread may call at a
+// time, except that any thread may call abort().
 class DeviceGroup {
  public:
-  // Lets what is queued come to its end together with the other members, but while an exception unwinds and
-  // after errors: then as abort() does.
+  // Lets queued work finish together with the other members; after an error, or while an exception
+  // unwinds, it aborts instead.
   virtual ~DeviceGroup() = default;
   virtual Device device() const = 0;
   virtual void all_reduce(const Tensor& x, Stream&) = 0;           // x <- the sum of all x
@@ -28,22 +27,21 @@ class DeviceGroup {
   virtual void abort() noexcept = 0;  // ends work that waits for a lost member; then all calls throw Error
 };
 
-// A stream for collectives: of kernels that wait in several streams a device takes those
-// of urgent ones first.
+// A stream of high priority, for collectives: a device runs the kernels that wait in it before
+// those in other streams.
 Stream urgent_stream(Device);
 
-// Where groups come from. An id names a group about to be formed: one member makes it and brings
-// it to the others.
+// Forms groups. An id names a group about to be formed: one member makes it and sends it to the others.
 struct DeviceGroups {
   std::string name;  // for the log: "NCCL 2.28.9"
   std::function<std::string()> new_id;
-  // Waits until all `size` members have come, for at most `deadline` seconds. Throws Error.
+  // Waits up to `deadline` seconds until all `size` members have called it. Throws Error if they have not.
   std::function<std::unique_ptr<DeviceGroup>(const std::string& id, int rank, int size, Device,
                                              double deadline)>
       form;
 };
 
-// NCCL's. Throws Error that says what to install.
+// The groups of NCCL. Throws Error that says what to install if there is no NCCL.
 using cuda::nccl_groups;
 
 // Tells this GPU from all others; empty for the CPU.

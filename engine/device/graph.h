@@ -1,5 +1,5 @@
-// Recorded: work that is recorded once and replayed from then on. On a GPU a CUDA graph; on the CPU the list
-// of the primitives' calls, which is how the mechanism is proven where there is no GPU.
+// Recorded: work that is recorded once and replayed from then on. On a GPU this is a CUDA graph, on the CPU
+// the list of the primitives' calls, so that the mechanism can be tested without a GPU.
 #pragma once
 #include <functional>
 #include <map>
@@ -32,16 +32,17 @@ class Recorded {
   using Body = std::function<void()>;
   enum class Way : uint8_t { kPlain, kWarmUp, kRecorded, kReplayed };
 
-  // `name` is what errors and `say` call it. `say` is told, once, why it cannot be recorded.
+  // `name` appears in errors and in messages. `say` is called once with the reason if the
+  // body cannot be recorded.
   Recorded(Device, std::string name, std::function<void(const std::string&)> say = {});
   ~Recorded();  // waits for its last run
   Recorded(const Recorded&) = delete;
 
-  // Returns how it was run. Throws Error if called while the thread warms up or records another.
+  // Returns how the body was run. Throws Error if called while the thread warms up or records another one.
   Way run(const Key&, const Body&);
 
-  const std::string& refused() const { return refused_; }  // why it runs plainly; empty: it does not
-  // Of the recording of a key: on a GPU nodes of graphs, on the CPU calls; 0 where there is none yet.
+  const std::string& refused() const { return refused_; }  // why it runs plainly; empty if it does not
+  // The length of a key's recording: nodes of the graph on a GPU, calls on the CPU; 0 if there is none yet.
   int64_t length(const Key&) const;
   const MemoryPool& memory() const { return *pool_; }  // shared by all keys: one runs at a time
 

@@ -1,5 +1,5 @@
-// Memory that belongs to recorded work: what a body asks for while it is recorded stays where it is for as
-// long as the recording may be replayed.
+// Memory of recorded work: what a body allocates while it is recorded stays in place for as long as the
+// recording may be replayed.
 #pragma once
 #include <functional>
 
@@ -7,10 +7,10 @@
 
 namespace skein {
 
-// Takes blocks of the device's allocator and returns them when it dies. Inside, a freed block serves the next
-// request of its size class at once: all that uses the pool is ordered on one stream, or on streams that have
-// been joined to it before the block is freed. Blocks that are still in use when the pool dies go back when
-// they are freed. Thread-safe but for Use.
+// Takes blocks from the device's allocator and returns them in its destructor. A freed block serves the
+// pool's next request of its size class at once, because all work that uses the pool is ordered on one
+// stream, or on streams that were joined to it before the block is freed. Blocks that are still in use when
+// the pool is destroyed are returned when they are freed. Thread-safe, except for Use.
 class MemoryPool {
  public:
   explicit MemoryPool(Device);
@@ -20,7 +20,7 @@ class MemoryPool {
   // While it lives the calling thread's allocator(device) is the pool. Nests.
   class Use {
    public:
-    explicit Use(MemoryPool* pool);  // null: none
+    explicit Use(MemoryPool* pool);  // null: no pool
     ~Use();
     Use(const Use&) = delete;
 
@@ -29,13 +29,14 @@ class MemoryPool {
   };
 
   int64_t bytes() const;  // of all its blocks, in use or not
-  // Calls f(block, bytes) for every block. For tests: nothing in them outlives a run of what was recorded.
+  // Calls f(block, bytes) for every block. Tests scramble them, because a recording must not depend on what
+  // an earlier run left there.
   void each_block(const std::function<void(void*, int64_t)>& f) const;
 
  private:
   class Blocks;
   friend Allocator* pool_in_use(Device);
-  Blocks* const blocks_;  // destroys itself when the pool is gone and its last block has come back
+  Blocks* const blocks_;  // deletes itself once the pool is destroyed and the last block returned
 };
 
 // The pool the calling thread takes its memory of this device from, or null.

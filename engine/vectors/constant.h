@@ -1,4 +1,4 @@
-// Numbers that kernels read and nobody writes: on a device once, for as long as the program runs.
+// Constants that kernels read: each is uploaded to a device once and stays there until the program ends.
 #pragma once
 #include <vector>
 
@@ -7,7 +7,7 @@
 namespace skein {
 
 // f32 [n] with these values. The first call for a device uploads them and waits; any thread may read the
-// result on any stream. For settings, of which there are few, never for data: nothing is given back.
+// result on any stream. For a few settings, never for data, because the memory is never freed.
 Tensor constant(const std::vector<float>& values, Device);
 
 }  // namespace skein

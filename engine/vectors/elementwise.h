@@ -27,7 +27,8 @@ struct Shared {
   HD T operator[](int) const { return value; }
 };
 
-// Elements [i, i + N) of a vector. One alone is no pack, so that the host's loops are plain loads and stores.
+// Elements [i, i + N) of a vector. A single element is not loaded as a pack, so that the host's loops are
+// plain loads and stores.
 template <int N, class T>
 HD Numbers<N> load_numbers(const T* from, int64_t i) {
   Numbers<N> n;
@@ -146,8 +147,8 @@ struct Below {
     return {i, end};
   }
 };
-// float: 1 if there is a flag `on`, in the device's memory, and it is 0; else 0. It is no bool, because that
-// would become a branch, which keeps the host's loops from becoming vector code.
+// float: 1 if there is a flag `on`, in the device's memory, and it is 0; else 0. A bool would become a
+// branch, which keeps the host's loops from being vectorized.
 struct IsOff {
   const float* on;
   float off = 0;
@@ -160,7 +161,7 @@ struct IsOff {
 };
 
 // The pass that each_element() runs. Before its loop the host calls settle(), which reads what lies in slots:
-// a loop that reads a slot for each element, which its stores might change, does not become vector code.
+// a loop that reads a slot for each element, which its stores might change, is not vectorized.
 template <size_t, class A>
 struct Argument {
   A a;

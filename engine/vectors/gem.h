@@ -8,10 +8,10 @@ namespace skein {
 //   d = -lr (g + decay x) ;  m <- mu m + d ;  c = theta - s
 //   pi = clamp((kappa |m| - |c|) / max(|d|, FLT_MIN), least, most), 0 unless the numerator is above 0
 //   u <- pi d ;  s <- theta ;  x <- theta + u, or theta where at_theta
-// Same sizes, one device, f32 but for u, which may be of any floating type: it is rounded as it is written, x is not.
-// theta is only read; u may not be theta. `pi` is written where it is given.
-// `on`: a flag in the device's memory (engine/vectors/loss_scale.h); where it is 0 nothing is known of g: m stays,
-// u <- 0, pi <- 0, s <- theta and x <- theta. Null: always.
+// All vectors have the same size and device. They are f32, except that u may be of any floating type: it is
+// rounded as it is written, x is not. theta is only read; u may not be theta. `pi` is written if given. `on`
+// is a flag in the device's memory (engine/vectors/loss_scale.h) or null. If it is 0, g is ignored: m stays,
+// u <- 0, pi <- 0, s <- theta and x <- theta.
 struct GemArgs {
   Tensor x, m, s, u, pi;
   Tensor g, theta;

@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// Row r of a batch of N is blended with its partner, row (r + shift) mod N. Where one of the two has no label
+// Row r of a batch of N is blended with its partner, row (r + shift) mod N. If one of the two has no label
 // (an unreadable image), the row stays as it is.
 //   without a box   mixup: share * own + (1 - share) * partner
 //   with a box      cutmix: the partner's pixels inside, one's own outside; share is the part of the area
@@ -19,23 +19,23 @@ struct Blend {
   HD bool boxed() const { return bottom > top && right > left; }
 };
 
-// Where `slot` is given, in device memory, kernels read the blend there, and the one beside it need only be
-// one that could be.
+// If `slot` is given, in device memory, kernels read the blend from it; the Blend argument is then not used.
 //
 // normalize_image() of rows [first, first + rows) of the batch u8 [N,H,W,C], blended; labels i32 [N].
 Tensor blend_image(const Tensor& u8, const Tensor& labels, const Blend&, int64_t first, int64_t rows,
                    const std::vector<float>& mean, const std::vector<float>& std, DType,
                    const Blend* slot = nullptr);
-// i32 [N]: the label of each row's partner; its own where it is not blended.
+// i32 [N]: the label of each row's partner; its own if the row is not blended.
 Tensor partner_labels(const Tensor& labels, const Blend&, const Blend* slot = nullptr);
 
-// What the rows of `logits` are to be: `share` of the label and the rest of `other`, which is negative where
-// the label is; without `other` the label alone.
+// The target of each row of `logits`: the label with weight `share`, `other` with the rest. `other` is
+// negative where the label is. Without `other` the target is the label alone.
 struct Targets {
   Tensor labels, other;  // i32 [m]
   float share = 1;
-  int64_t rows = 0;  // the loss is the sum over the rows divided by this; 0: by the rows that have a label
-  const float* share_slot = nullptr;  // in device memory; where given, what kernels read instead of share
+  // the loss is the sum over the rows divided by this; 0: by the number of rows with a label
+  int64_t rows = 0;
+  const float* share_slot = nullptr;  // in device memory; if given, kernels read it instead of `share`
 };
 // As cross_entropy() of ops.h, q = (1 - s) (share * one-hot + (1 - share) * other one-hot) + s / classes.
 Tensor cross_entropy(const Tensor& logits, const Targets&, float smoothing);

@@ -7,11 +7,11 @@
 
 namespace skein {
 
-// A gossip's second half, two messages and two shares a pass:
+// The second half of a gossip step, two messages and two shares a pass:
 //   y <- self x ;  y <- y + each of `in`, in order
 //   for each of `sent`, a factor by which x went out rounded to `wire`:  y <- y + (factor x - rounded)
-//   z <- by y, where z is given: push-sum's model
-// y, x, z f32, `in` of any floating type, all of one size on one device. y may be x.
+//   z <- by y, if z is given: push-sum's model
+// y, x and z are f32, `in` is of any floating type; all have the same size and device. y may be x.
 struct MixArgs {
   Tensor y, x;
   Scalar self = 1.f;
@@ -23,13 +23,13 @@ struct MixArgs {
 };
 void mix(const MixArgs&);
 
-// x <- x + alpha (z - x) ;  z <- z + beta (mean - z), from the old x and z: elastic averaging of all at once.
+// x <- x + alpha (z - x) ;  z <- z + beta (mean - z), from the old x and z: synchronous elastic averaging.
 void elastic_pull(const Tensor& x, const Tensor& z, const Tensor& mean, Scalar alpha, Scalar beta);
 // e <- alpha (x - z) ;  z <- z + e: one worker's pull at the center. e may be x.
 void elastic_commit(const Tensor& z, const Tensor& e, const Tensor& x, Scalar alpha);
 
-// The step of a momentum over rounds, by D = mean - z:
-//   m <- decay m + gain D ;  z <- z + along m + beside D ;  x <- z, where x is given
+// The step of a momentum over rounds, with D = mean - z:
+//   m <- decay m + gain D ;  z <- z + along m + beside D ;  x <- z, if x is given
 struct OuterStep {
   Tensor z, m, mean, x = {};
   Scalar decay = 0.f, gain = 1.f, along = 1.f, beside = 0.f;

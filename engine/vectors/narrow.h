@@ -10,23 +10,24 @@ namespace skein {
 
 // `values` is one axis as long as the storage's f32 elements. `current`: every element is its f32 element,
 // rounded. Any use of the f32 elements that could write them (Tensor::data, raw, out; copy_bytes to them)
-// ends that, so who writes need not know of the copy; sgd_update() and gem_update() of the whole vector
-// write both and make it current. Written by the thread that steps.
+// ends that, so code that writes need not know of the copy; sgd_update() and gem_update() of the whole vector
+// write both and make it current. Only the thread that runs the steps writes it.
 struct Narrow : Derived {
   Tensor values;
   std::atomic<int> trusting{0};
 };
 
-// Gives x, f32, in storage of its own that it fills from the front, a copy of that type (bf16, f16); once.
+// Attaches to x a copy of this type (bf16 or f16). x is f32 and starts at the front of its own storage.
+// May be called once.
 void keep_narrow(const Tensor& x, DType);
-// Of a window of such a vector: the same window of the copy, if it is of that type and inside
-// a TrustNarrow; else {}.
+// The same window of the copy, if x is a window of such a vector, the copy is of that type and a
+// TrustNarrow lives; else {}.
 Tensor narrow_of(const Tensor& x, DType);
 // Whether x has a copy that is current.
 bool narrow_is_current(const Tensor& x);
 
-// While it lives nobody writes x: a gradient is taken there. Makes the copy current, in one pass, if it is
-// not, and lets narrow_of() give it out. Does nothing for a vector without one.
+// While it lives x must not be written: a gradient is computed there. Makes the copy current, in one pass, if
+// it is not, and lets narrow_of() return it. Does nothing for a vector without a copy.
 class TrustNarrow {
  public:
   explicit TrustNarrow(const Tensor& x);
@@ -37,7 +38,7 @@ class TrustNarrow {
   std::shared_ptr<Narrow> narrow_;
 };
 
-// For a pass that writes all of x, and can write its copy as well.
+// Used by a pass that writes all of x and can write its copy as well.
 class NarrowPass {
  public:
   explicit NarrowPass(const Tensor& x);

@@ -8,12 +8,12 @@ namespace skein {
 inline constexpr int kPacket = 4;  // elements that a GPU's thread loads and stores at once
 
 #ifdef __CUDACC__
-// A GPU's memory is kept busy by bytes in flight: an H200 moves 4.8 TB/s with some 0.7 us between asking and
-// having, so about 3.4 MB must be asked for at any time, 25 kB by each of its 132 multiprocessors. Its 2048
-// threads ask for 16 bytes each of every vector read, 32 kB of one vector, before any of them has to wait;
-// with 4 bytes each it would be 8. One packet a thread, and as many threads as packets: who is done makes
-// room for the next block at once, where a loop over a grid of fixed size ends with some blocks a turn
-// behind the others.
+// A GPU's memory is kept busy by bytes in flight: an H200 moves 4.8 TB/s with some 0.7 us between asking
+// and having, so about 3.4 MB must be asked for at any time, 25 kB by each of its 132 multiprocessors.
+// Its 2048 threads ask for 16 bytes each of every vector read, 32 kB of one vector, before any of them
+// has to wait; with 4 bytes each it would be 8. Each thread handles one packet, because a block that is
+// done makes room for the next one at once, while a loop over a grid of fixed size ends with some blocks
+// a turn behind the others.
 template <class F>
 __global__ void __launch_bounds__(256) packets_kernel(int64_t n, F f) {
   const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) * kPacket;

@@ -7,9 +7,9 @@
 
 namespace skein {
 
-// to[0, bytes) <- from, of at most 128 bytes. The values travel with the launch: `from` may die at
-// once and the host does not wait. Ordered in the current stream. Throws Error inside a recording,
-// which would keep today's.
+// to[0, bytes) <- from, of at most 128 bytes. The values travel with the launch: `from` may die at once and
+// the host does not wait. Ordered in the current stream. Throws Error inside a recording, because a replay
+// would repeat the old values.
 void write_slot(const Tensor& to, const void* from, int64_t bytes);
 
 // One T of plain data on a device. Written and read in the order of the current stream.

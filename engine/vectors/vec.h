@@ -1,5 +1,5 @@
-// Algebra on flat fp32 vectors: all that optimizers and distributed strategies ever need. None of it is
-// recorded. Every function takes same-sized tensors on one device, runs on the device's current stream and
+// Algebra on flat fp32 vectors: all that optimizers and distributed strategies need. None of it is recorded
+// on the tape. Every function takes same-sized tensors on one device, runs on the device's current stream and
 // writes its first argument; the outputs may not overlap the inputs unless they are the same tensor.
 #pragma once
 #include "engine/tensor.h"
@@ -26,15 +26,15 @@ void copy(const Tensor& y, const Tensor& x);                   // y <- x; also b
 void scale(const Tensor& y, Scalar a);                         // y <- a y
 void scaled_copy(const Tensor& y, Scalar a, const Tensor& x);  // y <- a x
 void axpy(const Tensor& y, Scalar a, const Tensor& x);         // y <- y + a x; also of mixed types
-void lerp(const Tensor& y, const Tensor& x, Scalar t);         // y <- y + t (x - y): t = 0 keeps every bit
-double dot(const Tensor& x, const Tensor& y);  // in double; fixed order for a given thread count
+void lerp(const Tensor& y, const Tensor& x, Scalar t);  // y <- y + t (x - y); t = 0 keeps every bit
+double dot(const Tensor& x, const Tensor& y);  // in double; the order is fixed for a given thread count
 double norm(const Tensor& x);                  // sqrt(dot(x, x))
 bool all_finite(const Tensor& x);
 
 // One pass of SGD (algorithms.md, "Local optimizer"), elements [0, decayed) with decay, the rest without:
 //   d = g + decay * at;  v <- mu v + d;  x <- x - lr * (nesterov ? d + mu v : v)
-// `at` is the point where g was taken, usually x itself. mu = 0 may be given with an empty v. `on`: a flag in
-// the device's memory (engine/vectors/loss_scale.h); 0 leaves x and v as they are. Null: always.
+// `at` is the point where g was taken, usually x itself. With mu = 0, v may be empty. `on` is a flag in the
+// device's memory (engine/vectors/loss_scale.h) or null; if it is 0, x and v stay as they are.
 struct SgdArgs {
   Tensor x, v, g, at;
   Scalar lr = 0.f, mu = 0.f, decay = 0.f;
