@@ -57,12 +57,13 @@ void Tape::backward(const Tensor& loss, const GradReady& ready, Scalar seed) {
   }
   Pull pull(*this);
   while (!entries_.empty()) {
-    Entry e = std::move(entries_.back());  // popped as we go, so activations die early
+    Entry e = std::move(entries_.back());  // popped one by one, so that activations are freed early
     entries_.pop_back();
     auto it = grads_.find(e.out);
     const Gradient dy = it->second;
     if (!dy.leaf) grads_.erase(it);
-    // A watched result keeps its gradient, so the pullback, which may overwrite or give away, gets a copy.
+    // A watched result keeps its gradient, so the pullback, which may overwrite its dy or give it
+    // away, gets a copy.
     if (dy.touched) e.pullback(dy.leaf ? dy.value.clone() : dy.value, pull);
     if (auto leaves = done_at.find(int64_t(entries_.size())); leaves != done_at.end())
       for (uint64_t id : leaves->second) finish_leaf(id);

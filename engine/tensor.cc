@@ -25,7 +25,7 @@ std::ostream& operator<<(std::ostream& s, const Shape& shape) {
 }
 
 namespace {
-// -1 stands in a Shape only where reshape is to work it out.
+// Only reshape() accepts an extent of -1.
 int64_t bytes_of(const Shape& shape, DType t) {
   for (int64_t d : shape) CHECK(d >= 0, "a tensor cannot have the shape", shape);
   return shape.volume() * size_of(t);

@@ -1,4 +1,4 @@
-// The version, also for those who search the archive: grep -ao 'skein version [0-9.]*' libskein.a.
+// The version. It can also be read from the archive: grep -ao 'skein version [0-9.]*' libskein.a.
 #include "engine/version.h"
 
 namespace skein {

@@ -24,7 +24,8 @@ Period check(const BatchNormArgs& a) {
   return s;
 }
 
-// Something near each channel's mean, so that squares taken from it do not cancel: the mean of a few rows.
+// The mean of a few rows, which is near each channel's mean, so that squares of differences from
+// it do not cancel.
 template <class T>
 std::vector<float> near_mean(const T* x, const Period& s) {
   const int64_t n = std::min<int64_t>(s.rows, 16);
@@ -61,7 +62,7 @@ void statistics(const BatchNormArgs& a, const Period& s) {
   }
 }
 
-// What the pass uses: the batch's mean and rstd, or the running ones.
+// The mean and rstd that the pass uses: those of the batch, or the running ones.
 struct Moments {
   std::vector<float> mean, rstd;
 };
@@ -75,7 +76,7 @@ Moments moments(const BatchNormArgs& a, int64_t C) {
   return m;
 }
 
-// (x - mean) k + b: written once, so that backward finds the very sign that forward's ReLU saw.
+// (x - mean) k + b: written once, so that backward computes exactly the sign that forward's ReLU saw.
 struct Affine {
   std::vector<float> mean, k, b;
   Affine(const BatchNormArgs& a, const Period& s, const Moments& m)
@@ -97,11 +98,12 @@ void apply(const BatchNormArgs& a, const Period& s) {
   each_vector(s, [=](int64_t at, int64_t j, int64_t n) {
     V8 v = affine(load_some(x + at, n, V8{}), mean + j, k + j, b + j);
     if constexpr (kResidual) v += load_some(residual + at, n, V8{});
-    store_some(y + at, n, v < low ? low : v);  // a NaN stays
+    store_some(y + at, n, v < low ? low : v);  // a NaN stays a NaN
   });
 }
 
-// How the ReLU's mask is found: there is none; from y; or, cheaper to read, from x, when nothing was added.
+// How the ReLU's mask is computed: not at all; from y; or from x, which is cheaper to read,
+// if nothing was added.
 enum class Mask { kNone, kOutput, kInput };
 
 // Sums of dy and dy x^ over the pixels, dy masked; the masked dy goes to `masked` too if there is one.
@@ -201,7 +203,7 @@ void batch_norm_forward(const BatchNormArgs& a) {
 void batch_norm_backward(const BatchNormArgs& a) {
   const Timed timed(profile()[kNormBackward]);
   const Period s = check(a);
-  const bool again = a.shift && !a.residual;  // x and the affine map tell y
+  const bool again = a.shift && !a.residual;  // y can be recomputed from x
   CHECK(a.dy && a.gamma && (a.y || !a.relu || again),
         "backward needs dy, gamma and, with a ReLU, y, or shift where nothing was added");
   visit_float(a.x.dtype(), [&](auto zero) {

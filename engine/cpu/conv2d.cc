@@ -26,7 +26,7 @@ void check(const ConvArgs& c) {
 // The rule. It depends on the shapes and the processor alone, never on a race, so that a resumed run repeats
 // its sums; bench/conv_bench.cc holds the measurement behind it.
 //   AVX-512      oneDNN's kernels are twice as wide as ours
-//   groups       we have none
+//   groups       only oneDNN has them
 //   3x3          Winograd does 16 products for 36, and wins from 32 channels on
 //   1x1 forward  oneDNN's is 10 % faster than ours in f32; in bf16 it would need a copy of the image in f32
 enum class Way { kOneDnn, kDirect, kWinograd };
@@ -55,7 +55,7 @@ void conv2d_forward(const ConvArgs& c) {
   }
 }
 
-ChannelSums conv2d_with_sums(const ConvArgs& c) {  // the sums would cost a pass of their own
+ChannelSums conv2d_with_sums(const ConvArgs& c) {  // taking the sums here would cost another pass
   conv2d_forward(c);
   return {};
 }

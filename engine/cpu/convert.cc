@@ -1,4 +1,4 @@
-// Conversion loops; whether to wake a team depends on the length alone.
+// Conversion loops. They run in parallel depending on their length alone.
 #include "engine/cpu/convert.h"
 
 #include "engine/cpu/simd.h"

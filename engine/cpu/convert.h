@@ -1,4 +1,4 @@
-// Between the 16-bit floats and f32 in bulk, and the scratch memory the CPU backend works in.
+// Conversions between the 16-bit floats and f32 in bulk, and the CPU backend's scratch memory.
 #pragma once
 #include "engine/tensor.h"
 

@@ -8,15 +8,15 @@ namespace skein::cpu {
 
 namespace {
 
-constexpr int64_t kWindowFloats = 40 << 10;  // of a block's window: 160 kB, a third of a second-level cache
+constexpr int64_t kWindowFloats = 40 << 10;  // in a block's window: 160 kB, a third of a second-level cache
 constexpr int64_t kLeastPixels = 48, kMostPixels = 256;  // fewer would read the weights too often
 constexpr int64_t kWeightsInCache = 5 << 10;             // floats: 20 of 32 kB
-constexpr int64_t kDepth = 256;                          // of one pass over a panel of 1x1 weights: 16 kB
+constexpr int64_t kDepth = 256;                          // in one pass over a panel of 1x1 weights: 16 kB
 
 int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 int64_t panels(int64_t n) { return (n + kLanes - 1) / kLanes; }
 
-// Rows of an image worked on at once: whole rows, few enough that their window stays in cache.
+// How many rows of an image are worked on at once: few enough that their window stays in cache.
 int64_t rows_at_once(int64_t rows, int64_t columns, int64_t floats_per_pixel) {
   const int64_t pixels =
       std::clamp(kWindowFloats / std::max<int64_t>(floats_per_pixel, 1), kLeastPixels, kMostPixels);
@@ -33,7 +33,7 @@ struct Product {
   std::vector<int64_t> taps;
   int64_t depth, outputs;
   const float* weights;  // [panel][tap][depth][16]
-  const float* bias;     // or null
+  const float* bias;     // may be null
   float beta;
   bool relu;
 };

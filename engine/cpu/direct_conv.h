@@ -1,4 +1,4 @@
-// Convolutions of our own, for processors with AVX2: products over image windows, nothing materialized.
+// Our own convolutions, for processors with AVX2: products over image windows, without im2col.
 #pragma once
 #include "engine/backend.h"
 
@@ -9,7 +9,7 @@ void direct_forward(const ConvArgs&);
 void direct_backward_data(const ConvArgs&);
 void direct_backward_weights(const ConvArgs&);
 
-// The same three through oneDNN, for every shape; named so that tests and benchmarks can ask for them.
+// The same three through oneDNN, for every shape; with names of their own for tests and benchmarks.
 void onednn_forward(const ConvArgs&);
 void onednn_backward_data(const ConvArgs&);
 void onednn_backward_weights(const ConvArgs&);

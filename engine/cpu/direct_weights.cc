@@ -10,7 +10,7 @@ namespace skein::cpu {
 
 namespace {
 
-constexpr int64_t kBlockFloats = 64 << 10;  // of both operands of a block: half a second-level cache
+constexpr int64_t kBlockFloats = 64 << 10;  // in both operands of a block: half a second-level cache
 constexpr int64_t kLeastPixels =
     196;                      // of a block, by several images if need be: tiles are added to memory after it
 constexpr int64_t kSlot = 8;  // floats a pixel has in a panel: kRows and what one load brings along
@@ -78,7 +78,7 @@ struct Operands {
   Pixels pixels;
 };
 
-// Windows of one pixel need no neighbors: only pixels that are used are packed, in one long row.
+// Windows of one pixel need no neighbors, so only the pixels that are used are packed, in one long row.
 template <class T>
 Operands pack_points(const ConvArgs& c, const Plan& plan, const Block& b, Memory& memory) {
   const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), Q = c.y.dim(2), stride = c.geometry.stride;

@@ -1,4 +1,4 @@
-// Matrix products on oneDNN: sgemm in f32, its matmul where the processor multiplies bf16.
+// Matrix products on oneDNN: sgemm in f32, matmul in bf16 if the processor multiplies bf16.
 #include <omp.h>
 
 #include <map>
@@ -25,7 +25,7 @@ Product check(const GemmArgs& g) {
   return p;
 }
 
-// y <- beta y + bias in every row: what a product is then added to.
+// y <- beta y + bias in every row; the product is then added to it.
 void add_bias(float* y, const float* bias, float beta, int64_t m, int64_t n) {
 #pragma omp parallel for schedule(static) if (m * n > (1 << 15))
   for (int64_t i = 0; i < m; ++i)
@@ -94,7 +94,7 @@ void gemm(const GemmArgs& g) {
   if (p.m == 0 || p.n == 0) return;
   CHECK(p.k > 0, "a product over nothing", g.a.shape(), g.b.shape());
   const auto any = [&](DType t) { return g.a.dtype() == t || g.b.dtype() == t; };
-  const bool halves = any(kF16) || g.y.dtype() == kF16;  // bf16 would drop three bits of an f16
+  const bool halves = any(kF16) || g.y.dtype() == kF16;  // bf16 would lose three bits of an f16
   if (any(kBF16) && !halves && native_bf16())
     gemm_bf16(g, p);
   else

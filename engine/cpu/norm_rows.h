@@ -32,7 +32,7 @@ struct Period {
   }
 };
 
-// Up to eight values; those missing are `fill`'s.
+// Loads up to eight values; missing ones are taken from `fill`.
 template <class T>
 inline V8 load_some(const T* p, int64_t n, V8 fill) {
   if (n >= 8) return load8(p);
@@ -57,8 +57,8 @@ void divide(const Period& p, F f, Rest rest) {
   }
 }
 
-// Elementwise: step(at, lane, n) for each vector at element `at`, channel constants at `lane`. Backwards,
-// because what was read last is still in cache.
+// Calls step(at, lane, n) for each vector at element `at`, with channel constants at `lane`. It runs
+// backwards, because what was read last is still in cache.
 template <class Step>
 void each_vector(const Period& p, Step step) {
   divide(
@@ -73,8 +73,8 @@ void each_vector(const Period& p, Step step) {
       });
 }
 
-// Two sums a channel of what step(at, lane, n, sum, other) adds: in f32 over some 64 rows, in double beyond,
-// threads in order. Returned one after the other.
+// Two sums for each channel of what step(at, lane, n, sum, other) adds: in f32 over some 64 rows, then in
+// double, threads in order. Returns all first sums, then all second ones.
 template <class Step>
 std::vector<double> two_sums(const Period& p, Step step) {
   const int64_t C = p.channels, W = p.width, block = std::max<int64_t>(1, 64 / p.repeat);

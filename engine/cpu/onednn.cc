@@ -1,4 +1,4 @@
-// The two APIs of oneDNN, 2.6 and 3.x, made one; and what the library says about this processor.
+// Hides the difference between oneDNN 2.6 and 3.x, and asks the library about this processor.
 #include "engine/cpu/onednn.h"
 
 #include <omp.h>

@@ -12,25 +12,25 @@ using Dims = dnnl::memory::dims;
 dnnl::engine& dnn_engine();  // one for the process
 dnnl::stream& dnn_stream();  // one for each thread
 
-// True where oneDNN runs bf16 convolutions and products at full speed (AVX-512 BF16 or AMX). It
-// honors ONEDNN_MAX_CPU_ISA. Elsewhere bf16 tensors are widened to f32 scratch, because oneDNN has
-// nothing for them; f16 tensors are everywhere: oneDNN 2.6 refuses f16 on every processor, 3.x takes
-// it with AVX-512 FP16 alone.
+// True where oneDNN runs bf16 convolutions and products at full speed (AVX-512 BF16 or AMX). It honors
+// ONEDNN_MAX_CPU_ISA. Elsewhere bf16 tensors are widened to f32 scratch, because oneDNN has no fast kernels
+// for them. f16 tensors are always widened: oneDNN 2.6 refuses f16 on every processor, and 3.x takes it
+// only with AVX-512 FP16.
 bool native_bf16();
 
 inline dnnl::memory::data_type dnn_type(DType t) {
   CHECK(t == kF32 || t == kBF16, "oneDNN gets f32 or bf16, not", t);
   return t == kBF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }
-// Dense over `dims`, in the order of memory that `order` lists (outermost first, indices into dims).
+// A dense descriptor of `dims`; `order` lists indices into dims in memory order, outermost first.
 Md dense(const Dims& dims, DType, const std::vector<int>& order);
 
-// Scratchpads are the caller's, so that one primitive may run in many threads at once.
+// The caller provides scratchpads, so that one primitive may run in many threads at once.
 dnnl::primitive_attr user_scratchpad();
 void append_relu(dnnl::post_ops&);
 
 struct ConvDescs {
-  Md x, w, bias, y;  // bias empty: none
+  Md x, w, bias, y;  // bias may be empty
   Dims strides, dilations, padding;
 };
 using ForwardDesc = dnnl::convolution_forward::primitive_desc;

@@ -1,4 +1,4 @@
-// Convolutions through oneDNN: activations NHWC as they are, weights in the blocked order it likes best.
+// Convolutions through oneDNN: activations stay NHWC, weights are reordered to the blocked layout it prefers.
 #include <omp.h>
 
 #include <map>
@@ -14,7 +14,8 @@ namespace {
 
 enum Pass : int64_t { kForward, kData, kWeights };
 
-// All that a primitive depends on; the thread count too, because oneDNN divides the work when it makes one.
+// Everything a primitive depends on, including the thread count, because oneDNN divides the work
+// when it makes one.
 using Key = std::array<int64_t, 17>;
 
 Key key_of(Pass pass, const ConvArgs& c, DType t) {

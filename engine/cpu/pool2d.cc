@@ -1,4 +1,5 @@
-// Pooling, our own: each output, or in backward each input, gathers from its windows; no two threads meet.
+// Our own pooling: each output, or in backward each input, gathers from its windows, so threads never
+// write the same element.
 #include <algorithm>
 #include <cmath>
 
@@ -57,7 +58,8 @@ void max_at(const PoolArgs& a, int64_t n, int64_t p, int64_t q) {
 #pragma omp simd
         for (int64_t i = 0; i < width; ++i) {
           const float v = float(row[i]);
-          const bool more = !(v <= best[i]) || place[i] < 0;  // a NaN wins and stays; of equals the first
+          // A NaN wins and stays; of equal values the first wins.
+          const bool more = !(v <= best[i]) || place[i] < 0;
           const bool take = more && best[i] == best[i];
           best[i] = take ? v : best[i];
           place[i] = take ? here : place[i];

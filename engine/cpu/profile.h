@@ -1,4 +1,5 @@
-// Where a thread's time goes, by primitive: two clock reads a call, always on, for benchmarks and summaries.
+// Measures a thread's time by primitive, for benchmarks and summaries. It is always on: two
+// clock reads per call.
 #pragma once
 #include <array>
 #include <ctime>

@@ -31,7 +31,7 @@ inline void dot_tile(const float* const* a, const int64_t* taps, int64_t tap_cou
   }
 }
 
-// Where pixels lie: planes of rows of columns, these steps apart in a, and densely in b.
+// The layout of pixels: planes of rows of columns, with these steps in a, and dense in b.
 struct Pixels {
   int64_t planes, rows, columns, plane_step, row_step, step;
 };
@@ -83,8 +83,8 @@ inline void with_rows(int64_t m, F&& f) {
   }
 }
 
-// n things in as few groups of at most kRows as will do, all of nearly one size: 49 = 4 x 6 + 5 x 5, because
-// a group of one or two costs nearly as much as one of four.
+// Splits n things into as few groups of at most kRows as possible, of nearly equal size: 49 = 4 x 6 + 5 x 5,
+// because a group of one or two costs nearly as much as one of four.
 struct Groups {
   int64_t n, count = (n + kRows - 1) / kRows, each = count ? n / count : 0, larger = n - each * count;
   int64_t first(int64_t i) const { return each * i + std::min(i, larger); }

@@ -1,4 +1,4 @@
-// A rectangle of one image as dense f32 rows, zero where it leaves the image: what the direct kernels read.
+// A rectangle of one image as dense f32 rows, zero outside the image. The direct kernels read it.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -19,7 +19,7 @@ inline void copy_f32(float* to, const T* from, int64_t n) {
   for (; i < n; ++i) to[i] = float(from[i]);
 }
 
-// Memory that a thread keeps from call to call.
+// Grows a buffer that a thread keeps from call to call.
 inline float* grow(std::vector<float>& v, int64_t n) {
   if (int64_t(v.size()) < n) v.resize(size_t(n));
   return v.data();
@@ -40,7 +40,7 @@ void stage(float* to, const T* image, int64_t H, int64_t W, int64_t C, const Rec
   }
 }
 
-// The rectangle as it lies in the image if that is f32 and holds all of it, else staged in `memory`.
+// The rectangle in the image itself if that is f32 and contains all of it, else a copy in `memory`.
 struct Window {
   const float* at;
   int64_t row;  // floats from one row to the next

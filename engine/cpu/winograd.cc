@@ -9,12 +9,12 @@ namespace skein::cpu {
 
 namespace {
 
-constexpr int64_t kBlockFloats = 96 << 10;  // of transformed tiles: most of a second-level cache
-constexpr int64_t kSkew = 16;               // floats between planes, lest all 16 fall into one cache set
+constexpr int64_t kBlockFloats = 96 << 10;  // in transformed tiles: most of a second-level cache
+constexpr int64_t kSkew = 16;               // floats between planes, so that the 16 do not share a cache set
 
 int64_t panels(int64_t n) { return (n + kLanes - 1) / kLanes; }
 
-// What both passes are: `out` <- act(3x3 correlation of `in` + bias) + beta out.
+// Both passes compute `out` <- act(3x3 correlation of `in` + bias) + beta out.
 struct Job {
   Tensor in, out, weights;  // weights: [16][panel of outputs][depth][16]
   int64_t padding;
@@ -60,7 +60,7 @@ Tensor forward_weights(const ConvArgs& c) {
   });
 }
 
-// The filters turned round, inputs and outputs exchanged.
+// The filters rotated by 180 degrees, with inputs and outputs exchanged.
 Tensor data_weights(const ConvArgs& c) {
   const int64_t O = c.w.dim(0), C = c.w.dim(3);
   return transformed_filters(C, O, [w = c.w.data<float>(), C](int64_t i, int64_t o, int r, int s) {

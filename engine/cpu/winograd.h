@@ -1,4 +1,4 @@
-// 3x3 convolutions of stride 1 by Winograd's F(2x2, 3x3) (Lavin & Gray 2016): 16 products where 36 were.
+// 3x3 convolutions of stride 1 by Winograd's F(2x2, 3x3) (Lavin & Gray 2016): 16 products instead of 36.
 #pragma once
 #include "engine/backend.h"
 

@@ -1,4 +1,4 @@
-// In the place of the other files of this folder where there is no CUDA: every call of the seam throws.
+// Replaces the other files of this folder in a build without CUDA: every call of the seam throws.
 #include "engine/backend.h"
 #include "engine/cuda/graph.h"
 #include "engine/device/device_group.h"

@@ -1,5 +1,5 @@
-// Batch normalization with residual add and ReLU, forward: two passes over memory, one in evaluation and
-// where the statistics are known.
+// Batch normalization with residual add and ReLU, forward: two passes over memory, or one if the statistics
+// are known, as in evaluation.
 #include "engine/loops/launch.h"
 
 #include "engine/cuda/batch_norm.h"

@@ -57,7 +57,7 @@ class Descriptor {
     set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &v.d_);
   }
   void set(cudnnBackendAttributeName_t name, const std::vector<const Descriptor*>&);
-  // How many elements there are, and, if `to` is given, up to `room` of them.
+  // Returns how many elements there are and, if `to` is given, copies up to `room` of them.
   int64_t get(cudnnBackendAttributeName_t, cudnnBackendAttributeType_t, int64_t room, void* to) const;
   void finalize(const char* what) { check(try_finalize(), what); }
   cudnnStatus_t try_finalize();
@@ -67,8 +67,8 @@ class Descriptor {
   cudnnBackendDescriptor_t d_ = nullptr;
 };
 
-// The device that plans are made for: a real one, or one described by the JSON that cuDNN gives for it; then
-// plans can be built, but not run, without any device.
+// The device that plans are made for: a real one, or one described by cuDNN's JSON, for which plans can be
+// built, but not run, without any device.
 Descriptor device_properties(int index);
 Descriptor device_properties(const std::string& json);
 std::string json_of(const Descriptor& device_properties);

@@ -1,4 +1,4 @@
-// Matrix products on cuBLASLt, bias in the epilogue; its first choice by heuristics, kept per shape.
+// Matrix products on cuBLASLt with the bias in the epilogue. The heuristics' first choice is kept per shape.
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -12,14 +12,14 @@
 namespace skein::cuda {
 namespace {
 
-constexpr size_t kWorkspace = 32 << 20;  // what NVIDIA advises for Hopper
+constexpr size_t kWorkspace = 32 << 20;  // NVIDIA's advice for Hopper
 
-// What both operands become: the narrower of their types, and floats where two 16-bit types meet.
+// The type both operands are converted to: the narrower of theirs, or f32 for two different 16-bit types.
 DType type_inside(DType a, DType b) { return a == b || b == kF32 ? a : a == kF32 ? b : kF32; }
 cudaDataType_t type_of(DType t) { return t == kF32 ? CUDA_R_32F : t == kF16 ? CUDA_R_16F : CUDA_R_16BF; }
 
-// cuBLASLt counts columns first, we rows: it sees our matrices transposed. So it is asked for y' = b' a', and
-// the bias, which belongs to our columns, lies along its rows, where its epilogue wants it.
+// cuBLASLt is column-major, we are row-major: it sees our matrices transposed. So it computes y' = b' a', and
+// the bias, which belongs to our columns, lies along its rows, as its epilogue needs it.
 struct Product {
   int64_t m, n, k;
   bool ta, tb, bias, read_y, tf32;
@@ -111,8 +111,8 @@ const Plan& plan_for(Device d, const Product& p) {
   return at->second;
 }
 
-// The bias is the operation's one argument that is not part of the plan, so each call sets it in a copy:
-// other threads may be using the same plan.
+// The bias is the only argument of the operation that is not part of the plan. Each call sets it in a copy,
+// because other threads may be using the same plan.
 void multiply(const Product& p, const Tensor& y, const Tensor& a, const Tensor& b, const Tensor& bias,
               float beta) {
   const Device d = y.device();
@@ -132,7 +132,7 @@ void multiply(const Product& p, const Tensor& y, const Tensor& a, const Tensor& 
         "cublasLtMatmul");
 }
 
-// Of the bias' address the heuristics are not told, and kernels may load 16 bytes of it at once.
+// The heuristics do not know the bias' address, and kernels may load 16 bytes of it at once.
 Tensor aligned(const Tensor& x) {
   if (common_alignment({x.raw()}) == 16) return x;
   const Tensor copied(x.shape(), x.dtype(), x.device());
@@ -151,8 +151,7 @@ void gemm(const GemmArgs& g) {
   CHECK(k > 0, "a product over nothing", g.a.shape(), g.b.shape());
   const DType in = type_inside(g.a.dtype(), g.b.dtype());
   const Tensor a = as_type(g.a, in), b = as_type(g.b, in);
-  const bool beside =
-      g.y.dtype() != kF32 && g.y.dtype() != in;  // products come out as floats or as their type
+  const bool beside = g.y.dtype() != kF32 && g.y.dtype() != in;  // products are f32 or of the operands' type
   const Tensor y = beside ? Tensor(g.y.shape(), kF32, g.y.device()) : g.y;
   const Tensor bias = g.bias ? aligned(as_type(g.bias, y.dtype())) : Tensor();
   const float beta = beside ? 0 : g.beta;

@@ -10,7 +10,7 @@ namespace {
 
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // or the next launch would report it
+  cudaGetLastError();  // clears the error; else the next launch would report it
   throw Error(
       text("CUDA: ", what, " failed: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"));
 }

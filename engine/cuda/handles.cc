@@ -12,7 +12,8 @@
 namespace skein::cuda {
 namespace {
 
-// One thread's cuDNN handles, by device. Destroyed with the thread, while the driver still lives.
+// One thread's cuDNN handles, by device. They are destroyed with the thread, while the
+// driver is still loaded.
 struct Handles {
   std::map<int, cudnnHandle_t> of;
   ~Handles() {

@@ -1,4 +1,4 @@
-// dlopen for the CUDA libraries, with the words a user needs when one is not there.
+// dlopen for the CUDA libraries, with messages that say what to install when one is missing.
 #include "engine/cuda/library.h"
 
 #include <dlfcn.h>

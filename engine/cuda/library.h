@@ -1,4 +1,5 @@
-// Vendor libraries opened at run time: a program starts where one is missing, and says so when it is needed.
+// Opens vendor libraries at run time, so that a program starts without them and reports a missing one
+// when it is needed.
 #pragma once
 #include "engine/base.h"
 

@@ -1,5 +1,4 @@
-// Collectives through NCCL: a group whose members never block for ever, neither while it is
-// formed nor in calls.
+// Collectives through NCCL. No member blocks forever, neither while the group is formed nor in calls.
 #include "engine/cuda/nccl.h"
 
 #include <algorithm>
@@ -51,7 +50,7 @@ NcclGroup::NcclGroup(const NcclId& bytes, int rank, int size, Device d, double d
   ncclUniqueId id;
   std::memcpy(&id, bytes.data(), sizeof id);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;  // a member that never comes must not hold us for ever
+  config.blocking = 0;  // a member that never comes must not block us forever
   try {
     check(nccl().ncclCommInitRankConfig(&group_, size, id, rank, &config), "ncclCommInitRankConfig");
     settle("forming a group", deadline);
@@ -61,15 +60,15 @@ NcclGroup::NcclGroup(const NcclId& bytes, int rank, int size, Device d, double d
   }
 }
 
-// While an exception passes, the others may never come to what this member has queued.
+// While an exception unwinds, the others may never reach what this member has queued.
 NcclGroup::~NcclGroup() {
   try {
     if (group_ && std::uncaught_exceptions() == exceptions_) {
-      constexpr double kPatience = 30;  // the others are at their end, too, or they have failed
+      constexpr double kPatience = 30;  // the others are finishing, too, or they have failed
       call("ending a group", std::min(deadline_, kPatience), nccl().ncclCommFinalize);
       nccl().ncclCommDestroy(std::exchange(group_, nullptr));
     }
-  } catch (const std::exception&) {  // and it is ended
+  } catch (const std::exception&) {  // the group is aborted below
   }
   abort();
 }
@@ -90,8 +89,8 @@ void NcclGroup::call(const char* what, double patience, const std::function<int(
 }
 
 // A communicator that does not block has threads of its own, which put a call's work on the stream some
-// time after the call has returned. Until then it refuses other calls, and an event would be recorded in
-// front of the work.
+// time after the call has returned. Until then it refuses other calls, and an event would be recorded
+// ahead of the work.
 void NcclGroup::settle(const char* what, double patience) const {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience);
   while (in_progress(what)) {

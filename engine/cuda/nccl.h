@@ -13,12 +13,12 @@ namespace skein::cuda {
 using NcclId = std::array<char, 128>;
 NcclId new_nccl_id();
 
-// Any element type. NCCL refuses two members on one GPU unless their NCCL_HOSTID differ. The device is a GPU,
-// but for tests that put functions of their own in NCCL's place.
+// Takes any element type. NCCL refuses two members on one GPU unless their NCCL_HOSTID differ. The device is
+// a GPU, except in tests that replace NCCL's functions.
 class NcclGroup final : public DeviceGroup {
  public:
-  // Waits until all `size` members have come, for at most `deadline` seconds. No later wait takes longer
-  // either: for a call's work to be queued, for the others at the end.
+  // Waits up to `deadline` seconds until all `size` members have come. The same limit holds for later waits:
+  // for a call's work to be queued, and for the others at the end.
   NcclGroup(const NcclId&, int rank, int size, Device, double deadline = 60);
   ~NcclGroup() override;
   int rank() const { return rank_; }
@@ -37,9 +37,9 @@ class NcclGroup final : public DeviceGroup {
   const Device device_;
   const int rank_, size_;
   const double deadline_;
-  const int exceptions_;       // under way when the group was formed
+  const int exceptions_;       // in flight when the group was formed
   mutable std::mutex mutex_;   // for `group_`, and while NCCL uses it
-  ncclComm* group_ = nullptr;  // null: ended
+  ncclComm* group_ = nullptr;  // null once ended
 };
 
 }  // namespace skein::cuda

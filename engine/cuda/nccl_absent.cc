@@ -1,5 +1,5 @@
-// In the place of NCCL where its header was missing when this was compiled. One GPU needs no NCCL; several
-// sum by way of the host.
+// Replaces NCCL if its header was missing at compile time. One GPU needs no NCCL; several
+// sum through the host.
 #include "engine/device/device_group.h"
 
 namespace skein::cuda {

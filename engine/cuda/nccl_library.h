@@ -26,9 +26,9 @@ struct Nccl {
 };
 // Opens the library once. Throws Error that says what to install.
 const Nccl& nccl();
-// From now on nccl() is this table, which tests put in the library's place; null: the library again.
+// Makes nccl() return this table, with which tests replace the library; null restores the library.
 void stand_in(const Nccl*);
-// Throws Error with NCCL's own words if the result is a failure; work in progress is none.
+// Throws Error with NCCL's own words if the result is a failure; work in progress is not one.
 void check(ncclResult_t, const char* what);
 
 }  // namespace skein::cuda

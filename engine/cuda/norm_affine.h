@@ -1,5 +1,5 @@
-// The affine map that a batch norm is for each channel, as kernels hold it. Included by .cu files after
-// engine/loops/launch.h.
+// The affine map of a batch norm for each channel, as kernels hold it. Included by
+// .cu files after engine/loops/launch.h.
 #pragma once
 #include <vector>
 
@@ -32,7 +32,7 @@ struct Affine {
     for (int v = 0; v < V; ++v) k[v] = n.rstd_of(spread[v]) * gamma[v], b[v] = 0;
     if (n.shift) take_floats(n.shift + c, b);
   }
-  // One rounding, spelled out: backward must find the very sign that forward's ReLU saw.
+  // An explicit fma: backward must compute exactly the sign that forward's ReLU saw.
   HD float operator()(float x, int v) const { return fmaf(x - mean[v], k[v], b[v]); }
 };
 

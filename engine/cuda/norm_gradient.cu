@@ -1,5 +1,5 @@
-// The gradient of batch normalization, residual and ReLU: two passes over memory, or, where a library has
-// taken the sums, the second alone.
+// The gradient of batch normalization, residual and ReLU: two passes over memory, or only the second if a
+// library has taken the sums.
 #include "engine/loops/launch.h"
 
 #include "engine/cuda/batch_norm.h"
@@ -8,8 +8,8 @@
 namespace skein::cuda {
 namespace {
 
-// How the ReLU's mask is found: there is none; from y; from bits in its place; or, cheaper to read, from x,
-// when nothing was added.
+// How the ReLU's mask is computed: not at all; from y; from stored bits; or from x, which is cheaper to read,
+// if nothing was added.
 enum class Mask { kNone, kOutput, kBits, kInput };
 template <class T>
 struct Open {
@@ -17,7 +17,7 @@ struct Open {
   const uint8_t* bits;
 };
 
-// What both passes load of V elements: x, dy, and what the mask is found by.
+// What both passes load of V elements: x, dy, and what the mask is computed from.
 template <class T, Mask kMask, int V>
 struct Pixels {
   Pack<T, V> x, dy, y;
@@ -38,7 +38,7 @@ struct Images {
   }
 };
 
-// dy where forward's ReLU was open.
+// dy where forward's ReLU passed its input, else 0.
 template <class T, Mask kMask, int V>
 HD Pack<T, V> masked(const Affine<V>& f, const Pixels<T, kMask, V>& in) {
   Pack<T, V> d = in.dy;
@@ -95,7 +95,7 @@ struct KeepGradients {
   }
 };
 
-// The same where the two sums are known.
+// The same with both sums known.
 struct KeepKnown {
   KeepGradients keep;
   const float *dgamma, *dshift;
@@ -187,7 +187,7 @@ void backward(const BatchNormArgs& a) {
 
 void batch_norm_backward(const BatchNormArgs& a) {
   check_norm(a);
-  const bool again = a.shift && !a.residual;  // x and the affine map tell y
+  const bool again = a.shift && !a.residual;  // y can be recomputed from x
   CHECK(a.dy && a.gamma && (a.y || a.mask || !a.relu || again),
         "backward needs dy, gamma and, with a ReLU, y or its mask, or shift where nothing was added");
   with_norm_packs(a, {&a.x, &a.y, &a.dy, &a.dx, &a.dresidual}, [&](auto zero, auto width) {

@@ -7,7 +7,8 @@
 namespace skein::cuda {
 namespace {
 
-// Something near each channel's mean, so that squares taken from it do not cancel: the mean of a few pixels.
+// The mean of a few pixels, which is near each channel's mean, so that squares of differences from
+// it do not cancel.
 template <class T>
 struct NearMean {
   static constexpr int kPixels = 8;
@@ -55,14 +56,14 @@ struct SumsNearMean {
   }
 };
 
-// A NaN stays.
+// Clamps to [-most, most]; a NaN stays a NaN.
 HD float within(float v, float most) { return v > most ? most : v < -most ? -most : v; }
 
-// The norm as a convolution takes it in: x scale + bias, both of the image's type (docs/gpu_fusions.md has
-// the errors). The bias belongs to the scale as it is rounded, so that rounding the scale does not move the
-// mean. Where the mean is beyond kStill deviations, a deviation is less than half a step of f16: the channel
-// is taken for constant, as rounding would leave nothing of it. What f16 would make infinite becomes its
-// largest number, because zero times infinity is no number.
+// The norm in the form that a convolution applies: x scale + bias, both of the image's type
+// (docs/gpu_fusions.md has the errors). The bias is made for the rounded scale, so that rounding does not
+// shift the mean. If the mean is beyond kStill deviations, a deviation is less than half a step of f16 and
+// rounding would leave nothing of it, so the channel counts as constant. What would be infinite in f16
+// becomes its largest number, because zero times infinity is NaN.
 template <class T>
 struct KeepMap {
   const float *gamma, *shift;
@@ -114,11 +115,11 @@ struct FinishNearMean {
   }
 };
 
-// Sums around zero, in f32, as a library takes them. With a relative error e of either sum, the variance has
-// one of about (1 + 3 r) e, r = mean^2 / variance. Beyond r = 127 (the mean is 11 deviations) the channel's
-// pixels are walked once more, around the mean: rare, and slow only then. So the error stays below 400 e; e
-// is some 2^-21 for sums in tiles, which leaves 2^-12 of the variance, half of that of its root: less than a
-// step of either 16-bit type.
+// A library takes the sums around zero, in f32. With a relative error e of either sum, the variance has one
+// of about (1 + 3 r) e, r = mean^2 / variance. Beyond r = 127 (the mean is 11 deviations) the channel's
+// pixels are summed again, around the mean, which is slow but rare. So the error stays below 400 e. e is some
+// 2^-21 for sums in tiles, which makes 2^-12 of the variance and half of that of its root: less than a step
+// of either 16-bit type.
 constexpr double kCancelled = 128;
 
 template <class T>

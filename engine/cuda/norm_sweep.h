@@ -7,7 +7,8 @@
 
 namespace skein::cuda {
 
-// The image [.., C] seen as [rows, columns], where a row is 2^fold pixels: so few channels fill a warp too.
+// The image [.., C] seen as [rows, columns], where a row is 2^fold pixels, so that few channels
+// fill a warp, too.
 struct Sweep {
   int64_t rows, columns;
   uint32_t channels, tiles, pieces;
@@ -27,7 +28,7 @@ struct Sweep {
 
 // A piece has at least `least` rows.
 inline Sweep sweep_of(const Tensor& x, int width, int64_t least) {
-  // Enough warps to keep an H200's memory busy; a host thread walks alone, and only in tests.
+  // Enough warps to keep an H200's memory busy. On the host this runs only in tests, one thread per piece.
   const bool gpu = x.device().is_cuda();
   const int64_t lanes = gpu ? 32 : 1, warps = gpu ? 8192 : 16, channels = x.dim(-1);
   int64_t rows = x.size() / channels, columns = channels;
@@ -46,7 +47,7 @@ inline Sweep sweep_of(const Tensor& x, int width) { return sweep_of(x, width, 1)
 // of a 16-bit image.
 inline Sweep summing_sweep_of(const Tensor& x, int width) { return sweep_of(x, width, 16); }
 
-// V neighboring floats, four at a time where a pack of pixels has four.
+// Loads V neighboring floats, four at a time if a pack of pixels has four.
 template <int V>
 HD void take_floats(const float* from, float (&to)[V]) {
   constexpr int kOnce = V % 4 == 0 ? 4 : 1;
@@ -65,7 +66,7 @@ HD void keep_floats(float* to, const float (&from)[V]) {
   }
 }
 
-// Calls f(at, in) for each row of the team's piece, in order. A Body, whose rows these are, has
+// Calls f(at, in) for each row of the team's piece, in order. A Body, which describes what a row needs, has
 //   constants = body.column<V>(s, j)    what columns j .. j+V-1 need
 //   in = body.take<V>(at)               the loads of V elements from `at` on
 //   kAhead                              how many rows are loaded before anything of them is stored: the compiler cannot
@@ -85,7 +86,7 @@ HD void each_row(const Sweep& s, const Body& body, uint32_t team, int64_t j, F f
   for (; left > 0; --left, at += s.columns) f(at, body.template take<V>(at));
 }
 
-// Per column sums of two things over each piece of the rows: partial [pieces, 2, columns].
+// Two sums per column over each piece of the rows: partial [pieces, 2, columns].
 //   body.add(constants, at, in, sum, other)   adds what V elements contribute
 template <int V, class Body>
 struct TwoSums {
@@ -120,8 +121,8 @@ struct Each {
   }
 };
 
-// Adds up neighboring partial sums in double, [pieces, width] to [chunks, width]. A lane has a column, so
-// that a warp reads whole lines, several at once.
+// Adds up neighboring partial sums in double, [pieces, width] to [chunks, width]. Each lane takes a column,
+// so that a warp reads whole cache lines, several at once.
 struct Chunks {
   static constexpr int64_t kPieces = 64;  // of a chunk
   const float* partial;
@@ -166,12 +167,12 @@ struct Finish {
   }
 };
 
-// In an order that depends on the shape alone: f32 within a piece, then double.
+// Sums in an order that depends on the shape alone: in f32 within a piece, then in double.
 template <int V, class Body, class Finisher>
 void sum_and_finish(Device d, const Sweep& s, const Body& body, const Finisher& finisher) {
   const int64_t width = 2 * s.columns, chunks = (s.pieces + Chunks::kPieces - 1) / Chunks::kPieces;
   const Tensor partial({s.pieces, width}, kF32, d);
-  const Tensor sums({chunks, width}, kI64, d);  // of doubles, which no type of tensors stands for
+  const Tensor sums({chunks, width}, kI64, d);  // holds doubles, for which tensors have no type
   double* const to = static_cast<double*>(sums.raw());
   for_each_team(d, int64_t(s.tiles) * s.pieces, s.rows * s.columns,
                 TwoSums<V, Body>{s, body, partial.data<float>()});

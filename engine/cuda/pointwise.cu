@@ -1,4 +1,4 @@
-// The small kernels that stand around library calls; as all our kernels they also run as loops on the host.
+// The small kernels around library calls. Like all our kernels they also run as loops on the host.
 #include "engine/cuda/pointwise.h"
 
 #include <cmath>

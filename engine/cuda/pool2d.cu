@@ -1,4 +1,5 @@
-// Pooling: each output, or in backward each input, gathers from its windows; a thread has a pack of channels.
+// Pooling: each output, or in backward each input, gathers from its windows; a thread takes
+// a pack of channels.
 #include "engine/loops/launch.h"
 
 #include "engine/backend.h"
@@ -86,7 +87,7 @@ struct MaxPool {
         const int here = (r - top) * k.size + s - left;
         for (int v = 0; v < V; ++v) {
           const float f = float(in.v[v]);
-          // A NaN wins and stays; of equals the first.
+          // A NaN wins and stays; of equal values the first wins.
           const bool take = (!(f <= best[v]) || place[v] < 0) && best[v] == best[v];
           best[v] = take ? f : best[v];
           place[v] = take ? here : place[v];

@@ -11,7 +11,7 @@ namespace {
 Tensor like(const Tensor& t) { return Tensor(t.shape(), t.dtype(), t.device()); }
 Tensor channels(const Tensor& x, DType t = kF32) { return Tensor({x.dim(-1)}, t, x.device()); }
 
-// y by a pass of its own.
+// Computes y in a separate pass.
 Tensor made(const RawImage& image) {
   BatchNormArgs norm = image.norm;
   norm.y = like(norm.x);
@@ -21,8 +21,8 @@ Tensor made(const RawImage& image) {
 
 Operands map_of(const RawImage& image) { return {{kMapScaleId, image.scale}, {kMapBiasId, image.bias}}; }
 
-// Seconds that the weights' gradient takes longer without y than with it, as run_fused() counts them. A
-// gradient of c.y's shape is at hand: c.y.
+// How many seconds longer the weight gradient takes without y than with it, for run_fused(). c.y serves as a
+// gradient of its own shape.
 double longer_weights(const RawImage& image, ConvArgs c) {
   c.w = like(c.w);
   RawImage whole = image;
@@ -105,7 +105,7 @@ void raw_conv2d_backward_data(const RawImage& image, const ConvArgs& c) {
         {kShiftId, norm.shift},
         {kGammaGradientId, dgamma},
         {kShiftGradientId, dshift},
-        {kLineOfGradientId, channels(c.x)},  // our own line takes x from its mean first, which loses less
+        {kLineOfGradientId, channels(c.x)},  // we subtract the mean from x first, which loses less
         {kLineOfRawId, channels(c.x)},
         {kLineConstantId, channels(c.x)}});
   const auto apart = [&] {

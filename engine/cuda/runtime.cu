@@ -11,7 +11,7 @@ namespace skein {
 namespace {
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // or the next launch would report it
+  cudaGetLastError();  // clears the error; else the next launch would report it
   throw Error(
       text("CUDA: ", what, " failed: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"));
 }
@@ -37,7 +37,7 @@ DriverLook look_at_driver() noexcept {
     look.state = driver == 0 ? DriverLook::kMissing : DriverLook::kTooOld;
   else if (status == cudaErrorNoDevice || (status == cudaSuccess && n == 0))
     look.state = DriverLook::kNoDevice;
-  else if (status == cudaErrorStubLibrary)  // a linker's stub in the driver's place
+  else if (status == cudaErrorStubLibrary)  // the linker's stub library was loaded instead of the driver
     look.state = DriverLook::kMissing;
   else if (status != cudaSuccess)
     look.state = DriverLook::kOther, look.words = cudaGetErrorString(status);
@@ -54,7 +54,7 @@ void require_usable(int index) {
   const cudaDeviceProp p = properties(index);
   const std::string why = trouble_with(DeviceLook{p.name, p.major, p.minor}, SKEIN_CUDA_ARCHITECTURES);
   if (!why.empty()) throw Error(why);
-  libraries();  // says what to install where one is missing
+  libraries();  // throws and says what to install if one is missing
 }
 std::string describe(int index) {
   const cudaDeviceProp p = properties(index);
@@ -73,7 +73,8 @@ int64_t free_memory(int index) noexcept {
 }
 int64_t cache_bytes(int index) { return properties(index).l2CacheSize; }
 namespace {
-// What a capturing thread must not do lest it queue work that would be captured; these calls queue none.
+// Lets a capturing thread make calls that are forbidden during a capture; these queue no work,
+// so they are safe.
 class NotCaptured {
  public:
   NotCaptured() { cudaThreadExchangeStreamCaptureMode(&mode_); }
@@ -85,8 +86,9 @@ class NotCaptured {
 };
 std::atomic<int> home{-1};  // the first device this process worked on
 thread_local bool settled = false;
-// A thread begins with device 0, whichever its process works on, and the first call that needs any device, be
-// it for pinned memory, would make a context there: hundreds of MB of a GPU that may be another worker's.
+// A thread starts with device 0, whichever device its process uses, and its first call that needs a
+// device, even for pinned memory, would make a context there: hundreds of MB of a GPU that may
+// belong to another worker.
 void settle() {
   const int index = home;
   if (!settled && index >= 0 && cudaSetDevice(index) == cudaSuccess) settled = true;

@@ -1,4 +1,4 @@
-// Blocks by size and stream; and the allocators of the process.
+// Keeps freed blocks by size and stream, and owns the allocators of the process.
 #include "engine/device/caching_allocator.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ void* CachingAllocator::take(int64_t asked) {
     if (void* p = stream ? reuse(nullptr, bytes) : nullptr) return p;
   }
   void* p = from_system(bytes);
-  // What lies unused may be what is missing. Freeing waits for the device, which a recording cannot.
+  // Releasing unused blocks may make enough room. It waits for the device, which a recording cannot do.
   if (!p && !records(device_)) {
     release();
     p = from_system(bytes);
@@ -49,7 +49,7 @@ void* CachingAllocator::take(int64_t asked) {
 void CachingAllocator::give(void* p, int64_t asked) noexcept {
   const int64_t bytes = size_class(asked);
   Stream* const mine = device_.is_cuda() ? existing_stream(device_) : nullptr;
-  // What a recording takes comes from its pool and goes back there: this is older.
+  // Memory that a recording allocates goes back to its pool, so this block is older than the recording.
   const bool recording = records(device_);
   if (recording) older_memory_freed();
   std::lock_guard lock(mutex_);
@@ -60,11 +60,11 @@ void CachingAllocator::give(void* p, int64_t asked) noexcept {
   Block block{p, {}};
   try {
     if (mine && mine->handle() != stream) {
-      if (recording) return;  // nothing could wait for an event of a capture: the block is lost
+      if (recording) return;  // no stream could wait for an event of a capture: the block is lost
       block.after = mine->record();
     }
     free_[{stream, bytes}].push_back(std::move(block));
-  } catch (...) {  // a lost device: the block is lost with it, and whoever uses the device next is told
+  } catch (...) {  // the device is lost and the block with it; the next use of the device reports it
   }
 }
 
@@ -127,7 +127,7 @@ void* CachingAllocator::from_system(int64_t bytes) {
   return nullptr;
 }
 
-// With the lock: what this process can have of the device's memory.
+// The bytes of the device's memory that this process can have. Call it with the lock held.
 int64_t CachingAllocator::room() const {
   if (limit_ > 0) return limit_;
   return device_.is_cuda() ? held_ + cuda::free_memory(device_.index) : 0;
@@ -136,7 +136,7 @@ int64_t CachingAllocator::room() const {
 void* CachingAllocator::reuse(void* stream, int64_t bytes) {
   auto& blocks = free_[{stream, bytes}];
   if (blocks.empty()) return nullptr;
-  // A recording cannot wait for what lies outside of it.
+  // A recording cannot wait for events outside of it.
   if (records(device_) && !blocks.back().after.ready()) return nullptr;
   const Block b = std::move(blocks.back());
   blocks.pop_back();
@@ -169,7 +169,7 @@ CachingAllocator& caching(Device d) {
 void retire_stream(Device d, void* stream) noexcept {
   try {
     cuda::sync_stream(stream);
-  } catch (const Error&) {  // at the end of the program the driver may have gone first
+  } catch (const Error&) {  // at the end of the program the driver may be gone already
   }
   caching(d).retire(stream);
 }

@@ -1,4 +1,4 @@
-// Devices, streams and events; CUDA's share is one call of the seam away.
+// Devices, streams and events. CUDA is called through the seam.
 #include "engine/device/device.h"
 
 #include <map>
@@ -28,8 +28,8 @@ void Event::sync() const {
 bool Event::ready() const { return !handle_ || cuda::event_ready(handle_.get()); }
 
 namespace {
-// A thread's streams. What frees memory after they are gone, at the end of a thread or of the program, must
-// not make new ones.
+// A thread's streams. Memory may be freed after they are destroyed, at the end of the thread or of the
+// program; that must not make new streams.
 struct Streams {
   std::map<std::pair<int, int>, Stream> of;
   ~Streams() { ended = true; }
@@ -50,7 +50,7 @@ Stream* existing_stream(Device d) {
 }
 
 namespace {
-thread_local bool urgently = false;  // what the calling thread makes now
+thread_local bool urgently = false;  // whether the calling thread now makes streams of high priority
 }
 Stream::Stream(Device d) : device_(d) {
   if (!d.is_cuda()) return;

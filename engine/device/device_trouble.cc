@@ -18,7 +18,7 @@ int release_for(int runtime) { return runtime >= 13000 ? 580 : runtime >= 12000 
 
 struct Architecture {
   int number = 0;
-  bool real = true, virtual_ = true, alone = false;  // alone: "90a", of that very capability
+  bool real = true, virtual_ = true, alone = false;  // alone: "90a", for this capability only
 };
 std::vector<Architecture> architectures(const std::string& list) {
   std::vector<Architecture> all;

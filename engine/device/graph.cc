@@ -1,5 +1,5 @@
-// Recording by thread: the list of calls of the CPU, and captured pieces of a stream with
-// the host's share between.
+// Recording by thread: the list of the CPU's calls, or captured pieces of a stream with
+// host functions between them.
 #include "engine/device/graph.h"
 
 #include <utility>
@@ -26,12 +26,12 @@ constinit thread_local Current* g_current = nullptr;
 // The Recorded whose body the calling thread is in, warming up or recording.
 constinit thread_local const std::string* g_body = nullptr;
 
-// Thrown by refuse_recording(), caught by Recorded: no error of anybody's.
+// Thrown by refuse_recording() and caught by Recorded; it never reaches a caller.
 struct Refusal {
   std::string why;
 };
 
-// Sets a variable of the thread, and back.
+// Sets a variable of the thread and restores it at the end of the scope.
 template <class T>
 class Meanwhile {
  public:
@@ -49,7 +49,7 @@ void* stream_of(Device d) { return current_stream(d).handle(); }
 void begin_piece(Device d) {
   if (d.is_cuda()) cuda::begin_capture(stream_of(d));
 }
-// What was captured since begin_piece() becomes one call.
+// Turns what was captured since begin_piece() into one call.
 void end_piece(const Current& c) {
   if (!c.device.is_cuda()) return;
   const cuda::Graph graph = cuda::end_capture(stream_of(c.device));
@@ -92,7 +92,7 @@ Recorded::~Recorded() {
   if (!ran_) return;
   try {
     current_stream(device_).sync();
-  } catch (const Error&) {  // a lost device has nothing to wait for
+  } catch (const Error&) {  // a lost device has no work to wait for
   }
 }
 
@@ -111,11 +111,11 @@ void Recorded::replay(const Entry& e) const {
   for (const auto& call : e.calls) call();
 }
 
-// Why it cannot be recorded; empty: it is.
+// Returns why the body cannot be recorded; empty if it was.
 std::string Recorded::record(Entry& e, const Body& body) const {
   Current current{device_, &e.calls, &e.length};
   bool capturing = false;
-  // Leaves neither a capture nor half a recording behind. True if the capture was sound up to here.
+  // Ends the capture and drops the partial recording. Returns true if the capture was sound up to here.
   const auto drop = [&] {
     const bool sound = !device_.is_cuda() || (capturing && cuda::abandon_capture(stream_of(device_)));
     e.calls.clear();
@@ -131,7 +131,7 @@ std::string Recorded::record(Entry& e, const Body& body) const {
     if (current.older_freed)
       throw Error(text(name_, " gives back memory from before it, which its recording would go on using; ",
                        "--cuda-graphs off does without recordings"));
-    capturing = false;  // ended by what follows, even where it throws
+    capturing = false;  // the next call ends it, even if it throws
     end_piece(current);
   } catch (const Refusal& r) {
     drop();
@@ -140,8 +140,8 @@ std::string Recorded::record(Entry& e, const Body& body) const {
     drop();
     throw;
   } catch (const Error& error) {
-    if (drop()) throw;    // the body's own
-    return error.what();  // the capture's: something in the body cannot be part of one
+    if (drop()) throw;    // the body's own error
+    return error.what();  // the capture's error: something in the body cannot be captured
   } catch (...) {
     drop();
     throw;
@@ -159,7 +159,7 @@ std::string Recorded::record_with_room(Entry& e, const Body& body) const {
   return record(e, body);
 }
 
-// What a body that failed was given is free again, unless recordings need it.
+// Frees the memory given to a body that failed, unless recordings need it.
 void Recorded::give_up_memory() {
   for (const auto& [key, e] : entries_)
     if (e.recorded) return;

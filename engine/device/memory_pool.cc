@@ -82,7 +82,7 @@ class MemoryPool::Blocks final : public Allocator {
 
 MemoryPool::MemoryPool(Device d)
     : blocks_([d] {
-        const Use none(nullptr);  // not another pool's blocks
+        const Use none(nullptr);  // so that blocks do not come from another pool
         return new Blocks(d);
       }()) {}
 MemoryPool::~MemoryPool() { blocks_->close(); }

@@ -1,5 +1,5 @@
-// How a loop runs on each device: over elements, over rows, or by a team a row. The only <<<>>> of
-// our kernels. Compiled with SKEIN_EMULATED_GPU, after tests/emulated/launch.h, the same files run on
+// How a loop runs on each device: over elements, over rows, or with a team for each row. Most of our kernels
+// are launched here. Compiled with SKEIN_EMULATED_GPU, after tests/emulated/launch.h, the same files run on
 // a device in software.
 #pragma once
 #include "engine/device/recording.h"
@@ -16,7 +16,7 @@ __global__ void for_each_kernel(int64_t n, F f) {
        i += int64_t(gridDim.x) * blockDim.x)
     f(i);
 }
-// One thread an element still; a row's state is found again by each.
+// Still one thread for each element; each computes its row's state again.
 template <class F>
 __global__ void for_each_row_kernel(int64_t n, int64_t cols, F f) {
   for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < n;
@@ -30,7 +30,7 @@ inline unsigned grid_for(int64_t threads) {
 }
 #endif
 
-// Who works on one row: a host thread alone, or all 32 lanes of a CUDA warp, which walk it side by side.
+// What works on one row: one host thread, or all 32 lanes of a CUDA warp side by side.
 struct Alone {
   static constexpr int kLanes = 1;
   HD int lane() const { return 0; }
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(256, 3) for_each_team_kernel(int64_t teams, F 
 }
 #endif
 
-// Where a CPU-only build is asked for a loop on a GPU.
+// Thrown when a CPU-only build is asked to run a loop on a GPU.
 [[noreturn]] inline void refuse_kernel(Device where) {
   throw Error(text("this is a CPU-only build; configure with the CUDA toolkit for ", where));
 }
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(256, 3) for_each_team_kernel(int64_t teams, F 
 // Loops shorter than this run on the calling thread: waking a team costs about this much work.
 inline constexpr int64_t kParallelFrom = 1 << 14;
 
-// f is each thread's own: behind an address its members could change with every store.
+// Each thread has its own copy of f: through a pointer, every store might change its members.
 template <class F>
 void for_each_on_host(int64_t n, F f) {
   if (n < kParallelFrom) {
@@ -101,14 +101,15 @@ void for_each(Device where, int64_t n, F f) {
 #endif
 }
 
-// Calls f.row(r)(c) for every c in [0, cols) of every row: what depends on the row alone is
-// computed once a row.
+// Calls f.row(r)(c) for every c in [0, cols) of every row: what depends only on the row is
+// computed once per row.
 template <class F>
 void for_each_row(Device where, int64_t rows, int64_t cols, F f) {
   if (rows == 0 || cols == 0) return;
   if (!where.is_cuda()) {
     if (keeps_calls()) return keep([=] { for_each_row(where, rows, cols, f); });
-    if (rows == 1) return for_each_on_host(cols, f.row(0));  // row() may read memory, so only here
+    // row() may read memory, so it must not be called while recording.
+    if (rows == 1) return for_each_on_host(cols, f.row(0));
 #pragma omp parallel for schedule(static) if (rows * cols >= kParallelFrom)
     for (int64_t r = 0; r < rows; ++r) {
       const auto g = f.row(r);

@@ -1,4 +1,4 @@
-// Several neighboring elements loaded and stored as one.
+// Several neighboring elements that are loaded and stored together.
 #pragma once
 #include <cstring>
 #include <type_traits>
@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// Its address is a multiple of its size.
+// V elements at an address that is a multiple of their size.
 template <class T, int V>
 struct alignas(sizeof(T) * V) Pack {
   T v[V];
@@ -20,7 +20,7 @@ HD Pack<T, V> load(const T* from) {
 
 template <class T, int V>
 HD void store(T* to, const Pack<T, V>& p) {
-#ifdef __CUDA_ARCH__  // a plain store of eight is taken apart into the members; L2 is where stores go anyway
+#ifdef __CUDA_ARCH__  // the compiler splits a plain store of eight members; .cg is what stores do anyway
   if constexpr (sizeof p == 16) {
     uint4 words;
     memcpy(&words, &p, 16);

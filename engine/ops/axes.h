@@ -1,4 +1,4 @@
-// What reductions over any axes are made of: steps over one run of axes, innermost first. For .cu files.
+// Reductions over any axes are chains of steps over one run of axes each, innermost first. For .cu files.
 #pragma once
 #include <vector>
 
@@ -12,8 +12,8 @@ struct View3 {
   int64_t volume() const { return outer * reduced * inner; }
 };
 
-// Splits off the innermost run of marked axes; false if none is marked. What is left has neither them nor
-// marks of theirs.
+// Splits off the innermost run of marked axes and removes them from `shape` and `marked`; false
+// if none is marked.
 inline bool split_innermost(Shape& shape, Axes& marked, View3& v) {
   int last = shape.rank();
   while (last > 0 && !(marked[size_t(last - 1)] && shape[last - 1] != 1)) --last;

@@ -11,7 +11,8 @@ void check_norm(const Shape& channels, const NormState& s) {
 
 namespace {
 
-// Where a residual was added, the ReLU's mask cannot be found from x again; a sixteenth of y's bytes hold it.
+// If a residual was added, the ReLU's mask cannot be recomputed from x; stored as bits it takes a
+// sixteenth of y's bytes.
 Tensor mask_for(const BatchNormArgs& a) {
   const bool eights = size_of(a.x.dtype()) == 2 && a.x.dim(-1) % 8 == 0;
   if (!a.x.device().is_cuda() || !Tape::current() || !a.relu || !a.residual || !eights) return {};
@@ -64,7 +65,7 @@ KeptNorm kept_of(const BatchNormArgs& forward) {
   KeptNorm n{forward, {}};
   BatchNormArgs& a = n.args;
   if (a.residual) n.residual = a.residual;
-  if (!a.relu || a.mask) a.residual = {};  // there is no mask to find, or it is known
+  if (!a.relu || a.mask) a.residual = {};  // there is no mask to compute, or it is stored
   if (!a.residual) a.y = {};
   return n;
 }

@@ -5,14 +5,14 @@
 
 namespace skein {
 
-// [N,P,Q,O] of a convolution; throws Error showing the shapes if there is none.
+// The shape [N,P,Q,O] of a convolution's result. Throws Error showing the shapes if they do not fit.
 Shape conv2d_shape(const Tensor& x, const Tensor& w, const ConvGeometry&);
 
 // Pulls dx, dw and, unless bias is empty, dbias from dy.
 void pull_conv2d(Pull&, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& dy,
                  const ConvGeometry&);
 
-// As an outline lists it: stride, padding, dilation, groups.
+// The settings that an outline lists: stride, padding, dilation, groups.
 Settings settings_of(const ConvGeometry&);
 
 }  // namespace skein

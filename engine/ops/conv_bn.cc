@@ -6,7 +6,7 @@
 namespace skein {
 namespace {
 
-// The norm costs no pass over the image. CUDA's convolutions take 16-bit weights as they are.
+// Folded, the norm costs no pass over the image. CUDA's convolutions take 16-bit weights directly.
 Tensor folded(const Tensor& x, const Tensor& w, const ConvGeometry& g, const NormState& s,
               const NormMode& mode) {
   const Folded f = fold_norm(w, s, x.device().is_cuda() ? x.dtype() : kF32);
@@ -34,7 +34,7 @@ Tensor conv_bn(const Tensor& x, const Tensor& w, ConvGeometry g, const NormState
                  all.merge(settings_of(s, mode));
                  return all;
                }};
-  const bool adds = mode.residual && !d.is_cuda();  // to which the CPU's convolutions add nothing
+  const bool adds = mode.residual && !d.is_cuda();  // the CPU's convolutions cannot add a residual
   if (!mode.training && !adds && !wanted(op.in)) {
     op.out = folded(x, w, g, s, mode);
     return record(op, nullptr);
@@ -51,7 +51,7 @@ Tensor conv_bn(const Tensor& x, const Tensor& w, ConvGeometry g, const NormState
   return record(op, [x, w, g, norm = kept_of(norm)](const Tensor& dy, Pull& pull) mutable {
     const Tensor dz(dy.shape(), dy.dtype(), dy.device());
     pull_norm(pull, norm, dy, dz, 0);
-    norm = {};  // the convolution's output dies before the gradients of its inputs are born
+    norm = {};  // frees the convolution's output before the gradients of its inputs are allocated
     pull_conv2d(pull, x, w, {}, dz, g);
   });
 }

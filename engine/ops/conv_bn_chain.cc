@@ -1,6 +1,6 @@
-// A chain of conv_bn. Where the next convolution can normalize in its main loop, the tape's entries
-// lie between raw images, so that what a ReLU gives is not written, and each weight's gradient is
-// final as early as ever.
+// A chain of conv_bn. If the next convolution can normalize in its main loop, the tape's entries are cut
+// at the raw images, so that the ReLU's output is not written and each weight's gradient is still final
+// as early as possible.
 #include "engine/ops/batch_norm.h"
 #include "engine/ops/conv2d.h"
 #include "engine/raw_image.h"
@@ -8,9 +8,9 @@
 namespace skein {
 namespace {
 
-// f16 only: cuDNN has no weight gradient in bf16 that normalizes, so that the image would have to be made
-// again by the pass that was saved. Off the tape nobody comes back for the image, and in evaluation the norm
-// is folded. An exporter wants the operations by name.
+// f16 only: cuDNN has no weight gradient in bf16 that normalizes, so backward would need the very pass that
+// was saved. Without a tape the image is not needed again, and in evaluation the norm is folded. An exporter
+// needs the operations by name.
 bool raw_between(const Tensor& x, size_t links, bool training) {
   return x.device().is_cuda() && x.dtype() == kF16 && links > 1 && training && Tape::current() &&
          !Outline::current();
@@ -47,7 +47,7 @@ void pull_raw(Pull& pull, RawImage& image, const ConvArgs& c) {
   pull.give(norm.x, dz);
 }
 
-// The next convolution's result, from the last one's and its norm.
+// The next convolution's result, computed from the previous one's and its norm.
 Raw follow(const Raw& raw, const NormState& s, const ConvBnLink& l) {
   RawImage image = cuda::raw_image(norm_arguments(raw.z, s, {.relu = true}, raw.sums));
   const Tensor z(conv2d_shape(raw.z, l.w, l.geometry), raw.z.dtype(), raw.z.device());

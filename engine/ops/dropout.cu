@@ -1,4 +1,4 @@
-// Dropout: the mask is drawn again on the way back instead of being kept.
+// Dropout. Backward draws the mask again instead of keeping it.
 #include "engine/loops/launch.h"
 #include "engine/ops.h"
 #include "engine/tape.h"
@@ -6,7 +6,7 @@
 namespace skein {
 namespace {
 
-// Four elements share a block of random words. Element i is kept where draw.unit(i) >= p.
+// Four elements share a block of random words. Element i is kept if draw.unit(i) >= p.
 template <class T>
 struct Mask {
   T* y;

@@ -1,4 +1,4 @@
-// Weights and bias of a convolution with a norm's running statistics in them.
+// Folds a norm's running statistics into the weights and bias of a convolution.
 #include "engine/ops/fold.h"
 
 #include <cmath>

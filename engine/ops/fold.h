@@ -4,8 +4,8 @@
 
 namespace skein {
 
-// Running statistics are an affine map per output channel: w' = w * scale, bias = shift - mean * scale,
-// scale = gamma / sqrt(var + epsilon). On w's device.
+// Running statistics are an affine map per output channel: w' = w * scale, bias = shift - mean * scale, scale
+// = gamma / sqrt(var + epsilon). The results are on w's device.
 struct Folded {
   Tensor w;     // like w, of the asked type
   Tensor bias;  // [O] f32

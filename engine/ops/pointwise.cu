@@ -1,4 +1,4 @@
-// Makes of each row of pointwise.def a loop, a kernel, gradients and a tape entry; binary ones broadcast.
+// Makes a loop, a kernel, gradients and a tape entry from each row of pointwise.def; binary ops broadcast.
 #include <cmath>
 #include <string_view>
 
@@ -14,7 +14,7 @@ namespace {
 
 HD float sigm(float x) { return 1.f / (1.f + expf(-x)); }
 
-// The rows as types. Unused parameters are the rule here, not the exception.
+// The rows as types. Most of them leave some parameters unused.
 namespace row {
 #define UNARY(name, onnx, fx, dfx)                                                         \
   struct name {                                                                            \
@@ -45,7 +45,7 @@ struct Unary {
   const T* x;
   HD void operator()(int64_t i) const { y[i] = T(Op::f(float(x[i]))); }
 };
-// dx is read only where it holds a contribution already.
+// dx is read only if it holds a contribution already.
 template <class Op, class T>
 struct UnaryBack {
   T* dx;
@@ -75,8 +75,8 @@ Tensor unary(const Tensor& x) {
   });
 }
 
-// One row of a binary operation: an operand steps by 1 or stays (kA, kB = 0), known to the compiler because a
-// step it cannot see turns every load into a gather.
+// One row of a binary operation: an operand steps by 1 or stays (kA, kB = 0), known to the compiler, because
+// an unknown step turns every load into a gather.
 template <class Op, class T, int kA, int kB>
 struct BinaryRow {
   T* y;
@@ -150,7 +150,8 @@ void derive(const Tensor& d, const Tensor& dy, const Saved& s, bool add) {
   });
 }
 
-// An operand that was repeated gets the sum over its repetitions; a derivative of 1 needs no pass of its own.
+// An operand that was broadcast gets the sum over its repetitions; a derivative of 1 needs no
+// pass of its own.
 template <class Op, bool kWrtA>
 void pull_operand(Pull& pull, const Tensor& dy, const Saved& s) {
   constexpr bool kUnit = kWrtA ? Op::kUnitA : Op::kUnitB;
@@ -169,7 +170,8 @@ void pull_operand(Pull& pull, const Tensor& dy, const Saved& s) {
 template <class Op>
 Tensor binary(const Tensor& a, const Tensor& b) {
   CHECK(a.device() == b.device(), Op::kName, "of tensors on", a.device(), "and", b.device());
-  if (a.dtype() != b.dtype()) {  // in floats, rounded once: a kernel for each pair of types would be too many
+  // computed in f32 and rounded once: a kernel for each pair of types would be too many
+  if (a.dtype() != b.dtype()) {
     CHECK(a.dtype() == kF32 || b.dtype() == kF32, "operands of types", a.dtype(), "and", b.dtype(),
           "do not mix; cast() one of them");
     return cast(binary<Op>(cast(a, kF32), cast(b, kF32)), a.dtype());
@@ -190,7 +192,7 @@ Tensor binary(const Tensor& a, const Tensor& b) {
     const bool give_a = Op::kUnitA && takes_dy(s.a), give_b = !give_a && Op::kUnitB && takes_dy(s.b);
     if (!give_a) pull_operand<Op, true>(pull, dy, s);
     if (!give_b) pull_operand<Op, false>(pull, dy, s);
-    if (give_a || give_b) pull.give(give_a ? s.a : s.b, dy);  // last, when nobody reads dy any more
+    if (give_a || give_b) pull.give(give_a ? s.a : s.b, dy);  // last, because dy is not read any more
   });
 }
 

@@ -13,8 +13,8 @@
 namespace skein {
 namespace {
 
-// At most so many values go into one running f32 sum: longer ones are summed in pieces, for their accuracy
-// and because pieces can be shared out.
+// The most values that one running f32 sum adds up: longer sums are made in pieces, which is more accurate
+// and can be done in parallel.
 constexpr int64_t kPiece = 4096;
 constexpr int64_t kTile = 256;  // columns a host thread keeps sums of
 
@@ -132,7 +132,7 @@ struct Spread {
   }
 };
 
-// A GPU's threads write 16 bytes each where they can: finding the row takes as many
+// A GPU's threads write 16 bytes each if they can, because finding the row takes as many
 // divisions for one element.
 template <class Y, class X>
 void spread(const Tensor& y, const Tensor& x, const Walk<1>& walk, float factor, float beta) {

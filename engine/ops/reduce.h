@@ -1,4 +1,4 @@
-// Sums over axes without a tape: what the gradients of broadcasting operations need.
+// Sums over axes without a tape, for the gradients of broadcasting operations.
 #pragma once
 #include <array>
 

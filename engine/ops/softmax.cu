@@ -1,4 +1,4 @@
-// Log-softmax, cross entropy and top-k accuracy: a team a row.
+// Log-softmax, cross entropy and top-k accuracy, with a team for each row.
 #include <cmath>
 
 #include "engine/loops/launch.h"
@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-// log(sum exp(x)) of one row of n, with the largest value taken out first.
+// log(sum exp(x)) of one row of n, with the largest value subtracted first.
 template <class T, class Team>
 HD float log_sum_exp(const T* x, int64_t n, Team team) {
   float top = -INFINITY;
@@ -52,13 +52,13 @@ struct LogSoftmaxBack {
   }
 };
 
-// Loss of each row, 0 where it does not count. Only the host can refuse a label out of range;
-// a device answers NaN.
+// The loss of each row, 0 for a row without a label. Only the host can refuse a label out of range; on a
+// device the loss becomes NaN.
 template <class T>
 struct RowLoss {
   float *loss, *lse;
   const T* x;
-  const int32_t *label, *other;  // other: of blended rows, else null
+  const int32_t *label, *other;  // other: the partner's label of blended rows; else null
   int64_t n;
   float smoothing;
   Scalar share;
@@ -79,13 +79,13 @@ struct RowLoss {
     loss[r] = target < 0 ? 0.f : (1 - smoothing) * own + smoothing / float(n) * s;
   }
 };
-// out <- {sum of v over the rows with a label, number of such rows, or `rows` where that is given}
+// out <- {sum of v over the rows with a label, `rows` if given, else the number of such rows}
 struct CountedSum {
   float* out;
   const float* v;
   const int32_t* label;
   int64_t m;
-  float rows;  // 0: none given
+  float rows;  // 0: not given
   template <class Team>
   HD void operator()(int64_t, Team team) const {
     float s = 0, count = 0;
@@ -108,7 +108,7 @@ struct CrossEntropyBack {
   const int32_t *label, *other;
   int64_t n;
   float smoothing;
-  Scalar share;  // of the label, so 1 without another
+  Scalar share;  // the label's weight; 1 if there is no other
   bool add;
   template <class Team>
   HD void operator()(int64_t r, Team team) const {

@@ -1,4 +1,4 @@
-// Walk: how several strided operands of one shape are visited row by row, with as few rows as possible.
+// Walk visits several strided operands of one shape row by row, with as few rows as possible.
 #pragma once
 #include <array>
 
@@ -10,13 +10,13 @@ using Strides = std::array<int64_t, Shape::kMaxRank>;
 
 // Strides of a dense tensor, in elements.
 Strides dense_strides(const Shape&);
-// Strides by which an operand of shape `s` is read where NumPy broadcasts it to `out`: 0 along repeated axes.
+// Strides that read an operand of shape `s` as NumPy broadcasts it to `out`: 0 along repeated axes.
 Strides broadcast_strides(const Shape& s, const Shape& out);
 // The shape two operands broadcast to; throws Error naming `op` and both shapes if they do not.
 Shape broadcast(const char* op, const Shape& a, const Shape& b);
 
-// Neighboring axes that all operands step through evenly are merged, extents of 1 dropped; the innermost axis
-// left is the row. Element (r, c) of operand j lies at at(j, r) + c * step(j).
+// Neighboring axes that all operands step through evenly are merged, and extents of 1 are dropped; the
+// innermost axis that is left is the row. Element (r, c) of operand j lies at at(j, r) + c * step(j).
 template <int kOperands>
 struct Walk {
   int rank = 1;

@@ -16,7 +16,7 @@ Tensor constant(const std::vector<float>& values, Device d) {
   Tensor& there = all[{d.is_cuda() ? d.index + 1 : 0, values}];
   if (there) return there;
   refuse_recording("a constant is uploaded");
-  const MemoryPool::Use none(nullptr);  // it outlives every recording
+  const MemoryPool::Use none(nullptr);  // the constant outlives every recording
   const Tensor host = Tensor::of({int64_t(values.size())}, values);
   const Tensor made = host.to(d);
   current_stream(d).sync();

@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-// kAtTheta says that x is theta. As a member it would keep the host's loop from becoming vector code.
+// kAtTheta says that x is theta. As a member it would keep the host's loop from being vectorized.
 template <bool kAtTheta>
 struct Gem {
   float least, most;
@@ -18,11 +18,11 @@ struct Gem {
                      bool decays, float off, float lr, float mu, float kappa, float decay) const {
     const float d = -lr * (decays ? g + decay * x : g), pushed = mu * m + d;
     const float energy = kappa * fabsf(pushed) - fabsf(theta - s);
-    // Compared, not min'ed and max'ed: what is no number compares false, so pi is a number.
+    // Comparisons instead of min and max: a NaN compares false, so pi is always a number.
     const float size = fabsf(d) > FLT_MIN ? fabsf(d) : FLT_MIN, ratio = energy > 0 ? energy / size : 0.f;
     const float from = off > 0 ? 0.f : least, to = off > 0 ? 0.f : most;
     pi = ratio > from ? (ratio < to ? ratio : to) : from;
-    u = pi > 0 ? pi * d : pi;  // 0; the constant would make a branch with stores of its own
+    u = pi > 0 ? pi * d : pi;  // pi is 0 here; a constant 0 would make a branch with its own stores
     m = off > 0 ? m : pushed;
     s = theta;
     x = kAtTheta ? theta : theta + u;

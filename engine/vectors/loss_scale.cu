@@ -75,7 +75,7 @@ LossScale::LossScale(Device d, bool dynamic, float start)
 void LossScale::judge(const Tensor& g) {
   CHECK(g.dtype() == kF32 && g.device() == state_.device(), g.dtype(), g.device(), state_.device());
   const int64_t n = g.size(), blocks = (n + kBlock - 1) / kBlock;
-  const Tensor counts({blocks}, kF32, g.device());  // of numbers in each block that are not finite
+  const Tensor counts({blocks}, kF32, g.device());  // how many numbers of each block are not finite
   float* const bad = counts.data<float>();
   for_each_team(g.device(), blocks, n, Unscale{bad, g.data<float>(), n, state()});
   for_each_team(g.device(), 1, blocks, Verdict{state(), bad, blocks, dynamic_});

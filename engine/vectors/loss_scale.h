@@ -32,11 +32,11 @@ class LossScale {
 
   struct State {
     double scale = 1;
-    double good = 0;  // steps since the scale changed
+    double good = 0;     // steps since the scale changed
     double skipped = 0;  // in all, up to 2^24
-    double stuck = 0;  // skipped in a row, by this process, at the lowest scale
+    double stuck = 0;    // skipped in a row, by this process, at the lowest scale
   };
-  void send();  // starts copying the state, as of this point of the stream, to the host
+  void send();   // starts copying the state, as of this point of the stream, to the host
   State take();  // the state sent last, or the initial one; waits for that copy alone
   State read() { return send(), take(); }
 

@@ -19,7 +19,8 @@ struct Blend {
   HD bool boxed() const { return bottom > top && right > left; }
 };
 
-// If `slot` is given, in device memory, kernels read the blend from it; the Blend argument is then not used.
+// If `slot` is given, in device memory, kernels read the blend from it, and the Blend
+// argument is only checked.
 //
 // normalize_image() of rows [first, first + rows) of the batch u8 [N,H,W,C], blended; labels i32 [N].
 Tensor blend_image(const Tensor& u8, const Tensor& labels, const Blend&, int64_t first, int64_t rows,

@@ -8,9 +8,9 @@
 namespace skein {
 namespace {
 
-constexpr size_t kMost = 2;  // messages, and shares, of one pass
+constexpr size_t kMost = 2;  // messages, and shares, in one pass
 
-// y <- self base + first + second + what W took from share x and from other_share x; z <- by y.
+// y <- self base + first + second + the rounding errors of share x and other_share x in W; z <- by y.
 template <int kIn, int kSent, class W>
 struct Mix {
   float share, other_share;
@@ -112,7 +112,7 @@ void mix(const MixArgs& a) {
       while (p.shares < kMost && shares < sent.size()) p.sent[p.shares++] = sent[shares++];
     const bool last = messages == a.in.size() && shares == sent.size();
     if (last) p.z = a.z;
-    // Shares are of x as it was; another pass may not find it so.
+    // Shares refer to the old x, which this pass overwrites.
     if (!last && !sent.empty() && x.address() == a.y.address()) x = x.clone();
     p.run();
     base = a.y, self = 1.f;

@@ -1,4 +1,4 @@
-// Who owns a 16-bit copy, when it is current, and who may see it.
+// Which storage owns a 16-bit copy, when the copy is current, and when it may be used.
 #include "engine/vectors/narrow.h"
 
 #include "engine/vectors/vec.h"

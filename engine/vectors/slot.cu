@@ -11,7 +11,8 @@ namespace {
 constexpr int64_t kMost = 128;
 
 struct Write {
-  enum : size_t { kAddresses = sizeof(void*) };  // behind them lies data, whatever it looks like
+  // what follows them is data, even if it looks like an address
+  enum : size_t { kAddresses = sizeof(void*) };
   uint8_t* to;
   uint8_t bytes[kMost];
   HD void operator()(int64_t i) const { to[i] = bytes[i]; }

@@ -72,7 +72,7 @@ struct NonFinite {
   double operator()(int64_t i) const { return std::isfinite(x[i]) ? 0 : 1; }
 };
 
-// Reductions run on the host: they are asked for at evaluations and checkpoints, not inside a step.
+// Reductions run on the host, because only evaluations and checkpoints need them, not steps.
 Tensor on_host(const Tensor& x) {
   refuse_recording("a sum over a vector is read back to the host");
   Tensor host = x.to(kCpu);

@@ -26,7 +26,7 @@ void copy(const Tensor& y, const Tensor& x);                   // y <- x; also b
 void scale(const Tensor& y, Scalar a);                         // y <- a y
 void scaled_copy(const Tensor& y, Scalar a, const Tensor& x);  // y <- a x
 void axpy(const Tensor& y, Scalar a, const Tensor& x);         // y <- y + a x; also of mixed types
-void lerp(const Tensor& y, const Tensor& x, Scalar t);  // y <- y + t (x - y); t = 0 keeps every bit
+void lerp(const Tensor& y, const Tensor& x, Scalar t);         // y <- y + t (x - y); t = 0 keeps every bit
 double dot(const Tensor& x, const Tensor& y);  // in double; the order is fixed for a given thread count
 double norm(const Tensor& x);                  // sqrt(dot(x, x))
 bool all_finite(const Tensor& x);

@@ -16,15 +16,15 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* kFirstLine = "skein choices 1";
-constexpr size_t kMostLines = 100000;  // far more than shapes; a file that is something else is left soon
+constexpr size_t kMostLines = 100000;  // far more than there are shapes; bounds the reading of a foreign file
 
-// A choice of this process goes over the same one of another.
+// Choices that this process made win over those of other processes.
 void add(std::map<std::string, std::string>& to, const std::map<std::string, std::string>& more) {
   to.insert(more.begin(), more.end());
 }
 
-// While it lives no other writer is between reading a file of this folder and writing it. Where the folder
-// cannot be locked (some network file systems) one of two choices made at the same moment may be lost.
+// While it lives no other process is between reading a file of this folder and writing it. If the folder
+// cannot be locked (some network file systems), one of two choices made at the same moment may be lost.
 class LockedFolder {
  public:
   explicit LockedFolder(const fs::path& folder)
@@ -92,7 +92,7 @@ void ChoiceFile::write() const noexcept {
       all += '\n' + fingerprint(pair) + '\t' + pair;
     }
     write_file(path_, all + '\n', Writing::kCache);
-  } catch (...) {  // a full disk, a home that is not there: the choice is made again next time
+  } catch (...) {  // the disk is full or the home is missing: the choice is made again next time
   }
 }
 

@@ -1,5 +1,5 @@
-// Choices that cost time to make, kept in a file for later runs: text to text. Never in the way
-// of what it helps.
+// Choices that take time to make, kept in a file for later runs as text by text. Failures of the file
+// never fail the run.
 #pragma once
 #include <map>
 #include <mutex>
@@ -11,15 +11,15 @@
 namespace skein {
 
 // Thread-safe; shared by processes. A file that is missing, damaged or of another version holds nothing, a
-// damaged line is passed over, and what cannot be written is kept for this process alone: no function throws
-// but for a broken promise.
+// damaged line is skipped, and what cannot be written is kept for this process alone. Functions throw only if
+// the caller breaks a promise.
 class ChoiceFile {
  public:
-  // Reads the file. An empty path: for this process alone.
+  // Reads the file. With an empty path, choices are kept for this process alone.
   explicit ChoiceFile(std::string path);
   std::optional<std::string> find(const std::string& key) const;
-  // Adds it, or replaces what was there, together with what others have added since, aside and renamed; waits
-  // for others that write. No tabs or line ends in keys and values.
+  // Adds the choice or replaces it, keeping what other processes have added since. The file is replaced by a
+  // rename; other writers are waited for. Keys and values must not contain tabs or line ends.
   void keep(const std::string& key, const std::string& value);
   size_t size() const;
 

@@ -54,7 +54,7 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-// A crash leaves at most one file that is durable; several writers need a name each.
+// A fixed name means that crashes leave at most one durable file behind; concurrent writers need a name each.
 std::string name_aside(const std::string& path, Writing how) {
   static std::atomic<int> count{0};
   return how == Writing::kDurable ? path + ".partial" : text(path, '.', ::getpid(), '.', ++count);
@@ -65,7 +65,7 @@ std::string name_aside(const std::string& path, Writing how) {
 FileWriter::FileWriter(const std::string& path, Writing how)
     : path_(path), aside_(name_aside(path, how)), how_(how) {
   int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_TRUNC;
-  if (how == Writing::kPrivate) {  // not a file that another user has made to read along
+  if (how == Writing::kPrivate) {  // another user may have made the file in order to read it
     ::unlink(aside_.c_str());
     flags |= O_EXCL;
   }
@@ -76,7 +76,7 @@ FileWriter::FileWriter(const std::string& path, Writing how)
 FileWriter::~FileWriter() {
   if (fd_ < 0) return;
   struct stat what {};
-  const bool ours = ::fstat(fd_, &what) == 0 && S_ISREG(what.st_mode);  // never a device or a pipe
+  const bool ours = ::fstat(fd_, &what) == 0 && S_ISREG(what.st_mode);  // it must not be a device or a pipe
   ::close(fd_);
   if (ours) ::unlink(aside_.c_str());
 }
@@ -145,7 +145,7 @@ void make_directory(const std::string& path) {
 void sync_directory(const std::string& path) {
   const Descriptor dir{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   if (dir.fd < 0) refuse(path, "open this directory", errno);
-  // Some network file systems cannot flush a directory and say EINVAL; they write names through.
+  // Some network file systems cannot flush a directory and return EINVAL; they write names through.
   if (::fsync(dir.fd) != 0 && errno != EINVAL) refuse(path, "flush this directory to the disk", errno);
 }
 

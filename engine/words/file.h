@@ -1,4 +1,4 @@
-// Files that are whole or absent: written aside, then renamed. And the reading of whole files.
+// Writes files that are whole or absent, by renaming a temporary file, and reads whole files.
 #pragma once
 #include <functional>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// What the functions of this file throw: the message names the path, what failed and what to do (full disk,
+// Thrown by the functions of this file. The message names the path, what failed and what to do (full disk,
 // no permission, missing directory).
 struct FileError : BadFile {
   FileError(const std::string& message, int code) : BadFile(message), code(code) {}
@@ -16,9 +16,9 @@ struct FileError : BadFile {
 };
 
 enum class Writing : uint8_t {
-  kDurable,  // by one process at a time; survives a power failure
-  kPrivate,  // likewise, and only this user may read it
-  kCache,    // by several processes and threads at once; a power failure may take it
+  kDurable,  // written by one process at a time; survives a power failure
+  kPrivate,  // like kDurable, and only this user may read it
+  kCache,    // written by several processes and threads at once; a power failure may lose it
 };
 
 // A file that takes the place of `path` when it is complete: readers see the old file or the new one.
@@ -29,7 +29,7 @@ class FileWriter {
   ~FileWriter();
   FileWriter(const FileWriter&) = delete;
   void write(const void* data, size_t bytes);
-  void close();  // in its place on return, and unless it is a cache on the disk
+  void close();  // on return the file is in its place and, unless kCache, on the disk
 
  private:
   [[noreturn]] void give_up(const std::string& path, const char* what);
@@ -41,15 +41,15 @@ class FileWriter {
 void write_file(const std::string& path, std::string_view bytes, Writing = Writing::kDurable);
 
 std::string read_file(const std::string& path);
-// Calls f with one piece of the file after the other.
+// Calls f with each piece of the file, in order.
 void read_pieces(const std::string& path, const std::function<void(const char* data, size_t bytes)>& f);
 
-// mkdir -p; throws, too, if the directory cannot be written to.
+// mkdir -p. Throws also if the directory cannot be written to.
 void make_directory(const std::string& path);
 // Makes renames, creations and removals in a directory survive a power failure.
 void sync_directory(const std::string& path);
 
-// $XDG_CACHE_HOME/skein, else ~/.cache/skein; empty where the environment names neither.
+// $XDG_CACHE_HOME/skein, else ~/.cache/skein; empty if neither variable is set.
 std::string cache_directory();
 
 }  // namespace skein

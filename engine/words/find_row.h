@@ -1,4 +1,4 @@
-// Rows of tables and words of flags, found by the names that users give.
+// Finds rows of tables and words of flags by the names that users give.
 #pragma once
 #include <algorithm>
 #include <initializer_list>
@@ -33,7 +33,7 @@ std::vector<std::string> names_of(const Rows& rows) {
   return names;
 }
 
-// The row of exactly that name; null if there is none.
+// The row with exactly this name; null if there is none.
 template <class Rows>
 auto find_row(const Rows& rows, const std::string& name) -> decltype(&*std::begin(rows)) {
   for (const auto& row : rows)

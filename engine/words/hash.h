@@ -13,7 +13,7 @@ template <class Word>  // uint32_t or uint64_t
 class Fnv {
  public:
   template <std::integral T>
-  Fnv& add(T number) {  // its bytes, the lowest first
+  Fnv& add(T number) {  // hashes its bytes, the lowest first
     for (size_t i = 0; i < sizeof(T); ++i) add_byte(uint8_t(uint64_t(number) >> (8 * i)));
     return *this;
   }
@@ -29,7 +29,7 @@ class Fnv {
   Word value_ = Word(kWide ? 0xCBF29CE484222325u : 0x811C9DC5u);
 };
 
-// Of 64 bits, as 16 hexadecimal digits.
+// The 64-bit hash as 16 hexadecimal digits.
 inline std::string fingerprint(std::string_view bytes) {
   char digits[17];
   std::snprintf(digits, sizeof digits, "%016llx",

@@ -24,8 +24,8 @@ inline int edit_distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
-// The first of the closest names in `valid`; empty where none can have been meant. A name can if it begins
-// with `given`, or differs from it by one edit in every three letters at most.
+// The first of the closest names in `valid`; empty if none is close. A name is close if it begins with
+// `given`, or differs from it by at most one edit in every three letters.
 inline std::string nearest(const std::string& given, const std::vector<std::string>& valid) {
   std::string best;
   int least = std::min(int(given.size()) / 3, 3) + 1;
@@ -37,7 +37,7 @@ inline std::string nearest(const std::string& given, const std::vector<std::stri
   return best;
 }
 
-// "; did you mean X?", or nothing where no name is near.
+// "; did you mean X?", or nothing if no name is close.
 inline std::string did_you_mean(const std::string& given, const std::vector<std::string>& valid) {
   const std::string name = nearest(given, valid);
   return name.empty() ? "" : "; did you mean " + name + "?";

@@ -6,7 +6,7 @@
 
 namespace skein {
 
-// The number that the whole text is; nothing if it is none, or none that a T can hold.
+// The whole text as a number; nothing if it is not a number or does not fit into a T.
 template <class T>
 std::optional<T> number_in(std::string_view s) {
   T n{};

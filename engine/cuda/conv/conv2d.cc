@@ -1,4 +1,4 @@
-// Convolution on cuDNN, with what follows it fused where that is faster and in a pass of our own where not.
+// Convolution on cuDNN. What follows it is fused if that is faster, else done in a pass of our own.
 #include "engine/cuda/batch_norm.h"
 #include "engine/cuda/conv/conv_problem.h"
 #include "engine/cuda/pointwise.h"
@@ -51,8 +51,8 @@ void conv2d_backward_data(const ConvArgs& c) {
   if (own.x.raw() != c.x.raw()) blend(c.x, own.x, c.beta);
 }
 
-// cuDNN sums over 16-bit images in f32, but gives the weights' gradient in their type only. What cannot be
-// written where it belongs is written beside it first.
+// cuDNN sums over 16-bit images in f32, but writes the weights' gradient only in their type. A result that
+// cannot be written in place goes to scratch memory first.
 void conv2d_backward_weights(const ConvArgs& c) {
   CHECK(c.y.size() > 0, "a weight gradient over no pixels", c.x.shape());
   ConvArgs own = c;

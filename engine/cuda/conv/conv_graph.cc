@@ -1,4 +1,4 @@
-// From a convolution's shape to cuDNN's graph of it: tensors, operations, what flows between them.
+// Builds cuDNN's graph of a convolution from its shape: tensors, operations, and the edges between them.
 #include "engine/cuda/conv/conv_graph.h"
 
 #include <utility>
@@ -41,7 +41,7 @@ Descriptor convolution(const ConvProblem& k) {
   return c;
 }
 
-// The attribute names of one pass: which tensor is which.
+// The attribute names of the tensors of one pass.
 struct Names {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t x, w, y, convolution, alpha, beta;
@@ -135,7 +135,7 @@ class Nodes {
     o.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, what);
     return o;
   }
-  // y, which is mode(x, b).
+  // Appends y = mode(x, b) and returns y.
   Descriptor pointwise(cudnnPointwiseMode_t mode, const Descriptor& x, const Descriptor& b, Descriptor y) {
     Descriptor& o = begin_pointwise(mode);
     o.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
@@ -144,8 +144,8 @@ class Nodes {
     o.finalize("a pointwise operation");
     return y;
   }
-  // In the image's type from step to step: so it is asked alike for forward and weights, and cuDNN has more
-  // engines for it than with f32 between.
+  // Each step is in the image's type: forward and weights then ask for the same, and cuDNN has more engines
+  // for it than with f32 in between.
   Descriptor normalized() {
     const DType t = k_.images;
     Descriptor x = pointwise(CUDNN_POINTWISE_MUL, image(kImageId, input()), vector(kMapScaleId, k_.c, t),

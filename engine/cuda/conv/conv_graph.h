@@ -10,7 +10,7 @@ namespace skein::cuda {
 
 enum class ConvPass { kForward, kData, kWeights };
 
-// What a pass computes beside the convolution, as a sum of flags.
+// What a pass computes besides the convolution, as a sum of flags.
 enum Fused : unsigned {
   // Forward, after it, in this order:
   kBias = 1,      // y + bias [o] f32
@@ -20,8 +20,9 @@ enum Fused : unsigned {
   // Forward and weights, before it: x is max(0, x scale + bias), [c] each, of x's type.
   kNormalize = 16,
   // Data, after it: the gradient goes on through the ReLU and, in part, the batch norm that x came from. The
-  // result is dy where max(0, (raw - mean) rstd gamma + shift) is open; also, [c] f32, its sum (dshift), that
-  // of dy (raw - mean) rstd (dgamma), and the line that the gradient of `raw` is of dy and raw.
+  // result is dy where max(0, (raw - mean) rstd gamma + shift) is positive, else 0. Further results, [c] f32,
+  // are its sum (dshift), the sum of dy (raw - mean) rstd (dgamma), and the coefficients with which dy and
+  // raw make the gradient of `raw`.
   kNormGradient = 32,
 };
 
@@ -41,14 +42,13 @@ struct ConvProblem {
   double operations() const { return 2. * double(n * p() * q() * o) * double(c / groups * r * s); }
   double image_bytes() const { return double(n * h * w * c * size_of(images)); }
   double result_bytes() const { return double(n * p() * q() * o * size_of(images)); }
-  double bytes() const {  // that the pass alone moves at least
+  double bytes() const {  // the least that the pass alone moves
     return image_bytes() + double(o * r * s * c / groups * size_of(weights)) + result_bytes();
   }
 };
 std::ostream& operator<<(std::ostream&, const ConvProblem&);
 
-// The names of the tensors in an execution. A problem has the first three, and of the others
-// those of its flags.
+// The ids of the tensors in an execution. Every problem has the first three; its flags add others.
 enum TensorId : int64_t {
   kImageId = 1,
   kWeightsId,
@@ -69,10 +69,10 @@ enum TensorId : int64_t {
   kLineOfGradientId,
   kLineOfRawId,
   kLineConstantId,
-  kFirstInsideId = 100,  // what is never stored
+  kFirstInsideId = 100,  // tensors that are never stored
 };
 
-// The finalized graph. Throws Error with cuDNN's words where it cannot be one.
+// The finalized graph. Throws Error with cuDNN's message if it cannot be finalized.
 Descriptor graph_of(const ConvProblem&);
 
 }  // namespace skein::cuda

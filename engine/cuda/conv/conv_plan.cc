@@ -1,4 +1,4 @@
-// From a graph of cuDNN's to finalized plans: heuristics, engines, knobs; and their cache.
+// Makes finalized plans from a graph of cuDNN's by heuristics, engines and knobs, and caches them.
 #include "engine/cuda/conv/conv_plan.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr const char* kNone = "none";  // the choice not to fuse
 
 std::atomic<int64_t> asked{0};
 
-// Engine configurations, best first; none where this kind of heuristics has no answer.
+// Engine configurations, best first; none if this kind of heuristics has no answer.
 std::vector<Descriptor> candidates(const Descriptor& device, const Descriptor& graph,
                                    cudnnBackendHeurMode_t mode) {
   Descriptor h(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -81,7 +81,8 @@ std::string choice_of(const Descriptor& configuration, int64_t engine) {
   return choice;
 }
 
-// f32 without TF32 means products of whole floats: no tensor cores, narrowed inputs, transforms that cancel.
+// f32 without TF32 means products of whole floats: no tensor cores, no narrowed inputs,
+// no transforms that cancel.
 bool allowed(const ConvProblem& k, const Engine& e) {
   if (k.deterministic && e.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
   if (e.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return false;
@@ -102,7 +103,7 @@ std::string name_of(const Engine& e) {
   return name;
 }
 
-// `unloaded`: a kernel that was compiled but not loaded, for want of a driver, will do.
+// `unloaded`: also accepts a kernel that was compiled but could not be loaded without a driver.
 std::optional<ConvPlan> plan_for(const Descriptor& device, const Descriptor& configuration,
                                  const Engine& engine, bool unloaded = false) {
   ConvPlan p{Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR), 0, name_of(engine), "", engine.compiled};
@@ -159,18 +160,18 @@ std::optional<ConvPlan> plan_of(const Descriptor& device, const ConvProblem& k,
   if (!all.empty()) configuration.set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, all);
   if (configuration.try_finalize() != CUDNN_STATUS_SUCCESS) return {};
   return plan_for(device, configuration, known);
-} catch (const std::exception&) {  // a number out of range, a knob that this engine has not
+} catch (const std::exception&) {  // a number is out of range, or this engine has no such knob
   return {};
 }
 
 int64_t heuristics_asked() { return asked; }
 
-// The kind of GPU in words fit for a file's name, of all that cuDNN says of a device: choices hold for every
-// one of that kind, in whichever slot of whichever machine, and whatever its driver.
+// The kind of GPU as part of a file's name, made from what cuDNN says of the device. Choices hold for every
+// GPU of a kind, in any slot of any machine and with any driver.
 std::string kind_of(const std::string& said) {
   const auto json = nlohmann::json::parse(said, nullptr, false);
   if (!json.is_object()) return fingerprint(said);
-  const int64_t memory = json.value("totalGlobalMem", int64_t(0));  // some MB differ with the driver
+  const int64_t memory = json.value("totalGlobalMem", int64_t(0));  // the driver changes it by some MB
   std::string kind = text(json.value("deviceName", ""), ' ', json.value("deviceVer", 0), ' ',
                           json.value("multiProcessorCount", 0), ' ', (memory + (1 << 29)) >> 30);
   for (char& c : kind)
@@ -211,7 +212,7 @@ std::optional<ConvPlan> PlanCache::make(const ConvProblem& k, const PlanWish& wi
   std::vector<ConvPlan> found;
   try {
     found = conv_plans(device_, k, wish);
-  } catch (const Error&) {  // cuDNN does not even take the graph: fused, there is another way
+  } catch (const Error&) {  // cuDNN refuses the graph; a fused pass has an alternative
     if (k.fused == 0) throw;
   }
   if (found.empty()) return {};

@@ -1,4 +1,4 @@
-// A convolution's arguments as a problem of cuDNN's.
+// Converts a convolution's arguments to a problem for cuDNN.
 #include "engine/cuda/conv/conv_problem.h"
 
 #include "engine/cuda/handles.h"

@@ -1,4 +1,4 @@
-// Convolutions executed: the plan found or measured, and fused or apart as was chosen for the shape.
+// Executes convolutions: with the plan found or measured, and fused or unfused as chosen for the shape.
 #include "engine/cuda/conv/conv_run.h"
 
 #include <atomic>
@@ -19,12 +19,12 @@
 namespace skein::cuda {
 namespace {
 
-constexpr size_t kMeasuredFused = 3;  // a second of compilation each, and engines differ less
+constexpr size_t kMeasuredFused = 3;  // each costs a second of compilation, and engines differ less
 
 std::atomic<int64_t> made_arguments{0};
 
-// What cuDNN takes as arguments. Making that costs the host as much as a launch, and without graphs each step
-// comes with the addresses of the one before.
+// The arguments as cuDNN takes them. Making them costs the host as much as a launch, and steps without graphs
+// use the same addresses again and again, so they are cached.
 const Descriptor& arguments(const std::vector<int64_t>& ids, const std::vector<void*>& data, void* scratch) {
   using Key = std::tuple<std::vector<int64_t>, std::vector<void*>, void*>;
   constexpr size_t kMost = 4096;  // several times the convolutions of a step
@@ -53,8 +53,8 @@ void execute(const ConvPlan& plan, const ConvProblem& k, const Operands& operand
   if (status != CUDNN_STATUS_SUCCESS) check(status, text(k, " by ", plan.name).c_str());
 }
 
-// The fastest of the plans, measured on the operands themselves, if it takes less than `least` seconds. One
-// that needs more memory than there is, or fails, is not chosen.
+// The fastest of the plans, measured on the operands themselves, if it takes less than `least` seconds. A
+// plan that fails, or needs more memory than there is, is not chosen.
 std::optional<size_t> fastest(const std::vector<ConvPlan>& plans, const ConvProblem& k, const Operands& t,
                               double least) {
   std::optional<size_t> best;
@@ -62,13 +62,13 @@ std::optional<size_t> fastest(const std::vector<ConvPlan>& plans, const ConvProb
     try {
       const double s = seconds_of(t.front().tensor.device(), [&] { execute(plans[i], k, t); });
       if (s < least) least = s, best = i;
-    } catch (const Error&) {  // the next may do
+    } catch (const Error&) {  // the next plan may work
     }
   }
   return best;
 }
 
-// The operands with a result of its own: one that is added to must not be added to while measuring.
+// The operands with a separate result, because measuring must not add to an accumulated one.
 Operands with_own_result(const ConvProblem& k, Operands t) {
   const int64_t id = k.pass == ConvPass::kForward ? kResultId
                      : k.pass == ConvPass::kData  ? kImageId
@@ -87,14 +87,14 @@ PlanCache& cache_of(Device d) {
   return at->second;
 }
 
-std::atomic<int64_t> counts[3][2 * kNormGradient];  // of the passes, by their flags
+std::atomic<int64_t> counts[3][2 * kNormGradient];  // counts passes by their flags
 
 }  // namespace
 
 namespace {
 
-// Cleared between runs it takes the place of all that the last one has left in the cache: tensors of a step
-// are long gone when they are read again. Empty where there is no such cache, or no room.
+// Clearing it between runs evicts what the last run left in the cache, because in a step the operands have
+// left the cache before they are read again. Empty if there is no such cache, or no room.
 Tensor filler(Device d) {
   const int64_t bytes = 2 * cache_bytes(d.index);
   if (bytes == 0) return {};
@@ -103,7 +103,7 @@ Tensor filler(Device d) {
   } catch (const OutOfMemory&) { return {}; }
 }
 
-// The work as a graph, none where it cannot be captured.
+// The work as a graph; nothing if it cannot be captured.
 std::optional<Graph> captured(Stream& s, const std::function<void()>& work) {
   try {
     begin_capture(s.handle());
@@ -119,8 +119,8 @@ std::optional<Graph> captured(Stream& s, const std::function<void()>& work) {
 
 }  // namespace
 
-// A host's clock around launches would measure launching, of which what is apart has more. Replays of a graph
-// have none between their nodes. The clearing is measured alone and taken off.
+// A host clock around launches would measure launching, and unfused work has more launches. Replays of a
+// graph have none between their nodes. The clearing is measured alone and subtracted.
 double seconds_of(Device d, const std::function<void()>& work) {
   const MemoryPool::Use none(nullptr);  // a recording would keep every candidate's workspace
   constexpr int kRepeats = 5, kRounds = 2;
@@ -159,7 +159,7 @@ void run(const ConvProblem& k, const Operands& t) {
     const MemoryPool::Use none(nullptr);
     try {
       return fastest(plans, k, k.accumulate ? with_own_result(k, t) : t, HUGE_VAL).value_or(0);
-    } catch (const OutOfMemory&) {  // what would run must not fail for being measured
+    } catch (const OutOfMemory&) {  // measuring must not make the run fail
       return 0;
     }
   };
@@ -168,7 +168,7 @@ void run(const ConvProblem& k, const Operands& t) {
 
 bool run_fused(const ConvProblem& k, const Operands& t, const std::function<void()>& apart,
                const std::function<double()>& later) {
-  if (size_of(k.images) != 2) return false;  // no engine to gain by
+  if (size_of(k.images) != 2) return false;  // there is no fused engine for it
   const Device d = t.front().tensor.device();
   const bool measure = numerics().measure;
   const Worth worth = measure ? Worth::kEvenIfCompiled : worth_fusing(k);
@@ -179,7 +179,7 @@ bool run_fused(const ConvProblem& k, const Operands& t, const std::function<void
     try {
       execute(plans[0], k, t);
       return 0;
-    } catch (const Error&) {  // there is another way
+    } catch (const Error&) {  // the unfused way remains
       return {};
     }
   };

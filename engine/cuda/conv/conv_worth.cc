@@ -1,4 +1,4 @@
-// The rule by which a convolution is fused without measuring: a roofline of both ways.
+// Decides without measuring whether a convolution is fused, by a roofline of both ways.
 #include "engine/cuda/conv/conv_worth.h"
 
 #include <algorithm>
@@ -7,16 +7,17 @@ namespace skein::cuda {
 namespace {
 
 // An H200's sustained rates; an A100's have the same ratio within a fifth.
-constexpr double kOperations = 790e12, kBytes = 4.3e12;  // each second
-// cuDNN's fused engines are of an older make than its best convolutions. That they multiply at six tenths of
-// their rate is an assumption, on the careful side; --autotune does without it.
+constexpr double kOperations = 790e12, kBytes = 4.3e12;  // per second
+// cuDNN's fused engines are older than its best convolutions. That they multiply at six tenths of their rate
+// is a conservative assumption; --autotune measures instead.
 constexpr double kFusedRate = 0.6;
-constexpr double kLaunch = 2e-6;  // seconds that each kernel less saves
-// A compilation of a second is made up for in this many calls: ten epochs of ImageNet in batches of 256.
+constexpr double kLaunch = 2e-6;  // seconds saved with each kernel less
+// A compilation takes a second, which must be regained in this many calls: ten epochs of ImageNet
+// in batches of 256.
 constexpr double kCompile = 1, kCalls = 50e3;
 
-// Pixels of fewer channels than 16 bytes are no load of fused engines, which are made for whole ones: of what
-// that costs the roofline knows nothing.
+// Fused engines load 16 bytes of channels at once. What pixels with fewer channels cost them is
+// not in the roofline.
 constexpr int64_t kLeastChannels = 8;
 
 double multiply(const ConvProblem& k) { return k.operations() / kOperations; }
@@ -26,16 +27,16 @@ double alone(const ConvProblem& k) { return std::max(multiply(k), move(k.bytes()
 double fused(const ConvProblem& k, double more = 0) {
   return std::max(multiply(k) / kFusedRate, move(k.bytes() + more));
 }
-// A kernel of its own that moves so much.
+// A separate kernel that moves this many bytes.
 double pass(double bytes) { return move(bytes) + kLaunch; }
 
-// Sums read the result once more, the rest reads and writes it.
+// Separate sums read the result once more; the other passes read and write it.
 double saved_after(const ConvProblem& k) {
   const double passes = k.fused & kSums ? 1 : 2;
   return alone(k) + pass(passes * k.result_bytes()) - fused(k);
 }
-// A norm's pass reads and writes the image. Without the image its convolution's weights' gradient makes it
-// again, in the main loop or by a pass, and forward answers for what that costs.
+// A norm's pass reads and writes the image. If the image is not stored, the convolution's weight gradient
+// computes it again, in the main loop or by a pass; forward's decision counts that cost.
 double saved_before(const ConvProblem& k) {
   const double normalize = pass(2 * k.image_bytes());
   const double weights = std::min(fused(k), alone(k) + normalize);
@@ -56,7 +57,7 @@ Worth worth_fusing(const ConvProblem& k) {
                        : k.fused & kNormGradient ? saved_behind(k)
                                                  : saved_after(k);
   if (saved <= 0) return Worth::kNo;
-  // Where cuDNN would have to compile a forward that normalizes, it has no weights' gradient to go with it.
+  // If cuDNN would have to compile a forward that normalizes, it has no weight gradient to match.
   const bool chained = k.fused & (kNormalize | kNormGradient);
   return chained || saved * kCalls < kCompile ? Worth::kIfReady : Worth::kEvenIfCompiled;
 }

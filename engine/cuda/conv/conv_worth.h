@@ -1,4 +1,4 @@
-// Whether a fused convolution is likely the faster one, where nothing is measured.
+// Whether a fused convolution is likely faster, when nothing is measured.
 #pragma once
 #include "engine/cuda/conv/conv_graph.h"
 
@@ -6,8 +6,8 @@ namespace skein::cuda {
 
 enum class Worth {
   kNo,
-  kIfReady,         // with a kernel that cuDNN ships
-  kEvenIfCompiled,  // also at the price of compiling one, up to a second in every process
+  kIfReady,         // fuse if cuDNN ships the kernel
+  kEvenIfCompiled,  // fuse even if a kernel must be compiled, up to a second in every process
 };
 // A roofline: a fused pass saves the pass over the image before or behind it, and may multiply more slowly.
 // For images of 16 bits.
