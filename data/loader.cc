@@ -20,26 +20,27 @@ namespace {
 
 using Unread = std::pair<int64_t, const char*>;  // index, and why
 
-// A place in the ring. Without the lock only workers that have taken rows, or open or upload it, touch it.
+// A slot of the ring. Without the lock, only workers that have taken rows of it, open it or upload
+// it may use it.
 struct Slot {
   int64_t step = -1, rows = 0;
   int64_t taken = 0, done = 0;                      // rows given to workers, rows finished
   bool ready = false;                               // complete, uploaded, or failed
-  Tensor host_images, host_labels, images, labels;  // of the largest batch so far
+  Tensor host_images, host_labels, images, labels;  // sized for the largest batch so far
   Event uploaded, released;
   std::vector<Unread> unreadable;
   Census odd;
   std::exception_ptr error;
 };
 
-// What a worker found out while it read a few rows.
+// What a worker found while it read a few rows.
 struct Found {
   std::vector<Unread> unreadable;
   Census odd;
   StageSeconds seconds;
 };
 
-// Two batches may be in the caller's hands.
+// The caller may hold two batches.
 constexpr int kHandedOut = 2;
 
 }  // namespace
@@ -82,7 +83,7 @@ struct Loader::State {
   int64_t row_bytes() const { return int64_t(out.height) * out.width * out.channels; }
   Slot& slot_of(int64_t step) { return slots[size_t((step - first) % int64_t(slots.size()))]; }
 
-  // The last kHandedOut - 1 batches stay the caller's while it waits for the next.
+  // The caller keeps the last kHandedOut - 1 batches while it waits for the next.
   bool can_open() const { return !opening && opened < std::min(last, handed + depth); }
   Slot* with_rows() {
     for (int64_t step = handed; step < opened; ++step)
@@ -112,7 +113,7 @@ void Loader::State::run_worker() {
   }
 }
 
-// Makes the next step's slot ready to be filled. One thread at a time, so steps open in order.
+// Makes the next step's slot ready to be filled. Only one thread does this at a time, so steps open in order.
 void Loader::State::open(std::unique_lock<std::mutex>& lock) {
   opening = true;
   const int64_t step = opened;
@@ -140,7 +141,7 @@ void Loader::State::prepare(Slot& s, int64_t step) {
   CHECK(s.rows >= 0, step, s.rows);
   const int64_t n = std::max<int64_t>(s.rows, 1);
   if (s.host_images && s.host_images.dim(0) >= n) return;
-  s.released.sync();  // a block given back may be somebody else's at once
+  s.released.sync();  // a freed block may be reused at once
   Allocator& from = device.is_cuda() ? pinned_allocator() : allocator(kCpu);
   const MemoryFor what("batches of images");
   const Shape shape{n, out.height, out.width, out.channels};
@@ -207,7 +208,7 @@ void Loader::State::finish(std::unique_lock<std::mutex>& lock, Slot& s) {
   ready.notify_all();
 }
 
-// On this worker's own stream, once the work on the batch that lay there before is done.
+// Uploads on this worker's own stream, after the work on the slot's previous batch.
 void Loader::State::upload(Slot& s) {
   Stream& stream = current_stream(device);
   stream.wait(s.released);
@@ -224,7 +225,7 @@ void Loader::State::stop() {
   }
   work.notify_all();
   for (std::thread& t : threads) t.join();
-  // The blocks go back now: no copy may still write them and no work of this thread read them.
+  // The blocks are freed now, so no copy may still write them and no work of this thread may read them.
   for (Slot& s : slots) s.uploaded.sync();
   current_stream(device).sync();
 }
@@ -250,7 +251,7 @@ Loader::Loader(const DataSource& source, Plan plan, ImageSize out, int64_t first
 Loader::~Loader() {
   try {
     state_->stop();
-  } catch (const Error&) {  // a lost device; whoever uses it next is told
+  } catch (const Error&) {  // the device is lost; its next use reports it
   }
 }
 
@@ -265,7 +266,7 @@ Batch Loader::next() {
     st.ready.wait(lock, is_ready);
   }
   if (s.error) std::rethrow_exception(s.error);
-  // Work queued so far may read the batch before the last; its place is filled anew after that work.
+  // Work queued so far may read the batch before the last, so its slot is refilled only after that work.
   if (st.handed - kHandedOut >= st.first)
     st.slot_of(st.handed - kHandedOut).released = current_stream(st.device).record();
   current_stream(st.device).wait(s.uploaded);

@@ -1,4 +1,4 @@
-// Kinds of odd files, and counting by file.
+// The table of odd kinds, and the count by file.
 #include "data/odd.h"
 
 #include <algorithm>
@@ -19,7 +19,8 @@ constexpr OddKind kKinds[] = {{kCmyk, "cmyk"},
                               {kUndecodable, "undecodable"},
                               {kUnopenable, "unopenable"}};
 
-// What a file counts as: a damaged file may have looked sound, or odd in another way, at an earlier visit.
+// The kinds that a file counts as. A damaged file may have looked sound, or odd in another way,
+// at an earlier visit.
 OddSet counted(OddSet s) {
   if (!left_out(s)) return s;
   const OddSet reasons = s & OddSet(~(kEmpty - 1));

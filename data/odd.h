@@ -1,4 +1,4 @@
-// Odd files: image files that are not plain 8-bit RGB under the right name, by kind, each counted once.
+// Odd files: image files that are not plain 8-bit RGB with the right suffix. Each is counted once, by kind.
 #pragma once
 #include <map>
 #include <span>
@@ -8,14 +8,14 @@
 
 namespace skein::data {
 
-// A set of these, as bits. Those from kEmpty on are why a file is left out; the others are converted to RGB,
-// and a file may be of several such kinds. Values are part of checkpoints.
+// The kinds, as bits of a set. From kEmpty on they are reasons why a file is left out; files of the others
+// are converted to RGB and may be of several kinds. Values are part of checkpoints.
 enum Odd : uint16_t {
   kCmyk = 1,               // CMYK or YCCK JPEG
   kGray = 2,               // one channel
-  kSixteenBit = 4,         // a channel
+  kSixteenBit = 4,         // 16 bits a channel
   kPalette = 8,            // indices into a table of colors
-  kTransparent = 16,       // what shows through is dropped
+  kTransparent = 16,       // has transparency, which is dropped
   kMisnamed = 32,          // PNG called .jpg, JPEG called .png
   kEmpty = 1 << 8,         // zero bytes
   kTruncated = 1 << 9,     // ends early
@@ -32,12 +32,12 @@ struct OddKind {
 };
 std::span<const OddKind> odd_kinds();
 
-// The odd files that were met, each once however often it was visited. One thread.
+// The odd files seen so far, each counted once however often it is visited. Not thread-safe.
 class Census {
  public:
   void add(int64_t index, OddSet);  // nothing if the set is empty
   void add(const Census&);
-  // A file that is left out counts under its first reason alone.
+  // A file that is left out counts only under its first reason.
   int64_t count(Odd) const;
   int64_t converted() const;
   int64_t left_out() const;

@@ -1,11 +1,12 @@
-// Reading: what reading one sample has to tell beside its pixels.
+// Reading: what reading one sample reports besides its pixels.
 #pragma once
 #include "data/odd.h"
 #include "engine/clock.h"
 
 namespace skein::data {
 
-// Seconds by stage of loading, summed over the loader's threads; `wait` is the training loop's, for batches.
+// Seconds by stage of loading, summed over the loader's threads; `wait` is how long the training
+// loop waited for batches.
 struct StageSeconds {
   double read = 0, decode = 0, resize = 0, jitter = 0, upload = 0, wait = 0;
   StageSeconds& operator+=(const StageSeconds& o) {
@@ -17,11 +18,11 @@ struct StageSeconds {
 
 struct Reading {
   OddSet odd = 0;
-  const char* why = nullptr;  // it is left out, where that says more than `odd`: "WebP, not JPEG or PNG"
+  const char* why = nullptr;  // why it is left out, if more is known than `odd` says: "WebP, not JPEG or PNG"
   StageSeconds seconds;
 };
 
-// This thread's. DataSource::read adds to it; whoever wants to know clears it before.
+// The calling thread's. DataSource::read adds to it; its caller clears it before.
 inline Reading& reading() {
   thread_local Reading mine;
   return mine;

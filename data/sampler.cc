@@ -1,4 +1,4 @@
-// The order of an epoch by a keyed permutation, and how a step's batch is shared out.
+// Computes the order of an epoch by a keyed permutation, and each rank's part of a step's batch.
 #include "data/sampler.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace skein::data {
 namespace {
 
-// A permutation of [0, 4^bits): a Feistel network permutes whatever its round function is.
+// A permutation of [0, 4^bits): a Feistel network is one for any round function.
 uint64_t feistel(uint64_t seed, int64_t epoch, int bits, uint64_t x) {
   const uint64_t mask = (uint64_t(1) << bits) - 1;
   uint64_t left = x >> bits, right = x & mask;

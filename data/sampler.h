@@ -13,8 +13,8 @@ int64_t sample_index(uint64_t seed, int64_t size, int64_t epoch, int64_t positio
 int64_t steps_per_epoch(int64_t size, int64_t global_batch);
 
 // Positions [begin, end) within the epoch that rank r of `world` takes at step s of the epoch. The global
-// batch of a step is the same for every world; it is split as evenly as it goes, lower ranks first. A span
-// may be empty.
+// batch of a step is the same for every world; it is split as evenly as possible, lower ranks first. A
+// span may be empty.
 struct Span {
   int64_t begin = 0, end = 0;
   int64_t size() const { return end - begin; }

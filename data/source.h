@@ -15,8 +15,8 @@ struct ImageSize {
 };
 
 // What augmentation decided for one sample: which region of the source image becomes the output, and whether
-// mirrored. Fractions of the source so that it is drawn before the image's size is known. A pure function of
-// (seed, epoch, index); see augment.h.
+// it is mirrored. Regions are fractions of the source, so that they can be drawn before the image's size is
+// known. A View is a pure function of (seed, epoch, index); see augment.h.
 struct View {
   // kWhole: resize the whole image. kCenter: short side to `resize_to`, then the center. kRegion: area and
   // aspect of torchvision's RandomResizedCrop. kShift: the whole image at the output's size, padded by `pad`
@@ -28,7 +28,7 @@ struct View {
   // kRegion: ten candidate (area, log aspect) pairs, then the position; the first that fits is taken.
   std::array<float, 10> area{}, log_aspect{};
   float at_y = 0, at_x = 0;  // [0, 1)
-  // Changes of color after all that, in this order; a factor of 1 changes nothing.
+  // Color changes that follow, in this order; a factor of 1 changes nothing.
   struct Color {
     enum What : uint8_t { kBrightness, kContrast, kSaturation } what = kBrightness;
     float factor = 1;
@@ -43,17 +43,18 @@ class DataSource {
   virtual int64_t size() const = 0;
   // Names in label order; their number is the number of classes.
   virtual const std::vector<std::string>& classes() const = 0;
-  // Size of every image; height and width 0 where images differ.
+  // The size of every image; height and width are 0 if images differ.
   virtual ImageSize image() const = 0;
   virtual int32_t label(int64_t index) const = 0;
-  // Writes out.height x out.width x out.channels bytes, HWC. False: the image cannot be read (damaged file).
-  // Sources of files tell reading() (reading.h) what is odd about one, and how long the stages took.
+  // Writes out.height x out.width x out.channels bytes, HWC. Returns false if the image cannot be
+  // read (damaged file). Sources of files tell reading() (reading.h) what is odd about a file, and
+  // how long the stages took.
   [[nodiscard]] virtual bool read(int64_t index, const View&, const ImageSize& out,
                                   uint8_t* pixels) const = 0;
   // For messages: a path, or "item 17 of train-images-idx3-ubyte.gz".
   virtual std::string name(int64_t index) const = 0;
-  // What tells a sample from others wherever the data set is stored: its path below the root. Empty where
-  // samples have no names of their own.
+  // Identifies a sample wherever the data set is stored: its path below the root. Empty if
+  // samples have no names.
   virtual std::string key(int64_t) const { return ""; }
   // Per channel, of pixels scaled to [0, 1]: what normalize_image subtracts and divides by.
   virtual std::vector<float> mean() const = 0;
@@ -62,8 +63,8 @@ class DataSource {
 
 struct Split {
   std::unique_ptr<DataSource> train, test;
-  std::vector<std::string> notes = {};  // lines for the log: what opening did that took time or was kept
-  bool tenth = false;                   // the test images were chosen among all: a tenth of each class
+  std::vector<std::string> notes = {};  // lines for the log: slow work of opening, and what was cached
+  bool tenth = false;  // the test images are a tenth of each class, taken from the training images
 };
 struct SourceRow {
   const char* name;    // as on the command line: "fashion-mnist"
@@ -73,8 +74,8 @@ struct SourceRow {
 };
 const std::vector<SourceRow>& sources();
 
-// "KIND:PATH" for a directory that stands without its kind: webdataset where it holds .tar files, else
-// imagefolder. Anything else as it is.
+// "KIND:PATH" for a directory given without its kind: webdataset if it holds .tar files, else imagefolder.
+// Returns anything else unchanged.
 std::string with_kind(const std::string& spec);
 
 // Opens "KIND" or "KIND:PATH". Throws BadOption (unknown kind, with the nearest name) or BadFile (missing,

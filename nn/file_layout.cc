@@ -1,10 +1,10 @@
-// Parameters as files have them: axes exchanged, one copy each way.
+// Exchanges the axes of parameters for files, with one copy each way.
 #include "nn/file_layout.h"
 
 namespace skein::nn {
 namespace {
 
-// A parameter as outer x rows x columns, of which the file has rows and columns exchanged.
+// A parameter as outer x rows x columns; the file has rows and columns exchanged.
 struct Exchange {
   int64_t outer = 1, rows = 1, columns = 1;
 };

@@ -1,4 +1,4 @@
-// The layers: what each keeps, its initial values, and the ops it calls.
+// The layers: their parameters, initial values and ops.
 #include "nn/layers.h"
 
 #include "engine/vectors/vec.h"
@@ -45,7 +45,7 @@ ConvBn::ConvBn(const std::string& conv, const std::string& norm, const ConvSpec&
     : conv_(child<Conv2d>(conv, s)), norm_(child<BatchNorm2d>(norm, s.out, gamma)), relu_(relu) {}
 
 // A bias before a norm is cancelled by the mean while training (its gradient is zero) and only moves the
-// mean. So the op runs without it, on running means without it.
+// mean. So the op runs without the bias, with running means that leave it out.
 ConvBnLink ConvBn::link() const {
   ConvBnLink l{conv_->weight(), conv_->geometry(), norm_->state()};
   if (const Tensor bias = conv_->bias()) {

@@ -56,16 +56,16 @@ class BatchNorm2d final : public Module {
   Buffer *mean_, *variance_;
 };
 
-// Convolution, batch norm, then residual and ReLU if asked for, as the one fused op. Its halves carry names
-// of their own, so it is adopted under the empty name: child<ConvBn>("", "conv1", "bn1", spec).
+// Convolution, batch norm, then residual and ReLU if asked for, as the one fused op. Its two halves are named
+// themselves, so it is adopted under the empty name: child<ConvBn>("", "conv1", "bn1", spec).
 class ConvBn final : public Module {
  public:
   ConvBn(const std::string& conv, const std::string& norm, const ConvSpec&, bool relu = true,
          float gamma = 1);
   Tensor forward(const Tensor& x) override { return forward(x, {}); }
   Tensor forward(const Tensor& x, const Tensor& residual);
-  // One after another, as the op conv_bn_chain: each but the last with a ReLU, the last with what `residual`
-  // gives, which is computed just before it.
+  // Runs them in order as the op conv_bn_chain: each but the last has a ReLU; the last adds what `residual`
+  // returns, which is called just before it.
   static Tensor chain(const std::vector<ConvBn*>&, const Tensor& x,
                       const std::function<Tensor()>& residual = {});
 
@@ -89,7 +89,7 @@ class Dropout final : public Module {
   Of of_;
 };
 
-// Its children one after another.
+// Runs its children in order.
 class Sequential final : public Module {
  public:
   template <class M, class... A>

@@ -52,7 +52,7 @@ class SmallCnn final : public Module {
   Linear* fc_;
 };
 
-// The map left by convolutions without padding and pools of two.
+// The side of the map after convolutions without padding and pools of two.
 int64_t after(int64_t side, std::initializer_list<int> kernels, int pools) {
   for (const int k : kernels) {
     side -= k - 1;

@@ -8,7 +8,7 @@
 
 namespace skein::nn {
 
-// What a model must fit: images of this size and so many classes. Sizes are those of the training batches.
+// The size of the images in training batches and the number of classes, which a model is made for.
 struct Input {
   int64_t height = 0, width = 0, channels = 3;
   int64_t classes = 10;
@@ -17,7 +17,7 @@ struct Input {
 struct ModelRow {
   const char* name;       // as on the command line
   const char* source;     // citation and size
-  int64_t default_size;   // image side it was made for; 0: as the data is
+  int64_t default_size;   // image side it was made for; 0: that of the data
   int64_t smallest_size;  // least image side it can take
   std::unique_ptr<Module> (*make)(const Input&);
 };
@@ -25,7 +25,8 @@ const std::vector<ModelRow>& models();
 
 // Both accept hyphens and underscores and throw BadOption naming the nearest valid name.
 const ModelRow& model_row(const std::string& name);
-// Uninitialised, on the CPU. Throws BadOption, too, naming the smallest image side the model can take.
+// Makes the model on the CPU, uninitialised. Throws BadOption also if images are too small, naming the
+// smallest side the model can take.
 std::unique_ptr<Module> make_model(const std::string& name, const Input&);
 
 }  // namespace skein::nn

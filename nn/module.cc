@@ -9,7 +9,8 @@
 namespace skein::nn {
 namespace {
 
-constexpr int64_t kAlign = 256 / sizeof(float);  // elements: what vector loads and library kernels like
+// elements: the alignment of vector loads and library kernels.
+constexpr int64_t kAlign = 256 / sizeof(float);
 int64_t padded(int64_t elements) { return (elements + kAlign - 1) / kAlign * kAlign; }
 
 }  // namespace
@@ -104,7 +105,7 @@ Flat flatten(Module& m, Allocator& from) {
     copy_bytes(window, b->value);
     b->value = window;
   }
-  release_cached(kCpu);  // the parameters' first homes have sizes that training never asks for again
+  release_cached(kCpu);  // frees the parameters' first blocks, whose sizes training never asks for again
   return flat;
 }
 
@@ -142,11 +143,11 @@ struct Slicer::Plan {
   };
   Tensor g;
   int64_t decayed;
-  std::vector<int64_t> starts;  // of the segments; ascending, since segments are in the order of g
+  std::vector<int64_t> starts;  // where the segments start; ascending, since segments are in the order of g
   std::vector<Slice> slices;
   GradReady ready;
   std::vector<bool> final_;
-  size_t next = 0;  // slice to be emitted next
+  size_t next = 0;  // the slice to emit next
   size_t edge = 0;  // decaying segments from here to the end of their region are final
   size_t unfinished = 0;
 

@@ -21,7 +21,7 @@ struct Init {
   static Init normal(float std) { return {kNormal, 0, std}; }
 };
 
-// How torchvision lays the same parameter out in a file; ours is OHWI and rows over H W C.
+// The layout of the parameter in torchvision's files; ours is OHWI and rows over H W C.
 enum class FileLayout : uint8_t {
   kSame,           // vectors, matrices
   kOihw,           // convolution weights: O H W I here, O I H W there
@@ -58,7 +58,7 @@ class Module {
  protected:
   Param* param(std::string name, Shape, Init, bool decays = true);
   Buffer* buffer(std::string name, Shape, float start);
-  // The child's names get "name." in front.
+  // The names in the child get the prefix "name.".
   template <class M, class... A>
   M* child(const std::string& name, A&&... a) {
     auto m = std::make_unique<M>(std::forward<A>(a)...);
@@ -85,8 +85,8 @@ struct Segment {
 
 // A model as a distributed algorithm sees it. x: all parameters, g: all gradients, same layout, f32, on one
 // device. Two regions, decaying parameters first (elements [0, decayed)), then the others; each in
-// declaration order, each segment padded to 256 bytes. Padding is zero in x and g and stays so: rules and
-// averages map zeros to zeros. `count` is the number of real parameters, without padding.
+// declaration order, each segment padded to 256 bytes. Padding is zero in x and g and stays zero, because
+// rules and averages map zeros to zeros. `count` is the number of real parameters, without padding.
 struct Flat {
   Tensor x, g, buffers;
   std::vector<Segment> segments, buffer_segments;
@@ -94,10 +94,10 @@ struct Flat {
 };
 
 // Moves every parameter and buffer of m into one vector taken from `from` and rebinds the windows; values are
-// kept. Parameters need not have been initialised. x and g may lie in memory shared with other processes.
+// kept. Parameters need not be initialised yet. x and g may lie in memory shared with other processes.
 Flat flatten(Module& m, Allocator& from);
 
-// Draws all parameters from `seed` and resets the buffers. Before or after flatten, with the same result.
+// Draws all parameters from `seed` and resets the buffers. The result is the same before and after flatten().
 void initialize(Module& m, uint64_t seed);
 
 // Number of real parameters.
@@ -106,8 +106,8 @@ int64_t count_params(Module& m);
 // Turns "this leaf's gradient is final" into "this slice of g is final". Slices are windows of about
 // `slice_bytes`, cut the same every step and always emitted in the same order, so that ranks agree: first the
 // decaying region from its end to its front, as fast as backward finishes a growing suffix of it; then the
-// other region, once all of g is final. The last slice of either (the input side, whose communication nothing
-// can hide) is at most 1 MB. Every element of g is in exactly one slice a step.
+// other region, once all of g is final. The last slice of either (the input side, whose communication cannot
+// be hidden) is at most 1 MB. Every element of g is in exactly one slice a step.
 class Slicer {
  public:
   Slicer(const Flat&, int64_t slice_bytes);

@@ -1,4 +1,4 @@
-// Each pass goes forward on a tape and backward through the slicer; gradients of passes add up.
+// Each pass runs forward on a tape and backward through the slicer; the gradients of the passes are added.
 #include "nn/oracle.h"
 
 #include "engine/vectors/clip.h"

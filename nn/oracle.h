@@ -13,26 +13,26 @@ namespace skein::nn {
 
 struct OracleOptions {
   int64_t slice_bytes = int64_t(4) << 20;
-  int64_t most_passes = 1;     // into which a batch may be cut
-  double clip_norm = 0;        // the longest gradient; 0: any
-  LossScale* scale = nullptr;  // what backward starts from; null: 1
+  int64_t most_passes = 1;     // the most passes a batch may be cut into
+  double clip_norm = 0;        // the longest gradient; 0: no limit
+  LossScale* scale = nullptr;  // the loss scale; null: 1
   std::function<void()> between =
-      {};  // called after each layer's backward; messages under way can move on there
+      {};  // called after each layer's backward, so that messages in flight can progress
 };
 
-// One thread. The module, its flat vectors and the loss scale must live as long.
+// For one thread. The module, its flat vectors and the loss scale must outlive it.
 class Oracle {
  public:
   Oracle(Module&, const Flat&, OracleOptions);
 
   // Calls `forward`, each time on a tape of its own, for pass 0 to passes - 1, and fills g with the gradient
-  // of the sum of the losses that it returns; unscaled and clipped. Returns that sum.
+  // of the sum of the losses that it returns, unscaled and clipped. Returns that sum.
   //
   // If given, `ready` receives slices of g as they become final, the same ones at every step. They are
-  // neither unscaled nor clipped: that is for the sum over the workers.
+  // neither unscaled nor clipped, because that must happen to the sum over the workers.
   Tensor gradient(int64_t passes, const std::function<Tensor(int64_t pass)>& forward,
                   const GradReady& ready = {});
-  // For a worker without samples: g <- 0, in the same slices as the others have.
+  // For a worker without samples: g <- 0, handed out in the same slices as on the other workers.
   void no_gradient(const GradReady& ready = {});
 
  private:

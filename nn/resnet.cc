@@ -11,7 +11,7 @@ ConvSpec conv(int64_t in, int64_t out, int kernel, int stride) {
   return {.in = in, .out = out, .kernel = kernel, .stride = stride, .padding = kernel / 2};
 }
 
-// Every second pixel, and half of the new channels of zeros on either side.
+// Takes every second pixel and adds half of the new channels, all zero, on either side.
 class OptionA final : public Module {
  public:
   explicit OptionA(int64_t out) : out_(out) {}

@@ -32,7 +32,7 @@ class Features final : public Module {
 
 class Vgg final : public Module {
  public:
-  // at: the three linear layers' places in `classifier`. Dropout comes before the first two (CIFAR)
+  // at: the indices of the three linear layers in `classifier`. Dropout comes before the first two (CIFAR)
   // or after their ReLU.
   struct Head {
     int64_t width, map_height, map_width;

@@ -10,7 +10,7 @@
 namespace skein::data {
 namespace {
 
-// The j-th of a sample's words. A Draw counts 2^34 words, hence the lane for the samples beyond.
+// The j-th of a sample's words. A Draw has 2^34 words; further samples use another lane.
 struct SampleDraw {
   Draw draw;
   uint64_t first;
@@ -25,7 +25,7 @@ struct SampleDraw {
 
 Augment default_augment(const std::string& kind, const ImageSize& image) {
   if (image.height == 0) return Augment::kRegion;
-  if (kind == "mnist") return Augment::kNone;  // a mirrored digit is no digit
+  if (kind == "mnist") return Augment::kNone;  // a mirrored digit is not a digit
   return image == ImageSize{32, 32, 3} ? Augment::kShift : Augment::kMirror;
 }
 

@@ -1,4 +1,4 @@
-// Draws: random numbers of several distributions, one after the other, from one family of Philox draws.
+// Draws: a sequence of random numbers of several distributions from one family of Philox draws.
 #pragma once
 #include <cmath>
 
@@ -18,8 +18,8 @@ class Draws {
     const double radius = std::sqrt(-2 * std::log(uniform()));
     return radius * std::cos(2 * M_PI * uniform());
   }
-  // The logarithm of a draw of the gamma distribution; Marsaglia & Tsang 2000. Below shape 1 the draw is one
-  // of shape + 1 times u^(1/shape), which may be too small for a double.
+  // The logarithm of a gamma-distributed number; Marsaglia & Tsang 2000. Below shape 1 the draw is one of
+  // shape + 1 times u^(1/shape), which may be too small for a double.
   double log_gamma(double shape) {
     const double boost = shape < 1 ? std::log(uniform()) / shape : 0;
     const double d = (shape < 1 ? shape + 1 : shape) - 1. / 3, c = 1 / std::sqrt(9 * d);
@@ -29,7 +29,7 @@ class Draws {
         return boost + std::log(d * v);
     }
   }
-  // Of the symmetric beta distribution: the quotient of one gamma draw and the sum of two.
+  // A number of the symmetric beta distribution: one gamma draw divided by the sum of two.
   double beta(double shape) {
     const double a = log_gamma(shape), b = log_gamma(shape);
     return 1 / (1 + std::exp(b - a));

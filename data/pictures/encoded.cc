@@ -1,4 +1,4 @@
-// Content first, name second.
+// Chooses the decoder by the content, then compares it with the name.
 #include "data/pictures/encoded.h"
 
 #include <cctype>
@@ -22,7 +22,7 @@ bool is_jpeg_suffix(const std::string& s) { return s == ".jpg" || s == ".jpeg" |
 
 namespace {
 
-// Of files that are called like images but are of another kind, the kinds that turn up.
+// Names the formats that are often found under an image's suffix.
 const char* what_instead(const Bytes& file) {
   const auto begins = [&](size_t at, const char* with) {
     const size_t n = std::strlen(with);

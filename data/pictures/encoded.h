@@ -1,4 +1,4 @@
-// From an image file's bytes to the pixels a View shows, whatever the file holds.
+// Decodes an image file of any supported format into the pixels that a View shows.
 #pragma once
 #include <string>
 
@@ -7,8 +7,9 @@
 
 namespace skein::data {
 
-// The content decides what a file is; `name` tells whether it is called something else. False: it cannot be
-// decoded. Says in reading() what is odd about it and what the stages took. The output has three channels.
+// The content decides the format; `name` only serves to detect a wrong suffix. Returns false if the
+// file cannot be decoded. reading() receives what is odd about it and the time of the stages. The
+// output has three channels.
 [[nodiscard]] bool draw_encoded(const Bytes& file, const std::string& name, const View&, const ImageSize& out,
                                 uint8_t* pixels);
 

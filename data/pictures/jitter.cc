@@ -10,10 +10,10 @@ namespace {
 // Pillow's "L": ITU-R 601-2 in 16 bits.
 constexpr int kRed = 19595, kGreen = 38470, kBlue = 7471, kHalf = 0x8000;
 
-// Image.blend(from, to, by): cut off, not rounded.
+// Image.blend(from, to, by), which truncates.
 uint8_t blend(int from, int to, float by) {
   const float change =
-      float(double(by) * double(to - from));  // rounded here, so that no fused instruction rounds later
+      float(double(by) * double(to - from));  // rounded here, so that no fused instruction is used
   const float v = float(from) + change;
   return uint8_t(std::clamp(v, 0.f, 255.f));
 }
@@ -25,7 +25,7 @@ int gray_of(const uint8_t* p, int channels) {
   return sum / channels;
 }
 
-// Every byte by a table: all bytes of one value become one value.
+// Blends by a table, because equal bytes have equal results.
 void blend_all(int from, float by, int64_t bytes, uint8_t* pixels) {
   std::array<uint8_t, 256> becomes;
   for (int v = 0; v < 256; ++v) becomes[size_t(v)] = blend(from, v, by);

@@ -4,9 +4,10 @@
 
 namespace skein::data {
 
-// In place, out.height x out.width x out.channels bytes, by the View's factors in the View's order. To the
-// bit what torchvision's adjust_brightness, adjust_contrast and adjust_saturation make of a Pillow image. One
-// channel has no saturation; of other numbers than three, the channels share a gray that is their mean.
+// Changes out.height x out.width x out.channels bytes in place, by the View's factors in the View's
+// order. The result is bit for bit that of torchvision's adjust_brightness, adjust_contrast and
+// adjust_saturation on a Pillow image. One channel has no saturation; with other numbers of channels than
+// three, gray is their mean.
 void jitter_colors(const View&, const ImageSize&, uint8_t* pixels);
 
 }  // namespace skein::data

@@ -17,7 +17,7 @@ struct Decoder {
   jpeg_decompress_struct jpeg;
   jpeg_error_mgr errors;
   std::jmp_buf escape;
-  bool damaged = false, ended = false;  // ended: the data did, before the image
+  bool damaged = false, ended = false;  // ended: the data ended before the image did
 
   Decoder() {
     jpeg.err = jpeg_std_error(&errors);
@@ -26,7 +26,7 @@ struct Decoder {
       std::longjmp(static_cast<Decoder*>(j->client_data)->escape, 1);
     };
     errors.output_message = [](j_common_ptr) {};
-    // A warning tells of damage unless it is one that whole files in circulation give rise to.
+    // A warning means damage, except those that intact files are known to cause.
     errors.emit_message = [](j_common_ptr j, int level) {
       const int code = j->err->msg_code;
       const bool harmless =
@@ -35,14 +35,14 @@ struct Decoder {
       if (level < 0 && !harmless) d->damaged = true;
       if (level < 0 && code == JWRN_JPEG_EOF) d->ended = true;
     };
-    jpeg.mem = nullptr;  // so that destroying is safe should creating fail
+    jpeg.mem = nullptr;  // so that destroying is safe if creating fails
   }
   ~Decoder() { jpeg_destroy_decompress(&jpeg); }
   Decoder(const Decoder&) = delete;
 };
 
-// A decoder that stops at the view's bottom never sees a missing end, so it is looked for. Entropy-coded data
-// cannot contain the marker; what stands before the first scan (a thumbnail) may.
+// A decoder that stops at the view's bottom never notices a missing end, so this searches for the marker.
+// Entropy-coded data cannot contain it; what comes before the first scan (a thumbnail) can.
 bool has_end(const jpeg_source_mgr& source) {
   const JOCTET* data = source.next_input_byte;
   for (size_t i = source.bytes_in_buffer; i >= 2; --i)
@@ -50,7 +50,7 @@ bool has_end(const jpeg_source_mgr& source) {
   return false;
 }
 
-// The transform's reductions by 2, 4 and 8 are vectorized, the ones between are slower than none.
+// libjpeg's reductions by 2, 4 and 8 are vectorized; other factors are slower than no reduction.
 int reduction(const Box& box, const ImageSize& out) {
   int by = 1;
   while (by < 8 && box.height >= 2.0 * by * out.height && box.width >= 2.0 * by * out.width) by *= 2;
@@ -75,7 +75,7 @@ struct Window {
         width(std::min((r.left + r.width + by - 1) / by, all_width) - left) {}
 };
 
-// From the header on. Holds nothing with a destructor: libjpeg may jump out of any call.
+// Decodes from the header on. It has no locals with destructors, because libjpeg may longjmp out of any call.
 void read_window(Decoder& d, const View& view, const ImageSize& out, Picture& picture,
                  std::vector<uint8_t>& line) {
   jpeg_decompress_struct& j = d.jpeg;
@@ -88,14 +88,14 @@ void read_window(Decoder& d, const View& view, const ImageSize& out, Picture& pi
   jpeg_start_decompress(&j);
   const Window w(region, by, int(j.output_height), int(j.output_width));
   JDIMENSION left = JDIMENSION(w.left), width = JDIMENSION(w.width);
-  jpeg_crop_scanline(&j, &left, &width);  // widens to whole blocks
+  jpeg_crop_scanline(&j, &left, &width);  // widens the range to whole blocks
   picture.height = w.height, picture.width = int(width);
   picture.box = {region.box.top / by - w.top, region.box.left / by - double(left), region.box.height / by,
                  region.box.width / by};
   picture.bytes.resize(size_t(w.height) * width * 3);
   if (cmyk) line.resize(size_t(width) * 4);
   if (w.top > 0) jpeg_skip_scanlines(&j, JDIMENSION(w.top));
-  // Several lines at once: asked for one, libjpeg makes two where chroma is halved, and
+  // Reads several lines at once: asked for one, libjpeg decodes two if chroma is halved, and
   // copies the second later.
   constexpr int kLines = 16;
   JSAMPROW rows[kLines];

@@ -1,4 +1,4 @@
-// From what a decoder hands over to the output.
+// Draws a decoder's picture into the output.
 #include "data/pictures/picture.h"
 
 #include <algorithm>

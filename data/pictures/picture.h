@@ -1,4 +1,4 @@
-// Picture: what an image decoder hands over, the part of an image that a View shows.
+// Picture: the result of an image decoder, the part of an image that a View shows.
 #pragma once
 #include <vector>
 
@@ -7,7 +7,7 @@
 
 namespace skein::data {
 
-// RGB. `box` is where in these pixels the View's box lies; a decoder may have reduced the image.
+// RGB pixels. `box` is the View's box in these pixels; a decoder may have reduced the image.
 struct Picture {
   std::vector<uint8_t> bytes;
   int height = 0, width = 0;
@@ -16,7 +16,7 @@ struct Picture {
   Pixels pixels() const { return {bytes.data(), height, width, 3, int64_t(width) * 3}; }
 };
 
-// Draws it as the View wants it.
+// Draws the picture as the View specifies.
 void draw(const View&, const Picture&, const ImageSize& out, uint8_t* to);
 
 // More pixels than this are refused: a small file can claim to be larger than memory.

@@ -12,7 +12,7 @@ namespace {
 struct Input {
   const uint8_t* at;
   size_t left;
-  bool ended = false;  // more was asked for
+  bool ended = false;  // the decoder asked for more bytes
 };
 
 struct Decoder {
@@ -48,7 +48,7 @@ OddSet what_is_odd(png_structp png, png_infop info) {
                                                 : kGray));
 }
 
-// Whatever the file holds becomes 8-bit RGB. Returns the passes an interlaced file needs.
+// Converts any kind of PNG to 8-bit RGB. Returns the number of passes that an interlaced file needs.
 int ask_for_rgb(png_structp png, png_infop info) {
   png_set_scale_16(png);
   png_set_expand(png);
@@ -59,7 +59,7 @@ int ask_for_rgb(png_structp png, png_infop info) {
   return passes;
 }
 
-// Holds nothing with a destructor: libpng may jump out of any call.
+// It has no locals with destructors, because libpng may longjmp out of any call.
 bool read_picture(Decoder& d, Picture& picture) {
   png_read_info(d.png, d.info);
   const int64_t height = png_get_image_height(d.png, d.info), width = png_get_image_width(d.png, d.info);

@@ -11,7 +11,8 @@ namespace {
 
 using Four = float __attribute__((vector_size(16)));
 
-// For each output position, `most` weights (zeros after the last) and the first source position they go to.
+// For each output position, `most` weights (zeros after the last) and the first source
+// position they apply to.
 struct Taps {
   std::vector<int> first, count;
   std::vector<float> weight;
@@ -52,7 +53,7 @@ void sum_rows(const uint8_t* rows, int64_t stride, const float* weight, int coun
   }
 }
 
-// Three channels in four lanes; the fourth reads its neighbor, hence `row` has one float to spare.
+// Three channels in four lanes. The fourth lane reads the next pixel, so `row` must be one float longer.
 void sum_columns_rgb(const float* row, const Taps& taps, int n, bool mirror, uint8_t* to) {
   for (int x = 0; x < n; ++x) {
     const float* weight = &taps.weight[size_t(x) * size_t(taps.most)];

@@ -4,14 +4,14 @@
 
 namespace skein::data {
 
-// HWC pixels owned by somebody else, rows `stride` bytes apart.
+// A view on HWC pixels, with rows `stride` bytes apart.
 struct Pixels {
   const uint8_t* at = nullptr;
   int height = 0, width = 0, channels = 0;
   int64_t stride = 0;
 };
 
-// A rectangle in pixels; need not fall on pixel borders.
+// A rectangle in pixels, which need not lie on pixel borders.
 struct Box {
   double top = 0, left = 0, height = 0, width = 0;
   bool operator==(const Box&) const = default;

@@ -29,7 +29,7 @@ Region random_region(const View& v, int height, int width) {
   return r;
 }
 
-// Resize-then-crop in one step: the box that ends up in the output, and a window with the filter's margin.
+// Resizes and crops in one step: the box that becomes the output, and a window with the filter's margin.
 Region center_region(const View& v, int height, int width, const ImageSize& out) {
   CHECK(v.resize_to > 0, v.resize_to);
   const double by = std::min({double(std::min(height, width)) / v.resize_to, double(height) / out.height,

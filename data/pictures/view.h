@@ -1,4 +1,4 @@
-// From a View to pixels: which part of an image it shows, and drawing that part at the output's size.
+// Computes which part of an image a View shows, and draws that part at the output's size.
 #pragma once
 #include "data/pictures/resize.h"
 #include "data/source.h"
@@ -13,11 +13,11 @@ struct Region {
 };
 Region region_of(const View&, int height, int width, const ImageSize& out);
 
-// Draws `box` of `window` (box in the window's coordinates) as the View wants it: resized, shifted, mirrored.
-// The channels of window and out agree.
+// Draws `box` of `window` (in the window's coordinates) as the View specifies: resized, shifted, mirrored.
+// `window` and `out` must have the same number of channels.
 void draw_box(const View&, const Pixels& window, const Box& box, const ImageSize& out, uint8_t* to);
 
-// The two together, for an image that is there whole.
+// Both steps, for a whole image.
 void draw(const View&, const Pixels& image, const ImageSize& out, uint8_t* to);
 
 }  // namespace skein::data

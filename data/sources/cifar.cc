@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kSide = 32, kPlane = kSide * kSide;
 
-// Appends a file's records; of the label bytes before each image the last counts (CIFAR-100: coarse, fine).
+// Appends a file's records. The last of the label bytes before each image counts (CIFAR-100: coarse, fine).
 void append(const std::string& path, int label_bytes, MemoryImages& data) {
   const Bytes bytes = read_unpacked(path);
   const size_t record = size_t(label_bytes) + 3 * kPlane;
@@ -33,7 +33,7 @@ MemoryImages read_all(const std::string& directory, const std::vector<std::strin
   return data;
 }
 
-// The directory itself, or the one the archive unpacks to within it.
+// The directory itself, or the one inside it that the archive unpacks to.
 std::string locate(const char* kind, const std::string& path, const char* unpacked, const char* first_file) {
   if (path.empty())
     throw BadOption(text("--data ", kind, " needs the directory of its binary version: --data ", kind,
@@ -47,7 +47,7 @@ std::string locate(const char* kind, const std::string& path, const char* unpack
   return found;
 }
 
-// Label names, one a line; numbers where the file is not there.
+// Label names, one per line; numbers if the file does not exist.
 std::vector<std::string> read_names(const std::string& path, size_t count) {
   std::vector<std::string> names;
   std::ifstream file(path);

@@ -1,4 +1,4 @@
-// Scanning, and knowing when that is not needed.
+// Scans directories, or finds that the cache is still valid.
 #include "data/sources/folder_index.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ bool begins_like_image(const fs::path& path) {
   return is_jpeg(bytes, n) || is_png(bytes, n);
 }
 
-// Files called like images are not opened: there may be a million.
+// Files with an image's suffix are not opened, because there may be a million.
 bool is_image(const fs::path& path) {
   const std::string suffix = lower_suffix(path.native());
   return is_jpeg_suffix(suffix) || suffix == ".png" || begins_like_image(path);
@@ -35,8 +35,11 @@ bool is_image(const fs::path& path) {
 void scan(const fs::path& root, const fs::path& below, int depth, std::vector<IndexedDirectory>& found) {
   if (depth > 8)
     throw BadFile((root / below).string() + ": nested deeper than eight directories; does a link lead back?");
-  IndexedDirectory d{
-      below.string(), times_of(root / below), {}, {}};  // the times first: a later change shows
+  IndexedDirectory d{// Reads the times first, so that a later change is noticed.
+                     below.string(),
+                     times_of(root / below),
+                     {},
+                     {}};
   std::vector<fs::path> inner;
   for (const fs::directory_entry& e : visible_entries(root / below)) {
     std::error_code code;
@@ -82,7 +85,7 @@ std::vector<IndexedDirectory> unpack(const std::string& bytes) {
   return all;
 }
 
-// Writing the cache changes the root, which is why its directories are compared by name.
+// Writing the cache changes the root's time, so its directories are compared by name.
 bool is_current(const std::string& root, const std::vector<std::string>& tops,
                 const std::vector<IndexedDirectory>& all) {
   std::vector<std::string> known;
@@ -100,7 +103,7 @@ std::optional<std::vector<IndexedDirectory>> known(const IndexCache::Found& foun
   try {
     auto all = unpack(found.bytes);
     if (is_current(root, tops, all)) return all;
-  } catch (const BadFile&) {  // as good as none
+  } catch (const BadFile&) {  // a damaged cache is ignored
   }
   return {};
 }

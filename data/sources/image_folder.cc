@@ -1,4 +1,4 @@
-// Class directories of JPEG and PNG files: one's own pictures, or ImageNet as torchvision lays it out.
+// Class directories of JPEG and PNG files: the user's pictures, or ImageNet as torchvision lays it out.
 #include "data/sources/image_listing.h"
 
 #include <set>
@@ -50,7 +50,7 @@ class ImageFolder final : public DataSource {
  private:
   const std::vector<std::string> classes_;
   const std::string root_;
-  std::string paths_;            // below root_, one after the other, each ended by a zero byte
+  std::string paths_;            // paths below root_, each ended by a zero byte
   std::vector<int64_t> starts_;  // in paths_
   std::vector<int32_t> labels_;
 };
@@ -83,8 +83,8 @@ Split open_splits(const std::string& path, const SplitDirectories& s) {
   return {make(classes, train, std::move(training)), make(classes, test, std::move(testing)), notes};
 }
 
-// Where every class holds nothing but the same directories, two at least, those may be the classes and the
-// classes splits under other names. Returns these directories; empty if there are none.
+// If all classes hold only the same directories, at least two, then those may be the real classes, and the
+// supposed classes splits with unusual names. Returns these directories; empty if there are none.
 std::vector<std::string> directories_in_every_class(const std::vector<Listed>& all, size_t classes) {
   std::vector<std::set<std::string>> inside(classes);
   for (const Listed& image : all) {
@@ -97,7 +97,7 @@ std::vector<std::string> directories_in_every_class(const std::vector<Listed>& a
   return {inside[0].begin(), inside[0].end()};
 }
 
-// A tenth is kept for testing.
+// Opens class directories without splits; a tenth is kept for testing.
 Split open_classes(const std::string& path) {
   std::vector<std::string> notes;
   const auto classes = list_classes(path);

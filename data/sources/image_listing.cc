@@ -1,4 +1,4 @@
-// Walking class directories, and the split of those that have no test set.
+// Walks class directories, and splits off a test set if there is none.
 #include "data/sources/image_listing.h"
 
 #include <algorithm>

@@ -14,23 +14,23 @@ struct Listed {
   int32_t label = 0;
 };
 
-// What a directory holds, hidden files and directories apart. BadFile if it cannot be listed.
+// What a directory holds, except hidden files and directories. Throws BadFile if it cannot be listed.
 std::vector<std::filesystem::directory_entry> visible_entries(const std::filesystem::path& directory);
 
-// The names of the class directories, sorted by their bytes; hidden ones are not classes. BadFile unless
-// there are two at least.
+// The names of the class directories, sorted by their bytes; hidden ones are not classes. Throws BadFile
+// unless there are at least two.
 std::vector<std::string> list_classes(const std::string& directory);
 
-// The images below each class directory, at any depth to eight, sorted by class and path. A file counts as
-// one if it is called .jpg, .jpeg, .jpe or .png or begins like a JPEG or PNG file; how it is decoded depends
-// on its content alone. Hidden files and directories are passed over. BadFile if a directory is not one of
-// the classes, cannot be read or holds no image; a class without a directory is allowed. What was found is
-// kept (folder_index.h); a line about that goes to `notes`.
+// The images below each class directory, up to eight levels deep, sorted by class and path. A file is an
+// image if its suffix is .jpg, .jpeg, .jpe or .png or it begins like a JPEG or PNG file; the decoder depends
+// on its content alone. Hidden files and directories are skipped. Throws BadFile if a directory is not one of
+// the classes, cannot be read or holds no image; a class without a directory is allowed. The result is cached
+// (folder_index.h); a line about that goes to `notes`.
 std::vector<Listed> list_images(const std::string& directory, const std::vector<std::string>& classes,
                                 std::vector<std::string>* notes = nullptr);
 
-// (training, testing): a tenth of each class, at least one of two or more, is for testing, chosen by a hash
-// of the paths: the same files whatever a run's seed is, so that no run tests on what another trained on.
+// (training, testing): a tenth of each class, at least one image of two or more, is for testing. The choice
+// is made by a hash of the paths, not by a run's seed, so that no run tests on what another trained on.
 std::pair<std::vector<Listed>, std::vector<Listed>> split_off_tenth(const std::vector<Listed>& all);
 std::vector<bool> choose_tenth(const std::vector<Listed>& all);  // true: for testing; in any order of labels
 

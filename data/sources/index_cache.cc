@@ -1,4 +1,4 @@
-// gzip files, whose checksum tells damage, beside the data or in the user's cache.
+// The cache is a gzip file, whose checksum detects damage, beside the data or in the user's cache directory.
 #include "data/sources/index_cache.h"
 
 #include <sys/stat.h>
@@ -17,9 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kRecent = 2'000'000'000;  // nanoseconds; FAT and old NFS count in two seconds
+constexpr int64_t kRecent = 2'000'000'000;  // nanoseconds; FAT's clock ticks every two seconds, old NFS's too
 
-// As one member of gzip a piece: they read as one, and zlib's counters of bytes have 32 bits.
+// Each piece becomes a gzip member, because zlib's byte counters have 32 bits; the members
+// read as one stream.
 std::string gzip(std::string_view bytes) {
   std::string packed;
   do {
@@ -66,7 +67,7 @@ IndexCache::IndexCache(std::string kind, const std::string& path, const std::str
     places_.push_back(own + "/index-" + fingerprint(kind_ + path_ + tag));
 }
 
-// Beside the data its path does not matter: the data may be mounted elsewhere today.
+// In a cache beside the data the path is not compared, because the data may now be mounted elsewhere.
 std::optional<IndexCache::Found> IndexCache::load() const {
   for (size_t i = 0; i < places_.size(); ++i) try {
       if (!is_file(places_[i])) continue;
@@ -76,7 +77,7 @@ std::optional<IndexCache::Found> IndexCache::load() const {
       if (kind == std::string::npos || path == std::string::npos || bytes.substr(0, kind) != kind_) continue;
       if (i > 0 && bytes.substr(kind + 1, path - kind - 1) != path_) continue;
       return Found{places_[i], bytes.substr(path + 1)};
-    } catch (const BadFile&) {  // damaged: made anew
+    } catch (const BadFile&) {  // damaged: it is made again
     }
   return {};
 }
@@ -90,7 +91,7 @@ std::string IndexCache::store(const std::string& bytes) const {
       if (i > 0) fs::create_directories(fs::path(places_[i]).parent_path(), code);
       write_file(places_[i], packed, Writing::kCache);
       return places_[i];
-    } catch (const FileError&) {  // the next one may do
+    } catch (const FileError&) {  // the next place may work
     }
   return "";
 }

@@ -1,4 +1,4 @@
-// IndexCache: a small file that keeps between runs what looking through a data set has found out.
+// IndexCache: a small file that keeps the index of a data set between runs.
 #pragma once
 #include <optional>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace skein::data {
 
-// Strings and whole numbers, one after the other, each ended by a zero byte.
+// A sequence of strings and whole numbers, each ended by a zero byte.
 class Record {
  public:
   void put(const std::string& s) { bytes_.append(s).push_back('\0'); }
@@ -18,7 +18,7 @@ class Record {
  private:
   std::string bytes_;
 };
-// Reads them back; throws BadFile where they end or a number is none.
+// Reads them back. Throws BadFile at the end, or if a number is expected and the string is not one.
 class RecordReader {
  public:
   explicit RecordReader(std::string bytes) : bytes_(std::move(bytes)) {}
@@ -33,18 +33,18 @@ class RecordReader {
 
 class IndexCache {
  public:
-  // What it is about: a kind with the version of its format ("images 1") and the path of what was looked
-  // through. Lies in `directory`, if that can be written, as .skein-index or .skein-index-TAG; else in
-  // $XDG_CACHE_HOME/skein or ~/.cache/skein.
+  // `kind` includes the version of its format ("images 1"); `path` is what was indexed. The
+  // file lies in `directory`, if that can be written, as .skein-index or .skein-index-TAG; else
+  // in $XDG_CACHE_HOME/skein or ~/.cache/skein.
   IndexCache(std::string kind, const std::string& path, const std::string& directory,
              const std::string& tag = "");
 
   struct Found {
     std::string file, bytes;
   };
-  // The first that is there and whole. A damaged one, or one of another version, is as good as none.
+  // The first file that exists and is whole. A damaged one, or one of another version, is ignored.
   std::optional<Found> load() const;
-  // Writes it in one stroke: a reader sees the old or the new. Returns the file, "" where
+  // Writes the file atomically: a reader sees the old or the new one. Returns its path, "" if
   // none could be written.
   std::string store(const std::string& bytes) const;
   const std::vector<std::string>& places() const { return places_; }
@@ -54,15 +54,14 @@ class IndexCache {
   std::vector<std::string> places_;
 };
 
-// When a file or directory was last written, and its node, in nanoseconds since 1970. Zeros if it
-// cannot be looked at.
+// When a file or directory and its inode were last changed, in nanoseconds since 1970. Zeros if stat fails.
 struct Times {
   int64_t modified = 0, changed = 0, size = 0;
   bool operator==(const Times&) const = default;
 };
 Times times_of(const std::string& path);
-// A change within the same tick of the file system's clock would not show: what has just been
-// written is not kept.
+// Whether the times are so recent that a further change within the same tick of the file system's clock would
+// not show. Such entries must not be cached.
 bool is_recent(const Times&);
 
 }  // namespace skein::data

@@ -1,4 +1,4 @@
-// Reading from memory, and the check that every label has a class.
+// Reads samples from memory, and checks that every label has a class.
 #include "data/sources/memory_source.h"
 
 #include "data/pictures/view.h"

@@ -7,7 +7,7 @@
 
 namespace skein::data {
 
-// What the readers of a format hand over. pixels: images one after the other, HWC.
+// What the reader of a format returns. `pixels` holds the images one after the other, HWC.
 struct MemoryImages {
   ImageSize image;
   Bytes pixels;

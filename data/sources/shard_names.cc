@@ -1,4 +1,4 @@
-// Braces and wildcards in the names of shards.
+// Expands braces and wildcards in the names of shards.
 #include <glob.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMostShards = 1'000'000;
 
-// What stands in a brace: "000..146" or "a,b".
+// Expands what is inside braces: "000..146" or "a,b".
 std::vector<std::string> alternatives(const std::string& inside) {
   std::vector<std::string> all;
   if (const size_t dots = inside.find(".."); dots != std::string::npos) {

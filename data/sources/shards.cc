@@ -1,4 +1,4 @@
-// From the members of archives to samples, and the index of them that is kept.
+// Collects the members of archives into samples, and caches their index.
 #include "data/sources/shards.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kLargestLabelFile = 1 << 20;
 
-// A sample as its members come along.
+// A sample whose members are still being collected.
 struct Gathered {
   TarMember image;
   bool has_image = false, has_label = false, label_is_cls = false;
@@ -84,7 +84,7 @@ Shard look_through(const std::string& path) {
   }
   Shard s{path, {}};
   for (auto& [key, g] : all) {
-    if (!g.has_image && !g.has_label) continue;  // no sample: a note, a list
+    if (!g.has_image && !g.has_label) continue;  // not a sample, for example a note or a list
     if (!g.has_label)
       throw BadFile(path + ": sample " + key + " has no label: wanted is " + key + ".cls, or " + key +
                     ".json with \"label\"");
@@ -94,7 +94,7 @@ Shard look_through(const std::string& path) {
   return s;
 }
 
-// What the cache holds of a shard.
+// What the cache stores about a shard.
 struct Known {
   Times times;
   Shard shard;
@@ -160,7 +160,7 @@ std::vector<Shard> index_shards(const std::string& pattern, const std::vector<st
   std::vector<Known> all(paths.size());
   std::atomic<size_t> read{0};
   in_parallel(paths.size(), [&](size_t i) {
-    all[i].times = times_of(paths[i]);  // first: a later change shows
+    all[i].times = times_of(paths[i]);  // read first, so that a later change is noticed
     const auto [first, last] = before.equal_range(std::filesystem::path(paths[i]).filename().string());
     const auto same =
         std::find_if(first, last, [&](const auto& k) { return k.second.times == all[i].times; });

@@ -18,15 +18,15 @@ struct Shard {
   std::vector<ShardSample> samples;  // in the order of the archive
 };
 
-// The files a pattern names: `{000..146}` counts with as many digits, `{a,b}` lists, `*`, `?` and
-// `[...]` are matched; in the order the braces give, matches sorted. BadFile if one that is named is
-// missing or none matches.
+// The files that a pattern names: `{000..146}` counts with as many digits, `{a,b}` lists, and `*`, `?` and
+// `[...]` match. They come in the order of the braces, matches sorted. Throws BadFile if a named file is
+// missing or a wildcard matches none.
 std::vector<std::string> expand_shards(const std::string& pattern);
 
-// Looks all shards through, in parallel, or takes what an IndexCache beside the first of them knows of those
-// that have not changed since. `pattern` is what the user wrote. Adds a line about it to `notes`. BadFile,
-// naming shard and sample: a shard that is damaged or truncated, a sample that lacks image or label, a label
-// that is no whole number of 0 or more, no samples.
+// Reads the headers of all shards in parallel; shards that have not changed since come from an IndexCache
+// beside the first. `pattern` is what the user wrote. Adds a line about it to `notes`. Throws BadFile, naming
+// shard and sample, if a shard is damaged or truncated, a sample lacks image or label, a label is not a whole
+// number of 0 or more, or there are no samples.
 std::vector<Shard> index_shards(const std::string& pattern, const std::vector<std::string>& paths,
                                 std::vector<std::string>* notes);
 

@@ -1,4 +1,4 @@
-// The table of data sets, and opening one by its name.
+// The table of data sets; opens one by its name.
 #include <filesystem>
 
 #include "data/sources/formats.h"

@@ -1,4 +1,4 @@
-// Drawing shards, and dealing batches from them.
+// Draws shards, and takes batches from them.
 #include "data/sources/split.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace skein::data {
 namespace {
 
-// What the numbers of a split are drawn by: Draw's step.
+// What the random numbers of a split are for; Draw's step.
 enum Use : uint64_t { kShuffle = 1, kConcentration = 2 };
 
 Draws draws(uint64_t seed, Use use, uint32_t lane) { return Draws({seed, Purpose::kSplit, use, lane}); }

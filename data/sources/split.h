@@ -1,4 +1,4 @@
-// How training samples are dealt out to workers: by turns from one deck, or in shards of unequal labels.
+// How training samples are distributed to workers: from one common order, or in shards of unequal labels.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,9 +8,8 @@
 namespace skein::data {
 
 // --split.
-//   iid           one order of all samples an epoch, of which every worker takes its part of each global
-//                 batch
-//   dirichlet:A   of each class worker r gets a share p_r, p drawn from a symmetric Dirichlet distribution
+//   iid           one order of all samples per epoch; every worker takes its part of each global batch
+//   dirichlet:A   worker r gets a share p_r of each class, p drawn from a symmetric Dirichlet distribution
 //                 of concentration A (Hsu, Qi & Brown 2019; Yurochkin et al. 2019): the smaller A, the more
 //                 unequal
 //   major:F       shards of one size, of each at least a fraction F from one class, class r mod classes for
@@ -28,24 +27,24 @@ using Shards = std::vector<std::vector<int64_t>>;
 Shards make_shards(const std::vector<int32_t>& labels, int classes, const SplitRule&, int world,
                    uint64_t seed);
 std::vector<int32_t> labels_of(const DataSource&);
-// Of each shard, how many samples of each class.
+// The number of samples of each class in each shard.
 std::vector<std::vector<int64_t>> histograms(const Shards&, const std::vector<int32_t>& labels, int classes);
 
 // Which samples each worker's steps hold. Pure functions, so resuming needs no state. Steps count from the
 // beginning of the training.
 class Portions {
  public:
-  // One deck: sampler.h. `batch` is one worker's.
+  // One common order (sampler.h). `batch` is that of one worker.
   Portions(int64_t size, int64_t batch, int world, uint64_t seed);
-  // Shards, each in an order of its own every epoch. An epoch has the steps of the largest; a worker whose
-  // shard is used up has no samples until the next.
+  // Shards, each with its own order in every epoch. An epoch has as many steps as the largest shard; a worker
+  // whose shard is used up has no samples until the next epoch.
   Portions(Shards, int64_t batch, uint64_t seed);
 
   int64_t steps_per_epoch() const { return steps_; }
-  int64_t samples(int64_t step, int rank) const;  // in this worker's batch
+  int64_t samples(int64_t step, int rank) const;  // samples in this worker's batch
   int64_t samples(int64_t step) const;            // over all workers, at least one
   int64_t index(int64_t step, int rank, int64_t row) const;
-  const Shards& shards() const { return shards_; }  // empty: one deck
+  const Shards& shards() const { return shards_; }  // empty for one common order
 
  private:
   const int64_t size_ = 0, batch_;

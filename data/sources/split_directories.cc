@@ -1,4 +1,4 @@
-// Matching the names of directories with those of splits.
+// Matches the names of directories with those of splits.
 #include "data/sources/split_directories.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::string list_of(std::span<const char* const> names) {
   return all;
 }
 
-// Those of `there` that are called `name`.
+// The directories in `there` that are called `name`.
 std::vector<std::string> called(const std::string& name, const std::vector<std::string>& there) {
   std::vector<std::string> found;
   std::copy_if(there.begin(), there.end(), std::back_inserter(found),

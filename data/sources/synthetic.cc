@@ -1,4 +1,5 @@
-// Made-up images one can learn from: per class and channel the product of two cosines, plus uniform noise.
+// Synthetic images that a model can learn: per class and channel the product of two
+// cosines, plus uniform noise.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -15,7 +15,7 @@ namespace skein::data {
 namespace {
 
 constexpr int64_t kBlock = 512;
-constexpr int64_t kWindow = 8 * kBlock;  // a header, a label and the next header in one read
+constexpr int64_t kWindow = 8 * kBlock;  // reads a header, a label and the next header at once
 constexpr int64_t kLongestAttributes = 1 << 20;
 
 bool read_all(int file, int64_t offset, int64_t n, uint8_t* to) {
@@ -32,7 +32,7 @@ std::string field(const uint8_t* at, size_t n) {
   return {reinterpret_cast<const char*>(at), strnlen(reinterpret_cast<const char*>(at), n)};
 }
 
-// Octal digits, or, where the first bit is set, a binary number. -1: neither.
+// Octal digits or, if the first bit is set, a binary number. Returns -1 if it is neither.
 int64_t number(const uint8_t* at, size_t n) {
   if (at[0] & 0x80) {
     uint64_t v = at[0] & 0x3F;
@@ -57,7 +57,7 @@ bool has_right_sum(const uint8_t* head) {
   return sum == number(head + 148, 8);
 }
 
-// What a pax header says about the member that follows: records of "LENGTH KEY=VALUE\n".
+// The attributes in a pax header for the member that follows: records of "LENGTH KEY=VALUE\n".
 struct Attributes {
   std::optional<std::string> path;
   std::optional<int64_t> size;
@@ -139,7 +139,7 @@ Tar::Header Tar::header_at(int64_t at) {
     refuse(at == 0 ? "is no tar archive" : text("damaged: no header where one should be, at byte ", at));
   Header r{char(h[156]), field(h, 100), number(h + 124, 12)};
   const bool ustar =
-      std::memcmp(h + 257, "ustar\0", 6) == 0;  // not GNU's, which has times where the prefix is
+      std::memcmp(h + 257, "ustar\0", 6) == 0;  // GNU's format has times in place of the prefix
   if (const std::string prefix = field(h + 345, 155); ustar && !prefix.empty())
     r.name = prefix + '/' + r.name;
   if (r.size < 0) refuse(text("damaged: ", r.name, " has no size, at byte ", at));

@@ -9,18 +9,18 @@ namespace skein::data {
 
 struct TarMember {
   std::string name;
-  int64_t offset = 0, size = 0;  // of its bytes in the archive
+  int64_t offset = 0, size = 0;  // of its content in the archive
 };
 
-// Walks an archive's headers; what lies between is not read. One thread.
+// Walks an archive's headers without reading what lies between. Not thread-safe.
 class Tar {
  public:
   explicit Tar(const std::string& path);  // BadFile if it cannot be opened
   ~Tar();
   Tar(const Tar&) = delete;
-  // The next regular file; directories, links and the like are passed over. False at the
-  // archive's end. BadFile, naming the archive and the place: no tar archive (compressed ones are
-  // told so), damaged, truncated.
+  // Moves to the next regular file, skipping directories, links and the like. Returns false at the archive's
+  // end. Throws BadFile, naming the archive and the offset, if it is no tar archive (compressed ones are
+  // recognized), damaged or truncated.
   bool next(TarMember&);
   std::string read(const TarMember&);
 
@@ -38,7 +38,7 @@ class Tar {
   int64_t window_at_ = 0;
 };
 
-// Part of a file, into a buffer that is reused. False if that fails.
+// Reads part of a file into a buffer that is reused. Returns false if that fails.
 [[nodiscard]] bool read_part(const std::string& path, int64_t offset, int64_t n, Bytes&);
 
 }  // namespace skein::data

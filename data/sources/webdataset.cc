@@ -1,4 +1,4 @@
-// Tar shards of JPEG and PNG files with labels, read at random places.
+// Tar shards of JPEG and PNG files with labels, read by random access.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Place {
-  int64_t offset = 0, size = 0, name = 0;  // name: where in names_
+  int64_t offset = 0, size = 0, name = 0;  // name: its offset in names_
   int32_t shard = 0, label = 0;
 };
 
@@ -61,12 +61,12 @@ class WebDataset final : public DataSource {
  private:
   const std::vector<std::string> classes_;
   std::vector<std::string> shards_;
-  std::string names_;  // one after the other, each ended by a zero byte
+  std::string names_;  // each name ends with a zero byte
   std::vector<Place> samples_;
 };
 
 struct Patterns {
-  std::string train, test;  // no test: a tenth of the training shards' samples
+  std::string train, test;  // without `test`, a tenth of the training shards' samples is for testing
 };
 
 std::vector<std::string> tar_files(const fs::path& directory, const std::string& with = "") {
@@ -78,7 +78,7 @@ std::vector<std::string> tar_files(const fs::path& directory, const std::string&
   return found;
 }
 
-// train/*.tar and val/*.tar or the like, else names that hold the words train and val or test,
+// Finds train/*.tar and val/*.tar or the like, else names that contain train and val or test,
 // else all tar files.
 Patterns look_into(const std::string& directory) {
   const fs::path d = directory;
@@ -102,8 +102,9 @@ Patterns parse(const std::string& spec) {
   return {spec, ""};
 }
 
-// Line i of classes.txt beside the first shard, or above its directory, names class i. Without it they are
-// numbers, and not more than samples: a damaged label must not make a million classes.
+// Line i of classes.txt beside the first shard, or above its directory, names class i. Without that file
+// the names are numbers, and there may not be more classes than samples, because a damaged label must not
+// make a million classes.
 std::vector<std::string> class_names(const std::string& first_shard, int64_t classes, int64_t samples,
                                      std::string& from) {
   std::vector<std::string> names;
