@@ -1,4 +1,4 @@
-// Rank 0 looks and holds, the others follow.
+// Rank 0 looks for the checkpoint and locks the directory; the others follow it.
 #include "apps/beginning.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ bool continues_in_place(const Command& c) {
   return !c.run.empty() && fs::weakly_canonical(c.run, none) == fs::weakly_canonical(c.config.output, none);
 }
 
-// Rank 0. What a run that was stopped before its first checkpoint has recorded is no run any more.
+// Called on rank 0. What a run has recorded that was stopped before its first checkpoint is discarded.
 std::string look_again(const Command& command) {
   const auto all = list_checkpoints(command.run);
   if (!all.empty()) return command.newest || command.checkpoint.empty() ? all.back() : command.checkpoint;
@@ -49,7 +49,7 @@ std::string directory_to_train_in(const Command& command, comm::Communicator& co
   const Config& c = command.config;
   const bool held = continues_in_place(command);
   together(comm, [&] {
-    if (held || comm.rank() != 0 || !home.path().empty()) return;  // the last: an attempt before has made it
+    if (held || comm.rank() != 0 || !home.path().empty()) return;  // an earlier attempt has made it
     if (c.output.empty()) return home.make(c.model, c.data);
     home.hold(c.output, 0, say_line);
     refuse_a_run(c.output);

@@ -24,12 +24,12 @@ struct Parser {
   CLI::App app{"Trains image classifiers, alone or as one of many workers.", "train_imagenet"};
   std::vector<std::pair<const Flag*, CLI::Option*>> of_table;
   CLI::Option *config, *recipe, *resume;
-  CLI::Option *help, *compare, *list, *print, *version, *doctor;  // each an action of its own
+  CLI::Option *help, *compare, *list, *print, *version, *doctor;  // each selects an action
   CLI::Option *predict, *top, *json, *logits;
 
   explicit Parser(const Flags& table) {
-    app.allow_extras();   // so that the message about an unknown flag is ours
-    app.set_help_flag();  // as is --help
+    app.allow_extras();   // so that we write the message about an unknown flag
+    app.set_help_flag();  // --help is ours, too
     help = optional("--help,-h", "[ALGORITHM]",
                     "show this, or the flags that an algorithm reads and their defaults, and end");
     config = plain("--config", "FILE",
@@ -67,7 +67,7 @@ struct Parser {
   }
 
   CLI::Option* plain(const std::string& name, const char* type, const std::string& help) {
-    // Repeats are collected, so that the message about them is ours.
+    // Repeated flags are collected, so that we write the message about them.
     return app.add_option(name)->description(help)->type_name(type)->multi_option_policy(
         CLI::MultiOptionPolicy::TakeAll);
   }
@@ -101,7 +101,7 @@ std::string text_of(const CLI::Option* o) {
   return said.empty() ? "" : said.front();
 }
 
-// A word without a flag: most likely data, or the directory of the kind of data that was given.
+// Refuses a word without a flag, which is most likely a data set, or the directory of the given kind of data.
 [[noreturn]] void refuse_word(const Parser& p, const std::string& word) {
   std::string kind;
   for (const auto& [flag, option] : p.of_table)
@@ -136,7 +136,8 @@ void run_parser(Parser& p, int argc, const char* const* argv) {
   if (!p.help->count()) refuse_extras(p);
 }
 
-// What --resume means: its own value, or --output, or the newest run below runs/ that has a checkpoint.
+// The directory that --resume means: its own value, or --output, or the newest run below runs/
+// that has a checkpoint.
 std::string directory_to_resume(const std::string& said, const std::string& output) {
   if (!said.empty()) return said;
   if (!output.empty()) return output;
@@ -153,7 +154,8 @@ std::string directory_to_resume(const std::string& said, const std::string& outp
   return newest;
 }
 
-// The configuration the run was last trained with. What names another place or purpose is not taken over.
+// Starts from the configuration with which the run was last trained, except for flags that name a
+// place or a purpose.
 void start_from_run(Command& command, const Parser& p, const Flags& table) {
   std::string output;
   for (const auto& [flag, option] : p.of_table)
@@ -167,7 +169,7 @@ void start_from_run(Command& command, const Parser& p, const Flags& table) {
     return;
   }
   const std::string place = directory_to_resume(command.resume_if_there ? output : said, output);
-  // Stopped before its first checkpoint: it starts from the beginning.
+  // A run that was stopped before its first checkpoint starts from the beginning.
   const bool unsaved = fs::exists(fs::path(place) / "config.toml") && list_checkpoints(place).empty();
   if (!unsaved) command.checkpoint = find_checkpoint(place);
   const fs::path run = unsaved ? fs::path(place) : fs::path(command.checkpoint).parent_path().parent_path();
@@ -192,7 +194,7 @@ Prediction read_prediction(const Parser& p) {
   return how;
 }
 
-// Flags that say what to do with pictures, where there are none, or that belong to another purpose.
+// Refuses flags about pictures without --predict, and flags that belong to another purpose.
 void check_purpose(const Command& command, const Parser& p) {
   if (!p.predict->count()) {
     for (const CLI::Option* o : {p.top, p.logits})
@@ -207,7 +209,7 @@ void check_purpose(const Command& command, const Parser& p) {
   if (c.weights.empty()) throw BadOption("--predict needs --weights FILE: the model.safetensors of a run");
 }
 
-// Only where the page goes can be said besides.
+// With --compare only --output may be given.
 void read_comparison(Command& command, const Parser& p) {
   command.action = Command::kCompare;
   command.compare = p.compare->results();
@@ -220,8 +222,7 @@ void read_comparison(Command& command, const Parser& p) {
   }
 }
 
-// A run that was as long as its epochs and is now as long as its steps, or the other way round,
-// has one new length.
+// If the length was given in epochs and is now given in steps, or the reverse, that is one change.
 std::vector<std::string> changes_between(const Config& before, const Config& now, const Flags& table) {
   const auto length = [](const Config& c) {
     const int64_t n = c.steps > 0 ? c.steps : c.epochs;
@@ -277,8 +278,7 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
   if (p.resume->count()) start_from_run(command, p, table);
   const Config before = command.config;
   Config& c = command.config;
-  // A resumed run refuses to change; what the command line says of a flag decides what the change
-  // is, not a file.
+  // A resumed run refuses to change. The command line overrides files, so it decides what the change is.
   std::vector<std::string> decided;
   for (const auto& [flag, option] : p.of_table)
     if (option->count() && !command.checkpoint.empty()) decided.push_back(flag->name);
@@ -286,7 +286,7 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
   if (p.config->count()) read_toml(c, text_of(p.config), Source::kFile, table, decided);
   for (auto& [flag, option] : p.of_table) {
     if (!option->count()) continue;
-    // Who speaks with whom is free where other workers than before go on.
+    // Flags about peers may change if the number of workers does.
     if (!command.checkpoint.empty() && c.workers != before.workers && is_about_peers(flag->name))
       c.origins.erase(flag->name);
     assign(c, *flag, text_of(option), {Source::kCommandLine, "--" + flag->name});

@@ -1,4 +1,4 @@
-// Opening the model and the data, and printing what evaluation found.
+// Opens the model and the data, and prints the scores.
 #include "apps/evaluate_only.h"
 
 #include <fmt/format.h>

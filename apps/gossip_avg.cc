@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kExitRuntime = 1, kExitUsage = 2, kExitInterrupted = 130;
 
-// SIGTERM asks this worker alone to leave; Ctrl-C asks all to stop.
+// SIGTERM asks only this worker to leave; Ctrl-C asks all to stop.
 volatile std::sig_atomic_t g_leave = 0;
 void catch_signals() {
   catch_interrupts();
@@ -49,7 +49,7 @@ void print_schedule(const GossipFlags& f) {
   fmt::print("{}\n", rounds.dump());
 }
 
-// Every rank throws if the layouts differ, naming the first file that is unlike rank 0's. Collective.
+// Every rank throws if the layouts differ, naming the first file that differs from rank 0's. Collective.
 void agree_on_layout(const Member& me, const std::string& path, const std::string& layout) {
   const std::string first = from_rank_zero(me.comm, path + " holds " + layout),
                     like = from_rank_zero(me.comm, layout);
@@ -59,7 +59,7 @@ void agree_on_layout(const Member& me, const std::string& path, const std::strin
   });
 }
 
-// This rank's numbers; `path`: of the file they came from.
+// Loads this rank's numbers; `path` receives the path of their file.
 Vectors load(const GossipFlags& f, const Member& me, std::string& path) {
   Vectors v;
   together(me.comm, [&] {
@@ -81,7 +81,8 @@ Vectors load(const GossipFlags& f, const Member& me, std::string& path) {
   return v;
 }
 
-// What was averaged: every rank's file and its digest. Collective over all, before anybody can be lost.
+// What is averaged: every rank's file and its digest. Collective over all ranks, so it runs before a
+// worker can be lost.
 Json inputs(const GossipFlags& f, const Member& me, const std::string& path) {
   if (f.output.empty()) return {};
   if (f.input.empty()) return fmt::format("uniform random numbers of seed {}", f.seed);
@@ -125,7 +126,7 @@ comm::AveragingResult average(const GossipFlags& f, const Member& me, const Tens
   return alone;
 }
 
-// The same on every living rank, except for what only the first of them will tell.
+// The same on every living rank, except for what only the first of them reports.
 GossipStory story(const GossipFlags& f, const Member& me, const comm::AveragingResult& r, const Tensor& x) {
   GossipStory s{.workers = me.world,
                 .elements = x.size(),

@@ -118,16 +118,17 @@ std::string one_line(std::string lines) {
   return lines;
 }
 
-// The part of a process that only serves, until no worker is left. They are who is interrupted.
+// Runs a process that only serves, until no worker is left. It catches interrupts because the
+// workers act on them.
 int serve(const Config& c, const Member& server) {
   catch_interrupts();
   optim::make_strategy(c.algorithm, options_of(c), server.world)->serve(server.hub);
   return 0;
 }
 
-// After an interruption; the checkpoint is written. Whichever worker SIGUSR1 has reached, rank 0 speaks with
-// SLURM. The others wait for it, because a step whose tasks end may end the job. A job that got nowhere would
-// come again and again.
+// Called after an interruption, when the checkpoint is written. Rank 0 asks SLURM to requeue the job,
+// whichever worker SIGUSR1 has reached. The others wait for it, because a step whose tasks end may end the
+// job. A job that made no progress is not requeued, because it would come back forever.
 void end_interrupted(const Member& me, const Config& c, int64_t steps_taken) try {
   const auto of_all = comm::gather_numbers(me.comm, {double(c.requeue && asked_to_come_again())});
   const bool wanted = std::any_of(of_all.begin(), of_all.end(), [](const auto& one) { return one[0] != 0; });
@@ -137,10 +138,10 @@ void end_interrupted(const Member& me, const Config& c, int64_t steps_taken) try
                                    "the queue again; it needs more time") +
                     '\n');
   me.comm.barrier();
-} catch (const comm::PeerLost&) {  // of an asynchronous run that has gone on without it
+} catch (const comm::PeerLost&) {  // the lost peer was in an asynchronous run that has continued without it
 }
 
-// One worker's part. Only rank 0 speaks.
+// Trains as one worker. Only rank 0 prints.
 int train(const Command& command, const Member& me) {
   outlive_readers();
   Config c = command.config;
@@ -152,8 +153,8 @@ int train(const Command& command, const Member& me) {
   survivors.wholly([&] { directory = directory_to_train_in(command, survivors.comm(), home); });
   Setup setup;
   const auto open = [&] {
-    if (setup.model) return;                           // by an earlier attempt
-    if (!checkpoint.empty() && c.workers != me.world)  // the environment's number is another
+    if (setup.model) return;                           // an earlier attempt has set it up
+    if (!checkpoint.empty() && c.workers != me.world)  // the environment gives another number of workers
       keep_global_batch(c, read_manifest(checkpoint), me.world);
     c.workers = me.world;
     setup = open_setup(c, me);
@@ -208,11 +209,11 @@ int train(const Command& command, const Member& me) {
 
 // An OpenMP thread that waits for its team spins; on a machine with anything else to do, the loader's threads
 // included, spinning takes the core from the thread it waits for (ten times slower, measured on busy cores).
-// libgomp reads the environment before main, so the program starts itself once more.
+// libgomp reads the environment before main, so the program executes itself again.
 void nap_while_idle(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
   setenv("OMP_WAIT_POLICY", "passive", 1);
-  execv("/proc/self/exe", argv);  // if it cannot, training is as right, only slower
+  execv("/proc/self/exe", argv);  // if exec fails, training is only slower
 }
 
 int act(Command& command, char** argv) {
@@ -250,7 +251,7 @@ int act(Command& command, char** argv) {
   }
   take_model_of_weights(command.config);
   const JobOptions job = job_options(command.config);
-  settle_algorithm(command.config, planned_workers(job));  // before any worker starts
+  settle_algorithm(command.config, planned_workers(job));  // must precede the start of workers
   return run_job(job, argv, [&](const Member& me) { return train(command, me); });
 }
 
@@ -269,7 +270,8 @@ int main(int argc, char** argv) {
   nap_while_idle(argv);
   catch_requeue_signal();
   std::signal(SIGXFSZ,
-              SIG_IGN);  // a file-size limit then reads like a full disk: an error that names the file
+              // Exceeding a file-size limit then looks like a full disk: an error that names the file.
+              SIG_IGN);
   try {
     return run(argc, argv);
   } catch (const skein::BadOption& e) {

@@ -4,10 +4,10 @@
 
 namespace skein::apps {
 
-// Seconds since some moment in the past; never goes back. The clock of real transports.
+// Seconds since a fixed moment in the past; never goes back. Real transports use this clock.
 inline double clock_seconds() { return steady_seconds(); }
 
-// Adds the time it lives to a sum, and to the trace, where there is one, as a span of work.
+// Adds its lifetime to a sum and, if there is a trace, to the trace as a span of work.
 class Timed {
  public:
   explicit Timed(double& sum, comm::Trace* trace = nullptr, const char* name = "")

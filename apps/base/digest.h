@@ -1,24 +1,24 @@
-// Digest: BLAKE2b-256 of some bytes, by which a file is known to be whole and two models to be equal.
+// Digest: BLAKE2b-256 of bytes, to check that a file is whole and that two models are equal.
 #pragma once
 #include <memory>
 #include <string>
 
 namespace skein::apps {
 
-// As 64 hexadecimal digits; fed in pieces.
+// Takes the bytes in pieces and returns 64 hexadecimal digits.
 class Digest {
  public:
   Digest();
   ~Digest();
   void add(const void* data, size_t bytes);
-  std::string hex();  // once
+  std::string hex();  // may be called once
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
 
-// Of a whole file, read in pieces. Throws BadFile.
+// The digest of a whole file, read in pieces. Throws BadFile.
 std::string digest_of_file(const std::string& path);
 
 }  // namespace skein::apps

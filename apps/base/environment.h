@@ -5,9 +5,9 @@
 
 namespace skein::apps {
 
-// Of an unset or empty one: nothing.
+// The variable's value; nothing if it is unset or empty.
 std::optional<std::string> variable(const std::string& name);
-// Throws BadOption, naming it, if it is no whole number from 0.
+// Throws BadOption, naming the variable, if it is not a whole number of 0 or more.
 std::optional<int> number(const std::string& name);
 
 }  // namespace skein::apps

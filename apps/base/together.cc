@@ -4,13 +4,13 @@
 namespace skein::apps {
 namespace {
 
-// The first letter is the kind; " " is no error.
+// Returns the error as text: the first letter is its kind, and " " means no error.
 std::string attempt(const std::function<void()>& f) {
   try {
     f();
     return " ";
   } catch (const comm::PeerLost&) {
-    throw;  // all miss the same one
+    throw;  // all workers miss the same peer
   } catch (const BadOption& e) { return text('o', e.what()); } catch (const BadFile& e) {
     return text('f', e.what());
   } catch (const Error& e) { return text('e', e.what()); }

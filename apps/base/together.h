@@ -1,4 +1,4 @@
-// What workers do together or not at all. All calls are collective.
+// Work that either succeeds on all workers or fails on all. All calls are collective.
 #pragma once
 #include <functional>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace skein::apps {
 
-// An error that all workers throw, so that nobody misses who ends by it.
+// An error that all workers throw, so that a worker that ends by it is not missed by the others.
 struct OfAll {
   virtual ~OfAll() = default;
 };
@@ -15,7 +15,7 @@ template <class E>
 struct Agreed final : E, OfAll {
   using E::E;
 };
-// Whether all workers throw this.
+// Whether all workers throw this error.
 inline bool is_of_all(const std::exception& e, const comm::Communicator& comm) {
   return comm.size() == 1 || dynamic_cast<const OfAll*>(&e);
 }

@@ -1,4 +1,4 @@
-// Saving: a hidden directory aside, everything flushed, one rename; then the oldest go.
+// Saving: writes a hidden directory, flushes everything, renames it, then removes the oldest checkpoints.
 #include "apps/checkpoint/checkpoint.h"
 
 #include <fcntl.h>
@@ -13,8 +13,8 @@ namespace skein::apps {
 namespace fs = std::filesystem;
 namespace {
 
-// Puts `fresh` under the name `target` in one instant where the file system can exchange names; then removes
-// what stood there.
+// Gives `fresh` the name `target`, atomically if the file system can exchange names; then
+// removes the old `target`.
 void swap_in(const std::string& fresh, const std::string& target) {
   if (!fs::exists(target)) return fs::rename(fresh, target);
   if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) != 0) {
@@ -26,7 +26,7 @@ void swap_in(const std::string& fresh, const std::string& target) {
   fs::remove_all(fresh);
 }
 
-// Hidden first, so that no half-removed checkpoint is ever under a checkpoint's name.
+// Renames it to a hidden name first, so that a half-removed checkpoint never has a checkpoint's name.
 void remove_checkpoint(const std::string& path) {
   const fs::path p(path);
   const fs::path hidden = p.parent_path() / ("." + p.filename().string() + kPartial);
@@ -53,7 +53,7 @@ void Checkpoints::begin(int64_t step) {
   for (fs::directory_iterator at(dir_, ignored), end; !ignored && at != end; at.increment(ignored)) {
     const std::string name = at->path().filename().string();
     if (name.starts_with(".step-") && name.find(kPartial) != std::string::npos)
-      fs::remove_all(at->path(), ignored);  // what a crash left behind
+      fs::remove_all(at->path(), ignored);  // left behind by a crash
   }
   make_directory(aside(step));
 }
@@ -88,7 +88,7 @@ std::string Checkpoints::commit(int64_t step, const Identity& identity, const Da
   return target;
 }
 
-// Later steps than the newest belong to a course that was given up when training resumed from before them.
+// Later steps than the newest were abandoned when training resumed from an earlier step.
 void Checkpoints::retire(int64_t newest) {
   std::vector<std::string> older;
   for (const std::string& path : list_checkpoints(dir_)) {

@@ -25,29 +25,28 @@ struct Manifest {
   Identity identity;
   std::vector<std::string> files;  // per rank
   std::vector<std::string> sums;   // their BLAKE2b-256
-  DataIndex images;                // what it was trained and tested on; without hashes where it was not noted
+  DataIndex images;                // what it was trained and tested on; hashes are empty if not recorded
 };
 
 // The checkpoints of one output directory. Saving is three steps so that the trainer
 // can put barriers between:
 //   rank 0: begin(step)  | barrier |  every rank: write(step, rank, walk)  | barrier |  rank 0: commit(...)
-// A checkpoint is under its final name only when every byte of it is on the disk; older ones are
-// removed only after that. Each step throws BadFile (disk full, not writable, directory not shared by
-// the hosts) and leaves earlier checkpoints intact; whoever catches it calls abandon(step) on rank 0,
-// which removes the pieces.
+// A checkpoint is under its final name only when every byte of it is on the disk; older ones are removed only
+// after that. Each step throws BadFile (disk full, not writable, directory not shared by the hosts) and
+// leaves earlier checkpoints intact; the caller then calls abandon(step) on rank 0, which removes the pieces.
 class Checkpoints {
  public:
   explicit Checkpoints(const std::string& output, int keep = 3);
   const std::string& directory() const { return dir_; }  // OUTPUT/checkpoints
 
-  // Another attempt at the same step, after a worker was lost in the last one: what that worker may still
-  // write does not get in its way. The same number on every rank.
+  // Numbers another attempt at the same step, after a worker was lost in the last one, so that what the lost
+  // worker may still write does not interfere. The number must be the same on every rank.
   void attempt(int number) { attempt_ = number; }
   void begin(int64_t step);
   void write(int64_t step, int rank, const Walk&);
   std::string commit(int64_t step, const Identity&, const DataIndex& = {});  // the new checkpoint's path
   void abandon(int64_t step) noexcept;
-  // All three, for a world of one; abandons by itself when it throws.
+  // All three steps, for a world of one. It abandons the checkpoint itself when it throws.
   std::string save(int64_t step, const Identity&, const Walk&);
 
  private:
@@ -63,17 +62,17 @@ std::vector<std::string> list_checkpoints(const std::string& output);
 // BadFile if there is none.
 std::string find_checkpoint(const std::string& path);
 
-// Reads and believes a manifest; BadFile if it is damaged.
+// Reads and checks a manifest. Throws BadFile if it is damaged.
 Manifest read_manifest(const std::string& checkpoint);
 // Throws BadFile naming the first file that is missing or damaged, and the newest good checkpoint beside it.
-// Reads every file; rank 0 calls it before anybody loads.
+// Reads every file; rank 0 calls it before any rank loads.
 void verify_checkpoint(const std::string& checkpoint);
-// BadFile if the run differs from the checkpoint in model, layout, algorithm, world, data, seed or batch:
-// says which, both values, and what to do.
+// Throws BadFile if the run differs from the checkpoint in model, layout, algorithm, world, data, seed or
+// batch; the message names it, both values, and what to do.
 void check_identity(const std::string& checkpoint, const Manifest&, const Identity& run);
 
-// Loads one rank's state, the bytes checked against the manifest. Nothing is written by the walk if the file
-// is damaged; fields missing from the file or from the walk are BadFile.
+// Loads one rank's state after checking its bytes against the manifest. The walk writes nothing if the file
+// is damaged. Throws BadFile also if a field is missing from the file or from the walk.
 Manifest load_checkpoint(const std::string& checkpoint, int rank, const Identity& run, const Walk&);
 
 }  // namespace skein::apps

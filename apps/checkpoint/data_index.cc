@@ -1,4 +1,4 @@
-// Hashing the list of images.
+// Hashes the list of images.
 #include "apps/checkpoint/data_index.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Finding, believing and loading checkpoints.
+// Finds, checks and loads checkpoints.
 #include "apps/checkpoint/manifest.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::string sum_of(const std::string& bytes) {
   return d.hex();
 }
 
-// What is wrong with a checkpoint, naming the file; empty if nothing is.
+// What is wrong with a checkpoint, naming the file; empty if it is good.
 std::string fault_of(const std::string& checkpoint) {
   try {
     const Manifest m = read_manifest(checkpoint);
@@ -185,7 +185,7 @@ Manifest load_checkpoint(const std::string& checkpoint, int rank, const Identity
     load_state(checkpoint + '/' + m.files[size_t(rank)], m.sums[size_t(rank)], walk);
     return m;
   } catch (const BadFile&) {
-    verify_checkpoint(checkpoint);  // of a damaged one it says more
+    verify_checkpoint(checkpoint);  // gives a better message if the checkpoint is damaged
     throw;
   }
 }

@@ -1,4 +1,4 @@
-// The manifest of a checkpoint: names, checksums, and what the run was that wrote it.
+// The manifest of a checkpoint: names, checksums, and a description of the run that wrote it.
 #pragma once
 #include <string>
 
@@ -6,13 +6,13 @@
 
 namespace skein::apps {
 
-inline constexpr const char* kPartial = ".partial";  // ends the names of what is not finished
+inline constexpr const char* kPartial = ".partial";  // the suffix of unfinished files and directories
 
 std::string checkpoint_name(int64_t step);         // "step-00000042"
 int64_t checkpoint_step(const std::string& path);  // the reverse; -1 for other names
 std::string rank_file(int rank);                   // "rank-0003.safetensors"
 
-// CHECKPOINT/manifest.json, with a checksum of itself; flushed.
+// Writes CHECKPOINT/manifest.json with a checksum of itself, and flushes it.
 void write_manifest(const std::string& checkpoint, const Manifest&);
 
 }  // namespace skein::apps

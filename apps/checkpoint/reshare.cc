@@ -1,4 +1,4 @@
-// The rules by which the state of N workers becomes that of M, one row a field, and the
+// The rules that turn the state of N workers into that of M, one row per field, and the
 // archive that applies them.
 #include "apps/checkpoint/reshare.h"
 
@@ -13,16 +13,16 @@
 namespace skein::apps {
 namespace {
 
-// Where no row says otherwise: of tensors and real numbers the mean over the workers that have the field,
-// which is the thing itself where all have the same; of whole numbers the largest; of words worker 0's.
+// If no row says otherwise: tensors and real numbers become the mean over the workers that have the field,
+// which changes nothing if all have the same; whole numbers the largest; strings those of worker 0.
 enum class How : uint8_t {
   kMean,
-  kSum,            // what all had counted, to worker 0; nothing to the others
-  kCenter,         // the center's vector, as who joins pulls it
-  kCenterVersion,  // and its version
-  kNumerator,      // sum of all X / sum of all w, messages on their way included
-  kNumeratorTail,  // of X the part behind the parameters: the running statistics that travel with them
-  kLeast,          // element by element the smallest
+  kSum,            // worker 0 gets the sum, the others 0
+  kCenter,         // the center's vector, as a joining worker pulls it
+  kCenterVersion,  // the center's version
+  kNumerator,      // sum of all X / sum of all w, including messages in flight
+  kNumeratorTail,  // the part of X behind the parameters: the running statistics that travel with them
+  kLeast,          // elementwise minimum
   kOne,
   kZero,
 };
@@ -65,10 +65,10 @@ How how_of(const std::string& algorithm, const std::string& field) {
   return How::kMean;
 }
 
-// All that the old workers had, summed where it can be.
+// The state of all old workers, summed if possible.
 struct Pool {
   struct Field {
-    Tensor first;             // of the lowest worker that has it
+    Tensor first;             // the tensor of the lowest worker that has the field
     std::vector<double> sum;  // over the workers, of f32
     std::vector<double> least;
     int64_t workers = 0;
@@ -76,13 +76,13 @@ struct Pool {
   std::map<std::string, Field> tensors;
   std::map<std::string, std::vector<double>> reals;
   std::map<std::string, std::vector<int64_t>> wholes;
-  double weight = 0;  // of push-sum: workers' and flights'
+  double weight = 0;  // push-sum's weight of all workers and messages in flight
 
   void add(const std::string& path, const std::string& name, const Tensor& t);
   void add(const std::string& path, const std::string& name, const std::string& number);
 };
 
-// "strategy.flight3.x" of osgp: a share on its way, part of the sum of all X.
+// "strategy.flight3.x" of osgp: a share in flight, which is part of the sum of all X.
 bool is_flight(const std::string& name, const char* part) {
   return name.starts_with("strategy.flight") && name.ends_with(part);
 }
@@ -152,7 +152,7 @@ class Resharer final : public Archive {
     if (how == How::kZero) return void(v = 0);
     const std::vector<int64_t>* all =
         find(pool_.wholes, how == How::kCenterVersion ? "strategy.center.version" : name);
-    if (!all && name.starts_with("strategy.")) return void(v = 0);  // one worker alone has none
+    if (!all && name.starts_with("strategy.")) return void(v = 0);  // a single worker has no such field
     if (!all) refuse(text("lacks the field '", name, "'"));
     v = how == How::kSum ? 0 : *std::max_element(all->begin(), all->end());
     if (how == How::kSum && first_)
@@ -187,7 +187,7 @@ class Resharer final : public Archive {
     if (!f) refuse(text("lacks the field '", name, "'"));
     return *f;
   }
-  // One worker alone may have no X of its own: it is x then.
+  // A single worker may have no separate X; then X is x.
   static std::string plain(const std::string& name) { return name == "strategy.x" ? "x" : name; }
 
   void numerator(const std::string& name, Tensor& v, How how) const {
@@ -198,12 +198,12 @@ class Resharer final : public Archive {
     if (size == parameters) return fill(name, v, field(name).sum, 0, double(field(name).workers));
     fill(name, v, all.sum, parameters, by);
   }
-  // v <- elements of the sum from `at` on / by
+  // v <- elements of the sum from `at` on, divided by `by`
   void fill(const std::string& name, Tensor& v, const std::vector<double>& sum, int64_t at, double by) const {
     std::vector<double> more;
     const std::vector<double>* from = &sum;
     if (int64_t(sum.size()) - at < v.size() &&
-        name == "strategy.x") {  // of one alone: statistics travel, too
+        name == "strategy.x") {  // of a single worker: statistics travel, too
       more = sum;
       for (const double b : field("buffers").sum) more.push_back(b);
       from = &more;

@@ -1,4 +1,4 @@
-// Resharing: a checkpoint of N workers loaded by M. What becomes of each field is in docs/checkpoints.md.
+// Resharing: M workers load a checkpoint of N workers. docs/checkpoints.md says what happens to each field.
 #pragma once
 #include <string>
 
@@ -7,15 +7,15 @@
 
 namespace skein::apps {
 
-// Gives each of `world` workers its part of the global batch of the run to be resumed, which stays what it
-// was: the same images in the same steps. BadOption: it cannot be divided among so many (with the numbers
-// that can), a --batch-size of one's own contradicts it, or the run is of a kind that only its own number of
-// workers can continue.
+// Gives each of `world` workers its part of the resumed run's global batch, which does not change: the
+// same images in the same steps. Throws BadOption if it cannot be divided among so many workers (naming
+// numbers that work), if a given --batch-size contradicts it, or if only the same number of workers can
+// continue such a run.
 void keep_global_batch(Config&, const Manifest&, int world);
 
-// As load_checkpoint, of a checkpoint that was written by another number of workers than run.world. Every
-// worker of the new run reads the files of all the old ones and makes the same of them, but for what counts
-// something up, which worker 0 takes over whole.
+// Like load_checkpoint(), for a checkpoint that was written by another number of workers than run.world.
+// Every worker of the new run reads the files of all old ones and computes the same state from them, except
+// for counters, which worker 0 takes over whole.
 Manifest load_reshared(const std::string& checkpoint, int rank, const Identity& run, const Walk&);
 
 }  // namespace skein::apps

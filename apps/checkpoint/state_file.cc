@@ -1,4 +1,4 @@
-// The two archives: one collects windows of the fields, the other fills them.
+// Two archives: one collects the fields' windows for saving, the other fills them.
 #include "apps/checkpoint/state_file.h"
 
 #include <cstring>

@@ -10,12 +10,12 @@ namespace skein::apps {
 // Names every field of a rank's state once; serves saving and loading.
 using Walk = std::function<void(Archive&)>;
 
-// Tensors as such, strings as U8 tensors, numbers as metadata, exact to the bit. Returns the file's
-// BLAKE2b-256. Throws BadFile.
+// Saves tensors as tensors, strings as U8 tensors and numbers as metadata, exact to the bit. Returns the
+// file's BLAKE2b-256. Throws BadFile.
 std::string save_state(const std::string& path, const Walk&);
 
-// Tensors are written in place, on their device. The checksum is verified before the walk starts; a field of
-// another shape or type, one that is missing, and one that the walk does not ask for are BadFile.
+// Tensors are written in place, on their device. The checksum is verified before the walk starts. Throws
+// BadFile if a field has another shape or type, is missing, or is not asked for by the walk.
 void load_state(const std::string& path, const std::string& checksum, const Walk&);
 
 }  // namespace skein::apps

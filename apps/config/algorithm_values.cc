@@ -1,4 +1,4 @@
-// An algorithm's own values, asked of the strategy itself, and what they mean for a run of some length.
+// Asks the strategy itself for the values of its flags, and checks what they mean for a run's length.
 #include "apps/config/algorithm_values.h"
 
 #include <fmt/format.h>
@@ -39,14 +39,14 @@ void recognize_defaults(Config& c) {
       const optim::Values values = own_values(without, int(c.workers));
       const auto otherwise = values.find(name);
       c.origins[name].by_default = otherwise != values.end() && otherwise->second == value;
-    } catch (const BadOption&) {  // without it the others would not be allowed: it was chosen
+    } catch (const BadOption&) {  // the other flags need it, so the user chose it
     }
   }
 }
 
 namespace {
 
-// The number that a flag of the algorithm has; 0 where it does not read the flag.
+// The value of a flag of the algorithm; 0 if it does not read the flag.
 int64_t number_of(const Config& c, const std::string& flag) {
   const auto at = c.of_algorithm.find(flag);
   int64_t n = 0;

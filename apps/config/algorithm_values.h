@@ -1,4 +1,5 @@
-// The values of the flags that only some algorithms read: those given and, for the rest, the algorithm's own.
+// The values of the flags that only some algorithms read: those given and the algorithm's
+// defaults for the rest.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,21 +12,21 @@ namespace skein::apps {
 // What a strategy is made from: the algorithm's own flags, the seed and the length of an epoch.
 optim::Options options_of(const Config&, int64_t steps_per_epoch = 1);
 
-// Of the flags that only some algorithms read, those that --algorithm does, with the values it will use.
-// Throws BadOption: no such algorithm, not with so many workers, or not with these flags.
+// The values that --algorithm will use for the flags that only some algorithms read. Throws BadOption if
+// there is no such algorithm, or if it does not allow so many workers or these flags.
 optim::Values own_values(const Config&, int world);
 
-// The same into of_algorithm, before any worker starts: whatever shows the configuration then
-// shows what runs. A default that the run to be resumed wrote down is made anew, as it may depend
+// Stores the same values in of_algorithm before any worker starts, so that the configuration shows
+// what will run. Defaults that a resumed run has recorded are computed again, because they may depend
 // on the number of workers.
 void settle_algorithm(Config&, int world);
 
-// After the configuration of a run to be resumed was read: tells the algorithm's defaults in it from
-// what its user chose.
+// Call it after reading the configuration of a resumed run: it separates the algorithm's defaults from
+// what the user chose.
 void recognize_defaults(Config&);
 
-// What the configuration asks for and a run of so many steps never reaches, as lines for its user: workers
-// that never meet, a switch that never comes.
+// Lines for the user about settings that a run of so many steps never reaches: workers that never meet, a
+// switch that never comes.
 std::vector<std::string> never_reached(const Config&, int world, int64_t total_steps,
                                        int64_t steps_per_epoch);
 

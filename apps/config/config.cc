@@ -1,4 +1,4 @@
-// The table of options at run time: finding, checking, setting and printing its rows.
+// The table of options at run time: finds, checks, sets and prints its rows.
 #include "apps/config/config.h"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ std::vector<std::string> split(const std::string& s, char by) {
   return parts;
 }
 
-// "low..high", either end open.
+// Checks the range "low..high"; either end may be open.
 void check_range(double value, const Flag& flag, const std::string& said, const std::string& place) {
   const size_t dots = flag.allowed.find("..");
   if (dots == std::string::npos) return;
@@ -75,7 +75,7 @@ Switch parse_switch(const std::string& said, const std::string& place) {
   return said == "true";
 }
 
-// Those of "a b! c", with their marks or only the marked ones.
+// The names in "a b! c" without marks: all of them, or only the marked ones.
 std::vector<std::string> algorithms_of(const std::string& list, bool marked) {
   std::vector<std::string> names;
   for (std::string& name : split(list, ' ')) {
@@ -86,7 +86,7 @@ std::vector<std::string> algorithms_of(const std::string& list, bool marked) {
   return names;
 }
 
-// Of "imagefolder:/my/pictures" the run is bound to the kind: data may move.
+// A run must keep the kind in "imagefolder:/my/pictures", but the data may move.
 std::string what_binds(const Flag& flag, const std::string& value) {
   return flag.name == "data" ? value.substr(0, value.find(':')) : value;
 }
@@ -185,7 +185,7 @@ std::string type_of(const Flag& flag) {
 
 namespace {
 
-// Two flags that answer one question. Both said is an error, unless one comes from a stronger source:
+// Two flags that answer the same question. Giving both is an error, unless one comes from a stronger source;
 // then the other falls back to `nothing`.
 void settle(Config& c, const Flags& table, const char* a, const char* b, const char* nothing) {
   const Flag *fa = find_flag(table, a), *fb = find_flag(table, b);
@@ -206,7 +206,7 @@ void refuse(const Config& c, const std::string& flag, const std::string& why) {
   throw BadOption(c.origin(flag).place + " " + why);
 }
 
-// A run's directory stands for the model in it.
+// Replaces a run's directory by the model in it.
 void look_into_run(Config& c) {
   namespace fs = std::filesystem;
   if (c.weights.empty() || !fs::is_directory(c.weights)) return;

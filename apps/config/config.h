@@ -15,12 +15,12 @@ using Count = int64_t;
 using Real = double;
 using Switch = bool;
 
-// Who said it, the weaker first: a stronger source overrides a weaker one.
+// Where a value comes from, weakest first: a stronger source overrides a weaker one.
 enum class Source : uint8_t { kDefault, kResumed, kRecipe, kFile, kCommandLine };
 struct Origin {
   Source source = Source::kDefault;
-  std::string place;        // what an error about it begins with: "--lr", or "recipe.toml:3: lr"
-  bool by_default = false;  // of a resumed run: its algorithm's default, which nobody had chosen
+  std::string place;        // how an error about it begins: "--lr", or "recipe.toml:3: lr"
+  bool by_default = false;  // in a resumed run: the algorithm's default, not the user's choice
 };
 
 // The effective configuration. Fields are named as flags, with underscores.
@@ -32,11 +32,11 @@ struct Config {
 #undef FLAG
 
   // Flags that only some algorithms read, without dashes: those given and, after settle_algorithm(), all that
-  // this one reads. What a strategy is made from.
+  // this algorithm reads. The strategy is made from them.
   std::map<std::string, std::string> of_algorithm;
-  std::map<std::string, Origin> origins;  // of flags that were given
+  std::map<std::string, Origin> origins;  // of the given flags
 
-  Origin origin(const std::string& flag) const;  // of one not given: kDefault, "--flag"
+  Origin origin(const std::string& flag) const;  // for a flag that was not given: kDefault, "--flag"
 };
 
 // One row of the table. A flag that only some algorithms read has no field and is kept as text.
@@ -50,15 +50,16 @@ struct Flag {
   std::string allowed;
   bool fixed_on_resume = false;
   std::string help;
-  std::vector<std::string> algorithms;   // those that read it; empty: it is not an algorithm's own
-  std::vector<std::string> required_by;  // those of them that have no default for it
+  std::vector<std::string> algorithms;   // the algorithms that read it; empty if it is not an algorithm's own
+  std::vector<std::string> required_by;  // the algorithms that have no default for it
 };
 using Flags = std::vector<Flag>;
 const Flags& flags();
 const Flag* find_flag(const Flags&,
-                      const std::string& name);  // hyphens or underscores; null if there is none
+                      const std::string& name);  // with hyphens or underscores; null if there is none
 
-std::string type_of(const Flag&);  // of its value, for a reader: "N", "NUMBER", "TEXT" or "fp32|bf16|fp16"
+// The type of its value, for a reader: "N", "NUMBER", "TEXT" or "fp32|bf16|fp16".
+std::string type_of(const Flag&);
 
 // Sets one flag from text. Throws BadOption, beginning with the place, if the text is of the wrong kind or
 // out of range, or if it contradicts a resumed run in something that a run cannot change.
@@ -67,28 +68,28 @@ void assign(Config&, const Flag&, const std::string& text, const Origin&);
 std::string value_of(const Config&, const Flag&);
 
 // Sets what the TOML file gives, one key a flag. Throws BadFile (unreadable, not TOML) or BadOption, which
-// begin with file and line. Keys in `skip` are passed over.
+// begin with file and line. Skips the keys in `skip`.
 void read_toml(Config&, const std::string& path, Source, const Flags& = flags(),
                const std::vector<std::string>& skip = {});
-// The same of TOML in memory; `from` stands for the file in messages.
+// The same for TOML in memory; `from` names the source in messages.
 void parse_toml(Config&, const std::string& toml, const std::string& from, Source, const Flags& = flags(),
                 const std::vector<std::string>& skip = {});
-// The whole configuration, defaults included, but for flags that the algorithm does not read; read_toml of it
-// gives the same configuration.
+// The whole configuration with defaults, except flags that the algorithm does not
+// read; read_toml() restores it.
 std::string to_toml(const Config&, const Flags& = flags());
 Json to_json(const Config&, const Flags& = flags());
 
-// What --predict is to do, beside the flags of the table.
+// What --predict should do, besides the flags of the table.
 struct Prediction {
   std::vector<std::string> paths;  // files and directories
   int64_t top = 5;                 // classes to name for each picture
-  bool json = false;               // one JSON object a line
+  bool json = false;               // print one JSON object per line
   std::string logits;              // .npy file for the logits of the readable pictures, [pictures, classes]
 };
 
-// The message of an error, which may begin with a flag: if a file gave that flag, after file and line.
+// An error's message, with file and line in front if it begins with a flag that a file gave.
 std::string with_place(const Config&, const std::string& message);
-// Runs f, whose messages may not begin with the flag although they are about it.
+// Runs f. Its errors are about this flag, even if their messages do not begin with it.
 template <class F>
 auto naming_place(const Config& c, const std::string& flag, F&& f) {
   try {
@@ -100,16 +101,16 @@ auto naming_place(const Config& c, const std::string& flag, F&& f) {
   }
 }
 
-// Refuses flags that are valid each by itself but not together; of rivals the one from
+// Refuses flags that are valid one by one but not together. Of two alternatives, the one from
 // the stronger source wins.
 void reconcile(Config&, const Flags& = flags());
 
 // The type that --precision names.
 DType activations_of(const Config&);
-// The N of --device cuda:N; -1 of cuda, auto and cpu. BadOption: it is none of them.
+// The N of --device cuda:N; -1 for cuda, auto and cpu. Throws BadOption for anything else.
 int gpu_of(const Config&);
 
-// --checkpoint-every: a number of epochs, or of steps; both 0: only at the end.
+// --checkpoint-every: a number of epochs or of steps; both 0 means only at the end.
 struct Every {
   int64_t epochs = 0, steps = 0;
 };

@@ -14,7 +14,7 @@
 namespace skein::apps {
 namespace {
 
-// The text assign() understands, of a value whose type fits the flag.
+// A TOML value as text for assign(), if its type fits the flag.
 std::string text_of(const toml::node& node, const Flag& flag, const std::string& place) {
   const auto wrong = [&](const char* wanted) {
     std::ostringstream type;
@@ -52,8 +52,8 @@ std::string quoted(const std::string& s) {
   return out + '"';
 }
 
-// Where that line is KEY = TEXT without quotes, the likely reason why it is no TOML: how
-// it should be written.
+// If this line is KEY = TEXT without quotes, which is the usual reason why a file is not TOML, says
+// how to write it.
 std::string unquoted(const std::string& toml, size_t number, const Flags& table) {
   std::istringstream lines(toml);
   std::string line;

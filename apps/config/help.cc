@@ -1,4 +1,4 @@
-// The layout of --help, and the defaults of an algorithm, which its strategy tells.
+// The layout of --help, and the defaults of an algorithm, which are asked of its strategy.
 #include "apps/config/help.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ Start here:
   train_imagenet --help sgp                                          an algorithm, its flags and their defaults
 )";
 
-// Words of `text` from column kColumn on, after `head`.
+// Lays out `head` and then the words of `text` from column kColumn on.
 std::string entry(const std::string& head, const std::string& text) {
   std::string out, line = "  " + head;
   const auto end_line = [&] { out += line + '\n', line.clear(); };
@@ -63,7 +63,7 @@ optim::Values defaults(const std::string& name, int workers) {
     return own_values(bare, workers);
   } catch (const BadOption&) {
     if (workers == 1) throw;
-    return own_values(bare, 1);  // of plain SGD, which is one worker's
+    return own_values(bare, 1);  // plain SGD is for one worker
   }
 }
 

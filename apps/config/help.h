@@ -10,12 +10,11 @@ class App;
 
 namespace skein::apps {
 
-// How to begin, and all options of the program by group.
+// How to start, and all options of the program by group.
 std::string help_text(const CLI::App&);
 
-// Of one algorithm: whose it is, and the flags it reads, with the values they have unless they are
-// given. Some depend on the number of workers: of --workers, or of 4 where that is not given.
-// BadOption: no such algorithm.
+// Help on one algorithm: its paper, and the flags it reads with their defaults. Some depend on the number of
+// workers, which is --workers, or 4 if that is not given. Throws BadOption if there is no such algorithm.
 std::string help_of_algorithm(const std::string& name, const Config&);
 
 // The same values in one line, "tau 4, alpha 0.225", of the flags that only some algorithms read.

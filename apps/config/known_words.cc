@@ -1,4 +1,4 @@
-// The table of known words, searched.
+// Searches the table of known words.
 #include "apps/config/known_words.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The recipes, as CMake copied them into the build.
+// The recipes, which CMake copied into the build.
 #include "apps/config/recipes.h"
 
 #include "engine/words/find_row.h"

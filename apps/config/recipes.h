@@ -1,4 +1,5 @@
-// Recipes: whole trainings by name, TOML files of apps/config/recipes/ that are part of the program.
+// Recipes: complete training configurations by name, the TOML files of apps/config/recipes/,
+// compiled into the program.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,13 +10,13 @@ namespace skein::apps {
 
 struct Recipe {
   std::string name;    // "goyal-90"
-  std::string source;  // its first comment: whose it is, and what it reaches
+  std::string source;  // its first comment: the paper and the accuracy it reaches
   std::string toml;    // the file
 };
 const std::vector<Recipe>& recipes();  // in the order of their names
 
-// Sets what the recipe gives; errors say "recipe NAME:LINE". Throws BadOption: no such recipe,
-// with the nearest name.
+// Sets the recipe's values; errors say "recipe NAME:LINE". Throws BadOption with the nearest name if there
+// is no such recipe.
 void read_recipe(Config&, const std::string& name, const Flags& = flags(),
                  const std::vector<std::string>& skip = {});
 

@@ -42,7 +42,7 @@ Patient patient_of(const Config& c) {
   return p;
 }
 
-// One doctor a host, whatever number of workers it would have.
+// Starts one doctor on each host, regardless of its number of workers.
 int ask_hosts(const Config& c, char** argv) {
   HostsJob job{parse_hosts(c.hosts, job_options(c).workers), std::min(c.deadline, 60.0), Loss::kEndsAll};
   for (HostShare& h : job.hosts) h.workers = 1;

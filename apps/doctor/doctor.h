@@ -1,4 +1,4 @@
-// --doctor: looks at everything outside the program that a run needs, a line a check, and says what to do.
+// --doctor: checks everything outside the program that a run needs, one line per check, and says what to do.
 #pragma once
 #include <string>
 #include <vector>
@@ -26,35 +26,35 @@ inline Finding problem(std::string subject, std::string what, std::string remedy
   return {Finding::kProblem, std::move(subject), std::move(what), std::move(remedy)};
 }
 
-// What is asked about: a run with this configuration, in this place.
+// What is checked: a run with this configuration, on this host.
 struct Patient {
   const Config& config;
   Seat seat;
   int here = 1;                         // workers on this host
   int world = 1;                        // all
-  std::vector<std::string> hosts = {};  // of --hosts, where there is one doctor on each; else empty
+  std::vector<std::string> hosts = {};  // --hosts, if a doctor runs on each of them; else empty
   bool several_hosts() const { return world > here; }
 };
 
-// Each looks at one part of the machine. None throws, and none leaves anything behind.
+// Each checks one part of the machine. None throws or leaves anything behind.
 void check_processor(const Patient&, Findings&);
-void check_memory(const Patient&, Findings&);  // and shared memory
+void check_memory(const Patient&, Findings&);  // also shared memory
 void check_limits(const Patient&, Findings&);  // of the shell: open files, locked memory
 void check_gpu(const Patient&, Findings&);
-void check_disk(const Patient&, Findings&);  // space, speed, and its clock
+void check_disk(const Patient&, Findings&);  // space, speed and the file system's clock
 void check_interfaces(const Patient&, Findings&);
 void check_ucx(const Patient&, Findings&);
 void check_port(const Patient&, Findings&);
 void check_run(const Patient&, Findings&);  // data and model
-// Of RANK and WORLD_SIZE, or one on each of --hosts: all meet, compare their clocks, and rank 0 learns what
-// the others found. Returns the findings of each rank; of rank 0 alone everything.
+// The doctors of RANK and WORLD_SIZE, or one on each of --hosts, meet and compare their clocks, and rank 0
+// collects their findings. Returns the findings of each rank; they are complete only on rank 0.
 std::vector<Findings> meet_and_compare(const Patient&, Findings mine);
 
 // "warning  disk: 900 MB free ...: do this", without a line end.
 std::string line_of(const Finding&);
 
-// Does all of it and prints it (of several workers rank 0 prints for all); with --hosts, on each of them.
-// `argv`: of this program. Returns the exit status: 1 if there is a problem, on whatever host, else 0.
+// Runs and prints all checks (rank 0 prints for all workers); with --hosts, on each host. `argv` is this
+// program's. Returns the exit status: 1 if there is a problem on any host, else 0.
 int doctor(const Config&, char** argv);
 
 }  // namespace skein::apps

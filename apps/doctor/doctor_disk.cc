@@ -1,4 +1,4 @@
-// The disk that the run's directory would be on: room, speed, and what time it thinks it is.
+// Checks the disk of the run's directory: free space, speed, and its clock.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -32,14 +32,14 @@ double now() {
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
 
-// Writes up to 64 MB, or for two seconds, until the disk says it has them; bytes a second, 0 with errno set.
+// Writes up to 64 MB, or for two seconds, and flushes. Returns bytes per second, or 0 with errno set.
 double write_speed(const comm::Fd& f) {
   const std::vector<char> block(size_t(kMega), 'x');
   const double began = now();
   double bytes = 0;
   for (int i = 0; i < 64 && now() - began < 2; ++i) {
     const ssize_t n = write(f.get(), block.data(), block.size());
-    if (n >= 0 && n != ssize_t(block.size())) errno = ENOSPC;  // what had no room says nothing
+    if (n >= 0 && n != ssize_t(block.size())) errno = ENOSPC;  // a short write sets no errno
     if (n != ssize_t(block.size())) return 0;
     bytes += double(block.size());
   }

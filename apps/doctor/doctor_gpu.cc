@@ -1,4 +1,4 @@
-// Driver and CUDA libraries, opened by name as a run would open them.
+// Checks the driver and CUDA libraries, opening them by name as a run would.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ F function(void* library, const char* name) {
 
 struct Driver {
   std::string trouble;  // why there is no GPU to compute on
-  int version = 0;      // 13000: CUDA 13.0 is the newest it can run
+  int version = 0;      // 13000 if CUDA 13.0 is the newest it can run
   std::string devices;  // "NVIDIA H200 (139 GB)"
 };
 
@@ -48,7 +48,7 @@ Driver look_at_driver() {
   return d;
 }
 
-// What a CUDA build opens when it first needs it.
+// The libraries that a CUDA build opens on first use.
 constexpr struct {
   const char *name, *file, *package;
 } kLibraries[] = {{"cuDNN", "libcudnn.so.9", "cudnn9-cuda-13"},

@@ -1,4 +1,4 @@
-// Processor, memory, shared memory and the limits of the shell.
+// Checks processor, memory, shared memory and the limits of the shell.
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -24,8 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kMega = 1 << 20, kGiga = 1 << 30;
-// UCX takes 4.3 MB of /dev/shm a process when it starts, to receive messages in, and as much again
-// when they come fast.
+// UCX takes 4.3 MB of /dev/shm per process at its start, for receive buffers, and as much again under load.
 constexpr double kSharedByUcx = 8 * kMega;
 
 std::string first_line(const fs::path& file) {
@@ -35,7 +34,7 @@ std::string first_line(const fs::path& file) {
   return line;
 }
 
-// The tightest limit of this process's control groups and those above it; none if there is none.
+// The tightest limit of this process's control groups and their parents; nothing if there is none.
 std::optional<std::string> group_limit(const std::string& v2_file, const std::string& controller,
                                        const std::string& v1_file) {
   std::ifstream in("/proc/self/cgroup");
@@ -56,7 +55,7 @@ std::optional<std::string> group_limit(const std::string& v2_file, const std::st
   return {};
 }
 
-// Cores' worth of time that the control group allows; 0: no limit.
+// How many cores' worth of time the control group allows; 0 means no limit.
 double cores_allowed() {
   const auto said = group_limit("cpu.max", "cpu", "cpu.cfs_quota_us");
   if (!said) return 0;
@@ -122,7 +121,7 @@ void check_memory(const Patient& p, Findings& out) {
                               "fewer --workers, a smaller --batch-size, or ask for more memory")
                     : in_order("memory", what));
 
-  // Our own transport: one sparse file of anonymous memory a worker, mapped whole.
+  // Our own transport maps one sparse file of anonymous memory per worker.
   const size_t bytes = size_t(2) * size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
   const comm::Fd file(memfd_create("doctor", MFD_CLOEXEC));
   void* map = MAP_FAILED;
@@ -157,7 +156,7 @@ void check_memory(const Patient& p, Findings& out) {
 void check_limits(const Patient& p, Findings& out) {
   rlimit files{}, locked{};
   getrlimit(RLIMIT_NOFILE, &files), getrlimit(RLIMIT_MEMLOCK, &locked);
-  const rlim_t need = rlim_t(128 + 8 * p.world);  // sockets of UCX and of the watch kept on each peer
+  const rlim_t need = rlim_t(128 + 8 * p.world);  // sockets of UCX and of the liveness checks of each peer
   const auto words = [](rlim_t v) {
     return v == RLIM_INFINITY ? std::string("unlimited") : std::to_string(v);
   };

@@ -1,4 +1,4 @@
-// All workers' doctors meet: can they, and do their clocks agree?
+// Checks that all workers can meet, and that their clocks agree.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace skein::apps {
 namespace {
 
 constexpr double kSkewSeen = 0.5,
-                 kSkewFelt = 60;  // seconds: time lines no longer fit; tickets and munge fail
+                 kSkewFelt = 60;  // seconds: timelines no longer fit; Kerberos tickets and munge fail
 
 double wall() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -41,8 +41,8 @@ Findings unpacked(const std::string& bytes) {
   return all;
 }
 
-// Everybody looks at the clock when the same gather ends; of several the smallest difference from rank 0 is
-// nearest the truth, the rest being the network's doing.
+// All ranks read their clock when the same gather ends. The smallest of several differences from rank 0 is
+// the most accurate, because the network adds to the others.
 std::vector<double> clock_differences(comm::Exchange& e) {
   std::vector<double> least(size_t(e.size()), 1e18);
   for (int i = 0; i < 5; ++i) {

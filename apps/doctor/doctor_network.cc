@@ -1,4 +1,4 @@
-// Interfaces, UCX, and the port where the workers are to meet.
+// Checks interfaces, UCX, and the port where the workers will meet.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,8 +31,7 @@ std::string words(const comm::Interface& i) {
                      i.megabits > 0 ? fmt::format("{} Mbit/s", i.megabits) : "speed unknown", i.mtu);
 }
 
-// "python3 (pid 123)" of who listens at a TCP port, as far as /proc tells; "another program"
-// where it does not.
+// The program that listens at a TCP port, as "python3 (pid 123)" if /proc tells, else "another program".
 std::string listener_of(int port) {
   std::string inode;
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
@@ -65,7 +64,7 @@ std::string listener_of(int port) {
   return "another program";
 }
 
-// Numeric addresses of hosts, with commas between; empty if no name is known.
+// Numeric addresses of hosts separated by commas; empty if no name is known.
 std::vector<std::string> addresses_of(const std::string& hosts) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
@@ -91,7 +90,7 @@ Finding look_beside_agent(const std::vector<int>& ports, int taken) {
   for (int port : ports) try {
       comm::listen_at(port, false);
       return in_order("port", fmt::format("{} belongs to torchrun; rank 0 will listen at {}", taken, port));
-    } catch (const Error&) {  // the next one
+    } catch (const Error&) {  // try the next one
     }
   return problem("port",
                  fmt::format("all ports beside torchrun's own are in use: {}", fmt::join(ports, ", ")),

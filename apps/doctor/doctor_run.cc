@@ -1,4 +1,4 @@
-// The run itself: can its data be opened and its model made?
+// Checks that the run's data can be opened and its model made.
 #include <fmt/format.h>
 
 #include "apps/doctor/doctor.h"

@@ -1,4 +1,4 @@
-// Dealing GPUs to workers, and the process-wide settings that come from flags.
+// Assigns GPUs to workers, and applies the process-wide settings of flags.
 #include "apps/launch/device_choice.h"
 
 #include <filesystem>
@@ -59,7 +59,7 @@ std::string join_messages(comm::Communicator& comm, const Config& c, Device d, i
 void prepare_engine(const Config& c, Device d) {
   const Numerics wanted{.tf32 = c.tf32, .deterministic = c.deterministic, .measure = c.autotune};
   {
-    static std::mutex mutex;  // workers that are threads all say the same, and only the first writes
+    static std::mutex mutex;  // workers that are threads all set the same, and only the first writes
     const std::lock_guard lock(mutex);
     Numerics& n = numerics();
     if (n.tf32 != wanted.tf32 || n.deterministic != wanted.deterministic || n.measure != wanted.measure)

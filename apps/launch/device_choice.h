@@ -1,4 +1,4 @@
-// Which device a worker computes on, by which arithmetic, and with how much of its memory.
+// Chooses the device that a worker computes on, its arithmetic, and how much of its memory to use.
 #pragma once
 #include <functional>
 #include <string>
@@ -11,30 +11,31 @@ namespace skein::apps {
 
 struct DeviceChoice {
   Device device;
-  std::string note;  // for the log: why "auto" took no GPU where one might be expected
+  std::string note;  // for the log: why "auto" took no GPU although one might be expected
 };
 
-// --device, for the worker that is local_rank-th of its host. "auto" and "cuda" deal the GPUs round, so
-// several workers share one where there are fewer GPUs; "cuda:1" is that one for all. BadOption where there
-// is no such GPU or it cannot be used, saying what to install; "auto" then takes the CPU. `look` throws Error
-// if the device cannot be used.
+// Resolves --device for worker local_rank of its host. "auto" and "cuda" assign the GPUs in turn, so several
+// workers share one if there are fewer GPUs; "cuda:1" is that GPU for all. Throws BadOption, saying what to
+// install, if there is no such GPU or it cannot be used; "auto" takes the CPU instead. `look` throws Error if
+// the device cannot be used.
 DeviceChoice deal_device(const Config&, int local_rank, int gpus, const std::function<void(Device)>& look);
-// The same for the GPUs there are.
+// The same with the GPUs of this host.
 DeviceChoice choose_device(const Config&, const Place&);
 
-// Collective: whether sums between the workers' GPUs go through NCCL, by --collectives. A line for
-// the log, or empty.
+// Collective. Decides by --collectives whether sums between the workers' GPUs go through NCCL. Returns a line
+// for the log, or "".
 std::string join_gpus(comm::Communicator&, const Config&, Device);
 
-// Collective: how messages go between the workers' GPUs, by --device-messages; as a rule of `elements`
-// numbers. A line for the log, or empty.
+// Collective. Decides by --device-messages how messages go between the workers' GPUs; most have `elements`
+// numbers. Returns a line for the log, or "".
 std::string join_messages(comm::Communicator&, const Config&, Device, int64_t elements);
 
-// --tf32, --deterministic and --autotune into the engine's numerics, --memory-limit into its allocator.
+// Applies --tf32, --deterministic and --autotune to the engine's numerics, and
+// --memory-limit to its allocator.
 void prepare_engine(const Config&, Device);
-// "device", "gpu" (name, driver, libraries; of a GPU) and "numerics".
+// Adds "device", "numerics" and, for a GPU, "gpu" (name, driver, libraries).
 void describe_device(Json& environment, Device);
-// What numerics() is: "f32 is f32", or "tf32, deterministic".
+// numerics() in words: "f32 is f32", or "tf32, deterministic".
 std::string describe_numerics();
 
 }  // namespace skein::apps

@@ -1,4 +1,4 @@
-// Expanding lists of hosts.
+// Expands lists of hosts.
 #include "apps/launch/host_list.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace skein::apps {
 namespace {
 
-// `whose`: the list and what gave it, as "--hosts a,,b".
+// `whose` is the list and its origin, as "--hosts a,,b".
 [[noreturn]] void refuse(const std::string& whose, const std::string& why) {
   throw BadOption(text(whose, ": ", why));
 }
@@ -25,7 +25,7 @@ int whole(const std::string& whose, const std::string& digits) {
   return n;
 }
 
-// At commas outside brackets.
+// Splits a list at commas outside brackets.
 std::vector<std::string> split(const std::string& whose, const std::string& list) {
   std::vector<std::string> parts(1);
   int depth = 0;

@@ -1,4 +1,4 @@
-// Both ends of --hosts: who calls, and what answers on each host.
+// Both ends of --hosts: the caller, and the process that answers on each host.
 //
 //   caller to host   a line each: key HEX, first RANK, count N, world N, env NAME HEX, end
 //   host to caller   skein-host 1 PORT ADDRESS,...    the host is ready; where rank 0 would listen
@@ -35,7 +35,7 @@ constexpr const char* kMark = "SKEIN_HOST_PART";
 constexpr const char* kReady = "skein-host 1 ";
 constexpr int kNoDirectory = 121, kNoProgram = 122, kSshFailed = 255, kInterrupted = 130;
 
-// For a shell, as one word.
+// Quotes a text as one word for a shell.
 std::string quoted(const std::string& s) {
   std::string out = "'";
   for (const char c : s) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -73,7 +73,7 @@ bool can_run(const std::string& program) {
   return false;
 }
 
-// What steers libraries must be the same everywhere.
+// Variables that control libraries must be the same on all hosts.
 std::string environment_lines() {
   std::string lines;
   for (char** e = environ; *e; ++e) {
@@ -137,7 +137,7 @@ class Caller {
 
   size_t index(const Ward& w) { return size_t(&w - team_.wards().data()); }
 
-  // Until all hosts are ready, what they say is kept back: it may be the reason why one is not.
+  // Until all hosts are ready, their output is held back, because it may be the reason why one is not.
   bool heard(Ward& w, const std::string& line, bool is_error) {
     if (met_) return false;
     if (is_error && !line.empty()) said_[index(w)] = line;
@@ -159,7 +159,7 @@ class Caller {
           std::fprintf(stderr, "the connection to %s was lost\n", w.name.c_str());
         reported_[index(w)] = true;
       } else if (w.errors && !waited_) {
-        waited_ = true;  // a round more, for its last words
+        waited_ = true;  // waits one more round for its last output
       } else {
         trouble_ = why(w);
         return false;
@@ -202,19 +202,19 @@ class Caller {
   Supervisor team_;
   Clock::time_point until_;
   std::string meet_, trouble_;
-  std::vector<std::string> said_;  // by each host, last
+  std::vector<std::string> said_;  // the last line of each host
   std::vector<bool> reported_, is_ready_;
   size_t ready_ = 0;
   bool met_ = false, waited_ = false;
 };
 
-// -1: none from 0 to `most`.
+// Returns -1 unless it is a number from 0 to `most`.
 int whole(const std::string& digits, int most) {
   const int n = number_in<int>(digits).value_or(-1);
   return n <= most ? n : -1;
 }
 
-// A line of stdin without its end, and nothing behind it. False: there is none any more.
+// Reads one line of stdin, and nothing behind it. Returns false at the end of stdin.
 bool read_line(std::string& line) {
   line.clear();
   for (char c; read(STDIN_FILENO, &c, 1) == 1; line += c)
@@ -248,14 +248,14 @@ int run_part_of_hosts(char** argv, Loss loss, double patience) {
     throw Error(text(kMark, " is set, but nobody on stdin says what to do; unset it"));
   if (c.first == 0) c.listener = comm::listen_at(c.port, false);
   std::string addresses;
-  if (const auto ssh = variable("SSH_CONNECTION")) {  // client, its port, ours, its port
+  if (const auto ssh = variable("SSH_CONNECTION")) {  // client, its port, our address, our port
     std::istringstream in(*ssh);
     in >> word >> word >> addresses;
   }
   for (const std::string& a : comm::own_addresses()) addresses += (addresses.empty() ? "" : ",") + a;
   std::printf("%s%d %s\n", kReady, c.port, addresses.c_str());
   std::fflush(stdout);
-  if (!read_line(line)) return 1;  // another host had trouble, and the caller says so
+  if (!read_line(line)) return 1;  // another host failed, and the caller reports it
   std::istringstream in(line);
   if (!(in >> word >> c.port >> c.host) || word != "meet") return kInterrupted;
   c.orders = Fd(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));

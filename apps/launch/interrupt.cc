@@ -34,12 +34,12 @@ void on_usr1(int) {
   g_interrupted = 1;
 }
 
-// Generated matrix kernels use the stack pointer as a register like others: a handler's frame must not go
-// where it points. Of the main thread, which is the one that gets the process's signals.
+// Generated matrix kernels use the stack pointer as a general register, so a handler's frame must not go
+// where it points. This stack is for the main thread, which gets the process's signals.
 alignas(64) char g_stack[64 * 1024];
 
 void handle(int s, void (*handler)(int)) {
-  // Workers that are threads come here too; two of them must not share it.
+  // Workers that are threads come here, too, but only one thread may use this stack.
   [[maybe_unused]] static const bool once = [] {
     stack_t own{};
     own.ss_sp = g_stack;

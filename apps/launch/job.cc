@@ -1,4 +1,4 @@
-// From flags and environment to a communicator.
+// Makes a communicator from flags and environment.
 #include "apps/launch/job.h"
 
 #include <omp.h>
@@ -21,7 +21,7 @@ namespace {
 
 using Work = std::function<int(const Member&)>;
 
-// One worker of those whose communicator `all` is, or their server.
+// Runs one worker of the communicator `all`, or their server.
 int work_among(comm::Communicator& all, bool server, Place me, const Work& work) {
   if (!server) return work({me, all, all});
   me.world = all.size() - 1;

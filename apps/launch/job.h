@@ -10,45 +10,45 @@
 namespace skein::apps {
 
 struct JobOptions {
-  int workers = 0;                 // --workers; 0: not said
+  int workers = 0;                 // --workers; 0: not given
   std::string transport = "auto";  // auto, local (ranks as threads of this process), shared, ucx
   double deadline = 60;            // seconds for the workers to meet, and for any single wait
   DType wire = kF32;
-  bool server = false;         // one process (or thread) more, behind the workers, that only serves
-  Loss loss = Loss::kEndsAll;  // of a worker
-  std::string interface = "";  // between hosts; empty: the fastest
-  bool gpu_messages = false;   // straight from GPU to GPU, where there are GPUs and UCX can
-  std::string place = ".";  // directory where ranks meet that know no address or key; shared by their hosts
-  std::string hosts;        // --hosts; empty: this one
-  bool hosts_said = false;  // on the command line, rather than by the run that is resumed
+  bool server = false;         // one more process (or thread), after the workers, that only serves
+  Loss loss = Loss::kEndsAll;  // what happens when a worker is lost
+  std::string interface = "";  // used between hosts; empty: the fastest
+  bool gpu_messages = false;   // send from GPU to GPU directly, if there are GPUs and UCX can
+  std::string place = ".";     // shared directory where ranks that know no address or key meet
+  std::string hosts;           // --hosts; empty: this host
+  bool hosts_said = false;     // given on the command line, not taken from the resumed run
 };
 
-// Which of the workers this is.
+// Identifies a worker among the others.
 struct Place {
   int rank = 0, world = 1;
   int local_rank = 0, local_world = 1;  // among the workers of this host
-  int cores = 0;                        // this worker's own, where its launcher says; else 0
-  std::string ways = "";                // a line a peer: by which way it is reached
-  int64_t strangers = 0;  // callers without the job's key that this process refused while the workers met
+  int cores = 0;                        // reserved for this worker by its launcher; 0 if unknown
+  std::string ways = "";                // one line per peer: the transport that reaches it
+  int64_t strangers = 0;  // connections without the job's key that this process refused while the workers met
 };
 
-// One worker, or the server, as its work sees it.
+// A worker, or the server, as passed to `work` of run_job().
 struct Member : Place {
-  comm::Communicator& comm;  // the workers; of the server itself alone
-  comm::Communicator& hub;   // the workers and, last, the server; comm where there is none
+  comm::Communicator& comm;  // the workers; on the server, itself alone
+  comm::Communicator& hub;   // the workers and, last, the server; the same as comm if there is no server
   bool has_server() const { return &hub != &comm; }
   bool serves() const { return rank == world; }  // this is the server
 };
 
-// How many workers there are to be, by the environment (the last rank of which may be the server) or the
-// flags. Throws BadOption as seat_from_environment and parse_hosts do.
+// How many workers there will be, by the environment (whose last rank may be the server) or the flags. Throws
+// BadOption as seat_from_environment() and parse_hosts() do.
 int planned_workers(const JobOptions&);
 
-// Does `work` as each worker this process is to be, and returns the exit status: as the one worker there is;
-// as the rank that the environment says, where something else has started the ranks (docs/launch.md); else
-// starts the workers, as processes (this very program again, with the same arguments), here or on --hosts, or
-// as threads, and waits for them. `work` returns an exit status and may throw. BadOption: contradictions
-// between flags and environment, named.
+// Calls `work` for each worker that this process is, and returns the exit status. If a launcher has started
+// the ranks, this process is the rank that the environment says (docs/launch.md). Otherwise it starts the
+// workers and waits for them: as processes (this program with the same arguments), here or on --hosts, or as
+// threads; a single worker runs in this process. `work` returns an exit status and may throw. Throws
+// BadOption if flags and environment contradict each other.
 int run_job(const JobOptions&, char** argv, const std::function<int(const Member&)>& work);
 
 }  // namespace skein::apps

@@ -1,4 +1,4 @@
-// Reading and making job keys.
+// Reads and makes job keys.
 #include "apps/launch/job_key.h"
 
 #include <fcntl.h>
@@ -60,8 +60,8 @@ std::string key_of_start(const std::string& key, const std::string& start) {
   return own;
 }
 
-// Workers started by hand on one host, or with one home directory, share a key without being told. Whoever is
-// first makes it; a link is made by one only.
+// Workers started by hand on one host, or with one home directory, share this key. The first one makes it:
+// link() succeeds for only one.
 std::string job_key_of_home() {
   const std::optional<std::string> home = variable("HOME");
   if (!home)

@@ -1,4 +1,4 @@
-// What the flags say about workers.
+// Reads what the flags say about workers.
 #include "apps/launch/launch.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ JobOptions job_options(const Config& c) {
   o.wire = one_of<DType>("--wire", c.wire, {{"fp32", kF32}, {"bf16", kBF16}});
   const optim::StrategyRow& row = optim::strategy_row(c.algorithm);
   o.server = optim::has_dedicated_server(options_of(c));
-  if (row.center) o.loss = Loss::kOfFirstEnds;  // worker 0 keeps the center, or fetches it
+  if (row.center) o.loss = Loss::kOfFirstEnds;  // worker 0 keeps or fetches the center
   if (!c.output.empty()) o.place = c.output;
   o.hosts = c.hosts;
   o.hosts_said = c.origin("hosts").source > Source::kResumed;

@@ -1,4 +1,4 @@
-// Meeting: variables, or a note in a directory that all share.
+// Meeting: the ranks meet by variables, or by a note in a shared directory.
 #include "apps/launch/meeting.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ using comm::Fd;
 constexpr const char* kFirstLine = "skein meeting 1";
 constexpr int kLastPort = 65535;
 
-// A network file system answers "not there" from memory; reading the directory makes it ask again.
+// A network file system caches "not there"; reading the directory makes it ask again.
 void look_afresh(fs::path dir) {
   std::error_code none;
   while (!dir.empty() && !fs::is_directory(dir, none) && dir != dir.parent_path()) dir = dir.parent_path();
@@ -92,7 +92,7 @@ Meeting::~Meeting() {
   std::error_code none;
   if (note_.empty() || seat_.rank != 0) return;
   fs::remove(note_, none);
-  for (const fs::path& dir : made_) ::rmdir(dir.c_str());  // only what is empty
+  for (const fs::path& dir : made_) ::rmdir(dir.c_str());  // removes only empty ones
 }
 
 comm::RendezvousOptions Meeting::options() { return std::move(o_); }
@@ -130,7 +130,7 @@ void Meeting::leave_note() {
     o_.port = seat_.port;
     try {
       o_.listener = comm::listen_at(o_.port, false);
-    } catch (const Error&) {  // another job's; the others read which one it became
+    } catch (const Error&) {  // the port is another job's; the others read which one was taken
       o_.port = 0;
       o_.listener = comm::listen_at(o_.port, false);
     }
@@ -160,7 +160,7 @@ void Meeting::wait_for_note() {
                        "--output that they share, or set MASTER_ADDR, MASTER_PORT and SKEIN_KEY_FILE"));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  // What a killed job left behind leads nowhere, until the new rank 0 has written over it.
+  // A note left by a killed job leads nowhere until the new rank 0 has replaced it.
   o_.look_again = [take](comm::RendezvousOptions& o) { take(o); };
 }
 

@@ -9,15 +9,16 @@
 
 namespace skein::apps {
 
-// What rank 0 writes for the others, in a directory they share, where nobody else brings them the key.
+// What rank 0 writes for the others in a shared directory, if no launcher gives them the key.
 struct MeetingNote {
-  std::string hosts;  // of rank 0, with commas: its name, then its addresses
+  std::string hosts;  // rank 0's name and addresses, separated by commas
   int port = 0;
   std::string key;
 };
-// Written aside and renamed, mode 0600. Throws BadFile.
+// Writes the note atomically with mode 0600. Throws BadFile.
 void write_note(const std::filesystem::path&, const MeetingNote&);
-// False: there is none yet. Throws BadFile if it is not ours, others could read it, or it makes no sense.
+// Returns false if there is no note yet. Throws BadFile if it is not ours, other users can read it,
+// or it is malformed.
 bool read_note(const std::filesystem::path&, MeetingNote&);
 
 // Where the ranks meet and by which key:
@@ -26,15 +27,15 @@ bool read_note(const std::filesystem::path&, MeetingNote&);
 //             of the job's number. Under torchrun, whose agent listens at MASTER_PORT: the seat's ports
 //   key       SKEIN_KEY_FD, SKEIN_KEY_FILE; else, with RANK and WORLD_SIZE, ~/.config/skein/job-key; else
 //             rank 0's note. Under torchrun one that follows from it, of this start alone
-// The note lies in `place` and goes away with this object, and with it the directories that were made for it.
+// The note lies in `place`. The destructor removes it and the directories that were made for it.
 class Meeting {
  public:
-  // Rank 0 writes the note, the others wait for it, at most `deadline` seconds. Throws BadOption, BadFile,
-  // and Error saying where they waited.
+  // Rank 0 writes the note, and the others wait for it for at most `deadline` seconds. Throws BadOption,
+  // BadFile, and Error saying where they waited.
   Meeting(const Seat&, const std::string& place, double deadline);
   ~Meeting();
   Meeting(const Meeting&) = delete;
-  comm::RendezvousOptions options();  // once
+  comm::RendezvousOptions options();  // may be called once
 
  private:
   void by_variables();
@@ -45,7 +46,7 @@ class Meeting {
   const Seat& seat_;
   comm::RendezvousOptions o_;
   bool fixed_host_ = false, fixed_port_ = false;
-  std::filesystem::path note_;  // empty: none
+  std::filesystem::path note_;  // empty if there is no note
   std::vector<std::filesystem::path> made_;
 };
 

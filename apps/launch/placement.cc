@@ -1,4 +1,4 @@
-// Dealing cores out in one order, so that workers need not talk about it.
+// Assigns cores in a fixed order, so that workers need not communicate about it.
 #include "apps/launch/placement.h"
 
 #include "data/cores.h"
@@ -6,7 +6,7 @@
 namespace skein::apps {
 namespace {
 
-constexpr size_t kFewCores = 4;  // below that a core kept free of a kind of work is missed more than it helps
+constexpr size_t kFewCores = 4;  // with fewer, reserving a core for one kind of work costs more than it helps
 
 }  // namespace
 
@@ -19,7 +19,7 @@ Placement place_threads(const std::vector<int>& cores, int compute, int data, in
 
 Placement place_threads(const Place& place, int compute, int data) {
   const std::vector<int> cores = data::usable_cores();
-  const bool own = place.cores > 0 && int(cores.size()) == place.cores;  // no other worker may use them
+  const bool own = place.cores > 0 && int(cores.size()) == place.cores;  // no other worker uses them
   return place_threads(cores, compute, data, own ? 0 : place.local_rank, own ? 1 : place.local_world);
 }
 

@@ -1,4 +1,5 @@
-// Placement: threads that decode images on other cores than threads that compute, where there are enough.
+// Placement: if there are enough cores, threads that decode images run on other cores
+// than threads that compute.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,17 +9,16 @@
 namespace skein::apps {
 
 struct Placement {
-  std::vector<int> compute, data;  // cores; both empty: the system places all threads
+  std::vector<int> compute, data;  // cores; both empty if the system places all threads
 };
 
-// What worker `slot` of `slots` that share the cores gets: its next `compute` cores, then its next
-// `data` cores. Nothing where there are fewer than four cores or fewer than all those threads, and
-// nothing where the threads leave half of the cores free: another program like this one would then be
-// put on the very same half.
+// The cores of worker `slot` of `slots` that share them: its next `compute` cores, then its next `data`
+// cores. None if there are fewer than four cores or fewer than all those threads, and none if the threads
+// leave half of the cores free, because a second program like this one would then use the same half.
 Placement place_threads(const std::vector<int>& cores, int compute, int data, int slot, int slots);
 
-// The same for this worker, among those of its host or, where its launcher gave it cores of
-// its own, on those.
+// The same for this worker, among the workers of its host or, if its launcher reserved cores
+// for it, on those.
 Placement place_threads(const Place&, int compute, int data);
 
 std::string list_cores(const std::vector<int>& cores);  // "0-3,8"

@@ -1,4 +1,4 @@
-// Starting workers: the environment of each, and the program itself once more.
+// Starts workers: sets the environment of each and executes this program again.
 #include "apps/launch/processes.h"
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ void pass_on(const char* name, const Fd& fd) {
   set_variable(name, std::to_string(fd.get()));
 }
 
-// In the child.
+// Runs in the child.
 [[noreturn]] void become(int local_rank, const Crew& c, const Fd& key, char** argv) {
   const int rank = c.first + local_rank;
   set_variable("RANK", std::to_string(rank));
@@ -38,7 +38,7 @@ void pass_on(const char* name, const Fd& fd) {
   set_variable("LOCAL_WORLD_SIZE", std::to_string(c.count));
   set_variable("MASTER_ADDR", c.host);
   set_variable("MASTER_PORT", std::to_string(c.port));
-  unsetenv("TORCHELASTIC_USE_AGENT_STORE");  // an agent above us has nothing to do with this port
+  unsetenv("TORCHELASTIC_USE_AGENT_STORE");  // an agent above us does not use this port
   setenv("OMP_NUM_THREADS", std::to_string(std::max(1, cores() / c.count)).c_str(), 0);
   pass_on("SKEIN_KEY_FD", key);
   if (rank == 0) pass_on("SKEIN_LISTEN_FD", c.listener);
@@ -54,7 +54,7 @@ void pass_on(const char* name, const Fd& fd) {
 }  // namespace
 
 int run_crew(Crew c, char** argv) {
-  // Only one of the crews has the first worker.
+  // Only one crew has the first worker.
   const bool has_first = c.first == 0;
   Supervisor team(c.loss == Loss::kOfFirstEnds && !has_first ? Loss::kIsSurvived : c.loss, c.patience);
   Fd key(memfd_create("job key", MFD_CLOEXEC));

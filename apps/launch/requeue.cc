@@ -1,4 +1,4 @@
-// Running scontrol.
+// Runs scontrol.
 #include "apps/launch/requeue.h"
 
 #include <fcntl.h>
@@ -16,7 +16,8 @@ extern char** environ;
 namespace skein::apps {
 namespace {
 
-// Its exit status, and in `said` its stdout and stderr; throws Error if it cannot be started.
+// Runs a program and returns its exit status; `said` receives its stdout and stderr. Throws Error if
+// it cannot be started.
 int run_program(std::vector<std::string> words, std::string& said) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) comm::fail_system("making a pipe");

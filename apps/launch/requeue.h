@@ -1,12 +1,12 @@
-// Requeue: a SLURM job that has stopped asks to be started again.
+// Requeue: a SLURM job that has stopped asks SLURM to start it again.
 #pragma once
 #include <string>
 
 namespace skein::apps {
 
-// `scontrol requeue` of the job that this process belongs to. SLURM ends the job's processes soon
-// after. Returns what to tell the user: that it was done, or why not (no SLURM job, no scontrol on this
-// node, what scontrol says).
+// Runs `scontrol requeue` for the job that this process belongs to. SLURM ends the job's processes soon
+// after. Returns a message for the user: that it was done, or why not (no SLURM job, no scontrol on
+// this node, scontrol's error).
 std::string requeue_job();
 
 }  // namespace skein::apps

@@ -1,4 +1,4 @@
-// Finding the seat: RANK and WORLD_SIZE, OpenMPI, PMI, SLURM.
+// Finds the seat by RANK and WORLD_SIZE, OpenMPI, PMI or SLURM.
 #include "apps/launch/seat.h"
 
 #include <unistd.h>
@@ -16,10 +16,10 @@
 namespace skein::apps {
 namespace {
 
-constexpr int kFirstPort = 12000, kPorts = 18000;  // below those that kernels hand out (32768 and up)
-constexpr int kMorePorts = 8;                      // of which one is free
+constexpr int kFirstPort = 12000, kPorts = 18000;  // below the kernel's ephemeral ports (32768 and up)
+constexpr int kMorePorts = 8;                      // how many are tried
 
-// One launcher's words for the two numbers that count.
+// One launcher's variables for rank and world size.
 struct Words {
   Seat::By by;
   std::string rank_name, world_name;
@@ -31,7 +31,7 @@ Words words(Seat::By by, const std::string& rank_name, const std::string& world_
   return {by, rank_name, world_name, number(rank_name), number(world_name)};
 }
 
-// Throws if only one of the two is there, or the rank is none of the world's.
+// Throws if only one of the two is set, or the rank is outside the world.
 bool complete(const Words& w) {
   if (!w.rank && !w.world) return false;
   if (!w.rank || !w.world)
@@ -87,9 +87,8 @@ void fill_mpi(Seat& s, const char* local_rank, const char* local_world) {
   s.job = fit_for_a_file(job);
 }
 
-// torchrun's agent keeps its store at MASTER_PORT, for trainers that are its clients.
-// Rank 0 then listens at one of some ports that follow from what is the same for all trainers of this start,
-// and for those of no other.
+// torchrun's agent keeps its store at MASTER_PORT for its own clients. So rank 0 listens at one of several
+// ports, derived from values that all trainers of this start share, and that other starts do not.
 void fill_torchrun(Seat& s) {
   if (variable("TORCHELASTIC_USE_AGENT_STORE") != "True") return;
   const std::string start = text("torchrun-", variable("MASTER_PORT").value_or(""), '-',
@@ -100,14 +99,14 @@ void fill_torchrun(Seat& s) {
     s.ports.push_back(kFirstPort + int(std::hash<std::string>{}(text(start, '.', i)) % kPorts));
 }
 
-// srun's own variables; those of a batch script, which is no task of a step, lack the step's.
+// srun's own variables. A batch script, which is not a task of a step, lacks those of the step.
 Words slurm_words() {
   Words w = words(Seat::kSlurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS");
   if (!w.world) w.rank.reset();
   return w;
 }
 
-// PMIx has no variable for the number of processes: it is srun's, or the user's.
+// PMIx has no variable for the number of processes; srun or the user sets it.
 Words pmi_words(const Words& variables, const Words& slurm) {
   if (variable("PMI_RANK") || variable("PMI_SIZE")) return words(Seat::kPmi, "PMI_RANK", "PMI_SIZE");
   Words w = words(Seat::kPmi, "PMIX_RANK", "WORLD_SIZE");
@@ -116,7 +115,7 @@ Words pmi_words(const Words& variables, const Words& slurm) {
   return w;
 }
 
-// A script that sets some of RANK and WORLD_SIZE for others to see must not contradict who started it.
+// RANK and WORLD_SIZE set by a script must not contradict the launcher.
 void compare(const Words& variables, const Words& launcher) {
   const bool other_world = variables.world && *variables.world != *launcher.world;
   if (!other_world && (!variables.rank || *variables.rank == *launcher.rank)) return;
@@ -136,7 +135,7 @@ Seat seat_from_environment() {
   std::optional<Words> launcher;
   for (const Words& w : {open_mpi, pmi, slurm})
     if (!launcher && complete(w)) launcher = w;
-  // srun --mpi=pmi2 speaks in both ways; its own says more.
+  // srun --mpi=pmi2 sets both kinds of variables; its own say more.
   if (launcher && slurm.rank == launcher->rank && slurm.world == launcher->world) launcher = slurm;
 
   Seat s;
@@ -144,7 +143,7 @@ Seat seat_from_environment() {
   if (launcher && *launcher->world > 1 && !whole) {
     compare(variables, *launcher);
   } else if (complete(variables)) {
-    // torchrun numbers by itself, below a launcher that starts one of it on each host.
+    // torchrun assigns its own ranks, under a launcher that starts one torchrun on each host.
     if (launcher && launcher->world == variables.world && *launcher->world > 1 &&
         !variable("TORCHELASTIC_RUN_ID"))
       compare(variables, *launcher);

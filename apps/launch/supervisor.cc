@@ -1,4 +1,4 @@
-// Supervisor: fork, poll, waitpid, and patience.
+// Supervisor: fork, poll, waitpid, and timeouts.
 #include "apps/launch/supervisor.h"
 
 #include <fcntl.h>
@@ -21,14 +21,14 @@ namespace {
 using comm::Clock;
 using comm::Fd;
 
-// After a ward has failed the others get so long: a killed worker must first be missed, one that ended with
-// an error has told its peers.
+// How long the others get after a ward has failed: they must first miss a killed worker, while one that ended
+// with an error has told its peers.
 constexpr auto kGraceAfterKill = std::chrono::seconds(180), kGraceAfterError = std::chrono::seconds(30);
 constexpr auto kOneKeystroke = std::chrono::seconds(1);  // timeout(1) signals a process and then its group
-constexpr int kInterrupted = 130;                        // what workers return by themselves after SIGINT
-constexpr auto kLastOrder = std::chrono::seconds(2);     // for one that is ordered to kill its own
+constexpr int kInterrupted = 130;                        // what workers return after SIGINT
+constexpr auto kLastOrder = std::chrono::seconds(2);     // for a ward that is ordered to kill its workers
 constexpr auto kUnkillable =
-    std::chrono::seconds(10);  // after SIGKILL: the kernel itself waits for something
+    std::chrono::seconds(10);  // after SIGKILL, in case the process hangs in the kernel
 
 std::pair<Fd, Fd> make_pipe() {
   int ends[2];
@@ -36,7 +36,7 @@ std::pair<Fd, Fd> make_pipe() {
   return {Fd(ends[0]), Fd(ends[1])};
 }
 
-// Stopped, traced, or waiting in the kernel for something that does not come.
+// Whether the process is stopped, traced, or in uninterruptible sleep.
 bool stands_still(const Ward& w) {
   std::ifstream in("/proc/" + std::to_string(w.pid) + "/stat");
   std::string all;
@@ -45,7 +45,7 @@ bool stands_still(const Ward& w) {
   return name != std::string::npos && name + 2 < all.size() && std::strchr("TtD", all[name + 2]) != nullptr;
 }
 
-// Itself, or a worker it stands for, or the way to them.
+// Whether the ward, a worker behind it, or the connection to them is lost.
 bool is_lost(const Ward& w) {
   return (w.exit_code() > 128 && w.exit_code() != kInterrupted) || w.exit_code() == kExitGivenUp;
 }
@@ -61,9 +61,9 @@ Supervisor::Supervisor(Loss loss, double patience)
   sigemptyset(&signals_);
   for (int s : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGTSTP, SIGCHLD}) sigaddset(&signals_, s);
   sigprocmask(SIG_BLOCK, &signals_, &before_);
-  // A script's `program &` starts with SIGINT ignored, and an ignored signal is never waited for.
+  // A script's `program &` starts with SIGINT ignored, and an ignored signal cannot be waited for.
   signal(SIGINT, SIG_DFL), signal(SIGTERM, SIG_DFL);
-  signal(SIGPIPE, SIG_IGN);  // a ward that is gone is seen by waitpid
+  signal(SIGPIPE, SIG_IGN);  // waitpid reports a ward that is gone
 }
 
 Supervisor::~Supervisor() {
@@ -84,7 +84,7 @@ Ward& Supervisor::start(const std::string& name, const Pipes& pipes,
   const pid_t pid = fork();
   if (pid < 0) comm::fail_system("starting " + name);
   if (pid == 0) {
-    // Its own process group: the terminal's Ctrl-C comes to us, and from us once.
+    // Its own process group, so that the terminal's Ctrl-C reaches only us and we pass it on once.
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent_) _exit(1);
@@ -128,7 +128,7 @@ size_t Supervisor::remaining() const {
   return size_t(std::count_if(wards_.begin(), wards_.end(), [](const Ward& w) { return !w.ended; }));
 }
 
-// Lines are short and the pipe is as good as empty; one that is full belongs to a dead connection.
+// Lines are short and the pipe is nearly empty; a full pipe belongs to a dead connection.
 void Supervisor::send_line(Ward& w, const std::string& line) {
   const std::string all = line + '\n';
   if (w.orders && write(w.orders.get(), all.data(), all.size()) != ssize_t(all.size())) w.orders = {};
@@ -144,7 +144,7 @@ void Supervisor::signal_all(int s) {
   }
 }
 
-// One that takes orders ends its own first, and by losing us it knows it must.
+// A ward that takes orders kills its own workers first, and does so, too, when it loses us.
 void Supervisor::kill_all() {
   if (!ending_) killed_ = Clock::now();
   ending_ = true;
@@ -181,8 +181,8 @@ void Supervisor::ask(int s) {
   }
 }
 
-// Wards are in process groups of their own, which the terminal's Ctrl-Z does not reach. Those that are
-// commanded by orders stay awake to hear the next one: they stop and continue only their own.
+// Wards are in their own process groups, which the terminal's Ctrl-Z does not reach. Those that take orders
+// keep running to receive the next one; they stop and continue only their own workers.
 void Supervisor::hold() {
   const auto began = Clock::now();
   signal_all(SIGTSTP);
@@ -231,15 +231,15 @@ void Supervisor::reap() {
   }
 }
 
-// Those who are left do nothing for the job any more. Where whoever comes first may leave before the others
-// are through, it is only certain of wards that stand still.
+// Whether the wards that are left do nothing for the job any more. If workers may leave before the others
+// have finished, that is certain only of wards that stand still.
 bool Supervisor::others_are_through() const {
   if (loss_ == Loss::kEndsAll || remaining() == 0 || remaining() == wards_.size()) return false;
   if (loss_ == Loss::kOfFirstEnds) return wards_[0].ended;
   return std::all_of(wards_.begin(), wards_.end(), [](const Ward& w) { return w.ended || stands_still(w); });
 }
 
-// Nobody waits for a process that even SIGKILL does not end; it is gone when the kernel lets go of it.
+// Stops waiting for processes that even SIGKILL does not end; they go when the kernel releases them.
 void Supervisor::leave_behind() {
   for (Ward& w : wards_) {
     if (w.ended) continue;

@@ -1,4 +1,5 @@
-// Supervisor: the processes we started, signals passed on to them, what they say, and how they end.
+// Supervisor: watches the child processes, passes signals on to them, and handles their
+// output and their ends.
 #pragma once
 #include <signal.h>
 #include <sys/types.h>
@@ -14,66 +15,68 @@
 
 namespace skein::apps {
 
-// What becomes of a job when one of its workers is lost.
+// What happens to a job when one of its workers is lost.
 enum class Loss : uint8_t {
   kEndsAll,      // the others get time to notice and to save
-  kIsSurvived,   // the others continue, whichever it was
-  kOfFirstEnds,  // likewise, unless it was the first, whose end is also the job's
+  kIsSurvived,   // the others continue
+  kOfFirstEnds,  // the others continue, unless the first was lost; its end is the job's
 };
-constexpr int kExitGivenUp = 3;  // of a worker without which the others continue
-// How long whoever the others gave up is waited for when they are through. `deadline`: of a wait between
-// workers, which may be for ever.
+constexpr int kExitGivenUp = 3;  // exit status of a worker without which the others continue
+// How long to wait for workers that the others have given up, once the others have finished. `deadline` is
+// that of a wait between workers, which may be forever.
 inline double patience_of_launcher(double deadline) { return std::min(deadline, 60.0); }
 
-// One of them.
+// A child process: a worker, or a connection that stands for workers.
 struct Ward {
   std::string name;    // "worker 2"
-  std::string prefix;  // before every line it says
+  std::string prefix;  // goes before every line of its output
   comm::Fd errors;     // its stderr
-  comm::Fd output;     // its stdout; empty: ours
+  comm::Fd output;     // its stdout; empty if it shares ours
   comm::Fd
-      orders;  // takes lines "signal N", where a signal to the process would not reach those it stands for
+      orders;  // takes lines "signal N", if a signal to the process would not reach the workers behind it
   bool plain = false;  // its stdout is passed on byte by byte, without the prefix
   pid_t pid = -1;
-  int status = 0;  // as of waitpid
+  int status = 0;  // as returned by waitpid
   bool ended = false, stopped = false;
-  comm::Clock::time_point condemned{};  // when it was ordered to kill its own
-  std::string error_line, output_line;  // as far as they have come
+  comm::Clock::time_point condemned{};  // when it was ordered to kill its workers
+  std::string error_line, output_line;  // incomplete lines
 
   bool failed() const { return ended && status != 0; }
   int exit_code() const;  // 128 + signal
 };
 
-// SIGINT, SIGTERM and SIGHUP are passed on once, a second one kills (but not a second SIGHUP: a terminal that
-// closes hangs up more than once); SIGUSR1 is passed on every time. Ctrl-Z (SIGTSTP) stops the wards and then
-// this process, and when this one is continued, so are they, and the time between counts nowhere. When a ward
-// fails whose loss ends all, the others get time to notice and to save, then they are killed too; one that is
-// stopped does not hold up the end. Where the others continue, a ward that is left when they are through is
-// killed after `patience`. What several say to stderr alike is shown once. If this process dies, the kernel
-// kills what it started. For a process without other threads; one at a time.
+// SIGINT, SIGTERM and SIGHUP are passed on once; a second one kills (but not a second SIGHUP, because a
+// closing terminal hangs up more than once). SIGUSR1 is passed on every time. Ctrl-Z (SIGTSTP) stops the
+// wards and then this process; when this process is continued, so are they, and the time in between counts
+// for no timeout. When a ward fails whose loss ends all, the others get time to notice and to save, then they
+// are killed, too; a stopped ward does not delay the end. If the others may continue, a ward that is left
+// when they have finished is killed after `patience`. Equal lines of several wards on stderr are shown once.
+// If this process dies, the kernel kills the wards. The process must have no other threads and only one
+// Supervisor at a time.
 class Supervisor {
  public:
   explicit Supervisor(Loss = Loss::kEndsAll, double patience = 60);  // seconds
-  ~Supervisor();                                                     // kills who is left
+  ~Supervisor();                                                     // kills the wards that are left
   Supervisor(const Supervisor&) = delete;
 
   struct Pipes {
     bool output = false, orders = false;
   };
-  // Forks. The child runs `become`, which is not to return, with its stderr (stdout, stdin) connected to us.
+  // Forks. The child runs `become`, which must not return, with its stderr (stdout, stdin) connected to us.
   Ward& start(const std::string& name, const Pipes&, const std::function<void(size_t number)>& become);
   std::vector<Ward>& wards() { return wards_; }
 
-  // Lines "signal N" are as if the signal had come to us; its end as if who gives the orders were lost: wards
-  // are interrupted and get half a minute.
+  // A line "signal N" acts as if we had received the signal. The end of the stream means that the process
+  // that gives the orders is lost: wards are interrupted and get half a minute.
   void obey(comm::Fd orders);
-  // A line of a ward's stdout or stderr; true: it was meant for us and is not shown.
+  // Receives each line of a ward's stdout or stderr; returns true if the line was for us and
+  // must not be shown.
   std::function<bool(Ward&, const std::string& line, bool is_error)> heard;
-  // Some time went by, 0.1 s at most. False: end them all, now.
+  // Is called at least every 0.1 s. Returns false to end all wards now.
   std::function<bool()> tick;
 
-  // Until all have ended, but for those that cannot even be killed. The status: 0, or that of the first
-  // that failed by itself, or 128 + signal. Those without which the others continue do not count,
+  // Runs until all wards have ended, except those that cannot be killed. Returns 0, or the status of the
+  // first ward that failed by itself, or 128 + signal. Wards without which the others continue do not count,
   // unless all were lost.
   int run();
   bool asked() const { return asked_ != comm::Clock::time_point{}; }
@@ -104,9 +107,9 @@ class Supervisor {
   comm::Fd superior_;
   std::string superior_line_;
   comm::Clock::time_point asked_{}, end_by_ = comm::Clock::time_point::max();
-  std::optional<comm::Clock::time_point> through_;  // since when the others are
+  std::optional<comm::Clock::time_point> through_;  // since when the others have finished
   comm::Clock::time_point killed_{};                // when kill_all() was first called
-  bool ending_ = false;                             // whoever is left is killed
+  bool ending_ = false;                             // the wards that are left are being killed
   std::set<std::string> shown_;
 };
 
