@@ -1,4 +1,4 @@
-// Making a run's directory, and the locks and the note by which others see that it is in use.
+// Makes a run's directory, with the locks and the note that show others that it is in use.
 #include "apps/checkpoint/run_directory.h"
 
 #include <fcntl.h>
@@ -34,7 +34,7 @@ std::string host_name() {
   return name;
 }
 
-// When a process began, in the kernel's words; empty: there is none of that number.
+// The start time of a process as the kernel reports it; empty if there is no such process.
 std::string birth_of(long pid) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
   std::string line, word;
@@ -44,7 +44,7 @@ std::string birth_of(long pid) {
   return word;
 }
 
-// Who trains, as DIR/.skein-lock says it.
+// The process that trains, as recorded in DIR/.skein-lock.
 struct Note {
   std::string host, since;  // since: birth_of() the process
   long pid = 0;
@@ -93,10 +93,10 @@ RunDirectory::~RunDirectory() {
   fs::remove(fs::path(path_) / kLockFile, none);
   if (made_.empty()) return;
   fs::remove_all(made_.front(), none);
-  for (const fs::path& parent : made_) ::rmdir(parent.c_str());  // only what is empty
+  for (const fs::path& parent : made_) ::rmdir(parent.c_str());  // removes only empty ones
 }
 
-// Those that this process made are its own to remove.
+// The destructor removes the parents that this process made.
 void RunDirectory::make_parents() {
   std::error_code none;
   std::vector<fs::path> missing;
@@ -158,9 +158,9 @@ RunDirectory::Answer RunDirectory::lock(short kind, off_t from, off_t bytes) {
   return errno == EAGAIN || errno == EACCES ? kTaken : kUnknown;
 }
 
-// Whoever gets all bytes at once keeps the first and leaves the rest to the other ranks; until then
-// nobody else can have them all. `who`: false: who trains here. true: who did, on another host, and left
-// no sign of an end.
+// A process that locks all bytes at once keeps the first and releases the rest for the other ranks; no other
+// process can lock them all until these end. If false, `who` names the process that trains here. If true,
+// `who` names a process on another host whose note does not say that it ended.
 bool RunDirectory::take(std::string& who) {
   const std::string name = path_ + '/' + kLockFile;
   file_ = comm::Fd(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
@@ -173,7 +173,8 @@ bool RunDirectory::take(std::string& who) {
     return false;
   }
   struct stat s {};
-  if (fstat(file_.get(), &s) == 0 && s.st_nlink == 0) return take(who);  // removed by who held it until now
+  // Its last holder has just removed it.
+  if (fstat(file_.get(), &s) == 0 && s.st_nlink == 0) return take(who);
   if (all == kFree) lock(F_UNLCK, 1, 0);
   who = note.pid > 0 && note.host != host_name() ? note.words() : "";
   leave_note();

@@ -1,4 +1,4 @@
-// RunDirectory: the directory of one run, made for it alone and held by its workers while it is trained.
+// RunDirectory: the directory of one run, which its workers lock while they train.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -9,22 +9,22 @@
 
 namespace skein::apps {
 
-// Held by locks on the bytes of DIR/.skein-lock, the byte of each worker's rank, so that a directory is free
-// when the last of them has ended, however it ended. In the file is a note of who trains: for messages, and
-// to go by on a file system without locks, where a note of another host is only reported. One thread.
+// Each worker locks the byte of its rank in DIR/.skein-lock, so that the directory is free when the last of
+// them has ended in any way. The file also names the process that trains, for messages and for file systems
+// without locks; there, a note of another host is only reported. Not thread-safe.
 class RunDirectory {
  public:
   explicit RunDirectory(int rank) : rank_(rank) {}
-  // Ends the note. What was made here and holds no run now is removed again.
+  // Marks the note as ended. Removes directories made here that hold no run.
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
 
-  // Rank 0. Makes a directory below runs/ that no other process makes, also at this moment, and holds it.
+  // On rank 0: makes a new directory below runs/, atomically against other processes, and locks it.
   void make(const std::string& model, const std::string& data);
-  // Rank 0. Makes the directory if it is not there, and holds it. While another process trains in it, waits
-  // for at most so many seconds, saying so once, and then throws BadFile that names the process.
+  // On rank 0: makes the directory if it does not exist, and locks it. While another process trains in it,
+  // waits for at most `patience` seconds, saying so once, and then throws BadFile that names the process.
   void hold(const std::string& path, double patience, const std::function<void(const std::string&)>& say);
-  // The other ranks, after rank 0.
+  // On the other ranks, after rank 0.
   void join(const std::string& path);
 
   const std::string& path() const { return path_; }

@@ -1,4 +1,4 @@
-// The file of the best model, and what its metadata say of it.
+// The file of the best model and its metadata.
 #include "apps/evaluation/best_model.h"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The metadata of a file that BestModel has written; nothing of any other.
+// The metadata of a file that BestModel has written; nothing for any other file.
 std::optional<Best> read_best(const std::string& path) {
   const ModelInfo info = info_of(path, read_safetensors(path));
   const auto number = [&](const char* key, double& v) {

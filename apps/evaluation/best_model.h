@@ -12,23 +12,23 @@ namespace skein::apps {
 struct Best {
   double top1 = 0, loss = 0, epoch = 0;
   int64_t step = 0;
-  bool ema = false;  // it is the moving average of the weights rather than the weights
+  bool ema = false;  // the model is the moving average of the weights
 };
 
-// Worker 0's. The file says which evaluation it is of, so nothing else need be kept to resume.
+// Lives on worker 0. The file says which evaluation it comes from, so resuming needs nothing else.
 class BestModel {
  public:
   static constexpr const char* kFile = "model_best.safetensors";
 
-  // Starts a run in `directory`, without a best one: a file that an earlier attempt has left there goes.
+  // Starts a new run in `directory`: removes a file that an earlier attempt has left there.
   void begin(const std::string& directory);
   // Continues the training of the run in `from`, which may be `directory`, at `step`. A file of a later step
-  // is of a course that was given up: the next evaluation replaces it. A damaged file counts as none.
+  // was abandoned, and the next evaluation replaces it. A damaged file is ignored.
   void resume(const std::string& directory, const std::string& from, int64_t step);
 
-  // By accuracy, then by loss.
+  // Compares by accuracy, then by loss.
   bool is_better(const Score&) const;
-  // The module holds what was scored. Written aside and renamed; throws BadFile.
+  // Writes the model that was scored, which the module holds, atomically. Throws BadFile.
   void keep(const Score&, double epoch, bool ema, nn::Module&, ModelInfo);
   const std::optional<Best>& found() const { return best_; }
 

@@ -1,4 +1,4 @@
-// The mean of the models put in their place for a while.
+// Replaces the model by the mean over the workers for a while.
 #include "apps/evaluation/consensus_model.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace skein::apps {
 namespace {
 
-constexpr int64_t kBatches = 16;   // of each worker, for new statistics
-constexpr double kMomentum = 0.1;  // of every batch norm: what a batch's statistics weigh
+constexpr int64_t kBatches = 16;   // of each worker, to recompute statistics
+constexpr double kMomentum = 0.1;  // the weight of a batch's statistics in every batch norm
 
 }  // namespace
 
@@ -43,7 +43,7 @@ ConsensusModel::ConsensusModel(const Config& c, const Setup& s, const nn::Flat& 
   }
 }
 
-// Statistics that start at zero are, after k batches, 1 - (1 - momentum)^k of a weighted
+// Statistics that start at zero become, after k batches, 1 - (1 - momentum)^k times a weighted
 // mean over the batches.
 void ConsensusModel::recompute(const Config& c, const Setup& s) {
   const NoTape off;

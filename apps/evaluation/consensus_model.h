@@ -1,4 +1,4 @@
-// ConsensusModel: while it lives, the model holds the mean over the workers, to be evaluated or saved.
+// ConsensusModel: while it lives, the model holds the mean over the workers, for evaluation or saving.
 #pragma once
 #include "apps/evaluation/ema.h"
 #include "apps/setup/setup.h"
@@ -11,9 +11,10 @@ namespace skein::apps {
 //   recompute   re-estimated at the mean, on the first training batches of each worker, and averaged
 //   mix, and always for allreduce   the mean over the workers
 //   local       rank 0's
-// With `average` the mean of the workers' moving averages, of weights and, but under recompute, of
-// statistics. Destroyed, it gives each worker back its own, bit for bit. Alone, without `average`, it does
-// nothing. Construction is collective; one that a lost worker breaks off gives everything back, too.
+// With `average` it is the mean of the workers' moving averages of weights and, except under
+// recompute, of statistics. The destructor restores each worker's own model, bit for bit. With one
+// worker and without `average` it does nothing. The constructor is collective; if a lost worker
+// interrupts it, it restores everything, too.
 class ConsensusModel {
  public:
   ConsensusModel(const Config&, const Setup&, const nn::Flat&, optim::Strategy&, optim::Worker&,

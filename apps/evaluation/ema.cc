@@ -1,4 +1,4 @@
-// One pass over each vector a step.
+// Updates the moving averages, with one pass over each vector per step.
 #include "apps/evaluation/ema.h"
 
 #include <algorithm>

@@ -30,7 +30,7 @@ std::optional<Score> evaluate(const Setup& s, comm::Communicator& comm, nn::Modu
                               const std::function<bool()>& stop, std::vector<Verdict>* verdicts) {
   const data::DataSource& test = *s.data.test;
   const int64_t batch = std::min(batch_size, test.size()), all_steps = (test.size() + batch - 1) / batch;
-  // Batch i is scored by worker i mod world, of those there are now.
+  // Worker i mod world, among the workers that are left, scores batch i.
   const int64_t rank = comm.rank(), world = comm.size();
   const int64_t steps = all_steps / world + (rank < all_steps % world);
   data::Plan plan;

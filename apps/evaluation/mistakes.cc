@@ -1,4 +1,4 @@
-// Small pictures of test images that were taken for something else.
+// Small pictures of test images that were misclassified.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-// Judging logits, and counting by class.
+// Judges logits, and counts by class.
 #include "apps/evaluation/verdicts.h"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 namespace skein::apps {
 namespace {
 
-constexpr size_t kFewClasses = 50;  // of more the matrix would be mostly zeros, and too large to look at
+constexpr size_t kFewClasses = 50;  // with more, the matrix would be mostly zeros and too large to read
 
 std::string shortened(const std::string& name, size_t most) {
   const std::string whole = printable(name);

@@ -1,4 +1,4 @@
-// What a model took each test image for: by class, and which classes it takes for which.
+// How a model classified each test image: accuracy by class, and which classes it confuses.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,14 +10,15 @@
 namespace skein::apps {
 
 struct Verdict {
-  int64_t index = 0;  // in the test split
+  int64_t index = 0;  // index in the test split
   int32_t truth = 0, guess = 0;
-  float probability = 0;  // of the guess
+  float probability = 0;  // the guess' probability
 };
-// Of logits [n, classes] on the host, f32; of equal logits the lower class. Images without a label have none.
+// Adds the verdicts on logits [n, classes], f32 on the host; of equal logits the lower class wins. Images
+// without a label are skipped.
 void judge(const Tensor& logits, const Tensor& labels, const std::vector<int64_t>& indices,
            std::vector<Verdict>& verdicts);
-// Of all workers, by index, on rank 0; elsewhere none. Collective.
+// The verdicts of all workers by index on rank 0; none elsewhere. Collective.
 std::vector<Verdict> gather_verdicts(comm::Communicator&, const std::vector<Verdict>& mine);
 
 struct Tally {
@@ -33,16 +34,16 @@ Tally tally(const std::vector<Verdict>&, size_t classes);
 // The mistakes that were made with the highest probability, highest first.
 std::vector<Verdict> boldest_mistakes(const std::vector<Verdict>&, size_t most);
 
-// "classes", "images_by_class", "correct_by_class", "confusions" and, of
-// few classes, "confusion": docs/metrics.md.
+// "classes", "images_by_class", "correct_by_class", "confusions" and, with
+// few classes, "confusion" (docs/metrics.md).
 Json to_json(const Tally&, const std::vector<std::string>& classes);
 
-// A line a class: images, accuracy, what it is most often taken for. Of more classes than `most` those
+// A line per class: images, accuracy, and its most frequent confusion. With more than `most` classes, those
 // with the lowest accuracy.
 std::string class_table(const Tally&, const std::vector<std::string>& classes, size_t most = 50);
 
-// [{"name", "truth", "guess", "probability", "picture"}]: names as `test` has them, classes as numbers,
-// pictures as the model saw them, small, as data URIs.
+// [{"name", "truth", "guess", "probability", "picture"}]: names as in `test`, classes as numbers, pictures as
+// the model saw them, small, as data URIs.
 Json show_mistakes(const std::vector<Verdict>&, const data::DataSource& test);
 
 }  // namespace skein::apps

@@ -1,4 +1,4 @@
-// Declaring and checking the flags of gossip_avg.
+// Declares and checks the flags of gossip_avg.
 #include "apps/gossip/gossip_flags.h"
 
 #include <CLI/CLI.hpp>
@@ -30,7 +30,7 @@ void check_links(const CLI::App& app, const GossipFlags& f, int workers) {
 
 void declare(CLI::App& app, GossipFlags& f) {
   f.job.loss = Loss::kIsSurvived;
-  app.allow_extras();  // so that the message about an unknown flag is ours
+  app.allow_extras();  // so that we write the message about an unknown flag
   app.set_version_flag("--version", "gossip_avg " SKEIN_VERSION);
   const auto add = [&](const char* name, auto& to, const char* type, const std::string& help) {
     return app.add_option(name, to, help)->type_name(type);

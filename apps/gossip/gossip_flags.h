@@ -1,4 +1,4 @@
-// The flags of gossip_avg, and everything about them that can be refused before a worker starts.
+// The flags of gossip_avg, with every check that can be made before a worker starts.
 #pragma once
 #include <memory>
 #include <string>
@@ -20,15 +20,15 @@ struct GossipFlags {
   std::string output, topology, algorithm = "push-sum", report, wire = "fp32";
   comm::TopologyOptions graph;
   int64_t size = 0, rounds = 0, seed = 1;
-  double tolerance = 0;  // absolute; 0 with rounds = 0: as near as the type of the numbers allows, with room
+  double tolerance = 0;  // absolute; 0 with rounds = 0: relative_tolerance()
   int repeats = 7;
   bool json = false, print_schedule = false, link_test = false;
 };
 
 void declare(CLI::App&, GossipFlags&);
-// Before anything else after parsing: a flag or word that gossip_avg does not know is a BadOption.
+// Call it first after parsing: throws BadOption for a flag or word that gossip_avg does not know.
 void refuse_extras(const CLI::App&);
-// After parsing. Fills in defaults that depend on others. Throws BadOption, BadFile.
+// Call it after parsing: fills in defaults that depend on other flags. Throws BadOption, BadFile.
 void check(const CLI::App&, GossipFlags&);
 
 // "mean{rank}.npy", 3 -> "mean3.npy"
@@ -36,14 +36,15 @@ std::string file_of(std::string pattern, int rank);
 // The file or directory that a rank reads.
 std::string input_of(const GossipFlags&, int rank);
 
-// Where neither --rounds nor --tolerance is given: how near each number must come to its mean, as a share of
-// its size (the mean of its absolute values). Far above what rounding leaves of fp32, or of doubles.
+// The tolerance if neither --rounds nor --tolerance is given: the largest distance of each number from
+// its mean, relative to its size (the mean of its absolute values). It is far above the rounding of
+// fp32, or of doubles.
 double relative_tolerance(const GossipFlags&, bool doubles);
 
-// The graph of the flags over so many workers in a membership epoch. In a later epoch than the first,
-// where fewer workers may not allow what was asked for (pairs of an odd number, more peers than there
-// are, a file for others), it is one that any number allows: random pairs for pairwise, exponential with
-// one peer for push-sum.
+// The graph that the flags specify over so many workers in a membership epoch. After the first epoch
+// fewer workers may not allow the requested graph (pairs of an odd number, more peers than there are, a
+// file for other workers); then it is one that any number allows: random pairs for pairwise, exponential
+// with one peer for push-sum.
 std::unique_ptr<comm::Topology> graph_over(const GossipFlags&, int workers, uint32_t epoch);
 
 }  // namespace skein::apps

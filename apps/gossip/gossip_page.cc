@@ -13,9 +13,9 @@ namespace skein::apps {
 namespace {
 
 constexpr double kWidth = 1100, kHeight = 420, kLeft = 64, kRight = 16, kTop = 14, kBottom = 36;
-constexpr size_t kMostPoints = 1500;  // of a curve: a screen could not show more
+constexpr size_t kMostPoints = 1500;  // in a curve: a screen could not show more
 
-// Where rounds and errors lie in the picture; errors as powers of ten.
+// Maps rounds and errors, which are powers of ten, to positions in the picture.
 struct Frame {
   double rounds = 1, low = -1, high = 0;
   double x(double round) const { return kLeft + (kWidth - kLeft - kRight) * round / rounds; }

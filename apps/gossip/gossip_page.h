@@ -1,5 +1,4 @@
-// gossip_avg --report: the error over the rounds, measured and theoretical, as one page
-// that needs nothing else.
+// gossip_avg --report: the error over the rounds, measured and theoretical, as one self-contained page.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// From traces and epochs to lines and JSON.
+// Turns traces and epochs into lines and JSON.
 #include "apps/gossip/gossip_result.h"
 
 #include <fmt/format.h>
@@ -14,8 +14,8 @@ namespace {
 
 constexpr double kRounding = 1e-6;            // of the first distance: below, fp32 is what is measured,
 constexpr double kRoundingOfDoubles = 1e-14;  // or float64
-constexpr size_t kPatience = 50;              // gossips without progress
-constexpr int64_t kMostEntries = 2 << 20;     // of products of mixing matrices, all gossips together
+constexpr size_t kPatience = 50;              // gossips without progress before the comparison ends
+constexpr int64_t kMostEntries = 2 << 20;     // in all products of mixing matrices together
 
 std::string ranks(const std::vector<comm::Rank>& all) {
   if (all.size() > 8) return fmt::format("{} workers", all.size());
@@ -28,7 +28,7 @@ std::string count(int64_t n, const std::string& what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
-// "mean0.npy" or "mean0.npy, mean2.npy ... mean9.npy": the results of those who are there at the end.
+// "mean0.npy" or "mean0.npy, mean2.npy ... mean9.npy": the results of the workers that are left at the end.
 std::string outputs(const GossipFlags& f, const std::vector<comm::Rank>& living) {
   constexpr size_t kNamed = 4;
   std::string s;
@@ -44,7 +44,7 @@ double per_gossip(double factor, int64_t gossips) {
   return factor > 0 ? std::pow(factor, 1.0 / double(gossips)) : 0;
 }
 
-// Over the gossips until the distance no longer shrinks, or is what rounding leaves of the first one.
+// Compares the gossips until the distance no longer shrinks, or is only the rounding error of the first one.
 void compare(EpochStory& e, double first, double rounding) {
   const double start = e.points.empty() ? 0 : e.points[0].rms;
   if (!(start > rounding * first)) return;
@@ -61,7 +61,7 @@ void compare(EpochStory& e, double first, double rounding) {
   if (best < e.theory.size()) e.theoretical = per_gossip(e.theory[best], e.gossips);
 }
 
-// After how many gossips the product of the matrices is the mean itself, not only near it; 0: never.
+// After how many gossips the product of the matrices is exactly the mean; 0 means never.
 int64_t exact_after(const std::vector<double>& theory) {
   for (size_t q = 1; q < theory.size(); ++q)
     if (theory[q] == 0) return theory[q - 1] > kRounding ? int64_t(q) : 0;

@@ -1,4 +1,4 @@
-// What gossip_avg has to say: measured and theoretical contraction, the mass law, as text and as JSON.
+// The results of gossip_avg: measured and theoretical contraction and the mass law, as text and as JSON.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace skein::apps {
 
-// One membership epoch beside its theory.
+// One membership epoch, compared with its theory.
 struct EpochStory {
   comm::AveragingEpoch epoch;
   std::vector<comm::AveragingResult::Point> points;  // measured; the first is the epoch's start
   std::vector<double> theory;            // factor of the distance after 0, 1, ... gossips of this epoch
-  int64_t gossips = 0;                   // those compared: until rounding is all that is left
-  double measured = 0, theoretical = 0;  // contraction per gossip over them; 0: the mean, exactly
-  bool doubtful = false;                 // begun, but broken off before its start was known
+  int64_t gossips = 0;                   // how many are compared: those before only rounding is left
+  double measured = 0, theoretical = 0;  // contraction per gossip over them; 0: exactly the mean
+  bool doubtful = false;                 // it began, but was interrupted before its start was known
 };
 
 struct GossipStory {
@@ -25,14 +25,14 @@ struct GossipStory {
   bool doubles = false;  // float64, rather than fp32
   int64_t bytes_sent = 0;
   const comm::AveragingResult* result = nullptr;
-  std::vector<double> weights;  // of the living
-  int64_t skipped = 0;          // shares that never came
+  std::vector<double> weights;  // those of the living
+  int64_t skipped = 0;          // shares that never arrived
   std::vector<comm::Rank> living;
   std::vector<EpochStory> epochs;
   std::string ways;
 };
 
-// The epochs of a result beside what their graphs promise.
+// The epochs of a result, compared with what their graphs promise.
 std::vector<EpochStory> epoch_stories(const GossipFlags&, const comm::AveragingResult&, bool doubles);
 
 std::string in_words(const GossipFlags&, const GossipStory&);

@@ -1,4 +1,4 @@
-// Listing names, and finding classes without images.
+// Lists names, and finds classes without images.
 #include "apps/model/class_words.h"
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 namespace skein::apps {
 namespace {
 
-// The classes without an image in this source; labels may be of more classes than are named.
+// The classes without an image in this source; there may be labels beyond the named classes.
 std::vector<std::string> classes_without_images(const data::DataSource& source,
                                                 const std::vector<std::string>& classes) {
   std::vector<bool> filled(classes.size());

@@ -1,4 +1,4 @@
-// What a run says of its classes at the start.
+// What a run prints about its classes at the start.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace skein::apps {
 
-// "cat, dog, swan"; of many "cat, dog, eagle, ... (1000 in all)", as far as they fit in `width` bytes, at
-// least the first.
+// "cat, dog, swan", or "cat, dog, eagle, ... (1000 in all)" with as many as fit in `width`
+// bytes, at least one.
 std::string list_names(const std::vector<std::string>&, size_t width = 90);
 
-// Lines for the log: the names, and the classes of which one of the two splits has no image.
+// Lines for the log: the names, and the classes without an image in one of the two splits.
 std::vector<std::string> describe_classes(const data::Split&);
 
 }  // namespace skein::apps

@@ -1,4 +1,4 @@
-// A forward pass, outlined, as a file.
+// Writes the outline of a forward pass to a file.
 #include "apps/model/export_onnx.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace skein::apps {
 namespace {
 
-constexpr int64_t kBatch = 2;  // any: the graph does not depend on it
+constexpr int64_t kBatch = 2;  // arbitrary: the graph does not depend on it
 
 std::map<std::string, std::string> metadata_of(const SavedModel& m) {
   std::map<std::string, std::string> all = to_metadata(m.preparation);

@@ -1,4 +1,4 @@
-// Models as ONNX files, for other programs to run.
+// Exports models as ONNX files for other programs.
 #pragma once
 #include <string>
 
@@ -6,12 +6,13 @@
 
 namespace skein::apps {
 
-// Writes what evaluation computes: input "images" [batch, C, H, W], f32, normalized; output "logits"
-// [batch, classes]. The graph is read off a forward pass of the model itself. Metadata: model, classes,
-// image, view, mean, std. Atomic. Throws BadFile if it cannot be written, Error if the model has an
+// Writes what evaluation computes: input "images" [batch, C, H, W], f32, normalized; output "logits" [batch,
+// classes]. The graph is made from a forward pass of the model itself. Metadata: model, classes, image,
+// view, mean, std. The write is atomic. Throws BadFile if it cannot be written, Error if the model has an
 // operation without a counterpart.
 void export_onnx(const std::string& path, SavedModel&);
-// The model in `weights` to the file of --export-onnx; what had to be assumed of it is said on stderr.
+// Exports the model in `weights` to the file of --export-onnx; what had to be assumed about
+// it goes to stderr.
 void export_onnx(const Config&, const std::string& weights);
 
 }  // namespace skein::apps

@@ -1,4 +1,4 @@
-// Each operation's counterpart among ONNX's operators.
+// Maps each operation to ONNX's operators.
 #include "apps/model/onnx_graph.h"
 
 #include <set>
@@ -6,11 +6,11 @@
 namespace skein::apps {
 namespace {
 
-// Where axis i of our [N,H,W,C] is in [N,C,H,W], and the way back.
+// The index of axis i of our [N,H,W,C] in [N,C,H,W], and the permutations between them.
 constexpr int64_t kPlace[4] = {0, 2, 3, 1};
 const std::vector<int64_t> kToFirst = {0, 3, 1, 2}, kToLast = {0, 2, 3, 1};
 
-// Operations that are one node of the same meaning; "" where ONNX has none.
+// Operations that are one node of the same meaning; "" if ONNX has none.
 const std::map<std::string, const char*> kPointwise = {
 #define UNARY(name, onnx, f, df) {#name, onnx},
 #define BINARY(name, onnx, f, da, db) {#name, onnx},
@@ -59,7 +59,7 @@ void OnnxGraph::input(const Tensor& t, const std::string& name) {
 }
 
 void OnnxGraph::output(const Outline& outline, const Tensor& t, const std::string& name) {
-  const Outline elsewhere;  // what is computed from here on is no part of it
+  const Outline elsewhere;  // keeps what is computed from here on out of the outline
   std::set<const Step*> needed;
   std::vector<Tensor> open = {t};
   while (!open.empty()) {
@@ -189,7 +189,7 @@ void OnnxGraph::convolution(const Step& s, bool with_norm) {
   set(s.out, with_norm ? norm(s, y, 2) : y, true);
 }
 
-// The norm of x whose gamma, shift, mean, variance and residual begin at `first` among the step's inputs.
+// The norm of x; its gamma, shift, mean, variance and residual are the step's inputs from `first` on.
 std::string OnnxGraph::norm(const Step& s, std::string x, size_t first) {
   CHECK(whole(s, "training") == 0, "a model is exported in evaluation mode");
   Names in = {x};
@@ -221,7 +221,7 @@ void OnnxGraph::reduce(const Step& s, const char* type) {
   attribute(last(), "keepdims", int64_t(keep));
 }
 
-// The batch is, or is part of, axis 0: only there may an extent depend on it.
+// The batch is axis 0 or part of it; no other extent may depend on the batch.
 void OnnxGraph::reshape(const Step& s) {
   CHECK(s.out.rank() > 0 && s.out.dim(0) % batch_ == 0, s.in[0].shape(), s.out.shape());
   std::vector<int64_t> shape(s.out.shape().begin(), s.out.shape().end());
@@ -258,7 +258,7 @@ void OnnxGraph::pad(const Step& s) {
 bool OnnxGraph::pointwise(const Step& s) {
   const auto row = kPointwise.find(s.op);
   if (row == kPointwise.end() || !*row->second) return false;
-  bool same = true;  // in shape and layout: then the layout does not matter
+  bool same = true;  // same shape and layout of all; then the layout does not matter
   for (const Tensor& t : s.in)
     same = same && t.shape() == s.out.shape() && value(t).channels_first == value(s.in[0]).channels_first;
   Names in;

@@ -1,4 +1,4 @@
-// From the operations of a forward pass to the nodes of an ONNX graph of operator set 13.
+// Turns the operations of a forward pass into the nodes of an ONNX graph of operator set 13.
 #pragma once
 #include <map>
 #include <string>
@@ -16,15 +16,15 @@ namespace skein::apps {
 inline constexpr int64_t kOnnxOperators = 13,
                          kOnnxFormat = 7;  // operator set; version of the file's structure
 
-// Writes nodes and initializers into a graph. Maps [N,H,W,C] of ours are [N,C,H,W] there; axis 0
+// Writes nodes and initializers into a graph. Our maps [N,H,W,C] are [N,C,H,W] there; axis 0
 // may have any extent.
 class OnnxGraph {
  public:
   OnnxGraph(onnx::Graph& to, nn::Module&);
-  // Says that `t` (f32, [N,H,W,C]) is the graph's input of that name.
+  // Declares `t` (f32, [N,H,W,C]) as the graph's input of this name.
   void input(const Tensor& t, const std::string& name);
-  // All that `t` is made from, in the order of the outline, and `t` ([N,K]) as the graph's output of that
-  // name. Throws Error naming an operation that has no counterpart.
+  // Adds everything that `t` is computed from, in the order of the outline, and `t` ([N,K]) as the graph's
+  // output of this name. Throws Error naming an operation that has no counterpart.
   void output(const Outline&, const Tensor& t, const std::string& name);
 
  private:
@@ -36,7 +36,7 @@ class OnnxGraph {
   using Names = std::vector<std::string>;
 
   onnx::Node& node(const char* type, const Names& in, const std::string& out);
-  std::string add(const char* type, const Names& in);  // a node with a result of a new name
+  std::string add(const char* type, const Names& in);  // adds a node and returns its result's new name
   onnx::Node& last() { return *to_.mutable_node(to_.node_size() - 1); }
   std::string constant(const Tensor& f32, const std::string& name = "");
   std::string numbers(const std::vector<int64_t>&);
@@ -59,9 +59,9 @@ class OnnxGraph {
 
   onnx::Graph& to_;
   std::unordered_map<uint64_t, std::string> names_;  // of parameters and buffers
-  std::unordered_map<uint64_t, Value> values_;       // by id of ours
+  std::unordered_map<uint64_t, Value> values_;       // by the id of our tensor
   std::map<std::pair<std::string, char>, std::string>
-      other_;  // of a value or weight, its name in another layout
+      other_;  // the name of a value or weight in the other layout
   int64_t batch_ = 0;
   int next_ = 0;
 };

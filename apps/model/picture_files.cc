@@ -1,4 +1,4 @@
-// Finding and decoding pictures.
+// Finds and decodes pictures.
 #include "apps/model/picture_files.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void add_below(const fs::path& directory, std::vector<std::string>& files) {
   std::sort(files.begin() + std::ptrdiff_t(before), files.end());
 }
 
-// Luma of BT.601 in 16 bits of fraction, as Pillow's conversion to "L".
+// Luma of BT.601 with 16 fractional bits, like Pillow's conversion to "L".
 void to_gray(const std::vector<uint8_t>& rgb, uint8_t* gray) {
   for (size_t i = 0; i < rgb.size() / 3; ++i) {
     const uint8_t* p = rgb.data() + 3 * i;

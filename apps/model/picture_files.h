@@ -7,9 +7,8 @@
 
 namespace skein::apps {
 
-// The files meant: each path that is no directory as it is, and of a directory all files below it called
-// .jpg, .jpeg, .jpe or .png, sorted; hidden ones are passed over. Throws BadFile if a path does not exist or
-// a directory holds none.
+// The given files and, for each directory, all files below it with the suffix .jpg, .jpeg, .jpe or .png,
+// sorted, without hidden ones. Throws BadFile if a path does not exist or a directory holds no picture.
 std::vector<std::string> list_pictures(const std::vector<std::string>& paths);
 
 class PictureFiles final : public data::DataSource {

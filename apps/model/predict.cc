@@ -1,4 +1,4 @@
-// Batches of pictures through a saved model, and what it says of each as a table or as JSON.
+// Runs batches of pictures through a saved model and prints its predictions as a table or as JSON.
 #include "apps/model/predict.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ struct Guess {
   double probability = 0;
 };
 
-// The `top` largest of softmax(logits), largest first; of equal ones the earlier class.
+// The `top` largest of softmax(logits), largest first; the earlier class first if equal.
 std::vector<Guess> best(const float* logits, int64_t classes, int64_t top) {
   const double largest = *std::max_element(logits, logits + classes);
   std::vector<Guess> all;

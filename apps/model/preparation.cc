@@ -1,4 +1,4 @@
-// Preparations to and from metadata.
+// Converts preparations to and from metadata.
 #include "apps/model/preparation.h"
 
 #include <fmt/format.h>

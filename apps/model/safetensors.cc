@@ -1,4 +1,4 @@
-// Reading believes nothing: every offset, size and type is checked before a tensor is made.
+// Reading trusts nothing: every offset, size and type is checked before a tensor is made.
 #include "apps/model/safetensors.h"
 
 #include <algorithm>
@@ -86,7 +86,8 @@ Entry parse_entry(const std::string& path, const std::string& name, const Json& 
   return e;
 }
 
-// Tensors must tile the data without overlap, gap or rest: anything else hides bytes or reads some twice.
+// Tensors must tile the data without overlaps, gaps or remaining bytes; anything else hides bytes
+// or reads some twice.
 void check_tiling(const std::string& path, const std::vector<Entry>& entries, uint64_t data_bytes) {
   uint64_t at = 0;
   for (const Entry& e : entries) {
@@ -132,7 +133,7 @@ Block make_block(uint64_t bytes) {
   return Block(memory, [](char* p) { ::operator delete(p, kAlign); });
 }
 
-// A window of the block; its own memory where a foreign writer left the data unaligned.
+// A window of the block, or a copy if another program left the data unaligned.
 Tensor make_tensor(const Entry& e, const Block& data) {
   const int64_t bytes = int64_t(e.end - e.begin);
   if (e.begin % uint64_t(size_of(e.type)) == 0)
@@ -156,7 +157,7 @@ std::string make_header(const TensorFile& file,
     at += t.bytes();
   }
   std::string json = root.dump(-1, ' ', false, Json::error_handler_t::replace);
-  json.resize((json.size() + 7) / 8 * 8, ' ');  // the data begin at a multiple of 8
+  json.resize((json.size() + 7) / 8 * 8, ' ');  // makes the data begin at a multiple of 8
   return json;
 }
 
@@ -171,7 +172,7 @@ const Tensor* TensorFile::find(const std::string& name) const {
 std::string write_safetensors(const std::string& path, const TensorFile& file) {
   std::vector<const std::pair<std::string, Tensor>*> order;
   for (const auto& entry : file.tensors) order.push_back(&entry);
-  // Wide types first, so that every tensor is aligned for its type.
+  // Wide types come first, so that every tensor is aligned for its type.
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
     return size_of(a->second.dtype()) > size_of(b->second.dtype());
   });
@@ -182,7 +183,7 @@ std::string write_safetensors(const std::string& path, const TensorFile& file) {
     digest.add(data, bytes);
     out.write(data, bytes);
   };
-  const uint64_t length = header.size();  // little endian, as every machine this runs on
+  const uint64_t length = header.size();  // little endian, like every machine this runs on
   put(&length, 8);
   put(header.data(), header.size());
   for (const auto* entry : order) {

@@ -16,13 +16,13 @@ struct TensorFile {
   const Tensor* find(const std::string& name) const;    // null if absent
 };
 
-// Tensors may lie on any device. Written aside, flushed, renamed. Throws BadFile (disk full, not writable)
-// and leaves an earlier file of that name as it was. Returns the BLAKE2b-256 of the file, in hexadecimal.
+// Writes the file atomically; tensors may be on any device. Throws BadFile (disk full, not writable) and then
+// leaves an earlier file of this name unchanged. Returns the BLAKE2b-256 of the file, in hexadecimal.
 std::string write_safetensors(const std::string& path, const TensorFile&);
 
-// Tensors on the CPU, windows of one block of memory. Throws BadFile naming the path and the fault: not a
-// safetensors file, truncated, overlapping or missing bytes, a type of another kind. `expected`: the
-// BLAKE2b-256 the file must have; the bytes that are checked are the ones that are read. Empty: any.
+// Reads tensors to the CPU, as windows of one block of memory. Throws BadFile naming the path and the fault:
+// not a safetensors file, truncated, overlapping or missing bytes, an unsupported type. `expected` is the
+// BLAKE2b-256 that the bytes read must have; empty means any.
 TensorFile read_safetensors(const std::string& path, const std::string& expected = "");
 
 }  // namespace skein::apps

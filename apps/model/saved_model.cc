@@ -1,4 +1,4 @@
-// Opening a file of weights as a model that can be used.
+// Opens a file of weights as a usable model.
 #include "apps/model/saved_model.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace {
 
 bool said(const Config& c, const std::string& flag) { return c.origin(flag).source != Source::kDefault; }
 
-// Square images of --image-size, or of the size the model was made for.
+// Assumes square images of --image-size, or of the size the model was made for.
 Preparation assume_preparation(const Config& c) {
   int64_t side = c.image_size;
   if (const nn::ModelRow* row = find_row(nn::models(), c.model); row && side == 0) side = row->default_size;

@@ -1,4 +1,4 @@
-// SavedModel: a model on its own, without the data it was trained on, as predicting and exporting need it.
+// SavedModel: a model without its training data, for prediction and export.
 #pragma once
 #include <memory>
 #include <string>
@@ -15,20 +15,19 @@ struct SavedModel {
   std::string model;                // its name in models.def
   std::vector<std::string> classes;
   Preparation preparation;
-  std::string assumed;  // in one line, what the file does not say and was taken to be so; empty: nothing
+  std::string assumed;  // a line about what the file does not say and was assumed; empty if nothing was
 };
 
-// Opens --weights on `device`. What the file says of model, classes, image size and normalization
-// holds unless --model or --image-size say otherwise; of a file that says nothing (torchvision's)
-// --model is asked for, ImageNet's preparation is assumed, and classes are called by their numbers.
-// Throws BadOption or BadFile.
+// Opens --weights on `device`. Model, classes, image size and normalization come from the file unless --model
+// or --image-size are given. If the file does not name them (torchvision's), --model is required, ImageNet's
+// preparation is assumed, and classes are named by their numbers. Throws BadOption or BadFile.
 SavedModel open_saved_model(const Config&, Device device = kCpu);
 
-// What the file says of its model and image size, where the user did not say it.
+// Takes model and image size from the file if the user did not give them.
 void take_over(Config&, const std::string& path, const ModelInfo&);
 
-// Training that starts from --weights trains the model the file names, where it names one and --model is not
-// given. BadOption: --model says another.
+// Training that starts from --weights trains the model that the file names, if it names one and --model is
+// not given. Throws BadOption if --model is a different one.
 void take_model_of_weights(Config&);
 
 }  // namespace skein::apps

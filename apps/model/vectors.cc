@@ -1,4 +1,4 @@
-// Reading and writing .npy and .safetensors as flat vectors.
+// Reads and writes .npy and .safetensors files as flat vectors.
 #include "apps/model/vectors.h"
 
 #include <algorithm>
@@ -26,19 +26,19 @@ std::string ending_error(const std::string& path) {
   return path + ": the name must end in .npy or .safetensors";
 }
 
-// What stands after 'key': in the header's dictionary.
+// The text after 'key': in the header's dictionary.
 std::string field(const std::string& path, const std::string& header, const std::string& key) {
   const size_t at = header.find("'" + key + "':");
   if (at == std::string::npos) throw BadFile(path + ": its header has no " + key);
   return header.substr(header.find_first_not_of(' ', at + key.size() + 3));
 }
 
-// Bytes of a number; 0 if this type is not averaged.
+// Bytes per number; 0 if this type is not averaged.
 size_t npy_width(const std::string& type) {
   return type == "<f2" ? 2 : type == "<f4" ? 4 : type == "<f8" ? 8 : 0;
 }
 
-// Number by number between a file's type and ours.
+// Converts numbers between a file's type and ours.
 template <class To, class From>
 void convert(char* to, const char* from, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
@@ -104,7 +104,8 @@ void write_npy(const std::string& path, const Vectors& v) {
   std::string header = "{'descr': '" + item.type +
                        "', 'fortran_order': " + (item.fortran ? "True" : "False") + ", 'shape': (" + shape +
                        "), }";
-  header += std::string(63 - (10 + header.size()) % 64, ' ') + "\n";  // the numbers begin at a multiple of 64
+  // Makes the numbers begin at a multiple of 64.
+  header += std::string(63 - (10 + header.size()) % 64, ' ') + "\n";
   const uint16_t length = uint16_t(header.size());
   std::string bytes = std::string(kNpyMagic, 6) + std::string("\1\0", 2);
   bytes.append(reinterpret_cast<const char*>(&length), 2);
@@ -185,14 +186,14 @@ std::string Vectors::layout() const {
   return s;
 }
 
-// "[1, 2]" of the element at `at` of an array, or "tensor 'w' [1, 2]".
+// Element `at` as "[1, 2]" in an array, or as "tensor 'w' [1, 2]".
 std::string Vectors::place_of(int64_t at) const {
   size_t i = 0;
   while (at >= items[i].size()) at -= items[i++].size();
   const Item& item = items[i];
   std::vector<int64_t> index(item.shape.size());
   for (size_t k = 0; k < index.size(); ++k) {
-    const size_t axis = item.fortran ? k : index.size() - 1 - k;  // the one that runs fastest first
+    const size_t axis = item.fortran ? k : index.size() - 1 - k;  // the fastest axis first
     index[axis] = at % item.shape[axis];
     at /= item.shape[axis];
   }

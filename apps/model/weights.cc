@@ -1,4 +1,4 @@
-// Between a model in memory and torchvision's view of it in a file.
+// Converts between a model in memory and torchvision's file format.
 #include "apps/model/weights.h"
 
 #include <algorithm>
@@ -35,12 +35,12 @@ std::string listed(const std::vector<std::string>& names) {
   return s;
 }
 
-// The file's tensors by the names the module asks for, all checked before anything is changed.
+// The file's tensors under the names of the module, which are all checked before anything is changed.
 struct Fit {
   std::vector<std::pair<const nn::Param*, Tensor>> params;
   std::vector<std::pair<const nn::Buffer*, Tensor>> buffers;
   std::vector<std::string> missing, unexpected, misshapen;
-  std::optional<std::pair<int64_t, int64_t>> classes;  // the file's and ours, where only they differ
+  std::optional<std::pair<int64_t, int64_t>> classes;  // the file's and ours, if nothing else differs
 };
 
 Tensor as_f32(const Tensor& t) {
@@ -50,7 +50,7 @@ Tensor as_f32(const Tensor& t) {
   return y;
 }
 
-// One named tensor: into `found` if it fits, else into the lists.
+// Takes one named tensor if it fits, else notes it in the lists.
 bool take(Fit& fit, const std::map<std::string, Tensor>& file, const std::string& name, const Shape& wanted) {
   const auto at = file.find(name);
   if (at == file.end()) {
@@ -111,7 +111,7 @@ Fit fit_file(const TensorFile& source, nn::Module& m) {
 constexpr const char* kRemedy = "; give the data it was trained on, or train anew without --weights";
 
 // How the file's classes differ from the data's: "was trained on 10 classes, the data have 3"; empty
-// if they do not.
+// if they are equal.
 std::string difference(const std::vector<std::string>& theirs, const std::vector<std::string>& ours) {
   if (theirs.empty() || ours.empty() || theirs == ours) return "";
   if (theirs.size() != ours.size())

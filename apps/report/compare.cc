@@ -1,4 +1,4 @@
-// Finding the runs, and what their page is given.
+// Finds the runs, and collects the data of their page.
 #include "apps/report/compare.h"
 
 #include <fmt/format.h>
@@ -82,7 +82,7 @@ std::string subtitle_of(const Differences& d) {
   return names.empty() ? "" : "They differ in " + names + (n > 8 ? fmt::format(" and {} more", n - 8) : "");
 }
 
-// What keeps accuracies from being compared.
+// Warnings about differences that make accuracies incomparable.
 std::vector<std::string> warnings_of(const Differences& d) {
   for (const auto& [name, values] : d.differ) {
     if (name != "data") continue;

@@ -7,7 +7,7 @@
 
 namespace skein::apps {
 
-// The runs in these directories, each a run's own or one that holds directories of runs; each run once.
+// The runs in these directories, which are runs or contain directories of runs. Each run is listed once.
 // Throws BadOption naming a directory without any.
 std::vector<RunFiles> find_runs(const std::vector<std::string>& directories);
 
@@ -16,6 +16,6 @@ struct Comparison {
   std::string table;                  // text
   std::vector<std::string> warnings;  // lines
 };
-Comparison compare(std::vector<RunFiles>);  // of at least one
+Comparison compare(std::vector<RunFiles>);  // needs at least one run
 
 }  // namespace skein::apps

@@ -1,4 +1,4 @@
-// The wire format of protocol buffers, where needed, and the frames around it.
+// The needed parts of the protocol buffers' wire format, and the frames around it.
 #include "apps/report/event_file.h"
 
 #include <fcntl.h>
@@ -58,7 +58,7 @@ std::string event_of(int64_t step, const std::string& what) {
          what;
 }
 
-// Readers take files in the order of their names: a later file must have a later second,
+// Readers take files in the order of their names, so a later file must have a later second,
 // whatever the clock says.
 int64_t next_second(const std::string& dir) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();

@@ -19,7 +19,7 @@ namespace skein::apps {
 namespace {
 
 void put(Json& j, const std::string& name, const Spread& v) {
-  j[name] = v.mean;  // what JSON cannot hold is written as null by dump()
+  j[name] = v.mean;  // dump() writes what JSON cannot hold as null
   if (v.min) j[name + "_min"] = *v.min;
   if (v.max) j[name + "_max"] = *v.max;
 }

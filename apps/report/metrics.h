@@ -1,4 +1,4 @@
-// What a run writes about itself: DIR/metrics.jsonl, one event a line, and DIR/summary.json. docs/metrics.md.
+// The record of a run: DIR/metrics.jsonl, with one event per line, and DIR/summary.json. See docs/metrics.md.
 #pragma once
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@
 
 namespace skein::apps {
 
-// Mean over the workers, and the smallest and largest of them where there are several.
+// The mean over the workers and, if there are several, the smallest and the largest.
 struct Spread {
   double mean = 0;
   std::optional<double> min, max;
@@ -20,13 +20,12 @@ struct Spread {
   Spread(double m, double lo, double hi) : mean(m), min(lo), max(hi) {}
 };
 
-// The loss scale: the smallest of the workers', and how many steps of a worker it skipped so
-// far, in the mean.
+// The smallest loss scale of the workers, and how many steps it skipped so far, as a mean over the workers.
 struct Scaling {
   double scale = 1, skipped = 0;
 };
 
-// `seconds` in every event: since training started, earlier runs of the same training included.
+// `seconds` in every event counts from the start of training and includes earlier runs of it.
 struct RunEvent {  // the first line, and again after each resume
   int64_t step = 0;
   double seconds = 0;
@@ -41,9 +40,9 @@ struct StepEvent {
   double seconds = 0;
   Spread loss, top1;  // over the images since the last step event; top1 in percent
   double learning_rate = 0;
-  double images_per_second = 0;  // of all workers
+  double images_per_second = 0;  // all workers together
   Spread data_wait, peer_wait;   // shares of the time, 0..1
-  std::optional<double> bytes;   // sent so far by a worker, mean over the workers
+  std::optional<double> bytes;   // bytes sent so far, mean over the workers
   std::optional<Scaling> scaling;
 };
 struct EpochEvent {  // the training set as seen during the epoch
@@ -59,8 +58,8 @@ struct EvalEvent {  // the test set
   int64_t step = 0;
   double epoch = 0;
   double seconds = 0;
-  double loss = 0, top1 = 0;          // of the evaluated (consensus) model; percent
-  std::optional<double> top5;         // likewise; none of five classes or fewer
+  double loss = 0, top1 = 0;          // the evaluated (consensus) model's; in percent
+  std::optional<double> top5;         // in percent; none for five classes or fewer
   std::optional<Spread> worker_top1;  // of the workers' own models
   std::optional<double> consensus_distance;
   std::optional<double> bytes;               // as of a step
@@ -68,7 +67,7 @@ struct EvalEvent {  // the test set
 };
 
 struct LostEvent {   // a worker that is lost
-  int64_t step = 0;  // of worker 0 when it noticed
+  int64_t step = 0;  // worker 0's step when it noticed
   double epoch = 0;
   double seconds = 0;
   int worker = 0, left = 0;  // how many workers are left
@@ -76,16 +75,16 @@ struct LostEvent {   // a worker that is lost
 };
 Json to_json(const LostEvent&);
 
-// DIR/metrics.jsonl. One thread. Each event is one write, so a reader never sees half a line for long;
-// numbers that JSON cannot hold (NaN, infinity) become null. Throws BadFile.
+// Writes DIR/metrics.jsonl. Each event is one write, so a reader never sees half a line for long; numbers
+// that JSON cannot hold (NaN, infinity) become null. Not thread-safe. Throws BadFile.
 class MetricsLog {
  public:
-  // resumed_step < 0 starts anew; otherwise events with more steps than that, and a torn last line, are
-  // dropped and the rest is kept.
+  // resumed_step < 0 starts a new file; otherwise later events than that step and a torn last line are
+  // dropped, and the rest is kept.
   explicit MetricsLog(const std::string& dir, int64_t resumed_step = -1);
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
-  double seconds() const { return seconds_; }  // of the last kept event: what later events add to
+  double seconds() const { return seconds_; }  // the time of the last kept event, to which later events add
 
   void write(const RunEvent&);
   void write(const StepEvent&);
@@ -107,14 +106,14 @@ struct Summary {
   bool interrupted = false;
   std::optional<double> top1, top5, loss;  // of the last evaluation, percent
   std::optional<double> best_top1;
-  Json best = Json::object();                          // to_json(Best): of what model_best.safetensors holds
+  Json best = Json::object();                          // to_json(Best) of the model in model_best.safetensors
   std::optional<double> ema_top1, ema_top5, ema_loss;  // of the moving average of the weights
-  std::string ema_hash;                                // its parameter_hash; empty: there is none
+  std::string ema_hash;                                // its parameter_hash; empty if there is none
   double images_per_second = 0;                        // training time only, all workers
-  double seconds = 0;  // wall clock, earlier runs of the same training included
+  double seconds = 0;  // wall clock, including earlier runs of the same training
   std::vector<std::pair<std::string, double>> seconds_by_work;  // "data", "forward", ..., of worker 0
-  std::vector<std::vector<double>> seconds_by_worker;           // the same of each; empty with one
-  std::string hash;                                             // parameter_hash of the evaluated model
+  std::vector<std::vector<double>> seconds_by_worker;  // the same for each worker; empty if there is one
+  std::string hash;                                    // parameter_hash of the evaluated model
   std::vector<std::string> worker_hashes;
   std::optional<double> consensus_distance, hidden_share;
   std::optional<Scaling> scaling;
@@ -123,17 +122,17 @@ struct Summary {
       labels;                        // of each worker's shard: images of each class; empty with --split iid
   std::vector<std::string> classes;  // their names
   int64_t parameters = 0;
-  int64_t unreadable = 0;                                        // image files left out, each once
+  int64_t unreadable = 0;                                        // image files left out, each counted once
   std::vector<std::string> unreadable_names;                     // the first of them
   Json odd_files = Json::object();                               // OddFiles::to_json()
-  std::vector<std::pair<std::string, double>> seconds_by_stage;  // of loading: "read", "decode", ...
+  std::vector<std::pair<std::string, double>> seconds_by_stage;  // stages of loading: "read", "decode", ...
   int workers = 1;
-  std::vector<LostEvent> lost;  // of them; what there is for each worker is for the others, in their order
+  std::vector<LostEvent> lost;  // the lost workers; per-worker lists above are for the others, in order
   Json environment = Json::object();
   Json config = Json::object();
   Json to_json() const;
 };
-// DIR/summary.json, atomically.
+// Writes DIR/summary.json atomically.
 void write_summary(const std::string& dir, const Summary&);
 
 // Processor, cores, system, compiler, library versions: what a number in a report depends on.

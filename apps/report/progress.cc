@@ -1,4 +1,4 @@
-// Drawing the live line, and keeping everything else out of its way.
+// Draws the live line, and prints other lines above it.
 #include "apps/report/progress.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace skein::apps {
 namespace {
 
-constexpr double kRedraw = 0.1;  // seconds: faster than this nobody reads
+constexpr double kRedraw = 0.1;  // seconds; faster updates cannot be read
 
 double now() {
   using Clock = std::chrono::steady_clock;
@@ -33,7 +33,7 @@ std::string short_number(double v) { return v == std::floor(v) ? number(v, 0) : 
 
 struct Piece {
   std::string text;
-  int rank;  // the highest goes first when the line is too long
+  int rank;  // the part with the highest is dropped first when the line is too long
 };
 
 }  // namespace
@@ -103,7 +103,7 @@ Progress::~Progress() { finish(); }
 int Progress::columns() const {
   if (width_ > 0) return width_;
   winsize size{};
-  // One less than there are: a full line would wrap on some terminals.
+  // One column less than there are, because a full line would wrap on some terminals.
   return ::ioctl(::fileno(out_), TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1 : 79;
 }
 
@@ -138,7 +138,7 @@ void Progress::say(const std::string& line) {
   erase();
   std::fprintf(out_, "%s\n", printable(line).c_str());
   if (!live.empty()) draw(live);
-  latest_.clear();  // older news than this line, and not repeated below it at the end
+  latest_.clear();  // it is older than this line and must not be repeated below it at the end
   std::fflush(out_);
 }
 
@@ -153,7 +153,7 @@ void Progress::finish() {
   std::fprintf(out_, "%s\n", live_ ? "" : latest_.c_str());
   shown_.clear();
   latest_.clear();
-  last_ = -1e300;  // what comes next, a new epoch, is shown at once
+  last_ = -1e300;  // the next state, of a new epoch, is shown at once
   std::fflush(out_);
 }
 

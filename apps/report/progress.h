@@ -8,16 +8,16 @@
 
 namespace skein::apps {
 
-// The state of training at one moment. What is not finite is not known yet, and not shown.
+// The state of training at one moment. Values that are not finite are unknown yet and not shown.
 struct Moment {
-  double epoch = 0, epochs = 0;  // seen, with fraction; in all
-  int64_t step = 0, steps = 0;   // taken; in all
-  double loss = 0, top1 = 0;     // recent mean; percent
+  double epoch = 0, epochs = 0;  // epochs seen, with fraction; total
+  int64_t step = 0, steps = 0;   // steps taken; total
+  double loss = 0, top1 = 0;     // recent means; top1 in percent
   double images_per_second = 0;
   double data_wait = 0, peer_wait = 0;  // shares of the time, 0..1
-  int workers = 1;                      // the share of peers is shown where there are several
-  double loss_scale = 0, skipped = 0;   // 0: gradients are not scaled; steps
-  double seconds_left = -1;             // negative: not known yet
+  int workers = 1;                      // the share of peers is shown if there are several
+  double loss_scale = 0, skipped = 0;   // scale, 0 if gradients are not scaled; steps skipped
+  double seconds_left = -1;             // negative if unknown
 };
 // "epoch 3/10  step 1200/9380  loss 0.4321  top-1 84.5 %  12345 images/s  data 1 %  peers 4 %  eta 2:31", cut
 // to `width` columns by leaving out the least important parts.
@@ -27,23 +27,22 @@ std::string format_bytes(double bytes);       // "512 B", "1.08 MB"
 
 // --progress: a line that is redrawn, lines every few seconds, or neither.
 enum class Showing : uint8_t { kLive, kPlain, kNone };
-// What "auto", "live", "plain" or "none" means for `out`. auto: live on a terminal that can do it,
-// but not with NO_COLOR, and not below mpirun, which gives its processes a terminal and writes what
-// comes out to anywhere.
+// What "auto", "live", "plain" or "none" means for `out`. auto is live on a capable terminal, but not with
+// NO_COLOR, and not under mpirun, which gives its processes a terminal whatever its own output is.
 Showing showing(const std::string& word, std::FILE* out);
 
-// Any thread. All that a program says while training goes through this object, so that lines never mix.
+// All output of a program while it trains goes through this object, so that lines never mix. Thread-safe.
 class Progress {
  public:
-  // Live, the line is redrawn at most ten times a second; plain, one is written every `plain_seconds`. `out`
+  // kLive redraws the line at most ten times a second; kPlain writes one every `plain_seconds`. `out`
   // must outlive this object.
   explicit Progress(std::FILE* out, Showing = Showing::kPlain, double plain_seconds = 10, int width = 0);
   ~Progress();  // ends the live line
   Progress(const Progress&) = delete;
 
-  void show(const Moment&);           // now or, if that is too soon, never
-  void say(const std::string& line);  // a whole line, above the live one
-  void finish();                      // leaves the last state standing and starts a new line
+  void show(const Moment&);           // shows it now, or never if that is too soon
+  void say(const std::string& line);  // prints a whole line above the live one
+  void finish();                      // leaves the last state visible and starts a new line
 
  private:
   void erase();

@@ -1,4 +1,4 @@
-// What the page of a run says, and what its scripts are given.
+// Makes the text of a run's page and the data of its scripts.
 #include "apps/report/report.h"
 
 #include <fmt/format.h>
@@ -24,14 +24,14 @@ std::string title_of(const Json& config) {
   return data.empty() ? model : model + " on " + data;
 }
 
-// "4 x 16", as the log says it.
+// "4 x 16", as in the log.
 std::string batch_of(const Json& config, int64_t workers) {
   const std::string batch = word(config, "batch-size");
   return workers > 1 && !batch.empty() ? fmt::format("{} x {}", workers, batch) : batch;
 }
 
-// "0.1 = 0.4 x 64/256": how the rate of the global batch, where the curve peaks, follows from --lr. "" where
-// --lr is taken as it is.
+// "0.1 = 0.4 x 64/256": how the rate of the global batch, at the curve's peak, follows from --lr. "" if
+// --lr is not scaled.
 std::string rate_of(const Json& config, int64_t workers) {
   const auto number = [&](const char* key) {
     const auto found = config.is_object() ? config.find(key) : config.end();
@@ -53,20 +53,20 @@ std::string subtitle_of(const Json& config, int64_t workers, const Json& environ
                  word(environment, "processor")});
 }
 
-// The configuration that nobody has changed, of the same algorithm with as many workers.
+// The default configuration of the same algorithm with as many workers.
 Json defaults_of(const Json& config, int64_t workers) {
   Config c;
   try {
     c.algorithm = word(config, "algorithm");
     settle_algorithm(c, int(workers));
-  } catch (const BadOption&) {  // of another version of this program
+  } catch (const BadOption&) {  // it is from another version of this program
   }
   Json all = to_json(c);
-  all["algorithm"] = Config{}.algorithm;  // which one it is, was chosen
+  all["algorithm"] = Config{}.algorithm;  // the algorithm itself was chosen
   return all;
 }
 
-// Where on each axis training resumed.
+// The positions on each axis at which training resumed.
 Json resumes_of(const RunFiles& run) {
   Json all = Json::array();
   for (size_t i = 1; i < run.runs.size(); ++i) {
@@ -77,7 +77,7 @@ Json resumes_of(const RunFiles& run) {
   return all;
 }
 
-// Of very many classes the page shows the most frequent confusions alone.
+// With very many classes, the page shows only the most frequent confusions.
 Json shown(Json evaluation) {
   constexpr size_t kMostConfusions = 30;
   if (evaluation.is_object() && evaluation.contains("confusions"))

@@ -6,9 +6,9 @@
 
 namespace skein::apps {
 
-// Reads DIR/metrics.jsonl and, where they exist, DIR/summary.json and DIR/timeline.json; writes
-// DIR/report.html atomically and returns its path. Needs nothing else, so a report can be made again at any
-// time. Throws BadFile.
+// Reads DIR/metrics.jsonl and, if they exist, DIR/summary.json and DIR/timeline.json; writes
+// DIR/report.html atomically and returns its path. It needs nothing else, so a report can be made again at
+// any time. Throws BadFile.
 std::string write_report(const std::string& dir);
 
 std::string render_report(const RunFiles&);

@@ -1,4 +1,4 @@
-// From lines to events, and from events to the columns a page draws.
+// Parses lines into events, and makes the columns that a page draws.
 #include "apps/report/report_data.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ bool is_position(const std::string& key) {
   return key == "step" || key == "epoch" || key == "seconds" || key == "bytes";
 }
 
-// One value for the events of a bucket: the last position, the extremes of a band, else the mean.
+// Merges the events of a bucket into one value: the last position, the extremes of a band, else the mean.
 Json merged(const std::string& key, const std::vector<const Json*>& bucket) {
   double sum = 0, low = INFINITY, high = -INFINITY, last = NAN;
   int64_t count = 0;

@@ -40,8 +40,7 @@ std::string escape_html(std::string s) {
 
 std::string render_page(const std::string& title, const std::string& subtitle,
                         const std::vector<const char*>& scripts, const Json& data) {
-  // In a script element only '<' could end it; JSON has it inside strings alone, where the
-  // escape means the same.
+  // Only '<' could end the script element. JSON has it only inside strings, where the escape means the same.
   const std::string json =
       replaced(data.dump(-1, ' ', false, Json::error_handler_t::replace), "<", "\\u003c");
   const auto value_of = [&](const std::string& mark) -> std::string {
@@ -53,7 +52,7 @@ std::string render_page(const std::string& title, const std::string& subtitle,
     for (const char* name : scripts) all += report_file(name);
     return all;
   };
-  // One pass, so that nothing put in is searched for marks.
+  // One pass, so that inserted text is not searched for marks.
   std::string page;
   const std::string frame = report_file("page.html");
   size_t from = 0;

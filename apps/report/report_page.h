@@ -7,11 +7,11 @@
 
 namespace skein::apps {
 
-// The text of a file of apps/report, which the build puts into the program.
+// The text of a file of apps/report, which the build embeds in the program.
 const char* report_file(const char* name);
 
-// A self-contained page: it opens from a disk, without a network. `scripts` are files that run one after the
-// other and find `data` as `page`.
+// A self-contained page, which opens from a disk without a network. `scripts` are files that run in order and
+// find `data` as `page`.
 std::string render_page(const std::string& title, const std::string& subtitle,
                         const std::vector<const char*>& scripts, const Json& data);
 

@@ -1,4 +1,4 @@
-// Reading the figures off a run's events and summary.
+// Computes the figures from a run's events and summary.
 #include "apps/report/run_figures.h"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ Value best_top1(const RunFiles& run) {
   return best;
 }
 
-// A position of the first evaluation that was as good as this.
+// The position (`key`) of the first evaluation with at least this accuracy.
 Value until(const RunFiles& run, double top1, const std::string& key) {
   const auto rows = run.rows.find("eval");
   if (rows == run.rows.end()) return {};
@@ -51,7 +51,7 @@ Value sent(const RunFiles& run) {
 
 struct Column {
   std::string name, kind;
-  int better;  // 1: the larger, -1: the smaller, 0: neither
+  int better;  // 1: larger is better, -1: smaller is better, 0: neither
   std::function<Value(const RunFiles&)> of;
 };
 
@@ -68,7 +68,7 @@ std::vector<Column> columns_for(const std::vector<RunGroup>& groups) {
       {"images/s", "whole", 1, summed_up("images_per_second", "step", "images_per_second")},
       {"time", "duration", -1, summed_up("seconds", "step", "seconds")},
   };
-  // The highest accuracy that all of them reached.
+  // The highest accuracy that all runs reached.
   double common = INFINITY;
   for (const RunGroup& g : groups)
     for (const RunFiles& r : g.runs) common = std::min(common, best_top1(r).value_or(0));
@@ -123,7 +123,7 @@ std::string written(const Figure& f, const std::string& kind) {
   return written(*f.value, kind) + (f.spread ? " \u00b1 " + written(*f.spread, kind) : "");
 }
 
-size_t width_of(const std::string& s) {  // of UTF-8, in characters
+size_t width_of(const std::string& s) {  // in characters of UTF-8
   return size_t(std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 std::string padded(const std::string& s, size_t width, bool left) {
@@ -144,7 +144,7 @@ std::vector<FigureColumn> figures_of(const std::vector<RunGroup>& groups) {
     const auto as_first = [&](const Figure& f) { return f.value == column.figures[0].value; };
     if (c.name == "workers" && groups.size() > 1 &&
         std::all_of(column.figures.begin(), column.figures.end(), as_first))
-      continue;  // which says nothing of any of them
+      continue;  // an empty column says nothing
     mark_best(column.figures, c.better);
     out.push_back(std::move(column));
   }

@@ -10,16 +10,16 @@ namespace skein::apps {
 
 struct Figure {
   std::optional<double> value;   // mean over the runs of a group, if all have it
-  std::optional<double> spread;  // standard deviation over the runs, where they differ
-  bool best = false;             // of its column, which has more than one
+  std::optional<double> spread;  // standard deviation over the runs, if they differ
+  bool best = false;             // the best value of a column with more than one
 };
 struct FigureColumn {
   std::string name;
-  std::string kind;             // percent, number, whole, duration, bytes, share: how it is written
-  std::vector<Figure> figures;  // one a group
+  std::string kind;             // percent, number, whole, duration, bytes, share: its format
+  std::vector<Figure> figures;  // one per group
 };
 
-// Columns in which no group has a value are left out.
+// The columns in which some group has a value.
 std::vector<FigureColumn> figures_of(const std::vector<RunGroup>&);
 
 // Columns of text, a line for each group below a line of names.

@@ -1,4 +1,4 @@
-// Grouping by flags, and naming by the flags that differ.
+// Groups runs by their flags, and names groups by the flags that differ.
 #include "apps/report/run_groups.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace skein::apps {
 namespace {
 
-// Of the environment, what speed or results may depend on.
+// The parts of the environment that speed or results may depend on.
 constexpr const char* kOfTheEnvironment[] = {"skein", "processor", "device", "threads"};
 
 bool says_what_was_trained(const std::string& flag) {
@@ -20,7 +20,7 @@ bool says_what_was_trained(const std::string& flag) {
   return flag != "seed" && !(f && f->group == "record");
 }
 
-// Every flag that any run has, in the order of the table; what only older or newer versions know comes last.
+// Every flag of any run in the order of the table; flags of older or newer versions come last.
 std::vector<std::string> all_flags(const std::vector<Json>& configs) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
@@ -136,7 +136,7 @@ std::vector<RunGroup> group_runs(std::vector<RunFiles> runs) {
   std::vector<std::set<std::string>> seeds;
   for (RunFiles& run : runs) {
     const std::string identity = identity_of(run), seed = word(run.config(), "seed");
-    size_t g = 0;  // the same flags and the same seed are no repetition: what differs is not in the flags
+    size_t g = 0;  // equal flags and equal seeds are not a repetition: what differs is then not in the flags
     while (g < groups.size() && (identities[g] != identity || seed.empty() || seeds[g].count(seed))) ++g;
     if (g == groups.size()) groups.emplace_back(), identities.push_back(identity), seeds.emplace_back();
     seeds[g].insert(seed);

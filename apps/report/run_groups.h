@@ -1,4 +1,5 @@
-// Runs that are compared: which of them repeat one another with other seeds, and what tells the others apart.
+// Groups runs for a comparison: those that differ only in the seed form a group, and flags
+// that differ name it.
 #pragma once
 #include <string>
 #include <utility>
@@ -8,21 +9,21 @@
 
 namespace skein::apps {
 
-// Runs of the same flags but for the seed, and for what only says where and how to record.
+// Runs with the same flags, except for the seed and for flags about where and how to record.
 struct RunGroup {
   std::vector<RunFiles> runs;
   std::string label;
 
-  // Of one run its events. Of several those that all have, with means, "KEY_min" and "KEY_max" over the runs.
+  // The events of a single run, or those that all runs have, with means, "KEY_min" and
+  // "KEY_max" over the runs.
   Rows rows(const std::string& kind) const;
 };
 
-// In the order of their first runs. Labels are short and distinct: the algorithm, and of the other flags that
-// differ as few as tell the groups apart; the directory where no flag does.
+// Groups the runs, in the order of their first runs. Labels are short and distinct: the algorithm and the
+// fewest other flags that distinguish the groups, or the directory if no flag does.
 std::vector<RunGroup> group_runs(std::vector<RunFiles>);
 
-// A flag, or a part of the environment that speed depends on, and its value in each group; empty
-// where it has none.
+// A flag, or a part of the environment that affects speed, and its value in each group; empty if it has none.
 using Values = std::vector<std::string>;
 using FlagValues = std::vector<std::pair<std::string, Values>>;
 struct Differences {

@@ -6,7 +6,7 @@
 namespace skein::apps {
 namespace {
 
-// Workers' extremes are in a group of their own, away from what is looked at daily.
+// Workers' extremes are in a separate group, away from the main curves.
 void put(Scalars& s, const std::string& tag, const Spread& v) {
   s.emplace_back(tag, v.mean);
   if (v.min) s.emplace_back("spread/" + tag + "_min", *v.min);

@@ -1,4 +1,4 @@
-// The events of a run for TensorBoard: which scalars, under which names.
+// Writes the events of a run for TensorBoard: the scalars and their names.
 #pragma once
 #include "apps/report/event_file.h"
 #include "apps/report/metrics.h"
@@ -7,8 +7,9 @@ namespace skein::apps {
 
 class Tensorboard {
  public:
-  // A new file in the run's directory, so that `tensorboard --logdir runs` names runs by their directories.
-  // resumed_step < 0: a new run; otherwise events of other files with more steps than that no longer count.
+  // Makes a new file in the run's directory, so that `tensorboard --logdir runs` names runs by their
+  // directories. resumed_step < 0 means a new run; otherwise later events than that step in other
+  // files no longer count.
   explicit Tensorboard(const std::string& dir, int64_t resumed_step = -1);
 
   void write(const RunEvent&);

@@ -1,4 +1,4 @@
-// Choosing the steps to show, and bringing the workers' clocks together.
+// Chooses the steps to show, and aligns the workers' clocks.
 #include "apps/report/timeline.h"
 
 #include <fmt/format.h>
@@ -18,8 +18,8 @@ namespace {
 using comm::Span;
 
 constexpr size_t kSteps = 3;
-constexpr size_t kManySpans = 400;   // of one worker: more than a screen can tell apart
-constexpr size_t kMostSpans = 1500;  // that are kept, the longest
+constexpr size_t kManySpans = 400;   // in one worker: more than a screen can resolve
+constexpr size_t kMostSpans = 1500;  // the longest ones are kept
 constexpr int kShownWorkers = 16;
 
 double microseconds(double seconds) { return std::round(seconds * 1e7) / 1e7; }
@@ -29,14 +29,14 @@ size_t spans_in(const std::vector<Span>& spans, const Excerpt& e) {
                               [&](const Span& s) { return s.end > e.begin && s.begin < e.end; }));
 }
 
-// An evaluation, for example.
+// Whether other work, such as an evaluation, falls between.
 bool works_between(const std::vector<Span>& spans, double begin, double end) {
   return std::any_of(spans.begin(), spans.end(), [&](const Span& s) {
     return s.track == comm::Track::kCompute && !is_frame(s) && s.begin >= begin && s.end <= end;
   });
 }
 
-// Spans name their track and name by their place in the tables of the file.
+// Spans refer to their track and name by the index in the file's tables.
 int place_in(Json& table, const Json& name) {
   const auto at = std::find(table.begin(), table.end(), name);
   if (at != table.end()) return int(at - table.begin());
@@ -94,7 +94,7 @@ Json timeline(comm::Communicator& comm, int worker, const std::vector<Span>& spa
   const bool first = comm.rank() == 0;
   const std::optional<Excerpt> mine = first ? typical_steps(spans) : std::nullopt;
   comm.barrier();
-  const double now = clock_seconds();  // the same moment everywhere, whatever the clocks say
+  const double now = clock_seconds();  // the same moment on all workers, whatever their clocks say
   const std::string said = from_rank_zero(
       comm, mine ? fmt::format("{:.9f} {:.9f}", mine->begin - now, mine->end - now) : std::string("none"));
   double begin = 0, end = 0;

@@ -1,4 +1,4 @@
-// From spans to events of the Chrome trace format.
+// Converts spans to events of the Chrome trace format.
 #include "apps/report/trace_file.h"
 
 #include <fmt/format.h>
@@ -15,13 +15,14 @@ namespace {
 using comm::Span;
 using comm::Track;
 
-constexpr int kComputeThread = 1, kWaitingThread = 2, kTransferThread = 3;  // and on, one a lane
-constexpr double kShortest = 1e-6;  // of a gap that is shown as work, seconds
+// Lanes of transfers count up from here.
+constexpr int kComputeThread = 1, kWaitingThread = 2, kTransferThread = 3;
+constexpr double kShortest = 1e-6;  // seconds; shorter gaps are not shown as work
 
 constexpr const char* kHead = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
 constexpr const char* kTail = "{\"name\":\"trace_end\",\"ph\":\"M\",\"pid\":0,\"tid\":0,\"args\":{}}\n]}\n";
 
-// What of each frame is neither other work nor waiting. `all` is ordered by beginning.
+// Replaces each frame by its parts that are neither other work nor waiting. `all` is ordered by beginning.
 std::vector<Span> without_frames(const std::vector<Span>& all) {
   std::vector<Span> out, busy;
   for (const Span& s : all) {

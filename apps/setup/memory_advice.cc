@@ -1,4 +1,4 @@
-// Trying smaller batches of blank images where the real one did not fit.
+// Tries smaller batches of blank images if the real one did not fit.
 #include "apps/setup/memory_advice.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void try_step(const Setup& s, int64_t n) {
   current_stream(s.device).sync();
 }
 
-// The most that was in use meanwhile; nothing if it did not fit.
+// The peak memory use of a pass over `n` images; nothing if it did not fit.
 std::optional<int64_t> peak_of(const Setup& s, int64_t n) {
   release_cached(s.device);
   reset_peak(s.device);
@@ -36,7 +36,7 @@ std::optional<int64_t> peak_of(const Setup& s, int64_t n) {
 std::string advice(const Setup& s, int64_t batch, int64_t passes, int64_t room) try {
   int64_t parameters = 0;
   for (const nn::Param* p : s.model->params()) parameters += p->value.size();
-  const Tensor earlier_passes({parameters}, kF32, s.device);  // what --accumulate needs
+  const Tensor earlier_passes({parameters}, kF32, s.device);  // memory that --accumulate needs
   const int64_t at_rest = memory_use(s.device).now, failed = (batch + passes - 1) / passes;
   for (int64_t n = failed / 2; n >= 1; n /= 2) {
     const std::optional<int64_t> peak = peak_of(s, n);
@@ -66,7 +66,7 @@ Tensor within_memory(const Setup& s, int64_t batch, int64_t passes, const std::f
   try {
     return compute();
   } catch (const OutOfMemory& e) { lacking = e; }
-  // Here all that the step held is free again.
+  // All memory of the step is free again here.
   throw Error(text(lacking->what(), "; ", advice(s, batch, passes, lacking->room)));
 }
 

@@ -1,4 +1,4 @@
-// Uniting the workers' lists, and the words for them.
+// Unites the workers' lists, and describes them.
 #include "apps/setup/odd_files.h"
 
 #include <cstring>
@@ -9,7 +9,7 @@
 namespace skein::apps {
 namespace {
 
-// Of a census, the kinds that are converted or those that are left out.
+// A census' kinds that are converted, or those that are left out.
 Json part_of(const data::Census& c, bool left_out) {
   Json j = Json::object();
   const int64_t files = left_out ? c.left_out() : c.converted();

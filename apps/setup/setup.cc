@@ -1,4 +1,4 @@
-// Opening data, model and device of a run, with every check that needs no training.
+// Opens data, model and device of a run, with every check that needs no training.
 #include "apps/setup/setup.h"
 
 #include <omp.h>
@@ -56,7 +56,7 @@ std::shared_ptr<const data::Portions> deal(const Config& c, const data::DataSour
       seed);
 }
 
-// The team of compute threads is made by the first parallel loop, and then runs where this thread runs.
+// The first parallel loop makes the team of compute threads, which then run on this thread's cores.
 void settle_threads(Setup& s, const Config& c) {
   constexpr int kWithGpu = 2;  // threads: one queues the device's work, one carries messages
   const bool free = c.threads == 0 && c.data_threads == 0 && s.device.is_cuda();
@@ -68,7 +68,7 @@ void settle_threads(Setup& s, const Config& c) {
   s.compute_cores = p.compute, s.data_cores = p.data;
 }
 
-// What can be said to be wrong without the data, which may take minutes to open.
+// Checks that do not need the data, which may take minutes to open.
 void check_before_data(const Config& c) {
   naming_place(c, "model", [&] { nn::model_row(c.model); });
   data::parse_split(c.split);

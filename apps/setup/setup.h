@@ -1,4 +1,4 @@
-// Setup: what a run is made of, opened and checked before anything is written.
+// Setup: the parts of a run, opened and checked before anything is written.
 #pragma once
 #include <functional>
 #include <memory>
@@ -19,20 +19,20 @@ namespace skein::apps {
 
 struct Setup {
   Place place;
-  bool alone = true;  // one worker that sends no messages: neither another one, nor a server, nor a center
+  bool alone = true;  // one worker that sends no messages: there is no other worker, server or center
   Device device;
-  std::string device_note;  // for the log; empty: nothing to say
-  std::string messages;     // how they go between GPUs; empty: there are none
+  std::string device_note;  // for the log; may be empty
+  std::string messages;     // how messages go between GPUs; empty if there are none
   DType activations = kF32;
   int threads = 1, data_threads = 1;
   std::vector<int> compute_cores, data_cores;  // where the threads run; empty: anywhere
   data::Split data;
-  data::ImageSize image;               // of a training batch
-  std::vector<float> mean, deviation;  // what pixels are normalized by: the training data's
+  data::ImageSize image;               // image size of a training batch
+  std::vector<float> mean, deviation;  // pixels are normalized by these, the training data's
   data::Augment augment = data::Augment::kNone;
   int64_t global_batch = 0, steps_per_epoch = 0, total_steps = 0;
-  std::shared_ptr<const data::Portions> portions;  // null where nothing is trained
-  std::shared_ptr<OddFiles> odd_files;             // met so far, by whoever reads with this setup
+  std::shared_ptr<const data::Portions> portions;  // null if nothing is trained
+  std::shared_ptr<OddFiles> odd_files;             // those found so far by readers of this setup
   std::unique_ptr<nn::Module> model;               // initialized from the seed
 };
 
@@ -40,9 +40,9 @@ struct Setup {
 // BadFile, saying what is wrong with which flag or file.
 Setup open_setup(const Config&, const Place& = {});
 
-// What evaluate() does with this set-up's test images.
+// The preparation that evaluate() applies to this setup's test images.
 Preparation preparation_of(const Setup&);
-// What a model of this run says of itself after so many steps.
+// The description of a model of this run after so many steps.
 ModelInfo model_info(const Config&, const Setup&, int64_t steps);
 
 // Which samples this worker's steps hold: pure functions of seed, step, rank and world.

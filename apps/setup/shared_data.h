@@ -1,10 +1,11 @@
-// One data set for all workers of a process: a hundred of them as threads hold it once.
+// Shares one data set among all workers of a process, so that a hundred worker threads hold it once.
 #pragma once
 #include "data/source.h"
 
 namespace skein::apps {
 
-// As data::open_data, but what this process has open under the same words is shared. Any thread.
+// Like data::open_data(), but sources that this process has open with the same
+// arguments are shared. Thread-safe.
 data::Split open_shared(const std::string& spec, uint64_t seed);
 
 }  // namespace skein::apps

@@ -1,4 +1,4 @@
-// Batches: the images of this worker's steps, and what loading them met.
+// Batches: the images of this worker's steps, and the record of loading them.
 #pragma once
 #include <array>
 #include <memory>
@@ -13,11 +13,11 @@
 
 namespace skein::apps {
 
-// What loading met and how long it took, as a checkpoint holds it: of all runs of the training so far.
+// What loading found and how long it took, over all runs of the training so far. It is part of checkpoints.
 struct DataRecord {
-  int64_t unreadable = 0;           // images skipped by this worker, counted at every visit
-  std::string odd_files = ";";      // OddFiles::pack(), of all workers
-  data::StageSeconds loading = {};  // of this worker's training images
+  int64_t unreadable = 0;           // images this worker skipped, counted at every visit
+  std::string odd_files = ";";      // OddFiles::pack() over all workers
+  data::StageSeconds loading = {};  // for this worker's training images
   std::array<std::pair<const char*, double*>, 6> stages();
   void visit(Archive&);
 };
@@ -26,21 +26,21 @@ class Batches {
  public:
   explicit Batches(Run& run) : run_(run) {}
 
-  void open();  // begins to decode, from the step at hand
+  void open();  // starts to decode, from the current step
   data::Batch next() { return loader_->next(); }
 
   int64_t unreadable();   // images skipped so far
-  void say_unreadable();  // those that have not been named yet, a line each
-  // Brings the record up to date, in which every worker has the odd files that any of them met. Collective.
+  void say_unreadable();  // prints those that have not been named yet, a line each
+  // Brings the record up to date; every worker then has the odd files of all workers. Collective.
   void take_stock();
-  const DataIndex& index();  // which images these are; made when it is first asked for
-  void describe(Summary&);   // after take_stock(), as it was then
+  const DataIndex& index();  // which images these are; computed on first use
+  void describe(Summary&);   // describes the state as of take_stock()
   void visit(Archive& a) { record_.visit(a); }
 
  private:
   Run& run_;
   std::unique_ptr<data::Loader> loader_;
-  DataRecord record_, counted_;  // counted_: the part of record_ that is the present loader's
+  DataRecord record_, counted_;  // counted_: the part of record_ that comes from the current loader
   std::optional<DataIndex> index_;
 };
 

@@ -1,4 +1,4 @@
-// Drawing a blend.
+// Draws a blend.
 #include "apps/train/blending.h"
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 namespace skein::apps {
 namespace {
 
-// A box of 1 - share of the area around a random center, cut at the edges; the share is what is left outside.
+// A box of 1 - share of the area around a random center, cut at the edges; the share
+// becomes the area outside.
 void draw_box(Blend& b, data::Draws& draws, int height, int width) {
   const double side = std::sqrt(1 - double(b.share));
   const int half_height = int(side * height / 2), half_width = int(side * width / 2);

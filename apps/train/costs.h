@@ -7,7 +7,7 @@
 
 namespace skein::apps {
 
-// Seconds by kind of work. On a GPU forward, backward and update are what the host needed to queue them.
+// Seconds by kind of work. On a GPU, forward, backward and update are the time the host needed to queue them.
 struct Seconds {
   double data = 0, forward = 0, backward = 0, update = 0, peers = 0, evaluate = 0, checkpoint = 0;
   double training() const { return data + forward + backward + update + peers; }
@@ -17,7 +17,7 @@ struct Seconds {
   void visit(Archive&);
 };
 
-// What this worker's own algorithm sent and waited for, between the beginning and the end of its steps.
+// What this worker's algorithm sent and waited for during its steps.
 struct Transfers {
   double bytes = 0, waited = 0, in_flight = 0;  // seconds as in comm::Traffic
   void visit(Archive&);
@@ -28,9 +28,9 @@ class Costs {
   Seconds seconds;
   Transfers transfers;
 
-  // From here on only steps count as traffic. Once, before the first step.
+  // Call it once before the first step: from here on only steps count as traffic.
   void begin(comm::Communicator&);
-  // What has been sent since it was last called is counted.
+  // Counts what has been sent since the last call.
   void count(comm::Communicator&);
   void visit(Archive&);
 
@@ -38,12 +38,12 @@ class Costs {
   comm::Traffic counted_;  // the part of the communicator's traffic that is in `transfers`
 };
 
-// Measures one step. What it took outside the gradient was waiting for peers, or the update.
+// Measures one step. Its time outside the gradient is either waiting for peers or the update.
 class StepCosts {
  public:
   StepCosts(Costs&, comm::Communicator&);
   StepCosts(const StepCosts&) = delete;
-  // After the step: adds it to the costs. Returns when the step began and when it ended.
+  // Call it after the step: adds the step to the costs and returns when it began and when it ended.
   std::pair<double, double> end();
 
  private:

@@ -1,4 +1,4 @@
-// Sums of loss and hits in one small vector on the device.
+// Sums loss and hits in one small vector on the device.
 #include "apps/train/meters.h"
 
 #include <cmath>

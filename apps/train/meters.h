@@ -1,4 +1,4 @@
-// Meters: loss and hits of the training batches, summed on the device and read back now and then.
+// Meters: loss and hits of the training batches, summed on the device and read back occasionally.
 #pragma once
 #include "engine/archive.h"
 
@@ -16,22 +16,22 @@ struct Sums {
 class Meters {
  public:
   explicit Meters(Device);
-  // One batch: `rows` times `loss` [1] is the sum of its losses; and what top_k_hits made of it [2]. Queued;
-  // the host does not wait.
+  // Adds one batch: `rows` times `loss` [1] is the sum of its losses; `hits` [2] is the result of
+  // top_k_hits(). The work is queued, and the host does not wait.
   void add(const Tensor& loss, float rows, const Tensor& hits);
-  // The sums so far begin their way to the host, which does not wait, and new ones begin. One send at a time.
+  // Starts copying the sums to the host, which does not wait, and starts new ones. Only one send() at a time.
   void send();
-  // Waits for what was sent, if anything, and adds it. False if a loss in it was not finite.
+  // Waits for the sums that were sent, if any, and adds them. Returns false if a loss was not finite.
   bool take();
-  bool read() { return (!sent_ || take()) && (send(), take()); }  // all there is, waiting for the device
-  void visit(Archive&);                                           // after read()
+  bool read() { return (!sent_ || take()) && (send(), take()); }  // reads everything, waiting for the device
+  void visit(Archive&);                                           // call it after read()
 
   Sums recent, epoch;  // since the caller last cleared them
   Sums total;
 
  private:
   Tensor sums_;      // f32 [3]: loss, hits, images
-  Tensor arriving_;  // the same, in memory a device writes by itself
+  Tensor arriving_;  // the same, in pinned host memory
   Event arrived_;
   bool sent_ = false;
 };

@@ -10,11 +10,11 @@ namespace skein::apps {
 
 struct Outcome {
   int64_t step = 0;              // steps taken
-  bool interrupted = false;      // no model was written
-  bool bereaved = false;         // workers were lost, so it was interrupted
-  std::string why = {};          // then, on one of the others: who, and how to resume
+  bool interrupted = false;      // so no model was written
+  bool bereaved = false;         // interrupted because workers were lost
+  std::string why = {};          // then, on one of the others: which were lost, and how to resume
   std::optional<Score> score;    // of the last evaluation
-  std::optional<Score> ema;      // then, of the moving average of the weights
+  std::optional<Score> ema;      // the same, of the moving average of the weights
   std::optional<Best> best;      // model_best.safetensors, on worker 0
   std::string hash;              // of the parameters that were evaluated
   double images_per_second = 0;  // while training

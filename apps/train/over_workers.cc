@@ -1,4 +1,4 @@
-// Every worker's numbers are gathered by every worker, and added up in the order of their ranks.
+// Every worker gathers the numbers of all workers and adds them in the order of ranks.
 #include "apps/train/over_workers.h"
 
 #include <algorithm>

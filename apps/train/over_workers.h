@@ -1,4 +1,4 @@
-// What the record of a run holds of all its workers: means and how far the workers are apart.
+// Combines the numbers of all workers for the record of a run: means, and how far the workers are apart.
 #pragma once
 #include <optional>
 
@@ -8,29 +8,29 @@
 
 namespace skein::apps {
 
-// What one worker has seen in some span of time.
+// What one worker has measured in some period.
 struct Seen {
   Sums sums = {};
   double data_wait = 0, peer_wait = 0;  // shares of the time
-  std::optional<double> bytes = {};     // sent since the training began; none where the worker is alone
+  std::optional<double> bytes = {};     // sent since the training began; none for a single worker
 };
 
-// The same of all workers.
+// The same over all workers.
 struct SeenByAll {
   Spread loss, top1;
   double images = 0;
   Spread data_wait, peer_wait;
-  std::optional<double> bytes;  // a worker's, in the mean
+  std::optional<double> bytes;  // mean over the workers
 };
 
-// Collective. Means of loss and hits weigh by images, those of waits do not; the smallest and the largest
-// loss are of workers that saw any images.
+// Collective. Means of loss and hits are weighted by images, those of waits are not; the smallest and the
+// largest loss are those of workers that saw any images.
 SeenByAll over_workers(comm::Communicator&, const Seen& mine);
-// Without asking the others, who may be at other steps: as if all `workers` had seen the same.
+// Does not ask the others, which may be at other steps: assumes that all `workers` measured the same.
 SeenByAll like_mine(const Seen& mine, int workers);
 
 Transfers sum_over_workers(comm::Communicator&, const Transfers& mine);  // collective
-// The smallest scale, and the mean of the steps that were skipped. Collective.
+// The smallest scale, and the mean number of skipped steps. Collective.
 Scaling over_workers(comm::Communicator&, const Scaling& mine);
 
 }  // namespace skein::apps

@@ -15,8 +15,8 @@ namespace skein::apps {
 
 namespace {
 
-constexpr double kHopeless = 10;     // steps in a row that a scale which can go no lower may skip
-constexpr double kReportEvery = 30;  // seconds; of a long run more, so that others hardly wait for it
+constexpr double kHopeless = 10;     // how many steps in a row the lowest scale may skip
+constexpr double kReportEvery = 30;  // seconds; more in a long run, so that the others hardly wait for it
 
 double spent_between(const Seconds& from, const Seconds& to) {
   return std::max(to.training() - from.training(), 1e-9);
@@ -78,8 +78,8 @@ void Record::refuse_bad_numbers() {
   });
 }
 
-// Reading the loss is free on the CPU. A device is not waited for: numbers sent after one step are read after
-// the next, which is queued meanwhile.
+// Reading the loss is free on the CPU. On a device the host does not wait: numbers sent after one step are
+// read after the next one is queued.
 void Record::end_step() {
   Meters& meters = learning_.gradient.meters();
   const int64_t k = run_.k;
@@ -94,7 +94,7 @@ void Record::end_step() {
     if (learning_.gradient.scale()) learning_.gradient.scale()->send();
     sent_ = {k, run_.costs.seconds};
     if (!later || last) flush();
-  } else if (!later && std::isnan(moment_.images_per_second)) {  // the first event is still to come
+  } else if (!later && std::isnan(moment_.images_per_second)) {  // before the first event
     moment_.loss = meters.recent.mean_loss(), moment_.top1 = meters.recent.top1();
   }
   run_.progress.show(moment_);
@@ -190,7 +190,7 @@ void Record::refresh_report() {
   report_due_ = std::max(now + kReportEvery, now + 50 * (clock_seconds() - now));
 }
 
-// A loss is noted when it is noticed, which may be long before the workers meet next.
+// A lost worker is recorded when it is noticed, which may be long before the workers meet next.
 void Record::note_losses() {
   comm::Communicator& everybody = run_.survivors.everybody();
   for (int r = 0; r < everybody.size(); ++r) {

@@ -1,4 +1,4 @@
-// Record: what a run says about itself while it trains: metrics.jsonl, TensorBoard's events and the console.
+// Record: the record of a run while it trains: metrics.jsonl, TensorBoard's events and the console.
 #pragma once
 #include <memory>
 #include <optional>
@@ -15,28 +15,27 @@ class Record {
  public:
   Record(Run&, Batches&, Learning&);
 
-  // Worker 0: the files, which continue those of an earlier run or are new ones. Throws BadFile.
+  // Worker 0 opens the files, which continue those of an earlier run or are new. Throws BadFile.
   void open(bool continues);
   bool is_open() const { return log_ != nullptr; }
-  void begin();            // the first event; the clock starts
-  double elapsed() const;  // seconds since training began, earlier runs of it included
+  void begin();            // writes the first event and starts the clock
+  double elapsed() const;  // seconds since training began, including earlier runs of it
 
-  // After a step: the console, and every --log-every steps an event. Collective where workers are in step.
-  // Throws Error if the loss is not a number.
+  // Call it after a step: updates the console and, every --log-every steps, writes an event. Collective if
+  // workers are in step. Throws Error if the loss is not a number.
   void end_step();
-  void flush();        // logs the step whose numbers are still on their way, if any; collective likewise
-  void read_losses();  // all there are; throws Error if one is not a number
+  void flush();  // logs the step whose numbers are still in flight, if any; collective if workers are in step
+  void read_losses();         // reads all losses; throws Error if one is not a number
   void refuse_bad_numbers();  // throws Error on all workers if loss or x of any is not finite; collective
 
-  SeenByAll
-  epoch();  // the training images of this epoch as all have seen them; after read_losses(); collective
+  SeenByAll epoch();  // what all workers measured in this epoch; call it after read_losses(); collective
   void close_epoch(const SeenByAll&, const std::string& scores);  // `scores` ends the line on the console
-  void write_score(std::optional<EvalEvent>);                     // if there is one
+  void write_score(std::optional<EvalEvent>);                     // does nothing without one
 
-  void note_losses();  // an event and a line for each worker that is newly lost
+  void note_losses();  // writes an event and a line for each newly lost worker
   const std::vector<LostEvent>& lost() const { return lost_; }
 
-  void take_scale(bool of_all);  // the loss scale as it was sent last; collective where `of_all`
+  void take_scale(bool of_all);  // reads the loss scale that was sent last; collective if `of_all`
   void describe(Summary&) const;
   void visit(Archive&);
 
@@ -54,16 +53,16 @@ class Record {
   Run& run_;
   Batches& batches_;
   Learning& learning_;
-  std::unique_ptr<MetricsLog> log_;     // of worker 0, as the next
+  std::unique_ptr<MetricsLog> log_;     // on worker 0, as is the next
   std::unique_ptr<Tensorboard> board_;  // null with --no-tensorboard
   Moment moment_;
   std::vector<LostEvent> lost_;
-  std::optional<Scaling> scaling_;  // as of the last step that was recorded
+  std::optional<Scaling> scaling_;  // as of the last recorded step
   struct Sent {
     int64_t step;
     Seconds spent;  // when it ended
   };
-  std::optional<Sent> sent_;  // a step to be logged, whose numbers are on their way from the device
+  std::optional<Sent> sent_;  // a step to log whose numbers are still in flight from the device
   Seconds at_last_event_;
   double started_ = 0, earlier_seconds_ = 0;
   double report_due_ = 0;

@@ -1,4 +1,4 @@
-// Results: what a run leaves when it ends: summary, model, time line, report.
+// Results: what a run writes when it ends: summary, model, timeline, report.
 #pragma once
 #include "apps/train/outcome.h"
 #include "apps/train/record.h"
@@ -10,8 +10,8 @@ class Results {
  public:
   Results(Run&, Batches&, Traces&, Learning&, Record&, Scoring&);
 
-  // Gathers what the workers have, and writes the files, but no model if the run was interrupted. Collective;
-  // it can be done again. Throws BadFile on all workers.
+  // Gathers the workers' results and writes the files, but no model if the run was interrupted. Collective;
+  // it can be repeated. Throws BadFile on all workers.
   Outcome write(bool interrupted);
 
  private:

@@ -1,4 +1,4 @@
-// Run: what every part of a training reads.
+// Run: the state that every part of a training reads.
 #pragma once
 #include <functional>
 #include <optional>
@@ -22,17 +22,17 @@ struct Run {
   Progress& progress;
   Survivors& survivors;
   const bool asynchronous;  // workers may be at different steps; they meet only to do something together
-  std::function<bool()> stop = {};  // asked between two steps: is this worker to stop?
+  std::function<bool()> stop = {};  // called between two steps: whether this worker should stop
   int64_t k = 0;                    // steps taken, which only Trainer changes; the next is step k
   Costs costs;
 
-  bool first() const { return setup.place.rank == 0; }  // the worker that writes files and speaks
+  bool first() const { return setup.place.rank == 0; }  // the worker that writes files and prints
   bool asked_to_stop() const { return stop && stop(); }
-  comm::Communicator& comm() const { return survivors.comm(); }  // of the workers that are left
-  int64_t epochs() const { return k / setup.steps_per_epoch; }   // that are complete
+  comm::Communicator& comm() const { return survivors.comm(); }  // connects the workers that are left
+  int64_t epochs() const { return k / setup.steps_per_epoch; }   // complete epochs
   double epochs_at(int64_t step) const { return double(step) / double(setup.steps_per_epoch); }
   double epochs_seen() const { return epochs_at(k); }
-  std::optional<double> bytes_sent() const;  // by this worker's algorithm; none where it is alone
+  std::optional<double> bytes_sent() const;  // by this worker's algorithm; none for a single worker
   Json environment() const;                  // versions, host, device, threads
 };
 

@@ -1,4 +1,4 @@
-// Begin, write, commit, with all workers between them.
+// Begins, writes and commits checkpoints, with barriers between the steps.
 #include "apps/train/saving.h"
 
 #include <algorithm>
@@ -88,8 +88,8 @@ void Saving::write() {
   }
 }
 
-// A resumed run has all its workers again: the lost begin where the last of the living is. The center stays
-// with worker 0 also if that is the last.
+// A resumed run has all its workers again: the lost ones start from the state of the last living one. The
+// center stays with worker 0 even if that is the last.
 void Saving::write_for_the_lost() {
   if (run_.comm().rank() + 1 != run_.comm().size()) return;
   for (int r : run_.survivors.lost())
@@ -99,7 +99,7 @@ void Saving::write_for_the_lost() {
     });
 }
 
-// As a joining worker would, the lost take over a donor's state.
+// The lost workers get a donor's state, as a joining worker would.
 void Saving::write_among(comm::Communicator& living, const std::vector<int>& members) {
   const int world = run_.setup.place.world, me = run_.setup.place.rank;
   const bool donor = me == members[0];

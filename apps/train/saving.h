@@ -1,4 +1,4 @@
-// Saving: the checkpoints of a run. All workers write their part of one, or none is left.
+// Saving: the checkpoints of a run. A checkpoint exists only if all workers have written their part.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,15 +14,15 @@ std::string how_to_resume(const std::string& directory);
 
 class Saving {
  public:
-  // `state` visits all that the next step, or the record of it, depends on.
+  // `state` visits everything that the next step, or its record, depends on.
   Saving(Run&, Batches&, const nn::Flat&, Walk state);
 
   // Continues from a checkpoint: loads the state and sets Run::k. Collective. Throws BadFile if it is
   // damaged or another training's.
   void load(const std::string& checkpoint);
-  const std::string& resumed_from() const { return resumed_from_; }  // directory; empty: a new training
-  bool continues() const { return continues_; }                      // it is the run in this directory
-  // On worker 0: in lines, how the data differ from those of the checkpoint.
+  const std::string& resumed_from() const { return resumed_from_; }  // directory; empty for a new training
+  bool continues() const { return continues_; }                      // it continues the run in this directory
+  // On worker 0: lines that say how the data differ from those of the checkpoint.
   const std::vector<std::string>& changes_of_data() const { return changes_of_data_; }
 
   // --checkpoint-every
@@ -31,11 +31,11 @@ class Saving {
   bool is_saved() const { return saved_step_ == run_.k; }
   void note_saved() { saved_step_ = run_.k; }
 
-  // A checkpoint of step k; collective. Throws BadFile, on all workers, and leaves earlier
-  // checkpoints as they are.
+  // Writes a checkpoint of step k. Collective. Throws BadFile on all workers and then
+  // leaves earlier checkpoints unchanged.
   void write();
-  // Likewise by those in `living`, whose workers are `members`: the others get the state of
-  // the first of them.
+  // The same by the workers in `living`, which are `members`; the other workers get the state
+  // of the first member.
   void write_among(comm::Communicator& living, const std::vector<int>& members);
 
  private:

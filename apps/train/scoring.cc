@@ -1,4 +1,4 @@
-// The mean of the workers' models is scored by all of them, each on a part of the test images.
+// All workers score the mean of their models, each on a part of the test images.
 #include "apps/train/scoring.h"
 
 #include <fmt/format.h>
@@ -53,7 +53,7 @@ bool Scoring::score() {
   return true;
 }
 
-// Where --accumulate cuts a batch into passes, a whole one does not fit into memory here either.
+// Evaluates in the passes of --accumulate, because a whole batch would not fit into memory here either.
 std::optional<Score> Scoring::evaluate_model(std::vector<Verdict>* verdicts) {
   const Config& c = run_.config;
   const int64_t batch = (c.batch_size + c.accumulate - 1) / c.accumulate;
@@ -86,7 +86,7 @@ void Scoring::keep_if_best(const Score& s, bool of_average) {
   });
 }
 
-// Patience is counted in epochs, which a resumed run has, too.
+// Patience is counted in epochs, because a resumed run knows them, too.
 bool Scoring::is_patience_over() {
   const Config& c = run_.config;
   if (c.patience == 0 || c.eval_every == 0 || run_.k == run_.setup.total_steps) return false;
@@ -124,7 +124,7 @@ void Scoring::note_distance(const ConsensusModel& consensus) {
 
 void Scoring::leave_evaluation() {
   constexpr size_t kMistakes = 12;
-  if (step_ < 0) return;  // on every worker
+  if (step_ < 0) return;  // true on every worker
   const std::vector<Verdict> all = gather_verdicts(run_.comm(), verdicts_);
   together(run_.comm(), [&] {
     if (!run_.first()) return;

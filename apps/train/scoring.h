@@ -1,4 +1,4 @@
-// Scoring: evaluations of the model that all workers have together, and the best of them.
+// Scoring: evaluations of the workers' common model, and the best of them.
 #pragma once
 #include <optional>
 #include <string>
@@ -15,27 +15,27 @@ class Scoring {
  public:
   Scoring(Run&, Traces&, Learning&);
 
-  // Worker 0: the best model so far, which is that of the run in `resumed_from`, if there is one.
+  // Worker 0 opens the best model so far, which is that of the run in `resumed_from`, if any.
   void open(const std::string& resumed_from);
 
   bool is_due() const;  // --eval-every, after an epoch
   bool is_current() const { return step_ == run_.k; }
   // Scores the model and the moving average of its weights, and keeps the better one if it is the best so
-  // far. False: the run was asked to stop meanwhile, and nothing has changed. Collective.
+  // far. Returns false if the run was asked to stop meanwhile, and has then changed nothing. Collective.
   bool score();
   std::optional<EvalEvent> take_event() {
     return std::exchange(event_, {});
   }                                           // of a score that is not recorded yet
-  std::string line() const;                   // for the line of an epoch: "  test loss ...", if it was scored
+  std::string line() const;                   // for the line of an epoch: " test loss ..." if it was scored
   bool is_enough() const { return enough_; }  // --patience is over
 
   const std::optional<Score>& latest() const { return score_; }
   const std::optional<Score>& latest_of_average() const { return average_score_; }
   const std::optional<Best>& best() const { return best_.found(); }
 
-  // At the end, all collective: hashes of the workers' own models; the model of the moving average, as
-  // a file; how far the workers are apart; and evaluation.json, by class and with the worst mistakes
-  // of the latest evaluation.
+  // Called at the end, all collective: hashes of the workers' own models; the model of the moving
+  // average, as a file; how far the workers are apart; and evaluation.json, by class and with the worst
+  // mistakes of the latest evaluation.
   void hash_workers();
   void leave_average();
   void note_distance(const ConsensusModel&);
@@ -52,10 +52,10 @@ class Scoring {
   Run& run_;
   Traces& traces_;
   Learning& learning_;
-  BestModel best_;     // of worker 0
+  BestModel best_;     // on worker 0
   int64_t step_ = -1;  // of the latest evaluation
   std::optional<Score> score_, average_score_;
-  std::vector<Verdict> verdicts_;  // of the latest evaluation; this worker's
+  std::vector<Verdict> verdicts_;  // this worker's, of the latest evaluation
   std::optional<EvalEvent> event_;
   double best_top1_ = -1;
   bool enough_ = false;

@@ -1,4 +1,4 @@
-// Where a step's inputs lie while it is recorded, and the rule that records its steps.
+// Holds the inputs of recorded steps, and the rule that records its steps.
 #include "apps/train/step_graphs.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class RecordedRule final : public optim::Rule {
   RecordedRule(optim::Rule& rule, Device d, const std::function<void(const std::string&)>& say)
       : rule_(rule), rate_(d), steps_(d, "the local step", say) {}
 
-  // A rate that lies on the device already is read where it lies.
+  // A rate that is already on the device is read from there.
   void step(const Tensor& x, const Tensor& g, const Tensor& at, Scalar lr) override {
     if (!lr.slot) {
       rate_.write(lr.value);
@@ -25,7 +25,7 @@ class RecordedRule final : public optim::Rule {
     const auto way =
         steps_.run({place(x.address()), place(g.address()), place(at.address()), place(lr.slot), x.size()},
                    [&] { rule_.step(x, g, at, lr); });
-    if (way == Recorded::Way::kReplayed) NarrowPass(x).done();  // the rule's pass has written x's copy, too
+    if (way == Recorded::Way::kReplayed) NarrowPass(x).done();  // the replayed pass has written x's copy, too
   }
   optim::Rule::Decay decay() const override { return rule_.decay(); }
   const float* on() const override { return rule_.on(); }

@@ -13,21 +13,21 @@
 
 namespace skein::apps {
 
-// --cuda-graphs auto|on|off: auto is on for a GPU. On the CPU `on` records, too, which saves nothing there:
-// it is how the way is tested. Throws BadOption for another word.
+// --cuda-graphs auto|on|off: auto is on for a GPU. On the CPU `on` records, too, for tests; it saves nothing
+// there. Throws BadOption for another word.
 bool records_steps(const std::string& cuda_graphs, Device);
 
-// One thread at a time, always the same.
+// Always used by the same thread.
 class StepGraphs {
  public:
-  // `most_rows` is the largest batch, `image` the shape [H,W,C] of its images. `say` hears, once, what cannot
-  // be recorded and why.
+  // `most_rows` is the largest batch, `image` the shape [H,W,C] of its images. `say` is called once if
+  // something cannot be recorded, with the reason.
   StepGraphs(bool on, Device, int64_t most_rows, const Shape& image,
              std::function<void(const std::string&)> say);
   bool on() const { return on_; }
 
-  // What the gradient of one step reads. Where steps are recorded, the batch lies in memory of its own, the
-  // same at every step, and what differs between steps of one shape is in slots; else the slots are null.
+  // What the gradient of one step reads. If steps are recorded, the batch is always in the same memory, and
+  // values that differ between steps of one shape are in slots; else the slots are null.
   struct Given {
     data::Batch batch;
     Blend blend;
@@ -37,12 +37,12 @@ class StepGraphs {
   };
   Given take(const data::Batch&, const Blend&, int64_t step);
 
-  // Queues body, which computes the gradient from `given` and keeps the rules of Recorded. `handed_out`: it
-  // hands out slices of the gradient on the way, in between_recorded().
+  // Queues body, which computes the gradient from `given` and keeps the rules of Recorded. `handed_out`: the
+  // body hands out slices of the gradient as it runs, in between_recorded().
   Recorded::Way gradient(const Given&, bool handed_out, const Recorded::Body& body);
 
-  // The rule as strategies are to use it: its steps are recorded, at rates that come in a slot. `rule` must
-  // live as long. Null unless on().
+  // The rule for strategies to use: its steps are recorded, with rates in a slot. `rule` must outlive
+  // it. Null unless on().
   std::unique_ptr<optim::Rule> recorded(optim::Rule& rule) const;
 
   const Recorded& gradients() const { return gradient_; }

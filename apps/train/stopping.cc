@@ -1,4 +1,4 @@
-// Workers in step ask each other about once a second; others tell each other, and meet.
+// Workers in step ask each other about once a second; asynchronous workers notify each other, and meet.
 #include "apps/train/stopping.h"
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 namespace skein::apps {
 
 namespace {
-constexpr double kQuestionSeconds = 1;  // between two questions whether to stop: what Ctrl-C may take
+constexpr double kQuestionSeconds = 1;  // between two questions whether to stop; the delay of Ctrl-C
 constexpr comm::Tag kStop = comm::kOwnTags - 1;
 
-// While it lives, no wait of this communicator ends for its length alone.
+// While it lives, waits of this communicator have no time limit.
 class Patience {
  public:
   explicit Patience(comm::Communicator& c) : comm_(c), before_(c.set_deadline(comm::kForever)) {}
@@ -32,8 +32,8 @@ void Stopping::begin() {
   next_question_ = asked_step_ = run_.k;
 }
 
-// Asking at every step would make every algorithm synchronous. The steps between two questions are those of
-// about a second of the fastest worker, which all hear and thus agree on.
+// Asking at every step would make every algorithm synchronous. The interval is the number of steps that the
+// fastest worker takes in about a second, which all learn and so agree on.
 bool Stopping::here() {
   const bool asked = run_.asked_to_stop();
   if (run_.comm().size() == 1) return asked;
@@ -53,15 +53,15 @@ bool Stopping::here() {
   return stop;
 }
 
-// A worker that is asked to stop tells the others. All meet, and those behind go on to the step of the one
-// that is furthest ahead.
+// A worker that is asked to stop tells the others. All meet, and those behind continue to the step
+// of the furthest one.
 bool Stopping::here_apart() {
   if (stop_at_ >= 0) return run_.k >= stop_at_;
   if (!run_.config.replay.empty()) return false;  // a replayed run can stop only where the recorded one met
   if (!run_.asked_to_stop() && !run_.comm().poll_any(kStop)) return false;
   tell_others();
   stop_at_ = run_.k;
-  met_at_ = -1;  // workers that met here may have taken another step since
+  met_at_ = -1;  // workers that met here may have taken more steps since
   return meet();
 }
 
@@ -73,7 +73,7 @@ void Stopping::tell_others() {
     }
 }
 
-// Workers in step are at the same step already, and others need meet only once at a step.
+// Workers in step are at the same step already, and asynchronous ones need to meet only once at a step.
 bool Stopping::meet() {
   if (met_at_ == run_.k || !run_.asynchronous) return true;
   bool together = false;

@@ -6,20 +6,21 @@
 
 namespace skein::apps {
 
-// Each worker may be asked to stop (Run::stop), at any time. All stop at the same step.
+// Each worker may be asked to stop (Run::stop) at any time; all stop at the same step.
 class Stopping {
  public:
-  // `settle` ends what this worker's algorithm has under way; collective: Strategy::settle.
+  // `settle` completes what this worker's algorithm has in flight; collective (Strategy::settle).
   Stopping(Run&, std::function<void()> settle);
 
   void begin();  // before the first step
-  // Between two steps: whether training stops here. The answer is the same on every worker at the same step.
+  // Called between two steps: whether training stops here. The answer is the same on every worker
+  // at the same step.
   bool here();
-  // To be called before anything that the workers do together. Returns when all of them are at the same step,
-  // however long that takes: a slow worker is not a lost one. False: others are ahead of this worker, and it
-  // goes on to the step at which all stop.
+  // Call it before anything that the workers do together. Returns true when all of them are at the same step,
+  // however long that takes, because a slow worker is not a lost one. Returns false if others are ahead of
+  // this worker, which then continues to the step at which all stop.
   bool meet();
-  void meet_again() { met_at_ = -1; }            // the workers are others than before
+  void meet_again() { met_at_ = -1; }            // the set of workers has changed
   bool agreed() const { return stop_at_ >= 0; }  // asynchronous workers: the step is known
 
  private:

@@ -1,4 +1,4 @@
-// Attempts, and what worker 0 says of each: done, or who is left to try again.
+// Attempts, and worker 0's verdict on each: done, or which workers try again.
 #include "apps/train/survivors.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace skein::apps {
 namespace {
 
-constexpr comm::Tag kVerdict = comm::kOwnTags - 2;  // the members of the next attempt; none: it is done
+constexpr comm::Tag kVerdict = comm::kOwnTags - 2;  // the members of the next attempt; none if it is done
 
 bool holds(const std::vector<int>& all, int one) {
   return std::find(all.begin(), all.end(), one) != all.end();
@@ -30,7 +30,7 @@ Survivors::Survivors(comm::Communicator& everybody, comm::Communicator& hub, boo
       members_(size_t(everybody.size())),
       line_(everybody.twin(false)) {
   std::iota(members_.begin(), members_.end(), 0);
-  // Worker 0 may be many steps behind; only its loss ends a wait for its word.
+  // Worker 0 may be many steps behind; only its loss ends a wait for its verdict.
   line_->set_deadline(comm::kForever);
 }
 
@@ -45,8 +45,8 @@ void Survivors::meet(const std::function<void()>& f) {
   while (!attempt(f)) again(false);
 }
 
-// Worker 0 is done when it has heard from all, and the others when it says so: between the two
-// no loss goes unnoticed.
+// Worker 0 is done when all have reported, and the others when it says so, so that no loss
+// in between goes unnoticed.
 void Survivors::wholly(const std::function<void()>& f) {
   if (!survives_) return f();
   while (again(attempt([&] {
@@ -55,8 +55,8 @@ void Survivors::wholly(const std::function<void()>& f) {
   }))) {}
 }
 
-// False: a loss has interrupted it. Worker 0 hears who is missed here, in case only this worker cannot reach
-// it; and who waited in vain for one that only worker 0 misses will be told.
+// Returns false if a loss has interrupted f. Worker 0 learns which workers this one misses, in case only this
+// one cannot reach them; workers that wait for one that only worker 0 misses will be told.
 bool Survivors::attempt(const std::function<void()>& f) {
   try {
     if (std::exchange(told_, changes()) != changes() && when_fewer_) when_fewer_();
@@ -73,7 +73,7 @@ bool Survivors::attempt(const std::function<void()>& f) {
   return false;
 }
 
-// Whether there is to be another attempt; then comm() is of those who are left.
+// Whether there will be another attempt; comm() then connects those that are left.
 bool Survivors::again(bool done) {
   const std::vector<int> next = !first() ? hear() : done ? std::vector<int>() : left();
   if (first()) tell(next);
@@ -83,7 +83,7 @@ bool Survivors::again(bool done) {
   return true;
 }
 
-// Of the members; none if that is all of them.
+// The members that are left; none if that is all of them.
 std::vector<int> Survivors::left() const {
   std::vector<int> out;
   for (int w : members_)

@@ -1,4 +1,4 @@
-// Two traces in turn, so that the latest steps are always in one or both of them.
+// Uses two traces in turn, so that the latest steps are always in one or both of them.
 #include "apps/train/traces.h"
 
 #include <utility>
@@ -9,7 +9,7 @@
 namespace skein::apps {
 
 namespace {
-constexpr int64_t kStepsOfATrace = 32;  // where only the latest steps are wanted
+constexpr int64_t kStepsOfATrace = 32;  // if only the latest steps are needed
 }
 
 Traces::~Traces() { run_.comm().meter().record(nullptr); }
@@ -18,7 +18,7 @@ void Traces::open() {
   if (!run_.config.trace.empty()) begin_trace(run_.config.trace);
 }
 
-// All clocks of a whole trace begin at a barrier, so that the time lines of different hosts fit.
+// In a complete trace all clocks start at a barrier, so that the timelines of different hosts fit.
 void Traces::start() {
   if (!run_.config.trace.empty()) run_.comm().barrier();
   began_ = clock_seconds();
