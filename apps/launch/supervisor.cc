@@ -27,8 +27,8 @@ constexpr auto kGraceAfterKill = std::chrono::seconds(180), kGraceAfterError = s
 constexpr auto kOneKeystroke = std::chrono::seconds(1);  // timeout(1) signals a process and then its group
 constexpr int kInterrupted = 130;                        // what workers return after SIGINT
 constexpr auto kLastOrder = std::chrono::seconds(2);     // for a ward that is ordered to kill its workers
-constexpr auto kUnkillable =
-    std::chrono::seconds(10);  // after SIGKILL, in case the process hangs in the kernel
+// After SIGKILL, in case the process hangs in the kernel.
+constexpr auto kUnkillable = std::chrono::seconds(10);
 
 std::pair<Fd, Fd> make_pipe() {
   int ends[2];

@@ -32,8 +32,8 @@ struct Ward {
   std::string prefix;  // goes before every line of its output
   comm::Fd errors;     // its stderr
   comm::Fd output;     // its stdout; empty if it shares ours
-  comm::Fd
-      orders;  // takes lines "signal N", if a signal to the process would not reach the workers behind it
+  // Takes lines "signal N", if a signal to the process would not reach the workers behind it.
+  comm::Fd orders;
   bool plain = false;  // its stdout is passed on byte by byte, without the prefix
   pid_t pid = -1;
   int status = 0;  // as returned by waitpid

@@ -60,8 +60,8 @@ class OnnxGraph {
   onnx::Graph& to_;
   std::unordered_map<uint64_t, std::string> names_;  // of parameters and buffers
   std::unordered_map<uint64_t, Value> values_;       // by the id of our tensor
-  std::map<std::pair<std::string, char>, std::string>
-      other_;  // the name of a value or weight in the other layout
+  // The name of a value or weight in the other layout.
+  std::map<std::pair<std::string, char>, std::string> other_;
   int64_t batch_ = 0;
   int next_ = 0;
 };

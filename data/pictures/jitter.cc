@@ -12,8 +12,8 @@ constexpr int kRed = 19595, kGreen = 38470, kBlue = 7471, kHalf = 0x8000;
 
 // Image.blend(from, to, by), which truncates.
 uint8_t blend(int from, int to, float by) {
-  const float change =
-      float(double(by) * double(to - from));  // rounded here, so that no fused instruction is used
+  // Rounded here, so that no fused instruction is used.
+  const float change = float(double(by) * double(to - from));
   const float v = float(from) + change;
   return uint8_t(std::clamp(v, 0.f, 255.f));
 }

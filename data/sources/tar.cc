@@ -138,8 +138,8 @@ Tar::Header Tar::header_at(int64_t at) {
   if (!has_right_sum(h))
     refuse(at == 0 ? "is no tar archive" : text("damaged: no header where one should be, at byte ", at));
   Header r{char(h[156]), field(h, 100), number(h + 124, 12)};
-  const bool ustar =
-      std::memcmp(h + 257, "ustar\0", 6) == 0;  // GNU's format has times in place of the prefix
+  // GNU's format has times in place of the prefix.
+  const bool ustar = std::memcmp(h + 257, "ustar\0", 6) == 0;
   if (const std::string prefix = field(h + 345, 155); ustar && !prefix.empty())
     r.name = prefix + '/' + r.name;
   if (r.size < 0) refuse(text("damaged: ", r.name, " has no size, at byte ", at));

@@ -213,8 +213,8 @@ TEST_P(Kernels, StatisticsComeWithTheNormAsAScaleAndABias) {
                gamma = values(a.gamma), shift = values(a.shift);
     for (size_t c = 0; c < 24; ++c) {
       EXPECT_NEAR(s[c], gamma[c] * rstd[c], rounding(gamma[c] * rstd[c]) * 1.001) << offset;
-      const double exact =
-          shift[c] - mean[c] * s[c];  // of the rounded scale: at the mean there is but one error
+      // The bias for the rounded scale: at the mean there is only one error.
+      const double exact = shift[c] - mean[c] * s[c];
       EXPECT_NEAR(b[c], exact, rounding(exact) * 1.001) << offset;
     }
   }

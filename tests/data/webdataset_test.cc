@@ -141,8 +141,8 @@ TEST(Tar, ReadsWhatTarWrites) {
   d.write(deep, noise(700)), d.write(longest, noise(3)), d.write("in/empty", {}), d.make("in/directory");
   fs::create_symlink("empty", d / "in/link");
   for (const std::string format : {"ustar", "pax", "gnu"}) {
-    const std::string only =
-        format == "ustar" ? " --exclude='n*'" : "";  // which has no place for such a name
+    // ustar has no room for such a name.
+    const std::string only = format == "ustar" ? " --exclude='n*'" : "";
     const std::string command =
         "tar -C '" + d.path() + "' --format=" + format + only + " -cf '" + (d / "t.tar") + "' in";
     ASSERT_EQ(std::system(command.c_str()), 0);

@@ -114,10 +114,10 @@ void convolve(const Record& op, const Names& at, Values& values) {
   const Record& result = op.child(at.result);
   const float alpha = op.one<float>(at.alpha), beta = op.one<float>(at.beta);
   if (alpha != 1) fault("a convolution with a factor");
-  const auto given =
-      [&](const Record& t) {  // a result is read where it is added to, else its memory may be anything
-        return &t == &result && beta == 0 ? Tensor::zeros(layout_of(t).shape) : widened(values.read(t));
-      };
+  // A result is read if it is added to; else its memory may hold anything.
+  const auto given = [&](const Record& t) {
+    return &t == &result && beta == 0 ? Tensor::zeros(layout_of(t).shape) : widened(values.read(t));
+  };
   const Tensor x = given(rx), w = given(rw), y = given(ry);
   const ConvArgs args{.x = x,
                       .w = w,

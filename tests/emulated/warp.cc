@@ -41,8 +41,8 @@ struct Place {
   void go_on_at(Place& to) { skein_switch_stacks(&stack, to.stack); }
   void begin(char* memory, void (*entry)()) {
     void** top = reinterpret_cast<void**>(memory + kStack);
-    *--top =
-        nullptr;  // where `entry` would return to: it never does; and its stack is aligned as after a call
+    // The address to which `entry` would return, which it never does; it aligns the stack as after a call.
+    *--top = nullptr;
     *--top = reinterpret_cast<void*>(entry);
     for (int i = 0; i < 6; ++i) *--top = nullptr;
     stack = top;
