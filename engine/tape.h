@@ -71,7 +71,7 @@ class Tape {
  private:
   friend class Pull;
   struct Gradient {
-    Tensor value;  // the gradient's memory; empty until touched, unless it is a leaf
+    Tensor value;          // the gradient's memory; empty until touched, unless it is a leaf
     bool touched = false;  // it holds a contribution already
     bool leaf = false;
   };

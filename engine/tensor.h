@@ -41,8 +41,8 @@ class Tensor {
  public:
   Tensor() = default;                                   // empty: false, no shape, no storage
   explicit Tensor(Shape, DType = kF32, Device = kCpu);  // uninitialised
-  Tensor(Shape, DType, Allocator&);  // uninitialised, from this allocator
-  Tensor(Shape, DType, std::shared_ptr<Storage>);  // a window on the whole storage
+  Tensor(Shape, DType, Allocator&);                     // uninitialised, from this allocator
+  Tensor(Shape, DType, std::shared_ptr<Storage>);       // a window on the whole storage
   static Tensor zeros(Shape, DType = kF32, Device = kCpu);
   template <class T>
   static Tensor of(Shape s, const std::vector<T>& values);  // on the CPU; sizes must agree
@@ -89,8 +89,8 @@ class Tensor {
 
   // A window of the same storage that begins `at` elements in. To the tape it is a new value.
   Tensor view(Shape, int64_t at = 0) const;
-  Tensor unowned() const;  // the same window without ownership of its memory
-  Tensor clone() const;  // a copy in new memory on the same device
+  Tensor unowned() const;   // the same window without ownership of its memory
+  Tensor clone() const;     // a copy in new memory on the same device
   Tensor to(Device) const;  // this tensor if it is there already, else a copy made on current_stream
   float item() const;       // the value of a tensor of one element, read back to the host; waits for it
 

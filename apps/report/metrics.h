@@ -118,8 +118,8 @@ struct Summary {
   std::optional<double> consensus_distance, hidden_share;
   std::optional<Scaling> scaling;
   std::optional<double> bytes_per_step;  // sent by a worker, mean over the workers
-  std::vector<std::vector<int64_t>>
-      labels;                        // of each worker's shard: images of each class; empty with --split iid
+  // The images of each class in each worker's shard; empty with --split iid.
+  std::vector<std::vector<int64_t>> labels;
   std::vector<std::string> classes;  // their names
   int64_t parameters = 0;
   int64_t unreadable = 0;                                        // image files left out, each counted once

@@ -11,8 +11,8 @@ namespace skein::cpu {
 namespace {
 
 constexpr int64_t kBlockFloats = 64 << 10;  // in both operands of a block: half a second-level cache
-constexpr int64_t kLeastPixels =
-    196;                      // of a block, by several images if need be: tiles are added to memory after it
+// In a block, which takes several images if necessary, because tiles are added to memory after each block.
+constexpr int64_t kLeastPixels = 196;
 constexpr int64_t kSlot = 8;  // floats a pixel has in a panel: kRows and what one load brings along
 
 // How a weight gradient is cut: `taps` window positions of `channels` each, in tiles of up to kRows x kLanes.
