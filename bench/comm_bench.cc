@@ -1,11 +1,11 @@
-// Bytes between processes of one host: all-reduce, pairwise average, messages; beside OpenMPI, the memory's
-// floor and UCX.
+// Communication between processes of one host: all-reduce, pairwise average, messages; compared with OpenMPI,
+// the memory's bandwidth and UCX.
 //
 //   comm_bench [--ranks P] [--mb M] [--way shared|ucx] [--rounds R] [--peers DIR]
 //
 // With --peers, DIR holds allreduce_mpi, shm_floor (bench/peers, built as their first lines say);
-// ours and theirs run in turn, R times, and the median of the ratios is what counts: other work on
-// the machine hits both.
+// ours and theirs run in turn, R times, and the median of the ratios is reported, because other work
+// on the machine affects both.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -127,7 +127,7 @@ void run_rank(const Plan& p, Rank rank, int port, const std::string& key) {
   c.barrier();
 }
 
-// What a command prints.
+// Returns what a command prints.
 std::string output_of(const std::string& command) {
   std::string all;
   FILE* f = popen((command + " 2>&1").c_str(), "r");
@@ -166,7 +166,7 @@ int launch(const Plan& p) {
   int port = 0;
   Fd listener = listen_at(port, true);
   const std::string key = random_bytes(kJobKeyBytes);
-  listener = Fd();  // rank 0 opens it again; a benchmark may lose that race
+  listener = Fd();  // rank 0 opens it again; a benchmark can afford to lose that race
   std::vector<pid_t> children;
   for (Rank r = 0; r < p.ranks; ++r)
     if (const pid_t child = fork(); child == 0) {

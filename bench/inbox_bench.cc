@@ -1,10 +1,10 @@
-// Authenticated requests through one inbox on loopback, beside UDP that spins and checks nothing, in turn.
+// Authenticated requests through one inbox on loopback, compared in turn with UDP that
+// spins and checks nothing.
 //
 //   inbox_bench [--seconds S] [--rounds R] [--workers W]
 //
-// One thread plays W workers with one request outstanding each and has a core of its own; the inbox's thread
-// and who takes from it share another. By processor time: what the server's core would do, were it never
-// given to others.
+// One thread plays W workers with one outstanding request each and has its own core; the inbox's thread and
+// its consumer share another. Rates are by processor time, as if the server had its core to itself.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -48,7 +48,7 @@ struct Rates {
   double wall = 0, server = 0;
 };
 
-// W workers that ask as soon as they are acknowledged. `seal`: null where nothing is signed or checked.
+// W workers that ask again as soon as they are acknowledged. `seal` is null if nothing is signed or checked.
 int64_t ask(int port, int workers, double seconds, const Seal* seal, double& spent) {
   const Fd s = udp_socket();
   const int room = 4 << 20;
@@ -62,7 +62,7 @@ int64_t ask(int port, int workers, double seconds, const Seal* seal, double& spe
   const double began = processor(CLOCK_MONOTONIC), busy = processor(CLOCK_THREAD_CPUTIME_ID);
   double heard = began;
   for (double now = began; now - began < seconds; now = processor(CLOCK_MONOTONIC)) {
-    if (now - heard > 0.05 && ready.empty())  // some were lost: all are asked for again
+    if (now - heard > 0.05 && ready.empty())  // some were lost: all are sent again
       for (int w = 0; w < workers; ++w) ready.push_back(w), --sequence[size_t(w)];
     for (; !ready.empty(); ready.pop_back()) {
       Datagram d;

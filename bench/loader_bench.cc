@@ -2,9 +2,9 @@
 //
 //   loader_bench DIRECTORY [SECONDS]        DIRECTORY/CLASS/*.jpg, two classes at least, in the page cache
 //
-// bench/loader makes such a directory and runs this beside Pillow and torchvision. Two rates are given: by
-// the wall, and by processor seconds, which other programs on the machine delay but do not change. The best
-// of five spans counts.
+// bench/loader makes such a directory and compares this with Pillow and torchvision. There are two
+// rates: by wall time, and by processor seconds, which other programs on the machine do not change. The
+// best of five spans counts.
 #include <omp.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 constexpr data::ImageSize kOut{224, 224, 3};
 constexpr int64_t kBatch = 64;
 
-// `some` does a few images and says how many.
+// `some` processes a few images and returns how many.
 void measure(const char* name, double seconds, const std::function<int64_t()>& some) {
   some();
   double by_wall = 0, by_processor = 0;

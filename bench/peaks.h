@@ -1,4 +1,4 @@
-// What this machine can do at best: multiply-adds a second and bytes a second, measured.
+// Measures this machine's peaks: multiply-adds per second and bytes per second.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -31,7 +31,8 @@ inline double fma_gflops() {
   return best;
 }
 
-// Copying 256 MB, read and written bytes counted, by the present number of threads, in GB/s of wall time.
+// The rate of copying 256 MB with the current number of threads, counting read and written bytes, in
+// GB/s of wall time.
 inline double copy_gbytes() {
   const size_t n = size_t(1) << 25;
   std::vector<float> a(n, 1.f), b(n, 2.f);

@@ -1,4 +1,4 @@
-// How long things take: clocks, and the time of a pass on a device.
+// Measures times: clocks, and the time of a pass on a device.
 #pragma once
 #include <algorithm>
 #include <chrono>

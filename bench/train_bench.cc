@@ -2,8 +2,8 @@
 //
 //   train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS]
 //
-// Two rates are given: by the wall, and by processor seconds divided by threads, which other programs on the
-// machine delay but do not change. The bound is the step's multiply-adds at the measured peak.
+// There are two rates: by wall time, and by processor seconds divided by threads, which other programs on the
+// machine do not change. The bound is the step's multiply-adds at the measured peak.
 #include <omp.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class Step {
     Tensor x({batch, size, size, channels});
     unsigned seed = 1;
     for (int64_t i = 0; i < x.size(); ++i) {
-      float sum = 0;  // of four uniforms: near enough to normal
+      float sum = 0;  // four uniforms are nearly normal
       for (int j = 0; j < 4; ++j) sum += float((seed = seed * 1664525u + 1013904223u) >> 8) * 0x1p-24f - 0.5f;
       x.data<float>()[i] = sum * 1.7f;
     }

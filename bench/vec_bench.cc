@@ -1,4 +1,4 @@
-// The passes over flat vectors: bytes each moves, how fast, and what share that is of copying the same
+// The passes over flat vectors: the bytes each moves, its rate, and the share of the rate of copying the same
 // memory in the same run.
 //
 //   vec_bench [--device cpu|cuda] [--elements 25600000] [--json FILE]

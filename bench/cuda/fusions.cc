@@ -1,4 +1,4 @@
-// gpu_bench, what a convolution does beside itself: sums for a batch norm, and norms between two of them.
+// gpu_bench, fused convolutions: sums for a batch norm, and norms between two convolutions.
 #include "bench/cuda/gpu_bench.h"
 #include "engine/cuda/batch_norm.h"
 #include "engine/cuda/conv/conv_run.h"
@@ -9,7 +9,7 @@
 namespace skein::bench {
 namespace {
 
-// A convolution whose output is summed for a batch norm: in one kernel and apart, and what was chosen.
+// A convolution whose output is summed for a batch norm: fused and separate, and which was chosen.
 void bench_sums(Table& t, int64_t batch) {
   for (const DType type : {kF16, kBF16})
     for (const testing::Layer& l : testing::resnet_layers(true, 224, true)) {
@@ -61,7 +61,7 @@ struct Block {
   }
 };
 
-struct Left {  // norms left to convolutions so far
+struct Left {  // norms computed by convolutions so far
   int64_t forward = cuda::fused_runs(cuda::ConvPass::kForward, cuda::kNormalize | cuda::kSums),
           weights = cuda::fused_runs(cuda::ConvPass::kWeights, cuda::kNormalize),
           data = cuda::fused_runs(cuda::ConvPass::kData, cuda::kNormGradient);

@@ -1,15 +1,15 @@
-// What one GPU does: copy bandwidth, vector kernels, products, convolutions by layer, norms, whole steps.
+// Benchmarks of one GPU: copy bandwidth, vector kernels, products, convolutions by layer, norms, whole steps.
 //
 //   gpu_bench [--only copy,vec,gemm,conv,fusion,norm,step,launch] [--models resnet50,resnet18,resnet20] [--batch N]
 //             [--precision bf16,fp16,fp32,tf32] [--measure 1] [--graphs on|off] [--profile 1]
 //             [--json FILE] [--describe FILE]
 //
 // --measure 1 lets convolutions choose the fastest of cuDNN's plans, not its first choice. --describe writes
-// what cuDNN says of the device: with it plans can be made where there is none. --graphs off launches every
-// kernel of a step by itself; on, the default, replays a CUDA graph, as training does. --profile 1 shows a
-// profiler one plain step, and nothing else.
+// cuDNN's description of the device, with which plans can be made without one. --graphs off launches every
+// kernel of a step separately; on, the default, replays a CUDA graph, as training does. --profile 1 runs one
+// plain step for a profiler, and nothing else.
 //
-// How it is timed: seconds_of() in bench/stopwatch.h.
+// Timed by seconds_of() in bench/stopwatch.h.
 #include <cstdio>
 #include <cstring>
 #include <fstream>

@@ -18,12 +18,13 @@ Tensor noise(Shape, DType = kF32);  // on the GPU
 
 class Table {
  public:
-  explicit Table(std::string file) : file_(std::move(file)) {}  // JSON, written anew with every row; or empty
-  // `what` is the same in every run, so that runs can be laid side by side; what differs goes into the note.
+  // JSON, rewritten with every row; may be empty.
+  explicit Table(std::string file) : file_(std::move(file)) {}
+  // `what` is the same in every run, so that runs can be compared; what differs goes into the note.
   void row(const std::string& what, double value, const char* unit, double seconds,
            const std::string& note = "");
   void failed(const std::string& what, const std::string& why);
-  // Runs f, which adds rows; what goes wrong becomes a row of its own and the rest is still measured.
+  // Runs f, which adds rows. An error becomes a row, and the rest is still measured.
   template <class F>
   void attempt(const std::string& what, F f) {
     try {
@@ -39,13 +40,13 @@ class Table {
   int failures_ = 0;
 };
 
-// Fused convolutions against the same apart.
+// Compares fused convolutions with separate kernels.
 void bench_fusion(Table&, int64_t batch);
 enum class StepWay { kGraph, kPlain, kProfiled };
-// Whole steps of a model. `batch` 0: the model's usual one. kProfiled: after a warm-up one plain step, to
-// which a profiler's view is confined (ncu --profile-from-start off).
+// Whole steps of a model. `batch` 0: the model's usual one. kProfiled: after a warm-up, a profiler sees only
+// one plain step (ncu --profile-from-start off).
 void bench_step(Table&, const std::string& model, int64_t batch, const std::string& precision, StepWay);
-// What launching them costs.
+// Measures what launching steps costs.
 void bench_launch(Table&, const std::string& model, int64_t batch, const std::string& precision);
 
 }  // namespace skein::bench

@@ -1,4 +1,4 @@
-// gpu_bench, whole steps: images a second, and what launching costs.
+// gpu_bench, whole steps: images per second, and what launching costs.
 #include <cuda_profiler_api.h>
 
 #include <algorithm>
@@ -96,8 +96,8 @@ void bench_step(Table& t, const std::string& name, int64_t batch, const std::str
   release_cached(kGpu);
 }
 
-// What launching costs: a step in a graph of its own against one of eight in a graph, between which nothing
-// is launched; the host's time for one launch; and the step without a graph.
+// What launching costs: a step in its own graph against one of eight in a graph, between which nothing is
+// launched; the host's time for one launch; and the step without a graph.
 void bench_launch(Table& t, const std::string& name, int64_t batch, const std::string& precision) {
   constexpr int kMany = 8;
   batch = batch_of(name, batch);

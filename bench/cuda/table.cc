@@ -1,4 +1,4 @@
-// The table of gpu_bench: on the screen row by row, and as JSON that is whole after every row.
+// The table of gpu_bench: printed row by row, and written as JSON that is complete after every row.
 #include <cstdio>
 #include <fstream>
 
@@ -20,8 +20,7 @@ void Table::failed(const std::string& what, const std::string& why) {
   ++failures_;
 }
 
-// Who waits for this program may end it when his time is over, in the middle of this too: the
-// file is never half.
+// The program may be killed at any time, also in here, so the file is replaced atomically.
 void Table::keep(nlohmann::json row) {
   std::fflush(stdout);
   rows_.push_back(std::move(row));

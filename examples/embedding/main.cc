@@ -1,4 +1,5 @@
-// Four workers, threads of this process, train an MLP by stochastic gradient push on batches of their own.
+// Four workers, which are threads of this process, train an MLP by stochastic gradient push, each
+// on its own batches.
 #include <skein/skein.h>
 
 #include <cstdio>

@@ -1,5 +1,4 @@
-// Matrix products as cuBLASLt was asked for them: the real library's descriptors, read back and obeyed
-// by a plain loop.
+// Matrix products of cuBLASLt: the real library's descriptors are read back and executed by a plain loop.
 #include <cublasLt.h>
 #include <dlfcn.h>
 
@@ -66,7 +65,7 @@ float load(const void* p, cudaDataType_t t, int64_t i) {
 void store(void* p, cudaDataType_t t, int64_t i, float v) {
   visit_float(type_of(t), [&](auto zero) { static_cast<decltype(zero)*>(p)[i] = decltype(zero)(v); });
 }
-// op(m), dense, row after row.
+// op(m), dense and row-major.
 std::vector<float> rows_of(const Matrix& m, const void* p, bool transposed) {
   const int64_t rows = transposed ? m.columns : m.rows, columns = transposed ? m.rows : m.columns;
   std::vector<float> v(size_t(rows * columns));
@@ -118,7 +117,8 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t d, const void* al
     fault("a product's bias is not aligned to 16 bytes, which kernels may load at once");
   const float by = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
   enqueue(stream, "cublasLtMatmul", [=] {
-    const std::vector<float> left = rows_of(ma, a, ta), right = rows_of(mb, b, !tb);  // right: a column a row
+    // right: each row is a column.
+    const std::vector<float> left = rows_of(ma, a, ta), right = rows_of(mb, b, !tb);
 #pragma omp parallel for schedule(static)
     for (int64_t j = 0; j < n; ++j)
       for (int64_t i = 0; i < m; ++i) {

@@ -1,5 +1,5 @@
-// cuDNN with the real library in all that needs no device: graphs, heuristics and plans are its own, for an
-// H200 on paper; handles and executions are ours.
+// cuDNN with the real library for everything that needs no device: graphs, heuristics and plans come from it,
+// for a described H200; handles and executions are ours.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -57,7 +57,7 @@ cudnnStatus_t destroy(cudnnBackendDescriptor_t d) {
   return REAL(cudnnBackendDestroyDescriptor)(d);
 }
 
-// The device of any number is the H200 that the plans' tests describe on paper.
+// Every device is the H200 that the plans' tests describe by a file.
 cudnnStatus_t describe_device(cudnnBackendDescriptor_t d) {
   std::ifstream in(SKEIN_SOURCE_DIR "/tests/cuda/h200.json");
   std::stringstream json;
@@ -85,7 +85,7 @@ cudnnStatus_t set(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
   return status;
 }
 
-// Configurations that heuristics hand out are of the graph that the heuristics were asked about.
+// Configurations from heuristics belong to the graph that the heuristics were asked about.
 cudnnStatus_t get(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
                   cudnnBackendAttributeType_t type, int64_t room, int64_t* count, void* values) {
   const cudnnStatus_t status = REAL(cudnnBackendGetAttribute)(d, name, type, room, count, values);

@@ -1,4 +1,4 @@
-// Operation graphs of cuDNN, obeyed on the host by what their descriptors say.
+// Executes cuDNN's operation graphs on the host from their descriptors.
 #include <cstring>
 #include <string>
 
@@ -43,7 +43,7 @@ Layout layout_of(const Record& t) {
           t.has(CUDNN_ATTR_TENSOR_IS_VIRTUAL) && t.one<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL)};
 }
 
-// The tensors of one run: the device's memory, and what flows between operations without being stored.
+// The tensors of one run: the device's memory, and virtual tensors between operations.
 class Values {
  public:
   explicit Values(const std::map<int64_t, void*>& data) : data_(data) {}
@@ -85,7 +85,7 @@ ConvGeometry geometry_of(const Record& c, const Tensor& x, const Tensor& w) {
   return {int(stride[0]), int(before[0]), int(dilation[0]), int(x.dim(3) / w.dim(3))};
 }
 
-// The results in f32, in one place for all passes; rounded to the tensor's type once, at the end.
+// The tensor in f32: passes compute in f32, and results are rounded to the tensor's type once, at the end.
 Tensor widened(const Tensor& t) {
   if (t.dtype() == kF32) return t;
   const Tensor wide(t.shape());
@@ -150,7 +150,7 @@ float combined(cudnnPointwiseMode_t mode, float x, float b) {
   }
 }
 
-// Of one or of two, the second perhaps one value a channel.
+// A pointwise operation of one or two tensors; the second may have one value per channel.
 void pointwise(const Record& op, Values& values) {
   const auto mode = op.child(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR)
                         .one<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE);
@@ -169,7 +169,7 @@ void pointwise(const Record& op, Values& values) {
   values.write(result, rounded(y, layout_of(result).type));
 }
 
-// Sums over all but the channels, in f32 from what the tensor holds.
+// Sums over all axes but the channels, in f32, of the stored values.
 void sum_channels(const Record& op, Values& values) {
   if (op.one<cudnnGenStatsMode_t>(CUDNN_ATTR_OPERATION_GENSTATS_MODE) != CUDNN_GENSTATS_SUM_SQSUM)
     fault("statistics other than sums and sums of squares");
@@ -184,7 +184,7 @@ void sum_channels(const Record& op, Values& values) {
   values.write(op.child(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC), squares);
 }
 
-// The gradients of a batch norm's parameters, and the line dx = p dy + q x + r of each channel.
+// The gradients of a batch norm's parameters, and each channel's coefficients in dx = p dy + q x + r.
 void sum_gradient(const Record& op, Values& values) {
   const auto read = [&](cudnnBackendAttributeName_t name) { return widened(values.read(op.child(name))); };
   const Tensor x = read(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC),

@@ -1,4 +1,4 @@
-// What cuDNN was told, descriptor by descriptor: kept while the real library is told the same.
+// Records what cuDNN is told, descriptor by descriptor, while the real library is told the same.
 #pragma once
 #include <cudnn.h>
 
@@ -10,14 +10,14 @@ namespace skein::emulated {
 
 struct Record {
   struct Attribute {
-    std::vector<char> bytes;                        // of plain values
-    std::vector<std::shared_ptr<Record>> children;  // of descriptors
+    std::vector<char> bytes;                        // for plain values
+    std::vector<std::shared_ptr<Record>> children;  // for descriptors
   };
   cudnnBackendDescriptorType_t type;
   std::map<cudnnBackendAttributeName_t, Attribute> attributes;
 
   bool has(cudnnBackendAttributeName_t name) const { return attributes.count(name) > 0; }
-  // The program ends where an attribute is asked for that nobody has set.
+  // Ends the program if the attribute was never set.
   template <class V>
   std::vector<V> list(cudnnBackendAttributeName_t name) const {
     const std::vector<char>& bytes = at(name).bytes;
@@ -37,8 +37,8 @@ struct Record {
   const Attribute& at(cudnnBackendAttributeName_t) const;
 };
 
-// Obeys an operation graph: `data` is the memory of each tensor that is not virtual, by its id. On the
-// calling thread, while the device's memory is open.
+// Executes an operation graph on the calling thread, while the device's memory is open. `data` is the memory
+// of each tensor that is not virtual, by its id.
 void obey(const Record& graph, const std::map<int64_t, void*>& data);
 // The ids of the tensors that must have memory, and the bytes of each.
 std::map<int64_t, size_t> memory_of(const Record& graph);

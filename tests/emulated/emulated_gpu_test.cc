@@ -1,4 +1,4 @@
-// The emulated device itself: that it finds what it is there to find.
+// Tests the emulated device itself: it must detect the faults it is made for.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
@@ -85,7 +85,7 @@ TEST(EmulatedGpu, WorkOfAnotherStreamIsSeenByWhoWaitsForIt) {
   emulated::each(*other, 4, Set{b.p, 1});
   cudaStreamSynchronize(*other);
   emulated::each(*one, 4, Set{b.p, 2});
-  EXPECT_EQ(read(b.p, 4, *other)[0], 1);  // nobody waited: never luckily 2
+  EXPECT_EQ(read(b.p, 4, *other)[0], 1);  // without a wait it is never 2 by luck
   cudaEventRecord(*done, *one);
   EXPECT_EQ(cudaEventQuery(*done), cudaErrorNotReady);
   emulated::each(*one, 4, Set{b.p, 3});  // after the event
@@ -109,7 +109,7 @@ TEST(EmulatedGpu, CopiesReadPinnedMemoryLateAndOtherMemoryAtOnce) {
   other = 4;
   EXPECT_EQ(read(b.p, 1, *q)[0], 3);
   cudaMemcpyAsync(pinned, b.p, sizeof(float), cudaMemcpyDefault, *q);
-  EXPECT_EQ(*pinned, 2);  // not there yet
+  EXPECT_EQ(*pinned, 2);  // not arrived yet
   cudaStreamSynchronize(*q);
   EXPECT_EQ(*pinned, 3);
   cudaFreeHost(pinned);

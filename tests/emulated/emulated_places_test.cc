@@ -1,4 +1,4 @@
-// What threads leave behind on an emulated device: contexts, errors.
+// What threads leave on an emulated device: contexts and errors.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -17,8 +17,8 @@ struct Nothing {
   void operator()(int64_t) const {}
 };
 
-// Of several workers on one host each has its own; a thread of one that settled on device 0 would
-// take memory of another's.
+// Each of several workers on one host has its own device; a thread that stayed on device 0 would take
+// memory of another worker's.
 TEST(EmulatedPlaces, AllThreadsStayOnTheDeviceOfTheirProcess) {
   const Device second{Device::kCuda, 1};
   const Tensor x = Tensor::zeros({100}, kF32, second);

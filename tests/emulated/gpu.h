@@ -11,7 +11,7 @@
 //   capture   What CUDA refuses while a stream is captured is refused.
 //   threads   Each begins at device 0, as CUDA's do; kernels are launched on the device that is current.
 //   errors    One that nobody asked for is found by the next kernel's launch.
-// One device by default; SKEIN_EMULATED_GPUS says how many. Thread-safe; one piece of work runs at a time.
+// One device by default; SKEIN_EMULATED_GPUS sets the number. Thread-safe; one piece of work runs at a time.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -24,18 +24,16 @@ using Work = std::function<void()>;
 
 // Appends to a stream (a cudaStream_t), whatever its state: `what` is for messages.
 void enqueue(void* stream, const char* what, Work);
-// Before a kernel: ends the program if the stream is of another device than the calling thread's.
+// Called before a kernel: ends the program if the stream belongs to another device than the calling thread's.
 void check_place(void* stream);
 
-// Is all of it memory of a device, or pinned?
+// Whether all of it is a device's memory or pinned.
 bool reachable(const void* from, size_t bytes);
-// Ends the program if a word of the functor is an address of the host's memory, or of memory
-// that was given back.
+// Ends the program if a word of the functor is an address of host memory, or of memory that was freed.
 void check_arguments(const char* what, const void* functor, size_t bytes);
-// The latter alone, when the kernel runs: a graph may hold addresses for long.
+// Checks only for freed memory, when the kernel runs, because a graph may hold addresses for long.
 void check_alive(const char* what, const void* functor, size_t bytes);
-// The devices on which something was asked for, of which a real one then keeps some hundred
-// MB for this process.
+// The devices that this process has used; on a real one each then keeps some hundred MB for the process.
 std::vector<int> devices_in_use();
 // Prints and ends the program: the emulated device has found a fault that a real one might not show.
 [[noreturn]] void fault(const std::string& what);

@@ -1,5 +1,5 @@
-// The loops of engine/loops/launch.h as an emulated device runs them. Included before it, in the
-// place of nvcc's language.
+// The loops of engine/loops/launch.h as an emulated device runs them. It is included before that file
+// and replaces nvcc's language.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -42,7 +42,7 @@ void run_warp(const std::function<void()>& lane);
 template <class F, class Check>
 void each_address(F f, Check check) {
   static_assert(std::is_trivially_copyable_v<F>);
-#if defined(__GNUC__) && !defined(__clang__)  // what lies between the members may look like an address
+#if defined(__GNUC__) && !defined(__clang__)  // padding between the members may look like an address
   __builtin_clear_padding(&f);
   size_t bytes = sizeof f;
   if constexpr (requires { F::kAddresses; }) bytes = F::kAddresses;
@@ -50,7 +50,8 @@ void each_address(F f, Check check) {
 #endif
 }
 
-// What CUDA copies to the device must be plain, and name no memory of the host. `run` does the kernel's work.
+// CUDA copies f to the device, so it must be trivially copyable and must not refer to host memory. `run`
+// does the kernel's work.
 template <class F, class Run>
 void launch(void* stream, const F& f, Run run) {
   check_place(stream);

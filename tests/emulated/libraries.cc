@@ -1,4 +1,4 @@
-// The real libraries with some functions exchanged, in the place of engine/cuda/library.cc.
+// Opens the real libraries with some functions replaced. It takes the place of engine/cuda/library.cc.
 #include "tests/emulated/libraries.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// The memory of an emulated device, and the faults of who misuses it.
+// The memory of an emulated device, and the faults of code that misuses it.
 #include <execinfo.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -17,8 +17,8 @@ namespace skein::emulated {
 namespace {
 
 constexpr size_t kArena = size_t(64) << 30;  // addresses, not memory
-constexpr int64_t kRoom = int64_t(4) << 30;  // what a device says it has
-constexpr size_t kFilled = 64 << 20;         // of a block, at most: the rest holds zeros and costs no memory
+constexpr int64_t kRoom = int64_t(4) << 30;  // what a device reports as its size
+constexpr size_t kFilled = 64 << 20;         // at most in a block: the rest holds zeros and costs no memory
 
 size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -49,7 +49,7 @@ Arena::Arena(bool closed) {
   if (p == MAP_FAILED) fault("no addresses are left for the device's memory");
   first_ = static_cast<char*>(p);
   if (!closed) return;
-  // Threads that were there before have no right to a new key, those made later have their maker's.
+  // Existing threads have no access by a new key; threads made later inherit their maker's.
   key_ = pkey_alloc(0, PKEY_DISABLE_ACCESS);
   if (key_ >= 0 && pkey_mprotect(first_, kArena, PROT_READ | PROT_WRITE, key_) != 0)
     pkey_free(key_), key_ = -1;
@@ -57,7 +57,7 @@ Arena::Arena(bool closed) {
 void* Arena::take(size_t bytes) {
   if (used_ + whole_pages(bytes) + kPage > kArena) return nullptr;
   void* p = first_ + used_;
-  used_ += whole_pages(bytes) + kPage;  // a page between blocks that belongs to none
+  used_ += whole_pages(bytes) + kPage;  // an unused page between blocks
   blocks_[p] = bytes;
   return p;
 }
@@ -142,7 +142,7 @@ bool ours(const void* p) { return gpu().memory.around(p) || gpu().pinned.around(
 
 }  // namespace
 
-// Whoever calls holds the lock, or works for somebody who does.
+// The caller, or the thread it works for, holds the lock.
 void check_alive(const char* what, const void* functor, size_t bytes) {
   each_word(functor, bytes, [&](const void* p, size_t i) {
     if (ours(p) && !alive(p)) fault(text("a kernel gets memory that was given back, word ", i, " of ", what));
@@ -218,7 +218,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 
-// New memory begins with NaNs, whatever the type: what reads before it writes is seen.
+// New memory begins with NaNs of any type, so that reads before writes are noticed.
 cudaError_t cudaMalloc(void** p, size_t bytes) {
   const Lock lock(gpu().mutex);
   if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
@@ -230,7 +230,7 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
   on_device_thread([&] { memset(*p, 0xFF, std::min(bytes, kFilled)); });
   return cudaSuccess;
 }
-// As CUDA's: all work that was asked for is done first.
+// Like CUDA's, it first completes all queued work.
 cudaError_t cudaFree(void* p) {
   const Lock lock(gpu().mutex);
   if (forbidden(true)) return said(cudaErrorStreamCaptureUnsupported);

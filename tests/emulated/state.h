@@ -1,4 +1,4 @@
-// What an emulated device consists of: its memory, its streams with the work that waits in them, captures.
+// The state of an emulated device: its memory, its streams with their queued work, and captures.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -18,16 +18,15 @@ namespace skein::emulated {
 constexpr size_t kPage = 4096;
 using Clock = std::chrono::steady_clock;
 
-// A range of addresses that are handed out once and never again: what is used after it was
-// freed stays in sight.
+// A range of addresses that are handed out only once, so that use after free is detected.
 class Arena {
  public:
   explicit Arena(bool closed);
-  void* take(size_t bytes);                     // null where none is left
-  size_t give(void*);                           // its bytes; 0: it is no block's first address
+  void* take(size_t bytes);                     // null if none is left
+  size_t give(void*);                           // its bytes; 0 if it is not the first address of a block
   bool holds(const void*, size_t bytes) const;  // within one block
-  bool around(const void* p) const;             // of any block, also of one that is gone
-  // For the calling thread and the threads it makes, where the processor has keys for memory;
+  bool around(const void* p) const;             // inside any block, also a freed one
+  // Opens it for the calling thread and the threads it makes, if the processor has memory protection keys;
   // else for the process.
   void open();
   void close();
@@ -45,11 +44,11 @@ struct Piece {
 };
 
 struct Stream;
-// What a captured stream, and those that joined it, were asked to do: in the order of asking, in
+// The work queued on a captured stream, and on those that joined it, in the order of queueing, in
 // which it is replayed.
 struct Capture {
   Stream* origin = nullptr;
-  std::thread::id thread;  // who may not do what capturing forbids
+  std::thread::id thread;  // the thread that may not do what capturing forbids
   bool relaxed = false, broken = false;
   std::vector<Piece> pieces;
 };
@@ -67,14 +66,15 @@ struct Event {  // the last time it was recorded
   Stream* stream = nullptr;
   int64_t place = 0;
   std::shared_ptr<Capture> capture;
-  std::shared_ptr<Clock::time_point> time;  // when the stream came to it; none: it keeps no time
+  std::shared_ptr<Clock::time_point> time;  // when the stream reached it; null if it keeps no time
 };
 
 struct Gpu {
   std::recursive_mutex mutex;
   Arena memory{true}, pinned{false};
-  std::map<Stream*, std::unique_ptr<Stream>> streams;  // never taken out: events may name those that are gone
-  std::vector<std::shared_ptr<Capture>> captures;      // under way
+  // Never removed, because events may refer to destroyed ones.
+  std::map<Stream*, std::unique_ptr<Stream>> streams;
+  std::vector<std::shared_ptr<Capture>> captures;  // in progress
   int64_t used = 0;
   std::set<int> in_use;
 };
@@ -87,12 +87,12 @@ int device_here();
 cudaError_t said(cudaError_t);
 
 Stream& stream_at(void* handle);
-void run(Stream&, int64_t place);  // its work up to there
+void run(Stream&, int64_t place);  // runs its work up to `place`
 void run_all();
 // Calls f with the device's memory open, on the device's thread, and waits for it.
 void on_device_thread(const Work& f);
-// Is what the calling thread does forbidden, because it captures? Then the capture is spoiled. What waits for
-// the device is forbidden in a relaxed mode, too.
+// Whether the current call is forbidden because the calling thread captures; if so, the capture becomes
+// invalid. Calls that wait for the device are forbidden in relaxed mode, too.
 bool forbidden(bool waits = false);
 
 }  // namespace skein::emulated

@@ -1,4 +1,4 @@
-// Streams of an emulated device: queues of work that is done when it is waited for; events; copies.
+// Streams of an emulated device: queues whose work is done when a wait needs it; events; copies.
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,12 +18,12 @@ Stream& stream_at(void* handle) {
 
 namespace {
 
-// The thread that does the device's work. A thread that waits may be at its end, with what libraries keep for
-// it gone. One a process: a child of fork() gets one of its own.
+// The thread that does the device's work, one per process (a child of fork() gets its own). The waiting
+// thread cannot do it, because it may be ending and its thread-local state destroyed.
 class Worker {
  public:
   void run(const Work& work) {
-    if (std::this_thread::get_id() == id_) return work();  // work that waits for other work
+    if (std::this_thread::get_id() == id_) return work();  // the work itself waits for other work
     std::unique_lock lock(mutex_);
     work_ = &work;
     changed_.notify_all();
@@ -95,7 +95,7 @@ void enqueue(void* stream, const char* what, Work work) {
 }
 
 namespace {
-// A wait of the host for captured work would never end.
+// Refuses a wait of the host for captured work, which would never end.
 cudaError_t refused(const std::shared_ptr<Capture>& capture, cudaError_t why) {
   capture->broken = true;
   return said(why);
@@ -107,7 +107,7 @@ using namespace skein::emulated;
 
 extern "C" {
 
-// Priorities are kept, and change nothing: work waits for whoever needs it.
+// Priorities are stored but have no effect, because work runs when a wait needs it.
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return *least = 0, *greatest = -5, cudaSuccess;
 }
@@ -192,7 +192,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   if (until.stream) run(*until.stream, until.place);
   return cudaSuccess;
 }
-// Each look lets a piece of the stream's work be done, so that who polls comes to an end.
+// Each query runs a piece of the stream's work, so that polling ends.
 cudaError_t cudaEventQuery(cudaEvent_t e) {
   const Lock lock(gpu().mutex);
   const Event until = *reinterpret_cast<Event*>(e);

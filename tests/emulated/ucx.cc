@@ -26,7 +26,7 @@ Ucx& real() {
   return u;
 }
 
-// A transfer under way, and the caller's callback that is told of its end.
+// A transfer in flight, and the caller's callback for its end.
 struct Transfer {
   char* device;
   std::vector<char> host;
@@ -44,7 +44,7 @@ void at_work(const emulated::Work& f) {
   emulated::on_device_thread(f);
 }
 
-// Is it the device's? Ends the program where the caller says something else.
+// Whether it is the device's memory. Ends the program if the caller declares something else.
 bool on_device(const void* p, size_t bytes, const ucp_request_param_t* param) {
   const emulated::Lock lock(gpu().mutex);
   const bool said = param->op_attr_mask & UCP_OP_ATTR_FIELD_MEMORY_TYPE;
@@ -52,7 +52,7 @@ bool on_device(const void* p, size_t bytes, const ucp_request_param_t* param) {
   const bool device = p && gpu().memory.around(p);
   if (device != (param->memory_type == UCS_MEMORY_TYPE_CUDA) && bytes > 0)
     emulated::fault("UCX is told the wrong type of memory");
-  if (device) emulated::device_here();  // it works on the calling thread's
+  if (device) emulated::device_here();  // it works on the calling thread's device
   if (device && !gpu().memory.holds(p, bytes))
     emulated::fault("UCX gets memory beyond a block of the device");
   return device;

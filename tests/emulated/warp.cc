@@ -1,4 +1,4 @@
-// Thirty-two lanes on one thread: a stack each, and a switch where one waits for the others.
+// Thirty-two lanes on one thread: each has a stack, and waiting for the others switches stacks.
 #include <ucontext.h>
 
 #include <cstdlib>
@@ -13,8 +13,8 @@ constexpr int kLanes = 32;
 constexpr size_t kStack = 64 << 10;
 
 #if defined(__x86_64__)
-// Keeps what the calling convention says is kept, and goes on where `to` stopped. swapcontext() would also
-// ask the kernel for the signal mask, which takes fifty times as long.
+// Saves the registers that the calling convention preserves, and continues where `to` stopped. swapcontext()
+// would also ask the kernel for the signal mask, which takes fifty times as long.
 extern "C" void skein_switch_stacks(void** from, void* to);
 asm(R"(
 .text
@@ -69,7 +69,7 @@ struct Lanes {
   int current = 0;
   const std::function<void()>* body = nullptr;
 };
-// Never freed: threads of OpenMP's team outlive any order of destruction.
+// Never freed, because threads of OpenMP's team may run after any destructor.
 Lanes& lanes() {
   thread_local Lanes* const mine = new Lanes;
   return *mine;
@@ -88,8 +88,8 @@ void entry() {
 
 int Warp::lane() const { return lanes().current; }
 
-// Each lane leaves its number and waits until all have; a number given earlier is not overwritten before all
-// have taken it, because the second pause comes first.
+// Each lane stores its number and waits until all have. The second pause keeps numbers from being overwritten
+// before all lanes have read them.
 double Warp::exchange(double v, int step) {
   Lanes& all = lanes();
   const int me = all.current;

@@ -1,4 +1,4 @@
-// A page as a browser has it after its scripts have run.
+// A page as rendered by a browser after its scripts have run.
 #pragma once
 #include <cstdlib>
 
@@ -6,7 +6,7 @@
 
 namespace skein::testing {
 
-// Empty if none is installed.
+// The browser's command; empty if none is installed.
 inline std::string browser() {
   for (const char* name : {"chromium", "chromium-browser", "google-chrome"})
     if (std::system(text("command -v ", name, " >/dev/null 2>&1").c_str()) == 0) return name;

@@ -1,4 +1,4 @@
-// What the data tests share: a directory of their own, files in it, pictures to look at, messages of errors.
+// What the data tests share: a directory, files in it, pictures, and messages of errors.
 #pragma once
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ inline std::vector<uint8_t> gzipped(const std::vector<uint8_t>& bytes) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-// Bytes without any structure.
+// Random bytes.
 inline std::vector<uint8_t> noise(size_t n, uint64_t step = 0) {
   const Draw draw{1, Purpose::kTest, step};
   std::vector<uint8_t> bytes(n);
@@ -54,7 +54,7 @@ inline std::vector<uint8_t> noise(size_t n, uint64_t step = 0) {
   return bytes;
 }
 
-// A picture that compression does not change much: waves of a few pixels' length at least.
+// A picture that compression does not change much: waves that are at least a few pixels long.
 inline Raster waves(int height, int width, int channels, int kind = 0) {
   Raster r{height, width, channels, std::vector<uint8_t>(size_t(height * width * channels))};
   for (int y = 0; y < height; ++y)
@@ -65,7 +65,7 @@ inline Raster waves(int height, int width, int channels, int kind = 0) {
   return r;
 }
 
-// What `f` throws, as text; "" if it does not, which no expectation below accepts.
+// The message of what `f` throws; "" if it does not throw, which no expectation accepts.
 template <class E, class F>
 std::string message_of(F&& f) {
   try {

@@ -1,4 +1,4 @@
-// A group of devices that are threads of this process: sums in memory of the host, met at a shared table.
+// A group of devices that are threads of this process and sum in host memory, at a shared table.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -10,11 +10,12 @@
 
 namespace skein::testing {
 
-// Where members of one group meet: each brings where its bytes lie, and all leave together with all of them.
+// Where members of one group meet: each brings the address of its bytes, and all leave
+// together with all addresses.
 class Table {
  public:
   explicit Table(int size) : size_(size), here_(size_t(size)) {}
-  // f(all) runs once, by the last who comes. False: the group was ended.
+  // The last member that comes runs f(all). Returns false if the group was aborted.
   template <class F>
   bool meet(int rank, void* mine, F f) {
     std::unique_lock lock(mutex_);

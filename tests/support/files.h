@@ -1,5 +1,4 @@
-// What tests of files share: a directory of one's own, a disk that is full, and the message
-// of an expected error.
+// What tests of files share: a fresh directory, a disk that is full, and the message of an expected error.
 #pragma once
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,7 +14,7 @@
 
 namespace skein::testing {
 
-// A fresh directory, removed with everything in it at the end of the scope.
+// A fresh directory, which the destructor removes with everything in it.
 class ScratchDir {
  public:
   ScratchDir() {
@@ -48,7 +47,7 @@ inline void flip_byte(const std::string& path, size_t at) {
   spill(path, bytes);
 }
 
-// Lets every file of this process grow to `bytes` only, as a disk that fills up does.
+// Lets no file of this process grow beyond `bytes`, like a disk that fills up.
 class SmallDisk {
  public:
   explicit SmallDisk(rlim_t bytes) {
@@ -67,7 +66,7 @@ class SmallDisk {
   sighandler_t handler_;
 };
 
-// What f throws must be an E; its message.
+// The message of what f throws, which must be an E.
 template <class E, class F>
 std::string message_of(F&& f) {
   try {

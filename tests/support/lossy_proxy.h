@@ -1,4 +1,5 @@
-// LossyProxy: UDP weather between clients and a server of this host: loses, doubles, delays and so reorders.
+// LossyProxy: a bad UDP network between clients and a server of this host, which loses, duplicates, delays
+// and so reorders datagrams.
 #pragma once
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -90,7 +91,7 @@ class LossyProxy {
     for (ssize_t got; (got = recvfrom(fd, room, sizeof room, MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&from),
                                       &n)) >= 0;) {
       Parcel p{{}, 0, -1, {}, std::string(room, size_t(got))};
-      if (which < 0) {  // of a client: each has a socket of its own toward the server
+      if (which < 0) {  // from a client: each has its own socket toward the server
         const auto [at, fresh] = clients_.try_emplace(from.sin_port, int(clients_.size()));
         if (fresh) addresses_.push_back(from);
         p.from_socket = at->second;

@@ -1,5 +1,5 @@
-// main() of the test programs. Each holds the tests of one folder; --file=NAME runs those of one source file
-// alone, as ctest does, and a process that a test started plays its role.
+// main() of the test programs. Each holds the tests of one folder. --file=NAME runs only those of one source
+// file, as ctest does. A process that a test started plays its role.
 #include <filesystem>
 
 #include "tests/support/processes.h"
@@ -44,7 +44,7 @@ int run(int argc, char** argv) {
   std::string file;
   for (int i = 1; i < argc; ++i)
     if (const std::string word = argv[i]; word.rfind("--file=", 0) == 0) file = word.substr(7);
-  // In a directory of results each file that ran has its own, whichever program ran it.
+  // Each source file gets its own file in a directory of results, whichever program ran it.
   const std::string output = GTEST_FLAG_GET(output);
   if (!file.empty() && !output.empty() && output.back() == '/')
     GTEST_FLAG_SET(output, output + stem_of(argv[0]) + "." + file + ".xml");

@@ -1,4 +1,4 @@
-// A run and its parts without the loop: what tests of one part need of the others.
+// A run and its parts without the loop, for tests of one part.
 #pragma once
 #include <cstdio>
 #include <fstream>
@@ -33,7 +33,7 @@ inline Place place_of(const comm::Communicator& c) {
   return p;
 }
 
-// One worker's run, on a console that the test reads. Nothing is opened: steps hold no images.
+// One worker's run, on a console that the test reads. No data are opened: steps have no images.
 struct RunOnPaper {
   RunOnPaper(comm::Communicator& c, const Config& config, bool survives = false)
       : RunOnPaper(c, config, setup_of(c), ".", survives) {}
@@ -63,7 +63,7 @@ struct RunOnPaper {
   }
 };
 
-// A whole worker, which a test makes take steps.
+// A complete worker, whose steps a test takes.
 struct Parts : RunOnPaper {
   Parts(comm::Communicator& c, const Config& config, const std::string& directory, bool survives = false)
       : RunOnPaper(c, config, open_setup(config, place_of(c)), directory, survives) {

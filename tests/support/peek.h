@@ -1,4 +1,4 @@
-// Peek: what an object visits, by name, for tests that look at an algorithm's own state.
+// Peek: the fields that an object visits, by name, for tests that look at an algorithm's state.
 #pragma once
 #include <map>
 #include <string>

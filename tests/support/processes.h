@@ -1,4 +1,4 @@
-// Worlds of real processes for tests: the test binary executes itself, once a rank, in a named role.
+// Worlds of real processes for tests: the test binary executes itself in a named role, once per rank.
 #pragma once
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ inline bool read_word(int fd, std::string& s) {
   return read_exactly(fd, s.data(), n);
 }
 
-// Through the parent, by a socket pair each.
+// Exchanges through the parent, with a socket pair for each process.
 class ParentExchange final : public Exchange {
  public:
   ParentExchange(int fd, Rank rank, int size) : fd_(fd), rank_(rank), size_(size) {}
@@ -75,7 +75,7 @@ struct AddRole {
   AddRole(const std::string& name, Role f) { roles()[name] = std::move(f); }
 };
 
-// n processes in a role. Their exit codes: 0, or 1 with the error on stderr, or 128 + signal.
+// n processes in a role. Their exit codes are 0, or 1 with the error on stderr, or 128 + signal.
 class Processes {
  public:
   Processes(const std::string& role, int n, const std::string& argument) {
@@ -90,7 +90,7 @@ class Processes {
     for (int fd : fds_) ::close(fd);
   }
   void signal(Rank r, int number) { ::kill(pids_[size_t(r)], number); }
-  // Exit code of a rank; -1 if it has not ended after so many seconds.
+  // Waits for a rank and returns its exit code; -1 if it has not ended after `seconds`.
   int wait(Rank r, double seconds = 60) {
     for (const auto end = Clock::now() + std::chrono::duration<double>(seconds); Clock::now() < end;
          std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
@@ -142,7 +142,8 @@ inline void expect_all_end_well(Processes& p) {
   for (Rank r = 0; r < p.size(); ++r) EXPECT_EQ(p.wait(r), 0) << "rank " << r;
 }
 
-// What a process does that a test started, and its exit status; nothing in a process that runs tests.
+// Plays the role of a process that a test started and returns its exit status; nothing in a
+// process that runs tests.
 inline std::optional<int> play_role(int argc, char** argv) {
   if (argc != 6 || std::string(argv[1]).rfind("--role=", 0) != 0) return std::nullopt;
   ParentExchange exchange(std::stoi(argv[4]), std::stoi(argv[2]), std::stoi(argv[3]));

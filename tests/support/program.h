@@ -1,4 +1,4 @@
-// Runs a built program as its users do: a process of its own, its exit status and what it printed.
+// Runs a built program as its users do, as a separate process, and returns its exit status and output.
 #pragma once
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ inline void expect_has(const std::string& whole, const std::string& part) {
   EXPECT_NE(whole.find(part), std::string::npos) << "\"" << part << "\" is not in:\n" << whole;
 }
 
-// A directory of the test's own, and programs run inside it by the shell.
+// A fresh directory for a test, in which it runs programs by the shell.
 class Workplace {
  public:
   Workplace() {

@@ -1,5 +1,5 @@
-// Models for tests of files: random in everything, running statistics too, so that no layer
-// is trivial; and pictures.
+// Models for tests of files: everything is random, running statistics too, so that no layer
+// is trivial. Also pictures.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -22,7 +22,7 @@ inline std::unique_ptr<nn::Module> random_model(const std::string& name, const n
   for (nn::Param* p : m->params())
     if (!p->decays)
       fill(p->value, p->name.ends_with("bias") ? -0.4f : 0.6f, p->name.ends_with("bias") ? 0.4f : 1.1f);
-  fill(m->params()[m->params().size() - 2]->value, -0.2f, 0.2f);  // of a classifier that starts near zero
+  fill(m->params()[m->params().size() - 2]->value, -0.2f, 0.2f);  // the classifier, which starts near zero
   for (nn::Buffer* b : m->buffers()) fill(b->value, b->start == 0 ? -0.3f : 0.5f, b->start == 0 ? 0.3f : 2.f);
   m->set_training(false);
   return m;

@@ -1,4 +1,4 @@
-// What ranks do in the tests of the shared and the UCX transport: the same for both.
+// The roles of ranks in the tests of the shared and the UCX transport, which are the same for both.
 #pragma once
 #include <cmath>
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace skein::comm {
 
-// Not inlined: fused with an addition that follows, its product would keep bits that
+// Not inlined, because its product could be fused with a following addition and keep bits that
 // stored numbers have lost.
 [[gnu::noinline]] inline float sample(Rank r, int64_t i) {
   return float((uint32_t(r + 1) * 2654435761u + uint32_t(i) * 40503u) >> 8) * (i & 2 ? 1e-3f : 1e3f);
@@ -70,7 +70,7 @@ inline void pass_messages(Exchange& e, const std::string& word) {
     for (int64_t i = 0; i < n; i += 101) CHECK(m.payload.data<float>()[i] == 0.5f * sample(last, i), n, i);
   }
   {
-    Communicator b(*t, narrow);  // the same tags in the same world: an id of its own is what group() gives
+    Communicator b(*t, narrow);  // the same tags in the same world: only group() gives an own id
     const auto g = b.group({1, 0});
     const Rank other = 1 - g->rank();
     const Tensor x = vector_of(g->rank(), 1000, g->allocator());
@@ -94,7 +94,7 @@ inline void pass_messages(Exchange& e, const std::string& word) {
     if (k >= 300) CHECK(c.take(last, 9, k - 300).payload.data<float>()[19] == float(k - 300), k);
   }
   for (int64_t k = 2700; k < 3000; ++k) c.take(last, 9, k);
-  // The last words of a rank that ends at once arrive.
+  // The last messages of a rank that ends at once arrive.
   c.push(next, 11, 0, 1, vector_of(c.rank(), 400000, c.allocator()));
   if (c.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
   CHECK(c.take(last, 11, 0).payload.data<float>()[399999] == sample(last, 399999));
@@ -108,7 +108,8 @@ std::string expect_throw(F f) {
   throw Error("what should have been thrown was not");
 }
 
-// Survivors leave together: who has noticed a death late would else miss an earlier survivor, and name it.
+// Survivors leave together; otherwise one that notices the death late would miss an earlier survivor
+// and name that one.
 inline void leave_together(Transport& t, Rank dead) {
   Communicator c(t, {.deadline = 20, .all_needed = false});
   for (Rank r = 0; r < c.size(); ++r)
@@ -123,7 +124,7 @@ inline void lose_rank_one(Exchange& e, const std::string& word) {
   Communicator c(*t, in_seconds(20));
   const Tensor x = vector_of(c.rank(), 1 << 20, c.allocator());
   c.all_reduce(x).wait();
-  // It dies when the others have all it sent: what a killed process has not got rid of is lost.
+  // It dies when the others have received all it sent, because a killed process loses what is still queued.
   for (Rank r : {0, 2}) {
     if (c.rank() == r) c.push(1, 5, 0, 1, Tensor::zeros({1}));
     if (c.rank() == 1) c.take(r, 5, 0);
@@ -165,7 +166,7 @@ inline void stop_rank_one(Exchange& e, const std::string& argument) {
   CHECK(Clock::now() - began < std::chrono::seconds(15), "it took too long to notice");
 }
 
-// Ranks that mean different sums, and one that is of another epoch: an error on both ends, at once.
+// Ranks that call different sums, or are in different epochs: an error on both ends, at once.
 inline void disagree(Exchange& e, const std::string& argument) {
   const auto t = connect(e, way(argument.substr(0, argument.find('/'))));
   Communicator c(*t, in_seconds(20));

@@ -1,5 +1,5 @@
-// What tests of the engine share: seeded tensors, comparison by type, a fixture
-// per device, finite differences.
+// What tests of the engine share: seeded tensors, comparison by type, a fixture for
+// each device, finite differences.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ inline Tensor random_normal(Shape s, uint64_t seed, float std = 1, DType t = kF3
   fill_normal(x, draw(seed), 0, std);
   return x;
 }
-// Uniform in +-[0.1, 1.1): no element within reach of a kink at zero.
+// Uniform in +-[0.1, 1.1): no element is near a kink at zero.
 inline Tensor random_off_zero(Shape s, uint64_t seed) {
   Tensor x = random_uniform(s, seed);
   for (int64_t i = 0; i < x.size(); ++i) x.data<float>()[i] += x.data<float>()[i] < 0 ? -0.1f : 0.1f;
@@ -70,7 +70,7 @@ inline std::vector<double> values(const Tensor& x) {
   return v;
 }
 
-// Relative to 1 + |wanted|.
+// The tolerance relative to 1 + |wanted|.
 inline double tolerance(DType t) { return t == kBF16 ? 1.0 / 128 : t == kF16 ? 1.0 / 1024 : 1e-5; }
 
 inline ::testing::AssertionResult allclose(const std::vector<double>& got, const std::vector<double>& want,
@@ -105,7 +105,7 @@ inline Values gradients(const Function& f, const Values& inputs, const Tensor& w
   Tape tape;
   Values grads;
   for (const Tensor& x : inputs) {
-    grads.push_back(random_uniform(x.shape(), 77).to(x.device()));  // must be overwritten
+    grads.push_back(random_uniform(x.shape(), 77).to(x.device()));  // noise, which must be overwritten
     if (x.dtype() != kF32) grads.back() = cast(grads.back(), x.dtype());
     tape.watch(x, grads.back());
   }

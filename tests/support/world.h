@@ -1,4 +1,4 @@
-// Worlds for tests: ranks as threads of this process, with what a rank throws brought back to the test.
+// Worlds for tests: ranks are threads of this process, and what a rank throws is rethrown in the test.
 #pragma once
 #include <gtest/gtest.h>
 #include <omp.h>
