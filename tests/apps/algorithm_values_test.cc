@@ -1,5 +1,5 @@
-// The values in force of flags that only some algorithms read: the same for the strategy and for
-// all that shows them.
+// The effective values of flags that only some algorithms read are the same for the strategy and
+// wherever they are shown.
 #include "apps/config/algorithm_values.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using AlgorithmValues = ReadsFlags;
 
-// What --print, config.toml and summary.json show of an algorithm is what its strategy uses: defaults too.
+// --print, config.toml and summary.json show the values that the strategy uses, including defaults.
 TEST_F(AlgorithmValues, AlgorithmsTellTheValuesOfAllTheirFlags) {
   for (const optim::StrategyRow& row : optim::strategies()) {
     Config c;
@@ -24,7 +24,7 @@ TEST_F(AlgorithmValues, AlgorithmsTellTheValuesOfAllTheirFlags) {
       if (f.algorithms.empty()) continue;
       const bool read =
           f.algorithms[0] == "any" || std::count(f.algorithms.begin(), f.algorithms.end(), row.name);
-      const bool in_force = read && f.name != "base";  // that is of one topology
+      const bool in_force = read && f.name != "base";  // which belongs to one topology
       EXPECT_EQ(!value_of(c, f).empty(), in_force) << row.name << " --" << f.name;
       EXPECT_EQ(printed.find("\n" + f.name + " = ") != std::string::npos, in_force)
           << row.name << ' ' << f.name;

@@ -1,4 +1,4 @@
-// What a run keeps of its evaluations: the best model, when to stop early, who is taken for whom, and whether
+// What a run keeps of its evaluations: the best model, early stopping, the confusion of classes, and whether
 // a resumed run has the same images.
 #include "apps/evaluation/best_model.h"
 
@@ -52,7 +52,7 @@ TEST(BestModel, IsReplacedByABetterEvaluationAlone) {
   EXPECT_FALSE(best.is_better(score(49, 0.1)));
   EXPECT_TRUE(best.is_better(score(50, 0.9)));
   EXPECT_TRUE(best.is_better(score(51, 2)));
-  best.begin(dir.path());  // a run that begins anew here
+  best.begin(dir.path());  // a new run in this directory
   EXPECT_FALSE(best.found());
   EXPECT_FALSE(std::filesystem::exists(dir / BestModel::kFile));
 }
@@ -67,7 +67,7 @@ TEST(BestModel, OfAnEarlierRunCountsUnlessItIsOfALaterStepOrDamaged) {
   after.resume(first.path(), first.path(), 10);
   ASSERT_TRUE(after.found());
   EXPECT_EQ(to_json(*after.found()), to_json(*before.found()));
-  after.resume(first.path(), first.path(), 9);  // of a course that was given up
+  after.resume(first.path(), first.path(), 9);  // of an abandoned course
   EXPECT_FALSE(after.found());
   after.resume(second.path(), first.path(), 12);
   ASSERT_TRUE(after.found());
@@ -123,7 +123,7 @@ TEST(TopFive, IsLeftOutOfFiveClassesOrFewer) {
   }
 }
 
-// Every image is in the matrix once, whoever scored it.
+// Every image is in the matrix once, whichever worker scored it.
 void expect_consistent(const Json& j, int64_t images) {
   int64_t all = 0, correct = 0;
   for (size_t c = 0; c < j["classes"].size(); ++c) {

@@ -1,4 +1,4 @@
-// Blending: which partners, shares and boxes a step draws, as a function of its seed and number alone.
+// Blending: the partners, shares and boxes of a step are a function of its seed and number alone.
 #include "apps/train/blending.h"
 
 #include "tests/support/testing.h"
@@ -38,7 +38,7 @@ TEST(Blending, SharesAreOfTheBetaDistributionAndBoxesHaveTheirArea) {
   const double mean = sum / kDraws, variance = squares / kDraws - mean * mean;
   EXPECT_NEAR(mean, 0.5, 0.02);
   EXPECT_NEAR(variance, 1 / (4 * (2 * 0.4 + 1)), 0.01);  // of Beta(a, a): 1 / (4 (2a + 1))
-  EXPECT_NEAR(boxes / kDraws, 0.5, 0.05);                // some boxes are too small to be any
+  EXPECT_NEAR(boxes / kDraws, 0.5, 0.05);                // some boxes are empty
 }
 
 TEST(Blending, OffAndAloneThereIsNoPartner) {

@@ -24,7 +24,7 @@ using testing::slurp;
 using testing::SmallDisk;
 using testing::spill;
 
-// What a rank has to remember, of every kind.
+// A rank's state with fields of every kind.
 struct State {
   Tensor x = Tensor::zeros({100}), counts = Tensor::of<int64_t>({2}, {0, 0});
   int64_t clock = 0;
@@ -92,7 +92,7 @@ TEST(Checkpoint, RoundTripKeepsEveryBit) {
     EXPECT_EQ(path, dir / "checkpoints/step-00000003");
     const Manifest m = load_checkpoint(path, 0, identity(), back.walk());
     EXPECT_EQ(m.step, 3);
-    if (std::isnan(weight)) back.weight = weight;  // one NaN is as good as another
+    if (std::isnan(weight)) back.weight = weight;  // all NaNs count as equal
     EXPECT_TRUE(s == back) << weight;
   }
   EXPECT_TRUE(hidden_files(dir.path()).empty());
@@ -169,7 +169,7 @@ TEST(Checkpoint, TheSameStepIsReplaced) {
   EXPECT_TRUE(hidden_files(dir.path()).empty());
 }
 
-// A worker that was given up while it wrote, and wakes, does not meddle with the next attempt.
+// A worker that was given up while it wrote, and wakes later, does not interfere with the next attempt.
 TEST(Checkpoint, AnotherAttemptIsOutOfReachOfTheLast) {
   const ScratchDir dir;
   State late = some_state(1), good = some_state(2), back;

@@ -1,4 +1,4 @@
-// Several runs on the same axes: who is grouped with whom, their names, their figures, and the page.
+// Several runs on the same axes: their groups, names, figures, and the page.
 #include "apps/report/compare.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ Json config_of(const std::string& algorithm, int seed = 1) {
           {"lr", 0.5},      {"seed", seed},    {"nesterov", true},       {"output", "somewhere"}};
 }
 
-// Evaluated at steps 100, 200 and 300, ten seconds and 8 MB each, to the accuracies given.
+// A run evaluated at steps 100, 200 and 300, ten seconds and 8 MB apart, with the given accuracies.
 RunFiles run_of(const std::string& directory, const Json& config,
                 const std::vector<double>& top1 = {50, 70, 80}) {
   std::string lines = Json{{"event", "run"}, {"step", 0}, {"workers", 4}, {"config", config}}.dump() + '\n';
@@ -96,7 +96,7 @@ TEST(RunGroups, SeedsOfOneConfigurationAreOneGroup) {
       labels_of({config_of("sgp", 1), config_of("d-psgd", 1), config_of("sgp", 2), config_of("sgp", 3)}),
       (Labels{"sgp (3 seeds)", "d-psgd"}));
   EXPECT_EQ(labels_of({config_of("sgp", 1), config_of("sgp", 1)}).size(),
-            2u);  // a repetition is looked at by itself
+            2u);  // a repetition is a group of its own
 }
 
 TEST(RunGroups, CurvesOfSeedsAreMeansWithBandsOverThem) {
@@ -104,7 +104,7 @@ TEST(RunGroups, CurvesOfSeedsAreMeansWithBandsOverThem) {
       {run_of("a", config_of("sgp", 1), {50, 70, 80}), run_of("b", config_of("sgp", 2), {60, 70, 90, 91})});
   ASSERT_EQ(groups.size(), 1u);
   const Rows rows = groups[0].rows("eval");
-  ASSERT_EQ(rows.size(), 3u);  // that both have
+  ASSERT_EQ(rows.size(), 3u);  // the rows that both have
   EXPECT_EQ(rows.at(100)["top1"], 55);
   EXPECT_EQ(rows.at(100)["top1_min"], 50);
   EXPECT_EQ(rows.at(100)["top1_max"], 60);
@@ -138,7 +138,7 @@ TEST(RunFigures, CompareByTheAccuracyThatAllReached) {
   EXPECT_EQ(column(figures, "top-1")->figures[1].value, 71);
   EXPECT_TRUE(column(figures, "top-1")->figures[0].best);
   EXPECT_FALSE(column(figures, "top-1")->figures[1].best);
-  EXPECT_FALSE(column(figures, "hidden"));  // nobody has it
+  EXPECT_FALSE(column(figures, "hidden"));  // no run has it
 }
 
 TEST(RunFigures, OfSeedsAreMeansAndDeviations) {
@@ -227,8 +227,8 @@ TEST(Comparison, OfDifferentDataWarns) {
   EXPECT_TRUE(has(warnings[0], "different data") && has(warnings[0], "mnist, synthetic")) << warnings[0];
 }
 
-// More runs than there are colors: colors and dashes together tell them apart, in the legend
-// as in the charts.
+// More runs than there are colors: colors and dashes together distinguish them, in the legend
+// and in the charts.
 TEST(Comparison, DrawsTwentyFourRunsDistinctlyWithOneLegend) {
   if (testing::browser().empty())
     GTEST_SKIP() << "no chromium, chromium-browser or google-chrome is installed";

@@ -61,7 +61,7 @@ TEST_F(ConfigTest, EveryFlagOfTheTableIsOnTheCommandLineInHelpAndInPrint) {
   }
 }
 
-// gossip_avg and lists of hosts have it from the constant.
+// gossip_avg and lists of hosts use the constant.
 TEST_F(ConfigTest, AsManyWorkersCanBeAskedForAsThereCanBe) {
   EXPECT_EQ(find_flag(flags(), "workers")->allowed, text("1..", kMostWorkers));
 }

@@ -1,4 +1,4 @@
-// Where a step's time and bytes are counted.
+// How a step's time and bytes are counted.
 #include "apps/train/costs.h"
 
 #include <gtest/gtest.h>

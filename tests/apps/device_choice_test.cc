@@ -1,4 +1,4 @@
-// Which worker gets which GPU, what the messages about unusable ones say, and running out of memory.
+// Which worker gets which GPU, the messages about unusable ones, and running out of memory.
 #include "apps/launch/device_choice.h"
 
 #include "apps/command_line.h"
@@ -123,7 +123,7 @@ TEST(Numerics, AreWhatTheFlagsSay) {
   prepare_engine(Config(), kCpu);
 }
 
-// A limit stands in the device's place.
+// A limit simulates a small device.
 TEST(OutOfMemory, NamesTheTensorWhatItIsForAndWhatThereIs) {
   release_cached(kCpu);
   limit_memory(kCpu, memory_held(kCpu) + (8 << 20));
@@ -138,7 +138,7 @@ TEST(OutOfMemory, NamesTheTensorWhatItIsForAndWhatThereIs) {
     EXPECT_GT(e.in_use, 0);
     EXPECT_GT(e.room, e.in_use);
   }
-  const Tensor one({1 << 20}), half({1 << 19});  // what was cached is given back first
+  const Tensor one({1 << 20}), half({1 << 19});  // cached blocks are released first
   limit_memory(kCpu, 0);
   const Tensor enough({1 << 24});
 }
@@ -153,7 +153,7 @@ TEST(OutOfMemory, PeaksCanBeForgotten) {
 }
 
 TEST(BatchThatFits, FollowsTheRoom) {
-  EXPECT_EQ(batch_that_fits(64, 256, 100, 740, 2500), 224);  // 10 a piece: 225, down to a multiple of 8
+  EXPECT_EQ(batch_that_fits(64, 256, 100, 740, 2500), 224);  // 10 each: 225, rounded down to a multiple of 8
   EXPECT_EQ(batch_that_fits(64, 128, 100, 740, 9999), 127);  // never what has failed
   EXPECT_EQ(batch_that_fits(64, 128, 100, 740, 700), 64);    // that much did fit
   EXPECT_EQ(batch_that_fits(2, 8, 0, 20, 100), 9 - 2);

@@ -1,4 +1,4 @@
-// Where a batch becomes a gradient: which batch, in how many passes, and what the record has of it.
+// How a batch becomes a gradient: which batch, in how many passes, and what the meters record.
 #include "apps/train/gradient.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace skein::apps {
 namespace {
 
-// The parts that a gradient needs, at step k of a worker alone.
+// The parts that a gradient needs, at step k of a single worker.
 struct Oracle {
   explicit Oracle(const Config& c, int64_t k = 0)
       : paper(alone, c, open_setup(c), ".", false),

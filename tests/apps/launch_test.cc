@@ -11,8 +11,7 @@ namespace {
 
 using testing_programs::Ended;
 
-// Averaging that would take for ever: something to interrupt. The name of the output
-// tells our processes apart.
+// Endless averaging to interrupt. The name of the output identifies our processes.
 class Launch : public testing::Test {
  protected:
   Ended run(const std::string& script) {
@@ -40,7 +39,7 @@ TEST_F(Launch, EndsAllWorkersOnCtrlC) {
   EXPECT_NE(e.out.find("status 130\ngone\n"), std::string::npos) << e.out << e.err;
 }
 
-// Ctrl-Z, a pause longer than any patience, fg: all stand still, and nobody has missed anybody.
+// Ctrl-Z, a pause longer than any timeout, fg: all workers stand still, and none misses another.
 TEST_F(Launch, CtrlZStopsAllWorkersAndTheTimeCountsForNothing) {
   const Ended e =
       run("states() { for p in $P $(workers $P); do cut -d' ' -f3 /proc/$p/stat; done | sort | uniq -c | "
@@ -60,7 +59,7 @@ TEST_F(Launch, LeavesNoWorkerWhenItIsKilledItself) {
   EXPECT_EQ(e.out, "gone\n") << e.err;
 }
 
-// The others go on averaging; that they end where they must is seen in workers_test.
+// The others continue to average; workers_test checks that they end when they must.
 TEST_F(Launch, NamesAKilledWorkerAndEndsTheOthersWhenTold) {
   const Ended e =
       run("$LONG & P=$!; ready; kill -KILL $(workers $P | tail -1); for i in $(seq 300); do grep -qs 'rank "
@@ -81,7 +80,7 @@ TEST_F(Launch, TakesRanksFromTheEnvironment) {
   EXPECT_NE(e.out.find("averaged between 3 workers"), std::string::npos) << e.out << e.err;
 }
 
-// Nobody says where rank 0 is, and a note of a killed job lies in the way.
+// Nothing says where rank 0 is, and there is a note of a killed job.
 TEST_F(Launch, MeetsByANoteUnderMpi) {
   const Ended e =
       run("printf \"skein meeting 1\\nhosts 127.0.0.1\\nport 9\\nkey $(printf %064d 7)\\n\" > "
@@ -129,7 +128,7 @@ TEST_F(Launch, NamesAWorkerThatNeverArrives) {
   EXPECT_NE(e.err.find("no rank 1 after 4 s"), std::string::npos) << e.err;
 }
 
-// A stand-in for torchrun's agent: a store that listens at MASTER_PORT and answers no worker of ours.
+// A fake torchrun agent: a store that listens at MASTER_PORT and does not answer our workers.
 constexpr const char* kAgent =
     "head -c 32 /dev/urandom > key; chmod 600 key\n"
     "python3 -c 'import socket,time; s=socket.socket(); s.bind((\"127.0.0.1\",0)); s.listen(); "
@@ -146,8 +145,7 @@ TEST_F(Launch, MeetsBesideTorchrunsAgent) {
   EXPECT_EQ(e.err, "");
 }
 
-// Workers of a start that was given up do not meet those of the next one, though key and
-// address are the same.
+// Workers of an abandoned start do not meet those of the next one, although key and address are the same.
 TEST_F(Launch, TellsTheStartsOfATorchrunJobApart) {
   const Ended e = run(
       kAgent + std::string("RANK=0 $GOSSIP --size 10 --rounds 3 --deadline 100 & OLD=$!\n"

@@ -1,4 +1,4 @@
-// A program's own batches: workers that learn from them end with one model.
+// Workers that learn from a program's own batches end with one model.
 #include "apps/embed/learner.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kRows = 16;
 
-// Rows [first, last) of a batch whose labels an image shows by its brightness.
+// Rows [first, last) of a batch of images whose brightness shows the label.
 std::pair<Tensor, Tensor> batch(int64_t step, int64_t first, int64_t last) {
   const Tensor images({kRows, 6, 6, 1}), labels({kRows}, kI32);
   fill_normal(images, {.seed = 11, .step = uint64_t(step)}, 0, 0.3f);
@@ -59,7 +59,7 @@ TEST(Learner, WorkersLearnAndEndWithOneModel) {
   }
 }
 
-// Two halves of a batch weigh as the whole, in slices as in one piece.
+// Two halves of a batch count like the whole, in slices and in one piece.
 TEST(Learner, TwoWorkersByAllReduceAreOneWithTheWholeBatch) {
   const std::vector<Learned> two = learn(2, {.algorithm = "allreduce", .lr = 0.05f}),
                              one = learn(1, {.algorithm = "allreduce", .lr = 0.05f});

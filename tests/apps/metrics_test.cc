@@ -190,7 +190,7 @@ TEST(Progress, ANarrowLineKeepsWhatMattersMost) {
   EXPECT_EQ(format_moment(kMoment, 12), "loss 0.4321");
 }
 
-// What a terminal of one endless screen would show of these bytes.
+// What an endless terminal would show of these bytes.
 std::vector<std::string> screen(const std::string& bytes) {
   std::vector<std::string> lines(1);
   size_t column = 0;
@@ -266,7 +266,7 @@ TEST(Progress, EndsWithoutFiguresOlderThanTheLastLine) {
   EXPECT_EQ(screen(bytes), (std::vector<std::string>{"epoch 3", ""}));
 }
 
-// mpirun gives its processes a terminal and writes what comes out to a file.
+// mpirun gives its processes a terminal and writes their output to a file.
 TEST(Progress, IsLiveOnlyOnATerminalThatCanDoIt) {
   const int ours = posix_openpt(O_RDWR | O_NOCTTY);
   ASSERT_GE(ours, 0);

@@ -1,4 +1,4 @@
-// ONNX export: every model of the table as a sound graph, and the same logits in onnxruntime.
+// ONNX export: every model of the table gives a valid graph, with the same logits in onnxruntime.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 using testing_programs::Ended;
 using testing_programs::Workplace;
 
-constexpr int64_t kClasses = 7, kBatch = 3;  // another batch than the one the graph was read off
+constexpr int64_t kClasses = 7, kBatch = 3;  // a different batch from that of the export
 
 SavedModel saved(const std::string& name, int side, int channels) {
   SavedModel m;
@@ -34,7 +34,7 @@ SavedModel saved(const std::string& name, int side, int channels) {
   return m;
 }
 
-// Small, but so that no map is 1x1 where the model would have a larger one, and vgg16-bn's
+// Small, but large enough that maps are not reduced to 1x1 earlier than usual, and that vgg16-bn's
 // pool has uneven windows.
 int side_of(const std::string& name) {
   return name == "vgg16-bn" ? 96 : name == "vgg16-bn-cifar" ? 64 : name.starts_with("resnet") ? 40 : 28;
@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(Models, OnnxModel, ::testing::ValuesIn(quick_names()), 
   return name;
 });
 
-// Its result is made by an op that the exporter does not know.
+// A model whose result comes from an op that the exporter does not know.
 class Odd final : public nn::Module {
  public:
   Tensor forward(const Tensor& x) override { return log_softmax(global_avg_pool(x)); }

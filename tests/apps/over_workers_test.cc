@@ -1,4 +1,4 @@
-// Numbers of all workers: means that weigh as they should, and how far the workers are apart.
+// Numbers of all workers: weighted means, and how far the workers are apart.
 #include "apps/train/over_workers.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Which cores compute and which decode.
+// The cores for computing and for decoding.
 #include "apps/launch/placement.h"
 
 #include <gtest/gtest.h>
@@ -42,13 +42,13 @@ TEST(Placement, GivesEveryThreadACoreOfItsOwn) {
 TEST(Placement, LeavesThreadsAloneWhereThatIsBetter) {
   EXPECT_TRUE(place_threads(cores(2), 1, 1, 0, 1).data.empty());   // too few cores to keep one free
   EXPECT_TRUE(place_threads(cores(4), 4, 4, 0, 1).data.empty());   // more threads than cores
-  EXPECT_TRUE(place_threads(cores(8), 2, 1, 0, 3).data.empty());   // of all workers together
-  EXPECT_TRUE(place_threads(cores(16), 4, 4, 0, 1).data.empty());  // room for another program beside it
-  EXPECT_TRUE(place_threads(cores(8), 4, 4, -1, 1).data.empty());  // nobody knows which worker this is
+  EXPECT_TRUE(place_threads(cores(8), 2, 1, 0, 3).data.empty());   // all workers together have too many
+  EXPECT_TRUE(place_threads(cores(16), 4, 4, 0, 1).data.empty());  // there is room for another program
+  EXPECT_TRUE(place_threads(cores(8), 4, 4, -1, 1).data.empty());  // it is unknown which worker this is
   EXPECT_TRUE(place_threads({}, 1, 1, 0, 1).compute.empty());
 }
 
-// Remembers which cores the threads that read it may use.
+// Records which cores the threads that read it may use.
 class Watched final : public data::DataSource {
  public:
   int64_t size() const override { return 100; }

@@ -1,4 +1,4 @@
-// Recipes: part of the program, valid, under everything else one says, and as their sources have it.
+// Recipes: they are part of the program, valid, weaker than all other settings, and true to their sources.
 #include "apps/config/recipes.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST(Recipes, AreTheFilesOfTheTree) {
                                 [&](const Recipe& r) { return r.name == entry.path().stem(); });
     ASSERT_NE(r, recipes().end()) << entry.path();
     EXPECT_EQ(r->toml, text);
-    EXPECT_NE(r->source.find(':'), std::string::npos) << r->source;  // whose it is: what it is
+    EXPECT_NE(r->source.find(':'), std::string::npos) << r->source;  // the author: the content
     ++files;
   }
   EXPECT_EQ(files, recipes().size());

@@ -1,4 +1,4 @@
-// What a run says about itself: events, lines, and numbers that it refuses.
+// The record of a run: events, lines, and numbers that it refuses.
 #include "apps/train/record.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(Record, StepsAreLoggedAsOftenAsAskedForAndOverTheImagesSince) {
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0]["step"], 2);
   EXPECT_EQ(steps[1]["step"], 4);
-  EXPECT_EQ(p.learning.gradient.meters().recent.images, 8);  // of the fifth step
+  EXPECT_EQ(p.learning.gradient.meters().recent.images, 8);  // those of the fifth step
   EXPECT_EQ(p.learning.gradient.meters().total.images, 40);
 }
 

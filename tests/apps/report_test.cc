@@ -1,4 +1,4 @@
-// The report: what goes into the page, and whether a browser draws it.
+// The report: the page's contents, and whether a browser draws it.
 #include "apps/report/report.h"
 
 #include <gtest/gtest.h>
@@ -245,7 +245,7 @@ TEST(Report, TickLabelsOfAShortRunDiffer) {
   size_t charts = 0;
   for (size_t at = 0; (at = dom.find("role=\"application\"", at)) != std::string::npos; ++charts) {
     const size_t end = dom.find("</svg>", at);
-    std::map<std::string, int> left, below;  // by what they are aligned to
+    std::map<std::string, int> left, below;  // by the alignment
     for (; (at = dom.find("<text", at)) < end; ++at) {
       const std::string tag = dom.substr(at, dom.find("</text>", at) - at);
       if (has(tag, "axis")) continue;
@@ -260,7 +260,7 @@ TEST(Report, TickLabelsOfAShortRunDiffer) {
   EXPECT_GE(charts, 3u);
 }
 
-// What a browser makes of a run of four workers with this summary added to its own, and this evaluation.
+// The page in a browser for a run of four workers, with this added to its summary, and this evaluation.
 std::string drawn_with(const Json& more, const Json& evaluation) {
   const ScratchDir dir;
   write_run(dir.path(), 4);
@@ -292,7 +292,7 @@ TEST(Report, SplitsTheTimeOfAllWorkersInPaintsThatDiffer) {
   if (testing::browser().empty()) GTEST_SKIP() << "no browser is installed";
   const std::string dom = drawn_with({{"seconds_by_stage", {{"read", 0}}}}, nullptr);
   EXPECT_FALSE(has(dom.substr(0, dom.find("<script")),
-                   "Loading, beside the computing"));  // there is nothing to say of it
+                   "Loading, beside the computing"));  // there is nothing to show
   const std::string legend = dom.substr(dom.find("class=\"legend\""), 4000);
   std::set<std::string> paints;
   for (const std::string name : {"peers", "checkpoint", "other"}) {

@@ -1,5 +1,5 @@
-// A run resumed by another number of workers: the same training where gradients are averaged,
-// the same mean elsewhere.
+// A run resumed by another number of workers: if gradients are averaged it is the same training, else it
+// has the same mean.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -70,7 +70,7 @@ class Reshare : public testing::Test {
   testing_programs::Workplace place_;
 };
 
-// Three numbers of workers in one training, changed within epochs.
+// Three different numbers of workers in one training, changed within epochs.
 TEST_F(Reshare, AveragedGradientsGoOnAsIfNothingHadHappened) {
   const std::string flags = "--model mlp --algorithm allreduce --ema 0.9 ";
   train(flags + "--workers 2 --batch-size 12 --steps 20 --output whole");
@@ -86,7 +86,7 @@ TEST_F(Reshare, AveragedGradientsGoOnAsIfNothingHadHappened) {
 }
 
 TEST_F(Reshare, TheMeansOfModelsAndMomentaAreKept) {
-  // A column of each matrix sums to 1, a row does not: the weights of push-sum leave 1.
+  // Columns of each matrix sum to 1, but rows do not, so push-sum's weights differ from 1.
   place_.write("graph.json",
                R"({"n": 4, "rounds": [{"edges": [[0,0,0.5],[0,1,0.5],[1,1,0.5],[1,2,0.5],[2,2,0.9],
                                  [2,0,0.1],[3,3,0.25],[3,0,0.75]]}]})");
@@ -96,7 +96,7 @@ TEST_F(Reshare, TheMeansOfModelsAndMomentaAreKept) {
     place_.run("rm -rf run other");
     train("--model mlp --workers 4 --batch-size 6 --steps 4 --output run --algorithm " + row);
     const bool pushes = row.starts_with("sgp");
-    // Nothing is left to train: what was loaded is written.
+    // No step is left to train, so the run writes what it loaded.
     const Ended e = resume("run --workers 2 --steps 4 --output other" +
                            std::string(pushes ? " --topology exponential" : ""));
     ASSERT_EQ(e.status, 0) << row << e.err;
@@ -152,14 +152,15 @@ TEST_F(Reshare, EveryOtherRowGoesOn) {
     place_.run("rm -rf run");
     train("--model small-cnn --workers 4 --batch-size 6 --steps 5 --output run --algorithm " + row);
     ASSERT_EQ(resume("run --workers 2 --steps 8").status, 0) << row << place_.read(".err");
-    if (!row.starts_with("ad-psgd") && !row.starts_with("osgp")) continue;  // alone they keep less
+    // A single worker keeps less state.
+    if (!row.starts_with("ad-psgd") && !row.starts_with("osgp")) continue;
     EXPECT_EQ(resume("run --workers 1 --steps 10").status, 0) << row << place_.read(".err");
     EXPECT_EQ(resume("run --workers 2 --steps 12").status, 0) << row << place_.read(".err");
   }
 }
 
-// Of workers with scales of their own the smallest: what overflowed for one may do so for those
-// who get its images.
+// Workers with different scales get the smallest, because what overflowed on one may overflow on those
+// that get its images.
 TEST_F(Reshare, TheLossScaleBecomesTheSmallestThereWas) {
   struct Past {
     int overflows, good;
@@ -201,7 +202,7 @@ TEST_F(Reshare, TheLossScaleBecomesTheSmallestThereWas) {
     }
 }
 
-// Good steps are counted on, so that the scale grows when it would have grown; nothing overflows here.
+// Good steps continue to count, so that the scale grows when it would have grown; nothing overflows here.
 TEST_F(Reshare, TheLossScaleCountsItsGoodStepsOn) {
   const auto expect_steps = [&](float steps, size_t workers) {
     const auto scales = field("run", "loss_scale.scale");

@@ -1,4 +1,4 @@
-// Workers in step that lose one of them end at their last common step; asynchronous ones end where they are.
+// Workers in step that lose one end at their last common step; asynchronous ones end where they are.
 #include "apps/train/rollback.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct End {
   std::string hash;                 // at the end
 };
 
-// Three workers, of whom worker r takes steps[r]; then worker 2 is lost, and the others end without it.
+// Worker r of three takes steps[r]; then worker 2 is lost, and the others end without it.
 std::vector<End> lose_one(const Workplace& w, Config c, const std::vector<int>& steps) {
   c.batch_size = 4;
   auto world = comm::local_world(3);
@@ -49,7 +49,7 @@ std::vector<End> lose_one(const Workplace& w, Config c, const std::vector<int>& 
 Config in_step() {
   Config c = small_config();
   c.algorithm = "local-sgd";
-  c.of_algorithm["tau"] = "1000";  // each for itself
+  c.of_algorithm["tau"] = "1000";  // no worker communicates
   return c;
 }
 
@@ -102,7 +102,7 @@ TEST(Rollback, AnErrorWithoutALossIsThrownOn) {
   });
 }
 
-// As an exception out of iterate leaves it: half a step is taken back.
+// An exception from iterate() leaves half a step, which is undone.
 TEST(Rollback, AStepThatBrokeOffIsTakenBack) {
   const Workplace w;
   auto world = comm::local_world(2);

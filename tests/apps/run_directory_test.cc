@@ -1,4 +1,4 @@
-// The directory of a run: whose it is, for how long, and what is left of one that never began.
+// The directory of a run: which run has it, for how long, and what is left of one that never began.
 #include "apps/checkpoint/run_directory.h"
 
 #include <gtest/gtest.h>

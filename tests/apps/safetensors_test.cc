@@ -214,7 +214,7 @@ TEST(Weights, ImportUndoesExportInPlace) {
   }
   EXPECT_EQ(m.buffers()[0]->value.data<float>()[1], 0.25f);
   EXPECT_EQ(flat.x.data<float>()[flat.segments[0].offset],
-            m.conv_->value.data<float>()[0]);  // windows still bound
+            m.conv_->value.data<float>()[0]);  // windows are still bound
 }
 
 TEST(Weights, AMisfitIsListedAndChangesNothing) {

@@ -1,4 +1,4 @@
-// Checkpoints of all workers: whole or not at all, with a part for each worker that is lost.
+// Checkpoints of all workers: complete or absent, with a part for each lost worker.
 #include "apps/train/saving.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST(Saving, IsRefusedToARunThatWouldEndBeforeIt) {
   });
 }
 
-// A file where the directory of checkpoints is to be.
+// A file is in the place of the directory of checkpoints.
 TEST(Saving, ThatFailsIsAnErrorOfAllWorkersAndChangesNothing) {
   const Workplace w;
   w.write("run/checkpoints", "");
@@ -85,7 +85,7 @@ TEST(Saving, ThatFailsIsAnErrorOfAllWorkersAndChangesNothing) {
     comm.barrier();
     p.saving.write();
     const Peek first(p.batches);
-    p.saving.write();  // of the same step: nothing is counted twice
+    p.saving.write();  // at the same step: nothing is counted twice
     EXPECT_EQ(Peek(p.batches).numbers.at("unreadable"), first.numbers.at("unreadable"));
   });
   EXPECT_EQ(list_checkpoints(w.path() / "run").size(), 1u);

@@ -1,4 +1,4 @@
-// Evaluations of the model that the workers have together, the best of them, and patience.
+// Evaluations of the workers' common model, the best of them, and patience.
 #include "apps/train/scoring.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(Scoring, ScoresTheTestImagesAndKeepsTheBestModel) {
   p.run.k = 4;
   EXPECT_EQ(p.scoring.line(), "");
   ASSERT_TRUE(p.scoring.score());
-  EXPECT_EQ(p.scoring.best()->step, 3);  // the same score is no better
+  EXPECT_EQ(p.scoring.best()->step, 3);  // an equal score is not better
 }
 
 TEST(Scoring, ThatIsStoppedOnTheWayChangesNothing) {
@@ -53,7 +53,7 @@ TEST(Scoring, TheAverageOfTheWeightsIsScoredBesideTheModel) {
   c.ema = 0.5;
   c.lr = 1;
   Parts p(alone, c, w.path() / "run");
-  for (int i = 0; i < 5; ++i) p.step();  // which leave the average where it began
+  for (int i = 0; i < 5; ++i) p.step();  // the average stays where it began
   ASSERT_TRUE(p.scoring.score());
   ASSERT_TRUE(p.scoring.latest_of_average());
   EXPECT_NE(p.scoring.latest_of_average()->loss, p.scoring.latest()->loss);
@@ -86,7 +86,7 @@ TEST(Scoring, AllWorkersScoreTheMeanOfTheirModelsAndKeepTheirOwn) {
     c.algorithm = "local-sgd";
     c.lr = 0.5;
     Parts p(comm, c, w.path() / "run");
-    p.step();  // each on images of its own
+    p.step();  // each on its own images
     const Tensor own = p.learning.flat.x.clone();
     ASSERT_TRUE(p.scoring.score());
     scores[size_t(comm.rank())] = *p.scoring.latest();

@@ -1,4 +1,4 @@
-// Who a process is: lists of hosts, and what each launcher's variables say, alone and together.
+// Which rank a process is: lists of hosts, and the variables of each launcher, alone and together.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ namespace {
 using Variables = std::map<std::string, std::string>;
 using Names = std::vector<std::string>;
 
-// An environment without any launcher's variables but these, while it lives.
+// While it lives, the environment has only these variables of launchers.
 class Environment {
  public:
   explicit Environment(const Variables& v) {
@@ -47,7 +47,7 @@ std::string refusal(const Variables& v) {
   return "";
 }
 
-// As task 5 of 7 on the second of three nodes finds it; 22.05 gives these.
+// The environment of task 5 of 7 on the second of three nodes, as SLURM 22.05 sets it.
 const Variables kSrun = {{"SLURM_PROCID", "5"},
                          {"SLURM_STEP_NUM_TASKS", "7"},
                          {"SLURM_LOCALID", "1"},
@@ -108,7 +108,7 @@ TEST(Seat, FollowsTorchrun) {
   EXPECT_EQ(s.local_world, 2);
 }
 
-// Its agent listens at MASTER_PORT itself, and says so.
+// torchrun's agent listens at MASTER_PORT itself, and says so.
 TEST(Seat, TakesOtherPortsThanTorchrunsAgent) {
   const Variables agent = {{"RANK", "0"},
                            {"WORLD_SIZE", "2"},
@@ -135,11 +135,11 @@ TEST(Seat, FollowsSlurm) {
   EXPECT_EQ(s.rank, 5);
   EXPECT_EQ(s.world, 7);
   EXPECT_EQ(s.local_rank, 1);
-  EXPECT_EQ(s.local_world, 2);  // of the second node
+  EXPECT_EQ(s.local_world, 2);  // on the second node
   EXPECT_EQ(s.first_host, "gpu09");
   EXPECT_EQ(s.node, "gpu10");
   EXPECT_GT(s.port, 1024);
-  EXPECT_LT(s.port, 32768);  // where kernels begin to hand out ports
+  EXPECT_LT(s.port, 32768);  // where kernels' ephemeral ports begin
 }
 
 TEST(Seat, TellsStartsOfAJobApart) {
@@ -151,7 +151,7 @@ TEST(Seat, TellsStartsOfAJobApart) {
   EXPECT_NE(first.port, other_step.port);
 }
 
-// A batch script is task 0 of nothing; a shell under srun is alone. Both may start workers of their own.
+// A batch script is task 0 of no step, and a shell under srun is a single task. Both may start workers.
 TEST(Seat, LeavesABatchScriptAlone) {
   EXPECT_FALSE(seat({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "1234"}}).told);
   EXPECT_FALSE(seat({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_JOB_ID", "1234"}}).told);
@@ -164,7 +164,7 @@ TEST(Seat, FollowsOpenMpiAlsoInsideSlurm) {
                          {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
                          {"PMIX_RANK", "3"},
                          {"PMIX_NAMESPACE", "prterun-host/1@1"}};
-  for (const Variables& v : {mpi, with(kSrun, mpi)}) {  // mpirun's own helper is a task of a step
+  for (const Variables& v : {mpi, with(kSrun, mpi)}) {  // mpirun's helper is itself a task of a step
     const Seat s = seat(v);
     EXPECT_EQ(s.by, Seat::kOpenMpi);
     EXPECT_EQ(s.rank, 3);
@@ -180,7 +180,7 @@ TEST(Seat, FollowsPmiAndPmix) {
   EXPECT_EQ(seat(hydra).by, Seat::kPmi);
   EXPECT_EQ(seat(hydra).rank, 1);
   EXPECT_EQ(seat(hydra).local_world, 2);
-  // srun --mpi=pmi2 speaks both ways, and its own has an address.
+  // srun --mpi=pmi2 sets both kinds of variables, and its own have an address.
   EXPECT_EQ(seat(with(kSrun, {{"PMI_RANK", "5"}, {"PMI_SIZE", "7"}})).by, Seat::kSlurm);
   EXPECT_EQ(seat(with(kSrun, {{"PMIX_RANK", "5"}})).by, Seat::kSlurm);
   EXPECT_EQ(seat({{"PMIX_RANK", "1"}, {"WORLD_SIZE", "3"}}).rank, 1);
@@ -210,7 +210,7 @@ TEST(Seat, RefusesHalvesAndContradictions) {
   has(refusal(with(kSrun, {{"RANK", "0"}, {"WORLD_SIZE", "7"}})), "RANK=0, but SLURM_PROCID=5");
 }
 
-// The variable, its value and what is wrong with it: who reads this did not write the list.
+// The message names the variable, its value and the fault, because its reader did not write the list.
 TEST(Seat, NamesTheVariableOfABadList) {
   const Variables no_step = {{"SLURM_STEP_NODELIST", ""}};
   const auto said = [&](const char* name, const char* value) {

@@ -1,4 +1,5 @@
-// Training by recorded steps: the same bits as plain training, from memory that is scrambled between steps.
+// Training by recorded steps gives the same bits as plain training, from memory that
+// is scrambled between steps.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -42,7 +43,7 @@ struct Trained {
   std::string metrics;  // metrics.jsonl
 };
 
-// Trains in `directory` until `steps` are taken or to the end; continues what lies there.
+// Trains in `directory` until `steps` are taken or to the end; continues the run that is there.
 Trained train(Config c, const char* graphs, const std::string& directory, int64_t steps = -1,
               bool resume = false) {
   c.cuda_graphs = graphs;
@@ -100,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"average", "mlp", [](Config& c) { c.ema = 0.9; }}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// Both ways between recorded and plain runs.
+// Resumes recorded runs as plain ones, and the reverse.
 TEST(StepGraphsTest, ACheckpointIsTheSameEitherWay) {
   const Workplace w;
   const Config c = config_of("gem-cnn");
@@ -112,7 +113,7 @@ TEST(StepGraphsTest, ACheckpointIsTheSameEitherWay) {
   }
 }
 
-// Numbers are read one step later, and are those of the step they are written under.
+// Numbers are read one step later, but are recorded under their own step.
 TEST(StepGraphsTest, TheRecordIsTheSame) {
   const Workplace w;
   Config c = config_of("mlp");
@@ -155,7 +156,7 @@ TEST(StepGraphsTest, OnACpuOnlyWhoAsksRecords) {
   EXPECT_THROW(records_steps("yes", kCpu), BadOption);
 }
 
-// Rows whose gradient goes out in slices, and rows with peers of all kinds.
+// Covers rows that hand out the gradient in slices, and rows with all kinds of peers.
 TEST(StepGraphsTest, SeveralWorkersTrainTheSameBits) {
   const Workplace w;
   const std::string task =

@@ -1,4 +1,4 @@
-// When workers stop: at one step, whoever is asked.
+// Workers stop at one step, whichever of them is asked.
 #include "apps/train/stopping.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ Config config_of(const std::string& algorithm) {
   return c;
 }
 
-// Steps until it is to stop here; the step.
+// Takes steps until it should stop, and returns the step.
 int64_t walk(Stopping& stopping, Run& run) {
   for (; !stopping.here(); ++run.k) CHECK(run.k < 1000000);
   return run.k;

@@ -1,4 +1,4 @@
-// Workers that continue without the lost: one is killed at every point of what they do together.
+// Workers that continue without lost ones: one is killed at every point of what they do together.
 #include "apps/train/survivors.h"
 
 #include <gtest/gtest.h>
@@ -16,14 +16,14 @@ using World = std::vector<std::unique_ptr<comm::Transport>>;
 
 struct Killed {};
 
-// As the others see a kill -9: they miss it wherever they are.
+// Looks to the others like a kill -9: they miss it wherever they are.
 void die(World& world, Rank me) {
   for (auto& t : world)
     if (t->rank() != me) t->mailbox().lose(me, "its process has ended", true);
   throw Killed();
 }
 
-// What each worker has of every action that it found done: how many took part, as all of them summed up.
+// For each action that a worker completed: how many workers took part, as summed by all of them.
 using Story = std::vector<float>;
 
 // Three actions of three collectives each on n workers; `victim` dies at one of its twelve points: before
@@ -126,7 +126,7 @@ TEST(Survivors, AreToldThatTheyAreFewerBeforeTheyTryAgain) {
   });
 }
 
-// `witness` alone misses worker 2, which lives and waits for something else.
+// Only `witness` misses worker 2, which is alive and waits for something else.
 void expect_given_up(int witness) {
   World world = comm::local_world(4);
   comm::on_threads(4, [&](Rank me) {

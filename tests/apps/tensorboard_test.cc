@@ -1,4 +1,4 @@
-// Events for TensorBoard: checksums, frames and fields, and what TensorBoard itself reads in them.
+// Events for TensorBoard: checksums, frames and fields, and what TensorBoard itself reads.
 #include "apps/report/tensorboard.h"
 
 #include <gtest/gtest.h>
@@ -104,7 +104,7 @@ TEST(Tensorboard, AScalarIsTagAndValue) {
 
 TEST(Tensorboard, ALaterFileHasALaterName) {
   const ScratchDir dir;
-  spill(dir / "events.out.tfevents.2999999999.elsewhere.1.0", "");  // of a host whose clock is wrong
+  spill(dir / "events.out.tfevents.2999999999.elsewhere.1.0", "");  // from a host whose clock is wrong
   const EventFile a(dir.path(), 0), b(dir.path(), 0);
   EXPECT_LT(dir / "events.out.tfevents.2999999999.elsewhere.1.0", a.path());
   EXPECT_LT(a.path(), b.path());

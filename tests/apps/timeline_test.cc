@@ -1,4 +1,5 @@
-// The few steps that the report shows: which they are, what of them is kept, and what a run leaves.
+// The few steps that the report shows: which ones, which of their spans are kept, and the file
+// that a run writes.
 #include "apps/report/timeline.h"
 
 #include <gtest/gtest.h>
@@ -75,7 +76,7 @@ TEST(Timeline, ARunLeavesOneOfAllItsWorkers) {
   }
   ASSERT_EQ(s["seconds_by_worker"]["forward"].size(), 2u);
   EXPECT_EQ(s["seconds_by_worker"]["forward"][0], s["seconds_by_work"]["forward"]);
-  // What a worker had sent at each step event; at the end, what the summary says.
+  // The bytes sent up to each step event; the last agrees with the summary.
   std::istringstream lines(w.read("a/metrics.jsonl"));
   double bytes = 0, before = -1, waits = 0;
   for (std::string line; std::getline(lines, line);) {

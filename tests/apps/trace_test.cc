@@ -1,4 +1,4 @@
-// --trace: a time line that fits the figures, is valid whatever becomes of the run, and can be drawn.
+// --trace: a timeline that agrees with the figures, is valid however the run ends, and can be drawn.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -29,7 +29,7 @@ std::vector<json> spans_in(const std::string& file) {
   return spans;
 }
 
-// Nothing that a thread does may overlap; how often each name occurs per worker.
+// Checks that no spans of a thread overlap; returns how often each name occurs per worker.
 std::map<std::pair<int, std::string>, int> checked(const std::vector<json>& spans) {
   std::map<std::pair<int, int>, double> end;
   std::map<std::pair<int, std::string>, int> count;
@@ -94,7 +94,7 @@ TEST(Trace, IsWholeAfterCtrlC) {
             "out/metrics.jsonl && break; sleep 0.05; done; cp trace.json before.json; "
             "kill -INT $(pgrep -P $P); wait $P");
   EXPECT_EQ(e.status, 130) << e.out << e.err;
-  EXPECT_TRUE(spans_in(w.read("before.json")).empty());  // what a run that is killed leaves is valid
+  EXPECT_TRUE(spans_in(w.read("before.json")).empty());  // the file of a killed run is valid
   const auto spans = spans_in(w.read("trace.json"));
   auto count = checked(spans);
   EXPECT_GT((count[{0, "forward"}]), 0);

@@ -1,4 +1,4 @@
-// The trace of a run: all of it for --trace, else the latest steps.
+// The trace of a run: complete for --trace, else the latest steps.
 #include "apps/train/traces.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace skein::apps {
 namespace {
 
-// Steps of a millisecond, one after another, that are over.
+// Records consecutive past steps of a millisecond.
 void walk(Traces& traces, Run& run, int64_t steps) {
   const double begin = clock_seconds() - 10;
   for (; run.k < steps; ++run.k) {

@@ -1,4 +1,4 @@
-// What comparisons of a CUDA primitive with the CPU's share: arguments on both sides, and their difference.
+// Shared by comparisons of CUDA primitives with the CPU's: arguments on both devices, and their difference.
 #pragma once
 #include <random>
 
@@ -8,14 +8,14 @@
 
 namespace skein::testing {
 
-// Gaussian values as the type holds them.
+// Gaussian values rounded to the type.
 inline Tensor gaussian(const Shape& s, DType t, uint64_t seed, float offset = 0) {
   Tensor x(s, t);
   fill_normal(x, draw(seed), offset, 1);
   return x;
 }
 
-// A copy of its own on the device, also when that is the host.
+// Replaces t by a copy on the device, even if that is the host.
 inline void move(Tensor& t, Device d) {
   if (!t) return;
   const Tensor there(t.shape(), t.dtype(), d);
@@ -55,8 +55,8 @@ inline double difference(const Tensor& got, const Tensor& wanted) {
   return worst / std::max(1e-3, std::sqrt(square / double(b.size())));
 }
 
-// Root mean square of the difference, relative to that of the wanted values: for where masks of values near
-// zero may differ in the last bit of a 16-bit image.
+// Root mean square of the difference, relative to that of the wanted values: for cases in which masks of
+// values near zero may differ in the last bit of a 16-bit image.
 inline double distance(const std::vector<double>& a, const std::vector<double>& b) {
   EXPECT_EQ(a.size(), b.size());
   double square = 1e-12, apart = 0;
@@ -64,8 +64,8 @@ inline double distance(const std::vector<double>& a, const std::vector<double>& 
   return std::sqrt(apart / square);
 }
 
-// For compute capability 8.x and 9.0 cuDNN ships kernels that leave a norm between two f16 convolutions to
-// the second one, forward and back. On other GPUs it may have none, and the passes run apart.
+// For compute capability 8.x and 9.0 cuDNN ships kernels that fuse a norm between two f16 convolutions into
+// the second one, forward and backward. On other GPUs it may have none, and the passes run separately.
 inline bool norms_can_be_fused() {
   const std::string gpu = describe(kFirstGpu);
   return gpu.find("compute capability 8.") != std::string::npos ||

@@ -1,4 +1,4 @@
-// The convolutions of our models as cuDNN gets them, and an H200 described to it on paper.
+// The convolutions of our models as cuDNN gets them, and a description of an H200 for it.
 #pragma once
 #include <dlfcn.h>
 #include <unistd.h>
@@ -89,8 +89,8 @@ inline ConvProblem problem(const Layer& l, ConvPass pass, DType t, int64_t batch
           .alignment = 16};
 }
 
-// cuDNN's runtime-compiled engines want a libcuda.so.1 to be loadable; without a driver the toolkit's stub,
-// which carries that name inside, will do. Plans can then be built, but nothing can run.
+// cuDNN's runtime-compiled engines need a loadable libcuda.so.1; without a driver the toolkit's stub, which
+// has this soname, serves. Plans can then be built, but nothing can run.
 inline void load_driver_or_stub() {
   if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL)) return;
   const std::filesystem::path stub = "/usr/local/cuda/lib64/stubs/libcuda.so";
@@ -99,7 +99,7 @@ inline void load_driver_or_stub() {
 
 inline cuda::Descriptor h200_on_paper() {
   load_driver_or_stub();
-  std::ifstream file("tests/cuda/h200.json");  // where a bundle of programs runs, there is no source folder
+  std::ifstream file("tests/cuda/h200.json");  // a bundle of programs has no source folder
   if (!file) file.open(SKEIN_SOURCE_DIR "/tests/cuda/h200.json");
   std::stringstream s;
   s << file.rdbuf();

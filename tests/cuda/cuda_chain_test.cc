@@ -1,5 +1,4 @@
-// Chains of conv_bn on a GPU, their norms left to the next convolution, against one op after
-// another on the CPU.
+// Chains of conv_bn on a GPU, with norms fused into the next convolution, against separate ops on the CPU.
 #include <cstring>
 #include <map>
 
@@ -35,7 +34,7 @@ const Case kPlain{{4, 12, 12, 16}, {{16, 3, 1}, {16, 3, 1}}, true, false},
     kOpen{{3, 11, 9, 24}, {{40, 3, 1}, {16, 1, 2}, {24, 3, 1}}, false, false};
 const Case kCases[] = {kPlain, kBasic, kBottleneck, kOpen};
 
-// What one of them works on, the same on every device.
+// The inputs of a chain, the same on every device.
 struct Setting {
   Tensor x, residual, weights;  // of the projection that the gradients are of
   std::vector<ConvBnLink> links;
@@ -47,7 +46,7 @@ Setting setting(const Case& k, DType t, Device d, float offset = 0) {
   uint64_t seed = 10;
   for (const Conv& c : k.convs) {
     const Tensor w = random_normal({c.out, c.kernel, c.kernel, y[3]}, seed++, 0.1f);
-    if (offset != 0)  // means of some `offset` deviations
+    if (offset != 0)  // the means are about `offset` deviations
       for (int64_t i = 0; i < w.size(); ++i) w.data<float>()[i] += offset * 0.02f;
     const NormState norm{random_uniform({c.out}, seed++, 0.5f, 2).to(d), random_normal({c.out}, seed++).to(d),
                          random_normal({c.out}, seed++).to(d),
@@ -74,7 +73,7 @@ Tensor forward(const Case& k, const Setting& s, As as) {
   return y;
 }
 
-// Everything that comes of it, by name.
+// All results, by name.
 using Result = std::map<std::string, std::vector<double>>;
 Result run(const Case& k, DType t, Device d, As as, float offset = 0) {
   const Setting s = setting(k, t, d, offset);
@@ -108,7 +107,7 @@ struct Counts {
           data = cuda::fused_runs(ConvPass::kData, cuda::kNormGradient);
 };
 
-// A flipped ReLU moves a gradient by its own size; after three of them some in a thousand are flipped.
+// A flipped ReLU changes a gradient by its own size; after three ReLUs a few in a thousand are flipped.
 void expect_near(const Result& got, const Result& want, double y, double gradient) {
   ASSERT_EQ(got.size(), want.size());
   for (const auto& [name, values] : want)
@@ -128,14 +127,15 @@ TEST_P(CudaChain, IsOneOpAfterAnotherAndLeavesTheNormsToTheConvolutions) {
     EXPECT_EQ(after.data - before.data, between);
     const Result half = run(k, kF16, kCpu, As::kOneByOne), whole = run(k, kF32, kCpu, As::kOneByOne);
     expect_near(got, half, 2e-3, 4e-2);
-    for (const auto& [name, values] : whole) {  // as far from f32 as f16 is, and a little
+    for (const auto& [name, values] : whole) {  // as far from f32 as f16 is, plus a little
       const double most = 2 * distance(half.at(name), values) + (name[0] == 'd' ? 2e-2 : 3e-4);
       EXPECT_LT(distance(got.at(name), values), most) << name;
     }
   }
 }
 
-// Forward waits for products there, its weights' gradient too; the data gradient's sums are still worth it.
+// Forward and the weight gradient are bound by products here; the data gradient's sums
+// are still worth fusing.
 TEST_P(CudaChain, EachPassIsFusedForItself) {
   const Case k{{32, 8, 8, 8}, {{512, 1, 1}, {64, 5, 1}}, true, false};
   const Counts before;
@@ -147,7 +147,7 @@ TEST_P(CudaChain, EachPassIsFusedForItself) {
   expect_near(got, run(k, kF16, kCpu, As::kOneByOne), 2e-3, 4e-2);
 }
 
-// The weights' gradient after a forward that was fused, where it is not.
+// The weight gradient is not fused here although forward is.
 TEST_P(CudaChain, AnImageThatWasNotKeptIsMadeAgain) {
   const Tensor z = random_normal({1, 16, 16, 256}, 1, 1, kF16).to(d_);
   const Tensor dy = random_normal({1, 16, 16, 512}, 2, 1, kF16).to(d_);
@@ -172,15 +172,14 @@ TEST_P(CudaChain, AnImageThatWasNotKeptIsMadeAgain) {
   EXPECT_EQ(Counts().weights, before.weights);
 }
 
-// Which ways those are differs from run to run, and so do the signs that are flipped: four in
-// a thousand at most.
+// The measured ways differ from run to run, and so do the flipped signs: at most four in a thousand.
 TEST_P(CudaChain, IsOneOpAfterAnotherInMeasuredWays) {
   numerics().measure = true;
   for (const Case& k : {kPlain, kBottleneck})
     expect_near(run(k, kF16, d_, As::kChain), run(k, kF16, kCpu, As::kOneByOne), 2e-3, 6e-2);
 }
 
-// Nothing fuses there: by channels or kernels that no engine takes, or by type.
+// Nothing is fused here, because of channels or kernels that no engine takes, or of the type.
 TEST_P(CudaChain, WithoutAFusionEveryBitIsThatOfOneOpAfterAnother) {
   const Case odd{{2, 9, 9, 10}, {{14, 3, 1}, {10, 3, 2}, {6, 1, 1}}, true, true},
       large{{2, 9, 9, 16}, {{16, 7, 1}, {16, 7, 1}}, true, true};
@@ -197,7 +196,8 @@ TEST_P(CudaChain, RepeatsItselfBitForBitWhereAsked) {
   EXPECT_EQ(run(kBottleneck, kF16, d_, As::kChain), run(kBottleneck, kF16, d_, As::kChain));
 }
 
-// The scale and the bias are rounded to 11 bits: with a mean of r deviations that is some r 2^-10 of one.
+// The scale and the bias are rounded to 11 bits: with a mean of r deviations, the error is
+// about r 2^-10 deviations.
 TEST_P(CudaChain, LosesNoMoreThanTheRoundingOfTheNormWhereMeansAreFarFromZero) {
   const float offset = 3;
   const Result want = run(kBottleneck, kF32, kCpu, As::kOneByOne, offset),
@@ -216,10 +216,10 @@ TEST_P(CudaChain, KeepsNoImageBetweenItsConvolutions) {
     const Tensor y = forward(kBottleneck, s, as);
     return memory_use(d_).now - before;
   };
-  kept(As::kChain), kept(As::kOneByOne);  // what libraries keep for ever is there
+  kept(As::kChain), kept(As::kOneByOne);  // the libraries have allocated what they keep
   const int64_t images = 2 * 4 * (14 * 14 + 7 * 7) * 32;
   const int64_t saved = kept(As::kOneByOne) - kept(As::kChain);
-  EXPECT_GT(saved, images * 9 / 10);  // but for the two rounded vectors, and what blocks are rounded up to
+  EXPECT_GT(saved, images * 9 / 10);  // except the two rounded vectors, and the rounding of block sizes
   EXPECT_LT(saved, images * 5 / 4);
 }
 

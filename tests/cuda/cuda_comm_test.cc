@@ -1,4 +1,4 @@
-// Tensors on a GPU between ranks that share it: by way of the host, through pinned memory.
+// Tensors on a GPU are sent between ranks that share it through the host's pinned memory.
 #include <cuda_runtime.h>
 
 #include <set>
@@ -39,15 +39,15 @@ TEST_P(CudaComm, StagingBringsBytesBothWays) {
   const Staging::Landing landing = staging.down(there);
   landing.ready.sync();
   EXPECT_EQ(values(landing.host), values(x));
-  for (int i = 0; i < 20; ++i) {  // blocks are used again while copies are under way
+  for (int i = 0; i < 20; ++i) {  // blocks are reused while copies are in flight
     const Tensor host = random_uniform({1 << 20}, uint64_t(i)), up = staging.beside(GetParam(), host);
     const std::vector<double> want = values(host);
-    fill(host, 0.f);  // ours again at once
+    fill(host, 0.f);  // it may be written again at once
     EXPECT_EQ(values(up), want);
   }
 }
 
-// In a group's place: says on which streams it was asked to sum, and sums nothing.
+// A fake group that records the streams on which it was asked to sum, and sums nothing.
 class Asked final : public DeviceGroup {
  public:
   Asked(Device d, std::set<void*>& streams) : device_(d), streams_(streams) {}
@@ -96,7 +96,7 @@ TEST_P(CudaComm, AWorldOfOneLeavesTensorsOnTheDevice) {
   for (const bool joined : {false, true}) {
     if (joined)
       c.use_devices(DeviceWish::kGroup, {.device = GetParam(), .gpu = "a", .groups = groups, .trouble = ""});
-    EXPECT_TRUE(c.all_reduce(there).done());  // by way of the host it would be under way
+    EXPECT_TRUE(c.all_reduce(there).done());  // through the host it would still be in flight
     c.broadcast(there, 0);
   }
   EXPECT_TRUE(streams.empty());

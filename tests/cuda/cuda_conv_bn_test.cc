@@ -1,4 +1,4 @@
-// conv_bn on a GPU, fused as it is by rule and by measurement, against the same op in its parts on the CPU.
+// conv_bn on a GPU, fused by rule and by measurement, against the separate parts on the CPU.
 #include "engine/numerics.h"
 #include "tests/cuda/against_cpu.h"
 
@@ -17,7 +17,7 @@ struct Case {
   int64_t out;
   int kernel, stride;
 };
-// The widening one is fused by rule, the others where a kernel is ready or measurement says so.
+// The widening one is fused by rule, the others if a kernel is ready or measured to be faster.
 const Case kCases[] = {
     {{16, 28, 28, 64}, 256, 1, 1}, {{4, 14, 14, 64}, 64, 3, 1}, {{4, 15, 15, 32}, 48, 3, 2}};
 
@@ -61,13 +61,13 @@ void compare(Device d, bool taped) {
     for (const DType t : {kF32, kBF16, kF16})
       for (const Case& k : kCases)
         for (unsigned bits = 0; bits < 8; ++bits) {
-          if (measure && &k == kCases) continue;  // takes long, and the rule has chosen already
+          if (measure && &k == kCases) continue;  // it takes long, and the rule fuses it anyway
           const bool training = bits & 1, relu = bits & 2, add = bits & 4;
           numerics().measure = measure;
           const Result got = run(k, t, training, relu, add, taped, d, false);
           const Result want = run(k, t, training, relu, add, taped, kCpu, true);
           const double bound = t == kF32 ? 2e-5 : t == kF16 ? 4e-3 : 2e-2;
-          // Two values so near zero that the ReLU takes them for others: each is some 2.5 rms of a gradient.
+          // Two values so near zero that rounding flips their ReLU: each counts some 2.5 rms of a gradient.
           const double flips = relu ? 5 / std::sqrt(double(got.y.size())) : 0;
           SCOPED_TRACE(text(t, " case ", &k - kCases, " bits ", bits, measure ? " measured" : ""));
           EXPECT_LT(distance(got.y, want.y), bound);

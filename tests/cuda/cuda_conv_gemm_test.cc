@@ -23,7 +23,7 @@ TEST_P(CudaLibraries, GemmAgreesWithTheCpuForEveryTypeAndTransposition) {
       for (DType half : {kBF16, kF16}) {
         if (half == kF16 && bits < 16) continue;
         if (m == 256 && bits >= 16 && bits != 112)
-          continue;  // the large ones: f32 in every form, 16 bits in one
+          continue;  // large cases: f32 in every form, 16-bit types in one
         const bool ta = bits & 1, tb = bits & 2, bias = bits & 4, sum = bits & 8;
         const DType ta_ = bits & 16 ? half : kF32, tb_ = bits & 32 ? half : kF32,
                     ty = bits & 64 ? half : kF32;
@@ -153,12 +153,13 @@ TEST_P(CudaLibraries, MeasuredPlansGiveTheSameResults) {
   numerics().measure = false;
 }
 
-// It would stay there: the first step of a shape, in which plans are measured, runs in that memory.
+// The first step of a shape, in which plans are measured, runs in the recording's memory, where
+// their workspaces would stay.
 TEST_P(CudaLibraries, MeasuringTakesNothingFromARecordingsMemory) {
   const ConvArgs a = there(make_conv({3, 15, 11, 40, 72, 3, 3, {1, 1, 1, 1}}, kBF16, 0), GetParam());
   int64_t bytes[2];
   numerics().measure = true;
-  for (int64_t& b : bytes) {  // the second finds what the first has chosen
+  for (int64_t& b : bytes) {  // the second uses the first's choice
     Recorded work(GetParam(), "a convolution");
     for (int run = 0; run < 2; ++run)
       work.run({}, [&] { cuda::conv2d_forward(a), cuda::conv2d_backward_weights(a); });
@@ -191,7 +192,7 @@ TEST_P(CudaLibraries, WhatCannotBeCapturedIsMeasuredByTheHostsClock) {
     ++runs;
   });
   EXPECT_GT(s, 0);
-  EXPECT_EQ(values(x)[999], double(runs));  // nothing was lost in a capture that failed
+  EXPECT_EQ(values(x)[999], double(runs));  // a failed capture lost nothing
 }
 
 TEST_P(CudaLibraries, TheSameArgumentsArePutTogetherOnce) {

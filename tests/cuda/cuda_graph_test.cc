@@ -1,4 +1,4 @@
-// What only a capture can do: other streams inside it, memory asked for meanwhile, and captures that fail.
+// Properties of captures: other streams inside them, allocations meanwhile, and captures that fail.
 #include <thread>
 
 #include "engine/device/graph.h"
@@ -59,7 +59,7 @@ TEST_P(CudaGraph, MemoryMayBeAskedForWhileCapturing) {
   Recorded work(d_, "growth");
   int64_t rows = 1000;
   for (int run = 0; run < 4; ++run) {
-    work.run({}, [&] {  // the second run asks for a block that no pool has
+    work.run({}, [&] {  // the second run needs a block that no pool has
       const Tensor large({rows}, kF32, d_);
       fill(large, 5.f);
       copy(y, large.view({1000}));
@@ -113,7 +113,7 @@ struct Training {
     sgd_update({.x = flat.x, .v = v, .g = flat.g, .at = flat.x, .lr = 0.01f, .mu = 0.9f});
   }
 };
-// As StepGraphs does it: cuDNN, cuBLASLt and all our kernels in one graph, beside the same without.
+// Like StepGraphs: cuDNN, cuBLASLt and all our kernels in one graph, compared with the same steps without it.
 void expect_same_steps(Device d, DType t) {
   Training plain(d, t), recorded(d, t);
   Recorded work(d, "a step");
@@ -128,7 +128,7 @@ void expect_same_steps(Device d, DType t) {
 }
 TEST_P(CudaGraph, AStepOfResnet20ReplaysBitForBit) {
   expect_same_steps(d_, kBF16);
-  expect_same_steps(d_, kF16);  // with norms left to the convolutions after them
+  expect_same_steps(d_, kF16);  // with norms fused into the convolutions after them
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Our own CUDA kernels against the CPU's primitives: as loops on the host, as kernels where there is a GPU.
+// Our own CUDA kernels against the CPU's primitives: as loops on the host and, with a GPU, as kernels.
 #include "engine/cuda/batch_norm.h"
 #include "engine/cuda/pointwise.h"
 #include "engine/device/memory.h"
@@ -66,7 +66,7 @@ TEST_P(Kernels, BatchNormAgreesWithTheCpuInEveryMode) {
         expect_norm(make_norm(s, t, bits), bits, GetParam(), text(t, ' ', s, " bits ", bits));
 }
 
-// Thousands of channels, and so few that a row holds many pixels; several chunks of pieces each.
+// Covers thousands of channels, and so few that a row holds many pixels, with several chunks of pieces each.
 TEST_P(Kernels, SumsOfManyPiecesAgreeWithTheCpu) {
   for (const Shape& s :
        {Shape{12, 14, 14, 2048}, Shape{64, 32, 32, 16}, Shape{3, 65, 67, 24}, Shape{37, 41, 3}})
@@ -74,7 +74,7 @@ TEST_P(Kernels, SumsOfManyPiecesAgreeWithTheCpu) {
       expect_norm(make_norm(s, kBF16, bits), bits, GetParam(), text(s, " bits ", bits));
 }
 
-// Sums written for every row or two would be more bytes than the image.
+// Sums for every one or two rows would take more bytes than the image.
 TEST_P(Kernels, PartialSumsTakeAtMostAQuarterOfA16BitImage) {
   for (const Shape& s : {Shape{32, 32, 32, 16}, Shape{16, 16, 16, 64}, Shape{64, 8, 8, 512}}) {
     BatchNormArgs a = there(make_norm(s, kBF16, 3), GetParam());
@@ -136,7 +136,7 @@ TEST_P(Kernels, BatchNormOfANanIsNan) {
   EXPECT_TRUE(std::isnan(y[3]) && std::isnan(y[8 * 63 + 3]) && !std::isnan(y[4]));
 }
 
-// As a convolution hands them over: f32, around zero.
+// Sums as a convolution returns them: f32, around zero.
 ChannelSums sums_of(const Tensor& x, Device d) {
   const int64_t c = x.dim(-1);
   const std::vector<double> v = values(x);
@@ -149,7 +149,7 @@ ChannelSums sums_of(const Tensor& x, Device d) {
 TEST_P(Kernels, BatchNormFromSumsIsBatchNorm) {
   for (DType t : {kF32, kBF16})
     for (const Shape& s : {Shape{4, 5, 7, 3}, Shape{2, 8, 8, 16}, Shape{2, 9, 9, 130}})
-      for (const float offset : {0.f, 3.f, 1000.f}) {  // squares cancel a little, and then altogether
+      for (const float offset : {0.f, 3.f, 1000.f}) {  // squares cancel a little, and then completely
         BatchNormArgs a = make_norm(s, t, 7, offset), b = there(a, GetParam());
         b.sums = sums_of(a.x, GetParam());
         cpu::batch_norm_forward(a);
@@ -198,7 +198,7 @@ TEST_P(Kernels, AMaskIsRefusedWhereItCannotBeWritten) {
   }
 }
 
-// ---- the halves of batch norm, of which a library does the other -----------------------------------------
+// ---- the halves of batch norm, when a library does the other half -----------------------------------------
 
 // Half of the last bit of a value of that size in f16.
 double rounding(double v) { return std::ldexp(std::abs(v), -11) + std::ldexp(1., -25); }
@@ -263,7 +263,7 @@ TEST_P(Kernels, AGradientIsFinishedFromItsSumsInPlace) {
       cpu::batch_norm_forward(a);
       BatchNormArgs b = there(a, GetParam());
       cpu::batch_norm_backward(a);
-      // What a library's kernel leaves behind: the masked gradient and its sums.
+      // What a library's kernel returns: the masked gradient and its sums.
       BatchNormArgs sums = b;
       sums.dgamma = Tensor(b.dgamma.shape(), kF32, GetParam());
       sums.dshift = Tensor(b.dshift.shape(), kF32, GetParam());
@@ -326,7 +326,7 @@ TEST_P(Kernels, PoolingAgreesWithTheCpu) {
         }
 }
 
-// Refused before it is touched, so there need be no memory behind it.
+// The image is refused before it is accessed, so it needs no memory.
 TEST_P(Kernels, AnImageBeyond32BitsIsRefusedByPooling) {
   const auto blank = [&](const Shape& s) {
     return Tensor(s, kF16, std::make_shared<Storage>(nullptr, 2 * s.volume(), GetParam(), nullptr));

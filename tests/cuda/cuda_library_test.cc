@@ -1,4 +1,4 @@
-// The vendor libraries open without a device, and where one is missing the message says what to do.
+// The vendor libraries open without a device, and if one is missing the message says what to do.
 #include <gtest/gtest.h>
 
 #include "engine/cuda/cublas_library.h"

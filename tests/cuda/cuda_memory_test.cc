@@ -22,16 +22,18 @@ TEST_P(CudaMemory, AnotherThreadsFreedBlockIsNotTakenFromItsStream) {
   a.give(mine, kBytes);
   void* other = nullptr;
   std::thread([&] { other = a.take(kBytes), a.give(other, kBytes); }).join();
-  EXPECT_NE(other, mine);  // it waits in my stream's list
+  EXPECT_NE(other, mine);  // `mine` waits in my stream's list
   EXPECT_EQ(a.take(kBytes), mine);
-  EXPECT_EQ(a.take(kBytes), other);  // its thread and stream have ended: anybody's
+  EXPECT_EQ(a.take(kBytes), other);  // its thread and stream have ended, so it serves any stream
   a.give(mine, kBytes), a.give(other, kBytes);
 }
 
-// A block filled on one thread's stream while the block's owner fills what it takes: values must not mix.
+// One thread's stream fills a block while the block's owner fills blocks that it allocates:
+// values must not mix.
 TEST_P(CudaMemory, ABlockFreedElsewhereWaitsForTheWorkThere) {
   constexpr int64_t kMany = 1 << 24;
-  const bool chance = describe(GetParam()).find("emulated") == std::string::npos;  // else once shows it
+  // On the emulated device one try shows it.
+  const bool chance = describe(GetParam()).find("emulated") == std::string::npos;
   for (int repeat = 0; repeat < (chance ? 20 : 1); ++repeat) {
     Tensor x({kMany}, kF32, GetParam());
     Event written = current_stream(GetParam()).record();
@@ -43,7 +45,7 @@ TEST_P(CudaMemory, ABlockFreedElsewhereWaitsForTheWorkThere) {
       for (int i = 0; i < 50; ++i) scale(x, 1.f);  // long work
       copy_of_x = x.clone();
       x = {};                                     // freed here, its work still queued
-      const Tensor y({kMany}, kF32, GetParam());  // of this stream: another block
+      const Tensor y({kMany}, kF32, GetParam());  // on this stream: another block
       s.sync();
     });
     user.join();
@@ -75,7 +77,7 @@ TEST_P(CudaMemory, AnUrgentStreamHasTheHighestPriorityAndOthersTheLowest) {
   ASSERT_EQ(cudaStreamGetPriority(static_cast<cudaStream_t>(other.handle()), &urgent), cudaSuccess);
   EXPECT_EQ(usual, lowest);
   EXPECT_EQ(urgent, highest);
-  EXPECT_LT(highest, lowest);  // as CUDA counts
+  EXPECT_LT(highest, lowest);  // in CUDA's order
 }
 
 TEST_P(CudaMemory, PinnedMemoryCarriesBytesBothWays) {
@@ -90,7 +92,7 @@ TEST_P(CudaMemory, PinnedMemoryCarriesBytesBothWays) {
 TEST_P(CudaMemory, MemoryIsGivenBackWhenThereIsNoMore) {
   Allocator& a = allocator(GetParam());
   int64_t bytes = int64_t(1) << 30;
-  try {  // ever other sizes, each freed at once: what is cached must give way to the next
+  try {  // ever new sizes, each freed at once: cached blocks must be released for the next
     for (;; bytes += bytes / 4) a.give(a.take(bytes), bytes);
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("out of memory"), std::string::npos) << e.what();

@@ -1,5 +1,5 @@
-// NCCL's table without a device; groups of threads, alone and behind a Communicator, on a table that stands
-// in for it; a group of one on a device.
+// NCCL's table without a device; groups of threads, alone and behind a Communicator, on a fake table; a group
+// of one on a device.
 #include "engine/cuda/nccl.h"
 
 #include <cstdlib>
@@ -69,8 +69,8 @@ TEST(NcclOnFunctions, FormsAGroupByAnIdAndWorks) {
   });
 }
 
-// As a step hands its gradient over, slice after slice: each call begins when the one before is on the
-// stream, and returns when it is there itself.
+// Like a step that hands over its gradient in slices: each call begins when the previous one is on the
+// stream, and returns when it is on the stream itself.
 TEST(NcclOnFunctions, SumsOneAfterAnotherAreNotRefusedAndDoneWhenTheirEventsAre) {
   const FakeNccl fake;
   comm::in_local_world(3, [&](comm::Communicator& c) {
@@ -178,8 +178,8 @@ TEST_P(NcclGroup, SaysWhenAMemberNeverComes) {
   EXPECT_THROW(cuda::NcclGroup(cuda::new_nccl_id(), 0, 2, GetParam(), 2.0), Error);
 }
 
-// Two processes that share the GPU, each a host of its own to NCCL, which else refuses them. NVIDIA does not
-// support that and it may hang: only where SKEIN_NCCL_PAIR asks for it, by "1", or by the id of a pair whose
+// Two processes share the GPU and claim to be different hosts, because NCCL refuses them otherwise. NVIDIA
+// does not support that and it may hang, so it runs only if SKEIN_NCCL_PAIR is "1", or the id of a pair whose
 // second member this is.
 class NcclPair : public OnDevice {};
 INSTANTIATE_TEST_SUITE_P(Devices, NcclPair, ::testing::Values(kFirstGpu), device_name);

@@ -56,7 +56,7 @@ TEST_P(CudaTraining, TwentyStepsOfResnet20EqualTheCpus) {
   expect_same("resnet20", {32, 32, 3, 10}, 16, kF32, 20, 2e-3);
   expect_same("resnet20", {32, 32, 3, 10}, 16, kBF16, 20, 5e-2);
 }
-// Norms between two convolutions are left to the second one there, forward and back.
+// Norms between two convolutions are fused into the second one here, forward and backward.
 TEST_P(CudaTraining, StepsInHalfPrecisionEqualTheCpus) {
   const auto fused = [] { return cuda::fused_runs(cuda::ConvPass::kData, cuda::kNormGradient); };
   const int64_t before = fused();

@@ -1,5 +1,5 @@
-// What the code fuses onto convolutions, asked of cuDNN for an H200 on paper; and when it is worth it. Few
-// shapes here, all in fusion_sweep_test.
+// Asks cuDNN for the fusions that the code uses, for a described H200; and tests when they are worth it. This
+// covers a few shapes, fusion_sweep_test all.
 #include <gtest/gtest.h>
 
 #include "engine/cuda/conv/conv_plan.h"
@@ -20,7 +20,7 @@ const Layer kWiden{56, 64, 256, 1, 1}, kNarrow{28, 512, 128, 1, 1}, kSquare{28, 
     kStrided{56, 128, 128, 3, 2}, kDeep{7, 512, 512, 3, 1}, kCifar{32, 16, 16, 3, 1};
 constexpr unsigned kFolded = kBias | kRelu, kFoldedTail = kBias | kResidual | kRelu;
 
-// Of a convolution that follows another one, the norm between them left to it.
+// The passes of a convolution that follows another one, with the norm between them fused into it.
 const std::pair<ConvPass, unsigned> kOfAChain[] = {{ConvPass::kForward, kNormalize | kSums},
                                                    {ConvPass::kWeights, kNormalize},
                                                    {ConvPass::kData, kNormGradient}};
@@ -35,14 +35,14 @@ std::vector<ConvPlan> on_paper(const ConvProblem& k, size_t at_most = 1) {
   return conv_plans(h200(), k, {.at_most = at_most, .unloaded = true});
 }
 
-// Refused as a graph, or without an engine.
+// Whether cuDNN refuses the graph or has no engine for it.
 bool none_for(const ConvProblem& k) {
   try {
     return on_paper(k).empty();
   } catch (const Error&) { return true; }
 }
 
-// Each that is compiled at run time takes a second: every pattern is asked for once, in either type in turn.
+// A plan that is compiled at run time takes a second, so each pattern is tested once, in alternating types.
 TEST(CudnnFusions, SumsComeWithTheConvolution) {
   for (const Layer& l : {kWiden, kStrided, kCifar}) {
     const std::vector<ConvPlan> plans = on_paper(fused(l, kSums, kF16));
@@ -69,7 +69,7 @@ TEST(CudnnFusions, AKernelThatWouldBeCompiledAtRunTimeCanBeDeclined) {
     EXPECT_FALSE(p.compiled) << p.name;
 }
 
-// What a chain of convolutions asks for: ready in f16, which is why it is left to f16.
+// What a chain of convolutions asks for is ready only in f16, which is why only f16 uses it.
 TEST(CudnnFusions, ANormBetweenConvolutionsIsLeftToTheirMainLoopsInHalfPrecision) {
   for (const Layer& l : {kWiden, kStrided, kSquare, kCifar})
     for (const auto& [pass, what] : kOfAChain) {
@@ -127,7 +127,7 @@ TEST(WorthFusing, ANormIsLeftToAConvolutionThatWaitsForMemoryAnyway) {
     EXPECT_EQ(worth_fusing(fused(kCifar, what, kF16, 16, pass)), Worth::kIfReady) << int(pass);
   }
 }
-// Else the image would be made again for it, and the pass not be saved.
+// Otherwise the image would be computed again for it, and no pass would be saved.
 TEST(WorthFusing, ForwardLeavesANormOnlyToAConvolutionWhoseWeightsGradientTakesItToo) {
   int forward = 0, weights = 0;
   for (const int64_t channels : {8, 16, 24, 32, 64, 128, 256, 512})

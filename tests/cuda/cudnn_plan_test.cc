@@ -1,4 +1,4 @@
-// cuDNN's plans for our convolutions, built for an H200 without one: few here, all in cudnn_sweep_test.
+// cuDNN's plans for our convolutions, built for a described H200. This covers a few, cudnn_sweep_test all.
 #include <gtest/gtest.h>
 
 #include "tests/cuda/conv_shapes.h"

@@ -1,5 +1,5 @@
-// A plan for every convolution of our models at batch 256, on an H200 described on paper; the table is
-// tests/cuda/plans_h200.txt, written anew to the build folder.
+// A plan for every convolution of our models at batch 256, on a described H200. The table is
+// tests/cuda/plans_h200.txt; a new one is written to the build folder.
 #include <gtest/gtest.h>
 
 #include "tests/cuda/conv_shapes.h"

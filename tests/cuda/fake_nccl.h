@@ -1,11 +1,11 @@
-// Functions in NCCL's place, as strict as NCCL is with communicators that do not block: members are threads
-// of this process, their "devices" memory of the host.
+// Fake NCCL functions, as strict as NCCL is with nonblocking communicators. Members are threads of this
+// process, and their "devices" are host memory.
 //
-// A call returns ncclInProgress. Its work is done by a thread of the communicator's, and not before somebody
-// has looked at the communicator's state a few times: who goes on without looking finds nothing done. A call
-// in between is refused with ncclInvalidArgument, which becomes the communicator's state. So is any after
-// ncclCommFinalize, but for ncclCommDestroy, which wants it to be finalized; a communicator that is gone must
-// not be named again.
+// A call returns ncclInProgress. A thread of the communicator does its work, but only after the
+// communicator's state has been queried a few times, so that code that does not query it finds nothing
+// done. A call in between is refused with ncclInvalidArgument, which becomes the communicator's state. So
+// is any call after ncclCommFinalize, except ncclCommDestroy, which requires it. A destroyed communicator
+// must not be used again.
 #pragma once
 #include <condition_variable>
 #include <cstring>
@@ -18,7 +18,7 @@
 
 namespace skein::testing {
 
-// What members have done since the FakeNccl that lives was made.
+// What members have done since the current FakeNccl was made.
 struct NcclCounts {
   std::atomic<int> calls{0}, refused{0}, finalized{0}, destroyed{0}, aborted{0};
 };
@@ -84,7 +84,7 @@ class NcclMember {
   std::thread worker_{[this] { work(); }};
 };
 
-// In NCCL's place while it lives; one at a time. All members must have ended before it does.
+// Replaces NCCL while it lives; one at a time. All members must end before it does.
 class FakeNccl {
  public:
   FakeNccl() {
@@ -112,14 +112,14 @@ class FakeNccl {
 
   cuda::Nccl table;
   NcclCounts counts;
-  std::atomic<bool> stuck{false};  // no work is done any more
+  std::atomic<bool> stuck{false};  // no more work is done
 
  private:
   static FakeNccl*& the() {
     static FakeNccl* one = nullptr;
     return one;
   }
-  // The member behind a handle, which must be one that lives.
+  // The member of a handle, which must not be destroyed yet.
   static NcclMember* member(ncclComm_t c) {
     const std::lock_guard lock(the()->mutex_);
     auto* const m = reinterpret_cast<NcclMember*>(c);

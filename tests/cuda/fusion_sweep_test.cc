@@ -1,5 +1,5 @@
-// Which fusions cuDNN has for every convolution of resnet50 at batch 256, on an H200 described on paper; the
-// table is tests/cuda/fusions_h200.txt, written anew to the build folder.
+// Which fusions cuDNN has for every convolution of resnet50 at batch 256, on a described H200. The table is
+// tests/cuda/fusions_h200.txt; a new one is written to the build folder.
 #include <gtest/gtest.h>
 
 #include "engine/cuda/conv/conv_plan.h"
@@ -10,13 +10,13 @@ namespace skein::cuda {
 namespace {
 using namespace testing;
 
-// Without measuring.
+// Whether it is fused without measuring.
 bool taken(const ConvProblem& k, const ConvPlan& p) {
   const Worth worth = worth_fusing(k);
   return worth == Worth::kEvenIfCompiled || (worth == Worth::kIfReady && !p.compiled);
 }
 
-// One pattern: a row for each layer, and how many there are of each kind.
+// Writes one pattern: a row for each layer, and the number of each kind.
 void ask(std::ostream& table, const std::set<Layer>& layers, ConvPass pass, unsigned what, DType t) {
   static const Descriptor h200 = h200_on_paper();
   int ready = 0, compiled = 0, missing = 0, by_rule = 0;

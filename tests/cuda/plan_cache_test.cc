@@ -1,5 +1,5 @@
-// Choices of cuDNN's plans kept on disk, with an H200 on paper: found again without
-// asking, ignored when damaged.
+// Choices of cuDNN's plans on disk, for a described H200: they are found again without asking,
+// and ignored when damaged.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -113,7 +113,7 @@ TEST(PlanCache, WhatIsDamagedOrCannotBeIsChosenAnew) {
     EXPECT_FALSE(plan_of(h200_on_paper(), kForward, nonsense)) << nonsense;
 }
 
-// A choice that another setting made is no way round what numerics forbid.
+// A choice made under another setting must not bypass what numerics forbid.
 TEST(PlanCache, AForbiddenEngineIsNotRemembered) {
   const Descriptor device = h200_on_paper();
   ConvProblem tf32 = kWeights;

@@ -100,7 +100,7 @@ TEST(View, ShiftOfAnotherSizeResizesFirst) {
     for (int x = 2; x < 10; ++x) ASSERT_EQ(shifted.at(y, x, 1), whole.at(y + 1, x - 2, 1));
 }
 
-// RandomResizedCrop as torchvision writes it: the crop alone is resized, pixels beyond it do not matter.
+// torchvision's RandomResizedCrop resizes only the crop; pixels beyond it do not matter.
 TEST(View, RegionCropsThenResizes) {
   const ImageSize out{12, 12, 3};
   for (int64_t index = 0; index < 40; ++index) {

@@ -1,4 +1,4 @@
-// IDX and CIFAR files: what is read from good ones and said about bad ones.
+// IDX and CIFAR files: good ones are read, bad ones are refused with a message.
 #include <cmath>
 
 #include "tests/support/data_files.h"

@@ -98,7 +98,7 @@ TEST(Jpeg, AReducedImageLooksTheSame) {
     }
 }
 
-// Cut anywhere, even below what the view shows, even where a thumbnail has an end of its own.
+// The file may be cut anywhere, even below what the view shows, or after the end marker of a thumbnail.
 TEST(Jpeg, AFileThatEndsEarlyIsUnreadableWhateverIsAskedOfIt) {
   View top;
   top.kind = View::kRegion, top.area.fill(0.1f), top.log_aspect.fill(0.5f);
@@ -176,14 +176,14 @@ TEST(Png, TruncatedAndDamagedFilesAreUnreadable) {
 
 const Bytes kText{'n', 'o', 't', 'e', 's'};
 
-// train/ and val/ of two classes with everything that turns up in practice.
+// Writes train/ and val/ of two classes with everything that occurs in practice.
 void write_odd_folder(const TemporaryDirectory& d) {
   const Bytes jpeg = jpeg_bytes(waves(60, 80, 3)), png = png_bytes(waves(50, 30, 3));
   d.write("train/cat/a.jpg", jpeg);
   d.write("train/cat/b.JPEG", png);  // a PNG by content
   d.write("train/cat/deep/er/c.png", jpeg);
   d.write("train/cat/d.dat", jpeg);
-  d.write("train/cat/notes.txt", kText);    // no image
+  d.write("train/cat/notes.txt", kText);    // not an image
   d.write("train/cat/.hidden.jpg", jpeg);   // passed over
   d.write("train/cat/.cache/x.jpg", jpeg);  // likewise
   d.write("train/cat/empty.jpg", {});       // unreadable from here
@@ -255,7 +255,7 @@ TEST(ImageFolder, ReadsThePixelsOfThePicture) {
   r = {60, 80, 3, Bytes(14400)};
   ASSERT_TRUE(split.train->read(4, View{}, {60, 80, 3}, r.bytes.data()));
   EXPECT_LT(mean_difference(r, waves(60, 80, 3)), 2.5);
-  std::filesystem::remove(d / "train/cat/a.jpg");  // gone after it was listed
+  std::filesystem::remove(d / "train/cat/a.jpg");  // deleted after it was listed
   EXPECT_FALSE(split.train->read(0, View{}, {8, 8, 3}, r.bytes.data()));
 }
 
@@ -276,7 +276,7 @@ TEST(ImageFolder, OneLevelKeepsATenthOfEachClassWhateverTheSeed) {
       names.insert(split.test->name(i)), testing.insert(split.test->name(i));
       ++per_class[size_t(split.test->label(i))];
     }
-    EXPECT_EQ(names.size(), 61u);  // nothing lost, nothing in both
+    EXPECT_EQ(names.size(), 61u);  // no file is lost or in both
     EXPECT_EQ(per_class, (std::vector<int>{1, 5, 0}));
     tests.push_back(testing);
   }
@@ -313,7 +313,7 @@ TEST(ImageFolder, SaysWhatIsWrongWithADirectory) {
   expect_says(error(loop), {"nested deeper", "back"});
 }
 
-// Of two images a class.
+// Writes a split with two images per class.
 void write_split(const TemporaryDirectory& d, const std::string& split, const Bytes& image) {
   for (const char* file : {"/cat/a.jpg", "/cat/b.jpg", "/dog/a.jpg", "/dog/b.jpg"})
     d.write(split + file, image);

@@ -1,4 +1,4 @@
-// The index of an image folder: kept, used again, and never believed when it should not be.
+// The index of an image folder: it is kept, used again, and not trusted when out of date or damaged.
 #include "data/sources/index_cache.h"
 
 #include <chrono>
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 const Bytes kImage = {0xFF, 0xD8, 0xFF, 0};
 
-// A folder of two classes, one nested, as if it had lain there for an hour; a user's cache of its own.
+// A folder of two classes, one nested, that looks an hour old, and a private user's cache.
 class Folder : public testing::Test {
  protected:
   Folder() {
@@ -36,7 +36,7 @@ class Folder : public testing::Test {
     for (const auto& e : fs::recursive_directory_iterator(data_.path()))
       if (e.is_directory()) fs::last_write_time(e.path(), then_);
   }
-  // What is found, and in note_ how.
+  // Lists the images; note_ receives how they were found.
   std::set<std::string> listed() {
     std::vector<std::string> notes;
     std::set<std::string> names;
@@ -76,7 +76,7 @@ TEST_F(Folder, IsScannedAgainWhenADirectoryHasChanged) {
   EXPECT_EQ(listed(), more);
   expect_says(note_, {"scanning", "kept in"});
   fs::remove(data_ / "cat/old/new.jpg");
-  age();  // the time of before, as archivers set it: but the time of that tells
+  age();  // mtime is restored, as archivers do, but ctime shows the change
   EXPECT_EQ(listed(), all_);
   expect_says(note_, {"scanning", "kept in"});
   data_.write("eel/x.jpg", kImage);
@@ -98,14 +98,14 @@ TEST_F(Folder, ABrokenIndexIsIgnoredAndMadeAnew) {
   for (size_t at = 12; at < good.size(); at += 17) broken.push_back(good), broken.back()[at] ^= 0x40;
   for (const Bytes& b : broken) {
     data_.write(".skein-index", b);
-    // Deflate pads its last byte: what lies there may change and harm nothing.
+    // Deflate pads its last byte; a change in the padding does no harm.
     try {
       if (read_unpacked(beside_) == whole) continue;
     } catch (const BadFile&) {}
     ASSERT_EQ(listed(), all_);
     expect_says(note_, {"scanning", "kept in " + beside_});
   }
-  // Whole, but not what it should be: of another version, ending early, counting wrong.
+  // Intact files with wrong contents: another version, an early end, wrong counts.
   const IndexCache cache("images 1", data_.path(), data_.path());
   for (const std::string& inside : {std::string(), std::string("9\0", 2), std::string("1\0cat\0x\0", 8)}) {
     ASSERT_EQ(cache.store(inside), beside_);
@@ -124,7 +124,7 @@ TEST_F(Folder, WhereNothingCanBeWrittenTheUsersCacheServes) {
   EXPECT_EQ(listed(), all_);
   expect_says(note_, {"that of " + (cache_ / "user/skein/index-")});
   for (const auto& e : fs::directory_iterator(data_.path()))
-    EXPECT_EQ(e.path().string().find(".skein-index."), std::string::npos) << e.path();  // no half files
+    EXPECT_EQ(e.path().string().find(".skein-index."), std::string::npos) << e.path();  // no temporary files
   setenv("XDG_CACHE_HOME", (data_ / "dog/notes.txt").c_str(), 1);
   EXPECT_EQ(listed(), all_);
   expect_says(note_, {"scanning", "not kept", "can be written"});

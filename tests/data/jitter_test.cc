@@ -51,13 +51,13 @@ TEST(Jitter, FollowsItsDefinitionsToOneLevel) {
       const auto expected = reference(image, {what, factor});
       double worst = 0;
       for (size_t i = 0; i < got.size(); ++i) worst = std::max(worst, std::abs(got[i] - expected[i]));
-      // Cut off instead of rounded, and the gray is a whole number.
+      // The product truncates instead of rounding, and its gray is a whole number.
       EXPECT_LE(worst, 1 + 0.5 * std::abs(1 - factor) + 1e-3) << what << ' ' << factor;
     }
 }
 
-// What Pillow 9.4's ImageEnhance made of the pixels (10, 200, 90), (255, 0, 31), (7, 8, 9), (128, 128, 250)
-// in a row.
+// The results of Pillow 9.4's ImageEnhance for the row of pixels (10, 200, 90), (255, 0, 31), (7, 8,
+// 9), (128, 128, 250).
 TEST(Jitter, IsPillowsToTheBit) {
   const Raster image{1, 4, 3, {10, 200, 90, 255, 0, 31, 7, 8, 9, 128, 128, 250}};
   EXPECT_EQ(changed(image, with({{Color::kBrightness, 1.37f}})),

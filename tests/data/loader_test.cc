@@ -1,4 +1,4 @@
-// The loader: the same batches whatever the number of threads, errors that surface, quick ends.
+// The loader: batches do not depend on the number of threads, errors surface, and it stops quickly.
 #include "data/loader.h"
 
 #include <atomic>
@@ -47,7 +47,7 @@ Plan in_order(int64_t size, int64_t batch) {
           [](int64_t, int64_t, int64_t) { return View{}; }};
 }
 
-// As a trainer plans: shuffled, augmented, epoch after epoch.
+// A trainer's plan: shuffled and augmented, epoch after epoch.
 Plan shuffled(int64_t size, int64_t batch, ImageSize out) {
   const int64_t per_epoch = steps_per_epoch(size, batch);
   return {[=](int64_t k) { return span_of(size, batch, k % per_epoch, 0, 1).size(); },
@@ -158,7 +158,7 @@ TEST(Loader, UnreadableRowsAreZeroUnlabeledCountedAndNamedOnce) {
   EXPECT_EQ(loader.unreadable(), 12);
 }
 
-// What was read ahead is nobody's yet, so that an interrupted run counts what it trained on.
+// What was read ahead does not count yet, so that an interrupted run counts what it trained on.
 TEST(Loader, OddFilesAreThoseOfTheBatchesHandedOutEachOnce) {
   const Numbered source(20, 7);
   Plan plan = in_order(20, 10);
@@ -167,7 +167,7 @@ TEST(Loader, OddFilesAreThoseOfTheBatchesHandedOutEachOnce) {
   Loader loader(source, plan, {4, 4, 3}, 0, 8, kCpu, 1);
   loader.next();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_EQ(loader.odd().count(kUndecodable), 2);  // 0 and 7, without another reason of the source's
+  EXPECT_EQ(loader.odd().count(kUndecodable), 2);  // 0 and 7, for which the source gave no other reason
   for (int k = 1; k < 8; ++k) loader.next();
   EXPECT_EQ(loader.odd().count(kUndecodable), 3);
   EXPECT_EQ(loader.odd().left_out(), 3);

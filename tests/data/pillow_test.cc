@@ -1,5 +1,6 @@
-// Our decode, crop and resize beside Pillow's on the same boxes of the same files: a gray level apart at
-// most, in the mean. What Pillow made lies in tests/fixtures/pillow (tools/make_image_fixtures.py).
+// Our decoding, cropping and resizing against Pillow's on the same boxes of the
+// same files: they differ by at most one gray level on average. Pillow's results
+// are in tests/fixtures/pillow (tools/make_image_fixtures.py).
 #include <cmath>
 #include <fstream>
 #include <sstream>
@@ -42,7 +43,7 @@ TEST(Pillow, IsAGrayLevelAwayAtMost) {
     const Bytes jpeg = file(c.jpeg), png = file(c.png);
     const ImageSize out{c.side, c.side, 3};
     Picture image, expected;
-    // Larger than any output, so that nothing is reduced in the transform.
+    // The output is larger than any image, so that nothing is reduced in the transform.
     ASSERT_TRUE(decode_jpeg(jpeg.data(), jpeg.size(), View{}, {4096, 4096, 3}, image));
     ASSERT_TRUE(decode_png(png.data(), png.size(), View{}, out, expected));
     Bytes got(expected.bytes.size());

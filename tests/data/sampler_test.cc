@@ -46,8 +46,9 @@ TEST(Sampler, OrdersDifferBetweenEpochsAndSeeds) {
   EXPECT_EQ(order(1, 100, 4), order(1, 100, 4));
 }
 
-// Which of 20 parts of the set a position falls into, over many epochs: chi-square with 19 degrees of freedom
-// exceeds 60 with a probability of 4e-6. Likewise the distance of neighbors, which a poor permutation keeps.
+// Which of 20 parts of the set a position falls into, over many epochs: chi-square with 19 degrees of
+// freedom exceeds 60 with a probability of 4e-6. The same holds for the distance of neighbors, which
+// a poor permutation keeps.
 TEST(Sampler, PositionsAndNeighborsAreUniform) {
   constexpr int kParts = 20, kEpochs = 4000;
   constexpr int64_t kSize = 1000;

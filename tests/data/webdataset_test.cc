@@ -1,4 +1,4 @@
-// Tar shards: found, indexed once, read at random, refused with one clear message when they are not right.
+// Tar shards: they are found, indexed once, read at random, and refused with one clear message when invalid.
 #include <chrono>
 #include <cstdlib>
 #include <set>
@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using Bytes = std::vector<uint8_t>;
 
-// Samples first .. first + n - 1, picture i of one gray i, label i modulo 3.
+// Samples first .. first + n - 1: picture i is all gray i, with label i modulo 3.
 TarBytes shard(int first, int n) {
   TarBytes tar;
   for (int i = first; i < first + n; ++i) {
@@ -105,7 +105,7 @@ TEST(WebDataset, ShardsAreReadThroughOnceAndAgainWhereTheyChange) {
     if (e.path().filename().string().starts_with(".skein-index")) d.write(e.path().filename(), noise(300));
   expect_says(opened(), {"made by reading 3 and kept"});
   d.write("1.tar", shard(10, 10).finished());
-  expect_says(opened(), {"made by reading 1 and kept"});  // the two that are old enough
+  expect_says(opened(), {"made by reading 1 and kept"});  // two are old enough
   expect_says(opened(), {"made by reading 1"});
 }
 

@@ -1,16 +1,16 @@
 // A CUDA device in software, for tests on machines without one: the programs' own CUDA code runs, its kernels
-// as host loops, on memory that the host may not touch and in streams that do nothing before somebody waits.
+// as host loops, on memory that the host cannot access, in streams that do nothing until there is a wait.
 //
-// Stricter than a GPU where code could be lucky on one:
-//   memory    The device's is unreadable and unwritable to the host but while the device works: who touches it
-//             dies with a message. New memory is full of NaNs. Kernels are refused addresses of the host.
-//   streams   Work is done when a wait needs it and not before, other streams' only where an event demands it: what
-//             misses a wait reads what was there before, every time.
-//   copies    From pinned memory they read when they are done, not when they are asked for; from other
-//             memory at once, and to it they wait, as CUDA's do.
+// It is stricter than a GPU where wrong code could happen to work on one:
+//   memory    The host can access the device's memory only while the device works; any other access ends the
+//             program with a message. New memory is full of NaNs. Kernels are refused addresses of the host.
+//   streams   Work is done when a wait needs it and not before, other streams' work only if an event requires
+//             it, so that code that misses a wait always reads the old values.
+//   copies    From pinned memory they read when they are executed, not when they are queued; from other
+//             memory they read at once, and to it they wait, as CUDA's do.
 //   capture   What CUDA refuses while a stream is captured is refused.
 //   threads   Each begins at device 0, as CUDA's do; kernels are launched on the device that is current.
-//   errors    One that nobody asked for is found by the next kernel's launch.
+//   errors    An error that the code did not query is reported by the next kernel's launch.
 // One device by default; SKEIN_EMULATED_GPUS sets the number. Thread-safe; one piece of work runs at a time.
 #pragma once
 #include <cstddef>

@@ -1,9 +1,9 @@
-// UCX as a build that knows CUDA would be: the real library, but for transfers from and to the
-// emulated device's memory, which go through memory of the host here. In the place of
-// comm/ucx/ucx_table.cc. SKEIN_EMULATED_UCX=plain: without CUDA.
+// UCX as a build with CUDA support: the real library, except that transfers from and to the emulated device's
+// memory go through host memory. It takes the place of comm/ucx/ucx_table.cc. SKEIN_EMULATED_UCX=plain is a
+// build without CUDA.
 //
-// Stricter than UCX: whose memory an address is must be said, and rightly; what is sent must not change
-// before it has gone; where something is to land may be overwritten from the call on, and is.
+// It is stricter than UCX: the memory type of an address must be given correctly; data must not change before
+// they are sent; receive buffers are overwritten from the call on.
 #include <cstdlib>
 #include <cstring>
 #include <vector>

@@ -16,7 +16,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-// Gaussian values as the type holds them, so that a reference sees the very same inputs.
+// Gaussian values rounded to the type, so that the reference sees exactly the same inputs.
 Tensor random(const Shape& s, DType t, unsigned seed, float offset = 0) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal(offset, 1);
@@ -49,8 +49,8 @@ double error(const Tensor& t, const Values& want) {
   return worst / std::max(1e-3, std::sqrt(square / double(want.size())));
 }
 
-// f32 results lose a few rounding steps; 16-bit ones are stored with 8 or 11 bits and their largest is some
-// 5 rms: twice 5 / 2^8, rounded up, and of f16 an eighth of that.
+// f32 results lose a few rounding steps; 16-bit ones are stored with 8 or 11 bits and their largest is some 5
+// rms: twice 5 / 2^8, rounded up, and an eighth of that for f16.
 double bound(DType t) { return t == kF32 ? 3e-5 : t == kF16 ? 5e-3 : 4e-2; }
 
 // ---- gemm ------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ const Way kWays[] = {
     {"Winograd", cpu::winograd_forward, cpu::winograd_backward_data, cpu::winograd_backward_weights,
      cpu::winograd_fits}};
 
-// Calls f(way, arguments, bits, text) for every way that can do a case, type and setting of the two bits.
+// Calls f(way, arguments, bits, text) for every way that supports a case, type and setting of the two bits.
 template <class F>
 void each_conv(F f) {
   for (const Way& way : kWays)

@@ -1,4 +1,4 @@
-// Choices kept in a file: found again by others, harmless when the file is damaged or cannot be written.
+// Choices kept in a file: later runs find them, and a file that is damaged or not writable does no harm.
 #include "engine/words/choice_file.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST_F(ChoiceFileTest, KeepsForThisProcessAndTheNext) {
   EXPECT_EQ(next.size(), 2u);
   size_t files = 0;
   for ([[maybe_unused]] const auto& e : fs::directory_iterator(fs::path(path_).parent_path())) ++files;
-  EXPECT_EQ(files, 1u);  // nothing is left aside
+  EXPECT_EQ(files, 1u);  // no temporary file is left
 }
 
 TEST_F(ChoiceFileTest, TwoProcessesAddToOneFile) {
@@ -53,7 +53,7 @@ TEST_F(ChoiceFileTest, TwoProcessesAddToOneFile) {
   b.keep("of b", "2");
   a.keep("of a too", "3");
   EXPECT_EQ(ChoiceFile(path_).size(), 3u);
-  EXPECT_EQ(a.find("of b"), "2");  // read on the way
+  EXPECT_EQ(a.find("of b"), "2");  // read when keeping
 }
 
 TEST_F(ChoiceFileTest, ManyAtOnceLeaveAllTheyKept) {
@@ -90,7 +90,7 @@ TEST_F(ChoiceFileTest, ADamagedLineIsPassedOverAndADamagedFileHoldsNothing) {
 
 TEST_F(ChoiceFileTest, WhatCannotBeWrittenIsKeptForThisProcess) {
   std::ofstream(directory_ + "/file") << "x";
-  ChoiceFile f(directory_ + "/file/below");  // no directory can be there
+  ChoiceFile f(directory_ + "/file/below");  // a directory cannot be made there
   f.keep("a", "1");
   EXPECT_EQ(f.find("a"), "1");
   ChoiceFile nowhere("");

@@ -1,4 +1,4 @@
-// The clock of waits: what is for ever, and deadlines that are put back.
+// The clock of waits: waiting forever, and deadlines that are restored.
 #include "comm/clock.h"
 
 #include "tests/support/world.h"

@@ -21,7 +21,7 @@ TEST_P(Memory, AFreedBlockServesTheNextRequestOfItsSize) {
 }
 
 TEST(SizeClasses, WasteAFifthOfSmallBlocksAndAThirtySecondOfLargeOnesAtMost) {
-  for (const int64_t odd : {3, 5, 7, 33, 49, 63})  // 49: of 224 pixels a side five halvings leave seven
+  for (const int64_t odd : {3, 5, 7, 33, 49, 63})  // 49: a side of 224 pixels halved five times is seven
     for (int64_t bytes = odd << 8; bytes < int64_t(1) << 38; bytes *= 2)
       for (const int64_t n : {bytes - 1, bytes, bytes + 1}) {
         const int64_t size = size_class(n), most = n > (1 << 20) ? n / 32 : n / 4;

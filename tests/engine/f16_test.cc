@@ -18,7 +18,7 @@ f16 pattern(uint32_t bits) {
   return h;
 }
 
-// What the bits mean, by the definition: sign, exponent and mantissa as numbers.
+// The value of the bits by definition, from sign, exponent and mantissa.
 double meaning(uint32_t bits) {
   const double sign = bits & 0x8000 ? -1 : 1;
   const int e = int(bits >> 10 & 31), m = int(bits & 1023);
@@ -26,13 +26,13 @@ double meaning(uint32_t bits) {
   return sign * (e ? std::ldexp(1024 + m, e - 25) : std::ldexp(m, -24));
 }
 
-// The nearest value by search among all, the even pattern of two as near; beyond the largest by
-// half a step: infinity.
+// Searches all values for the nearest, taking the even pattern of two; beyond the largest by half a
+// step it is infinity.
 uint16_t nearest(float f) {
   const uint32_t sign = std::signbit(f) ? 0x8000 : 0;
   const double a = std::fabs(double(f));
   if (a >= 65520) return uint16_t(sign | 0x7C00);
-  uint32_t below = 0, above = 0x7BFF;  // patterns of positive numbers stand in the order of their values
+  uint32_t below = 0, above = 0x7BFF;  // patterns of positive numbers are in the order of their values
   while (above - below > 1) {
     const uint32_t middle = (below + above) / 2;
     (meaning(middle) <= a ? below : above) = middle;
@@ -67,7 +67,7 @@ TEST(F16, RoundsToTheNearestAndOfTwoToTheEven) {
 }
 
 TEST(F16, RoundsWhatLiesBetweenAndBeyond) {
-  // Every 4099th float of either sign: 4099 is prime, so all exponents and tails come.
+  // Every 4099th float of either sign: 4099 is prime, so all exponents and low bits occur.
   for (uint64_t u = 0; u < (uint64_t(1) << 32); u += 4099) {
     const uint32_t bits = uint32_t(u);
     float f;
@@ -94,7 +94,7 @@ TEST(F16, TheEndsOfItsRange) {
 using F16On = testing::OnDevice;
 INSTANTIATE_TEST_SUITE_P(Devices, F16On, testing::kDevices, testing::device_name);
 
-// Whatever way the loop takes (vector code, F16C, a kernel), it gives the bits of the scalar.
+// Any form of the loop (vector code, F16C, a kernel) gives the bits of the scalar conversion.
 TEST_P(F16On, LoopsConvertAsTheScalarDoes) {
   const Device d = GetParam();
   std::vector<f16> all;
@@ -123,7 +123,8 @@ TEST(F16, TheBackendsBulkConversionsRoundAsTheScalarDoes) {
     std::memcpy(&f, &bits, 4);
     x.push_back(f);
   }
-  while (x.size() % 8 != 3) x.push_back(1.f + float(x.size()) / 3.f);  // a rest after the last whole vector
+  // Elements remain after the last whole vector.
+  while (x.size() % 8 != 3) x.push_back(1.f + float(x.size()) / 3.f);
   const int64_t n = int64_t(x.size());
   for (DType t : {kF16, kBF16}) {
     const Tensor y({n}, t);

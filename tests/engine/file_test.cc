@@ -1,4 +1,4 @@
-// Files that are whole or absent, whoever may read them, and the directory of the caches.
+// Files that are whole or absent, their permissions, and the directory of the caches.
 #include "engine/words/file.h"
 
 #include <fcntl.h>
@@ -60,7 +60,7 @@ TEST(FileWriter, LeavesTheEarlierFileWhereItFails) {
   }
   EXPECT_EQ(slurp(dir / "a"), "old");
   EXPECT_EQ(files_in(dir), 1);
-  fs::create_directory(dir / "b");  // in the file's place
+  fs::create_directory(dir / "b");  // a directory where the file should be
   for (const Writing how : kWays) EXPECT_THROW(write_file(dir / "b", "new", how), FileError);
   EXPECT_EQ(files_in(dir), 2);
 }
@@ -103,7 +103,7 @@ TEST(CacheDirectory, IsWhereTheEnvironmentSays) {
   setenv("HOME", "/home/somebody", 1);
   setenv("XDG_CACHE_HOME", "/var/tmp/caches", 1);
   EXPECT_EQ(cache_directory(), "/var/tmp/caches/skein");
-  setenv("XDG_CACHE_HOME", "relative", 1);  // to be ignored, says the standard
+  setenv("XDG_CACHE_HOME", "relative", 1);  // the standard says to ignore it
   EXPECT_EQ(cache_directory(), "/home/somebody/.cache/skein");
   unsetenv("XDG_CACHE_HOME");
   EXPECT_EQ(cache_directory(), "/home/somebody/.cache/skein");

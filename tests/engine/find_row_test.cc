@@ -1,4 +1,4 @@
-// Names that users give: found, or refused with the one they may have meant.
+// Names that users give are found, or refused with the name they may have meant.
 #include "engine/words/find_row.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A batch norm folded into its convolution: the same function of the image, on any device.
+// A batch norm folded into its convolution is the same function of the image, on any device.
 #include "engine/ops/fold.h"
 
 #include "tests/support/testing.h"
@@ -48,7 +48,7 @@ TEST_P(Fold, RoundsOnceToANarrowType) {
   EXPECT_EQ(values(narrow.bias), values(wide.bias));
 }
 
-// What conv_bn does with it: off the tape it folds, on the tape, where gamma wants a gradient, it cannot.
+// conv_bn folds without a tape; with one it cannot, because gamma needs a gradient.
 TEST_P(Fold, LeavesEvaluationAsItIs) {
   const Device d = GetParam();
   for (const DType t : {kF32, kBF16, kF16})

@@ -1,5 +1,4 @@
-// Recorded work: replayed it computes what the plain body computes, bit for bit, from
-// memory that was scrambled.
+// Replayed work computes what the plain body computes, bit for bit, from scrambled memory.
 #include "engine/device/graph.h"
 
 #include <cstring>
@@ -24,7 +23,7 @@ std::vector<uint8_t> bytes_of(const Tensor& t) {
   return {from, from + host.bytes()};
 }
 
-// Fills all memory of what was recorded with bits that make every number a NaN.
+// Fills all memory of the recording with NaNs.
 void scramble(const MemoryPool& pool, Device d) {
   current_stream(d).sync();
   pool.each_block([&](void* p, int64_t bytes) {
@@ -36,14 +35,14 @@ void scramble(const MemoryPool& pool, Device d) {
   current_stream(d).sync();
 }
 
-// What a body works on: given tensors, refilled before every run, and results it writes.
+// A body's inputs, which are refilled before every run, and the results it writes.
 struct Chain {
   std::string name;
   Values in;  // on the CPU
   std::function<Values(const Values&)> f;
 };
 
-// f with the gradients of all that is floating; copied to where they stay.
+// Runs f and computes the gradients of all floating inputs; copies them to where they stay.
 class Body {
  public:
   Body(const Chain& c, Device d) : chain_(c) {
@@ -77,7 +76,7 @@ class Body {
       tape.backward(reshape(loss, {1}));
       results.insert(results.end(), grads.begin(), grads.end());
     }
-    if (out_.empty())  // made by the plain run
+    if (out_.empty())  // allocated by the plain run
       for (const Tensor& y : results) out_.push_back(y.clone());
     for (size_t i = 0; i < results.size(); ++i) copy_bytes(out_[i], results[i]);
   }
@@ -248,7 +247,7 @@ TEST_P(Graph, ReplayEqualsPlainForEveryOperation) {
   }
 }
 
-// A model's whole step: gradient with dropout drawn anew, and the rule at a rate that changes.
+// A model's whole step: a gradient with new dropout, and the rule with a changing rate.
 struct Numbers {
   uint64_t step;
   float rate;

@@ -1,4 +1,4 @@
-// FNV-1a by its authors' test vectors, and the tags that older processes and files know.
+// FNV-1a against its authors' test vectors, and the tags that older processes and files use.
 #include "engine/words/hash.h"
 
 #include <gtest/gtest.h>

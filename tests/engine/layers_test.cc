@@ -108,7 +108,7 @@ NormState fresh(int64_t channels) {
 NormState with(const NormState& s, const Tensor& gamma, const Tensor& shift) {
   return {gamma, shift, s.running_mean.clone(), s.running_var.clone()};
 }
-// Small steps: ReLUs inside have kinks wherever they like.
+// Small steps, because the ReLUs inside have kinks at unknown points.
 constexpr GradCheck kFine{.step = 3e-4f, .tolerance = 2e-2};
 
 TEST(BatchNorm, HasItsGradients) {

@@ -1,4 +1,4 @@
-// The loss scale: dividing it out, judging, moving, skipping, and its state.
+// The loss scale: unscaling, judging, adjusting, skipping, and its state.
 #include "engine/vectors/loss_scale.h"
 
 #include <cmath>
@@ -82,7 +82,7 @@ TEST_P(LossScales, DoublesAfterSoManyGoodStepsInARowUpToItsMost) {
   for (int i = 0; i < n - 1; ++i) judge(s, 1);
   EXPECT_EQ(s.read().scale, LossScale::kMost / 2);
   EXPECT_EQ(s.read().good, n - 1);
-  judge(s, NAN);  // begins the count anew
+  judge(s, NAN);  // restarts the count
   EXPECT_EQ(s.read().scale, LossScale::kMost / 4);
   for (double wanted : {LossScale::kMost / 4, LossScale::kMost / 2, LossScale::kMost, LossScale::kMost}) {
     EXPECT_EQ(s.read().scale, wanted);
@@ -91,7 +91,7 @@ TEST_P(LossScales, DoublesAfterSoManyGoodStepsInARowUpToItsMost) {
   }
 }
 
-// Also where steps are looked at so seldom, or so often, that the numbers skipped in between say nothing.
+// This holds also if the state is read so rarely, or so often, that the skipped steps in between say nothing.
 TEST_P(LossScales, CountsWhatItSkipsInARowWithoutAWayDown) {
   LossScale moving(device(), true, 4), fixed(device(), false, 4);
   const auto both = [&](float v) { judge(moving, v), judge(fixed, v); };
@@ -107,7 +107,7 @@ TEST_P(LossScales, CountsWhatItSkipsInARowWithoutAWayDown) {
 }
 
 TEST_P(LossScales, SaysWhatItIsBeforeAnythingWasSent) {
-  fill(Tensor({6}, kF32, pinned_allocator()), 12345.f);  // what memory may hold
+  fill(Tensor({6}, kF32, pinned_allocator()), 12345.f);  // arbitrary contents
   LossScale s(device(), true, 64);
   EXPECT_EQ(s.take().scale, 64);
   EXPECT_EQ(s.take().skipped, 0);
@@ -155,7 +155,7 @@ TEST_P(LossScales, SgdLeavesPointAndMomentumWhereItIsOff) {
     judge(s, 1);
     rule->step(x, here({1, 1, 1}), 0.1f);
     const std::vector<double> with = values(x);
-    before.restore(walk);  // the momentum was the same before, so the same step from the same point follows
+    before.restore(walk);  // the momentum is as before, so the same step from the same point follows
     const Tensor again = x.clone();
     copy(again, here({float(point[0]), float(point[1]), float(point[2])}));
     rule->step(again, here({1, 1, 1}), again, 0.1f);

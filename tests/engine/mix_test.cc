@@ -1,4 +1,4 @@
-// Mixup, cutmix and clipping against scalar references, and what is drawn for them.
+// Mixup, cutmix and clipping against scalar references, and their random draws.
 #include "engine/vectors/mix.h"
 
 #include <limits>

@@ -13,8 +13,8 @@ using namespace testing;
 // Lengths around packets, and one past the length from which loops run in parallel.
 constexpr int64_t kLengths[] = {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 1023, 1024, 1027, 20011};
 
-// f(n, make) for every length, with tensors that begin on a packet and such that do not; make(seed, type) is
-// a tensor of random numbers.
+// f(n, make) for every length, with tensors that begin on a packet and tensors that do not; make(seed, type)
+// is a random tensor.
 using Make = std::function<Tensor(uint64_t seed, DType)>;
 void for_shapes(Device d, const std::function<void(int64_t, const Make&)>& f) {
   for (const int64_t n : kLengths)
@@ -38,7 +38,7 @@ void for_shapes(Device d, const std::function<void(int64_t, const Make&)>& f) {
 class Mixing : public OnDevice {};
 INSTANTIATE_TEST_SUITE_P(Devices, Mixing, kDevices, device_name);
 
-// y <- self x + messages + what rounding took, step by step.
+// y <- self x + messages + rounding errors, step by step.
 void stepwise(const Tensor& y, float self, const Tensor& x, const std::vector<Tensor>& in,
               const std::vector<float>& sent, DType wire) {
   scaled_copy(y, self, x);
@@ -181,7 +181,7 @@ TEST_P(Mixing, SgdIsItsSteps) {
   });
 }
 
-// Nothing of vec.h clamps: what holds of GEM is that packets do not change it, and its corners, by algebra.
+// vec.h has no clamping, so GEM is tested by comparing packets with elements, and at its limits by algebra.
 TEST_P(Mixing, GemIsTheSameByPacketsAndByElements) {
   const int64_t n = 1027;
   std::vector<std::vector<Tensor>> results;
@@ -212,7 +212,7 @@ TEST_P(Mixing, GemIsTheSameByPacketsAndByElements) {
   for (size_t i = 0; i < 6; ++i) EXPECT_TRUE(same_bits(results[0][i], results[1][i])) << i;
 }
 
-// Rounded once where it is written: what else the pass computes does not know of it.
+// u is rounded once as it is written, and the rest of the pass does not use the rounded value.
 TEST_P(Mixing, GemWritesUInTheTypeOfItsMessage) {
   for_shapes(GetParam(), [](int64_t n, const Make& make) {
     const auto updated = [&](DType type) {
@@ -272,7 +272,7 @@ TEST_P(Mixing, GemWithPiOfOneIsPlainSgdAtTheCenter) {
   });
 }
 
-// A flag that is 0 turns a pass off; one that is not changes nothing.
+// A flag that is 0 turns a pass off; any other value changes nothing.
 TEST_P(Mixing, AFlagTurnsThePassOff) {
   for_shapes(GetParam(), [](int64_t, const Make& make) {
     const Tensor off = Tensor::zeros({1}, kF32, make(1, kF32).device()), yes = off.clone();

@@ -1,4 +1,4 @@
-// A 16-bit copy that says it is current is the vector, rounded; whatever wrote the vector.
+// A 16-bit copy that is marked as current is the rounded vector, whatever wrote the vector.
 #include "engine/vectors/narrow.h"
 
 #include <cstring>
@@ -19,7 +19,7 @@ constexpr int64_t kN = 1027;
 class Narrowed : public testing::OnDevice {
  protected:
   Tensor make(uint64_t seed) const { return random_uniform({kN}, seed).to(GetParam()); }
-  // With a copy that is current.
+  // Makes a vector with a current copy.
   Tensor with_copy(DType t = kBF16) const {
     const Tensor x = make(1).clone();
     keep_narrow(x, t);

@@ -64,7 +64,8 @@ struct Reference {
   Values mean, var, y, running_mean, running_var, dx, dresidual, dgamma, dshift;
 };
 
-// The mask is taken from `a.y`, as the contract says; call after the forward pass under test for gradients.
+// The mask is taken from `a.y`, as in the contract; for gradients call this after the
+// forward pass under test.
 Reference reference(const BatchNormArgs& a, const Values& running_mean, const Values& running_var) {
   const Values x = values(a.x), r = values(a.residual), g = values(a.gamma), b = values(a.shift),
                dy = values(a.dy);
@@ -207,7 +208,7 @@ PoolArgs make_pool(const PoolCase& k, DType t, bool average) {
   return a;
 }
 
-// y and, from dy, dx (added to): every window looked at once.
+// Computes y and adds to dx from dy, in one pass over all windows.
 void reference_pool(const PoolArgs& a, Values& y, Values& dx) {
   const Values x = values(a.x), dy = values(a.dy);
   const int64_t H = a.x.dim(1), W = a.x.dim(2), C = a.x.dim(3), P = a.y.dim(1), Q = a.y.dim(2);

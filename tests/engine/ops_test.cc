@@ -155,7 +155,7 @@ TEST_P(Ops, TopKHitsCountsTiesAgainstTheLabel) {
   const Tensor x =
       there(Tensor::of({5, 3}, std::vector<float>{1, 2, 3, 2, 2, 1, 2, 2, 1, 5, 6, 7, nan, nan, nan}));
   const Tensor labels = there(Tensor::of({5}, std::vector<int32_t>{1, 0, 1, -1, 0}));
-  EXPECT_EQ(values(top_k_hits(x, labels, 1)), (std::vector<double>{1, 4}));  // row 1 alone
+  EXPECT_EQ(values(top_k_hits(x, labels, 1)), (std::vector<double>{1, 4}));  // only row 1
   EXPECT_EQ(values(top_k_hits(x, labels, 2)), (std::vector<double>{3, 4}));
   EXPECT_EQ(values(top_k_hits(x, labels, 5)), (std::vector<double>{3, 4}));  // more than there are classes
 }
@@ -246,7 +246,7 @@ TEST_P(Ops, DropoutIsAFunctionOfItsDraw) {
   check([&](const Values& v) { return dropout(v[0], p, d); }, {x});
 }
 
-// ---- what a forward pass keeps for the way back --------------------------------------------------------
+// ---- what a forward pass keeps for backward --------------------------------------------------------
 
 // A tape that wants the gradient of an image of 1 MiB. The image stays in memory only if an op keeps it.
 struct Kept {
@@ -295,7 +295,7 @@ TEST_P(Ops, ANormKeepsNoImageButItsInput) {
   EXPECT_LT(add(false), 2 * kept.image + small);
   if (GetParam().is_cuda()) {
     EXPECT_LT(add(true), 2 * kept.image + kept.image / 16 + small);
-  }  // and the mask's bits
+  }  // includes the mask's bits
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ TEST_P(Pointwise, EveryRowIn16BitsIsTheFloatResultRounded) {
       Values low{a.to(GetParam())}, high{cast(a, kF32).to(GetParam())};
       if (row.binary) low.push_back(b.to(GetParam())), high.push_back(cast(b, kF32).to(GetParam()));
       const Values g = gradients(f, low, ones), want = gradients(f, high, cast(ones, kF32));
-      for (size_t j = 0; j < g.size(); ++j)  // y, which the derivative may read, is rounded too
+      for (size_t j = 0; j < g.size(); ++j)  // y, which the derivative may read, is rounded, too
         EXPECT_TRUE(allclose(values(g[j]), values(want[j]), 2 * tolerance(t)))
             << t << row.name << " input " << j;
     }

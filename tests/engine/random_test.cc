@@ -1,4 +1,4 @@
-// Philox against the published vectors, and what the draws promise.
+// Philox against the published vectors, and the properties of draws.
 #include <set>
 
 #include "tests/support/testing.h"

@@ -1,4 +1,4 @@
-// The terms of recorded work: its memory, its keys, threads, and what cannot be recorded.
+// The rules of recorded work: its memory, its keys, threads, and what cannot be recorded.
 #include "engine/device/graph.h"
 
 #include <thread>
@@ -144,7 +144,7 @@ TEST_P(Recordings, WhatCannotBeRecordedRunsPlainly) {
   EXPECT_EQ(work.memory().bytes(), 0);
 }
 
-// A replay would go on using what is somebody else's by then.
+// A replay would go on using memory that has other owners by then.
 TEST_P(Recordings, MemoryFromBeforeIsNotGivenBackInARecording) {
   const Device d = GetParam();
   const Tensor out({1000}, kF32, d);
@@ -161,19 +161,19 @@ TEST_P(Recordings, MemoryFromBeforeIsNotGivenBackInARecording) {
   EXPECT_THROW(work.run({}, body), Error);
   EXPECT_FALSE(records(d));
   EXPECT_LT(memory_use(d).now, before);
-  const Tensor other({1000}, kF32, d);  // may have the block that was given back
+  const Tensor other({1000}, kF32, d);  // may get the block that was freed
   for (int run = 0; run < 3; ++run) fill(other, 7.f), work.run({}, body);
   EXPECT_EQ(work.refused(), "");
   EXPECT_EQ(values(out)[999], 80);
 }
 
-// A replay would begin with the state of the recorded run again and again.
+// A replay would start from the state of the recorded run each time.
 struct Limit {
   const Device d;
   Limit(Device d, int64_t bytes) : d(d) { limit_memory(d, bytes); }
   ~Limit() { limit_memory(d, 0); }
 };
-// On a GPU freeing waits for the device, and spoils what is being recorded.
+// On a GPU freeing waits for the device, which would break the recording.
 TEST_P(Recordings, MemoryThatIsMissingIsFreedBehindTheRecording) {
   const Device d = GetParam();
   release_cached(d);
@@ -244,7 +244,7 @@ TEST_P(Recordings, RecordingsDoNotNest) {
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(), "the inner is asked for while the outer is recorded: recordings do not nest");
   }
-  for (int run = 0; run < 3; ++run)  // but in the host's share they may
+  for (int run = 0; run < 3; ++run)  // but in between_recorded() they may
     outer.run({1}, [&] { between_recorded([&] { inner.run({}, [] {}); }); });
 }
 

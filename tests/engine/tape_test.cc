@@ -16,7 +16,7 @@ TEST(Tape, NothingIsRecordedWithoutOne) {
   {
     Tape tape;
     EXPECT_EQ(Tape::current(), &tape);
-    EXPECT_FALSE(tape.wants(square(x)));  // nor what depends on no leaf
+    EXPECT_FALSE(tape.wants(square(x)));  // nor a value that depends on no leaf
     Tensor g({2});
     tape.watch(x, g);
     EXPECT_TRUE(tape.wants(square(x)));
@@ -51,8 +51,8 @@ TEST(Tape, AnOperandUsedTwiceByOneOpGetsBothGradients) {
   EXPECT_EQ(values(gradients(inner_add, {x}, w)[0]), (std::vector<double>{12, -8}));
 }
 
-// add gives dy away to one operand while the other's gradient is written from it: neither
-// may see the other's.
+// add gives dy away to one operand while the other's gradient is computed from it; they
+// must not share memory.
 TEST(Tape, GivenGradientsAreNotShared) {
   gradcheck(
       [](const Values& v) {
@@ -133,7 +133,8 @@ TEST(Tape, LeavesUsedLateAreReadyFirstAndEachOnce) {
   EXPECT_EQ(order[0], grads[3].raw());
   EXPECT_EQ(order[1], grads[2].raw());
   EXPECT_EQ(then, (std::vector<double>{0, 12, order[2] == grads[0].raw() ? 48.0 : 16.0,
-                                       order[2] == grads[0].raw() ? 16.0 : 48.0}));  // final when ready
+                                       // Gradients are final when ready() is called.
+                                       order[2] == grads[0].raw() ? 16.0 : 48.0}));
 }
 
 TEST(Tape, TapesNest) {

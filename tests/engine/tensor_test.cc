@@ -34,7 +34,7 @@ TEST(Tensor, ViewsOutOfRangeThrow) {
   EXPECT_THROW(x.view({2}, 11), Error);
   EXPECT_THROW(x.view({2}, -1), Error);
   EXPECT_THROW(x.view({-1}), Error);
-  EXPECT_THROW(x.view({6}, 6).view({7}), Error);  // the window counts, not the storage
+  EXPECT_THROW(x.view({6}, 6).view({7}), Error);  // the limit is the window, not the storage
   EXPECT_NO_THROW(x.view({0}, 12));
 }
 

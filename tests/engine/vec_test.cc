@@ -74,7 +74,7 @@ TEST_P(Vec, NarrowTypesAreMixedIn) {
 
 TEST_P(Vec, TheTwo16BitTypesBecomeEachOther) {
   const Tensor a = make(1, kBF16), b({kN}, kF16, GetParam());
-  copy(b, a);  // 8 bits fit into 11, and no number is below 2^-14 by much
+  copy(b, a);  // 8 bits fit into 11, and no number is far below 2^-14
   EXPECT_TRUE(allclose(values(b), values(a), 1e-7));
   axpy(a, -1.f, b);
   EXPECT_TRUE(allclose(values(a), std::vector<double>(size_t(kN), 0), 1e-7));

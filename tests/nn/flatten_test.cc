@@ -106,7 +106,7 @@ struct Sliced {
   std::vector<std::pair<int64_t, int64_t>> slices;  // begin, end
   std::vector<size_t> when;                         // gradients that were final when the slice came
 };
-// A step with segments becoming final in the given order (of indices of flat.segments).
+// A step in which segments become final in the given order (of indices of flat.segments).
 Sliced slice(Slicer& slicer, const Flat& flat, const std::vector<size_t>& order) {
   Sliced got;
   size_t final_so_far = 0;
@@ -136,7 +136,7 @@ TEST(Slicer, EveryElementIsInExactlyOneSliceWhateverTheOrderAndTheSize) {
     for (const int kind : {0, 1, 2}) {
       std::vector<size_t> order = reversed(flat);
       if (kind == 1) std::reverse(order.begin(), order.end());
-      if (kind == 2) order.resize(order.size() / 2);  // frozen parameters: never said to be final
+      if (kind == 2) order.resize(order.size() / 2);  // frozen parameters are never reported as final
       Slicer slicer(flat, bytes);
       for (int step = 0; step < 2; ++step) {
         Sliced got = slice(slicer, flat, order);

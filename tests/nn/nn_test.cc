@@ -91,7 +91,7 @@ TEST(Models, GiveOneLogitAClassInTheTypeOfTheImageAndFollowItsSize) {
                              {"resnet20", 40, 33, 3, 5},
                              {"vgg16-bn-cifar", 64, 32, 3, 4}};
   for (const ModelRow& row : models())
-    if (std::string(row.name) != "vgg16-bn")  // its parity test is enough; this one is to be quick
+    if (std::string(row.name) != "vgg16-bn")  // its parity test is enough; this test should be quick
       cases.push_back({row.name, row.smallest_size, row.smallest_size, 3, 10});
   for (const Case& c : cases) {
     const auto m = make_model(c.name, {c.height, c.width, c.channels, c.classes});
@@ -167,7 +167,7 @@ TEST(ConvBn, ABiasBeforeTheNormMovesOnlyTheRunningMean) {
   EXPECT_EQ(distance(variance, plain_variance), 0);
   for (int c = 0; c < 4; ++c) EXPECT_NEAR(mean.data<float>()[c], plain_mean.data<float>()[c] + 0.5f, 1e-5);
 
-  biased.set_training(false);  // there the two operations one after the other are the reference
+  biased.set_training(false);  // in evaluation the two separate operations are the reference
   Tensor weight, gamma, shift;
   for (Param* p : biased.params())
     (p->name == "c.weight"   ? weight

@@ -1,4 +1,4 @@
-// The gradient of a model's loss as one vector: right, whole, in slices and in passes.
+// The gradient of a model's loss as one vector: correct, complete, in slices and in passes.
 #include "nn/oracle.h"
 
 #include <gtest/gtest.h>
@@ -14,13 +14,13 @@ namespace {
 
 constexpr int64_t kRows = 12;
 
-// A model without randomness and a batch that it is to tell apart.
+// A model without randomness and a batch to classify.
 struct Task {
   explicit Task(OracleOptions o = {}) : oracle(*model, flat, std::move(o)) {
     fill_normal(images, {.seed = 3}, 0, 1);
     for (int64_t i = 0; i < kRows; ++i) labels.data<int32_t>()[i] = int32_t(i % 4);
   }
-  // The share of the batch's mean loss that pass p of so many has.
+  // Pass p's share of the batch's mean loss.
   Tensor loss(int64_t p, int64_t passes) const {
     const int64_t rows = kRows / passes;
     const Tensor part = images.view({rows, 6, 6, 1}, p * rows * 36);
@@ -53,7 +53,7 @@ float largest_difference(const std::vector<float>& a, const std::vector<float>& 
   return worst;
 }
 
-// The elements with the largest gradients, of which the difference of two losses tells most.
+// Tests the elements with the largest gradients, which a difference of two losses measures best.
 TEST(Oracle, IsTheSlopeOfTheLoss) {
   Task t;
   const float before = t.gradient(1);

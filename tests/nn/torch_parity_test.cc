@@ -19,13 +19,13 @@ namespace {
 
 enum Lane : uint32_t { kScale = 0, kInput = 1, kLabel = 2, kProjection = 100, kSample = 200 };
 
-// What a fixture says of one tensor, in torchvision's layout.
+// A fixture's digest of one tensor, in torchvision's layout.
 struct Digest {
   float norm;
   std::vector<float> projections, samples;
 };
 
-// |a - b| of two tensors of n elements, estimated from their digests in three ways, of which the largest. A
+// |a - b| of two tensors of n elements: the largest of three estimates from their digests. A
 // projection on a vector uniform in (-1, 1) has variance |e|^2 / 3, a sampled element |e|^2 / n.
 double distance(const Digest& a, const Digest& b, int64_t n) {
   const auto squares = [](const std::vector<float>& x, const std::vector<float>& y) {
@@ -76,7 +76,7 @@ class Fixture {
     return {norm, std::move(projections), take(count("samples"))};
   }
 
-  // The same of a tensor of ours, which is the k-th of its kind.
+  // The digest of our tensor, which is the k-th of its kind.
   Digest digest(const Tensor& t, uint64_t k) const {
     const float* v = t.data<float>();
     const int64_t n = t.size();
@@ -186,7 +186,7 @@ class TorchParity : public testing::TestWithParam<const char*> {};
 
 TEST_P(TorchParity, GradientsAndThreeStepsInF32AgreeWithFloat64) {
   constexpr double kBound = 1e-4;    // of the tensor's norm
-  constexpr double kNothing = 1e-9;  // gradients of biases before a norm are zero, there up to rounding
+  constexpr double kNothing = 1e-9;  // gradients of biases before a norm are zero up to rounding
   constexpr double kRounding = 0x1p-24;
   Trial run(GetParam(), kF32);
   Fixture& fixture = run.fixture;
@@ -264,7 +264,7 @@ Digest times(Digest d, float factor) {
   return d;
 }
 
-// What PyTorch's errors in one kind of tensor allow ours to be.
+// The bounds on our errors in one kind of tensor, from PyTorch's.
 class Bounds {
  public:
   Bounds(const std::vector<Apart>& torch, double deviations) {
@@ -283,12 +283,12 @@ class Bounds {
   double median_, norm_;
 };
 
-// Gradients of one kind in bf16 beside PyTorch's.
+// Gradients of one kind in bf16, compared with PyTorch's.
 struct Gradients {
   Demands demands;
   std::vector<std::string> names = {};
   std::vector<Apart> torch = {}, ours = {},
-                     wrong = {};  // wrong: ours, were they demands.wrong times as large
+                     wrong = {};  // wrong: our norms' errors if gradients were demands.wrong times as large
 
   void judge() const {
     const Bounds bounds(torch, demands.deviations);

@@ -1,4 +1,5 @@
-// bench/compare runs: three rows, two ways to split, a table between the marks and nothing else touched.
+// bench/compare runs: three rows, two ways to split, and a table between the marks,
+// with nothing else changed.
 #include <nlohmann/json.hpp>
 
 #include "tests/support/program.h"
@@ -42,7 +43,7 @@ TEST(Compare, WritesATableOfThreeRows) {
     EXPECT_GT(r["figures"]["bytes"].get<double>(), 0);
     EXPECT_GT(r["figures"]["seconds"].get<double>(), 0);
   }
-  // What was run with the same settings is kept: nothing is trained, and the table says the same.
+  // Runs with the same settings are kept: nothing is trained again, and the table is the same.
   w.run("rm -r runs/*-*");
   const Ended again = w.run(command + " --resume");
   EXPECT_EQ(again.status, 0) << again.err;
@@ -52,7 +53,7 @@ TEST(Compare, WritesATableOfThreeRows) {
   EXPECT_EQ(table(w.read("table.md")), table(page));
 }
 
-// On real images and with the settings of compare.toml: what the long table claims of all rows.
+// Checks the claim of the long table, on real images with the settings of compare.toml.
 TEST(Compare, ThreeRowsLearnFashionMnistInOneEpochAndEndWithinTwoPoints) {
   if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist"))
     GTEST_SKIP() << "dataset-fashion-mnist is not installed";

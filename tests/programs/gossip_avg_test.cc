@@ -1,4 +1,4 @@
-// gossip_avg as its users run it: files in and out, graphs printed, and what it refuses.
+// gossip_avg as its users run it: input and output files, printed graphs, and refusals.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -107,7 +107,7 @@ TEST_F(GossipAvg, AveragesDoublesInDouble) {
           gossip(text("--workers ", n, " --input in{rank}.npy --output out{rank}.npy ", flags));
       ASSERT_EQ(ended.status, 0) << flags << ended.err;
       EXPECT_NE(ended.out.find("5 numbers of float64"), std::string::npos) << ended.out;
-      // Two meet once and have the mean; three only approach it over most graphs.
+      // Two workers have the mean after one exchange; three only approach it over most graphs.
       const double share = n == 2 || flags == "--algorithm allreduce" ? 4e-16 : 1e-12;
       const std::vector<double>& mean = n == 2 ? of_two : of_three;
       for (int r = 0; r < n; ++r) {
@@ -246,7 +246,7 @@ TEST_F(GossipAvg, WritesWhereTheNumbersComeFrom) {
   EXPECT_NE(j["inputs"][0]["blake2b"], j["inputs"][1]["blake2b"]);
 }
 
-// Two runs' directories, as training leaves them: counters and metadata stay, the numbers are averaged.
+// Two directories of trained runs: counters and metadata stay, the numbers are averaged.
 TEST_F(GossipAvg, AveragesTheModelsOfRuns) {
   for (int r = 0; r < 2; ++r) {
     apps::TensorFile f;

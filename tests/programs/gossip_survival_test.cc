@@ -1,5 +1,4 @@
-// gossip_avg loses workers in the middle: killed, stopped, leaving; over shared memory and
-// UCX, as real processes.
+// gossip_avg loses workers that are killed, stopped or leave, over shared memory and UCX, as real processes.
 #include <nlohmann/json.hpp>
 
 #include "apps/model/vectors.h"
@@ -11,9 +10,9 @@ namespace {
 using nlohmann::json;
 using testing_programs::Ended;
 
-// Four workers that average until they are told to stop; `deed` is done to worker 2 ($W) on the way, and what
-// is left of them is told to stop when they have averaged for long enough. How long that is depends on the
-// machine's other work, and only the end tells: so again with more time, until the error is small.
+// Four workers average until they are told to stop; `deed` is done to worker 2 ($W) meanwhile, and the others
+// are told to stop after some time. How long they need depends on the machine's other work and is known only
+// at the end, so it is repeated with more time until the error is small.
 class Survival : public testing::TestWithParam<std::string> {
  protected:
   Ended disturb(const std::string& flags, const std::string& deed) {

@@ -1,4 +1,4 @@
-// --hosts: workers behind a stand-in for ssh, and behind a real sshd of our own where there is one.
+// --hosts: workers started through a fake ssh and, if installed, through a private sshd.
 #include <gtest/gtest.h>
 
 #include "tests/support/program.h"
@@ -9,8 +9,7 @@ namespace {
 using testing_programs::Ended;
 using testing_programs::expect_has;
 
-// A stand-in gets the host and the command, notes both, and runs the command in a shell here, as a
-// child of its own.
+// The fake ssh gets the host and the command, notes both, and runs the command in a child shell here.
 class Hosts : public testing::Test {
  protected:
   Hosts() {
@@ -49,10 +48,9 @@ TEST_F(Hosts, HaveTheirWorkersAndKeepTheKeyOffCommandLines) {
   expect_has(e.out, "\"workers\":3");
   EXPECT_EQ(e.err, "");
   const std::string calls = "\n" + place_.read("a 'quoted' place/calls");
-  for (const char* host : {"\nhere ", "\nthere "})
-    expect_has(calls, host);  // in the order they came to write
+  for (const char* host : {"\nhere ", "\nthere "}) expect_has(calls, host);  // in any order
   EXPECT_EQ(calls.find("KEY"), std::string::npos) << calls;
-  std::string digits;  // nothing that could be 32 bytes in hexadecimal
+  std::string digits;  // must not contain 32 bytes in hexadecimal
   for (const char c : calls) {
     digits = std::isxdigit(static_cast<unsigned char>(c)) ? digits + c : "";
     EXPECT_LT(digits.size(), 40u) << calls;
@@ -112,8 +110,8 @@ TEST_F(Hosts, AllStopOnCtrlC) {
   expect_has(e.out, "status 130\ngone\n");
 }
 
-// The caller and the three workers stand still; who starts workers on a host stays awake to
-// hear what comes next.
+// The caller and the three workers stand still; the processes that start workers on a host keep
+// running to receive orders.
 TEST_F(Hosts, AllStopOnCtrlZAndContinueTogether) {
   const Ended e =
       run("$GOSSIP --hosts a,b:2 $LONG & P=$!; await 6\n"
@@ -125,7 +123,7 @@ TEST_F(Hosts, AllStopOnCtrlZAndContinueTogether) {
   expect_has(e.out, "status 130\ngone\n");
 }
 
-// The caller's connections end with it, and with them the orders on the other side.
+// The caller's connections end with it, and so do the orders on the other side.
 TEST_F(Hosts, StopWhenTheCallerDies) {
   const Ended e = run("$GOSSIP --hosts a,b:2 $LONG & P=$!; await 6; kill -KILL $P; wait $P; gone");
   expect_has(e.out, "gone\n");
@@ -140,7 +138,7 @@ TEST_F(Hosts, StopAllWhenAConnectionIsLost) {
   expect_has(e.err, "who started these workers is gone");
 }
 
-// The real thing on a port of its own, with keys of its own.
+// A real sshd on a private port, with its own keys.
 TEST_F(Hosts, AreReachedThroughARealSshd) {
   const Ended e = run(
       "[ -x /usr/sbin/sshd ] && command -v ssh ssh-keygen >/dev/null || { echo no sshd; exit 0; }\n"

@@ -1,4 +1,4 @@
-// Odd image files through the whole program: trained on or left out, and counted exactly in summary.json.
+// Odd image files in the whole program: they are trained on or left out, and counted exactly in summary.json.
 #include "apps/setup/odd_files.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 using testing_programs::Ended;
 using testing_programs::Workplace;
 
-// What `make_image_folder --odd` says it adds to each of train/ and val/.
+// What `make_image_folder --odd` adds to each of train/ and val/.
 const Json kWritten = {{"converted",
                         {{"files", 7},
                          {"cmyk", 1},
@@ -75,7 +75,7 @@ TEST(OddFiles, AreCountedOverResumesAndWorkers) {
   }
 }
 
-// 74 images, 5 of them unreadable, in steps of 24: the same training however they are dealt out.
+// 74 images, 5 of them unreadable, in steps of 24: the training does not depend on which worker has them.
 TEST(OddFiles, LeaveTheOthersTheirWeightWhoeverHasThem) {
   const Workplace w;
   expect_fine(w.run(kMake + " d --per-class 6 --odd"));
@@ -108,7 +108,7 @@ TEST(OddFiles, InTarShardsAreCountedTheSame) {
   EXPECT_NE(w.read("out/summary.json").find("train-000002.tar: bad-empty.png"), std::string::npos);
 }
 
-// Names come from whoever made the files: the terminal shows them, it does not obey them.
+// Names come from outside: the terminal must show them, not obey them.
 TEST(OddFiles, AreNamedWithTheirReasonAndCannotSteerTheTerminal) {
   const Workplace w;
   expect_fine(w.run(kMake + " d --per-class 2"));

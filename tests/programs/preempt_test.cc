@@ -1,4 +1,4 @@
-// A job that is stopped by a signal and comes again: SIGUSR1, --requeue, --resume auto.
+// A job that a signal stops and that is started again: SIGUSR1, --requeue, --resume auto.
 #include <gtest/gtest.h>
 
 #include "tests/support/program.h"
@@ -22,7 +22,7 @@ TEST(ResumeAuto, BeginsARunAndThenGoesOnWithIt) {
   e = w.run(line + "--steps 8");
   ASSERT_EQ(e.status, 0) << e.err;
   expect_has(e.out, "going on from out/checkpoints/step-00000004");
-  e = w.run(line + "--steps 8");  // a job that comes again although it is done
+  e = w.run(line + "--steps 8");  // a job that is started again although it is done
   EXPECT_EQ(e.status, 0) << e.err;
 }
 
@@ -35,7 +35,7 @@ TEST(ResumeAuto, BeginsAnewWhereNoCheckpointWasReached) {
   EXPECT_EQ(e.status, 0) << e.err;
 }
 
-// One command line for the first start and all others also where it goes over a file.
+// The same command line serves the first start and all others, also when it overrides a file.
 TEST(ResumeAuto, TakesTheCommandLineOverAFileAlsoOfWhatARunCannotChange) {
   const Workplace w;
   w.write("recipe.toml", "batch-size = 32\nmodel = \"small-cnn\"\n");
@@ -50,7 +50,7 @@ TEST(ResumeAuto, MustKnowWhere) {
   expect_has(Workplace().run(std::string(kRun) + "--resume auto").err, "--resume auto needs --output");
 }
 
-// Trains for ever, in the background; its output is in `log`.
+// Trains endlessly in the background; its output is in `log`.
 const std::string kLong =
     std::string(kRun) +
     "--workers 2 --algorithm sgp --steps 100000000 --checkpoint-every 0 --output out --resume auto --requeue "
@@ -60,7 +60,7 @@ const std::string kLong =
 TEST(Usr1, StopsAllWorkersWithACheckpointAndPutsTheJobInTheQueueAgain) {
   const Workplace w;
   w.write("scontrol", "#!/bin/sh\necho \"$@\" >> asked\n");
-  // However often it comes: srun passes on what scancel has sent to everybody already.
+  // The signal may come repeatedly: srun passes on what scancel has already sent to all.
   const Ended e = w.run("chmod +x scontrol; export PATH=$PWD:$PATH SLURM_JOB_ID=77\n" + kLong +
                         "kill -USR1 $P; sleep 0.2; kill -USR1 $P; wait $P; echo status $?; cat asked log");
   expect_has(e.out, "status 130\nrequeue 77\n");

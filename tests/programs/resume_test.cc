@@ -14,8 +14,8 @@ namespace {
 
 using testing_programs::Workplace;
 
-// Everything that could depend on where the run was cut: momentum, dropout or batch norm, augmentation, a
-// smaller last batch, a rate that changes every step.
+// Uses everything that could depend on where the run was interrupted: momentum, dropout or batch norm,
+// augmentation, a smaller last batch, a rate that changes every step.
 Config config_of(const std::string& model, const std::string& precision) {
   Config c;
   c.data = "synthetic:16x16x1,classes=4,train=52,test=20";
@@ -39,7 +39,7 @@ struct Trained {
   int64_t steps_per_epoch;
 };
 
-// Trains in `directory` until `steps` are taken or to the end; continues what lies there.
+// Trains in `directory` until `steps` are taken or to the end; continues the run that is there.
 Trained train(const Config& c, const std::string& directory, int64_t steps, bool resume) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
   Progress progress(nowhere.get());
@@ -54,7 +54,7 @@ Trained train(const Config& c, const std::string& directory, int64_t steps, bool
     taken = read_manifest(checkpoint).step;
     trainer.resume(checkpoint);
   }
-  // Asked once before each step, and within the evaluation at the end, which is not to be stopped.
+  // Called once before each step, and within the evaluation at the end, which must not stop.
   return {trainer.run([&] { return taken++ == steps; }), per_epoch};
 }
 
@@ -106,7 +106,7 @@ TEST(Resume, TheSeedDecidesEverything) {
   EXPECT_NE(train(c, w.path() / "c", -1, false).outcome.hash, one);
 }
 
-// All have met for the checkpoint of step 4. Worker 0 has gone on when worker 1 is told to stop there.
+// All meet for the checkpoint of step 4. Worker 0 has continued when worker 1 is told to stop there.
 TEST(Stopping, RightAfterAMeetingIsAgreedOnAnew) {
   const Workplace w;
   Config c = config_of("mlp", "fp32");

@@ -1,4 +1,5 @@
-// train_imagenet with a center: inline and dedicated, alone, recorded, interrupted, and with a worker killed.
+// train_imagenet with a center: inline and dedicated, with one worker, recorded, interrupted, and
+// with a killed worker.
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -60,7 +61,8 @@ TEST_F(Served, CtrlCSavesWhereAllCanGoOn) {
   EXPECT_EQ(summary("run")["steps"], step + 10);
 }
 
-// A run in the background, $P; its launcher $L; worker() is the process of a rank. `when` is waited for.
+// A run in the background, $P, its launcher $L, and worker(), the process of a rank; wait_for
+// waits for a condition.
 const char* kWatch =
     " > said & P=$!; L=; worker() { for w in $(pgrep -P ${L:-0}); do grep -qz ^RANK=$1$ /proc/$w/environ && "
     "echo $w; "
@@ -110,8 +112,8 @@ TEST_F(Served, TheOthersTrainToTheEndWhateverTheyWereDoingWhenAWorkerIsKilled) {
       "timeout 100 $TRAIN --data synthetic:32x32x3,classes=4,train=72,test=200 --image-size 32 --lr 0.02 "
       "--reference-batch 0 --lr-schedule constant --warmup-epochs 0 --augment none --threads 1 --model mlp "
       "--batch-size 8 --workers 3 --algorithm gem --epochs 7 --output run";
-  // Conditions are asked without a pause, and the worker is known beforehand. A run in which the moment was
-  // missed all the same is done again. The last epochs do not count: a worker may have nothing left to do.
+  // Conditions are polled without a pause, and the worker is known beforehand. A run that still misses the
+  // moment is repeated. The last epochs do not count, because a worker may have nothing left to do.
   const std::string watch =
       std::string(kWatch) +
       "wait_for 'W=$(worker 1); [ -n \"$W\" ]'\n"

@@ -1,5 +1,5 @@
-// Shards of unequal labels: every sample once, by the law that was asked for, and nobody hangs
-// for lack of them.
+// Shards of unequal labels: every sample is used once, by the requested distribution, and workers without
+// samples do not hang.
 #include "data/sources/split.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ Shards shards(const std::string& rule, int64_t size, int classes, int world, uin
   return make_shards(labels(size, classes), classes, parse_split(rule), world, seed);
 }
 
-// Each sample of [0, size) exactly once in epoch `epoch`, and counts that agree.
+// Checks that epoch `epoch` has each sample of [0, size) exactly once, with counts that agree.
 void expect_each_once(const Portions& p, int64_t size, int world, int64_t batch, int64_t epoch) {
   std::vector<int> seen(static_cast<size_t>(size));
   for (int64_t k = epoch * p.steps_per_epoch(); k < (epoch + 1) * p.steps_per_epoch(); ++k) {
@@ -173,7 +173,7 @@ TEST(Split, NobodyHangsWhateverTheAlgorithm) {
       sizes.insert(size), all += size, largest = std::max(largest, size);
     }
     EXPECT_EQ(all, 200);
-    EXPECT_GT(sizes.size(), 1u);  // or nothing was tried
+    EXPECT_GT(sizes.size(), 1u);  // otherwise nothing was tested
     EXPECT_EQ(s["shards"]["classes"].size(), 4u);
     EXPECT_EQ(s["steps"], 2 * ((largest + 7) / 8)) << row.name;
   }

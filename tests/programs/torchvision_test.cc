@@ -1,5 +1,5 @@
-// Our files in torchvision, and torchvision's files here: the same logits, through the program. Needs torch
-// and torchvision of the system's Python.
+// Our files in torchvision and torchvision's files here give the same logits, through the program. Needs
+// torch and torchvision in the system's Python.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,9 +16,9 @@ namespace {
 using testing_programs::Ended;
 using testing_programs::Workplace;
 
-constexpr int kSide = 56, kPictureSide = 64;  // of which evaluation sees the center, without resampling
+constexpr int kSide = 56, kPictureSide = 64;  // evaluation sees the center, without resampling
 
-// Largest difference, relative to the largest number where that is above 1.
+// Largest difference, relative to the largest number if that is above 1.
 double error(const Tensor& a, const Tensor& b) {
   EXPECT_EQ(a.size(), b.size());
   double worst = 0, scale = 1;
@@ -30,7 +30,7 @@ double error(const Tensor& a, const Tensor& b) {
   return worst / scale;
 }
 
-// Pictures must matter, or equal logits say little.
+// The logits must depend on the picture, or equal ones say little.
 double spread(const Tensor& logits, int64_t classes) {
   double most = 0;
   for (int64_t i = classes; i < logits.size(); ++i)

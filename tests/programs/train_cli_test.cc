@@ -1,4 +1,4 @@
-// train_imagenet as a program: what it prints, leaves and refuses, and with which exit code.
+// train_imagenet as a program: its output, files, refusals and exit codes.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ constexpr const char* kTiny =
     "$TRAIN --data synthetic:8x8x1,classes=3,train=64,test=30 --model mlp --batch-size 16 ";
 
 std::string big_endian(uint32_t v) { return {char(v >> 24), char(v >> 16), char(v >> 8), char(v)}; }
-// n gray images of 8x8 and labels modulo `classes`, as the MNIST family has them; `first` replaces label 0.
+// n gray images of 8x8 and labels modulo `classes`, in the MNIST family's format; `first` replaces label 0.
 void write_idx(const Workplace& w, const std::string& dir, int n, int classes, char first = 0) {
   std::string images = big_endian(0x803) + big_endian(uint32_t(n)) + big_endian(8) + big_endian(8);
   std::string labels = big_endian(0x801) + big_endian(uint32_t(n));
@@ -124,7 +124,7 @@ TEST(Train, SaysThatNoImageIsLeftForTesting) {
   EXPECT_FALSE(w.has("out"));
 }
 
-// Each case: what to run, the exit code, and what the one message must say.
+// A case: the command line, the exit code, and what the one message must say.
 struct Refusal {
   const char* name;
   std::string line;
@@ -211,7 +211,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"ImageTooSmall", kGood + "--model cnn7 --image-size 10" + kOut, 2, {"24", "--image-size"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// Opening the data may take minutes: here there are none, and it is not yet noticed.
+// Opening the data may take minutes. There are none here, and these errors come first.
 TEST(Refuses, WhatIsWrongWithoutTheDataBeforeItOpensThem) {
   const Workplace w;
   ASSERT_EQ(w.run(std::string(kTiny) + "--steps 1 --output out").status, 0);

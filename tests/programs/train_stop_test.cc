@@ -1,4 +1,4 @@
-// train_imagenet as a program that is stopped and resumed, and the directory that a run has to itself.
+// train_imagenet is stopped and resumed, and a run's directory belongs to it alone.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 constexpr const char* kTiny =
     "$TRAIN --data synthetic:8x8x1,classes=3,train=64,test=30 --model mlp --batch-size 16 ";
 
-// A run that ends when it is told to, in the background, and its process in $P once it has trained.
+// An endless run in the background; $P is its process, once it has trained.
 constexpr const char* kLong =
     "$TRAIN --data synthetic:8x8x1,classes=3,train=64,test=30 --model mlp --batch-size 16 --epochs 100000 "
     "--eval-every 0 --checkpoint-every 0 --log-every 1 --threads 1 --output out ";
@@ -45,8 +45,8 @@ TEST(Stopping, CtrlCWritesACheckpointAndSaysHowToGoOn) {
   EXPECT_EQ(Json::parse(w.read("out/summary.json"))["steps"], steps + 3);
 }
 
-// ssh loses its connection, a terminal is closed: hung up on as often as the kernel and
-// the shell think right.
+// A lost ssh connection or a closed terminal hangs up any number of times, from the kernel
+// and from the shell.
 TEST(Stopping, AHangUpWritesACheckpointToo) {
   const Workplace w;
   for (const char* workers : {"1", "2 --algorithm sgp"}) {
@@ -68,7 +68,7 @@ TEST(Stopping, BelowNohupAHangUpIsNothing) {
   EXPECT_EQ(e.status, 130) << e.out << e.err;
 }
 
-// `| head`: who reads has seen enough. `2>&1 | tee log` and Ctrl-C: the reader dies first.
+// With `| head` the reader ends early; with `2>&1 | tee log` and Ctrl-C the reader dies first.
 TEST(Stopping, GoesOnWhenNobodyReadsWhatItSays) {
   const Workplace w;
   const Ended e = w.run(std::string(kTiny) + "--epochs 3 --output out 2>&1 | true; echo ${PIPESTATUS[0]}");
@@ -122,7 +122,7 @@ TEST(Refuses, ToResumeARunThatIsBeingTrained) {
   EXPECT_EQ(w.run("$TRAIN --resume out --epochs 0 --steps " + std::to_string(steps + 1)).status, 0);
 }
 
-// kill -9, a power cut: nothing is left that says the run has ended.
+// After kill -9 or a power failure nothing says that the run has ended.
 TEST(Stopping, ADirectoryIsFreeWhenItsRunWasKilled) {
   const Workplace w;
   const std::string run = std::string(kLong) + "--workers 2 --algorithm sgp --resume auto ";

@@ -1,5 +1,4 @@
-// Weights as users move them: fine-tuning on other classes, predicting pictures,
-// exporting; through the program.
+// Users' work with weights, through the program: fine-tuning on other classes, prediction, export.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +20,7 @@ using testing_programs::Workplace;
 
 const std::string kTrain = "$TRAIN --model small-cnn --batch-size 16 --no-nesterov ";
 const std::string kSynthetic = kTrain + "--data synthetic:16x16x3,classes=10,train=160,test=40 ";
-const std::string kFrozen = "--steps 1 --lr 0 --weight-decay 0 ";  // what comes out is what went in
+const std::string kFrozen = "--steps 1 --lr 0 --weight-decay 0 ";  // the output equals the input
 
 // photos/{train,val}/CLASS/N.png
 void write_folder(const Workplace& w, const std::string& dir, const std::vector<std::string>& classes) {
@@ -56,7 +55,7 @@ TEST(FineTuning, OnOtherClassesKeepsAllButTheClassifierAndSaysSo) {
     EXPECT_TRUE(!name.ends_with("weight") || name.starts_with("fc") || equal(t, *three.find(name))) << name;
   EXPECT_EQ(three.find("fc.weight")->shape(), (Shape{3, 64}));
   EXPECT_EQ(three.metadata.at("classes"), R"(["ducks","geese","swans"])");
-  // The new classifier is the seed's: the one that training without weights begins with.
+  // The new classifier comes from the seed, like that of training without weights.
   ASSERT_EQ(w.run(kTrain + kFrozen + "--data imagefolder:photos --image-size 16 --output fresh").status, 0);
   EXPECT_TRUE(equal(*three.find("fc.weight"), *model_of(w, "fresh").find("fc.weight")));
 }
@@ -89,7 +88,7 @@ TEST(FineTuning, OnAsManyClassesOfOtherNamesTakesANewClassifierButDoesNotEvaluat
   EXPECT_TRUE(has(score.err, "'ducks' there and 'elms'")) << score.err;
 }
 
-// The oracle of predicting: evaluation of the same pictures, by the same file, without being told how.
+// Prediction must agree with evaluation of the same pictures from the same file, without further flags.
 TEST(Predict, NamesTheClassesThatEvaluationCounts) {
   const Workplace w;
   write_folder(w, "photos", {"ducks", "geese", "swans"});

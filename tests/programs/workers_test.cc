@@ -1,4 +1,4 @@
-// train_imagenet with several workers: the same sums as one, resumed, interrupted, bereaved.
+// train_imagenet with several workers: the same sums as with one; resumed; interrupted; with lost workers.
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -66,7 +66,7 @@ TEST_F(Workers, EveryTransportGivesTheSameBits) {
   EXPECT_EQ(summary("local")["worker_hashes"], summary("ucx")["worker_hashes"]);
 }
 
-// Endless training, something done to it once it is under way, and what is left.
+// Starts endless training, does `deed` to it once it runs, and returns how it ended.
 Ended disturb(const testing_programs::Workplace& place, const std::string& flags, const std::string& deed,
               const std::string& workers = "3") {
   return place.run(std::string(kTask) +
@@ -107,7 +107,7 @@ TEST_F(Workers, AStoppedWorkerIsNamedWithinTheDeadline) {
   EXPECT_NE(e.err.find("worker 1 is lost"), std::string::npos) << e.err;
 }
 
-// As after a cut cable: each side finds the other silent.
+// Like after a network split, each side finds the other silent.
 TEST_F(Workers, OfTwoSidesOnlyTheLargerOrThatOfWorkerZeroWritesACheckpoint) {
   const std::string all = "--algorithm local-sgd --deadline 8";
   const auto stop = [](const std::string& ranks) {
@@ -127,7 +127,7 @@ TEST_F(Workers, OfTwoSidesOnlyTheLargerOrThatOfWorkerZeroWritesACheckpoint) {
   }
 }
 
-// The last checkpoint does not fit, the model does: it has no momentum.
+// The last checkpoint does not fit on the disk, but the model does, because it has no momentum.
 TEST_F(Workers, AFullDiskAtTheEndOfATrainingStillLeavesTheModel) {
   ASSERT_EQ(train("--model mlp --steps 6 --output whole").status, 0) << place_.read(".err");
   const Ended e = place_.run("k=$(($(stat -c %s whole/model.safetensors) / 1024 + 60)); ulimit -f $k; " +
