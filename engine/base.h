@@ -13,7 +13,7 @@
 
 namespace skein {
 
-// True where the build found a CUDA toolkit; says nothing about a device being present.
+// True if the build found a CUDA toolkit, whether or not a device is present.
 #ifdef SKEIN_CUDA
 inline constexpr bool kHasCuda = true;
 #else

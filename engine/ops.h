@@ -1,6 +1,6 @@
-// Every differentiable operation, for people who build models. Values in, values out; each records itself on
-// the thread's tape. Images are NHWC, convolution weights OHWI. A floating result has the type of its first
-// argument; parameters (weights, biases, gamma, shift) are f32 masters whatever the activations are.
+// All differentiable operations, for models. Each is a function of values and records itself on the thread's
+// tape. Images are NHWC, convolution weights OHWI. A floating result has the type of its first argument;
+// parameters (weights, biases, gamma, shift) are f32 masters whatever the activations are.
 #pragma once
 #include <functional>
 #include <optional>

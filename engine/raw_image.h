@@ -9,7 +9,7 @@ namespace skein {
 // Stands for y = max(0, (x - mean) rstd gamma + shift).
 struct RawImage {
   BatchNormArgs norm;  // x, parameters, statistics, and y if it was computed after all
-  Tensor scale, bias;  // [C] of x's type: y is max(0, x scale + bias), but for rounding
+  Tensor scale, bias;  // [C] of x's type: y is max(0, x scale + bias), except for rounding
 };
 
 // The calls of the seam (engine/seam.def). Each convolution is one fused kernel if that is faster
@@ -20,7 +20,7 @@ struct RawImage {
 //     forward           c.y <- conv(y, c.w); returns the sums of c.y if they came with it; makes and keeps y if
 //                       it was not fused
 //     backward_weights  c.w <- its gradient + beta c.w, by c.y, the gradient of the convolution's result
-//     backward_data     c.x <- the gradient of norm.x, through ReLU and norm; norm.dgamma and dshift likewise,
+//     backward_data     c.x <- the gradient of norm.x, through ReLU and norm; norm.dgamma and dshift, too,
 //                       with their betas
 
 }  // namespace skein

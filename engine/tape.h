@@ -91,7 +91,7 @@ struct Operation {
   const char* op;          // the function's name in ops.h
   std::vector<Tensor> in;  // in the order of its arguments; an absent one is empty
   Tensor out;
-  std::function<Settings()> settings = {};  // called only where an outline (outline.h) lists the operation
+  std::function<Settings()> settings = {};  // called only if an outline (outline.h) lists the operation
 };
 // Every op ends with this call: the thread's outline lists the operation, and a tape that wants the gradient
 // of one of the inputs appends an entry. Returns the result. Without outline and tape it costs two tests.

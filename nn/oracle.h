@@ -25,8 +25,8 @@ class Oracle {
  public:
   Oracle(Module&, const Flat&, OracleOptions);
 
-  // Calls `forward`, each time on a tape of its own, for pass 0 to passes - 1, and fills g with the gradient
-  // of the sum of the losses that it returns, unscaled and clipped. Returns that sum.
+  // Calls `forward`, each time on a new tape, for pass 0 to passes - 1, and fills g with the gradient of the
+  // sum of the losses that it returns, unscaled and clipped. Returns that sum.
   //
   // If given, `ready` receives slices of g as they become final, the same ones at every step. They are
   // neither unscaled nor clipped, because that must happen to the sum over the workers.

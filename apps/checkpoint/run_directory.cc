@@ -159,8 +159,8 @@ RunDirectory::Answer RunDirectory::lock(short kind, off_t from, off_t bytes) {
 }
 
 // A process that locks all bytes at once keeps the first and releases the rest for the other ranks; no other
-// process can lock them all until these end. If false, `who` names the process that trains here. If true,
-// `who` names a process on another host whose note does not say that it ended.
+// process can lock them all until these end. On false, `who` is the process that trains here. On true, `who`
+// is a process on another host whose note does not say that it ended, if there is one.
 bool RunDirectory::take(std::string& who) {
   const std::string name = path_ + '/' + kLockFile;
   file_ = comm::Fd(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));

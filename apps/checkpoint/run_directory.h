@@ -42,7 +42,7 @@ class RunDirectory {
   std::vector<std::filesystem::path> made_;  // the innermost first
 };
 
-// Throws BadOption, naming the ways out, if there is a run in the directory.
+// Throws BadOption, saying what to do instead, if there is a run in the directory.
 void refuse_a_run(const std::string& directory);
 
 }  // namespace skein::apps

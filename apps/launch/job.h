@@ -1,4 +1,4 @@
-// Job: who this process is among the workers of a run, and its connection with the others.
+// Job: which worker of a run this process is, and its connection to the others.
 #pragma once
 #include <functional>
 #include <string>

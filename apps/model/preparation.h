@@ -22,7 +22,7 @@ struct Preparation {
 // ImageNet's preparation for torchvision's models, for square images.
 Preparation imagenet_preparation(int side);
 
-// As metadata: image "224x224x3", view "center" or "whole", mean and std as JSON lists.
+// Converts it to metadata: image "224x224x3", view "center" or "whole", mean and std as JSON lists.
 std::map<std::string, std::string> to_metadata(const Preparation&);
 // Returns nothing if the metadata have no preparation. Throws BadFile if they are malformed; `path`
 // is for the message.

@@ -57,7 +57,8 @@ bool Stopping::here() {
 // of the furthest one.
 bool Stopping::here_apart() {
   if (stop_at_ >= 0) return run_.k >= stop_at_;
-  if (!run_.config.replay.empty()) return false;  // a replayed run can stop only where the recorded one met
+  // A replayed run can stop only at steps where the recorded one met.
+  if (!run_.config.replay.empty()) return false;
   if (!run_.asked_to_stop() && !run_.comm().poll_any(kStop)) return false;
   tell_others();
   stop_at_ = run_.k;

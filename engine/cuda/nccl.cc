@@ -88,9 +88,8 @@ void NcclGroup::call(const char* what, double patience, const std::function<int(
   }
 }
 
-// A communicator that does not block has threads of its own, which put a call's work on the stream some
-// time after the call has returned. Until then it refuses other calls, and an event would be recorded
-// ahead of the work.
+// A nonblocking communicator has its own threads, which put a call's work on the stream some time after the
+// call has returned. Until then it refuses other calls, and an event would be recorded ahead of the work.
 void NcclGroup::settle(const char* what, double patience) const {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(patience);
   while (in_progress(what)) {

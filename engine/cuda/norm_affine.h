@@ -36,8 +36,8 @@ struct Affine {
   HD float operator()(float x, int v) const { return fmaf(x - mean[v], k[v], b[v]); }
 };
 
-// As with_packs() for the image's tensors. Parameters and statistics are loaded in packs, too,
-// so their alignment counts.
+// Like with_packs() for the image's tensors. Parameters and statistics are loaded in packs, too,
+// so their alignment matters.
 template <class F>
 void with_norm_packs(const BatchNormArgs& a, std::initializer_list<const Tensor*> images, F f) {
   std::vector<const Tensor*> all(images);

@@ -43,8 +43,8 @@ inline Sweep sweep_of(const Tensor& x, int width, int64_t least) {
   return {rows, columns, uint32_t(channels), uint32_t(tiles), uint32_t(pieces), fold, int(each)};
 }
 inline Sweep sweep_of(const Tensor& x, int width) { return sweep_of(x, width, 1); }
-// For sums. A piece leaves two floats a column behind: with 16 rows to a piece, these are at most a quarter
-// of a 16-bit image.
+// The sweep for sums. A piece writes two floats per column: with 16 rows in a piece, these are at most a
+// quarter of a 16-bit image.
 inline Sweep summing_sweep_of(const Tensor& x, int width) { return sweep_of(x, width, 16); }
 
 // Loads V neighboring floats, four at a time if a pack of pixels has four.

@@ -1,4 +1,4 @@
-// Whether a GPU can be used by this program, and what to install where it cannot.
+// Whether this program can use a GPU, and what to install if it cannot.
 #pragma once
 #include "engine/device/device.h"
 

@@ -20,7 +20,7 @@ HD Pack<T, V> load(const T* from) {
 
 template <class T, int V>
 HD void store(T* to, const Pack<T, V>& p) {
-#ifdef __CUDA_ARCH__  // the compiler splits a plain store of eight members; .cg is what stores do anyway
+#ifdef __CUDA_ARCH__  // the compiler splits a plain store of eight members; stores go to L2 anyway
   if constexpr (sizeof p == 16) {
     uint4 words;
     memcpy(&words, &p, 16);

@@ -38,7 +38,8 @@ struct Targets {
   int64_t rows = 0;
   const float* share_slot = nullptr;  // in device memory; if given, kernels read it instead of `share`
 };
-// As cross_entropy() of ops.h, q = (1 - s) (share * one-hot + (1 - share) * other one-hot) + s / classes.
+// Like cross_entropy() of ops.h with q = (1 - s) (share * one-hot + (1 - share) * other one-hot)
+// + s / classes.
 Tensor cross_entropy(const Tensor& logits, const Targets&, float smoothing);
 
 }  // namespace skein

@@ -43,7 +43,7 @@ class NarrowPass {
  public:
   explicit NarrowPass(const Tensor& x);
   Tensor values;  // empty: x has no copy, or is a part of one that has
-  // Calls f with the copy's type, bf16 or f16, or with void where there is no copy.
+  // Calls f with the copy's type, bf16 or f16, or with void if there is no copy.
   template <class F>
   void with(F f) const {
     if (!values) return f(std::type_identity<void>());

@@ -185,7 +185,7 @@ void write_odd_folder(const TemporaryDirectory& d) {
   d.write("train/cat/d.dat", jpeg);
   d.write("train/cat/notes.txt", kText);    // not an image
   d.write("train/cat/.hidden.jpg", jpeg);   // passed over
-  d.write("train/cat/.cache/x.jpg", jpeg);  // likewise
+  d.write("train/cat/.cache/x.jpg", jpeg);  // skipped, too
   d.write("train/cat/empty.jpg", {});       // unreadable from here
   d.write("train/cat/cut.jpg", Bytes(jpeg.begin(), jpeg.begin() + 900));
   d.write("train/cat/text.png", kText);

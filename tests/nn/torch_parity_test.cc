@@ -245,7 +245,7 @@ TEST_P(TorchParity, GradientsAndThreeStepsInF32AgreeWithFloat64) {
 constexpr double kTogether = 1.5, kMargin = 3;
 struct Demands {
   double deviations;
-  float wrong;  // no gradient may pass that is so many times what it is
+  float wrong;  // the test must refuse gradients that are this many times too large
 };
 constexpr Demands kOfWeights = {5, 1.1f}, kOfVectors = {8, 1.3f};
 
@@ -288,7 +288,7 @@ struct Gradients {
   Demands demands;
   std::vector<std::string> names = {};
   std::vector<Apart> torch = {}, ours = {},
-                     wrong = {};  // wrong: our norms' errors if gradients were demands.wrong times as large
+                     wrong = {};  // wrong: our errors if our gradients were demands.wrong times as large
 
   void judge() const {
     const Bounds bounds(torch, demands.deviations);

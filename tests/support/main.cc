@@ -9,7 +9,7 @@ namespace {
 
 std::string stem_of(const char* path) { return std::filesystem::path(path).stem().string(); }
 
-// The tests of this file, or all others, as a filter: whole suites where they are, to be short.
+// A filter for the tests of this file, or for all others; it names whole suites if possible, to be short.
 std::string filter_of(const std::string& stem, bool others) {
   const ::testing::UnitTest& all = *::testing::UnitTest::GetInstance();
   std::string filter;

@@ -114,7 +114,7 @@ class Nodes {
     if (k_.fused & kRelu) y = pointwise(CUDNN_POINTWISE_RELU_FWD, y, {}, next(0));
     if (k_.fused & kSums) sum(y);
   }
-  // x and y, of which one is the result in a gradient.
+  // Sets x and y; in a gradient one of them is the result.
   void convolve(const Descriptor& x, const Descriptor& y) {
     const Names at = names(k_.pass);
     Descriptor& o = operations_.emplace_back(at.type);

@@ -23,7 +23,7 @@ constexpr int64_t kLeastChannels = 8;
 double multiply(const ConvProblem& k) { return k.operations() / kOperations; }
 double move(double bytes) { return bytes / kBytes; }
 double alone(const ConvProblem& k) { return std::max(multiply(k), move(k.bytes())); }
-// `more`: what a fused kernel reads beside the convolution's own.
+// `more`: what a fused kernel reads besides the convolution's operands.
 double fused(const ConvProblem& k, double more = 0) {
   return std::max(multiply(k) / kFusedRate, move(k.bytes() + more));
 }
