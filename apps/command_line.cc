@@ -31,21 +31,22 @@ struct Parser {
     app.allow_extras();   // so that we write the message about an unknown flag
     app.set_help_flag();  // --help is ours, too
     help = optional("--help,-h", "[ALGORITHM]",
-                    "show this, or the flags that an algorithm reads and their defaults, and end");
+                    "show this, or the flags that an algorithm reads and their defaults, and exit");
     config = plain("--config", "FILE",
-                   "TOML file of flags, one KEY = VALUE a line; the command line goes over it");
-    recipe =
-        plain("--recipe", "NAME",
-              "a training that is known to work (--list recipes); --config and the command line go over it");
+                   "TOML file of flags, one KEY = VALUE per line; the command line takes precedence");
+    recipe = plain(
+        "--recipe", "NAME",
+        "a training that is known to work (--list recipes); --config and the command line take precedence");
     for (const Flag& f : table) of_table.emplace_back(&f, add(f));
     resume = optional("--resume", "[DIR|auto]",
                       "continue the run in DIR, or in --output, or the newest below runs/; auto: the one in "
                       "--output if it has a "
                       "checkpoint, else begin it");
-    compare = plain("--compare", "DIR...",
-                    "lay the runs in these directories on the same axes, in --output [compare.html], and end")
-                  ->expected(1, -1)
-                  ->allow_extra_args();
+    compare =
+        plain("--compare", "DIR...",
+              "plot the runs in these directories on the same axes, in --output [compare.html], and exit")
+            ->expected(1, -1)
+            ->allow_extra_args();
     const char* what = "what the pictures show";
     predict = plain("--predict", "PATH...",
                     "JPEG and PNG files, or directories of them: name their classes by --weights")
@@ -54,16 +55,16 @@ struct Parser {
                   ->group(what);
     top = plain("--top", "N", "classes to name for each picture [5]")->group(what);
     json = app.add_flag("--json")
-               ->description("one JSON object a line instead of a table; also of --eval-only")
+               ->description("one JSON object per line instead of a table; also for --eval-only")
                ->group(what);
-    logits = plain("--logits", "FILE.npy", "write what the model gives, before the softmax")->group(what);
+    logits = plain("--logits", "FILE.npy", "write the outputs of the model before the softmax")->group(what);
     list = optional("--list", "[WHAT]", "algorithms, models, topologies, data, recipes, or all of them");
-    print = app.add_flag("--print")->description("show the whole effective configuration as TOML, and end");
-    version = app.add_flag("--version")->description("show the version, and end");
+    print = app.add_flag("--print")->description("show the whole effective configuration as TOML, and exit");
+    version = app.add_flag("--version")->description("show the version, and exit");
     doctor =
         app.add_flag("--doctor")
             ->description(
-                "look whether this machine is in order for a run with these flags, say what to do, and end");
+                "check whether this machine is ready for a run with these flags, say what to do, and exit");
   }
 
   CLI::Option* plain(const std::string& name, const char* type, const std::string& help) {
@@ -163,7 +164,7 @@ void start_from_run(Command& command, const Parser& p, const Flags& table) {
   const std::string said = text_of(p.resume);
   command.resume_if_there = said == "auto";
   if (command.resume_if_there && output.empty())
-    throw BadOption("--resume auto needs --output DIR: the run to go on with, or to begin");
+    throw BadOption("--resume auto needs --output DIR: the run to continue or to begin");
   if (command.resume_if_there && list_checkpoints(output).empty()) {
     command.run = output;
     return;

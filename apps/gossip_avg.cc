@@ -73,7 +73,7 @@ Vectors load(const GossipFlags& f, const Member& me, std::string& path) {
       check_numbers(path, v, me.world);
       if (comm::holds_doubles(v.flat) && f.wire != "fp32")
         throw BadOption("--wire " + f.wire + ": " + path +
-                        " holds float64, which travels as it is; leave --wire out");
+                        " holds float64, which is sent unchanged; leave --wire out");
     }
     if (!f.output.empty()) check_ending(file_of(f.output, me.rank), v.npy);
   });

@@ -45,7 +45,7 @@ std::string newest_good(const std::string& damaged) {
   for (const std::string& path : all)
     if (checkpoint_step(path) != checkpoint_step(damaged) && fault_of(path).empty())
       return text("; the newest good checkpoint is ", path, ", continue from it with --resume ", path);
-  return "; there is no other good checkpoint beside it, start anew without --resume";
+  return "; there is no other good checkpoint beside it, start a new run without --resume";
 }
 
 std::string without_trailing_slash(std::string path) {
@@ -158,7 +158,7 @@ void check_identity(const std::string& checkpoint, const Manifest& m, const Iden
   const auto compare = [&](const char* what, const char* flag, const auto& there, const auto& here) {
     if (there != here)
       throw BadFile(text(checkpoint, ": was written with ", what, ' ', there, ", this run has ", here,
-                         "; resume with ", flag, ' ', there, ", or start anew without --resume"));
+                         "; resume with ", flag, ' ', there, ", or start a new run without --resume"));
   };
   compare("the model", "--model", m.identity.model, run.model);
   compare("the algorithm", "--algorithm", m.identity.algorithm, run.algorithm);
@@ -169,12 +169,12 @@ void check_identity(const std::string& checkpoint, const Manifest& m, const Iden
     throw BadFile(text(
         checkpoint, ": its model '", m.identity.model, "' has other parameters than this run's: another ",
         "image size, number of channels or of classes, or another version; resume with the same data ",
-        "and options, or start anew without --resume"));
+        "and options, or start a new run without --resume"));
   if (m.identity.global_batch != run.global_batch)
     throw BadFile(text(checkpoint, ": was written with ", m.identity.global_batch,
                        " images a step over all workers, ", "this run has ", run.global_batch,
                        "; resume with --batch-size ", m.identity.global_batch / std::max(1, m.identity.world),
-                       ", or start anew without --resume"));
+                       ", or start a new run without --resume"));
 }
 
 Manifest load_checkpoint(const std::string& checkpoint, int rank, const Identity& run, const Walk& walk) {

@@ -106,7 +106,7 @@ void Pool::add(const std::string& path, const std::string& name, const Tensor& t
 void Pool::add(const std::string& path, const std::string& name, const std::string& number) {
   const auto parse = [&](const char* kind, auto& v) {
     const auto n = number_in<std::remove_reference_t<decltype(v)>>(number.substr(std::string(kind).size()));
-    if (!n) throw BadFile(text(path, ": '", name, "' is no number: ", number));
+    if (!n) throw BadFile(text(path, ": '", name, "' is not a number: ", number));
     v = *n;
   };
   if (number.starts_with("int ")) {
@@ -243,12 +243,12 @@ void keep_global_batch(Config& c, const Manifest& m, int world) {
   if (world != before) {
     if (c.algorithm == "lsgd")
       refuse(text(", and lsgd's leases and leaders are theirs; resume with --workers ", before,
-                  ", or begin anew from its model with --weights"));
+                  ", or start a new run from its model with --weights"));
     if (c.split != "iid")
-      refuse(text(", and with --split ", c.split, " each has images of its own; resume with --workers ",
+      refuse(text(", and with --split ", c.split, " each worker has its own images; resume with --workers ",
                   before));
     if (!c.record.empty() || !c.replay.empty())
-      refuse(text(", of which the recording is; resume with --workers ", before,
+      refuse(text(", as in the recording; resume with --workers ", before,
                   ", or without --record and --replay"));
   }
   if (batch % world != 0)

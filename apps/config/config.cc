@@ -157,7 +157,7 @@ void assign(Config& c, const Flag& flag, const std::string& given, const Origin&
       what_binds(flag, now) != what_binds(flag, before))
     throw BadOption(text(from.place, ": ", now, ", but the run to be resumed has ", flag.name, " = ", before,
                          " (", earlier.place,
-                         "); leave it out to go on with that run, or start a new one without --resume"));
+                         "); leave it out to continue that run, or start a new one without --resume"));
   next.origins[flag.name] = from;
   c = std::move(next);
 }
@@ -227,11 +227,10 @@ void reconcile(Config& c, const Flags& table) {
   settle(c, table, "record", "replay", "");
   for (const char* flag : {"record", "replay"})
     if (!value_of(c, *find_flag(table, flag)).empty() && !optim::strategy_row(c.algorithm).asynchronous)
-      refuse(c, flag, text("is for asynchronous algorithms; ", c.algorithm, " repeats itself anyway"));
+      refuse(c, flag, text("is for asynchronous algorithms; ", c.algorithm, " is reproducible anyway"));
   gpu_of(c);
   if (c.deterministic && c.autotune)
-    refuse(c, "autotune",
-           "chooses by time, which never repeats itself exactly; leave out --deterministic or it");
+    refuse(c, "autotune", "chooses by measured time, which is not reproducible; leave out one of the two");
   if (c.deterministic && c.replay.empty() && optim::strategy_row(c.algorithm).asynchronous)
     refuse(c, "deterministic",
            text("cannot be: in ", c.algorithm,

@@ -33,7 +33,7 @@ Driver look_at_driver() {
   const auto name = function<int (*)(char*, int, int)>(library, "cuDeviceGetName");
   const auto memory = function<int (*)(size_t*, int)>(library, "cuDeviceTotalMem_v2");
   if (!init || !version || !count || !name || !memory)
-    return {.trouble = "libcuda.so.1 is no driver", .devices = ""};
+    return {.trouble = "libcuda.so.1 is not a driver", .devices = ""};
   if (const int code = init(0); code != 0)
     return {.trouble = fmt::format("the driver does not start (CUDA error {})", code), .devices = ""};
   int n = 0;
@@ -66,7 +66,7 @@ void check_gpu(const Patient& p, Findings& out) {
       out.push_back(problem("GPU", "--device cuda, but this is a CPU-only build",
                             "build where a CUDA toolkit is (cmake --preset cuda), or --device cpu"));
     else if (d.trouble.empty())
-      out.push_back(warning("GPU", d.devices + " lies idle: this is a CPU-only build",
+      out.push_back(warning("GPU", d.devices + " is not used: this is a CPU-only build",
                             "cmake --preset cuda makes one that uses it"));
     else
       out.push_back(in_order("GPU", "none is needed: this is a CPU-only build"));

@@ -93,7 +93,7 @@ Finding look_beside_agent(const std::vector<int>& ports, int taken) {
     } catch (const Error&) {  // try the next one
     }
   return problem("port",
-                 fmt::format("all ports beside torchrun's own are in use: {}", fmt::join(ports, ", ")),
+                 fmt::format("all ports except torchrun's own are in use: {}", fmt::join(ports, ", ")),
                  "another --rdzv-id, or another --master-port, makes others");
 }
 
@@ -145,7 +145,7 @@ void check_interfaces(const Patient& p, Findings& out) {
                       : in_order("interfaces", "none leads to another host; all workers are on this one"));
   else if (known && fastest < kSlowLink)
     out.push_back(warning("interfaces", what,
-                          "between hosts prefer an algorithm that speaks less (overlap-local-sgd, "
+                          "between hosts prefer an algorithm that communicates less (overlap-local-sgd, "
                           "local-sgd, osgp), or --wire bf16"));
   else
     out.push_back(in_order("interfaces", what));
@@ -180,8 +180,8 @@ void check_ucx(const Patient& p, Findings& out) {
   if (!wired && p.several_hosts())
     return grade(problem("UCX", what + ": no way to another host",
                          "unset UCX_TLS and UCX_NET_DEVICES, or name what there is"));
-  const char* const gpus = facts.moves_cuda          ? "; moves GPUs' memory"
-                           : cuda_device_count() > 0 ? "; moves no GPU's memory (docs/network.md)"
+  const char* const gpus = facts.moves_cuda          ? "; transfers GPU memory"
+                           : cuda_device_count() > 0 ? "; cannot transfer GPU memory (docs/network.md)"
                                                      : "";
   out.push_back(in_order("UCX", what + gpus));
 }

@@ -43,22 +43,22 @@ void declare(CLI::App& app, GossipFlags& f) {
   add("--input", f.input, "FILE",
       "a .npy, a .safetensors or a run's directory for each worker: one name with {rank} in it, or all names")
       ->expected(1, -1);
-  add("--size", f.size, "N", "average random vectors of so many numbers instead");
+  add("--size", f.size, "N", "average random vectors with this many numbers instead");
   add("--topology", f.topology, "NAME",
-      "who speaks with whom; see train_imagenet --list topologies [exponential; for pairwise "
+      "which workers exchange with which; see train_imagenet --list topologies [exponential; for pairwise "
       "bipartite-exponential, or random with an odd number of workers]");
   add("--peers", f.graph.peers, "N", or_default("per gossip", f.graph.default_peers));
   add("--base", f.graph.base, "N", or_default("most peers per gossip in topology base", f.graph.base));
   add("--algorithm", f.algorithm, "NAME", or_default("push-sum, pairwise or allreduce", f.algorithm));
-  add("--rounds", f.rounds, "N", "exactly so many gossips [allreduce: 1; else until the tolerance is met]");
+  add("--rounds", f.rounds, "N", "exactly this many gossips [allreduce: 1; else until the tolerance is met]");
   add("--tolerance", f.tolerance, "E",
       "until no number is further from the mean than this [1e-5 of each number's size, float64: 1e-12]");
   add("--output", f.output, "PATTERN", "where each worker writes its result, {rank} in the name");
   add("--report", f.report, "FILE.html", "a picture of the error over the rounds");
   add("--seed", f.seed, "N", or_default("of random vectors and random graphs", f.seed));
   add("--transport", f.job.transport, "NAME", or_default("auto, local, shared or ucx", f.job.transport));
-  add("--interface", f.job.interface, "NAME", "between hosts, as eth0 [the fastest]");
-  add("--wire", f.wire, "TYPE", or_default("fp32 or bf16: what push-sum's shares travel as", f.wire));
+  add("--interface", f.job.interface, "NAME", "network interface between hosts, such as eth0 [the fastest]");
+  add("--wire", f.wire, "TYPE", or_default("fp32 or bf16: type in which push-sum sends its shares", f.wire));
   add("--deadline", f.job.deadline, "SECONDS", or_default("that any single wait may take", f.job.deadline));
   app.add_flag("--json", f.json, "the result as JSON");
   app.add_flag("--print-schedule", f.print_schedule, "only print the graph, round by round");
@@ -97,7 +97,7 @@ void check(const CLI::App& app, GossipFlags& f) {
   f.job.wire = one_of<DType>("--wire", f.wire, {{"fp32", kF32}, {"bf16", kBF16}});
   if (f.job.wire == kBF16 && !f.link_test && comm::parse_averaging(f.algorithm) != comm::Averaging::kPushSum)
     refuse(
-        "--wire bf16 is for push-sum, which keeps what rounding takes from a share; leave --algorithm out");
+        "--wire bf16 is for push-sum, which keeps the rounding errors of its shares; leave --algorithm out");
   if (f.link_test) return check_links(app, f, workers);
   if (app.count("--repeats")) refuse("--repeats is for --link-test");
   if (app.count("--peers") && f.graph.peers < 1)

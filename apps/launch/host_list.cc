@@ -113,7 +113,7 @@ std::vector<HostShare> parse_hosts(const std::string& list, int workers) {
     const size_t colon = part.find(':');
     HostShare h{part.substr(0, colon), 1};
     if (colon != std::string::npos) h.workers = whole(whose, part.substr(colon + 1)), numbers = true;
-    if (h.name.empty() || h.name[0] == '-') refuse(whose, text("'", h.name, "' is no name of a host"));
+    if (h.name.empty() || h.name[0] == '-') refuse(whose, text("'", h.name, "' is not the name of a host"));
     if (h.workers < 1) refuse(whose, text("at least 1 worker is needed on ", h.name));
     if (h.workers > kMostWorkers - sum) refuse(whose, "more workers than there can be");
     if (!names.insert(h.name).second)

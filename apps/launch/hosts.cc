@@ -245,7 +245,7 @@ int run_part_of_hosts(char** argv, Loss loss, double patience) {
   }
   if (line != "end" || c.key.size() != comm::kJobKeyBytes || c.first < 0 || c.count < 1 ||
       c.world < c.first + c.count)
-    throw Error(text(kMark, " is set, but nobody on stdin says what to do; unset it"));
+    throw Error(text(kMark, " is set, but stdin has no instructions; unset it"));
   if (c.first == 0) c.listener = comm::listen_at(c.port, false);
   std::string addresses;
   if (const auto ssh = variable("SSH_CONNECTION")) {  // client, its port, our address, our port

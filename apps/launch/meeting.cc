@@ -61,7 +61,7 @@ bool read_note(const fs::path& path, MeetingNote& n) {
       key.find_first_not_of("0123456789abcdef") != std::string::npos ||
       port.find_first_not_of("0123456789") != std::string::npos || port.empty() || port.size() > 5 ||
       std::stoi(port) > kLastPort)
-    throw BadFile(path.string() + ": this is no address and key of rank 0; remove it");
+    throw BadFile(path.string() + ": does not hold the address and key of rank 0; remove it");
   n = {hosts, std::stoi(port), comm::unhex(key)};
   return true;
 }

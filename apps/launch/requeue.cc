@@ -46,7 +46,7 @@ int run_program(std::vector<std::string> words, std::string& said) {
 
 std::string requeue_job() {
   const auto job = variable("SLURM_JOB_ID");
-  if (!job) return "--requeue: this is no SLURM job, nobody starts it again";
+  if (!job) return "--requeue: this is not a SLURM job, so it cannot be requeued";
   std::string said;
   try {
     const int status = run_program({"scontrol", "requeue", *job}, said);

@@ -206,7 +206,7 @@ void Supervisor::take_orders() {
   }
   if (n != 0) return;
   superior_ = {};
-  std::fprintf(stderr, "who started these workers is gone; they stop\n");
+  std::fprintf(stderr, "the program that started these workers is gone; they stop\n");
   if (!asked()) ask(SIGINT);
   end_by_ = std::min(end_by_, Clock::now() + Clock::duration(kGraceAfterError));
 }

@@ -37,7 +37,7 @@ std::vector<std::string> describe_classes(const data::Split& data) {
   std::vector<std::string> lines = {"classes: " + list_names(classes)};
   for (const auto& [what, source, then] :
        {std::tuple{"training", data.train.get(), "nothing can be learned of them"},
-        {"test", data.test.get(), "the accuracy says nothing of them"}})
+        {"test", data.test.get(), "the accuracy says nothing about them"}})
     if (const auto missing = classes_without_images(*source, classes); !missing.empty())
       lines.push_back(fmt::format("warning: no {} images of {} of the {} classes, so {}: {}", what,
                                   missing.size(), classes.size(), then, list_names(missing)));

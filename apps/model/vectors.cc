@@ -55,7 +55,7 @@ Vectors::Item npy_item(const std::string& path, const std::string& header) {
   item.type = type.substr(1, type.find('\'', 1) - 1);
   if (!npy_width(item.type))
     throw BadFile(path + ": holds numbers of type " + item.type +
-                  "; averaged are <f2, <f4 and <f8 (float16, float32, float64)");
+                  "; only <f2, <f4 and <f8 (float16, float32, float64) can be averaged");
   item.fortran = field(path, header, "fortran_order").starts_with("True");
   const size_t end = shape.find(')');
   if (shape.empty() || shape[0] != '(' || end == std::string::npos)
@@ -74,7 +74,7 @@ Vectors read_npy(const std::string& path) {
   const std::string bytes = read_file(path);
   const size_t prefix = bytes.size() > 6 && bytes[6] > 1 ? 12 : 10;
   if (bytes.size() < prefix || bytes.compare(0, 6, kNpyMagic, 6) != 0)
-    throw BadFile(path + ": is no .npy file");
+    throw BadFile(path + ": is not a .npy file");
   uint32_t length = 0;
   std::memcpy(&length, bytes.data() + 8, prefix == 12 ? 4 : 2);
   if (bytes.size() < prefix + length) throw BadFile(path + ": is truncated within its header");
@@ -225,7 +225,8 @@ std::string vectors_file(const std::string& path) {
   if (fs::exists(model, none)) return model.string();
   if (fs::exists(fs::path(path) / "manifest.json", none))
     throw BadFile(
-        path + ": is a checkpoint, the state of a training; averaged are models: give the run's directory");
+        path +
+        ": is a checkpoint, the state of a training; only models can be averaged: give the run's directory");
   throw BadFile(
       path +
       ": is a directory without model.safetensors, which a run writes when it ends; let it end with "

@@ -108,7 +108,7 @@ Fit fit_file(const TensorFile& source, nn::Module& m) {
   return fit;
 }
 
-constexpr const char* kRemedy = "; give the data it was trained on, or train anew without --weights";
+constexpr const char* kRemedy = "; give the data it was trained on, or train from scratch without --weights";
 
 // How the file's classes differ from the data's: "was trained on 10 classes, the data have 3"; empty
 // if they are equal.
@@ -212,7 +212,7 @@ std::string import_for_tuning(const std::string& path, nn::Module& m,
   if (!why.empty()) {
     std::erase_if(fit.params, [&](const auto& entry) { return entry.first->name.starts_with(layer); });
     why = text(path, ": ", why, "; the classifier (", layer.substr(0, layer.size() - 1),
-               ") starts anew from the seed");
+               ") is initialized from the seed");
   }
   take_over(fit);
   return why;

@@ -93,7 +93,7 @@ std::vector<std::string> warnings_of(const Differences& d) {
       if (std::find(kinds.begin(), kinds.end(), v) == kinds.end()) kinds.push_back(v);
     }
     if (kinds.size() < 2) return {};
-    return {"These runs were trained on different data, so their accuracies and losses do not compare: " +
+    return {"These runs were trained on different data, so their accuracies and losses are not comparable: " +
             list_names(kinds, 200)};
   }
   return {};

@@ -45,9 +45,9 @@ std::string advice(const Setup& s, int64_t batch, int64_t passes, int64_t room) 
     if (room > 0) fits = batch_that_fits(n, failed, at_rest, *peak, room);
     if (fits > n && !peak_of(s, fits)) fits = n;
     return text("a pass of ", fits, " images fits: --accumulate ", (batch + fits - 1) / fits,
-                " makes the same step of such passes, or --batch-size ", fits * passes,
-                " a smaller one (tried; ", n, " images take ", bytes_in_words(*peak - at_rest), " beside ",
-                bytes_in_words(at_rest), " at rest)");
+                " makes the same step, or --batch-size ", fits * passes, " makes a smaller one (tried; ", n,
+                " images take ", bytes_in_words(*peak - at_rest), " in addition to ", bytes_in_words(at_rest),
+                " at rest)");
   }
   return "not even one image fits: a smaller --image-size or --model, or another device";
 } catch (const OutOfMemory&) { return "not even one image fits: a smaller --model, or another device"; }

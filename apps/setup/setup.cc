@@ -40,9 +40,9 @@ data::Split open_data(const Config& c) {
     }
   }();
   if (s.train->size() == 0 || s.test->size() == 0)
-    throw BadFile(text(c.data, ": of ", s.train->size() + s.test->size(), " images none is left for ",
+    throw BadFile(text(c.data, ": of its ", s.train->size() + s.test->size(), " images none is left for ",
                        s.test->size() == 0 ? "testing" : "training",
-                       "; a class needs two at least, or give images to test on apart (docs/data.md)"));
+                       "; each class needs at least two, or provide separate test images (docs/data.md)"));
   return s;
 }
 

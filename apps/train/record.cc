@@ -146,10 +146,11 @@ void Record::take_scale(bool of_all) {
   if (!learning_.gradient.scale()) return;
   const LossScale::State now = learning_.gradient.scale()->take();
   if (now.stuck >= kHopeless)
-    throw Error(text(
-        "the last ", now.stuck, " gradients (up to step ", run_.k, ") were not finite with a loss scale of ",
-        now.scale, ", so no step was taken: training has diverged, or its numbers are beyond fp16's 65504. ",
-        "Try a lower --lr, --precision bf16, or --loss-scale dynamic if it was a number"));
+    throw Error(
+        text("the last ", now.stuck, " gradients (up to step ", run_.k,
+             ") were not finite with a loss scale of ", now.scale,
+             ", so no step was taken: training has diverged, or its numbers exceed fp16's maximum of 65504. ",
+             "Try a lower --lr, --precision bf16, or --loss-scale dynamic if it was a number"));
   scaling_ = {now.scale, now.skipped};
   if (of_all) scaling_ = over_workers(run_.comm(), *scaling_);
 }

@@ -112,7 +112,7 @@ std::unique_ptr<Topology> bipartite_linear(const TopologyOptions& o, int n) {
 std::unique_ptr<Topology> complete(const TopologyOptions& o, int n) {
   if (o.peers > 0 && o.peers != n - 1)
     throw BadOption(text("--peers ", o.peers, ": the complete graph of ", n, " workers has ", n - 1,
-                         " peers for everybody; leave --peers out or say ", n - 1));
+                         " peers for each worker; leave --peers out or say ", n - 1));
   std::vector<int64_t> offsets(n - 1);
   std::iota(offsets.begin(), offsets.end(), 1);
   TopologyOptions all = o;

@@ -16,7 +16,7 @@ void append(const std::string& path, int label_bytes, MemoryImages& data) {
   const size_t record = size_t(label_bytes) + 3 * kPlane;
   if (bytes.size() % record != 0)
     throw BadFile(text(path, ": truncated, or not CIFAR's binary version: ", bytes.size(),
-                       " bytes are no whole number of ", record, "-byte records"));
+                       " bytes are not a whole number of ", record, "-byte records"));
   data.files.push_back({path, int64_t(data.labels.size())});
   for (size_t at = 0; at < bytes.size(); at += record) {
     data.labels.push_back(bytes[at + size_t(label_bytes) - 1]);

@@ -41,12 +41,12 @@ std::vector<std::string> list_classes(const std::string& directory) {
     else
       files = true;
   }
-  const std::string wanted = "; wanted is a directory per class with its JPEG and PNG files in it";
+  const std::string wanted = "; expected a directory per class with its JPEG and PNG files in it";
   if (classes.empty())
     throw BadFile(directory + (files ? ": holds files but no class directories" : ": is empty") + wanted);
   if (classes.size() == 1)
-    throw BadFile(directory + ": holds one class only, \"" + classes[0] +
-                  "\"; two at least are needed to tell apart" + wanted);
+    throw BadFile(directory + ": holds only one class, \"" + classes[0] + "\"; at least two are needed" +
+                  wanted);
   std::sort(classes.begin(), classes.end());
   return classes;
 }
@@ -59,8 +59,9 @@ std::vector<Listed> list_images(const std::string& directory, const std::vector<
     if (!e.is_directory(code)) continue;
     there.push_back(e.path().filename().string());
     if (!std::binary_search(classes.begin(), classes.end(), there.back()))
-      throw BadFile(
-          text(e.path().string(), ": no class of that name to train on; its images could never be right"));
+      throw BadFile(text(
+          e.path().string(),
+          ": there is no class of that name to train on, so its images could never be classified correctly"));
   }
   std::sort(there.begin(), there.end());
   std::vector<Listed> all;
@@ -72,7 +73,7 @@ std::vector<Listed> list_images(const std::string& directory, const std::vector<
     if (!d.images.empty()) filled[size_t(label)] = true;
   }
   if (all.empty())
-    throw BadFile(directory + ": no JPEG or PNG files in any class directory; wanted is " + directory +
+    throw BadFile(directory + ": no JPEG or PNG files in any class directory; expected " + directory +
                   "/CLASS/IMAGE.jpg");
   for (const std::string& c : there)
     if (!filled[size_t(std::lower_bound(classes.begin(), classes.end(), c) - classes.begin())])

@@ -20,7 +20,7 @@ std::vector<std::string> alternatives(const std::string& inside) {
     const std::string first = inside.substr(0, dots), last = inside.substr(dots + 2);
     const int64_t from = number_in<int64_t>(first).value_or(-1), to = number_in<int64_t>(last).value_or(-1);
     if (from < 0 || to < from || to - from >= kMostShards)
-      throw BadOption("webdataset: {" + inside + "} is no range; wanted is {FIRST..LAST}, like {000..146}");
+      throw BadOption("webdataset: {" + inside + "} is not a range; expected {FIRST..LAST}, like {000..146}");
     for (int64_t n = from; n <= to; ++n) {
       char digits[32];
       std::snprintf(digits, sizeof digits, "%0*lld", int(std::min<size_t>(first.size(), 18)),
@@ -72,13 +72,12 @@ std::vector<std::string> expand_shards(const std::string& pattern) {
       if (!is_file(name))
         throw BadFile(name + ": no such file" +
                       (names.size() > 1 ? text(", one of the ", names.size(), " shards of ", pattern) : "") +
-                      "; wanted are tar files");
+                      "; expected tar files");
       all.push_back(name);
       continue;
     }
     const std::vector<std::string> some = matches(name);
-    if (some.empty())
-      throw BadFile(name + ": no shards match; wanted are tar files, as in /data/train-*.tar");
+    if (some.empty()) throw BadFile(name + ": no shards match; expected tar files, as in /data/train-*.tar");
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

@@ -34,7 +34,8 @@ int32_t parse_label(std::string digits, const std::string& where) {
   int64_t n = -1;
   const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
   if (code == std::errc::invalid_argument || digits.empty() || end != digits.data() + digits.size())
-    throw BadFile(where + ": \"" + digits.substr(0, 40) + "\" is no label; wanted is the number of a class");
+    throw BadFile(where + ": \"" + digits.substr(0, 40) +
+                  "\" is not a label; expected the number of a class");
   if (code != std::errc() || n < 0 || n >= (1 << 24))
     throw BadFile(where + ": label " + digits.substr(0, 40) +
                   " is out of range: classes are numbered from 0");
@@ -86,7 +87,7 @@ Shard look_through(const std::string& path) {
   for (auto& [key, g] : all) {
     if (!g.has_image && !g.has_label) continue;  // not a sample, for example a note or a list
     if (!g.has_label)
-      throw BadFile(path + ": sample " + key + " has no label: wanted is " + key + ".cls, or " + key +
+      throw BadFile(path + ": sample " + key + " has no label: expected " + key + ".cls, or " + key +
                     ".json with \"label\"");
     if (!g.has_image) throw BadFile(path + ": sample " + key + " has a label but no .jpg, .jpeg or .png");
     s.samples.push_back({g.image.name, g.image.offset, g.image.size, g.label});
@@ -173,7 +174,7 @@ std::vector<Shard> index_shards(const std::string& pattern, const std::vector<st
   for (const Known& k : all) samples += int64_t(k.shard.samples.size());
   if (samples == 0)
     throw BadFile(pattern + ": no samples in " + text(paths.size()) +
-                  " shards; wanted are members KEY.jpg and KEY.cls");
+                  " shards; expected members KEY.jpg and KEY.cls");
   std::string how = found ? "that of " + found->file : "";
   if (read > 0) {
     std::vector<Known> kept;

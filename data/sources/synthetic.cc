@@ -26,7 +26,7 @@ struct Spec {
 
 int64_t parse_count(const std::string& part, const std::string& digits, int64_t least, int64_t most) {
   const auto value = number_in<int64_t>(digits);
-  if (!value) bad_part(part, text("wants a whole number, not \"", digits, "\""));
+  if (!value) bad_part(part, text("needs a whole number, not \"", digits, "\""));
   if (*value < least || *value > most) bad_part(part, text("must lie between ", least, " and ", most));
   return *value;
 }
@@ -62,7 +62,7 @@ Spec parse(const std::string& given) {
     else if (key == "test")
       spec.test = parse_count(part, value, 1, kMost);
     else
-      bad_part(part, "is none of HxWxC, classes=K, train=N, test=M");
+      bad_part(part, "is not one of HxWxC, classes=K, train=N, test=M");
   }
   return spec;
 }

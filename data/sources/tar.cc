@@ -101,7 +101,7 @@ struct Tar::Header {
 Tar::Tar(const std::string& path) : path_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
   struct stat info;
   if (file_ < 0 || fstat(file_, &info) != 0) throw BadFile(path + ": " + std::strerror(errno));
-  if (!S_ISREG(info.st_mode)) throw BadFile(path + ": is no file; shards are read at random places");
+  if (!S_ISREG(info.st_mode)) throw BadFile(path + ": is not a file; shards are read at random offsets");
   size_ = info.st_size;
 }
 
@@ -129,14 +129,14 @@ std::string Tar::content(int64_t offset, int64_t n) {
 Tar::Header Tar::header_at(int64_t at) {
   if (const uint8_t* magic = at == 0 && size_ >= 2 ? bytes(0, 2) : nullptr;
       magic && magic[0] == 0x1F && magic[1] == 0x8B)
-    refuse("is compressed; shards are read at random places, so unpack it (gunzip)");
+    refuse("is compressed; shards are read at random offsets, so unpack it (gunzip)");
   if (at + kBlock > size_)
     refuse(text("truncated: it stops at byte ", size_,
                 " without the empty block that ends a tar archive; fetch it ", "again"));
   const uint8_t* h = bytes(at, kBlock);
   if (std::all_of(h, h + kBlock, [](uint8_t b) { return b == 0; })) return {.end = true};
   if (!has_right_sum(h))
-    refuse(at == 0 ? "is no tar archive" : text("damaged: no header where one should be, at byte ", at));
+    refuse(at == 0 ? "is not a tar archive" : text("damaged: no header where one should be, at byte ", at));
   Header r{char(h[156]), field(h, 100), number(h + 124, 12)};
   // GNU's format has times in place of the prefix.
   const bool ustar = std::memcmp(h + 257, "ustar\0", 6) == 0;

@@ -89,7 +89,7 @@ Patterns look_into(const std::string& directory) {
       return {d / "*train*.tar", d / text("*", test, "*.tar")};
   if (tar_files(directory).empty())
     throw BadFile(directory +
-                  ": no shards in this directory; wanted are tar files, as in train-000000.tar and " +
+                  ": no shards in this directory; expected tar files, as in train-000000.tar and " +
                   "val-000000.tar");
   return {fs::path(directory) / "*.tar", ""};
 }
@@ -160,8 +160,7 @@ Split open_webdataset(const std::string& path, uint64_t) {
   const std::vector<std::string> classes =
       class_names(train[0].path, largest_label(train) + 1, samples_in(train), from);
   check_labels(train, classes.size(), from), check_labels(test, classes.size(), from);
-  if (classes.size() < 2)
-    throw BadFile(patterns.train + ": one class only; two at least are needed to tell apart");
+  if (classes.size() < 2) throw BadFile(patterns.train + ": has only one class; at least two are needed");
 
   std::vector<Listed> listed;
   if (patterns.test.empty())

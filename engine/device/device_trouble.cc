@@ -85,7 +85,7 @@ std::string trouble_with(const DeviceLook& d, const std::string& built_for) {
   return text(d.name, " has compute capability ", d.major, '.', d.minor, ", and this program holds code for ",
               all, ". ",
               own < 75 ? std::string("CUDA 13 compiles for 7.5 and later only: use another GPU")
-                       : text("Configure with -DSKEIN_CUDA_ARCHITECTURES=", own, " and build anew"),
+                       : text("Configure with -DSKEIN_CUDA_ARCHITECTURES=", own, " and rebuild"),
               kOrCpu);
 }
 

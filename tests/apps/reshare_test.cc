@@ -236,7 +236,7 @@ TEST_F(Reshare, WhatCannotBeIsRefusedInOneMessage) {
       {"local-sgd", "--workers 5", "--workers may be 1, 2, 3, 4, 6, 8, 12, 24"},
       {"local-sgd", "--workers 4 --batch-size 7", "batch-size"},
       {"ad-psgd", "--workers 3", "even number"},
-      {"sgp --split dirichlet:10", "--workers 4", "images of its own"},
+      {"sgp --split dirichlet:10", "--workers 4", "has its own images"},
       {"lsgd --groups 1", "--workers 4", "lsgd"},
   };
   for (const auto& [row, flags, message] : cases) {

@@ -297,7 +297,7 @@ TEST(ImageFolder, SaysWhatIsWrongWithADirectory) {
   expect_says(error(flat), {flat.path(), "no class directories"});
   expect_says(error(flat, "/a.png"), {"/a.png", "is a file"});
   one.write("only/a.png", png);
-  expect_says(error(one), {"one class only", "\"only\""});
+  expect_says(error(one), {"only one class", "\"only\""});
   none.write("a/notes.txt", kText), none.make("b");
   expect_says(error(none), {none.path(), "no JPEG or PNG files", "CLASS/IMAGE.jpg"});
   hollow.write("a/a.png", png), hollow.make("b");

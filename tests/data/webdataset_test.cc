@@ -194,12 +194,12 @@ TEST(WebDataset, SaysWhatIsWrong) {
   expect_says(error(d / "no-*.tar"), {d / "no-*.tar", "no shards match"});
   expect_says(error(d / "no-{0..3}.tar"), {d / "no-0.tar", "no such file", "4 shards of", "no-{0..3}.tar"});
   expect_says(error(d / "no-{0..3.tar"), {"{ without a }"});
-  expect_says(error(d / "no-{3..0}.tar"), {"{3..0}", "no range"});
+  expect_says(error(d / "no-{3..0}.tar"), {"{3..0}", "not a range"});
   expect_says(error(d / "no-{0..1999}-{0..1999}.tar"), {"more than there can be"});
   expect_says(with({{"k.jpg", image}}), {"x.tar: sample k has no label", "k.cls", "k.json"});
   expect_says(with({{"k.cls", "1"}}), {"x.tar: sample k has a label but no .jpg"});
-  expect_says(with({{"k.jpg", image}, {"k.cls", "cat"}}), {"x.tar: k.cls: \"cat\" is no label"});
-  expect_says(with({{"k.jpg", image}, {"k.cls", ""}}), {"x.tar: k.cls", "is no label"});
+  expect_says(with({{"k.jpg", image}, {"k.cls", "cat"}}), {"x.tar: k.cls: \"cat\" is not a label"});
+  expect_says(with({{"k.jpg", image}, {"k.cls", ""}}), {"x.tar: k.cls", "is not a label"});
   expect_says(with({{"k.jpg", image}, {"k.cls", "-1"}}), {"x.tar: k.cls: label -1 is out of range"});
   expect_says(with({{"k.jpg", image}, {"k.cls", "99999999999999999999"}}), {"k.cls: label", "out of range"});
   expect_says(with({{"k.jpg", image}, {"k.cls", "77"}}),
@@ -208,9 +208,9 @@ TEST(WebDataset, SaysWhatIsWrong) {
   expect_says(with({{"k.jpg", image}, {"k.json", "{}"}}), {"sample k has no label"});
   expect_says(with({{"a/0.jpg", image}}), {"a/0.jpg: a second image of this key"});
   expect_says(error_of(TarBytes().finished()), {"no samples", "KEY.jpg and KEY.cls"});
-  expect_says(error_of(shard(0, 1).finished()), {"one class only"});
+  expect_says(error_of(shard(0, 1).finished()), {"only one class"});
   expect_says(error_of(gzipped(shard(0, 4).finished())), {"x.tar: is compressed", "gunzip"});
-  expect_says(error_of(noise(5000)), {"x.tar: is no tar archive"});
+  expect_says(error_of(noise(5000)), {"x.tar: is not a tar archive"});
   d.write("t.tar", shard(0, 9).finished());
   TarBytes beyond = shard(0, 2);
   beyond.add("k.png", png), beyond.add("k.cls", "3");

@@ -305,7 +305,7 @@ TEST_F(GossipAvg, RefusesInOneLineWithoutLeavingAnythingBehind) {
   const std::pair<const char*, const char*> cases[] = {
       {"--workers 4 --input in{rank}.npy", "in3.npy holds <f4 [4, 4]"},
       {"--workers 5 --input in{rank}.npy", "in4.npy: cannot"},
-      {"--workers 2 --input text{rank}.npy", "text0.npy: is no .npy file"},
+      {"--workers 2 --input text{rank}.npy", "text0.npy: is not a .npy file"},
       {"--workers 0 --size 5", "--workers 0: from 1 to 65536"},
       {"--size 5", "--workers is needed"},
       {"--workers 2", "--input FILE... or --size N"},

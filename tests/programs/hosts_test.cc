@@ -135,7 +135,7 @@ TEST_F(Hosts, StopAllWhenAConnectionIsLost) {
           "kill -KILL $(pgrep -P $P -f 'ssh b '); sleep 0.5; kill -INT $P; wait $P; gone");
   expect_has(e.out, "gone\n");
   expect_has(e.err, "host b was killed by signal 9");
-  expect_has(e.err, "who started these workers is gone");
+  expect_has(e.err, "the program that started these workers is gone");
 }
 
 // A real sshd on a private port, with its own keys.

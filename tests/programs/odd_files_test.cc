@@ -141,7 +141,7 @@ TEST(Classes, AreNamedAtTheStartWithThoseThatASplitLacks) {
   expect_fine(e);
   EXPECT_NE(e.out.find("\nclasses: Ankle-boot, Bag, Coat, "), std::string::npos) << e.out;
   EXPECT_NE(
-      e.out.find("\nwarning: no test images of 2 of the 10 classes, so the accuracy says nothing of them: "
+      e.out.find("\nwarning: no test images of 2 of the 10 classes, so the accuracy says nothing about them: "
                  "Bag, Sneaker\n"),
       std::string::npos)
       << e.out;

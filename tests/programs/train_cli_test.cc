@@ -120,7 +120,7 @@ TEST(Train, SaysThatNoImageIsLeftForTesting) {
             " two/$c; done; $TRAIN --data imagefolder:two --model mlp --image-size 16 --batch-size "
             "1 --steps 1 --output out");
   EXPECT_EQ(e.status, 1) << e.out;
-  expect_has(e.err, "imagefolder:two: of 2 images none is left for testing");
+  expect_has(e.err, "imagefolder:two: of its 2 images none is left for testing");
   EXPECT_FALSE(w.has("out"));
 }
 

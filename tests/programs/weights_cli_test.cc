@@ -45,10 +45,9 @@ TEST(FineTuning, OnOtherClassesKeepsAllButTheClassifierAndSaysSo) {
       w.run(kTrain + kFrozen + "--data imagefolder:photos --image-size 16 --output three --weights " +
             "ten/model.safetensors");
   ASSERT_EQ(e.status, 0) << e.err;
-  EXPECT_TRUE(
-      has(e.out,
-          "ten/model.safetensors: was made for 10 classes, the data have 3; the classifier (fc) starts "
-          "anew from the seed"))
+  EXPECT_TRUE(has(e.out,
+                  "ten/model.safetensors: was made for 10 classes, the data have 3; the classifier (fc) is "
+                  "initialized from the seed"))
       << e.out;
   const TensorFile ten = model_of(w, "ten"), three = model_of(w, "three");
   for (const auto& [name, t] : ten.tensors)
@@ -79,7 +78,8 @@ TEST(FineTuning, OnAsManyClassesOfOtherNamesTakesANewClassifierButDoesNotEvaluat
       kTrain + size + "--data imagefolder:trees --weights birds_run/model.safetensors ";
   const Ended e = w.run(on_trees + kFrozen + "--output trees_run");
   ASSERT_EQ(e.status, 0) << e.err;
-  EXPECT_TRUE(has(e.out, "number 0 is 'ducks' there and 'elms' in the data; the classifier (fc) starts anew"))
+  EXPECT_TRUE(
+      has(e.out, "number 0 is 'ducks' there and 'elms' in the data; the classifier (fc) is initialized"))
       << e.out;
   EXPECT_FALSE(
       equal(*model_of(w, "birds_run").find("fc.weight"), *model_of(w, "trees_run").find("fc.weight")));
