@@ -15,7 +15,7 @@ struct RawImage {
 // The calls of the seam (engine/seam.def). Each convolution is one fused kernel if that is faster
 // (docs/gpu_fusions.md), else the separate passes. c.x is y, so callers of forward and
 // backward_weights leave it empty.
-//   raw_image    of norm.x, gamma, shift and, if there are any, sums and running statistics, which it updates
+//   raw_image    from norm.x, gamma, shift and, if given, sums and running statistics, which it updates
 //   raw_conv2d_
 //     forward           c.y <- conv(y, c.w); returns the sums of c.y if they came with it; makes and keeps y if
 //                       it was not fused

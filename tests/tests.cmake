@@ -4,7 +4,7 @@
 # threads on few cores.
 set(test_environment OMP_WAIT_POLICY=passive)
 
-# test_options(TARGET): how what tests is compiled.
+# test_options(TARGET): the compile options of tests.
 function(test_options target)
   target_link_libraries(${target} PRIVATE skein_apps JPEG::JPEG PNG::PNG ZLIB::ZLIB GTest::gtest)
   target_compile_definitions(${target} PRIVATE SKEIN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
@@ -46,7 +46,7 @@ foreach(folder ${test_folders})
   endforeach()
 endforeach()
 
-# What needs a GPU: one program for a machine that has one, and the same objects on an emulated device.
+# The tests that need a GPU: one program for a machine that has one, and the same objects on an emulated device.
 if(SKEIN_CUDA)
   include(tests/emulated/emulated.cmake)
 endif()

@@ -14,7 +14,7 @@ const line = (name, rows, key, i, more) => ({name, rows, key, color: tone(i), da
 const filled = l => l.rows && l.rows[l.key] && l.rows[l.key].some(known);
 const measured = (l, axis) => l.rows[axis] && l.rows[axis].some(known);
 
-// A straight line through the neighbors of each point, near ones counting more: it neither lags behind a
+// A straight line is fitted to the neighbors of each point, weighted by nearness: it neither lags behind a
 // steep start nor follows the noise of the last value.
 function smoothed(values) {
   const reach = Math.max(3, Math.round(values.length / 40));
@@ -35,8 +35,8 @@ function smoothed(values) {
   });
 }
 
-// The range of a chart holds all that is drawn boldly, and of the faint curves and bands all but the wildest;
-// it begins and ends at a tick.
+// The range of a chart covers everything drawn boldly, and all but the extremes of faint curves and bands;
+// it starts and ends at a tick.
 function rangeOf(lines, chart, log, inside) {
   const fits = v => known(v) && (!log || v > 0);
   const seen = (values, l) => values.filter((v, i) => fits(v) && inside(l.x[i]));
@@ -221,7 +221,7 @@ function buttons(id, options, key) {
     box.append(b);
   }
 }
-// Draws all charts, with switches for what they can be switched to.
+// Draws all charts, with switches for their options.
 function showCharts() {
   const any = axis => charts.some(c => c.lines.some(l => measured(l, axis)));
   const named =

@@ -98,7 +98,7 @@ function facts() {
   byId("facts").append(make("div", {class: "card"}, make("h2", {}, "The same in all"), rows));
 }
 
-// Runs on other data have other accuracies, whatever trained them.
+// Accuracies on different data cannot be compared.
 function warnings() {
   for (const line of page.warnings || []) byId("warnings").append(make("p", {class: "card warning"}, line));
 }

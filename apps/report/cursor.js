@@ -1,4 +1,4 @@
-// The cursor that pointer and arrow keys move in all charts at once; dragging looks closer.
+// The cursor that pointer and arrow keys move in all charts at once; dragging zooms in.
 function nearest(l, at, wanted) {
   let best = -1;
   l.x.forEach((x, i) => {
@@ -32,7 +32,7 @@ function point(chart, wanted) {
   if (shared && speaks) nameLine(chart, g);
   svg.append(g);
 }
-// What is highlighted, beside the cursor: the legend may be out of sight.
+// Names what is highlighted beside the cursor, because the legend may be out of sight.
 function nameLine(chart, g) {
   const n = chart.drawn.findIndex(l => l.name === shared.lit);
   if (n < 0) return;
@@ -41,7 +41,7 @@ function nameLine(chart, g) {
       make("rect", {class: "plate", x: chart.at.L + 4, y: chart.at.T, width: 6.6 * said.length + 14, height: 22, rx: 5}),
       make("text", {class: "said", x: chart.at.L + 11, y: chart.at.T + 15}, said));
 }
-// The line that is next to the pointer; null if none is near.
+// The line nearest to the pointer; null if none is near.
 function lineAt(chart, wanted, y) {
   let best = null, least = 16;
   for (const l of chart.drawn) {

@@ -1,4 +1,4 @@
-// What the last evaluation took the test images for: accuracy by class, who is taken for whom, some mistakes.
+// How the last evaluation classified the test images: accuracy by class, confusions, some mistakes.
 const kNumbered = 12;  // classes, up to which the cells of the matrix hold numbers
 
 function accuracies({classes, images_by_class: images, correct_by_class: correct}) {

@@ -1,18 +1,19 @@
-// One legend for all charts of a page; what is pointed at there, in a chart or in a table stands out everywhere.
+// One legend for all charts of a page. A line that is pointed at, there, in a chart or in a table, is highlighted
+// everywhere.
 function highlight(name) {
   shared.lit = name;
   document.body.classList.toggle("focused", name !== null);
   for (const e of document.querySelectorAll("[data-line], [data-run]"))
     e.classList.toggle("lit", name !== null && (e.dataset.line ?? e.dataset.run) === name);
 }
-// Makes the element one that highlights a line.
+// Makes the element highlight a line.
 function pointsAt(element, name) {
   element.dataset.run = name;
   element.addEventListener("pointerenter", () => highlight(name));
   element.addEventListener("pointerleave", () => highlight(null));
   return element;
 }
-// lines: {name, color, dash}. Before any chart is drawn.
+// lines: {name, color, dash}. Call it before any chart is drawn.
 function shareLegend(box, lines) {
   shared = {values: new Map(), chart: null, lit: null};
   const key = make("div", {class: "key columns"});

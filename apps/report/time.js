@@ -1,4 +1,4 @@
-// Where the time went: one bar for the run or, where it is known, one a worker, all of one scale.
+// How the time was spent: one bar for the run or, if known, one per worker, all on one scale.
 function timeBar(parts, total) {
   const split = make("div", {class: "split"});
   for (const [name, t] of parts)
@@ -11,7 +11,7 @@ function timeBar(parts, total) {
   return split;
 }
 
-// {name: [seconds of each worker]}, and what is left of the wall clock as "other".
+// {name: [seconds of each worker]}, with the rest of the wall clock as "other".
 function workOfEach(s, workers) {
   const each = Object.fromEntries(Object.entries(s.seconds_by_worker || {}).filter(([, v]) => v.some(t => t > 0)));
   if (!workers)

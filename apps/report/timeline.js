@@ -1,7 +1,7 @@
-// What every worker did during a few steps: its work and waits on one bar, the transfers under way below it.
+// What every worker did during a few steps: its work and waits on one bar, its transfers in flight below.
 const [kCompute, kWaiting, kTransfer] = ["compute", "waiting", "transfer"];
 
-// Transfers that overlap lie on lanes of their own, the first that is free.
+// Overlapping transfers are on different lanes; each takes the first free one.
 function lanesOf(spans) {
   const free = [], most = 6;
   for (const s of spans.filter(s => s.track === kTransfer)) {

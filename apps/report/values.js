@@ -1,4 +1,4 @@
-// How values are written, and where the ticks of a scale are.
+// Formats values, and places the ticks of a scale.
 "use strict";
 const page = JSON.parse(document.getElementById("data").textContent);
 const byId = id => document.getElementById(id);
@@ -14,7 +14,7 @@ function make(tag, attributes, ...children) {
   return e;
 }
 
-// The colors of Okabe and Ito, which the color-blind tell apart; beyond seven lines come dashes, for 35 in all.
+// The colors of Okabe and Ito, which color-blind people can distinguish; dashes extend seven lines to 35.
 const tone = i => `var(--c${i % 7})`;
 const dashes = i => ["none", "9 5", "2 4", "10 4 2 4", "10 4 2 4 2 4"][Math.floor(i / 7) % 5];
 // A piece of a line, for legends.
@@ -37,7 +37,7 @@ const toneOfWork = name => name in workTones ? tone(workTones[name]) :
     name === "transfer"                      ? tone(1) :
     name === "other"                         ? "var(--line)" :
                                                "var(--rest)";
-// Waiting is hatched, so that it is told from other grays.
+// Waiting is hatched to distinguish it from other grays.
 const paintOfWork = name => name === "peers" || name === "waiting" ? {class: "hatched"} : {};
 
 const trim = s => s.includes(".") ? s.replace(/\.?0+$/, "") : s;
@@ -51,11 +51,11 @@ function number(v) {
   return trim(a >= 100 ? v.toFixed(1) : a >= 10 ? v.toFixed(2) : a >= 1 ? v.toFixed(3) : v.toFixed(4));
 }
 const whole = v => known(v) ? thousands(Math.round(v)) : none;
-// Of millions three digits: "11.2 M".
+// Millions have three digits: "11.2 M".
 const count = v => !known(v) || v < 999500 ? whole(v) :
     v < 999.5e6                            ? (v / 1e6).toPrecision(3) + thin + "M" :
                                              (v / 1e9).toPrecision(3) + thin + "G";
-// 99.96 must not read as all of them.
+// 99.96 must not be shown as 100.
 const percent = v => known(v) ? v.toFixed(v > 99.95 && v < 100 ? 2 : 1) + thin + "%" : none;
 function duration(s) {
   if (!known(s)) return none;
@@ -77,7 +77,7 @@ function bytes(n) {
   return (u === 0 ? whole(v) : trim(v.toPrecision(3))) + thin + unitsOfBytes[u];
 }
 
-// ---- ticks: [value, label] each; labels have as many digits as tell neighbors apart
+// ---- ticks: [value, label] each; labels have enough digits to distinguish neighbors
 const digitsOf = stride => {
   for (let d = 0; d < 12; ++d)
     if (Math.abs(stride * 10 ** d - Math.round(stride * 10 ** d)) < 1e-6 * 10 ** d * stride) return d;
@@ -128,7 +128,7 @@ function logTicks(low, high, label) {
   return all.length > 1 ? all : linearTicks(low, high, 4);
 }
 
-// What a scale shows: how a value is read out, and its ticks.
+// A scale: how a value is displayed, and its ticks.
 const plain = {
   show: number,
   ticks: linearTicks,

@@ -10,7 +10,7 @@ foreach(source ${emulated_cu})  # a .cu file is compiled as C++ by way of a file
   file(CONFIGURE OUTPUT ${folder}/${flat}.cc CONTENT "#include \"tests/emulated/launch.h\"\n#include \"${name}\"\n")
   list(APPEND emulated_kernels ${folder}/${flat}.cc)
 endforeach()
-# A GPU ends a kernel that loads several numbers at once from where they are not aligned; this processor would not.
+# A GPU ends a kernel that loads several numbers at once from an unaligned address; this processor would not.
 set(as_aligned -fsanitize=alignment -fsanitize-undefined-trap-on-error)
 set_source_files_properties(${emulated_kernels} PROPERTIES COMPILE_OPTIONS "${as_aligned}")
 file(GLOB emulated_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/emulated/*.cc)
