@@ -1,4 +1,4 @@
-// What all transports share: pieces, layout hashes, the word for a way.
+// What all transports share: pieces, layout hashes, and the memories of a transport that has none of its own.
 #include "comm/transport.h"
 
 #include <algorithm>
@@ -31,8 +31,19 @@ uint32_t layout_of(int64_t elements, DType t, uint32_t purpose) {
   return h ? h : 1;
 }
 
-Tensor Transport::window(Rank peer, int64_t, int64_t, DType) const {
+Tensor SharedMemory::window(Rank peer, int64_t, int64_t, DType) const {
   throw Error(text("rank ", peer, " shares no memory with this transport"));
+}
+Endpoint& DeviceMemory::endpoint(Rank peer) const {
+  throw Error(text("this transport sends rank ", peer, " nothing from a device's memory"));
+}
+SharedMemory& Transport::memory() {
+  static SharedMemory none;
+  return none;
+}
+DeviceMemory& Transport::devices() {
+  static DeviceMemory none;
+  return none;
 }
 
 Way parse_way(const std::string& word) {

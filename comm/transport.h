@@ -1,4 +1,4 @@
-// The waist: Header, Message, Endpoint, Transport. Nothing above knows UCX, nothing below knows SGD.
+// The waist: Header, Message, Endpoint, Transport. What lies above knows nothing of UCX, what lies below nothing of SGD.
 #pragma once
 #include <memory>
 #include <optional>
@@ -26,7 +26,7 @@ struct Header {
   uint16_t version = kVersion;
   Kind kind = Kind::kData;
   uint32_t communicator = 0;
-  uint32_t epoch = 0;  // membership; another than one's own is never mixed in
+  uint32_t epoch = 0;  // of the membership; messages of different epochs are never mixed
   Rank from = 0;       // rank in the world
   Tag tag = 0;
   int64_t step = 0;
@@ -34,47 +34,74 @@ struct Header {
   int64_t bytes = 0;       // of the whole payload, all pieces together
   uint8_t codec = 0;       // DType on the wire
   uint8_t dtype = 0;       // DType of what was pushed
-  uint16_t on_device = 0;  // 1: the payload comes from a device's memory as it lay there
-  uint32_t layout = 0;     // hash of what the payload is; see layout_of()
+  uint16_t on_device = 0;  // 1: the payload was sent from a device's memory
+  uint32_t layout = 0;     // see layout_of()
   double weight = 1;       // push-sum weight, mixing weight, or 1
 };
 static_assert(sizeof(Header) == 64, "the header is 64 bytes on the wire");
 
-// Payload in pieces of this size, the last one shorter, where a transport copies (Transport::in_pieces).
+// A transport that copies payloads sends them in pieces of this size, the last one shorter (Transport::in_pieces).
 inline constexpr int64_t kPieceBytes = 1 << 20;
 struct Piece {
   int64_t begin, end;
 };
 Piece piece_of(const Header&);  // which bytes of the payload this header's piece holds
 
-// Of element count, type and purpose: ranks that mean different things have different hashes.
+// A hash of element count, type and purpose: ranks that mean different things have different hashes.
 uint32_t layout_of(int64_t elements, DType, uint32_t purpose = 0);
 
 struct Message : Header {
-  Tensor payload;  // one axis; empty tensors have a payload of zero elements
-  double arrived =
-      -1;  // Transport::now() of its coming in; the mailbox stamps it where the transport has not
+  Tensor payload;       // one axis; empty tensors have a payload of zero elements
+  double arrived = -1;  // Transport::now() of its arrival; the mailbox stamps it where the transport has not
 };
-// A message of no communicator: what ranks tell each other about themselves.
+// A message outside all communicators, by which ranks tell each other about themselves.
 Message notice(Kind, Rank from, uint32_t epoch, const Tensor& payload);
 
-// A one-way door to one peer.
+// The way to one peer.
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
-  // Sends one message, or one piece of it, whose bytes are `payload` (its memory is handed over and not
-  // written again). Returns at once unless too much is on its way to that peer already; then waits for room
-  // until the deadline. Thread-safe. Throws PeerLost, Timeout. A payload on a device, where
-  // Transport::carries() it, sets out when the calling thread's stream has done what it was asked so far;
-  // nobody waits for that here.
+  // Sends one message, or one piece of it, whose bytes are `payload` (its memory is handed over and not written
+  // again). Returns at once, unless too much is on its way to that peer already: then it waits for room until the
+  // deadline. A payload on a device sets out when the calling thread's stream has done its work so far; send() does
+  // not wait for that. Thread-safe. Throws PeerLost, Timeout.
   virtual void send(const Header&, Tensor payload, Clock::time_point deadline) = 0;
   virtual const char* name() const = 0;  // "local", "shared", "ucx": for the log
+};
+
+// Memory that the ranks of one host share. The base class is the transport without any: every allocation is private.
+class SharedMemory {
+ public:
+  virtual ~SharedMemory() = default;
+  // Ranks with the same number see each other's memory; a rank with -1 shares none.
+  virtual int domain(Rank) const { return -1; }
+  bool joins(Rank a, Rank b) const { return domain(a) >= 0 && domain(a) == domain(b); }
+  // For outgoing payloads, and for tensors that peers are to see (x and g themselves).
+  virtual Allocator& allocator() { return skein::allocator(kCpu); }
+  // Where ranks of the same domain find this tensor in the memory of its owner. Empty: it lies elsewhere.
+  virtual std::optional<int64_t> offset_of(const Tensor&) const { return {}; }
+  // The memory of `peer` at this offset. It lives as long as the transport.
+  virtual Tensor window(Rank peer, int64_t offset, int64_t elements, DType) const;
+};
+
+// Payloads that travel from one device's memory to another's. The base class is the transport that moves none.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+  // Why payloads of this device cannot be moved, the same on all ranks; empty: they can.
+  virtual std::string trouble(Device) const { return "this transport moves the host's memory only"; }
+  // From now on payloads of this device are moved as they lie, and what peers send from theirs lands on it, complete
+  // for every stream when it is taken. With kCpu this ends: payloads land on the host.
+  virtual void land_on(Device) {}
+  // Whether a payload of this device may be given to endpoint(rank) as it lies, never in pieces.
+  virtual bool carries(Rank, Device) const { return false; }
+  virtual Endpoint& endpoint(Rank) const;
 };
 
 class Mailbox;
 struct Key;
 
-// One rank's doors and its mailbox. progress() and wait() may be called by any thread.
+// One rank's endpoints and its mailbox. progress() and wait() may be called by any thread.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -82,74 +109,58 @@ class Transport {
   virtual int size() const = 0;
   virtual Endpoint& to(Rank) = 0;
   virtual Mailbox& mailbox() = 0;
-  // What this rank's messages are timed by, in seconds; of simulated networks the simulated time.
+  virtual SharedMemory& memory();
+  virtual DeviceMemory& devices();
+  // The clock by which this rank's messages are timed, in seconds. A simulated network returns simulated time.
   virtual double now() const { return steady_seconds(); }
 
-  // Moves what can be moved without waiting: arrivals into the mailbox, deaths into its membership.
+  // Does without waiting what can be done: arrivals go into the mailbox, deaths into its membership.
   virtual void progress() {}
   // Returns when a message of this key is there, anything else may have changed, or at `until`.
   virtual void wait(const Key&, Clock::time_point until) = 0;
 
-  // True where payloads longer than kPieceBytes are handed to send() in pieces, because they are copied on
-  // the way.
+  // Whether payloads longer than kPieceBytes are given to send() in pieces, because they are copied on the way.
   virtual bool in_pieces(Rank) const { return false; }
-  // Memory to pack outgoing payloads in, and memory of tensors that peers are to see (x and g themselves).
-  virtual Allocator& allocator() { return skein::allocator(kCpu); }
-  // Ranks with the same number see each other's memory; -1 sees nobody's.
-  virtual int domain(Rank) const { return -1; }
-  // A name of the tensor's memory by which ranks of the same domain find it; none if it lies elsewhere.
-  virtual std::optional<int64_t> place_of(const Tensor&) const { return {}; }
-  // The memory that `peer` calls `place`. Alive as long as the transport is.
-  virtual Tensor window(Rank peer, int64_t place, int64_t elements, DType) const;
-  // ---- payloads in a device's memory, sent from there and to there ----------------------------------------
-  // Why there can be none, the same on all ranks; empty: there can.
-  virtual std::string device_trouble(Device) const { return "this transport moves the host's memory only"; }
-  // From now on payloads of this device are carried, and what peers send from theirs lands on it, complete
-  // for every stream when it is taken. kCpu: no more; it lands on the host.
-  virtual void land_on(Device) {}
-  // True where a payload of this device may be handed as it lies to carrier(rank), never in pieces.
-  virtual bool carries(Rank, Device) const { return false; }
-  virtual Endpoint& carrier(Rank r) { return to(r); }
-  // True where messages of one sender arrive in the order they were sent.
+  // Whether the messages of one sender arrive in the order they were sent.
   virtual bool ordered() const { return true; }
-  // One line a peer: by which way it is reached. For the log and for tests of the lanes chosen.
+  // One line a peer with the way by which it is reached. For the log, and for tests of the lanes chosen.
   virtual std::string describe() const { return {}; }
-  // Callers and messages so far that were not of this job: dropped and counted.
+  // How many callers and messages did not belong to this job; they are dropped.
   virtual int64_t strangers() const { return 0; }
   // An error ends this rank, and only this one: the others will find it lost at once, instead of gone.
   virtual void fail() {}
 };
 
-// How ranks tell each other their addresses before any transport exists. Every call is collective, in the
-// same order.
+// How ranks tell each other their addresses before any transport exists. All calls are collective, and every rank
+// makes them in the same order.
 class Exchange {
  public:
   virtual ~Exchange() = default;
   virtual Rank rank() const = 0;
   virtual int size() const = 0;
-  // What each rank gave, in rank order. Throws Timeout naming who is missing.
+  // Returns what each rank gave, in rank order. Throws Timeout, which names the missing rank.
   virtual std::vector<std::string> all_gather(const std::string& mine) = 0;
 };
 
-// `size` ranks as threads of this process. Each transport is one rank's; they may die in any order.
+// Returns the transports of `size` ranks that are threads of this process. They may be destroyed in any order.
 std::vector<std::unique_ptr<Transport>> local_world(int size);
 
-// Which way messages go. kAuto: shared between ranks of one host and user, UCX between hosts, decided per
-// pair. kLocal: local_world().
+// How messages travel. kAuto decides per pair: shared memory between ranks of one host and user, UCX between hosts.
+// kLocal is local_world().
 enum class Way : uint8_t { kAuto, kLocal, kShared, kUcx };
-Way parse_way(const std::string&);  // of --transport; BadOption
+Way parse_way(const std::string&);  // the value of --transport; throws BadOption
 
 struct TransportOptions {
   Way way = Way::kAuto;
-  double deadline = 60;                  // seconds for all to meet
+  double deadline = 60;                  // seconds within which all ranks must have connected
   double silence = 10;                   // seconds without a heartbeat after which a peer counts as lost
   int64_t in_flight = int64_t(1) << 29;  // bytes on their way to one peer before send() waits
-  std::string tls = "";                  // UCX transports to allow ("tcp"); empty: all it finds
-  std::string interface = "";            // between hosts; empty: all are tried, the fastest is taken
-  bool gpu = false;  // this rank would have payloads in a GPU's memory carried, to ranks of its host too
+  std::string tls = "";                  // UCX transports to allow ("tcp"); empty: all that UCX finds
+  std::string interface = "";            // to use between hosts; empty: the fastest of all
+  bool gpu = false;  // this rank wants payloads in GPU memory moved by UCX, also within its host
 };
-// Collective. Connects this process with all others of the exchange. kShared fails with BadOption naming a
-// rank on another host. What was chosen per pair is in describe().
+// Connects this process with all others of the exchange. Collective. kShared throws BadOption if a rank is on another
+// host, and names it. describe() says what was chosen for each pair.
 std::unique_ptr<Transport> connect(Exchange&, const TransportOptions&);
 
 }  // namespace skein::comm

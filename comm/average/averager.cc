@@ -165,8 +165,8 @@ void Averager::add(const Message& m) {
 
 bool Averager::near(Rank peer) const {
   if (holds_doubles(x_)) return false;  // they always go by messages
-  const Transport& t = members_.transport();
-  return t.domain(t.rank()) >= 0 && t.domain(members_.world_rank(peer)) == t.domain(t.rank());
+  Transport& t = members_.transport();
+  return t.memory().joins(t.rank(), members_.world_rank(peer));
 }
 
 // In shared memory each half of f32 numbers is averaged by one of the two, in both vectors: broken off, every

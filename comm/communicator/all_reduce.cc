@@ -81,8 +81,9 @@ class Reduction final : public Pending::Op {
     std::vector<Tensor> windows;
     const int64_t lo = x_.size() * me_ / n_, hi = x_.size() * (me_ + 1) / n_;
     for (Rank r = 0; r < n_; ++r) {
-      const Tensor all =
-          r == me_ ? x_ : c_.transport_.window(c_.world_rank(r), places_[size_t(r)], x_.size(), x_.dtype());
+      const Tensor all = r == me_ ? x_
+                                  : c_.transport_.memory().window(c_.world_rank(r), places_[size_t(r)],
+                                                                  x_.size(), x_.dtype());
       windows.push_back(all.view({hi - lo}, lo));
     }
     if (hi > lo) sum_in_order(windows, windows);

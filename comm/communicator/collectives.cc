@@ -76,9 +76,8 @@ std::vector<Tensor> Communicator::windows(const Tensor& x) {
     if (r == rank_) continue;
     const int64_t place = place_in(wait_for(key(r, kFirst, sequence), layout));
     const Rank w = world_rank(r);
-    const bool near =
-        transport_.domain(w) >= 0 && transport_.domain(w) == transport_.domain(transport_.rank());
-    if (place >= 0 && near) seen[size_t(r)] = transport_.window(w, place, x.size(), x.dtype());
+    const bool near = transport_.memory().joins(transport_.rank(), w);
+    if (place >= 0 && near) seen[size_t(r)] = transport_.memory().window(w, place, x.size(), x.dtype());
   }
   return seen;
 }
@@ -92,11 +91,11 @@ void Communicator::average_with(Rank peer, const Tensor& x, Tag tag, int64_t ste
   const Tensor mine = x.view({x.size()});
   const uint32_t vector = layout_of(x.size(), kF32, kAverageVector),
                  places = layout_of(x.size(), kF32, kAveragePlace);
-  if (transport_.domain(w) >= 0 && transport_.domain(w) == transport_.domain(transport_.rank())) {
+  if (transport_.memory().joins(transport_.rank(), w)) {
     send_packed({{peer, 1, 1}}, first, step, place_message(transport_, mine), places, false);
     const int64_t place = place_in(wait_for(key(peer, first, step), places));
-    if (place >= 0 && transport_.place_of(mine)) {
-      const Tensor other = transport_.window(w, place, x.size(), kF32);
+    if (place >= 0 && transport_.memory().offset_of(mine)) {
+      const Tensor other = transport_.memory().window(w, place, x.size(), kF32);
       const int64_t half = x.size() / 2, lo = rank_ < peer ? 0 : half,
                     n = rank_ < peer ? half : x.size() - half;
       average(mine.view({n}, lo), other.view({n}, lo));

@@ -50,8 +50,8 @@ Communicator::Communicator(Transport& t, CommunicatorOptions o, std::vector<Rank
   const auto me = std::find(members_.begin(), members_.end(), t.rank());
   CHECK(me != members_.end(), "rank", t.rank(), "is no member of the group");
   rank_ = Rank(me - members_.begin());
-  shares_memory_ = t.domain(t.rank()) >= 0;
-  for (Rank m : members_) shares_memory_ = shares_memory_ && t.domain(m) == t.domain(t.rank());
+  shares_memory_ =
+      std::all_of(members_.begin(), members_.end(), [&](Rank m) { return t.memory().joins(t.rank(), m); });
 }
 
 Communicator::~Communicator() {

@@ -108,7 +108,7 @@ class Communicator {
   void hand_over(Rank to, Tag, int64_t step, const Tensor& filled, double weight = 1);
   // Waits for the message of this sender, tag and step. The payload has the type that was pushed, one axis,
   // and is the taker's to keep, not to write. It lies on the host; or, if it was pushed from a device, perhaps
-  // on one (Transport::carries): beside() puts it where it is wanted. Throws PeerLost, Timeout, Disagreement
+  // on one (DeviceMemory::carries): beside() puts it where it is wanted. Throws PeerLost, Timeout, Disagreement
   // (a later step came instead).
   Message take(Rank from, Tag, int64_t step);
   // Likewise, and the payload must be laid out like `like`, else Disagreement on both ends; it lies on the
@@ -156,7 +156,7 @@ class Communicator {
 
   // ---- shared memory --------------------------------------------------------------------------------------
   // Tensors made from here can be seen by peers of the same host; elsewhere it is plain memory.
-  Allocator& allocator() { return transport_.allocator(); }
+  Allocator& allocator() { return transport_.memory().allocator(); }
   // Collective. Each member's own x as this rank can see it in shared memory; empty tensors where it cannot.
   // The caller orders reads and writes by messages or barriers.
   std::vector<Tensor> windows(const Tensor& x);

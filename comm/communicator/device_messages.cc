@@ -38,7 +38,7 @@ RoundTrips measure(Communicator& c, Device mine, int64_t elements) {
   RoundTrips t;
   int64_t step = 0;
   for (const bool direct : {false, true}) {
-    c.transport().land_on(direct ? mine : kCpu);
+    c.transport().devices().land_on(direct ? mine : kCpu);
     c.barrier();
     if (paired) (direct ? t.direct : t.by_host) = round_trip(c, peer, x, step);
   }
@@ -94,7 +94,7 @@ std::string choose_device_messages(Communicator& comm, DeviceMessages wish, Devi
   const auto said = gather_numbers(*c, {double(!mine.is_host()), double(wish)});
   for (const auto& of : said) gpus.push_back(of[0] != 0);
   wish = DeviceMessages(int(said[0][1]));  // rank 0's counts
-  MessageVerdict v = decide(wish, gpus, c->transport().device_trouble(mine));
+  MessageVerdict v = decide(wish, gpus, c->transport().devices().trouble(mine));
   if (!v.refused.empty()) throw BadOption("--device-messages on: " + v.refused);
   if (v.direct && wish == DeviceMessages::kAuto) {
     const RoundTrips t = measure(*c, mine, least);
@@ -102,7 +102,7 @@ std::string choose_device_messages(Communicator& comm, DeviceMessages wish, Devi
     for (const auto& of : gather_numbers(*c, {t.by_host, t.direct})) trips.push_back({of[0], of[1]});
     v = decide(trips, 4 * least);
   }
-  c->transport().land_on(v.direct ? mine : kCpu);
+  c->transport().devices().land_on(v.direct ? mine : kCpu);
   c->barrier();
   return v.why;
 }

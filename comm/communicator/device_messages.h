@@ -22,7 +22,7 @@ struct MessageVerdict {
   std::string why;      // for the log; empty: nobody has a GPU
   std::string refused;  // a wish that cannot be; then an error
 };
-// Before anything is measured. `gpus`: which worker has one; `trouble`: Transport::device_trouble().
+// Before anything is measured. `gpus`: which worker has one; `trouble`: DeviceMemory::trouble().
 MessageVerdict decide(DeviceMessages, const std::vector<bool>& gpus, const std::string& trouble);
 // The slowest pair's round trip decides, for it is what the others wait for. `bytes`: of the tensor.
 MessageVerdict decide(const std::vector<RoundTrips>&, int64_t bytes);

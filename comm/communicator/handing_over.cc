@@ -4,7 +4,7 @@
 namespace skein::comm {
 
 Tensor Communicator::blank(const Tensor& like) const {
-  return like.device().is_host() ? Tensor({like.size()}, options_.wire, transport_.allocator())
+  return like.device().is_host() ? Tensor({like.size()}, options_.wire, transport_.memory().allocator())
                                  : Tensor({like.size()}, options_.wire, like.device());
 }
 

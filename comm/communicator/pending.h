@@ -31,8 +31,8 @@ enum Purpose : uint32_t { kReducePlace = 1, kReduceDone, kReduceShare, kReduceSu
 // clang-format on
 
 // Where x lies in memory that others of the host see; -1: nowhere.
-inline Tensor place_message(const Transport& t, const Tensor& x) {
-  return Tensor::of<int64_t>({1}, {t.place_of(x).value_or(-1)});
+inline Tensor place_message(Transport& t, const Tensor& x) {
+  return Tensor::of<int64_t>({1}, {t.memory().offset_of(x).value_or(-1)});
 }
 inline int64_t place_in(const Message& m) { return *m.payload.data<int64_t>(); }
 inline Tensor nothing() { return Tensor({0}, kU8); }

@@ -83,7 +83,8 @@ Communicator::Packed Communicator::packed_for(const Header& h, const Tensor& sou
                                               bool as_it_is) {
   const DType wire = DType(h.codec);
   const Device device = source.device();
-  if (device.is_host()) return {as_it_is ? source : Tensor({source.size()}, wire, transport_.allocator())};
+  if (device.is_host())
+    return {as_it_is ? source : Tensor({source.size()}, wire, transport_.memory().allocator())};
   Tensor there = source;
   if (factor != 1 || wire != source.dtype()) {
     there = Tensor({source.size()}, wire, device);
@@ -106,7 +107,7 @@ void Communicator::send_same(const std::vector<Share>& shares, const Header& h, 
                              bool as_it_is) {
   std::vector<Share> carried, others;
   for (const Share& s : shares)
-    (transport_.carries(world_rank(s.to), source.device()) ? carried : others).push_back(s);
+    (transport_.devices().carries(world_rank(s.to), source.device()) ? carried : others).push_back(s);
   if (!others.empty()) send_from_host(others, h, source, as_it_is);
   if (carried.empty()) return;
   Tensor there = source;
@@ -152,7 +153,7 @@ void Communicator::send_one(const Share& s, Header h, const Tensor& payload) {
   h.weight = s.weight;
   const Rank to = world_rank(s.to);
   try {
-    Endpoint& door = payload.device().is_host() ? transport_.to(to) : transport_.carrier(to);
+    Endpoint& door = payload.device().is_host() ? transport_.to(to) : transport_.devices().endpoint(to);
     door.send(h, payload, after(options_.deadline));
   } catch (const PeerLost&) {
     require_members();

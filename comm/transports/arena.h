@@ -40,7 +40,7 @@ class Arena final : public Allocator {
   Device device() const override { return kCpu; }
   const Fd& file() const { return file_; }
   const std::shared_ptr<Mapping>& mapping() const { return mapping_; }
-  int64_t place_of(const void* p) const { return static_cast<const char*>(p) - mapping_->base; }
+  int64_t offset_of(const void* p) const { return static_cast<const char*>(p) - mapping_->base; }
 
  private:
   ~Arena() override = default;

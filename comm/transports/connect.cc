@@ -1,4 +1,4 @@
-// Connect: one process's transport, made of doors of two kinds, chosen per pair of ranks.
+// Connect: one process's transport, which reaches each peer through shared memory or by UCX.
 #include <algorithm>
 #include <map>
 
@@ -26,35 +26,61 @@ std::string gpu_trouble(Exchange& e, const TransportOptions& o) {
   return "";
 }
 
+// Payloads in a GPU's memory go by UCX. Without `gpu_trouble` there is a UCX endpoint for every peer.
+class UcxDevices final : public DeviceMemory {
+ public:
+  UcxDevices(UcxDoors* ucx, std::string gpu_trouble) : ucx_(ucx), gpu_trouble_(std::move(gpu_trouble)) {}
+  std::string trouble(Device d) const override {
+    if (d.is_cuda()) return gpu_trouble_;
+    return ucx_ ? "" : "shared memory is the host's";
+  }
+  void land_on(Device d) override {
+    if (ucx_) ucx_->land_on(d);
+  }
+  bool carries(Rank r, Device d) const override {
+    return !d.is_host() && ucx_ && ucx_->reaches(r) && ucx_->landing() == d;
+  }
+  Endpoint& endpoint(Rank r) const override { return ucx_->to(r); }
+
+ private:
+  UcxDoors* const ucx_;  // null: all messages go through shared memory
+  const std::string gpu_trouble_;
+};
+
+// For each rank the first rank of its host.
+std::vector<int> domains_of(Exchange& e) {
+  std::vector<int> domains;
+  const std::vector<std::string> hosts = e.all_gather(host_identity());
+  for (const std::string& h : hosts)
+    domains.push_back(int(std::find(hosts.begin(), hosts.end(), h) - hosts.begin()));
+  return domains;
+}
+
 class ProcessTransport final : public Transport {
  public:
   ProcessTransport(Exchange& e, const TransportOptions& o)
       : rank_(e.rank()), size_(e.size()), box_(rank_, size_, o.in_flight), live_(box_, o.silence) {
-    const std::vector<std::string> hosts = e.all_gather(host_identity());
-    gpu_trouble_ = gpu_trouble(e, o);
-    for (const std::string& h : hosts)
-      domain_.push_back(int(std::find(hosts.begin(), hosts.end(), h) - hosts.begin()));
+    const std::vector<int> domains = domains_of(e);
+    const std::string gpu = gpu_trouble(e, o);
     std::vector<Rank> near, far;
     for (Rank r = 0; r < size_; ++r) {
       if (r == rank_) continue;
-      const bool same = domain_[size_t(r)] == domain_[size_t(rank_)];
+      const bool same = domains[size_t(r)] == domains[size_t(rank_)];
       if (o.way == Way::kShared && !same)
         throw BadOption(text("--transport shared: rank ", r,
                              " is on another host, or of another user, than rank ", rank_,
                              "; use auto or ucx"));
       (same && o.way != Way::kUcx ? near : far).push_back(r);
     }
-    const bool one_host = std::all_of(domain_.begin(), domain_.end(), [&](int d) { return d == domain_[0]; });
+    const bool one_host = std::all_of(domains.begin(), domains.end(), [&](int d) { return d == domains[0]; });
     NetworkChoice network{.devices = "", .addresses = own_addresses(), .why = ""};
-    if (!one_host) network = choose_network(e, domain_, o);
+    if (!one_host) network = choose_network(e, domains, o);
     network_ = network.why;
-    if (o.way == Way::kUcx)
-      domain_.assign(size_t(size_), -1);
-    else
-      shared_ = std::make_unique<SharedDoors>(e, near, box_, live_, o);
-    const UcxDoors::Peers peers{.far = far, .near = gpu_trouble_.empty() ? near : std::vector<Rank>()};
-    if (o.way == Way::kUcx || !one_host || gpu_trouble_.empty())
+    if (o.way != Way::kUcx) shared_ = std::make_unique<SharedDoors>(e, domains, box_, live_, o);
+    const UcxDoors::Peers peers{.far = far, .near = gpu.empty() ? near : std::vector<Rank>()};
+    if (o.way == Way::kUcx || !one_host || gpu.empty())
       ucx_ = std::make_unique<UcxDoors>(e, peers, box_, live_, o, network);
+    devices_ = std::make_unique<UcxDevices>(ucx_.get(), gpu);
     near_.assign(size_t(size_), false);
     for (Rank r : near) near_[size_t(r)] = true;
     live_.start();
@@ -83,8 +109,9 @@ class ProcessTransport final : public Transport {
     if (r == rank_) return self_;
     return near_[size_t(r)] ? shared_->to(r) : ucx_->to(r);
   }
-  Endpoint& carrier(Rank r) override { return ucx_->to(r); }
   Mailbox& mailbox() override { return box_; }
+  SharedMemory& memory() override { return shared_ ? *shared_ : Transport::memory(); }
+  DeviceMemory& devices() override { return *devices_; }
 
   void progress() override {
     live_.check();
@@ -101,25 +128,6 @@ class ProcessTransport final : public Transport {
   }
 
   bool in_pieces(Rank r) const override { return r != rank_ && !near_[size_t(r)]; }
-  Allocator& allocator() override { return shared_ ? shared_->allocator() : skein::allocator(kCpu); }
-  std::string device_trouble(Device d) const override {
-    if (d.is_cuda()) return gpu_trouble_;
-    return ucx_ ? "" : "shared memory is the host's";
-  }
-  void land_on(Device d) override {
-    if (ucx_) ucx_->land_on(d);
-  }
-  bool carries(Rank r, Device d) const override {
-    return !d.is_host() && ucx_ && ucx_->reaches(r) && ucx_->landing() == d;
-  }
-  int domain(Rank r) const override { return domain_[size_t(r)]; }
-  std::optional<int64_t> place_of(const Tensor& x) const override {
-    return shared_ ? shared_->place_of(x) : std::nullopt;
-  }
-  Tensor window(Rank peer, int64_t place, int64_t elements, DType t) const override {
-    CHECK(shared_, "rank", peer, "shares no memory with us");
-    return shared_->window(peer, place, elements, t);
-  }
   void fail() override { failed_ = true; }
   int64_t strangers() const override {
     return box_.strangers() + (shared_ ? shared_->strangers() : 0) + (ucx_ ? ucx_->strangers() : 0);
@@ -134,7 +142,7 @@ class ProcessTransport final : public Transport {
   }
 
  private:
-  // To oneself, as a server and a worker of one process have it.
+  // A server and a worker of one process send each other messages, too.
   class Self final : public Endpoint {
    public:
     explicit Self(ProcessTransport& t) : all_(t) {}
@@ -154,11 +162,11 @@ class ProcessTransport final : public Transport {
   std::atomic<bool> failed_{false};
   Mailbox box_;
   Liveness live_;  // outlives the doors: goodbye is said when everything sent has gone out
-  std::vector<int> domain_;
   std::vector<bool> near_;
-  std::string network_, gpu_trouble_;
+  std::string network_;
   std::unique_ptr<SharedDoors> shared_;
   std::unique_ptr<UcxDoors> ucx_;
+  std::unique_ptr<UcxDevices> devices_;
   Self self_{*this};
 };
 

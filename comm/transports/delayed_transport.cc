@@ -29,7 +29,7 @@ class DelayedTransport::Door final : public Endpoint {
   void send(const Header& h, Tensor payload, Clock::time_point deadline) override {
     Label label{h, 0, 0};
     const int copies = schedule(label, double(payload.bytes()));
-    Tensor parcel({int64_t(sizeof label) + payload.bytes()}, kU8, t_.inner_->allocator());
+    Tensor parcel({int64_t(sizeof label) + payload.bytes()}, kU8, t_.inner_->memory().allocator());
     std::memcpy(parcel.raw(), &label, sizeof label);
     if (payload.bytes() > 0)
       std::memcpy(static_cast<char*>(parcel.raw()) + sizeof label, payload.raw(), size_t(payload.bytes()));

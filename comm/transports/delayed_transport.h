@@ -44,7 +44,6 @@ class DelayedTransport final : public Transport {
   Mailbox& mailbox() override { return box_; }
   void progress() override;
   void wait(const Key&, Clock::time_point until) override;
-  Allocator& allocator() override { return inner_->allocator(); }
   bool ordered() const override { return false; }
   void fail() override { inner_->fail(); }
   std::string describe() const override { return "delayed over\n" + inner_->describe(); }

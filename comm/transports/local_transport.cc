@@ -1,4 +1,4 @@
-// Local transport: a send is a put into the other thread's mailbox; all memory is everybody's.
+// Local transport: a send is a put into the other thread's mailbox; all threads see all memory.
 #include "comm/transports/local_transport.h"
 
 #include <algorithm>
@@ -38,38 +38,51 @@ class LocalEndpoint final : public Endpoint {
   Mailbox &mine_, &other_;
 };
 
+// All threads share one domain; a tensor's offset is its address.
+class LocalMemory final : public SharedMemory {
+ public:
+  int domain(Rank) const override { return 0; }
+  std::optional<int64_t> offset_of(const Tensor& x) const override {
+    if (!x.device().is_host()) return {};
+    return int64_t(reinterpret_cast<intptr_t>(x.raw()));
+  }
+  Tensor window(Rank, int64_t offset, int64_t elements, DType t) const override {
+    void* at = reinterpret_cast<void*>(intptr_t(offset));
+    return Tensor({elements}, t, std::make_shared<Storage>(at, elements * size_of(t), kCpu, nullptr));
+  }
+};
+
+class LocalDevices final : public DeviceMemory {
+ public:
+  std::string trouble(Device) const override { return "the workers are threads (--transport local)"; }
+};
+
 class LocalTransport final : public Transport {
  public:
   LocalTransport(std::shared_ptr<Hub> hub, Rank rank) : hub_(std::move(hub)), rank_(rank) {
-    for (auto& box : hub_->boxes) doors_.emplace_back(mailbox(), *box);
+    for (auto& box : hub_->boxes) endpoints_.emplace_back(mailbox(), *box);
   }
   ~LocalTransport() override {
     for (auto& box : hub_->boxes)
       if (box->owner() != rank_) failed_ ? box->fail(rank_) : box->leave(rank_);
   }
   Rank rank() const override { return rank_; }
-  int size() const override { return int(doors_.size()); }
-  Endpoint& to(Rank peer) override { return doors_.at(size_t(peer)); }
+  int size() const override { return int(endpoints_.size()); }
+  Endpoint& to(Rank peer) override { return endpoints_.at(size_t(peer)); }
   Mailbox& mailbox() override { return *hub_->boxes[size_t(rank_)]; }
   void wait(const Key& k, Clock::time_point until) override { mailbox().wait(k, until); }
-  int domain(Rank) const override { return 0; }
-  std::optional<int64_t> place_of(const Tensor& x) const override {
-    if (!x.device().is_host()) return {};
-    return int64_t(reinterpret_cast<intptr_t>(x.raw()));
-  }
-  Tensor window(Rank, int64_t place, int64_t elements, DType t) const override {
-    void* at = reinterpret_cast<void*>(intptr_t(place));
-    return Tensor({elements}, t, std::make_shared<Storage>(at, elements * size_of(t), kCpu, nullptr));
-  }
+  SharedMemory& memory() override { return memory_; }
+  DeviceMemory& devices() override { return devices_; }
   void fail() override { failed_ = true; }
-  std::string device_trouble(Device) const override { return "the workers are threads (--transport local)"; }
   std::string describe() const override { return text("local: ", size(), " threads of one process\n"); }
 
  private:
   std::shared_ptr<Hub> hub_;
   const Rank rank_;
   std::atomic<bool> failed_{false};
-  std::deque<LocalEndpoint> doors_;
+  std::deque<LocalEndpoint> endpoints_;
+  LocalMemory memory_;
+  LocalDevices devices_;
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ constexpr auto kYielding = std::chrono::microseconds(60);
 
 struct Entry {
   Header header;
-  int64_t place;  // of the payload in the sender's arena
+  int64_t offset;  // of the payload in the sender's arena
   uint32_t ticket, unused;
   char words[kInline];
 };
@@ -99,7 +99,7 @@ class SharedDoors::Door final : public Endpoint {
     const std::lock_guard lock(mutex_);
     uint32_t ticket = kNoTicket;
     if (h.bytes > kInline) {
-      if (!all_.place_of(payload)) payload = in_arena(payload);
+      if (!all_.offset_of(payload)) payload = in_arena(payload);
       wait_until([&] { return (ticket = free_ticket(h.bytes)) != kNoTicket; }, h, deadline);
     }
     wait_until([&] { return ring_.written.load() - ring_.read.load(std::memory_order_acquire) < kSlots; }, h,
@@ -107,7 +107,7 @@ class SharedDoors::Door final : public Endpoint {
     Entry& e = ring_.entries[ring_.written.load() % kSlots];
     e.header = h;
     e.ticket = ticket;
-    e.place = ticket == kNoTicket ? 0 : *all_.place_of(payload);
+    e.offset = ticket == kNoTicket ? 0 : *all_.offset_of(payload);
     if (ticket == kNoTicket && h.bytes > 0) std::memcpy(e.words, payload.raw(), size_t(h.bytes));
     if (ticket != kNoTicket) lend(ticket, std::move(payload));
     ring_.written.fetch_add(1, std::memory_order_release);
@@ -127,11 +127,11 @@ class SharedDoors::Door final : public Endpoint {
       if (m.bytes > 0) std::memcpy(m.payload.raw(), e.words, size_t(m.bytes));
       return m;
     }
-    CHECK(e.ticket < kTickets && e.place >= 0 && e.place + m.bytes <= memory_->bytes,
+    CHECK(e.ticket < kTickets && e.offset >= 0 && e.offset + m.bytes <= memory_->bytes,
           "a damaged entry of rank", peer_);
     const auto loan =
         std::make_shared<Loan>(memory_, theirs_.tickets(size_, me_).finished[e.ticket], theirs_);
-    m.payload = Tensor({n}, t, std::make_shared<Storage>(memory_->base + e.place, m.bytes, kCpu, loan));
+    m.payload = Tensor({n}, t, std::make_shared<Storage>(memory_->base + e.offset, m.bytes, kCpu, loan));
     return m;
   }
   void ring_their_bell() { theirs_.ring(); }
@@ -191,11 +191,12 @@ class SharedDoors::Door final : public Endpoint {
   uint32_t next_ = 0;
 };
 
-SharedDoors::SharedDoors(Exchange& exchange, const std::vector<Rank>& near, Mailbox& box, Liveness& live,
+SharedDoors::SharedDoors(Exchange& exchange, const std::vector<int>& domains, Mailbox& box, Liveness& live,
                          const TransportOptions& o)
     : box_(box),
       live_(live),
       in_flight_(o.in_flight),
+      domains_(domains),
       arena_(new Arena(Control::bytes(exchange.size()), exchange.rank())),
       control_(reinterpret_cast<Control*>(arena_->mapping()->base)),
       doors_(size_t(exchange.size())) {
@@ -203,7 +204,9 @@ SharedDoors::SharedDoors(Exchange& exchange, const std::vector<Rank>& near, Mail
   const std::string name = "skein-" + hex(random_bytes(16)), secret = random_bytes(32);
   const Fd listener = listen_unix(name, exchange.size());
   const std::vector<std::string> all = exchange.all_gather(secret + name);
-  Meeting m{.me = me, .peers = near, .secrets = {}, .dial = {}, .welcome = same_user, .deadline = {}};
+  Meeting m{.me = me, .peers = {}, .secrets = {}, .dial = {}, .welcome = same_user, .deadline = {}};
+  for (Rank r = 0; r < exchange.size(); ++r)
+    if (r != me && domain(r) == domain(me)) m.peers.push_back(r);
   for (const std::string& words : all) m.secrets.push_back(words.substr(0, 32));
   m.dial = [&](Rank r) { return connect_unix(all[size_t(r)].substr(32)); };
   m.deadline = after(o.deadline);
@@ -278,18 +281,18 @@ void SharedDoors::nap(const Key& k, Clock::time_point until) {
   control_->sleep(seen, std::min<std::chrono::nanoseconds>(left, kLongestSleep));
 }
 
-std::optional<int64_t> SharedDoors::place_of(const Tensor& x) const {
+std::optional<int64_t> SharedDoors::offset_of(const Tensor& x) const {
   if (!x.device().is_host() || !arena_->mapping()->holds(x.raw(), x.bytes())) return {};
-  return arena_->place_of(x.raw());
+  return arena_->offset_of(x.raw());
 }
 
-Tensor SharedDoors::window(Rank peer, int64_t place, int64_t elements, DType t) const {
+Tensor SharedDoors::window(Rank peer, int64_t offset, int64_t elements, DType t) const {
   CHECK(doors_.at(size_t(peer)), "rank", peer, "is not of this host");
   const std::shared_ptr<Mapping>& memory = doors_[size_t(peer)]->memory();
   const int64_t bytes = elements * size_of(t);
-  CHECK(place >= 0 && place + bytes <= memory->bytes, "a window beyond the memory of rank", peer, place,
+  CHECK(offset >= 0 && offset + bytes <= memory->bytes, "a window beyond the memory of rank", peer, offset,
         bytes);
-  return Tensor({elements}, t, std::make_shared<Storage>(memory->base + place, bytes, kCpu, memory));
+  return Tensor({elements}, t, std::make_shared<Storage>(memory->base + offset, bytes, kCpu, memory));
 }
 
 }  // namespace skein::comm

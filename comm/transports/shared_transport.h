@@ -1,5 +1,4 @@
-// Shared transport: ranks as processes of one host. A message is an entry in a ring, its payload is read in
-// place.
+// Shared transport: ranks as processes of one host. A message is an entry in a ring; its payload is read where it lies.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -13,23 +12,24 @@ namespace skein::comm {
 // The part of a process's transport that reaches the ranks of its own host. Every rank has an Arena that the
 // others map; it begins with a control block: a bell (futex), one ring of incoming messages per sender, and
 // per receiver a table in which that one ticks off the payloads it has finished with.
-class SharedDoors {
+class SharedDoors final : public SharedMemory {
  public:
-  // Collective over `exchange`: every rank calls it, also one that is alone on its host (`near` empty).
-  // `near`: the other ranks of this host. Connections made are handed to `live`.
-  SharedDoors(Exchange& exchange, const std::vector<Rank>& near, Mailbox&, Liveness& live,
+  // Collective over `exchange`: every rank calls it, also one that is alone on its host. `domains`: each rank's, which
+  // are equal on one host. Connections made are handed to `live`.
+  SharedDoors(Exchange& exchange, const std::vector<int>& domains, Mailbox&, Liveness& live,
               const TransportOptions&);
-  ~SharedDoors();
+  ~SharedDoors() override;
 
   Endpoint& to(Rank);
-  Allocator& allocator() { return *arena_; }
+  int domain(Rank r) const override { return domains_[size_t(r)]; }
+  Allocator& allocator() override { return *arena_; }
+  std::optional<int64_t> offset_of(const Tensor&) const override;
+  Tensor window(Rank peer, int64_t offset, int64_t elements, DType) const override;
   // Moves arrivals into the mailbox as far as it has room. Any thread.
   void progress();
   // Yields for a little, then sleeps, until a message of this key is there, the bell rings, or `until`.
   void nap(const Key&, Clock::time_point until);
   void wake();  // ends all naps
-  std::optional<int64_t> place_of(const Tensor&) const;
-  Tensor window(Rank peer, int64_t place, int64_t elements, DType) const;
   int64_t strangers() const { return strangers_; }
 
   struct Control;
@@ -40,9 +40,10 @@ class SharedDoors {
   Mailbox& box_;
   Liveness& live_;
   const int64_t in_flight_;
+  const std::vector<int> domains_;
   Arena* arena_;  // retired, not deleted: tensors made from it may live longer
   Control* control_;
-  std::vector<std::unique_ptr<Door>> doors_;            // by rank; null for who is not near
+  std::vector<std::unique_ptr<Door>> doors_;            // by rank; null for ranks of other hosts
   std::mutex mutex_;                                    // of what drain() touches
   std::vector<std::pair<Rank, std::string>> refusals_;  // to be sent when no lock is held
   int64_t strangers_ = 0;

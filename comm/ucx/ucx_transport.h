@@ -26,8 +26,8 @@ class UcxDoors {
 
   Endpoint& to(Rank);
   bool reaches(Rank) const;
-  void land_on(Device);    // Transport::land_on
-  Device landing() const;  // the last of them
+  void land_on(Device);    // DeviceMemory::land_on
+  Device landing() const;  // its latest argument
   void progress();
   // Waits until all that was sent has gone out, except to the dead.
   void flush();

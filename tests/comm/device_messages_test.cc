@@ -20,8 +20,8 @@ constexpr Device kAside{Device::kApart, 0};
 struct Carried {
   Carried(Exchange& e, const std::string& how)
       : device(how.starts_with("cuda") ? kFirstGpu : kAside), transport(connect(e, options(how))) {
-    CHECK(transport->device_trouble(device).empty(), transport->device_trouble(device));
-    transport->land_on(device);
+    CHECK(transport->devices().trouble(device).empty(), transport->devices().trouble(device));
+    transport->devices().land_on(device);
     c.barrier();
   }
   static TransportOptions options(const std::string& how) {
@@ -93,7 +93,7 @@ void narrow(Exchange& e, const std::string& how) {
   const Tensor x = w.there(300001);
   std::vector<double> by_host;
   for (const bool direct : {false, true}) {
-    w.transport->land_on(direct ? w.device : kCpu);
+    w.transport->devices().land_on(direct ? w.device : kCpu);
     c->barrier();
     c->push(other, 7, direct, 0.3f, x);
     const Tensor filled = c->blank(x);
@@ -184,7 +184,7 @@ void choose(Exchange& e, const std::string& how) {
   for (const auto wish : {DeviceMessages::kOn, DeviceMessages::kAuto, DeviceMessages::kOff}) {
     const std::string said = choose_device_messages(c, wish, d, 100000);
     const bool direct = said.find("by UCX from GPU to GPU") != std::string::npos;
-    CHECK(t->carries(other, d) == direct, said);
+    CHECK(t->devices().carries(other, d) == direct, said);
     CHECK(wish == DeviceMessages::kAuto || direct == (wish == DeviceMessages::kOn), said);
     CHECK((said.find("there and back") != std::string::npos) == (wish == DeviceMessages::kAuto), said);
     const Tensor x = vector_of(c.rank(), 300000, allocator(kCpu)).to(d);
