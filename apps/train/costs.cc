@@ -25,11 +25,11 @@ void Transfers::visit(Archive& a) {
 
 void Costs::begin(comm::Communicator& comm) {
   comm.meter().turn(false);
-  counted_ = comm.traffic();
+  counted_ = comm.meter().traffic();
 }
 
 void Costs::count(comm::Communicator& comm) {
-  const comm::Traffic all = comm.traffic();
+  const comm::Traffic all = comm.meter().traffic();
   transfers.bytes += double(all.bytes - counted_.bytes);
   transfers.waited += all.waited - counted_.waited;
   transfers.in_flight += all.in_flight - counted_.in_flight;

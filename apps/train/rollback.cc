@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "comm/communicator/notices.h"
 #include "comm/communicator/words.h"
 
 namespace skein::apps {
@@ -60,7 +61,7 @@ Outcome Rollback::end_among(const std::vector<int>& members) {
   const int world = run_.setup.place.world;
   const std::unique_ptr<comm::Communicator> living = everybody.group(members);
   const Common common = agree(*living);
-  everybody.give_up(everybody.membership().dead(), others_than(members, world));
+  comm::give_up(everybody, everybody.membership().dead(), others_than(members, world));
   const std::string resume = how_to_resume(run_.directory);
   if (!may_write(members, common.ended))
     return outcome(members, text("with ", members.size(), " of ", world,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "apps/base/clock.h"
+#include "comm/communicator/patience.h"
 #include "comm/communicator/words.h"
 
 namespace skein::apps {
@@ -11,18 +12,6 @@ namespace skein::apps {
 namespace {
 constexpr double kQuestionSeconds = 1;  // between two questions whether to stop; the delay of Ctrl-C
 constexpr comm::Tag kStop = comm::kOwnTags - 1;
-
-// While it lives, waits of this communicator have no time limit.
-class Patience {
- public:
-  explicit Patience(comm::Communicator& c) : comm_(c), before_(c.set_deadline(comm::kForever)) {}
-  ~Patience() { comm_.set_deadline(before_); }
-  Patience(const Patience&) = delete;
-
- private:
-  comm::Communicator& comm_;
-  const double before_;
-};
 }  // namespace
 
 Stopping::Stopping(Run& run, std::function<void()> settle) : run_(run), settle_(std::move(settle)) {}
@@ -59,7 +48,7 @@ bool Stopping::here_apart() {
   if (stop_at_ >= 0) return run_.k >= stop_at_;
   // A replayed run can stop only at steps where the recorded one met.
   if (!run_.config.replay.empty()) return false;
-  if (!run_.asked_to_stop() && !run_.comm().poll_any(kStop)) return false;
+  if (!run_.asked_to_stop() && !run_.comm().poll(comm::kAnyone, kStop)) return false;
   tell_others();
   stop_at_ = run_.k;
   met_at_ = -1;  // workers that met here may have taken more steps since
@@ -83,7 +72,7 @@ bool Stopping::meet() {
 }
 
 bool Stopping::settle_at_one_step() {
-  const Patience patience(run_.comm());
+  const comm::Patience patience(run_.comm());
   if (!run_.config.replay.empty() && run_.asked_to_stop()) stop_at_ = run_.k;
   for (bool together = false; !together;) {
     settle_();

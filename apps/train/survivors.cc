@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "comm/communicator/notices.h"
+
 namespace skein::apps {
 namespace {
 
@@ -66,7 +68,7 @@ bool Survivors::attempt(const std::function<void()>& f) {
     if (!survives_) throw;
     const comm::Membership& all = everybody_.membership();
     if (first() ? left().empty() : !all.alive(everybody_.world_rank(0))) throw;
-    if (!first()) everybody_.give_up(all.dead(), {0});
+    if (!first()) comm::give_up(everybody_, all.dead(), {0});
   } catch (const comm::Timeout&) {
     if (!survives_ || first()) throw;
   }
@@ -95,7 +97,7 @@ void Survivors::tell(const std::vector<int>& next) {
   std::vector<comm::Rank> gone;
   for (int w : members_)
     if (!next.empty() && !holds(next, w)) gone.push_back(everybody_.world_rank(w));
-  if (!gone.empty()) everybody_.give_up(gone, members_);
+  if (!gone.empty()) comm::give_up(everybody_, gone, members_);
   const Tensor words = Tensor::of<int32_t>({int64_t(next.size())}, {next.begin(), next.end()});
   for (int w : next.empty() ? members_ : next) try {
       if (w != 0) line_->push(w, kVerdict, verdicts_, 1, words);

@@ -1,4 +1,4 @@
-// One epoch's gossips, and what is owed to whom when they break off.
+// One epoch's gossips, and which shares are still to come when they break off.
 #include "comm/average/averager.h"
 
 #include <algorithm>
@@ -6,14 +6,17 @@
 #include <cstring>
 #include <limits>
 
+#include "comm/average/in_place.h"
 #include "comm/communicator/numbers.h"
+#include "comm/communicator/patience.h"
 #include "engine/vectors/mixing.h"
 
 namespace skein::comm {
 namespace {
 
-constexpr Tag kShare = 1, kPair = 2, kWords = 3, kTable = 4, kFence = 5, kWill = 6, kPart = 8, kMeanPart = 9;
-constexpr double kGlance = 0.05;  // seconds between two looks at who is still there
+constexpr Tag kShare = 1, kPair = 2, kWords = 3, kTable = 4, kFence = 5, kWill = 6, kPart = 8, kMeanPart = 9,
+              kInPlace = 10;      // and 11
+constexpr double kGlance = 0.05;  // seconds between two looks at which members are still there
 
 void require_all(Communicator& c) {
   for (Rank r = 0; r < c.size(); ++r) c.membership().require(c.world_rank(r));
@@ -132,7 +135,7 @@ void Averager::send_share(const Edge& e) {
   members_.push(e.peer, kShare, done_, 1, share, e.weight * w_);
 }
 
-// One peer at a time: the share of one that is gone stays here, its edge is skipped.
+// One peer at a time: if it has gone, its share stays here and its edge is skipped.
 void Averager::push_sum(const Mix& p) {
   double kept = p.self;
   std::vector<float> sent;
@@ -150,7 +153,7 @@ void Averager::push_sum(const Mix& p) {
       add(await(members_, e.peer, kShare, done_, patience()));
       taken_.insert(e.peer);
     } catch (const Timeout&) { owed_.emplace(e.peer, done_); }
-  // A message that is late counts when it comes.
+  // A message that comes late counts when it comes.
   std::erase_if(owed_, [&](const auto& o) {
     const auto late = members_.poll(o.first, kShare, o.second);
     if (late) add(*late);
@@ -164,15 +167,13 @@ void Averager::add(const Message& m) {
 }
 
 bool Averager::near(Rank peer) const {
-  if (holds_doubles(x_)) return false;  // they always go by messages
-  Transport& t = members_.transport();
-  return t.memory().joins(t.rank(), members_.world_rank(peer));
+  return !holds_doubles(x_) && share_memory(members_, peer);  // doubles always travel as messages
 }
 
-// In shared memory each half of f32 numbers is averaged by one of the two, in both vectors: broken off, every
-// number is averaged on both sides or on none. By messages both must have sent before either may average.
+// Broken off in shared memory, every number is averaged on both sides or on none. By messages, both must have sent
+// before either may average.
 void Averager::pair(Rank peer) {
-  if (near(peer)) return members_.average_with(peer, x_, kPair, done_);
+  if (near(peer)) return average_in_place(members_, peer, x_, kInPlace, done_);
   members_.push(peer, kPair, done_, 1, x_);
   pushed_ = done_ + 1;
   average_in(await(members_, peer, kPair, done_, members_.options().deadline));
@@ -183,9 +184,9 @@ void Averager::average_in(const Message& m) {
   taken_.insert(m.from);
 }
 
-Standing Averager::look(Wish mine) {
+Spread Averager::look(Wish mine) {
   const Distance d = distance(x_, w_, mean_, size_);
-  Standing s;
+  Spread s;
   for (const auto& member : tell(members_, {d.worst, d.relative, d.length, double(mine)}, told_++)) {
     s.worst = std::max(s.worst, member[0]);
     s.relative = std::max(s.relative, member[1]);
@@ -219,7 +220,7 @@ void Averager::inherit(Rank leaving) {
   if (before_) copy_bytes(before_, x_);
 }
 
-// Who sent how much is asked, not guessed: small messages may overtake large ones.
+// Each rank is asked how much it has sent, because small messages may overtake large ones.
 void Averager::absorb(Communicator& living, const std::vector<Rank>& ranks) {
   for (Rank r = 0; r < living.size(); ++r)
     if (r != living.rank()) living.push(r, kFence, 0, 1, bits_of({double(epoch_), double(pushed_)}));
@@ -240,7 +241,7 @@ bool Averager::awaited(Rank peer) const {
   return std::any_of(in.begin(), in.end(), [&](const Edge& e) { return e.peer == peer; });
 }
 
-// Of the living the message is on its way; the dead among the members would end any other wait for it.
+// The message of a living rank is on its way; the members that are dead would end any other wait for it.
 void Averager::fetch(Communicator& living, Rank peer) {
   const Tag tag = algorithm_ == Averaging::kPairwise ? kPair : kShare;
   for (const auto began = Clock::now(); seconds_since(began) < patience();) {

@@ -1,5 +1,4 @@
-// Averager: one membership epoch of averaging. Gossip after gossip among the same members, until one is
-// missing.
+// Averager: one membership epoch of averaging, gossip after gossip among the same members until one is missing.
 #pragma once
 #include <memory>
 #include <set>
@@ -13,47 +12,45 @@ namespace skein::comm {
 
 enum class Averaging : uint8_t { kPushSum, kPairwise, kAllReduce };
 
-// What a worker would do next; asked after every gossip.
+// What a worker wants to do next. It is asked after every gossip.
 enum class Wish : uint8_t { kGoOn, kLeave, kStop };
 
-// Sums that no gossip changes: of the push-sum weights, and of all numbers of all X.
+// The sums that no gossip changes: those of the push-sum weights and of all numbers of all X.
 struct Mass {
   double w = 0, x = 0;
 };
 
-// How far the members are from the mean, and what they wish; the same on every member.
-struct Standing {
+// How far the members are from the mean, and what they want to do next; the same on every member.
+struct Spread {
   double worst = 0;     // largest distance of any number of any member
-  double relative = 0;  // the same as a share of the number's size, if sizes are asked for
+  double relative = 0;  // the same as a share of the number's size, if Averager knows sizes
   double rms = 0;       // root of the mean square distance
   std::vector<Wish> wishes;
 };
 
-// Waits like Communicator::take, but gives up as soon as any member of `c` is lost or has left. Throws
-// PeerLost, and Timeout after `patience` seconds.
+// Waits like Communicator::take, but ends as soon as any member of `c` is lost or has left. Throws PeerLost, and Timeout
+// after `patience` seconds.
 Message await(Communicator& c, Rank from, Tag, int64_t step, double patience);
 
-// Every member's numbers on every member, in the same manner. Collective; `step` counts its calls.
+// Returns every member's numbers to every member, with waits of the same kind. Collective; `step` counts its calls.
 std::vector<std::vector<double>> tell(Communicator&, const std::vector<double>& mine, int64_t step);
 
-// X and w of this rank. All calls but the last two groups are collective over `members`, in the same order. A
-// call that throws PeerLost leaves (X, w) whole: what was not sent stays, and absorb() fetches what had been
-// sent to it.
+// X and w of this rank. Except for the last two groups, all members make all calls in the same order. A call that throws
+// PeerLost leaves (X, w) whole: what was not sent stays here, and absorb() fetches what had been sent here.
 class Averager {
  public:
-  // X, numbers as in numbers.h in memory of members.allocator(), is changed in place. `graph`: over the
-  // members; null for all-reduce. `epoch`: the membership's number.
+  // Changes X in place: numbers as in numbers.h, in memory of members.allocator(). `graph` connects the members; null for
+  // all-reduce. `epoch` is the membership's number.
   Averager(Communicator& members, std::unique_ptr<Topology> graph, const Tensor& x, Averaging,
            uint32_t epoch);
 
-  // First of all: what is the mean? And, `with_sizes`, how large is each number, the mean of its absolute
-  // values.
+  // Comes first: computes the mean exactly and, `with_sizes`, each number's size, the mean of its absolute values.
   void meet(bool with_sizes);
-  double largest() const;  // number of the mean, in absolute value
+  double largest() const;  // the mean's largest number, in absolute value
   void round();
-  Standing look(Wish mine);
+  Spread look(Wish mine);
   Mass mass();        // of all members together
-  Mass held() const;  // of this one; not collective
+  Mass held() const;  // of this member alone; not collective
   int64_t rounds() const { return done_; }
 
   double weight() const { return w_; }
@@ -61,12 +58,12 @@ class Averager {
   int64_t skipped() const { return int64_t(owed_.size()); }  // shares that have not come
 
   // ---- leaving in good order ------------------------------------------------------------------------------
-  void bequeath(Rank heir);    // all of (X, w) goes to it
-  void inherit(Rank leaving);  // takes it
+  void bequeath(Rank heir);    // sends all of (X, w) to that member
+  void inherit(Rank leaving);  // adds what a leaving member sent
 
   // ---- after a loss ---------------------------------------------------------------------------------------
-  // Each of the living takes in all that the others of them had sent it. Collective over `living`, a group of
-  // the members; `ranks` says which.
+  // Each of the living adds all that the others of them had sent it. Collective over `living`, a group of the members
+  // with these `ranks`.
   void absorb(Communicator& living, const std::vector<Rank>& ranks);
 
  private:
@@ -85,13 +82,13 @@ class Averager {
   Communicator& members_;
   const std::unique_ptr<Topology> graph_;
   const Tensor x_, mean_;
-  Tensor size_;    // of each number; empty if it is not asked for
-  Tensor before_;  // all-reduce: X as it was, for what a broken sum leaves is nothing
+  Tensor size_;    // each number's; empty if sizes are not asked for
+  Tensor before_;  // all-reduce: X as it was, because a sum that breaks off destroys it
   const Averaging algorithm_;
   const uint32_t epoch_;
   double w_ = 1;
   int64_t pushed_ = 0, done_ = 0, told_ = 0;  // gossips sent, gossips finished, calls of tell
-  int64_t means_ = 0;                         // of doubles
+  int64_t means_ = 0;                         // exact means of doubles so far
   std::set<Rank> taken_;                      // in-peers of gossip done_ whose share has been added
   std::set<std::pair<Rank, int64_t>> owed_;   // shares that did not come in time
 };

@@ -1,4 +1,4 @@
-// Gossip until it is close enough, with whoever is there.
+// Gossip among the ranks that are there, until it is close enough.
 #include "comm/average/averaging.h"
 
 #include <algorithm>
@@ -38,8 +38,8 @@ Tensor on_host(const Tensor& x) {
   return host;
 }
 
-// The whole of an averaging, epoch after epoch. What an epoch used lives until the end: a peer that was late
-// may still look at its memory.
+// A whole averaging, epoch after epoch. What an epoch used lives until the end, because a peer that is late may still
+// read its memory.
 class Run {
  public:
   Run(Communicator& world, const Tensor& x, const AveragingOptions& o)
@@ -53,13 +53,13 @@ class Run {
     while (!epoch()) renew();
     if (!result_.left) copy_bytes(given_, x_);
     for (const auto& g : groups_)
-      if (g) result_.bytes_sent += g->traffic().bytes;
+      if (g) result_.bytes_sent += g->meter().traffic().bytes;
     result_.living = std::move(groups_.back());
     return std::move(result_);
   }
 
  private:
-  // True when all is done, false when somebody is missing.
+  // Returns true when all is done, false when a member is missing.
   bool epoch() {
     result_.epochs.push_back(
         {.number = number(), .from = result_.rounds, .members = members_, .begin = {}, .end = {}});
@@ -82,7 +82,7 @@ class Run {
     return false;
   }
 
-  // The same, once the members have met.
+  // The same, after the members have met.
   bool gossip(Averager& a) {
     result_.epochs.back().begin = a.mass();
     // Rounding ends progress somewhere: give up when many rounds bring nothing.
@@ -126,9 +126,9 @@ class Run {
                 ". Give a larger --tolerance, or --rounds");
   }
 
-  // How far all are from what is asked for.
+  // How far the members are from the goal.
   double look(Averager& a) {
-    const Standing s = a.look(o_.wish ? o_.wish() : Wish::kGoOn);
+    const Spread s = a.look(o_.wish ? o_.wish() : Wish::kGoOn);
     result_.error = s.worst;
     result_.relative = s.relative;
     result_.trace.push_back({result_.rounds, number(), s.worst, s.rms});
@@ -140,7 +140,7 @@ class Run {
     return o_.relative > 0 ? s.relative : s.worst;
   }
 
-  // Those who leave hand all they hold to the first who stays. True for whoever leaves.
+  // The members that leave give all they hold to the first that stays. Returns true on a member that leaves.
   bool part(Averager& a) {
     const auto leaves = [&](Rank r) {
       return std::find(leaving_.begin(), leaving_.end(), r) != leaving_.end();
@@ -167,10 +167,10 @@ class Run {
     return false;
   }
 
-  // The living find each other, take in what is theirs, and begin the next epoch.
+  // The living members find each other, take in what was sent to them, and begin the next epoch.
   void renew() {
     world_.progress();
-    if (const auto verdict = world_.poll_any(kGivenUp))
+    if (const auto verdict = world_.poll(kAnyone, kGivenUp))
       throw GivenUp(
           text("rank ", world_.rank(), " was given up by rank ", verdict->from,
                ", which had not heard of it for too long (stopped, or cut off?); the others continue ",
@@ -205,12 +205,12 @@ class Run {
     }
     result_.epochs.back().end = held;
     result_.skipped += a.skipped();
-    result_.stopped = false;  // whoever wished it will say so again
+    result_.stopped = false;  // a member that wants to stop will say so again
     a.divide();
     if (world_.rank() == living[0])
       for (const Rank r : members_)
         if (!gone_.count(r) && std::find(living.begin(), living.end(), r) == living.end()) try {
-            world_.push(r, kGivenUp, 0, 1, Tensor::zeros({1}));  // should it ever wake up
+            world_.push(r, kGivenUp, 0, 1, Tensor::zeros({1}));  // in case it is only stopped
           } catch (const Error&) {}
     world_.transport().mailbox().begin_epoch(latest + 1);
     if (o_.say && world_.rank() == living[0])

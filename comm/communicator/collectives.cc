@@ -1,8 +1,8 @@
-// Collectives: broadcast by a binomial tree, gather, barrier, windows, the average of a pair.
+// Communicator: its collectives. Broadcast is a binomial tree, all-reduce is in all_reduce.cc.
 #include <algorithm>
 
-#include "comm/communicator/pending.h"
-#include "comm/communicator/sum.h"
+#include "comm/communicator/device_way.h"
+#include "comm/communicator/state.h"
 
 namespace skein::comm {
 namespace {
@@ -11,14 +11,32 @@ constexpr int64_t kBroadcastPart = kPieceBytes;  // elements that travel down th
 
 }  // namespace
 
-// Binomial tree: the rank d after the root hears from d without its highest bit. In segments, so that a large
-// vector flows through the tree.
+Pending Communicator::State::sum(Communicator& c, const Tensor& x, double factor) {
+  CHECK(x && x.dtype() != kU8, "all_reduce sums f32, bf16, f16, i32 and i64");
+  if (group.size() == 1) return {};
+  const double began = group.now();
+  std::shared_ptr<Pending::Op> op = devices && devices->takes(x)
+                                        ? devices->reduction(c, x)
+                                        : reduction(group, sender, receiver, next_sequence(), x);
+  if (factor != 1) op->sum = x, op->factor = factor;
+  return receiver.begin(std::move(op), began);
+}
+
+Pending Communicator::all_reduce(const Tensor& x) { return state_->sum(*this, x, 1); }
+Pending Communicator::mean(const Tensor& x) { return state_->sum(*this, x, 1.0 / size()); }
+
+// The rank d after the root hears from the one whose d lacks the highest bit. In segments, so that a large vector flows
+// through the tree.
 void Communicator::broadcast(const Tensor& x, Rank root) {
-  CHECK(root >= 0 && root < size(), root, size());
-  if (size() == 1 || device_broadcast(x, root)) return;
-  const int64_t sequence = next_sequence();
+  State& s = *state_;
+  const Rank n = size();
+  CHECK(root >= 0 && root < n, root, n);
+  if (n == 1) return;
+  if (s.devices && s.devices->takes(x))
+    return s.devices->broadcast(*this, x, root, [&s](auto began) { s.receiver.nap_for_device(began); });
+  const int64_t sequence = s.next_sequence();
   const uint32_t layout = layout_of(x.size(), x.dtype(), kBroadcast + (uint32_t(root) << 8));
-  const Rank n = size(), d = (rank_ - root + n) % n;
+  const Rank d = (rank() - root + n) % n;
   Rank bit = 1;
   while (bit <= d) bit <<= 1;
   const Rank parent = (d - (bit >> 1) + root) % n;
@@ -26,96 +44,56 @@ void Communicator::broadcast(const Tensor& x, Rank root) {
   for (; d + bit < n; bit <<= 1) children.push_back({Rank((d + bit + root) % n), 1, 1});
   const Tensor all = x.view({x.size()});
   const int64_t step = kBroadcastPart, segments = std::max<int64_t>(1, (x.size() + step - 1) / step);
-  for (int64_t s = 0; s < segments; ++s) {
-    const Tensor part = all.view({std::min(step, x.size() - s * step)}, s * step);
+  for (int64_t i = 0; i < segments; ++i) {
+    const Tensor part = all.view({std::min(step, x.size() - i * step)}, i * step);
     if (d != 0) {
-      const Message m = wait_for(key(parent, kFirst, sequence + s), layout);
-      if (part.size() > 0) staging_->bring(part, m.payload);
+      const Message m = s.receiver.wait(s.group.key(parent, kFirst, sequence + i), layout);
+      if (part.size() > 0) s.group.staging.bring(part, m.payload);
     }
-    if (!children.empty()) send_packed(children, kFirst, sequence + s, part, layout, true);
+    if (!children.empty()) s.sender.send(children, kFirst, sequence + i, part, layout);
   }
 }
 
 std::vector<Tensor> Communicator::gather(const Tensor& x, Rank root) {
+  State& s = *state_;
   CHECK(root >= 0 && root < size(), root, size());
-  const int64_t sequence = next_sequence();
+  const int64_t sequence = s.next_sequence();
   const uint32_t layout = layout_of(0, x.dtype(), kGather + (uint32_t(root) << 8));  // sizes may differ
-  if (rank_ != root) {
-    send_packed({{root, 1, 1}}, kFirst, sequence, x, layout, true);
+  if (rank() != root) {
+    s.sender.send({{root, 1, 1}}, kFirst, sequence, x, layout);
     return {};
   }
-  const Staging::Landing own = staging_->down(x);
+  Staging& staging = s.group.staging;
+  const Staging::Landing own = staging.down(x);
   own.ready.sync();
   std::vector<Tensor> all;
   for (Rank r = 0; r < size(); ++r)
-    all.push_back(r != rank_ ? staging_->beside(kCpu, wait_for(key(r, kFirst, sequence), layout).payload)
-                  : x.device().is_host() ? x.clone()
-                                         : own.host);
+    if (r == rank())
+      all.push_back(x.device().is_host() ? x.clone() : own.host);
+    else
+      all.push_back(staging.beside(kCpu, s.receiver.wait(s.group.key(r, kFirst, sequence), layout).payload));
   return all;
 }
 
-// Dissemination: after round i everyone has heard, directly or not, of the 2^(i+1) - 1 ranks before it.
+// Dissemination: after round i every rank has heard, directly or not, from the 2^(i+1) - 1 ranks before it.
 void Communicator::barrier() {
-  const int64_t sequence = next_sequence();
+  State& s = *state_;
+  const Rank n = size(), me = rank();
+  const int64_t sequence = s.next_sequence();
+  const uint32_t layout = layout_of(0, kU8, kBarrier);
   int round = 0;
-  for (Rank d = 1; d < size(); d <<= 1, ++round) {
+  for (Rank d = 1; d < n; d <<= 1, ++round) {
     const Tag tag = round == 0 ? kFirst : kSecond;
-    const uint32_t layout = layout_of(0, kU8, kBarrier);
-    send_packed({{Rank((rank_ + d) % size()), 1, 1}}, tag, sequence + round, nothing(), layout, false);
-    wait_for(key((rank_ - d + size()) % size(), tag, sequence + round), layout);
+    s.sender.send({{Rank((me + d) % n), 1, 1}}, tag, sequence + round, nothing(), layout,
+                  Sender::Memory::kLent);
+    s.receiver.wait(s.group.key((me - d + n) % n, tag, sequence + round), layout);
   }
 }
 
-std::vector<Tensor> Communicator::windows(const Tensor& x) {
-  const int64_t sequence = next_sequence();
-  const uint32_t layout = layout_of(x.size(), x.dtype(), kWindows);
-  send_packed(all_but(rank_, size()), kFirst, sequence, place_message(transport_, x), layout, false);
-  std::vector<Tensor> seen(members_.size());
-  seen[size_t(rank_)] = x;
-  for (Rank r = 0; r < size(); ++r) {
-    if (r == rank_) continue;
-    const int64_t place = place_in(wait_for(key(r, kFirst, sequence), layout));
-    const Rank w = world_rank(r);
-    const bool near = transport_.memory().joins(transport_.rank(), w);
-    if (place >= 0 && near) seen[size_t(r)] = transport_.memory().window(w, place, x.size(), x.dtype());
-  }
-  return seen;
-}
-
-void Communicator::average_with(Rank peer, const Tensor& x, Tag tag, int64_t step) {
-  CHECK(tag < kOwnTags >> 8 && peer != rank_, tag, peer);
-  CHECK(x.dtype() == kF32 && x.device().is_host(), "average_with works on f32 in host memory, not", x.dtype(),
-        x.device());
-  const Tag first = kAverage + 2 * tag, second = first + 1;
-  const Rank w = world_rank(peer);
-  const Tensor mine = x.view({x.size()});
-  const uint32_t vector = layout_of(x.size(), kF32, kAverageVector),
-                 places = layout_of(x.size(), kF32, kAveragePlace);
-  if (transport_.memory().joins(transport_.rank(), w)) {
-    send_packed({{peer, 1, 1}}, first, step, place_message(transport_, mine), places, false);
-    const int64_t place = place_in(wait_for(key(peer, first, step), places));
-    if (place >= 0 && transport_.memory().offset_of(mine)) {
-      const Tensor other = transport_.memory().window(w, place, x.size(), kF32);
-      const int64_t half = x.size() / 2, lo = rank_ < peer ? 0 : half,
-                    n = rank_ < peer ? half : x.size() - half;
-      average(mine.view({n}, lo), other.view({n}, lo));
-      meter_->moved(2 * n * size_of(kF32));
-      send_packed({{peer, 1, 1}}, second, step, nothing(), places, false);
-      wait_for(key(peer, second, step), places);
-      x.storage()->written();  // by the peer, too
-      return;
-    }
-  }
-  send_packed({{peer, 1, 1}}, second, step, mine, vector, true);
-  const Message theirs = wait_for(key(peer, second, step), vector);
-  // Both round their own as the wire rounded the other's, so that both ends hold the same bits.
-  Tensor sent = mine;
-  if (options_.wire != kF32) {
-    Tensor narrow(mine.shape(), options_.wire);
-    copy(narrow, mine);
-    copy(sent, narrow);
-  }
-  average(sent, theirs.payload.clone());
+std::string Communicator::use_devices(DeviceWish wish, DeviceOffer mine) {
+  const auto [said, group] = agree(*this, wish, mine);
+  if (group) state_->devices = std::make_shared<DeviceWay>(std::move(mine));
+  return said;
 }
 
 }  // namespace skein::comm

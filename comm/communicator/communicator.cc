@@ -1,5 +1,4 @@
-// Communicator: members, groups, handlers. Sending is in sending.cc, waiting in waiting.cc, the collectives in
-// collectives.cc.
+// Communicator: its members, groups, messages and handlers. The collectives are in collectives.cc.
 #include "comm/communicator/communicator.h"
 
 #include <algorithm>
@@ -7,13 +6,13 @@
 #include <utility>
 
 #include "comm/communicator/device_way.h"
-#include "comm/communicator/pending.h"
+#include "comm/communicator/state.h"
 #include "engine/words/hash.h"
 
 namespace skein::comm {
 namespace {
 
-std::vector<Rank> everybody(int n) {
+std::vector<Rank> all_ranks(int n) {
   std::vector<Rank> all(static_cast<size_t>(n));
   std::iota(all.begin(), all.end(), 0);
   return all;
@@ -29,100 +28,116 @@ uint32_t id_of_group(uint32_t parent, const std::vector<Rank>& members, int coun
 
 }  // namespace
 
-struct Communicator::Handlers {
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> threads;
-};
-
 Communicator::Communicator(Transport& t, CommunicatorOptions o)
-    : Communicator(t, o, everybody(t.size()), 1, std::make_shared<Meter>()) {}
+    : Communicator(
+          std::make_unique<State>(t, std::move(o), all_ranks(t.size()), 1, std::make_shared<Meter>())) {}
 
-Communicator::Communicator(Transport& t, CommunicatorOptions o, std::vector<Rank> members, uint32_t id,
-                           std::shared_ptr<Meter> meter)
-    : transport_(t),
-      options_(std::move(o)),
-      members_(std::move(members)),
-      id_(id),
-      meter_(std::move(meter)),
-      staging_(std::make_unique<Staging>()) {
-  const DType wire = options_.wire;
-  CHECK(wire == kF32 || wire == kBF16, "payloads travel as f32 or bf16, not", wire);
-  const auto me = std::find(members_.begin(), members_.end(), t.rank());
-  CHECK(me != members_.end(), "rank", t.rank(), "is no member of the group");
-  rank_ = Rank(me - members_.begin());
-  shares_memory_ =
-      std::all_of(members_.begin(), members_.end(), [&](Rank m) { return t.memory().joins(t.rank(), m); });
-}
+Communicator::Communicator(std::unique_ptr<State> s) : state_(std::move(s)) {}
 
 Communicator::~Communicator() {
-  if (!handlers_) return;
-  handlers_->stop = true;
-  transport_.mailbox().wake();
-  for (std::thread& t : handlers_->threads) t.join();
+  if (state_->handlers.empty()) return;
+  state_->stop = true;
+  transport().mailbox().wake();
+  for (std::thread& t : state_->handlers) t.join();
 }
 
+Rank Communicator::rank() const { return state_->group.rank; }
+int Communicator::size() const { return state_->group.size(); }
+Rank Communicator::world_rank(Rank r) const { return state_->group.world_rank(r); }
+const CommunicatorOptions& Communicator::options() const { return state_->group.options; }
+double Communicator::set_deadline(double seconds) {
+  return std::exchange(state_->group.options.deadline, seconds);
+}
+Transport& Communicator::transport() const { return state_->group.transport; }
+Membership& Communicator::membership() const { return transport().mailbox().membership(); }
+Allocator& Communicator::allocator() const { return transport().memory().allocator(); }
+Meter& Communicator::meter() const { return *state_->group.meter; }
+
 std::unique_ptr<Communicator> Communicator::group(const std::vector<Rank>& members) {
+  const Group& g = state_->group;
   std::vector<Rank> world;
   for (Rank m : members) {
     CHECK(m >= 0 && m < size(), "no such member", m, "of", size());
     CHECK(std::find(world.begin(), world.end(), world_rank(m)) == world.end(), "member twice:", m);
     world.push_back(world_rank(m));
   }
-  const uint32_t id = id_of_group(id_, world, groups_[world]++);
-  std::unique_ptr<Communicator> made(new Communicator(transport_, options_, std::move(world), id, meter_));
-  if (devices_) made->devices_ = devices_->anew();
-  return made;
+  const uint32_t id = id_of_group(g.id, world, state_->groups_made[world]++);
+  auto made = std::make_unique<State>(g.transport, g.options, std::move(world), id, g.meter);
+  if (state_->devices) made->devices = state_->devices->for_group();
+  return std::unique_ptr<Communicator>(new Communicator(std::move(made)));
 }
 
 std::unique_ptr<Communicator> Communicator::twin(bool all_needed) const {
-  CommunicatorOptions o = options_;
+  const Group& g = state_->group;
+  CommunicatorOptions o = g.options;
   o.all_needed = all_needed;
-  return std::unique_ptr<Communicator>(new Communicator(transport_, o, members_, id_, meter_));
+  auto made = std::make_unique<State>(g.transport, std::move(o), g.members, g.id, g.meter);
+  return std::unique_ptr<Communicator>(new Communicator(std::move(made)));
 }
 
-void Communicator::give_up(const std::vector<Rank>& of_the_world, const std::vector<Rank>& members) {
-  std::vector<Rank> others = members;
-  std::erase(others, rank_);
-  const Tensor named = Tensor::of<int32_t>({int64_t(of_the_world.size())}, of_the_world);
-  tell(others, notice(Kind::kGivenUp, transport_.rank(), membership().epoch(), named), 1);
+// ---- messages ---------------------------------------------------------------------------------------------
+
+void Communicator::push(const std::vector<Share>& shares, Tag tag, int64_t step, const Tensor& x) {
+  CHECK(tag < kOwnTags && step >= 0, tag, step);
+  state_->sender.send(shares, tag, step, x, layout_of(x.size(), x.dtype()));
+}
+void Communicator::push(Rank to, Tag tag, int64_t step, float factor, const Tensor& x, double weight) {
+  push({{to, factor, weight}}, tag, step, x);
 }
 
-void Communicator::refuse(const std::string& why, const std::vector<Rank>& members) {
-  tell(members, transport_.mailbox().refusal(why), 5);
+Tensor Communicator::wire_buffer(const Tensor& like) const {
+  return like.device().is_host() ? Tensor({like.size()}, options().wire, allocator())
+                                 : Tensor({like.size()}, options().wire, like.device());
+}
+void Communicator::push_buffer(Rank to, Tag tag, int64_t step, const Tensor& filled, double weight) {
+  CHECK(tag < kOwnTags && step >= 0, tag, step);
+  state_->sender.send_buffer({to, 1, weight}, tag, step, filled);
 }
 
-void Communicator::tell(const std::vector<Rank>& members, const Message& m, double patience) {
-  for (Rank r : members) try {
-      transport_.to(world_rank(r)).send(m, m.payload, after(patience));
-    } catch (const Error&) {  // it is past hearing
-    }
-  transport_.progress();
+Message Communicator::take(Rank from, Tag tag, int64_t step) {
+  return state_->receiver.wait(state_->group.key(from, tag, step));
+}
+Message Communicator::take(Rank from, Tag tag, int64_t step, const Tensor& like, Precision precision) {
+  const uint32_t layout = layout_of(like.size(), like.dtype());
+  return beside(like, state_->receiver.wait(state_->group.key(from, tag, step), layout, precision));
+}
+std::optional<Message> Communicator::take_within(double seconds, Rank from, Tag tag, int64_t step) {
+  return state_->receiver.wait_until(after(seconds), state_->group.key(from, tag, step));
 }
 
-double Communicator::set_deadline(double seconds) { return std::exchange(options_.deadline, seconds); }
+std::optional<Message> Communicator::poll(Rank from, Tag tag, int64_t step) {
+  Receiver& receiver = state_->receiver;
+  receiver.progress();
+  const Key k = state_->group.key(from, tag, step);
+  if (std::optional<Message> m = receiver.poll(k)) return receiver.unpack(std::move(*m));
+  receiver.check(k);
+  return {};
+}
 
-Membership& Communicator::membership() { return transport_.mailbox().membership(); }
-
-Key Communicator::key(Rank from, Tag tag, int64_t step) const {
-  return {id_, from == kAnyone ? kAnyone : world_rank(from), tag, step};
+Message Communicator::beside(const Tensor& like, Message m) const {
+  CHECK(m.payload.size() == like.size(), m.payload.shape(), like.shape());
+  m.payload = state_->group.staging.beside(like.device(), m.payload);
+  return m;
 }
 
 void Communicator::on(Tag tag, std::function<void(const Message&)> f) {
-  if (!handlers_) handlers_ = std::make_unique<Handlers>();
-  handlers_->threads.emplace_back([this, tag, f = std::move(f), &stop = handlers_->stop] {
-    const Key k = key(kAnyone, tag, kAnyStep);
+  const Key k = state_->group.key(kAnyone, tag, kAnyStep);
+  state_->handlers.emplace_back([k, f = std::move(f), &state = *state_] {
+    Transport& t = state.group.transport;
     try {
-      while (!stop) {
-        transport_.progress();
-        if (auto m = transport_.mailbox().poll(k))
-          f(unpack(std::move(*m)));
+      while (!state.stop) {
+        t.progress();
+        if (auto m = t.mailbox().poll(k))
+          f(state.receiver.unpack(std::move(*m)));
         else
-          transport_.wait(k, after(0.02));
+          t.wait(k, after(0.02));
       }
     } catch (const std::exception& e) {
-      transport_.mailbox().poison(text("the handler of tag ", tag, " failed: ", e.what()));
+      t.mailbox().poison(text("the handler of tag ", k.tag, " failed: ", e.what()));
     }
   });
 }
+
+void Communicator::progress() { state_->receiver.progress(); }
 
 }  // namespace skein::comm

@@ -12,10 +12,10 @@ namespace skein::comm {
 namespace {
 
 constexpr Tag kThere = 1, kBack = 2;
-constexpr int kTrips = 5;                             // after one that does not count
-constexpr int64_t kMostElements = int64_t(16) << 20;  // 64 MB: what is longer takes its time either way
+constexpr int kTrips = 5;                             // after a first one that does not count
+constexpr int64_t kMostElements = int64_t(16) << 20;  // 64 MB are enough to tell the two apart
 
-// The median round trip with `peer`. It ends when the answer lies on the device, whichever way it came.
+// The median round trip with `peer`. It ends when the answer lies on the device.
 double round_trip(Communicator& c, Rank peer, const Tensor& x, int64_t& step) {
   std::vector<double> times;
   for (int i = 0; i <= kTrips; ++i, ++step) {
@@ -88,12 +88,12 @@ std::string choose_device_messages(Communicator& comm, DeviceMessages wish, Devi
   if (comm.size() == 1) return "";
   std::vector<Rank> all(static_cast<size_t>(comm.size()));
   std::iota(all.begin(), all.end(), 0);
-  const auto c = comm.group(all);  // its tags are nobody else's
+  const auto c = comm.group(all);  // shares no tags with others
   const int64_t least = std::clamp<int64_t>(elements, 1, kMostElements);
   std::vector<bool> gpus;
   const auto said = gather_numbers(*c, {double(!mine.is_host()), double(wish)});
   for (const auto& of : said) gpus.push_back(of[0] != 0);
-  wish = DeviceMessages(int(said[0][1]));  // rank 0's counts
+  wish = DeviceMessages(int(said[0][1]));  // rank 0 decides
   MessageVerdict v = decide(wish, gpus, c->transport().devices().trouble(mine));
   if (!v.refused.empty()) throw BadOption("--device-messages on: " + v.refused);
   if (v.direct && wish == DeviceMessages::kAuto) {

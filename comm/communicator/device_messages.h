@@ -1,4 +1,4 @@
-// How messages of tensors on GPUs go: by UCX from one GPU's memory to the other's, or by way of the host.
+// How messages of tensors on GPUs travel: by UCX from one GPU's memory to the other's, or by way of the host.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,26 +10,25 @@ namespace skein::comm {
 enum class DeviceMessages : uint8_t { kAuto, kOn, kOff };
 DeviceMessages parse_device_messages(const std::string&);  // "auto", "on", "off"; BadOption otherwise
 
-// One worker's round trip with its neighbor, seconds: of a tensor on its device that comes back to it. Zeros if
-// it has no neighbor.
+// How long a tensor on one worker's device takes to its neighbor and back, in seconds. Zeros if it has no neighbor.
 struct RoundTrips {
   double by_host = 0, direct = 0;
 };
 
-// What it comes to; the same for all workers.
+// The decision, which is the same for all workers.
 struct MessageVerdict {
   bool direct = false;
-  std::string why;      // for the log; empty: nobody has a GPU
-  std::string refused;  // a wish that cannot be; then an error
+  std::string why;      // for the log; empty: no worker has a GPU
+  std::string refused;  // why the wish cannot be granted; empty: it can
 };
-// Before anything is measured. `gpus`: which worker has one; `trouble`: DeviceMemory::trouble().
+// Decides before anything is measured. `gpus`: which worker has one; `trouble`: DeviceMemory::trouble().
 MessageVerdict decide(DeviceMessages, const std::vector<bool>& gpus, const std::string& trouble);
-// The slowest pair's round trip decides, for it is what the others wait for. `bytes`: of the tensor.
+// Decides on the round trip of the slowest pair, for which all others wait. `bytes`: the size of the tensor.
 MessageVerdict decide(const std::vector<RoundTrips>&, int64_t bytes);
 
-// Collective, once, before messages: from then on what workers push from `mine` goes to all as was decided.
-// `elements`: how many f32 a message usually has, for measuring. Returns a line for the log, empty if nobody
-// has a GPU. Throws BadOption, on all, for a wish that cannot be.
+// Collective, to be called once, before any message: from then on what workers push from the device `mine` travels as
+// was decided. `elements`: how many f32 a message usually has, for measuring. Returns a line for the log, empty if no
+// worker has a GPU. Throws BadOption, on all workers, for a wish that cannot be granted.
 std::string choose_device_messages(Communicator&, DeviceMessages, Device mine, int64_t elements);
 
 }  // namespace skein::comm

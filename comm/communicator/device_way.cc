@@ -1,14 +1,12 @@
 // Deciding between NCCL and the host, and forming the group when it is first needed.
 #include "comm/communicator/device_way.h"
 
-#include "comm/communicator/pending.h"
 #include "comm/communicator/words.h"
 
 namespace skein::comm {
 namespace {
 
-// On the way to rank 0: flags, the name of the groups, the trouble, the GPU, each but the last ended by a
-// zero.
+// An offer as rank 0 receives it: flags, the name of the groups, the trouble, the GPU, each but the last ended by a zero.
 std::string packed(const DeviceOffer& o) {
   return text(o.groups.form ? 'g' : '-', o.repeatable ? 'r' : '-', o.groups.name, '\0', o.trouble, '\0') +
          o.gpu;
@@ -67,17 +65,58 @@ DeviceGroup& DeviceWay::group(Communicator& c) {
   return *group_;
 }
 
-Event DeviceWay::all_reduce(Communicator& c, const Tensor& x) {
+// The device does it; the host looks now and then whether it has.
+class DeviceWay::Reduction final : public Pending::Op {
+ public:
+  Reduction(Communicator& c, std::shared_ptr<DeviceWay> way, const Tensor& x)
+      : clock_(c.transport()), way_(std::move(way)), x_(x), end_(way_->queue_sum(c, x)) {
+    name = "all-reduce";
+    bytes = x.bytes();
+    awaited = &end_;
+  }
+  void advance() override {
+    done = end_.ready();
+    if (done) landed = clock_.now(), x_.storage()->written(), x_ = {};
+  }
+  void check_health() const override { way_->check_health(); }
+  void give_up() noexcept override { way_->abort(); }
+
+ private:
+  const Transport& clock_;
+  const std::shared_ptr<DeviceWay> way_;
+  Tensor x_;
+  const Event end_;
+};
+
+Event DeviceWay::queue_sum(Communicator& c, const Tensor& x) {
+  c.meter().moved(2 * (c.size() - 1) * x.bytes() / c.size());
   DeviceGroup& g = group(c);
   stream_.wait(current_stream(offer_.device).record());
   g.all_reduce(x, stream_);
   return stream_.record();
 }
-Event DeviceWay::broadcast(Communicator& c, const Tensor& x, Rank root) {
+
+std::shared_ptr<Pending::Op> DeviceWay::reduction(Communicator& c, const Tensor& x) {
+  return std::make_shared<Reduction>(c, shared_from_this(), x);
+}
+
+void DeviceWay::broadcast(Communicator& c, const Tensor& x, Rank root,
+                          const std::function<void(Clock::time_point)>& nap) {
+  const auto began = Clock::now();
   DeviceGroup& g = group(c);
   stream_.wait(current_stream(offer_.device).record());
   g.broadcast(x, root, stream_);
-  return stream_.record();
+  const Event end = stream_.record();
+  try {
+    while (!end.ready()) {
+      check_health();
+      nap(began);
+    }
+  } catch (...) {
+    abort();
+    throw;
+  }
+  x.storage()->written();
 }
 
 void DeviceWay::check_health() const {
@@ -87,70 +126,18 @@ void DeviceWay::abort() noexcept {
   if (group_) group_->abort();
 }
 
-std::string Communicator::use_devices(DeviceWish wish, DeviceOffer mine) {
-  const std::vector<std::string> offers = gather_text(*this, packed(mine), 0);
+std::pair<std::string, bool> agree(Communicator& c, DeviceWish wish, const DeviceOffer& mine) {
+  const std::vector<std::string> offers = gather_text(c, packed(mine), 0);
   DeviceVerdict v;
-  if (rank_ == 0) {
+  if (c.rank() == 0) {
     std::vector<DeviceOffer> all;
     for (const std::string& words : offers) all.push_back(unpacked(words));
     v = decide(wish, all);
   }
   const char kind = !v.refused.empty() ? '!' : v.group ? 'g' : '-';
-  const std::string said = broadcast_text(*this, text(kind, v.refused.empty() ? v.why : v.refused), 0);
+  const std::string said = broadcast_text(c, text(kind, v.refused.empty() ? v.why : v.refused), 0);
   if (said[0] == '!') throw BadOption("--collectives nccl: " + said.substr(1));
-  if (said[0] == 'g') devices_ = std::make_shared<DeviceWay>(std::move(mine));
-  return said.substr(1);
-}
-
-// One that the device does. The host looks now and then whether it has.
-class DeviceReduction final : public Pending::Op {
- public:
-  DeviceReduction(Communicator& c, std::shared_ptr<DeviceWay> way, const Tensor& x)
-      : way_(std::move(way)), x_(x), end_(way_->all_reduce(c, x)) {
-    name = "all-reduce";
-    bytes = x.bytes();
-    awaited = &end_;
-  }
-  void advance(Communicator& c) override {
-    done = end_.ready();
-    if (done) landed = c.now(), x_.storage()->written(), x_ = {};
-  }
-  void give_up() noexcept override { way_->abort(); }
-
- private:
-  const std::shared_ptr<DeviceWay> way_;
-  Tensor x_;
-  const Event end_;
-};
-
-std::shared_ptr<Pending::Op> Communicator::device_reduction(const Tensor& x) {
-  if (!devices_ || !devices_->takes(x)) return {};
-  meter_->moved(2 * (size() - 1) * x.bytes() / size());
-  return std::make_shared<DeviceReduction>(*this, devices_, x);
-}
-
-bool Communicator::device_broadcast(const Tensor& x, Rank root) {
-  if (!devices_ || !devices_->takes(x)) return false;
-  const auto began = Clock::now();
-  const Event end = devices_->broadcast(*this, x, root);
-  try {
-    while (!end.ready()) wait_for_device(began);
-  } catch (...) {
-    devices_->abort();
-    throw;
-  }
-  x.storage()->written();
-  return true;
-}
-
-// One short nap. A peer that is lost is noticed as in all waits: by the host's own connections, not by the
-// device.
-void Communicator::wait_for_device(Clock::time_point began) {
-  if (devices_) devices_->check_health();
-  if (seconds_since(began) > options_.deadline)
-    throw Timeout(kAnyone, text("rank ", transport_.rank(), " waited ", options_.deadline,
-                                " s for a sum between GPUs; is a worker stopped, or its GPU lost?"));
-  wait_once({id_, kAnyone, kFirst, kAnyStep}, began, Clock::now() + std::chrono::microseconds(30));
+  return {said.substr(1), said[0] == 'g'};
 }
 
 }  // namespace skein::comm

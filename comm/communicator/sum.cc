@@ -100,12 +100,4 @@ void sum_in_order(const std::vector<Tensor>& out, const std::vector<Tensor>& in)
   CHECK(false, "no sums of", in[0].dtype());
 }
 
-void average(const Tensor& a, const Tensor& b) {
-  CHECK(a.size() == b.size(), a.shape(), b.shape());
-  float *x = a.data<float>(), *y = b.data<float>();
-  const int64_t n = a.size();
-#pragma omp parallel for simd schedule(static) if (n >= kTeamFrom)
-  for (int64_t i = 0; i < n; ++i) x[i] = y[i] = 0.5f * (x[i] + y[i]);
-}
-
 }  // namespace skein::comm

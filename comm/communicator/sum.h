@@ -10,7 +10,5 @@ namespace skein::comm {
 // be in. Floating sums run in f32 in the order given, whatever the number of threads; bf16 and f16 are rounded
 // once, at the end.
 void sum_in_order(const std::vector<Tensor>& out, const std::vector<Tensor>& in);
-// a, b <- (a + b) / 2 in f32.
-void average(const Tensor& a, const Tensor& b);
 
 }  // namespace skein::comm

@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "comm/communicator/notices.h"
 #include "engine/vectors/vec.h"
 
 namespace skein::optim {
@@ -20,7 +21,7 @@ Message Turn::take() {
     taken_ = true;
     return comm_.beside(theta, std::move(*m));
   }
-  Message m = comm_.take_narrow(worker, kToCenter, sequence_, theta);
+  Message m = comm_.take(worker, kToCenter, sequence_, theta, comm::Precision::kWire);
   taken_ = true;
   return m;
 }
@@ -43,7 +44,7 @@ void Center::serve(const std::function<bool()>& go_on) {
   } catch (const std::exception& e) {
     std::vector<comm::Rank> workers(static_cast<size_t>(workers_));
     std::iota(workers.begin(), workers.end(), 0);
-    comm_->refuse(text("the server has failed: ", e.what()), workers);
+    comm::refuse(*comm_, text("the server has failed: ", e.what()), workers);
   }
 }
 

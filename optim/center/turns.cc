@@ -89,7 +89,7 @@ comm::Message Turns::open() {
   return called();
 }
 
-void Turns::commit(const Tensor& u) { comm_->hand_over(server_, kToCenter, sequence_, u); }
+void Turns::commit(const Tensor& u) { comm_->push_buffer(server_, kToCenter, sequence_, u); }
 
 // The queue keeps its order: when worker 0's pull is served, so are all turns asked for before the first
 // barrier.

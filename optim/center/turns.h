@@ -22,7 +22,7 @@ class Turns {
   comm::Message open();
   // u is a blank, which the caller fills in between.
   void commit(const Tensor& u);
-  Tensor blank(const Tensor& like) const { return comm_->blank(like); }
+  Tensor blank(const Tensor& like) const { return comm_->wire_buffer(like); }
   // Only gets in line: open() in two halves.
   void get_in_line();
   comm::Message called();

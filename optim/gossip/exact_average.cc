@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/communicator/patience.h"
 #include "comm/communicator/words.h"
 #include "optim/snapshot.h"
 

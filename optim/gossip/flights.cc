@@ -81,7 +81,7 @@ void Flights::start(const Worker& me, const Tensor& x, double& w) {
 void Flights::meet(const Worker& me, bool eager, const std::function<void()>& turn) {
   comm::Communicator& comm = me.comm;
   meeting_.meet(comm, [&] {
-    while (const auto m = comm.poll_any(kWanted)) wanted_ = std::max(wanted_, m->step);
+    while (const auto m = comm.poll(comm::kAnyone, kWanted)) wanted_ = std::max(wanted_, m->step);
     if (!eager && wanted_ < started_) return;
     const comm::Edge* e = aloft_ ? missing(me) : nullptr;
     if (!e) return turn();

@@ -89,7 +89,7 @@ void give(comm::Communicator& comm, const comm::Mix& p, comm::Tag tag, int64_t k
 std::vector<comm::Message> take_shares(comm::Communicator& comm, const comm::Mix& p, comm::Tag tag, int64_t k,
                                        const Tensor& like) {
   std::vector<comm::Message> shares;
-  for (const comm::Edge& e : p.in) shares.push_back(comm.take_narrow(e.peer, tag, k, like));
+  for (const comm::Edge& e : p.in) shares.push_back(comm.take(e.peer, tag, k, like, comm::Precision::kWire));
   return shares;
 }
 

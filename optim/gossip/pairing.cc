@@ -144,7 +144,7 @@ bool Pairing::ask(Worker& me) {
     as_sent(sent_, all_, *other_);
     stepped_ = false;
     running_ = true;
-    asked_at_ = other_->now();
+    asked_at_ = other_->transport().now();
   });
   return running_;
 }
@@ -152,9 +152,9 @@ bool Pairing::ask(Worker& me) {
 void Pairing::wait_a_moment() {
   Lock lock(mutex_);
   if (log_->replaying()) return;
-  const double began = other_->now();
+  const double began = other_->transport().now();
   changed_.wait_for(lock, kMoment, [&] { return !running_ || failed_; });
-  other_->meter().blocked("exchange", partner_, exchanges_ - 1, began, other_->now());
+  other_->meter().blocked("exchange", partner_, exchanges_ - 1, began, other_->transport().now());
 }
 
 void Pairing::exchange() {
@@ -210,7 +210,7 @@ void Pairing::serve_waiting() {
     log_->happened(request.from);
     as_sent(sent_, all_, *other_);
     try {
-      other_->answer(request, sent_);
+      other_->push(request.from, kExchange, request.step, 1, sent_);
     } catch (const comm::PeerLost&) { continue; }  // then nothing has happened to either
     scaled_copy(mean_, 0.5f, sent_), axpy(mean_, 0.5f, other_->beside(mean_, request).payload);
     half_way(other_->options().wire != kF32);

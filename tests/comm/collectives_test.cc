@@ -147,13 +147,11 @@ TEST(WorldOfOne, CollectivesReturnAtOnceAndLeaveEveryBit) {
   c.broadcast(x, 0);
   c.barrier();
   EXPECT_EQ(std::memcmp(x.raw(), before.raw(), size_t(x.bytes())), 0);
-  const std::vector<Tensor> gathered = c.gather(x, 0), windows = c.windows(x);
+  const std::vector<Tensor> gathered = c.gather(x, 0);
   ASSERT_EQ(gathered.size(), 1u);
   EXPECT_NE(gathered[0].raw(), x.raw());
   EXPECT_EQ(std::memcmp(gathered[0].raw(), before.raw(), size_t(x.bytes())), 0);
-  ASSERT_EQ(windows.size(), 1u);
-  EXPECT_EQ(windows[0].raw(), x.raw());
-  EXPECT_EQ(c.traffic().messages, 0);
+  EXPECT_EQ(c.meter().traffic().messages, 0);
   EXPECT_THROW(c.all_reduce(Tensor({1}, kU8)), Error);
   EXPECT_THROW(c.broadcast(x, 1), Error);
 }
@@ -215,37 +213,6 @@ TEST(AllReduce, InOneGroupDoesNotDisturbAnother) {
       ASSERT_EQ(x.data<float>()[i], sum_of(4, i));
       ASSERT_EQ(y.data<float>()[i], sample(a, i) + sample(a + 1, i));
     }
-  });
-}
-
-TEST(Average, OfAPairIsTheSameOnBothOverEveryWay) {
-  for (const bool far : {false, true})
-    for (const DType wire : {kF32, kBF16}) {
-      auto world = far ? far_world(2) : local_world(2);
-      std::vector<Tensor> x(2);
-      in_world(world,
-               [&](Communicator& c) {
-                 x[size_t(c.rank())] = vector_of(c.rank(), 10001);
-                 c.average_with(1 - c.rank(), x[size_t(c.rank())], 2, 0);
-               },
-               {.deadline = 20, .wire = wire});
-      const float tolerance = far && wire == kBF16 ? 1.f / 128 : 0;
-      for (int64_t i = 0; i < 10001; ++i) {
-        const float a = sample(0, i), b = sample(1, i);
-        ASSERT_EQ(x[0].data<float>()[i], x[1].data<float>()[i]);
-        ASSERT_NEAR(x[0].data<float>()[i], 0.5f * (a + b), tolerance * (std::abs(a) + std::abs(b)));
-      }
-    }
-}
-
-TEST(Windows, ShowEveryRanksMemory) {
-  in_local_world(3, [](Communicator& c) {
-    const Tensor x = vector_of(c.rank(), 10);
-    const auto all = c.windows(x);
-    c.barrier();
-    for (Rank r = 0; r < 3; ++r)
-      for (int64_t i = 0; i < 10; ++i) ASSERT_EQ(all[size_t(r)].data<float>()[i], sample(r, i));
-    c.barrier();
   });
 }
 

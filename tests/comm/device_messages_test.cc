@@ -96,10 +96,10 @@ void narrow(Exchange& e, const std::string& how) {
     w.transport->devices().land_on(direct ? w.device : kCpu);
     c->barrier();
     c->push(other, 7, direct, 0.3f, x);
-    const Tensor filled = c->blank(x);
+    const Tensor filled = c->wire_buffer(x);
     scaled_copy(filled, 0.3f, x);
-    c->hand_over(other, 8, direct, filled);
-    const Message m = c->take(other, 7, direct), same = c->take_narrow(other, 8, direct, x);
+    c->push_buffer(other, 8, direct, filled);
+    const Message m = c->take(other, 7, direct), same = c->take(other, 8, direct, x, Precision::kWire);
     CHECK(same.payload.dtype() == kBF16 && same.payload.device() == w.device, direct);
     CHECK(values(same.payload) == values(m.payload), direct);
     CHECK(m.payload.dtype() == kF32 && (m.payload.device() == w.device) == direct, direct);
@@ -134,10 +134,11 @@ void other_ways(Exchange& e, const std::string& how) {
   if (w.c.rank() == 1)
     served->on(5, [&](const Message& m) {
       fill(came, 0.f), axpy(came, 2.f, served->beside(came, m).payload);
-      served->answer(m, came);
+      served->push(m.from, 5, m.step, 1, came);
     });
   if (w.c.rank() == 0) {
-    const Message answer = w.c.beside(mine, w.c.ask(1, 5, 0, mine));
+    w.c.push(1, 5, 0, 1, mine);
+    const Message answer = w.c.beside(mine, w.c.take(1, 5, 0));
     CHECK(answer.payload.device() == w.device);
     expect_from({Header{.from = 0}, answer.payload}, 0, n, 2);
   }

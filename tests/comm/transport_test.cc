@@ -102,7 +102,7 @@ TEST(Push, OverABf16WireComesBackAsF32RoundedOnce) {
                    const Message m = c.take(other, 1, 0, x);
                    EXPECT_EQ(m.payload.dtype(), kF32);
                    EXPECT_EQ(m.payload.data<float>()[0], float(bf16(0.7f * (1.f / 3))));
-                   EXPECT_EQ(c.traffic().bytes, 4);  // two elements of two bytes
+                   EXPECT_EQ(c.meter().traffic().bytes, 4);  // two elements of two bytes
                  },
                  {.deadline = 20, .wire = kBF16});
 }
@@ -110,35 +110,36 @@ TEST(Push, OverABf16WireComesBackAsF32RoundedOnce) {
 // What is filled by hand, and what is read as it came, are the push and the take but for the copies.
 TEST(Push, WithoutACopyIsThePush) {
   for (const DType wire : {kF32, kBF16})
-    in_local_world(
-        2,
-        [wire](Communicator& c) {
-          const Rank other = 1 - c.rank();
-          const Tensor x = testing::random_uniform({1003}, uint64_t(c.rank())), filled = c.blank(x);
-          EXPECT_EQ(filled.dtype(), wire);
-          copy(filled, x);
-          for (const int64_t step : {0, 1}) c.push(other, 1, step, 1, x, 0.25);
-          for (const int64_t step : {2, 3}) c.hand_over(other, 1, step, filled, 0.25);
-          for (const int64_t step : {0, 2}) {
-            const Message m = c.take(other, 1, step, x), narrow = c.take_narrow(other, 1, step + 1, x);
-            EXPECT_EQ(m.payload.dtype(), kF32);
-            EXPECT_EQ(narrow.payload.dtype(), wire);
-            EXPECT_EQ(m.weight, 0.25);
-            EXPECT_EQ(narrow.weight, 0.25);
-            const Tensor theirs = testing::random_uniform(x.shape(), uint64_t(other)), low({x.size()}, wire),
-                         widened({x.size()});
-            copy(low, theirs), copy(widened, low);
-            EXPECT_TRUE(same_bytes(m.payload, widened)) << wire << step;
-            EXPECT_TRUE(same_bytes(narrow.payload, low)) << wire << step;
-          }
-          EXPECT_EQ(c.traffic().bytes, 4 * x.size() * size_of(wire));
-        },
-        {.deadline = 20, .wire = wire});
+    in_local_world(2,
+                   [wire](Communicator& c) {
+                     const Rank other = 1 - c.rank();
+                     const Tensor x = testing::random_uniform({1003}, uint64_t(c.rank())),
+                                  filled = c.wire_buffer(x);
+                     EXPECT_EQ(filled.dtype(), wire);
+                     copy(filled, x);
+                     for (const int64_t step : {0, 1}) c.push(other, 1, step, 1, x, 0.25);
+                     for (const int64_t step : {2, 3}) c.push_buffer(other, 1, step, filled, 0.25);
+                     for (const int64_t step : {0, 2}) {
+                       const Message m = c.take(other, 1, step, x),
+                                     narrow = c.take(other, 1, step + 1, x, Precision::kWire);
+                       EXPECT_EQ(m.payload.dtype(), kF32);
+                       EXPECT_EQ(narrow.payload.dtype(), wire);
+                       EXPECT_EQ(m.weight, 0.25);
+                       EXPECT_EQ(narrow.weight, 0.25);
+                       const Tensor theirs = testing::random_uniform(x.shape(), uint64_t(other)),
+                                    low({x.size()}, wire), widened({x.size()});
+                       copy(low, theirs), copy(widened, low);
+                       EXPECT_TRUE(same_bytes(m.payload, widened)) << wire << step;
+                       EXPECT_TRUE(same_bytes(narrow.payload, low)) << wire << step;
+                     }
+                     EXPECT_EQ(c.meter().traffic().bytes, 4 * x.size() * size_of(wire));
+                   },
+                   {.deadline = 20, .wire = wire});
 }
 
 TEST(Push, WithoutACopyIsRefusedInAnotherType) {
   in_local_world(
-      1, [](Communicator& c) { EXPECT_THROW(c.hand_over(0, 1, 0, Tensor::zeros({3}, kBF16)), Error); });
+      1, [](Communicator& c) { EXPECT_THROW(c.push_buffer(0, 1, 0, Tensor::zeros({3}, kBF16)), Error); });
 }
 
 TEST(Take, SaysOnExpiryWhomItWaitedForAndWhatCameInstead) {
@@ -206,7 +207,7 @@ TEST(Take, OfWhoeverHasGivenThisRankUpSaysSo) {
   auto world = local_world(3);
   Communicator first(*world[0], {.deadline = 20}), second(*world[1], {.deadline = 20}),
       third(*world[2], {.deadline = 20});
-  first.give_up({2}, {1, 2});
+  give_up(first, {2}, {1, 2});
   EXPECT_NE(message_of<GivenUp>([&] { third.take(1, 1, 0); }).find("rank 2 was given up by rank 0"),
             std::string::npos);
   EXPECT_NE(message_of<PeerLost>([&] { second.take(2, 1, 0); }).find("rank 0 has given it up"),
@@ -276,12 +277,14 @@ TEST(Handler, AnswersWhileItsRankComputes) {
     std::atomic<int> served{0};
     if (c.rank() == 0)
       c.on(5, [&](const Message& m) {
-        c.answer(m, ones(1, 10 * m.payload.data<float>()[0]));
+        c.push(m.from, 5, m.step, 1, ones(1, 10 * m.payload.data<float>()[0]));
         ++served;
       });
     if (c.rank() > 0)
-      for (int64_t k = 0; k < 50; ++k)
-        ASSERT_EQ(*c.ask(0, 5, k, ones(1, float(k))).payload.data<float>(), float(10 * k));
+      for (int64_t k = 0; k < 50; ++k) {
+        c.push(0, 5, k, 1, ones(1, float(k)));
+        ASSERT_EQ(*c.take(0, 5, k).payload.data<float>(), float(10 * k));
+      }
     else
       while (served < 100) std::this_thread::yield();  // computes, and never takes
     c.barrier();

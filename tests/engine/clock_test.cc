@@ -1,6 +1,7 @@
 // The clock of waits: waiting forever, and deadlines that are restored.
 #include "comm/clock.h"
 
+#include "comm/communicator/patience.h"
 #include "tests/support/world.h"
 
 namespace skein::comm {

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "comm/average/in_place.h"
 #include "engine/vectors/gem.h"
 #include "engine/vectors/mixing.h"
 #include "tests/support/servers.h"
@@ -157,7 +158,7 @@ TEST(NarrowOfPeers, ASumThatPeersWriteEndsIt) {
     c.all_reduce(x).wait();
     EXPECT_FALSE(narrow_is_current(x));
     { const TrustNarrow now(x); }
-    if (c.rank() < 2) c.average_with(1 - c.rank(), x, 1, 0);
+    if (c.rank() < 2) comm::average_in_place(c, 1 - c.rank(), x, 1, 0);
     EXPECT_EQ(narrow_is_current(x), c.rank() == 2);
     c.barrier();
   });

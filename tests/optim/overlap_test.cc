@@ -54,7 +54,7 @@ Measured train_on_link(const std::string& algorithm, const optim::Options& optio
       return gradient(ready);
     };
     for (int64_t k = 0; k < kRounds * tau; ++k) t.step(k);
-    const comm::Traffic traffic = c.traffic();
+    const comm::Traffic traffic = c.meter().traffic();
     Measured& m = all[size_t(r)];
     m.worked = kCompute * double(kRounds * tau);
     m.hidden = 1 - traffic.waited / traffic.in_flight;
@@ -109,8 +109,8 @@ TEST(Overlap, HidesWhatIsUnderWayWhileTheNextGradientIsTaken) {
 TEST(Overlap, OfNothingTransferredNothingIsSaid) {
   in_local_world(1, [](comm::Communicator& c) {
     c.progress();
-    EXPECT_EQ(c.traffic().in_flight, 0);
-    EXPECT_EQ(c.traffic().waited, 0);
+    EXPECT_EQ(c.meter().traffic().in_flight, 0);
+    EXPECT_EQ(c.meter().traffic().waited, 0);
   });
 }
 
@@ -123,14 +123,14 @@ TEST(Overlap, WhatIsDoneWhileTheMeterIsOffDoesNotCount) {
     c.all_reduce(x).wait();
     c.push(1 - c.rank(), 1, 0, 1, x);
     c.take(1 - c.rank(), 1, 0);
-    EXPECT_EQ(c.traffic().bytes, 0);
-    EXPECT_EQ(c.traffic().in_flight, 0);
-    EXPECT_EQ(c.traffic().waited, 0);
+    EXPECT_EQ(c.meter().traffic().bytes, 0);
+    EXPECT_EQ(c.meter().traffic().in_flight, 0);
+    EXPECT_EQ(c.meter().traffic().waited, 0);
     EXPECT_FALSE(c.meter().turn(true));
     c.group({0, 1})->all_reduce(x).wait();
-    EXPECT_EQ(c.traffic().bytes, 32);
-    EXPECT_NEAR(c.traffic().waited, 1, 1e-9);  // of a group, too
-    EXPECT_NEAR(c.traffic().in_flight, 1, 1e-9);
+    EXPECT_EQ(c.meter().traffic().bytes, 32);
+    EXPECT_NEAR(c.meter().traffic().waited, 1, 1e-9);  // of a group, too
+    EXPECT_NEAR(c.meter().traffic().in_flight, 1, 1e-9);
   });
 }
 
@@ -140,7 +140,7 @@ TEST(Overlap, WaitsOfAnotherThreadAreNotTheWorkersOwn) {
   comm::in_world(world, [](comm::Communicator& c) {
     if (c.rank() == 0) return c.push(1, 1, 0, 1, Tensor::zeros({8}));
     std::thread([&] { c.twin()->take(0, 1, 0); }).join();
-    EXPECT_EQ(c.traffic().waited, 0);
+    EXPECT_EQ(c.meter().traffic().waited, 0);
   });
 }
 
