@@ -56,7 +56,7 @@ std::string Mailbox::put(Message m) {
     return {};
   }
   if (m.kind == Kind::kGoodbye) {
-    // Whoever leaves because others are lost says so: waits for it then name those, not it.
+    // A rank that leaves because others are lost names them, so that waits for it name those, too.
     lose_named(m, text("rank ", m.from, " found it lost and has ended"));
     m.step == kFailed ? membership_.fail(m.from) : membership_.leave(m.from);
     wake_all();

@@ -22,7 +22,8 @@ struct Key {
 };
 bool matches(const Key& wanted, const Key&);
 
-// Thread-safe. Transports put, communicators take. Bounded: a sender waits for room() before it sends more.
+// Transports put, communicators take. It is bounded: a sender waits for room() before it sends more.
+// Thread-safe.
 class Mailbox {
  public:
   // Holds up to `bound` bytes of each sender; one message always fits.
@@ -31,42 +32,42 @@ class Mailbox {
   Membership& membership() { return membership_; }
 
   // ---- for transports -------------------------------------------------------------------------------------
-  // Takes in a whole message. A message of another epoch, or one that contradicts itself, is refused: the
-  // reason comes back (to be sent to the sender as a Refusal), and later waits here throw it as Disagreement.
-  // What does not even begin like a message of ours is a stranger's: counted, dropped, "" returned.
+  // Takes in a whole message. A message of another epoch, or one that contradicts itself, is refused: put()
+  // returns the reason, which is to be sent to the sender as a refusal, and later waits here throw it as
+  // Disagreement. A message that does not even begin like one of ours is counted as a stranger's and dropped,
+  // and "" is returned.
   std::string put(Message);
-  // Where the bytes of this piece are to be written; empty tensor: refused, put() says why. `from` is where
-  // memory of the message comes from.
+  // Where the bytes of this piece are to be written, in memory of the allocator. An empty tensor refuses the
+  // piece; put() then says why.
   Tensor landing(const Header&, Allocator& from);
-  // The bytes of landing(header) are written. With the last piece the message is there to be taken.
+  // To be called when the bytes of landing(header) are written. With the last piece the message can be taken.
   void landed(const Header&, const Tensor& landing);
   bool room(Rank from, int64_t bytes) const;
-  bool wait_room(Rank from, int64_t bytes, Clock::time_point until);  // false: still none
+  bool wait_room(Rank from, int64_t bytes, Clock::time_point until);  // false: there still is none
   void lose(Rank, const std::string& why, bool ended = false);        // wakes all waits
-  // Whether a message is of an epoch so old that it is dropped without a word
-  // (Membership::let_epochs_overlap).
+  // Whether a message is of an epoch so old that it is silently dropped (Membership::let_epochs_overlap).
   bool outdated(const Header& h) const { return membership_.past(h.epoch); }
   void leave(Rank);
   void fail(Rank);
   void poison(const std::string& why);  // every later wait throws Error(why)
-  // What makes the waits of another rank throw Disagreement(why).
+  // A message that makes the waits of another rank throw Disagreement(why).
   Message refusal(const std::string& why) const;
 
   // ---- for takers -----------------------------------------------------------------------------------------
   // The oldest message that matches, if there is one.
   std::optional<Message> poll(const Key&);
-  // Until a message matches, something goes wrong, wake() is called, or `until`.
+  // Returns when a message matches, something goes wrong, wake() is called, or at `until`.
   void wait(const Key&, Clock::time_point until);
   void wake();
-  bool has(const Key&);  // a message that matches waits
-  // Throws what keeps a message of this key from ever coming: poison, a refusal, being given up by another
-  // rank, its sender lost or gone.
+  bool has(const Key&);  // whether a message that matches waits here
+  // Throws if a message of this key can never come: after poison() or a refusal, when another rank has given
+  // this one up, or when the sender is lost or gone.
   void check(const Key&) const;
   // The smallest step after `key.step` that waits under the same communicator, sender and tag.
   std::optional<int64_t> later_step(const Key&) const;
-  // What waits here of a sender, in words, for the message of a Timeout.
+  // Lists, for the message of a Timeout, what waits here from a sender.
   std::string holds(uint32_t communicator, Rank from) const;
-  // The next membership epoch is one's own from now on; what waits here of older ones is dropped.
+  // Makes the next membership epoch this rank's own, and drops the messages of older ones.
   void begin_epoch(uint32_t epoch);
   int64_t arrivals() const { return arrivals_; }
   int64_t strangers() const;
@@ -92,7 +93,7 @@ class Mailbox {
   void deliver(Message);
   void wake_all();
   void lose_named(const Message&, const std::string& why);
-  std::string objection(const Header&) const;  // "" if it may come in
+  std::string objection(const Header&) const;  // "" if the message may come in
   std::string refuse(const std::string& why);
 
   const Rank owner_;

@@ -1,4 +1,4 @@
-// Membership: a table under a lock; the hot question, "is anybody lost?", is one atomic.
+// Membership: a table under a lock. Whether any rank is lost, which every wait asks, is one atomic.
 #include "comm/membership.h"
 
 namespace skein::comm {

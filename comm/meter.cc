@@ -72,25 +72,25 @@ void Meter::moved(int64_t bytes) {
 void Meter::pushed(uint32_t communicator, const Header& h, double now) {
   if (!counts()) return;
   const std::lock_guard lock(mutex_);
-  std::deque<Flight>& flights = flights_[{communicator, h.tag}];
-  for (const Flight& f : flights)
-    if (f.step == h.step) return;  // to several peers: under way since the first
-  flights.push_back({h.step, now});
-  if (flights.size() > kFlights) flights.pop_front();
+  std::deque<Transfer>& transfers = transfers_[{communicator, h.tag}];
+  for (const Transfer& f : transfers)
+    if (f.step == h.step) return;  // a push to several peers begins with the first
+  transfers.push_back({h.step, now});
+  if (transfers.size() > kTransfers) transfers.pop_front();
 }
 
 void Meter::took(uint32_t communicator, const Message& m) {
   if (std::this_thread::get_id() != computes_) return;
   const std::lock_guard lock(mutex_);
-  const auto flights = flights_.find({communicator, m.tag});
-  if (flights == flights_.end()) return;
-  for (const Flight& f : flights->second)
-    if (f.step == m.step) flew({Track::kTransfer, "message", f.began, m.arrived, m.step, m.bytes, m.from});
+  const auto transfers = transfers_.find({communicator, m.tag});
+  if (transfers == transfers_.end()) return;
+  for (const Transfer& f : transfers->second)
+    if (f.step == m.step) arrived({Track::kTransfer, "message", f.began, m.arrived, m.step, m.bytes, m.from});
 }
 
 void Meter::transfer(const char* name, double began, double landed, int64_t bytes) {
   const std::lock_guard lock(mutex_);
-  flew({Track::kTransfer, name, began, landed, -1, bytes, -1});
+  arrived({Track::kTransfer, name, began, landed, -1, bytes, -1});
 }
 
 void Meter::blocked(const char* name, Rank from, int64_t step, double began, double ended) {
@@ -101,8 +101,8 @@ void Meter::blocked(const char* name, Rank from, int64_t step, double began, dou
   if (trace_) trace_->add({Track::kWaiting, name, began, ended, step, -1, from});
 }
 
-void Meter::flew(const Span& s) {
-  if (!(s.end > s.begin)) return;  // it was there before we asked
+void Meter::arrived(const Span& s) {
+  if (!(s.end > s.begin)) return;  // it had arrived before it was waited for
   in_flight_.add(s.begin, s.end);
   if (trace_) trace_->add(s);
 }

@@ -1,4 +1,4 @@
-// Meter: what a rank sent, how long its transfers were under way, and how long its work stood still for them.
+// Meter: what a rank sent, how long its transfers were under way, and how long it waited for them.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -10,14 +10,14 @@
 
 namespace skein::comm {
 
-// Where the time and the bytes went, while the meter was on.
+// The bytes and the time of communication, while the meter was on.
 struct Traffic {
-  int64_t messages = 0, bytes = 0;  // sent; bytes also where memory is shared and nothing need be
+  int64_t messages = 0, bytes = 0;  // sent; through shared memory, the bytes that would have been sent
   double waited = 0;                // seconds blocked for transfers
   double in_flight = 0;             // seconds in which any transfer was under way
 };
 
-// The length of a union of intervals, which may come in almost any order.
+// The length of a union of intervals, which may be added in almost any order.
 class Cover {
  public:
   void add(double begin, double end);
@@ -29,47 +29,47 @@ class Cover {
   double folded_ = 0, folded_until_ = -std::numeric_limits<double>::infinity();
 };
 
-// One for a rank's communicator, its groups and its twins. Bytes and messages of all threads count; transfers
-// and waits only those of the thread that made the meter, which is the one that computes. A transfer is a
-// collective from its beginning until the last message it needs has come, or a push until the arrival of what
-// is taken under the same tag and step; a wait is always part of one. Thread-safe. All times are the
-// transport's.
+// A rank's communicator shares one with its groups and twins. It counts the bytes and messages of all
+// threads, but transfers and waits only on the thread that made it, which is the one that computes. A
+// transfer is either a collective, from its beginning to the arrival of its last message, or an exchange,
+// from a push to the arrival of the message that is taken under the same tag and step. Waits happen during
+// transfers. All times are the transport's. Thread-safe.
 class Meter {
  public:
-  // Off, nothing that begins is counted. Returns what it was.
+  // While it is off, what begins is not counted. Returns the setting before.
   bool turn(bool on);
-  // From now on spans of transfers and waits go there; null: nowhere. It must outlive the communication.
+  // From now on adds the spans of transfers and waits to this trace, which must outlive the communication;
+  // null: to none.
   void record(Trace* trace);
   Traffic traffic() const;
 
   void sent(int64_t bytes);
-  void moved(
-      int64_t bytes);  // read from or written to a peer's memory: as many as would have been sent without
+  void moved(int64_t bytes);  // the bytes that reading or writing a peer's memory has saved
   void pushed(uint32_t communicator, const Header&, double now);
   void took(uint32_t communicator, const Message&);
-  bool counts() const;  // what begins now, on this thread
+  bool counts() const;  // whether what begins now on this thread is counted
   void transfer(const char* name, double began, double landed, int64_t bytes);
   void blocked(const char* name, Rank from, int64_t step, double began, double ended);
 
  private:
-  struct Flight {
+  struct Transfer {
     int64_t step;
     double began;
   };
-  static constexpr size_t kFlights = 64;  // of one tag that may be under way; the oldest are forgotten
-  void flew(const Span&);                 // under the lock
+  static constexpr size_t kTransfers = 64;  // that may be under way for one tag; the oldest are forgotten
+  void arrived(const Span&);                // under the lock
 
   const std::thread::id computes_ = std::this_thread::get_id();
   std::atomic<bool> on_{true};
   std::atomic<int64_t> messages_{0}, bytes_{0};
   mutable std::mutex mutex_;
-  std::map<std::pair<uint32_t, Tag>, std::deque<Flight>> flights_;
+  std::map<std::pair<uint32_t, Tag>, std::deque<Transfer>> transfers_;
   Cover in_flight_;
   double waited_ = 0;
   Trace* trace_ = nullptr;
 };
 
-// A meter is on while this lives, and as it was before afterwards.
+// Turns a meter on for as long as it lives.
 class Counted {
  public:
   explicit Counted(Meter& m) : meter_(m), before_(m.turn(true)) {}

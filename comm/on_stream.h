@@ -1,10 +1,11 @@
-// OnStream: what the calling thread does on a device goes to another stream for a while.
+// OnStream: another current stream for the calling thread.
 #pragma once
 #include "engine/device/device.h"
 
 namespace skein::comm {
 
-// While it lives; memory that is taken of the device meanwhile belongs to that stream, too.
+// While it lives, this thread's work on the device goes to that stream, and memory that it allocates there
+// belongs to it.
 class OnStream {
  public:
   explicit OnStream(const Stream& s) : here_(current_stream(s.device())), own_(here_) { here_ = s; }

@@ -11,9 +11,9 @@ enum class Track : uint8_t { kCompute, kTransfer, kWaiting };
 
 struct Span {
   Track track = Track::kCompute;
-  const char* name = "";      // of static storage
+  const char* name = "";      // has static storage
   double begin = 0, end = 0;  // seconds on the transport's clock
-  int64_t step = -1;          // of a message; -1: none
+  int64_t step = -1;          // a message's; -1: none
   int64_t bytes = -1;
   Rank peer = -1;  // rank in the world
 };

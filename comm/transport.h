@@ -1,4 +1,5 @@
-// The waist: Header, Message, Endpoint, Transport. What lies above knows nothing of UCX, what lies below nothing of SGD.
+// The waist: Header, Message, Endpoint, Transport. What lies above knows nothing of UCX, what lies below
+// nothing of SGD.
 #pragma once
 #include <memory>
 #include <optional>
@@ -40,7 +41,8 @@ struct Header {
 };
 static_assert(sizeof(Header) == 64, "the header is 64 bytes on the wire");
 
-// A transport that copies payloads sends them in pieces of this size, the last one shorter (Transport::in_pieces).
+// A transport that copies payloads sends them in pieces of this size, the last one shorter
+// (Transport::in_pieces).
 inline constexpr int64_t kPieceBytes = 1 << 20;
 struct Piece {
   int64_t begin, end;
@@ -61,15 +63,16 @@ Message notice(Kind, Rank from, uint32_t epoch, const Tensor& payload);
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
-  // Sends one message, or one piece of it, whose bytes are `payload` (its memory is handed over and not written
-  // again). Returns at once, unless too much is on its way to that peer already: then it waits for room until the
-  // deadline. A payload on a device sets out when the calling thread's stream has done its work so far; send() does
-  // not wait for that. Thread-safe. Throws PeerLost, Timeout.
+  // Sends one message, or one piece of it, whose bytes are `payload` (its memory is handed over and not
+  // written again). Returns at once, unless too much is on its way to that peer already: then it waits for
+  // room until the deadline. A payload on a device sets out when the calling thread's stream has done its
+  // work so far; send() does not wait for that. Thread-safe. Throws PeerLost, Timeout.
   virtual void send(const Header&, Tensor payload, Clock::time_point deadline) = 0;
   virtual const char* name() const = 0;  // "local", "shared", "ucx": for the log
 };
 
-// Memory that the ranks of one host share. The base class is the transport without any: every allocation is private.
+// Memory that the ranks of one host share. The base class is the transport without any: every
+// allocation is private.
 class SharedMemory {
  public:
   virtual ~SharedMemory() = default;
@@ -84,14 +87,15 @@ class SharedMemory {
   virtual Tensor window(Rank peer, int64_t offset, int64_t elements, DType) const;
 };
 
-// Payloads that travel from one device's memory to another's. The base class is the transport that moves none.
+// Payloads that travel from one device's memory to another's. The base class is the transport
+// that moves none.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
   // Why payloads of this device cannot be moved, the same on all ranks; empty: they can.
   virtual std::string trouble(Device) const { return "this transport moves the host's memory only"; }
-  // From now on payloads of this device are moved as they lie, and what peers send from theirs lands on it, complete
-  // for every stream when it is taken. With kCpu this ends: payloads land on the host.
+  // From now on payloads of this device are moved as they lie, and what peers send from theirs lands on it,
+  // complete for every stream when it is taken. With kCpu this ends: payloads land on the host.
   virtual void land_on(Device) {}
   // Whether a payload of this device may be given to endpoint(rank) as it lies, never in pieces.
   virtual bool carries(Rank, Device) const { return false; }
@@ -111,7 +115,8 @@ class Transport {
   virtual Mailbox& mailbox() = 0;
   virtual SharedMemory& memory();
   virtual DeviceMemory& devices();
-  // The clock by which this rank's messages are timed, in seconds. A simulated network returns simulated time.
+  // The clock by which this rank's messages are timed, in seconds. A simulated network returns simulated
+  // time.
   virtual double now() const { return steady_seconds(); }
 
   // Does without waiting what can be done: arrivals go into the mailbox, deaths into its membership.
@@ -119,7 +124,8 @@ class Transport {
   // Returns when a message of this key is there, anything else may have changed, or at `until`.
   virtual void wait(const Key&, Clock::time_point until) = 0;
 
-  // Whether payloads longer than kPieceBytes are given to send() in pieces, because they are copied on the way.
+  // Whether payloads longer than kPieceBytes are given to send() in pieces, because they are copied
+  // on the way.
   virtual bool in_pieces(Rank) const { return false; }
   // Whether the messages of one sender arrive in the order they were sent.
   virtual bool ordered() const { return true; }
@@ -131,8 +137,8 @@ class Transport {
   virtual void fail() {}
 };
 
-// How ranks tell each other their addresses before any transport exists. All calls are collective, and every rank
-// makes them in the same order.
+// How ranks tell each other their addresses before any transport exists. All calls are collective, and every
+// rank makes them in the same order.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -142,11 +148,12 @@ class Exchange {
   virtual std::vector<std::string> all_gather(const std::string& mine) = 0;
 };
 
-// Returns the transports of `size` ranks that are threads of this process. They may be destroyed in any order.
+// Returns the transports of `size` ranks that are threads of this process. They may be destroyed
+// in any order.
 std::vector<std::unique_ptr<Transport>> local_world(int size);
 
-// How messages travel. kAuto decides per pair: shared memory between ranks of one host and user, UCX between hosts.
-// kLocal is local_world().
+// How messages travel. kAuto decides per pair: shared memory between ranks of one host and user, UCX between
+// hosts. kLocal is local_world().
 enum class Way : uint8_t { kAuto, kLocal, kShared, kUcx };
 Way parse_way(const std::string&);  // the value of --transport; throws BadOption
 
@@ -159,8 +166,8 @@ struct TransportOptions {
   std::string interface = "";            // to use between hosts; empty: the fastest of all
   bool gpu = false;  // this rank wants payloads in GPU memory moved by UCX, also within its host
 };
-// Connects this process with all others of the exchange. Collective. kShared throws BadOption if a rank is on another
-// host, and names it. describe() says what was chosen for each pair.
+// Connects this process with all others of the exchange. Collective. kShared throws BadOption if a rank is on
+// another host, and names it. describe() says what was chosen for each pair.
 std::unique_ptr<Transport> connect(Exchange&, const TransportOptions&);
 
 }  // namespace skein::comm

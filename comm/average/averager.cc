@@ -170,8 +170,8 @@ bool Averager::near(Rank peer) const {
   return !holds_doubles(x_) && share_memory(members_, peer);  // doubles always travel as messages
 }
 
-// Broken off in shared memory, every number is averaged on both sides or on none. By messages, both must have sent
-// before either may average.
+// Broken off in shared memory, every number is averaged on both sides or on none. By messages, both must have
+// sent before either may average.
 void Averager::pair(Rank peer) {
   if (near(peer)) return average_in_place(members_, peer, x_, kInPlace, done_);
   members_.push(peer, kPair, done_, 1, x_);

@@ -1,4 +1,5 @@
-// Averager: one membership epoch of averaging, gossip after gossip among the same members until one is missing.
+// Averager: one membership epoch of averaging, gossip after gossip among the same members until
+// one is missing.
 #pragma once
 #include <memory>
 #include <set>
@@ -28,23 +29,26 @@ struct Spread {
   std::vector<Wish> wishes;
 };
 
-// Waits like Communicator::take, but ends as soon as any member of `c` is lost or has left. Throws PeerLost, and Timeout
-// after `patience` seconds.
+// Waits like Communicator::take, but ends as soon as any member of `c` is lost or has left. Throws PeerLost,
+// and Timeout after `patience` seconds.
 Message await(Communicator& c, Rank from, Tag, int64_t step, double patience);
 
-// Returns every member's numbers to every member, with waits of the same kind. Collective; `step` counts its calls.
+// Returns every member's numbers to every member, with waits of the same kind. Collective; `step`
+// counts its calls.
 std::vector<std::vector<double>> tell(Communicator&, const std::vector<double>& mine, int64_t step);
 
-// X and w of this rank. Except for the last two groups, all members make all calls in the same order. A call that throws
-// PeerLost leaves (X, w) whole: what was not sent stays here, and absorb() fetches what had been sent here.
+// X and w of this rank. Except for the last two groups, all members make all calls in the same order. A
+// call that throws PeerLost leaves (X, w) whole: what was not sent stays here, and absorb() fetches what
+// had been sent here.
 class Averager {
  public:
-  // Changes X in place: numbers as in numbers.h, in memory of members.allocator(). `graph` connects the members; null for
-  // all-reduce. `epoch` is the membership's number.
+  // Changes X in place: numbers as in numbers.h, in memory of members.allocator(). `graph` connects the
+  // members; null for all-reduce. `epoch` is the membership's number.
   Averager(Communicator& members, std::unique_ptr<Topology> graph, const Tensor& x, Averaging,
            uint32_t epoch);
 
-  // Comes first: computes the mean exactly and, `with_sizes`, each number's size, the mean of its absolute values.
+  // Comes first: computes the mean exactly and, `with_sizes`, each number's size, the mean of
+  // its absolute values.
   void meet(bool with_sizes);
   double largest() const;  // the mean's largest number, in absolute value
   void round();
@@ -62,8 +66,8 @@ class Averager {
   void inherit(Rank leaving);  // adds what a leaving member sent
 
   // ---- after a loss ---------------------------------------------------------------------------------------
-  // Each of the living adds all that the others of them had sent it. Collective over `living`, a group of the members
-  // with these `ranks`.
+  // Each of the living adds all that the others of them had sent it. Collective over `living`, a group of the
+  // members with these `ranks`.
   void absorb(Communicator& living, const std::vector<Rank>& ranks);
 
  private:

@@ -38,8 +38,8 @@ Tensor on_host(const Tensor& x) {
   return host;
 }
 
-// A whole averaging, epoch after epoch. What an epoch used lives until the end, because a peer that is late may still
-// read its memory.
+// A whole averaging, epoch after epoch. What an epoch used lives until the end, because a peer that is late
+// may still read its memory.
 class Run {
  public:
   Run(Communicator& world, const Tensor& x, const AveragingOptions& o)

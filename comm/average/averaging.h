@@ -1,4 +1,5 @@
-// Averaging of any vector over the ranks, without a model: push-sum, pairwise, all-reduce. Survives the loss of ranks.
+// Averaging of any vector over the ranks, without a model: push-sum, pairwise, all-reduce. Survives the
+// loss of ranks.
 #pragma once
 #include <functional>
 #include <memory>
@@ -54,14 +55,14 @@ struct AveragingResult {
       living;  // the group of the ranks that are there at the end; null for one that left
 };
 
-// x <- an estimate of the mean of x over the ranks. x holds f32, or the bits of doubles as i64 (numbers.h), which are
-// averaged in double and never rounded for the wire. Rounds and error are the same on every rank. Pairwise needs a graph
-// of pairs (symmetric, at most one peer), else it throws BadOption. Throws Error if the tolerance is out of reach: after
-// most_rounds, or when rounding or the graph keeps x from coming closer.
+// x <- an estimate of the mean of x over the ranks. x holds f32, or the bits of doubles as i64 (numbers.h),
+// which are averaged in double and never rounded for the wire. Rounds and error are the same on every rank.
+// Pairwise needs a graph of pairs (symmetric, at most one peer), else it throws BadOption. Throws Error if
+// the tolerance is out of reach: after most_rounds, or when rounding or the graph keeps x from coming closer.
 //
-// When a rank is lost or leaves, the living ranks take in what they had sent each other, divide X by w, and go on in the
-// next membership epoch, over a new graph, toward the mean of what they then hold. Throws Timeout if one of them neither
-// answers nor has gone.
+// When a rank is lost or leaves, the living ranks take in what they had sent each other, divide X by w, and
+// go on in the next membership epoch, over a new graph, toward the mean of what they then hold. Throws
+// Timeout if one of them neither answers nor has gone.
 AveragingResult average(Communicator&, const Tensor& x, const AveragingOptions&);
 
 }  // namespace skein::comm

@@ -13,16 +13,17 @@ struct LinkTestOptions {
   int short_repeats = 51;  // the same for messages up to 4 KiB
 };
 
-// For one size the seconds one way between two ranks, [from * ranks + to]; 0 from a rank to itself. They are half the
-// median round trip that the lower rank measures, packing and landing included, so the table is symmetric.
+// For one size the seconds one way between two ranks, [from * ranks + to]; 0 from a rank to itself. They
+// are half the median round trip that the lower rank measures, packing and landing included, so the
+// table is symmetric.
 struct LinkTimes {
   int64_t bytes = 0;
   int repeats = 0;
   std::vector<double> seconds;
 };
 
-// Tests one pair at a time while the others wait, so that pairs do not disturb each other. Collective; returns the same
-// on every rank.
+// Tests one pair at a time while the others wait, so that pairs do not disturb each other. Collective;
+// returns the same on every rank.
 std::vector<LinkTimes> test_links(Communicator&, const LinkTestOptions& = {});
 
 }  // namespace skein::comm

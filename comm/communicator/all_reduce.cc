@@ -1,9 +1,9 @@
 // All-reduce: over windows where ranks see each other's memory, by messages elsewhere.
 //
-// Every element is summed in rank order by one rank, its owner, so all ranks, transports and runs get the same bits.
-// Ranks that see each other's memory announce where their x lies; then each sums its share of all windows in place and
-// tells the others. Elsewhere each rank sends every owner its share in segments of about a piece, and the owner sends
-// back the sum (the volume of a ring, two hops instead of 2(n-1)).
+// Every element is summed in rank order by one rank, its owner, so all ranks, transports and runs get the
+// same bits. Ranks that see each other's memory announce where their x lies; then each sums its share of all
+// windows in place and tells the others. Elsewhere each rank sends every owner its share in segments of about
+// a piece, and the owner sends back the sum (the volume of a ring, two hops instead of 2(n-1)).
 #include <algorithm>
 
 #include "comm/communicator/state.h"
@@ -130,8 +130,9 @@ class Reduction final : public Pending::Op {
     else
       missing = summed_ < sent_ ? waiting_share_ : waiting_sum_;
   }
-  // The memory of x itself travels: each part is written again only when its sum is back, which is after it was read.
-  // A small vector is summed by every rank, so a fast rank may write before a slow one has read: it is copied.
+  // The memory of x itself travels: each part is written again only when its sum is back, which is after it
+  // was read. A small vector is summed by every rank, so a fast rank may write before a slow one has read:
+  // it is copied.
   void send_shares(int64_t s) {
     for (const Share& peer : all_but(me_, n_))
       sender_.send({peer}, first_, sequence_ + s, part(s, peer.to),

@@ -25,8 +25,8 @@ Pending Communicator::State::sum(Communicator& c, const Tensor& x, double factor
 Pending Communicator::all_reduce(const Tensor& x) { return state_->sum(*this, x, 1); }
 Pending Communicator::mean(const Tensor& x) { return state_->sum(*this, x, 1.0 / size()); }
 
-// The rank d after the root hears from the one whose d lacks the highest bit. In segments, so that a large vector flows
-// through the tree.
+// The rank d after the root hears from the one whose d lacks the highest bit. In segments, so that a large
+// vector flows through the tree.
 void Communicator::broadcast(const Tensor& x, Rank root) {
   State& s = *state_;
   const Rank n = size();

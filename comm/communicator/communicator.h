@@ -1,8 +1,8 @@
 // Communicator: tensors between ranks. One-sided pushes, takes by sender, tag and step, and collectives.
 //
-//   comm.push(next, kShare, step, 0.5f, x);                    // sends 0.5 x; x may be written again at once
-//   const Message m = comm.take(last, kShare, step, x);        // waits for what `last` pushed; laid out like x
-//   comm.mean(x).wait();                                       // x <- the mean of x over all ranks
+//   comm.push(next, kShare, step, 0.5f, x);              // sends 0.5 x; x may be written again at once
+//   const Message m = comm.take(last, kShare, step, x);  // waits for what `last` pushed, laid out like x
+//   comm.mean(x).wait();                                 // x <- the mean of x over all ranks
 #pragma once
 #include <functional>
 #include <memory>
@@ -39,8 +39,8 @@ struct Share {
 // The type of a payload that is taken: as it was pushed, or as it travelled (Message::codec).
 enum class Precision : uint8_t { kPushed, kWire };
 
-// Ranks count within the communicator. One thread uses it, except that push and the handlers may run on others.
-// Senders push the steps of a tag in increasing order; take() relies on that to notice a lost step.
+// Ranks count within the communicator. One thread uses it, except that push and the handlers may run on
+// others. Senders push the steps of a tag in increasing order; take() relies on that to notice a lost step.
 class Communicator {
  public:
   explicit Communicator(Transport&, CommunicatorOptions = {});  // of all ranks; the transport must outlive it
@@ -58,10 +58,12 @@ class Communicator {
   Allocator& allocator() const;
   Meter& meter() const;  // one for this communicator, its groups and its twins
 
-  // A communicator over these members: ranks of this one, all distinct, in the given order, this rank among them.
-  // Every member calls it with the same list; other ranks need not. It shares no tags with any other communicator.
+  // A communicator over these members: ranks of this one, all distinct, in the given order, this rank
+  // among them. Every member calls it with the same list; other ranks need not. It shares no tags with
+  // any other communicator.
   std::unique_ptr<Communicator> group(const std::vector<Rank>& members);
-  // The same members and tags for another thread of this rank, such as a server's: for messages, not for collectives.
+  // The same members and tags for another thread of this rank, such as a server's: for messages,
+  // not for collectives.
   std::unique_ptr<Communicator> twin(bool all_needed = true) const;
 
   // ---- messages -------------------------------------------------------------------------------------------
@@ -69,13 +71,14 @@ class Communicator {
   void push(Rank to, Tag, int64_t step, float factor, const Tensor& x, double weight = 1);
   // To several peers; packs once per distinct factor.
   void push(const std::vector<Share>&, Tag, int64_t step, const Tensor& x);
-  // A push of f32 numbers without a copy: the caller fills a wire_buffer() and does not write it after push_buffer().
-  // It has the size and device of `like`, and the type in which f32 numbers travel.
+  // A push of f32 numbers without a copy: the caller fills a wire_buffer() and does not write it after
+  // push_buffer(). It has the size and device of `like`, and the type in which f32 numbers travel.
   Tensor wire_buffer(const Tensor& like) const;
   void push_buffer(Rank to, Tag, int64_t step, const Tensor& filled, double weight = 1);
-  // Waits for the message of this sender, tag and step. The payload has one axis and the type that was pushed; the
-  // taker may keep it, but not write it. It lies on the host, or on a device if it was pushed from one and the
-  // transport carries it (DeviceMemory::carries). Throws PeerLost, Timeout, and Disagreement if a later step came.
+  // Waits for the message of this sender, tag and step. The payload has one axis and the type that was
+  // pushed; the taker may keep it, but not write it. It lies on the host, or on a device if it was pushed
+  // from one and the transport carries it (DeviceMemory::carries). Throws PeerLost, Timeout, and Disagreement
+  // if a later step came.
   Message take(Rank from, Tag, int64_t step);
   // The same, on the device of `like`. Throws Disagreement, on both ends, if it is not laid out like `like`.
   Message take(Rank from, Tag, int64_t step, const Tensor& like, Precision = Precision::kPushed);
@@ -85,26 +88,28 @@ class Communicator {
   std::optional<Message> poll(Rank from, Tag, int64_t step = kAnyStep);
   // The same message with its payload on the device of `like`, which has as many elements.
   Message beside(const Tensor& like, Message) const;
-  // Calls f with every message of this tag, on a thread of its own. f may push. What f throws ends the next wait.
+  // Calls f with every message of this tag, on a thread of its own. f may push. What f throws ends
+  // the next wait.
   void on(Tag, std::function<void(const Message&)> f);
 
   // ---- collectives: every member calls them in the same order ---------------------------------------------
   // In a world of one they return at once, and x stays on its device.
 
-  // x <- the sum over all ranks, in rank order, so that every rank and every run gets the same bits. f32, bf16, f16,
-  // i32, i64. x belongs to the operation until wait(). Several may be under way at the same time.
+  // x <- the sum over all ranks, in rank order, so that every rank and every run gets the same bits. f32,
+  // bf16, f16, i32, i64. x belongs to the operation until wait(). Several may be under way at the same time.
   [[nodiscard]] Pending all_reduce(const Tensor& x);
   // x <- the mean over all ranks: that sum, divided by their number when it has been waited for.
   [[nodiscard]] Pending mean(const Tensor& x);
   void broadcast(const Tensor& x, Rank root);
-  // Returns every rank's x, in rank order, in host memory, on the root; elsewhere {}. Sizes may differ, types not.
+  // Returns every rank's x, in rank order, in host memory, on the root; elsewhere {}. Sizes may
+  // differ, types not.
   std::vector<Tensor> gather(const Tensor& x, Rank root);
   void barrier();
   // Moves messages and pending collectives along. It is cheap: call it between pieces of work.
   void progress();
-  // Decides how all_reduce and broadcast of tensors on GPUs travel, here and in groups made later (device_way.h). To
-  // be called once, before any of them. Returns a line for the log, empty if no rank has a GPU. Throws BadOption, on
-  // all ranks, for a wish that cannot be granted.
+  // Decides how all_reduce and broadcast of tensors on GPUs travel, here and in groups made later
+  // (device_way.h). To be called once, before any of them. Returns a line for the log, empty if no rank has a
+  // GPU. Throws BadOption, on all ranks, for a wish that cannot be granted.
   std::string use_devices(DeviceWish, DeviceOffer);
 
  private:

@@ -6,7 +6,8 @@
 namespace skein::comm {
 namespace {
 
-// An offer as rank 0 receives it: flags, the name of the groups, the trouble, the GPU, each but the last ended by a zero.
+// An offer as rank 0 receives it: flags, the name of the groups, the trouble, the GPU, each but the last
+// ended by a zero.
 std::string packed(const DeviceOffer& o) {
   return text(o.groups.form ? 'g' : '-', o.repeatable ? 'r' : '-', o.groups.name, '\0', o.trouble, '\0') +
          o.gpu;

@@ -1,4 +1,4 @@
-// One loop for both types.
+// Every loop is written once for both types.
 #include "comm/communicator/numbers.h"
 
 #include <algorithm>

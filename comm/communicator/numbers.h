@@ -8,16 +8,16 @@
 
 namespace skein::comm {
 
-// All of it is for tensors in the host's memory, of f32 or of i64; an i64 tensor holds the bits of doubles,
-// and travels neither rounded nor scaled. Two tensors given together are of one type and size.
+// All tensors lie in the host's memory and hold f32 or i64. An i64 tensor holds the bits of doubles, and
+// travels neither rounded nor scaled. Two tensors of one call have the same type and size.
 inline double* doubles(const Tensor& x) { return reinterpret_cast<double*>(x.data<int64_t>()); }
 inline bool holds_doubles(const Tensor& x) { return x.dtype() == kI64; }
 Tensor bits_of(const std::vector<double>&);
 std::vector<double> numbers_of(const Tensor& bits);
-// Rows of one length, given one after the other.
+// Cuts numbers into rows of equal length.
 std::vector<std::vector<double>> rows_of(const std::vector<double>& all, size_t rows);
 
-// x, or its own numbers, as f(float*) or f(double*).
+// Calls f(float*) or f(double*) with the numbers of x.
 template <class F>
 decltype(auto) visit_numbers(const Tensor& x, F&& f) {
   if (holds_doubles(x)) return f(doubles(x));
@@ -36,9 +36,9 @@ std::pair<double, const char*> precision_of(const Tensor& x);
 
 // How far x / w is from the mean.
 struct Distance {
-  double worst = 0;     // largest of any number
-  double relative = 0;  // largest share of the number's size, where sizes are given
-  double length = 0;    // root of the sum of squares
+  double worst = 0;     // the largest of any number
+  double relative = 0;  // the largest share of the number's size; 0 without sizes
+  double length = 0;    // the root of the sum of squares
 };
 Distance distance(const Tensor& x, double w, const Tensor& mean, const Tensor& size);
 

@@ -8,8 +8,8 @@ namespace skein::comm {
 
 class Receiver;
 
-// Copyable; a second wait() is harmless. Dropping it does not cancel the collective: the tensor stays in use until it
-// is done. Belongs to its communicator's thread.
+// Copyable; a second wait() is harmless. Dropping it does not cancel the collective: the tensor stays in use
+// until it is done. Belongs to its communicator's thread.
 class Pending {
  public:
   Pending() = default;  // nothing is under way: done

@@ -80,7 +80,8 @@ void Receiver::nap(const Key& k, Clock::time_point began, Clock::time_point unti
     throw Timeout(k.from, text("rank ", g_.transport.rank(), " waited ", g_.options.deadline, " s for ",
                                k.from == kAnyone ? std::string("anyone") : text("rank ", k.from), ", tag ",
                                k.tag, ", step ", k.step, box.holds(k.communicator, k.from)));
-  // Naps are short, because a deadline, a death or another thread's progress changes things without a message.
+  // Naps are short, because a deadline, a death or another thread's progress changes things
+  // without a message.
   g_.transport.wait(k, std::min({until, after(0.02), after(g_.options.deadline)}));
 }
 

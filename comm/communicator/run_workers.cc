@@ -1,4 +1,4 @@
-// One thread a rank over the local transport.
+// One thread per rank over the local transport.
 #include "comm/communicator/run_workers.h"
 
 #include <omp.h>
@@ -30,7 +30,7 @@ void on_threads(int n, const std::function<void(Rank)>& f, const std::function<v
   if (first) std::rethrow_exception(first);
 }
 
-// A worker leaves only when what it threw is kept, so that the others' PeerLost comes after it.
+// A worker's exception is stored before the worker leaves, so that the PeerLost of the others comes after it.
 void run_workers(int n, const std::function<void(Communicator&)>& work, const CommunicatorOptions& options) {
   CHECK(n >= 1, n);
   CommunicatorOptions o = options;

@@ -1,4 +1,5 @@
-// Sender: a payload is packed once for all peers that get the same, and sent piece by piece where it is copied anyway.
+// Sender: a payload is packed once for all peers that get the same, and sent piece by piece where it
+// is copied anyway.
 #include "comm/communicator/sender.h"
 
 #include <algorithm>
@@ -83,8 +84,8 @@ struct Sender::Packed {
   std::vector<Event> come;  // piece p has arrived after come[p]; empty for a payload of the host
 };
 
-// The host's memory for the payload of a header. From a device the payload is scaled and rounded there, and its copy
-// begins here; a payload of the host is packed later, piece by piece.
+// The host's memory for the payload of a header. From a device the payload is scaled and rounded there, and
+// its copy begins here; a payload of the host is packed later, piece by piece.
 Sender::Packed Sender::packed_for(const Header& h, const Tensor& source, float factor, bool as_it_is) {
   const DType wire = DType(h.codec);
   const Device device = source.device();
@@ -106,8 +107,8 @@ Sender::Packed Sender::packed_for(const Header& h, const Tensor& source, float f
   return packed;
 }
 
-// The shares have one factor. The payload leaves from a device's memory for the peers to which the transport carries
-// it, and from the host's for the others.
+// The shares have one factor. The payload leaves from a device's memory for the peers to which the transport
+// carries it, and from the host's for the others.
 void Sender::send_same(const std::vector<Share>& shares, const Header& h, const Tensor& source,
                        bool as_it_is) {
   std::vector<Share> carried, others;

@@ -8,8 +8,8 @@ namespace skein::comm {
 class Sender {
  public:
   explicit Sender(Group& g) : g_(g) {}
-  // Whose memory the payload is while it travels: kCopied leaves x to the caller; kLent may send the memory of x
-  // itself, which must not change before the peers have used it.
+  // Whose memory the payload is while it travels: kCopied leaves x to the caller; kLent may send the memory
+  // of x itself, which must not change before the peers have used it.
   enum class Memory : uint8_t { kCopied, kLent };
   void send(const std::vector<Share>&, Tag, int64_t step, const Tensor& x, uint32_t layout,
             Memory = Memory::kCopied);

@@ -1,4 +1,4 @@
-// Copies through pinned memory; blocks go back when the event behind the copy has happened.
+// A block of pinned memory is freed when the event behind its copy has happened.
 #include "comm/communicator/staging.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Tensors of a device on their way to and from messages: through pinned host memory, kept until the device is
-// done with it, or as they lie.
+// Staging: copies between a device's tensors and the host's messages, through pinned memory.
 #pragma once
 #include <mutex>
 #include <optional>
@@ -10,26 +9,27 @@
 
 namespace skein::comm {
 
-// Thread-safe. Tensors of the host pass through as they are.
+// Pinned memory is kept until the device has used it. Tensors of the host are passed on without
+// a copy. Thread-safe.
 class Staging {
  public:
   ~Staging();  // waits for copies under way
   struct Landing {
     Tensor host;  // one axis
-    Event ready;  // when its bytes are there
+    Event ready;  // its bytes have arrived
   };
-  // A copy in pinned memory, queued on the calling thread's stream; the host does not wait. Of a tensor of
-  // the host: a window on it.
+  // Queues a copy to pinned memory on the calling thread's stream; the host does not wait. A tensor of the
+  // host is not copied: the result is a window on it.
   Landing down(const Tensor& x);
-  // to <- from, which may lie anywhere. To a device the copy is queued on the calling thread's stream and the
-  // host does not wait; a `from` of the host is the caller's again at once.
+  // to <- from, which may lie anywhere. A copy to a device is queued on the calling thread's stream and the
+  // host does not wait for it; a `from` on the host may be written again at once.
   void bring(const Tensor& to, const Tensor& from);
-  // A copy of x on that device; x itself where it is there already.
+  // Returns a copy of x on that device, or x itself if it lies there.
   Tensor beside(Device, const Tensor& x);
-  // x, on a device, in another type. It is there for all streams on return: the host waits for this one pass,
-  // not for what the calling thread's stream has to do.
+  // Returns x, which lies on a device, in another type. All streams may read the result: the host waits for
+  // this one pass, but not for the work of the calling thread's stream.
   Tensor converted(DType, const Tensor& x);
-  // to <- host, which came from down() and is not written again by the caller.
+  // to <- host, which came from down() and which the caller does not write again.
   void back(const Tensor& to, const Tensor& host);
 
  private:
@@ -39,7 +39,7 @@ class Staging {
   Stream aside(Device);
   std::mutex mutex_;
   std::optional<Stream> aside_;
-  std::vector<std::pair<Event, Tensor>> held_;  // what the device may still be reading
+  std::vector<std::pair<Event, Tensor>> held_;  // the device may still be reading these
 };
 
 }  // namespace skein::comm

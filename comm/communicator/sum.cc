@@ -22,7 +22,7 @@ struct SumOf<f16> {
   using type = float;
 };
 
-// Two and four windows have loops of their own: one pass without an accumulator, which is what memory allows.
+// Two and four windows have loops of their own: one pass without an accumulator runs at the speed of memory.
 template <class T>
 void sum_two(T* x, T* y, int64_t n) {
 #pragma omp simd

@@ -1,4 +1,4 @@
-// Gathers and broadcasts of what is small.
+// Gathers and broadcasts of a few numbers or words.
 #include "comm/communicator/words.h"
 
 #include "comm/communicator/numbers.h"
@@ -10,7 +10,7 @@ Tensor bytes_of_text(const std::string& s) {
 }
 std::string text_of_bytes(const Tensor& t) { return {static_cast<const char*>(t.raw()), size_t(t.size())}; }
 
-// The bits of doubles travel as integers, which no wire rounds.
+// Doubles travel as integers with the same bits, which no wire rounds.
 std::vector<std::vector<double>> gather_numbers(Communicator& c, const std::vector<double>& mine) {
   const int64_t each = int64_t(mine.size());
   const Tensor all({c.size() * each}, kI64);

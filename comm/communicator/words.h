@@ -1,4 +1,4 @@
-// Numbers and texts that ranks tell each other. Every call is collective.
+// Numbers and texts that ranks tell each other. Every call but the last two is collective.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace skein::comm {
 
-// Every rank's numbers, in rank order, on every rank; as many from each.
+// Returns every rank's numbers to every rank, in rank order. All ranks give equally many.
 std::vector<std::vector<double>> gather_numbers(Communicator&, const std::vector<double>& mine);
 
-// Every rank's text, in rank order, on `root`; elsewhere nothing.
+// Returns every rank's text, in rank order, on `root`; nothing elsewhere.
 std::vector<std::string> gather_text(Communicator&, const std::string& mine, Rank root);
-// The text of `root`, on every rank.
+// Returns the text of `root` on every rank.
 std::string broadcast_text(Communicator&, const std::string& mine, Rank root);
 
 // A text as the payload of a message, and back.

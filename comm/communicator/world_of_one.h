@@ -1,4 +1,4 @@
-// WorldOfOne: a communicator without peers, for work that is done alone.
+// WorldOfOne: a communicator without peers, for programs with one worker.
 #pragma once
 #include "comm/communicator/communicator.h"
 

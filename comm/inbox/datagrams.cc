@@ -11,16 +11,16 @@
 namespace skein::comm {
 namespace {
 
-constexpr size_t kMessages = 64;    // a call
-constexpr size_t kTogether = 64;    // datagrams in one message: what all kernels allow
-constexpr size_t kOutgoing = 1024;  // datagrams until add() flushes by itself
+constexpr size_t kMessages = 64;    // per system call
+constexpr size_t kTogether = 64;    // datagrams in one message; all kernels allow as many
+constexpr size_t kOutgoing = 1024;  // datagrams, after which add() flushes by itself
 constexpr size_t kControl = CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint16_t));
 
 bool same(const sockaddr_in& a, const sockaddr_in& b) {
   return a.sin_port == b.sin_port && a.sin_addr.s_addr == b.sin_addr.s_addr;
 }
 
-// Bytes of each datagram in a message; all of them where it holds but one.
+// The bytes of each datagram in a message; the whole length if it holds only one.
 size_t segment(msghdr& m, size_t bytes) {
   for (cmsghdr* c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
     if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
@@ -40,7 +40,7 @@ struct Datagrams::Buffers {
     arrived.reserve(kMessages * kTogether);
     to.reserve(kOutgoing);
   }
-  const size_t room;  // of a message; a byte more each, so that a longer datagram shows
+  const size_t room;  // of a message; one byte more per datagram reveals longer ones
   std::vector<uint8_t> in_bytes, out_bytes;
   std::array<mmsghdr, kMessages> in{}, out{};
   std::array<iovec, kMessages> in_part{}, out_part{};
@@ -48,7 +48,7 @@ struct Datagrams::Buffers {
   alignas(cmsghdr) char in_control[kMessages][kControl] = {};
   alignas(cmsghdr) char out_control[kMessages][CMSG_SPACE(sizeof(uint16_t))] = {};
   std::vector<Arrived> arrived;
-  std::vector<sockaddr_in> to;  // of what waits to be sent
+  std::vector<sockaddr_in> to;  // for each datagram that waits to be sent
 };
 
 Datagrams::Datagrams(int socket, size_t bytes)
@@ -62,7 +62,7 @@ Datagrams::~Datagrams() = default;
 
 std::span<const Datagrams::Arrived> Datagrams::receive(bool wait) {
   for (size_t i = 0; i < kMessages; ++i) {
-    msghdr& m = b_->in[i].msg_hdr;  // the kernel writes into all of it
+    msghdr& m = b_->in[i].msg_hdr;  // the kernel overwrites all of it
     m = {};
     m.msg_iov = &b_->in_part[i];
     m.msg_iovlen = 1;
@@ -72,7 +72,7 @@ std::span<const Datagrams::Arrived> Datagrams::receive(bool wait) {
     m.msg_controllen = kControl;
   }
   b_->arrived.clear();
-  // MSG_TRUNC: the length that was sent, rather than what there was room for.
+  // MSG_TRUNC returns the length that was sent, even if there was less room.
   const int flags = MSG_TRUNC | (wait ? MSG_WAITFORONE : MSG_DONTWAIT);
   const int got = recvmmsg(socket_, b_->in.data(), kMessages, flags, nullptr);
   for (int i = 0; i < got; ++i) take_apart(size_t(i));
@@ -87,7 +87,7 @@ void Datagrams::take_apart(size_t message) {
   const uint8_t* at =
       b_->in_part[message].iov_base ? static_cast<uint8_t*>(b_->in_part[message].iov_base) : nullptr;
   size_t offset = 0;
-  do {  // an empty datagram is one too
+  do {  // an empty datagram counts, too
     const size_t n = std::min(each, length - offset);
     const bool there = offset + n <= b_->room;
     b_->arrived.push_back({there ? at + offset : nullptr, n, &b_->from[message]});
@@ -133,14 +133,14 @@ void Datagrams::flush() {
   b_->to.clear();
 }
 
-// A way out that cannot cut pieces (EIO: no checksum there) gets one datagram a message from then on; what
-// this call had is lost, as datagrams may be.
+// An interface that cannot cut pieces (EIO: it computes no checksums) gets one datagram per message from then
+// on. The datagrams of this call are lost, as datagrams may be.
 void Datagrams::send(size_t messages) {
   for (size_t done = 0; done < messages;) {
     const int n = sendmmsg(socket_, &b_->out[done], unsigned(messages - done), MSG_DONTWAIT);
     if (n <= 0 && (errno == EIO || errno == EINVAL)) together_ = false;
     if (n <= 0 && errno == EAGAIN) return;
-    done += n > 0 ? size_t(n) : 1;  // a refused one does not hold up the others
+    done += n > 0 ? size_t(n) : 1;  // a refused one does not delay the others
   }
 }
 

@@ -1,4 +1,4 @@
-// The inbox's thread: receive a batch, judge it, queue what is new, acknowledge.
+// The inbox's thread receives a batch, checks it, queues what is new, and acknowledges.
 #include "comm/inbox/inbox.h"
 
 #include <arpa/inet.h>
@@ -12,8 +12,8 @@
 namespace skein::comm {
 namespace {
 
-constexpr int kKernelBuffer = 4 << 20;                    // the kernel grants what it allows
-constexpr timeval kNap{.tv_sec = 0, .tv_usec = 200'000};  // between looks at stop_, should a wake-up be lost
+constexpr int kKernelBuffer = 4 << 20;                    // bytes; the kernel may grant fewer
+constexpr timeval kNap{.tv_sec = 0, .tv_usec = 200'000};  // between looks at stop_, in case a wake-up is lost
 
 }  // namespace
 
@@ -76,7 +76,7 @@ void Inbox::receive() {
       seal_.sign(d);
       datagrams.add(&d, *from);
     }
-    datagrams.flush();  // what does not go out now is asked for again
+    datagrams.flush();  // workers repeat what is not acknowledged
   }
 }
 

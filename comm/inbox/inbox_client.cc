@@ -1,4 +1,4 @@
-// One outstanding request: said, repeated, acknowledged.
+// One outstanding request: sent, repeated, acknowledged.
 #include "comm/inbox/inbox_client.h"
 
 #include <arpa/inet.h>
@@ -12,7 +12,7 @@
 namespace skein::comm {
 namespace {
 
-// A lost datagram is rare, a server that is late on a busy machine is not.
+// Lost datagrams are rare, but a server on a busy machine is often late.
 constexpr auto kFirstPatience = std::chrono::milliseconds(10),
                kLongestPatience = std::chrono::milliseconds(500);
 
@@ -46,7 +46,7 @@ int64_t InboxClient::begin(uint16_t kind, int32_t argument) {
   return now_.sequence;
 }
 
-// Where it cannot be sent now (a full buffer, an interface that is down) it is as good as lost on the way.
+// A datagram that cannot be sent now (a full buffer, an interface that is down) counts as lost.
 void InboxClient::say() {
   for (const Address& s : servers_) {
     sockaddr_in to{};

@@ -6,23 +6,24 @@
 
 namespace skein::comm {
 
-// Asks, and repeats itself with the same sequence and a back-off until it is acknowledged. It speaks to all
-// addresses of the invitation until one answers. Sequences begin with the clock, so a worker that is started
-// anew goes on where no earlier one has been. One thread.
+// Sends a request and repeats it, with the same sequence and a growing pause, until it is acknowledged. It
+// tries all addresses of the invitation until one answers. Sequences begin with the clock, so that a
+// restarted worker never uses one again. For one thread.
 class InboxClient {
  public:
   InboxClient(const Invitation&, const std::string& job_key, int worker);
 
   // The sequence that the next request will have.
   int64_t coming() const { return now_.sequence + 1; }
-  // Returns its sequence when the inbox has it; its turn comes later. Throws Timeout after `deadline`
-  // seconds. Now and then it calls `meanwhile`, which may throw, say because the server is known to be dead.
+  // Returns the request's sequence when the inbox has it; its turn comes later. Throws Timeout after
+  // `deadline` seconds. Calls `meanwhile` now and then, which may throw, for example because the
+  // server has died.
   int64_t ask(uint16_t kind, int32_t argument = 0, double deadline = 60,
               const std::function<void()>& meanwhile = {});
 
-  // The same in steps, for a thread that has other work: begin, then acknowledged() until it says so. It
-  // hears, and says again what is due; it never waits. descriptor() is readable when there is something to
-  // hear.
+  // The same in steps, for a thread that has other work: begin(), then acknowledged() until it returns
+  // true. acknowledged() receives and repeats, but never waits. descriptor() is readable when there is
+  // something to receive.
   int64_t begin(uint16_t kind, int32_t argument = 0);
   bool acknowledged();
   Clock::time_point due() const { return due_; }
@@ -38,7 +39,7 @@ class InboxClient {
   };
   const Seal seal_;
   Fd socket_;
-  std::vector<Address> servers_;  // one, once it has answered
+  std::vector<Address> servers_;  // only one after it has answered
   bool chosen_ = false, open_ = false;
   Datagram now_;
   Clock::time_point due_{};

@@ -1,4 +1,4 @@
-// Keys, tags and words of the inbox.
+// Signing datagrams, and writing and reading invitations.
 #include "comm/inbox/inbox_wire.h"
 
 #include <sodium.h>

@@ -1,5 +1,5 @@
-// What travels between an inbox and its workers: one datagram a request, and its acknowledgement.
-// docs/inbox.md.
+// What travels between an inbox and its workers: a datagram per request and its acknowledgement
+// (docs/inbox.md).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,32 +15,32 @@ struct Datagram {
   static constexpr uint16_t kVersion = 1;
   uint32_t magic = kMagic;
   uint16_t version = kVersion;
-  uint16_t kind = 0;     // what is asked for, below kAcknowledged
-  uint64_t job = 0;      // of the invitation
-  int32_t worker = 0;    // who asks
+  uint16_t kind = 0;     // the kind of request, below kAcknowledged
+  uint64_t job = 0;      // from the invitation
+  int32_t worker = 0;    // the sender
   int32_t argument = 0;  // a number that goes with the kind
   int64_t sequence = 0;  // rises with every request of a worker
-  uint8_t mac[16] = {};  // keyed BLAKE2b of the 32 bytes before
+  uint8_t mac[16] = {};  // a keyed BLAKE2b of the 32 bytes before
 };
 static_assert(sizeof(Datagram) == 48, "a datagram is 48 bytes on the wire");
 
-inline constexpr uint16_t kAcknowledged = 0x8000;  // added to the kind of a request that the inbox has
+inline constexpr uint16_t kAcknowledged = 0x8000;  // added to the kind when the inbox acknowledges a request
 
-// Where an inbox is. It is told to workers over a way they trust already, a communicator.
+// Where an inbox is. Workers learn it over their communicator, which they trust.
 struct Invitation {
-  std::string salt;  // of this inbox, so that nothing said to another one is believed
+  std::string salt;  // this inbox's own, so that datagrams to another inbox are rejected
   int port = 0;
-  std::vector<std::string> addresses;  // candidates, numeric
+  std::vector<std::string> addresses;  // numeric; any of them may be the one that can be reached
 
   std::string words() const;
-  static Invitation read(const std::string& words);  // Error: these are none
+  static Invitation read(const std::string& words);  // throws Error if it is none
 };
 
-// Signs and checks what belongs to one inbox of one job. Thread-safe.
+// Signs and checks the datagrams of one inbox of one job. Thread-safe.
 class Seal {
  public:
-  Seal(const std::string& job_key, const std::string& salt);  // the key may be empty: then anyone can forge
-  void sign(Datagram&) const;                                 // job and mac
+  Seal(const std::string& job_key, const std::string& salt);  // with an empty key anyone can forge datagrams
+  void sign(Datagram&) const;                                 // fills in job and mac
   bool genuine(const Datagram&) const;
   uint64_t job() const { return job_; }
 

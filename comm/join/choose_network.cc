@@ -1,4 +1,4 @@
-// Listing, measuring, deciding; between each two of them one gather.
+// List, measure, decide, with a gather between each two.
 #include "comm/join/choose_network.h"
 
 #include <sys/socket.h>
@@ -11,8 +11,8 @@
 #include <map>
 #include <thread>
 
+#include "comm/join/handshake.h"
 #include "comm/join/interfaces.h"
-#include "comm/join/meet.h"
 #include "comm/join/sockets.h"
 
 namespace skein::comm {
@@ -20,16 +20,16 @@ namespace {
 
 constexpr int64_t kMost = int64_t(4) << 20;
 constexpr auto kLongest = std::chrono::milliseconds(250);
-constexpr int kSendBuffer = 256 << 10;  // what is on its way when time is up must still drain
-constexpr double kAlike = 0.9;          // of the faster one's rate
+constexpr int kSendBuffer = 256 << 10;  // bytes; what is on its way when the time is up must still drain
+constexpr double kAlike = 0.9;  // rates of which the slower is at least this share of the faster are equal
 
 Clock::time_point in_ms(int ms) { return Clock::now() + std::chrono::milliseconds(ms); }
 
-// What a rank tells the others of itself.
+// What a rank tells the others about itself.
 struct Card {
   std::string secret;
   int port = 0;
-  bool told = false;  // its user has chosen
+  bool told = false;  // its user has chosen an interface
   std::vector<Candidate> candidates;
 
   std::string write() const {
@@ -68,7 +68,7 @@ std::vector<Candidate> candidates(const std::string& wanted) {
   return all;
 }
 
-// Mbit/s of one connection to a peer's address; 0 if it is not that peer who answers there, or nobody.
+// Mbit/s of one connection to a peer's address; 0 if that peer does not answer there.
 double measure(const std::string& address, const Card& peer, Rank me, Rank who) {
   const Fd s = connect_tcp({address}, peer.port, in_ms(1000));
   if (!s || !write_all(s, greeting(me, who, peer.secret), in_ms(1000))) return 0;
@@ -87,7 +87,7 @@ double measure(const std::string& address, const Card& peer, Rank me, Rank who) 
   return 8e-6 * double(sent) / seconds_since(began);
 }
 
-// Takes in what one caller sends and tells it how much that was.
+// Receives what one caller sends and tells it how much that was.
 void take_in(const Fd& caller, Rank me, const std::string& secret) {
   if (greeted_by(caller, me, secret, in_ms(2000)) < 0) return;
   std::vector<char> room(256 << 10);
@@ -98,7 +98,7 @@ void take_in(const Fd& caller, Rank me, const std::string& secret) {
   write_all(caller, std::string(reinterpret_cast<const char*>(&got), sizeof got), in_ms(1000));
 }
 
-// While it lives, callers are taken in, one at a time.
+// Receives from callers, one at a time, for as long as it lives.
 class Listener {
  public:
   Listener(const Fd& socket, Rank me, std::string secret)
@@ -116,7 +116,7 @@ class Listener {
   std::thread thread_;
 };
 
-// Addresses that several hosts have are bridges of theirs, whatever their name: nobody else is behind them.
+// An address that several hosts have belongs to a bridge inside each of them, whatever its name.
 void drop_shared_addresses(std::vector<Card>& cards, const std::vector<int>& host) {
   std::map<std::string, std::vector<int>> owners;
   for (size_t r = 0; r < cards.size(); ++r)
@@ -183,7 +183,7 @@ NetworkChoice choose_network(Exchange& e, const std::vector<int>& host, const Tr
   for (const std::string& words : e.all_gather(mine.write())) cards.push_back(Card::read(words));
   drop_shared_addresses(cards, host);
 
-  std::vector<Rank> leaders;  // of each host, in rank order
+  std::vector<Rank> leaders;  // the first rank of each host, in rank order
   for (Rank r = 0; r < e.size(); ++r)
     if (std::find(host.begin(), host.begin() + r, host[size_t(r)]) == host.begin() + r) leaders.push_back(r);
   const size_t at = size_t(std::find_if(leaders.begin(), leaders.end(),
@@ -195,7 +195,7 @@ NetworkChoice choose_network(Exchange& e, const std::vector<int>& host, const Tr
     of_hosts.push_back(cards[size_t(r)].candidates);
     choice = choice || (of_hosts.back().size() > 1 && !cards[size_t(r)].told);
   }
-  if (choice) {  // everybody knows that there is one
+  if (choice) {  // all ranks know whether there is one
     const Listener listener(socket, me, mine.secret);
     const Rank next = leaders[(at + 1) % leaders.size()];
     std::string rates;

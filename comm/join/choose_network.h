@@ -1,4 +1,4 @@
-// Which network ranks of different hosts speak over: all are tried, the fastest is kept.
+// Choosing the network between hosts: all are tried, and the fastest is used.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,28 +8,28 @@
 namespace skein::comm {
 
 struct NetworkChoice {
-  std::string devices;                 // what UCX is to use, "eth0"; empty: whatever it finds
-  std::vector<std::string> addresses;  // of this host for others to dial, the chosen one first
-  std::string why;                     // one line: what was taken, what else there was, and how fast each is
+  std::string devices;                 // for UCX, such as "eth0"; empty: whatever UCX finds
+  std::vector<std::string> addresses;  // this host's, for others to dial; the chosen one first
+  std::string why;                     // one line: what was chosen, what else there was, and how fast each is
 };
 
-// Collective. `host[r]`: equal numbers for ranks of one host; there are at least two hosts. Each host's first
-// rank sends a few megabytes to every address of the next host's, for a quarter of a second each at most; a
-// network is as fast as the slowest of these links. Nothing is measured where there is no choice. With
-// TransportOptions::interface that one is taken unseen, and BadOption says what there is if it is not here.
-// UCX_NET_DEVICES in the environment goes over all.
+// Collective. `host[r]` is equal for ranks of one host; there are at least two hosts. The first rank of each
+// host sends a few megabytes to every address of the next host, for at most a quarter of a second each. A
+// network is as fast as the slowest of these links. Nothing is measured if there is no choice.
+// TransportOptions::interface is used without measuring; if this host does not have it, BadOption lists those
+// it has. UCX_NET_DEVICES in the environment takes precedence over everything.
 NetworkChoice choose_network(Exchange&, const std::vector<int>& host, const TransportOptions&);
 
-// What the hosts' measurements add up to; one way to count for all ranks. Apart so that it can be tested.
+// The decision on the hosts' measurements, which is a pure function.
 struct Candidate {
   std::string name, address, network;
-  int64_t declared = -1;  // Mbit/s by the driver's word
-  double measured = 0;    // Mbit/s from the host before; 0: it could not be reached
+  int64_t declared = -1;  // Mbit/s, as the driver says
+  double measured = 0;    // Mbit/s from the previous host; 0: it could not be reached
 };
-// For each host the index of the candidate taken, -1 if none answered: of the network that every host is on
-// and that has the fastest slowest link (links within a tenth of each other count as equal: then what the
-// drivers declare decides, then the first host's order); if they have none in common, each host's own
-// fastest.
+// Returns for each host the index of the chosen candidate, -1 if none answered. Among the networks that every
+// host is on, it chooses the one whose slowest link is fastest. Links within a tenth of each other count as
+// equal; then the declared rates decide, then the first host's order. If the hosts have no network in common,
+// each gets its own fastest.
 std::vector<int> fastest(const std::vector<std::vector<Candidate>>& of_hosts);
 
 }  // namespace skein::comm

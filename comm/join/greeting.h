@@ -1,4 +1,4 @@
-// Greeting: the words by which a caller and rank 0 prove to each other that they hold the job's key.
+// Greeting: how a caller and rank 0 prove to each other that they hold the job's key.
 #pragma once
 #include <sodium.h>
 
@@ -13,8 +13,8 @@ inline constexpr uint32_t kMagic = 0x5A444B53;  // "SKDZ"
 inline constexpr uint32_t kVersion = 1;
 inline constexpr size_t kNonce = 16, kTag = 32;
 
-// Rank 0 sends a challenge of kNonce bytes; the caller a Hello and the tag of challenge and Hello; rank 0 the
-// tag of the Hello's nonce and "welcome".
+// Rank 0 sends a challenge of kNonce bytes, the caller answers with a Hello and the tag of challenge and
+// Hello, and rank 0 with the tag of the Hello's nonce and "welcome".
 struct Hello {
   uint32_t magic, version, rank, size;
   char nonce[kNonce];

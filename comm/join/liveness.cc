@@ -1,4 +1,4 @@
-// Liveness: heartbeats written by a thread, read by whoever waits.
+// Liveness: a thread writes heartbeats; any thread that waits reads them.
 #include "comm/join/liveness.h"
 
 #include <sys/socket.h>
@@ -53,11 +53,10 @@ void Liveness::read(Peer& p) {
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     p.open = false;
-    // Its own kernel closed the connection; any other error (no route, time-out) may be the link's.
+    // Its own kernel closed the connection. Any other error (no route, time-out) may be the link's.
     const bool ended = n == 0 || errno == ECONNRESET;
     const std::string error = ended ? "" : std::strerror(errno);
-    // What it sent last may travel more slowly than the hang-up; the message that says goodbye comes after
-    // that.
+    // Its last messages may arrive later than the hang-up; its goodbye arrives after them.
     if (p.bye) return;
     return box_.lose(p.rank, ended ? "its process has ended" : "the link failed: " + error, ended);
   }
@@ -69,8 +68,8 @@ void Liveness::check(bool now) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;
   next_look_ = (time + std::chrono::milliseconds(1)).time_since_epoch().count();
-  // Who has not looked for long (it computed, or was itself stopped) cannot tell silence from its own
-  // absence.
+  // A rank that has not looked for long (it computed, or was stopped) cannot tell silence from
+  // its own absence.
   const bool absent = time - looked_ > std::chrono::duration<double>(silence_ / 4);
   looked_ = time;
   for (Peer& p : peers_) {

@@ -1,4 +1,4 @@
-// Liveness: one quiet connection per peer, whose hang-up is a death and whose silence is a suspicion.
+// Liveness: a connection per peer that carries only heartbeats. A hang-up is a death, silence becomes one.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -11,21 +11,21 @@
 
 namespace skein::comm {
 
-// No library below us notices a peer that was stopped or cut off (UCX: not in 70 s), so each rank tells each
-// other that it is alive, ten times in the span of silence that counts as death. A thread of its own does so,
-// because the compute thread may be busy for longer than that; it does nothing else.
+// UCX does not notice in 70 s that a peer was stopped or cut off, so each rank sends each other ten
+// heartbeats in the time after which silence counts as death. A thread of its own sends them, because the
+// compute thread may be busy for longer than that.
 class Liveness {
  public:
   Liveness(Mailbox&, double silence);
-  ~Liveness();  // tells the others that the coming hang-up is no death; Kind::kGoodbye was sent before
+  ~Liveness();  // tells the others that the coming hang-up is no death; goodbyes have been sent before
   void watch(Rank, Fd connection);
   void start();
-  // Reads what has come and tells the mailbox who hung up, left, or fell silent. Cheap when called often:
-  // looks at most once a millisecond unless `now`. Any thread.
+  // Reads what has come and tells the mailbox which peers hung up, left, or fell silent. Looks at most once a
+  // millisecond unless `now`, so it is cheap when called often. For any thread.
   void check(bool now = false);
-  // Tells a rank that its goodbye has come in, and with it all it sent before: it may end now.
+  // Tells a rank that its goodbye and everything before it have arrived, so that it may end.
   void confirm_goodbye(Rank);
-  bool goodbye_confirmed(Rank);  // by that rank, to us
+  bool goodbye_confirmed(Rank);  // whether that rank has told us so
 
  private:
   struct Peer {

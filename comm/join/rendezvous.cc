@@ -1,4 +1,4 @@
-// The table of a job: hellos under its key, then strings gathered and handed out.
+// Rank 0's table of a job: it admits callers that know the key, then gathers strings and hands them out.
 #include "comm/join/rendezvous.h"
 
 #include <arpa/inet.h>
@@ -17,7 +17,7 @@ namespace skein::comm {
 namespace {
 
 constexpr uint64_t kLongest = uint64_t(1) << 30;
-constexpr uint64_t kTrouble = ~uint64_t(0);  // in place of a length: a message for people follows
+constexpr uint64_t kTrouble = ~uint64_t(0);  // instead of a length: an error message follows
 
 bool write_string(const Fd& s, const std::string& v, Clock::time_point until) {
   return write_all(s, bytes_of(uint64_t(v.size())) + v, until);
@@ -25,7 +25,7 @@ bool write_string(const Fd& s, const std::string& v, Clock::time_point until) {
 bool write_trouble(const Fd& s, const std::string& v) {
   return write_all(s, bytes_of(kTrouble) + bytes_of(uint64_t(v.size())) + v, after(1));
 }
-// False on hang-up, deadline or nonsense. Throws Timeout with what the other end reports.
+// False on hang-up, deadline or damage. Throws Timeout with what the other end reports.
 bool read_string(const Fd& s, std::string& v, Clock::time_point until) {
   const auto length = [&](uint64_t& n) {
     std::string raw;
@@ -48,14 +48,14 @@ std::string list(const std::vector<Rank>& ranks) {
   return s;
 }
 
-// Somebody who has connected and not yet said who it is.
+// A connection that has not yet said which rank it is.
 struct Caller {
   Fd socket;
   std::string challenge, said;
   Clock::time_point until;
 };
 
-// One recv without waiting. False: it hung up.
+// Receives without waiting. False: it hung up.
 bool read_some(Caller& c) {
   char buffer[kHelloBytes];
   const ssize_t n = recv(c.socket.get(), buffer, kHelloBytes - c.said.size(), MSG_DONTWAIT);
@@ -119,7 +119,7 @@ Fd Rendezvous::listener() {
   if (o_.more_ports.empty()) return listen_at(o_.port, false);
   for (int port : ports()) try {
       return listen_at(port, false);
-    } catch (const Error&) {  // the next one
+    } catch (const Error&) {  // try the next one
     }
   throw Error(text("rank 0 cannot listen at any of these ports of this host, all are in use: ", where()));
 }
@@ -136,7 +136,7 @@ void Rendezvous::tell_all(const std::string& trouble) {
     if (m) write_trouble(m, trouble);
 }
 
-// Rank 0. Callers are heard side by side, so that one who says nothing holds up nobody.
+// For rank 0. Callers are served side by side, so that a silent one delays no other.
 void Rendezvous::wait_for_all() {
   const Clock::time_point deadline = after(o_.deadline);
   std::vector<Caller> callers;
@@ -212,7 +212,7 @@ std::vector<std::string> Rendezvous::serve_gather(const std::string& mine) {
 std::vector<std::string> Rendezvous::all_gather(const std::string& mine) {
   if (o_.size == 1) return {mine};
   if (o_.rank == 0) return serve_gather(mine);
-  // Rank 0 waits its deadline before it gives somebody up, and says so; hence a little longer here.
+  // Rank 0 waits for its deadline and then names the missing ranks, so the others wait a little longer.
   const Clock::time_point deadline = after(o_.deadline + 5);
   std::string table;
   if (!write_string(members_[0], mine, deadline) || !read_string(members_[0], table, deadline))

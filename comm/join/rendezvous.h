@@ -1,4 +1,4 @@
-// Rendezvous: how ranks that know one address find each other, over TCP and under the job's key.
+// Rendezvous: how ranks that know one address find each other, by TCP and with the job's key.
 #pragma once
 #include <functional>
 #include <memory>
@@ -18,29 +18,29 @@ struct RendezvousOptions {
   std::string host =
       "127.0.0.1";  // where rank 0 listens: names or addresses, with commas between, tried in turn
   int port = 0;
-  std::vector<int> more_ports = {};  // rank 0 listens at the first free one of all, the others ask at each
-  std::string key;                   // kJobKeyBytes secret bytes, the same on every rank
-  double deadline = 60;              // seconds for everybody to arrive, and for each exchange
-  Fd listener = {};                  // rank 0: listens already; empty: on `port`, all interfaces
-  // Other ranks, while nobody answers: may give another host, port and key.
+  std::vector<int> more_ports = {};  // rank 0 listens at the first free port, the others try each
+  std::string key;                   // kJobKeyBytes secret bytes, equal on every rank
+  double deadline = 60;              // seconds for all ranks to arrive, and for each exchange
+  Fd listener = {};                  // rank 0: a socket that listens; empty: `port`, on all interfaces
+  // The other ranks call it while rank 0 does not answer: it may return another host, port and key.
   std::function<void(RendezvousOptions&)> look_again = {};
 };
 
-// Rank 0 keeps the table, the others talk to it. Every connection begins with a challenge that only a holder
-// of the job's key can answer (keyed BLAKE2b, both ways); a stranger is hung up on and counted, whatever it
-// sends or does not send. One thread.
+// Rank 0 keeps the table, and the others talk to it. Every connection begins with a challenge that only a
+// holder of the job's key can answer (keyed BLAKE2b, in both directions). Strangers are hung up on and
+// counted. For one thread.
 class Rendezvous final : public Exchange {
  public:
-  // Returns when all ranks are there. Throws Timeout naming who did not come, Disagreement if a rank of the
-  // same key comes twice or expects another number of workers, Error if the port is taken or the address
-  // cannot be.
+  // Returns when all ranks are there. Throws Timeout, which names the missing ranks; Disagreement, if a rank
+  // of the same key comes twice or expects another number of workers; Error, if the port is taken or the
+  // address is impossible.
   explicit Rendezvous(RendezvousOptions);
   ~Rendezvous() override;
 
   Rank rank() const override { return o_.rank; }
   int size() const override { return o_.size; }
   std::vector<std::string> all_gather(const std::string& mine) override;
-  int64_t strangers() const { return strangers_; }  // refused so far; rank 0 knows
+  int64_t strangers() const { return strangers_; }  // callers refused so far; known to rank 0
 
  private:
   Fd listener();
@@ -54,13 +54,13 @@ class Rendezvous final : public Exchange {
   std::string missing() const;
 
   RendezvousOptions o_;
-  std::vector<Fd> members_;  // rank 0: by rank; the others: only [0]
+  std::vector<Fd> members_;  // on rank 0 by rank; elsewhere only [0]
   int64_t strangers_ = 0;
   Fd listener_;
 };
 
-// A socket that listens at `port` on all interfaces (0: any free one, which is then in `port`), or only on
-// this host. Throws Error saying what to do where the port is taken.
+// A socket that listens at `port` (0: any free one, which `port` then holds), on all interfaces or only
+// within this host. If the port is taken, throws an Error that says what to do.
 Fd listen_at(int& port, bool only_this_host);
 
 }  // namespace skein::comm

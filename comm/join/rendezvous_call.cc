@@ -14,7 +14,7 @@
 namespace skein::comm {
 namespace {
 
-// Of all the names that can be resolved, in their order.
+// The addresses of all names that can be resolved, in their order.
 std::vector<std::string> addresses_of(const std::string& hosts) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
@@ -42,7 +42,7 @@ std::vector<std::string> addresses_of(const std::string& hosts) {
 
 }  // namespace
 
-// False: who listens there has another key, or is no rank 0.
+// False: the listener has another key, or is not rank 0.
 bool Rendezvous::greet(const Fd& s, Clock::time_point challenged_by, Clock::time_point proven_by) const {
   std::string challenge, proof;
   Hello h{kMagic, kVersion, uint32_t(o_.rank), uint32_t(o_.size), {}};
@@ -53,10 +53,10 @@ bool Rendezvous::greet(const Fd& s, Clock::time_point challenged_by, Clock::time
          read_all(s, proof, kTag, proven_by) && same(proof, tag_of(o_.key, nonce + "welcome"));
 }
 
-// The other ranks. Rank 0 may start later than we do; and where there are several ports to ask at, a stranger
-// who says nothing at one of them must not hold us up.
+// For the other ranks. Rank 0 may start later than they do. If there are several ports to try, a stranger
+// that stays silent at one of them must not hold them up.
 void Rendezvous::call() {
-  constexpr double kChallenge = 5, kProof = 20;  // seconds, where we could ask elsewhere
+  constexpr double kChallenge = 5, kProof = 20;  // seconds, if there are other ports to try
   const Clock::time_point deadline = after(o_.deadline);
   const bool elsewhere = o_.look_again || !o_.more_ports.empty();
   std::string host = o_.host;

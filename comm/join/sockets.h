@@ -1,4 +1,4 @@
-// Sockets for meeting and watching: abstract unix ones between processes of one host, TCP between hosts.
+// Sockets for connecting and watching: abstract unix ones between processes of one host, TCP between hosts.
 #pragma once
 #include <chrono>
 #include <string>
@@ -30,7 +30,7 @@ class Fd {
 
 std::string random_bytes(int n);
 std::string hex(const std::string& bytes);
-// The bytes that hex() wrote so; throws Error on anything else.
+// The inverse of hex(); throws Error on anything else.
 std::string unhex(const std::string& digits);
 // Names this kernel, network namespace and user: processes with the same can share memory and abstract
 // sockets.
@@ -38,21 +38,22 @@ std::string host_identity();
 // "what: strerror(errno)".
 [[noreturn]] void fail_system(const std::string& what);
 
-// All return sockets that close on exec; connections are blocking. Errors throw Error saying what and where.
-Fd listen_unix(const std::string& name, int backlog);  // in the abstract name space
+// All return sockets that close on exec; connections are blocking. Failures throw Error, which says
+// what and where.
+Fd listen_unix(const std::string& name, int backlog);  // name: in the abstract name space
 Fd connect_unix(const std::string& name);
 Fd listen_tcp(int backlog, int& port);     // any interface, a free port
 std::vector<std::string> own_addresses();  // numeric, loopback last
 Fd connect_tcp(const std::vector<std::string>& addresses, int port,
-               Clock::time_point deadline);                        // first that answers
-Fd accept_before(const Fd& listener, Clock::time_point deadline);  // empty: nobody came
+               Clock::time_point deadline);                        // the first that answers
+Fd accept_before(const Fd& listener, Clock::time_point deadline);  // empty: no caller came
 bool same_user(const Fd& unix_socket);
 
-// Whole or not at all; false on hang-up or deadline.
+// All bytes or none; false on hang-up or deadline.
 bool write_all(const Fd&, const std::string&, Clock::time_point deadline);
 bool read_all(const Fd&, std::string& bytes, size_t n, Clock::time_point deadline);
 bool send_fd(const Fd& socket, int fd);
-Fd receive_fd(const Fd& socket, Clock::time_point deadline);  // empty: none came
+Fd receive_fd(const Fd& socket, Clock::time_point deadline);  // empty: no descriptor came
 void set_nonblocking(const Fd&);
 
 }  // namespace skein::comm

@@ -7,7 +7,7 @@
 namespace skein::comm {
 namespace {
 
-// The fewest factors, each <= cap, whose product is m, largest first; nothing if a prime factor is larger.
+// The fewest factors <= cap whose product is m, largest first; none if a prime factor is larger.
 bool factors_of(int m, int cap, std::vector<int>& best) {
   if (m == 1) return best.clear(), true;
   bool found = false;
@@ -23,8 +23,8 @@ bool factors_of(int m, int cap, std::vector<int>& best) {
   return found;
 }
 
-// V_l: `blocks` blocks of `block` consecutive ranks from `first` on; `radices` average all of it, `inner` a
-// block.
+// V_l: `blocks` blocks of `block` consecutive ranks from `first` on; `radices` average all of it,
+// `inner` one block.
 struct Part {
   int first = 0, blocks = 0, block = 0;
   std::vector<int> radices, inner;
@@ -70,10 +70,10 @@ class BaseGraph final : public Topology {
     }
     for (int l = 0; l + 1 < int(parts.size()); ++l) {
       const Part& v = parts[l];
-      for (Rank r = v.end(); r < size(); ++r)  // (2) those behind V_l meet it
+      for (Rank r = v.end(); r < size(); ++r)  // (2) the ranks behind V_l exchange with it
         for (int b = 0; b < v.blocks; ++b)
           join(r, v.first + b * v.block + (r - v.end()), d + l, double(v.block) / (size() - v.first));
-      for (int b = 0; b < v.blocks; ++b)  // (3) each block of V_l spreads what it heard
+      for (int b = 0; b < v.blocks; ++b)  // (3) each block of V_l spreads what it received
         for (int i = 0; i < int(v.inner.size()); ++i)
           mix_digit(v.first + b * v.block, v.block, v.inner, i, d + l + 1 + i);
     }

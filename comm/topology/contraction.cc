@@ -1,4 +1,4 @@
-// Products of sparse mixing matrices, and power iteration on what is left of them beside the mean.
+// Products of sparse mixing matrices, and power iteration on their part that is not the mean.
 #include "comm/topology/contraction.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace skein::comm {
 namespace {
 
-constexpr double kExact = 1e-14;  // below, a product of doubles is the mean as well as it can be
+constexpr double kExact = 1e-14;  // below it, a product of doubles equals the mean as closely as it can
 constexpr int kMostIterations = 2000;
 
 double length(const std::vector<double>& v) {
@@ -62,7 +62,7 @@ void MixingProduct::apply(const std::vector<double>& v, std::vector<double>& out
 }
 
 double MixingProduct::factor() {
-  // Begins where the last one ended, and a little beside it, lest that direction have died out.
+  // Begins near where the last one ended; not exactly there, because that direction may have vanished.
   std::vector<double>&v = direction_, image(v.size());
   for (size_t i = 0; i < v.size(); ++i) v[i] += 0.1 * std::sin(1.0 + 2.3 * double(i) + 0.7 * double(i * i));
   normalize(v);

@@ -1,4 +1,4 @@
-// Contraction: how fast a graph brings vectors to their mean, in theory. Pure functions of the mixing
+// Contraction: how fast a graph brings vectors to their mean, in theory. A pure function of the mixing
 // matrices.
 #pragma once
 #include <vector>
@@ -8,16 +8,16 @@
 namespace skein::comm {
 
 // After gossips 0 ... q-1 the product of the matrices is P = W(q-1) ... W(0), the push-sum weights are w = P
-// 1, and what rank i holds of the estimate is row i of diag(1/w) P. The distance from the mean, taken
-// together over all ranks, is at most |diag(1/w) P - 11'/n| times what it was: a largest singular value,
-// found by power iteration. Where W is doubly stochastic this is the second largest singular value of P.
+// 1, and rank i's estimate is row i of diag(1/w) P applied to the start. The distance of all ranks together
+// from the mean is at most |diag(1/w) P - 11'/n| times what it was: a largest singular value, found by power
+// iteration. If W is doubly stochastic, this is the second largest singular value of P.
 class MixingProduct {
  public:
   explicit MixingProduct(const Topology&);
   void multiply();  // by the next gossip's matrix
   int64_t rounds() const { return rounds_; }
-  // Of the product so far: the largest factor by which a distance from the mean can have shrunk; 1 before the
-  // first gossip (0 in a world of one), 0 where the mean is exact.
+  // The factor of the product so far: at most this share of a distance from the mean is left. 1 before the
+  // first gossip (0 in a world of one), 0 when the mean is exact.
   double factor();
 
  private:
@@ -28,7 +28,7 @@ class MixingProduct {
   const int n_;
   int64_t rounds_ = 0;
   std::vector<double> product_, weights_;  // P by rows, w
-  std::vector<double> direction_;          // where the last power iteration ended: the next begins there
+  std::vector<double> direction_;          // the end of the last power iteration, and the start of the next
 };
 
 // The factor after each of 0 ... rounds gossips.

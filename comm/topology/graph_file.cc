@@ -1,5 +1,4 @@
-// A graph from a file: {"n": N, "rounds": [{"edges": [[from, to, weight], ...]}, ...]}, self weights
-// included.
+// A graph from a file: {"n": N, "rounds": [{"edges": [[from, to, weight], ...]}, ...]}, with self weights.
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// The graphs that are more than a book of offsets, for the registry in topology.cc only.
+// The graphs that need more than a list of offsets, for the registry in topology.cc only.
 #pragma once
 #include "comm/topology/topology.h"
 
@@ -8,10 +8,11 @@ std::unique_ptr<Topology> base_graph(const TopologyOptions&, int world);
 std::unique_ptr<Topology> random_matchings(const TopologyOptions&, int world);
 std::unique_ptr<Topology> graph_file(const TopologyOptions&, int world);
 
-// The peers per gossip that were asked for, or by default; BadOption naming how many there are if that is too
-// many.
+// The peers per gossip that the options ask for, or the default. If that is too many, throws BadOption, which
+// says how many there are.
 int chosen_peers(const TopologyOptions&, int available, const std::string& name, int world);
-// For graphs with a number of their own: BadOption if one was asked for. `instead` says what to do.
+// For graphs that set the number of peers themselves: throws BadOption if the options give one. `instead`
+// says what to do.
 void refuse_peers(const TopologyOptions&, const std::string& name, const std::string& instead);
 
 }  // namespace skein::comm

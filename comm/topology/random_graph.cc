@@ -1,4 +1,4 @@
-// Random matchings: p rounds of a round-robin tournament among seeded seats, drawn anew for each gossip.
+// Random matchings: for each gossip, p rounds of a round-robin tournament among randomly drawn seats.
 #include <numeric>
 
 #include "comm/topology/graphs.h"
@@ -20,8 +20,8 @@ class RandomMatchings final : public Topology {
   RandomMatchings(const TopologyOptions& o, int n)
       : Topology(n), peers_(chosen_peers(o, n - 1, "random", n)), seed_(o.seed), epoch_(o.epoch) {}
 
-  // Of the circle method's rounds (even number of seats, the last one stays put) any two are edge-disjoint;
-  // with an odd world one seat is empty and whoever meets it idles.
+  // Any two rounds of the circle method (an even number of seats, the last of which stays put) are
+  // edge-disjoint. In an odd world one seat is empty, and the rank that meets it idles.
   Mix at(Rank r, int64_t q) const override {
     const int n = size(), seats = n + n % 2, rounds = seats - 1;
     const Draw draw{seed_, Purpose::kGraph, uint64_t(q), uint32_t(epoch_)};

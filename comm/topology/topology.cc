@@ -1,4 +1,4 @@
-// The registry of graphs, and those that are a book of offsets read in rotation.
+// The registry of graphs, and those that are lists of offsets ("books") read in rotation.
 #include "comm/topology/topology.h"
 
 #include <algorithm>
@@ -38,11 +38,12 @@ class BookGraph final : public Topology {
   int peers() const override { return peers_; }
 
  private:
-  std::vector<std::vector<Rank>> out_, in_;  // [rank][entry]: whom it gives to, who gives to it
+  std::vector<std::vector<Rank>> out_,
+      in_;  // [rank][entry]: the ranks it gives to, and those that give to it
   int peers_;
 };
 
-// One rank's book: offsets to peers, self and duplicates dropped. Sign -1 exchanges the two directions.
+// One rank's book: offsets to peers without itself and duplicates. Sign -1 exchanges the two directions.
 std::vector<Rank> book_of(Rank r, int n, const std::vector<int64_t>& offsets, int sign = 1) {
   std::vector<Rank> book;
   for (const int64_t d : offsets) {
@@ -73,7 +74,7 @@ std::vector<int64_t> odd_below(int n) {
   return d;
 }
 
-// With one peer it is directed and stands still: r gives to r + 1 at every gossip.
+// With one peer it is directed and never changes: r gives to r + 1 at every gossip.
 std::unique_ptr<Topology> ring(const TopologyOptions& o, int n) {
   const int available = n == 2 ? 1 : 2;
   if (o.in_turn || chosen_peers(o, available, "ring", n) > 1) return from_offsets(o, n, {1, -1}, "ring");

@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t kPage = 4096, kLeast = 256;
 int64_t pages(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// Blocks begin on lines of their own; from a quarter of a page up they waste at most a fifth, as the engine's
-// do.
+// Blocks begin on cache lines of their own. From a quarter of a page up they waste at most a fifth,
+// like the engine's.
 int64_t size_class(int64_t bytes) {
   if (bytes <= kLeast) return kLeast;
   const int64_t step = std::max<int64_t>(64, int64_t(std::bit_floor(uint64_t(bytes - 1))) / 4);
@@ -28,10 +28,10 @@ int64_t generous_size() {
 
 }  // namespace
 
-// The same place in two mappings must not differ by a power of two: such addresses fall into one set of the
-// first cache and look alike to its way predictor, and a sum of two windows takes three times as long (Zen
-// 3). So each mapping of a process begins some pages further into its range, and each rank's blocks some
-// lines further into their pages.
+// The addresses of one offset in two mappings must not differ by a power of two: such addresses fall into one
+// set of the first cache and look alike to its way predictor, and a sum of two windows takes three times as
+// long (Zen 3). So each mapping of a process begins some pages further into its range, and each rank's blocks
+// some cache lines further into their pages.
 Mapping::Mapping(const Fd& fd, int64_t bytes) : bytes(bytes) {
   static std::atomic<int64_t> mappings{0};
   const int64_t shift = (3 * ++mappings % 255 + 1) * kPage;
@@ -42,7 +42,7 @@ Mapping::Mapping(const Fd& fd, int64_t bytes) : bytes(bytes) {
                                         MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd.get(), 0);
   if (p == MAP_FAILED)
     fail_system(text("mapping ", bytes >> 30, " GiB of shared address space (is there a ulimit -v?)"));
-  madvise(p, size_t(bytes), MADV_HUGEPAGE);  // a wish; many kernels do not grant it for shared memory
+  madvise(p, size_t(bytes), MADV_HUGEPAGE);  // many kernels do not grant it for shared memory
   base = static_cast<char*>(p);
 }
 Mapping::~Mapping() { munmap(range_, size_t(bytes + 256 * kPage)); }

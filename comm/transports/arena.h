@@ -1,4 +1,4 @@
-// Arena: a rank's memory that all processes of the host see, in one sparse anonymous file.
+// Arena: the memory of a rank that all processes of its host see, in one sparse anonymous file.
 #pragma once
 #include <map>
 #include <memory>
@@ -26,14 +26,15 @@ struct Mapping {
   char* range_ = nullptr;
 };
 
-// An allocator over a memfd of the size of several memories, of which only touched pages exist: peers map it
-// once and need no word about later allocations. /dev/shm is not involved. Freed blocks are kept by size
-// class.
+// An allocator over a memfd several times as large as the machine's memory. Only touched pages exist, so
+// peers map it once and need not hear of later allocations. /dev/shm is not involved. Freed blocks are kept
+// by size class.
 class Arena final : public Allocator {
  public:
-  Arena(int64_t reserved, Rank owner);  // reserved: the first bytes, for control structures; zero
-  // Its owner is done with it. It goes when the last block has been given back: x and g may outlive a
-  // transport.
+  Arena(int64_t reserved,
+        Rank owner);  // reserved: how many first bytes are control structures; they are zero
+  // To be called when its owner ends. The arena ends when its last block is freed, because x and g may
+  // outlive a transport.
   void retire();
   void* take(int64_t bytes) override;
   void give(void*, int64_t bytes) noexcept override;

@@ -14,7 +14,7 @@
 namespace skein::comm {
 namespace {
 
-// Why payloads in a GPU's memory cannot go by UCX; the first rank's reason. Collective.
+// Why payloads in GPU memory cannot go by UCX: the reason of the first rank that has one. Collective.
 std::string gpu_trouble(Exchange& e, const TransportOptions& o) {
   const bool wanted = o.gpu && o.way != Way::kShared;
   const std::string mine = wanted ? text("+", ucx_cuda_trouble()) : "-";
@@ -29,7 +29,7 @@ std::string gpu_trouble(Exchange& e, const TransportOptions& o) {
 // Payloads in a GPU's memory go by UCX. Without `gpu_trouble` there is a UCX endpoint for every peer.
 class UcxDevices final : public DeviceMemory {
  public:
-  UcxDevices(UcxDoors* ucx, std::string gpu_trouble) : ucx_(ucx), gpu_trouble_(std::move(gpu_trouble)) {}
+  UcxDevices(UcxEndpoints* ucx, std::string gpu_trouble) : ucx_(ucx), gpu_trouble_(std::move(gpu_trouble)) {}
   std::string trouble(Device d) const override {
     if (d.is_cuda()) return gpu_trouble_;
     return ucx_ ? "" : "shared memory is the host's";
@@ -43,7 +43,7 @@ class UcxDevices final : public DeviceMemory {
   Endpoint& endpoint(Rank r) const override { return ucx_->to(r); }
 
  private:
-  UcxDoors* const ucx_;  // null: all messages go through shared memory
+  UcxEndpoints* const ucx_;  // null: all messages go through shared memory
   const std::string gpu_trouble_;
 };
 
@@ -76,10 +76,10 @@ class ProcessTransport final : public Transport {
     NetworkChoice network{.devices = "", .addresses = own_addresses(), .why = ""};
     if (!one_host) network = choose_network(e, domains, o);
     network_ = network.why;
-    if (o.way != Way::kUcx) shared_ = std::make_unique<SharedDoors>(e, domains, box_, live_, o);
-    const UcxDoors::Peers peers{.far = far, .near = gpu.empty() ? near : std::vector<Rank>()};
+    if (o.way != Way::kUcx) shared_ = std::make_unique<SharedEndpoints>(e, domains, box_, live_, o);
+    const UcxEndpoints::Peers peers{.far = far, .near = gpu.empty() ? near : std::vector<Rank>()};
     if (o.way == Way::kUcx || !one_host || gpu.empty())
-      ucx_ = std::make_unique<UcxDoors>(e, peers, box_, live_, o, network);
+      ucx_ = std::make_unique<UcxEndpoints>(e, peers, box_, live_, o, network);
     devices_ = std::make_unique<UcxDevices>(ucx_.get(), gpu);
     near_.assign(size_t(size_), false);
     for (Rank r : near) near_[size_t(r)] = true;
@@ -93,10 +93,10 @@ class ProcessTransport final : public Transport {
     if (ucx_) ucx_->flush();
     for (Rank r = 0; r < size_; ++r) {
       if (r == rank_ || !box_.membership().alive(r)) continue;
-      try {  // behind all that went to it: what is in shared memory is there already
+      try {  // by UCX if possible, so that it comes after all messages; those in shared memory have arrived
         Endpoint& last = ucx_ && ucx_->reaches(r) ? ucx_->to(r) : to(r);
         last.send(m, m.payload, after(1));
-      } catch (const Error&) {  // it is gone itself, or will find us gone
+      } catch (const Error&) {  // it has gone itself, or will find this rank gone
       }
     }
     if (ucx_) ucx_->await_confirmation();
@@ -161,11 +161,11 @@ class ProcessTransport final : public Transport {
   const int size_;
   std::atomic<bool> failed_{false};
   Mailbox box_;
-  Liveness live_;  // outlives the doors: goodbye is said when everything sent has gone out
+  Liveness live_;  // outlives the endpoints, because goodbyes follow everything that was sent
   std::vector<bool> near_;
   std::string network_;
-  std::unique_ptr<SharedDoors> shared_;
-  std::unique_ptr<UcxDoors> ucx_;
+  std::unique_ptr<SharedEndpoints> shared_;
+  std::unique_ptr<UcxEndpoints> ucx_;
   std::unique_ptr<UcxDevices> devices_;
   Self self_{*this};
 };

@@ -1,4 +1,4 @@
-// Delayed transport: the true header, a number and an hour of arrival travel inside the payload.
+// Delayed transport: the true header, a number and a time of arrival travel inside the payload.
 #include "comm/transports/delayed_transport.h"
 
 #include <algorithm>
@@ -21,9 +21,9 @@ struct Label {  // what precedes the true payload
 
 }  // namespace
 
-class DelayedTransport::Door final : public Endpoint {
+class DelayedTransport::Peer final : public Endpoint {
  public:
-  Door(DelayedTransport& t, Rank peer) : t_(t), peer_(peer) {}
+  Peer(DelayedTransport& t, Rank peer) : t_(t), peer_(peer) {}
   const char* name() const override { return "delayed"; }
 
   void send(const Header& h, Tensor payload, Clock::time_point deadline) override {
@@ -45,7 +45,7 @@ class DelayedTransport::Door final : public Endpoint {
   }
 
  private:
-  // Decides what happens to the next message; how often it comes.
+  // Decides what happens to the next message, and returns how often it comes.
   int schedule(Label& label, double bytes) {
     const Weather& w = t_.weather_;
     const std::lock_guard lock(t_.mutex_);
@@ -71,7 +71,7 @@ DelayedTransport::DelayedTransport(std::unique_ptr<Transport> inner, const Weath
       links_(size_t(inner_->size())) {
   CHECK(w.loss >= 0 && w.loss < 1 && w.duplication >= 0 && w.latency >= 0 && w.jitter >= 0, w.loss,
         w.duplication);
-  for (Rank r = 0; r < size(); ++r) doors_.push_back(std::make_unique<Door>(*this, r));
+  for (Rank r = 0; r < size(); ++r) peers_.push_back(std::make_unique<Peer>(*this, r));
 }
 DelayedTransport::~DelayedTransport() = default;
 
@@ -88,7 +88,7 @@ DelayedTransport::Counts DelayedTransport::counts() const {
   const std::lock_guard lock(mutex_);
   return counts_;
 }
-Endpoint& DelayedTransport::to(Rank r) { return *doors_.at(size_t(r)); }
+Endpoint& DelayedTransport::to(Rank r) { return *peers_.at(size_t(r)); }
 
 bool DelayedTransport::first_time(Link& link, int64_t number) {
   if (number < link.next_new || !link.early.insert(number).second) {
@@ -146,8 +146,8 @@ void DelayedTransport::progress() {
   }
 }
 
-// The clock goes on to the moment the awaited message arrives, and no further: what comes later stays on its
-// way.
+// The clock advances to the arrival of the awaited message and no further, so later messages stay
+// on their way.
 void DelayedTransport::wait(const Key& k, Clock::time_point until) {
   {
     const std::lock_guard lock(mutex_);

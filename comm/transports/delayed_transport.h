@@ -1,4 +1,4 @@
-// Delayed transport: a bad network over any good one, seeded, on a clock of its own that no one waits for.
+// Delayed transport: a simulated bad network over any transport, with a virtual clock and a seed.
 #pragma once
 #include <map>
 #include <mutex>
@@ -9,30 +9,29 @@
 
 namespace skein::comm {
 
-// What the network does, in seconds and bytes of virtual time. Draws are pure functions of (seed, sender,
-// receiver, number of the message), so a run repeats whatever the scheduling.
+// What the network does, in bytes and seconds of virtual time. Random draws are pure functions of (seed,
+// sender, receiver, number of the message), so a run can be repeated whatever the scheduling.
 struct Weather {
   uint64_t seed = 0;
-  double latency = 0, jitter = 0;  // of each message: latency + uniform [0, jitter)
+  double latency = 0, jitter = 0;  // each message takes latency + uniform [0, jitter)
   double bandwidth = 0;            // bytes per second out of each rank; 0: infinite
-  double loss = 0;                 // probability that a transmission is lost; it is repeated until one is not
-  double retry = 0.01;             // after so long
+  double loss = 0;                 // probability that a transmission is lost and repeated
+  double retry = 0.01;             // seconds until it is repeated
   double duplication = 0;          // probability that a message comes twice
 };
 
-// Messages come late, in another order, twice; each still counts once. Wraps `inner`, whose other users it
-// does not disturb. Every rank of a world must wrap its own. Virtual time passes by spend(), and by waiting
-// for a message until it is there; waiting never passes real time for what has already been sent.
-// Thread-safe.
+// Messages come late, in another order, or twice; each is still delivered once. Wraps `inner`, whose
+// other users it does not disturb. Every rank of a world must wrap its own. Virtual time passes in
+// spend(), and in waits for a message until it is there. A wait takes no real time if the message has
+// already been sent. Thread-safe.
 class DelayedTransport final : public Transport {
  public:
   DelayedTransport(std::unique_ptr<Transport> inner, const Weather&);
   ~DelayedTransport() override;
 
   double now() const override;  // this rank's virtual clock, seconds
-  void spend(double seconds);   // work that takes so long
-  // So far: transmissions that had to be repeated, copies dropped on arrival, messages that overtook an
-  // earlier one.
+  void spend(double seconds);   // simulates work that takes so long
+  // How many transmissions were repeated, copies dropped on arrival, and earlier messages overtaken so far.
   struct Counts {
     int64_t lost = 0, duplicates = 0, overtaken = 0;
   };
@@ -49,14 +48,14 @@ class DelayedTransport final : public Transport {
   std::string describe() const override { return "delayed over\n" + inner_->describe(); }
 
  private:
-  class Door;
+  class Peer;
   struct Link {  // one direction between two ranks
     int64_t sent = 0;
-    int64_t next_new = 0;     // all numbers below have come
-    std::set<int64_t> early;  // numbers above it that have
-    int64_t latest = -1;      // the highest delivered
+    int64_t next_new = 0;     // all lower numbers have come
+    std::set<int64_t> early;  // higher numbers that have come
+    int64_t latest = -1;      // the highest number delivered
   };
-  void collect();  // from inner into late_
+  void collect();  // moves arrivals from inner into late_
   void deliver_due();
   bool first_time(Link&, int64_t number);
 
@@ -64,10 +63,10 @@ class DelayedTransport final : public Transport {
   const Weather weather_;
   Mailbox box_;
   mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<Door>> doors_;
+  std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<Link> links_;
-  std::multimap<double, std::pair<int64_t, Message>> late_;  // by arrival: number and message
-  double now_ = 0, free_at_ = 0;  // free_at_: when our end of the network has sent what it was given
+  std::multimap<double, std::pair<int64_t, Message>> late_;  // number and message, by virtual time of arrival
+  double now_ = 0, free_at_ = 0;  // free_at_: when the network has sent what this rank gave it
   Counts counts_;
 };
 

@@ -10,22 +10,23 @@
 #include <climits>
 #include <cstring>
 
-#include "comm/join/meet.h"
+#include "comm/join/handshake.h"
 
 namespace skein::comm {
 namespace {
 
-constexpr uint64_t kSlots = 512;     // messages on their way from one rank to one other
-constexpr uint32_t kTickets = 2048;  // payloads one receiver may hold of one sender
+constexpr uint64_t kSlots = 512;     // messages on their way from one rank to another
+constexpr uint32_t kTickets = 2048;  // payloads of one sender that one receiver may hold
 constexpr int64_t kInline = 48;      // bytes that travel in the entry itself
 constexpr uint32_t kNoTicket = ~0u;
-constexpr auto kLongestSleep = std::chrono::milliseconds(5);  // then deaths are looked for
-// Before sleeping: a wake-up costs about as much. By the clock: on a busy machine one yield may take long.
+constexpr auto kLongestSleep = std::chrono::milliseconds(5);  // between looks for deaths
+// How long to yield before sleeping: about as long as a wake-up takes. On a busy machine one yield
+// may take longer.
 constexpr auto kYielding = std::chrono::microseconds(60);
 
 struct Entry {
   Header header;
-  int64_t offset;  // of the payload in the sender's arena
+  int64_t offset;  // where the payload lies in the sender's arena
   uint32_t ticket, unused;
   char words[kInline];
 };
@@ -46,8 +47,8 @@ int futex(std::atomic<uint32_t>& word, int op, uint32_t value, const timespec* t
 
 }  // namespace
 
-struct SharedDoors::Control {
-  alignas(64) std::atomic<uint32_t> bell;  // rung after every change that somebody may wait for
+struct SharedEndpoints::Control {
+  alignas(64) std::atomic<uint32_t> bell;  // rung after every change that a thread may wait for
   alignas(64) std::atomic<uint32_t> sleepers;
   static int64_t bytes(int ranks) {
     return int64_t(sizeof(Control) + size_t(ranks) * (sizeof(Ring) + sizeof(Tickets)));
@@ -67,12 +68,13 @@ struct SharedDoors::Control {
   }
 };
 
-// A payload in a peer's arena, as long as somebody here holds it; then the sender may use the memory again.
+// A payload in a peer's arena, for as long as this process holds it; then the sender may use
+// the memory again.
 struct Loan {
   std::shared_ptr<Mapping> memory;
   std::atomic<uint8_t>& finished;
-  SharedDoors::Control& owner;
-  Loan(std::shared_ptr<Mapping> m, std::atomic<uint8_t>& f, SharedDoors::Control& o)
+  SharedEndpoints::Control& owner;
+  Loan(std::shared_ptr<Mapping> m, std::atomic<uint8_t>& f, SharedEndpoints::Control& o)
       : memory(std::move(m)), finished(f), owner(o) {}
   ~Loan() {
     finished.store(1, std::memory_order_release);
@@ -80,9 +82,9 @@ struct Loan {
   }
 };
 
-class SharedDoors::Door final : public Endpoint {
+class SharedEndpoints::Peer final : public Endpoint {
  public:
-  Door(SharedDoors& all, Rank me, Rank peer, int size, const Fd& file)
+  Peer(SharedEndpoints& all, Rank me, Rank peer, int size, const Fd& file)
       : all_(all),
         me_(me),
         peer_(peer),
@@ -114,7 +116,7 @@ class SharedDoors::Door final : public Endpoint {
     theirs_.ring();
   }
 
-  // The reader's side: what this peer wrote for us, in our own arena.
+  // The receiving side: reads what this peer wrote into our arena.
   Message read(const Entry& e) {
     Message m{e.header, {}};
     const bool plain = m.codec < kDTypes && m.bytes >= 0;
@@ -148,7 +150,8 @@ class SharedDoors::Door final : public Endpoint {
     lent_[ticket] = std::move(payload);
     open_.push_back(ticket);
   }
-  // Takes back what the receiver has finished with; a ticket if one more payload of this size may be lent.
+  // Takes back what the receiver has finished with. Returns a ticket if one more payload of this size
+  // may be lent.
   uint32_t free_ticket(int64_t bytes) {
     std::erase_if(open_, [&](uint32_t t) {
       if (!tickets_.finished[t].load(std::memory_order_acquire)) return false;
@@ -177,13 +180,13 @@ class SharedDoors::Door final : public Endpoint {
     }
   }
 
-  SharedDoors& all_;
+  SharedEndpoints& all_;
   const Rank me_, peer_;
   const int size_;
   const std::shared_ptr<Mapping> memory_;
   Control& theirs_;
-  Ring& ring_;        // in their arena: what we send
-  Tickets& tickets_;  // in ours: which of it they have finished with
+  Ring& ring_;        // in their arena: the messages we send
+  Tickets& tickets_;  // in our arena: which payloads they have finished with
   std::mutex mutex_;
   std::vector<Tensor> lent_;
   std::vector<uint32_t> open_;
@@ -191,48 +194,48 @@ class SharedDoors::Door final : public Endpoint {
   uint32_t next_ = 0;
 };
 
-SharedDoors::SharedDoors(Exchange& exchange, const std::vector<int>& domains, Mailbox& box, Liveness& live,
-                         const TransportOptions& o)
+SharedEndpoints::SharedEndpoints(Exchange& exchange, const std::vector<int>& domains, Mailbox& box,
+                                 Liveness& live, const TransportOptions& o)
     : box_(box),
       live_(live),
       in_flight_(o.in_flight),
       domains_(domains),
       arena_(new Arena(Control::bytes(exchange.size()), exchange.rank())),
       control_(reinterpret_cast<Control*>(arena_->mapping()->base)),
-      doors_(size_t(exchange.size())) {
+      peers_(size_t(exchange.size())) {
   const Rank me = exchange.rank();
   const std::string name = "skein-" + hex(random_bytes(16)), secret = random_bytes(32);
   const Fd listener = listen_unix(name, exchange.size());
   const std::vector<std::string> all = exchange.all_gather(secret + name);
-  Meeting m{.me = me, .peers = {}, .secrets = {}, .dial = {}, .welcome = same_user, .deadline = {}};
+  HandshakeOptions m{.me = me, .peers = {}, .secrets = {}, .dial = {}, .welcome = same_user, .deadline = {}};
   for (Rank r = 0; r < exchange.size(); ++r)
     if (r != me && domain(r) == domain(me)) m.peers.push_back(r);
   for (const std::string& words : all) m.secrets.push_back(words.substr(0, 32));
   m.dial = [&](Rank r) { return connect_unix(all[size_t(r)].substr(32)); };
   m.deadline = after(o.deadline);
-  std::map<Rank, Fd> met = meet(m, listener, strangers_);
+  std::map<Rank, Fd> met = handshake(m, listener, strangers_);
   for (auto& [r, socket] : met)
     if (!send_fd(socket, arena_->file().get())) throw PeerLost(r, text("rank ", r, " hung up while we met"));
   for (auto& [r, socket] : met) {
     const Fd file = receive_fd(socket, m.deadline);
     if (!file) throw PeerLost(r, text("rank ", r, " did not show its memory while we met"));
-    doors_[size_t(r)] = std::make_unique<Door>(*this, me, r, exchange.size(), file);
+    peers_[size_t(r)] = std::make_unique<Peer>(*this, me, r, exchange.size(), file);
     live.watch(r, std::move(socket));
   }
 }
 
-SharedDoors::~SharedDoors() {
-  doors_.clear();
+SharedEndpoints::~SharedEndpoints() {
+  peers_.clear();
   arena_->retire();
 }
 
-Endpoint& SharedDoors::to(Rank r) {
-  CHECK(doors_.at(size_t(r)), "rank", r, "is not of this host");
-  return *doors_[size_t(r)];
+Endpoint& SharedEndpoints::to(Rank r) {
+  CHECK(peers_.at(size_t(r)), "rank", r, "is not of this host");
+  return *peers_[size_t(r)];
 }
 
-void SharedDoors::progress() {
-  for (Rank r = 0; r < Rank(doors_.size()); ++r) drain(r);
+void SharedEndpoints::progress() {
+  for (Rank r = 0; r < Rank(peers_.size()); ++r) drain(r);
   std::vector<std::pair<Rank, std::string>> refusals;
   {
     const std::lock_guard lock(mutex_);
@@ -244,33 +247,33 @@ void SharedDoors::progress() {
   }
 }
 
-void SharedDoors::drain(Rank from) {
-  if (!doors_[size_t(from)]) return;
+void SharedEndpoints::drain(Rank from) {
+  if (!peers_[size_t(from)]) return;
   Ring& ring = control_->from(from);
   if (ring.read.load(std::memory_order_relaxed) == ring.written.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(mutex_);
-  Door& door = *doors_[size_t(from)];
+  Peer& peer = *peers_[size_t(from)];
   uint64_t at = ring.read.load();
   const uint64_t end = ring.written.load(std::memory_order_acquire);
   for (; at != end; ++at) {
     const Entry& e = ring.entries[at % kSlots];
     if (!box_.room(from, e.header.bytes)) break;
-    if (const std::string why = box_.put(door.read(e)); !why.empty()) refusals_.emplace_back(from, why);
+    if (const std::string why = box_.put(peer.read(e)); !why.empty()) refusals_.emplace_back(from, why);
     const bool was_full = ring.written.load() - at == kSlots;
     ring.read.store(at + 1, std::memory_order_release);
-    if (was_full) door.ring_their_bell();
+    if (was_full) peer.ring_their_bell();
   }
-  control_->ring();  // what came may be what another thread of ours waits for
+  control_->ring();  // another thread of this process may wait for what came
 }
 
-void SharedDoors::wake() { control_->ring(); }
+void SharedEndpoints::wake() { control_->ring(); }
 
-void SharedDoors::nap(const Key& k, Clock::time_point until) {
+void SharedEndpoints::nap(const Key& k, Clock::time_point until) {
   const uint32_t seen = control_->bell.load();
   if (box_.has(k)) return;  // another thread's progress brought it
-  for (const auto& d : doors_)
+  for (const auto& d : peers_)
     if (d) {
-      const Ring& ring = control_->from(Rank(&d - doors_.data()));
+      const Ring& ring = control_->from(Rank(&d - peers_.data()));
       if (ring.read.load() != ring.written.load()) return;
     }
   for (const auto began = Clock::now(); Clock::now() - began < kYielding;) {
@@ -281,14 +284,14 @@ void SharedDoors::nap(const Key& k, Clock::time_point until) {
   control_->sleep(seen, std::min<std::chrono::nanoseconds>(left, kLongestSleep));
 }
 
-std::optional<int64_t> SharedDoors::offset_of(const Tensor& x) const {
+std::optional<int64_t> SharedEndpoints::offset_of(const Tensor& x) const {
   if (!x.device().is_host() || !arena_->mapping()->holds(x.raw(), x.bytes())) return {};
   return arena_->offset_of(x.raw());
 }
 
-Tensor SharedDoors::window(Rank peer, int64_t offset, int64_t elements, DType t) const {
-  CHECK(doors_.at(size_t(peer)), "rank", peer, "is not of this host");
-  const std::shared_ptr<Mapping>& memory = doors_[size_t(peer)]->memory();
+Tensor SharedEndpoints::window(Rank peer, int64_t offset, int64_t elements, DType t) const {
+  CHECK(peers_.at(size_t(peer)), "rank", peer, "is not of this host");
+  const std::shared_ptr<Mapping>& memory = peers_[size_t(peer)]->memory();
   const int64_t bytes = elements * size_of(t);
   CHECK(offset >= 0 && offset + bytes <= memory->bytes, "a window beyond the memory of rank", peer, offset,
         bytes);

@@ -2,18 +2,18 @@
 #include <cstring>
 
 #include "comm/on_stream.h"
-#include "comm/ucx/ucx_door.h"
+#include "comm/ucx/ucx_peer.h"
 #include "engine/device/memory.h"
 
 namespace skein::comm {
-ucs_status_t UcxDoors::Worker::on_message(void* arg, const void* header, size_t n, void* data, size_t length,
-                                          const ucp_am_recv_param_t* p) {
+ucs_status_t UcxEndpoints::Worker::on_message(void* arg, const void* header, size_t n, void* data,
+                                              size_t length, const ucp_am_recv_param_t* p) {
   Worker& w = *static_cast<Worker*>(arg);
   Arrival a;
   a.length = length;
   if (n == sizeof(Header)) std::memcpy(&a.header, header, n);
-  if (n != sizeof(Header) || a.header.from < 0 || a.header.from >= Rank(w.doors_.size()) ||
-      !w.doors_[size_t(a.header.from)] || a.header.magic != Header::kMagic ||
+  if (n != sizeof(Header) || a.header.from < 0 || a.header.from >= Rank(w.peers_.size()) ||
+      !w.peers_[size_t(a.header.from)] || a.header.magic != Header::kMagic ||
       a.header.version != Header::kVersion) {
     ++w.strangers_;
     return UCS_OK;
@@ -28,19 +28,19 @@ ucs_status_t UcxDoors::Worker::on_message(void* arg, const void* header, size_t 
   return UCS_OK;
 }
 
-void UcxDoors::Worker::arrive(Arrival a) {
+void UcxEndpoints::Worker::arrive(Arrival a) {
   auto& queue = waiting_[size_t(a.header.from)];
   if (!a.descriptor && queue.empty() && admit(a)) return;
   if (!a.descriptor) a.copy = a.copy.clone();  // UCX takes its memory back after the callback
   queue.push_back(std::move(a));
 }
 
-void UcxDoors::Worker::admit_all() {
+void UcxEndpoints::Worker::admit_all() {
   for (auto& queue : waiting_)
     while (!queue.empty() && admit(queue.front())) queue.pop_front();
 }
 
-bool UcxDoors::Worker::admit(Arrival& a) {
+bool UcxEndpoints::Worker::admit(Arrival& a) {
   const Header& h = a.header;
   if (h.kind != Kind::kData) return take_in(a), true;
   if (box_.outdated(h)) return release(a), true;
@@ -56,14 +56,14 @@ bool UcxDoors::Worker::admit(Arrival& a) {
   return true;
 }
 
-void UcxDoors::Worker::take_in(const Arrival& a) {
+void UcxEndpoints::Worker::take_in(const Arrival& a) {
   Message m{a.header, a.descriptor ? Tensor({0}, kU8) : a.copy.clone()};
   box_.put(std::move(m));
   release(a);
   if (a.header.kind == Kind::kGoodbye) live_.confirm_goodbye(a.header.from);
 }
 
-void UcxDoors::Worker::refuse(const Arrival& a) {
+void UcxEndpoints::Worker::refuse(const Arrival& a) {
   const Header& h = a.header;
   Message m{h, Tensor({int64_t(a.length)}, kU8)};
   m.pieces = 1;
@@ -77,18 +77,17 @@ void UcxDoors::Worker::refuse(const Arrival& a) {
   release(a);
 }
 
-void UcxDoors::Worker::release(const Arrival& a) {
+void UcxEndpoints::Worker::release(const Arrival& a) {
   if (a.descriptor) ucx().ucp_am_data_release(worker_, a.descriptor);
 }
 
-// What UCX has copied already (it does with short messages) is on the host now, and stays there.
-bool UcxDoors::Worker::lands_on_device(const Arrival& a) const {
+// UCX has already copied short messages to the host, where they stay.
+bool UcxEndpoints::Worker::lands_on_device(const Arrival& a) const {
   return a.descriptor && a.header.on_device && !landing_.load().is_host();
 }
 
-// UCX writes there as soon as it is told, whatever the device is doing: the memory must have been left by all
-// who used it before.
-bool UcxDoors::Worker::land_on_device(Arrival& a) try {
+// UCX writes at once, whatever the device is doing, so all earlier users of the memory must have finished.
+bool UcxEndpoints::Worker::land_on_device(Arrival& a) try {
   const OnStream landing_stream(*landing_stream_);
   Tensor landing = box_.landing(a.header, skein::allocator(landing_));
   if (!landing) return false;
@@ -96,7 +95,7 @@ bool UcxDoors::Worker::land_on_device(Arrival& a) try {
   return true;
 } catch (const OutOfMemory&) { return false; }
 
-void UcxDoors::Worker::settle() {
+void UcxEndpoints::Worker::settle() {
   for (auto s = settling_.begin(); s != settling_.end();) {
     if (!s->free.ready()) {
       ++s;
@@ -107,7 +106,7 @@ void UcxDoors::Worker::settle() {
   }
 }
 
-void UcxDoors::Worker::receive(const Arrival& a, Tensor landing) {
+void UcxEndpoints::Worker::receive(const Arrival& a, Tensor landing) {
   auto* r = new Receiving{this, a.header, std::move(landing)};
   ucp_request_param_t p{};
   p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
@@ -116,7 +115,7 @@ void UcxDoors::Worker::receive(const Arrival& a, Tensor landing) {
     auto* r = static_cast<Receiving*>(user);
     if (status == UCS_OK)
       r->worker->finish(r->header, r->landing);
-    else if (Door* d = r->worker->doors_[size_t(r->header.from)].get())
+    else if (Peer* d = r->worker->peers_[size_t(r->header.from)].get())
       d->fail(status);
     r->worker->receiving_.erase(r);
     delete r;
@@ -132,10 +131,10 @@ void UcxDoors::Worker::receive(const Arrival& a, Tensor landing) {
   if (UCS_PTR_STATUS(s) == UCS_OK)
     finish(r->header, r->landing);
   else
-    doors_[size_t(r->header.from)]->fail(UCS_PTR_STATUS(s));
+    peers_[size_t(r->header.from)]->fail(UCS_PTR_STATUS(s));
   delete r;
 }
 
-void UcxDoors::Worker::finish(const Header& h, const Tensor& landing) { box_.landed(h, landing); }
+void UcxEndpoints::Worker::finish(const Header& h, const Tensor& landing) { box_.landed(h, landing); }
 
 }  // namespace skein::comm

@@ -1,4 +1,4 @@
-// UCX's functions: dlopen, with the settings the library reads while it loads.
+// UCX is opened by dlopen, after the settings that it reads while it loads.
 #include "comm/ucx/ucx_library.h"
 
 #include <dlfcn.h>
@@ -40,16 +40,14 @@ void* open_library() {
 }  // namespace
 
 Ucx open_ucx() {
-  // Its signal handlers and malloc hooks break sanitizers, backtraces and Ctrl-C. Read when the library
-  // loads.
+  // Its signal handlers and malloc hooks break sanitizers, backtraces and Ctrl-C.
   setenv("UCX_HANDLE_ERRORS", "none", 1);
   setenv("UCX_MEM_MMAP_HOOK_MODE", "none", 1);
   setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 1);
-  setenv("UCX_LOG_LEVEL", "fatal", 0);  // every status that it returns is told in our words
-  setenv("UCX_LOG_FILE", "stderr", 0);  // else its warnings stand amid what a program prints, JSON included
-  // Error mode PEER silently rules these two out otherwise, and messages on one host go by TCP. By
-  // environment, because ucp_config_modify knows settings of single transports by names that differ between
-  // versions of UCX.
+  setenv("UCX_LOG_LEVEL", "fatal", 0);  // the program reports every status itself
+  setenv("UCX_LOG_FILE", "stderr", 0);  // else its warnings mix with what a program prints, such as JSON
+  // Without these, error mode PEER silently rules the two out, and messages on one host go by TCP. They are
+  // set in the environment because ucp_config_modify names them differently in different versions of UCX.
   setenv("UCX_POSIX_ERROR_HANDLING", "y", 0);
   setenv("UCX_SYSV_ERROR_HANDLING", "y", 0);
   void* const library = open_library();

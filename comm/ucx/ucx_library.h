@@ -1,5 +1,4 @@
-// UCX's functions, looked up when they are first needed: a program without UCX installed starts and can say
-// so.
+// UCX's functions, looked up when they are first needed, so that a program starts where UCX is not installed.
 #pragma once
 #include <ucp/api/ucp.h>
 
@@ -7,7 +6,7 @@
 
 namespace skein::comm {
 
-// One row a function that we call.
+// One row per function that the program calls.
 // clang-format off
 #define SKEIN_UCX_FUNCTIONS(ROW) \
   ROW(ucp_config_read) \
@@ -44,10 +43,10 @@ struct Ucx {
   const char* (*ucs_status_string)(ucs_status_t) = nullptr;
 };
 
-// Opens the library: the file or folder that SKEIN_UCX_LIBRARY names, else what the loader finds. Throws Error
-// that says what to install.
+// Opens the library: the file or folder that SKEIN_UCX_LIBRARY names, else what the loader finds. Throws an
+// Error that says what to install.
 Ucx open_ucx();
-// The same, once for all.
+// Opens it on the first call.
 const Ucx& ucx();
 // Throws Error if the status is a failure.
 void check(ucs_status_t, const char* what);

@@ -1,4 +1,4 @@
-// A context, its list of resources, and a worker that is given up at once.
+// Makes a context, reads its list of resources, and starts a worker that ends at once.
 #include "comm/ucx/ucx_look.h"
 
 #include <cstdio>
@@ -27,7 +27,7 @@ std::vector<std::string> resources_of(ucp_context_h context) {
   return found;
 }
 
-// Asked, not concluded from the version: a build that knows CUDA moves none without a driver.
+// UCX is asked, because the version tells little: a build with CUDA moves no GPU memory without a driver.
 bool moves_cuda(ucp_context_h context) {
   ucp_context_attr_t a{};
   a.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;

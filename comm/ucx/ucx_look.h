@@ -1,4 +1,4 @@
-// What UCX is here, found out by starting it: for --doctor, and before GPUs' memory is entrusted to it.
+// What UCX can do on this machine, found out by starting it: for --doctor, and before it moves GPU memory.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,10 +8,10 @@ namespace skein::comm {
 struct UcxFacts {
   std::string version;
   std::vector<std::string> resources;  // "tcp/eth0", "posix/memory", ...
-  std::string trouble;                 // why no messages can be received; empty: they can
-  bool moves_cuda = false;             // from and to a GPU's memory
+  std::string trouble;                 // why it can receive no messages; empty: it can
+  bool moves_cuda = false;             // it moves data from and to a GPU's memory
 };
-// Opens the library and makes what a worker makes. Throws Error if the library cannot be opened.
+// Opens the library and starts a worker. Throws Error if the library cannot be opened.
 UcxFacts look_at_ucx();
 // Why UCX cannot move a GPU's memory here, and what to do about it; empty: it can. Never throws.
 std::string ucx_cuda_trouble();

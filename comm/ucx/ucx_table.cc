@@ -1,4 +1,4 @@
-// The table of UCX's functions that the program calls. A test may be linked with another in its place.
+// The table of UCX's functions. A test may be linked with another table instead.
 #include "comm/ucx/ucx_library.h"
 #include "engine/base.h"
 

@@ -11,18 +11,20 @@
 
 namespace skein::comm {
 
-// The part of a process's transport that reaches ranks by UCX. Progress is made by whoever calls; a failure
-// seen there is stored in the mailbox's membership and thrown by the next wait.
-class UcxDoors {
+// The part of a process's transport that reaches ranks by UCX. Any thread may call progress(); a failure that
+// it sees is stored in the mailbox's membership and thrown by the next wait.
+class UcxEndpoints {
  public:
-  // Collective over `exchange`: every rank calls it. The ranks to reach; each of them names us likewise.
+  // The ranks to reach; each of them names this one, too.
   struct Peers {
-    std::vector<Rank> far;   // a TCP connection to each of them is handed to `live`
-    std::vector<Rank> near;  // of this host, watched by other means: reached for what lies on devices
+    std::vector<Rank> far;  // a TCP connection to each of them is handed to `live`
+    std::vector<Rank>
+        near;  // of this host, which are watched by other means: reached for payloads on devices
   };
-  UcxDoors(Exchange& exchange, const Peers&, Mailbox&, Liveness& live, const TransportOptions&,
-           const NetworkChoice&);
-  ~UcxDoors();  // flushes
+  // Collective over `exchange`: every rank calls it.
+  UcxEndpoints(Exchange& exchange, const Peers&, Mailbox&, Liveness& live, const TransportOptions&,
+               const NetworkChoice&);
+  ~UcxEndpoints();  // flushes
 
   Endpoint& to(Rank);
   bool reaches(Rank) const;
@@ -31,21 +33,21 @@ class UcxDoors {
   void progress();
   // Waits until all that was sent has gone out, except to the dead.
   void flush();
-  // After our goodbyes: waits until all living peers have them, or five seconds, as a peer may be stopped.
-  // UCX calls a message sent when it is on its way, and a peer that is slow to read loses what is on its way
-  // from a process that has ended.
+  // To be called after the goodbyes: waits until all living peers have confirmed them, but only five seconds,
+  // because a peer may be stopped. A message that UCX calls sent may still be on its way, and is lost if the
+  // process ends before a slow peer has read it.
   void await_confirmation();
-  // Polls for a little, then sleeps on the worker's descriptor, until a message of this key is there,
+  // Polls for a short time, then sleeps on the worker's descriptor, until a message of this key is there,
   // anything arrives, or `until`.
   void nap(const Key&, Clock::time_point until);
   void wake();  // ends a nap
-  // The transports of the connection to a peer, as UCX prints them: "ucx tcp/eth0".
+  // The transports that UCX uses to reach a peer, as UCX prints them: "ucx tcp/eth0".
   std::string lanes(Rank) const;
   int64_t strangers() const;
 
  private:
   void progress_until(Clock::duration at_most, const std::function<bool()>& done);
-  class Door;
+  class Peer;
   struct Worker;
   std::unique_ptr<Worker> worker_;
 };

@@ -1,9 +1,9 @@
-// UCX worker: one worker, one endpoint a peer, one active message a piece.
+// UCX worker: one worker, one endpoint per peer, one active message per piece.
 #include "comm/ucx/ucx_worker.h"
 
 #include <algorithm>
 
-#include "comm/ucx/ucx_door.h"
+#include "comm/ucx/ucx_peer.h"
 
 namespace skein::comm {
 namespace {
@@ -35,19 +35,19 @@ ucp_context_h make_context(const TransportOptions& o, const std::string& devices
 
 }  // namespace
 
-UcxDoors::Worker::Worker(Mailbox& box, Liveness& live, const TransportOptions& o, const std::string& devices,
-                         int size)
+UcxEndpoints::Worker::Worker(Mailbox& box, Liveness& live, const TransportOptions& o,
+                             const std::string& devices, int size)
     : box_(box),
       live_(live),
       in_flight_(o.in_flight),
       context_(make_context(o, devices, size)),
-      doors_(size_t(size)),
+      peers_(size_t(size)),
       waiting_(size_t(size)) {
   ucp_worker_params_t p{};
   p.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   p.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  // Its status is left out: workers that lack the same thing meet that at different places, and what all of
-  // them say alike is shown once.
+  // The status is left out: workers that lack the same thing fail at different places, and a message that is
+  // equal on all of them is shown only once.
   if (ucx().ucp_worker_create(context_, &p, &worker_) != UCS_OK)
     throw Error(
         "UCX cannot receive messages here; train_imagenet --doctor looks for the reason (too little shared "
@@ -64,13 +64,13 @@ UcxDoors::Worker::Worker(Mailbox& box, Liveness& live, const TransportOptions& o
   check(ucx().ucp_worker_get_efd(worker_, &event_), "ucp_worker_get_efd");
 }
 
-UcxDoors::Worker::~Worker() {
+UcxEndpoints::Worker::~Worker() {
   std::vector<ucs_status_ptr_t> closing;
-  for (auto& d : doors_) {
+  for (auto& d : peers_) {
     if (!d || !d->ep_) continue;
     ucp_request_param_t p{};
     p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-    p.flags = UCP_EP_CLOSE_FLAG_FORCE;  // whatever could go out has gone out
+    p.flags = UCP_EP_CLOSE_FLAG_FORCE;  // everything that could be sent has been sent
     const ucs_status_ptr_t r = ucx().ucp_ep_close_nbx(d->ep_, &p);
     if (UCS_PTR_IS_PTR(r)) closing.push_back(r);
   }
@@ -87,7 +87,7 @@ UcxDoors::Worker::~Worker() {
   for (Sending* s : sending_) delete s;
 }
 
-std::string UcxDoors::Worker::address() const {
+std::string UcxEndpoints::Worker::address() const {
   ucp_address_t* a = nullptr;
   size_t n = 0;
   check(ucx().ucp_worker_get_address(worker_, &a, &n), "ucp_worker_get_address");
@@ -96,48 +96,48 @@ std::string UcxDoors::Worker::address() const {
   return bytes;
 }
 
-void UcxDoors::Worker::connect(Rank peer, const std::string& address) {
-  auto door = std::make_unique<Door>(*this, peer);
+void UcxEndpoints::Worker::connect(Rank peer, const std::string& address) {
+  auto made = std::make_unique<Peer>(*this, peer);
   ucp_ep_params_t p{};
   p.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                  UCP_EP_PARAM_FIELD_ERR_HANDLER;
   p.address = reinterpret_cast<const ucp_address_t*>(address.data());
   p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-  p.err_handler.cb = [](void* door, ucp_ep_h, ucs_status_t s) { static_cast<Door*>(door)->fail(s); };
-  p.err_handler.arg = door.get();
-  check(ucx().ucp_ep_create(worker_, &p, &door->ep_), "ucp_ep_create");
-  doors_[size_t(peer)] = std::move(door);
+  p.err_handler.cb = [](void* self, ucp_ep_h, ucs_status_t s) { static_cast<Peer*>(self)->fail(s); };
+  p.err_handler.arg = made.get();
+  check(ucx().ucp_ep_create(worker_, &p, &made->ep_), "ucp_ep_create");
+  peers_[size_t(peer)] = std::move(made);
 }
 
-void UcxDoors::Worker::land_on(Device d) {
+void UcxEndpoints::Worker::land_on(Device d) {
   const std::lock_guard lock(mutex_);
   if (!d.is_host() && !(landing_stream_ && landing_stream_->device() == d))
     landing_stream_ = std::make_unique<Stream>(d);
   landing_ = d;
 }
 
-void UcxDoors::Worker::send_refusals() {
+void UcxEndpoints::Worker::send_refusals() {
   for (const auto& [r, why] : refusals_) {
     const Message m = box_.refusal(why);
-    doors_[size_t(r)]->post(m, m.payload);
+    peers_[size_t(r)]->post(m, m.payload);
   }
   refusals_.clear();
 }
 
-// A peer that ends in good order also makes its connection fail; its goodbye, or the hang-up of its liveness
-// connection, says which it was. UCX's word alone counts when neither comes.
-void UcxDoors::Worker::report_failures() {
-  for (Rank r = 0; r < Rank(doors_.size()); ++r) {
-    Door* d = doors_[size_t(r)].get();
+// The connection also fails when a peer ends in good order; its goodbye, or the hang-up of its liveness
+// connection, tells which it was. UCX's verdict counts alone only if neither comes.
+void UcxEndpoints::Worker::report_failures() {
+  for (Rank r = 0; r < Rank(peers_.size()); ++r) {
+    Peer* d = peers_[size_t(r)].get();
     if (d && d->failed_ && box_.membership().alive(r) && Clock::now() - d->failed_at_ > kVerdict)
       box_.lose(r, text("UCX says: ", d->why_));
   }
 }
 
-void UcxDoors::Worker::turn() {
-  // A thread's first stream makes the device its own; what UCX does there it does in the calling thread.
+void UcxEndpoints::Worker::turn() {
+  // Asking for a stream makes the device current for this thread, which UCX needs for its work there.
   if (const Device d = landing_; !d.is_host()) current_stream(d);
-  for (const auto& d : doors_)
+  for (const auto& d : peers_)
     if (d) d->go_on();
   for (int i = 0; i < 64 && ucx().ucp_worker_progress(worker_); ++i) {}
   admit_all();
@@ -145,25 +145,25 @@ void UcxDoors::Worker::turn() {
   if (!refusals_.empty()) send_refusals();
   report_failures();
 }
-void UcxDoors::Worker::progress() {
+void UcxEndpoints::Worker::progress() {
   const std::lock_guard lock(mutex_);
   turn();
 }
-bool UcxDoors::Worker::awaits_device() {
+bool UcxEndpoints::Worker::awaits_device() {
   const std::lock_guard lock(mutex_);
   return !settling_.empty() ||
-         std::any_of(doors_.begin(), doors_.end(), [](const auto& d) { return d && d->queues(); });
+         std::any_of(peers_.begin(), peers_.end(), [](const auto& d) { return d && d->queues(); });
 }
-bool UcxDoors::Worker::goodbyes_confirmed() const {
-  for (Rank r = 0; r < Rank(doors_.size()); ++r)
-    if (const Door* d = doors_[size_t(r)].get();
+bool UcxEndpoints::Worker::goodbyes_confirmed() const {
+  for (Rank r = 0; r < Rank(peers_.size()); ++r)
+    if (const Peer* d = peers_[size_t(r)].get();
         d && !d->failed_ && box_.membership().alive(r) && !live_.goodbye_confirmed(r))
       return false;
   return true;
 }
-bool UcxDoors::Worker::flushed() const {
-  for (Rank r = 0; r < Rank(doors_.size()); ++r)
-    if (const Door* d = doors_[size_t(r)].get();
+bool UcxEndpoints::Worker::flushed() const {
+  for (Rank r = 0; r < Rank(peers_.size()); ++r)
+    if (const Peer* d = peers_[size_t(r)].get();
         d && !d->failed_ && d->sends_ > 0 && box_.membership().alive(r))
       return false;
   return true;

@@ -1,4 +1,4 @@
-// UCX worker: what the UCX transport keeps behind its doors. Only the ucx_*.cc files need it.
+// UCX worker: what the UCX transport consists of. Only the ucx_*.cc files need it.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -11,15 +11,15 @@
 
 namespace skein::comm {
 
-inline constexpr unsigned kUcxMessage = 1;  // our active message's number
+inline constexpr unsigned kUcxMessage = 1;  // the number of our active message
 
-// Said with every transfer, so that UCX need not find out, nor remember, whose memory an address is.
+// Given with every transfer, so that UCX need not find out, nor remember, whose memory an address is.
 inline ucs_memory_type_t memory_type(const Tensor& x) {
   return x.device().is_cuda() ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
 }
 
-struct UcxDoors::Worker {
-  struct Arrival {  // an active message whose data waits: by rendezvous (descriptor), or a copy of it
+struct UcxEndpoints::Worker {
+  struct Arrival {  // an active message whose data waits: behind a descriptor (rendezvous), or in a copy
     Header header;
     void* descriptor = nullptr;
     size_t length = 0;
@@ -28,14 +28,14 @@ struct UcxDoors::Worker {
   struct Sending {
     Header header;
     Tensor payload;
-    Door* door;
+    Peer* peer;
   };
   struct Receiving {
     Worker* worker;
     Header header;
     Tensor landing;
   };
-  struct Settling {  // a landing whose memory the device may still be using for what was there before
+  struct Settling {  // a landing whose memory the device may still be using for its previous contents
     Arrival arrival;
     Tensor landing;
     Event free;
@@ -47,12 +47,12 @@ struct UcxDoors::Worker {
   void connect(Rank peer, const std::string& address);
   void land_on(Device);
   void progress();  // takes the lock
-  void turn();      // under the lock: once round
+  void turn();      // one round of progress; the caller holds the lock
   void send_refusals();
   void report_failures();
   bool flushed() const;
   bool goodbyes_confirmed() const;
-  bool awaits_device();  // takes the lock: does anything here go on when a device has come so far?
+  bool awaits_device();  // whether anything here waits for a device; takes the lock
 
   // ---- arrivals: ucx_arrivals.cc --------------------------------------------------------------------------
   static ucs_status_t on_message(void* arg, const void* header, size_t n, void* data, size_t length,
@@ -60,11 +60,11 @@ struct UcxDoors::Worker {
   void arrive(Arrival);
   bool admit(Arrival&);  // false: no room yet
   void admit_all();
-  void take_in(const Arrival&);  // what is no data
+  void take_in(const Arrival&);  // for messages of other kinds than data
   void refuse(const Arrival&);
-  void release(const Arrival&);  // what is not to be fetched
+  void release(const Arrival&);  // for data that will not be fetched
   bool lands_on_device(const Arrival&) const;
-  bool land_on_device(Arrival&);  // false: there is no memory
+  bool land_on_device(Arrival&);  // false: the device has no memory left
   void receive(const Arrival&, Tensor landing);
   void settle();
   void finish(const Header&, const Tensor& landing);
@@ -76,15 +76,15 @@ struct UcxDoors::Worker {
   ucp_worker_h worker_ = nullptr;
   int event_ = -1;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Door>> doors_;
+  std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<std::deque<Arrival>> waiting_;  // per sender, in order of arrival
   std::vector<std::pair<Rank, std::string>> refusals_;
-  std::set<Receiving*> receiving_;  // not yet complete: UCX forgets those of a dead peer
+  std::set<Receiving*> receiving_;  // not yet complete; UCX never completes those of a dead peer
   std::set<Sending*> sending_;
   int64_t strangers_ = 0;
   std::atomic<Device> landing_{kCpu};
-  // What lands on the device belongs to a stream that does nothing but wait for the last users of its memory:
-  // another's would first have to come to the end of its work.
+  // What lands on the device belongs to a stream that does nothing but wait for the last users of its memory.
+  // On any other stream it would wait for that stream's work, too.
   std::unique_ptr<Stream> landing_stream_;
   std::list<Settling> settling_;
 };

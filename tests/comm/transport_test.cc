@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "comm/join/meet.h"
+#include "comm/join/handshake.h"
 #include "tests/support/testing.h"
 #include "tests/support/world.h"
 

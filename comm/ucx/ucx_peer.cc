@@ -1,11 +1,11 @@
-// Sending: room on the way, the device's work, then UCX.
-#include "comm/ucx/ucx_door.h"
+// Sending waits for room, then for the device's work, and is then left to UCX.
+#include "comm/ucx/ucx_peer.h"
 
 #include <thread>
 
 namespace skein::comm {
 
-void UcxDoors::Door::send(const Header& h, Tensor payload, Clock::time_point deadline) {
+void UcxEndpoints::Peer::send(const Header& h, Tensor payload, Clock::time_point deadline) {
   std::unique_lock lock(w_.mutex_);
   auto looked = Clock::now();
   while (on_the_way_ > 0 && on_the_way_ + payload.bytes() > w_.in_flight_ && h.kind == Kind::kData) {
@@ -29,7 +29,7 @@ void UcxDoors::Door::send(const Header& h, Tensor payload, Clock::time_point dea
   go_on();
 }
 
-void UcxDoors::Door::go_on() {
+void UcxEndpoints::Peer::go_on() {
   if (failed_) forget_queued();
   while (!queued_.empty() && queued_.front().ready.ready()) {
     Queued next = std::move(queued_.front());
@@ -38,26 +38,26 @@ void UcxDoors::Door::go_on() {
   }
 }
 
-void UcxDoors::Door::forget_queued() {
+void UcxEndpoints::Peer::forget_queued() {
   for (const Queued& q : queued_) on_the_way_ -= q.payload.bytes(), --sends_;
   queued_.clear();
 }
 
-void UcxDoors::Door::post(const Header& h, Tensor payload) {
-  if (failed_) return;  // the verdict is being waited for; the next wait throws it
+void UcxEndpoints::Peer::post(const Header& h, Tensor payload) {
+  if (failed_) return;  // report_failures() is about to say why; the next wait throws it
   on_the_way_ += payload.bytes();
   ++sends_;
   give_to_ucx(new Worker::Sending{h, std::move(payload), this});
 }
 
-void UcxDoors::Door::give_to_ucx(Worker::Sending* s) {
+void UcxEndpoints::Peer::give_to_ucx(Worker::Sending* s) {
   s->header.on_device = !s->payload.device().is_host();
   ucp_request_param_t p{};
   p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   p.cb.send = [](void* request, ucs_status_t status, void* user) {
     ucx().ucp_request_free(request);
     auto* s = static_cast<Worker::Sending*>(user);
-    s->door->sent(s, status);
+    s->peer->sent(s, status);
   };
   p.user_data = s;
   p.memory_type = memory_type(s->payload);
@@ -68,7 +68,7 @@ void UcxDoors::Door::give_to_ucx(Worker::Sending* s) {
   if (!UCS_PTR_IS_PTR(r)) sent(s, UCS_PTR_STATUS(r));
 }
 
-void UcxDoors::Door::sent(Worker::Sending* s, ucs_status_t status) {
+void UcxEndpoints::Peer::sent(Worker::Sending* s, ucs_status_t status) {
   on_the_way_ -= s->payload.bytes();
   --sends_;
   w_.sending_.erase(s);
@@ -76,7 +76,7 @@ void UcxDoors::Door::sent(Worker::Sending* s, ucs_status_t status) {
   if (status != UCS_OK) fail(status);
 }
 
-void UcxDoors::Door::fail(ucs_status_t status) {
+void UcxEndpoints::Peer::fail(ucs_status_t status) {
   if (failed_) return;
   failed_ = true;
   failed_at_ = Clock::now();

@@ -1,5 +1,5 @@
-// Meet: dial the lower ranks, answer the higher ones.
-#include "comm/join/meet.h"
+// Handshake: dial the lower ranks, answer the higher ones.
+#include "comm/join/handshake.h"
 
 #include <sodium.h>
 
@@ -12,8 +12,8 @@ namespace {
 constexpr size_t kTag = crypto_generichash_BYTES;
 static_assert(kGreetingBytes == 2 * sizeof(Rank) + kTag);
 
-// Which peer speaks; -1 if it cannot prove it.
-Rank identify(const Meeting& m, const Fd& caller) {
+// The rank of the caller; -1 if it cannot prove it.
+Rank identify(const HandshakeOptions& m, const Fd& caller) {
   const auto soon = std::min(m.deadline, Clock::now() + std::chrono::seconds(5));
   return m.welcome(caller) ? greeted_by(caller, m.me, m.secrets[size_t(m.me)], soon) : -1;
 }
@@ -38,7 +38,7 @@ Rank greeted_by(const Fd& caller, Rank me, const std::string& secret, Clock::tim
   return sodium_memcmp(words.data(), expected.data(), expected.size()) == 0 ? from : -1;
 }
 
-std::map<Rank, Fd> meet(const Meeting& m, const Fd& listener, int64_t& strangers) {
+std::map<Rank, Fd> handshake(const HandshakeOptions& m, const Fd& listener, int64_t& strangers) {
   std::map<Rank, Fd> met;
   size_t expected = 0;
   for (Rank r : m.peers) {

@@ -1,18 +1,18 @@
-// UCX door: what is on its way to one peer, in the order it was given.
+// UCX peer: the endpoint of one peer, and what is on its way there, in the order it was given.
 #pragma once
 #include "comm/ucx/ucx_worker.h"
 
 namespace skein::comm {
 
-class UcxDoors::Door final : public Endpoint {
+class UcxEndpoints::Peer final : public Endpoint {
  public:
-  Door(Worker& w, Rank peer) : w_(w), peer_(peer) {}
+  Peer(Worker& w, Rank peer) : w_(w), peer_(peer) {}
   const char* name() const override { return "ucx"; }
   void send(const Header&, Tensor payload, Clock::time_point deadline) override;
 
   // ---- under the worker's lock ----------------------------------------------------------------------------
-  void post(const Header&, Tensor payload);  // to UCX, at once
-  void go_on();                              // posts what a device has come to the end of
+  void post(const Header&, Tensor payload);  // gives it to UCX at once
+  void go_on();                              // posts what a device has finished
   void fail(ucs_status_t);
   bool queues() const { return !queued_.empty(); }
 
@@ -20,7 +20,7 @@ class UcxDoors::Door final : public Endpoint {
   bool failed_ = false;
   Clock::time_point failed_at_;
   std::string why_;
-  int64_t sends_ = 0, on_the_way_ = 0;  // what is queued included
+  int64_t sends_ = 0, on_the_way_ = 0;  // with what is queued
 
  private:
   friend struct Worker;
@@ -34,7 +34,7 @@ class UcxDoors::Door final : public Endpoint {
   void forget_queued();
   Worker& w_;
   const Rank peer_;
-  std::deque<Queued> queued_;  // behind a payload that its device has not finished
+  std::deque<Queued> queued_;  // waits for a payload that its device has not finished
 };
 
 }  // namespace skein::comm
