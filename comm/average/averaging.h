@@ -51,8 +51,7 @@ struct AveragingResult {
   };
   std::vector<Point> trace;  // the distance from the mean after each gossip, and at the start of each epoch
   std::vector<AveragingEpoch> epochs;
-  std::unique_ptr<Communicator>
-      living;  // the group of the ranks that are there at the end; null for one that left
+  std::unique_ptr<Communicator> living;  // the ranks that are there at the end; null on one that left
 };
 
 // x <- an estimate of the mean of x over the ranks. x holds f32, or the bits of doubles as i64 (numbers.h),

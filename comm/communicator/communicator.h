@@ -22,11 +22,10 @@ enum class DeviceWish : uint8_t;  // device_way.h
 struct DeviceOffer;
 
 struct CommunicatorOptions {
-  double deadline = 60;  // seconds that any single wait may take; kForever: as long as the peer lives
-  DType wire = kF32;     // kBF16: f32 payloads travel rounded to bf16, except through shared memory
-  bool all_needed =
-      true;  // the loss of any member ends every wait that would block; false: only waits for that member
-  std::string key = {};  // the job's secret, for servers that the job opens beside the transport
+  double deadline = 60;    // seconds that any single wait may take; kForever: as long as the peer lives
+  DType wire = kF32;       // kBF16: f32 payloads travel rounded to bf16, but not sums over shared memory
+  bool all_needed = true;  // a lost member ends every wait that would block; false: only waits for itself
+  std::string key = {};    // the job's secret, for servers that the job opens beside the transport
 };
 
 // What one peer gets of a push.

@@ -13,8 +13,7 @@ struct Interface {
   int mtu = 0;            // bytes
   int64_t megabits = -1;  // per second, as the driver says; -1: unknown (virtual interfaces, most clouds)
   bool loopback = false;
-  bool inward =
-      false;  // of a bridge for this host's own containers and virtual machines: leads to no other host
+  bool inward = false;  // a bridge for containers and virtual machines, which leads to no other host
 
   std::string network() const;  // "10.1.0.0/24"
 };

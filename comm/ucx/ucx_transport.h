@@ -17,9 +17,8 @@ class UcxEndpoints {
  public:
   // The ranks to reach; each of them names this one, too.
   struct Peers {
-    std::vector<Rank> far;  // a TCP connection to each of them is handed to `live`
-    std::vector<Rank>
-        near;  // of this host, which are watched by other means: reached for payloads on devices
+    std::vector<Rank> far;   // a TCP connection to each of them is handed to `live`
+    std::vector<Rank> near;  // of this host and watched by other means: for payloads on devices
   };
   // Collective over `exchange`: every rank calls it.
   UcxEndpoints(Exchange& exchange, const Peers&, Mailbox&, Liveness& live, const TransportOptions&,
