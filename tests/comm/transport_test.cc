@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "comm/communicator/notices.h"
 #include "comm/join/handshake.h"
 #include "tests/support/testing.h"
 #include "tests/support/world.h"
@@ -302,7 +303,7 @@ TEST(Handler, ItsErrorIsThrownByTheNextWait) {
   });
 }
 
-TEST(Meet, HangsUpOnStrangersAndCountsThem) {
+TEST(Handshake, HangsUpOnStrangersAndCountsThem) {
   const std::string name = "skein-test-" + hex(random_bytes(8));
   const std::vector<std::string> secrets = {std::string(32, 'a'), std::string(32, 'b')};
   const Fd listener = listen_unix(name, 8);
@@ -313,37 +314,39 @@ TEST(Meet, HangsUpOnStrangersAndCountsThem) {
       write_all(s, words, Clock::now() + milliseconds(500));
     }
     int64_t none = 0;
-    Meeting wrong{.me = 1,
-                  .peers = {0},
-                  .secrets = {std::string(32, 'c'), secrets[1]},
-                  .dial = {},
-                  .welcome = {},
-                  .deadline = {}};
+    HandshakeOptions wrong{.me = 1,
+                           .peers = {0},
+                           .secrets = {std::string(32, 'c'), secrets[1]},
+                           .dial = {},
+                           .welcome = {},
+                           .deadline = {}};
     wrong.deadline = Clock::now() + std::chrono::seconds(10);
     wrong.dial = [&](Rank) { return connect_unix(name); };
-    meet(wrong, Fd(), none);  // says a wrong word and is hung up on
-    Meeting right = wrong;
+    handshake(wrong, Fd(), none);  // says a wrong word and is hung up on
+    HandshakeOptions right = wrong;
     right.secrets = secrets;
-    EXPECT_EQ(meet(right, Fd(), none).count(0), 1u);
+    EXPECT_EQ(handshake(right, Fd(), none).count(0), 1u);
   });
-  Meeting m{.me = 0, .peers = {1}, .secrets = secrets, .dial = {}, .welcome = same_user, .deadline = {}};
+  HandshakeOptions m{
+      .me = 0, .peers = {1}, .secrets = secrets, .dial = {}, .welcome = same_user, .deadline = {}};
   m.deadline = Clock::now() + std::chrono::seconds(10);
-  EXPECT_EQ(meet(m, listener, strangers).count(1), 1u);
+  EXPECT_EQ(handshake(m, listener, strangers).count(1), 1u);
   EXPECT_EQ(strangers, 4);
   knocking.join();
 }
 
-TEST(Meet, NamesWhoDidNotCome) {
+TEST(Handshake, NamesWhoDidNotCome) {
   const Fd listener = listen_unix("skein-test-" + hex(random_bytes(8)), 8);
   int64_t strangers = 0;
-  Meeting m{.me = 0,
-            .peers = {1, 2},
-            .secrets = std::vector<std::string>(3),
-            .dial = {},
-            .welcome = same_user,
-            .deadline = {}};
+  HandshakeOptions m{.me = 0,
+                     .peers = {1, 2},
+                     .secrets = std::vector<std::string>(3),
+                     .dial = {},
+                     .welcome = same_user,
+                     .deadline = {}};
   m.deadline = Clock::now() + milliseconds(50);
-  EXPECT_NE(message_of<Timeout>([&] { meet(m, listener, strangers); }).find("rank 1, 2"), std::string::npos);
+  EXPECT_NE(message_of<Timeout>([&] { handshake(m, listener, strangers); }).find("rank 1, 2"),
+            std::string::npos);
 }
 
 }  // namespace
