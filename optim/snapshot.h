@@ -23,21 +23,4 @@ class Snapshot {
   std::map<std::string, std::variant<std::monostate, Tensor, int64_t, double, std::string>> fields_;
 };
 
-// For steps that have to write state before their last wait: destroyed before keep(), as an exception would
-// have it, it puts everything back, so that a whole step is left behind.
-class Undo {
- public:
-  Undo(Snapshot& s, Walk walk) : snapshot_(s), walk_(std::move(walk)) { snapshot_.take(walk_); }
-  ~Undo() {
-    if (!kept_) snapshot_.restore(walk_);
-  }
-  Undo(const Undo&) = delete;
-  void keep() { kept_ = true; }
-
- private:
-  Snapshot& snapshot_;
-  Walk walk_;
-  bool kept_ = false;
-};
-
 }  // namespace skein::optim

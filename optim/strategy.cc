@@ -7,7 +7,7 @@
 
 namespace skein::optim {
 
-#define STRATEGY(name, source, mixes, world1, center, async) \
+#define STRATEGY(name, source, mixes, world1, center, apart) \
   std::unique_ptr<Strategy> make_##name(const Options&, int world);
 #include "optim/strategies.def"
 #undef STRATEGY
@@ -17,7 +17,7 @@ namespace {
 // Names as on the command line; built once, so that the rows can point into it.
 const std::vector<std::string>& names() {
   static const std::vector<std::string> all = {
-#define STRATEGY(name, source, mixes, world1, center, async) hyphens(#name),
+#define STRATEGY(name, source, mixes, world1, center, apart) hyphens(#name),
 #include "optim/strategies.def"
 #undef STRATEGY
   };
@@ -39,11 +39,11 @@ std::string shortest(double v) {
 const std::vector<StrategyRow>& strategies() {
   static const std::vector<StrategyRow> rows = [] {
     std::vector<StrategyRow> r;
-    const auto add = [&](const char* source, bool mixes, bool world1, bool center, bool async, auto make) {
-      r.push_back({names()[r.size()].c_str(), source, mixes, world1, center, async, make});
+    const auto add = [&](const char* source, bool mixes, bool world1, bool center, Apart apart, auto make) {
+      r.push_back({names()[r.size()].c_str(), source, mixes, world1, center, apart, make});
     };
-#define STRATEGY(name, source, mixes, world1, center, async) \
-  add(source, mixes, world1, center, async, &make_##name);
+#define STRATEGY(name, source, mixes, world1, center, apart) \
+  add(source, mixes, world1, center, Apart::apart, &make_##name);
 #include "optim/strategies.def"
 #undef STRATEGY
     return r;

@@ -79,8 +79,13 @@ bool has_dedicated_server(const Options&);
 enum class BufferPolicy : uint8_t { kLocal, kMix, kRecompute };
 BufferPolicy buffer_policy(const Options&);
 
-// Rules every strategy keeps: options are read in the constructor; all waits come before the first write of persistent state, so an exception in
-// iterate() leaves a whole step behind; state that the next step reads is visited.
+// Rules that every strategy keeps:
+// - Options are read in the constructor.
+// - State that the next step reads is visited, so that it can be saved and put back.
+// - iterate() may throw at any time, wherever it waits for a peer: WholeStep (optim/whole_step.h) puts back what has
+//   been visited. Asynchronous workers are not put back, and end as they are. In rows with a center the others go on:
+//   what a worker leaves with the center must count as a whole or not at all when that worker is lost, and start(),
+//   settle(), evaluated() are called again, among fewer workers, if a loss interrupts them.
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -106,14 +111,23 @@ class Strategy {
   virtual void evaluated(Worker& me, const Tensor& y);
 };
 
+// How many steps the workers of a row can be apart between two meetings (Strategy::settle).
+enum class Apart : uint8_t {
+  kOne,   // every step is an exchange among all workers
+  kSome,  // they gossip, or take steps alone between two exchanges
+  kAny    // asynchronous: they meet only where settle() is called
+};
+
 struct StrategyRow {
   const char* name;    // as on the command line: hyphens
   const char* source;  // citation
   bool mixes_only;     // with zero gradients the mean of the models is conserved and their spread shrinks
   bool world1_is_sgd;  // a world of one equals the plain rule, bit for bit
   bool center;         // worker 0 or a server keeps the model; the others go on without a lost worker
-  bool asynchronous;   // workers may be at different steps; they meet only where settle() is called
+  Apart apart;
   std::unique_ptr<Strategy> (*make)(const Options&, int world);
+
+  bool asynchronous() const { return apart == Apart::kAny; }
 };
 const std::vector<StrategyRow>& strategies();
 

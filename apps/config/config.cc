@@ -226,12 +226,12 @@ void reconcile(Config& c, const Flags& table) {
   settle(c, table, "epochs", "steps", "0");
   settle(c, table, "record", "replay", "");
   for (const char* flag : {"record", "replay"})
-    if (!value_of(c, *find_flag(table, flag)).empty() && !optim::strategy_row(c.algorithm).asynchronous)
+    if (!value_of(c, *find_flag(table, flag)).empty() && !optim::strategy_row(c.algorithm).asynchronous())
       refuse(c, flag, text("is for asynchronous algorithms; ", c.algorithm, " is reproducible anyway"));
   gpu_of(c);
   if (c.deterministic && c.autotune)
     refuse(c, "autotune", "chooses by measured time, which is not reproducible; leave out one of the two");
-  if (c.deterministic && c.replay.empty() && optim::strategy_row(c.algorithm).asynchronous)
+  if (c.deterministic && c.replay.empty() && optim::strategy_row(c.algorithm).asynchronous())
     refuse(c, "deterministic",
            text("cannot be: in ", c.algorithm,
                 " the order of arrivals decides; --replay FILE repeats a run of it"));

@@ -95,7 +95,7 @@ std::string help_of_algorithm(const std::string& name, const Config& c) {
   const int workers = c.workers > 1 ? int(c.workers) : kSomeWorkers;
   const optim::Values values = defaults(row.name, workers), others = defaults(row.name, workers + 1);
   std::string out = fmt::format("{}: {}\n", row.name, row.source), common;
-  if (row.asynchronous) out += "Asynchronous: workers may be at different steps.\n";
+  if (row.asynchronous()) out += "Asynchronous: workers may be at different steps.\n";
   out += "\nFlags that it reads, and their defaults:\n";
   for (const Flag& f : flags()) {
     const bool own = reads(f, row.name), of_all = !f.algorithms.empty() && f.algorithms[0] == "any";

@@ -1,8 +1,11 @@
 // A Worker of optim/strategy.h whose oracle is a model and the batch at hand.
 #include "apps/embed/learner.h"
 
+#include <algorithm>
+
 #include "nn/oracle.h"
 #include "optim/consensus.h"
+#include "optim/whole_step.h"
 
 namespace skein {
 
@@ -25,7 +28,9 @@ struct Learner::State {
            .rule = *rule,
            .lr = o.lr,
            .comm = c,
-           .oracle = [this](const optim::GradReady& ready) { return gradient(ready); }} {
+           .oracle = [this](const optim::GradReady& ready) { return gradient(ready); }},
+        steps(std::min(1, optim::states_kept(optim::strategy_row(o.algorithm), c.size())),
+              [this](Archive& a) { visit(a); }) {
     strategy->start(me);
   }
 
@@ -38,6 +43,14 @@ struct Learner::State {
     optim::Options all = o.flags;
     all.set("seed", all.word("seed", std::to_string(o.seed)));
     return all;
+  }
+
+  // All that a step changes.
+  void visit(Archive& a) {
+    a("x", flat.x);
+    if (flat.buffers) a("buffers", flat.buffers);
+    Under r(a, "rule."), s(a, "strategy.");
+    rule->visit(r), strategy->visit(s);
   }
 
   Tensor gradient(const optim::GradReady& ready) {
@@ -56,6 +69,7 @@ struct Learner::State {
   const std::unique_ptr<optim::Rule> rule;
   const std::unique_ptr<optim::Strategy> strategy;
   optim::Worker me;
+  optim::WholeStep steps;
   Tensor images, labels;  // of the step at hand
   int64_t k = 0;
 };
@@ -70,7 +84,10 @@ Tensor Learner::step(const Tensor& images, const Tensor& labels) {
   s.images = images, s.labels = labels;
   s.me.samples = labels.size();
   s.me.global_samples = labels.size() * s.peers.size();
-  return s.strategy->iterate(s.me, s.k++);
+  Tensor loss;
+  s.steps.run(s.k, [&] { loss = s.strategy->iterate(s.me, s.k); });
+  ++s.k;
+  return loss;
 }
 
 void Learner::set_rate(float lr) { state_->me.lr = lr; }

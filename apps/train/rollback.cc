@@ -21,12 +21,12 @@ std::string list(const std::vector<int>& workers) {
 }  // namespace
 
 Rollback::Rollback(Run& run, Record& record, Saving& saving, Traces& traces, Walk state)
-    : run_(run), record_(record), saving_(saving), traces_(traces), state_(std::move(state)) {}
-
-void Rollback::before_step() {
-  if (remembers()) past_.remember(run_.k, state_);
-  in_step_ = true;
-}
+    : run_(run),
+      record_(record),
+      saving_(saving),
+      traces_(traces),
+      steps_(optim::states_kept(optim::strategy_row(run.config.algorithm), run.setup.place.world),
+             std::move(state)) {}
 
 std::vector<int> Rollback::alive() const {
   comm::Communicator& all = run_.survivors.everybody();
@@ -37,10 +37,7 @@ std::vector<int> Rollback::alive() const {
 }
 
 Outcome Rollback::end(const std::string& why) {
-  if (remembers() && in_step_)
-    past_.restore(run_.k, state_);
-  else if (remembers())
-    past_.remember(run_.k, state_);
+  if (!steps_.knows(run_.k)) steps_.remember(run_.k);  // between two steps
   for (;;) {
     const std::vector<int> members = alive();
     record_.note_losses();
@@ -49,7 +46,7 @@ Outcome Rollback::end(const std::string& why) {
     if (run_.asynchronous) return outcome(members, how_to_resume(run_.directory));
     try {
       return end_among(members);
-    } catch (const comm::PeerLost&) {  // one more
+    } catch (const comm::PeerLost&) {  // another one is lost
       const std::vector<int> now = alive();
       if (std::includes(now.begin(), now.end(), members.begin(), members.end())) throw;
     }
@@ -68,7 +65,7 @@ Outcome Rollback::end_among(const std::vector<int>& members) {
                                  " workers this side writes no checkpoint, since the other may; ", resume));
   if (!all_know(*living, common.step))
     return outcome(members, text("the others are too many steps apart for a new checkpoint; ", resume));
-  past_.restore(common.step, state_);
+  steps_.go_back(common.step);
   run_.k = common.step;
   saving_.write_among(*living, members);
   traces_.write(*living);
@@ -77,7 +74,7 @@ Outcome Rollback::end_among(const std::vector<int>& members) {
                                "; resume with: train_imagenet --resume ", run_.directory));
 }
 
-// What one of them has seen of an end is believed by all.
+// If one of them has seen the end of a worker, all believe it.
 Rollback::Common Rollback::agree(comm::Communicator& living) const {
   comm::Communicator& all = run_.survivors.everybody();
   std::vector<double> mine = {double(run_.k)};
@@ -92,12 +89,12 @@ Rollback::Common Rollback::agree(comm::Communicator& living) const {
 
 bool Rollback::all_know(comm::Communicator& living, int64_t step) const {
   bool known = true;
-  for (const auto& one : comm::gather_numbers(living, {double(past_.knows(step))}))
+  for (const auto& one : comm::gather_numbers(living, {double(steps_.knows(step))}))
     known = known && one[0] != 0;
   return known;
 }
 
-// One of the living says it for all.
+// Only one of the workers that are left gives the reason.
 Outcome Rollback::outcome(const std::vector<int>& members, const std::string& rest) const {
   Outcome out;
   out.step = run_.k;

@@ -3,25 +3,25 @@
 #include "apps/train/outcome.h"
 #include "apps/train/record.h"
 #include "apps/train/saving.h"
-#include "apps/train/step_back.h"
+#include "optim/whole_step.h"
 
 namespace skein::apps {
 
-// Workers in step remember the states of their last few steps. When one of them is lost, the others may be a step
-// apart: they go back to the last step that all of them have taken, and write a checkpoint of it, if they are the
-// side that may (docs/checkpoints.md). Asynchronous workers end as they are.
+// Workers in step keep the states of their last few steps (optim/whole_step.h). When one of them is lost, the others
+// may be a few steps apart: they go back to the last step that all of them have taken, and write a checkpoint of it,
+// if they are the side that may (docs/checkpoints.md). Asynchronous workers end as they are.
 class Rollback {
  public:
   Rollback(Run&, Record&, Saving&, Traces&, Walk state);
 
-  void before_step();
-  void after_step() { in_step_ = false; }
+  // The next step, which is `f`. If it throws, the state of workers in step is as it was before.
+  void step(const std::function<void()>& f) { steps_.run(run_.k, f); }
 
-  // After an error of communication, `why`, that no action survives. Throws Error if all workers are alive.
+  // After an error of communication, `why`, that the training does not survive. Throws Error if all workers are
+  // alive.
   Outcome end(const std::string& why);
 
  private:
-  bool remembers() const { return !run_.asynchronous && run_.comm().size() > 1; }
   std::vector<int> alive() const;
   Outcome end_among(const std::vector<int>& members);
   struct Common {
@@ -36,9 +36,7 @@ class Rollback {
   Record& record_;
   Saving& saving_;
   Traces& traces_;
-  const Walk state_;
-  StepBack past_{4};
-  bool in_step_ = false;
+  optim::WholeStep steps_;
 };
 
 }  // namespace skein::apps

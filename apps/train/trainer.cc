@@ -94,15 +94,13 @@ bool Trainer::train() {
 void Trainer::step() {
   if (run_.asynchronous) record_.note_losses();
   learning_.before_step();
-  rollback_.before_step();
   traces_.before_step();
-  {
+  rollback_.step([this] {
     StepCosts costs(run_.costs, run_.comm());
     learning_.strategy->iterate(*learning_.worker, run_.k);
     learning_.after_step();
     traces_.add_step(costs.end());
-  }
-  rollback_.after_step();
+  });
   ++run_.k;
   record_.end_step();
   if (saving_.is_due_after_step()) save();

@@ -6,7 +6,6 @@
 
 #include "comm/communicator/patience.h"
 #include "comm/communicator/words.h"
-#include "optim/snapshot.h"
 
 namespace skein::optim {
 namespace {
@@ -23,23 +22,15 @@ class ExactAverage final : public Strategy {
   void average(Worker& me) override { inner_->average(me); }
 
   Tensor iterate(Worker& me, int64_t k) override {
-    if (every_ == 0 || (k + 1) % every_ != 0) return inner_->iterate(me, k);
-    if (asynchronous_) {
-      CHECK(!due_, "a step before the exact average that was due");
-      const Tensor loss = inner_->iterate(me, k);
+    const bool due = every_ > 0 && (k + 1) % every_ == 0;
+    CHECK(!due || !due_, "a step before the exact average that was due");
+    const Tensor loss = inner_->iterate(me, k);
+    if (due && asynchronous_) {
       due_ = true;
       meet(me, kAverage);
-      return loss;
+    } else if (due) {
+      inner_->average(me);
     }
-    Undo undo(before_, [&](Archive& a) {
-      a("x", me.x);
-      if (me.buffers) a("buffers", me.buffers);
-      Under rule(a, "rule."), own(a, "own.");
-      me.rule.visit(rule), inner_->visit(own);
-    });
-    const Tensor loss = inner_->iterate(me, k);
-    inner_->average(me);
-    undo.keep();
     return loss;
   }
 
@@ -58,9 +49,10 @@ class ExactAverage final : public Strategy {
  private:
   enum Purpose { kAverage, kSettle };
 
-  // Workers can come for different purposes: one is asked to stop while others are ahead, at a step where an
-  // average is due. Then those go back to their caller without one, to hear of it, and it is made up for
-  // where all have come to that step. In each round all hear what all came for, so that they agree.
+  // Workers can come for different purposes: one may be asked to stop while others are ahead, at a step where an
+  // average is due. Those then return to their caller without an average, and hear there that they are to stop; the
+  // average is made up for where all have come to that step. In each round all workers hear what the others came
+  // for, so that they agree.
   void meet(Worker& me, Purpose mine) {
     const comm::Patience patience(me.comm);  // as long as the slowest worker takes
     for (bool all_settle = false; !all_settle;) {
@@ -79,7 +71,6 @@ class ExactAverage final : public Strategy {
   const int64_t every_;
   const bool at_end_, asynchronous_;
   bool due_ = false;  // never in a checkpoint: where all are at one step, all or none are due
-  Snapshot before_;
 };
 
 }  // namespace

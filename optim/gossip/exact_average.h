@@ -6,9 +6,9 @@
 
 namespace skein::optim {
 
-// The same algorithm, whose workers take the exact mean of all there is (Strategy::average) after every
-// --exact-every local steps (Gossip-PGA: Chen et al., ICML 2021; 0: never) and, with --final-average (on),
-// after the last. Where the algorithm is asynchronous they wait for each other then.
+// The same algorithm, whose workers take the exact mean of their models (Strategy::average) after every --exact-every
+// local steps (Gossip-PGA: Chen et al., ICML 2021; 0: never) and, with --final-average (on), after the last step.
+// Asynchronous workers wait for each other there.
 std::unique_ptr<Strategy> with_exact_average(std::unique_ptr<Strategy>, const Options&, int world,
                                              bool asynchronous = false);
 

@@ -127,16 +127,12 @@ void BufferGossip::give(Worker& me, const comm::Mix& p, int64_t k, double w) {
   optim::give(me.comm, p, kBuffers, k, mine_, w);
 }
 
-void BufferGossip::take(Worker& me, const comm::Mix& p, int64_t k) {
-  if (on_ && me.buffers.size() > 0) shares_ = take_shares(me.comm, p, kBuffers, k, me.buffers);
-}
-
-void BufferGossip::combine(Worker& me, double self, double w) {
+void BufferGossip::take_and_combine(Worker& me, const comm::Mix& p, int64_t k, double w) {
   if (!on_ || me.buffers.size() == 0) return;
-  MixArgs a{.y = me.buffers, .x = mine_, .self = self, .z = me.buffers, .by = 1 / w};
-  for (const comm::Message& m : shares_) a.in.push_back(m.payload);
+  MixArgs a{.y = me.buffers, .x = mine_, .self = p.self, .z = me.buffers, .by = 1 / w};
+  const auto shares = take_shares(me.comm, p, kBuffers, k, me.buffers);
+  for (const comm::Message& m : shares) a.in.push_back(m.payload);
   mix(a);
-  shares_.clear();
 }
 
 void BufferGossip::average(Worker& me, double w) {

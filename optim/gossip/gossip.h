@@ -58,20 +58,19 @@ class Meeting {
   std::vector<bool> here_;
 };
 
-// The same three for Worker::buffers under `mix`; they do nothing under the other policies.
+// The same for Worker::buffers under `--bn-policy mix`. With the other policies it does nothing.
 class BufferGossip {
  public:
   explicit BufferGossip(const Options& o) : on_(buffer_policy(o) == BufferPolicy::kMix) {}
   void give(Worker&, const comm::Mix&, int64_t k, double w = 1);  // buffers as the last forward left them
-  void take(Worker&, const comm::Mix&, int64_t k);                // waits
-  void combine(Worker&, double self, double w = 1);               // w: the weight after this gossip
-  void average(Worker&, double w = 1);                            // w: the sender's weight; collective
+  // Waits for the shares of all in-peers. `w` is the push-sum weight after this gossip.
+  void take_and_combine(Worker&, const comm::Mix&, int64_t k, double w = 1);
+  void average(Worker&, double w = 1);  // `w` is this worker's weight; collective
 
  private:
   static constexpr comm::Tag kBuffers = 2;
   const bool on_;
   Tensor mine_;  // w times the buffers, as x is
-  std::vector<comm::Message> shares_;
 };
 
 }  // namespace skein::optim

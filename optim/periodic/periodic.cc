@@ -59,14 +59,12 @@ Means Round::last_step(Worker& me, int64_t begin, int64_t end, bool with_buffers
   if (mixes_ && has_buffers(me) && !mean_.buffers) mean_.buffers = visible_like(me, me.buffers);
   const Means mean{mean_.x.view({end - begin}, begin), with_buffers ? mean_.buffers : Tensor()};
 
-  Undo undo(before_, [&](Archive& a) { a("x", me.x), me.rule.visit(a); });
   me.local_step(me.x);
   copy(mean.x, me.x.view({end - begin}, begin));
   if (mean.buffers) copy(mean.buffers, me.buffers);
   comm::Pendings means;
   begin_means(me, mean, means);
   means.wait();
-  undo.keep();
   return mean;
 }
 

@@ -1,7 +1,6 @@
 // What periodic averaging shares: the period, the step at which all meet, and a mean that travels meanwhile.
 #pragma once
 #include "comm/communicator/communicator.h"
-#include "optim/snapshot.h"
 #include "optim/strategy.h"
 
 namespace skein::optim {
@@ -37,10 +36,10 @@ struct Means {
 class Round {
  public:
   explicit Round(const Options&, int64_t tau = 4);  // --tau, --bn-policy
-  // x_i <- x_i - eta u_i. Where step k is the last of its round, collective: the mean of x, too, which is not written
-  // there; throws with x and momentum as they were. Else no mean.
+  // x_i <- x_i - eta u_i. If step k is the last of its round, this is collective and returns the mean of x, which the
+  // caller writes to x or not. Otherwise it returns no mean.
   Means step(Worker& me, int64_t k) { return step_of(me, period_.ends(k)); }
-  // For rounds of other lengths.
+  // The same for rounds of other lengths.
   Means step_of(Worker&, bool is_last);
   // The last step of a round, and the mean of elements [begin, end) only.
   Means last_step(Worker&, int64_t begin, int64_t end, bool with_buffers);
@@ -49,7 +48,6 @@ class Round {
  private:
   const Period period_;
   const bool mixes_;
-  Snapshot before_;
   Means mean_;
 };
 

@@ -27,11 +27,10 @@ class DPsgd final : public Strategy {
     buffers_.give(me, p, k);
 
     const auto models = take_shares(me.comm, p, kModel, k, me.x);
-    buffers_.take(me, p, k);
     combine(me.comm, {.y = next_, .x = me.x, .self = p.self}, p, models);  // x_i(k+1) = sum_j W_ij x_j(k)
     me.local_step(next_);  //            - eta u_i, u_i at x_i(k)
     copy(me.x, next_);
-    buffers_.combine(me, p.self);
+    buffers_.take_and_combine(me, p, k);
     return loss;
   }
 

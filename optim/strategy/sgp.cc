@@ -6,7 +6,6 @@
 #include "engine/vectors/vec.h"
 #include "optim/gossip/exact_average.h"
 #include "optim/gossip/gossip.h"
-#include "optim/snapshot.h"
 
 namespace skein::optim {
 namespace {
@@ -15,26 +14,22 @@ class Sgp final : public Strategy {
  public:
   Sgp(const Options& o, int world) : graph_(o, world, "exponential", 1), buffers_(o) {}
 
-  void start(Worker& me) override { x_ = me.x.clone(), half_ = me.x.clone(); }
+  void start(Worker& me) override { x_ = me.x.clone(); }
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();  // g = grad F(z)
-    Undo undo(before_, [&](Archive& a) { me.rule.visit(a); });
-    copy(half_, x_);
-    me.local_step(half_);  // X <- X - eta u, decay at z
+    me.local_step(x_);                  // X <- X - eta u, decay at z
 
-    const comm::Mix p = graph_.at(me, k);    // column and row i of P(k)
-    give(me.comm, p, kShare, k, half_, w_);  // out-peers get their share of (X, w)
+    const comm::Mix p = graph_.at(me, k);  // column and row i of P(k)
+    give(me.comm, p, kShare, k, x_, w_);   // out-peers get their share of (X, w)
     buffers_.give(me, p, k, w_);
-    const auto shares = take_shares(me.comm, p, kShare, k, half_);
-    buffers_.take(me, p, k);
+    const auto shares = take_shares(me.comm, p, kShare, k, x_);
 
     w_ = p.self * w_;
     for (const comm::Message& m : shares) w_ += m.weight;  // w <- sum_j p_ij w_j
     // X <- sum_j p_ij X_j, z = X / w
-    combine(me.comm, {.y = x_, .x = half_, .self = p.self, .z = me.x, .by = 1 / w_}, p, shares);
-    buffers_.combine(me, p.self, w_);
-    undo.keep();
+    combine(me.comm, {.y = x_, .x = x_, .self = p.self, .z = me.x, .by = 1 / w_}, p, shares);
+    buffers_.take_and_combine(me, p, k, w_);
     return loss;
   }
 
@@ -54,8 +49,7 @@ class Sgp final : public Strategy {
   static constexpr comm::Tag kShare = 1;
   Graph graph_;
   BufferGossip buffers_;
-  Snapshot before_;
-  Tensor x_, half_;  // half_ is scratch: X between step and gossip
+  Tensor x_;
   double w_ = 1;
 };
 

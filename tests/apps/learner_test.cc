@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "engine/random.h"
 #include "engine/vectors/vec.h"
@@ -79,6 +80,26 @@ TEST(Learner, GradientsAreClippedWhetherAloneOrNot) {
     EXPECT_LE(std::sqrt(moved), 20 * 0.001 * 1.001) << n;
     EXPECT_GT(moved, 0) << n;
   }
+}
+
+// Its step begins with an update of the parameters, which is taken back.
+TEST(Learner, ALostPeerLeavesTheParametersOfTheLastWholeStep) {
+  auto world = comm::local_world(2);
+  comm::in_world(world, [&](comm::Communicator& c) {
+    LearnerOptions o{.algorithm = "local-sgd", .lr = 0.05f};
+    o.flags.set("tau", "1");
+    Learner learner(nn::make_model("mlp", {6, 6, 1, 4}), c, o);
+    const auto step = [&](int64_t k) {
+      const auto [images, labels] = batch(k, c.rank() * kRows / 2, (c.rank() + 1) * kRows / 2);
+      learner.step(images, labels);
+    };
+    for (int64_t k = 0; k < 3; ++k) step(k);
+    c.barrier();
+    if (c.rank() == 1) return world[0]->mailbox().lose(1, "its process has ended", true);
+    const Tensor before = learner.parameters().clone();
+    EXPECT_THROW(step(3), comm::PeerLost);
+    EXPECT_EQ(std::memcmp(learner.parameters().raw(), before.raw(), size_t(before.bytes())), 0);
+  });
 }
 
 }  // namespace

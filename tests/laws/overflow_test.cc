@@ -46,7 +46,7 @@ optim::Options short_rounds() { return options({{"tau", "4"}, {"tau-local", "2"}
 
 TEST(Overflow, AScaleThatIsAPowerOfTwoChangesNoBit) {
   for (const optim::StrategyRow& row : optim::strategies()) {
-    if (row.asynchronous) continue;
+    if (row.asynchronous()) continue;
     for (int n : {1, 3}) {
       if (n > 1 && std::string(row.name) == "sgd") continue;
       Problem plain = kScaled;

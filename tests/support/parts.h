@@ -76,9 +76,7 @@ struct Parts : RunOnPaper {
   }
   void step() {
     learning.before_step();
-    rollback.before_step();
-    learning.strategy->iterate(*learning.worker, run.k);
-    rollback.after_step();
+    rollback.step([this] { learning.strategy->iterate(*learning.worker, run.k); });
     ++run.k;
   }
   void visit(Archive& a) { learning.visit(a), record.visit(a), scoring.visit(a), batches.visit(a); }

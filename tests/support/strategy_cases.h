@@ -100,7 +100,7 @@ inline std::pair<Models, Models> begin_and_end(
 // A second run that does the same again; an asynchronous row's by a recording of the first.
 struct Again {
   explicit Again(const Case& c) : first(c.options), second(c.options) {
-    if (!c.row->asynchronous) return;
+    if (!c.row->asynchronous()) return;
     first.set("record", folder / "order"), second.set("replay", folder / "order");
   }
   testing::ScratchDir folder;

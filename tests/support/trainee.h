@@ -16,6 +16,7 @@
 #include "engine/vectors/vec.h"
 #include "optim/snapshot.h"
 #include "optim/strategy.h"
+#include "optim/whole_step.h"
 #include "tests/support/world.h"
 
 namespace skein::trainee {
@@ -64,7 +65,8 @@ class Trainee {
         scale(make_loss_scale(p.loss_scale, kF32, p.device)),
         rule(optim::sgd(x, {p.momentum, p.decay, p.nesterov, p.size, scale ? scale->on() : nullptr})),
         strategy(optim::make_strategy(algorithm, options, world_)),
-        worker{x, g, buffers, *rule, p.lr, c, 1, world_, {}, hub} {
+        worker{x, g, buffers, *rule, p.lr, c, 1, world_, {}, hub},
+        steps(optim::states_kept(optim::strategy_row(algorithm), world_), [this](Archive& a) { visit(a); }) {
     const Tensor begin({p.size});
     for (int64_t i = 0; i < p.size; ++i)
       begin.data<float>()[i] = p.start_spread * float(id_) * float(i % 5 - 2);
@@ -84,7 +86,7 @@ class Trainee {
 
   void step(int64_t k) {
     k_ = k;
-    strategy->iterate(worker, k);
+    steps.run(k, [&] { strategy->iterate(worker, k); });
     if (problem_.narrow && narrow_is_current(x)) expect_narrow(), ++current;
   }
   int64_t current = 0;  // steps after which x and its copy agreed without a pass of their own
@@ -145,6 +147,7 @@ class Trainee {
   std::unique_ptr<optim::Rule> rule;
   std::unique_ptr<optim::Strategy> strategy;
   optim::Worker worker;
+  optim::WholeStep steps;
 };
 
 inline std::vector<float> values(const Tensor& t) {

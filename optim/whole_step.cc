@@ -1,0 +1,46 @@
+// A ring of snapshots whose memory is used again.
+#include "optim/whole_step.h"
+
+#include <algorithm>
+
+namespace skein::optim {
+
+int states_kept(const StrategyRow& row, int workers) {
+  if (workers == 1 || row.apart == Apart::kAny) return 0;
+  if (workers == 2) return 1;
+  return row.apart == Apart::kOne ? 2 : 4;
+}
+
+void WholeStep::run(int64_t k, const std::function<void()>& step) {
+  remember(k);
+  try {
+    step();
+  } catch (...) {
+    if (knows(k)) go_back(k);
+    throw;
+  }
+}
+
+void WholeStep::remember(int64_t k) {
+  if (kept_ == 0) return;
+  if (past_.size() == kept_) {
+    past_.push_back(std::move(past_.front()));
+    past_.pop_front();
+  } else {
+    past_.emplace_back();
+  }
+  past_.back().step = k;
+  past_.back().state.take(state_);
+}
+
+bool WholeStep::knows(int64_t k) const {
+  return std::any_of(past_.begin(), past_.end(), [k](const Past& p) { return p.step == k; });
+}
+
+void WholeStep::go_back(int64_t k) {
+  const auto at = std::find_if(past_.begin(), past_.end(), [k](const Past& p) { return p.step == k; });
+  CHECK(at != past_.end(), "no state of step", k);
+  at->state.restore(state_);
+}
+
+}  // namespace skein::optim
