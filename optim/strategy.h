@@ -27,7 +27,7 @@ struct Worker {
   Tensor g;        // that gradient, same layout
   Tensor buffers;  // running statistics, one flat vector
   Rule& rule;
-  Scalar lr = 0.f;             // this step's rate, set before iterate
+  double lr = 0;               // this step's rate, eta; set before iterate
   comm::Communicator& comm;    // the workers
   int64_t samples = 0;         // in this step's mini-batch, set before iterate
   int64_t global_samples = 0;  // over all workers; averages of gradients weigh by samples
@@ -37,12 +37,10 @@ struct Worker {
   std::function<Tensor(const GradReady& ready)> oracle;
   // With --servers dedicated the workers and, last, a process that only serves.
   comm::Communicator& hub = comm;
-  double rate = -1;  // lr in double, for what is reckoned on the host; below 0: as lr says
   // Of gradients that come multiplied by it in slices; null: they come as they are. The rule heeds its flag.
   LossScale* scale = nullptr;
 
   Tensor gradient(const GradReady& ready = {}) { return oracle(ready); }
-  double eta() const { return rate < 0 ? double(lr.value) : rate; }
   bool has_server() const { return &hub != &comm; }
   // y <- y - eta u(g), decay at x, where g was taken; y may be x. Nothing in a step without samples of one's
   // own.

@@ -93,7 +93,7 @@ void Learning::start() {
 }
 
 void Learning::before_step() {
-  worker->lr = worker->rate = schedule.at(run.k);
+  worker->lr = schedule.at(run.k);
   worker->samples = run.setup.portions->samples(run.k, run.setup.place.rank);
   worker->global_samples = run.setup.portions->samples(run.k);
 }

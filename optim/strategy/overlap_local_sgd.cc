@@ -35,7 +35,7 @@ class OverlapLocalSgd final : public Strategy {
     lerp(me.x, z_, alpha_);                           // x_i <- (1 - alpha) x_i + alpha z
     if (mean.buffers) lerp(me.buffers, mean.buffers, alpha_);
     flight_.set_out(me, me.x);
-    eta_ = me.eta();  // of the mean that sets out now
+    eta_ = me.lr;  // of the mean that sets out now
     return loss;
   }
 

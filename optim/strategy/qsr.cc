@@ -21,7 +21,7 @@ class Qsr final : public Strategy {
         c_(number_within(o, "qsr-c", 0, 0)) {}
 
   Tensor iterate(Worker& me, int64_t k) override {
-    const int64_t tau = done_ == 0 ? length(k, me.eta()) : tau_;
+    const int64_t tau = done_ == 0 ? length(k, me.lr) : tau_;
     const bool ends = done_ + 1 >= tau || k == last_;
     const Tensor loss = me.gradient();
     if (const Means mean = round_.step_of(me, ends)) {  // x_i <- x_i - eta u_i

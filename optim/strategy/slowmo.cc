@@ -23,7 +23,7 @@ class SlowMo final : public Strategy {
     const Tensor loss = me.gradient();
     if (const Means mean = round_.step(me, k)) {  // x_i <- x_i - eta u_i
       // m <- beta m + (z - mean x) / eta, x_i <- z <- z - alpha eta m
-      slow_momentum(z_, m_, mean.x, beta_, alpha_, me.eta(), me.x);
+      slow_momentum(z_, m_, mean.x, beta_, alpha_, me.lr, me.x);
       mean.give_buffers(me);
       if (reset_inner_) me.rule.reset();
     }
