@@ -122,7 +122,7 @@ std::string one_line(std::string lines) {
 // workers act on them.
 int serve(const Config& c, const Member& server) {
   catch_interrupts();
-  optim::make_strategy(c.algorithm, options_of(c), server.world)->serve(server.hub);
+  optim::strategy_row(c.algorithm).serve(options_of(c), server.world, server.hub);
   return 0;
 }
 

@@ -7,8 +7,9 @@
 
 namespace skein::optim {
 
-#define STRATEGY(name, source, mixes, world1, center, apart) \
-  std::unique_ptr<Strategy> make_##name(const Options&, int world);
+#define STRATEGY(name, source, mixes, world1, center, apart, serve) \
+  std::unique_ptr<Strategy> make_##name(const Options&, int world);  \
+  void serve_##name(const Options&, int workers, comm::Communicator& hub);
 #include "optim/strategies.def"
 #undef STRATEGY
 
@@ -17,7 +18,7 @@ namespace {
 // Names as on the command line; built once, so that the rows can point into it.
 const std::vector<std::string>& names() {
   static const std::vector<std::string> all = {
-#define STRATEGY(name, source, mixes, world1, center, apart) hyphens(#name),
+#define STRATEGY(name, source, mixes, world1, center, apart, serve) hyphens(#name),
 #include "optim/strategies.def"
 #undef STRATEGY
   };
@@ -39,11 +40,8 @@ std::string shortest(double v) {
 const std::vector<StrategyRow>& strategies() {
   static const std::vector<StrategyRow> rows = [] {
     std::vector<StrategyRow> r;
-    const auto add = [&](const char* source, bool mixes, bool world1, bool center, Apart apart, auto make) {
-      r.push_back({names()[r.size()].c_str(), source, mixes, world1, center, apart, make});
-    };
-#define STRATEGY(name, source, mixes, world1, center, apart) \
-  add(source, mixes, world1, center, Apart::apart, &make_##name);
+#define STRATEGY(name, source, mixes, world1, center, apart, serve)                                     \
+  r.push_back({names()[r.size()].c_str(), source, mixes, world1, center, Apart::apart, &make_##name, serve});
 #include "optim/strategies.def"
 #undef STRATEGY
     return r;
@@ -65,7 +63,6 @@ std::unique_ptr<Strategy> make_strategy(const std::string& name, const Options& 
 }
 
 void Strategy::average(Worker& me) { consensus(me.comm, me.x.clone(), me.x); }
-void Strategy::serve(comm::Communicator&) { CHECK(false, "this algorithm has no server"); }
 void Strategy::evaluated(Worker& me, const Tensor& y) { consensus(me.comm, averaged(me), y); }
 
 void Worker::local_step(const Tensor& y) {

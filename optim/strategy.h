@@ -99,9 +99,6 @@ class Strategy {
   virtual void visit(Archive&) {}  // its own state: anchors, weights, clocks
   // All workers go on from the exact mean of all there is: optim/gossip/exact_average.h. Collective, after settle().
   virtual void average(Worker& me);
-  // All that the last member of `hub` does with --servers dedicated; returns when no worker is left. Of a
-  // strategy that was made but not started.
-  virtual void serve(comm::Communicator& hub);
   // The vector whose mean over the workers is the model (optim/consensus.h).
   virtual Tensor averaged(Worker& me) { return me.x; }
   // y <- the model: what is evaluated and saved; the mean of averaged() unless the algorithm has a center.
@@ -124,6 +121,9 @@ struct StrategyRow {
   bool center;         // worker 0 or a server keeps the model; the others go on without a lost worker
   Apart apart;
   std::unique_ptr<Strategy> (*make)(const Options&, int world);
+  // All that the last member of `hub` does with --servers dedicated; it returns when no worker is left. Null if the
+  // algorithm has no server.
+  void (*serve)(const Options&, int workers, comm::Communicator& hub);
 
   bool asynchronous() const { return apart == Apart::kAny; }
 };

@@ -69,7 +69,8 @@ class Centered : public Strategy {
   void start(Worker& me) override { turns_.start(me, column()); }
   void settle(Worker& me) override { turns_.settle(me); }
   void evaluated(Worker& me, const Tensor& y) override { turns_.evaluated(me, y); }
-  void serve(comm::Communicator& hub) override { turns_.serve(hub, column()); }
+  // The server's part, by an object that is not started.
+  void serve(comm::Communicator& hub) { turns_.serve(hub, column()); }
   void visit(Archive& a) override { turns_.visit(a); }
 
  protected:

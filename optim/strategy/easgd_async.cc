@@ -43,8 +43,13 @@ class EasgdAsync final : public Centered {
 std::unique_ptr<Strategy> make_easgd_async(const Options& o, int world) {
   return std::make_unique<EasgdAsync>(o, world);
 }
-std::unique_ptr<Strategy> make_eamsgd_async(const Options& o, int world) {
-  return std::make_unique<EasgdAsync>(o, world);
+std::unique_ptr<Strategy> make_eamsgd_async(const Options& o, int world) { return make_easgd_async(o, world); }
+
+void serve_easgd_async(const Options& o, int workers, comm::Communicator& hub) {
+  EasgdAsync(o, workers).serve(hub);
+}
+void serve_eamsgd_async(const Options& o, int workers, comm::Communicator& hub) {
+  serve_easgd_async(o, workers, hub);
 }
 
 }  // namespace skein::optim

@@ -82,5 +82,8 @@ class GradientEnergyMatching final : public Centered {
 std::unique_ptr<Strategy> make_gem(const Options& o, int world) {
   return std::make_unique<GradientEnergyMatching>(o, world);
 }
+void serve_gem(const Options& o, int workers, comm::Communicator& hub) {
+  GradientEnergyMatching(o, workers).serve(hub);
+}
 
 }  // namespace skein::optim

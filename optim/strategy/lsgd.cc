@@ -70,7 +70,8 @@ class Lsgd final : public Strategy {
     for (Next t; (t = leases_->meet()) != Next::kMet;) round(me, t);
   }
 
-  void serve(comm::Communicator& hub) override { lease::serve(options_, hub, plan(hub)); }
+  // The dedicated server's part, by an object that is not started.
+  void serve(comm::Communicator& hub) const { lease::serve(options_, hub, plan(hub)); }
 
   void visit(Archive& a) override {
     window_->visit(a);
@@ -139,5 +140,6 @@ class Lsgd final : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_lsgd(const Options& o, int world) { return std::make_unique<Lsgd>(o, world); }
+void serve_lsgd(const Options& o, int workers, comm::Communicator& hub) { Lsgd(o, workers).serve(hub); }
 
 }  // namespace skein::optim
