@@ -62,7 +62,6 @@ std::unique_ptr<Strategy> make_strategy(const std::string& name, const Options& 
   return strategy_row(name).make(options, world);
 }
 
-void Strategy::average(Worker& me) { consensus(me.comm, me.x.clone(), me.x); }
 void Strategy::evaluated(Worker& me, const Tensor& y) { consensus(me.comm, averaged(me), y); }
 
 void Worker::local_step(const Tensor& y) {

@@ -97,8 +97,6 @@ class Strategy {
   // takes.
   virtual void settle(Worker&) {}
   virtual void visit(Archive&) {}  // its own state: anchors, weights, clocks
-  // All workers go on from the exact mean of all there is: optim/gossip/exact_average.h. Collective, after settle().
-  virtual void average(Worker& me);
   // The vector whose mean over the workers is the model (optim/consensus.h).
   virtual Tensor averaged(Worker& me) { return me.x; }
   // y <- the model: what is evaluated and saved; the mean of averaged() unless the algorithm has a center.

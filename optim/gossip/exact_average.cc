@@ -12,14 +12,13 @@ namespace {
 
 class ExactAverage final : public Strategy {
  public:
-  ExactAverage(std::unique_ptr<Strategy> inner, int64_t every, bool at_end, bool asynchronous)
+  ExactAverage(std::unique_ptr<Gossiping> inner, int64_t every, bool at_end, bool asynchronous)
       : inner_(std::move(inner)), every_(every), at_end_(at_end), asynchronous_(asynchronous) {}
 
   void start(Worker& me) override { inner_->start(me); }
   void visit(Archive& a) override { inner_->visit(a); }
   Tensor averaged(Worker& me) override { return inner_->averaged(me); }
   void evaluated(Worker& me, const Tensor& y) override { inner_->evaluated(me, y); }
-  void average(Worker& me) override { inner_->average(me); }
 
   Tensor iterate(Worker& me, int64_t k) override {
     const bool due = every_ > 0 && (k + 1) % every_ == 0;
@@ -67,7 +66,7 @@ class ExactAverage final : public Strategy {
     }
   }
 
-  const std::unique_ptr<Strategy> inner_;
+  const std::unique_ptr<Gossiping> inner_;
   const int64_t every_;
   const bool at_end_, asynchronous_;
   bool due_ = false;  // never in a checkpoint: where all are at one step, all or none are due
@@ -75,7 +74,7 @@ class ExactAverage final : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> with_exact_average(std::unique_ptr<Strategy> inner, const Options& o, int world,
+std::unique_ptr<Strategy> with_exact_average(std::unique_ptr<Gossiping> inner, const Options& o, int world,
                                              bool asynchronous) {
   const int64_t every = o.integer("exact-every", 0);
   const bool at_end = o.flag("final-average", true);

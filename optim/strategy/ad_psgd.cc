@@ -11,7 +11,7 @@ std::unique_ptr<Strategy> make_sgd(const Options&, int world);
 
 namespace {
 
-class AdPsgd final : public Strategy {
+class AdPsgd final : public Gossiping {
  public:
   AdPsgd(const Options& o, int world) : pair_(o, world) {}
 

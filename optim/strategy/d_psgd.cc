@@ -8,7 +8,7 @@
 namespace skein::optim {
 namespace {
 
-class DPsgd final : public Strategy {
+class DPsgd final : public Gossiping {
  public:
   DPsgd(const Options& o, int world) : graph_(o, world, "ring", 2), buffers_(o) {
     if (!graph_.symmetric())

@@ -12,7 +12,7 @@
 namespace skein::optim {
 namespace {
 
-class Osgp final : public Strategy {
+class Osgp final : public Gossiping {
  public:
   Osgp(const Options& o, int world)
       : options_(o),

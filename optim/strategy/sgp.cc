@@ -10,7 +10,7 @@
 namespace skein::optim {
 namespace {
 
-class Sgp final : public Strategy {
+class Sgp final : public Gossiping {
  public:
   Sgp(const Options& o, int world) : graph_(o, world, "exponential", 1), buffers_(o) {}
 
