@@ -62,7 +62,7 @@ std::unique_ptr<Strategy> make_strategy(const std::string& name, const Options& 
   return strategy_row(name).make(options, world);
 }
 
-void Strategy::evaluated(Worker& me, const Tensor& y) { consensus(me.comm, averaged(me), y); }
+void Strategy::write_model(Worker& me, const Tensor& y) { consensus(me.comm, contribution(me), y); }
 
 void Worker::local_step(const Tensor& y) {
   if (samples > 0) rule.step(y, g, x, lr);

@@ -23,35 +23,35 @@ using GradReady = std::function<void(Tensor slice_of_g)>;
 
 // One process as an algorithm sees it: a point, a gradient oracle, a local rule, and peers.
 struct Worker {
-  Tensor x;        // where the next gradient is taken; the model's layers are windows of it
-  Tensor g;        // that gradient, same layout
+  Tensor x;        // the point where the next gradient is taken; the parameters of the model are windows of it
+  Tensor g;        // that gradient, in the same layout
   Tensor buffers;  // running statistics, one flat vector
   Rule& rule;
   double lr = 0;               // this step's rate, eta; set before iterate
   comm::Communicator& comm;    // the workers
-  int64_t samples = 0;         // in this step's mini-batch, set before iterate
-  int64_t global_samples = 0;  // over all workers; averages of gradients weigh by samples
-  // Draws the step's mini-batch, fills g at x, returns the mean loss (one element, on the device). If given,
-  // `ready` is called with slices of g as they become final; who takes them also judges their sum
-  // by `scale` and clips it (--clip-norm).
+  int64_t samples = 0;         // in this step's mini-batch; set before iterate
+  int64_t global_samples = 0;  // those of all workers; averages of gradients weigh by samples
+  // Draws the step's mini-batch, fills g at x and returns the mean loss (one element, on the device). If `ready` is
+  // given, it is called with slices of g as they become final. The caller then also judges their sum by `scale` and
+  // clips it (--clip-norm), which is done here otherwise.
   std::function<Tensor(const GradReady& ready)> oracle;
-  // With --servers dedicated the workers and, last, a process that only serves.
+  // With --servers dedicated: the workers and, last, a process that only serves.
   comm::Communicator& hub = comm;
-  // Of gradients that come multiplied by it in slices; null: they come as they are. The rule heeds its flag.
+  // Slices of the gradient arrive multiplied by this loss scale, and the rule does nothing in a step that it judges to
+  // have overflowed. Null: gradients are not scaled.
   LossScale* scale = nullptr;
 
   Tensor gradient(const GradReady& ready = {}) { return oracle(ready); }
   bool has_server() const { return &hub != &comm; }
-  // y <- y - eta u(g), decay at x, where g was taken; y may be x. Nothing in a step without samples of one's
-  // own.
+  // y <- y - lr u(g), with weight decay at x, where g was taken; y may be x. In a step in which this worker has no
+  // samples it does nothing.
   void local_step(const Tensor& y);
 };
 
 using Values = std::map<std::string, std::string>;  // of options, as text
 
-// What an algorithm reads of the configuration: the flags of contracts section 2 by name, without dashes.
-// `otherwise` is the default of whoever reads. It stands there and nowhere else: values_in_force() tells it
-// to everybody who shows it.
+// What an algorithm reads of the configuration: flags by name, without dashes. `otherwise` is the default. It stands
+// where the option is read and nowhere else: values_in_force() tells it to those who show it.
 class Options {
  public:
   void set(const std::string& key, std::string value) { values_[key] = std::move(value); }
@@ -61,7 +61,7 @@ class Options {
   std::string word(const std::string& key, std::string otherwise) const;
   // A default that is known only after the option was read as empty.
   void chosen(const std::string& key, const std::string& value) const;
-  // From now on `in_force` is given every option that is read, with its value. It must outlive the reading.
+  // From now on every option that is read is written to `in_force` with its value. It must outlive these options.
   void report_to(Values& in_force) { in_force_ = &in_force; }
 
  private:
@@ -83,25 +83,28 @@ BufferPolicy buffer_policy(const Options&);
 // - iterate() may throw at any time, wherever it waits for a peer: WholeStep (optim/whole_step.h) puts back what has
 //   been visited. Asynchronous workers are not put back, and end as they are. In rows with a center the others go on:
 //   what a worker leaves with the center must count as a whole or not at all when that worker is lost, and start(),
-//   settle(), evaluated() are called again, among fewer workers, if a loss interrupts them.
+//   settle(), write_model() are called again, among fewer workers, if a loss interrupts them.
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  // Once, before the first step or before a resume's load. Collective, where there are peers.
+  // Once, before the first step or before the state of a checkpoint is loaded. Collective.
   virtual void start(Worker&) {}
-  virtual Tensor iterate(Worker& me, int64_t k) = 0;  // the paper's loop body; the loss, on the device
-  virtual void finish(Worker&) {}                     // after the last step; collective
-  // Before anything that the workers do together between two steps (evaluation, checkpoint, end): returns
-  // when all have called it and nobody's algorithm writes here, or waits for anybody, until the next iterate.
-  // What is on its way has come and is part of visit(). Collective; may wait as long as the slowest worker
-  // takes.
+  // The loop body of the paper. Returns the loss, on the device.
+  virtual Tensor iterate(Worker& me, int64_t k) = 0;
+  // Before anything that the workers do together between two steps (evaluation, checkpoint, end). It returns when all
+  // workers have called it; from then on no algorithm sends, waits or writes `x` until the next iterate(). What was
+  // under way has arrived and is part of visit(). Collective; it may wait as long as the slowest worker takes.
   virtual void settle(Worker&) {}
-  virtual void visit(Archive&) {}  // its own state: anchors, weights, clocks
-  // The vector whose mean over the workers is the model (optim/consensus.h).
-  virtual Tensor averaged(Worker& me) { return me.x; }
-  // y <- the model: what is evaluated and saved; the mean of averaged() unless the algorithm has a center.
-  // Collective, after settle(); the same bits on every worker; y is none of the strategy's own vectors.
-  virtual void evaluated(Worker& me, const Tensor& y);
+  // After the last step, settled: ends what is still under way; with --final-average the workers take their mean.
+  // Collective.
+  virtual void finish(Worker&) {}
+  // The state of its own: anchors, weights, clocks.
+  virtual void visit(Archive&) {}
+  // What this worker contributes to the model, which is the mean of the contributions unless there is a center.
+  virtual Tensor contribution(Worker& me) { return me.x; }
+  // y <- the model: what is evaluated and saved, the same bits on every worker. y is none of the strategy's own
+  // vectors. Collective, after settle().
+  virtual void write_model(Worker& me, const Tensor& y);
 };
 
 // How many steps the workers of a row can be apart between two meetings (Strategy::settle).
@@ -117,7 +120,7 @@ struct StrategyRow {
   bool mixes_only;     // with zero gradients the mean of the models is conserved and their spread shrinks
   bool world1_is_sgd;  // a world of one equals the plain rule, bit for bit
   bool center;         // worker 0 or a server keeps the model; the others go on without a lost worker
-  Apart apart;
+  Apart apart;         // how many steps workers can be apart
   std::unique_ptr<Strategy> (*make)(const Options&, int world);
   // All that the last member of `hub` does with --servers dedicated; it returns when no worker is left. Null if the
   // algorithm has no server.
@@ -127,11 +130,11 @@ struct StrategyRow {
 };
 const std::vector<StrategyRow>& strategies();
 
-// Both accept hyphens and underscores and throw BadOption naming the nearest valid name.
+// Both accept hyphens and underscores and throw BadOption that names the nearest valid name.
 const StrategyRow& strategy_row(const std::string& name);
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const Options&, int world);
-// Every option that the algorithm reads, with the value it will use: the one given, or its own default.
-// Throws as make_strategy, which it calls; options are therefore read where a strategy is made.
+// Every option that the algorithm reads, with the value it will use: the one given, or its own default. It calls
+// make_strategy and throws what that throws.
 Values values_in_force(const std::string& name, Options, int world);
 
 }  // namespace skein::optim

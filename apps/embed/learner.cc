@@ -97,7 +97,7 @@ double Learner::finish() {
   s.strategy->settle(s.me);
   const Tensor own = s.flat.x.clone(), model = Tensor(own.shape(), kF32, own.device());
   s.strategy->finish(s.me);
-  s.strategy->evaluated(s.me, model);
+  s.strategy->write_model(s.me, model);
   const double apart = optim::consensus_distance(s.peers, own, model, s.flat.count);
   copy(s.flat.x, model);
   if (s.flat.buffers && s.flat.buffers.size() > 0) {

@@ -26,7 +26,7 @@ ConsensusModel::ConsensusModel(const Config& c, const Setup& s, const nn::Flat& 
   if (average)
     optim::consensus(me.comm, average->x(), me.x);
   else
-    strategy.evaluated(me, me.x);
+    strategy.write_model(me, me.x);
   distance_ = optim::consensus_distance(me.comm, x_.own, me.x, flat.count);
   if (!buffers_.own) return;
   const Tensor mine = average ? average->buffers() : buffers_.own;

@@ -7,7 +7,7 @@
 
 namespace skein::apps {
 
-// The mean of what the strategy says is averaged, and running statistics as --bn-policy says:
+// The model of the strategy (Strategy::write_model), and running statistics as --bn-policy says:
 //   recompute   re-estimated at the mean, on the first training batches of each worker, and averaged
 //   mix, and always for allreduce   the mean over the workers
 //   local       rank 0's

@@ -9,9 +9,9 @@ namespace skein::apps {
 // so that the initial model does not dominate the first hundreds of steps. e starts at the current model.
 //
 // With several workers each averages its own vector, the one whose mean over the workers is the model
-// (Strategy::averaged). The map is linear and d is the same everywhere, so the mean of all e is the moving
-// average of the consensus model, except for rounding. If workers are at different steps, each averages
-// the model it trains.
+// (Strategy::contribution). The map is linear and d is the same everywhere, so the mean of all e is the
+// moving average of the consensus model, except for rounding. If workers are at different steps, each
+// averages the model it trains.
 class Ema {
  public:
   Ema(double decay, const nn::Flat&);

@@ -99,7 +99,7 @@ void Learning::before_step() {
 }
 
 void Learning::after_step() {
-  if (ema) ema->update(run.asynchronous ? worker->x : strategy->averaged(*worker), worker->buffers);
+  if (ema) ema->update(run.asynchronous ? worker->x : strategy->contribution(*worker), worker->buffers);
 }
 
 ConsensusModel Learning::consensus(bool of_averages) {

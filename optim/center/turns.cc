@@ -122,7 +122,7 @@ void Turns::visit(Archive& a) {
   if (a.loading()) put();
 }
 
-void Turns::evaluated(Worker& me, const Tensor& y) {
+void Turns::write_model(Worker& me, const Tensor& y) {
   if (first_) copy(y, beside(y, settled_));
   me.comm.broadcast(y, 0);
 }

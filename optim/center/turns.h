@@ -30,7 +30,7 @@ class Turns {
   void settle(Worker&);
   // Worker 0 visits the center as it was when all settled last; loading puts it back.
   void visit(Archive&);
-  void evaluated(Worker&, const Tensor& y);
+  void write_model(Worker&, const Tensor& y);
   void serve(comm::Communicator& hub, const Center::Column& column);
 
   comm::Invitation invitation() const { return center_->invitation(); }  // worker 0, inline
@@ -68,7 +68,7 @@ class Centered : public Strategy {
   Centered(const Options& o, int world) : turns_(o, world) {}
   void start(Worker& me) override { turns_.start(me, column()); }
   void settle(Worker& me) override { turns_.settle(me); }
-  void evaluated(Worker& me, const Tensor& y) override { turns_.evaluated(me, y); }
+  void write_model(Worker& me, const Tensor& y) override { turns_.write_model(me, y); }
   // The server's part, by an object that is not started.
   void serve(comm::Communicator& hub) { turns_.serve(hub, column()); }
   void visit(Archive& a) override { turns_.visit(a); }

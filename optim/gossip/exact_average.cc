@@ -17,8 +17,8 @@ class ExactAverage final : public Strategy {
 
   void start(Worker& me) override { inner_->start(me); }
   void visit(Archive& a) override { inner_->visit(a); }
-  Tensor averaged(Worker& me) override { return inner_->averaged(me); }
-  void evaluated(Worker& me, const Tensor& y) override { inner_->evaluated(me, y); }
+  Tensor contribution(Worker& me) override { return inner_->contribution(me); }
+  void write_model(Worker& me, const Tensor& y) override { inner_->write_model(me, y); }
 
   Tensor iterate(Worker& me, int64_t k) override {
     const bool due = every_ > 0 && (k + 1) % every_ == 0;

@@ -29,7 +29,7 @@ class AdPsgd final : public Gossiping {
   void settle(Worker& me) override { pair_.meet(me); }
   void average(Worker& me) override { pair_.average(me); }
   void visit(Archive& a) override { pair_.visit(a); }
-  Tensor averaged(Worker&) override { return pair_.x(); }
+  Tensor contribution(Worker&) override { return pair_.x(); }
 
  private:
   Pairing pair_;

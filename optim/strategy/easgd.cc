@@ -34,8 +34,8 @@ class Easgd final : public Strategy {
     a("z", z_);
     if (z_buffers_) a("z_buffers", z_buffers_);
   }
-  Tensor averaged(Worker&) override { return z_; }
-  void evaluated(Worker&, const Tensor& y) override { copy(y, z_); }
+  Tensor contribution(Worker&) override { return z_; }
+  void write_model(Worker&, const Tensor& y) override { copy(y, z_); }
 
  private:
   void pull(const Worker& me, const Tensor& x, const Tensor& z, const Tensor& mean) const {

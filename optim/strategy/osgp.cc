@@ -83,7 +83,7 @@ class Osgp final : public Gossiping {
   }
 
   // The sum of w over workers and flights is n, so the mean of all X there is, is the model.
-  Tensor averaged(Worker& me) override {
+  Tensor contribution(Worker& me) override {
     double w = 0;
     return all_there_is(me, w).view({me.x.size()});
   }

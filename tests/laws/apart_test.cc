@@ -88,9 +88,9 @@ void expect_same(const Case& c, int n, int64_t steps, comm::CommunicatorOptions 
           for (int64_t k = 0; k < steps; ++k) t.step(k), see(t.x), see(t.buffers);
           t.strategy->settle(t.worker);
           const Tensor y(t.x.shape(), kF32, p.device);
-          t.strategy->evaluated(t.worker, y);
+          t.strategy->write_model(t.worker, y);
           see(y);
-          seen.push_back(float(optim::consensus_distance(comm, t.strategy->averaged(t.worker), y, p.size)));
+          seen.push_back(float(optim::consensus_distance(comm, t.strategy->contribution(t.worker), y, p.size)));
           // What is saved comes back as it was.
           optim::Snapshot before, after;
           const auto walk = [&](Archive& a) { t.visit(a); };

@@ -138,9 +138,9 @@ TEST(NarrowWire, TakesNothingFromTheSum) {
           Trainee t({.size = 1000, .zero_gradient = true}, row, options({{"final-average", "false"}}), c);
           copy(t.x, thirds(c.rank()));
           t.strategy->start(t.worker);
-          const double before = sum_over_ranks(c, t.strategy->averaged(t.worker));
+          const double before = sum_over_ranks(c, t.strategy->contribution(t.worker));
           for (int64_t k = 0; k < 200; ++k) t.step(k);
-          EXPECT_NEAR(sum_over_ranks(c, t.strategy->averaged(t.worker)), before, before * 1e-6) << row;
+          EXPECT_NEAR(sum_over_ranks(c, t.strategy->contribution(t.worker)), before, before * 1e-6) << row;
         },
         kNarrow);
 }

@@ -115,7 +115,7 @@ TEST(Law, PushSumConservesXAndWOnAnyColumnStochasticGraph) {
     } weight;
     t.strategy->visit(weight);
     const std::lock_guard lock(mutex);
-    sum_w += weight.w, sum_x += t.strategy->averaged(t.worker).data<float>()[0];
+    sum_w += weight.w, sum_x += t.strategy->contribution(t.worker).data<float>()[0];
     far = std::max(far, std::abs(t.x.data<float>()[0] + 2.0));  // z: the mean of 0, -2, -4
     EXPECT_GT(std::abs(weight.w - 1), 0.01);
   });

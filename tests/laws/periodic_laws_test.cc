@@ -148,7 +148,7 @@ TEST(CloseLaw, EasgdConservesModelsAndCenterInTheExchange) {
       Trainee t(p, "easgd", flags_of("--tau 1"), c);
       for (size_t k = 0; k < 9; ++k) {
         h[k][size_t(c.rank())] = values(t.x);
-        if (c.rank() == 0) centers[k] = values(t.strategy->averaged(t.worker));
+        if (c.rank() == 0) centers[k] = values(t.strategy->contribution(t.worker));
         t.step(int64_t(k));
       }
     });

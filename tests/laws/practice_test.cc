@@ -149,7 +149,7 @@ TEST(Ema, OfWorkersThatGossipIsThatOfTheirConsensus) {
   const trainee::Problem problem{.momentum = 0.9f, .noise = 1};
   for (const char* row : {"sgp", "d-psgd", "local-sgd", "easgd"}) {
     constexpr int kWorld = 3, kSteps = 12;
-    std::vector<std::vector<std::vector<float>>> own(kWorld);  // averaged() of each worker after each step
+    std::vector<std::vector<std::vector<float>>> own(kWorld);  // contribution() of each worker after each step
     std::vector<std::vector<float>> averages(kWorld);
     auto world = comm::local_world(kWorld);
     comm::in_world(world, [&](comm::Communicator& c) {
@@ -159,7 +159,7 @@ TEST(Ema, OfWorkersThatGossipIsThatOfTheirConsensus) {
       apps::Ema ema(0.8, flat);
       for (int64_t k = 0; k < kSteps; ++k) {
         t.step(k);
-        const Tensor x = t.strategy->averaged(t.worker);
+        const Tensor x = t.strategy->contribution(t.worker);
         own[size_t(c.rank())].push_back(trainee::values(x));
         ema.update(x, t.buffers);
       }

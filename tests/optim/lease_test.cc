@@ -27,7 +27,7 @@ struct Seat {
   float center() {
     turns.settle(worker);
     const Tensor y({2});
-    turns.evaluated(worker, y);
+    turns.write_model(worker, y);
     return y.data<float>()[0];
   }
   Tensor x = Tensor::zeros({2}), g = Tensor::zeros({2}), b;

@@ -363,7 +363,7 @@ TEST(Lsgd, TheModelIsTheMeanOfAllWorkersAndTheAnchorsStay) {
     optim::Snapshot before, after;
     before.take([&](Archive& a) { t.visit(a); });
     const Tensor model(t.x.shape());
-    t.strategy->evaluated(t.worker, model);
+    t.strategy->write_model(t.worker, model);
     after.take([&](Archive& a) { t.visit(a); });
     EXPECT_EQ(before, after);
     double mean = 0;

@@ -85,7 +85,7 @@ TEST(OverlapSgp, AStepChangesTheSumByTheGradientsAlone) {
           axpy(expected, -0.1f, t.g);
           if (k % 3 != 2) continue;
           t.strategy->settle(t.worker);
-          copy(now, t.strategy->averaged(t.worker));
+          copy(now, t.strategy->contribution(t.worker));
           const Tensor sum = expected.clone();
           c.all_reduce(sum).wait(), c.all_reduce(now).wait();
           for (int64_t i = 0; i < 4; ++i)

@@ -218,7 +218,7 @@ TEST(Easgd, EvaluatesItsCenterAndDefaultsToNineTenthsOverN) {
     t.step(0), t.step(1);
     EXPECT_PRED2(near, t.x.item(), 0.19 * (c.rank() + 1) * 0.7);
     Tensor y({1});
-    t.strategy->evaluated(t.worker, y);
+    t.strategy->write_model(t.worker, y);
     EXPECT_PRED2(near, y.item(), 0.9 * 0.38);
   });
 }

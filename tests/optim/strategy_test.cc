@@ -75,7 +75,7 @@ TEST(EveryStrategy, AloneSendsNothingAndFindsTheMinimum) {
     t.strategy->settle(t.worker);
     t.strategy->finish(t.worker);
     const Tensor model(t.x.shape());
-    t.strategy->evaluated(t.worker, model);
+    t.strategy->write_model(t.worker, model);
     for (int64_t i = 0; i < p.size; ++i)
       EXPECT_NEAR(model.data<float>()[i], 1 + double(i) / 16, 0.05) << c.row->name << c.flags;
     EXPECT_EQ(peers.meter().traffic().messages, 0) << c.row->name << c.flags;

@@ -72,7 +72,7 @@ inline Ending run(const Problem& p, const std::string& algorithm, const optim::O
     }
     if (states) (*states)[size_t(r)].take([&](Archive& a) { t.visit(a); });
     const Tensor y(t.x.shape(), kF32, t.x.device());
-    t.strategy->evaluated(t.worker, y);
+    t.strategy->write_model(t.worker, y);
     end.x[size_t(r)] = values(t.x), end.theta[size_t(r)] = values(y);
     t.worker.comm.barrier();
   });
