@@ -8,7 +8,7 @@
 namespace skein::optim {
 
 #define STRATEGY(name, source, mixes, world1, center, apart, serve) \
-  std::unique_ptr<Strategy> make_##name(const Options&, int world);  \
+  std::unique_ptr<Strategy> make_##name(const Options&, int world); \
   void serve_##name(const Options&, int workers, comm::Communicator& hub);
 #include "optim/strategies.def"
 #undef STRATEGY
@@ -35,12 +35,20 @@ std::string shortest(double v) {
   throw BadOption(text("--", key, " ", value, ": ", wanted, " is needed"));
 }
 
+template <class T>
+T within(const std::string& key, T v, T low, T high) {
+  if (v >= low && v <= high) return v;
+  const bool limited = high < std::numeric_limits<T>::max();
+  throw BadOption(text("--", key, " ", v, ": allowed is ",
+                       limited ? text("from ", low, " to ", high) : text(low, " or more")));
+}
+
 }  // namespace
 
 const std::vector<StrategyRow>& strategies() {
   static const std::vector<StrategyRow> rows = [] {
     std::vector<StrategyRow> r;
-#define STRATEGY(name, source, mixes, world1, center, apart, serve)                                     \
+#define STRATEGY(name, source, mixes, world1, center, apart, serve) \
   r.push_back({names()[r.size()].c_str(), source, mixes, world1, center, Apart::apart, &make_##name, serve});
 #include "optim/strategies.def"
 #undef STRATEGY
@@ -99,17 +107,17 @@ const std::string* Options::find(const std::string& key) const {
   return &at->second;
 }
 
-double Options::number(const std::string& key, double otherwise) const {
+double Options::number(const std::string& key, double otherwise, double low, double high) const {
   const std::string* said = find(key);
   if (!said) return chosen(key, shortest(otherwise)), otherwise;
-  if (const auto v = number_in<double>(*said)) return *v;
+  if (const auto v = number_in<double>(*said)) return within(key, *v, low, high);
   refuse(key, *said, "a number");
 }
 
-int64_t Options::integer(const std::string& key, int64_t otherwise) const {
+int64_t Options::integer(const std::string& key, int64_t otherwise, int64_t low) const {
   const std::string* said = find(key);
   if (!said) return chosen(key, std::to_string(otherwise)), otherwise;
-  if (const auto v = number_in<int64_t>(*said)) return *v;
+  if (const auto v = number_in<int64_t>(*said)) return within(key, *v, low, INT64_MAX);
   refuse(key, *said, "a whole number");
 }
 

@@ -1,6 +1,7 @@
 // A Strategy is one distributed algorithm: the loop body of its paper.
 #pragma once
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,8 +24,8 @@ using GradReady = std::function<void(Tensor slice_of_g)>;
 
 // One process as an algorithm sees it: a point, a gradient oracle, a local rule, and peers.
 struct Worker {
-  Tensor x;        // the point where the next gradient is taken; the parameters of the model are windows of it
-  Tensor g;        // that gradient, in the same layout
+  Tensor x;  // the point where the next gradient is taken; the parameters of the model are windows of it
+  Tensor g;  // that gradient, in the same layout
   Tensor buffers;  // running statistics, one flat vector
   Rule& rule;
   double lr = 0;               // this step's rate, eta; set before iterate
@@ -33,7 +34,7 @@ struct Worker {
   int64_t global_samples = 0;  // those of all workers; averages of gradients weigh by samples
   // Draws the step's mini-batch, fills g at x and returns the mean loss (one element, on the device). If `ready` is
   // given, it is called with slices of g as they become final. The caller then also judges their sum by `scale` and
-  // clips it (--clip-norm), which is done here otherwise.
+  // clips it (--clip-norm); otherwise the oracle does both.
   std::function<Tensor(const GradReady& ready)> oracle;
   // With --servers dedicated: the workers and, last, a process that only serves.
   comm::Communicator& hub = comm;
@@ -55,8 +56,10 @@ using Values = std::map<std::string, std::string>;  // of options, as text
 class Options {
  public:
   void set(const std::string& key, std::string value) { values_[key] = std::move(value); }
-  double number(const std::string& key, double otherwise) const;  // BadOption if it is not a number
-  int64_t integer(const std::string& key, int64_t otherwise) const;
+  // Both throw BadOption unless it is a number from `low` to `high`, both allowed.
+  double number(const std::string& key, double otherwise, double low = -kNoLimit,
+                double high = kNoLimit) const;
+  int64_t integer(const std::string& key, int64_t otherwise, int64_t low = INT64_MIN) const;
   bool flag(const std::string& key, bool otherwise) const;
   std::string word(const std::string& key, std::string otherwise) const;
   // A default that is known only after the option was read as empty.
@@ -65,6 +68,7 @@ class Options {
   void report_to(Values& in_force) { in_force_ = &in_force; }
 
  private:
+  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   const std::string* find(const std::string& key) const;
   Values values_;
   Values* in_force_ = nullptr;

@@ -76,11 +76,8 @@ class ExactAverage final : public Strategy {
 
 std::unique_ptr<Strategy> with_exact_average(std::unique_ptr<Gossiping> inner, const Options& o, int world,
                                              bool asynchronous) {
-  const int64_t every = o.integer("exact-every", 0);
+  const int64_t every = o.integer("exact-every", 0, 0);
   const bool at_end = o.flag("final-average", true);
-  if (every < 0)
-    throw BadOption(
-        text("--exact-every ", every, ": steps between exact averages, or 0 for none, are needed"));
   if (world == 1 || (every == 0 && !at_end)) return inner;
   return std::make_unique<ExactAverage>(std::move(inner), every, at_end, asynchronous);
 }

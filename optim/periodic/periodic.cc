@@ -33,18 +33,6 @@ void begin_means(Worker& me, const Means& m, comm::Pendings& means) {
 
 }  // namespace
 
-double number_within(const Options& o, const std::string& key, double otherwise, double low, double high) {
-  const double v = o.number(key, otherwise);
-  if (v >= low && v <= high) return v;
-  throw BadOption(text("--", key, " ", v, ": allowed is ",
-                       high < 1e30 ? text("from ", low, " to ", high) : text(low, " or more")));
-}
-
-Period::Period(const Options& o, int64_t otherwise) : steps_(o.integer("tau", otherwise)) {
-  if (steps_ < 1)
-    throw BadOption(text("--tau ", steps_, ": allowed is 1 or more local steps between averages"));
-}
-
 // ---- at once --------------------------------------------------------------------------------------------
 Round::Round(const Options& o, int64_t tau) : period_(o, tau), mixes_(mixes_buffers(o)) {}
 

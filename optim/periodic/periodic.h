@@ -5,14 +5,10 @@
 
 namespace skein::optim {
 
-// A number among an algorithm's options; BadOption unless it lies from `low` to `high`, both allowed.
-double number_within(const Options&, const std::string& key, double otherwise, double low,
-                     double high = 1e30);
-
 // --tau: local step k + 1 is the last of its round where (k + 1) mod tau == 0.
 class Period {
  public:
-  explicit Period(const Options&, int64_t otherwise = 4);  // BadOption below 1
+  explicit Period(const Options& o, int64_t otherwise = 4) : steps_(o.integer("tau", otherwise, 1)) {}
   bool ends(int64_t k) const { return (k + 1) % steps_ == 0; }
   int64_t steps() const { return steps_; }
 

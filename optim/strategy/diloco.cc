@@ -12,8 +12,8 @@ namespace {
 class Outer {
  public:
   explicit Outer(const Options& o)
-      : nu_(number_within(o, "outer-lr", 0.7, 0)),
-        mu_(number_within(o, "outer-momentum", 0.9, 0, 1)),
+      : nu_(o.number("outer-lr", 0.7, 0)),
+        mu_(o.number("outer-momentum", 0.9, 0, 1)),
         nesterov_(o.flag("outer-nesterov", true)) {}
 
   // m <- mu m + Delta; z <- z - nu (mu m + Delta), without Nesterov z - nu m; then x <- z, where x is given.
@@ -63,12 +63,11 @@ class StreamingDiLoCo final : public Strategy {
   explicit StreamingDiLoCo(const Options& o)
       : options_(o),
         round_(o),
-        fragments_(o.integer("fragments", 4)),
+        fragments_(o.integer("fragments", 4, 1)),
         delay_(o.integer("delay", 0)),
-        keep_(number_within(o, "mix", 0, 0, 1)),
+        keep_(o.number("mix", 0, 0, 1)),
         outer_(o),
         reset_inner_(o.flag("reset-inner", false)) {
-    if (fragments_ < 1) throw BadOption(text("--fragments ", fragments_, ": allowed is 1 or more"));
     if (delay_ < 0 || delay_ >= round_.tau())
       throw BadOption(text("--delay ", delay_, ": allowed is from 0 to ", round_.tau() - 1,
                            ", less than --tau, so that a piece is back before it sets out again"));

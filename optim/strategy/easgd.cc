@@ -14,7 +14,7 @@ class Easgd final : public Strategy {
  public:
   // Both pulls together multiply mean x - z by 1 - alpha (n + 1), which must not grow.
   Easgd(const Options& o, int world)
-      : round_(o), alpha_(number_within(o, "alpha", 0.9 / world, 0, 2.0 / (world + 1))) {}
+      : round_(o), alpha_(o.number("alpha", 0.9 / world, 0, 2.0 / (world + 1))) {}
 
   void start(Worker& me) override {
     z_ = me.x.clone();

@@ -14,7 +14,7 @@ namespace {
 class EasgdAsync final : public Centered {
  public:
   EasgdAsync(const Options& o, int world)
-      : Centered(o, world), round_(o, 10), alpha_(number_within(o, "alpha", 0.9 / world, 0, 1)) {}
+      : Centered(o, world), round_(o, 10), alpha_(o.number("alpha", 0.9 / world, 0, 1)) {}
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
@@ -43,7 +43,9 @@ class EasgdAsync final : public Centered {
 std::unique_ptr<Strategy> make_easgd_async(const Options& o, int world) {
   return std::make_unique<EasgdAsync>(o, world);
 }
-std::unique_ptr<Strategy> make_eamsgd_async(const Options& o, int world) { return make_easgd_async(o, world); }
+std::unique_ptr<Strategy> make_eamsgd_async(const Options& o, int world) {
+  return make_easgd_async(o, world);
+}
 
 void serve_easgd_async(const Options& o, int workers, comm::Communicator& hub) {
   EasgdAsync(o, workers).serve(hub);

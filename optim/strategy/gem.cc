@@ -22,11 +22,10 @@ class GradientEnergyMatching final : public Centered {
   GradientEnergyMatching(const Options& o, int world)
       : Centered(o, world),
         mu_(o.number("gem-momentum", 0.9)),
-        kappa_(o.number("kappa", 1)),
+        kappa_(o.number("kappa", 1, 0)),
         at_theta_(gradient_at_theta(o)) {
     if (!(mu_ >= 0 && mu_ < 1))
       throw BadOption(text("--gem-momentum ", mu_, ": allowed are 0 <= momentum < 1"));
-    if (!(kappa_ >= 0)) throw BadOption(text("--kappa ", kappa_, ": must not be negative"));
   }
 
   void start(Worker& me) override {

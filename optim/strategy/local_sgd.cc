@@ -31,9 +31,7 @@ class LocalSgd final : public Strategy {
 class PostLocalSgd final : public Strategy {
  public:
   PostLocalSgd(const Options& o, int world)
-      : switch_(o.integer("switch-step", 0)), together_(make_allreduce(o, world)), apart_(o) {
-    if (switch_ < 0) throw BadOption(text("--switch-step ", switch_, ": allowed is 0 or more"));
-  }
+      : switch_(o.integer("switch-step", 0, 0)), together_(make_allreduce(o, world)), apart_(o) {}
 
   void start(Worker& me) override { together_->start(me); }
 

@@ -26,10 +26,10 @@ class Lsgd final : public Strategy {
   Lsgd(const Options& o, int world)
       : options_(o),
         world_(world),
-        tau_l_(checked("tau-local", o.integer("tau-local", 4))),
-        tau_g_(checked("tau-global", o.integer("tau-global", 16))),
-        window_length_(checked("loss-window", o.integer("loss-window", tau_l_))),
-        groups_(o.word("groups", "hosts") == "hosts" ? 0 : checked("groups", o.integer("groups", 1))),
+        tau_l_(o.integer("tau-local", 4, 1)),
+        tau_g_(o.integer("tau-global", 16, 1)),
+        window_length_(o.integer("loss-window", tau_l_, 1)),
+        groups_(o.word("groups", "hosts") == "hosts" ? 0 : o.integer("groups", 1, 1)),
         c_l_(o.number("c-local", 0.1)),
         c_g_(o.number("c-global", 0.1)),
         p_l_(o.number("prox-local", 0)),
@@ -118,10 +118,6 @@ class Lsgd final : public Strategy {
                stderr);
   }
 
-  static int64_t checked(const char* flag, int64_t v) {
-    if (v < 1) throw BadOption(text("--", flag, ' ', v, ": at least 1 is needed"));
-    return v;
-  }
   const Options options_;
   const int world_;
   const int64_t tau_l_, tau_g_;

@@ -16,11 +16,9 @@ class Osgp final : public Gossiping {
  public:
   Osgp(const Options& o, int world)
       : options_(o),
-        s_(o.integer("staleness", 0)),
+        s_(o.integer("staleness", 0, 0)),
         mixes_(buffer_policy(o) == BufferPolicy::kMix),
-        flights_(o, world) {
-    if (s_ < 0) throw BadOption(text("--staleness ", s_, ": a number of forwards from 0 on is needed"));
-  }
+        flights_(o, world) {}
 
   void start(Worker& me) override {
     const int64_t n = me.x.size(), buffers = mixes_ ? me.buffers.size() : 0;

@@ -11,10 +11,7 @@ namespace {
 class OverlapLocalSgd final : public Strategy {
  public:
   explicit OverlapLocalSgd(const Options& o)
-      : round_(o),
-        alpha_(number_within(o, "alpha", 0.6, 0, 1)),
-        beta_(number_within(o, "beta", 0.7, 0, 1)),
-        flight_(o) {}
+      : round_(o), alpha_(o.number("alpha", 0.6, 0, 1)), beta_(o.number("beta", 0.7, 0, 1)), flight_(o) {}
 
   void start(Worker& me) override {
     z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device());

@@ -18,7 +18,7 @@ class Qsr final : public Strategy {
         longest_(longest(o)),
         warmup_(o.integer("warmup-steps", 0)),
         last_(o.integer("total-steps", 0) - 1),
-        c_(number_within(o, "qsr-c", 0, 0)) {}
+        c_(o.number("qsr-c", 0, 0)) {}
 
   Tensor iterate(Worker& me, int64_t k) override {
     const int64_t tau = done_ == 0 ? length(k, me.lr) : tau_;

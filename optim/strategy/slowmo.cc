@@ -13,8 +13,8 @@ class SlowMo final : public Strategy {
  public:
   explicit SlowMo(const Options& o)
       : round_(o, 12),
-        alpha_(number_within(o, "alpha", 1, 0)),
-        beta_(number_within(o, "beta", 0.5, 0, 1)),
+        alpha_(o.number("alpha", 1, 0)),
+        beta_(o.number("beta", 0.5, 0, 1)),
         reset_inner_(o.flag("reset-inner", false)) {}
 
   void start(Worker& me) override { z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device()); }
@@ -43,8 +43,8 @@ class Bmuf final : public Strategy {
  public:
   explicit Bmuf(const Options& o)
       : round_(o),
-        zeta_(number_within(o, "zeta", 1, 0)),
-        beta_(number_within(o, "beta", 0.9, 0, 1)),
+        zeta_(o.number("zeta", 1, 0)),
+        beta_(o.number("beta", 0.9, 0, 1)),
         nesterov_(o.flag("outer-nesterov", false)) {}
 
   void start(Worker& me) override { z_ = me.x.clone(), d_ = Tensor::zeros(z_.shape(), kF32, z_.device()); }

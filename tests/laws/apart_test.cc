@@ -90,7 +90,8 @@ void expect_same(const Case& c, int n, int64_t steps, comm::CommunicatorOptions 
           const Tensor y(t.x.shape(), kF32, p.device);
           t.strategy->write_model(t.worker, y);
           see(y);
-          seen.push_back(float(optim::consensus_distance(comm, t.strategy->contribution(t.worker), y, p.size)));
+          seen.push_back(
+              float(optim::consensus_distance(comm, t.strategy->contribution(t.worker), y, p.size)));
           // What is saved comes back as it was.
           optim::Snapshot before, after;
           const auto walk = [&](Archive& a) { t.visit(a); };

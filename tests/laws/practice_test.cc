@@ -149,7 +149,8 @@ TEST(Ema, OfWorkersThatGossipIsThatOfTheirConsensus) {
   const trainee::Problem problem{.momentum = 0.9f, .noise = 1};
   for (const char* row : {"sgp", "d-psgd", "local-sgd", "easgd"}) {
     constexpr int kWorld = 3, kSteps = 12;
-    std::vector<std::vector<std::vector<float>>> own(kWorld);  // contribution() of each worker after each step
+    std::vector<std::vector<std::vector<float>>> own(
+        kWorld);  // contribution() of each worker after each step
     std::vector<std::vector<float>> averages(kWorld);
     auto world = comm::local_world(kWorld);
     comm::in_world(world, [&](comm::Communicator& c) {

@@ -213,5 +213,16 @@ TEST(Options, RefuseOtherTypesNamingFlagAndValue) {
   EXPECT_THROW(o.flag("final-average", true), BadOption);
 }
 
+TEST(Options, RefuseNumbersOutsideTheirRange) {
+  Options o;
+  o.set("alpha", "1.25"), o.set("zeta", "-0.5"), o.set("tau", "0");
+  EXPECT_EQ(message_of([&] { o.number("alpha", 1, 0, 1); }), "--alpha 1.25: allowed is from 0 to 1");
+  EXPECT_EQ(message_of([&] { o.number("zeta", 1, 0); }), "--zeta -0.5: allowed is 0 or more");
+  EXPECT_EQ(message_of([&] { o.integer("tau", 4, 1); }), "--tau 0: allowed is 1 or more");
+  EXPECT_EQ(o.number("alpha", 1, 0, 1.25), 1.25);
+  EXPECT_EQ(o.number("zeta", 1, -0.5), -0.5);
+  EXPECT_EQ(o.integer("tau", 4, 0), 0);
+}
+
 }  // namespace
 }  // namespace skein::optim
