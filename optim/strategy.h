@@ -32,27 +32,27 @@ struct Worker {
   comm::Communicator& comm;    // the workers
   int64_t samples = 0;         // in this step's mini-batch; set before iterate
   int64_t global_samples = 0;  // those of all workers; averages of gradients weigh by samples
-  // Draws the step's mini-batch, fills g at x and returns the mean loss (one element, on the device). If `ready` is
-  // given, it is called with slices of g as they become final. The caller then also judges their sum by `scale` and
-  // clips it (--clip-norm); otherwise the oracle does both.
+  // Draws the step's mini-batch, fills g at x and returns the mean loss (one element, on the device). If
+  // `ready` is given, it is called with slices of g as they become final. The caller then also judges their
+  // sum by `scale` and clips it (--clip-norm); otherwise the oracle does both.
   std::function<Tensor(const GradReady& ready)> oracle;
   // With --servers dedicated: the workers and, last, a process that only serves.
   comm::Communicator& hub = comm;
-  // Slices of the gradient arrive multiplied by this loss scale, and the rule does nothing in a step that it judges to
-  // have overflowed. Null: gradients are not scaled.
+  // Slices of the gradient arrive multiplied by this loss scale, and the rule does nothing in a step that it
+  // judges to have overflowed. Null: gradients are not scaled.
   LossScale* scale = nullptr;
 
   Tensor gradient(const GradReady& ready = {}) { return oracle(ready); }
   bool has_server() const { return &hub != &comm; }
-  // y <- y - lr u(g), with weight decay at x, where g was taken; y may be x. In a step in which this worker has no
-  // samples it does nothing.
+  // y <- y - lr u(g), with weight decay at x, where g was taken; y may be x. In a step in which this worker
+  // has no samples it does nothing.
   void local_step(const Tensor& y);
 };
 
 using Values = std::map<std::string, std::string>;  // of options, as text
 
-// What an algorithm reads of the configuration: flags by name, without dashes. `otherwise` is the default. It stands
-// where the option is read and nowhere else: values_in_force() tells it to those who show it.
+// What an algorithm reads of the configuration: flags by name, without dashes. `otherwise` is the default. It
+// stands where the option is read and nowhere else: values_in_force() tells it to those who show it.
 class Options {
  public:
   void set(const std::string& key, std::string value) { values_[key] = std::move(value); }
@@ -64,7 +64,7 @@ class Options {
   std::string word(const std::string& key, std::string otherwise) const;
   // A default that is known only after the option was read as empty.
   void chosen(const std::string& key, const std::string& value) const;
-  // From now on every option that is read is written to `in_force` with its value. It must outlive these options.
+  // From now on every option that is read is written to `in_force` with its value. It must outlive this.
   void report_to(Values& in_force) { in_force_ = &in_force; }
 
  private:
@@ -84,10 +84,10 @@ BufferPolicy buffer_policy(const Options&);
 // Rules that every strategy keeps:
 // - Options are read in the constructor.
 // - State that the next step reads is visited, so that it can be saved and put back.
-// - iterate() may throw at any time, wherever it waits for a peer: WholeStep (optim/whole_step.h) puts back what has
-//   been visited. Asynchronous workers are not put back, and end as they are. In rows with a center the others go on:
-//   what a worker leaves with the center must count as a whole or not at all when that worker is lost, and start(),
-//   settle(), write_model() are called again, among fewer workers, if a loss interrupts them.
+// - iterate() may throw at any time, wherever it waits for a peer: WholeStep (optim/whole_step.h) puts back
+//   what has been visited. Asynchronous workers are not put back, and end as they are. In rows with a center
+//   the others go on: what a lost worker left with the center must count as a whole or not at all, and
+//   start(), settle() and write_model() are called again, among fewer workers, if a loss interrupts them.
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -95,19 +95,20 @@ class Strategy {
   virtual void start(Worker&) {}
   // The loop body of the paper. Returns the loss, on the device.
   virtual Tensor iterate(Worker& me, int64_t k) = 0;
-  // Before anything that the workers do together between two steps (evaluation, checkpoint, end). It returns when all
-  // workers have called it; from then on no algorithm sends, waits or writes `x` until the next iterate(). What was
-  // under way has arrived and is part of visit(). Collective; it may wait as long as the slowest worker takes.
+  // Before anything that the workers do together between two steps (evaluation, checkpoint, end). It returns
+  // when all workers have called it; from then on no algorithm sends, waits or writes `x` until the next
+  // iterate(). What was under way has arrived and is part of visit(). Collective; it may wait as long as the
+  // slowest worker takes.
   virtual void settle(Worker&) {}
-  // After the last step, settled: ends what is still under way; with --final-average the workers take their mean.
-  // Collective.
+  // After the last step, settled: ends what is still under way; with --final-average the workers take their
+  // mean. Collective.
   virtual void finish(Worker&) {}
   // The state of its own: anchors, weights, clocks.
   virtual void visit(Archive&) {}
-  // What this worker contributes to the model, which is the mean of the contributions unless there is a center.
+  // This worker's contribution to the model: unless there is a center, the model is the mean of them.
   virtual Tensor contribution(Worker& me) { return me.x; }
-  // y <- the model: what is evaluated and saved, the same bits on every worker. y is none of the strategy's own
-  // vectors. Collective, after settle().
+  // y <- the model: what is evaluated and saved, the same bits on every worker. y is none of the strategy's
+  // own vectors. Collective, after settle().
   virtual void write_model(Worker& me, const Tensor& y);
 };
 
@@ -126,8 +127,8 @@ struct StrategyRow {
   bool center;         // worker 0 or a server keeps the model; the others go on without a lost worker
   Apart apart;         // how many steps workers can be apart
   std::unique_ptr<Strategy> (*make)(const Options&, int world);
-  // All that the last member of `hub` does with --servers dedicated; it returns when no worker is left. Null if the
-  // algorithm has no server.
+  // All that the last member of `hub` does with --servers dedicated; it returns when no worker is left. Null
+  // if the algorithm has no server.
   void (*serve)(const Options&, int workers, comm::Communicator& hub);
 
   bool asynchronous() const { return apart == Apart::kAny; }
@@ -137,8 +138,8 @@ const std::vector<StrategyRow>& strategies();
 // Both accept hyphens and underscores and throw BadOption that names the nearest valid name.
 const StrategyRow& strategy_row(const std::string& name);
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const Options&, int world);
-// Every option that the algorithm reads, with the value it will use: the one given, or its own default. It calls
-// make_strategy and throws what that throws.
+// Every option that the algorithm reads, with the value it will use: the one given, or its own default. It
+// calls make_strategy and throws what that throws.
 Values values_in_force(const std::string& name, Options, int world);
 
 }  // namespace skein::optim

@@ -8,16 +8,17 @@
 namespace skein::optim {
 
 // How many of the latest states a worker keeps, each as it was before a step:
-//   0  if nothing is ever taken back: a worker that is alone loses no peer, and asynchronous workers end as they
-//      are, since others may have used what a broken step has sent
+//   0  if nothing is ever taken back: a worker that is alone loses no peer, and asynchronous workers end as
+//      they are, since others may have used what a broken step has sent
 //   1  of two workers, since one that loses the other ends at the step that it has reached itself
 //   2  where every step is an exchange among all workers, since none can be more than one step ahead
-//   4  where workers gossip, or take steps alone between two exchanges: those that do not hear from a lost worker
-//      at every step go on for a few. Workers that are further apart when one is lost write no new checkpoint.
+//   4  where workers gossip, or take steps alone between two exchanges: those that do not hear from a lost
+//      worker at every step go on for a few. Workers that are further apart when one is lost write no new
+//      checkpoint.
 int states_kept(const StrategyRow&, int workers);
 
-// Keeps the promise that a step is done as a whole or not at all, so that a strategy may throw at any time while it
-// iterates. It copies the state once before every step, into memory that it uses again.
+// Keeps the promise that a step is done as a whole or not at all, so that a strategy may throw at any time
+// while it iterates. It copies the state once before every step, into memory that it uses again.
 class WholeStep {
  public:
   // `kept`: how many states; with 0 nothing is copied, and a step that throws remains half done.

@@ -7,9 +7,9 @@
 
 namespace skein::apps {
 
-// Workers in step keep the states of their last few steps (optim/whole_step.h). When one of them is lost, the others
-// may be a few steps apart: they go back to the last step that all of them have taken, and write a checkpoint of it,
-// if they are the side that may (docs/checkpoints.md). Asynchronous workers end as they are.
+// Workers in step keep the states of their last few steps (optim/whole_step.h). When one of them is lost, the
+// others may be a few steps apart: they go back to the last step that all have taken, and write a checkpoint
+// of it if they are the side that may (docs/checkpoints.md). Asynchronous workers end as they are.
 class Rollback {
  public:
   Rollback(Run&, Record&, Saving&, Traces&, Walk state);
@@ -17,8 +17,7 @@ class Rollback {
   // The next step, which is `f`. If it throws, the state of workers in step is as it was before.
   void step(const std::function<void()>& f) { steps_.run(run_.k, f); }
 
-  // After an error of communication, `why`, that the training does not survive. Throws Error if all workers are
-  // alive.
+  // After an error of communication, `why`, which ends the training. Throws Error if all workers are alive.
   Outcome end(const std::string& why);
 
  private:

@@ -48,10 +48,10 @@ class ExactAverage final : public Strategy {
  private:
   enum Purpose { kAverage, kSettle };
 
-  // Workers can come for different purposes: one may be asked to stop while others are ahead, at a step where an
-  // average is due. Those then return to their caller without an average, and hear there that they are to stop; the
-  // average is made up for where all have come to that step. In each round all workers hear what the others came
-  // for, so that they agree.
+  // Workers can come for different purposes: one may be asked to stop while others are ahead, at a step where
+  // an average is due. Those then return to their caller without an average, and hear there that they are to
+  // stop; the average is made up for where all have come to that step. In each round all workers hear what
+  // the others came for, so that they agree.
   void meet(Worker& me, Purpose mine) {
     const comm::Patience patience(me.comm);  // as long as the slowest worker takes
     for (bool all_settle = false; !all_settle;) {

@@ -15,8 +15,8 @@ class Gossiping : public Strategy {
 };
 
 // The same algorithm, whose workers take the exact mean of their models (average()) after every --exact-every
-// local steps (Gossip-PGA: Chen et al., ICML 2021; 0: never) and, with --final-average (on), after the last step.
-// Asynchronous workers wait for each other there.
+// local steps (Gossip-PGA: Chen et al., ICML 2021; 0: never) and, with --final-average (on), after the last
+// step. Asynchronous workers wait for each other there.
 std::unique_ptr<Strategy> with_exact_average(std::unique_ptr<Gossiping>, const Options&, int world,
                                              bool asynchronous = false);
 

@@ -32,8 +32,8 @@ class Graph {
 
 // Sends every out-peer its share of x, and of the push-sum weight w in the header. x is free on return.
 void give(comm::Communicator&, const comm::Mix&, comm::Tag, int64_t k, const Tensor& x, double w = 1);
-// Waits for the shares of all in-peers; in the graph's order, whatever the order of arrival. Payloads are of the type
-// they travelled in.
+// Waits for the shares of all in-peers; in the graph's order, whatever the order of arrival. Payloads are of
+// the type they travelled in.
 std::vector<comm::Message> take_shares(comm::Communicator&, const comm::Mix&, comm::Tag, int64_t k,
                                        const Tensor& like);
 // mix() of what take_shares() brought, after give() of a.x over the same edges: what a narrow wire (--wire

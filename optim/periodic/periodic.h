@@ -16,8 +16,8 @@ class Period {
   const int64_t steps_;
 };
 
-// Means over the workers, each worker's share the same, or nothing. Memory of whoever made them, for the caller to
-// write.
+// Means over the workers, each worker's share the same, or nothing. Memory of whoever made them, for the
+// caller to write.
 struct Means {
   explicit operator bool() const { return bool(x); }
   Tensor x;
@@ -32,8 +32,8 @@ struct Means {
 class Round {
  public:
   explicit Round(const Options&, int64_t tau = 4);  // --tau, --bn-policy
-  // x_i <- x_i - eta u_i. If step k is the last of its round, this is collective and returns the mean of x, which the
-  // caller writes to x or not. Otherwise it returns no mean.
+  // x_i <- x_i - eta u_i. If step k is the last of its round, this is collective and returns the mean of x,
+  // which the caller writes to x or not. Otherwise it returns no mean.
   Means step(Worker& me, int64_t k) { return step_of(me, period_.ends(k)); }
   // The same for rounds of other lengths.
   Means step_of(Worker&, bool is_last);

@@ -43,9 +43,8 @@ class Sgp final : public Gossiping {
   }
 
   void visit(Archive& a) override { a("x", x_), a("w", w_); }
-  Tensor contribution(Worker&) override {
-    return x_;
-  }  // sum w = n, so the mean of X is the mean of all there is
+  // The sum of all w is n, so the mean of X is the mean of all there is.
+  Tensor contribution(Worker&) override { return x_; }
 
  private:
   static constexpr comm::Tag kShare = 1;

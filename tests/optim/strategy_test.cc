@@ -143,9 +143,9 @@ TEST(EveryStrategy, IsTheSameOverATransportThatDelaysDoublesAndReorders) {
   }
 }
 
-// Rank 0 leaves after three steps. The step that another rank cannot finish then leaves no trace: the state is what it
-// was, and x what it is in a run that loses nobody. Asynchronous rows make no such promise. Where every step is an
-// exchange among all, none gets ahead of the rank that left.
+// Rank 0 leaves after three steps. The step that another rank cannot finish then leaves no trace: the state
+// is what it was, and x what it is in a run that loses nobody. Asynchronous rows make no such promise. Where
+// every step is an exchange among all, none gets ahead of the rank that left.
 TEST(EveryStrategy, AStepThatFailsLeavesTheOneBeforeIt) {
   constexpr int64_t kSteps = 30;
   const Problem p{.momentum = 0.9f, .noise = 1};
