@@ -1,4 +1,4 @@
-// OrderLog: what an asynchronous run left to the order of arrivals, written down, and done again.
+// OrderLog: the order of arrivals in an asynchronous run, recorded and replayed.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -12,13 +12,12 @@
 
 namespace skein::optim {
 
-// One list of numbers of one rank: whom a server served, what a partner answered before its step, and so on.
-// Of
-// --record PATH and --replay PATH; its file is PATH.NAME. Not thread-safe.
+// One rank's list of numbers: whom a server served, what a partner answered before its step, and so on. With
+// --record PATH or --replay PATH its file is PATH.NAME. Not thread-safe.
 class OrderLog {
  public:
-  // `name` is unique in the run, as "server" or "3". Off where the options say neither. Throws BadFile: a
-  // file that cannot be made, is missing, or is no such log; BadOption: both.
+  // `name` is unique in the run, as "server" or "3". If the options say neither, it does nothing. Throws
+  // BadFile if the file cannot be made, is missing or is no such log, and BadOption if the options say both.
   OrderLog(const Options&, const std::string& name);
   ~OrderLog();
   OrderLog(const OrderLog&) = delete;
@@ -27,7 +26,7 @@ class OrderLog {
   bool ended() const { return at_ >= int64_t(past_.size()); }  // replaying: nothing more is recorded
   // Replaying: what is to happen next, without going on; throws BadFile where the recording has ended.
   int64_t next() const;
-  // It has happened: recording, writes it down; replaying, goes on, and throws Error unless it was to happen.
+  // An event has happened: a recording writes it down, a replay goes on and throws Error if another was due.
   void happened(int64_t);
   // How many entries have happened; a recording is in its file as far as that.
   int64_t position();

@@ -1,4 +1,4 @@
-// Snapshot: a copy in memory of whatever a walk visits, to go back to.
+// Snapshot: a copy in memory of all that a walk visits.
 #pragma once
 #include <functional>
 #include <map>

@@ -14,7 +14,7 @@ using comm::Message;
 using comm::Request;
 
 Message Turn::take() {
-  // Of turns that a lease ended, something may have come after all: it is late, and dropped.
+  // Messages of turns that a lease has ended are too late, and are dropped.
   for (auto m = comm_.poll(worker, kToCenter); m; m = comm_.poll(worker, kToCenter)) {
     if (m->step < sequence_) continue;
     CHECK(m->step == sequence_ && m->payload.size() == theta.size(), m->step, sequence_, m->payload.size());
@@ -48,7 +48,7 @@ void Center::serve(const std::function<bool()>& go_on) {
   }
 }
 
-// The request that waits longest; replaying, that of whose turn it was.
+// The request that has waited longest; in a replay, that of the worker whose turn it was.
 std::optional<Request> Center::due() {
   for (const auto until = Clock::now() + std::chrono::milliseconds(50);;) {
     if (!early_.empty()) {
@@ -100,7 +100,7 @@ void Center::turn(const Request& r) {
   count();
 }
 
-// Late: a run that resumes puts its beginning first, which must not cost it the recording.
+// Called late: a run that resumes first puts its beginning, which must not cost it the recording.
 void Center::go_to_position() {
   if (!log_to_) return;
   log_.go_to(*log_to_);

@@ -1,5 +1,4 @@
-// Center: the vector that asynchronous workers share, and the server that lets them at it one after the
-// other.
+// Center: the vector that asynchronous workers share, and the server that gives them turns at it.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -20,8 +19,8 @@ inline constexpr comm::Tag kInvitation = 0x5C000, kToCenter = 0x5C001, kFromCent
                            kStateToCenter = 0x5C003, kStateFromCenter = 0x5C004;
 }  // namespace center
 
-// One worker's turn, as the center sees it. No other begins before it ends, and it counts as soon as its last
-// take() has returned: a worker that is lost before that leaves the center as it was.
+// One worker's turn, as the center sees it. No other turn begins before it ends. It counts as soon as its
+// last take() has returned; a worker that is lost before that leaves the center as it was.
 class Turn {
  public:
   Turn(comm::Communicator& c, const comm::Request& r, const Tensor& theta, int64_t version)
@@ -30,7 +29,8 @@ class Turn {
   const Tensor theta;     // the center; to be changed after the last take()
   const int64_t version;  // turns before this one
 
-  // What the worker gives, laid out as theta, perhaps in the type it travelled in. Waits as long as the lease lasts. Throws PeerLost, Timeout.
+  // What the worker gives, laid out as theta, perhaps in the type it travelled in. Waits as long as the lease
+  // lasts. Throws PeerLost, Timeout.
   comm::Message take();
   void give(const Tensor&, int64_t version);  // to the worker; the version is the message's weight
   bool taken() const { return taken_; }
@@ -52,9 +52,9 @@ class Center {
   Center(const Options&, std::unique_ptr<comm::Communicator> all, int workers, Column);
   comm::Invitation invitation() const { return inbox_.invitation(); }
 
-  // Until `go_on` says no. Never throws: what goes wrong here is said to all workers, whose waits throw it.
+  // Serves until `go_on` returns false. Never throws: workers hear what goes wrong, and their waits throw.
   void serve(const std::function<bool()>& go_on);
-  void wake() { inbox_.wake(); }  // lets serve() ask go_on; any thread
+  void wake() { inbox_.wake(); }  // makes serve() ask go_on; any thread may call it
 
   struct Counts {
     int64_t turns = 0, leases_lost = 0;
@@ -74,7 +74,7 @@ class Center {
   const Column column_;
   OrderLog log_;
   std::map<int, comm::Request> early_;  // replaying: those whose turn has not come
-  comm::Clock::time_point turned_{};    // when the last turn ended, or somebody began to wait
+  comm::Clock::time_point turned_{};    // when the last turn ended, or a worker began to wait
   std::optional<int64_t> log_to_;       // where the log is to go on
   Tensor theta_;
   int64_t version_ = 0;

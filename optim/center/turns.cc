@@ -1,4 +1,4 @@
-// Meeting the server, asking for turns, and fetching the center when everybody stands still.
+// Joining the server, asking for turns, and fetching the center while no worker takes a turn.
 #include "optim/center/turns.h"
 
 #include <omp.h>
@@ -14,7 +14,7 @@ using namespace center;
 
 namespace {
 
-constexpr char kTrouble = '!';  // in place of an invitation: why there is none
+constexpr char kTrouble = '!';  // begins the reason for which there is no invitation
 
 }  // namespace
 
@@ -32,7 +32,7 @@ Turns::~Turns() {
   if (thread_.joinable()) thread_.join();
 }
 
-// Among whom worker 0 has opened the center they are counted as they were then.
+// Worker 0 opens the center once, and the workers keep the ranks in it that they have at that time.
 void Turns::join(Worker& me, const Center::Column& column) {
   first_ = me.comm.rank() == 0;
   worker_ = me.comm.rank();
@@ -61,10 +61,11 @@ void Turns::start(Worker& me, const Center::Column& column) {
     if (!me.x.device().is_host()) current_stream(me.x.device()).sync();
     put();
   }
-  me.comm.barrier();  // nobody's turn before there is a center
+  me.comm.barrier();  // there are no turns before there is a center
 }
 
-// An inbox acknowledges at once, whatever its server does; a deadline for that is no deadline for the turn.
+// An inbox acknowledges a request at once, whatever its server does. The deadline is that of the
+// acknowledgement, not that of the turn.
 void Turns::ask(uint16_t kind) {
   sequence_ = inbox_->ask(kind, 0, patience_, [&] {
     comm_->progress();
@@ -127,7 +128,7 @@ void Turns::write_model(Worker& me, const Tensor& y) {
   me.comm.broadcast(y, 0);
 }
 
-// In place of an invitation the others hear why there is none.
+// If the center cannot be opened, the others get the reason in place of an invitation.
 std::string Turns::open_center(std::unique_ptr<comm::Communicator> twin, const Center::Column& column) {
   try {
     center_ = std::make_unique<Center>(options_, std::move(twin), workers_, column);

@@ -12,18 +12,18 @@ class Turns {
   Turns(const Options&, int workers);  // throws BadOption
   ~Turns();
 
-  // All workers start from worker 0's x, which becomes the center. Again with fewer workers if one was lost
-  // meanwhile. `column` runs where the server is.
+  // All workers start from worker 0's x, which becomes the center. It is called again, with fewer workers, if
+  // one is lost meanwhile. `column` runs where the server is.
   void start(Worker&, const Center::Column& column);
   // Gives `what` ahead, asks for a turn and returns what the center gives in it: payload on the host, weight
   // a version.
   comm::Message exchange(const Tensor& what, int64_t version = 0);
-  // A turn in two halves: between them it is held, and the center stands still. Be quick.
+  // A turn in two halves. Between them this worker holds the turn, and all others wait.
   comm::Message open();
   // u is a blank, which the caller fills in between.
   void commit(const Tensor& u);
   Tensor blank(const Tensor& like) const { return comm_->wire_buffer(like); }
-  // Only gets in line: open() in two halves.
+  // open() in two halves: the first only gets in line.
   void get_in_line();
   comm::Message called();
 

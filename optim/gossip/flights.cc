@@ -9,7 +9,7 @@
 namespace skein::optim {
 namespace {
 
-constexpr double kNap = 1e-3;  // seconds at most until it is looked whether anything else has changed
+constexpr double kNap = 1e-3;  // seconds of a wait, after which it looks whether anything else has changed
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void Flights::wait(const Worker& me) {
   }
 }
 
-// Whoever has come to a meeting starts its next gossip only if it hears that somebody waits for it.
+// A worker that has come to a meeting starts its next gossip only if it hears that another one waits for it.
 void Flights::hurry(const Worker& me) {
   const int64_t q = started_ - 1;
   for (const comm::Edge& e : mix_.in) {
@@ -89,7 +89,7 @@ void Flights::meet(const Worker& me, bool eager, const std::function<void()>& tu
     const int64_t q = started_ - 1;
     if (auto m = comm.take_within(kNap, e->peer, kShare, q)) here_.emplace(Place(q, e->peer), std::move(*m));
   });
-  const std::vector<int64_t> started = tell_started(me);  // from here on nobody starts
+  const std::vector<int64_t> started = tell_started(me);  // from here on no worker starts one
   for (int64_t q = started_ - aloft_; q < *std::max_element(started.begin(), started.end()); ++q)
     for (const comm::Edge& e : graph_.at(me, q).in)
       if (q < started[size_t(e.peer)] && !here_.count({q, e.peer}))

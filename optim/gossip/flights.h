@@ -1,4 +1,4 @@
-// Flights: one worker's push-sum gossips, started one after the other, and what has come of them but is not
+// Flights: one worker's push-sum gossips, one after the other, and the messages that have come but are not
 // absorbed.
 #pragma once
 #include <functional>
@@ -25,12 +25,12 @@ class Flights {
 
   // Collective, between two steps. Returns when all workers have come, and all that was sent is here. Until
   // then it calls turn(), which is to absorb and to start the next, when nothing is aloft or it has landed:
-  // `eager` always, otherwise only if somebody waits for this worker's next gossip.
+  // always if `eager`, otherwise only if a worker waits for this worker's next gossip.
   void meet(const Worker&, bool eager, const std::function<void()>& turn);
   // After meet(): what is here and not absorbed.
   void add_to(const Worker&, const Tensor& x, double& w) const;
-  // After meet(), all together: it was put where it belongs by other means, and all start anew with one
-  // number.
+  // After meet(), called by all workers: forgets what is here and not absorbed, since the caller has
+  // accounted for it. All start again with the same number.
   void forget(const Worker&);
   void visit(Archive&, const Tensor& like);
 
@@ -47,7 +47,7 @@ class Flights {
   std::map<Place, comm::Message> here_;
   comm::Mix mix_;                            // of the gossip aloft
   int64_t mix_of_ = -1;                      // its number
-  int64_t wanted_ = -1;                      // the highest number that somebody waits for
+  int64_t wanted_ = -1;                      // the highest number that another worker waits for
   std::map<comm::Rank, int64_t> asked_for_;  // by this worker
 };
 

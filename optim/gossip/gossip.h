@@ -36,21 +36,21 @@ void give(comm::Communicator&, const comm::Mix&, comm::Tag, int64_t k, const Ten
 // the type they travelled in.
 std::vector<comm::Message> take_shares(comm::Communicator&, const comm::Mix&, comm::Tag, int64_t k,
                                        const Tensor& like);
-// mix() of what take_shares() brought, after give() of a.x over the same edges: what a narrow wire (--wire
-// bf16) rounded off the shares given stays with their sender, so that the sum over the workers is what it
-// was.
+// mix() of what take_shares() brought, after give() of a.x over the same edges. What a narrow wire (--wire
+// bf16) rounds off the shares given stays with their sender, so that the sum over the workers
+// does not change.
 void combine(const comm::Communicator&, MixArgs a, const comm::Mix&,
              const std::vector<comm::Message>& shares);
 
-// Where workers meet that are at different steps: each tells all the others that it has come, and serves them
-// until all have. One worker may be told so while it waits inside its own step for somebody who has come
-// already.
+// A meeting of workers that are at different steps. Each tells all others that it has come, and serves them
+// until all have come. While a worker waits for another inside its own step, it may hear that this one
+// has come.
 class Meeting {
  public:
   explicit Meeting(comm::Tag tag) : tag_(tag) {}
-  // Returns when all have called it as often as this worker. Calls `meanwhile` again and again until then.
+  // Returns when all have called it as often as this worker. Until then it calls `meanwhile` repeatedly.
   void meet(comm::Communicator&, const std::function<void()>& meanwhile);
-  bool has_come(comm::Communicator&, comm::Rank);  // to the meeting that is next here; never waits
+  bool has_come(comm::Communicator&, comm::Rank);  // to this worker's next meeting; never waits
 
  private:
   const comm::Tag tag_;

@@ -11,7 +11,7 @@
 namespace skein::optim {
 namespace {
 
-// A partner that has not answered by then is stopped or far behind: on without it, until it does.
+// A partner that has not answered by then is stopped or far behind. Steps go on without it until it answers.
 constexpr auto kMoment = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -73,7 +73,8 @@ bool Pairing::next_is(std::initializer_list<Event> events) const {
   return std::find(events.begin(), events.end(), log_->next()) != events.end();
 }
 
-// Threads have streams of their own: what one leaves to the others is done when it lets go of the lock.
+// Threads have streams of their own. A thread waits for its stream before it releases the lock, so that the
+// others find its work done.
 void Pairing::finish_here() {
   if (!all_.device().is_host()) current_stream(all_.device()).sync();
 }
@@ -228,8 +229,8 @@ void Pairing::as_sent(const Tensor& y, const Tensor& x, const comm::Communicator
   copy(rounded, y), copy(y, rounded);
 }
 
-// x <- x + (received - sent) / 2. Where x is what was sent that is the mean of the two, the same bits on both
-// sides.
+// x <- x + (received - sent) / 2. If x is still what was sent, that is the mean of the two, with the same
+// bits on both sides.
 void Pairing::half_way(bool changed) {
   if (changed)
     axpy(all_, 1.f, mean_), axpy(all_, -1.f, sent_);
@@ -238,7 +239,7 @@ void Pairing::half_way(bool changed) {
   stale_ = true;
 }
 
-// Each comes without an exchange of its own on its way: when all have come there is none.
+// Each worker comes when its own exchange is over. When all have come, no exchange is under way.
 void Pairing::meet(Worker& me) {
   {
     Lock lock(mutex_);
@@ -265,7 +266,7 @@ void Pairing::meet(Worker& me) {
     show(me);
     finish_here();
   }
-  me.comm.barrier();  // whoever goes on asks again
+  me.comm.barrier();  // workers that go on send requests again
 }
 
 void Pairing::average(Worker& me) {

@@ -27,7 +27,7 @@ class Pairing {
   // One's own: the thread that computes.
   void snapshot(Worker&);  // me.x <- x; partners are served from now on
   bool ask(Worker&);  // x sets out to the next partner; false: passive, or the last one has not answered yet
-  void wait_a_moment();  // for that answer, not for ever
+  void wait_a_moment();  // for that answer, but at most a moment
   void step(Worker&);    // x <- x - eta u: x as it is now, u at me.x
   // Returns when all have come, without an exchange on its way anywhere, and serves others until then; x
   // stays as it is until the next snapshot, and me.x shows it. Collective.

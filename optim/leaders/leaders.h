@@ -21,7 +21,7 @@ class LossWindow {
   int64_t seen_ = 0;
 };
 
-// The position of the smallest finite loss, the first of equals; -1 where none is finite.
+// The position of the smallest finite loss, the first of equal ones; -1 if none is finite.
 int elect(const std::vector<double>& losses);
 
 // Ranks 0 to world-1 as lists in rank order: runs of consecutive ranks whose lengths differ by one at most.
@@ -34,11 +34,11 @@ std::vector<std::vector<int>> split_by_host(int world, comm::Communicator&);
 // toward it.
 class Leader {
  public:
-  // Of the workers of the communicator; `c` is the strength of the pull in a round, `proximal` that after a
-  // step; `buffers`: running statistics are pulled as x is.
+  // The leader of the workers of the communicator. `c` is the strength of the pull in a round, `proximal`
+  // that of the pull after a step; with `buffers` running statistics are pulled as x is.
   Leader(comm::Communicator&, const Worker& me, double c, double proximal, bool buffers);
-  // Collective: x <- x + c (z - x), z the x of the worker with the smallest of these losses, one of each
-  // worker. A leader keeps every bit. False, and nothing happens: no loss is finite.
+  // Collective: x <- x + c (z - x), where z is the x of the worker with the smallest of these losses, which
+  // are one a worker. A leader keeps every bit. If no loss is finite it does nothing and returns false.
   bool pull(Worker& me, const std::vector<double>& losses);
   void pull_proximally(Worker& me);  // x <- x + proximal (A - x)
   void visit(Archive&);

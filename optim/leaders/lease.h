@@ -39,8 +39,8 @@ struct Word {
   bool idle = false;
   bool wants = true;     // a step; else to meet the others
   int64_t returned = 0;  // leased steps that were not taken
-  bool again =
-      false;  // to meet, and has asked for no step since all met last: whenever it is heard, all is the same
+  // It wants to meet and has asked for no step since all met last: it does not matter when that is heard.
+  bool again = false;
   bool operator==(const Word&) const = default;
 };
 
@@ -50,15 +50,15 @@ struct Reply {
   bool operator==(const Reply&) const = default;
 };
 
-// The global server's. A cycle grants `steps` steps, first come, first served, and what is returned again;
-// when all are taken, which is when every group is idle, there is one round for everybody; every `every`-th
-// round is global.
+// The book of the global server. A cycle grants `steps` steps, first come, first served; steps that are
+// returned are granted again. When all steps are taken, that is when every group is idle, all workers take
+// part in a round. Every `every`-th round is global.
 class CycleBook {
  public:
   CycleBook(int groups, int64_t steps, int64_t every);
   void stand(const Standing&);  // once, before anything is heard
-  // Answers that are due now. To one that is not idle: at once. To one that is: when there are steps again
-  // after all, when the round is due, or kMet, when no group wants any more steps.
+  // Answers that are due now. A group that is not idle is answered at once. An idle one is answered when
+  // steps have been returned, when the round is due, or, by kMet, when no group wants any more steps.
   std::vector<Reply> hear(int group, const Word&);
   int64_t left() const { return left_; }
 
@@ -74,8 +74,8 @@ class CycleBook {
   std::deque<Idle> idle_;  // in order of arrival
 };
 
-// A local server's: hands the steps it leases on to its workers, fewer at a time, so that none is left with
-// many when the others have none.
+// The book of a local server. It hands the steps that it leases on to its workers, fewer at a time, so that
+// none is left with many when the others have none.
 class GroupBook {
  public:
   explicit GroupBook(int workers) : workers_(workers) {}
@@ -95,7 +95,7 @@ class GroupBook {
   bool exhausted_ = false;   // it had none left
   std::deque<int> waiting_;  // workers that want a step, in order of arrival
   int meeting_ = 0;          // workers that want to meet
-  bool stepped_ = false;     // since all met last somebody has asked for a step
+  bool stepped_ = false;     // a worker has asked for a step since all met last
 };
 
 // Words of several clients, each in the order it was said; between clients in the order of arrival or,

@@ -21,7 +21,7 @@ using comm::Communicator;
 using comm::Message;
 using comm::Rank;
 
-// Whoever is lost is noticed by the workers, who wait for it.
+// The loss of a worker is noticed by the workers that wait for it.
 template <class F>
 void unless_lost(F f) {
   try {
@@ -50,7 +50,7 @@ class GlobalServer {
   }
   std::string invitation() const { return inbox_.invitation().words(); }
 
-  // As long as `go_on` says, which is asked now and then.
+  // Serves until `go_on`, which is asked now and then, returns false.
   template <class GoOn>
   void serve(Standing s, const GoOn& go_on) {
     book_.stand(s);
@@ -162,7 +162,7 @@ class GroupServer {
     if (out.upward) ask(*out.upward);
   }
 
-  // Until the inbox has it. Where worker 0 is lost with it the workers say so themselves.
+  // Asks until the inbox has it. If worker 0 is lost, and the inbox with it, the workers themselves say so.
   void ask(const Word& w) {
     asked_again_ = w.again;
     upward_->begin(kind_of(w), int32_t(w.returned));

@@ -27,7 +27,7 @@ void serve(const Options&, comm::Communicator& hub, const Plan&);
 // for the first time: state that is loaded before that counts.
 class Leases {
  public:
-  // A world of one asks nobody. `hub` as in Worker. Collective.
+  // In a world of one there is no server. `hub` as in Worker. Collective.
   Leases(const Options&, comm::Communicator&, comm::Communicator& hub, const lease::Plan&);
   ~Leases();
   // kSteps: take one step. kGroupRound, kGlobalRound: take part in that, then ask again. Waits for the

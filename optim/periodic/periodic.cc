@@ -113,7 +113,7 @@ void Flight::leave() {
   begun_ = 0;
 }
 
-// m is written in terms of the difference, which is small and exact where z / eta would be neither.
+// m is computed from the difference z - mean x, which is small and exact; z / eta would be neither.
 void slow_momentum(const Tensor& z, const Tensor& m, const Tensor& mean, double beta, double rate, double eta,
                    const Tensor& x) {
   if (eta != 0)

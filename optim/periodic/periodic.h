@@ -16,19 +16,19 @@ class Period {
   const int64_t steps_;
 };
 
-// Means over the workers, each worker's share the same, or nothing. Memory of whoever made them, for the
-// caller to write.
+// The means over the workers, in which each counts the same; or nothing. The memory belongs to the Round or
+// Flight that made them, and the caller may write it.
 struct Means {
   explicit operator bool() const { return bool(x); }
   Tensor x;
   Tensor buffers;  // of the running statistics; empty unless --bn-policy mix
-  // Statistics take the mean as it is: what momentum or a difference makes of a variance may be negative.
+  // Running statistics become the mean itself, since momentum or a difference could make a variance negative.
   void give_buffers(Worker& me) const {
     if (buffers) copy(me.buffers, buffers);
   }
 };
 
-// Local steps in rounds, at whose ends everybody waits for everybody.
+// Local steps in rounds; at the end of a round all workers wait for each other.
 class Round {
  public:
   explicit Round(const Options&, int64_t tau = 4);  // --tau, --bn-policy
@@ -50,9 +50,9 @@ class Round {
 // A mean on its way while the next steps compute; it moves in Communicator::progress().
 //
 // Its state is what this worker gave and whether that is under way, so visit() never waits. The sum begins
-// with the next iterate, at the same place among the collectives of every worker, and after a load it begins
-// anew: the same numbers in the same order. What a load finds under way is left to itself, as all workers
-// load or none does, so that they still agree on their next collective; its memory, which peers may yet
+// with the next iterate, at the same place among the collectives of every worker. After a load it begins
+// again, with the same numbers in the same order. A sum that a load finds under way is abandoned: since all
+// workers load or none does, they still agree on their next collective. Its memory, which peers may still
 // write, is never used again.
 class Flight {
  public:
@@ -61,11 +61,11 @@ class Flight {
   Flight(const Flight&) = delete;
   void start(Worker&, const Tensor& like);  // once
 
-  void carry_on(Worker&);                       // first in every iterate
+  void carry_on(Worker&);                       // to be called first in every iterate
   Means land();                                 // waits for the mean; empty if nothing is under way
   void set_out(Worker&, const Tensor& x);       // gives x, after land()
   const Tensor& own() const { return own_.x; }  // what was given last
-  void finish();                                // waits, so that nobody writes here any more
+  void finish();                                // waits until no peer writes here any more
   void visit(Archive&);
 
  private:
@@ -77,8 +77,8 @@ class Flight {
   comm::Pendings means_;
 };
 
-// Slow momentum (Wang et al. 2020): m <- beta m + (z - mean x) / eta; z <- z - rate eta m. Where eta = 0, z
-// becomes the mean and m stays. Then x <- z, where x is given.
+// Slow momentum (Wang et al. 2020): m <- beta m + (z - mean x) / eta; z <- z - rate eta m. If eta = 0, z
+// becomes the mean and m stays. Then x <- z, if x is given.
 void slow_momentum(const Tensor& z, const Tensor& m, const Tensor& mean, double beta, double rate, double eta,
                    const Tensor& x = {});
 

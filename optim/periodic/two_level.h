@@ -8,7 +8,8 @@
 
 namespace skein::optim {
 
-// Who forms a node: nobody, the ranks of one host (who see each other's memory), or so many ranks in a row.
+// What a node is: there are none, or it is the ranks of one host, which see each other's memory, or so many
+// consecutive ranks.
 struct Nodes {
   enum Kind : uint8_t { kNone, kHost, kRanks } kind = kNone;
   int64_t ranks = 0;
@@ -31,10 +32,10 @@ class TwoLevelSum {
   };
   void advance(bool wait);
   void enter(int level, Sum&);
-  std::unique_ptr<comm::Communicator> up_, across_, down_;  // of this rank alone where it is not part
+  std::unique_ptr<comm::Communicator> up_, across_, down_;  // of this rank alone if it has no part in them
   bool head_ = true;
   std::vector<Sum> sums_;
-  size_t done_[3] = {};  // of each level, how many; they are done in the order they were begun
+  size_t done_[3] = {};  // how many sums of each level are done, which is in the order they were begun
 };
 
 }  // namespace skein::optim

@@ -21,7 +21,7 @@ class AdPsgd final : public Gossiping {
     pair_.snapshot(me);
     const bool asked = pair_.ask(me);   // x sets out to a partner; meanwhile
     const Tensor loss = me.gradient();  // g = grad F(snapshot), and others may average x
-    if (asked) pair_.wait_a_moment();   // for that partner and nobody else
+    if (asked) pair_.wait_a_moment();   // for that partner only
     pair_.step(me);                     // x <- x - eta u: x as it is now, u at the snapshot
     return loss;
   }
@@ -39,7 +39,7 @@ class AdPsgd final : public Gossiping {
 
 std::unique_ptr<Strategy> make_ad_psgd(const Options& o, int world) {
   auto pairs = std::make_unique<AdPsgd>(o, world);  // refuses what cannot be
-  if (world == 1) return make_sgd(o, world);        // nobody to pair with
+  if (world == 1) return make_sgd(o, world);        // it has no partner
   return with_exact_average(std::move(pairs), o, world, true);
 }
 

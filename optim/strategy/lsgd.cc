@@ -5,8 +5,8 @@
 //   z_group, z_global   the x of the worker with the smallest recent loss
 //   c1, c2              strength of the pulls
 //   p1, p2              of the proximal pulls
-//   tau_l, tau_g        steps per worker between two pulls, on average: a cycle is W tau_l steps of whoever
-//                       comes first
+//   tau_l, tau_g        steps per worker between two pulls, on average: a cycle is W tau_l steps, which go to
+//                       workers as they ask
 //
 // Servers say whose turn it is (optim/leaders/lease_servers.h, docs/leaders.md).
 #include <cstdio>
