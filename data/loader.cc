@@ -45,6 +45,7 @@ constexpr int kHandedOut = 2;
 
 }  // namespace
 
+// Large class: half of it is constant; the rest is what one mutex guards.
 struct Loader::State {
   const DataSource& source;
   const Plan plan;

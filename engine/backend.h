@@ -74,6 +74,7 @@ struct ChannelSums {
 // itself (masked in place). On CUDA, forward takes its statistics from `sums`, if they are given, instead of
 // reading x for them, and `mask` may replace y: forward writes it, only for 16-bit types whose packs of 8 are
 // aligned, and backward reads it.
+// Large class: the arguments of two functions, forward and backward, which share most of them.
 struct BatchNormArgs {
   Tensor x, y, residual;             // [..., C], one floating type
   Tensor gamma, shift;               // [C] f32

@@ -99,6 +99,7 @@ class MetricsLog {
   double seconds_ = 0;
 };
 
+// Large class: a record with one field for each key of summary.json (docs/metrics.md).
 struct Summary {
   std::string version = SKEIN_VERSION;
   int64_t steps = 0;

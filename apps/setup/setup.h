@@ -17,6 +17,7 @@
 
 namespace skein::apps {
 
+// What open_setup() opens. Large class: a record, which the parts of a training read and nothing changes.
 struct Setup {
   Place place;
   bool alone = true;  // one worker that sends no messages: there is no other worker, server or center

@@ -16,6 +16,7 @@ constexpr int64_t kSegment = kPieceBytes / 4;  // elements each rank owns of one
 constexpr int64_t kAhead = 32;                 // segments sent before their sums are back
 constexpr int64_t kSmall = 2048;               // elements: up to here every rank sends all to all, in one hop
 
+// Large class: the state of one reduction in either of its two ways, by shared memory or by messages.
 class Reduction final : public Pending::Op {
  public:
   Reduction(Group& g, Sender& s, Receiver& r, int64_t sequence, const Tensor& x)

@@ -17,6 +17,7 @@ namespace skein::optim {
 // Odd ranks are active: a thread of theirs asks one even rank at a time for an exchange, (x + y) / 2 for
 // both. Even ranks are passive and answer on a thread of theirs while they compute. What happens to x happens
 // one event at a time; --record and --replay are of the order of these events.
+// Large class: two threads share one protocol, and its state is what one mutex guards.
 class Pairing {
  public:
   // BadOption: a graph in which not every odd rank meets one even rank at a time.
