@@ -22,8 +22,8 @@ struct Key {
 };
 bool matches(const Key& wanted, const Key&);
 
-// Transports put, communicators take. It is bounded: a sender waits for room() before it sends more.
-// Thread-safe.
+// Transports put, communicators take. It is bounded: a sender waits for room() before it
+// sends more. Thread-safe.
 class Mailbox {
  public:
   // Holds up to `bound` bytes of each sender; one message always fits.

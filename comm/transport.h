@@ -115,8 +115,8 @@ class Transport {
   virtual Mailbox& mailbox() = 0;
   virtual SharedMemory& memory();
   virtual DeviceMemory& devices();
-  // The clock by which this rank's messages are timed, in seconds. A simulated network returns simulated
-  // time.
+  // The clock by which this rank's messages are timed, in seconds. A simulated network
+  // returns simulated time.
   virtual double now() const { return steady_seconds(); }
 
   // Does without waiting what can be done: arrivals go into the mailbox, deaths into its membership.

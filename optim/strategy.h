@@ -100,8 +100,8 @@ class Strategy {
   // iterate(). What was under way has arrived and is part of visit(). Collective; it may wait as long as the
   // slowest worker takes.
   virtual void settle(Worker&) {}
-  // After the last step, settled: ends what is still under way; with --final-average the workers take their
-  // mean. Collective.
+  // After the last step, settled: ends what is still under way; with --final-average the workers take
+  // their mean. Collective.
   virtual void finish(Worker&) {}
   // The state of its own: anchors, weights, clocks.
   virtual void visit(Archive&) {}

@@ -33,9 +33,9 @@ class Learner {
   // not count. Every worker gives the same N. The mean loss of these images before the step; item() reads it.
   Tensor step(const Tensor& images, const Tensor& labels);
   void set_rate(float lr);
-  // After the last step, once: all workers now have the same model, bit for bit, the mean of theirs or
-  // whatever the algorithm calls its result. Returns how far apart they were: sqrt(mean |x_i - mean|^2 /
-  // parameters).
+  // After the last step, once: all workers now have the same model, bit for bit, the mean of theirs
+  // or whatever the algorithm calls its result. Returns how far apart they were: sqrt(mean |x_i -
+  // mean|^2 / parameters).
   double finish();
 
   Tensor forward(const Tensor& images);  // of the model as it is, for evaluation: nothing is learned

@@ -22,9 +22,9 @@ nn::Flat lay_out(Run& run) {
     const std::string changed = import_for_tuning(c.weights, *s.model, s.data.train->classes());
     run.progress.say(changed.empty() ? "weights from " + c.weights : changed);
   }
-  // On a GPU the layers of a low-precision run take their weights from a copy that the step refreshes. The
-  // CPU's convolutions reorder weights at each call, whatever type they come in: a copy would be written for
-  // nothing.
+  // On a GPU the layers of a low-precision run take their weights from a copy that the step refreshes.
+  // The CPU's convolutions reorder weights at each call, whatever type they come in: a copy would be
+  // written for nothing.
   if (s.device.is_cuda() && s.activations != kF32) keep_narrow(flat.x, s.activations);
   return flat;
 }

@@ -22,8 +22,8 @@ struct DeviceOffer {
   bool repeatable = false;  // it requires sums in rank order, which only the host makes
 };
 
-// The group of a communicator's GPUs; Communicator::use_devices makes it. Belongs to the communicator's
-// thread.
+// The group of a communicator's GPUs; Communicator::use_devices makes it. Belongs to
+// the communicator's thread.
 class DeviceWay : public std::enable_shared_from_this<DeviceWay> {
  public:
   explicit DeviceWay(DeviceOffer o) : offer_(std::move(o)), stream_(urgent_stream(offer_.device)) {}

@@ -32,8 +32,8 @@ std::string random_bytes(int n);
 std::string hex(const std::string& bytes);
 // The inverse of hex(); throws Error on anything else.
 std::string unhex(const std::string& digits);
-// Names this kernel, network namespace and user: processes with the same can share memory and abstract
-// sockets.
+// Names this kernel, network namespace and user: processes with the same can share memory
+// and abstract sockets.
 std::string host_identity();
 // "what: strerror(errno)".
 [[noreturn]] void fail_system(const std::string& what);

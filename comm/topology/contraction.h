@@ -1,5 +1,5 @@
-// Contraction: how fast a graph brings vectors to their mean, in theory. A pure function of the mixing
-// matrices.
+// Contraction: how fast a graph brings vectors to their mean, in theory. A pure function of
+// the mixing matrices.
 #pragma once
 #include <vector>
 

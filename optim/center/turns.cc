@@ -92,8 +92,8 @@ comm::Message Turns::open() {
 
 void Turns::commit(const Tensor& u) { comm_->push_buffer(server_, kToCenter, sequence_, u); }
 
-// The queue keeps its order: when worker 0's pull is served, so are all turns asked for before the first
-// barrier.
+// The queue keeps its order: when worker 0's pull is served, so are all turns asked for before
+// the first barrier.
 void Turns::settle(Worker& me) {
   me.comm.barrier();
   if (first_) {

@@ -15,8 +15,8 @@ class Turns {
   // All workers start from worker 0's x, which becomes the center. It is called again, with fewer workers, if
   // one is lost meanwhile. `column` runs where the server is.
   void start(Worker&, const Center::Column& column);
-  // Gives `what` ahead, asks for a turn and returns what the center gives in it: payload on the host, weight
-  // a version.
+  // Gives `what` ahead, asks for a turn and returns what the center gives in it: payload on the host,
+  // weight a version.
   comm::Message exchange(const Tensor& what, int64_t version = 0);
   // A turn in two halves. Between them this worker holds the turn, and all others wait.
   comm::Message open();

@@ -9,8 +9,8 @@ namespace skein::optim {
 // An algorithm whose workers can also take the exact mean of their models.
 class Gossiping : public Strategy {
  public:
-  // All workers go on from the mean of their models and of what is on its way between them. Collective, after
-  // settle().
+  // All workers go on from the mean of their models and of what is on its way between them.
+  // Collective, after settle().
   virtual void average(Worker&) = 0;
 };
 

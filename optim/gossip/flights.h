@@ -1,5 +1,5 @@
-// Flights: one worker's push-sum gossips, one after the other, and the messages that have come but are not
-// absorbed.
+// Flights: one worker's push-sum gossips, one after the other, and the messages that have come but
+// are not absorbed.
 #pragma once
 #include <functional>
 #include <map>
@@ -9,9 +9,9 @@
 
 namespace skein::optim {
 
-// Messages belong to a gossip by its number, the count of gossips that their sender had started before; those
-// of later numbers wait. X and w are the worker's numerator and weight: what is on its way is missing from
-// them.
+// Messages belong to a gossip by its number, the count of gossips that their sender had started before;
+// those of later numbers wait. X and w are the worker's numerator and weight: what is on its way is
+// missing from them.
 class Flights {
  public:
   Flights(const Options& o, int world) : graph_(o, world, "exponential", 1) {}

@@ -1,5 +1,5 @@
-// What gossiping strategies share: the graph their flags choose, a gossip's two halves, give and take, and
-// meetings.
+// What gossiping strategies share: the graph their flags choose, a gossip's two halves, give and
+// take, and meetings.
 #pragma once
 #include <functional>
 #include <memory>
@@ -42,9 +42,9 @@ std::vector<comm::Message> take_shares(comm::Communicator&, const comm::Mix&, co
 void combine(const comm::Communicator&, MixArgs a, const comm::Mix&,
              const std::vector<comm::Message>& shares);
 
-// A meeting of workers that are at different steps. Each tells all others that it has come, and serves them
-// until all have come. While a worker waits for another inside its own step, it may hear that this one
-// has come.
+// A meeting of workers that are at different steps. Each tells all others that it has come, and serves
+// them until all have come. While a worker waits for another inside its own step, it may hear that this
+// one has come.
 class Meeting {
  public:
   explicit Meeting(comm::Tag tag) : tag_(tag) {}

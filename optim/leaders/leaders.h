@@ -30,8 +30,8 @@ std::vector<std::vector<int>> split_groups(int world, int64_t groups);
 // The same ranks, those of one host each; one group where the transport does not tell hosts apart.
 std::vector<std::vector<int>> split_by_host(int world, comm::Communicator&);
 
-// The leader of some workers as each of them sees it: A, where the last one was (at first x_0), and the pulls
-// toward it.
+// The leader of some workers as each of them sees it: A, where the last one was (at first x_0), and the
+// pulls toward it.
 class Leader {
  public:
   // The leader of the workers of the communicator. `c` is the strength of the pull in a round, `proximal`

@@ -6,8 +6,8 @@
 namespace skein::optim::lease {
 
 namespace {
-// A share of what is left that shrinks with it: few questions while there is much, single steps towards the
-// end.
+// A share of what is left that shrinks with it: few questions while there is much, single steps
+// towards the end.
 int64_t portion(int64_t left, int clients) { return (left + 2 * clients - 1) / (2 * clients); }
 }  // namespace
 

@@ -33,8 +33,8 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
-// What a client says. A worker is never idle; a local server is when all its workers are in and its steps are
-// used up.
+// What a client says. A worker is never idle; a local server is when all its workers are in and its steps
+// are used up.
 struct Word {
   bool idle = false;
   bool wants = true;     // a step; else to meet the others

@@ -8,17 +8,17 @@
 
 namespace skein::optim {
 
-// What a node is: there are none, or it is the ranks of one host, which see each other's memory, or so many
-// consecutive ranks.
+// What a node is: there are none, or it is the ranks of one host, which see each other's memory, or so
+// many consecutive ranks.
 struct Nodes {
   enum Kind : uint8_t { kNone, kHost, kRanks } kind = kNone;
   int64_t ranks = 0;
 };
 Nodes parse_hierarchy(const std::string&);  // none, host, or a number; BadOption otherwise
 
-// Sums of several tensors under way at once. Inside a node ranks are summed in their order, then nodes in
-// theirs, so every rank and every run gets the same bits; with one node, or nodes of one rank, they are
-// all_reduce()'s.
+// Sums of several tensors under way at once. Inside a node ranks are summed in their order, then
+// nodes in theirs, so every rank and every run gets the same bits; with one node, or nodes of one
+// rank, they are all_reduce()'s.
 class TwoLevelSum {
  public:
   TwoLevelSum(comm::Communicator&, const Nodes&);  // collective

@@ -8,9 +8,8 @@
 namespace skein::comm {
 namespace {
 
-// A number that floating addition does not like to be reordered with.
-// Not inlined: fused with an addition that follows, its product would keep bits that stored numbers have
-// lost.
+// A number that floating addition does not like to be reordered with. Not inlined: fused with an addition
+// that follows, its product would keep bits that stored numbers have lost.
 [[gnu::noinline]] float sample(Rank r, int64_t i) {
   return float((uint32_t(r + 1) * 2654435761u + uint32_t(i) * 40503u) >> 8) * (i & 2 ? 1e-3f : 1e3f);
 }

@@ -29,8 +29,8 @@ void look_at_lanes(Exchange& e, const std::string& allowed) {
 }
 const AddRole kLanes("lanes", look_at_lanes);
 
-// With error handling UCX calls shared memory unreachable unless told otherwise, and takes TCP without a
-// word.
+// With error handling UCX calls shared memory unreachable unless told otherwise, and takes TCP
+// without a word.
 TEST(Lanes, ProcessesOfOneHostGetSharedMemory) {
   Processes p("lanes", 2, "anything");
   expect_all_end_well(p);

@@ -1,5 +1,5 @@
-// Gossip loses nothing: the sums of w and of X, over workers and what is on its way, through ten thousand
-// random steps.
+// Gossip loses nothing: the sums of w and of X, over workers and what is on its way, through ten
+// thousand random steps.
 #include <atomic>
 #include <fstream>
 

@@ -91,8 +91,8 @@ TEST(Law, CommunicationConservesTheSum) {
     }
 }
 
-// A graph in which weights differ from one: the sum of X and of w is conserved, z is the biased models'
-// ratio.
+// A graph in which weights differ from one: the sum of X and of w is conserved, z is the
+// biased models' ratio.
 TEST(Law, PushSumConservesXAndWOnAnyColumnStochasticGraph) {
   const std::string path = text(testing::TempDir(), "sgp", getpid(), ".json");
   std::ofstream(path)

@@ -143,8 +143,8 @@ TEST(Ema, IsItsRecurrence) {
   EXPECT_NEAR(ema.buffers().data<float>()[0], b, 1e-4);
 }
 
-// Each worker averages the vector whose mean is the model: the mean of the averages is the average of the
-// mean.
+// Each worker averages the vector whose mean is the model: the mean of the averages is the average
+// of the mean.
 TEST(Ema, OfWorkersThatGossipIsThatOfTheirConsensus) {
   const trainee::Problem problem{.momentum = 0.9f, .noise = 1};
   for (const char* row : {"sgp", "d-psgd", "local-sgd", "easgd"}) {

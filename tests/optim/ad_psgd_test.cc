@@ -39,8 +39,8 @@ TEST(AdPsgd, OnARingAsksBothNeighborsInTurn) {
     for (const auto& x : end) EXPECT_NEAR(x[i], sum(begin, i) / 4, 1e-3) << i;
 }
 
-// Gradients taken at snapshots are applied to models that have changed since: none is lost, none counts
-// twice.
+// Gradients taken at snapshots are applied to models that have changed since: none is lost,
+// none counts twice.
 TEST(AdPsgd, AppliesEveryGradientOnce) {
   const int n = 6, steps = 150;
   std::vector<std::vector<float>> models(static_cast<size_t>(n));
@@ -91,8 +91,8 @@ TEST(AdPsgd, ThePassivePartnerAnswersWhileItComputes) {
   EXPECT_TRUE(enough);
 }
 
-// An exchange is under way while its worker computes, and only what it then still waits for counts as
-// waiting.
+// An exchange is under way while its worker computes, and only what it then still waits for
+// counts as waiting.
 TEST(AdPsgd, ExchangesAreTransfersOfWhoeverAsksForThem) {
   in_local_world(2, [&](comm::Communicator& c) {
     Trainee t({.size = 1000, .start_spread = 1}, "ad-psgd", {}, c);

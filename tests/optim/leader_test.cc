@@ -196,8 +196,8 @@ TEST(CycleBook, MeetsWhenAllWantToAndTheRoundIsNotDue) {
   EXPECT_EQ(book.hear(1, meet).at(0).answer.next, Next::kMet);
 }
 
-// The two books played together by workers of different speeds, who now and then meet; a deterministic
-// simulation.
+// The two books played together by workers of different speeds, who now and then meet;
+// a deterministic simulation.
 struct Play {
   Play(std::vector<int> sizes, int64_t tau, int64_t every)
       : tau_(tau), cycle(int(sizes.size()), int64_t(tau) * total(sizes), every) {

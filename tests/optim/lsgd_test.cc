@@ -303,8 +303,8 @@ TEST(Lsgd, ReplaysARecordingBitForBitAlsoAcrossAResume) {
   }
 }
 
-// With the global server inline, or dedicated: a fifth rank that only serves. x of all four after each
-// meeting.
+// With the global server inline, or dedicated: a fifth rank that only serves. x of all four
+// after each meeting.
 std::vector<std::vector<float>> served(optim::Options o, bool dedicated, int64_t from, int64_t to,
                                        std::vector<optim::Snapshot>& states) {
   o.set("servers", dedicated ? "dedicated" : "inline");

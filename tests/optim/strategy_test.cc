@@ -1,5 +1,5 @@
-// What every row of strategies.def is tested for, the traces to the digit, and what a row promises of its
-// own.
+// What every row of strategies.def is tested for, the traces to the digit, and what a row promises
+// of its own.
 #include "optim/strategy.h"
 
 #include <cmath>
