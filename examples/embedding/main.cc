@@ -1,5 +1,4 @@
-// Four workers, which are threads of this process, train an MLP by stochastic gradient push, each
-// on its own batches.
+// Four workers, threads of this process, train an MLP by stochastic gradient push on their own batches.
 #include <skein/skein.h>
 
 #include <cstdio>

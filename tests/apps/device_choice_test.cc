@@ -188,7 +188,7 @@ TEST(Flags, OfDeterminismContradictWhatRepeatsNothing) {
       "$TRAIN --data synthetic:8x8x1,train=64,test=30 --model mlp --steps 1 --deterministic ";
   Ended e = here.run(run + "--autotune");
   EXPECT_EQ(e.status, 2) << e.out;
-  EXPECT_SAYS(e.err, "leave out --deterministic");
+  EXPECT_SAYS(e.err, "leave out one of the two");
   e = here.run(run + "--workers 2 --algorithm downpour");
   EXPECT_EQ(e.status, 2) << e.out;
   EXPECT_SAYS(e.err, "--replay FILE repeats");

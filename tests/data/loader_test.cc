@@ -303,7 +303,7 @@ TEST(Synthetic, NamesTheBadPartOfItsSpecification) {
   expect_says(error("0x32x3"), {"between 1 and 4096"});
   expect_says(error("classes=1"), {"classes=1", "between 2"});
   expect_says(error("train=1e5"), {"train=1e5", "\"1e5\""});
-  expect_says(error("8x8x1,clases=3"), {"clases=3", "none of"});
+  expect_says(error("8x8x1,clases=3"), {"clases=3", "is not one of"});
   EXPECT_EQ(open_data("synthetic:8x9x1,classes=3,train=5,test=6", 0).test->size(), 6);
   EXPECT_EQ(open_data("synthetic:train=7", 0).train->size(), 7);
 }
