@@ -1,4 +1,4 @@
-// Gossips in the air.
+// Gossips in the air, meetings at which all of them land, and the replay of their order.
 #include "optim/gossip/flights.h"
 
 #include <algorithm>
@@ -13,6 +13,87 @@ constexpr double kNap = 1e-3;  // seconds of a wait, after which it looks whethe
 
 }  // namespace
 
+Flights::Flights(const Options& o, int world)
+    : options_(o),
+      s_(o.integer("staleness", 0, 0)),
+      mixes_(buffer_policy(o) == BufferPolicy::kMix),
+      graph_(o, world, "exponential", 1) {}
+
+void Flights::start(Worker& me) {
+  const int64_t n = me.x.size(), buffers = mixes_ ? me.buffers.size() : 0;
+  all_ = Tensor({n + buffers}, kF32, me.x.device());
+  x_ = all_.view({n});
+  if (buffers > 0) b_ = all_.view({buffers}, n), scaled_copy(b_, 1.f, me.buffers);
+  copy(x_, me.x);
+  log_ = std::make_unique<OrderLog>(options_, text(me.comm.rank()));
+}
+
+void Flights::show(Worker& me) const { scaled_copy(me.x, 1 / w_, x_); }
+
+void Flights::stepped(Worker& me) {
+  ++age_;
+  if (!aloft_) show(me);
+}
+
+// ---- one gossip after the other -----------------------------------------------------------------------------
+
+void Flights::gossip(Worker& me) {
+  if (log_->replaying()) {
+    replay(me);
+  } else if (ahead_ > 0) {
+    --ahead_;
+  } else {
+    if (aloft_ && age_ > s_) wait(me);
+    if (!aloft_ || !missing(me)) turn(me);
+  }
+  log_->happened(kForward);
+  met_ = false;
+}
+
+void Flights::replay(Worker& me) {
+  while (log_->next() != kForward)
+    if (log_->next() >= 0)
+      turn(me);
+    else
+      log_->happened(log_->next());  // a meeting of the recorded run
+}
+
+void Flights::turn(Worker& me) {
+  if (aloft_) wait(me);  // is here already, but in a replay
+  log_->happened(started_);
+  if (b_) scaled_copy(b_, w_, me.buffers);
+  if (aloft_) absorb(me);
+  launch(me);
+  if (b_) scaled_copy(me.buffers, 1 / w_, b_);
+  age_ = 0;
+}
+
+// X += M, w += w_M, in in-peer order.
+void Flights::absorb(const Worker& me) {
+  std::vector<Tensor> in;
+  for (const comm::Edge& e : mix_.in) {
+    const auto m = here_.find({started_ - 1, e.peer});
+    CHECK(m != here_.end(), "a gossip that has not landed");
+    in.push_back(me.comm.beside(all_, m->second).payload);
+    w_ += m->second.weight;
+    here_.erase(m);
+  }
+  mix({.y = all_, .x = all_, .in = in});
+  aloft_ = 0;
+}
+
+// X, w <- X, w / (p+1), and sends that share.
+void Flights::launch(const Worker& me) {
+  const int64_t q = started_;
+  const comm::Mix p = graph_.at(me, q);
+  give(me.comm, p, kShare, q, all_, w_);
+  combine(me.comm, {.y = all_, .x = all_, .self = p.self}, p, {});
+  w_ *= p.self;
+  mix_ = p, mix_of_ = q;
+  ++started_;
+  aloft_ = !p.in.empty();
+}
+
 const comm::Edge* Flights::missing(const Worker& me) {
   const int64_t q = started_ - 1;
   if (mix_of_ != q) mix_ = graph_.at(me, q), mix_of_ = q;
@@ -25,20 +106,21 @@ const comm::Edge* Flights::missing(const Worker& me) {
   return nullptr;
 }
 
-bool Flights::landed(const Worker& me) { return aloft_ && !missing(me); }
-
 void Flights::wait(const Worker& me) {
   const auto began = comm::Clock::now();
   while (const comm::Edge* e = missing(me)) {
-    hurry(me);
-    const int64_t q = started_ - 1;
-    if (auto m = me.comm.take_within(kNap, e->peer, kShare, q))
-      here_.emplace(Place(q, e->peer), std::move(*m));
+    wait_a_moment(me, *e);
     const double waited = comm::seconds_since(began);
     if (waited > me.comm.options().deadline)
-      throw comm::Timeout(e->peer, text("rank ", me.comm.rank(), " waited ", waited, " s for gossip ", q,
-                                        " of rank ", e->peer));
+      throw comm::Timeout(e->peer, text("rank ", me.comm.rank(), " waited ", waited, " s for gossip ",
+                                        started_ - 1, " of rank ", e->peer));
   }
+}
+
+void Flights::wait_a_moment(const Worker& me, const comm::Edge& e) {
+  hurry(me);
+  const int64_t q = started_ - 1;
+  if (auto m = me.comm.take_within(kNap, e.peer, kShare, q)) here_.emplace(Place(q, e.peer), std::move(*m));
 }
 
 // A worker that has come to a meeting starts its next gossip only if it hears that another one waits for it.
@@ -53,41 +135,37 @@ void Flights::hurry(const Worker& me) {
   }
 }
 
-void Flights::absorb(const Worker& me, const Tensor& x, double& w) {
-  CHECK(landed(me), "a gossip that has not landed");
-  std::vector<Tensor> in;
-  for (const comm::Edge& e : mix_.in) {
-    const auto m = here_.find({started_ - 1, e.peer});
-    in.push_back(me.comm.beside(x, m->second).payload);
-    w += m->second.weight;
-    here_.erase(m);
-  }
-  mix({.y = x, .x = x, .in = in});
-  aloft_ = 0;
+// ---- meetings -----------------------------------------------------------------------------------------------
+
+void Flights::meet(Worker& me) {
+  if (me.comm.size() == 1) return;
+  const bool again = log_->replaying(), recorded = !again || (!log_->ended() && log_->next() == kMeeting);
+  if (!recorded && !met_)
+    throw Error(
+        "--replay: the recorded run did not evaluate, save or stop at this step; replay it with the same "
+        "--checkpoint-every, --eval-every and length");
+  if (recorded) log_->happened(kMeeting);
+  while (again && recorded && log_->next() != kMet) turn(me);
+  gather(me, again);
+  if (recorded) log_->happened(kMet);
+  met_ = true;
+  double w = 0;
+  const Tensor all = all_there_is(me, w);
+  scaled_copy(me.x, 1 / w, all.view({me.x.size()}));
 }
 
-void Flights::start(const Worker& me, const Tensor& x, double& w) {
-  CHECK(!aloft_, "two gossips aloft");
-  const int64_t q = started_;
-  const comm::Mix p = graph_.at(me, q);
-  give(me.comm, p, kShare, q, x, w);
-  combine(me.comm, {.y = x, .x = x, .self = p.self}, p, {});
-  w *= p.self;
-  mix_ = p, mix_of_ = q;
-  ++started_;
-  aloft_ = !p.in.empty();
-}
-
-void Flights::meet(const Worker& me, bool eager, const std::function<void()>& turn) {
+// With s = 0 all gossip equally often. So only what another worker waits for is sent: the gossip of the next
+// step, which that step then does not send again.
+void Flights::gather(Worker& me, bool replays) {
   comm::Communicator& comm = me.comm;
   meeting_.meet(comm, [&] {
     while (const auto m = comm.poll(comm::kAnyone, kWanted)) wanted_ = std::max(wanted_, m->step);
+    const bool eager = s_ > 0 && !replays;
     if (!eager && wanted_ < started_) return;
-    const comm::Edge* e = aloft_ ? missing(me) : nullptr;
-    if (!e) return turn();
-    hurry(me);
-    const int64_t q = started_ - 1;
-    if (auto m = comm.take_within(kNap, e->peer, kShare, q)) here_.emplace(Place(q, e->peer), std::move(*m));
+    if (const comm::Edge* e = aloft_ ? missing(me) : nullptr) return wait_a_moment(me, *e);
+    if (replays) return;
+    turn(me);
+    if (s_ == 0) ++ahead_;
   });
   const std::vector<int64_t> started = tell_started(me);  // from here on no worker starts one
   for (int64_t q = started_ - aloft_; q < *std::max_element(started.begin(), started.end()); ++q)
@@ -104,18 +182,37 @@ std::vector<int64_t> Flights::tell_started(const Worker& me) {
   return all;
 }
 
-void Flights::add_to(const Worker& me, const Tensor& x, double& w) const {
-  for (const auto& [place, m] : here_) axpy(x, 1.f, me.comm.beside(x, m).payload), w += m.weight;
+// X and w with what is here and not absorbed.
+Tensor Flights::all_there_is(const Worker& me, double& w) {
+  if (b_) scaled_copy(b_, w_, me.buffers);
+  Tensor all = all_.clone();
+  w = w_;
+  for (const auto& [place, m] : here_) axpy(all, 1.f, me.comm.beside(all, m).payload), w += m.weight;
+  return all;
 }
 
-void Flights::forget(const Worker& me) {
+// The sum of w over workers and flights is n, so the mean of all X there is, is the model.
+Tensor Flights::contribution(Worker& me) {
+  double w = 0;
+  return all_there_is(me, w).view({me.x.size()});
+}
+
+// X <- mean X, w <- mean w. All start again with the same number.
+void Flights::average(Worker& me) {
+  double w = 0;
+  copy(all_, all_there_is(me, w));
+  me.comm.mean(all_).wait();
+  w_ = mean_weight(me.comm, w);
   here_.clear();
   const std::vector<int64_t> started = tell_started(me);
   started_ = *std::max_element(started.begin(), started.end());
-  aloft_ = 0;
+  aloft_ = age_ = ahead_ = 0;
+  show(me);
+  if (b_) scaled_copy(me.buffers, 1 / w_, b_);
 }
 
-void Flights::visit(Archive& a, const Tensor& like) {
+void Flights::visit(Archive& a) {
+  a("x", all_), a("w", w_), a("age", age_), a("ahead", ahead_);
   a("started", started_), a("aloft", aloft_);
   int64_t count = int64_t(here_.size());
   a("flights", count);
@@ -123,13 +220,14 @@ void Flights::visit(Archive& a, const Tensor& like) {
   auto at = here_.begin();
   for (int64_t i = 0; i < count; ++i) {
     Under one(a, text("flight", i, "."));
-    comm::Message m = a.loading() ? comm::Message{{}, Tensor(like.shape())} : at->second;
+    comm::Message m = a.loading() ? comm::Message{{}, Tensor(all_.shape())} : at->second;
     int64_t number = a.loading() ? 0 : at->first.first, from = a.loading() ? 0 : at->first.second;
     one("number", number), one("from", from), one("weight", m.weight), one("x", m.payload);
     all.emplace(Place(number, comm::Rank(from)), std::move(m));
     if (!a.loading()) ++at;
   }
   if (a.loading()) here_ = std::move(all);
+  log_->visit(a);
 }
 
 }  // namespace skein::optim

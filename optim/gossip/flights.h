@@ -1,51 +1,73 @@
-// Flights: one worker's push-sum gossips, one after the other, and the messages that have come but
-// are not absorbed.
+// Flights: one worker's part in a push-sum whose gossips travel while the workers compute.
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "optim/gossip/gossip.h"
+#include "optim/order_log.h"
 
 namespace skein::optim {
 
-// Messages belong to a gossip by its number, the count of gossips that their sender had started before;
-// those of later numbers wait. X and w are the worker's numerator and weight: what is on its way is
-// missing from them.
+// Holds X, the numerator, and the weight w, from which what is on its way is missing; with --bn-policy mix X goes
+// on in w times the running statistics. Gossips follow one after the other. Messages belong to a gossip by its
+// number, the count of gossips that their sender had started before; those of later numbers wait. --record and
+// --replay are of the order of gossips, forwards and meetings.
 class Flights {
  public:
-  Flights(const Options& o, int world) : graph_(o, world, "exponential", 1) {}
+  Flights(const Options&, int world);  // s = --staleness; --bn-policy and what Graph reads
+  void start(Worker&);                 // X = x, w = 1
 
-  int64_t started() const { return started_; }
-  bool aloft() const { return aloft_ != 0; }               // the last one started is not absorbed
-  bool landed(const Worker&);                              // all its messages are here; never waits
-  void wait(const Worker&);                                // until they are; throws PeerLost, Timeout
-  void absorb(const Worker&, const Tensor& x, double& w);  // X += M, w += w_M, in in-peer order; it is over
-  void start(const Worker&, const Tensor& x, double& w);   // X, w <- X, w / (p+1); sends that share
+  // To be called before every forward. A gossip that is late by more than s forwards is waited for; when the one
+  // in the air has landed, it is absorbed and the next one sets out. Throws PeerLost, Timeout.
+  void gossip(Worker&);
+  const Tensor& x() const { return x_; }  // X, which the worker's step may change
+  void show(Worker&) const;               // me.x <- z = X / w
+  void stepped(Worker&);  // to be called after every step; shows z unless some of it is in the air
 
-  // Collective, between two steps. Returns when all workers have come, and all that was sent is here. Until
-  // then it calls turn(), which is to absorb and to start the next, when nothing is aloft or it has landed:
-  // always if `eager`, otherwise only if a worker waits for this worker's next gossip.
-  void meet(const Worker&, bool eager, const std::function<void()>& turn);
-  // After meet(): what is here and not absorbed.
-  void add_to(const Worker&, const Tensor& x, double& w) const;
-  // After meet(), called by all workers: forgets what is here and not absorbed, since the caller has
-  // accounted for it. All start again with the same number.
-  void forget(const Worker&);
-  void visit(Archive&, const Tensor& like);
+  // Strategy::settle. A worker that has come goes on with its gossips, without forwards, as long as others may
+  // wait for them. When all have come, all that was sent is here, and me.x is the model with it.
+  void meet(Worker&);
+  // The others after meet(): the mean of the models with what is here; and X with it, whose mean is the model.
+  void average(Worker&);
+  Tensor contribution(Worker&);
+  void visit(Archive&);
 
  private:
   static constexpr comm::Tag kShare = 1, kCome = 3, kWanted = 5;
+  // What is recorded: the number of a gossip when it starts, and
+  enum Event : int64_t { kForward = -1, kMeeting = -2, kMet = -3 };
   using Place = std::pair<int64_t, comm::Rank>;  // number, sender
-  const comm::Edge* missing(const Worker&);      // the first message of the gossip aloft that is not here
-  void hurry(const Worker&);
-  std::vector<int64_t> tell_started(const Worker&);
 
-  Graph graph_;
+  const comm::Edge* missing(const Worker&);  // the first message of the gossip in the air that is not here
+  void wait(const Worker&);
+  void wait_a_moment(const Worker&, const comm::Edge&);  // for that message
+  void hurry(const Worker&);
+  void turn(Worker&);
+  void absorb(const Worker&);
+  void launch(const Worker&);
+  void replay(Worker&);
+  void gather(Worker&, bool replays);
+  std::vector<int64_t> tell_started(const Worker&);
+  Tensor all_there_is(const Worker&, double& w);
+
+  const Options options_;
+  const int64_t s_;
+  const bool mixes_;
+  const Graph graph_;
   Meeting meeting_{kCome};
-  int64_t started_ = 0, aloft_ = 0;
+  std::unique_ptr<OrderLog> log_;
+
+  Tensor all_, x_, b_;  // X, and under `--bn-policy mix` w times the running statistics behind it
+  double w_ = 1;
+  int64_t age_ = 0;    // forwards since the gossip in the air was started
+  int64_t ahead_ = 0;  // steps whose gossips were started at a meeting
+  bool met_ = true;    // and no step since: what was sent is here
+
+  int64_t started_ = 0, aloft_ = 0;  // gossips started; 1 if the last of them is not absorbed
   std::map<Place, comm::Message> here_;
-  comm::Mix mix_;                            // of the gossip aloft
+  comm::Mix mix_;                            // of the gossip in the air
   int64_t mix_of_ = -1;                      // its number
   int64_t wanted_ = -1;                      // the highest number that another worker waits for
   std::map<comm::Rank, int64_t> asked_for_;  // by this worker

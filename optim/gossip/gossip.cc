@@ -1,6 +1,7 @@
-// The flags of gossip, and give, take, combine.
+// The flags of gossip, its two halves, and meetings.
 #include "optim/gossip/gossip.h"
 
+#include "comm/communicator/words.h"
 #include "engine/vectors/vec.h"
 #include "engine/words/number.h"
 
@@ -86,19 +87,82 @@ void give(comm::Communicator& comm, const comm::Mix& p, comm::Tag tag, int64_t k
   if (!shares.empty()) comm.push(shares, tag, k, x);
 }
 
-std::vector<comm::Message> take_shares(comm::Communicator& comm, const comm::Mix& p, comm::Tag tag, int64_t k,
-                                       const Tensor& like) {
-  std::vector<comm::Message> shares;
-  for (const comm::Edge& e : p.in) shares.push_back(comm.take(e.peer, tag, k, like, comm::Precision::kWire));
-  return shares;
-}
-
 void combine(const comm::Communicator& comm, MixArgs a, const comm::Mix& p,
              const std::vector<comm::Message>& shares) {
   for (const comm::Message& m : shares) a.in.push_back(m.payload);
   a.wire = comm.options().wire;
   for (const comm::Edge& e : p.out) a.sent.push_back(float(e.weight));
   mix(a);
+}
+
+double mean_weight(comm::Communicator& comm, double w) {
+  double sum = 0;
+  for (const auto& other : comm::gather_numbers(comm, {w})) sum += other[0];
+  return sum / comm.size();
+}
+
+Gossip::Gossip(const Options& o, int world, const std::string& topology, int peers)
+    : graph_(o, world, topology, peers), mixes_(buffer_policy(o) == BufferPolicy::kMix) {}
+
+void Gossip::give(Worker& me, int64_t k, const Tensor& x, double w) {
+  p_ = graph_.at(me, k);
+  optim::give(me.comm, p_, kShare, k, x, w);
+}
+
+void Gossip::take(Worker& me, int64_t k, const Tensor& y, const Tensor& x) {
+  give_buffers(me, k, 1);
+  combine(me.comm, {.y = y, .x = x, .self = p_.self}, p_, take_shares(me, kShare, k, x));
+  take_buffers(me, k, 1);
+}
+
+void Gossip::take(Worker& me, int64_t k, const Tensor& x, double& w, const Tensor& z) {
+  give_buffers(me, k, w);
+  const std::vector<comm::Message> shares = take_shares(me, kShare, k, x);
+  w *= p_.self;
+  for (const comm::Message& m : shares) w += m.weight;
+  combine(me.comm, {.y = x, .x = x, .self = p_.self, .z = z, .by = 1 / w}, p_, shares);
+  take_buffers(me, k, w);
+}
+
+void Gossip::average(Worker& me, const Tensor& x) {
+  average_buffers(me, 1);
+  me.comm.mean(x).wait();
+}
+
+void Gossip::average(Worker& me, const Tensor& x, double& w, const Tensor& z) {
+  average_buffers(me, w);
+  me.comm.mean(x).wait();
+  w = mean_weight(me.comm, w);
+  scaled_copy(z, 1 / w, x);
+}
+
+// Payloads are of the type they travelled in.
+std::vector<comm::Message> Gossip::take_shares(Worker& me, comm::Tag tag, int64_t k,
+                                               const Tensor& like) const {
+  std::vector<comm::Message> shares;
+  for (const comm::Edge& e : p_.in)
+    shares.push_back(me.comm.take(e.peer, tag, k, like, comm::Precision::kWire));
+  return shares;
+}
+
+void Gossip::give_buffers(Worker& me, int64_t k, double w) {
+  if (!mixes(me)) return;
+  if (!buffers_) buffers_ = me.buffers.clone();
+  scaled_copy(buffers_, w, me.buffers);
+  optim::give(me.comm, p_, kBuffers, k, buffers_, w);
+}
+
+void Gossip::take_buffers(Worker& me, int64_t k, double w) {
+  if (!mixes(me)) return;
+  MixArgs a{.y = me.buffers, .x = buffers_, .self = p_.self, .z = me.buffers, .by = 1 / w};
+  for (const comm::Message& m : take_shares(me, kBuffers, k, me.buffers)) a.in.push_back(m.payload);
+  mix(a);
+}
+
+void Gossip::average_buffers(Worker& me, double w) const {
+  if (!mixes(me)) return;
+  scale(me.buffers, w);
+  me.comm.mean(me.buffers).wait();
 }
 
 void Meeting::meet(comm::Communicator& comm, const std::function<void()>& meanwhile) {
@@ -118,27 +182,6 @@ bool Meeting::has_come(comm::Communicator& comm, comm::Rank r) {
   if (here_.empty()) here_.resize(size_t(comm.size())), here_[size_t(comm.rank())] = true;
   if (!here_[size_t(r)]) here_[size_t(r)] = comm.poll(r, tag_, round_).has_value();
   return here_[size_t(r)];
-}
-
-void BufferGossip::give(Worker& me, const comm::Mix& p, int64_t k, double w) {
-  if (!on_ || me.buffers.size() == 0) return;
-  if (!mine_) mine_ = me.buffers.clone();
-  scaled_copy(mine_, w, me.buffers);
-  optim::give(me.comm, p, kBuffers, k, mine_, w);
-}
-
-void BufferGossip::take_and_combine(Worker& me, const comm::Mix& p, int64_t k, double w) {
-  if (!on_ || me.buffers.size() == 0) return;
-  MixArgs a{.y = me.buffers, .x = mine_, .self = p.self, .z = me.buffers, .by = 1 / w};
-  const auto shares = take_shares(me.comm, p, kBuffers, k, me.buffers);
-  for (const comm::Message& m : shares) a.in.push_back(m.payload);
-  mix(a);
-}
-
-void BufferGossip::average(Worker& me, double w) {
-  if (!on_ || me.buffers.size() == 0) return;
-  scale(me.buffers, w);
-  me.comm.mean(me.buffers).wait();
 }
 
 }  // namespace skein::optim

@@ -1,5 +1,4 @@
-// What gossiping strategies share: the graph their flags choose, a gossip's two halves, give and
-// take, and meetings.
+// What gossiping strategies share: the graph that their flags choose, a gossip's two halves, and meetings.
 #pragma once
 #include <functional>
 #include <memory>
@@ -32,15 +31,44 @@ class Graph {
 
 // Sends every out-peer its share of x, and of the push-sum weight w in the header. x is free on return.
 void give(comm::Communicator&, const comm::Mix&, comm::Tag, int64_t k, const Tensor& x, double w = 1);
-// Waits for the shares of all in-peers; in the graph's order, whatever the order of arrival. Payloads are of
-// the type they travelled in.
-std::vector<comm::Message> take_shares(comm::Communicator&, const comm::Mix&, comm::Tag, int64_t k,
-                                       const Tensor& like);
-// mix() of what take_shares() brought, after give() of a.x over the same edges. What a narrow wire (--wire
-// bf16) rounds off the shares given stays with their sender, so that the sum over the workers
-// does not change.
+// mix() of the messages that in-peers gave, after give() of a.x over the same edges. What a narrow wire (--wire
+// bf16) rounds off the shares given stays with their sender, so that the sum over the workers does not change.
 void combine(const comm::Communicator&, MixArgs a, const comm::Mix&,
              const std::vector<comm::Message>& shares);
+// The mean over the workers. Collective.
+double mean_weight(comm::Communicator&, double w);
+
+// A gossip at every step k, in two halves between which a worker may compute. Worker i takes the share p_ij of
+// in-peer j, where P(k) is the mixing matrix of the graph. Sums run in the graph's order, whatever the order of
+// arrival. Under --bn-policy mix the running statistics take part, as the last forward has left them.
+class Gossip {
+ public:
+  Gossip(const Options&, int world, const std::string& topology, int peers);  // as Graph
+  const Graph& graph() const { return graph_; }
+
+  // Out-peers get their shares of x, and of the push-sum weight w. x is free on return.
+  void give(Worker&, int64_t k, const Tensor& x, double w = 1);
+  // Waits for all in-peers: y <- sum_j p_ij x_j, where x is what this worker has given; y may be x.
+  void take(Worker&, int64_t k, const Tensor& y, const Tensor& x);
+  // Push-sum: (x, w) <- sum_j p_ij (x_j, w_j), z <- x / w.
+  void take(Worker&, int64_t k, const Tensor& x, double& w, const Tensor& z);
+  // x <- mean x; or, in push-sum, (x, w) <- mean (x, w), z <- x / w. Collective.
+  void average(Worker&, const Tensor& x);
+  void average(Worker&, const Tensor& x, double& w, const Tensor& z);
+
+ private:
+  static constexpr comm::Tag kShare = 1, kBuffers = 2;
+  std::vector<comm::Message> take_shares(Worker&, comm::Tag, int64_t k, const Tensor& like) const;
+  void give_buffers(Worker&, int64_t k, double w);
+  void take_buffers(Worker&, int64_t k, double w);
+  void average_buffers(Worker&, double w) const;
+  bool mixes(const Worker& me) const { return mixes_ && me.buffers.size() > 0; }
+
+  const Graph graph_;
+  const bool mixes_;
+  comm::Mix p_;     // column and row i of P(k), from give() to take()
+  Tensor buffers_;  // w times the running statistics, as x is w z
+};
 
 // A meeting of workers that are at different steps. Each tells all others that it has come, and serves
 // them until all have come. While a worker waits for another inside its own step, it may hear that this
@@ -56,21 +84,6 @@ class Meeting {
   const comm::Tag tag_;
   int64_t round_ = 0;
   std::vector<bool> here_;
-};
-
-// The same for Worker::buffers under `--bn-policy mix`. With the other policies it does nothing.
-class BufferGossip {
- public:
-  explicit BufferGossip(const Options& o) : on_(buffer_policy(o) == BufferPolicy::kMix) {}
-  void give(Worker&, const comm::Mix&, int64_t k, double w = 1);  // buffers as the last forward left them
-  // Waits for the shares of all in-peers. `w` is the push-sum weight after this gossip.
-  void take_and_combine(Worker&, const comm::Mix&, int64_t k, double w = 1);
-  void average(Worker&, double w = 1);  // `w` is this worker's weight; collective
-
- private:
-  static constexpr comm::Tag kBuffers = 2;
-  const bool on_;
-  Tensor mine_;  // w times the buffers, as x is
 };
 
 }  // namespace skein::optim

@@ -36,10 +36,16 @@ void begin_means(Worker& me, const Means& m, comm::Pendings& means) {
 // ---- at once --------------------------------------------------------------------------------------------
 Round::Round(const Options& o, int64_t tau) : period_(o, tau), mixes_(mixes_buffers(o)) {}
 
-Means Round::step_of(Worker& me, bool is_last) {
-  if (is_last) return last_step(me, 0, me.x.size(), true);
-  me.local_step(me.x);
-  return {};
+Tensor Round::step_of(Worker& me, bool is_last) {
+  if (!is_last) return me.local_step(me.x), Tensor();
+  const Means mean = last_step(me, 0, me.x.size(), true);
+  mean.give_buffers(me);
+  return mean.x;
+}
+
+Means Round::means(Worker& me, int64_t k) {
+  if (period_.ends(k)) return last_step(me, 0, me.x.size(), true);
+  return me.local_step(me.x), Means();
 }
 
 Means Round::last_step(Worker& me, int64_t begin, int64_t end, bool with_buffers) {

@@ -32,11 +32,13 @@ struct Means {
 class Round {
  public:
   explicit Round(const Options&, int64_t tau = 4);  // --tau, --bn-policy
-  // x_i <- x_i - eta u_i. If step k is the last of its round, this is collective and returns the mean of x,
-  // which the caller writes to x or not. Otherwise it returns no mean.
-  Means step(Worker& me, int64_t k) { return step_of(me, period_.ends(k)); }
+  // x_i <- x_i - eta u_i. If step k is the last of its round, this is collective: running statistics become
+  // their mean, and that of x is returned, which the caller writes to x or not. Otherwise it returns nothing.
+  Tensor step(Worker& me, int64_t k) { return step_of(me, period_.ends(k)); }
   // The same for rounds of other lengths.
-  Means step_of(Worker&, bool is_last);
+  Tensor step_of(Worker&, bool is_last);
+  // step() that leaves the running statistics as they are, and returns their mean as well.
+  Means means(Worker&, int64_t k);
   // The last step of a round, and the mean of elements [begin, end) only.
   Means last_step(Worker&, int64_t begin, int64_t end, bool with_buffers);
   int64_t tau() const { return period_.steps(); }

@@ -10,10 +10,11 @@ namespace {
 
 class DPsgd final : public Gossiping {
  public:
-  DPsgd(const Options& o, int world) : graph_(o, world, "ring", 2), buffers_(o) {
-    if (!graph_.symmetric())
+  DPsgd(const Options& o, int world) : gossip_(o, world, "ring", 2) {
+    if (!gossip_.graph().symmetric())
       throw BadOption(
-          "--topology " + graph_.name() + ": d-psgd needs every out-peer to be an in-peer with the same " +
+          "--topology " + gossip_.graph().name() +
+          ": d-psgd needs every out-peer to be an in-peer with the same " +
           "weight; allowed are ring with --peers 2, complete, base, random, bipartite-exponential, " +
           "bipartite-linear, and others where --peers makes them symmetric");
   }
@@ -21,28 +22,18 @@ class DPsgd final : public Gossiping {
   void start(Worker& me) override { next_ = me.x.clone(); }
 
   Tensor iterate(Worker& me, int64_t k) override {
-    const comm::Mix p = graph_.at(me, k);
-    give(me.comm, p, kModel, k, me.x);  // x_i(k) sets out,
+    gossip_.give(me, k, me.x);          // x_i(k) sets out,
     const Tensor loss = me.gradient();  // and travels during forward and backward
-    buffers_.give(me, p, k);
-
-    const auto models = take_shares(me.comm, p, kModel, k, me.x);
-    combine(me.comm, {.y = next_, .x = me.x, .self = p.self}, p, models);  // x_i(k+1) = sum_j W_ij x_j(k)
-    me.local_step(next_);  //            - eta u_i, u_i at x_i(k)
+    gossip_.take(me, k, next_, me.x);   // x_i(k+1) = sum_j W_ij x_j(k)
+    me.local_step(next_);               //            - eta u_i, u_i at x_i(k)
     copy(me.x, next_);
-    buffers_.take_and_combine(me, p, k);
     return loss;
   }
 
-  void average(Worker& me) override {
-    me.comm.mean(me.x).wait();
-    buffers_.average(me);
-  }
+  void average(Worker& me) override { gossip_.average(me, me.x); }
 
  private:
-  static constexpr comm::Tag kModel = 1;
-  Graph graph_;
-  BufferGossip buffers_;
+  Gossip gossip_;
   Tensor next_;  // scratch
 };
 

@@ -41,9 +41,8 @@ class DiLoCo final : public Strategy {
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
-    if (const Means mean = round_.step(me, k)) {  // x_i <- x_i - eta u_i
-      outer_.step(z_, m_, mean.x, me.x);          // x_i <- z <- OuterOpt(z, z - mean x)
-      mean.give_buffers(me);
+    if (const Tensor mean = round_.step(me, k)) {  // x_i <- x_i - eta u_i
+      outer_.step(z_, m_, mean, me.x);             // x_i <- z <- OuterOpt(z, z - mean x)
       if (reset_inner_) me.rule.reset();
     }
     return loss;

@@ -23,7 +23,7 @@ class Easgd final : public Strategy {
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
-    if (const Means mean = round_.step(me, k)) {  // x_i <- x_i - eta u_i
+    if (const Means mean = round_.means(me, k)) {  // x_i <- x_i - eta u_i
       pull(me, me.x, z_, mean.x);
       if (mean.buffers) pull(me, me.buffers, z_buffers_, mean.buffers);
     }

@@ -17,10 +17,8 @@ class LocalSgd final : public Strategy {
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
-    if (const Means mean = round_.step(me, k)) {  // x_i <- x_i - eta u_i
-      copy(me.x, mean.x);                         // x_i <- mean x; momenta stay local
-      mean.give_buffers(me);
-    }
+    const Tensor mean = round_.step(me, k);  // x_i <- x_i - eta u_i
+    if (mean) copy(me.x, mean);              // x_i <- mean x; momenta stay local
     return loss;
   }
 

@@ -24,10 +24,8 @@ class Qsr final : public Strategy {
     const int64_t tau = done_ == 0 ? length(k, me.lr) : tau_;
     const bool ends = done_ + 1 >= tau || k == last_;
     const Tensor loss = me.gradient();
-    if (const Means mean = round_.step_of(me, ends)) {  // x_i <- x_i - eta u_i
-      copy(me.x, mean.x);                               // x_i <- mean x
-      mean.give_buffers(me);
-    }
+    const Tensor mean = round_.step_of(me, ends);  // x_i <- x_i - eta u_i
+    if (mean) copy(me.x, mean);                    // x_i <- mean x
     tau_ = tau, done_ = ends ? 0 : done_ + 1;
     return loss;
   }

@@ -21,10 +21,9 @@ class SlowMo final : public Strategy {
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
-    if (const Means mean = round_.step(me, k)) {  // x_i <- x_i - eta u_i
+    if (const Tensor mean = round_.step(me, k)) {  // x_i <- x_i - eta u_i
       // m <- beta m + (z - mean x) / eta, x_i <- z <- z - alpha eta m
-      slow_momentum(z_, m_, mean.x, beta_, alpha_, me.lr, me.x);
-      mean.give_buffers(me);
+      slow_momentum(z_, m_, mean, beta_, alpha_, me.lr, me.x);
       if (reset_inner_) me.rule.reset();
     }
     return loss;
@@ -51,17 +50,16 @@ class Bmuf final : public Strategy {
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
-    if (const Means mean = round_.step(me, k)) {  // x_i <- x_i - eta u_i
+    if (const Tensor mean = round_.step(me, k)) {  // x_i <- x_i - eta u_i
       // D <- beta D + zeta (mean x - z), then x_i <- z <- z + D, or z + beta D + zeta (mean x - z)
       outer_step({.z = z_,
                   .m = d_,
-                  .mean = mean.x,
+                  .mean = mean,
                   .x = me.x,
                   .decay = beta_,
                   .gain = zeta_,
                   .along = nesterov_ ? beta_ : 1,
                   .beside = nesterov_ ? zeta_ : 0});
-      mean.give_buffers(me);
     }
     return loss;
   }
