@@ -77,7 +77,7 @@ struct Parser {
   }
   CLI::Option* add(const Flag& f) {
     std::string help = f.help;
-    if (!f.algorithms.empty() && f.algorithms[0] != "any") help += "; of " + joined(f.algorithms);
+    if (!f.algorithms.empty()) help += "; of " + joined(f.algorithms);
     const std::string otherwise = value_of(Config(), f);
     if (!otherwise.empty()) help += " [" + otherwise + "]";
     CLI::Option* o = nullptr;

@@ -122,7 +122,8 @@ std::string one_line(std::string lines) {
 // workers act on them.
 int serve(const Config& c, const Member& server) {
   catch_interrupts();
-  optim::strategy_row(c.algorithm).serve(options_of(c), server.world, server.hub);
+  const auto strategy = optim::make_strategy(c.algorithm, options_of(c), server.world);
+  optim::strategy_row(c.algorithm).serve(*strategy, server.hub);
   return 0;
 }
 

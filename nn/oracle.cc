@@ -30,9 +30,13 @@ Tensor Oracle::gradient(int64_t passes, const std::function<Tensor(int64_t)>& fo
   }
   if (ready) return sum;
   if (passes > 1) add_earlier(g_);
+  judge();
+  return sum;
+}
+
+void Oracle::judge() {
   if (o_.scale) o_.scale->judge(g_);
   if (o_.clip_norm > 0) clip_by_norm(g_, o_.clip_norm);
-  return sum;
 }
 
 Tensor Oracle::differentiate(const std::function<Tensor()>& forward, const GradReady& ready) {

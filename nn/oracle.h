@@ -29,11 +29,12 @@ class Oracle {
   // sum of the losses that it returns, unscaled and clipped. Returns that sum.
   //
   // If given, `ready` receives slices of g as they become final, the same ones at every step. They are
-  // neither unscaled nor clipped, because that must happen to the sum over the workers.
+  // neither unscaled nor clipped: where workers sum them, judge() does that to the sum.
   Tensor gradient(int64_t passes, const std::function<Tensor(int64_t pass)>& forward,
                   const GradReady& ready = {});
   // For a worker without samples: g <- 0, handed out in the same slices as on the other workers.
   void no_gradient(const GradReady& ready = {});
+  void judge();  // unscales and clips g, and tells the loss scale whether it has overflowed
 
  private:
   Tensor differentiate(const std::function<Tensor()>& forward, const GradReady& ready);

@@ -20,7 +20,7 @@ class Snapshot::Saver final : public Archive {
   void operator()(const std::string& name, std::string& v) override { fields_[name] = v; }
 
  private:
-  decltype(Snapshot::fields_)& fields_;
+  Fields& fields_;
 };
 
 class Snapshot::Loader final : public Archive {
@@ -43,7 +43,7 @@ class Snapshot::Loader final : public Archive {
           "no such field in the snapshot:", name);
     return std::get<T>(at->second);
   }
-  decltype(Snapshot::fields_)& fields_;
+  Fields& fields_;
 };
 
 void Snapshot::take(const Walk& walk) {
@@ -54,25 +54,6 @@ void Snapshot::take(const Walk& walk) {
 void Snapshot::restore(const Walk& walk) {
   Loader loader(*this);
   walk(loader);
-}
-
-bool Snapshot::operator==(const Snapshot& other) const {
-  if (fields_.size() != other.fields_.size()) return false;
-  for (auto a = fields_.begin(), b = other.fields_.begin(); a != fields_.end(); ++a, ++b) {
-    if (a->first != b->first || a->second.index() != b->second.index()) return false;
-    if (const Tensor* t = std::get_if<Tensor>(&a->second)) {
-      const Tensor x = t->to(kCpu), y = std::get<Tensor>(b->second).to(kCpu);
-      if (!t->device().is_host()) current_stream(t->device()).sync();
-      if (x.bytes() != y.bytes() || (x && memcmp(x.raw(), y.raw(), size_t(x.bytes())) != 0)) return false;
-    } else if (const double* d = std::get_if<double>(&a->second)) {
-      if (memcmp(d, &std::get<double>(b->second), sizeof *d) != 0) return false;
-    } else if (const int64_t* i = std::get_if<int64_t>(&a->second)) {
-      if (*i != std::get<int64_t>(b->second)) return false;
-    } else if (const std::string* s = std::get_if<std::string>(&a->second)) {
-      if (*s != std::get<std::string>(b->second)) return false;
-    }
-  }
-  return true;
 }
 
 }  // namespace skein::optim

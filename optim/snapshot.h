@@ -15,12 +15,14 @@ class Snapshot {
  public:
   void take(const Walk&);     // copies every field the walk names; memory of the last time is used again
   void restore(const Walk&);  // writes them back; the walk must name the same fields
-  bool operator==(const Snapshot&) const;  // bit for bit; waits for the device
+
+  using Fields = std::map<std::string, std::variant<std::monostate, Tensor, int64_t, double, std::string>>;
+  const Fields& fields() const { return fields_; }
 
  private:
   class Saver;
   class Loader;
-  std::map<std::string, std::variant<std::monostate, Tensor, int64_t, double, std::string>> fields_;
+  Fields fields_;
 };
 
 }  // namespace skein::optim

@@ -7,18 +7,19 @@
 
 namespace skein::optim {
 
-#define STRATEGY(name, source, mixes, world1, center, apart, serve) \
-  std::unique_ptr<Strategy> make_##name(const Options&, int world); \
-  void serve_##name(const Options&, int workers, comm::Communicator& hub);
+#define STRATEGY(name, source, mixes, world1, center, apart, serve, flags) \
+  std::unique_ptr<Strategy> make_##name(const Options&, int world);
 #include "optim/strategies.def"
 #undef STRATEGY
+void serve_center(Strategy&, comm::Communicator& hub);  // center/turns.cc
+void serve_lsgd(Strategy&, comm::Communicator& hub);
 
 namespace {
 
 // Names as on the command line; built once, so that the rows can point into it.
 const std::vector<std::string>& names() {
   static const std::vector<std::string> all = {
-#define STRATEGY(name, source, mixes, world1, center, apart, serve) hyphens(#name),
+#define STRATEGY(name, source, mixes, world1, center, apart, serve, flags) hyphens(#name),
 #include "optim/strategies.def"
 #undef STRATEGY
   };
@@ -48,8 +49,9 @@ T within(const std::string& key, T v, T low, T high) {
 const std::vector<StrategyRow>& strategies() {
   static const std::vector<StrategyRow> rows = [] {
     std::vector<StrategyRow> r;
-#define STRATEGY(name, source, mixes, world1, center, apart, serve) \
-  r.push_back({names()[r.size()].c_str(), source, mixes, world1, center, Apart::apart, &make_##name, serve});
+#define STRATEGY(name, source, mixes, world1, center, apart, serve, flags) \
+  r.push_back(                                                             \
+      {names()[r.size()].c_str(), source, mixes, world1, center, Apart::apart, &make_##name, serve, flags});
 #include "optim/strategies.def"
 #undef STRATEGY
     return r;
@@ -73,7 +75,7 @@ std::unique_ptr<Strategy> make_strategy(const std::string& name, const Options& 
 void Strategy::write_model(Worker& me, const Tensor& y) { consensus(me.comm, contribution(me), y); }
 
 void Worker::local_step(const Tensor& y) {
-  if (samples > 0) rule.step(y, g, x, lr);
+  if (share > 0) rule.step(y, g, x, lr);
 }
 
 bool has_dedicated_server(const Options& o) {

@@ -11,16 +11,18 @@
 #include "engine/tensor.h"
 #include "optim/rule.h"
 
-namespace skein {
-class LossScale;
-}
 namespace skein::comm {
 class Communicator;
 }
 
 namespace skein::optim {
 
-using GradReady = std::function<void(Tensor slice_of_g)>;
+// Takes a gradient while backward still runs, so that its sum over the workers is under way meanwhile.
+struct Slices {
+  std::function<void(Tensor slice)> ready;  // called with each slice of g as soon as it is final here
+  std::function<void()> complete;           // called after the last one; returns when all of g holds the sum
+  explicit operator bool() const { return bool(ready); }
+};
 
 // One process as an algorithm sees it: a point, a gradient oracle, a local rule, and peers.
 struct Worker {
@@ -28,21 +30,17 @@ struct Worker {
   Tensor g;  // that gradient, in the same layout
   Tensor buffers;  // running statistics, one flat vector
   Rule& rule;
-  double lr = 0;               // this step's rate, eta; set before iterate
-  comm::Communicator& comm;    // the workers
-  int64_t samples = 0;         // in this step's mini-batch; set before iterate
-  int64_t global_samples = 0;  // those of all workers; averages of gradients weigh by samples
-  // Draws the step's mini-batch, fills g at x and returns the mean loss (one element, on the device). If
-  // `ready` is given, it is called with slices of g as they become final. The caller then also judges their
-  // sum by `scale` and clips it (--clip-norm); otherwise the oracle does both.
-  std::function<Tensor(const GradReady& ready)> oracle;
+  double lr = 0;             // this step's rate, eta; set before iterate
+  comm::Communicator& comm;  // the workers
+  double share = 1;          // of all samples of this step, those of this worker; set before iterate
+  // Draws the step's mini-batch, fills g at x and returns the mean loss (one element, on the device). Slices, if
+  // given, are handed out on the way. The loss scale and --clip-norm are the oracle's: it applies them to g as
+  // it is at the end, a gradient or a sum. After an overflow the rule does nothing in this step.
+  std::function<Tensor(const Slices&)> oracle;
   // With --servers dedicated: the workers and, last, a process that only serves.
   comm::Communicator& hub = comm;
-  // Slices of the gradient arrive multiplied by this loss scale, and the rule does nothing in a step that it
-  // judges to have overflowed. Null: gradients are not scaled.
-  LossScale* scale = nullptr;
 
-  Tensor gradient(const GradReady& ready = {}) { return oracle(ready); }
+  Tensor gradient(const Slices& slices = {}) { return oracle(slices); }
   bool has_server() const { return &hub != &comm; }
   // y <- y - lr u(g), with weight decay at x, where g was taken; y may be x. In a step in which this worker
   // has no samples it does nothing.
@@ -127,9 +125,10 @@ struct StrategyRow {
   bool center;         // worker 0 or a server keeps the model; the others go on without a lost worker
   Apart apart;         // how many steps workers can be apart
   std::unique_ptr<Strategy> (*make)(const Options&, int world);
-  // All that the last member of `hub` does with --servers dedicated; it returns when no worker is left. Null
-  // if the algorithm has no server.
-  void (*serve)(const Options&, int workers, comm::Communicator& hub);
+  // All that the last member of `hub` does with --servers dedicated; it returns when no worker is left. The
+  // strategy is one of this row, made but not started. Null if the algorithm has no server.
+  void (*serve)(Strategy&, comm::Communicator& hub);
+  const char* flags;  // those that it reads and not all algorithms do; with ! if there is no default
 
   bool asynchronous() const { return apart == Apart::kAny; }
 };

@@ -12,7 +12,6 @@ optim::Options options_of(const Config& c, int64_t steps_per_epoch) {
   options.set("seed", std::to_string(c.seed));
   options.set("steps-per-epoch", std::to_string(steps_per_epoch));
   options.set("nesterov", c.nesterov ? "true" : "false");
-  options.set("clip-norm", fmt::format("{}", c.clip_norm));
   if (!c.record.empty()) options.set("record", c.record);
   if (!c.replay.empty()) options.set("replay", c.replay);
   for (const auto& [name, value] : c.of_algorithm) options.set(name, value);
@@ -22,7 +21,7 @@ optim::Options options_of(const Config& c, int64_t steps_per_epoch) {
 optim::Values own_values(const Config& c, int world) {
   optim::Values own;
   for (const auto& [name, value] : optim::values_in_force(c.algorithm, options_of(c), world))
-    if (const Flag* f = find_flag(flags(), name); f && !f->algorithms.empty()) own[name] = value;
+    if (const Flag* f = find_flag(flags(), name); f && f->of_algorithm()) own[name] = value;
   return own;
 }
 

@@ -75,14 +75,12 @@ Switch parse_switch(const std::string& said, const std::string& place) {
   return said == "true";
 }
 
-// The names in "a b! c" without marks: all of them, or only the marked ones.
-std::vector<std::string> algorithms_of(const std::string& list, bool marked) {
+// The algorithms whose rows name the flag: all of them, or only those that have no default for it.
+std::vector<std::string> readers(const std::string& flag, bool required) {
   std::vector<std::string> names;
-  for (std::string& name : split(list, ' ')) {
-    const bool mark = name.back() == '!';
-    if (mark) name.pop_back();
-    if (mark || !marked) names.push_back(name);
-  }
+  for (const optim::StrategyRow& row : optim::strategies())
+    for (const std::string& own : split(row.flags, ' '))
+      if (own == flag + '!' || (own == flag && !required)) names.push_back(row.name);
   return names;
 }
 
@@ -97,17 +95,17 @@ const Flags& flags() {
   constexpr bool Fixed = true, Free = false;
   static const Flags table = {
 #define FLAG(group, Type, name, otherwise, allowed, resume, help) \
-  {group, hyphens(#name), kKindOf<Type>, &Config::name, allowed, resume, help, {}, {}},
-#define OWN_FLAG(Type, name, allowed, algorithms, help) \
-  {"algorithm",                                         \
-   hyphens(#name),                                      \
-   kKindOf<Type>,                                       \
-   {},                                                  \
-   allowed,                                             \
-   true,                                                \
-   help,                                                \
-   algorithms_of(algorithms, false),                    \
-   algorithms_of(algorithms, true)},
+  {group, hyphens(#name), kKindOf<Type>, &Config::name, allowed, resume, help},
+#define OWN_FLAG(Type, name, allowed, help) \
+  {"algorithm",                             \
+   hyphens(#name),                          \
+   kKindOf<Type>,                           \
+   {},                                      \
+   allowed,                                 \
+   true,                                    \
+   help,                                    \
+   readers(hyphens(#name), false),          \
+   readers(hyphens(#name), true)},
 #include "apps/config/flags.def"
 #undef OWN_FLAG
 #undef FLAG
@@ -151,7 +149,7 @@ void assign(Config& c, const Flag& flag, const std::string& given, const Origin&
       break;
     }
   }
-  if (std::holds_alternative<std::monostate>(flag.field)) next.of_algorithm[flag.name] = said;
+  if (flag.of_algorithm()) next.of_algorithm[flag.name] = said;
   const std::string now = value_of(next, flag);
   if (flag.fixed_on_resume && earlier.source == Source::kResumed &&
       what_binds(flag, now) != what_binds(flag, before))
@@ -249,8 +247,7 @@ void reconcile(Config& c, const Flags& table) {
     const bool given = c.of_algorithm.contains(f.name);
     if (!given && holds(f.required_by, c.algorithm) && c.origin("algorithm").source != Source::kResumed)
       throw BadOption(text("--algorithm ", c.algorithm, " needs --", f.name, ": ", f.help));
-    if (!given || f.algorithms.empty() || f.algorithms[0] == "any" || holds(f.algorithms, c.algorithm))
-      continue;
+    if (!given || f.algorithms.empty() || holds(f.algorithms, c.algorithm)) continue;
     refuse(c, f.name,
            text("is not read by --algorithm ", c.algorithm, "; it belongs to ", joined(f.algorithms)));
   }

@@ -26,12 +26,12 @@ struct Origin {
 // The effective configuration. Fields are named as flags, with underscores.
 struct Config {
 #define FLAG(group, Type, name, otherwise, allowed, resume, help) Type name = otherwise;
-#define OWN_FLAG(Type, name, allowed, algorithms, help)
+#define OWN_FLAG(Type, name, allowed, help)
 #include "apps/config/flags.def"
 #undef OWN_FLAG
 #undef FLAG
 
-  // Flags that only some algorithms read, without dashes: those given and, after settle_algorithm(), all that
+  // Flags of algorithms, without dashes: those given and, after settle_algorithm(), all that
   // this algorithm reads. The strategy is made from them.
   std::map<std::string, std::string> of_algorithm;
   std::map<std::string, Origin> origins;  // of the given flags
@@ -39,7 +39,7 @@ struct Config {
   Origin origin(const std::string& flag) const;  // for a flag that was not given: kDefault, "--flag"
 };
 
-// One row of the table. A flag that only some algorithms read has no field and is kept as text.
+// One row of the table. A flag of algorithms has no field and is kept as text.
 struct Flag {
   enum Kind : uint8_t { kWord, kCount, kReal, kSwitch };
   using Field =
@@ -50,8 +50,9 @@ struct Flag {
   std::string allowed;
   bool fixed_on_resume = false;
   std::string help;
-  std::vector<std::string> algorithms;   // the algorithms that read it; empty if it is not an algorithm's own
-  std::vector<std::string> required_by;  // the algorithms that have no default for it
+  std::vector<std::string> algorithms = {};   // the algorithms that alone read it; empty: all runs do
+  std::vector<std::string> required_by = {};  // the algorithms that have no default for it
+  bool of_algorithm() const { return std::holds_alternative<std::monostate>(field); }
 };
 using Flags = std::vector<Flag>;
 const Flags& flags();

@@ -117,7 +117,7 @@ std::string to_toml(const Config& config, const Flags& table) {
   std::string group;
   for (const Flag& flag : table) {
     const std::string value = value_of(config, flag);
-    if (!flag.algorithms.empty() && value.empty()) continue;
+    if (flag.of_algorithm() && value.empty()) continue;
     if (flag.group != group) out += fmt::format("\n# {}\n", flag.group);
     group = flag.group;
     const std::string line = fmt::format("{} = {}", flag.name, literal(flag, value));
@@ -130,7 +130,7 @@ Json to_json(const Config& config, const Flags& table) {
   Json out = Json::object();
   for (const Flag& flag : table) {
     const std::string value = value_of(config, flag);
-    if (!flag.algorithms.empty() && value.empty()) continue;
+    if (flag.of_algorithm() && value.empty()) continue;
     if (flag.kind == Flag::kWord)
       out[flag.name] = value;
     else

@@ -98,8 +98,7 @@ std::string help_of_algorithm(const std::string& name, const Config& c) {
   if (row.asynchronous()) out += "Asynchronous: workers may be at different steps.\n";
   out += "\nFlags that it reads, and their defaults:\n";
   for (const Flag& f : flags()) {
-    const bool own = reads(f, row.name), of_all = !f.algorithms.empty() && f.algorithms[0] == "any";
-    if (!own && !of_all) continue;
+    if (!f.of_algorithm() || (!f.algorithms.empty() && !reads(f, row.name))) continue;
     const std::string value = value_in(values, f.name);
     const bool needed =
         std::find(f.required_by.begin(), f.required_by.end(), row.name) != f.required_by.end();

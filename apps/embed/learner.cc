@@ -28,7 +28,8 @@ struct Learner::State {
            .rule = *rule,
            .lr = o.lr,
            .comm = c,
-           .oracle = [this](const optim::GradReady& ready) { return gradient(ready); }},
+           .share = 1.0 / c.size(),
+           .oracle = [this](const optim::Slices& slices) { return gradient(slices); }},
         steps(std::min(1, optim::states_kept(optim::strategy_row(o.algorithm), c.size())),
               [this](Archive& a) { visit(a); }) {
     strategy->start(me);
@@ -53,12 +54,14 @@ struct Learner::State {
     rule->visit(r), strategy->visit(s);
   }
 
-  Tensor gradient(const optim::GradReady& ready) {
+  Tensor gradient(const optim::Slices& slices) {
     const RandomScope random(o.seed, uint64_t(k), uint32_t(peers.rank()));
-    const auto loss = [&](int64_t) {
+    const auto forward = [&](int64_t) {
       return cross_entropy(model->forward(images), labels, o.label_smoothing);
     };
-    return oracle.gradient(1, loss, ready);
+    const Tensor loss = oracle.gradient(1, forward, slices.ready);
+    if (slices) slices.complete(), oracle.judge();
+    return loss;
   }
 
   const LearnerOptions o;
@@ -82,8 +85,6 @@ Tensor Learner::step(const Tensor& images, const Tensor& labels) {
   State& s = *state_;
   CHECK(images && labels && images.dim(0) == labels.size(), "so many images, so many labels");
   s.images = images, s.labels = labels;
-  s.me.samples = labels.size();
-  s.me.global_samples = labels.size() * s.peers.size();
   Tensor loss;
   s.steps.run(s.k, [&] { loss = s.strategy->iterate(s.me, s.k); });
   ++s.k;

@@ -45,12 +45,15 @@ Gradient::Gradient(Run& run, Batches& batches, Traces& traces, const nn::Flat& f
       meters_(run.setup.device),
       loss_({1}, kF32, run.setup.device) {}
 
-Tensor Gradient::of_next_batch(const optim::GradReady& ready) {
-  return within_memory(run_.setup, run_.config.batch_size, run_.config.accumulate,
-                       [&] { return next(ready); });
+// One worker's infinity is in the sum that all workers judge, so they all skip the step.
+Tensor Gradient::of_next_batch(const optim::Slices& slices) {
+  const Tensor loss = within_memory(run_.setup, run_.config.batch_size, run_.config.accumulate,
+                                    [&] { return next(slices.ready); });
+  if (slices) slices.complete(), oracle_.judge();
+  return loss;
 }
 
-Tensor Gradient::next(const optim::GradReady& ready) {
+Tensor Gradient::next(const GradReady& ready) {
   const Config& c = run_.config;
   Seconds& seconds = run_.costs.seconds;
   data::Batch batch;
@@ -81,7 +84,7 @@ Tensor Gradient::next(const optim::GradReady& ready) {
 void Gradient::compute(const StepGraphs::Given& in, bool handed_out) {
   const RandomScope random(uint64_t(run_.config.seed), uint64_t(run_.k), uint32_t(run_.setup.place.rank),
                            in.step_slot);
-  const optim::GradReady slices = [this](const Tensor& g) {
+  const GradReady slices = [this](const Tensor& g) {
     between_recorded([this, g] {
       ready_(g);
       run_.comm().progress();
@@ -97,7 +100,7 @@ void Gradient::compute(const StepGraphs::Given& in, bool handed_out) {
     back = clock_seconds();
     return one.loss;
   };
-  const Tensor loss = oracle_.gradient(passes, forward_pass, handed_out ? slices : optim::GradReady());
+  const Tensor loss = oracle_.gradient(passes, forward_pass, handed_out ? slices : GradReady());
   traces_.add("backward", back, clock_seconds());
   meters_.add(loss, float(rows), hits);
   copy(loss_, loss);

@@ -13,21 +13,21 @@
 
 namespace skein::apps {
 
-// Fills the g of `flat` with the gradient of the model's mean loss on the next batch, made in --accumulate passes;
-// unscaled and clipped, unless it is handed out in slices.
+// Fills the g of `flat` with the gradient of the model's mean loss on the next batch, made in --accumulate passes, or
+// with the sum of such gradients over the workers; unscaled and clipped.
 class Gradient {
  public:
   Gradient(Run&, Batches&, Traces&, const nn::Flat& flat);
 
   // The loss, on the device. Throws Error that says which batch would fit where memory does not suffice.
-  Tensor of_next_batch(const optim::GradReady& ready);
+  Tensor of_next_batch(const optim::Slices& = {});
 
   Meters& meters() { return meters_; }
   LossScale* scale() const { return scale_.get(); }  // null: gradients are not scaled
   const StepGraphs& graphs() const { return graphs_; }
 
  private:
-  Tensor next(const optim::GradReady& ready);
+  Tensor next(const GradReady& ready);
   void compute(const StepGraphs::Given&, bool handed_out);
   struct Pass {
     Tensor loss, hits;
@@ -42,8 +42,8 @@ class Gradient {
   StepGraphs graphs_;
   nn::Oracle oracle_;
   Meters meters_;
-  Tensor loss_;             // [1], of the latest batch
-  optim::GradReady ready_;  // takes this step's slices of the gradient
+  Tensor loss_;      // [1], of the latest batch
+  GradReady ready_;  // takes this step's slices of the gradient
 };
 
 }  // namespace skein::apps

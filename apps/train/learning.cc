@@ -82,9 +82,8 @@ void Learning::regroup() {
                     .buffers = flat.buffers,
                     .rule = recorded_rule ? *recorded_rule : *rule,
                     .comm = run.comm(),
-                    .oracle = [this](const optim::GradReady& ready) { return gradient.of_next_batch(ready); },
-                    .hub = run.survivors.hub(),
-                    .scale = gradient.scale()});
+                    .oracle = [this](const optim::Slices& slices) { return gradient.of_next_batch(slices); },
+                    .hub = run.survivors.hub()});
 }
 
 void Learning::start() {
@@ -94,8 +93,8 @@ void Learning::start() {
 
 void Learning::before_step() {
   worker->lr = schedule.at(run.k);
-  worker->samples = run.setup.portions->samples(run.k, run.setup.place.rank);
-  worker->global_samples = run.setup.portions->samples(run.k);
+  const data::Portions& p = *run.setup.portions;
+  worker->share = double(p.samples(run.k, run.setup.place.rank)) / double(p.samples(run.k));
 }
 
 void Learning::after_step() {

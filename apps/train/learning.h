@@ -18,7 +18,7 @@ struct Learning {
 
   void start();        // the algorithm makes its vectors, and what the workers share; collective
   void regroup();      // the peers are those that are left
-  void before_step();  // sets the rate and the numbers of samples of step k
+  void before_step();  // sets the rate of step k and this worker's share of its samples
   void after_step();   // updates the moving average
   // While the result lives, the model holds the mean over the workers, or that of their moving averages.
   ConsensusModel consensus(bool of_averages = false);  // collective

@@ -41,7 +41,7 @@ class Turn {
   bool taken_ = false;
 };
 
-// Serves until told not to. One thread, but for counts().
+// Serves until told not to. One thread, but for leases_lost().
 class Center {
  public:
   // The algorithm's column of the figure: what happens in one turn.
@@ -56,10 +56,7 @@ class Center {
   void serve(const std::function<bool()>& go_on);
   void wake() { inbox_.wake(); }  // makes serve() ask go_on; any thread may call it
 
-  struct Counts {
-    int64_t turns = 0, leases_lost = 0;
-  };
-  Counts counts() const { return {turns_, leases_lost_}; }
+  int64_t leases_lost() const { return leases_lost_; }
 
  private:
   std::optional<comm::Request> due();
@@ -78,7 +75,7 @@ class Center {
   std::optional<int64_t> log_to_;       // where the log is to go on
   Tensor theta_;
   int64_t version_ = 0;
-  std::atomic<int64_t> turns_{0}, leases_lost_{0};
+  std::atomic<int64_t> leases_lost_{0};
   comm::Inbox inbox_;
 };
 

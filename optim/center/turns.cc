@@ -160,4 +160,6 @@ void Turns::serve(comm::Communicator& hub, const Center::Column& column) {
   });
 }
 
+void serve_center(Strategy& s, comm::Communicator& hub) { dynamic_cast<Centered&>(s).serve(hub); }
+
 }  // namespace skein::optim

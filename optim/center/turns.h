@@ -33,10 +33,9 @@ class Turns {
   void write_model(Worker&, const Tensor& y);
   void serve(comm::Communicator& hub, const Center::Column& column);
 
-  comm::Invitation invitation() const { return center_->invitation(); }  // worker 0, inline
-  Center::Counts counts() const {
-    return center_ ? center_->counts() : Center::Counts{};
-  }  // worker 0, inline
+  // Of the center that worker 0 has, where servers are inline.
+  comm::Invitation invitation() const { return center_->invitation(); }
+  int64_t leases_lost() const { return center_->leases_lost(); }
 
  private:
   void join(Worker&, const Center::Column&);

@@ -2,8 +2,6 @@
 //
 //   g   gradient of my part of the global batch          n_i / N   my share of its samples
 #include "comm/communicator/communicator.h"
-#include "engine/vectors/clip.h"
-#include "engine/vectors/loss_scale.h"
 #include "engine/vectors/vec.h"
 #include "optim/periodic/two_level.h"
 #include "optim/strategy.h"
@@ -16,37 +14,32 @@ namespace {
 
 class AllReduce final : public Strategy {
  public:
-  explicit AllReduce(const Options& o)
-      : nodes_(parse_hierarchy(o.word("hierarchy", "none"))), longest_(o.number("clip-norm", 0)) {}
+  explicit AllReduce(const Options& o) : nodes_(parse_hierarchy(o.word("hierarchy", "none"))) {}
 
   void start(Worker& me) override {
     if (nodes_.kind != Nodes::kNone) two_level_ = std::make_unique<TwoLevelSum>(me.comm, nodes_);
   }
 
   Tensor iterate(Worker& me, int64_t) override {
-    const double share = double(me.samples) / double(me.global_samples);
-    int64_t reduced = 0;
     comm::Pendings sums;
-    const Tensor loss = me.gradient([&](Tensor slice) {  // while backward still runs:
-      scale(slice, share);                               //   g <- sum_i (n_i / N) g_i
+    const auto add = [&](const Tensor& slice) {  // while backward still runs
+      scale(slice, me.share);
       if (two_level_)
         two_level_->begin(slice);
       else
         sums += me.comm.all_reduce(slice);
-      reduced += slice.size();
-    });
-    CHECK(reduced == me.g.size(), "slices do not cover the gradient", reduced, me.g.size());
-    sums.wait();
-    if (two_level_) two_level_->wait();
-    if (me.scale) me.scale->judge(me.g);             // one's infinity is in everybody's sum
-    if (longest_ > 0) clip_by_norm(me.g, longest_);  // of the mean
-    me.rule.step(me.x, me.g, me.lr);                 // x <- x - eta u(g)
+    };
+    const auto wait = [&] {
+      sums.wait();
+      if (two_level_) two_level_->wait();
+    };
+    const Tensor loss = me.gradient({add, wait});  // g = sum_i (n_i / N) g_i
+    me.rule.step(me.x, me.g, me.lr);               // x <- x - eta u(g)
     return loss;
   }
 
  private:
   const Nodes nodes_;
-  const double longest_;  // --clip-norm
   std::unique_ptr<TwoLevelSum> two_level_;
 };
 

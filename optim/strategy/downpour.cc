@@ -73,14 +73,4 @@ std::unique_ptr<Strategy> make_agn(const Options& o, int world) {
   return std::make_unique<Downpour>(o, world, Weight::kPeriod);
 }
 
-void serve_downpour(const Options& o, int workers, comm::Communicator& hub) {
-  Downpour(o, workers, Weight::kOne).serve(hub);
-}
-void serve_dynsgd(const Options& o, int workers, comm::Communicator& hub) {
-  Downpour(o, workers, Weight::kStaleness).serve(hub);
-}
-void serve_agn(const Options& o, int workers, comm::Communicator& hub) {
-  Downpour(o, workers, Weight::kPeriod).serve(hub);
-}
-
 }  // namespace skein::optim

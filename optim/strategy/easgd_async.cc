@@ -47,11 +47,4 @@ std::unique_ptr<Strategy> make_eamsgd_async(const Options& o, int world) {
   return make_easgd_async(o, world);
 }
 
-void serve_easgd_async(const Options& o, int workers, comm::Communicator& hub) {
-  EasgdAsync(o, workers).serve(hub);
-}
-void serve_eamsgd_async(const Options& o, int workers, comm::Communicator& hub) {
-  serve_easgd_async(o, workers, hub);
-}
-
 }  // namespace skein::optim

@@ -21,12 +21,9 @@ class GradientEnergyMatching final : public Centered {
  public:
   GradientEnergyMatching(const Options& o, int world)
       : Centered(o, world),
-        mu_(o.number("gem-momentum", 0.9)),
+        mu_(o.number("gem-momentum", 0.9, 0, 0.99999)),
         kappa_(o.number("kappa", 1, 0)),
-        at_theta_(gradient_at_theta(o)) {
-    if (!(mu_ >= 0 && mu_ < 1))
-      throw BadOption(text("--gem-momentum ", mu_, ": allowed are 0 <= momentum < 1"));
-  }
+        at_theta_(gradient_at_theta(o)) {}
 
   void start(Worker& me) override {
     Centered::start(me);
@@ -36,7 +33,7 @@ class GradientEnergyMatching final : public Centered {
 
   Tensor iterate(Worker& me, int64_t) override {
     const Tensor loss = me.gradient();
-    if (me.samples == 0) return loss;
+    if (me.share == 0) return loss;
     const Tensor u = turns_.blank(me.x);  // written where, and in the type, it is sent
     const comm::Message theta = turns_.open();
     gem_update({.x = me.x,
@@ -80,9 +77,6 @@ class GradientEnergyMatching final : public Centered {
 
 std::unique_ptr<Strategy> make_gem(const Options& o, int world) {
   return std::make_unique<GradientEnergyMatching>(o, world);
-}
-void serve_gem(const Options& o, int workers, comm::Communicator& hub) {
-  GradientEnergyMatching(o, workers).serve(hub);
 }
 
 }  // namespace skein::optim

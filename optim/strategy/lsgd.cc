@@ -59,7 +59,7 @@ class Lsgd final : public Strategy {
   Tensor iterate(Worker& me, int64_t) override {
     for (Next t; (t = leases_->next()) != Next::kSteps;) round(me, t);
     const Tensor loss = me.gradient();  // g at x
-    if (me.samples > 0) window_->see(loss);
+    if (me.share > 0) window_->see(loss);
     me.local_step(me.x);                           // x <- x - eta u
     all_->pull_proximally(me);                     // x <- x + p2/tau_g (A_g - x)
     if (two_levels_) group_->pull_proximally(me);  // x <- x + p1/tau_l (A_l - x)
@@ -136,6 +136,6 @@ class Lsgd final : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_lsgd(const Options& o, int world) { return std::make_unique<Lsgd>(o, world); }
-void serve_lsgd(const Options& o, int workers, comm::Communicator& hub) { Lsgd(o, workers).serve(hub); }
+void serve_lsgd(Strategy& s, comm::Communicator& hub) { dynamic_cast<Lsgd&>(s).serve(hub); }
 
 }  // namespace skein::optim

@@ -20,8 +20,8 @@ struct Oracle {
     paper.run.k = k;
     batches.open();
   }
-  std::vector<float> next(const optim::GradReady& ready = {}) {
-    loss = gradient.of_next_batch(ready).item();
+  std::vector<float> next(const optim::Slices& slices = {}) {
+    loss = gradient.of_next_batch(slices).item();
     return {flat.g.data<float>(), flat.g.data<float>() + flat.g.size()};
   }
   comm::WorldOfOne alone;
@@ -82,8 +82,8 @@ TEST(Gradient, RecordedAndReplayedIsTheSameInSlicesToo) {
   for (int64_t k = 0; k < 6; ++k) {
     plain.paper.run.k = recorded.paper.run.k = k;
     int64_t handed[2] = {0, 0};
-    const std::vector<float> want = plain.next([&](const Tensor& s) { handed[0] += s.size(); });
-    EXPECT_EQ(recorded.next([&](const Tensor& s) { handed[1] += s.size(); }), want) << k;
+    const std::vector<float> want = plain.next({[&](const Tensor& s) { handed[0] += s.size(); }, [] {}});
+    EXPECT_EQ(recorded.next({[&](const Tensor& s) { handed[1] += s.size(); }, [] {}}), want) << k;
     EXPECT_EQ(handed[0], plain.flat.g.size());
     EXPECT_EQ(handed[1], handed[0]);
   }

@@ -57,7 +57,7 @@ void conserves(const std::string& row, const optim::Options& o, int n, Counts& c
     const Draw work{17, Purpose::kTest, 0, uint32_t(c.rank())};
     std::vector<double> expected = mass(t);
     int64_t k = 0;
-    t.worker.oracle = [&](const optim::GradReady&) {
+    t.worker.oracle = [&](const optim::Slices&) {
       for (int64_t i = 0; i < kElements; ++i) {
         const float g = t.g.data<float>()[i] = work.unit(uint64_t(k * 10 + i)) - 0.5f;
         expected[size_t(i) + 1] -= 0.1 * double(g);

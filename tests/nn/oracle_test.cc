@@ -106,7 +106,7 @@ TEST(Oracle, PassesAddUpToTheirBatch) {
   EXPECT_EQ(handed, three.g());
 }
 
-TEST(Oracle, UnscalesAndClipsTheWholeAndLeavesBothToThoseWhoSumSlices) {
+TEST(Oracle, UnscalesAndClipsTheWholeAndSlicesOnlyWhenTheirSumIsJudged) {
   const double clip = 0.01;
   LossScale scale(kCpu, false, 8);
   Task plain, scaled({.scale = &scale}), clipped({.clip_norm = clip}),
@@ -121,6 +121,8 @@ TEST(Oracle, UnscalesAndClipsTheWholeAndLeavesBothToThoseWhoSumSlices) {
   std::vector<float> eightfold = plain.g();
   for (float& v : eightfold) v *= 8;
   EXPECT_EQ(sliced.g(), eightfold);
+  sliced.oracle.judge();
+  EXPECT_EQ(sliced.g(), clipped.g());
 }
 
 TEST(Oracle, AWorkerWithoutSamplesHandsOutTheSameSlices) {

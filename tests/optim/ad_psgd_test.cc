@@ -48,7 +48,7 @@ TEST(AdPsgd, AppliesEveryGradientOnce) {
   in_local_world(n, [&](comm::Communicator& c) {
     Trainee t({.size = 500}, "ad-psgd", {}, c);
     const size_t r = size_t(c.rank());
-    t.worker.oracle = [&](const optim::GradReady&) {
+    t.worker.oracle = [&](const optim::Slices&) {
       const float g = float(int(given[r] * 16 + double(r)) % 7 - 3) / 16;
       fill(t.g, g);
       given[r] += double(g);
@@ -76,10 +76,10 @@ TEST(AdPsgd, ThePassivePartnerAnswersWhileItComputes) {
   in_local_world(2, [&](comm::Communicator& c) {
     Trainee t({.size = 100, .start_spread = 1}, "ad-psgd", {}, c);
     const auto oracle = t.worker.oracle;
-    t.worker.oracle = [&](const optim::GradReady& ready) {
+    t.worker.oracle = [&](const optim::Slices& slices) {
       const auto end = comm::Clock::now() + std::chrono::seconds(10);
       while (c.rank() == 0 && !enough && comm::Clock::now() < end) std::this_thread::yield();
-      return oracle(ready);
+      return oracle(slices);
     };
     for (int64_t k = 0; k < (c.rank() == 0 ? 1 : 20); ++k) t.step(k);
     if (c.rank() == 1) {
@@ -97,9 +97,9 @@ TEST(AdPsgd, ExchangesAreTransfersOfWhoeverAsksForThem) {
   in_local_world(2, [&](comm::Communicator& c) {
     Trainee t({.size = 1000, .start_spread = 1}, "ad-psgd", {}, c);
     const auto oracle = t.worker.oracle;
-    t.worker.oracle = [&](const optim::GradReady& ready) {
+    t.worker.oracle = [&](const optim::Slices& slices) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      return oracle(ready);
+      return oracle(slices);
     };
     c.meter().turn(true);
     for (int64_t k = 0; k < 10; ++k) t.step(k);

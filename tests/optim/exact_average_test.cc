@@ -118,7 +118,7 @@ TEST(ExactAverage, AStepThatFailsLeavesTheOneBeforeIt) {
                      optim::Snapshot before, after;
                      t.step(0);
                      if (c.rank() == 0)
-                       t.worker.oracle = [](const optim::GradReady&) -> Tensor { throw Error("no data"); };
+                       t.worker.oracle = [](const optim::Slices&) -> Tensor { throw Error("no data"); };
                      before.take(walk);
                      EXPECT_THROW(t.step(1), Error) << row;
                      after.take(walk);

@@ -113,7 +113,7 @@ TEST(Leader, IsAFixedPointOfItsPullAndTheOthersComeNearer) {
     const std::vector<float> before = values(x);
     const Tensor buffers = Tensor::of<float>({1}, {float(c.rank())});
     const auto rule = sgd(x, {});
-    Worker me{x, x, buffers, *rule, 0.1, c, 1, 3, {}};
+    Worker me{x, x, buffers, *rule, 0.1, c, 1, {}};
     Leader leader(c, me, 0.1, 0, true);
     ASSERT_TRUE(leader.pull(me, {3, 1, 2}));
     for (size_t i = 0; i < 4; ++i) {
@@ -130,7 +130,7 @@ TEST(Leader, NobodyElectedMovesNobody) {
   comm::in_local_world(2, [](comm::Communicator& c) {
     const Tensor x = Tensor::of<float>({1}, {float(c.rank())});
     const auto rule = sgd(x, {});
-    Worker me{x, x, {}, *rule, 0.1, c, 1, 2, {}};
+    Worker me{x, x, {}, *rule, 0.1, c, 1, {}};
     Leader leader(c, me, 0.5, 0, false);
     EXPECT_FALSE(leader.pull(me, {kNan, kInf}));
     EXPECT_EQ(x.item(), float(c.rank()));
@@ -141,7 +141,7 @@ TEST(Leader, ProximallyPullsToTheLastLeaderAtFirstToTheStart) {
   const Tensor x = Tensor::of<float>({1}, {1});
   const auto rule = sgd(x, {});
   comm::WorldOfOne alone;
-  Worker me{x, x, {}, *rule, 0.1, alone, 1, 1, {}};
+  Worker me{x, x, {}, *rule, 0.1, alone, 1, {}};
   Leader leader(alone, me, 0.5, 0.25, false);
   fill(x, 5.f);
   leader.pull_proximally(me);

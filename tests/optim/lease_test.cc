@@ -17,7 +17,7 @@ void pull_then_add(optim::Turn& t) {
 
 // A worker of three whose center starts at zero; `leases`: seconds.
 struct Seat {
-  Seat(comm::Communicator& c) : turns({}, c.size()), worker{x, g, b, *rule, 0.f, c, 1, c.size(), {}} {
+  Seat(comm::Communicator& c) : turns({}, c.size()), worker{x, g, b, *rule, 0.f, c, 1, {}} {
     turns.start(worker, pull_then_add);
   }
   void add(float v) {
@@ -75,7 +75,7 @@ TEST(Lease, WhoDiesInItsTurnLosesItAndNothingElse) {
         wait_for(2);
         if (r == 0) {
           EXPECT_EQ(pulled_by(s), 140);
-          EXPECT_EQ(s.turns.counts().leases_lost, 1);
+          EXPECT_EQ(s.turns.leases_lost(), 1);
         }
         wait_for(4);
       },
@@ -102,7 +102,7 @@ TEST(Lease, WhoStallsInItsTurnIsSkippedAndItsLateCommitIsDropped) {
     wait_for(6);
     if (r == 0) {
       EXPECT_EQ(pulled_by(s), 1010);
-      EXPECT_EQ(s.turns.counts().leases_lost, 1);
+      EXPECT_EQ(s.turns.leases_lost(), 1);
     }
     wait_for(8);
   });
@@ -148,7 +148,7 @@ TEST(Lease, AHalfReceivedCommitIsDiscardedWhole) {
         wait_for(2);
         if (r == 0) {
           EXPECT_EQ(pulled_by(s), 20);
-          EXPECT_EQ(s.turns.counts().leases_lost, 1);
+          EXPECT_EQ(s.turns.leases_lost(), 1);
         }
         wait_for(4);
       }

@@ -26,8 +26,8 @@ class Climber {
       : x(Tensor::of<float>({int64_t(at.size())}, at)),
         rule(optim::sgd(x, {})),
         strategy(optim::make_strategy("lsgd", o, c.size())),
-        worker{x, Tensor::zeros(x.shape()), {}, *rule, lr, c, 1, c.size(), {}, hub} {
-    worker.oracle = [this, f](const optim::GradReady&) {
+        worker{x, Tensor::zeros(x.shape()), {}, *rule, lr, c, 1, {}, hub} {
+    worker.oracle = [this, f](const optim::Slices&) {
       return Tensor::of<float>({1}, {float(f(x.data<float>(), worker.g.data<float>()))});
     };
     strategy->start(worker);
@@ -315,7 +315,7 @@ std::vector<std::vector<float>> served(optim::Options o, bool dedicated, int64_t
   comm::on_threads(4 + dedicated, [&](int r) {
     {
       comm::Communicator all(*world[size_t(r)], {.deadline = 20});
-      if (r == 4) return optim::strategy_row("lsgd").serve(o, 4, all);
+      if (r == 4) return optim::strategy_row("lsgd").serve(*optim::make_strategy("lsgd", o, 4), all);
       const auto workers = all.group({0, 1, 2, 3});
       int64_t k = from;
       Climber w(

@@ -145,7 +145,7 @@ TEST(Strategies, SgdIsTheRuleAndItsLossIsPassedOn) {
   comm::WorldOfOne peers;
   Worker me{
       .x = x, .g = Tensor({kSize}), .buffers = {}, .rule = *rule, .lr = 0.1f, .comm = peers, .oracle = {}};
-  me.oracle = [&](const GradReady&) {
+  me.oracle = [&](const Slices&) {
     copy(me.g, random(5));
     return Tensor::of<float>({1}, {2.5f});
   };

@@ -44,14 +44,14 @@ Measured train_on_link(const std::string& algorithm, const optim::Options& optio
     comm::Trace trace;
     c.meter().record(&trace);
     Trainee t({.size = kSize}, algorithm, options, c);
-    t.worker.oracle = [&, gradient = t.worker.oracle](const optim::GradReady& ready) {
+    t.worker.oracle = [&, gradient = t.worker.oracle](const optim::Slices& slices) {
       for (int i = 0; i < kPieces; ++i) {
         link.spend(kCompute / kPieces);
         together.arrive_and_wait();
         c.progress();
         together.arrive_and_wait();
       }
-      return gradient(ready);
+      return gradient(slices);
     };
     for (int64_t k = 0; k < kRounds * tau; ++k) t.step(k);
     const comm::Traffic traffic = c.meter().traffic();

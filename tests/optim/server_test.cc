@@ -82,7 +82,7 @@ TEST(Gem, MeanPiIsTenOverNPlusOne) {
     float before = 0;
     for (int t = 0; t < 120 * (n + 1); ++t) {
       Trainee& w = d[t % n];
-      w.worker.oracle = [&](const optim::GradReady&) { return fill(w.g, -1.f), Tensor::zeros({1}); };
+      w.worker.oracle = [&](const optim::Slices&) { return fill(w.g, -1.f), Tensor::zeros({1}); };
       const float after = d.step(t % n);
       pi.push_back((double(after) - before) / 0.1);
       before = after;

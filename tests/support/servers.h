@@ -47,7 +47,7 @@ inline void with_servers(const Problem& p, const std::string& algorithm, optim::
   comm::on_threads(n + dedicated, [&](int r) {
     {
       comm::Communicator all(*world[size_t(r)], {.deadline = 20});
-      if (r == n) return optim::strategy_row(algorithm).serve(o, n, all);
+      if (r == n) return optim::strategy_row(algorithm).serve(*optim::make_strategy(algorithm, o, n), all);
       const auto group = all.group(workers);
       Trainee t(p, algorithm, o, dedicated ? *group : all, all);
       f(t, r);

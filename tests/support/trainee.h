@@ -11,12 +11,13 @@
 
 #include "comm/communicator/communicator.h"
 #include "engine/random.h"
+#include "engine/vectors/clip.h"
 #include "engine/vectors/loss_scale.h"
 #include "engine/vectors/narrow.h"
 #include "engine/vectors/vec.h"
-#include "optim/snapshot.h"
 #include "optim/strategy.h"
 #include "optim/whole_step.h"
+#include "tests/support/snapshots.h"
 #include "tests/support/world.h"
 
 namespace skein::trainee {
@@ -35,6 +36,7 @@ struct Problem {
   bool narrow = false;     // x keeps a bf16 copy, which is then looked at
   Device device = kCpu;    // where the vectors lie; gradients are made on the host
   std::string loss_scale = "none";
+  double clip_norm = 0;  // 0: gradients are not clipped
   // What is added to element 3 of the scaled gradient of worker `id` at a step.
   std::function<float(int id, int64_t step)> fault = [](int, int64_t) { return 0.f; };
   std::function<int(int)> id = [](int rank) { return rank; };  // which worker a rank plays
@@ -65,7 +67,7 @@ class Trainee {
         scale(make_loss_scale(p.loss_scale, kF32, p.device)),
         rule(optim::sgd(x, {p.momentum, p.decay, p.nesterov, p.size, scale ? scale->on() : nullptr})),
         strategy(optim::make_strategy(algorithm, options, world_)),
-        worker{x, g, buffers, *rule, p.lr, c, 1, world_, {}, hub},
+        worker{x, g, buffers, *rule, p.lr, c, 1.0 / world_, {}, hub},
         steps(optim::states_kept(optim::strategy_row(algorithm), world_), [this](Archive& a) { visit(a); }) {
     const Tensor begin({p.size});
     for (int64_t i = 0; i < p.size; ++i)
@@ -74,12 +76,11 @@ class Trainee {
     if (p.narrow) keep_narrow(x, kBF16);
     fill(buffers, float(id_));
     if (p.uneven_batches) {
-      worker.samples = 1 + id_ % 3;
-      worker.global_samples = 0;
-      for (int r = 0; r < world_; ++r) worker.global_samples += 1 + r % 3;
+      int all = 0;
+      for (int r = 0; r < world_; ++r) all += 1 + r % 3;
+      worker.share = double(1 + id_ % 3) / all;
     }
-    worker.scale = scale.get();
-    worker.oracle = [this](const optim::GradReady& ready) { return gradient(ready); };
+    worker.oracle = [this](const optim::Slices& slices) { return gradient(slices); };
     strategy->start(worker);
   }
   Trainee(const Trainee&) = delete;
@@ -104,7 +105,7 @@ class Trainee {
     alone_ = std::move(alone);
   }
 
-  Tensor gradient(const optim::GradReady& ready) {
+  Tensor gradient(const optim::Slices& slices) {
     const TrustNarrow trust(x);
     if (problem_.narrow) expect_narrow();
     const Draw draw{7, Purpose::kTest, uint64_t(k_), uint32_t(id_)};
@@ -122,9 +123,11 @@ class Trainee {
     copy_bytes(g, slope);
     if (problem_.pause > 0) std::this_thread::sleep_for(std::chrono::duration<double>(problem_.pause));
     const int64_t cut = problem_.size / 3;  // from the end, as backward does
-    if (ready) ready(g.view({problem_.size - cut}, cut));
-    if (ready && cut > 0) ready(g.view({cut}, 0));
-    if (!ready && scale) scale->judge(g);
+    if (slices) slices.ready(g.view({problem_.size - cut}, cut));
+    if (slices && cut > 0) slices.ready(g.view({cut}, 0));
+    if (slices) slices.complete();
+    if (scale) scale->judge(g);
+    if (problem_.clip_norm > 0) clip_by_norm(g, problem_.clip_norm);
     return Tensor::of<float>({1}, {float(loss)}).to(x.device());
   }
 
