@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/words/host_memory.h"
+
 namespace skein::comm {
 
 bool matches(const Key& wanted, const Key& k) {
@@ -34,6 +36,7 @@ std::string Mailbox::objection(const Header& h) const {
       (h.pieces > 1 && int64_t(h.pieces) != (h.bytes + kPieceBytes - 1) / kPieceBytes))
     return text(from(), h.bytes, " bytes of ", DType(h.codec), " in piece ", h.piece, " of ", h.pieces,
                 " contradict each other");
+  if (h.bytes > host_memory()) return text(from(), h.bytes, " bytes are more than this machine has memory");
   return {};
 }
 

@@ -17,6 +17,8 @@
 #include "apps/doctor/doctor.h"
 #include "comm/join/interfaces.h"
 #include "comm/join/sockets.h"
+#include "comm/transports/arena.h"
+#include "engine/words/host_memory.h"
 
 namespace skein::apps {
 namespace {
@@ -122,7 +124,7 @@ void check_memory(const Patient& p, Findings& out) {
                     : in_order("memory", what));
 
   // Our own transport maps one sparse file of anonymous memory per worker.
-  const size_t bytes = size_t(2) * size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
+  const size_t bytes = size_t(comm::arena_bytes(p.here, host_memory())) * size_t(p.here);
   const comm::Fd file(memfd_create("doctor", MFD_CLOEXEC));
   void* map = MAP_FAILED;
   if (file && ftruncate(file.get(), off_t(bytes)) == 0)

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 
@@ -21,12 +22,15 @@ int64_t size_class(int64_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-int64_t generous_size() {
-  const int64_t memory = int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  return int64_t(std::bit_ceil(uint64_t(memory))) * 2;
-}
+// Half of what a process has with 47 bits; GPU libraries and UCX reserve some, too.
+constexpr int64_t kAddresses = int64_t(1) << 46;
 
 }  // namespace
+
+int64_t arena_bytes(int64_t processes, int64_t memory) {
+  const auto generous = int64_t(std::bit_ceil(uint64_t(memory))) * 2;
+  return std::min(generous, int64_t(std::bit_floor(uint64_t(kAddresses / processes))));
+}
 
 // The addresses of one offset in two mappings must not differ by a power of two: such addresses fall into one
 // set of the first cache and look alike to its way predictor, and a sum of two windows takes three times as
@@ -43,13 +47,13 @@ Mapping::Mapping(const Fd& fd, int64_t bytes) : bytes(bytes) {
   if (p == MAP_FAILED)
     fail_system(text("mapping ", bytes >> 30, " GiB of shared address space (is there a ulimit -v?)"));
   madvise(p, size_t(bytes), MADV_HUGEPAGE);  // many kernels do not grant it for shared memory
+  madvise(p, size_t(bytes), MADV_DONTDUMP);
   base = static_cast<char*>(p);
 }
 Mapping::~Mapping() { munmap(range_, size_t(bytes + 256 * kPage)); }
 
-Arena::Arena(int64_t reserved, Rank owner)
+Arena::Arena(int64_t bytes, int64_t reserved, Rank owner)
     : file_(memfd_create("skein", MFD_CLOEXEC)), color_(owner * 5 % 16 * kLeast), next_(pages(reserved)) {
-  const int64_t bytes = generous_size();
   if (!file_ || ftruncate(file_.get(), bytes) != 0)
     fail_system(text("making a shared memory file of ", bytes >> 30, " GiB"));
   mapping_ = std::make_shared<Mapping>(file_, bytes);

@@ -10,7 +10,12 @@
 
 namespace skein::comm {
 
-// A mapping of a whole arena, ours or a peer's; unmapped with the last reference.
+// The address space of each arena, where so many processes of a host with so much memory map the arenas of all:
+// several times that memory, unless as many arenas would not fit into a process.
+int64_t arena_bytes(int64_t processes, int64_t memory);
+
+// A mapping of a whole arena, ours or a peer's; unmapped with the last reference. Core dumps leave it out: they
+// would make every page of it exist.
 struct Mapping {
   Mapping(const Fd& fd, int64_t bytes);
   ~Mapping();
@@ -26,13 +31,12 @@ struct Mapping {
   char* range_ = nullptr;
 };
 
-// An allocator over a memfd several times as large as the machine's memory. Only touched pages exist, so
-// peers map it once and need not hear of later allocations. /dev/shm is not involved. Freed blocks are kept
-// by size class.
+// An allocator over a memfd of arena_bytes(). Only touched pages exist, so peers map it once and need not hear of
+// later allocations. /dev/shm is not involved. Freed blocks are kept by size class.
 class Arena final : public Allocator {
  public:
-  Arena(int64_t reserved,
-        Rank owner);  // reserved: how many first bytes are control structures; they are zero
+  // reserved: how many first bytes are control structures; they are zero
+  Arena(int64_t bytes, int64_t reserved, Rank owner);
   // To be called when its owner ends. The arena ends when its last block is freed, because x and g may
   // outlive a transport.
   void retire();

@@ -6,11 +6,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <cstring>
 
 #include "comm/join/handshake.h"
+#include "engine/words/host_memory.h"
 
 namespace skein::comm {
 namespace {
@@ -200,7 +202,10 @@ SharedEndpoints::SharedEndpoints(Exchange& exchange, const std::vector<int>& dom
       live_(live),
       in_flight_(o.in_flight),
       domains_(domains),
-      arena_(new Arena(Control::bytes(exchange.size()), exchange.rank())),
+      arena_(
+          new Arena(arena_bytes(std::count(domains.begin(), domains.end(), domains[size_t(exchange.rank())]),
+                                host_memory()),
+                    Control::bytes(exchange.size()), exchange.rank())),
       control_(reinterpret_cast<Control*>(arena_->mapping()->base)),
       peers_(size_t(exchange.size())) {
   const Rank me = exchange.rank();
