@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/base/digest.h"
+#include "apps/base/printable.h"
 #include "apps/base/together.h"
 #include "apps/gossip/gossip_page.h"
 #include "apps/launch/interrupt.h"
@@ -195,13 +196,13 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const skein::BadOption& e) {
-    say(stderr, fmt::format("gossip_avg: {}\n", e.what()));
+    say(stderr, fmt::format("gossip_avg: {}\n", printable(e.what())));
     return kExitUsage;
   } catch (const skein::comm::GivenUp& e) {
-    fmt::print(stderr, "gossip_avg: {}\n", e.what());
+    fmt::print(stderr, "gossip_avg: {}\n", printable(e.what()));
     return kExitGivenUp;
   } catch (const std::exception& e) {
-    say(stderr, fmt::format("gossip_avg: {}\n", e.what()));
+    say(stderr, fmt::format("gossip_avg: {}\n", printable(e.what())));
     return kExitRuntime;
   }
 }

@@ -5,19 +5,47 @@
 
 namespace skein::apps {
 
-std::string printable(const std::string& s) {
+namespace {
+
+// U+061C, U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069 reorder what is displayed.
+bool reorders(char32_t c) {
+  return c == 0x61C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) ||
+         (c >= 0x2066 && c <= 0x2069);
+}
+
+// The character of two or three bytes of UTF-8 at `at`; 0 if there is none.
+char32_t character(const std::string& s, size_t at, size_t bytes) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[at + i]); };
+  if (at + bytes > s.size() || (bytes == 2 ? byte(0) >> 5 != 6 : byte(0) >> 4 != 14)) return 0;
+  char32_t c = byte(0) & (bytes == 2 ? 0x1F : 0x0F);
+  for (size_t i = 1; i < bytes; ++i) {
+    if (byte(i) >> 6 != 2) return 0;
+    c = c << 6 | (byte(i) & 0x3F);
+  }
+  return c;
+}
+
+std::string escaped(const std::string& s, bool keeps_lines) {
   std::string out;
   for (size_t i = 0; i < s.size(); ++i) {
     const auto c = static_cast<unsigned char>(s[i]);
-    const auto next = i + 1 < s.size() ? static_cast<unsigned char>(s[i + 1]) : 0;
-    if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7F)
+    const char32_t two = character(s, i, 2), three = character(s, i, 3);
+    const bool layout = c == '\n' || c == '\t';
+    if ((c < 0x20 && !(layout && keeps_lines)) || c == 0x7F)
       out += fmt::format("\\x{:02x}", c);
-    else if (c == 0xC2 && next >= 0x80 && next < 0xA0)
-      out += fmt::format("\\u{:04x}", next), ++i;
+    else if ((two >= 0x80 && two < 0xA0) || reorders(two))
+      out += fmt::format("\\u{:04x}", uint32_t(two)), i += 1;
+    else if (reorders(three))
+      out += fmt::format("\\u{:04x}", uint32_t(three)), i += 2;
     else
       out += s[i];
   }
   return out;
 }
+
+}  // namespace
+
+std::string printable(const std::string& s) { return escaped(s, true); }
+std::string printable_name(const std::string& s) { return escaped(s, false); }
 
 }  // namespace skein::apps

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kFewClasses = 50;  // with more, the matrix would be mostly zeros and too large to read
 
 std::string shortened(const std::string& name, size_t most) {
-  const std::string whole = printable(name);
+  const std::string whole = printable_name(name);
   return whole.size() <= most ? whole : whole.substr(0, most - 3) + "...";
 }
 

@@ -62,9 +62,9 @@ class Table {
 
   void line(const std::string& file, const std::vector<Guess>& guesses) const {
     if (json_) return json(file, guesses);
-    std::string s = fmt::format("{:<{}}", printable(file), width_);
+    std::string s = fmt::format("{:<{}}", printable_name(file), width_);
     for (const Guess& g : guesses)
-      s += fmt::format("  {:<{}} {:6.2f} %", printable(classes_[size_t(g.index)]), class_width_,
+      s += fmt::format("  {:<{}} {:6.2f} %", printable_name(classes_[size_t(g.index)]), class_width_,
                        100 * g.probability);
     fmt::print("{}\n", s);
   }
@@ -72,7 +72,7 @@ class Table {
     const std::string why = text("cannot be read: ", file.why);
     if (json_) fmt::print("{}\n", dump({{"file", file.name}, {"error", why}}));
     std::fflush(stdout);
-    fmt::print(stderr, "train_imagenet: {}: {}\n", printable(file.name), why);
+    fmt::print(stderr, "train_imagenet: {}: {}\n", printable_name(file.name), why);
   }
 
  private:

@@ -1,6 +1,8 @@
 // The loader of a run, and its counters added to those of earlier runs.
 #include "apps/train/batches.h"
 
+#include "apps/base/printable.h"
+
 namespace skein::apps {
 
 void DataRecord::visit(Archive& a) {
@@ -45,7 +47,7 @@ int64_t Batches::unreadable() {
 
 void Batches::say_unreadable() {
   for (const auto& [name, why] : loader_->newly_unreadable())
-    run_.progress.say(text("skipped, cannot be read: ", name, ": ", why));
+    run_.progress.say(text("skipped, cannot be read: ", printable_name(name), ": ", why));
 }
 
 const DataIndex& Batches::index() {

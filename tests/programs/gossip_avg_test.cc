@@ -57,6 +57,12 @@ class GossipAvg : public testing::Test {
   testing_programs::Workplace place_;
 };
 
+TEST_F(GossipAvg, NamesDoNotControlTheTerminal) {
+  const auto ended = gossip("--workers 1 --input $'\\x1b[2Jowned.npy'");
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.err.find("\\x1b[2Jowned.npy: cannot open this file"), std::string::npos) << ended.err;
+}
+
 TEST_F(GossipAvg, AveragesArraysByEveryAlgorithmAndTransport) {
   write_inputs(4);
   for (const std::string flags : {"--algorithm push-sum", "--algorithm push-sum --topology ring --peers 2",

@@ -132,6 +132,9 @@ TEST(OddFiles, ControlCharactersAreEscapedAndOtherTextIsKept) {
                       "2J"),
             "\\u009b2J");
   EXPECT_EQ(printable("Gänse\tund 白鳥\n\xC2"), "Gänse\tund 白鳥\n\xC2");
+  EXPECT_EQ(printable("\u202Egnp.exe \u2067a\u200F\u061C \u2019"),
+            "\\u202egnp.exe \\u2067a\\u200f\\u061c \u2019");
+  EXPECT_EQ(printable_name("two\nlines\tof 白鳥"), "two\\x0alines\\x09of 白鳥");
 }
 
 TEST(Classes, AreNamedAtTheStartWithThoseThatASplitLacks) {
