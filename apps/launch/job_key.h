@@ -8,9 +8,6 @@ namespace skein::apps {
 // The key that was passed to this process by the descriptor SKEIN_KEY_FD or the file SKEIN_KEY_FILE. Throws
 // BadFile if other users can read the file or it has less than 32 bytes.
 std::optional<std::string> given_job_key();
-// The key in ~/.config/skein/job-key, for workers started by hand. The file is made if it is
-// missing. Throws BadFile, BadOption.
-std::string job_key_of_home();
 // Derives a key from `key` and the name of one start of a job, so that other starts with the
 // same `key` cannot join.
 std::string key_of_start(const std::string& key, const std::string& start);

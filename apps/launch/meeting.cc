@@ -13,6 +13,7 @@
 #include "apps/base/environment.h"
 #include "apps/launch/job_key.h"
 #include "engine/words/file.h"
+#include "engine/words/hash.h"
 
 namespace skein::apps {
 namespace {
@@ -47,9 +48,11 @@ void write_note(const fs::path& path, const MeetingNote& n) {
 
 bool read_note(const fs::path& path, MeetingNote& n) {
   look_afresh(path.parent_path());
-  const Fd f(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd f(open_to_read(path));
   if (!f && (errno == ENOENT || errno == ESTALE)) return false;
-  if (!f) throw BadFile(text(path.string(), ": ", std::strerror(errno)));
+  if (!f)
+    throw BadFile(
+        text(path.string(), ": ", errno == ESPIPE ? "is no file; remove it" : std::strerror(errno)));
   check_private(f.get(), path.string());
   char buffer[8192];
   const ssize_t got = read(f.get(), buffer, sizeof buffer);
@@ -104,11 +107,37 @@ void Meeting::by_variables() {
       seat_.by == Seat::kVariables ? "RANK and WORLD_SIZE are set" : seat_.said + " and a job key are set";
   if (!fixed_host_) throw BadOption(started + ", MASTER_ADDR is not: where does rank 0 run?");
   if (!fixed_port_) throw BadOption(started + ", MASTER_PORT is not: any free port of rank 0's host");
-  if (o_.key.empty()) o_.key = job_key_of_home();
+  if (o_.key.empty())
+    key_by_note();
+  else if (!seat_.ports.empty() && !o_.listener)
+    o_.key = key_of_start(o_.key, seat_.job);
   if (seat_.ports.empty() || o_.listener) return;
-  o_.key = key_of_start(o_.key, seat_.job);
   o_.port = seat_.ports[0];
   o_.more_ports.assign(seat_.ports.begin() + 1, seat_.ports.end());
+}
+
+// A note in the user's home names the job by its address. If that is loopback, every host has one of its own.
+// Rank 0 listens before it writes, so that a second job at the same port does not replace the note of the first.
+void Meeting::key_by_note() {
+  const auto home = variable("HOME");
+  if (!home)
+    throw BadOption(
+        "workers started by RANK and WORLD_SIZE need a job key: set SKEIN_KEY_FILE to a file of 32 random "
+        "bytes, the same for all, readable by you alone");
+  const bool here = o_.host == "localhost" || o_.host.starts_with("127.");
+  const std::string job =
+      seat_.job.empty() ? text(o_.host, ':', o_.port, here ? comm::host_identity() : "") : seat_.job;
+  note_ = fs::path(*home) / ".config" / "skein" / ("job-" + fingerprint(job));
+  if (seat_.rank > 0) return wait_for_note();
+  if (seat_.ports.empty() && !o_.listener) o_.listener = comm::listen_at(o_.port, false);
+  std::error_code none;
+  fs::create_directories(note_.parent_path(), none);
+  draw_key(o_.host);
+}
+
+void Meeting::draw_key(const std::string& hosts) {
+  o_.key = comm::random_bytes(comm::kJobKeyBytes);
+  write_note(note_, {hosts, o_.port, o_.key});
 }
 
 void Meeting::by_note(const std::string& place) {
@@ -135,11 +164,10 @@ void Meeting::leave_note() {
       o_.listener = comm::listen_at(o_.port, false);
     }
   }
-  o_.key = comm::random_bytes(comm::kJobKeyBytes);
   std::string hosts = fixed_host_ ? o_.host : seat_.node;
   if (!fixed_host_)
     for (const std::string& address : comm::own_addresses()) hosts += ',' + address;
-  write_note(note_, {hosts, o_.port, o_.key});
+  draw_key(hosts);
 }
 
 void Meeting::wait_for_note() {
@@ -154,10 +182,12 @@ void Meeting::wait_for_note() {
   };
   while (!take(o_)) {
     if (Clock::now() > until)
-      throw Error(text("rank ", seat_.rank, " on ", seat_.node, " waited ", o_.deadline,
-                       " s for rank 0 to write ", note_.string(),
-                       ": was rank 0 started, and is that directory the same on all hosts? Give an ",
-                       "--output that they share, or set MASTER_ADDR, MASTER_PORT and SKEIN_KEY_FILE"));
+      throw Error(
+          text("rank ", seat_.rank, " on ", seat_.node, " waited ", o_.deadline, " s for rank 0 to write ",
+               note_.string(), ": was rank 0 started, and is that directory the same on all hosts? ",
+               seat_.by == Seat::kVariables
+                   ? "Set SKEIN_KEY_FILE to a file of 32 random bytes, the same for all"
+                   : "Give an --output that they share, or set MASTER_ADDR, MASTER_PORT and SKEIN_KEY_FILE"));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   // A note left by a killed job leads nowhere until the new rank 0 has replaced it.

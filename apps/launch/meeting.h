@@ -9,7 +9,7 @@
 
 namespace skein::apps {
 
-// What rank 0 writes for the others in a shared directory, if no launcher gives them the key.
+// What rank 0 writes for the others in a shared directory, if no launcher gives them the key: one drawn for this job.
 struct MeetingNote {
   std::string hosts;  // rank 0's name and addresses, separated by commas
   int port = 0;
@@ -25,9 +25,10 @@ bool read_note(const std::filesystem::path&, MeetingNote&);
 //   address   MASTER_ADDR and MASTER_PORT; else rank 0's note; else, under SLURM, the first host of the step
 //             and the port
 //             of the job's number. Under torchrun, whose agent listens at MASTER_PORT: the seat's ports
-//   key       SKEIN_KEY_FD, SKEIN_KEY_FILE; else, with RANK and WORLD_SIZE, ~/.config/skein/job-key; else
-//             rank 0's note. Under torchrun one that follows from it, of this start alone
-// The note lies in `place`. The destructor removes it and the directories that were made for it.
+//   key       SKEIN_KEY_FD, SKEIN_KEY_FILE; else rank 0's note. Under torchrun a given key becomes one of this
+//             start alone
+// The note lies in `place` or, with RANK and WORLD_SIZE, in ~/.config/skein. The destructor removes it and the
+// directories that were made for it.
 class Meeting {
  public:
   // Rank 0 writes the note, and the others wait for it for at most `deadline` seconds. Throws BadOption,
@@ -40,6 +41,8 @@ class Meeting {
  private:
   void by_variables();
   void by_note(const std::string& place);
+  void key_by_note();
+  void draw_key(const std::string& hosts);
   void leave_note();
   void wait_for_note();
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -12,6 +13,8 @@
 #include <filesystem>
 #include <utility>
 #include <vector>
+
+#include "engine/words/host_memory.h"
 
 namespace skein {
 namespace {
@@ -38,7 +41,13 @@ const char* advice(int error) {
 }
 
 [[noreturn]] void refuse(const std::string& path, const char* what, int error) {
-  throw FileError(text(path, ": cannot ", what, ": ", std::strerror(error), advice(error)), error);
+  const char* why = error == ESPIPE ? "it is a pipe, a socket or a device" : std::strerror(error);
+  throw FileError(text(path, ": cannot ", what, ": ", why, advice(error)), error);
+}
+
+[[noreturn]] void refuse_size(const std::string& path, int64_t most) {
+  throw FileError(text(path, ": cannot read: larger than ", most, " bytes, so it is not what it should be"),
+                  EFBIG);
 }
 
 // An open descriptor, closed at the end of the scope.
@@ -69,7 +78,8 @@ FileWriter::FileWriter(const std::string& path, Writing how)
     ::unlink(aside_.c_str());
     flags |= O_EXCL;
   }
-  fd_ = ::open(aside_.c_str(), flags, how == Writing::kPrivate ? 0600 : 0666);
+  const mode_t mode = how == Writing::kPrivate ? 0600 : how == Writing::kCache ? 0644 : 0666;
+  fd_ = ::open(aside_.c_str(), flags, mode);
   if (fd_ < 0) refuse(aside_, "create this file", errno);
 }
 
@@ -114,23 +124,64 @@ void write_file(const std::string& path, std::string_view bytes, Writing how) {
   file.close();
 }
 
-void read_pieces(const std::string& path, const std::function<void(const char* data, size_t bytes)>& f) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.fd < 0) refuse(path, "open this file", errno);
-  std::vector<char> piece(1 << 18);
-  for (;;) {
-    const ssize_t n = ::read(file.fd, piece.data(), piece.size());
+int open_to_read(const std::string& path) {
+  struct stat what {};
+  const auto is_file = [&] {
+    if (S_ISREG(what.st_mode)) return true;
+    errno = S_ISDIR(what.st_mode) ? EISDIR : ESPIPE;
+    return false;
+  };
+  // Even to open a device can have effects, so the look comes first; what it saw may be replaced before open().
+  if (::stat(path.c_str(), &what) != 0 || !is_file()) return -1;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0 || (::fstat(fd, &what) == 0 && is_file())) return fd;
+  const int error = errno;
+  ::close(fd);
+  errno = error;
+  return -1;
+}
+
+FileReader::FileReader(const std::string& path) : path_(path), fd_(open_to_read(path)) {
+  if (fd_ < 0) refuse(path, "open this file", errno);
+  struct stat what {};
+  if (::fstat(fd_, &what) != 0) return;
+  size_ = what.st_size;
+  is_ours_ = (what.st_uid == ::geteuid() || what.st_uid == 0) && (what.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+FileReader::~FileReader() { ::close(fd_); }
+
+size_t FileReader::read(void* to, size_t bytes) {
+  size_t done = 0;
+  while (done < bytes) {
+    const ssize_t n = ::read(fd_, static_cast<char*>(to) + done, bytes - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) refuse(path, "read", errno);
-    if (n == 0) return;
-    f(piece.data(), size_t(n));
+    if (n < 0) refuse(path_, "read", errno);
+    if (n == 0) break;
+    done += size_t(n);
+  }
+  return done;
+}
+
+std::string FileReader::rest(int64_t most) {
+  const int64_t limit = std::min(most, host_memory());
+  if (size_ > limit) refuse_size(path_, limit);
+  std::string all;
+  for (size_t step = size_t(std::max<int64_t>(size_, 4095)) + 1, had = 0;; had = all.size()) {
+    all.resize(had + step);
+    all.resize(had + read(all.data() + had, step));
+    if (int64_t(all.size()) > limit) refuse_size(path_, limit);
+    if (all.size() < had + step) return all;
+    step = size_t(1) << 18;  // it has grown since, or its size is not known beforehand
   }
 }
 
-std::string read_file(const std::string& path) {
-  std::string all;
-  read_pieces(path, [&](const char* data, size_t bytes) { all.append(data, bytes); });
-  return all;
+std::string read_file(const std::string& path, int64_t most) { return FileReader(path).rest(most); }
+
+void read_pieces(const std::string& path, const std::function<void(const char* data, size_t bytes)>& f) {
+  FileReader file(path);
+  std::vector<char> piece(1 << 18);
+  while (const size_t n = file.read(piece.data(), piece.size())) f(piece.data(), n);
 }
 
 void make_directory(const std::string& path) {

@@ -1,4 +1,4 @@
-// Writes files that are whole or absent, by renaming a temporary file, and reads whole files.
+// Writes files that are whole or absent, by renaming a temporary file, and reads files without trusting them.
 #pragma once
 #include <functional>
 #include <string>
@@ -18,7 +18,8 @@ struct FileError : BadFile {
 enum class Writing : uint8_t {
   kDurable,  // written by one process at a time; survives a power failure
   kPrivate,  // like kDurable, and only this user may read it
-  kCache,    // written by several processes and threads at once; a power failure may lose it
+  // Written by several processes and threads at once; a power failure may lose it. Only this user may write it.
+  kCache,
 };
 
 // A file that takes the place of `path` when it is complete: readers see the old file or the new one.
@@ -40,7 +41,31 @@ class FileWriter {
 // The same in one call.
 void write_file(const std::string& path, std::string_view bytes, Writing = Writing::kDurable);
 
-std::string read_file(const std::string& path);
+// Opens a file for reading and returns its descriptor, or -1 and errno. Only files are opened: a pipe may wait
+// for ever for its writer, and a device need not end. errno is EISDIR for a directory, ESPIPE for anything else.
+int open_to_read(const std::string& path);
+
+// A file that is read from its beginning to its end. Its functions throw FileError.
+class FileReader {
+ public:
+  explicit FileReader(const std::string& path);
+  ~FileReader();
+  FileReader(const FileReader&) = delete;
+  int64_t size() const { return size_; }  // when it was opened; 0 for the files of /proc
+  // Whether nobody but this user and root can have written it.
+  bool is_ours() const { return is_ours_; }
+  size_t read(void* to, size_t bytes);  // fewer only at the end
+  // What is left of the file. Refuses more than `most` bytes, and more than this machine has memory.
+  std::string rest(int64_t most = INT64_MAX);
+
+ private:
+  const std::string path_;
+  const int fd_;
+  int64_t size_ = 0;
+  bool is_ours_ = false;
+};
+
+std::string read_file(const std::string& path, int64_t most = INT64_MAX);  // as FileReader::rest
 // Calls f with each piece of the file, in order.
 void read_pieces(const std::string& path, const std::function<void(const char* data, size_t bytes)>& f);
 

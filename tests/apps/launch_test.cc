@@ -80,6 +80,23 @@ TEST_F(Launch, TakesRanksFromTheEnvironment) {
   EXPECT_NE(e.out.find("averaged between 3 workers"), std::string::npos) << e.out << e.err;
 }
 
+// Workers started by hand have a key of their job alone. There is a note of a killed job with the same address.
+TEST_F(Launch, DrawsAKeyForEachJobStartedByHand) {
+  const Ended e =
+      run("unset SKEIN_KEY_FILE; export HOME=$PWD WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 "
+          "MASTER_PORT=$((12000 + ($$ + 5555) % 20000))\n"
+          "job() { for r in 1 2; do RANK=$r $GOSSIP --size 10 --rounds 3 & done; sleep 0.3\n"
+          "RANK=0 $GOSSIP --size 10 --rounds 3; wait; ls -A .config/skein | wc -l; }\n"
+          "job; RANK=0 $GOSSIP --size 10 --rounds 3 & P=$!\n"
+          "until ls .config/skein/job-* 2>/dev/null; do kill -0 $P || break; sleep 0.05; done > note\n"
+          "stat -c %a $(cat note); kill -9 $P; wait $P; ls .config/skein | wc -l; job");
+  const size_t first = e.out.find("averaged between 3 workers");
+  ASSERT_NE(first, std::string::npos) << e.out << e.err;
+  EXPECT_NE(e.out.find("averaged between 3 workers", first + 1), std::string::npos) << e.out << e.err;
+  EXPECT_NE(e.out.find("\n0\n600\n1\n"), std::string::npos) << e.out << e.err;
+  EXPECT_EQ(e.out.substr(e.out.size() - 2), "0\n") << e.out << e.err;
+}
+
 // Nothing says where rank 0 is, and there is a note of a killed job.
 TEST_F(Launch, MeetsByANoteUnderMpi) {
   const Ended e =
