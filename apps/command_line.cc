@@ -298,6 +298,11 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
   if (p.predict->count() && command.action == Command::kTrain)
     command.action = Command::kPredict, command.prediction = read_prediction(p);
   if (!command.checkpoint.empty()) {
+    if (c.data.empty())
+      throw BadFile(
+          text((fs::path(command.run) / "config.toml").string(),
+               ": is missing, and with it the flags of this run; restore it from a copy, or give all of "
+               "them again, beginning with --data"));
     if (c.workers != before.workers) keep_global_batch(c, read_manifest(command.checkpoint), int(c.workers));
     if (c.eval_only || !c.weights.empty())
       throw BadOption(c.origin(c.eval_only ? "eval-only" : "weights").place +

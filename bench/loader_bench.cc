@@ -15,6 +15,7 @@
 #include "bench/stopwatch.h"
 #include "data/loader.h"
 #include "data/pictures/encoded.h"
+#include "data/pictures/picture.h"
 #include "data/reading.h"
 #include "engine/ops.h"
 
@@ -45,7 +46,7 @@ struct Files {
   std::vector<data::Bytes> bytes;
   explicit Files(const data::DataSource& source) {
     for (int64_t i = 0; i < source.size(); ++i)
-      if (!data::read_raw(source.name(i), bytes.emplace_back()))
+      if (!data::read_raw(source.name(i), data::kMostPictureBytes, bytes.emplace_back()))
         throw BadFile(source.name(i) + ": cannot be read");
   }
 };

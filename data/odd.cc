@@ -34,8 +34,8 @@ std::span<const OddKind> odd_kinds() { return kKinds; }
 const char* why_left_out(OddSet s) {
   if (s & kEmpty) return "empty";
   if (s & kTruncated) return "truncated: the file ends early";
-  if (s & kUnopenable) return "cannot be opened";
-  return "damaged, or larger than 2^28 pixels";
+  if (s & kUnopenable) return "cannot be read, or is larger than 512 MiB";
+  return "damaged, or larger than 2^28 pixels or 512 MiB when decoded";
 }
 
 void Census::add(int64_t index, OddSet odd) {

@@ -19,7 +19,7 @@ enum Odd : uint16_t {
   kMisnamed = 32,          // PNG called .jpg, JPEG called .png
   kEmpty = 1 << 8,         // zero bytes
   kTruncated = 1 << 9,     // ends early
-  kUndecodable = 1 << 10,  // neither JPEG nor PNG, damaged, or larger than memory
+  kUndecodable = 1 << 10,  // neither JPEG nor PNG, damaged, or too large
   kUnopenable = 1 << 11,   // gone since it was listed, no permission, a disk error
 };
 using OddSet = uint16_t;

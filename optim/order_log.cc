@@ -5,7 +5,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+#include <sstream>
+
+#include "engine/words/file.h"
 
 namespace skein::optim {
 
@@ -27,9 +29,8 @@ OrderLog::OrderLog(const Options& o, const std::string& name) {
     if (std::ftell(file_) == 0) std::fprintf(file_, "%s\n", kTitle);
     return;
   }
-  std::ifstream in(path_);
+  std::istringstream in(read_file(path_));
   std::string title;
-  if (!in) fail(std::strerror(errno));
   if (!std::getline(in, title) || title != kTitle) fail("this is no recording");
   for (int64_t v; in >> v;) past_.push_back(v);
   if (!in.eof()) fail("damaged after " + std::to_string(past_.size()) + " entries");

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "apps/base/digest.h"
 #include "apps/base/json.h"
 #include "engine/words/file.h"
+#include "engine/words/json.h"
 #include "engine/words/number.h"
 
 namespace skein::apps {
@@ -16,6 +16,27 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kFormat = 1;
+constexpr int64_t kMostBytes = 1 << 26;  // of a manifest; a worker takes about a hundred
+constexpr int64_t kMostSteps = int64_t(1) << 52;
+
+struct Damaged {};
+
+// A member that must be a whole number of this range. Whoever wrote a manifest also wrote its checksum.
+int64_t whole(const Json& of, const char* key, int64_t least, int64_t most) {
+  const Json& j = of.at(key);
+  if (!j.is_number_integer() || (j.is_number_unsigned() && j.get<uint64_t>() > uint64_t(most)))
+    throw Damaged();
+  const int64_t n = j.get<int64_t>();
+  if (n < least || n > most) throw Damaged();
+  return n;
+}
+
+// The files are those of ranks 0, 1, ..., beside the manifest and nowhere else.
+void add_file(Manifest& m, const Json& file) {
+  m.files.push_back(file.at("name"));
+  m.sums.push_back(file.at("blake2b"));
+  if (m.files.back() != rank_file(int(m.files.size()) - 1)) throw Damaged();
+}
 
 std::string manifest_file(const std::string& checkpoint) { return checkpoint + "/manifest.json"; }
 
@@ -97,7 +118,7 @@ void write_manifest(const std::string& checkpoint, const Manifest& m) {
 
 Manifest read_manifest(const std::string& checkpoint) {
   const std::string path = manifest_file(checkpoint);
-  Json j = Json::parse(read_file(path), nullptr, false);
+  Json j = parse_json<Json>(read_file(path, kMostBytes));
   const auto damaged = [&] { return BadFile(path + ": damaged: not a whole manifest of a checkpoint"); };
   if (!j.is_object() || !j.contains("blake2b")) throw damaged();
   const Json sum = j["blake2b"];
@@ -106,17 +127,28 @@ Manifest read_manifest(const std::string& checkpoint) {
   try {
     if (j.at("format") != kFormat)
       throw BadFile(
-          text(path, ": of format ", j.at("format").dump(), ", this version reads format ", kFormat));
+          text(path, ": of format ", brief(j.at("format")), ", this version reads format ", kFormat));
     Manifest m;
-    m.step = j.at("step");
-    m.identity = {j.at("model"), j.at("layout"), j.at("algorithm"),   j.at("world"),
-                  j.at("data"),  j.at("seed"),   j.at("global_batch")};
-    for (const Json& f : j.at("files")) m.files.push_back(f.at("name")), m.sums.push_back(f.at("blake2b"));
+    m.step = whole(j, "step", 0, kMostSteps);
+    if (!j.at("seed").is_number_unsigned()) throw Damaged();
+    m.identity = {.model = j.at("model"),
+                  .layout = j.at("layout"),
+                  .algorithm = j.at("algorithm"),
+                  .world = int(whole(j, "world", 1, INT32_MAX)),
+                  .data = j.at("data"),
+                  .seed = j.at("seed").get<uint64_t>(),
+                  .global_batch = whole(j, "global_batch", 0, INT64_MAX)};
+    for (const Json& f : j.at("files")) add_file(m, f);
+    if (m.files.size() != size_t(m.identity.world)) throw Damaged();
     if (j.contains("images"))
-      for (const auto& [name, part] : {std::pair{"train", &m.images.train}, {"test", &m.images.test}})
-        *part = {j.at("images").at(name).at("count"), j.at("images").at(name).at("blake2b")};
+      for (const auto& [name, part] : {std::pair{"train", &m.images.train}, {"test", &m.images.test}}) {
+        const Json& said = j.at("images").at(name);
+        *part = {whole(said, "count", 0, INT64_MAX), said.at("blake2b")};
+      }
     return m;
-  } catch (const nlohmann::json::exception&) { throw damaged(); }
+  } catch (const nlohmann::json::exception&) { throw damaged(); } catch (const Damaged&) {
+    throw damaged();
+  }
 }
 
 std::vector<std::string> list_checkpoints(const std::string& output) {

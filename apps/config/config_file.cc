@@ -10,6 +10,7 @@
 #include "apps/config/known_words.h"
 #include "engine/words/file.h"
 #include "engine/words/find_row.h"
+#include "engine/words/nesting.h"
 
 namespace skein::apps {
 namespace {
@@ -66,6 +67,8 @@ std::string unquoted(const std::string& toml, size_t number, const Flags& table)
   return text("; text needs quotes: ", key, " = ", quoted(value));
 }
 
+constexpr int64_t kMostBytes = 1 << 20;  // of a configuration
+
 std::string literal(const Flag& flag, const std::string& value) {
   return flag.kind == Flag::kWord ? quoted(value) : value;
 }
@@ -74,11 +77,13 @@ std::string literal(const Flag& flag, const std::string& value) {
 
 void read_toml(Config& config, const std::string& path, Source source, const Flags& table,
                const std::vector<std::string>& skip) {
-  parse_toml(config, read_file(path), path, source, table, skip);
+  parse_toml(config, read_file(path, kMostBytes), path, source, table, skip);
 }
 
 void parse_toml(Config& config, const std::string& toml, const std::string& path, Source source,
                 const Flags& table, const std::vector<std::string>& skip) {
+  if (nested_too_deeply(toml))
+    throw BadOption(text(path, ": nested deeper than ", kMostLevels, " levels; write flags as KEY = VALUE"));
   toml::table file;
   try {
     file = toml::parse(toml, path);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "data/pictures/encoded.h"
+#include "data/pictures/picture.h"
 #include "data/reading.h"
 
 namespace skein::apps {
@@ -69,7 +70,7 @@ bool PictureFiles::read(int64_t index, const data::View& view, const data::Image
                         uint8_t* pixels) const {
   thread_local data::Bytes file;
   thread_local std::vector<uint8_t> rgb;
-  if (!data::read_raw(name(index), file)) {
+  if (!data::read_raw(name(index), data::kMostPictureBytes, file)) {
     data::reading().odd |= data::kUnopenable;
     return false;
   }

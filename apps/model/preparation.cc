@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "data/pictures/augment.h"
+#include "engine/words/json.h"
 
 namespace skein::apps {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 std::string list_of(const std::vector<float>& v) { return fmt::format("[{}]", fmt::join(v, ", ")); }
 
 std::vector<float> numbers(const std::string& list) {
-  const auto j = nlohmann::json::parse(list, nullptr, false);
+  const auto j = parse_json(list);
   if (!j.is_array() || !std::all_of(j.begin(), j.end(), [](const auto& v) { return v.is_number(); }))
     return {};
   return j.get<std::vector<float>>();

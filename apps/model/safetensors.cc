@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <new>
-#include <nlohmann/json.hpp>
 
 #include "apps/base/digest.h"
 #include "apps/base/json.h"
 #include "engine/words/file.h"
+#include "engine/words/host_memory.h"
+#include "engine/words/json.h"
 
 namespace skein::apps {
 namespace {
@@ -57,7 +57,7 @@ Shape parse_shape(const std::string& path, const std::string& name, const Json& 
   for (const Json& d : j) {
     if (!d.is_number_unsigned() || d.get<uint64_t>() > uint64_t(INT64_MAX) ||
         __builtin_mul_overflow(volume, d.get<int64_t>(), &volume))
-      refuse(path, text("tensor '", name, "' has an impossible shape ", j.dump()));
+      refuse(path, text("tensor '", name, "' has an impossible shape ", brief(j)));
     extents.push_back(d.get<int64_t>());
   }
   return Shape(extents);
@@ -72,7 +72,7 @@ Entry parse_entry(const std::string& path, const std::string& name, const Json& 
   for (const auto& row : kTypes)
     if (j["dtype"] == row.name) e.type = row.type, known = true;
   if (!known)
-    refuse(path, text("tensor '", name, "' is of type ", j["dtype"].dump(),
+    refuse(path, text("tensor '", name, "' is of type ", brief(j["dtype"]),
                       "; F32, BF16, U8, I32 and I64 are read"));
   e.shape = parse_shape(path, name, j["shape"]);
   const Json& at = j["data_offsets"];
@@ -82,7 +82,7 @@ Entry parse_entry(const std::string& path, const std::string& name, const Json& 
   uint64_t bytes = 0;
   if (__builtin_mul_overflow(uint64_t(e.shape.volume()), uint64_t(size_of(e.type)), &bytes) ||
       e.end < e.begin || e.end - e.begin != bytes)
-    refuse(path, text("tensor '", name, "' of shape ", e.shape, " does not fill its offsets ", at.dump()));
+    refuse(path, text("tensor '", name, "' of shape ", e.shape, " does not fill its offsets ", brief(at)));
   return e;
 }
 
@@ -106,8 +106,9 @@ struct Header {
 };
 
 Header parse_header(const std::string& path, const std::string& json) {
-  const Json root = Json::parse(json, nullptr, false);
-  if (!root.is_object()) refuse(path, "damaged: its header is not a JSON object");
+  const Json root = parse_json<Json>(json);
+  if (!root.is_object())
+    refuse(path, text("damaged: its header is not a JSON object of at most ", kMostLevels, " levels"));
   Header h;
   for (const auto& [name, value] : root.items()) {
     if (name != "__metadata__") {
@@ -196,24 +197,22 @@ std::string write_safetensors(const std::string& path, const TensorFile& file) {
 }
 
 TensorFile read_safetensors(const std::string& path, const std::string& expected) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) refuse(path, text("cannot open this file: ", std::strerror(errno)));
-  const std::streamoff end = in.tellg();
-  in.seekg(0);
+  FileReader in(path);
   uint64_t length = 0;
-  if (end < 8 || !in.read(reinterpret_cast<char*>(&length), 8))
-    refuse(path, text("not a safetensors file: ", std::max<std::streamoff>(end, 0),
-                      " bytes, too short for a header"));
+  if (in.read(&length, 8) < 8)
+    refuse(path, text("not a safetensors file: ", in.size(), " bytes, too short for a header"));
   refuse_pytorch(path, length);
-  const uint64_t rest = uint64_t(end) - 8;
+  const uint64_t rest = uint64_t(std::max<int64_t>(in.size(), 8)) - 8;
   if (length > kLargestHeader || length < 2)
     refuse(path, text("not a safetensors file: a header of ", length, " bytes is announced"));
   if (length > rest) refuse(path, text("truncated: ", rest, " bytes where the header alone takes ", length));
+  if (rest > uint64_t(host_memory()))
+    refuse(path, text(rest, " bytes are more than the memory of this machine"));
   std::string header(size_t(length), '\0');
   const uint64_t data_bytes = rest - length;
   const Block data = make_block(data_bytes);
-  if (!in.read(header.data(), std::streamsize(length)) || !in.read(data.get(), std::streamsize(data_bytes)))
-    refuse(path, text("cannot read: ", std::strerror(errno)));
+  if (in.read(header.data(), length) < length || in.read(data.get(), data_bytes) < data_bytes)
+    refuse(path, "truncated while it was read");
   if (!expected.empty()) {
     Digest digest;
     digest.add(&length, 8), digest.add(header.data(), header.size()), digest.add(data.get(), data_bytes);

@@ -6,13 +6,13 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <limits>
 #include <sstream>
 
 #include "apps/model/safetensors.h"
 #include "comm/communicator/numbers.h"
 #include "engine/vectors/vec.h"
 #include "engine/words/file.h"
+#include "engine/words/number.h"
 
 namespace skein::apps {
 namespace {
@@ -29,8 +29,9 @@ std::string ending_error(const std::string& path) {
 // The text after 'key': in the header's dictionary.
 std::string field(const std::string& path, const std::string& header, const std::string& key) {
   const size_t at = header.find("'" + key + "':");
-  if (at == std::string::npos) throw BadFile(path + ": its header has no " + key);
-  return header.substr(header.find_first_not_of(' ', at + key.size() + 3));
+  const size_t from = at == std::string::npos ? at : header.find_first_not_of(' ', at + key.size() + 3);
+  if (from == std::string::npos) throw BadFile(path + ": its header has no " + key);
+  return header.substr(from);
 }
 
 // Bytes per number; 0 if this type is not averaged.
@@ -52,7 +53,7 @@ void convert(char* to, const char* from, int64_t n) {
 Vectors::Item npy_item(const std::string& path, const std::string& header) {
   Vectors::Item item;
   const std::string type = field(path, header, "descr"), shape = field(path, header, "shape");
-  item.type = type.substr(1, type.find('\'', 1) - 1);
+  item.type = type.substr(std::min<size_t>(1, type.size()), type.find('\'', 1) - 1);
   if (!npy_width(item.type))
     throw BadFile(path + ": holds numbers of type " + item.type +
                   "; only <f2, <f4 and <f8 (float16, float32, float64) can be averaged");
@@ -60,11 +61,15 @@ Vectors::Item npy_item(const std::string& path, const std::string& header) {
   const size_t end = shape.find(')');
   if (shape.empty() || shape[0] != '(' || end == std::string::npos)
     throw BadFile(path + ": its header has no shape");
+  int64_t volume = int64_t(npy_width(item.type));
   std::istringstream numbers(shape.substr(1, end - 1));
   for (std::string word; std::getline(numbers, word, ',');) {
-    if (word.find_first_not_of(' ') == std::string::npos) continue;
-    const int64_t n = std::strtoll(word.c_str(), nullptr, 10);
-    if (n < 0) throw BadFile(path + ": its header has a negative size");
+    std::erase(word, ' ');
+    if (word.empty()) continue;  // behind the last comma
+    const int64_t n = number_in<int64_t>(word).value_or(-1);
+    if (n < 0 || __builtin_mul_overflow(volume, n, &volume))
+      throw BadFile(
+          path + ": its header has an impossible shape: " + shape.substr(0, std::min<size_t>(end + 1, 60)));
     item.shape.push_back(n);
   }
   return item;
@@ -170,7 +175,7 @@ void write_tensors(const std::string& path, const Vectors& v, const std::string&
 
 int64_t Vectors::Item::size() const {
   int64_t n = 1;
-  for (int64_t d : shape) n = d > 0 && n > std::numeric_limits<int64_t>::max() / 16 / d ? n : n * d;
+  for (int64_t d : shape) n *= d;
   return n;
 }
 

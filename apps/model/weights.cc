@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "apps/base/digest.h"
 #include "engine/vectors/vec.h"
+#include "engine/words/json.h"
 #include "nn/file_layout.h"
 
 namespace skein::apps {
@@ -164,7 +164,7 @@ ModelInfo info_of(const std::string& path, const TensorFile& file) {
     if (key == "model") {
       info.model = value;
     } else if (key == "classes") {
-      const auto names = nlohmann::json::parse(value, nullptr, false);
+      const auto names = parse_json(value);
       if (!names.is_array() ||
           !std::all_of(names.begin(), names.end(), [](const auto& n) { return n.is_string(); }))
         throw BadFile(text(path, ": damaged: its metadata 'classes' is not a list of names"));

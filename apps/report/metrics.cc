@@ -14,6 +14,7 @@
 
 #include "engine/device/device.h"
 #include "engine/words/file.h"
+#include "engine/words/json.h"
 
 namespace skein::apps {
 namespace {
@@ -47,7 +48,7 @@ Kept keep_until(const std::string& path, int64_t step) {
   if (!std::filesystem::exists(path)) return kept;
   std::istringstream in(read_file(path));
   for (std::string line; std::getline(in, line);) {
-    const Json j = Json::parse(line, nullptr, false);
+    const Json j = parse_json<Json>(line);
     if (!j.is_object() || !j.contains("step") || !j["step"].is_number_integer()) continue;
     if (j["step"].get<int64_t>() > step) continue;
     kept.lines += line + '\n';

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "engine/words/file.h"
+#include "engine/words/json.h"
 
 namespace skein::apps {
 namespace {
@@ -51,7 +52,7 @@ Json object_or_empty(const Json& j, const char* key) {
 }
 
 Json object_in(const std::string& json) {
-  Json j = Json::parse(json, nullptr, false);
+  Json j = parse_json<Json>(json);
   return j.is_object() ? j : Json::object();
 }
 
@@ -83,7 +84,7 @@ RunFiles parse_run(const std::string& metrics, const std::string& summary) {
   RunFiles run;
   std::istringstream in(metrics);
   for (std::string line; std::getline(in, line);) {
-    const Json j = Json::parse(line, nullptr, false);
+    const Json j = parse_json<Json>(line);
     if (!j.is_object() || !j.contains("event") || !j["event"].is_string()) continue;  // a line being written
     if (!j.contains("step") || !j["step"].is_number_integer()) continue;
     if (j["event"] == "run")

@@ -1,9 +1,9 @@
 // A graph from a file: {"n": N, "rounds": [{"edges": [[from, to, weight], ...]}, ...]}, with self weights.
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "comm/topology/graphs.h"
+#include "engine/words/file.h"
+#include "engine/words/json.h"
 
 namespace skein::comm {
 namespace {
@@ -13,11 +13,11 @@ using nlohmann::json;
 class GraphFile final : public Topology {
  public:
   GraphFile(const std::string& path, int n) : Topology(n), path_(path) {
-    std::ifstream in(path);
-    if (!in) bad("cannot be opened");
+    const std::string said = read_file(path);
+    if (nested_too_deeply(said)) bad(text("is nested deeper than ", kMostLevels, " levels"));
     try {
-      const json file = json::parse(in);
-      if (file.at("n") != n) bad(text("is a graph of ", file.at("n"), " workers, not of ", n));
+      const json file = json::parse(said);
+      if (file.at("n") != n) bad(text("is a graph of ", brief(file.at("n")), " workers, not of ", n));
       for (const json& round : file.at("rounds")) read_round(round.at("edges"));
     } catch (const json::exception& e) { bad(e.what()); }
     if (rounds_.empty()) bad("has no rounds");

@@ -37,11 +37,8 @@ const char* what_instead(const Bytes& file) {
   return "neither JPEG nor PNG";
 }
 
-}  // namespace
-
-bool draw_encoded(const Bytes& file, const std::string& name, const View& view, const ImageSize& out,
-                  uint8_t* pixels) {
-  thread_local Picture picture;
+bool decode_and_draw(const Bytes& file, const std::string& name, const View& view, const ImageSize& out,
+                     uint8_t* pixels, Picture& picture) {
   Reading& r = reading();
   const bool jpeg = is_jpeg(file.data(), file.size()), png = is_png(file.data(), file.size());
   if (!jpeg && !png) {
@@ -62,6 +59,16 @@ bool draw_encoded(const Bytes& file, const std::string& name, const View& view, 
   const Stage resizing(r.seconds.resize);
   draw(view, picture, out, pixels);
   return true;
+}
+
+}  // namespace
+
+bool draw_encoded(const Bytes& file, const std::string& name, const View& view, const ImageSize& out,
+                  uint8_t* pixels) {
+  thread_local Picture picture;
+  const bool good = decode_and_draw(file, name, view, out, pixels, picture);
+  if (picture.bytes.capacity() > kKeptBytes) picture = {};
+  return good;
 }
 
 }  // namespace skein::data

@@ -13,9 +13,12 @@
 namespace skein::data {
 namespace {
 
+constexpr int kMostScans = 64;
+
 struct Decoder {
   jpeg_decompress_struct jpeg;
   jpeg_error_mgr errors;
+  jpeg_progress_mgr progress{};
   std::jmp_buf escape;
   bool damaged = false, ended = false;  // ended: the data ended before the image did
 
@@ -34,6 +37,10 @@ struct Decoder {
       auto* d = static_cast<Decoder*>(j->client_data);
       if (level < 0 && !harmless) d->damaged = true;
       if (level < 0 && code == JWRN_JPEG_EOF) d->ended = true;
+    };
+    // Each scan of a progressive file goes over the whole picture. Ten are usual.
+    progress.progress_monitor = [](j_common_ptr j) {
+      if (reinterpret_cast<j_decompress_ptr>(j)->input_scan_number > kMostScans) j->err->error_exit(j);
     };
     jpeg.mem = nullptr;  // so that destroying is safe if creating fails
   }
@@ -124,6 +131,8 @@ bool decode_jpeg(const uint8_t* file, size_t bytes, const View& view, const Imag
   };
   if (setjmp(d.escape)) return fails();
   jpeg_create_decompress(&d.jpeg);
+  d.jpeg.mem->max_memory_to_use = long(kMostPictureBytes);
+  d.jpeg.progress = &d.progress;
   jpeg_mem_src(&d.jpeg, file, bytes);
   jpeg_read_header(&d.jpeg, TRUE);
   d.ended = d.ended || !has_end(*d.jpeg.src);

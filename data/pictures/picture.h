@@ -19,7 +19,9 @@ struct Picture {
 // Draws the picture as the View specifies.
 void draw(const View&, const Picture&, const ImageSize& out, uint8_t* to);
 
-// More pixels than this are refused: a small file can claim to be larger than memory.
-inline constexpr int64_t kMostPixels = int64_t(1) << 28;
+// A small file can claim to be larger than memory. A picture of more pixels is refused, and one whose file or
+// whose decoding takes more bytes.
+inline constexpr int64_t kMostPixels = int64_t(1) << 28, kMostPictureBytes = int64_t(1) << 29;
+inline constexpr size_t kKeptBytes = size_t(1) << 26;  // a larger buffer is not kept for the next picture
 
 }  // namespace skein::data

@@ -63,7 +63,7 @@ int ask_for_rgb(png_structp png, png_infop info) {
 bool read_picture(Decoder& d, Picture& picture) {
   png_read_info(d.png, d.info);
   const int64_t height = png_get_image_height(d.png, d.info), width = png_get_image_width(d.png, d.info);
-  if (height * width > kMostPixels) return false;
+  if (height * width > kMostPixels || height * width * 3 > kMostPictureBytes) return false;
   picture.odd = what_is_odd(d.png, d.info);
   const int passes = ask_for_rgb(d.png, d.info);
   CHECK(png_get_rowbytes(d.png, d.info) == size_t(width) * 3);

@@ -1,14 +1,16 @@
 // CIFAR-10 and CIFAR-100, binary versions (Krizhevsky 2009): records of label bytes and planar 32x32 RGB.
 #include <filesystem>
-#include <fstream>
+#include <sstream>
 
 #include "data/sources/formats.h"
 #include "data/sources/memory_source.h"
+#include "engine/words/file.h"
 
 namespace skein::data {
 namespace {
 
 constexpr int kSide = 32, kPlane = kSide * kSide;
+constexpr int64_t kMostNames = 1 << 20;  // bytes
 
 // Appends a file's records. The last of the label bytes before each image counts (CIFAR-100: coarse, fine).
 void append(const std::string& path, int label_bytes, MemoryImages& data) {
@@ -50,7 +52,7 @@ std::string locate(const char* kind, const std::string& path, const char* unpack
 // Label names, one per line; numbers if the file does not exist.
 std::vector<std::string> read_names(const std::string& path, size_t count) {
   std::vector<std::string> names;
-  std::ifstream file(path);
+  std::istringstream file(is_file(path) ? read_file(path, kMostNames) : "");
   for (std::string line; names.size() < count && std::getline(file, line);)
     if (!line.empty()) names.push_back(line);
   while (names.size() < count) names.push_back(std::to_string(names.size()));

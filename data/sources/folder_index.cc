@@ -67,22 +67,12 @@ std::string pack(const std::vector<IndexedDirectory>& all) {
   return r.bytes();
 }
 
-std::vector<IndexedDirectory> unpack(const std::string& bytes) {
-  RecordReader r(bytes);
-  std::vector<IndexedDirectory> all;
-  for (int64_t n = r.number(); n > 0; --n) {
-    IndexedDirectory& d = all.emplace_back();
-    d.path = r.word();
-    d.times.modified = r.number();
-    d.times.changed = r.number();
-    for (int64_t images = r.number(); images > 0; --images) d.images.push_back(r.word());
-    for (int64_t kinds = r.number(); kinds > 0; --kinds) {
-      const std::string suffix = r.word();
-      d.others[suffix] = r.number();
-    }
-  }
-  if (!r.at_end()) throw BadFile("the index goes on after its end");
-  return all;
+// A scan finds names that are not hidden, so an index with others, such as "..", was not made by one.
+std::string name_below(const std::string& path) {
+  for (size_t at = 0; at <= path.size(); at = std::min(path.find('/', at), path.size()) + 1)
+    if (at == path.size() || path[at] == '.' || path[at] == '/')
+      throw BadFile("the index names \"" + path + "\", which no scan finds");
+  return path;
 }
 
 // Writing the cache changes the root's time, so its directories are compared by name.
@@ -101,9 +91,9 @@ bool is_current(const std::string& root, const std::vector<std::string>& tops,
 std::optional<std::vector<IndexedDirectory>> known(const IndexCache::Found& found, const std::string& root,
                                                    const std::vector<std::string>& tops) {
   try {
-    auto all = unpack(found.bytes);
+    auto all = parse_image_index(found.bytes);
     if (is_current(root, tops, all)) return all;
-  } catch (const BadFile&) {  // a damaged cache is ignored
+  } catch (const BadFile&) {  // a damaged or forged cache is ignored
   }
   return {};
 }
@@ -147,6 +137,27 @@ std::string keep(const IndexCache& cache, const std::vector<IndexedDirectory>& a
 }
 
 }  // namespace
+
+std::vector<IndexedDirectory> parse_image_index(const std::string& bytes) {
+  constexpr int64_t kMostFiles = int64_t(1) << 40;  // their sum cannot overflow
+  RecordReader r(bytes);
+  std::vector<IndexedDirectory> all;
+  for (int64_t n = r.number(); n > 0; --n) {
+    IndexedDirectory& d = all.emplace_back();
+    d.path = name_below(r.word());
+    d.times.modified = r.number(), d.times.changed = r.number();
+    for (int64_t images = r.number(); images > 0; --images) {
+      d.images.push_back(name_below(r.word()));
+      if (d.images.back().find('/') != std::string::npos) throw BadFile("the index has a path for a name");
+    }
+    for (int64_t kinds = r.number(); kinds > 0; --kinds) {
+      const std::string suffix = r.word();
+      d.others[suffix] = r.number(0, kMostFiles);
+    }
+  }
+  if (!r.at_end()) throw BadFile("the index goes on after its end");
+  return all;
+}
 
 std::vector<IndexedDirectory> index_images(const std::string& root, const std::vector<std::string>& tops,
                                            std::vector<std::string>* notes) {

@@ -15,6 +15,9 @@ struct IndexedDirectory {
   std::map<std::string, int64_t> others;  // files that are not images, by suffix: {".webp", 2}
 };
 
+// The content of a cache. Throws BadFile if it is damaged, or names what no scan finds.
+std::vector<IndexedDirectory> parse_image_index(const std::string& bytes);
+
 // Every directory below each of `tops`, the root's directories that are not hidden, up to eight levels deep.
 // They are taken from the cache if it has the same directories and none has changed since; else they are
 // scanned and cached. Adds a line about that to `notes`, if given, and one about files that are not images.

@@ -1,6 +1,7 @@
 // MNIST and its family: IDX files (LeCun, Cortes & Burges), big-endian headers, plain or gzipped.
+#include "data/sources/idx.h"
+
 #include "data/sources/formats.h"
-#include "data/sources/memory_source.h"
 
 namespace skein::data {
 namespace {
@@ -28,26 +29,31 @@ struct Idx {
   std::vector<int64_t> extents;
   Bytes body;
 };
-Idx read_idx(const std::string& path, int rank) {
-  Bytes bytes = read_unpacked(path);
+
+// Reads the header first, so that no more is unpacked than it announces.
+Idx parse(const PathAndBytes& file, int rank) {
+  const std::string& path = file.path;
   const size_t header = 4 + 4 * size_t(rank);
-  const int64_t magic = bytes.size() < 4 ? -1 : big_endian(bytes, 0);
+  const Bytes head = unpacked(file.bytes, path, header);
+  const int64_t magic = head.size() < 4 ? -1 : big_endian(head, 0);
   if (magic >= 0 && magic != 0x0800 + rank)
     throw BadFile(text(path, ": wrong magic number 0x", std::hex, magic, ", 0x", 0x0800 + rank,
                        " expected: not an IDX file of ", rank == 3 ? "images" : "labels"));
-  if (bytes.size() < header)
-    throw BadFile(text(path, ": truncated: ", bytes.size(), " bytes, the header alone has ", header));
+  if (head.size() < header)
+    throw BadFile(text(path, ": truncated: ", head.size(), " bytes, the header alone has ", header));
   Idx idx;
   uint64_t volume = 1;
   for (int i = 0; i < rank; ++i) {
-    idx.extents.push_back(big_endian(bytes, 4 + 4 * size_t(i)));
+    idx.extents.push_back(big_endian(head, 4 + 4 * size_t(i)));
     volume *= uint64_t(idx.extents.back());
     if (volume == 0 || volume > uint64_t(1) << 40)
       throw BadFile(text(path, ": the header cannot be: extent ", i, " is ", idx.extents.back()));
   }
+  Bytes bytes = unpacked(file.bytes, path, header + volume + 1);
   const uint64_t body = bytes.size() - header;
   if (body != volume)
-    throw BadFile(text(path, body < volume ? ": truncated: " : ": too long: ", body,
+    throw BadFile(text(path,
+                       body < volume ? text(": truncated: ", body) : text(": too long: more than ", volume),
                        " bytes after the header, which announces ", volume, "; fetch it again"));
   bytes.erase(bytes.begin(), bytes.begin() + int64_t(header));
   idx.body = std::move(bytes);
@@ -55,21 +61,9 @@ Idx read_idx(const std::string& path, int rank) {
 }
 
 MemoryImages read_pair(const std::string& directory, const std::string& part) {
-  const std::string images_path = find_part(directory, part + "-images", "idx3-ubyte");
-  const std::string labels_path = find_part(directory, part + "-labels", "idx1-ubyte");
-  Idx images = read_idx(images_path, 3), labels = read_idx(labels_path, 1);
-  if (images.extents[0] != labels.extents[0])
-    throw BadFile(text(images_path, " holds ", images.extents[0], " images but ", labels_path, " holds ",
-                       labels.extents[0], " labels; they do not belong together"));
-  if (images.extents[1] > 1 << 15 || images.extents[2] > 1 << 15)
-    throw BadFile(text(images_path, ": images of ", images.extents[1], " by ", images.extents[2],
-                       " pixels are too large"));
-  MemoryImages data;
-  data.image = {int(images.extents[1]), int(images.extents[2]), 1};
-  data.pixels = std::move(images.body);
-  data.labels.assign(labels.body.begin(), labels.body.end());
-  data.files = {{images_path, 0}};
-  return data;
+  const auto read = [](const std::string& path) { return PathAndBytes{path, read_whole(path)}; };
+  return parse_idx(read(find_part(directory, part + "-images", "idx3-ubyte")),
+                   read(find_part(directory, part + "-labels", "idx1-ubyte")));
 }
 
 Split open_idx(const std::string& directory, const std::vector<std::string>& classes, float mean, float std) {
@@ -84,6 +78,22 @@ Split open_idx(const std::string& directory, const std::vector<std::string>& cla
 }
 
 }  // namespace
+
+MemoryImages parse_idx(const PathAndBytes& images_file, const PathAndBytes& labels_file) {
+  Idx images = parse(images_file, 3), labels = parse(labels_file, 1);
+  if (images.extents[0] != labels.extents[0])
+    throw BadFile(text(images_file.path, " holds ", images.extents[0], " images but ", labels_file.path,
+                       " holds ", labels.extents[0], " labels; they do not belong together"));
+  if (images.extents[1] > 1 << 15 || images.extents[2] > 1 << 15)
+    throw BadFile(text(images_file.path, ": images of ", images.extents[1], " by ", images.extents[2],
+                       " pixels are too large"));
+  MemoryImages data;
+  data.image = {int(images.extents[1]), int(images.extents[2]), 1};
+  data.pixels = std::move(images.body);
+  data.labels.assign(labels.body.begin(), labels.body.end());
+  data.files = {{images_file.path, 0}};
+  return data;
+}
 
 Split open_fashion_mnist(const std::string& path, uint64_t) {
   if (path.empty() && !is_directory(kFashionDirectory))

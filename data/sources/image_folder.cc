@@ -4,6 +4,7 @@
 #include <set>
 
 #include "data/pictures/encoded.h"
+#include "data/pictures/picture.h"
 #include "data/reading.h"
 #include "data/sources/formats.h"
 #include "data/sources/split_directories.h"
@@ -39,7 +40,7 @@ class ImageFolder final : public DataSource {
     const std::string path = name(index);
     {
       const Stage reading_file(reading().seconds.read);
-      if (!read_raw(path, file)) {
+      if (!read_raw(path, kMostPictureBytes, file)) {
         reading().odd |= kUnopenable;
         return false;
       }

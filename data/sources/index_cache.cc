@@ -42,6 +42,12 @@ std::string gzip(std::string_view bytes) {
   return packed;
 }
 
+bool is_anothers(const std::string& path) {
+  try {
+    return !FileReader(path).is_ours();
+  } catch (const FileError&) { return false; }  // usually there is none
+}
+
 }  // namespace
 
 std::string RecordReader::word() {
@@ -52,9 +58,9 @@ std::string RecordReader::word() {
   return s;
 }
 
-int64_t RecordReader::number() {
+int64_t RecordReader::number(int64_t least, int64_t most) {
   const std::string s = word();
-  if (const auto n = number_in<int64_t>(s)) return *n;
+  if (const auto n = number_in<int64_t>(s); n && *n >= least && *n <= most) return *n;
   throw BadFile("the index has \"" + s + "\" for a number");
 }
 
@@ -70,14 +76,16 @@ IndexCache::IndexCache(std::string kind, const std::string& path, const std::str
 // In a cache beside the data the path is not compared, because the data may now be mounted elsewhere.
 std::optional<IndexCache::Found> IndexCache::load() const {
   for (size_t i = 0; i < places_.size(); ++i) try {
-      if (!is_file(places_[i])) continue;
-      const Bytes all = read_unpacked(places_[i]);
+      FileReader file(places_[i]);
+      if (!file.is_ours()) continue;
+      const std::string packed = file.rest();
+      const Bytes all = unpacked({packed.begin(), packed.end()}, places_[i]);
       const std::string bytes(all.begin(), all.end());
       const size_t kind = bytes.find('\0'), path = bytes.find('\0', kind + 1);
       if (kind == std::string::npos || path == std::string::npos || bytes.substr(0, kind) != kind_) continue;
       if (i > 0 && bytes.substr(kind + 1, path - kind - 1) != path_) continue;
       return Found{places_[i], bytes.substr(path + 1)};
-    } catch (const BadFile&) {  // damaged: it is made again
+    } catch (const BadFile&) {  // there is none, or it is damaged: it is made again
     }
   return {};
 }
@@ -87,6 +95,7 @@ std::string IndexCache::store(const std::string& bytes) const {
   all.put(kind_), all.put(path_);
   const std::string packed = gzip(all.bytes() + bytes);
   for (size_t i = 0; i < places_.size(); ++i) try {
+      if (is_anothers(places_[i])) continue;
       std::error_code code;
       if (i > 0) fs::create_directories(fs::path(places_[i]).parent_path(), code);
       write_file(places_[i], packed, Writing::kCache);

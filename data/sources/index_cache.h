@@ -18,12 +18,12 @@ class Record {
  private:
   std::string bytes_;
 };
-// Reads them back. Throws BadFile at the end, or if a number is expected and the string is not one.
+// Reads them back. Throws BadFile at the end, or if a number of a range is expected and the string is no such.
 class RecordReader {
  public:
   explicit RecordReader(std::string bytes) : bytes_(std::move(bytes)) {}
   std::string word();
-  int64_t number();
+  int64_t number(int64_t least = INT64_MIN, int64_t most = INT64_MAX);
   bool at_end() const { return at_ == bytes_.size(); }
 
  private:
@@ -42,10 +42,11 @@ class IndexCache {
   struct Found {
     std::string file, bytes;
   };
-  // The first file that exists and is whole. A damaged one, or one of another version, is ignored.
+  // The first file that exists and is whole. A damaged one, one of another version, and one that another user
+  // may have written are ignored.
   std::optional<Found> load() const;
-  // Writes the file atomically: a reader sees the old or the new one. Returns its path, "" if
-  // none could be written.
+  // Writes the file atomically: a reader sees the old or the new one. Leaves another user's alone. Returns its
+  // path, "" if none could be written.
   std::string store(const std::string& bytes) const;
   const std::vector<std::string>& places() const { return places_; }
 

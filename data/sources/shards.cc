@@ -6,18 +6,16 @@
 #include <charconv>
 #include <exception>
 #include <filesystem>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "data/pictures/encoded.h"
-#include "data/sources/index_cache.h"
 #include "data/sources/tar.h"
+#include "engine/words/json.h"
 
 namespace skein::data {
 namespace {
 
-constexpr int64_t kLargestLabelFile = 1 << 20;
+constexpr int64_t kLargestLabelFile = 1 << 20, kLargestLabel = (1 << 24) - 1;
 
 // A sample whose members are still being collected.
 struct Gathered {
@@ -36,17 +34,18 @@ int32_t parse_label(std::string digits, const std::string& where) {
   if (code == std::errc::invalid_argument || digits.empty() || end != digits.data() + digits.size())
     throw BadFile(where + ": \"" + digits.substr(0, 40) +
                   "\" is not a label; expected the number of a class");
-  if (code != std::errc() || n < 0 || n >= (1 << 24))
+  if (code != std::errc() || n < 0 || n > kLargestLabel)
     throw BadFile(where + ": label " + digits.substr(0, 40) +
                   " is out of range: classes are numbered from 0");
   return int32_t(n);
 }
 
 std::string label_in_json(const std::string& bytes, const std::string& where) {
-  const auto j = nlohmann::json::parse(bytes, nullptr, false);
-  if (j.is_discarded()) throw BadFile(where + ": is no JSON");
+  const auto j = parse_json(bytes);
+  if (j.is_discarded())
+    throw BadFile(text(where, ": is not JSON, or nested deeper than ", kMostLevels, " levels"));
   if (!j.is_object() || !j.contains("label")) return "";
-  return j["label"].is_string() ? j["label"].get<std::string>() : j["label"].dump();
+  return j["label"].is_string() ? j["label"].get<std::string>() : brief(j["label"]);
 }
 
 // WebDataset's rule: the key is everything before the first dot of the last part of the name.
@@ -95,13 +94,7 @@ Shard look_through(const std::string& path) {
   return s;
 }
 
-// What the cache stores about a shard.
-struct Known {
-  Times times;
-  Shard shard;
-};
-
-std::string pack(const std::vector<Known>& all) {
+std::string pack(const std::vector<KnownShard>& all) {
   Record r;
   r.put(int64_t(all.size()));
   for (const auto& [times, shard] : all) {
@@ -111,25 +104,6 @@ std::string pack(const std::vector<Known>& all) {
       r.put(s.name), r.put(s.offset), r.put(s.size), r.put(int64_t(s.label));
   }
   return r.bytes();
-}
-
-std::multimap<std::string, Known> unpack(const std::string& bytes) {
-  std::multimap<std::string, Known> all;
-  try {
-    RecordReader r(bytes);
-    for (int64_t n = r.number(); n > 0; --n) {
-      const std::string name = r.word();
-      Known k;
-      k.times.modified = r.number(), k.times.changed = r.number(), k.times.size = r.number();
-      for (int64_t samples = r.number(); samples > 0; --samples) {
-        ShardSample& s = k.shard.samples.emplace_back();
-        s.name = r.word(), s.offset = r.number(), s.size = r.number(), s.label = int32_t(r.number());
-        if (s.offset < 0 || s.size < 0 || s.size > k.times.size - s.offset || s.label < 0) return {};
-      }
-      all.emplace(name, std::move(k));
-    }
-  } catch (const BadFile&) { return {}; }
-  return all;
 }
 
 // f(i) for each i below n on a few threads; throws what the lowest i threw.
@@ -152,13 +126,33 @@ void in_parallel(size_t n, F&& f) {
 
 }  // namespace
 
+std::multimap<std::string, KnownShard> parse_shard_index(const std::string& bytes) {
+  std::multimap<std::string, KnownShard> all;
+  try {
+    RecordReader r(bytes);
+    for (int64_t n = r.number(); n > 0; --n) {
+      const std::string name = r.word();
+      KnownShard k;
+      k.times.modified = r.number(), k.times.changed = r.number(), k.times.size = r.number(0);
+      for (int64_t samples = r.number(); samples > 0; --samples) {
+        ShardSample& s = k.shard.samples.emplace_back();
+        s.name = r.word();
+        s.offset = r.number(0, k.times.size), s.size = r.number(0, k.times.size - s.offset);
+        s.label = int32_t(r.number(0, kLargestLabel));
+      }
+      all.emplace(name, std::move(k));
+    }
+  } catch (const BadFile&) { return {}; }
+  return all;
+}
+
 std::vector<Shard> index_shards(const std::string& pattern, const std::vector<std::string>& paths,
                                 std::vector<std::string>* notes) {
   const std::string directory = std::filesystem::path(paths.at(0)).parent_path().string();
   const IndexCache cache("shards 1", pattern, directory.empty() ? "." : directory, pattern);
   const auto found = cache.load();
-  const auto before = found ? unpack(found->bytes) : std::multimap<std::string, Known>();
-  std::vector<Known> all(paths.size());
+  const auto before = found ? parse_shard_index(found->bytes) : std::multimap<std::string, KnownShard>();
+  std::vector<KnownShard> all(paths.size());
   std::atomic<size_t> read{0};
   in_parallel(paths.size(), [&](size_t i) {
     all[i].times = times_of(paths[i]);  // read first, so that a later change is noticed
@@ -171,15 +165,15 @@ std::vector<Shard> index_shards(const std::string& pattern, const std::vector<st
       all[i].shard = look_through(paths[i]), ++read;
   });
   int64_t samples = 0;
-  for (const Known& k : all) samples += int64_t(k.shard.samples.size());
+  for (const KnownShard& k : all) samples += int64_t(k.shard.samples.size());
   if (samples == 0)
     throw BadFile(pattern + ": no samples in " + text(paths.size()) +
                   " shards; expected members KEY.jpg and KEY.cls");
   std::string how = found ? "that of " + found->file : "";
   if (read > 0) {
-    std::vector<Known> kept;
+    std::vector<KnownShard> kept;
     std::copy_if(all.begin(), all.end(), std::back_inserter(kept),
-                 [](const Known& k) { return !is_recent(k.times); });
+                 [](const KnownShard& k) { return !is_recent(k.times); });
     const std::string file = kept.empty() ? "" : cache.store(pack(kept));
     how = text("made by reading ", read.load(), file.empty() ? " and not kept" : " and kept in " + file);
     if (kept.empty()) how += ": they have changed within the last two seconds";
@@ -188,7 +182,7 @@ std::vector<Shard> index_shards(const std::string& pattern, const std::vector<st
     notes->push_back(
         text(pattern, ": ", samples, " samples in ", paths.size(), " shards; the index is ", how));
   std::vector<Shard> shards;
-  for (Known& k : all) shards.push_back(std::move(k.shard));
+  for (KnownShard& k : all) shards.push_back(std::move(k.shard));
   return shards;
 }
 

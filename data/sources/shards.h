@@ -1,10 +1,11 @@
 // Shards: tar archives whose members of one key (a/b.jpg, a/b.cls) are one sample, as WebDataset lays data
 // out (Aizman, Maltby & Breuel 2019).
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
-#include "engine/base.h"
+#include "data/sources/index_cache.h"
 
 namespace skein::data {
 
@@ -17,6 +18,14 @@ struct Shard {
   std::string path;
   std::vector<ShardSample> samples;  // in the order of the archive
 };
+
+// What the cache stores about a shard.
+struct KnownShard {
+  Times times;
+  Shard shard;
+};
+// The content of a cache by the names of the files; empty if it is damaged.
+std::multimap<std::string, KnownShard> parse_shard_index(const std::string& bytes);
 
 // The files that a pattern names: `{000..146}` counts with as many digits, `{a,b}` lists, and `*`, `?` and
 // `[...]` match. They come in the order of the braces, matches sorted. Throws BadFile if a named file is

@@ -1,7 +1,6 @@
 // Headers of 512 bytes, each checked by its sum. POSIX.1-2001 (pax); GNU's long names and large numbers.
 #include "data/sources/tar.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,9 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
+
+#include "data/pictures/picture.h"
+#include "engine/words/file.h"
 
 namespace skein::data {
 namespace {
@@ -98,10 +100,11 @@ struct Tar::Header {
   bool end = false;
 };
 
-Tar::Tar(const std::string& path) : path_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+Tar::Tar(const std::string& path) : path_(path), file_(open_to_read(path)) {
   struct stat info;
+  if (file_ < 0 && (errno == ESPIPE || errno == EISDIR))
+    throw BadFile(path + ": is not a file; shards are read at random offsets");
   if (file_ < 0 || fstat(file_, &info) != 0) throw BadFile(path + ": " + std::strerror(errno));
-  if (!S_ISREG(info.st_mode)) throw BadFile(path + ": is not a file; shards are read at random offsets");
   size_ = info.st_size;
 }
 
@@ -178,7 +181,7 @@ bool Tar::next(TarMember& m) {
 std::string Tar::read(const TarMember& m) { return content(m.offset, m.size); }
 
 bool read_part(const std::string& path, int64_t offset, int64_t n, Bytes& bytes) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = n <= kMostPictureBytes ? open_to_read(path) : -1;
   if (file < 0) return false;
   bytes.resize(size_t(n));
   const bool good = read_all(file, offset, n, bytes.data());

@@ -1,7 +1,7 @@
 // Tar shards of JPEG and PNG files with labels, read by random access.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+#include <sstream>
 
 #include "data/pictures/encoded.h"
 #include "data/reading.h"
@@ -10,11 +10,14 @@
 #include "data/sources/shards.h"
 #include "data/sources/split_directories.h"
 #include "data/sources/tar.h"
+#include "engine/words/file.h"
 
 namespace skein::data {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int64_t kMostNames = 1 << 26;  // bytes
 
 struct Place {
   int64_t offset = 0, size = 0, name = 0;  // name: its offset in names_
@@ -110,7 +113,7 @@ std::vector<std::string> class_names(const std::string& first_shard, int64_t cla
   std::vector<std::string> names;
   const fs::path beside = fs::path(first_shard).parent_path();
   for (const fs::path& p : {beside / "classes.txt", beside / "../classes.txt"}) {
-    std::ifstream file(p);
+    std::istringstream file(is_file(p) ? read_file(p, kMostNames) : "");
     for (std::string line; std::getline(file, line);)
       if (!line.empty()) names.push_back(line);
     if (!names.empty()) {

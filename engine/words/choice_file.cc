@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
+#include <sstream>
 
 #include "engine/words/file.h"
 #include "engine/words/hash.h"
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* kFirstLine = "skein choices 1";
-constexpr size_t kMostLines = 100000;  // far more than there are shapes; bounds the reading of a foreign file
+constexpr int64_t kMostBytes = 1 << 24;  // far more than there are shapes
 
 // Choices that this process made win over those of other processes.
 void add(std::map<std::string, std::string>& to, const std::map<std::string, std::string>& more) {
@@ -70,12 +70,14 @@ void ChoiceFile::keep(const std::string& key, const std::string& value) {
 
 std::map<std::string, std::string> ChoiceFile::read() const {
   std::map<std::string, std::string> found;
-  std::error_code none;
-  if (path_.empty() || !fs::is_regular_file(path_, none)) return found;
-  std::ifstream in(path_);
+  if (path_.empty()) return found;
+  std::istringstream in;
+  try {
+    in.str(read_file(path_, kMostBytes));
+  } catch (const FileError&) { return found; }  // there is none yet, or it is not ours
   std::string line;
   if (!std::getline(in, line) || line != kFirstLine) return found;
-  for (size_t n = 0; n < kMostLines && std::getline(in, line); ++n) {
+  while (std::getline(in, line)) {
     const size_t key = line.find('\t'), value = line.find('\t', key + 1);
     if (key != 16 || value == std::string::npos || fingerprint(line.substr(key + 1)) != line.substr(0, key))
       continue;

@@ -2,12 +2,16 @@
 #include "apps/checkpoint/checkpoint.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "apps/base/digest.h"
+#include "apps/base/json.h"
 #include "engine/random.h"
 #include "engine/vectors/vec.h"
 #include "tests/support/files.h"
@@ -219,6 +223,51 @@ TEST(Checkpoint, EveryByteOfTheManifestIsGuarded) {
     spill(file, whole.substr(0, i));
     EXPECT_THROW(read_manifest(path), BadFile) << i;
     spill(file, whole);
+  }
+}
+
+// Whoever can write a manifest can also write its checksum.
+TEST(Checkpoint, AForgedManifestIsRefused) {
+  const ScratchDir dir;
+  const std::string path = saved(dir, 10), file = path + "/manifest.json";
+  Json good = Json::parse(slurp(file));
+  good.erase("blake2b");
+  const auto refused = [&](const std::function<void(Json&)>& change) {
+    Json j = good;
+    change(j);
+    Digest sum;
+    const std::string all = j.dump();
+    sum.add(all.data(), all.size());
+    j["blake2b"] = sum.hex();
+    spill(file, j.dump());
+    try {
+      read_manifest(path);
+      return false;
+    } catch (const BadFile& e) { return has(e.what(), file + ": damaged: not a whole manifest"); }
+  };
+  EXPECT_FALSE(refused([](Json&) {}));
+  for (const Json& step : {Json(3e22), Json(-1), Json(10.5), Json(UINT64_MAX), Json("10"), Json(true)})
+    EXPECT_TRUE(refused([&](Json& j) { j["step"] = step; })) << step;
+  for (const char* key : {"world", "global_batch", "seed"})
+    EXPECT_TRUE(refused([&](Json& j) { j[key] = -1; })) << key;
+  EXPECT_TRUE(refused([](Json& j) { j["world"] = 2; }));
+  EXPECT_TRUE(refused([](Json& j) { j["files"] = Json::array(); }));
+  EXPECT_TRUE(refused([](Json& j) { j["files"][0]["name"] = "../step-00000010/rank-0000.safetensors"; }));
+  spill(file, "{\"blake2b\":\"x\",\"a\":" + std::string(200000, '[') + std::string(200000, ']') + "}");
+  EXPECT_THROW(read_manifest(path), BadFile);
+}
+
+TEST(Checkpoint, FilesThatAreNoneDoNotHoldItUp) {
+  const ScratchDir dir;
+  const std::string path = saved(dir, 10);
+  State back;
+  for (const char* name : {"/rank-0000.safetensors", "/manifest.json"}) {
+    fs::rename(path + name, path + ".kept");
+    ASSERT_EQ(::mkfifo((path + name).c_str(), 0600), 0);
+    const std::string m = message_of<BadFile>([&] { load_checkpoint(path, 0, identity(), back.walk()); });
+    EXPECT_TRUE(has(m, path + name + ": cannot open this file: it is a pipe")) << m;
+    fs::remove(path + name);
+    fs::rename(path + ".kept", path + name);
   }
 }
 

@@ -49,6 +49,15 @@ TEST_F(ConfigTest, PrintedConfigurationReadsBackAsTheSame) {
   EXPECT_EQ(d.data, "imagefolder:/a \"b\"\\c\td");
 }
 
+TEST_F(ConfigTest, AFileThatIsNestedDeeplyIsRefused) {
+  std::string keys = "a", arrays = "data = ";
+  for (int i = 0; i < 300000; ++i) keys += ".a";
+  arrays += std::string(300000, '[') + std::string(300000, ']');
+  for (const std::string& toml : {keys + " = 1\n", arrays})
+    EXPECT_SAYS(refusal({"--config", file(toml)}), "recipe.toml: nested deeper than 64 levels");
+  EXPECT_SAYS(refusal({"--config", "/dev/zero"}), "/dev/zero: cannot open this file");
+}
+
 TEST_F(ConfigTest, EveryFlagOfTheTableIsOnTheCommandLineInHelpAndInPrint) {
   const std::string help = parse({"--help"}).help, printed = to_toml({});
   for (const Flag& f : flags()) {

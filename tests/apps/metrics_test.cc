@@ -98,6 +98,14 @@ TEST(Metrics, ResumeDropsWhatCameAfterAndAppends) {
   EXPECT_EQ(steps, (std::vector<int64_t>{0, 10, 20, 25}));
 }
 
+TEST(Metrics, ALineThatIsNestedTooDeeplyIsDropped) {
+  const ScratchDir dir;
+  const std::string good = "{\"event\":\"step\",\"step\":3}\n", deep(200000, '[');
+  spill(dir / "metrics.jsonl", good + "{\"step\":3,\"x\":" + deep + std::string(200000, ']') + "}\n");
+  { const MetricsLog log(dir.path(), 5); }
+  EXPECT_EQ(slurp(dir / "metrics.jsonl"), good);
+}
+
 TEST(Metrics, AFreshRunStartsAnew) {
   const ScratchDir dir;
   { MetricsLog(dir.path()).write(step_event(1)); }

@@ -77,6 +77,7 @@ TEST(Safetensors, DamagedFilesAreRefusedByName) {
     return text(R"({"dtype":")", type, R"(","shape":)", shape, R"(,"data_offsets":)", at, "}");
   };
   const std::string four(4, 'x'), eight(8, 'x');
+  const std::string deep = std::string(200000, '[') + std::string(200000, ']');
   const std::pair<std::string, const char*> bad[] = {
       {"", "too short"},
       {"abc", "too short"},
@@ -101,6 +102,9 @@ TEST(Safetensors, DamagedFilesAreRefusedByName) {
            eight),
        "overlaps"},
       {with_header(text(R"({"a":)", entry("F32", "[2]", "[0,8]"), "}"), four), "truncated"},
+      {with_header(text(R"({"a":)", entry("F32", deep.c_str(), "[0,8]"), "}"), eight),
+       "of at most 64 levels"},
+      {with_header(R"({"a":{"dtype":)" + deep + "}}", eight), "of at most 64 levels"},
       {with_header(text(R"({"a":)", entry("F32", "[1]", "[0,4]"), "}"), eight), "after the last"},
   };
   for (const auto& [bytes, what] : bad) {
@@ -110,6 +114,10 @@ TEST(Safetensors, DamagedFilesAreRefusedByName) {
     EXPECT_TRUE(m.starts_with(dir / "bad")) << m;
   }
   EXPECT_TRUE(has(message_of<BadFile>([&] { read_safetensors(dir / "none"); }), "No such file"));
+  std::filesystem::create_symlink("/dev/zero", dir / "zeros");
+  EXPECT_TRUE(has(message_of<BadFile>([&] { read_safetensors(dir / "zeros"); }), "or a device"));
+  std::filesystem::resize_file(dir / "bad", size_t(1) << 43);  // takes no space
+  EXPECT_TRUE(has(message_of<BadFile>([&] { read_safetensors(dir / "bad"); }), "more than the memory"));
 }
 
 TEST(Safetensors, EveryTruncationAndEveryFlippedBitIsNoticedByTheChecksum) {

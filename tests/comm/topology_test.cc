@@ -288,10 +288,15 @@ TEST_F(GraphFileTest, ReadsColumnsThatSumToOne) {
 }
 
 TEST_F(GraphFileTest, RefusesWhatIsNoGraph) {
-  EXPECT_NE(refusal("file:/nowhere.json", {}, 3).find("/nowhere.json: cannot be opened"), std::string::npos);
+  EXPECT_NE(refusal("file:/nowhere.json", {}, 3).find("/nowhere.json: cannot open this file"),
+            std::string::npos);
   EXPECT_NE(refusal(write("{"), {}, 3).find("parse error"), std::string::npos);
   EXPECT_NE(refusal(write(R"({"n": 2, "rounds": []})"), {}, 3).find("2 workers, not of 3"),
             std::string::npos);
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  EXPECT_NE(
+      refusal(write(R"({"n": )" + deep + R"(, "rounds": []})"), {}, 3).find("nested deeper than 64 levels"),
+      std::string::npos);
   EXPECT_NE(
       refusal(write(R"({"n": 2, "rounds": [{"edges": [[0,0,0.5],[1,1,1]]}]})"), {}, 2).find("gives 0.5"),
       std::string::npos);

@@ -5,7 +5,9 @@
 #include <set>
 
 #include "data/files.h"
+#include "data/sources/folder_index.h"
 #include "data/sources/image_listing.h"
+#include "data/sources/shards.h"
 #include "tests/support/data_files.h"
 
 namespace skein::data {
@@ -92,7 +94,7 @@ TEST_F(Folder, IsScannedAgainWhenADirectoryHasChanged) {
 TEST_F(Folder, ABrokenIndexIsIgnoredAndMadeAnew) {
   listed();
   Bytes good;
-  ASSERT_TRUE(read_raw(beside_, good));
+  ASSERT_TRUE(read_raw(beside_, 1 << 20, good));
   const Bytes whole = read_unpacked(beside_);
   std::vector<Bytes> broken{{}, {'h', 'i'}, Bytes(good.begin(), good.end() - 9), noise(5000)};
   for (size_t at = 12; at < good.size(); at += 17) broken.push_back(good), broken.back()[at] ^= 0x40;
@@ -106,7 +108,7 @@ TEST_F(Folder, ABrokenIndexIsIgnoredAndMadeAnew) {
     expect_says(note_, {"scanning", "kept in " + beside_});
   }
   // Intact files with wrong contents: another version, an early end, wrong counts.
-  const IndexCache cache("images 1", data_.path(), data_.path());
+  const IndexCache cache("images 2", data_.path(), data_.path());
   for (const std::string& inside : {std::string(), std::string("9\0", 2), std::string("1\0cat\0x\0", 8)}) {
     ASSERT_EQ(cache.store(inside), beside_);
     ASSERT_EQ(listed(), all_);
@@ -115,6 +117,58 @@ TEST_F(Folder, ABrokenIndexIsIgnoredAndMadeAnew) {
   IndexCache("images 0", data_.path(), data_.path()).store(std::string("0\0", 2));
   ASSERT_EQ(listed(), all_);
   expect_says(note_, {"scanning"});
+}
+
+// Its checksum and its times are right, but it names what no scan of the folder finds.
+TEST_F(Folder, AForgedIndexNamesNothingOutside) {
+  data_.write("private.jpg", kImage);
+  age();
+  listed();
+  const IndexCache cache("images 2", data_.path(), data_.path());
+  const auto index_of = [&](const std::string& name) {
+    Record r;
+    r.put(int64_t(3));
+    for (const std::string d : {"cat", "cat/old", "dog"}) {
+      const Times t = times_of(data_ / d);
+      r.put(d), r.put(t.modified), r.put(t.changed), r.put(int64_t(1)), r.put(name), r.put(int64_t(0));
+    }
+    return r.bytes();
+  };
+  EXPECT_EQ(parse_image_index(index_of("d.jpg")).size(), 3u);
+  for (const char* name : {"../private.jpg", "..", ".hidden.jpg", "/etc/passwd", "", "old/c.jpeg", "a//b"}) {
+    ASSERT_EQ(cache.store(index_of(name)), beside_);
+    ASSERT_EQ(listed(), all_) << name;
+    expect_says(note_, {"scanning"});
+  }
+}
+
+TEST_F(Folder, AnIndexThatAnotherUserMayHaveWrittenIsLeftAlone) {
+  listed();
+  Bytes before, after;
+  ASSERT_TRUE(read_raw(beside_, 1 << 20, before));
+  fs::permissions(beside_, fs::perms::group_write, fs::perm_options::add);
+  EXPECT_EQ(listed(), all_);
+  expect_says(note_, {"scanning", "kept in " + (cache_ / "user/skein/index-")});
+  EXPECT_EQ(listed(), all_);
+  expect_says(note_, {"that of " + (cache_ / "user/skein/index-")});
+  ASSERT_TRUE(read_raw(beside_, 1 << 20, after));
+  EXPECT_EQ(before, after);
+}
+
+TEST(ShardIndex, NumbersOutsideTheShardAreNotBelieved) {
+  const auto index = [](int64_t offset, int64_t size, int64_t label) {
+    Record r;
+    r.put(int64_t(1)), r.put(std::string("a.tar")), r.put(int64_t(7)), r.put(int64_t(8)),
+        r.put(int64_t(1000));
+    r.put(int64_t(1)), r.put(std::string("x.jpg")), r.put(offset), r.put(size), r.put(label);
+    return parse_shard_index(r.bytes()).size();
+  };
+  EXPECT_EQ(index(512, 488, 3), 1u);
+  EXPECT_EQ(index(512, 489, 3), 0u);
+  EXPECT_EQ(index(-1, 1, 3), 0u);
+  EXPECT_EQ(index(512, INT64_MAX, 3), 0u);
+  EXPECT_EQ(index(512, 488, int64_t(1) << 32), 0u);
+  EXPECT_EQ(index(512, 488, -1), 0u);
 }
 
 TEST_F(Folder, WhereNothingCanBeWrittenTheUsersCacheServes) {

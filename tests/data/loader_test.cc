@@ -150,7 +150,8 @@ TEST(Loader, UnreadableRowsAreZeroUnlabeledCountedAndNamedOnce) {
     for (const Unreadable& u : loader.newly_unreadable()) all.push_back(text(u.name, ": ", u.why));
     return all;
   };
-  const std::string why = ": damaged, or larger than 2^28 pixels";  // the source gave no reason
+  const std::string why =
+      ": damaged, or larger than 2^28 pixels or 512 MiB when decoded";  // the source gave no reason
   EXPECT_EQ(named(), (std::vector<std::string>{"number 0" + why, "number 7" + why}));
   EXPECT_EQ(loader.unreadable(), 2);
   for (int k = 1; k < 8; ++k) loader.next();

@@ -33,7 +33,7 @@ std::vector<Case> cases() {
 }
 Bytes file(const std::string& name) {
   Bytes b;
-  EXPECT_TRUE(read_raw(kPlace + name, b)) << name;
+  EXPECT_TRUE(read_raw(kPlace + name, 1 << 26, b)) << name;
   return b;
 }
 

@@ -204,7 +204,9 @@ TEST(WebDataset, SaysWhatIsWrong) {
   expect_says(with({{"k.jpg", image}, {"k.cls", "99999999999999999999"}}), {"k.cls: label", "out of range"});
   expect_says(with({{"k.jpg", image}, {"k.cls", "77"}}),
               {"x.tar: label 77 of k.jpg is out of range", "0 to 4", "classes.txt"});
-  expect_says(with({{"k.jpg", image}, {"k.json", "{"}}), {"x.tar: k.json: is no JSON"});
+  expect_says(with({{"k.jpg", image}, {"k.json", "{"}}), {"x.tar: k.json: is not JSON"});
+  const std::string deep = "{\"label\":" + std::string(100000, '[') + std::string(100000, ']') + "}";
+  expect_says(with({{"k.jpg", image}, {"k.json", deep}}), {"x.tar: k.json", "nested deeper than 64 levels"});
   expect_says(with({{"k.jpg", image}, {"k.json", "{}"}}), {"sample k has no label"});
   expect_says(with({{"a/0.jpg", image}}), {"a/0.jpg: a second image of this key"});
   expect_says(error_of(TarBytes().finished()), {"no samples", "KEY.jpg and KEY.cls"});

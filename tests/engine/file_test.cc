@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -79,7 +80,7 @@ TEST(FileWriter, KeepsWhatIsPrivateFromOthers) {
   const mode_t before = ::umask(0);
   for (const Writing how : kWays) {
     write_file(dir / "a", "secret", how);
-    EXPECT_EQ(mode_of(dir / "a"), how == Writing::kPrivate ? 0600u : 0666u);
+    EXPECT_EQ(mode_of(dir / "a"), how == Writing::kPrivate ? 0600u : how == Writing::kCache ? 0644u : 0666u);
   }
   ::umask(before);
 }
@@ -95,6 +96,49 @@ TEST(FileWriter, LetsSeveralWriteTheSameCache) {
   const std::string last = slurp(dir / "cache");
   EXPECT_EQ(last, std::string(9000, last.at(0)));
   EXPECT_EQ(files_in(dir), 1);
+}
+
+// A pipe stands until somebody writes to it, a device may never end, and a directory is no file.
+TEST(FileReader, OpensNothingButFiles) {
+  const ScratchDir dir;
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  fs::create_symlink("/dev/zero", dir / "zeros");
+  fs::create_directory(dir / "folder");
+  for (const auto& [name, why] : {std::pair{"pipe", "it is a pipe, a socket or a device"},
+                                  {"zeros", "it is a pipe, a socket or a device"},
+                                  {"folder", "Is a directory"},
+                                  {"none", "No such file"}}) {
+    const std::string path = dir / name;
+    for (const auto& read : {std::function<void()>([&] { read_file(path); }),
+                             std::function<void()>([&] { read_pieces(path, [](const char*, size_t) {}); })})
+      EXPECT_EQ(message_of<FileError>(read).rfind(text(path, ": cannot open this file: ", why), 0), 0u)
+          << name;
+  }
+}
+
+TEST(FileReader, ReadsNoMoreThanIsWantedAndNoMoreThanMemory) {
+  const ScratchDir dir;
+  spill(dir / "a", std::string(5000, 'a'));
+  EXPECT_EQ(read_file(dir / "a", 5000), std::string(5000, 'a'));
+  EXPECT_NE(message_of<FileError>([&] { read_file(dir / "a", 4999); }).find("larger than 4999 bytes"),
+            std::string::npos);
+  fs::resize_file(dir / "a", size_t(1) << 43);  // takes no space
+  EXPECT_NE(message_of<FileError>([&] { read_file(dir / "a"); }).find("cannot read: larger than"),
+            std::string::npos);
+  EXPECT_FALSE(read_file("/proc/self/status").empty());  // its size is said to be 0
+}
+
+TEST(FileReader, KnowsWhatOthersMayHaveWritten) {
+  const ScratchDir dir;
+  spill(dir / "a", "a");
+  for (const auto& [mode, is_ours] : {std::pair{0644, true}, {0600, true}, {0664, false}, {0646, false}}) {
+    ::chmod((dir / "a").c_str(), mode_t(mode));
+    EXPECT_EQ(FileReader(dir / "a").is_ours(), is_ours) << std::oct << mode;
+  }
+  ::chmod((dir / "a").c_str(), 0600);
+  if (::chown((dir / "a").c_str(), 12345, gid_t(-1)) == 0) {  // root alone can
+    EXPECT_FALSE(FileReader(dir / "a").is_ours());
+  }
 }
 
 TEST(CacheDirectory, IsWhereTheEnvironmentSays) {
