@@ -140,6 +140,15 @@ TEST(Mailbox, HeadersThatContradictThemselvesAreRefused) {
   EXPECT_TRUE(refused([](Message& m) { m.kind = Kind(99); }));
 }
 
+TEST(Mailbox, NoMemoryIsTakenOnTheWordOfAHeader) {
+  Mailbox box(0, 2);
+  Message m = message(1, 7, 0, 0);
+  m.pieces = uint32_t(1) << 31, m.bytes = m.pieces * kPieceBytes;
+  EXPECT_FALSE(box.landing(m, allocator(kCpu)));
+  EXPECT_NE(box.put(m).find("more than this machine has memory"), std::string::npos);
+  EXPECT_TRUE(holds_nothing(box));
+}
+
 TEST(Mailbox, StrangersAreCountedAndChangeNothing) {
   Mailbox box(0, 2);
   Message m = message(1, 7, 0, 0);
