@@ -59,6 +59,14 @@ void OrderLog::happened(int64_t v) {
   ++at_;
 }
 
+bool OrderLog::has_meeting(int64_t event, bool steps_since) const {
+  if (!replaying_ || (!ended() && next() == event)) return true;
+  if (!steps_since) return false;
+  throw Error(
+      "--replay: the recorded run did not evaluate, save or stop at this step; replay it with the same "
+      "--checkpoint-every, --eval-every and length");
+}
+
 int64_t OrderLog::position() {
   if (file_ && std::fflush(file_) != 0) fail(std::strerror(errno));
   return at_;

@@ -80,14 +80,10 @@ comm::Message Turns::exchange(const Tensor& what, int64_t version) {
   return comm_->take(server_, kFromCenter, sequence_);
 }
 
-void Turns::get_in_line() {
+comm::Message Turns::open() {
   is_settled_ = false;
   ask(kTurn);
-}
-comm::Message Turns::called() { return comm_->take(server_, kFromCenter, sequence_); }
-comm::Message Turns::open() {
-  get_in_line();
-  return called();
+  return comm_->take(server_, kFromCenter, sequence_);
 }
 
 void Turns::commit(const Tensor& u) { comm_->push_buffer(server_, kToCenter, sequence_, u); }

@@ -23,9 +23,6 @@ class Turns {
   // u is a blank, which the caller fills in between.
   void commit(const Tensor& u);
   Tensor blank(const Tensor& like) const { return comm_->wire_buffer(like); }
-  // open() in two halves: the first only gets in line.
-  void get_in_line();
-  comm::Message called();
 
   void settle(Worker&);
   // Worker 0 visits the center as it was when all settled last; loading puts it back.

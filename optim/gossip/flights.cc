@@ -139,11 +139,7 @@ void Flights::hurry(const Worker& me) {
 
 void Flights::meet(Worker& me) {
   if (me.comm.size() == 1) return;
-  const bool again = log_->replaying(), recorded = !again || (!log_->ended() && log_->next() == kMeeting);
-  if (!recorded && !met_)
-    throw Error(
-        "--replay: the recorded run did not evaluate, save or stop at this step; replay it with the same "
-        "--checkpoint-every, --eval-every and length");
+  const bool again = log_->replaying(), recorded = log_->has_meeting(kMeeting, !met_);
   if (recorded) log_->happened(kMeeting);
   while (again && recorded && log_->next() != kMet) turn(me);
   gather(me, again);

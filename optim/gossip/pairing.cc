@@ -245,16 +245,9 @@ void Pairing::meet(Worker& me) {
     Lock lock(mutex_);
     deadline_ = me.comm.options().deadline;
     until(lock, [&] { return !running_; });
-    bool recorded = true;
-    if (log_->replaying()) {
-      if (!met_) until(lock, [&] { return log_->ended() || (log_->next() < 0 && !next_is({kAnswered})); });
-      recorded = !log_->ended() && next_is({kMeeting});
-      if (!recorded && !met_)
-        throw Error(
-            "--replay: the recorded run did not evaluate, save or stop at this step; replay it with the same "
-            "--checkpoint-every, --eval-every and length");
-    }
-    if (recorded) in_turn(lock, kMeeting, [] {});
+    if (log_->replaying() && !met_)
+      until(lock, [&] { return log_->ended() || (log_->next() < 0 && !next_is({kAnswered})); });
+    if (log_->has_meeting(kMeeting, !met_)) in_turn(lock, kMeeting, [] {});
     open_ = true;
     serve_waiting();
   }

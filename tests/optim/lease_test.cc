@@ -110,17 +110,20 @@ TEST(Lease, WhoStallsInItsTurnIsSkippedAndItsLateCommitIsDropped) {
 
 TEST(Lease, WhoDiesWhileItWaitsIsPassedOver) {
   arrived = 0;
+  comm::Invitation invitation;
   with_three(
-      [](int r, comm::Communicator& c) {
+      [&](int r, comm::Communicator& c) {
         Seat s(c);
+        if (r == 0) invitation = s.turns.invitation();
+        wait_for(3);
         if (r == 2) {
-          s.turns.get_in_line();
+          comm::InboxClient(invitation, "k", 2).ask(optim::center::kTurn);
           return;
         }
         for (int i = 0; i < 10; ++i) s.add(1);
-        wait_for(2);
+        wait_for(5);
         if (r == 0) { EXPECT_EQ(pulled_by(s), 20); }
-        wait_for(4);
+        wait_for(7);
       },
       20);
 }
