@@ -12,8 +12,8 @@ using Bytes = std::vector<uint8_t>;
 // The file's bytes as they are. BadFile if it is missing, empty, unreadable, no file, or larger than memory.
 Bytes read_whole(const std::string& path);
 
-// The content of the file `path`, whose bytes are `file`: unpacked if it is gzipped. Stops after `most` bytes.
-// BadFile if it is empty, damaged or ends early, or unpacks to more than 256 MiB and a hundred times its size.
+// The content of the file `path`, whose bytes are `file`: unpacked if it is gzipped. Stops after `most`
+// bytes. BadFile if it is empty, damaged or ends early, or unpacks to a hundred times its size and 256 MiB.
 Bytes unpacked(const Bytes& file, const std::string& path, size_t most = SIZE_MAX);
 
 // Both.

@@ -5,8 +5,8 @@
 namespace skein::apps {
 
 // Control characters become escapes, as in "\x1b[2J", because a file's name must not control the terminal
-// that lists it. In UTF-8, U+0080 to U+009F are escaped, too, and what changes the direction of the text behind it;
-// all other bytes, tabs and newlines stay.
+// that lists it. In UTF-8, U+0080 to U+009F are escaped, too, and what changes the direction of the text
+// behind it; all other bytes, tabs and newlines stay.
 std::string printable(const std::string&);
 // The same for a name, which must not end the line that it stands in: tabs and newlines are escaped, too.
 std::string printable_name(const std::string&);

@@ -146,9 +146,9 @@ Manifest read_manifest(const std::string& checkpoint) {
         *part = {whole(said, "count", 0, INT64_MAX), said.at("blake2b")};
       }
     return m;
-  } catch (const nlohmann::json::exception&) { throw damaged(); } catch (const Damaged&) {
-    throw damaged();
-  }
+  } catch (const nlohmann::json::exception&) {
+  } catch (const Damaged&) {}
+  throw damaged();
 }
 
 std::vector<std::string> list_checkpoints(const std::string& output) {

@@ -117,7 +117,7 @@ void Meeting::by_variables() {
 }
 
 // A note in the user's home names the job by its address. If that is loopback, every host has one of its own.
-// Rank 0 listens before it writes, so that a second job at the same port does not replace the note of the first.
+// Rank 0 listens before it writes, so that a second job at the same port does not replace the first one's.
 void Meeting::key_by_note() {
   const auto home = variable("HOME");
   if (!home)

@@ -9,7 +9,7 @@
 
 namespace skein::apps {
 
-// What rank 0 writes for the others in a shared directory, if no launcher gives them the key: one drawn for this job.
+// What rank 0 writes for the others in a shared directory, if no launcher gives them the key.
 struct MeetingNote {
   std::string hosts;  // rank 0's name and addresses, separated by commas
   int port = 0;
@@ -23,12 +23,12 @@ bool read_note(const std::filesystem::path&, MeetingNote&);
 
 // Where the ranks meet and by which key:
 //   address   MASTER_ADDR and MASTER_PORT; else rank 0's note; else, under SLURM, the first host of the step
-//             and the port
-//             of the job's number. Under torchrun, whose agent listens at MASTER_PORT: the seat's ports
-//   key       SKEIN_KEY_FD, SKEIN_KEY_FILE; else rank 0's note. Under torchrun a given key becomes one of this
-//             start alone
-// The note lies in `place` or, with RANK and WORLD_SIZE, in ~/.config/skein. The destructor removes it and the
-// directories that were made for it.
+//             and the port of the job's number. Under torchrun, whose agent listens at MASTER_PORT: the
+//             seat's ports
+//   key       SKEIN_KEY_FD, SKEIN_KEY_FILE; else rank 0's note. Under torchrun a given key becomes one of
+//             this start alone
+// The note lies in `place` or, with RANK and WORLD_SIZE, in ~/.config/skein. The destructor removes it and
+// the directories that were made for it.
 class Meeting {
  public:
   // Rank 0 writes the note, and the others wait for it for at most `deadline` seconds. Throws BadOption,

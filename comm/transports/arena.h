@@ -10,12 +10,12 @@
 
 namespace skein::comm {
 
-// The address space of each arena, where so many processes of a host with so much memory map the arenas of all:
-// several times that memory, unless as many arenas would not fit into a process.
+// The address space of each arena, where so many processes of a host with so much memory map the arenas of
+// all: several times that memory, unless as many arenas would not fit into a process.
 int64_t arena_bytes(int64_t processes, int64_t memory);
 
-// A mapping of a whole arena, ours or a peer's; unmapped with the last reference. Core dumps leave it out: they
-// would make every page of it exist.
+// A mapping of a whole arena, ours or a peer's; unmapped with the last reference. Core dumps leave it out:
+// they would make every page of it exist.
 struct Mapping {
   Mapping(const Fd& fd, int64_t bytes);
   ~Mapping();
@@ -31,8 +31,8 @@ struct Mapping {
   char* range_ = nullptr;
 };
 
-// An allocator over a memfd of arena_bytes(). Only touched pages exist, so peers map it once and need not hear of
-// later allocations. /dev/shm is not involved. Freed blocks are kept by size class.
+// An allocator over a memfd of arena_bytes(). Only touched pages exist, so peers map it once and need not
+// hear of later allocations. /dev/shm is not involved. Freed blocks are kept by size class.
 class Arena final : public Allocator {
  public:
   // reserved: how many first bytes are control structures; they are zero

@@ -18,7 +18,7 @@ class Record {
  private:
   std::string bytes_;
 };
-// Reads them back. Throws BadFile at the end, or if a number of a range is expected and the string is no such.
+// Reads them back. Throws BadFile at the end, or if a number is expected and the string is no such number.
 class RecordReader {
  public:
   explicit RecordReader(std::string bytes) : bytes_(std::move(bytes)) {}
@@ -45,8 +45,8 @@ class IndexCache {
   // The first file that exists and is whole. A damaged one, one of another version, and one that another user
   // may have written are ignored.
   std::optional<Found> load() const;
-  // Writes the file atomically: a reader sees the old or the new one. Leaves another user's alone. Returns its
-  // path, "" if none could be written.
+  // Writes the file atomically: a reader sees the old or the new one. Leaves another user's alone. Returns
+  // its path, "" if none could be written.
   std::string store(const std::string& bytes) const;
   const std::vector<std::string>& places() const { return places_; }
 

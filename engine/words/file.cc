@@ -131,7 +131,7 @@ int open_to_read(const std::string& path) {
     errno = S_ISDIR(what.st_mode) ? EISDIR : ESPIPE;
     return false;
   };
-  // Even to open a device can have effects, so the look comes first; what it saw may be replaced before open().
+  // Even to open a device can have effects, so the look comes first. What it saw may be replaced since.
   if (::stat(path.c_str(), &what) != 0 || !is_file()) return -1;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0 || (::fstat(fd, &what) == 0 && is_file())) return fd;

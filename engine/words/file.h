@@ -18,7 +18,7 @@ struct FileError : BadFile {
 enum class Writing : uint8_t {
   kDurable,  // written by one process at a time; survives a power failure
   kPrivate,  // like kDurable, and only this user may read it
-  // Written by several processes and threads at once; a power failure may lose it. Only this user may write it.
+  // Written by several processes and threads at once, but no other user's; a power failure may lose it.
   kCache,
 };
 
@@ -41,8 +41,8 @@ class FileWriter {
 // The same in one call.
 void write_file(const std::string& path, std::string_view bytes, Writing = Writing::kDurable);
 
-// Opens a file for reading and returns its descriptor, or -1 and errno. Only files are opened: a pipe may wait
-// for ever for its writer, and a device need not end. errno is EISDIR for a directory, ESPIPE for anything else.
+// Opens a file for reading and returns its descriptor, or -1 and errno. Only files are opened: a pipe may
+// wait for ever for its writer, and a device need not end. errno is then EISDIR for a directory, else ESPIPE.
 int open_to_read(const std::string& path);
 
 // A file that is read from its beginning to its end. Its functions throw FileError.

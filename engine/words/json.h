@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// A discarded value if the text is not JSON, or is nested too deeply for what recurses over it: copies, dump().
+// A discarded value if the text is not JSON, or nested too deeply for what recurses over it: copies, dump().
 template <class J = nlohmann::json>
 J parse_json(const std::string& text) {
   if (nested_too_deeply(text)) return J(J::value_t::discarded);

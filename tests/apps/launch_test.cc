@@ -80,7 +80,7 @@ TEST_F(Launch, TakesRanksFromTheEnvironment) {
   EXPECT_NE(e.out.find("averaged between 3 workers"), std::string::npos) << e.out << e.err;
 }
 
-// Workers started by hand have a key of their job alone. There is a note of a killed job with the same address.
+// Workers started by hand have a key of their job alone. A killed job left a note for the same address.
 TEST_F(Launch, DrawsAKeyForEachJobStartedByHand) {
   const Ended e =
       run("unset SKEIN_KEY_FILE; export HOME=$PWD WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 "
