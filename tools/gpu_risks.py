@@ -55,8 +55,8 @@ def memory(c):
 def sanitizer(c):
     for check, name, chosen in [("memcheck", "cuda_kernels_test", ON_DEVICE),
                                 ("racecheck", "cuda_kernels_test", "--gtest_filter=*Pooling*device:*Nan*device"),
-                                ("memcheck", "vec_test", ON_DEVICE), ("memcheck", "mixing_test", ON_DEVICE),
-                                ("memcheck", "ops_test", ON_DEVICE)]:
+                                *[("memcheck", f"{name}_test", ON_DEVICE)
+                                  for name in ("vec", "mixing", "gem", "ops", "reduce", "softmax", "layout")]]:
         c.once(f"{check} {name}", sanitized, c, check, name, chosen)
 
 
@@ -76,7 +76,7 @@ def two_ranks(c):
     are right do."""
     if not c.has(gpu_tests.PROGRAM):
         return c.row("two NCCL members on one GPU", "not in the bundle")
-    status, said = c.run([*c.test("cuda_nccl_test"), "--gtest_filter=*NcclPair*"], 40, env={"SKEIN_NCCL_PAIR": "1"})
+    status, said = c.run([*c.test("nccl_test"), "--gtest_filter=*NcclPair*"], 40, env={"SKEIN_NCCL_PAIR": "1"})
     found = summary(said)
     words = "skipped" if found and found[1] else "20 sums of 4 MB are right" if status == 0 else f"status {status}"
     c.row("two NCCL members on one GPU", words)

@@ -3,9 +3,9 @@ import pathlib
 import re
 
 PROGRAM = "device_tests"
-FIRST = ["cuda_library", "device", "cuda_memory", "cuda_kernels", "vec", "cuda_conv_gemm", "cuda_conv_bn",
+FIRST = ["library", "caching_allocator", "cuda_memory", "cuda_kernels", "vec", "cuda_gemm", "conv_run", "cuda_conv_bn",
          "cuda_chain"]  # what the others stand on
-WITHOUT_EMULATION = ["cuda_nccl"]
+WITHOUT_EMULATION = ["nccl"]
 
 
 def names():

@@ -88,6 +88,12 @@ inline ConvProblem problem(const Layer& l, ConvPass pass, DType t, int64_t batch
           .deterministic = false,
           .alignment = 16};
 }
+inline ConvProblem fused(const Layer& l, unsigned what, DType t, int64_t batch = 256,
+                         ConvPass pass = ConvPass::kForward) {
+  ConvProblem k = problem(l, pass, t, batch);
+  k.fused = what;
+  return k;
+}
 
 // cuDNN's runtime-compiled engines need a loadable libcuda.so.1; without a driver the toolkit's stub, which
 // has this soname, serves. Plans can then be built, but nothing can run.
@@ -105,6 +111,10 @@ inline cuda::Descriptor h200_on_paper() {
   s << file.rdbuf();
   CHECK(!s.str().empty(), "tests/cuda/h200.json is not to be found");
   return cuda::device_properties(s.str());
+}
+inline const cuda::Descriptor& h200() {
+  static const cuda::Descriptor d = h200_on_paper();
+  return d;
 }
 
 }  // namespace skein::testing

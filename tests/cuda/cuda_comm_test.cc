@@ -17,22 +17,6 @@ using namespace skein::testing;
 class CudaComm : public OnDevice {};
 INSTANTIATE_TEST_SUITE_P(Devices, CudaComm, ::testing::Values(kFirstGpu), device_name);
 
-TEST(CudaUse, WithoutADeviceItSaysWhatIsMissing) {
-  if (cuda_device_count() > 0) GTEST_SKIP() << "skipped: there is a CUDA device";
-  const std::string why = why_no_cuda();
-  EXPECT_NE(why.find("NVIDIA driver"), std::string::npos) << why;
-  EXPECT_NE(why.find("--device cpu"), std::string::npos) << why;
-  EXPECT_THROW(require_usable(kFirstGpu), Error);
-  EXPECT_NO_THROW(require_usable(kCpu));
-}
-
-TEST_P(CudaComm, TheDeviceCanBeUsedAndDescribed) {
-  EXPECT_NO_THROW(require_usable(GetParam()));
-  EXPECT_THROW(require_usable({Device::kCuda, cuda_device_count()}), Error);
-  EXPECT_NE(describe(GetParam()).find("cuDNN"), std::string::npos) << describe(GetParam());
-  EXPECT_EQ(identity_of(GetParam()).size(), 16u);
-}
-
 TEST_P(CudaComm, StagingBringsBytesBothWays) {
   Staging staging;
   const Tensor x = random_uniform({1 << 20}, 1), there = x.to(GetParam());

@@ -5,7 +5,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "data/files.h"
 #include "data/pictures/encoded.h"
 #include "data/pictures/jpeg.h"
 #include "data/pictures/png.h"

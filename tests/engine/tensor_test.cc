@@ -1,5 +1,5 @@
-// Shapes, windows, copies, element types.
-#include <limits>
+// Shapes, windows, copies.
+#include "engine/tensor.h"
 
 #include "tests/support/testing.h"
 
@@ -46,20 +46,6 @@ TEST(Tensor, TypesAndSizesAreChecked) {
   EXPECT_THROW(Tensor({100}, kF32, std::make_shared<Storage>(8, allocator(kCpu))), Error);
   EXPECT_EQ(Tensor::zeros({1}, kBF16).item(), 0);
   EXPECT_FALSE(Tensor());
-}
-
-TEST(BFloat16, RoundsToNearestEvenAndKeepsNanAndInfinity) {
-  EXPECT_EQ(float(bf16(1.f + 1.f / 256)), 1.f);              // half way: to even
-  EXPECT_EQ(float(bf16(1.f + 3.f / 256)), 1.f + 4.f / 256);  // half way: to even
-  EXPECT_EQ(float(bf16(1.f + 1.1f / 256)), 1.f + 2.f / 256);
-  EXPECT_EQ(float(bf16(-3.5f)), -3.5f);
-  const float inf = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(float(bf16(inf)), inf);
-  EXPECT_EQ(float(bf16(std::numeric_limits<float>::max())), inf);
-  uint32_t low_nan_bits = 0x7F800001;
-  float low_nan;
-  memcpy(&low_nan, &low_nan_bits, 4);
-  EXPECT_TRUE(std::isnan(float(bf16(low_nan))));
 }
 
 TEST(Tensor, GoesToADeviceAndBack) {

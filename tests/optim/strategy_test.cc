@@ -1,12 +1,12 @@
-// What every row of strategies.def is tested for, the traces to the digit, and what a row promises
-// of its own.
+// What every row of strategies.def is tested for; names and options.
 #include "optim/strategy.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
-#include <fstream>
 
 #include "comm/transports/delayed_transport.h"
-#include "optim/consensus.h"
+#include "tests/support/files.h"
 #include "tests/support/strategy_cases.h"
 
 namespace skein {
@@ -187,89 +187,67 @@ TEST(EveryStrategy, AStepThatFailsLeavesTheOneBeforeIt) {
   }
 }
 
-// ---- contracts section 6, to 1e-6: losses 0.5 (x - (i+1))^2, start 0, rate 0.1
-// -----------------------------------------
-void expect_trace(const std::string& algorithm, const optim::Options& o, const Problem& p,
-                  const std::vector<std::vector<double>>& trace) {
-  const auto h = train(p, algorithm, o, 3, int64_t(trace.size()));
-  for (size_t t = 0; t < trace.size(); ++t)
-    for (size_t i = 0; i < trace[t].size(); ++i)
-      EXPECT_NEAR(h[t + 1][i][0], trace[t][i], 1e-6) << algorithm << " t=" << t + 1 << " worker " << i;
+TEST(Strategies, AMistypedNameIsToldItsNearest) {
+  const std::string m = testing::message_of<BadOption>([] { optim::make_strategy("sgdd", {}, 1); });
+  EXPECT_NE(m.find("did you mean sgd?"), std::string::npos) << m;
+  EXPECT_NE(m.find("--algorithm sgdd"), std::string::npos) << m;
 }
 
-TEST(Trace, AllReduce) {
-  expect_trace("allreduce", {}, {.size = 1, .momentum = 0.9f, .decay = 0.1f},
-               {{.2, .2, .2}, {.558, .558, .558}, {1.01882, 1.01882, 1.01882}});
-}
-TEST(Trace, Sgp) {
-  expect_trace("sgp", {}, {.size = 1}, {{.2, .15, .25}, {.3075, .43, .4025}, {.5195, .481875, .624625}});
-}
-TEST(Trace, DPsgd) {
-  expect_trace("d-psgd", {}, {.size = 1}, {{.1, .2, .3}, {.29, .38, .47}, {.451, .542, .633}});
-}
-TEST(Trace, LocalSgd) {
-  expect_trace("local-sgd", options({{"tau", "2"}}), {.size = 1},
-               {{.1, .2, .3}, {.38, .38, .38}, {.442, .542, .642}, {.6878, .6878, .6878}});
-}
-
-// ---- what a row promises of its own
-// -----------------------------------------------------------------------------
-TEST(AllReduce, WeighsByTheSamplesOfEachRank) {
-  const Problem p{.size = 1, .uneven_batches = true};
-  const auto h = train(p, "allreduce", {}, 3, 1);  // 1, 2, 3 samples that want 1, 2, 3
-  for (const auto& x : h[1]) EXPECT_NEAR(x[0], 0.1 * (1 * 1 + 2 * 2 + 3 * 3) / 6, 1e-7);
-}
-
-TEST(DPsgd, RefusesGraphsThatAreNotSymmetric) {
-  EXPECT_THROW(optim::make_strategy("d-psgd", options({{"topology", "exponential"}}), 8), BadOption);
-  EXPECT_THROW(optim::make_strategy("d-psgd", options({{"peers", "1"}}), 3), BadOption);
-  for (const char* fine : {"complete", "base", "random", "bipartite-linear"})
-    EXPECT_NO_THROW(optim::make_strategy("d-psgd", options({{"topology", fine}}), 8)) << fine;
-  for (int n = 1; n <= 9; ++n) EXPECT_NO_THROW(optim::make_strategy("d-psgd", {}, n)) << n;
-}
-
-TEST(LocalSgd, RefusesAPeriodOfZero) {
-  EXPECT_THROW(optim::make_strategy("local-sgd", options({{"tau", "0"}}), 2), BadOption);
-}
-
-TEST(Gossip, ReadsPeersThatChangeByEpoch) {
-  const auto o = options({{"peers", "1@0,2@3"}, {"steps-per-epoch", "4"}});
-  const auto h = train({.zero_gradient = true, .start_spread = 1}, "sgp", o, 3, 13);
-  EXPECT_GT(spread(h[12]), 1e-7);  // directed pairs only approach the mean of three,
-  EXPECT_LT(spread(h[13]), 1e-5);  // two peers reach it at once
-  for (const char* bad : {"x", "0", "1@1", "1@0,2@0", "1@0,2", "2@0,"})
-    EXPECT_THROW(optim::make_strategy("sgp", options({{"peers", bad}, {"steps-per-epoch", "4"}}), 4),
-                 BadOption)
-        << bad;
-  EXPECT_THROW(optim::make_strategy("sgp", options({{"peers", "1@0,2@3"}}), 4), BadOption);
-}
-
-TEST(Gossip, MixesBuffersWhenTold) {
-  const Problem p{.zero_gradient = true, .pause = 5e-4};
-  for (const char* policy : {"mix", "local"})
-    for (const char* name : {"sgp", "d-psgd", "local-sgd", "osgp", "ad-psgd"}) {
-      std::vector<float> last(4);
-      const Case c{&optim::strategy_row(name), "", options({{"bn-policy", policy}, {"tau", "1"}})};
-      begin_and_end(p, c, 4, 40, [&](Trainee& t, size_t r) { last[r] = t.buffers.data<float>()[1]; });
-      for (int r = 0; r < 4; ++r)
-        EXPECT_NEAR(last[size_t(r)], policy == std::string("mix") ? 1.5 : r, 1e-5) << name << ' ' << policy;
+TEST(Strategies, NamesHaveHyphensAndAreFoundEitherWay) {
+  ASSERT_FALSE(optim::strategies().empty());
+  for (const optim::StrategyRow& row : optim::strategies()) {
+    const std::string name = row.name;
+    EXPECT_EQ(name.find('_'), std::string::npos) << name;
+    std::string snake = name;
+    for (char& c : snake) c = c == '-' ? '_' : c;
+    for (const std::string& form : {name, snake}) {
+      const std::string m = testing::message_of<BadOption>([&] { optim::make_strategy(form, {}, 1); });
+      EXPECT_EQ(m.find("no such algorithm"), std::string::npos) << m;
     }
-  EXPECT_THROW(optim::make_strategy("sgp", options({{"bn-policy", "mixed"}}), 2), BadOption);
+  }
 }
 
-TEST(Consensus, IsTheMeanAndTheDistanceFromIt) {
-  in_local_world(3, [](comm::Communicator& c) {
-    const Tensor x = Tensor::of<float>({2}, {float(c.rank()), 5}), mean({2});
-    optim::consensus(c, x, mean);
-    EXPECT_EQ(values(mean), (std::vector<float>{1, 5}));
-    EXPECT_EQ(x.data<float>()[0], float(c.rank()));
-    EXPECT_NEAR(optim::consensus_distance(c, x, mean, 2), std::sqrt(2.0 / 3 / 2), 1e-6);
-  });
-  const Tensor x = Tensor::of<float>({1}, {3}), mean({1});
-  comm::WorldOfOne alone;
-  optim::consensus(alone, x, mean);
-  EXPECT_EQ(mean.item(), 3);
-  EXPECT_EQ(optim::consensus_distance(alone, x, mean, 1), 0);
+TEST(Options, AreReadByType) {
+  optim::Options o;
+  o.set("tau", "12"), o.set("alpha", "0.25"), o.set("reset-inner", "on"), o.set("topology", "ring");
+  EXPECT_EQ(o.integer("tau", 4), 12);
+  EXPECT_EQ(o.number("alpha", 1), 0.25);
+  EXPECT_EQ(o.number("tau", 1), 12);
+  EXPECT_TRUE(o.flag("reset-inner", false));
+  EXPECT_EQ(o.word("topology", "exponential"), "ring");
+}
+
+TEST(Options, HaveDefaults) {
+  const optim::Options o;
+  EXPECT_EQ(o.integer("tau", 4), 4);
+  EXPECT_EQ(o.number("alpha", 0.5), 0.5);
+  EXPECT_TRUE(o.flag("final-average", true));
+  EXPECT_EQ(o.word("topology", "exponential"), "exponential");
+}
+
+TEST(Options, RefuseOtherTypesNamingFlagAndValue) {
+  optim::Options o;
+  o.set("tau", "4x"), o.set("alpha", ""), o.set("final-average", "maybe"), o.set("delay", "1.5");
+  for (const std::string& m : {testing::message_of<BadOption>([&] { o.integer("tau", 1); }),
+                               testing::message_of<BadOption>([&] { o.number("tau", 1); })}) {
+    EXPECT_NE(m.find("--tau 4x"), std::string::npos) << m;
+  }
+  EXPECT_THROW(o.number("alpha", 1), BadOption);
+  EXPECT_THROW(o.integer("delay", 1), BadOption);
+  EXPECT_THROW(o.flag("final-average", true), BadOption);
+}
+
+TEST(Options, RefuseNumbersOutsideTheirRange) {
+  optim::Options o;
+  o.set("alpha", "1.25"), o.set("zeta", "-0.5"), o.set("tau", "0");
+  EXPECT_EQ(testing::message_of<BadOption>([&] { o.number("alpha", 1, 0, 1); }),
+            "--alpha 1.25: allowed is from 0 to 1");
+  EXPECT_EQ(testing::message_of<BadOption>([&] { o.number("zeta", 1, 0); }),
+            "--zeta -0.5: allowed is 0 or more");
+  EXPECT_EQ(testing::message_of<BadOption>([&] { o.integer("tau", 4, 1); }), "--tau 0: allowed is 1 or more");
+  EXPECT_EQ(o.number("alpha", 1, 0, 1.25), 1.25);
+  EXPECT_EQ(o.number("zeta", 1, -0.5), -0.5);
+  EXPECT_EQ(o.integer("tau", 4, 0), 0);
 }
 
 }  // namespace

@@ -2,10 +2,9 @@
 #include "apps/setup/odd_files.h"
 
 #include <gtest/gtest.h>
+
 #include <nlohmann/json.hpp>
 
-#include "apps/base/printable.h"
-#include "apps/model/class_words.h"
 #include "tests/support/model_files.h"
 #include "tests/support/program.h"
 
@@ -124,38 +123,6 @@ TEST(OddFiles, AreNamedWithTheirReasonAndCannotSteerTheTerminal) {
   EXPECT_NE(p.err.find("evil\\x1b[2J.jpg: cannot be read: WebP, not JPEG or PNG\n"), std::string::npos)
       << p.err;
   EXPECT_EQ((p.out + p.err).find('\x1b'), std::string::npos);
-}
-
-TEST(OddFiles, ControlCharactersAreEscapedAndOtherTextIsKept) {
-  EXPECT_EQ(printable("a\x1b[2J\r\x7f\x01"), "a\\x1b[2J\\x0d\\x7f\\x01");
-  EXPECT_EQ(printable("\xC2\x9B"
-                      "2J"),
-            "\\u009b2J");
-  EXPECT_EQ(printable("Gänse\tund 白鳥\n\xC2"), "Gänse\tund 白鳥\n\xC2");
-  EXPECT_EQ(printable("\u202Egnp.exe \u2067a\u200F\u061C \u2019"),
-            "\\u202egnp.exe \\u2067a\\u200f\\u061c \u2019");
-  EXPECT_EQ(printable_name("two\nlines\tof 白鳥"), "two\\x0alines\\x09of 白鳥");
-}
-
-TEST(Classes, AreNamedAtTheStartWithThoseThatASplitLacks) {
-  const Workplace w;
-  expect_fine(w.run(kMake + " d --per-class 2 && rm -r d/val/Bag d/val/Sneaker"));
-  const Ended e = w.run(kTrain + "--epochs 1");
-  expect_fine(e);
-  EXPECT_NE(e.out.find("\nclasses: Ankle-boot, Bag, Coat, "), std::string::npos) << e.out;
-  EXPECT_NE(
-      e.out.find("\nwarning: no test images of 2 of the 10 classes, so the accuracy says nothing about them: "
-                 "Bag, Sneaker\n"),
-      std::string::npos)
-      << e.out;
-}
-
-TEST(Classes, OfManyTheFirstAreNamedAndHowManyThereAre) {
-  std::vector<std::string> names;
-  for (int i = 0; i < 1000; ++i) names.push_back(text("class", i));
-  EXPECT_EQ(list_names(names, 20), "class0, class1, ... (1000 in all)");
-  EXPECT_EQ(list_names(names, 1), "class0, ... (1000 in all)");
-  EXPECT_EQ(list_names({"a", "b"}, 4), "a, b");
 }
 
 TEST(OddFiles, AFileThatChangesItsMindCountsOnce) {

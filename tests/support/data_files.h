@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "data/files.h"
 #include "data/source.h"
 #include "engine/random.h"
 #include "tools/write_images.h"
@@ -27,7 +28,7 @@ class TemporaryDirectory {
   }
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  void write(const std::string& name, const std::vector<uint8_t>& bytes) const {
+  void write(const std::string& name, const Bytes& bytes) const {
     std::filesystem::create_directories(std::filesystem::path(*this / name).parent_path());
     write_file(*this / name, bytes);
   }
@@ -37,7 +38,7 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-inline std::vector<uint8_t> gzipped(const std::vector<uint8_t>& bytes) {
+inline Bytes gzipped(const Bytes& bytes) {
   TemporaryDirectory d;
   const gzFile file = gzopen((d / "z").c_str(), "wb");
   gzwrite(file, bytes.data(), unsigned(bytes.size()));
@@ -47,22 +48,30 @@ inline std::vector<uint8_t> gzipped(const std::vector<uint8_t>& bytes) {
 }
 
 // Random bytes.
-inline std::vector<uint8_t> noise(size_t n, uint64_t step = 0) {
+inline Bytes noise(size_t n, uint64_t step = 0) {
   const Draw draw{1, Purpose::kTest, step};
-  std::vector<uint8_t> bytes(n);
+  Bytes bytes(n);
   for (size_t i = 0; i < n; ++i) bytes[i] = uint8_t(draw.bits(i));
   return bytes;
 }
 
 // A picture that compression does not change much: waves that are at least a few pixels long.
 inline Raster waves(int height, int width, int channels, int kind = 0) {
-  Raster r{height, width, channels, std::vector<uint8_t>(size_t(height * width * channels))};
+  Raster r{height, width, channels, Bytes(size_t(height * width * channels))};
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x)
       for (int c = 0; c < channels; ++c)
         r.at(y, x, c) =
             uint8_t(128 + 60 * std::sin(0.09 * x * (c + 1) + kind) + 50 * std::cos(0.07 * y + c + 2 * kind));
   return r;
+}
+
+// All pixels of image i, as large as the source's images are.
+inline Bytes pixels_at(const DataSource& s, int64_t i) {
+  const ImageSize size = s.image();
+  Bytes pixels(size_t(size.height * size.width * size.channels));
+  EXPECT_TRUE(s.read(i, View{}, size, pixels.data()));
+  return pixels;
 }
 
 // The message of what `f` throws; "" if it does not throw, which no expectation accepts.

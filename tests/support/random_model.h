@@ -43,4 +43,12 @@ inline void write_pictures(const std::string& directory, int count, int side, ui
   }
 }
 
+// DIRECTORY/{train,val}/CLASS/N.png
+inline void write_folder(const std::filesystem::path& directory, const std::vector<std::string>& classes) {
+  for (size_t i = 0; i < classes.size(); ++i) {
+    write_pictures(directory / "train" / classes[i], 8, 20, 2 * i);
+    write_pictures(directory / "val" / classes[i], 4, 20, 2 * i + 1);
+  }
+}
+
 }  // namespace skein::testing

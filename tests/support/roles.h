@@ -6,24 +6,9 @@
 
 #include "comm/average/in_place.h"
 #include "tests/support/processes.h"
+#include "tests/support/samples.h"
 
 namespace skein::comm {
-
-// Not inlined, because its product could be fused with a following addition and keep bits that
-// stored numbers have lost.
-[[gnu::noinline]] inline float sample(Rank r, int64_t i) {
-  return float((uint32_t(r + 1) * 2654435761u + uint32_t(i) * 40503u) >> 8) * (i & 2 ? 1e-3f : 1e3f);
-}
-inline Tensor vector_of(Rank r, int64_t n, Allocator& from) {
-  Tensor x({n}, kF32, from);
-  for (int64_t i = 0; i < n; ++i) x.data<float>()[i] = sample(r, i);
-  return x;
-}
-inline float sum_of(int ranks, int64_t i) {
-  float s = sample(0, i);
-  for (Rank r = 1; r < ranks; ++r) s += sample(r, i);
-  return s;
-}
 
 inline TransportOptions way(const std::string& word) {
   TransportOptions o;

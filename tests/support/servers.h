@@ -79,4 +79,19 @@ inline Ending run(const Problem& p, const std::string& algorithm, const optim::O
   return end;
 }
 
+// How much further from the optimum the worst of ten late rounds is than that of ten early ones; workers take
+// turns on a quadratic.
+inline double growth(const std::string& row, int n, double rate) {
+  Problem p{.size = 1, .lr = float(rate)};
+  p.id = [](int) { return 0; };
+  Driven d(p, row, {}, n);
+  double early = 0, late = 0;
+  for (int t = 0; t < 60 * n; ++t) {
+    const double off = std::abs(d.step(t % n) - 1);
+    if (t >= 20 * n && t < 30 * n) early = std::max(early, off);
+    if (t >= 50 * n) late = std::max(late, off);
+  }
+  return late / early;
+}
+
 }  // namespace skein::trainee

@@ -11,7 +11,8 @@ inline bool same_bits(const Tensor& a, const Tensor& b) {
   const Tensor x = a.to(kCpu), y = b.to(kCpu);
   for (const Tensor& t : {a, b})
     if (!t.device().is_host()) current_stream(t.device()).sync();
-  return x.bytes() == y.bytes() && (!x || std::memcmp(x.raw(), y.raw(), size_t(x.bytes())) == 0);
+  return bool(x) == bool(y) &&
+         (!x || (x.bytes() == y.bytes() && std::memcmp(x.raw(), y.raw(), size_t(x.bytes())) == 0));
 }
 inline bool same_bits(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 template <class T>

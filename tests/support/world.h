@@ -9,6 +9,7 @@
 #include "comm/communicator/run_workers.h"
 #include "comm/communicator/world_of_one.h"
 #include "comm/transports/local_transport.h"
+#include "engine/vectors/vec.h"
 
 namespace skein::comm {
 
@@ -25,6 +26,12 @@ inline void in_local_world(int n, const std::function<void(Communicator&)>& f,
                            CommunicatorOptions o = {.deadline = 20}) {
   auto world = local_world(n);
   in_world(world, f, o);
+}
+
+inline Tensor ones(int64_t n, float a = 1) {
+  Tensor x({n});
+  fill(x, a);
+  return x;
 }
 
 // The exchange of ranks that are threads of one process.

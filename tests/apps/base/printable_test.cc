@@ -1,0 +1,21 @@
+// Names from outside, made printable.
+#include "apps/base/printable.h"
+
+#include <gtest/gtest.h>
+
+namespace skein::apps {
+namespace {
+
+TEST(Printable, ControlCharactersAreEscapedAndOtherTextIsKept) {
+  EXPECT_EQ(printable("a\x1b[2J\r\x7f\x01"), "a\\x1b[2J\\x0d\\x7f\\x01");
+  EXPECT_EQ(printable("\xC2\x9B"
+                      "2J"),
+            "\\u009b2J");
+  EXPECT_EQ(printable("Gänse\tund 白鳥\n\xC2"), "Gänse\tund 白鳥\n\xC2");
+  EXPECT_EQ(printable("\u202Egnp.exe \u2067a\u200F\u061C \u2019"),
+            "\\u202egnp.exe \\u2067a\\u200f\\u061c \u2019");
+  EXPECT_EQ(printable_name("two\nlines\tof 白鳥"), "two\\x0alines\\x09of 白鳥");
+}
+
+}  // namespace
+}  // namespace skein::apps

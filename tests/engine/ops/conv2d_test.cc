@@ -1,0 +1,208 @@
+// Convolutions: every way of the backend against a plain reference in double, and the gradients of the op.
+#include "engine/ops/conv2d.h"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <thread>
+
+#include "engine/backend.h"
+#include "engine/cpu/direct_conv.h"
+#include "engine/cpu/winograd.h"
+#include "tests/support/reference.h"
+#include "tests/support/testing.h"
+
+namespace skein {
+namespace {
+using namespace testing;
+
+// Calls f(index of x, of w, of y) for every product of the convolution.
+template <class F>
+void each_product(const ConvArgs& c, F f) {
+  const auto& g = c.geometry;
+  const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), R = c.w.dim(1), S = c.w.dim(2),
+                I = c.w.dim(3);
+  const int64_t O = c.y.dim(3), per_group = O / g.groups;
+  for (int64_t at = 0; at < c.y.size(); ++at) {
+    const int64_t o = at % O, q = at / O % c.y.dim(2), p = at / O / c.y.dim(2) % c.y.dim(1);
+    const int64_t n = at / O / c.y.dim(2) / c.y.dim(1);
+    for (int64_t r = 0; r < R; ++r)
+      for (int64_t s = 0; s < S; ++s)
+        for (int64_t i = 0; i < I; ++i) {
+          const int64_t h = p * g.stride - g.padding + r * g.dilation,
+                        w = q * g.stride - g.padding + s * g.dilation;
+          if (h < 0 || h >= H || w < 0 || w >= W) continue;
+          f(size_t(((n * H + h) * W + w) * C + o / per_group * I + i), size_t(((o * R + r) * S + s) * I + i),
+            size_t(at));
+        }
+  }
+}
+
+Numbers scaled(const Numbers& v, double beta) {
+  Numbers y = v;
+  for (double& x : y) x = beta == 0 ? 0 : x * beta;
+  return y;
+}
+
+struct ConvCase {
+  int64_t n, h, w, c, o, r, s;
+  ConvGeometry geometry;
+};
+
+const ConvCase kConvCases[] = {
+    {2, 9, 7, 3, 16, 3, 3, {1, 1, 1, 1}},   {2, 8, 8, 16, 16, 3, 3, {1, 1, 1, 1}},
+    {1, 11, 9, 1, 5, 5, 5, {1, 0, 1, 1}},   {2, 9, 9, 5, 7, 3, 3, {2, 1, 1, 1}},
+    {3, 15, 13, 3, 64, 7, 7, {2, 3, 1, 1}}, {2, 6, 6, 16, 32, 1, 1, {2, 0, 1, 1}},
+    {2, 6, 6, 32, 24, 1, 1, {1, 0, 1, 1}},  {2, 9, 9, 16, 16, 3, 3, {1, 1, 1, 16}},
+    {1, 12, 12, 8, 12, 3, 3, {1, 2, 2, 1}}, {2, 7, 7, 8, 16, 3, 3, {2, 1, 1, 4}},
+    {1, 5, 5, 1, 1, 3, 3, {1, 1, 1, 1}},    {2, 28, 28, 1, 32, 3, 3, {1, 1, 1, 1}},
+    {1, 10, 8, 6, 6, 3, 3, {1, 2, 2, 6}},   {5, 4, 4, 64, 64, 3, 3, {1, 1, 1, 1}},
+    {2, 5, 6, 7, 9, 2, 4, {1, 1, 1, 1}},    {3, 7, 9, 24, 40, 3, 3, {1, 1, 1, 1}},
+    {1, 30, 31, 16, 8, 3, 3, {1, 0, 1, 1}}, {2, 8, 5, 8, 24, 3, 3, {1, 2, 1, 1}},
+    {2, 6, 6, 32, 40, 3, 3, {1, 1, 1, 1}},
+};
+
+ConvArgs make_conv(const ConvCase& k, DType t, bool bias) {
+  const auto& g = k.geometry;
+  const int64_t p = (k.h + 2 * g.padding - g.dilation * (k.r - 1) - 1) / g.stride + 1;
+  const int64_t q = (k.w + 2 * g.padding - g.dilation * (k.s - 1) - 1) / g.stride + 1;
+  ConvArgs c{.x = gaussian({k.n, k.h, k.w, k.c}, t, 1),
+             .w = gaussian({k.o, k.r, k.s, k.c / g.groups}, kF32, 2),
+             .bias = {},
+             .y = gaussian({k.n, p, q, k.o}, t, 3),
+             .geometry = g};
+  if (bias) c.bias = gaussian({k.o}, kF32, 4);
+  return c;
+}
+
+using Pass = void (*)(const ConvArgs&);
+struct Way {
+  const char* name;
+  Pass forward, data, weights;
+  bool (*fits)(const ConvArgs&);
+};
+bool always(const ConvArgs&) { return true; }
+bool ungrouped(const ConvArgs& c) { return c.geometry.groups == 1; }
+const Way kWays[] = {
+    {"chosen", cpu::conv2d_forward, cpu::conv2d_backward_data, cpu::conv2d_backward_weights, always},
+    {"oneDNN", cpu::onednn_forward, cpu::onednn_backward_data, cpu::onednn_backward_weights, always},
+    {"direct", cpu::direct_forward, cpu::direct_backward_data, cpu::direct_backward_weights, ungrouped},
+    {"Winograd", cpu::winograd_forward, cpu::winograd_backward_data, cpu::winograd_backward_weights,
+     cpu::winograd_fits}};
+
+// Calls f(way, arguments, bits, text) for every way that supports a case, type and setting of the two bits.
+template <class F>
+void each_conv(F f) {
+  for (const Way& way : kWays)
+    for (DType t : {kF32, kBF16, kF16})
+      for (const ConvCase& k : kConvCases)
+        for (int bits = 0; bits < 4; ++bits)
+          if (ConvArgs c = make_conv(k, t, bits & 1); way.fits(c))
+            f(way, c, bits, text(way.name, ' ', t, " case ", &k - kConvCases, " bits ", bits));
+}
+
+TEST(Conv, ForwardEqualsTheReferenceWithBiasAndRelu) {
+  each_conv([](const Way& way, ConvArgs c, int bits, const std::string& what) {
+    c.relu = bits & 2;
+    Numbers want(size_t(c.y.size()));
+    const Numbers x = numbers(c.x), w = numbers(c.w), bias = numbers(c.bias);
+    each_product(c, [&](size_t i, size_t j, size_t at) { want[at] += x[i] * w[j]; });
+    for (size_t i = 0; i < want.size(); ++i) {
+      if (c.bias) want[i] += bias[i % bias.size()];
+      if (c.relu) want[i] = std::max(0., want[i]);
+    }
+    way.forward(c);
+    EXPECT_LT(error(c.y, want), bound(c.x.dtype())) << what;
+  });
+}
+
+TEST(Conv, DataGradientEqualsTheReferenceAndAccumulates) {
+  each_conv([](const Way& way, ConvArgs c, int bits, const std::string& what) {
+    c.bias = {};
+    c.beta = bits & 2 ? 1 : 0;
+    Numbers want = scaled(numbers(c.x), c.beta);
+    const Numbers y = numbers(c.y), w = numbers(c.w);
+    each_product(c, [&](size_t i, size_t j, size_t at) { want[i] += y[at] * w[j]; });
+    way.data(c);
+    EXPECT_LT(error(c.x, want), bound(c.x.dtype())) << what;
+  });
+}
+
+TEST(Conv, WeightGradientEqualsTheReferenceAndAccumulates) {
+  each_conv([](const Way& way, ConvArgs c, int bits, const std::string& what) {
+    c.beta = bits & 2 ? 1 : 0;
+    Numbers dw = scaled(numbers(c.w), c.beta), db = scaled(numbers(c.bias), c.beta);
+    const Numbers x = numbers(c.x), y = numbers(c.y);
+    each_product(c, [&](size_t i, size_t j, size_t at) { dw[j] += x[i] * y[at]; });
+    for (size_t i = 0; i < y.size() && c.bias; ++i) db[i % db.size()] += y[i];
+    way.weights(c);
+    EXPECT_LT(error(c.w, dw), bound(kF32)) << what;
+    if (!c.bias) return;
+    EXPECT_LT(error(c.bias, db), bound(kF32)) << what << ", bias";
+  });
+}
+
+TEST(Conv, ManyThreadsOfOneProcessAgreeBitForBit) {
+  std::vector<Numbers> results(4);
+  std::vector<std::thread> team;
+  for (size_t i = 0; i < results.size(); ++i)
+    team.emplace_back([&, i] {
+      omp_set_num_threads(1);
+      for (int repeat = 0; repeat < 5; ++repeat) {
+        ConvArgs c = make_conv(kConvCases[1], kF32, true);
+        conv2d_forward(kCpu, c);
+        conv2d_backward_weights(kCpu, c);
+        results[i] = numbers(c.w);
+      }
+    });
+  for (auto& t : team) t.join();
+  for (const Numbers& r : results) EXPECT_EQ(r, results[0]);
+}
+
+TEST(Conv, RefusesAResultOfTheWrongShape) {
+  ConvArgs c = make_conv(kConvCases[0], kF32, false);
+  c.y = Tensor({2, 9, 8, 16});
+  EXPECT_THROW(conv2d_forward(kCpu, c), Error);
+}
+
+struct OpCase {
+  Shape x, w;
+  ConvGeometry g;
+};
+const std::vector<OpCase> kConvs{{{2, 5, 6, 3}, {4, 3, 3, 3}, {.stride = 1, .padding = 1}},
+                                 {{2, 7, 5, 4}, {6, 3, 3, 2}, {.stride = 2, .padding = 1, .groups = 2}},
+                                 {{1, 8, 8, 2}, {3, 3, 2, 2}, {.padding = 2, .dilation = 2}},
+                                 {{2, 4, 4, 3}, {5, 1, 1, 3}, {.stride = 2}},
+                                 {{1, 6, 6, 4}, {4, 3, 3, 1}, {.padding = 1, .groups = 4}}};
+
+TEST(Conv2d, HasItsGradients) {
+  for (const OpCase& c : kConvs) {
+    const Values in{random_uniform(c.x, 1), random_uniform(c.w, 2), random_uniform({c.w[0]}, 3)};
+    gradcheck([&](const Values& v) { return conv2d(v[0], v[1], v[2], c.g); }, in);
+    gradcheck([&](const Values& v) { return conv2d(v[0], v[1], {}, c.g); }, {in[0], in[1]});
+  }
+}
+
+TEST(Conv2d, UsedTwiceAddsItsGradients) {
+  gradcheck(
+      [](const Values& v) {
+        return conv2d(conv2d(v[0], v[1], v[2], {.padding = 1}), v[1], v[2], {.padding = 1});
+      },
+      {random_uniform({1, 4, 4, 2}, 1), random_uniform({2, 3, 3, 2}, 2), random_uniform({2}, 3)});
+}
+
+TEST(Conv2d, ShapesThatDoNotFitAreNamed) {
+  for (const OpCase& c : {OpCase{{1, 4, 4, 3}, {2, 3, 3, 2}, {}}, OpCase{{1, 4, 4, 3}, {2, 5, 5, 3}, {}},
+                          OpCase{{1, 4, 4, 4}, {3, 3, 3, 2}, {.groups = 2}}}) {
+    try {
+      conv2d(Tensor(c.x), Tensor(c.w), {}, c.g);
+      FAIL() << "no error for " << c.x << c.w;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(text(c.x)), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find(text(c.w)), std::string::npos) << e.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,205 @@
+// Turns at a center: who dies, stalls or comes late loses its turn, and the others never wait.
+#include "optim/center/turns.h"
+
+#include "tests/support/trainee.h"
+
+namespace skein {
+namespace {
+
+using namespace trainee;
+using optim::Turns;
+
+// Takes what is given while the turn is held, as gem does: theta <- theta + u.
+void pull_then_add(optim::Turn& t) {
+  t.give(t.theta, t.version);
+  axpy(t.theta, 1.f, t.take().payload);
+}
+
+// A worker of three whose center starts at zero; `leases`: seconds.
+struct Seat {
+  Seat(comm::Communicator& c) : turns({}, c.size()), worker{x, g, b, *rule, 0.f, c, 1, {}} {
+    turns.start(worker, pull_then_add);
+  }
+  void add(float v) {
+    turns.open();
+    turns.commit(Tensor::of<float>({2}, {v, v}));
+  }
+  float center() {
+    turns.settle(worker);
+    const Tensor y({2});
+    turns.write_model(worker, y);
+    return y.data<float>()[0];
+  }
+  Tensor x = Tensor::zeros({2}), g = Tensor::zeros({2}), b;
+  std::unique_ptr<optim::Rule> rule = optim::sgd(x, {});
+  Turns turns;
+  optim::Worker worker;
+};
+
+// f(rank, communicator, say goodbye) on three threads with leases of 0.4 s.
+using Part = std::function<void(int, comm::Communicator&)>;
+void with_three(const Part& f, double lease = 0.4) {
+  auto world = comm::local_world(3);
+  comm::on_threads(3, [&](int r) {
+    {
+      comm::Communicator c(*world[size_t(r)], {.deadline = lease, .key = "k"});
+      f(r, c);
+    }
+    world[size_t(r)].reset();
+  });
+}
+
+std::atomic<int> arrived{0};
+void wait_for(int n) {
+  for (++arrived; arrived < n;) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// After two have worked on: worker 0 pulls the center by itself, for a barrier would want the third.
+float pulled_by(Seat& s) {
+  const float v = s.turns.open().payload.data<float>()[0];
+  s.turns.commit(Tensor::zeros({2}));
+  return v;
+}
+
+TEST(Turn, WhoDiesInItsTurnLosesItAndNothingElse) {
+  arrived = 0;
+  with_three(
+      [](int r, comm::Communicator& c) {
+        Seat s(c);
+        if (r == 2) {
+          s.add(100);
+          s.turns.open();
+          return;  // and is gone
+        }
+        for (int i = 0; i < 20; ++i) s.add(1);
+        wait_for(2);
+        if (r == 0) {
+          EXPECT_EQ(pulled_by(s), 140);
+          EXPECT_EQ(s.turns.leases_lost(), 1);
+        }
+        wait_for(4);
+      },
+      20);
+}
+
+TEST(Turn, WhoStallsInItsTurnIsSkippedAndItsLateCommitIsDropped) {
+  arrived = 0;
+  std::atomic<bool> opened{false};
+  with_three([&](int r, comm::Communicator& c) {
+    Seat s(c);
+    if (r == 2) {
+      s.turns.open();
+      opened = true;
+      wait_for(3);                                         // the others have gone on
+      s.turns.commit(Tensor::of<float>({2}, {100, 100}));  // too late
+      s.add(1000);                                         // the next one counts
+      wait_for(6);
+      return;
+    }
+    while (!opened) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int i = 0; i < 5; ++i) s.add(1);
+    wait_for(3);
+    wait_for(6);
+    if (r == 0) {
+      EXPECT_EQ(pulled_by(s), 1010);
+      EXPECT_EQ(s.turns.leases_lost(), 1);
+    }
+    wait_for(8);
+  });
+}
+
+TEST(Turn, WhoDiesWhileItWaitsIsPassedOver) {
+  arrived = 0;
+  comm::Invitation invitation;
+  with_three(
+      [&](int r, comm::Communicator& c) {
+        Seat s(c);
+        if (r == 0) invitation = s.turns.invitation();
+        wait_for(3);
+        if (r == 2) {
+          comm::InboxClient(invitation, "k", 2).ask(optim::center::kTurn);
+          return;
+        }
+        for (int i = 0; i < 10; ++i) s.add(1);
+        wait_for(5);
+        if (r == 0) { EXPECT_EQ(pulled_by(s), 20); }
+        wait_for(7);
+      },
+      20);
+}
+
+// The first of two pieces arrives; then its sender dies.
+TEST(Turn, AHalfReceivedCommitIsDiscardedWhole) {
+  arrived = 0;
+  auto world = comm::local_world(3);
+  comm::Mailbox& box = world[0]->mailbox();
+  comm::on_threads(3, [&](int r) {
+    {
+      comm::Communicator c(*world[size_t(r)], {.deadline = 20});
+      Seat s(c);
+      if (r == 2) {
+        const comm::Message m = s.turns.open();
+        comm::Header h = m;
+        h.from = 2, h.tag = optim::center::kToCenter;
+        h.bytes = comm::kPieceBytes + 8, h.pieces = 2, h.piece = 0;
+        const Tensor place = box.landing(h, allocator(kCpu));
+        ASSERT_TRUE(place);
+        fill(place, 7.f);
+        box.landed(h, place);
+      } else {
+        for (int i = 0; i < 10; ++i) s.add(1);
+        wait_for(2);
+        if (r == 0) {
+          EXPECT_EQ(pulled_by(s), 20);
+          EXPECT_EQ(s.turns.leases_lost(), 1);
+        }
+        wait_for(4);
+      }
+    }
+    world[size_t(r)].reset();
+  });
+}
+
+// What a process that is started anew does: nobody was told of it.
+TEST(Turn, AWorkerMayJoinAtAnyTime) {
+  arrived = 0;
+  comm::Invitation invitation;
+  with_three([&](int r, comm::Communicator& c) {
+    Seat s(c);
+    if (r == 0) invitation = s.turns.invitation();
+    if (r != 2) {
+      for (int i = 0; i < 5; ++i) s.add(1);
+      wait_for(3);
+      wait_for(6);
+      if (r == 0) { EXPECT_EQ(pulled_by(s), 110); }
+      wait_for(8);
+      return;
+    }
+    s.turns.open();  // its first life ends in a turn
+    wait_for(3);     // the others have taken theirs
+    comm::InboxClient anew(invitation, "k", 2);
+    const int64_t turn = anew.ask(optim::center::kTurn);
+    const auto twin = c.twin(false);
+    EXPECT_EQ(twin->take(0, optim::center::kFromCenter, turn).payload.data<float>()[0], 10);
+    twin->push(0, optim::center::kToCenter, turn, 1, Tensor::of<float>({2}, {100, 100}));
+    wait_for(6);
+  });
+}
+
+TEST(Turn, AServerThatIsLostIsToldToWhoWaits) {
+  auto world = comm::local_world(2);
+  comm::on_threads(2, [&](int r) {
+    {
+      comm::Communicator c(*world[size_t(r)], {.deadline = 20});
+      Seat s(c);
+      const auto for_ever = [&] {
+        while (true) s.add(1);
+      };
+      if (r == 1) { EXPECT_THROW(for_ever(), comm::PeerLost); }
+    }
+    world[size_t(r)].reset();
+  });
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,61 @@
+// The state of a rank with fields of every kind, and checkpoints of it.
+#pragma once
+#include "apps/checkpoint/checkpoint.h"
+#include "engine/random.h"
+#include "tests/support/files.h"
+
+namespace skein::apps {
+
+using testing::ScratchDir;
+
+// A rank's state with fields of every kind.
+struct State {
+  Tensor x = Tensor::zeros({100}), counts = Tensor::of<int64_t>({2}, {0, 0});
+  int64_t clock = 0;
+  double weight = 0;
+  std::string letters;
+
+  void visit(Archive& a) {
+    a("x", x);
+    Under mine(a, "strategy.");
+    mine("counts", counts);
+    mine("clock", clock);
+    mine("weight", weight);
+    mine("letters", letters);
+  }
+  Walk walk() {
+    return [this](Archive& a) { visit(a); };
+  }
+  bool operator==(const State& o) const {
+    return memcmp(x.raw(), o.x.raw(), size_t(x.bytes())) == 0 &&
+           memcmp(counts.raw(), o.counts.raw(), size_t(counts.bytes())) == 0 && clock == o.clock &&
+           memcmp(&weight, &o.weight, sizeof weight) == 0 && letters == o.letters;
+  }
+};
+
+inline State some_state(uint64_t which) {
+  State s;
+  fill_normal(s.x, {.seed = 1, .purpose = Purpose::kTest, .step = which}, 0, 1);
+  s.counts.data<int64_t>()[1] = INT64_MAX - int64_t(which);
+  s.clock = -int64_t(which);
+  s.weight = 1.0 / (3.0 + double(which));
+  s.letters = std::string("\0\xff in flight ", 12) + std::to_string(which);
+  return s;
+}
+
+inline Identity identity(int world = 1) {
+  return {.model = "mlp",
+          .layout = "abc",
+          .algorithm = "sgd",
+          .world = world,
+          .data = "mnist",
+          .seed = 5,
+          .global_batch = 64};
+}
+
+inline std::string saved(const ScratchDir& dir, int64_t step) {
+  State s = some_state(uint64_t(step));
+  return Checkpoints(dir.path()).save(step, identity(), s.walk());
+}
+
+}  // namespace skein::apps

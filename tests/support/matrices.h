@@ -1,0 +1,55 @@
+// The mixing matrices of graphs, for tests of topologies.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "comm/topology/topology.h"
+
+namespace skein::comm {
+
+using Matrix = std::vector<std::vector<double>>;
+
+inline Matrix identity(int n) {
+  Matrix m(n, std::vector<double>(n, 0));
+  for (int i = 0; i < n; ++i) m[i][i] = 1;
+  return m;
+}
+
+// W[to][from] of gossip q, built from what each rank gives.
+inline Matrix matrix(const Topology& t, int64_t q) {
+  Matrix w(t.size(), std::vector<double>(t.size(), 0));
+  for (Rank r = 0; r < t.size(); ++r) {
+    const Mix m = t.at(r, q);
+    w[r][r] += m.self;
+    for (const Edge& e : m.out) w[e.peer][r] += e.weight;
+  }
+  return w;
+}
+
+inline Matrix times(const Matrix& a, const Matrix& b) {
+  const int n = int(a.size());
+  Matrix c(n, std::vector<double>(n, 0));
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j)
+      for (int k = 0; k < n; ++k) c[i][j] += a[i][k] * b[k][j];
+  return c;
+}
+
+// The largest deviation of W(q-1) ... W(0) from the matrix that takes the mean.
+inline double off_the_mean(const Topology& t, int64_t gossips) {
+  Matrix p = identity(t.size());
+  for (int64_t q = 0; q < gossips; ++q) p = times(matrix(t, q), p);
+  double worst = 0;
+  for (const auto& row : p)
+    for (double v : row) worst = std::max(worst, std::abs(v - 1.0 / t.size()));
+  return worst;
+}
+
+inline TopologyOptions peers(int p) {
+  TopologyOptions o;
+  o.peers = p;
+  return o;
+}
+
+}  // namespace skein::comm

@@ -1,0 +1,42 @@
+// What the tests of the backend's kernels share: seeded inputs of every type, and how far results are from a
+// reference in double.
+#pragma once
+#include <random>
+
+#include "tests/support/testing.h"
+
+namespace skein::testing {
+
+using Numbers = std::vector<double>;
+
+// Gaussian values rounded to the type, so that the reference sees exactly the same inputs.
+inline Tensor gaussian(const Shape& s, DType t, unsigned seed, float offset = 0, float spread = 1) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal(offset, spread);
+  Tensor x(s, t);
+  visit_float(t, [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t i = 0; i < x.size(); ++i) x.data<T>()[i] = T(normal(generator));
+  });
+  return x;
+}
+
+inline Numbers numbers(const Tensor& t) { return t ? values(t) : Numbers(); }
+
+// Largest difference, relative to the reference's root mean square (at least 1e-3: references may be zero).
+inline double error(const Tensor& t, const Numbers& want) {
+  const Numbers got = numbers(t);
+  EXPECT_EQ(got.size(), want.size());
+  double square = 0, worst = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    square += want[i] * want[i];
+    if (!(std::abs(got[i] - want[i]) <= worst)) worst = std::abs(got[i] - want[i]);
+  }
+  return worst / std::max(1e-3, std::sqrt(square / double(want.size())));
+}
+
+// f32 results lose a few rounding steps; 16-bit ones are stored with 8 or 11 bits and their largest is some 5
+// rms: twice 5 / 2^8, rounded up, and an eighth of that for f16.
+inline double bound(DType t) { return t == kF32 ? 3e-5 : t == kF16 ? 5e-3 : 4e-2; }
+
+}  // namespace skein::testing
