@@ -46,6 +46,22 @@ TEST_F(OrderLogs, AnotherRunIsNoticed) {
   EXPECT_THROW(log.happened(6), Error);
 }
 
+TEST_F(OrderLogs, AReplayMeetsWhereTheRecordedRunDidOnceStepsAreTaken) {
+  constexpr int64_t kMeeting = -2;
+  {
+    OrderLog log(option("record", path()), "0");
+    EXPECT_TRUE(log.has_meeting(kMeeting, true));
+    log.happened(kMeeting), log.happened(5);
+  }
+  OrderLog log(option("replay", path()), "0");
+  EXPECT_TRUE(log.has_meeting(kMeeting, true));
+  log.happened(kMeeting);
+  EXPECT_FALSE(log.has_meeting(kMeeting, false));
+  EXPECT_THROW(log.has_meeting(kMeeting, true), Error);
+  log.happened(5);
+  EXPECT_FALSE(log.has_meeting(kMeeting, false)) << "nothing more is recorded";
+}
+
 TEST_F(OrderLogs, AResumedRecordingForgetsWhatCameAfterTheCheckpoint) {
   Snapshot state;
   {
