@@ -3,6 +3,7 @@
 // a device in software.
 #pragma once
 #include "engine/device/recording.h"
+#include "engine/loops/host.h"
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #endif
@@ -66,21 +67,6 @@ __global__ void __launch_bounds__(256, 3) for_each_team_kernel(int64_t teams, F 
   throw Error(text("this is a CPU-only build; configure with the CUDA toolkit for ", where));
 }
 
-// Loops shorter than this run on the calling thread: waking a team costs about this much work.
-inline constexpr int64_t kParallelFrom = 1 << 14;
-
-// Each thread has its own copy of f: through a pointer, every store might change its members.
-template <class F>
-void for_each_on_host(int64_t n, F f) {
-  if (n < kParallelFrom) {
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) f(i);
-    return;
-  }
-#pragma omp parallel for simd schedule(static) firstprivate(f)
-  for (int64_t i = 0; i < n; ++i) f(i);
-}
-
 // Calls f(i) for every i in [0, n) on `where`, in any order. F is a named functor, never a
 // lambda: nvcc hides the type of __host__ __device__ lambdas from the host compiler, and the loop
 // stops vectorising (18x measured).
@@ -88,8 +74,8 @@ template <class F>
 void for_each(Device where, int64_t n, F f) {
   if (n == 0) return;
   if (!where.is_cuda()) {
-    if (keeps_calls()) return keep([=] { for_each_on_host(n, f); });
-    return for_each_on_host(n, f);
+    if (keeps_calls()) return keep([=] { in_blocks(1, n, run_elements<F>, &f); });
+    return in_blocks(1, n, run_elements<F>, &f);
   }
 #ifdef __CUDACC__
   for_each_kernel<<<grid_for(n), 256, 0, static_cast<cudaStream_t>(current_stream(where).handle())>>>(n, f);
@@ -107,16 +93,9 @@ template <class F>
 void for_each_row(Device where, int64_t rows, int64_t cols, F f) {
   if (rows == 0 || cols == 0) return;
   if (!where.is_cuda()) {
-    if (keeps_calls()) return keep([=] { for_each_row(where, rows, cols, f); });
     // row() may read memory, so it must not be called while recording.
-    if (rows == 1) return for_each_on_host(cols, f.row(0));
-#pragma omp parallel for schedule(static) if (rows * cols >= kParallelFrom)
-    for (int64_t r = 0; r < rows; ++r) {
-      const auto g = f.row(r);
-#pragma omp simd
-      for (int64_t c = 0; c < cols; ++c) g(c);
-    }
-    return;
+    if (keeps_calls()) return keep([=] { in_blocks(rows, cols, run_rows<F>, &f); });
+    return in_blocks(rows, cols, run_rows<F>, &f);
   }
 #ifdef __CUDACC__
   for_each_row_kernel<<<grid_for(rows * cols), 256, 0,

@@ -158,12 +158,15 @@ void pull_operand(Pull& pull, const Tensor& dy, const Saved& s) {
   const Tensor& operand = kWrtA ? s.a : s.b;
   pull(operand, [&](const Tensor& d, float beta) {
     const bool repeated = operand.size() != s.y.size();
-    if (kUnit && repeated) return sum_to_shape(d, dy, beta);
-    if (kUnit) return beta == 0 ? copy(d, dy) : axpy(d, 1.f, dy);
-    if (!repeated) return derive<Op, kWrtA>(d, dy, s, beta != 0);
-    Tensor full(s.y.shape(), operand.dtype(), operand.device());
-    derive<Op, kWrtA>(full, dy, s, false);
-    sum_to_shape(d, full, beta);
+    if constexpr (kUnit) {
+      if (repeated) return sum_to_shape(d, dy, beta);
+      beta == 0 ? copy(d, dy) : axpy(d, 1.f, dy);
+    } else {
+      if (!repeated) return derive<Op, kWrtA>(d, dy, s, beta != 0);
+      const Tensor full(s.y.shape(), operand.dtype(), operand.device());
+      derive<Op, kWrtA>(full, dy, s, false);
+      sum_to_shape(d, full, beta);
+    }
   });
 }
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <typeinfo>
 
+#include "engine/loops/host.h"
 #include "tests/emulated/gpu.h"
 
 namespace skein {
@@ -62,20 +63,11 @@ void launch(void* stream, const F& f, Run run) {
 
 template <class F>
 void each(void* stream, int64_t n, const F& f) {
-  launch(stream, f, [n](const F& f) {
-#pragma omp parallel for schedule(static) if (n > 4096)
-    for (int64_t i = 0; i < n; ++i) f(i);
-  });
+  launch(stream, f, [n](const F& f) { in_blocks(1, n, run_elements<F>, &f); });
 }
 template <class F>
 void rows(void* stream, int64_t rows, int64_t cols, const F& f) {
-  launch(stream, f, [rows, cols](const F& f) {
-#pragma omp parallel for schedule(static) if (rows * cols > 4096)
-    for (int64_t r = 0; r < rows; ++r) {
-      const auto row = f.row(r);
-      for (int64_t c = 0; c < cols; ++c) row(c);
-    }
-  });
+  launch(stream, f, [rows, cols](const F& f) { in_blocks(rows, cols, run_rows<F>, &f); });
 }
 template <class F>
 void teams(void* stream, int64_t teams, const F& f) {
