@@ -1,7 +1,6 @@
 // gossip_avg: averages vectors between workers, without a model.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -173,16 +172,9 @@ int test_links(const GossipFlags& f, const Member& me) {
 }
 
 int run(int argc, char** argv) {
-  GossipFlags f;
-  CLI::App app{"Averages vectors between workers, without a model.", "gossip_avg"};
-  declare(app, f);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& e) { return app.exit(e); } catch (const CLI::ParseError& e) {
-    throw BadOption(text(e.what(), "; see gossip_avg --help"));
-  }
-  refuse_extras(app);
-  check(app, f);
+  const std::optional<GossipFlags> given = read_gossip_flags(argc, argv);
+  if (!given) return 0;
+  const GossipFlags& f = *given;
   if (f.print_schedule) return print_schedule(f), 0;
   return run_job(f.job, argv,
                  [&](const Member& me) { return f.link_test ? test_links(f, me) : work(f, me); });

@@ -26,8 +26,6 @@ void check_links(const CLI::App& app, const GossipFlags& f, int workers) {
   if (f.repeats < 1) refuse(text("--repeats ", f.repeats, ": at least 1 is needed"));
 }
 
-}  // namespace
-
 void declare(CLI::App& app, GossipFlags& f) {
   f.job.loss = Loss::kIsSurvived;
   app.allow_extras();  // so that we write the message about an unknown flag
@@ -127,6 +125,23 @@ void check(const CLI::App& app, GossipFlags& f) {
                 " workers; give one for each, or one name with {rank}"));
   if (files == 1) check_pattern("--input", f.input[0], workers);
   check_pattern("--output", f.output, workers);
+}
+
+}  // namespace
+
+std::optional<GossipFlags> read_gossip_flags(int argc, char** argv) {
+  GossipFlags f;
+  CLI::App app{"Averages vectors between workers, without a model.", "gossip_avg"};
+  declare(app, f);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    app.exit(e);
+    return {};
+  } catch (const CLI::ParseError& e) { throw BadOption(text(e.what(), "; see gossip_avg --help")); }
+  refuse_extras(app);
+  check(app, f);
+  return f;
 }
 
 std::string file_of(std::string pattern, int rank) {

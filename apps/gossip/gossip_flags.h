@@ -1,16 +1,13 @@
 // The flags of gossip_avg, with every check that can be made before a worker starts.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/launch/job.h"
 #include "comm/average/averaging.h"
 #include "comm/topology/topology.h"
-
-namespace CLI {
-class App;
-}
 
 namespace skein::apps {
 
@@ -25,11 +22,9 @@ struct GossipFlags {
   bool json = false, print_schedule = false, link_test = false;
 };
 
-void declare(CLI::App&, GossipFlags&);
-// Call it first after parsing: throws BadOption for a flag or word that gossip_avg does not know.
-void refuse_extras(const CLI::App&);
-// Call it after parsing: fills in defaults that depend on other flags. Throws BadOption, BadFile.
-void check(const CLI::App&, GossipFlags&);
+// The flags of a command line, checked, with defaults for what depends on other flags. Nothing if --help or --version
+// asked for what is now printed. Throws BadOption, BadFile.
+std::optional<GossipFlags> read_gossip_flags(int argc, char** argv);
 
 // "mean{rank}.npy", 3 -> "mean3.npy"
 std::string file_of(std::string pattern, int rank);
