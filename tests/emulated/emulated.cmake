@@ -25,6 +25,7 @@ target_compile_definitions(skein_emulated PRIVATE SKEIN_CUDA SKEIN_EMULATED_GPU 
                            SKEIN_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SKEIN_CUDA_ARCHITECTURES="90")
 target_link_libraries(skein_emulated PUBLIC OpenMP::OpenMP_CXX Threads::Threads fmt::fmt nlohmann_json::nlohmann_json
                       DNNL::dnnl JPEG::JPEG PNG::PNG ZLIB::ZLIB PkgConfig::SODIUM ${CMAKE_DL_LIBS})
+target_precompile_headers(skein_emulated PRIVATE ${PRECOMPILED})
 
 # emulate(NAME OBJECTS): NAME_emulated, the program of these objects on the emulated device.
 function(emulate program objects)
@@ -59,9 +60,10 @@ list(JOIN on_devices "|" emulated_stems)
 set(device_stems ${on_devices} ${without_emulation})
 list(JOIN device_stems "|" device_stems)
 set(device_objects "$<TARGET_OBJECTS:engine_tests>;$<TARGET_OBJECTS:comm_tests>;$<TARGET_OBJECTS:cuda_tests>")
-add_executable(device_tests "$<FILTER:${device_objects},INCLUDE,/(${device_stems})_test[.]cc>" $<TARGET_OBJECTS:test_main>)
+set(device_main $<TARGET_OBJECTS:main_of_calculating>)
+add_executable(device_tests "$<FILTER:${device_objects},INCLUDE,/(${device_stems})_test[.]cc>" ${device_main})
 target_link_libraries(device_tests PRIVATE skein GTest::gtest)
-emulate(device_tests "$<FILTER:${device_objects},INCLUDE,/(${emulated_stems})_test[.]cc>;$<TARGET_OBJECTS:test_main>")
+emulate(device_tests "$<FILTER:${device_objects},INCLUDE,/(${emulated_stems})_test[.]cc>;${device_main}")
 target_link_libraries(device_tests_emulated PRIVATE GTest::gtest)
 foreach(name ${on_devices})
   add_test(NAME emulated.${name} COMMAND device_tests_emulated --file=${name}_test --gtest_filter=*/cuda*:*/device*)
