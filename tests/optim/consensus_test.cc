@@ -10,12 +10,6 @@ namespace {
 
 using namespace trainee;
 
-double mean(const std::vector<std::vector<float>>& models, size_t i) {
-  double sum = 0;
-  for (const auto& x : models) sum += x[i];
-  return sum / double(models.size());
-}
-
 TEST(Consensus, IsTheMeanAndTheDistanceFromIt) {
   in_local_world(3, [](comm::Communicator& c) {
     const Tensor x = Tensor::of<float>({2}, {float(c.rank()), 5}), mean({2});
