@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/base/printable.h"
 #include "apps/checkpoint/checkpoint.h"
 #include "apps/checkpoint/reshare.h"
 #include "apps/config/algorithm_values.h"
@@ -227,7 +228,7 @@ void read_comparison(Command& command, const Parser& p) {
 std::vector<std::string> changes_between(const Config& before, const Config& now, const Flags& table) {
   const auto length = [](const Config& c) {
     const int64_t n = c.steps > 0 ? c.steps : c.epochs;
-    return text(n, c.steps > 0 ? " step" : " epoch", n == 1 ? "" : "s");
+    return counted(n, c.steps > 0 ? "step" : "epoch");
   };
   const bool other_unit = (before.steps > 0) != (now.steps > 0);
   std::vector<std::string> changes;

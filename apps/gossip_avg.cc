@@ -18,8 +18,6 @@
 namespace skein::apps {
 namespace {
 
-constexpr int kExitRuntime = 1, kExitUsage = 2, kExitInterrupted = 130;
-
 // SIGTERM asks only this worker to leave; Ctrl-C asks all to stop.
 volatile std::sig_atomic_t g_leave = 0;
 void catch_signals() {
@@ -185,16 +183,5 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace skein::apps;
-  try {
-    return run(argc, argv);
-  } catch (const skein::BadOption& e) {
-    say(stderr, fmt::format("gossip_avg: {}\n", printable(e.what())));
-    return kExitUsage;
-  } catch (const skein::comm::GivenUp& e) {
-    fmt::print(stderr, "gossip_avg: {}\n", printable(e.what()));
-    return kExitGivenUp;
-  } catch (const std::exception& e) {
-    say(stderr, fmt::format("gossip_avg: {}\n", printable(e.what())));
-    return kExitRuntime;
-  }
+  return status_of("gossip_avg", [&] { return run(argc, argv); });
 }

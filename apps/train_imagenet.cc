@@ -38,8 +38,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kExitRuntime = 1, kExitUsage = 2, kExitInterrupted = 130;
-
 int compare_runs(const Command& command) {
   const std::string& file = command.config.output;
   if (fs::is_directory(file))
@@ -273,16 +271,5 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ,
               // Exceeding a file-size limit then looks like a full disk: an error that names the file.
               SIG_IGN);
-  try {
-    return run(argc, argv);
-  } catch (const skein::BadOption& e) {
-    say(stderr, fmt::format("train_imagenet: {}\n", printable(e.what())));
-    return kExitUsage;
-  } catch (const skein::comm::GivenUp& e) {
-    say(stderr, fmt::format("train_imagenet: {}\n", printable(e.what())));
-    return kExitGivenUp;
-  } catch (const std::exception& e) {
-    say(stderr, fmt::format("train_imagenet: {}\n", printable(e.what())));
-    return kExitRuntime;
-  }
+  return status_of("train_imagenet", [&] { return run(argc, argv); });
 }

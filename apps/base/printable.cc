@@ -48,4 +48,8 @@ std::string escaped(const std::string& s, bool keeps_lines) {
 std::string printable(const std::string& s) { return escaped(s, true); }
 std::string printable_name(const std::string& s) { return escaped(s, false); }
 
+std::string counted(int64_t n, const std::string& thing) {
+  return std::to_string(n) + ' ' + thing + (n == 1 ? "" : "s");
+}
+
 }  // namespace skein::apps

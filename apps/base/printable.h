@@ -1,5 +1,6 @@
-// Makes text from outside (names of files and classes) safe for a terminal.
+// Text for a terminal: numbers of things, and text from outside (names of files and classes) made safe.
 #pragma once
+#include <cstdint>
 #include <string>
 
 namespace skein::apps {
@@ -10,5 +11,8 @@ namespace skein::apps {
 std::string printable(const std::string&);
 // The same for a name, which must not end the line that it stands in: tabs and newlines are escaped, too.
 std::string printable_name(const std::string&);
+
+// "1 step", "2 steps".
+std::string counted(int64_t n, const std::string& thing);
 
 }  // namespace skein::apps

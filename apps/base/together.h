@@ -24,12 +24,9 @@ inline bool is_of_all(const std::exception& e, const comm::Communicator& comm) {
 // (Agreed, and of the same kind: BadOption, BadFile or Error), so that one fault is one message.
 void together(comm::Communicator&, const std::function<void()>& f);
 
-// The text of one rank, on every rank.
-inline std::string text_of_rank(comm::Communicator& comm, int rank, const std::string& mine) {
-  return comm::broadcast_text(comm, mine, rank);
-}
+// The text of rank 0, on every rank.
 inline std::string from_rank_zero(comm::Communicator& comm, const std::string& mine) {
-  return text_of_rank(comm, 0, mine);
+  return comm::broadcast_text(comm, mine, 0);
 }
 
 }  // namespace skein::apps

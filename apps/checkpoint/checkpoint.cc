@@ -104,16 +104,4 @@ void Checkpoints::abandon(int64_t step) noexcept {
   fs::remove_all(aside(step), ignored);
 }
 
-std::string Checkpoints::save(int64_t step, const Identity& identity, const Walk& walk) {
-  CHECK(identity.world == 1, "several workers save in three steps", identity.world);
-  try {
-    begin(step);
-    write(step, 0, walk);
-    return commit(step, identity);
-  } catch (...) {
-    abandon(step);
-    throw;
-  }
-}
-
 }  // namespace skein::apps

@@ -46,8 +46,6 @@ class Checkpoints {
   void write(int64_t step, int rank, const Walk&);
   std::string commit(int64_t step, const Identity&, const DataIndex& = {});  // the new checkpoint's path
   void abandon(int64_t step) noexcept;
-  // All three steps, for a world of one. It abandons the checkpoint itself when it throws.
-  std::string save(int64_t step, const Identity&, const Walk&);
 
  private:
   std::string aside(int64_t step) const;

@@ -12,10 +12,10 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <sstream>
 #include <thread>
 
+#include "apps/base/host.h"
 #include "apps/checkpoint/checkpoint.h"
 #include "engine/words/file.h"
 
@@ -28,19 +28,11 @@ using comm::Clock;
 constexpr const char* kLockFile = ".skein-lock";
 constexpr const char* kMetrics = "metrics.jsonl";
 
-std::string host_name() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
 // The start time of a process as the kernel reports it; empty if there is no such process.
 std::string birth_of(long pid) {
-  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
-  std::string line, word;
-  std::getline(in, line);
-  std::istringstream after_name(line.substr(std::min(line.size(), line.rfind(')') + 1)));
-  for (int i = 0; i < 20; ++i) after_name >> word;
+  std::istringstream fields(process_state(pid));
+  std::string word;
+  for (int i = 0; i < 20; ++i) fields >> word;
   return word;
 }
 

@@ -5,6 +5,8 @@
 
 #include <charconv>
 
+#include "apps/base/printable.h"
+
 namespace skein::apps {
 
 optim::Options options_of(const Config& c, int64_t steps_per_epoch) {
@@ -70,7 +72,7 @@ int64_t last_change(const Config& c) {
 std::vector<std::string> never_reached(const Config& c, int world, int64_t total_steps,
                                        int64_t steps_per_epoch) {
   std::vector<std::string> lines;
-  const std::string run = fmt::format("this run has {} step{}", total_steps, total_steps == 1 ? "" : "s");
+  const std::string run = "this run has " + counted(total_steps, "step");
   const auto never = [&](const std::string& what, const std::string& flag) {
     lines.push_back(fmt::format("{}: {} and --{} is {}", what, run, flag, c.of_algorithm.at(flag)));
   };

@@ -2,11 +2,11 @@
 #include "apps/doctor/doctor.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 
+#include "apps/base/host.h"
+#include "apps/base/printable.h"
 #include "apps/launch/host_list.h"
 #include "apps/launch/hosts.h"
 #include "apps/launch/launch.h"
@@ -14,20 +14,12 @@
 namespace skein::apps {
 namespace {
 
-std::string host_name() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
 int64_t count(const std::vector<Findings>& all, Finding::Grade g) {
   int64_t n = 0;
   for (const Findings& one : all)
     n += std::count_if(one.begin(), one.end(), [&](const Finding& f) { return f.grade == g; });
   return n;
 }
-
-std::string times(int64_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
 
 Patient patient_of(const Config& c) {
   Patient p{.config = c, .seat = seat_from_environment()};
@@ -49,8 +41,8 @@ int ask_hosts(const Config& c, char** argv) {
   try {
     return run_on_hosts(job, argv);
   } catch (const BadOption&) { throw; } catch (const Error& e) {
-    fmt::print("{}\n{}, {}\n", line_of(problem("hosts", e.what(), "")), times(1, "problem"),
-               times(0, "warning"));
+    fmt::print("{}\n{}, {}\n", line_of(problem("hosts", e.what(), "")), counted(1, "problem"),
+               counted(0, "warning"));
     return 1;
   }
 }
@@ -68,7 +60,7 @@ int doctor(const Config& c, char** argv) {
   const Patient p = patient_of(c);
   if (!p.seat.told && !c.hosts.empty()) return ask_hosts(c, argv);
   Findings mine = {in_order("host", fmt::format("{}, {} of {}, skein {}", host_name(),
-                                                times(p.here, "worker"), p.world, SKEIN_VERSION))};
+                                                counted(p.here, "worker"), p.world, SKEIN_VERSION))};
   for (const auto check : {check_processor, check_memory, check_limits, check_gpu, check_disk,
                            check_interfaces, check_ucx, check_port, check_run})
     check(p, mine);
@@ -81,7 +73,7 @@ int doctor(const Config& c, char** argv) {
         fmt::print("{}{}\n", r ? "\n" : "", p.hosts.empty() ? fmt::format("rank {}", r) : "on " + p.hosts[r]);
       for (const Finding& f : all[r]) fmt::print("{}\n", line_of(f));
     }
-    fmt::print("{}, {}\n", times(problems, "problem"), times(warnings, "warning"));
+    fmt::print("{}, {}\n", counted(problems, "problem"), counted(warnings, "warning"));
   }
   return problems > 0 ? 1 : 0;
 }

@@ -6,12 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <vector>
 
+#include "apps/base/host.h"
 #include "apps/doctor/doctor.h"
 #include "comm/join/sockets.h"
 
@@ -26,25 +25,19 @@ constexpr double kLittle = 512 * kMega,
 constexpr double kSlow = 20e6;        // bytes a second
 constexpr double kSkew = 2;           // seconds
 
-double now() {
-  timespec t{};
-  clock_gettime(CLOCK_REALTIME, &t);
-  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
-}
-
 // Writes up to 64 MB, or for two seconds, and flushes. Returns bytes per second, or 0 with errno set.
 double write_speed(const comm::Fd& f) {
   const std::vector<char> block(size_t(kMega), 'x');
-  const double began = now();
+  const double began = wall_clock();
   double bytes = 0;
-  for (int i = 0; i < 64 && now() - began < 2; ++i) {
+  for (int i = 0; i < 64 && wall_clock() - began < 2; ++i) {
     const ssize_t n = write(f.get(), block.data(), block.size());
     if (n >= 0 && n != ssize_t(block.size())) errno = ENOSPC;  // a short write sets no errno
     if (n != ssize_t(block.size())) return 0;
     bytes += double(block.size());
   }
   if (fdatasync(f.get()) != 0) return 0;
-  return bytes / std::max(1e-6, now() - began);
+  return bytes / std::max(1e-6, wall_clock() - began);
 }
 
 }  // namespace
@@ -62,7 +55,7 @@ void check_disk(const Patient& p, Findings& out) {
                                  "--output DIR with a directory of yours"));
   struct stat made {};
   fstat(file.get(), &made);
-  const double skew = double(made.st_mtim.tv_sec) + 1e-9 * double(made.st_mtim.tv_nsec) - now();
+  const double skew = double(made.st_mtim.tv_sec) + 1e-9 * double(made.st_mtim.tv_nsec) - wall_clock();
   unlink(name.c_str());
 
   struct statvfs s {};

@@ -14,6 +14,7 @@
 #include <optional>
 #include <sstream>
 
+#include "apps/base/host.h"
 #include "apps/doctor/doctor.h"
 #include "comm/join/interfaces.h"
 #include "comm/join/sockets.h"
@@ -65,17 +66,6 @@ double cores_allowed() {
   double quota = 0, period = 1e5;
   s >> quota >> period;
   return quota / period;
-}
-
-std::string value_in(const char* file, const std::string& key) {
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with(key)) {
-      const size_t at = line.find(':');
-      const size_t begin = at == std::string::npos ? at : line.find_first_not_of(" \t", at + 1);
-      return begin == std::string::npos ? "" : line.substr(begin);
-    }
-  return "";
 }
 
 std::string instructions() {

@@ -1,11 +1,11 @@
 // Checks that all workers can meet, and that their clocks agree.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
 
+#include "apps/base/host.h"
 #include "apps/doctor/doctor.h"
 #include "apps/launch/meeting.h"
 #include "comm/join/rendezvous.h"
@@ -15,10 +15,6 @@ namespace {
 
 constexpr double kSkewSeen = 0.5,
                  kSkewFelt = 60;  // seconds: timelines no longer fit; Kerberos tickets and munge fail
-
-double wall() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 std::string packed(const Findings& all) {
   std::ostringstream s;
@@ -47,7 +43,7 @@ std::vector<double> clock_differences(comm::Exchange& e) {
   std::vector<double> least(size_t(e.size()), 1e18);
   for (int i = 0; i < 5; ++i) {
     e.all_gather("");
-    const std::vector<std::string> said = e.all_gather(fmt::format("{:.9f}", wall()));
+    const std::vector<std::string> said = e.all_gather(fmt::format("{:.9f}", wall_clock()));
     for (size_t r = 0; r < said.size(); ++r) {
       const double d = std::atof(said[r].c_str()) - std::atof(said[0].c_str());
       if (std::abs(d) < std::abs(least[r])) least[r] = d;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "apps/base/printable.h"
 #include "apps/report/report_page.h"
 
 namespace skein::apps {
@@ -139,8 +140,7 @@ std::string mass_table(const GossipStory& s) {
 }  // namespace
 
 std::string gossip_page(const GossipFlags& f, const GossipStory& s) {
-  const std::string title =
-      fmt::format("{} number{} averaged by {}", s.elements, s.elements == 1 ? "" : "s", f.algorithm);
+  const std::string title = counted(s.elements, "number") + " averaged by " + f.algorithm;
   const std::string sub = f.algorithm == "allreduce"
                               ? ""
                               : fmt::format("over {}, {} workers", escape_html(f.topology), s.workers);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "apps/base/printable.h"
 #include "comm/topology/contraction.h"
 
 namespace skein::apps {
@@ -22,10 +23,6 @@ std::string ranks(const std::vector<comm::Rank>& all) {
   std::string s;
   for (const comm::Rank r : all) s += (s.empty() ? "" : " ") + std::to_string(r);
   return (all.size() == 1 ? "worker " : "workers ") + s;
-}
-
-std::string count(int64_t n, const std::string& what) {
-  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
 // "mean0.npy" or "mean0.npy, mean2.npy ... mean9.npy": the results of the workers that are left at the end.
@@ -71,7 +68,7 @@ int64_t exact_after(const std::vector<double>& theory) {
 std::string contraction_in_words(const EpochStory& e) {
   if (e.gossips == 0) return "";
   std::string s =
-      fmt::format("contraction per round over {}: measured {:.4f}", count(e.gossips, "round"), e.measured);
+      fmt::format("contraction per round over {}: measured {:.4f}", counted(e.gossips, "round"), e.measured);
   if (!e.theory.empty())
     s += fmt::format(", theoretical {:.4f} at most (second largest singular value)", e.theoretical);
   if (const int64_t exact = exact_after(e.theory)) s += fmt::format("; the mean is exact after {}", exact);
@@ -147,16 +144,17 @@ std::string in_words(const GossipFlags& f, const GossipStory& s) {
   const comm::AveragingResult& r = *s.result;
   std::string out = fmt::format(
       "{}{} averaged between {} by {}{} in {}, {:.3f} s{}; largest distance from the mean {:.3g}\n",
-      count(s.elements, "number"), s.doubles ? " of float64" : "", count(int64_t(s.living.size()), "worker"),
-      f.algorithm, f.algorithm == "allreduce" ? "" : " over " + f.topology, count(r.rounds, "round"),
-      r.seconds, r.stopped ? ", stopped early" : "", r.error);
+      counted(s.elements, "number"), s.doubles ? " of float64" : "",
+      counted(int64_t(s.living.size()), "worker"), f.algorithm,
+      f.algorithm == "allreduce" ? "" : " over " + f.topology, counted(r.rounds, "round"), r.seconds,
+      r.stopped ? ", stopped early" : "", r.error);
   if (!f.output.empty()) out += "result: " + outputs(f, s.living) + '\n';
   for (size_t i = 0; i < s.epochs.size(); ++i) {
     out += contraction_in_words(s.epochs[i]);
     out += mass_in_words(s.epochs[i], i + 1 == s.epochs.size());
   }
   if (s.skipped > 0)
-    out += fmt::format("{} lost on the way; the mass is missing above\n", count(s.skipped, "share"));
+    out += fmt::format("{} lost on the way; the mass is missing above\n", counted(s.skipped, "share"));
   return out;
 }
 

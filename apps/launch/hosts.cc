@@ -33,7 +33,7 @@ using comm::Fd;
 
 constexpr const char* kMark = "SKEIN_HOST_PART";
 constexpr const char* kReady = "skein-host 1 ";
-constexpr int kNoDirectory = 121, kNoProgram = 122, kSshFailed = 255, kInterrupted = 130;
+constexpr int kNoDirectory = 121, kNoProgram = 122, kSshFailed = 255;
 
 // Quotes a text as one word for a shell.
 std::string quoted(const std::string& s) {
@@ -119,7 +119,7 @@ class Caller {
   int run() {
     const int status = team_.run();
     if (!trouble_.empty()) throw Error(trouble_);
-    if (!met_ && team_.asked()) return kInterrupted;
+    if (!met_ && team_.asked()) return kExitInterrupted;
     return status == kSshFailed ? 1 : status;
   }
 
@@ -257,7 +257,7 @@ int run_part_of_hosts(char** argv, Loss loss, double patience) {
   std::fflush(stdout);
   if (!read_line(line)) return 1;  // another host failed, and the caller reports it
   std::istringstream in(line);
-  if (!(in >> word >> c.port >> c.host) || word != "meet") return kInterrupted;
+  if (!(in >> word >> c.port >> c.host) || word != "meet") return kExitInterrupted;
   c.orders = Fd(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
   return run_crew(std::move(c), argv);
 }

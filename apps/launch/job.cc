@@ -9,7 +9,9 @@
 #include <numeric>
 
 #include "apps/base/environment.h"
+#include "apps/base/printable.h"
 #include "apps/launch/hosts.h"
+#include "apps/launch/interrupt.h"
 #include "apps/launch/meeting.h"
 #include "apps/launch/processes.h"
 #include "comm/communicator/run_workers.h"
@@ -133,6 +135,16 @@ int run_job(const JobOptions& o, char** argv, const Work& work) {
   all.workers = workers;
   if (threads) return work_as_threads(all, work);
   return run_processes(workers + o.server, argv, o.loss, patience_of_launcher(o.deadline));
+}
+
+int status_of(const std::string& program, const std::function<int()>& run) {
+  try {
+    return run();
+  } catch (const std::exception& e) {
+    say(stderr, text(program, ": ", printable(e.what()), '\n'));
+    if (dynamic_cast<const BadOption*>(&e)) return kExitUsage;
+    return dynamic_cast<const comm::GivenUp*>(&e) ? kExitGivenUp : kExitRuntime;
+  }
 }
 
 }  // namespace skein::apps

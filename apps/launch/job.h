@@ -51,4 +51,7 @@ int planned_workers(const JobOptions&);
 // BadOption if flags and environment contradict each other.
 int run_job(const JobOptions&, char** argv, const std::function<int(const Member&)>& work);
 
+// Runs a program and returns its exit status. What it throws is printed as one line that begins with its name.
+int status_of(const std::string& program, const std::function<int()>& run);
+
 }  // namespace skein::apps

@@ -1,8 +1,6 @@
 // Finds the seat by RANK and WORLD_SIZE, OpenMPI, PMI or SLURM.
 #include "apps/launch/seat.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
 #include <optional>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "apps/base/environment.h"
+#include "apps/base/host.h"
 #include "apps/launch/host_list.h"
 #include "engine/base.h"
 
@@ -41,12 +40,6 @@ bool complete(const Words& w) {
     throw BadOption(
         text(w.rank_name, "=", *w.rank, " ", w.said(), ": ranks count from 0 to ", w.world_name, " - 1"));
   return true;
-}
-
-std::string host_name() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
 }
 
 std::string fit_for_a_file(std::string s) {

@@ -12,8 +12,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <tuple>
+
+#include "apps/base/host.h"
 
 namespace skein::apps {
 namespace {
@@ -25,7 +26,6 @@ using comm::Fd;
 // with an error has told its peers.
 constexpr auto kGraceAfterKill = std::chrono::seconds(180), kGraceAfterError = std::chrono::seconds(30);
 constexpr auto kOneKeystroke = std::chrono::seconds(1);  // timeout(1) signals a process and then its group
-constexpr int kInterrupted = 130;                        // what workers return after SIGINT
 constexpr auto kLastOrder = std::chrono::seconds(2);     // for a ward that is ordered to kill its workers
 // After SIGKILL, in case the process hangs in the kernel.
 constexpr auto kUnkillable = std::chrono::seconds(10);
@@ -38,16 +38,13 @@ std::pair<Fd, Fd> make_pipe() {
 
 // Whether the process is stopped, traced, or in uninterruptible sleep.
 bool stands_still(const Ward& w) {
-  std::ifstream in("/proc/" + std::to_string(w.pid) + "/stat");
-  std::string all;
-  std::getline(in, all);
-  const size_t name = all.rfind(')');
-  return name != std::string::npos && name + 2 < all.size() && std::strchr("TtD", all[name + 2]) != nullptr;
+  const std::string state = process_state(w.pid);
+  return !state.empty() && std::strchr("TtD", state[0]) != nullptr;
 }
 
 // Whether the ward, a worker behind it, or the connection to them is lost.
 bool is_lost(const Ward& w) {
-  return (w.exit_code() > 128 && w.exit_code() != kInterrupted) || w.exit_code() == kExitGivenUp;
+  return (w.exit_code() > 128 && w.exit_code() != kExitInterrupted) || w.exit_code() == kExitGivenUp;
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ enum class Loss : uint8_t {
   kIsSurvived,   // the others continue
   kOfFirstEnds,  // the others continue, unless the first was lost; its end is the job's
 };
-constexpr int kExitGivenUp = 3;  // exit status of a worker without which the others continue
+// The exit statuses of the programs; kExitGivenUp is that of a worker without which the others continue.
+inline constexpr int kExitRuntime = 1, kExitUsage = 2, kExitGivenUp = 3, kExitInterrupted = 130;
 // How long to wait for workers that the others have given up, once the others have finished. `deadline` is
 // that of a wait between workers, which may be forever.
 inline double patience_of_launcher(double deadline) { return std::min(deadline, 60.0); }

@@ -19,9 +19,13 @@ namespace {
 
 constexpr char kNpyMagic[] = "\x93NUMPY";
 
-bool ends_with(const std::string& s, const std::string& end) {
-  return s.size() >= end.size() && s.compare(s.size() - end.size(), end.size(), end) == 0;
+// "[3, 4]".
+std::string list_of(const std::vector<int64_t>& numbers) {
+  std::string s;
+  for (const int64_t n : numbers) s += (s.empty() ? "" : ", ") + std::to_string(n);
+  return '[' + s + ']';
 }
+
 std::string ending_error(const std::string& path) {
   return path + ": the name must end in .npy or .safetensors";
 }
@@ -182,9 +186,7 @@ int64_t Vectors::Item::size() const {
 std::string Vectors::layout() const {
   std::string s;
   const auto add = [&](const std::string& name, const std::string& type, const std::vector<int64_t>& shape) {
-    s += (s.empty() ? "" : "; ") + name + (name.empty() ? "" : " ") + type + " [";
-    for (size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + std::to_string(shape[i]);
-    s += "]";
+    s += (s.empty() ? "" : "; ") + name + (name.empty() ? "" : " ") + type + ' ' + list_of(shape);
   };
   for (const Item& item : items) add(item.name, item.type + (item.fortran ? " fortran" : ""), item.shape);
   for (const auto& [name, t] : kept) add(name, text(t.dtype()), {t.shape().begin(), t.shape().end()});
@@ -202,9 +204,7 @@ std::string Vectors::place_of(int64_t at) const {
     index[axis] = at % item.shape[axis];
     at /= item.shape[axis];
   }
-  std::string s;
-  for (const int64_t n : index) s += (s.empty() ? "" : ", ") + std::to_string(n);
-  return (item.name.empty() ? "" : "tensor '" + item.name + "' ") + "[" + s + "]";
+  return (item.name.empty() ? "" : "tensor '" + item.name + "' ") + list_of(index);
 }
 
 void check_numbers(const std::string& path, const Vectors& v, int workers) {
@@ -240,16 +240,16 @@ std::string vectors_file(const std::string& path) {
 }
 
 Vectors read_vectors(const std::string& path) {
-  if (ends_with(path, ".npy")) return read_npy(path);
-  if (ends_with(path, ".safetensors")) return read_tensors(path);
+  if (path.ends_with(".npy")) return read_npy(path);
+  if (path.ends_with(".safetensors")) return read_tensors(path);
   std::error_code none;
   if (!std::filesystem::exists(path, none)) throw BadFile(path + ": no such file or directory");
   throw BadOption(ending_error(path) + ", or be the directory of a run");
 }
 
 void check_ending(const std::string& path, bool result_is_npy) {
-  const bool npy = ends_with(path, ".npy");
-  if (!npy && !ends_with(path, ".safetensors")) throw BadOption(ending_error(path));
+  const bool npy = path.ends_with(".npy");
+  if (!npy && !path.ends_with(".safetensors")) throw BadOption(ending_error(path));
   if (npy != result_is_npy)
     throw BadOption(path + (npy ? ": tensors that have names are written as .safetensors"
                                 : ": one array without a name is written as .npy"));
@@ -263,7 +263,7 @@ void write_vectors(const std::string& path, const Vectors& v, const std::string&
 }
 
 Vectors plain_vector(const Tensor& flat, const std::string& path) {
-  const bool npy = !ends_with(path, ".safetensors");
+  const bool npy = !path.ends_with(".safetensors");
   return {npy, {{npy ? "" : "x", npy ? "<f4" : "F32", {flat.size()}}}, flat};
 }
 

@@ -180,10 +180,6 @@ ModelInfo info_of(const std::string& path, const TensorFile& file) {
 
 std::string classifier_of(nn::Module& m) { return layer_of(m.params().back()->name); }
 
-ModelInfo import_model(const std::string& path, nn::Module& m, const std::vector<std::string>& classes) {
-  return import_model(path, read_safetensors(path), m, classes);
-}
-
 ModelInfo import_model(const std::string& path, const TensorFile& file, nn::Module& m,
                        const std::vector<std::string>& classes) {
   const ModelInfo info = info_of(path, file);

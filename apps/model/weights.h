@@ -25,8 +25,7 @@ void export_model(const std::string& path, nn::Module&, const ModelInfo&);
 // itself. Nothing is changed unless everything fits: throws BadFile listing missing, unexpected and misshapen
 // names, or saying that the file has another number of classes. If `classes`, those of the data, are given,
 // other names in the file are an error, too.
-ModelInfo import_model(const std::string& path, nn::Module&, const std::vector<std::string>& classes = {});
-// The same for a file that was already read; `path` is for messages.
+// `path` is for messages.
 ModelInfo import_model(const std::string& path, const TensorFile&, nn::Module&,
                        const std::vector<std::string>& classes = {});
 

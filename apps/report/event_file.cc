@@ -8,11 +8,11 @@
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "apps/base/host.h"
 #include "engine/base.h"
 
 namespace skein::apps {
@@ -53,16 +53,13 @@ constexpr int64_t kString = 7;  // DataType
 }  // namespace tensor
 
 std::string event_of(int64_t step, const std::string& what) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return field(event::kWallTime, std::chrono::duration<double>(now).count()) + field(event::kStep, step) +
-         what;
+  return field(event::kWallTime, wall_clock()) + field(event::kStep, step) + what;
 }
 
 // Readers take files in the order of their names, so a later file must have a later second,
 // whatever the clock says.
 int64_t next_second(const std::string& dir) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  int64_t second = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  auto second = int64_t(wall_clock());
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(dir, none)) {
     const std::string name = entry.path().filename();
@@ -97,9 +94,7 @@ std::string framed(std::string_view record) {
 }
 
 EventFile::EventFile(const std::string& dir, int64_t first_step) {
-  char host[256] = "host";
-  ::gethostname(host, sizeof host - 1);
-  path_ = text(dir, '/', kPrefix, next_second(dir), '.', host, '.', ::getpid(), ".0");
+  path_ = text(dir, '/', kPrefix, next_second(dir), '.', host_name(), '.', ::getpid(), ".0");
   fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
   if (fd_ < 0)
     throw BadFile(text(path_, ": cannot be made: ", std::strerror(errno),

@@ -8,10 +8,10 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <thread>
 
+#include "apps/base/host.h"
 #include "engine/device/device.h"
 #include "engine/words/file.h"
 #include "engine/words/json.h"
@@ -56,19 +56,6 @@ Kept keep_until(const std::string& path, int64_t step) {
       kept.seconds = std::max(kept.seconds, j["seconds"].get<double>());
   }
   return kept;
-}
-
-std::string first_match(const char* file, const std::string& key) {
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with(key)) {
-      const size_t at = line.find_first_of(":=");
-      if (at == std::string::npos) continue;
-      const size_t from = line.find_first_not_of(" \t\"", at + 1);
-      if (from == std::string::npos) continue;
-      return line.substr(from, line.find_last_not_of(" \t\"") + 1 - from);
-    }
-  return "";
 }
 
 }  // namespace
@@ -201,12 +188,12 @@ void write_summary(const std::string& dir, const Summary& s) {
 Json describe_environment() {
   utsname system{};
   ::uname(&system);
-  std::string name = first_match("/etc/os-release", "PRETTY_NAME");
+  std::string name = value_in("/etc/os-release", "PRETTY_NAME");
   if (name.empty()) name = system.sysname;
   return {{"skein", SKEIN_VERSION},
           {"host", system.nodename},
           {"system", text(name, ", kernel ", system.release, ", ", system.machine)},
-          {"processor", first_match("/proc/cpuinfo", "model name")},
+          {"processor", value_in("/proc/cpuinfo", "model name")},
           {"cores", std::thread::hardware_concurrency()},
           {"compiler", text("C++ ", __VERSION__)},
           {"cuda_devices", cuda_device_count()}};

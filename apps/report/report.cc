@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/base/printable.h"
 #include "apps/config/algorithm_values.h"
 #include "apps/report/report_page.h"
 #include "engine/words/file.h"
@@ -47,10 +48,9 @@ std::string rate_of(const Json& config, int64_t workers) {
 std::string subtitle_of(const Json& config, int64_t workers, const Json& environment) {
   const std::string seed = word(config, "seed"), batch = batch_of(config, workers),
                     rate = rate_of(config, workers);
-  return joined({word(config, "algorithm"), fmt::format("{} worker{}", workers, workers == 1 ? "" : "s"),
-                 batch.empty() ? "" : "batch " + batch, rate.empty() ? "" : "rate " + rate,
-                 word(config, "precision"), seed.empty() ? "" : "seed " + seed,
-                 word(environment, "processor")});
+  return joined({word(config, "algorithm"), counted(workers, "worker"), batch.empty() ? "" : "batch " + batch,
+                 rate.empty() ? "" : "rate " + rate, word(config, "precision"),
+                 seed.empty() ? "" : "seed " + seed, word(environment, "processor")});
 }
 
 // The default configuration of the same algorithm with as many workers.

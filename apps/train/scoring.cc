@@ -104,7 +104,8 @@ void Scoring::hash_workers() {
   worker_hashes_.clear();
   if (run_.setup.alone) return;
   const std::string own = parameter_hash(learning_.flat, learning_.flat.x);
-  for (int r = 0; r < run_.comm().size(); ++r) worker_hashes_.push_back(text_of_rank(run_.comm(), r, own));
+  for (int r = 0; r < run_.comm().size(); ++r)
+    worker_hashes_.push_back(comm::broadcast_text(run_.comm(), own, r));
 }
 
 void Scoring::leave_average() {

@@ -53,9 +53,20 @@ inline Identity identity(int world = 1) {
           .global_batch = 64};
 }
 
+// The three steps, for a world of one.
+inline std::string save(const std::string& output, int64_t step, State s) {
+  Checkpoints store(output);
+  try {
+    store.begin(step);
+    store.write(step, 0, s.walk());
+    return store.commit(step, identity());
+  } catch (...) {
+    store.abandon(step);
+    throw;
+  }
+}
 inline std::string saved(const ScratchDir& dir, int64_t step) {
-  State s = some_state(uint64_t(step));
-  return Checkpoints(dir.path()).save(step, identity(), s.walk());
+  return save(dir.path(), step, some_state(uint64_t(step)));
 }
 
 }  // namespace skein::apps

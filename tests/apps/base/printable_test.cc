@@ -17,5 +17,11 @@ TEST(Printable, ControlCharactersAreEscapedAndOtherTextIsKept) {
   EXPECT_EQ(printable_name("two\nlines\tof 白鳥"), "two\\x0alines\\x09of 白鳥");
 }
 
+TEST(Counted, IsPluralUnlessThereIsOne) {
+  EXPECT_EQ(counted(0, "step"), "0 steps");
+  EXPECT_EQ(counted(1, "step"), "1 step");
+  EXPECT_EQ(counted(2, "step"), "2 steps");
+}
+
 }  // namespace
 }  // namespace skein::apps

@@ -83,7 +83,7 @@ TEST(Checkpoint, TheSameStepIsReplaced) {
   const ScratchDir dir;
   saved(dir, 10);
   State other = some_state(99), back;
-  const std::string path = Checkpoints(dir.path()).save(10, identity(), other.walk());
+  const std::string path = save(dir.path(), 10, other);
   load_checkpoint(path, 0, identity(), back.walk());
   EXPECT_TRUE(back == other);
   EXPECT_TRUE(hidden_files(dir.path()).empty());
@@ -166,9 +166,9 @@ TEST(Checkpoint, ADirectoryThatCannotBeIsNamedWithAdvice) {
   const ScratchDir dir;
   spill(dir / "file", "x");
   State s = some_state(1);
-  const std::string m = message_of<BadFile>([&] { Checkpoints(dir / "file").save(1, identity(), s.walk()); });
+  const std::string m = message_of<BadFile>([&] { save(dir / "file", 1, s); });
   EXPECT_TRUE(has(m, dir / "file") && has(m, "another --output")) << m;
-  EXPECT_THROW(Checkpoints("/proc/skein").save(1, identity(), s.walk()), BadFile);
+  EXPECT_THROW(save("/proc/skein", 1, s), BadFile);
 }
 
 TEST(Checkpoint, WhatACrashLeftIsSweptAndNeverLoaded) {

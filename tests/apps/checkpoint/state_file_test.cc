@@ -28,7 +28,7 @@ TEST(StateFile, RoundTripKeepsEveryBit) {
   for (double weight : {0.1, -0.0, 1e-310, double(INFINITY), double(NAN), 1.0 + 0x1p-52}) {
     State s = some_state(3), back;
     s.weight = weight;
-    const std::string path = Checkpoints(dir.path()).save(3, identity(), s.walk());
+    const std::string path = save(dir.path(), 3, s);
     EXPECT_EQ(path, dir / "checkpoints/step-00000003");
     const Manifest m = load_checkpoint(path, 0, identity(), back.walk());
     EXPECT_EQ(m.step, 3);

@@ -79,7 +79,7 @@ TEST(Weights, ImportUndoesExportInPlace) {
   Tiny m, original;
   nn::initialize(original, 3);
   const nn::Flat flat = nn::flatten(m, allocator(kCpu));
-  const ModelInfo info = import_model(path, m, kClasses);
+  const ModelInfo info = import_model(path, read_safetensors(path), m, kClasses);
   EXPECT_EQ(info.model, "tiny");
   EXPECT_EQ(info.classes, kClasses);
   EXPECT_EQ(info.steps, 17);
@@ -104,7 +104,8 @@ TEST(Weights, AMisfitIsListedAndChangesNothing) {
   Tiny m;
   nn::initialize(m, 9);
   const Tensor before = m.conv_->value.clone();
-  const std::string why = message_of<BadFile>([&] { import_model(dir / "other", m); });
+  const std::string why =
+      message_of<BadFile>([&] { import_model(dir / "other", read_safetensors(dir / "other"), m); });
   for (const char* part :
        {"missing: bn.bias", "not in the model: head.weight", "bn.weight (f32 [3] in the file, f32 [2]"})
     EXPECT_TRUE(has(why, part)) << why;
@@ -114,11 +115,14 @@ TEST(Weights, AMisfitIsListedAndChangesNothing) {
 TEST(Weights, AnotherNumberOfClassesIsSaidInWords) {
   const ScratchDir dir;
   const std::string path = exported(dir);
+  const TensorFile file = read_safetensors(path);
   Tiny ten(10);
-  const std::string m = message_of<BadFile>([&] { import_model(path, ten); });
+  const std::string m = message_of<BadFile>([&] { import_model(path, file, ten); });
   EXPECT_TRUE(has(m, "made for 5 classes, the model here has 10")) << m;
   Tiny same;
-  const std::string other = message_of<BadFile>([&] { import_model(path, same, {"a", "b", "C", "d", "é"}); });
+  const std::string other = message_of<BadFile>([&] {
+    import_model(path, file, same, {"a", "b", "C", "d", "é"});
+  });
   EXPECT_TRUE(has(other, "number 2 is 'c' there and 'C' in the data")) << other;
 }
 
