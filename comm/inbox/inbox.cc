@@ -7,13 +7,32 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 namespace skein::comm {
 namespace {
 
 constexpr int kKernelBuffer = 4 << 20;                    // bytes; the kernel may grant fewer
 constexpr timeval kNap{.tv_sec = 0, .tv_usec = 200'000};  // between looks at stop_, in case a wake-up is lost
+
+int64_t& count_of(Verdict v, InboxCounts& c) {
+  switch (v) {
+    case Verdict::kLength:
+      return c.length;
+    case Verdict::kStranger:
+      return c.stranger;
+    case Verdict::kVersion:
+      return c.version;
+    case Verdict::kJob:
+      return c.job;
+    case Verdict::kForged:
+      return c.forged;
+    case Verdict::kWorker:
+      return c.worker;
+    case Verdict::kGenuine:
+      break;
+  }
+  return c.accepted;
+}
 
 }  // namespace
 
@@ -57,7 +76,11 @@ void Inbox::receive() {
     genuine.clear();
     for (const Datagrams::Arrived& a : arrived) {
       Datagram d;
-      if (judge(a, d, bad)) genuine.emplace_back(d, a.from);
+      const Verdict v = judge(a.at, a.bytes, seal_, o_.workers, d);
+      if (v == Verdict::kGenuine)
+        genuine.emplace_back(d, a.from);
+      else
+        ++count_of(v, bad);
     }
     bool more = false;
     {
@@ -78,17 +101,6 @@ void Inbox::receive() {
     }
     datagrams.flush();  // workers repeat what is not acknowledged
   }
-}
-
-bool Inbox::judge(const Datagrams::Arrived& a, Datagram& d, InboxCounts& bad) const {
-  if (!a.at || a.bytes != sizeof d) return ++bad.length, false;
-  std::memcpy(&d, a.at, sizeof d);
-  if (d.magic != Datagram::kMagic) return ++bad.stranger, false;
-  if (d.version != Datagram::kVersion) return ++bad.version, false;
-  if (d.job != seal_.job()) return ++bad.job, false;
-  if (!seal_.genuine(d)) return ++bad.forged, false;
-  if (d.worker < 0 || d.worker >= o_.workers || d.kind >= kAcknowledged) return ++bad.worker, false;
-  return true;
 }
 
 bool Inbox::enter(const Datagram& d) {

@@ -57,9 +57,7 @@ class Inbox {
 
  private:
   void receive();
-  bool judge(const Datagrams::Arrived&, Datagram&,
-             InboxCounts&) const;  // true: genuine; the datagram has been filled
-  bool enter(const Datagram&);     // true: to be acknowledged
+  bool enter(const Datagram&);  // true: to be acknowledged
 
   const InboxOptions o_;
   const std::string salt_;

@@ -61,16 +61,14 @@ void InboxClient::say() {
 
 bool InboxClient::heard() {
   for (;;) {
-    Datagram d;
+    uint8_t bytes[sizeof(Datagram)];
     sockaddr_in from{};
     socklen_t n = sizeof from;
-    const ssize_t got = recvfrom(socket_.get(), &d, sizeof d, MSG_DONTWAIT | MSG_TRUNC,
+    const ssize_t got = recvfrom(socket_.get(), bytes, sizeof bytes, MSG_DONTWAIT | MSG_TRUNC,
                                  reinterpret_cast<sockaddr*>(&from), &n);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return false;
-    if (got != ssize_t(sizeof d) || d.sequence != now_.sequence || d.kind != (now_.kind | kAcknowledged) ||
-        d.worker != now_.worker || d.magic != Datagram::kMagic || d.job != seal_.job() || !seal_.genuine(d))
-      continue;
+    if (!acknowledges(bytes, size_t(got), now_, seal_)) continue;
     if (!chosen_) servers_ = {{from.sin_addr.s_addr, from.sin_port}};
     chosen_ = true;
     return true;

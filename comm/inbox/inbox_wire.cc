@@ -62,6 +62,25 @@ bool Seal::genuine(const Datagram& d) const {
   return sodium_memcmp(mac, d.mac, sizeof mac) == 0;
 }
 
+Verdict judge(const uint8_t* bytes, size_t n, const Seal& seal, int workers, Datagram& d) {
+  if (!bytes || n != sizeof d) return Verdict::kLength;
+  std::memcpy(&d, bytes, sizeof d);
+  if (d.magic != Datagram::kMagic) return Verdict::kStranger;
+  if (d.version != Datagram::kVersion) return Verdict::kVersion;
+  if (d.job != seal.job()) return Verdict::kJob;
+  if (!seal.genuine(d)) return Verdict::kForged;
+  if (d.worker < 0 || d.worker >= workers || d.kind >= kAcknowledged) return Verdict::kWorker;
+  return Verdict::kGenuine;
+}
+
+bool acknowledges(const uint8_t* bytes, size_t n, const Datagram& request, const Seal& seal) {
+  Datagram d;
+  if (n != sizeof d) return false;
+  std::memcpy(&d, bytes, sizeof d);
+  return d.sequence == request.sequence && d.kind == (request.kind | kAcknowledged) &&
+         d.worker == request.worker && d.magic == Datagram::kMagic && d.job == seal.job() && seal.genuine(d);
+}
+
 Fd udp_socket() {
   Fd s(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!s) fail_system("making a UDP socket");

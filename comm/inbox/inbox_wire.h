@@ -49,6 +49,12 @@ class Seal {
   uint64_t job_ = 0;
 };
 
+// What bytes from the network are to an inbox of so many workers.
+enum class Verdict : uint8_t { kGenuine, kLength, kStranger, kVersion, kJob, kForged, kWorker };
+Verdict judge(const uint8_t* bytes, size_t n, const Seal&, int workers, Datagram&);  // filled if genuine
+// Whether the bytes of a datagram acknowledge this request.
+bool acknowledges(const uint8_t* bytes, size_t n, const Datagram& request, const Seal&);
+
 Fd udp_socket();  // closes on exec
 
 }  // namespace skein::comm
