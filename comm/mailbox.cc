@@ -125,8 +125,10 @@ Tensor Mailbox::landing(const Header& h, Allocator& from) {
     return {};
   if (h.kind != Kind::kData || !objection(h).empty()) return {};
   auto& open = assemblies_[key_of(h)];
-  auto a = std::find_if(open.begin(), open.end(),
-                        [&](const Assembly& a) { return a.message.bytes == h.bytes && !a.landing[h.piece]; });
+  auto a = std::find_if(open.begin(), open.end(), [&](const Assembly& a) {
+    const Message& m = a.message;
+    return m.bytes == h.bytes && m.codec == h.codec && a.landing.size() == h.pieces && !a.landing[h.piece];
+  });
   if (a == open.end()) {
     const DType t = DType(h.codec);
     Message m{h, Tensor({h.bytes / size_of(t)}, t, from)};
