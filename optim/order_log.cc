@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "engine/words/file.h"
+#include "engine/words/number.h"
 
 namespace skein::optim {
 
@@ -32,8 +33,11 @@ OrderLog::OrderLog(const Options& o, const std::string& name) {
   std::istringstream in(read_file(path_));
   std::string title;
   if (!std::getline(in, title) || title != kTitle) fail("this is no recording");
-  for (int64_t v; in >> v;) past_.push_back(v);
-  if (!in.eof()) fail("damaged after " + std::to_string(past_.size()) + " entries");
+  for (std::string word; in >> word;) {
+    const auto v = number_in<int64_t>(word);
+    if (!v) fail(text("damaged after ", past_.size(), " entries"));
+    past_.push_back(*v);
+  }
 }
 
 OrderLog::~OrderLog() {

@@ -57,7 +57,9 @@ void parse_steps(Schedule& s, const std::string& text, const std::vector<std::st
   }
   if (parts.size() > 2) s.gamma = to_number(text, parts[2]);
   if (!(s.gamma > 0 && s.gamma <= 1)) refuse(text, "GAMMA must be above 0 and at most 1");
-  if (!std::is_sorted(at.begin(), at.end()) || at.front() < 0) refuse(text, "epochs must ascend from 0");
+  constexpr double kMostSteps = 0x1p52;
+  if (!std::is_sorted(at.begin(), at.end()) || at.front() < 0 || at.back() * per_epoch > kMostSteps)
+    refuse(text, "epochs must ascend from 0");
   for (double e : at) s.milestones.push_back(std::llround(e * per_epoch));
 }
 

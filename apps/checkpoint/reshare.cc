@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "apps/launch/host_list.h"
 #include "apps/model/safetensors.h"
 #include "data/sources/split.h"
 #include "engine/words/number.h"
@@ -156,7 +157,8 @@ class Resharer final : public Archive {
     if (!all) refuse(text("lacks the field '", name, "'"));
     v = how == How::kSum ? 0 : *std::max_element(all->begin(), all->end());
     if (how == How::kSum && first_)
-      for (const int64_t w : *all) v += w;
+      for (const int64_t w : *all)
+        if (__builtin_add_overflow(v, w, &v)) refuse(text("the counts '", name, "' are too large"));
   }
   void operator()(const std::string& name, double& v) override {
     const How how = how_of(algorithm_, name);
@@ -227,7 +229,7 @@ class Resharer final : public Archive {
 
 std::string numbers_that_divide(int64_t batch) {
   std::string all;
-  for (int64_t n = 1; n <= batch; ++n)
+  for (int64_t n = 1; n <= std::min<int64_t>(batch, kMostWorkers); ++n)
     if (batch % n == 0) all += (all.empty() ? "" : ", ") + std::to_string(n);
   return all;
 }

@@ -43,7 +43,7 @@ std::vector<std::string> split(const std::string& whose, const std::string& list
   return parts;
 }
 
-std::string padded(int n, size_t width) {
+std::string padded(int64_t n, size_t width) {
   std::string s = std::to_string(n);
   return std::string(s.size() < width ? width - s.size() : 0, '0') + s;
 }
@@ -57,7 +57,8 @@ std::vector<std::string> expand_ranges(const std::string& whose, const std::stri
     const std::string last = dash == std::string::npos ? first : range.substr(dash + 1);
     const int from = whole(whose, first), to = whole(whose, last);
     if (to < from || to - from > kMostWorkers) refuse(whose, text("'", range, "' is no range"));
-    for (int n = from; n <= to; ++n) all.push_back(padded(n, first.size()));
+    if (all.size() > size_t(kMostWorkers)) refuse(whose, "more hosts than there can be");
+    for (int64_t n = from; n <= to; ++n) all.push_back(padded(n, first.size()));
   }
   return all;
 }
@@ -82,6 +83,7 @@ std::vector<std::string> expand_hosts(const std::string& list, const std::string
       names = std::move(longer);
       at = close + 1;
     }
+    if (hosts.size() + names.size() > size_t(kMostWorkers)) refuse(whose, "more hosts than there can be");
     hosts.insert(hosts.end(), names.begin(), names.end());
   }
   return hosts;
@@ -97,7 +99,7 @@ std::vector<int> expand_counts(const std::string& list, const std::string& varia
       if (part.back() != ')') refuse(whose, text("'", part, "' is no count"));
       times = whole(whose, part.substr(open + 2, part.size() - open - 3));
     }
-    if (times > kMostWorkers) refuse(whose, text("'", part, "' is no count"));
+    if (all.size() + size_t(times) > size_t(kMostWorkers)) refuse(whose, "more hosts than there can be");
     all.insert(all.end(), size_t(times), whole(whose, part.substr(0, open)));
   }
   return all;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "data/pictures/augment.h"
@@ -56,7 +57,9 @@ std::optional<Preparation> read_preparation(const std::string& path,
                      (p.image.channels == 1 || p.image.channels == 3) &&
                      (p.center || text_of("view") == "whole") && p.mean.size() == size_t(p.image.channels) &&
                      p.deviation.size() == p.mean.size() &&
-                     std::all_of(p.deviation.begin(), p.deviation.end(), [](float d) { return d > 0; });
+                     std::all_of(p.mean.begin(), p.mean.end(), [](float m) { return std::isfinite(m); }) &&
+                     std::all_of(p.deviation.begin(), p.deviation.end(),
+                                 [](float d) { return d > 0 && std::isfinite(d) && std::isfinite(1 / d); });
   if (!sound)
     throw BadFile(
         text(path, ": damaged: its metadata image, view, mean and std do not say how images are prepared"));
