@@ -27,7 +27,7 @@ test_main(main_of_calculating -O1)
 test_main(main_of_programs -O0 <nlohmann/json.hpp>)
 test_main(main_of_others -O0)
 
-set(test_folders engine nn comm optim data apps laws programs)
+set(test_folders engine nn comm optim data apps laws programs fuzz)
 if(SKEIN_CUDA)
   list(APPEND test_folders cuda)
 endif()
@@ -68,6 +68,8 @@ foreach(folder ${test_folders})
                          ENVIRONMENT ${test_environment})
   endforeach()
 endforeach()
+
+include(tests/fuzz/fuzz.cmake)
 
 # The tests that need a GPU: one program for a machine that has one, and the same objects on an emulated device.
 if(SKEIN_CUDA)

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Makes the seeds of the harnesses, which are checked in: tests/fuzz/make_corpus.py rewrites tests/fuzz/corpus.
+
+A seed is what a harness takes: often a byte that says how, then the bytes of a file. Needs Pillow."""
+import gzip
+import io
+import json
+import pathlib
+import shutil
+import struct
+import tarfile
+
+from PIL import Image
+
+HERE = pathlib.Path(__file__).resolve().parent / "corpus"
+
+
+def put(harness, name, *parts):
+    path = HERE / harness / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(p.encode() if isinstance(p, str) else bytes(p) for p in parts))
+
+
+def encoded(image, kind, **options):
+    out = io.BytesIO()
+    image.save(out, kind, **options)
+    return out.getvalue()
+
+
+def images():
+    flat = Image.frombytes("RGB", (19, 13), bytes((x * 37 + y * 11 + c * 80) % 256 for y in range(13) for x in range(19) for c in range(3)))
+    jpegs = {"baseline": (flat, {}), "progressive": (flat, {"progressive": True}), "gray": (flat.convert("L"), {}),
+             "cmyk": (flat.convert("CMYK"), {}), "restarts": (flat, {"restart_marker_blocks": 1}), "whole": (flat, {"subsampling": 0})}
+    for n, (name, (image, options)) in enumerate(jpegs.items()):
+        put("image", name + ".jpg", [n % 4, 100, 100, 100, 100], encoded(image, "JPEG", quality=60, **options))
+    clear = flat.convert("RGBA")
+    clear.putalpha(100)
+    pngs = {"rgb": flat, "gray": flat.convert("L"), "rgba": clear, "palette": flat.convert("P"), "one_bit": flat.convert("1"),
+            "sixteen": Image.new("I;16", (5, 4), 40000), "gray_alpha": clear.convert("LA")}
+    for n, (name, image) in enumerate(pngs.items()):
+        put("image", name + ".png", [8 + n % 4, 9, 9, 9, 9], encoded(image, "PNG"))
+
+
+def data_sets():
+    idx = struct.pack(">IIII", 0x803, 2, 3, 3) + b"x" * 18
+    put("idx", "images", [0], idx)
+    put("idx", "images.gz", [0], gzip.compress(idx, mtime=0))
+    put("idx", "labels", [1], struct.pack(">II", 0x801, 2), [1, 2])
+    put("unpacking", "plain", [1], "abc")
+    put("unpacking", "beginning", [0, 10], gzip.compress(b"abc" * 100, mtime=0))
+    put("unpacking", "gzipped", [1], gzip.compress(b"abc" * 100, mtime=0))
+    put("unpacking", "members", [1], gzip.compress(b"abc", mtime=0), gzip.compress(b"def", mtime=0))
+    put("cifar", "ten", [0], b"\1" * 3073)
+    put("cifar", "hundred", [3], b"\1" * 3074)
+    put("cifar", "names", [1], "apple\nbear\n\ncan\n")
+    put("odd_files", "some", "3:4,17:128,9000000000:256")
+    put("folder_index", "two", "2\na\n1\n2\n1\nx.jpg\n0\nb/c\n1\n2\n1\ny.jpg\n1\n.txt\n3\n")
+    put("folder_index", "outside", "1\na/../..\n1\n2\n1\nx.jpg\n0\n")
+    put("shard_index", "one", "1\ns.tar\n1\n2\n2048\n1\na.jpg\n512\n10\n3\n")
+
+
+def tars():
+    def tar(members, kind):
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w", format=kind) as t:
+            for name, content in members:
+                info = tarfile.TarInfo(name)
+                info.size = len(content)
+                t.addfile(info, io.BytesIO(content))
+        return out.getvalue()
+    some = [("a/1.jpg", b"\xff\xd8\xff"), ("a/1.cls", b"3"), ("a/2.png", b"x" * 20), ("a/2.json", b'{"label": 2}')]
+    long = [("x" * 150 + ".jpg", b""), ("x" * 150 + ".cls", b"0\n")]
+    for name, kind, members in (("ustar", tarfile.USTAR_FORMAT, some), ("gnu", tarfile.GNU_FORMAT, long), ("pax", tarfile.PAX_FORMAT, long)):
+        put("tar", name, tar(members, kind).rstrip(b"\0"), bytes(1536))
+    put("tar", "word", tar([("1.json", b'{"label": "7"}'), ("1.jpg", b"")], tarfile.USTAR_FORMAT)[:3584])
+
+
+def headed(header, body=b""):
+    return json.dumps(header) + "\n", body
+
+
+def tensors():
+    about = {"classes": '["a","b","c"]', "model": "mlp", "steps": "3", "image": "4x4x1", "view": "whole", "mean": "[0.5]", "std": "[0.2]"}
+    put("safetensors", "described", [1], *headed({"__metadata__": about, "w": {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]}}, b"12345678"))
+    put("safetensors", "narrow", [1], *headed({"x": {"dtype": "BF16", "shape": [], "data_offsets": [0, 2]},
+                                              "y": {"dtype": "I64", "shape": [1], "data_offsets": [2, 10]}}, b"12" + b"1" * 8))
+    put("safetensors", "bare", [0], struct.pack("<Q", 2), "{}")
+    for name, kind, shape, size in (("f4", "<f4", "(2,)", 8), ("f8", "<f8", "(1, 2)", 16), ("f2", "<f2", "()", 2)):
+        put("npy", name, [1], f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n", bytes(size))
+    put("npy", "version2", [0], b"\x93NUMPY\x02\x00\x36\0\0\0", "{'descr': '<f4', 'fortran_order': True, 'shape': (1,), }\n", bytes(4))
+    manifest = {"format": 1, "version": "0.1.0", "step": 10, "model": "mlp", "layout": "x", "algorithm": "sgp", "world": 1, "data": "d",
+                "seed": 1, "global_batch": 12, "images": {k: {"count": 3, "blake2b": "ab"} for k in ("train", "test")},
+                "files": [{"name": "rank-0000.safetensors", "blake2b": "ab"}]}
+    put("manifest", "mended", [1], json.dumps(manifest))
+    put("manifest", "unmended", [0], json.dumps(dict(manifest, blake2b="00")))
+    fields = {"x": ("F32", [8], 32), "rule.v": ("F32", [2, 2], 16), "n": ("I64", [3], 24), "words": ("U8", [3], 3)}
+    header, at = {"__metadata__": {"k": "int 4", "meters.images": "int 9", "r": "real 0.5"}}, 0
+    for name, (kind, shape, size) in fields.items():
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+    for harness in ("state", "reshared_state"):
+        put(harness, "all", *headed(header, bytes(at - 3) + b"3:4"))
+    gossip = dict(header, **{"strategy.x": {"dtype": "F32", "shape": [8], "data_offsets": [at, at + 32]}})
+    gossip["__metadata__"] = {"k": "int 4", "meters.images": "int 9", "r": "real 0.5", "strategy.w": "real 0.5"}
+    put("reshared_state", "gossip", *headed(gossip, bytes(at - 3) + b"3:4" + bytes(32)))
+
+
+def texts():
+    for depth in (63, 64, 65):
+        put("nesting", str(depth), "[" * depth + "]" * depth)
+    put("nesting", "strings", '{"a.b": ["[[[", "\\"{", {"c": 1.5e3}]}')
+    put("config", "flags", 'data = "synthetic"\nlr = 0.1\nbatch-size = 8\nnesterov = true\npeers = "1@0,2@30"\nalgorithm = "sgp"\n'
+        'checkpoint-every = "50steps"\n')
+    put("config", "forms", 'lr-schedule = "step:30,60:0.1"\nsteps = 1_000\nwarmup_epochs = 1e3\n')
+    put("config", "section", "[section]\na = [1, {b = 2}]\n")
+    put("config", "unquoted", "model = resnet18\n")
+    put("command_line", "flags", [0], "--data\nsynthetic\n--lr\n0.1\n--algorithm=sgp\n--no-nesterov\n--print")
+    put("command_line", "actions", [0], "--help\nsgp\n--workers\n4")
+    put("command_line", "predict", [0], "--predict\na.jpg\nb\n--weights\nm.safetensors\n--top\n3\n--json")
+    put("command_line", "unknown", [0], "--learning-rate\n0.1\nphotos")
+    put("command_line", "recipe", [0], "--recipe\nfashion-mnist\n--resume\nauto\n--output\nrun")
+    put("command_line", "averaging", [1], "--workers\n4\n--input\npart{rank}.npy\n--topology\nring\n--peers\n1\n--tolerance\n1e-3\n--json")
+    for n, value in enumerate(("step:30,60:0.1", "dirichlet:0.3", "region", "train-{000..012}-{a,b}.tar", "500steps")):
+        put("option_values", str(n), [n], value)
+    put("option_values", "poly", [0], "poly:1.5")
+    put("environment", "hosts", "a:2,user@b:2")
+    put("environment", "variables", "a,b\n", [0], "1\n", [1], "4\n", [2], "0\n")
+    put("environment", "slurm", "a\n", [4], "0\n", [5], "8\n", [8], "node[01-03,7]-ib,login\n", [10], "4(x2),1\n", [9], "1\n")
+    put("environment", "mpi", "a\n", [13], "1\n", [14], "2\n", [19], "500\n")
+    put("graph", "file", [2], json.dumps({"n": 2, "rounds": [{"edges": [[0, 0, 0.5], [0, 1, 0.5], [1, 1, 0.5], [1, 0, 0.5]]}]}))
+    for name in ("ring", "exponential", "base", "random", "complete", "bipartite-linear", "file:x"):
+        put("graph", name.replace(":", "_"), [15], name)
+    put("recording", "served", "skein order of arrivals 1\n3\n-1\n5\n")
+    put("choices", "one", "skein choices 1\n0123456789abcdef\tk\tv\n")
+    put("note", "whole", f"skein meeting 1\nhosts a,10.0.0.1\nport 500\nkey {'ab' * 32}\n")
+    run = [{"event": "run", "step": 0, "workers": 2, "config": {"model": "mlp", "seed": 1}, "environment": {"device": "cpu"}},
+           {"event": "step", "step": 3, "loss": 0.3, "loss_min": 0.2, "epoch": 0.1, "seconds": 1.5, "learning_rate": 0.1},
+           {"event": "eval", "step": 3, "loss": 0.3, "top1": 40.5}, {"event": "epoch", "step": 3, "epoch": 1},
+           {"event": "lost", "step": 3, "worker": 1, "why": "killed"}]
+    summary = {"steps": 3, "config": {"lr": 0.1, "model": "mlp"}, "workers": 2, "top1": 40.5, "seconds": 2}
+    lines = "".join(json.dumps(e) + "\n" for e in run)
+    put("metrics", "run", [1], lines, [1], json.dumps(summary))
+    put("metrics", "running", [0], lines)
+
+
+def messages():
+    def header(kind, sender, pieces=1, piece=0, size=16, codec=0, epoch=1):
+        return struct.pack("<IHHIIiIqIIqBBHId", 0x4E454B53, 1, kind, 1, epoch, sender, 2, 3, piece, pieces, size, codec, codec, 0, 0, 1.0)
+    whole, later = 16, 32
+    put("mailbox", "short", [whole], header(1, 1), [whole], header(1, 2))
+    put("mailbox", "pieces", [whole | later], header(1, 1, 2, 0, 1 << 21), [whole], header(1, 1, 2, 1, 1 << 21), [8], header(1, 1), [0])
+    put("mailbox", "goodbye", [0], header(3, 1, size=4, codec=3), struct.pack("<H", 4))
+    put("mailbox", "likely", [1 | 2 | whole], header(1, 1, size=1 << 21), [1 | 2 | whole], header(1, 2, size=5000))
+    request = struct.pack("<IHHQiiq", 0x494E4B53, 1, 2, 0, 1, 3, 5) + bytes(16)
+    put("datagram", "request", [2], request)
+    put("datagram", "acknowledged", [2], struct.pack("<IHHQiiq", 0x494E4B53, 1, 0x8000, 0, 1, 0, 7) + bytes(16))
+    put("datagram", "long", [4], request, request)
+    put("datagram", "invitation", [1], "inbox 00ff00ff00ff00ff00ff00ff00ff00ff 5000 127.0.0.1 10.0.0.1")
+
+
+if HERE.exists():
+    shutil.rmtree(HERE)
+for make in (images, data_sets, tars, tensors, texts, messages):
+    make()

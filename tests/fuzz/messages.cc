@@ -1,0 +1,126 @@
+// What other processes send: to the mailbox, at the meeting, and to the inbox.
+#include <cstring>
+
+#include "comm/inbox/inbox_wire.h"
+#include "comm/mailbox.h"
+#include "engine/device/memory.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace skein::fuzz {
+namespace {
+
+using comm::Header;
+
+constexpr int kRanks = 4;
+constexpr int64_t kBound = 1 << 22, kLongestPayload = 1 << 21;
+
+// All fields as they come, or likely numbers.
+Header header_of(Input& in, uint8_t how) {
+  Header h = in.number<Header>();
+  if (how & 1) {
+    h.kind = comm::Kind(uint16_t(h.kind) % 6), h.from %= kRanks + 1;
+    h.tag %= 3, h.step %= 3, h.communicator %= 2;
+    h.codec %= 8, h.dtype %= 8;
+    h.bytes &= kBound - 1;
+    h.piece %= 8;
+    if (how & 2) h.pieces = uint32_t((h.bytes + comm::kPieceBytes - 1) / comm::kPieceBytes);
+  }
+  h.magic = Header::kMagic, h.version = Header::kVersion;
+  if (!(how & 4)) h.epoch = 1;
+  return h;
+}
+
+// The bytes that a piece of this header has; -1: none.
+int64_t length_of(const Header& h) {
+  if (h.bytes < 0 || h.pieces == 0 || h.piece >= h.pieces) return -1;
+  const comm::Piece p = piece_of(h);
+  return p.end - p.begin;
+}
+
+// The mailbox as a transport that receives payloads into the memory of their message uses it (ucx_arrivals.cc).
+class Arrivals {
+ public:
+  void arrive(const Header& h, const Tensor& payload, bool later) {
+    if (h.kind != comm::Kind::kData) return void(box_.put({h, payload.clone()}));
+    if (box_.outdated(h) || (h.piece == 0 && !box_.room(h.from, h.bytes))) return;
+    const Tensor landing =
+        payload.bytes() == length_of(h) ? box_.landing(h, skein::allocator(kCpu)) : Tensor();
+    if (!landing) {
+      comm::Message m{h, payload.clone()};
+      m.pieces = 1;
+      box_.put(std::move(m));
+      return;
+    }
+    require(landing.bytes() == payload.bytes(), "a piece has a place of another size");
+    flying_.emplace_back(h, landing);
+    if (!later) land(flying_.size() - 1);
+  }
+  void land(size_t which) {
+    if (flying_.empty()) return;
+    const auto at = flying_.begin() + ptrdiff_t(which % flying_.size());
+    const auto [h, landing] = *at;
+    flying_.erase(at);
+    if (landing.bytes() > 0) std::memset(landing.raw(), 1, size_t(landing.bytes()));
+    box_.landed(h, landing);
+  }
+  void take(const Header& h) {
+    const auto m = box_.poll({h.communicator, h.from, h.tag, h.step});
+    require(!m || m->payload.bytes() == m->bytes, "a message is not as long as it says");
+    (void)box_.holds(h.communicator, comm::kAnyone);
+  }
+  comm::Mailbox& box() { return box_; }
+
+ private:
+  comm::Mailbox box_{0, kRanks, kBound};
+  std::vector<std::pair<Header, Tensor>> flying_;
+};
+
+}  // namespace
+
+void mailbox(Input in) {
+  may_refuse([&] {
+    Arrivals a;
+    for (int n = 0; in.left() > 0 && n < 24; ++n) {
+      const uint8_t how = in.byte();
+      const Header h = header_of(in, how);
+      if (how & 8) a.land(in.byte());
+      if (h.from < 0 || h.from >= kRanks) continue;  // transports drop it
+      const int64_t length = how & 16 ? length_of(h) : in.number<uint16_t>();
+      if (length < 0 || length > kLongestPayload) continue;
+      const Tensor payload({length}, kU8);
+      if (length > 0) std::memset(payload.raw(), how & 64, size_t(length));
+      a.arrive(h, payload, how & 32);
+      a.take(h);
+    }
+  });
+}
+
+void datagram(Input in) {
+  static const std::string key(32, 'k'), salt(16, 's');
+  static const comm::Seal seal(key, salt);
+  const uint8_t how = in.byte();
+  if (how & 1) {
+    may_refuse([&] {
+      const comm::Invitation i = comm::Invitation::read(in.rest());
+      require(i.port > 0 && i.port < 65536, "an impossible port");
+      require(comm::Invitation::read(i.words()).words() == i.words(), "it reads back as another one");
+    });
+    return;
+  }
+  comm::Datagram d = in.number<comm::Datagram>();
+  const bool exact = how & 2;
+  if (exact) d.magic = comm::Datagram::kMagic, d.version = comm::Datagram::kVersion, seal.sign(d);
+  std::string bytes(reinterpret_cast<const char*>(&d), sizeof d);
+  if (how & 4) bytes += in.rest();
+  if (how & 8) bytes.resize(bytes.size() / 2);
+  const auto* at = reinterpret_cast<const uint8_t*>(bytes.data());
+  comm::Datagram got, asked;
+  if (judge(at, bytes.size(), seal, kRanks, got) == comm::Verdict::kGenuine) {
+    require(exact, "a datagram without the key was believed");
+    require(got.worker >= 0 && got.worker < kRanks, "a worker that there is not");
+  }
+  asked.worker = 1, asked.sequence = 7;
+  require(!acknowledges(at, bytes.size(), asked, seal) || exact, "an acknowledgement without the key");
+}
+
+}  // namespace skein::fuzz

@@ -1,0 +1,66 @@
+// Small files that a run leaves for later ones.
+#include <sys/stat.h>
+
+#include "apps/launch/meeting.h"
+#include "apps/report/compare.h"
+#include "apps/report/report.h"
+#include "engine/words/choice_file.h"
+#include "optim/order_log.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace skein::fuzz {
+namespace {
+
+size_t scripts_in(const std::string& page) {
+  size_t n = 0;
+  for (size_t at = 0; (at = page.find("script", at)) != std::string::npos; ++at)
+    n += at > 0 && (page[at - 1] == '<' || page[at - 1] == '/');
+  return n;
+}
+
+}  // namespace
+
+void recording(Input in) {
+  const std::string path = put("log.server", in.rest());
+  may_refuse([&] {
+    optim::Options o;
+    o.set("replay", path.substr(0, path.rfind('.')));
+    optim::OrderLog log(o, "server");
+    for (int i = 0; i < 50 && !log.ended(); ++i) log.happened(log.next());
+  });
+}
+
+void choices(Input in) {
+  const std::string path = put("choices", in.rest());
+  may_refuse([&] {
+    const ChoiceFile c(path);
+    (void)c.find("k");
+  });
+}
+
+void note(Input in) {
+  const std::string path = put("note", in.rest());
+  may_refuse([&] {
+    apps::MeetingNote n;
+    if (apps::read_note(path, n))
+      require(n.port >= 0 && n.port < 65536 && n.key.size() == comm::kJobKeyBytes, "an impossible note");
+  });
+}
+
+// metrics.jsonl, a byte of 1, and summary.json. What they say must not become markup of a page.
+void metrics(Input in) {
+  static const size_t scripts = scripts_in(apps::render_report({}));
+  const bool drawn = in.byte() & 1;
+  const std::string all = in.rest();
+  const size_t half = std::min(all.find('\1'), all.size());
+  may_refuse([&] {
+    apps::RunFiles run = apps::parse_run(all.substr(0, half), all.substr(std::min(half + 1, all.size())));
+    run.directory = "a";
+    if (drawn) require(scripts_in(apps::render_report(run)) == scripts, "a script of the run's in its page");
+    apps::RunFiles other = run;
+    other.directory = "b";
+    if (!run.runs.empty()) (void)apps::compare({run, other});
+  });
+}
+
+}  // namespace skein::fuzz
