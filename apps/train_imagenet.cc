@@ -109,13 +109,6 @@ std::string words_at_end(const Outcome& out, const Config& c, const std::string&
   return s;
 }
 
-// "rank 1: shared memory, rank 2: ucx tcp/eth0"
-std::string one_line(std::string lines) {
-  while (!lines.empty() && lines.back() == '\n') lines.pop_back();
-  for (size_t at; (at = lines.find('\n')) != std::string::npos;) lines.replace(at, 1, ", ");
-  return lines;
-}
-
 // Runs a process that only serves, until no worker is left. It catches interrupts because the
 // workers act on them.
 int serve(const Config& c, const Member& server) {

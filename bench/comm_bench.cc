@@ -121,6 +121,7 @@ void run_rank(const Plan& p, Rank rank, int port, const std::string& key) {
   Rendezvous meeting(std::move(r));
   TransportOptions o;
   o.way = parse_way(p.way);
+  o.key = key;
   const auto transport = connect(meeting, o);
   Communicator c(*transport);
   if (rank == 0) std::printf("lanes %s\n", transport->describe().c_str());

@@ -55,7 +55,7 @@ std::string Mailbox::put(Message m) {
   std::lock_guard lock(mutex_);
   if (m.magic != Header::kMagic || m.version != Header::kVersion || m.from < 0 ||
       m.from >= membership_.size()) {
-    ++strangers_;
+    ++refusals_.messages;
     return {};
   }
   if (m.kind == Kind::kGoodbye) {
@@ -275,11 +275,6 @@ std::string Mailbox::holds(uint32_t communicator, Rank from) const {
     if (k.communicator == communicator && (from == kAnyone || k.from == from) && n++ < 4)
       s << (n > 1 ? ", " : "") << "tag " << k.tag << " step " << k.step << " of rank " << k.from;
   return n ? text("; what waits instead: ", s.str(), n > 4 ? ", ..." : "") : "; nothing of it waits here";
-}
-
-int64_t Mailbox::strangers() const {
-  std::lock_guard lock(mutex_);
-  return strangers_;
 }
 
 }  // namespace skein::comm

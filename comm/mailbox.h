@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "comm/refusals.h"
 #include "comm/transport.h"
 
 namespace skein::comm {
@@ -30,6 +31,7 @@ class Mailbox {
   Mailbox(Rank owner, int size, int64_t bound = int64_t(1) << 29);
   Rank owner() const { return owner_; }
   Membership& membership() { return membership_; }
+  Refusals& refusals() { return refusals_; }  // of all that brings messages to this rank
 
   // ---- for transports -------------------------------------------------------------------------------------
   // Takes in a whole message. A message of another epoch, or one that contradicts itself, is refused: put()
@@ -70,7 +72,6 @@ class Mailbox {
   // Makes the next membership epoch this rank's own, and drops the messages of older ones.
   void begin_epoch(uint32_t epoch);
   int64_t arrivals() const { return arrivals_; }
-  int64_t strangers() const;
 
  private:
   struct Parcel {
@@ -107,7 +108,7 @@ class Mailbox {
   std::condition_variable room_;
   std::string refused_, poisoned_, given_up_;
   std::atomic<int64_t> arrivals_{0};
-  int64_t strangers_ = 0;
+  Refusals refusals_;
 };
 
 }  // namespace skein::comm

@@ -47,9 +47,17 @@ DeviceMemory& Transport::devices() {
 }
 
 Way parse_way(const std::string& word) {
-  return one_of<Way>(
-      "--transport", word,
-      {{"auto", Way::kAuto}, {"local", Way::kLocal}, {"shared", Way::kShared}, {"ucx", Way::kUcx}});
+  return one_of<Way>("--transport", word,
+                     {{"auto", Way::kAuto},
+                      {"local", Way::kLocal},
+                      {"shared", Way::kShared},
+                      {"tcp", Way::kTcp},
+                      {"ucx", Way::kUcx}});
+}
+
+Sealing parse_sealing(const std::string& word) {
+  return one_of<Sealing>("--seal", word,
+                         {{"auto", Sealing::kAuto}, {"on", Sealing::kOn}, {"off", Sealing::kOff}});
 }
 
 }  // namespace skein::comm

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/membership.h"
+#include "comm/ports.h"
 #include "engine/clock.h"
 #include "engine/tensor.h"
 
@@ -68,7 +69,7 @@ class Endpoint {
   // room until the deadline. A payload on a device sets out when the calling thread's stream has done its
   // work so far; send() does not wait for that. Thread-safe. Throws PeerLost, Timeout.
   virtual void send(const Header&, Tensor payload, Clock::time_point deadline) = 0;
-  virtual const char* name() const = 0;  // "local", "shared", "ucx": for the log
+  virtual const char* name() const = 0;  // "local", "shared", "tcp", "ucx": for the log
 };
 
 // Memory that the ranks of one host share. The base class is the transport without any: every
@@ -131,8 +132,8 @@ class Transport {
   virtual bool ordered() const { return true; }
   // One line a peer with the way by which it is reached. For the log, and for tests of the lanes chosen.
   virtual std::string describe() const { return {}; }
-  // How many callers and messages did not belong to this job; they are dropped.
-  virtual int64_t strangers() const { return 0; }
+  // The address of this host at which other ranks reach what this one listens with.
+  virtual std::string address() const { return "127.0.0.1"; }
   // An error ends this rank, and only this one: the others will find it lost at once, instead of gone.
   virtual void fail() {}
 };
@@ -152,17 +153,25 @@ class Exchange {
 // in any order.
 std::vector<std::unique_ptr<Transport>> local_world(int size);
 
-// How messages travel. kAuto decides per pair: shared memory between ranks of one host and user, UCX between
-// hosts. kLocal is local_world().
-enum class Way : uint8_t { kAuto, kLocal, kShared, kUcx };
+// How messages travel. kAuto decides per pair: shared memory between ranks of one host and user; between hosts RDMA
+// by UCX where all have it, else TCP. kLocal is local_world().
+enum class Way : uint8_t { kAuto, kLocal, kShared, kTcp, kUcx };
 Way parse_way(const std::string&);  // the value of --transport; throws BadOption
+
+// What is encrypted of all that leaves a host: kAuto everything but RDMA; kOn everything, so RDMA is not used; kOff
+// nothing. Even then strangers stay out, because every message is authenticated.
+enum class Sealing : uint8_t { kAuto, kOn, kOff };
+Sealing parse_sealing(const std::string&);  // the value of --seal; throws BadOption
 
 struct TransportOptions {
   Way way = Way::kAuto;
+  Sealing sealing = Sealing::kAuto;
+  std::string key = "";                  // the job's, kJobKeyBytes
   double deadline = 60;                  // seconds within which all ranks must have connected
   double silence = 10;                   // seconds without a heartbeat after which a peer counts as lost
   int64_t in_flight = int64_t(1) << 29;  // bytes on their way to one peer before send() waits
-  std::string tls = "";                  // UCX transports to allow ("tcp"); empty: all that UCX finds
+  PortRange ports = {};                  // that may be listened at
+  std::string tls = "";                  // UCX transports to allow; empty: all but TCP
   std::string interface = "";            // to use between hosts; empty: the fastest of all
   bool gpu = false;  // this rank wants payloads in GPU memory moved by UCX, also within its host
 };

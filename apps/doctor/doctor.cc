@@ -56,7 +56,8 @@ std::string line_of(const Finding& f) {
 }
 
 int doctor(const Config& c, char** argv) {
-  if (is_part_of_hosts()) return run_part_of_hosts(argv, Loss::kEndsAll, c.deadline);
+  if (is_part_of_hosts())
+    return run_part_of_hosts(argv, Loss::kEndsAll, c.deadline, comm::parse_port_range(c.port_range));
   const Patient p = patient_of(c);
   if (!p.seat.told && !c.hosts.empty()) return ask_hosts(c, argv);
   Findings mine = {in_order("host", fmt::format("{}, {} of {}, skein {}", host_name(),

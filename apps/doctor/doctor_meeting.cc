@@ -69,7 +69,8 @@ Finding judged(const std::vector<double>& differences) {
 
 std::vector<Findings> meet_and_compare(const Patient& p, Findings mine) {
   try {
-    Meeting where(p.seat, p.config.output.empty() ? "." : p.config.output, std::min(p.config.deadline, 60.0));
+    Meeting where(p.seat, p.config.output.empty() ? "." : p.config.output, std::min(p.config.deadline, 60.0),
+                  comm::parse_port_range(p.config.port_range));
     comm::RendezvousOptions options = where.options();
     const std::string address = fmt::format("{}:{}", options.host, options.port);
     comm::Rendezvous meeting(std::move(options));

@@ -152,7 +152,7 @@ void check_interfaces(const Patient& p, Findings& out) {
 }
 
 void check_ucx(const Patient& p, Findings& out) {
-  const bool needed = p.config.transport != "shared" && p.config.transport != "local";
+  const bool needed = p.config.transport == "auto" || p.config.transport == "ucx";
   const auto grade = [&](Finding f) {
     if (!needed)
       f.grade = Finding::kWarning,
@@ -174,12 +174,6 @@ void check_ucx(const Patient& p, Findings& out) {
   if (!facts.trouble.empty())
     return grade(problem("UCX", fmt::format("{} cannot receive messages here: {}", what, facts.trouble),
                          "see shared memory and open files above; UCX_LOG_LEVEL=info says more"));
-  const bool wired = std::any_of(facts.resources.begin(), facts.resources.end(), [](const std::string& r) {
-    return r != "tcp/lo" && r.find("memory") == std::string::npos;
-  });
-  if (!wired && p.several_hosts())
-    return grade(problem("UCX", what + ": no way to another host",
-                         "unset UCX_TLS and UCX_NET_DEVICES, or name what there is"));
   const char* const gpus = facts.moves_cuda          ? "; transfers GPU memory"
                            : cuda_device_count() > 0 ? "; cannot transfer GPU memory (docs/network.md)"
                                                      : "";

@@ -54,7 +54,10 @@ void declare(CLI::App& app, GossipFlags& f) {
   add("--output", f.output, "PATTERN", "where each worker writes its result, {rank} in the name");
   add("--report", f.report, "FILE.html", "a picture of the error over the rounds");
   add("--seed", f.seed, "N", or_default("of random vectors and random graphs", f.seed));
-  add("--transport", f.job.transport, "NAME", or_default("auto, local, shared or ucx", f.job.transport));
+  add("--transport", f.job.transport, "NAME", or_default("auto, local, shared, tcp or ucx", f.job.transport));
+  add("--seal", f.job.seal, "auto|on|off",
+      or_default("encrypt what leaves a host: auto all but RDMA, on all, off nothing", f.job.seal));
+  add("--port-range", f.port_range, "A-B", "ports at which processes may listen [any that are free]");
   add("--interface", f.job.interface, "NAME", "network interface between hosts, such as eth0 [the fastest]");
   add("--wire", f.wire, "TYPE", or_default("fp32 or bf16: type in which push-sum sends its shares", f.wire));
   add("--deadline", f.job.deadline, "SECONDS", or_default("that any single wait may take", f.job.deadline));
@@ -90,6 +93,7 @@ void check(const CLI::App& app, GossipFlags& f) {
   if (given && (f.job.workers < 1 || f.job.workers > kMostWorkers))
     refuse(text("--workers ", f.job.workers, ": from 1 to ", kMostWorkers, " can be"));
   if (!given && !seat.told && f.job.hosts.empty()) refuse("--workers is needed: how many workers average");
+  f.job.ports = comm::parse_port_range(f.port_range);
   const int workers = planned_workers(f.job);
   if (!(f.job.deadline > 0)) refuse(text("--deadline ", f.job.deadline, ": must be above 0"));
   f.job.wire = one_of<DType>("--wire", f.wire, {{"fp32", kF32}, {"bf16", kBF16}});

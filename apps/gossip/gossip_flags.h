@@ -14,7 +14,7 @@ namespace skein::apps {
 struct GossipFlags {
   JobOptions job;
   std::vector<std::string> input;  // a pattern, or one name per worker
-  std::string output, topology, algorithm = "push-sum", report, wire = "fp32";
+  std::string output, topology, algorithm = "push-sum", report, wire = "fp32", port_range;
   comm::TopologyOptions graph;
   int64_t size = 0, rounds = 0, seed = 1;
   double tolerance = 0;  // absolute; 0 with rounds = 0: relative_tolerance()

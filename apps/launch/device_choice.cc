@@ -36,20 +36,27 @@ DeviceChoice choose_device(const Config& c, const Place& place) {
   return chosen;
 }
 
+// NCCL encrypts nothing that it sends from host to host.
 std::string join_gpus(comm::Communicator& comm, const Config& c, Device d) {
+  const bool one_host = comm.transport().address() == "127.0.0.1";
   comm::DeviceOffer mine{.device = d,
                          .gpu = identity_of(d),
                          .groups = {},
                          .trouble = "",
                          .repeatable = numerics().deterministic};
-  if (d.is_cuda() && c.collectives != "host") try {
+  if (c.seal == "on" && !one_host)
+    mine.trouble = "--seal on, and NCCL does not encrypt what it sends between hosts";
+  else if (d.is_cuda() && c.collectives != "host")
+    try {
       mine.groups = nccl_groups();
     } catch (const Error& e) { mine.trouble = e.what(); }
   const auto wish = one_of<comm::DeviceWish>("--collectives", c.collectives,
                                              {{"auto", comm::DeviceWish::kAuto},
                                               {"host", comm::DeviceWish::kHost},
                                               {"nccl", comm::DeviceWish::kGroup}});
-  return comm.use_devices(wish, std::move(mine));
+  const std::string nccl = mine.groups.name, line = comm.use_devices(wish, std::move(mine));
+  const bool in_clear = !one_host && !nccl.empty() && line.find("go through " + nccl) != std::string::npos;
+  return in_clear ? line + "; between hosts they are not sealed" : line;
 }
 
 std::string join_messages(comm::Communicator& comm, const Config& c, Device d, int64_t elements) {

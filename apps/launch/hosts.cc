@@ -228,7 +228,7 @@ int run_on_hosts(const HostsJob& job, char** argv) { return Caller(job, argv).ru
 
 bool is_part_of_hosts() { return variable(kMark).has_value(); }
 
-int run_part_of_hosts(char** argv, Loss loss, double patience) {
+int run_part_of_hosts(char** argv, Loss loss, double patience, comm::PortRange ports) {
   unsetenv(kMark);
   Crew c;
   c.loss = loss;
@@ -246,7 +246,7 @@ int run_part_of_hosts(char** argv, Loss loss, double patience) {
   if (line != "end" || c.key.size() != comm::kJobKeyBytes || c.first < 0 || c.count < 1 ||
       c.world < c.first + c.count)
     throw Error(text(kMark, " is set, but stdin has no instructions; unset it"));
-  if (c.first == 0) c.listener = comm::listen_at(c.port, false);
+  if (c.first == 0) c.listener = comm::listen_at(c.port, false, ports);
   std::string addresses;
   if (const auto ssh = variable("SSH_CONNECTION")) {  // client, its port, our address, our port
     std::istringstream in(*ssh);

@@ -29,6 +29,6 @@ int run_on_hosts(const HostsJob&, char** argv);
 // The other end: true in a process that run_on_hosts() started on a host, which
 // must then call run_part_of_hosts().
 bool is_part_of_hosts();
-int run_part_of_hosts(char** argv, Loss, double patience);
+int run_part_of_hosts(char** argv, Loss, double patience, comm::PortRange);
 
 }  // namespace skein::apps

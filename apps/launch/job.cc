@@ -39,7 +39,7 @@ int work_among(comm::Communicator& all, bool server, Place me, const Work& work)
 int work_as_rank(const JobOptions& o, const Seat& seat, const Work& work) {
   std::string key;
   const std::unique_ptr<comm::Rendezvous> met = [&] {
-    Meeting meeting(seat, o.place, o.deadline);
+    Meeting meeting(seat, o.place, o.deadline, o.ports);
     comm::RendezvousOptions r = meeting.options();
     key = r.key;
     return std::make_unique<comm::Rendezvous>(std::move(r));
@@ -47,26 +47,31 @@ int work_as_rank(const JobOptions& o, const Seat& seat, const Work& work) {
   comm::Rendezvous& meeting = *met;
   comm::TransportOptions t;
   t.way = comm::parse_way(o.transport);
+  t.sealing = comm::parse_sealing(o.seal);
+  t.key = key;
+  t.ports = o.ports;
   t.deadline = o.deadline;
   t.interface = o.interface;
   t.gpu = o.gpu_messages && cuda_device_count() > 0;
   t.silence = std::clamp(o.deadline / 2, 1.0, t.silence);
   if (const auto tls = variable("SKEIN_UCX_TLS")) t.tls = *tls;
   const std::unique_ptr<comm::Transport> transport = comm::connect(meeting, t);
-  comm::Communicator communicator(*transport, {.deadline = o.deadline, .wire = o.wire, .key = key});
-  const auto strangers = [&] { return meeting.strangers() + transport->strangers(); };
+  comm::Communicator communicator(*transport,
+                                  {.deadline = o.deadline, .wire = o.wire, .key = key, .ports = o.ports});
+  comm::Refusals& refusals = transport->mailbox().refusals();
+  refusals.callers += meeting.strangers();
   Place me{.rank = seat.rank,
            .world = seat.world,
            .local_rank = seat.local_rank,
            .local_world = seat.local_world,
            .cores = seat.cores,
            .ways = transport->describe(),
-           .strangers = strangers()};
+           .refusals = &refusals};
   const int status = work_among(communicator, o.server, me, work);
-  if (const int64_t n = strangers(); n > 0)
-    std::fprintf(
-        stderr, "worker %d refused %lld caller%s without this job's key; is another job using its address?\n",
-        seat.rank, static_cast<long long>(n), n == 1 ? "" : "s");
+  if (const std::string refused = refusals.counts().words(); !refused.empty())
+    std::fprintf(stderr,
+                 "worker %d refused %s; is another job using its address, or somebody attacking it?\n",
+                 seat.rank, refused.c_str());
   return status;
 }
 
@@ -107,7 +112,8 @@ int planned_workers(const JobOptions& o) {
 }
 
 int run_job(const JobOptions& o, char** argv, const Work& work) {
-  if (is_part_of_hosts()) return run_part_of_hosts(argv, o.loss, patience_of_launcher(o.deadline));
+  if (is_part_of_hosts()) return run_part_of_hosts(argv, o.loss, patience_of_launcher(o.deadline), o.ports);
+  comm::parse_sealing(o.seal);
   const Seat seat = seat_from_environment();
   const bool threads = comm::parse_way(o.transport) == comm::Way::kLocal;
   const int workers = planned_workers(o);
@@ -118,14 +124,13 @@ int run_job(const JobOptions& o, char** argv, const Work& work) {
     throw BadOption(text("--servers dedicated: ", seat.said, " has no room for a worker beside the server"));
   if (seat.told && threads && seat.world > 1)
     throw BadOption(
-        text("--transport local: those of ", seat.said, " are processes; use auto, shared or ucx"));
+        text("--transport local: those of ", seat.said, " are processes; use auto, shared, tcp or ucx"));
   if (seat.told && seat.by != Seat::kVariables && o.hosts_said)
     throw BadOption(text("--hosts ", o.hosts, ": the environment says ", seat.said,
                          ", so the workers are started already; leave --hosts out"));
   if (seat.told && seat.world > 1) return work_as_rank(o, seat, work);
   if (!seat.told && !o.hosts.empty()) {
-    if (threads)
-      throw BadOption("--transport local: workers on --hosts are processes; use auto, shared or ucx");
+    if (threads) throw BadOption("--transport local: workers on --hosts are processes; use auto, tcp or ucx");
     HostsJob job{parse_hosts(o.hosts, o.workers), o.deadline, o.loss};
     job.hosts.back().workers += o.server;
     return run_on_hosts(job, argv);
@@ -134,7 +139,7 @@ int run_job(const JobOptions& o, char** argv, const Work& work) {
   JobOptions all = o;
   all.workers = workers;
   if (threads) return work_as_threads(all, work);
-  return run_processes(workers + o.server, argv, o.loss, patience_of_launcher(o.deadline));
+  return run_processes(workers + o.server, argv, o.loss, patience_of_launcher(o.deadline), o.ports);
 }
 
 int status_of(const std::string& program, const std::function<int()>& run) {

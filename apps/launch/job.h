@@ -11,7 +11,9 @@ namespace skein::apps {
 
 struct JobOptions {
   int workers = 0;                 // --workers; 0: not given
-  std::string transport = "auto";  // auto, local (ranks as threads of this process), shared, ucx
+  std::string transport = "auto";  // auto, local (ranks as threads of this process), shared, tcp, ucx
+  std::string seal = "auto";       // what is encrypted between hosts: auto, on, off
+  comm::PortRange ports = {};      // where processes may listen
   double deadline = 60;            // seconds for the workers to meet, and for any single wait
   DType wire = kF32;
   bool server = false;         // one more process (or thread), after the workers, that only serves
@@ -29,7 +31,8 @@ struct Place {
   int local_rank = 0, local_world = 1;  // among the workers of this host
   int cores = 0;                        // reserved for this worker by its launcher; 0 if unknown
   std::string ways = "";                // one line per peer: the transport that reaches it
-  int64_t strangers = 0;  // connections without the job's key that this process refused while the workers met
+  const comm::Refusals* refusals =
+      nullptr;  // of this process, counted while it works; null: it has no network
 };
 
 // A worker, or the server, as passed to `work` of run_job().

@@ -16,6 +16,8 @@ JobOptions job_options(const Config& c) {
   if (said == Source::kDefault || (said == Source::kResumed && seat_from_environment().told)) o.workers = 0;
   o.transport = c.transport;
   o.interface = c.interface;
+  o.seal = c.seal;
+  o.ports = comm::parse_port_range(c.port_range);
   o.gpu_messages = c.device != "cpu" && c.device_messages != "off";
   o.deadline = c.wait == "forever" ? comm::kForever : c.deadline;
   o.wire = one_of<DType>("--wire", c.wire, {{"fp32", kF32}, {"bf16", kBF16}});
@@ -26,6 +28,12 @@ JobOptions job_options(const Config& c) {
   o.hosts = c.hosts;
   o.hosts_said = c.origin("hosts").source > Source::kResumed;
   return o;
+}
+
+std::string one_line(std::string lines) {
+  while (!lines.empty() && lines.back() == '\n') lines.pop_back();
+  for (size_t at; (at = lines.find('\n')) != std::string::npos;) lines.replace(at, 1, "; ");
+  return lines;
 }
 
 int compute_threads(const Config& c, const Place& place) {

@@ -69,7 +69,8 @@ bool read_note(const fs::path& path, MeetingNote& n) {
   return true;
 }
 
-Meeting::Meeting(const Seat& seat, const std::string& place, double deadline) : seat_(seat) {
+Meeting::Meeting(const Seat& seat, const std::string& place, double deadline, comm::PortRange ports)
+    : seat_(seat), ports_(ports) {
   o_.rank = seat.rank, o_.size = seat.world, o_.deadline = deadline;
   if (const auto host = variable("MASTER_ADDR")) o_.host = *host, fixed_host_ = true;
   if (const auto port = number("MASTER_PORT")) {
@@ -156,10 +157,11 @@ void Meeting::leave_note() {
   if (fixed_port_) {
     o_.listener = comm::listen_at(o_.port, false);
   } else {
-    o_.port = seat_.port;
+    o_.port = ports_.any() ? seat_.port : 0;
     try {
-      o_.listener = comm::listen_at(o_.port, false);
+      o_.listener = comm::listen_at(o_.port, false, ports_);
     } catch (const Error&) {  // the port is another job's; the others read which one was taken
+      if (!ports_.any()) throw;
       o_.port = 0;
       o_.listener = comm::listen_at(o_.port, false);
     }

@@ -33,7 +33,7 @@ class Meeting {
  public:
   // Rank 0 writes the note, and the others wait for it for at most `deadline` seconds. Throws BadOption,
   // BadFile, and Error saying where they waited.
-  Meeting(const Seat&, const std::string& place, double deadline);
+  Meeting(const Seat&, const std::string& place, double deadline, comm::PortRange ports);
   ~Meeting();
   Meeting(const Meeting&) = delete;
   comm::RendezvousOptions options();  // may be called once
@@ -47,6 +47,7 @@ class Meeting {
   void wait_for_note();
 
   const Seat& seat_;
+  const comm::PortRange ports_;
   comm::RendezvousOptions o_;
   bool fixed_host_ = false, fixed_port_ = false;
   std::filesystem::path note_;  // empty if there is no note

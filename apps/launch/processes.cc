@@ -68,10 +68,10 @@ int run_crew(Crew c, char** argv) {
   return team.run();
 }
 
-int run_processes(int workers, char** argv, Loss loss, double patience) {
+int run_processes(int workers, char** argv, Loss loss, double patience, comm::PortRange ports) {
   Crew c;
   c.count = c.world = workers;
-  c.listener = comm::listen_at(c.port, true);
+  c.listener = comm::listen_at(c.port, true, ports);
   c.key = comm::random_bytes(comm::kJobKeyBytes);
   c.loss = loss;
   c.patience = patience;

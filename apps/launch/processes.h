@@ -30,6 +30,7 @@ struct Crew {
 // calling process must have no other threads.
 int run_crew(Crew, char** argv);
 // Runs all workers on this host, with a random key.
-int run_processes(int workers, char** argv, Loss = Loss::kEndsAll, double patience = 60);
+int run_processes(int workers, char** argv, Loss = Loss::kEndsAll, double patience = 60,
+                  comm::PortRange = {});
 
 }  // namespace skein::apps

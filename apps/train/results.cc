@@ -7,6 +7,7 @@
 #include "apps/base/together.h"
 #include "apps/model/weights.h"
 #include "apps/report/report.h"
+#include "comm/communicator/numbers.h"
 #include "comm/communicator/words.h"
 #include "engine/words/file.h"
 
@@ -23,6 +24,26 @@ Results::Results(Run& run, Batches& batches, Traces& traces, Learning& learning,
       record_(record),
       scoring_(scoring) {}
 
+namespace {
+
+// What all workers together have refused of what came over the network.
+Json refused_by_all(const Run& run) {
+  comm::Refused mine;
+  if (const comm::Refusals* r = run.setup.place.refusals) mine = r->counts();
+  std::map<std::string, int64_t> all;
+  for (const auto& one :
+       comm::gather_numbers(run.comm(), {double(mine.callers), double(mine.messages + mine.forged),
+                                         double(mine.truncated), double(mine.datagrams)})) {
+    size_t i = 0;
+    for (const char* what :
+         {"refused_callers", "refused_messages", "truncated_messages", "refused_datagrams"})
+      all[what] += int64_t(one[i++]);
+  }
+  return all;
+}
+
+}  // namespace
+
 Outcome Results::write(bool interrupted) {
   comm::Communicator& comm = run_.comm();
   scoring_.hash_workers();
@@ -36,13 +57,13 @@ Outcome Results::write(bool interrupted) {
   const double images = over_workers(comm, Seen{.sums = learning_.gradient.meters().total}).images;
   const Outcome out = outcome(interrupted, transfers, images);
   const std::vector<std::vector<double>> seconds = comm::gather_numbers(comm, run_.costs.seconds.each());
-  const Json timeline = traces_.timeline();
+  const Json timeline = traces_.timeline(), refused = refused_by_all(run_);
   scoring_.leave_evaluation();
   together(comm, [&] {
     if (!run_.first()) return;
     const fs::path directory = run_.directory;
     Summary s = summary(out);
-    if (!run_.setup.alone) s.seconds_by_worker = seconds;
+    if (!run_.setup.alone) s.seconds_by_worker = seconds, s.environment.update(refused);
     if (!interrupted)
       export_model((directory / "model.safetensors").string(), *run_.setup.model,
                    model_info(run_.config, run_.setup, run_.k));

@@ -2,6 +2,7 @@
 #include "apps/train/run.h"
 
 #include "apps/launch/device_choice.h"
+#include "apps/launch/launch.h"
 #include "engine/backend.h"
 #include "optim/strategy.h"
 
@@ -27,7 +28,7 @@ Json Run::environment() const {
   if (!setup.data_cores.empty()) e["data_cores"] = setup.data_cores;
   e["backend"] = cpu::describe();
   if (!setup.messages.empty()) e["device_messages"] = setup.messages;
-  if (setup.place.world > 1) e["refused_callers"] = setup.place.strangers;
+  if (setup.place.world > 1) e["transport"] = one_line(setup.place.ways);
   return e;
 }
 

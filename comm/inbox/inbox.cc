@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "comm/communicator/communicator.h"
+
 namespace skein::comm {
 namespace {
 
@@ -36,6 +38,14 @@ int64_t& count_of(Verdict v, InboxCounts& c) {
 
 }  // namespace
 
+InboxOptions inbox_beside(const Communicator& c, int workers) {
+  return {.key = c.options().key,
+          .workers = workers,
+          .address = c.transport().address(),
+          .ports = c.options().ports,
+          .refusals = &c.transport().mailbox().refusals()};
+}
+
 Inbox::Inbox(InboxOptions o)
     : o_(std::move(o)), salt_(random_bytes(16)), seal_(o_.key, salt_), socket_(udp_socket()) {
   CHECK(o_.workers >= 1, o_.workers);
@@ -43,28 +53,23 @@ Inbox::Inbox(InboxOptions o)
   waits_.assign(size_t(o_.workers), false);
   setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &kKernelBuffer, sizeof kKernelBuffer);
   setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kNap, sizeof kNap);
-  sockaddr_in a{};
-  a.sin_family = AF_INET;
-  a.sin_port = htons(uint16_t(o_.port));
-  socklen_t n = sizeof a;
-  if (bind(socket_.get(), reinterpret_cast<sockaddr*>(&a), sizeof a) != 0 ||
-      getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&a), &n) != 0)
-    fail_system(text("listening at UDP port ", o_.port));
-  port_ = ntohs(a.sin_port);
+  port_ = bind_to(socket_, o_.address, o_.ports);
   thread_ = std::thread([this] { receive(); });
 }
 
 Inbox::~Inbox() {
   stop_ = true;
-  sockaddr_in me{};
-  me.sin_family = AF_INET;
-  me.sin_port = htons(uint16_t(port_));
-  me.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  sockaddr_in me{};  // its own address: this wakes the thread
+  socklen_t n = sizeof me;
+  getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&me), &n);
+  if (o_.address.empty()) me.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   sendto(socket_.get(), "", 0, MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&me), sizeof me);
   thread_.join();
 }
 
-Invitation Inbox::invitation() const { return {salt_, port_, own_addresses()}; }
+Invitation Inbox::invitation() const {
+  return {salt_, port_, o_.address.empty() ? own_addresses() : std::vector<std::string>{o_.address}};
+}
 
 void Inbox::receive() {
   Datagrams datagrams(socket_.get(), sizeof(Datagram));
@@ -88,8 +93,10 @@ void Inbox::receive() {
       counts_.length += bad.length, counts_.stranger += bad.stranger, counts_.version += bad.version;
       counts_.job += bad.job, counts_.forged += bad.forged, counts_.worker += bad.worker;
       const bool empty = queue_.empty();
+      const int64_t replayed = counts_.replayed;
       for (auto& [d, from] : genuine)
         if (!enter(d)) from = nullptr;
+      if (o_.refusals) o_.refusals->datagrams += bad.dropped() + counts_.replayed - replayed;
       more = empty && !queue_.empty();
     }
     if (more) changed_.notify_one();

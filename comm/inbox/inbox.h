@@ -10,6 +10,7 @@
 
 #include "comm/inbox/datagrams.h"
 #include "comm/inbox/inbox_wire.h"
+#include "comm/refusals.h"
 
 namespace skein::comm {
 
@@ -32,10 +33,15 @@ struct InboxCounts {
 };
 
 struct InboxOptions {
-  std::string key = {};  // the job's secret, Communicator::options().key
-  int workers = 0;       // these are 0 .. workers - 1
-  int port = 0;          // 0: any free port
+  std::string key = {};      // the job's secret, Communicator::options().key
+  int workers = 0;           // these are 0 .. workers - 1
+  std::string address = {};  // to listen at; empty: all of this host
+  PortRange ports = {};
+  Refusals* refusals = nullptr;  // where dropped datagrams are counted, too; it must outlive the inbox
 };
+class Communicator;
+// For an inbox beside this communicator.
+InboxOptions inbox_beside(const Communicator&, int workers);
 
 // The server's side. A thread of its own moves each request exactly once from the kernel's buffer into
 // the queue and acknowledges it; it never waits for the server. At most one request of each worker is in

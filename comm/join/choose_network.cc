@@ -11,9 +11,8 @@
 #include <map>
 #include <thread>
 
-#include "comm/join/handshake.h"
 #include "comm/join/interfaces.h"
-#include "comm/join/sockets.h"
+#include "comm/join/reception.h"
 
 namespace skein::comm {
 namespace {
@@ -27,23 +26,20 @@ Clock::time_point in_ms(int ms) { return Clock::now() + std::chrono::millisecond
 
 // What a rank tells the others about itself.
 struct Card {
-  std::string secret;
   int port = 0;
   bool told = false;  // its user has chosen an interface
   std::vector<Candidate> candidates;
 
   std::string write() const {
     std::ostringstream s;
-    s << secret << port << ' ' << told << ' ' << candidates.size();
+    s << port << ' ' << told << ' ' << candidates.size();
     for (const Candidate& c : candidates)
       s << ' ' << c.name << ' ' << c.address << ' ' << c.network << ' ' << c.declared;
     return s.str();
   }
   static Card read(const std::string& words) {
-    CHECK(words.size() > 32, "a rank said nothing of its interfaces");
     Card card;
-    card.secret = words.substr(0, 32);
-    std::istringstream s(words.substr(32));
+    std::istringstream s(words);
     size_t n = 0;
     s >> card.port >> card.told >> n;
     for (Candidate c; n > 0 && s >> c.name >> c.address >> c.network >> c.declared; --n)
@@ -52,26 +48,30 @@ struct Card {
   }
 };
 
-std::vector<Candidate> candidates(const std::string& wanted) {
-  std::vector<Candidate> all;
+// Those that `who` wants, or all. RDMA devices have no addresses: beside them all interfaces are candidates.
+std::vector<Candidate> candidates(const std::string& who, const std::string& wanted) {
+  std::vector<Candidate> outward, named;
   std::string there;
   for (const Interface& i : interfaces()) {
     there += text(there.empty() ? "" : ", ", i.name, " (", i.address, ")");
-    if (wanted.empty() ? i.loopback || i.inward : i.name != wanted) continue;
-    all.push_back({i.name, i.address, i.network(), i.megabits, 0});
+    const Candidate c{i.name, i.address, i.network(), i.megabits, 0};
+    if (!i.loopback && !i.inward) outward.push_back(c);
+    if (i.name == wanted) named.push_back(c);
   }
   const std::vector<std::string> rdma = rdma_devices();
   for (const std::string& d : rdma) there += ", " + d;
-  if (all.empty() && !wanted.empty() && std::find(rdma.begin(), rdma.end(), wanted) == rdma.end())
-    throw BadOption(
-        text("--interface ", wanted, ": no such interface is up on this host; there are ", there));
-  return all;
+  if (wanted.empty() || std::find(rdma.begin(), rdma.end(), wanted) != rdma.end()) return outward;
+  if (named.empty())
+    throw BadOption(text(who, ' ', wanted, ": no such interface is up on this host; there are ", there));
+  return named;
 }
 
 // Mbit/s of one connection to a peer's address; 0 if that peer does not answer there.
-double measure(const std::string& address, const Card& peer, Rank me, Rank who) {
-  const Fd s = connect_tcp({address}, peer.port, in_ms(1000));
-  if (!s || !write_all(s, greeting(me, who, peer.secret), in_ms(1000))) return 0;
+double measure(const std::string& address, const Card& peer, const Credentials& mine, Rank who) {
+  const auto line = call(connect_tcp({address}, peer.port, in_ms(1000)), mine, who, Purpose::kTrial,
+                         in_ms(1000), in_ms(1000));
+  if (!line) return 0;
+  const Fd& s = line->socket;
   setsockopt(s.get(), SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof kSendBuffer);
   const std::string block(64 << 10, 'x');
   const auto began = Clock::now();
@@ -88,8 +88,7 @@ double measure(const std::string& address, const Card& peer, Rank me, Rank who) 
 }
 
 // Receives what one caller sends and tells it how much that was.
-void take_in(const Fd& caller, Rank me, const std::string& secret) {
-  if (greeted_by(caller, me, secret, in_ms(2000)) < 0) return;
+void take_in(const Fd& caller) {
   std::vector<char> room(256 << 10);
   timeval patience{10, 0};
   setsockopt(caller.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -98,13 +97,14 @@ void take_in(const Fd& caller, Rank me, const std::string& secret) {
   write_all(caller, std::string(reinterpret_cast<const char*>(&got), sizeof got), in_ms(1000));
 }
 
-// Receives from callers, one at a time, for as long as it lives.
+// Receives from callers of this job, one at a time, for as long as it lives.
 class Listener {
  public:
-  Listener(const Fd& socket, Rank me, std::string secret)
-      : thread_([this, &socket, me, secret = std::move(secret)] {
+  Listener(const Fd& socket, const Credentials& mine, Refusals::Counter& strangers)
+      : thread_([this, &socket, &mine, &strangers] {
+          Reception callers(socket, mine, strangers);
           while (!stop_)
-            if (const Fd caller = accept_before(socket, in_ms(20))) take_in(caller, me, secret);
+            if (const auto guest = callers.next(in_ms(20))) take_in(guest->line.socket);
         }) {}
   ~Listener() {
     stop_ = true;
@@ -170,17 +170,16 @@ std::vector<int> fastest(const std::vector<std::vector<Candidate>>& of_hosts) {
   return chosen;
 }
 
-NetworkChoice choose_network(Exchange& e, const std::vector<int>& host, const TransportOptions& o) {
-  const std::string& wanted = o.interface;
+NetworkChoice choose_network(Exchange& e, const std::vector<int>& host, const TransportOptions& o,
+                             Refusals::Counter& strangers) {
   const Rank me = e.rank();
+  const Credentials mine{.key = o.key, .me = me, .size = e.size()};
   const char* const fixed = std::getenv("UCX_NET_DEVICES");
-  Card mine{.secret = random_bytes(32),
-            .port = 0,
-            .told = fixed || !wanted.empty(),
-            .candidates = candidates(wanted)};
-  const Fd socket = listen_tcp(e.size(), mine.port);
+  const std::string said_so = fixed ? "UCX_NET_DEVICES" : "--interface", wanted = fixed ? fixed : o.interface;
+  Card card{.told = !wanted.empty(), .candidates = candidates(said_so, wanted)};
+  const Fd socket = listen_tcp("", o.ports, card.port);
   std::vector<Card> cards;
-  for (const std::string& words : e.all_gather(mine.write())) cards.push_back(Card::read(words));
+  for (const std::string& words : e.all_gather(card.write())) cards.push_back(Card::read(words));
   drop_shared_addresses(cards, host);
 
   std::vector<Rank> leaders;  // the first rank of each host, in rank order
@@ -196,12 +195,12 @@ NetworkChoice choose_network(Exchange& e, const std::vector<int>& host, const Tr
     choice = choice || (of_hosts.back().size() > 1 && !cards[size_t(r)].told);
   }
   if (choice) {  // all ranks know whether there is one
-    const Listener listener(socket, me, mine.secret);
+    const Listener listener(socket, mine, strangers);
     const Rank next = leaders[(at + 1) % leaders.size()];
     std::string rates;
     if (leaders[at] == me)
       for (const Candidate& c : cards[size_t(next)].candidates)
-        rates += text(measure(c.address, cards[size_t(next)], me, next), ' ');
+        rates += text(measure(c.address, cards[size_t(next)], mine, next), ' ');
     const std::vector<std::string> said = e.all_gather(rates);
     for (size_t h = 0; h < leaders.size(); ++h) {
       std::istringstream s(said[size_t(leaders[(h + leaders.size() - 1) % leaders.size()])]);
@@ -211,27 +210,20 @@ NetworkChoice choose_network(Exchange& e, const std::vector<int>& host, const Tr
   const std::vector<Candidate>& here = of_hosts[at];
   NetworkChoice out;
   const int taken = choice ? fastest(of_hosts)[at] : here.empty() ? -1 : 0;
-  if (taken >= 0) out.addresses.push_back(here[size_t(taken)].address);
-  for (const std::string& a : own_addresses())
-    if (out.addresses.empty() || a != out.addresses[0]) out.addresses.push_back(a);
-  if (fixed) {
-    out.why = text("network: UCX_NET_DEVICES=", fixed);
-    return out;
-  }
+  if (taken >= 0)
+    out.listen = here[size_t(taken)].address, out.addresses = {out.listen};
+  else
+    out.addresses = own_addresses();
   if (!wanted.empty()) {
-    out.devices = wanted;
-    out.why = text("network: ", wanted, ", as --interface says");
+    out.why = text("network: ", wanted, ", as ", said_so, " says");
     return out;
   }
   if (taken < 0) {
-    out.why = choice ? "network: no interface of this host answered; UCX is left to choose" : "";
+    out.why = choice ? "network: no interface of this host answered; all are listened at" : "";
     return out;
   }
   const Candidate& c = here[size_t(taken)];
-  out.devices = c.name;
-  for (const std::string& d : o.tls.empty() ? rdma_devices() : std::vector<std::string>())
-    out.devices += "," + d;
-  out.why = text("network: ", out.devices, " (", c.network, ")", choice ? ", " + rate(c) : ", the only one");
+  out.why = text("network: ", c.name, " (", c.network, ")", choice ? ", " + rate(c) : ", the only one");
   for (const Candidate& other : here)
     if (&other != &c) out.why += text("; not ", other.name, " (", other.network, "), ", rate(other));
   return out;

@@ -3,13 +3,14 @@
 #include <string>
 #include <vector>
 
+#include "comm/refusals.h"
 #include "comm/transport.h"
 
 namespace skein::comm {
 
 struct NetworkChoice {
-  std::string devices;                 // for UCX, such as "eth0"; empty: whatever UCX finds
-  std::vector<std::string> addresses;  // this host's, for others to dial; the chosen one first
+  std::string listen;                  // the address to listen at; empty: none was chosen, so at all of them
+  std::vector<std::string> addresses;  // this host's, for others to dial; the chosen one alone, or all
   std::string why;                     // one line: what was chosen, what else there was, and how fast each is
 };
 
@@ -17,8 +18,10 @@ struct NetworkChoice {
 // host sends a few megabytes to every address of the next host, for at most a quarter of a second each. A
 // network is as fast as the slowest of these links. Nothing is measured if there is no choice.
 // TransportOptions::interface is used without measuring; if this host does not have it, BadOption lists those
-// it has. UCX_NET_DEVICES in the environment takes precedence over everything.
-NetworkChoice choose_network(Exchange&, const std::vector<int>& host, const TransportOptions&);
+// it has. UCX_NET_DEVICES in the environment takes precedence over everything. Callers at the measurements that are
+// not of this job are counted in `strangers`.
+NetworkChoice choose_network(Exchange&, const std::vector<int>& host, const TransportOptions&,
+                             Refusals::Counter& strangers);
 
 // The decision on the hosts' measurements, which is a pure function.
 struct Candidate {

@@ -1,31 +1,26 @@
-// Handshake: how two processes that know each other's address make one authenticated connection.
+// Handshake: how ranks that know each other's addresses make authenticated connections, one a pair and purpose.
 #pragma once
 #include <functional>
 #include <map>
-#include <string>
+#include <utility>
 #include <vector>
 
-#include "comm/join/sockets.h"
+#include "comm/join/line.h"
+#include "comm/refusals.h"
 
 namespace skein::comm {
 
-// What a caller sends first: its rank, the rank it calls, and a keyed BLAKE2b tag that only ranks of the
-// exchange can make, because only they know the called rank's `secret`.
-inline constexpr size_t kGreetingBytes = 2 * sizeof(Rank) + 32;
-std::string greeting(Rank from, Rank to, const std::string& secret);
-// The caller's rank; -1 if it sends nothing in time, or cannot prove who it is. `secret` belongs to `me`.
-Rank greeted_by(const Fd& caller, Rank me, const std::string& secret, Clock::time_point until);
-
 struct HandshakeOptions {
-  Rank me = 0;
+  Credentials mine;
   std::vector<Rank> peers;                 // each of them names this rank, too
-  std::vector<std::string> secrets;        // 32 bytes a rank, exchanged beforehand
+  std::vector<Purpose> purposes;           // the same on all of them
   std::function<Fd(Rank)> dial;            // connects to a listening peer
-  std::function<bool(const Fd&)> welcome;  // whether this caller may speak at all
+  std::function<bool(const Fd&)> welcome;  // whether this caller may speak at all; empty: all may
   Clock::time_point deadline;
 };
-// Makes one connection per peer, which the higher rank dials and proves by its greeting. Callers without a
-// proof are hung up on and counted in `strangers`. Throws Timeout, which names the missing ranks.
-std::map<Rank, Fd> handshake(const HandshakeOptions&, const Fd& listener, int64_t& strangers);
+using Lines = std::map<std::pair<Rank, Purpose>, Line>;
+// Makes the connections, which the higher rank of a pair dials. Callers that cannot prove who they are are hung up
+// on and counted. Throws Timeout, which names the missing ranks.
+Lines handshake(const HandshakeOptions&, const Fd& listener, Refusals::Counter& strangers);
 
 }  // namespace skein::comm

@@ -9,7 +9,8 @@
 namespace skein::comm {
 namespace {
 constexpr char kBeat = 'H', kBye = 'B', kConfirmed = 'C';
-}
+constexpr size_t kMostUnsent = 1024;  // bytes; a peer that has not taken so many needs no more heartbeats
+}  // namespace
 
 Liveness::Liveness(Mailbox& box, double silence) : box_(box), silence_(silence) {}
 
@@ -21,12 +22,16 @@ Liveness::~Liveness() {
   stopping_.notify_all();
   if (thread_.joinable()) thread_.join();
   for (Peer& p : peers_)
-    if (p.open) (void)::send(p.socket.get(), &kBye, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (p.open) say(p, kBye);
 }
 
 void Liveness::watch(Rank r, Fd connection) {
   set_nonblocking(connection);
-  peers_.push_back({r, std::move(connection), Clock::now()});
+  peers_.push_back({r, std::move(connection), {}, Clock::now(), "", ""});
+}
+void Liveness::watch(Rank r, Line line) {
+  watch(r, std::move(line.socket));
+  peers_.back().seals = Session{std::move(line.out), std::move(line.in)};
 }
 
 void Liveness::start() {
@@ -36,7 +41,33 @@ void Liveness::start() {
 void Liveness::beat() {
   std::unique_lock lock(stop_mutex_);
   while (!stopping_.wait_for(lock, std::chrono::duration<double>(silence_ / 10), [this] { return stop_; }))
-    for (const Peer& p : peers_) (void)::send(p.socket.get(), &kBeat, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    for (Peer& p : peers_) say(p, kBeat);
+}
+
+// A word is one byte, followed by its tag where words are sealed.
+void Liveness::say(Peer& p, char word) {
+  const std::lock_guard lock(saying_mutex_);
+  if (p.unsent.size() < kMostUnsent) {
+    char tag[kTagBytes];
+    if (p.seals) p.seals->out.seal(&word, 1, &word, tag);
+    p.unsent.append(1, word).append(tag, p.seals ? kTagBytes : 0);
+  }
+  const ssize_t n = ::send(p.socket.get(), p.unsent.data(), p.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (n > 0) p.unsent.erase(0, size_t(n));
+}
+
+bool Liveness::hear(Peer& p, const char* bytes, size_t n) {
+  p.unread.append(bytes, n);
+  const size_t length = 1 + (p.seals ? kTagBytes : 0);
+  size_t at = 0;
+  for (; p.unread.size() - at >= length; at += length) {
+    char* const word = &p.unread[at];
+    if (p.seals && !p.seals->in.open(word, 1, word + 1)) return false;
+    if (*word == kBye) p.bye = true;
+    if (*word == kConfirmed) p.confirmed = true;
+  }
+  p.unread.erase(0, at);
+  return true;
 }
 
 void Liveness::read(Peer& p) {
@@ -45,11 +76,10 @@ void Liveness::read(Peer& p) {
     const ssize_t n = recv(p.socket.get(), bytes, sizeof bytes, MSG_DONTWAIT);
     if (n > 0) {
       p.heard = Clock::now();
-      for (ssize_t i = 0; i < n; ++i) {
-        if (bytes[i] == kBye) p.bye = true;
-        if (bytes[i] == kConfirmed) p.confirmed = true;
-      }
-      continue;
+      if (hear(p, bytes, size_t(n))) continue;
+      ++box_.refusals().forged;
+      p.open = false;
+      return box_.lose(p.rank, "its heartbeats were tampered with on their way");
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     p.open = false;
@@ -85,8 +115,8 @@ void Liveness::check(bool now) {
 }
 
 void Liveness::confirm_goodbye(Rank r) {
-  for (const Peer& p : peers_)
-    if (p.rank == r) (void)::send(p.socket.get(), &kConfirmed, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+  for (Peer& p : peers_)
+    if (p.rank == r) say(p, kConfirmed);
 }
 
 bool Liveness::goodbye_confirmed(Rank r) {

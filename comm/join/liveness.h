@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/join/sockets.h"
+#include "comm/join/line.h"
 #include "comm/mailbox.h"
 
 namespace skein::comm {
@@ -18,7 +18,8 @@ class Liveness {
  public:
   Liveness(Mailbox&, double silence);
   ~Liveness();  // tells the others that the coming hang-up is no death; goodbyes have been sent before
-  void watch(Rank, Fd connection);
+  void watch(Rank, Line);           // of another host: what it says is sealed
+  void watch(Rank, Fd connection);  // of this host
   void start();
   // Reads what has come and tells the mailbox which peers hung up, left, or fell silent. Looks at most once a
   // millisecond unless `now`, so it is cheap when called often. For any thread.
@@ -31,15 +32,20 @@ class Liveness {
   struct Peer {
     Rank rank;
     Fd socket;
+    std::optional<Session> seals;
     Clock::time_point heard;
+    std::string unsent, unread;  // what the socket had no room for; the beginning of a sealed word
     bool open = true, bye = false, confirmed = false;
   };
   void beat();
+  void say(Peer&, char);
   void read(Peer&);
+  bool hear(Peer&, const char* bytes, size_t n);  // false: somebody has tampered with them
   Mailbox& box_;
   const double silence_;
   std::vector<Peer> peers_;
-  std::mutex mutex_;
+  std::mutex mutex_;         // of what is read
+  std::mutex saying_mutex_;  // of what is sent
   std::atomic<int64_t> next_look_{0};
   Clock::time_point looked_ = Clock::now();
   std::mutex stop_mutex_;

@@ -1,16 +1,15 @@
 // Rendezvous: how ranks that know one address find each other, by TCP and with the job's key.
 #pragma once
 #include <functional>
-#include <memory>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "comm/join/sockets.h"
+#include "comm/join/line.h"
+#include "comm/refusals.h"
 #include "comm/transport.h"
 
 namespace skein::comm {
-
-inline constexpr size_t kJobKeyBytes = 32;
 
 struct RendezvousOptions {
   Rank rank = 0;
@@ -26,9 +25,8 @@ struct RendezvousOptions {
   std::function<void(RendezvousOptions&)> look_again = {};
 };
 
-// Rank 0 keeps the table, and the others talk to it. Every connection begins with a challenge that only a
-// holder of the job's key can answer (keyed BLAKE2b, in both directions). Strangers are hung up on and
-// counted. For one thread.
+// Rank 0 keeps the table, and the others talk to it. Every connection begins with a greeting that only holders of
+// the job's key can make, and all that follows is sealed. Strangers are hung up on and counted. For one thread.
 class Rendezvous final : public Exchange {
  public:
   // Returns when all ranks are there. Throws Timeout, which names the missing ranks; Disagreement, if a rank
@@ -45,8 +43,9 @@ class Rendezvous final : public Exchange {
  private:
   Fd listener();
   void wait_for_all();
-  void call();
-  bool greet(const Fd&, Clock::time_point challenged_by, Clock::time_point proven_by) const;
+  void admit(const Hello&, Line);
+  void find_rank_zero();
+  Credentials credentials() const;
   std::vector<int> ports() const;
   std::string where() const;  // "host:port, port", for messages
   std::vector<std::string> serve_gather(const std::string& mine);
@@ -54,13 +53,13 @@ class Rendezvous final : public Exchange {
   std::string missing() const;
 
   RendezvousOptions o_;
-  std::vector<Fd> members_;  // on rank 0 by rank; elsewhere only [0]
-  int64_t strangers_ = 0;
+  std::map<Rank, Line> members_;  // on rank 0 the others; elsewhere only rank 0
+  Refusals::Counter strangers_{0};
   Fd listener_;
 };
 
-// A socket that listens at `port` (0: any free one, which `port` then holds), on all interfaces or only
-// within this host. If the port is taken, throws an Error that says what to do.
-Fd listen_at(int& port, bool only_this_host);
+// A socket that listens at `port` (0: a free one of `otherwise`, which `port` then holds), on all interfaces or
+// only within this host. If the port is taken, throws an Error that says what to do.
+Fd listen_at(int& port, bool only_this_host, PortRange otherwise = {});
 
 }  // namespace skein::comm

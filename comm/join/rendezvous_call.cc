@@ -8,7 +8,6 @@
 #include <sstream>
 #include <thread>
 
-#include "comm/join/greeting.h"
 #include "comm/join/rendezvous.h"
 
 namespace skein::comm {
@@ -42,21 +41,10 @@ std::vector<std::string> addresses_of(const std::string& hosts) {
 
 }  // namespace
 
-// False: the listener has another key, or is not rank 0.
-bool Rendezvous::greet(const Fd& s, Clock::time_point challenged_by, Clock::time_point proven_by) const {
-  std::string challenge, proof;
-  Hello h{kMagic, kVersion, uint32_t(o_.rank), uint32_t(o_.size), {}};
-  const std::string nonce = random_bytes(kNonce);
-  std::memcpy(h.nonce, nonce.data(), kNonce);
-  return read_all(s, challenge, kNonce, challenged_by) &&
-         write_all(s, bytes_of(h) + tag_of(o_.key, challenge + bytes_of(h)), proven_by) &&
-         read_all(s, proof, kTag, proven_by) && same(proof, tag_of(o_.key, nonce + "welcome"));
-}
-
 // For the other ranks. Rank 0 may start later than they do. If there are several ports to try, a stranger
 // that stays silent at one of them must not hold them up.
-void Rendezvous::call() {
-  constexpr double kChallenge = 5, kProof = 20;  // seconds, if there are other ports to try
+void Rendezvous::find_rank_zero() {
+  constexpr double kSalt = 5, kProof = 20;  // seconds, if there are other ports to try
   const Clock::time_point deadline = after(o_.deadline);
   const bool elsewhere = o_.look_again || !o_.more_ports.empty();
   std::string host = o_.host;
@@ -67,11 +55,12 @@ void Rendezvous::call() {
       const auto by = [&](double seconds) {
         return elsewhere ? std::min(deadline, after(seconds)) : deadline;
       };
-      if (s && greet(s, by(kChallenge), by(kProof))) {
-        members_[0] = std::move(s);
+      if (!s) continue;
+      if (auto line = call(std::move(s), credentials(), 0, Purpose::kMeeting, by(kSalt), by(kProof))) {
+        members_.emplace(0, std::move(*line));
         return;
       }
-      refused = refused || s;
+      refused = true;
     }
     if (refused && (!elsewhere || Clock::now() >= deadline))
       throw Error(text("rank ", o_.rank, " was refused at ", where(),

@@ -102,16 +102,53 @@ Fd connect_unix(const std::string& name) {
   return s;
 }
 
-Fd listen_tcp(int backlog, int& port) {
-  Fd s(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+namespace {
+
+// Calls open(address) for one port after the other, until it succeeds. Jobs that share a range begin at different
+// places in it. Returns the port, as the kernel knows it.
+template <class Open>
+int first_free(const std::string& address, PortRange ports, Open open) {
   sockaddr_in a{};
   a.sin_family = AF_INET;
+  if (!address.empty() && inet_pton(AF_INET, address.c_str(), &a.sin_addr) != 1)
+    throw Error(text("'", address, "' is no address to listen at"));
+  const int count = ports.last - ports.first + 1;
+  const int begin = int(randombytes_uniform(uint32_t(count)));
+  for (int i = 0; i < count; ++i) {
+    a.sin_port = htons(uint16_t(ports.first + (begin + i) % count));
+    if (const int port = open(a); port > 0) return port;
+    if (errno != EADDRINUSE) fail_system(text("listening at port ", ntohs(a.sin_port)));
+  }
+  throw Error(count == 1 ? text("port ", ports.first, " is in use on this host")
+                         : text("--port-range ", ports.first, '-', ports.last,
+                                ": all these ports are in use on this host"));
+}
+
+// 0: errno says why not.
+int bind_at(const Fd& s, sockaddr_in a) {
   socklen_t n = sizeof a;
-  if (!s || bind(s.get(), reinterpret_cast<sockaddr*>(&a), sizeof a) != 0 || listen(s.get(), backlog) != 0 ||
+  if (!s || bind(s.get(), reinterpret_cast<sockaddr*>(&a), sizeof a) != 0 ||
       getsockname(s.get(), reinterpret_cast<sockaddr*>(&a), &n) != 0)
-    fail_system("listening on a TCP port");
-  port = ntohs(a.sin_port);
+    return 0;
+  return ntohs(a.sin_port);
+}
+
+}  // namespace
+
+Fd listen_tcp(const std::string& address, PortRange ports, int& port) {
+  Fd s;
+  port = first_free(address, ports, [&](const sockaddr_in& a) {
+    s = Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const int one = 1;
+    setsockopt(s.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    const int bound = bind_at(s, a);
+    return bound > 0 && listen(s.get(), 1024) == 0 ? bound : 0;
+  });
   return s;
+}
+
+int bind_to(const Fd& s, const std::string& address, PortRange ports) {
+  return first_free(address, ports, [&](const sockaddr_in& a) { return bind_at(s, a); });
 }
 
 std::vector<std::string> own_addresses() {
@@ -144,8 +181,7 @@ Fd connect_tcp(const std::vector<std::string>& addresses, int port, Clock::time_
     if (!ready(s.get(), POLLOUT, Clock::now() + each)) continue;
     if (getsockopt(s.get(), SOL_SOCKET, SO_ERROR, &error, &n) != 0 || error != 0) continue;
     fcntl(s.get(), F_SETFL, fcntl(s.get(), F_GETFL) & ~O_NONBLOCK);
-    const int one = 1;
-    setsockopt(s.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    send_promptly(s);
     return s;
   }
   return {};
@@ -218,6 +254,10 @@ Fd receive_fd(const Fd& socket, Clock::time_point deadline) {
   return Fd(fd);
 }
 
+void send_promptly(const Fd& s) {
+  const int one = 1;
+  setsockopt(s.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+}
 void set_nonblocking(const Fd& s) { fcntl(s.get(), F_SETFL, fcntl(s.get(), F_GETFL) | O_NONBLOCK); }
 
 }  // namespace skein::comm

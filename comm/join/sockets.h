@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "comm/membership.h"
+#include "comm/ports.h"
 
 namespace skein::comm {
 
@@ -42,7 +43,10 @@ std::string host_identity();
 // what and where.
 Fd listen_unix(const std::string& name, int backlog);  // name: in the abstract name space
 Fd connect_unix(const std::string& name);
-Fd listen_tcp(int backlog, int& port);     // any interface, a free port
+// At a numeric address of this host, empty: at all of them, and at a free port of the range, which `port` then holds.
+Fd listen_tcp(const std::string& address, PortRange, int& port);
+// Gives a socket that address and port. Returns the port; throws Error if all of them are taken.
+int bind_to(const Fd& socket, const std::string& address, PortRange);
 std::vector<std::string> own_addresses();  // numeric, loopback last
 Fd connect_tcp(const std::vector<std::string>& addresses, int port,
                Clock::time_point deadline);                        // the first that answers
@@ -55,5 +59,6 @@ bool read_all(const Fd&, std::string& bytes, size_t n, Clock::time_point deadlin
 bool send_fd(const Fd& socket, int fd);
 Fd receive_fd(const Fd& socket, Clock::time_point deadline);  // empty: no descriptor came
 void set_nonblocking(const Fd&);
+void send_promptly(const Fd&);  // short messages do not wait for acknowledgements (TCP_NODELAY)
 
 }  // namespace skein::comm

@@ -1,38 +1,26 @@
-// Connect: one process's transport, which reaches each peer through shared memory or by UCX.
+// Connect: one process's transport, which reaches each peer through shared memory, by TCP or by UCX.
 #include <algorithm>
-#include <map>
+#include <atomic>
 
-#include "comm/join/choose_network.h"
+#include "comm/join/handshake.h"
 #include "comm/join/liveness.h"
-#include "comm/join/sockets.h"
 #include "comm/mailbox.h"
+#include "comm/tcp/tcp_transport.h"
 #include "comm/transport.h"
 #include "comm/transports/shared_transport.h"
-#include "comm/ucx/ucx_look.h"
+#include "comm/transports/ways.h"
 #include "comm/ucx/ucx_transport.h"
 
 namespace skein::comm {
 namespace {
 
-// Why payloads in GPU memory cannot go by UCX: the reason of the first rank that has one. Collective.
-std::string gpu_trouble(Exchange& e, const TransportOptions& o) {
-  const bool wanted = o.gpu && o.way != Way::kShared;
-  const std::string mine = wanted ? text("+", ucx_cuda_trouble()) : "-";
-  const std::vector<std::string> all = e.all_gather(mine);
-  for (size_t r = 0; r < all.size(); ++r)
-    if (all[r].size() > 1) return text("worker ", r, ": ", all[r].substr(1));
-  if (std::find(all.begin(), all.end(), "+") == all.end())
-    return o.way == Way::kShared ? "--transport shared leaves UCX out" : "no worker asked for it";
-  return "";
-}
-
-// Payloads in a GPU's memory go by UCX. Without `gpu_trouble` there is a UCX endpoint for every peer.
+// Payloads in a GPU's memory go by UCX.
 class UcxDevices final : public DeviceMemory {
  public:
   UcxDevices(UcxEndpoints* ucx, std::string gpu_trouble) : ucx_(ucx), gpu_trouble_(std::move(gpu_trouble)) {}
   std::string trouble(Device d) const override {
     if (d.is_cuda()) return gpu_trouble_;
-    return ucx_ ? "" : "shared memory is the host's";
+    return ucx_ ? "" : "shared memory and TCP are the host's";
   }
   void land_on(Device d) override {
     if (ucx_) ucx_->land_on(d);
@@ -43,46 +31,50 @@ class UcxDevices final : public DeviceMemory {
   Endpoint& endpoint(Rank r) const override { return ucx_->to(r); }
 
  private:
-  UcxEndpoints* const ucx_;  // null: all messages go through shared memory
+  UcxEndpoints* const ucx_;  // null: no message goes by UCX
   const std::string gpu_trouble_;
 };
 
-// For each rank the first rank of its host.
-std::vector<int> domains_of(Exchange& e) {
-  std::vector<int> domains;
-  const std::vector<std::string> hosts = e.all_gather(host_identity());
-  for (const std::string& h : hosts)
-    domains.push_back(int(std::find(hosts.begin(), hosts.end(), h) - hosts.begin()));
-  return domains;
+// Where a rank listens, as it tells the others.
+std::string written(int port, const std::vector<std::string>& addresses) {
+  std::string words = std::to_string(port);
+  for (const std::string& a : addresses) words += ' ' + a;
+  return words;
+}
+Fd dial(const std::string& words, Clock::time_point deadline) {
+  std::istringstream in(words);
+  int port = 0;
+  in >> port;
+  const std::vector<std::string> addresses(std::istream_iterator<std::string>(in), {});
+  return connect_tcp(addresses, port, deadline);
 }
 
 class ProcessTransport final : public Transport {
  public:
   ProcessTransport(Exchange& e, const TransportOptions& o)
-      : rank_(e.rank()), size_(e.size()), box_(rank_, size_, o.in_flight), live_(box_, o.silence) {
-    const std::vector<int> domains = domains_of(e);
-    const std::string gpu = gpu_trouble(e, o);
-    std::vector<Rank> near, far;
-    for (Rank r = 0; r < size_; ++r) {
-      if (r == rank_) continue;
-      const bool same = domains[size_t(r)] == domains[size_t(rank_)];
-      if (o.way == Way::kShared && !same)
-        throw BadOption(text("--transport shared: rank ", r,
-                             " is on another host, or of another user, than rank ", rank_,
-                             "; use auto or ucx"));
-      (same && o.way != Way::kUcx ? near : far).push_back(r);
+      : rank_(e.rank()),
+        size_(e.size()),
+        box_(rank_, size_, o.in_flight),
+        live_(box_, o.silence),
+        ways_(choose_ways(e, o, box_.refusals().callers)) {
+    if (o.way == Way::kAuto || o.way == Way::kShared)
+      shared_ = std::make_unique<SharedEndpoints>(e, ways_.domains, box_, live_, o);
+    std::map<Rank, Line> lines;
+    for (auto& [who, line] : meet(e, o))
+      if (who.second == Purpose::kHeartbeats)
+        live_.watch(who.first, std::move(line));
+      else
+        lines.emplace(who.first, std::move(line));
+    if (!lines.empty() || o.way == Way::kTcp)
+      tcp_ = std::make_unique<TcpEndpoints>(std::move(lines), box_, live_, o.in_flight);
+    if (ways_.opens_ucx) {
+      std::vector<Rank> peers = ways_.ucx;
+      if (ways_.gpu_trouble.empty()) peers.insert(peers.end(), ways_.shared.begin(), ways_.shared.end());
+      ucx_ = std::make_unique<UcxEndpoints>(e, peers, box_, live_, o);
     }
-    const bool one_host = std::all_of(domains.begin(), domains.end(), [&](int d) { return d == domains[0]; });
-    NetworkChoice network{.devices = "", .addresses = own_addresses(), .why = ""};
-    if (!one_host) network = choose_network(e, domains, o);
-    network_ = network.why;
-    if (o.way != Way::kUcx) shared_ = std::make_unique<SharedEndpoints>(e, domains, box_, live_, o);
-    const UcxEndpoints::Peers peers{.far = far, .near = gpu.empty() ? near : std::vector<Rank>()};
-    if (o.way == Way::kUcx || !one_host || gpu.empty())
-      ucx_ = std::make_unique<UcxEndpoints>(e, peers, box_, live_, o, network);
-    devices_ = std::make_unique<UcxDevices>(ucx_.get(), gpu);
+    devices_ = std::make_unique<UcxDevices>(ucx_.get(), ways_.gpu_trouble);
     near_.assign(size_t(size_), false);
-    for (Rank r : near) near_[size_t(r)] = true;
+    for (Rank r : ways_.shared) near_[size_t(r)] = true;
     live_.start();
   }
 
@@ -99,45 +91,44 @@ class ProcessTransport final : public Transport {
       } catch (const Error&) {  // it has gone itself, or will find this rank gone
       }
     }
+    if (tcp_) tcp_->await_confirmation();
     if (ucx_) ucx_->await_confirmation();
   }
 
   Rank rank() const override { return rank_; }
   int size() const override { return size_; }
   Endpoint& to(Rank r) override {
-    CHECK(r >= 0 && r < size_, "no door to rank", r);
+    CHECK(r >= 0 && r < size_, "no way to rank", r);
     if (r == rank_) return self_;
-    return near_[size_t(r)] ? shared_->to(r) : ucx_->to(r);
+    if (near_[size_t(r)]) return shared_->to(r);
+    return tcp_ ? tcp_->to(r) : ucx_->to(r);
   }
   Mailbox& mailbox() override { return box_; }
   SharedMemory& memory() override { return shared_ ? *shared_ : Transport::memory(); }
   DeviceMemory& devices() override { return *devices_; }
+  std::string address() const override { return ways_.network.listen; }
 
   void progress() override {
     live_.check();
     if (shared_) shared_->progress();
+    if (tcp_) tcp_->progress();
     if (ucx_) ucx_->progress();
   }
+  // What has to be looked at beside shared memory shortens its naps.
   void wait(const Key& k, Clock::time_point until) override {
-    if (shared_ && ucx_)
-      shared_->nap(k, std::min(until, Clock::now() + std::chrono::microseconds(100)));
-    else if (shared_)
-      shared_->nap(k, until);
-    else
-      ucx_->nap(k, until);
+    if (ways_.shared.empty() && tcp_ && !ucx_) return tcp_->nap(k, until);
+    if (!shared_ && ucx_) return ucx_->nap(k, until);
+    const bool alone = !tcp_ && !ucx_;
+    shared_->nap(k, alone ? until : std::min(until, Clock::now() + std::chrono::microseconds(100)));
   }
 
   bool in_pieces(Rank r) const override { return r != rank_ && !near_[size_t(r)]; }
   void fail() override { failed_ = true; }
-  int64_t strangers() const override {
-    return box_.strangers() + (shared_ ? shared_->strangers() : 0) + (ucx_ ? ucx_->strangers() : 0);
-  }
   std::string describe() const override {
     std::ostringstream s;
     for (Rank r = 0; r < size_; ++r)
-      if (r != rank_)
-        s << "rank " << r << ": " << (near_[size_t(r)] ? "shared memory" : ucx_->lanes(r)) << '\n';
-    if (!network_.empty()) s << network_ << '\n';
+      if (r != rank_) s << "rank " << r << ": " << way_to(r) << '\n';
+    if (!ways_.network.why.empty()) s << ways_.network.why << '\n';
     return s.str();
   }
 
@@ -150,6 +141,7 @@ class ProcessTransport final : public Transport {
     void send(const Header& h, Tensor payload, Clock::time_point) override {
       all_.box_.put({h, std::move(payload)});
       if (all_.shared_) all_.shared_->wake();
+      if (all_.tcp_) all_.tcp_->wake();
       if (all_.ucx_) all_.ucx_->wake();
     }
 
@@ -157,14 +149,36 @@ class ProcessTransport final : public Transport {
     ProcessTransport& all_;
   };
 
+  // The connections to all peers outside shared memory: heartbeats have one of their own, which no message blocks.
+  Lines meet(Exchange& e, const TransportOptions& o) {
+    if (ways_.one_host && shared_) return {};
+    int port = 0;
+    const Fd listener = listen_tcp(ways_.network.listen, o.ports, port);
+    const std::vector<std::string> all = e.all_gather(written(port, ways_.network.addresses));
+    HandshakeOptions h;
+    h.mine = {.key = o.key, .me = rank_, .size = size_, .hides = o.sealing != Sealing::kOff};
+    h.peers = ways_.tcp.empty() ? ways_.ucx : ways_.tcp;
+    h.purposes = {Purpose::kHeartbeats};
+    if (!ways_.tcp.empty()) h.purposes.push_back(Purpose::kMessages);
+    h.deadline = after(o.deadline);
+    h.dial = [&](Rank r) { return dial(all[size_t(r)], h.deadline); };
+    return handshake(h, listener, box_.refusals().callers);
+  }
+  std::string way_to(Rank r) const {
+    if (near_[size_t(r)]) return "shared memory";
+    if (tcp_) return tcp_->describe(r);
+    return ucx_->lanes(r) + (ways_.one_host ? "" : ", not sealed");
+  }
+
   const Rank rank_;
   const int size_;
   std::atomic<bool> failed_{false};
   Mailbox box_;
   Liveness live_;  // outlives the endpoints, because goodbyes follow everything that was sent
+  const Ways ways_;
   std::vector<bool> near_;
-  std::string network_;
   std::unique_ptr<SharedEndpoints> shared_;
+  std::unique_ptr<TcpEndpoints> tcp_;
   std::unique_ptr<UcxEndpoints> ucx_;
   std::unique_ptr<UcxDevices> devices_;
   Self self_{*this};
@@ -173,6 +187,7 @@ class ProcessTransport final : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> connect(Exchange& e, const TransportOptions& o) {
+  CHECK(o.key.size() == kJobKeyBytes, "connecting needs the job's key");
   return std::make_unique<ProcessTransport>(e, o);
 }
 

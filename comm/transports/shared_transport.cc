@@ -209,23 +209,27 @@ SharedEndpoints::SharedEndpoints(Exchange& exchange, const std::vector<int>& dom
       control_(reinterpret_cast<Control*>(arena_->mapping()->base)),
       peers_(size_t(exchange.size())) {
   const Rank me = exchange.rank();
-  const std::string name = "skein-" + hex(random_bytes(16)), secret = random_bytes(32);
-  const Fd listener = listen_unix(name, exchange.size());
-  const std::vector<std::string> all = exchange.all_gather(secret + name);
-  HandshakeOptions m{.me = me, .peers = {}, .secrets = {}, .dial = {}, .welcome = same_user, .deadline = {}};
+  const std::string name = "skein-" + hex(random_bytes(16));
+  const Fd listener = listen_unix(name, 1024);
+  const std::vector<std::string> all = exchange.all_gather(name);
+  HandshakeOptions m{.mine = {.key = o.key, .me = me, .size = exchange.size()},
+                     .peers = {},
+                     .purposes = {Purpose::kMemory},
+                     .dial = [&](Rank r) { return connect_unix(all[size_t(r)]); },
+                     .welcome = same_user,
+                     .deadline = after(o.deadline)};
   for (Rank r = 0; r < exchange.size(); ++r)
     if (r != me && domain(r) == domain(me)) m.peers.push_back(r);
-  for (const std::string& words : all) m.secrets.push_back(words.substr(0, 32));
-  m.dial = [&](Rank r) { return connect_unix(all[size_t(r)].substr(32)); };
-  m.deadline = after(o.deadline);
-  std::map<Rank, Fd> met = handshake(m, listener, strangers_);
-  for (auto& [r, socket] : met)
-    if (!send_fd(socket, arena_->file().get())) throw PeerLost(r, text("rank ", r, " hung up while we met"));
-  for (auto& [r, socket] : met) {
-    const Fd file = receive_fd(socket, m.deadline);
+  Lines met = handshake(m, listener, box.refusals().callers);
+  for (auto& [who, line] : met)
+    if (!send_fd(line.socket, arena_->file().get()))
+      throw PeerLost(who.first, text("rank ", who.first, " hung up while we met"));
+  for (auto& [who, line] : met) {
+    const Rank r = who.first;
+    const Fd file = receive_fd(line.socket, m.deadline);
     if (!file) throw PeerLost(r, text("rank ", r, " did not show its memory while we met"));
     peers_[size_t(r)] = std::make_unique<Peer>(*this, me, r, exchange.size(), file);
-    live.watch(r, std::move(socket));
+    live.watch(r, std::move(line.socket));
   }
 }
 

@@ -31,7 +31,6 @@ class SharedEndpoints final : public SharedMemory {
   // Yields for a short time, then sleeps, until a message of this key is there, the bell rings, or `until`.
   void nap(const Key&, Clock::time_point until);
   void wake();  // ends all naps
-  int64_t strangers() const { return strangers_; }
 
   struct Control;
 
@@ -47,7 +46,6 @@ class SharedEndpoints final : public SharedMemory {
   std::vector<std::unique_ptr<Peer>> peers_;            // by rank; null for ranks of other hosts
   std::mutex mutex_;                                    // guards what drain() touches
   std::vector<std::pair<Rank, std::string>> refusals_;  // to be sent while no lock is held
-  int64_t strangers_ = 0;
 };
 
 }  // namespace skein::comm

@@ -15,7 +15,7 @@ ucs_status_t UcxEndpoints::Worker::on_message(void* arg, const void* header, siz
   if (n != sizeof(Header) || a.header.from < 0 || a.header.from >= Rank(w.peers_.size()) ||
       !w.peers_[size_t(a.header.from)] || a.header.magic != Header::kMagic ||
       a.header.version != Header::kVersion) {
-    ++w.strangers_;
+    ++w.box_.refusals().messages;
     return UCS_OK;
   }
   if (p->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) {

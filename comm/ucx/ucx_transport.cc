@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <set>
 
-#include "comm/join/handshake.h"
 #include "comm/ucx/ucx_peer.h"
 
 namespace skein::comm {
@@ -16,55 +15,13 @@ constexpr auto kLongestSleep = std::chrono::milliseconds(5);
 constexpr auto kPolling = std::chrono::microseconds(60);  // before sleeping
 constexpr auto kGlance = std::chrono::microseconds(20);   // between looks at a device, which wakes no thread
 
-struct Address {  // what ranks exchange: secret, TCP port, own addresses, worker address
-  std::string secret, worker;
-  int port = 0;
-  std::vector<std::string> hosts;
-
-  std::string write() const {
-    std::ostringstream s;
-    s << secret << port << ' ' << hosts.size() << ' ';
-    for (const std::string& h : hosts) s << h << ' ';
-    return s.str() + worker;
-  }
-  static Address read(const std::string& words) {
-    CHECK(words.size() > 32, "a rank gave no address");
-    Address a;
-    a.secret = words.substr(0, 32);
-    std::istringstream s(words.substr(32));
-    size_t n = 0;
-    s >> a.port >> n;
-    for (std::string h; n > 0 && s >> h; --n) a.hosts.push_back(h);
-    s.get();
-    a.worker.assign(std::istreambuf_iterator<char>(s), {});
-    return a;
-  }
-};
-
 }  // namespace
 
-UcxEndpoints::UcxEndpoints(Exchange& exchange, const Peers& peers, Mailbox& box, Liveness& live,
-                           const TransportOptions& o, const NetworkChoice& network)
-    : worker_(std::make_unique<Worker>(box, live, o, network.devices, exchange.size())) {
-  Address mine;
-  mine.secret = random_bytes(32);
-  const Fd listener = listen_tcp(exchange.size(), mine.port);
-  mine.hosts = network.addresses;
-  mine.worker = worker_->address();
-  std::vector<Address> all;
-  HandshakeOptions m;
-  for (const std::string& words : exchange.all_gather(mine.write())) {
-    all.push_back(Address::read(words));
-    m.secrets.push_back(all.back().secret);
-  }
-  m.me = exchange.rank();
-  m.peers = peers.far;
-  m.deadline = after(o.deadline);
-  m.dial = [&](Rank r) { return connect_tcp(all[size_t(r)].hosts, all[size_t(r)].port, m.deadline); };
-  m.welcome = [](const Fd&) { return true; };
-  for (auto& [r, socket] : handshake(m, listener, worker_->strangers_)) live.watch(r, std::move(socket));
-  for (const auto& ranks : {peers.far, peers.near})
-    for (Rank r : ranks) worker_->connect(r, all[size_t(r)].worker);
+UcxEndpoints::UcxEndpoints(Exchange& exchange, const std::vector<Rank>& peers, Mailbox& box, Liveness& live,
+                           const TransportOptions& o)
+    : worker_(std::make_unique<Worker>(box, live, o, exchange.size())) {
+  const std::vector<std::string> addresses = exchange.all_gather(worker_->address());
+  for (Rank r : peers) worker_->connect(r, addresses[size_t(r)]);
 }
 
 UcxEndpoints::~UcxEndpoints() { flush(); }
@@ -95,7 +52,6 @@ bool UcxEndpoints::reaches(Rank r) const { return worker_->peers_.at(size_t(r)) 
 void UcxEndpoints::land_on(Device d) { worker_->land_on(d); }
 Device UcxEndpoints::landing() const { return worker_->landing_; }
 void UcxEndpoints::progress() { worker_->progress(); }
-int64_t UcxEndpoints::strangers() const { return worker_->strangers_; }
 
 void UcxEndpoints::wake() { ucx().ucp_worker_signal(worker_->worker_); }
 

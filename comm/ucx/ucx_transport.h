@@ -1,11 +1,10 @@
-// UCX transport: messages between hosts as active messages, pieces straight into the memory they are for.
+// UCX transport: messages by RDMA, shared links and between GPUs, pieces straight into the memory they are for.
 #pragma once
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "comm/join/choose_network.h"
 #include "comm/join/liveness.h"
 #include "comm/transport.h"
 
@@ -15,14 +14,10 @@ namespace skein::comm {
 // it sees is stored in the mailbox's membership and thrown by the next wait.
 class UcxEndpoints {
  public:
-  // The ranks to reach; each of them names this one, too.
-  struct Peers {
-    std::vector<Rank> far;   // a TCP connection to each of them is handed to `live`
-    std::vector<Rank> near;  // of this host and watched by other means: for payloads on devices
-  };
-  // Collective over `exchange`: every rank calls it.
-  UcxEndpoints(Exchange& exchange, const Peers&, Mailbox&, Liveness& live, const TransportOptions&,
-               const NetworkChoice&);
+  // Collective over `exchange`: every rank calls it. `peers`: the ranks to reach, which `live` watches; each of them
+  // names this one, too.
+  UcxEndpoints(Exchange& exchange, const std::vector<Rank>& peers, Mailbox&, Liveness& live,
+               const TransportOptions&);
   ~UcxEndpoints();  // flushes
 
   Endpoint& to(Rank);
@@ -40,9 +35,8 @@ class UcxEndpoints {
   // anything arrives, or `until`.
   void nap(const Key&, Clock::time_point until);
   void wake();  // ends a nap
-  // The transports that UCX uses to reach a peer, as UCX prints them: "ucx tcp/eth0".
+  // The transports that UCX uses to reach a peer, as UCX prints them: "ucx rc_mlx5/mlx5_0:1".
   std::string lanes(Rank) const;
-  int64_t strangers() const;
 
  private:
   void progress_until(Clock::duration at_most, const std::function<bool()>& done);

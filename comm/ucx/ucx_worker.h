@@ -41,7 +41,7 @@ struct UcxEndpoints::Worker {
     Event free;
   };
 
-  Worker(Mailbox& box, Liveness& live, const TransportOptions& o, const std::string& devices, int size);
+  Worker(Mailbox& box, Liveness& live, const TransportOptions& o, int size);
   ~Worker();
   std::string address() const;
   void connect(Rank peer, const std::string& address);
@@ -81,7 +81,6 @@ struct UcxEndpoints::Worker {
   std::vector<std::pair<Rank, std::string>> refusals_;
   std::set<Receiving*> receiving_;  // not yet complete; UCX never completes those of a dead peer
   std::set<Sending*> sending_;
-  int64_t strangers_ = 0;
   std::atomic<Device> landing_{kCpu};
   // What lands on the device belongs to a stream that does nothing but wait for the last users of its memory.
   // On any other stream it would wait for that stream's work, too.

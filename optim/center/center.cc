@@ -33,7 +33,7 @@ Center::Center(const Options& o, std::unique_ptr<comm::Communicator> all, int wo
       workers_(workers),
       column_(std::move(column)),
       log_(o, "server"),
-      inbox_({.key = comm_->options().key, .workers = workers}) {}
+      inbox_(comm::inbox_beside(*comm_, workers)) {}
 
 void Center::serve(const std::function<bool()>& go_on) {
   try {

@@ -40,7 +40,7 @@ class GlobalServer {
         hearing_(o, "server"),
         book_(int(p.groups.size()), p.steps, p.every),
         comm_(comm.twin(false)),
-        inbox_({.key = comm.options().key, .workers = int(p.groups.size())}) {
+        inbox_(comm::inbox_beside(comm, int(p.groups.size()))) {
     for (const std::vector<int>& members : p.groups) firsts_.push_back(members.at(0));
   }
   ~GlobalServer() {

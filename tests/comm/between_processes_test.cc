@@ -6,7 +6,7 @@ namespace skein::comm {
 namespace {
 
 class BetweenProcesses : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Way, BetweenProcesses, ::testing::Values("shared", "ucx"),
+INSTANTIATE_TEST_SUITE_P(Way, BetweenProcesses, ::testing::Values("shared", "tcp", "ucx"),
                          [](const auto& way) { return way.param; });
 
 TEST_P(BetweenProcesses, SumsInRankOrderWithBitsOfTheReference) {
@@ -20,10 +20,12 @@ TEST_P(BetweenProcesses, MessagesOfAllSizesArriveInTheirShape) {
   expect_all_end_well(p);
 }
 // In shared memory messages lie where their reader finds them, whatever becomes of the sender.
-TEST(LastWords, HaveArrivedByUcxWhenTheirRankEnds) {
-  const skein::testing::ScratchDir folder;
-  Processes p("last words", 2, "ucx" + (folder / "ended"));
-  expect_all_end_well(p);
+TEST(LastWords, HaveArrivedWhenTheirRankEnds) {
+  for (const std::string way : {"tcp", "ucx"}) {
+    const skein::testing::ScratchDir folder;
+    Processes p("last words", 2, way + (folder / "ended"));
+    expect_all_end_well(p);
+  }
 }
 TEST_P(BetweenProcesses, AKilledPeerIsNamedAtOnce) {
   Processes p("lose", 3, GetParam());

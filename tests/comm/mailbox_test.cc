@@ -159,7 +159,7 @@ TEST(Mailbox, StrangersAreCountedAndChangeNothing) {
   box.put(m);
   m = message(9, 7, 0, 0);
   box.put(m);
-  EXPECT_EQ(box.strangers(), 3);
+  EXPECT_EQ(box.refusals().messages, 3);
   EXPECT_TRUE(holds_nothing(box));
   EXPECT_NO_THROW(box.check({1, 1, 7, 0}));
 }
@@ -236,6 +236,23 @@ TEST(Mailbox, WhatArrivedBeforeALossCanStillBeTaken) {
   box.put(message(1, 7, 0, 42));
   box.lose(1, "it died");
   EXPECT_EQ(value_of(box.poll({1, 1, 7, 0})), 42);
+}
+
+// Two messages of one key and size: one comes whole, the other in pieces, which have no place in the first.
+TEST(Mailbox, KeepsMessagesApartThatAreCutDifferently) {
+  Mailbox box(0, 2);
+  Header whole = message(1, 7, 0, 0);
+  whole.bytes = 3 * kPieceBytes;
+  Header cut = whole, narrow = whole;
+  cut.pieces = 3, cut.piece = 2;
+  narrow.codec = uint8_t(kU8);
+  const Tensor all = box.landing(whole, allocator(kCpu));
+  const Tensor piece = box.landing(cut, allocator(kCpu)), other = box.landing(narrow, allocator(kCpu));
+  EXPECT_EQ(all.bytes(), whole.bytes);
+  EXPECT_EQ(piece.bytes(), kPieceBytes);
+  EXPECT_EQ(other.size(), whole.bytes);
+  EXPECT_NE(piece.storage(), all.storage());
+  EXPECT_NE(other.storage(), all.storage());
 }
 
 }  // namespace

@@ -65,9 +65,10 @@ TEST_F(GossipAvg, NamesDoNotControlTheTerminal) {
 
 TEST_F(GossipAvg, AveragesArraysByEveryAlgorithmAndTransport) {
   write_inputs(4);
-  for (const std::string flags : {"--algorithm push-sum", "--algorithm push-sum --topology ring --peers 2",
-                                  "--algorithm pairwise", "--algorithm allreduce", "--topology base --base 2",
-                                  "--transport local", "--transport shared", "--transport ucx"}) {
+  for (const std::string flags :
+       {"--algorithm push-sum", "--algorithm push-sum --topology ring --peers 2", "--algorithm pairwise",
+        "--algorithm allreduce", "--topology base --base 2", "--transport local", "--transport shared",
+        "--transport ucx", "--transport tcp", "--transport tcp --seal off"}) {
     const auto ended =
         gossip("--workers 4 --input in{rank}.npy --output out{rank}.npy --tolerance 1e-4 " + flags);
     ASSERT_EQ(ended.status, 0) << flags << ended.err;

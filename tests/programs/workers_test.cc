@@ -54,7 +54,7 @@ TEST_F(Workers, ResumedEqualsUninterruptedForEveryAlgorithm) {
 }
 
 TEST_F(Workers, EveryTransportGivesTheSameBits) {
-  for (const std::string way : {"local", "shared", "ucx"})
+  for (const std::string way : {"local", "shared", "tcp", "ucx"})
     ASSERT_EQ(
         train("--model small-cnn --algorithm sgp --no-final-average --workers 2 --batch-size 8 --steps 6 "
               "--transport " +
@@ -63,7 +63,13 @@ TEST_F(Workers, EveryTransportGivesTheSameBits) {
         0)
         << way << place_.read(".err");
   EXPECT_EQ(summary("local")["worker_hashes"], summary("shared")["worker_hashes"]);
+  EXPECT_EQ(summary("local")["worker_hashes"], summary("tcp")["worker_hashes"]);
   EXPECT_EQ(summary("local")["worker_hashes"], summary("ucx")["worker_hashes"]);
+  const json environment = summary("tcp")["environment"];
+  EXPECT_NE(environment["transport"].get<std::string>().find("tcp, sealed with"), std::string::npos)
+      << environment;
+  for (const char* what : {"refused_callers", "refused_messages", "truncated_messages", "refused_datagrams"})
+    EXPECT_EQ(environment[what], 0) << what;
 }
 
 // Starts endless training, does `deed` to it once it runs, and returns how it ended.

@@ -115,7 +115,8 @@ TEST(Inbox, HoldsOneRequestAWorker) {
 }
 
 TEST(Inbox, CountsAndDropsWhatIsNotGenuine) {
-  Inbox inbox({.key = kKey, .workers = 2});
+  Refusals refusals;
+  Inbox inbox({.key = kKey, .workers = 2, .refusals = &refusals});
   Voice v(inbox);
   v.say(v.genuine(0, 1000));
   ASSERT_TRUE(v.hears(5000));
@@ -145,6 +146,7 @@ TEST(Inbox, CountsAndDropsWhatIsNotGenuine) {
   const int64_t all = 7 + 3 + 52 + 3 + 3 + 1 + 200;
   const InboxCounts c = counts_after(inbox, [&](const InboxCounts& x) { return x.dropped() >= all; });
   EXPECT_EQ(c.dropped(), all);
+  EXPECT_EQ(refusals.datagrams, all);
   EXPECT_GE(c.length, 7 + 150);
   EXPECT_GE(c.stranger, 1);
   EXPECT_EQ(c.version, 1);

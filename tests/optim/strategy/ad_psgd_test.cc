@@ -7,7 +7,7 @@
 #include "comm/transports/delayed_transport.h"
 #include "tests/support/files.h"
 #include "tests/support/peek.h"
-#include "tests/support/processes.h"
+#include "tests/support/roles.h"
 #include "tests/support/strategy_cases.h"
 
 namespace skein {
@@ -179,9 +179,7 @@ Board& board(const std::string& path) {
 // Zero gradients that take 5 ms, until told to stop; nothing of the sum may be lost.
 void train_until_stopped(comm::Exchange& e, const std::string& path) {
   Board& b = board(path);
-  comm::TransportOptions o;
-  o.way = comm::Way::kShared;
-  const auto transport = comm::connect(e, o);
+  const auto transport = comm::connect(e, comm::way("shared"));
   comm::Communicator c(*transport, {.deadline = 30});
   Trainee t({.size = 1000, .zero_gradient = true, .pause = 5e-3, .start_spread = 1}, "ad-psgd", {}, c);
   const double before = double(t.x.data<float>()[0]);

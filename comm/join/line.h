@@ -1,0 +1,24 @@
+// Line: a connection whose two ends have greeted each other.
+#pragma once
+#include <optional>
+
+#include "comm/join/sockets.h"
+#include "comm/seal/greeting.h"
+
+namespace skein::comm {
+
+struct Line {
+  Fd socket;
+  Cipher out, in;
+
+  // All bytes or none; false on hang-up or deadline.
+  bool write(const std::string&, Clock::time_point deadline);
+  // n bytes that were written at once; false also if they were changed on their way.
+  bool read(std::string&, size_t n, Clock::time_point deadline);
+};
+
+// The caller's greeting. Empty: the called end did not answer in time, or is not that rank of this job.
+std::optional<Line> call(Fd, const Credentials&, Rank to, Purpose, Clock::time_point salted_by,
+                         Clock::time_point proved_by);
+
+}  // namespace skein::comm

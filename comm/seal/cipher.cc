@@ -1,0 +1,91 @@
+// Cipher: libsodium's AES-256-GCM and ChaCha20-Poly1305 (IETF), with a counter for nonces.
+#include "comm/seal/cipher.h"
+
+#include <sodium.h>
+
+#include <cstring>
+
+#include "engine/base.h"
+
+namespace skein::comm {
+
+static_assert(crypto_aead_aes256gcm_ABYTES == kTagBytes && crypto_aead_aes256gcm_KEYBYTES == kCipherKeyBytes);
+static_assert(crypto_aead_chacha20poly1305_ietf_ABYTES == kTagBytes &&
+              crypto_aead_chacha20poly1305_ietf_KEYBYTES == kCipherKeyBytes);
+
+struct Cipher::State {
+  CipherKind kind;
+  bool hides, broken = false;
+  uint64_t next = 0;  // the number of the next message
+  alignas(16) crypto_aead_aes256gcm_state aes;
+  uint8_t key[kCipherKeyBytes];
+  ~State() { sodium_memzero(this, sizeof *this); }
+
+  struct Nonce {
+    uint8_t bytes[crypto_aead_aes256gcm_NPUBBYTES] = {};
+    static_assert(sizeof bytes == crypto_aead_chacha20poly1305_ietf_NPUBBYTES);
+  };
+  Nonce take_nonce() {
+    Nonce n;
+    std::memcpy(n.bytes, &next, sizeof next);
+    ++next;
+    return n;
+  }
+};
+
+const char* name_of(CipherKind k) {
+  return k == CipherKind::kAes256Gcm ? "AES-256-GCM" : "ChaCha20-Poly1305";
+}
+
+bool has_aes() {
+  static const bool ready = sodium_init() >= 0;
+  return ready && crypto_aead_aes256gcm_is_available() != 0;
+}
+
+Cipher::Cipher(CipherKind kind, const std::string& key, bool hides) : state_(std::make_unique<State>()) {
+  CHECK(key.size() == kCipherKeyBytes, key.size());
+  CHECK(kind != CipherKind::kAes256Gcm || has_aes(), "this processor has no AES");
+  state_->kind = kind, state_->hides = hides;
+  std::memcpy(state_->key, key.data(), key.size());
+  if (kind == CipherKind::kAes256Gcm) crypto_aead_aes256gcm_beforenm(&state_->aes, state_->key);
+}
+Cipher::~Cipher() = default;
+Cipher::Cipher(Cipher&&) noexcept = default;
+Cipher& Cipher::operator=(Cipher&&) noexcept = default;
+CipherKind Cipher::kind() const { return state_->kind; }
+bool Cipher::hides() const { return state_->hides; }
+
+// What is not hidden is authenticated as additional data of an empty message.
+void Cipher::seal(const void* from, size_t n, void* to, void* tag) {
+  State& s = *state_;
+  const State::Nonce nonce = s.take_nonce();
+  if (!s.hides && n > 0 && to != from) std::memcpy(to, from, n);
+  const auto* clear = static_cast<const unsigned char*>(from);
+  auto* out = static_cast<unsigned char*>(to);
+  auto* proof = static_cast<unsigned char*>(tag);
+  const size_t hidden = s.hides ? n : 0, shown = n - hidden;
+  if (s.kind == CipherKind::kAes256Gcm)
+    crypto_aead_aes256gcm_encrypt_detached_afternm(out, proof, nullptr, clear, hidden, clear, shown, nullptr,
+                                                   nonce.bytes, &s.aes);
+  else
+    crypto_aead_chacha20poly1305_ietf_encrypt_detached(out, proof, nullptr, clear, hidden, clear, shown,
+                                                       nullptr, nonce.bytes, s.key);
+}
+
+bool Cipher::open(void* bytes, size_t n, const void* tag) {
+  State& s = *state_;
+  if (s.broken) return false;
+  const State::Nonce nonce = s.take_nonce();
+  auto* at = static_cast<unsigned char*>(bytes);
+  const auto* proof = static_cast<const unsigned char*>(tag);
+  const size_t hidden = s.hides ? n : 0, shown = n - hidden;
+  const int wrong = s.kind == CipherKind::kAes256Gcm
+                        ? crypto_aead_aes256gcm_decrypt_detached_afternm(at, nullptr, at, hidden, proof, at,
+                                                                         shown, nonce.bytes, &s.aes)
+                        : crypto_aead_chacha20poly1305_ietf_decrypt_detached(at, nullptr, at, hidden, proof,
+                                                                             at, shown, nonce.bytes, s.key);
+  s.broken = wrong != 0;
+  return !s.broken;
+}
+
+}  // namespace skein::comm

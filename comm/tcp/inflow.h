@@ -1,0 +1,65 @@
+// Inflow: what one peer sends, from its socket to the mailbox.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "comm/mailbox.h"
+#include "comm/tcp/outflow.h"
+
+namespace skein::comm {
+
+// Where a stream of sealed messages is read: bytes that have come but were not asked for wait in a small buffer.
+class Bytes {
+ public:
+  enum class Got : uint8_t { kAll, kSome, kEnd, kFailed };  // kFailed: errno says how
+  // Goes on filling `to` with n bytes, of which `have` are there. Never waits.
+  Got fill(const Fd&, char* to, size_t n, size_t& have);
+  bool empty() const { return begin_ == end_; }
+
+ private:
+  static constexpr size_t kRoom = 64 << 10;
+  std::vector<char> buffer_ = std::vector<char>(kRoom);
+  size_t begin_ = 0, end_ = 0;
+};
+
+class Inflow {
+ public:
+  Inflow(Rank peer, Cipher seal, Mailbox& box) : peer_(peer), seal_(std::move(seal)), box_(box) {}
+  // Reads what has come, a few messages at most. False: the connection is over, and `why` says how.
+  bool read(const Fd&);
+  // Whether there is more to do without another byte from the socket.
+  bool pending() const { return stage_ == Stage::kRoom || !bytes_.empty(); }
+  bool stalled() const { return stage_ == Stage::kRoom; }  // the mailbox had no room
+
+  std::string why;       // it ended; empty: in good order, between two messages
+  bool forged = false;   // because of what somebody else sent
+  std::string refusal;   // what the peer is to be told; the reader takes it
+  bool goodbye = false;  // the peer said so; the reader is to confirm it, and to take this back
+
+ private:
+  enum class Stage : uint8_t { kHeader, kRoom, kPayload };
+  bool step(const Fd&, bool& moved);
+  bool take_header(const Fd&, bool& moved);
+  bool take_payload(const Fd&, bool& moved);
+  void prepare();
+  void finish();
+  bool arrived(const Fd&, char* to, size_t n, bool& there);
+  bool end(const std::string& how);
+  bool refuse_forgery();
+
+  const Rank peer_;
+  Cipher seal_;
+  Mailbox& box_;
+  Bytes bytes_;
+  Stage stage_ = Stage::kHeader;
+  size_t have_ = 0;  // of the header or the payload
+  char sealed_header_[kSealedHeader];
+  char tag_[kTagBytes];
+  size_t have_tag_ = 0;
+  Header header_;
+  size_t length_ = 0;     // of the payload that follows it
+  bool landing_ = false;  // into_ is where the mailbox wants the payload
+  Tensor into_;
+};
+
+}  // namespace skein::comm

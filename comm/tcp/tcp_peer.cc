@@ -1,0 +1,87 @@
+// TCP peer: sending waits for room, failures wait for the verdict of the heartbeats.
+#include "comm/tcp/tcp_peer.h"
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+namespace skein::comm {
+namespace {
+
+// How long the connection of the heartbeats may contradict the end of this one.
+constexpr auto kVerdict = std::chrono::seconds(2);
+
+}  // namespace
+
+TcpPeer::TcpPeer(TcpEndpoints& all, Rank peer, Line line)
+    : all_(all),
+      peer_(peer),
+      socket_(std::move(line.socket)),
+      out_(std::move(line.out)),
+      in_(peer, std::move(line.in), all.box_) {
+  set_nonblocking(socket_);
+}
+
+void TcpPeer::send(const Header& h, Tensor payload, Clock::time_point deadline) {
+  std::unique_lock lock(all_.mutex_);
+  auto looked = Clock::now();
+  while (h.kind == Kind::kData && out_.waiting() > 0 && out_.waiting() + payload.bytes() > all_.in_flight_) {
+    deadline += absence(looked);
+    all_.box_.membership().require(peer_);
+    if (Clock::now() > deadline)
+      throw Timeout(peer_, text("rank ", peer_, " has not taken what we sent it (now tag ", h.tag, ", step ",
+                                h.step, "): ", out_.waiting(), " bytes are on their way"));
+    all_.turn();
+    lock.unlock();
+    all_.live_.check();
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    lock.lock();
+  }
+  post(h, std::move(payload));
+  const bool rest = !out_.idle();
+  lock.unlock();
+  if (rest && all_.sleepers_ > 0) all_.wake();  // they do not yet look whether there is room for it
+}
+
+// After the end nothing is sent: the next wait is about to throw why.
+void TcpPeer::post(const Header& h, Tensor payload) {
+  CHECK(payload.device().is_host(), "TCP moves the host's memory only", payload.device());
+  if (over_) return;
+  out_.add(h, std::move(payload));
+  go_out();
+}
+
+void TcpPeer::go_out() {
+  if (!over_ && !out_.write(socket_)) end(text("the connection failed: ", std::strerror(errno)));
+}
+
+void TcpPeer::come_in() {
+  if (over_) return;
+  if (!in_.read(socket_)) {
+    end(in_.why);
+    if (in_.forged) all_.box_.lose(peer_, in_.why);
+    return;
+  }
+  if (in_.goodbye) all_.live_.confirm_goodbye(peer_);
+  in_.goodbye = false;
+  if (in_.refusal.empty()) return;
+  const Message m = all_.box_.refusal(std::exchange(in_.refusal, ""));
+  post(m, m.payload);
+}
+
+void TcpPeer::end(const std::string& why) {
+  over_ = true;
+  over_since_ = Clock::now();
+  why_ = why;
+  out_.forget();
+  socket_ = {};
+}
+
+// A connection also ends when its peer does; its goodbye, or the end of its heartbeats, tells which it was.
+void TcpPeer::report_failure() {
+  if (over_ && all_.box_.membership().alive(peer_) && Clock::now() - over_since_ > kVerdict)
+    all_.box_.lose(peer_, why_.empty() ? "it has closed its connection" : why_);
+}
+
+}  // namespace skein::comm

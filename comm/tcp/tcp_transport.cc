@@ -1,0 +1,136 @@
+// TCP transport: progress is one poll over all connections; a nap is the same with patience.
+#include "comm/tcp/tcp_transport.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "comm/tcp/tcp_peer.h"
+
+namespace skein::comm {
+namespace {
+
+constexpr auto kLongestSleep = std::chrono::milliseconds(5);
+constexpr auto kGlance =
+    std::chrono::microseconds(100);  // between looks for room in the mailbox, which wakes nobody
+constexpr auto kPolling = std::chrono::microseconds(60);  // before sleeping
+
+}  // namespace
+
+// What poll() is to look at, with the peer of each; the first entry is the bell.
+struct TcpEndpoints::Waits {
+  std::vector<pollfd> fds;
+  std::vector<TcpPeer*> peers;
+  explicit Waits(TcpEndpoints& all) {
+    fds.push_back({all.bell_.get(), POLLIN, 0});
+    peers.push_back(nullptr);
+    for (const auto& [r, p] : all.peers_) {
+      if (p->over()) continue;
+      const int in = p->in().stalled() ? 0 : POLLIN, out = p->out().idle() ? 0 : POLLOUT;
+      fds.push_back({p->socket().get(), short(in | out), 0});
+      peers.push_back(p.get());
+    }
+  }
+};
+
+TcpEndpoints::TcpEndpoints(std::map<Rank, Line> lines, Mailbox& box, Liveness& live, int64_t in_flight)
+    : box_(box), live_(live), in_flight_(in_flight), bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!bell_) fail_system("eventfd");
+  for (auto& [r, line] : lines) peers_[r] = std::make_unique<TcpPeer>(*this, r, std::move(line));
+}
+
+TcpEndpoints::~TcpEndpoints() { flush(); }
+
+Endpoint& TcpEndpoints::to(Rank r) {
+  CHECK(reaches(r), "rank", r, "is not reached by TCP");
+  return *peers_.at(r);
+}
+
+void TcpEndpoints::turn() {
+  Waits w(*this);
+  poll(w.fds.data(), w.fds.size(), 0);
+  for (size_t i = 1; i < w.fds.size(); ++i) {
+    TcpPeer& p = *w.peers[i];
+    if (w.fds[i].revents & POLLOUT) p.go_out();
+    if ((w.fds[i].revents & ~POLLOUT) || p.in().pending()) p.come_in();
+  }
+  for (const auto& [r, p] : peers_) p->report_failure();
+}
+
+void TcpEndpoints::progress() {
+  const int64_t before = box_.arrivals();
+  {
+    const std::lock_guard lock(mutex_);
+    turn();
+  }
+  if (sleepers_ > 0 && box_.arrivals() != before) wake();
+}
+
+void TcpEndpoints::wake() {
+  const uint64_t one = 1;
+  (void)!write(bell_.get(), &one, sizeof one);
+}
+
+void TcpEndpoints::nap(const Key& k, Clock::time_point until) {
+  const int64_t before = box_.arrivals();
+  const auto began = Clock::now();
+  for (int i = 0; Clock::now() - began < kPolling; ++i) {
+    progress();
+    if (box_.arrivals() != before || box_.has(k)) return;
+    if (i % 4 == 3) std::this_thread::yield();
+  }
+  ++sleepers_;
+  std::unique_lock lock(mutex_);
+  Waits w(*this);
+  const bool pending = std::any_of(peers_.begin(), peers_.end(), [](const auto& p) {
+    return !p.second->over() && p.second->in().pending();
+  });
+  lock.unlock();
+  const auto longest =
+      std::min<Clock::duration>(until - Clock::now(), pending ? Clock::duration(kGlance) : kLongestSleep);
+  const auto left = std::max<int64_t>(0, std::chrono::nanoseconds(longest).count());
+  const timespec time{0, long(left)};
+  if (box_.arrivals() == before) ppoll(w.fds.data(), w.fds.size(), &time, nullptr);
+  --sleepers_;
+  uint64_t rung = 0;
+  (void)!read(bell_.get(), &rung, sizeof rung);
+}
+
+void TcpEndpoints::progress_until(Clock::duration at_most, const std::function<bool()>& done) {
+  const auto deadline = Clock::now() + at_most;
+  const auto finished = [&] {
+    const std::lock_guard lock(mutex_);
+    return done();
+  };
+  while (!finished() && Clock::now() < deadline) {
+    progress();
+    live_.check();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+void TcpEndpoints::flush() {
+  progress_until(std::chrono::seconds(60), [this] {
+    return std::all_of(peers_.begin(), peers_.end(), [this](const auto& p) {
+      return p.second->over() || p.second->out().idle() || !box_.membership().alive(p.first);
+    });
+  });
+}
+
+void TcpEndpoints::await_confirmation() {
+  progress_until(std::chrono::seconds(5), [this] {
+    return std::all_of(peers_.begin(), peers_.end(), [this](const auto& p) {
+      return p.second->over() || !box_.membership().alive(p.first) || live_.goodbye_confirmed(p.first);
+    });
+  });
+}
+
+std::string TcpEndpoints::describe(Rank r) const {
+  const Cipher& c = peers_.at(r)->out().cipher();
+  return text("tcp, ", c.hides() ? "sealed" : "not encrypted, authenticated", " with ", name_of(c.kind()));
+}
+
+}  // namespace skein::comm
