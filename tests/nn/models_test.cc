@@ -44,7 +44,7 @@ TEST(Models, HaveTheParametersOfTheirPapers) {
 }
 
 TEST(Models, HaveTorchvisionsNamesAndShapesInItsOrder) {
-  std::ifstream in(std::string(SKEIN_SOURCE_DIR) + "/tests/fixtures/torchvision_names.txt");
+  std::ifstream in(SKEIN_SOURCE_DIR "/tests/fixtures/torchvision_names.txt");
   std::map<std::string, std::vector<std::string>> theirs;
   std::string model, kind, name, shape;
   while (in >> model >> kind >> name >> shape) theirs[model + ' ' + kind].push_back(name + ' ' + shape);

@@ -40,8 +40,7 @@ double distance(const Digest& a, const Digest& b, int64_t n) {
 class Fixture {
  public:
   explicit Fixture(const std::string& name) {
-    std::ifstream in(std::string(SKEIN_SOURCE_DIR) + "/tests/fixtures/" + name + ".fixture",
-                     std::ios::binary);
+    std::ifstream in(SKEIN_SOURCE_DIR "/tests/fixtures/" + name + ".fixture", std::ios::binary);
     std::string line;
     std::getline(in, line);
     CHECK(in, "no fixture", name);
