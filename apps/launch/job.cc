@@ -37,18 +37,15 @@ int work_among(comm::Communicator& all, bool server, Place me, const Work& work)
 }
 
 int work_as_rank(const JobOptions& o, const Seat& seat, const Work& work) {
-  std::string key;
   const std::unique_ptr<comm::Rendezvous> met = [&] {
     Meeting meeting(seat, o.place, o.deadline, o.ports);
-    comm::RendezvousOptions r = meeting.options();
-    key = r.key;
-    return std::make_unique<comm::Rendezvous>(std::move(r));
+    return std::make_unique<comm::Rendezvous>(meeting.options());
   }();
   comm::Rendezvous& meeting = *met;
   comm::TransportOptions t;
   t.way = comm::parse_way(o.transport);
   t.sealing = comm::parse_sealing(o.seal);
-  t.key = key;
+  t.key = meeting.key();
   t.ports = o.ports;
   t.deadline = o.deadline;
   t.interface = o.interface;
@@ -56,8 +53,8 @@ int work_as_rank(const JobOptions& o, const Seat& seat, const Work& work) {
   t.silence = std::clamp(o.deadline / 2, 1.0, t.silence);
   if (const auto tls = variable("SKEIN_UCX_TLS")) t.tls = *tls;
   const std::unique_ptr<comm::Transport> transport = comm::connect(meeting, t);
-  comm::Communicator communicator(*transport,
-                                  {.deadline = o.deadline, .wire = o.wire, .key = key, .ports = o.ports});
+  comm::Communicator communicator(
+      *transport, {.deadline = o.deadline, .wire = o.wire, .key = meeting.key(), .ports = o.ports});
   comm::Refusals& refusals = transport->mailbox().refusals();
   refusals.callers += meeting.strangers();
   Place me{.rank = seat.rank,

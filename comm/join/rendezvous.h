@@ -38,6 +38,8 @@ class Rendezvous final : public Exchange {
   Rank rank() const override { return o_.rank; }
   int size() const override { return o_.size; }
   std::vector<std::string> all_gather(const std::string& mine) override;
+  // The key by which all have met: look_again may have brought another than the first.
+  const std::string& key() const { return o_.key; }
   int64_t strangers() const { return strangers_; }  // callers refused so far; known to rank 0
 
  private:

@@ -201,8 +201,11 @@ TEST(Strategies, NamesHaveHyphensAndAreFoundEitherWay) {
     std::string snake = name;
     for (char& c : snake) c = c == '-' ? '_' : c;
     for (const std::string& form : {name, snake}) {
-      const std::string m = testing::message_of<BadOption>([&] { optim::make_strategy(form, {}, 1); });
-      EXPECT_EQ(m.find("no such algorithm"), std::string::npos) << m;
+      try {
+        optim::make_strategy(form, {}, 1);
+      } catch (const BadOption& e) {  // some require a flag
+        EXPECT_FALSE(testing::has(e.what(), "no such algorithm")) << e.what();
+      }
     }
   }
 }
