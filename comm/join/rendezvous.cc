@@ -169,17 +169,21 @@ std::vector<std::string> Rendezvous::all_gather(const std::string& mine) {
   const bool told = write_string(members_.at(0), mine, deadline);
   if (!read_string(members_.at(0), table, deadline) || !told)
     throw Timeout(0, "rank 0 left or fell silent while the workers were meeting");
+  return read_table(table, o_.size);
+}
+
+std::vector<std::string> read_table(const std::string& bytes, int size) {
   std::vector<std::string> all;
   size_t at = 0;
-  for (uint64_t n = 0; table.size() - at >= sizeof n; at += size_t(n)) {
-    std::memcpy(&n, table.data() + at, sizeof n);
+  for (uint64_t n = 0; bytes.size() - at >= sizeof n; at += size_t(n)) {
+    std::memcpy(&n, bytes.data() + at, sizeof n);
     at += sizeof n;
-    if (n > table.size() - at) break;
-    all.push_back(table.substr(at, size_t(n)));
+    if (n > bytes.size() - at) break;
+    all.push_back(bytes.substr(at, size_t(n)));
   }
-  if (at != table.size() || int(all.size()) != o_.size)
+  if (at != bytes.size() || int(all.size()) != size)
     throw Disagreement(text("rank 0 sent a table of ", all.size(), " workers that does not add up, not of ",
-                            o_.size, "; do all run the same version?"));
+                            size, "; do all run the same version?"));
   return all;
 }
 

@@ -60,6 +60,10 @@ class Rendezvous final : public Exchange {
   Fd listener_;
 };
 
+// What each of `size` ranks gave, from the bytes in which rank 0 sends it: for each its length in 8 bytes, then the
+// string. Throws Disagreement if they do not add up.
+std::vector<std::string> read_table(const std::string& bytes, int size);
+
 // A socket that listens at `port` (0: a free one of `otherwise`, which `port` then holds), on all interfaces or
 // only within this host. If the port is taken, throws an Error that says what to do.
 Fd listen_at(int& port, bool only_this_host, PortRange otherwise = {});

@@ -60,7 +60,10 @@ class Arrivals {
     const auto at = flying_.begin() + ptrdiff_t(which % flying_.size());
     const auto [h, landing] = *at;
     flying_.erase(at);
-    if (landing.bytes() > 0) std::memset(landing.raw(), 1, size_t(landing.bytes()));
+    if (landing.bytes() > 0) {  // its first and its last byte
+      auto* const to = static_cast<uint8_t*>(landing.raw());
+      to[0] = to[landing.bytes() - 1] = 1;
+    }
     box_.landed(h, landing);
   }
   void take(const Header& h) {
@@ -87,9 +90,8 @@ void mailbox(Input in) {
       if (h.from < 0 || h.from >= kRanks) continue;  // transports drop it
       const int64_t length = how & 16 ? length_of(h) : in.number<uint16_t>();
       if (length < 0 || length > kLongestPayload) continue;
-      const Tensor payload({length}, kU8);
-      if (length > 0) std::memset(payload.raw(), how & 64, size_t(length));
-      a.arrive(h, payload, how & 32);
+      static const Tensor bytes = Tensor::zeros({kLongestPayload}, kU8);
+      a.arrive(h, bytes.view({length}, 0), how & 32);
       a.take(h);
     }
   });

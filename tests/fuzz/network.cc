@@ -1,0 +1,128 @@
+// What comes over the network before and after two ranks have greeted each other.
+#include <sodium.h>
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "comm/join/rendezvous.h"
+#include "comm/seal/greeting.h"
+#include "comm/tcp/inflow.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace skein::fuzz {
+namespace {
+
+const std::string kKey(comm::kJobKeyBytes, 'k'), kSalt(comm::kSaltBytes, 's');
+
+comm::Credentials credentials(comm::Rank me) { return {.key = kKey, .me = me, .size = 2}; }
+
+// The proof of a hello, as docs/wire_format.md says.
+std::string proof_of(const std::string& transcript) {
+  const std::string words = std::string("skein hello") + '\0' + transcript;
+  std::string proof(comm::kProofBytes, 0);
+  crypto_generichash(reinterpret_cast<unsigned char*>(proof.data()), proof.size(),
+                     reinterpret_cast<const unsigned char*>(words.data()), words.size(),
+                     reinterpret_cast<const unsigned char*>(kKey.data()), kKey.size());
+  return proof;
+}
+
+// Bytes as a peer writes them: what it seals, and what somebody else puts in between.
+struct Wire {
+  comm::Cipher seal{comm::CipherKind::kChaCha20Poly1305, std::string(comm::kCipherKeyBytes, 'c'), true};
+  std::string bytes;
+  void add(std::string part) {
+    std::string sealed(part.size() + comm::kTagBytes, 0);
+    seal.seal(part.data(), part.size(), sealed.data(), sealed.data() + part.size());
+    bytes += sealed;
+  }
+};
+
+struct Pair {
+  comm::Fd near, far;
+  Pair() {
+    int fds[2];
+    CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
+    near = comm::Fd(fds[0]), far = comm::Fd(fds[1]);
+  }
+};
+
+}  // namespace
+
+// The first byte says how much of the hello is right.
+void caller(Input in) {
+  const uint8_t how = in.byte();
+  std::string said = in.rest();
+  if (how & 1) said.resize(comm::kHelloBytes);
+  const bool whole = said.size() == comm::kHelloBytes;
+  if (how & 2 && whole) {
+    const comm::Hello right;
+    std::memcpy(said.data(), &right, offsetof(comm::Hello, purpose));
+  }
+  const bool proved = how & 4 && whole;
+  const std::string hello = said.substr(0, std::min(said.size(), sizeof(comm::Hello)));
+  if (proved) said = hello + proof_of(kSalt + hello);
+  const auto reply = comm::reply_to(said, kSalt, credentials(0));
+  require(!reply || proved, "a caller without the key was let in");
+  require(!reply || reply->hello.to == 0, "a caller of another rank was let in");
+}
+
+void answer(Input in) {
+  comm::Call call(credentials(1), 0, comm::Purpose::kMeeting);
+  const std::string said = call.hello(kSalt);
+  const auto reply = comm::reply_to(said, kSalt, credentials(0));
+  require(reply.has_value(), "a rank of the job was not let in");
+  std::string words = in.byte() & 1 ? reply->words : "";
+  const size_t at = in.byte();
+  const std::string other = in.rest();
+  if (at <= words.size()) words.replace(at, other.size(), other);
+  require(!call.conclude(words) || words == reply->words, "an answer without the key was believed");
+}
+
+void table(Input in) {
+  const int ranks = 1 + in.byte() % 4;
+  const std::string bytes = in.rest();
+  may_refuse([&] {
+    size_t all = 0;
+    for (const std::string& s : comm::read_table(bytes, ranks)) all += s.size() + sizeof(uint64_t);
+    require(all == bytes.size(), "a table of another size than its strings");
+  });
+}
+
+// Messages of a member that may say anything; where `changed`, somebody else changed a byte of the last one.
+void inflow(Input in) {
+  may_refuse([&] {
+    Wire wire;
+    comm::Mailbox box(0, 4, 1 << 22);
+    comm::Inflow flow(
+        1, comm::Cipher(comm::CipherKind::kChaCha20Poly1305, std::string(comm::kCipherKeyBytes, 'c'), true),
+        box);
+    const uint8_t how = in.byte();
+    const bool changed = how & 1;
+    for (int n = 0; in.left() > 0 && n < 8; ++n) {
+      auto h = in.number<comm::Header>();
+      h.magic = comm::Header::kMagic, h.version = comm::Header::kVersion, h.epoch = 1;
+      if (how & 2)
+        h.from = 1, h.kind = comm::Kind(uint16_t(h.kind) % 6), h.pieces = 1, h.piece = 0,
+        h.codec = h.dtype = uint8_t(kU8);
+      if (how & 4) h.bytes &= 1023;
+      const std::string payload = in.some(how & 4 ? size_t(h.bytes) : in.byte());
+      wire.add({reinterpret_cast<const char*>(&h), sizeof h});
+      if (!payload.empty()) wire.add(payload);
+    }
+    if (changed && !wire.bytes.empty())
+      wire.bytes[wire.bytes.size() - 1 - how % std::min<size_t>(wire.bytes.size(), 80)] ^= 4;
+    const Pair pair;
+    CHECK(::send(pair.far.get(), wire.bytes.data(), wire.bytes.size(), MSG_NOSIGNAL) ==
+          ssize_t(wire.bytes.size()));
+    ::shutdown(pair.far.get(), SHUT_WR);
+    bool open = true;
+    for (int i = 0; open && i < 100; ++i) {
+      open = flow.read(pair.near);
+      flow.goodbye = false, flow.refusal.clear();
+    }
+    require(!changed || wire.bytes.empty() || open || !flow.why.empty(), "a changed message was believed");
+    (void)box.poll({0, comm::kAnyone, 0, comm::kAnyStep});
+  });
+}
+
+}  // namespace skein::fuzz
