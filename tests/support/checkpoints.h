@@ -69,4 +69,14 @@ inline std::string saved(const ScratchDir& dir, int64_t step) {
   return save(dir.path(), step, some_state(uint64_t(step)));
 }
 
+// Files that a checkpoint in the making, or one that failed, leaves behind.
+inline std::vector<std::string> hidden_files(const std::string& dir) {
+  std::vector<std::string> names;
+  for (const auto& e : std::filesystem::recursive_directory_iterator(dir))
+    if (const std::string n = e.path().filename().string();
+        n.starts_with(".") || testing::has(n, ".partial") || testing::has(n, ".sum"))
+      names.push_back(n);
+  return names;
+}
+
 }  // namespace skein::apps

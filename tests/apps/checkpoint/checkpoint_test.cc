@@ -18,15 +18,6 @@ using testing::message_of;
 using testing::SmallDisk;
 using testing::spill;
 
-std::vector<std::string> hidden_files(const std::string& dir) {
-  std::vector<std::string> names;
-  for (const auto& e : fs::recursive_directory_iterator(dir))
-    if (const std::string n = e.path().filename().string();
-        n.starts_with(".") || has(n, ".partial") || has(n, ".sum"))
-      names.push_back(n);
-  return names;
-}
-
 TEST(Checkpoint, RanksSaveTogether) {
   const ScratchDir dir;
   Checkpoints store(dir.path());

@@ -14,15 +14,6 @@ namespace fs = std::filesystem;
 using testing::has;
 using testing::message_of;
 
-std::vector<std::string> hidden_files(const std::string& dir) {
-  std::vector<std::string> names;
-  for (const auto& e : fs::recursive_directory_iterator(dir))
-    if (const std::string n = e.path().filename().string();
-        n.starts_with(".") || has(n, ".partial") || has(n, ".sum"))
-      names.push_back(n);
-  return names;
-}
-
 TEST(StateFile, RoundTripKeepsEveryBit) {
   const ScratchDir dir;
   for (double weight : {0.1, -0.0, 1e-310, double(INFINITY), double(NAN), 1.0 + 0x1p-52}) {

@@ -5,6 +5,8 @@
 
 #include <optional>
 
+#include "tests/support/sealed.h"
+
 namespace skein::comm {
 namespace {
 
@@ -14,19 +16,6 @@ std::vector<CipherKind> kinds() {
   std::vector<CipherKind> all = {CipherKind::kChaCha20Poly1305};
   if (has_aes()) all.push_back(CipherKind::kAes256Gcm);
   return all;
-}
-
-// A message, sealed: its bytes, then the tag.
-std::string sealed(Cipher& c, const std::string& m) {
-  std::string out(m.size() + kTagBytes, 0);
-  c.seal(m.data(), m.size(), out.data(), out.data() + m.size());
-  return out;
-}
-// The message; empty if it does not open.
-std::optional<std::string> opened(Cipher& c, std::string s) {
-  const size_t n = s.size() - kTagBytes;
-  if (!c.open(s.data(), n, s.data() + n)) return {};
-  return s.substr(0, n);
 }
 
 struct Pair {

@@ -5,23 +5,12 @@
 
 #include <set>
 
+#include "tests/support/sealed.h"
+
 namespace skein::comm {
 namespace {
 
 const std::string kKey(kJobKeyBytes, 'k'), kOther(kJobKeyBytes, 'o');
-
-// A message, sealed: its bytes, then the tag.
-std::string sealed(Cipher& c, const std::string& m) {
-  std::string out(m.size() + kTagBytes, 0);
-  c.seal(m.data(), m.size(), out.data(), out.data() + m.size());
-  return out;
-}
-// The message; empty if it does not open.
-std::optional<std::string> opened(Cipher& c, std::string s) {
-  const size_t n = s.size() - kTagBytes;
-  if (!c.open(s.data(), n, s.data() + n)) return {};
-  return s.substr(0, n);
-}
 
 // One greeting between two ranks: both ends' sessions, in the order caller, called.
 struct Greeting {
