@@ -180,7 +180,7 @@ void start_from_run(Command& command, const Parser& p, const Flags& table) {
       (fs::path(place) / "").lexically_normal() != (fs::path(command.checkpoint) / "").lexically_normal();
   if (fs::exists(run / "config.toml"))
     read_toml(command.config, run / "config.toml", Source::kResumed, table,
-              {"output", "eval-only", "export-onnx", "progress", unsaved ? "output" : "weights"});
+              {"output", "eval-only", "export-onnx", "progress", "join", unsaved ? "output" : "weights"});
   recognize_defaults(command.config);
   assign(command.config, *find_flag(table, "output"), run, {Source::kResumed, "--resume"});
 }
@@ -206,8 +206,11 @@ void check_purpose(const Command& command, const Parser& p) {
     return;
   }
   const Config& c = command.config;
-  if (p.resume->count() || c.eval_only)
-    throw BadOption(text(p.resume->count() ? "--resume" : "--eval-only", " does not go with --predict"));
+  if (p.resume->count() || c.eval_only || !c.join.empty())
+    throw BadOption(text(p.resume->count() ? "--resume"
+                         : c.eval_only     ? "--eval-only"
+                                           : "--join",
+                         " does not go with --predict"));
   if (c.weights.empty()) throw BadOption("--predict needs --weights FILE: the model.safetensors of a run");
 }
 
@@ -295,6 +298,9 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
   }
   reconcile(c, table);
   check_purpose(command, p);
+  if (p.resume->count() && !c.join.empty())
+    throw BadOption(c.origin("join").place +
+                    " does not go with --resume: the members of the running job have its state");
   command.json = p.json->count() > 0;
   if (p.predict->count() && command.action == Command::kTrain)
     command.action = Command::kPredict, command.prediction = read_prediction(p);

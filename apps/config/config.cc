@@ -214,6 +214,30 @@ void look_into_run(Config& c) {
   c.weights = model;
 }
 
+// --join takes part in a job that exists: whoever began it has said what --resume, --workers and --hosts say.
+void reconcile_membership(Config& c, const Flags& table) {
+  const auto given = [&](const char* flag) {
+    const Flag& f = *find_flag(table, flag);
+    return c.origin(flag).source > Source::kResumed && value_of(c, f) != value_of({}, f);
+  };
+  if (!c.join.empty()) {
+    for (const char* flag : {"workers", "hosts", "eval-only", "weights"})
+      if (given(flag))
+        refuse(c, "join", text("enters a running job as one more worker; leave out ", c.origin(flag).place));
+    if (c.origin("elastic").source < c.origin("join").source) c.elastic = "on";
+    if (c.elastic == "off") refuse(c, "join", "enters an elastic job; leave out --elastic off");
+  }
+  for (const char* flag : {"min-workers", "max-workers", "restarts"})
+    if (given(flag) && c.elastic == "off") refuse(c, flag, "is of elastic runs; add --elastic on");
+  if (c.max_workers > 0 && c.min_workers > c.max_workers)
+    refuse(c, "min-workers", text(c.min_workers, " is more than --max-workers ", c.max_workers));
+  if (c.elastic == "off" || !given("workers")) return;
+  if (c.min_workers > c.workers)
+    refuse(c, "min-workers", text(c.min_workers, " is more than --workers ", c.workers));
+  if (c.max_workers > 0 && c.workers > c.max_workers)
+    refuse(c, "max-workers", text(c.max_workers, " is less than --workers ", c.workers));
+}
+
 }  // namespace
 
 void reconcile(Config& c, const Flags& table) {
@@ -243,6 +267,7 @@ void reconcile(Config& c, const Flags& table) {
   }
   if (c.eval_only && c.weights.empty())
     refuse(c, "eval-only", "needs --weights FILE: the model.safetensors of a run");
+  reconcile_membership(c, table);
   for (const Flag& f : table) {
     const bool given = c.of_algorithm.contains(f.name);
     if (!given && holds(f.required_by, c.algorithm) && c.origin("algorithm").source != Source::kResumed)

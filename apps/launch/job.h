@@ -16,13 +16,17 @@ struct JobOptions {
   comm::PortRange ports = {};      // where processes may listen
   double deadline = 60;            // seconds for the workers to meet, and for any single wait
   DType wire = kF32;
-  bool server = false;         // one more process (or thread), after the workers, that only serves
-  Loss loss = Loss::kEndsAll;  // what happens when a worker is lost
-  std::string interface = "";  // used between hosts; empty: the fastest
-  bool gpu_messages = false;   // send from GPU to GPU directly, if there are GPUs and UCX can
-  std::string place = ".";     // shared directory where ranks that know no address or key meet
-  std::string hosts;           // --hosts; empty: this host
-  bool hosts_said = false;     // given on the command line, not taken from the resumed run
+  bool server = false;                   // one more process (or thread), after the workers, that only serves
+  Loss loss = Loss::kEndsAll;            // what happens when a worker is lost
+  bool elastic = false;                  // workers may die, leave and join; those started here are replaced
+  int min_workers = 1, max_workers = 0;  // of an elastic job; max_workers 0: no bound
+  int restarts = 3;                      // fresh workers that take a dead one's place, one after the other
+  std::string join = "";                 // --join: HOST:PORT or directory of the job to enter; empty: none
+  std::string interface = "";            // used between hosts; empty: the fastest
+  bool gpu_messages = false;             // send from GPU to GPU directly, if there are GPUs and UCX can
+  std::string place = ".";               // shared directory where ranks that know no address or key meet
+  std::string hosts;                     // --hosts; empty: this host
+  bool hosts_said = false;               // given on the command line, not taken from the resumed run
 };
 
 // Identifies a worker among the others.

@@ -24,6 +24,10 @@ JobOptions job_options(const Config& c) {
   const optim::StrategyRow& row = optim::strategy_row(c.algorithm);
   o.server = optim::has_dedicated_server(options_of(c));
   if (row.center) o.loss = Loss::kOfFirstEnds;  // worker 0 keeps or fetches the center
+  o.elastic = c.elastic == "on";
+  o.min_workers = int(c.min_workers), o.max_workers = int(c.max_workers);
+  o.restarts = int(c.restarts);
+  o.join = c.join;
   if (!c.output.empty()) o.place = c.output;
   o.hosts = c.hosts;
   o.hosts_said = c.origin("hosts").source > Source::kResumed;

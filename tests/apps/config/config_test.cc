@@ -91,6 +91,49 @@ TEST_F(ConfigTest, NesterovNeedsMomentumIfAskedFor) {
   EXPECT_SAYS(refusal({"--workers", "99999999999"}), "--workers: 99999999999 is out of range");
 }
 
+TEST_F(ConfigTest, BoundsOfAnElasticRunHoldTogether) {
+  const std::vector<std::string> on = {"--elastic", "on"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), on.begin(), on.end());
+    return more;
+  };
+  EXPECT_EQ(Config().elastic, "off");
+  const Config c = parse(with({"--min-workers", "2", "--max-workers", "8", "--restarts", "0"})).config;
+  EXPECT_EQ(c.min_workers, 2);
+  EXPECT_EQ(c.max_workers, 8);
+  EXPECT_EQ(c.restarts, 0);
+  EXPECT_SAYS(refusal(with({"--min-workers", "4", "--max-workers", "3"})),
+              "--min-workers 4 is more than --max-workers 3");
+  EXPECT_SAYS(refusal(with({"--min-workers", "4", "--workers", "3"})),
+              "--min-workers 4 is more than --workers 3");
+  EXPECT_SAYS(refusal(with({"--max-workers", "2", "--workers", "3"})),
+              "--max-workers 2 is less than --workers 3");
+  EXPECT_EQ(refusal(with({"--min-workers", "2", "--max-workers", "2", "--workers", "2"})), "");
+  EXPECT_SAYS(refusal({"--restarts", "5"}), "--restarts is of elastic runs; add --elastic on");
+  EXPECT_SAYS(refusal({"--config", file("elastic = \"on\"\nmin-workers = 3\nmax-workers = 2\n")}),
+              "recipe.toml:2: min-workers 3 is more than --max-workers 2");
+  EXPECT_SAYS(refusal({"--elastic", "of"}), "--elastic: there is no 'of'; allowed: on, off");
+  EXPECT_SAYS(refusal(with({"--min-workers", "0"})), "--min-workers: 0 is out of range");
+}
+
+TEST_F(ConfigTest, WhoJoinsAJobDoesNotSayHowItBegan) {
+  const Config c = parse({"--join", "10.0.0.7:4711"}).config;
+  EXPECT_EQ(c.join, "10.0.0.7:4711");
+  EXPECT_EQ(c.elastic, "on");
+  for (const std::vector<std::string>& flag :
+       std::vector<std::vector<std::string>>{{"--workers", "4"},
+                                             {"--hosts", "a,b"},
+                                             {"--weights", "one.safetensors"},
+                                             {"--eval-only", "--weights", "one.safetensors"}}) {
+    std::vector<std::string> words = {"--join", "runs/one"};
+    words.insert(words.end(), flag.begin(), flag.end());
+    EXPECT_SAYS(refusal(words), "--join enters a running job as one more worker; leave out " + flag[0]);
+  }
+  EXPECT_SAYS(refusal({"--join", "runs/one", "--elastic", "off"}), "leave out --elastic off");
+  EXPECT_SAYS(refusal({"--join", "runs/one", "--resume", "auto", "--output", dir / "none"}),
+              "--join does not go with --resume");
+}
+
 TEST_F(ConfigTest, AFlagOfOneAlgorithmIsOneRowAndRefusedElsewhere) {
   Flags table = flags();
   table.push_back({"algorithm",
