@@ -1,0 +1,156 @@
+// Succession: the members of an epoch choose the members of the next, so that any of them may die and none is special.
+//
+//   L. Lamport, "Paxos made simple", 2001: one decree an epoch, the epoch's members are the acceptors. All is in memory:
+//   who has died and comes back is somebody else. Who follows a ballot completes no step of this epoch any more, so
+//   that what it promises about its state stays true.
+//
+//   V   the members of the epoch      Q   those who have said yes
+//   D   the members that are proven dead: known to have ended, not merely silent
+//   quorum:  2|Q| > |V|,   or   V \ D within Q and 2|D| <= |V|,   or   2|Q| = |V| where a register decides
+//
+// Two quorums without a register have a member in common, or the proposer of one is among the proven dead of the other
+// before that one proposes, and each of the other: which cannot be. A register is a cell that keeps the first view it is
+// given for an epoch, and tells it to all who ask. Where there is one, it decides, and ballots only freeze a quorum first.
+//
+// Here are no sockets, clocks and threads: the caller carries letters, which may be lost, doubled, late and out of order,
+// and says what it knows of the others. Not thread-safe.
+#pragma once
+#include <map>
+#include <memory>
+#include <set>
+
+#include "comm/membership/letters.h"
+
+namespace skein::comm {
+
+struct Letter {
+  MemberId to = 0;
+  std::string bytes;
+};
+
+// Who has said yes.
+struct Census {
+  int members = 0, said = 0, dead = 0;  // |V|, |Q|, |D|
+  bool all_others = false;              // V \ D is within Q
+  bool has_register = false;
+};
+bool is_quorum(const Census&);
+
+// The rules on which it rests that an epoch has one successor. Tests replace them to see that they are needed.
+struct Rules {
+  bool (*quorum)(const Census&) = is_quorum;
+  bool heeds_votes = true;  // of earlier ballots
+};
+
+class Succession {
+ public:
+  // Equal for all members of an epoch.
+  struct Options {
+    bool has_register = false;
+    double patience =
+        0.5;  // seconds that a member leaves to each one before it that it does not suspect, to propose
+    double retry = 0.1;  // seconds until an unanswered letter is sent again
+    double grace =
+        2;  // seconds that a proposal waits for members that are not suspected, once it has a quorum
+  };
+  // `me` is in `now`.
+  Succession(MemberId me, View now, Options options, Rules rules = {});
+
+  // ---- events; each returns letters to send. Unreadable bytes are counted and dropped.
+  std::vector<Letter> receive(MemberId from, const std::string& bytes);
+  std::vector<Letter> tick(double now);  // seconds of any clock that does not go back; every few milliseconds
+  // ---- what is known of the others, members or those who wait at a door
+  void suspect(MemberId);           // it is silent
+  void trust(MemberId);             // it is heard again
+  void prove_dead(MemberId);        // it has ended, and its last letter was sent; for ever
+  void leaves(MemberId);            // it has announced that it leaves (also of this member itself); for ever
+  void joins(const View::Member&);  // it knocked here with this card; forgotten when it is in a view
+  std::vector<View::Member> waiting()
+      const;  // who knocked and is not in next(): for the next epoch's Succession
+
+  // ---- this member's own state, with which it would go on
+  // It has promised: no step of this epoch is completed any more, and no state that it could go back to is dropped.
+  bool frozen() const { return promised_.round > 0 || next_.has_value(); }
+  // False if frozen; then the step does not count. Else the member has completed `steps` steps, and can go back to any
+  // number of them from `oldest` on; what is older may be dropped.
+  [[nodiscard]] bool complete_step(int64_t steps, int64_t oldest);
+  bool complete_step(int64_t steps) { return complete_step(steps, steps); }
+  void restored();         // a newcomer holds the state of the epoch's first step, which it lacked
+  void card(std::string);  // how others reach it in the next epoch: valid from now on
+
+  // ---- outcome
+  const View& now() const { return now_; }
+  // The next view, once decided: then a new Succession is due. Of a member that is excluded, the last it was told of.
+  // If no member of it has state, the run's state is lost.
+  const std::optional<View>& next() const { return next_; }
+  bool excluded() const { return excluded_; }  // it has been told that it is in no later epoch
+  int64_t unreadable() const { return unreadable_; }
+
+  // ---- the register. A view that is to be claimed in it; the answer is the view of that epoch that it keeps, whose
+  // ever it is. An answer may come at any time, twice or without a question.
+  std::optional<View> wants_register() const;
+  std::vector<Letter> register_says(const View&);
+
+ private:
+  using Letters = std::vector<Letter>;
+  struct Peer {
+    bool suspected = false, dead = false, leaving = false;
+    bool here = false;  // it is known to be in this epoch
+  };
+  struct Proposal {
+    Ballot ballot;
+    double began = 0, sent = 0;
+    std::vector<std::unique_ptr<Promise>> promises;  // by rank
+    std::vector<bool> said;                          // by rank: yes to what was asked last
+    std::optional<View> value;                       // once there was a quorum of promises
+  };
+  // When to propose.
+  struct Pace {
+    std::optional<double> since;  // a change is due, or somebody else tries
+    int attempts = 0;
+    uint64_t round = 0;  // the highest that was refused for
+  };
+
+  void hear(MemberId from, int rank, Content&, Letters&);
+  void hear_prepare(MemberId from, const Ballot&, Letters&);
+  void hear_promise(int rank, Content&, Letters&);
+  void hear_accept(MemberId from, Content&, Letters&);
+  void hear_decided(MemberId from, View&, Letters&);
+  void yield_to(const Ballot&);
+
+  bool change_is_due() const;
+  double delay() const;
+  void propose(Letters&);
+  void repeat(Letters&);
+  void advance(Letters&);
+  bool quorum() const;
+  bool awaits_somebody() const;
+  std::optional<View> chosen() const;
+  std::optional<View> successor() const;
+  void decide(View, Letters&);
+
+  void tell_of_epoch(Letters&);
+  void post(MemberId to, Content, Letters&);
+  void post_to_silent(const Content&, Letters&);
+  Content content(Word) const;
+
+  const MemberId me_;
+  const View now_;
+  const Options options_;
+  const Rules rules_;
+  const int rank_;
+  double clock_ = 0;
+  std::vector<Peer> peers_;                   // by rank
+  std::map<MemberId, View::Member> waiting_;  // who knocked here
+  std::set<MemberId> absent_;                 // suspected, dead or leaving ones that are no members
+  Promise own_;                               // but for `waiting`
+  Ballot promised_;
+  std::optional<Proposal> proposal_;
+  Pace pace_;
+  double tell_at_ = 0, tell_pause_ = 0;
+  std::optional<View> next_;
+  bool excluded_ = false;
+  int64_t unreadable_ = 0;
+};
+
+}  // namespace skein::comm
