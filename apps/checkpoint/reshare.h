@@ -1,8 +1,8 @@
-// Resharing: M workers load a checkpoint of N workers. docs/checkpoints.md says what happens to each field.
+// Resharing: M workers go on from the state of N workers. docs/checkpoints.md says what happens to each field.
 #pragma once
 #include <string>
 
-#include "apps/checkpoint/checkpoint.h"
+#include "apps/checkpoint/pool.h"
 #include "apps/config/config.h"
 
 namespace skein::apps {
@@ -12,6 +12,18 @@ namespace skein::apps {
 // numbers that work), if a given --batch-size contradicts it, or if only the same number of workers can
 // continue such a run.
 void keep_global_batch(Config&, const Manifest&, int world);
+
+// What becomes of state that differs among workers and is not of one sum: models between two synchronizations,
+// momentum, running statistics, counters.
+enum class Differing : uint8_t {
+  kAllEqual,  // all workers begin alike, with the mean; worker 0 takes over the counters of all
+  kKeepOwn,  // a worker that has added its state keeps its own; only newcomers get the mean, and counters of 0
+};
+
+// Gives a new worker its state: the walk loads every field from the pool, on the device where the field is. Fields
+// of one sum or of a center (push-sum's X and w, what is pulled) are the same on all workers in either case.
+// Throws Pool::refuse()'s error if a field is missing, or has another size or type.
+void load_pooled(const Pool&, const std::string& algorithm, int rank, Differing, const Walk&);
 
 // Like load_checkpoint(), for a checkpoint that was written by another number of workers than run.world.
 // Every worker of the new run reads the files of all old ones and computes the same state from them, except

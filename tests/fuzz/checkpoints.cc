@@ -6,6 +6,7 @@
 #include "apps/base/digest.h"
 #include "apps/base/json.h"
 #include "apps/checkpoint/manifest.h"
+#include "apps/checkpoint/pool_table.h"
 #include "apps/checkpoint/reshare.h"
 #include "engine/words/json.h"
 #include "tests/fuzz/fuzz.h"
@@ -93,6 +94,14 @@ void reshared_state(Input in) {
     apps::Identity now = m.identity;
     now.world = 3;
     apps::load_reshared(checkpoint, 0, now, [&](Archive& a) { f.visit(a); });
+  });
+}
+
+void pool_table(Input in) {
+  const std::string said = in.rest();
+  may_refuse([&] {
+    const std::string once = apps::to_text(apps::table_of(said));
+    require(apps::to_text(apps::table_of(once)) == once, "a table reads back as another");
   });
 }
 

@@ -103,6 +103,7 @@ def tensors():
     gossip = dict(header, **{"strategy.x": {"dtype": "F32", "shape": [8], "data_offsets": [at, at + 32]}})
     gossip["__metadata__"] = {"k": "int 4", "meters.images": "int 9", "r": "real 0.5", "strategy.w": "real 0.5"}
     put("reshared_state", "gossip", *headed(gossip, bytes(at - 3) + b"3:4" + bytes(32)))
+    put("pool_table", "all", json.dumps({"has_state": True, "tensors": {"x": [0, [2, 3], "ab"]}, "wholes": {"k": -4}, "reals": {"w": 1}}))
 
 
 def texts():

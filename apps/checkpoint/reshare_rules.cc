@@ -1,0 +1,50 @@
+// The table of rules.
+#include "apps/checkpoint/reshare_rules.h"
+
+#include <vector>
+
+namespace skein::apps {
+namespace {
+
+struct Row {
+  std::string algorithms;  // empty: all
+  std::string field;       // `*` ends a prefix
+  How how;
+};
+const std::vector<Row>& table() {
+  static const std::string pullers = " downpour dynsgd agn gem ", gossips = " sgp osgp ad-psgd ";
+  static const std::vector<Row> rows = {
+      {"", "meters.*", How::kSum},
+      {"", "transfers.*", How::kSum},
+      {"", "unreadable*", How::kSum},
+      {"", "loss_scale.scale", How::kLeast},
+      {pullers, "x", How::kCenter},
+      {pullers, "strategy.pulled", How::kCenter},
+      {pullers, "strategy.s", How::kCenter},
+      {pullers, "strategy.version", How::kCenterVersion},
+      {"", "strategy.center.log", How::kZero},
+      {gossips, "strategy.x", How::kNumerator},
+      {gossips, "x", How::kNumerator},
+      {" osgp ad-psgd ", "buffers", How::kNumeratorTail},
+      {gossips, "strategy.w", How::kOne},
+      {" osgp ", "strategy.age", How::kZero},
+      {" osgp ", "strategy.ahead", How::kZero},
+      {" osgp ", "strategy.aloft", How::kZero},
+      {" osgp ", "strategy.flights", How::kZero},
+      {" osgp ad-psgd ", "strategy.log", How::kZero},
+  };
+  return rows;
+}
+
+}  // namespace
+
+How how_of(const std::string& algorithm, const std::string& field) {
+  for (const Row& r : table()) {
+    if (!r.algorithms.empty() && r.algorithms.find(' ' + algorithm + ' ') == std::string::npos) continue;
+    const bool prefix = r.field.back() == '*';
+    if (prefix ? field.starts_with(r.field.substr(0, r.field.size() - 1)) : field == r.field) return r.how;
+  }
+  return How::kMean;
+}
+
+}  // namespace skein::apps
