@@ -1,7 +1,6 @@
 // gossip_avg: averages vectors between workers, without a model.
 #include <fmt/format.h>
 
-#include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -19,14 +18,12 @@ namespace skein::apps {
 namespace {
 
 // SIGTERM asks only this worker to leave; Ctrl-C asks all to stop.
-volatile std::sig_atomic_t g_leave = 0;
 void catch_signals() {
-  catch_interrupts();
+  catch_interrupts(Termination::kLeaves);
   catch_requeue_signal();
-  std::signal(SIGTERM, [](int) { g_leave = 1; });
 }
 comm::Wish wish() {
-  return interrupted() ? comm::Wish::kStop : g_leave ? comm::Wish::kLeave : comm::Wish::kGoOn;
+  return interrupted() ? comm::Wish::kStop : told_to_leave() ? comm::Wish::kLeave : comm::Wish::kGoOn;
 }
 
 void print_schedule(const GossipFlags& f) {

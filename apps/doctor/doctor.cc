@@ -36,7 +36,7 @@ Patient patient_of(const Config& c) {
 
 // Starts one doctor on each host, regardless of its number of workers.
 int ask_hosts(const Config& c, char** argv) {
-  HostsJob job{parse_hosts(c.hosts, job_options(c).workers), std::min(c.deadline, 60.0), Loss::kEndsAll};
+  HostsJob job{parse_hosts(c.hosts, job_options(c).workers), std::min(c.deadline, 60.0)};
   for (HostShare& h : job.hosts) h.workers = 1;
   try {
     return run_on_hosts(job, argv);
@@ -56,8 +56,7 @@ std::string line_of(const Finding& f) {
 }
 
 int doctor(const Config& c, char** argv) {
-  if (is_part_of_hosts())
-    return run_part_of_hosts(argv, Loss::kEndsAll, c.deadline, comm::parse_port_range(c.port_range));
+  if (is_part_of_hosts()) return run_part_of_hosts(argv, {}, comm::parse_port_range(c.port_range));
   const Patient p = patient_of(c);
   if (!p.seat.told && !c.hosts.empty()) return ask_hosts(c, argv);
   Findings mine = {in_order("host", fmt::format("{}, {} of {}, skein {}", host_name(),

@@ -5,6 +5,8 @@
 //   caller to host   meet PORT ADDRESS,...            all are; the workers start
 //                    signal N                         for the workers, at any time; the end of all this
 //                                                     ends them
+//   host to caller   skein-host reports REPORT        on stderr, where losses are replaced: superior.h
+//   caller to host   through                          no fresh workers any more
 #include "apps/launch/hosts.h"
 
 #include <fcntl.h>
@@ -18,6 +20,7 @@
 
 #include "apps/base/environment.h"
 #include "apps/launch/processes.h"
+#include "apps/launch/superior.h"
 #include "apps/launch/supervisor.h"
 #include "comm/join/rendezvous.h"
 #include "engine/words/number.h"
@@ -32,7 +35,7 @@ using comm::Clock;
 using comm::Fd;
 
 constexpr const char* kMark = "SKEIN_HOST_PART";
-constexpr const char* kReady = "skein-host 1 ";
+constexpr const char *kReady = "skein-host 1 ", *kReport = "skein-host reports ";
 constexpr int kNoDirectory = 121, kNoProgram = 122, kSshFailed = 255;
 
 // Quotes a text as one word for a shell.
@@ -81,7 +84,7 @@ std::string environment_lines() {
     bool travels = false;
     for (const char* start : {"OMP_", "SKEIN_", "UCX_", "NCCL_"})
       travels = travels || name.rfind(start, 0) == 0;
-    for (const char* own : {"SKEIN_KEY", "SKEIN_LISTEN", "SKEIN_SSH"})
+    for (const char* own : {"SKEIN_KEY", "SKEIN_LISTEN", "SKEIN_SSH", kJoinVariable, kReportsVariable})
       travels = travels && name.rfind(own, 0) != 0;
     if (travels && both.size() > name.size())
       lines += text("env ", name, ' ', comm::hex(both.substr(name.size() + 1)), '\n');
@@ -91,7 +94,7 @@ std::string environment_lines() {
 
 class Caller {
  public:
-  Caller(const HostsJob& job, char** argv) : job_(job), team_(job.loss, patience_of_launcher(job.deadline)) {
+  Caller(const HostsJob& job, char** argv) : job_(job), team_(job.losses.loss, job.losses.patience) {
     const std::vector<std::string> ssh = ssh_words();
     if (ssh.empty() || !can_run(ssh[0]))
       throw BadOption(
@@ -102,7 +105,7 @@ class Caller {
       return heard(w, line, is_error);
     };
     team_.tick = [this] { return tick(); };
-    const std::string key = comm::random_bytes(comm::kJobKeyBytes), command = command_for_shell(argv);
+    const std::string key = key_of_new_job(job.losses), command = command_for_shell(argv);
     int world = 0, first = 0;
     for (const HostShare& h : job.hosts) world += h.workers;
     said_.resize(job.hosts.size()), reported_.resize(job.hosts.size()), is_ready_.resize(job.hosts.size());
@@ -139,6 +142,10 @@ class Caller {
 
   // Until all hosts are ready, their output is held back, because it may be the reason why one is not.
   bool heard(Ward& w, const std::string& line, bool is_error) {
+    if (is_error && line.starts_with(kReport)) {
+      team_.take_report(w, line.substr(std::string(kReport).size()));
+      return true;
+    }
     if (met_) return false;
     if (is_error && !line.empty()) said_[index(w)] = line;
     if (is_error || line.rfind(kReady, 0) != 0) return true;
@@ -228,11 +235,11 @@ int run_on_hosts(const HostsJob& job, char** argv) { return Caller(job, argv).ru
 
 bool is_part_of_hosts() { return variable(kMark).has_value(); }
 
-int run_part_of_hosts(char** argv, Loss loss, double patience, comm::PortRange ports) {
+int run_part_of_hosts(char** argv, const Losses& losses, comm::PortRange ports) {
   unsetenv(kMark);
   Crew c;
-  c.loss = loss;
-  c.patience = patience;
+  c.losses = losses;
+  c.reported = [](const std::string& report) { std::fprintf(stderr, "%s%s\n", kReport, report.c_str()); };
   std::string line, word, value;
   while (read_line(line) && line != "end") {
     std::istringstream in(line);

@@ -11,7 +11,7 @@ namespace skein::apps {
 struct HostsJob {
   std::vector<HostShare> hosts;  // the first has rank 0
   double deadline = 60;          // seconds for all hosts to answer
-  Loss loss = Loss::kEndsAll;    // as in run_processes
+  Losses losses = {};            // as in run_processes, on each host
 };
 
 // Starts this program with these arguments, in this directory, on every host (the same paths must be there),
@@ -29,6 +29,6 @@ int run_on_hosts(const HostsJob&, char** argv);
 // The other end: true in a process that run_on_hosts() started on a host, which
 // must then call run_part_of_hosts().
 bool is_part_of_hosts();
-int run_part_of_hosts(char** argv, Loss, double patience, comm::PortRange);
+int run_part_of_hosts(char** argv, const Losses&, comm::PortRange);
 
 }  // namespace skein::apps

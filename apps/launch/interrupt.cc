@@ -7,14 +7,18 @@
 namespace skein::apps {
 namespace {
 
-volatile std::sig_atomic_t g_interrupted = 0, g_come_again = 0, g_asked = 0;
+// How much has been asked of the process.
+enum : std::sig_atomic_t { kNothing, kToLeave, kToStop };
+volatile std::sig_atomic_t g_interrupted = 0, g_come_again = 0, g_leave = 0, g_asked = kNothing;
+volatile std::sig_atomic_t g_term_asks = kToStop;
 volatile time_t g_asked_seconds = 0;
 volatile long g_asked_nanoseconds = 0;
 
 void on_interrupt(int s) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  if (g_asked) {
+  const std::sig_atomic_t wanted = s == SIGTERM ? g_term_asks : std::sig_atomic_t(kToStop);
+  if (g_asked >= wanted) {
     if (s == SIGHUP) return;
     const double since =
         double(now.tv_sec - g_asked_seconds) + 1e-9 * double(now.tv_nsec - g_asked_nanoseconds);
@@ -25,8 +29,8 @@ void on_interrupt(int s) {
   }
   g_asked_seconds = now.tv_sec;
   g_asked_nanoseconds = now.tv_nsec;
-  g_asked = 1;
-  g_interrupted = 1;
+  g_asked = wanted;
+  (wanted == kToLeave ? g_leave : g_interrupted) = 1;
 }
 
 void on_usr1(int) {
@@ -54,7 +58,8 @@ void handle(int s, void (*handler)(int)) {
 
 }  // namespace
 
-void catch_interrupts() {
+void catch_interrupts(Termination t) {
+  g_term_asks = t == Termination::kLeaves ? kToLeave : kToStop;
   handle(SIGINT, on_interrupt);
   handle(SIGTERM, on_interrupt);
   struct sigaction now {};
@@ -69,6 +74,7 @@ void say(std::FILE* out, const std::string& words) {
 }
 
 bool interrupted() { return g_interrupted != 0; }
+bool told_to_leave() { return g_leave != 0; }
 bool asked_to_come_again() { return g_come_again != 0; }
 
 }  // namespace skein::apps

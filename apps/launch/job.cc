@@ -72,6 +72,10 @@ int work_as_rank(const JobOptions& o, const Seat& seat, const Work& work) {
   return status;
 }
 
+Losses losses_of(const JobOptions& o) {
+  return {o.elastic ? Loss::kIsReplaced : o.loss, patience_of_launcher(o.deadline), o.restarts};
+}
+
 constexpr const char* kThreads = "all ranks: threads of this process\n";
 
 int work_alone(const JobOptions& o, const Work& work) {
@@ -109,7 +113,7 @@ int planned_workers(const JobOptions& o) {
 }
 
 int run_job(const JobOptions& o, char** argv, const Work& work) {
-  if (is_part_of_hosts()) return run_part_of_hosts(argv, o.loss, patience_of_launcher(o.deadline), o.ports);
+  if (is_part_of_hosts()) return run_part_of_hosts(argv, losses_of(o), o.ports);
   comm::parse_sealing(o.seal);
   const Seat seat = seat_from_environment();
   const bool threads = comm::parse_way(o.transport) == comm::Way::kLocal;
@@ -128,7 +132,7 @@ int run_job(const JobOptions& o, char** argv, const Work& work) {
   if (seat.told && seat.world > 1) return work_as_rank(o, seat, work);
   if (!seat.told && !o.hosts.empty()) {
     if (threads) throw BadOption("--transport local: workers on --hosts are processes; use auto, tcp or ucx");
-    HostsJob job{parse_hosts(o.hosts, o.workers), o.deadline, o.loss};
+    HostsJob job{parse_hosts(o.hosts, o.workers), o.deadline, losses_of(o)};
     job.hosts.back().workers += o.server;
     return run_on_hosts(job, argv);
   }
@@ -136,7 +140,7 @@ int run_job(const JobOptions& o, char** argv, const Work& work) {
   JobOptions all = o;
   all.workers = workers;
   if (threads) return work_as_threads(all, work);
-  return run_processes(workers + o.server, argv, o.loss, patience_of_launcher(o.deadline), o.ports);
+  return run_processes(workers + o.server, argv, losses_of(o), o.ports);
 }
 
 int status_of(const std::string& program, const std::function<int()>& run) {

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <thread>
 
+#include "apps/base/environment.h"
 #include "apps/config/algorithm_values.h"
+#include "apps/launch/superior.h"
 #include "engine/words/find_row.h"
 
 namespace skein::apps {
@@ -27,7 +29,7 @@ JobOptions job_options(const Config& c) {
   o.elastic = c.elastic == "on";
   o.min_workers = int(c.min_workers), o.max_workers = int(c.max_workers);
   o.restarts = int(c.restarts);
-  o.join = c.join;
+  o.join = c.join.empty() ? variable(kJoinVariable).value_or("") : c.join;
   if (!c.output.empty()) o.place = c.output;
   o.hosts = c.hosts;
   o.hosts_said = c.origin("hosts").source > Source::kResumed;

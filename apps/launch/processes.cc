@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "apps/launch/job_key.h"
+#include "apps/launch/superior.h"
 #include "comm/join/rendezvous.h"
 
 namespace skein::apps {
@@ -29,52 +31,77 @@ void pass_on(const char* name, const Fd& fd) {
   set_variable(name, std::to_string(fd.get()));
 }
 
-// Runs in the child.
-[[noreturn]] void become(int local_rank, const Crew& c, const Fd& key, char** argv) {
-  const int rank = c.first + local_rank;
-  set_variable("RANK", std::to_string(rank));
-  set_variable("LOCAL_RANK", std::to_string(local_rank));
-  set_variable("WORLD_SIZE", std::to_string(c.world));
-  set_variable("LOCAL_WORLD_SIZE", std::to_string(c.count));
-  set_variable("MASTER_ADDR", c.host);
-  set_variable("MASTER_PORT", std::to_string(c.port));
-  unsetenv("TORCHELASTIC_USE_AGENT_STORE");  // an agent above us does not use this port
-  setenv("OMP_NUM_THREADS", std::to_string(std::max(1, cores() / c.count)).c_str(), 0);
-  pass_on("SKEIN_KEY_FD", key);
-  if (rank == 0) pass_on("SKEIN_LISTEN_FD", c.listener);
-  if (c.orders) {
-    const Fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
-    dup2(nothing.get(), STDIN_FILENO);
-  }
+[[noreturn]] void run_again(char** argv) {
   execv("/proc/self/exe", argv);
   std::perror("starting a worker: /proc/self/exe");
   _exit(127);
+}
+
+// What every worker of the crew has in its environment. Runs in the child.
+void become_local(int local_rank, const Crew& c, const Fd& key) {
+  set_variable("LOCAL_RANK", std::to_string(local_rank));
+  set_variable("LOCAL_WORLD_SIZE", std::to_string(c.count));
+  unsetenv("TORCHELASTIC_USE_AGENT_STORE");  // an agent above us does not use this port
+  setenv("OMP_NUM_THREADS", std::to_string(std::max(1, cores() / c.count)).c_str(), 0);
+  pass_on("SKEIN_KEY_FD", key);
+  const Fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (c.orders) dup2(nothing.get(), STDIN_FILENO);
+}
+
+[[noreturn]] void become_worker(int local_rank, const Crew& c, const Fd& key, char** argv) {
+  const int rank = c.first + local_rank;
+  become_local(local_rank, c, key);
+  set_variable("RANK", std::to_string(rank));
+  set_variable("WORLD_SIZE", std::to_string(c.world));
+  set_variable("MASTER_ADDR", c.host);
+  set_variable("MASTER_PORT", std::to_string(c.port));
+  if (rank == 0) pass_on("SKEIN_LISTEN_FD", c.listener);
+  run_again(argv);
+}
+
+[[noreturn]] void become_newcomer(int local_rank, const Crew& c, const Fd& key, const std::string& place,
+                                  char** argv) {
+  become_local(local_rank, c, key);
+  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) unsetenv(name);
+  set_variable(kJoinVariable, place);
+  run_again(argv);
 }
 
 }  // namespace
 
 int run_crew(Crew c, char** argv) {
   // Only one crew has the first worker.
-  const bool has_first = c.first == 0;
-  Supervisor team(c.loss == Loss::kOfFirstEnds && !has_first ? Loss::kIsSurvived : c.loss, c.patience);
+  const bool has_first = c.first == 0, replaces = c.losses.loss == Loss::kIsReplaced;
+  Supervisor team(c.losses.loss == Loss::kOfFirstEnds && !has_first ? Loss::kIsSurvived : c.losses.loss,
+                  c.losses.patience);
   Fd key(memfd_create("job key", MFD_CLOEXEC));
   if (!key || write(key.get(), c.key.data(), c.key.size()) != ssize_t(c.key.size()))
     comm::fail_system("keeping the job key");
   for (int i = 0; i < c.count; ++i)
-    team.start("worker " + std::to_string(c.first + i), {},
-               [&](size_t number) { become(int(number), c, key, argv); });
-  c.listener = {}, key = {};
-  if (c.orders) team.obey(std::move(c.orders));
-  return team.run();
+    team.start("worker " + std::to_string(c.first + i), {.reports = replaces},
+               [&](size_t number) { become_worker(int(number), c, key, argv); });
+  c.listener = {};
+  team.reported = c.reported;
+  if (replaces)
+    team.replace_by(Restarts(c.losses.restarts, {}),
+                    [&](size_t number) { become_newcomer(int(number), c, key, team.place(), argv); });
+  if (c.orders) team.obey(Fd(fcntl(c.orders.get(), F_DUPFD_CLOEXEC, 3)));
+  const int status = team.run();
+  if (team.reported && team.all_left()) team.reported(kLeaving);
+  return status;
 }
 
-int run_processes(int workers, char** argv, Loss loss, double patience, comm::PortRange ports) {
+std::string key_of_new_job(const Losses& losses) {
+  const auto given = losses.loss == Loss::kIsReplaced ? given_job_key() : std::nullopt;
+  return given ? *given : comm::random_bytes(comm::kJobKeyBytes);
+}
+
+int run_processes(int workers, char** argv, const Losses& losses, comm::PortRange ports) {
   Crew c;
   c.count = c.world = workers;
   c.listener = comm::listen_at(c.port, true, ports);
-  c.key = comm::random_bytes(comm::kJobKeyBytes);
-  c.loss = loss;
-  c.patience = patience;
+  c.key = key_of_new_job(losses);
+  c.losses = losses;
   return run_crew(std::move(c), argv);
 }
 

@@ -16,21 +16,24 @@ struct Crew {
   comm::Fd listener;  // for rank 0, if it is one of them
   std::string key;    // the job's
   comm::Fd orders;    // see Supervisor::obey(); empty: only signals give orders
-  Loss loss = Loss::kEndsAll;
-  double patience = 60;  // in seconds, as in Supervisor
+  Losses losses = {};
+  std::function<void(const std::string&)> reported = {};  // as in Supervisor
 };
 
 // Starts copies of this program with these arguments, and waits until all have ended. The environment of
 // each has RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and open
 // descriptors of the job's key (SKEIN_KEY_FD) and, for rank 0, of the socket to listen at
-// (SKEIN_LISTEN_FD). OMP_NUM_THREADS is each one's share of the cores, unless it is set. Supervisor handles
+// (SKEIN_LISTEN_FD). A fresh worker, which takes the place of a lost one, has SKEIN_JOIN instead of rank, world and
+// address: where the job is found (superior.h). OMP_NUM_THREADS is each one's share of the cores, unless it is set. Supervisor handles
 // signals, output and how processes end.
 //
 // Returns the job's exit status: 0, or that of the lowest rank that failed by itself, or 128 + signal. The
 // calling process must have no other threads.
 int run_crew(Crew, char** argv);
-// Runs all workers on this host, with a random key.
-int run_processes(int workers, char** argv, Loss = Loss::kEndsAll, double patience = 60,
-                  comm::PortRange = {});
+// Runs all workers on this host, with key_of_new_job().
+int run_processes(int workers, char** argv, const Losses& = {}, comm::PortRange = {});
+// The key of a job that is started here: random; where strangers to the launcher may join it, that of
+// SKEIN_KEY_FILE, if there is one.
+std::string key_of_new_job(const Losses&);
 
 }  // namespace skein::apps

@@ -2,8 +2,8 @@
 #include "apps/launch/supervisor.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +15,7 @@
 #include <tuple>
 
 #include "apps/base/host.h"
+#include "apps/launch/superior.h"
 
 namespace skein::apps {
 namespace {
@@ -36,19 +37,24 @@ std::pair<Fd, Fd> make_pipe() {
   return {Fd(ends[0]), Fd(ends[1])};
 }
 
+std::pair<Fd, Fd> make_socket_pair() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    comm::fail_system("making a pair of sockets");
+  return {Fd(ends[0]), Fd(ends[1])};
+}
+
 // Whether the process is stopped, traced, or in uninterruptible sleep.
 bool stands_still(const Ward& w) {
   const std::string state = process_state(w.pid);
   return !state.empty() && std::strchr("TtD", state[0]) != nullptr;
 }
 
-// Whether the ward, a worker behind it, or the connection to them is lost.
-bool is_lost(const Ward& w) {
-  return (w.exit_code() > 128 && w.exit_code() != kExitInterrupted) || w.exit_code() == kExitGivenUp;
-}
-
 }  // namespace
 
+bool Ward::is_lost() const {
+  return (exit_code() > 128 && exit_code() != kExitInterrupted) || exit_code() == kExitGivenUp;
+}
 int Ward::exit_code() const { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
 Supervisor::Supervisor(Loss loss, double patience)
@@ -73,13 +79,23 @@ Supervisor::~Supervisor() {
 Ward& Supervisor::start(const std::string& name, const Pipes& pipes,
                         const std::function<void(size_t number)>& become) {
   const size_t number = wards_.size();
+  Ward w;
+  w.name = name;
+  spawn(w, pipes, [&] { become(number); });
+  wards_.push_back(std::move(w));
+  return wards_.back();
+}
+
+// Makes a new process of the ward.
+void Supervisor::spawn(Ward& w, const Pipes& pipes, const std::function<void()>& become) {
   auto [errors, errors_of_child] = make_pipe();
-  Fd output, output_of_child, orders, orders_of_child;
+  Fd output, output_of_child, orders, orders_of_child, reports, reports_of_child;
   if (pipes.output) std::tie(output, output_of_child) = make_pipe();
   if (pipes.orders) std::tie(orders_of_child, orders) = make_pipe();
+  if (pipes.reports) std::tie(reports, reports_of_child) = make_socket_pair();
   std::fflush(nullptr);
   const pid_t pid = fork();
-  if (pid < 0) comm::fail_system("starting " + name);
+  if (pid < 0) comm::fail_system("starting " + w.name);
   if (pid == 0) {
     // Its own process group, so that the terminal's Ctrl-C reaches only us and we pass it on once.
     setpgid(0, 0);
@@ -88,19 +104,21 @@ Ward& Supervisor::start(const std::string& name, const Pipes& pipes,
     dup2(errors_of_child.get(), STDERR_FILENO);
     if (output_of_child) dup2(output_of_child.get(), STDOUT_FILENO);
     if (orders_of_child) dup2(orders_of_child.get(), STDIN_FILENO);
+    if (reports_of_child) {
+      fcntl(reports_of_child.get(), F_SETFD, 0);
+      setenv(kReportsVariable, std::to_string(reports_of_child.get()).c_str(), 1);
+    }
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &before_, nullptr);
-    become(number);
+    become();
     _exit(127);
   }
-  Ward w;
-  w.name = name;
   w.pid = pid;
+  w.began = Clock::now();
   w.errors = std::move(errors), w.output = std::move(output), w.orders = std::move(orders);
+  w.reports = std::move(reports);
   for (const Fd* f : {&w.errors, &w.output, &w.orders})
     if (*f) comm::set_nonblocking(*f);
-  wards_.push_back(std::move(w));
-  return wards_.back();
 }
 
 void Supervisor::obey(Fd orders) {
@@ -109,11 +127,13 @@ void Supervisor::obey(Fd orders) {
 }
 
 int Supervisor::run() {
-  while (remaining() > 0) {
+  while (remaining() > 0 || expects_fresh()) {
     listen(100);
     take_signals();
     take_orders();
     reap();
+    take_reports();
+    replace_the_dead();
     if (tick && !ending_ && !tick()) kill_all();
     enforce_end();
   }
@@ -169,10 +189,11 @@ void Supervisor::ask(int s) {
   } else if (s == SIGTSTP && !superior_) {
     hold();
   } else if (s == SIGUSR1 || s == SIGTSTP || s == SIGCONT) {
+    if (s != SIGUSR1) job_.suspended = s == SIGTSTP;
     signal_all(s);
   } else if (asked_ == Clock::time_point{}) {
     asked_ = Clock::now();
-    signal_all(s);
+    signal_all(s == SIGTERM && loss_ == Loss::kIsReplaced ? SIGINT : s);
   } else if (s != SIGHUP && Clock::now() - asked_ > kOneKeystroke) {
     kill_all();
   }
@@ -190,6 +211,10 @@ void Supervisor::hold() {
   if (end_by_ != Clock::time_point::max()) end_by_ += held;
   if (through_) *through_ += held;
   killed_ += held;
+  for (Ward& w : wards_) {
+    w.began += held, w.ended_at += held;
+    if (w.fresh_at) *w.fresh_at += held;
+  }
 }
 
 void Supervisor::take_orders() {
@@ -200,11 +225,18 @@ void Supervisor::take_orders() {
   for (size_t end; (end = superior_line_.find('\n')) != std::string::npos; superior_line_.erase(0, end + 1)) {
     int s = 0;
     if (std::sscanf(superior_line_.c_str(), "signal %d", &s) == 1 && s > 0 && s < NSIG) ask(s);
+    if (superior_line_.starts_with(text(kThrough, '\n'))) finish();
   }
   if (n != 0) return;
   superior_ = {};
-  std::fprintf(stderr, "the program that started these workers is gone; they stop\n");
-  if (!asked()) ask(SIGINT);
+  // If the workers elsewhere are lost to it, too, then all leave at once, which means that all stop.
+  const bool others_continue = loss_ == Loss::kIsReplaced && job_.begun;
+  std::fprintf(stderr, "the program that started these workers is gone; they %s\n",
+               others_continue ? "leave the job" : "stop");
+  if (!asked() && others_continue)
+    asked_ = Clock::now(), signal_all(SIGTERM);
+  else if (!asked())
+    ask(SIGINT);
   end_by_ = std::min(end_by_, Clock::now() + Clock::duration(kGraceAfterError));
 }
 
@@ -218,14 +250,19 @@ void Supervisor::reap() {
     w->ended = true;
     w->status = status;
     w->orders = {};
-    if (status == 0) continue;
+    w->ended_at = Clock::now();
+    if (status == 0 || loss_ == Loss::kIsReplaced) continue;  // judge() has more to consider
     if (WIFSIGNALED(status) && !ending_ && !asked())
       std::fprintf(stderr, "%s was killed by signal %d (%s)\n", w->name.c_str(), WTERMSIG(status),
                    strsignal(WTERMSIG(status)));
     if (loss_ == Loss::kIsSurvived || (loss_ == Loss::kOfFirstEnds && w != wards_.begin())) continue;
-    const auto patience = is_lost(*w) ? Clock::duration(kGraceAfterKill) : Clock::duration(kGraceAfterError);
-    end_by_ = std::min(end_by_, Clock::now() + patience);
+    end_soon_after(*w);
   }
+}
+
+void Supervisor::end_soon_after(const Ward& w) {
+  const auto patience = w.is_lost() ? Clock::duration(kGraceAfterKill) : Clock::duration(kGraceAfterError);
+  end_by_ = std::min(end_by_, w.ended_at + patience);
 }
 
 // Whether the wards that are left do nothing for the job any more. If workers may leave before the others
@@ -233,6 +270,7 @@ void Supervisor::reap() {
 bool Supervisor::others_are_through() const {
   if (loss_ == Loss::kEndsAll || remaining() == 0 || remaining() == wards_.size()) return false;
   if (loss_ == Loss::kOfFirstEnds) return wards_[0].ended;
+  if (loss_ == Loss::kIsReplaced && !job_.finished) return false;
   return std::all_of(wards_.begin(), wards_.end(), [](const Ward& w) { return w.ended || stands_still(w); });
 }
 
@@ -266,56 +304,14 @@ void Supervisor::enforce_end() {
   if (Clock::now() >= end_by_ || only_stopped) kill_all();
 }
 
-void Supervisor::listen(int patience_ms) {
-  std::vector<pollfd> waits;
-  if (superior_) waits.push_back({superior_.get(), POLLIN, 0});
-  const bool silent =
-      std::none_of(wards_.begin(), wards_.end(), [](const Ward& w) { return bool(w.errors); });
-  for (const Ward& w : wards_)
-    for (const Fd* f : {&w.errors, &w.output})
-      if (*f) waits.push_back({f->get(), POLLIN, 0});
-  poll(waits.data(), waits.size(), silent ? std::min(patience_ms, 20) : patience_ms);
-  for (Ward& w : wards_) {
-    hear(w, w.errors, w.error_line, true);
-    hear(w, w.output, w.output_line, false);
-  }
-}
-
-void Supervisor::hear(Ward& w, Fd& from, std::string& line, bool is_error) {
-  if (!from) return;
-  char buffer[4096];
-  ssize_t n;
-  while ((n = read(from.get(), buffer, sizeof buffer)) > 0) line.append(buffer, size_t(n));
-  if (n == 0) from = {};
-  if (!from && !line.empty() && line.back() != '\n' && !w.plain) line += '\n';
-  for (size_t end; (is_error || !w.plain) && (end = line.find('\n')) != std::string::npos;) {
-    const std::string one = line.substr(0, end + 1);
-    line.erase(0, end + 1);
-    if (!heard || !heard(w, one.substr(0, end), is_error)) show(w, one, is_error);
-  }
-  if (is_error || !w.plain) return;
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fflush(stdout);
-  line.clear();
-}
-
-void Supervisor::show(Ward& w, const std::string& line, bool is_error) {
-  if (!is_error) {
-    std::printf("%s%s", w.prefix.c_str(), line.c_str());
-    std::fflush(stdout);
-    return;
-  }
-  if (shown_.size() > 10000) shown_.clear();
-  if (shown_.insert(line).second) std::fprintf(stderr, "%s%s", w.prefix.c_str(), line.c_str());
-}
-
 int Supervisor::status() const {
+  if (loss_ == Loss::kIsReplaced) return status_of_survivors();
   if (loss_ == Loss::kOfFirstEnds && WIFEXITED(wards_.at(0).status)) return wards_[0].exit_code();
   const bool any_stayed =
-      std::any_of(wards_.begin(), wards_.end(), [](const Ward& w) { return !is_lost(w); });
+      std::any_of(wards_.begin(), wards_.end(), [](const Ward& w) { return !w.is_lost(); });
   int killed = 0;
   for (const Ward& w : wards_) {
-    if (loss_ == Loss::kIsSurvived && any_stayed && is_lost(w)) continue;
+    if (loss_ == Loss::kIsSurvived && any_stayed && w.is_lost()) continue;
     if (WIFEXITED(w.status) && WEXITSTATUS(w.status) != 0) return WEXITSTATUS(w.status);
     if (WIFSIGNALED(w.status) && killed == 0) killed = w.exit_code();
   }

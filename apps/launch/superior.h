@@ -1,0 +1,28 @@
+// What a worker reports to the program that started it.
+#pragma once
+#include <string>
+
+#include "comm/join/sockets.h"
+
+namespace skein::apps {
+
+// The descriptor of the socket for reports, in the environment of a worker whose Supervisor replaces the dead.
+inline constexpr const char* kReportsVariable = "SKEIN_REPORTS_FD";
+// The place at which a fresh worker finds the job that it is to join, in its environment.
+inline constexpr const char* kJoinVariable = "SKEIN_JOIN";
+
+// The reports, as text. kMember is followed by the place, as --join takes it, where newcomers find the job.
+// kDeserted comes from the part of --hosts on a host: none of its workers is a member at present.
+inline constexpr const char *kMember = "member ", *kLeaving = "leaving", *kDeserted = "deserted";
+// The order to such a part: it is too late for fresh workers.
+inline constexpr const char* kThrough = "through";
+inline constexpr size_t kLongestReport = 4096;  // bytes
+
+// This worker is a member of the job. To be called when it has become one, and again if the place changes. Only
+// from then on is its death that of a member, who is replaced. Both do nothing if nobody takes reports.
+void report_membership(const std::string& place);
+// This worker leaves the job because it was told to: it must not be replaced, and its end with status 0 does not
+// mean that the job is done.
+void report_leaving();
+
+}  // namespace skein::apps

@@ -1,0 +1,147 @@
+// Supervisor: who takes the place of a dead worker, and when.
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "apps/launch/superior.h"
+#include "apps/launch/supervisor.h"
+
+namespace skein::apps {
+namespace {
+
+using comm::Clock;
+
+// Workers that meet the same error end together. A worker that failed by itself is replaced only if others are
+// left so much later.
+constexpr auto kTogether = std::chrono::milliseconds(500);
+
+std::string how_it_ended(const Ward& w) {
+  if (WIFSIGNALED(w.status))
+    return text(" was killed by signal ", WTERMSIG(w.status), " (", strsignal(WTERMSIG(w.status)), ')');
+  return w.exit_code() == kExitGivenUp ? std::string(" was given up by the others")
+                                       : text(" ended with status ", w.exit_code());
+}
+
+// A newcomer may be interrupted alone, but a member only with all others.
+bool has_finished(const Ward& w) {
+  return !w.leaving && (w.status == 0 || (w.exit_code() == kExitInterrupted && (w.member || !w.fresh)));
+}
+
+double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
+
+}  // namespace
+
+void Supervisor::replace_by(Restarts restarts, std::function<void(size_t number)> become) {
+  job_.restarts = std::move(restarts);
+  job_.become = std::move(become);
+}
+
+void Supervisor::take_report(Ward& w, const std::string& report) {
+  if (report.starts_with(kMember)) {
+    job_.begun = w.member = true;
+    job_.deserted = false;
+    job_.place = report.substr(std::strlen(kMember));
+  } else if (report == kLeaving) {
+    w.leaving = true;
+  } else if (report == kDeserted) {
+    w.member = false;
+  }
+  if (reported && report != kLeaving) reported(report);
+}
+
+bool Supervisor::all_left() const {
+  return std::any_of(wards_.begin(), wards_.end(), [](const Ward& w) { return w.leaving; }) &&
+         std::all_of(wards_.begin(), wards_.end(), [](const Ward& w) { return w.leaving || w.is_lost(); });
+}
+
+// Decides what follows the end of a ward, and says it.
+void Supervisor::judge(Ward& w) {
+  if (!w.ended || w.judged) return;
+  const int code = w.exit_code();
+  if (code != 0 && WIFEXITED(w.status) && Clock::now() - w.ended_at < kTogether) return;
+  w.judged = true;
+  if (w.leaving || is_over()) return;
+  if (has_finished(w)) return finish();
+  if (!job_.begun) end_soon_after(w);
+  if (!job_.become && WIFEXITED(w.status)) return;
+  const std::string follows = job_.begun && job_.become ? "; " + what_follows(w) : "";
+  std::fprintf(stderr, "%s%s%s\n", w.name.c_str(), how_it_ended(w).c_str(), follows.c_str());
+}
+
+std::string Supervisor::what_follows(Ward& w) {
+  const Restarts& r = job_.restarts;
+  const size_t seat = size_t(&w - wards_.data());
+  if (WIFEXITED(w.status) && w.exit_code() == kExitUsage) return "a fresh worker would end in the same way";
+  if (WIFEXITED(w.status) && !w.member) return "it was no member yet, and nobody takes its place";
+  if (WIFSIGNALED(w.status) && WTERMSIG(w.status) == SIGTERM)
+    return "it was told to, and nobody takes its place";
+  if (r.times() == 0) return "the others continue";
+  const auto pause = job_.restarts.after_death(seat, w.ended_at - w.began);
+  if (!pause)
+    return text("the others continue, since the last of ", r.times(), " fresh workers has died there");
+  w.fresh_at = w.ended_at + *pause;
+  return text("a fresh worker takes its place in ", seconds(*pause), " s (", r.counted(seat), " of ",
+              r.times(), ')');
+}
+
+// The job has ended, or nobody is left who could admit a newcomer: those on their way would wait in vain.
+void Supervisor::finish() {
+  if (job_.finished) return;
+  job_.finished = true;
+  for (Ward& w : wards_) {
+    if (w.fresh && !w.member && !w.ended) kill(w.pid, SIGKILL);
+    if (w.orders) send_line(w, kThrough);
+  }
+}
+
+// Whether there has been a member, and there is none. A ward may stand for several.
+bool Supervisor::deserted() const {
+  return job_.begun &&
+         std::none_of(wards_.begin(), wards_.end(), [](const Ward& w) { return !w.ended && w.member; });
+}
+
+bool Supervisor::expects_fresh() const {
+  return superior_ && !is_over() && std::any_of(wards_.begin(), wards_.end(), [](const Ward& w) {
+           return w.fresh_at || (w.ended && !w.judged);
+         });
+}
+
+void Supervisor::replace_the_dead() {
+  if (loss_ != Loss::kIsReplaced) return;
+  for (Ward& w : wards_) judge(w);
+  if (!job_.deserted && deserted() && !is_over()) {
+    job_.deserted = true;
+    if (reported) reported(kDeserted);
+    if (!job_.become) finish();
+  }
+  for (size_t i = 0; i < wards_.size(); ++i) {
+    Ward& w = wards_[i];
+    if (!w.fresh_at || Clock::now() < *w.fresh_at || job_.suspended) continue;
+    w.fresh_at.reset();
+    if (is_over() || (deserted() && !superior_)) continue;
+    Ward next;
+    next.name = w.name, next.prefix = w.prefix;
+    next.fresh = true;
+    spawn(next, {.reports = true}, [this, i] { job_.become(i); });
+    w = std::move(next);
+  }
+}
+
+// 130 if the job was interrupted, 0 if anybody has finished it, else what the first failure says.
+int Supervisor::status_of_survivors() const {
+  bool finished = false;
+  int failed = 0, lost = 0;
+  for (const Ward& w : wards_) {
+    const int code = w.exit_code();
+    if (has_finished(w) && code == kExitInterrupted) return kExitInterrupted;
+    finished = finished || has_finished(w);
+    int& first = w.is_lost() ? lost : failed;
+    if (first == 0) first = code;
+  }
+  return finished ? 0 : failed ? failed : lost;
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,365 @@
+// The supervisor of an elastic job: who is replaced, when, how often, and how the job ends. The workers are stand-ins,
+// forked from the test, that report what real ones would.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+
+#include "apps/launch/superior.h"
+#include "apps/launch/supervisor.h"
+
+namespace skein::apps {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kSeats = 8;
+
+// What all stand-ins of a test see.
+struct Stage {
+  std::atomic<int> lives[kSeats];    // processes started in each seat
+  std::atomic<int> members[kSeats];  // of them those that became members
+  std::atomic<bool> judged;          // see let_go_when_judged()
+  char place[64];                    // where the last fresh one was told to find the job
+};
+
+class Replacing : public testing::Test {
+ protected:
+  Replacing()
+      : stage(*static_cast<Stage*>(mmap(nullptr, sizeof(Stage), PROT_READ | PROT_WRITE, kShared, -1, 0))) {}
+  ~Replacing() override { munmap(&stage, sizeof(Stage)); }
+
+  // What a seat's process does in its n-th life, counted from 1. If it returns, the process ends with status 0.
+  using Life = std::function<void(int seat, int life)>;
+  // Runs so many seats and returns the job's status.
+  int run(int seats, const Life& live) {
+    const auto become = [this, live](size_t seat) {
+      alarm(50);
+      live(int(seat), ++stage.lives[seat]);
+      _exit(0);
+    };
+    testing::internal::CaptureStderr();
+    Supervisor team(Loss::kIsReplaced, 0.3);
+    for (int i = 0; i < seats; ++i) team.start(text("worker ", i), {.reports = true}, become);
+    team.replace_by(Restarts(times, pace), [&](size_t seat) {
+      std::strncpy(stage.place, team.place().c_str(), sizeof stage.place - 1);
+      become(seat);
+    });
+    if (orders) team.obey(std::move(orders));
+    team.reported = [this](const std::string& report) { reports.push_back(report); };
+    team.tick = [&] { return !tick || tick(team); };
+    const int status = team.run();
+    said = testing::internal::GetCapturedStderr();
+    return status;
+  }
+
+  // For stand-ins.
+  void join(int seat) const {
+    report_membership(text("seat ", seat));
+    ++stage.members[seat];
+  }
+  template <class Condition>
+  static void wait_until(Condition c) {
+    while (!c()) usleep(2000);
+  }
+  // The supervisor lets them go when it has decided what follows the ends in these seats.
+  void let_go_when_judged(const std::vector<size_t>& seats) {
+    tick = [this, seats](Supervisor& team) {
+      const auto is_settled = [&](size_t s) { return team.wards()[s].judged && !team.wards()[s].fresh_at; };
+      if (std::all_of(seats.begin(), seats.end(), is_settled)) stage.judged = true;
+      return true;
+    };
+  }
+  void wait_for_judgement() const {
+    wait_until([&] { return bool(stage.judged); });
+  }
+  void wait_for_member(int seat, int n) const {
+    wait_until([&] { return stage.members[seat] >= n; });
+  }
+  static void die() { kill(getpid(), SIGKILL); }
+
+  bool has_said(const std::string& line) const { return said.find(line) != std::string::npos; }
+
+  static constexpr int kShared = MAP_SHARED | MAP_ANONYMOUS;
+  Stage& stage;
+  int times = 3;
+  Restarts::Pace pace{.first = 20ms, .longest = 40ms};
+  comm::Fd orders;
+  std::function<bool(Supervisor&)> tick;
+  std::vector<std::string> reports;
+  std::string said;
+};
+
+TEST_F(Replacing, AFreshWorkerTakesAKilledOnesPlaceAlsoTheFirsts) {
+  for (const int victim : {0, 1, 2}) {
+    for (auto& n : stage.lives) n = 0;
+    for (auto& n : stage.members) n = 0;
+    pace = {.first = 1s};
+    EXPECT_EQ(run(3,
+                  [&](int seat, int life) {
+                    join(seat);
+                    if (seat == victim && life == 1) {
+                      for (int s : {0, 1, 2}) wait_for_member(s, 1);
+                      die();
+                    }
+                    wait_for_member(victim, 2);
+                  }),
+              0);
+    EXPECT_EQ(stage.lives[victim], 2);
+    EXPECT_EQ(std::string(stage.place).substr(0, 5), "seat ");
+    EXPECT_TRUE(
+        has_said(text("worker ", victim,
+                      " was killed by signal 9 (Killed); a fresh worker takes its place in 1 s (1 of 3)\n")))
+        << said;
+  }
+}
+
+TEST_F(Replacing, TheOthersContinueWhenASeatHasHadAllItsFreshWorkers) {
+  times = 2;
+  let_go_when_judged({1});
+  EXPECT_EQ(run(2,
+                [&](int seat, int) {
+                  join(seat);
+                  if (seat == 1) wait_for_member(0, 1), die();
+                  wait_for_member(1, 3), wait_for_judgement();
+                }),
+            0);
+  EXPECT_EQ(stage.lives[1], 3);
+  EXPECT_TRUE(has_said("takes its place in 0.04 s (2 of 2)")) << said;
+  EXPECT_TRUE(has_said("the others continue, since the last of 2 fresh workers has died there\n")) << said;
+}
+
+TEST_F(Replacing, NobodyIsReplacedWithoutRestarts) {
+  times = 0;
+  let_go_when_judged({0});
+  EXPECT_EQ(run(2,
+                [&](int seat, int) {
+                  join(seat);
+                  if (seat == 0) wait_for_member(1, 1), die();
+                  wait_for_judgement();
+                }),
+            0);
+  EXPECT_EQ(stage.lives[0], 1);
+  EXPECT_TRUE(has_said("worker 0 was killed by signal 9 (Killed); the others continue\n")) << said;
+}
+
+TEST_F(Replacing, WhoWasGivenUpOrFailedIsReplaced) {
+  EXPECT_EQ(run(3,
+                [&](int seat, int life) {
+                  join(seat);
+                  if (seat == 1 && life == 1) _exit(kExitGivenUp);
+                  if (seat == 2 && life == 1) _exit(kExitRuntime);
+                  wait_for_member(1, 2), wait_for_member(2, 2);
+                }),
+            0);
+  EXPECT_TRUE(has_said("worker 1 was given up by the others; a fresh worker")) << said;
+  EXPECT_TRUE(has_said("worker 2 ended with status 1; a fresh worker")) << said;
+}
+
+// A usage error would come again; a newcomer that failed before it was a member has said why; SIGTERM is a wish.
+TEST_F(Replacing, WhoCannotOrWillNotWorkIsNotReplaced) {
+  let_go_when_judged({1, 2, 3});
+  EXPECT_EQ(run(4,
+                [&](int seat, int) {
+                  join(seat);
+                  if (seat == 0) return wait_for_judgement();
+                  wait_for_member(0, 1);
+                  if (seat == 1) _exit(kExitUsage);
+                  if (seat == 2) report_leaving(), _exit(0);
+                  if (seat == 3) raise(SIGTERM);
+                }),
+            0);
+  for (const int seat : {1, 2, 3}) EXPECT_EQ(stage.lives[seat], 1) << seat;
+  EXPECT_TRUE(has_said("worker 1 ended with status 2; a fresh worker would end in the same way\n")) << said;
+  EXPECT_FALSE(has_said("worker 2")) << said;
+  EXPECT_TRUE(has_said("worker 3 was killed by signal 15 (Terminated); it was told to")) << said;
+}
+
+TEST_F(Replacing, ANewcomerThatFailsBeforeItIsAMemberIsNotReplaced) {
+  tick = [&](Supervisor& team) {
+    const Ward& w = team.wards()[1];
+    stage.judged = w.fresh && w.judged;
+    return true;
+  };
+  EXPECT_EQ(run(2,
+                [&](int seat, int life) {
+                  if (life == 2) _exit(kExitRuntime);
+                  join(seat);
+                  if (seat == 1) wait_for_member(0, 1), die();
+                  wait_for_judgement();
+                }),
+            0);
+  EXPECT_EQ(stage.lives[1], 2);
+  EXPECT_TRUE(has_said("worker 1 ended with status 1; it was no member yet, and nobody takes its place\n"))
+      << said;
+}
+
+TEST_F(Replacing, AWorkerThatLeavesDoesNotEndTheJob) {
+  let_go_when_judged({1});
+  EXPECT_EQ(run(3,
+                [&](int seat, int life) {
+                  join(seat);
+                  if (seat == 1) report_leaving(), _exit(0);
+                  if (seat == 2 && life == 1) wait_for_judgement(), die();
+                  wait_for_member(2, 2);
+                }),
+            0);
+  EXPECT_EQ(stage.lives[2], 2);
+}
+
+TEST_F(Replacing, ALossEndsAllBeforeTheJobHasBegun) {
+  EXPECT_EQ(run(3,
+                [&](int seat, int) {
+                  if (seat == 0) _exit(kExitUsage);
+                  raise(SIGSTOP);
+                }),
+            kExitUsage);
+  EXPECT_EQ(stage.lives[0], 1);
+}
+
+// A loss that is not a number, or a full disk, meets all at the same time.
+TEST_F(Replacing, NobodyIsReplacedWhenAllFailTogether) {
+  EXPECT_EQ(run(3,
+                [&](int seat, int) {
+                  join(seat);
+                  for (int s : {0, 1, 2}) wait_for_member(s, 1);
+                  _exit(kExitRuntime);
+                }),
+            kExitRuntime);
+  for (const int seat : {0, 1, 2}) EXPECT_EQ(stage.lives[seat], 1);
+  EXPECT_EQ(said, "");
+}
+
+TEST_F(Replacing, ANewcomerIsNotWaitedForWhenTheJobHasEnded) {
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(run(2,
+                [&](int seat, int life) {
+                  if (life == 2) pause();
+                  join(seat);
+                  if (seat == 1) wait_for_member(0, 1), die();
+                  wait_until([&] { return stage.lives[1] == 2; });
+                }),
+            0);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 30s);
+}
+
+TEST_F(Replacing, CtrlCDuringAPauseEndsAll) {
+  pace.first = pace.longest = 100s;
+  bool sent = false;
+  tick = [&](Supervisor& team) {
+    if (!sent && team.wards()[1].fresh_at) sent = kill(getpid(), SIGINT) == 0;
+    return true;
+  };
+  EXPECT_EQ(run(2,
+                [&](int seat, int) {
+                  std::signal(SIGINT, [](int) { _exit(kExitInterrupted); });
+                  join(seat);
+                  if (seat == 1) wait_for_member(0, 1), die();
+                  for (;;) pause();
+                }),
+            kExitInterrupted);
+  EXPECT_TRUE(sent);
+  EXPECT_EQ(stage.lives[1], 1);
+}
+
+// SIGTERM to one worker means that it leaves; to the launcher it means that all stop.
+TEST_F(Replacing, TheLaunchersSigtermReachesWorkersAsSigint) {
+  bool sent = false;
+  tick = [&](Supervisor&) {
+    if (!sent && stage.members[0] && stage.members[1]) sent = kill(getpid(), SIGTERM) == 0;
+    return true;
+  };
+  EXPECT_EQ(run(2,
+                [&](int seat, int) {
+                  std::signal(SIGINT, [](int) { _exit(kExitInterrupted); });
+                  std::signal(SIGTERM, [](int) { _exit(7); });
+                  join(seat);
+                  for (;;) pause();
+                }),
+            kExitInterrupted);
+}
+
+TEST_F(Replacing, WhoIsLeftWithTooFewEndsTheJobAsInterrupted) {
+  times = 0;
+  let_go_when_judged({1});
+  EXPECT_EQ(run(3,
+                [&](int seat, int) {
+                  join(seat);
+                  for (int s : {0, 1, 2}) wait_for_member(s, 1);
+                  if (seat == 1) die();
+                  wait_for_judgement();
+                  _exit(kExitInterrupted);
+                }),
+            kExitInterrupted);
+}
+
+TEST_F(Replacing, AJobWhoseLastWorkerWasKilledHasFailed) {
+  times = 0;
+  EXPECT_EQ(run(2,
+                [&](int seat, int) {
+                  join(seat);
+                  wait_for_member(1 - seat, 1);
+                  if (seat == 1) report_leaving(), _exit(0);
+                  die();
+                }),
+            128 + SIGKILL);
+}
+
+// On --hosts the job may go on elsewhere, so the only worker of a host is replaced, too; and nobody any more when
+// the caller says that the job has ended.
+class ReplacingOnAHost : public Replacing {
+ protected:
+  ReplacingOnAHost() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) comm::fail_system("making a pipe");
+    orders = comm::Fd(ends[0]), caller = comm::Fd(ends[1]);
+  }
+  void order(const std::string& line) {
+    ASSERT_EQ(write(caller.get(), line.data(), line.size()), ssize_t(line.size()));
+  }
+  comm::Fd caller;
+};
+
+TEST_F(ReplacingOnAHost, TheOnlyWorkerIsReplacedUntilTheJobHasEnded) {
+  pace = {.first = 1ms, .longest = 1s};
+  bool told = false;
+  times = 20;
+  tick = [&](Supervisor& team) {
+    if (!told && stage.lives[0] == 3 && team.wards()[0].fresh_at) order(text(kThrough, '\n')), told = true;
+    return true;
+  };
+  EXPECT_EQ(run(1,
+                [&](int seat, int) {
+                  join(seat);
+                  die();
+                }),
+            128 + SIGKILL);
+  EXPECT_EQ(stage.lives[0], 3);
+  const std::vector<std::string> life = {text(kMember, "seat 0"), kDeserted};
+  ASSERT_EQ(reports.size(), 6u);
+  for (size_t i = 0; i < reports.size(); ++i) EXPECT_EQ(reports[i], life[i % 2]);
+}
+
+TEST_F(ReplacingOnAHost, WorkersLeaveTheJobWhenTheCallerIsLost) {
+  tick = [&](Supervisor&) {
+    if (stage.members[0]) caller = {};
+    return true;
+  };
+  EXPECT_EQ(run(1,
+                [&](int seat, int) {
+                  caller = {};
+                  std::signal(SIGTERM, [](int) { report_leaving(), _exit(0); });
+                  join(seat);
+                  for (;;) pause();
+                }),
+            0);
+  EXPECT_TRUE(has_said("the program that started these workers is gone; they leave the job\n")) << said;
+}
+
+}  // namespace
+}  // namespace skein::apps
