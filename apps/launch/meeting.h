@@ -37,6 +37,8 @@ class Meeting {
   ~Meeting();
   Meeting(const Meeting&) = delete;
   comm::RendezvousOptions options();  // may be called once
+  // Whether the key is one that rank 0 drew for the note, so that newcomers have it from a note, too.
+  bool drew_key() const { return !note_.empty(); }
 
  private:
   void by_variables();

@@ -134,6 +134,11 @@ def texts():
     put("recording", "served", "skein order of arrivals 1\n3\n-1\n5\n")
     put("choices", "one", "skein choices 1\n0123456789abcdef\tk\tv\n")
     put("note", "whole", f"skein meeting 1\nhosts a,10.0.0.1\nport 500\nkey {'ab' * 32}\n")
+    members = [{"hosts": ["a", "10.0.0.1"], "port": 500}, {"hosts": ["fe80::1"], "port": 65535}]
+    put("membership", "note", [1], json.dumps({"skein_membership": 1, "epoch": 3, "members": members, "key": "ab" * 32}))
+    put("membership", "without_key", [1], json.dumps({"skein_membership": 1, "epoch": 3, "members": members[:1]}))
+    put("membership", "address", [0], "node1:4711")
+    put("membership", "brackets", [0], "[fe80::1%eth0]:4711")
     run = [{"event": "run", "step": 0, "workers": 2, "config": {"model": "mlp", "seed": 1}, "environment": {"device": "cpu"}},
            {"event": "step", "step": 3, "loss": 0.3, "loss_min": 0.2, "epoch": 0.1, "seconds": 1.5, "learning_rate": 0.1},
            {"event": "eval", "step": 3, "loss": 0.3, "top1": 40.5}, {"event": "epoch", "step": 3, "epoch": 1},

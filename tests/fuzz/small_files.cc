@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include "apps/launch/meeting.h"
+#include "apps/launch/membership_note.h"
 #include "apps/report/compare.h"
 #include "apps/report/report.h"
 #include "engine/words/choice_file.h"
@@ -44,6 +45,20 @@ void note(Input in) {
     apps::MeetingNote n;
     if (apps::read_note(path, n))
       require(n.port >= 0 && n.port < 65536 && n.key.size() == comm::kJobKeyBytes, "an impossible note");
+  });
+}
+
+// The first byte chooses: the note in a run's directory, or an address.
+void membership(Input in) {
+  const bool note = in.byte() & 1;
+  const std::string bytes = in.rest();
+  if (!note && bytes.find('/') != std::string::npos) return;
+  may_refuse([&] {
+    std::string doors = bytes;
+    const auto found = note ? apps::parse_membership(doors, "note").doors : apps::parse_join(bytes).doors;
+    require(!found.empty(), "a job without members");
+    for (const apps::DoorAddress& d : found)
+      require(d.port > 0 && d.port < 65536 && !d.hosts.empty() && !d.hosts[0].empty(), "an impossible door");
   });
 }
 

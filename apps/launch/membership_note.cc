@@ -1,0 +1,166 @@
+// Reads and writes membership.json; parses --join.
+#include "apps/launch/membership_note.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+
+#include "apps/launch/host_list.h"
+#include "apps/launch/job_key.h"
+#include "comm/join/rendezvous.h"
+#include "engine/words/file.h"
+#include "engine/words/json.h"
+#include "engine/words/number.h"
+
+namespace skein::apps {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char *kMark = "skein_membership", *kKey = "\"key\": \"";
+constexpr size_t kMostBytes = 16 << 20, kMostHosts = 64, kLongestHost = 255;
+constexpr int kLastPort = 65535;
+
+bool is_port(int64_t n) { return n >= 1 && n <= kLastPort; }
+
+bool is_host(const std::string& s) {
+  return !s.empty() && s.size() <= kLongestHost && std::all_of(s.begin(), s.end(), [](unsigned char c) {
+    return std::isalnum(c) || std::strchr(".-_:%", c);
+  });
+}
+
+std::optional<DoorAddress> read_door(const json& j) {
+  if (!j.is_object() || !j.contains("hosts") || !j.contains("port")) return {};
+  const json &hosts = j["hosts"], &port = j["port"];
+  if (!hosts.is_array() || hosts.empty() || hosts.size() > kMostHosts) return {};
+  if (!port.is_number_unsigned() || port > kLastPort || !is_port(port.get<int64_t>())) return {};
+  DoorAddress d{.hosts = {}, .port = port.get<int>()};
+  for (const json& h : hosts) {
+    if (!h.is_string() || !is_host(h.get_ref<const std::string&>())) return {};
+    d.hosts.push_back(h.get<std::string>());
+  }
+  return d;
+}
+
+bool read_doors(const json& j, MembershipNote& n) {
+  if (!j.is_object() || !j.contains(kMark) || j[kMark] != 1) return false;
+  if (!j.contains("epoch") || !j.contains("members")) return false;
+  const json &epoch = j["epoch"], &members = j["members"];
+  if (!epoch.is_number_unsigned() || epoch < 1 || epoch > UINT32_MAX) return false;
+  if (!members.is_array() || members.empty() || members.size() > size_t(kMostWorkers)) return false;
+  n.epoch = epoch.get<uint32_t>();
+  for (const json& m : members) {
+    auto door = read_door(m);
+    if (!door) return false;
+    n.doors.push_back(std::move(*door));
+  }
+  return true;
+}
+
+// Takes the key out of the text, so that nothing copies it: zeros stay in its place. Returns whether it is
+// well-formed or absent.
+bool take_key(std::string& bytes, std::string& key) {
+  const size_t at = bytes.find(kKey);
+  if (at == std::string::npos) return true;
+  const size_t from = at + std::strlen(kKey), n = 2 * comm::kJobKeyBytes;
+  if (bytes.size() < from + n || bytes[from + n] != '"') return false;
+  const std::string digits = bytes.substr(from, n);
+  std::fill_n(bytes.begin() + std::ptrdiff_t(from), n, '0');
+  if (digits.find_first_not_of("0123456789abcdef") != std::string::npos) return false;
+  key = comm::unhex(digits);
+  return true;
+}
+
+// HOST:PORT; an address with colons is in brackets.
+std::optional<DoorAddress> parse_address(const std::string& s) {
+  const size_t colon = s.rfind(':');
+  if (colon == std::string::npos) return {};
+  const int port = number_in<int>(std::string_view(s).substr(colon + 1)).value_or(0);
+  std::string host = s.substr(0, colon);
+  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  if (!is_port(port) || !is_host(host) || (host.find(':') != std::string::npos) != bracketed) return {};
+  return DoorAddress{{host}, port};
+}
+
+// A network file system remembers what was not there; reading the directory makes it ask again.
+void look_afresh(const fs::path& dir) {
+  std::error_code none;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(dir, none)) break;
+}
+
+}  // namespace
+
+fs::path membership_note_in(const fs::path& run) { return run / "membership.json"; }
+
+void write_membership(const fs::path& run, const MembershipNote& n) {
+  CHECK(!n.doors.empty());
+  json members = json::array();
+  for (const DoorAddress& d : n.doors) members.push_back({{"hosts", d.hosts}, {"port", d.port}});
+  std::string words = text("{\"", kMark, "\": 1, \"epoch\": ", n.epoch,
+                           ", \"members\": ", members.dump(-1, ' ', false, json::error_handler_t::replace));
+  if (!n.key.empty()) words += text(", ", kKey, comm::hex(n.key), '"');
+  write_file(membership_note_in(run), words + "}\n", Writing::kPrivate);
+}
+
+MembershipNote parse_membership(std::string& bytes, const std::string& from) {
+  MembershipNote n;
+  if (!take_key(bytes, n.key) || !read_doors(parse_json(bytes), n))
+    throw BadFile(from + ": does not name the members of a running job; remove it");
+  return n;
+}
+
+std::optional<MembershipNote> read_membership(const fs::path& run) {
+  const fs::path path = membership_note_in(run);
+  look_afresh(run);
+  const comm::Fd f(open_to_read(path));
+  if (!f && (errno == ENOENT || errno == ESTALE || errno == ENOTDIR)) return {};
+  if (!f)
+    throw BadFile(
+        text(path.string(), ": ", errno == ESPIPE ? "is no file; remove it" : std::strerror(errno)));
+  check_private(f.get(), path);
+  std::string bytes;
+  char some[16384];
+  for (ssize_t got; bytes.size() <= kMostBytes && (got = read(f.get(), some, sizeof some)) > 0;)
+    bytes.append(some, size_t(got));
+  if (bytes.size() > kMostBytes)
+    throw BadFile(path.string() + ": is too long for a list of members; remove it");
+  return parse_membership(bytes, path);
+}
+
+void remove_membership(const fs::path& run) {
+  std::error_code none;
+  fs::remove(membership_note_in(run), none);
+}
+
+Destination parse_join(const std::string& where) {
+  std::error_code none;
+  if (!fs::is_directory(where, none)) {
+    if (auto door = parse_address(where)) return {{std::move(*door)}, {}, where};
+    throw BadOption(
+        text("--join: '", where,
+             "' is neither HOST:PORT nor the directory of a run; a running job's --output has the "
+             "addresses of its workers"));
+  }
+  const std::string path = membership_note_in(where);
+  auto note = read_membership(where);
+  if (!note)
+    throw Error(
+        text("--join ", where, ": there is no ", path,
+             ": is a run with --elastic on at work there, and is the directory the same on this host?"));
+  return {std::move(note->doors), std::move(note->key), text(path, " (epoch ", note->epoch, ")")};
+}
+
+Error nobody_answered(const Destination& d, double seconds) {
+  const size_t n = d.doors.size();
+  return Error(text("--join: ", d.found, " names ", n, n == 1 ? " worker" : " workers",
+                    n == 1 ? ", who" : ", none of whom", n == 1 ? " has not answered" : " has answered",
+                    " within ", seconds,
+                    " s; the job has ended, or its workers cannot be reached from this host"));
+}
+
+}  // namespace skein::apps

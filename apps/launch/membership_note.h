@@ -1,0 +1,50 @@
+// MembershipNote: where a newcomer finds the members of a running elastic job.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base.h"
+
+namespace skein::apps {
+
+// Where a member hears newcomers.
+struct DoorAddress {
+  std::vector<std::string> hosts;  // its host's names and addresses, to be tried in turn
+  int port = 0;
+  bool operator==(const DoorAddress&) const = default;
+};
+
+// What the member of the lowest rank writes into the run's directory at each change of the membership, with mode 0600,
+// and removes when the run ends. It is only a hint: whoever answers at a door proves by the job's key that the job is
+// his. A job whose last members die leaves its note behind.
+struct MembershipNote {
+  uint32_t epoch = 1;
+  std::vector<DoorAddress> doors;  // of the members, in the order of their ranks; not empty
+  std::string key;  // the job's, if it was drawn for a note; empty: newcomers have it from elsewhere
+};
+
+// DIR/membership.json.
+std::filesystem::path membership_note_in(const std::filesystem::path& run);
+// Replaces the note atomically. Throws BadFile.
+void write_membership(const std::filesystem::path& run, const MembershipNote&);
+// Nothing if there is no note. Throws BadFile if it is not ours, other users can read it, or it is malformed.
+std::optional<MembershipNote> read_membership(const std::filesystem::path& run);
+void remove_membership(const std::filesystem::path& run);
+// The note in these bytes; `from` names them in messages. Wipes the key in `bytes`.
+MembershipNote parse_membership(std::string& bytes, const std::string& from);
+
+// Where to knock.
+struct Destination {
+  std::vector<DoorAddress> doors;
+  std::string key;    // from the note; empty if it has none
+  std::string found;  // what named the doors: "10.0.0.7:4711", "runs/one/membership.json (epoch 3)"
+};
+// What --join says: HOST:PORT, [ADDRESS]:PORT, or the directory of a run, whose note is read at each call. Throws
+// BadOption if it is neither, Error if there is no note in the directory, and as read_membership().
+Destination parse_join(const std::string& where);
+// The error when nobody has answered at any door within so many seconds.
+Error nobody_answered(const Destination&, double seconds);
+
+}  // namespace skein::apps
