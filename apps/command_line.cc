@@ -310,7 +310,8 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
           text((fs::path(command.run) / "config.toml").string(),
                ": is missing, and with it the flags of this run; restore it from a copy, or give all of "
                "them again, beginning with --data"));
-    if (c.workers != before.workers) keep_global_batch(c, read_manifest(command.checkpoint), int(c.workers));
+    if (c.workers != before.workers)
+      keep_global_batch(c, read_sound_manifest(command.checkpoint), int(c.workers));
     if (c.eval_only || !c.weights.empty())
       throw BadOption(c.origin(c.eval_only ? "eval-only" : "weights").place +
                       " does not go with --resume: a resumed run takes its weights from the checkpoint");

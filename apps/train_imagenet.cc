@@ -28,6 +28,7 @@
 #include "apps/model/export_onnx.h"
 #include "apps/model/predict.h"
 #include "apps/report/compare.h"
+#include "apps/report/report.h"
 #include "apps/train/trainer.h"
 #include "comm/communicator/words.h"
 #include "engine/words/file.h"
@@ -55,8 +56,7 @@ void say_beginning(const Config& c, const Setup& s, const std::string& directory
                            c.data, s.data.train->size(), s.data.test->size(), s.data.train->classes().size(),
                            s.image.height, s.image.width, s.image.channels));
   for (const std::string& line : describe_classes(s.data)) progress.say(line);
-  const std::string batch =
-      s.place.world == 1 ? std::to_string(c.batch_size) : fmt::format("{} x {}", s.place.world, c.batch_size);
+  const std::string batch = describe_batch(s.global_batch, s.place.world);
   progress.say(fmt::format("{} step{}, {} an epoch, batch {}, {} on {}, {} thread{}; {}", s.total_steps,
                            s.total_steps == 1 ? "" : "s", s.steps_per_epoch, batch, c.precision,
                            text(s.device), s.threads, s.threads == 1 ? "" : "s", directory));
@@ -145,9 +145,8 @@ int train(const Command& command, const Member& me) {
   survivors.wholly([&] { directory = directory_to_train_in(command, survivors.comm(), home); });
   Setup setup;
   const auto open = [&] {
-    if (setup.model) return;                           // an earlier attempt has set it up
-    if (!checkpoint.empty() && c.workers != me.world)  // the environment gives another number of workers
-      keep_global_batch(c, read_manifest(checkpoint), me.world);
+    if (setup.model) return;  // an earlier attempt has set it up
+    if (!checkpoint.empty()) keep_global_batch(c, read_sound_manifest(checkpoint), me.world);
     c.workers = me.world;
     setup = open_setup(c, me);
   };

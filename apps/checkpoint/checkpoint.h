@@ -65,6 +65,8 @@ Manifest read_manifest(const std::string& checkpoint);
 // Throws BadFile naming the first file that is missing or damaged, and the newest good checkpoint beside it.
 // Reads every file; rank 0 calls it before any rank loads.
 void verify_checkpoint(const std::string& checkpoint);
+// read_manifest(), with the message of verify_checkpoint() if it is damaged.
+Manifest read_sound_manifest(const std::string& checkpoint);
 // Throws BadFile if the run differs from the checkpoint in model, layout, algorithm, world, data, seed or
 // batch; the message names it, both values, and what to do.
 void check_identity(const std::string& checkpoint, const Manifest&, const Identity& run);

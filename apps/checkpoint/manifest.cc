@@ -209,6 +209,15 @@ void check_identity(const std::string& checkpoint, const Manifest& m, const Iden
                        ", or start a new run without --resume"));
 }
 
+Manifest read_sound_manifest(const std::string& checkpoint) {
+  try {
+    return read_manifest(checkpoint);
+  } catch (const BadFile&) {
+    verify_checkpoint(checkpoint);
+    throw;
+  }
+}
+
 Manifest load_checkpoint(const std::string& checkpoint, int rank, const Identity& run, const Walk& walk) {
   try {
     const Manifest m = read_manifest(checkpoint);

@@ -1,5 +1,5 @@
-// Pool: the state of all workers of a run, united, from which another set of workers goes on. It comes from the
-// files of a checkpoint, or from the workers' memory.
+// Pool: the state of all workers of a run, united, from which another set of workers goes on. It comes from
+// the files of a checkpoint, or from the workers' memory.
 #pragma once
 #include <map>
 #include <string>
@@ -14,9 +14,10 @@ namespace skein::apps {
 struct PoolTable;
 
 // Of every field that any worker has:
-//   tensors of f32  the mean over the workers that have it: summed in double in the order of ranks, divided and
-//                   then rounded once. So equal bits stay as they are. Of a loss scale it is the elementwise
-//                   minimum; of push-sum's X the sum over workers and messages in flight, by the sum of all w.
+//   tensors of f32  the mean over the workers that have it: summed in double in the order of ranks, divided
+//                   and then rounded once. So equal bits stay as they are. Of a loss scale it is the
+//                   elementwise minimum; of push-sum's X the sum over workers and messages in flight, divided
+//                   by the sum of all w.
 //   other tensors   that of the lowest worker; strings are U8 tensors
 //   numbers         those of all workers, in the order of ranks
 // Both origins give the same bits, except that a worker adds its messages in flight to its own X (osgp), in
@@ -32,11 +33,11 @@ class Pool {
   // Unites what the workers of `comm` have added. Afterwards all have the same bits. A newcomer has no state:
   // what it has added counts for nothing, but its own counters may stay with it (reshare.h). Collective.
   //
-  // What travels: of each field its name, size and BLAKE2b. A tensor that all have alike is sent only to those
-  // that lack it, by those that have it, a part each; the BLAKE2b is checked there. Others are summed, each part
-  // by one of those that have it, and sent to all. It travels unrounded on any wire.
-  // Throws Error on all workers: nobody has state, a field has two sizes, bytes were damaged on the way. PeerLost
-  // and Timeout as any collective.
+  // What travels: of each field its name, size and BLAKE2b. A tensor that all have alike is sent only to
+  // those that lack it, by those that have it, a part each; the BLAKE2b is checked there. Others are summed,
+  // each part by one of those that have it, and sent to all. It travels unrounded on any wire.
+  // Throws Error on all workers: nobody has state, a field has two sizes, bytes were damaged on the way.
+  // PeerLost and Timeout as any collective.
   void unite(comm::Communicator& comm, bool has_state);
 
   const std::map<std::string, Tensor>& tensors() const { return tensors_; }  // in the host's memory

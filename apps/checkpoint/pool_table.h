@@ -20,8 +20,8 @@ struct PoolTable {
   std::map<std::string, double> reals;  // every bit travels
 };
 
-// The BLAKE2b-256 of the BLAKE2b-256 of pieces of the bytes, which are computed side by side. In hexadecimal. The
-// tensor lies in the host's memory.
+// The BLAKE2b-256 of the BLAKE2b-256 of pieces of the bytes, which are computed side by side. In hexadecimal.
+// The tensor lies in the host's memory.
 std::string hash_of(const Tensor&);
 
 std::string to_text(const PoolTable&);

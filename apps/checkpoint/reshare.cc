@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "apps/checkpoint/reshare_rules.h"
-#include "apps/launch/host_list.h"
 
 namespace skein::apps {
 namespace {
@@ -118,13 +117,6 @@ class Resharer final : public Archive {
   const Differing differing_;
 };
 
-std::string numbers_that_divide(int64_t batch) {
-  std::string all;
-  for (int64_t n = 1; n <= std::min<int64_t>(batch, kMostWorkers); ++n)
-    if (batch % n == 0) all += (all.empty() ? "" : ", ") + std::to_string(n);
-  return all;
-}
-
 }  // namespace
 
 void keep_global_batch(Config& c, const Manifest& m, int world) {
@@ -144,11 +136,10 @@ void keep_global_batch(Config& c, const Manifest& m, int world) {
       refuse(text(", as in the recording; resume with --workers ", before,
                   ", or without --record and --replay"));
   }
-  if (batch % world != 0)
-    refuse(text(" workers and ", batch, " images a step over all of them, which ", world,
-                " cannot share evenly; --workers may be ", numbers_that_divide(batch)));
-  c.batch_size = batch / world;
-  c.workers = world;
+  if (batch < world)
+    refuse(text(" workers and ", batch, " images a step over all of them, too few for ", world,
+                "; --workers may be at most ", std::max<int64_t>(1, batch)));
+  share_batch(c, batch, world);
 }
 
 void load_pooled(const Pool& pool, const std::string& algorithm, int rank, Differing differing,

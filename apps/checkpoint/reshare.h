@@ -1,4 +1,4 @@
-// Resharing: M workers go on from the state of N workers. docs/checkpoints.md says what happens to each field.
+// Resharing: M workers go on from the state of N workers. docs/checkpoints.md says what becomes of each field.
 #pragma once
 #include <string>
 
@@ -7,21 +7,21 @@
 
 namespace skein::apps {
 
-// Gives each of `world` workers its part of the resumed run's global batch, which does not change: the
-// same images in the same steps. Throws BadOption if it cannot be divided among so many workers (naming
-// numbers that work), if a given --batch-size contradicts it, or if only the same number of workers can
-// continue such a run.
+// Gives each of `world` workers, as many as before or not, its part of the resumed run's global batch, which
+// does not change: the same images in the same steps. Shares differ by at most one image. Throws BadOption if
+// it has fewer images than there are workers, or if only the same number of workers can continue such a run.
 void keep_global_batch(Config&, const Manifest&, int world);
 
-// What becomes of state that differs among workers and is not of one sum: models between two synchronizations,
-// momentum, running statistics, counters.
+// What becomes of state that differs among workers and is not of one sum: models between two
+// synchronizations, momentum, running statistics, counters.
 enum class Differing : uint8_t {
   kAllEqual,  // all workers begin alike, with the mean; worker 0 takes over the counters of all
-  kKeepOwn,  // a worker that has added its state keeps its own; only newcomers get the mean, and counters of 0
+  kKeepOwn,   // a worker with state keeps its own; newcomers get the mean, and counters of 0
 };
 
-// Gives a new worker its state: the walk loads every field from the pool, on the device where the field is. Fields
-// of one sum or of a center (push-sum's X and w, what is pulled) are the same on all workers in either case.
+// Gives a new worker its state: the walk loads every field from the pool, on the device where the field is.
+// Fields of one sum or of a center (push-sum's X and w, what is pulled) are the same on all workers in either
+// case.
 // Throws Pool::refuse()'s error if a field is missing, or has another size or type.
 void load_pooled(const Pool&, const std::string& algorithm, int rank, Differing, const Walk&);
 

@@ -279,6 +279,12 @@ void reconcile(Config& c, const Flags& table) {
   parse_every(c);
 }
 
+void share_batch(Config& c, Count global_batch, Count workers) {
+  c.global_batch = global_batch;
+  c.batch_size = (global_batch + workers - 1) / workers;
+  c.workers = workers;
+}
+
 DType activations_of(const Config& c) {
   return one_of<DType>("--precision", c.precision, {{"fp32", kF32}, {"bf16", kBF16}, {"fp16", kF16}});
 }

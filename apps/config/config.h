@@ -31,6 +31,9 @@ struct Config {
 #undef OWN_FLAG
 #undef FLAG
 
+  // Of a run that has kept its global batch while its number of workers changed: the images of a step over
+  // all workers, --batch-size being the most that one of them has. 0: --batch-size for each.
+  Count global_batch = 0;
   // Flags of algorithms, without dashes: those given and, after settle_algorithm(), all that
   // this algorithm reads. The strategy is made from them.
   std::map<std::string, std::string> of_algorithm;
@@ -105,6 +108,13 @@ auto naming_place(const Config& c, const std::string& flag, F&& f) {
 // Refuses flags that are valid one by one but not together. Of two alternatives, the one from
 // the stronger source wins.
 void reconcile(Config&, const Flags& = flags());
+
+// The images of a step over so many workers.
+inline Count global_batch_of(const Config& c, Count workers) {
+  return c.global_batch > 0 ? c.global_batch : c.batch_size * workers;
+}
+// Divides this global batch among so many workers: 22, 21 and 21 of 64, and then --batch-size is 22.
+void share_batch(Config&, Count global_batch, Count workers);
 
 // The type that --precision names.
 DType activations_of(const Config&);

@@ -88,6 +88,7 @@ void MetricsLog::write(const RunEvent& e) {
           {"step", e.step},
           {"seconds", e.seconds},
           {"workers", e.workers},
+          {"global_batch", e.global_batch},
           {"steps_per_epoch", e.steps_per_epoch},
           {"total_steps", e.total_steps},
           {"environment", e.environment},
@@ -163,6 +164,7 @@ Json Summary::to_json() const {
     for (const auto& [name, s] : seconds_by_stage) stage[name] = s;
   }
   j["workers"] = workers;
+  if (global_batch > 0) j["global_batch"] = global_batch;
   for (const LostEvent& e : lost) j["lost"].push_back(skein::apps::to_json(e));
   j["parameters"] = parameters;
   j["hash"] = hash;

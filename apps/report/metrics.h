@@ -31,7 +31,7 @@ struct RunEvent {  // the first line, and again after each resume
   double seconds = 0;
   Json config = Json::object();       // the effective configuration, flags without dashes
   Json environment = Json::object();  // versions, processor, device, host, threads
-  int64_t steps_per_epoch = 1, total_steps = 0;
+  int64_t steps_per_epoch = 1, total_steps = 0, global_batch = 0;
   int workers = 1;
 };
 struct StepEvent {
@@ -128,6 +128,7 @@ struct Summary {
   Json odd_files = Json::object();                               // OddFiles::to_json()
   std::vector<std::pair<std::string, double>> seconds_by_stage;  // stages of loading: "read", "decode", ...
   int workers = 1;
+  int64_t global_batch = 0;     // images of a step over all workers
   std::vector<LostEvent> lost;  // the lost workers; per-worker lists above are for the others, in order
   Json environment = Json::object();
   Json config = Json::object();

@@ -25,29 +25,24 @@ std::string title_of(const Json& config) {
   return data.empty() ? model : model + " on " + data;
 }
 
-// "4 x 16", as in the log.
-std::string batch_of(const Json& config, int64_t workers) {
-  const std::string batch = word(config, "batch-size");
-  return workers > 1 && !batch.empty() ? fmt::format("{} x {}", workers, batch) : batch;
-}
-
 // "0.1 = 0.4 x 64/256": how the rate of the global batch, at the curve's peak, follows from --lr. "" if
 // --lr is not scaled.
-std::string rate_of(const Json& config, int64_t workers) {
+std::string rate_of(const Json& config, int64_t global) {
   const auto number = [&](const char* key) {
     const auto found = config.is_object() ? config.find(key) : config.end();
     return found != config.end() && found->is_number() ? found->get<double>() : 0.0;
   };
-  const double lr = number("lr"), reference = number("reference-batch"), batch = number("batch-size");
-  if (lr <= 0 || reference <= 0 || batch <= 0) return "";
-  const double global = batch * double(workers);
-  return fmt::format("{:.4g} = {:.4g} x {:g}/{:g}",
-                     optim::scale_rate(lr, int64_t(global), int64_t(reference)), lr, global, reference);
+  const double lr = number("lr"), reference = number("reference-batch");
+  if (lr <= 0 || reference <= 0 || global <= 0) return "";
+  return fmt::format("{:.4g} = {:.4g} x {}/{:g}", optim::scale_rate(lr, global, int64_t(reference)), lr,
+                     global, reference);
 }
 
-std::string subtitle_of(const Json& config, int64_t workers, const Json& environment) {
-  const std::string seed = word(config, "seed"), batch = batch_of(config, workers),
-                    rate = rate_of(config, workers);
+std::string subtitle_of(const RunFiles& run) {
+  const Json config = run.config(), environment = run.environment();
+  const int64_t workers = run.workers(), global = run.global_batch();
+  const std::string seed = word(config, "seed"), batch = global > 0 ? describe_batch(global, workers) : "",
+                    rate = rate_of(config, global);
   return joined({word(config, "algorithm"), counted(workers, "worker"), batch.empty() ? "" : "batch " + batch,
                  rate.empty() ? "" : "rate " + rate, word(config, "precision"),
                  seed.empty() ? "" : "seed " + seed, word(environment, "processor")});
@@ -88,6 +83,18 @@ Json shown(Json evaluation) {
 
 }  // namespace
 
+std::string describe_batch(int64_t global_batch, int64_t workers) {
+  constexpr int64_t kMostNamed = 8;
+  if (workers <= 1) return std::to_string(global_batch);
+  const int64_t least = global_batch / workers, more = global_batch % workers;
+  if (more == 0) return fmt::format("{} x {}", workers, least);
+  std::string shares;
+  for (int64_t r = 0; r < workers && workers <= kMostNamed; ++r)
+    shares += fmt::format("{}{}", r ? ", " : "", least + (r < more ? 1 : 0));
+  if (shares.empty()) shares = fmt::format("{} or {} each", least + 1, least);
+  return fmt::format("{} over {} workers: {}", global_batch, workers, shares);
+}
+
 std::string render_report(const RunFiles& run) {
   const Json config = run.config(), environment = run.environment();
   const Json& s = run.summary;
@@ -108,7 +115,7 @@ std::string render_report(const RunFiles& run) {
   data["summary"].erase("config");
   data["summary"].erase("environment");
   return render_page(
-      title_of(config), subtitle_of(config, run.workers(), environment),
+      title_of(config), subtitle_of(run),
       {"values.js", "chart.js", "cursor.js", "timeline.js", "evaluation.js", "time.js", "run.js"}, data);
 }
 

@@ -11,6 +11,9 @@ namespace skein::apps {
 // any time. Throws BadFile.
 std::string write_report(const std::string& dir);
 
+// A step's images as the log and the page name them: "64", "4 x 16", "64 over 3 workers: 22, 21, 21".
+std::string describe_batch(int64_t global_batch, int64_t workers);
+
 std::string render_report(const RunFiles&);
 
 }  // namespace skein::apps

@@ -74,10 +74,20 @@ Json RunFiles::environment() const {
                           : object_or_empty(runs.back(), "environment");
 }
 
-int64_t RunFiles::workers() const {
+int64_t RunFiles::workers() const { return number("workers").value_or(1); }
+
+int64_t RunFiles::global_batch() const {
+  if (const auto said = number("global_batch"); said && *said > 0) return *said;
+  const Json all = config();  // of an older version: each worker has as many
+  const auto each = all.find("batch-size");
+  const bool sane = each != all.end() && each->is_number_integer() && *each >= 0 && *each < INT32_MAX;
+  return sane && workers() > 0 && workers() < INT32_MAX ? each->get<int64_t>() * workers() : 0;
+}
+
+std::optional<int64_t> RunFiles::number(const char* key) const {
   for (const Json& j : {runs.empty() ? Json::object() : runs.back(), summary})
-    if (j.contains("workers") && j["workers"].is_number_integer()) return j["workers"].get<int64_t>();
-  return 1;
+    if (j.contains(key) && j[key].is_number_integer()) return j[key].get<int64_t>();
+  return {};
 }
 
 RunFiles parse_run(const std::string& metrics, const std::string& summary) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ struct RunFiles {
   Json config() const;       // from the summary or, without one, from the last "run" event
   Json environment() const;  // from the same place
   int64_t workers() const;
+  int64_t global_batch() const;  // 0 if it does not say
+
+ private:
+  std::optional<int64_t> number(const char* key) const;  // of the last "run" event or the summary
 };
 
 // Parses the contents of metrics.jsonl and summary.json, which may be empty. Lines that are not events

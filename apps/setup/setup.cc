@@ -50,7 +50,7 @@ std::shared_ptr<const data::Portions> deal(const Config& c, const data::DataSour
   const uint64_t seed = uint64_t(c.seed);
   const data::SplitRule rule = data::parse_split(c.split);
   if (rule.kind == data::SplitRule::kIid)
-    return std::make_shared<const data::Portions>(train.size(), c.batch_size, world, seed);
+    return std::make_shared<const data::Portions>(train.size(), global_batch_of(c, world), world, seed);
   return std::make_shared<const data::Portions>(
       data::make_shards(data::labels_of(train), int(train.classes().size()), rule, world, seed), c.batch_size,
       seed);
@@ -99,11 +99,11 @@ Setup open_setup(const Config& c, const Place& place) {
   s.mean = train.mean(), s.deviation = train.std();
   s.augment = c.augment == "auto" ? data::default_augment(c.data.substr(0, c.data.find(':')), train.image())
                                   : data::parse_augment(c.augment);
-  if (!c.eval_only && c.batch_size > train.size() / s.place.world)
+  s.global_batch = global_batch_of(c, s.place.world);
+  if (!c.eval_only && s.global_batch > train.size())
     throw BadOption(text(c.origin("batch-size").place, ": ", c.batch_size, " images for each of ",
                          s.place.world, " worker(s) are more than the ", train.size(), " training images of ",
                          c.data, "; give ", train.size() / s.place.world, " or less"));
-  s.global_batch = c.batch_size * s.place.world;
   if (!c.eval_only) s.portions = deal(c, train, s.place.world);
   s.steps_per_epoch = s.portions ? s.portions->steps_per_epoch() : 1;
   s.total_steps = c.steps > 0 ? c.steps : c.epochs * s.steps_per_epoch;

@@ -51,6 +51,7 @@ void Record::begin() {
                  .environment = run_.environment(),
                  .steps_per_epoch = run_.setup.steps_per_epoch,
                  .total_steps = run_.setup.total_steps,
+                 .global_batch = run_.setup.global_batch,
                  .workers = run_.setup.place.world});
   for (const LostEvent& e : lost_)
     if (log_) log_->write(e);

@@ -111,6 +111,7 @@ Summary Results::summary(const Outcome& out) const {
   }
   s.parameters = learning_.flat.count;
   s.workers = run_.setup.place.world;
+  s.global_batch = run_.setup.global_batch;
   s.environment = run_.environment();
   s.environment["cuda_graphs"] = learning_.gradient.graphs().describe();
   s.config = to_json(run_.config);

@@ -140,12 +140,12 @@ std::vector<std::vector<int64_t>> histograms(const Shards& shards, const std::ve
   return counts;
 }
 
-Portions::Portions(int64_t size, int64_t batch, int world, uint64_t seed)
+Portions::Portions(int64_t size, int64_t global_batch, int world, uint64_t seed)
     : size_(size),
-      batch_(batch),
+      batch_(global_batch),
       world_(world),
       seed_(seed),
-      steps_(data::steps_per_epoch(size, batch * world)) {}
+      steps_(data::steps_per_epoch(size, global_batch)) {}
 
 Portions::Portions(Shards shards, int64_t batch, uint64_t seed)
     : batch_(batch), world_(int(shards.size())), seed_(seed), shards_(std::move(shards)) {
@@ -154,12 +154,12 @@ Portions::Portions(Shards shards, int64_t batch, uint64_t seed)
 
 int64_t Portions::samples(int64_t step, int rank) const {
   const int64_t s = step % steps_;
-  if (shards_.empty()) return span_of(size_, batch_ * world_, s, rank, world_).size();
+  if (shards_.empty()) return span_of(size_, batch_, s, rank, world_).size();
   return std::clamp<int64_t>(int64_t(shards_[size_t(rank)].size()) - s * batch_, 0, batch_);
 }
 
 int64_t Portions::samples(int64_t step) const {
-  if (shards_.empty()) return span_of(size_, batch_ * world_, step % steps_, 0, 1).size();
+  if (shards_.empty()) return span_of(size_, batch_, step % steps_, 0, 1).size();
   int64_t sum = 0;
   for (int r = 0; r < world_; ++r) sum += samples(step, r);
   return sum;
@@ -168,7 +168,7 @@ int64_t Portions::samples(int64_t step) const {
 int64_t Portions::index(int64_t step, int rank, int64_t row) const {
   const int64_t epoch = step / steps_, s = step % steps_;
   if (shards_.empty())
-    return sample_index(seed_, size_, epoch, span_of(size_, batch_ * world_, s, rank, world_).begin + row);
+    return sample_index(seed_, size_, epoch, span_of(size_, batch_, s, rank, world_).begin + row);
   const std::vector<int64_t>& mine = shards_[size_t(rank)];
   return mine[size_t(sample_index(seed_, int64_t(mine.size()), epoch, s * batch_ + row))];
 }

@@ -34,10 +34,10 @@ std::vector<std::vector<int64_t>> histograms(const Shards&, const std::vector<in
 // beginning of the training.
 class Portions {
  public:
-  // One common order (sampler.h). `batch` is that of one worker.
-  Portions(int64_t size, int64_t batch, int world, uint64_t seed);
-  // Shards, each with its own order in every epoch. An epoch has as many steps as the largest shard; a worker
-  // whose shard is used up has no samples until the next epoch.
+  // One common order (sampler.h). `global_batch` is that of all workers, whose shares differ by at most one.
+  Portions(int64_t size, int64_t global_batch, int world, uint64_t seed);
+  // Shards, each with its own order in every epoch. `batch` is that of one worker. An epoch has as many steps
+  // as the largest shard; a worker whose shard is used up has no samples until the next epoch.
   Portions(Shards, int64_t batch, uint64_t seed);
 
   int64_t steps_per_epoch() const { return steps_; }
@@ -47,7 +47,7 @@ class Portions {
   const Shards& shards() const { return shards_; }  // empty for one common order
 
  private:
-  const int64_t size_ = 0, batch_;
+  const int64_t size_ = 0, batch_;  // of one common order: the global batch; of shards: that of one worker
   const int world_;
   const uint64_t seed_;
   const Shards shards_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <tuple>
 
 #include "apps/checkpoint/reshare.h"
@@ -64,6 +65,14 @@ class Reshare : public testing::Test {
       worst = std::max(worst, double(std::abs(a[i] - b[i])));
     return worst;
   }
+  // Of each step, over all workers.
+  std::vector<double> losses(const std::string& run) {
+    std::vector<double> all;
+    std::istringstream lines(place_.read(run + "/metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);)
+      if (const json j = json::parse(line); j["event"] == "step") all.push_back(j["loss"]);
+    return all;
+  }
   double models_differ(const std::string& a, const std::string& b) {
     return testing_programs::models_differ(place_.path() / a, place_.path() / b);
   }
@@ -83,6 +92,44 @@ TEST_F(Reshare, AveragedGradientsGoOnAsIfNothingHadHappened) {
   EXPECT_LT(models_differ("whole", "part"), 1e-5);
   EXPECT_NEAR(summary("part")["ema_loss"], summary("whole")["ema_loss"], 1e-4);
   EXPECT_EQ(summary("part")["workers"], 1);
+}
+
+// Shares of a step differ by one image, and in the last step of an epoch there are 4 images for 5 workers.
+TEST_F(Reshare, AGlobalBatchThatDoesNotDivideGivesTheSameSteps) {
+  const std::string flags = "--model mlp --algorithm allreduce --log-every 1 ";
+  train(flags + "--workers 1 --batch-size 12 --steps 36 --output whole");
+  const std::vector<double> whole = losses("whole");
+  ASSERT_EQ(whole.size(), 36u);
+  for (const auto& [workers, hierarchy] : {std::pair{2, ""}, {3, ""}, {5, ""}, {5, "--hierarchy 2 "}}) {
+    place_.run("rm -rf part");
+    train(flags + "--workers 1 --batch-size 12 --steps 1 --output part");
+    const Ended e = resume(text("part --workers ", workers, " --steps 36 ", hierarchy));
+    ASSERT_EQ(e.status, 0) << e.err;
+    const std::vector<double> part = losses("part");
+    ASSERT_EQ(part.size(), whole.size()) << workers;
+    for (size_t k = 0; k < whole.size(); ++k)
+      EXPECT_NEAR(part[k], whole[k], 2e-5) << workers << " step " << k;
+    EXPECT_LT(models_differ("whole", "part"), 1e-5) << workers;
+  }
+}
+
+TEST_F(Reshare, FourWorkersBecomeThreeAndSixteenAgain) {
+  train("--model mlp --algorithm allreduce --workers 4 --batch-size 4 --steps 5 --output run");
+  const Ended three = resume("run --workers 3 --steps 8");
+  ASSERT_EQ(three.status, 0) << three.err;
+  EXPECT_NE(three.out.find("batch 16 over 3 workers: 6, 5, 5"), std::string::npos) << three.out;
+  EXPECT_NE(three.out.find("batch-size 4 -> 6"), std::string::npos) << three.out;
+  EXPECT_EQ(summary("run")["workers"], 3);
+  EXPECT_EQ(summary("run")["global_batch"], 16);
+  EXPECT_EQ(summary("run")["config"]["batch-size"], 6);
+  EXPECT_NE(place_.read("run/report.html").find("batch 16 over 3 workers: 6, 5, 5"), std::string::npos);
+  const Ended same = resume("run --steps 10");
+  ASSERT_EQ(same.status, 0) << same.err;
+  EXPECT_NE(same.out.find("batch 16 over 3 workers: 6, 5, 5"), std::string::npos) << same.out;
+  const Ended most = resume("run --workers 16 --steps 12");
+  ASSERT_EQ(most.status, 0) << most.err;
+  EXPECT_NE(most.out.find("batch 16 x 1"), std::string::npos) << most.out;
+  EXPECT_EQ(summary("run")["steps"], 12);
 }
 
 TEST_F(Reshare, TheMeansOfModelsAndMomentaAreKept) {
@@ -152,6 +199,9 @@ TEST_F(Reshare, EveryOtherRowGoesOn) {
     place_.run("rm -rf run");
     train("--model small-cnn --workers 4 --batch-size 6 --steps 5 --output run --algorithm " + row);
     ASSERT_EQ(resume("run --workers 2 --steps 8").status, 0) << row << place_.read(".err");
+    if (row.starts_with("easgd-async") || row.starts_with("streaming")) {  // shares of 5 and 4 images
+      EXPECT_EQ(resume("run --workers 5 --steps 10").status, 0) << row << place_.read(".err");
+    }
     // A single worker keeps less state.
     if (!row.starts_with("ad-psgd") && !row.starts_with("osgp")) continue;
     EXPECT_EQ(resume("run --workers 1 --steps 10").status, 0) << row << place_.read(".err");
@@ -233,7 +283,8 @@ TEST_F(Reshare, TheEnvironmentMaySayTheNumber) {
 
 TEST_F(Reshare, WhatCannotBeIsRefusedInOneMessage) {
   const std::tuple<const char*, const char*, const char*> cases[] = {
-      {"local-sgd", "--workers 5", "--workers may be 1, 2, 3, 4, 6, 8, 12, 24"},
+      {"local-sgd", "--workers 25",
+       "24 images a step over all of them, too few for 25; --workers may be at most 24"},
       {"local-sgd", "--workers 4 --batch-size 7", "batch-size"},
       {"ad-psgd", "--workers 3", "even number"},
       {"sgp --split dirichlet:10", "--workers 4", "has its own images"},

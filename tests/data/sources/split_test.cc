@@ -44,11 +44,31 @@ TEST(Split, EverySampleIsSeenOnceAnEpoch) {
       const Shards s = shards(rule, 1003, 10, world);
       for (const int64_t epoch : {0, 1, 5}) expect_each_once(Portions(s, 16, 1), 1003, world, 16, epoch);
     }
-  for (const int world : {1, 3}) expect_each_once(Portions(1003, 16, world, 1), 1003, world, 16, 2);
+  for (const int world : {1, 3}) expect_each_once(Portions(1003, 16 * world, world, 1), 1003, world, 16, 2);
+}
+
+// 50 samples over 7 workers: 8, 7, 7, ...; the last step has 3, fewer than there are workers.
+TEST(Split, AGlobalBatchNeedNotDivide) {
+  const Portions p(1003, 50, 7, 1);
+  EXPECT_EQ(p.steps_per_epoch(), 21);
+  expect_each_once(p, 1003, 7, 8, 2);
+  for (int r = 0; r < 7; ++r) {
+    EXPECT_EQ(p.samples(0, r), r == 0 ? 8 : 7);
+    EXPECT_EQ(p.samples(20, r), r < 3 ? 1 : 0);
+  }
+  for (const int world : {1, 2, 3, 5})
+    for (const int64_t k : {0, 20, 21}) {
+      std::vector<int64_t> dealt, whole;
+      const Portions one(1003, 50, 1, 1), some(1003, 50, world, 1);
+      for (int64_t row = 0; row < one.samples(k, 0); ++row) whole.push_back(one.index(k, 0, row));
+      for (int r = 0; r < world; ++r)
+        for (int64_t row = 0; row < some.samples(k, r); ++row) dealt.push_back(some.index(k, r, row));
+      EXPECT_EQ(dealt, whole) << world;
+    }
 }
 
 TEST(Split, OneDeckIsDealtAsTheSamplerSays) {
-  const Portions p(1003, 8, 3, 5);
+  const Portions p(1003, 24, 3, 5);
   EXPECT_EQ(p.steps_per_epoch(), steps_per_epoch(1003, 24));
   for (const int64_t k : {0, 41, 42, 77, 200})
     for (int r = 0; r < 3; ++r) {
