@@ -105,11 +105,13 @@ void Succession::post(MemberId to, Content c, Letters& out) {
     out.push_back({to, c.write()});
 }
 
-// To those who have not said yes, this member first: its own answer needs no letter.
-void Succession::post_to_silent(const Content& c, Letters& out) {
-  const std::string bytes = c.write();
+// To those who have not said yes, this member last: its own answer needs no letter. Those who have said so may have been
+// told of the next epoch since, and tell it when they hear from this one.
+void Succession::ask(const Content& c, Letters& out) {
+  const std::string bytes = c.write(), here = content(Word::kHere).write();
   for (size_t r = 0; r < peers_.size(); ++r)
-    if (int(r) != rank_ && !proposal_->said[r] && !peers_[r].dead) out.push_back({now_.members[r].id, bytes});
+    if (int(r) != rank_ && !peers_[r].dead)
+      out.push_back({now_.members[r].id, proposal_->said[r] ? here : bytes});
   if (!proposal_->said[size_t(rank_)]) post(me_, c, out);
 }
 
@@ -219,8 +221,10 @@ void Succession::hear_decided(MemberId from, View& v, Letters& out) {
       post(from, content(Word::kHere), out);
   }
   if (v.epoch <= (next_ ? *next_ : now_).epoch) return;
-  // Whoever is in a view has promised in the epoch before it, so it has not missed that one.
-  if (v.has(me_) && v.epoch != now_.epoch + 1) return;
+  // Survivors have promised in the epoch before. This one is behind and yet in it: it was a newcomer that was given up
+  // before it came, and has knocked again.
+  const int rank = v.rank(me_);
+  if (rank >= 0 && v.epoch != now_.epoch + 1 && v.members[size_t(rank)].has_state) return;
   excluded_ = !v.has(me_);
   next_ = std::move(v);
   proposal_.reset();
@@ -286,16 +290,15 @@ void Succession::propose(Letters& out) {
   proposal_->began = proposal_->sent = clock_;
   proposal_->promises.resize(peers_.size());
   proposal_->said.assign(peers_.size(), false);
-  post_to_silent(content(Word::kPrepare), out);
+  ask(content(Word::kPrepare), out);
 }
 
 void Succession::repeat(Letters& out) {
   proposal_->sent = clock_;
-  if (!proposal_->value) return post_to_silent(content(Word::kPrepare), out);
-  if (options_.has_register) return;
-  Content c = content(Word::kAccept);
-  c.view = *proposal_->value;
-  post_to_silent(c, out);
+  Content c = content(proposal_->value ? Word::kAccept : Word::kPrepare);
+  if (proposal_->value && options_.has_register) proposal_->said.assign(peers_.size(), true);  // nobody is asked
+  if (proposal_->value) c.view = *proposal_->value;
+  ask(c, out);
 }
 
 bool Succession::quorum() const {

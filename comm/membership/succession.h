@@ -131,7 +131,7 @@ class Succession {
 
   void tell_of_epoch(Letters&);
   void post(MemberId to, Content, Letters&);
-  void post_to_silent(const Content&, Letters&);
+  void ask(const Content&, Letters&);
   Content content(Word) const;
 
   const MemberId me_;
