@@ -69,6 +69,13 @@ foreach(folder ${test_folders})
   endforeach()
 endforeach()
 
+# Many worlds, which only optimised code lives through in time, and no sanitizer.
+set_source_files_properties(tests/comm/membership/succession_test.cc PROPERTIES COMPILE_OPTIONS -O2
+                            SKIP_PRECOMPILE_HEADERS ON)
+if(SKEIN_SANITIZE)
+  set_property(TEST succession_test APPEND PROPERTY ENVIRONMENT SKEIN_WORLDS=5000)
+endif()
+
 include(tests/fuzz/fuzz.cmake)
 
 # The tests that need a GPU: one program for a machine that has one, and the same objects on an emulated device.

@@ -60,11 +60,12 @@ class Succession {
   std::vector<Letter> receive(MemberId from, const std::string& bytes);
   std::vector<Letter> tick(double now);  // seconds of any clock that does not go back; every few milliseconds
   // ---- what is known of the others, members or those who wait at a door
-  void suspect(MemberId);           // it is silent
-  void trust(MemberId);             // it is heard again
-  void prove_dead(MemberId);        // it has ended, and its last letter was sent; for ever
-  void leaves(MemberId);            // it has announced that it leaves (also of this member itself); for ever
-  void joins(const View::Member&);  // it knocked here with this card; forgotten when it is in a view
+  void suspect(MemberId);     // it is silent
+  void trust(MemberId);       // it is heard again
+  void prove_dead(MemberId);  // it has ended, and its last letter was sent; for ever
+  void leaves(MemberId);      // it has announced that it leaves (also of this member itself); for ever
+  // It knocked here with this card of kLongestCard at most; forgotten when it is in a view.
+  void joins(const View::Member&);
   std::vector<View::Member> waiting()
       const;  // who knocked and is not in next(): for the next epoch's Succession
 

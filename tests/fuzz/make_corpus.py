@@ -171,6 +171,16 @@ def messages():
     put("datagram", "request", [2], request)
     put("datagram", "acknowledged", [2], struct.pack("<IHHQiiq", 0x494E4B53, 1, 0x8000, 0, 1, 0, 7) + bytes(16))
     put("datagram", "long", [4], request, request)
+    def letter(sender, word, content, epoch=2):
+        bytes_ = struct.pack("<IBBI", 0x55534B53, 1, word, epoch) + content
+        return struct.pack("<BH", sender, len(bytes_)) + bytes_
+    ballot, own = struct.pack("<QQ", 1, 1), struct.pack("<QQ", 1, 2)
+    view = struct.pack("<IqIQBI", 3, 5, 1, 2, 1, 1) + b"b"
+    card = struct.pack("<qqBI", 7, 6, 0, 1) + b"a" + struct.pack("<IQBI", 1, 9, 0, 1) + b"n"
+    put("succession", "follows", [0], letter(1, 1, ballot), letter(1, 3, ballot + view), letter(1, 6, view, 3))
+    put("succession", "proposes", [2], letter(3, 2, own + card + b"\0"), letter(3, 4, own))
+    put("succession", "votes", [2], letter(3, 2, own + card + b"\1" + ballot + view), letter(3, 5, own + struct.pack("<QQ", 2, 3)))
+    put("succession", "register", [3], letter(3, 2, own + card + b"\0"), letter(3, 7, b"", 1))
     put("datagram", "invitation", [1], "inbox 00ff00ff00ff00ff00ff00ff00ff00ff 5000 127.0.0.1 10.0.0.1")
 
 

@@ -3,6 +3,7 @@
 
 #include "comm/inbox/inbox_wire.h"
 #include "comm/mailbox.h"
+#include "comm/membership/succession.h"
 #include "engine/device/memory.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -123,6 +124,26 @@ void datagram(Input in) {
   }
   asked.worker = 1, asked.sequence = 7;
   require(!acknowledges(at, bytes.size(), asked, seal) || exact, "an acknowledgement without the key");
+}
+
+// The first byte says whether there is a register, and whether this member proposes.
+void succession(Input in) {
+  const uint8_t how = in.byte();
+  const comm::View now{.epoch = 2, .members = {{1, "a"}, {2, "b"}, {3, "c"}}, .step = 5};
+  comm::Succession s(2, now, {.has_register = (how & 1) != 0});
+  if (how & 2) s.suspect(1);
+  may_refuse([&] {
+    double time = 0;
+    for (s.tick(time); in.left() > 0; s.tick(time += 0.2)) {
+      const comm::MemberId from = in.byte();
+      const std::string bytes = in.some(in.number<uint16_t>());
+      const auto content = comm::Content::read(bytes);
+      require(!content || content->write() == bytes, "a letter is written as another one");
+      s.receive(from, bytes);
+      if (const auto view = s.wants_register()) s.register_says(*view);
+      require(!s.next() || (s.frozen() && s.excluded() == !s.next()->has(2)), "a view of two minds");
+    }
+  });
 }
 
 }  // namespace skein::fuzz

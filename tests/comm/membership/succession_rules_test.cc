@@ -135,5 +135,139 @@ TEST(Succession, ARegisterDecidesBetweenTwoHalves) {
   EXPECT_TRUE(r[0].excluded() && r[1].excluded() && !r[2].excluded() && !r[3].excluded());
 }
 
+// What keeps an epoch from having two successors: both proposers are alive when they have a quorum, so they cannot
+// both come after the proven death of the other.
+TEST(Quorums, HaveAMemberInCommonOrEachIsProvenDeadToTheOther) {
+  const auto is_one = [](int n, unsigned said, unsigned dead) {
+    Census c{.members = n, .said = __builtin_popcount(said), .dead = __builtin_popcount(dead)};
+    c.all_others = (said | dead) == (1u << n) - 1;
+    return is_quorum(c);
+  };
+  for (int n = 1; n <= 4; ++n)
+    for (unsigned q = 0; q < 1u << n; ++q)
+      for (unsigned d = 0; d < 1u << n; ++d)
+        for (unsigned p = 0; is_one(n, q, d) && p < 1u << n; ++p)
+          for (unsigned e = 0; e < 1u << n; ++e)
+            EXPECT_TRUE(!is_one(n, p, e) || (q & p) || ((q & ~e) == 0 && (p & ~d) == 0))
+                << n << ": " << q << ' ' << d << ' ' << p << ' ' << e;
+}
+
+TEST(Succession, AMemberTwoEpochsBehindIsToldByAnyOfTheLast) {
+  Succession late(2, first_view(3), {}), member(1, {3, {{1, "a"}, {9, "nine"}}, 20}, {});
+  late.suspect(1), late.suspect(3);
+  for (const double now : {0.0, 9.0})
+    for (const Letter& l : late.tick(now)) {
+      if (l.to != 1) continue;
+      for (const Letter& answer : member.receive(2, l.bytes))
+        if (answer.to == 2) late.receive(1, answer.bytes);
+    }
+  EXPECT_TRUE(late.excluded() && late.frozen());
+  EXPECT_EQ(late.next()->epoch, 3u);
+}
+
+TEST(Succession, ANewcomerThatMissedTheLetterIsToldAgainUntilItIsHeard) {
+  Succession a(1, {2, {{1, "a"}, {9, "nine", false}}, 4}, {});
+  int told = 0;
+  for (double now = 0; now < 10; now += 0.01)
+    for (const Letter& l : a.tick(now)) told += View::read(l.bytes) == a.now();
+  EXPECT_GT(told, 4);
+  EXPECT_LT(told, 12);
+  Succession nine(9, a.now(), {});
+  for (const Letter& l : nine.tick(0)) a.receive(9, l.bytes);
+  for (double now = 10; now < 20; now += 0.01) EXPECT_TRUE(a.tick(now).empty());
+}
+
+TEST(Succession, WhoseStateIsNotThereYetHoldsNobodyBack) {
+  const View now{2, {{1, "a"}, {2, "b", false}, {3, "c", false}}, 4};
+  Succession a(1, now, {}), b(2, now, {}), c(3, now, {});
+  EXPECT_TRUE(a.complete_step(6, 5));
+  b.restored();
+  EXPECT_TRUE(b.complete_step(5));
+  a.joins({7, "seven"});
+  std::deque<std::pair<MemberId, Letter>> box;
+  const auto put = [&](MemberId from, std::vector<Letter> all) {
+    for (Letter& l : all) box.push_back({from, std::move(l)});
+  };
+  for (put(1, a.tick(0)); !box.empty(); box.pop_front()) {
+    const auto& [from, l] = box.front();
+    if (l.to <= 3) put(l.to, (l.to == 1 ? a : l.to == 2 ? b : c).receive(from, std::string(l.bytes)));
+  }
+  ASSERT_TRUE(a.next());
+  EXPECT_EQ(*a.next(), (View{3, {{1, "a"}, {2, "b"}, {3, "c", false}, {7, "seven", false}}, 5}));
+  EXPECT_EQ(*c.next(), *a.next());
+}
+
+TEST(Succession, WhereAllLeaveNobodyIsFrozen) {
+  Room r(3);
+  for (int i = 0; i < 3; ++i)
+    for (const MemberId m : {1, 2, 3}) r[i].leaves(m);
+  r.pass(20);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(!r[i].frozen() && r[i].complete_step(1)) << i;
+}
+
+// ---- bytes that anybody may have sent
+
+std::vector<Content> one_of_each() {
+  Content c;
+  c.epoch = 3, c.ballot = {7, 2}, c.higher = {8, 1};
+  c.view = {3, {{5, "five", false}, {2, ""}}, 12};
+  c.promise = {4, 2, true, "card", {{9, "x", false}}, Vote{{6, 5}, c.view}};
+  std::vector<Content> all;
+  for (int w = int(Word::kPrepare); w <= int(Word::kHere); ++w) c.word = Word(w), all.push_back(c);
+  return all;
+}
+
+TEST(Letters, ReadBackAsTheyWereWrittenAndOnlyWhole) {
+  for (const Content& c : one_of_each()) {
+    const std::string bytes = c.write();
+    const auto back = Content::read(bytes);
+    ASSERT_TRUE(back) << int(c.word);
+    EXPECT_EQ(back->write(), bytes);
+    EXPECT_EQ(View::read(bytes).has_value(), c.word == Word::kDecided);
+    EXPECT_FALSE(Content::read(bytes + '\0'));
+    for (size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(Content::read(bytes.substr(0, n)));
+  }
+}
+
+TEST(Letters, ChangedAnywhereTheyAreRefusedOrSaySomethingElse) {
+  for (const Content& c : one_of_each()) {
+    const std::string bytes = c.write();
+    for (size_t at = 0; at < bytes.size(); ++at)
+      for (const int by : {1, 0x80, 0xff}) {
+        std::string changed = bytes;
+        changed[at] = char(changed[at] ^ by);
+        const auto back = Content::read(changed);
+        EXPECT_TRUE(!back || back->write() == changed) << int(c.word) << ' ' << at;
+      }
+  }
+}
+
+TEST(Letters, OfViewsThatCannotBeAreRefused) {
+  const auto readable = [](View v) { return View::read(v.write()).has_value(); };
+  const View good{2, {{1, "a"}, {2, "b"}}, 0};
+  EXPECT_TRUE(readable(good));
+  EXPECT_FALSE(readable({2, {{1, "a"}, {1, "b"}}, 0}));
+  EXPECT_FALSE(readable({2, {}, 0}));
+  EXPECT_FALSE(readable({0, {{1, "a"}}, 0}));
+  EXPECT_FALSE(readable({2, {{1, "a"}}, -1}));
+  EXPECT_TRUE(readable({2, {{1, std::string(kLongestCard, 'x')}}, 0}));
+  EXPECT_FALSE(readable({2, {{1, std::string(kLongestCard + 1, 'x')}}, 0}));
+}
+
+TEST(Succession, UnreadableLettersAreCountedAndStrangersHaveNoVote) {
+  Succession s(1, first_view(3), {});
+  for (const std::string& bytes : {std::string(), std::string("hello"), std::string(100, '\xff')})
+    EXPECT_TRUE(s.receive(2, bytes).empty());
+  EXPECT_EQ(s.unreadable(), 3);
+  Content c;
+  c.word = Word::kPrepare, c.epoch = 1, c.ballot = {1, 9};
+  EXPECT_TRUE(s.receive(9, c.write()).empty());  // it is no member
+  EXPECT_TRUE(s.receive(2, c.write()).empty());  // it is another one's ballot
+  EXPECT_FALSE(s.frozen());
+  c.ballot.by = 2;
+  EXPECT_EQ(s.receive(2, c.write()).size(), 1u);
+  EXPECT_TRUE(s.frozen());
+}
+
 }  // namespace
 }  // namespace skein::comm

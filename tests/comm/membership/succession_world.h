@@ -1,6 +1,7 @@
-// A world of processes that fail in every way we know: letters are lost, doubled and late, processes are cut off, hang,
-// die in bursts, leave and join, and some deaths look like silence. All from one seed, on a clock of its own.
+// A world of processes that fail in every way we know: letters are lost, doubled and late, processes are cut off,
+// hang, die in bursts, leave and join, single links break, and some deaths look like silence. All follows from a seed.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <queue>
@@ -37,11 +38,11 @@ struct Broken : Error {
 struct Process {
   std::unique_ptr<Succession> member;  // none: it has not been told of a view yet
   bool dead = false, leaving = false, provable = false, in_cut = false;
-  bool ended = false;       // it was told that it is out, and has gone
+  bool ended = false;  // it was told that it is out, and has gone
   double hung_until = 0, ends_at = HUGE_VAL, starts_at = HUGE_VAL, asks_at = 0, knocks_at = 0;
   int64_t completed = 0, oldest = kNoState;
-  std::vector<double> heard;                        // by rank
-  std::vector<bool> suspected;                      // by rank
+  std::vector<double> heard;                                  // by rank
+  std::vector<bool> suspected;                                // by rank
   std::set<size_t> knows_dead, knows_leaving, knows_waiting;  // processes
 };
 
@@ -63,6 +64,7 @@ class World {
     options_.patience = 0.2 + dice_.unit();
     options_.grace = 0.5 + 2 * dice_.unit();
     in_step_ = dice_.chance(0.5);
+    harshness_ = 0.3 + 0.7 * dice_.unit();
     silence_ = 0.2 + dice_.unit();
     View first;
     const size_t n = 1 + seed / 2 % 10;
@@ -71,26 +73,31 @@ class World {
     processes_.resize(n);
     for (size_t i = 0; i < n; ++i) begin(i, first);
   }
-  // Throws Broken. Returns the last epoch.
-  uint32_t run() {
+  struct End {
+    uint32_t epoch = 1;
+    bool settled = false;  // else no quorum was left
+    double calm = 0;       // seconds from the end of the storm
+    uint32_t in_calm = 0;  // changes of epoch
+  };
+  // Throws Broken.
+  End run() {
     for (int round = 0; round < kStorm; ++round) pass(true);
-    mend();
-    for (Process& p : processes_) p.hung_until = 0;
-    const double calm_since = now_;
-    while (!settled()) {
+    calm_down();
+    const double since = now_;
+    const uint32_t before = last().epoch;
+    while (!settled() && (now_ - since < kPatience || can_go_on())) {
       pass(false);
-      const double calm = now_ - calm_since;
-      if (calm > kPatience && !can_go_on()) break;
-      if (calm > kLongestCalm) say_who_is_where();
-      if (calm > kLongestCalm) broken(text("a quorum is left and does not go on: ", words(last())));
+      if (now_ - since < kLongestCalm) continue;
+      say_who_is_where();
+      broken(text("a quorum is left and does not go on: ", words(last())));
     }
-    return last().epoch;
+    return {last().epoch, settled(), now_ - since, last().epoch - before};
   }
 
  private:
-  static constexpr int kStorm = 300;          // rounds
-  static constexpr double kRound = 0.05;      // seconds
-  static constexpr double kPatience = 10, kLongestCalm = 300;
+  static constexpr int kStorm = 300;      // rounds
+  static constexpr double kRound = 0.05;  // seconds
+  static constexpr double kPatience = 10, kLongestCalm = 60;
   static constexpr size_t kMostAlive = 10, kMostProcesses = 500;
 
   // Not in the order in which they come.
@@ -110,7 +117,7 @@ class World {
   }
   template <class... A>
   void say(const A&... part) const {
-    if (prints_) std::cout << text(now_, ": ", part...) << "\n";
+    if (prints_) std::cout << now_ << ": " << text(part...) << "\n";
   }
   [[noreturn]] static void broken(const std::string& what) { throw Broken(what); }
   static void require(bool good, const char* what) {
@@ -120,7 +127,10 @@ class World {
   const View& last() const { return history_.rbegin()->second; }
   bool alive(const Process& p) const { return !p.dead && !p.ended; }
   bool awake(const Process& p) const { return alive(p) && p.hung_until <= now_; }
-  bool reaches(const Process& a, const Process& b) const { return awake(b) && a.in_cut == b.in_cut; }
+  bool linked(size_t from, size_t to) const {
+    return processes_[from].in_cut == processes_[to].in_cut && !broken_links_.count({from, to});
+  }
+  bool hears(size_t i, size_t from) const { return awake(processes_[from]) && linked(from, i); }
 
   // ---- letters
   void post(Happening::Kind kind, size_t from, size_t to, std::string bytes) {
@@ -161,7 +171,7 @@ class World {
       if (p.in_cut != register_in_cut_ || !p.member) return;
       return send(h.to, p.member->register_says(*View::read(h.bytes)));
     }
-    if (processes_[h.from].in_cut != p.in_cut) return;
+    if (!linked(h.from, h.to)) return;
     if (p.member) return send(h.to, p.member->receive(id(h.from), h.bytes));
     const std::optional<View> v = View::read(h.bytes);
     if (v && v->has(id(h.to))) begin(h.to, *v);
@@ -197,8 +207,9 @@ class World {
     if (!s.next() || (p.starts_at < HUGE_VAL && !s.excluded()) || p.ends_at < HUGE_VAL) return;
     const View& v = *s.next();
     const View& known = history_.emplace(v.epoch, v).first->second;
-    if (known != v) broken(text("two successors of epoch ", v.epoch - 1, ": ", words(known), ", and ", words(v)));
-    say("process ", i, " is told of ", words(v));
+    if (known != v)
+      broken(text("two successors of epoch ", v.epoch - 1, ": ", words(known), ", and ", words(v)));
+    if (prints_) say("process ", i, " is told of ", words(v));
     require(s.excluded() == !v.has(id(i)), "excluded() says something else than the view");
     if (s.excluded()) {
       p.ends_at = now_ + 2 * dice_.unit(), p.starts_at = HUGE_VAL;
@@ -206,6 +217,7 @@ class World {
     }
     if (v.members[size_t(v.rank(id(i)))].has_state) {
       require(v.step <= p.completed, "a view goes on from a step that a member has not completed");
+      require(!in_step_ || p.completed <= v.step + 1, "more than a step of a survivor is lost");
       require(p.oldest <= v.step, "a member's state is counted on that it does not have");
     }
     p.starts_at = now_ + (dice_.chance(0.1) ? 0.5 * dice_.unit() : 0);
@@ -262,11 +274,30 @@ class World {
       leave(pick_alive());
     } else if (r < 0.09) {
       suspect_wrongly(pick_alive());
+    } else if (r < 0.1) {
+      break_link();
     }
+  }
+  void break_link() {
+    const size_t a = pick_alive(), b = pick_alive();
+    if (a == b) return;
+    broken_links_.insert({a, b});
+    if (dice_.chance(0.5)) broken_links_.insert({b, a});
+    say("nothing gets from process ", a, " to ", b);
   }
   void mend() {
     for (Process& p : processes_) p.in_cut = false;
     register_in_cut_ = false;
+    broken_links_.clear();
+  }
+  // In some worlds a link stays broken: then one of its ends must go.
+  void calm_down() {
+    mend();
+    for (Process& p : processes_) p.hung_until = 0;
+    const size_t a = pick_alive(), b = pick_alive();
+    if (a == b || !processes_[a].member || !processes_[b].member || !dice_.chance(0.25)) return;
+    broken_links_ = {{a, b}, {b, a}};
+    say("nothing gets from process ", a, " to ", b, " and back, for good");
   }
   void leave(size_t i) {
     Process& p = processes_[i];
@@ -286,7 +317,7 @@ class World {
   void pass(bool storm) {
     now_ += kRound;
     loss_ = doubling_ = storm ? 0.05 : 0;
-    if (storm) harm();
+    if (storm && dice_.chance(harshness_)) harm();
     deliver();
     for (size_t i = 0; i < processes_.size(); ++i) {
       if (!awake(processes_[i])) continue;
@@ -302,17 +333,18 @@ class World {
     Process& p = processes_[i];
     if (now_ < p.knocks_at) return;
     p.knocks_at = now_ + 2;
-    for (Process& o : processes_)
-      if (o.member && reaches(p, o) && (!storm || dice_.chance(0.7))) {
-        o.member->joins({id(i), text("card ", i)});
-        o.knows_waiting.insert(i);
-      }
+    for (size_t x = 0; x < processes_.size(); ++x) {
+      Process& o = processes_[x];
+      if (!o.member || !awake(o) || !linked(i, x) || (storm && dice_.chance(0.3))) continue;
+      o.member->joins({id(i), text("card ", i)});
+      o.knows_waiting.insert(i);
+    }
   }
   void live(size_t i, bool storm) {
     Process& p = processes_[i];
     listen(p, i);
-    hear_of(p, storm);
-    work(p);
+    hear_of(p, i, storm);
+    work(p, i);
     if (now_ >= p.asks_at)
       if (const auto v = p.member->wants_register()) {
         p.asks_at = now_ + 0.5;
@@ -324,37 +356,38 @@ class World {
   void listen(Process& p, size_t i) {
     Succession& s = *p.member;
     for (size_t r = 0; r < p.heard.size(); ++r) {
-      const Process& o = processes_[process_of(s.now().members[r].id)];
+      const MemberId m = s.now().members[r].id;
+      const size_t x = process_of(m);
+      const Process& o = processes_[x];
       const bool wrongly = p.heard[r] == -HUGE_VAL;
-      if (!wrongly && reaches(p, o) && o.member && o.member->now().epoch == s.now().epoch) p.heard[r] = now_;
+      if (!wrongly && hears(i, x) && o.member && o.member->now().epoch == s.now().epoch) p.heard[r] = now_;
       const bool silent = now_ - p.heard[r] > silence_;
       if (wrongly) p.heard[r] = now_ - silence_;
       if (silent == p.suspected[r]) continue;
       p.suspected[r] = silent;
-      const MemberId m = s.now().members[r].id;
       silent ? s.suspect(m) : s.trust(m);
-      if (silent) say("process ", i, " suspects ", process_of(m));
+      if (silent) say("process ", i, " suspects ", x);
     }
     for (const size_t x : p.knows_waiting) {
       if (s.now().has(id(x))) continue;
-      reaches(p, processes_[x]) ? s.trust(id(x)) : s.suspect(id(x));
+      hears(i, x) ? s.trust(id(x)) : s.suspect(id(x));
     }
   }
   // Of deaths and departures, each process by itself.
-  void hear_of(Process& p, bool storm) {
+  void hear_of(Process& p, size_t i, bool storm) {
     for (const View::Member& m : p.member->now().members) {
       const size_t x = process_of(m.id);
       const Process& o = processes_[x];
-      if (&o == &p || !(o.provable || o.leaving) || o.in_cut != p.in_cut) continue;
+      if (x == i || !(o.provable || o.leaving) || !linked(x, i)) continue;
       if (storm && !dice_.chance(0.1)) continue;
       if (!alive(o) && o.provable && p.knows_dead.insert(x).second) p.member->prove_dead(m.id);
       if (alive(o) && o.leaving && p.knows_leaving.insert(x).second) p.member->leaves(m.id);
     }
   }
-  void work(Process& p) {
+  void work(Process& p, size_t i) {
     Succession& s = *p.member;
     if (p.oldest == kNoState) {
-      if (dice_.chance(0.1) && somebody_has_state(p)) p.completed = p.oldest = s.now().step, s.restored();
+      if (dice_.chance(0.1) && somebody_has_state(p, i)) p.completed = p.oldest = s.now().step, s.restored();
       return;
     }
     if (!dice_.chance(0.3) || (in_step_ && !all_have_completed(p))) return;
@@ -364,10 +397,11 @@ class World {
     require(counts != frozen, "a frozen member completes a step, or one that is not does not");
     if (counts) ++p.completed, p.oldest = oldest;
   }
-  bool somebody_has_state(const Process& p) const {
+  bool somebody_has_state(const Process& p, size_t i) const {
     for (const View::Member& m : p.member->now().members) {
-      const Process& o = processes_[process_of(m.id)];
-      if (o.member && reaches(p, o) && o.member->now() == p.member->now() && o.oldest != kNoState) return true;
+      const size_t x = process_of(m.id);
+      const Process& o = processes_[x];
+      if (o.member && hears(i, x) && o.member->now() == p.member->now() && o.oldest != kNoState) return true;
     }
     return false;
   }
@@ -391,7 +425,9 @@ class World {
     for (const Process& p : processes_) {
       if (!alive(p) || stranded(p)) continue;
       if (!p.member || p.member->now() != v || p.member->next()) return false;
-      if (somebody_stays && (p.leaving || p.member->frozen())) return false;
+      if (!somebody_stays) continue;
+      if (p.leaving || p.member->frozen() || std::count(p.suspected.begin(), p.suspected.end(), true))
+        return false;
     }
     return true;
   }
@@ -399,7 +435,8 @@ class World {
     for (size_t i = 0; i < processes_.size(); ++i) {
       const Process& p = processes_[i];
       if (alive(p))
-        say("process ", i, p.leaving ? " wants to leave" : "", p.member && p.member->frozen() ? " is frozen" : "",
+        say("process ", i, p.leaving ? " wants to leave" : "",
+            p.member && p.member->frozen() ? " is frozen" : "",
             p.member ? " in " + words(p.member->now()) : " waits");
     }
   }
@@ -408,7 +445,9 @@ class World {
     if (!p.member || p.member->now() == last()) return false;
     for (const View::Member& m : p.member->now().members) {
       const Process& o = processes_[process_of(m.id)];
-      if (&o != &p && alive(o) && o.member && last().has(m.id)) return false;
+      if (&o != &p && alive(o) && o.member && last().has(m.id) &&
+          linked(process_of(m.id), size_t(&p - &processes_[0])))
+        return false;
     }
     return true;
   }
@@ -425,6 +464,8 @@ class World {
       c.all_others = c.all_others && (dead || here);
       somebody_stays = somebody_stays || (here && !p.leaving);
     }
+    for (const auto& [a, b] : broken_links_)
+      if (a < b && v.has(id(a)) && v.has(id(b))) --c.said, c.all_others = false;
     return somebody_stays && is_quorum(c);
   }
 
@@ -432,10 +473,12 @@ class World {
   const Rules rules_;
   const bool prints_, has_register_;
   Succession::Options options_;
-  bool in_step_ = false;   // no member is more than a step ahead of another, as in synchronous training
-  double silence_ = 0;     // seconds after which a member is suspected
+  bool in_step_ = false;  // no member is more than a step ahead of another, as in synchronous training
+  double silence_ = 0;    // seconds after which a member is suspected
+  double harshness_ = 1;  // how often something goes wrong
   double now_ = 0, loss_ = 0, doubling_ = 0;
   bool register_in_cut_ = false;
+  std::set<std::pair<size_t, size_t>> broken_links_;  // from, to
   int64_t number_ = 0;
   std::vector<Process> processes_;
   std::priority_queue<Happening> happenings_;
