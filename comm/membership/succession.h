@@ -66,8 +66,8 @@ class Succession {
   void leaves(MemberId);      // it has announced that it leaves (also of this member itself); for ever
   // It knocked here with this card of kLongestCard at most; forgotten when it is in a view.
   void joins(const View::Member&);
-  std::vector<View::Member> waiting()
-      const;  // who knocked and is not in next(): for the next epoch's Succession
+  // Who knocked and is not in next(): for the next epoch's Succession.
+  std::vector<View::Member> waiting() const;
 
   // ---- this member's own state, with which it would go on
   // It has promised: no step of this epoch is completed any more, and no state that it could go back to is dropped.
