@@ -72,7 +72,7 @@ double Succession::delay() const {
 }
 
 void Succession::propose(Letters& out) {
-  proposal_.emplace();
+  proposal_ = Proposal();
   proposal_->ballot = {std::max(promised_.round, pace_.round) + 1, me_};
   proposal_->began = proposal_->sent = clock_;
   proposal_->promises.resize(peers_.size());
