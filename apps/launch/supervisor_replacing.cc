@@ -104,9 +104,9 @@ bool Supervisor::deserted() const {
 }
 
 bool Supervisor::expects_fresh() const {
-  return superior_ && !is_over() && std::any_of(wards_.begin(), wards_.end(), [](const Ward& w) {
-           return w.fresh_at || (w.ended && !w.judged);
-         });
+  return loss_ == Loss::kIsReplaced && superior_ && !is_over() &&
+         std::any_of(wards_.begin(), wards_.end(),
+                     [](const Ward& w) { return w.fresh_at || (w.ended && !w.judged); });
 }
 
 void Supervisor::replace_the_dead() {

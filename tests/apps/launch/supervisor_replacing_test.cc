@@ -345,6 +345,13 @@ TEST_F(ReplacingOnAHost, TheOnlyWorkerIsReplacedUntilTheJobHasEnded) {
   for (size_t i = 0; i < reports.size(); ++i) EXPECT_EQ(reports[i], life[i % 2]);
 }
 
+TEST_F(ReplacingOnAHost, AJobThatReplacesNobodyEndsWithItsWorkers) {
+  Supervisor team(Loss::kIsSurvived, 0.3);
+  team.start("worker 0", {}, [](size_t) { _exit(0); });
+  team.obey(std::move(orders));
+  EXPECT_EQ(team.run(), 0);
+}
+
 TEST_F(ReplacingOnAHost, WorkersLeaveTheJobWhenTheCallerIsLost) {
   tick = [&](Supervisor&) {
     if (stage.members[0]) caller = {};
