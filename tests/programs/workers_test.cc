@@ -164,11 +164,11 @@ TEST_F(Workers, RefusesInOneLine) {
   }
 }
 
-TEST_F(Workers, RefusesAnotherWorldOnResume) {
+TEST_F(Workers, RefusesMoreWorkersOnResumeThanThereAreImagesInAStep) {
   ASSERT_EQ(train("--model mlp --algorithm sgp --workers 2 --batch-size 8 --steps 3 --output run").status, 0);
-  const Ended e = place_.run("timeout 100 $TRAIN --resume run --workers 3 --steps 6");
-  EXPECT_NE(e.status, 0);
-  EXPECT_NE(e.err.find("workers"), std::string::npos) << e.err;
+  const Ended e = place_.run("timeout 100 $TRAIN --resume run --workers 17 --steps 6");
+  EXPECT_EQ(e.status, 2);
+  EXPECT_NE(e.err.find("16 images a step over all of them, too few for 17"), std::string::npos) << e.err;
 }
 
 }  // namespace
