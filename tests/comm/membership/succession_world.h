@@ -41,6 +41,7 @@ struct Process {
   bool ended = false;  // it was told that it is out, and has gone
   double hung_until = 0, ends_at = HUGE_VAL, starts_at = HUGE_VAL, asks_at = 0, knocks_at = 0;
   int64_t completed = 0, oldest = kNoState;
+  std::vector<size_t> others;                                 // the processes of its view, by rank
   std::vector<double> heard;                                  // by rank
   std::vector<bool> suspected;                                // by rank
   std::set<size_t> knows_dead, knows_leaving, knows_waiting;  // processes
@@ -128,7 +129,8 @@ class World {
   bool alive(const Process& p) const { return !p.dead && !p.ended; }
   bool awake(const Process& p) const { return alive(p) && p.hung_until <= now_; }
   bool linked(size_t from, size_t to) const {
-    return processes_[from].in_cut == processes_[to].in_cut && !broken_links_.count({from, to});
+    return processes_[from].in_cut == processes_[to].in_cut &&
+           (broken_links_.empty() || !broken_links_.count({from, to}));
   }
   bool hears(size_t i, size_t from) const { return awake(processes_[from]) && linked(from, i); }
 
@@ -189,6 +191,8 @@ class World {
     const std::unique_ptr<Succession> old = std::move(p.member);
     p.member = std::make_unique<Succession>(id(i), v, options_, rules_);
     p.starts_at = HUGE_VAL;
+    p.others.clear();
+    for (const View::Member& m : v.members) p.others.push_back(process_of(m.id));
     p.heard.assign(v.members.size(), now_), p.suspected.assign(v.members.size(), false);
     if (v.members[size_t(v.rank(id(i)))].has_state)
       p.completed = p.oldest = v.step;
@@ -356,8 +360,7 @@ class World {
   void listen(Process& p, size_t i) {
     Succession& s = *p.member;
     for (size_t r = 0; r < p.heard.size(); ++r) {
-      const MemberId m = s.now().members[r].id;
-      const size_t x = process_of(m);
+      const size_t x = p.others[r];
       const Process& o = processes_[x];
       const bool wrongly = p.heard[r] == -HUGE_VAL;
       if (!wrongly && hears(i, x) && o.member && o.member->now().epoch == s.now().epoch) p.heard[r] = now_;
@@ -365,7 +368,7 @@ class World {
       if (wrongly) p.heard[r] = now_ - silence_;
       if (silent == p.suspected[r]) continue;
       p.suspected[r] = silent;
-      silent ? s.suspect(m) : s.trust(m);
+      silent ? s.suspect(id(x)) : s.trust(id(x));
       if (silent) say("process ", i, " suspects ", x);
     }
     for (const size_t x : p.knows_waiting) {
@@ -375,13 +378,12 @@ class World {
   }
   // Of deaths and departures, each process by itself.
   void hear_of(Process& p, size_t i, bool storm) {
-    for (const View::Member& m : p.member->now().members) {
-      const size_t x = process_of(m.id);
+    for (const size_t x : p.others) {
       const Process& o = processes_[x];
       if (x == i || !(o.provable || o.leaving) || !linked(x, i)) continue;
       if (storm && !dice_.chance(0.1)) continue;
-      if (!alive(o) && o.provable && p.knows_dead.insert(x).second) p.member->prove_dead(m.id);
-      if (alive(o) && o.leaving && p.knows_leaving.insert(x).second) p.member->leaves(m.id);
+      if (!alive(o) && o.provable && p.knows_dead.insert(x).second) p.member->prove_dead(id(x));
+      if (alive(o) && o.leaving && p.knows_leaving.insert(x).second) p.member->leaves(id(x));
     }
   }
   void work(Process& p, size_t i) {
@@ -398,16 +400,15 @@ class World {
     if (counts) ++p.completed, p.oldest = oldest;
   }
   bool somebody_has_state(const Process& p, size_t i) const {
-    for (const View::Member& m : p.member->now().members) {
-      const size_t x = process_of(m.id);
+    for (const size_t x : p.others) {
       const Process& o = processes_[x];
       if (o.member && hears(i, x) && o.member->now() == p.member->now() && o.oldest != kNoState) return true;
     }
     return false;
   }
   bool all_have_completed(const Process& p) const {
-    for (const View::Member& m : p.member->now().members) {
-      const Process& o = processes_[process_of(m.id)];
+    for (const size_t x : p.others) {
+      const Process& o = processes_[x];
       if (!o.member || o.member->now().epoch < p.member->now().epoch) return false;
       if (o.member->now().epoch == p.member->now().epoch && o.completed < p.completed) return false;
     }
