@@ -89,7 +89,7 @@ std::string Mailbox::put(Message m) {
 }
 
 void Mailbox::deliver(Message m) {
-  if (m.arrived < 0) m.arrived = steady_seconds();
+  if (m.arrived < 0) m.arrived = clock_seconds();
   const Key key = key_of(m);
   held_[size_t(m.from)] += m.bytes;
   parcels_[key].push_back({std::move(m), ++arrivals_});
@@ -245,8 +245,16 @@ void Mailbox::wait(const Key& k, Clock::time_point until) {
   if (find(k) != parcels_.end() || !poisoned_.empty() || !refused_.empty() || !given_up_.empty()) return;
   Waiter w{k, {}, false};
   const auto mine = waiters_.insert(waiters_.end(), &w);
+  struct Gone {  // also where the wait throws, as in a worker that a simulated world kills
+    Mailbox& box;
+    Condition::Lock& lock;
+    const std::list<Waiter*>::iterator mine;
+    ~Gone() {
+      if (!lock.owns_lock()) lock.lock();
+      box.waiters_.erase(mine);
+    }
+  } gone{*this, lock, mine};
   w.woken.wait_until(lock, until, [&] { return w.wake; });
-  waiters_.erase(mine);
 }
 
 void Mailbox::check(const Key& k) const {

@@ -1,12 +1,11 @@
 // Mailbox: where a rank's messages wait, by communicator, sender, tag and step.
 #pragma once
-#include <condition_variable>
 #include <deque>
 #include <list>
 #include <map>
-#include <mutex>
 
 #include "comm/refusals.h"
+#include "comm/threads.h"
 #include "comm/transport.h"
 
 namespace skein::comm {
@@ -80,7 +79,7 @@ class Mailbox {
   };
   struct Waiter {
     const Key& key;
-    std::condition_variable woken;
+    Condition woken;
     bool wake = false;
   };
   struct Assembly {  // a message whose pieces are arriving
@@ -100,12 +99,12 @@ class Mailbox {
   const Rank owner_;
   const int64_t bound_;
   Membership membership_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   Parcels parcels_;
   std::map<Key, std::list<Assembly>> assemblies_;
   std::vector<int64_t> held_;  // bytes per sender
   std::list<Waiter*> waiters_;
-  std::condition_variable room_;
+  Condition room_;
   std::string refused_, poisoned_, given_up_;
   std::atomic<int64_t> arrivals_{0};
   Refusals refusals_;

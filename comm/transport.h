@@ -8,7 +8,6 @@
 
 #include "comm/membership.h"
 #include "comm/ports.h"
-#include "engine/clock.h"
 #include "engine/tensor.h"
 
 namespace skein::comm {
@@ -118,7 +117,7 @@ class Transport {
   virtual DeviceMemory& devices();
   // The clock by which this rank's messages are timed, in seconds. A simulated network
   // returns simulated time.
-  virtual double now() const { return steady_seconds(); }
+  virtual double now() const { return clock_seconds(); }
 
   // Does without waiting what can be done: arrivals go into the mailbox, deaths into its membership.
   virtual void progress() {}

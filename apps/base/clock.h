@@ -5,7 +5,7 @@
 namespace skein::apps {
 
 // Seconds since a fixed moment in the past; never goes back. Real transports use this clock.
-inline double clock_seconds() { return steady_seconds(); }
+using comm::clock_seconds;
 
 // Adds its lifetime to a sum and, if there is a trace, to the trace as a span of work.
 class Timed {

@@ -3,8 +3,9 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <fstream>
+
+#include "comm/clock.h"
 
 namespace skein::apps {
 
@@ -15,7 +16,7 @@ std::string host_name() {
 }
 
 double wall_clock() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return comm::unix_seconds();
 }
 
 std::string process_state(long pid) {

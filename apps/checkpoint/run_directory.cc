@@ -101,7 +101,7 @@ void RunDirectory::make_parents() {
 void RunDirectory::make(const std::string& model, const std::string& data) {
   const std::string host = host_name();
   const std::string name = fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}-{}-{}", model,
-                                       data.substr(0, data.find(':')), fmt::localtime(std::time(nullptr)),
+                                       data.substr(0, data.find(':')), fmt::localtime(std::time_t(comm::unix_seconds())),
                                        fit_for_a_name(host.substr(0, host.find('.'))), getpid());
   path_ = name;
   make_parents();
@@ -130,7 +130,7 @@ void RunDirectory::hold(const std::string& path, double patience,
       throw BadFile(
           fmt::format("{}: is being trained by {}; wait until it has ended, or stop it", path_, who));
     if (!said) say(fmt::format("{} is being trained by {}; waiting for it to end", path_, who));
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    comm::nap(std::chrono::milliseconds(100));
   }
   if (!who.empty())
     say(fmt::format("{} was last trained by {}, which did not end by itself; make sure that it has ended",

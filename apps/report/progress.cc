@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <vector>
 
+#include "apps/base/clock.h"
 #include "apps/base/environment.h"
 #include "apps/base/printable.h"
 
@@ -17,11 +17,6 @@ namespace skein::apps {
 namespace {
 
 constexpr double kRedraw = 0.1;  // seconds; faster updates cannot be read
-
-double now() {
-  using Clock = std::chrono::steady_clock;
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
 
 std::string number(double v, int digits) {
   return std::isfinite(v) ? fmt::format("{:.{}f}", v, digits) : "-";
@@ -121,7 +116,7 @@ void Progress::show(const Moment& m) {
   if (showing_ == Showing::kNone) return;
   const std::scoped_lock lock(mutex_);
   latest_ = format_moment(m, live_ ? columns() : 1 << 20);
-  const double t = now();
+  const double t = clock_seconds();
   if (t - last_ < (live_ ? kRedraw : plain_seconds_)) return;
   last_ = t;
   if (live_)

@@ -251,7 +251,7 @@ void Averager::fetch(Communicator& living, Rank peer) {
       return;
     }
     require_all(living);
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    nap(std::chrono::microseconds(100));
   }
   owed_.emplace(peer, done_);
 }

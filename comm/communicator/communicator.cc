@@ -38,7 +38,7 @@ Communicator::~Communicator() {
   if (state_->handlers.empty()) return;
   state_->stop = true;
   transport().mailbox().wake();
-  for (std::thread& t : state_->handlers) t.join();
+  for (Thread& t : state_->handlers) t.join();
 }
 
 Rank Communicator::rank() const { return state_->group.rank; }
@@ -130,7 +130,7 @@ void Communicator::on(Tag tag, std::function<void(const Message&)> f) {
         if (auto m = t.mailbox().poll(k))
           f(state.receiver.unpack(std::move(*m)));
         else
-          t.wait(k, after(0.02));
+          t.wait(k, after(longest_nap()));
       }
     } catch (const std::exception& e) {
       t.mailbox().poison(text("the handler of tag ", k.tag, " failed: ", e.what()));

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "comm/communicator/words.h"
+#include "engine/clock.h"
 #include "engine/words/find_row.h"
 
 namespace skein::comm {

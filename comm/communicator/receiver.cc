@@ -82,7 +82,7 @@ void Receiver::nap(const Key& k, Clock::time_point began, Clock::time_point unti
                                k.tag, ", step ", k.step, box.holds(k.communicator, k.from)));
   // Naps are short, because a deadline, a death or another thread's progress changes things
   // without a message.
-  g_.transport.wait(k, std::min({until, after(0.02), after(g_.options.deadline)}));
+  g_.transport.wait(k, std::min({until, after(longest_nap()), after(g_.options.deadline)}));
 }
 
 Message Receiver::wait(const Key& k, uint32_t layout, Precision precision) {

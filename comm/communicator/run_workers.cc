@@ -5,7 +5,6 @@
 
 #include <exception>
 #include <mutex>
-#include <thread>
 
 #include "comm/join/rendezvous.h"
 
@@ -15,7 +14,7 @@ void on_threads(int n, const std::function<void(Rank)>& f, const std::function<v
   CHECK(n >= 1, n);
   std::mutex mutex;
   std::exception_ptr first;
-  std::vector<std::thread> threads;
+  std::vector<Thread> threads;
   for (Rank r = 0; r < n; ++r)
     threads.emplace_back([&, r] {
       try {
@@ -26,7 +25,7 @@ void on_threads(int n, const std::function<void(Rank)>& f, const std::function<v
       }
       if (ended) ended(r);
     });
-  for (std::thread& t : threads) t.join();
+  for (Thread& t : threads) t.join();
   if (first) std::rethrow_exception(first);
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 #include <atomic>
 #include <map>
-#include <thread>
 
 #include "comm/communicator/receiver.h"
 #include "comm/communicator/sender.h"
@@ -25,7 +24,7 @@ struct Communicator::State {
   int64_t sequence = 0;                          // of collectives
   std::map<std::vector<Rank>, int> groups_made;  // by members, which are ranks of the world
   std::atomic<bool> stop{false};                 // ends the handlers
-  std::vector<std::thread> handlers;
+  std::vector<Thread> handlers;
 };
 
 // The all-reduce of this communicator whose messages have steps from `sequence` on. all_reduce.cc

@@ -46,19 +46,30 @@ InboxOptions inbox_beside(const Communicator& c, int workers) {
           .refusals = &c.transport().mailbox().refusals()};
 }
 
-Inbox::Inbox(InboxOptions o)
-    : o_(std::move(o)), salt_(random_bytes(16)), seal_(o_.key, salt_), socket_(udp_socket()) {
+Inbox::Inbox(InboxOptions o) : o_(std::move(o)), salt_(random_bytes(16)), seal_(o_.key, salt_) {
   CHECK(o_.workers >= 1, o_.workers);
   last_.assign(size_t(o_.workers), -1);
   waits_.assign(size_t(o_.workers), false);
+  if (timeline_here) {
+    simulated_ = timeline_here->open_port();
+    port_ = simulated_->number();
+    thread_ = Thread([this] { receive_simulated(); });
+    return;
+  }
+  socket_ = udp_socket();
   setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &kKernelBuffer, sizeof kKernelBuffer);
   setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kNap, sizeof kNap);
   port_ = bind_to(socket_, o_.address, o_.ports);
-  thread_ = std::thread([this] { receive(); });
+  thread_ = Thread([this] { receive(); });
 }
 
 Inbox::~Inbox() {
   stop_ = true;
+  if (simulated_) {
+    simulated_->wake();
+    thread_.join();
+    return;
+  }
   sockaddr_in me{};  // its own address: this wakes the thread
   socklen_t n = sizeof me;
   getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&me), &n);
@@ -73,40 +84,58 @@ Invitation Inbox::invitation() const {
 
 void Inbox::receive() {
   Datagrams datagrams(socket_.get(), sizeof(Datagram));
-  std::vector<std::pair<Datagram, const sockaddr_in*>> genuine;
   while (!stop_) {
     const auto arrived = datagrams.receive(true);
     if (stop_) break;
-    InboxCounts bad;
-    genuine.clear();
-    for (const Datagrams::Arrived& a : arrived) {
-      Datagram d;
-      const Verdict v = judge(a.at, a.bytes, seal_, o_.workers, d);
-      if (v == Verdict::kGenuine)
-        genuine.emplace_back(d, a.from);
-      else
-        ++count_of(v, bad);
-    }
-    bool more = false;
-    {
-      const std::lock_guard lock(mutex_);
-      counts_.length += bad.length, counts_.stranger += bad.stranger, counts_.version += bad.version;
-      counts_.job += bad.job, counts_.forged += bad.forged, counts_.worker += bad.worker;
-      const bool empty = queue_.empty();
-      const int64_t replayed = counts_.replayed;
-      for (auto& [d, from] : genuine)
-        if (!enter(d)) from = nullptr;
-      if (o_.refusals) o_.refusals->datagrams += bad.dropped() + counts_.replayed - replayed;
-      more = empty && !queue_.empty();
-    }
-    if (more) changed_.notify_one();
-    for (auto& [d, from] : genuine) {
-      if (!from) continue;
-      d.kind |= kAcknowledged;
-      seal_.sign(d);
-      datagrams.add(&d, *from);
-    }
+    genuine_.clear();
+    for (const Datagrams::Arrived& a : arrived) look_at(a.at, a.bytes, a.from);
+    enter_all();
+    for (const Genuine& g : genuine_)
+      if (g.from) datagrams.add(&g.datagram, *g.from);
     datagrams.flush();  // workers repeat what is not acknowledged
+  }
+}
+
+void Inbox::receive_simulated() {
+  while (!stop_) {
+    simulated_->wait(after(longest_nap()));
+    while (const auto a = simulated_->receive()) {
+      genuine_.clear();
+      look_at(a->bytes.data(), a->bytes.size(), &a->from);
+      enter_all();
+      for (const Genuine& g : genuine_)
+        if (g.from) simulated_->send(&g.datagram, sizeof g.datagram, *g.from);
+    }
+  }
+}
+
+void Inbox::look_at(const uint8_t* at, size_t bytes, const sockaddr_in* from) {
+  Datagram d;
+  const Verdict v = judge(at, bytes, seal_, o_.workers, d);
+  if (v == Verdict::kGenuine)
+    genuine_.push_back({d, from});
+  else
+    ++count_of(v, bad_);
+}
+
+void Inbox::enter_all() {
+  bool more = false;
+  {
+    const std::lock_guard lock(mutex_);
+    counts_.length += bad_.length, counts_.stranger += bad_.stranger, counts_.version += bad_.version;
+    counts_.job += bad_.job, counts_.forged += bad_.forged, counts_.worker += bad_.worker;
+    const bool empty = queue_.empty();
+    const int64_t replayed = counts_.replayed;
+    for (Genuine& g : genuine_)
+      if (!enter(g.datagram)) g.from = nullptr;
+    if (o_.refusals) o_.refusals->datagrams += bad_.dropped() + counts_.replayed - replayed;
+    more = empty && !queue_.empty();
+  }
+  bad_ = {};
+  if (more) changed_.notify_one();
+  for (Genuine& g : genuine_) {
+    g.datagram.kind |= kAcknowledged;
+    seal_.sign(g.datagram);
   }
 }
 

@@ -2,15 +2,13 @@
 #pragma once
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <optional>
-#include <thread>
 
 #include "comm/inbox/datagrams.h"
 #include "comm/inbox/inbox_wire.h"
 #include "comm/refusals.h"
+#include "comm/threads.h"
 
 namespace skein::comm {
 
@@ -63,22 +61,32 @@ class Inbox {
 
  private:
   void receive();
+  void receive_simulated();
+  void look_at(const uint8_t* at, size_t bytes, const sockaddr_in* from);
+  void enter_all();
   bool enter(const Datagram&);  // true: to be acknowledged
 
   const InboxOptions o_;
   const std::string salt_;
   const Seal seal_;
   Fd socket_;
+  std::unique_ptr<DatagramPort> simulated_;  // in its place, in a simulated world
   int port_ = 0;
   std::atomic<bool> stop_{false};
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable Mutex mutex_;
+  Condition changed_;
   bool woken_ = false;
   std::deque<Request> queue_;
-  std::vector<int64_t> last_;  // the sequence accepted last, by worker
-  std::vector<bool> waits_;    // whether a request of this worker is in the queue
+  struct Genuine {
+    Datagram datagram;
+    const sockaddr_in* from;  // null: not to be acknowledged
+  };
+  std::vector<Genuine> genuine_;  // of the batch that has just come; the receiving thread's, as is
+  InboxCounts bad_;               // what was not
+  std::vector<int64_t> last_;     // the sequence accepted last, by worker
+  std::vector<bool> waits_;       // whether a request of this worker is in the queue
   InboxCounts counts_;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace skein::comm

@@ -16,15 +16,15 @@ namespace {
 constexpr auto kFirstPatience = std::chrono::milliseconds(10),
                kLongestPatience = std::chrono::milliseconds(500);
 
-int64_t microseconds_since_1970() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-}
+int64_t microseconds_since_1970() { return int64_t(unix_seconds() * 1e6); }
 
 }  // namespace
 
-InboxClient::InboxClient(const Invitation& i, const std::string& key, int worker)
-    : seal_(key, i.salt), socket_(udp_socket()) {
+InboxClient::InboxClient(const Invitation& i, const std::string& key, int worker) : seal_(key, i.salt) {
+  if (timeline_here)
+    simulated_ = timeline_here->open_port();
+  else
+    socket_ = udp_socket();
   for (const std::string& a : i.addresses) {
     in_addr host{};
     if (inet_pton(AF_INET, a.c_str(), &host) == 1) servers_.push_back({host.s_addr, htons(uint16_t(i.port))});
@@ -53,13 +53,27 @@ void InboxClient::say() {
     to.sin_family = AF_INET;
     to.sin_port = s.port;
     to.sin_addr.s_addr = s.host;
-    sendto(socket_.get(), &now_, sizeof now_, MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&to), sizeof to);
+    if (simulated_)
+      simulated_->send(&now_, sizeof now_, to);
+    else
+      sendto(socket_.get(), &now_, sizeof now_, MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&to), sizeof to);
   }
   due_ = Clock::now() + patience_;
   patience_ = std::min<Clock::duration>(2 * patience_, kLongestPatience);
 }
 
+bool InboxClient::is_answer(const uint8_t* bytes, size_t n, const sockaddr_in& from) {
+  if (!acknowledges(bytes, n, now_, seal_)) return false;
+  if (!chosen_) servers_ = {{from.sin_addr.s_addr, from.sin_port}};
+  return chosen_ = true;
+}
+
 bool InboxClient::heard() {
+  if (simulated_) {
+    while (const auto a = simulated_->receive())
+      if (is_answer(a->bytes.data(), a->bytes.size(), a->from)) return true;
+    return false;
+  }
   for (;;) {
     uint8_t bytes[sizeof(Datagram)];
     sockaddr_in from{};
@@ -68,10 +82,7 @@ bool InboxClient::heard() {
                                  reinterpret_cast<sockaddr*>(&from), &n);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return false;
-    if (!acknowledges(bytes, size_t(got), now_, seal_)) continue;
-    if (!chosen_) servers_ = {{from.sin_addr.s_addr, from.sin_port}};
-    chosen_ = true;
-    return true;
+    if (is_answer(bytes, size_t(got), from)) return true;
   }
 }
 
@@ -95,12 +106,16 @@ int64_t InboxClient::ask(uint16_t kind, int32_t argument, double deadline,
       throw Timeout(-1, text("worker ", now_.worker, ": the server's inbox at UDP port ",
                              ntohs(servers_[0].port), " did not acknowledge within ", deadline,
                              " s; is UDP between the hosts allowed, is the server alive?"));
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(std::min(due_, until) - Clock::now());
-    pollfd p{socket_.get(), POLLIN, 0};
-    poll(&p, 1, int(std::max<int64_t>(1, left.count())));
+    wait(std::min(due_, until));
   }
   return now_.sequence;
+}
+
+void InboxClient::wait(Clock::time_point until) {
+  if (simulated_) return simulated_->wait(until);
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+  pollfd p{socket_.get(), POLLIN, 0};
+  poll(&p, 1, int(std::max<int64_t>(1, left.count())));
 }
 
 }  // namespace skein::comm

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "comm/inbox/inbox_wire.h"
+#include "comm/threads.h"
 
 namespace skein::comm {
 
@@ -28,18 +29,21 @@ class InboxClient {
   bool acknowledged();
   Clock::time_point due() const { return due_; }
   int descriptor() const { return socket_.get(); }
+  void wait(Clock::time_point until);  // for something to receive
   int64_t repeats() const { return repeats_; }
 
  private:
   void say();
   bool heard();
+  bool is_answer(const uint8_t* bytes, size_t n, const sockaddr_in& from);
   struct Address {
     uint32_t host;  // network order
     uint16_t port;
   };
   const Seal seal_;
   Fd socket_;
-  std::vector<Address> servers_;  // only one after it has answered
+  std::unique_ptr<DatagramPort> simulated_;  // in its place, in a simulated world
+  std::vector<Address> servers_;             // only one after it has answered
   bool chosen_ = false, open_ = false;
   Datagram now_;
   Clock::time_point due_{};

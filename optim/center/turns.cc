@@ -135,7 +135,7 @@ std::string Turns::open_center(std::unique_ptr<comm::Communicator> twin, const C
 std::string Turns::open_here(comm::Communicator& all, const Center::Column& column) {
   const std::string words = open_center(all.twin(false), column);
   if (center_)
-    thread_ = std::thread([this, team = omp_get_max_threads()] {
+    thread_ = comm::Thread([this, team = omp_get_max_threads()] {
       omp_set_num_threads(team);
       center_->serve([this] { return !stop_.load(); });
     });

@@ -1,7 +1,5 @@
 // Turns: a worker's side of a center, and, in worker 0 where servers are inline, the thread that serves it.
 #pragma once
-#include <thread>
-
 #include "comm/inbox/inbox_client.h"
 #include "optim/center/center.h"
 
@@ -55,7 +53,7 @@ class Turns {
   bool is_settled_ = false;
   std::unique_ptr<Center> center_;
   std::atomic<bool> stop_{false};
-  std::thread thread_;
+  comm::Thread thread_;
 };
 
 // A strategy whose workers share a center.

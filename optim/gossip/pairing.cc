@@ -39,7 +39,7 @@ void Pairing::start(Worker& me) {
   active_ = me.comm.rank() % 2 == 1;
   other_ = me.comm.twin();
   if (active_)
-    thread_ = std::thread([this] { exchange(); });
+    thread_ = comm::Thread([this] { exchange(); });
   else
     other_->on(kExchange, [this](const comm::Message& m) { serve(m); });
 }
@@ -62,7 +62,8 @@ void Pairing::until(Lock& lock, Ready ready) {
   while (!ready()) {
     if (failed_) std::rethrow_exception(failed_);
     if (stop_) throw Error("ad-psgd has ended");
-    if (changed_.wait_until(lock, end) == std::cv_status::timeout && !ready())
+    changed_.sleep(lock, end);
+    if (comm::Clock::now() >= end && !ready())
       throw Error(
           text("ad-psgd waited ", deadline_, " s for ",
                log_->replaying() ? text("event ", log_->next(), " of the recording") : "its partner"));
@@ -154,7 +155,7 @@ void Pairing::wait_a_moment() {
   Lock lock(mutex_);
   if (log_->replaying()) return;
   const double began = other_->transport().now();
-  changed_.wait_for(lock, kMoment, [&] { return !running_ || failed_; });
+  changed_.wait_until(lock, comm::Clock::now() + kMoment, [&] { return !running_ || failed_; });
   other_->meter().blocked("exchange", partner_, exchanges_ - 1, began, other_->transport().now());
 }
 

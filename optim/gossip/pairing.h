@@ -1,13 +1,10 @@
 // Pairing: a model that its worker steps and its partners average, each on a thread of its own.
 #pragma once
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <initializer_list>
 #include <memory>
-#include <mutex>
-#include <thread>
 
 #include "optim/gossip/gossip.h"
 #include "optim/order_log.h"
@@ -38,7 +35,7 @@ class Pairing {
   void visit(Archive&);
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = std::unique_lock<comm::Mutex>;
   static constexpr comm::Tag kExchange = 1, kCome = 3;
   // What is recorded: the rank that asked, when it is served, and
   enum Event : int64_t { kSnapshot = -1, kStep = -2, kAsked = -3, kAnswered = -4, kMeeting = -5 };
@@ -62,12 +59,12 @@ class Pairing {
   Meeting meeting_{kCome};
   bool active_ = false;
   std::unique_ptr<comm::Communicator> other_;  // of the other thread: the handler's or exchange()'s
-  std::thread thread_;
+  comm::Thread thread_;
   std::atomic<bool> stop_{false};
   Tensor buffers_before_;
 
-  std::mutex mutex_;  // of all that follows
-  std::condition_variable changed_;
+  comm::Mutex mutex_;  // of all that follows
+  comm::Condition changed_;
   double deadline_ = 60;
   Tensor all_, x_, b_;     // x, and under `--bn-policy mix` the buffers behind it
   Tensor sent_, mean_;     // of the exchange on its way

@@ -1,11 +1,8 @@
 // Servers as message handlers: what they hear goes into their book, what the book says goes out.
 #include "optim/leaders/lease_servers.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <atomic>
-#include <thread>
 #include <variant>
 
 #include "comm/communicator/words.h"
@@ -59,7 +56,7 @@ class GlobalServer {
       if (const auto r = inbox_.next(comm::Clock::now() + std::chrono::milliseconds(200))) heard(*r);
   }
   void serve_aside(const Standing& s) {
-    thread_ = std::thread([this, s] {
+    thread_ = comm::Thread([this, s] {
       try {
         serve(s, [this] { return !stop_.load(); });
       } catch (const std::exception& e) {
@@ -88,7 +85,7 @@ class GlobalServer {
   const std::unique_ptr<Communicator> comm_;
   comm::Inbox inbox_;
   std::atomic<bool> stop_{false};
-  std::thread thread_;
+  comm::Thread thread_;
 };
 
 void serve(const Options& o, Communicator& hub, const Plan& p) {
@@ -169,15 +166,14 @@ class GroupServer {
     while (!upward_->acknowledged() && !stop_) {
       if (dedicated_) hub_->membership().require(above_);
       if (!comm_->membership().alive(above_)) return;
-      pollfd p{upward_->descriptor(), POLLIN, 0};
-      poll(&p, 1, 10);
+      upward_->wait(comm::after(0.01));
     }
   }
 
   const std::vector<Rank> members_;
   const int index_;
   std::vector<int64_t> open_;  // the number of each one's question
-  std::mutex mutex_;           // the handlers' threads against visit and each other
+  comm::Mutex mutex_;          // the handlers' threads against visit and each other
   Hearing<Said> hearing_;
   GroupBook book_;
   bool asked_again_ = false;  // Word::again, of the question that is open

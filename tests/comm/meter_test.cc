@@ -3,15 +3,13 @@
 
 #include <algorithm>
 
-#include "comm/transports/delayed_transport.h"
-#include "tests/support/trainee.h"
+#include "tests/support/sim_trainee.h"
 
 namespace skein {
 namespace {
 
 using namespace trainee;
 using comm::Cover;
-using comm::DelayedTransport;
 
 TEST(Meter, OfNothingTransferredNothingIsSaid) {
   in_local_world(1, [](comm::Communicator& c) {
@@ -22,9 +20,7 @@ TEST(Meter, OfNothingTransferredNothingIsSaid) {
 }
 
 TEST(Meter, WhatIsDoneWhileTheMeterIsOffDoesNotCount) {
-  auto world = comm::local_world(2);
-  for (auto& t : world) t = std::make_unique<DelayedTransport>(std::move(t), comm::Weather{.latency = 1});
-  comm::in_world(world, [](comm::Communicator& c) {
+  in_sim_world(2, {.latency = 1}, [](comm::Communicator& c) {
     const Tensor x = Tensor::zeros({8});
     EXPECT_TRUE(c.meter().turn(false));
     c.all_reduce(x).wait();
@@ -42,11 +38,9 @@ TEST(Meter, WhatIsDoneWhileTheMeterIsOffDoesNotCount) {
 }
 
 TEST(Meter, WaitsOfAnotherThreadAreNotTheWorkersOwn) {
-  auto world = comm::local_world(2);
-  for (auto& t : world) t = std::make_unique<DelayedTransport>(std::move(t), comm::Weather{.latency = 1});
-  comm::in_world(world, [](comm::Communicator& c) {
+  in_sim_world(2, {.latency = 1}, [](comm::Communicator& c) {
     if (c.rank() == 0) return c.push(1, 1, 0, 1, Tensor::zeros({8}));
-    std::thread([&] { c.twin()->take(0, 1, 0); }).join();
+    comm::Thread([&] { c.twin()->take(0, 1, 0); }).join();
     EXPECT_EQ(c.meter().traffic().waited, 0);
   });
 }

@@ -5,10 +5,9 @@
 
 #include "comm/average/averaging.h"
 #include "comm/communicator/words.h"
-#include "comm/transports/delayed_transport.h"
 #include "tests/support/files.h"
 #include "tests/support/peek.h"
-#include "tests/support/trainee.h"
+#include "tests/support/sim_trainee.h"
 
 namespace skein {
 namespace {
@@ -45,14 +44,15 @@ struct Counts {
 // and then all meet and add up what there is.
 void conserves(const std::string& row, const optim::Options& o, int n, Counts& counts) {
   SCOPED_TRACE(row + " " + o.word("topology", "") + " " + o.word("peers", ""));
-  auto world = comm::local_world(n);
-  for (auto& t : world)
-    t = std::make_unique<comm::DelayedTransport>(
-        std::move(t),
-        comm::Weather{.seed = 7, .latency = 0.5, .jitter = 3, .loss = 0.1, .retry = 1, .duplication = 0.2});
+  const Weather weather{.seed = 7,
+                        .latency = 0.5,
+                        .jitter = 3,
+                        .loss = 0.1,
+                        .retry = 1,
+                        .duplication = 0.2,
+                        .overtaking = true};
   const Draw meetings{13, Purpose::kTest, 0, 0};  // the same for all
-  in_world(world, [&](comm::Communicator& c) {
-    auto& network = static_cast<comm::DelayedTransport&>(c.transport());
+  const comm::sim::Counts network = in_sim_world(n, weather, [&](comm::Communicator& c) {
     Trainee t({.size = kElements, .start_spread = 1}, row, o, c);
     const Draw work{17, Purpose::kTest, 0, uint32_t(c.rank())};
     std::vector<double> expected = mass(t);
@@ -65,7 +65,7 @@ void conserves(const std::string& row, const optim::Options& o, int n, Counts& c
       return Tensor::of<float>({1}, {0.f});
     };
     for (; k < kSteps; ++k) {
-      network.spend(2 * double(work.unit(uint64_t(k * 10 + 9))));
+      spend(2 * double(work.unit(uint64_t(k * 10 + 9))));
       t.step(k);
       if (meetings.unit(uint64_t(k)) > 0.01f && k + 1 < kSteps) continue;
       t.strategy->settle(t.worker);
@@ -73,10 +73,10 @@ void conserves(const std::string& row, const optim::Options& o, int n, Counts& c
       ASSERT_NEAR(now[0], want[0], 1e-9) << "w after step " << k;
       for (size_t i = 1; i < now.size(); ++i) ASSERT_NEAR(now[i], want[i], 5e-4) << "X after step " << k;
     }
-    counts.duplicates += network.counts().duplicates, counts.overtaken += network.counts().overtaken;
     const Peek state(*t.strategy);
     if (state.numbers.count("started")) counts.unpunctual += state.numbers.at("started") != double(kSteps);
   });
+  counts.duplicates += network.duplicates, counts.overtaken += network.overtaken;
 }
 
 class Conservation : public ::testing::Test {

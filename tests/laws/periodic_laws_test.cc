@@ -1,8 +1,7 @@
 // The laws that tie periodic averaging and its kin together, over worlds of one to seventeen workers.
 #include <cmath>
 
-#include "comm/transports/delayed_transport.h"
-#include "tests/support/trainee.h"
+#include "tests/support/sim_trainee.h"
 
 namespace skein {
 namespace {
@@ -76,10 +75,7 @@ TEST(ExactLaw, AllReduceInTwoLevelsWithOneNodeIsFlat) {
   for (const char* nodes : {"17", "host", "1"})  // all in one, all who share memory, each on its own
     expect_same_bits(text("allreduce --hierarchy ", nodes), "allreduce", p);
   for (int n : {1, 4, 7}) {  // nobody sees anybody's memory
-    auto world = comm::local_world(n);
-    for (auto& t : world)
-      t = std::make_unique<comm::DelayedTransport>(std::move(t), comm::Weather{.seed = 3});
-    EXPECT_EQ(train(p, "allreduce", flags_of("--hierarchy host"), std::move(world), 6),
+    EXPECT_EQ(train_simulated(p, "allreduce", flags_of("--hierarchy host"), n, 6, {}),
               run("allreduce", n, 6, p));
   }
 }

@@ -1,16 +1,13 @@
 // What overlap saves, measured on a simulated link: the share of transfers hidden behind work, row by row.
 #include <algorithm>
-#include <barrier>
 
-#include "comm/transports/delayed_transport.h"
-#include "tests/support/trainee.h"
+#include "tests/support/sim_trainee.h"
 
 namespace skein {
 namespace {
 
 using namespace trainee;
 using comm::Cover;
-using comm::DelayedTransport;
 
 constexpr double kCompute = 1,
                  kShare = 0.8;  // seconds of a step's gradient; one transfer / compute between two
@@ -22,43 +19,31 @@ struct Measured {
   double hidden_by_trace = 0, worked = 0;  // the same from the spans; seconds of compute
 };
 
-// One worker's gradients take kCompute; all go on piece by piece together, so that what one has sent by then,
-// whatever the scheduling, is really on its way.
+// One worker's gradients take kCompute, piece by piece.
 Measured train_on_link(const std::string& algorithm, const optim::Options& options, int64_t tau,
                        uint64_t seed) {
   constexpr int64_t kRounds = 6;
   const double seconds = kShare * kCompute * double(tau);
-  auto world = comm::local_world(2);
-  for (auto& t : world)
-    t = std::make_unique<DelayedTransport>(
-        std::move(t), comm::Weather{.seed = seed, .jitter = 0.002, .bandwidth = 4 * kSize / seconds});
-  std::barrier together(2);
+  const Weather weather{.seed = seed, .jitter = 0.002, .bandwidth = 4 * kSize / seconds, .overtaking = true};
   std::vector<Measured> all(2);
-  comm::on_threads(2, [&](comm::Rank r) {
-    struct Leave {
-      std::barrier<>& b;
-      ~Leave() { b.arrive_and_drop(); }
-    } leave{together};
-    auto& link = static_cast<DelayedTransport&>(*world[size_t(r)]);
-    comm::Communicator c(link, {.deadline = 20});
+  in_sim_world(2, weather, [&](comm::Communicator& c) {
+    const double began = comm::clock_seconds();
     comm::Trace trace;
     c.meter().record(&trace);
     Trainee t({.size = kSize}, algorithm, options, c);
     t.worker.oracle = [&, gradient = t.worker.oracle](const optim::Slices& slices) {
       for (int i = 0; i < kPieces; ++i) {
-        link.spend(kCompute / kPieces);
-        together.arrive_and_wait();
+        spend(kCompute / kPieces);
         c.progress();
-        together.arrive_and_wait();
       }
       return gradient(slices);
     };
     for (int64_t k = 0; k < kRounds * tau; ++k) t.step(k);
     const comm::Traffic traffic = c.meter().traffic();
-    Measured& m = all[size_t(r)];
+    Measured& m = all[size_t(c.rank())];
     m.worked = kCompute * double(kRounds * tau);
     m.hidden = 1 - traffic.waited / traffic.in_flight;
-    m.slowdown = link.now() / m.worked;
+    m.slowdown = (comm::clock_seconds() - began) / m.worked;
     Cover flights;
     double waited = 0;
     for (const comm::Span& s : trace.spans()) {

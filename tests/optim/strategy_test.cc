@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "comm/transports/delayed_transport.h"
 #include "tests/support/files.h"
+#include "tests/support/sim_trainee.h"
 #include "tests/support/strategy_cases.h"
 
 namespace skein {
@@ -130,15 +130,18 @@ TEST(EveryStrategy, RepeatsBitForBit) {
   }
 }
 
-TEST(EveryStrategy, IsTheSameOverATransportThatDelaysDoublesAndReorders) {
+TEST(EveryStrategy, IsTheSameWhereMessagesAreLateDoubledAndOutOfOrder) {
   const Problem p{.momentum = 0.9f, .noise = 1, .start_spread = 1};
-  const comm::Weather storm{
-      .seed = 5, .latency = 1e-3, .jitter = 0.02, .bandwidth = 1e9, .loss = 0.2, .duplication = 0.2};
+  const Weather storm{.seed = 5,
+                      .latency = 1e-3,
+                      .jitter = 0.02,
+                      .bandwidth = 1e9,
+                      .loss = 0.2,
+                      .duplication = 0.2,
+                      .overtaking = true};
   for (const Case& c : cases(5)) {
-    auto world = comm::local_world(5);
-    for (auto& t : world) t = std::make_unique<comm::DelayedTransport>(std::move(t), storm);
     const Again again(c);
-    const auto stormy = train(p, c.row->name, again.first, std::move(world), 9);
+    const auto stormy = train_simulated(p, c.row->name, again.first, 5, 9, storm);
     EXPECT_EQ(train(p, c.row->name, again.second, 5, 9), stormy) << c.row->name << c.flags;
   }
 }

@@ -160,18 +160,21 @@ inline std::vector<float> values(const Tensor& t) {
 
 // models[step][rank] = x after that many steps, 0 the start; after the last, when all have met.
 using History = std::vector<std::vector<std::vector<float>>>;
+inline void train_one(History& h, const Problem& p, const std::string& algorithm,
+                      const optim::Options& options, comm::Communicator& c) {
+  Trainee t(p, algorithm, options, c);
+  const int64_t steps = int64_t(h.size()) - 1;
+  for (int64_t k = 0; k <= steps; ++k) {
+    h[size_t(k)][size_t(c.rank())] = values(t.x);
+    if (k < steps) t.step(k);
+  }
+  t.strategy->settle(t.worker);
+  h.back()[size_t(c.rank())] = values(t.x);
+}
 inline History train(const Problem& p, const std::string& algorithm, const optim::Options& options,
                      std::vector<std::unique_ptr<comm::Transport>> world, int64_t steps) {
   History h(size_t(steps) + 1, std::vector<std::vector<float>>(world.size()));
-  in_world(world, [&](comm::Communicator& c) {
-    Trainee t(p, algorithm, options, c);
-    for (int64_t k = 0; k <= steps; ++k) {
-      h[size_t(k)][size_t(c.rank())] = values(t.x);
-      if (k < steps) t.step(k);
-    }
-    t.strategy->settle(t.worker);
-    h.back()[size_t(c.rank())] = values(t.x);
-  });
+  in_world(world, [&](comm::Communicator& c) { train_one(h, p, algorithm, options, c); });
   return h;
 }
 inline History train(const Problem& p, const std::string& algorithm, const optim::Options& options, int n,

@@ -7,7 +7,7 @@
 
 #include "comm/communicator/numbers.h"
 #include "comm/topology/contraction.h"
-#include "comm/transports/delayed_transport.h"
+#include "tests/support/sim.h"
 #include "tests/support/world.h"
 
 namespace skein::comm {
@@ -85,11 +85,9 @@ TEST(Averaging, ContractsAsTheGraphPromises) {
 
 TEST(Averaging, EveryMessageCountsOnceInAnyWeather) {
   for (const Averaging algorithm : {Averaging::kPushSum, Averaging::kPairwise}) {
-    auto world = local_world(4);
-    for (auto& t : world)
-      t = std::make_unique<DelayedTransport>(
-          std::move(t), Weather{.seed = 5, .latency = 1e-3, .jitter = 0.02, .loss = 0.3, .duplication = 0.3});
-    in_world(world, [&](Communicator& c) {
+    const sim::Weather weather{
+        .seed = 5, .latency = 1e-3, .jitter = 0.02, .loss = 0.3, .duplication = 0.3, .overtaking = true};
+    sim::in_sim_world(4, weather, [&](Communicator& c) {
       const Tensor x = vector_of(c.rank());
       const AveragingResult r = average(c, x, over("bipartite-exponential", 30, algorithm));
       EXPECT_NEAR(r.epochs[0].end.w, 4, 1e-6);

@@ -1,7 +1,7 @@
 // The average of a pair in shared memory.
 #include "comm/average/in_place.h"
 
-#include "comm/transports/delayed_transport.h"
+#include "tests/support/sim.h"
 #include "tests/support/world.h"
 
 namespace skein::comm {
@@ -31,10 +31,10 @@ TEST(AverageInPlace, IsTheExactMeanOnBothSides) {
 }
 
 TEST(AverageInPlace, IsRefusedWhereNoMemoryIsShared) {
-  DelayedTransport apart(std::move(local_world(2)[0]), {});
-  Communicator c(apart);
-  EXPECT_FALSE(share_memory(c, 1));
-  EXPECT_THROW(average_in_place(c, 1, vector_of(0, 10), 2, 0), Error);
+  sim::in_sim_world(2, {}, [](Communicator& c) {
+    EXPECT_FALSE(share_memory(c, 1 - c.rank()));
+    EXPECT_THROW(average_in_place(c, 1 - c.rank(), vector_of(0, 10), 2, 0), Error);
+  });
 }
 
 }  // namespace

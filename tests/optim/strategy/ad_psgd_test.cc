@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cmath>
 
-#include "comm/transports/delayed_transport.h"
 #include "tests/support/files.h"
 #include "tests/support/peek.h"
 #include "tests/support/roles.h"

@@ -1,12 +1,10 @@
 // Overlap SGP: its trace, its laws, what staleness allows, meetings, and resumes.
 #include <atomic>
-#include <barrier>
 #include <fstream>
 
-#include "comm/transports/delayed_transport.h"
 #include "tests/support/files.h"
 #include "tests/support/peek.h"
-#include "tests/support/trainee.h"
+#include "tests/support/sim_trainee.h"
 
 namespace skein {
 namespace {
@@ -72,15 +70,12 @@ TEST(OverlapSgp, InLockstepIsTheSameForEveryStaleness) {
 TEST(OverlapSgp, AStepChangesTheSumByTheGradientsAlone) {
   for (int n = 1; n <= 17; n += n < 6 ? 1 : 3)
     for (const char* s : {"0", "2"}) {
-      auto world = comm::local_world(n);
-      for (auto& t : world)
-        t = std::make_unique<comm::DelayedTransport>(
-            std::move(t), comm::Weather{.seed = 3, .latency = 1, .jitter = 3, .duplication = 0.1});
-      in_world(world, [&](comm::Communicator& c) {
+      const Weather slow{.seed = 3, .latency = 1, .jitter = 3, .duplication = 0.1, .overtaking = true};
+      in_sim_world(n, slow, [&](comm::Communicator& c) {
         Trainee t({.size = 4, .noise = 1, .start_spread = 1}, "osgp", options({{"staleness", s}}), c);
         Tensor expected = t.x.clone(), now = t.x.clone();
         for (int64_t k = 0; k < 8; ++k) {
-          static_cast<comm::DelayedTransport&>(c.transport()).spend(1);
+          spend(1);
           t.step(k);
           axpy(expected, -0.1f, t.g);
           if (k % 3 != 2) continue;
@@ -119,16 +114,11 @@ TEST(OverlapSgp, WaitsAfterAsManyForwardsAsItsStaleness) {
 
 // While a message is late, w is 1/(p+1); it starts no other gossip.
 TEST(OverlapSgp, LeavesALateGossipInTheAir) {
-  auto world = comm::local_world(2);
-  for (auto& t : world)
-    t = std::make_unique<comm::DelayedTransport>(std::move(t), comm::Weather{.latency = 2.5});
-  std::barrier lockstep(2);
-  in_world(world, [&](comm::Communicator& c) {
+  in_sim_world(2, {.latency = 2.5}, [&](comm::Communicator& c) {
     Trainee t({.size = 1}, "osgp", options({{"staleness", "5"}}), c);
     for (int64_t k = 0; k < 9; ++k) {
       t.step(k);
-      lockstep.arrive_and_wait();  // a barrier of messages would spend virtual time
-      static_cast<comm::DelayedTransport&>(c.transport()).spend(1);
+      spend(1);
       EXPECT_EQ(number(t, "w"), 0.5);
     }
     EXPECT_EQ(number(t, "started"), 3);  // before the forwards 0, 3 and 6
@@ -204,19 +194,17 @@ TEST_F(OverlapSgpReplay, RepeatsALateRunBitForBitFromAnyOfItsCheckpoints) {
   std::map<int64_t, States> saved;
   const auto run = [&](const char* mode, int64_t from, bool stormy) {
     const auto o = options({{"staleness", "3"}, {mode, folder_ / "order"}, {"exact-every", "10"}});
-    auto world = comm::local_world(n);
-    for (auto& t : world)
-      t = std::make_unique<comm::DelayedTransport>(
-          std::move(t), comm::Weather{.seed = 9, .latency = stormy ? 1.0 : 0.1, .jitter = stormy ? 5.0 : 0});
+    const Weather weather{
+        .seed = 9, .latency = stormy ? 1.0 : 0.1, .jitter = stormy ? 5.0 : 0, .overtaking = true};
     History h(size_t(steps), std::vector<std::vector<float>>(static_cast<size_t>(n)));
     std::mutex mutex;
-    in_world(world, [&](comm::Communicator& c) {
+    in_sim_world(n, weather, [&](comm::Communicator& c) {
       Trainee t(kHard, "osgp", o, c);
       const size_t r = size_t(c.rank());
       const optim::Walk walk = [&](Archive& a) { t.visit(a); };
       if (from > 0) saved.at(from)[r].restore(walk), t.strategy->settle(t.worker);  // as before an evaluation
       for (int64_t k = from; k < steps;) {
-        static_cast<comm::DelayedTransport&>(c.transport()).spend(1 + 0.3 * double(r));
+        spend(1 + 0.3 * double(r));
         t.step(k++);
         if (k % 8 == 0) t.strategy->settle(t.worker);
         h[size_t(k - 1)][r] = values(t.x);

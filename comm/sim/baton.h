@@ -1,0 +1,121 @@
+// Baton: virtual time. Threads of which one runs at a time, and events between them, in an order that a seed decides.
+#pragma once
+#include <exception>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/threads.h"
+
+namespace skein::comm::sim {
+
+// What the threads of a killed worker are unwound by; no std::exception, so that nothing handles it on the way.
+struct Killed {};
+
+// What one thread waits for and another gives.
+class Signal {
+ public:
+  void give() {
+    const std::lock_guard lock(mutex_);
+    given_ = true;
+    changed_.notify_one();
+  }
+  void take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return given_; });
+    given_ = false;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool given_ = false;
+};
+
+// The threads of a worker share its fate. The thread that runs holds the baton until it sleeps; then whoever has
+// been roused goes on, in that order, and when all sleep, time moves on to the next event. Events are functions
+// that run between threads: they must not sleep. All calls are made by threads of the baton or by events, or
+// while run() does not run.
+class Baton final : public Timeline {
+ public:
+  using Worker = uint64_t;                // counted from 1
+  static constexpr double kDawn = 86400;  // seconds that the clock shows at the beginning
+
+  Baton() = default;
+  ~Baton() override { end(); }
+  Baton(const Baton&) = delete;
+
+  void at(Clock::time_point, std::function<void()> event);
+  Worker begin(std::function<void()> main, std::function<void()> ended);  // `ended` comes also after a kill
+  // Returns when all workers have ended. Rethrows the first exception of a worker or an event. Workers that still
+  // hang when all others have ended, or when time is up, are killed; it is an Error if others are left then.
+  void run(Clock::time_point time_up);
+
+  void end();  // kills all workers, and returns when they have ended
+  void kill(Worker);
+  void hang(Worker);  // its threads do not go on
+  void wake(Worker);
+  bool hangs(Worker) const;
+  bool killed(Worker) const;
+  // Runs the event now or, if the worker hangs, when it wakes; not at all if it has ended or been killed.
+  void hear(Worker, std::function<void()> event);
+  Worker here() const;  // whose thread runs; 0 in an event
+  bool unwinds() const { return here() && killed(here()); }
+  // How threads open their ports; before run().
+  void open_ports_by(std::function<std::unique_ptr<DatagramPort>()> f) { open_port_ = std::move(f); }
+
+  Clock::time_point now() const override { return now_; }
+  void sleep(Clock::time_point until, Ending) override;
+  ThreadNumber self() const override { return current_; }
+  void rouse(ThreadNumber) override;
+  ThreadNumber enlist() override;
+  void live(ThreadNumber, const std::function<void()>&) override;
+  void await_end(ThreadNumber) override;
+  std::unique_ptr<DatagramPort> open_port() override { return open_port_(); }
+
+ private:
+  using When = std::pair<Clock::time_point, uint64_t>;  // the number tells apart events of the same time
+  struct Life {
+    bool killed = false, hangs = false, over = false;
+    std::vector<ThreadNumber> threads;
+    std::vector<std::function<void()>> unheard;  // events of the time in which it hangs
+    std::vector<ThreadNumber> held;              // threads that were roused in it
+  };
+  struct Runner {
+    explicit Runner(Worker w) : worker(w) {}
+    const Worker worker;
+    Signal go;
+    bool asleep = true, roused = false, over = false;
+    std::vector<ThreadNumber> joiners;
+  };
+  Runner& runner(ThreadNumber n) { return *runners_[n - 1]; }
+  Life& life(Worker w) { return lives_.at(w - 1); }
+  const Life& life(Worker w) const { return lives_.at(w - 1); }
+  ThreadNumber enlist(Worker);
+  ThreadNumber next();
+  void pass(ThreadNumber from);
+  void step();
+  void stall(const std::string& why);
+  void kill_all();
+  void guarded(const std::function<void()>&);
+  bool all_over() const { return over_ == runners_.size(); }
+
+  Clock::time_point time_up_ = Clock::time_point::max();
+  Clock::time_point now_{std::chrono::seconds(int64_t(kDawn))};
+  uint64_t events_made_ = 0;
+  std::map<When, std::function<void()>> events_;
+  std::deque<ThreadNumber> ready_;
+  std::mutex growing_;  // of runners_, which a thread that begins looks into
+  std::vector<std::unique_ptr<Runner>> runners_;
+  std::deque<Life> lives_;  // references stay valid
+  std::vector<std::thread> mains_;
+  ThreadNumber current_ = 0;  // 0: an event, or nobody
+  size_t over_ = 0;
+  bool given_up_ = false;
+  std::exception_ptr failed_;
+  std::function<std::unique_ptr<DatagramPort>()> open_port_;
+  Signal finished_;
+};
+
+}  // namespace skein::comm::sim

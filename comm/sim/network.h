@@ -1,0 +1,71 @@
+// Network: when messages between workers of a simulated world arrive, and which links are cut.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "comm/sim/baton.h"
+
+namespace skein::comm::sim {
+
+// What the network does, in bytes and seconds. Random draws are pure functions of (seed, sender, receiver, number
+// of the message).
+struct Weather {
+  uint64_t seed = 0;
+  double latency = 0, jitter = 0;  // each message takes latency + uniform [0, jitter)
+  double bandwidth = 0;            // bytes per second out of each worker; 0: infinite
+  double loss = 0;                 // probability that a transmission is lost and repeated
+  double retry = 0.01;             // seconds until it is repeated
+  double duplication = 0;          // probability that a message comes twice
+  bool overtaking = false;         // a late message does not hold up those that the sender sent after it
+};
+
+// Transmissions repeated, copies dropped on arrival, and earlier messages overtaken so far.
+struct Counts {
+  int64_t lost = 0, duplicates = 0, overtaken = 0;
+};
+
+// Workers are those of the baton. What is on its way over a link when it is cut waits there until it is mended,
+// as TCP repeats it.
+class Network {
+ public:
+  using Worker = Baton::Worker;
+  Network(Baton&, const Weather&);
+  // Calls `arrive` once, as an event that the receiver hears. Returns when the first copy will have come.
+  Clock::time_point send(Worker from, Worker to, double bytes, std::function<void()> arrive);
+  // The same for what follows all that has been sent on that link, however late it is.
+  void send_last(Worker from, Worker to, std::function<void()> arrive);
+  // A datagram: what is lost or cut off does not come, what is doubled comes twice, and there is no order.
+  void send_datagram(Worker from, Worker to, double bytes, std::function<void()> arrive);
+  void cut(Worker, Worker);  // both directions
+  void mend(Worker, Worker);
+  bool reaches(Worker from, Worker to) const { return !cut_.count({from, to}); }
+  const Weather& weather() const { return weather_; }
+  const Counts& counts() const { return counts_; }
+
+ private:
+  struct Link {  // one direction between two workers
+    int64_t sent = 0;
+    int64_t latest = -1;                     // the highest number that has come
+    Clock::time_point last{};                // when all that was sent so far will have come
+    std::deque<std::function<void()>> held;  // by a cut, in order of arrival
+  };
+  using Ends = std::pair<Worker, Worker>;
+  void carry(Ends, Clock::time_point, std::function<void()> arrive);
+
+  Baton& baton_;
+  const Weather weather_;
+  std::map<Ends, Link> links_;
+  std::map<Ends, int64_t> datagrams_;            // sent so far
+  std::map<Worker, Clock::time_point> free_at_;  // when the network has taken what a worker gave it
+  std::set<Ends> cut_;
+  Counts counts_;
+};
+
+inline Clock::duration in_seconds(double s) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+}
+
+}  // namespace skein::comm::sim

@@ -1,0 +1,24 @@
+// Post: carries the datagrams of a simulated world between ports that are open.
+#pragma once
+#include <deque>
+#include <map>
+
+#include "comm/datagram_port.h"
+#include "comm/sim/network.h"
+
+namespace skein::comm::sim {
+
+// A host's address is the number of its worker.
+class Post {
+ public:
+  Post(Baton& b, Network& n) : baton_(b), network_(n) {}
+  std::unique_ptr<DatagramPort> open();
+
+ private:
+  class SimPort;
+  Baton& baton_;
+  Network& network_;
+  std::map<int, SimPort*> ports_;
+};
+
+}  // namespace skein::comm::sim

@@ -1,0 +1,125 @@
+// Workers, the rounds in which they connect, and the log.
+#include "comm/sim/world.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "comm/sim/sim_transport.h"
+
+namespace skein::comm::sim {
+
+World::World(const WorldOptions& o) : options_(o), network_(baton_, o.weather) {
+  baton_.open_ports_by([this] { return post_.open(); });
+}
+World::~World() { baton_.end(); }
+
+void spend(double seconds) {
+  CHECK(timeline_here, "only a thread of a simulated world spends time");
+  CHECK(seconds >= 0, seconds);
+  nap(in_seconds(seconds));
+}
+
+double World::now() const {
+  return std::chrono::duration<double>(baton_.now().time_since_epoch()).count() - Baton::kDawn;
+}
+
+void World::note(const std::string& line) {
+  if (!options_.keeps_log) return;
+  const auto ns = (baton_.now().time_since_epoch() - in_seconds(Baton::kDawn)).count();
+  char time[32];
+  std::snprintf(time, sizeof time, "%lld.%09lld ", static_cast<long long>(ns / 1000000000),
+                static_cast<long long>(ns % 1000000000));
+  log_.append(time).append(line).append("\n");
+}
+
+// ---- workers ----------------------------------------------------------------------------------------------
+
+void World::begin(Id id, std::function<void()> main, double at) {
+  CHECK(!workers_.count(id), "there was such a worker already:", id);
+  const auto time = Clock::time_point(in_seconds(Baton::kDawn + at));
+  const Worker w = baton_.begin(
+      [this, id, time, main = std::move(main)] {
+        if (Clock::now() < time) nap_until(time);
+        note(text(id, " begins"));
+        main();
+      },
+      [this, id] {
+        note(text(id, " ends"));
+        ended_.insert(worker(id));
+      });
+  ids_.resize(size_t(w) + 1);
+  ids_[size_t(w)] = id;
+  workers_[id] = w;
+}
+
+void World::run() { baton_.run(Clock::time_point(in_seconds(Baton::kDawn + options_.time_up))); }
+
+Id World::me() const {
+  CHECK(baton_.here(), "only a worker's thread is somebody's");
+  return ids_[size_t(baton_.here())];
+}
+
+World::Worker World::worker(Id id) const {
+  const auto w = workers_.find(id);
+  CHECK(w != workers_.end(), "no such worker", id);
+  return w->second;
+}
+
+std::vector<Id> World::alive() const {
+  std::vector<Id> out;
+  for (Worker w = 1; w < ids_.size(); ++w)
+    if (!ended_.count(w) && !dead_.count(w)) out.push_back(ids_[w]);
+  return out;
+}
+
+// ---- rounds -----------------------------------------------------------------------------------------------
+
+std::unique_ptr<Transport> World::connect(uint32_t epoch, const std::vector<Id>& members, double deadline) {
+  const std::pair key(epoch, members);
+  std::shared_ptr<Round>& forming = forming_[key];
+  if (!forming) {
+    std::vector<Worker> workers;
+    for (Id m : members) workers.push_back(worker(m));
+    forming = std::make_shared<Round>(epoch, members, std::move(workers), options_.room);
+  }
+  const std::shared_ptr<Round> round = forming;
+  const Rank me = Rank(round->place_of(baton_.here()));
+  CHECK(size_t(me) < members.size(), "a worker connects with its like: not a member", this->me());
+  struct Present {
+    Round& round;
+    const Rank me;
+    ~Present() { round.come.erase(me); }  // it has given up, or been killed
+  } present{*round, me};
+  round->come.insert(me);
+  const auto complete = [&] {
+    if (round->formed) return true;
+    if (round->come.size() < members.size()) return false;
+    for (Worker a : round->workers)
+      for (Worker b : round->workers)
+        if (!network_.reaches(a, b)) return false;
+    round->open.assign(members.size(), true);
+    round->formed = true;
+    rounds_.push_back(round);
+    forming_.erase(key);
+    for (Worker a : round->workers) listen(a);
+    round->complete.notify_all();
+    return true;
+  };
+  std::unique_lock lock(round->mutex);
+  for (const auto until = after(deadline); !complete();) {
+    if (Clock::now() >= until) {
+      Rank missing = 0;
+      while (round->come.count(missing)) ++missing;
+      if (missing == Rank(members.size()))
+        throw Timeout(-1, text("the members of epoch ", epoch, " cannot reach each other"));
+      throw Timeout(missing,
+                    text("rank ", missing, " of epoch ", epoch, " has not come within ", deadline, " s"));
+    }
+    round->complete.sleep(lock, std::min(until, after(longest_nap())));
+  }
+  lock.unlock();
+  nap(in_seconds(2 * options_.weather.latency));
+  return std::make_unique<SimTransport>(*this, round, me);
+}
+
+}  // namespace skein::comm::sim

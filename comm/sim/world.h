@@ -1,0 +1,104 @@
+// World: the workers of a run as threads of this process, on virtual time, with a network and faults at will.
+//
+//   World world({.weather = {.seed = 1, .latency = 1e-3}});
+//   for (Id w : {1, 2, 3})
+//     world.begin(w, [&] {
+//       const auto transport = world.connect(1, {1, 2, 3});
+//       Communicator c(*transport);
+//       ...
+//     });
+//   world.at(7, [&] { world.kill(2); });
+//   world.run();
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "comm/sim/network.h"
+#include "comm/sim/post.h"
+#include "comm/transport.h"
+#include "engine/random.h"
+
+namespace skein::comm::sim {
+
+using Id = uint64_t;  // a worker's; never used again, also where another takes its place
+
+struct WorldOptions {
+  Weather weather = {};
+  double silence = 10;              // seconds without a sign of life after which a peer counts as lost
+  int64_t room = int64_t(1) << 29;  // bytes on their way to, or in the mailbox of, a peer before send() waits
+  double time_up = 30.0 * 24 * 60 * 60;  // seconds; if workers are still at work then, something is wrong
+  bool keeps_log = true;
+};
+
+// What happens by itself: how often in a second of the whole world, and for how long on average.
+struct Rates {
+  double kills = 0, hangs = 0, cuts = 0;
+  double hang_seconds = 5, cut_seconds = 5;
+  size_t spared = 1;  // so many workers are left alive
+};
+
+// Time passes while all wait, and in spend(); what workers compute takes none. The same seed and the same program
+// give the same log, byte for byte. Functions are called by the world's threads and events, or before run().
+class World {
+ public:
+  explicit World(const WorldOptions& = {});
+  ~World();
+  World(const World&) = delete;
+
+  // A worker that enters at this second. `main` runs on a thread of its own; what it throws ends only this
+  // worker, and run() rethrows the first.
+  void begin(Id, std::function<void()> main, double at = 0);
+  void run();                     // until all workers have ended; Error if they never will
+  Id me() const;                  // whose thread calls
+  std::vector<Id> alive() const;  // in the order in which they were begun
+  // The transport of the calling worker among these, of which its rank is the place in the list. Collective:
+  // returns when all have come with the same list and epoch, and can reach each other. Throws Timeout.
+  std::unique_ptr<Transport> connect(uint32_t epoch, const std::vector<Id>& members, double deadline = 60);
+
+  // ---- faults; each is seen as it is between processes ------------------------------------------------------
+  // The threads of the worker are unwound by Killed and send nothing more. Its peers see the hang-up or, where its
+  // whole machine ends, silence.
+  enum class Death : uint8_t { kHangUp, kSilence };
+  void kill(Id, Death = Death::kHangUp);
+  void hang(Id);  // as SIGSTOP does
+  void wake(Id);
+  void cut(const std::vector<Id>& side);  // between these and all others
+  void mend();                            // all cuts
+  void at(double second, std::function<void()> event);
+  void suffer(const Rates&, double until);  // as the seed decides, until that second
+
+  double now() const;  // seconds since the beginning
+  void note(const std::string& line);
+  const std::string& log() const { return log_; }
+  const Counts& counts() const { return network_.counts(); }
+
+ private:
+  friend class SimTransport;
+  struct Round;  // the members of an epoch, and their mailboxes
+  using Worker = Baton::Worker;
+  Worker worker(Id) const;
+  bool is_heard(Worker by, Worker of) const;
+  void listen(Worker);
+  void expect_silence(Worker by, Worker of);
+  void fall_silent(Worker by, Worker of);
+  void hang_up(const std::shared_ptr<Round>&, size_t place);
+  void befall(const Rates&, double until, uint32_t kind, uint64_t count);
+  void misfortune(const Rates&, uint32_t kind, const Draw&);
+
+  const WorldOptions options_;
+  Baton baton_;
+  Network network_;
+  Post post_{baton_, network_};
+  std::vector<Id> ids_;  // by worker
+  std::map<Id, Worker> workers_;
+  std::set<Worker> ended_, dead_;
+  std::map<std::pair<uint32_t, std::vector<Id>>, std::shared_ptr<Round>> forming_;
+  std::vector<std::weak_ptr<Round>> rounds_;
+  std::map<std::pair<Worker, Worker>, Clock::time_point> unheard_;  // since when the first hears no second
+  std::string log_;
+};
+
+// Work of so many seconds, by a thread of a world.
+void spend(double seconds);
+
+}  // namespace skein::comm::sim
