@@ -74,6 +74,12 @@ std::vector<Id> World::alive() const {
 
 // ---- rounds -----------------------------------------------------------------------------------------------
 
+std::unique_ptr<Transport> World::connect(const View& v, double deadline) {
+  std::vector<Id> members;
+  for (const View::Member& m : v.members) members.push_back(m.id);
+  return connect(v.epoch, members, deadline);
+}
+
 std::unique_ptr<Transport> World::connect(uint32_t epoch, const std::vector<Id>& members, double deadline) {
   const std::pair key(epoch, members);
   std::shared_ptr<Round>& forming = forming_[key];
@@ -88,7 +94,10 @@ std::unique_ptr<Transport> World::connect(uint32_t epoch, const std::vector<Id>&
   struct Present {
     Round& round;
     const Rank me;
-    ~Present() { round.come.erase(me); }  // it has given up, or been killed
+    bool stays = false;
+    ~Present() {
+      if (!stays) round.come.erase(me);  // it has been killed
+    }
   } present{*round, me};
   round->come.insert(me);
   const auto complete = [&] {
@@ -108,6 +117,8 @@ std::unique_ptr<Transport> World::connect(uint32_t epoch, const std::vector<Id>&
   std::unique_lock lock(round->mutex);
   for (const auto until = after(deadline); !complete();) {
     if (Clock::now() >= until) {
+      present.stays = true;  // for the others, who are about to give up as well
+      if (const auto f = forming_.find(key); f != forming_.end() && f->second == round) forming_.erase(f);
       Rank missing = 0;
       while (round->come.count(missing)) ++missing;
       if (missing == Rank(members.size()))

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 
+#include "comm/membership/view.h"
 #include "comm/sim/network.h"
 #include "comm/sim/post.h"
 #include "comm/transport.h"
@@ -20,7 +21,7 @@
 
 namespace skein::comm::sim {
 
-using Id = uint64_t;  // a worker's; never used again, also where another takes its place
+using Id = MemberId;  // a worker's
 
 struct WorldOptions {
   Weather weather = {};
@@ -54,6 +55,7 @@ class World {
   // The transport of the calling worker among these, of which its rank is the place in the list. Collective:
   // returns when all have come with the same list and epoch, and can reach each other. Throws Timeout.
   std::unique_ptr<Transport> connect(uint32_t epoch, const std::vector<Id>& members, double deadline = 60);
+  std::unique_ptr<Transport> connect(const View&, double deadline = 60);
 
   // ---- faults; each is seen as it is between processes ------------------------------------------------------
   // The threads of the worker are unwound by Killed and send nothing more. Its peers see the hang-up or, where its

@@ -64,12 +64,15 @@ TEST(TrainerInAWorld, GivesTheBitsOfARunOnThreads) {
   }
 }
 
-TEST(TrainerInAWorld, OfTheSameSeedHasTheSameLogAndTheSameMetrics) {
-  const Workplace w;
-  const Config c = config_of("osgp");
-  const Simulated one = simulate(c, w.path() / "one"), two = simulate(c, w.path() / "two");
-  EXPECT_EQ(one.log, two.log);
-  EXPECT_EQ(one.ends[0].hash, two.ends[0].hash);
+TEST(TrainerInAWorld, OfTheSameSeedHasTheSameLog) {
+  for (const char* row : {"osgp", "ad-psgd", "gem", "lsgd"}) {
+    const Workplace w;
+    const Config c = config_of(row);
+    const Simulated one = simulate(c, w.path() / "one"), two = simulate(c, w.path() / "two");
+    EXPECT_GT(one.log.size(), 1000u);
+    EXPECT_EQ(one.log, two.log) << row;
+    EXPECT_EQ(one.ends[0].hash, two.ends[0].hash) << row;
+  }
 }
 
 TEST(TrainerInAWorld, EndsWithACheckpointWhereAWorkerIsKilled) {
@@ -83,12 +86,23 @@ TEST(TrainerInAWorld, EndsWithACheckpointWhereAWorkerIsKilled) {
       EXPECT_TRUE(s.ends[r].bereaved) << row;
       EXPECT_TRUE(s.ends[r].interrupted) << row;
     }
-    testing_programs::expect_has(s.ends[0].why, "rank 2 is lost: its process has ended");
+    testing_programs::expect_has(s.ends[0].why,
+                                 "worker 2 is lost: its process has ended; the others wrote a checkpoint");
     const std::string checkpoint = find_checkpoint(directory);
     verify_checkpoint(checkpoint);
     EXPECT_GT(read_manifest(checkpoint).step, 0) << row;
     EXPECT_EQ(read_manifest(checkpoint).step, s.ends[0].step) << row;
   }
+}
+
+TEST(TrainerInAWorld, GoesOnWithoutAKilledWorkerWhereThereIsACenter) {
+  const Workplace w;
+  const Config c = config_of("gem");
+  const double whole = simulate(c, w.path() / "whole").seconds;
+  const Simulated s = simulate(c, w.path() / "run", whole / 2);
+  for (size_t r : {0, 1, 3}) EXPECT_FALSE(s.ends[r].interrupted);
+  EXPECT_EQ(s.ends[1].hash, s.ends[0].hash);
+  EXPECT_EQ(s.ends[2].step, 0) << "a killed worker goes on";
 }
 
 }  // namespace
