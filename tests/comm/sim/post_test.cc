@@ -6,6 +6,7 @@
 #include "comm/communicator/words.h"
 #include "comm/inbox/inbox.h"
 #include "comm/inbox/inbox_client.h"
+#include "comm/seal/greeting.h"
 #include "tests/support/sim.h"
 #include "tests/support/world.h"
 

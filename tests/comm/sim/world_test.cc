@@ -368,7 +368,7 @@ TEST(World, SurvivorsAndAJoinerConnectInANewEpoch) {
   World world({.weather = {.latency = 0.01}});
   std::vector<float> sums;
   const auto second_epoch = [&] {
-    const View view{.epoch = 2, .members = {{.id = 1}, {.id = 3}, {.id = 4}}};
+    const View view{.epoch = 2, .members = {{1, "", true}, {3, "", true}, {4, "", false}}};
     const auto t = world.connect(view);
     Communicator c(*t);
     EXPECT_EQ(c.membership().epoch(), 2u);

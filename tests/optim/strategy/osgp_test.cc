@@ -78,7 +78,7 @@ TEST(OverlapSgp, AStepChangesTheSumByTheGradientsAlone) {
           spend(1);
           t.step(k);
           axpy(expected, -0.1f, t.g);
-          if (k % 3 != 2) continue;
+          if (k % 3 != 2 && k < 7) continue;
           t.strategy->settle(t.worker);
           copy(now, t.strategy->contribution(t.worker));
           const Tensor sum = expected.clone();
