@@ -15,9 +15,7 @@ std::string host_name() {
   return name;
 }
 
-double wall_clock() {
-  return comm::unix_seconds();
-}
+double wall_clock() { return comm::unix_seconds(); }
 
 std::string process_state(long pid) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/stat");

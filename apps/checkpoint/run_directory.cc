@@ -100,9 +100,10 @@ void RunDirectory::make_parents() {
 
 void RunDirectory::make(const std::string& model, const std::string& data) {
   const std::string host = host_name();
-  const std::string name = fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}-{}-{}", model,
-                                       data.substr(0, data.find(':')), fmt::localtime(std::time_t(comm::unix_seconds())),
-                                       fit_for_a_name(host.substr(0, host.find('.'))), getpid());
+  const std::string name =
+      fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}-{}-{}", model, data.substr(0, data.find(':')),
+                  fmt::localtime(std::time_t(comm::unix_seconds())),
+                  fit_for_a_name(host.substr(0, host.find('.'))), getpid());
   path_ = name;
   make_parents();
   for (int n = 2; ::mkdir(path_.c_str(), 0777) != 0; ++n) {
