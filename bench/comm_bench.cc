@@ -108,7 +108,7 @@ void work(Communicator& c, const Plan& p) {
   }
 }
 
-void run_rank(const Plan& p, Rank rank, int port, const std::string& key) {
+void run_rank(const Plan& p, Rank rank, int port, const Secret& key) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   CPU_SET(rank % int(sysconf(_SC_NPROCESSORS_ONLN)), &cores);
@@ -167,7 +167,7 @@ std::map<std::string, std::pair<double, double>> ours(const Plan& p, std::string
 int launch(const Plan& p) {
   int port = 0;
   Fd listener = listen_at(port, true);
-  const std::string key = random_bytes(kJobKeyBytes);
+  const Secret key = Secret::random(kJobKeyBytes);
   listener = Fd();  // rank 0 opens it again; a benchmark can afford to lose that race
   std::vector<pid_t> children;
   for (Rank r = 0; r < p.ranks; ++r)

@@ -103,7 +103,7 @@ Rates measure(int workers, double seconds, int port, const Seal* seal) {
 
 Rates through_inbox(int workers, double seconds) {
   stay_on(0);
-  const std::string key = random_bytes(32);
+  const Secret key = Secret::random(32);
   Inbox inbox({.key = key, .workers = workers});
   std::atomic<bool> stop{false};
   int64_t taken = 0;

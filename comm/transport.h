@@ -8,6 +8,7 @@
 
 #include "comm/membership.h"
 #include "comm/ports.h"
+#include "comm/secret.h"
 #include "engine/tensor.h"
 
 namespace skein::comm {
@@ -165,7 +166,7 @@ Sealing parse_sealing(const std::string&);  // the value of --seal; throws BadOp
 struct TransportOptions {
   Way way = Way::kAuto;
   Sealing sealing = Sealing::kAuto;
-  std::string key = "";                  // the job's, kJobKeyBytes
+  Secret key = {};                       // the job's, kJobKeyBytes
   double deadline = 60;                  // seconds within which all ranks must have connected
   double silence = 10;                   // seconds without a heartbeat after which a peer counts as lost
   int64_t in_flight = int64_t(1) << 29;  // bytes on their way to one peer before send() waits

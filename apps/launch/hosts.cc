@@ -10,6 +10,7 @@
 #include "apps/launch/hosts.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <climits>
@@ -37,6 +38,9 @@ using comm::Fd;
 constexpr const char* kMark = "SKEIN_HOST_PART";
 constexpr const char *kReady = "skein-host 1 ", *kReport = "skein-host reports ";
 constexpr int kNoDirectory = 121, kNoProgram = 122, kSshFailed = 255;
+
+// The key passes through buffers of this process on its way to others; those are not concerned.
+void leave_no_core() { prctl(PR_SET_DUMPABLE, 0); }
 
 // Quotes a text as one word for a shell.
 std::string quoted(const std::string& s) {
@@ -105,7 +109,7 @@ class Caller {
       return heard(w, line, is_error);
     };
     team_.tick = [this] { return tick(); };
-    const std::string key = key_of_new_job(job.losses), command = command_for_shell(argv);
+    const std::string key = key_of_new_job(job.losses).hex(), command = command_for_shell(argv);
     int world = 0, first = 0;
     for (const HostShare& h : job.hosts) world += h.workers;
     said_.resize(job.hosts.size()), reported_.resize(job.hosts.size()), is_ready_.resize(job.hosts.size());
@@ -113,8 +117,8 @@ class Caller {
       Ward& w = team_.start("host " + h.name, {.output = true, .orders = true},
                             [&](size_t) { become(ssh, h.name, command); });
       w.prefix = h.name + ": ";
-      team_.send_line(w, text("key ", comm::hex(key), "\nfirst ", first, "\ncount ", h.workers, "\nworld ",
-                              world, '\n', environment_lines(), "end"));
+      team_.send_line(w, text("key ", key, "\nfirst ", first, "\ncount ", h.workers, "\nworld ", world, '\n',
+                              environment_lines(), "end"));
       first += h.workers;
     }
   }
@@ -231,12 +235,16 @@ bool read_line(std::string& line) {
 
 }  // namespace
 
-int run_on_hosts(const HostsJob& job, char** argv) { return Caller(job, argv).run(); }
+int run_on_hosts(const HostsJob& job, char** argv) {
+  leave_no_core();
+  return Caller(job, argv).run();
+}
 
 bool is_part_of_hosts() { return variable(kMark).has_value(); }
 
 int run_part_of_hosts(char** argv, const Losses& losses, comm::PortRange ports) {
   unsetenv(kMark);
+  leave_no_core();
   Crew c;
   c.losses = losses;
   c.reported = [](const std::string& report) { std::fprintf(stderr, "%s%s\n", kReport, report.c_str()); };
@@ -244,7 +252,7 @@ int run_part_of_hosts(char** argv, const Losses& losses, comm::PortRange ports) 
   while (read_line(line) && line != "end") {
     std::istringstream in(line);
     in >> word >> value;
-    if (word == "key") c.key = comm::unhex(value);
+    if (word == "key") c.key = comm::Secret::from_hex(value.data(), value.size());
     if (word == "first") c.first = whole(value, kMostWorkers);
     if (word == "count") c.count = whole(value, kMostWorkers);
     if (word == "world") c.world = whole(value, kMostWorkers);

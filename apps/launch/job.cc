@@ -80,7 +80,7 @@ constexpr const char* kThreads = "all ranks: threads of this process\n";
 
 int work_alone(const JobOptions& o, const Work& work) {
   comm::WorldOfOne world(
-      {.deadline = o.deadline, .wire = o.wire, .key = comm::random_bytes(comm::kJobKeyBytes)});
+      {.deadline = o.deadline, .wire = o.wire, .key = comm::Secret::random(comm::kJobKeyBytes)});
   return work({Place{.ways = kThreads}, world, world});
 }
 

@@ -18,15 +18,15 @@ namespace {
 
 using comm::Fd;
 
-std::string read_key(int fd, const std::string& from) {
-  std::string key(comm::kJobKeyBytes, 0);
-  if (pread(fd, key.data(), key.size(), 0) != ssize_t(key.size()))
-    throw BadFile(
-        text(from, ": a job key has ", key.size(), " bytes; make one with: head -c 32 /dev/urandom > FILE"));
-  return key;
+comm::Secret read_key(int fd, const std::string& from) {
+  return comm::Secret::made(comm::kJobKeyBytes, [&](auto* to) {
+    if (pread(fd, to, comm::kJobKeyBytes, 0) != ssize_t(comm::kJobKeyBytes))
+      throw BadFile(text(from, ": a job key has ", comm::kJobKeyBytes,
+                         " bytes; make one with: head -c 32 /dev/urandom > FILE"));
+  });
 }
 
-std::string key_of_file(const std::string& path) {
+comm::Secret key_of_file(const std::string& path) {
   const Fd f(open_to_read(path));
   if (!f)
     throw BadFile(text(
@@ -43,7 +43,7 @@ void check_private(int fd, const std::string& path) {
     throw BadFile(path + ": a job key must be yours and readable by you alone; chmod 600 " + path);
 }
 
-std::optional<std::string> given_job_key() {
+std::optional<comm::Secret> given_job_key() {
   if (const auto fd = number("SKEIN_KEY_FD")) {
     fcntl(*fd, F_SETFD, FD_CLOEXEC);
     return read_key(*fd, text("SKEIN_KEY_FD=", *fd));
@@ -52,13 +52,13 @@ std::optional<std::string> given_job_key() {
   return {};
 }
 
-std::string key_of_start(const std::string& key, const std::string& start) {
+comm::Secret key_of_start(const comm::Secret& key, const std::string& start) {
   CHECK(key.size() == comm::kJobKeyBytes, key.size());
-  const auto raw = [](const std::string& s) { return reinterpret_cast<const unsigned char*>(s.data()); };
-  std::string own(comm::kJobKeyBytes, 0);
-  crypto_generichash(reinterpret_cast<unsigned char*>(own.data()), own.size(), raw(start), start.size(),
-                     raw(key), key.size());
-  return own;
+  return comm::Secret::made(comm::kJobKeyBytes, [&](auto* to) {
+    crypto_generichash(to, comm::kJobKeyBytes, reinterpret_cast<const unsigned char*>(start.data()),
+                       start.size(), key.data(), key.size());
+    comm::wipe_stack();
+  });
 }
 
 }  // namespace skein::apps

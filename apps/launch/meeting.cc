@@ -23,6 +23,7 @@ using comm::Clock;
 using comm::Fd;
 
 constexpr const char* kFirstLine = "skein meeting 1";
+constexpr const char* kKeyLine = "\nkey ";
 constexpr int kLastPort = 65535;
 
 // A network file system caches "not there"; reading the directory makes it ask again.
@@ -35,10 +36,15 @@ void look_afresh(fs::path dir) {
 }  // namespace
 
 void write_note(const fs::path& path, const MeetingNote& n) {
+  const std::string words = text(kFirstLine, "\nhosts ", n.hosts, "\nport ", n.port, kKeyLine);
+  std::string key = n.key.hex();
+  const comm::WipedAtEnd wiped{key};
   try {
-    write_file(path,
-               text(kFirstLine, "\nhosts ", n.hosts, "\nport ", n.port, "\nkey ", comm::hex(n.key), '\n'),
-               Writing::kPrivate);
+    FileWriter file(path, Writing::kPrivate);
+    file.write(words.data(), words.size());
+    file.write(key.data(), key.size());
+    file.write("\n", 1);
+    file.close();
   } catch (const FileError& e) {
     throw BadFile(text(path.string(),
                        ": rank 0's address and the job's key cannot be written: ", std::strerror(e.code),
@@ -54,18 +60,23 @@ bool read_note(const fs::path& path, MeetingNote& n) {
     throw BadFile(
         text(path.string(), ": ", errno == ESPIPE ? "is no file; remove it" : std::strerror(errno)));
   check_private(f.get(), path.string());
-  char buffer[8192];
-  const ssize_t got = read(f.get(), buffer, sizeof buffer);
-  std::istringstream in(std::string(buffer, size_t(std::max<ssize_t>(got, 0))));
-  std::string line, hosts, port, key, word;
+  std::string all(8192, 0);
+  const comm::WipedAtEnd wiped{all};
+  const ssize_t got = read(f.get(), all.data(), all.size());
+  const auto words = std::string_view(all).substr(0, size_t(std::max<ssize_t>(got, 0)));
+  const size_t end = std::min(words.find(kKeyLine), words.size());
+  std::string_view key = words.substr(std::min(words.size(), end + std::strlen(kKeyLine)));
+  key = key.substr(0, key.find('\n'));
+  std::istringstream in{std::string(words.substr(0, end))};
+  std::string line, hosts, port, word;
   std::getline(in, line);
-  in >> word >> hosts >> word >> port >> word >> key;
+  in >> word >> hosts >> word >> port;
   if (line != kFirstLine || key.size() != 2 * comm::kJobKeyBytes ||
-      key.find_first_not_of("0123456789abcdef") != std::string::npos ||
+      key.find_first_not_of("0123456789abcdef") != key.npos ||
       port.find_first_not_of("0123456789") != std::string::npos || port.empty() || port.size() > 5 ||
       std::stoi(port) > kLastPort)
     throw BadFile(path.string() + ": does not hold the address and key of rank 0; remove it");
-  n = {hosts, std::stoi(port), comm::unhex(key)};
+  n = {hosts, std::stoi(port), comm::Secret::from_hex(key.data(), key.size())};
   return true;
 }
 
@@ -137,7 +148,7 @@ void Meeting::key_by_note() {
 }
 
 void Meeting::draw_key(const std::string& hosts) {
-  o_.key = comm::random_bytes(comm::kJobKeyBytes);
+  o_.key = comm::Secret::random(comm::kJobKeyBytes);
   write_note(note_, {hosts, o_.port, o_.key});
 }
 

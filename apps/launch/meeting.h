@@ -13,7 +13,7 @@ namespace skein::apps {
 struct MeetingNote {
   std::string hosts;  // rank 0's name and addresses, separated by commas
   int port = 0;
-  std::string key;
+  comm::Secret key;
 };
 // Writes the note atomically with mode 0600. Throws BadFile.
 void write_note(const std::filesystem::path&, const MeetingNote&);

@@ -91,9 +91,9 @@ int run_crew(Crew c, char** argv) {
   return status;
 }
 
-std::string key_of_new_job(const Losses& losses) {
+comm::Secret key_of_new_job(const Losses& losses) {
   const auto given = losses.loss == Loss::kIsReplaced ? given_job_key() : std::nullopt;
-  return given ? *given : comm::random_bytes(comm::kJobKeyBytes);
+  return given ? *given : comm::Secret::random(comm::kJobKeyBytes);
 }
 
 int run_processes(int workers, char** argv, const Losses& losses, comm::PortRange ports) {

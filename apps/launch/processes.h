@@ -5,6 +5,7 @@
 
 #include "apps/launch/supervisor.h"
 #include "comm/join/sockets.h"
+#include "comm/secret.h"
 
 namespace skein::apps {
 
@@ -14,7 +15,7 @@ struct Crew {
   std::string host = "127.0.0.1";  // where rank 0 listens (RendezvousOptions)
   int port = 0;
   comm::Fd listener;  // for rank 0, if it is one of them
-  std::string key;    // the job's
+  comm::Secret key;   // the job's
   comm::Fd orders;    // see Supervisor::obey(); empty: only signals give orders
   Losses losses = {};
   std::function<void(const std::string&)> reported = {};  // as in Supervisor
@@ -34,6 +35,6 @@ int run_crew(Crew, char** argv);
 int run_processes(int workers, char** argv, const Losses& = {}, comm::PortRange = {});
 // The key of a job that is started here: random; where strangers to the launcher may join it, that of
 // SKEIN_KEY_FILE, if there is one.
-std::string key_of_new_job(const Losses&);
+comm::Secret key_of_new_job(const Losses&);
 
 }  // namespace skein::apps

@@ -25,7 +25,7 @@ struct CommunicatorOptions {
   double deadline = 60;    // seconds that any single wait may take; kForever: as long as the peer lives
   DType wire = kF32;       // kBF16: f32 payloads travel rounded to bf16, but not sums over shared memory
   bool all_needed = true;  // a lost member ends every wait that would block; false: only waits for itself
-  std::string key = {};    // the job's secret, for servers that the job opens beside the transport,
+  Secret key = {};         // the job's secret, for servers that the job opens beside the transport,
   PortRange ports = {};    // and where these may listen
 };
 

@@ -33,7 +33,7 @@ void on_threads(int n, const std::function<void(Rank)>& f, const std::function<v
 void run_workers(int n, const std::function<void(Communicator&)>& work, const CommunicatorOptions& options) {
   CHECK(n >= 1, n);
   CommunicatorOptions o = options;
-  if (o.key.empty()) o.key = random_bytes(kJobKeyBytes);
+  if (o.key.empty()) o.key = Secret::random(kJobKeyBytes);
   auto world = local_world(n);
   const auto worker = [&](Rank r) {
     omp_set_num_threads(std::max(1, omp_get_num_procs() / n));

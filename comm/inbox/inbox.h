@@ -31,7 +31,7 @@ struct InboxCounts {
 };
 
 struct InboxOptions {
-  std::string key = {};      // the job's secret, Communicator::options().key
+  Secret key = {};           // the job's secret, Communicator::options().key
   int workers = 0;           // these are 0 .. workers - 1
   std::string address = {};  // to listen at; empty: all of this host
   PortRange ports = {};

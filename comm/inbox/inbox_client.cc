@@ -20,7 +20,7 @@ int64_t microseconds_since_1970() { return int64_t(unix_seconds() * 1e6); }
 
 }  // namespace
 
-InboxClient::InboxClient(const Invitation& i, const std::string& key, int worker) : seal_(key, i.salt) {
+InboxClient::InboxClient(const Invitation& i, const Secret& key, int worker) : seal_(key, i.salt) {
   if (timeline_here)
     simulated_ = timeline_here->open_port();
   else

@@ -12,7 +12,7 @@ namespace skein::comm {
 // restarted worker never uses one again. For one thread.
 class InboxClient {
  public:
-  InboxClient(const Invitation&, const std::string& job_key, int worker);
+  InboxClient(const Invitation&, const Secret& job_key, int worker);
 
   // The sequence that the next request will have.
   int64_t coming() const { return now_.sequence + 1; }

@@ -15,11 +15,9 @@ constexpr size_t kSigned = offsetof(Datagram, mac);
 
 const unsigned char* raw(const std::string& s) { return reinterpret_cast<const unsigned char*>(s.data()); }
 
-std::string digest(size_t bytes, const std::string& words, const std::string& key) {
-  std::string d(bytes, 0);
-  crypto_generichash(reinterpret_cast<unsigned char*>(d.data()), bytes, raw(words), words.size(),
-                     key.empty() ? nullptr : raw(key), key.size());
-  return d;
+void digest(unsigned char* to, size_t bytes, const std::string& words, const Secret& key) {
+  crypto_generichash(to, bytes, raw(words), words.size(), key.data(), key.size());
+  wipe_stack();
 }
 
 }  // namespace
@@ -42,23 +40,26 @@ Invitation Invitation::read(const std::string& words) {
   return i;
 }
 
-Seal::Seal(const std::string& job_key, const std::string& salt) {
+Seal::Seal(const Secret& job_key, const std::string& salt) {
   if (sodium_init() < 0) throw Error("libsodium cannot be started");
-  key_ = digest(32, "skein inbox key " + salt, job_key);
-  const std::string job = digest(16, "skein inbox job", key_);
-  std::memcpy(&job_, job.data(), sizeof job_);
+  key_ = Secret::made(32, [&](auto* to) { digest(to, 32, "skein inbox key " + salt, job_key); });
+  unsigned char job[16];
+  digest(job, sizeof job, "skein inbox job", key_);
+  std::memcpy(&job_, job, sizeof job_);
 }
 
 void Seal::sign(Datagram& d) const {
   d.job = job_;
-  crypto_generichash(d.mac, sizeof d.mac, reinterpret_cast<const unsigned char*>(&d), kSigned, raw(key_),
+  crypto_generichash(d.mac, sizeof d.mac, reinterpret_cast<const unsigned char*>(&d), kSigned, key_.data(),
                      key_.size());
+  wipe_stack();
 }
 
 bool Seal::genuine(const Datagram& d) const {
   uint8_t mac[sizeof d.mac];
-  crypto_generichash(mac, sizeof mac, reinterpret_cast<const unsigned char*>(&d), kSigned, raw(key_),
+  crypto_generichash(mac, sizeof mac, reinterpret_cast<const unsigned char*>(&d), kSigned, key_.data(),
                      key_.size());
+  wipe_stack();
   return sodium_memcmp(mac, d.mac, sizeof mac) == 0;
 }
 

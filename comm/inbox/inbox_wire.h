@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/join/sockets.h"
+#include "comm/secret.h"
 
 namespace skein::comm {
 
@@ -39,13 +40,13 @@ struct Invitation {
 // Signs and checks the datagrams of one inbox of one job. Thread-safe.
 class Seal {
  public:
-  Seal(const std::string& job_key, const std::string& salt);  // with an empty key anyone can forge datagrams
-  void sign(Datagram&) const;                                 // fills in job and mac
+  Seal(const Secret& job_key, const std::string& salt);  // with an empty key anyone can forge datagrams
+  void sign(Datagram&) const;                            // fills in job and mac
   bool genuine(const Datagram&) const;
   uint64_t job() const { return job_; }
 
  private:
-  std::string key_;
+  Secret key_;
   uint64_t job_ = 0;
 };
 

@@ -17,7 +17,7 @@ bool Line::read(std::string& bytes, size_t n, Clock::time_point deadline) {
 }
 
 std::optional<Line> call(Fd socket, const Credentials& mine, Rank to, Purpose p, Clock::time_point salted_by,
-                         Clock::time_point proved_by) {
+                         Clock::time_point proved_by, bool* refused) {
   Call greeting(mine, to, p);
   std::string salt, answer;
   if (!socket || !read_all(socket, salt, kSaltBytes, salted_by) ||
@@ -25,6 +25,7 @@ std::optional<Line> call(Fd socket, const Credentials& mine, Rank to, Purpose p,
       !read_all(socket, answer, kAnswerBytes, proved_by))
     return {};
   std::optional<Session> session = greeting.conclude(answer);
+  if (refused) *refused = !session;
   if (!session) return {};
   return Line{std::move(socket), std::move(session->out), std::move(session->in)};
 }

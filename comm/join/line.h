@@ -17,8 +17,9 @@ struct Line {
   bool read(std::string&, size_t n, Clock::time_point deadline);
 };
 
-// The caller's greeting. Empty: the called end did not answer in time, or is not that rank of this job.
+// The caller's greeting. Empty: the called end did not answer in time, hung up, or is not that rank of this job.
+// `refused`: it answered, but not as one that believes this rank; to call again is in vain.
 std::optional<Line> call(Fd, const Credentials&, Rank to, Purpose, Clock::time_point salted_by,
-                         Clock::time_point proved_by);
+                         Clock::time_point proved_by, bool* refused = nullptr);
 
 }  // namespace skein::comm

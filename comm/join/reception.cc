@@ -1,11 +1,14 @@
 // Reception: one poll over the listener and all callers that have not yet said enough.
 #include "comm/join/reception.h"
 
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <thread>
 
 namespace skein::comm {
@@ -13,6 +16,15 @@ namespace {
 
 constexpr double kPatience = 10;      // seconds that a caller may take
 constexpr size_t kMostUnknown = 512;  // callers heard at the same time, beside one for each rank
+constexpr size_t kAtOnce = 64;        // callers let in before those that are here are heard again
+const std::string kNo(kAnswerBytes, 0);
+
+// Half of the descriptors are for others.
+size_t most_callers(int ranks) {
+  rlimit files{};
+  const size_t descriptors = getrlimit(RLIMIT_NOFILE, &files) == 0 ? size_t(files.rlim_cur) : kMostUnknown;
+  return std::max<size_t>(8, std::min(size_t(ranks) + kMostUnknown, descriptors / 2));
+}
 
 // Receives without waiting what the caller has to say. False: it hung up.
 bool read_some(const Fd& socket, std::string& said) {
@@ -36,7 +48,7 @@ Reception::Reception(const Fd& listener, Credentials mine, Refusals::Counter& st
       mine_(std::move(mine)),
       strangers_(strangers),
       welcome_(std::move(welcome)),
-      most_(size_t(mine_.size) + kMostUnknown) {
+      most_(most_callers(mine_.size)) {
   CHECK(mine_.key.size() == kJobKeyBytes, "a job key has", kJobKeyBytes, "bytes");
   set_nonblocking(listener_);
 }
@@ -46,15 +58,27 @@ void Reception::refuse(size_t caller) {
   callers_.erase(callers_.begin() + std::ptrdiff_t(caller));
 }
 
-// Without a free descriptor the oldest caller makes room for the next.
+// Somebody who floods us from one host pushes out no caller of another.
+void Reception::make_room() {
+  std::map<uint32_t, size_t> from;
+  uint32_t crowd = callers_[0].address;
+  for (const Caller& c : callers_)
+    if (++from[c.address] > from[crowd]) crowd = c.address;
+  const auto oldest =
+      std::find_if(callers_.begin(), callers_.end(), [&](const Caller& c) { return c.address == crowd; });
+  refuse(size_t(oldest - callers_.begin()));
+}
+
 void Reception::admit_all() {
-  for (size_t i = 0; i < most_; ++i) {  // those that are already here are to be heard now and then
-    Fd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  for (size_t i = 0; i < kAtOnce; ++i) {
+    sockaddr_in from{};
+    socklen_t n = sizeof from;
+    Fd socket(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &n, SOCK_CLOEXEC));
     if (!socket) {
       const bool full = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
       if (full && callers_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
       if (!full || callers_.empty()) return;
-      refuse(0);
+      make_room();
       continue;
     }
     if (welcome_ && !welcome_(socket)) {
@@ -62,10 +86,11 @@ void Reception::admit_all() {
       continue;
     }
     send_promptly(socket);
-    Caller c{std::move(socket), random_salt(), "", after(kPatience)};
+    const uint32_t address = from.sin_family == AF_INET ? from.sin_addr.s_addr : 0;
+    Caller c{std::move(socket), address, random_salt(), "", after(kPatience)};
     if (!send_at_once(c.socket, c.salt)) continue;
     callers_.push_back(std::move(c));
-    if (callers_.size() > most_) refuse(0);
+    if (callers_.size() > most_) make_room();
   }
 }
 
@@ -80,6 +105,7 @@ std::optional<Reception::Guest> Reception::hear() {
     std::optional<Reply> reply;
     if (c.said.size() == kHelloBytes) reply = reply_to(c.said, c.salt, mine_);
     if (!reply || !send_at_once(c.socket, reply->words)) {
+      if (there && !reply) (void)send_at_once(c.socket, kNo);
       refuse(i);
       continue;
     }

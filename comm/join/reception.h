@@ -9,7 +9,8 @@
 namespace skein::comm {
 
 // A silent caller delays nobody. It is hung up on after ten seconds, or earlier if there are too many of them: then
-// the oldest has to go, because those of this job say all they have to say at once. For one thread.
+// one has to go of the address from which most have come, and of those the oldest, because those of this job say all
+// they have to say at once. Who was hung up on may call again; who gave a wrong proof is told so. For one thread.
 class Reception {
  public:
   // `listener` must outlive it. Callers for which `welcome` is false are refused unheard.
@@ -26,12 +27,14 @@ class Reception {
  private:
   struct Caller {
     Fd socket;
+    uint32_t address;  // 0: of this host
     std::string salt, said;
     Clock::time_point until;
   };
   void admit_all();
   std::optional<Guest> hear();
   void refuse(size_t caller);
+  void make_room();
   const Fd& listener_;
   const Credentials mine_;
   Refusals::Counter& strangers_;

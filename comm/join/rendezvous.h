@@ -18,7 +18,7 @@ struct RendezvousOptions {
       "127.0.0.1";  // where rank 0 listens: names or addresses, with commas between, tried in turn
   int port = 0;
   std::vector<int> more_ports = {};  // rank 0 listens at the first free port, the others try each
-  std::string key;                   // kJobKeyBytes secret bytes, equal on every rank
+  Secret key;                        // kJobKeyBytes, equal on every rank
   double deadline = 60;              // seconds for all ranks to arrive, and for each exchange
   Fd listener = {};                  // rank 0: a socket that listens; empty: `port`, on all interfaces
   // The other ranks call it while rank 0 does not answer: it may return another host, port and key.
@@ -39,7 +39,7 @@ class Rendezvous final : public Exchange {
   int size() const override { return o_.size; }
   std::vector<std::string> all_gather(const std::string& mine) override;
   // The key by which all have met: look_again may have brought another than the first.
-  const std::string& key() const { return o_.key; }
+  const Secret& key() const { return o_.key; }
   int64_t strangers() const { return strangers_; }  // callers refused so far; known to rank 0
 
  private:

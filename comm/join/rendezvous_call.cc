@@ -49,22 +49,26 @@ void Rendezvous::find_rank_zero() {
   const bool elsewhere = o_.look_again || !o_.more_ports.empty();
   std::string host = o_.host;
   std::vector<std::string> addresses = addresses_of(host);
-  for (bool refused = false;;) {
+  for (bool refused = false, heard = false;;) {
     for (int port : ports()) {
       Fd s = connect_tcp(addresses, port, std::min(deadline, after(5)));
       const auto by = [&](double seconds) {
         return elsewhere ? std::min(deadline, after(seconds)) : deadline;
       };
       if (!s) continue;
-      if (auto line = call(std::move(s), credentials(), 0, Purpose::kMeeting, by(kSalt), by(kProof))) {
+      if (auto line =
+              call(std::move(s), credentials(), 0, Purpose::kMeeting, by(kSalt), by(kProof), &refused)) {
         members_.emplace(0, std::move(*line));
         return;
       }
-      refused = true;
+      heard = true;
     }
     if (refused && (!elsewhere || Clock::now() >= deadline))
       throw Error(text("rank ", o_.rank, " was refused at ", where(),
                        ": who listens there has another job key, or is no rank 0 of ours"));
+    if (heard && Clock::now() >= deadline)
+      throw Error(text("rank ", o_.rank, " was hung up on at ", where(),
+                       " again and again: does another program listen there, or do strangers flood rank 0?"));
     if (Clock::now() >= deadline)
       throw Timeout(0, text("rank 0 did not answer at ", where(), " within ", o_.deadline,
                             " s; was it started there?"));

@@ -19,7 +19,6 @@ struct Cipher::State {
   uint64_t next = 0;  // the number of the next message
   alignas(16) crypto_aead_aes256gcm_state aes;
   uint8_t key[kCipherKeyBytes];
-  ~State() { sodium_memzero(this, sizeof *this); }
 
   struct Nonce {
     uint8_t bytes[crypto_aead_aes256gcm_NPUBBYTES] = {};
@@ -42,12 +41,16 @@ bool has_aes() {
   return ready && crypto_aead_aes256gcm_is_available() != 0;
 }
 
-Cipher::Cipher(CipherKind kind, const std::string& key, bool hides) : state_(std::make_unique<State>()) {
+void Cipher::Ends::operator()(State* s) const { free_secret_memory(s); }
+
+Cipher::Cipher(CipherKind kind, const Secret& key, bool hides)
+    : state_(new (secret_memory(sizeof(State))) State{}) {
   CHECK(key.size() == kCipherKeyBytes, key.size());
   CHECK(kind != CipherKind::kAes256Gcm || has_aes(), "this processor has no AES");
   state_->kind = kind, state_->hides = hides;
   std::memcpy(state_->key, key.data(), key.size());
   if (kind == CipherKind::kAes256Gcm) crypto_aead_aes256gcm_beforenm(&state_->aes, state_->key);
+  wipe_stack();
 }
 Cipher::~Cipher() = default;
 Cipher::Cipher(Cipher&&) noexcept = default;
@@ -70,6 +73,7 @@ void Cipher::seal(const void* from, size_t n, void* to, void* tag) {
   else
     crypto_aead_chacha20poly1305_ietf_encrypt_detached(out, proof, nullptr, clear, hidden, clear, shown,
                                                        nullptr, nonce.bytes, s.key);
+  wipe_stack();
 }
 
 bool Cipher::open(void* bytes, size_t n, const void* tag) {
@@ -84,6 +88,7 @@ bool Cipher::open(void* bytes, size_t n, const void* tag) {
                                                                          shown, nonce.bytes, &s.aes)
                         : crypto_aead_chacha20poly1305_ietf_decrypt_detached(at, nullptr, at, hidden, proof,
                                                                              at, shown, nonce.bytes, s.key);
+  wipe_stack();
   s.broken = wrong != 0;
   return !s.broken;
 }

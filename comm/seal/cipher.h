@@ -3,7 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
+
+#include "comm/secret.h"
 
 namespace skein::comm {
 
@@ -20,7 +21,7 @@ bool has_aes();  // whether this processor computes AES-256-GCM
 class Cipher {
  public:
   // `hides`: messages are encrypted; else they stay readable and are only proved.
-  Cipher(CipherKind, const std::string& key, bool hides);
+  Cipher(CipherKind, const Secret& key, bool hides);
   ~Cipher();
   Cipher(Cipher&&) noexcept;
   Cipher& operator=(Cipher&&) noexcept;
@@ -34,7 +35,10 @@ class Cipher {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  struct Ends {
+    void operator()(State*) const;
+  };
+  std::unique_ptr<State, Ends> state_;  // in secret memory
 };
 
 }  // namespace skein::comm

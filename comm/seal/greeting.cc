@@ -8,6 +8,7 @@
 namespace skein::comm {
 namespace {
 
+static_assert(kProofBytes == kCipherKeyBytes);
 static_assert(crypto_generichash_BYTES == kProofBytes && crypto_generichash_KEYBYTES == kJobKeyBytes);
 
 template <class T>
@@ -16,22 +17,28 @@ std::string bytes_of(const T& v) {
 }
 
 // `use` keeps the hashes of one transcript apart.
-std::string keyed_hash(const std::string& key, const char* use, const std::string& transcript) {
+void keyed_hash(unsigned char* to, const Secret& key, const char* use, const std::string& transcript) {
   const std::string words = std::string("skein ") + use + '\0' + transcript;
+  crypto_generichash(to, kProofBytes, reinterpret_cast<const unsigned char*>(words.data()), words.size(),
+                     key.data(), key.size());
+  wipe_stack();
+}
+std::string proof(const Secret& key, const char* use, const std::string& transcript) {
   std::string out(kProofBytes, 0);
-  const auto raw = [](const std::string& s) { return reinterpret_cast<const unsigned char*>(s.data()); };
-  crypto_generichash(reinterpret_cast<unsigned char*>(out.data()), out.size(), raw(words), words.size(),
-                     raw(key), key.size());
+  keyed_hash(reinterpret_cast<unsigned char*>(out.data()), key, use, transcript);
   return out;
+}
+Secret key_for(const Secret& key, const char* use, const std::string& transcript) {
+  return Secret::made(kCipherKeyBytes, [&](auto* to) { keyed_hash(to, key, use, transcript); });
 }
 
 bool proves(const std::string& tag, const std::string& expected) {
   return tag.size() == expected.size() && sodium_memcmp(tag.data(), expected.data(), tag.size()) == 0;
 }
 
-Session session(const std::string& key, const std::string& transcript, const Answer& a, bool called) {
-  Cipher caller(a.cipher, keyed_hash(key, "key of the caller", transcript), a.hides != 0);
-  Cipher other(a.cipher, keyed_hash(key, "key of the called", transcript), a.hides != 0);
+Session session(const Secret& key, const std::string& transcript, const Answer& a, bool called) {
+  Cipher caller(a.cipher, key_for(key, "key of the caller", transcript), a.hides != 0);
+  Cipher other(a.cipher, key_for(key, "key of the called", transcript), a.hides != 0);
   if (called) return {std::move(other), std::move(caller)};
   return {std::move(caller), std::move(other)};
 }
@@ -48,7 +55,7 @@ std::string random_salt() {
 std::optional<Reply> reply_to(const std::string& said, const std::string& salt, const Credentials& mine) {
   if (said.size() != kHelloBytes) return {};
   std::string transcript = salt + said.substr(0, sizeof(Hello));
-  if (!proves(said.substr(sizeof(Hello)), keyed_hash(mine.key, "hello", transcript))) return {};
+  if (!proves(said.substr(sizeof(Hello)), proof(mine.key, "hello", transcript))) return {};
   Hello h;
   std::memcpy(&h, said.data(), sizeof h);
   if (h.magic != Hello::kMagic || h.version != Hello::kVersion || h.to != mine.me || h.epoch != mine.epoch)
@@ -57,7 +64,7 @@ std::optional<Reply> reply_to(const std::string& said, const std::string& salt, 
   a.cipher = h.aes && has_aes() ? CipherKind::kAes256Gcm : CipherKind::kChaCha20Poly1305;
   a.hides = h.hides || mine.hides;
   transcript += bytes_of(a);
-  return Reply{h, bytes_of(a) + keyed_hash(mine.key, "answer", transcript),
+  return Reply{h, bytes_of(a) + proof(mine.key, "answer", transcript),
                session(mine.key, transcript, a, true)};
 }
 
@@ -73,13 +80,13 @@ Call::Call(Credentials mine, Rank to, Purpose p) : mine_(std::move(mine)) {
 
 std::string Call::hello(const std::string& salt) {
   transcript_ = salt + bytes_of(hello_);
-  return bytes_of(hello_) + keyed_hash(mine_.key, "hello", transcript_);
+  return bytes_of(hello_) + proof(mine_.key, "hello", transcript_);
 }
 
 std::optional<Session> Call::conclude(const std::string& answer) const {
   if (answer.size() != kAnswerBytes) return {};
   const std::string transcript = transcript_ + answer.substr(0, sizeof(Answer));
-  if (!proves(answer.substr(sizeof(Answer)), keyed_hash(mine_.key, "answer", transcript))) return {};
+  if (!proves(answer.substr(sizeof(Answer)), proof(mine_.key, "answer", transcript))) return {};
   Answer a;
   std::memcpy(&a, answer.data(), sizeof a);
   if (a.cipher != CipherKind::kChaCha20Poly1305 && !(a.cipher == CipherKind::kAes256Gcm && has_aes()))

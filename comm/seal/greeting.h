@@ -13,6 +13,7 @@
 
 #include "comm/membership.h"
 #include "comm/seal/cipher.h"
+#include "comm/secret.h"
 
 namespace skein::comm {
 
@@ -25,7 +26,7 @@ enum class Purpose : uint16_t { kMeeting = 1, kTrial = 2, kHeartbeats = 3, kMess
 
 // What a rank knows of itself and its job.
 struct Credentials {
-  std::string key;  // kJobKeyBytes
+  Secret key;  // kJobKeyBytes
   Rank me = 0;
   int size = 1;
   uint32_t epoch = 0;  // of the membership

@@ -99,7 +99,8 @@ void mailbox(Input in) {
 }
 
 void datagram(Input in) {
-  static const std::string key(32, 'k'), salt(16, 's');
+  static const comm::Secret key(std::string(32, 'k'));
+  static const std::string salt(16, 's');
   static const comm::Seal seal(key, salt);
   const uint8_t how = in.byte();
   if (how & 1) {

@@ -12,7 +12,10 @@
 namespace skein::fuzz {
 namespace {
 
-const std::string kKey(comm::kJobKeyBytes, 'k'), kSalt(comm::kSaltBytes, 's');
+const comm::Secret kKey(std::string(comm::kJobKeyBytes, 'k'));
+const std::string kSalt(comm::kSaltBytes, 's');
+
+const comm::Secret kSession(std::string(comm::kCipherKeyBytes, 'c'));
 
 comm::Credentials credentials(comm::Rank me) { return {.key = kKey, .me = me, .size = 2}; }
 
@@ -21,14 +24,14 @@ std::string proof_of(const std::string& transcript) {
   const std::string words = std::string("skein hello") + '\0' + transcript;
   std::string proof(comm::kProofBytes, 0);
   crypto_generichash(reinterpret_cast<unsigned char*>(proof.data()), proof.size(),
-                     reinterpret_cast<const unsigned char*>(words.data()), words.size(),
-                     reinterpret_cast<const unsigned char*>(kKey.data()), kKey.size());
+                     reinterpret_cast<const unsigned char*>(words.data()), words.size(), kKey.data(),
+                     kKey.size());
   return proof;
 }
 
 // Bytes as a peer writes them: what it seals, and what somebody else puts in between.
 struct Wire {
-  comm::Cipher seal{comm::CipherKind::kChaCha20Poly1305, std::string(comm::kCipherKeyBytes, 'c'), true};
+  comm::Cipher seal{comm::CipherKind::kChaCha20Poly1305, kSession, true};
   std::string bytes;
   void add(std::string part) {
     std::string sealed(part.size() + comm::kTagBytes, 0);
@@ -93,9 +96,7 @@ void inflow(Input in) {
   may_refuse([&] {
     Wire wire;
     comm::Mailbox box(0, 4, 1 << 22);
-    comm::Inflow flow(
-        1, comm::Cipher(comm::CipherKind::kChaCha20Poly1305, std::string(comm::kCipherKeyBytes, 'c'), true),
-        box);
+    comm::Inflow flow(1, comm::Cipher(comm::CipherKind::kChaCha20Poly1305, kSession, true), box);
     const uint8_t how = in.byte();
     const bool changed = how & 1;
     for (int n = 0; in.left() > 0 && n < 8; ++n) {

@@ -14,7 +14,7 @@ namespace skein::comm {
 inline TransportOptions way(const std::string& word) {
   TransportOptions o;
   o.way = parse_way(word);
-  o.key = std::string(kJobKeyBytes, 'k');
+  o.key = Secret(std::string(kJobKeyBytes, 'k'));
   o.deadline = 20;
   return o;
 }

@@ -8,7 +8,7 @@
 namespace skein::comm {
 namespace {
 
-const std::string kKey(32, 'k');
+const Secret kKey(std::string(32, 'k')), kOther(std::string(32, 'o'));
 
 Clock::time_point soon(int ms = 0) { return Clock::now() + std::chrono::milliseconds(ms); }
 
@@ -26,7 +26,7 @@ TEST(InboxClient, SaysWhenNobodyAnswers) {
   {
     Inbox inbox({.key = kKey, .workers = 1});
     i = inbox.invitation();
-    InboxClient stranger(i, "another key", 0);
+    InboxClient stranger(i, kOther, 0);
     EXPECT_THROW(stranger.ask(1, 0, 0.1), Timeout);
   }
   InboxClient c(i, kKey, 0);

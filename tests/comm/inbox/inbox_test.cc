@@ -15,7 +15,7 @@
 namespace skein::comm {
 namespace {
 
-const std::string kKey(32, 'k');
+const Secret kKey(std::string(32, 'k')), kOther(std::string(32, 'o'));
 
 Clock::time_point soon(int ms = 0) { return Clock::now() + std::chrono::milliseconds(ms); }
 
@@ -134,7 +134,7 @@ TEST(Inbox, CountsAndDropsWhatIsNotGenuine) {
     v.say(d);
   }
   d = good, d.kind = 7, v.say(d);
-  d = good, Seal("another key", inbox.invitation().salt).sign(d), v.say(d);
+  d = good, Seal(kOther, inbox.invitation().salt).sign(d), v.say(d);
   d = good, Seal(kKey, "another inbox").sign(d), v.say(d);
   v.say(v.genuine(2, 1)), v.say(v.genuine(-1, 1)), v.say(v.genuine(0, 5000, kAcknowledged | 1));
   v.say(v.genuine(0, 999));

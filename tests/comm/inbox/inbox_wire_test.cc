@@ -13,7 +13,7 @@ Datagram request() {
 }
 
 TEST(Seal, NoticesEveryBit) {
-  const Seal seal("the job's key", "salt");
+  const Seal seal(Secret("the job's key"), "salt");
   Datagram d = request();
   seal.sign(d);
   EXPECT_EQ(d.job, seal.job());
@@ -29,11 +29,11 @@ TEST(Seal, NoticesEveryBit) {
 
 TEST(Seal, IsOfOneKeyAndOneInbox) {
   Datagram d = request();
-  Seal("key", "salt").sign(d);
-  EXPECT_TRUE(Seal("key", "salt").genuine(d));
-  EXPECT_FALSE(Seal("key", "another").genuine(d));
-  EXPECT_FALSE(Seal("another", "salt").genuine(d));
-  EXPECT_FALSE(Seal("", "salt").genuine(d));
+  Seal(Secret("key"), "salt").sign(d);
+  EXPECT_TRUE(Seal(Secret("key"), "salt").genuine(d));
+  EXPECT_FALSE(Seal(Secret("key"), "another").genuine(d));
+  EXPECT_FALSE(Seal(Secret("another"), "salt").genuine(d));
+  EXPECT_FALSE(Seal({}, "salt").genuine(d));
 }
 
 TEST(Invitation, ReadsBackAsItWasWritten) {

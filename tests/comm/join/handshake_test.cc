@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-const std::string kKey(kJobKeyBytes, 'k'), kOther(kJobKeyBytes, 'o');
+const Secret kKey(std::string(kJobKeyBytes, 'k')), kOther(std::string(kJobKeyBytes, 'o'));
 
 HandshakeOptions options(Rank me, std::vector<Rank> peers, std::function<Fd(Rank)> dial = {}) {
   return {.mine = {.key = kKey, .me = me, .size = 3},

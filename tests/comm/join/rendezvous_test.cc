@@ -11,7 +11,7 @@
 namespace skein::comm {
 namespace {
 
-const std::string kKey(kJobKeyBytes, 'k'), kOther(kJobKeyBytes, 'o');
+const Secret kKey(std::string(kJobKeyBytes, 'k')), kOther(std::string(kJobKeyBytes, 'o'));
 
 struct Site {
   int port = 0;
@@ -137,7 +137,7 @@ TEST(Rendezvous, RefusesAndCountsStrangers) {
       write_all(s, "GET / HTTP/1.1\r\nHost: nobody.example\r\nAccept: */*, anything at all, really\r\n\r\n",
                 deadline);
       std::string answer;
-      EXPECT_FALSE(read_all(s, answer, kJobKeyBytes + 16, deadline));
+      EXPECT_FALSE(read_all(s, answer, kSaltBytes + kAnswerBytes + 1, deadline));
       ++refusals;
     } else {
       while (r == 1 && refusals < 2) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -148,6 +148,16 @@ TEST(Rendezvous, RefusesAndCountsStrangers) {
   });
   EXPECT_EQ(strangers, 2);
   EXPECT_NE(refused.find("another job key"), std::string::npos) << refused;
+}
+
+// A rank 0 that strangers flood may have had to hang up on anybody.
+TEST(Rendezvous, CallsAgainWhereItWasHungUpOn) {
+  Site site;
+  on_threads(2, [&](Rank r) {
+    for (int i = 0; r == 0 && i < 3; ++i)
+      EXPECT_TRUE(accept_before(site.listener, Clock::now() + std::chrono::seconds(10)));
+    EXPECT_EQ(Rendezvous(site.options(r, 2)).all_gather("x").size(), 2u);
+  });
 }
 
 TEST(Rendezvous, SaysWhenWorkersExpectDifferentNumbers) {

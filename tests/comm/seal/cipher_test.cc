@@ -10,7 +10,7 @@
 namespace skein::comm {
 namespace {
 
-const std::string kKey(kCipherKeyBytes, 'k'), kOther(kCipherKeyBytes, 'o');
+const Secret kKey(std::string(kCipherKeyBytes, 'k')), kOther(std::string(kCipherKeyBytes, 'o'));
 
 std::vector<CipherKind> kinds() {
   std::vector<CipherKind> all = {CipherKind::kChaCha20Poly1305};
@@ -19,7 +19,7 @@ std::vector<CipherKind> kinds() {
 }
 
 struct Pair {
-  explicit Pair(CipherKind k, bool hides = true, const std::string& key = kKey)
+  explicit Pair(CipherKind k, bool hides = true, const Secret& key = kKey)
       : out(k, key, hides), in(k, key, hides) {}
   Cipher out, in;
 };

@@ -10,7 +10,7 @@
 namespace skein::comm {
 namespace {
 
-const std::string kKey(kJobKeyBytes, 'k'), kOther(kJobKeyBytes, 'o');
+const Secret kKey(std::string(kJobKeyBytes, 'k')), kOther(std::string(kJobKeyBytes, 'o'));
 
 // One greeting between two ranks: both ends' sessions, in the order caller, called.
 struct Greeting {
@@ -26,7 +26,7 @@ struct Greeting {
     caller = call.conclude(answer);
   }
 };
-Credentials rank(Rank r, const std::string& key = kKey, uint32_t epoch = 0) {
+Credentials rank(Rank r, const Secret& key = kKey, uint32_t epoch = 0) {
   return {.key = key, .me = r, .size = 4, .epoch = epoch};
 }
 

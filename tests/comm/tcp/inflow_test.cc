@@ -10,7 +10,8 @@ namespace {
 // The two ends of a connection from rank 1 to rank 0, and a spy on it.
 struct Wire {
   explicit Wire(bool hides = true, int64_t bound = int64_t(1) << 29) : box(0, 2, bound) {
-    const std::string key(kJobKeyBytes, 'k'), salt = random_salt();
+    const Secret key(std::string(kJobKeyBytes, 'k'));
+    const std::string salt = random_salt();
     Call call({.key = key, .me = 1, .size = 2, .hides = hides}, 0, Purpose::kMessages);
     Reply reply = *reply_to(call.hello(salt), salt, {.key = key, .me = 0, .size = 2, .hides = hides});
     out = std::make_unique<Outflow>(std::move(call.conclude(reply.words)->out));

@@ -42,7 +42,7 @@ void with_three(const Part& f, double lease = 0.4) {
   auto world = comm::local_world(3);
   comm::on_threads(3, [&](int r) {
     {
-      comm::Communicator c(*world[size_t(r)], {.deadline = lease, .key = "k"});
+      comm::Communicator c(*world[size_t(r)], {.deadline = lease, .key = comm::Secret("k")});
       f(r, c);
     }
     world[size_t(r)].reset();
@@ -117,7 +117,7 @@ TEST(Turn, WhoDiesWhileItWaitsIsPassedOver) {
         if (r == 0) invitation = s.turns.invitation();
         wait_for(3);
         if (r == 2) {
-          comm::InboxClient(invitation, "k", 2).ask(optim::center::kTurn);
+          comm::InboxClient(invitation, comm::Secret("k"), 2).ask(optim::center::kTurn);
           return;
         }
         for (int i = 0; i < 10; ++i) s.add(1);
@@ -177,7 +177,7 @@ TEST(Turn, AWorkerMayJoinAtAnyTime) {
     }
     s.turns.open();  // its first life ends in a turn
     wait_for(3);     // the others have taken theirs
-    comm::InboxClient anew(invitation, "k", 2);
+    comm::InboxClient anew(invitation, comm::Secret("k"), 2);
     const int64_t turn = anew.ask(optim::center::kTurn);
     const auto twin = c.twin(false);
     EXPECT_EQ(twin->take(0, optim::center::kFromCenter, turn).payload.data<float>()[0], 10);
