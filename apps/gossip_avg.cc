@@ -130,11 +130,19 @@ GossipStory story(const GossipFlags& f, const Member& me, const comm::AveragingR
                 .weights = {},
                 .living = {},
                 .epochs = {},
-                .ways = me.ways};
+                .ways = me.ways,
+                .refused = {}};
   s.living = r.epochs.back().members;
   s.epochs = {};
-  for (const auto& w : comm::gather_numbers(*r.living, {r.weight, double(r.skipped)}))
+  const comm::Refused own = me.refusals ? me.refusals->counts() : comm::Refused();
+  for (const auto& w : comm::gather_numbers(
+           *r.living, {r.weight, double(r.skipped), double(own.callers), double(own.messages),
+                       double(own.forged), double(own.truncated), double(own.datagrams)})) {
     s.weights.push_back(w[0]), s.skipped += int64_t(w[1]);
+    s.refused.callers += int64_t(w[2]), s.refused.messages += int64_t(w[3]),
+        s.refused.forged += int64_t(w[4]);
+    s.refused.truncated += int64_t(w[5]), s.refused.datagrams += int64_t(w[6]);
+  }
   s.bytes_sent = r.bytes_sent;
   if (me.rank == s.living[0]) s.epochs = epoch_stories(f, r, s.doubles);
   return s;

@@ -163,6 +163,7 @@ int train(const Command& command, const Member& me) {
       sums = join_gpus(survivors.comm(), c, setup.device);
       setup.messages = join_messages(survivors.comm(), c, setup.device, nn::count_params(*setup.model));
     });
+    setup.place.ways = with_sums(setup.place.ways, sums);
     for (const std::string& way : {sums, setup.messages})
       if (!way.empty()) progress.say(way);
   }

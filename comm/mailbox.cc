@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "comm/notice.h"
 #include "engine/words/host_memory.h"
 
 namespace skein::comm {
@@ -41,8 +42,9 @@ std::string Mailbox::objection(const Header& h) const {
 }
 
 Message Mailbox::refusal(const std::string& why) const {
+  const int64_t n = std::min(int64_t(why.size()), kLongestNotice);
   return notice(Kind::kRefusal, owner_, membership_.epoch(),
-                Tensor::of<uint8_t>({int64_t(why.size())}, {why.begin(), why.end()}));
+                Tensor::of<uint8_t>({n}, {why.begin(), why.begin() + n}));
 }
 
 std::string Mailbox::refuse(const std::string& why) {
@@ -54,7 +56,7 @@ std::string Mailbox::refuse(const std::string& why) {
 std::string Mailbox::put(Message m) {
   std::lock_guard lock(mutex_);
   if (m.magic != Header::kMagic || m.version != Header::kVersion || m.from < 0 ||
-      m.from >= membership_.size()) {
+      m.from >= membership_.size() || (m.kind != Kind::kData && m.payload.bytes() > kLongestNotice)) {
     ++refusals_.messages;
     return {};
   }

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "apps/base/environment.h"
 #include "apps/doctor/doctor.h"
 #include "comm/join/interfaces.h"
 #include "comm/join/rendezvous.h"
@@ -152,11 +153,13 @@ void check_interfaces(const Patient& p, Findings& out) {
 }
 
 void check_ucx(const Patient& p, Findings& out) {
-  const bool needed = p.config.transport == "auto" || p.config.transport == "ucx";
+  // Elsewhere it serves RDMA and messages between GPUs; a library that the user names is to be there.
+  const bool needed = p.config.transport == "ucx" || variable("SKEIN_UCX_LIBRARY");
   const auto grade = [&](Finding f) {
     if (!needed)
       f.grade = Finding::kWarning,
-      f.what += fmt::format(" (--transport {} does not use it)", p.config.transport);
+      f.what += fmt::format(" (--transport {} does {}it)", p.config.transport,
+                            p.config.transport == "auto" ? "without " : "not use ");
     out.push_back(std::move(f));
   };
   comm::UcxFacts facts;

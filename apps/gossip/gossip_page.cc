@@ -133,6 +133,7 @@ std::string mass_table(const GossipStory& s) {
         e.members.size(), e.from, e.begin.w, e.end.w, e.begin.x, e.end.x,
         i + 1 < s.epochs.size() ? ", held by the living when it broke off" : "");
   }
+  if (s.refused.sum() > 0) rows += "<tr><td>refused on the way</td><td>" + s.refused.words() + "</td></tr>\n";
   return "<section class=\"pair\"><div class=\"card\"><h2>The mass law</h2><table>" + rows +
          "</table></div></section>\n";
 }

@@ -175,6 +175,10 @@ Json in_json(const GossipFlags& f, const GossipStory& s) {
             {"bytes_sent", s.bytes_sent},
             {"lost_shares", s.skipped},
             {"transport", s.ways},
+            {"refused_callers", s.refused.callers},
+            {"refused_messages", s.refused.messages + s.refused.forged},
+            {"truncated_messages", s.refused.truncated},
+            {"refused_datagrams", s.refused.datagrams},
             {"epochs", Json::array()}};
   for (const EpochStory& e : s.epochs) j["epochs"].push_back(story_in_json(e));
   if (f.algorithm == "allreduce") j.erase("topology");

@@ -6,6 +6,7 @@
 #include "apps/base/json.h"
 #include "apps/gossip/gossip_flags.h"
 #include "comm/average/link_test.h"
+#include "comm/refusals.h"
 
 namespace skein::apps {
 
@@ -30,6 +31,7 @@ struct GossipStory {
   std::vector<comm::Rank> living;
   std::vector<EpochStory> epochs;
   std::string ways;
+  comm::Refused refused;  // by the living
 };
 
 // The epochs of a result, compared with what their graphs promise.

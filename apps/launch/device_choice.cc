@@ -36,6 +36,8 @@ DeviceChoice choose_device(const Config& c, const Place& place) {
   return chosen;
 }
 
+constexpr const char* kInClear = "; between hosts they are not sealed";
+
 // NCCL encrypts nothing that it sends from host to host.
 std::string join_gpus(comm::Communicator& comm, const Config& c, Device d) {
   const bool one_host = comm.transport().address() == "127.0.0.1";
@@ -56,7 +58,11 @@ std::string join_gpus(comm::Communicator& comm, const Config& c, Device d) {
                                               {"nccl", comm::DeviceWish::kGroup}});
   const std::string nccl = mine.groups.name, line = comm.use_devices(wish, std::move(mine));
   const bool in_clear = !one_host && !nccl.empty() && line.find("go through " + nccl) != std::string::npos;
-  return in_clear ? line + "; between hosts they are not sealed" : line;
+  return in_clear ? line + kInClear : line;
+}
+
+std::string with_sums(const std::string& ways, const std::string& line) {
+  return line.ends_with(kInClear) ? ways + line + '\n' : ways;
 }
 
 std::string join_messages(comm::Communicator& comm, const Config& c, Device d, int64_t elements) {

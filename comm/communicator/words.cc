@@ -4,6 +4,11 @@
 #include "comm/communicator/numbers.h"
 
 namespace skein::comm {
+namespace {
+
+constexpr int64_t kLongestText = int64_t(1) << 30;  // bytes
+
+}  // namespace
 
 Tensor bytes_of_text(const std::string& s) {
   return Tensor::of<uint8_t>({int64_t(s.size())}, {s.begin(), s.end()});
@@ -29,7 +34,11 @@ std::vector<std::string> gather_text(Communicator& c, const std::string& mine, R
 std::string broadcast_text(Communicator& c, const std::string& mine, Rank root) {
   const Tensor length = Tensor::of<int64_t>({1}, {int64_t(mine.size())});
   c.broadcast(length, root);
-  const Tensor bytes = c.rank() == root ? bytes_of_text(mine) : Tensor({length.data<int64_t>()[0]}, kU8);
+  const int64_t n = length.data<int64_t>()[0];
+  if (n < 0 || n > kLongestText)
+    throw Disagreement(
+        text("rank ", root, " announced a text of ", n, " bytes; do all run the same version?"));
+  const Tensor bytes = c.rank() == root ? bytes_of_text(mine) : Tensor({n}, kU8);
   c.broadcast(bytes, root);
   return text_of_bytes(bytes);
 }

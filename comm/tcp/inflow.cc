@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "comm/notice.h"
+
 namespace skein::comm {
 namespace {
 
@@ -16,7 +18,8 @@ constexpr int kMostSteps = 64;  // of one call of read(), so that one peer does 
 int64_t length_of(const Header& h) {
   if (h.bytes < 0 || h.pieces == 0 || h.piece >= h.pieces) return -1;
   const Piece p = piece_of(h);
-  return p.begin <= p.end ? p.end - p.begin : -1;
+  const int64_t n = p.end - p.begin;
+  return n <= kLongestNotice || h.kind == Kind::kData ? std::max<int64_t>(n, -1) : -1;
 }
 
 }  // namespace
@@ -82,13 +85,19 @@ bool Inflow::take_header(const Fd& socket, bool& moved) {
   return true;
 }
 
-// What the mailbox refuses, or drops, or takes as a whole, is read into memory of its own.
-void Inflow::prepare() {
+// What the mailbox refuses, or drops, or takes as a whole, is read into memory of its own. What it refuses and is so
+// long that none of ours would send it as one piece is not read at all.
+bool Inflow::prepare() {
   const bool data = header_.kind == Kind::kData && !box_.outdated(header_);
   into_ = data ? box_.landing(header_, skein::allocator(kCpu)) : Tensor();
   landing_ = bool(into_);
+  if (data && !landing_ && int64_t(length_) > kPieceBytes) {
+    const std::string refused = box_.put({header_, Tensor({0}, kU8)});
+    return end(refused.empty() ? "it sent what nobody can take" : refused);
+  }
   if (!landing_) into_ = Tensor({int64_t(length_)}, kU8);
   stage_ = Stage::kPayload;
+  return true;
 }
 
 bool Inflow::take_payload(const Fd& socket, bool& moved) {
@@ -124,8 +133,7 @@ bool Inflow::step(const Fd& socket, bool& moved) {
     case Stage::kRoom:
       moved = header_.kind != Kind::kData || header_.piece > 0 || box_.outdated(header_) ||
               box_.room(peer_, header_.bytes);
-      if (moved) prepare();
-      return true;
+      return !moved || prepare();
     case Stage::kPayload:
       return take_payload(socket, moved);
   }

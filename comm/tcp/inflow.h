@@ -41,7 +41,7 @@ class Inflow {
   bool step(const Fd&, bool& moved);
   bool take_header(const Fd&, bool& moved);
   bool take_payload(const Fd&, bool& moved);
-  void prepare();
+  bool prepare();
   void finish();
   bool arrived(const Fd&, char* to, size_t n, bool& there);
   bool end(const std::string& how);

@@ -131,7 +131,8 @@ class SharedEndpoints::Peer final : public Endpoint {
       if (m.bytes > 0) std::memcpy(m.payload.raw(), e.words, size_t(m.bytes));
       return m;
     }
-    CHECK(e.ticket < kTickets && e.offset >= 0 && e.offset + m.bytes <= memory_->bytes,
+    CHECK(e.ticket < kTickets && m.bytes <= memory_->bytes && e.offset >= 0 &&
+              e.offset <= memory_->bytes - m.bytes,
           "a damaged entry of rank", peer_);
     const auto loan =
         std::make_shared<Loan>(memory_, theirs_.tickets(size_, me_).finished[e.ticket], theirs_);

@@ -49,7 +49,7 @@ bool UcxEndpoints::Worker::admit(Arrival& a) {
   const bool whole = int64_t(a.length) == range.end - range.begin;
   if (whole && lands_on_device(a) && land_on_device(a)) return true;
   Tensor landing = whole ? box_.landing(h, skein::allocator(kCpu)) : Tensor();
-  if (!landing) return refuse(a), true;
+  if (!landing) return refuse(a, whole), true;
   if (a.descriptor) return receive(a, std::move(landing)), true;
   if (a.length > 0) std::memcpy(landing.raw(), a.copy.raw(), a.length);
   finish(h, landing);
@@ -63,11 +63,10 @@ void UcxEndpoints::Worker::take_in(const Arrival& a) {
   if (a.header.kind == Kind::kGoodbye) live_.confirm_goodbye(a.header.from);
 }
 
-void UcxEndpoints::Worker::refuse(const Arrival& a) {
+// The mailbox refuses it for its header. Nothing is allocated for what is not taken.
+void UcxEndpoints::Worker::refuse(const Arrival& a, bool whole) {
   const Header& h = a.header;
-  Message m{h, Tensor({int64_t(a.length)}, kU8)};
-  m.pieces = 1;
-  std::string why = box_.put(std::move(m));
+  std::string why = whole ? box_.put({h, Tensor({0}, kU8)}) : "";
   if (why.empty()) {
     why =
         text("rank ", box_.owner(), " got a piece of ", a.length, " bytes that its header does not announce");

@@ -61,7 +61,7 @@ struct UcxEndpoints::Worker {
   bool admit(Arrival&);  // false: no room yet
   void admit_all();
   void take_in(const Arrival&);  // for messages of other kinds than data
-  void refuse(const Arrival&);
+  void refuse(const Arrival&, bool whole);
   void release(const Arrival&);  // for data that will not be fetched
   bool lands_on_device(const Arrival&) const;
   bool land_on_device(Arrival&);  // false: the device has no memory left

@@ -17,9 +17,17 @@ inline Tensor pack(const Answer& a) {
   const Standing& s = a.standing;
   return Tensor::of<int64_t>({5}, {int64_t(a.next), a.steps, s.left, s.rounds, s.heard});
 }
+// The n numbers of a message; throws Disagreement if it has others.
+inline const int64_t* numbers_in(const comm::Message& m, int64_t n) {
+  if (m.payload.dtype() != kI64 || m.payload.size() != n)
+    throw comm::Disagreement(text("rank ", m.from, " sent ", m.payload.size(), " numbers of ",
+                                  m.payload.dtype(), " about leases, ", n,
+                                  " of i64 were due; do all run the same version?"));
+  return m.payload.data<int64_t>();
+}
 inline bool is_answer(const comm::Message& m) { return m.payload.size() == 5; }
 inline Word word_of(const comm::Message& m) {
-  const auto* v = m.payload.data<int64_t>();
+  const int64_t* const v = numbers_in(m, 4);
   return {v[0] != 0, v[1] != 0, v[2], v[3] != 0};
 }
 inline Word word_of(const comm::Request& r) {
@@ -29,11 +37,13 @@ inline uint16_t kind_of(const Word& w) {
   return uint16_t((w.idle ? kIdle : 0) | (w.wants ? kWants : 0) | (w.again ? kAgain : 0));
 }
 inline Answer answer_of(const comm::Message& m) {
-  const auto* v = m.payload.data<int64_t>();
+  const int64_t* const v = numbers_in(m, 5);
+  if (v[0] < 0 || v[0] > int64_t(Next::kMet))
+    throw comm::Disagreement(text("rank ", m.from, " sent the unknown answer ", v[0], " about leases"));
   return {Next(v[0]), v[1], {v[2], v[3], v[4]}};
 }
 inline Standing standing_of(const comm::Message& m) {
-  const auto* v = m.payload.data<int64_t>();
+  const int64_t* const v = numbers_in(m, 3);
   return {v[0], v[1], v[2]};
 }
 

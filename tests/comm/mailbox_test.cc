@@ -1,6 +1,8 @@
 // Mailbox: keys, waiters, bounds, pieces, and what may not come in.
 #include "comm/mailbox.h"
 
+#include "comm/notice.h"
+
 #include "tests/support/world.h"
 
 namespace skein::comm {
@@ -147,6 +149,17 @@ TEST(Mailbox, NoMemoryIsTakenOnTheWordOfAHeader) {
   EXPECT_FALSE(box.landing(m, allocator(kCpu)));
   EXPECT_NE(box.put(m).find("more than this machine has memory"), std::string::npos);
   EXPECT_TRUE(holds_nothing(box));
+}
+
+TEST(Mailbox, ANoticeIsShort) {
+  Mailbox box(0, 2);
+  for (const Kind k : {Kind::kRefusal, Kind::kGoodbye, Kind::kGivenUp}) {
+    const int64_t before = box.refusals().messages;
+    box.put(comm::notice(k, 1, 1, Tensor::zeros({kLongestNotice + 1}, kU8)));
+    EXPECT_EQ(box.refusals().messages, before + 1);
+  }
+  EXPECT_NO_THROW(box.check({1, 1, 7, 0})) << "it was not believed";
+  EXPECT_EQ(box.refusal(std::string(size_t(kLongestNotice) + 5, 'x')).payload.bytes(), kLongestNotice);
 }
 
 TEST(Mailbox, StrangersAreCountedAndChangeNothing) {

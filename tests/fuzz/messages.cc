@@ -5,6 +5,7 @@
 #include "comm/mailbox.h"
 #include "comm/membership/succession.h"
 #include "engine/device/memory.h"
+#include "optim/leaders/lease_words.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace skein::fuzz {
@@ -95,6 +96,36 @@ void mailbox(Input in) {
       a.arrive(h, bytes.view({length}, 0), how & 32);
       a.take(h);
     }
+  });
+}
+
+void notice(Input in) {
+  may_refuse([&] {
+    comm::Mailbox box(0, kRanks, kBound);
+    for (int n = 0; in.left() > 0 && n < 8; ++n) {
+      Header h = header_of(in, in.byte());
+      if (h.kind == comm::Kind::kData) h.kind = comm::Kind::kGivenUp;
+      const std::string words = in.some(in.byte());
+      if (in.byte() & 1) h.bytes = int64_t(words.size());
+      box.put({h, Tensor::of<uint8_t>({int64_t(words.size())}, {words.begin(), words.end()})});
+      require(box.membership().alive(0), "a rank counts itself as lost");
+    }
+    box.check({1, comm::kAnyone, 7, 0});
+  });
+}
+
+void lease_words(Input in) {
+  may_refuse([&] {
+    const uint8_t how = in.byte();
+    comm::Message m;
+    const std::string bytes = in.rest();
+    const DType t = how & 8 ? kU8 : kI64;
+    m.payload = Tensor({int64_t(bytes.size()) / size_of(t)}, t);
+    if (m.payload.bytes() > 0) std::memcpy(m.payload.raw(), bytes.data(), size_t(m.payload.bytes()));
+    if (how % 4 == 0) (void)optim::lease::word_of(m);
+    if (how % 4 == 1) (void)optim::lease::standing_of(m);
+    if (how % 4 > 1 && optim::lease::is_answer(m))
+      require(optim::lease::answer_of(m).next <= optim::lease::Next::kMet, "an answer that there is not");
   });
 }
 

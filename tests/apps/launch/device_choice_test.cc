@@ -52,6 +52,13 @@ TEST(DeviceChoice, AutoSaysWhyItLeavesAGpuAlone) {
   EXPECT_SAYS(refusal([&] { deal_device(with_device("cuda"), 0, 1, broken); }),
               "--device: cuDNN cannot be loaded");
 }
+TEST(DeviceChoice, SumsThatLeaveTheHostInClearAreNamedAmongTheWays) {
+  const std::string ways = "rank 1: tcp, sealed with AES-256-GCM\n";
+  const std::string sums = "sums between GPUs go through NCCL 2.18";
+  EXPECT_EQ(with_sums(ways, sums), ways);
+  EXPECT_EQ(with_sums(ways, ""), ways);
+  EXPECT_SAYS(with_sums(ways, sums + "; between hosts they are not sealed"), ways + sums);
+}
 TEST(DeviceChoice, OtherWordsAreRefused) {
   for (const char* said : {"gpu", "cuda:", "cuda:x", "cuda:-1", "cuda1", "cuda:1x"})
     EXPECT_SAYS(refusal([&] { gpu_of(with_device(said)); }), "--device: there is no '") << said;

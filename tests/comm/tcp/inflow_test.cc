@@ -125,6 +125,22 @@ TEST(SealedStream, EndsAtAFlippedBitAndBringsNothingOfIt) {
       }
 }
 
+// Headers alone: their sender announces what it never sends.
+TEST(SealedStream, TakesNoMemoryOnTheWordOfAHeader) {
+  for (const Kind k : {Kind::kRefusal, Kind::kGoodbye, Kind::kGivenUp, Kind(99), Kind::kData}) {
+    Wire w;
+    Header h;
+    h.kind = k, h.from = 1, h.epoch = 1, h.bytes = int64_t(1) << 50;
+    h.codec = h.dtype = uint8_t(kU8);
+    w.out->add(h, Tensor({0}, kU8));
+    EXPECT_FALSE(w.receive(w.stream())) << int(k);
+    if (k == Kind::kData)
+      EXPECT_THROW(w.box.check({0, 1, 7, 0}), Disagreement);
+    else
+      EXPECT_EQ(w.box.refusals().messages, 1) << int(k);
+  }
+}
+
 TEST(SealedStream, RefusesRepetitionsGapsAndAnotherOrder) {
   const auto forged =
       [](const std::function<std::string(const std::string&, const std::vector<size_t>&)>& touch) {
