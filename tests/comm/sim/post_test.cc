@@ -39,7 +39,7 @@ std::map<int, std::vector<int32_t>> serve(const Weather& weather, double* second
                c.barrier();
              }
            },
-           {.deadline = 20, .key = std::string(kJobKeyBytes, 'k')});
+           {.deadline = 20, .key = Secret(std::string(kJobKeyBytes, 'k'))});
   world.run();
   if (seconds) *seconds = world.now();
   return taken;
