@@ -31,6 +31,7 @@
 #include "apps/report/report.h"
 #include "apps/train/trainer.h"
 #include "comm/communicator/words.h"
+#include "comm/membership/council.h"
 #include "engine/words/file.h"
 #include "optim/schedule.h"
 
@@ -75,6 +76,17 @@ void say_beginning(const Config& c, const Setup& s, const std::string& directory
   if (!sizes.empty()) progress.say(fmt::format("split {}: workers have {} images", c.split, sizes));
   for (const std::string& line : never_reached(c, s.place.world, s.total_steps, s.steps_per_epoch))
     progress.say("warning: " + line);
+}
+
+// Who goes on, and from where.
+void say_change(const Member& me, const Legacy& legacy, Progress& progress) {
+  if (legacy.changes.empty()) return;
+  const ChangeEvent& e = legacy.changes.back();
+  std::string what;
+  for (const std::string& one : e.lost) what += (what.empty() ? "" : "; ") + one;
+  if (e.joined) what += fmt::format("{}{} new", what.empty() ? "" : "; ", e.joined);
+  progress.say(fmt::format("{}: {} worker{} from step {} on", what, me.world,
+                           me.world == 1 ? " goes on" : "s go on", e.step));
 }
 
 std::string words_at_end(const Outcome& out, const Config& c, const std::string& directory) {
@@ -133,28 +145,55 @@ void end_interrupted(const Member& me, const Config& c, int64_t steps_taken) try
 } catch (const comm::PeerLost&) {  // the lost peer was in an asynchronous run that has continued without it
 }
 
+// What a process keeps when the membership changes around it.
+struct Kept {
+  std::optional<RunDirectory> home;
+  Legacy legacy;
+};
+
+bool is_later_epoch(const Member& me) { return me.council && me.council->now().epoch > 1; }
+
+// Newcomers learn from rank 0 what the others know. Whoever has become rank 0 answers for the run's directory.
+void begin_epoch(const Member& me, Kept& kept) {
+  const bool newcomer = kept.legacy.directory.empty();
+  if (newcomer) kept.legacy.left_at = clock_seconds();
+  kept.legacy.share(me.comm);
+  if (!kept.legacy.changes.empty()) {  // members of an epoch that did not come about may have been lost since
+    kept.legacy.changes.back().number = int(me.council->now().epoch);
+    kept.legacy.changes.back().workers = me.world;
+  }
+  if (newcomer) kept.home->join(kept.legacy.directory);
+  if (me.rank == 0) kept.home->take_over();
+}
+
 // Trains as one worker. Only rank 0 prints.
-int train(const Command& command, const Member& me) {
-  outlive_readers();
+int train_in_epoch(const Command& command, const Member& me, Kept& kept) {
   Config c = command.config;
-  if (me.serves()) return serve(c, me);
-  RunDirectory home(me.rank);
-  const std::string checkpoint = checkpoint_to_start_from(command, me.comm, home);
+  const bool later = is_later_epoch(me);
+  if (!kept.home) kept.home.emplace(me.rank);
+  const std::string checkpoint = later ? "" : checkpoint_to_start_from(command, me.comm, *kept.home);
   Survivors survivors(me.comm, me.hub, optim::strategy_row(c.algorithm).center);
   std::string directory;
-  survivors.wholly([&] { directory = directory_to_train_in(command, survivors.comm(), home); });
+  if (later) {
+    begin_epoch(me, kept);
+    directory = kept.legacy.directory;
+  } else {
+    survivors.wholly([&] { directory = directory_to_train_in(command, survivors.comm(), *kept.home); });
+  }
   Setup setup;
   const auto open = [&] {
     if (setup.model) return;  // an earlier attempt has set it up
     if (!checkpoint.empty()) keep_global_batch(c, read_sound_manifest(checkpoint), me.world);
+    if (later) share_batch(c, kept.legacy.global_batch, me.world);
     c.workers = me.world;
-    setup = open_setup(c, me);
+    setup = open_setup(c, me, kept.legacy.data);
   };
   survivors.wholly([&] { together(survivors.comm(), open); });
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
   Progress progress(me.rank == 0 ? stdout : nowhere.get(), showing(c.progress, stdout));
-  say_beginning(c, setup, directory, progress);
+  later ? say_change(me, kept.legacy, progress) : say_beginning(c, setup, directory, progress);
   c.output = directory;
+  if (me.announce) me.announce(directory);
   if (!setup.alone) {
     progress.say(fmt::format("{} worker{}{} by {}; {}", me.world, me.world == 1 ? "" : "s",
                              me.has_server() ? " and a server" : "", c.algorithm, one_line(me.ways)));
@@ -175,7 +214,9 @@ int train(const Command& command, const Member& me) {
   });
   Trainer& trainer = *made;
   int64_t begun_at = 0;
-  if (!checkpoint.empty()) {
+  if (later) {
+    trainer.inherit(kept.legacy);
+  } else if (!checkpoint.empty()) {
     trainer.resume(checkpoint);
     begun_at = trainer.step_number();
     progress.say("going on from " + checkpoint);
@@ -185,8 +226,15 @@ int train(const Command& command, const Member& me) {
       progress.say(fmt::format("changed since: workers {} -> {}", command.config.workers, me.world));
   }
   catch_interrupts();
-  const Outcome out = trainer.run(interrupted);
+  const bool too_few = me.council && me.world < c.min_workers;
+  if (too_few)
+    progress.say(fmt::format("{} of at least {} workers are left; the run stops", me.world, c.min_workers));
+  const Outcome out = trainer.run([too_few] { return too_few || interrupted(); });
   progress.finish();
+  if (out.legacy) {
+    kept.legacy = std::move(*out.legacy);
+    return kNextEpoch;
+  }
   if (out.bereaved) {
     if (!out.why.empty()) say(stderr, fmt::format("train_imagenet: {}\n", out.why));
     return kExitRuntime;
@@ -197,6 +245,18 @@ int train(const Command& command, const Member& me) {
   }
   if (out.interrupted) end_interrupted(me, c, out.step - begun_at);
   return out.interrupted ? kExitInterrupted : 0;
+}
+
+// A change of membership that interrupts the beginning of a later epoch leaves what this worker has taken along.
+int train(const Command& command, const Member& me, Kept& kept) {
+  outlive_readers();
+  if (me.serves()) return serve(command.config, me);
+  if (!is_later_epoch(me)) return train_in_epoch(command, me, kept);
+  try {
+    return train_in_epoch(command, me, kept);
+  } catch (const comm::EpochEnds&) { return kNextEpoch; } catch (const comm::PeerLost&) {
+    return kNextEpoch;
+  }
 }
 
 // An OpenMP thread that waits for its team spins; on a machine with anything else to do, the loader's threads
@@ -244,7 +304,12 @@ int act(Command& command, char** argv) {
   take_model_of_weights(command.config);
   const JobOptions job = job_options(command.config);
   settle_algorithm(command.config, planned_workers(job));  // must precede the start of workers
-  return run_job(job, argv, [&](const Member& me) { return train(command, me); });
+  Kept kept;
+  return run_job(job, argv, [&](const Member& me) {
+    if (me.council) return train(command, me, kept);
+    Kept once;  // workers that are threads share nothing
+    return train(command, me, once);
+  });
 }
 
 int run(int argc, char** argv) {

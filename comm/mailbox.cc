@@ -2,6 +2,7 @@
 #include "comm/mailbox.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "comm/notice.h"
 #include "engine/words/host_memory.h"
@@ -17,6 +18,9 @@ bool matches(const Key& wanted, const Key& k) {
 namespace {
 
 Key key_of(const Header& h) { return {h.communicator, h.from, h.tag, h.step}; }
+
+constexpr size_t kMostLetters = 10'000;
+constexpr int64_t kLongestLetter = 1 << 20;  // bytes
 
 }  // namespace
 
@@ -76,6 +80,14 @@ std::string Mailbox::put(Message m) {
     const auto* words = static_cast<const char*>(m.payload.raw());
     if (refused_.empty()) refused_.assign(words, words + m.payload.bytes());
     wake_all();
+    return {};
+  }
+  if (m.kind == Kind::kLetter) {
+    // A member that does not read its letters loses some; they are repeated.
+    if (letters_.size() < kMostLetters && m.bytes == m.payload.bytes() && m.bytes <= kLongestLetter)
+      letters_.push_back(std::move(m));
+    ++wakings_;
+    news_.notify_all();
     return {};
   }
   if (m.kind != Kind::kData)
@@ -201,6 +213,23 @@ void Mailbox::poison(const std::string& why) {
   if (poisoned_.empty()) poisoned_ = why;
   wake_all();
 }
+void Mailbox::end_epoch(const std::string& why) {
+  std::lock_guard lock(mutex_);
+  if (epoch_ends_.empty() || why.empty()) epoch_ends_ = why;
+  wake_all();
+}
+
+std::vector<Message> Mailbox::take_letters() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(letters_, {});
+}
+
+void Mailbox::wait_for_letters(Clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  const int64_t before = wakings_;
+  news_.wait_until(lock, until, [&] { return !letters_.empty() || wakings_ != before; });
+}
+
 void Mailbox::wake() {
   std::lock_guard lock(mutex_);
   wake_all();
@@ -211,6 +240,8 @@ void Mailbox::wake_all() {
     w->woken.notify_one();
   }
   room_.notify_all();
+  ++wakings_;
+  news_.notify_all();
 }
 
 // The queue whose front matches and arrived first; called under the lock.
@@ -244,7 +275,9 @@ bool Mailbox::has(const Key& k) {
 
 void Mailbox::wait(const Key& k, Clock::time_point until) {
   std::unique_lock lock(mutex_);
-  if (find(k) != parcels_.end() || !poisoned_.empty() || !refused_.empty() || !given_up_.empty()) return;
+  if (find(k) != parcels_.end() || !poisoned_.empty() || !refused_.empty() || !given_up_.empty() ||
+      !epoch_ends_.empty())
+    return;
   Waiter w{k, {}, false};
   const auto mine = waiters_.insert(waiters_.end(), &w);
   struct Gone {  // also where the wait throws, as in a worker that a simulated world kills
@@ -265,6 +298,7 @@ void Mailbox::check(const Key& k) const {
     if (!poisoned_.empty()) throw Error(poisoned_);
     if (!refused_.empty()) throw Disagreement(refused_);
     if (!given_up_.empty()) throw GivenUp(given_up_);
+    if (!epoch_ends_.empty()) throw EpochEnds(epoch_ends_);
   }
   if (k.from != kAnyone) membership_.require(k.from);
 }

@@ -51,6 +51,8 @@ class Mailbox {
   void leave(Rank);
   void fail(Rank);
   void poison(const std::string& why);  // every later wait throws Error(why)
+  // A change of membership has begun: every later wait throws EpochEnds(why). Empty: it goes on after all.
+  void end_epoch(const std::string& why);
   // A message that makes the waits of another rank throw Disagreement(why).
   Message refusal(const std::string& why) const;
 
@@ -71,6 +73,10 @@ class Mailbox {
   // Makes the next membership epoch this rank's own, and drops the messages of older ones.
   void begin_epoch(uint32_t epoch);
   int64_t arrivals() const { return arrivals_; }
+  // The letters by which members agree about the next epoch (Kind::kLetter), in the order of their arrival.
+  std::vector<Message> take_letters();
+  // Returns when a letter is there, a rank is lost or has left, wake() is called, or at `until`.
+  void wait_for_letters(Clock::time_point until);
 
  private:
   struct Parcel {
@@ -104,8 +110,10 @@ class Mailbox {
   std::map<Key, std::list<Assembly>> assemblies_;
   std::vector<int64_t> held_;  // bytes per sender
   std::list<Waiter*> waiters_;
-  Condition room_;
-  std::string refused_, poisoned_, given_up_;
+  Condition room_, news_;  // news_: for who waits for letters
+  std::string refused_, poisoned_, given_up_, epoch_ends_;
+  std::vector<Message> letters_;
+  int64_t wakings_ = 0;
   std::atomic<int64_t> arrivals_{0};
   Refusals refusals_;
 };

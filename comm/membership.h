@@ -26,6 +26,10 @@ struct Timeout : Error {
 struct GivenUp : Error {
   using Error::Error;
 };
+// The membership is about to change: nothing of this epoch is waited for any more.
+struct EpochEnds : Error {
+  using Error::Error;
+};
 // Two ranks disagree about the epoch, step, tag, size or layout of a message. Thrown on both ends.
 struct Disagreement : Error {
   using Error::Error;

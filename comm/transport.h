@@ -17,7 +17,7 @@ using Tag = uint32_t;
 inline constexpr Tag kOwnTags = 0xF0000000;  // tags from here on belong to the communicator itself
 inline constexpr int64_t kAnyStep = -1;
 
-enum class Kind : uint16_t { kData = 1, kRefusal = 2, kGoodbye = 3, kGivenUp = 4 };
+enum class Kind : uint16_t { kData = 1, kRefusal = 2, kGoodbye = 3, kGivenUp = 4, kLetter = 5 };
 inline constexpr int64_t kFailed = 1;  // step of the goodbye of a rank that an error has ended
 
 // What precedes every payload on the wire, little endian: docs/wire_format.md.
@@ -173,6 +173,7 @@ struct TransportOptions {
   PortRange ports = {};                  // that may be listened at
   std::string tls = "";                  // UCX transports to allow; empty: all but TCP
   std::string interface = "";            // to use between hosts; empty: the fastest of all
+  uint32_t epoch = 1;                    // of the membership; ranks of another epoch are strangers
   bool gpu = false;  // this rank wants payloads in GPU memory moved by UCX, also within its host
 };
 // Connects this process with all others of the exchange. Collective. kShared throws BadOption if a rank is on

@@ -62,7 +62,7 @@ class DataSource {
 };
 
 struct Split {
-  std::unique_ptr<DataSource> train, test;
+  std::shared_ptr<DataSource> train, test;
   std::vector<std::string> notes = {};  // lines for the log: slow work of opening, and what was cached
   bool tenth = false;  // the test images are a tenth of each class, taken from the training images
 };

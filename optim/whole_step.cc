@@ -37,6 +37,8 @@ bool WholeStep::knows(int64_t k) const {
   return std::any_of(past_.begin(), past_.end(), [k](const Past& p) { return p.step == k; });
 }
 
+int64_t WholeStep::oldest(int64_t otherwise) const { return past_.empty() ? otherwise : past_.front().step; }
+
 void WholeStep::go_back(int64_t k) {
   const auto at = std::find_if(past_.begin(), past_.end(), [k](const Past& p) { return p.step == k; });
   CHECK(at != past_.end(), "no state of step", k);

@@ -29,7 +29,8 @@ class WholeStep {
 
   void remember(int64_t k);  // the present state is the one before step k
   bool knows(int64_t k) const;
-  void go_back(int64_t k);  // to the state before step k; CHECKs that it is known
+  int64_t oldest(int64_t otherwise) const;  // of the steps before which the state is known, if there is one
+  void go_back(int64_t k);                  // to the state before step k; CHECKs that it is known
 
  private:
   struct Past {

@@ -11,6 +11,8 @@ std::string attempt(const std::function<void()>& f) {
     return " ";
   } catch (const comm::PeerLost&) {
     throw;  // all workers miss the same peer
+  } catch (const comm::EpochEnds&) {
+    throw;  // for all
   } catch (const BadOption& e) { return text('o', e.what()); } catch (const BadFile& e) {
     return text('f', e.what());
   } catch (const Error& e) { return text('e', e.what()); }

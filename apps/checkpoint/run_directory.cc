@@ -17,6 +17,7 @@
 
 #include "apps/base/host.h"
 #include "apps/checkpoint/checkpoint.h"
+#include "apps/launch/host_list.h"
 #include "engine/words/file.h"
 
 namespace skein::apps {
@@ -78,7 +79,7 @@ void refuse_a_run(const std::string& directory) {
 }
 
 RunDirectory::~RunDirectory() {
-  if (rank_ != 0 || !file_) return;
+  if (!first_ || !file_) return;
   if (ftruncate(file_.get(), 0) != 0) return;
   std::error_code none;
   if (holds_run(path_)) return;
@@ -141,7 +142,13 @@ void RunDirectory::hold(const std::string& path, double patience,
 void RunDirectory::join(const std::string& path) {
   path_ = path;
   file_ = comm::Fd(open((path_ + '/' + kLockFile).c_str(), O_RDWR | O_CLOEXEC));
-  if (file_) lock(F_WRLCK, rank_, 1);
+  // A newcomer's rank may be that by which another worker has locked its byte.
+  for (off_t b = byte_; file_ && lock(F_WRLCK, b, 1) == kTaken; b += kMostWorkers) {}
+}
+
+void RunDirectory::take_over() {
+  if (std::exchange(first_, true) || !file_) return;
+  leave_note();
 }
 
 RunDirectory::Answer RunDirectory::lock(short kind, off_t from, off_t bytes) {

@@ -9,12 +9,12 @@
 
 namespace skein::apps {
 
-// Each worker locks the byte of its rank in DIR/.skein-lock, so that the directory is free when the last of
+// Each worker locks a byte, at first that of its rank, in DIR/.skein-lock, so that the directory is free when the last of
 // them has ended in any way. The file also names the process that trains, for messages and for file systems
 // without locks; there, a note of another host is only reported. Not thread-safe.
 class RunDirectory {
  public:
-  explicit RunDirectory(int rank) : rank_(rank) {}
+  explicit RunDirectory(int rank) : byte_(rank), first_(rank == 0) {}
   // Marks the note as ended. Removes directories made here that hold no run.
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
@@ -26,6 +26,8 @@ class RunDirectory {
   void hold(const std::string& path, double patience, const std::function<void(const std::string&)>& say);
   // On the other ranks, after rank 0.
   void join(const std::string& path);
+  // On a worker that has become rank 0 because the one before is lost.
+  void take_over();
 
   const std::string& path() const { return path_; }
 
@@ -36,7 +38,8 @@ class RunDirectory {
   void make_parents();
   void leave_note();
 
-  const int rank_;
+  const off_t byte_;  // of the lock
+  bool first_;        // this is rank 0
   std::string path_;
   comm::Fd file_;
   std::vector<std::filesystem::path> made_;  // the innermost first

@@ -8,15 +8,13 @@
 #include <memory>
 #include <numeric>
 
-#include "apps/base/environment.h"
 #include "apps/base/printable.h"
+#include "apps/launch/epochs.h"
 #include "apps/launch/hosts.h"
 #include "apps/launch/interrupt.h"
-#include "apps/launch/meeting.h"
 #include "apps/launch/processes.h"
 #include "comm/communicator/run_workers.h"
 #include "comm/communicator/world_of_one.h"
-#include "comm/join/rendezvous.h"
 
 namespace skein::apps {
 namespace {
@@ -37,39 +35,16 @@ int work_among(comm::Communicator& all, bool server, Place me, const Work& work)
 }
 
 int work_as_rank(const JobOptions& o, const Seat& seat, const Work& work) {
-  const std::unique_ptr<comm::Rendezvous> met = [&] {
-    Meeting meeting(seat, o.place, o.deadline, o.ports);
-    return std::make_unique<comm::Rendezvous>(meeting.options());
-  }();
-  comm::Rendezvous& meeting = *met;
-  comm::TransportOptions t;
-  t.way = comm::parse_way(o.transport);
-  t.sealing = comm::parse_sealing(o.seal);
-  t.key = meeting.key();
-  t.ports = o.ports;
-  t.deadline = o.deadline;
-  t.interface = o.interface;
-  t.gpu = o.gpu_messages && cuda_device_count() > 0;
-  t.silence = std::clamp(o.deadline / 2, 1.0, t.silence);
-  if (const auto tls = variable("SKEIN_UCX_TLS")) t.tls = *tls;
-  const std::unique_ptr<comm::Transport> transport = comm::connect(meeting, t);
-  comm::Communicator communicator(
-      *transport, {.deadline = o.deadline, .wire = o.wire, .key = meeting.key(), .ports = o.ports});
-  comm::Refusals& refusals = transport->mailbox().refusals();
-  refusals.callers += meeting.strangers();
-  Place me{.rank = seat.rank,
-           .world = seat.world,
-           .local_rank = seat.local_rank,
-           .local_world = seat.local_world,
-           .cores = seat.cores,
-           .ways = transport->describe(),
-           .refusals = &refusals};
-  const int status = work_among(communicator, o.server, me, work);
-  if (const std::string refused = refusals.counts().words(); !refused.empty())
-    std::fprintf(stderr,
-                 "worker %d refused %s; is another job using its address, or somebody attacking it?\n",
-                 seat.rank, refused.c_str());
-  return status;
+  Epochs epochs(o, seat);
+  for (;; epochs.advance()) {
+    const Place me = epochs.place();
+    const int status = work_among(epochs.communicator(), o.server, me, work);
+    if (const std::string refused = me.refusals->counts().words(); !refused.empty())
+      std::fprintf(stderr,
+                   "worker %d refused %s; is another job using its address, or somebody attacking it?\n",
+                   me.rank, refused.c_str());
+    if (status != kNextEpoch) return epochs.end(), status;
+  }
 }
 
 Losses losses_of(const JobOptions& o) {
@@ -129,7 +104,7 @@ int run_job(const JobOptions& o, char** argv, const Work& work) {
   if (seat.told && seat.by != Seat::kVariables && o.hosts_said)
     throw BadOption(text("--hosts ", o.hosts, ": the environment says ", seat.said,
                          ", so the workers are started already; leave --hosts out"));
-  if (seat.told && seat.world > 1) return work_as_rank(o, seat, work);
+  if (!o.join.empty() || (seat.told && seat.world > 1)) return work_as_rank(o, seat, work);
   if (!seat.told && !o.hosts.empty()) {
     if (threads) throw BadOption("--transport local: workers on --hosts are processes; use auto, tcp or ucx");
     HostsJob job{parse_hosts(o.hosts, o.workers), o.deadline, losses_of(o)};

@@ -7,7 +7,14 @@
 #include "apps/launch/supervisor.h"
 #include "comm/communicator/communicator.h"
 
+namespace skein::comm {
+class Council;
+}
+
 namespace skein::apps {
+
+// What `work` returns when the membership changes: it is called again, as a member of the next epoch.
+inline constexpr int kNextEpoch = -1;
 
 struct JobOptions {
   int workers = 0;                 // --workers; 0: not given
@@ -18,6 +25,7 @@ struct JobOptions {
   DType wire = kF32;
   bool server = false;                   // one more process (or thread), after the workers, that only serves
   Loss loss = Loss::kEndsAll;            // what happens when a worker is lost
+  std::string identity = "";             // what all workers of a job must agree about, in words
   bool elastic = false;                  // workers may die, leave and join; those started here are replaced
   int min_workers = 1, max_workers = 0;  // of an elastic job; max_workers 0: no bound
   int restarts = 3;                      // fresh workers that take a dead one's place, one after the other
@@ -35,6 +43,9 @@ struct Place {
   int local_rank = 0, local_world = 1;  // among the workers of this host
   int cores = 0;                        // reserved for this worker by its launcher; 0 if unknown
   std::string ways = "";                // one line per peer: the transport that reaches it
+  comm::Council* council = nullptr;     // chooses the members of the next epoch; null: there is only one
+  // With a council: tells newcomers and the launcher that this run is found in this directory. Called by every worker.
+  std::function<void(const std::string& directory)> announce = {};
   const comm::Refusals* refusals =
       nullptr;  // of this process, counted while it works; null: it has no network
 };

@@ -27,6 +27,11 @@ JobOptions job_options(const Config& c) {
   o.server = optim::has_dedicated_server(options_of(c));
   if (row.center) o.loss = Loss::kOfFirstEnds;  // worker 0 keeps or fetches the center
   o.elastic = c.elastic == "on";
+  if (o.elastic && (row.asynchronous() || o.server))
+    throw BadOption(text("--elastic on: the workers of ", c.algorithm, " are asynchronous, ",
+                         row.center ? "and go on without a lost one anyhow"
+                                    : "which this does not cover; choose sgp, or leave it out"));
+  o.identity = text("skein ", SKEIN_VERSION, ", ", c.model, " by ", c.algorithm, ", seed ", c.seed);
   o.min_workers = int(c.min_workers), o.max_workers = int(c.max_workers);
   o.restarts = int(c.restarts);
   o.join = c.join.empty() ? variable(kJoinVariable).value_or("") : c.join;

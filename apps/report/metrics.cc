@@ -141,6 +141,38 @@ void MetricsLog::write(const LostEvent& e) {
   append(j);
 }
 
+Json to_json(const ChangeEvent& e) {
+  const char* const cause = e.lost.empty() ? "joined" : e.joined ? "lost and joined" : "lost";
+  return {{"cause", cause},
+          {"who", e.lost},
+          {"joined", e.joined},
+          {"membership", e.number},
+          {"workers", e.workers},
+          {"step", e.step},
+          {"epoch", e.epoch},
+          {"seconds", e.seconds},
+          {"agreed_s", e.agreed},
+          {"healed_s", e.healed},
+          {"steps_redone", e.steps_redone},
+          {"images_redealt", e.images_redealt}};
+}
+
+ChangeEvent change_of(const Json& j) {
+  ChangeEvent e;
+  e.step = j.at("step"), e.epoch = j.at("epoch"), e.seconds = j.at("seconds");
+  e.number = j.at("membership"), e.workers = j.at("workers"), e.joined = j.at("joined");
+  e.lost = j.at("who").get<std::vector<std::string>>();
+  e.agreed = j.at("agreed_s"), e.healed = j.at("healed_s");
+  e.steps_redone = j.at("steps_redone"), e.images_redealt = j.at("images_redealt");
+  return e;
+}
+
+void MetricsLog::write(const ChangeEvent& e) {
+  Json j = {{"event", "membership"}};
+  j.update(to_json(e));
+  append(j);
+}
+
 Json Summary::to_json() const {
   Json j = {{"version", version}, {"interrupted", interrupted}, {"steps", steps}, {"epochs", epochs}};
   put(j, "top1", top1);
@@ -166,6 +198,7 @@ Json Summary::to_json() const {
   j["workers"] = workers;
   if (global_batch > 0) j["global_batch"] = global_batch;
   for (const LostEvent& e : lost) j["lost"].push_back(skein::apps::to_json(e));
+  for (const ChangeEvent& e : changes) j["recoveries"].push_back(skein::apps::to_json(e));
   j["parameters"] = parameters;
   j["hash"] = hash;
   if (!ema_hash.empty()) j["ema_hash"] = ema_hash;

@@ -75,6 +75,20 @@ struct LostEvent {   // a worker that is lost
 };
 Json to_json(const LostEvent&);
 
+struct ChangeEvent {  // of the membership
+  int64_t step = 0;   // from which the new members go on
+  double epoch = 0;
+  double seconds = 0;                  // when they had completed their first step
+  int number = 1;                      // of the membership's epoch that begins
+  int workers = 0, joined = 0;         // how many there are now; how many of them are new
+  std::vector<std::string> lost = {};  // "worker 2: its process has ended", by their ranks before
+  // Since worker 0 of the new members noticed: until all had agreed, and until their first step was complete.
+  double agreed = 0, healed = 0;
+  int64_t steps_redone = 0, images_redealt = 0;  // taken before, and taken back
+};
+Json to_json(const ChangeEvent&);
+ChangeEvent change_of(const Json&);  // what to_json() made
+
 // Writes DIR/metrics.jsonl. Each event is one write, so a reader never sees half a line for long; numbers
 // that JSON cannot hold (NaN, infinity) become null. Not thread-safe. Throws BadFile.
 class MetricsLog {
@@ -91,6 +105,7 @@ class MetricsLog {
   void write(const EpochEvent&);
   void write(const EvalEvent&);
   void write(const LostEvent&);
+  void write(const ChangeEvent&);
 
  private:
   void append(const Json&);
@@ -128,8 +143,9 @@ struct Summary {
   Json odd_files = Json::object();                               // OddFiles::to_json()
   std::vector<std::pair<std::string, double>> seconds_by_stage;  // stages of loading: "read", "decode", ...
   int workers = 1;
-  int64_t global_batch = 0;     // images of a step over all workers
-  std::vector<LostEvent> lost;  // the lost workers; per-worker lists above are for the others, in order
+  int64_t global_batch = 0;          // images of a step over all workers
+  std::vector<LostEvent> lost;       // the lost workers; per-worker lists above are for the others, in order
+  std::vector<ChangeEvent> changes;  // of the membership
   Json environment = Json::object();
   Json config = Json::object();
   Json to_json() const;

@@ -79,7 +79,7 @@ void check_before_data(const Config& c) {
 
 }  // namespace
 
-Setup open_setup(const Config& c, const Place& place) {
+Setup open_setup(const Config& c, const Place& place, const data::Split& opened) {
   check_before_data(c);
   Setup s;
   s.place = place;
@@ -92,7 +92,7 @@ Setup open_setup(const Config& c, const Place& place) {
   settle_threads(s, c);
   prepare_engine(c, s.device);
   s.activations = activations_of(c);
-  s.data = open_data(c);
+  s.data = opened.train ? opened : open_data(c);
   s.odd_files = std::make_shared<OddFiles>();
   const data::DataSource& train = *s.data.train;
   s.image = choose_image(c, train);

@@ -1,10 +1,12 @@
 // Outcome: how a run ended.
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "apps/evaluation/best_model.h"
 #include "apps/evaluation/evaluate.h"
+#include "apps/train/legacy.h"
 
 namespace skein::apps {
 
@@ -20,6 +22,8 @@ struct Outcome {
   double images_per_second = 0;  // while training
   double training_seconds = 0;
   std::optional<double> bytes_per_step = {}, hidden_share = {};  // as in Summary
+  std::shared_ptr<Legacy> legacy =
+      {};  // the membership changes: this goes with the worker into the next epoch
 };
 
 }  // namespace skein::apps

@@ -31,7 +31,8 @@ Record::Record(Run& run, Batches& batches, Learning& learning)
              .loss = NAN,
              .top1 = NAN,
              .images_per_second = NAN,
-             .workers = run.setup.place.world};
+             .workers = run.setup.place.world,
+             .workers_at_first = run.setup.place.world};
 }
 
 void Record::open(bool continues) {
@@ -82,6 +83,7 @@ void Record::refuse_bad_numbers() {
 // Reading the loss is free on the CPU. On a device the host does not wait: numbers sent after one step are
 // read after the next one is queued.
 void Record::end_step() {
+  if (changing_since_) complete_change();
   Meters& meters = learning_.gradient.meters();
   const int64_t k = run_.k;
   const bool last = k == run_.setup.total_steps, log = k % run_.config.log_every == 0 || last;
@@ -192,6 +194,19 @@ void Record::refresh_report() {
   report_due_ = std::max(now + kReportEvery, now + 50 * (clock_seconds() - now));
 }
 
+void Record::continue_with(const Legacy& legacy) {
+  moment_.workers_at_first = legacy.workers_at_first;
+  changes_ = legacy.changes;
+  if (!changes_.empty()) changing_since_ = legacy.left_at;
+}
+
+void Record::complete_change() {
+  ChangeEvent& e = changes_.back();
+  e.seconds = elapsed();
+  e.healed = clock_seconds() - *std::exchange(changing_since_, {});
+  if (log_) log_->write(e);
+}
+
 // A lost worker is recorded when it is noticed, which may be long before the workers meet next.
 void Record::note_losses() {
   comm::Communicator& everybody = run_.survivors.everybody();
@@ -218,6 +233,7 @@ void Record::describe(Summary& s) const {
   s.seconds = elapsed();
   s.scaling = scaling_;
   s.lost = lost_;
+  s.changes = changes_;
 }
 
 void Record::visit(Archive& a) {

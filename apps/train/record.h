@@ -7,6 +7,7 @@
 #include "apps/report/metrics.h"
 #include "apps/report/tensorboard.h"
 #include "apps/train/learning.h"
+#include "apps/train/legacy.h"
 #include "apps/train/over_workers.h"
 
 namespace skein::apps {
@@ -32,6 +33,11 @@ class Record {
   void close_epoch(const SeenByAll&, const std::string& scores);  // `scores` ends the line on the console
   void write_score(std::optional<EvalEvent>);                     // does nothing without one
 
+  // The membership has changed: the last of `changes` is complete with the next step.
+  void continue_with(const Legacy&);
+  const std::vector<ChangeEvent>& changes() const { return changes_; }
+  int workers_at_first() const { return moment_.workers_at_first; }
+
   void note_losses();  // writes an event and a line for each newly lost worker
   const std::vector<LostEvent>& lost() const { return lost_; }
 
@@ -48,6 +54,7 @@ class Record {
   Seen mine(const Sums&, const Seconds& until) const;  // since the last step event
   void log_step(int64_t step, const Seconds& spent);
   void refresh_report();
+  void complete_change();
   [[noreturn]] void refuse_bad_loss(int64_t step) const;
 
   Run& run_;
@@ -57,7 +64,9 @@ class Record {
   std::unique_ptr<Tensorboard> board_;  // null with --no-tensorboard
   Moment moment_;
   std::vector<LostEvent> lost_;
-  std::optional<Scaling> scaling_;  // as of the last recorded step
+  std::vector<ChangeEvent> changes_;
+  std::optional<double> changing_since_;  // clock_seconds(), if the last change is not complete
+  std::optional<Scaling> scaling_;        // as of the last recorded step
   struct Sent {
     int64_t step;
     Seconds spent;  // when it ended

@@ -5,10 +5,17 @@
 
 #include "comm/communicator/notices.h"
 #include "comm/communicator/words.h"
+#include "comm/membership/council.h"
 
 namespace skein::apps {
 
 namespace {
+
+// A change of membership may interrupt the step of a single worker, and find two workers a step apart.
+int states_kept(const Run& run) {
+  const int kept = optim::states_kept(optim::strategy_row(run.config.algorithm), run.setup.place.world);
+  return run.setup.place.council ? std::max(2, kept) : kept;
+}
 
 // "2", "1, 2 and 3"
 std::string list(const std::vector<int>& workers) {
@@ -25,8 +32,50 @@ Rollback::Rollback(Run& run, Record& record, Saving& saving, Traces& traces, Wal
       record_(record),
       saving_(saving),
       traces_(traces),
-      steps_(optim::states_kept(optim::strategy_row(run.config.algorithm), run.setup.place.world),
-             std::move(state)) {}
+      state_(std::move(state)),
+      steps_(states_kept(run), state_) {}
+
+void Rollback::step(const std::function<void()>& f) {
+  comm::Council* const council = run_.setup.place.council;
+  steps_.run(run_.k, [&] {
+    f();
+    if (council) council->complete_step(run_.k + 1, steps_.oldest(run_.k));
+  });
+}
+
+Outcome Rollback::leave_epoch() try {
+  const double began = clock_seconds();
+  const comm::View next = run_.setup.place.council->next(run_.config.deadline);
+  auto legacy = std::make_shared<Legacy>();
+  legacy->left_at = began;
+  legacy->directory = run_.directory;
+  legacy->workers_at_first = record_.workers_at_first();
+  legacy->global_batch = run_.setup.global_batch;
+  legacy->data = run_.setup.data;
+  legacy->changes = record_.changes();
+  legacy->changes.push_back(change(next));
+  legacy->changes.back().agreed = clock_seconds() - began;
+  legacy->has_state = next.step == run_.k || steps_.knows(next.step);
+  if (legacy->has_state && next.step != run_.k) steps_.go_back(next.step);
+  if (legacy->has_state) legacy->state.take(state_);
+  Outcome out;
+  out.step = next.step;
+  out.legacy = std::move(legacy);
+  return out;
+} catch (const comm::Timeout& e) { return end(e.what()); }
+
+ChangeEvent Rollback::change(const comm::View& next) const {
+  const comm::View& now = run_.setup.place.council->now();
+  const comm::Membership& all = run_.survivors.everybody().membership();
+  ChangeEvent e{.step = next.step, .epoch = run_.epochs_at(next.step), .number = int(next.epoch)};
+  e.workers = int(next.members.size());
+  for (size_t r = 0; r < now.members.size(); ++r)
+    if (!next.has(now.members[r].id)) e.lost.push_back(text("worker ", r, ": ", all.why(comm::Rank(r))));
+  e.joined = e.workers - int(now.members.size() - e.lost.size());
+  e.steps_redone = run_.k - next.step;
+  e.images_redealt = e.steps_redone * run_.setup.global_batch;
+  return e;
+}
 
 std::vector<int> Rollback::alive() const {
   comm::Communicator& all = run_.survivors.everybody();

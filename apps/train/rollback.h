@@ -3,6 +3,7 @@
 #include "apps/train/outcome.h"
 #include "apps/train/record.h"
 #include "apps/train/saving.h"
+#include "comm/membership/view.h"
 #include "optim/whole_step.h"
 
 namespace skein::apps {
@@ -14,8 +15,14 @@ class Rollback {
  public:
   Rollback(Run&, Record&, Saving&, Traces&, Walk state);
 
-  // The next step, which is `f`. If it throws, the state of workers in step is as it was before.
-  void step(const std::function<void()>& f) { steps_.run(run_.k, f); }
+  // The next step, which is `f`. If it throws, the state of workers in step is as it was before. Where the
+  // membership may change, it throws EpochEnds if it has begun to change.
+  void step(const std::function<void()>& f);
+  // What is none, but changes the state like one.
+  void keep(const std::function<void()>& f) { steps_.run(run_.k, f); }
+  // Where the membership changes: with what this worker takes along into the next epoch. If the others do not agree
+  // about it in time, this ends the training, as end() does. Throws GivenUp.
+  Outcome leave_epoch();
 
   // After an error of communication, `why`, which ends the training. Throws Error if all workers are alive.
   Outcome end(const std::string& why);
@@ -28,6 +35,7 @@ class Rollback {
     std::vector<bool> ended;  // by worker: any of them has seen its end
   };
   Common agree(comm::Communicator& living) const;
+  ChangeEvent change(const comm::View& next) const;
   bool all_know(comm::Communicator& living, int64_t step) const;
   Outcome outcome(const std::vector<int>& members, const std::string& rest) const;
 
@@ -35,6 +43,7 @@ class Rollback {
   Record& record_;
   Saving& saving_;
   Traces& traces_;
+  const Walk state_;
   optim::WholeStep steps_;
 };
 

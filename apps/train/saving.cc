@@ -67,6 +67,11 @@ void Saving::load(const std::string& checkpoint) {
   if (continues_) note_saved();
 }
 
+void Saving::continue_here() {
+  resumed_from_ = run_.directory;
+  continues_ = true;
+}
+
 void Saving::write() {
   comm::Communicator& comm = run_.comm();
   batches_.take_stock();

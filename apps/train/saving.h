@@ -25,6 +25,9 @@ class Saving {
   // On worker 0: lines that say how the data differ from those of the checkpoint.
   const std::vector<std::string>& changes_of_data() const { return changes_of_data_; }
 
+  // Continues the run of this directory without a checkpoint.
+  void continue_here();
+
   // --checkpoint-every
   bool is_due_after_step() const { return every_.steps > 0 && run_.k % every_.steps == 0; }
   bool is_due_after_epoch() const { return every_.epochs > 0 && run_.epochs() % every_.epochs == 0; }

@@ -5,15 +5,15 @@
 //   batches.h    the images of this worker's steps         saving.h     checkpoints
 //   stopping.h   the step at which all stop                results.h    the files that are left at the end
 //
-// What a lost worker costs: where the algorithm has a center, the others repeat what it broke off and go on without
-// it (survivors.h). Otherwise they go back to the last step that all of them have taken, at most a few, save it and
-// end (rollback.h); a resumed run has all workers again.
+// What a lost worker costs: where the algorithm has a center, the others repeat what it broke off (survivors.h).
+// Otherwise they go back to the last step that all have taken, and save it and end, or go on without it (rollback.h).
 #include "apps/train/trainer.h"
 
 #include <filesystem>
 
 #include "apps/base/together.h"
 #include "apps/checkpoint/run_directory.h"
+#include "comm/membership/council.h"
 #include "engine/words/file.h"
 
 namespace skein::apps {
@@ -58,17 +58,32 @@ void Trainer::resume(const std::string& checkpoint) {
   saving_.load(checkpoint);
 }
 
+void Trainer::inherit(const Legacy& legacy) {
+  begin();
+  legacy.restore(run_.comm(), run_.config.algorithm, [this](Archive& a) { visit(a); });
+  run_.k = run_.setup.place.council->now().step;
+  run_.setup.place.council->restored();
+  saving_.continue_here();
+  record_.continue_with(legacy);
+}
+
 Outcome Trainer::run(const std::function<bool()>& stop) {
   run_.stop = stop;
   begin();
-  run_.survivors.wholly([&] { together(run_.comm(), [&] { open_directory(); }); });
-  stopping_.begin();
-  record_.begin();
-  run_.survivors.wholly([&] { traces_.start(); });
-  batches_.open();
+  bool ready = false;
   try {
+    run_.survivors.wholly([&] { together(run_.comm(), [&] { open_directory(); }); });
+    stopping_.begin();
+    record_.begin();
+    run_.survivors.wholly([&] { traces_.start(); });
+    batches_.open();
+    ready = true;
     return finish(!train());
-  } catch (const comm::PeerLost& e) { return rollback_.end(e.what()); } catch (const comm::Timeout& e) {
+  } catch (const comm::EpochEnds&) { return rollback_.leave_epoch(); } catch (const comm::PeerLost& e) {
+    if (!ready && !run_.setup.place.council) throw;
+    return run_.setup.place.council ? rollback_.leave_epoch() : rollback_.end(e.what());
+  } catch (const comm::Timeout& e) {
+    if (!ready) throw;
     return rollback_.end(text(e.what(),
                               "; every worker is alive, so none is given up: give a longer --deadline ",
                               "or --wait forever"));
@@ -154,7 +169,7 @@ Outcome Trainer::finish(bool interrupted) {
     unsaved = e.what();
   }
   if (!interrupted) {
-    learning_.strategy->finish(*learning_.worker);
+    rollback_.keep([&] { learning_.strategy->finish(*learning_.worker); });
     const bool scored = scoring_.is_current();
     run_.survivors.wholly([&] {
       stopping_.meet();

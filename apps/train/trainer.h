@@ -23,6 +23,9 @@ class Trainer {
   Trainer(const Config&, Setup, std::string directory, Progress&, Survivors&);
   ~Trainer();
 
+  // Continues as a member of a later epoch of the membership, from what this worker and others have taken along. Once,
+  // before run(). Collective.
+  void inherit(const Legacy&);
   // Continues from a checkpoint; throws BadFile if it is damaged or another training's. Once, before run().
   void resume(const std::string& checkpoint);
 
@@ -34,7 +37,8 @@ class Trainer {
   // Trains to the last step, or until `stop` says so between two steps, on any worker; then writes a
   // checkpoint. Writes metrics and checkpoints on the way; at the end summary, report and model. Throws Error
   // if the loss is not a number. When a worker is lost, those of a row with a center continue without it, unless
-  // it was worker 0. Workers of other rows end, and leave what rollback.h says.
+  // it was worker 0. Where there is a council (Place::council), a change of membership ends the call, with
+  // Outcome::legacy. Otherwise workers of other rows end, and leave what rollback.h says.
   Outcome run(const std::function<bool()>& stop = {});
 
  private:

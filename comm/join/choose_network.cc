@@ -173,7 +173,7 @@ std::vector<int> fastest(const std::vector<std::vector<Candidate>>& of_hosts) {
 NetworkChoice choose_network(Exchange& e, const std::vector<int>& host, const TransportOptions& o,
                              Refusals::Counter& strangers) {
   const Rank me = e.rank();
-  const Credentials mine{.key = o.key, .me = me, .size = e.size()};
+  const Credentials mine{.key = o.key, .me = me, .size = e.size(), .epoch = o.epoch};
   const char* const fixed = std::getenv("UCX_NET_DEVICES");
   const std::string said_so = fixed ? "UCX_NET_DEVICES" : "--interface", wanted = fixed ? fixed : o.interface;
   Card card{.told = !wanted.empty(), .candidates = candidates(said_so, wanted)};

@@ -15,6 +15,12 @@ struct Line {
   bool write(const std::string&, Clock::time_point deadline);
   // n bytes that were written at once; false also if they were changed on their way.
   bool read(std::string&, size_t n, Clock::time_point deadline);
+
+  // A string after its length. The other end may send an error message instead, which read_string throws as Timeout;
+  // it is also false if the string is longer than `most` bytes.
+  bool write_string(const std::string&, Clock::time_point deadline);
+  bool write_trouble(const std::string&);
+  bool read_string(std::string&, Clock::time_point deadline, uint64_t most = uint64_t(1) << 30);
 };
 
 // The caller's greeting. Empty: the called end did not answer in time, hung up, or is not that rank of this job.

@@ -9,36 +9,12 @@
 namespace skein::comm {
 namespace {
 
-constexpr uint64_t kLongest = uint64_t(1) << 30;
-constexpr uint64_t kTrouble = ~uint64_t(0);  // instead of a length: an error message follows
+constexpr double kGlance = 0.1;  // seconds between two looks whether there is a point in waiting
 
 template <class T>
 std::string bytes_of(const T& v) {
   return {reinterpret_cast<const char*>(&v), sizeof v};
 }
-bool write_string(Line& to, const std::string& v, Clock::time_point until) {
-  return to.write(bytes_of(uint64_t(v.size())), until) && to.write(v, until);
-}
-bool write_trouble(Line& to, const std::string& v) {
-  return to.write(bytes_of(kTrouble), after(1)) && write_string(to, v, after(1));
-}
-// False on hang-up, deadline or damage. Throws Timeout with what the other end reports.
-bool read_string(Line& from, std::string& v, Clock::time_point until) {
-  const auto length = [&](uint64_t& n) {
-    std::string raw;
-    if (!from.read(raw, sizeof n, until)) return false;
-    std::memcpy(&n, raw.data(), sizeof n);
-    return true;
-  };
-  uint64_t n = 0;
-  if (!length(n)) return false;
-  const bool trouble = n == kTrouble;
-  if (trouble && !length(n)) return false;
-  if (n > kLongest || !from.read(v, size_t(n), until)) return false;
-  if (trouble) throw Timeout(-1, v);
-  return true;
-}
-
 std::string list(const std::vector<Rank>& ranks) {
   std::string s = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < ranks.size(); ++i) s += (i ? ", " : "") + std::to_string(ranks[i]);
@@ -70,7 +46,9 @@ Rendezvous::Rendezvous(RendezvousOptions o) : o_(std::move(o)) {
 }
 Rendezvous::~Rendezvous() = default;
 
-Credentials Rendezvous::credentials() const { return {.key = o_.key, .me = o_.rank, .size = o_.size}; }
+Credentials Rendezvous::credentials() const {
+  return {.key = o_.key, .me = o_.rank, .size = o_.size, .epoch = o_.epoch};
+}
 
 std::vector<int> Rendezvous::ports() const {
   std::vector<int> all = {o_.port};
@@ -94,6 +72,10 @@ Fd Rendezvous::listener() {
   throw Error(text("rank 0 cannot listen at any of these ports of this host, all are in use: ", where()));
 }
 
+void Rendezvous::require_sense() const {
+  if (o_.in_vain && o_.in_vain()) throw Timeout(-1, "the membership has changed before all had met");
+}
+
 std::string Rendezvous::missing() const {
   std::vector<Rank> absent;
   for (Rank r = 1; r < o_.size; ++r)
@@ -102,7 +84,7 @@ std::string Rendezvous::missing() const {
 }
 
 void Rendezvous::tell_all(const std::string& trouble) {
-  for (auto& [r, line] : members_) write_trouble(line, trouble);
+  for (auto& [r, line] : members_) line.write_trouble(trouble);
 }
 
 void Rendezvous::admit(const Hello& h, Line line) {
@@ -112,7 +94,7 @@ void Rendezvous::admit(const Hello& h, Line line) {
   else if (h.from <= 0 || h.from >= h.size || members_.count(h.from))
     refusal = text("rank ", h.from, " came twice: is another job using this address and key?");
   if (!refusal.empty()) {
-    write_trouble(line, refusal);
+    line.write_trouble(refusal);
     tell_all(refusal);
     throw Disagreement(refusal);
   }
@@ -123,7 +105,9 @@ void Rendezvous::wait_for_all() {
   const Clock::time_point deadline = after(o_.deadline);
   Reception callers(listener_, credentials(), strangers_);
   while (int(members_.size()) < o_.size - 1) {
-    std::optional<Reception::Guest> guest = callers.next(deadline);
+    std::optional<Reception::Guest> guest = callers.next(std::min(deadline, after(kGlance)));
+    require_sense();
+    if (!guest && Clock::now() < deadline) continue;
     if (!guest) {
       const std::string trouble = text("no ", missing(), " after ", o_.deadline, " s; was it started? ",
                                        o_.size, " workers are expected at port ", o_.port, "; ", strangers(),
@@ -145,7 +129,7 @@ std::vector<std::string> Rendezvous::serve_gather(const std::string& mine) {
   all[0] = mine;
   std::vector<Rank> silent;
   for (Rank r = 1; r < o_.size; ++r)
-    if (!read_string(members_.at(r), all[size_t(r)], deadline)) silent.push_back(r);
+    if (!members_.at(r).read_string(all[size_t(r)], deadline)) silent.push_back(r);
   if (!silent.empty()) {
     const std::string trouble = text(list(silent), " left or fell silent while the workers were meeting");
     tell_all(trouble);
@@ -154,7 +138,7 @@ std::vector<std::string> Rendezvous::serve_gather(const std::string& mine) {
   std::string table;
   for (const std::string& s : all) table += bytes_of(uint64_t(s.size())) + s;
   for (Rank r = 1; r < o_.size; ++r)
-    if (!write_string(members_.at(r), table, deadline)) silent.push_back(r);
+    if (!members_.at(r).write_string(table, deadline)) silent.push_back(r);
   if (!silent.empty()) throw Timeout(silent[0], text(list(silent), " left while the workers were meeting"));
   return all;
 }
@@ -166,8 +150,8 @@ std::vector<std::string> Rendezvous::all_gather(const std::string& mine) {
   const Clock::time_point deadline = after(o_.deadline + 5);
   std::string table;
   // Where rank 0 has hung up, it has said why before.
-  const bool told = write_string(members_.at(0), mine, deadline);
-  if (!read_string(members_.at(0), table, deadline) || !told)
+  const bool told = members_.at(0).write_string(mine, deadline);
+  if (!members_.at(0).read_string(table, deadline) || !told)
     throw Timeout(0, "rank 0 left or fell silent while the workers were meeting");
   return read_table(table, o_.size);
 }

@@ -19,10 +19,13 @@ struct RendezvousOptions {
   int port = 0;
   std::vector<int> more_ports = {};  // rank 0 listens at the first free port, the others try each
   Secret key;                        // kJobKeyBytes, equal on every rank
+  uint32_t epoch = 1;                // of the membership that is to meet
   double deadline = 60;              // seconds for all ranks to arrive, and for each exchange
   Fd listener = {};                  // rank 0: a socket that listens; empty: `port`, on all interfaces
   // The other ranks call it while rank 0 does not answer: it may return another host, port and key.
   std::function<void(RendezvousOptions&)> look_again = {};
+  // Asked while ranks are missing: whether there is no point in waiting any longer.
+  std::function<bool()> in_vain = {};
 };
 
 // Rank 0 keeps the table, and the others talk to it. Every connection begins with a greeting that only holders of
@@ -53,6 +56,7 @@ class Rendezvous final : public Exchange {
   std::vector<std::string> serve_gather(const std::string& mine);
   void tell_all(const std::string& trouble);
   std::string missing() const;
+  void require_sense() const;
 
   RendezvousOptions o_;
   std::map<Rank, Line> members_;  // on rank 0 the others; elsewhere only rank 0

@@ -46,7 +46,7 @@ std::vector<std::string> addresses_of(const std::string& hosts) {
 void Rendezvous::find_rank_zero() {
   constexpr double kSalt = 5, kProof = 20;  // seconds, if there are other ports to try
   const Clock::time_point deadline = after(o_.deadline);
-  const bool elsewhere = o_.look_again || !o_.more_ports.empty();
+  const bool elsewhere = o_.look_again || o_.in_vain || !o_.more_ports.empty();
   std::string host = o_.host;
   std::vector<std::string> addresses = addresses_of(host);
   for (bool refused = false, heard = false;;) {
@@ -72,7 +72,8 @@ void Rendezvous::find_rank_zero() {
     if (Clock::now() >= deadline)
       throw Timeout(0, text("rank 0 did not answer at ", where(), " within ", o_.deadline,
                             " s; was it started there?"));
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(std::chrono::milliseconds(o_.in_vain ? 5 : 50));
+    require_sense();
     if (o_.look_again) o_.look_again(o_);
     if (host != o_.host) host = o_.host, addresses = addresses_of(host);
   }

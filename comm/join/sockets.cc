@@ -166,25 +166,39 @@ std::vector<std::string> own_addresses() {
   return all;
 }
 
+namespace {
+
+// The connection, or why there is none: an errno, EINVAL if the address is none.
+std::pair<Fd, int> try_to_connect(const std::string& address, int port, Clock::time_point deadline) {
+  Fd s(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!s) fail_system("making a TCP socket");
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  a.sin_port = htons(uint16_t(port));
+  if (inet_pton(AF_INET, address.c_str(), &a.sin_addr) != 1) return {Fd(), EINVAL};
+  if (connect(s.get(), reinterpret_cast<sockaddr*>(&a), sizeof a) != 0 && errno != EINPROGRESS)
+    return {Fd(), errno};
+  int error = 0;
+  socklen_t n = sizeof error;
+  if (!ready(s.get(), POLLOUT, deadline)) return {Fd(), ETIMEDOUT};
+  if (getsockopt(s.get(), SOL_SOCKET, SO_ERROR, &error, &n) != 0) error = errno;
+  if (error != 0) return {Fd(), error};
+  fcntl(s.get(), F_SETFL, fcntl(s.get(), F_GETFL) & ~O_NONBLOCK);
+  send_promptly(s);
+  return {std::move(s), 0};
+}
+
+}  // namespace
+
 Fd connect_tcp(const std::vector<std::string>& addresses, int port, Clock::time_point deadline) {
   const auto each = (deadline - Clock::now()) / int64_t(std::max<size_t>(1, addresses.size()));
-  for (const std::string& address : addresses) {
-    Fd s(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!s) fail_system("making a TCP socket");
-    sockaddr_in a{};
-    a.sin_family = AF_INET;
-    a.sin_port = htons(uint16_t(port));
-    if (inet_pton(AF_INET, address.c_str(), &a.sin_addr) != 1) continue;
-    if (connect(s.get(), reinterpret_cast<sockaddr*>(&a), sizeof a) != 0 && errno != EINPROGRESS) continue;
-    int error = 0;
-    socklen_t n = sizeof error;
-    if (!ready(s.get(), POLLOUT, Clock::now() + each)) continue;
-    if (getsockopt(s.get(), SOL_SOCKET, SO_ERROR, &error, &n) != 0 || error != 0) continue;
-    fcntl(s.get(), F_SETFL, fcntl(s.get(), F_GETFL) & ~O_NONBLOCK);
-    send_promptly(s);
-    return s;
-  }
+  for (const std::string& address : addresses)
+    if (auto [s, error] = try_to_connect(address, port, Clock::now() + each); s) return std::move(s);
   return {};
+}
+
+bool refuses(const std::string& address, int port, Clock::time_point deadline) {
+  return try_to_connect(address, port, deadline).second == ECONNREFUSED;
 }
 
 Fd accept_before(const Fd& listener, Clock::time_point deadline) {

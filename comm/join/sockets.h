@@ -49,7 +49,9 @@ Fd listen_tcp(const std::string& address, PortRange, int& port);
 int bind_to(const Fd& socket, const std::string& address, PortRange);
 std::vector<std::string> own_addresses();  // numeric, loopback last
 Fd connect_tcp(const std::vector<std::string>& addresses, int port,
-               Clock::time_point deadline);                        // the first that answers
+               Clock::time_point deadline);  // the first that answers
+// Whether that host says within the time that nobody listens there.
+bool refuses(const std::string& address, int port, Clock::time_point deadline);
 Fd accept_before(const Fd& listener, Clock::time_point deadline);  // empty: no caller came
 bool same_user(const Fd& unix_socket);
 

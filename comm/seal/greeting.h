@@ -22,7 +22,14 @@ inline constexpr size_t kSaltBytes = 32;
 inline constexpr size_t kProofBytes = 32;
 
 // What a connection is for. An end that expects another purpose refuses it.
-enum class Purpose : uint16_t { kMeeting = 1, kTrial = 2, kHeartbeats = 3, kMessages = 4, kMemory = 5 };
+enum class Purpose : uint16_t {
+  kMeeting = 1,
+  kTrial = 2,
+  kHeartbeats = 3,
+  kMessages = 4,
+  kMemory = 5,
+  kJoin = 6
+};
 
 // What a rank knows of itself and its job.
 struct Credentials {

@@ -57,6 +57,7 @@ class ProcessTransport final : public Transport {
         box_(rank_, size_, o.in_flight),
         live_(box_, o.silence),
         ways_(choose_ways(e, o, box_.refusals().callers)) {
+    box_.membership().set_epoch(o.epoch);
     if (o.way == Way::kAuto || o.way == Way::kShared)
       shared_ = std::make_unique<SharedEndpoints>(e, ways_.domains, box_, live_, o);
     std::map<Rank, Line> lines;
@@ -156,7 +157,8 @@ class ProcessTransport final : public Transport {
     const Fd listener = listen_tcp(ways_.network.listen, o.ports, port);
     const std::vector<std::string> all = e.all_gather(written(port, ways_.network.addresses));
     HandshakeOptions h;
-    h.mine = {.key = o.key, .me = rank_, .size = size_, .hides = o.sealing != Sealing::kOff};
+    h.mine = {
+        .key = o.key, .me = rank_, .size = size_, .epoch = o.epoch, .hides = o.sealing != Sealing::kOff};
     h.peers = ways_.tcp.empty() ? ways_.ucx : ways_.tcp;
     h.purposes = {Purpose::kHeartbeats};
     if (!ways_.tcp.empty()) h.purposes.push_back(Purpose::kMessages);

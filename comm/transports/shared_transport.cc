@@ -213,7 +213,7 @@ SharedEndpoints::SharedEndpoints(Exchange& exchange, const std::vector<int>& dom
   const std::string name = "skein-" + hex(random_bytes(16));
   const Fd listener = listen_unix(name, 1024);
   const std::vector<std::string> all = exchange.all_gather(name);
-  HandshakeOptions m{.mine = {.key = o.key, .me = me, .size = exchange.size()},
+  HandshakeOptions m{.mine = {.key = o.key, .me = me, .size = exchange.size(), .epoch = o.epoch},
                      .peers = {},
                      .purposes = {Purpose::kMemory},
                      .dial = [&](Rank r) { return connect_unix(all[size_t(r)]); },

@@ -1,0 +1,261 @@
+// One connection an epoch; the last one stays until the next one stands, so that its council can decide again.
+#include "apps/launch/epochs.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+#include <thread>
+
+#include "apps/base/environment.h"
+#include "apps/launch/job_key.h"
+#include "apps/launch/meeting.h"
+#include "apps/launch/membership_note.h"
+#include "apps/launch/superior.h"
+
+namespace skein::apps {
+namespace {
+
+using comm::Fd;
+using comm::View;
+
+constexpr double kAssembling = 10;  // seconds that the members of a new epoch have to connect, at most
+constexpr double kProbe = 0.2;      // seconds that a host has to refuse a connection
+
+comm::MemberId random_id() {
+  const std::string bytes = comm::random_bytes(sizeof(comm::MemberId));
+  comm::MemberId id;
+  std::memcpy(&id, bytes.data(), sizeof id);
+  return id;
+}
+
+DoorAddress read_card(const std::string& card) {
+  std::istringstream in(card);
+  DoorAddress a;
+  in >> a.port;
+  a.hosts.assign(std::istream_iterator<std::string>(in), {});
+  return a;
+}
+std::string joined_by_commas(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& w : words) all += (all.empty() ? "" : ",") + w;
+  return all;
+}
+
+// A listening socket lives as long as its process. That its host refuses a connection is a fact about the process;
+// that nobody answers may be the network's doing.
+bool is_gone(const std::string& card) {
+  const DoorAddress a = read_card(card);
+  return !a.hosts.empty() && comm::refuses(a.hosts[0], a.port, comm::after(kProbe));
+}
+
+View first_view(comm::Exchange& e, comm::MemberId me, const std::string& card) {
+  View v;
+  for (const std::string& words : e.all_gather(text(me, ' ', card))) {
+    comm::View::Member c;
+    std::istringstream in(words);
+    in >> c.id >> std::ws;
+    std::getline(in, c.card);
+    v.members.push_back(std::move(c));
+  }
+  return v;
+}
+
+}  // namespace
+
+// What belongs to one epoch, in the order in which it is made.
+struct Epochs::Connection {
+  View view;
+  Place place;
+  std::unique_ptr<comm::Transport> transport;
+  std::unique_ptr<comm::Communicator> communicator;
+  std::unique_ptr<comm::Door> door;
+  std::unique_ptr<comm::Council> council;
+
+  ~Connection() {  // door and council call each other
+    if (door) door->close();
+  }
+};
+
+Epochs::Epochs(const JobOptions& o, const Seat& seat) : o_(o), seat_(seat), me_(random_id()) {
+  if (o.elastic) open_door();
+  o.join.empty() ? meet_seats() : join();
+}
+
+void Epochs::meet_seats() {
+  const std::unique_ptr<comm::Rendezvous> met = [&] {
+    Meeting meeting(seat_, o_.place, o_.deadline, o_.ports);
+    return std::make_unique<comm::Rendezvous>(meeting.options());
+  }();
+  key_ = met->key();
+  key_is_drawn_ = !variable("SKEIN_KEY_FD") && !variable("SKEIN_KEY_FILE");
+  now_ = connect(*met, o_.elastic ? first_view(*met, me_, card_) : View());
+  now_->place.rank = seat_.rank, now_->place.world = seat_.world;
+  now_->place.local_rank = seat_.local_rank, now_->place.local_world = seat_.local_world;
+  if (o_.elastic) open_council(*now_, {});
+}
+
+// A member that ends meanwhile, or a meeting that fails, sends the newcomer back to the doors, as somebody else.
+void Epochs::join() {
+  const auto deadline = comm::after(o_.deadline);
+  const auto given = given_job_key();
+  Destination d;
+  do {
+    d = parse_join(o_.join);
+    key_ = given ? *given : d.key;
+    if (key_.empty())
+      throw BadOption(text("--join ", o_.join,
+                           ": the job's key is needed: give SKEIN_KEY_FILE, a file of 32 bytes that "
+                           "is the same as the job's (docs/launch.md)"));
+    for (const DoorAddress& a : d.doors) {
+      me_ = random_id();  // whoever has hung up counts as dead
+      const auto v = comm::knock(a.hosts, a.port, key_, {{me_, card_, false}, o_.identity}, deadline);
+      if (!v) continue;
+      now_ = meet_members(*v, {});
+      return open_council(*now_, {});
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  } while (comm::Clock::now() < deadline);
+  throw nobody_answered(d, o_.deadline);
+}
+
+// The first member leaves the note.
+void Epochs::announce(const std::string& directory) {
+  directory_ = std::filesystem::absolute(directory).string();
+  if (now_->place.rank == 0) {
+    MembershipNote note;
+    note.epoch = now_->view.epoch;
+    if (key_is_drawn_) note.key = key_;
+    for (const View::Member& m : now_->view.members) note.doors.push_back(read_card(m.card));
+    write_membership(directory_, note);
+  }
+  report_membership(directory_);
+}
+
+void Epochs::end() {
+  if (now_->place.rank == 0 && !directory_.empty()) remove_membership(directory_);
+}
+
+Epochs::~Epochs() = default;
+
+comm::Communicator& Epochs::communicator() { return *now_->communicator; }
+Place Epochs::place() const { return now_->place; }
+
+// Workers that a launcher has started on one host are not to be reached from others.
+void Epochs::open_door() {
+  const std::string master = variable("MASTER_ADDR").value_or("");
+  const bool here = master == "localhost" || master.starts_with("127.");
+  int port = 0;
+  door_ = comm::listen_at(port, here, o_.ports);
+  card_ = std::to_string(port);
+  for (const std::string& a : here ? std::vector<std::string>{"127.0.0.1"} : comm::own_addresses())
+    card_ += ' ' + a;
+}
+
+comm::TransportOptions Epochs::transport_options(uint32_t epoch) const {
+  comm::TransportOptions t;
+  t.way = comm::parse_way(o_.transport);
+  t.sealing = comm::parse_sealing(o_.seal);
+  t.key = key_;
+  t.ports = o_.ports;
+  t.epoch = epoch;
+  t.deadline = epoch == 1 ? o_.deadline : std::min(o_.deadline, kAssembling);
+  t.interface = o_.interface;
+  t.gpu = o_.gpu_messages && cuda_device_count() > 0;
+  t.silence = std::clamp(o_.deadline / 2, 1.0, t.silence);
+  if (const auto tls = variable("SKEIN_UCX_TLS")) t.tls = *tls;
+  return t;
+}
+
+std::unique_ptr<Epochs::Connection> Epochs::connect(comm::Rendezvous& met, View view) {
+  auto c = std::make_unique<Connection>();
+  c->view = std::move(view);
+  c->transport = comm::connect(met, transport_options(c->view.epoch));
+  c->communicator = std::make_unique<comm::Communicator>(
+      *c->transport,
+      comm::CommunicatorOptions{.deadline = o_.deadline, .wire = o_.wire, .key = key_, .ports = o_.ports});
+  comm::Refusals& refusals = c->transport->mailbox().refusals();
+  refusals.callers += met.strangers();
+  c->place.cores = seat_.cores;
+  c->place.ways = c->transport->describe();
+  c->place.refusals = &refusals;
+  return c;
+}
+
+// The door stands before the council that tells its guests, and hears nobody before there is one to ask.
+void Epochs::open_council(Connection& c, std::unique_ptr<comm::Succession> begun) {
+  comm::Refusals& refusals = c.transport->mailbox().refusals();
+  c.door = std::make_unique<comm::Door>(
+      door_, key_, refusals.callers,
+      comm::Door::Answers{.admit = [this, &c](const auto& a) { return consider(a, *c.council); },
+                          .gone = [&c](comm::MemberId m) { c.council->forget(m); }});
+  c.council = std::make_unique<comm::Council>(
+      *c.transport,
+      comm::CouncilOptions{.me = me_,
+                           .now = c.view,
+                           .card = card_,
+                           .is_gone = is_gone,
+                           .decided = [&c](const View& v) { c.door->tell(v); }},
+      std::move(begun));
+  c.door->open();
+  c.place.council = c.council.get();
+  c.place.announce = [this](const std::string& directory) { announce(directory); };
+}
+
+std::string Epochs::consider(const comm::Application& a, comm::Council& council) const {
+  if (a.job != o_.identity) return text("this job is ", o_.identity, "; the newcomer is ", a.job);
+  const int most = o_.max_workers;
+  if (most > 0 && int(council.now().members.size()) >= most)
+    return text("this job has ", council.now().members.size(), " workers, and --max-workers is ", most);
+  council.admit(a.member);
+  return "";
+}
+
+// The first member of a view keeps the table of its meeting.
+std::unique_ptr<Epochs::Connection> Epochs::meet_members(const View& v,
+                                                         const std::function<bool()>& in_vain) {
+  const DoorAddress where = read_card(v.members[0].card);
+  comm::RendezvousOptions r;
+  r.rank = v.rank(me_);
+  r.size = int(v.members.size());
+  r.host = joined_by_commas(where.hosts);
+  r.port = where.port;
+  r.key = key_;
+  r.epoch = v.epoch;
+  r.deadline = std::min(o_.deadline, kAssembling);
+  if (r.rank == 0) r.listener = Fd(fcntl(door_.get(), F_DUPFD_CLOEXEC, 0));
+  r.in_vain = in_vain ? in_vain : [] { return false; };
+  const int rank = r.rank, size = r.size;
+  comm::Rendezvous met(std::move(r));
+  const std::vector<std::string> hosts = met.all_gather(comm::host_identity());
+  auto c = connect(met, v);
+  c->communicator->barrier();
+  const auto is_here = [&](const std::string& h) { return h == hosts[size_t(rank)]; };
+  c->place.rank = rank, c->place.world = size;
+  c->place.local_rank = int(std::count_if(hosts.begin(), hosts.begin() + rank, is_here));
+  c->place.local_world = int(std::count_if(hosts.begin(), hosts.end(), is_here));
+  return c;
+}
+
+// Callers at the door are for the meeting of the new epoch, until its council stands.
+void Epochs::advance() {
+  comm::Council& council = *now_->council;
+  for (View v = council.next(o_.deadline);; v = council.after(v, o_.deadline)) {
+    now_->door->close();
+    try {
+      auto next = meet_members(v, [&] { return council.is_past(v); });
+      std::unique_ptr<comm::Succession> begun = council.release(v);
+      if (!begun) continue;  // a later view has been decided
+      now_ = std::move(next);
+      return open_council(*now_, std::move(begun));
+    } catch (const comm::Timeout&) {  // somebody did not come: the council decides again
+    } catch (const comm::PeerLost&) {}
+  }
+}
+
+}  // namespace skein::apps

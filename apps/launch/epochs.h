@@ -1,0 +1,56 @@
+// Epochs: the connection of one worker process to the others, which is made anew when the membership changes.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "apps/launch/job.h"
+#include "apps/launch/seat.h"
+#include "comm/join/door.h"
+#include "comm/join/rendezvous.h"
+#include "comm/membership/council.h"
+
+namespace skein::apps {
+
+// With JobOptions::elastic the members of an epoch choose those of the next one (comm/membership). All that
+// connects them belongs to one epoch: sockets, shared memory, communicators. What a worker carries over is its state,
+// and the socket at which it can be reached as long as it lives.
+class Epochs {
+ public:
+  // Meets and connects with the ranks that the environment names or, with JobOptions::join, with a running job. Throws
+  // Error if that job refuses this worker or cannot be found.
+  Epochs(const JobOptions&, const Seat&);
+  ~Epochs();
+
+  comm::Communicator& communicator();
+  Place place() const;  // of this worker in this epoch
+  // After the work of an epoch has ended with kNextEpoch: connects with the members of the next one. Throws GivenUp if
+  // this worker is none of them, and Timeout if there is no quorum of those that are left.
+  void advance();
+  // When the run has ended: nobody can join it any more.
+  void end();
+
+ private:
+  struct Connection;
+  void open_door();
+  void meet_seats();
+  void announce(const std::string& directory);
+  void join();
+  std::string consider(const comm::Application&, comm::Council&) const;
+  std::unique_ptr<Connection> connect(comm::Rendezvous&, comm::View);
+  std::unique_ptr<Connection> meet_members(const comm::View&, const std::function<bool()>& in_vain);
+  void open_council(Connection&, std::unique_ptr<comm::Succession> begun);
+  comm::TransportOptions transport_options(uint32_t epoch) const;
+
+  const JobOptions o_;
+  const Seat seat_;
+  comm::MemberId me_;
+  std::string key_;
+  bool key_is_drawn_ = false;  // for this job: newcomers have it from nowhere but its note
+  std::string directory_;      // where the note is
+  comm::Fd door_;              // where this process listens as long as it lives
+  std::string card_;           // its port and addresses
+  std::unique_ptr<Connection> now_;
+};
+
+}  // namespace skein::apps

@@ -1,0 +1,34 @@
+// Legacy: what a worker takes along from one epoch of the membership into the next.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/report/metrics.h"
+#include "comm/communicator/communicator.h"
+#include "data/source.h"
+#include "optim/snapshot.h"
+
+namespace skein::apps {
+
+struct Legacy {
+  // Of this worker alone.
+  bool has_state = false;  // false: a newcomer, or a worker too many steps ahead to go back
+  optim::Snapshot state;   // after the steps that the next epoch begins with
+  data::Split data;        // opened images
+  double left_at = 0;      // clock_seconds() when it left the last epoch
+
+  // The same on all workers once they have shared it.
+  std::string directory;  // the run's
+  int workers_at_first = 0;
+  int64_t global_batch = 0;
+  std::vector<ChangeEvent> changes;  // of the membership; the last one is under way
+
+  // The walk loads the state that all workers of `comm`, the next epoch's, have taken along together: each keeps what
+  // is its own, and newcomers get the mean (docs/elastic.md). Collective. Throws Error on all workers if none has any.
+  void restore(comm::Communicator& comm, const std::string& algorithm, const optim::Walk&) const;
+  // Every worker takes over what rank 0 knows of the run. Collective.
+  void share(comm::Communicator&);
+};
+
+}  // namespace skein::apps

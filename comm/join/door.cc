@@ -1,0 +1,144 @@
+// One application a caller, then a view or a hang-up.
+#include "comm/join/door.h"
+
+#include <sys/socket.h>
+
+#include <cstring>
+#include <utility>
+
+#include "comm/join/reception.h"
+
+namespace skein::comm {
+namespace {
+
+constexpr uint64_t kLongestApplication = 64 << 10, kLongestView = 64 << 20;  // bytes
+constexpr double kPatience = 2;  // seconds that a caller who has proved itself has for its application
+constexpr double kGlance = 0.1;  // seconds between two looks at who has hung up
+
+void append(std::string& to, const std::string& v) {
+  const uint32_t n = uint32_t(v.size());
+  to.append(reinterpret_cast<const char*>(&n), sizeof n).append(v);
+}
+bool take(const std::string& from, size_t& at, std::string& v) {
+  uint32_t n = 0;
+  if (from.size() - at < sizeof n) return false;
+  std::memcpy(&n, from.data() + at, sizeof n);
+  at += sizeof n;
+  if (from.size() - at < n) return false;
+  v = from.substr(at, n);
+  at += n;
+  return true;
+}
+
+// The door is no rank: whoever calls it does not know who is behind it.
+Credentials credentials(const std::string& key) { return {.key = key, .me = 0, .size = 1, .epoch = 0}; }
+
+bool hung_up(const Fd& socket) {
+  char byte;
+  const ssize_t n = recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+}  // namespace
+
+std::string write_application(const Application& a) {
+  std::string out(reinterpret_cast<const char*>(&a.member.id), sizeof a.member.id);
+  append(out, a.member.card);
+  append(out, a.job);
+  return out;
+}
+
+std::optional<Application> read_application(const std::string& bytes) {
+  Application a;
+  size_t at = sizeof a.member.id;
+  if (bytes.size() < at) return {};
+  std::memcpy(&a.member.id, bytes.data(), at);
+  if (!take(bytes, at, a.member.card) || !take(bytes, at, a.job) || at != bytes.size()) return {};
+  if (a.member.card.size() > kLongestCard) return {};
+  a.member.has_state = false;
+  return a;
+}
+
+Door::Door(const Fd& listener, const std::string& key, Refusals::Counter& strangers, Answers a)
+    : listener_(listener), key_(key), strangers_(strangers), answers_(std::move(a)) {}
+void Door::open() {
+  thread_ = std::thread([this] { work(); });
+}
+Door::~Door() { close(); }
+void Door::close() {
+  stop_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void Door::work() {
+  Reception callers(listener_, credentials(key_), strangers_);
+  while (!stop_) {
+    if (std::optional<Reception::Guest> g = callers.next(after(kGlance))) {
+      if (g->hello.purpose == Purpose::kJoin)
+        hear(std::move(g->line));
+      else
+        ++strangers_;
+    }
+    drop_those_who_hung_up();
+  }
+}
+
+void Door::hear(Line line) {
+  std::string said;
+  std::optional<Application> a;
+  if (line.read_string(said, after(kPatience), kLongestApplication)) a = read_application(said);
+  if (!a) return void(++strangers_);
+  std::list<Guest> guest;
+  guest.push_back({a->member.id, std::move(line)});
+  const auto here = guest.begin();
+  {  // once it is admitted, it may be told at any time
+    const std::lock_guard lock(mutex_);
+    waiting_.splice(waiting_.end(), guest);
+  }
+  const std::string why = answers_.admit(*a);
+  if (why.empty()) return;
+  ++strangers_;
+  const std::lock_guard lock(mutex_);
+  here->line.write_trouble(why);
+  waiting_.erase(here);
+}
+
+void Door::drop_those_who_hung_up() {
+  std::vector<MemberId> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto g = waiting_.begin(); g != waiting_.end();)
+      if (hung_up(g->line.socket)) {
+        gone.push_back(g->id);
+        g = waiting_.erase(g);
+      } else {
+        ++g;
+      }
+  }
+  for (const MemberId m : gone) answers_.gone(m);
+}
+
+void Door::tell(const View& v) {
+  const std::lock_guard lock(mutex_);
+  for (auto g = waiting_.begin(); g != waiting_.end();)
+    if (v.has(g->id)) {
+      g->line.write_string(v.write(), after(1));
+      g = waiting_.erase(g);
+    } else {
+      ++g;
+    }
+}
+
+std::optional<View> knock(const std::vector<std::string>& addresses, int port, const std::string& key,
+                          const Application& a, Clock::time_point deadline) {
+  const Clock::time_point soon = std::min(deadline, after(5));
+  auto line = call(connect_tcp(addresses, port, soon), credentials(key), 0, Purpose::kJoin, soon, soon);
+  if (!line || !line->write_string(write_application(a), soon)) return {};
+  std::string told;
+  try {
+    if (!line->read_string(told, deadline, kLongestView)) return {};
+  } catch (const Timeout& refused) { throw Error(refused.what()); }
+  return View::read(told);
+}
+
+}  // namespace skein::comm

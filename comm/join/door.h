@@ -1,0 +1,67 @@
+// Door: where newcomers ask to take part in a running job. Each of its members has one.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "comm/join/line.h"
+#include "comm/membership/view.h"
+#include "comm/refusals.h"
+
+namespace skein::comm {
+
+// What a newcomer says of itself.
+struct Application {
+  View::Member member;  // identity and address
+  std::string job;      // what all workers of a job must agree about: version, model, data, ...
+};
+std::string write_application(const Application&);
+std::optional<Application> read_application(const std::string& bytes);
+
+// Hears callers who hold the job's key on a thread of its own. Whoever is admitted stays connected until it is told of
+// the epoch in which it is a member.
+class Door {
+ public:
+  struct Answers {
+    // Why this newcomer cannot be taken in; "" if it can, and then it has been proposed to the others.
+    std::function<std::string(const Application&)> admit;
+    // A newcomer has hung up before it was told.
+    std::function<void(MemberId)> gone;
+  };
+  // `listener` must outlive it. The functions are called on the door's thread, after open().
+  Door(const Fd& listener, const std::string& key, Refusals::Counter& strangers, Answers);
+  ~Door();  // hangs up; newcomers that were not told ask again
+  void open();
+  // Hears no more callers: from now on those at this socket want something else. Those who wait can still be told.
+  void close();
+  // Tells those who wait that this is the next epoch. Each of them is in it, or waits for a later one. For any thread.
+  void tell(const View&);
+
+ private:
+  struct Guest {
+    MemberId id;
+    Line line;
+  };
+  void work();
+  void hear(Line);
+  void drop_those_who_hung_up();
+  const Fd& listener_;
+  const std::string key_;
+  Refusals::Counter& strangers_;
+  const Answers answers_;
+  std::mutex mutex_;
+  std::list<Guest> waiting_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+// The newcomer's side: knocks at this door and waits for the epoch in which it is a member. Empty: nobody answers
+// there, or it hung up. Throws Error with the reason if it is refused.
+std::optional<View> knock(const std::vector<std::string>& addresses, int port, const std::string& key,
+                          const Application&, Clock::time_point deadline);
+
+}  // namespace skein::comm

@@ -1,0 +1,163 @@
+// One round of the council: what was lost, what was written, what is due.
+#include "comm/membership/council.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "comm/mailbox.h"
+
+namespace skein::comm {
+namespace {
+
+constexpr double kCalm = 0.02,
+                 kBusy = 0.002;   // seconds between two rounds; letters and losses begin one at once
+constexpr double kSending = 0.2;  // seconds that a peer has to make room for a letter
+
+}  // namespace
+
+Council::Council(Transport& t, CouncilOptions o, std::unique_ptr<Succession> begun)
+    : transport_(t),
+      o_(std::move(o)),
+      succession_(begun ? std::move(begun)
+                        : std::make_unique<Succession>(o_.me, o_.now, Succession::Options())) {
+  CHECK(int(o_.now.members.size()) == t.size(), "the members of the epoch are the ranks of the transport");
+  for (Rank r = 0; r < t.size(); ++r) ranks_[id_of(r)] = r;
+  succession_->card(o_.card);
+  thread_ = std::thread([this] { work(); });
+}
+
+Council::~Council() { stop(); }
+
+void Council::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  transport_.mailbox().wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::unique_ptr<Succession> Council::release(const View& v) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (excluded_ || succession_->now().epoch != v.epoch) return nullptr;
+    stop_ = true;
+  }
+  stop();
+  return std::move(succession_);
+}
+
+void Council::work() {
+  for (;;) {
+    transport_.progress();
+    see_losses();
+    Letters out;
+    double nap = kCalm;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stop_) return;
+      hear(out);
+      for (Letter& l : succession_->tick(seconds_since({}))) out.push_back(std::move(l));
+      conclude();
+      if (succession_->frozen()) nap = kBusy;
+    }
+    send(out);
+    transport_.mailbox().wait_for_letters(comm::after(nap));
+  }
+}
+
+// Asking whether a process has ended may take some time, in which no lock is held.
+void Council::see_losses() {
+  const Membership& all = transport_.mailbox().membership();
+  for (Rank r = 0; r < transport_.size(); ++r) {
+    if (r == transport_.rank() || all.alive(r) || dead_.count(r)) continue;
+    const bool left = !all.lost(r);
+    if (left && is_past(o_.now)) continue;  // it is in the next epoch already
+    if (left || (all.ended(r) && o_.is_gone && o_.is_gone(o_.now.members[size_t(r)].card))) dead_.insert(r);
+    const std::lock_guard lock(mutex_);
+    succession_->suspect(id_of(r));
+    if (dead_.count(r)) succession_->prove_dead(id_of(r));
+  }
+}
+
+void Council::hear(Letters& out) {
+  for (const Message& m : transport_.mailbox().take_letters()) {
+    const auto* words = static_cast<const char*>(m.payload.raw());
+    for (Letter& l : succession_->receive(id_of(m.from), std::string(words, size_t(m.payload.bytes()))))
+      out.push_back(std::move(l));
+  }
+}
+
+// Members of the view that was decided form the next council at once, in case they do not come together.
+void Council::conclude() {
+  if (succession_->frozen() && !std::exchange(ended_, true))
+    transport_.mailbox().end_epoch("the membership is changing");
+  if (succession_->excluded()) excluded_ = true;
+  if (succession_->next() && !excluded_) {
+    decided_ = succession_->next();
+    const std::vector<View::Member> waiting = succession_->waiting();
+    succession_ = std::make_unique<Succession>(o_.me, *decided_, Succession::Options());
+    for (const View::Member& m : waiting) succession_->joins(m);
+    succession_->card(o_.card);
+    for (const Rank r : dead_) succession_->prove_dead(id_of(r));
+    if (o_.decided) o_.decided(*decided_);
+  }
+  changed_.notify_all();
+}
+
+void Council::send(const Letters& letters) {
+  for (const Letter& l : letters) {
+    const auto to = ranks_.find(l.to);
+    if (to == ranks_.end()) continue;  // a newcomer is told by the member whom it has asked
+    const Message m =
+        notice(Kind::kLetter, transport_.rank(), transport_.mailbox().membership().epoch(),
+               Tensor::of<uint8_t>({int64_t(l.bytes.size())}, {l.bytes.begin(), l.bytes.end()}));
+    try {
+      transport_.to(to->second).send(m, m.payload, comm::after(kSending));
+    } catch (const Error&) {  // it is lost, or will get the next one
+    }
+  }
+  if (!letters.empty()) transport_.progress();
+}
+
+void Council::complete_step(int64_t k, int64_t oldest) {
+  const std::lock_guard lock(mutex_);
+  if (ended_ || !succession_->complete_step(k, oldest))
+    throw EpochEnds(text("the membership changes before step ", k, " is complete"));
+}
+
+void Council::admit(const View::Member& m) {
+  const std::lock_guard lock(mutex_);
+  succession_->joins(m);
+}
+void Council::forget(MemberId m) {
+  const std::lock_guard lock(mutex_);
+  succession_->prove_dead(m);
+}
+void Council::restored() {
+  const std::lock_guard lock(mutex_);
+  if (!ended_) succession_->restored();
+}
+
+bool Council::is_past(const View& v) const {
+  const std::lock_guard lock(mutex_);
+  return excluded_ || (decided_ && decided_->epoch > v.epoch);
+}
+
+View Council::after(const View& failed, double patience) {
+  std::unique_lock lock(mutex_);
+  if (succession_->now().epoch == failed.epoch)
+    for (const View::Member& m : failed.members)
+      if (!ranks_.count(m.id)) succession_->suspect(m.id);
+  const auto told = [&] { return excluded_ || (decided_ && decided_->epoch > failed.epoch); };
+  if (!changed_.wait_for(lock, std::chrono::duration<double>(patience), told)) {
+    transport_.mailbox().end_epoch("");
+    throw Timeout(-1, text("the ", o_.now.members.size(), " workers have not agreed within ", patience,
+                           " s about who goes on: too few of them answer"));
+  }
+  if (excluded_)
+    throw GivenUp("the others go on without this worker, which they had not heard of for too long");
+  return *decided_;
+}
+
+}  // namespace skein::comm

@@ -1,0 +1,82 @@
+// Council: the ranks of a transport agree about who goes on, by Succession, on a thread of each.
+#pragma once
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/membership/succession.h"
+#include "comm/transport.h"
+
+namespace skein::comm {
+
+struct CouncilOptions {
+  MemberId me = 0;
+  View now;          // this epoch's members, in the order of their ranks
+  std::string card;  // how the others reach this process in the next epoch
+  // Whether the process of this card has certainly ended: its host refuses connections. The council's thread asks.
+  std::function<bool(const std::string& card)> is_gone;
+  // Told of every view that is decided, before next() returns it. Called on the council's thread.
+  std::function<void(const View&)> decided = {};
+};
+
+// It sees what the transport sees of losses, and exchanges letters over it. As soon as this rank has promised to complete
+// no step of this epoch any more, all its waits throw EpochEnds. Thread-safe.
+class Council {
+ public:
+  // The transport must outlive it. `begun`: what another council has released.
+  Council(Transport&, CouncilOptions, std::unique_ptr<Succession> begun = {});
+  ~Council();
+  Council(const Council&) = delete;
+
+  const View& now() const { return o_.now; }
+  MemberId me() const { return o_.me; }
+  // Before a step counts as taken: k steps then are. `oldest`: the earliest of the states, named by the number of
+  // their steps, to which this rank can go back. Throws EpochEnds if the step is not to be completed any more.
+  void complete_step(int64_t k, int64_t oldest);
+  // A process that wants to become a member; it has hung up, and will not be heard of under this name again.
+  void admit(const View::Member&);
+  void forget(MemberId);
+  // This process has got the state of the epoch's first step, if it lacked it.
+  void restored();
+
+  // Waits for the view of the next epoch. Throws GivenUp if this process is not in it, and Timeout if none is decided
+  // within so many seconds; then waits of this epoch wait again.
+  View next(double patience) { return after(o_.now, patience); }
+  // The same, if the members of `failed` have not come together: its newcomers are left out.
+  View after(const View& failed, double patience);
+  // Ends this council: that of the epoch of `v`, which has been decided, continues with what this process has promised
+  // in it. Null, and nothing ends, if a later view has been decided already.
+  std::unique_ptr<Succession> release(const View& v);
+  // Whether a later view than this one has been decided.
+  bool is_past(const View&) const;
+
+ private:
+  using Letters = std::vector<Letter>;
+  void work();
+  void stop();
+  Letters look();
+  void see_losses();
+  void hear(Letters& out);
+  void conclude();
+  void send(const Letters&);
+  MemberId id_of(Rank r) const { return o_.now.members[size_t(r)].id; }
+
+  Transport& transport_;
+  const CouncilOptions o_;
+  std::map<MemberId, Rank> ranks_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::unique_ptr<Succession> succession_;
+  std::optional<View> decided_;  // the latest
+  std::set<Rank> dead_;          // proven
+  bool excluded_ = false, ended_ = false, stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace skein::comm

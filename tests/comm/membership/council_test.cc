@@ -1,0 +1,147 @@
+// Councils of ranks that are threads: whoever is left agrees about who goes on.
+#include "comm/membership/council.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "comm/communicator/communicator.h"
+#include "comm/communicator/run_workers.h"
+
+namespace skein::comm {
+namespace {
+
+View of(int n) {
+  View v;
+  for (int r = 0; r < n; ++r) v.members.push_back({MemberId(100 + r), text("card of ", r), true});
+  return v;
+}
+
+CouncilOptions options(const View& v, Rank me) {
+  return {.me = v.members[size_t(me)].id,
+          .now = v,
+          .card = v.members[size_t(me)].card,
+          .is_gone = [](const std::string&) { return true; }};
+}
+
+std::vector<MemberId> ids(const View& v) {
+  std::vector<MemberId> out;
+  for (const View::Member& m : v.members) out.push_back(m.id);
+  return out;
+}
+
+using World = std::vector<std::unique_ptr<Transport>>;
+
+// Looks to the others like a kill -9.
+void kill(World& world, Rank victim) {
+  for (auto& t : world)
+    if (t->rank() != victim) t->mailbox().lose(victim, "its process has ended", true);
+}
+
+// Each of n ranks completes `steps`[rank] steps; then the victims die, and the others go on.
+std::vector<View> live_on(int n, const std::vector<int64_t>& steps, const std::vector<Rank>& victims) {
+  World world = local_world(n);
+  const View first = of(n);
+  std::vector<View> next(static_cast<size_t>(n));
+  std::atomic<int> ready{0};
+  on_threads(n, [&](Rank me) {
+    auto council = std::make_unique<Council>(*world[size_t(me)], options(first, me));
+    for (int64_t k = 1; k <= steps[size_t(me)]; ++k) council->complete_step(k, std::max<int64_t>(0, k - 2));
+    ++ready;
+    while (ready < n) std::this_thread::yield();
+    if (std::count(victims.begin(), victims.end(), me)) {
+      council.reset();
+      return kill(world, me);
+    }
+    View& v = next[size_t(me)] = council->next(20);
+    // Of two who die one after the other, the second may still be in the first view.
+    while (std::any_of(victims.begin(), victims.end(),
+                       [&](Rank r) { return v.has(first.members[size_t(r)].id); }))
+      v = council->after(v, 20);
+    ++ready;
+    while (ready < 2 * n - int(victims.size())) std::this_thread::yield();
+  });
+  return next;
+}
+
+TEST(Council, GoesOnWithoutADeadRankWhicheverItIs) {
+  for (Rank victim : {0, 1, 3}) {
+    const std::vector<View> next = live_on(4, {5, 5, 5, 5}, {victim});
+    for (Rank r = 0; r < 4; ++r) {
+      if (r == victim) continue;
+      EXPECT_EQ(next[size_t(r)].epoch, 2u);
+      EXPECT_EQ(next[size_t(r)].members.size(), 3u);
+      EXPECT_FALSE(next[size_t(r)].has(MemberId(100 + victim)));
+      EXPECT_EQ(next[size_t(r)], next[size_t(victim == 0 ? 1 : 0)]) << "one view";
+    }
+  }
+}
+
+TEST(Council, GoesOnWithHalfOfTheRanksIfTheOthersHaveCertainlyEnded) {
+  const std::vector<View> next = live_on(4, {5, 5, 5, 5}, {0, 2});
+  EXPECT_EQ(ids(next[1]), (std::vector<MemberId>{101, 103}));
+  EXPECT_EQ(next[1], next[3]);
+}
+
+TEST(Council, TheNextEpochBeginsAtTheLastStepThatAllHaveTaken) {
+  const std::vector<View> next = live_on(3, {7, 6, 7}, {2});
+  EXPECT_EQ(next[0].step, 6);
+  EXPECT_EQ(next[0], next[1]);
+}
+
+TEST(Council, OneOfTwoGoesOnAlone) { EXPECT_EQ(ids(live_on(2, {3, 3}, {0})[1]), std::vector<MemberId>{101}); }
+
+TEST(Council, EndsTheWaitsOfThoseWhoHaveNotNoticed) {
+  World world = local_world(3);
+  const View first = of(3);
+  on_threads(3, [&](Rank me) {
+    Council council(*world[size_t(me)], options(first, me));
+    Communicator comm(*world[size_t(me)], {.deadline = 20});
+    comm.barrier();
+    if (me == 2) return world[0]->mailbox().lose(2, "its process has ended", true);
+    if (me == 1) {
+      EXPECT_THROW(comm.take(0, 1, 0), EpochEnds)
+          << "rank 1 does not miss rank 2, and hears of it from rank 0";
+    }
+    EXPECT_EQ(council.next(20).members.size(), 2u);
+    EXPECT_THROW(council.complete_step(1, 0), EpochEnds);
+  });
+}
+
+TEST(Council, TellsANewcomerOfTheViewThatItIsIn) {
+  World world = local_world(2);
+  const View first = of(2);
+  on_threads(2, [&](Rank me) {
+    std::optional<View> told;
+    CouncilOptions o = options(first, me);
+    o.decided = [&](const View& v) { told = v; };
+    Council council(*world[size_t(me)], std::move(o));
+    council.complete_step(1, 0);
+    if (me == 1) council.admit({7, "card of a newcomer", false});
+    const View next = council.next(20);
+    EXPECT_EQ(ids(next), (std::vector<MemberId>{100, 101, 7}));
+    EXPECT_EQ(next.members[2].card, "card of a newcomer");
+    EXPECT_FALSE(next.members[2].has_state);
+    ASSERT_TRUE(told);
+    EXPECT_EQ(*told, next);
+  });
+}
+
+TEST(Council, WithoutAQuorumItSaysSoAndTheEpochCanBeEndedInGoodOrder) {
+  World world = local_world(4);
+  const View first = of(4);
+  on_threads(4, [&](Rank me) {
+    if (me >= 2) return;
+    CouncilOptions o = options(first, me);
+    o.is_gone = [](const std::string&) { return false; };
+    Council council(*world[size_t(me)], std::move(o));
+    for (const Rank silent : {2, 3}) world[size_t(me)]->mailbox().lose(silent, "not heard of", false);
+    EXPECT_THROW(council.next(0.3), Timeout) << "two of four who are only silent";
+    Communicator comm(*world[size_t(me)], {.deadline = 20});
+    const auto living = comm.group({0, 1});
+    living->barrier();
+  });
+}
+
+}  // namespace
+}  // namespace skein::comm

@@ -1,0 +1,64 @@
+// Elastic runs: real processes that die at any time, rank 0 included, and others that take part later.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/model_files.h"
+#include "tests/support/program.h"
+
+namespace skein {
+namespace {
+
+using nlohmann::json;
+using testing_programs::Ended;
+using testing_programs::expect_has;
+
+// Slow enough that there is something to interrupt.
+const char* kTask =
+    "timeout 100 $TRAIN --data synthetic:12x12x1,classes=4,train=960,test=64 --image-size 12 --lr 0.05 "
+    "--reference-batch 0 --lr-schedule constant --warmup-epochs 0 --augment none --log-every 1 --threads 1 "
+    "--progress none --elastic on --model small-cnn --batch-size 8 ";
+
+class Elastic : public testing::Test {
+ protected:
+  // Starts a training, and kills these workers, named by their ranks at the start, when it has taken some steps.
+  Ended kill(const std::string& flags, const std::string& ranks) {
+    return place_.run(
+        kTask + flags +
+        " --output run > log & P=$!\n"
+        "for i in $(seq 600); do [ $(grep -c step run/metrics.jsonl 2>/dev/null || true) -gt 8 ] && break; "
+        "sleep 0.05; done\n"
+        "L=$(pgrep -P $P)\n"
+        "for r in " +
+        ranks +
+        "; do for w in $(pgrep -P $L); do grep -qz \"^RANK=$r$\" /proc/$w/environ && kill -KILL $w; "
+        "done; done\n"
+        "wait $P; echo status $?");
+  }
+  json summary(const std::string& run) { return json::parse(place_.read(run + "/summary.json")); }
+  testing_programs::Workplace place_;
+};
+
+TEST_F(Elastic, AnyWorkerMayDieAndTheOthersFinishTheRun) {
+  for (const std::string algorithm : {"allreduce", "sgp", "local-sgd --tau 4"})
+    for (const std::string victim : {"0", "2", "3"}) {
+      place_.run("rm -rf run");
+      const Ended e = kill("--workers 4 --restarts 0 --steps 300 --algorithm " + algorithm, victim);
+      ASSERT_EQ(e.out, "status 0\n") << algorithm << " without " << victim << e.err << place_.read("log");
+      const json s = summary("run");
+      EXPECT_EQ(s["steps"], 300);
+      EXPECT_EQ(s["workers"], 3);
+      ASSERT_EQ(s["recoveries"].size(), 1u) << s;
+      expect_has(s["recoveries"][0]["who"][0], "worker " + victim);
+      EXPECT_FALSE(s["interrupted"]);
+    }
+}
+
+TEST_F(Elastic, HalfOfTheWorkersMayDieAtOnce) {
+  const Ended e = kill("--workers 4 --restarts 0 --steps 300 --algorithm allreduce", "0 1");
+  ASSERT_EQ(e.out, "status 0\n") << e.err << place_.read("log");
+  EXPECT_EQ(summary("run")["workers"], 2);
+}
+
+}  // namespace
+}  // namespace skein
