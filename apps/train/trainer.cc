@@ -61,8 +61,7 @@ void Trainer::resume(const std::string& checkpoint) {
 void Trainer::inherit(const Legacy& legacy) {
   begin();
   legacy.restore(run_.comm(), run_.config.algorithm, [this](Archive& a) { visit(a); });
-  run_.k = run_.setup.place.council->now().step;
-  run_.setup.place.council->restored();
+  run_.k = run_.setup.place.council->restored();
   saving_.continue_here();
   record_.continue_with(legacy);
 }

@@ -23,7 +23,7 @@ Council::Council(Transport& t, CouncilOptions o, std::unique_ptr<Succession> beg
   CHECK(int(o_.now.members.size()) == t.size(), "the members of the epoch are the ranks of the transport");
   for (Rank r = 0; r < t.size(); ++r) ranks_[id_of(r)] = r;
   succession_->card(o_.card);
-  thread_ = std::thread([this] { work(); });
+  thread_ = Thread([this] { work(); });
 }
 
 Council::~Council() { stop(); }
@@ -134,9 +134,10 @@ void Council::forget(MemberId m) {
   const std::lock_guard lock(mutex_);
   succession_->prove_dead(m);
 }
-void Council::restored() {
+int64_t Council::restored() {
   const std::lock_guard lock(mutex_);
   if (!ended_) succession_->restored();
+  return o_.now.step;
 }
 
 bool Council::is_past(const View& v) const {
@@ -150,7 +151,7 @@ View Council::after(const View& failed, double patience) {
     for (const View::Member& m : failed.members)
       if (!ranks_.count(m.id)) succession_->suspect(m.id);
   const auto told = [&] { return excluded_ || (decided_ && decided_->epoch > failed.epoch); };
-  if (!changed_.wait_for(lock, std::chrono::duration<double>(patience), told)) {
+  if (!changed_.wait_until(lock, comm::after(patience), told)) {
     transport_.mailbox().end_epoch("");
     throw Timeout(-1, text("the ", o_.now.members.size(), " workers have not agreed within ", patience,
                            " s about who goes on: too few of them answer"));

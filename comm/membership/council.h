@@ -1,16 +1,14 @@
 // Council: the ranks of a transport agree about who goes on, by Succession, on a thread of each.
 #pragma once
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "comm/membership/succession.h"
+#include "comm/threads.h"
 #include "comm/transport.h"
 
 namespace skein::comm {
@@ -42,8 +40,8 @@ class Council {
   // A process that wants to become a member; it has hung up, and will not be heard of under this name again.
   void admit(const View::Member&);
   void forget(MemberId);
-  // This process has got the state of the epoch's first step, if it lacked it.
-  void restored();
+  // This process has the state with which the epoch begins. Returns the number of steps after which it is.
+  int64_t restored();
 
   // Waits for the view of the next epoch. Throws GivenUp if this process is not in it, and Timeout if none is decided
   // within so many seconds; then waits of this epoch wait again.
@@ -70,13 +68,13 @@ class Council {
   Transport& transport_;
   const CouncilOptions o_;
   std::map<MemberId, Rank> ranks_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable Mutex mutex_;
+  Condition changed_;
   std::unique_ptr<Succession> succession_;
   std::optional<View> decided_;  // the latest
   std::set<Rank> dead_;          // proven
   bool excluded_ = false, ended_ = false, stop_ = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace skein::comm
