@@ -45,7 +45,7 @@ class Epochs {
   const JobOptions o_;
   const Seat seat_;
   comm::MemberId me_;
-  std::string key_;
+  comm::Secret key_;
   bool key_is_drawn_ = false;  // for this job: newcomers have it from nowhere but its note
   std::string directory_;      // where the note is
   comm::Fd door_;              // where this process listens as long as it lives

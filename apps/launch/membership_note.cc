@@ -63,16 +63,15 @@ bool read_doors(const json& j, MembershipNote& n) {
 
 // Takes the key out of the text, so that nothing copies it: zeros stay in its place. Returns whether it is
 // well-formed or absent.
-bool take_key(std::string& bytes, std::string& key) {
+bool take_key(std::string& bytes, comm::Secret& key) {
   const size_t at = bytes.find(kKey);
   if (at == std::string::npos) return true;
   const size_t from = at + std::strlen(kKey), n = 2 * comm::kJobKeyBytes;
   if (bytes.size() < from + n || bytes[from + n] != '"') return false;
-  const std::string digits = bytes.substr(from, n);
+  const bool sound = bytes.find_first_not_of("0123456789abcdef", from) == from + n;
+  if (sound) key = comm::Secret::from_hex(bytes.data() + from, n);
   std::fill_n(bytes.begin() + std::ptrdiff_t(from), n, '0');
-  if (digits.find_first_not_of("0123456789abcdef") != std::string::npos) return false;
-  key = comm::unhex(digits);
-  return true;
+  return sound;
 }
 
 // HOST:PORT; an address with colons is in brackets.
@@ -103,8 +102,14 @@ void write_membership(const fs::path& run, const MembershipNote& n) {
   for (const DoorAddress& d : n.doors) members.push_back({{"hosts", d.hosts}, {"port", d.port}});
   std::string words = text("{\"", kMark, "\": 1, \"epoch\": ", n.epoch,
                            ", \"members\": ", members.dump(-1, ' ', false, json::error_handler_t::replace));
-  if (!n.key.empty()) words += text(", ", kKey, comm::hex(n.key), '"');
-  write_file(membership_note_in(run), words + "}\n", Writing::kPrivate);
+  const comm::WipedAtEnd wiped{words};
+  if (!n.key.empty()) {
+    std::string digits = n.key.hex();
+    const comm::WipedAtEnd too{digits};
+    words.append(", ").append(kKey).append(digits).append("\"");
+  }
+  words += "}\n";
+  write_file(membership_note_in(run), words, Writing::kPrivate);
 }
 
 MembershipNote parse_membership(std::string& bytes, const std::string& from) {

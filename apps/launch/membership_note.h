@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/secret.h"
 #include "engine/base.h"
 
 namespace skein::apps {
@@ -22,7 +23,7 @@ struct DoorAddress {
 struct MembershipNote {
   uint32_t epoch = 1;
   std::vector<DoorAddress> doors;  // of the members, in the order of their ranks; not empty
-  std::string key;  // the job's, if it was drawn for a note; empty: newcomers have it from elsewhere
+  comm::Secret key;  // the job's, if it was drawn for a note; empty: newcomers have it from elsewhere
 };
 
 // DIR/membership.json.
@@ -38,7 +39,7 @@ MembershipNote parse_membership(std::string& bytes, const std::string& from);
 // Where to knock.
 struct Destination {
   std::vector<DoorAddress> doors;
-  std::string key;    // from the note; empty if it has none
+  comm::Secret key;   // from the note; empty if it has none
   std::string found;  // what named the doors: "10.0.0.7:4711", "runs/one/membership.json (epoch 3)"
 };
 // What --join says: HOST:PORT, [ADDRESS]:PORT, or the directory of a run, whose note is read at each call. Throws

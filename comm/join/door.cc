@@ -31,7 +31,7 @@ bool take(const std::string& from, size_t& at, std::string& v) {
 }
 
 // The door is no rank: whoever calls it does not know who is behind it.
-Credentials credentials(const std::string& key) { return {.key = key, .me = 0, .size = 1, .epoch = 0}; }
+Credentials credentials(const Secret& key) { return {.key = key, .me = 0, .size = 1, .epoch = 0}; }
 
 bool hung_up(const Fd& socket) {
   char byte;
@@ -59,7 +59,7 @@ std::optional<Application> read_application(const std::string& bytes) {
   return a;
 }
 
-Door::Door(const Fd& listener, const std::string& key, Refusals::Counter& strangers, Answers a)
+Door::Door(const Fd& listener, const Secret& key, Refusals::Counter& strangers, Answers a)
     : listener_(listener), key_(key), strangers_(strangers), answers_(std::move(a)) {}
 void Door::open() {
   thread_ = std::thread([this] { work(); });
@@ -129,7 +129,7 @@ void Door::tell(const View& v) {
     }
 }
 
-std::optional<View> knock(const std::vector<std::string>& addresses, int port, const std::string& key,
+std::optional<View> knock(const std::vector<std::string>& addresses, int port, const Secret& key,
                           const Application& a, Clock::time_point deadline) {
   const Clock::time_point soon = std::min(deadline, after(5));
   auto line = call(connect_tcp(addresses, port, soon), credentials(key), 0, Purpose::kJoin, soon, soon);

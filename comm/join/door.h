@@ -33,7 +33,7 @@ class Door {
     std::function<void(MemberId)> gone;
   };
   // `listener` must outlive it. The functions are called on the door's thread, after open().
-  Door(const Fd& listener, const std::string& key, Refusals::Counter& strangers, Answers);
+  Door(const Fd& listener, const Secret& key, Refusals::Counter& strangers, Answers);
   ~Door();  // hangs up; newcomers that were not told ask again
   void open();
   // Hears no more callers: from now on those at this socket want something else. Those who wait can still be told.
@@ -50,7 +50,7 @@ class Door {
   void hear(Line);
   void drop_those_who_hung_up();
   const Fd& listener_;
-  const std::string key_;
+  const Secret key_;
   Refusals::Counter& strangers_;
   const Answers answers_;
   std::mutex mutex_;
@@ -61,7 +61,7 @@ class Door {
 
 // The newcomer's side: knocks at this door and waits for the epoch in which it is a member. Empty: nobody answers
 // there, or it hung up. Throws Error with the reason if it is refused.
-std::optional<View> knock(const std::vector<std::string>& addresses, int port, const std::string& key,
+std::optional<View> knock(const std::vector<std::string>& addresses, int port, const Secret& key,
                           const Application&, Clock::time_point deadline);
 
 }  // namespace skein::comm

@@ -106,7 +106,10 @@ std::optional<Reception::Guest> Reception::hear() {
     if (c.said.size() == kHelloBytes) reply = reply_to(c.said, c.salt, mine_);
     if (!reply || !send_at_once(c.socket, reply->words)) {
       if (there && !reply) (void)send_at_once(c.socket, kNo);
-      refuse(i);
+      if (holds_key(c.said, c.salt, mine_.key))  // it takes us for somebody else, or is of another epoch
+        callers_.erase(callers_.begin() + std::ptrdiff_t(i));
+      else
+        refuse(i);
       continue;
     }
     Guest g{reply->hello, {std::move(c.socket), std::move(reply->session.out), std::move(reply->session.in)}};

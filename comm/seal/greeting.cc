@@ -52,10 +52,14 @@ std::string random_salt() {
   return salt;
 }
 
+bool holds_key(const std::string& said, const std::string& salt, const Secret& key) {
+  return said.size() == kHelloBytes &&
+         proves(said.substr(sizeof(Hello)), proof(key, "hello", salt + said.substr(0, sizeof(Hello))));
+}
+
 std::optional<Reply> reply_to(const std::string& said, const std::string& salt, const Credentials& mine) {
-  if (said.size() != kHelloBytes) return {};
+  if (!holds_key(said, salt, mine.key)) return {};
   std::string transcript = salt + said.substr(0, sizeof(Hello));
-  if (!proves(said.substr(sizeof(Hello)), proof(mine.key, "hello", transcript))) return {};
   Hello h;
   std::memcpy(&h, said.data(), sizeof h);
   if (h.magic != Hello::kMagic || h.version != Hello::kVersion || h.to != mine.me || h.epoch != mine.epoch)

@@ -27,13 +27,13 @@ struct MembershipNotes : testing::Test {
 
 #define EXPECT_SAYS(message, part) EXPECT_NE((message).find(part), std::string::npos) << (message)
 
-const MembershipNote kNote{7, {{{"node1", "10.0.0.7", "fe80::1%eth0"}, 4711}, {{"node2"}, 65535}}, ""};
+const MembershipNote kNote{7, {{{"node1", "10.0.0.7", "fe80::1%eth0"}, 4711}, {{"node2"}, 65535}}, {}};
 
 TEST_F(MembershipNotes, ReadBackAsTheyWereWritten) {
   for (const std::string& key :
        {std::string(), std::string("0123456789abcdef\0\xff\x80\"0123456789xyz", 32)}) {
     MembershipNote n = kNote;
-    n.key = key;
+    if (!key.empty()) n.key = comm::Secret(key);
     write_membership(run, n);
     struct stat s {};
     ASSERT_EQ(stat(membership_note_in(run).c_str(), &s), 0);
@@ -42,7 +42,7 @@ TEST_F(MembershipNotes, ReadBackAsTheyWereWritten) {
     ASSERT_TRUE(read);
     EXPECT_EQ(read->epoch, n.epoch);
     EXPECT_EQ(read->doors, n.doors);
-    EXPECT_EQ(read->key, n.key);
+    EXPECT_EQ(read->key.hex(), n.key.hex());
   }
   remove_membership(run);
   EXPECT_FALSE(read_membership(run));
@@ -52,7 +52,7 @@ TEST_F(MembershipNotes, LeadToTheDoorsOfARun) {
   write_membership(run, kNote);
   const Destination d = parse_join(run);
   EXPECT_EQ(d.doors, kNote.doors);
-  EXPECT_EQ(d.key, "");
+  EXPECT_TRUE(d.key.empty());
   EXPECT_EQ(d.found, (run / "membership.json (epoch 7)").string());
   EXPECT_SAYS(std::string(nobody_answered(d, 60).what()),
               "names 2 workers, none of whom has answered within 60 s; the job has ended");
@@ -84,7 +84,7 @@ TEST_F(MembershipNotes, ThatAreMalformedAreRefused) {
   const std::string one = R"([{"hosts": ["a"], "port": 1}])";
   EXPECT_EQ(parse(note("1", one)).doors.size(), 1u);
   const std::string key = ", \"key\": \"" + std::string(64, 'a') + "\"";
-  EXPECT_EQ(parse(note("1", one, key)).key, std::string(32, '\xaa'));
+  EXPECT_EQ(parse(note("1", one, key)).key.hex(), comm::Secret(std::string(32, '\xaa')).hex());
   for (const std::string& wrong :
        {std::string(), std::string("{}"), note("0", one), note("-1", one), note("1.5", one),
         note("4294967296", one), note("1", "[]"), note("1", "{}"), note("1", R"([{"hosts": [], "port": 1}])"),

@@ -9,7 +9,7 @@
 namespace skein::comm {
 namespace {
 
-const std::string kKey(kJobKeyBytes, 'k');
+const Secret kKey(std::string(kJobKeyBytes, 'k'));
 
 // A job of one member, whose next epoch begins when the test says so.
 struct Job {
@@ -29,7 +29,7 @@ struct Job {
     std::unique_lock lock(mutex);
     ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(20), [&] { return departed.count(m) > 0; }));
   }
-  std::optional<View> knock(const Application& a, const std::string& key = kKey, double patience = 20) {
+  std::optional<View> knock(const Application& a, const Secret& key = kKey, double patience = 20) {
     return comm::knock({"127.0.0.1"}, port, key, a, after(patience));
   }
 
@@ -83,7 +83,7 @@ TEST(Door, SaysWhyItRefuses) {
 
 TEST(Door, RefusesAndCountsWhoeverHasNoKey) {
   Job job;
-  EXPECT_FALSE(job.knock({{7, "", false}, "this job"}, std::string(kJobKeyBytes, 'x')));
+  EXPECT_FALSE(job.knock({{7, "", false}, "this job"}, Secret(std::string(kJobKeyBytes, 'x'))));
   EXPECT_EQ(job.strangers, 1);
   EXPECT_TRUE(job.proposed.empty());
 }
