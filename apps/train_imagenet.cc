@@ -24,6 +24,7 @@
 #include "apps/launch/interrupt.h"
 #include "apps/launch/placement.h"
 #include "apps/launch/requeue.h"
+#include "apps/launch/superior.h"
 #include "apps/model/class_words.h"
 #include "apps/model/export_onnx.h"
 #include "apps/model/predict.h"
@@ -225,11 +226,11 @@ int train_in_epoch(const Command& command, const Member& me, Kept& kept) {
     if (command.config.workers != me.world)
       progress.say(fmt::format("changed since: workers {} -> {}", command.config.workers, me.world));
   }
-  catch_interrupts();
+  catch_interrupts(me.council ? Termination::kLeaves : Termination::kStopsAll);
   const bool too_few = me.council && me.world < c.min_workers;
   if (too_few)
     progress.say(fmt::format("{} of at least {} workers are left; the run stops", me.world, c.min_workers));
-  const Outcome out = trainer.run([too_few] { return too_few || interrupted(); });
+  const Outcome out = trainer.run([too_few] { return too_few || interrupted(); }, told_to_leave);
   progress.finish();
   if (out.legacy) {
     kept.legacy = std::move(*out.legacy);
@@ -248,15 +249,20 @@ int train_in_epoch(const Command& command, const Member& me, Kept& kept) {
 }
 
 // A change of membership that interrupts the beginning of a later epoch leaves what this worker has taken along.
-int train(const Command& command, const Member& me, Kept& kept) {
+int train(const Command& command, const Member& me, Kept& kept) try {
   outlive_readers();
-  if (me.serves()) return serve(command.config, me);
-  if (!is_later_epoch(me)) return train_in_epoch(command, me, kept);
-  try {
-    return train_in_epoch(command, me, kept);
-  } catch (const comm::EpochEnds&) { return kNextEpoch; } catch (const comm::PeerLost&) {
-    return kNextEpoch;
-  }
+  return me.serves() ? serve(command.config, me) : train_in_epoch(command, me, kept);
+} catch (const comm::EpochEnds&) {
+  if (!is_later_epoch(me)) throw;
+  return kNextEpoch;
+} catch (const comm::PeerLost&) {
+  if (!is_later_epoch(me)) throw;
+  return kNextEpoch;
+} catch (const comm::GivenUp&) {
+  if (!me.council || !told_to_leave()) throw;
+  report_leaving();
+  say(stdout, fmt::format("worker {} has left; the others go on\n", me.rank));
+  return 0;
 }
 
 // An OpenMP thread that waits for its team spins; on a machine with anything else to do, the loader's threads

@@ -105,6 +105,7 @@ void MetricsLog::write(const StepEvent& e) {
   put(j, "peer_wait", e.peer_wait);
   put(j, "bytes", e.bytes);
   put(j, e.scaling);
+  if (e.workers) j["workers"] = *e.workers;
   append(j);
 }
 

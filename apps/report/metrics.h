@@ -44,6 +44,7 @@ struct StepEvent {
   Spread data_wait, peer_wait;   // shares of the time, 0..1
   std::optional<double> bytes;   // bytes sent so far, mean over the workers
   std::optional<Scaling> scaling;
+  std::optional<int64_t> workers = {};  // that took the step, where their number may change
 };
 struct EpochEvent {  // the training set as seen during the epoch
   int64_t step = 0;

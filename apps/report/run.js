@@ -28,6 +28,8 @@ function curves() {
     zero: true,
     lines: [line(several ? "all workers" : "training", step, "images_per_second", 2, train)]
   });
+  if (step && step.workers)
+    add({title: "Workers", scale: plain, zero: true, lines: [line("members", step, "workers", 3)]});
   if (!several) return;
   add({
     title: "Consensus distance",
@@ -66,6 +68,10 @@ function tiles() {
     [
       "workers lost", page.lost.length ? count(page.lost.length) : none,
       page.lost.map(l => `worker ${l.worker} at step ${count(l.step)}`).join(", ")
+    ],
+    [
+      "changes of membership", page.summary.recoveries ? count(page.summary.recoveries.length) : none,
+      `the slowest took ${duration(Math.max(0, ...(page.summary.recoveries || []).map(r => r.healed_s)))}`
     ],
   ];
   for (const [name, value, note] of all.filter(t => t[1] !== none)) {

@@ -46,14 +46,15 @@ double Record::elapsed() const { return started_ > 0 ? earlier_seconds_ + clock_
 void Record::begin() {
   started_ = clock_seconds();
   if (log_) earlier_seconds_ = log_->seconds();
-  write(RunEvent{.step = run_.k,
-                 .seconds = elapsed(),
-                 .config = to_json(run_.config),
-                 .environment = run_.environment(),
-                 .steps_per_epoch = run_.setup.steps_per_epoch,
-                 .total_steps = run_.setup.total_steps,
-                 .global_batch = run_.setup.global_batch,
-                 .workers = run_.setup.place.world});
+  if (changes_.empty())  // a change of membership begins no other run
+    write(RunEvent{.step = run_.k,
+                   .seconds = elapsed(),
+                   .config = to_json(run_.config),
+                   .environment = run_.environment(),
+                   .steps_per_epoch = run_.setup.steps_per_epoch,
+                   .total_steps = run_.setup.total_steps,
+                   .global_batch = run_.setup.global_batch,
+                   .workers = run_.setup.place.world});
   for (const LostEvent& e : lost_)
     if (log_) log_->write(e);
 }
@@ -126,17 +127,19 @@ void Record::log_step(int64_t step, const Seconds& spent) {
   moment_.peer_wait = seen.peer_wait.mean;
   moment_.seconds_left =
       spent.training() / double(std::max<int64_t>(step, 1)) * double(run_.setup.total_steps - step);
-  write(StepEvent{.step = step,
-                  .epoch = run_.epochs_at(step),
-                  .seconds = elapsed(),
-                  .loss = seen.loss,
-                  .top1 = seen.top1,
-                  .learning_rate = learning_.schedule.at(step - 1),
-                  .images_per_second = moment_.images_per_second,
-                  .data_wait = seen.data_wait,
-                  .peer_wait = seen.peer_wait,
-                  .bytes = seen.bytes,
-                  .scaling = scaling_});
+  write(StepEvent{
+      .step = step,
+      .epoch = run_.epochs_at(step),
+      .seconds = elapsed(),
+      .loss = seen.loss,
+      .top1 = seen.top1,
+      .learning_rate = learning_.schedule.at(step - 1),
+      .images_per_second = moment_.images_per_second,
+      .data_wait = seen.data_wait,
+      .peer_wait = seen.peer_wait,
+      .bytes = seen.bytes,
+      .scaling = scaling_,
+      .workers = run_.setup.place.council ? std::optional<int64_t>(moment_.workers) : std::nullopt});
 }
 
 Seen Record::mine(const Sums& sums, const Seconds& until) const {

@@ -22,12 +22,14 @@ struct Run {
   Progress& progress;
   Survivors& survivors;
   const bool asynchronous;  // workers may be at different steps; they meet only to do something together
-  std::function<bool()> stop = {};  // called between two steps: whether this worker should stop
-  int64_t k = 0;                    // steps taken, which only Trainer changes; the next is step k
+  std::function<bool()> stop = {};   // called between two steps: whether this worker should stop
+  std::function<bool()> leave = {};  // whether it should leave the others, who go on
+  int64_t k = 0;                     // steps taken, which only Trainer changes; the next is step k
   Costs costs;
 
   bool first() const { return setup.place.rank == 0; }  // the worker that writes files and prints
   bool asked_to_stop() const { return stop && stop(); }
+  bool asked_to_leave() const { return setup.place.council && leave && leave(); }
   comm::Communicator& comm() const { return survivors.comm(); }  // connects the workers that are left
   int64_t epochs() const { return k / setup.steps_per_epoch; }   // complete epochs
   double epochs_at(int64_t step) const { return double(step) / double(setup.steps_per_epoch); }

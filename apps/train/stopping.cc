@@ -6,11 +6,14 @@
 #include "apps/base/clock.h"
 #include "comm/communicator/patience.h"
 #include "comm/communicator/words.h"
+#include "comm/membership/council.h"
 
 namespace skein::apps {
 
 namespace {
 constexpr double kQuestionSeconds = 1;  // between two questions whether to stop; the delay of Ctrl-C
+constexpr double kLastToHear =
+    2;  // seconds that pass at most until all workers of a job are told that it ends
 constexpr comm::Tag kStop = comm::kOwnTags - 1;
 }  // namespace
 
@@ -32,14 +35,25 @@ bool Stopping::here() {
   const double each = (clock_seconds() - asked_at_) / double(std::max<int64_t>(1, k - asked_step_));
   const double steps =
       k == asked_step_ ? 1 : std::clamp(kQuestionSeconds / std::max(each, 1e-6), 1.0, 1000.0);
-  bool stop = false;
+  bool stop = false, all_leave = true;
   double next = steps;
-  for (const auto& other : comm::gather_numbers(run_.comm(), {double(asked), steps}))
+  const bool leaves = run_.asked_to_leave();
+  for (const auto& other : comm::gather_numbers(run_.comm(), {double(asked), steps, double(leaves)})) {
     stop = stop || other[0] != 0, next = std::min(next, other[1]);
+    all_leave = all_leave && other[2] != 0;
+  }
+  stop = stop || all_leave;
+  if (leaves && !stop) leave_alone();
   asked_at_ = clock_seconds();
   asked_step_ = k;
   next_question_ = k + int64_t(next);
   return stop;
+}
+
+// Whoever ends a job tells its workers one after the other, so who is told first waits for the others.
+void Stopping::leave_alone() {
+  if (leaving_since_ == 0) leaving_since_ = clock_seconds();
+  if (clock_seconds() - leaving_since_ > kLastToHear) run_.setup.place.council->leave();
 }
 
 // A worker that is asked to stop tells the others. All meet, and those behind continue to the step

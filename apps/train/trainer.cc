@@ -66,8 +66,8 @@ void Trainer::inherit(const Legacy& legacy) {
   record_.continue_with(legacy);
 }
 
-Outcome Trainer::run(const std::function<bool()>& stop) {
-  run_.stop = stop;
+Outcome Trainer::run(const std::function<bool()>& stop, const std::function<bool()>& leave) {
+  run_.stop = stop, run_.leave = leave;
   begin();
   bool ready = false;
   try {

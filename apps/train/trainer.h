@@ -34,12 +34,12 @@ class Trainer {
   const std::vector<std::string>& changes_of_data() const { return saving_.changes_of_data(); }
   const StepGraphs& graphs() const { return learning_.gradient.graphs(); }
 
-  // Trains to the last step, or until `stop` says so between two steps, on any worker; then writes a
-  // checkpoint. Writes metrics and checkpoints on the way; at the end summary, report and model. Throws Error
+  // Trains to the last step, or until `stop` says so between two steps, on any worker, or `leave` on all; then writes a
+  // checkpoint. Where `leave` says so on some and there is a council, these end with GivenUp after two seconds. Writes metrics and checkpoints on the way; at the end summary, report and model. Throws Error
   // if the loss is not a number. When a worker is lost, those of a row with a center continue without it, unless
   // it was worker 0. Where there is a council (Place::council), a change of membership ends the call, with
   // Outcome::legacy. Otherwise workers of other rows end, and leave what rollback.h says.
-  Outcome run(const std::function<bool()>& stop = {});
+  Outcome run(const std::function<bool()>& stop = {}, const std::function<bool()>& leave = {});
 
  private:
   void begin();

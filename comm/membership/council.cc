@@ -134,6 +134,10 @@ void Council::forget(MemberId m) {
   const std::lock_guard lock(mutex_);
   succession_->prove_dead(m);
 }
+void Council::leave() {
+  const std::lock_guard lock(mutex_);
+  succession_->leaves(o_.me);
+}
 int64_t Council::restored() {
   const std::lock_guard lock(mutex_);
   if (!ended_) succession_->restored();

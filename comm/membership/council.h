@@ -43,6 +43,9 @@ class Council {
   // This process has the state with which the epoch begins. Returns the number of steps after which it is.
   int64_t restored();
 
+  // This process wants to be in no later epoch: next() will throw GivenUp.
+  void leave();
+
   // Waits for the view of the next epoch. Throws GivenUp if this process is not in it, and Timeout if none is decided
   // within so many seconds; then waits of this epoch wait again.
   View next(double patience) { return after(o_.now, patience); }

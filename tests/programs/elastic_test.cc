@@ -54,6 +54,34 @@ TEST_F(Elastic, AnyWorkerMayDieAndTheOthersFinishTheRun) {
     }
 }
 
+// With SIGTERM to all of them, and with SIGTERM to their launcher, all stop.
+TEST_F(Elastic, AWorkerThatIsToldToLeavesTheOthers) {
+  const std::string begin =
+      std::string(kTask) +
+      "--workers 3 --restarts 0 --epochs 100000 --algorithm sgp --output run > log & P=$!\n"
+      "for i in $(seq 600); do [ $(grep -c step run/metrics.jsonl 2>/dev/null) -gt 8 ] && break; "
+      "sleep 0.05; done 2>/dev/null\nL=$(pgrep -P $P)\n";
+  const Ended one =
+      place_.run(begin +
+                 "kill -TERM $(pgrep -P $L | head -1); for i in $(seq 200); do grep -q '\"membership\"' "
+                 "run/metrics.jsonl && break; sleep 0.05; done; pgrep -P $L | wc -l; kill -INT $L; "
+                 "wait $P; echo status $?");
+  EXPECT_EQ(one.out, "2\nstatus 130\n") << one.err << place_.read("log");
+  place_.run("rm -rf run");
+  const Ended all = place_.run(begin + "kill -TERM $(pgrep -P $L); wait $P; echo status $?");
+  EXPECT_EQ(all.out, "status 130\n") << all.err << place_.read("log");
+}
+
+TEST_F(Elastic, AFreshWorkerTakesTheDeadOnesPlace) {
+  const Ended e = kill("--workers 3 --steps 20000 --algorithm allreduce", "0");
+  ASSERT_EQ(e.out, "status 0\n") << e.err << place_.read("log");
+  const json s = summary("run");
+  EXPECT_EQ(s["workers"], 3);
+  ASSERT_GE(s["recoveries"].size(), 2u) << s["recoveries"];
+  EXPECT_EQ(s["recoveries"][1]["joined"], 1);
+  EXPECT_EQ(s["worker_hashes"][0], s["worker_hashes"][2]);
+}
+
 TEST_F(Elastic, HalfOfTheWorkersMayDieAtOnce) {
   const Ended e = kill("--workers 4 --restarts 0 --steps 300 --algorithm allreduce", "0 1");
   ASSERT_EQ(e.out, "status 0\n") << e.err << place_.read("log");

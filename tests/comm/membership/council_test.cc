@@ -127,6 +127,21 @@ TEST(Council, TellsANewcomerOfTheViewThatItIsIn) {
   });
 }
 
+TEST(Council, WhoLeavesIsToldSoAndTheOthersGoOn) {
+  World world = local_world(3);
+  const View first = of(3);
+  on_threads(3, [&](Rank me) {
+    Council council(*world[size_t(me)], options(first, me));
+    council.complete_step(1, 0);
+    if (me == 0) {
+      council.leave();
+      EXPECT_THROW(council.next(20), GivenUp);
+    } else {
+      EXPECT_EQ(ids(council.next(20)), (std::vector<MemberId>{101, 102}));
+    }
+  });
+}
+
 TEST(Council, WithoutAQuorumItSaysSoAndTheEpochCanBeEndedInGoodOrder) {
   World world = local_world(4);
   const View first = of(4);
