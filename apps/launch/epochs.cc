@@ -100,7 +100,14 @@ void Epochs::meet_seats() {
   if (o_.elastic) open_council(*now_, {});
 }
 
-// A member that ends meanwhile, or a meeting that fails, sends the newcomer back to the doors, as somebody else.
+// Members may end before all have met: then those who are left are in another epoch.
+bool Epochs::try_to_meet(const View& v) try {
+  now_ = meet_members(v, {});
+  open_council(*now_, {});
+  return true;
+} catch (const Error&) { return false; }
+
+// A meeting that fails sends the newcomer back to the doors, as somebody else.
 void Epochs::join() {
   const auto deadline = comm::after(o_.deadline);
   const auto given = given_job_key();
@@ -115,9 +122,7 @@ void Epochs::join() {
     for (const DoorAddress& a : d.doors) {
       me_ = random_id();  // whoever has hung up counts as dead
       const auto v = comm::knock(a.hosts, a.port, key_, {{me_, card_, false}, o_.identity}, deadline);
-      if (!v) continue;
-      now_ = meet_members(*v, {});
-      return open_council(*now_, {});
+      if (v && try_to_meet(*v)) return;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   } while (comm::Clock::now() < deadline);

@@ -36,6 +36,7 @@ class Epochs {
   void meet_seats();
   void announce(const std::string& directory);
   void join();
+  bool try_to_meet(const comm::View&);
   std::string consider(const comm::Application&, comm::Council&) const;
   std::unique_ptr<Connection> connect(comm::Rendezvous&, comm::View);
   std::unique_ptr<Connection> meet_members(const comm::View&, const std::function<bool()>& in_vain);
