@@ -60,7 +60,7 @@ std::string format_moment(const Moment& m, int width) {
     pieces.push_back({"data " + percent(m.data_wait), 7});
     if (m.workers > 1) pieces.push_back({"peers " + percent(m.peer_wait), 6});
   }
-  if (m.workers != m.workers_at_first)
+  if (m.workers_at_first > 0 && m.workers != m.workers_at_first)
     pieces.push_back({fmt::format("{} of {} workers", m.workers, m.workers_at_first), 2});
   if (m.loss_scale > 0)
     pieces.push_back({fmt::format("scale {:g} skipped {:g}", m.loss_scale, m.skipped), 8});

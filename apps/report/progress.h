@@ -16,7 +16,7 @@ struct Moment {
   double images_per_second = 0;
   double data_wait = 0, peer_wait = 0;  // shares of the time, 0..1
   int workers = 1;                      // the share of peers is shown if there are several
-  int workers_at_first = 1;             // shown if they are others now
+  int workers_at_first = 0;             // shown if they are others now; 0: they are always the same
   double loss_scale = 0, skipped = 0;   // scale, 0 if gradients are not scaled; steps skipped
   double seconds_left = -1;             // negative if unknown
 };

@@ -106,10 +106,10 @@ std::optional<Reception::Guest> Reception::hear() {
     if (c.said.size() == kHelloBytes) reply = reply_to(c.said, c.salt, mine_);
     if (!reply || !send_at_once(c.socket, reply->words)) {
       if (there && !reply) (void)send_at_once(c.socket, kNo);
-      if (holds_key(c.said, c.salt, mine_.key))  // it takes us for somebody else, or is of another epoch
-        callers_.erase(callers_.begin() + std::ptrdiff_t(i));
-      else
-        refuse(i);
+      // The meeting of an epoch and the door of a job are at one socket in turn. Who comes too early is no stranger.
+      const std::optional<Purpose> wanted = proven_purpose(c.said, c.salt, mine_.key);
+      if (wanted != Purpose::kMeeting && wanted != Purpose::kJoin) ++strangers_;
+      callers_.erase(callers_.begin() + std::ptrdiff_t(i));
       continue;
     }
     Guest g{reply->hello, {std::move(c.socket), std::move(reply->session.out), std::move(reply->session.in)}};

@@ -52,13 +52,17 @@ std::string random_salt() {
   return salt;
 }
 
-bool holds_key(const std::string& said, const std::string& salt, const Secret& key) {
-  return said.size() == kHelloBytes &&
-         proves(said.substr(sizeof(Hello)), proof(key, "hello", salt + said.substr(0, sizeof(Hello))));
+std::optional<Purpose> proven_purpose(const std::string& said, const std::string& salt, const Secret& key) {
+  if (said.size() != kHelloBytes) return {};
+  if (!proves(said.substr(sizeof(Hello)), proof(key, "hello", salt + said.substr(0, sizeof(Hello)))))
+    return {};
+  Hello h;
+  std::memcpy(&h, said.data(), sizeof h);
+  return h.purpose;
 }
 
 std::optional<Reply> reply_to(const std::string& said, const std::string& salt, const Credentials& mine) {
-  if (!holds_key(said, salt, mine.key)) return {};
+  if (!proven_purpose(said, salt, mine.key)) return {};
   std::string transcript = salt + said.substr(0, sizeof(Hello));
   Hello h;
   std::memcpy(&h, said.data(), sizeof h);

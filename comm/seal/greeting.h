@@ -80,9 +80,9 @@ struct Reply {
 };
 std::optional<Reply> reply_to(const std::string& said, const std::string& salt, const Credentials&);
 
-// Whether what a caller said after `salt` proves that it holds the key, even if it is refused for another reason: it is
-// of another epoch, or means another rank.
-bool holds_key(const std::string& said, const std::string& salt, const Secret& key);
+// What a caller wants who has proved that it holds the key, even if it is refused for another reason: it is of another
+// epoch, or means another rank.
+std::optional<Purpose> proven_purpose(const std::string& said, const std::string& salt, const Secret& key);
 
 // The caller's end.
 class Call {
