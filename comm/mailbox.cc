@@ -20,7 +20,6 @@ namespace {
 Key key_of(const Header& h) { return {h.communicator, h.from, h.tag, h.step}; }
 
 constexpr size_t kMostLetters = 10'000;
-constexpr int64_t kLongestLetter = 1 << 20;  // bytes
 
 }  // namespace
 
@@ -84,7 +83,7 @@ std::string Mailbox::put(Message m) {
   }
   if (m.kind == Kind::kLetter) {
     // A member that does not read its letters loses some; they are repeated.
-    if (letters_.size() < kMostLetters && m.bytes == m.payload.bytes() && m.bytes <= kLongestLetter)
+    if (letters_.size() < kMostLetters && m.bytes == m.payload.bytes() && m.bytes <= kLongestNotice)
       letters_.push_back(std::move(m));
     ++wakings_;
     news_.notify_all();

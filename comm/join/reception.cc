@@ -105,10 +105,10 @@ std::optional<Reception::Guest> Reception::hear() {
     std::optional<Reply> reply;
     if (c.said.size() == kHelloBytes) reply = reply_to(c.said, c.salt, mine_);
     if (!reply || !send_at_once(c.socket, reply->words)) {
-      if (there && !reply) (void)send_at_once(c.socket, kNo);
       // The meeting of an epoch and the door of a job are at one socket in turn. Who comes too early is no stranger.
       const std::optional<Purpose> wanted = proven_purpose(c.said, c.salt, mine_.key);
       if (wanted != Purpose::kMeeting && wanted != Purpose::kJoin) ++strangers_;
+      if (there && !reply) (void)send_at_once(c.socket, kNo);
       callers_.erase(callers_.begin() + std::ptrdiff_t(i));
       continue;
     }

@@ -187,6 +187,7 @@ def messages():
     put("succession", "proposes", [2], letter(3, 2, own + card + b"\0"), letter(3, 4, own))
     put("succession", "votes", [2], letter(3, 2, own + card + b"\1" + ballot + view), letter(3, 5, own + struct.pack("<QQ", 2, 3)))
     put("succession", "register", [3], letter(3, 2, own + card + b"\0"), letter(3, 7, b"", 1))
+    put("application", "newcomer", struct.pack("<QI", 7, 14), "4711 127.0.0.1", struct.pack("<I", 8), "this job")
     put("datagram", "invitation", [1], "inbox 00ff00ff00ff00ff00ff00ff00ff00ff 5000 127.0.0.1 10.0.0.1")
 
 

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "comm/inbox/inbox_wire.h"
+#include "comm/join/door.h"
 #include "comm/mailbox.h"
 #include "comm/membership/succession.h"
 #include "engine/device/memory.h"
@@ -156,6 +157,12 @@ void datagram(Input in) {
   }
   asked.worker = 1, asked.sequence = 7;
   require(!acknowledges(at, bytes.size(), asked, seal) || exact, "an acknowledgement without the key");
+}
+
+void application(Input in) {
+  const std::string bytes = in.rest();
+  const auto a = comm::read_application(bytes);
+  require(!a || comm::write_application(*a) == bytes, "an application is written as another one");
 }
 
 // The first byte says whether there is a register, and whether this member proposes.

@@ -73,7 +73,7 @@ TEST_F(Elastic, AWorkerThatIsToldToLeavesTheOthers) {
 }
 
 TEST_F(Elastic, AFreshWorkerTakesTheDeadOnesPlace) {
-  const Ended e = kill("--workers 3 --steps 20000 --algorithm allreduce", "0");
+  const Ended e = kill("--workers 3 --steps 6000 --algorithm allreduce", "0");
   ASSERT_EQ(e.out, "status 0\n") << e.err << place_.read("log");
   const json s = summary("run");
   EXPECT_EQ(s["workers"], 3);
