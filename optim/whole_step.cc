@@ -12,7 +12,7 @@ int states_kept(const StrategyRow& row, int workers) {
 }
 
 void WholeStep::run(int64_t k, const std::function<void()>& step) {
-  remember(k);
+  if (!knows(k)) remember(k);
   try {
     step();
   } catch (...) {
@@ -43,6 +43,7 @@ void WholeStep::go_back(int64_t k) {
   const auto at = std::find_if(past_.begin(), past_.end(), [k](const Past& p) { return p.step == k; });
   CHECK(at != past_.end(), "no state of step", k);
   at->state.restore(state_);
+  past_.erase(at + 1, past_.end());
 }
 
 }  // namespace skein::optim

@@ -24,13 +24,14 @@ class WholeStep {
   // `kept`: how many states; with 0 nothing is copied, and a step that throws remains half done.
   WholeStep(int kept, Walk state) : kept_(size_t(kept)), state_(std::move(state)) {}
 
-  // Step k. If it throws, all that the walk names is put back before the exception goes on.
+  // Step k. If it throws, all that the walk names is put back before the exception goes on. What else is run before
+  // step k is taken back with it.
   void run(int64_t k, const std::function<void()>& step);
 
   void remember(int64_t k);  // the present state is the one before step k
   bool knows(int64_t k) const;
   int64_t oldest(int64_t otherwise) const;  // of the steps before which the state is known, if there is one
-  void go_back(int64_t k);                  // to the state before step k; CHECKs that it is known
+  void go_back(int64_t k);  // to the state before step k; CHECKs that it is known, and forgets later ones
 
  private:
   struct Past {

@@ -56,7 +56,8 @@ Outcome Rollback::leave_epoch() try {
   legacy->changes.push_back(change(next));
   legacy->changes.back().agreed = clock_seconds() - began;
   legacy->has_state = next.step == run_.k || steps_.knows(next.step);
-  if (legacy->has_state && next.step != run_.k) steps_.go_back(next.step);
+  // Also to a step that this worker itself has reached: it may have done more since, which others have not.
+  if (steps_.knows(next.step)) steps_.go_back(next.step);
   if (legacy->has_state) legacy->state.take(state_);
   Outcome out;
   out.step = next.step;

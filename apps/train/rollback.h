@@ -20,6 +20,8 @@ class Rollback {
   void step(const std::function<void()>& f);
   // What is none, but changes the state like one.
   void keep(const std::function<void()>& f) { steps_.run(run_.k, f); }
+  // The same where the membership may change: some workers may have done it before the change and others not.
+  void between_steps(const std::function<void()>& f) { run_.setup.place.council ? keep(f) : f(); }
   // Where the membership changes: with what this worker takes along into the next epoch. If the others do not agree
   // about it in time, this ends the training, as end() does. Throws GivenUp.
   Outcome leave_epoch();

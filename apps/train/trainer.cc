@@ -120,25 +120,25 @@ void Trainer::step() {
   if (saving_.is_due_after_step()) save();
 }
 
-// False: stopped on the way; a resumed run closes the epoch again.
+// False: stopped on the way; a resumed run, or one whose membership has changed, closes the epoch again.
 bool Trainer::close_epoch() {
-  bool whole = false;
-  SeenByAll seen;
-  run_.survivors.wholly([&] {
-    stopping_.meet();
-    if (stopping_.agreed()) return;
-    record_.flush();
-    record_.read_losses();
-    if (scoring_.is_due() && !scoring_.score()) return;
-    seen = record_.epoch();
-    whole = true;
+  std::optional<SeenByAll> seen;
+  rollback_.between_steps([&] {
+    run_.survivors.wholly([&] {
+      stopping_.meet();
+      if (stopping_.agreed()) return;
+      record_.flush();
+      record_.read_losses();
+      if (scoring_.is_due() && !scoring_.score()) return;
+      seen = record_.epoch();
+    });
+    if (!seen) return;
+    record_.write_score(scoring_.take_event());
+    record_.close_epoch(*seen, scoring_.line());
+    closed_epochs_ = run_.epochs();
   });
-  if (!whole) return false;
-  record_.write_score(scoring_.take_event());
-  record_.close_epoch(seen, scoring_.line());
-  closed_epochs_ = run_.epochs();
-  if (saving_.is_due_after_epoch()) save();
-  return true;
+  if (seen && saving_.is_due_after_epoch()) save();
+  return seen.has_value();
 }
 
 void Trainer::save() {

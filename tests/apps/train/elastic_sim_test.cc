@@ -1,0 +1,137 @@
+// The elastic trainer in simulated worlds: workers are killed and others join at random, and the run ends as if nothing
+// had happened.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+
+#include "tests/support/elastic.h"
+#include "tests/support/model_files.h"
+
+namespace skein::apps {
+namespace {
+
+using comm::sim::Id;
+using comm::sim::World;
+
+Config config_of(const std::string& row) {
+  Config c = small_config();
+  c.epochs = 5;
+  c.batch_size = 3;
+  c.algorithm = row;
+  c.workers = 4;
+  c.elastic = "on";
+  return c;
+}
+
+struct Told {
+  std::map<Id, Outcome> ends;
+  std::vector<std::string> troubles;
+  std::map<uint32_t, ElasticJob::Left> left;
+  double seconds = 0;
+  int kills = 0, joins = 0;
+};
+
+// Events at random: two thirds kill, of these a few in silence; others join. Some come while the last one is dealt with.
+class Fate {
+ public:
+  Fate(World& world, ElasticJob& job, uint64_t seed, Told& told)
+      : world_(world), job_(job), random_(seed), told_(told) {
+    events_ = 2 + int(random_() % 5);
+    world_.at(1 + draw(1), [this] { strike(); });
+  }
+
+ private:
+  double draw(double most) { return std::uniform_real_distribution<double>(0, most)(random_); }
+  void strike() {
+    if (job_.is_ending()) return;
+    const std::vector<Id> members = job_.members();
+    if (random_() % 3 == 0 && members.size() < 6) {
+      job_.join();
+      ++told_.joins;
+    } else if (!members.empty()) {
+      const auto how = random_() % 6 == 0 ? World::Death::kSilence : World::Death::kHangUp;
+      const Id victim = members[random_() % 3 ? random_() % members.size() : 0];  // the first is the proposer
+      told_.kills += job_.kill(victim, how);
+    }
+    if (--events_) world_.at(world_.now() + (random_() % 2 ? draw(0.8) : draw(4)), [this] { strike(); });
+  }
+
+  World& world_;
+  ElasticJob& job_;
+  std::mt19937_64 random_;
+  Told& told_;
+  int events_;
+};
+
+Told train(const Config& c, const std::string& directory, uint64_t seed, bool disturbed) {
+  Told told;
+  World world({.weather = {.seed = seed, .latency = 0.005, .jitter = 0.005, .bandwidth = 1e8}, .keeps_log = false});
+  ElasticJob job(world, c, directory, seed);
+  job.found(4);
+  std::optional<Fate> fate;
+  if (disturbed) fate.emplace(world, job, seed, told);
+  world.run();
+  told.seconds = world.now();
+  told.ends = job.ends, told.troubles = job.troubles, told.left = job.left;
+  return told;
+}
+
+// The members of an epoch that all were there at its end.
+void expect_whole_weight(const Told& t) {
+  for (const auto& [epoch, l] : t.left)
+    if (l.weights.size() == l.members) {
+      EXPECT_NEAR(std::accumulate(l.weights.begin(), l.weights.end(), 0.0), double(l.members), 1e-9) << "epoch " << epoch;
+    }
+}
+
+// From SKEIN_SEED on, SKEIN_SEEDS runs of each row.
+uint64_t number_from(const char* variable, uint64_t otherwise) {
+  const char* const words = std::getenv(variable);
+  return words ? std::strtoull(words, nullptr, 10) : otherwise;
+}
+
+void expect_end_of_all(const std::string& row, int seeds, const std::function<void(const Told&, const std::string&)>& more) {
+  const uint64_t first = number_from("SKEIN_SEED", 1);
+  int kills = 0, joins = 0, changes = 0;
+  for (uint64_t seed = first; seed < first + number_from("SKEIN_SEEDS", uint64_t(seeds)); ++seed) {
+    SCOPED_TRACE(text("replay: SKEIN_SEED=", seed, " SKEIN_SEEDS=1 apps_tests --gtest_filter='ElasticTrainer.*'; row ", row));
+    const Workplace w;
+    const Config c = config_of(row);
+    const Told t = train(c, w.path() / "run", seed, true);
+    kills += t.kills, joins += t.joins, changes += int(t.left.size());
+    for (const std::string& why : t.troubles) ADD_FAILURE() << why;
+    ASSERT_FALSE(t.ends.empty());
+    for (const auto& [id, out] : t.ends) {
+      EXPECT_FALSE(out.interrupted) << "worker " << id << ": " << out.why;
+      EXPECT_EQ(out.step, 20) << "worker " << id;
+    }
+    expect_whole_weight(t);
+    if (more) more(t, w.path() / "run");
+    if (std::getenv("SKEIN_SEED"))
+      std::printf("%s seed %d: %d kills, %d joins, %d changes, %d at the end, %.1f s\n", row.c_str(), int(seed), t.kills, t.joins,
+                  int(t.left.size()), int(t.ends.size()), t.seconds);
+  }
+  EXPECT_GT(kills, 0);
+  EXPECT_GT(changes, 0);
+  (void)joins;
+}
+
+TEST(ElasticTrainer, OfAllreduceGivesTheModelOfAnUndisturbedRun) {
+  const Workplace w;
+  const std::string whole = w.path() / "whole";
+  const Told t = train(config_of("allreduce"), whole, 1, false);
+  ASSERT_EQ(t.ends.size(), 4u);
+  expect_end_of_all("allreduce", 20, [&](const Told& disturbed, const std::string& run) {
+    for (const auto& [id, out] : disturbed.ends) EXPECT_EQ(out.hash, disturbed.ends.begin()->second.hash) << id;
+    EXPECT_LT(testing_programs::models_differ(run, whole), 1e-5);
+  });
+}
+
+TEST(ElasticTrainer, OfGossipAndPeriodicRowsEndsWithAllSteps) {
+  for (const char* row : {"sgp", "d-psgd", "local-sgd", "slowmo"}) expect_end_of_all(row, 10, {});
+}
+
+}  // namespace
+}  // namespace skein::apps
