@@ -71,6 +71,17 @@ TEST(WholeStep, RemembersAStateBetweenTwoSteps) {
   EXPECT_TRUE(s.is(0));
 }
 
+TEST(WholeStep, TakesBackWhatIsDoneBeforeAStepWithTheStep) {
+  State s;
+  WholeStep steps(2, s.walk());
+  steps.run(0, [&] { s.advance(); });
+  steps.run(1, [&] { s.advance(); });
+  EXPECT_THROW(steps.run(1, [&] { throw Error("half-way"); }), Error);
+  EXPECT_TRUE(s.is(1));
+  steps.go_back(0);
+  EXPECT_FALSE(steps.knows(1)) << "it is to come again";
+}
+
 TEST(WholeStep, CopiesTheStateOnceAStep) {
   State s;
   WholeStep steps(4, s.walk());

@@ -45,9 +45,10 @@ class ElasticJob {
         if (works(m.id) && desks_.count(m.id)) out.push_back(m.id);
     return out;
   }
-  bool has_begun() const { return steps_begun_ > 0; }
-  bool is_ending() const { return !ends.empty() || !troubles.empty(); }
-  int changes() const { return int(left.size()); }
+  // Some worker has taken so many steps that soon the first ones end; or something is wrong. Whoever is killed or joins
+  // while some have ended and others not yet finds no quorum.
+  bool is_ending() const { return furthest_ >= kLast - 3 || !ends.empty() || !troubles.empty(); }
+  static constexpr int64_t kLast = 25;  // the steps of the run
 
   std::map<Id, Outcome> ends;
   std::vector<std::string> troubles;  // why workers ended that should not have
@@ -129,7 +130,8 @@ class ElasticJob {
   void tell(Id host, const comm::View& v) {
     if (v.epoch > decided_.epoch) decided_ = v;
     for (const comm::View::Member& m : v.members)
-      if (const auto h = host_of_.find(m.id); h != host_of_.end() && h->second == host) told_.emplace(m.id, v);
+      if (const auto h = host_of_.find(m.id); h != host_of_.end() && h->second == host)
+        told_.emplace(m.id, v);
   }
 
   // The loop over epochs; as Epochs::advance().
@@ -164,7 +166,8 @@ class ElasticJob {
         now = advance(std::move(now));
       }
     } catch (const std::exception& e) {
-      troubles.push_back(text("worker ", me, " at ", world_.now(), " s, epoch ", now ? int(now->view.epoch) : -1, ": ", e.what()));
+      troubles.push_back(text("worker ", me, " at ", world_.now(), " s, epoch ",
+                              now ? int(now->view.epoch) : -1, ": ", e.what()));
     }
   }
 
@@ -186,7 +189,7 @@ class ElasticJob {
     Trainer trainer(c, open_setup(c, place, legacy.data), directory_, progress, survivors);
     if (later) trainer.inherit(legacy);
     with_state_.insert(world_.me());
-    Outcome out = trainer.run([this] { return work(); });
+    Outcome out = trainer.run([&] { return work(trainer.step_number()); });
     if (!out.legacy) return out;
     legacy = std::move(*out.legacy);
     note_leaving(d, legacy);
@@ -199,8 +202,8 @@ class ElasticJob {
     return {};
   }
   // Between two steps: takes time, and stops nobody.
-  bool work() {
-    ++steps_begun_;
+  bool work(int64_t step) {
+    furthest_ = std::max(furthest_, step);
     comm::sim::spend(draw(0.3));
     return false;
   }
@@ -208,7 +211,8 @@ class ElasticJob {
     Left& l = left[d.view.epoch];
     l.members = d.view.members.size();
     const auto w = legacy.state.fields().find("strategy.w");
-    if (legacy.has_state && w != legacy.state.fields().end()) l.weights.push_back(std::get<double>(w->second));
+    if (legacy.has_state && w != legacy.state.fields().end())
+      l.weights.push_back(std::get<double>(w->second));
   }
 
   // ---- whom the others can do without: in every epoch that is not over for all, more than half remain or, where all
@@ -237,7 +241,7 @@ class ElasticJob {
   const std::string directory_;
   std::mt19937_64 random_;
   Id next_id_ = 0;
-  int64_t steps_begun_ = 0;
+  int64_t furthest_ = 0;
   comm::View decided_;  // the latest
   std::set<Id> gone_, silent_, with_state_;
   std::map<Id, Desk*> desks_;

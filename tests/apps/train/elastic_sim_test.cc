@@ -1,5 +1,4 @@
-// The elastic trainer in simulated worlds: workers are killed and others join at random, and the run ends as if nothing
-// had happened.
+// The elastic trainer in simulated worlds: workers die and join at random, and the run ends as if nothing had happened.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -67,7 +66,8 @@ class Fate {
 
 Told train(const Config& c, const std::string& directory, uint64_t seed, bool disturbed) {
   Told told;
-  World world({.weather = {.seed = seed, .latency = 0.005, .jitter = 0.005, .bandwidth = 1e8}, .keeps_log = false});
+  World world(
+      {.weather = {.seed = seed, .latency = 0.005, .jitter = 0.005, .bandwidth = 1e8}, .keeps_log = false});
   ElasticJob job(world, c, directory, seed);
   job.found(4);
   std::optional<Fate> fate;
@@ -82,7 +82,8 @@ Told train(const Config& c, const std::string& directory, uint64_t seed, bool di
 void expect_whole_weight(const Told& t) {
   for (const auto& [epoch, l] : t.left)
     if (l.weights.size() == l.members) {
-      EXPECT_NEAR(std::accumulate(l.weights.begin(), l.weights.end(), 0.0), double(l.members), 1e-9) << "epoch " << epoch;
+      EXPECT_NEAR(std::accumulate(l.weights.begin(), l.weights.end(), 0.0), double(l.members), 1e-9)
+          << "epoch " << epoch;
     }
 }
 
@@ -92,30 +93,32 @@ uint64_t number_from(const char* variable, uint64_t otherwise) {
   return words ? std::strtoull(words, nullptr, 10) : otherwise;
 }
 
-void expect_end_of_all(const std::string& row, int seeds, const std::function<void(const Told&, const std::string&)>& more) {
-  const uint64_t first = number_from("SKEIN_SEED", 1);
-  int kills = 0, joins = 0, changes = 0;
-  for (uint64_t seed = first; seed < first + number_from("SKEIN_SEEDS", uint64_t(seeds)); ++seed) {
-    SCOPED_TRACE(text("replay: SKEIN_SEED=", seed, " SKEIN_SEEDS=1 apps_tests --gtest_filter='ElasticTrainer.*'; row ", row));
+void expect_end_of_all(const std::string& row, uint64_t seeds,
+                       const std::function<void(const Told&, const std::string&)>& more) {
+  const uint64_t first = number_from("SKEIN_SEED", 17);
+  int kills = 0, joins = 0;
+  for (uint64_t seed = first; seed < first + number_from("SKEIN_SEEDS", seeds); ++seed) {
+    SCOPED_TRACE(text("replay: SKEIN_SEED=", seed,
+                      " SKEIN_SEEDS=1 apps_tests --gtest_filter='ElasticTrainer.*'; row ", row));
     const Workplace w;
     const Config c = config_of(row);
     const Told t = train(c, w.path() / "run", seed, true);
-    kills += t.kills, joins += t.joins, changes += int(t.left.size());
+    kills += t.kills, joins += t.joins;
     for (const std::string& why : t.troubles) ADD_FAILURE() << why;
     ASSERT_FALSE(t.ends.empty());
     for (const auto& [id, out] : t.ends) {
       EXPECT_FALSE(out.interrupted) << "worker " << id << ": " << out.why;
-      EXPECT_EQ(out.step, 20) << "worker " << id;
+      EXPECT_EQ(out.step, ElasticJob::kLast) << "worker " << id;
     }
     expect_whole_weight(t);
     if (more) more(t, w.path() / "run");
     if (std::getenv("SKEIN_SEED"))
-      std::printf("%s seed %d: %d kills, %d joins, %d changes, %d at the end, %.1f s\n", row.c_str(), int(seed), t.kills, t.joins,
-                  int(t.left.size()), int(t.ends.size()), t.seconds);
+      std::printf("%s seed %d: %d kills, %d joins, %d changes, %d at the end, %.1f s\n", row.c_str(),
+                  int(seed), t.kills, t.joins, int(t.left.size()), int(t.ends.size()), t.seconds);
   }
+  if (std::getenv("SKEIN_SEED")) return;
   EXPECT_GT(kills, 0);
-  EXPECT_GT(changes, 0);
-  (void)joins;
+  EXPECT_GT(joins, 0);
 }
 
 TEST(ElasticTrainer, OfAllreduceGivesTheModelOfAnUndisturbedRun) {
@@ -123,14 +126,15 @@ TEST(ElasticTrainer, OfAllreduceGivesTheModelOfAnUndisturbedRun) {
   const std::string whole = w.path() / "whole";
   const Told t = train(config_of("allreduce"), whole, 1, false);
   ASSERT_EQ(t.ends.size(), 4u);
-  expect_end_of_all("allreduce", 20, [&](const Told& disturbed, const std::string& run) {
-    for (const auto& [id, out] : disturbed.ends) EXPECT_EQ(out.hash, disturbed.ends.begin()->second.hash) << id;
+  expect_end_of_all("allreduce", 12, [&](const Told& disturbed, const std::string& run) {
+    for (const auto& [id, out] : disturbed.ends)
+      EXPECT_EQ(out.hash, disturbed.ends.begin()->second.hash) << id;
     EXPECT_LT(testing_programs::models_differ(run, whole), 1e-5);
   });
 }
 
 TEST(ElasticTrainer, OfGossipAndPeriodicRowsEndsWithAllSteps) {
-  for (const char* row : {"sgp", "d-psgd", "local-sgd", "slowmo"}) expect_end_of_all(row, 10, {});
+  for (const char* row : {"sgp", "d-psgd", "local-sgd", "slowmo"}) expect_end_of_all(row, 7, {});
 }
 
 }  // namespace
