@@ -182,10 +182,11 @@ int train_in_epoch(const Command& command, const Member& me, Kept& kept) {
     survivors.wholly([&] { directory = directory_to_train_in(command, survivors.comm(), *kept.home); });
   }
   Setup setup;
+  std::string adapted;
   const auto open = [&] {
     if (setup.model) return;  // an earlier attempt has set it up
     if (!checkpoint.empty()) keep_global_batch(c, read_sound_manifest(checkpoint), me.world);
-    if (later) share_batch(c, kept.legacy.global_batch, me.world);
+    if (later) share_batch(c, kept.legacy.global_batch, me.world), adapted = adapt_algorithm(c, me.world);
     c.workers = me.world;
     setup = open_setup(c, me, kept.legacy.data);
   };
@@ -193,6 +194,7 @@ int train_in_epoch(const Command& command, const Member& me, Kept& kept) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
   Progress progress(me.rank == 0 ? stdout : nowhere.get(), showing(c.progress, stdout));
   later ? say_change(me, kept.legacy, progress) : say_beginning(c, setup, directory, progress);
+  if (!adapted.empty()) progress.say(adapted);
   c.output = directory;
   if (me.announce) me.announce(directory);
   if (!setup.alone) {

@@ -32,6 +32,15 @@ void settle_algorithm(Config& c, int world) {
   for (const auto& [name, value] : own_values(c, world)) c.of_algorithm[name] = value;
 }
 
+std::string adapt_algorithm(Config& c, int world) try {
+  settle_algorithm(c, world);
+  return "";
+} catch (const BadOption& e) {
+  for (const char* of_graph : {"topology", "peers", "base", "hierarchy"}) c.of_algorithm.erase(of_graph);
+  settle_algorithm(c, world);
+  return text(e.what(), "; ", world, " workers take the default instead");
+}
+
 void recognize_defaults(Config& c) {
   for (const auto& [name, value] : c.of_algorithm) {
     Config without = c;

@@ -31,6 +31,10 @@ JobOptions job_options(const Config& c) {
     throw BadOption(text("--elastic on: the workers of ", c.algorithm, " are asynchronous, ",
                          row.center ? "and go on without a lost one anyhow"
                                     : "which this does not cover; choose sgp, or leave it out"));
+  if (o.elastic && (c.split != "iid" || !c.record.empty() || !c.replay.empty()))
+    throw BadOption(
+        text("--elastic on: with ", c.split != "iid" ? "--split " + c.split : "--record and --replay",
+             " each worker has its own part, which others cannot take over; leave one of them out"));
   o.identity = text("skein ", SKEIN_VERSION, ", ", c.model, " by ", c.algorithm, ", seed ", c.seed);
   o.min_workers = int(c.min_workers), o.max_workers = int(c.max_workers);
   o.restarts = int(c.restarts);

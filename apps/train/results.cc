@@ -42,6 +42,12 @@ Json refused_by_all(const Run& run) {
   return all;
 }
 
+// By all workers in all steps; the last step of an epoch may have fewer than the others.
+double images_taken(const Run& run) {
+  const int64_t size = run.setup.data.train->size(), rest = run.k % run.setup.steps_per_epoch;
+  return double(run.epochs() * size + std::min(size, rest * run.setup.global_batch));
+}
+
 }  // namespace
 
 Outcome Results::write(bool interrupted) {
@@ -54,7 +60,9 @@ Outcome Results::write(bool interrupted) {
   run_.costs.count(comm);
   const Transfers transfers = sum_over_workers(comm, run_.costs.transfers);
   batches_.take_stock();
-  const double images = over_workers(comm, Seen{.sums = learning_.gradient.meters().total}).images;
+  const double images = run_.setup.place.council
+                            ? images_taken(run_)  // lost workers' counts are lost with them
+                            : over_workers(comm, Seen{.sums = learning_.gradient.meters().total}).images;
   const Outcome out = outcome(interrupted, transfers, images);
   const std::vector<std::vector<double>> seconds = comm::gather_numbers(comm, run_.costs.seconds.each());
   const Json timeline = traces_.timeline(), refused = refused_by_all(run_);

@@ -8,6 +8,7 @@
 #include "apps/checkpoint/manifest.h"
 #include "apps/checkpoint/reshare.h"
 #include "apps/model/weights.h"
+#include "comm/membership/council.h"
 
 namespace skein::apps {
 
@@ -75,7 +76,8 @@ void Saving::continue_here() {
 void Saving::write() {
   comm::Communicator& comm = run_.comm();
   batches_.take_stock();
-  checkpoints_.attempt(run_.survivors.changes());
+  comm::Council* const council = run_.setup.place.council;
+  checkpoints_.attempt(run_.survivors.changes() + (council ? int(council->now().epoch) : 0));
   try {
     together(comm, [&] {
       if (run_.first()) checkpoints_.begin(run_.k);
@@ -85,6 +87,8 @@ void Saving::write() {
       write_for_the_lost();
     });
     together(comm, [&] {
+      // Who was stopped here, and given up, must not take the others' checkpoints for those of an abandoned history.
+      if (council) council->require_unchanged();
       if (run_.first()) checkpoints_.commit(run_.k, identity(), batches_.index());
     });
   } catch (...) {

@@ -126,6 +126,11 @@ void Council::complete_step(int64_t k, int64_t oldest) {
     throw EpochEnds(text("the membership changes before step ", k, " is complete"));
 }
 
+void Council::require_unchanged() const {
+  const std::lock_guard lock(mutex_);
+  if (ended_) throw EpochEnds("the membership is changing");
+}
+
 void Council::admit(const View::Member& m) {
   const std::lock_guard lock(mutex_);
   succession_->joins(m);

@@ -37,6 +37,8 @@ class Council {
   // Before a step counts as taken: k steps then are. `oldest`: the earliest of the states, named by the number of
   // their steps, to which this rank can go back. Throws EpochEnds if the step is not to be completed any more.
   void complete_step(int64_t k, int64_t oldest);
+  // Throws EpochEnds if a change of membership has begun, as far as this process knows.
+  void require_unchanged() const;
   // A process that wants to become a member; it has hung up, and will not be heard of under this name again.
   void admit(const View::Member&);
   void forget(MemberId);

@@ -82,6 +82,25 @@ TEST_F(Elastic, AFreshWorkerTakesTheDeadOnesPlace) {
   EXPECT_EQ(s["worker_hashes"][0], s["worker_hashes"][2]);
 }
 
+// Three workers cannot be paired, so the graph that was given has to give way.
+TEST_F(Elastic, AGraphThatTheOthersCannotHaveGivesWay) {
+  const Ended e =
+      kill("--workers 4 --restarts 0 --steps 300 --algorithm sgp --topology bipartite-linear", "1");
+  ASSERT_EQ(e.out, "status 0\n") << e.err << place_.read("log");
+  expect_has(place_.read("log"), "; 3 workers take the default instead");
+}
+
+TEST_F(Elastic, RefusesWhatCannotBeTakenOver) {
+  for (const auto& [flags, message] : {std::pair("--algorithm osgp", "asynchronous"),
+                                       {"--algorithm gem", "asynchronous"},
+                                       {"--algorithm sgp --split dirichlet:1", "--split dirichlet:1"},
+                                       {"--algorithm sgp --record order", "--record"}}) {
+    const Ended e = place_.run(std::string(kTask) + "--workers 2 --steps 2 --output refused " + flags);
+    EXPECT_EQ(e.status, 2) << flags << e.err;
+    expect_has(e.err, message);
+  }
+}
+
 TEST_F(Elastic, HalfOfTheWorkersMayDieAtOnce) {
   const Ended e = kill("--workers 4 --restarts 0 --steps 300 --algorithm allreduce", "0 1");
   ASSERT_EQ(e.out, "status 0\n") << e.err << place_.read("log");
