@@ -24,8 +24,9 @@ namespace {
 using comm::Fd;
 using comm::View;
 
-constexpr double kAssembling = 10;  // seconds that the members of a new epoch have to connect, at most
-constexpr double kProbe = 0.2;      // seconds that a host has to refuse a connection
+constexpr double kAssembling = 5;    // seconds that the members of a new epoch have to connect, at most
+constexpr double kRegrouping = 0.5;  // seconds for a view without those who did not come
+constexpr double kProbe = 0.2;       // seconds that a host has to refuse a connection
 
 comm::MemberId random_id() {
   const std::string bytes = comm::random_bytes(sizeof(comm::MemberId));
@@ -247,20 +248,28 @@ std::unique_ptr<Epochs::Connection> Epochs::meet_members(const View& v,
   return c;
 }
 
-// Callers at the door are for the meeting of the new epoch, until its council stands.
+// Callers at the door are for the meeting of the new epoch, until its council stands. Members may come late to a meeting,
+// since they waited in vain for another one: then all try again.
 void Epochs::advance() {
   comm::Council& council = *now_->council;
-  for (View v = council.next(o_.deadline);; v = council.after(v, o_.deadline)) {
-    now_->door->close();
-    try {
-      auto next = meet_members(v, [&] { return council.is_past(v); });
-      std::unique_ptr<comm::Succession> begun = council.release(v);
-      if (!begun) continue;  // a later view has been decided
-      now_ = std::move(next);
-      return open_council(*now_, std::move(begun));
-    } catch (const Error&) {  // somebody did not come: the council decides again
-    }
+  View v = council.next(o_.deadline);
+  now_->door->close();
+  for (const auto deadline = comm::after(o_.deadline); !pass_to(v);) {
+    if (comm::Clock::now() > deadline)
+      throw comm::Timeout(
+          -1, text("the ", v.members.size(),
+                   " workers that are left could not connect with each other within ", o_.deadline, " s"));
+    v = council.after(v, kRegrouping).value_or(v);
   }
 }
+
+bool Epochs::pass_to(const View& v) try {
+  auto next = meet_members(v, [&] { return now_->council->is_past(v); });
+  std::unique_ptr<comm::Succession> begun = now_->council->release(v);
+  if (!begun) return false;  // a later view has been decided
+  now_ = std::move(next);
+  open_council(*now_, std::move(begun));
+  return true;
+} catch (const Error&) { return false; }
 
 }  // namespace skein::apps

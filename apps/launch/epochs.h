@@ -37,6 +37,7 @@ class Epochs {
   void announce(const std::string& directory);
   void join();
   bool try_to_meet(const comm::View&);
+  bool pass_to(const comm::View&);  // false: its members did not come together
   std::string consider(const comm::Application&, comm::Council&) const;
   std::unique_ptr<Connection> connect(comm::Rendezvous&, comm::View);
   std::unique_ptr<Connection> meet_members(const comm::View&, const std::function<bool()>& in_vain);

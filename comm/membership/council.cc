@@ -154,20 +154,23 @@ bool Council::is_past(const View& v) const {
   return excluded_ || (decided_ && decided_->epoch > v.epoch);
 }
 
-View Council::after(const View& failed, double patience) {
+std::optional<View> Council::after(const View& failed, double patience) {
   std::unique_lock lock(mutex_);
   if (succession_->now().epoch == failed.epoch)
     for (const View::Member& m : failed.members)
       if (!ranks_.count(m.id)) succession_->suspect(m.id);
   const auto told = [&] { return excluded_ || (decided_ && decided_->epoch > failed.epoch); };
-  if (!changed_.wait_until(lock, comm::after(patience), told)) {
-    transport_.mailbox().end_epoch("");
-    throw Timeout(-1, text("the ", o_.now.members.size(), " workers have not agreed within ", patience,
-                           " s about who goes on: too few of them answer"));
-  }
+  if (!changed_.wait_until(lock, comm::after(patience), told)) return {};
   if (excluded_)
     throw GivenUp("the others go on without this worker, which they had not heard of for too long");
-  return *decided_;
+  return decided_;
+}
+
+View Council::next(double patience) {
+  if (std::optional<View> v = after(o_.now, patience)) return *v;
+  transport_.mailbox().end_epoch("");
+  throw Timeout(-1, text("the ", o_.now.members.size(), " workers have not agreed within ", patience,
+                         " s about who goes on: too few of them answer"));
 }
 
 }  // namespace skein::comm

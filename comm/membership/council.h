@@ -50,9 +50,10 @@ class Council {
 
   // Waits for the view of the next epoch. Throws GivenUp if this process is not in it, and Timeout if none is decided
   // within so many seconds; then waits of this epoch wait again.
-  View next(double patience) { return after(o_.now, patience); }
-  // The same, if the members of `failed` have not come together: its newcomers are left out.
-  View after(const View& failed, double patience);
+  View next(double patience);
+  // The view after `failed`, whose members have not come together; its newcomers are left out. Empty if none is decided
+  // within so many seconds: then the same members may try again. Throws GivenUp.
+  std::optional<View> after(const View& failed, double patience);
   // Ends this council: that of the epoch of `v`, which has been decided, continues with what this process has promised
   // in it. Null, and nothing ends, if a later view has been decided already.
   std::unique_ptr<Succession> release(const View& v);

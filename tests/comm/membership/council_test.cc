@@ -57,7 +57,7 @@ std::vector<View> live_on(int n, const std::vector<int64_t>& steps, const std::v
     // Of two who die one after the other, the second may still be in the first view.
     while (std::any_of(victims.begin(), victims.end(),
                        [&](Rank r) { return v.has(first.members[size_t(r)].id); }))
-      v = council->after(v, 20);
+      v = *council->after(v, 20);
     ++ready;
     while (ready < 2 * n - int(victims.size())) std::this_thread::yield();
   });
