@@ -267,6 +267,8 @@ bool Epochs::pass_to(const View& v) try {
   auto next = meet_members(v, [&] { return now_->council->is_past(v); });
   std::unique_ptr<comm::Succession> begun = now_->council->release(v);
   if (!begun) return false;  // a later view has been decided
+  // Who is hung up on knocks again as somebody else.
+  for (const comm::MemberId m : now_->door->waiting()) begun->prove_dead(m);
   now_ = std::move(next);
   open_council(*now_, std::move(begun));
   return true;

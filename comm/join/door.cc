@@ -118,6 +118,13 @@ void Door::drop_those_who_hung_up() {
   for (const MemberId m : gone) answers_.gone(m);
 }
 
+std::vector<MemberId> Door::waiting() {
+  const std::lock_guard lock(mutex_);
+  std::vector<MemberId> all;
+  for (const Guest& g : waiting_) all.push_back(g.id);
+  return all;
+}
+
 void Door::tell(const View& v) {
   const std::lock_guard lock(mutex_);
   for (auto g = waiting_.begin(); g != waiting_.end();)

@@ -38,6 +38,8 @@ class Door {
   void open();
   // Hears no more callers: from now on those at this socket want something else. Those who wait can still be told.
   void close();
+  // Those who wait and have not been told yet.
+  std::vector<MemberId> waiting();
   // Tells those who wait that this is the next epoch. Each of them is in it, or waits for a later one. For any thread.
   void tell(const View&);
 

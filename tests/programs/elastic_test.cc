@@ -64,7 +64,8 @@ TEST_F(Elastic, AWorkerThatIsToldToLeavesTheOthers) {
   const Ended one =
       place_.run(begin +
                  "kill -TERM $(pgrep -P $L | head -1); for i in $(seq 200); do grep -q '\"membership\"' "
-                 "run/metrics.jsonl && break; sleep 0.05; done; pgrep -P $L | wc -l; kill -INT $L; "
+                 "run/metrics.jsonl && [ $(pgrep -P $L | wc -l) = 2 ] && break; sleep 0.05; done; "
+                 "pgrep -P $L | wc -l; kill -INT $L; "
                  "wait $P; echo status $?");
   EXPECT_EQ(one.out, "2\nstatus 130\n") << one.err << place_.read("log");
   place_.run("rm -rf run");

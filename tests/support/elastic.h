@@ -68,7 +68,7 @@ class ElasticJob {
     std::unique_ptr<comm::Council> council;
   };
   using Connection = std::unique_ptr<Desk>;
-  static constexpr double kAssembling = 10, kDeadline = 120;
+  static constexpr double kAssembling = 10, kDeadline = 120, kRegrouping = 0.5;
 
   bool works(Id id) const { return !gone_.count(id) && !silent_.count(id) && !ends.count(id); }
   double draw(double most) { return std::uniform_real_distribution<double>(0, most)(random_); }
@@ -137,7 +137,7 @@ class ElasticJob {
   // The loop over epochs; as Epochs::advance().
   Connection advance(Connection now) {
     comm::Council& council = *now->council;
-    for (comm::View v = council.next(kDeadline);; v = council.after(v, kDeadline)) try {
+    for (comm::View v = council.next(kDeadline);; v = council.after(v, kRegrouping).value_or(v)) try {
         Connection next = meet(v);
         std::unique_ptr<comm::Succession> begun = council.release(v);
         if (!begun) continue;

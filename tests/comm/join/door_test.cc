@@ -64,6 +64,7 @@ TEST(Door, TellsANewcomerOfTheEpochThatItIsIn) {
   std::optional<View> told;
   std::thread newcomer([&] { told = job.knock({{7, "card of the newcomer", false}, "this job"}); });
   job.await_proposal(7);
+  EXPECT_EQ(job.door.waiting(), std::vector<MemberId>{7});
   job.door.tell(with(8));  // an epoch without it is not its affair
   job.door.tell(with(7));
   newcomer.join();
