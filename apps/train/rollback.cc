@@ -128,7 +128,12 @@ Outcome Rollback::end_among(const std::vector<int>& members) {
 Rollback::Common Rollback::agree(comm::Communicator& living) const {
   comm::Communicator& all = run_.survivors.everybody();
   std::vector<double> mine = {double(run_.k)};
-  for (int r = 0; r < all.size(); ++r) mine.push_back(all.membership().ended(all.world_rank(r)));
+  for (int r = 0; r < all.size(); ++r) {
+    // Where the membership changes, who has said goodbye may train on in another epoch.
+    const comm::Rank rank = all.world_rank(r);
+    const bool ended = all.membership().ended(rank);
+    mine.push_back(ended && (!run_.setup.place.council || all.membership().lost(rank)));
+  }
   Common c{run_.k, std::vector<bool>(size_t(all.size()))};
   for (const auto& one : comm::gather_numbers(living, mine)) {
     c.step = std::min(c.step, int64_t(one[0]));
