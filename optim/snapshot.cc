@@ -46,6 +46,35 @@ class Snapshot::Loader final : public Archive {
   Fields& fields_;
 };
 
+class Snapshot::Completer final : public Archive {
+ public:
+  explicit Completer(Snapshot& s) : saver_(s), fields_(s.fields_) {}
+  bool loading() const override { return false; }
+  void operator()(const std::string& name, Tensor& v) override { add(name, v); }
+  void operator()(const std::string& name, int64_t& v) override {
+    const auto at = fields_.find(name);
+    const int64_t* const had = at == fields_.end() ? nullptr : std::get_if<int64_t>(&at->second);
+    adds_ = had && *had == 1;
+    add(name, v);
+  }
+  void operator()(const std::string& name, double& v) override { add(name, v); }
+  void operator()(const std::string& name, std::string& v) override { add(name, v); }
+
+ private:
+  template <class T>
+  void add(const std::string& name, T& v) {
+    if (adds_) saver_(name, v);
+  }
+  Saver saver_;
+  Fields& fields_;
+  bool adds_ = false;
+};
+
+void Snapshot::complete(const Walk& walk) {
+  Completer completer(*this);
+  walk(completer);
+}
+
 void Snapshot::take(const Walk& walk) {
   Saver saver(*this);
   walk(saver);

@@ -15,6 +15,9 @@ class Snapshot {
  public:
   void take(const Walk&);     // copies every field the walk names; memory of the last time is used again
   void restore(const Walk&);  // writes them back; the walk must name the same fields
+  // What was under way when this was taken has arrived: the walk names a whole number and then what goes with it, any
+  // number of times. They are added where that number is 1 here, and skipped otherwise.
+  void complete(const Walk&);
 
   using Fields = std::map<std::string, std::variant<std::monostate, Tensor, int64_t, double, std::string>>;
   const Fields& fields() const { return fields_; }
@@ -22,6 +25,7 @@ class Snapshot {
  private:
   class Saver;
   class Loader;
+  class Completer;
   Fields fields_;
 };
 

@@ -33,24 +33,24 @@ struct Worker {
   double lr = 0;             // this step's rate, eta; set before iterate
   comm::Communicator& comm;  // the workers
   double share = 1;          // of all samples of this step, those of this worker; set before iterate
-  // Draws the step's mini-batch, fills g at x and returns the mean loss (one element, on the device). Slices, if
-  // given, are handed out on the way. The loss scale and --clip-norm are the oracle's: it applies them to g as
-  // it is at the end, a gradient or a sum. After an overflow the rule does nothing in this step.
+  // Draws the step's mini-batch, fills g at x and returns the mean loss (one element, on the device). Slices, if given,
+  // are handed out on the way. It applies the loss scale and --clip-norm to g as it is at the end, a gradient or a sum.
+  // After an overflow the rule does nothing in this step.
   std::function<Tensor(const Slices&)> oracle;
   // With --servers dedicated: the workers and, last, a process that only serves.
   comm::Communicator& hub = comm;
+  double weight = 0;  // in means of models: this worker's share of the global batch; 0: all have the same
 
   Tensor gradient(const Slices& slices = {}) { return oracle(slices); }
   bool has_server() const { return &hub != &comm; }
-  // y <- y - lr u(g), with weight decay at x, where g was taken; y may be x. In a step in which this worker
-  // has no samples it does nothing.
+  // y <- y - lr u(g), with weight decay at x, where g was taken; y may be x. Without samples in this step: nothing.
   void local_step(const Tensor& y);
 };
 
 using Values = std::map<std::string, std::string>;  // of options, as text
 
-// What an algorithm reads of the configuration: flags by name, without dashes. `otherwise` is the default. It
-// stands where the option is read and nowhere else: values_in_force() tells it to those who show it.
+// What an algorithm reads of the configuration: flags by name, without dashes. `otherwise` is the default; it stands
+// nowhere else: values_in_force() tells it to those who show it.
 class Options {
  public:
   void set(const std::string& key, std::string value) { values_[key] = std::move(value); }
@@ -74,18 +74,17 @@ class Options {
 
 // --servers: whether the algorithm's server is a process of its own. BadOption: neither inline nor dedicated.
 bool has_dedicated_server(const Options&);
-// --bn-policy: `local` leaves the running statistics alone, `mix` gives them the weights x gets, `recompute`
-// re-estimates them before each evaluation (the trainer's part).
+// --bn-policy: running statistics are left alone, get the weights x gets, or are estimated anew by the trainer.
 enum class BufferPolicy : uint8_t { kLocal, kMix, kRecompute };
 BufferPolicy buffer_policy(const Options&);
 
 // Rules that every strategy keeps:
 // - Options are read in the constructor.
 // - State that the next step reads is visited, so that it can be saved and put back.
-// - iterate() may throw at any time, wherever it waits for a peer: WholeStep (optim/whole_step.h) puts back
-//   what has been visited. Asynchronous workers are not put back, and end as they are. In rows with a center
-//   the others go on: what a lost worker left with the center must count as a whole or not at all, and
-//   start(), settle() and write_model() are called again, among fewer workers, if a loss interrupts them.
+// - iterate() may throw at any time, wherever it waits for a peer: WholeStep (optim/whole_step.h) puts back what has
+//   been visited. Asynchronous workers end as they are. In rows with a center the others go on: what a lost worker left
+//   with the center must count as a whole or not at all, and start(), settle() and write_model() are called again,
+//   among fewer workers, if a loss interrupts them.
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -93,20 +92,23 @@ class Strategy {
   virtual void start(Worker&) {}
   // The loop body of the paper. Returns the loss, on the device.
   virtual Tensor iterate(Worker& me, int64_t k) = 0;
-  // Before anything that the workers do together between two steps (evaluation, checkpoint, end). It returns
-  // when all workers have called it; from then on no algorithm sends, waits or writes `x` until the next
-  // iterate(). What was under way has arrived and is part of visit(). Collective; it may wait as long as the
-  // slowest worker takes.
+  // Before anything that the workers do together between two steps (evaluation, checkpoint, end). It returns when all
+  // workers have called it; from then on no algorithm sends, waits or writes `x` until the next iterate(). What was
+  // under way has arrived and is part of visit(). Collective; it may wait as long as the slowest worker takes.
   virtual void settle(Worker&) {}
-  // After the last step, settled: ends what is still under way; with --final-average the workers take
-  // their mean. Collective.
+  // After the last step, settled: ends what is still under way, and --final-average takes the mean. Collective.
   virtual void finish(Worker&) {}
   // The state of its own: anchors, weights, clocks.
   virtual void visit(Archive&) {}
+  // Whether what this worker learned before step k is also the others', or will be when what travels has arrived.
+  // visit_arrived() names what has in the last step; Snapshot::complete() adds it to states from before.
+  virtual bool is_shared(int64_t) const { return true; }
+  virtual bool has_travellers() const { return false; }
+  virtual void visit_arrived(Archive&) {}
   // This worker's contribution to the model: unless there is a center, the model is the mean of them.
   virtual Tensor contribution(Worker& me) { return me.x; }
-  // y <- the model: what is evaluated and saved, the same bits on every worker. y is none of the strategy's
-  // own vectors. Collective, after settle().
+  // y <- the model that is evaluated and saved, with the same bits everywhere; y is no vector of the strategy's own.
+  // Collective, after settle().
   virtual void write_model(Worker& me, const Tensor& y);
 };
 
@@ -125,11 +127,10 @@ struct StrategyRow {
   bool center;         // worker 0 or a server keeps the model; the others go on without a lost worker
   Apart apart;         // how many steps workers can be apart
   std::unique_ptr<Strategy> (*make)(const Options&, int world);
-  // All that the last member of `hub` does with --servers dedicated; it returns when no worker is left. The
-  // strategy is one of this row, made but not started. Null if the algorithm has no server.
+  // All that the last member of `hub` does with --servers dedicated; it returns when no worker is left. The strategy
+  // is one of this row, made but not started. Null if the algorithm has no server.
   void (*serve)(Strategy&, comm::Communicator& hub);
   const char* flags;  // those that it reads and not all algorithms do; with ! if there is no default
-
   bool asynchronous() const { return apart == Apart::kAny; }
 };
 const std::vector<StrategyRow>& strategies();
@@ -137,8 +138,7 @@ const std::vector<StrategyRow>& strategies();
 // Both accept hyphens and underscores and throw BadOption that names the nearest valid name.
 const StrategyRow& strategy_row(const std::string& name);
 std::unique_ptr<Strategy> make_strategy(const std::string& name, const Options&, int world);
-// Every option that the algorithm reads, with the value it will use: the one given, or its own default. It
-// calls make_strategy and throws what that throws.
+// Every option that the algorithm reads, with the value it will use. Throws what make_strategy throws.
 Values values_in_force(const std::string& name, Options, int world);
 
 }  // namespace skein::optim

@@ -12,7 +12,7 @@ int states_kept(const StrategyRow& row, int workers) {
 }
 
 void WholeStep::run(int64_t k, const std::function<void()>& step) {
-  if (!knows(k)) remember(k);
+  if (!knows(k) && (past_.empty() || is_shared(k))) remember(k);
   try {
     step();
   } catch (...) {
@@ -21,9 +21,25 @@ void WholeStep::run(int64_t k, const std::function<void()>& step) {
   }
 }
 
+// What was under way at the latest state has arrived when the next one is due.
+int64_t WholeStep::settled(int64_t k) {
+  if (shared_.arrived && !past_.empty()) past_.back().state.complete(shared_.arrived);
+  const size_t known = past_.size() + (is_shared(k) && !knows(k));
+  if (known <= lag()) return past_.empty() ? k : past_.front().step;
+  const size_t at = known - 1 - lag();
+  return at < past_.size() ? past_[at].step : k;
+}
+
+int64_t WholeStep::recover(int64_t k) {
+  if (kept_ == 0 || knows(k)) return k;
+  if (past_.empty() || is_shared(k)) return remember(k), k;
+  const int64_t last = settled(k);
+  return go_back(last), last;
+}
+
 void WholeStep::remember(int64_t k) {
   if (kept_ == 0) return;
-  if (past_.size() == kept_) {
+  if (past_.size() == most()) {
     past_.push_back(std::move(past_.front()));
     past_.pop_front();
   } else {

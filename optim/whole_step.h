@@ -1,5 +1,6 @@
 // WholeStep: a step that throws leaves the state as it was before, and the last few steps can be taken back.
 #pragma once
+#include <algorithm>
 #include <deque>
 
 #include "optim/snapshot.h"
@@ -17,16 +18,32 @@ namespace skein::optim {
 //      checkpoint.
 int states_kept(const StrategyRow&, int workers);
 
+// The states to which workers go back who go on without others, when no step that these have shared is to be lost
+// (Strategy::is_shared). At least two are needed, since when one worker has taken part in a meeting, another may still be
+// in it; with travellers three, because these arrive a round later.
+struct Shared {
+  std::function<bool(int64_t k)> is;  // the state before step k; empty: any state is
+  std::function<bool()> travellers;
+  Walk arrived;
+};
+
 // Keeps the promise that a step is done as a whole or not at all, so that a strategy may throw at any time
-// while it iterates. It copies the state once before every step, into memory that it uses again.
+// while it iterates. It copies the state once before every step, into memory that it uses again. With Shared it copies
+// shared states only, and after a step that throws the caller has to go back.
 class WholeStep {
  public:
   // `kept`: how many states; with 0 nothing is copied, and a step that throws remains half done.
-  WholeStep(int kept, Walk state) : kept_(size_t(kept)), state_(std::move(state)) {}
+  WholeStep(int kept, Walk state, Shared shared = {})
+      : kept_(size_t(kept)), state_(std::move(state)), shared_(std::move(shared)) {}
 
   // Step k. If it throws, all that the walk names is put back before the exception goes on. What else is run before
   // step k is taken back with it.
   void run(int64_t k, const std::function<void()>& step);
+  // After step k - 1: the step to whose beginning the others can go on from without this worker.
+  int64_t settled(int64_t k);
+
+  // After an error in step k, or between steps k - 1 and k: makes the state whole, and returns the step before which it is.
+  int64_t recover(int64_t k);
 
   void remember(int64_t k);  // the present state is the one before step k
   bool knows(int64_t k) const;
@@ -38,8 +55,12 @@ class WholeStep {
     int64_t step;
     Snapshot state;
   };
+  bool is_shared(int64_t k) const { return !shared_.is || shared_.is(k); }
+  size_t lag() const { return shared_.travellers && shared_.travellers(); }
+  size_t most() const { return lag() ? std::max<size_t>(kept_, 3) : kept_; }
   const size_t kept_;
   const Walk state_;
+  const Shared shared_;
   std::deque<Past> past_;
 };
 

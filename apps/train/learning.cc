@@ -56,6 +56,12 @@ optim::Options strategy_options(const Config& c, const Setup& s, const optim::Sc
   return o;
 }
 
+// Shares differ where the global batch is not divisible. Shards are unequal by intent.
+double weight_of(const Setup& s) {
+  if (!s.portions || !s.portions->shards().empty() || s.global_batch % s.place.world == 0) return 0;
+  return double(s.portions->samples(0, s.place.rank)) / double(s.portions->samples(0));
+}
+
 }  // namespace
 
 Learning::Learning(Run& r, Batches& batches, Traces& traces)
@@ -83,7 +89,8 @@ void Learning::regroup() {
                     .rule = recorded_rule ? *recorded_rule : *rule,
                     .comm = run.comm(),
                     .oracle = [this](const optim::Slices& slices) { return gradient.of_next_batch(slices); },
-                    .hub = run.survivors.hub()});
+                    .hub = run.survivors.hub(),
+                    .weight = weight_of(run.setup)});
 }
 
 void Learning::start() {
@@ -103,6 +110,16 @@ void Learning::after_step() {
 
 ConsensusModel Learning::consensus(bool of_averages) {
   return {run.config, run.setup, flat, *strategy, *worker, of_averages ? &*ema : nullptr};
+}
+
+optim::Shared Learning::shared() {
+  return {.is = [this](int64_t k) { return strategy->is_shared(k); },
+          .travellers = [this] { return strategy->has_travellers(); },
+          .arrived =
+              [this](Archive& a) {
+                Under s(a, "strategy.");
+                strategy->visit_arrived(s);
+              }};
 }
 
 void Learning::visit(Archive& a) {

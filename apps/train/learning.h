@@ -8,6 +8,7 @@
 #include "apps/train/gradient.h"
 #include "engine/device/memory.h"
 #include "optim/schedule.h"
+#include "optim/whole_step.h"
 
 namespace skein::apps {
 
@@ -23,6 +24,7 @@ struct Learning {
   // While the result lives, the model holds the mean over the workers, or that of their moving averages.
   ConsensusModel consensus(bool of_averages = false);  // collective
   void visit(Archive&);
+  optim::Shared shared();  // which of these states the others can go on from alone
 
   Run& run;
   nn::Flat flat;  // x, g and the buffers

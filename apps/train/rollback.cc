@@ -27,19 +27,22 @@ std::string list(const std::vector<int>& workers) {
 
 }  // namespace
 
-Rollback::Rollback(Run& run, Record& record, Saving& saving, Traces& traces, Walk state)
+Rollback::Rollback(Run& run, Record& record, Saving& saving, Traces& traces, Learning& learning, Walk state)
     : run_(run),
       record_(record),
       saving_(saving),
       traces_(traces),
       state_(std::move(state)),
-      steps_(states_kept(run), state_) {}
+      steps_(states_kept(run), state_, run.setup.place.council ? learning.shared() : optim::Shared()) {}
 
 void Rollback::step(const std::function<void()>& f) {
   comm::Council* const council = run_.setup.place.council;
   steps_.run(run_.k, [&] {
     f();
-    if (council) council->complete_step(run_.k + 1, steps_.oldest(run_.k));
+    if (!council) return;
+    const int64_t settled = steps_.settled(run_.k + 1);
+    council->complete_step(settled, std::min(settled, steps_.oldest(run_.k)));
+    reached_ = run_.k + 1;
   });
 }
 
@@ -73,7 +76,7 @@ ChangeEvent Rollback::change(const comm::View& next) const {
   for (size_t r = 0; r < now.members.size(); ++r)
     if (!next.has(now.members[r].id)) e.lost.push_back(text("worker ", r, ": ", all.why(comm::Rank(r))));
   e.joined = e.workers - int(now.members.size() - e.lost.size());
-  e.steps_redone = run_.k - next.step;
+  e.steps_redone = std::max(reached_, run_.k) - next.step;
   e.images_redealt = e.steps_redone * run_.setup.global_batch;
   return e;
 }
@@ -87,7 +90,7 @@ std::vector<int> Rollback::alive() const {
 }
 
 Outcome Rollback::end(const std::string& why) {
-  if (!steps_.knows(run_.k)) steps_.remember(run_.k);  // between two steps
+  run_.k = steps_.recover(run_.k);
   for (;;) {
     const std::vector<int> members = alive();
     record_.note_losses();

@@ -1,5 +1,6 @@
 // Rollback: what is left of a training that ends because a worker is lost.
 #pragma once
+#include "apps/train/learning.h"
 #include "apps/train/outcome.h"
 #include "apps/train/record.h"
 #include "apps/train/saving.h"
@@ -13,10 +14,10 @@ namespace skein::apps {
 // of it if they are the side that may (docs/checkpoints.md). Asynchronous workers end as they are.
 class Rollback {
  public:
-  Rollback(Run&, Record&, Saving&, Traces&, Walk state);
+  Rollback(Run&, Record&, Saving&, Traces&, Learning&, Walk state);
 
-  // The next step, which is `f`. If it throws, the state of workers in step is as it was before. Where the
-  // membership may change, it throws EpochEnds if it has begun to change.
+  // The next step, which is `f`. If it throws, the state of workers in step is as it was before, or half changed where
+  // there is a council: then leave_epoch() or end() follows. It throws EpochEnds if the membership has begun to change.
   void step(const std::function<void()>& f);
   // What is none, but changes the state like one.
   void keep(const std::function<void()>& f) { steps_.run(run_.k, f); }
@@ -47,6 +48,7 @@ class Rollback {
   Traces& traces_;
   const Walk state_;
   optim::WholeStep steps_;
+  int64_t reached_ = 0;  // steps taken, of which some may have been taken back since
 };
 
 }  // namespace skein::apps

@@ -31,7 +31,7 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
       results_(run_, batches_, traces_, learning_, record_, scoring_),
       stopping_(run_, [this] { learning_.strategy->settle(*learning_.worker); }),
       saving_(run_, batches_, learning_.flat, [this](Archive& a) { visit(a); }),
-      rollback_(run_, record_, saving_, traces_, [this](Archive& a) { visit(a); }) {
+      rollback_(run_, record_, saving_, traces_, learning_, [this](Archive& a) { visit(a); }) {
   survivors.when_fewer([this] { regroup(); });
 }
 

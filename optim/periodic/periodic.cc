@@ -26,10 +26,18 @@ void keep_for_ever(const Means& m) {
   kept.push_back(m);
 }
 
-void begin_means(Worker& me, const Means& m, comm::Pendings& means) {
-  means += me.comm.mean(m.x);
-  if (m.buffers) means += me.comm.mean(m.buffers);
+comm::Pending mean_of(Worker& me, const Tensor& x) {
+  if (me.weight == 0) return me.comm.mean(x);
+  scale(x, me.weight);
+  return me.comm.all_reduce(x);
 }
+
+void begin_means(Worker& me, const Means& m, comm::Pendings& means) {
+  means += mean_of(me, m.x);
+  if (m.buffers) means += mean_of(me, m.buffers);
+}
+
+constexpr int64_t kArrived = 2;  // of Flight::under_way_
 
 }  // namespace
 
@@ -72,7 +80,8 @@ void Flight::start(Worker& me, const Tensor& like) {
 }
 
 void Flight::carry_on(Worker& me) {
-  if (!under_way_ || begun_) return;
+  landed_ = false;
+  if (under_way_ != 1 || begun_) return;
   if (!mean_.x) mean_.x = visible_like(me, own_.x);
   if (own_.buffers && !mean_.buffers) mean_.buffers = visible_like(me, own_.buffers);
   copy(mean_.x, own_.x);
@@ -83,10 +92,12 @@ void Flight::carry_on(Worker& me) {
 }
 
 Means Flight::land() {
+  if (under_way_ == kArrived) return under_way_ = 0, arrived_;
   if (!under_way_) return {};
   CHECK(begun_, "carry_on() comes first");
   finish();
   under_way_ = begun_ = 0;
+  landed_ = true;
   return mean_;
 }
 
@@ -107,6 +118,22 @@ void Flight::visit(Archive& a) {
   if (own_.buffers) a("given_buffers", own_.buffers);
   a("under_way", under_way_);
   if (a.loading()) leave();
+  if (under_way_ == kArrived) visit_mean(a, arrived_);
+}
+
+void Flight::visit_arrived(Archive& a) {
+  int64_t known = kArrived;
+  if (!landed_) return;
+  a("under_way", known);
+  visit_mean(a, mean_);
+}
+
+// Loads into memory of its own.
+void Flight::visit_mean(Archive& a, Means& m) {
+  if (!m.x) m.x = own_.x.clone();
+  if (own_.buffers && !m.buffers) m.buffers = own_.buffers.clone();
+  a("mean", m.x);
+  if (m.buffers) a("mean_buffers", m.buffers);
 }
 
 void Flight::leave() {

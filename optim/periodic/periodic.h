@@ -10,14 +10,15 @@ class Period {
  public:
   explicit Period(const Options& o, int64_t otherwise = 4) : steps_(o.integer("tau", otherwise, 1)) {}
   bool ends(int64_t k) const { return (k + 1) % steps_ == 0; }
+  bool begins(int64_t k) const { return k % steps_ == 0; }
   int64_t steps() const { return steps_; }
 
  private:
   const int64_t steps_;
 };
 
-// The means over the workers, in which each counts the same; or nothing. The memory belongs to the Round or
-// Flight that made them, and the caller may write it.
+// The means over the workers, by Worker::weight; or nothing. The memory belongs to the Round or Flight that made them.
+// That of a Round the caller may write.
 struct Means {
   explicit operator bool() const { return bool(x); }
   Tensor x;
@@ -42,6 +43,7 @@ class Round {
   // The last step of a round, and the mean of elements [begin, end) only.
   Means last_step(Worker&, int64_t begin, int64_t end, bool with_buffers);
   int64_t tau() const { return period_.steps(); }
+  bool begins(int64_t k) const { return period_.begins(k); }
 
  private:
   const Period period_;
@@ -53,9 +55,10 @@ class Round {
 //
 // Its state is what this worker gave and whether that is under way, so visit() never waits. The sum begins
 // with the next iterate, at the same place among the collectives of every worker. After a load it begins
-// again, with the same numbers in the same order. A sum that a load finds under way is abandoned: since all
-// workers load or none does, they still agree on their next collective. Its memory, which peers may still
-// write, is never used again.
+// again, with the same numbers in the same order; unless the state was completed with the mean that had arrived
+// (visit_arrived()), which then waits to be landed: so those who gave and are lost count in it. A sum that a load
+// finds under way is abandoned: since all workers load or none does, they still agree on their next collective. Its
+// memory, which peers may still write, is never used again.
 class Flight {
  public:
   explicit Flight(const Options&, bool with_buffers = true);  // --bn-policy
@@ -63,19 +66,23 @@ class Flight {
   Flight(const Flight&) = delete;
   void start(Worker&, const Tensor& like);  // once
 
-  void carry_on(Worker&);                       // to be called first in every iterate
-  Means land();                                 // waits for the mean; empty if nothing is under way
+  void carry_on(Worker&);  // to be called first in every iterate
+  Means
+  land();  // waits for the mean, which nobody writes until the next carry_on(); empty if nothing is under way
   void set_out(Worker&, const Tensor& x);       // gives x, after land()
-  const Tensor& own() const { return own_.x; }  // what was given last
+  const Tensor& own() const { return own_.x; }  // what was given last; may be written after land()
   void finish();                                // waits until no peer writes here any more
   void visit(Archive&);
+  void visit_arrived(Archive&);  // names what has landed since the last carry_on(), if anything
 
  private:
   void leave();
+  void visit_mean(Archive&, Means&);
   const bool mixes_;
-  Means own_, mean_;
-  int64_t under_way_ = 0, begun_ = 0;
-  bool others_write_ = false;
+  Means own_, mean_, arrived_;  // arrived_: a mean that was loaded
+  int64_t under_way_ = 0;       // 1: yes; kArrived: its mean is known already
+  int64_t begun_ = 0;
+  bool others_write_ = false, landed_ = false;
   comm::Pendings means_;
 };
 

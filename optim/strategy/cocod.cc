@@ -24,8 +24,9 @@ class CocodSgd final : public Strategy {
     const Means c = flight_.land();
     me.local_step(me.x);
     if (c.x) {
-      axpy(c.x, -1.f, flight_.own());
-      axpy(me.x, 1.f, c.x);  // x_i <- x_i + (c - s_i)
+      scale(flight_.own(), -1.f);
+      axpy(flight_.own(), 1.f, c.x);
+      axpy(me.x, 1.f, flight_.own());  // x_i <- x_i + (c - s_i)
       c.give_buffers(me);
     }
     flight_.set_out(me, me.x);  // s_i <- x_i
@@ -34,6 +35,12 @@ class CocodSgd final : public Strategy {
 
   void finish(Worker&) override { flight_.finish(); }
 
+  bool is_shared(int64_t k) const override { return round_.begins(k); }
+  bool has_travellers() const override { return true; }
+  void visit_arrived(Archive& a) override {
+    Under flight(a, "flight.");
+    flight_.visit_arrived(flight);
+  }
   void visit(Archive& a) override {
     Under flight(a, "flight.");
     flight_.visit(flight);

@@ -48,6 +48,7 @@ class DiLoCo final : public Strategy {
     return loss;
   }
 
+  bool is_shared(int64_t k) const override { return round_.begins(k); }
   void visit(Archive& a) override { a("z", z_), a("m", m_); }
 
  private:
@@ -113,6 +114,15 @@ class StreamingDiLoCo final : public Strategy {
     for (auto& p : pieces_) p->flight.finish();
   }
 
+  // In part: of the pieces that set out later in a period the others learn what this worker has added by then.
+  bool is_shared(int64_t k) const override { return round_.begins(k); }
+  bool has_travellers() const override { return delay_ > 0; }
+  void visit_arrived(Archive& a) override {
+    for (size_t f = 0; f < pieces_.size() && delay_ > 0; ++f) {
+      Under flight(a, text("flight", f, "."));
+      pieces_[f]->flight.visit_arrived(flight);
+    }
+  }
   void visit(Archive& a) override {
     a("z", z_), a("m", m_);
     for (size_t f = 0; f < pieces_.size() && delay_ > 0; ++f) {

@@ -30,6 +30,7 @@ class Easgd final : public Strategy {
     return loss;
   }
 
+  bool is_shared(int64_t k) const override { return round_.begins(k); }
   void visit(Archive& a) override {
     a("z", z_);
     if (z_buffers_) a("z_buffers", z_buffers_);

@@ -22,6 +22,8 @@ class LocalSgd final : public Strategy {
     return loss;
   }
 
+  bool is_shared(int64_t k) const override { return round_.begins(k); }
+
  private:
   Round round_;
 };
@@ -36,6 +38,8 @@ class PostLocalSgd final : public Strategy {
   Tensor iterate(Worker& me, int64_t k) override {
     return k < switch_ ? together_->iterate(me, k) : apart_.iterate(me, k - switch_);
   }
+
+  bool is_shared(int64_t k) const override { return k < switch_ || apart_.is_shared(k - switch_); }
 
  private:
   const int64_t switch_;

@@ -38,6 +38,12 @@ class OverlapLocalSgd final : public Strategy {
 
   void finish(Worker&) override { flight_.finish(); }
 
+  bool is_shared(int64_t k) const override { return round_.begins(k); }
+  bool has_travellers() const override { return true; }
+  void visit_arrived(Archive& a) override {
+    Under flight(a, "flight.");
+    flight_.visit_arrived(flight);
+  }
   void visit(Archive& a) override {
     a("z", z_), a("m", m_), a("eta", eta_);
     Under flight(a, "flight.");

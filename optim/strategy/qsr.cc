@@ -30,6 +30,7 @@ class Qsr final : public Strategy {
     return loss;
   }
 
+  bool is_shared(int64_t) const override { return done_ == 0; }
   void visit(Archive& a) override { a("tau", tau_), a("done", done_); }
 
  private:

@@ -29,6 +29,7 @@ class SlowMo final : public Strategy {
     return loss;
   }
 
+  bool is_shared(int64_t k) const override { return round_.begins(k); }
   void visit(Archive& a) override { a("z", z_), a("m", m_); }
 
  private:
@@ -64,6 +65,7 @@ class Bmuf final : public Strategy {
     return loss;
   }
 
+  bool is_shared(int64_t k) const override { return round_.begins(k); }
   void visit(Archive& a) override { a("z", z_), a("D", d_); }
 
  private:

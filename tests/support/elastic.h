@@ -58,6 +58,13 @@ class ElasticJob {
     std::vector<double> weights;
   };
   std::map<uint32_t, Left> left;
+  // The ledger: in which epoch of the membership a step was taken that was not taken back.
+  struct Stretch {
+    int64_t from = 0, to = 0;  // steps
+    int workers = 0;
+    std::shared_ptr<const data::Portions> portions;
+  };
+  std::map<uint32_t, Stretch> ledger;
 
  private:
   // What belongs to one epoch of a worker, in the order in which it is made.
@@ -186,10 +193,14 @@ class ElasticJob {
     Survivors survivors(all, false);
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
     Progress progress(nowhere.get());
-    Trainer trainer(c, open_setup(c, place, legacy.data), directory_, progress, survivors);
+    Setup setup = open_setup(c, place, legacy.data);
+    const std::shared_ptr<const data::Portions> portions = setup.portions;
+    Trainer trainer(c, std::move(setup), directory_, progress, survivors);
     if (later) trainer.inherit(legacy);
     with_state_.insert(world_.me());
+    const int64_t from = trainer.step_number();
     Outcome out = trainer.run([&] { return work(trainer.step_number()); });
+    note_steps(d, {from, out.step, all.size(), portions});
     if (!out.legacy) return out;
     legacy = std::move(*out.legacy);
     note_leaving(d, legacy);
@@ -206,6 +217,12 @@ class ElasticJob {
     furthest_ = std::max(furthest_, step);
     comm::sim::spend(draw(0.3));
     return false;
+  }
+  void note_steps(const Desk& d, const Stretch& s) {
+    const Stretch& known = ledger.emplace(d.view.epoch, s).first->second;
+    if (known.from != s.from || known.to != s.to)
+      troubles.push_back(text("epoch ", d.view.epoch, " has steps ", known.from, " to ", known.to,
+                              " for one worker and ", s.from, " to ", s.to, " for another"));
   }
   void note_leaving(const Desk& d, const Legacy& legacy) {
     Left& l = left[d.view.epoch];

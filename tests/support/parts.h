@@ -87,7 +87,7 @@ struct Parts : RunOnPaper {
   Record record{run, batches, learning};
   Scoring scoring{run, traces, learning};
   Saving saving{run, batches, learning.flat, [this](Archive& a) { visit(a); }};
-  Rollback rollback{run, record, saving, traces, [this](Archive& a) { visit(a); }};
+  Rollback rollback{run, record, saving, traces, learning, [this](Archive& a) { visit(a); }};
 };
 
 // The lines of metrics.jsonl that are events of this kind.

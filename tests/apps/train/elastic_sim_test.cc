@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 
 #include "tests/support/elastic.h"
@@ -14,6 +15,8 @@ namespace {
 using comm::sim::Id;
 using comm::sim::World;
 
+constexpr int64_t kTau = 3;
+
 Config config_of(const std::string& row) {
   Config c = small_config();
   c.epochs = 5;
@@ -21,6 +24,10 @@ Config config_of(const std::string& row) {
   c.algorithm = row;
   c.workers = 4;
   c.elastic = "on";
+  if (std::strstr(optim::strategy_row(row).flags, "tau")) c.of_algorithm["tau"] = text(kTau);
+  if (row == "streaming-diloco") c.of_algorithm["delay"] = "1";
+  if (row == "qsr") c.of_algorithm["qsr-c"] = "0.1";
+  if (row == "post-local") c.of_algorithm["switch-step"] = "7";
   return c;
 }
 
@@ -28,6 +35,7 @@ struct Told {
   std::map<Id, Outcome> ends;
   std::vector<std::string> troubles;
   std::map<uint32_t, ElasticJob::Left> left;
+  std::map<uint32_t, ElasticJob::Stretch> ledger;
   double seconds = 0;
   int kills = 0, joins = 0;
 };
@@ -75,6 +83,7 @@ Told train(const Config& c, const std::string& directory, uint64_t seed, bool di
   world.run();
   told.seconds = world.now();
   told.ends = job.ends, told.troubles = job.troubles, told.left = job.left;
+  told.ledger = job.ledger;
   return told;
 }
 
@@ -85,6 +94,27 @@ void expect_whole_weight(const Told& t) {
       EXPECT_NEAR(std::accumulate(l.weights.begin(), l.weights.end(), 0.0), double(l.members), 1e-9)
           << "epoch " << epoch;
     }
+}
+
+// Of the steps that were not taken back, whoever took them. Those of the lost are among them.
+void expect_each_sample_once(const Told& t) {
+  std::map<std::pair<int64_t, int64_t>, int> counted;  // by epoch of the data and index
+  int64_t at = 0, epochs = 0;
+  for (const auto& [epoch, s] : t.ledger) {
+    ASSERT_EQ(s.from, at) << "epoch " << epoch << " of the membership";
+    for (; at < s.to; ++at)
+      for (int r = 0; r < s.workers; ++r)
+        for (int64_t i = 0; i < s.portions->samples(at, r); ++i)
+          ++counted[{at / s.portions->steps_per_epoch(), s.portions->index(at, r, i)}];
+    epochs = at / s.portions->steps_per_epoch();
+  }
+  EXPECT_EQ(at, ElasticJob::kLast);
+  int64_t samples = 0;
+  for (const auto& [which, times] : counted) {
+    EXPECT_EQ(times, 1) << "sample " << which.second << " of epoch " << which.first;
+    samples += which.first == 0;
+  }
+  EXPECT_EQ(int64_t(counted.size()), epochs * samples);
 }
 
 // From SKEIN_SEED on, SKEIN_SEEDS runs of each row.
@@ -111,6 +141,7 @@ void expect_end_of_all(const std::string& row, uint64_t seeds,
       EXPECT_EQ(out.step, ElasticJob::kLast) << "worker " << id;
     }
     expect_whole_weight(t);
+    expect_each_sample_once(t);
     if (more) more(t, w.path() / "run");
     if (std::getenv("SKEIN_SEED"))
       std::printf("%s seed %d: %d kills, %d joins, %d changes, %d at the end, %.1f s\n", row.c_str(),
@@ -133,8 +164,23 @@ TEST(ElasticTrainer, OfAllreduceGivesTheModelOfAnUndisturbedRun) {
   });
 }
 
-TEST(ElasticTrainer, OfGossipAndPeriodicRowsEndsWithAllSteps) {
-  for (const char* row : {"sgp", "d-psgd", "local-sgd", "slowmo"}) expect_end_of_all(row, 7, {});
+TEST(ElasticTrainer, OfGossipEndsWithAllSteps) {
+  for (const char* row : {"sgp", "d-psgd"}) expect_end_of_all(row, 7, {});
+}
+
+// Whatever a lost worker has done since the last meeting, which was of no use to the others, is done again.
+TEST(ElasticTrainer, OfPeriodicRowsGoesOnFromAMeeting) {
+  for (const char* row : {"local-sgd", "slowmo", "bmuf", "easgd", "eamsgd", "cocod", "overlap-local-sgd",
+                          "diloco", "streaming-diloco"})
+    expect_end_of_all(row, 4, [](const Told& t, const std::string&) {
+      for (const auto& [epoch, s] : t.ledger)
+        EXPECT_TRUE(s.to == ElasticJob::kLast || s.to % kTau == 0)
+            << "epoch " << epoch << " ends with " << s.to;
+    });
+}
+
+TEST(ElasticTrainer, OfRowsWhoseRoundsVaryEndsWithAllSteps) {
+  for (const char* row : {"qsr", "post-local"}) expect_end_of_all(row, 4, {});
 }
 
 }  // namespace
