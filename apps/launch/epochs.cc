@@ -26,7 +26,8 @@ using comm::View;
 
 constexpr double kAssembling = 5;    // seconds that the members of a new epoch have to connect, at most
 constexpr double kRegrouping = 0.5;  // seconds for a view without those who did not come
-constexpr double kProbe = 0.2;       // seconds that a host has to refuse a connection
+constexpr char kRegisterMark = '@';
+constexpr double kProbe = 0.2;  // seconds that a host has to refuse a connection
 
 comm::MemberId random_id() {
   const std::string bytes = comm::random_bytes(sizeof(comm::MemberId));
@@ -39,8 +40,25 @@ DoorAddress read_card(const std::string& card) {
   std::istringstream in(card);
   DoorAddress a;
   in >> a.port;
-  a.hosts.assign(std::istream_iterator<std::string>(in), {});
+  for (std::string word; in >> word;)
+    if (word[0] != kRegisterMark) a.hosts.push_back(word);
   return a;
+}
+
+// The launcher that has started all members of an epoch decides for half of them, too (succession.h). It has drawn a word
+// for its workers, which their cards end with.
+std::string register_word() {
+  const auto word = number(kReportsVariable) ? variable(kRegisterVariable) : std::nullopt;
+  return word ? text(' ', kRegisterMark, *word) : "";
+}
+bool has_register(const View& v) {
+  const std::string word = register_word();
+  return !word.empty() && std::all_of(v.members.begin(), v.members.end(),
+                                      [&](const View::Member& m) { return m.card.ends_with(word); });
+}
+std::optional<View> claim(const View& v) {
+  const auto kept = claim_epoch(v.epoch, v.write());
+  return kept ? View::read(*kept) : std::nullopt;
 }
 std::string joined_by_commas(const std::vector<std::string>& words) {
   std::string all;
@@ -161,6 +179,7 @@ void Epochs::open_door() {
   card_ = std::to_string(port);
   for (const std::string& a : here ? std::vector<std::string>{"127.0.0.1"} : comm::own_addresses())
     card_ += ' ' + a;
+  card_ += register_word();
 }
 
 comm::TransportOptions Epochs::transport_options(uint32_t epoch) const {
@@ -206,6 +225,8 @@ void Epochs::open_council(Connection& c, std::unique_ptr<comm::Succession> begun
                            .now = c.view,
                            .card = card_,
                            .is_gone = is_gone,
+                           .has_register = has_register,
+                           .claim = claim,
                            .decided = [&c](const View& v) { c.door->tell(v); }},
       std::move(begun));
   c.door->open();

@@ -92,6 +92,7 @@ int run_crew(Crew c, char** argv) {
 }
 
 comm::Secret key_of_new_job(const Losses& losses) {
+  if (losses.loss == Loss::kIsReplaced) set_variable(kRegisterVariable, comm::hex(comm::random_bytes(8)));
   const auto given = losses.loss == Loss::kIsReplaced ? given_job_key() : std::nullopt;
   return given ? *given : comm::Secret::random(comm::kJobKeyBytes);
 }

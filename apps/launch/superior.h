@@ -1,5 +1,7 @@
 // What a worker reports to the program that started it.
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "comm/join/sockets.h"
@@ -16,7 +18,12 @@ inline constexpr const char* kJoinVariable = "SKEIN_JOIN";
 inline constexpr const char *kMember = "member ", *kLeaving = "leaving", *kDeserted = "deserted";
 // The order to such a part: it is too late for fresh workers.
 inline constexpr const char* kThrough = "through";
-inline constexpr size_t kLongestReport = 4096;  // bytes
+// The claim of a view for an epoch of the membership, and the answer with the view that is kept: "register EPOCH HEX". The
+// program at the top of the launchers keeps the first one of each epoch.
+inline constexpr const char* kRegister = "register ";
+// In the environment of the workers whose claims come to the same program: a word that it has drawn.
+inline constexpr const char* kRegisterVariable = "SKEIN_REGISTER";
+inline constexpr size_t kLongestReport = 64 << 10;  // bytes
 
 // This worker is a member of the job. To be called when it has become one, and again if the place changes. Only
 // from then on is its death that of a member, who is replaced. Both do nothing if nobody takes reports.
@@ -24,5 +31,7 @@ void report_membership(const std::string& place);
 // This worker leaves the job because it was told to: it must not be replaced, and its end with status 0 does not
 // mean that the job is done.
 void report_leaving();
+// Claims these bytes for this epoch. Returns those that are kept for it, or nothing if no answer comes within 0.1 s.
+std::optional<std::string> claim_epoch(uint32_t epoch, const std::string& bytes);
 
 }  // namespace skein::apps

@@ -226,6 +226,8 @@ void Supervisor::take_orders() {
     int s = 0;
     if (std::sscanf(superior_line_.c_str(), "signal %d", &s) == 1 && s > 0 && s < NSIG) ask(s);
     if (superior_line_.starts_with(text(kThrough, '\n'))) finish();
+    if (superior_line_.starts_with(kRegister))
+      for (Ward& w : wards_) answer(w, superior_line_.substr(0, end));
   }
   if (n != 0) return;
   superior_ = {};

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -95,7 +96,7 @@ class Supervisor {
   void replace_by(Restarts, std::function<void(size_t number)> become);
   // Where fresh processes find the job: what the last member to report has said.
   const std::string& place() const { return job_.place; }
-  // Takes a report as if the ward had sent it.
+  // Takes a report as if the ward had sent it. Where there is `reported`, claims are for those who get it.
   void take_report(Ward&, const std::string& report);
   // Whether all wards have left the job, or were lost after others had left it.
   bool all_left() const;
@@ -127,6 +128,7 @@ class Supervisor {
     bool suspended = false;  // by an order; otherwise this process itself stands still
     bool deserted = false;   // no ward is a member, and the program that gives the orders knows
     std::string place;
+    std::map<std::string, std::string> kept;  // the first claim of each epoch of the membership
     Restarts restarts;
     std::function<void(size_t)> become;
   };
@@ -142,6 +144,8 @@ class Supervisor {
   void reap();
   void end_soon_after(const Ward&);
   void take_reports();
+  void take_claim(Ward&, const std::string& claim);
+  void answer(Ward&, const std::string& words);
   void judge(Ward&);
   std::string what_follows(Ward&);
   void finish();

@@ -19,7 +19,7 @@ void Supervisor::listen(int patience_ms) {
   const bool silent =
       std::none_of(wards_.begin(), wards_.end(), [](const Ward& w) { return bool(w.errors); });
   for (const Ward& w : wards_)
-    for (const Fd* f : {&w.errors, &w.output})
+    for (const Fd* f : {&w.errors, &w.output, &w.reports})
       if (*f) waits.push_back({f->get(), POLLIN, 0});
   poll(waits.data(), waits.size(), silent ? std::min(patience_ms, 20) : patience_ms);
   for (Ward& w : wards_) {
@@ -57,12 +57,12 @@ void Supervisor::show(Ward& w, const std::string& line, bool is_error) {
 }
 
 void Supervisor::take_reports() {
-  char words[kLongestReport];
+  std::string words(kLongestReport, '\0');
   for (Ward& w : wards_) {
     if (!w.reports) continue;
     ssize_t n;
-    while ((n = recv(w.reports.get(), words, sizeof words, MSG_DONTWAIT)) > 0)
-      take_report(w, std::string(words, size_t(n)));
+    while ((n = recv(w.reports.get(), words.data(), words.size(), MSG_DONTWAIT)) > 0)
+      take_report(w, words.substr(0, size_t(n)));
     if (n == 0) w.reports = {};
   }
 }

@@ -1,4 +1,5 @@
 // Supervisor: who takes the place of a dead worker, and when.
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -48,8 +49,20 @@ void Supervisor::take_report(Ward& w, const std::string& report) {
     w.leaving = true;
   } else if (report == kDeserted) {
     w.member = false;
+  } else if (report.starts_with(kRegister) && !reported) {
+    take_claim(w, report);
   }
   if (reported && report != kLeaving) reported(report);
+}
+
+void Supervisor::take_claim(Ward& w, const std::string& claim) {
+  const std::string epoch = claim.substr(0, claim.find(' ', std::strlen(kRegister)));
+  answer(w, job_.kept.emplace(epoch, claim).first->second);
+}
+
+void Supervisor::answer(Ward& w, const std::string& words) {
+  if (w.orders) return send_line(w, words);
+  if (w.reports) (void)!send(w.reports.get(), words.data(), words.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 bool Supervisor::all_left() const {

@@ -18,8 +18,7 @@ constexpr double kSending = 0.2;  // seconds that a peer has to make room for a 
 Council::Council(Transport& t, CouncilOptions o, std::unique_ptr<Succession> begun)
     : transport_(t),
       o_(std::move(o)),
-      succession_(begun ? std::move(begun)
-                        : std::make_unique<Succession>(o_.me, o_.now, Succession::Options())) {
+      succession_(begun ? std::move(begun) : std::make_unique<Succession>(o_.me, o_.now, options(o_.now))) {
   CHECK(int(o_.now.members.size()) == t.size(), "the members of the epoch are the ranks of the transport");
   for (Rank r = 0; r < t.size(); ++r) ranks_[id_of(r)] = r;
   succession_->card(o_.card);
@@ -62,6 +61,7 @@ void Council::work() {
       if (succession_->frozen()) nap = kBusy;
     }
     send(out);
+    claim();
     transport_.mailbox().wait_for_letters(comm::after(nap));
   }
 }
@@ -88,6 +88,29 @@ void Council::hear(Letters& out) {
   }
 }
 
+Succession::Options Council::options(const View& v) const {
+  return {.has_register = o_.has_register && o_.has_register(v)};
+}
+
+// The answer may take some time, in which no lock is held.
+void Council::claim() {
+  std::optional<View> wish;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stop_) wish = succession_->wants_register();
+  }
+  const std::optional<View> kept = wish && o_.claim ? o_.claim(*wish) : std::nullopt;
+  if (!kept) return;
+  Letters out;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stop_) return;
+    out = succession_->register_says(*kept);
+    conclude();
+  }
+  send(out);
+}
+
 // Members of the view that was decided form the next council at once, in case they do not come together.
 void Council::conclude() {
   if (succession_->frozen() && !std::exchange(ended_, true))
@@ -96,7 +119,7 @@ void Council::conclude() {
   if (succession_->next() && !excluded_) {
     decided_ = succession_->next();
     const std::vector<View::Member> waiting = succession_->waiting();
-    succession_ = std::make_unique<Succession>(o_.me, *decided_, Succession::Options());
+    succession_ = std::make_unique<Succession>(o_.me, *decided_, options(*decided_));
     for (const View::Member& m : waiting) succession_->joins(m);
     succession_->card(o_.card);
     for (const Rank r : dead_) succession_->prove_dead(id_of(r));

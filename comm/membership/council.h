@@ -19,6 +19,11 @@ struct CouncilOptions {
   std::string card;  // how the others reach this process in the next epoch
   // Whether the process of this card has certainly ended: its host refuses connections. The council's thread asks.
   std::function<bool(const std::string& card)> is_gone;
+  // Where a register decides (succession.h): whether it does in the epoch of this view, which its members must all answer
+  // alike; and the claim of a view, which returns the one that the register keeps for that epoch, or nothing if it does
+  // not answer soon. The council's thread claims, again and again.
+  std::function<bool(const View&)> has_register = {};
+  std::function<std::optional<View>(const View&)> claim = {};
   // Told of every view that is decided, before next() returns it. Called on the council's thread.
   std::function<void(const View&)> decided = {};
 };
@@ -67,7 +72,9 @@ class Council {
   Letters look();
   void see_losses();
   void hear(Letters& out);
+  void claim();
   void conclude();
+  Succession::Options options(const View&) const;
   void send(const Letters&);
   MemberId id_of(Rank r) const { return o_.now.members[size_t(r)].id; }
 

@@ -102,6 +102,28 @@ TEST_F(Elastic, RefusesWhatCannotBeTakenOver) {
   }
 }
 
+// Their launcher decides for half of them. Whoever is heard of again is told, and makes room for a fresh worker.
+TEST_F(Elastic, OfTwoWorkersOneMayFallSilent) {
+  for (const std::string which : {"head", "tail"}) {
+    place_.run("rm -rf run");
+    const Ended e = place_.run(
+        std::string(kTask) +
+        "--workers 2 --deadline 4 --restarts 1 --epochs 100000 --algorithm allreduce --output run > log 2>&1 "
+        "& P=$!\n"
+        "wait_for() { for i in $(seq 800); do [ $(grep -c \"$1\" run/metrics.jsonl 2>/dev/null) -ge $2 ] && "
+        "break; "
+        "sleep 0.05; done; } 2>/dev/null\nwait_for '\"step\"' 8; L=$(pgrep -P $P); W=$(pgrep -P $L | " +
+        which +
+        " -1)\nkill -STOP $W; wait_for '\"membership\"' 1; kill -CONT $W; wait_for '\"membership\"' 2\n"
+        "kill -INT $L; wait $P; echo status $?; grep '\"membership\"' run/metrics.jsonl");
+    const std::string log = place_.read("log");
+    expect_has(e.out, "status 130\n");
+    expect_has(e.out, "not heard of for");
+    expect_has(e.out, "\"joined\":1");
+    expect_has(log, "was given up by the others; a fresh worker takes its place in 1 s (1 of 1)");
+  }
+}
+
 TEST_F(Elastic, HalfOfTheWorkersMayDieAtOnce) {
   const Ended e = kill("--workers 4 --restarts 0 --steps 300 --algorithm allreduce", "0 1");
   ASSERT_EQ(e.out, "status 0\n") << e.err << place_.read("log");
