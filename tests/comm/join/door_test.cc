@@ -2,9 +2,14 @@
 #include "comm/join/door.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <set>
+
+#include "comm/join/rendezvous.h"
 
 namespace skein::comm {
 namespace {
@@ -99,6 +104,90 @@ TEST(Door, SilentCallersDoNotKeepANewcomerWaiting) {
   job.door.tell(with(7));
   newcomer.join();
   EXPECT_TRUE(told);
+}
+
+// Whoever has listened in says again, on a connection of his own, what a newcomer has said.
+TEST(Door, RefusesAndCountsAReplayedHandshake) {
+  Job job;
+  const auto soon = after(20);
+  const auto say = [&](const std::string& words) {
+    Fd s = connect_tcp({"127.0.0.1"}, job.port, soon);
+    std::string salt, answer;
+    EXPECT_TRUE(read_all(s, salt, kSaltBytes, soon) && write_all(s, words, soon));
+    return read_all(s, answer, kAnswerBytes, soon) ? answer : std::string();
+  };
+  Fd socket = connect_tcp({"127.0.0.1"}, job.port, soon);
+  Call newcomer({.key = kKey, .me = 0, .size = 1, .epoch = 0}, 0, Purpose::kJoin);
+  std::string salt, answer;
+  ASSERT_TRUE(read_all(socket, salt, kSaltBytes, soon));
+  const std::string hello = newcomer.hello(salt);
+  ASSERT_TRUE(write_all(socket, hello, soon) && read_all(socket, answer, kAnswerBytes, soon));
+  std::optional<Session> session = newcomer.conclude(answer);
+  ASSERT_TRUE(session);
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const Fd tapped(ends[1]);
+  Line line{Fd(ends[0]), std::move(session->out), std::move(session->in)};
+  ASSERT_TRUE(line.write_string(write_application({{7, "", false}, "this job"}), soon));
+  std::string application(4096, 0);
+  application.resize(size_t(recv(tapped.get(), application.data(), application.size(), 0)));
+  ASSERT_TRUE(write_all(socket, application, soon));
+  job.await_proposal(7);
+  EXPECT_EQ(job.strangers, 0);
+  EXPECT_EQ(say(hello + application), std::string(kAnswerBytes, 0));
+  EXPECT_EQ(job.strangers, 1);
+  EXPECT_EQ(job.door.waiting(), std::vector<MemberId>{7});
+}
+
+// It holds the key, and knows its rank and epoch.
+TEST(Door, HearsNothingOfWhatAnExcludedMemberHasToSay) {
+  Job job;
+  const auto soon = after(20);
+  int refused_for = 0;
+  for (const Purpose p : {Purpose::kMessages, Purpose::kTrial})
+    for (const uint32_t epoch : {0u, 1u, 7u}) {
+      bool refused = false;
+      auto line = call(connect_tcp({"127.0.0.1"}, job.port, soon),
+                       {.key = kKey, .me = 1, .size = 2, .epoch = epoch}, 0, p, soon, soon, &refused);
+      if (line) {  // it is heard, and hung up on, since that is no door for messages
+        std::string word;
+        EXPECT_FALSE(line->read_string(word, soon));
+      }
+      ++refused_for;
+    }
+  EXPECT_FALSE(job.knock({{7, "", false}, "this job"}, kKey, 0.3))
+      << "the door still hears, and nobody tells";
+  EXPECT_EQ(job.strangers, refused_for);
+}
+
+// The members of a new epoch meet at the socket of their first one's door.
+TEST(Door, AThousandHalfOpenConnectionsHoldUpNoMeeting) {
+  rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit before = files;
+  files.rlim_cur = std::min<rlim_t>(files.rlim_max, 4096);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  {
+    Job job;
+    std::vector<Fd> silent;
+    for (int i = 0; i < 1000; ++i) silent.push_back(connect_tcp({"127.0.0.1"}, job.port, after(20)));
+    job.door.close();
+    const auto meet = [&](Rank me) {
+      RendezvousOptions r;
+      r.rank = me, r.size = 2, r.host = "127.0.0.1", r.port = job.port;
+      r.key = kKey, r.epoch = 2, r.deadline = 20;
+      if (me == 0) r.listener = Fd(dup(job.listener.get()));
+      r.in_vain = [] { return false; };
+      return Rendezvous(std::move(r)).all_gather(std::to_string(me));
+    };
+    std::vector<std::string> there, here;
+    std::thread other([&] { there = meet(1); });
+    here = meet(0);
+    other.join();
+    EXPECT_EQ(here, (std::vector<std::string>{"0", "1"}));
+    EXPECT_EQ(there, here);
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST(Door, NoticesThatANewcomerHasHungUp) {
