@@ -59,7 +59,8 @@ std::string Mailbox::refuse(const std::string& why) {
 std::string Mailbox::put(Message m) {
   std::lock_guard lock(mutex_);
   if (m.magic != Header::kMagic || m.version != Header::kVersion || m.from < 0 ||
-      m.from >= membership_.size() || (m.kind != Kind::kData && m.payload.bytes() > kLongestNotice)) {
+      m.from >= membership_.size() || (m.kind != Kind::kData && m.payload.bytes() > kLongestNotice) ||
+      (m.kind == Kind::kGoodbye && m.from == owner_)) {
     ++refusals_.messages;
     return {};
   }

@@ -24,12 +24,12 @@ void require_all(Communicator& c) {
 
 }  // namespace
 
-Message await(Communicator& c, Rank from, Tag tag, int64_t step, double patience) {
+Message await(Communicator& c, Rank from, Tag tag, int64_t step, double patience, const Tensor& like) {
   const Patience glance(c, kGlance);
   auto began = Clock::now();
   for (auto looked = began;; began += absence(looked)) {
     try {
-      return c.take(from, tag, step);
+      return c.take(from, tag, step, like);
     } catch (const Timeout&) {
       require_all(c);
       if (seconds_since(began) > patience)
@@ -45,13 +45,15 @@ std::vector<std::vector<double>> tell(Communicator& c, const std::vector<double>
   std::vector<double> all = mine;
   if (c.rank() == 0) {
     for (Rank r = 1; r < c.size(); ++r) {
-      const std::vector<double> words = numbers_of(await(c, r, kWords, step, patience).payload);
+      const std::vector<double> words =
+          numbers_of(await(c, r, kWords, step, patience, bits_of(mine)).payload);
       all.insert(all.end(), words.begin(), words.end());
     }
     for (Rank r = 1; r < c.size(); ++r) c.push(r, kTable, step, 1, bits_of(all));
   } else {
     c.push(0, kWords, step, 1, bits_of(mine));
-    all = numbers_of(await(c, 0, kTable, step, patience).payload);
+    const Tensor table({int64_t(mine.size()) * c.size()}, kI64);
+    all = numbers_of(await(c, 0, kTable, step, patience, table).payload);
   }
   return rows_of(all, size_t(c.size()));
 }
@@ -100,7 +102,7 @@ void Averager::exact_mean_of_doubles(const Tensor& x) {
   const Tensor mine = part(me).clone();
   Tensor sum = mine;
   for (Rank r = 0; r < n; ++r) {
-    const Tensor theirs = r == me ? mine : await(members_, r, kPart, step, patience()).payload;
+    const Tensor theirs = r == me ? mine : await(members_, r, kPart, step, patience(), mine).payload;
     if (r == 0)
       sum = theirs.clone();
     else
@@ -110,7 +112,7 @@ void Averager::exact_mean_of_doubles(const Tensor& x) {
   for (Rank r = 0; r < n; ++r)
     if (r != me) members_.push(r, kMeanPart, step, 1, sum);
   for (Rank r = 0; r < n; ++r)
-    copy_bytes(part(r), r == me ? sum : await(members_, r, kMeanPart, step, patience()).payload);
+    copy_bytes(part(r), r == me ? sum : await(members_, r, kMeanPart, step, patience(), part(r)).payload);
 }
 
 void Averager::round() {
@@ -150,7 +152,7 @@ void Averager::push_sum(const Mix& p) {
   w_ *= kept;
   pushed_ = done_ + 1;
   for (const Edge& e : p.in) try {
-      add(await(members_, e.peer, kShare, done_, patience()));
+      add(await(members_, e.peer, kShare, done_, patience(), x_));
       taken_.insert(e.peer);
     } catch (const Timeout&) { owed_.emplace(e.peer, done_); }
   // A message that comes late counts when it comes.
@@ -176,7 +178,7 @@ void Averager::pair(Rank peer) {
   if (near(peer)) return average_in_place(members_, peer, x_, kInPlace, done_);
   members_.push(peer, kPair, done_, 1, x_);
   pushed_ = done_ + 1;
-  average_in(await(members_, peer, kPair, done_, members_.options().deadline));
+  average_in(await(members_, peer, kPair, done_, members_.options().deadline, x_));
 }
 
 void Averager::average_in(const Message& m) {
@@ -227,7 +229,8 @@ void Averager::absorb(Communicator& living, const std::vector<Rank>& ranks) {
   if (algorithm_ == Averaging::kAllReduce) copy_bytes(x_, before_);
   for (Rank r = 0; r < living.size(); ++r) {
     if (r == living.rank()) continue;
-    const auto fence = numbers_of(await(living, r, kFence, 0, living.options().deadline).payload);
+    const auto fence =
+        numbers_of(await(living, r, kFence, 0, living.options().deadline, Tensor({2}, kI64)).payload);
     const Rank peer = ranks[size_t(r)];
     if (fence[0] == double(epoch_) && int64_t(fence[1]) > done_ && awaited(peer)) fetch(living, peer);
   }

@@ -31,7 +31,7 @@ struct Spread {
 
 // Waits like Communicator::take, but ends as soon as any member of `c` is lost or has left. Throws PeerLost,
 // and Timeout after `patience` seconds.
-Message await(Communicator& c, Rank from, Tag, int64_t step, double patience);
+Message await(Communicator& c, Rank from, Tag, int64_t step, double patience, const Tensor& like);
 
 // Returns every member's numbers to every member, with waits of the same kind. Collective; `step`
 // counts its calls.

@@ -26,7 +26,7 @@ void average_in_place(Communicator& c, Rank peer, const Tensor& x, Tag tag, int6
   CHECK(peer != c.rank() && share_memory(c, peer) && mine, "rank", peer, "does not see this memory");
   CHECK(x.dtype() == kF32, "f32 numbers are averaged in place, not", x.dtype());
   c.push(peer, tag, step, 1, Tensor::of<int64_t>({1}, {*mine}));
-  const int64_t offset = *c.take(peer, tag, step).payload.data<int64_t>();
+  const int64_t offset = *c.take(peer, tag, step, Tensor({1}, kI64)).payload.data<int64_t>();
   const Tensor other = memory.window(c.world_rank(peer), offset, x.size(), kF32);
   const int64_t half = x.size() / 2, lo = c.rank() < peer ? 0 : half,
                 n = c.rank() < peer ? half : x.size() - half;

@@ -52,9 +52,9 @@ class Reduction final : public Pending::Op {
       begin_messages();
   }
   Key key(Rank from, Tag tag, int64_t part) { return g_.key(from, tag, sequence_ + part); }
-  bool fetch(Rank from, Tag tag, int64_t part, uint32_t layout, Message& m) {
+  bool fetch(Rank from, Tag tag, int64_t part, const Expected& expected, Message& m) {
     missing = key(from, tag, part);
-    std::optional<Message> got = receiver_.poll(missing, layout);
+    std::optional<Message> got = receiver_.poll(missing, expected);
     if (!got) return false;
     m = receiver_.unpack(std::move(*got));
     landed = std::max(landed, m.arrived);
@@ -72,7 +72,7 @@ class Reduction final : public Pending::Op {
   void read_offsets() {
     for (Message m; next_ < n_; ++next_)
       if (next_ != me_) {
-        if (!fetch(next_, kFirst, 0, layout_, m)) return;
+        if (!fetch(next_, kFirst, 0, {layout_, 1, kI64}, m)) return;
         offsets_[size_t(next_)] = *m.payload.data<int64_t>();
       }
     next_ = 0;
@@ -93,8 +93,9 @@ class Reduction final : public Pending::Op {
     stage_ = kOthers;
   }
   void hear_done() {
+    const Expected done(layout_of(x_.size(), x_.dtype(), kReduceDone), 0, kU8);
     for (Message m; next_ < n_; ++next_)
-      if (next_ != me_ && !fetch(next_, kSecond, 0, layout_of(x_.size(), x_.dtype(), kReduceDone), m)) return;
+      if (next_ != me_ && !fetch(next_, kSecond, 0, done, m)) return;
     stage_ = kFinished;
   }
 
@@ -113,8 +114,12 @@ class Reduction final : public Pending::Op {
     const int64_t lo = length * owner / n_, hi = length * (owner + 1) / n_;
     return x_.view({hi - lo}, begin + lo);
   }
-  uint32_t purpose(Purpose p, Rank owner) const {
+  uint32_t purpose(LayoutPurpose p, Rank owner) const {
     return layout_of(x_.size(), x_.dtype(), uint32_t(p) + (uint32_t(owner) << 8));
+  }
+  // A share of this owner's part of a segment, or its sum.
+  Expected part_of(int64_t segment, LayoutPurpose p, Rank owner) const {
+    return {purpose(p, small_ ? 0 : owner), part(segment, owner).size(), x_.dtype()};
   }
 
   void exchange() {
@@ -144,7 +149,7 @@ class Reduction final : public Pending::Op {
     shares_.resize(size_t(n_));
     for (Message m; next_ < n_; ++next_) {
       if (next_ == me_) continue;
-      if (!fetch(next_, first_, s, purpose(kReduceShare, small_ ? 0 : me_), m)) {
+      if (!fetch(next_, first_, s, part_of(s, kReduceShare, me_), m)) {
         waiting_share_ = missing;
         return false;
       }
@@ -164,7 +169,7 @@ class Reduction final : public Pending::Op {
   bool receive(int64_t s) {
     for (Message m; from_ < n_; ++from_) {
       if (from_ == me_) continue;
-      if (!fetch(from_, kSecond, s, purpose(kReduceSum, from_), m)) {
+      if (!fetch(from_, kSecond, s, part_of(s, kReduceSum, from_), m)) {
         waiting_sum_ = missing;
         return false;
       }

@@ -47,7 +47,8 @@ void Communicator::broadcast(const Tensor& x, Rank root) {
   for (int64_t i = 0; i < segments; ++i) {
     const Tensor part = all.view({std::min(step, x.size() - i * step)}, i * step);
     if (d != 0) {
-      const Message m = s.receiver.wait(s.group.key(parent, kFirst, sequence + i), layout);
+      const Message m =
+          s.receiver.wait(s.group.key(parent, kFirst, sequence + i), {layout, part.size(), x.dtype()});
       if (part.size() > 0) s.group.staging.bring(part, m.payload);
     }
     if (!children.empty()) s.sender.send(children, kFirst, sequence + i, part, layout);
@@ -63,6 +64,7 @@ std::vector<Tensor> Communicator::gather(const Tensor& x, Rank root) {
     s.sender.send({{root, 1, 1}}, kFirst, sequence, x, layout);
     return {};
   }
+  const Expected expected(layout, -1, x.dtype());
   Staging& staging = s.group.staging;
   const Staging::Landing own = staging.down(x);
   own.ready.sync();
@@ -71,7 +73,8 @@ std::vector<Tensor> Communicator::gather(const Tensor& x, Rank root) {
     if (r == rank())
       all.push_back(x.device().is_host() ? x.clone() : own.host);
     else
-      all.push_back(staging.beside(kCpu, s.receiver.wait(s.group.key(r, kFirst, sequence), layout).payload));
+      all.push_back(
+          staging.beside(kCpu, s.receiver.wait(s.group.key(r, kFirst, sequence), expected).payload));
   return all;
 }
 
@@ -86,7 +89,7 @@ void Communicator::barrier() {
     const Tag tag = round == 0 ? kFirst : kSecond;
     s.sender.send({{Rank((me + d) % n), 1, 1}}, tag, sequence + round, nothing(), layout,
                   Sender::Memory::kLent);
-    s.receiver.wait(s.group.key((me - d + n) % n, tag, sequence + round), layout);
+    s.receiver.wait(s.group.key((me - d + n) % n, tag, sequence + round), {layout, 0, kU8});
   }
 }
 

@@ -98,8 +98,8 @@ Message Communicator::take(Rank from, Tag tag, int64_t step) {
   return state_->receiver.wait(state_->group.key(from, tag, step));
 }
 Message Communicator::take(Rank from, Tag tag, int64_t step, const Tensor& like, Precision precision) {
-  const uint32_t layout = layout_of(like.size(), like.dtype());
-  return beside(like, state_->receiver.wait(state_->group.key(from, tag, step), layout, precision));
+  const Expected expected(layout_of(like.size(), like.dtype()), like.size(), like.dtype());
+  return beside(like, state_->receiver.wait(state_->group.key(from, tag, step), expected, precision));
 }
 std::optional<Message> Communicator::take_within(double seconds, Rank from, Tag tag, int64_t step) {
   return state_->receiver.wait_until(after(seconds), state_->group.key(from, tag, step));

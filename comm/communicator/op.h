@@ -25,7 +25,7 @@ struct Pending::Op {
 // The first message of every collective has tag kFirst, so that ranks that call different ones notice.
 inline constexpr Tag kFirst = kOwnTags, kSecond = kOwnTags + 1, kThird = kOwnTags + 2;
 // The purpose of a collective's message, a part of its layout hash.
-enum Purpose : uint32_t {
+enum LayoutPurpose : uint32_t {
   kReducePlace = 1,
   kReduceDone,
   kReduceShare,

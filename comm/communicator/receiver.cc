@@ -43,15 +43,20 @@ void Receiver::disagree(Rank world, const std::string& why) {
   throw Disagreement(why);
 }
 
-std::optional<Message> Receiver::poll(const Key& k, uint32_t layout) {
+bool Expected::is(const Message& m) const {
+  return layout == 0 ||
+         (m.layout == layout && DType(m.dtype) == dtype && (elements < 0 || m.payload.size() == elements));
+}
+
+std::optional<Message> Receiver::poll(const Key& k, const Expected& expected) {
   std::optional<Message> m = g_.mailbox().poll(k);
   if (!m) return {};
-  if (layout && m->layout != layout)
+  if (!expected.is(*m))
     disagree(m->from, text("rank ", g_.transport.rank(), " and rank ", m->from, " disagree about ",
                            k.tag >= kOwnTags ? text("collective ", k.step >> 24)
                                              : text("tag ", k.tag, ", step ", k.step),
                            ": the payload is ", m->bytes / size_of(DType(m->codec)), " x ", DType(m->dtype),
-                           " laid out as ", m->layout, ", expected was the layout ", layout));
+                           " laid out as ", m->layout, ", expected was the layout ", expected.layout));
   if (k.tag < kOwnTags) g_.meter->took(g_.id, *m);
   return m;
 }
@@ -85,18 +90,18 @@ void Receiver::nap(const Key& k, Clock::time_point began, Clock::time_point unti
   g_.transport.wait(k, std::min({until, after(longest_nap()), after(g_.options.deadline)}));
 }
 
-Message Receiver::wait(const Key& k, uint32_t layout, Precision precision) {
-  return *wait_until(Clock::time_point::max(), k, layout, precision);
+Message Receiver::wait(const Key& k, const Expected& expected, Precision precision) {
+  return *wait_until(Clock::time_point::max(), k, expected, precision);
 }
 
-std::optional<Message> Receiver::wait_until(Clock::time_point until, const Key& k, uint32_t layout,
+std::optional<Message> Receiver::wait_until(Clock::time_point until, const Key& k, const Expected& expected,
                                             Precision precision) {
   auto began = Clock::now(), looked = began;
   Blocked blocked(g_, k);
   for (bool last = false;;) {
     began += absence(looked);
     progress();
-    if (std::optional<Message> m = poll(k, layout)) {
+    if (std::optional<Message> m = poll(k, expected)) {
       if (precision == Precision::kWire) m->dtype = m->codec;  // as if it had been pushed in that type
       return unpack(std::move(*m));
     }

@@ -6,15 +6,25 @@
 
 namespace skein::comm {
 
+// What a message has to be like. A hash alone could be true of a message that is shorter or longer.
+struct Expected {
+  uint32_t layout = 0;    // 0: anything is right
+  int64_t elements = -1;  // -1: any number of them
+  DType dtype = kU8;
+  Expected() = default;
+  Expected(uint32_t layout, int64_t elements, DType t) : layout(layout), elements(elements), dtype(t) {}
+  bool is(const Message&) const;
+};
+
 // Belongs to the communicator's thread, except unpack().
 class Receiver {
  public:
   explicit Receiver(Group& g) : g_(g) {}
-  // The message of this key as it travelled, if it has come. A `layout` other than 0 is required of it: else
-  // Disagreement, on both ends.
-  std::optional<Message> poll(const Key&, uint32_t layout = 0);
-  Message wait(const Key&, uint32_t layout = 0, Precision = Precision::kPushed);
-  std::optional<Message> wait_until(Clock::time_point, const Key&, uint32_t layout = 0,
+  // The message of this key as it travelled, if it has come. One that is not as expected is a Disagreement, on
+  // both ends.
+  std::optional<Message> poll(const Key&, const Expected& = {});
+  Message wait(const Key&, const Expected& = {}, Precision = Precision::kPushed);
+  std::optional<Message> wait_until(Clock::time_point, const Key&, const Expected& = {},
                                     Precision = Precision::kPushed);
   // The message with its payload in the type that was pushed and its sender's rank in this group.
   Message unpack(Message) const;

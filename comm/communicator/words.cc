@@ -6,7 +6,7 @@
 namespace skein::comm {
 namespace {
 
-constexpr int64_t kLongestText = int64_t(1) << 30;  // bytes
+constexpr int64_t kLongestText = int64_t(1) << 28;  // bytes
 
 }  // namespace
 
@@ -20,7 +20,12 @@ std::vector<std::vector<double>> gather_numbers(Communicator& c, const std::vect
   const int64_t each = int64_t(mine.size());
   const Tensor all({c.size() * each}, kI64);
   const std::vector<Tensor> gathered = c.gather(bits_of(mine), 0);
-  for (size_t r = 0; r < gathered.size(); ++r) copy_bytes(all.view({each}, int64_t(r) * each), gathered[r]);
+  for (size_t r = 0; r < gathered.size(); ++r) {
+    if (gathered[r].size() != each)
+      throw Disagreement(text("rank ", r, " told ", gathered[r].size(), " numbers, rank 0 ", each,
+                              "; do all run the same version?"));
+    copy_bytes(all.view({each}, int64_t(r) * each), gathered[r]);
+  }
   c.broadcast(all, 0);
   return rows_of(numbers_of(all), size_t(c.size()));
 }

@@ -159,11 +159,10 @@ std::vector<std::string> Rendezvous::all_gather(const std::string& mine) {
 std::vector<std::string> read_table(const std::string& bytes, int size) {
   std::vector<std::string> all;
   size_t at = 0;
-  for (uint64_t n = 0; bytes.size() - at >= sizeof n; at += size_t(n)) {
+  for (uint64_t n = 0; bytes.size() - at >= sizeof n; at += sizeof n + size_t(n)) {
     std::memcpy(&n, bytes.data() + at, sizeof n);
-    at += sizeof n;
-    if (n > bytes.size() - at) break;
-    all.push_back(bytes.substr(at, size_t(n)));
+    if (n > bytes.size() - at - sizeof n) break;
+    all.push_back(bytes.substr(at + sizeof n, size_t(n)));
   }
   if (at != bytes.size() || int(all.size()) != size)
     throw Disagreement(text("rank 0 sent a table of ", all.size(), " workers that does not add up, not of ",

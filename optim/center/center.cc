@@ -117,7 +117,7 @@ void Center::pull(const Request& r) {
 
 void Center::put(const Request& r) {
   const Message theta = comm_->take(r.worker, kToCenter, r.sequence);
-  const Message state = comm_->take(r.worker, kStateToCenter, r.sequence);
+  const Message state = comm_->take(r.worker, kStateToCenter, r.sequence, Tensor({2}, kI64));
   if (!theta_) theta_ = Tensor(theta.payload.shape(), kF32, comm_->allocator());
   copy(theta_, comm_->beside(theta_, theta).payload);
   version_ = state.payload.data<int64_t>()[0];

@@ -94,8 +94,8 @@ void Turns::settle(Worker& me) {
   me.comm.barrier();
   if (first_) {
     ask(kPull);
-    copy(settled_, comm_->take(server_, kFromCenter, sequence_).payload);
-    const comm::Message state = comm_->take(server_, kStateFromCenter, sequence_);
+    copy(settled_, comm_->take(server_, kFromCenter, sequence_, settled_).payload);
+    const comm::Message state = comm_->take(server_, kStateFromCenter, sequence_, Tensor({2}, kI64));
     version_ = state.payload.data<int64_t>()[0];
     log_ = state.payload.data<int64_t>()[1];
   }

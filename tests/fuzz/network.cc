@@ -15,6 +15,8 @@ namespace {
 const comm::Secret kKey(std::string(comm::kJobKeyBytes, 'k'));
 const std::string kSalt(comm::kSaltBytes, 's');
 
+constexpr int64_t kMost = 1 << 22;  // bytes of a message
+
 const comm::Secret kSession(std::string(comm::kCipherKeyBytes, 'c'));
 
 comm::Credentials credentials(comm::Rank me) { return {.key = kKey, .me = me, .size = 2}; }
@@ -106,6 +108,7 @@ void inflow(Input in) {
         h.from = 1, h.kind = comm::Kind(uint16_t(h.kind) % 6), h.pieces = 1, h.piece = 0,
         h.codec = h.dtype = uint8_t(kU8);
       if (how & 4) h.bytes &= 1023;
+      if (h.bytes > kMost) h.bytes %= kMost;  // a member is believed up to the size of the memory
       const std::string payload = in.some(how & 4 ? size_t(h.bytes) : in.byte());
       wire.add({reinterpret_cast<const char*>(&h), sizeof h});
       if (!payload.empty()) wire.add(payload);

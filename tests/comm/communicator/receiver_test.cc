@@ -42,6 +42,20 @@ TEST(Take, RefusesAnotherLayoutOnBothEnds) {
   });
 }
 
+// The hash says ten f32 numbers, whatever the payload is: no honest rank sends this.
+TEST(Take, RefusesAPayloadThatIsNotWhatItsLayoutSays) {
+  for (const Tensor& payload : {ones(9), Tensor::zeros({10}, kI64), Tensor::zeros({0})}) {
+    auto world = local_world(2);
+    Communicator c(*world[0], {.deadline = 20});
+    Message m;
+    m.communicator = 1, m.epoch = c.membership().epoch(), m.from = 1, m.tag = 3, m.step = 6;
+    m.bytes = payload.bytes(), m.codec = m.dtype = uint8_t(payload.dtype()), m.layout = layout_of(10, kF32);
+    m.payload = payload;
+    EXPECT_EQ(world[0]->mailbox().put(std::move(m)), "");
+    EXPECT_THROW(c.take(1, 3, 6, ones(10)), Disagreement) << payload.shape() << payload.dtype();
+  }
+}
+
 TEST(Take, OfARankThatLeftIsAnErrorAtOnce) {
   auto world = local_world(2);
   world[1].reset();

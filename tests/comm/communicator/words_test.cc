@@ -45,5 +45,16 @@ TEST(Words, NumbersKeepEveryBitOverANarrowWire) {
                  {.deadline = 20, .wire = kBF16});
 }
 
+TEST(Words, DifferentlyManyNumbersAreADisagreement) {
+  in_local_world(2,
+                 [](Communicator& c) {
+                   if (c.rank() == 0)
+                     EXPECT_THROW(gather_numbers(c, {1, 2}), Disagreement);
+                   else
+                     EXPECT_THROW(gather_numbers(c, {1, 2, 3}), Error);
+                 },
+                 {.deadline = 0.5});
+}
+
 }  // namespace
 }  // namespace skein::comm
