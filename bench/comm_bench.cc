@@ -1,20 +1,25 @@
 // Communication between processes of one host: all-reduce, pairwise average, messages; compared with OpenMPI,
 // the memory's bandwidth and UCX.
 //
-//   comm_bench [--ranks P] [--mb M] [--way shared|ucx] [--rounds R] [--peers DIR]
+//   comm_bench [--ranks P] [--mb M] [--way shared|tcp|ucx] [--rounds R] [--peers DIR]
+//   comm_bench --rank R --meet ADDRESS:PORT --key FILE [--seal auto|on|off] [--ranks P] [--mb M]
 //
+// The second form is one rank alone, for bench/sealed: all-reduce by TCP, and the processor time that it takes.
 // With --peers, DIR holds allreduce_mpi, shm_floor (bench/peers, built as their first lines say);
 // ours and theirs run in turn, R times, and the median of the ratios is reported, because other work
 // on the machine affects both.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <map>
 
 #include "comm/average/in_place.h"
@@ -30,6 +35,8 @@ struct Plan {
   int ranks = 2, rounds = 3;
   double mb = 100;
   std::string way = "shared", peers;
+  Rank rank = -1;  // of one that is alone in its process
+  std::string meet, key, seal = "auto";
 };
 
 double seconds(Clock::time_point since) {
@@ -126,6 +133,40 @@ void run_rank(const Plan& p, Rank rank, int port, const Secret& key) {
   Communicator c(*transport);
   if (rank == 0) std::printf("lanes %s\n", transport->describe().c_str());
   work(c, p);
+  c.barrier();
+}
+
+double processor_seconds() {
+  rusage u{};
+  getrusage(RUSAGE_SELF, &u);
+  return double(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+         1e-6 * double(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+// One rank, whose peers are in other network namespaces, or on other hosts.
+void run_apart(const Plan& p) {
+  std::ifstream file(p.key, std::ios::binary);
+  const std::string words{std::istreambuf_iterator<char>(file), {}};
+  const Secret key(words);
+  const size_t colon = p.meet.rfind(':');
+  if (key.size() != kJobKeyBytes || colon == p.meet.npos)
+    throw Error(text("--key names a file of ", kJobKeyBytes, " bytes, and --meet is ADDRESS:PORT of rank 0"));
+  Rendezvous meeting({.rank = p.rank,
+                      .size = p.ranks,
+                      .host = p.meet.substr(0, colon),
+                      .port = std::stoi(p.meet.substr(colon + 1)),
+                      .key = key});
+  const auto transport = connect(meeting, {.way = Way::kTcp, .sealing = parse_sealing(p.seal), .key = key});
+  Communicator c(*transport);
+  if (p.rank == 0) std::printf("lanes %s\n", transport->describe().c_str());
+  Tensor x({int64_t(p.mb * 1e6 / 4)}, kF32, c.allocator());
+  fill(x, 1.f);
+  c.all_reduce(x).wait();
+  const auto began = Clock::now();
+  const double busy = processor_seconds();
+  say(c, "allreduce", slowest(c, 3, [&] { c.all_reduce(x).wait(); }));
+  const double share = (processor_seconds() - busy) / seconds(began);
+  if (p.rank == 0) std::printf("core %.4f\n", share);
   c.barrier();
 }
 
@@ -268,6 +309,14 @@ int main(int argc, char** argv) {
       p.rounds = std::stoi(value), ++i;
     else if (word == "--peers")
       p.peers = value, ++i;
+    else if (word == "--rank")
+      p.rank = std::stoi(value), ++i;
+    else if (word == "--meet")
+      p.meet = value, ++i;
+    else if (word == "--key")
+      p.key = value, ++i;
+    else if (word == "--seal")
+      p.seal = value, ++i;
     else
       return std::fprintf(stderr,
                           "comm_bench: unknown option %s; the first lines of bench/comm_bench.cc list them\n",
@@ -275,6 +324,8 @@ int main(int argc, char** argv) {
              2;
   }
   if (launching) return launch(p);
-  compare(p);
-  return 0;
+  if (p.rank < 0) return compare(p), 0;
+  try {
+    return run_apart(p), 0;
+  } catch (const std::exception& e) { return std::fprintf(stderr, "rank %d: %s\n", p.rank, e.what()), 1; }
 }
