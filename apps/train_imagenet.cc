@@ -24,6 +24,7 @@
 #include "apps/launch/interrupt.h"
 #include "apps/launch/placement.h"
 #include "apps/launch/requeue.h"
+#include "apps/launch/simulated.h"
 #include "apps/launch/superior.h"
 #include "apps/model/class_words.h"
 #include "apps/model/export_onnx.h"
@@ -193,6 +194,7 @@ int train_in_epoch(const Command& command, const Member& me, Kept& kept) {
   survivors.wholly([&] { together(survivors.comm(), open); });
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
   Progress progress(me.rank == 0 ? stdout : nowhere.get(), showing(c.progress, stdout));
+  if (me.simulated) progress.pace_by([&world = me.simulated->world] { return world.real_seconds(); });
   later ? say_change(me, kept.legacy, progress) : say_beginning(c, setup, directory, progress);
   if (!adapted.empty()) progress.say(adapted);
   c.output = directory;
@@ -276,6 +278,19 @@ void nap_while_idle(char** argv) {
   execv("/proc/self/exe", argv);  // if exec fails, training is only slower
 }
 
+// Trains in the world that --simulate describes.
+int simulate(Command& command, const JobOptions& job) {
+  Config& c = command.config;
+  const WorldFile world = naming_place(c, "simulate", [&] { return read_world(c.simulate); });
+  refuse_in_world(c, world);
+  c.workers = world.site.workers();
+  settle_algorithm(c, int(c.workers));
+  return run_simulated(job, world, [&](const Member& me) {
+    Kept once;
+    return train(command, me, once);
+  });
+}
+
 int act(Command& command, char** argv) {
   switch (command.action) {
     case Command::kHelp:
@@ -311,6 +326,7 @@ int act(Command& command, char** argv) {
   }
   take_model_of_weights(command.config);
   const JobOptions job = job_options(command.config);
+  if (!command.config.simulate.empty()) return simulate(command, job);
   settle_algorithm(command.config, planned_workers(job));  // must precede the start of workers
   Kept kept;
   return run_job(job, argv, [&](const Member& me) {

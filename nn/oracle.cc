@@ -45,8 +45,8 @@ Tensor Oracle::differentiate(const std::function<Tensor()>& forward, const GradR
   const Tensor loss = forward();
   const GradReady slices = ready ? slicer_.start(ready) : GradReady();
   const auto after_layer = [&](const Tensor& grad) {
-    if (slices) slices(grad);
     if (o_.between) o_.between();
+    if (slices) slices(grad);
   };
   tape.backward(loss, after_layer, o_.scale ? o_.scale->seed() : 1.f);
   if (ready) slicer_.finish();

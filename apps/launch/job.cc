@@ -21,19 +21,6 @@ namespace {
 
 using Work = std::function<int(const Member&)>;
 
-// Runs one worker of the communicator `all`, or their server.
-int work_among(comm::Communicator& all, bool server, Place me, const Work& work) {
-  if (!server) return work({me, all, all});
-  me.world = all.size() - 1;
-  std::vector<comm::Rank> members = {me.world};
-  if (me.rank < me.world) {
-    members.resize(size_t(me.world));
-    std::iota(members.begin(), members.end(), 0);
-  }
-  const std::unique_ptr<comm::Communicator> group = all.group(members);
-  return work({me, *group, all});
-}
-
 int work_as_rank(const JobOptions& o, const Seat& seat, const Work& work) {
   Epochs epochs(o, seat);
   for (;; epochs.advance()) {
@@ -77,6 +64,18 @@ int work_as_threads(const JobOptions& o, const Work& work) {
 }
 
 }  // namespace
+
+int work_among(comm::Communicator& all, bool server, Place me, const Work& work) {
+  if (!server) return work({me, all, all});
+  me.world = all.size() - 1;
+  std::vector<comm::Rank> members = {me.world};
+  if (me.rank < me.world) {
+    members.resize(size_t(me.world));
+    std::iota(members.begin(), members.end(), 0);
+  }
+  const std::unique_ptr<comm::Communicator> group = all.group(members);
+  return work({me, *group, all});
+}
 
 int planned_workers(const JobOptions& o) {
   const Seat seat = seat_from_environment();

@@ -13,6 +13,8 @@ class Council;
 
 namespace skein::apps {
 
+struct Simulated;
+
 // What `work` returns when the membership changes: it is called again, as a member of the next epoch.
 inline constexpr int kNextEpoch = -1;
 
@@ -43,6 +45,7 @@ struct Place {
   int local_rank = 0, local_world = 1;  // among the workers of this host
   int cores = 0;                        // reserved for this worker by its launcher; 0 if unknown
   std::string ways = "";                // one line per peer: the transport that reaches it
+  Simulated* simulated = nullptr;       // the world in which it lives; null: in this one
   comm::Council* council = nullptr;     // chooses the members of the next epoch; null: there is only one
   // With a council: tells newcomers and the launcher that this run is found in this directory. Called by every worker.
   std::function<void(const std::string& directory)> announce = {};
@@ -68,6 +71,9 @@ int planned_workers(const JobOptions&);
 // threads; a single worker runs in this process. `work` returns an exit status and may throw. Throws
 // BadOption if flags and environment contradict each other.
 int run_job(const JobOptions&, char** argv, const std::function<int(const Member&)>& work);
+
+// Calls `work` as this worker of the communicator `all`, or as their server, the last of them.
+int work_among(comm::Communicator& all, bool server, Place me, const std::function<int(const Member&)>& work);
 
 // Runs a program and returns its exit status. What it throws is printed as one line that begins with its name.
 int status_of(const std::string& program, const std::function<int()>& run);

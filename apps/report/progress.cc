@@ -64,6 +64,9 @@ std::string format_moment(const Moment& m, int width) {
     pieces.push_back({fmt::format("{} of {} workers", m.workers, m.workers_at_first), 2});
   if (m.loss_scale > 0)
     pieces.push_back({fmt::format("scale {:g} skipped {:g}", m.loss_scale, m.skipped), 8});
+  if (m.virtual_seconds >= 0)
+    pieces.push_back(
+        {fmt::format("{:.3f} s virtual  {:.0f} events/s", m.virtual_seconds, m.events_per_second), 3});
   if (m.seconds_left >= 0 && m.step < m.steps)
     pieces.push_back({"eta " + format_duration(m.seconds_left), 3});
   const auto join = [&] {
@@ -93,7 +96,12 @@ Showing showing(const std::string& word, std::FILE* out) {
 }
 
 Progress::Progress(std::FILE* out, Showing how, double plain_seconds, int width)
-    : out_(out), showing_(how), live_(how == Showing::kLive), plain_seconds_(plain_seconds), width_(width) {}
+    : out_(out),
+      showing_(how),
+      live_(how == Showing::kLive),
+      plain_seconds_(plain_seconds),
+      clock_(clock_seconds),
+      width_(width) {}
 
 Progress::~Progress() { finish(); }
 
@@ -118,7 +126,7 @@ void Progress::show(const Moment& m) {
   if (showing_ == Showing::kNone) return;
   const std::scoped_lock lock(mutex_);
   latest_ = format_moment(m, live_ ? columns() : 1 << 20);
-  const double t = clock_seconds();
+  const double t = clock_();
   if (t - last_ < (live_ ? kRedraw : plain_seconds_)) return;
   last_ = t;
   if (live_)

@@ -1,6 +1,7 @@
 // One live line on a terminal, plain lines elsewhere.
 #pragma once
 #include <cstdio>
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -19,6 +20,7 @@ struct Moment {
   int workers_at_first = 0;             // shown if they are others now; 0: they are always the same
   double loss_scale = 0, skipped = 0;   // scale, 0 if gradients are not scaled; steps skipped
   double seconds_left = -1;             // negative if unknown
+  double virtual_seconds = -1, events_per_second = 0;  // of a simulated world; negative: time is real
 };
 // "epoch 3/10  step 1200/9380  loss 0.4321  top-1 84.5 %  12345 images/s  data 1 %  peers 4 %  eta 2:31", cut
 // to `width` columns by leaving out the least important parts.
@@ -41,6 +43,9 @@ class Progress {
   ~Progress();  // ends the live line
   Progress(const Progress&) = delete;
 
+  // The clock that says when a line is due, in seconds; clock_seconds() unless given.
+  void pace_by(std::function<double()> clock) { clock_ = std::move(clock); }
+
   void show(const Moment&);           // shows it now, or never if that is too soon
   void say(const std::string& line);  // prints a whole line above the live one
   void finish();                      // leaves the last state visible and starts a new line
@@ -54,6 +59,7 @@ class Progress {
   const Showing showing_;
   const bool live_;
   const double plain_seconds_;
+  std::function<double()> clock_;
   const int width_;
   double last_ = -1e300;
   std::string shown_, latest_;

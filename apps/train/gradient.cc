@@ -10,7 +10,6 @@
 namespace skein::apps {
 
 namespace {
-
 StepGraphs graphs_of(Run& run) {
   const data::ImageSize& image = run.setup.image;
   return {records_steps(run.config.cuda_graphs, run.setup.device), run.setup.device, run.config.batch_size,
@@ -19,12 +18,12 @@ StepGraphs graphs_of(Run& run) {
 }
 
 // Messages that are under way move on between layers. A recorded step sees to it where slices are handed out.
-std::function<void()> progress_of(Run& run) {
-  return [&run] {
+std::function<void()> progress_of(Run& run, const Pacing& pacing) {
+  return [&run, &pacing] {
+    pacing.layer();
     if (!records(run.setup.device)) between_recorded([&] { run.comm().progress(); });
   };
 }
-
 }  // namespace
 
 Gradient::Gradient(Run& run, Batches& batches, Traces& traces, const nn::Flat& flat)
@@ -41,7 +40,7 @@ Gradient::Gradient(Run& run, Batches& batches, Traces& traces, const nn::Flat& f
                .most_passes = std::min(run.config.accumulate, run.config.batch_size),
                .clip_norm = run.config.clip_norm,
                .scale = scale_.get(),
-               .between = progress_of(run)}),
+               .between = progress_of(run, pacing_)}),
       meters_(run.setup.device),
       loss_({1}, kF32, run.setup.device) {}
 
@@ -126,6 +125,7 @@ Gradient::Pass Gradient::forward(const StepGraphs::Given& in, int64_t first, int
                              s.activations);
   }
   const Tensor logits = s.model->forward(images);
+  pacing_.forward(first, last);
   const Tensor loss = cross_entropy(logits, targets, float(run_.config.label_smoothing));
   const NoTape off;
   return {loss, top_k_hits(logits, labels, 1)};  // a blended image is counted by its own label

@@ -5,6 +5,7 @@
 #include "apps/train/batches.h"
 #include "apps/train/blending.h"
 #include "apps/train/meters.h"
+#include "apps/train/pacing.h"
 #include "apps/train/step_graphs.h"
 #include "apps/train/traces.h"
 #include "engine/vectors/loss_scale.h"
@@ -40,6 +41,7 @@ class Gradient {
   const Tensor x_;
   const std::unique_ptr<LossScale> scale_;
   StepGraphs graphs_;
+  Pacing pacing_{run_};
   nn::Oracle oracle_;
   Meters meters_;
   Tensor loss_;      // [1], of the latest batch

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "apps/base/together.h"
+#include "apps/launch/simulated.h"
 #include "apps/report/report.h"
 #include "apps/train/saving.h"
 
@@ -101,7 +102,18 @@ void Record::end_step() {
   } else if (!later && std::isnan(moment_.images_per_second)) {  // before the first event
     moment_.loss = meters.recent.mean_loss(), moment_.top1 = meters.recent.top1();
   }
+  if (run_.setup.place.simulated) note_world(*run_.setup.place.simulated);
   run_.progress.show(moment_);
+}
+
+// What is left, in time of the machine that simulates.
+void Record::note_world(const Simulated& s) {
+  const double real = s.world.real_seconds();
+  if (steps_at_first_ < 0) steps_at_first_ = run_.k - 1, real_at_first_ = real;
+  moment_.virtual_seconds = s.world.now();
+  moment_.events_per_second = double(s.world.events()) / std::max(real, 1e-9);
+  moment_.seconds_left =
+      (real - real_at_first_) / double(run_.k - steps_at_first_) * double(run_.setup.total_steps - run_.k);
 }
 
 void Record::flush() {

@@ -53,6 +53,7 @@ class Record {
   }
   Seen mine(const Sums&, const Seconds& until) const;  // since the last step event
   void log_step(int64_t step, const Seconds& spent);
+  void note_world(const Simulated&);
   void refresh_report();
   void complete_change();
   [[noreturn]] void refuse_bad_loss(int64_t step) const;
@@ -75,6 +76,8 @@ class Record {
   Seconds at_last_event_;
   double started_ = 0, earlier_seconds_ = 0;
   double report_due_ = 0;
+  int64_t steps_at_first_ = -1;  // before the first step of a simulation, as is the next
+  double real_at_first_ = 0;
   double training_at_epoch_ = 0;     // seconds of training when the epoch began
   int64_t unreadable_at_epoch_ = 0;  // images skipped until then
 };

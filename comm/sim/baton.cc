@@ -20,8 +20,8 @@ void Baton::end() {
   } catch (...) {}
 }
 
-void Baton::at(Clock::time_point t, std::function<void()> event) {
-  events_.emplace(When(std::max(t, now_), ++events_made_), std::move(event));
+Baton::Alarm Baton::at(Clock::time_point t, std::function<void()> event) {
+  return events_.emplace(Alarm(std::max(t, now_), ++events_made_), std::move(event)).first->first;
 }
 
 // ---- threads ----------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ void Baton::sleep(Clock::time_point until, Ending ending) {
   if (end_here()) throw Killed();
   if (mine.killed) until = std::min(until, now_ + kLastMoments);
   runner(me).asleep = true;
-  const When alarm(std::max(until, now_), ++events_made_);
+  const Alarm alarm(std::max(until, now_), ++events_made_);
   if (until != Clock::time_point::max()) events_.emplace(alarm, [this, me] { rouse(me); });
   pass(me);
   events_.erase(alarm);

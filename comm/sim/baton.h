@@ -46,7 +46,9 @@ class Baton final : public Timeline {
   ~Baton() override { end(); }
   Baton(const Baton&) = delete;
 
-  void at(Clock::time_point, std::function<void()> event);
+  using Alarm = std::pair<Clock::time_point, uint64_t>;  // the number tells apart events of the same time
+  Alarm at(Clock::time_point, std::function<void()> event);
+  void cancel(const Alarm& a) { events_.erase(a); }                       // does nothing if it has come
   Worker begin(std::function<void()> main, std::function<void()> ended);  // `ended` comes also after a kill
   // Returns when all workers have ended. Rethrows the first exception of a worker or an event. Workers that still
   // hang when all others have ended, or when time is up, are killed; it is an Error if others are left then.
@@ -60,7 +62,8 @@ class Baton final : public Timeline {
   bool killed(Worker) const;
   // Runs the event now or, if the worker hangs, when it wakes; not at all if it has ended or been killed.
   void hear(Worker, std::function<void()> event);
-  Worker here() const;  // whose thread runs; 0 in an event
+  uint64_t events() const { return events_made_; }  // so far, those that are still to come included
+  Worker here() const;                              // whose thread runs; 0 in an event
   bool unwinds() const { return here() && killed(here()); }
   // How threads open their ports; before run().
   void open_ports_by(std::function<std::unique_ptr<DatagramPort>()> f) { open_port_ = std::move(f); }
@@ -75,7 +78,6 @@ class Baton final : public Timeline {
   std::unique_ptr<DatagramPort> open_port() override { return open_port_(); }
 
  private:
-  using When = std::pair<Clock::time_point, uint64_t>;  // the number tells apart events of the same time
   struct Life {
     bool killed = false, hangs = false, over = false;
     std::vector<ThreadNumber> threads;
@@ -104,7 +106,7 @@ class Baton final : public Timeline {
   Clock::time_point time_up_ = Clock::time_point::max();
   Clock::time_point now_{std::chrono::seconds(int64_t(kDawn))};
   uint64_t events_made_ = 0;
-  std::map<When, std::function<void()>> events_;
+  std::map<Alarm, std::function<void()>> events_;
   std::deque<ThreadNumber> ready_;
   std::mutex growing_;  // of runners_, which a thread that begins looks into
   std::vector<std::unique_ptr<Runner>> runners_;

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "comm/sim/baton.h"
+#include "comm/sim/site.h"
 
 namespace skein::comm::sim {
 
@@ -33,8 +33,11 @@ class Network {
  public:
   using Worker = Baton::Worker;
   Network(Baton&, const Weather&);
-  // Calls `arrive` once, as an event that the receiver hears. Returns when the first copy will have come.
-  Clock::time_point send(Worker from, Worker to, double bytes, std::function<void()> arrive);
+  // From now on messages share the links of this site, beside what the weather does to them: those of a sender to one
+  // receiver flow one after the other, at their fair rate.
+  void flow_through(Site& s) { site_ = &s; }
+  // Calls `arrive` once, as an event that the receiver hears.
+  void send(Worker from, Worker to, double bytes, std::function<void()> arrive);
   // The same for what follows all that has been sent on that link, however late it is.
   void send_last(Worker from, Worker to, std::function<void()> arrive);
   // A datagram: what is lost or cut off does not come, what is doubled comes twice, and there is no order.
@@ -46,17 +49,30 @@ class Network {
   const Counts& counts() const { return counts_; }
 
  private:
+  struct Load {  // on its way through the site
+    double bytes;
+    std::function<void()> through;
+  };
   struct Link {  // one direction between two workers
     int64_t sent = 0;
     int64_t latest = -1;                     // the highest number that has come
     Clock::time_point last{};                // when all that was sent so far will have come
     std::deque<std::function<void()>> held;  // by a cut, in order of arrival
+    std::optional<Site::Path> path;          // through the site
+    std::deque<Load> loads;                  // that have not flowed yet; the first one flows
   };
   using Ends = std::pair<Worker, Worker>;
+  Clock::time_point taken(Worker from, double bytes);
+  void deliver(Ends, int64_t number, Clock::time_point leaves, std::function<void()> arrive);
+  void load(Ends, Clock::time_point from, Load);
+  void flow(Ends);
+  const Site::Path& path(Ends);
+  int host_of(Worker) const;
   void carry(Ends, Clock::time_point, std::function<void()> arrive);
 
   Baton& baton_;
   const Weather weather_;
+  Site* site_ = nullptr;
   std::map<Ends, Link> links_;
   std::map<Ends, int64_t> datagrams_;            // sent so far
   std::map<Worker, Clock::time_point> free_at_;  // when the network has taken what a worker gave it

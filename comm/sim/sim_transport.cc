@@ -65,7 +65,8 @@ void SimTransport::send(Rank to, const Header& h, Tensor payload, Clock::time_po
   if (h.kind == Kind::kData) await_room(to, bytes, deadline);
   int64_t& flying = round_->flying[size_t(rank_)][size_t(to)];
   flying += bytes;
-  world_.network_.send(round_->workers[size_t(rank_)], round_->workers[size_t(to)], double(bytes),
+  const double all = double(bytes) + (world_.site_ ? double(sizeof(Header)) : 0);
+  world_.network_.send(round_->workers[size_t(rank_)], round_->workers[size_t(to)], all,
                        [&w = world_, round = round_, &flying, to, m = Message{h, std::move(payload)}] {
                          flying -= m.payload.bytes();
                          put(w, round, to, m);

@@ -10,6 +10,7 @@ namespace skein::comm::sim {
 
 World::World(const WorldOptions& o) : options_(o), network_(baton_, o.weather) {
   baton_.open_ports_by([this] { return post_.open(); });
+  if (o.site) network_.flow_through(site_.emplace(baton_, *o.site));
 }
 World::~World() { baton_.end(); }
 
@@ -17,6 +18,26 @@ void spend(double seconds) {
   CHECK(timeline_here, "only a thread of a simulated world spends time");
   CHECK(seconds >= 0, seconds);
   nap(in_seconds(seconds));
+}
+
+void World::compute(double seconds, double cores) {
+  const std::optional<size_t> shared =
+      site_ ? site_->cores(site_->host_of(int(baton_.here()) - 1)) : std::nullopt;
+  if (!shared) return spend(seconds);
+  struct Computation {
+    Fluid& fluid;
+    Fluid::Flow flow = 0;
+    bool done = false;
+    Mutex mutex = {};
+    Condition ended = {};
+    ~Computation() { fluid.cancel(flow); }  // it has been killed
+  } c{site_->fluid()};
+  c.flow = site_->fluid().begin({{*shared}, cores}, seconds * cores, [&] {
+    c.done = true;
+    c.ended.notify_all();
+  });
+  Condition::Lock lock(c.mutex);
+  c.ended.wait(lock, [&] { return c.done; });
 }
 
 double World::now() const {
@@ -52,11 +73,23 @@ void World::begin(Id id, std::function<void()> main, double at) {
   workers_[id] = w;
 }
 
-void World::run() { baton_.run(Clock::time_point(in_seconds(Baton::kDawn + options_.time_up))); }
+void World::run() {
+  begun_ = std::chrono::steady_clock::now();
+  baton_.run(Clock::time_point(in_seconds(Baton::kDawn + options_.time_up)));
+}
+
+double World::real_seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+}
 
 Id World::me() const {
   CHECK(baton_.here(), "only a worker's thread is somebody's");
   return ids_[size_t(baton_.here())];
+}
+
+int World::host_of(Id id) const {
+  CHECK(site_, "the workers of this world are anywhere");
+  return site_->host_of(int(worker(id)) - 1);
 }
 
 World::Worker World::worker(Id id) const {

@@ -29,6 +29,8 @@ struct WorldOptions {
   int64_t room = int64_t(1) << 29;  // bytes on their way to, or in the mailbox of, a peer before send() waits
   double time_up = 30.0 * 24 * 60 * 60;  // seconds; if workers are still at work then, something is wrong
   bool keeps_log = true;
+  std::optional<SitePlan> site =
+      {};  // where the workers are, in the order in which they are begun; none: anywhere
 };
 
 // What happens by itself: how often in a second of the whole world, and for how long on average.
@@ -51,6 +53,7 @@ class World {
   void begin(Id, std::function<void()> main, double at = 0);
   void run();                     // until all workers have ended; Error if they never will
   Id me() const;                  // whose thread calls
+  int host_of(Id) const;          // of its site
   std::vector<Id> alive() const;  // in the order in which they were begun
   // The transport of the calling worker among these, of which its rank is the place in the list. Collective:
   // returns when all have come with the same list and epoch, and can reach each other. Throws Timeout.
@@ -69,10 +72,16 @@ class World {
   void at(double second, std::function<void()> event);
   void suffer(const Rates&, double until);  // as the seed decides, until that second
 
+  // So much work of the calling worker, alone on so many cores. It takes longer where others of its machine
+  // compute as well.
+  void compute(double seconds, double cores = 1);
+
   double now() const;  // seconds since the beginning
   void note(const std::string& line);
   const std::string& log() const { return log_; }
   const Counts& counts() const { return network_.counts(); }
+  uint64_t events() const { return baton_.events(); }
+  double real_seconds() const;  // that run() has taken so far
 
  private:
   friend class SimTransport;
@@ -89,6 +98,8 @@ class World {
 
   const WorldOptions options_;
   Baton baton_;
+  std::chrono::steady_clock::time_point begun_{};  // run(), by the machine's clock
+  std::optional<Site> site_;
   Network network_;
   Post post_{baton_, network_};
   std::vector<Id> ids_;  // by worker

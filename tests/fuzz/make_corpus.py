@@ -113,6 +113,10 @@ def texts():
     put("config", "flags", 'data = "synthetic"\nlr = 0.1\nbatch-size = 8\nnesterov = true\npeers = "1@0,2@30"\nalgorithm = "sgp"\n'
         'checkpoint-every = "50steps"\n')
     put("config", "forms", 'lr-schedule = "step:30,60:0.1"\nsteps = 1_000\nwarmup_epochs = 1e3\n')
+    put("world_file", "hosts", 'seed = 3\n[compute]\nstep_ms = 100\nlaw = "markov"\nslow = 4\nenter = 0.1\nleave = 0.3\n[network]\nmbit_per_s = 100\n'
+        '[[host]]\nname = "a"\ncount = 3\nworkers = 2\ncores = 4\n[[fault]]\nat_s = 1\nkind = "cut"\nhost = "a-1"\nseconds = 2\n')
+    put("world_file", "switches", '[compute]\nstep_ms = 1\nlaw = "lognormal"\nsigma = 0.5\n[[machine]]\nname = "m"\ncores = 2\n[[switch]]\nname = "s"\n'
+        '[[switch]]\nname = "t"\nabove = "s"\nup_mbit_per_s = 10\n[[host]]\nname = "a"\nswitch = "t"\nmachine = "m"\n[faults]\nkills_per_hour = 1\n')
     put("config", "section", "[section]\na = [1, {b = 2}]\n")
     put("config", "unquoted", "model = resnet18\n")
     put("command_line", "flags", [0], "--data\nsynthetic\n--lr\n0.1\n--algorithm=sgp\n--no-nesterov\n--print")

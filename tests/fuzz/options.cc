@@ -7,6 +7,7 @@
 #include "apps/gossip/gossip_flags.h"
 #include "apps/launch/host_list.h"
 #include "apps/launch/seat.h"
+#include "apps/launch/world_file.h"
 #include "comm/topology/topology.h"
 #include "data/pictures/augment.h"
 #include "data/sources/shards.h"
@@ -66,6 +67,20 @@ void config(Input in) {
     parse_toml(again, written, "g.toml", Source::kFile);
     require(to_toml(again) == written, "a configuration reads back as another one");
     (void)to_json(c);
+  });
+}
+
+void world_file(Input in) {
+  const std::string toml = in.rest();
+  if (toml.find("trace") != std::string::npos) return;  // it names another file
+  may_refuse([&] {
+    const apps::WorldFile w = apps::parse_world(toml, "w.toml");
+    require(w.site.workers() > 0 && w.speeds.size() == w.site.hosts.size(),
+            "a world without workers is accepted");
+    comm::sim::check_connected(w.site);
+    for (const apps::WorldFile::Fault& f : w.faults)
+      for (int worker : f.workers)
+        require(worker >= 0 && worker < w.site.workers(), "a fault of a worker that does not exist");
   });
 }
 

@@ -1,0 +1,92 @@
+// Makes a world of its description, and each worker a thread of it.
+#include "apps/launch/simulated.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "apps/launch/interrupt.h"
+#include "comm/seal/greeting.h"
+#include "engine/words/file.h"
+
+namespace skein::apps {
+namespace {
+
+using comm::sim::Id;
+using comm::sim::World;
+
+void prepare(World& world, const WorldFile::Fault& f) {
+  using Kind = WorldFile::Fault::Kind;
+  const std::vector<Id> ids(f.workers.begin(), f.workers.end());
+  world.at(f.at, [&world, ids, f] {
+    if (f.kind == Kind::kCut) world.cut(ids);
+    for (Id id : ids)
+      if (f.kind == Kind::kHang)
+        world.hang(id);
+      else if (f.kind != Kind::kCut)
+        world.kill(id, f.kind == Kind::kKill ? World::Death::kHangUp : World::Death::kSilence);
+  });
+  if (f.seconds > 0)
+    world.at(f.at + f.seconds, [&world, ids, f] {
+      if (f.kind == Kind::kCut) world.mend();
+      for (Id id : ids)
+        if (f.kind == Kind::kHang) world.wake(id);
+    });
+}
+
+}  // namespace
+
+void refuse_in_world(const Config& c, const WorldFile& world) {
+  const auto given = [&](const char* flag) { return c.origin(flag).source > Source::kResumed; };
+  const auto refuse = [&](const char* flag, const std::string& why) {
+    throw BadOption(text(c.origin(flag).place, ": ", why));
+  };
+  if (given("workers") && c.workers != world.site.workers())
+    refuse("workers", text(c.workers, ", but ", c.simulate, " has ", world.site.workers(), "; leave it out"));
+  for (const char* flag : {"hosts", "join", "transport", "interface", "port-range"})
+    if (given(flag)) refuse(flag, text("does not go with --simulate, in whose world no network is real"));
+  if (c.elastic == "on")
+    refuse("elastic", "nobody joins or is replaced in a simulated world; leave out --elastic on");
+}
+
+int run_simulated(const JobOptions& o, const WorldFile& file, const std::function<int(const Member&)>& work) {
+  const int workers = file.site.workers();
+  World world({.weather = file.weather,
+               .silence = std::min(10.0, o.deadline / 2),
+               .keeps_log = !file.log.empty(),
+               .site = file.site});
+  std::vector<Id> all(size_t(workers + o.server));
+  std::iota(all.begin(), all.end(), Id(0));
+  std::vector<int> status(all.size(), 0);
+  const comm::Secret key = comm::Secret::random(comm::kJobKeyBytes);
+  for (const Id id : all)
+    world.begin(id, [&, id] {
+      omp_set_num_threads(std::max(1, omp_get_num_procs() / workers));
+      const auto transport = world.connect(1, all, o.deadline);
+      comm::Communicator c(*transport, {.deadline = o.deadline, .wire = o.wire, .key = key});
+      const int r = c.rank();
+      const double speed = file.speeds[size_t(world.host_of(id))];
+      Simulated here{world, file, {world, file.pace, file.seed, r, workers, speed}};
+      status[size_t(r)] =
+          work_among(c, o.server,
+                     {.rank = r,
+                      .world = workers,
+                      .local_rank = r,
+                      .local_world = workers,
+                      .ways = r == 0 ? text("a simulated world of ", workers, " workers\n") : "",
+                      .simulated = &here},
+                     work);
+    });
+  for (const WorldFile::Fault& f : file.faults) prepare(world, f);
+  world.suffer(file.rates, file.rates_until);
+  world.run();
+  if (!file.log.empty()) write_file(file.log, world.log());
+  say(stdout, fmt::format("simulated: {:.6f} s of virtual time in {:.1f} s, {} events\n", world.now(),
+                          world.real_seconds(), world.events()));
+  const auto failed = std::find_if(status.begin(), status.end(), [](int s) { return s != 0; });
+  return failed == status.end() ? 0 : *failed;
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,228 @@
+// Reads the world section by section; whatever is left over is a mistake.
+#include "apps/launch/world_file.h"
+
+#include <filesystem>
+#include <set>
+#include <sstream>
+
+#include "apps/config/section.h"
+#include "engine/words/file.h"
+#include "engine/words/find_row.h"
+#include "engine/words/number.h"
+
+namespace skein::apps {
+namespace {
+
+using comm::sim::PacePlan;
+using comm::sim::SitePlan;
+
+constexpr int64_t kMostBytes = 1 << 20;  // of a world file
+constexpr int64_t kMostWorkers = 1 << 16;
+
+double bytes_per_second(Section& s, const char* key, double otherwise) {
+  return s.has(key) ? s.number(key, 0) * 1e6 / 8 : (s.number(key, 0), otherwise);
+}
+
+// Refuses a second one of a name.
+template <class Rows>
+std::string new_name(Section& s, const Rows& rows) {
+  const std::string name = s.word("name");
+  if (name.empty()) s.refuse("name", "is needed");
+  for (const auto& row : rows)
+    if (row.name == name) s.refuse("name", text("there is a '", name, "' already"));
+  return name;
+}
+
+struct NetworkDefaults {
+  double rate = 0, latency = 0;
+};
+
+NetworkDefaults read_network(Section& top, WorldFile& w) {
+  NetworkDefaults d;
+  for (Section& s : top.tables("network", false)) {
+    d.rate = bytes_per_second(s, "mbit_per_s", 0);
+    d.latency = s.number("latency_ms", 0) / 1e3 / 2;  // half of the way from each end to the middle
+    w.weather.jitter = s.number("jitter_ms", 0) / 1e3;
+    w.weather.loss = s.number("loss", 0, 0, 0.9);
+    w.weather.retry = s.number("retry_ms", 10) / 1e3;
+    w.site.message = s.number("message_us", 0) / 1e6;
+    w.site.byte = s.number("byte_ns", 0) / 1e9;
+    w.site.goodput = s.number("goodput", 1, 0.01, 1);
+    s.finish();
+  }
+  return d;
+}
+
+void read_machines(Section& top, SitePlan& site) {
+  for (Section& s : top.tables("machine", true)) {
+    const std::string name = new_name(s, site.machines);
+    site.machines.push_back({name, s.number("cores", 0)});
+    s.finish();
+  }
+}
+
+void read_switches(Section& top, SitePlan& site) {
+  std::vector<Section> all = top.tables("switch", true);
+  for (Section& s : all) {
+    const std::string name = new_name(s, site.switches);
+    site.switches.push_back({.name = name,
+                             .rate = bytes_per_second(s, "mbit_per_s", 0),
+                             .up = bytes_per_second(s, "up_mbit_per_s", 0),
+                             .latency = s.number("latency_ms", 0) / 1e3});
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (const std::string above = all[i].word("above"); !above.empty())
+      site.switches[i].above = int(all[i].index("above", above, names_of(site.switches)));
+    size_t steps = 0;
+    for (int at = int(i); at >= 0; at = site.switches[size_t(at)].above)
+      if (++steps > all.size()) all[i].refuse("above", "switches hang at each other in a circle");
+    all[i].finish();
+  }
+}
+
+void read_hosts(Section& top, WorldFile& w, const NetworkDefaults& defaults) {
+  SitePlan& site = w.site;
+  std::set<std::string> names;
+  for (Section& s : top.tables("host", true)) {
+    SitePlan::Host h{.name = s.word("name")};
+    if (h.name.empty()) s.refuse("name", "is needed");
+    const int64_t copies = s.count("count", 1, 1, kMostWorkers);
+    h.workers = int(s.count("workers", 1, 1, kMostWorkers));
+    h.rate = bytes_per_second(s, "mbit_per_s", defaults.rate);
+    h.latency =
+        s.has("latency_ms") ? s.number("latency_ms", 0) / 1e3 : (s.number("latency_ms", 0), defaults.latency);
+    const double cores = s.number("cores", 0), speed = s.number("speed", 1, 1e-6);
+    if (const std::string machine = s.word("machine"); !machine.empty()) {
+      if (s.has("cores")) s.refuse("cores", "those of its machine are meant; leave one of the two out");
+      h.machine = int(s.index("machine", machine, names_of(site.machines)));
+    }
+    if (!site.switches.empty()) {
+      const std::string at = s.word("switch", site.switches.size() == 1 ? site.switches[0].name : "");
+      if (at.empty()) s.refuse("switch", "is needed, because there are several");
+      h.at = int(s.index("switch", at, names_of(site.switches)));
+    } else if (const std::string at = s.word("switch"); !at.empty()) {
+      s.index("switch", at, {});
+    }
+    if (copies * h.workers + site.workers() > kMostWorkers)
+      s.refuse("workers", text("there are more than ", kMostWorkers, " of them"));
+    for (int64_t i = 0; i < copies; ++i) {
+      SitePlan::Host one = h;
+      if (copies > 1) one.name += text('-', i);
+      if (s.has("cores"))
+        site.machines.push_back({one.name, cores}), one.machine = int(site.machines.size()) - 1;
+      site.hosts.push_back(one);
+      w.speeds.push_back(speed);
+    }
+    s.finish();
+  }
+  if (site.hosts.empty()) top.refuse("host", "there is none; write a [[host]] for each, or one with a count");
+  for (size_t i = 0; i < site.hosts.size(); ++i)
+    if (const std::string& name = site.hosts[i].name; !names.insert(name).second)
+      top.refuse("host", text("there are two of the name '", name, "'"));
+}
+
+// One number a line, in milliseconds.
+std::vector<double> read_trace(const Section& s, const std::string& path) {
+  std::vector<double> seconds;
+  std::istringstream lines(read_file(path, kMostBytes));
+  for (std::string line; std::getline(lines, line);) {
+    const double ms = number_in<double>(line).value_or(-1);
+    if (!(ms >= 0 && ms <= 1e12))
+      s.refuse("trace", text(path, ":", seconds.size() + 1, ": '", line, "' is not a time in milliseconds"));
+    seconds.push_back(ms / 1e3);
+  }
+  if (seconds.empty()) s.refuse("trace", path + " is empty");
+  return seconds;
+}
+
+void read_compute(Section& top, PacePlan& p, const std::filesystem::path& folder) {
+  for (Section& s : top.tables("compute", false)) {
+    p.law = PacePlan::Law(s.one_of("law", {"constant", "lognormal", "markov", "trace"}, "constant"));
+    p.step = s.number("step_ms", 0) / 1e3;
+    p.forward = s.number("forward", p.forward, 0, 1);
+    p.cores = s.number("cores", 1, 1e-3);
+    using Law = PacePlan::Law;
+    const auto belongs = [&](Law law, const char* key) {
+      if (p.law != law && s.has(key)) s.refuse(key, "is of another law");
+    };
+    for (const char* key : {"slow", "enter", "leave"}) belongs(Law::kMarkov, key);
+    belongs(Law::kLognormal, "sigma"), belongs(Law::kTrace, "trace");
+    p.sigma = s.number("sigma", 0, 0, 10);
+    p.slow = s.number("slow", 1, 1);
+    p.enter = s.number("enter", 0, 0, 1);
+    p.leave = s.number("leave", 1, 1e-9, 1);
+    const std::string trace = s.word("trace");
+    if (p.law == Law::kTrace) {
+      if (trace.empty()) s.refuse("trace", "is needed: a file with the milliseconds of a step on each line");
+      p.trace = read_trace(s, folder / trace);
+    } else if (!s.has("step_ms")) {
+      s.refuse("step_ms", "is needed: how long a step computes");
+    }
+    s.finish();
+    return;
+  }
+  top.refuse("compute", "is needed: [compute] with step_ms, the time that a step computes");
+}
+
+std::vector<int> workers_of(Section& s, const SitePlan& site) {
+  if (s.has("worker") == s.has("host")) s.refuse("host", "either a host or a worker is needed");
+  if (s.has("worker")) return {int(s.count("worker", 0, 0, site.workers() - 1))};
+  const size_t host = s.one_of("host", names_of(site.hosts), "");
+  int first = 0;
+  for (size_t h = 0; h < host; ++h) first += site.hosts[h].workers;
+  std::vector<int> all;
+  for (int i = 0; i < site.hosts[host].workers; ++i) all.push_back(first + i);
+  return all;
+}
+
+void read_faults(Section& top, WorldFile& w) {
+  for (Section& s : top.tables("fault", true)) {
+    WorldFile::Fault f;
+    f.kind = WorldFile::Fault::Kind(s.one_of("kind", {"kill", "kill-machine", "hang", "cut"}, "kill"));
+    if (!s.has("at_s")) s.refuse("at_s", "is needed: the second at which it happens");
+    f.at = s.number("at_s", 0);
+    f.workers = workers_of(s, w.site);
+    const bool passes = f.kind == WorldFile::Fault::Kind::kHang || f.kind == WorldFile::Fault::Kind::kCut;
+    if (!passes && s.has("seconds")) s.refuse("seconds", "who is killed does not come back");
+    if (passes && !s.has("seconds")) s.refuse("seconds", "is needed: how long it lasts");
+    f.seconds = s.number("seconds", 0);
+    s.word("host"), s.count("worker", 0, 0, w.site.workers());
+    s.finish();
+    w.faults.push_back(f);
+  }
+  for (Section& s : top.tables("faults", false)) {
+    w.rates.kills = s.number("kills_per_hour", 0) / 3600;
+    w.rates.hangs = s.number("hangs_per_hour", 0) / 3600;
+    w.rates.cuts = s.number("cuts_per_hour", 0) / 3600;
+    w.rates.hang_seconds = s.number("hang_s", w.rates.hang_seconds);
+    w.rates.cut_seconds = s.number("cut_s", w.rates.cut_seconds);
+    w.rates_until = s.number("until_s", w.rates_until);
+    s.finish();
+  }
+}
+
+}  // namespace
+
+WorldFile parse_world(const std::string& toml, const std::string& path) {
+  const TomlFile file(toml, path);
+  WorldFile w;
+  Section top = file.top();
+  w.seed = uint64_t(top.count("seed", 1, 0, INT64_MAX));
+  w.weather.seed = w.seed;
+  w.log = top.word("log");
+  const NetworkDefaults defaults = read_network(top, w);
+  read_machines(top, w.site);
+  read_switches(top, w.site);
+  read_hosts(top, w, defaults);
+  read_compute(top, w.pace, std::filesystem::path(path).parent_path());
+  read_faults(top, w);
+  top.finish();
+  try {
+    comm::sim::check_connected(w.site);
+  } catch (const Error& e) { throw BadOption(text(path, ": ", e.what())); }
+  return w;
+}
+
+WorldFile read_world(const std::string& path) { return parse_world(read_file(path, kMostBytes), path); }
+
+}  // namespace skein::apps

@@ -1,0 +1,139 @@
+// Progressive filling: all rates grow alike, and those stop that have their most or use up a resource.
+#include "comm/sim/fluid.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "engine/base.h"
+
+namespace skein::comm::sim {
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kRounding = 1 + 1e-12;  // shares of one resource that are computed in different ways differ
+
+// The level up to which all that still grow can grow.
+double next_level(const std::vector<double>& left, const std::vector<int>& growing,
+                  const std::vector<Course>& flows, const std::vector<bool>& stopped) {
+  double level = kInfinite;
+  for (size_t r = 0; r < left.size(); ++r)
+    if (growing[r] > 0) level = std::min(level, left[r] / growing[r]);
+  for (size_t f = 0; f < flows.size(); ++f)
+    if (!stopped[f]) level = std::min(level, flows[f].most);
+  return level;
+}
+
+}  // namespace
+
+std::vector<double> fair_rates(const std::vector<double>& capacities, const std::vector<Course>& flows) {
+  std::vector<double> rates(flows.size(), 0), left = capacities;
+  std::vector<int> growing(capacities.size(), 0);
+  std::vector<bool> stopped(flows.size(), false);
+  for (const Course& f : flows)
+    for (size_t r : f.through) ++growing[r];
+  for (size_t grow = flows.size(); grow > 0;) {
+    const double level = next_level(left, growing, flows, stopped);
+    std::vector<bool> used_up(left.size(), false);
+    for (size_t r = 0; r < left.size(); ++r)
+      used_up[r] = growing[r] > 0 && left[r] / growing[r] <= level * kRounding;
+    for (size_t f = 0; f < flows.size(); ++f) {
+      if (stopped[f]) continue;
+      const auto& through = flows[f].through;
+      if (flows[f].most > level &&
+          std::none_of(through.begin(), through.end(), [&](size_t r) { return used_up[r]; }))
+        continue;
+      rates[f] = level, stopped[f] = true, --grow;
+      for (size_t r : through) left[r] = std::max(0.0, left[r] - level), --growing[r];
+    }
+  }
+  return rates;
+}
+
+size_t Fluid::add(double capacity) {
+  CHECK(capacity > 0, capacity);
+  resources_.push_back({capacity});
+  return resources_.size() - 1;
+}
+
+Fluid::Flow Fluid::begin(Course course, double amount, std::function<void()> done) {
+  CHECK(amount >= 0 && course.most > 0, amount, course.most);
+  const Flow f = ++begun_;
+  for (size_t r : course.through) resources_.at(r).flows.insert(f);
+  flows_.emplace(f, State{std::move(course), amount, 0, baton_.now(), {}, std::move(done)});
+  changed_.insert(f);
+  if (!std::exchange(settles_, true)) baton_.at(baton_.now(), [this] { settle(); });
+  return f;
+}
+
+void Fluid::cancel(Flow f) {
+  if (const auto i = flows_.find(f); i != flows_.end()) remove(i);
+}
+
+// Those that shared a resource with it may be faster from now on.
+void Fluid::remove(Flows::iterator i) {
+  const auto& [flow, state] = *i;
+  if (state.ends) baton_.cancel(*state.ends);
+  for (size_t r : state.course.through) {
+    std::set<Flow>& others = resources_[r].flows;
+    others.erase(flow);
+    changed_.insert(others.begin(), others.end());
+  }
+  changed_.erase(flow);
+  flows_.erase(i);
+  if (!changed_.empty() && !std::exchange(settles_, true)) baton_.at(baton_.now(), [this] { settle(); });
+}
+
+std::vector<Fluid::Flow> Fluid::connected(Flow first, std::set<Flow>& seen) const {
+  std::vector<Flow> all = {first};
+  seen.insert(first);
+  for (size_t i = 0; i < all.size(); ++i)
+    for (size_t r : flows_.at(all[i]).course.through)
+      for (Flow f : resources_[r].flows)
+        if (seen.insert(f).second) all.push_back(f);
+  return all;
+}
+
+void Fluid::settle() {
+  settles_ = false;
+  std::set<Flow> seen;
+  for (Flow f : std::exchange(changed_, {}))
+    if (!seen.count(f)) settle(connected(f, seen));
+}
+
+void Fluid::settle(const std::vector<Flow>& together) {
+  std::map<size_t, size_t> place;  // of a resource, among those that these flows use
+  std::vector<double> capacities;
+  std::vector<Course> courses;
+  for (Flow f : together) {
+    Course c{{}, flows_.at(f).course.most};
+    for (size_t r : flows_.at(f).course.through) {
+      const auto [at, fresh] = place.emplace(r, capacities.size());
+      if (fresh) capacities.push_back(resources_[r].capacity);
+      c.through.push_back(at->second);
+    }
+    courses.push_back(std::move(c));
+  }
+  const std::vector<double> rates = fair_rates(capacities, courses);
+  for (size_t i = 0; i < together.size(); ++i) retime(together[i], flows_.at(together[i]), rates[i]);
+}
+
+void Fluid::retime(Flow f, State& s, double rate) {
+  if (s.ends && s.rate == rate) return;
+  const Clock::time_point now = baton_.now();
+  if (s.rate < kInfinite)
+    s.left = std::max(0.0, s.left - s.rate * std::chrono::duration<double>(now - s.since).count());
+  s.rate = rate, s.since = now;
+  if (s.ends) baton_.cancel(*s.ends);
+  constexpr double kLongest = 1e9;  // seconds, which no world lasts
+  const auto length = Clock::duration(int64_t(std::ceil(std::min(s.left / rate, kLongest) * 1e9)));
+  s.ends = baton_.at(now + length, [this, f] {
+    const auto i = flows_.find(f);
+    const std::function<void()> done = std::move(i->second.done);
+    i->second.ends.reset();
+    remove(i);
+    done();
+  });
+}
+
+}  // namespace skein::comm::sim

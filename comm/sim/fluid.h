@@ -1,0 +1,64 @@
+// Fluid: flows that share resources, links of a network or the cores of a machine, each at its max-min fair rate.
+#pragma once
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "comm/sim/baton.h"
+
+namespace skein::comm::sim {
+
+// What a flow uses, and the rate that it never exceeds.
+struct Course {
+  std::vector<size_t> through;  // resources, all distinct
+  double most = std::numeric_limits<double>::infinity();
+};
+
+// No flow can be faster without making one slower that is not faster than it: each either has its `most`, or goes
+// through a resource that is used up and of which no other flow has more (Bertsekas and Gallager, Data Networks, 6.5.2).
+std::vector<double> fair_rates(const std::vector<double>& capacities, const std::vector<Course>&);
+
+// Rates are set anew when a flow begins or ends, for those that share a resource with it, directly or by others.
+class Fluid {
+ public:
+  using Flow = uint64_t;
+  explicit Fluid(Baton& b) : baton_(b) {}
+  Fluid(const Fluid&) = delete;
+
+  size_t add(double capacity);  // a resource, in units a second
+  // Calls `done` as an event, when so many units have flowed.
+  Flow begin(Course, double amount, std::function<void()> done);
+  void cancel(Flow);  // if it still flows
+
+ private:
+  struct State {
+    Course course;
+    double left;  // as of `since`
+    double rate = 0;
+    Clock::time_point since;
+    std::optional<Baton::Alarm> ends = {};
+    std::function<void()> done;
+  };
+  struct Resource {
+    double capacity;
+    std::set<Flow> flows = {};
+  };
+  using Flows = std::map<Flow, State>;
+  void change(const Course&);
+  void settle();
+  void settle(const std::vector<Flow>&);
+  void retime(Flow, State&, double rate);
+  void remove(Flows::iterator);
+  std::vector<Flow> connected(Flow first, std::set<Flow>& seen) const;
+
+  Baton& baton_;
+  std::vector<Resource> resources_;
+  Flows flows_;
+  Flow begun_ = 0;
+  std::set<Flow> changed_;  // whose rates, and those of all that are connected with them, are to be set
+  bool settles_ = false;    // at this moment, when all that begins or ends now has done so
+};
+
+}  // namespace skein::comm::sim

@@ -1,0 +1,45 @@
+// Pace: how long a worker of a simulated world computes in each of its steps.
+#pragma once
+#include "comm/sim/world.h"
+
+namespace skein::comm::sim {
+
+struct PacePlan {
+  enum class Law : uint8_t { kConstant, kLognormal, kMarkov, kTrace } law = Law::kConstant;
+  double step = 0;          // seconds of a step with a whole batch, on average, alone on `cores`
+  double forward = 1. / 3;  // share of it that forward takes; backward has the rest
+  double cores = 1;         // that a worker uses
+  double sigma = 0;         // kLognormal: standard deviation of the logarithm
+  double slow = 1;          // kMarkov: a slow step takes so many times as long as one that is not,
+  double enter = 0;         // with this probability a worker that is not slow is so in its next step,
+  double leave = 1;         // and one that is slow is not any more
+  std::vector<double> trace =
+      {};  // kTrace: seconds of one step after the other, from which each worker reads at a
+           // place of its own, around and around
+};
+
+// Of one worker, `speed` times as fast as the plan says. The n-th step takes the same in every run of a seed.
+class Pace {
+ public:
+  Pace(World&, PacePlan, uint64_t seed, int rank, int workers, double speed = 1);
+  void begin();  // the next step
+  // The calling thread has worked for such a share of this step: of forward, or of backward.
+  void forward(double share) { work(share * plan_.forward); }
+  void backward(double share) { work(share * (1 - plan_.forward)); }
+  double seconds() const { return seconds_; }  // of this step, alone
+
+ private:
+  double draw();
+  void work(double share);
+
+  World& world_;
+  const PacePlan plan_;
+  const uint64_t seed_;
+  const int rank_, workers_;
+  const double speed_;
+  uint64_t steps_ = 0;
+  bool slow_ = false;
+  double seconds_ = 0;
+};
+
+}  // namespace skein::comm::sim

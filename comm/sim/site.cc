@@ -1,0 +1,85 @@
+// The way between two hosts goes up to the lowest switch above both, and down again.
+#include "comm/sim/site.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/base.h"
+
+namespace skein::comm::sim {
+namespace {
+
+// The switches from a host upwards.
+std::vector<int> above(const SitePlan& p, int host) {
+  std::vector<int> chain;
+  for (int s = p.hosts[size_t(host)].at; s >= 0; s = p.switches[size_t(s)].above) {
+    CHECK(chain.size() < p.switches.size(), "switches hang at each other in a circle");
+    chain.push_back(s);
+  }
+  return chain;
+}
+
+}  // namespace
+
+int SitePlan::workers() const {
+  return std::accumulate(hosts.begin(), hosts.end(), 0, [](int n, const Host& h) { return n + h.workers; });
+}
+
+void check_connected(const SitePlan& p) {
+  if (p.switches.empty()) return;
+  const auto top = [&](size_t host) {
+    const std::vector<int> chain = above(p, int(host));
+    return chain.empty() ? -1 : chain.back();
+  };
+  for (size_t h = 0; h < p.hosts.size(); ++h)
+    if (top(h) < 0 || top(h) != top(0))
+      throw Error(text("there is no way from host ", p.hosts[0].name, " to host ", p.hosts[h].name));
+}
+
+Site::Site(Baton& b, const SitePlan& p) : plan_(p), fluid_(b) {
+  check_connected(plan_);
+  std::vector<Shared> of_machines;
+  for (const SitePlan::Machine& m : plan_.machines) of_machines.push_back(bounded(m.cores));
+  for (const SitePlan::Host& h : plan_.hosts) {
+    host_of_.insert(host_of_.end(), size_t(h.workers), int(cores_.size()));
+    cores_.push_back(h.machine < 0 ? Shared() : of_machines[size_t(h.machine)]);
+    out_.push_back(bounded(h.rate * plan_.goodput));
+    in_.push_back(bounded(h.rate * plan_.goodput));
+  }
+  for (const SitePlan::Switch& s : plan_.switches) {
+    fabric_.push_back(bounded(s.rate * plan_.goodput));
+    up_.push_back(bounded(s.up * plan_.goodput));
+    down_.push_back(bounded(s.up * plan_.goodput));
+  }
+}
+
+std::optional<size_t> Site::cores(int host) const { return cores_[size_t(host)]; }
+
+Site::Path Site::path(int from, int to) const {
+  Path way;
+  if (from == to) return way;
+  const auto use = [&](const Shared& r) {
+    if (r) way.through.push_back(*r);
+  };
+  const auto pass = [&](int s) {
+    use(fabric_[size_t(s)]);
+    way.latency += plan_.switches[size_t(s)].latency;
+  };
+  way.latency = plan_.hosts[size_t(from)].latency + plan_.hosts[size_t(to)].latency;
+  use(out_[size_t(from)]);
+  use(in_[size_t(to)]);
+  const std::vector<int> ups = above(plan_, from), downs = above(plan_, to);
+  for (const int s : ups) {
+    pass(s);
+    if (std::find(downs.begin(), downs.end(), s) != downs.end()) break;
+    use(up_[size_t(s)]);
+  }
+  for (const int s : downs) {
+    if (std::find(ups.begin(), ups.end(), s) != ups.end()) break;
+    pass(s);
+    use(down_[size_t(s)]);
+  }
+  return way;
+}
+
+}  // namespace skein::comm::sim

@@ -1,0 +1,68 @@
+// Site: the machines, hosts and switches of a simulated world, and what messages and computations use of them.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "comm/sim/fluid.h"
+
+namespace skein::comm::sim {
+
+// Rates are bytes a second, 0: without bound. Hosts hang at a forest of switches or, if there are none, at one
+// that bounds nothing.
+struct SitePlan {
+  struct Machine {
+    std::string name;
+    double cores = 0;  // shared by the workers that compute at the same moment; 0: as many as they like
+  };
+  struct Switch {
+    std::string name;
+    int above = -1;   // the switch that it hangs at; -1: none
+    double rate = 0;  // of all that goes through it
+    double up = 0;    // to the one above, in each direction
+    double latency = 0;
+  };
+  struct Host {
+    std::string name;
+    int machine = -1;  // -1: one of its own, without bound
+    int at = -1;       // its switch
+    int workers = 1;
+    double rate = 0;     // in each direction
+    double latency = 0;  // from it to its switch, and back
+  };
+  std::vector<Machine> machines;
+  std::vector<Switch> switches;
+  std::vector<Host> hosts;
+  double message = 0;   // seconds of its sender that a message takes, one after the other,
+  double byte = 0;      // and each of its bytes
+  double goodput = 1;   // share of every rate that is left for payloads and headers
+  int workers() const;  // of all hosts
+};
+
+// Throws Error that names two hosts between which there is no way.
+void check_connected(const SitePlan&);
+
+class Site {
+ public:
+  Site(Baton&, const SitePlan&);
+  struct Path {
+    std::vector<size_t> through;  // resources of fluid(); empty: a message is no flow
+    double latency = 0;
+  };
+  Path path(int from, int to) const;  // between hosts
+  // Workers live on the hosts in order, a server beside them on the first one.
+  int host_of(int rank) const { return size_t(rank) < host_of_.size() ? host_of_[size_t(rank)] : 0; }
+  const SitePlan& plan() const { return plan_; }
+  Fluid& fluid() { return fluid_; }
+  // What computations on this host share; none: nothing bounds them.
+  std::optional<size_t> cores(int host) const;
+
+ private:
+  using Shared = std::optional<size_t>;
+  Shared bounded(double capacity) { return capacity > 0 ? Shared(fluid_.add(capacity)) : Shared(); }
+  const SitePlan plan_;
+  Fluid fluid_;
+  std::vector<int> host_of_;
+  std::vector<Shared> cores_, out_, in_, fabric_, up_, down_;
+};
+
+}  // namespace skein::comm::sim

@@ -1,0 +1,126 @@
+// World files: what is read, and one clear message for each mistake.
+#include "apps/launch/world_file.h"
+
+#include "tests/support/program.h"
+
+namespace skein::apps {
+namespace {
+
+const std::string kCompute = "[compute]\nstep_ms = 100\n", kHost = "[[host]]\nname = \"a\"\n",
+                  kLeast = kCompute + kHost;
+
+WorldFile world_of(const std::string& toml) { return parse_world(toml, "w.toml"); }
+
+TEST(WorldFile, IsReadAsItSays) {
+  const WorldFile w = world_of(R"(
+seed = 7
+[compute]
+step_ms = 250
+law = "lognormal"
+sigma = 0.25
+cores = 2
+[network]
+mbit_per_s = 1000
+latency_ms = 0.5
+message_us = 20
+goodput = 0.9
+[[machine]]
+name = "tower"
+cores = 8
+[[switch]]
+name = "core"
+[[switch]]
+name = "rack"
+above = "core"
+up_mbit_per_s = 10000
+[[host]]
+name = "a"
+machine = "tower"
+switch = "rack"
+workers = 2
+[[host]]
+name = "b"
+count = 3
+cores = 4
+switch = "core"
+mbit_per_s = 200
+speed = 0.5
+[[fault]]
+at_s = 30
+kind = "hang"
+host = "a"
+seconds = 5
+[faults]
+kills_per_hour = 36
+)");
+  EXPECT_EQ(w.seed, 7u);
+  EXPECT_EQ(w.pace.law, comm::sim::PacePlan::Law::kLognormal);
+  EXPECT_EQ(w.pace.step, 0.25);
+  ASSERT_EQ(w.site.hosts.size(), 4u);
+  EXPECT_EQ(w.site.workers(), 5);
+  EXPECT_EQ(w.site.hosts[0].rate, 1.25e8);
+  EXPECT_EQ(w.site.hosts[0].latency, 0.25e-3);
+  EXPECT_EQ(w.site.hosts[0].at, 1);
+  EXPECT_EQ(w.site.hosts[3].name, "b-2");
+  EXPECT_EQ(w.site.hosts[3].rate, 2.5e7);
+  EXPECT_EQ(w.site.machines[size_t(w.site.hosts[3].machine)].cores, 4);
+  EXPECT_NE(w.site.hosts[2].machine, w.site.hosts[3].machine);
+  EXPECT_EQ(w.site.switches[1].above, 0);
+  EXPECT_EQ(w.speeds, (std::vector<double>{1, 0.5, 0.5, 0.5}));
+  ASSERT_EQ(w.faults.size(), 1u);
+  EXPECT_EQ(w.faults[0].workers, (std::vector<int>{0, 1}));
+  EXPECT_EQ(w.rates.kills, 0.01);
+}
+
+TEST(WorldFile, SaysWhatIsWrongAndWhere) {
+  const std::string two = "[[switch]]\nname = \"s\"\n[[switch]]\nname = \"t\"\n";
+  const std::pair<std::string, std::string> mistakes[] = {
+      {"", "w.toml:1: host: there is none"},
+      {kCompute, "w.toml:1: host: there is none; write a [[host]] for each"},
+      {kHost, "compute: is needed"},
+      {kHost + "[compute]\n", "[compute] step_ms: is needed: how long a step computes"},
+      {kLeast + "mbit_per_s = -1\n", "w.toml:5: [[host]] mbit_per_s: -1 is out of range; allowed: 0 or more"},
+      {kLeast + "mbit_per_s = \"fast\"\n", "w.toml:5: [[host]] mbit_per_s: a number is wanted"},
+      {kLeast + "mbits = 1\n", "w.toml:5: unknown key 'mbits' in [[host]]"},
+      {kLeast + "workers = 1.5\n", "[[host]] workers: a whole number is wanted"},
+      {kLeast + "machine = \"m\"\n", "[[host]] machine: there is no 'm'"},
+      {kLeast + "switch = \"s\"\n", "[[host]] switch: there is no 's'"},
+      {kLeast + kHost, "host: there are two of the name 'a'"},
+      {kLeast + "count = 65536\nworkers = 65536\n", "[[host]] workers: there are more than 65536 of them"},
+      {kLeast + two, "[[host]] switch: is needed, because there are several"},
+      {kLeast + "switch = \"s\"\n[[host]]\nname = \"b\"\nswitch = \"t\"\n" + two,
+       "w.toml: there is no way from host a to host b"},
+      {kLeast + "[[switch]]\nname = \"s\"\nabove = \"s\"\n",
+       "[[switch]] above: switches hang at each other in a circle"},
+      {kLeast + "[[fault]]\nat_s = 1\nhost = \"b\"\n", "[[fault]] host: there is no 'b'; there are a"},
+      {kLeast + "[[fault]]\nat_s = 1\nworker = 1\n",
+       "[[fault]] worker: 1 is out of range; allowed: from 0 to 0"},
+      {kLeast + "[[fault]]\nat_s = 1\n", "[[fault]] host: either a host or a worker is needed"},
+      {kLeast + "[[fault]]\nworker = 0\n", "[[fault]] at_s: is needed"},
+      {kLeast + "[[fault]]\nworker = 0\nat_s = 1\nkind = \"hang\"\n", "[[fault]] seconds: is needed"},
+      {"[compute]\nstep_ms = 1\nlaw = \"lognorm\"\n" + kHost,
+       "[compute] law: there is no 'lognorm'; there are constant, lognormal, markov, trace; did you mean "
+       "lognormal?"},
+      {"[compute]\nstep_ms = 1\nsigma = 1\n" + kHost, "[compute] sigma: is of another law"},
+      {"[compute]\nlaw = \"trace\"\n" + kHost, "[compute] trace: is needed"},
+      {"[host]\nname = \"a\"\n" + kCompute, "w.toml:1: host: is to be written as [[host]]"},
+      {"gradients = 1\n" + kLeast, "w.toml:1: unknown key 'gradients'"},
+      {"seed = 1 2\n", "w.toml:1: not valid TOML"},
+  };
+  for (const auto& [toml, message] : mistakes) try {
+      world_of(toml);
+      ADD_FAILURE() << "is read: " << toml;
+    } catch (const BadOption& e) { testing_programs::expect_has(e.what(), message); }
+}
+
+TEST(WorldFile, ReadsATraceBesideIt) {
+  const testing_programs::Workplace place;
+  place.write("steps", "100\n250.5\n");
+  place.write("w.toml", "[compute]\nlaw = \"trace\"\ntrace = \"steps\"\n" + kHost);
+  EXPECT_EQ(read_world(place.path() / "w.toml").pace.trace, (std::vector<double>{0.1, 0.2505}));
+  place.write("steps", "100\nslow\n");
+  EXPECT_THROW(read_world(place.path() / "w.toml"), BadOption);
+}
+
+}  // namespace
+}  // namespace skein::apps

@@ -1,0 +1,133 @@
+// Fair rates by their definition, and the times at which flows end by closed forms.
+#include "comm/sim/fluid.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/random.h"
+
+namespace skein::comm::sim {
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+struct Case {
+  std::vector<double> capacities;
+  std::vector<Course> flows;
+};
+Case random_case(uint64_t seed) {
+  const Draw draw{seed, Purpose::kTest, 0, 0};
+  uint64_t k = 0;
+  const auto one_of = [&](uint64_t n) { return draw.bits(k++) % n; };
+  Case c;
+  for (uint64_t r = 1 + one_of(8); r > 0; --r) c.capacities.push_back(1 + double(one_of(100)) / 10);
+  for (uint64_t f = 1 + one_of(20); f > 0; --f) {
+    Course course;
+    for (size_t r = 0; r < c.capacities.size(); ++r)
+      if (one_of(3) == 0) course.through.push_back(r);
+    if (course.through.empty() || one_of(4) == 0) course.most = 0.1 + double(one_of(30)) / 10;
+    c.flows.push_back(course);
+  }
+  return c;
+}
+
+// The definition: what is used of a resource is at most its capacity, and every flow has its most or a bottleneck.
+TEST(FairRates, GiveEachFlowItsMostOrABottleneck) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    const Case c = random_case(seed);
+    const std::vector<double> rates = fair_rates(c.capacities, c.flows);
+    std::vector<double> used(c.capacities.size(), 0), largest(c.capacities.size(), 0);
+    for (size_t f = 0; f < rates.size(); ++f)
+      for (size_t r : c.flows[f].through) used[r] += rates[f], largest[r] = std::max(largest[r], rates[f]);
+    for (size_t r = 0; r < used.size(); ++r) ASSERT_LE(used[r], c.capacities[r] * (1 + 1e-9)) << seed;
+    for (size_t f = 0; f < rates.size(); ++f) {
+      ASSERT_LE(rates[f], c.flows[f].most) << seed;
+      const bool bottleneck =
+          std::any_of(c.flows[f].through.begin(), c.flows[f].through.end(), [&](size_t r) {
+            return used[r] > c.capacities[r] * (1 - 1e-9) && rates[f] > largest[r] * (1 - 1e-9);
+          });
+      ASSERT_TRUE(bottleneck || rates[f] == c.flows[f].most) << seed << " flow " << f;
+    }
+  }
+}
+
+TEST(FairRates, OfFlowsThatAreAlikeAreAlike) {
+  for (double rate : fair_rates({12}, std::vector<Course>(5, {{0}}))) EXPECT_DOUBLE_EQ(rate, 2.4);
+}
+
+TEST(FairRates, WithoutAnyBoundAreInfinite) { EXPECT_EQ(fair_rates({}, {Course{}})[0], kInfinite); }
+
+// When each of these flows ends, which begin one after the other at these seconds.
+struct Begun {
+  double at, amount;
+  Course course;
+};
+std::vector<double> ends_of(const std::vector<double>& capacities, const std::vector<Begun>& flows,
+                            const std::function<void(Baton&, Fluid&)>& more = {}) {
+  Baton baton;
+  Fluid fluid(baton);
+  for (double c : capacities) fluid.add(c);
+  const Clock::time_point dawn = baton.now();
+  const auto second = [&](double s) { return dawn + Clock::duration(int64_t(std::llround(s * 1e9))); };
+  std::vector<double> ends(flows.size(), -1);
+  for (size_t i = 0; i < flows.size(); ++i)
+    baton.at(second(flows[i].at), [&, i] {
+      fluid.begin(flows[i].course, flows[i].amount,
+                  [&, i] { ends[i] = std::chrono::duration<double>(baton.now() - dawn).count(); });
+    });
+  if (more) more(baton, fluid);
+  baton.begin([&] { nap(std::chrono::hours(10)); }, [] {});
+  baton.run(Clock::time_point::max());
+  return ends;
+}
+
+TEST(Fluid, TwoFlowsOnOneLinkShareItWhileBothAreThere) {
+  // Alone for one second: 10 of 40 are through. Then half of the link each: the second ends after 20 / 5 s, at 5 s,
+  // when the first has 10 left, which it sends alone.
+  const std::vector<double> ends = ends_of({10}, {{0, 40, {{0}}}, {1, 20, {{0}}}});
+  EXPECT_NEAR(ends[1], 5, 1e-8);
+  EXPECT_NEAR(ends[0], 6, 1e-8);
+}
+
+TEST(Fluid, AFlowThatIsHeldElsewhereLeavesItsShareToOthers) {
+  // The first has 2 on its own link; the other takes the 8 that are left of the shared one.
+  const std::vector<double> ends = ends_of({10, 2}, {{0, 20, {{0, 1}}}, {0, 40, {{0}}}});
+  EXPECT_NEAR(ends[1], 5, 1e-8);
+  EXPECT_NEAR(ends[0], 10, 1e-8);
+}
+
+TEST(Fluid, UsesUpAResourceAsLongAsAnybodyWantsIt) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    const Draw draw{seed, Purpose::kTest, 1, 0};
+    std::vector<Begun> flows;
+    double sum = 0;
+    for (uint64_t f = 0; f < 12; ++f) {
+      const double amount = 1 + double(draw.bits(2 * f) % 100);
+      flows.push_back({double(draw.unit(2 * f + 1)), amount, {{0}}});
+      sum += amount;
+    }
+    flows.push_back({0, 7, {{0}}});  // somebody from the beginning, and all have come before it has ended
+    const std::vector<double> ends = ends_of({7}, flows);
+    EXPECT_NEAR(*std::max_element(ends.begin(), ends.end()), (sum + 7) / 7, 1e-6) << seed;
+  }
+}
+
+TEST(Fluid, ACanceledFlowLeavesItsShareAndNeverEnds) {
+  const std::vector<double> ends = ends_of({10}, {{0, 40, {{0}}}}, [](Baton& baton, Fluid& fluid) {
+    const Fluid::Flow other = fluid.begin({{0}}, 1000, [] { ADD_FAILURE() << "has ended"; });
+    baton.at(baton.now() + std::chrono::seconds(2), [&fluid, other] { fluid.cancel(other); });
+  });
+  EXPECT_NEAR(ends[0], 5, 1e-8);  // 10 in two seconds, then 30 in three
+}
+
+TEST(Fluid, WhatSharesNothingIsNotSlowed) {
+  const std::vector<double> ends = ends_of({10, 10}, {{0, 40, {{0}}}, {0, 30, {{1}}}, {0, 5, {{}, 1}}});
+  EXPECT_NEAR(ends[0], 4, 1e-8);
+  EXPECT_NEAR(ends[1], 3, 1e-8);
+  EXPECT_NEAR(ends[2], 5, 1e-8);
+}
+
+}  // namespace
+}  // namespace skein::comm::sim

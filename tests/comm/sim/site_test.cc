@@ -1,0 +1,155 @@
+// Machines, hosts and switches: the ways between hosts, and times of transfers, collectives and work by closed forms.
+#include "comm/sim/site.h"
+
+#include "tests/support/sim.h"
+#include "tests/support/world.h"
+
+namespace skein::comm::sim {
+namespace {
+
+constexpr double kHeader = sizeof(Header);
+
+SitePlan star(int hosts, double rate, double latency = 0) {
+  SitePlan p;
+  for (int h = 0; h < hosts; ++h)
+    p.hosts.push_back({.name = text("h", h), .rate = rate, .latency = latency / 2});
+  return p;
+}
+
+// Seconds until all have done f, since they met.
+double seconds_of(const SitePlan& p, const std::function<void(Communicator&)>& f) {
+  World world({.keeps_log = false, .site = p});
+  double longest = 0;
+  populate(world, p.workers(),
+           [&](Communicator& c) {
+             c.barrier();
+             spend(10 - world.now());  // the barrier leaves them apart by what its messages took
+             f(c);
+             longest = std::max(longest, world.now() - 10);
+           },
+           {.deadline = kForever});
+  world.run();
+  return longest;
+}
+
+TEST(Site, AMessageTakesItsBytesOverTheRateAndTheLatency) {
+  SitePlan p = star(2, 1e6, 0.25);
+  const auto pass = [](Communicator& c) {
+    if (c.rank() == 0) c.push(1, 1, 0, 1, Tensor::zeros({250000}));
+    if (c.rank() == 1) c.take(0, 1, 0);
+  };
+  EXPECT_NEAR(seconds_of(p, pass), (1e6 + kHeader) / 1e6 + 0.25, 1e-6);
+  p.goodput = 0.5;
+  EXPECT_NEAR(seconds_of(p, pass), (1e6 + kHeader) / 0.5e6 + 0.25, 1e-6);
+  p.message = 0.125;
+  p.byte = 1e-6;
+  EXPECT_NEAR(seconds_of(p, pass), (1e6 + kHeader) / 0.5e6 + 0.25 + 0.125 + 1e-6 * (1e6 + kHeader), 1e-6);
+}
+
+TEST(Site, WorkersOfAHostSendEachOtherForNothing) {
+  SitePlan p = star(1, 1, 1);
+  p.hosts[0].workers = 2;
+  EXPECT_NEAR(seconds_of(p,
+                         [](Communicator& c) {
+                           if (c.rank() == 0) c.push(1, 1, 0, 1, Tensor::zeros({250000}));
+                           if (c.rank() == 1) c.take(0, 1, 0);
+                         }),
+              0, 1e-9);
+}
+
+// Both directions of a link are used at once. Reduce-scatter and all-gather move (n - 1) / n of the bytes each.
+TEST(Site, AnAllReduceTakesTheTimeOfItsVolumeAndTwoLatencies) {
+  for (int n : {2, 4, 8}) {
+    const double bytes = 1 << 20, rate = 1e7, latency = 1e-3;
+    const double seconds = seconds_of(star(n, rate, latency), [&](Communicator& c) {
+      c.all_reduce(Tensor::zeros({int64_t(bytes) / 4})).wait();
+    });
+    EXPECT_NEAR(seconds, 2 * ((n - 1.0) / n * bytes + (n - 1) * kHeader) / rate + 2 * latency, 1e-6) << n;
+  }
+}
+
+TEST(Site, SendersToOneReceiverShareItsLink) {
+  EXPECT_NEAR(seconds_of(star(5, 1e6),
+                         [](Communicator& c) {
+                           if (c.rank() > 0) return c.push(0, 1, 0, 1, Tensor::zeros({25000}));
+                           for (Rank r = 1; r < 5; ++r) c.take(r, 1, 0);
+                         }),
+              4 * (1e5 + kHeader) / 1e6, 1e-6);
+}
+
+// Two racks of two hosts: what goes from one to the other shares the uplink.
+SitePlan racks(double up) {
+  SitePlan p = star(4, 1e6);
+  p.switches = {{.name = "core"}, {.name = "a", .above = 0, .up = up}, {.name = "b", .above = 0, .up = up}};
+  for (int h = 0; h < 4; ++h) p.hosts[size_t(h)].at = 1 + h / 2;
+  return p;
+}
+
+TEST(Site, AnUplinkIsSharedByWhatCrossesIt) {
+  const auto shift = [](Rank by) {
+    return [by](Communicator& c) {
+      c.push((c.rank() + by) % 4, 1, 0, 1, Tensor::zeros({25000}));
+      c.take((c.rank() + 4 - by) % 4, 1, 0);
+    };
+  };
+  EXPECT_NEAR(seconds_of(racks(1e6), shift(2)), 2 * (1e5 + kHeader) / 1e6, 1e-6);
+  EXPECT_NEAR(seconds_of(racks(2e6), shift(2)), (1e5 + kHeader) / 1e6, 1e-6);
+  EXPECT_NEAR(seconds_of(racks(0.5e6), shift(1)), (1e5 + kHeader) / 0.5e6, 1e-6);  // 1 to 2, and 3 to 0
+}
+
+TEST(Site, ASwitchIsSharedByAllThatGoesThroughIt) {
+  SitePlan p = star(4, 1e6);
+  p.switches = {{.name = "slow", .rate = 1e6, .latency = 0.5}};
+  for (SitePlan::Host& h : p.hosts) h.at = 0;
+  EXPECT_NEAR(seconds_of(p,
+                         [](Communicator& c) {
+                           c.push(c.rank() ^ 1, 1, 0, 1, Tensor::zeros({25000}));
+                           c.take(c.rank() ^ 1, 1, 0);
+                         }),
+              4 * (1e5 + kHeader) / 1e6 + 0.5, 1e-6);
+}
+
+TEST(Site, HostsWithoutAWayBetweenThemAreNamed) {
+  SitePlan p = racks(1e6);
+  p.switches[2].above = -1;
+  try {
+    check_connected(p);
+    FAIL();
+  } catch (const Error& e) { EXPECT_STREQ(e.what(), "there is no way from host h0 to host h2"); }
+}
+
+TEST(Site, WorkersThatComputeAtTheSameMomentShareTheCoresOfTheirMachine) {
+  SitePlan p = star(4, 0);
+  p.machines = {{.name = "m", .cores = 2}};
+  for (SitePlan::Host& h : p.hosts) h.machine = 0;
+  World world({.keeps_log = false, .site = p});
+  std::vector<double> took(4);
+  populate(world, 4, [&](Communicator& c) {
+    spend(1 - world.now());
+    world.compute(c.rank() == 0 ? 1 : 3);
+    took[size_t(c.rank())] = world.now() - 1;
+  });
+  world.run();
+  // All four have half a core until the first is done after 2 s; then three share two cores for the 2 s left.
+  EXPECT_NEAR(took[0], 2, 1e-6);
+  for (size_t r : {1, 2, 3}) EXPECT_NEAR(took[r], 2 + 2 * 1.5, 1e-6);
+}
+
+TEST(Site, AKilledWorkerLeavesItsCores) {
+  SitePlan p = star(2, 0);
+  p.machines = {{.name = "m", .cores = 1}};
+  for (SitePlan::Host& h : p.hosts) h.machine = 0;
+  World world({.keeps_log = false, .site = p});
+  double took = 0;
+  for (Id id : ids(2))
+    world.begin(id, [&, id] {
+      world.compute(4);
+      took = id == 0 ? world.now() : -1;
+    });
+  world.at(2, [&] { world.kill(1); });
+  world.run();
+  EXPECT_NEAR(took, 5, 1e-6);  // half of the core for two seconds, then all of it
+}
+
+}  // namespace
+}  // namespace skein::comm::sim
