@@ -60,9 +60,10 @@ Outcome Results::write(bool interrupted) {
   run_.costs.count(comm);
   const Transfers transfers = sum_over_workers(comm, run_.costs.transfers);
   batches_.take_stock();
+  const Seen mine{.sums = learning_.gradient.meters().total, .bytes = run_.bytes_sent()};
   const double images = run_.setup.place.council
                             ? images_taken(run_)  // lost workers' counts are lost with them
-                            : over_workers(comm, Seen{.sums = learning_.gradient.meters().total}).images;
+                            : over_workers(comm, mine).images;
   const Outcome out = outcome(interrupted, transfers, images);
   const std::vector<std::vector<double>> seconds = comm::gather_numbers(comm, run_.costs.seconds.each());
   const Json timeline = traces_.timeline(), refused = refused_by_all(run_);
