@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "apps/base/printable.h"
 #include "apps/checkpoint/checkpoint.h"
@@ -185,6 +186,40 @@ void start_from_run(Command& command, const Parser& p, const Flags& table) {
   assign(command.config, *find_flag(table, "output"), run, {Source::kResumed, "--resume"});
 }
 
+// What each worker has for itself. The path of the data may be another one on its host.
+bool is_own(const std::string& flag) {
+  static const std::set<std::string> own = {
+      "join",      "workers",    "hosts",  "elastic",     "eval-only",    "weights",      "output",
+      "progress",  "data",       "device", "threads",     "data-threads", "memory-limit", "autotune",
+      "interface", "port-range", "trace",  "export-onnx", "requeue",      "restarts",     "deadline"};
+  return own.count(flag) > 0;
+}
+
+// A newcomer starts from the configuration of the job that it enters.
+void start_from_job(Command& command, const Parser& p, const Flags& table, const AskJob& ask) {
+  Config said;
+  for (const auto& [flag, option] : p.of_table)
+    if (option->count() && (flag->name == "join" || flag->name == "deadline"))
+      assign(said, *flag, text_of(option), {Source::kCommandLine, "--" + flag->name});
+  if (said.join.empty()) return;
+  std::vector<std::string> skip;
+  for (const Flag& f : table)
+    if (is_own(f.name) && f.name != "data") skip.push_back(f.name);
+  command.job = said.join;
+  parse_toml(command.config, ask(said.join, said.deadline), "the job at " + said.join, Source::kResumed,
+             table, skip);
+  recognize_defaults(command.config);
+}
+
+void refuse_what_contradicts(const Config& job, const Config& c, const std::string& place,
+                             const Flags& table) {
+  for (const Flag& f : table)
+    if (c.origin(f.name).source > Source::kResumed && !is_own(f.name) && value_of(c, f) != value_of(job, f))
+      throw BadOption(text(c.origin(f.name).place, ' ', value_of(c, f), ": the job at ", place, " has ",
+                           f.name, ' ', value_of(job, f),
+                           ", and a newcomer takes over what it has; leave it out"));
+}
+
 Prediction read_prediction(const Parser& p) {
   Prediction how;
   how.paths = p.predict->results();
@@ -260,7 +295,7 @@ bool is_about_peers(const std::string& flag) {
 
 }  // namespace
 
-Command parse_command_line(int argc, const char* const* argv, const Flags& table) {
+Command parse_command_line(int argc, const char* const* argv, const Flags& table, const AskJob& ask) {
   Parser p(table);
   Command command;
   run_parser(p, argc, argv);
@@ -281,6 +316,7 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
   }
 
   if (p.resume->count()) start_from_run(command, p, table);
+  if (ask && command.action == Command::kTrain && !p.resume->count()) start_from_job(command, p, table, ask);
   const Config before = command.config;
   Config& c = command.config;
   // A resumed run refuses to change. The command line overrides files, so it decides what the change is.
@@ -294,8 +330,10 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
     // Flags about peers may change if the number of workers does.
     if (!command.checkpoint.empty() && c.workers != before.workers && is_about_peers(flag->name))
       c.origins.erase(flag->name);
+    if (!command.job.empty()) c.origins.erase(flag->name);  // refuse_what_contradicts() has the words for it
     assign(c, *flag, text_of(option), {Source::kCommandLine, "--" + flag->name});
   }
+  if (!command.job.empty()) refuse_what_contradicts(before, c, command.job, table);
   reconcile(c, table);
   check_purpose(command, p);
   if (p.resume->count() && !c.join.empty())

@@ -1,5 +1,6 @@
 // The command line of train_imagenet.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct Command {
   // Resume the newest checkpoint of `run`, not a named one: look again once it is locked.
   bool newest = false;
   bool resume_if_there = false;  // --resume auto: `checkpoint` is what this process sees in --output
+  std::string job;               // that --join enters and whose configuration this is; empty: none was asked
   // Free flags that differ from the resumed run's, as "lr 0.1 -> 0.05".
   std::vector<std::string> changes;
   Config config;
@@ -37,6 +39,9 @@ struct Command {
 // The command line over the --config file over the --recipe over the configuration of a resumed run over the
 // defaults. Throws BadOption naming the flag (or file, line and key), what is allowed and the nearest valid
 // name, or BadFile.
-Command parse_command_line(int argc, const char* const* argv, const Flags& = flags());
+// `ask` returns the configuration of the job that --join names, as TOML: it takes the place of a resumed run's, and
+// BadOption names what contradicts it. Without it the job is not asked.
+using AskJob = std::function<std::string(const std::string& join, double deadline)>;
+Command parse_command_line(int argc, const char* const* argv, const Flags& = flags(), const AskJob& ask = {});
 
 }  // namespace skein::apps

@@ -21,6 +21,7 @@
 #include "apps/doctor/doctor.h"
 #include "apps/evaluate_only.h"
 #include "apps/launch/device_choice.h"
+#include "apps/launch/epochs.h"
 #include "apps/launch/interrupt.h"
 #include "apps/launch/placement.h"
 #include "apps/launch/requeue.h"
@@ -337,7 +338,7 @@ int act(Command& command, char** argv) {
 }
 
 int run(int argc, char** argv) {
-  Command command = parse_command_line(argc, argv);
+  Command command = parse_command_line(argc, argv, flags(), ask_job);
   try {
     return act(command, argv);
   } catch (const BadOption& e) { throw BadOption(with_place(command.config, e.what())); }

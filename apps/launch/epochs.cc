@@ -29,6 +29,8 @@ constexpr double kRegrouping = 0.5;  // seconds for a view without those who did
 constexpr char kRegisterMark = '@';
 constexpr double kProbe = 0.2;  // seconds that a host has to refuse a connection
 
+std::string this_version() { return text("skein ", SKEIN_VERSION); }
+
 comm::MemberId random_id() {
   const std::string bytes = comm::random_bytes(sizeof(comm::MemberId));
   comm::MemberId id;
@@ -71,6 +73,27 @@ std::string joined_by_commas(const std::vector<std::string>& words) {
 bool is_gone(const std::string& card) {
   const DoorAddress a = read_card(card);
   return !a.hosts.empty() && comm::refuses(a.hosts[0], a.port, comm::after(kProbe));
+}
+
+// Tries the doors of a job with its key until one attempt succeeds.
+void at_some_door(
+    const std::string& join, double seconds,
+    const std::function<bool(const DoorAddress&, const comm::Secret&, comm::Clock::time_point)>& attempt) {
+  const auto deadline = comm::after(seconds);
+  const auto given = given_job_key();
+  Destination d;
+  do {
+    d = parse_join(join);
+    const comm::Secret key = given ? *given : d.key;
+    if (key.empty())
+      throw BadOption(text("--join ", join,
+                           ": the job's key is needed: give SKEIN_KEY_FILE, a file of 32 bytes that "
+                           "is the same as the job's (docs/launch.md)"));
+    for (const DoorAddress& a : d.doors)
+      if (attempt(a, key, deadline)) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  } while (comm::Clock::now() < deadline);
+  throw nobody_answered(d, seconds);
 }
 
 View first_view(comm::Exchange& e, comm::MemberId me, const std::string& card) {
@@ -128,24 +151,21 @@ bool Epochs::try_to_meet(const View& v) try {
 
 // A meeting that fails sends the newcomer back to the doors, as somebody else.
 void Epochs::join() {
-  const auto deadline = comm::after(o_.deadline);
-  const auto given = given_job_key();
-  Destination d;
-  do {
-    d = parse_join(o_.join);
-    key_ = given ? *given : d.key;
-    if (key_.empty())
-      throw BadOption(text("--join ", o_.join,
-                           ": the job's key is needed: give SKEIN_KEY_FILE, a file of 32 bytes that "
-                           "is the same as the job's (docs/launch.md)"));
-    for (const DoorAddress& a : d.doors) {
-      me_ = random_id();  // whoever has hung up counts as dead
-      const auto v = comm::knock(a.hosts, a.port, key_, {{me_, card_, false}, o_.identity}, deadline);
-      if (v && try_to_meet(*v)) return;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  } while (comm::Clock::now() < deadline);
-  throw nobody_answered(d, o_.deadline);
+  at_some_door(o_.join, o_.deadline, [&](const DoorAddress& a, const comm::Secret& key, auto deadline) {
+    key_ = key;
+    me_ = random_id();  // whoever has hung up counts as dead
+    const auto v = comm::knock(a.hosts, a.port, key_, {{me_, card_, false}, o_.identity}, deadline);
+    return v && try_to_meet(*v);
+  });
+}
+
+std::string ask_job(const std::string& join, double deadline) {
+  std::optional<std::string> told;
+  at_some_door(join, deadline, [&](const DoorAddress& a, const comm::Secret& key, auto until) {
+    told = comm::ask(a.hosts, a.port, key, this_version(), until);
+    return told.has_value();
+  });
+  return *told;
 }
 
 // The first member leaves the note.
@@ -218,7 +238,8 @@ void Epochs::open_council(Connection& c, std::unique_ptr<comm::Succession> begun
   c.door = std::make_unique<comm::Door>(
       door_, key_, refusals.callers,
       comm::Door::Answers{.admit = [this, &c](const auto& a) { return consider(a, *c.council); },
-                          .gone = [&c](comm::MemberId m) { c.council->forget(m); }});
+                          .gone = [&c](comm::MemberId m) { c.council->forget(m); },
+                          .describe = [this](const std::string& v) { return describe(v); }});
   c.council = std::make_unique<comm::Council>(
       *c.transport,
       comm::CouncilOptions{.me = me_,
@@ -232,6 +253,12 @@ void Epochs::open_council(Connection& c, std::unique_ptr<comm::Succession> begun
   c.door->open();
   c.place.council = c.council.get();
   c.place.announce = [this](const std::string& directory) { announce(directory); };
+}
+
+std::string Epochs::describe(const std::string& version) const {
+  if (version != this_version())
+    throw Error(text("this job is by ", this_version(), "; the newcomer is ", version));
+  return o_.description;
 }
 
 std::string Epochs::consider(const comm::Application& a, comm::Council& council) const {

@@ -15,6 +15,9 @@ namespace skein::apps {
 // With JobOptions::elastic the members of an epoch choose those of the next one (comm/membership). All that
 // connects them belongs to one epoch: sockets, shared memory, communicators. What a worker carries over is its state,
 // and the socket at which it can be reached as long as it lives.
+// The configuration of the job that --join names, as its members describe it to this version. Throws as Epochs does.
+std::string ask_job(const std::string& join, double deadline);
+
 class Epochs {
  public:
   // Meets and connects with the ranks that the environment names or, with JobOptions::join, with a running job. Throws
@@ -38,6 +41,7 @@ class Epochs {
   void join();
   bool try_to_meet(const comm::View&);
   bool pass_to(const comm::View&);  // false: its members did not come together
+  std::string describe(const std::string& version) const;
   std::string consider(const comm::Application&, comm::Council&) const;
   std::unique_ptr<Connection> connect(comm::Rendezvous&, comm::View);
   std::unique_ptr<Connection> meet_members(const comm::View&, const std::function<bool()>& in_vain);

@@ -28,6 +28,7 @@ struct JobOptions {
   bool server = false;                   // one more process (or thread), after the workers, that only serves
   Loss loss = Loss::kEndsAll;            // what happens when a worker is lost
   std::string identity = "";             // what all workers of a job must agree about, in words
+  std::string description = "";          // the job's configuration, for newcomers who ask
   bool elastic = false;                  // workers may die, leave and join; those started here are replaced
   int min_workers = 1, max_workers = 0;  // of an elastic job; max_workers 0: no bound
   int restarts = 3;                      // fresh workers that take a dead one's place, one after the other

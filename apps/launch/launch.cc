@@ -35,6 +35,7 @@ JobOptions job_options(const Config& c) {
     throw BadOption(
         text("--elastic on: with ", c.split != "iid" ? "--split " + c.split : "--record and --replay",
              " each worker has its own part, which others cannot take over; leave one of them out"));
+  o.description = to_toml(c);
   o.identity = text("skein ", SKEIN_VERSION, ", ", c.model, " by ", c.algorithm, ", seed ", c.seed);
   o.min_workers = int(c.min_workers), o.max_workers = int(c.max_workers);
   o.restarts = int(c.restarts);

@@ -88,6 +88,7 @@ void Door::hear(Line line) {
   std::optional<Application> a;
   if (line.read_string(said, after(kPatience), kLongestApplication)) a = read_application(said);
   if (!a) return void(++strangers_);
+  if (a->member.id == kAsks) return answer(std::move(line), a->job);
   std::list<Guest> guest;
   guest.push_back({a->member.id, std::move(line)});
   const auto here = guest.begin();
@@ -101,6 +102,14 @@ void Door::hear(Line line) {
   const std::lock_guard lock(mutex_);
   here->line.write_trouble(why);
   waiting_.erase(here);
+}
+
+void Door::answer(Line line, const std::string& version) try {
+  if (!answers_.describe) throw Error("this job is not described");
+  line.write_string(answers_.describe(version), after(kPatience));
+} catch (const Error& e) {
+  ++strangers_;
+  line.write_trouble(e.what());
 }
 
 void Door::drop_those_who_hung_up() {
@@ -136,16 +145,33 @@ void Door::tell(const View& v) {
     }
 }
 
-std::optional<View> knock(const std::vector<std::string>& addresses, int port, const Secret& key,
-                          const Application& a, Clock::time_point deadline) {
-  const Clock::time_point soon = std::min(deadline, after(5));
+namespace {
+
+std::optional<std::string> say(const std::vector<std::string>& addresses, int port, const Secret& key,
+                               const Application& a, Clock::time_point soon, Clock::time_point deadline) {
   auto line = call(connect_tcp(addresses, port, soon), credentials(key), 0, Purpose::kJoin, soon, soon);
   if (!line || !line->write_string(write_application(a), soon)) return {};
   std::string told;
   try {
     if (!line->read_string(told, deadline, kLongestView)) return {};
   } catch (const Timeout& refused) { throw Error(refused.what()); }
-  return View::read(told);
+  return told;
+}
+
+}  // namespace
+
+std::optional<View> knock(const std::vector<std::string>& addresses, int port, const Secret& key,
+                          const Application& a, Clock::time_point deadline) {
+  const auto told = say(addresses, port, key, a, std::min(deadline, after(5)), deadline);
+  return told ? View::read(*told) : std::nullopt;
+}
+
+std::optional<std::string> ask(const std::vector<std::string>& addresses, int port, const Secret& key,
+                               const std::string& version, Clock::time_point deadline) {
+  const Clock::time_point soon = std::min(deadline, after(5));
+  Application a;
+  a.member.id = kAsks, a.job = version;
+  return say(addresses, port, key, a, soon, soon);
 }
 
 }  // namespace skein::comm

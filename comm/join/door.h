@@ -19,6 +19,8 @@ struct Application {
   View::Member member;  // identity and address
   std::string job;      // what all workers of a job must agree about: version, model, data, ...
 };
+// The name of one that only asks what the job is; its `job` is its version.
+inline constexpr MemberId kAsks = 0;
 std::string write_application(const Application&);
 std::optional<Application> read_application(const std::string& bytes);
 
@@ -31,6 +33,8 @@ class Door {
     std::function<std::string(const Application&)> admit;
     // A newcomer has hung up before it was told.
     std::function<void(MemberId)> gone;
+    // What the job is, for one of this version that asks; throws Error if it cannot take part. Empty: nobody is told.
+    std::function<std::string(const std::string& version)> describe = {};
   };
   // `listener` must outlive it. The functions are called on the door's thread, after open().
   Door(const Fd& listener, const Secret& key, Refusals::Counter& strangers, Answers);
@@ -50,6 +54,7 @@ class Door {
   };
   void work();
   void hear(Line);
+  void answer(Line, const std::string& version);
   void drop_those_who_hung_up();
   const Fd& listener_;
   const Secret key_;
@@ -65,5 +70,8 @@ class Door {
 // there, or it hung up. Throws Error with the reason if it is refused.
 std::optional<View> knock(const std::vector<std::string>& addresses, int port, const Secret& key,
                           const Application&, Clock::time_point deadline);
+// Asks at this door what the job is. Empty, and throws, as knock().
+std::optional<std::string> ask(const std::vector<std::string>& addresses, int port, const Secret& key,
+                               const std::string& version, Clock::time_point deadline);
 
 }  // namespace skein::comm

@@ -102,6 +102,23 @@ TEST_F(Elastic, RefusesWhatCannotBeTakenOver) {
   }
 }
 
+TEST_F(Elastic, ANewcomerNeedsNoFlagsButTheJobsAddress) {
+  const Ended e = place_.run(
+      "head -c 32 /dev/urandom > key; chmod 600 key; export SKEIN_KEY_FILE=$PWD/key\n" + std::string(kTask) +
+      "--workers 2 --epochs 100000 --algorithm sgp --output run > log 2>&1 & P=$!\n"
+      "wait_for() { for i in $(seq 800); do [ $(grep -c \"$1\" run/metrics.jsonl 2>/dev/null) -ge $2 ] && "
+      "break; "
+      "sleep 0.05; done; } 2>/dev/null\nwait_for '\"step\"' 8; L=$(pgrep -P $P)\n"
+      "$TRAIN --join run --lr 0.7 2> why; echo status $?\n"
+      "$TRAIN --join run --model mlp 2> which; echo status $?\n"
+      "timeout 60 $TRAIN --join run --threads 1 > late 2>&1 & wait_for '\"joined\":1' 1\n"
+      "kill -INT $L; wait $P; echo status $?");
+  EXPECT_EQ(e.out, "status 2\nstatus 2\nstatus 130\n") << e.err << place_.read("late");
+  expect_has(place_.read("why"), "--lr 0.7: the job at run has lr 0.05");
+  expect_has(place_.read("which"), "--model mlp: the job at run has model small-cnn");
+  expect_has(place_.read("run/metrics.jsonl"), "\"joined\":1");
+}
+
 // Their launcher decides for half of them. Whoever is heard of again is told, and makes room for a fresh worker.
 TEST_F(Elastic, OfTwoWorkersOneMayFallSilent) {
   for (const std::string which : {"head", "tail"}) {

@@ -53,7 +53,11 @@ struct Job {
                    const std::lock_guard lock(mutex);
                    departed.insert(m);
                    changed.notify_all();
-                 }}};
+                 },
+             .describe = [](const std::string& version) -> std::string {
+               if (version != "version 2") throw Error("this job is by version 2");
+               return "lr = 0.1\n";
+             }}};
 };
 
 View with(MemberId newcomer) {
@@ -85,6 +89,22 @@ TEST(Door, SaysWhyItRefuses) {
     FAIL() << "was taken in";
   } catch (const Error& e) { EXPECT_STREQ(e.what(), "this job is another one"); }
   EXPECT_EQ(job.strangers, 1);
+}
+
+TEST(Door, TellsWhoAsksWhatTheJobIsUnlessItIsOfAnotherVersion) {
+  Job job;
+  const auto ask = [&](const std::string& version, const Secret& key) {
+    return comm::ask({"127.0.0.1"}, job.port, key, version, after(20));
+  };
+  EXPECT_EQ(ask("version 2", kKey), "lr = 0.1\n");
+  EXPECT_EQ(job.strangers, 0);
+  EXPECT_FALSE(ask("version 2", Secret(std::string(kJobKeyBytes, 'x'))));
+  try {
+    ask("version 1", kKey);
+    FAIL() << "was told";
+  } catch (const Error& e) { EXPECT_STREQ(e.what(), "this job is by version 2"); }
+  EXPECT_EQ(job.strangers, 2);
+  EXPECT_TRUE(job.proposed.empty());
 }
 
 TEST(Door, RefusesAndCountsWhoeverHasNoKey) {
