@@ -74,14 +74,19 @@ Json RunFiles::environment() const {
                           : object_or_empty(runs.back(), "environment");
 }
 
-int64_t RunFiles::workers() const { return number("workers").value_or(1); }
+// A number that no run can have is not believed.
+int64_t RunFiles::workers() const {
+  constexpr int64_t kMost = 1 << 16;
+  const int64_t said = number("workers").value_or(1);
+  return said > 0 && said <= kMost ? said : 1;
+}
 
 int64_t RunFiles::global_batch() const {
   if (const auto said = number("global_batch"); said && *said > 0) return *said;
   const Json all = config();  // of an older version: each worker has as many
   const auto each = all.find("batch-size");
   const bool sane = each != all.end() && each->is_number_integer() && *each >= 0 && *each < INT32_MAX;
-  return sane && workers() > 0 && workers() < INT32_MAX ? each->get<int64_t>() * workers() : 0;
+  return sane ? each->get<int64_t>() * workers() : 0;
 }
 
 std::optional<int64_t> RunFiles::number(const char* key) const {
