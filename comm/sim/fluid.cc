@@ -84,13 +84,17 @@ void Fluid::remove(Flows::iterator i) {
   if (!changed_.empty() && !std::exchange(settles_, true)) baton_.at(baton_.now(), [this] { settle(); });
 }
 
+// Goes through the flows of each resource once.
 std::vector<Fluid::Flow> Fluid::connected(Flow first, std::set<Flow>& seen) const {
   std::vector<Flow> all = {first};
+  std::set<size_t> resources;
   seen.insert(first);
   for (size_t i = 0; i < all.size(); ++i)
-    for (size_t r : flows_.at(all[i]).course.through)
+    for (size_t r : flows_.at(all[i]).course.through) {
+      if (!resources.insert(r).second) continue;
       for (Flow f : resources_[r].flows)
         if (seen.insert(f).second) all.push_back(f);
+    }
   return all;
 }
 
