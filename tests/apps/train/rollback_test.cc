@@ -6,7 +6,6 @@
 #include <latch>
 
 #include "apps/model/weights.h"
-#include "comm/membership/council.h"
 #include "tests/support/parts.h"
 
 namespace skein::apps {
@@ -87,23 +86,6 @@ TEST(Rollback, AsynchronousWorkersEndWhereTheyAre) {
   const std::vector<End> ends = lose_one(w, c, {0, 0, 0});
   EXPECT_TRUE(ends[0].outcome.bereaved);
   expect_has(ends[0].outcome.why, "worker 2 is lost: its process has ended; no checkpoint was written yet");
-  EXPECT_TRUE(list_checkpoints(w.path() / "run").empty());
-}
-
-// The others have said goodbye to this epoch of the membership, to go on in the next one.
-TEST(Rollback, WhoHasNotBeenToldThatItIsGivenUpWritesNoCheckpointBesidesThoseWhoGoOn) {
-  const Workplace w;
-  auto world = comm::local_world(3);
-  comm::View first;
-  for (comm::MemberId id : {1, 2, 3}) first.members.push_back({id, "", true});
-  comm::Communicator all(*world[2], {.deadline = 20});
-  comm::Council council(*world[2], {.me = 3, .now = first, .card = "", .is_gone = {}});
-  Parts p(all, in_step(), w.path() / "run", false, &council);
-  p.step();
-  for (comm::Rank r : {0, 1}) world[2]->mailbox().leave(r);
-  const Outcome out = p.rollback.end("the others have gone");
-  EXPECT_TRUE(out.bereaved);
-  expect_has(out.why, "with 1 of 3 workers this side writes no checkpoint, since the other may");
   EXPECT_TRUE(list_checkpoints(w.path() / "run").empty());
 }
 
