@@ -35,6 +35,8 @@
 #include "apps/train/trainer.h"
 #include "comm/communicator/words.h"
 #include "comm/membership/council.h"
+#include "engine/backend.h"
+#include "engine/device/processor.h"
 #include "engine/words/file.h"
 #include "optim/schedule.h"
 
@@ -68,6 +70,7 @@ void say_beginning(const Config& c, const Setup& s, const std::string& directory
     progress.say(fmt::format("learning rate {:.4g} = {:.4g} x {}/{}, {}",
                              optim::scale_rate(c.lr, s.global_batch, c.reference_batch), c.lr, s.global_batch,
                              c.reference_batch, c.lr_schedule));
+  if (!s.device.is_cuda()) progress.say("instruction sets: " + cpu::describe());
   if (!s.device_note.empty()) progress.say(s.device_note);
   for (const std::string& note : s.data.notes) progress.say(note);
   if (!s.data_cores.empty())
@@ -338,6 +341,7 @@ int act(Command& command, char** argv) {
 }
 
 int run(int argc, char** argv) {
+  chosen_isa();  // A wrong SKEIN_CPU is said here, before anything starts.
   Command command = parse_command_line(argc, argv, flags(), ask_job);
   try {
     return act(command, argv);

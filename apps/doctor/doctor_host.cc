@@ -19,6 +19,7 @@
 #include "comm/join/interfaces.h"
 #include "comm/join/sockets.h"
 #include "comm/transports/arena.h"
+#include "engine/device/processor.h"
 #include "engine/words/host_memory.h"
 
 namespace skein::apps {
@@ -69,12 +70,9 @@ double cores_allowed() {
 }
 
 std::string instructions() {
-  std::istringstream flags(value_in("/proc/cpuinfo", "flags"));
-  bool avx512 = false, amx = false, bf16 = false;
-  for (std::string f; flags >> f;)
-    avx512 |= f == "avx512bw", amx |= f == "amx_tile", bf16 |= f == "avx512_bf16" || f == "amx_bf16";
-  return std::string("AVX2") + (avx512 ? ", AVX-512" : "") + (amx ? ", AMX" : "") +
-         (bf16 ? ", bf16 in hardware" : "");
+  const Isa chosen = chosen_isa(), widest = this_processor().widest;
+  return chosen == widest ? name_of(chosen)
+                          : fmt::format("{} by SKEIN_CPU, of {}", name_of(chosen), name_of(widest));
 }
 
 }  // namespace

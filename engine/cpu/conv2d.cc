@@ -1,8 +1,11 @@
 // Which of our convolutions or oneDNN's computes a shape, and the checks they all rely on.
+#include <algorithm>
+
 #include "engine/cpu/direct_conv.h"
 #include "engine/cpu/onednn.h"
 #include "engine/cpu/profile.h"
 #include "engine/cpu/winograd.h"
+#include "engine/device/processor.h"
 
 namespace skein::cpu {
 
@@ -25,16 +28,21 @@ void check(const ConvArgs& c) {
 
 // The rule. It depends on the shapes and the processor alone, never on a race, so that a resumed run repeats
 // its sums; bench/conv_bench.cc holds the measurement behind it.
-//   AVX-512      oneDNN's kernels are twice as wide as ours
 //   groups       only oneDNN has them
-//   3x3          Winograd does 16 products for 36, and wins from 32 channels on
+//   bf16         where the processor multiplies it, oneDNN does; ours would compute in f32
+//   AVX-512      oneDNN's kernels are twice as wide as ours. Where the processor computes 512 bits as two halves
+//                (Zen 4) that is no faster, so Winograd wins by 1.3 to 1.8 between 32 and 256 channels; above, its
+//                transformed weights no longer fit a cache. oneDNN keeps the rest, 5 to 30 % ahead.
+//   3x3          with AVX2, Winograd does 16 products for 36, and wins from 32 channels on
 //   1x1 forward  oneDNN's is 10 % faster than ours in f32; in bf16 it would need a copy of the image in f32
 enum class Way { kOneDnn, kDirect, kWinograd };
 
 Way way_of(const ConvArgs& c, bool forward) {
-  static const bool wide = (unsigned(dnnl::get_effective_cpu_isa()) & 0x27) == 0x27;
-  if (wide || c.geometry.groups > 1) return Way::kOneDnn;
-  if (winograd_fits(c) && c.w.dim(3) >= 32 && c.w.dim(0) >= 32) return Way::kWinograd;
+  static const bool wide = (onednn_isa() & 0x27) == 0x27, halved = this_processor().halved;
+  if (c.geometry.groups > 1 || (c.x.dtype() == kBF16 && native_bf16())) return Way::kOneDnn;
+  const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
+  if (wide) return halved && winograd_fits(c) && least >= 32 && most <= 256 ? Way::kWinograd : Way::kOneDnn;
+  if (winograd_fits(c) && least >= 32) return Way::kWinograd;
   const bool pointwise = c.w.dim(1) == 1 && c.w.dim(2) == 1;
   return forward && pointwise && c.x.dtype() == kF32 ? Way::kOneDnn : Way::kDirect;
 }

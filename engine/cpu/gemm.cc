@@ -33,6 +33,7 @@ void add_bias(float* y, const float* bias, float beta, int64_t m, int64_t n) {
 }
 
 void gemm_f32(const GemmArgs& g, const Product& p) {
+  onednn_isa();
   const Tensor a = as_f32(g.a), b = as_f32(g.b);
   const bool direct = g.y.dtype() == kF32;
   const Tensor y = direct ? g.y : scratch_f32(p.m * p.n);

@@ -4,10 +4,26 @@
 #include <omp.h>
 
 #include "engine/backend.h"
+#include "engine/device/processor.h"
 
 namespace skein::cpu {
 
+unsigned onednn_isa() {
+  static const unsigned isa = [] {
+    constexpr dnnl::cpu_isa kLimits[] = {dnnl::cpu_isa::avx2, dnnl::cpu_isa::avx512_core,
+                                         dnnl::cpu_isa::avx512_core_bf16, dnnl::cpu_isa::avx512_core_amx};
+    const Isa chosen = chosen_isa();
+    if (isa_is_forced()) {
+      const auto status = dnnl::set_max_cpu_isa(kLimits[int(chosen)]);
+      CHECK(status == dnnl::status::success, "oneDNN was in use before SKEIN_CPU was read", int(status));
+    }
+    return unsigned(dnnl::get_effective_cpu_isa());
+  }();
+  return isa;
+}
+
 dnnl::engine& dnn_engine() {
+  onednn_isa();
   static dnnl::engine e(dnnl::engine::kind::cpu, 0);
   return e;
 }
@@ -18,12 +34,8 @@ dnnl::stream& dnn_stream() {
 }
 
 bool native_bf16() {
-  static const bool yes = [] {
-    const auto bits = [](dnnl::cpu_isa isa) { return unsigned(isa); };
-    const unsigned have = bits(dnnl::get_effective_cpu_isa()), want = bits(dnnl::cpu_isa::avx512_core_bf16);
-    return (have & want) == want;
-  }();
-  return yes;
+  constexpr unsigned kWant = unsigned(dnnl::cpu_isa::avx512_core_bf16);
+  return (onednn_isa() & kWant) == kWant;
 }
 
 Md dense(const Dims& dims, DType t, const std::vector<int>& order) {
@@ -123,14 +135,15 @@ void execute(const dnnl::primitive& p, const Arguments& arguments, const char* w
 }
 
 std::string describe() {
-  const unsigned isa = unsigned(dnnl::get_effective_cpu_isa());
+  const unsigned isa = onednn_isa();
   const dnnl_version_t* v = dnnl_version();
-  const char* name = native_bf16()          ? "avx512 bf16"
+  const char* name = (isa & 0x3e7) == 0x3e7 ? "amx"
+                     : native_bf16()        ? "avx512bf16"
                      : (isa & 0x27) == 0x27 ? "avx512"
                      : (isa & 7) == 7       ? "avx2"
                                             : "sse4.1";
-  return text(name, ", oneDNN ", v->major, '.', v->minor, '.', v->patch,
-              native_bf16() ? ", bf16 in hardware" : ", bf16 stored and computed in f32", ", ",
+  return text(name, isa_is_forced() ? " (SKEIN_CPU)" : "", ", oneDNN ", v->major, '.', v->minor, '.',
+              v->patch, native_bf16() ? ", bf16 in hardware" : ", bf16 stored and computed in f32", ", ",
               omp_get_max_threads(), " threads");
 }
 

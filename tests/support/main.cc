@@ -2,6 +2,8 @@
 // file, as ctest does. A process that a test started plays its role.
 #include <filesystem>
 
+#include "engine/base.h"
+#include "engine/device/processor.h"
 #include "tests/support/processes.h"
 
 namespace skein {
@@ -59,5 +61,11 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (const auto status = skein::comm::play_role(argc, argv)) return *status;
+  try {
+    skein::chosen_isa();
+  } catch (const skein::BadOption& e) {
+    std::cerr << "skipped: " << e.what() << std::endl;
+    return 77;
+  }
   return skein::run(argc, argv);
 }

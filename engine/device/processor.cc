@@ -1,0 +1,77 @@
+#include "engine/device/processor.h"
+
+#include <cstdlib>
+
+#include "engine/base.h"
+#include "engine/device/old_processor.h"
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+namespace skein {
+namespace {
+
+constexpr const char* kNames[] = {"avx2", "avx512", "avx512bf16", "amx"};
+
+std::string wished() {
+  const char* const said = std::getenv("SKEIN_CPU");
+  return said ? said : "";
+}
+
+#ifdef __x86_64__
+constexpr unsigned kAvx512Registers = 0xE6, kTiles = 0x60000;  // what the system must save, in XCR0
+
+struct Leaf {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  Leaf(unsigned leaf, unsigned sub) { __get_cpuid_count(leaf, sub, &a, &b, &c, &d); }
+};
+bool all(unsigned have, unsigned want) { return (have & want) == want; }
+
+Isa widest_of(unsigned saved) {
+  const Leaf seven(7, 0), more(7, 1);
+  constexpr unsigned kFoundation = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL | bit_AVX512CD;
+  constexpr unsigned kBf16 = 1 << 5, kAmx = 1 << 22 | 1 << 24;  // AMX_BF16, AMX_TILE
+  if (!all(seven.b, kFoundation) || !all(saved, kAvx512Registers)) return Isa::kAvx2;
+  if (!all(more.a, kBf16)) return Isa::kAvx512;
+  return all(seven.d, kAmx) && all(saved, kTiles) ? Isa::kAmx : Isa::kAvx512Bf16;
+}
+
+Processor look() {
+  const Leaf one(1, 0), zero(0, 0);
+  const unsigned family = (one.a >> 8 & 15) + (one.a >> 20 & 255);
+  const bool amd = zero.b == signature_AMD_ebx;
+  return {widest_of(saved_registers()), amd && family == 25};  // Zen 4; Zen 5 is family 26
+}
+#else
+Processor look() { return {}; }
+#endif
+
+}  // namespace
+
+const char* name_of(Isa isa) { return kNames[int(isa)]; }
+
+const Processor& this_processor() {
+  static const Processor p = look();
+  return p;
+}
+
+Isa choose_isa(const std::string& wish, const Processor& p) {
+  if (wish.empty()) return p.widest;
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {
+    if (wish != name_of(isa)) continue;
+    if (isa <= p.widest) return isa;
+    throw BadOption(text("SKEIN_CPU=", wish,
+                         ": this processor, or its operating system, lacks it; the widest here is ",
+                         name_of(p.widest), ", which is used if SKEIN_CPU is not set"));
+  }
+  throw BadOption(text("SKEIN_CPU=", wish, ": is none of avx2, avx512, avx512bf16, amx"));
+}
+
+Isa chosen_isa() {
+  static const Isa isa = choose_isa(wished(), this_processor());
+  return isa;
+}
+
+bool isa_is_forced() { return !wished().empty(); }
+
+}  // namespace skein
