@@ -228,7 +228,7 @@ void reconcile_membership(Config& c, const Flags& table) {
     if (c.elastic == "off") refuse(c, "join", "enters an elastic job; leave out --elastic off");
   }
   for (const char* flag : {"min-workers", "max-workers", "restarts"})
-    if (given(flag) && c.elastic == "off") refuse(c, flag, "is of elastic runs; add --elastic on");
+    if (given(flag) && c.elastic == "off") refuse(c, flag, "is of elastic runs; leave out --elastic off");
   if (c.max_workers > 0 && c.min_workers > c.max_workers)
     refuse(c, "min-workers", text(c.min_workers, " is more than --max-workers ", c.max_workers));
   if (c.elastic == "off" || !given("workers")) return;

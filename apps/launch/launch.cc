@@ -11,6 +11,35 @@
 
 namespace skein::apps {
 
+namespace {
+
+// Why the workers of such a run cannot come and go; empty: they can.
+std::string why_not_elastic(const Config& c, bool server) {
+  const optim::StrategyRow& row = optim::strategy_row(c.algorithm);
+  if (row.asynchronous() || server)
+    return text("the workers of ", c.algorithm, " are asynchronous, ",
+                row.center ? "and go on without a lost one anyhow"
+                           : "which this does not cover; choose sgp, or leave it out");
+  if (c.split != "iid" || !c.record.empty() || !c.replay.empty())
+    return text("with ", c.split != "iid" ? "--split " + c.split : "--record and --replay",
+                " each worker has its own part, which others cannot take over; leave one of them out");
+  return "";
+}
+
+// Throws BadOption if somebody has asked for what cannot be.
+bool is_elastic(const Config& c, bool server) {
+  if (c.elastic == "off") return false;
+  const std::string why_not = why_not_elastic(c, server);
+  if (why_not.empty()) return true;
+  if (c.elastic == "on") throw BadOption("--elastic on: " + why_not);
+  for (const char* flag : {"min-workers", "max-workers", "restarts"})
+    if (c.origin(flag).source > Source::kResumed)
+      throw BadOption(text("--", flag, " is of elastic runs: ", why_not));
+  return false;
+}
+
+}  // namespace
+
 JobOptions job_options(const Config& c) {
   JobOptions o;
   o.workers = int(c.workers);
@@ -26,15 +55,7 @@ JobOptions job_options(const Config& c) {
   const optim::StrategyRow& row = optim::strategy_row(c.algorithm);
   o.server = optim::has_dedicated_server(options_of(c));
   if (row.center) o.loss = Loss::kOfFirstEnds;  // worker 0 keeps or fetches the center
-  o.elastic = c.elastic == "on";
-  if (o.elastic && (row.asynchronous() || o.server))
-    throw BadOption(text("--elastic on: the workers of ", c.algorithm, " are asynchronous, ",
-                         row.center ? "and go on without a lost one anyhow"
-                                    : "which this does not cover; choose sgp, or leave it out"));
-  if (o.elastic && (c.split != "iid" || !c.record.empty() || !c.replay.empty()))
-    throw BadOption(
-        text("--elastic on: with ", c.split != "iid" ? "--split " + c.split : "--record and --replay",
-             " each worker has its own part, which others cannot take over; leave one of them out"));
+  o.elastic = is_elastic(c, o.server);
   o.description = to_toml(c);
   o.identity = text("skein ", SKEIN_VERSION, ", ", c.model, " by ", c.algorithm, ", seed ", c.seed);
   o.min_workers = int(c.min_workers), o.max_workers = int(c.max_workers);

@@ -97,7 +97,7 @@ TEST_F(ConfigTest, BoundsOfAnElasticRunHoldTogether) {
     more.insert(more.begin(), on.begin(), on.end());
     return more;
   };
-  EXPECT_EQ(Config().elastic, "off");
+  EXPECT_EQ(Config().elastic, "auto");
   const Config c = parse(with({"--min-workers", "2", "--max-workers", "8", "--restarts", "0"})).config;
   EXPECT_EQ(c.min_workers, 2);
   EXPECT_EQ(c.max_workers, 8);
@@ -109,10 +109,12 @@ TEST_F(ConfigTest, BoundsOfAnElasticRunHoldTogether) {
   EXPECT_SAYS(refusal(with({"--max-workers", "2", "--workers", "3"})),
               "--max-workers 2 is less than --workers 3");
   EXPECT_EQ(refusal(with({"--min-workers", "2", "--max-workers", "2", "--workers", "2"})), "");
-  EXPECT_SAYS(refusal({"--restarts", "5"}), "--restarts is of elastic runs; add --elastic on");
+  EXPECT_EQ(refusal({"--restarts", "5"}), "");
+  EXPECT_SAYS(refusal({"--restarts", "5", "--elastic", "off"}),
+              "--restarts is of elastic runs; leave out --elastic off");
   EXPECT_SAYS(refusal({"--config", file("elastic = \"on\"\nmin-workers = 3\nmax-workers = 2\n")}),
               "recipe.toml:2: min-workers 3 is more than --max-workers 2");
-  EXPECT_SAYS(refusal({"--elastic", "of"}), "--elastic: there is no 'of'; allowed: on, off");
+  EXPECT_SAYS(refusal({"--elastic", "of"}), "--elastic: there is no 'of'; allowed: auto, on, off");
   EXPECT_SAYS(refusal(with({"--min-workers", "0"})), "--min-workers: 0 is out of range");
 }
 
