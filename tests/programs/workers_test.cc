@@ -96,7 +96,7 @@ TEST_F(Workers, CtrlCEndsAllAtOneCommonStep) {
 TEST_F(Workers, AKilledWorkerIsNamedAndTheRestSaveAndResume) {
   for (const std::string algorithm : {"allreduce", "sgp", "local-sgd"}) {
     place_.run("rm -rf run");
-    const Ended e = disturb(place_, "--algorithm " + algorithm, "kill -KILL $W");
+    const Ended e = disturb(place_, "--elastic off --algorithm " + algorithm, "kill -KILL $W");
     EXPECT_NE(e.out.find("status 1\nstep-"), std::string::npos) << algorithm << e.out << e.err;
     EXPECT_NE(e.err.find("worker 1 is lost: its process has ended; the others wrote a checkpoint of step "),
               std::string::npos)
@@ -108,14 +108,14 @@ TEST_F(Workers, AKilledWorkerIsNamedAndTheRestSaveAndResume) {
 }
 
 TEST_F(Workers, AStoppedWorkerIsNamedWithinTheDeadline) {
-  const Ended e = disturb(place_, "--algorithm sgp --deadline 3", "kill -STOP $W");
+  const Ended e = disturb(place_, "--elastic off --algorithm sgp --deadline 3", "kill -STOP $W");
   EXPECT_NE(e.out.find("status 1\nstep-"), std::string::npos) << e.out << e.err;
   EXPECT_NE(e.err.find("worker 1 is lost"), std::string::npos) << e.err;
 }
 
 // Like after a network split, each side finds the other silent.
 TEST_F(Workers, OfTwoSidesOnlyTheLargerOrThatOfWorkerZeroWritesACheckpoint) {
-  const std::string all = "--algorithm local-sgd --deadline 8";
+  const std::string all = "--elastic off --algorithm local-sgd --deadline 8";
   const auto stop = [](const std::string& ranks) {
     return "for w in $(pgrep -P $L); do grep -qz '^RANK=[" + ranks +
            "]$' /proc/$w/environ && kill -STOP $w; done";
