@@ -178,7 +178,7 @@ int train_in_epoch(const Command& command, const Member& me, Kept& kept) {
   const bool later = is_later_epoch(me);
   if (!kept.home) kept.home.emplace(me.rank);
   const std::string checkpoint = later ? "" : checkpoint_to_start_from(command, me.comm, *kept.home);
-  Survivors survivors(me.comm, me.hub, optim::strategy_row(c.algorithm).center);
+  Survivors survivors(me.comm, me.hub, optim::strategy_row(c.algorithm).center && !me.council);
   std::string directory;
   if (later) {
     begin_epoch(me, kept);

@@ -219,6 +219,11 @@ void Mailbox::end_epoch(const std::string& why) {
   wake_all();
 }
 
+bool Mailbox::epoch_ends() const {
+  std::lock_guard lock(mutex_);
+  return !epoch_ends_.empty();
+}
+
 std::vector<Message> Mailbox::take_letters() {
   std::lock_guard lock(mutex_);
   return std::exchange(letters_, {});

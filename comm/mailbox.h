@@ -53,6 +53,7 @@ class Mailbox {
   void poison(const std::string& why);  // every later wait throws Error(why)
   // A change of membership has begun: every later wait throws EpochEnds(why). Empty: it goes on after all.
   void end_epoch(const std::string& why);
+  bool epoch_ends() const;
   // A message that makes the waits of another rank throw Disagreement(why).
   Message refusal(const std::string& why) const;
 

@@ -44,14 +44,18 @@ int64_t steps_per_epoch(int64_t size, int64_t global_batch) {
   return (size + global_batch - 1) / global_batch;
 }
 
-Span span_of(int64_t size, int64_t global_batch, int64_t step_in_epoch, int rank, int world) {
+Span part_of(Span all, int rank, int world) {
   CHECK(rank >= 0 && rank < world, rank, world);
+  const int64_t share = all.size() / world, rest = all.size() % world;
+  const int64_t begin = all.begin + rank * share + std::min<int64_t>(rank, rest);
+  return {begin, begin + share + (rank < rest ? 1 : 0)};
+}
+
+Span span_of(int64_t size, int64_t global_batch, int64_t step_in_epoch, int rank, int world) {
   CHECK(step_in_epoch >= 0 && step_in_epoch < steps_per_epoch(size, global_batch), step_in_epoch, size,
         global_batch);
-  const int64_t first = step_in_epoch * global_batch, n = std::min(global_batch, size - first);
-  const int64_t share = n / world, rest = n % world;
-  const int64_t begin = first + rank * share + std::min<int64_t>(rank, rest);
-  return {begin, begin + share + (rank < rest ? 1 : 0)};
+  const int64_t first = step_in_epoch * global_batch;
+  return part_of({first, std::min(first + global_batch, size)}, rank, world);
 }
 
 }  // namespace skein::data

@@ -18,7 +18,10 @@ int64_t steps_per_epoch(int64_t size, int64_t global_batch);
 struct Span {
   int64_t begin = 0, end = 0;
   int64_t size() const { return end - begin; }
+  bool operator==(const Span&) const = default;
 };
 Span span_of(int64_t size, int64_t global_batch, int64_t step_in_epoch, int rank, int world);
+// The part of rank r when positions are split as evenly as possible, lower ranks first.
+Span part_of(Span all, int rank, int world);
 
 }  // namespace skein::data

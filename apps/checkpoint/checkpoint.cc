@@ -64,9 +64,11 @@ void Checkpoints::write(int64_t step, int rank, const Walk& walk) {
   write_file(sum_file(aside, rank), sum);
 }
 
-std::string Checkpoints::commit(int64_t step, const Identity& identity, const DataIndex& images) {
+std::string Checkpoints::commit(int64_t step, const Identity& identity, const DataIndex& images,
+                                const std::string& leftover) {
   const std::string aside = this->aside(step), target = dir_ + '/' + checkpoint_name(step);
-  Manifest m{.step = step, .identity = identity, .files = {}, .sums = {}, .images = images};
+  Manifest m{
+      .step = step, .identity = identity, .files = {}, .sums = {}, .images = images, .leftover = leftover};
   for (int rank = 0; rank < identity.world; ++rank) {
     if (!fs::exists(sum_file(aside, rank)))
       throw BadFile(text(aside, '/', rank_file(rank), ": worker ", rank,

@@ -26,6 +26,7 @@ struct Manifest {
   std::vector<std::string> files;  // per rank
   std::vector<std::string> sums;   // their BLAKE2b-256
   DataIndex images;                // what it was trained and tested on; hashes are empty if not recorded
+  std::string leftover = "";       // data::Leftover of an epoch that was dealt again
 };
 
 // The checkpoints of one output directory. Saving is three steps so that the trainer
@@ -44,7 +45,8 @@ class Checkpoints {
   void attempt(int number) { attempt_ = number; }
   void begin(int64_t step);
   void write(int64_t step, int rank, const Walk&);
-  std::string commit(int64_t step, const Identity&, const DataIndex& = {});  // the new checkpoint's path
+  // Returns the new checkpoint's path. `leftover` as in Manifest.
+  std::string commit(int64_t step, const Identity&, const DataIndex& = {}, const std::string& leftover = "");
   void abandon(int64_t step) noexcept;
 
  private:

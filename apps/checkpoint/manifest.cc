@@ -109,6 +109,7 @@ void write_manifest(const std::string& checkpoint, const Manifest& m) {
   if (!m.images.train.hash.empty())
     for (const auto& [name, part] : {std::pair{"train", &m.images.train}, {"test", &m.images.test}})
       j["images"][name] = {{"count", part->images}, {"blake2b", part->hash}};
+  if (!m.leftover.empty()) j["leftover"] = m.leftover;
   for (size_t i = 0; i < m.files.size(); ++i)
     j["files"].push_back({{"name", m.files[i]}, {"blake2b", m.sums[i]}});
   const auto replace = Json::error_handler_t::replace;
@@ -145,6 +146,7 @@ Manifest read_manifest(const std::string& checkpoint) {
         const Json& said = j.at("images").at(name);
         *part = {whole(said, "count", 0, INT64_MAX), said.at("blake2b")};
       }
+    m.leftover = j.value("leftover", "");
     return m;
   } catch (const nlohmann::json::exception&) {
   } catch (const Damaged&) {}

@@ -27,6 +27,7 @@ const std::vector<Row>& table() {
       {gossips, "x", How::kNumerator},
       {" osgp ad-psgd ", "buffers", How::kNumeratorTail},
       {gossips, "strategy.w", How::kOne},
+      {" osgp ", "strategy.started", How::kLargest},
       {" osgp ", "strategy.age", How::kZero},
       {" osgp ", "strategy.ahead", How::kZero},
       {" osgp ", "strategy.aloft", How::kZero},

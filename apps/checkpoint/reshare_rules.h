@@ -9,6 +9,7 @@ enum class How : uint8_t {
   // Of tensors and real numbers the mean over the workers that have the field, which changes nothing if all
   // have the same; of whole numbers the largest; of strings that of the lowest worker.
   kMean,
+  kLargest,        // the same, but no worker keeps its own: all must have one number
   kSum,            // worker 0 gets the sum, the others 0
   kCenter,         // the center's vector, as a joining worker pulls it
   kCenterVersion,  // the center's version

@@ -15,11 +15,12 @@ namespace {
 
 // Why the workers of such a run cannot come and go; empty: they can.
 std::string why_not_elastic(const Config& c, bool server) {
-  const optim::StrategyRow& row = optim::strategy_row(c.algorithm);
-  if (row.asynchronous() || server)
-    return text("the workers of ", c.algorithm, " are asynchronous, ",
-                row.center ? "and go on without a lost one anyhow"
-                           : "which this does not cover; choose sgp, or leave it out");
+  if (c.algorithm == "ad-psgd")
+    return "ad-psgd needs pairs of workers, an even number of them; choose osgp, or leave it out";
+  if (c.algorithm == "lsgd")
+    return "lsgd's leases and leaders are those of its first workers; choose sgp, or leave it out";
+  if (server)
+    return "with --servers dedicated the server is no worker whose place another could take; leave it out";
   if (c.split != "iid" || !c.record.empty() || !c.replay.empty())
     return text("with ", c.split != "iid" ? "--split " + c.split : "--record and --replay",
                 " each worker has its own part, which others cannot take over; leave one of them out");

@@ -46,12 +46,12 @@ data::Split open_data(const Config& c) {
   return s;
 }
 
-std::shared_ptr<const data::Portions> deal(const Config& c, const data::DataSource& train, int world) {
+std::shared_ptr<data::Portions> deal(const Config& c, const data::DataSource& train, int world) {
   const uint64_t seed = uint64_t(c.seed);
   const data::SplitRule rule = data::parse_split(c.split);
   if (rule.kind == data::SplitRule::kIid)
-    return std::make_shared<const data::Portions>(train.size(), global_batch_of(c, world), world, seed);
-  return std::make_shared<const data::Portions>(
+    return std::make_shared<data::Portions>(train.size(), global_batch_of(c, world), world, seed);
+  return std::make_shared<data::Portions>(
       data::make_shards(data::labels_of(train), int(train.classes().size()), rule, world, seed), c.batch_size,
       seed);
 }

@@ -32,9 +32,9 @@ struct Setup {
   std::vector<float> mean, deviation;  // pixels are normalized by these, the training data's
   data::Augment augment = data::Augment::kNone;
   int64_t global_batch = 0, steps_per_epoch = 0, total_steps = 0;
-  std::shared_ptr<const data::Portions> portions;  // null if nothing is trained
-  std::shared_ptr<OddFiles> odd_files;             // those found so far by readers of this setup
-  std::unique_ptr<nn::Module> model;               // initialized from the seed
+  std::shared_ptr<data::Portions> portions;  // null if nothing is trained
+  std::shared_ptr<OddFiles> odd_files;       // those found so far by readers of this setup
+  std::unique_ptr<nn::Module> model;         // initialized from the seed
 };
 
 // Opens data and model, and gives the calling thread its team of compute threads. Throws BadOption or

@@ -1,20 +1,95 @@
 // What newcomers have to know is broadcast as JSON.
 #include "apps/train/legacy.h"
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "apps/base/together.h"
 #include "apps/checkpoint/pool.h"
 #include "apps/checkpoint/reshare.h"
 
 namespace skein::apps {
 
+// Who kept the center may be lost. Then the latest that any worker has seen of it takes its place, which contains all
+// commits but those that the lost worker made after it.
+optim::Snapshot::Fields Legacy::fields_with_center(comm::Communicator& comm) const {
+  constexpr const char *kTheta = "strategy.center.theta", *kSeen = "strategy.center.seen",
+                       *kSeenVersion = "strategy.center.seen_version";
+  optim::Snapshot::Fields all;
+  if (has_state) all = state.fields();
+  const auto seen = all.extract(kSeen), version = all.extract(kSeenVersion);
+  const double mine = !version.empty() ? double(std::get<int64_t>(version.mapped())) : -1;
+  double latest = -1;
+  int keeper = -1;
+  bool kept = false;
+  const auto told = comm::gather_numbers(comm, {double(all.contains(kTheta)), mine});
+  for (int r = 0; r < comm.size(); ++r) {
+    kept = kept || told[size_t(r)][0] != 0;
+    if (told[size_t(r)][1] > latest) latest = told[size_t(r)][1], keeper = r;
+  }
+  if (kept || keeper != comm.rank()) return all;
+  all[kTheta] = seen.mapped();
+  all["strategy.center.version"] = int64_t(mine);
+  all["strategy.center.log"] = int64_t(0);
+  return all;
+}
+
 void Legacy::restore(comm::Communicator& comm, const std::string& algorithm, const optim::Walk& walk) const {
   Pool pool;
-  if (has_state) pool.add(state.fields());
+  const optim::Snapshot::Fields own = fields_with_center(comm);
+  if (has_state) pool.add(own);
   pool.unite(comm, has_state);
   load_pooled(pool, algorithm, comm.rank(), Differing::kKeepOwn, walk);
 }
 
+// What a worker says of itself where workers are at different steps.
+Json Legacy::words_of_apart() const {
+  return {{"epoch", apart.epoch}, {"taken", apart.taken}, {"closed", apart.closed}};
+}
+
+// One of those who have left the latest epoch puts together what is left of the epoch of data that some have begun:
+// what no survivor has taken, and no lost worker has told of. All go on with the step that so many images make.
+void Legacy::deal_again(comm::Communicator& comm) {
+  Json all = Json::array();
+  for (const std::string& words : comm::gather_text(comm, words_of_apart().dump(), 0))
+    all.push_back(Json::parse(words));
+  all = Json::parse(from_rank_zero(comm, all.dump()));
+  int latest = 0, teller = 0;
+  for (int r = 0; r < comm.size(); ++r)
+    if (const int epoch = all.at(size_t(r)).at("epoch"); epoch > latest) latest = epoch, teller = r;
+  if (latest == 0) return;  // all were at one step
+  const Json mine = comm.rank() == teller ? take_stock(all) : Json();
+  const Json told = Json::parse(comm::broadcast_text(comm, mine.dump(), teller));
+  leftover = told.at("left"), step = told.at("step"), closed_epochs = told.at("closed");
+  if (changes.empty()) return;
+  changes.back().step = step, changes.back().epoch = told.at("epoch");
+  changes.back().images_redealt = told.at("redealt");
+}
+
+Json Legacy::take_stock(const Json& all) const {
+  std::vector<int64_t> taken = apart.taken;
+  int64_t begun = 0;
+  for (const Json& one : all) {
+    if (one.at("epoch") != apart.epoch) continue;
+    begun = std::max(begun, one.at("closed").get<int64_t>());
+    for (size_t r = 0; r < taken.size(); ++r)
+      taken[r] = std::max(taken[r], one.at("taken").at(r).get<int64_t>());
+  }
+  const data::Portions& p = *apart.portions;
+  const data::Leftover left = p.left_of(begun, taken);
+  int64_t redealt = left.size();  // but what nobody has come to
+  for (int64_t k = *std::max_element(taken.begin(), taken.end()); k < (begun + 1) * p.steps_per_epoch(); ++k)
+    redealt -= p.samples(k);
+  const int64_t first = p.first_of(left);
+  return {{"left", left.write()},
+          {"step", first},
+          {"epoch", double(first) / double(p.steps_per_epoch())},
+          {"closed", apart.closed},
+          {"redealt", redealt}};
+}
+
 void Legacy::share(comm::Communicator& comm) {
+  deal_again(comm);
   Json mine = {{"directory", directory}, {"workers", workers_at_first}, {"batch", global_batch}};
   for (const ChangeEvent& e : changes) mine["changes"].push_back(to_json(e));
   const Json told = Json::parse(from_rank_zero(comm, mine.dump()));

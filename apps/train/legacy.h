@@ -1,12 +1,15 @@
 // Legacy: what a worker takes along from one epoch of the membership into the next.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "apps/base/json.h"
 #include "apps/report/metrics.h"
 #include "comm/communicator/communicator.h"
 #include "data/source.h"
+#include "data/sources/split.h"
 #include "optim/snapshot.h"
 
 namespace skein::apps {
@@ -18,17 +21,34 @@ struct Legacy {
   data::Split data;        // opened images
   double left_at = 0;      // clock_seconds() when it left the last epoch
 
+  // Of asynchronous rows: which steps of that epoch were taken, as far as this worker knows.
+  struct Apart {
+    int epoch = 0;               // of the membership; 0: this worker was in none
+    std::vector<int64_t> taken;  // Ledger::taken()
+    int64_t closed = 0;          // epochs of data that all had completed
+    std::shared_ptr<const data::Portions> portions;
+  } apart;
+
   // The same on all workers once they have shared it.
   std::string directory;  // the run's
   int workers_at_first = 0;
   int64_t global_batch = 0;
   std::vector<ChangeEvent> changes;  // of the membership; the last one is under way
+  std::string leftover;              // data::Leftover of the epoch that the next step belongs to
+  int64_t step = -1;                 // the next one, of asynchronous rows; negative: the view says it
+  int64_t closed_epochs = 0;         // of asynchronous rows
 
   // The walk loads the state that all workers of `comm`, the next epoch's, have taken along together: each keeps what
   // is its own, and newcomers get the mean (docs/elastic.md). Collective. Throws Error on all workers if none has any.
   void restore(comm::Communicator& comm, const std::string& algorithm, const optim::Walk&) const;
   // Every worker takes over what rank 0 knows of the run. Collective.
   void share(comm::Communicator&);
+
+ private:
+  optim::Snapshot::Fields fields_with_center(comm::Communicator&) const;
+  Json words_of_apart() const;
+  void deal_again(comm::Communicator&);
+  Json take_stock(const Json& all) const;
 };
 
 }  // namespace skein::apps

@@ -14,7 +14,7 @@ namespace {
 // A change of membership may interrupt the step of a single worker, and find two workers a step apart.
 int states_kept(const Run& run) {
   const int kept = optim::states_kept(optim::strategy_row(run.config.algorithm), run.setup.place.world);
-  return run.setup.place.council ? std::max(2, kept) : kept;
+  return run.setup.place.council && !run.apart ? std::max(2, kept) : kept;
 }
 
 // "2", "1, 2 and 3"
@@ -33,10 +33,16 @@ Rollback::Rollback(Run& run, Record& record, Saving& saving, Traces& traces, Lea
       saving_(saving),
       traces_(traces),
       state_(std::move(state)),
-      steps_(states_kept(run), state_, run.setup.place.council ? learning.shared() : optim::Shared()) {}
+      steps_(states_kept(run), state_, run.setup.place.council ? learning.shared() : optim::Shared()),
+      ledger_(run) {}
 
 void Rollback::step(const std::function<void()>& f) {
   comm::Council* const council = run_.setup.place.council;
+  if (run_.apart) {
+    council->require_unchanged();
+    ledger_.begin_step();
+    return f();
+  }
   steps_.run(run_.k, [&] {
     f();
     if (!council) return;
@@ -58,10 +64,16 @@ Outcome Rollback::leave_epoch() try {
   legacy->changes = record_.changes();
   legacy->changes.push_back(change(next));
   legacy->changes.back().agreed = clock_seconds() - began;
-  legacy->has_state = next.step == run_.k || steps_.knows(next.step);
+  legacy->leftover = run_.setup.portions->leftover().write();
+  legacy->has_state = run_.apart || next.step == run_.k || steps_.knows(next.step);
   // Also to a step that this worker itself has reached: it may have done more since, which others have not.
   if (steps_.knows(next.step)) steps_.go_back(next.step);
   if (legacy->has_state) legacy->state.take(state_);
+  if (run_.apart)
+    legacy->apart = {.epoch = int(run_.setup.place.council->now().epoch),
+                     .taken = ledger_.taken(),
+                     .closed = std::get<int64_t>(legacy->state.fields().at("closed_epochs")),
+                     .portions = run_.setup.portions};
   Outcome out;
   out.step = next.step;
   out.legacy = std::move(legacy);
@@ -76,7 +88,7 @@ ChangeEvent Rollback::change(const comm::View& next) const {
   for (size_t r = 0; r < now.members.size(); ++r)
     if (!next.has(now.members[r].id)) e.lost.push_back(text("worker ", r, ": ", all.why(comm::Rank(r))));
   e.joined = e.workers - int(now.members.size() - e.lost.size());
-  e.steps_redone = std::max(reached_, run_.k) - next.step;
+  e.steps_redone = run_.apart ? 0 : std::max(reached_, run_.k) - next.step;
   e.images_redealt = e.steps_redone * run_.setup.global_batch;
   return e;
 }

@@ -1,6 +1,7 @@
 // Rollback: what is left of a training that ends because a worker is lost.
 #pragma once
 #include "apps/train/learning.h"
+#include "apps/train/ledger.h"
 #include "apps/train/outcome.h"
 #include "apps/train/record.h"
 #include "apps/train/saving.h"
@@ -49,6 +50,7 @@ class Rollback {
   const Walk state_;
   optim::WholeStep steps_;
   int64_t reached_ = 0;  // steps taken, of which some may have been taken back since
+  Ledger ledger_;
 };
 
 }  // namespace skein::apps

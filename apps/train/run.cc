@@ -14,7 +14,8 @@ Run::Run(const Config& c, Setup s, std::string where, Progress& p, Survivors& al
       directory(std::move(where)),
       progress(p),
       survivors(all),
-      asynchronous(!setup.alone && optim::strategy_row(c.algorithm).asynchronous()) {}
+      asynchronous(!setup.alone && optim::strategy_row(c.algorithm).asynchronous()),
+      apart(setup.place.council && optim::strategy_row(c.algorithm).asynchronous()) {}
 
 std::optional<double> Run::bytes_sent() const {
   return setup.alone ? std::nullopt : std::optional(costs.transfers.bytes);

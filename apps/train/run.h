@@ -22,6 +22,7 @@ struct Run {
   Progress& progress;
   Survivors& survivors;
   const bool asynchronous;  // workers may be at different steps; they meet only to do something together
+  const bool apart;         // so they are when the membership changes (ledger.h)
   std::function<bool()> stop = {};   // called between two steps: whether this worker should stop
   std::function<bool()> leave = {};  // whether it should leave the others, who go on
   int64_t k = 0;                     // steps taken, which only Trainer changes; the next is step k

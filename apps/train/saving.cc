@@ -52,7 +52,9 @@ void Saving::load(const std::string& checkpoint) {
       if (run_.first()) verify_checkpoint(checkpoint);
     });
     together(run_.comm(), [&] {
-      const bool same_world = read_manifest(checkpoint).identity.world == run_.setup.place.world;
+      const Manifest m = read_manifest(checkpoint);
+      run_.setup.portions->deal_again(data::Leftover::read(m.leftover));
+      const bool same_world = m.identity.world == run_.setup.place.world;
       const auto load = same_world ? load_checkpoint : load_reshared;
       run_.k = load(checkpoint, run_.setup.place.rank, identity(), state_).step;
     });
@@ -73,6 +75,10 @@ void Saving::continue_here() {
   continues_ = true;
 }
 
+void Saving::commit() {
+  checkpoints_.commit(run_.k, identity(), batches_.index(), run_.setup.portions->leftover().write());
+}
+
 void Saving::write() {
   comm::Communicator& comm = run_.comm();
   batches_.take_stock();
@@ -89,7 +95,7 @@ void Saving::write() {
     together(comm, [&] {
       // Who was stopped here, and given up, must not take the others' checkpoints for those of an abandoned history.
       if (council) council->require_unchanged();
-      if (run_.first()) checkpoints_.commit(run_.k, identity(), batches_.index());
+      if (run_.first()) commit();
     });
   } catch (...) {
     if (run_.first()) checkpoints_.abandon(run_.k);
@@ -122,7 +128,7 @@ void Saving::write_among(comm::Communicator& living, const std::vector<int>& mem
       if (donor) checkpoints_.write(run_.k, r, state_);
   });
   together(living, [&] {
-    if (donor) checkpoints_.commit(run_.k, identity(), batches_.index());
+    if (donor) commit();
   });
 }
 

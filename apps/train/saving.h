@@ -43,6 +43,7 @@ class Saving {
 
  private:
   Identity identity() const;
+  void commit();
   void write_for_the_lost();
 
   Run& run_;

@@ -14,7 +14,7 @@ namespace {
 constexpr double kQuestionSeconds = 1;  // between two questions whether to stop; the delay of Ctrl-C
 constexpr double kLastToHear =
     2;  // seconds that pass at most until all workers of a job are told that it ends
-constexpr comm::Tag kStop = comm::kOwnTags - 1;
+constexpr comm::Tag kStop = comm::kOwnTags - 1, kLeave = comm::kOwnTags - 4;
 }  // namespace
 
 Stopping::Stopping(Run& run, std::function<void()> settle) : run_(run), settle_(std::move(settle)) {}
@@ -62,17 +62,24 @@ bool Stopping::here_apart() {
   if (stop_at_ >= 0) return run_.k >= stop_at_;
   // A replayed run can stop only at steps where the recorded one met.
   if (!run_.config.replay.empty()) return false;
-  if (!run_.asked_to_stop() && !run_.comm().poll(comm::kAnyone, kStop)) return false;
-  tell_others();
+  while (run_.comm().poll(comm::kAnyone, kLeave)) ++leaving_;
+  const bool leaves = run_.asked_to_leave();
+  if (leaves && leaving_since_ == 0) tell_others(kLeave);
+  const bool all_leave = leaves && leaving_ + 1 >= run_.comm().size();
+  if (!run_.asked_to_stop() && !run_.comm().poll(comm::kAnyone, kStop) && !all_leave) {
+    if (leaves) leave_alone();
+    return false;
+  }
+  tell_others(kStop);
   stop_at_ = run_.k;
   met_at_ = -1;  // workers that met here may have taken more steps since
   return meet();
 }
 
-void Stopping::tell_others() {
+void Stopping::tell_others(comm::Tag what) {
   comm::Communicator& comm = run_.comm();
   for (int r = 0; r < comm.size(); ++r) try {
-      if (r != comm.rank()) comm.push(r, kStop, run_.k, 1, Tensor::zeros({1}));
+      if (r != comm.rank()) comm.push(r, what, run_.k, 1, Tensor::zeros({1}));
     } catch (const comm::PeerLost&) {  // a lost worker need not be told
     }
 }

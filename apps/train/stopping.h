@@ -25,7 +25,7 @@ class Stopping {
 
  private:
   bool here_apart();
-  void tell_others();
+  void tell_others(comm::Tag what);
   bool settle_at_one_step();
   void leave_alone();
 
@@ -35,6 +35,7 @@ class Stopping {
   int64_t asked_step_ = 0;     // of the last question
   double asked_at_ = 0;        // its time
   double leaving_since_ = 0;   // when this worker first told the others that it is to leave; 0: it is not
+  int leaving_ = 0;            // asynchronous workers: how many others are to leave
   int64_t stop_at_ = -1;       // asynchronous workers stop at this step; negative: not decided
   int64_t met_at_ = -1;        // the last step at which they met
 };

@@ -56,12 +56,22 @@ void Trainer::begin() {
 void Trainer::resume(const std::string& checkpoint) {
   begin();
   saving_.load(checkpoint);
+  see_center();
+}
+
+// So that the others can go on from it if the worker that keeps it is lost at once.
+void Trainer::see_center() {
+  if (run_.apart) learning_.strategy->write_model(*learning_.worker, learning_.flat.x.clone());
 }
 
 void Trainer::inherit(const Legacy& legacy) {
   begin();
   legacy.restore(run_.comm(), run_.config.algorithm, [this](Archive& a) { visit(a); });
-  run_.k = run_.setup.place.council->restored();
+  const int64_t agreed = run_.setup.place.council->restored();
+  run_.k = legacy.step < 0 ? agreed : legacy.step;
+  run_.setup.portions->deal_again(data::Leftover::read(legacy.leftover));
+  if (run_.apart) closed_epochs_ = legacy.closed_epochs;
+  see_center();
   saving_.continue_here();
   record_.continue_with(legacy);
 }

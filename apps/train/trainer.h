@@ -47,6 +47,7 @@ class Trainer {
   void open_directory();
   bool train();
   void step();
+  void see_center();
   bool close_epoch();
   void save();
   Outcome finish(bool interrupted);

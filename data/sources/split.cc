@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <sstream>
 
 #include "data/pictures/draws.h"
-#include "data/sampler.h"
 #include "engine/random.h"
 #include "engine/words/number.h"
 
@@ -154,12 +154,12 @@ Portions::Portions(Shards shards, int64_t batch, uint64_t seed)
 
 int64_t Portions::samples(int64_t step, int rank) const {
   const int64_t s = step % steps_;
-  if (shards_.empty()) return span_of(size_, batch_, s, rank, world_).size();
+  if (shards_.empty()) return part_of(share(step), rank, world_).size();
   return std::clamp<int64_t>(int64_t(shards_[size_t(rank)].size()) - s * batch_, 0, batch_);
 }
 
 int64_t Portions::samples(int64_t step) const {
-  if (shards_.empty()) return span_of(size_, batch_, step % steps_, 0, 1).size();
+  if (shards_.empty()) return share(step).size();
   int64_t sum = 0;
   for (int r = 0; r < world_; ++r) sum += samples(step, r);
   return sum;
@@ -168,9 +168,83 @@ int64_t Portions::samples(int64_t step) const {
 int64_t Portions::index(int64_t step, int rank, int64_t row) const {
   const int64_t epoch = step / steps_, s = step % steps_;
   if (shards_.empty())
-    return sample_index(seed_, size_, epoch, span_of(size_, batch_, s, rank, world_).begin + row);
+    return sample_index(seed_, size_, epoch, position(epoch, part_of(share(step), rank, world_).begin + row));
   const std::vector<int64_t>& mine = shards_[size_t(rank)];
   return mine[size_t(sample_index(seed_, int64_t(mine.size()), epoch, s * batch_ + row))];
+}
+
+// ---- an epoch that is dealt again ---------------------------------------------------------------------------
+
+Span Portions::share(int64_t step) const {
+  const int64_t first = step % steps_ * batch_, end = std::min(first + batch_, size_);
+  return {std::min(end, std::max(first, taken_of(step / steps_))), end};
+}
+
+int64_t Portions::position(int64_t epoch, int64_t dealt) const {
+  if (epoch != leftover_.epoch) return dealt;
+  int64_t at = dealt - taken_of(epoch);
+  for (const Span& s : leftover_.positions) {
+    if (at < s.size()) return s.begin + at;
+    at -= s.size();
+  }
+  throw Error(text("position ", dealt, " of epoch ", epoch, " is none that is left"));
+}
+
+Leftover Portions::left_of(int64_t epoch, const std::vector<int64_t>& taken) const {
+  CHECK(shards_.empty() && int(taken.size()) == world_, shards_.size(), taken.size(), world_);
+  Leftover out{epoch, {}};
+  std::vector<Span>& all = out.positions;
+  for (int64_t step = epoch * steps_; step < (epoch + 1) * steps_; ++step)
+    for (int r = 0; r < world_; ++r) {
+      if (step < taken[size_t(r)]) continue;
+      const Span mine = part_of(share(step), r, world_);
+      for (int64_t i = mine.begin; i < mine.end; ++i) {
+        const int64_t at = position(epoch, i);
+        if (!all.empty() && all.back().end == at)
+          ++all.back().end;
+        else
+          all.push_back({at, at + 1});
+      }
+    }
+  return out;
+}
+
+void Portions::deal_again(Leftover l) {
+  CHECK(shards_.empty() && l.size() <= size_, shards_.size(), l.size(), size_);
+  leftover_ = std::move(l);
+  left_ = leftover_.size();
+}
+
+int64_t Portions::first_of(const Leftover& l) const {
+  return l.size() == 0 ? (l.epoch + 1) * steps_ : l.epoch * steps_ + (size_ - l.size()) / batch_;
+}
+
+int64_t Leftover::size() const {
+  int64_t sum = 0;
+  for (const Span& s : positions) sum += s.size();
+  return sum;
+}
+
+std::string Leftover::write() const {
+  if (epoch < 0) return "";
+  std::string words = std::to_string(epoch);
+  for (const Span& s : positions) words += text(' ', s.begin, '-', s.end);
+  return words;
+}
+
+Leftover Leftover::read(const std::string& written) {
+  Leftover out;
+  if (written.empty()) return out;
+  std::istringstream in(written);
+  in >> out.epoch;
+  bool sound = in && out.epoch >= 0;
+  for (Span s; sound && !(in >> std::ws).eof(); out.positions.push_back(s)) {
+    char dash = 0;
+    in >> s.begin >> dash >> s.end;
+    sound = in && dash == '-' && s.begin >= 0 && s.begin < s.end;
+  }
+  if (!sound) throw Error("not what is left of an epoch: " + written.substr(0, 60));
+  return out;
 }
 
 }  // namespace skein::data

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "data/sampler.h"
 #include "data/source.h"
 
 namespace skein::data {
@@ -30,8 +31,20 @@ std::vector<int32_t> labels_of(const DataSource&);
 // The number of samples of each class in each shard.
 std::vector<std::vector<int64_t>> histograms(const Shards&, const std::vector<int32_t>& labels, int classes);
 
-// Which samples each worker's steps hold. Pure functions, so resuming needs no state. Steps count from the
-// beginning of the training.
+// What was left of an epoch when workers at different steps went on as others, in the order in which it is dealt
+// to these: positions of the common order.
+struct Leftover {
+  int64_t epoch = -1;           // negative: no epoch was dealt again
+  std::vector<Span> positions;  // none is empty, none touches the one before
+
+  int64_t size() const;
+  std::string write() const;                         // "3 100-200 350-400"; empty: no epoch
+  static Leftover read(const std::string& written);  // throws Error unless it is such a text
+  bool operator==(const Leftover&) const = default;
+};
+
+// Which samples each worker's steps hold. Pure functions, so resuming needs no state but the leftover of an epoch that
+// was dealt again. Steps count from the beginning of the training.
 class Portions {
  public:
   // One common order (sampler.h). `global_batch` is that of all workers, whose shares differ by at most one.
@@ -46,12 +59,25 @@ class Portions {
   int64_t index(int64_t step, int rank, int64_t row) const;
   const Shards& shards() const { return shards_; }  // empty for one common order
 
+  // What is left of this epoch when each worker r has taken its steps before taken[r]. Of one common order.
+  Leftover left_of(int64_t epoch, const std::vector<int64_t>& taken) const;
+  // From now on that epoch has only these samples, in this order. The number of its steps does not change: those
+  // before first_of() are taken, and it may have fewer samples than others. Nobody may read meanwhile.
+  void deal_again(Leftover);
+  int64_t first_of(const Leftover&) const;  // the step with which workers go on that share it
+  const Leftover& leftover() const { return leftover_; }
+
  private:
+  Span share(int64_t step) const;  // of all workers, in the order in which the epoch is dealt
+  int64_t position(int64_t epoch, int64_t dealt) const;
+  int64_t taken_of(int64_t epoch) const { return epoch == leftover_.epoch ? size_ - left_ : 0; }
   const int64_t size_ = 0, batch_;  // of one common order: the global batch; of shards: that of one worker
   const int world_;
   const uint64_t seed_;
   const Shards shards_;
   int64_t steps_ = 0;
+  Leftover leftover_;
+  int64_t left_ = 0;  // its size
 };
 
 }  // namespace skein::data

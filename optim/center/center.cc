@@ -41,6 +41,7 @@ void Center::serve(const std::function<bool()>& go_on) {
       comm_->progress();
       if (const auto r = due()) serve(*r);
     }
+  } catch (const comm::EpochEnds&) {  // the workers know it, too
   } catch (const std::exception& e) {
     std::vector<comm::Rank> workers(static_cast<size_t>(workers_));
     std::iota(workers.begin(), workers.end(), 0);
@@ -105,6 +106,11 @@ void Center::go_to_position() {
   if (!log_to_) return;
   log_.go_to(*log_to_);
   log_to_.reset();
+}
+
+void Center::read(const Tensor& theta, int64_t& version) const {
+  if (theta_) copy(theta, theta_);
+  version = version_;
 }
 
 void Center::pull(const Request& r) {

@@ -26,7 +26,9 @@ Tensor beside(const Tensor& like, const Tensor& x) {
 Turns::Turns(const Options& o, int workers)
     : options_(o), workers_(workers), dedicated_(has_dedicated_server(o)) {}
 
-Turns::~Turns() {
+Turns::~Turns() { close_center(); }
+
+void Turns::close_center() {
   stop_ = true;
   if (center_) center_->wake();
   if (thread_.joinable()) thread_.join();
@@ -55,6 +57,7 @@ void Turns::start(Worker& me, const Center::Column& column) {
     inbox_ = std::make_unique<comm::InboxClient>(comm::Invitation::read(invitation_), comm_->options().key,
                                                  worker_);
   me.comm.broadcast(me.x, 0);
+  if (!first_) saw(me.x.clone(), 0);
   if (first_) {
     settled_ = Tensor(me.x.shape());
     copy_bytes(settled_, me.x);
@@ -111,9 +114,29 @@ void Turns::put() {
   is_settled_ = true;
 }
 
+void Turns::saw(const Tensor& theta, int64_t version, const Tensor& u) {
+  seen_ = theta, added_ = u;
+  seen_version_ = version;
+}
+
+bool Turns::membership_changes() const { return comm_ && comm_->transport().mailbox().epoch_ends(); }
+
+void Turns::visit_seen(Archive& a) {
+  if (a.loading() || !seen_ || !membership_changes()) return;
+  Tensor theta({seen_.size()}), u({seen_.size()});
+  copy(theta, beside(theta, seen_));
+  if (added_) copy(u, beside(u, added_)), axpy(theta, 1.f, u);
+  a("center.seen", theta), a("center.seen_version", seen_version_);
+}
+
 void Turns::visit(Archive& a) {
-  if (!first_) return;
-  CHECK(a.loading() || is_settled_, "a center is saved when the workers have settled");
+  if (!first_) return visit_seen(a);
+  if (!a.loading() && membership_changes()) {
+    close_center();
+    center_->read(settled_, version_);
+  }
+  CHECK(a.loading() || is_settled_ || membership_changes(),
+        "a center is saved when the workers have settled");
   Under center(a, "center.");
   center("theta", settled_), center("version", version_), center("log", log_);
   if (a.loading()) put();
@@ -122,6 +145,9 @@ void Turns::visit(Archive& a) {
 void Turns::write_model(Worker& me, const Tensor& y) {
   if (first_) copy(y, beside(y, settled_));
   me.comm.broadcast(y, 0);
+  const Tensor version = Tensor::of<int64_t>({1}, {version_});
+  me.comm.broadcast(version, 0);
+  if (!first_) saw(y.clone(), version.data<int64_t>()[0]);
 }
 
 // If the center cannot be opened, the others get the reason in place of an invitation.

@@ -22,8 +22,13 @@ class Turns {
   void commit(const Tensor& u);
   Tensor blank(const Tensor& like) const { return comm_->wire_buffer(like); }
 
+  // What this worker knows of the center: theta + u, and how many turns that contains. Where the membership changes
+  // and worker 0 is lost, the center goes on as the latest that any worker has seen.
+  void saw(const Tensor& theta, int64_t version, const Tensor& u = {});
+
   void settle(Worker&);
-  // Worker 0 visits the center as it was when all settled last; loading puts it back.
+  // Worker 0 visits the center as it was when all settled last; loading puts it back. When the membership changes,
+  // it visits the center as it is, which serves nobody any more; the others visit what they have seen of it.
   void visit(Archive&);
   void write_model(Worker&, const Tensor& y);
   void serve(comm::Communicator& hub, const Center::Column& column);
@@ -36,6 +41,9 @@ class Turns {
   void join(Worker&, const Center::Column&);
   std::string open_center(std::unique_ptr<comm::Communicator> twin, const Center::Column&);
   std::string open_here(comm::Communicator& all, const Center::Column&);
+  void close_center();
+  void visit_seen(Archive&);
+  bool membership_changes() const;
   void ask(uint16_t kind);
   void put();
   const Options options_;
@@ -51,6 +59,8 @@ class Turns {
   Tensor settled_;        // worker 0: the center, since all settled last
   int64_t version_ = 0, log_ = 0;
   bool is_settled_ = false;
+  Tensor seen_, added_;  // saw()
+  int64_t seen_version_ = 0;
   std::unique_ptr<Center> center_;
   std::atomic<bool> stop_{false};
   comm::Thread thread_;

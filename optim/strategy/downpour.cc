@@ -39,6 +39,7 @@ class Downpour final : public Centered {
     copy(me.x, beside(me.x, theta.payload));  // x <- theta
     copy(pulled_, me.x);
     version_ = int64_t(theta.weight);
+    turns_.saw(theta.payload, version_);
     return loss;
   }
 

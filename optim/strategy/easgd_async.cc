@@ -21,7 +21,9 @@ class EasgdAsync final : public Centered {
     me.local_step(me.x);
     if (!round_.ends(k)) return loss;
     const comm::Message e = turns_.exchange(me.x);
-    axpy(me.x, -1.f, beside(me.x, e.payload));  // x <- x - e
+    const Tensor moved = beside(me.x, e.payload);
+    if (alpha_ > 0) turns_.saw(center_after(me.x, moved), int64_t(e.weight));
+    axpy(me.x, -1.f, moved);  // x <- x - e
     return loss;
   }
 
@@ -32,6 +34,13 @@ class EasgdAsync final : public Centered {
       elastic_commit(t.theta, e, t.take().payload, alpha);  // e = alpha (x - theta), theta <- theta + e
       t.give(e, t.version + 1);
     };
+  }
+
+  // theta after a turn in which it was x that e = alpha (x - theta) was computed from: x - e / alpha + e.
+  Tensor center_after(const Tensor& x, const Tensor& e) const {
+    Tensor theta = x.clone();
+    axpy(theta, float(1 - 1 / alpha_), e);
+    return theta;
   }
 
   const Period round_;

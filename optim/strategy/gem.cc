@@ -51,6 +51,7 @@ class GradientEnergyMatching final : public Centered {
                 .at_theta = at_theta_,
                 .on = me.rule.on()});
     turns_.commit(u);  // u = pi d
+    turns_.saw(theta.payload, int64_t(theta.weight) + 1, u);
     return loss;
   }
 

@@ -92,8 +92,9 @@ TEST_F(Elastic, AGraphThatTheOthersCannotHaveGivesWay) {
 }
 
 TEST_F(Elastic, RefusesWhatCannotBeTakenOver) {
-  for (const auto& [flags, message] : {std::pair("--algorithm osgp", "asynchronous"),
-                                       {"--algorithm gem", "asynchronous"},
+  for (const auto& [flags, message] : {std::pair("--algorithm ad-psgd", "pairs"),
+                                       {"--algorithm lsgd", "leases and leaders"},
+                                       {"--algorithm gem --servers dedicated", "no worker"},
                                        {"--algorithm sgp --split dirichlet:1", "--split dirichlet:1"},
                                        {"--algorithm sgp --record order", "--record"}}) {
     const Ended e = place_.run(std::string(kTask) + "--workers 2 --steps 2 --output refused " + flags);

@@ -219,6 +219,7 @@ class ElasticJob {
     return false;
   }
   void note_steps(const Desk& d, const Stretch& s) {
+    if (optim::strategy_row(config_.algorithm).asynchronous()) return;  // each is at a step of its own
     const Stretch& known = ledger.emplace(d.view.epoch, s).first->second;
     if (known.from != s.from || known.to != s.to)
       troubles.push_back(text("epoch ", d.view.epoch, " has steps ", known.from, " to ", known.to,

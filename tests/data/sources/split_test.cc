@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <random>
 
 #include "data/sampler.h"
 #include "tests/support/files.h"
@@ -77,6 +79,58 @@ TEST(Split, OneDeckIsDealtAsTheSamplerSays) {
       for (int64_t row = 0; row < span.size(); ++row)
         EXPECT_EQ(p.index(k, r, row), sample_index(5, 1003, k / 42, span.begin + row));
     }
+}
+
+// The samples that worker r takes in steps [from, to).
+void take(const Portions& p, int r, int64_t from, int64_t to, std::vector<int64_t>& out) {
+  for (int64_t k = from; k < to; ++k)
+    for (int64_t row = 0; row < p.samples(k, r); ++row) out.push_back(p.index(k, r, row));
+}
+
+// Workers at different steps become others, again and again: over the epoch every sample is taken once.
+TEST(Split, WhatIsLeftOfAnEpochIsDealtOnceHoweverManyWorkersThereAre) {
+  std::mt19937_64 random(11);
+  const auto draw = [&](int64_t most) { return int64_t(random() % uint64_t(most + 1)); };
+  for (int round = 0; round < 200; ++round) {
+    const int64_t size = 40 + draw(400), batch = 10 + draw(20), epoch = draw(3);
+    std::vector<int64_t> all;
+    Leftover left;
+    int64_t k = epoch * steps_per_epoch(size, batch);
+    const int64_t end = k + steps_per_epoch(size, batch);
+    for (int changes = int(draw(3)); changes >= 0; --changes) {
+      const int world = 1 + int(draw(5));
+      Portions p(size, batch, world, 7);
+      p.deal_again(left);
+      std::vector<int64_t> taken;
+      for (int r = 0; r < world; ++r) {
+        taken.push_back(changes == 0 ? end : k + draw(end - k));
+        take(p, r, k, taken.back(), all);
+      }
+      left = Leftover::read(p.left_of(epoch, taken).write());
+      EXPECT_EQ(left, p.left_of(epoch, taken));
+      EXPECT_EQ(int64_t(all.size()) + left.size(), size);
+      k = p.first_of(left);
+      EXPECT_LE(k, end);
+    }
+    EXPECT_EQ(k, end);
+    std::sort(all.begin(), all.end());
+    std::vector<int64_t> whole(static_cast<size_t>(size));
+    std::iota(whole.begin(), whole.end(), 0);
+    EXPECT_EQ(all, whole) << "round " << round;
+    Portions later(size, batch, 2, 7), fresh(size, batch, 2, 7);
+    later.deal_again(left);
+    std::vector<int64_t> a, b;
+    take(later, 1, end, end + 2, a), take(fresh, 1, end, end + 2, b);
+    EXPECT_EQ(a, b) << "the epoch after it is dealt as ever";
+  }
+}
+
+TEST(Split, WhatIsLeftIsReadOnlyFromItsOwnWords) {
+  EXPECT_EQ(Leftover::read(""), Leftover());
+  EXPECT_EQ(Leftover::read("2"), (Leftover{2, {}}));
+  for (const char* bad : {"x", "-1 0-3", "1 3-3", "1 5-2", "1 2:4", "1 2-", "1 2-4 x"})
+    EXPECT_TRUE(has(message_of<Error>([&] { (void)Leftover::read(bad); }), "not what is left of an epoch"))
+        << bad;
 }
 
 TEST(Split, OrderWithinAShardChangesWithTheEpochAndNothingElse) {

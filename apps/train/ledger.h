@@ -1,0 +1,31 @@
+// Ledger: how many steps each worker has taken for good, as far as this worker knows.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "apps/train/run.h"
+
+namespace skein::apps {
+
+// Asynchronous workers are at different steps. When one is lost, the others must know which of its images have had
+// an effect that outlives it. A step is taken for good once a later one has sent something: what is sent then
+// contains it. So each worker tells the others after such a step, and a death repeats a few of the lost worker's
+// steps at most, those that it had not told of: one, where every step sends.
+class Ledger {
+ public:
+  explicit Ledger(Run& run) : run_(run) {}
+  // Between two steps: the next one is run.k. Throws PeerLost, EpochEnds.
+  void begin_step();
+  // By rank; this worker's own are those that it has taken. It never waits, and may be called when an epoch has ended.
+  std::vector<int64_t> taken();
+
+ private:
+  int64_t sent() const { return run_.comm().meter().traffic().messages; }
+  void hear();
+
+  Run& run_;
+  std::vector<int64_t> taken_;
+  int64_t sent_ = -1;  // messages before the last step; negative: there was none
+};
+
+}  // namespace skein::apps
