@@ -40,7 +40,7 @@ class Elastic : public testing::Test {
 };
 
 TEST_F(Elastic, AnyWorkerMayDieAndTheOthersFinishTheRun) {
-  for (const std::string algorithm : {"allreduce", "sgp", "local-sgd --tau 4"})
+  for (const std::string algorithm : {"allreduce", "sgp", "local-sgd --tau 4", "osgp", "downpour", "gem"})
     for (const std::string victim : {"0", "2", "3"}) {
       place_.run("rm -rf run");
       const Ended e = kill("--workers 4 --restarts 0 --steps 300 --algorithm " + algorithm, victim);

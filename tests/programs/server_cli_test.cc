@@ -13,6 +13,7 @@ using testing_programs::Ended;
 
 const char* kTask =
     "timeout 100 $TRAIN --data synthetic:12x12x1,classes=4,train=640,test=64 --image-size 12 --lr 0.02 "
+    "--elastic off "
     "--reference-batch 0 --lr-schedule constant --warmup-epochs 0 --augment none --log-every 5 --threads 1 "
     "--model mlp --batch-size 8 --momentum 0 --no-nesterov ";
 
@@ -110,6 +111,7 @@ TEST_F(Served, TheOthersTrainToTheEndWhenAWorkerIsKilledAndSayWhoWasLost) {
 TEST_F(Served, TheOthersTrainToTheEndWhateverTheyWereDoingWhenAWorkerIsKilled) {
   const std::string meetings =
       "timeout 100 $TRAIN --data synthetic:32x32x3,classes=4,train=72,test=200 --image-size 32 --lr 0.02 "
+      "--elastic off "
       "--reference-batch 0 --lr-schedule constant --warmup-epochs 0 --augment none --threads 1 --model mlp "
       "--batch-size 8 --workers 3 --algorithm gem --epochs 7 --output run";
   // Conditions are polled without a pause, and the worker is known beforehand. A run that still misses the
