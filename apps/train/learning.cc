@@ -98,6 +98,10 @@ void Learning::start() {
   together(run.comm(), [&] { strategy->start(*worker); });
 }
 
+void Learning::see_center() {
+  if (run.apart) strategy->write_model(*worker, flat.x.clone());
+}
+
 void Learning::before_step() {
   worker->lr = schedule.at(run.k);
   const data::Portions& p = *run.setup.portions;

@@ -17,7 +17,10 @@ struct Learning {
   Learning(Run&, Batches&, Traces&);
   Learning(const Learning&) = delete;
 
-  void start();        // the algorithm makes its vectors, and what the workers share; collective
+  void start();  // the algorithm makes its vectors, and what the workers share; collective
+  // After the state was loaded, where workers may be lost: all see the center, so that they can go on from it if the
+  // worker that keeps it is lost at once. Collective.
+  void see_center();
   void regroup();      // the peers are those that are left
   void before_step();  // sets the rate of step k and this worker's share of its samples
   void after_step();   // updates the moving average

@@ -6,7 +6,7 @@
 
 #include "apps/evaluation/best_model.h"
 #include "apps/evaluation/evaluate.h"
-#include "apps/train/legacy.h"
+#include "apps/survival/legacy.h"
 
 namespace skein::apps {
 

@@ -6,8 +6,8 @@
 
 #include "apps/report/metrics.h"
 #include "apps/report/tensorboard.h"
+#include "apps/survival/legacy.h"
 #include "apps/train/learning.h"
-#include "apps/train/legacy.h"
 #include "apps/train/over_workers.h"
 
 namespace skein::apps {

@@ -7,8 +7,8 @@
 #include "apps/report/metrics.h"
 #include "apps/report/progress.h"
 #include "apps/setup/setup.h"
+#include "apps/survival/survivors.h"
 #include "apps/train/costs.h"
-#include "apps/train/survivors.h"
 
 namespace skein::apps {
 

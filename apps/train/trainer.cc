@@ -17,7 +17,6 @@
 #include "engine/words/file.h"
 
 namespace skein::apps {
-
 namespace fs = std::filesystem;
 
 Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progress& progress,
@@ -39,11 +38,8 @@ Trainer::~Trainer() { run_.survivors.when_fewer({}); }
 
 // All that the next step, or the record of it, depends on.
 void Trainer::visit(Archive& a) {
-  learning_.visit(a);
-  run_.costs.visit(a);
-  record_.visit(a);
-  scoring_.visit(a);
-  batches_.visit(a);
+  learning_.visit(a), run_.costs.visit(a), record_.visit(a);
+  scoring_.visit(a), batches_.visit(a);
   a("closed_epochs", closed_epochs_);
 }
 
@@ -56,22 +52,16 @@ void Trainer::begin() {
 void Trainer::resume(const std::string& checkpoint) {
   begin();
   saving_.load(checkpoint);
-  see_center();
-}
-
-// So that the others can go on from it if the worker that keeps it is lost at once.
-void Trainer::see_center() {
-  if (run_.apart) learning_.strategy->write_model(*learning_.worker, learning_.flat.x.clone());
+  learning_.see_center();
 }
 
 void Trainer::inherit(const Legacy& legacy) {
   begin();
   legacy.restore(run_.comm(), run_.config.algorithm, [this](Archive& a) { visit(a); });
-  const int64_t agreed = run_.setup.place.council->restored();
-  run_.k = legacy.step < 0 ? agreed : legacy.step;
+  run_.k = legacy.first_step(run_.setup.place.council->restored());
   run_.setup.portions->deal_again(data::Leftover::read(legacy.leftover));
   if (run_.apart) closed_epochs_ = legacy.closed_epochs;
-  see_center();
+  learning_.see_center();
   saving_.continue_here();
   record_.continue_with(legacy);
 }

@@ -1,5 +1,6 @@
 // Trainer: one worker's part in a training, from the first step to the files that are left.
 #pragma once
+#include "apps/survival/survivors.h"
 #include "apps/train/batches.h"
 #include "apps/train/learning.h"
 #include "apps/train/outcome.h"
@@ -10,7 +11,6 @@
 #include "apps/train/saving.h"
 #include "apps/train/scoring.h"
 #include "apps/train/stopping.h"
-#include "apps/train/survivors.h"
 #include "apps/train/traces.h"
 
 namespace skein::apps {
@@ -47,7 +47,6 @@ class Trainer {
   void open_directory();
   bool train();
   void step();
-  void see_center();
   bool close_epoch();
   void save();
   Outcome finish(bool interrupted);

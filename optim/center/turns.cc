@@ -114,19 +114,16 @@ void Turns::put() {
   is_settled_ = true;
 }
 
-void Turns::saw(const Tensor& theta, int64_t version, const Tensor& u) {
-  seen_ = theta, added_ = u;
-  seen_version_ = version;
-}
+void Turns::saw(const Tensor& theta, int64_t version, const Tensor& u) { seen_ = {theta, u, version}; }
 
 bool Turns::membership_changes() const { return comm_ && comm_->transport().mailbox().epoch_ends(); }
 
 void Turns::visit_seen(Archive& a) {
-  if (a.loading() || !seen_ || !membership_changes()) return;
-  Tensor theta({seen_.size()}), u({seen_.size()});
-  copy(theta, beside(theta, seen_));
-  if (added_) copy(u, beside(u, added_)), axpy(theta, 1.f, u);
-  a("center.seen", theta), a("center.seen_version", seen_version_);
+  if (a.loading() || !seen_.theta || !membership_changes()) return;
+  Tensor theta({seen_.theta.size()}), u(theta.shape());
+  copy(theta, beside(theta, seen_.theta));
+  if (seen_.u) copy(u, beside(u, seen_.u)), axpy(theta, 1.f, u);
+  a("center.seen", theta), a("center.seen_version", seen_.version);
 }
 
 void Turns::visit(Archive& a) {

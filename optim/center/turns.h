@@ -59,8 +59,10 @@ class Turns {
   Tensor settled_;        // worker 0: the center, since all settled last
   int64_t version_ = 0, log_ = 0;
   bool is_settled_ = false;
-  Tensor seen_, added_;  // saw()
-  int64_t seen_version_ = 0;
+  struct Seen {
+    Tensor theta, u;
+    int64_t version = 0;
+  } seen_;  // saw()
   std::unique_ptr<Center> center_;
   std::atomic<bool> stop_{false};
   comm::Thread thread_;

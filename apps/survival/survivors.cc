@@ -1,5 +1,5 @@
 // Attempts, and worker 0's verdict on each: done, or which workers try again.
-#include "apps/train/survivors.h"
+#include "apps/survival/survivors.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,5 @@
 // Workers that continue without lost ones: one is killed at every point of what they do together.
-#include "apps/train/survivors.h"
+#include "apps/survival/survivors.h"
 
 #include <gtest/gtest.h>
 

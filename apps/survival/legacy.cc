@@ -1,5 +1,5 @@
 // What newcomers have to know is broadcast as JSON.
-#include "apps/train/legacy.h"
+#include "apps/survival/legacy.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

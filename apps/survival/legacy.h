@@ -38,6 +38,8 @@ struct Legacy {
   int64_t step = -1;                 // the next one, of asynchronous rows; negative: the view says it
   int64_t closed_epochs = 0;         // of asynchronous rows
 
+  // With which the next epoch begins; `agreed`: as the view says.
+  int64_t first_step(int64_t agreed) const { return step < 0 ? agreed : step; }
   // The walk loads the state that all workers of `comm`, the next epoch's, have taken along together: each keeps what
   // is its own, and newcomers get the mean (docs/elastic.md). Collective. Throws Error on all workers if none has any.
   void restore(comm::Communicator& comm, const std::string& algorithm, const optim::Walk&) const;
