@@ -210,7 +210,7 @@ Leftover Portions::left_of(int64_t epoch, const std::vector<int64_t>& taken) con
 }
 
 void Portions::deal_again(Leftover l) {
-  CHECK(shards_.empty() && l.size() <= size_, shards_.size(), l.size(), size_);
+  CHECK(l.size() == 0 || (shards_.empty() && l.size() <= size_), shards_.size(), l.size(), size_);
   leftover_ = std::move(l);
   left_ = leftover_.size();
 }
