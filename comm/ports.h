@@ -4,6 +4,8 @@
 
 namespace skein::comm {
 
+constexpr int kLastPort = 65535;
+
 // 0-0: any that is free.
 struct PortRange {
   int first = 0, last = 0;

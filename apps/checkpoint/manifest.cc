@@ -19,15 +19,15 @@ constexpr int kFormat = 1;
 constexpr int64_t kMostBytes = 1 << 26;  // of a manifest; a worker takes about a hundred
 constexpr int64_t kMostSteps = int64_t(1) << 52;
 
-struct Damaged {};
+struct DamagedManifest {};
 
 // A member that must be a whole number of this range. Whoever wrote a manifest also wrote its checksum.
 int64_t whole(const Json& of, const char* key, int64_t least, int64_t most) {
   const Json& j = of.at(key);
   if (!j.is_number_integer() || (j.is_number_unsigned() && j.get<uint64_t>() > uint64_t(most)))
-    throw Damaged();
+    throw DamagedManifest();
   const int64_t n = j.get<int64_t>();
-  if (n < least || n > most) throw Damaged();
+  if (n < least || n > most) throw DamagedManifest();
   return n;
 }
 
@@ -35,7 +35,7 @@ int64_t whole(const Json& of, const char* key, int64_t least, int64_t most) {
 void add_file(Manifest& m, const Json& file) {
   m.files.push_back(file.at("name"));
   m.sums.push_back(file.at("blake2b"));
-  if (m.files.back() != rank_file(int(m.files.size()) - 1)) throw Damaged();
+  if (m.files.back() != rank_file(int(m.files.size()) - 1)) throw DamagedManifest();
 }
 
 std::string manifest_file(const std::string& checkpoint) { return checkpoint + "/manifest.json"; }
@@ -131,7 +131,7 @@ Manifest read_manifest(const std::string& checkpoint) {
           text(path, ": of format ", brief(j.at("format")), ", this version reads format ", kFormat));
     Manifest m;
     m.step = whole(j, "step", 0, kMostSteps);
-    if (!j.at("seed").is_number_unsigned()) throw Damaged();
+    if (!j.at("seed").is_number_unsigned()) throw DamagedManifest();
     m.identity = {.model = j.at("model"),
                   .layout = j.at("layout"),
                   .algorithm = j.at("algorithm"),
@@ -140,7 +140,7 @@ Manifest read_manifest(const std::string& checkpoint) {
                   .seed = j.at("seed").get<uint64_t>(),
                   .global_batch = whole(j, "global_batch", 0, INT64_MAX)};
     for (const Json& f : j.at("files")) add_file(m, f);
-    if (m.files.size() != size_t(m.identity.world)) throw Damaged();
+    if (m.files.size() != size_t(m.identity.world)) throw DamagedManifest();
     if (j.contains("images"))
       for (const auto& [name, part] : {std::pair{"train", &m.images.train}, {"test", &m.images.test}}) {
         const Json& said = j.at("images").at(name);
@@ -149,7 +149,7 @@ Manifest read_manifest(const std::string& checkpoint) {
     m.leftover = j.value("leftover", "");
     return m;
   } catch (const nlohmann::json::exception&) {
-  } catch (const Damaged&) {}
+  } catch (const DamagedManifest&) {}
   throw damaged();
 }
 

@@ -15,23 +15,23 @@ namespace {
 constexpr int64_t kPiece = int64_t(1) << 22;         // bytes that are hashed by one thread
 constexpr int64_t kMostElements = int64_t(1) << 48;  // more is not a tensor but a damaged table
 
-struct Damaged {};
+struct DamagedTable {};
 
 Shape shape_of(const Json& j) {
   std::vector<int64_t> extents;
   int64_t volume = 1;
   for (const Json& e : j) {
-    if (!e.is_number_unsigned()) throw Damaged();
+    if (!e.is_number_unsigned()) throw DamagedTable();
     extents.push_back(int64_t(e.get<uint64_t>()));
-    if (extents.back() < 0 || __builtin_mul_overflow(volume, extents.back(), &volume)) throw Damaged();
+    if (extents.back() < 0 || __builtin_mul_overflow(volume, extents.back(), &volume)) throw DamagedTable();
   }
-  if (int(extents.size()) > Shape::kMaxRank || volume > kMostElements) throw Damaged();
+  if (int(extents.size()) > Shape::kMaxRank || volume > kMostElements) throw DamagedTable();
   return Shape(extents);
 }
 
 PoolTable::Field field_of(const Json& j) {
   const Json& type = j.at(0);
-  if (!type.is_number_unsigned() || type.get<uint64_t>() >= kDTypes) throw Damaged();
+  if (!type.is_number_unsigned() || type.get<uint64_t>() >= kDTypes) throw DamagedTable();
   return {DType(type.get<uint64_t>()), shape_of(j.at(1)), j.at(2).get<std::string>()};
 }
 
@@ -71,16 +71,16 @@ PoolTable table_of(const std::string& said) {
     t.has_state = j.at("has_state").get<bool>();
     for (const auto& [name, f] : j.at("tensors").items()) t.tensors[name] = field_of(f);
     for (const auto& [name, v] : j.at("wholes").items()) {
-      if (!v.is_number_integer()) throw Damaged();
+      if (!v.is_number_integer()) throw DamagedTable();
       t.wholes[name] = v.get<int64_t>();
     }
     for (const auto& [name, v] : j.at("reals").items()) {
-      if (!v.is_number_unsigned()) throw Damaged();
+      if (!v.is_number_unsigned()) throw DamagedTable();
       t.reals[name] = std::bit_cast<double>(v.get<uint64_t>());
     }
     return t;
   } catch (const Json::exception&) {
-  } catch (const Damaged&) {}
+  } catch (const DamagedTable&) {}
   throw Error(text("not what a worker says of its state, which another version may have sent: ", brief(j)));
 }
 

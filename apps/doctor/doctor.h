@@ -8,6 +8,8 @@
 
 namespace skein::apps {
 
+constexpr double kMega = 1 << 20, kGiga = 1 << 30;
+
 struct Finding {
   enum Grade : uint8_t { kOk, kWarning, kProblem } grade = kOk;
   std::string subject;  // "disk"

@@ -19,7 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kMega = 1 << 20, kGiga = 1 << 30;
 constexpr double kLittle = 512 * kMega,
                  kTight = 4 * kGiga;  // a checkpoint of resnet50 and 4 workers takes 0.8 GB
 constexpr double kSlow = 20e6;        // bytes a second

@@ -43,7 +43,7 @@ Driver look_at_driver() {
     char what[256] = "";
     size_t bytes = 0;
     name(what, int(sizeof what), i), memory(&bytes, i);
-    d.devices += fmt::format("{}{} ({:.0f} GB)", i ? ", " : "", what, double(bytes) / double(1 << 30));
+    d.devices += fmt::format("{}{} ({:.0f} GB)", i ? ", " : "", what, double(bytes) / kGiga);
   }
   return d;
 }

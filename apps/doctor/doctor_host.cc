@@ -27,7 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kMega = 1 << 20, kGiga = 1 << 30;
 // UCX takes 4.3 MB of /dev/shm per process at its start, for receive buffers, and as much again under load.
 constexpr double kSharedByUcx = 8 * kMega;
 

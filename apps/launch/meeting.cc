@@ -12,6 +12,7 @@
 
 #include "apps/base/environment.h"
 #include "apps/launch/job_key.h"
+#include "comm/ports.h"
 #include "engine/words/file.h"
 #include "engine/words/hash.h"
 
@@ -24,15 +25,6 @@ using comm::Fd;
 
 constexpr const char* kFirstLine = "skein meeting 1";
 constexpr const char* kKeyLine = "\nkey ";
-constexpr int kLastPort = 65535;
-
-// A network file system caches "not there"; reading the directory makes it ask again.
-void look_afresh(fs::path dir) {
-  std::error_code none;
-  while (!dir.empty() && !fs::is_directory(dir, none) && dir != dir.parent_path()) dir = dir.parent_path();
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(dir, none)) break;
-}
-
 }  // namespace
 
 void write_note(const fs::path& path, const MeetingNote& n) {
@@ -74,7 +66,7 @@ bool read_note(const fs::path& path, MeetingNote& n) {
   if (line != kFirstLine || key.size() != 2 * comm::kJobKeyBytes ||
       key.find_first_not_of("0123456789abcdef") != key.npos ||
       port.find_first_not_of("0123456789") != std::string::npos || port.empty() || port.size() > 5 ||
-      std::stoi(port) > kLastPort)
+      std::stoi(port) > comm::kLastPort)
     throw BadFile(path.string() + ": does not hold the address and key of rank 0; remove it");
   n = {hosts, std::stoi(port), comm::Secret::from_hex(key.data(), key.size())};
   return true;
@@ -85,9 +77,9 @@ Meeting::Meeting(const Seat& seat, const std::string& place, double deadline, co
   o_.rank = seat.rank, o_.size = seat.world, o_.deadline = deadline;
   if (const auto host = variable("MASTER_ADDR")) o_.host = *host, fixed_host_ = true;
   if (const auto port = number("MASTER_PORT")) {
-    if (*port < 1 || *port > kLastPort)
+    if (*port < 1 || *port > comm::kLastPort)
       throw BadOption(text("environment variable MASTER_PORT=", *port, ": ports are numbered from 1 to ",
-                           kLastPort, "; any free one of rank 0's host from 1024 on"));
+                           comm::kLastPort, "; any free one of rank 0's host from 1024 on"));
     o_.port = *port, fixed_port_ = true;
   }
   if (const auto fd = number("SKEIN_LISTEN_FD")) {

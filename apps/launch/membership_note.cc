@@ -11,6 +11,7 @@
 #include "apps/launch/host_list.h"
 #include "apps/launch/job_key.h"
 #include "comm/join/rendezvous.h"
+#include "comm/ports.h"
 #include "engine/words/file.h"
 #include "engine/words/json.h"
 #include "engine/words/number.h"
@@ -23,9 +24,7 @@ using nlohmann::json;
 
 constexpr const char *kMark = "skein_membership", *kKey = "\"key\": \"";
 constexpr size_t kMostBytes = 16 << 20, kMostHosts = 64, kLongestHost = 255;
-constexpr int kLastPort = 65535;
-
-bool is_port(int64_t n) { return n >= 1 && n <= kLastPort; }
+bool is_port(int64_t n) { return n >= 1 && n <= comm::kLastPort; }
 
 bool is_host(const std::string& s) {
   return !s.empty() && s.size() <= kLongestHost && std::all_of(s.begin(), s.end(), [](unsigned char c) {
@@ -37,7 +36,7 @@ std::optional<DoorAddress> read_door(const json& j) {
   if (!j.is_object() || !j.contains("hosts") || !j.contains("port")) return {};
   const json &hosts = j["hosts"], &port = j["port"];
   if (!hosts.is_array() || hosts.empty() || hosts.size() > kMostHosts) return {};
-  if (!port.is_number_unsigned() || port > kLastPort || !is_port(port.get<int64_t>())) return {};
+  if (!port.is_number_unsigned() || port > comm::kLastPort || !is_port(port.get<int64_t>())) return {};
   DoorAddress d{.hosts = {}, .port = port.get<int>()};
   for (const json& h : hosts) {
     if (!h.is_string() || !is_host(h.get_ref<const std::string&>())) return {};
@@ -84,12 +83,6 @@ std::optional<DoorAddress> parse_address(const std::string& s) {
   if (bracketed) host = host.substr(1, host.size() - 2);
   if (!is_port(port) || !is_host(host) || (host.find(':') != std::string::npos) != bracketed) return {};
   return DoorAddress{{host}, port};
-}
-
-// A network file system remembers what was not there; reading the directory makes it ask again.
-void look_afresh(const fs::path& dir) {
-  std::error_code none;
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(dir, none)) break;
 }
 
 }  // namespace

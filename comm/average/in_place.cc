@@ -1,10 +1,10 @@
 // Each half is averaged by one of the two, once both have said where their vectors lie.
 #include "comm/average/in_place.h"
 
+#include "comm/communicator/team.h"
+
 namespace skein::comm {
 namespace {
-
-constexpr int64_t kTeamFrom = 1 << 16;  // elements; a shorter loop is not worth waking a team
 
 // a, b <- (a + b) / 2
 void average(const Tensor& a, const Tensor& b) {

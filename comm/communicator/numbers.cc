@@ -13,7 +13,7 @@
 namespace skein::comm {
 namespace {
 
-constexpr int64_t kTeamFrom = 1 << 14;  // elements; a shorter loop is not worth waking a team
+constexpr int64_t kReducedByTeamFrom = 1 << 14;  // elements; a shorter loop is not worth waking a team
 
 // y[i] <- f(y[i], x[i]), in the numbers' own type.
 template <class F>
@@ -22,7 +22,7 @@ void each(const Tensor& y, const Tensor& x, F f) {
   visit_numbers(y, [&](auto* to) {
     using T = std::remove_pointer_t<decltype(to)>;
     const T* from = static_cast<const T*>(x.raw());
-#pragma omp parallel for simd schedule(static) if (y.size() > kTeamFrom)
+#pragma omp parallel for simd schedule(static) if (y.size() > kReducedByTeamFrom)
     for (int64_t i = 0; i < y.size(); ++i) to[i] = f(to[i], from[i]);
   });
 }
@@ -72,7 +72,7 @@ void absolute(const Tensor& y, const Tensor& x) {
 double sum_of(const Tensor& x) {
   return visit_numbers(x, [n = x.size()](const auto* v) {
     double sum = 0;
-#pragma omp parallel for reduction(+ : sum) if (n > kTeamFrom)
+#pragma omp parallel for reduction(+ : sum) if (n > kReducedByTeamFrom)
     for (int64_t i = 0; i < n; ++i) sum += double(v[i]);
     return sum;
   });
@@ -81,7 +81,7 @@ double sum_of(const Tensor& x) {
 double largest_of(const Tensor& x) {
   return visit_numbers(x, [n = x.size()](const auto* v) {
     double largest = 0;
-#pragma omp parallel for reduction(max : largest) if (n > kTeamFrom)
+#pragma omp parallel for reduction(max : largest) if (n > kReducedByTeamFrom)
     for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(double(v[i])));
     return largest;
   });
@@ -103,7 +103,7 @@ Distance distance(const Tensor& x, double w, const Tensor& mean, const Tensor& s
     const int64_t n = x.size();
     double worst = 0, relative = 0;
     Wide squares = 0;
-#pragma omp parallel for reduction(max : worst, relative) reduction(+ : squares) if (n > kTeamFrom)
+#pragma omp parallel for reduction(max : worst, relative) reduction(+ : squares) if (n > kReducedByTeamFrom)
     for (int64_t i = 0; i < n; ++i) {
       const double off = std::abs(double(v[i]) / w - double(m[i]));
       squares += Wide(off) * Wide(off);

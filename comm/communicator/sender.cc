@@ -2,13 +2,13 @@
 // is copied anyway.
 #include "comm/communicator/sender.h"
 
+#include "comm/communicator/team.h"
+
 #include <algorithm>
 #include <cstring>
 
 namespace skein::comm {
 namespace {
-
-constexpr int64_t kTeamFrom = 1 << 16;  // elements; a shorter loop is not worth waking a team
 
 template <class To, class From>
 void scaled(To* y, float a, const From* x, int64_t n) {

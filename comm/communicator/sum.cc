@@ -1,14 +1,14 @@
 // Sums in rank order: one pass over all windows at memory speed, blocks of which fit the first cache.
 #include "comm/communicator/sum.h"
 
+#include "comm/communicator/team.h"
+
 #include <algorithm>
 
 namespace skein::comm {
 namespace {
 
-constexpr int64_t kBlock = 2048;        // elements summed at a time: 8 kB of accumulator
-constexpr int64_t kTeamFrom = 1 << 16;  // elements; a shorter loop is not worth waking a team
-
+constexpr int64_t kBlock = 2048;  // elements summed at a time: 8 kB of accumulator
 template <class T>
 struct SumOf {
   using type = T;

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <sstream>
 
+#include "comm/ports.h"
+
 namespace skein::comm {
 namespace {
 
@@ -32,7 +34,7 @@ Invitation Invitation::read(const std::string& words) {
   std::istringstream in(words);
   std::string title;
   Invitation i;
-  if (!(in >> title >> i.salt >> i.port) || title != "inbox" || i.port < 1 || i.port > 65535 ||
+  if (!(in >> title >> i.salt >> i.port) || title != "inbox" || i.port < 1 || i.port > kLastPort ||
       i.salt.find_first_not_of("0123456789abcdef") != std::string::npos)
     throw Error("no invitation to an inbox: '" + words + "'");
   i.salt = unhex(i.salt);

@@ -12,7 +12,8 @@ namespace skein::comm {
 namespace {
 
 constexpr uint64_t kLongestApplication = 64 << 10, kLongestView = 64 << 20;  // bytes
-constexpr double kPatience = 2;  // seconds that a caller who has proved itself has for its application
+constexpr double kApplicationPatience =
+    2;                           // seconds that a caller who has proved itself has for its application
 constexpr double kGlance = 0.1;  // seconds between two looks at who has hung up
 
 void append(std::string& to, const std::string& v) {
@@ -86,7 +87,7 @@ void Door::work() {
 void Door::hear(Line line) {
   std::string said;
   std::optional<Application> a;
-  if (line.read_string(said, after(kPatience), kLongestApplication)) a = read_application(said);
+  if (line.read_string(said, after(kApplicationPatience), kLongestApplication)) a = read_application(said);
   if (!a) return void(++strangers_);
   if (a->member.id == kAsks) return answer(std::move(line), a->job);
   std::list<Guest> guest;
@@ -106,7 +107,7 @@ void Door::hear(Line line) {
 
 void Door::answer(Line line, const std::string& version) try {
   if (!answers_.describe) throw Error("this job is not described");
-  line.write_string(answers_.describe(version), after(kPatience));
+  line.write_string(answers_.describe(version), after(kApplicationPatience));
 } catch (const Error& e) {
   ++strangers_;
   line.write_trouble(e.what());

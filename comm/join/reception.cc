@@ -14,9 +14,9 @@
 namespace skein::comm {
 namespace {
 
-constexpr double kPatience = 10;      // seconds that a caller may take
-constexpr size_t kMostUnknown = 512;  // callers heard at the same time, beside one for each rank
-constexpr size_t kAtOnce = 64;        // callers let in before those that are here are heard again
+constexpr double kCallerPatience = 10;  // seconds that a caller may take
+constexpr size_t kMostUnknown = 512;    // callers heard at the same time, beside one for each rank
+constexpr size_t kAtOnce = 64;          // callers let in before those that are here are heard again
 const std::string kNo(kAnswerBytes, 0);
 
 // Half of the descriptors are for others.
@@ -87,7 +87,7 @@ void Reception::admit_all() {
     }
     send_promptly(socket);
     const uint32_t address = from.sin_family == AF_INET ? from.sin_addr.s_addr : 0;
-    Caller c{std::move(socket), address, random_salt(), "", after(kPatience)};
+    Caller c{std::move(socket), address, random_salt(), "", after(kCallerPatience)};
     if (!send_at_once(c.socket, c.salt)) continue;
     callers_.push_back(std::move(c));
     if (callers_.size() > most_) make_room();

@@ -9,7 +9,7 @@
 namespace skein::comm {
 namespace {
 
-constexpr double kGlance = 0.1;  // seconds between two looks whether there is a point in waiting
+constexpr double kReview = 0.1;  // seconds between two looks whether there is a point in waiting
 
 template <class T>
 std::string bytes_of(const T& v) {
@@ -105,7 +105,7 @@ void Rendezvous::wait_for_all() {
   const Clock::time_point deadline = after(o_.deadline);
   Reception callers(listener_, credentials(), strangers_);
   while (int(members_.size()) < o_.size - 1) {
-    std::optional<Reception::Guest> guest = callers.next(std::min(deadline, after(kGlance)));
+    std::optional<Reception::Guest> guest = callers.next(std::min(deadline, after(kReview)));
     require_sense();
     if (!guest && Clock::now() < deadline) continue;
     if (!guest) {

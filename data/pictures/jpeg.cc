@@ -15,18 +15,18 @@ namespace {
 
 constexpr int kMostScans = 64;
 
-struct Decoder {
+struct JpegDecoder {
   jpeg_decompress_struct jpeg;
   jpeg_error_mgr errors;
   jpeg_progress_mgr progress{};
   std::jmp_buf escape;
   bool damaged = false, ended = false;  // ended: the data ended before the image did
 
-  Decoder() {
+  JpegDecoder() {
     jpeg.err = jpeg_std_error(&errors);
     jpeg.client_data = this;
     errors.error_exit = [](j_common_ptr j) {
-      std::longjmp(static_cast<Decoder*>(j->client_data)->escape, 1);
+      std::longjmp(static_cast<JpegDecoder*>(j->client_data)->escape, 1);
     };
     errors.output_message = [](j_common_ptr) {};
     // A warning means damage, except those that intact files are known to cause.
@@ -34,7 +34,7 @@ struct Decoder {
       const int code = j->err->msg_code;
       const bool harmless =
           code == JWRN_EXTRANEOUS_DATA || code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM;
-      auto* d = static_cast<Decoder*>(j->client_data);
+      auto* d = static_cast<JpegDecoder*>(j->client_data);
       if (level < 0 && !harmless) d->damaged = true;
       if (level < 0 && code == JWRN_JPEG_EOF) d->ended = true;
     };
@@ -44,8 +44,8 @@ struct Decoder {
     };
     jpeg.mem = nullptr;  // so that destroying is safe if creating fails
   }
-  ~Decoder() { jpeg_destroy_decompress(&jpeg); }
-  Decoder(const Decoder&) = delete;
+  ~JpegDecoder() { jpeg_destroy_decompress(&jpeg); }
+  JpegDecoder(const JpegDecoder&) = delete;
 };
 
 // A decoder that stops at the view's bottom never notices a missing end, so this searches for the marker.
@@ -83,7 +83,7 @@ struct Window {
 };
 
 // Decodes from the header on. It has no locals with destructors, because libjpeg may longjmp out of any call.
-void read_window(Decoder& d, const View& view, const ImageSize& out, Picture& picture,
+void read_window(JpegDecoder& d, const View& view, const ImageSize& out, Picture& picture,
                  std::vector<uint8_t>& line) {
   jpeg_decompress_struct& j = d.jpeg;
   const Region region = region_of(view, int(j.image_height), int(j.image_width), out);
@@ -124,7 +124,7 @@ bool is_jpeg(const uint8_t* file, size_t bytes) {
 bool decode_jpeg(const uint8_t* file, size_t bytes, const View& view, const ImageSize& out,
                  Picture& picture) {
   thread_local std::vector<uint8_t> line;
-  Decoder d;
+  JpegDecoder d;
   const auto fails = [&] {
     picture.odd = d.ended ? kTruncated : kUndecodable;
     return false;

@@ -15,18 +15,18 @@ struct Input {
   bool ended = false;  // the decoder asked for more bytes
 };
 
-struct Decoder {
+struct PngDecoder {
   png_structp png;
   png_infop info;
-  Decoder()
+  PngDecoder()
       : png(png_create_read_struct(
             PNG_LIBPNG_VER_STRING, nullptr, [](png_structp p, png_const_charp) { png_longjmp(p, 1); },
             [](png_structp, png_const_charp) {})),
         info(png ? png_create_info_struct(png) : nullptr) {
     if (!info) throw Error("libpng gives no decoder: out of memory, or another version than compiled for");
   }
-  ~Decoder() { png_destroy_read_struct(&png, &info, nullptr); }
-  Decoder(const Decoder&) = delete;
+  ~PngDecoder() { png_destroy_read_struct(&png, &info, nullptr); }
+  PngDecoder(const PngDecoder&) = delete;
 };
 
 void read_input(png_structp png, png_bytep to, size_t bytes) {
@@ -60,7 +60,7 @@ int ask_for_rgb(png_structp png, png_infop info) {
 }
 
 // It has no locals with destructors, because libpng may longjmp out of any call.
-bool read_picture(Decoder& d, Picture& picture) {
+bool read_picture(PngDecoder& d, Picture& picture) {
   png_read_info(d.png, d.info);
   const int64_t height = png_get_image_height(d.png, d.info), width = png_get_image_width(d.png, d.info);
   if (height * width > kMostPixels || height * width * 3 > kMostPictureBytes) return false;
@@ -80,7 +80,7 @@ bool is_png(const uint8_t* file, size_t bytes) { return bytes >= 8 && png_sig_cm
 
 bool decode_png(const uint8_t* file, size_t bytes, const View& view, const ImageSize& out, Picture& picture) {
   Input input{file, bytes, false};
-  Decoder d;
+  PngDecoder d;
   const auto fails = [&] {
     picture.odd = input.ended ? kTruncated : kUndecodable;
     return false;

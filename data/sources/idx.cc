@@ -31,7 +31,7 @@ struct Idx {
 };
 
 // Reads the header first, so that no more is unpacked than it announces.
-Idx parse(const PathAndBytes& file, int rank) {
+Idx parse_idx(const PathAndBytes& file, int rank) {
   const std::string& path = file.path;
   const size_t header = 4 + 4 * size_t(rank);
   const Bytes head = unpacked(file.bytes, path, header);
@@ -80,7 +80,7 @@ Split open_idx(const std::string& directory, const std::vector<std::string>& cla
 }  // namespace
 
 MemoryImages parse_idx(const PathAndBytes& images_file, const PathAndBytes& labels_file) {
-  Idx images = parse(images_file, 3), labels = parse(labels_file, 1);
+  Idx images = parse_idx(images_file, 3), labels = parse_idx(labels_file, 1);
   if (images.extents[0] != labels.extents[0])
     throw BadFile(text(images_file.path, " holds ", images.extents[0], " images but ", labels_file.path,
                        " holds ", labels.extents[0], " labels; they do not belong together"));

@@ -44,7 +44,7 @@ ImageSize parse_size(const std::string& part) {
   return {extent[0], extent[1], extent[2]};
 }
 
-Spec parse(const std::string& given) {
+Spec parse_spec(const std::string& given) {
   Spec spec;
   if (given.empty()) return spec;
   std::istringstream parts(given + ",");
@@ -149,7 +149,7 @@ class Synthetic final : public DataSource {
 }  // namespace
 
 Split open_synthetic(const std::string& path, uint64_t seed) {
-  const Spec spec = parse(path);
+  const Spec spec = parse_spec(path);
   return {std::make_unique<Synthetic>(spec, seed, true), std::make_unique<Synthetic>(spec, seed, false)};
 }
 

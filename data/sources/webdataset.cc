@@ -98,7 +98,7 @@ Patterns look_into(const std::string& directory) {
 }
 
 // "TRAIN,val=TEST": a brace may hold commas too.
-Patterns parse(const std::string& spec) {
+Patterns parse_patterns(const std::string& spec) {
   if (const size_t at = spec.rfind(",val="); at != std::string::npos)
     return {spec.substr(0, at), spec.substr(at + 5)};
   if (is_directory(spec)) return look_into(spec);
@@ -155,7 +155,7 @@ Split open_webdataset(const std::string& path, uint64_t) {
         "--data webdataset needs shards: webdataset:DIRECTORY, or a pattern of tar files as in "
         "webdataset:/data/train-{000..146}.tar,val=/data/val-*.tar");
   Split split;
-  const Patterns patterns = parse(path);
+  const Patterns patterns = parse_patterns(path);
   const auto open = [&](const std::string& p) { return index_shards(p, expand_shards(p), &split.notes); };
   const std::vector<Shard> train = open(patterns.train),
                            test = patterns.test.empty() ? std::vector<Shard>() : open(patterns.test);

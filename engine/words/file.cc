@@ -124,6 +124,14 @@ void write_file(const std::string& path, std::string_view bytes, Writing how) {
   file.close();
 }
 
+void look_afresh(std::filesystem::path directory) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  while (!directory.empty() && !fs::is_directory(directory, none) && directory != directory.parent_path())
+    directory = directory.parent_path();
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(directory, none)) break;
+}
+
 int open_to_read(const std::string& path) {
   struct stat what {};
   const auto is_file = [&] {

@@ -1,5 +1,6 @@
 // Writes files that are whole or absent, by renaming a temporary file, and reads files without trusting them.
 #pragma once
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -44,6 +45,10 @@ void write_file(const std::string& path, std::string_view bytes, Writing = Writi
 // Opens a file for reading and returns its descriptor, or -1 and errno. Only files are opened: a pipe may
 // wait for ever for its writer, and a device need not end. errno is then EISDIR for a directory, else ESPIPE.
 int open_to_read(const std::string& path);
+
+// A network file system remembers what was not there. This makes it look again into a directory, or the nearest one
+// above it that exists.
+void look_afresh(std::filesystem::path directory);
 
 // A file that is read from its beginning to its end. Its functions throw FileError.
 class FileReader {

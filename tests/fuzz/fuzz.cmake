@@ -3,6 +3,7 @@
 file(GLOB harnesses CONFIGURE_DEPENDS tests/fuzz/*.cc)
 list(FILTER harnesses EXCLUDE REGEX "/(libfuzzer|replay_test)\\.cc$")
 target_sources(fuzz_tests PRIVATE ${harnesses})
+compile_together(fuzz_tests)
 if(SKEIN_SANITIZE STREQUAL "fuzzer")
   add_executable(fuzz EXCLUDE_FROM_ALL ${harnesses} tests/fuzz/libfuzzer.cc)
   target_link_libraries(fuzz PRIVATE skein_apps)

@@ -94,7 +94,7 @@ TEST(Law, CommunicationConservesTheSum) {
 // A graph in which weights differ from one: the sum of X and of w is conserved, z is the
 // biased models' ratio.
 TEST(Law, PushSumConservesXAndWOnAnyColumnStochasticGraph) {
-  const std::string path = text(testing::TempDir(), "sgp", getpid(), ".json");
+  const std::string path = text(::testing::TempDir(), "sgp", getpid(), ".json");
   std::ofstream(path)
       << R"({"n": 3, "rounds": [{"edges": [[0,0,0.25],[0,1,0.75],[1,1,0.5],[1,2,0.5],[2,2,0.9],
       [2,0,0.1]]}, {"edges": [[0,0,1],[1,0,0.3],[1,1,0.7],[2,2,1]]}]})";

@@ -20,7 +20,7 @@ const char* kTask =
     "--reference-batch 0 --lr-schedule constant --warmup-epochs 0 --augment none --threads 1 "
     "--transport local --checkpoint-every 0 ";
 
-class Practice : public testing::Test {
+class Practice : public ::testing::Test {
  protected:
   void train(const std::string& flags) {
     std::string line = kTask + flags;

@@ -27,7 +27,7 @@ Tensor value_of(Module& m, const std::string& name) {
   throw Error("no parameter " + name);
 }
 
-class Flatten : public testing::Test {
+class Flatten : public ::testing::Test {
  protected:
   std::unique_ptr<Module> m = make_model("resnet20", {8, 8, 3, 10});
 };

@@ -181,7 +181,7 @@ struct Trial {
   Tensor start, velocity, x, labels, logits;
 };
 
-class TorchParity : public testing::TestWithParam<const char*> {};
+class TorchParity : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(TorchParity, GradientsAndThreeStepsInF32AgreeWithFloat64) {
   constexpr double kBound = 1e-4;    // of the tensor's norm
@@ -336,7 +336,7 @@ TEST_P(TorchParity, Bf16IsAsCloseToFloat64AsPyTorchsAndAWrongGradientWouldBeSeen
   vectors.judge();
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, TorchParity, testing::Values("cnn7", "resnet20", "resnet50", "vgg16-bn"),
+INSTANTIATE_TEST_SUITE_P(Models, TorchParity, ::testing::Values("cnn7", "resnet20", "resnet50", "vgg16-bn"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::erase(name, '-');

@@ -7,14 +7,15 @@ namespace {
 
 using namespace trainee;
 
-const std::vector<std::string> kRows = {"downpour", "dynsgd", "agn", "easgd-async", "eamsgd-async", "gem"};
+const std::vector<std::string> kServerRows = {"downpour",    "dynsgd",       "agn",
+                                              "easgd-async", "eamsgd-async", "gem"};
 
 // ---- every row, free running
 // ---------------------------------------------------------------------------------------- Theta leans to
 // whom the machine lets commit most: somewhere between what the workers want (1 to 4), from 0.
 TEST(EveryServerRow, TrainsASmallProblemFreely) {
   const Problem p{.lr = 0.03f, .noise = 0.1f, .curvature_spread = 0.5f};
-  for (const std::string& row : kRows)
+  for (const std::string& row : kServerRows)
     for (bool dedicated : {false, true}) {
       const bool elastic = row.find("gd-async") != std::string::npos;
       const auto o = elastic ? options({{"tau", "2"}, {"alpha", "0.2"}}) : optim::Options();
@@ -28,7 +29,7 @@ TEST(EveryServerRow, TrainsASmallProblemFreely) {
 }
 
 TEST(EveryServerRow, RunsAlone) {
-  for (const std::string& row : kRows)
+  for (const std::string& row : kServerRows)
     for (bool dedicated : {false, true}) {
       const Ending e = run({}, row, options({{"alpha", "0.5"}, {"tau", "1"}}), 1, dedicated, {0, 150});
       EXPECT_NEAR(e.theta[0][0], 1, 0.05) << row;
@@ -56,7 +57,7 @@ class Recorded : public ::testing::Test {
 };
 
 TEST_F(Recorded, IsDoneAgainBitForBit) {
-  for (const std::string& row : kRows)
+  for (const std::string& row : kServerRows)
     for (bool dedicated : {false, true}) {
       const Ending once = run(p_, row, with("record"), 5, dedicated, {0, 24});
       EXPECT_EQ(run(p_, row, with("replay"), 5, !dedicated, {0, 24}), once) << row;
@@ -65,7 +66,7 @@ TEST_F(Recorded, IsDoneAgainBitForBit) {
 }
 
 TEST_F(Recorded, ResumedAtAMeetingEqualsUninterrupted) {
-  for (const std::string& row : kRows)
+  for (const std::string& row : kServerRows)
     for (bool dedicated : {false, true}) {
       std::vector<optim::Snapshot> whole(3), part(3), parts(3);
       const Ending once = run(p_, row, with("record"), 3, dedicated, {0, 5, 12}, nullptr, &whole);

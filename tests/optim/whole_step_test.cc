@@ -9,7 +9,7 @@ namespace skein::optim {
 namespace {
 
 // A state of one field of each kind, in its step `k`.
-struct State {
+struct Held {
   Tensor x = Tensor::zeros({3});
   int64_t k = 0;
   double w = 0;
@@ -30,7 +30,7 @@ struct State {
 };
 
 TEST(WholeStep, AStepThatThrowsIsTakenBackAndTheErrorGoesOn) {
-  State s;
+  Held s;
   WholeStep steps(1, s.walk());
   steps.run(0, [&] { s.advance(); });
   EXPECT_TRUE(s.is(1));
@@ -49,7 +49,7 @@ TEST(WholeStep, AStepThatThrowsIsTakenBackAndTheErrorGoesOn) {
 TEST(WholeStep, GoesBackAsManyStepsAsItKeepsStates) {
   for (const int kept : {1, 2, 4})
     for (int back = 0; back < kept; ++back) {
-      State s;
+      Held s;
       WholeStep steps(kept, s.walk());
       for (int64_t k = 0; k < 7; ++k) steps.run(k, [&] { s.advance(); });
       for (int64_t k = 0; k < 9; ++k) EXPECT_EQ(steps.knows(k), k < 7 && k >= 7 - kept) << kept << ' ' << k;
@@ -60,7 +60,7 @@ TEST(WholeStep, GoesBackAsManyStepsAsItKeepsStates) {
 }
 
 TEST(WholeStep, RemembersAStateBetweenTwoSteps) {
-  State s;
+  Held s;
   WholeStep steps(2, s.walk());
   steps.run(0, [&] { s.advance(); });
   steps.remember(1);
@@ -72,7 +72,7 @@ TEST(WholeStep, RemembersAStateBetweenTwoSteps) {
 }
 
 TEST(WholeStep, TakesBackWhatIsDoneBeforeAStepWithTheStep) {
-  State s;
+  Held s;
   WholeStep steps(2, s.walk());
   steps.run(0, [&] { s.advance(); });
   steps.run(1, [&] { s.advance(); });
@@ -83,7 +83,7 @@ TEST(WholeStep, TakesBackWhatIsDoneBeforeAStepWithTheStep) {
 }
 
 TEST(WholeStep, CopiesTheStateOnceAStep) {
-  State s;
+  Held s;
   WholeStep steps(4, s.walk());
   for (int64_t k = 0; k < 10; ++k) steps.run(k, [&] { s.advance(); });
   EXPECT_EQ(s.visits, 10);
@@ -91,7 +91,7 @@ TEST(WholeStep, CopiesTheStateOnceAStep) {
 
 TEST(WholeStep, AWorldOfOneCopiesNothing) {
   for (const StrategyRow& row : strategies()) EXPECT_EQ(states_kept(row, 1), 0) << row.name;
-  State s;
+  Held s;
   WholeStep steps(states_kept(strategy_row("sgd"), 1), s.walk());
   steps.run(0, [&] { s.advance(); });
   const auto half = [&] {

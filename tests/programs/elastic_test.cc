@@ -19,7 +19,7 @@ const char* kTask =
     "--reference-batch 0 --lr-schedule constant --warmup-epochs 0 --augment none --log-every 1 --threads 1 "
     "--progress none --elastic on --model small-cnn --batch-size 8 ";
 
-class Elastic : public testing::Test {
+class Elastic : public ::testing::Test {
  protected:
   // Starts a training, and kills these workers, named by their ranks at the start, when it has taken some steps.
   Ended kill(const std::string& flags, const std::string& ranks) {

@@ -14,7 +14,7 @@ namespace {
 using apps::Vectors;
 using nlohmann::json;
 
-class GossipAvg : public testing::Test {
+class GossipAvg : public ::testing::Test {
  protected:
   testing_programs::Ended gossip(const std::string& flags) {
     return place_.run("timeout 100 $GOSSIP " + flags);

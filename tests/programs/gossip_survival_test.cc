@@ -13,7 +13,7 @@ using testing_programs::Ended;
 // Four workers average until they are told to stop; `deed` is done to worker 2 ($W) meanwhile, and the others
 // are told to stop after some time. How long they need depends on the machine's other work and is known only
 // at the end, so it is repeated with more time until the error is small.
-class Survival : public testing::TestWithParam<std::string> {
+class Survival : public ::testing::TestWithParam<std::string> {
  protected:
   Ended disturb(const std::string& flags, const std::string& deed) {
     for (const char* time : {"0.5", "2", "8"}) {
@@ -89,7 +89,7 @@ TEST_P(Survival, AStoppedWorkerDoesNotHoldUpTheEnd) {
   EXPECT_EQ(result()["living"], json::parse("[0, 1, 3]"));
 }
 
-INSTANTIATE_TEST_SUITE_P(GossipAvg, Survival, testing::Values("shared", "ucx"),
+INSTANTIATE_TEST_SUITE_P(GossipAvg, Survival, ::testing::Values("shared", "ucx"),
                          [](const auto& way) { return way.param; });
 
 }  // namespace

@@ -10,7 +10,7 @@ using testing_programs::Ended;
 using testing_programs::expect_has;
 
 // The fake ssh gets the host and the command, notes both, and runs the command in a child shell here.
-class Hosts : public testing::Test {
+class Hosts : public ::testing::Test {
  protected:
   Hosts() {
     place_.write(

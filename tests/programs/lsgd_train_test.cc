@@ -11,7 +11,7 @@ namespace {
 using nlohmann::json;
 using testing_programs::Ended;
 
-class LsgdTraining : public testing::Test {
+class LsgdTraining : public ::testing::Test {
  protected:
   Ended train(const std::string& flags) {
     return place_.run(

@@ -12,6 +12,8 @@ namespace skein::apps {
 namespace {
 
 using testing_programs::Ended;
+using testing_programs::expect_fine;
+using testing_programs::summary_of;
 using testing_programs::Workplace;
 
 // What `make_image_folder --odd` adds to each of train/ and val/.
@@ -30,15 +32,12 @@ const std::string kMake = SKEIN_BINARY_DIR "/make_image_folder";
 const std::string kTrain =
     "$TRAIN --data imagefolder:d --model small-cnn --image-size 28 --batch-size 16 --output out ";
 
-Json summary_of(const Workplace& w) { return Json::parse(w.read("out/summary.json")); }
-void expect_fine(const Ended& e) { ASSERT_EQ(e.status, 0) << e.out << e.err; }
-
 TEST(OddFiles, OfARunAreCountedExactlyAndOnce) {
   const Workplace w;
   expect_fine(w.run(kMake + " d --per-class 6 --odd"));
   const Ended e = w.run(kTrain + "--epochs 2");
   expect_fine(e);
-  const Json s = summary_of(w);
+  const Json s = summary_of(w, "out");
   EXPECT_EQ(s["odd_files"], kAll) << s["odd_files"].dump(1);
   EXPECT_EQ(s["unreadable"], 10);
   EXPECT_EQ(s["unreadable_names"].size(), 10u);
@@ -62,15 +61,16 @@ TEST(OddFiles, AreCountedOverResumesAndWorkers) {
   const Workplace w;
   expect_fine(w.run(kMake + " d --per-class 6 --odd"));
   expect_fine(w.run(kTrain + "--steps 2 --color-jitter 0.4"));
-  const Json half = summary_of(w)["odd_files"]["train"];
+  const Json half = summary_of(w, "out")["odd_files"]["train"];
   EXPECT_NE(half, kWritten);
   expect_fine(w.run("$TRAIN --resume out --steps 5"));  // 74 images
-  EXPECT_EQ(summary_of(w)["odd_files"], kAll) << summary_of(w)["odd_files"].dump(1);
-  EXPECT_GT(summary_of(w)["seconds_by_stage"]["jitter"], 0);
+  EXPECT_EQ(summary_of(w, "out")["odd_files"], kAll) << summary_of(w, "out")["odd_files"].dump(1);
+  EXPECT_GT(summary_of(w, "out")["seconds_by_stage"]["jitter"], 0);
   for (const std::string transport : {"shared", "local"}) {
     expect_fine(w.run("rm -r out; " + kTrain + "--workers 3 --algorithm allreduce --epochs 1 --transport " +
                       transport));
-    EXPECT_EQ(summary_of(w)["odd_files"], kAll) << transport << summary_of(w)["odd_files"].dump(1);
+    EXPECT_EQ(summary_of(w, "out")["odd_files"], kAll)
+        << transport << summary_of(w, "out")["odd_files"].dump(1);
   }
 }
 
@@ -89,7 +89,7 @@ TEST(OddFiles, LeaveTheOthersTheirWeightWhoeverHasThem) {
                                 "--workers 6 --batch-size 4", "--workers 3 --batch-size 8 --accumulate 2"}) {
     expect_fine(w.run("rm -rf out; " + flags + "--output out " + way));
     EXPECT_LT(testing_programs::models_differ(w.path() / "whole", w.path() / "out"), 1e-6) << way;
-    EXPECT_NEAR(summary_of(w)["loss"].get<double>(), whole["loss"].get<double>(), 1e-5) << way;
+    EXPECT_NEAR(summary_of(w, "out")["loss"].get<double>(), whole["loss"].get<double>(), 1e-5) << way;
   }
 }
 
@@ -101,7 +101,7 @@ TEST(OddFiles, InTarShardsAreCountedTheSame) {
       "--image-size 28 "
       "--batch-size 16 --output out --workers 2 --algorithm allreduce --epochs 1");
   expect_fine(e);
-  EXPECT_EQ(summary_of(w)["odd_files"], kAll) << summary_of(w)["odd_files"].dump(1);
+  EXPECT_EQ(summary_of(w, "out")["odd_files"], kAll) << summary_of(w, "out")["odd_files"].dump(1);
   EXPECT_NE(e.out.find("73 training and 23 test images of 10 classes"), std::string::npos) << e.out;
   EXPECT_NE(e.out.find("73 samples in 3 shards"), std::string::npos) << e.out;
   EXPECT_NE(w.read("out/summary.json").find("train-000002.tar: bad-empty.png"), std::string::npos);

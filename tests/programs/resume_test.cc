@@ -58,7 +58,7 @@ Trained train(const Config& c, const std::string& directory, int64_t steps, bool
   return {trainer.run([&] { return taken++ == steps; }), per_epoch};
 }
 
-class Resume : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+class Resume : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(Resume, AtAnyStepEqualsNoInterruption) {
   const auto [model, precision] = GetParam();
@@ -88,9 +88,9 @@ TEST_P(Resume, AtAnyStepEqualsNoInterruption) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Resume,
-                         testing::Values(std::pair{"gem-cnn", "fp32"}, std::pair{"small-cnn", "fp32"},
-                                         std::pair{"small-cnn", "bf16"}, std::pair{"gem-cnn", "bf16"},
-                                         std::pair{"small-cnn", "fp16"}, std::pair{"gem-cnn", "fp16"}),
+                         ::testing::Values(std::pair{"gem-cnn", "fp32"}, std::pair{"small-cnn", "fp32"},
+                                           std::pair{"small-cnn", "bf16"}, std::pair{"gem-cnn", "bf16"},
+                                           std::pair{"small-cnn", "fp16"}, std::pair{"gem-cnn", "fp16"}),
                          [](const auto& info) {
                            std::string name = text(info.param.first, "_", info.param.second);
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -17,7 +17,7 @@ const char* kTask =
     "--reference-batch 0 --lr-schedule constant --warmup-epochs 0 --augment none --log-every 5 --threads 1 "
     "--model mlp --batch-size 8 --momentum 0 --no-nesterov ";
 
-class Served : public testing::Test {
+class Served : public ::testing::Test {
  protected:
   Ended train(const std::string& flags, const std::string& after = "") {
     return place_.run(kTask + flags + after);

@@ -29,7 +29,7 @@ name = "h"
 count = 4
 )";
 
-class Simulate : public testing::Test {
+class Simulate : public ::testing::Test {
  protected:
   Ended train(const std::string& flags) { return place_.run(kTask + flags); }
   json summary(const std::string& run) { return json::parse(place_.read(run + "/summary.json")); }

@@ -132,7 +132,7 @@ struct Refusal {
   std::vector<std::string> says;
 };
 
-class Refuses : public testing::TestWithParam<Refusal> {};
+class Refuses : public ::testing::TestWithParam<Refusal> {};
 
 TEST_P(Refuses, WithOneClearMessageAndNothingHalfWritten) {
   const Refusal& c = GetParam();
@@ -163,7 +163,7 @@ const std::string kGood = "$TRAIN --data mnist:good --batch-size 16 --epochs 1 "
 
 INSTANTIATE_TEST_SUITE_P(
     BadInput, Refuses,
-    testing::Values(
+    ::testing::Values(
         Refusal{"UnknownModel", kGood + "--model small-cn" + kOut, 2, {"small-cn", "did you mean small-cnn"}},
         Refusal{"UnknownModelInToml",
                 "$TRAIN --data mnist:good --config two.toml" + kOut,

@@ -17,7 +17,7 @@ const char* kTask =
     "--reference-batch 0 "
     "--lr-schedule constant --warmup-epochs 0 --augment none --log-every 5 --threads 1 ";
 
-class Workers : public testing::Test {
+class Workers : public ::testing::Test {
  protected:
   Ended train(const std::string& flags) { return place_.run(kTask + flags); }
   json summary(const std::string& run) { return json::parse(place_.read(run + "/summary.json")); }

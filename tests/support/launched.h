@@ -7,7 +7,7 @@ namespace skein {
 using testing_programs::Ended;
 
 // Endless averaging to interrupt. The name of the output identifies our processes.
-class Launched : public testing::Test {
+class Launched : public ::testing::Test {
  protected:
   Ended run(const std::string& script) {
     return place_.run("MARK=" + place_.path().filename().string() +

@@ -52,4 +52,12 @@ inline TopologyOptions peers(int p) {
   return o;
 }
 
+// The message with which a graph is refused; empty if it is not.
+inline std::string refusal(const std::string& spec, const TopologyOptions& o, int n) {
+  try {
+    make_topology(spec, o, n);
+  } catch (const Error& e) { return e.what(); }
+  return "";
+}
+
 }  // namespace skein::comm

@@ -17,6 +17,12 @@ inline Raster decoded(Decode decode, const Bytes& file, const View& view, const 
   return r;
 }
 
+// Writes a split with two images in each of two classes.
+inline void write_split(const TemporaryDirectory& d, const std::string& split, const Bytes& image) {
+  for (const char* file : {"/cat/a.jpg", "/cat/b.jpg", "/dog/a.jpg", "/dog/b.jpg"})
+    d.write(split + file, image);
+}
+
 inline Raster decoded_whole(Decode decode, const Bytes& file, int height, int width) {
   return decoded(decode, file, View{}, {height, width, 3});
 }

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "apps/base/json.h"
 #include "apps/model/safetensors.h"
 
 namespace skein::testing_programs {
@@ -21,6 +22,8 @@ struct Ended {
 inline void expect_has(const std::string& whole, const std::string& part) {
   EXPECT_NE(whole.find(part), std::string::npos) << "\"" << part << "\" is not in:\n" << whole;
 }
+
+inline void expect_fine(const Ended& e) { ASSERT_EQ(e.status, 0) << e.out << e.err; }
 
 // A fresh directory for a test, in which it runs programs by the shell.
 class Workplace {
@@ -67,5 +70,9 @@ class Workplace {
   }
   std::filesystem::path path_;
 };
+
+inline apps::Json summary_of(const Workplace& w, const std::string& run) {
+  return apps::Json::parse(w.read(run + "/summary.json"));
+}
 
 }  // namespace skein::testing_programs

@@ -28,6 +28,18 @@ inline std::unique_ptr<nn::Module> random_model(const std::string& name, const n
   return m;
 }
 
+// Small, but large enough that maps are not reduced to 1x1 earlier than usual, and that vgg16-bn's
+// pool has uneven windows.
+inline int side_of(const std::string& name) {
+  return name == "vgg16-bn" ? 96 : name == "vgg16-bn-cifar" ? 64 : name.starts_with("resnet") ? 40 : 28;
+}
+
+inline std::vector<const char*> model_names() {
+  std::vector<const char*> all;
+  for (const nn::ModelRow& row : nn::models()) all.push_back(row.name);
+  return all;
+}
+
 // PNG files of smooth random colors.
 inline void write_pictures(const std::string& directory, int count, int side, uint64_t seed) {
   std::filesystem::create_directories(directory);

@@ -7,13 +7,14 @@
 #include <fstream>
 
 #include "apps/command_line.h"
+#include "tests/support/says.h"
 
 namespace skein::apps {
 
 namespace fs = std::filesystem;
 
-struct ReadsFlags : testing::Test {
-  fs::path dir = fs::path(testing::TempDir()) / text("flags_", getpid());
+struct ReadsFlags : ::testing::Test {
+  fs::path dir = fs::path(::testing::TempDir()) / text("flags_", getpid());
   ReadsFlags() { fs::create_directories(dir); }
   ~ReadsFlags() override { fs::remove_all(dir); }
 
@@ -36,7 +37,5 @@ struct ReadsFlags : testing::Test {
     return "";
   }
 };
-
-#define EXPECT_SAYS(message, part) EXPECT_NE((message).find(part), std::string::npos) << (message)
 
 }  // namespace skein::apps

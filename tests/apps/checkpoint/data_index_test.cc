@@ -11,9 +11,8 @@ namespace {
 
 using testing::has;
 using testing_programs::Ended;
+using testing_programs::expect_fine;
 using testing_programs::Workplace;
-
-void expect_fine(const Ended& e) { ASSERT_EQ(e.status, 0) << e.out << e.err; }
 
 TEST(Resume, SaysThatTheImagesHaveChanged) {
   const Workplace w;

@@ -27,7 +27,7 @@ const char* kTask =
     "0 "
     "--transport local --checkpoint-every 0 ";
 
-class Reshare : public testing::Test {
+class Reshare : public ::testing::Test {
  protected:
   void train(const std::string& flags) {
     const Ended e = place_.run(kTask + flags);

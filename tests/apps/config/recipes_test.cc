@@ -48,7 +48,7 @@ TEST(Recipes, AreTheFilesOfTheTree) {
 TEST(Recipes, AreConfigurationsThatPrintAndReadBack) {
   for (const Recipe& r : recipes()) {
     const Config c = parse({"--recipe", r.name});
-    const fs::path file = fs::path(testing::TempDir()) / ("recipe_" + r.name + ".toml");
+    const fs::path file = fs::path(::testing::TempDir()) / ("recipe_" + r.name + ".toml");
     std::ofstream(file) << to_toml(c);
     EXPECT_EQ(to_toml(parse({"--config", file})), to_toml(c)) << r.name;
     fs::remove(file);
@@ -56,7 +56,7 @@ TEST(Recipes, AreConfigurationsThatPrintAndReadBack) {
 }
 
 TEST(Recipes, StandUnderFileAndCommandLine) {
-  const fs::path file = fs::path(testing::TempDir()) / "over_recipe.toml";
+  const fs::path file = fs::path(::testing::TempDir()) / "over_recipe.toml";
   std::ofstream(file) << "epochs = 45\nmomentum = 0.8\n";
   const Config c = parse({"--recipe", "goyal-90", "--config", file, "--momentum", "0.7"});
   fs::remove(file);

@@ -15,12 +15,10 @@ using testing::has;
 using testing::ScratchDir;
 using testing::spill;
 using testing_programs::Ended;
+using testing_programs::expect_fine;
+using testing_programs::summary_of;
 using testing_programs::Workplace;
 
-void expect_fine(const Ended& e) { ASSERT_EQ(e.status, 0) << e.out << e.err; }
-Json summary_of(const Workplace& w, const std::string& run) {
-  return Json::parse(w.read(run + "/summary.json"));
-}
 std::vector<Json> events_of(const Workplace& w, const std::string& run, const std::string& kind) {
   std::istringstream in(w.read(run + "/metrics.jsonl"));
   std::vector<Json> found;

@@ -13,14 +13,11 @@ namespace {
 
 using testing::has;
 using testing_programs::Ended;
+using testing_programs::expect_fine;
+using testing_programs::summary_of;
 using testing_programs::Workplace;
 
-void expect_fine(const Ended& e) { ASSERT_EQ(e.status, 0) << e.out << e.err; }
-Json summary_of(const Workplace& w, const std::string& run) {
-  return Json::parse(w.read(run + "/summary.json"));
-}
-
-const std::string kTrain =
+const std::string kTrainOnce =
     "$TRAIN --data synthetic:8x8x1,classes=6,train=256,test=90 --model mlp --batch-size 16 --threads 1 "
     "--lr-schedule constant --warmup-epochs 0 --checkpoint-every 1 --keep-checkpoints 9 ";
 
@@ -47,7 +44,7 @@ void expect_consistent(const Json& j, int64_t images) {
 TEST(Evaluation, SaysWhichClassesAreTakenForWhich) {
   const Workplace w;
   for (const std::string workers : {"", "--workers 3 --algorithm allreduce"}) {
-    expect_fine(w.run("rm -rf out; " + kTrain + "--epochs 1 --output out " + workers));
+    expect_fine(w.run("rm -rf out; " + kTrainOnce + "--epochs 1 --output out " + workers));
     const Json j = Json::parse(w.read("out/evaluation.json"));
     expect_consistent(j, 90);
     EXPECT_EQ(j["top1"], summary_of(w, "out")["top1"]);

@@ -3,6 +3,7 @@
 
 #include "engine/numerics.h"
 #include "tests/support/program.h"
+#include "tests/support/says.h"
 
 namespace skein::apps {
 namespace {
@@ -28,7 +29,6 @@ std::string refusal(F f) {
   } catch (const BadOption& e) { return e.what(); }
   return "";
 }
-#define EXPECT_SAYS(said, part) EXPECT_NE((said).find(part), std::string::npos) << said
 
 TEST(DeviceChoice, WorkersOfAHostTakeTurns) {
   for (const char* said : {"auto", "cuda"})

@@ -1,5 +1,6 @@
 // The note by which newcomers find a running job, and what --join takes.
 #include "apps/launch/membership_note.h"
+#include "tests/support/says.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -12,8 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct MembershipNotes : testing::Test {
-  fs::path run = fs::path(testing::TempDir()) / text("membership_", getpid());
+struct MembershipNotes : ::testing::Test {
+  fs::path run = fs::path(::testing::TempDir()) / text("membership_", getpid());
   MembershipNotes() { fs::create_directories(run); }
   ~MembershipNotes() override { fs::remove_all(run); }
   // What parse_join() refuses with.
@@ -24,8 +25,6 @@ struct MembershipNotes : testing::Test {
     return "";
   }
 };
-
-#define EXPECT_SAYS(message, part) EXPECT_NE((message).find(part), std::string::npos) << (message)
 
 const MembershipNote kNote{7, {{{"node1", "10.0.0.7", "fe80::1%eth0"}, 4711}, {{"node2"}, 65535}}, {}};
 

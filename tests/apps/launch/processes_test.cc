@@ -41,7 +41,7 @@ TEST(CrewMember, DISABLED_IsAStandIn) {
 }
 
 TEST(Processes, AFreshWorkerKnowsItsSeatTheKeyAndTheJob) {
-  const fs::path place = fs::path(testing::TempDir()) / text("crew_", getpid());
+  const fs::path place = fs::path(::testing::TempDir()) / text("crew_", getpid());
   fs::create_directories(place);
   setenv(kPlace, place.c_str(), 1);
   std::string words[] = {"apps_tests", "--gtest_also_run_disabled_tests", "--gtest_filter=CrewMember.*"};

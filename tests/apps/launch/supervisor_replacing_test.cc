@@ -28,7 +28,7 @@ struct Stage {
   char place[64];                    // where the last fresh one was told to find the job
 };
 
-class Replacing : public testing::Test {
+class Replacing : public ::testing::Test {
  protected:
   Replacing()
       : stage(*static_cast<Stage*>(mmap(nullptr, sizeof(Stage), PROT_READ | PROT_WRITE, kShared, -1, 0))) {}

@@ -9,12 +9,12 @@ namespace skein::apps {
 namespace {
 
 using testing_programs::Ended;
+using testing_programs::expect_fine;
 using testing_programs::Workplace;
 
 const std::string kMake = SKEIN_BINARY_DIR "/make_image_folder";
 const std::string kTrain =
     "$TRAIN --data imagefolder:d --model small-cnn --image-size 28 --batch-size 16 --output out ";
-void expect_fine(const Ended& e) { ASSERT_EQ(e.status, 0) << e.out << e.err; }
 
 TEST(Classes, AreNamedAtTheStartWithThoseThatASplitLacks) {
   const Workplace w;

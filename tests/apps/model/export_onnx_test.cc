@@ -17,28 +17,16 @@ namespace {
 using testing_programs::Ended;
 using testing_programs::Workplace;
 
-constexpr int64_t kClasses = 7, kBatch = 3;  // a different batch from that of the export
+constexpr int64_t kOutputs = 7, kBatch = 3;  // a different batch from that of the export
 
 SavedModel saved(const std::string& name, int side, int channels) {
   SavedModel m;
   m.model = name;
-  for (int64_t i = 0; i < kClasses; ++i) m.classes.push_back(text("class ", i));
+  for (int64_t i = 0; i < kOutputs; ++i) m.classes.push_back(text("class ", i));
   m.preparation = imagenet_preparation(side);
   m.preparation.image.channels = channels;
-  m.net = testing::random_model(name, {side, side, channels, kClasses}, 13);
+  m.net = testing::random_model(name, {side, side, channels, kOutputs}, 13);
   return m;
-}
-
-// Small, but large enough that maps are not reduced to 1x1 earlier than usual, and that vgg16-bn's
-// pool has uneven windows.
-int side_of(const std::string& name) {
-  return name == "vgg16-bn" ? 96 : name == "vgg16-bn-cifar" ? 64 : name.starts_with("resnet") ? 40 : 28;
-}
-
-std::vector<const char*> names() {
-  std::vector<const char*> all;
-  for (const nn::ModelRow& row : nn::models()) all.push_back(row.name);
-  return all;
 }
 
 void write_npy(const std::string& path, const Tensor& t) {
@@ -57,8 +45,8 @@ TEST(Onnx, GivesTheSameLogitsInOnnxruntime) {
   std::string line = python + " '" SKEIN_SOURCE_DIR "/tests/onnx_graph.py' .";
   std::map<std::string, Tensor> here;
   const NoTape off;
-  for (const char* name : names()) {
-    const int side = side_of(name), channels = std::string(name) == "gem-cnn" ? 1 : 3;
+  for (const char* name : testing::model_names()) {
+    const int side = testing::side_of(name), channels = std::string(name) == "gem-cnn" ? 1 : 3;
     SavedModel m = saved(name, side, channels);
     export_onnx(w.path() / (std::string(name) + ".onnx"), m);
     Tensor planes({kBatch, channels, side, side});

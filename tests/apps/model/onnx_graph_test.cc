@@ -16,13 +16,7 @@
 namespace skein::apps {
 namespace {
 
-constexpr int64_t kClasses = 7;
-
-// Small, but large enough that maps are not reduced to 1x1 earlier than usual, and that vgg16-bn's
-// pool has uneven windows.
-int side_of(const std::string& name) {
-  return name == "vgg16-bn" ? 96 : name == "vgg16-bn-cifar" ? 64 : name.starts_with("resnet") ? 40 : 28;
-}
+constexpr int64_t kGraphClasses = 7;
 
 onnx::Graph graph_of(nn::Module& net, const Tensor& x) {
   const NoTape off;
@@ -38,8 +32,8 @@ onnx::Graph graph_of(nn::Module& net, const Tensor& x) {
 class OnnxModel : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(OnnxModel, IsAGraphInOrderThatHoldsEachParameterOnce) {
-  const int side = side_of(GetParam());
-  const auto net = testing::random_model(GetParam(), {side, side, 3, kClasses}, 13);
+  const int side = testing::side_of(GetParam());
+  const auto net = testing::random_model(GetParam(), {side, side, 3, kGraphClasses}, 13);
   const onnx::Graph graph = graph_of(*net, Tensor::zeros({2, side, side, 3}));
   std::set<std::string> known = {"images"};
   for (const onnx::Tensor& t : graph.initializer()) {
@@ -67,14 +61,8 @@ TEST_P(OnnxModel, IsAGraphInOrderThatHoldsEachParameterOnce) {
   EXPECT_EQ(shape.dim(3).dim_value(), side);
 }
 
-std::vector<const char*> names() {
-  std::vector<const char*> all;
-  for (const nn::ModelRow& row : nn::models()) all.push_back(row.name);
-  return all;
-}
-
 std::vector<const char*> quick_names() {  // vgg16-bn has half a gigabyte of parameters
-  std::vector<const char*> all = names();
+  std::vector<const char*> all = testing::model_names();
   std::erase_if(all, [](const char* name) { return std::string(name) == "vgg16-bn"; });
   return all;
 }

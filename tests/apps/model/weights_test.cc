@@ -36,13 +36,14 @@ class Tiny final : public nn::Module {
   nn::Param* conv_;
 };
 
-const std::vector<std::string> kClasses = {"a", "b", "c", "d", "é"};
+const std::vector<std::string> kNamesOfClasses = {"a", "b", "c", "d", "é"};
 
 std::string exported(const ScratchDir& dir, uint64_t seed = 3) {
   Tiny m;
   nn::initialize(m, seed);
   m.buffers()[0]->value.data<float>()[1] = 0.25f;
-  export_model(dir / "m", m, {.model = "tiny", .classes = kClasses, .steps = 17, .more = {{"note", "x"}}});
+  export_model(dir / "m", m,
+               {.model = "tiny", .classes = kNamesOfClasses, .steps = 17, .more = {{"note", "x"}}});
   return dir / "m";
 }
 
@@ -70,7 +71,7 @@ TEST(Weights, FilesHaveTorchvisionsNamesAndLayouts) {
   EXPECT_EQ(*counter->data<int64_t>(), 17);
   EXPECT_EQ(f.tensors.size(), 8u);
   EXPECT_EQ(f.metadata.at("model"), "tiny");
-  EXPECT_EQ(nlohmann::json::parse(f.metadata.at("classes")), nlohmann::json(kClasses));
+  EXPECT_EQ(nlohmann::json::parse(f.metadata.at("classes")), nlohmann::json(kNamesOfClasses));
 }
 
 TEST(Weights, ImportUndoesExportInPlace) {
@@ -79,9 +80,9 @@ TEST(Weights, ImportUndoesExportInPlace) {
   Tiny m, original;
   nn::initialize(original, 3);
   const nn::Flat flat = nn::flatten(m, allocator(kCpu));
-  const ModelInfo info = import_model(path, read_safetensors(path), m, kClasses);
+  const ModelInfo info = import_model(path, read_safetensors(path), m, kNamesOfClasses);
   EXPECT_EQ(info.model, "tiny");
-  EXPECT_EQ(info.classes, kClasses);
+  EXPECT_EQ(info.classes, kNamesOfClasses);
   EXPECT_EQ(info.steps, 17);
   EXPECT_EQ(info.more.at("note"), "x");
   for (size_t i = 0; i < m.params().size(); ++i) {

@@ -51,7 +51,7 @@ std::vector<std::string> records_in(const std::string& path) {
   return records;
 }
 
-StepEvent step_event(int64_t step) {
+StepEvent loss_event(int64_t step) {
   StepEvent e;
   e.step = step, e.epoch = double(step) / 100, e.loss = 1 / double(step), e.learning_rate = 0.25;
   return e;
@@ -124,7 +124,7 @@ TEST_F(ByTensorboard, EveryScalarAndTheConfigurationAreRead) {
   {
     Tensorboard board(dir.path());
     board.write(RunEvent{.config = {{"model", "mlp"}, {"lr", 0.5}}});
-    StepEvent s = step_event(20);
+    StepEvent s = loss_event(20);
     s.loss = Spread(2, 1.5, 2.5), s.bytes = 1e9, s.top1 = NAN;
     board.write(s);
     EvalEvent e;
@@ -147,11 +147,11 @@ TEST_F(ByTensorboard, AResumedRunTakesTheStepsAfterItsCheckpointAgain) {
   const ScratchDir dir, scratch;
   {
     Tensorboard board(dir.path());
-    for (int64_t k : {10, 20, 30, 40}) board.write(step_event(k));
+    for (int64_t k : {10, 20, 30, 40}) board.write(loss_event(k));
   }
   {
     Tensorboard board(dir.path(), 20);
-    for (int64_t k : {25, 35}) board.write(step_event(k));
+    for (int64_t k : {25, 35}) board.write(loss_event(k));
   }
   std::vector<int64_t> steps;
   const Json seen = read(dir.path(), scratch);

@@ -2,13 +2,13 @@
 #include "apps/setup/memory_advice.h"
 
 #include "tests/support/program.h"
+#include "tests/support/says.h"
 
 namespace skein::apps {
 namespace {
 
 using skein::testing_programs::Ended;
 using skein::testing_programs::Workplace;
-#define EXPECT_SAYS(said, part) EXPECT_NE((said).find(part), std::string::npos) << said
 
 TEST(BatchThatFits, FollowsTheRoom) {
   EXPECT_EQ(batch_that_fits(64, 256, 100, 740, 2500), 224);  // 10 each: 225, rounded down to a multiple of 8

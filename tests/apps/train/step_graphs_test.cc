@@ -16,7 +16,7 @@ namespace {
 using testing_programs::Workplace;
 
 // 52 images in batches of 8: the last batch of an epoch has 4. Three epochs are 21 steps.
-Config config_of(const std::string& model) {
+Config config_for(const std::string& model) {
   Config c;
   c.data = "synthetic:16x16x1,classes=4,train=52,test=20";
   c.model = model;
@@ -70,11 +70,11 @@ struct Case {
   void (*set)(Config&);
 };
 
-class StepGraphsTest : public testing::TestWithParam<Case> {};
+class StepGraphsTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(StepGraphsTest, ReplayedStepsTrainTheSameBits) {
   const Workplace w;
-  Config c = config_of(GetParam().model);
+  Config c = config_for(GetParam().model);
   GetParam().set(c);
   const Trained off = train(c, "off", w.path() / "off"), on = train(c, "on", w.path() / "on");
   EXPECT_EQ(off.how, "off");
@@ -86,25 +86,25 @@ TEST_P(StepGraphsTest, ReplayedStepsTrainTheSameBits) {
 
 INSTANTIATE_TEST_SUITE_P(
     Ways, StepGraphsTest,
-    testing::Values(Case{"plain", "mlp",
-                         [](Config& c) {
-                           c.momentum = 0;
-                           c.nesterov = false;
-                         }},
-                    Case{"dropout", "gem-cnn", [](Config&) {}}, Case{"norms", "small-cnn", [](Config&) {}},
-                    Case{"bf16", "small-cnn", [](Config& c) { c.precision = "bf16"; }},
-                    Case{"accumulate", "gem-cnn", [](Config& c) { c.accumulate = 3; }},
-                    Case{"clip", "small-cnn", [](Config& c) { c.clip_norm = 0.5; }},
-                    Case{"mixup", "small-cnn", [](Config& c) { c.mixup = 0.4; }},
-                    Case{"mixup_and_cutmix_in_passes", "gem-cnn",
-                         [](Config& c) { c.mixup = 0.4, c.cutmix = 1, c.accumulate = 2; }},
-                    Case{"average", "mlp", [](Config& c) { c.ema = 0.9; }}),
+    ::testing::Values(Case{"plain", "mlp",
+                           [](Config& c) {
+                             c.momentum = 0;
+                             c.nesterov = false;
+                           }},
+                      Case{"dropout", "gem-cnn", [](Config&) {}}, Case{"norms", "small-cnn", [](Config&) {}},
+                      Case{"bf16", "small-cnn", [](Config& c) { c.precision = "bf16"; }},
+                      Case{"accumulate", "gem-cnn", [](Config& c) { c.accumulate = 3; }},
+                      Case{"clip", "small-cnn", [](Config& c) { c.clip_norm = 0.5; }},
+                      Case{"mixup", "small-cnn", [](Config& c) { c.mixup = 0.4; }},
+                      Case{"mixup_and_cutmix_in_passes", "gem-cnn",
+                           [](Config& c) { c.mixup = 0.4, c.cutmix = 1, c.accumulate = 2; }},
+                      Case{"average", "mlp", [](Config& c) { c.ema = 0.9; }}),
     [](const auto& info) { return std::string(info.param.name); });
 
 // Resumes recorded runs as plain ones, and the reverse.
 TEST(StepGraphsTest, ACheckpointIsTheSameEitherWay) {
   const Workplace w;
-  const Config c = config_of("gem-cnn");
+  const Config c = config_for("gem-cnn");
   const std::string whole = train(c, "off", w.path() / "whole").outcome.hash;
   for (const auto& [first, second] : {std::pair{"on", "on"}, {"on", "off"}, {"off", "on"}}) {
     const std::string dir = w.path() / text(first, second);
@@ -116,7 +116,7 @@ TEST(StepGraphsTest, ACheckpointIsTheSameEitherWay) {
 // Numbers are read one step later, but are recorded under their own step.
 TEST(StepGraphsTest, TheRecordIsTheSame) {
   const Workplace w;
-  Config c = config_of("mlp");
+  Config c = config_for("mlp");
   c.log_every = 2;
   const auto steps = [](const Trained& t) {
     std::vector<nlohmann::json> all;
@@ -142,7 +142,7 @@ TEST(StepGraphsTest, TheRecordIsTheSame) {
 
 TEST(StepGraphsTest, ADivergedTrainingIsFoundOut) {
   const Workplace w;
-  Config c = config_of("mlp");
+  Config c = config_for("mlp");
   c.lr = 1e18;
   c.log_every = 1;
   EXPECT_THROW(train(c, "on", w.path() / "run"), Error);

@@ -9,7 +9,7 @@
 namespace skein::apps {
 namespace {
 
-Config config_of(const std::string& algorithm) {
+Config config_by(const std::string& algorithm) {
   Config c;
   c.algorithm = algorithm;
   return c;
@@ -23,7 +23,7 @@ int64_t walk(Stopping& stopping, Run& run) {
 
 TEST(Stopping, AWorkerAloneStopsWhereItIsAsked) {
   comm::WorldOfOne alone;
-  RunOnPaper paper(alone, config_of("sgd"));
+  RunOnPaper paper(alone, config_by("sgd"));
   paper.run.stop = [&] { return paper.run.k == 7; };
   Stopping stopping(paper.run, [] {});
   stopping.begin();
@@ -34,7 +34,7 @@ TEST(Stopping, WorkersInStepStopAtOneStepWhoeverIsAsked) {
   for (int asked = 0; asked < 3; ++asked) {
     std::vector<int64_t> ended(3);
     comm::in_local_world(3, [&](comm::Communicator& comm) {
-      RunOnPaper paper(comm, config_of("local-sgd"));
+      RunOnPaper paper(comm, config_by("local-sgd"));
       paper.run.stop = [&] { return comm.rank() == asked && paper.run.k >= 4; };
       Stopping stopping(paper.run, [] {});
       stopping.begin();
@@ -50,7 +50,7 @@ TEST(Stopping, WorkersInStepStopAtOneStepWhoeverIsAsked) {
 TEST(Stopping, AsynchronousWorkersGoOnToTheStepOfTheOneFurthestAhead) {
   std::vector<int64_t> ended(3);
   comm::in_local_world(3, [&](comm::Communicator& comm) {
-    RunOnPaper paper(comm, config_of("ad-psgd"));
+    RunOnPaper paper(comm, config_by("ad-psgd"));
     ASSERT_TRUE(paper.run.asynchronous);
     paper.run.stop = [] { return true; };
     paper.run.k = 2 * comm.rank();
@@ -66,7 +66,7 @@ TEST(Stopping, AsynchronousWorkersGoOnToTheStepOfTheOneFurthestAhead) {
 TEST(Stopping, AsynchronousWorkersThatNobodyAskedAreTold) {
   std::vector<int64_t> ended(2);
   comm::in_local_world(2, [&](comm::Communicator& comm) {
-    RunOnPaper paper(comm, config_of("ad-psgd"));
+    RunOnPaper paper(comm, config_by("ad-psgd"));
     paper.run.stop = [&] { return comm.rank() == 1 && paper.run.k >= 3; };
     Stopping stopping(paper.run, [] {});
     stopping.begin();
@@ -83,7 +83,7 @@ TEST(Stopping, AsynchronousWorkersThatNobodyAskedAreTold) {
 
 TEST(Stopping, AsynchronousWorkersMeetOnceAtAStepUntilTheyAreOthers) {
   comm::in_local_world(2, [&](comm::Communicator& comm) {
-    RunOnPaper paper(comm, config_of("ad-psgd"));
+    RunOnPaper paper(comm, config_by("ad-psgd"));
     int settled = 0;
     Stopping stopping(paper.run, [&] { ++settled; });
     stopping.begin();
@@ -99,7 +99,7 @@ TEST(Stopping, AsynchronousWorkersMeetOnceAtAStepUntilTheyAreOthers) {
 
 TEST(Stopping, WorkersInStepNeedNotMeet) {
   comm::in_local_world(2, [&](comm::Communicator& comm) {
-    RunOnPaper paper(comm, config_of("local-sgd"));
+    RunOnPaper paper(comm, config_by("local-sgd"));
     Stopping stopping(paper.run, [] { FAIL() << "nothing is to be settled"; });
     if (comm.rank() == 0) { EXPECT_TRUE(stopping.meet()); }
   });
@@ -107,7 +107,7 @@ TEST(Stopping, WorkersInStepNeedNotMeet) {
 
 TEST(Stopping, AReplayedRunStopsOnlyWhereTheRecordedOneMet) {
   comm::in_local_world(2, [&](comm::Communicator& comm) {
-    Config c = config_of("ad-psgd");
+    Config c = config_by("ad-psgd");
     c.replay = "log";
     RunOnPaper paper(comm, c);
     paper.run.stop = [&] { return comm.rank() == 0; };

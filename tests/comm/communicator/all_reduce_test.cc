@@ -35,8 +35,8 @@ void expect_sums(Communicator& c, int64_t n) {
     ASSERT_EQ(x.data<float>()[i], sum_of(c.size(), i)) << "element " << i << " of " << n;
 }
 
-class AllReduceIn : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Sizes, AllReduceIn, testing::Range(1, 10));
+class AllReduceIn : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, AllReduceIn, ::testing::Range(1, 10));
 
 TEST_P(AllReduceIn, AllReduceSumsInRankOrderOverWindows) {
   in_local_world(GetParam(), [](Communicator& c) {

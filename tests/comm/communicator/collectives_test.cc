@@ -5,8 +5,8 @@
 namespace skein::comm {
 namespace {
 
-class EveryWorld : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Sizes, EveryWorld, testing::Range(1, 10));
+class EveryWorld : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, EveryWorld, ::testing::Range(1, 10));
 
 TEST_P(EveryWorld, BroadcastFromEveryRoot) {
   in_local_world(GetParam(), [](Communicator& c) {

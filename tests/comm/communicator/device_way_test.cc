@@ -6,6 +6,7 @@
 
 #include "comm/communicator/staging.h"
 #include "tests/support/fake_group.h"
+#include "tests/support/says.h"
 #include "tests/support/world.h"
 
 namespace skein::comm {
@@ -73,7 +74,6 @@ DeviceOffer has(const std::string& gpu) {
   o.groups.form = [](auto&&...) { return nullptr; };
   return o;
 }
-#define EXPECT_SAYS(said, part) EXPECT_NE((said).find(part), std::string::npos) << said
 
 TEST(DeviceVerdict, AGpuForEveryWorkerMeansNccl) {
   const DeviceVerdict v = decide(DeviceWish::kAuto, {has("a"), has("b"), has("c")});

@@ -4,13 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "comm/inbox/inbox.h"
+#include "tests/support/keys.h"
+#include "tests/support/soon.h"
 
 namespace skein::comm {
 namespace {
-
-const Secret kKey(std::string(32, 'k')), kOther(std::string(32, 'o'));
-
-Clock::time_point soon(int ms = 0) { return Clock::now() + std::chrono::milliseconds(ms); }
 
 TEST(InboxClient, TakesTheFirstAddressThatAnswers) {
   Inbox inbox({.key = kKey, .workers = 1});

@@ -10,14 +10,12 @@
 #include <random>
 
 #include "comm/inbox/inbox_client.h"
+#include "tests/support/keys.h"
 #include "tests/support/lossy_proxy.h"
+#include "tests/support/soon.h"
 
 namespace skein::comm {
 namespace {
-
-const Secret kKey(std::string(32, 'k')), kOther(std::string(32, 'o'));
-
-Clock::time_point soon(int ms = 0) { return Clock::now() + std::chrono::milliseconds(ms); }
 
 // Sends raw bytes to an inbox and hears what comes back.
 class Voice {

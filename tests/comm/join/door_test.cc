@@ -10,11 +10,10 @@
 #include <set>
 
 #include "comm/join/rendezvous.h"
+#include "tests/support/keys.h"
 
 namespace skein::comm {
 namespace {
-
-const Secret kKey(std::string(kJobKeyBytes, 'k'));
 
 // A job of one member, whose next epoch begins when the test says so.
 struct Job {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "comm/transport.h"
+#include "tests/support/keys.h"
 #include "tests/support/roles.h"
 
 namespace skein::comm {
@@ -14,8 +15,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-const Secret kKey(std::string(kJobKeyBytes, 'k')), kOther(std::string(kJobKeyBytes, 'o'));
 
 HandshakeOptions options(Rank me, std::vector<Rank> peers, std::function<Fd(Rank)> dial = {}) {
   return {.mine = {.key = kKey, .me = me, .size = 3},

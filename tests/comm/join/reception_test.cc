@@ -1,5 +1,6 @@
 // Callers who push others out, and those who are pushed out.
 #include "comm/join/reception.h"
+#include "tests/support/keys.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -13,8 +14,6 @@ namespace skein::comm {
 namespace {
 
 using std::chrono::seconds;
-
-const Secret kKey(std::string(kJobKeyBytes, 'k'));
 
 // A connection from this address of our own to that port.
 Fd call_from(const char* address, int port) {

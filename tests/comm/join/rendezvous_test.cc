@@ -6,14 +6,13 @@
 #include <atomic>
 #include <thread>
 
+#include "tests/support/keys.h"
 #include "tests/support/world.h"
 
 namespace skein::comm {
 namespace {
 
-const Secret kKey(std::string(kJobKeyBytes, 'k')), kOther(std::string(kJobKeyBytes, 'o'));
-
-struct Site {
+struct MeetingSite {
   int port = 0;
   Fd listener = listen_at(port, true);
   RendezvousOptions options(Rank r, int n, double deadline = 10) {
@@ -34,7 +33,7 @@ std::string message(F&& f) {
 
 TEST(Rendezvous, GathersStringsInRankOrder) {
   for (int n : {1, 2, 5, 9}) {
-    Site site;
+    MeetingSite site;
     on_threads(n, [&](Rank r) {
       Rendezvous meet(site.options(r, n));
       for (int round = 0; round < 3; ++round) {
@@ -48,7 +47,7 @@ TEST(Rendezvous, GathersStringsInRankOrder) {
 }
 
 TEST(Rendezvous, OthersMayComeBeforeRankZero) {
-  Site site;
+  MeetingSite site;
   const int port = site.port;
   site.listener = {};
   on_threads(2, [&](Rank r) {
@@ -64,7 +63,7 @@ TEST(Rendezvous, OthersMayComeBeforeRankZero) {
 TEST(Rendezvous, TakesTheFirstFreePortAndPassesStrangersAtTheOthers) {
   int hangs_up = 0, free = 0;
   Fd strange = listen_at(hangs_up, false), later = listen_at(free, false);
-  Site other;
+  MeetingSite other;
   later = {};
   std::atomic<bool> over{false};
   const auto options = [&](Rank r) {
@@ -93,14 +92,14 @@ TEST(Rendezvous, TakesTheFirstFreePortAndPassesStrangersAtTheOthers) {
 }
 
 TEST(Rendezvous, SaysWhenNoneOfSeveralPortsIsFree) {
-  Site one, two;
+  MeetingSite one, two;
   RendezvousOptions o;
   o.size = 2, o.key = kKey, o.port = one.port, o.more_ports = {two.port};
   EXPECT_NE(message([&] { Rendezvous(std::move(o)); }).find("all are in use"), std::string::npos);
 }
 
 TEST(Rendezvous, NamesWhoNeverArrivesOnEveryRank) {
-  Site site;
+  MeetingSite site;
   std::vector<std::string> said(4);
   on_threads(4, [&](Rank r) {
     if (r == 2) return;
@@ -111,7 +110,7 @@ TEST(Rendezvous, NamesWhoNeverArrivesOnEveryRank) {
 }
 
 TEST(Rendezvous, NamesAnAddressWhereNobodyListens) {
-  Site site;
+  MeetingSite site;
   site.listener = {};
   RendezvousOptions o = site.options(1, 2, 0.3);
   EXPECT_NE(message([&] { Rendezvous(std::move(o)); }).find("rank 0 did not answer at 127.0.0.1"),
@@ -119,7 +118,7 @@ TEST(Rendezvous, NamesAnAddressWhereNobodyListens) {
 }
 
 TEST(Rendezvous, RefusesAndCountsStrangers) {
-  Site site;
+  MeetingSite site;
   std::string refused;
   int64_t strangers = 0;
   std::atomic<int> refusals{0};
@@ -152,7 +151,7 @@ TEST(Rendezvous, RefusesAndCountsStrangers) {
 
 // A rank 0 that strangers flood may have had to hang up on anybody.
 TEST(Rendezvous, CallsAgainWhereItWasHungUpOn) {
-  Site site;
+  MeetingSite site;
   on_threads(2, [&](Rank r) {
     for (int i = 0; r == 0 && i < 3; ++i)
       EXPECT_TRUE(accept_before(site.listener, Clock::now() + std::chrono::seconds(10)));
@@ -161,7 +160,7 @@ TEST(Rendezvous, CallsAgainWhereItWasHungUpOn) {
 }
 
 TEST(Rendezvous, SaysWhenWorkersExpectDifferentNumbers) {
-  Site site;
+  MeetingSite site;
   std::vector<std::string> said(2);
   on_threads(2, [&](Rank r) {
     said[size_t(r)] = message([&] { Rendezvous(site.options(r, r == 0 ? 2 : 3, 5)).all_gather(""); });
@@ -171,14 +170,14 @@ TEST(Rendezvous, SaysWhenWorkersExpectDifferentNumbers) {
 }
 
 TEST(Rendezvous, SaysWhenThePortIsTaken) {
-  Site site;
+  MeetingSite site;
   int port = site.port;
   EXPECT_NE(message([&] { listen_at(port, true); }).find(text("port ", port, " is in use")),
             std::string::npos);
 }
 
 TEST(Rendezvous, NamesWhoLeavesDuringAnExchange) {
-  Site site;
+  MeetingSite site;
   std::vector<std::string> said(3);
   on_threads(3, [&](Rank r) {
     said[size_t(r)] = message([&] {

@@ -5,12 +5,11 @@
 
 #include <optional>
 
+#include "tests/support/keys.h"
 #include "tests/support/sealed.h"
 
 namespace skein::comm {
 namespace {
-
-const Secret kKey(std::string(kCipherKeyBytes, 'k')), kOther(std::string(kCipherKeyBytes, 'o'));
 
 std::vector<CipherKind> kinds() {
   std::vector<CipherKind> all = {CipherKind::kChaCha20Poly1305};

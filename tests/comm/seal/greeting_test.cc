@@ -5,12 +5,11 @@
 
 #include <set>
 
+#include "tests/support/keys.h"
 #include "tests/support/sealed.h"
 
 namespace skein::comm {
 namespace {
-
-const Secret kKey(std::string(kJobKeyBytes, 'k')), kOther(std::string(kJobKeyBytes, 'o'));
 
 // One greeting between two ranks: both ends' sessions, in the order caller, called.
 struct Greeting {

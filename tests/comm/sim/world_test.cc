@@ -110,7 +110,7 @@ std::string busy_log(uint64_t seed) {
   populate(world, 6, [&](Communicator& c) {
     const auto twin = c.twin();
     twin->on(7, [&](const Message& m) { world.note(text("heard ", m.from, " ", m.step)); });
-    const Draw draw{seed, Purpose::kTest, 0, uint32_t(c.rank())};
+    const Draw draw{seed, skein::Purpose::kTest, 0, uint32_t(c.rank())};
     for (int64_t k = 0; k < 20; ++k) {
       spend(0.01 * double(draw.unit(uint64_t(k))));
       c.push((c.rank() + 1) % 6, 7, k, 1, number(float(k)));
@@ -150,7 +150,8 @@ TEST(World, TenThousandRandomMessagesArriveOnceEach) {
   for (bool overtaking : {false, true}) {
     wild.overtaking = overtaking;
     const Counts all = in_sim_world(kRanks, wild, [](Communicator& c) {
-      const Draw draw{11, Purpose::kTest, 0, 0};  // the same for all: everyone knows who writes to whom
+      const Draw draw{11, skein::Purpose::kTest, 0,
+                      0};  // the same for all: everyone knows who writes to whom
       std::vector<std::vector<int64_t>> due(kRanks);
       for (int64_t k = 0; k < kEach * kRanks; ++k) {
         const Rank from = Rank(draw.bits(uint64_t(2 * k)) % kRanks),

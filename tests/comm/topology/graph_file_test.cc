@@ -5,25 +5,19 @@
 #include <fstream>
 
 #include "comm/topology/topology.h"
+#include "tests/support/matrices.h"
 
 namespace skein::comm {
 namespace {
 
-std::string refusal(const std::string& spec, const TopologyOptions& o, int n) {
-  try {
-    make_topology(spec, o, n);
-  } catch (const Error& e) { return e.what(); }
-  return "";
-}
-
-class GraphFileTest : public testing::Test {
+class GraphFileTest : public ::testing::Test {
  protected:
   std::string write(const std::string& json) {
     std::ofstream(path_) << json;
     return "file:" + path_;
   }
   ~GraphFileTest() override { std::remove(path_.c_str()); }
-  std::string path_ = text(testing::TempDir(), "graph", getpid(), ".json");
+  std::string path_ = text(::testing::TempDir(), "graph", getpid(), ".json");
 };
 
 TEST_F(GraphFileTest, ReadsColumnsThatSumToOne) {

@@ -16,13 +16,6 @@ std::vector<Rank> out_of(const Topology& t, Rank r, int64_t q) {
   return p;
 }
 
-std::string refusal(const std::string& spec, const TopologyOptions& o, int n) {
-  try {
-    make_topology(spec, o, n);
-  } catch (const Error& e) { return e.what(); }
-  return "";
-}
-
 // Every graph that needs no file, in every world and with every number of peers it allows.
 template <class F>
 void for_each_graph(int largest, F&& f) {

@@ -126,12 +126,6 @@ TEST(ImageFolder, SaysWhatIsWrongWithADirectory) {
   expect_says(error(loop), {"nested deeper", "back"});
 }
 
-// Writes a split with two images per class.
-void write_split(const TemporaryDirectory& d, const std::string& split, const Bytes& image) {
-  for (const char* file : {"/cat/a.jpg", "/cat/b.jpg", "/dog/a.jpg", "/dog/b.jpg"})
-    d.write(split + file, image);
-}
-
 TEST(ImageFolder, FilesOfOtherKindsAreCountedAndNamedAlsoWhenTheIndexIsKept) {
   const TemporaryDirectory d, cache;
   write_split(d, "train", jpeg_bytes(waves(8, 8, 3))), write_split(d, "val", jpeg_bytes(waves(8, 8, 3)));

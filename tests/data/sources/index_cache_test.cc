@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 const Bytes kImage = {0xFF, 0xD8, 0xFF, 0};
 
 // A folder of two classes, one nested, that looks an hour old, and a private user's cache.
-class Folder : public testing::Test {
+class Folder : public ::testing::Test {
  protected:
   Folder() {
     if (const char* before = std::getenv("XDG_CACHE_HOME")) before_ = before;

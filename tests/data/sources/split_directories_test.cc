@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tests/support/data_files.h"
+#include "tests/support/pictures.h"
 
 namespace skein::data {
 namespace {
@@ -30,12 +31,6 @@ TEST(SplitDirectories, OneLevelKeepsATenthOfEachClassWhateverTheSeed) {
     tests.push_back(testing);
   }
   EXPECT_EQ(tests[0], tests[1]);
-}
-
-// Writes a split with two images per class.
-void write_split(const TemporaryDirectory& d, const std::string& split, const Bytes& image) {
-  for (const char* file : {"/cat/a.jpg", "/cat/b.jpg", "/dog/a.jpg", "/dog/b.jpg"})
-    d.write(split + file, image);
 }
 
 TEST(SplitDirectories, AreKnownByAnyOfTheirUsualNames) {

@@ -1,12 +1,11 @@
 // The messages about GPUs that cannot be used.
 #include "engine/device/device_trouble.h"
+#include "tests/support/says.h"
 
 #include <gtest/gtest.h>
 
 namespace skein {
 namespace {
-
-#define EXPECT_SAYS(said, part) EXPECT_NE((said).find(part), std::string::npos) << said
 
 TEST(DeviceTrouble, EveryStateOfTheDriverSaysWhatToInstall) {
   const auto said = [](DriverLook::State s, int driver) {

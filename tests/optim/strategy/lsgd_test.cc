@@ -95,7 +95,7 @@ TEST(Lsgd, WhereElasticAveragingSticksAtTheSecondMinimum) {
     }
 }
 
-void expect_trace(const optim::Options& o, const std::vector<std::vector<double>>& trace) {
+void expect_leaders_trace(const optim::Options& o, const std::vector<std::vector<double>>& trace) {
   in_local_world(4, [&](comm::Communicator& comm) {
     const int r = comm.rank();
     Climber w(comm, o, {0}, 0.1f, [r](const float* x, float* g) {
@@ -112,41 +112,41 @@ void expect_trace(const optim::Options& o, const std::vector<std::vector<double>
 
 // Steps to .4 .3 .2 .1; the leaders, 1 and 3, pull by a half. Then steps from there; and worker 3 leads all.
 TEST(LsgdTrace, TwoGroupsOfTwo) {
-  expect_trace(options({{"groups", "2"},
-                        {"tau-local", "1"},
-                        {"tau-global", "2"},
-                        {"c-local", "0.5"},
-                        {"c-global", "0.5"}}),
-               {{.35, .3, .15, .1}, {.41625, .38, .22625, .19}});
+  expect_leaders_trace(options({{"groups", "2"},
+                                {"tau-local", "1"},
+                                {"tau-global", "2"},
+                                {"c-local", "0.5"},
+                                {"c-global", "0.5"}}),
+                       {{.35, .3, .15, .1}, {.41625, .38, .22625, .19}});
 }
 // p2/tau_g = 0.2 first, p1/tau_l = 0.4 then: after the first step 0.48 x.
 TEST(LsgdTrace, ProximalPulls) {
-  expect_trace(options({{"groups", "2"},
-                        {"tau-local", "1"},
-                        {"tau-global", "2"},
-                        {"c-local", "0.5"},
-                        {"c-global", "0.5"},
-                        {"prox-local", "0.4"},
-                        {"prox-global", "0.4"}}),
-               {{.168, .144, .072, .048}, {.190464, .175872, .102528, .087936}});
+  expect_leaders_trace(options({{"groups", "2"},
+                                {"tau-local", "1"},
+                                {"tau-global", "2"},
+                                {"c-local", "0.5"},
+                                {"c-global", "0.5"},
+                                {"prox-local", "0.4"},
+                                {"prox-global", "0.4"}}),
+                       {{.168, .144, .072, .048}, {.190464, .175872, .102528, .087936}});
 }
 // One group: only the global pull acts, every tau-global steps, and c-local is not used.
 TEST(LsgdTrace, OneGroup) {
-  expect_trace(options({{"groups", "1"},
-                        {"tau-local", "1"},
-                        {"tau-global", "2"},
-                        {"c-local", "0.9"},
-                        {"c-global", "0.5"}}),
-               {{.4, .3, .2, .1}, {.475, .38, .285, .19}});
+  expect_leaders_trace(options({{"groups", "1"},
+                                {"tau-local", "1"},
+                                {"tau-global", "2"},
+                                {"c-local", "0.9"},
+                                {"c-global", "0.5"}}),
+                       {{.4, .3, .2, .1}, {.475, .38, .285, .19}});
 }
 // Likewise with equal periods.
 TEST(LsgdTrace, EqualPeriods) {
-  expect_trace(options({{"groups", "2"},
-                        {"tau-local", "2"},
-                        {"tau-global", "2"},
-                        {"c-local", "0.9"},
-                        {"c-global", "0.5"}}),
-               {{.4, .3, .2, .1}, {.475, .38, .285, .19}});
+  expect_leaders_trace(options({{"groups", "2"},
+                                {"tau-local", "2"},
+                                {"tau-global", "2"},
+                                {"c-local", "0.9"},
+                                {"c-global", "0.5"}}),
+                       {{.4, .3, .2, .1}, {.475, .38, .285, .19}});
 }
 
 TEST(LsgdLaw, OneGroupOfEqualLossesIsAPullToTheLowestRankExactly) {
