@@ -1,8 +1,6 @@
 // Hides the difference between oneDNN 2.6 and 3.x, and asks the library about this processor.
 #include "engine/cpu/onednn.h"
 
-#include <omp.h>
-
 #include "engine/backend.h"
 #include "engine/device/processor.h"
 
@@ -143,8 +141,7 @@ std::string describe() {
                      : (isa & 7) == 7       ? "avx2"
                                             : "sse4.1";
   return text(name, isa_is_forced() ? " (SKEIN_CPU)" : "", ", oneDNN ", v->major, '.', v->minor, '.',
-              v->patch, native_bf16() ? ", bf16 in hardware" : ", bf16 stored and computed in f32", ", ",
-              omp_get_max_threads(), " threads");
+              v->patch, native_bf16() ? ", bf16 in hardware" : ", bf16 stored and computed in f32");
 }
 
 }  // namespace skein::cpu

@@ -19,6 +19,11 @@ const char* kTask =
     "--reference-batch 0 --lr-schedule constant --warmup-epochs 0 --augment none --log-every 1 --threads 1 "
     "--progress none --elastic on --model small-cnn --batch-size 8 ";
 
+// wait_for WORDS N: until the run's events have had these words so often.
+const char* kWaitFor =
+    "wait_for() { for i in $(seq 800); do n=$(grep -c \"$1\" run/metrics.jsonl 2>/dev/null)\n"
+    "[ ${n:-0} -ge $2 ] && break; sleep 0.05; done; }\n";
+
 class Elastic : public ::testing::Test {
  protected:
   // Starts a training, and kills these workers, named by their ranks at the start, when it has taken some steps.
@@ -74,8 +79,13 @@ TEST_F(Elastic, AWorkerThatIsToldToLeavesTheOthers) {
 }
 
 TEST_F(Elastic, AFreshWorkerTakesTheDeadOnesPlace) {
-  const Ended e = kill("--workers 3 --steps 6000 --algorithm allreduce", "0");
-  ASSERT_EQ(e.out, "status 0\n") << e.err << place_.read("log");
+  const Ended e = place_.run(
+      std::string(kWaitFor) + kTask +
+      "--workers 3 --epochs 100000 --algorithm allreduce --output run > log & P=$!\nwait_for '\"step\"' 8\n"
+      "L=$(pgrep -P $P); for w in $(pgrep -P $L); do grep -qz ^RANK=0$ /proc/$w/environ && kill -KILL $w; "
+      "done\n"
+      "wait_for '\"joined\":1' 1; kill -INT $L; wait $P; echo status $?");
+  ASSERT_EQ(e.out, "status 130\n") << e.err << place_.read("log");
   const json s = summary("run");
   EXPECT_EQ(s["workers"], 3);
   ASSERT_GE(s["recoveries"].size(), 2u) << s["recoveries"];
@@ -105,11 +115,10 @@ TEST_F(Elastic, RefusesWhatCannotBeTakenOver) {
 
 TEST_F(Elastic, ANewcomerNeedsNoFlagsButTheJobsAddress) {
   const Ended e = place_.run(
+      std::string(kWaitFor) +
       "head -c 32 /dev/urandom > key; chmod 600 key; export SKEIN_KEY_FILE=$PWD/key\n" + std::string(kTask) +
       "--workers 2 --epochs 100000 --algorithm sgp --output run > log 2>&1 & P=$!\n"
-      "wait_for() { for i in $(seq 800); do [ $(grep -c \"$1\" run/metrics.jsonl 2>/dev/null) -ge $2 ] && "
-      "break; "
-      "sleep 0.05; done; } 2>/dev/null\nwait_for '\"step\"' 8; L=$(pgrep -P $P)\n"
+      "wait_for '\"step\"' 8; L=$(pgrep -P $P)\n"
       "$TRAIN --join run --lr 0.7 2> why; echo status $?\n"
       "$TRAIN --join run --model mlp 2> which; echo status $?\n"
       "timeout 60 $TRAIN --join run --threads 1 > late 2>&1 & wait_for '\"joined\":1' 1\n"
@@ -125,12 +134,9 @@ TEST_F(Elastic, OfTwoWorkersOneMayFallSilent) {
   for (const std::string which : {"head", "tail"}) {
     place_.run("rm -rf run");
     const Ended e = place_.run(
-        std::string(kTask) +
+        std::string(kWaitFor) + kTask +
         "--workers 2 --deadline 4 --restarts 1 --epochs 100000 --algorithm allreduce --output run > log 2>&1 "
-        "& P=$!\n"
-        "wait_for() { for i in $(seq 800); do [ $(grep -c \"$1\" run/metrics.jsonl 2>/dev/null) -ge $2 ] && "
-        "break; "
-        "sleep 0.05; done; } 2>/dev/null\nwait_for '\"step\"' 8; L=$(pgrep -P $P); W=$(pgrep -P $L | " +
+        "& P=$!\nwait_for '\"step\"' 8; L=$(pgrep -P $P); W=$(pgrep -P $L | " +
         which +
         " -1)\nkill -STOP $W; wait_for '\"membership\"' 1; kill -CONT $W; wait_for '\"membership\"' 2\n"
         "kill -INT $L; wait $P; echo status $?; grep '\"membership\"' run/metrics.jsonl");
