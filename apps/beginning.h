@@ -3,7 +3,7 @@
 #include <string>
 
 #include "apps/checkpoint/run_directory.h"
-#include "apps/command_line.h"
+#include "apps/command_line/command.h"
 #include "comm/communicator/communicator.h"
 
 namespace skein::apps {

@@ -15,7 +15,7 @@
 #include "apps/base/together.h"
 #include "apps/beginning.h"
 #include "apps/checkpoint/reshare.h"
-#include "apps/command_line.h"
+#include "apps/command_line/command_line.h"
 #include "apps/config/algorithm_values.h"
 #include "apps/config/list.h"
 #include "apps/doctor/doctor.h"

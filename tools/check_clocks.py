@@ -19,7 +19,7 @@ EXCEPTIONS = {
     "comm/tcp/": "real sockets",
     "comm/ucx/": "a real network",
     "comm/communicator/device_messages.cc": "times copies to and from a GPU",
-    "apps/command_line.cc": "times of files",
+    "apps/command_line/resumed_run.cc": "times of files",
     "apps/launch/": "processes and their signals: workers of a world are threads",
 }
 

@@ -105,10 +105,6 @@ auto naming_place(const Config& c, const std::string& flag, F&& f) {
   }
 }
 
-// Refuses flags that are valid one by one but not together. Of two alternatives, the one from
-// the stronger source wins.
-void reconcile(Config&, const Flags& = flags());
-
 // The images of a step over so many workers.
 inline Count global_batch_of(const Config& c, Count workers) {
   return c.global_batch > 0 ? c.global_batch : c.batch_size * workers;

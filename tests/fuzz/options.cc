@@ -2,8 +2,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "apps/command_line.h"
+#include "apps/command_line/command_line.h"
 #include "apps/config/algorithm_values.h"
+#include "apps/config/reconcile.h"
 #include "apps/gossip/gossip_flags.h"
 #include "apps/launch/host_list.h"
 #include "apps/launch/seat.h"

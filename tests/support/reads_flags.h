@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "apps/command_line.h"
+#include "apps/command_line/command_line.h"
 #include "tests/support/says.h"
 
 namespace skein::apps {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "apps/config/reconcile.h"
 #include "tests/support/reads_flags.h"
 
 namespace skein::apps {
@@ -98,13 +99,6 @@ TEST_F(AlgorithmValues, AConfigurationWithoutItsAlgorithmsDefaultsIsResumed) {
   reconcile(c);
   settle_algorithm(c, 2);
   EXPECT_EQ(c.of_algorithm.at("qsr-c"), "0");
-}
-
-TEST_F(AlgorithmValues, AFlagWithoutWhichAnAlgorithmIsAnotherIsRequired) {
-  EXPECT_SAYS(refusal({"--algorithm", "qsr", "--workers", "2"}), "--algorithm qsr needs --qsr-c");
-  EXPECT_SAYS(refusal({"--algorithm", "post-local", "--workers", "2"}),
-              "--algorithm post-local needs --switch-step");
-  EXPECT_EQ(refusal({"--algorithm", "qsr", "--workers", "2", "--qsr-c", "0.2"}), "");
 }
 
 TEST_F(AlgorithmValues, ARunTooShortForItsFlagsIsTold) {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "apps/command_line.h"
+#include "apps/command_line/command_line.h"
 #include "apps/config/list.h"
 #include "optim/schedule.h"
 #include "tests/support/program.h"

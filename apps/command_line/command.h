@@ -1,4 +1,4 @@
-// The command line of train_imagenet.
+// Command: what a command line asks for.
 #pragma once
 #include <functional>
 #include <string>
@@ -36,12 +36,7 @@ struct Command {
   bool json = false;      // with --eval-only: print the result as JSON
 };
 
-// The command line over the --config file over the --recipe over the configuration of a resumed run over the
-// defaults. Throws BadOption naming the flag (or file, line and key), what is allowed and the nearest valid
-// name, or BadFile.
-// `ask` returns the configuration of the job that --join names, as TOML: it takes the place of a resumed run's, and
-// BadOption names what contradicts it. Without it the job is not asked.
+// Returns the configuration of the job that --join names, as TOML.
 using AskJob = std::function<std::string(const std::string& join, double deadline)>;
-Command parse_command_line(int argc, const char* const* argv, const Flags& = flags(), const AskJob& ask = {});
 
 }  // namespace skein::apps

@@ -1,0 +1,123 @@
+// Two flags of one question, the algorithm's own flags, and what goes with what.
+#include "apps/config/reconcile.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "engine/words/find_row.h"
+#include "optim/strategy.h"
+
+namespace skein::apps {
+namespace {
+
+// Two flags that answer the same question. Giving both is an error, unless one comes from a stronger source;
+// then the other falls back to `nothing`.
+void settle(Config& c, const Flags& table, const char* a, const char* b, const char* nothing) {
+  const Flag *fa = find_flag(table, a), *fb = find_flag(table, b);
+  if (value_of(c, *fa) == nothing || value_of(c, *fb) == nothing) return;
+  const Origin from_a = c.origin(a), from_b = c.origin(b);
+  if (from_a.source == from_b.source)
+    throw BadOption(text(from_b.place, " ", value_of(c, *fb), " contradicts ", from_a.place, " ",
+                         value_of(c, *fa), "; give one of the two"));
+  assign(c, from_a.source < from_b.source ? *fa : *fb, nothing,
+         from_a.source < from_b.source ? from_a : from_b);
+}
+
+bool holds(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void refuse(const Config& c, const std::string& flag, const std::string& why) {
+  throw BadOption(c.origin(flag).place + " " + why);
+}
+
+// Replaces a run's directory by the model in it.
+void look_into_run(Config& c) {
+  namespace fs = std::filesystem;
+  if (c.weights.empty() || !fs::is_directory(c.weights)) return;
+  const std::string model = fs::path(c.weights) / "model.safetensors";
+  if (!fs::exists(model))
+    refuse(c, "weights", c.weights + ": there is no model.safetensors in it; a run leaves one when it ends");
+  c.weights = model;
+}
+
+// --join takes part in a job that exists: whoever began it has said what --resume, --workers and --hosts say.
+void reconcile_membership(Config& c, const Flags& table) {
+  const auto given = [&](const char* flag) {
+    const Flag& f = *find_flag(table, flag);
+    return c.origin(flag).source > Source::kResumed && value_of(c, f) != value_of({}, f);
+  };
+  if (!c.join.empty()) {
+    for (const char* flag : {"workers", "hosts", "eval-only", "weights"})
+      if (given(flag))
+        refuse(c, "join", text("enters a running job as one more worker; leave out ", c.origin(flag).place));
+    if (c.origin("elastic").source < c.origin("join").source) c.elastic = "on";
+    if (c.elastic == "off") refuse(c, "join", "enters an elastic job; leave out --elastic off");
+  }
+  for (const char* flag : {"min-workers", "max-workers", "restarts"})
+    if (given(flag) && c.elastic == "off") refuse(c, flag, "is of elastic runs; leave out --elastic off");
+  if (c.max_workers > 0 && c.min_workers > c.max_workers)
+    refuse(c, "min-workers", text(c.min_workers, " is more than --max-workers ", c.max_workers));
+  if (c.elastic == "off" || !given("workers")) return;
+  if (c.min_workers > c.workers)
+    refuse(c, "min-workers", text(c.min_workers, " is more than --workers ", c.workers));
+  if (c.max_workers > 0 && c.workers > c.max_workers)
+    refuse(c, "max-workers", text(c.max_workers, " is less than --workers ", c.workers));
+}
+
+// The order of messages and choices by measured time decide bits.
+void reconcile_order(Config& c, const Flags& table) {
+  const bool asynchronous = optim::strategy_row(c.algorithm).asynchronous();
+  settle(c, table, "record", "replay", "");
+  for (const char* flag : {"record", "replay"})
+    if (!asynchronous && !value_of(c, *find_flag(table, flag)).empty())
+      refuse(c, flag, text("is for asynchronous algorithms; ", c.algorithm, " is reproducible anyway"));
+  gpu_of(c);
+  if (c.deterministic && c.autotune)
+    refuse(c, "autotune", "chooses by measured time, which is not reproducible; leave out one of the two");
+  if (c.deterministic && c.replay.empty() && asynchronous)
+    refuse(c, "deterministic",
+           text("cannot be: in ", c.algorithm,
+                " the order of arrivals decides; --replay FILE repeats a run of it"));
+}
+
+void reconcile_momentum(Config& c) {
+  if (!c.nesterov || c.momentum != 0) return;
+  const Source said = c.origin("nesterov").source;
+  if (said >= c.origin("momentum").source && said != Source::kDefault)
+    refuse(c, "nesterov", "needs --momentum above 0");
+  c.nesterov = false;
+}
+
+// An algorithm has all the flags that it needs, and none of another algorithm.
+void reconcile_own_flags(const Config& c, const Flags& table) {
+  for (const Flag& f : table) {
+    const bool given = c.of_algorithm.contains(f.name);
+    if (!given && holds(f.required_by, c.algorithm) && c.origin("algorithm").source != Source::kResumed)
+      throw BadOption(text("--algorithm ", c.algorithm, " needs --", f.name, ": ", f.help));
+    if (!given || f.algorithms.empty() || holds(f.algorithms, c.algorithm)) continue;
+    refuse(c, f.name,
+           text("is not read by --algorithm ", c.algorithm, "; it belongs to ", joined(f.algorithms)));
+  }
+}
+
+}  // namespace
+
+void reconcile(Config& c, const Flags& table) {
+  c.model = hyphens(c.model);
+  c.algorithm = hyphens(c.algorithm);
+  look_into_run(c);
+  naming_place(c, "algorithm", [&] { optim::strategy_row(c.algorithm); });
+  settle(c, table, "epochs", "steps", "0");
+  reconcile_order(c, table);
+  if (c.epochs == 0 && c.steps == 0 && !c.eval_only)
+    refuse(c, "epochs", "and --steps are both 0; say how long to train with one of them");
+  reconcile_momentum(c);
+  if (c.eval_only && c.weights.empty())
+    refuse(c, "eval-only", "needs --weights FILE: the model.safetensors of a run");
+  reconcile_membership(c, table);
+  reconcile_own_flags(c, table);
+  parse_every(c);
+}
+
+}  // namespace skein::apps

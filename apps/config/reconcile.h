@@ -1,0 +1,11 @@
+// Makes a configuration consistent.
+#pragma once
+#include "apps/config/config.h"
+
+namespace skein::apps {
+
+// Refuses flags that are valid one by one but not together. Of two alternatives, the one from
+// the stronger source wins. Throws BadOption, which begins with the flag or its place in a file.
+void reconcile(Config&, const Flags& = flags());
+
+}  // namespace skein::apps
