@@ -1,0 +1,83 @@
+// Rank 0's lines for the user.
+#include "apps/announcements.h"
+
+#include <errno.h>  // program_invocation_name
+#include <fmt/format.h>
+
+#include "apps/config/algorithm_values.h"
+#include "apps/model/class_words.h"
+#include "engine/device/processor.h"
+#include "optim/schedule.h"
+
+namespace skein::apps {
+
+void say_beginning(const Config& c, const Setup& s, const std::string& directory, Progress& progress) {
+  progress.say(fmt::format("{} on {}: {} training and {} test images of {} classes, {}x{}x{}", c.model,
+                           c.data, s.data.train->size(), s.data.test->size(), s.data.train->classes().size(),
+                           s.image.height, s.image.width, s.image.channels));
+  for (const std::string& line : describe_classes(s.data)) progress.say(line);
+  const std::string batch = describe_batch(s.global_batch, s.place.world);
+  progress.say(fmt::format("{} step{}, {} an epoch, batch {}, {} on {}, {} thread{}; {}", s.total_steps,
+                           s.total_steps == 1 ? "" : "s", s.steps_per_epoch, batch, c.precision,
+                           text(s.device), s.threads, s.threads == 1 ? "" : "s", directory));
+  if (c.reference_batch > 0)
+    progress.say(fmt::format("learning rate {:.4g} = {:.4g} x {}/{}, {}",
+                             optim::scale_rate(c.lr, s.global_batch, c.reference_batch), c.lr, s.global_batch,
+                             c.reference_batch, c.lr_schedule));
+  if (!s.device.is_cuda()) progress.say("instruction sets: " + cpu::describe());
+  if (!s.device_note.empty()) progress.say(s.device_note);
+  for (const std::string& note : s.data.notes) progress.say(note);
+  if (!s.data_cores.empty())
+    progress.say(fmt::format("worker 0 computes on cores {} and decodes on cores {}",
+                             list_cores(s.compute_cores), list_cores(s.data_cores)));
+  std::string sizes;
+  for (const auto& shard : s.portions->shards())
+    sizes += (sizes.empty() ? "" : ", ") + std::to_string(shard.size());
+  if (!sizes.empty()) progress.say(fmt::format("split {}: workers have {} images", c.split, sizes));
+  for (const std::string& line : never_reached(c, s.place.world, s.total_steps, s.steps_per_epoch))
+    progress.say("warning: " + line);
+}
+
+void say_change(const Member& me, const Legacy& legacy, Progress& progress) {
+  if (legacy.changes.empty()) return;
+  const ChangeEvent& e = legacy.changes.back();
+  std::string what;
+  for (const std::string& one : e.lost) what += (what.empty() ? "" : "; ") + one;
+  if (e.joined) what += fmt::format("{}{} new", what.empty() ? "" : "; ", e.joined);
+  progress.say(fmt::format("{}: {} worker{} from step {} on", what, me.world,
+                           me.world == 1 ? " goes on" : "s go on", e.step));
+}
+
+std::string words_at_end(const Outcome& out, const Config& c, const std::string& directory) {
+  const std::string quoted = directory.find(' ') == std::string::npos ? directory : "'" + directory + "'";
+  if (out.interrupted) {
+    return fmt::format("interrupted after step {}; continue with: {} --resume {}\n", out.step,
+                       program_invocation_name, quoted);
+  }
+  std::string s;
+  if (out.score) s += fmt::format("{}\n", describe(*out.score));
+  if (out.ema) s += fmt::format("moving average: {}\n", describe(*out.ema));
+  s += fmt::format("{:.0f} images/s, {} of training\n", out.images_per_second,
+                   format_duration(out.training_seconds));
+  if (out.bytes_per_step)
+    s += fmt::format("{} sent by a worker in a step{}\n", format_bytes(*out.bytes_per_step),
+                     out.hidden_share ? fmt::format(", {:.0f} % of the transfer time hidden behind computing",
+                                                    100 * *out.hidden_share)
+                                      : "");
+  s += fmt::format("  {}/report.html        curves, for a browser\n", directory);
+  s += fmt::format("  {}/summary.json       figures\n", directory);
+  s += fmt::format("  {}/model.safetensors  the model\n", directory);
+  if (!c.export_onnx.empty()) s += fmt::format("  {}  the same as ONNX\n", c.export_onnx);
+  if (out.ema) s += fmt::format("  {}/model_ema.safetensors  the moving average of its weights\n", directory);
+  if (out.best && (out.best->step != out.step || out.best->ema))
+    s += fmt::format("  {}/{}  the best model: top-1 {:.2f} % after epoch {:.4g}{}\n", directory,
+                     BestModel::kFile, out.best->top1, out.best->epoch,
+                     out.best->ema ? ", of the moving average" : "");
+  if (c.tensorboard) s += fmt::format("  tensorboard --logdir {}\n", quoted);
+  const std::string more =
+      c.steps > 0 ? fmt::format("--steps {}", 2 * c.steps) : fmt::format("--epochs {}", 2 * c.epochs);
+  s += fmt::format("train longer with: {} --resume {} {}\n", program_invocation_name, quoted, more);
+  return s;
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,222 @@
+// From the checkpoint to the model; with a council, from what others know to what goes on.
+#include "apps/epoch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/announcements.h"
+#include "apps/base/together.h"
+#include "apps/beginning.h"
+#include "apps/checkpoint/reshare.h"
+#include "apps/config/algorithm_values.h"
+#include "apps/launch/device_choice.h"
+#include "apps/launch/epochs.h"
+#include "apps/launch/interrupt.h"
+#include "apps/launch/requeue.h"
+#include "apps/launch/simulated.h"
+#include "apps/launch/superior.h"
+#include "apps/model/export_onnx.h"
+#include "apps/train/trainer.h"
+#include "comm/communicator/words.h"
+#include "comm/membership/council.h"
+
+namespace skein::apps {
+namespace {
+
+// Runs a process that only serves, until no worker is left. It catches interrupts because the
+// workers act on them.
+int serve(const Config& c, const Member& server) {
+  catch_interrupts();
+  const auto strategy = optim::make_strategy(c.algorithm, options_of(c), server.world);
+  optim::strategy_row(c.algorithm).serve(*strategy, server.hub);
+  return 0;
+}
+
+// Called after an interruption, when the checkpoint is written. Rank 0 asks SLURM to requeue the job,
+// whichever worker SIGUSR1 has reached. The others wait for it, because a step whose tasks end may end the
+// job. A job that made no progress is not requeued, because it would come back forever.
+void end_interrupted(const Member& me, const Config& c, int64_t steps_taken) try {
+  const auto of_all = comm::gather_numbers(me.comm, {double(c.requeue && asked_to_come_again())});
+  const bool wanted = std::any_of(of_all.begin(), of_all.end(), [](const auto& one) { return one[0] != 0; });
+  if (wanted && me.rank == 0)
+    say(stdout, (steps_taken > 0 ? requeue_job()
+                                 : "--requeue: no step was taken since the start, so the job is not put in "
+                                   "the queue again; it needs more time") +
+                    '\n');
+  me.comm.barrier();
+} catch (const comm::PeerLost&) {  // the lost peer was in an asynchronous run that has continued without it
+}
+
+bool is_later_epoch(const Member& me) { return me.council && me.council->now().epoch > 1; }
+
+// Newcomers learn from rank 0 what the others know. Whoever has become rank 0 answers for the run's directory.
+void begin_epoch(const Member& me, Kept& kept) {
+  const bool newcomer = kept.legacy.directory.empty();
+  if (newcomer) kept.legacy.left_at = clock_seconds();
+  kept.legacy.share(me.comm);
+  if (!kept.legacy.changes.empty()) {  // members of an epoch that did not come about may have been lost since
+    kept.legacy.changes.back().number = int(me.council->now().epoch);
+    kept.legacy.changes.back().workers = me.world;
+  }
+  if (newcomer) kept.home->join(kept.legacy.directory);
+  if (me.rank == 0) kept.home->take_over();
+}
+
+// Trains as one worker.
+class Epoch {
+ public:
+  Epoch(const Command& command, const Member& me, Kept& kept)
+      : command_(command),
+        me_(me),
+        kept_(kept),
+        later_(is_later_epoch(me)),
+        c_(command.config),
+        checkpoint_(later_ ? "" : checkpoint_to_start_from(command, me.comm, *kept.home)),
+        survivors_(me.comm, me.hub, optim::strategy_row(c_.algorithm).center && !me.council),
+        nowhere_(std::fopen("/dev/null", "w"), std::fclose),
+        progress_(me.rank == 0 ? stdout : nowhere_.get(), showing(c_.progress, stdout)) {
+    if (me.simulated) progress_.pace_by([&world = me.simulated->world] { return world.real_seconds(); });
+  }
+  int train();
+
+ private:
+  void enter_directory();
+  void set_up();
+  void connect_devices();
+  std::unique_ptr<Trainer> make_trainer();
+  void load_state(Trainer&);
+  int end(const Outcome&);
+
+  const Command& command_;
+  const Member& me_;
+  Kept& kept_;
+  const bool later_;
+  Config c_;
+  const std::string checkpoint_;  // to continue from; empty: from step 0, or from what the others know
+  Survivors survivors_;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere_;
+  Progress progress_;
+  std::string directory_;
+  Setup setup_;
+  std::string adapted_;   // what had to change in the algorithm for this number of workers
+  int64_t begun_at_ = 0;  // steps taken before
+};
+
+void Epoch::enter_directory() {
+  if (later_) {
+    begin_epoch(me_, kept_);
+    directory_ = kept_.legacy.directory;
+  } else {
+    survivors_.wholly([&] { directory_ = directory_to_train_in(command_, survivors_.comm(), *kept_.home); });
+  }
+}
+
+void Epoch::set_up() {
+  const auto open = [&] {
+    if (setup_.model) return;  // an earlier attempt has set it up
+    if (!checkpoint_.empty()) keep_global_batch(c_, read_sound_manifest(checkpoint_), me_.world);
+    if (later_)
+      share_batch(c_, kept_.legacy.global_batch, me_.world), adapted_ = adapt_algorithm(c_, me_.world);
+    c_.workers = me_.world;
+    setup_ = open_setup(c_, me_, kept_.legacy.data);
+  };
+  survivors_.wholly([&] { together(survivors_.comm(), open); });
+}
+
+// The workers' GPUs, and those of other hosts.
+void Epoch::connect_devices() {
+  progress_.say(fmt::format("{} worker{}{} by {}; {}", me_.world, me_.world == 1 ? "" : "s",
+                            me_.has_server() ? " and a server" : "", c_.algorithm, one_line(me_.ways)));
+  std::string sums;
+  survivors_.wholly([&] {
+    sums = join_gpus(survivors_.comm(), c_, setup_.device);
+    setup_.messages = join_messages(survivors_.comm(), c_, setup_.device, nn::count_params(*setup_.model));
+  });
+  setup_.place.ways = with_sums(setup_.place.ways, sums);
+  for (const std::string& way : {sums, setup_.messages})
+    if (!way.empty()) progress_.say(way);
+}
+
+std::unique_ptr<Trainer> Epoch::make_trainer() {
+  std::unique_ptr<Trainer> made;
+  survivors_.wholly([&] {
+    together(survivors_.comm(), [&] {
+      if (!made) made = std::make_unique<Trainer>(c_, std::move(setup_), directory_, progress_, survivors_);
+    });
+  });
+  return made;
+}
+
+void Epoch::load_state(Trainer& trainer) {
+  if (later_) return trainer.inherit(kept_.legacy);
+  if (checkpoint_.empty()) return;
+  trainer.resume(checkpoint_);
+  begun_at_ = trainer.step_number();
+  progress_.say("going on from " + checkpoint_);
+  for (const std::string& change : command_.changes) progress_.say("changed since: " + change);
+  for (const std::string& line : trainer.changes_of_data()) progress_.say(line);
+  if (command_.config.workers != me_.world)
+    progress_.say(fmt::format("changed since: workers {} -> {}", command_.config.workers, me_.world));
+}
+
+int Epoch::end(const Outcome& out) {
+  if (out.legacy) {
+    kept_.legacy = std::move(*out.legacy);
+    return kNextEpoch;
+  }
+  if (out.bereaved) {
+    if (!out.why.empty()) say(stderr, fmt::format("train_imagenet: {}\n", out.why));
+    return kExitRuntime;
+  }
+  if (me_.rank == 0) {
+    if (!out.interrupted && !c_.export_onnx.empty()) export_onnx(c_, directory_ + "/model.safetensors");
+    say(stdout, words_at_end(out, c_, directory_));
+  }
+  if (!out.interrupted) return 0;
+  end_interrupted(me_, c_, out.step - begun_at_);
+  return kExitInterrupted;
+}
+
+int Epoch::train() {
+  enter_directory();
+  set_up();
+  later_ ? say_change(me_, kept_.legacy, progress_) : say_beginning(c_, setup_, directory_, progress_);
+  if (!adapted_.empty()) progress_.say(adapted_);
+  c_.output = directory_;
+  if (me_.announce) me_.announce(directory_);
+  if (!setup_.alone) connect_devices();
+  const std::unique_ptr<Trainer> trainer = make_trainer();
+  load_state(*trainer);
+  catch_interrupts(me_.council ? Termination::kLeaves : Termination::kStopsAll);
+  const bool too_few = me_.council && me_.world < c_.min_workers;
+  if (too_few)
+    progress_.say(
+        fmt::format("{} of at least {} workers are left; the run stops", me_.world, c_.min_workers));
+  const Outcome out = trainer->run([too_few] { return too_few || interrupted(); }, told_to_leave);
+  progress_.finish();
+  return end(out);
+}
+
+}  // namespace
+
+// A change of membership that interrupts the beginning of a later epoch leaves what this worker has taken along.
+int work(const Command& command, const Member& me, Kept& kept) try {
+  outlive_readers();
+  if (me.serves()) return serve(command.config, me);
+  if (!kept.home) kept.home.emplace(me.rank);
+  return Epoch(command, me, kept).train();
+} catch (const comm::EpochEnds&) {
+  if (!is_later_epoch(me)) throw;
+  return kNextEpoch;
+} catch (const comm::PeerLost&) {
+  if (!is_later_epoch(me)) throw;
+  return kNextEpoch;
+} catch (const comm::GivenUp&) {
+  if (!me.council || !told_to_leave()) throw;
+  report_leaving();
+  say(stdout, fmt::format("worker {} has left; the others go on\n", me.rank));
+  return 0;
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,23 @@
+// One epoch of the membership, as one worker's process lives it: a whole run, unless workers come or go.
+#pragma once
+#include <optional>
+
+#include "apps/checkpoint/run_directory.h"
+#include "apps/command_line/command.h"
+#include "apps/launch/job.h"
+#include "apps/survival/legacy.h"
+
+namespace skein::apps {
+
+// What a process keeps when the membership changes around it.
+struct Kept {
+  std::optional<RunDirectory> home;
+  Legacy legacy;
+};
+
+// Trains as this worker until the run or the epoch ends, or serves as the server until no worker is left. Only rank 0
+// prints. Returns the exit status, or kNextEpoch if `kept` has what goes into the next epoch. Throws BadOption, BadFile,
+// or comm::Lost. Collective.
+int work(const Command&, const Member&, Kept&);
+
+}  // namespace skein::apps
