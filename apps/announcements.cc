@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include "apps/config/algorithm_values.h"
+#include "apps/launch/placement.h"
 #include "apps/model/class_words.h"
+#include "apps/report/report.h"
 #include "engine/device/processor.h"
 #include "optim/schedule.h"
 

@@ -7,7 +7,8 @@ namespace skein::apps {
 namespace {
 
 TEST(Announcements, AnInterruptedRunSaysHowToContinue) {
-  const Outcome out = {.step = 12, .interrupted = true};
+  Outcome out;
+  out.step = 12, out.interrupted = true;
   const std::string words = words_at_end(out, Config(), "runs/of today");
   EXPECT_NE(words.find("interrupted after step 12; continue with: "), std::string::npos) << words;
   EXPECT_NE(words.find("--resume 'runs/of today'\n"), std::string::npos) << words;
@@ -16,9 +17,10 @@ TEST(Announcements, AnInterruptedRunSaysHowToContinue) {
 TEST(Announcements, ARunNamesItsFilesAndHowToTrainLonger) {
   Config c;
   c.epochs = 3;
-  Outcome out = {.step = 30, .training_seconds = 61};
-  out.ema = Score{.top1 = 90};
-  out.best = Best{.top1 = 91.5, .epoch = 2, .step = 20, .ema = true};
+  Outcome out;
+  out.step = 30, out.training_seconds = 61;
+  out.ema.emplace().top1 = 90;
+  out.best = Best{.top1 = 91.5, .loss = 1, .epoch = 2, .step = 20, .ema = true};
   const std::string words = words_at_end(out, c, "runs/1");
   for (const char* part :
        {"1:01 of training", "runs/1/report.html", "runs/1/model_ema.safetensors",
