@@ -3,19 +3,18 @@
 #include <memory>
 #include <string>
 
-#include "comm/communicator/communicator.h"
+#include "apps/embed/vector_worker.h"
 #include "nn/module.h"
-#include "optim/strategy.h"
 
 namespace skein {
 
 struct LearnerOptions {
-  std::string algorithm = "sgp";  // train_imagenet --list algorithms
+  std::string algorithm = "sgp";  // this and what follows as in WorkerOptions
   float lr = 0.1f, momentum = 0.9f, weight_decay = 0;
   bool nesterov = true;
   float label_smoothing = 0;
-  uint64_t seed = 1;          // of the initial weights and of dropout
-  optim::Options flags = {};  // the algorithm's own, as docs/flags.md names them, without dashes
+  uint64_t seed = 1;  // also of the initial weights and of dropout
+  optim::Options flags = {};
   Device device = kCpu;
 };
 

@@ -1,6 +1,7 @@
 // Everything a program outside this tree needs: docs/embedding.md.
 #pragma once
 #include "apps/embed/learner.h"
+#include "apps/embed/vector_worker.h"
 #include "comm/communicator/communicator.h"
 #include "comm/communicator/run_workers.h"
 #include "data/loader.h"

@@ -18,7 +18,7 @@ target_include_directories(skein PUBLIC $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCL
 install(DIRECTORY engine nn comm optim data DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/skein
         FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "engine/cpu" EXCLUDE PATTERN "engine/cuda" EXCLUDE
         PATTERN "optim/strategy" EXCLUDE PATTERN "comm/ucx" EXCLUDE)
-install(FILES apps/embed/learner.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/skein/apps/embed)
+install(FILES apps/embed/learner.h apps/embed/vector_worker.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/skein/apps/embed)
 install(FILES apps/embed/skein.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/skein)
 
 install(EXPORT skeinTargets NAMESPACE skein:: DESTINATION ${package_dir})

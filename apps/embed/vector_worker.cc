@@ -1,0 +1,129 @@
+// A Worker of optim/strategy.h whose oracle is given anew at each step.
+#include "apps/embed/vector_worker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "optim/consensus.h"
+#include "optim/whole_step.h"
+
+namespace skein {
+
+namespace {
+
+optim::Options with_seed(const WorkerOptions& o) {
+  optim::Options all = o.flags;
+  all.set("seed", all.word("seed", std::to_string(o.seed)));
+  return all;
+}
+
+Tensor vector(Tensor x, const char* what) {
+  CHECK(x && x.rank() == 1 && x.dtype() == kF32, what, "are one vector of f32");
+  return x;
+}
+
+}  // namespace
+
+struct VectorWorker::State {
+  State(const WorkerVectors& v, comm::Communicator& c, const WorkerOptions& o)
+      : peers(c),
+        x(vector(v.x, "parameters")),
+        g(v.g ? vector(v.g, "gradients") : Tensor(x.shape(), kF32, x.device())),
+        buffers(v.buffers ? vector(v.buffers, "buffers") : Tensor({0})),
+        count(v.count < 0 ? x.size() : v.count),
+        rule(optim::sgd(x, {.momentum = o.momentum,
+                            .weight_decay = o.weight_decay,
+                            .nesterov = o.nesterov,
+                            .decayed = v.decayed < 0 ? x.size() : v.decayed})),
+        strategy(optim::make_strategy(o.algorithm, with_seed(o), c.size())),
+        me{.x = x,
+           .g = g,
+           .buffers = buffers,
+           .rule = *rule,
+           .lr = o.lr,
+           .comm = c,
+           .share = 1.0 / c.size(),
+           .oracle = [this](const optim::Slices& slices) { return (*oracle)(slices); }},
+        steps(std::min(1, optim::states_kept(optim::strategy_row(o.algorithm), c.size())),
+              [this](Archive& a) { visit(a); }) {
+    strategy->start(me);
+  }
+
+  // All that a step changes.
+  void visit(Archive& a) {
+    a("x", x);
+    a("buffers", buffers);
+    Under r(a, "rule."), s(a, "strategy.");
+    rule->visit(r), strategy->visit(s);
+  }
+
+  // Collective, after settle().
+  void write_model() {
+    const Tensor model(x.shape(), kF32, x.device());
+    strategy->write_model(me, model);
+    copy(x, model);
+    if (buffers.size() == 0) return;
+    own_buffers = buffers.clone();
+    optim::consensus(peers, own_buffers, buffers);
+  }
+
+  comm::Communicator& peers;
+  Tensor x, g, buffers;
+  const int64_t count;
+  const std::unique_ptr<optim::Rule> rule;
+  const std::unique_ptr<optim::Strategy> strategy;
+  optim::Worker me;
+  optim::WholeStep steps;
+  const Oracle* oracle = nullptr;  // of the step at hand
+  int64_t k = 0;
+  Tensor own_x, own_buffers;  // while the model is shown
+};
+
+VectorWorker::VectorWorker(const WorkerVectors& v, comm::Communicator& c, const WorkerOptions& o)
+    : state_(std::make_unique<State>(v, c, o)) {}
+VectorWorker::~VectorWorker() = default;
+
+Tensor VectorWorker::step(const Oracle& oracle) {
+  State& s = *state_;
+  CHECK(!s.own_x, "hide_model() comes before the next step");
+  s.oracle = &oracle;
+  Tensor loss;
+  s.steps.run(s.k, [&] { loss = s.strategy->iterate(s.me, s.k); });
+  ++s.k;
+  return loss;
+}
+
+void VectorWorker::set_rate(float lr) { state_->me.lr = lr; }
+int64_t VectorWorker::steps() const { return state_->k; }
+
+void VectorWorker::show_model() {
+  State& s = *state_;
+  CHECK(!s.own_x, "the model is shown already");
+  s.strategy->settle(s.me);
+  s.own_x = s.x.clone();
+  s.write_model();
+}
+
+void VectorWorker::hide_model() {
+  State& s = *state_;
+  CHECK(s.own_x, "show_model() comes first");
+  copy(s.x, s.own_x);
+  if (s.own_buffers) copy(s.buffers, s.own_buffers);
+  s.own_x = s.own_buffers = Tensor();
+}
+
+double VectorWorker::finish() {
+  State& s = *state_;
+  CHECK(!s.own_x, "hide_model() comes before the end");
+  s.strategy->settle(s.me);
+  const Tensor own = s.x.clone();
+  s.strategy->finish(s.me);
+  s.write_model();
+  s.own_buffers = Tensor();
+  return optim::consensus_distance(s.peers, own, s.x, s.count);
+}
+
+const Tensor& VectorWorker::parameters() const { return state_->x; }
+const Tensor& VectorWorker::gradient() const { return state_->g; }
+
+}  // namespace skein
