@@ -112,6 +112,13 @@ void VectorWorker::hide_model() {
   s.own_x = s.own_buffers = Tensor();
 }
 
+void VectorWorker::settle() { state_->strategy->settle(state_->me); }
+
+void VectorWorker::visit(Archive& a) {
+  state_->visit(a);
+  a("steps", state_->k);
+}
+
 double VectorWorker::finish() {
   State& s = *state_;
   CHECK(!s.own_x, "hide_model() comes before the end");

@@ -51,6 +51,10 @@ class VectorWorker {
   // step may be taken. show_model() is collective and costs a copy of the parameters while it lasts.
   void show_model();
   void hide_model();
+  // Everything that the next step reads, to be saved or loaded between two steps. settle() comes first; it is collective
+  // and returns when nothing is under way.
+  void settle();
+  void visit(Archive&);
   // After the last step, once: all workers now have that model for good. Returns how far apart they were:
   // sqrt(mean |x_i - mean|^2 / count). Collective.
   double finish();

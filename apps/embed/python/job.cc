@@ -1,0 +1,22 @@
+// Ranks from the environment, without anything that is a program's alone: signals, launchers, exit statuses.
+#include "apps/embed/python/job.h"
+
+namespace skein::apps {
+
+EmbeddedJob::EmbeddedJob(JobOptions o) : seat_(seat_from_environment()) {
+  if (seat_.told && seat_.world > 1)
+    epochs_ = std::make_unique<Epochs>(o, seat_);
+  else
+    alone_ = std::make_unique<comm::WorldOfOne>(comm::CommunicatorOptions{
+        .deadline = o.deadline, .wire = o.wire, .key = comm::Secret::random(comm::kJobKeyBytes)});
+}
+
+comm::Communicator& EmbeddedJob::peers() const {
+  if (epochs_) return epochs_->communicator();
+  if (alone_) return *alone_;
+  throw Error("this job has been left; make another one in a new process");
+}
+
+std::string EmbeddedJob::ways() const { return epochs_ ? epochs_->place().ways : ""; }
+
+}  // namespace skein::apps

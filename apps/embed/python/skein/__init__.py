@@ -1,0 +1,157 @@
+"""Distributed training of anybody's parameters: the algorithms of Skein under a loop of your own.
+
+    import skein
+    job = skein.init()                                   # torchrun, srun, mpirun, RANK and WORLD_SIZE, or alone
+    w = job.worker(model.parameters(), algorithm="diloco", lr=0.1, tau=100, outer_lr=0.7)
+    for images, labels in loader:
+        def gradient():
+            loss = loss_fn(model(images), labels)
+            loss.backward()
+            return loss
+        loss = w.step(gradient)
+    with w.model():                                      # the parameters are the common model in here
+        evaluate(model)
+
+Every worker makes the same calls in the same order. No framework is imported: arrays are exchanged by the buffer
+protocol and DLPack.
+"""
+import contextlib
+
+from . import _skein
+from ._layout import Layout
+from ._skein import BadFile, BadOption, Error, PeerLost, Timeout, algorithms
+
+__version__ = _skein.__version__
+__all__ = ["BadFile", "BadOption", "Error", "Job", "PeerLost", "Timeout", "Worker", "algorithms", "init"]
+
+
+def init(place=".", deadline=60.0, transport="auto", seal="auto", wire="fp32"):
+    """Joins the job that the environment describes, or makes one of a single worker.
+
+    place      a directory that all workers share, where they meet if no launcher names an address
+    deadline   seconds for the workers to meet, and for any single wait
+    transport  auto, shared, tcp or ucx
+    seal       auto, on or off: what is encrypted between hosts
+    wire       fp32 or bf16: the type in which numbers travel
+    """
+    return Job(_skein.Job.join(str(place), float(deadline), transport, seal, wire))
+
+
+class Job:
+    """This process among the workers. Use it from one thread, and end it with close() or a `with` block."""
+
+    def __init__(self, native):
+        self._native = native
+
+    rank = property(lambda self: self._native.rank, doc="of this worker, from 0")
+    world = property(lambda self: self._native.world, doc="the number of workers")
+    local_rank = property(lambda self: self._native.local_rank, doc="among the workers of this host")
+    ways = property(lambda self: self._native.ways, doc="how each peer is reached, a line each")
+
+    def worker(self, parameters, algorithm="sgp", *, lr=0.1, momentum=0.9, weight_decay=0.0, nesterov=True,
+               seed=1, buffers=(), **flags):
+        """A worker that trains these parameters, together with those of the other workers.
+
+        parameters  float32, on the host: one array of one axis, whose memory is then the worker's, or any number of
+                    arrays and tensors. PyTorch's are moved into the worker's memory, with their `grad`. Other arrays
+                    give their values: Worker.parameters are the live ones. All workers start with those of worker 0.
+        algorithm   a row of skein.algorithms()
+        buffers     arrays of numbers that are averaged but not trained, such as running statistics; others than of
+                    float32 are left alone
+        flags       the algorithm's own, as docs/flags.md names them, with underscores: tau=8, outer_lr=0.7
+        """
+        return Worker(self, Layout(parameters, buffers), algorithm, lr, momentum, weight_decay, nesterov, seed, flags)
+
+    def average(self, array):
+        """array <- its mean over all workers, in place: float32 or float64, contiguous, writable."""
+        self._native.average(array)
+
+    def barrier(self):
+        self._native.barrier()
+
+    def close(self):
+        """Leaves the others. What they wait for from this worker fails at once."""
+        self._native.leave()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Worker:
+    """Made by Job.worker()."""
+
+    def __init__(self, job, layout, algorithm, lr, momentum, weight_decay, nesterov, seed, flags):
+        self._job, self._layout = job, layout
+        memory = _skein.Memory(job._native, layout.parameter_count, layout.buffer_count, layout.vector)
+        layout.bind(memory)
+        words = {name.replace("_", "-"): _word(value) for name, value in flags.items()}
+        self._native = _skein.Worker(job._native, memory, algorithm.replace("_", "-"), lr, momentum, weight_decay,
+                                     nesterov, seed, words, layout.words)
+
+    parameters = property(lambda self: self._layout.parameters,
+                          doc="the live parameters, one array each, to be read by the buffer protocol or DLPack")
+    gradients = property(lambda self: self._layout.gradients, doc="where gradient() leaves the gradient, alike")
+
+    def step(self, gradient):
+        """One step of the algorithm, of which it returns what gradient() returns.
+
+        gradient() computes the loss and its gradient at the parameters as they are: into Worker.gradients, which are
+        zero when it is called, or into the `grad` of PyTorch's parameters. It returns the loss, or (loss, gradients)
+        with one array a parameter. If it raises, the parameters are as before and this worker leaves its job: the
+        others cannot go on without its part of the step.
+        """
+        given = None
+
+        def oracle():
+            nonlocal given
+            self._layout.clear()
+            given = gradient()
+            return self._layout.take(given)
+
+        try:
+            self._native.step(oracle)
+        except BaseException:
+            if not isinstance(self._job._native, type(None)) and self._job.world > 1:
+                self._job.close()
+            raise
+        return given
+
+    def set_rate(self, lr):
+        self._native.set_rate(lr)
+
+    @contextlib.contextmanager
+    def model(self):
+        """In this block the parameters are the model that the algorithm stands for, the same on all workers. All enter
+        it together, and take no step in it."""
+        self._native.show_model()
+        try:
+            yield self
+        finally:
+            self._native.hide_model()
+
+    def finish(self):
+        """After the last step, once: the parameters of all workers are now that model. Returns how far apart they
+        were: sqrt(mean |x_i - mean|^2 / n)."""
+        return self._native.finish()
+
+    def save(self, directory, keep=3):
+        """Writes a checkpoint, DIRECTORY/checkpoints/step-NNNNNNNN, of which `keep` stay. All workers together."""
+        self._native.save(str(directory), keep)
+
+    def load(self, path):
+        """Loads the newest checkpoint of a directory, or that one. All workers together, as many as have saved it."""
+        self._native.load(str(path))
+
+    def figures(self):
+        """What was sent, and how long this worker waited for others."""
+        figures = self._native.figures()
+        return {k: v if k.endswith("_s") else int(v) for k, v in figures.items()}
+
+
+def _word(value):
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)
