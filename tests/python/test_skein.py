@@ -1,0 +1,217 @@
+"""The Python package: rows, memory, models, checkpoints, errors, alone and between processes."""
+import hashlib
+import os
+import sys
+import tempfile
+import time
+import unittest
+
+import numpy as np
+import skein
+import workers
+
+HERE = __file__
+
+
+def hash_of(worker):
+    digest = hashlib.sha256()
+    for p in worker.parameters:
+        digest.update(np.asarray(p).tobytes())
+    return digest.hexdigest()
+
+
+class Net:
+    """Two layers in NumPy, on a task that depends on the worker's rank."""
+
+    def __init__(self, job, algorithm, **options):
+        draw = np.random.default_rng(7)
+        start = [draw.normal(size=s).astype(np.float32) * 0.3 for s in [(6, 8), (8,), (8, 3), (3,)]]
+        self.worker = job.worker(start, algorithm, lr=0.05, **options)
+        self.data, self.true = np.random.default_rng(100 + job.rank), np.random.default_rng(1).normal(size=(6, 3))
+
+    def gradient(self):
+        x = self.data.normal(size=(16, 6)).astype(np.float32)
+        label = (x @ self.true).argmax(1)
+        w1, b1, w2, b2 = map(np.asarray, self.worker.parameters)
+        h = np.maximum(x @ w1 + b1, 0)
+        z = h @ w2 + b2
+        p = np.exp(z - z.max(1, keepdims=True))
+        p /= p.sum(1, keepdims=True)
+        loss = -np.log(p[range(16), label] + 1e-9).mean()
+        p[range(16), label] -= 1
+        p /= 16
+        back = (p @ w2.T) * (h > 0)
+        for to, g in zip(self.worker.gradients, [x.T @ back, back.sum(0), h.T @ p, p.sum(0)]):
+            np.asarray(to)[...] = g
+        return float(loss)
+
+    def steps(self, count):
+        return [self.worker.step(self.gradient) for _ in range(count)]
+
+
+def learn(job, algorithm, flags):
+    net = Net(job, algorithm, **flags)
+    losses = net.steps(120)
+    with net.worker.model():
+        shown = hash_of(net.worker)
+    apart = net.worker.finish()
+    return {"first": losses[0], "last": sum(losses[-10:]) / 10, "shown": shown, "hash": hash_of(net.worker),
+            "apart": apart, "figures": net.worker.figures()}
+
+
+def save_and_load(job, directory):
+    net = Net(job, "sgp")
+    net.steps(5)
+    net.worker.save(directory)
+    at_save = hash_of(net.worker)
+    net.steps(3)
+    later = hash_of(net.worker)
+    again = Net(job, "sgp")
+    again.worker.load(directory)
+    loaded = hash_of(again.worker)
+    again.data = np.random.default_rng(100 + job.rank)
+    for _ in range(5):
+        again.data.normal(size=(16, 6))
+    again.steps(3)
+    return {"same": at_save == loaded, "continues": hash_of(again.worker) == later,
+            "steps": again.worker.figures()["steps"]}
+
+
+def average(job):
+    singles, doubles = np.full(5, float(job.rank), np.float32), np.array([0.1 * job.rank, 1e300])
+    job.average(singles), job.average(doubles)
+    return {"singles": singles.tolist(), "doubles": doubles.tolist()}
+
+
+def raise_once(job):
+    net = Net(job, "allreduce")
+    net.steps(2)
+    before = hash_of(net.worker)
+
+    def gradient():
+        raise ZeroDivisionError("no gradient today")
+    began = time.monotonic()
+    try:
+        net.worker.step(gradient if job.rank == 1 else net.gradient)
+    except Exception as e:
+        return {"error": type(e).__name__, "words": str(e), "seconds": time.monotonic() - began,
+                "same": hash_of(net.worker) == before}
+    return {}
+
+
+def disagree(job):
+    try:
+        job.worker([np.zeros(3 + job.rank, np.float32)], "allreduce")
+    except skein.BadOption as e:
+        return str(e)
+
+
+class Workers(unittest.TestCase):
+    def ended(self, function, world, *arguments):
+        all = workers.run(HERE, function, world, *arguments)
+        for e in all:
+            self.assertEqual(e.status, 0, e.out + e.err)
+        return [e.result for e in all]
+
+    def test_every_row_learns_and_ends_with_one_model(self):
+        flags = {"bmuf": {"beta": 0.3}, "post-local": {"switch_step": 10}, "qsr": {"qsr_c": 0.1}, "lsgd": {"groups": 1}}
+        for row in skein.algorithms():
+            if row == "sgd":
+                continue
+            with self.subTest(row):
+                a, b = self.ended("learn", 2, row, flags.get(row, {}))
+                self.assertEqual(a["hash"], b["hash"])
+                self.assertEqual(a["shown"], b["shown"])
+                self.assertLess(a["last"], 0.75 * a["first"])
+                self.assertGreater(a["figures"]["bytes"], 0)
+
+    def test_a_checkpoint_goes_on_as_if_nothing_had_happened(self):
+        with tempfile.TemporaryDirectory() as d:
+            for r in self.ended("save_and_load", 2, os.path.join(d, "run")):
+                self.assertEqual(r, {"same": True, "continues": True, "steps": 8})
+
+    def test_averages_singles_and_doubles(self):
+        for r in self.ended("average", 2):
+            self.assertEqual(r["singles"], [0.5] * 5)
+            self.assertEqual(r["doubles"], [0.05, 1e300])
+
+    def test_a_gradient_that_raises_is_an_exception_and_the_others_hear_of_it(self):
+        other, raised = self.ended("raise_once", 2)
+        self.assertEqual((raised["error"], raised["words"]), ("ZeroDivisionError", "no gradient today"))
+        self.assertEqual(other["error"], "PeerLost")
+        self.assertLess(other["seconds"], 30)
+        self.assertTrue(raised["same"] and other["same"])
+
+    def test_workers_that_disagree_are_told_on_all_sides(self):
+        for words in self.ended("disagree", 2):
+            self.assertIn("worker 0 makes allreduce over 3,", words)
+
+
+class Alone(unittest.TestCase):
+    def setUp(self):
+        self.job = skein.init()
+
+    def test_imports_no_framework(self):
+        self.assertEqual({"torch", "jax", "tensorflow"} & set(sys.modules), set())
+
+    def test_trains_in_the_memory_of_an_array(self):
+        x = np.arange(5, dtype=np.float32)
+        w = self.job.worker(x, "sgd", lr=0.5, momentum=0, nesterov=False)
+        self.assertEqual(w.step(lambda: (7.0, [x - 1]))[0], 7.0)
+        np.testing.assert_array_equal(x, [0.5, 1, 1.5, 2, 2.5])
+        self.assertTrue(np.shares_memory(x, np.asarray(w.parameters[0])))
+
+    def test_gradients_are_zero_before_each_step(self):
+        w = self.job.worker([np.ones((2, 2), np.float32)], "sgd", momentum=0, nesterov=False)
+        seen = []
+
+        def gradient():
+            g = np.asarray(w.gradients[0])
+            seen.append(g.sum())
+            g += 1
+            return 0.0
+        w.step(gradient), w.step(gradient)
+        self.assertEqual(seen, [0, 0])
+
+    def test_refuses_in_one_sentence(self):
+        x = np.zeros(3, np.float32)
+        frozen = np.zeros(3, np.float32)
+        frozen.flags.writeable = False
+        for parameters, options, words in [
+                ([], {}, "no parameters"),
+                (x.astype(np.float64), {}, "parameters are float32, not float64"),
+                (frozen, {}, "read-only"),
+                ([x, x], {}, "is given twice"),
+                (x, {"algorithm": "sgpp"}, "did you mean sgp?"),
+                (x, {"algorithm": "local-sgd", "taau": 3}, "local-sgd does not read taau"),
+                (x, {"algorithm": "local-sgd", "tau": "often"}, "--tau often"),
+        ]:
+            with self.subTest(words), self.assertRaises(skein.BadOption) as caught:
+                self.job.worker(parameters, **options)
+            self.assertIn(words, str(caught.exception))
+            self.assertIsInstance(caught.exception, ValueError)
+
+    def test_a_job_that_was_left_says_so(self):
+        w = self.job.worker(np.zeros(3, np.float32), "sgd")
+        self.job.close()
+        for call in [lambda: w.step(lambda: 0.0), lambda: self.job.worker(np.zeros(3, np.float32)), w.finish, w.figures]:
+            with self.assertRaisesRegex(skein.Error, "left"):
+                call()
+
+    def test_a_damaged_checkpoint_is_named(self):
+        with tempfile.TemporaryDirectory() as d:
+            w = self.job.worker(np.zeros(3, np.float32), "sgd")
+            w.save(d)
+            [folder] = os.listdir(os.path.join(d, "checkpoints"))
+            path = os.path.join(d, "checkpoints", folder, "rank-0000.safetensors")
+            with open(path, "r+b") as f:
+                f.seek(-1, 2)
+                f.write(b"?")
+            with self.assertRaisesRegex(skein.BadFile, "rank-0000"):
+                w.load(d)
+            with self.assertRaises(OSError):
+                w.load(d + "/nowhere")
+
+
+if __name__ == "__main__":
+    unittest.main()
