@@ -91,6 +91,13 @@ endif()
 
 include(tests/fuzz/fuzz.cmake)
 
+if(TARGET _skein)
+  add_test(NAME python COMMAND ${Python_EXECUTABLE} -m unittest -v test_skein
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/tests/python)
+  set_tests_properties(python PROPERTIES LABELS fast TIMEOUT 900 RUN_SERIAL TRUE ENVIRONMENT
+    "${test_environment};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_BINARY_DIR}/python")
+endif()
+
 # The tests that need a GPU: one program for a machine that has one, and the same objects on an emulated device.
 if(SKEIN_CUDA)
   include(tests/emulated/emulated.cmake)
@@ -103,9 +110,9 @@ if(NOT SKEIN_SANITIZE)
     add_test(NAME ${script} COMMAND ${PROJECT_SOURCE_DIR}/tests/${script} ${PROJECT_BINARY_DIR})
     set_tests_properties(${script} PROPERTIES LABELS root TIMEOUT 900 SKIP_RETURN_CODE 77 RUN_SERIAL TRUE)
   endforeach()
-  foreach(script install bundle doctor gpu_check scripts links readme torchrun)
+  foreach(script install bundle doctor gpu_check scripts links readme torchrun wheel)
     add_test(NAME ${script} COMMAND ${PROJECT_SOURCE_DIR}/tests/${script} ${PROJECT_BINARY_DIR})
     set_tests_properties(${script} PROPERTIES LABELS script TIMEOUT 900 SKIP_RETURN_CODE 77 RUN_SERIAL TRUE)
   endforeach()
-  set_tests_properties(readme torchrun PROPERTIES LABELS slow TIMEOUT 1800)
+  set_tests_properties(readme torchrun wheel PROPERTIES LABELS slow TIMEOUT 1800)
 endif()

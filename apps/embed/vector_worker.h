@@ -20,9 +20,9 @@ struct WorkerOptions {
 
 // All f32, in memory of the communicator's allocator() or of anybody else, which must live as long as the worker.
 struct WorkerVectors {
-  Tensor x;             // [n], the parameters; every worker has the same values
-  Tensor g = {};        // [n], their gradient; empty: memory of its own
-  Tensor buffers = {};  // [m], numbers that are averaged as well, such as running statistics; or empty
+  Tensor x;              // [n], the parameters; every worker has the same values
+  Tensor g = {};         // [n], their gradient; empty: memory of its own
+  Tensor buffers = {};   // [m], numbers that are averaged as well, such as running statistics; or empty
   int64_t decayed = -1;  // elements [0, decayed) decay; negative: all
   int64_t count = -1;    // of elements that are parameters and not padding; negative: all
 };

@@ -140,7 +140,11 @@ class PythonWorker {
     w.settle();
     Checkpoints checkpoints(directory, keep);
     const int64_t k = w.steps();
-    const auto first = [&](const auto& f) { together(all, [&] { if (all.rank() == 0) f(); }); };
+    const auto first = [&](const auto& f) {
+      together(all, [&] {
+        if (all.rank() == 0) f();
+      });
+    };
     try {
       first([&] { checkpoints.begin(k); });
       together(all, [&] { checkpoints.write(k, all.rank(), [&](Archive& a) { w.visit(a); }); });
@@ -198,8 +202,13 @@ class PythonWorker {
   }
 
   Identity identity() const {
-    return {.model = "parameters", .layout = layout_, .algorithm = algorithm_, .world = job_->peers().size(),
-            .data = "of the caller", .seed = seed_, .global_batch = 0};
+    return {.model = "parameters",
+            .layout = layout_,
+            .algorithm = algorithm_,
+            .world = job_->peers().size(),
+            .data = "of the caller",
+            .seed = seed_,
+            .global_batch = 0};
   }
 
   const std::shared_ptr<EmbeddedJob> job_;
@@ -212,10 +221,14 @@ class PythonWorker {
 std::unique_ptr<PythonWorker> make_worker(std::shared_ptr<EmbeddedJob> job, const Memory& m,
                                           const std::string& algorithm, float lr, float momentum,
                                           float weight_decay, bool nesterov, uint64_t seed,
-                                          const Flags& flags,
-                                          const std::string& layout) {
-  WorkerOptions o{.algorithm = algorithm, .lr = lr, .momentum = momentum, .weight_decay = weight_decay,
-                  .nesterov = nesterov, .seed = seed, .flags = {}};
+                                          const Flags& flags, const std::string& layout) {
+  WorkerOptions o{.algorithm = algorithm,
+                  .lr = lr,
+                  .momentum = momentum,
+                  .weight_decay = weight_decay,
+                  .nesterov = nesterov,
+                  .seed = seed,
+                  .flags = {}};
   for (const auto& [name, value] : flags) o.flags.set(name, value);
   return std::make_unique<PythonWorker>(std::move(job), m, o, flags, layout);
 }
@@ -245,7 +258,8 @@ NB_MODULE(_skein, m) {
       .def_prop_ro("world", [](const EmbeddedJob& j) { return j.peers().size(); })
       .def_prop_ro("local_rank", &EmbeddedJob::local_rank)
       .def_prop_ro("ways", &EmbeddedJob::ways)
-      .def("barrier", [](const EmbeddedJob& j) { j.peers().barrier(); }, Free())
+      .def(
+          "barrier", [](const EmbeddedJob& j) { j.peers().barrier(); }, Free())
       .def("average", &average);
 
   nb::class_<Memory>(m, "Memory")
@@ -262,9 +276,12 @@ NB_MODULE(_skein, m) {
            nb::arg("flags"), nb::arg("layout"), nb::keep_alive<1, 3>(), Free())
       .def("step", &PythonWorker::step)
       .def("set_rate", [](PythonWorker& w, float lr) { w.present().set_rate(lr); })
-      .def("show_model", [](PythonWorker& w) { w.present().show_model(); }, Free())
-      .def("hide_model", [](PythonWorker& w) { w.present().hide_model(); }, Free())
-      .def("finish", [](PythonWorker& w) { return w.present().finish(); }, Free())
+      .def(
+          "show_model", [](PythonWorker& w) { w.present().show_model(); }, Free())
+      .def(
+          "hide_model", [](PythonWorker& w) { w.present().hide_model(); }, Free())
+      .def(
+          "finish", [](PythonWorker& w) { return w.present().finish(); }, Free())
       .def("save", &PythonWorker::save, Free())
       .def("load", &PythonWorker::load, Free())
       .def("figures", &PythonWorker::figures);
