@@ -1,22 +1,26 @@
 #!/usr/bin/env python3
-"""Fails if a class, a folder or the reading path is larger than a reader can hold in mind, or a comment is badly broken.
+"""Fails if a file, a class, a folder or the reading path is larger than a reader can hold in mind, or a comment is badly broken.
 
-The limits are the constants below. A class that has a reason to be larger says so beside it, in a comment that begins with
-"Large class:"; nothing else is exempt.
+The limits are the constants below. A class or a file that has a reason to be larger says so, the class in a comment above it
+that begins with "Large class:", the file in one at its beginning that begins with "Large file:"; nothing else is exempt.
 usage: check_sizes.py [--table]     --table: the largest of each kind, whether or not they keep the limit"""
 import collections
+import itertools
 import pathlib
 import re
 import subprocess
 import sys
 
+FILE_LINES = 350      # of a file of code, tests included
 CLASS_LINES = 500     # its definition and its member functions, wherever they are
 CLASS_MEMBERS = 20    # data members
 CLASS_SOURCES = 3     # .cc files that define its member functions
 FOLDER_FILES = 40     # files of code directly in a folder
 READING_PATH = 1250   # lines of the files that CONTRIBUTING.md lists under "Read these first"
 FOLDERS = ("engine", "comm", "nn", "data", "optim", "apps")
+EVERYTHING = (*FOLDERS, "tests", "bench", "examples", "tools")
 EXEMPT = "Large class:"
+EXEMPT_FILE = "Large file:"
 
 CLASS = re.compile(r"^( *)(?:template <.*> )?(class|struct) (?:alignas\(\w+\) )?(\w+(?:::\w+)*)(?: final)?(?: : [^;{]*?)? ?\{$")
 MEMBER = re.compile(r"^[\w:<>,*&\[\]() ~]*?\b((?:\w+::)+)(?:~?\w+|operator[^ (]+)\(")
@@ -121,6 +125,14 @@ def reading_path():
     return {f: len(pathlib.Path(f).read_text().split("\n")) - 1 for f in files}
 
 
+def files():
+    """Lines of each file of code, and whether its first comment gives a reason for their number."""
+    for path in sources(EVERYTHING):
+        if not path.as_posix().startswith("bench/peers/"):
+            lines = path.read_text().split("\n")
+            yield path, len(lines) - 1, any(EXEMPT_FILE in l for l in itertools.takewhile(lambda l: l.startswith("//"), lines))
+
+
 def folders():
     return collections.Counter(p.parent.as_posix() for p in sources((*FOLDERS, "tests")))
 
@@ -134,6 +146,11 @@ def problems(all_classes):
             yield f"{c.at}: {name} has {' and '.join(over)}; split it, or say why in a comment above: \"{EXEMPT} ...\""
         if c.reason and not over:
             yield f"{c.at}: {name} is no longer large; its comment \"{EXEMPT}\" can go"
+    for path, lines, reason in files():
+        if lines > FILE_LINES and not reason:
+            yield f"{path}: {lines} lines, {FILE_LINES} at most; split it by what it does, or say why in its first comment: \"{EXEMPT_FILE} ...\""
+        if reason and lines <= FILE_LINES:
+            yield f"{path}: it is no longer large; its comment \"{EXEMPT_FILE}\" can go"
     for folder, count in folders().items():
         if count > FOLDER_FILES:
             yield f"{folder}/: {count} files of code, {FOLDER_FILES} at most; make rooms"
@@ -151,6 +168,7 @@ def table(all_classes):
         print(f"classes by {what}:")
         for (folder, name), c in sorted(all_classes.items(), key=lambda i: -key(i[1]))[:12]:
             print(f"  {key(c):4} {folder} {name}  {c.at}")
+    print("lines a file:", ", ".join(f"{p} {n}" for p, n, _ in sorted(files(), key=lambda f: -f[1])[:8]))
     print("files a folder:", ", ".join(f"{f} {n}" for f, n in folders().most_common(8)))
 
 

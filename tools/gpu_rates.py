@@ -30,7 +30,8 @@ def machine(c):
 
 
 def smoke(c):
-    one_test_program(c, "cuda_kernels_test", "--gtest_filter=*device", 30)
+    for name in ("cuda_kernels_test", "cuda_norm_test"):
+        one_test_program(c, name, "--gtest_filter=*device", 30)
 
 
 def step(c):

@@ -54,7 +54,9 @@ def memory(c):
 
 def sanitizer(c):
     for check, name, chosen in [("memcheck", "cuda_kernels_test", ON_DEVICE),
+                                ("memcheck", "cuda_norm_test", ON_DEVICE),
                                 ("racecheck", "cuda_kernels_test", "--gtest_filter=*Pooling*device:*Nan*device"),
+                                ("racecheck", "cuda_norm_test", "--gtest_filter=*Nan*device"),
                                 *[("memcheck", f"{name}_test", ON_DEVICE)
                                   for name in ("vec", "mixing", "gem", "ops", "reduce", "softmax", "layout")]]:
         c.once(f"{check} {name}", sanitized, c, check, name, chosen)

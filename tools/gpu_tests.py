@@ -3,8 +3,8 @@ import pathlib
 import re
 
 PROGRAM = "device_tests"
-FIRST = ["library", "caching_allocator", "cuda_memory", "cuda_kernels", "vec", "cuda_gemm", "conv_run", "cuda_conv_bn",
-         "cuda_chain"]  # what the others stand on
+FIRST = ["library", "caching_allocator", "cuda_memory", "cuda_kernels", "cuda_norm", "vec", "cuda_gemm", "conv_run",
+         "cuda_conv_bn", "cuda_chain"]  # what the others stand on
 WITHOUT_EMULATION = ["nccl"]
 
 

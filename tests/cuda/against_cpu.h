@@ -15,6 +15,13 @@ inline Tensor gaussian(const Shape& s, DType t, uint64_t seed, float offset = 0)
   return x;
 }
 
+// A copy on the device whose numbers do not begin where packets of 16 bytes do.
+inline Tensor unaligned(const Tensor& t, Device d) {
+  const Tensor wide({t.size() + 1}, t.dtype(), d), view = wide.view(t.shape(), 1);
+  copy_bytes(view, t);
+  return view;
+}
+
 // Replaces t by a copy on the device, even if that is the host.
 inline void move(Tensor& t, Device d) {
   if (!t) return;

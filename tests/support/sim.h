@@ -9,6 +9,8 @@
 
 namespace skein::comm::sim {
 
+inline Tensor number(float v) { return Tensor::of<float>({1}, {v}); }
+
 inline std::vector<Id> ids(int n) {
   std::vector<Id> all(static_cast<size_t>(n));
   std::iota(all.begin(), all.end(), Id(0));

@@ -1,99 +1,9 @@
 // The supervisor of an elastic job: who is replaced, when, how often, and how the job ends. The workers are stand-ins,
 // forked from the test, that report what real ones would.
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <sys/mman.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <csignal>
-#include <cstring>
-
-#include "apps/launch/superior.h"
-#include "apps/launch/supervisor.h"
+#include "tests/apps/launch/replacing.h"
 
 namespace skein::apps {
 namespace {
-
-using namespace std::chrono_literals;
-
-constexpr int kSeats = 8;
-
-// What all stand-ins of a test see.
-struct Stage {
-  std::atomic<int> lives[kSeats];    // processes started in each seat
-  std::atomic<int> members[kSeats];  // of them those that became members
-  std::atomic<bool> judged;          // see let_go_when_judged()
-  char place[64];                    // where the last fresh one was told to find the job
-};
-
-class Replacing : public ::testing::Test {
- protected:
-  Replacing()
-      : stage(*static_cast<Stage*>(mmap(nullptr, sizeof(Stage), PROT_READ | PROT_WRITE, kShared, -1, 0))) {}
-  ~Replacing() override { munmap(&stage, sizeof(Stage)); }
-
-  // What a seat's process does in its n-th life, counted from 1. If it returns, the process ends with status 0.
-  using Life = std::function<void(int seat, int life)>;
-  // Runs so many seats and returns the job's status.
-  int run(int seats, const Life& live) {
-    const auto become = [this, live](size_t seat) {
-      alarm(50);
-      live(int(seat), ++stage.lives[seat]);
-      _exit(0);
-    };
-    testing::internal::CaptureStderr();
-    Supervisor team(Loss::kIsReplaced, 0.3);
-    for (int i = 0; i < seats; ++i) team.start(text("worker ", i), {.reports = true}, become);
-    team.replace_by(Restarts(times, pace), [&](size_t seat) {
-      std::strncpy(stage.place, team.place().c_str(), sizeof stage.place - 1);
-      become(seat);
-    });
-    if (orders) team.obey(std::move(orders));
-    team.reported = [this](const std::string& report) { reports.push_back(report); };
-    team.tick = [&] { return !tick || tick(team); };
-    const int status = team.run();
-    said = testing::internal::GetCapturedStderr();
-    return status;
-  }
-
-  // For stand-ins.
-  void join(int seat) const {
-    report_membership(text("seat ", seat));
-    ++stage.members[seat];
-  }
-  template <class Condition>
-  static void wait_until(Condition c) {
-    while (!c()) usleep(2000);
-  }
-  // The supervisor lets them go when it has decided what follows the ends in these seats.
-  void let_go_when_judged(const std::vector<size_t>& seats) {
-    tick = [this, seats](Supervisor& team) {
-      const auto is_settled = [&](size_t s) { return team.wards()[s].judged && !team.wards()[s].fresh_at; };
-      if (std::all_of(seats.begin(), seats.end(), is_settled)) stage.judged = true;
-      return true;
-    };
-  }
-  void wait_for_judgement() const {
-    wait_until([&] { return bool(stage.judged); });
-  }
-  void wait_for_member(int seat, int n) const {
-    wait_until([&] { return stage.members[seat] >= n; });
-  }
-  static void die() { kill(getpid(), SIGKILL); }
-
-  bool has_said(const std::string& line) const { return said.find(line) != std::string::npos; }
-
-  static constexpr int kShared = MAP_SHARED | MAP_ANONYMOUS;
-  Stage& stage;
-  int times = 3;
-  Restarts::Pace pace{.first = 20ms, .longest = 40ms};
-  comm::Fd orders;
-  std::function<bool(Supervisor&)> tick;
-  std::vector<std::string> reports;
-  std::string said;
-};
 
 TEST_F(Replacing, AFreshWorkerTakesAKilledOnesPlaceAlsoTheFirsts) {
   for (const int victim : {0, 1, 2}) {
@@ -308,64 +218,6 @@ TEST_F(Replacing, AJobWhoseLastWorkerWasKilledHasFailed) {
                   die();
                 }),
             128 + SIGKILL);
-}
-
-// On --hosts the job may go on elsewhere, so the only worker of a host is replaced, too; and nobody any more when
-// the caller says that the job has ended.
-class ReplacingOnAHost : public Replacing {
- protected:
-  ReplacingOnAHost() {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) comm::fail_system("making a pipe");
-    orders = comm::Fd(ends[0]), caller = comm::Fd(ends[1]);
-  }
-  void order(const std::string& line) {
-    ASSERT_EQ(write(caller.get(), line.data(), line.size()), ssize_t(line.size()));
-  }
-  comm::Fd caller;
-};
-
-TEST_F(ReplacingOnAHost, TheOnlyWorkerIsReplacedUntilTheJobHasEnded) {
-  pace = {.first = 1ms, .longest = 1s};
-  bool told = false;
-  times = 20;
-  tick = [&](Supervisor& team) {
-    if (!told && stage.lives[0] == 3 && team.wards()[0].fresh_at) order(text(kThrough, '\n')), told = true;
-    return true;
-  };
-  EXPECT_EQ(run(1,
-                [&](int seat, int) {
-                  join(seat);
-                  die();
-                }),
-            128 + SIGKILL);
-  EXPECT_EQ(stage.lives[0], 3);
-  const std::vector<std::string> life = {text(kMember, "seat 0"), kDeserted};
-  ASSERT_EQ(reports.size(), 6u);
-  for (size_t i = 0; i < reports.size(); ++i) EXPECT_EQ(reports[i], life[i % 2]);
-}
-
-TEST_F(ReplacingOnAHost, AJobThatReplacesNobodyEndsWithItsWorkers) {
-  Supervisor team(Loss::kIsSurvived, 0.3);
-  team.start("worker 0", {}, [](size_t) { _exit(0); });
-  team.obey(std::move(orders));
-  EXPECT_EQ(team.run(), 0);
-}
-
-TEST_F(ReplacingOnAHost, WorkersLeaveTheJobWhenTheCallerIsLost) {
-  tick = [&](Supervisor&) {
-    if (stage.members[0]) caller = {};
-    return true;
-  };
-  EXPECT_EQ(run(1,
-                [&](int seat, int) {
-                  caller = {};
-                  std::signal(SIGTERM, [](int) { report_leaving(), _exit(0); });
-                  join(seat);
-                  for (;;) pause();
-                }),
-            0);
-  EXPECT_TRUE(has_said("the program that started these workers is gone; they leave the job\n")) << said;
 }
 
 }  // namespace

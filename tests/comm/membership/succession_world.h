@@ -1,5 +1,6 @@
 // A world of processes that fail in every way we know: letters are lost, doubled and late, processes are cut off,
 // hang, die in bursts, leave and join, single links break, and some deaths look like silence. All follows from a seed.
+// Large file: one class, whose processes, network, troubles and judgements all act on each other.
 #pragma once
 #include <algorithm>
 #include <cmath>

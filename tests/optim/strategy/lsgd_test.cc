@@ -4,41 +4,13 @@
 #include "comm/communicator/words.h"
 #include "optim/leaders/leaders.h"
 #include "optim/leaders/lease_servers.h"
+#include "tests/optim/strategy/climber.h"
 #include "tests/support/files.h"
-#include "tests/support/trainee.h"
 
 namespace skein {
 namespace {
 
 using namespace trainee;
-
-// A worker whose loss and gradient are a function of its x.
-class Climber {
- public:
-  using Oracle = std::function<double(const float* x, float* g)>;
-  Climber(comm::Communicator& c, const optim::Options& o, std::vector<float> at, float lr, Oracle f)
-      : Climber(c, o, std::move(at), lr, std::move(f), c) {}
-  Climber(comm::Communicator& c, const optim::Options& o, std::vector<float> at, float lr, Oracle f,
-          comm::Communicator& hub)
-      : x(Tensor::of<float>({int64_t(at.size())}, at)),
-        rule(optim::sgd(x, {})),
-        strategy(optim::make_strategy("lsgd", o, c.size())),
-        worker{x, Tensor::zeros(x.shape()), {}, *rule, lr, c, 1, {}, hub} {
-    worker.oracle = [this, f](const optim::Slices&) {
-      return Tensor::of<float>({1}, {float(f(x.data<float>(), worker.g.data<float>()))});
-    };
-    strategy->start(worker);
-  }
-  // In lockstep: everybody meets after every step, and rounds are done where they are due.
-  void step(int64_t k) {
-    strategy->iterate(worker, k);
-    strategy->settle(worker);
-  }
-  Tensor x;
-  std::unique_ptr<optim::Rule> rule;
-  std::unique_ptr<optim::Strategy> strategy;
-  optim::Worker worker;
-};
 
 const float kStarts[4][2] = {{-6, -4}, {-15, -18}, {20, 11}, {17, 8}};
 constexpr double kGlobalMinimum = -0.2172336282, kSecondMinimum = -0.0913252028;
