@@ -59,6 +59,28 @@ def learn(job, algorithm, flags):
             "apart": apart, "figures": net.worker.figures()}
 
 
+def learn_by_slices(job, algorithm):
+    net = Net(job, algorithm)
+
+    def gradient():
+        loss = net.gradient()
+        for i in (2, 3, 0, 1):
+            net.worker.ready(i)
+        return loss
+    for _ in range(20):
+        net.worker.step(gradient)
+    try:
+        net.worker.ready(0)
+    except skein.Error as e:
+        return {"hash": hash_of(net.worker), "error": str(e)}
+
+
+def learn_at_once(job, algorithm):
+    net = Net(job, algorithm)
+    net.steps(20)
+    return {"hash": hash_of(net.worker)}
+
+
 def save_and_load(job, directory):
     net = Net(job, "sgp")
     net.steps(5)
@@ -124,6 +146,12 @@ class Workers(unittest.TestCase):
                 self.assertEqual(a["shown"], b["shown"])
                 self.assertLess(a["last"], 0.75 * a["first"])
                 self.assertGreater(a["figures"]["bytes"], 0)
+
+    def test_gradients_that_are_handed_out_early_give_the_same_bits(self):
+        for row in ["allreduce", "sgp"]:
+            early, late = self.ended("learn_by_slices", 2, row), self.ended("learn_at_once", 2, row)
+            self.assertEqual([r["hash"] for r in early], [r["hash"] for r in late])
+            self.assertIn("ready() belongs into the gradient function", early[0]["error"])
 
     def test_a_checkpoint_goes_on_as_if_nothing_had_happened(self):
         with tempfile.TemporaryDirectory() as d:

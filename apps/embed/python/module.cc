@@ -11,6 +11,7 @@
 
 #include "apps/base/together.h"
 #include "apps/checkpoint/checkpoint.h"
+#include "apps/embed/handing_out.h"
 #include "apps/embed/python/job.h"
 #include "apps/embed/vector_worker.h"
 #include "engine/version.h"
@@ -109,30 +110,36 @@ Window window(nb::handle self, int64_t begin, const std::vector<size_t>& shape) 
 class PythonWorker {
  public:
   PythonWorker(std::shared_ptr<EmbeddedJob> job, const Memory& m, const WorkerOptions& o, const Flags& flags,
-               const std::string& layout)
-      : job_(std::move(job)), algorithm_(o.algorithm), layout_(layout), seed_(o.seed) {
+               const std::string& layout, const std::vector<int64_t>& sizes)
+      : job_(std::move(job)), algorithm_(o.algorithm), layout_(layout), seed_(o.seed), slices_(m.g(), sizes) {
     comm::Communicator& all = job_->peers();
     together(all, [&] { check(o, flags, all.size()); });
     agree(o, flags);
     all.broadcast(m.x(), 0);
     if (m.buffers().size() > 0) all.broadcast(m.buffers(), 0);
     worker_ = std::make_unique<VectorWorker>(m.vectors(), all, o);
-    g_ = m.g();
   }
 
   // `gradient` returns the loss, with the gradient in its memory.
   double step(const nb::callable& gradient) {
     const nb::gil_scoped_release free;
     const auto oracle = [&](const optim::Slices& slices) {
+      slices_.begin(slices);
       const float loss = [&] {
         const nb::gil_scoped_acquire held;
         return nb::cast<float>(gradient());
       }();
-      if (slices) slices.ready(g_), slices.complete();
+      slices_.end();
       return Tensor::of<float>({1}, {loss});
     };
-    return double(present().step(oracle).item());
+    try {
+      return double(present().step(oracle).item());
+    } catch (...) {
+      slices_.abandon();
+      throw;
+    }
   }
+  void ready(size_t parameter) { slices_.ready(parameter); }
 
   void save(const std::string& directory, int keep) {
     VectorWorker& w = present();
@@ -214,14 +221,15 @@ class PythonWorker {
   const std::shared_ptr<EmbeddedJob> job_;
   const std::string algorithm_, layout_;
   const uint64_t seed_;
+  HandingOut slices_;
   std::unique_ptr<VectorWorker> worker_;
-  Tensor g_;
 };
 
 std::unique_ptr<PythonWorker> make_worker(std::shared_ptr<EmbeddedJob> job, const Memory& m,
                                           const std::string& algorithm, float lr, float momentum,
                                           float weight_decay, bool nesterov, uint64_t seed,
-                                          const Flags& flags, const std::string& layout) {
+                                          const Flags& flags, const std::string& layout,
+                                          const std::vector<int64_t>& sizes) {
   WorkerOptions o{.algorithm = algorithm,
                   .lr = lr,
                   .momentum = momentum,
@@ -230,7 +238,7 @@ std::unique_ptr<PythonWorker> make_worker(std::shared_ptr<EmbeddedJob> job, cons
                   .seed = seed,
                   .flags = {}};
   for (const auto& [name, value] : flags) o.flags.set(name, value);
-  return std::make_unique<PythonWorker>(std::move(job), m, o, flags, layout);
+  return std::make_unique<PythonWorker>(std::move(job), m, o, flags, layout, sizes);
 }
 
 std::vector<std::string> algorithms() {
@@ -256,6 +264,7 @@ NB_MODULE(_skein, m) {
       .def("leave", &EmbeddedJob::leave, Free())
       .def_prop_ro("rank", [](const EmbeddedJob& j) { return j.peers().rank(); })
       .def_prop_ro("world", [](const EmbeddedJob& j) { return j.peers().size(); })
+      .def_prop_ro("left", &EmbeddedJob::left)
       .def_prop_ro("local_rank", &EmbeddedJob::local_rank)
       .def_prop_ro("ways", &EmbeddedJob::ways)
       .def(
@@ -273,8 +282,9 @@ NB_MODULE(_skein, m) {
   nb::class_<PythonWorker>(m, "Worker")
       .def(nb::new_(&make_worker), nb::arg("job"), nb::arg("memory"), nb::arg("algorithm"), nb::arg("lr"),
            nb::arg("momentum"), nb::arg("weight_decay"), nb::arg("nesterov"), nb::arg("seed"),
-           nb::arg("flags"), nb::arg("layout"), nb::keep_alive<1, 3>(), Free())
+           nb::arg("flags"), nb::arg("layout"), nb::arg("sizes"), nb::keep_alive<1, 3>(), Free())
       .def("step", &PythonWorker::step)
+      .def("ready", &PythonWorker::ready)
       .def("set_rate", [](PythonWorker& w, float lr) { w.present().set_rate(lr); })
       .def(
           "show_model", [](PythonWorker& w) { w.present().show_model(); }, Free())

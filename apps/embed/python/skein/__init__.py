@@ -73,6 +73,11 @@ class Job:
         """Leaves the others. What they wait for from this worker fails at once."""
         self._native.leave()
 
+    def leave_unless_alone(self):
+        """After a step that failed here and not at the others, who wait for it."""
+        if not self._native.left and self.world > 1:
+            self.close()
+
     def __enter__(self):
         return self
 
@@ -89,7 +94,7 @@ class Worker:
         layout.bind(memory)
         words = {name.replace("_", "-"): _word(value) for name, value in flags.items()}
         self._native = _skein.Worker(job._native, memory, algorithm.replace("_", "-"), lr, momentum, weight_decay,
-                                     nesterov, seed, words, layout.words)
+                                     nesterov, seed, words, layout.words, layout.sizes)
 
     parameters = property(lambda self: self._layout.parameters,
                           doc="the live parameters, one array each, to be read by the buffer protocol or DLPack")
@@ -114,10 +119,15 @@ class Worker:
         try:
             self._native.step(oracle)
         except BaseException:
-            if not isinstance(self._job._native, type(None)) and self._job.world > 1:
-                self._job.close()
+            self._job.leave_unless_alone()
             raise
         return given
+
+    def ready(self, index):
+        """Within gradient(): the gradient of parameters[index] is final, so that its sum over the workers may be under
+        way while others are computed. In any order, or not at all; what is not named is sent when gradient() returns."""
+        self._layout.fetch(index)
+        self._native.ready(index)
 
     def set_rate(self, lr):
         self._native.set_rate(lr)

@@ -48,13 +48,16 @@ class Layout:
             self._check(i, array)
         self._shapes = [_shape(p) for p in self._given]
         self._buffer_shapes = [_shape(b) for b in self._given_buffers]
-        self.parameter_count = sum(map(_size, self._shapes))
+        self.sizes = [_size(s) for s in self._shapes]
+        self.parameter_count = sum(self.sizes)
+        if self.parameter_count == 0:
+            raise BadOption("these parameters have no elements")
         self.buffer_count = sum(map(_size, self._buffer_shapes))
         self.vector = parameters if single and len(_shape(parameters)) == 1 else None
         if self.vector is not None and memoryview(self.vector).readonly:
             raise BadOption("this array is read-only: give a writable one, or [array], which is copied once")
         self.words = ",".join("x".join(map(str, s)) for s in self._shapes + self._buffer_shapes)
-        self._torch = []
+        self._torch = {}  # of a parameter's index: the tensor, and its gradient
 
     def _check(self, i, array):
         if not _is_float32(array):
@@ -67,42 +70,41 @@ class Layout:
     def bind(self, memory):
         self._memory = memory
         self.parameters, self.gradients, at = [], [], 0
-        for array, shape in zip(self._given, self._shapes):
+        for i, (array, shape) in enumerate(zip(self._given, self._shapes)):
             x, g = memory.parameters(at, shape), memory.gradients(at, shape)
             self.parameters.append(x)
             self.gradients.append(g)
             at += _size(shape)
             if _is_torch(array):
-                self._move(array, x, g)
+                _move(array, x)
+                self._torch[i] = (array, sys.modules["torch"].from_dlpack(g))
             elif self.vector is None:
                 _copy(x, array)
         at = 0
         for array, shape in zip(self._given_buffers, self._buffer_shapes):
-            self._move(array, memory.buffers(at, shape), None) if _is_torch(array) else _copy(
-                memory.buffers(at, shape), array)
+            window = memory.buffers(at, shape)
+            _move(array, window) if _is_torch(array) else _copy(window, array)
             at += _size(shape)
-
-    def _move(self, tensor, x, g):
-        torch = sys.modules["torch"]
-        window = torch.from_dlpack(x)
-        with torch.no_grad():
-            window.copy_(tensor)
-            tensor.data = window
-        if g is not None:
-            self._torch.append((tensor, torch.from_dlpack(g)))
 
     def clear(self):
         self._memory.clear_gradient()
-        for tensor, g in self._torch:
+        for tensor, g in self._torch.values():
             tensor.grad = g
+
+    def fetch(self, index):
+        """The gradient of a tensor into the worker's memory, where backward() has it unless `grad` was set anew."""
+        if index not in self._torch:
+            return
+        tensor, g = self._torch[index]
+        if tensor.grad is None:
+            g.zero_()
+        elif tensor.grad.data_ptr() != g.data_ptr():
+            g.copy_(tensor.grad)
 
     def take(self, given):
         """The loss, once the gradient that came with it is in the worker's memory."""
-        for tensor, g in self._torch:
-            if tensor.grad is None:
-                g.zero_()
-            elif tensor.grad.data_ptr() != g.data_ptr():  # set anew, as zero_grad() has it
-                g.copy_(tensor.grad)
+        for index in self._torch:
+            self.fetch(index)
         if isinstance(given, tuple):
             loss, gradients = given
             if len(gradients) != len(self.gradients):
@@ -114,6 +116,15 @@ class Layout:
         else:
             loss = given
         return float(loss)
+
+
+def _move(tensor, window):
+    """From now on the tensor is this window of the worker's memory, with the values that it has."""
+    torch = sys.modules["torch"]
+    with torch.no_grad():
+        window = torch.from_dlpack(window)
+        window.copy_(tensor)
+        tensor.data = window
 
 
 def _copy(to, array):

@@ -1,0 +1,38 @@
+// HandingOut: parameters become final one by one, in any order, and slices of the gradient are handed out in one order.
+#pragma once
+#include <vector>
+
+#include "optim/strategy.h"
+
+namespace skein {
+
+// Slices are whole parameters, from the last to the first as backward reaches them, and at least so many bytes long but
+// for the last one. All workers have the same, whatever the order in which theirs become final. For one thread.
+class HandingOut {
+ public:
+  static constexpr int64_t kSliceBytes = int64_t(4) << 20;
+
+  // sizes: elements of each parameter, in the order in which they lie in g.
+  HandingOut(Tensor g, const std::vector<int64_t>& sizes, int64_t least_bytes = kSliceBytes);
+
+  void begin(const optim::Slices&);  // of a step; they must live until end()
+  void ready(
+      size_t parameter);  // hands out the slices that are complete now; CHECKs that a step is under way
+  void end();             // hands out the others, and waits until all of g holds the sum
+  void abandon() { slices_ = nullptr; }
+
+ private:
+  struct Slice {
+    size_t first, last;  // parameters [first, last)
+    int64_t begin, end;  // elements
+  };
+  void hand_out(bool all);
+
+  const Tensor g_;
+  std::vector<Slice> order_;
+  std::vector<bool> ready_;
+  size_t next_ = 0;
+  const optim::Slices* slices_ = nullptr;
+};
+
+}  // namespace skein
