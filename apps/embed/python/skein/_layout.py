@@ -115,7 +115,7 @@ class Layout:
                 _copy(to, array)
         else:
             loss = given
-        return float(loss)
+        return float(loss.detach() if hasattr(loss, "detach") else loss)
 
 
 def _move(tensor, window):
