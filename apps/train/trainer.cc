@@ -204,7 +204,9 @@ void Trainer::open_directory() {
   if (!continues) refuse_a_run(directory);
   try {
     make_directory(directory);
-    write_file((fs::path(directory) / "config.toml").string(), to_toml(run_.config));
+    // After a change of the membership the batch is shared otherwise, which nobody has asked to repeat.
+    if (record_.changes().empty())
+      write_file((fs::path(directory) / "config.toml").string(), to_toml(run_.config));
     record_.open(continues);
     scoring_.open(saving_.resumed_from());
     traces_.open();
