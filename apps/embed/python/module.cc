@@ -250,7 +250,8 @@ std::vector<std::string> algorithms() {
 }  // namespace
 
 NB_MODULE(_skein, m) {
-  nb::set_leak_warnings(false);  // a hook that is registered at a tensor keeps its worker until the interpreter ends
+  nb::set_leak_warnings(
+      false);  // a hook that is registered at a tensor keeps its worker until the interpreter ends
   m.attr("__version__") = version();
   const nb::exception<Error> error(m, "Error", PyExc_RuntimeError);
   nb::exception<BadOption>(m, "BadOption", nb::make_tuple(error, nb::handle(PyExc_ValueError)));

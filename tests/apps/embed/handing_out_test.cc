@@ -13,8 +13,14 @@ namespace {
 struct Taker {
   explicit Taker(const Tensor& g) : origin(g.data<float>()) {}
   optim::Slices slices() {
-    return {.ready = [this](const Tensor& s) { taken.push_back({s.data<float>() - origin, s.size()}); },
-            .complete = [this] { taken.push_back({-1, 0}); }};
+    return {.ready =
+                [this](const Tensor& s) {
+                  taken.push_back({s.data<float>() - origin, s.size()});
+                },
+            .complete =
+                [this] {
+                  taken.push_back({-1, 0});
+                }};
   }
   const float* origin;
   std::vector<std::pair<int64_t, int64_t>> taken;
