@@ -204,8 +204,7 @@ void Trainer::open_directory() {
   if (!continues) refuse_a_run(directory);
   try {
     make_directory(directory);
-    // After a change of the membership the batch is shared otherwise, which nobody has asked to repeat.
-    if (record_.changes().empty())
+    if (record_.changes().empty())  // else the batch is shared otherwise, which nobody has asked to repeat
       write_file((fs::path(directory) / "config.toml").string(), to_toml(run_.config));
     record_.open(continues);
     scoring_.open(saving_.resumed_from());
