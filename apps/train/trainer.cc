@@ -204,8 +204,8 @@ void Trainer::open_directory() {
   if (!continues) refuse_a_run(directory);
   try {
     make_directory(directory);
-    if (record_.changes().empty())  // else the batch is shared otherwise, which nobody has asked to repeat
-      write_file((fs::path(directory) / "config.toml").string(), to_toml(run_.config));
+    if (record_.changes().empty())  // the batch shared otherwise is not what was asked for
+      write_file(directory + "/config.toml", to_toml(run_.config));
     record_.open(continues);
     scoring_.open(saving_.resumed_from());
     traces_.open();
