@@ -202,10 +202,9 @@ void Trainer::open_directory() {
   const std::string& directory = run_.directory;
   const bool before = fs::exists(directory), continues = saving_.continues();
   if (!continues) refuse_a_run(directory);
-  try {
+  try {  // config.toml keeps what was asked for when a change of the membership shares the batch anew
     make_directory(directory);
-    if (record_.changes().empty())  // the batch shared otherwise is not what was asked for
-      write_file(directory + "/config.toml", to_toml(run_.config));
+    if (record_.changes().empty()) write_file(directory + "/config.toml", to_toml(run_.config));
     record_.open(continues);
     scoring_.open(saving_.resumed_from());
     traces_.open();
