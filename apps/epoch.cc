@@ -13,6 +13,7 @@
 #include "apps/launch/device_choice.h"
 #include "apps/launch/epochs.h"
 #include "apps/launch/interrupt.h"
+#include "apps/launch/launch.h"
 #include "apps/launch/requeue.h"
 #include "apps/launch/simulated.h"
 #include "apps/launch/superior.h"

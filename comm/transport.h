@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/membership.h"
+#include "comm/membership/membership.h"
 #include "comm/ports.h"
 #include "comm/secret.h"
 #include "engine/tensor.h"

@@ -51,11 +51,4 @@ Span part_of(Span all, int rank, int world) {
   return {begin, begin + share + (rank < rest ? 1 : 0)};
 }
 
-Span span_of(int64_t size, int64_t global_batch, int64_t step_in_epoch, int rank, int world) {
-  CHECK(step_in_epoch >= 0 && step_in_epoch < steps_per_epoch(size, global_batch), step_in_epoch, size,
-        global_batch);
-  const int64_t first = step_in_epoch * global_batch;
-  return part_of({first, std::min(first + global_batch, size)}, rank, world);
-}
-
 }  // namespace skein::data

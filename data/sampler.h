@@ -12,15 +12,12 @@ int64_t sample_index(uint64_t seed, int64_t size, int64_t epoch, int64_t positio
 // A batch larger than the data set is an error.
 int64_t steps_per_epoch(int64_t size, int64_t global_batch);
 
-// Positions [begin, end) within the epoch that rank r of `world` takes at step s of the epoch. The global
-// batch of a step is the same for every world; it is split as evenly as possible, lower ranks first. A
-// span may be empty.
+// Positions [begin, end) within an epoch; there may be none.
 struct Span {
   int64_t begin = 0, end = 0;
   int64_t size() const { return end - begin; }
   bool operator==(const Span&) const = default;
 };
-Span span_of(int64_t size, int64_t global_batch, int64_t step_in_epoch, int rank, int world);
 // The part of rank r when positions are split as evenly as possible, lower ranks first.
 Span part_of(Span all, int rank, int world);
 

@@ -7,6 +7,7 @@
 
 #include "engine/words/find_row.h"
 #include "engine/words/number.h"
+#include "engine/words/split.h"
 
 namespace skein::optim {
 namespace {
@@ -30,17 +31,6 @@ double to_number(const std::string& given, const std::string& part) {
   const double v = number_in<double>(part).value_or(NAN);
   if (!std::isfinite(v)) refuse(given, text("'", part, "' is not a number"));
   return v;
-}
-
-std::vector<std::string> split(const std::string& s, char at) {
-  std::vector<std::string> parts(1);
-  for (char c : s) {
-    if (c == at)
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  }
-  return parts;
 }
 
 // Goyal et al. drop the rate at epochs 30, 60 and 80 of 90; other lengths keep the proportions.

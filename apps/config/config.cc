@@ -10,6 +10,7 @@
 #include "data/source.h"
 #include "engine/words/find_row.h"
 #include "engine/words/number.h"
+#include "engine/words/split.h"
 #include "optim/strategy.h"
 
 namespace skein::apps {
@@ -23,16 +24,6 @@ template <>
 constexpr Flag::Kind kKindOf<Real> = Flag::kReal;
 template <>
 constexpr Flag::Kind kKindOf<Switch> = Flag::kSwitch;
-
-std::vector<std::string> split(const std::string& s, char by) {
-  std::vector<std::string> parts;
-  for (size_t from = 0; from <= s.size();) {
-    const size_t to = std::min(s.find(by, from), s.size());
-    if (to > from) parts.push_back(s.substr(from, to - from));
-    from = to + 1;
-  }
-  return parts;
-}
 
 // Checks the range "low..high"; either end may be open.
 void check_range(double value, const Flag& flag, const std::string& said, const std::string& place) {

@@ -1,9 +1,6 @@
 // Reads what the flags say about workers.
 #include "apps/launch/launch.h"
 
-#include <algorithm>
-#include <thread>
-
 #include "apps/base/environment.h"
 #include "apps/config/algorithm_values.h"
 #include "apps/launch/superior.h"
@@ -72,13 +69,6 @@ std::string one_line(std::string lines) {
   while (!lines.empty() && lines.back() == '\n') lines.pop_back();
   for (size_t at; (at = lines.find('\n')) != std::string::npos;) lines.replace(at, 1, "; ");
   return lines;
-}
-
-int compute_threads(const Config& c, const Place& place) {
-  if (c.threads > 0) return int(c.threads);
-  const int cores = std::max(1, int(std::thread::hardware_concurrency()));
-  if (place.cores > 0) return std::min(place.cores, cores);
-  return std::max(1, cores / place.local_world);
 }
 
 }  // namespace skein::apps

@@ -1,4 +1,4 @@
-// Turns a configuration into a job, and divides the host among its workers.
+// Turns a configuration into a job.
 #pragma once
 #include "apps/config/config.h"
 #include "apps/launch/job.h"
@@ -9,8 +9,5 @@ namespace skein::apps {
 JobOptions job_options(const Config&);
 // Place::ways in one line: "rank 1: shared memory; rank 2: tcp, sealed with AES-256-GCM".
 std::string one_line(std::string lines);
-
-// The number of this worker's compute threads: --threads, or its share of the host's cores.
-int compute_threads(const Config&, const Place&);
 
 }  // namespace skein::apps

@@ -12,7 +12,7 @@
 
 #include "apps/base/printable.h"
 #include "apps/launch/device_choice.h"
-#include "apps/launch/launch.h"
+#include "apps/launch/placement.h"
 #include "apps/model/picture_files.h"
 #include "apps/model/saved_model.h"
 #include "apps/model/vectors.h"

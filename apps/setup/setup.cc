@@ -1,15 +1,8 @@
 // Opens data, model and device of a run, with every check that needs no training.
 #include "apps/setup/setup.h"
 
-#include <omp.h>
-
-#include <algorithm>
-
 #include "apps/config/algorithm_values.h"
-#include "apps/launch/device_choice.h"
-#include "apps/launch/placement.h"
 #include "apps/setup/shared_data.h"
-#include "data/cores.h"
 #include "engine/vectors/loss_scale.h"
 #include "engine/words/find_row.h"
 #include "optim/schedule.h"
@@ -56,18 +49,6 @@ std::shared_ptr<data::Portions> deal(const Config& c, const data::DataSource& tr
       seed);
 }
 
-// The first parallel loop makes the team of compute threads, which then run on this thread's cores.
-void settle_threads(Setup& s, const Config& c) {
-  constexpr int kWithGpu = 2;  // threads: one queues the device's work, one carries messages
-  const bool free = c.threads == 0 && c.data_threads == 0 && s.device.is_cuda();
-  if (free && !place_threads(s.place, kWithGpu, s.threads - kWithGpu).data.empty())
-    s.data_threads = s.threads - kWithGpu, s.threads = kWithGpu;
-  omp_set_num_threads(s.threads);
-  const Placement p = place_threads(s.place, s.threads, s.data_threads);
-  data::run_on(p.compute);
-  s.compute_cores = p.compute, s.data_cores = p.data;
-}
-
 // Checks that do not need the data, which may take minutes to open.
 void check_before_data(const Config& c) {
   naming_place(c, "model", [&] { nn::model_row(c.model); });
@@ -85,12 +66,7 @@ Setup open_setup(const Config& c, const Place& place, const data::Split& opened)
   s.place = place;
   const bool center = optim::strategy_row(c.algorithm).center;
   s.alone = place.world == 1 && !center && !optim::has_dedicated_server(options_of(c));
-  s.threads = compute_threads(c, s.place);
-  s.data_threads = c.data_threads > 0 ? int(c.data_threads) : s.threads;
-  const DeviceChoice chosen = choose_device(c, place);
-  s.device = chosen.device, s.device_note = chosen.note;
-  settle_threads(s, c);
-  prepare_engine(c, s.device);
+  static_cast<Share&>(s) = take_share(c, place);
   s.activations = activations_of(c);
   s.data = opened.train ? opened : open_data(c);
   s.odd_files = std::make_shared<OddFiles>();

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "apps/config/config.h"
-#include "apps/launch/launch.h"
+#include "apps/launch/placement.h"
 #include "apps/model/preparation.h"
 #include "apps/model/weights.h"
 #include "apps/setup/odd_files.h"
@@ -17,16 +17,12 @@
 
 namespace skein::apps {
 
-// What open_setup() opens. Large class: a record, which the parts of a training read and nothing changes.
-struct Setup {
+// What open_setup() opens: a record, which the parts of a training read and nothing changes.
+struct Setup : Share {
   Place place;
-  bool alone = true;  // one worker that sends no messages: there is no other worker, server or center
-  Device device;
-  std::string device_note;  // for the log; may be empty
-  std::string messages;     // how messages go between GPUs; empty if there are none
+  bool alone = true;     // one worker that sends no messages: there is no other worker, server or center
+  std::string messages;  // how messages go between GPUs; empty if there are none
   DType activations = kF32;
-  int threads = 1, data_threads = 1;
-  std::vector<int> compute_cores, data_cores;  // where the threads run; empty: anywhere
   data::Split data;
   data::ImageSize image;               // image size of a training batch
   std::vector<float> mean, deviation;  // pixels are normalized by these, the training data's

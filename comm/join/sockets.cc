@@ -201,11 +201,6 @@ bool refuses(const std::string& address, int port, Clock::time_point deadline) {
   return try_to_connect(address, port, deadline).second == ECONNREFUSED;
 }
 
-Fd accept_before(const Fd& listener, Clock::time_point deadline) {
-  if (!ready(listener.get(), POLLIN, deadline)) return {};
-  return Fd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-}
-
 bool same_user(const Fd& s) {
   ucred who{};
   socklen_t n = sizeof who;
@@ -233,35 +228,35 @@ bool read_all(const Fd& s, std::string& bytes, size_t n, Clock::time_point deadl
   return true;
 }
 
-bool send_fd(const Fd& socket, int fd) {
-  char byte = 'F';
+namespace {
+// A byte, with room for a descriptor beside it.
+struct WithFd {
+  explicit WithFd(char c) : byte(c) {
+    m.msg_iov = &data, m.msg_iovlen = 1;
+    m.msg_control = control, m.msg_controllen = sizeof control;
+  }
+  char byte;
   iovec data{&byte, 1};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr m{};
-  m.msg_iov = &data;
-  m.msg_iovlen = 1;
-  m.msg_control = control;
-  m.msg_controllen = sizeof control;
-  cmsghdr* c = CMSG_FIRSTHDR(&m);
+};
+}  // namespace
+
+bool send_fd(const Fd& socket, int fd) {
+  WithFd sent('F');
+  cmsghdr* c = CMSG_FIRSTHDR(&sent.m);
   c->cmsg_level = SOL_SOCKET;
   c->cmsg_type = SCM_RIGHTS;
   c->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
-  return sendmsg(socket.get(), &m, MSG_NOSIGNAL) == 1;
+  return sendmsg(socket.get(), &sent.m, MSG_NOSIGNAL) == 1;
 }
 
 Fd receive_fd(const Fd& socket, Clock::time_point deadline) {
   if (!ready(socket.get(), POLLIN, deadline)) return {};
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr m{};
-  m.msg_iov = &data;
-  m.msg_iovlen = 1;
-  m.msg_control = control;
-  m.msg_controllen = sizeof control;
-  if (recvmsg(socket.get(), &m, MSG_CMSG_CLOEXEC) != 1 || byte != 'F') return {};
-  const cmsghdr* c = CMSG_FIRSTHDR(&m);
+  WithFd received(0);
+  if (recvmsg(socket.get(), &received.m, MSG_CMSG_CLOEXEC) != 1 || received.byte != 'F') return {};
+  const cmsghdr* c = CMSG_FIRSTHDR(&received.m);
   if (!c || c->cmsg_type != SCM_RIGHTS) return {};
   int fd = -1;
   std::memcpy(&fd, CMSG_DATA(c), sizeof fd);

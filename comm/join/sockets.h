@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/membership.h"
+#include "comm/membership/membership.h"
 #include "comm/ports.h"
 
 namespace skein::comm {
@@ -52,7 +52,6 @@ Fd connect_tcp(const std::vector<std::string>& addresses, int port,
                Clock::time_point deadline);  // the first that answers
 // Whether that host says within the time that nobody listens there.
 bool refuses(const std::string& address, int port, Clock::time_point deadline);
-Fd accept_before(const Fd& listener, Clock::time_point deadline);  // empty: no caller came
 bool same_user(const Fd& unix_socket);
 
 // All bytes or none; false on hang-up or deadline.

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "comm/membership.h"
+#include "comm/membership/membership.h"
 #include "comm/seal/cipher.h"
 #include "comm/secret.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/backend.h"
 #include "engine/cpu/profile.h"
+#include "engine/ops/pool2d.h"
 
 namespace skein::cpu {
 
@@ -27,13 +27,7 @@ Range windows_over(const PoolArgs& a, int64_t i, int64_t count) {
 }
 
 void check(const PoolArgs& a, const Tensor& in, const Tensor& out) {
-  CHECK(in.rank() == 4 && out.rank() == 4 && in.dim(0) == out.dim(0) && in.dim(3) == out.dim(3), in.shape(),
-        out.shape());
-  CHECK(in.dtype() == out.dtype(), in.dtype(), out.dtype());
-  CHECK(a.size >= 1 && a.stride >= 1 && 2 * a.padding <= a.size, "size, stride, padding:", a.size, a.stride,
-        a.padding);
-  CHECK(a.average || a.size <= 16, "the place of a maximum is kept in 8 bits: windows up to 16, not", a.size);
-  CHECK(!a.argmax || (a.argmax.shape() == out.shape() && a.argmax.dtype() == kU8), a.argmax.shape());
+  check_pool(a, in, out);
   for (int axis : {1, 2}) {
     const int64_t last = (out.dim(axis) - 1) * a.stride - a.padding;
     CHECK(last < in.dim(axis), "the last window lies outside:", in.shape(), out.shape());

@@ -1,20 +1,10 @@
 // Stream capture by the CUDA runtime, version 12 and up.
 #include "engine/cuda/graph.h"
 
-#include <cuda_runtime.h>
-
-#include "engine/base.h"
+#include "engine/cuda/status.h"
 
 namespace skein::cuda {
 namespace {
-
-void check(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  cudaGetLastError();  // clears the error; else the next launch would report it
-  throw Error(
-      text("CUDA: ", what, " failed: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"));
-}
-cudaStream_t stream_of(void* s) { return static_cast<cudaStream_t>(s); }
 
 // A captured graph is only needed until it is instantiated.
 struct Captured {

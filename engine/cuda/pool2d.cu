@@ -2,8 +2,8 @@
 // a pack of channels.
 #include "engine/loops/launch.h"
 
-#include "engine/backend.h"
 #include "engine/cuda/pack.h"
+#include "engine/ops/pool2d.h"
 
 namespace skein::cuda {
 namespace {
@@ -29,13 +29,7 @@ struct Windows {
 };
 
 Windows windows_of(const PoolArgs& a, const Tensor& in, const Tensor& out) {
-  CHECK(in.rank() == 4 && out.rank() == 4 && in.dim(0) == out.dim(0) && in.dim(3) == out.dim(3), in.shape(),
-        out.shape());
-  CHECK(in.dtype() == out.dtype(), in.dtype(), out.dtype());
-  CHECK(a.size >= 1 && a.stride >= 1 && 2 * a.padding <= a.size, "size, stride, padding:", a.size, a.stride,
-        a.padding);
-  CHECK(a.average || a.size <= 16, "the place of a maximum is kept in 8 bits: windows up to 16, not", a.size);
-  CHECK(!a.argmax || (a.argmax.shape() == out.shape() && a.argmax.dtype() == kU8), a.argmax.shape());
+  check_pool(a, in, out);
   for (const Tensor* t : {&in, &out})
     CHECK(t->size() / std::max<int64_t>(1, t->dim(0)) <= INT32_MAX / 2,
           "one image is too large to pool:", t->shape());

@@ -1,25 +1,14 @@
 // The CUDA runtime behind engine/cuda/runtime.h; every status becomes an exception here.
 #include "engine/cuda/runtime.h"
 
-#include <cuda_runtime.h>
-
 #include <atomic>
 
+#include "engine/cuda/status.h"
 #include "engine/loops/launch.h"
 
 namespace skein {
-namespace {
-void check(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  cudaGetLastError();  // clears the error; else the next launch would report it
-  throw Error(
-      text("CUDA: ", what, " failed: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"));
-}
-cudaStream_t stream_of(void* s) { return static_cast<cudaStream_t>(s); }
-cudaEvent_t event_of(void* e) { return static_cast<cudaEvent_t>(e); }
-}  // namespace
 
-void check_launch(const char* what) { check(cudaGetLastError(), what); }
+void check_launch(const char* what) { cuda::check(cudaGetLastError(), what); }
 
 namespace cuda {
 

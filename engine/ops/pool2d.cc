@@ -1,10 +1,23 @@
 // Max, average and global average pooling of images NHWC.
+#include "engine/ops/pool2d.h"
+
 #include <utility>
 
 #include "engine/ops.h"
 #include "engine/tape.h"
 
 namespace skein {
+
+void check_pool(const PoolArgs& a, const Tensor& in, const Tensor& out) {
+  CHECK(in.rank() == 4 && out.rank() == 4 && in.dim(0) == out.dim(0) && in.dim(3) == out.dim(3), in.shape(),
+        out.shape());
+  CHECK(in.dtype() == out.dtype(), in.dtype(), out.dtype());
+  CHECK(a.size >= 1 && a.stride >= 1 && 2 * a.padding <= a.size, "size, stride, padding:", a.size, a.stride,
+        a.padding);
+  CHECK(a.average || a.size <= 16, "the place of a maximum is kept in 8 bits: windows up to 16, not", a.size);
+  CHECK(!a.argmax || (a.argmax.shape() == out.shape() && a.argmax.dtype() == kU8), a.argmax.shape());
+}
+
 namespace {
 
 // Windows that fit into `in` padded on both sides. In ceil mode a last window may hang over the end,

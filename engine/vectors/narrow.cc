@@ -27,11 +27,6 @@ Tensor narrow_of(const Tensor& x, DType t) {
   return n->values.view(x.shape(), x.offset());
 }
 
-bool narrow_is_current(const Tensor& x) {
-  const std::shared_ptr<Narrow> n = of(x);
-  return n && n->current;
-}
-
 TrustNarrow::TrustNarrow(const Tensor& x) : narrow_(of(x)) {
   if (!narrow_) return;
   if (!narrow_->current) {

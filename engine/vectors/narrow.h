@@ -23,8 +23,6 @@ void keep_narrow(const Tensor& x, DType);
 // The same window of the copy, if x is a window of such a vector, the copy is of that type and a
 // TrustNarrow lives; else {}.
 Tensor narrow_of(const Tensor& x, DType);
-// Whether x has a copy that is current.
-bool narrow_is_current(const Tensor& x);
 
 // While it lives x must not be written: a gradient is computed there. Makes the copy current, in one pass, if
 // it is not, and lets narrow_of() return it. Does nothing for a vector without a copy.

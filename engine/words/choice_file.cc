@@ -50,11 +50,6 @@ std::optional<std::string> ChoiceFile::find(const std::string& key) const {
   return at == choices_.end() ? std::nullopt : std::optional(at->second);
 }
 
-size_t ChoiceFile::size() const {
-  const std::lock_guard lock(mutex_);
-  return choices_.size();
-}
-
 void ChoiceFile::keep(const std::string& key, const std::string& value) {
   CHECK(key.find_first_of("\t\n") == std::string::npos && value.find_first_of("\t\n") == std::string::npos,
         key, value);

@@ -21,7 +21,6 @@ class ChoiceFile {
   // Adds the choice or replaces it, keeping what other processes have added since. The file is replaced by a
   // rename; other writers are waited for. Keys and values must not contain tabs or line ends.
   void keep(const std::string& key, const std::string& value);
-  size_t size() const;
 
  private:
   std::map<std::string, std::string> read() const;

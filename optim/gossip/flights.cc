@@ -7,11 +7,6 @@
 #include "engine/vectors/mixing.h"
 
 namespace skein::optim {
-namespace {
-
-constexpr double kNap = 1e-3;  // seconds of a wait, after which it looks whether anything else has changed
-
-}  // namespace
 
 Flights::Flights(const Options& o, int world)
     : options_(o),
@@ -120,7 +115,8 @@ void Flights::wait(const Worker& me) {
 void Flights::wait_a_moment(const Worker& me, const comm::Edge& e) {
   hurry(me);
   const int64_t q = started_ - 1;
-  if (auto m = me.comm.take_within(kNap, e.peer, kShare, q)) here_.emplace(Place(q, e.peer), std::move(*m));
+  if (auto m = me.comm.take_within(Meeting::kNap, e.peer, kShare, q))
+    here_.emplace(Place(q, e.peer), std::move(*m));
 }
 
 // A worker that has come to a meeting starts its next gossip only if it hears that another one waits for it.

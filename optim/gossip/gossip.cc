@@ -166,7 +166,6 @@ void Gossip::average_buffers(Worker& me, double w) const {
 }
 
 void Meeting::meet(comm::Communicator& comm, const std::function<void()>& meanwhile) {
-  constexpr double kNap = 1e-3;  // seconds; what `meanwhile` looks at is no later than that
   for (comm::Rank r = 0; r < comm.size(); ++r)
     if (r != comm.rank()) comm.push(r, tag_, round_, 1, Tensor::zeros({1}));
   for (comm::Rank r = 0; r < comm.size(); ++r)

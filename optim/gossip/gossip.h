@@ -35,8 +35,7 @@ void give(comm::Communicator&, const comm::Mix&, comm::Tag, int64_t k, const Ten
 // bf16) rounds off the shares given stays with their sender, so that the sum over the workers does not change.
 void combine(const comm::Communicator&, MixArgs a, const comm::Mix&,
              const std::vector<comm::Message>& shares);
-// The mean over the workers. Collective.
-double mean_weight(comm::Communicator&, double w);
+double mean_weight(comm::Communicator&, double w);  // the mean over the workers; collective
 
 // A gossip at every step k, in two halves between which a worker may compute. Worker i takes the share p_ij of
 // in-peer j, where P(k) is the mixing matrix of the graph. Sums run in the graph's order, whatever the order of
@@ -75,6 +74,7 @@ class Gossip {
 // one has come.
 class Meeting {
  public:
+  static constexpr double kNap = 1e-3;  // seconds of a wait before it looks whether anything else has changed
   explicit Meeting(comm::Tag tag) : tag_(tag) {}
   // Returns when all have called it as often as this worker. Until then it calls `meanwhile` repeatedly.
   void meet(comm::Communicator&, const std::function<void()>& meanwhile);

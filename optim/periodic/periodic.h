@@ -86,6 +86,27 @@ class Flight {
   comm::Pendings means_;
 };
 
+// A strategy whose mean of a round travels during the next one.
+class Overlapped : public Strategy {
+ public:
+  void finish(Worker&) override { flight_.finish(); }
+  bool is_shared(int64_t k) const override { return round_.begins(k); }
+  bool has_travellers() const override { return true; }
+  void visit_arrived(Archive& a) override {
+    Under flight(a, "flight.");
+    flight_.visit_arrived(flight);
+  }
+  void visit(Archive& a) override {
+    Under flight(a, "flight.");
+    flight_.visit(flight);
+  }
+
+ protected:
+  explicit Overlapped(const Options& o) : round_(o), flight_(o) {}
+  const Period round_;
+  Flight flight_;
+};
+
 // Slow momentum (Wang et al. 2020): m <- beta m + (z - mean x) / eta; z <- z - rate eta m. If eta = 0, z
 // becomes the mean and m stays. Then x <- z, if x is given.
 void slow_momentum(const Tensor& z, const Tensor& m, const Tensor& mean, double beta, double rate, double eta,

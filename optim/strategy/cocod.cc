@@ -8,9 +8,9 @@
 namespace skein::optim {
 namespace {
 
-class CocodSgd final : public Strategy {
+class CocodSgd final : public Overlapped {
  public:
-  explicit CocodSgd(const Options& o) : round_(o), flight_(o) {}
+  explicit CocodSgd(const Options& o) : Overlapped(o) {}
 
   void start(Worker& me) override { flight_.start(me, me.x); }
 
@@ -32,23 +32,6 @@ class CocodSgd final : public Strategy {
     flight_.set_out(me, me.x);  // s_i <- x_i
     return loss;
   }
-
-  void finish(Worker&) override { flight_.finish(); }
-
-  bool is_shared(int64_t k) const override { return round_.begins(k); }
-  bool has_travellers() const override { return true; }
-  void visit_arrived(Archive& a) override {
-    Under flight(a, "flight.");
-    flight_.visit_arrived(flight);
-  }
-  void visit(Archive& a) override {
-    Under flight(a, "flight.");
-    flight_.visit(flight);
-  }
-
- private:
-  const Period round_;
-  Flight flight_;
 };
 
 }  // namespace

@@ -8,10 +8,10 @@
 namespace skein::optim {
 namespace {
 
-class OverlapLocalSgd final : public Strategy {
+class OverlapLocalSgd final : public Overlapped {
  public:
   explicit OverlapLocalSgd(const Options& o)
-      : round_(o), alpha_(o.number("alpha", 0.6, 0, 1)), beta_(o.number("beta", 0.7, 0, 1)), flight_(o) {}
+      : Overlapped(o), alpha_(o.number("alpha", 0.6, 0, 1)), beta_(o.number("beta", 0.7, 0, 1)) {}
 
   void start(Worker& me) override {
     z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device());
@@ -36,24 +36,13 @@ class OverlapLocalSgd final : public Strategy {
     return loss;
   }
 
-  void finish(Worker&) override { flight_.finish(); }
-
-  bool is_shared(int64_t k) const override { return round_.begins(k); }
-  bool has_travellers() const override { return true; }
-  void visit_arrived(Archive& a) override {
-    Under flight(a, "flight.");
-    flight_.visit_arrived(flight);
-  }
   void visit(Archive& a) override {
     a("z", z_), a("m", m_), a("eta", eta_);
-    Under flight(a, "flight.");
-    flight_.visit(flight);
+    Overlapped::visit(a);
   }
 
  private:
-  const Period round_;
   const double alpha_, beta_;
-  Flight flight_;
   Tensor z_, m_;
   double eta_ = 0;
 };

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "data/sampler.h"
+#include "tests/data/spans.h"
 #include "tests/support/data_files.h"
 
 namespace skein::data {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 #include <vector>
+#include "tests/data/spans.h"
 
 namespace skein::data {
 namespace {

@@ -13,10 +13,10 @@
 #include "engine/random.h"
 #include "engine/vectors/clip.h"
 #include "engine/vectors/loss_scale.h"
-#include "engine/vectors/narrow.h"
 #include "engine/vectors/vec.h"
 #include "optim/strategy.h"
 #include "optim/whole_step.h"
+#include "tests/engine/vectors/narrow_state.h"
 #include "tests/support/snapshots.h"
 #include "tests/support/world.h"
 

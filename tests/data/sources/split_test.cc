@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "data/sampler.h"
+#include "tests/data/spans.h"
 #include "tests/support/files.h"
 
 namespace skein::data {

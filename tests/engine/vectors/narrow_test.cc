@@ -6,6 +6,7 @@
 #include "comm/average/in_place.h"
 #include "engine/vectors/gem.h"
 #include "engine/vectors/mixing.h"
+#include "tests/engine/vectors/narrow_state.h"
 #include "tests/support/servers.h"
 #include "tests/support/strategy_cases.h"
 #include "tests/support/testing.h"

@@ -1,5 +1,5 @@
 // Membership: who is alive, gone or lost, for which reason, and which epochs are welcome.
-#include "comm/membership.h"
+#include "comm/membership/membership.h"
 
 #include <gtest/gtest.h>
 

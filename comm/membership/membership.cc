@@ -1,5 +1,5 @@
 // Membership: a table under a lock. Whether any rank is lost, which every wait asks, is one atomic.
-#include "comm/membership.h"
+#include "comm/membership/membership.h"
 
 namespace skein::comm {
 
