@@ -1,6 +1,7 @@
 // Communicator: its collectives. Broadcast is a binomial tree, all-reduce is in all_reduce.cc.
 #include <algorithm>
 
+#include "comm/communicator/coding.h"
 #include "comm/communicator/device_way.h"
 #include "comm/communicator/state.h"
 
@@ -11,19 +12,27 @@ constexpr int64_t kBroadcastPart = kPieceBytes;  // elements that travel down th
 
 }  // namespace
 
-Pending Communicator::State::sum(Communicator& c, const Tensor& x, double factor) {
+Pending Communicator::State::sum(Communicator& c, const Tensor& x, double factor, const Coding* coding) {
   CHECK(x && x.dtype() != kU8, "all_reduce sums f32, bf16, f16, i32 and i64");
   if (group.size() == 1) return {};
   const double began = group.now();
-  std::shared_ptr<Pending::Op> op = devices && devices->takes(x)
-                                        ? devices->reduction(c, x)
-                                        : reduction(group, sender, receiver, next_sequence(), x);
+  std::shared_ptr<Pending::Op> op;
+  if (coding && *coding)
+    op = coded_reduction(group, sender, receiver, next_sequence(), x, *coding);
+  else if (devices && devices->takes(x))
+    op = devices->reduction(c, x);
+  else
+    op = reduction(group, sender, receiver, next_sequence(), x);
   if (factor != 1) op->sum = x, op->factor = factor;
   return receiver.begin(std::move(op), began);
 }
 
 Pending Communicator::all_reduce(const Tensor& x) { return state_->sum(*this, x, 1); }
 Pending Communicator::mean(const Tensor& x) { return state_->sum(*this, x, 1.0 / size()); }
+Pending Communicator::all_reduce(const Tensor& x, const Coding& c) { return state_->sum(*this, x, 1, &c); }
+Pending Communicator::mean(const Tensor& x, const Coding& c) {
+  return state_->sum(*this, x, 1.0 / size(), &c);
+}
 
 // The rank d after the root hears from the one whose d lacks the highest bit. In segments, so that a large
 // vector flows through the tree.

@@ -20,6 +20,7 @@ namespace skein::comm {
 
 enum class DeviceWish : uint8_t;  // device_way.h
 struct DeviceOffer;
+struct Coding;  // coding.h
 
 struct CommunicatorOptions {
   double deadline = 60;    // seconds that any single wait may take; kForever: as long as the peer lives
@@ -100,6 +101,10 @@ class Communicator {
   [[nodiscard]] Pending all_reduce(const Tensor& x);
   // x <- the mean over all ranks: that sum, divided by their number when it has been waited for.
   [[nodiscard]] Pending mean(const Tensor& x);
+  // The same of f32 numbers that travel coded, everywhere as messages: every number is rounded twice. The residual
+  // belongs to the operation as x does. Without a codec they are the above.
+  [[nodiscard]] Pending all_reduce(const Tensor& x, const Coding&);
+  [[nodiscard]] Pending mean(const Tensor& x, const Coding&);
   void broadcast(const Tensor& x, Rank root);
   // Returns every rank's x, in rank order, in host memory, on the root; elsewhere {}. Sizes may
   // differ, types not.

@@ -33,6 +33,8 @@ enum LayoutPurpose : uint32_t {
   kBroadcast,
   kGather,
   kBarrier,
+  kCodedShare,
+  kCodedSum,
 };
 
 inline Tensor nothing() { return Tensor({0}, kU8); }

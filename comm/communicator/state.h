@@ -15,7 +15,8 @@ struct Communicator::State {
         std::shared_ptr<Meter> meter)
       : group(t, std::move(o), std::move(members), id, std::move(meter)) {}
   int64_t next_sequence() { return sequence++ << 24; }  // steps of one collective: 16 M messages a peer
-  Pending sum(Communicator&, const Tensor& x, double factor);  // x <- factor * the sum of x over all ranks
+  // x <- factor * the sum of x over all ranks
+  Pending sum(Communicator&, const Tensor& x, double factor, const Coding* = nullptr);
 
   Group group;
   Sender sender{group};
@@ -29,5 +30,8 @@ struct Communicator::State {
 
 // The all-reduce of this communicator whose messages have steps from `sequence` on. all_reduce.cc
 std::shared_ptr<Pending::Op> reduction(Group&, Sender&, Receiver&, int64_t sequence, const Tensor& x);
+// The same in the bits of a codec. coded_reduce.cc
+std::shared_ptr<Pending::Op> coded_reduction(Group&, Sender&, Receiver&, int64_t sequence, const Tensor& x,
+                                             const Coding&);
 
 }  // namespace skein::comm

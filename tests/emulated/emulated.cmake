@@ -52,7 +52,7 @@ endforeach()
 
 # device_tests: the tests that use a GPU, for a machine that has one: tools/make_bundle packs it, tools/gpu_check runs it.
 # On the emulated device ctest runs what the tests have for CUDA. A device works on one thread: two tests at a time.
-set(on_devices caching_allocator clip conv_run cuda_chain cuda_comm cuda_conv_bn cuda_gemm cuda_graph cuda_kernels
+set(on_devices caching_allocator clip codec conv_run cuda_chain cuda_comm cuda_conv_bn cuda_gemm cuda_graph cuda_kernels
     cuda_memory cuda_norm cuda_training device_messages device_use dropout dtype fold gem graph graph_step layout
     loss_scale maximum memory_pool mix mixing narrow ops pointwise random recorded reduce slot softmax vec)
 set(without_emulation library nccl)
