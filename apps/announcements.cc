@@ -23,9 +23,10 @@ void say_beginning(const Config& c, const Setup& s, const std::string& directory
                            s.total_steps == 1 ? "" : "s", s.steps_per_epoch, batch, c.precision,
                            text(s.device), s.threads, s.threads == 1 ? "" : "s", directory));
   if (c.reference_batch > 0)
-    progress.say(fmt::format("learning rate {:.4g} = {:.4g} x {}/{}, {}",
-                             optim::scale_rate(c.lr, s.global_batch, c.reference_batch), c.lr, s.global_batch,
-                             c.reference_batch, c.lr_schedule));
+    progress.say(fmt::format("learning rate {}, {}",
+                             optim::scaled_rate_in_words(c.lr, s.global_batch, c.reference_batch,
+                                                         optim::rule_row(c.optimizer).growth),
+                             c.lr_schedule));
   if (!s.device.is_cuda()) progress.say("instruction sets: " + cpu::describe());
   if (!s.device_note.empty()) progress.say(s.device_note);
   for (const std::string& note : s.data.notes) progress.say(note);

@@ -13,6 +13,28 @@ namespace {
 constexpr int64_t kAlign = 256 / sizeof(float);
 int64_t padded(int64_t elements) { return (elements + kAlign - 1) / kAlign * kAlign; }
 
+// "layer1.0" of "layer1.0.conv1.weight", "features.3" of "features.3.weight", "fc" of "fc.bias".
+std::string block_of(const std::string& name) {
+  const size_t first = name.find('.'), second = name.find('.', first + 1);
+  const bool numbered = second != std::string::npos &&
+                        name.find_first_not_of("0123456789", first + 1) == second && second > first + 1;
+  return name.substr(0, numbered ? second : first);
+}
+
+// The layer of each parameter, in declaration order, which is that of forward. A weight of another block than the
+// weight before it begins a layer; norms and biases belong to the weight before them.
+std::vector<int> layers_of(const std::vector<Param*>& params) {
+  std::vector<int> layers;
+  std::string block;
+  int layer = -1;
+  for (const Param* p : params) {
+    const std::string its = block_of(p->name);
+    if (layer < 0 || (p->value.rank() > 1 && its != block)) ++layer, block = its;
+    layers.push_back(layer);
+  }
+  return layers;
+}
+
 }  // namespace
 
 void Module::each(const std::function<void(Module&)>& f) {
@@ -66,11 +88,14 @@ void Module::adopt(const std::string& name, std::unique_ptr<Module> m) {
 Flat flatten(Module& m, Allocator& from) {
   Flat flat;
   const std::vector<Param*> params = m.params();
+  const std::vector<int> layers = layers_of(params);
+  flat.layers = layers.empty() ? 0 : layers.back() + 1;
   int64_t at = 0;
   for (const bool decays : {true, false}) {
-    for (Param* p : params) {
+    for (size_t i = 0; i < params.size(); ++i) {
+      const Param* p = params[i];
       if (p->decays != decays) continue;
-      flat.segments.push_back({p->name, at, p->value.shape(), decays});
+      flat.segments.push_back({p->name, at, p->value.shape(), decays, layers[i]});
       flat.count += p->value.size();
       at += padded(p->value.size());
     }

@@ -81,6 +81,8 @@ struct Segment {
   int64_t offset = 0;
   Shape shape;
   bool decays = true;
+  int layer = 0;  // from the input, from 0; the parameters of a residual block are one layer
+  bool matrix() const { return shape.rank() > 1; }  // else it is a norm's or a bias
 };
 
 // A model as a distributed algorithm sees it. x: all parameters, g: all gradients, same layout, f32, on one
@@ -91,6 +93,7 @@ struct Flat {
   Tensor x, g, buffers;
   std::vector<Segment> segments, buffer_segments;
   int64_t decayed = 0, count = 0;
+  int layers = 0;  // the last of them is the head
 };
 
 // Moves every parameter and buffer of m into one vector taken from `from` and rebinds the windows; values are

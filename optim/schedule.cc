@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <sstream>
 
 #include "engine/words/find_row.h"
 #include "engine/words/number.h"
@@ -99,9 +100,22 @@ Schedule parse_schedule(const std::string& given, double rate, int64_t steps_per
   return s;
 }
 
-double scale_rate(double rate, int64_t global_batch, int64_t reference_batch) {
+double scale_rate(double rate, int64_t global_batch, int64_t reference_batch, double growth) {
   CHECK(global_batch > 0 && reference_batch > 0, global_batch, reference_batch);
-  return rate * double(global_batch) / double(reference_batch);
+  if (growth == 1) return rate * double(global_batch) / double(reference_batch);
+  return rate * std::pow(double(global_batch) / double(reference_batch), growth);
+}
+
+std::string scaled_rate_in_words(double rate, int64_t global_batch, int64_t reference_batch, double growth) {
+  const auto [open, close] = growth == 1     ? std::pair("", "")
+                             : growth == 0.5 ? std::pair("sqrt(", ")")
+                                             : std::pair("(", ")^");
+  std::ostringstream words;
+  words.precision(4);
+  words << scale_rate(rate, global_batch, reference_batch, growth) << " = " << rate << " x " << open
+        << global_batch << '/' << reference_batch << close;
+  if (growth != 1 && growth != 0.5) words << growth;
+  return words.str();
 }
 
 }  // namespace skein::optim

@@ -1,14 +1,13 @@
 // A Strategy is one distributed algorithm: the loop body of its paper.
 #pragma once
 #include <functional>
-#include <limits>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/archive.h"
 #include "engine/tensor.h"
+#include "optim/options.h"
 #include "optim/rule.h"
 
 namespace skein::comm {
@@ -47,37 +46,6 @@ struct Worker {
   void local_step(const Tensor& y);
 };
 
-using Values = std::map<std::string, std::string>;  // of options, as text
-
-// What an algorithm reads of the configuration: flags by name, without dashes. `otherwise` is the default; it stands
-// nowhere else: values_in_force() tells it to those who show it.
-class Options {
- public:
-  void set(const std::string& key, std::string value) { values_[key] = std::move(value); }
-  // Both throw BadOption unless it is a number from `low` to `high`, both allowed.
-  double number(const std::string& key, double otherwise, double low = -kNoLimit,
-                double high = kNoLimit) const;
-  int64_t integer(const std::string& key, int64_t otherwise, int64_t low = INT64_MIN) const;
-  bool flag(const std::string& key, bool otherwise) const;
-  std::string word(const std::string& key, std::string otherwise) const;
-  // A default that is known only after the option was read as empty.
-  void chosen(const std::string& key, const std::string& value) const;
-  // From now on every option that is read is written to `in_force` with its value. It must outlive this.
-  void report_to(Values& in_force) { in_force_ = &in_force; }
-
- private:
-  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-  const std::string* find(const std::string& key) const;
-  Values values_;
-  Values* in_force_ = nullptr;
-};
-
-// --servers: whether the algorithm's server is a process of its own. BadOption: neither inline nor dedicated.
-bool has_dedicated_server(const Options&);
-// --bn-policy: running statistics are left alone, get the weights x gets, or are estimated anew by the trainer.
-enum class BufferPolicy : uint8_t { kLocal, kMix, kRecompute };
-BufferPolicy buffer_policy(const Options&);
-
 // Rules that every strategy keeps:
 // - Options are read in the constructor.
 // - State that the next step reads is visited, so that it can be saved and put back.
@@ -105,6 +73,8 @@ class Strategy {
   virtual bool is_shared(int64_t) const { return true; }
   virtual bool has_travellers() const { return false; }
   virtual void visit_arrived(Archive&) {}
+  // Whether its messages can be coded (--wire int8, int4, topk), which rounds differences, never models.
+  virtual bool takes_codec() const { return false; }
   // This worker's contribution to the model: unless there is a center, the model is the mean of them.
   virtual Tensor contribution(Worker& me) { return me.x; }
   // y <- the model that is evaluated and saved, with the same bits everywhere; y is no vector of the strategy's own.

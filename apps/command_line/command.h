@@ -19,8 +19,8 @@ struct Command {
     kHelp,
     kVersion
   } action = kTrain;
-  std::string list;                  // kList: algorithms, models, topologies, data, recipes; empty: all
-  std::string help;                  // kHelp: the text
+  std::string list;  // kList: algorithms, optimizers, models, topologies, data, recipes; empty: all
+  std::string help;  // kHelp: the text
   std::vector<std::string> compare;  // kCompare: directories of runs; the page goes to config.output
   std::string checkpoint;            // of the run to resume; empty if there is none (yet)
   // The directory of the run that --resume continues, though it may have no checkpoint yet; empty: a new run.

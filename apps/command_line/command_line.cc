@@ -5,18 +5,23 @@
 #include "apps/command_line/resumed_run.h"
 #include "apps/config/help.h"
 #include "apps/config/reconcile.h"
+#include "engine/words/find_row.h"
 #include "engine/words/number.h"
+#include "optim/strategy.h"
 
 namespace skein::apps {
 namespace {
 
 std::string help_for(const GivenFlags& given, const Flags& table) {
-  const std::string algorithm = given.text_of("help");
-  if (algorithm.empty()) return given.usage();
+  const std::string name = given.text_of("help");
+  if (name.empty()) return given.usage();
+  const bool optimizer = find_row(optim::rules(), name),
+             algorithm = find_row(optim::strategies(), hyphens(name));
+  if (optimizer && !algorithm) return help_of_optimizer(name);
   Config c;
   if (given.has("workers"))
     assign(c, *find_flag(table, "workers"), given.text_of("workers"), {Source::kCommandLine, "--workers"});
-  return help_of_algorithm(algorithm, c);
+  return help_of_algorithm(name, c) + (optimizer ? '\n' + help_of_optimizer(name) : "");
 }
 
 // With --compare only --output may be given.

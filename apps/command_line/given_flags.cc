@@ -30,6 +30,7 @@ CLI::Option* several(CLI::App& app, const std::string& name, const char* type, c
 void add(CLI::App& app, const Flag& f) {
   std::string help = f.help;
   if (!f.algorithms.empty()) help += "; of " + joined(f.algorithms);
+  if (!f.optimizers.empty()) help += "; of " + joined(f.optimizers);
   const std::string otherwise = value_of(Config(), f);
   if (!otherwise.empty()) help += " [" + otherwise + "]";
   CLI::Option* o = f.kind == Flag::kSwitch
@@ -41,8 +42,8 @@ void add(CLI::App& app, const Flag& f) {
 void add_all(CLI::App& app, const Flags& table) {
   app.allow_extras();   // so that we write the message about an unknown flag
   app.set_help_flag();  // --help is ours, too
-  optional(app, "--help,-h", "[ALGORITHM]",
-           "show this, or the flags that an algorithm reads and their defaults, and exit");
+  optional(app, "--help,-h", "[NAME]",
+           "show this, or the flags that an algorithm or optimizer reads and their defaults, and exit");
   plain(app, "--config", "FILE",
         "TOML file of flags, one KEY = VALUE per line; the command line takes precedence");
   plain(app, "--recipe", "NAME",
@@ -62,7 +63,8 @@ void add_all(CLI::App& app, const Flags& table) {
       ->description("one JSON object per line instead of a table; also for --eval-only")
       ->group(what);
   plain(app, "--logits", "FILE.npy", "write the outputs of the model before the softmax")->group(what);
-  optional(app, "--list", "[WHAT]", "algorithms, models, topologies, data, recipes, or all of them");
+  optional(app, "--list", "[WHAT]",
+           "algorithms, optimizers, models, topologies, data, recipes, or all of them");
   app.add_flag("--print")->description("show the whole effective configuration as TOML, and exit");
   app.add_flag("--version")->description("show the version, and exit");
   app.add_flag("--doctor")

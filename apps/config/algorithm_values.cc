@@ -13,7 +13,11 @@ optim::Options options_of(const Config& c, int64_t steps_per_epoch) {
   optim::Options options;
   options.set("seed", std::to_string(c.seed));
   options.set("steps-per-epoch", std::to_string(steps_per_epoch));
+  options.set("optimizer", c.optimizer);
+  options.set("wire", c.wire);
+  options.set("momentum", fmt::format("{}", c.momentum));
   options.set("nesterov", c.nesterov ? "true" : "false");
+  if (c.layer_decay != 1 || c.head_rate != 1 || c.norm_rate != 1) options.set("rates", "differ");
   if (!c.record.empty()) options.set("record", c.record);
   if (!c.replay.empty()) options.set("replay", c.replay);
   for (const auto& [name, value] : c.of_algorithm) options.set(name, value);
@@ -22,8 +26,12 @@ optim::Options options_of(const Config& c, int64_t steps_per_epoch) {
 
 optim::Values own_values(const Config& c, int world) {
   optim::Values own;
-  for (const auto& [name, value] : optim::values_in_force(c.algorithm, options_of(c), world))
-    if (const Flag* f = find_flag(flags(), name); f && f->of_algorithm()) own[name] = value;
+  const auto take = [&](const optim::Values& values) {
+    for (const auto& [name, value] : values)
+      if (const Flag* f = find_flag(flags(), name); f && f->of_algorithm()) own[name] = value;
+  };
+  take(optim::values_in_force(c.algorithm, options_of(c), world));
+  take(optim::values_of_rule(c.optimizer, options_of(c)));
   return own;
 }
 

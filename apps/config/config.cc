@@ -65,13 +65,24 @@ Switch parse_switch(const std::string& said, const std::string& place) {
   return said == "true";
 }
 
-// The algorithms whose rows name the flag: all of them, or only those that have no default for it.
-std::vector<std::string> readers(const std::string& flag, bool required) {
+// The rows of a table that name the flag: all of them, or only those that have no default for it.
+template <class Rows>
+std::vector<std::string> readers(const Rows& rows, const std::string& flag, bool required) {
   std::vector<std::string> names;
-  for (const optim::StrategyRow& row : optim::strategies())
+  for (const auto& row : rows)
     for (const std::string& own : split(row.flags, ' '))
       if (own == flag + '!' || (own == flag && !required)) names.push_back(row.name);
   return names;
+}
+
+Flag with_readers(Flag f) {
+  f.optimizers = readers(optim::rules(), f.name, false);
+  if (!f.of_algorithm()) return f;
+  f.group = f.optimizers.empty() ? "algorithm" : "optimizer";
+  f.fixed_on_resume = true;
+  f.algorithms = readers(optim::strategies(), f.name, false);
+  f.required_by = readers(optim::strategies(), f.name, true);
+  return f;
 }
 
 // A run must keep the kind in "imagefolder:/my/pictures", but the data may move.
@@ -85,17 +96,9 @@ const Flags& flags() {
   constexpr bool Fixed = true, Free = false;
   static const Flags table = {
 #define FLAG(group, Type, name, otherwise, allowed, resume, help) \
-  {group, hyphens(#name), kKindOf<Type>, &Config::name, allowed, resume, help},
+  with_readers({group, hyphens(#name), kKindOf<Type>, &Config::name, allowed, resume, help}),
 #define OWN_FLAG(Type, name, allowed, help) \
-  {"algorithm",                             \
-   hyphens(#name),                          \
-   kKindOf<Type>,                           \
-   {},                                      \
-   allowed,                                 \
-   true,                                    \
-   help,                                    \
-   readers(hyphens(#name), false),          \
-   readers(hyphens(#name), true)},
+  with_readers({"", hyphens(#name), kKindOf<Type>, {}, allowed, true, help}),
 #include "apps/config/flags.def"
 #undef OWN_FLAG
 #undef FLAG

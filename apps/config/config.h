@@ -55,6 +55,8 @@ struct Flag {
   std::string help;
   std::vector<std::string> algorithms = {};   // the algorithms that alone read it; empty: all runs do
   std::vector<std::string> required_by = {};  // the algorithms that have no default for it
+  std::vector<std::string> optimizers =
+      {};  // the optimizers that alone read it; empty: it is not of optimizers
   bool of_algorithm() const { return std::holds_alternative<std::monostate>(field); }
 };
 using Flags = std::vector<Flag>;
@@ -78,7 +80,7 @@ void read_toml(Config&, const std::string& path, Source, const Flags& = flags(),
 // The same for TOML in memory; `from` names the source in messages.
 void parse_toml(Config&, const std::string& toml, const std::string& from, Source, const Flags& = flags(),
                 const std::vector<std::string>& skip = {});
-// The whole configuration with defaults, except flags that the algorithm does not
+// The whole configuration with defaults, except flags that algorithm and optimizer do not
 // read; read_toml() restores it.
 std::string to_toml(const Config&, const Flags& = flags());
 Json to_json(const Config&, const Flags& = flags());

@@ -117,12 +117,23 @@ std::string with_place(const Config& c, const std::string& message) {
   return from.source == Source::kFile ? from.place + ": " + message : message;
 }
 
+namespace {
+
+// Flags that neither the algorithm nor the optimizer reads are not shown.
+bool shows(const Config& c, const Flag& f, const std::string& value) {
+  if (f.of_algorithm() && value.empty()) return false;
+  return f.optimizers.empty() ||
+         std::find(f.optimizers.begin(), f.optimizers.end(), c.optimizer) != f.optimizers.end();
+}
+
+}  // namespace
+
 std::string to_toml(const Config& config, const Flags& table) {
   std::string out = "# The configuration of train_imagenet; read it with --config.\n";
   std::string group;
   for (const Flag& flag : table) {
     const std::string value = value_of(config, flag);
-    if (flag.of_algorithm() && value.empty()) continue;
+    if (!shows(config, flag, value)) continue;
     if (flag.group != group) out += fmt::format("\n# {}\n", flag.group);
     group = flag.group;
     const std::string line = fmt::format("{} = {}", flag.name, literal(flag, value));
@@ -135,7 +146,7 @@ Json to_json(const Config& config, const Flags& table) {
   Json out = Json::object();
   for (const Flag& flag : table) {
     const std::string value = value_of(config, flag);
-    if (flag.of_algorithm() && value.empty()) continue;
+    if (!shows(config, flag, value)) continue;
     if (flag.kind == Flag::kWord)
       out[flag.name] = value;
     else

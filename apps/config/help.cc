@@ -23,8 +23,8 @@ Start here:
   train_imagenet --data fashion-mnist --workers 4 --algorithm sgp    four workers on this host
   train_imagenet --resume runs/NAME --epochs 20                      continue a run, or train it longer
   train_imagenet --predict new.jpg --weights runs/NAME               use the model of a run
-  train_imagenet --list                                              algorithms, models, topologies, data, recipes
-  train_imagenet --help sgp                                          an algorithm, its flags and their defaults
+  train_imagenet --list                                              algorithms, optimizers, models, data, recipes
+  train_imagenet --help sgp                                          an algorithm or optimizer, its flags and defaults
 )";
 
 // Lays out `head` and then the words of `text` from column kColumn on.
@@ -45,6 +45,10 @@ std::string entry(const std::string& head, const std::string& text) {
   return out;
 }
 
+std::string entry(const Flag& f, const std::string& text) {
+  return entry(f.kind == Flag::kSwitch ? "--[no-]" + f.name : "--" + f.name + ' ' + type_of(f), text);
+}
+
 std::string head_of(const CLI::Option& o) {
   const bool can_be_denied = !o.get_fnames().empty();
   const std::string name = can_be_denied ? "--[no-]" + o.get_lnames()[0] : o.get_name(false, true);
@@ -52,9 +56,10 @@ std::string head_of(const CLI::Option& o) {
   return type.empty() ? name : name + ' ' + type;
 }
 
-bool reads(const Flag& f, const std::string& algorithm) {
-  return std::find(f.algorithms.begin(), f.algorithms.end(), algorithm) != f.algorithms.end();
+bool among(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
+bool reads(const Flag& f, const std::string& algorithm) { return among(f.algorithms, algorithm); }
 
 optim::Values defaults(const std::string& name, int workers) {
   Config bare;
@@ -74,6 +79,11 @@ std::string value_in(const optim::Values& values, const std::string& name) {
 
 constexpr int kSomeWorkers = 4;
 
+// The value of a flag that the optimizer reads, unless it is said otherwise.
+std::string default_of(const Flag& f, const optim::RuleRow& row) {
+  return f.of_algorithm() ? value_in(optim::values_of_rule(row.name, {}), f.name) : value_of(Config(), f);
+}
+
 }  // namespace
 
 std::string help_text(const CLI::App& app) {
@@ -83,9 +93,8 @@ std::string help_text(const CLI::App& app) {
     for (const CLI::Option* o : app.get_options())
       if (o->get_group() == group) lines += entry(head_of(*o), o->get_description());
     if (lines.empty()) continue;
-    const bool own = group == "algorithm";
-    out +=
-        '\n' + group + (own ? " (what each reads, with its defaults: --help ALGORITHM)" : "") + ":\n" + lines;
+    const bool own = group == "algorithm" || group == "optimizer";
+    out += '\n' + group + (own ? " (what each reads, with its defaults: --help NAME)" : "") + ":\n" + lines;
   }
   return out;
 }
@@ -98,19 +107,38 @@ std::string help_of_algorithm(const std::string& name, const Config& c) {
   if (row.asynchronous()) out += "Asynchronous: workers may be at different steps.\n";
   out += "\nFlags that it reads, and their defaults:\n";
   for (const Flag& f : flags()) {
-    if (!f.of_algorithm() || (!f.algorithms.empty() && !reads(f, row.name))) continue;
+    if (!f.of_algorithm() || !f.optimizers.empty() || (!f.algorithms.empty() && !reads(f, row.name)))
+      continue;
     const std::string value = value_in(values, f.name);
-    const bool needed =
-        std::find(f.required_by.begin(), f.required_by.end(), row.name) != f.required_by.end();
+    const bool needed = among(f.required_by, row.name);
     std::string text = f.help;
     if (needed)
       text += " (required)";
     else if (!value.empty())
       text += value == value_in(others, f.name) ? fmt::format(" [{}]", value)
                                                 : fmt::format(" [{} with {} workers]", value, workers);
-    out += entry(f.kind == Flag::kSwitch ? "--[no-]" + f.name : "--" + f.name + ' ' + type_of(f), text);
+    out += entry(f, text);
   }
   return out + "\nAll other flags: train_imagenet --help\n";
+}
+
+std::string help_of_optimizer(const std::string& name) {
+  const optim::RuleRow& row = optim::rule_row(name);
+  std::string out = fmt::format("{}: {}\n\nFlags that it reads, and their defaults:\n", row.name, row.source);
+  for (const Flag& f : flags())
+    if (among(f.optimizers, row.name)) out += entry(f, fmt::format("{} [{}]", f.help, default_of(f, row)));
+  out += entry("--lr NUMBER", fmt::format("for a global batch of --reference-batch [{}]", row.lr));
+  out +=
+      entry("--weight-decay NUMBER", fmt::format("of convolution and linear weights [{}]", row.weight_decay));
+  return out + "\nAll other flags: train_imagenet --help\n";
+}
+
+std::string defaults_of_optimizer(const std::string& name) {
+  const optim::RuleRow& row = optim::rule_row(name);
+  std::string line = fmt::format("lr {}, weight-decay {}", row.lr, row.weight_decay);
+  for (const Flag& f : flags())
+    if (among(f.optimizers, name)) line += fmt::format(", {} {}", f.name, default_of(f, row));
+  return line;
 }
 
 std::string defaults_of_algorithm(const std::string& name) {
@@ -118,7 +146,7 @@ std::string defaults_of_algorithm(const std::string& name) {
   const optim::Values values = defaults(name, kSomeWorkers);
   for (const Flag& f : flags()) {
     if (!reads(f, name)) continue;
-    const bool needed = std::find(f.required_by.begin(), f.required_by.end(), name) != f.required_by.end();
+    const bool needed = among(f.required_by, name);
     const std::string value = needed ? "(required)" : value_in(values, f.name);
     if (!value.empty()) line += fmt::format("{}{} {}", line.empty() ? "" : ", ", f.name, value);
   }

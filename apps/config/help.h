@@ -17,7 +17,11 @@ std::string help_text(const CLI::App&);
 // workers, which is --workers, or 4 if that is not given. Throws BadOption if there is no such algorithm.
 std::string help_of_algorithm(const std::string& name, const Config&);
 
-// The same values in one line, "tau 4, alpha 0.225", of the flags that only some algorithms read.
+// Help on one optimizer, in the same way.
+std::string help_of_optimizer(const std::string& name);
+
+// The same values in one line, "tau 4, alpha 0.225", of the flags that only some algorithms or optimizers read.
 std::string defaults_of_algorithm(const std::string& name);
+std::string defaults_of_optimizer(const std::string& name);
 
 }  // namespace skein::apps

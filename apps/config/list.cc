@@ -1,4 +1,4 @@
-// The tables of algorithms, models and data sources as text.
+// The tables of algorithms, optimizers, models and data sources as text.
 #include "apps/config/list.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 #include "apps/config/recipes.h"
 #include "comm/topology/topology.h"
 #include "data/source.h"
-#include "engine/words/nearest.h"
+#include "engine/words/find_row.h"
 #include "nn/models.h"
 #include "optim/strategy.h"
 
@@ -28,10 +28,10 @@ std::string section(const std::string& title, const Rows& rows) {
 }  // namespace
 
 std::string list_tables(const std::string& what) {
-  const std::vector<std::string> titles = {"algorithms", "models", "topologies", "data", "recipes"};
+  const std::vector<std::string> titles = {"algorithms", "optimizers", "models",
+                                           "topologies", "data",       "recipes"};
   if (!what.empty() && std::find(titles.begin(), titles.end(), what) == titles.end())
-    throw BadOption(text("--list: there is no table of ", what,
-                         ", but of algorithms, models, topologies, data and recipes",
+    throw BadOption(text("--list: there is no table of ", what, ", but of ", joined(titles, ", ", " and "),
                          did_you_mean(what, titles)));
   std::string out;
   const auto wanted = [&](const char* title) { return what.empty() || what == title; };
@@ -41,6 +41,13 @@ std::string list_tables(const std::string& what) {
       out += fmt::format("  {:<26} {}\n", row.name, row.source);
       if (const std::string values = defaults_of_algorithm(row.name); !values.empty())
         out += fmt::format("  {:<26}   {}\n", "", values);
+    }
+  }
+  if (wanted("optimizers")) {
+    out += "optimizers, and the defaults of the flags that they alone read\n";
+    for (const optim::RuleRow& row : optim::rules()) {
+      out += fmt::format("  {:<26} {}\n", row.name, row.source);
+      out += fmt::format("  {:<26}   {}\n", "", defaults_of_optimizer(row.name));
     }
   }
   if (wanted("models")) out += section("models", nn::models());

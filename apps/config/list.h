@@ -4,7 +4,7 @@
 
 namespace skein::apps {
 
-// `what`: algorithms, models, topologies, data, or empty for all. BadOption otherwise.
+// `what`: algorithms, optimizers, models, topologies, data, or empty for all. BadOption otherwise.
 std::string list_tables(const std::string& what);
 
 }  // namespace skein::apps

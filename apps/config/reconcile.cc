@@ -81,8 +81,39 @@ void reconcile_order(Config& c, const Flags& table) {
                 " the order of arrivals decides; --replay FILE repeats a run of it"));
 }
 
-void reconcile_momentum(Config& c) {
-  if (!c.nesterov || c.momentum != 0) return;
+// A rate, a decay or a momentum from a weaker source than the optimizer was chosen for another one.
+void reconcile_optimizer(Config& c, const Flags& table) {
+  const optim::RuleRow& row = *naming_place(c, "optimizer", [&] { return &optim::rule_row(c.optimizer); });
+  const Source chosen = c.origin("optimizer").source;
+  if (c.optimizer != "sgd") {
+    if (c.origin("lr").source < chosen) c.lr = row.lr;
+    if (c.origin("weight-decay").source < chosen) c.weight_decay = row.weight_decay;
+  }
+  for (const Flag& f : table) {
+    if (f.optimizers.empty() || holds(f.optimizers, c.optimizer)) continue;
+    const Source from = c.origin(f.name).source;
+    const bool given = f.of_algorithm() ? c.of_algorithm.contains(f.name) : from > Source::kResumed;
+    if (given && from >= chosen)
+      refuse(c, f.name,
+             text("is not read by --optimizer ", c.optimizer, "; it belongs to ", joined(f.optimizers)));
+    c.of_algorithm.erase(f.name);
+  }
+}
+
+// A residual of gradients is of the size of their loss scale.
+void reconcile_wire(const Config& c) {
+  optim::Options o;
+  o.set("wire", c.wire);
+  const Codec codec = naming_place(c, "wire", [&] { return optim::codec_of(o); });
+  if (codec && (c.algorithm == "allreduce" || c.algorithm == "post-local") &&
+      (c.loss_scale == "dynamic" || (c.loss_scale == "auto" && c.precision == "fp16")))
+    refuse(c, "wire",
+           text(c.wire, " keeps what it has not sent of a gradient, which a loss scale that changes makes ",
+                "wrong; take --precision bf16, or a --loss-scale that stays"));
+}
+
+void reconcile_momentum(Config& c, const Flags& table) {
+  if (!c.nesterov || c.momentum != 0 || !holds(find_flag(table, "nesterov")->optimizers, c.optimizer)) return;
   const Source said = c.origin("nesterov").source;
   if (said >= c.origin("momentum").source && said != Source::kDefault)
     refuse(c, "nesterov", "needs --momentum above 0");
@@ -112,7 +143,9 @@ void reconcile(Config& c, const Flags& table) {
   reconcile_order(c, table);
   if (c.epochs == 0 && c.steps == 0 && !c.eval_only)
     refuse(c, "epochs", "and --steps are both 0; say how long to train with one of them");
-  reconcile_momentum(c);
+  reconcile_optimizer(c, table);
+  reconcile_momentum(c, table);
+  reconcile_wire(c);
   if (c.eval_only && c.weights.empty())
     refuse(c, "eval-only", "needs --weights FILE: the model.safetensors of a run");
   reconcile_membership(c, table);

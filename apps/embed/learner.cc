@@ -2,6 +2,7 @@
 #include "apps/embed/learner.h"
 
 #include "nn/oracle.h"
+#include "nn/rates.h"
 
 namespace skein {
 
@@ -13,8 +14,9 @@ struct Learner::State {
         flat(lay_out()),
         oracle(*model, flat,
                {.clip_norm = o.flags.number("clip-norm", 0), .between = [&c] { c.progress(); }}),
-        worker({flat.x, flat.g, flat.buffers, flat.decayed, flat.count}, c,
+        worker({flat.x, flat.g, flat.buffers, flat.decayed, flat.count, nn::segments_of(flat)}, c,
                {.algorithm = o.algorithm,
+                .optimizer = o.optimizer,
                 .lr = o.lr,
                 .momentum = o.momentum,
                 .weight_decay = o.weight_decay,

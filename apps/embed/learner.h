@@ -10,6 +10,7 @@ namespace skein {
 
 struct LearnerOptions {
   std::string algorithm = "sgp";  // this and what follows as in WorkerOptions
+  std::string optimizer = "sgd";
   float lr = 0.1f, momentum = 0.9f, weight_decay = 0;
   bool nesterov = true;
   float label_smoothing = 0;

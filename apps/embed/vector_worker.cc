@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/vectors/primal.h"
 #include "optim/consensus.h"
 #include "optim/whole_step.h"
 
@@ -11,10 +12,38 @@ namespace skein {
 
 namespace {
 
-optim::Options with_seed(const WorkerOptions& o) {
+optim::Options of_algorithm(const WorkerOptions& o) {
   optim::Options all = o.flags;
   all.set("seed", all.word("seed", std::to_string(o.seed)));
+  all.set("optimizer", o.optimizer);
   return all;
+}
+
+optim::Options of_optimizer(const WorkerOptions& o) {
+  optim::Options all = o.flags;
+  all.set("momentum", text(o.momentum));
+  all.set("nesterov", o.nesterov ? "true" : "false");
+  return all;
+}
+
+Segments segments_of(const WorkerVectors& v) {
+  const int64_t n = v.x.size(), front = v.decayed < 0 ? n : v.decayed;
+  if (v.segments.size() > 0) return v.segments;
+  if (front == 0 || front == n) return Segments::one(v.x, front == n);
+  CHECK(front % Segments::kBlock == 0, "decaying elements are a multiple of", Segments::kBlock, "not", front);
+  return {{{.end = front, .columns = front, .decay = 1}, {.begin = front, .end = n, .columns = n - front}},
+          v.x.device()};
+}
+
+// Any number of elements may decay under SGD.
+std::unique_ptr<optim::Rule> rule_of(const WorkerVectors& v, const WorkerOptions& o) {
+  if (o.optimizer == "sgd" && v.segments.size() == 0)
+    return optim::sgd(v.x, {.momentum = o.momentum,
+                            .weight_decay = o.weight_decay,
+                            .nesterov = o.nesterov,
+                            .decayed = v.decayed < 0 ? v.x.size() : v.decayed});
+  return optim::make_rule(o.optimizer, of_optimizer(o),
+                          {.like = v.x, .segments = segments_of(v), .weight_decay = o.weight_decay});
 }
 
 Tensor vector(Tensor x, const char* what) {
@@ -31,11 +60,9 @@ struct VectorWorker::State {
         g(v.g ? vector(v.g, "gradients") : Tensor(x.shape(), kF32, x.device())),
         buffers(v.buffers ? vector(v.buffers, "buffers") : Tensor({0})),
         count(v.count < 0 ? x.size() : v.count),
-        rule(optim::sgd(x, {.momentum = o.momentum,
-                            .weight_decay = o.weight_decay,
-                            .nesterov = o.nesterov,
-                            .decayed = v.decayed < 0 ? x.size() : v.decayed})),
-        strategy(optim::make_strategy(o.algorithm, with_seed(o), c.size())),
+        rule(rule_of(v, o)),
+        ascent(rule->ascent() > 0 ? std::make_unique<Ascent>(x, rule->ascent()) : nullptr),
+        strategy(optim::make_strategy(o.algorithm, of_algorithm(o), c.size())),
         me{.x = x,
            .g = g,
            .buffers = buffers,
@@ -43,10 +70,21 @@ struct VectorWorker::State {
            .lr = o.lr,
            .comm = c,
            .share = 1.0 / c.size(),
-           .oracle = [this](const optim::Slices& slices) { return (*oracle)(slices); }},
+           .oracle = [this](const optim::Slices& slices) { return gradient(slices); }},
         steps(std::min(1, optim::states_kept(optim::strategy_row(o.algorithm), c.size())),
               [this](Archive& a) { visit(a); }) {
     strategy->start(me);
+  }
+
+  // Uphill only the gradient is taken: loss and buffers are those of x.
+  Tensor gradient(const optim::Slices& slices) {
+    if (!ascent) return (*oracle)(slices);
+    const Tensor loss = (*oracle)({}), kept = buffers.clone();
+    ascent->up(g);
+    (*oracle)(slices);
+    ascent->down();
+    copy(buffers, kept);
+    return loss;
   }
 
   // All that a step changes.
@@ -61,6 +99,11 @@ struct VectorWorker::State {
   void write_model() {
     const Tensor model(x.shape(), kF32, x.device());
     strategy->write_model(me, model);
+    const Tensor beside(x.shape(), kF32, x.device());
+    if (rule->evaluated_beside(beside)) {
+      peers.mean(beside).wait();
+      axpy(model, 1.f, beside);
+    }
     copy(x, model);
     if (buffers.size() == 0) return;
     own_buffers = buffers.clone();
@@ -71,6 +114,7 @@ struct VectorWorker::State {
   Tensor x, g, buffers;
   const int64_t count;
   const std::unique_ptr<optim::Rule> rule;
+  const std::unique_ptr<Ascent> ascent;  // of optimizers that take the gradient uphill
   const std::unique_ptr<optim::Strategy> strategy;
   optim::Worker me;
   optim::WholeStep steps;

@@ -12,10 +12,12 @@ namespace skein {
 
 struct WorkerOptions {
   std::string algorithm = "sgp";  // train_imagenet --list algorithms
+  std::string optimizer = "sgd";  // train_imagenet --list optimizers
   float lr = 0.1f, momentum = 0.9f, weight_decay = 0;
   bool nesterov = true;
-  uint64_t seed = 1;          // of what an algorithm draws, such as whom to ask
-  optim::Options flags = {};  // the algorithm's own, as docs/flags.md names them, without dashes
+  uint64_t seed = 1;  // of what an algorithm draws, such as whom to ask
+  optim::Options flags =
+      {};  // the algorithm's and the optimizer's own, as docs/flags.md names them, without dashes
 };
 
 // All f32, in memory of the communicator's allocator() or of anybody else, which must live as long as the worker.
@@ -25,6 +27,8 @@ struct WorkerVectors {
   Tensor buffers = {};   // [m], numbers that are averaged as well, such as running statistics; or empty
   int64_t decayed = -1;  // elements [0, decayed) decay; negative: all
   int64_t count = -1;    // of elements that are parameters and not padding; negative: all
+  Segments segments =
+      {};  // of x: what decays, at which rates, and which are matrices; none: as `decayed` says
 };
 
 // Each worker makes one, over equal parameters and with equal options, and calls the same of its functions in the same
@@ -38,7 +42,8 @@ class VectorWorker {
   ~VectorWorker();
   VectorWorker(const VectorWorker&) = delete;
 
-  // Fills gradient() with the gradient at parameters(), and returns the loss, one element. It may hand out slices of it
+  // Fills gradient() with the gradient at parameters(), and returns the loss, one element. Optimizers that take it uphill
+  // ask twice in a step, which must be for the same samples. It may hand out slices of it
   // on the way, if there is anybody to take them: the same slices at every step.
   using Oracle = std::function<Tensor(const optim::Slices&)>;
   // One step of the algorithm. Returns the loss. What the oracle throws leaves the parameters as they were before, but

@@ -1,4 +1,4 @@
-// Replaces the model by the mean over the workers for a while.
+// Replaces the model by the one to be evaluated for a while.
 #include "apps/evaluation/consensus_model.h"
 
 #include <algorithm>
@@ -20,7 +20,9 @@ constexpr double kMomentum = 0.1;  // the weight of a batch's statistics in ever
 ConsensusModel::ConsensusModel(const Config& c, const Setup& s, const nn::Flat& flat,
                                optim::Strategy& strategy, optim::Worker& me, const Ema* average)
     : x_{me.x}, buffers_{me.buffers} {
-  if (s.alone && !average) return;
+  const Tensor beside(me.x.shape(), kF32, me.x.device());
+  const bool moves = !average && me.rule.evaluated_beside(beside);
+  if (s.alone && !average && !moves) return;
   x_.lend();
   if (me.buffers.size() > 0) buffers_.lend();
   if (average)
@@ -28,12 +30,16 @@ ConsensusModel::ConsensusModel(const Config& c, const Setup& s, const nn::Flat& 
   else
     strategy.write_model(me, me.x);
   distance_ = optim::consensus_distance(me.comm, x_.own, me.x, flat.count);
+  if (moves) {
+    me.comm.mean(beside).wait();
+    axpy(me.x, 1.f, beside);
+  }
   if (!buffers_.own) return;
   const Tensor mine = average ? average->buffers() : buffers_.own;
   copy(me.buffers, mine);
-  if (s.alone) return;
+  if (s.alone && !moves) return;
   const optim::BufferPolicy policy = optim::buffer_policy(options_of(c));
-  if (c.algorithm != "allreduce" && policy == optim::BufferPolicy::kRecompute) {
+  if ((c.algorithm != "allreduce" || moves) && policy == optim::BufferPolicy::kRecompute) {
     recompute(c, s);
     optim::consensus(me.comm, me.buffers.clone(), me.buffers);
   } else if (c.algorithm != "allreduce" && policy == optim::BufferPolicy::kLocal) {

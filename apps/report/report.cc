@@ -7,6 +7,7 @@
 #include "apps/config/algorithm_values.h"
 #include "apps/report/report_page.h"
 #include "engine/words/file.h"
+#include "engine/words/find_row.h"
 #include "optim/schedule.h"
 
 namespace skein::apps {
@@ -34,8 +35,8 @@ std::string rate_of(const Json& config, int64_t global) {
   };
   const double lr = number("lr"), reference = number("reference-batch");
   if (lr <= 0 || reference <= 0 || global <= 0) return "";
-  return fmt::format("{:.4g} = {:.4g} x {}/{:g}", optim::scale_rate(lr, global, int64_t(reference)), lr,
-                     global, reference);
+  const optim::RuleRow* rule = find_row(optim::rules(), word(config, "optimizer"));
+  return optim::scaled_rate_in_words(lr, global, int64_t(reference), rule ? rule->growth : 1);
 }
 
 std::string subtitle_of(const RunFiles& run) {

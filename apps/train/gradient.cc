@@ -30,7 +30,7 @@ Gradient::Gradient(Run& run, Batches& batches, Traces& traces, const nn::Flat& f
     : run_(run),
       batches_(batches),
       traces_(traces),
-      x_(flat.x),
+      flat_(flat),
       scale_(naming_place(
           run.config, "loss-scale",
           [&] { return make_loss_scale(run.config.loss_scale, run.setup.activations, run.setup.device); })),
@@ -68,7 +68,7 @@ Tensor Gradient::next(const GradReady& ready) {
   const Blend blend = draw_blend({c.mixup, c.cutmix}, uint64_t(c.seed), run_.k, run_.setup.place.rank,
                                  batch.size(), run_.setup.image.height, run_.setup.image.width);
   ready_ = ready;
-  const TrustNarrow weights(x_);  // nothing writes x until the gradient is there
+  const TrustNarrow weights(flat_.x);  // nothing writes x until the gradient is there
   const double from = clock_seconds(), forward = seconds.forward;
   const StepGraphs::Given given = graphs_.take(batch, blend, run_.k);
   const Recorded::Way way = graphs_.gradient(given, bool(ready), [&] { compute(given, bool(ready)); });
@@ -79,30 +79,38 @@ Tensor Gradient::next(const GradReady& ready) {
   return loss_.clone();  // the next step writes loss_ again
 }
 
-// This is what is recorded. The numbers of one step may enter it only through `in`.
+// This is what is recorded. The numbers of one step may enter it only through `in`. A gradient that only shows the way
+// uphill is neither unscaled nor clipped.
 void Gradient::compute(const StepGraphs::Given& in, bool handed_out) {
-  const RandomScope random(uint64_t(run_.config.seed), uint64_t(run_.k), uint32_t(run_.setup.place.rank),
-                           in.step_slot);
   const GradReady slices = [this](const Tensor& g) {
     between_recorded([this, g] {
       ready_(g);
       run_.comm().progress();
     });
   };
-  const int64_t rows = in.batch.size(), passes = std::min(run_.config.accumulate, rows);
+  const GradReady handed = handed_out ? slices : GradReady(), kept = [](const Tensor&) {};
   Tensor hits;
+  const Tensor loss = differentiate(in, uphill_ ? kept : handed, &hits);
+  if (uphill_) uphill_->take([&] { differentiate(in, handed, nullptr); });
+  meters_.add(loss, float(in.batch.size()), hits);
+  copy(loss_, loss);
+}
+
+Tensor Gradient::differentiate(const StepGraphs::Given& in, const GradReady& slices, Tensor* hits) {
+  const RandomScope random(uint64_t(run_.config.seed), uint64_t(run_.k), uint32_t(run_.setup.place.rank),
+                           in.step_slot);
+  const int64_t rows = in.batch.size(), passes = std::min(run_.config.accumulate, rows);
   double back = 0;  // when the latest pass began to go backward
   const auto forward_pass = [&](int64_t p) {
     if (p > 0) traces_.add("backward", back, clock_seconds());
     const Pass one = forward(in, rows * p / passes, rows * (p + 1) / passes);
-    p == 0 ? void(hits = one.hits) : axpy(hits, 1.f, one.hits);
+    if (hits) p == 0 ? void(*hits = one.hits) : axpy(*hits, 1.f, one.hits);
     back = clock_seconds();
     return one.loss;
   };
-  const Tensor loss = oracle_.gradient(passes, forward_pass, handed_out ? slices : GradReady());
+  const Tensor loss = oracle_.gradient(passes, forward_pass, slices);
   traces_.add("backward", back, clock_seconds());
-  meters_.add(loss, float(rows), hits);
-  copy(loss_, loss);
+  return loss;
 }
 
 // Rows [first, last) of a batch; the losses of its passes are shares of its mean and add up to it. An image that

@@ -8,6 +8,7 @@
 #include "apps/train/pacing.h"
 #include "apps/train/step_graphs.h"
 #include "apps/train/traces.h"
+#include "apps/train/uphill.h"
 #include "engine/vectors/loss_scale.h"
 #include "nn/oracle.h"
 #include "optim/strategy.h"
@@ -23,6 +24,11 @@ class Gradient {
   // The loss, on the device. Throws Error that says which batch would fit where memory does not suffice.
   Tensor of_next_batch(const optim::Slices& = {});
 
+  // From now on gradients are taken so far uphill; before the first step.
+  void take_uphill(float radius) {
+    if (radius > 0) uphill_ = std::make_unique<Uphill>(flat_, radius);
+  }
+
   Meters& meters() { return meters_; }
   LossScale* scale() const { return scale_.get(); }  // null: gradients are not scaled
   const StepGraphs& graphs() const { return graphs_; }
@@ -30,6 +36,7 @@ class Gradient {
  private:
   Tensor next(const GradReady& ready);
   void compute(const StepGraphs::Given&, bool handed_out);
+  Tensor differentiate(const StepGraphs::Given&, const GradReady& slices, Tensor* hits);
   struct Pass {
     Tensor loss, hits;
   };
@@ -38,7 +45,8 @@ class Gradient {
   Run& run_;
   Batches& batches_;
   Traces& traces_;
-  const Tensor x_;
+  const nn::Flat& flat_;
+  std::unique_ptr<Uphill> uphill_;  // null: gradients are taken at x
   const std::unique_ptr<LossScale> scale_;
   StepGraphs graphs_;
   Pacing pacing_{run_};

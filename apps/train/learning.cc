@@ -7,6 +7,7 @@
 #include "apps/config/algorithm_values.h"
 #include "apps/model/weights.h"
 #include "engine/vectors/narrow.h"
+#include "nn/rates.h"
 
 namespace skein::apps {
 
@@ -30,17 +31,20 @@ nn::Flat lay_out(Run& run) {
 }
 
 std::unique_ptr<optim::Rule> rule_of(const Config& c, const nn::Flat& flat, const LossScale* scale) {
-  return optim::sgd(flat.x, {.momentum = float(c.momentum),
-                             .weight_decay = float(c.weight_decay),
-                             .nesterov = c.nesterov,
-                             .decayed = c.decay_all ? flat.x.size() : flat.decayed,
-                             .on = scale ? scale->on() : nullptr});
+  const nn::Rates rates{
+      .layer_decay = c.layer_decay, .head = c.head_rate, .norms = c.norm_rate, .decay_all = c.decay_all};
+  return optim::make_rule(c.optimizer, options_of(c),
+                          {.like = flat.x,
+                           .segments = nn::segments_of(flat, rates),
+                           .weight_decay = float(c.weight_decay),
+                           .on = scale ? scale->on() : nullptr});
 }
 
 // A warm-up longer than a fifth of the run would leave little to warm up for.
 optim::Schedule schedule_of(const Config& c, const Setup& s) {
-  const double rate =
-      c.reference_batch > 0 ? optim::scale_rate(c.lr, s.global_batch, c.reference_batch) : c.lr;
+  const double rate = c.reference_batch > 0 ? optim::scale_rate(c.lr, s.global_batch, c.reference_batch,
+                                                                optim::rule_row(c.optimizer).growth)
+                                            : c.lr;
   const double epochs = double(s.total_steps) / double(s.steps_per_epoch);
   const double warmup = std::min(c.warmup_epochs, epochs / 5);
   return naming_place(c, "lr-schedule", [&] {
@@ -77,6 +81,7 @@ Learning::Learning(Run& r, Batches& batches, Traces& traces, const MemoryFor&)
       schedule(schedule_of(r.config, r.setup)),
       strategy(optim::make_strategy(r.config.algorithm, strategy_options(r.config, r.setup, schedule),
                                     r.setup.place.world)) {
+  gradient.take_uphill(rule->ascent());
   regroup();
   if (r.config.ema > 0) ema.emplace(r.config.ema, flat);
 }

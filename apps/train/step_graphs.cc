@@ -29,6 +29,8 @@ class RecordedRule final : public optim::Rule {
   }
   optim::Rule::Decay decay() const override { return rule_.decay(); }
   const float* on() const override { return rule_.on(); }
+  bool evaluated_beside(const Tensor& y) const override { return rule_.evaluated_beside(y); }
+  float ascent() const override { return rule_.ascent(); }
   void reset() override { rule_.reset(); }
   void visit(Archive& a) override { rule_.visit(a); }
 

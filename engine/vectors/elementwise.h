@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine/vectors/packets.h"
+#include "engine/vectors/segments.h"
 #include "engine/vectors/vec.h"
 
 namespace skein {
@@ -135,6 +136,20 @@ struct Factor {
   }
   void settle() { a = Scalar(a.get()); }
 };
+// float: the number that belongs to the segment of the element. The host's loop runs block by block: enter() reads the
+// number of a block, which is then the same for all of its elements.
+struct OfSegment {
+  const float* numbers;
+  const int32_t* of_block;
+  float entered = 0;
+  OfSegment(const Segments& s, const Tensor& each)
+      : numbers(each.in<float>()), of_block(s.of_block().in<int32_t>()) {}
+  template <int N>
+  HD Shared<float> load(int64_t i) const {
+    return {numbers ? numbers[of_block[i / Segments::kBlock]] : entered};
+  }
+  void enter(int64_t i) { entered = numbers[of_block[i / Segments::kBlock]], numbers = nullptr; }
+};
 // bool: true of the elements [0, end).
 struct Below {
   int64_t end;
@@ -162,6 +177,10 @@ struct IsOff {
 
 // The pass that each_element() runs. Before its loop the host calls settle(), which reads what lies in slots:
 // a loop that reads a slot for each element, which its stores might change, is not vectorized.
+template <class A>
+inline constexpr bool kEnters = requires(A& a) {
+  a.enter(0);
+};
 template <size_t, class A>
 struct Argument {
   A a;
@@ -171,7 +190,9 @@ struct Elementwise;
 template <class F, size_t... I, class... A>
 struct Elementwise<F, std::index_sequence<I...>, A...> : Argument<I, A>... {
   F f;
+  static constexpr bool kByBlocks = (kEnters<A> || ...);
   void settle() { (settle_one(Argument<I, A>::a), ...); }
+  void enter(int64_t i) { (enter_one(Argument<I, A>::a, i), ...); }
   bool aligned() const { return (is_aligned(Argument<I, A>::a) && ...); }
   template <int N>
   HD void run(int64_t i) const {
@@ -191,6 +212,10 @@ struct Elementwise<F, std::index_sequence<I...>, A...> : Argument<I, A>... {
   template <class B>
   static void settle_one(B& a) {
     if constexpr (requires { a.settle(); }) a.settle();
+  }
+  template <class B>
+  static void enter_one(B& a, int64_t i) {
+    if constexpr (requires { a.enter(i); }) a.enter(i);
   }
   template <class B>
   static bool is_aligned(const B& a) {

@@ -24,6 +24,9 @@ void keep_narrow(const Tensor& x, DType);
 // TrustNarrow lives; else {}.
 Tensor narrow_of(const Tensor& x, DType);
 
+// Makes the copy of x, if it has one, current by one pass: for a step of several passes, each of a part of x.
+void refresh_narrow(const Tensor& x);
+
 // While it lives x must not be written: a gradient is computed there. Makes the copy current, in one pass, if
 // it is not, and lets narrow_of() return it. Does nothing for a vector without a copy.
 class TrustNarrow {

@@ -2,6 +2,7 @@
 #pragma once
 #include "engine/loops/launch.h"
 #include "engine/loops/pack.h"
+#include "engine/vectors/segments.h"
 
 namespace skein {
 
@@ -45,7 +46,8 @@ struct PacketOfThread {
 #endif
 
 // Calls f.run<N>(i) on `where`, in any order, so that the intervals [i, i + N) are [0, n). N is 1 or, where
-// f.aligned(), kPacket. The host calls f.settle() before its loop.
+// f.aligned(), kPacket. The host calls f.settle() before its loop and, where F::kByBlocks, f.enter(i) before
+// each block of Segments::kBlock elements.
 template <class F>
 void run_pass(Device where, int64_t n, F f) {
   if (n == 0) return;
@@ -55,8 +57,19 @@ void run_pass(Device where, int64_t n, F f) {
     {
       F g = f;
       g.settle();
+      if constexpr (F::kByBlocks) {
+#pragma omp for schedule(static)
+        for (int64_t b = 0; b < n; b += Segments::kBlock) {
+          F h = g;
+          h.enter(b);
+          const int64_t end = b + Segments::kBlock < n ? b + Segments::kBlock : n;
+#pragma omp simd
+          for (int64_t i = b; i < end; ++i) h.template run<1>(i);
+        }
+      } else {
 #pragma omp for simd schedule(static)
-      for (int64_t i = 0; i < n; ++i) g.template run<1>(i);
+        for (int64_t i = 0; i < n; ++i) g.template run<1>(i);
+      }
     }
     return;
   }

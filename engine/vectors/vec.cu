@@ -35,11 +35,20 @@ template <bool kMomentum, bool kNesterov>
 struct Sgd {
   HD void operator()(float& x, float& low, float& v, float g, float at, bool decays, float off, float lr,
                      float mu, float decay) const {
-    const float d = decays ? g + decay * at : g;
+    step(x, low, v, decays ? g + decay * at : g, off, lr, mu);
+  }
+  HD static void step(float& x, float& low, float& v, float d, float off, float lr, float mu) {
     const float u = kMomentum ? mu * v + d : d;
     x = off > 0 ? x : x - lr * (kNesterov ? d + mu * u : u);
     v = off > 0 ? v : u;
     low = x;
+  }
+};
+template <bool kMomentum, bool kNesterov>
+struct SegmentedSgd {
+  HD void operator()(float& x, float& low, float& v, float g, float at, float rate, float decays, float off,
+                     float lr, float mu, float decay) const {
+    Sgd<kMomentum, kNesterov>::step(x, low, v, g + decay * decays * at, off, lr * rate, mu);
   }
 };
 
@@ -141,16 +150,22 @@ void sgd_update(const SgdArgs& u) {
   if (momentum) check_pair(u.x, u.v);
   NarrowPass low(u.x);
   low.with([&]<class Low>(std::type_identity<Low>) {
-    const auto run = [&](auto sgd, auto v) {
-      each_element(u.x, sgd, Change(u.x), Write<Low>(low.values), v, Read(u.g), Read(u.at), Below{u.decayed},
-                   IsOff(u.on), Factor(u.lr), Factor(u.mu), Factor(u.decay));
+    const auto run = [&]<bool kMomentum, bool kNesterov>(auto v) {
+      if (u.segments)
+        each_element(u.x, SegmentedSgd<kMomentum, kNesterov>(), Change(u.x), Write<Low>(low.values), v,
+                     Read(u.g), Read(u.at), OfSegment(*u.segments, u.segments->rates()),
+                     OfSegment(*u.segments, u.segments->decays()), IsOff(u.on), Factor(u.lr), Factor(u.mu),
+                     Factor(u.decay));
+      else
+        each_element(u.x, Sgd<kMomentum, kNesterov>(), Change(u.x), Write<Low>(low.values), v, Read(u.g),
+                     Read(u.at), Below{u.decayed}, IsOff(u.on), Factor(u.lr), Factor(u.mu), Factor(u.decay));
     };
     if (!momentum)
-      run(Sgd<false, false>(), Change<void>(u.v));
+      run.template operator()<false, false>(Change<void>(u.v));
     else if (u.nesterov)
-      run(Sgd<true, true>(), Change(u.v));
+      run.template operator()<true, true>(Change(u.v));
     else
-      run(Sgd<true, false>(), Change(u.v));
+      run.template operator()<true, false>(Change(u.v));
   });
   low.done();
 }

@@ -18,6 +18,7 @@ class Easgd final : public Strategy {
 
   void start(Worker& me) override {
     z_ = me.x.clone();
+    round_.start(me, z_);
     if (me.buffers) z_buffers_ = me.buffers.clone();
   }
 
@@ -31,8 +32,9 @@ class Easgd final : public Strategy {
   }
 
   bool is_shared(int64_t k) const override { return round_.begins(k); }
+  bool takes_codec() const override { return true; }
   void visit(Archive& a) override {
-    a("z", z_);
+    a("z", z_), round_.visit(a);
     if (z_buffers_) a("z_buffers", z_buffers_);
   }
   Tensor contribution(Worker&) override { return z_; }
@@ -56,6 +58,7 @@ std::unique_ptr<Strategy> make_easgd(const Options& o, int world) {
 }
 
 std::unique_ptr<Strategy> make_eamsgd(const Options& o, int world) {
+  needs_plain_sgd(o, "eamsgd", "is easgd with Nesterov's momentum");
   if (!o.flag("nesterov", true))
     throw BadOption(
         "--algorithm eamsgd with --nesterov false or --momentum 0: allowed are --nesterov true and "

@@ -53,6 +53,7 @@ std::unique_ptr<Strategy> make_easgd_async(const Options& o, int world) {
   return std::make_unique<EasgdAsync>(o, world);
 }
 std::unique_ptr<Strategy> make_eamsgd_async(const Options& o, int world) {
+  needs_plain_sgd(o, "eamsgd-async", "is easgd-async with Nesterov's momentum");
   return make_easgd_async(o, world);
 }
 

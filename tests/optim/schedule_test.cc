@@ -100,6 +100,9 @@ TEST(Schedule, LinearScalingIsLinear) {
   EXPECT_DOUBLE_EQ(scale_rate(0.1, 8192, 256), 3.2);
   EXPECT_DOUBLE_EQ(scale_rate(0.1, 256, 256), 0.1);
   EXPECT_DOUBLE_EQ(scale_rate(0.1, 128, 256), 0.05);
+  EXPECT_DOUBLE_EQ(scale_rate(0.002, 64, 256, 0.5), 0.001);
+  EXPECT_EQ(scaled_rate_in_words(0.1, 64, 256, 1), "0.025 = 0.1 x 64/256");
+  EXPECT_EQ(scaled_rate_in_words(0.002, 64, 256, 0.5), "0.001 = 0.002 x sqrt(64/256)");
 }
 
 }  // namespace

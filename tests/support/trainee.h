@@ -13,6 +13,7 @@
 #include "engine/random.h"
 #include "engine/vectors/clip.h"
 #include "engine/vectors/loss_scale.h"
+#include "engine/vectors/primal.h"
 #include "engine/vectors/vec.h"
 #include "optim/strategy.h"
 #include "optim/whole_step.h"
@@ -30,6 +31,8 @@ using comm::in_world;
 struct Problem {
   int64_t size = 37;
   float lr = 0.1f, momentum = 0, decay = 0, noise = 0, curvature_spread = 0;
+  std::string optimizer = "sgd";
+  std::string optimizer_flags = {};  // "--beta1 0.5"
   bool nesterov = false, zero_gradient = false, uneven_batches = false;
   double pause = 0;        // seconds that a gradient takes at least
   float start_spread = 0;  // models start this far apart
@@ -46,6 +49,20 @@ inline Tensor on_host(const Tensor& x) {
   const Tensor host = x.to(kCpu);
   if (!x.device().is_host()) current_stream(x.device()).sync();
   return host;
+}
+
+inline optim::Options options(std::initializer_list<std::pair<std::string, std::string>> list) {
+  optim::Options o;
+  for (const auto& [key, value] : list) o.set(key, value);
+  return o;
+}
+
+// From a command line: "--tau 2 --beta 0.5".
+inline optim::Options flags_of(const std::string& line) {
+  optim::Options o;
+  std::istringstream words(line);
+  for (std::string flag, value; words >> flag >> value;) o.set(flag.substr(2), value);
+  return o;
 }
 
 // One rank's whole training state; in a world of one where no communicator is given.
@@ -65,7 +82,7 @@ class Trainee {
         g(Tensor::zeros({p.size}, kF32, p.device)),
         buffers(Tensor::zeros({3}, kF32, p.device)),
         scale(make_loss_scale(p.loss_scale, kF32, p.device)),
-        rule(optim::sgd(x, {p.momentum, p.decay, p.nesterov, p.size, scale ? scale->on() : nullptr})),
+        rule(rule_of(p, x, scale.get())),
         strategy(optim::make_strategy(algorithm, options, world_)),
         worker{x, g, buffers, *rule, p.lr, c, 1.0 / world_, {}, hub},
         steps(optim::states_kept(optim::strategy_row(algorithm), world_), [this](Archive& a) { visit(a); }) {
@@ -80,7 +97,15 @@ class Trainee {
       for (int r = 0; r < world_; ++r) all += 1 + r % 3;
       worker.share = double(1 + id_ % 3) / all;
     }
-    worker.oracle = [this](const optim::Slices& slices) { return gradient(slices); };
+    if (rule->ascent() > 0) ascent_ = std::make_unique<Ascent>(x, rule->ascent());
+    worker.oracle = [this](const optim::Slices& slices) {
+      if (!ascent_) return gradient(slices);
+      const Tensor loss = gradient({});
+      ascent_->up(g);
+      gradient(slices);
+      ascent_->down();
+      return loss;
+    };
     strategy->start(worker);
   }
   Trainee(const Trainee&) = delete;
@@ -103,6 +128,17 @@ class Trainee {
           std::unique_ptr<comm::WorldOfOne> alone)
       : Trainee(p, algorithm, options, *alone) {
     alone_ = std::move(alone);
+  }
+
+  static std::unique_ptr<optim::Rule> rule_of(const Problem& p, const Tensor& x, const LossScale* scale) {
+    optim::Options o = flags_of(p.optimizer_flags);
+    o.set("momentum", text(p.momentum)), o.set("nesterov", p.nesterov ? "on" : "off");
+    const Segments::Segment one{.end = x.size(), .columns = x.size(), .hidden = true, .decay = 1};
+    return optim::make_rule(p.optimizer, o,
+                            {.like = x,
+                             .segments = {{one}, x.device()},
+                             .weight_decay = p.decay,
+                             .on = scale ? scale->on() : nullptr});
   }
 
   Tensor gradient(const optim::Slices& slices) {
@@ -142,6 +178,7 @@ class Trainee {
   const Problem problem_;
   const int id_, world_;
   std::unique_ptr<comm::WorldOfOne> alone_;
+  std::unique_ptr<Ascent> ascent_;
   int64_t k_ = 0;
 
  public:
@@ -180,20 +217,6 @@ inline History train(const Problem& p, const std::string& algorithm, const optim
 inline History train(const Problem& p, const std::string& algorithm, const optim::Options& options, int n,
                      int64_t steps) {
   return train(p, algorithm, options, comm::local_world(n), steps);
-}
-
-inline optim::Options options(std::initializer_list<std::pair<std::string, std::string>> list) {
-  optim::Options o;
-  for (const auto& [key, value] : list) o.set(key, value);
-  return o;
-}
-
-// From a command line: "--tau 2 --beta 0.5".
-inline optim::Options flags_of(const std::string& line) {
-  optim::Options o;
-  std::istringstream words(line);
-  for (std::string flag, value; words >> flag >> value;) o.set(flag.substr(2), value);
-  return o;
 }
 
 // The smallest and largest number over ranks and elements of |a - b| relative to the size of the numbers.

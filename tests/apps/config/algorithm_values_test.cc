@@ -23,7 +23,7 @@ TEST_F(AlgorithmValues, AlgorithmsTellTheValuesOfAllTheirFlags) {
     settle_algorithm(c, int(c.workers));
     const std::string printed = to_toml(c);
     for (const Flag& f : flags()) {
-      if (!f.of_algorithm()) continue;
+      if (!f.of_algorithm() || !f.optimizers.empty()) continue;
       const bool read =
           f.algorithms.empty() || std::count(f.algorithms.begin(), f.algorithms.end(), row.name);
       const bool in_force = read && f.name != "base";  // which belongs to one topology
@@ -51,8 +51,53 @@ TEST_F(AlgorithmValues, EveryFlagOfARowExistsAndOnlyThoseOfAllAreInNoRow) {
       EXPECT_TRUE(flag && flag->of_algorithm()) << row.name << " --" << name;
     }
   }
+  for (const optim::RuleRow& row : optim::rules()) {
+    std::istringstream names(row.flags);
+    for (std::string name; names >> name;) {
+      const Flag* flag = find_flag(flags(), name);
+      EXPECT_TRUE(flag && flag->algorithms.empty()) << row.name << " --" << name;
+    }
+  }
   for (const Flag& f : flags())
-    EXPECT_EQ(f.of_algorithm() && f.algorithms.empty(), f.name == "bn-policy") << f.name;
+    EXPECT_EQ(f.of_algorithm() && f.algorithms.empty() && f.optimizers.empty(), f.name == "bn-policy")
+        << f.name;
+}
+
+// The same of the flags that only some optimizers read, --momentum among them.
+TEST_F(AlgorithmValues, OptimizersTellTheValuesOfAllTheirFlags) {
+  for (const optim::RuleRow& row : optim::rules()) {
+    const Command command = parse({"--optimizer", row.name});
+    Config c = command.config;
+    settle_algorithm(c, 1);
+    const std::string printed = to_toml(c);
+    for (const Flag& f : flags()) {
+      if (f.optimizers.empty()) continue;
+      const bool read = std::count(f.optimizers.begin(), f.optimizers.end(), row.name);
+      EXPECT_EQ(printed.find("\n" + f.name + " = ") != std::string::npos, read) << row.name << ' ' << f.name;
+      EXPECT_EQ(to_json(c).contains(f.name), read) << row.name << " --" << f.name;
+      if (read) continue;
+      std::vector<std::string> words = {"--optimizer", row.name, "--" + f.name};
+      if (f.kind != Flag::kSwitch) words.push_back(f.kind == Flag::kCount ? "2" : "0.5");
+      EXPECT_SAYS(refusal(words), "--" + f.name + " is not read by --optimizer " + row.name);
+    }
+    EXPECT_EQ(c.lr, row.lr) << row.name;
+    EXPECT_EQ(c.weight_decay, row.weight_decay) << row.name;
+    EXPECT_EQ(to_toml(parse({"--config", file(printed)}).config), printed) << row.name;
+    Config resumed;
+    read_toml(resumed, file(printed), Source::kResumed);
+    recognize_defaults(resumed);
+    reconcile(resumed);
+    settle_algorithm(resumed, 1);
+    EXPECT_EQ(to_toml(resumed), printed) << row.name;
+  }
+}
+
+// A rate that a recipe gives was chosen for SGD; one that is given with the optimizer is meant for it.
+TEST_F(AlgorithmValues, AnOptimizerBringsItsOwnRate) {
+  EXPECT_EQ(parse({"--recipe", "goyal-90", "--optimizer", "adamw"}).config.lr, 0.004);
+  EXPECT_EQ(parse({"--recipe", "goyal-90", "--optimizer", "sgd"}).config.weight_decay, 1e-4);
+  EXPECT_EQ(parse({"--lr", "0.25", "--optimizer", "adamw"}).config.lr, 0.25);
+  EXPECT_EQ(parse({"--optimizer", "adamw", "--weight-decay", "0"}).config.weight_decay, 0);
 }
 
 TEST_F(AlgorithmValues, ValuesOfAnAlgorithmAreTheOnesItsFilesState) {

@@ -16,11 +16,12 @@ TEST_F(KnownWordsTest, WordsOfOtherProgramsAreAnswered) {
   EXPECT_SAYS(answer("--algorithm", "ddp"), "--algorithm allreduce");
   EXPECT_SAYS(answer("--device", "gpu"), "--device cuda");
   EXPECT_SAYS(answer("--model", "vit_b_16"), "transformers are not available");
-  EXPECT_SAYS(answer("--optimizer", "adam"), "unknown flag --optimizer: SGD is the only optimizer");
+  EXPECT_SAYS(answer("--optimizer", "adam"), "--optimizer: there is no 'adam': it is --optimizer adamw");
+  EXPECT_SAYS(answer("--opt", "adamw"), "unknown flag --opt: it is called --optimizer");
   EXPECT_SAYS(answer("-b", "32"), "unknown flag -b: images per step and worker are --batch-size");
   EXPECT_SAYS(refusal({"--dry-run"}), "--print shows the configuration");
   EXPECT_SAYS(refusal({"--config", file("optimizer = \"adam\"\n")}),
-              "recipe.toml:1: unknown key 'optimizer': SGD is the only optimizer");
+              "recipe.toml:1: optimizer: there is no 'adam': it is --optimizer adamw");
   EXPECT_SAYS(refusal({"--config", file("device = \"gpu\"\n")}), "recipe.toml:1: device: there is no 'gpu'");
   const std::string unknown = refusal({"--frobnicate", "3"});
   EXPECT_SAYS(unknown, "unknown flag --frobnicate; see --help");
@@ -28,6 +29,7 @@ TEST_F(KnownWordsTest, WordsOfOtherProgramsAreAnswered) {
 
 TEST_F(KnownWordsTest, NoAnswerDeniesWhatExists) {
   for (const auto& row : optim::strategies()) EXPECT_EQ(answer_to_value("algorithm", row.name), "");
+  for (const auto& row : optim::rules()) EXPECT_EQ(answer_to_value("optimizer", row.name), "");
   for (const auto& row : nn::models()) EXPECT_EQ(answer_to_value("model", row.name), "") << row.name;
   for (const auto& row : data::sources()) EXPECT_EQ(answer_to_value("data", row.name), "") << row.name;
   for (const char* device : {"auto", "cpu", "cuda", "cuda:1"})

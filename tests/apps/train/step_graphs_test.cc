@@ -98,7 +98,19 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"mixup", "small-cnn", [](Config& c) { c.mixup = 0.4; }},
                       Case{"mixup_and_cutmix_in_passes", "gem-cnn",
                            [](Config& c) { c.mixup = 0.4, c.cutmix = 1, c.accumulate = 2; }},
-                      Case{"average", "mlp", [](Config& c) { c.ema = 0.9; }}),
+                      Case{"average", "mlp", [](Config& c) { c.ema = 0.9; }},
+                      Case{"adamw", "small-cnn", [](Config& c) { c.optimizer = "adamw", c.lr = 0.01; }},
+                      Case{"lamb", "small-cnn", [](Config& c) { c.optimizer = "lamb", c.lr = 0.1; }},
+                      Case{"muon", "gem-cnn", [](Config& c) { c.optimizer = "muon", c.lr = 0.1; }},
+                      Case{"gpa", "small-cnn", [](Config& c) { c.optimizer = "gpa", c.lr = 0.01; }},
+                      Case{"schedule_free", "mlp",
+                           [](Config& c) {
+                             c.optimizer = "gpa", c.lr = 0.01;
+                             c.of_algorithm["gpa-x"] = "schedule-free";
+                           }},
+                      Case{"sam", "gem-cnn", [](Config& c) { c.optimizer = "sam", c.accumulate = 2; }},
+                      Case{"rates", "small-cnn",
+                           [](Config& c) { c.layer_decay = 0.5, c.head_rate = 2, c.norm_rate = 0.5; }}),
     [](const auto& info) { return std::string(info.param.name); });
 
 // Resumes recorded runs as plain ones, and the reverse.

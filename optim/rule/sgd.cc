@@ -1,4 +1,8 @@
-// The rules: SGD with momentum or Nesterov's, over vec.h.
+// SGD with momentum, Nesterov's or the classic.
+//
+//   v   momentum buffer, starts 0      mu  its decay      lambda  weight decay, added to the gradient
+#include <algorithm>
+
 #include "optim/rule.h"
 
 namespace skein::optim {
@@ -9,6 +13,7 @@ class Sgd final : public Rule {
   Sgd(const Tensor& like, const SgdOptions& o) : o_(o), size_(like.size()) {
     CHECK(like.dtype() == kF32, like.dtype());
     CHECK(o.decayed >= 0 && o.decayed <= size_, o.decayed, size_);
+    CHECK(o.segments.all().empty() || o.segments.size() == size_, o.segments.size(), size_);
     if (!(o.momentum >= 0 && o.momentum < 1))
       throw BadOption(text("--momentum ", o.momentum, ": allowed are 0 <= momentum < 1"));
     if (!(o.weight_decay >= 0))
@@ -30,7 +35,8 @@ class Sgd final : public Rule {
                 .decay = o_.weight_decay,
                 .decayed = o_.weight_decay == 0 ? 0 : o_.decayed,
                 .nesterov = o_.nesterov,
-                .on = o_.on});
+                .on = o_.on,
+                .segments = o_.segments.all().empty() ? nullptr : &o_.segments});
   }
 
   Decay decay() const override { return {o_.weight_decay, o_.decayed}; }
@@ -53,5 +59,31 @@ class Sgd final : public Rule {
 }  // namespace
 
 std::unique_ptr<Rule> sgd(const Tensor& like, const SgdOptions& o) { return std::make_unique<Sgd>(like, o); }
+
+namespace {
+
+// The one region at the front of the vector whose segments all decay, if all others do not and all rates are 1; else -1.
+int64_t decayed_front(const Segments& s) {
+  int64_t front = 0;
+  for (const Segments::Segment& one : s.all()) {
+    if (one.rate != 1 || (one.decay != 0 && one.decay != 1)) return -1;
+    if (one.decay == 0) continue;
+    if (front != one.begin) return -1;
+    front = one.end;
+  }
+  return front;
+}
+
+}  // namespace
+
+std::unique_ptr<Rule> make_sgd_rule(const Options& o, const RuleTask& task) {
+  const int64_t front = decayed_front(task.segments);
+  return sgd(task.like, {.momentum = float(o.number("momentum", 0.9)),
+                         .weight_decay = task.weight_decay,
+                         .nesterov = o.flag("nesterov", true),
+                         .decayed = std::max<int64_t>(front, 0),
+                         .on = task.on,
+                         .segments = front < 0 ? task.segments : Segments()});
+}
 
 }  // namespace skein::optim
