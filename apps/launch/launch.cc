@@ -49,7 +49,7 @@ JobOptions job_options(const Config& c) {
   o.ports = comm::parse_port_range(c.port_range);
   o.gpu_messages = c.device != "cpu" && c.device_messages != "off";
   o.deadline = c.wait == "forever" ? comm::kForever : c.deadline;
-  o.wire = one_of<DType>("--wire", c.wire, {{"fp32", kF32}, {"bf16", kBF16}});
+  o.wire = c.wire == "bf16" ? kBF16 : kF32;  // codecs are the algorithm's
   const optim::StrategyRow& row = optim::strategy_row(c.algorithm);
   o.server = optim::has_dedicated_server(options_of(c));
   if (row.center) o.loss = Loss::kOfFirstEnds;  // worker 0 keeps or fetches the center

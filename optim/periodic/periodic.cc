@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "comm/communicator/coding.h"
 #include "engine/vectors/mixing.h"
 #include "optim/gossip/gossip.h"
 
@@ -32,17 +33,60 @@ comm::Pending mean_of(Worker& me, const Tensor& x) {
   return me.comm.all_reduce(x);
 }
 
-void begin_means(Worker& me, const Means& m, comm::Pendings& means) {
-  means += mean_of(me, m.x);
-  if (m.buffers) means += mean_of(me, m.buffers);
-}
-
 constexpr int64_t kArrived = 2;  // of Flight::under_way_
 
 }  // namespace
 
+// ---- one mean ---------------------------------------------------------------------------------------------
+Average::Average(const Options& o) : codec_(codec_of(o)) {}
+
+void Average::start(Worker& me, const Tensor& like, const Tensor& anchor) {
+  if (me.comm.size() == 1) codec_ = {};
+  if (!codec_) return;
+  own_common_ = !anchor;
+  common_ = anchor ? anchor : like.clone();
+  residual_ = Tensor::zeros(like.shape(), kF32, like.device());
+  working_ = residual_.clone();
+}
+
+comm::Pending Average::begin(Worker& me, const Tensor& mean, int64_t begin) {
+  if (!codec_) return mean_of(me, mean);
+  const Tensor left = window(working_, mean, begin);
+  axpy(mean, -1.f, window(common_, mean, begin));
+  if (me.weight != 0) scale(mean, me.weight * me.comm.size());
+  copy(left, window(residual_, mean, begin));
+  return me.comm.mean(mean, {codec_, left});
+}
+
+void Average::end(const Tensor& mean, int64_t begin) {
+  if (!codec_) return;
+  const Tensor common = window(common_, mean, begin);
+  axpy(mean, 1.f, common);
+  copy(window(residual_, mean, begin), window(working_, mean, begin));
+  if (own_common_) copy(common, mean);
+}
+
+void Average::skip(const Tensor& mean) {
+  if (own_common_) copy(common_, mean);
+}
+
+void Average::leave() {
+  if (codec_) working_ = residual_.clone();
+}
+
+void Average::visit(Archive& a) {
+  if (!codec_) return;
+  a("residual", residual_);
+  if (own_common_) a("common", common_);
+}
+
+// What is in common is the mean by then.
+void Average::visit_arrived(Archive& a) {
+  if (codec_) a("residual", residual_);
+}
+
 // ---- at once --------------------------------------------------------------------------------------------
-Round::Round(const Options& o, int64_t tau) : period_(o, tau), mixes_(mixes_buffers(o)) {}
+Round::Round(const Options& o, int64_t tau) : period_(o, tau), mixes_(mixes_buffers(o)), average_(o) {}
 
 Tensor Round::step_of(Worker& me, bool is_last) {
   if (!is_last) return me.local_step(me.x), Tensor();
@@ -65,17 +109,20 @@ Means Round::last_step(Worker& me, int64_t begin, int64_t end, bool with_buffers
   copy(mean.x, me.x.view({end - begin}, begin));
   if (mean.buffers) copy(mean.buffers, me.buffers);
   comm::Pendings means;
-  begin_means(me, mean, means);
+  means += average_.begin(me, mean.x, begin);
+  if (mean.buffers) means += mean_of(me, mean.buffers);
   means.wait();
+  average_.end(mean.x, begin);
   return mean;
 }
 
 // ---- in the background ----------------------------------------------------------------------------------
-Flight::Flight(const Options& o, bool with_buffers) : mixes_(with_buffers && mixes_buffers(o)) {}
+Flight::Flight(const Options& o, bool with_buffers) : mixes_(with_buffers && mixes_buffers(o)), average_(o) {}
 Flight::~Flight() { leave(); }
 
-void Flight::start(Worker& me, const Tensor& like) {
+void Flight::start(Worker& me, const Tensor& like, const Tensor& anchor) {
   own_.x = like.clone();
+  average_.start(me, like, anchor);
   if (mixes_ && has_buffers(me)) own_.buffers = me.buffers.clone();
 }
 
@@ -88,14 +135,20 @@ void Flight::carry_on(Worker& me) {
   if (own_.buffers) copy(mean_.buffers, own_.buffers);
   begun_ = 1;
   others_write_ = me.comm.size() > 1;
-  begin_means(me, mean_, means_);
+  means_ += average_.begin(me, mean_.x);
+  if (mean_.buffers) means_ += mean_of(me, mean_.buffers);
 }
 
 Means Flight::land() {
-  if (under_way_ == kArrived) return under_way_ = 0, arrived_;
+  if (under_way_ == kArrived) {
+    average_.skip(arrived_.x);
+    under_way_ = 0;
+    return arrived_;
+  }
   if (!under_way_) return {};
   CHECK(begun_, "carry_on() comes first");
   finish();
+  average_.end(mean_.x);
   under_way_ = begun_ = 0;
   landed_ = true;
   return mean_;
@@ -116,6 +169,7 @@ void Flight::set_out(Worker& me, const Tensor& x) {
 void Flight::visit(Archive& a) {
   a("given", own_.x);
   if (own_.buffers) a("given_buffers", own_.buffers);
+  average_.visit(a);
   a("under_way", under_way_);
   if (a.loading()) leave();
   if (under_way_ == kArrived) visit_mean(a, arrived_);
@@ -126,6 +180,7 @@ void Flight::visit_arrived(Archive& a) {
   if (!landed_) return;
   a("under_way", known);
   visit_mean(a, mean_);
+  average_.visit_arrived(a);
 }
 
 // Loads into memory of its own.
@@ -140,6 +195,7 @@ void Flight::leave() {
   if (others_write_) {
     keep_for_ever(mean_);
     mean_ = {};
+    average_.leave();
   }
   means_ = {};
   others_write_ = false;

@@ -29,10 +29,40 @@ struct Means {
   }
 };
 
+// The mean of a vector of the workers, which with a codec is that of its differences from what they had in common last: of
+// the anchor, a vector that is equal on all workers whenever a mean begins, or else of the last mean itself. Running
+// statistics always travel whole.
+class Average {
+ public:
+  explicit Average(const Options&);  // --wire
+  // Before the first mean. `like`: what is averaged, equal on all workers at first unless there is an anchor.
+  void start(Worker&, const Tensor& like, const Tensor& anchor = {});
+  // mean <- what the other workers' vectors have in common with it, elements [begin, begin + mean.size()) of all; then
+  // end(), when it has been waited for. No mean of the same elements may be under way.
+  comm::Pending begin(Worker&, const Tensor& mean, int64_t begin = 0);
+  void end(const Tensor& mean, int64_t begin = 0);
+  // The mean was known already, as one that begin() and end() would give.
+  void skip(const Tensor& mean);
+  void leave();                  // what is under way is abandoned, and may still write where it did
+  void visit(Archive&);          // of what a mean leaves behind, as it was before one that is under way
+  void visit_arrived(Archive&);  // the same after it
+
+ private:
+  Tensor window(const Tensor& of, const Tensor& like, int64_t begin) const {
+    return of.view(like.shape(), begin);
+  }
+  Codec codec_;
+  Tensor common_, residual_, working_;  // empty without a codec; working_: the residual of means under way
+  bool own_common_ = false;
+};
+
 // Local steps in rounds; at the end of a round all workers wait for each other.
 class Round {
  public:
-  explicit Round(const Options&, int64_t tau = 4);  // --tau, --bn-policy
+  explicit Round(const Options&, int64_t tau = 4);  // --tau, --bn-policy, --wire
+  // Before the first step. `anchor`: what all workers have alike at the end of every round, if the algorithm keeps it.
+  void start(Worker& me, const Tensor& anchor = {}) { average_.start(me, me.x, anchor); }
+  void visit(Archive& a) { average_.visit(a); }
   // x_i <- x_i - eta u_i. If step k is the last of its round, this is collective: running statistics become
   // their mean, and that of x is returned, which the caller writes to x or not. Otherwise it returns nothing.
   Tensor step(Worker& me, int64_t k) { return step_of(me, period_.ends(k)); }
@@ -48,6 +78,7 @@ class Round {
  private:
   const Period period_;
   const bool mixes_;
+  Average average_;
   Means mean_;
 };
 
@@ -61,10 +92,11 @@ class Round {
 // memory, which peers may still write, is never used again.
 class Flight {
  public:
-  explicit Flight(const Options&, bool with_buffers = true);  // --bn-policy
+  explicit Flight(const Options&, bool with_buffers = true);  // --bn-policy, --wire
   ~Flight();
   Flight(const Flight&) = delete;
-  void start(Worker&, const Tensor& like);  // once
+  // Once. `anchor`: as of Round, at whatever times a mean begins.
+  void start(Worker&, const Tensor& like, const Tensor& anchor = {});
 
   void carry_on(Worker&);  // to be called first in every iterate
   Means
@@ -79,6 +111,7 @@ class Flight {
   void leave();
   void visit_mean(Archive&, Means&);
   const bool mixes_;
+  Average average_;
   Means own_, mean_, arrived_;  // arrived_: a mean that was loaded
   int64_t under_way_ = 0;       // 1: yes; kArrived: its mean is known already
   int64_t begun_ = 0;
@@ -92,6 +125,7 @@ class Overlapped : public Strategy {
   void finish(Worker&) override { flight_.finish(); }
   bool is_shared(int64_t k) const override { return round_.begins(k); }
   bool has_travellers() const override { return true; }
+  bool takes_codec() const override { return true; }
   void visit_arrived(Archive& a) override {
     Under flight(a, "flight.");
     flight_.visit_arrived(flight);

@@ -1,6 +1,7 @@
 // Synchronous data parallelism: the mean of the gradients, then one step by everybody.
 //
 //   g   gradient of my part of the global batch          n_i / N   my share of its samples
+#include "comm/communicator/coding.h"
 #include "comm/communicator/communicator.h"
 #include "engine/vectors/vec.h"
 #include "optim/periodic/two_level.h"
@@ -14,15 +15,23 @@ namespace {
 
 class AllReduce final : public Strategy {
  public:
-  explicit AllReduce(const Options& o) : nodes_(parse_hierarchy(o.word("hierarchy", "none"))) {}
+  explicit AllReduce(const Options& o)
+      : nodes_(parse_hierarchy(o.word("hierarchy", "none"))), codec_(codec_of(o)) {
+    if (codec_ && nodes_.kind != Nodes::kNone)
+      throw BadOption(
+          "--wire " + o.word("wire", "") +
+          " with --hierarchy: a sum in two levels would be rounded four times; leave one of them out");
+  }
 
   void start(Worker& me) override {
+    if (codec_) residual_ = Tensor::zeros(me.g.shape(), kF32, me.g.device());
     if (nodes_.kind != Nodes::kNone) two_level_ = std::make_unique<TwoLevelSum>(me.comm, nodes_);
   }
 
   Tensor iterate(Worker& me, int64_t) override {
     comm::Pendings sums;
     const auto add = [&](const Tensor& slice) {  // while backward still runs
+      if (codec_) return void(sums += coded(me, slice));
       scale(slice, me.share);
       if (two_level_)
         two_level_->begin(slice);
@@ -38,9 +47,22 @@ class AllReduce final : public Strategy {
     return loss;
   }
 
+  bool takes_codec() const override { return true; }
+  void visit(Archive& a) override {
+    if (residual_) a("residual", residual_);
+  }
+
  private:
+  // The mean of n (n_i / N) g_i: so residuals are of the size of one worker's gradient, however many there are.
+  comm::Pending coded(Worker& me, const Tensor& slice) const {
+    scale(slice, me.share * me.comm.size());
+    return me.comm.mean(slice, {codec_, residual_.view(slice.shape(), slice.offset() - me.g.offset())});
+  }
+
   const Nodes nodes_;
+  const Codec codec_;
   std::unique_ptr<TwoLevelSum> two_level_;
+  Tensor residual_;  // with a codec: what has not been said of g yet
 };
 
 }  // namespace

@@ -37,7 +37,10 @@ class DiLoCo final : public Strategy {
  public:
   explicit DiLoCo(const Options& o) : round_(o, 100), outer_(o), reset_inner_(o.flag("reset-inner", false)) {}
 
-  void start(Worker& me) override { z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device()); }
+  void start(Worker& me) override {
+    z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device());
+    round_.start(me, z_);
+  }
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
@@ -49,7 +52,8 @@ class DiLoCo final : public Strategy {
   }
 
   bool is_shared(int64_t k) const override { return round_.begins(k); }
-  void visit(Archive& a) override { a("z", z_), a("m", m_); }
+  bool takes_codec() const override { return true; }
+  void visit(Archive& a) override { a("z", z_), a("m", m_), round_.visit(a); }
 
  private:
   Round round_;
@@ -83,8 +87,9 @@ class StreamingDiLoCo final : public Strategy {
       else
         pieces_.push_back(std::make_unique<Piece>(options_, offset, size * f / fragments_, end));
     }
+    if (delay_ == 0) round_.start(me, z_);
     for (auto& p : pieces_)
-      if (delay_ > 0) p->flight.start(me, p->of(me.x));
+      if (delay_ > 0) p->flight.start(me, p->of(me.x), p->of(z_));
   }
 
   Tensor iterate(Worker& me, int64_t k) override {
@@ -123,8 +128,10 @@ class StreamingDiLoCo final : public Strategy {
       pieces_[f]->flight.visit_arrived(flight);
     }
   }
+  bool takes_codec() const override { return true; }
   void visit(Archive& a) override {
     a("z", z_), a("m", m_);
+    if (delay_ == 0) round_.visit(a);
     for (size_t f = 0; f < pieces_.size() && delay_ > 0; ++f) {
       Under flight(a, text("flight", f, "."));
       pieces_[f]->flight.visit(flight);

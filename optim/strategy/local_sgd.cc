@@ -15,6 +15,8 @@ class LocalSgd final : public Strategy {
  public:
   explicit LocalSgd(const Options& o) : round_(o) {}
 
+  void start(Worker& me) override { round_.start(me); }
+
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
     const Tensor mean = round_.step(me, k);  // x_i <- x_i - eta u_i
@@ -23,6 +25,8 @@ class LocalSgd final : public Strategy {
   }
 
   bool is_shared(int64_t k) const override { return round_.begins(k); }
+  bool takes_codec() const override { return true; }
+  void visit(Archive& a) override { round_.visit(a); }
 
  private:
   Round round_;
@@ -33,13 +37,18 @@ class PostLocalSgd final : public Strategy {
   PostLocalSgd(const Options& o, int world)
       : switch_(o.integer("switch-step", 0, 0)), together_(make_allreduce(o, world)), apart_(o) {}
 
-  void start(Worker& me) override { together_->start(me); }
+  void start(Worker& me) override { together_->start(me), apart_.start(me); }
 
   Tensor iterate(Worker& me, int64_t k) override {
     return k < switch_ ? together_->iterate(me, k) : apart_.iterate(me, k - switch_);
   }
 
   bool is_shared(int64_t k) const override { return k < switch_ || apart_.is_shared(k - switch_); }
+  bool takes_codec() const override { return true; }
+  void visit(Archive& a) override {
+    Under together(a, "together."), apart(a, "apart.");
+    together_->visit(together), apart_.visit(apart);
+  }
 
  private:
   const int64_t switch_;

@@ -20,6 +20,8 @@ class Qsr final : public Strategy {
         last_(o.integer("total-steps", 0) - 1),
         c_(o.number("qsr-c", 0, 0)) {}
 
+  void start(Worker& me) override { round_.start(me); }
+
   Tensor iterate(Worker& me, int64_t k) override {
     const int64_t tau = done_ == 0 ? length(k, me.lr) : tau_;
     const bool ends = done_ + 1 >= tau || k == last_;
@@ -31,7 +33,8 @@ class Qsr final : public Strategy {
   }
 
   bool is_shared(int64_t) const override { return done_ == 0; }
-  void visit(Archive& a) override { a("tau", tau_), a("done", done_); }
+  bool takes_codec() const override { return true; }
+  void visit(Archive& a) override { a("tau", tau_), a("done", done_), round_.visit(a); }
 
  private:
   int64_t longest(const Options& o) const {

@@ -17,7 +17,10 @@ class SlowMo final : public Strategy {
         beta_(o.number("beta", 0.5, 0, 1)),
         reset_inner_(o.flag("reset-inner", false)) {}
 
-  void start(Worker& me) override { z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device()); }
+  void start(Worker& me) override {
+    z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device());
+    round_.start(me, z_);
+  }
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
@@ -30,7 +33,8 @@ class SlowMo final : public Strategy {
   }
 
   bool is_shared(int64_t k) const override { return round_.begins(k); }
-  void visit(Archive& a) override { a("z", z_), a("m", m_); }
+  bool takes_codec() const override { return true; }
+  void visit(Archive& a) override { a("z", z_), a("m", m_), round_.visit(a); }
 
  private:
   Round round_;
@@ -47,7 +51,10 @@ class Bmuf final : public Strategy {
         beta_(o.number("beta", 0.9, 0, 1)),
         nesterov_(o.flag("outer-nesterov", false)) {}
 
-  void start(Worker& me) override { z_ = me.x.clone(), d_ = Tensor::zeros(z_.shape(), kF32, z_.device()); }
+  void start(Worker& me) override {
+    z_ = me.x.clone(), d_ = Tensor::zeros(z_.shape(), kF32, z_.device());
+    round_.start(me, z_);
+  }
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
@@ -66,7 +73,8 @@ class Bmuf final : public Strategy {
   }
 
   bool is_shared(int64_t k) const override { return round_.begins(k); }
-  void visit(Archive& a) override { a("z", z_), a("D", d_); }
+  bool takes_codec() const override { return true; }
+  void visit(Archive& a) override { a("z", z_), a("D", d_), round_.visit(a); }
 
  private:
   Round round_;

