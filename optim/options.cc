@@ -79,6 +79,12 @@ void needs_plain_sgd(const Options& o, const std::string& algorithm, const std::
                          "; take --optimizer sgd, or another algorithm"));
 }
 
+void needs_one_rate(const Options& o, const std::string& algorithm) {
+  if (o.word("rates", "") == "differ")
+    throw BadOption(text("--layer-decay, --head-rate, --norm-rate: --algorithm ", algorithm,
+                         " moves all parameters at one rate; leave them out, or take another algorithm"));
+}
+
 Codec codec_of(const Options& o) {
   const std::string word = o.word("wire", "fp32");
   const Codec codec = parse_codec(word);

@@ -37,6 +37,8 @@ class Options {
 bool has_dedicated_server(const Options&);
 // For algorithms that prescribe the momentum: throws BadOption if another optimizer than SGD is given. `why` is the reason.
 void needs_plain_sgd(const Options&, const std::string& algorithm, const std::string& why);
+// Throws BadOption if segments of the vector are to have rates of their own.
+void needs_one_rate(const Options&, const std::string& algorithm);
 // --wire: the codec of differences; none for fp32 and bf16, which are the communicator's. BadOption: no such word.
 Codec codec_of(const Options&);
 // --bn-policy: running statistics are left alone, get the weights x gets, or are estimated anew by the trainer.

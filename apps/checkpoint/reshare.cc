@@ -17,6 +17,7 @@ class Resharer final : public Archive {
   void operator()(const std::string& name, Tensor& v) override {
     CHECK(bool(v), "state must exist before it is visited:", name);
     const How how = how_of(algorithm_, name);
+    if (how == How::kZero) return skein::fill(v, 0.f);
     if (const Tensor* own = kept<Tensor>(name, how)) return copy_same(name, v, *own);
     const bool travels = how == How::kNumerator || how == How::kNumeratorTail;
     if (travels && pool_.tensors().contains("strategy.x")) return numerator(name, v, how);

@@ -81,6 +81,17 @@ bool Graph::symmetric() const {
   return true;
 }
 
+bool Graph::stands_still() const { return stages_.size() == 1 && stages_[0].second->cycle() == 1; }
+
+void needs_symmetry(const Graph& g, const std::string& algorithm) {
+  if (!g.symmetric())
+    throw BadOption(
+        text("--topology ", g.name(), ": ", algorithm,
+             " needs every out-peer to be an in-peer with the same weight; allowed are ring with "
+             "--peers 2, complete, base, random, bipartite-exponential, bipartite-linear, and others "
+             "where --peers makes them symmetric"));
+}
+
 void give(comm::Communicator& comm, const comm::Mix& p, comm::Tag tag, int64_t k, const Tensor& x, double w) {
   std::vector<comm::Share> shares;
   for (const comm::Edge& e : p.out) shares.push_back({e.peer, float(e.weight), e.weight * w});

@@ -21,6 +21,7 @@ class Graph {
   Graph(const Options&, int world, const std::string& topology, int peers, bool in_turn = false);
   comm::Mix at(const Worker&, int64_t q) const;  // weights as comm::in_fp32
   bool symmetric() const;
+  bool stands_still() const;         // all gossips have the same graph
   bool pairs_odd_with_even() const;  // an odd rank gives to one even rank at most, at every gossip
   const std::string& name() const { return name_; }
 
@@ -28,6 +29,9 @@ class Graph {
   std::string name_;
   std::vector<std::pair<int64_t, std::unique_ptr<comm::Topology>>> stages_;  // from which gossip on
 };
+
+// Throws BadOption unless every out-peer is an in-peer with the same weight.
+void needs_symmetry(const Graph&, const std::string& algorithm);
 
 // Sends every out-peer its share of x, and of the push-sum weight w in the header. x is free on return.
 void give(comm::Communicator&, const comm::Mix&, comm::Tag, int64_t k, const Tensor& x, double w = 1);

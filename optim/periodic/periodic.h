@@ -136,7 +136,7 @@ class Overlapped : public Strategy {
   }
 
  protected:
-  explicit Overlapped(const Options& o) : round_(o), flight_(o) {}
+  explicit Overlapped(const Options& o, int64_t tau = 4) : round_(o, tau), flight_(o) {}
   const Period round_;
   Flight flight_;
 };

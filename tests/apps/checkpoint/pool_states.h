@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/checkpoint/pool.h"
+#include "engine/random.h"
 #include "optim/snapshot.h"
 #include "tests/support/world.h"
 

@@ -25,6 +25,16 @@ TEST(StreamingDiLoCo, WithADelayFollowsItsTrace) {
                {{3, {.25 * .271 + .75 * .5054, .25 * .542 + .75 * .5054, .25 * .813 + .75 * .5054}}});
 }
 
+TEST(EagerDiLoCo, FollowsItsTrace) {
+  expect_trace("eager-diloco", "--tau 2",
+               {{1, {.1, .2, .3}},
+                {2, {.08423333, .16846667, .2527}},
+                {3, {.17581, .35162, .52743}},
+                {4, {.61844808, .73149616, .84454424}},
+                {5, {.65660327, .85834654, 1.06008981}},
+                {6, {1.28103204, 1.42094714, 1.56086224}}});
+}
+
 TEST(StreamingDiLoCo, SynchronizesOnePieceAtATime) {
   EXPECT_EQ(meetings("streaming-diloco", "--fragments 2", 9, {}, 0, 2), (Steps{4, 8}));
   EXPECT_EQ(meetings("streaming-diloco", "--fragments 2", 9, {}, 2, 4), (Steps{2, 6}));
