@@ -11,6 +11,7 @@
 #include "apps/launch/interrupt.h"
 #include "apps/model/vectors.h"
 #include "comm/communicator/numbers.h"
+#include "engine/device/processor.h"
 #include "engine/random.h"
 #include "engine/words/file.h"
 
@@ -175,6 +176,7 @@ int test_links(const GossipFlags& f, const Member& me) {
 }
 
 int run(int argc, char** argv) {
+  chosen_isa();  // A wrong SKEIN_CPU is said here, before anything starts.
   const std::optional<GossipFlags> given = read_gossip_flags(argc, argv);
   if (!given) return 0;
   const GossipFlags& f = *given;

@@ -14,8 +14,8 @@ inline double fma_gflops() {
   double best = 0;
   for (int repeat = 0; repeat < 5; ++repeat) {
     V8 sum[12];
-    for (int j = 0; j < 12; ++j) sum[j] = cpu::splat(float(j));
-    V8 a = cpu::splat(0.999f), b = cpu::splat(1e-3f);
+    for (int j = 0; j < 12; ++j) sum[j] = cpu::splat<V8>(float(j));
+    V8 a = cpu::splat<V8>(0.999f), b = cpu::splat<V8>(1e-3f);
     const int n = 2000000;
     const double from = cpu_seconds();
     for (int i = 0; i < n; ++i) {

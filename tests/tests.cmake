@@ -72,10 +72,10 @@ foreach(folder ${test_folders})
   endforeach()
 endforeach()
 
-# The tests of convolutions and products, once for each kind of instruction sets that SKEIN_CPU can force. An entry
+# The tests of what is computed in vectors, once for each kind of instruction sets that SKEIN_CPU can force. An entry
 # that this processor cannot run is skipped, and its output says why.
 foreach(isa avx2 avx512 avx512bf16 amx)
-  foreach(file conv2d_test gemm_test conv_bn_test)
+  foreach(file conv2d_test gemm_test conv_bn_test batch_norm_test pool2d_test)
     add_test(NAME ${file}.${isa} COMMAND engine_tests --file=${file})
     set_tests_properties(${file}.${isa} PROPERTIES LABELS fast TIMEOUT 900 RUN_SERIAL TRUE
                          ENVIRONMENT "${test_environment};SKEIN_CPU=${isa}" SKIP_RETURN_CODE 77)

@@ -37,28 +37,26 @@ std::vector<float> near_mean(const T* x, const Period& s) {
   return k;
 }
 
-template <class T>
-void statistics(const BatchNormArgs& a, const Period& s) {
-  const T* x = a.x.data<T>();
-  const int64_t C = s.channels;
-  const std::vector<float> near = near_mean(x, s);
+void give_statistics(const BatchNormArgs& a, int64_t c, double mean, double var, double n) {
+  a.mean.data<float>()[c] = float(mean);
+  a.rstd.data<float>()[c] = float(1 / std::sqrt(var + double(a.epsilon)));
+  if (!a.running_mean) return;
+  float &rm = a.running_mean.data<float>()[c], &rv = a.running_var.data<float>()[c];
+  rm += a.momentum * (float(mean) - rm);
+  rv += a.momentum * (float(n > 1 ? var * n / (n - 1) : var) - rv);
+}
+
+void statistics(const BatchNormArgs& a, const Period& s, const NormKernels& kernel) {
+  const std::vector<float> near =
+      visit_float(a.x.dtype(), [&](auto zero) { return near_mean(a.x.data<decltype(zero)>(), s); });
   const std::vector<float> repeated = s.repeated([&](int64_t c) { return near[size_t(c)]; });
-  const float* k = repeated.data();
-  const auto sums = two_sums(s, [=](int64_t at, int64_t j, int64_t n, V8& sum, V8& squares) {
-    const V8 d = load_some(x + at, n, load8(k + j)) - load8(k + j);
-    sum += d;
-    squares += d * d;
-  });
+  const NormPass pass{.x = a.x.raw(), .mean = repeated.data()};
+  const auto sums =
+      two_sums(s, [&](const NormRows& rows, float* into) { kernel.statistics(pass, rows, into); });
   const double n = double(s.rows);
-  for (int64_t c = 0; c < C; ++c) {
+  for (int64_t c = 0; c < s.channels; ++c) {
     const double d = sums[size_t(c)] / n, mean = double(near[size_t(c)]) + d;
-    const double var = std::max(0., sums[size_t(C + c)] / n - d * d);
-    a.mean.data<float>()[c] = float(mean);
-    a.rstd.data<float>()[c] = float(1 / std::sqrt(var + double(a.epsilon)));
-    if (!a.running_mean) continue;
-    float &rm = a.running_mean.data<float>()[c], &rv = a.running_var.data<float>()[c];
-    rm += a.momentum * (float(mean) - rm);
-    rv += a.momentum * (float(s.rows > 1 ? var * n / (n - 1) : var) - rv);
+    give_statistics(a, c, mean, std::max(0., sums[size_t(s.channels + c)] / n - d * d), n);
   }
 }
 
@@ -76,53 +74,25 @@ Moments moments(const BatchNormArgs& a, int64_t C) {
   return m;
 }
 
-// (x - mean) k + b: written once, so that backward computes exactly the sign that forward's ReLU saw.
+// y = (x - mean) k + b
 struct Affine {
   std::vector<float> mean, k, b;
   Affine(const BatchNormArgs& a, const Period& s, const Moments& m)
       : mean(s.repeated([&](int64_t c) { return m.mean[size_t(c)]; })),
         k(s.repeated([&](int64_t c) { return m.rstd[size_t(c)] * a.gamma.data<float>()[c]; })),
         b(s.repeated([&](int64_t c) { return a.shift ? a.shift.data<float>()[c] : 0.f; })) {}
+  NormPass pass(const Tensor& x) const {
+    return {.x = x.raw(), .mean = mean.data(), .k = k.data(), .b = b.data()};
+  }
 };
-inline V8 affine(V8 x, const float* mean, const float* k, const float* b) {
-  return (x - load8(mean)) * load8(k) + load8(b);
-}
 
-template <class T, bool kResidual>
-void apply(const BatchNormArgs& a, const Period& s) {
+void apply(const BatchNormArgs& a, const Period& s, const NormKernels& kernel) {
   const Affine f(a, s, moments(a, s.channels));
-  const T *x = a.x.data<T>(), *residual = kResidual ? a.residual.data<T>() : nullptr;
-  T* y = a.y.data<T>();
-  const float *mean = f.mean.data(), *k = f.k.data(), *b = f.b.data();
-  const V8 low = splat(a.relu ? 0.f : -INFINITY);
-  each_vector(s, [=](int64_t at, int64_t j, int64_t n) {
-    V8 v = affine(load_some(x + at, n, V8{}), mean + j, k + j, b + j);
-    if constexpr (kResidual) v += load_some(residual + at, n, V8{});
-    store_some(y + at, n, v < low ? low : v);  // a NaN stays a NaN
-  });
-}
-
-// How the ReLU's mask is computed: not at all; from y; or from x, which is cheaper to read,
-// if nothing was added.
-enum class Mask { kNone, kOutput, kInput };
-
-// Sums of dy and dy x^ over the pixels, dy masked; the masked dy goes to `masked` too if there is one.
-template <class T, Mask kMask>
-std::vector<double> gradient_sums(const BatchNormArgs& a, const Period& s, const Moments& m, const Affine& f,
-                                  T* masked) {
-  const T *x = a.x.data<T>(), *dy = a.dy.data<T>(), *y = kMask == Mask::kOutput ? a.y.data<T>() : nullptr;
-  const float *mean = f.mean.data(), *k = f.k.data(), *b = f.b.data();
-  auto sums = two_sums(s, [=](int64_t at, int64_t j, int64_t n, V8& sum, V8& products) {
-    const V8 v = load_some(x + at, n, V8{});
-    V8 d = load_some(dy + at, n, V8{});
-    if constexpr (kMask == Mask::kOutput) d = load_some(y + at, n, V8{}) > V8{} ? d : V8{};
-    if constexpr (kMask == Mask::kInput) d = affine(v, mean + j, k + j, b + j) > V8{} ? d : V8{};
-    if (masked) store_some(masked + at, n, d);
-    sum += d;
-    products += d * (v - load8(mean + j));
-  });
-  for (int64_t c = 0; c < s.channels; ++c) sums[size_t(s.channels + c)] *= double(m.rstd[size_t(c)]);
-  return sums;
+  NormPass pass = f.pass(a.x);
+  pass.residual = a.residual ? a.residual.raw() : nullptr;
+  pass.out = a.y.raw();
+  pass.low = a.relu ? 0.f : -INFINITY;
+  divide(s, [&](int, const NormRows& rows) { kernel.apply(pass, rows); });
 }
 
 // dgamma, dshift <- the sums + beta themselves.
@@ -152,39 +122,36 @@ struct Line {
   }
 };
 
-template <class T, Mask kMask>
-void apply_gradient(const BatchNormArgs& a, const Period& s, const Affine& f, const Line& l, const T* dy,
-                    T* dr) {
-  const T *x = a.x.data<T>(), *y = kMask == Mask::kOutput ? a.y.data<T>() : nullptr;
-  T* dx = a.dx ? a.dx.data<T>() : nullptr;
-  const float *mean = f.mean.data(), *k = f.k.data(), *b = f.b.data();
-  const float *p = l.p.data(), *q = l.q.data(), *r = l.r.data(), bx = a.dx_beta, br = a.dresidual_beta;
-  each_vector(s, [=](int64_t at, int64_t j, int64_t n) {
-    const V8 v = load_some(x + at, n, V8{});
-    V8 d = load_some(dy + at, n, V8{});
-    if constexpr (kMask == Mask::kOutput) d = load_some(y + at, n, V8{}) > V8{} ? d : V8{};
-    if constexpr (kMask == Mask::kInput) d = affine(v, mean + j, k + j, b + j) > V8{} ? d : V8{};
-    if (dx) {
-      V8 g = load8(p + j) * d + (load8(q + j) * (v - load8(mean + j)) + load8(r + j));
-      if (bx != 0) g += bx * load_some(dx + at, n, V8{});
-      store_some(dx + at, n, g);
-    }
-    if (dr) store_some(dr + at, n, br == 0 ? d : d + br * load_some(dr + at, n, V8{}));
-  });
+void gradient(const BatchNormArgs& a, const Period& s, const NormKernels& kernel, Mask mask, NormPass pass,
+              const Line& l) {
+  pass.out = a.dx ? a.dx.raw() : nullptr;
+  pass.p = l.p.data(), pass.q = l.q.data(), pass.r = l.r.data();
+  pass.out_beta = a.dx_beta, pass.dr_beta = a.dresidual_beta;
+  divide(s, [&](int, const NormRows& rows) { kernel.gradient[int(mask)](pass, rows); });
 }
 
-template <class T, Mask kMask>
-void backward(const BatchNormArgs& a, const Period& s) {
+// Masking while summing leaves one tensor less to read in the second pass.
+void backward(const BatchNormArgs& a, const Period& s, const NormKernels& kernel, Mask mask) {
   const Moments m = moments(a, s.channels);
   const Affine f(a, s, m);
-  T* dr = a.dresidual ? a.dresidual.data<T>() : nullptr;
-  // Masking while summing leaves one tensor less to read in the second pass.
-  const bool early = dr && a.dresidual_beta == 0;
-  const auto sums = gradient_sums<T, kMask>(a, s, m, f, early ? dr : nullptr);
+  const bool early = a.dresidual && a.dresidual_beta == 0;
+  NormPass pass = f.pass(a.x);
+  pass.dy = a.dy.raw();
+  pass.y = mask == Mask::kOutput ? a.y.raw() : nullptr;
+  pass.dr = early ? a.dresidual.raw() : nullptr;
+  auto sums = two_sums(
+      s, [&](const NormRows& rows, float* into) { kernel.gradient_sums[int(mask)](pass, rows, into); });
+  for (int64_t c = 0; c < s.channels; ++c) sums[size_t(s.channels + c)] *= double(m.rstd[size_t(c)]);
   give_parameters(a, sums);
   const Line l(a, s, m, sums);
-  if (early && a.dx) apply_gradient<T, Mask::kNone>(a, s, f, l, dr, nullptr);
-  if (!early && (a.dx || dr)) apply_gradient<T, kMask>(a, s, f, l, a.dy.data<T>(), dr);
+  if (early) pass.dy = pass.dr, pass.dr = nullptr, mask = Mask::kNone;
+  if (!early && a.dresidual) pass.dr = a.dresidual.raw();
+  if (a.dx || pass.dr) gradient(a, s, kernel, mask, pass, l);
+}
+
+Mask mask_of(const BatchNormArgs& a) {
+  if (!a.relu) return Mask::kNone;
+  return a.residual || !a.shift ? Mask::kOutput : Mask::kInput;
 }
 
 }  // namespace
@@ -193,11 +160,9 @@ void batch_norm_forward(const BatchNormArgs& a) {
   const Timed timed(profile()[kNormForward]);
   const Period s = check(a);
   CHECK(a.y && a.gamma && a.shift, "forward needs y, gamma and shift");
-  visit_float(a.x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    if (a.training) statistics<T>(a, s);
-    a.residual ? apply<T, true>(a, s) : apply<T, false>(a, s);
-  });
+  const NormKernels& kernel = kernels().norm[element(a.x.dtype())];
+  if (a.training) statistics(a, s, kernel);
+  apply(a, s, kernel);
 }
 
 void batch_norm_backward(const BatchNormArgs& a) {
@@ -206,15 +171,7 @@ void batch_norm_backward(const BatchNormArgs& a) {
   const bool again = a.shift && !a.residual;  // y can be recomputed from x
   CHECK(a.dy && a.gamma && (a.y || !a.relu || again),
         "backward needs dy, gamma and, with a ReLU, y, or shift where nothing was added");
-  visit_float(a.x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    if (!a.relu)
-      backward<T, Mask::kNone>(a, s);
-    else if (a.residual || !a.shift)
-      backward<T, Mask::kOutput>(a, s);
-    else
-      backward<T, Mask::kInput>(a, s);
-  });
+  backward(a, s, kernels().norm[element(a.x.dtype())], mask_of(a));
 }
 
 }  // namespace skein::cpu

@@ -23,7 +23,7 @@ inline void dot_tile(const float* const* a, const int64_t* taps, int64_t tap_cou
       const V8 b0 = load8(b), b1 = load8(b + 8);
 #pragma GCC unroll 6
       for (int i = 0; i < M; ++i) {
-        const V8 x = splat(p[i][k]);
+        const V8 x = splat<V8>(p[i][k]);
         sum[i][0] += x * b0;
         sum[i][1] += x * b1;
       }
@@ -50,7 +50,7 @@ inline void outer_tile(const float* a, const float* b, const Pixels& at, float* 
         const V8 b0 = load8(b), b1 = load8(b + 8);
 #pragma GCC unroll 6
         for (int i = 0; i < M; ++i) {
-          const V8 x = splat(p[i]);
+          const V8 x = splat<V8>(p[i]);
           sum[i][0] += x * b0;
           sum[i][1] += x * b1;
         }

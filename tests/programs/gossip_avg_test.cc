@@ -95,6 +95,12 @@ TEST_F(GossipAvg, TestsEveryLink) {
   EXPECT_EQ(words.out.find("e+0"), std::string::npos) << words.out;
 }
 
+TEST_F(GossipAvg, RefusesInstructionsThatNoProcessorHas) {
+  const auto ended = place_.run("SKEIN_CPU=sse $GOSSIP --workers 2 --size 5");
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_NE(ended.err.find("SKEIN_CPU=sse: is none of avx2"), std::string::npos) << ended.err;
+}
+
 TEST_F(GossipAvg, RefusesInOneLineWithoutLeavingAnythingBehind) {
   write_inputs(3);
   Vectors other{true, {{"", "<f4", {4, 4}, false}}, Tensor::zeros({16})};

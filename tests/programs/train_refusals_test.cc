@@ -72,6 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"NoData", "$TRAIN" + kOut, 2, {"--data is needed", "fashion-mnist"}},
         Refusal{"UnknownSchedule", kGood + "--lr-schedule cosin" + kOut, 2, {"cosin", "cosine"}},
         Refusal{"UnknownScheduleInToml", kGood + "--config three.toml" + kOut, 2, {"three.toml:2", "cosine"}},
+        Refusal{"UnknownInstructions", "SKEIN_CPU=sse " + kGood + kOut, 2, {"SKEIN_CPU=sse", "avx2"}},
         Refusal{"Contradiction", kGood + "--steps 3" + kOut, 2, {"--steps", "--epochs"}},
         Refusal{"TooManyWorkers", kGood + "--workers 4" + kOut, 2, {"--workers", "4"}},
         Refusal{"AnothersFlag", kGood + "--tau 4" + kOut, 2, {"--tau", "local-sgd"}},

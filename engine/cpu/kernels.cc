@@ -1,0 +1,17 @@
+// Which table of kernels this processor gets.
+#include "engine/cpu/kernels.h"
+
+#include "engine/cpu/kernels/widths.h"
+#include "engine/device/processor.h"
+
+namespace skein::cpu {
+
+const Kernels& kernels() {
+#if defined(__x86_64__) && !defined(__clang__)
+  static const bool wide = chosen_isa() >= Isa::kAvx512;
+  if (wide) return kKernels16;
+#endif
+  return kKernels8;
+}
+
+}  // namespace skein::cpu

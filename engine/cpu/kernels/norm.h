@@ -1,0 +1,139 @@
+// Batch norm's passes over rows of channels. Four rows at a time share what is loaded of their channels' constants
+// and sums; the sums still take their rows in order.
+#pragma once
+#include <type_traits>
+
+#include "engine/cpu/kernels.h"
+#include "engine/cpu/kernels/part.h"
+
+namespace skein::cpu {
+
+inline constexpr int kStrip = 4;
+
+// Calls step(i, count, j, io) for the vectors at column j of the rows i to i + count. A single row may end
+// within a vector.
+template <class V, class Count, class Step>
+inline void along(const NormRows& rows, int64_t i, Count count, const Step& step) {
+  if constexpr (Count() == 1)
+    each_part<V>(rows.length, [&](int64_t j, auto io) { step(i, count, j, io); });
+  else
+    for (int64_t j = 0; j < rows.length; j += kWidth<V>) step(i, count, j, Whole<V>());
+}
+using One = std::integral_constant<int, 1>;
+using Strip = std::integral_constant<int, kStrip>;
+
+template <class V, class Step>
+inline void each_forwards(const NormRows& rows, const Step& step) {
+  int64_t i = rows.first;
+  for (; i + kStrip <= rows.last; i += kStrip) along<V>(rows, i, Strip(), step);
+  for (; i < rows.last; ++i) along<V>(rows, i, One(), step);
+}
+// What was read last is still in cache.
+template <class V, class Step>
+inline void each_backwards(const NormRows& rows, const Step& step) {
+  int64_t i = rows.last;
+  for (; i - kStrip >= rows.first; i -= kStrip) along<V>(rows, i - kStrip, Strip(), step);
+  for (; i > rows.first; --i) along<V>(rows, i - 1, One(), step);
+}
+
+// (x - mean) k + b: written once, so that backward computes exactly the sign that forward's ReLU saw.
+template <class V>
+[[gnu::always_inline]] inline V affine(V x, V mean, V k, V b) {
+  return (x - mean) * k + b;
+}
+
+template <class V, class T>
+void norm_statistics(const NormPass& pass, const NormRows& rows, float* sums) {
+  const T* x = static_cast<const T*>(pass.x);
+  const float* near = pass.mean;
+  float *a = sums, *b = sums + rows.width;
+  each_forwards<V>(rows, [=, w = rows.width](int64_t i, auto count, int64_t j, auto io) {
+    const V k = load<V>(near + j);
+    V s = load<V>(a + j), t = load<V>(b + j);
+    for (int r = 0; r < count; ++r) {
+      const V d = io.get(x + (i + r) * w + j, k) - k;
+      s += d;
+      t += d * d;
+    }
+    store(a + j, s), store(b + j, t);
+  });
+}
+
+template <class V, class T>
+void norm_apply(const NormPass& pass, const NormRows& rows) {
+  const T *x = static_cast<const T*>(pass.x), *residual = static_cast<const T*>(pass.residual);
+  T* y = static_cast<T*>(pass.out);
+  const V low = splat<V>(pass.low);
+  each_backwards<V>(rows, [=, &pass, w = rows.width](int64_t i, auto count, int64_t j, auto io) {
+    const V mean = load<V>(pass.mean + j), k = load<V>(pass.k + j), b = load<V>(pass.b + j);
+    for (int r = 0; r < count; ++r) {
+      const int64_t at = (i + r) * w + j;
+      V v = affine(io.get(x + at), mean, k, b);
+      if (residual) v += io.get(residual + at);
+      io.put(y + at, v < low ? low : v);  // a NaN stays a NaN
+    }
+  });
+}
+
+// dy where the ReLU let y through.
+template <Mask kMask, class V, class T, class Io>
+[[gnu::always_inline]] inline V masked(V dy, V affine_of_x, const T* y, const Io& io) {
+  if constexpr (kMask == Mask::kNone) return dy;
+  const V out = kMask == Mask::kOutput ? io.get(y) : affine_of_x;
+  return out > V{} ? dy : V{};
+}
+
+template <class V, class T, Mask kMask>
+void norm_gradient_sums(const NormPass& pass, const NormRows& rows, float* sums) {
+  const T *x = static_cast<const T*>(pass.x), *dy = static_cast<const T*>(pass.dy),
+          *y = static_cast<const T*>(pass.y);
+  T* dr = static_cast<T*>(pass.dr);
+  each_forwards<V>(rows, [=, &pass, w = rows.width](int64_t i, auto count, int64_t j, auto io) {
+    const V mean = load<V>(pass.mean + j), k = load<V>(pass.k + j), b = load<V>(pass.b + j);
+    V s = load<V>(sums + j), t = load<V>(sums + w + j);
+    for (int r = 0; r < count; ++r) {
+      const int64_t at = (i + r) * w + j;
+      const V v = io.get(x + at);
+      const V d = masked<kMask>(io.get(dy + at), affine(v, mean, k, b), y + at, io);
+      if (dr) io.put(dr + at, d);
+      s += d;
+      t += d * (v - mean);
+    }
+    store(sums + j, s), store(sums + w + j, t);
+  });
+}
+
+template <class V, class T, Mask kMask>
+void norm_gradient(const NormPass& pass, const NormRows& rows) {
+  const T *x = static_cast<const T*>(pass.x), *dy = static_cast<const T*>(pass.dy),
+          *y = static_cast<const T*>(pass.y);
+  T *dx = static_cast<T*>(pass.out), *dr = static_cast<T*>(pass.dr);
+  const float bx = pass.out_beta, br = pass.dr_beta;
+  each_backwards<V>(rows, [=, &pass, w = rows.width](int64_t i, auto count, int64_t j, auto io) {
+    const V mean = load<V>(pass.mean + j), k = load<V>(pass.k + j), b = load<V>(pass.b + j);
+    const V p = load<V>(pass.p + j), q = load<V>(pass.q + j), c = load<V>(pass.r + j);
+    for (int r = 0; r < count; ++r) {
+      const int64_t at = (i + r) * w + j;
+      const V v = io.get(x + at);
+      const V d = masked<kMask>(io.get(dy + at), affine(v, mean, k, b), y + at, io);
+      if (dx) {
+        V g = p * d + (q * (v - mean) + c);
+        if (bx != 0) g += bx * io.get(dx + at);
+        io.put(dx + at, g);
+      }
+      if (dr) io.put(dr + at, br == 0 ? d : d + br * io.get(dr + at));
+    }
+  });
+}
+
+template <class V, class T>
+constexpr NormKernels norm_kernels() {
+  return {norm_statistics<V, T>,
+          norm_apply<V, T>,
+          {norm_gradient_sums<V, T, Mask::kNone>, norm_gradient_sums<V, T, Mask::kOutput>,
+           norm_gradient_sums<V, T, Mask::kInput>},
+          {norm_gradient<V, T, Mask::kNone>, norm_gradient<V, T, Mask::kOutput>,
+           norm_gradient<V, T, Mask::kInput>}};
+}
+
+}  // namespace skein::cpu

@@ -1,0 +1,56 @@
+// Whole vectors and what is left after them: a loop over any number of elements without a second text for its end.
+#pragma once
+#include "engine/cpu/simd.h"
+
+namespace skein::cpu {
+
+// How a step reads and writes: a whole vector, or the first n floats of one.
+template <class V>
+struct Whole {
+  template <class T>
+  V get(const T* p, V = V{}) const {
+    return load<V>(p);
+  }
+  template <class T>
+  void put(T* p, V v) const {
+    store(p, v);
+  }
+  WordsOf<V> get_bytes(const uint8_t* p) const {
+    return __builtin_convertvector(load_bits<BytesOf<V>>(p), WordsOf<V>);
+  }
+  void put_bytes(uint8_t* p, WordsOf<V> v) const {
+    const BytesOf<V> b = __builtin_convertvector(v, BytesOf<V>);
+    __builtin_memcpy(p, &b, sizeof b);
+  }
+};
+template <class V>
+struct Part {
+  int64_t n;
+  template <class T>
+  V get(const T* p, V missing = V{}) const {
+    for (int64_t i = 0; i < n; ++i) missing[i] = float(p[i]);
+    return missing;
+  }
+  template <class T>
+  void put(T* p, V v) const {
+    for (int64_t i = 0; i < n; ++i) p[i] = T(v[i]);
+  }
+  WordsOf<V> get_bytes(const uint8_t* p) const {
+    WordsOf<V> v{};
+    for (int64_t i = 0; i < n; ++i) v[i] = p[i];
+    return v;
+  }
+  void put_bytes(uint8_t* p, WordsOf<V> v) const {
+    for (int64_t i = 0; i < n; ++i) p[i] = uint8_t(v[i]);
+  }
+};
+
+// Calls step(at, io) for every vector of n elements, the last with what is left.
+template <class V, class Step>
+inline void each_part(int64_t n, const Step& step) {
+  int64_t at = 0;
+  for (; at + kWidth<V> <= n; at += kWidth<V>) step(at, Whole<V>());
+  if (at < n) step(at, Part<V>{n - at});
+}
+
+}  // namespace skein::cpu
