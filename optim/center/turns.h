@@ -23,7 +23,8 @@ class Turns {
   Tensor blank(const Tensor& like) const { return comm_->wire_buffer(like); }
 
   // What this worker knows of the center: theta + u, and how many turns that contains. Where the membership changes
-  // and worker 0 is lost, the center goes on as the latest that any worker has seen.
+  // and worker 0 is lost, the center goes on as the latest that any worker has seen. Both tensors are kept and not copied:
+  // memory of the strategy's own, never a payload, which its sender has lent and may need for the next one.
   void saw(const Tensor& theta, int64_t version, const Tensor& u = {});
 
   void settle(Worker&);

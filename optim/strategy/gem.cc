@@ -25,7 +25,11 @@ class GradientEnergyMatching final : public Centered {
         kappa_(o.number("kappa", 1, 0)),
         at_theta_(gradient_at_theta(o)) {
     needs_plain_sgd(o, "gem", "has a momentum of its own in the place of the optimizer's");
-    needs_one_rate(o, "gem");
+    if (o.word("rates", "") == "differ")
+      throw BadOption(
+          "--layer-decay, --head-rate, --norm-rate: --algorithm gem moves all parameters at one rate; leave "
+          "them out, or "
+          "take another algorithm");
   }
 
   void start(Worker& me) override {
@@ -53,8 +57,9 @@ class GradientEnergyMatching final : public Centered {
                 .decayed = me.rule.decay().elements,
                 .at_theta = at_theta_,
                 .on = me.rule.on()});
+    turns_.saw(s_, int64_t(theta.weight));
     turns_.commit(u);  // u = pi d
-    turns_.saw(theta.payload, int64_t(theta.weight) + 1, u);
+    turns_.saw(s_, int64_t(theta.weight) + 1, u);
     return loss;
   }
 

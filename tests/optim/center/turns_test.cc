@@ -1,6 +1,8 @@
 // Turns at a center: who dies, stalls or comes late loses its turn, and the others never wait.
 #include "optim/center/turns.h"
 
+#include "tests/support/processes.h"
+#include "tests/support/roles.h"
 #include "tests/support/trainee.h"
 
 namespace skein {
@@ -199,6 +201,27 @@ TEST(Turn, AServerThatIsLostIsToldToWhoWaits) {
     }
     world[size_t(r)].reset();
   });
+}
+
+// A center of which one and a half may be on their way to a worker.
+void train_with_a_large_center(comm::Exchange& e, const std::string& row) {
+  omp_set_num_threads(1);
+  constexpr int64_t kElements = 100'000;
+  comm::TransportOptions o = comm::way("shared");
+  o.in_flight = kElements * int64_t(sizeof(float)) * 3 / 2;
+  const auto t = comm::connect(e, o);
+  comm::Communicator c(*t, comm::in_seconds(10));
+  Trainee one({.size = kElements}, row, {}, c);
+  for (int64_t k = 0; k < 4; ++k) one.step(k);
+  one.strategy->settle(one.worker);
+}
+const comm::AddRole kLargeCenter("large_center", train_with_a_large_center);
+
+TEST(Turn, NobodyKeepsACenterThatIsLent) {
+  for (const char* row : {"downpour", "dynsgd", "agn", "gem"}) {
+    comm::Processes p("large_center", 2, row);
+    for (comm::Rank r : {0, 1}) EXPECT_EQ(p.wait(r, 20), 0) << row;
+  }
 }
 
 }  // namespace
