@@ -58,9 +58,10 @@ struct Along {
 
 struct Trust {
   float* f;
-  const float *w, *u, *rate, *decay;
+  const float *w, *u, *rate, *part;
+  float decay;
   HD void operator()(int64_t s) const {
-    const bool adapts = decay[s] > 0 && w[s] > 0 && u[s] > 0;
+    const bool adapts = decay * part[s] > 0 && w[s] > 0 && u[s] > 0;
     f[s] = rate[s] * (adapts ? sqrtf(w[s]) / sqrtf(u[s]) : 1.f);
   }
 };
@@ -109,10 +110,11 @@ void segment_step(const Tensor& x, const Tensor& u, const Segments& s, const Ten
   low.done();
 }
 
-void trust_ratios(const Tensor& f, const Segments& s, const Tensor& squares_w, const Tensor& squares_u) {
+void trust_ratios(const Tensor& f, const Segments& s, double decay, const Tensor& squares_w,
+                  const Tensor& squares_u) {
   for_each(f.device(), int64_t(s.all().size()),
            Trust{f.out<float>(), squares_w.in<float>(), squares_u.in<float>(), s.rates().in<float>(),
-                 s.decays().in<float>()});
+                 s.decays().in<float>(), float(decay)});
 }
 
 }  // namespace skein

@@ -40,8 +40,9 @@ void adam_direction(const Tensor& u, const AdamArgs&);
 // x <- x - lr f_s u, f_s a number of each segment on the device. One pass, as adam_step().
 void segment_step(const Tensor& x, const Tensor& u, const Segments&, const Tensor& factors, Scalar lr);
 
-// LAMB's factors (You et al. 2020): f_s <- rate_s |w_s| / |u_s| for segments that decay and whose norms are both
-// above 0, rate_s for the others. squares_w, squares_u: of Segments::sum_squares.
-void trust_ratios(const Tensor& f, const Segments&, const Tensor& squares_w, const Tensor& squares_u);
+// LAMB's factors (You et al. 2020): f_s <- rate_s |w_s| / |u_s| for segments that decay (take a part above 0 of `decay`
+// above 0) and whose norms are both above 0; rate_s for the others. The squares are those of Segments::sum_squares().
+void trust_ratios(const Tensor& f, const Segments&, double decay, const Tensor& squares_w,
+                  const Tensor& squares_u);
 
 }  // namespace skein
