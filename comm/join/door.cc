@@ -71,20 +71,22 @@ void Door::close() {
   if (thread_.joinable()) thread_.join();
 }
 
+// Nothing that goes wrong with a caller, or for lack of descriptors or memory, ends the member whose door this is.
 void Door::work() {
-  Reception callers(listener_, credentials(key_), strangers_);
-  while (!stop_) {
-    if (std::optional<Reception::Guest> g = callers.next(after(kGlance))) {
-      if (g->hello.purpose == Purpose::kJoin)
-        hear(std::move(g->line));
-      else
-        ++strangers_;
-    }
-    drop_those_who_hung_up();
-  }
+  std::optional<Reception> callers;
+  while (!stop_) try {
+      if (!callers) callers.emplace(listener_, credentials(key_), strangers_);
+      if (std::optional<Reception::Guest> g = callers->next(after(kGlance))) {
+        if (g->hello.purpose == Purpose::kJoin)
+          hear(std::move(g->line));
+        else
+          ++strangers_;
+      }
+      drop_those_who_hung_up();
+    } catch (const std::exception&) { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }
 }
 
-void Door::hear(Line line) {
+void Door::hear(Line line) try {
   std::string said;
   std::optional<Application> a;
   if (line.read_string(said, after(kApplicationPatience), kLongestApplication)) a = read_application(said);
@@ -97,13 +99,19 @@ void Door::hear(Line line) {
     const std::lock_guard lock(mutex_);
     waiting_.splice(waiting_.end(), guest);
   }
-  const std::string why = answers_.admit(*a);
+  const std::string why = why_not(*a);
   if (why.empty()) return;
   ++strangers_;
-  const std::lock_guard lock(mutex_);
+  {
+    const std::lock_guard lock(mutex_);
+    guest.splice(guest.end(), waiting_, here);
+  }
   here->line.write_trouble(why);
-  waiting_.erase(here);
-}
+} catch (const std::exception&) { ++strangers_; }  // it sent its own trouble instead of an application
+
+std::string Door::why_not(const Application& a) try {
+  return answers_.admit(a);
+} catch (const std::exception& e) { return e.what(); }
 
 void Door::answer(Line line, const std::string& version) try {
   if (!answers_.describe) throw Error("this job is not described");

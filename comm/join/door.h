@@ -29,7 +29,8 @@ std::optional<Application> read_application(const std::string& bytes);
 class Door {
  public:
   struct Answers {
-    // Why this newcomer cannot be taken in; "" if it can, and then it has been proposed to the others.
+    // Why this newcomer cannot be taken in; "" if it can, and then it has been proposed to the others. What it throws is
+    // such a reason.
     std::function<std::string(const Application&)> admit;
     // A newcomer has hung up before it was told.
     std::function<void(MemberId)> gone;
@@ -54,6 +55,7 @@ class Door {
   };
   void work();
   void hear(Line);
+  std::string why_not(const Application&);
   void answer(Line, const std::string& version);
   void drop_those_who_hung_up();
   const Fd& listener_;

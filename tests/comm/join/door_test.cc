@@ -19,6 +19,7 @@ namespace {
 struct Job {
   Job() : listener(listen_tcp("127.0.0.1", {}, port)) { door.open(); }
   std::string admit(const Application& a) {
+    if (a.job == "no job") throw Error("the council is closed");
     if (a.job != "this job") return "this job is another one";
     const std::lock_guard lock(mutex);
     proposed.insert(a.member.id);
@@ -52,6 +53,7 @@ struct Job {
                    const std::lock_guard lock(mutex);
                    departed.insert(m);
                    changed.notify_all();
+                   if (m == 13) throw Error("nobody is allowed to forget it");
                  },
              .describe = [](const std::string& version) -> std::string {
                if (version != "version 2") throw Error("this job is by version 2");
@@ -209,10 +211,51 @@ TEST(Door, AThousandHalfOpenConnectionsHoldUpNoMeeting) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+// It has proved itself, and says this next.
+Line say_at(const Job& job, const std::function<void(Line&)>& say) {
+  const auto soon = after(20);
+  std::optional<Line> line =
+      call(connect_tcp({"127.0.0.1"}, job.port, soon), {.key = kKey, .me = 0, .size = 1, .epoch = 0}, 0,
+           Purpose::kJoin, soon, soon);
+  CHECK(line.has_value(), "the door does not answer");
+  say(*line);
+  return std::move(*line);
+}
+
 TEST(Door, NoticesThatANewcomerHasHungUp) {
   Job job;
-  EXPECT_FALSE(job.knock({{7, "", false}, "this job"}, kKey, 0.3)) << "nobody has told it of an epoch";
+  {
+    const Line line = say_at(job, [](Line& l) {
+      l.write_string(write_application({{7, "", false}, "this job"}), after(20));
+    });
+    job.await_proposal(7);
+  }
   job.await_departure(7);
+}
+
+// A reason that is thrown, trouble instead of an application, and a guest that cannot be forgotten: it hears the next one.
+TEST(Door, OutlivesWhateverIsThrownAtIt) {
+  Job job;
+  try {
+    job.knock({{7, "", false}, "no job"});
+    FAIL() << "was taken in";
+  } catch (const Error& e) { EXPECT_STREQ(e.what(), "the council is closed"); }
+  EXPECT_TRUE(job.door.waiting().empty());
+  {
+    Line line = say_at(job, [](Line& l) { l.write_trouble("I have changed my mind"); });
+    std::string word;
+    EXPECT_FALSE(line.read_string(word, after(20)));  // it is hung up on
+  }
+  EXPECT_EQ(job.strangers, 2);
+  {
+    const Line line = say_at(job, [](Line& l) {
+      l.write_string(write_application({{13, "", false}, "this job"}), after(20));
+    });
+    job.await_proposal(13);
+  }
+  job.await_departure(13);
+  say_at(job, [](Line& l) { l.write_string(write_application({{8, "", false}, "this job"}), after(20)); });
+  job.await_proposal(8);
 }
 
 TEST(Door, AfterItIsClosedThoseWhoWaitAreStillTold) {
