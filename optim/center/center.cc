@@ -88,7 +88,7 @@ void Center::turn(const Request& r) {
   go_to_position();
   Turn t(*comm_, r, theta_, version_);
   const auto count = [&] {
-    ++version_;
+    version_ += t.changes();
     turned_ = Clock::now();
     log_.happened(r.worker);
   };

@@ -27,18 +27,20 @@ class Turn {
       : worker(r.worker), theta(theta), version(version), comm_(c), sequence_(r.sequence) {}
   const int worker;
   const Tensor theta;     // the center; to be changed after the last take()
-  const int64_t version;  // turns before this one
+  const int64_t version;  // turns before this one that have changed it
 
   // What the worker gives, laid out as theta, perhaps in the type it travelled in. Waits as long as the lease
   // lasts. Throws PeerLost, Timeout.
   comm::Message take();
   void give(const Tensor&, int64_t version);  // to the worker; the version is the message's weight
   bool taken() const { return taken_; }
+  void leave_as_it_is() { changes_ = false; }  // this turn changes nothing
+  bool changes() const { return changes_; }
 
  private:
   comm::Communicator& comm_;
   const int64_t sequence_;
-  bool taken_ = false;
+  bool taken_ = false, changes_ = true;
 };
 
 // Serves until told not to. One thread, but for leases_lost().

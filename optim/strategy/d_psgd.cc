@@ -11,12 +11,7 @@ namespace {
 class DPsgd final : public Gossiping {
  public:
   DPsgd(const Options& o, int world) : gossip_(o, world, "ring", 2) {
-    if (!gossip_.graph().symmetric())
-      throw BadOption(
-          "--topology " + gossip_.graph().name() +
-          ": d-psgd needs every out-peer to be an in-peer with the same " +
-          "weight; allowed are ring with --peers 2, complete, base, random, bipartite-exponential, " +
-          "bipartite-linear, and others where --peers makes them symmetric");
+    needs_symmetry(gossip_.graph(), "d-psgd");
   }
 
   void start(Worker& me) override { next_ = me.x.clone(); }

@@ -1,8 +1,10 @@
 // DiLoCo: a round's progress is the gradient of an outer optimizer.  Douillard et al., 2023, Algorithm 1.
 // Streaming DiLoCo: piece by piece, while the next steps compute.  Douillard et al., 2025.
+// Eager DiLoCo: the others' progress of a round ago, and one's own of this one.  Kale, Douillard & Donchev, 2025.
 //
 //   z      what all agreed on last      m    outer momentum      nu, mu  outer rate and momentum
 //   Delta  z - mean x                   o_f  when piece f of F sets out in a period      d  steps it travels
+//   z_i    eager: the anchor of worker i      Delta_i  z_i - x_i, what worker i did in a round
 #include "engine/vectors/mixing.h"
 #include "optim/periodic/periodic.h"
 
@@ -26,6 +28,12 @@ class Outer {
                 .gain = -1.f,
                 .along = nesterov_ ? -nu_ * mu_ : -nu_,
                 .beside = nesterov_ ? nu_ : 0});
+  }
+  // The same along a given Delta.
+  void step_along(const Tensor& delta, const Tensor& z, const Tensor& m) const {
+    scale(m, mu_), axpy(m, 1.f, delta);
+    axpy(z, nesterov_ ? -nu_ * mu_ : -nu_, m);
+    if (nesterov_) axpy(z, -nu_, delta);
   }
 
  private:
@@ -165,8 +173,50 @@ class StreamingDiLoCo final : public Strategy {
   Tensor z_, m_;
 };
 
+class EagerDiLoCo final : public Overlapped {
+ public:
+  explicit EagerDiLoCo(const Options& o)
+      : Overlapped(o, 100), outer_(o), reset_inner_(o.flag("reset-inner", false)) {}
+
+  void start(Worker& me) override {
+    z_ = me.x.clone();
+    m_ = Tensor::zeros(z_.shape(), kF32, z_.device()), mine_ = m_.clone(), delta_ = m_.clone();
+    flight_.start(me, mine_, m_.clone());  // a codec takes Delta_i as it is, a difference already
+  }
+
+  Tensor iterate(Worker& me, int64_t k) override {
+    flight_.carry_on(me);
+    const Tensor loss = me.gradient();
+    const Means before = round_.ends(k) ? flight_.land() : Means();  // mean Delta of the round before
+    me.local_step(me.x);                                             // x_i <- x_i - eta u_i
+    if (!round_.ends(k)) return loss;
+    const double n = me.comm.size();
+    copy(mine_, z_), axpy(mine_, -1.f, me.x);  // Delta_i <- z_i - x_i
+    fill(delta_, 0.f);                         // Delta <- mean Delta' + (Delta_i - Delta'_i) / n
+    if (before)
+      scaled_copy(delta_, -1 / n, flight_.own()), axpy(delta_, 1.f, before.x), before.give_buffers(me);
+    axpy(delta_, 1 / n, mine_);
+    flight_.set_out(me, mine_);
+    outer_.step_along(delta_, z_, m_);
+    copy(me.x, z_);  // x_i <- z_i <- OuterOpt(z_i, Delta)
+    if (reset_inner_) me.rule.reset();
+    return loss;
+  }
+
+  void visit(Archive& a) override { a("z", z_), a("m", m_), Overlapped::visit(a); }
+
+ private:
+  const Outer outer_;
+  const bool reset_inner_;
+  Tensor z_, m_;
+  Tensor mine_, delta_;  // scratch
+};
+
 }  // namespace
 
+std::unique_ptr<Strategy> make_eager_diloco(const Options& o, int) {
+  return std::make_unique<EagerDiLoCo>(o);
+}
 std::unique_ptr<Strategy> make_diloco(const Options& o, int) { return std::make_unique<DiLoCo>(o); }
 std::unique_ptr<Strategy> make_streaming_diloco(const Options& o, int) {
   return std::make_unique<StreamingDiLoCo>(o);

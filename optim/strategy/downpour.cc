@@ -2,6 +2,8 @@
 //   downpour   Dean et al., NeurIPS 2012             theta <- theta + delta
 //   dynsgd     Jiang, Cui, Zhang & Yu, SIGMOD 2017   theta <- theta + delta / (s + 1)
 //   agn        Hermans, 2017                         theta <- theta + delta / tau
+// --max-delay R: a delta with s >= R is dropped, and its worker goes on from theta (Ringmaster ASGD: Maranjyan, Tyurin &
+// Richtarik, ICML 2025, with tau = 1).
 //
 //   theta   the center          delta   a worker's tau local steps since its last pull
 //   s       commits by others since that pull; the pull is the answer to the own commit
@@ -16,7 +18,11 @@ enum class Weight { kOne, kStaleness, kPeriod };
 
 class Downpour final : public Centered {
  public:
-  Downpour(const Options& o, int world, Weight w) : Centered(o, world), round_(o, 1), weight_(w) {}
+  Downpour(const Options& o, int world, Weight w)
+      : Centered(o, world),
+        round_(o, 1),
+        weight_(w),
+        max_delay_(w == Weight::kOne ? o.integer("max-delay", 0, 0) : 0) {}
 
   void start(Worker& me) override {
     delta_ = Tensor::zeros(me.x.shape(), kF32, me.x.device());
@@ -47,9 +53,13 @@ class Downpour final : public Centered {
 
  private:
   Center::Column column() const override {
-    return [w = weight_, tau = float(round_.steps())](Turn& t) {
+    return [w = weight_, tau = float(round_.steps()), r = max_delay_](Turn& t) {
       const comm::Message delta = t.take();
       const int64_t s = t.version - int64_t(delta.weight);
+      if (r > 0 && s >= r) {
+        t.leave_as_it_is();
+        return t.give(t.theta, t.version);
+      }
       const float share = w == Weight::kStaleness ? 1 / float(s + 1) : w == Weight::kPeriod ? 1 / tau : 1;
       axpy(t.theta, share, delta.payload);
       t.give(t.theta, t.version + 1);
@@ -58,6 +68,7 @@ class Downpour final : public Centered {
 
   const Period round_;
   const Weight weight_;
+  const int64_t max_delay_;  // 0: none
   Tensor delta_, pulled_;
   int64_t version_ = 0;  // of the center, when it was pulled
 };

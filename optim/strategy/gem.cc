@@ -25,11 +25,7 @@ class GradientEnergyMatching final : public Centered {
         kappa_(o.number("kappa", 1, 0)),
         at_theta_(gradient_at_theta(o)) {
     needs_plain_sgd(o, "gem", "has a momentum of its own in the place of the optimizer's");
-    if (o.word("rates", "") == "differ")
-      throw BadOption(
-          "--layer-decay, --head-rate, --norm-rate: --algorithm gem moves all parameters at one rate; leave "
-          "them out, or "
-          "take another algorithm");
+    needs_one_rate(o, "gem");
   }
 
   void start(Worker& me) override {

@@ -1,0 +1,104 @@
+// Decentralized SGD for unequal data: what each step was corrected by is kept, so that differences between the workers'
+// gradients, which do not change, cancel.
+//   d2                  D2: Tang, Lian, Yan, Zhang & Liu, ICML 2018
+//   momentum-tracking   Takezawa et al., 2022: gradient tracking of the local rule's steps, momentum included
+//
+//   x_i  model of worker i      u_i  -eta times the direction of the local rule, at x_i      c_i  correction, starts 0
+//   W    symmetric mixing weights; of d2, (I + W) / 2 of one graph, since it diverges where an eigenvalue is below -1/3
+#include "engine/vectors/vec.h"
+#include "optim/gossip/exact_average.h"
+#include "optim/gossip/gossip.h"
+
+namespace skein::optim {
+namespace {
+
+// u <- -eta times the direction of the local rule.
+void take_step(Worker& me, const Tensor& u) {
+  fill(u, 0.f);
+  me.local_step(u);
+}
+
+class D2 final : public Gossiping {
+ public:
+  D2(const Options& o, int world) : gossip_(o, world, "ring", 2) {
+    const Graph& g = gossip_.graph();
+    needs_symmetry(g, "d2");
+    if (!g.stands_still())
+      throw BadOption(text("--topology ", g.name(), ": d2 needs a graph that stays the same, as ring, ",
+                           "complete, or a file's; on others take momentum-tracking"));
+  }
+
+  void start(Worker& me) override {
+    c_ = Tensor::zeros(me.x.shape(), kF32, me.x.device());
+    u_ = me.x.clone(), y_ = me.x.clone(), next_ = me.x.clone();
+  }
+
+  Tensor iterate(Worker& me, int64_t k) override {
+    const Tensor loss = me.gradient();
+    take_step(me, u_);
+    copy(y_, me.x), axpy(y_, 1.f, u_), axpy(y_, 1.f, c_);
+    gossip_.give(me, k, y_);
+    gossip_.take(me, k, next_, y_);  // x'_i <- sum_j W_ij (x_j + u_j + c_j)
+    lerp(next_, y_, 0.5f);
+    copy(c_, next_), axpy(c_, -1.f, me.x), axpy(c_, -1.f, u_);  // c_i <- x'_i - x_i - u_i
+    copy(me.x, next_);
+    return loss;
+  }
+
+  void average(Worker& me) override {
+    gossip_.average(me, me.x);
+    fill(c_, 0.f);
+  }
+  void visit(Archive& a) override { a("c", c_); }
+
+ private:
+  Gossip gossip_;
+  Tensor c_;
+  Tensor u_, y_, next_;  // scratch
+};
+
+// Both sums travel as one message: a vector of twice the model's size.
+class MomentumTracking final : public Gossiping {
+ public:
+  MomentumTracking(const Options& o, int world) : gossip_(o, world, "ring", 2) {
+    needs_symmetry(gossip_.graph(), "momentum-tracking");
+  }
+
+  void start(Worker& me) override {
+    const int64_t n = me.x.size();
+    both_ = Tensor::zeros({2 * n}, kF32, me.x.device());
+    y_ = both_.view({n}), c_ = both_.view({n}, n);
+    u_ = me.x.clone();
+  }
+
+  Tensor iterate(Worker& me, int64_t k) override {
+    const Tensor loss = me.gradient();
+    take_step(me, u_);
+    axpy(c_, 1.f, u_);
+    copy(y_, me.x), axpy(y_, 1.f, c_);
+    gossip_.give(me, k, both_);
+    gossip_.take(me, k, both_, both_);  // x_i <- sum_j W_ij (x_j + u_j + c_j)
+    axpy(c_, -1.f, u_);                 // c_i <- sum_j W_ij (c_j + u_j) - u_i
+    copy(me.x, y_);
+    return loss;
+  }
+
+  void average(Worker& me) override { gossip_.average(me, me.x); }
+  void visit(Archive& a) override { a("c", c_); }
+
+ private:
+  Gossip gossip_;
+  Tensor both_, y_, c_;  // y_ and c_ are its halves
+  Tensor u_;             // scratch
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_d2(const Options& o, int world) {
+  return with_exact_average(std::make_unique<D2>(o, world), o, world);
+}
+std::unique_ptr<Strategy> make_momentum_tracking(const Options& o, int world) {
+  return with_exact_average(std::make_unique<MomentumTracking>(o, world), o, world);
+}
+
+}  // namespace skein::optim

@@ -1,0 +1,70 @@
+// D-PSGD with quasi-global momentum: momentum follows what gossip made of a step, not the local gradient alone, so that
+// unequal data do not pull the workers' momenta apart.  Lin, Karimireddy, Stich & Jaggi, ICML 2021, Algorithm 1, with the
+// heavy ball; the gossip goes along with forward and backward as in D-PSGD.
+//
+//   x_i   model of worker i               m_i     momentum, in units of a gradient      mu  its decay
+//   W_ij  symmetric mixing weights        lambda  weight decay, of the rule
+#include "engine/vectors/vec.h"
+#include "optim/gossip/exact_average.h"
+#include "optim/gossip/gossip.h"
+
+namespace skein::optim {
+namespace {
+
+class QuasiGlobal final : public Gossiping {
+ public:
+  QuasiGlobal(const Options& o, int world)
+      : gossip_(o, world, "ring", 2), mu_(o.number("qg-momentum", 0.9, 0, 0.99999)) {
+    needs_symmetry(gossip_.graph(), "qg-dsgdm");
+    needs_plain_sgd(o, "qg-dsgdm", "has a momentum of its own in the place of the optimizer's");
+    needs_one_rate(o, "qg-dsgdm");
+  }
+
+  void start(Worker& me) override {
+    next_ = me.x.clone(), u_ = me.x.clone();
+    m_ = Tensor::zeros(me.x.shape(), kF32, me.x.device());
+  }
+
+  Tensor iterate(Worker& me, int64_t k) override {
+    gossip_.give(me, k, me.x);          // x_i(k) sets out,
+    const Tensor loss = me.gradient();  // and travels during forward and backward
+    gossip_.take(me, k, next_, me.x);   // x_i(k+1) = sum_j W_ij x_j(k)
+    if (me.share > 0) step(me);         //            - eta (g_i + lambda x_i(k) + mu m_i)
+    if (me.lr > 0) {                    // m_i <- mu m_i + (1 - mu) (x_i(k) - x_i(k+1)) / eta
+      outer_step({.z = me.x, .m = m_, .mean = next_, .decay = mu_, .gain = (mu_ - 1) / me.lr, .along = 0.f});
+    }
+    copy(me.x, next_);
+    return loss;
+  }
+
+  void average(Worker& me) override { gossip_.average(me, me.x); }
+  void visit(Archive& a) override { a("m", m_); }
+
+ private:
+  void step(Worker& me) const {
+    copy(u_, me.g);
+    axpy(u_, mu_, m_);
+    const Rule::Decay decay = me.rule.decay();
+    sgd_update({.x = next_,
+                .v = {},
+                .g = u_,
+                .at = me.x,
+                .lr = me.lr,
+                .decay = decay.rate,
+                .decayed = decay.elements,
+                .on = me.rule.on()});
+  }
+
+  Gossip gossip_;
+  const double mu_;
+  Tensor m_;
+  Tensor next_, u_;  // scratch
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_qg_dsgdm(const Options& o, int world) {
+  return with_exact_average(std::make_unique<QuasiGlobal>(o, world), o, world);
+}
+
+}  // namespace skein::optim
