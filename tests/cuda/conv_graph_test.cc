@@ -11,15 +11,6 @@ namespace skein::cuda {
 namespace {
 using namespace testing;
 
-const Layer kWiden{56, 64, 256, 1, 1}, kNarrow{28, 512, 128, 1, 1}, kSquare{28, 128, 128, 3, 1},
-    kStrided{56, 128, 128, 3, 2}, kDeep{7, 512, 512, 3, 1}, kCifar{32, 16, 16, 3, 1};
-constexpr unsigned kFolded = kBias | kRelu, kFoldedTail = kBias | kResidual | kRelu;
-
-// The passes of a convolution that follows another one, with the norm between them fused into it.
-const std::pair<ConvPass, unsigned> kOfAChain[] = {{ConvPass::kForward, kNormalize | kSums},
-                                                   {ConvPass::kWeights, kNormalize},
-                                                   {ConvPass::kData, kNormGradient}};
-
 std::vector<ConvPlan> on_paper(const ConvProblem& k, size_t at_most = 1) {
   return conv_plans(h200(), k, {.at_most = at_most, .unloaded = true});
 }

@@ -14,12 +14,12 @@ namespace skein::cuda {
 namespace {
 using namespace testing;
 
-const Layer kStem{224, 3, 64, 7, 2}, kSquare{56, 64, 64, 3, 1}, kWide{14, 256, 1024, 1, 1},
-    kStrided{28, 256, 256, 3, 2}, kCifar{32, 16, 16, 3, 1};
+const Layer kStem{224, 3, 64, 7, 2}, kEarly{56, 64, 64, 3, 1}, kWide{14, 256, 1024, 1, 1},
+    kHalving{28, 256, 256, 3, 2};
 constexpr ConvPass kPasses[] = {ConvPass::kForward, ConvPass::kData, ConvPass::kWeights};
 
 TEST(CudnnPlans, ExistForEveryPassAndTypeOfTypicalLayers) {
-  for (const Layer& l : {kStem, kSquare, kWide, kStrided, kCifar})
+  for (const Layer& l : {kStem, kEarly, kWide, kHalving, kCifar})
     for (ConvPass pass : kPasses)
       for (DType t : {kBF16, kF16, kF32}) {
         const ConvProblem k = problem(l, pass, t, 256);
@@ -29,7 +29,7 @@ TEST(CudnnPlans, ExistForEveryPassAndTypeOfTypicalLayers) {
 
 TEST(CudnnPlans, AddToTheResultWhereAsked) {
   for (ConvPass pass : {ConvPass::kData, ConvPass::kWeights}) {
-    ConvProblem k = problem(kSquare, pass, kBF16, 256);
+    ConvProblem k = problem(kEarly, pass, kBF16, 256);
     k.accumulate = true;
     EXPECT_EQ(conv_plans(h200(), k).size(), 1u) << k;
   }
@@ -37,7 +37,7 @@ TEST(CudnnPlans, AddToTheResultWhereAsked) {
 
 TEST(CudnnPlans, UseTensorCoresFor16BitsAndForF32OnlyAsTf32) {
   const auto best = [](DType t, bool tf32) {
-    ConvProblem k = problem(kSquare, ConvPass::kForward, t, 256);
+    ConvProblem k = problem(kEarly, ConvPass::kForward, t, 256);
     k.tf32 = tf32;
     std::string names;
     for (const ConvPlan& p : conv_plans(h200(), k, {.at_most = 4})) names += p.name + ';';
@@ -52,7 +52,7 @@ TEST(CudnnPlans, UseTensorCoresFor16BitsAndForF32OnlyAsTf32) {
 TEST(CudnnPlans, AreDeterministicWhereAsked) {
   for (ConvPass pass : kPasses)
     for (DType t : {kBF16, kF16, kF32}) {
-      ConvProblem k = problem(kSquare, pass, t, 256);
+      ConvProblem k = problem(kEarly, pass, t, 256);
       k.deterministic = true;
       const std::vector<ConvPlan> plans = conv_plans(h200(), k, {.at_most = 3});
       EXPECT_FALSE(plans.empty()) << k;
@@ -87,8 +87,8 @@ struct Folder {
   fs::path file() const { return fs::directory_iterator(path)->path(); }
   std::string path;
 };
-const ConvProblem kForward = problem(kSquare, ConvPass::kForward, kBF16, 256),
-                  kWeights = problem(kSquare, ConvPass::kWeights, kF32, 64);
+const ConvProblem kForward = problem(kEarly, ConvPass::kForward, kBF16, 256),
+                  kWeights = problem(kEarly, ConvPass::kWeights, kF32, 64);
 
 TEST(PlanCache, TheNextProcessMakesTheSamePlanWithoutAsking) {
   const Folder here;
@@ -187,7 +187,7 @@ TEST(PlanCache, AForbiddenEngineIsNotRemembered) {
 }
 
 TEST(PlanCacheChoice, ToFuseOrNotIsRemembered) {
-  const ConvProblem k = problem(kSquare, ConvPass::kForward, kBF16, 256);  // any plan that loads will do
+  const ConvProblem k = problem(kEarly, ConvPass::kForward, kBF16, 256);  // any plan that loads will do
   const ScratchDir here;
   int asked = 0;
   const auto none = [&](const std::vector<ConvPlan>&) -> std::optional<size_t> {
@@ -226,7 +226,7 @@ TEST(PlanCacheChoice, WhereCudnnHasNoWayToFuseThereIsNoPlanAndNoError) {
 
 TEST(PlanCacheChoice, ThePickMayAskTheCache) {
   PlanCache cache(h200_on_paper(), "");
-  ConvProblem k = problem(kSquare, ConvPass::kForward, kBF16, 256), other = k;
+  ConvProblem k = problem(kEarly, ConvPass::kForward, kBF16, 256), other = k;
   other.n = 8;
   std::string name;
   const auto pick = [&](const std::vector<ConvPlan>&) -> std::optional<size_t> {

@@ -95,6 +95,17 @@ inline ConvProblem fused(const Layer& l, unsigned what, DType t, int64_t batch =
   return k;
 }
 
+// Typical layers, and what is fused into them.
+inline constexpr Layer kWiden{56, 64, 256, 1, 1}, kNarrow{28, 512, 128, 1, 1}, kSquare{28, 128, 128, 3, 1},
+    kStrided{56, 128, 128, 3, 2}, kDeep{7, 512, 512, 3, 1}, kCifar{32, 16, 16, 3, 1};
+inline constexpr unsigned kFolded = cuda::kBias | cuda::kRelu,
+                          kFoldedTail = cuda::kBias | cuda::kResidual | cuda::kRelu;
+// The passes of a convolution that follows another one, with the norm between them fused into it.
+inline constexpr std::pair<ConvPass, unsigned> kOfAChain[] = {
+    {ConvPass::kForward, cuda::kNormalize | cuda::kSums},
+    {ConvPass::kWeights, cuda::kNormalize},
+    {ConvPass::kData, cuda::kNormGradient}};
+
 // cuDNN's runtime-compiled engines need a loadable libcuda.so.1; without a driver the toolkit's stub, which
 // has this soname, serves. Plans can then be built, but nothing can run.
 inline void load_driver_or_stub() {

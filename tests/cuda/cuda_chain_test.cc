@@ -23,23 +23,23 @@ struct Conv {
   int64_t out;
   int kernel, stride;
 };
-struct Case {
+struct ChainCase {
   Shape x;
   std::vector<Conv> convs;
   bool relu, add;
 };
-const Case kPlain{{4, 12, 12, 16}, {{16, 3, 1}, {16, 3, 1}}, true, false},
+const ChainCase kPlain{{4, 12, 12, 16}, {{16, 3, 1}, {16, 3, 1}}, true, false},
     kBasic{{4, 13, 13, 16}, {{32, 3, 2}, {32, 3, 1}}, true, true},
     kBottleneck{{4, 14, 14, 64}, {{32, 1, 1}, {32, 3, 2}, {128, 1, 1}}, true, true},
     kOpen{{3, 11, 9, 24}, {{40, 3, 1}, {16, 1, 2}, {24, 3, 1}}, false, false};
-const Case kCases[] = {kPlain, kBasic, kBottleneck, kOpen};
+const ChainCase kChains[] = {kPlain, kBasic, kBottleneck, kOpen};
 
 // The inputs of a chain, the same on every device.
 struct Setting {
   Tensor x, residual, weights;  // of the projection that the gradients are of
   std::vector<ConvBnLink> links;
 };
-Setting setting(const Case& k, DType t, Device d, float offset = 0) {
+Setting setting(const ChainCase& k, DType t, Device d, float offset = 0) {
   Setting s;
   s.x = random_normal(k.x, 1, 1, t).to(d);
   Shape y = k.x;
@@ -61,7 +61,7 @@ Setting setting(const Case& k, DType t, Device d, float offset = 0) {
 
 enum class As : uint8_t { kChain, kOneByOne };
 
-Tensor forward(const Case& k, const Setting& s, As as) {
+Tensor forward(const ChainCase& k, const Setting& s, As as) {
   const auto residual = [&] { return s.residual; };
   if (as == As::kChain) return conv_bn_chain(s.x, s.links, true, k.relu, residual);
   Tensor y = s.x;
@@ -74,10 +74,10 @@ Tensor forward(const Case& k, const Setting& s, As as) {
 }
 
 // All results, by name.
-using Result = std::map<std::string, std::vector<double>>;
-Result run(const Case& k, DType t, Device d, As as, float offset = 0) {
+using ChainResult = std::map<std::string, std::vector<double>>;
+ChainResult run(const ChainCase& k, DType t, Device d, As as, float offset = 0) {
   const Setting s = setting(k, t, d, offset);
-  Result r;
+  ChainResult r;
   Tape tape;
   std::map<std::string, Tensor> grads;
   const auto watch = [&](const std::string& name, const Tensor& leaf) {
@@ -108,24 +108,24 @@ struct Counts {
 };
 
 // A flipped ReLU changes a gradient by its own size; after three ReLUs a few in a thousand are flipped.
-void expect_near(const Result& got, const Result& want, double y, double gradient) {
+void expect_near(const ChainResult& got, const ChainResult& want, double y, double gradient) {
   ASSERT_EQ(got.size(), want.size());
   for (const auto& [name, values] : want)
     EXPECT_LT(distance(got.at(name), values), name[0] == 'd' ? gradient : y) << name;
 }
 
 TEST_P(CudaChain, IsOneOpAfterAnotherAndLeavesTheNormsToTheConvolutions) {
-  for (const Case& k : kCases) {
-    SCOPED_TRACE(text("case ", &k - kCases));
+  for (const ChainCase& k : kChains) {
+    SCOPED_TRACE(text("case ", &k - kChains));
     const Counts before;
-    const Result got = run(k, kF16, d_, As::kChain);
+    const ChainResult got = run(k, kF16, d_, As::kChain);
     const Counts after;
     const int64_t between =
         norms_can_be_fused() ? int64_t(k.convs.size()) - 1 : after.forward - before.forward;
     EXPECT_EQ(after.forward - before.forward, between);
     EXPECT_EQ(after.weights - before.weights, between);
     EXPECT_EQ(after.data - before.data, between);
-    const Result half = run(k, kF16, kCpu, As::kOneByOne), whole = run(k, kF32, kCpu, As::kOneByOne);
+    const ChainResult half = run(k, kF16, kCpu, As::kOneByOne), whole = run(k, kF32, kCpu, As::kOneByOne);
     expect_near(got, half, 2e-3, 4e-2);
     for (const auto& [name, values] : whole) {  // as far from f32 as f16 is, plus a little
       const double most = 2 * distance(half.at(name), values) + (name[0] == 'd' ? 2e-2 : 3e-4);
@@ -137,9 +137,9 @@ TEST_P(CudaChain, IsOneOpAfterAnotherAndLeavesTheNormsToTheConvolutions) {
 // Forward and the weight gradient are bound by products here; the data gradient's sums
 // are still worth fusing.
 TEST_P(CudaChain, EachPassIsFusedForItself) {
-  const Case k{{32, 8, 8, 8}, {{512, 1, 1}, {64, 5, 1}}, true, false};
+  const ChainCase k{{32, 8, 8, 8}, {{512, 1, 1}, {64, 5, 1}}, true, false};
   const Counts before;
-  const Result got = run(k, kF16, d_, As::kChain);
+  const ChainResult got = run(k, kF16, d_, As::kChain);
   const Counts after;
   EXPECT_EQ(after.forward, before.forward);
   EXPECT_EQ(after.weights, before.weights);
@@ -175,13 +175,13 @@ TEST_P(CudaChain, AnImageThatWasNotKeptIsMadeAgain) {
 // The measured ways differ from run to run, and so do the flipped signs: at most four in a thousand.
 TEST_P(CudaChain, IsOneOpAfterAnotherInMeasuredWays) {
   numerics().measure = true;
-  for (const Case& k : {kPlain, kBottleneck})
+  for (const ChainCase& k : {kPlain, kBottleneck})
     expect_near(run(k, kF16, d_, As::kChain), run(k, kF16, kCpu, As::kOneByOne), 2e-3, 6e-2);
 }
 
 // Nothing is fused here, because of channels or kernels that no engine takes, or of the type.
 TEST_P(CudaChain, WithoutAFusionEveryBitIsThatOfOneOpAfterAnother) {
-  const Case odd{{2, 9, 9, 10}, {{14, 3, 1}, {10, 3, 2}, {6, 1, 1}}, true, true},
+  const ChainCase odd{{2, 9, 9, 10}, {{14, 3, 1}, {10, 3, 2}, {6, 1, 1}}, true, true},
       large{{2, 9, 9, 16}, {{16, 7, 1}, {16, 7, 1}}, true, true};
   for (const auto& [k, t] : {std::pair{odd, kF16}, {odd, kBF16}, {odd, kF32}, {large, kF16}}) {
     const Counts before;
@@ -200,9 +200,9 @@ TEST_P(CudaChain, RepeatsItselfBitForBitWhereAsked) {
 // about r 2^-10 deviations.
 TEST_P(CudaChain, LosesNoMoreThanTheRoundingOfTheNormWhereMeansAreFarFromZero) {
   const float offset = 3;
-  const Result want = run(kBottleneck, kF32, kCpu, As::kOneByOne, offset),
-               plain = run(kBottleneck, kF16, d_, As::kOneByOne, offset);
-  const Result got = run(kBottleneck, kF16, d_, As::kChain, offset);
+  const ChainResult want = run(kBottleneck, kF32, kCpu, As::kOneByOne, offset),
+                    plain = run(kBottleneck, kF16, d_, As::kOneByOne, offset);
+  const ChainResult got = run(kBottleneck, kF16, d_, As::kChain, offset);
   EXPECT_LT(distance(got.at("y"), want.at("y")), 3e-2);
   EXPECT_LT(distance(got.at("y"), want.at("y")), 4 * distance(plain.at("y"), want.at("y")) + 1e-3);
 }
@@ -236,7 +236,7 @@ TEST_P(CudaChain, WeightsAreFinalAsEarlyAsOneByOne) {
 }
 
 TEST_P(CudaChain, WhatIsNotWatchedNeedsNoGradient) {
-  const Result all = run(kBottleneck, kF16, d_, As::kChain);
+  const ChainResult all = run(kBottleneck, kF16, d_, As::kChain);
   for (const char* name : {"dw0", "dw1", "dgamma0", "dshift1", "dx"}) {
     const Setting s = setting(kBottleneck, kF16, d_);
     const size_t i = size_t(name[strlen(name) - 1] - '0');
@@ -255,7 +255,7 @@ TEST_P(CudaChain, WhatIsNotWatchedNeedsNoGradient) {
 
 // One more convolution reads the chain's parameters: gradients are added, in f32.
 TEST_P(CudaChain, GradientsOfSharedParametersAddUp) {
-  const Case twice{{4, 12, 12, 16}, {{16, 3, 1}, {16, 3, 1}, {16, 3, 1}}, true, false};
+  const ChainCase twice{{4, 12, 12, 16}, {{16, 3, 1}, {16, 3, 1}, {16, 3, 1}}, true, false};
   const auto gradient = [&](Device d, As as) {
     Setting s = setting(twice, kF16, d);
     s.links[1] = s.links[2] = s.links[0];

@@ -12,20 +12,21 @@ class CudaConvBn : public OnDevice {
 };
 INSTANTIATE_TEST_SUITE_P(Devices, CudaConvBn, ::testing::Values(kFirstGpu), device_name);
 
-struct Case {
+struct ConvBnCase {
   Shape x;
   int64_t out;
   int kernel, stride;
 };
 // The widening one is fused by rule, the others if a kernel is ready or measured to be faster.
-const Case kCases[] = {
+const ConvBnCase kConvBnCases[] = {
     {{16, 28, 28, 64}, 256, 1, 1}, {{4, 14, 14, 64}, 64, 3, 1}, {{4, 15, 15, 32}, 48, 3, 2}};
 
-struct Result {
+struct Outcome {
   std::vector<double> y, mean, var, dx, dw, dgamma, dresidual;
 };
 
-Result run(const Case& k, DType t, bool training, bool relu, bool add, bool taped, Device d, bool in_parts) {
+Outcome run(const ConvBnCase& k, DType t, bool training, bool relu, bool add, bool taped, Device d,
+            bool in_parts) {
   const ConvGeometry g{.stride = k.stride, .padding = k.kernel / 2};
   const Tensor x = random_normal(k.x, 1, 1, t).to(d);
   const Tensor w = random_normal({k.out, k.kernel, k.kernel, k.x[3]}, 2, 0.1f).to(d);
@@ -37,7 +38,7 @@ Result run(const Case& k, DType t, bool training, bool relu, bool add, bool tape
   const auto f = [&] {
     return in_parts ? batch_norm(conv2d(x, w, {}, g), s, mode) : conv_bn(x, w, g, s, mode);
   };
-  Result r;
+  Outcome r;
   if (!taped) {
     r.y = values(f());
     return r;
@@ -59,17 +60,17 @@ Result run(const Case& k, DType t, bool training, bool relu, bool add, bool tape
 void compare(Device d, bool taped) {
   for (const bool measure : {false, true})
     for (const DType t : {kF32, kBF16, kF16})
-      for (const Case& k : kCases)
+      for (const ConvBnCase& k : kConvBnCases)
         for (unsigned bits = 0; bits < 8; ++bits) {
-          if (measure && &k == kCases) continue;  // it takes long, and the rule fuses it anyway
+          if (measure && &k == kConvBnCases) continue;  // it takes long, and the rule fuses it anyway
           const bool training = bits & 1, relu = bits & 2, add = bits & 4;
           numerics().measure = measure;
-          const Result got = run(k, t, training, relu, add, taped, d, false);
-          const Result want = run(k, t, training, relu, add, taped, kCpu, true);
+          const Outcome got = run(k, t, training, relu, add, taped, d, false);
+          const Outcome want = run(k, t, training, relu, add, taped, kCpu, true);
           const double bound = t == kF32 ? 2e-5 : t == kF16 ? 4e-3 : 2e-2;
           // Two values so near zero that rounding flips their ReLU: each counts some 2.5 rms of a gradient.
           const double flips = relu ? 5 / std::sqrt(double(got.y.size())) : 0;
-          SCOPED_TRACE(text(t, " case ", &k - kCases, " bits ", bits, measure ? " measured" : ""));
+          SCOPED_TRACE(text(t, " case ", &k - kConvBnCases, " bits ", bits, measure ? " measured" : ""));
           EXPECT_LT(distance(got.y, want.y), bound);
           if (!taped) continue;
           EXPECT_LT(distance(got.mean, want.mean), 1e-4);
@@ -87,8 +88,8 @@ TEST_P(CudaConvBn, GradientsAreThoseOfItsParts) { compare(GetParam(), true); }
 TEST_P(CudaConvBn, RepeatsItselfBitForBitWhereAsked) {
   numerics().deterministic = true;
   for (const DType t : {kBF16, kF16}) {
-    const Result a = run(kCases[0], t, true, true, true, true, GetParam(), false);
-    const Result b = run(kCases[0], t, true, true, true, true, GetParam(), false);
+    const Outcome a = run(kConvBnCases[0], t, true, true, true, true, GetParam(), false);
+    const Outcome b = run(kConvBnCases[0], t, true, true, true, true, GetParam(), false);
     EXPECT_EQ(a.y, b.y) << t;
     EXPECT_EQ(a.var, b.var) << t;
     EXPECT_EQ(a.dw, b.dw) << t;

@@ -52,18 +52,12 @@ endforeach()
 
 # device_tests: the tests that use a GPU, for a machine that has one: tools/make_bundle packs it, tools/gpu_check runs it.
 # On the emulated device ctest runs what the tests have for CUDA. A device works on one thread: two tests at a time.
-set(on_devices caching_allocator clip codec conv_run cuda_chain cuda_comm cuda_conv_bn cuda_gemm cuda_graph cuda_kernels
-    cuda_memory cuda_norm cuda_training device_messages device_use dropout dtype fold gem graph graph_step layout
-    loss_scale maximum memory_pool mix mixing narrow ops pointwise random recorded reduce slot softmax vec)
-set(without_emulation library nccl)
-list(JOIN on_devices "|" emulated_stems)
-set(device_stems ${on_devices} ${without_emulation})
-list(JOIN device_stems "|" device_stems)
+set(emulated_objects "/unity_apart_[a-z_0-9]*_cxx[.]cxx|/(${on_devices_regex})_test[.]cc")
 set(device_objects "$<TARGET_OBJECTS:engine_tests>;$<TARGET_OBJECTS:comm_tests>;$<TARGET_OBJECTS:cuda_tests>")
 set(device_main $<TARGET_OBJECTS:main_of_calculating>)
-add_executable(device_tests "$<FILTER:${device_objects},INCLUDE,/(${device_stems})_test[.]cc>" ${device_main})
+add_executable(device_tests "$<FILTER:${device_objects},INCLUDE,${emulated_objects}|/(library|nccl)_test[.]cc>" ${device_main})
 target_link_libraries(device_tests PRIVATE skein GTest::gtest)
-emulate(device_tests "$<FILTER:${device_objects},INCLUDE,/(${emulated_stems})_test[.]cc>;${device_main}")
+emulate(device_tests "$<FILTER:${device_objects},INCLUDE,${emulated_objects}>;${device_main}")
 target_link_libraries(device_tests_emulated PRIVATE GTest::gtest)
 foreach(name ${on_devices})
   add_test(NAME emulated.${name} COMMAND device_tests_emulated --file=${name}_test --gtest_filter=*/cuda*:*/device*)

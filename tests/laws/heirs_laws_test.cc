@@ -7,7 +7,8 @@ namespace {
 
 using namespace trainee;
 
-const Problem kHard{.momentum = 0.9f, .decay = 0.01f, .noise = 1, .curvature_spread = 1, .nesterov = true};
+const Problem kHardAndTogether{
+    .momentum = 0.9f, .decay = 0.01f, .noise = 1, .curvature_spread = 1, .nesterov = true};
 
 void expect_close(const History& a, const History& b, double per_step) {
   ASSERT_EQ(a.size(), b.size());
@@ -20,13 +21,14 @@ void expect_close(const History& a, const History& b, double per_step) {
 TEST(Law, EagerDiLoCoAloneIsDiLoCoExactly) {
   for (const char* nesterov : {"on", "off"}) {
     const auto o = options({{"tau", "3"}, {"outer-nesterov", nesterov}});
-    EXPECT_EQ(train(kHard, "eager-diloco", o, 1, 20), train(kHard, "diloco", o, 1, 20)) << nesterov;
+    EXPECT_EQ(train(kHardAndTogether, "eager-diloco", o, 1, 20), train(kHardAndTogether, "diloco", o, 1, 20))
+        << nesterov;
   }
 }
 
 // All have the same gradients: what is known of the others is then known of oneself, a round earlier or not.
 TEST(Law, EagerDiLoCoOfEqualsStaysTogether) {
-  Problem p = kHard;
+  Problem p = kHardAndTogether;
   p.id = [](int) { return 0; };
   const auto h = train(p, "eager-diloco", options({{"tau", "2"}}), 4, 12);
   for (const auto& models : h)
@@ -34,14 +36,14 @@ TEST(Law, EagerDiLoCoOfEqualsStaysTogether) {
 }
 
 TEST(Law, NoLoCoOfTwoIsDiLoCoWithTheHeavyBall) {
-  const auto a = train(kHard, "noloco", options({{"tau", "3"}}), 2, 21);
-  const auto b = train(kHard, "diloco",
+  const auto a = train(kHardAndTogether, "noloco", options({{"tau", "3"}}), 2, 21);
+  const auto b = train(kHardAndTogether, "diloco",
                        options({{"tau", "3"}, {"outer-momentum", "0.5"}, {"outer-nesterov", "off"}}), 2, 21);
   expect_close(a, b, 3e-6);
 }
 
 TEST(Law, QuasiGlobalMomentumOfZeroIsDPsgdExactly) {
-  Problem p = kHard;
+  Problem p = kHardAndTogether;
   p.momentum = 0, p.nesterov = false, p.start_spread = 0.25f;
   for (int n = 1; n <= 5; ++n)
     EXPECT_EQ(train(p, "qg-dsgdm", options({{"qg-momentum", "0"}}), n, 15), train(p, "d-psgd", {}, n, 15))
@@ -49,7 +51,7 @@ TEST(Law, QuasiGlobalMomentumOfZeroIsDPsgdExactly) {
 }
 
 TEST(Law, TrackingOfEqualGradientsCorrectsNothing) {
-  Problem p = kHard;
+  Problem p = kHardAndTogether;
   p.id = [](int) { return 0; };
   in_local_world(4, [&](comm::Communicator& c) {  // shares of a quarter are exact
     Trainee t(p, "momentum-tracking", options({{"topology", "complete"}}), c);
@@ -62,7 +64,7 @@ TEST(Law, TrackingOfEqualGradientsCorrectsNothing) {
 
 // Of linear gradients the mean of the models moves by the mean gradient, whatever the graph.
 TEST(Law, D2MovesTheMeanAsAllReduceDoes) {
-  Problem p = kHard;
+  Problem p = kHardAndTogether;
   for (const char* topology : {"complete", "ring"})
     for (const char* name : {"d2", "momentum-tracking"}) {
       const auto a = train(p, name, options({{"topology", topology}}), 4, 20),
@@ -77,14 +79,16 @@ TEST(Law, D2MovesTheMeanAsAllReduceDoes) {
 }
 
 TEST(Law, DppfThatPullsAllTheWayIsLocalSgd) {
-  const auto a = train(kHard, "dppf", options({{"tau", "2"}, {"alpha", "1"}, {"push", "0"}}), 3, 20),
-             b = train(kHard, "local-sgd", options({{"tau", "2"}}), 3, 20);
+  const auto a = train(kHardAndTogether, "dppf", options({{"tau", "2"}, {"alpha", "1"}, {"push", "0"}}), 3,
+                       20),
+             b = train(kHardAndTogether, "local-sgd", options({{"tau", "2"}}), 3, 20);
   expect_close(a, b, 3e-6);
 }
 
 TEST(Law, ADelayThatNoneReachesIsDownpourExactly) {
   const int order[] = {0, 1, 1, 2, 0, 2, 1, 0, 0};
-  Driven a(kHard, "downpour", options({{"max-delay", "100"}}), 3), b(kHard, "downpour", {}, 3);
+  Driven a(kHardAndTogether, "downpour", options({{"max-delay", "100"}}), 3),
+      b(kHardAndTogether, "downpour", {}, 3);
   for (int w : order) {
     a.step_of(w), b.step_of(w);
     EXPECT_EQ(values(a[w].x), values(b[w].x));
@@ -92,8 +96,8 @@ TEST(Law, ADelayThatNoneReachesIsDownpourExactly) {
 }
 
 TEST(Law, AloneWithADelayOfOneIsSgdExactly) {
-  EXPECT_EQ(train(kHard, "downpour", options({{"max-delay", "1"}}), 1, 20),
-            train(kHard, "downpour", {}, 1, 20));
+  EXPECT_EQ(train(kHardAndTogether, "downpour", options({{"max-delay", "1"}}), 1, 20),
+            train(kHardAndTogether, "downpour", {}, 1, 20));
 }
 
 // Worker 1 took its gradient before both steps of worker 0.

@@ -12,12 +12,12 @@ namespace {
 
 using namespace trainee;
 
-const Problem kHard{.momentum = 0.9f,
-                    .decay = 0.01f,
-                    .noise = 1,
-                    .curvature_spread = 1,
-                    .nesterov = true,
-                    .start_spread = 0.25f};
+const Problem kHardAndApart{.momentum = 0.9f,
+                            .decay = 0.01f,
+                            .noise = 1,
+                            .curvature_spread = 1,
+                            .nesterov = true,
+                            .start_spread = 0.25f};
 
 double difference(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
   double worst = 0;
@@ -27,14 +27,14 @@ double difference(const std::vector<std::vector<float>>& a, const std::vector<st
 
 TEST(Law, SgpOfTwoIsThePairsAverageExactly) {
   const int64_t steps = 12;
-  const auto h = train(kHard, "sgp", {}, 2, steps);
+  const auto h = train(kHardAndApart, "sgp", {}, 2, steps);
   std::vector<std::vector<std::vector<float>>> expected(size_t(steps) + 1);
-  Problem alone[2] = {kHard, kHard};
+  Problem alone[2] = {kHardAndApart, kHardAndApart};
   for (int i = 0; i < 2; ++i) alone[i].id = [i](int) { return i; };
   Trainee a(alone[0], "sgd", {}), b(alone[1], "sgd", {});
   for (int64_t k = 0; k < steps; ++k) {
     a.step(k), b.step(k);
-    for (int64_t i = 0; i < kHard.size; ++i)
+    for (int64_t i = 0; i < kHardAndApart.size; ++i)
       a.x.data<float>()[i] = b.x.data<float>()[i] = 0.5f * a.x.data<float>()[i] + 0.5f * b.x.data<float>()[i];
     ASSERT_EQ(h[size_t(k) + 1][0], values(a.x)) << k;
     ASSERT_EQ(h[size_t(k) + 1][1], values(a.x)) << k;
@@ -44,13 +44,14 @@ TEST(Law, SgpOfTwoIsThePairsAverageExactly) {
 TEST(Law, ExponentialWithAllPeersIsComplete) {
   for (int n = 1; n <= 9; ++n) {
     const auto all = options({{"peers", std::to_string(std::max(1, n - 1))}});
-    EXPECT_EQ(train(kHard, "sgp", all, n, 6), train(kHard, "sgp", options({{"topology", "complete"}}), n, 6))
+    EXPECT_EQ(train(kHardAndApart, "sgp", all, n, 6),
+              train(kHardAndApart, "sgp", options({{"topology", "complete"}}), n, 6))
         << n;
   }
 }
 
 TEST(Law, LocalSgdOfPeriodOneIsAllReduce) {
-  Problem p = kHard;
+  Problem p = kHardAndApart;
   p.start_spread = 0;
   for (int n = 1; n <= 9; ++n) {
     const auto a = train(p, "local-sgd", options({{"tau", "1"}}), n, 20),
@@ -61,7 +62,7 @@ TEST(Law, LocalSgdOfPeriodOneIsAllReduce) {
 }
 
 TEST(Law, SgpOnTheCompleteGraphIsAllReduce) {
-  Problem p = kHard;
+  Problem p = kHardAndApart;
   p.start_spread = 0;
   for (int n = 1; n <= 9; ++n) {
     const auto a = train(p, "sgp", options({{"topology", "complete"}}), n, 20),
@@ -128,11 +129,11 @@ TEST(Law, PushSumConservesXAndWOnAnyColumnStochasticGraph) {
 TEST(Law, RotatingTheRanksRotatesTheResultExactly) {
   for (const char* topology : {"exponential", "ring", "bipartite-exponential", "linear"})
     for (int n = 2; n <= 8; n += 2) {
-      Problem turned = kHard;
+      Problem turned = kHardAndApart;
       turned.id = [n](int rank) { return (rank + 2) % n; };
       const auto o = options({{"topology", topology}, {"peers", "1"}});
       for (const char* name : {"sgp", "osgp"}) {
-        const auto a = train(kHard, name, o, n, 7), b = train(turned, name, o, n, 7);
+        const auto a = train(kHardAndApart, name, o, n, 7), b = train(turned, name, o, n, 7);
         for (int r = 0; r < n; ++r)
           EXPECT_EQ(a[7][size_t((r + 2) % n)], b[7][size_t(r)]) << name << topology << n;
       }
@@ -142,7 +143,7 @@ TEST(Law, RotatingTheRanksRotatesTheResultExactly) {
 TEST(Law, PermutingTheRanksPermutesTheResult) {
   for (const char* name : {"allreduce", "local-sgd"})
     for (int n = 2; n <= 9; ++n) {
-      Problem turned = kHard;
+      Problem turned = kHardAndApart;
       turned.start_spread = name == std::string("allreduce") ? 0 : 0.25f;
       Problem straight = turned;
       turned.id = [n](int rank) { return n - 1 - rank; };

@@ -14,7 +14,7 @@ using nlohmann::json;
 using testing_programs::Ended;
 using testing_programs::Workplace;
 
-const std::string kTask =
+const std::string kHalfTask =
     "timeout 200 $TRAIN --data synthetic:12x12x1,classes=4,train=256,test=64 --model small-cnn --image-size "
     "12 "
     "--batch-size 16 --lr 0.05 --reference-batch 0 --lr-schedule constant --warmup-epochs 0 --augment none "
@@ -40,7 +40,7 @@ TEST(Precision, SixteenBitsLearnWhatFloatsLearn) {
   const Workplace w;
   constexpr double kRoundings = 18;
   for (const char* precision : {"fp32", "bf16", "fp16"}) {
-    const Ended e = w.run(kTask + "--steps 60 --precision " + precision + " --output " + precision);
+    const Ended e = w.run(kHalfTask + "--steps 60 --precision " + precision + " --output " + precision);
     ASSERT_EQ(e.status, 0) << precision << e.err;
   }
   const std::vector<double> exact = course(w, "fp32");
@@ -64,14 +64,14 @@ TEST(Precision, SixteenBitsLearnWhatFloatsLearn) {
 
 TEST(Precision, TheScaleIsRecordedAndCanBeFixedOrLeftOut) {
   const Workplace w;
-  ASSERT_EQ(w.run(kTask + "--steps 10 --precision fp16 --loss-scale 512 --output fixed").status, 0);
+  ASSERT_EQ(w.run(kHalfTask + "--steps 10 --precision fp16 --loss-scale 512 --output fixed").status, 0);
   EXPECT_EQ(summary(w, "fixed")["loss_scale"], 512);
   EXPECT_EQ(summary(w, "fixed")["skipped_steps"], 0);
   EXPECT_NE(w.read("fixed/metrics.jsonl").find("\"loss_scale\":512.0,\"skipped_steps\":0.0"),
             std::string::npos);
-  ASSERT_EQ(w.run(kTask + "--steps 10 --precision fp16 --loss-scale none --output none").status, 0);
+  ASSERT_EQ(w.run(kHalfTask + "--steps 10 --precision fp16 --loss-scale none --output none").status, 0);
   EXPECT_FALSE(summary(w, "none").contains("loss_scale"));
-  const Ended e = w.run(kTask + "--steps 10 --loss-scale dynamic --output floats");
+  const Ended e = w.run(kHalfTask + "--steps 10 --loss-scale dynamic --output floats");
   ASSERT_EQ(e.status, 0) << e.err;
   EXPECT_EQ(summary(w, "floats")["loss_scale"], 65536) << "no gradient of f32 overflows";
 }
@@ -79,7 +79,7 @@ TEST(Precision, TheScaleIsRecordedAndCanBeFixedOrLeftOut) {
 TEST(Precision, AScaleThatCannotBeIsRefusedByName) {
   const Workplace w;
   for (const std::string word : {"-1", "0", "dynamik", "1e9"}) {
-    const Ended e = w.run(kTask + "--steps 2 --precision fp16 --output no --loss-scale=" + word);
+    const Ended e = w.run(kHalfTask + "--steps 2 --precision fp16 --output no --loss-scale=" + word);
     EXPECT_EQ(e.status, 2) << word;
     EXPECT_NE(e.err.find("--loss-scale " + word + ": allowed are auto"), std::string::npos) << e.err;
     EXPECT_FALSE(w.has("no"));
@@ -88,7 +88,7 @@ TEST(Precision, AScaleThatCannotBeIsRefusedByName) {
 
 TEST(Precision, ATrainingThatOverflowsForGoodEnds) {
   const Workplace w;
-  const Ended e = w.run(kTask + "--steps 60 --precision fp16 --loss-scale 16777216 --output lost");
+  const Ended e = w.run(kHalfTask + "--steps 60 --precision fp16 --loss-scale 16777216 --output lost");
   EXPECT_EQ(e.status, 1);
   EXPECT_NE(e.err.find("gradients (up to step 10) were not finite with a loss scale of 1"), std::string::npos)
       << e.err;
@@ -97,7 +97,7 @@ TEST(Precision, ATrainingThatOverflowsForGoodEnds) {
 TEST(Precision, WorkersThatAverageGradientsKeepOneScale) {
   const Workplace w;
   const Ended e =
-      w.run(kTask + "--steps 12 --precision fp16 --workers 3 --algorithm allreduce --output together");
+      w.run(kHalfTask + "--steps 12 --precision fp16 --workers 3 --algorithm allreduce --output together");
   ASSERT_EQ(e.status, 0) << e.err;
   const json s = summary(w, "together");
   const auto& hashes = s["worker_hashes"];

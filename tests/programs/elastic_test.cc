@@ -14,7 +14,7 @@ using testing_programs::Ended;
 using testing_programs::expect_has;
 
 // Slow enough that there is something to interrupt.
-const char* kTask =
+const char* kElasticTask =
     "timeout 100 $TRAIN --data synthetic:12x12x1,classes=4,train=960,test=64 --image-size 12 --lr 0.05 "
     "--reference-batch 0 --lr-schedule constant --warmup-epochs 0 --augment none --log-every 1 --threads 1 "
     "--progress none --elastic on --model small-cnn --batch-size 8 ";
@@ -29,7 +29,7 @@ class Elastic : public ::testing::Test {
   // Starts a training, and kills these workers, named by their ranks at the start, when it has taken some steps.
   Ended kill(const std::string& flags, const std::string& ranks) {
     return place_.run(
-        kTask + flags +
+        kElasticTask + flags +
         " --output run > log & P=$!\n"
         "for i in $(seq 3000); do [ $(grep -c step run/metrics.jsonl 2>/dev/null || true) -gt 8 ] && break; "
         "sleep 0.01; done\n"
@@ -62,7 +62,7 @@ TEST_F(Elastic, AnyWorkerMayDieAndTheOthersFinishTheRun) {
 // With SIGTERM to all of them, and with SIGTERM to their launcher, all stop.
 TEST_F(Elastic, AWorkerThatIsToldToLeavesTheOthers) {
   const std::string begin =
-      std::string(kTask) +
+      std::string(kElasticTask) +
       "--workers 3 --restarts 0 --epochs 100000 --algorithm sgp --output run > log & P=$!\n"
       "for i in $(seq 600); do [ $(grep -c step run/metrics.jsonl 2>/dev/null) -gt 8 ] && break; "
       "sleep 0.05; done 2>/dev/null\nL=$(pgrep -P $P)\n";
@@ -80,7 +80,7 @@ TEST_F(Elastic, AWorkerThatIsToldToLeavesTheOthers) {
 
 TEST_F(Elastic, AFreshWorkerTakesTheDeadOnesPlace) {
   const Ended e = place_.run(
-      std::string(kWaitFor) + kTask +
+      std::string(kWaitFor) + kElasticTask +
       "--workers 3 --epochs 100000 --algorithm allreduce --output run > log & P=$!\nwait_for '\"step\"' 8\n"
       "L=$(pgrep -P $P); for w in $(pgrep -P $L); do grep -qz ^RANK=0$ /proc/$w/environ && kill -KILL $w; "
       "done\n"
@@ -107,22 +107,23 @@ TEST_F(Elastic, RefusesWhatCannotBeTakenOver) {
                                        {"--algorithm gem --servers dedicated", "no worker"},
                                        {"--algorithm sgp --split dirichlet:1", "--split dirichlet:1"},
                                        {"--algorithm sgp --record order", "--record"}}) {
-    const Ended e = place_.run(std::string(kTask) + "--workers 2 --steps 2 --output refused " + flags);
+    const Ended e = place_.run(std::string(kElasticTask) + "--workers 2 --steps 2 --output refused " + flags);
     EXPECT_EQ(e.status, 2) << flags << e.err;
     expect_has(e.err, message);
   }
 }
 
 TEST_F(Elastic, ANewcomerNeedsNoFlagsButTheJobsAddress) {
-  const Ended e = place_.run(
-      std::string(kWaitFor) +
-      "head -c 32 /dev/urandom > key; chmod 600 key; export SKEIN_KEY_FILE=$PWD/key\n" + std::string(kTask) +
-      "--workers 2 --epochs 100000 --algorithm sgp --output run > log 2>&1 & P=$!\n"
-      "wait_for '\"step\"' 8; L=$(pgrep -P $P)\n"
-      "$TRAIN --join run --lr 0.7 2> why; echo status $?\n"
-      "$TRAIN --join run --model mlp 2> which; echo status $?\n"
-      "timeout 60 $TRAIN --join run --threads 1 > late 2>&1 & wait_for '\"joined\":1' 1\n"
-      "kill -INT $L; wait $P; echo status $?");
+  const Ended e =
+      place_.run(std::string(kWaitFor) +
+                 "head -c 32 /dev/urandom > key; chmod 600 key; export SKEIN_KEY_FILE=$PWD/key\n" +
+                 std::string(kElasticTask) +
+                 "--workers 2 --epochs 100000 --algorithm sgp --output run > log 2>&1 & P=$!\n"
+                 "wait_for '\"step\"' 8; L=$(pgrep -P $P)\n"
+                 "$TRAIN --join run --lr 0.7 2> why; echo status $?\n"
+                 "$TRAIN --join run --model mlp 2> which; echo status $?\n"
+                 "timeout 60 $TRAIN --join run --threads 1 > late 2>&1 & wait_for '\"joined\":1' 1\n"
+                 "kill -INT $L; wait $P; echo status $?");
   EXPECT_EQ(e.out, "status 2\nstatus 2\nstatus 130\n") << e.err << place_.read("late");
   expect_has(place_.read("why"), "--lr 0.7: the job at run has lr 0.05");
   expect_has(place_.read("which"), "--model mlp: the job at run has model small-cnn");
@@ -134,7 +135,7 @@ TEST_F(Elastic, OfTwoWorkersOneMayFallSilent) {
   for (const std::string which : {"head", "tail"}) {
     place_.run("rm -rf run");
     const Ended e = place_.run(
-        std::string(kWaitFor) + kTask +
+        std::string(kWaitFor) + kElasticTask +
         "--workers 2 --deadline 4 --restarts 1 --epochs 100000 --algorithm allreduce --output run > log 2>&1 "
         "& P=$!\nwait_for '\"step\"' 8; L=$(pgrep -P $P); W=$(pgrep -P $L | " +
         which +

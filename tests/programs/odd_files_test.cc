@@ -29,13 +29,13 @@ const Json kWritten = {{"converted",
 const Json kAll = {{"train", kWritten}, {"test", kWritten}};
 
 const std::string kMake = SKEIN_BINARY_DIR "/make_image_folder";
-const std::string kTrain =
+const std::string kOddTrain =
     "$TRAIN --data imagefolder:d --model small-cnn --image-size 28 --batch-size 16 --output out ";
 
 TEST(OddFiles, OfARunAreCountedExactlyAndOnce) {
   const Workplace w;
   expect_fine(w.run(kMake + " d --per-class 6 --odd"));
-  const Ended e = w.run(kTrain + "--epochs 2");
+  const Ended e = w.run(kOddTrain + "--epochs 2");
   expect_fine(e);
   const Json s = summary_of(w, "out");
   EXPECT_EQ(s["odd_files"], kAll) << s["odd_files"].dump(1);
@@ -60,15 +60,15 @@ TEST(OddFiles, OfARunAreCountedExactlyAndOnce) {
 TEST(OddFiles, AreCountedOverResumesAndWorkers) {
   const Workplace w;
   expect_fine(w.run(kMake + " d --per-class 6 --odd"));
-  expect_fine(w.run(kTrain + "--steps 2 --color-jitter 0.4"));
+  expect_fine(w.run(kOddTrain + "--steps 2 --color-jitter 0.4"));
   const Json half = summary_of(w, "out")["odd_files"]["train"];
   EXPECT_NE(half, kWritten);
   expect_fine(w.run("$TRAIN --resume out --steps 5"));  // 74 images
   EXPECT_EQ(summary_of(w, "out")["odd_files"], kAll) << summary_of(w, "out")["odd_files"].dump(1);
   EXPECT_GT(summary_of(w, "out")["seconds_by_stage"]["jitter"], 0);
   for (const std::string transport : {"shared", "local"}) {
-    expect_fine(w.run("rm -r out; " + kTrain + "--workers 3 --algorithm allreduce --epochs 1 --transport " +
-                      transport));
+    expect_fine(w.run("rm -r out; " + kOddTrain +
+                      "--workers 3 --algorithm allreduce --epochs 1 --transport " + transport));
     EXPECT_EQ(summary_of(w, "out")["odd_files"], kAll)
         << transport << summary_of(w, "out")["odd_files"].dump(1);
   }
@@ -112,7 +112,7 @@ TEST(OddFiles, AreNamedWithTheirReasonAndCannotSteerTheTerminal) {
   const Workplace w;
   expect_fine(w.run(kMake + " d --per-class 2"));
   w.write("d/train/Bag/evil\x1b[2J.jpg", "RIFF1234WEBPVP8 ");
-  const Ended e = w.run(kTrain + "--epochs 1");
+  const Ended e = w.run(kOddTrain + "--epochs 1");
   expect_fine(e);
   EXPECT_NE(e.out.find("skipped, cannot be read: d/train/Bag/evil\\x1b[2J.jpg: WebP, not JPEG or PNG\n"),
             std::string::npos)

@@ -19,13 +19,14 @@ using testing::has;
 using testing_programs::Ended;
 using testing_programs::Workplace;
 
-const std::string kTrain = "$TRAIN --model small-cnn --batch-size 16 --no-nesterov ";
+const std::string kPredictTrain = "$TRAIN --model small-cnn --batch-size 16 --no-nesterov ";
 
 // Prediction must agree with evaluation of the same pictures from the same file, without further flags.
 TEST(Predict, NamesTheClassesThatEvaluationCounts) {
   const Workplace w;
   testing::write_folder(w.path() / "photos", {"ducks", "geese", "swans"});
-  ASSERT_EQ(w.run(kTrain + "--data imagefolder:photos --image-size 16 --steps 6 --output out").status, 0);
+  ASSERT_EQ(w.run(kPredictTrain + "--data imagefolder:photos --image-size 16 --steps 6 --output out").status,
+            0);
   const Ended eval = w.run("$TRAIN --eval-only --data imagefolder:photos --weights out/model.safetensors");
   ASSERT_EQ(eval.status, 0) << eval.err;
   const Ended e =
@@ -48,7 +49,9 @@ TEST(Predict, NamesTheClassesThatEvaluationCounts) {
 TEST(Predict, PrintsATableAndNamesWhatItCannotRead) {
   const Workplace w;
   ASSERT_EQ(
-      w.run(kTrain + "--data synthetic:12x12x1,classes=3,train=64,test=10 --steps 1 --output out").status, 0);
+      w.run(kPredictTrain + "--data synthetic:12x12x1,classes=3,train=64,test=10 --steps 1 --output out")
+          .status,
+      0);
   testing::write_pictures(w.path() / "some", 2, 30, 1);
   w.write("some/bad.jpg", "not a picture");
   w.write("some/.hidden.png", "x");

@@ -11,7 +11,7 @@ namespace {
 using nlohmann::json;
 using testing_programs::Ended;
 
-const char* kTask =
+const char* kServerTask =
     "timeout 100 $TRAIN --data synthetic:12x12x1,classes=4,train=640,test=64 --image-size 12 --lr 0.02 "
     "--elastic off "
     "--reference-batch 0 --lr-schedule constant --warmup-epochs 0 --augment none --log-every 5 --threads 1 "
@@ -20,7 +20,7 @@ const char* kTask =
 class Served : public ::testing::Test {
  protected:
   Ended train(const std::string& flags, const std::string& after = "") {
-    return place_.run(kTask + flags + after);
+    return place_.run(kServerTask + flags + after);
   }
   json summary(const std::string& run) { return json::parse(place_.read(run + "/summary.json")); }
   testing_programs::Workplace place_;

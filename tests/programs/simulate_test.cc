@@ -11,7 +11,7 @@ using nlohmann::json;
 using testing_programs::Ended;
 using testing_programs::expect_has;
 
-const std::string kTask =
+const std::string kWorldTask =
     "timeout 100 $TRAIN --data synthetic:8x8x1,classes=4,train=96,test=16 --image-size 8 --lr 0.02 "
     "--reference-batch 0 "
     "--augment none --threads 1 --model mlp --batch-size 4 --steps 12 --progress none --no-tensorboard ";
@@ -31,7 +31,7 @@ count = 4
 
 class Simulate : public ::testing::Test {
  protected:
-  Ended train(const std::string& flags) { return place_.run(kTask + flags); }
+  Ended train(const std::string& flags) { return place_.run(kWorldTask + flags); }
   json summary(const std::string& run) { return json::parse(place_.read(run + "/summary.json")); }
   double images_per_second(const std::string& world, const std::string& flags) {
     place_.run("rm -rf timed");
@@ -84,7 +84,7 @@ TEST_F(Simulate, OfASeedHasTheSameLogBesideAnythingElse) {
     ASSERT_EQ(train("--algorithm " + row + " --simulate w.toml --output a").status, 0) << place_.read(".err");
     ASSERT_EQ(place_
                   .run("(for i in 1 2 3 4; do (while :; do :; done) & done; sleep 6; kill $(jobs -p)) & " +
-                       kTask + "--algorithm " + row + " --simulate v.toml --output b")
+                       kWorldTask + "--algorithm " + row + " --simulate v.toml --output b")
                   .status,
               0)
         << place_.read(".err");

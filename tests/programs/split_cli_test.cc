@@ -15,7 +15,7 @@ using testing::has;
 using testing_programs::Ended;
 using testing_programs::Workplace;
 
-const std::string kTask =
+const std::string kSplitTask =
     "timeout 100 $TRAIN --data synthetic:8x8x1,classes=4,train=200,test=40 --model mlp --threads 1 "
     "--batch-size 8 "
     "--lr 0.05 --reference-batch 0 --augment none ";
@@ -27,9 +27,9 @@ TEST(SplitTraining, NobodyHangsWhateverTheAlgorithm) {
     const std::map<std::string, std::string> flags = {
         {"lsgd", " --groups 2"}, {"post-local", " --switch-step 3"}, {"qsr", " --qsr-c 0.1"}};
     const std::string more = flags.contains(row.name) ? flags.at(row.name) : "";
-    const Ended e =
-        w.run("rm -rf out; " + kTask + "--split dirichlet:0.3 --workers 4 --transport local --epochs 2 " +
-              "--output out --algorithm " + row.name + more);
+    const Ended e = w.run("rm -rf out; " + kSplitTask +
+                          "--split dirichlet:0.3 --workers 4 --transport local --epochs 2 " +
+                          "--output out --algorithm " + row.name + more);
     ASSERT_EQ(e.status, 0) << row.name << e.err;
     const json s = json::parse(w.read("out/summary.json"));
     std::set<int64_t> sizes;
@@ -49,7 +49,7 @@ TEST(SplitTraining, NobodyHangsWhateverTheAlgorithm) {
 TEST(SplitTraining, ResumedEqualsUninterrupted) {
   const Workplace w;
   for (const std::string algorithm : {"allreduce", "local-sgd", "sgp"}) {
-    const std::string all = kTask +
+    const std::string all = kSplitTask +
                             "--split dirichlet:0.3 --workers 3 --transport local --lr-schedule constant "
                             "--warmup-epochs 0 --algorithm " +
                             algorithm;
@@ -69,7 +69,7 @@ TEST(SplitTraining, RefusesInOneLineBeforeTraining) {
   for (const auto& [flag, message] : {std::pair{"dirichlet", "dirichlet:A"},
                                       {"major:2", "between 0 and 1"},
                                       {"dirichlet:0.0001", "gets none"}}) {
-    const Ended e = w.run(kTask + "--workers 6 --algorithm sgp --steps 2 --output out --split " + flag);
+    const Ended e = w.run(kSplitTask + "--workers 6 --algorithm sgp --steps 2 --output out --split " + flag);
     EXPECT_EQ(e.status, 2) << e.err;
     EXPECT_NE(e.err.find(message), std::string::npos) << e.err;
     EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;

@@ -13,8 +13,8 @@ using testing::has;
 using testing_programs::Ended;
 using testing_programs::Workplace;
 
-const std::string kTrain = "$TRAIN --model small-cnn --batch-size 16 --no-nesterov ";
-const std::string kSynthetic = kTrain + "--data synthetic:16x16x3,classes=10,train=160,test=40 ";
+const std::string kWeightsTrain = "$TRAIN --model small-cnn --batch-size 16 --no-nesterov ";
+const std::string kSynthetic = kWeightsTrain + "--data synthetic:16x16x3,classes=10,train=160,test=40 ";
 const std::string kFrozen = "--steps 1 --lr 0 --weight-decay 0 ";  // the output equals the input
 
 TensorFile model_of(const Workplace& w, const std::string& run) {
@@ -29,7 +29,7 @@ TEST(FineTuning, OnOtherClassesKeepsAllButTheClassifierAndSaysSo) {
   testing::write_folder(w.path() / "photos", {"ducks", "geese", "swans"});
   ASSERT_EQ(w.run(kSynthetic + "--steps 5 --output ten").status, 0);
   const Ended e =
-      w.run(kTrain + kFrozen + "--data imagefolder:photos --image-size 16 --output three --weights " +
+      w.run(kWeightsTrain + kFrozen + "--data imagefolder:photos --image-size 16 --output three --weights " +
             "ten/model.safetensors");
   ASSERT_EQ(e.status, 0) << e.err;
   EXPECT_TRUE(has(e.out,
@@ -42,7 +42,8 @@ TEST(FineTuning, OnOtherClassesKeepsAllButTheClassifierAndSaysSo) {
   EXPECT_EQ(three.find("fc.weight")->shape(), (Shape{3, 64}));
   EXPECT_EQ(three.metadata.at("classes"), R"(["ducks","geese","swans"])");
   // The new classifier comes from the seed, like that of training without weights.
-  ASSERT_EQ(w.run(kTrain + kFrozen + "--data imagefolder:photos --image-size 16 --output fresh").status, 0);
+  ASSERT_EQ(
+      w.run(kWeightsTrain + kFrozen + "--data imagefolder:photos --image-size 16 --output fresh").status, 0);
   EXPECT_TRUE(equal(*three.find("fc.weight"), *model_of(w, "fresh").find("fc.weight")));
 }
 
@@ -60,9 +61,9 @@ TEST(FineTuning, OnAsManyClassesOfOtherNamesTakesANewClassifierButDoesNotEvaluat
   testing::write_folder(w.path() / "birds", {"ducks", "geese"});
   testing::write_folder(w.path() / "trees", {"elms", "oaks"});
   const std::string size = "--image-size 16 ";
-  ASSERT_EQ(w.run(kTrain + size + "--data imagefolder:birds --steps 1 --output birds_run").status, 0);
+  ASSERT_EQ(w.run(kWeightsTrain + size + "--data imagefolder:birds --steps 1 --output birds_run").status, 0);
   const std::string on_trees =
-      kTrain + size + "--data imagefolder:trees --weights birds_run/model.safetensors ";
+      kWeightsTrain + size + "--data imagefolder:trees --weights birds_run/model.safetensors ";
   const Ended e = w.run(on_trees + kFrozen + "--output trees_run");
   ASSERT_EQ(e.status, 0) << e.err;
   EXPECT_TRUE(

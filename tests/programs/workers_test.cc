@@ -12,14 +12,14 @@ namespace {
 using nlohmann::json;
 using testing_programs::Ended;
 
-const char* kTask =
+const char* kWorkersTask =
     "timeout 100 $TRAIN --data synthetic:12x12x1,classes=4,train=640,test=64 --image-size 12 --lr 0.05 "
     "--reference-batch 0 "
     "--lr-schedule constant --warmup-epochs 0 --augment none --log-every 5 --threads 1 ";
 
 class Workers : public ::testing::Test {
  protected:
-  Ended train(const std::string& flags) { return place_.run(kTask + flags); }
+  Ended train(const std::string& flags) { return place_.run(kWorkersTask + flags); }
   json summary(const std::string& run) { return json::parse(place_.read(run + "/summary.json")); }
   double models_differ(const std::string& a, const std::string& b) {
     return testing_programs::models_differ(place_.path() / a, place_.path() / b);
@@ -75,7 +75,7 @@ TEST_F(Workers, EveryTransportGivesTheSameBits) {
 // Starts endless training, does `deed` to it once it runs, and returns how it ended.
 Ended disturb(const testing_programs::Workplace& place, const std::string& flags, const std::string& deed,
               const std::string& workers = "3") {
-  return place.run(std::string(kTask) +
+  return place.run(std::string(kWorkersTask) +
                    "--model small-cnn --batch-size 8 --epochs 100000 --checkpoint-every 0 --workers " +
                    workers + ' ' + flags +
                    " --output run > log & P=$!\n"
@@ -137,7 +137,7 @@ TEST_F(Workers, OfTwoSidesOnlyTheLargerOrThatOfWorkerZeroWritesACheckpoint) {
 TEST_F(Workers, AFullDiskAtTheEndOfATrainingStillLeavesTheModel) {
   ASSERT_EQ(train("--model mlp --steps 6 --output whole").status, 0) << place_.read(".err");
   const Ended e = place_.run("k=$(($(stat -c %s whole/model.safetensors) / 1024 + 60)); ulimit -f $k; " +
-                             std::string(kTask) + "--model mlp --steps 6 --output full");
+                             std::string(kWorkersTask) + "--model mlp --steps 6 --output full");
   EXPECT_EQ(e.status, 1) << e.err;
   EXPECT_NE(e.err.find("; no checkpoint was written yet; the model was written: full/model.safetensors"),
             std::string::npos)
