@@ -27,11 +27,11 @@ CLI::Option* several(CLI::App& app, const std::string& name, const char* type, c
   return plain(app, name, type, help)->expected(1, -1)->allow_extra_args();
 }
 
-void add(CLI::App& app, const Flag& f) {
+void add(CLI::App& app, const Flag& f, const Config& defaults) {
   std::string help = f.help;
   if (!f.algorithms.empty()) help += "; of " + joined(f.algorithms);
   if (!f.optimizers.empty()) help += "; of " + joined(f.optimizers);
-  const std::string otherwise = value_of(Config(), f);
+  const std::string otherwise = value_of(defaults, f);
   if (!otherwise.empty()) help += " [" + otherwise + "]";
   CLI::Option* o = f.kind == Flag::kSwitch
                        ? app.add_flag("--" + f.name + ",!--no-" + f.name)->description(help)
@@ -48,7 +48,8 @@ void add_all(CLI::App& app, const Flags& table) {
         "TOML file of flags, one KEY = VALUE per line; the command line takes precedence");
   plain(app, "--recipe", "NAME",
         "a training that is known to work (--list recipes); --config and the command line take precedence");
-  for (const Flag& f : table) add(app, f);
+  const Config defaults;
+  for (const Flag& f : table) add(app, f, defaults);
   optional(app, "--resume", "[DIR|auto]",
            "continue the run in DIR, or in --output, or the newest below runs/; auto: the one in "
            "--output if it has a checkpoint, else begin it");
