@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "apps/checkpoint/reshare_rules.h"
+#include "engine/vectors/vec.h"
 
 namespace skein::apps {
 namespace {
@@ -19,6 +20,8 @@ class Resharer final : public Archive {
     const How how = how_of(algorithm_, name);
     if (how == How::kZero) return skein::fill(v, 0.f);
     if (const Tensor* own = kept<Tensor>(name, how)) return copy_same(name, v, *own);
+    if (!pool_.tensors().contains(name) && how == How::kOwed) return skein::fill(v, 0.f);
+    if (!pool_.tensors().contains(name) && how == How::kCommon) return fill("x", v, field("x"), 0);
     const bool travels = how == How::kNumerator || how == How::kNumeratorTail;
     if (travels && pool_.tensors().contains("strategy.x")) return numerator(name, v, how);
     const Tensor& t = field(how == How::kCenter ? "strategy.center.theta" : travels ? plain(name) : name);
@@ -68,7 +71,8 @@ class Resharer final : public Archive {
   // What this worker itself has, where the rule leaves it.
   template <class T>
   const T* kept(const std::string& name, How how) const {
-    if (differing_ == Differing::kAllEqual || (how != How::kMean && how != How::kSum)) return nullptr;
+    const bool own = how == How::kMean || how == How::kSum || how == How::kOwed || how == How::kCommon;
+    if (differing_ == Differing::kAllEqual || !own) return nullptr;
     const auto at = pool_.own().find(name);
     return at == pool_.own().end() ? nullptr : std::get_if<T>(&at->second);
   }

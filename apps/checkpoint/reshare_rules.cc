@@ -1,6 +1,7 @@
 // The table of rules.
 #include "apps/checkpoint/reshare_rules.h"
 
+#include <string_view>
 #include <vector>
 
 namespace skein::apps {
@@ -8,7 +9,7 @@ namespace {
 
 struct Row {
   std::string algorithms;  // empty: all
-  std::string field;       // `*` ends a prefix
+  std::string field;       // `*` stands for any beginning or end
   How how;
 };
 const std::vector<Row>& table() {
@@ -18,6 +19,8 @@ const std::vector<Row>& table() {
       {"", "transfers.*", How::kSum},
       {"", "unreadable*", How::kSum},
       {"", "loss_scale.scale", How::kLeast},
+      {"", "*residual", How::kOwed},
+      {"", "*common", How::kCommon},
       {pullers, "x", How::kCenter},
       {pullers, "strategy.pulled", How::kCenter},
       {pullers, "strategy.s", How::kCenter},
@@ -38,13 +41,17 @@ const std::vector<Row>& table() {
   return rows;
 }
 
+bool matches(std::string_view pattern, std::string_view field) {
+  if (pattern.ends_with('*')) return field.starts_with(pattern.substr(0, pattern.size() - 1));
+  return pattern.starts_with('*') ? field.ends_with(pattern.substr(1)) : field == pattern;
+}
+
 }  // namespace
 
 How how_of(const std::string& algorithm, const std::string& field) {
   for (const Row& r : table()) {
     if (!r.algorithms.empty() && r.algorithms.find(' ' + algorithm + ' ') == std::string::npos) continue;
-    const bool prefix = r.field.back() == '*';
-    if (prefix ? field.starts_with(r.field.substr(0, r.field.size() - 1)) : field == r.field) return r.how;
+    if (matches(r.field, field)) return r.how;
   }
   return How::kMean;
 }

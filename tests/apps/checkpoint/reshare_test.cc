@@ -209,6 +209,32 @@ TEST_F(Reshare, EveryOtherRowGoesOn) {
   }
 }
 
+// A single worker needs no codec: those who follow owe nothing, and have its model in common.
+TEST_F(Reshare, ACodedRunPassesThroughASingleWorker) {
+  const std::tuple<const char*, const char*, const char*> rows[] = {
+      {"allreduce --wire int8", "strategy.residual", ""},
+      {"local-sgd --tau 3 --wire int4", "strategy.residual", "strategy.common"},
+      {"post-local --switch-step 2 --tau 3 --wire int8", "strategy.together.residual",
+       "strategy.apart.common"},
+      {"slowmo --tau 3 --wire topk:0.1", "strategy.residual", ""},
+      {"cocod --tau 3 --wire int8", "strategy.flight.residual", "strategy.flight.common"},
+  };
+  for (const auto& [row, owed, common] : rows) {
+    place_.run("rm -rf run four");
+    train(std::string("--model mlp --workers 4 --batch-size 6 --steps 4 --output run --keep-checkpoints 1 ") +
+          "--algorithm " + row);
+    ASSERT_EQ(resume("run --workers 1 --steps 8").status, 0) << row << place_.read(".err");
+    EXPECT_TRUE(field("run", owed).empty()) << row;
+    // No step is left to train, so the run writes what it loaded.
+    ASSERT_EQ(resume("run --workers 4 --steps 8 --output four").status, 0) << row << place_.read(".err");
+    const auto residuals = field("four", owed), x = field("four", "x");
+    ASSERT_EQ(residuals.size(), 4u) << row;
+    for (const auto& e : residuals) EXPECT_EQ(e, std::vector<float>(e.size(), 0)) << row;
+    if (*common) { EXPECT_EQ(field("four", common), x) << row; }
+    EXPECT_EQ(resume("four --steps 12").status, 0) << row << place_.read(".err");
+  }
+}
+
 // Workers with different scales get the smallest, because what overflowed on one may overflow on those
 // that get its images.
 TEST_F(Reshare, TheLossScaleBecomesTheSmallestThereWas) {
