@@ -28,7 +28,7 @@ void Stopping::begin() {
 // fastest worker takes in about a second, which all learn and so agree on.
 bool Stopping::here() {
   const bool asked = run_.asked_to_stop();
-  if (run_.comm().size() == 1) return asked;
+  if (run_.comm().size() == 1) return asked || run_.asked_to_leave();  // it would leave nobody
   if (run_.asynchronous) return here_apart();
   const int64_t k = run_.k;
   if (k < next_question_) return false;

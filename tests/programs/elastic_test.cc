@@ -78,6 +78,17 @@ TEST_F(Elastic, AWorkerThatIsToldToLeavesTheOthers) {
   EXPECT_EQ(all.out, "status 130\n") << all.err << place_.read("log");
 }
 
+TEST_F(Elastic, TheLastWorkerStopsWithACheckpointWhenItIsToldToLeave) {
+  const Ended e =
+      place_.run(std::string(kWaitFor) + kTask +
+                 "--workers 2 --restarts 0 --epochs 100000 --algorithm sgp --output run > log & P=$!\n"
+                 "wait_for '\"step\"' 8; L=$(pgrep -P $P); kill -KILL $(pgrep -P $L | head -1)\n"
+                 "wait_for '\"membership\"' 1; kill -TERM $(pgrep -P $L); wait $P; echo status $?");
+  EXPECT_EQ(e.out, "status 130\n") << e.err << place_.read("log");
+  expect_has(place_.read("log"), "interrupted after step");
+  EXPECT_FALSE(std::filesystem::is_empty(place_.path() / "run/checkpoints"));
+}
+
 TEST_F(Elastic, AFreshWorkerTakesTheDeadOnesPlace) {
   const Ended e = place_.run(
       std::string(kWaitFor) + kElasticTask +
