@@ -117,8 +117,8 @@ class Caller {
       Ward& w = team_.start("host " + h.name, {.output = true, .orders = true},
                             [&](size_t) { become(ssh, h.name, command); });
       w.prefix = h.name + ": ";
-      team_.send_line(w, text("key ", key, "\nfirst ", first, "\ncount ", h.workers, "\nworld ", world, '\n',
-                              environment_lines(), "end"));
+      w.order(text("key ", key, "\nfirst ", first, "\ncount ", h.workers, "\nworld ", world, '\n',
+                   environment_lines(), "end"));
       first += h.workers;
     }
   }
@@ -158,7 +158,7 @@ class Caller {
     is_ready_[index(w)] = true;
     if (++ready_ < job_.hosts.size()) return true;
     met_ = true;
-    for (Ward& other : team_.wards()) team_.send_line(other, meet_);
+    for (Ward& other : team_.wards()) other.order(meet_);
     return true;
   }
 

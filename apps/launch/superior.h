@@ -23,7 +23,8 @@ inline constexpr const char* kThrough = "through";
 inline constexpr const char* kRegister = "register ";
 // In the environment of the workers whose claims come to the same program: a word that it has drawn.
 inline constexpr const char* kRegisterVariable = "SKEIN_REGISTER";
-inline constexpr size_t kLongestReport = 64 << 10;  // bytes
+// In bytes: the claim of a view of some 3,000 workers.
+inline constexpr size_t kLongestReport = 384 << 10;
 
 // This worker is a member of the job. To be called when it has become one, and again if the place changes. Only
 // from then on is its death that of a member, who is replaced. Both do nothing if nobody takes reports.

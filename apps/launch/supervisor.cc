@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -27,6 +28,7 @@ using comm::Fd;
 // with an error has told its peers.
 constexpr auto kGraceAfterKill = std::chrono::seconds(180), kGraceAfterError = std::chrono::seconds(30);
 constexpr auto kOneKeystroke = std::chrono::seconds(1);  // timeout(1) signals a process and then its group
+constexpr size_t kMostUnsent = 16 << 20;                 // bytes of orders to one ward
 constexpr auto kLastOrder = std::chrono::seconds(2);     // for a ward that is ordered to kill its workers
 // After SIGKILL, in case the process hangs in the kernel.
 constexpr auto kUnkillable = std::chrono::seconds(10);
@@ -41,6 +43,9 @@ std::pair<Fd, Fd> make_socket_pair() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     comm::fail_system("making a pair of sockets");
+  const int room =
+      kLongestReport;  // the kernel takes less for granted, and refuses a report that has no room
+  for (const int end : ends) setsockopt(end, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
   return {Fd(ends[0]), Fd(ends[1])};
 }
 
@@ -56,6 +61,23 @@ bool Ward::is_lost() const {
   return (exit_code() > 128 && exit_code() != kExitInterrupted) || exit_code() == kExitGivenUp;
 }
 int Ward::exit_code() const { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+
+void Ward::order(const std::string& line) {
+  if (orders) unsent += line + '\n';
+  send_orders();
+}
+// Somebody who never reads is a dead connection.
+void Ward::send_orders() {
+  while (orders && !unsent.empty()) {
+    const ssize_t n = write(orders.get(), unsent.data(), unsent.size());
+    if (n > 0)
+      unsent.erase(0, size_t(n));
+    else if (errno == EAGAIN && unsent.size() <= kMostUnsent)
+      return;
+    else if (errno != EINTR)
+      orders = {};
+  }
+}
 
 Supervisor::Supervisor(Loss loss, double patience)
     : loss_(loss),
@@ -145,17 +167,11 @@ size_t Supervisor::remaining() const {
   return size_t(std::count_if(wards_.begin(), wards_.end(), [](const Ward& w) { return !w.ended; }));
 }
 
-// Lines are short and the pipe is nearly empty; a full pipe belongs to a dead connection.
-void Supervisor::send_line(Ward& w, const std::string& line) {
-  const std::string all = line + '\n';
-  if (w.orders && write(w.orders.get(), all.data(), all.size()) != ssize_t(all.size())) w.orders = {};
-}
-
 void Supervisor::signal_all(int s) {
   for (Ward& w : wards_) {
     if (w.pid <= 0 || w.ended) continue;
     if (w.orders)
-      send_line(w, "signal " + std::to_string(s));
+      w.order("signal " + std::to_string(s));
     else
       kill(w.pid, s);
   }
@@ -168,7 +184,7 @@ void Supervisor::kill_all() {
   for (Ward& w : wards_) {
     if (w.pid <= 0 || w.ended) continue;
     if (w.orders) {
-      send_line(w, "signal " + std::to_string(SIGKILL));
+      w.order("signal " + std::to_string(SIGKILL));
       w.orders = {};
       w.condemned = Clock::now();
     } else if (Clock::now() - w.condemned > kLastOrder) {

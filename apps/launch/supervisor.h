@@ -57,6 +57,7 @@ struct Ward : Standing {
   comm::Fd output;     // its stdout; empty if it shares ours
   // Takes lines "signal N", if a signal to the process would not reach the workers behind it.
   comm::Fd orders;
+  std::string unsent;  // orders for which its pipe has had no room yet
   bool plain = false;  // its stdout is passed on byte by byte, without the prefix
   pid_t pid = -1;
   int status = 0;  // as returned by waitpid
@@ -65,8 +66,10 @@ struct Ward : Standing {
   std::string error_line, output_line;  // incomplete lines
 
   bool failed() const { return ended && status != 0; }
-  int exit_code() const;  // 128 + signal
-  bool is_lost() const;   // the ward, a worker behind it, or the connection to them
+  int exit_code() const;                // 128 + signal
+  bool is_lost() const;                 // the ward, a worker behind it, or the connection to them
+  void order(const std::string& line);  // to one that takes orders; without waiting
+  void send_orders();                   // what its pipe has room for now; the rest stays in `unsent`
 };
 
 // SIGINT, SIGTERM and SIGHUP are passed on once; a second one kills (but not a second SIGHUP, because a
@@ -118,7 +121,6 @@ class Supervisor {
   // unless all were lost. With kIsReplaced it is 0 if any ward has finished the job.
   int run();
   bool asked() const { return asked_ != comm::Clock::time_point{}; }
-  void send_line(Ward&, const std::string& line);
 
  private:
   // With Loss::kIsReplaced: what is known of the job.

@@ -18,11 +18,14 @@ void Supervisor::listen(int patience_ms) {
   if (superior_) waits.push_back({superior_.get(), POLLIN, 0});
   const bool silent =
       std::none_of(wards_.begin(), wards_.end(), [](const Ward& w) { return bool(w.errors); });
-  for (const Ward& w : wards_)
+  for (const Ward& w : wards_) {
     for (const Fd* f : {&w.errors, &w.output, &w.reports})
       if (*f) waits.push_back({f->get(), POLLIN, 0});
+    if (w.orders && !w.unsent.empty()) waits.push_back({w.orders.get(), POLLOUT, 0});
+  }
   poll(waits.data(), waits.size(), silent ? std::min(patience_ms, 20) : patience_ms);
   for (Ward& w : wards_) {
+    w.send_orders();
     hear(w, w.errors, w.error_line, true);
     hear(w, w.output, w.output_line, false);
   }

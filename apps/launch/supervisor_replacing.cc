@@ -61,7 +61,7 @@ void Supervisor::take_claim(Ward& w, const std::string& claim) {
 }
 
 void Supervisor::answer(Ward& w, const std::string& words) {
-  if (w.orders) return send_line(w, words);
+  if (w.orders) return w.order(words);
   if (w.reports) (void)!send(w.reports.get(), words.data(), words.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -106,7 +106,7 @@ void Supervisor::finish() {
   job_.finished = true;
   for (Ward& w : wards_) {
     if (w.fresh && !w.member && !w.ended) kill(w.pid, SIGKILL);
-    if (w.orders) send_line(w, kThrough);
+    if (w.orders) w.order(kThrough);
   }
 }
 

@@ -220,5 +220,19 @@ TEST_F(Replacing, AJobWhoseLastWorkerWasKilledHasFailed) {
             128 + SIGKILL);
 }
 
+// Of thousands of workers.
+TEST_F(Replacing, TheRegisterKeepsTheFirstOfTwoLongClaims) {
+  is_top = true;
+  const auto claim = [&](int seat, int) {
+    join(seat);
+    std::optional<std::string> kept;
+    while (!kept) kept = claim_epoch(2, std::string(190'000, char('a' + seat)));
+    stage.kept[seat] = *kept == std::string(190'000, kept->at(0)) ? kept->at(0) : '?';
+  };
+  EXPECT_EQ(run(2, claim), 0);
+  EXPECT_TRUE(stage.kept[0] == 'a' || stage.kept[0] == 'b') << char(stage.kept[0]);
+  EXPECT_EQ(stage.kept[1], stage.kept[0]);
+}
+
 }  // namespace
 }  // namespace skein::apps

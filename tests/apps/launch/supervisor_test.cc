@@ -43,5 +43,20 @@ TEST(Supervisor, KillsWhoeverIsLeftStandingWhenTheOthersAreThrough) {
   EXPECT_EQ(status_of(apps::Loss::kEndsAll, {1, 1, -1}), 1);
 }
 
+TEST(Supervisor, OrdersThatAPipeCannotHoldArriveWholeAndInOrder) {
+  apps::Supervisor team;
+  const std::string longer(300'000, 'x');
+  apps::Ward& host = team.start("host", {.orders = true}, [&](size_t) {
+    std::string all;
+    char some[4096];
+    for (ssize_t n; !all.ends_with("last\n") && (n = read(STDIN_FILENO, some, sizeof some)) > 0;)
+      all.append(some, size_t(n));
+    _exit(all == longer + "\nlast\n" ? 0 : 1);
+  });
+  host.order(longer);
+  host.order("last");
+  EXPECT_EQ(team.run(), 0);
+}
+
 }  // namespace
 }  // namespace skein
