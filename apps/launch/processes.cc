@@ -62,7 +62,8 @@ void become_local(int local_rank, const Crew& c, const Fd& key) {
 [[noreturn]] void become_newcomer(int local_rank, const Crew& c, const Fd& key, const std::string& place,
                                   char** argv) {
   become_local(local_rank, c, key);
-  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) unsetenv(name);
+  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_PORT"}) unsetenv(name);
+  set_variable("MASTER_ADDR", c.host);  // from which it takes whether others may reach it from outside
   set_variable(kJoinVariable, place);
   run_again(argv);
 }
