@@ -27,7 +27,7 @@ using comm::View;
 constexpr double kAssembling = 5;    // seconds that the members of a new epoch have to connect, at most
 constexpr double kRegrouping = 0.5;  // seconds for a view without those who did not come
 constexpr char kRegisterMark = '@';
-constexpr double kProbe = 0.2;  // seconds that a host has to refuse a connection
+constexpr double kProbe = 0.2;  // seconds that a host has to answer at one of its addresses
 
 std::string this_version() { return text("skein ", SKEIN_VERSION); }
 
@@ -69,10 +69,15 @@ std::string joined_by_commas(const std::vector<std::string>& words) {
 }
 
 // A listening socket lives as long as its process. That its host refuses a connection is a fact about the process;
-// that nobody answers may be the network's doing.
+// that nobody answers may be the network's doing. The first address that answers decides. An address that leads back to
+// this host says something only of a worker that has no other.
 bool is_gone(const std::string& card) {
-  const DoorAddress a = read_card(card);
-  return !a.hosts.empty() && comm::refuses(a.hosts[0], a.port, comm::after(kProbe));
+  DoorAddress a = read_card(card);
+  if (!std::all_of(a.hosts.begin(), a.hosts.end(), comm::leads_back))
+    std::erase_if(a.hosts, comm::leads_back);
+  for (const std::string& host : a.hosts)
+    if (const auto heard = comm::listens(host, a.port, comm::after(kProbe))) return !*heard;
+  return false;
 }
 
 // Tries the doors of a job with its key until one attempt succeeds.
@@ -237,7 +242,7 @@ void Epochs::open_council(Connection& c, std::unique_ptr<comm::Succession> begun
   comm::Refusals& refusals = c.transport->mailbox().refusals();
   c.door = std::make_unique<comm::Door>(
       door_, key_, refusals.callers,
-      comm::Door::Answers{.admit = [this, &c](const auto& a) { return consider(a, *c.council); },
+      comm::Door::Answers{.admit = [this, &c](const auto& a) { return consider(a, c); },
                           .gone = [&c](comm::MemberId m) { c.council->forget(m); },
                           .describe = [this](const std::string& v) { return describe(v); }});
   c.council = std::make_unique<comm::Council>(
@@ -261,12 +266,16 @@ std::string Epochs::describe(const std::string& version) const {
   return o_.description;
 }
 
-std::string Epochs::consider(const comm::Application& a, comm::Council& council) const {
+// Who waits at this door, among them the one that asks, is as good as a member.
+std::string Epochs::consider(const comm::Application& a, Connection& c) const {
   if (a.job != o_.identity) return text("this job is ", o_.identity, "; the newcomer is ", a.job);
-  const int most = o_.max_workers;
-  if (most > 0 && int(council.now().members.size()) >= most)
-    return text("this job has ", council.now().members.size(), " workers, and --max-workers is ", most);
-  council.admit(a.member);
+  if (c.view.has(a.member.id)) return "this job has a member of that name";
+  const size_t members = c.view.members.size(), waiting = c.door->waiting().size() - 1;
+  if (o_.max_workers > 0 && members + waiting >= size_t(o_.max_workers))
+    return text("this job has ", members, " workers",
+                waiting > 0 ? text(", and ", waiting, " more wait") : "", ", and --max-workers is ",
+                o_.max_workers);
+  c.council->admit(a.member);
   return "";
 }
 

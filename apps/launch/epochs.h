@@ -42,7 +42,7 @@ class Epochs {
   bool try_to_meet(const comm::View&);
   bool pass_to(const comm::View&);  // false: its members did not come together
   std::string describe(const std::string& version) const;
-  std::string consider(const comm::Application&, comm::Council&) const;
+  std::string consider(const comm::Application&, Connection&) const;
   std::unique_ptr<Connection> connect(comm::Rendezvous&, comm::View);
   std::unique_ptr<Connection> meet_members(const comm::View&, const std::function<bool()>& in_vain);
   void open_council(Connection&, std::unique_ptr<comm::Succession> begun);

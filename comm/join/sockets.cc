@@ -3,8 +3,6 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -17,6 +15,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+
+#include "comm/join/interfaces.h"
 
 namespace skein::comm {
 namespace {
@@ -152,18 +152,19 @@ int bind_to(const Fd& s, const std::string& address, PortRange ports) {
 }
 
 std::vector<std::string> own_addresses() {
-  std::vector<std::string> all, loop;
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) fail_system("listing network interfaces");
-  for (const ifaddrs* i = list; i; i = i->ifa_next) {
-    if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || !(i->ifa_flags & IFF_UP)) continue;
-    char word[INET_ADDRSTRLEN];
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(i->ifa_addr)->sin_addr, word, sizeof word);
-    (i->ifa_flags & IFF_LOOPBACK ? loop : all).push_back(word);
-  }
-  freeifaddrs(list);
-  all.insert(all.end(), loop.begin(), loop.end());
-  return all;
+  std::vector<std::string> outward, inward, loop;
+  for (const Interface& i : interfaces())
+    (i.loopback ? loop : i.inward ? inward : outward).push_back(i.address);
+  outward.insert(outward.end(), inward.begin(), inward.end());
+  outward.insert(outward.end(), loop.begin(), loop.end());
+  return outward;
+}
+
+bool leads_back(const std::string& address) {
+  if (address.starts_with("127.")) return true;
+  for (const Interface& i : interfaces())
+    if (i.inward && i.address == address) return true;
+  return false;
 }
 
 namespace {
@@ -197,8 +198,10 @@ Fd connect_tcp(const std::vector<std::string>& addresses, int port, Clock::time_
   return {};
 }
 
-bool refuses(const std::string& address, int port, Clock::time_point deadline) {
-  return try_to_connect(address, port, deadline).second == ECONNREFUSED;
+std::optional<bool> listens(const std::string& address, int port, Clock::time_point deadline) {
+  const auto [s, error] = try_to_connect(address, port, deadline);
+  if (s) return true;
+  return error == ECONNREFUSED ? std::optional(false) : std::nullopt;
 }
 
 bool same_user(const Fd& s) {

@@ -1,6 +1,7 @@
 // Sockets for connecting and watching: abstract unix ones between processes of one host, TCP between hosts.
 #pragma once
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,11 +48,15 @@ Fd connect_unix(const std::string& name);
 Fd listen_tcp(const std::string& address, PortRange, int& port);
 // Gives a socket that address and port. Returns the port; throws Error if all of them are taken.
 int bind_to(const Fd& socket, const std::string& address, PortRange);
-std::vector<std::string> own_addresses();  // numeric, loopback last
+// Numeric; bridges for containers and virtual machines behind the others, loopback last.
+std::vector<std::string> own_addresses();
+// Whether an address leads to this host itself wherever it is used: loopback, or one of this host's bridges, which other
+// hosts have under the same address.
+bool leads_back(const std::string& address);
 Fd connect_tcp(const std::vector<std::string>& addresses, int port,
                Clock::time_point deadline);  // the first that answers
-// Whether that host says within the time that nobody listens there.
-bool refuses(const std::string& address, int port, Clock::time_point deadline);
+// Whether somebody listens there, if that host says so within the time.
+std::optional<bool> listens(const std::string& address, int port, Clock::time_point deadline);
 bool same_user(const Fd& unix_socket);
 
 // All bytes or none; false on hang-up or deadline.
