@@ -149,7 +149,8 @@ void assign(Config& c, const Flag& flag, const std::string& given, const Origin&
     throw BadOption(text(from.place, ": ", now, ", but the run to be resumed has ", flag.name, " = ", before,
                          " (", earlier.place,
                          "); leave it out to continue that run, or start a new one without --resume"));
-  next.origins[flag.name] = from;
+  Origin& origin = next.origins[flag.name] = from;
+  origin.since = now == before ? earlier.since : from.source;
   c = std::move(next);
 }
 

@@ -81,14 +81,13 @@ void reconcile_order(Config& c, const Flags& table) {
                 " the order of arrivals decides; --replay FILE repeats a run of it"));
 }
 
-// A rate, a decay or a momentum from a weaker source than the optimizer was chosen for another one.
+// A rate, a decay or a flag from a weaker source than the optimizer was chosen for another one. An optimizer that is only
+// said again is from the source that said it first.
 void reconcile_optimizer(Config& c, const Flags& table) {
   const optim::RuleRow& row = *naming_place(c, "optimizer", [&] { return &optim::rule_row(c.optimizer); });
-  const Source chosen = c.origin("optimizer").source;
-  if (c.optimizer != "sgd") {
-    if (c.origin("lr").source < chosen) c.lr = row.lr;
-    if (c.origin("weight-decay").source < chosen) c.weight_decay = row.weight_decay;
-  }
+  const Source chosen = c.origin("optimizer").since;
+  if (c.origin("lr").source < chosen) c.lr = row.lr;
+  if (c.origin("weight-decay").source < chosen) c.weight_decay = row.weight_decay;
   for (const Flag& f : table) {
     if (f.optimizers.empty() || holds(f.optimizers, c.optimizer)) continue;
     const Source from = c.origin(f.name).source;

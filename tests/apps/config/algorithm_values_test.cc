@@ -100,6 +100,19 @@ TEST_F(AlgorithmValues, AnOptimizerBringsItsOwnRate) {
   EXPECT_EQ(parse({"--optimizer", "adamw", "--weight-decay", "0"}).config.weight_decay, 0);
 }
 
+// As a script does that is resumed, and a newcomer with the flags of its job.
+TEST_F(AlgorithmValues, AnOptimizerThatIsSaidAgainKeepsItsRate) {
+  const std::string lamb = file("optimizer = \"lamb\"\nlr = 0.008\nweight-decay = 0.3\nbeta1 = 0.8\n");
+  const Config again = parse({"--config", lamb, "--optimizer", "lamb"}).config;
+  EXPECT_EQ(again.lr, 0.008);
+  EXPECT_EQ(again.weight_decay, 0.3);
+  EXPECT_EQ(again.of_algorithm.at("beta1"), "0.8");
+  const Config other = parse({"--config", lamb, "--optimizer", "sgd"}).config;
+  EXPECT_EQ(other.lr, 0.1);
+  EXPECT_EQ(other.weight_decay, 0.0005);
+  EXPECT_FALSE(other.of_algorithm.contains("beta1"));
+}
+
 TEST_F(AlgorithmValues, ValuesOfAnAlgorithmAreTheOnesItsFilesState) {
   const auto value = [](std::vector<std::string> words, const char* flag) {
     Config c = parse(words).config;
