@@ -1,10 +1,12 @@
 """The Python package: rows, memory, models, checkpoints, errors, alone and between processes."""
+import gc
 import hashlib
 import os
 import sys
 import tempfile
 import time
 import unittest
+import weakref
 
 import numpy as np
 import skein
@@ -26,7 +28,7 @@ class Net:
     def __init__(self, job, algorithm, **options):
         draw = np.random.default_rng(7)
         start = [draw.normal(size=s).astype(np.float32) * 0.3 for s in [(6, 8), (8,), (8, 3), (3,)]]
-        self.worker = job.worker(start, algorithm, lr=0.05, **options)
+        self.worker = job.worker(start, algorithm, **{"lr": 0.05, **options})
         self.data, self.true = np.random.default_rng(100 + job.rank), np.random.default_rng(1).normal(size=(6, 3))
 
     def gradient(self):
@@ -105,6 +107,35 @@ def average(job):
     return {"singles": singles.tolist(), "doubles": doubles.tolist()}
 
 
+def average_unlike(job, what):
+    arrays = {"size": [np.zeros(5, np.float32), np.zeros(6, np.float32)],
+              "size of doubles": [np.zeros(5), np.zeros(6)],
+              "type": [np.zeros(5, np.float32), np.zeros(5)],
+              "whole": [np.zeros(5, np.float32), np.zeros(5, np.int32)],
+              "gaps": [np.zeros(5, np.float32), np.zeros(10, np.float32)[::2]],
+              "all with gaps": [np.zeros(10, np.float32)[::2]] * 2,
+              "none": [np.zeros(5, np.float32), 7]}
+    began = time.monotonic()
+    try:
+        job.average(arrays[what][job.rank])
+    except skein.BadOption as e:
+        job.average(np.zeros(3))  # the job goes on
+        return {"error": str(e), "seconds": time.monotonic() - began}
+
+
+def leave_with_a_server_at_work(job):
+    net = Net(job, "downpour")
+    net.steps(5)
+    net.worker.finish()
+    job.barrier()
+    job.close()
+    job.close()
+    try:
+        net.steps(1)
+    except skein.Error as e:
+        return str(e)
+
+
 def raise_once(job):
     net = Net(job, "allreduce")
     net.steps(2)
@@ -163,6 +194,17 @@ class Workers(unittest.TestCase):
             self.assertEqual(r["singles"], [0.5] * 5)
             self.assertEqual(r["doubles"], [0.05, 1e300])
 
+    def test_averages_of_what_cannot_be_averaged_fail_on_all_sides(self):
+        for what in ["size", "size of doubles", "type", "whole", "gaps", "all with gaps", "none"]:
+            with self.subTest(what):
+                for r in self.ended("average_unlike", 2, what):
+                    self.assertIn("contiguous, writable arrays of one size are wanted", r["error"])
+                    self.assertLess(r["seconds"], 20)
+
+    def test_a_job_ends_its_workers_before_its_network(self):
+        for words in self.ended("leave_with_a_server_at_work", 2):
+            self.assertIn("left", words)
+
     def test_a_gradient_that_raises_is_an_exception_and_the_others_hear_of_it(self):
         other, raised = self.ended("raise_once", 2)
         self.assertEqual((raised["error"], raised["words"]), ("ZeroDivisionError", "no gradient today"))
@@ -172,7 +214,7 @@ class Workers(unittest.TestCase):
 
     def test_workers_that_disagree_are_told_on_all_sides(self):
         for words in self.ended("disagree", 2):
-            self.assertIn("worker 0 makes allreduce over 3,", words)
+            self.assertIn("worker 0 makes allreduce over 3 by sgd,", words)
 
 
 class Alone(unittest.TestCase):
@@ -209,6 +251,7 @@ class Alone(unittest.TestCase):
                 ([], {}, "no parameters"),
                 (x.astype(np.float64), {}, "parameters are float32, not float64"),
                 (frozen, {}, "read-only"),
+                (np.zeros(6, np.float32)[::2], {}, "has gaps between its numbers"),
                 ([x, x], {}, "is given twice"),
                 (x, {"algorithm": "sgpp"}, "did you mean sgp?"),
                 (x, {"algorithm": "local-sgd", "taau": 3}, "local-sgd does not read taau"),
@@ -218,6 +261,27 @@ class Alone(unittest.TestCase):
                 self.job.worker(parameters, **options)
             self.assertIn(words, str(caught.exception))
             self.assertIsInstance(caught.exception, ValueError)
+
+    def test_a_worker_that_is_gone_lets_go_of_its_memory(self):
+        x = np.zeros(3, np.float32)
+        seen = weakref.ref(x)
+        w = self.job.worker(x, "sgd")
+        del x
+        gc.collect()
+        w.step(lambda: 0.0)
+        self.assertIsNotNone(seen())
+        del w
+        gc.collect()
+        self.assertIsNone(seen())
+
+    def test_a_job_cannot_be_left_in_a_step(self):
+        w = self.job.worker(np.zeros(3, np.float32), "sgd")
+
+        def gradient():
+            self.job.close()
+        with self.assertRaisesRegex(skein.Error, "in the middle of a step"):
+            w.step(gradient)
+        w.step(lambda: 0.0)
 
     def test_a_job_that_was_left_says_so(self):
         w = self.job.worker(np.zeros(3, np.float32), "sgd")

@@ -6,14 +6,13 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include "apps/base/together.h"
-#include "apps/checkpoint/checkpoint.h"
-#include "apps/embed/handing_out.h"
-#include "apps/embed/python/job.h"
-#include "apps/embed/vector_worker.h"
+#include "apps/embed/job/averages.h"
+#include "apps/embed/job/job_worker.h"
+#include "comm/communicator/words.h"
 #include "engine/version.h"
 
 namespace nb = nanobind;
@@ -25,7 +24,6 @@ using Free = nb::call_guard<nb::gil_scoped_release>;
 using Array = nb::ndarray<nb::c_contig, nb::device::cpu>;
 using View = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
 using Window = nb::ndarray<nb::array_api, float, nb::c_contig, nb::device::cpu>;  // knows DLPack and buffers
-using Flags = std::map<std::string, std::string>;
 
 Tensor over(void* data, int64_t elements, DType type) {
   return Tensor({elements}, type,
@@ -43,29 +41,14 @@ std::shared_ptr<EmbeddedJob> join(const std::string& place, double deadline, con
   return std::make_shared<EmbeddedJob>(o);
 }
 
-// The sum in rank order, so that all ranks get the same bits.
-void average_doubles(comm::Communicator& all, const Tensor& bits) {
-  const std::vector<Tensor> every = all.gather(bits, 0);
-  double* mean = reinterpret_cast<double*>(bits.data<int64_t>());
-  for (size_t r = 1; r < every.size(); ++r) {
-    const double* theirs = reinterpret_cast<const double*>(every[r].data<int64_t>());
-    for (int64_t i = 0; i < bits.size(); ++i) mean[i] += theirs[i];
-  }
-  if (!every.empty())
-    for (int64_t i = 0; i < bits.size(); ++i) mean[i] /= double(every.size());
-  all.broadcast(bits, 0);
-}
-
-void average(const EmbeddedJob& job, const Array& x) {
-  if (x.dtype() != nb::dtype<float>() && x.dtype() != nb::dtype<double>())
-    throw BadOption("average: an array of float32 or float64");
-  const bool doubles = x.dtype() == nb::dtype<double>();
-  const Tensor t = over(x.data(), int64_t(x.size()), doubles ? kI64 : kF32);
+// Of an array; or, in vain, of what is none that can be averaged: all others are told.
+void average(EmbeddedJob& job, const std::optional<Array>& x) {
+  const bool singles = x && x->dtype() == nb::dtype<float>(),
+             doubles = x && x->dtype() == nb::dtype<double>();
+  const Tensor t =
+      !singles && !doubles ? Tensor() : over(x->data(), int64_t(x->size()), doubles ? kI64 : kF32);
   const nb::gil_scoped_release free;
-  if (doubles)
-    average_doubles(job.peers(), t);
-  else
-    job.peers().mean(t).wait();
+  doubles ? average_doubles(job.peers(), t) : average_floats(job.peers(), t);
 }
 
 // ---- memory ---------------------------------------------------------------------------------------------
@@ -107,144 +90,60 @@ Window window(nb::handle self, int64_t begin, const std::vector<size_t>& shape) 
 
 // ---- workers --------------------------------------------------------------------------------------------
 
-class PythonWorker {
- public:
-  PythonWorker(std::shared_ptr<EmbeddedJob> job, const Memory& m, const WorkerOptions& o, const Flags& flags,
-               const std::string& layout, const std::vector<int64_t>& sizes)
-      : job_(std::move(job)), algorithm_(o.algorithm), layout_(layout), seed_(o.seed), slices_(m.g(), sizes) {
-    comm::Communicator& all = job_->peers();
-    together(all, [&] { check(o, flags, all.size()); });
-    agree(o, flags);
-    all.broadcast(m.x(), 0);
-    if (m.buffers().size() > 0) all.broadcast(m.buffers(), 0);
-    worker_ = std::make_unique<VectorWorker>(m.vectors(), all, o);
-  }
+// A worker and the memory that it works in, of which another worker or array may know.
+struct PythonWorker {
+  std::shared_ptr<const Memory> memory;
+  JobWorker worker;
 
   // `gradient` returns the loss, with the gradient in its memory.
   double step(const nb::callable& gradient) {
     const nb::gil_scoped_release free;
-    const auto oracle = [&](const optim::Slices& slices) {
-      slices_.begin(slices);
-      const float loss = [&] {
-        const nb::gil_scoped_acquire held;
-        return nb::cast<float>(gradient());
-      }();
-      slices_.end();
-      return Tensor::of<float>({1}, {loss});
-    };
-    try {
-      return double(present().step(oracle).item());
-    } catch (...) {
-      slices_.abandon();
-      throw;
-    }
-  }
-  void ready(size_t parameter) { slices_.ready(parameter); }
-
-  void save(const std::string& directory, int keep) {
-    VectorWorker& w = present();
-    comm::Communicator& all = job_->peers();
-    w.settle();
-    Checkpoints checkpoints(directory, keep);
-    const int64_t k = w.steps();
-    const auto first = [&](const auto& f) {
-      together(all, [&] {
-        if (all.rank() == 0) f();
-      });
-    };
-    try {
-      first([&] { checkpoints.begin(k); });
-      together(all, [&] { checkpoints.write(k, all.rank(), [&](Archive& a) { w.visit(a); }); });
-      first([&] { checkpoints.commit(k, identity()); });
-    } catch (const Error&) {
-      if (all.rank() == 0) checkpoints.abandon(k);
-      throw;
-    }
-  }
-
-  void load(const std::string& path) {
-    VectorWorker& w = present();
-    comm::Communicator& all = job_->peers();
-    w.settle();
-    together(all, [&] {
-      load_checkpoint(find_checkpoint(path), all.rank(), identity(), [&](Archive& a) { w.visit(a); });
+    return worker.step([&] {
+      const nb::gil_scoped_acquire held;
+      return nb::cast<float>(gradient());
     });
   }
-
-  std::map<std::string, double> figures() const {
-    const comm::Traffic t = job_->peers().meter().traffic();
-    return {{"steps", double(present().steps())},
-            {"messages", double(t.messages)},
-            {"bytes", double(t.bytes)},
-            {"waited_s", t.waited},
-            {"in_flight_s", t.in_flight}};
-  }
-
-  VectorWorker& present() const {
-    if (job_->left() || !worker_) throw Error("this worker's job has been left");
-    return *worker_;
-  }
-
- private:
-  static void check(const WorkerOptions& o, const Flags& flags, int world) {
-    const optim::Values known = optim::values_in_force(o.algorithm, o.flags, world);
-    for (const auto& [name, value] : flags)
-      if (!known.contains(name)) {
-        std::string all;
-        for (const auto& [flag, in_force] : known) all += (all.empty() ? "" : ", ") + flag;
-        throw BadOption(text(o.algorithm, " does not read ", name, "; what it reads: ", all));
-      }
-  }
-
-  // One of them with another number of parameters, or another algorithm, would leave the others waiting.
-  void agree(const WorkerOptions& o, const Flags& flags) const {
-    std::string mine = text(o.algorithm, " over ", layout_, ", lr ", o.lr, ", momentum ", o.momentum,
-                            ", weight decay ", o.weight_decay, ", nesterov ", o.nesterov, ", seed ", o.seed);
-    for (const auto& [name, value] : flags) mine += text(", ", name, ' ', value);
-    comm::Communicator& all = job_->peers();
-    const std::string first = from_rank_zero(all, mine);
-    together(all, [&] {
-      if (mine != first) throw BadOption("worker 0 makes " + first + "; this worker makes " + mine);
-    });
-  }
-
-  Identity identity() const {
-    return {.model = "parameters",
-            .layout = layout_,
-            .algorithm = algorithm_,
-            .world = job_->peers().size(),
-            .data = "of the caller",
-            .seed = seed_,
-            .global_batch = 0};
-  }
-
-  const std::shared_ptr<EmbeddedJob> job_;
-  const std::string algorithm_, layout_;
-  const uint64_t seed_;
-  HandingOut slices_;
-  std::unique_ptr<VectorWorker> worker_;
 };
 
-std::unique_ptr<PythonWorker> make_worker(std::shared_ptr<EmbeddedJob> job, const Memory& m,
-                                          const std::string& algorithm, float lr, float momentum,
-                                          float weight_decay, bool nesterov, uint64_t seed,
-                                          const Flags& flags, const std::string& layout,
-                                          const std::vector<int64_t>& sizes) {
-  WorkerOptions o{.algorithm = algorithm,
-                  .lr = lr,
-                  .momentum = momentum,
-                  .weight_decay = weight_decay,
-                  .nesterov = nesterov,
-                  .seed = seed,
-                  .flags = {}};
-  for (const auto& [name, value] : flags) o.flags.set(name, value);
-  return std::make_unique<PythonWorker>(std::move(job), m, o, flags, layout, sizes);
+// begin, end, rows, columns, hidden, decays
+using Part = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool>;
+
+Segments segments_of(const std::vector<Part>& parts) {
+  if (parts.empty()) return {};
+  std::vector<Segments::Segment> all;
+  for (const auto& [begin, end, rows, columns, hidden, decays] : parts)
+    all.push_back({.begin = begin,
+                   .end = end,
+                   .rows = rows,
+                   .columns = columns,
+                   .hidden = hidden,
+                   .decay = decays ? 1.f : 0.f});
+  return {all, kCpu};
+}
+
+std::unique_ptr<PythonWorker> make_worker(std::shared_ptr<EmbeddedJob> job,
+                                          std::shared_ptr<const Memory> memory, const std::string& algorithm,
+                                          const std::string& optimizer, std::optional<float> lr,
+                                          std::optional<float> weight_decay, uint64_t seed,
+                                          const optim::Values& flags, const std::string& layout,
+                                          const std::vector<int64_t>& sizes, int64_t count,
+                                          const std::vector<Part>& parts) {
+  WorkerVectors v = memory->vectors();
+  v.count = count, v.segments = segments_of(parts);
+  const JobWorkerOptions o{algorithm, optimizer, lr, weight_decay, seed, flags, layout, sizes};
+  return std::unique_ptr<PythonWorker>(new PythonWorker{memory, {std::move(job), v, o}});
 }
 
 std::vector<std::string> algorithms() {
   std::vector<std::string> names;
   for (const optim::StrategyRow& row : optim::strategies()) names.push_back(row.name);
   return names;
+}
+
+std::map<std::string, optim::Values> optimizers() {
+  std::map<std::string, optim::Values> all;
+  for (const optim::RuleRow& row : optim::rules()) all[row.name] = defaults_of_rule(row.name);
+  return all;
 }
 
 }  // namespace
@@ -259,6 +158,8 @@ NB_MODULE(_skein, m) {
   nb::exception<comm::PeerLost>(m, "PeerLost", nb::make_tuple(error, nb::handle(PyExc_ConnectionError)));
   nb::exception<comm::Timeout>(m, "Timeout", nb::make_tuple(error, nb::handle(PyExc_TimeoutError)));
   m.def("algorithms", &algorithms);
+  m.def("optimizers", &optimizers);
+  m.attr("BLOCK") = Segments::kBlock;  // of parameters under an optimizer that sees their segments
 
   nb::class_<EmbeddedJob>(m, "Job")
       .def_static("join", &join, nb::arg("place"), nb::arg("deadline"), nb::arg("transport"), nb::arg("seal"),
@@ -271,32 +172,34 @@ NB_MODULE(_skein, m) {
       .def_prop_ro("ways", &EmbeddedJob::ways)
       .def(
           "barrier", [](const EmbeddedJob& j) { j.peers().barrier(); }, Free())
-      .def("average", &average);
+      .def("average", &average, nb::arg("array").noconvert().none());
 
   nb::class_<Memory>(m, "Memory")
       .def(nb::init<const EmbeddedJob&, int64_t, int64_t, std::optional<View>>(), nb::arg("job"),
-           nb::arg("parameters"), nb::arg("buffers"), nb::arg("x").none())
+           nb::arg("parameters"), nb::arg("buffers"), nb::arg("x").noconvert().none())
       .def("parameters", &window<&Memory::x>)
       .def("gradients", &window<&Memory::g>)
       .def("buffers", &window<&Memory::buffers>)
       .def("clear_gradient", &Memory::clear_gradient);
 
   nb::class_<PythonWorker>(m, "Worker")
-      .def(nb::new_(&make_worker), nb::arg("job"), nb::arg("memory"), nb::arg("algorithm"), nb::arg("lr"),
-           nb::arg("momentum"), nb::arg("weight_decay"), nb::arg("nesterov"), nb::arg("seed"),
-           nb::arg("flags"), nb::arg("layout"), nb::arg("sizes"), nb::keep_alive<1, 3>(), Free())
+      .def(nb::new_(&make_worker), nb::arg("job"), nb::arg("memory"), nb::arg("algorithm"),
+           nb::arg("optimizer"), nb::arg("lr").none(), nb::arg("weight_decay").none(), nb::arg("seed"),
+           nb::arg("flags"), nb::arg("layout"), nb::arg("sizes"), nb::arg("count"), nb::arg("parts"), Free())
       .def("step", &PythonWorker::step)
-      .def("ready", &PythonWorker::ready)
-      .def("set_rate", [](PythonWorker& w, float lr) { w.present().set_rate(lr); })
+      .def("ready", [](PythonWorker& w, size_t parameter) { w.worker.ready(parameter); })
+      .def("set_rate", [](PythonWorker& w, float lr) { w.worker.set_rate(lr); })
       .def(
-          "show_model", [](PythonWorker& w) { w.present().show_model(); }, Free())
+          "show_model", [](PythonWorker& w) { w.worker.show_model(); }, Free())
       .def(
-          "hide_model", [](PythonWorker& w) { w.present().hide_model(); }, Free())
+          "hide_model", [](PythonWorker& w) { w.worker.hide_model(); }, Free())
       .def(
-          "finish", [](PythonWorker& w) { return w.present().finish(); }, Free())
-      .def("save", &PythonWorker::save, Free())
-      .def("load", &PythonWorker::load, Free())
-      .def("figures", &PythonWorker::figures);
+          "finish", [](PythonWorker& w) { return w.worker.finish(); }, Free())
+      .def(
+          "save", [](PythonWorker& w, const std::string& to, int keep) { w.worker.save(to, keep); }, Free())
+      .def(
+          "load", [](PythonWorker& w, const std::string& from) { w.worker.load(from); }, Free())
+      .def("figures", [](const PythonWorker& w) { return w.worker.figures(); });
 }
 
 }  // namespace skein::apps

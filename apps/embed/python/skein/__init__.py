@@ -2,7 +2,7 @@
 
     import skein
     job = skein.init()                                   # torchrun, srun, mpirun, RANK and WORLD_SIZE, or alone
-    w = job.worker(model.parameters(), algorithm="diloco", lr=0.1, tau=100, outer_lr=0.7)
+    w = job.worker(model.parameters(), algorithm="diloco", optimizer="adamw", lr=3e-4, tau=100, outer_lr=0.7)
     for images, labels in loader:
         def gradient():
             loss = loss_fn(model(images), labels)
@@ -22,7 +22,8 @@ from ._layout import Layout
 from ._skein import BadFile, BadOption, Error, PeerLost, Timeout, algorithms
 
 __version__ = _skein.__version__
-__all__ = ["BadFile", "BadOption", "Error", "Job", "PeerLost", "Timeout", "Worker", "algorithms", "init"]
+__all__ = ["BadFile", "BadOption", "Error", "Job", "PeerLost", "Timeout", "Worker", "algorithms", "init",
+           "optimizers"]
 
 
 def init(place=".", deadline=60.0, transport="auto", seal="auto", wire="fp32"):
@@ -37,6 +38,12 @@ def init(place=".", deadline=60.0, transport="auto", seal="auto", wire="fp32"):
     return Job(_skein.Job.join(str(place), float(deadline), transport, seal, wire))
 
 
+def optimizers():
+    """Of each optimizer, by name: what it reads, and the value of each unless it is given."""
+    return {name: {flag.replace("-", "_"): _value(word) for flag, word in flags.items()}
+            for name, flags in _skein.optimizers().items()}
+
+
 class Job:
     """This process among the workers. Use it from one thread, and end it with close() or a `with` block."""
 
@@ -48,29 +55,43 @@ class Job:
     local_rank = property(lambda self: self._native.local_rank, doc="among the workers of this host")
     ways = property(lambda self: self._native.ways, doc="how each peer is reached, a line each")
 
-    def worker(self, parameters, algorithm="sgp", *, lr=0.1, momentum=0.9, weight_decay=0.0, nesterov=True,
+    def worker(self, parameters, algorithm="sgp", *, optimizer="sgd", lr=None, weight_decay=None, matrices=None,
                seed=1, buffers=(), **flags):
         """A worker that trains these parameters, together with those of the other workers.
 
         parameters  float32, on the host: one array of one axis, whose memory is then the worker's, or any number of
-                    arrays and tensors. PyTorch's are moved into the worker's memory, with their `grad`. Other arrays
-                    give their values: Worker.parameters are the live ones. All workers start with those of worker 0.
+                    arrays and tensors, or a dict or pairs of names and arrays, as model.named_parameters(). PyTorch's are
+                    moved into the worker's memory, with their `grad`. Other arrays give their values:
+                    Worker.parameters are the live ones. All workers start with those of worker 0.
         algorithm   a row of skein.algorithms()
+        optimizer   a row of skein.optimizers(), which has the defaults of lr, weight_decay and the optimizer's own flags.
+                    sgd decays all parameters, the others those of two axes or more
+        matrices    what muon orthogonalizes: names or indices of parameters; None: all of two axes or more but the last
+                    one, which is the head. Of a single vector: the shapes of the segments in it, each of which begins at
+                    a multiple of 64
         buffers     arrays of numbers that are averaged but not trained, such as running statistics; others than of
                     float32 are left alone
-        flags       the algorithm's own, as docs/flags.md names them, with underscores: tau=8, outer_lr=0.7
+        flags       the algorithm's and the optimizer's own, as docs/flags.md names them, with underscores: tau=8,
+                    outer_lr=0.7, momentum=0.8, beta2=0.95
         """
-        return Worker(self, Layout(parameters, buffers), algorithm, lr, momentum, weight_decay, nesterov, seed, flags)
+        optimizer = optimizer.replace("_", "-")
+        return Worker(self, Layout(parameters, buffers, optimizer, matrices), algorithm, optimizer, lr, weight_decay,
+                      seed, flags)
 
     def average(self, array):
-        """array <- its mean over all workers, in place: float32 or float64, contiguous, writable."""
-        self._native.average(array)
+        """array <- its mean over all workers, in place. All give contiguous, writable arrays on the host, of one size, of
+        float32 or float64; else all get an exception."""
+        array = array.detach() if hasattr(array, "detach") else array
+        try:
+            self._native.average(array)
+        except TypeError:  # it is none of these, and the others must hear of it
+            self._native.average(None)
 
     def barrier(self):
         self._native.barrier()
 
     def close(self):
-        """Leaves the others. What they wait for from this worker fails at once."""
+        """Ends this job's workers, and leaves the others. What they wait for from this worker fails at once."""
         self._native.leave()
 
     def leave_unless_alone(self):
@@ -88,13 +109,13 @@ class Job:
 class Worker:
     """Made by Job.worker()."""
 
-    def __init__(self, job, layout, algorithm, lr, momentum, weight_decay, nesterov, seed, flags):
+    def __init__(self, job, layout, algorithm, optimizer, lr, weight_decay, seed, flags):
         self._job, self._layout = job, layout
         memory = _skein.Memory(job._native, layout.parameter_count, layout.buffer_count, layout.vector)
         layout.bind(memory)
         words = {name.replace("_", "-"): _word(value) for name, value in flags.items()}
-        self._native = _skein.Worker(job._native, memory, algorithm.replace("_", "-"), lr, momentum, weight_decay,
-                                     nesterov, seed, words, layout.words, layout.sizes)
+        self._native = _skein.Worker(job._native, memory, algorithm.replace("_", "-"), optimizer, lr, weight_decay, seed,
+                                     words, layout.words, layout.sizes, layout.count, layout.segments)
 
     parameters = property(lambda self: self._layout.parameters,
                           doc="the live parameters, one array each, to be read by the buffer protocol or DLPack")
@@ -105,7 +126,8 @@ class Worker:
 
         gradient() computes the loss and its gradient at the parameters as they are: into Worker.gradients, which are
         zero when it is called, or into the `grad` of PyTorch's parameters. It returns the loss, or (loss, gradients)
-        with one array a parameter. If it raises, the parameters are as before and this worker leaves its job: the
+        with one array a parameter. Under `sam` it is called twice, for the same samples, and the first result is returned.
+        If it raises, the parameters are as before and this worker leaves its job: the
         others cannot go on without its part of the step.
         """
         given = None
@@ -113,15 +135,17 @@ class Worker:
         def oracle():
             nonlocal given
             self._layout.clear()
-            given = gradient()
-            return self._layout.take(given)
+            result = gradient()
+            loss = self._layout.take(result)
+            given = given or (result,)
+            return loss
 
         try:
             self._native.step(oracle)
         except BaseException:
             self._job.leave_unless_alone()
             raise
-        return given
+        return given[0]
 
     def ready(self, index):
         """Within gradient(): the gradient of parameters[index] is final, so that its sum over the workers may be under
@@ -159,6 +183,19 @@ class Worker:
         """What was sent, and how long this worker waited for others."""
         figures = self._native.figures()
         return {k: v if k.endswith("_s") else int(v) for k, v in figures.items()}
+
+
+def _value(word):
+    if word in ("true", "false"):
+        return word == "true"
+    try:
+        return int(word)
+    except ValueError:
+        pass
+    try:
+        return float(word)
+    except ValueError:
+        return word
 
 
 def _word(value):

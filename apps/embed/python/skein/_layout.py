@@ -1,7 +1,7 @@
 """Where parameters of several arrays lie in a worker's vector."""
 import sys
 
-from ._skein import BadOption
+from ._skein import BLOCK, BadOption
 
 
 def _is_torch(array):
@@ -21,10 +21,6 @@ def _is_float32(array):
     return memoryview(array).format == "f"
 
 
-def _name(index, array):
-    return f"parameter {index} ({type(array).__name__}{_shape(array)})"
-
-
 def _size(shape):
     size = 1
     for n in shape:
@@ -32,15 +28,29 @@ def _size(shape):
     return size
 
 
+def _in_blocks(size):
+    return (size + BLOCK - 1) // BLOCK * BLOCK
+
+
+def _named(parameters):
+    """Names, or None, and arrays: of a mapping, of pairs as named_parameters() has them, or of arrays."""
+    given = list(parameters.items() if hasattr(parameters, "items") else parameters)
+    if given and all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in given):
+        return [name for name, _ in given], [array for _, array in given]
+    return None, given
+
+
 class Layout:
     """vector           the array whose memory is the worker's, or None
     parameters, gradients  one array a parameter, once bind() was called
     words               the same for equal layouts
+    sizes               of the parameters as they lie in the vector, with the padding behind them
+    segments            (begin, end, rows, columns, hidden, decays) of each, for optimizers that ask; or empty
     """
 
-    def __init__(self, parameters, buffers):
+    def __init__(self, parameters, buffers, optimizer="sgd", matrices=None):
         single = hasattr(parameters, "shape") and not _is_torch(parameters)
-        self._given = [parameters] if single else list(parameters)
+        self._names, self._given = (None, [parameters]) if single else _named(parameters)
         self._given_buffers = [b for b in buffers if _is_float32(b)]
         if not self._given:
             raise BadOption("no parameters: an empty list, or a generator that was read before")
@@ -48,24 +58,92 @@ class Layout:
             self._check(i, array)
         self._shapes = [_shape(p) for p in self._given]
         self._buffer_shapes = [_shape(b) for b in self._given_buffers]
-        self.sizes = [_size(s) for s in self._shapes]
-        self.parameter_count = sum(self.sizes)
-        if self.parameter_count == 0:
+        self.count = sum(map(_size, self._shapes))
+        if self.count == 0:
             raise BadOption("these parameters have no elements")
         self.buffer_count = sum(map(_size, self._buffer_shapes))
         self.vector = parameters if single and len(_shape(parameters)) == 1 else None
-        if self.vector is not None and memoryview(self.vector).readonly:
-            raise BadOption("this array is read-only: give a writable one, or [array], which is copied once")
+        if self.vector is not None:
+            self._check_memory(memoryview(self.vector))
+        self._find_segments(optimizer, matrices)
+        self.parameter_count = sum(self.sizes)
         self.words = ",".join("x".join(map(str, s)) for s in self._shapes + self._buffer_shapes)
+        if self.segments:
+            self.words += " in segments " + ",".join(
+                f"{rows}x{columns}" + "*" * hidden for _, _, rows, columns, hidden, _ in self.segments)
         self._torch = {}  # of a parameter's index: the tensor, and its gradient
+
+    def _name(self, i):
+        array = self._given[i]
+        name = f" '{self._names[i]}'" if self._names else ""
+        return f"parameter {i}{name} ({type(array).__name__}{_shape(array)})"
 
     def _check(self, i, array):
         if not _is_float32(array):
-            raise BadOption(f"{_name(i, array)}: parameters are float32, not {getattr(array, 'dtype', 'others')}")
+            raise BadOption(f"{self._name(i)}: parameters are float32, not {getattr(array, 'dtype', 'others')}")
         if _is_torch(array) and array.device.type != "cpu":
-            raise BadOption(f"{_name(i, array)} is on {array.device}: parameters of this package lie on the host")
+            raise BadOption(f"{self._name(i)} is on {array.device}: parameters of this package lie on the host")
         if any(other is array for other in self._given[:i]):
-            raise BadOption(f"{_name(i, array)} is given twice")
+            raise BadOption(f"{self._name(i)} is given twice")
+
+    @staticmethod
+    def _check_memory(memory):
+        for wrong, what in ((memory.readonly, "is read-only: give a writable one"),
+                            (not memory.c_contiguous, "has gaps between its numbers: give a contiguous one")):
+            if wrong:
+                raise BadOption(f"this array {what}, or [array], which is copied once")
+
+    # ---- segments: what optimizers other than SGD treat as one, a parameter or a part of the single vector
+
+    def _find_segments(self, optimizer, matrices):
+        self.segments, self.sizes = [], [_size(s) for s in self._shapes]
+        if optimizer == "sgd":
+            if matrices is not None:
+                raise BadOption("matrices: sgd treats all parameters alike; leave it out, or choose another optimizer")
+            return
+        shapes = self._shapes
+        if self.vector is not None:
+            shapes = [[self.count]] if matrices is None else [[int(n) for n in shape] for shape in matrices]
+            if not shapes or any(not s or min(s) < 1 for s in shapes):
+                raise BadOption("matrices: shapes of one number or more each are wanted, in the order of the vector")
+            matrices = None
+        hidden = self._hidden(shapes, matrices)
+        begin = 0
+        for i, shape in enumerate(shapes):
+            size = _size(shape)
+            if size == 0:
+                continue
+            rows = shape[0] if len(shape) > 1 else 1
+            end = begin + _in_blocks(size)
+            self.segments.append((begin, end, rows, size // rows, i in hidden, len(shape) > 1 or shapes == [[size]]))
+            begin = end
+        if self.vector is None:
+            self.sizes = [_in_blocks(n) for n in self.sizes]
+        else:
+            self._end_with_the_vector()
+
+    def _end_with_the_vector(self):
+        begin, end, rows, columns, *kind = self.segments[-1]
+        if not begin + rows * columns <= self.count <= end:
+            raise BadOption(f"matrices: segments of these shapes, each from a multiple of {BLOCK} on, take "
+                            f"{begin + rows * columns} numbers; the array has {self.count}")
+        self.segments[-1] = (begin, self.count, rows, columns, *kind)
+
+    def _hidden(self, shapes, matrices):
+        """Indices of what Muon orthogonalizes: those named, or all of two axes or more but the last, which is the head."""
+        candidates = [i for i, shape in enumerate(shapes) if len(shape) > 1]
+        if matrices is None:
+            return set(candidates[:-1])
+        named = {name: i for i, name in enumerate(self._names or [])}
+        chosen = set()
+        for one in matrices:
+            index = named.get(one) if isinstance(one, str) else one
+            if index not in candidates:
+                raise BadOption(f"matrices: {one!r} is no parameter of two axes or more")
+            chosen.add(index)
+        return chosen
+
+    # ---- memory
 
     def bind(self, memory):
         self._memory = memory
@@ -74,7 +152,7 @@ class Layout:
             x, g = memory.parameters(at, shape), memory.gradients(at, shape)
             self.parameters.append(x)
             self.gradients.append(g)
-            at += _size(shape)
+            at += self.sizes[i]
             if _is_torch(array):
                 _move(array, x)
                 self._torch[i] = (array, sys.modules["torch"].from_dlpack(g))

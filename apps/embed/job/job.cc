@@ -1,5 +1,7 @@
 // Ranks from the environment, without anything that is a program's alone: signals, launchers, exit statuses.
-#include "apps/embed/python/job.h"
+#include "apps/embed/job/job.h"
+
+#include "apps/embed/job/job_worker.h"
 
 namespace skein::apps {
 
@@ -9,6 +11,28 @@ EmbeddedJob::EmbeddedJob(JobOptions o) : seat_(seat_from_environment()) {
   else
     alone_ = std::make_unique<comm::WorldOfOne>(comm::CommunicatorOptions{
         .deadline = o.deadline, .wire = o.wire, .key = comm::Secret::random(comm::kJobKeyBytes)});
+}
+
+EmbeddedJob::~EmbeddedJob() = default;
+
+void EmbeddedJob::leave() {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const JobWorker* w : workers_)
+      if (w->in_step()) throw Error("a job cannot be left in the middle of a step: let its gradient fail");
+    for (JobWorker* w : workers_) w->end();
+  }
+  epochs_.reset(), alone_.reset();
+}
+
+void EmbeddedJob::enter(JobWorker& w) {
+  const std::lock_guard lock(mutex_);
+  workers_.insert(&w);
+}
+
+void EmbeddedJob::exit(JobWorker& w) {
+  const std::lock_guard lock(mutex_);
+  workers_.erase(&w);
 }
 
 comm::Communicator& EmbeddedJob::peers() const {
