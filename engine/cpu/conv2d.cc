@@ -29,22 +29,33 @@ void check(const ConvArgs& c) {
 // The rule. It depends on the shapes and the processor alone, never on a race, so that a resumed run repeats
 // its sums; bench/conv_bench.cc holds the measurement behind it.
 //   groups       only oneDNN has them
-//   bf16         where the processor multiplies it, oneDNN does; ours would compute in f32
-//   AVX-512      oneDNN's kernels are twice as wide as ours. Where the processor computes 512 bits as two halves
-//                (Zen 4) that is no faster, so Winograd wins by 1.3 to 1.8 between 32 and 256 channels; above, its
-//                transformed weights no longer fit a cache. oneDNN keeps the rest, 5 to 30 % ahead.
-//   3x3          with AVX2, Winograd does 16 products for 36, and wins from 32 channels on
-//   1x1 forward  oneDNN's is 10 % faster than ours in f32; in bf16 it would need a copy of the image in f32
+//   1x1 data     that adds to what is there: with AVX-512 our tiles do so in registers, while oneDNN's result needs
+//                another pass over both images, which costs more than its lead of a tenth in the products
+//   bf16         where the processor multiplies it, oneDNN is 5 to 20 % ahead of our pairs in all else
+//   3x3 in f32   Winograd does 16 products for 36. With AVX-512 it wins by 1.3 to 1.8 from 64 channels on, or 32 in a
+//                data gradient; in weight gradients up to 256, above which the sums no longer fit a cache. Only Zen 4
+//                was measured. With AVX2 it wins from 32 channels on.
+//   AVX-512      oneDNN keeps the rest, 5 to 30 % ahead
+//   1x1 forward  with AVX2, oneDNN's is 10 % faster than ours in f32; in bf16 it would need a copy of the image in f32
 enum class Way { kOneDnn, kDirect, kWinograd };
+enum class Pass { kForward, kData, kWeights };
 
-Way way_of(const ConvArgs& c, bool forward) {
-  static const bool wide = (onednn_isa() & 0x27) == 0x27, halved = this_processor().halved;
-  if (c.geometry.groups > 1 || (c.x.dtype() == kBF16 && native_bf16())) return Way::kOneDnn;
+Way way_with_avx512(const ConvArgs& c, Pass pass, bool pointwise) {
+  static const bool halved = this_processor().halved;
   const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
-  if (wide) return halved && winograd_fits(c) && least >= 32 && most <= 256 ? Way::kWinograd : Way::kOneDnn;
-  if (winograd_fits(c) && least >= 32) return Way::kWinograd;
+  if (pass == Pass::kData && pointwise && c.beta != 0 && c.x.dtype() != kF16) return Way::kDirect;
+  if (c.x.dtype() == kBF16 && native_bf16()) return Way::kOneDnn;
+  const bool pays = least >= (pass == Pass::kData ? 32 : 64) && (pass != Pass::kWeights || most <= 256);
+  return halved && pays && winograd_fits(c) ? Way::kWinograd : Way::kOneDnn;
+}
+
+Way way_of(const ConvArgs& c, Pass pass) {
+  static const bool wide = (onednn_isa() & 0x27) == 0x27;
+  if (c.geometry.groups > 1) return Way::kOneDnn;
   const bool pointwise = c.w.dim(1) == 1 && c.w.dim(2) == 1;
-  return forward && pointwise && c.x.dtype() == kF32 ? Way::kOneDnn : Way::kDirect;
+  if (wide) return way_with_avx512(c, pass, pointwise);
+  if (winograd_fits(c) && std::min(c.w.dim(3), c.w.dim(0)) >= 32) return Way::kWinograd;
+  return pass == Pass::kForward && pointwise && c.x.dtype() == kF32 ? Way::kOneDnn : Way::kDirect;
 }
 
 }  // namespace
@@ -53,7 +64,7 @@ void conv2d_forward(const ConvArgs& c) {
   const Timed timed(profile()[kConvForward]);
   check(c);
   if (c.y.size() == 0) return;
-  switch (way_of(c, true)) {
+  switch (way_of(c, Pass::kForward)) {
     case Way::kOneDnn:
       return onednn_forward(c);
     case Way::kDirect:
@@ -75,7 +86,7 @@ void conv2d_backward_data(const ConvArgs& given) {
   c.relu = false;
   check(c);
   if (c.x.size() == 0) return;
-  switch (way_of(c, false)) {
+  switch (way_of(c, Pass::kData)) {
     case Way::kOneDnn:
       return onednn_backward_data(c);
     case Way::kDirect:
@@ -91,7 +102,7 @@ void conv2d_backward_weights(const ConvArgs& given) {
   c.relu = false;
   check(c);
   CHECK(c.y.size() > 0, "a weight gradient over no pixels", c.x.shape());
-  switch (way_of(c, false)) {
+  switch (way_of(c, Pass::kWeights)) {
     case Way::kOneDnn:
       return onednn_backward_weights(c);
     case Way::kDirect:

@@ -1,6 +1,9 @@
 // Conversion loops. They run in parallel depending on their length alone.
 #include "engine/cpu/convert.h"
 
+#include <algorithm>
+
+#include "engine/cpu/kernels.h"
 #include "engine/cpu/simd.h"
 
 namespace skein::cpu {
@@ -43,6 +46,18 @@ Tensor as_bf16(const Tensor& t) {
   Tensor y(t.shape(), kBF16);
   narrow(y, from.data<float>());
   return y;
+}
+
+void add_scaled(const Tensor& t, const Tensor& x, float beta) {
+  CHECK(t.dtype() == x.dtype() && t.size() == x.size(), t.dtype(), x.dtype(), t.size(), x.size());
+  constexpr int64_t kPiece = 1 << 14;
+  const auto run = kernels().blend[element(t.dtype())];
+  const auto at = [](const Tensor& a, int64_t i) {
+    return static_cast<char*>(a.raw()) + i * size_of(a.dtype());
+  };
+  const int64_t n = t.size();
+#pragma omp parallel for schedule(static) if (n > kParallel)
+  for (int64_t i = 0; i < n; i += kPiece) run(at(t, i), at(x, i), beta, std::min(kPiece, n - i));
 }
 
 void blend(const Tensor& t, const float* values, float beta) {

@@ -17,5 +17,7 @@ Tensor as_f32(const Tensor& t);
 Tensor as_bf16(const Tensor& t);
 // t <- values + beta t, for t of a floating type and values f32 of the same size.
 void blend(const Tensor& t, const float* values, float beta);
+// t <- x + beta t, both of one floating type and size.
+void add_scaled(const Tensor& t, const Tensor& x, float beta);
 
 }  // namespace skein::cpu

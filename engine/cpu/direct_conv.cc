@@ -1,152 +1,150 @@
 // Forward and data-gradient convolutions: every sum is a product of an image window with packed weights.
 #include "engine/cpu/direct_conv.h"
-
-#include "engine/cpu/tile.h"
+#include "engine/cpu/cells.h"
 #include "engine/cpu/window.h"
 
 namespace skein::cpu {
 
 namespace {
 
-constexpr int64_t kWindowFloats = 40 << 10;  // in a block's window: 160 kB, a third of a second-level cache
-constexpr int64_t kLeastPixels = 48, kMostPixels = 256;  // fewer would read the weights too often
-constexpr int64_t kWeightsInCache = 5 << 10;             // floats: 20 of 32 kB
-constexpr int64_t kDepth = 256;                          // in one pass over a panel of 1x1 weights: 16 kB
+constexpr int64_t kLeastPixels = 48;          // fewer would read the weights too often
+constexpr int64_t kWeightsInCache = 5 << 10;  // cells: 20 of 32 kB
+constexpr int64_t kPanelInCache = 4 << 10;    // cells of 1x1 weights in one pass over a panel: 16 kB
 
 int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-int64_t panels(int64_t n) { return (n + kLanes - 1) / kLanes; }
 
-// How many rows of an image are worked on at once: few enough that their window stays in cache.
-int64_t rows_at_once(int64_t rows, int64_t columns, int64_t floats_per_pixel) {
-  const int64_t pixels =
-      std::clamp(kWindowFloats / std::max<int64_t>(floats_per_pixel, 1), kLeastPixels, kMostPixels);
-  const int64_t most = std::clamp<int64_t>((pixels + columns / 2) / columns, 1, rows);
-  const int64_t blocks = (rows + most - 1) / most;
-  return (rows + blocks - 1) / blocks;
-}
-
-// One product: out[i] <- act(sum over taps and depth of in[i] * weights + bias) + beta out[i].
-template <class T>
-struct Product {
-  std::vector<const float*> in;
-  std::vector<T*> out;
-  std::vector<int64_t> taps;
-  int64_t depth, outputs;
-  const float* weights;  // [panel][tap][depth][16]
-  const float* bias;     // may be null
-  float beta;
-  bool relu;
+// What is worked on at once: some rows of an image, or some images; few enough that their windows stay in cache.
+struct Blocks {
+  int64_t images, rows, at_once, rows_at_once;
+  Blocks(int64_t all_images, int64_t all_rows, int64_t columns, int64_t cells_per_pixel, int64_t multiple)
+      : images(all_images), rows(all_rows) {
+    // A third of a second-level cache of 512 kB, half of one of 1 MB, which processors with AVX-512 have.
+    const int64_t cells = kernels().width > 8 ? 128 << 10 : 40 << 10,
+                  most_pixels = kernels().width > 8 ? 384 : 256;
+    const int64_t pixels =
+        std::clamp(cells / std::max<int64_t>(cells_per_pixel, 1), kLeastPixels, most_pixels);
+    const int64_t most = std::clamp<int64_t>((pixels + columns / 2) / columns, 1, rows);
+    rows_at_once = even_share(rows, most);
+    rows_at_once = (rows_at_once + multiple - 1) / multiple * multiple;
+    at_once = rows_at_once < rows
+                  ? 1
+                  : even_share(images, std::clamp<int64_t>(pixels / (rows * columns), 1, images));
+  }
+  static int64_t even_share(int64_t n, int64_t most) {
+    const int64_t blocks = (n + most - 1) / most;
+    return (n + blocks - 1) / blocks;
+  }
+  int64_t per_image() const { return (rows + rows_at_once - 1) / rows_at_once; }
+  int64_t count() const { return (images + at_once - 1) / at_once * per_image(); }
+};
+struct Block {
+  int64_t image, last_image, first, last;  // images and rows of each
+  Block(const Blocks& b, int64_t i)
+      : image(i / b.per_image() * b.at_once),
+        last_image(std::min(image + b.at_once, b.images)),
+        first(i % b.per_image() * b.rows_at_once),
+        last(std::min(first + b.rows_at_once, b.rows)) {}
 };
 
-template <class T, int M>
-inline void finish(const Product<T>& p, T* const* out, int64_t from, const V8 (&sum)[M][2]) {
-  const int64_t width = std::min<int64_t>(kLanes, p.outputs - from);
-  const float* const bias = p.bias ? p.bias + from : nullptr;  // locals: stores may alias members
-  const float beta = p.beta;
-  const bool plain = !bias && !p.relu && beta == 0, relu = p.relu;
-  for (int i = 0; i < M; ++i) {
-    T* y = out[i] + from;
-    if (width < kLanes) {
-      for (int64_t l = 0; l < width; ++l) {
-        float v = sum[i][l / 8][l % 8] + (bias ? bias[l] : 0.f);
-        if (relu) v = v < 0 ? 0.f : v;
-        y[l] = T(beta == 0 ? v : v + beta * float(y[l]));
-      }
-      continue;
-    }
-    for (int j = 0; j < 16; j += 8) {
-      V8 v = sum[i][j / 8];
-      if (!plain) {
-        if (bias) v += load8(bias + j);
-        if (relu) v = v < V8{} ? V8{} : v;
-        if (beta != 0) v += beta * load8(y + j);
-      }
-      store8(y + j, v);
-    }
-  }
-}
+// One product: out[i] <- act(sum over taps and depth of in[i] * weights + bias) + beta out[i].
+struct Product {
+  std::vector<const Cell*> in;
+  std::vector<void*> out;
+  std::vector<int64_t> taps;
+  int64_t depth, outputs;
+  const TileKernels* tiles;
+  void (*finish)(const TileFinish&);
+  const Cell* weights;  // [panel][tap][depth][lanes]
+  const float* bias;    // may be null
+  float beta;
+  bool relu;
+  bool plain;  // The tiles themselves write the results, where a panel is full.
+  void clear() { in.clear(), out.clear(), taps.clear(); }
+};
 
 // Sums of one group of pixels by one panel of outputs; over `depth` of the products from `from` on.
-template <class T>
-inline void multiply(const Product<T>& p, const Groups& groups, int64_t g, int64_t j, int64_t from,
-                     int64_t depth, float* partial) {
-  with_rows(groups.size(g), [&](auto m) {
-    const int64_t taps = int64_t(p.taps.size()), first = groups.first(g),
-                  at = taps == 1 ? p.taps[0] + from : 0;
-    const float* b = p.weights + (j * taps * p.depth + from) * kLanes;
-    float* to = partial + first * kLanes;
-    for (int i = 0; i < m; ++i) __builtin_prefetch(p.out[size_t(first + i)] + j * kLanes, 1);
-    V8 sum[m][2];
-    for (int i = 0; i < m; ++i)
-      for (int h = 0; h < 2; ++h) sum[i][h] = from ? load8(to + i * kLanes + h * 8) : V8{};
-    dot_tile<m>(p.in.data() + first, taps == 1 ? &at : p.taps.data(), taps, depth, b, sum);
-    if (from + depth >= p.depth) return finish<T, m>(p, p.out.data() + first, j * kLanes, sum);
-    for (int i = 0; i < m; ++i)
-      for (int h = 0; h < 2; ++h) store8(to + i * kLanes + h * 8, sum[i][h]);
-  });
+void multiply(const Product& p, const Groups& groups, int64_t g, int64_t j, int64_t from, int64_t depth,
+              float* sums) {
+  const int64_t taps = int64_t(p.taps.size()), first = groups.first(g), rows = groups.size(g),
+                lanes = p.tiles->lanes, at = taps == 1 ? p.taps[0] + from : 0, width = p.outputs - j * lanes;
+  for (int64_t i = first; i < first + rows; ++i)
+    __builtin_prefetch(static_cast<const char*>(p.out[size_t(i)]) + j * lanes * size_of(p.tiles->type), 1);
+  const bool last = from + depth >= p.depth, direct = last && p.plain && width >= lanes;
+  p.tiles->product[rows - 1]({.in = p.in.data() + first,
+                              .tap = taps == 1 ? &at : p.taps.data(),
+                              .taps = taps,
+                              .depth = depth,
+                              .weights = p.weights + (j * taps * p.depth + from) * lanes,
+                              .sums = sums,
+                              .sums_step = lanes,
+                              .add = from > 0,
+                              .out = direct ? p.out.data() + first : nullptr,
+                              .from = j * lanes,
+                              .beta = p.beta});
+  if (!last || direct) return;
+  p.finish({.out = p.out.data() + first,
+            .sums = sums,
+            .bias = p.bias ? p.bias + j * lanes : nullptr,
+            .rows = rows,
+            .sums_step = lanes,
+            .from = j * lanes,
+            .width = std::min<int64_t>(lanes, width),
+            .beta = p.beta,
+            .relu = p.relu});
 }
 
-template <class T>
-void run(const Product<T>& p) {
-  const Groups groups{int64_t(p.in.size())};
-  const int64_t taps = int64_t(p.taps.size()), all = panels(p.outputs);
-  if (taps * p.depth * all <= kWeightsInCache / kLanes) {  // all weights stay in the first-level cache
+void run(const Product& p) {
+  const int64_t lanes = p.tiles->lanes, taps = int64_t(p.taps.size()), all = panels(p.outputs, lanes);
+  const Groups groups(int64_t(p.in.size()), p.tiles->rows);
+  thread_local std::vector<float> memory;
+  if (taps * p.depth * all * lanes <= kWeightsInCache) {  // all weights stay in the first-level cache
+    float* sums = grow(memory, kMostRows * lanes);
     for (int64_t g = 0; g < groups.count; ++g)
-      for (int64_t j = 0; j < all; ++j) multiply(p, groups, g, j, 0, p.depth, nullptr);
+      for (int64_t j = 0; j < all; ++j) multiply(p, groups, g, j, 0, p.depth, sums);
     return;
   }
-  const int64_t depth = taps == 1 && p.depth > kDepth + kDepth / 2 ? kDepth : p.depth;
-  thread_local std::vector<float> memory;
-  float* partial = grow(memory, groups.n * kLanes);
+  const int64_t most = kPanelInCache / lanes, depth = taps == 1 && p.depth > most + most / 2 ? most : p.depth;
+  float* sums = grow(memory, groups.n * lanes);
   for (int64_t j = 0; j < all; ++j)
     for (int64_t from = 0; from < p.depth; from += depth)
       for (int64_t g = 0; g < groups.count; ++g)
-        multiply(p, groups, g, j, from, std::min(depth, p.depth - from), partial);
+        multiply(p, groups, g, j, from, std::min(depth, p.depth - from), sums + groups.first(g) * lanes);
 }
 
 // Few channels make short inner loops: then a window's row of S x C floats is one run.
 bool merged(const ConvArgs& c) { return c.x.dim(3) < 8 && c.geometry.dilation == 1; }
 
-// [O][K] -> [panel][K][16].
-Tensor pack_forward(const ConvArgs& c) {
-  const int64_t O = c.w.dim(0), K = c.w.size() / O;
-  const Tensor packed({panels(O) * K * kLanes});
-  const float* w = c.w.data<float>();
-  float* to = packed.data<float>();
+// [O][K] -> [panel][K][lanes], K in cells.
+Cells pack_forward(const ConvArgs& c, const CellKind& kind, int64_t lanes) {
+  const int64_t O = c.w.dim(0), K = c.w.size() / O / kind.elements;
+  const Tensor w = kind.elements == 2 ? as_bf16(c.w) : c.w;
+  const Cells packed(panels(O, lanes) * K * lanes);
 #pragma omp parallel for schedule(static) if (O * K > 1 << 14)
-  for (int64_t j = 0; j < panels(O); ++j) {
-    const int64_t width = std::min<int64_t>(kLanes, O - j * kLanes);
-    float* t = to + j * K * kLanes;
-    for (int64_t from = 0; from < K;
-         from += kLanes)  // in squares: rows a power of two apart share cache sets
-      for (int64_t l = 0; l < kLanes; ++l)
-        for (int64_t k = from; k < std::min(from + kLanes, K); ++k)
-          t[k * kLanes + l] = l < width ? w[(j * kLanes + l) * K + k] : 0.f;
-  }
+  for (int64_t j = 0; j < panels(O, lanes); ++j)
+    kernels().transpose(packed.data() + j * K * lanes, lanes,
+                        static_cast<const Cell*>(w.raw()) + j * lanes * K, std::min(lanes, O - j * lanes), K);
   return packed;
 }
 
-template <class T>
-void forward_rows(const ConvArgs& c, const float* packed, int64_t n, int64_t first, int64_t last) {
+void forward_block(const ConvArgs& c, const CellKind& kind, const Cells& packed, const Block& b, Product& p) {
   const auto& g = c.geometry;
-  const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), R = c.w.dim(1), S = c.w.dim(2);
+  const int64_t C = c.x.dim(3) / kind.elements, R = c.w.dim(1), S = c.w.dim(2);
   const int64_t P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3);
-  const Rectangle r{first * g.stride - g.padding,
-                    (last - 1) * g.stride - g.padding + (R - 1) * g.dilation + 1, -g.padding,
+  const Rectangle r{b.first * g.stride - g.padding,
+                    (b.last - 1) * g.stride - g.padding + (R - 1) * g.dilation + 1, -g.padding,
                     (Q - 1) * g.stride - g.padding + (S - 1) * g.dilation + 1};
-  thread_local std::vector<float> memory;
-  const Window x = window_of(memory, c.x.data<T>() + n * H * W * C, H, W, C, r);
-  thread_local Product<T> p;
-  p.in.clear(), p.out.clear(), p.taps.clear();
-  for (int64_t i = first; i < last; ++i)
-    for (int64_t q = 0; q < Q; ++q) {
-      p.in.push_back(x.at + (i - first) * g.stride * x.row + q * g.stride * C);
-      p.out.push_back(c.y.data<T>() + ((n * P + i) * Q + q) * O);
-    }
+  const Windows x(kind, c.x, b.image, b.last_image, r);
+  p.clear();
+  for (int64_t n = b.image; n < b.last_image; ++n)
+    for (int64_t i = b.first; i < b.last; ++i)
+      for (int64_t q = 0; q < Q; ++q) {
+        p.in.push_back(x.of(n) + (i - b.first) * g.stride * x.row() + q * g.stride * x.pixel());
+        p.out.push_back(at(c.y, ((n * P + i) * Q + q) * O));
+      }
   for (int64_t i = 0; i < R; ++i)
     for (int64_t s = 0; s < (merged(c) ? 1 : S); ++s)
-      p.taps.push_back(i * g.dilation * x.row + s * g.dilation * C);
-  p.depth = merged(c) ? S * C : C, p.outputs = O, p.weights = packed;
+      p.taps.push_back(i * g.dilation * x.row() + s * g.dilation * x.pixel());
+  p.depth = merged(c) ? S * C : C, p.outputs = O, p.weights = packed.data();
   p.bias = c.bias ? c.bias.data<float>() : nullptr, p.beta = 0, p.relu = c.relu;
   run(p);
 }
@@ -158,7 +156,7 @@ struct Class {
   int64_t at;  // of its weights in the packed buffer
 };
 
-std::vector<Class> classes_of(const ConvArgs& c) {
+std::vector<Class> classes_of(const ConvArgs& c, const CellKind& kind, int64_t lanes) {
   const auto& g = c.geometry;
   std::vector<Class> all;
   int64_t at = 0;
@@ -168,88 +166,104 @@ std::vector<Class> classes_of(const ConvArgs& c) {
       for (int64_t r = 0; r < c.w.dim(1); ++r)
         for (int64_t s = 0; s < c.w.dim(2); ++s)
           if (r * g.dilation % g.stride == h && s * g.dilation % g.stride == w) k.taps.push_back({r, s});
-      at += panels(c.x.dim(3)) * int64_t(k.taps.size()) * c.w.dim(0) * kLanes;
+      at += panels(c.x.dim(3), lanes) * int64_t(k.taps.size()) * c.w.dim(0) / kind.elements * lanes;
       all.push_back(std::move(k));
     }
   return all;
 }
 
-// [O][R][S][C] -> for each class [panel of C][tap][O][16].
-Tensor pack_data(const ConvArgs& c, const std::vector<Class>& classes) {
+// One row of a panel of data weights: outputs o and, in pairs, o + 1 at tap (r, s), `width` channels from c on.
+void put_row(Cell* to, const Tensor& w, int64_t o, int64_t tap, int64_t c, int64_t width) {
+  const int64_t C = w.dim(3), one = w.dim(1) * w.dim(2) * C, from = o * one + tap * C + c;
+  if (w.dtype() == kBF16)
+    pair_cells(to, w.data<bf16>() + from, w.data<bf16>() + from + one, width);
+  else
+    fill_cells(to, w.data<float>() + from, width);
+}
+
+// [O][R][S][C] -> for each class [panel of C][tap][O][lanes], O in cells.
+Cells pack_data(const ConvArgs& c, const CellKind& kind, const std::vector<Class>& classes, int64_t lanes) {
   const int64_t O = c.w.dim(0), S = c.w.dim(2), C = c.w.dim(3);
-  const Tensor packed({panels(C) * kLanes * c.w.size() / C});
-  const float* w = c.w.data<float>();
+  const Tensor weights = kind.elements == 2 ? as_bf16(c.w) : c.w;
+  const Cells packed(panels(C, lanes) * lanes * (c.w.size() / C / kind.elements));
 #pragma omp parallel for schedule(static) if (c.w.size() > 1 << 14)
-  for (int64_t j = 0; j < panels(C); ++j)
+  for (int64_t j = 0; j < panels(C, lanes); ++j)
     for (const Class& k : classes) {
-      const int64_t count = int64_t(k.taps.size()), width = std::min<int64_t>(kLanes, C - j * kLanes);
-      float* to = packed.data<float>() + k.at + j * count * O * kLanes;
+      const int64_t width = std::min(lanes, C - j * lanes);
+      Cell* to = packed.data() + k.at + j * int64_t(k.taps.size()) * O / kind.elements * lanes;
       for (auto [r, s] : k.taps)
-        for (int64_t o = 0; o < O; ++o, to += kLanes) {
-          const float* from = w + ((o * c.w.dim(1) + r) * S + s) * C + j * kLanes;
-          for (int64_t l = 0; l < kLanes; ++l) to[l] = l < width ? from[l] : 0.f;
+        for (int64_t o = 0; o < O; o += kind.elements, to += lanes) {
+          put_row(to, weights, o, r * S + s, j * lanes, width);
+          std::fill(to + width, to + lanes, 0);
         }
     }
   return packed;
 }
 
-template <class T>
-void data_rows(const ConvArgs& c, const std::vector<Class>& classes, const float* packed, int64_t n,
-               int64_t first, int64_t last) {
+void data_block(const ConvArgs& c, const CellKind& kind, const std::vector<Class>& classes,
+                const Cells& packed, const Block& b, Product& p) {
   const auto& g = c.geometry;
   const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), R = c.w.dim(1), S = c.w.dim(2);
-  const int64_t P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3), s = g.stride;
-  const Rectangle r{floor_div(first + g.padding - (R - 1) * g.dilation, s), (last - 1 + g.padding) / s + 1,
-                    floor_div(g.padding - (S - 1) * g.dilation, s), (W - 1 + g.padding) / s + 1};
-  thread_local std::vector<float> memory;
-  const Window y = window_of(memory, c.y.data<T>() + n * P * Q * O, P, Q, O, r);
-  thread_local Product<T> p;
+  const int64_t O = c.y.dim(3) / kind.elements, s = g.stride;
+  const Rectangle r{floor_div(b.first + g.padding - (R - 1) * g.dilation, s),
+                    (b.last - 1 + g.padding) / s + 1, floor_div(g.padding - (S - 1) * g.dilation, s),
+                    (W - 1 + g.padding) / s + 1};
+  const Windows y(kind, c.y, b.image, b.last_image, r);
   for (const Class& k : classes) {
-    p.in.clear(), p.out.clear(), p.taps.clear();
-    for (int64_t h = first; h < last; ++h)
-      for (int64_t w = 0; w < W; ++w)
-        if ((h + g.padding) % s == k.h && (w + g.padding) % s == k.w) {
-          p.in.push_back(y.at + ((h + g.padding) / s - r.top) * y.row + ((w + g.padding) / s - r.left) * O);
-          p.out.push_back(c.x.data<T>() + ((n * H + h) * W + w) * C);
-        }
-    for (auto [i, j] : k.taps) p.taps.push_back(-(i * g.dilation / s) * y.row - (j * g.dilation / s) * O);
-    p.depth = O, p.outputs = C, p.weights = packed + k.at, p.bias = nullptr, p.beta = c.beta, p.relu = false;
+    p.clear();
+    for (int64_t n = b.image; n < b.last_image; ++n)
+      for (int64_t h = b.first; h < b.last; ++h)
+        for (int64_t w = 0; w < W; ++w)
+          if ((h + g.padding) % s == k.h && (w + g.padding) % s == k.w) {
+            p.in.push_back(y.of(n) + ((h + g.padding) / s - r.top) * y.row() +
+                           ((w + g.padding) / s - r.left) * y.pixel());
+            p.out.push_back(at(c.x, ((n * H + h) * W + w) * C));
+          }
+    for (auto [i, j] : k.taps)
+      p.taps.push_back(-(i * g.dilation / s) * y.row() - (j * g.dilation / s) * y.pixel());
+    p.depth = O, p.outputs = C, p.weights = packed.data() + k.at;
+    p.bias = nullptr, p.beta = c.beta, p.relu = false;
     run(p);
   }
+}
+
+Product product_of(const ConvArgs& c, const TileKernels& tiles) {
+  Product p;
+  p.tiles = &tiles, p.finish = kernels().finish[element(c.y.dtype())];
+  p.plain = !c.bias && !c.relu && tiles.type == c.y.dtype();
+  return p;
 }
 
 }  // namespace
 
 void direct_forward(const ConvArgs& c) {
-  const Tensor packed = pack_forward(c);
-  const int64_t N = c.y.dim(0), P = c.y.dim(1);
+  const CellKind kind = merged(c) ? CellKind::of_floats() : CellKind::of(c);
+  const TileKernels& tiles = kind.tiles(c.y.dim(3));
+  const Cells packed = pack_forward(c, kind, tiles.lanes);
   const int64_t seen = std::min<int64_t>(c.geometry.stride, c.w.dim(1));
-  const int64_t rows = rows_at_once(P, c.y.dim(2), c.x.dim(3) * seen * seen);
-  const int64_t blocks = (P + rows - 1) / rows;
-  visit_float(c.x.dtype(), [&](auto zero) {
-#pragma omp parallel for schedule(dynamic)
-    for (int64_t i = 0; i < N * blocks; ++i) {
-      const int64_t first = i % blocks * rows;
-      forward_rows<decltype(zero)>(c, packed.data<float>(), i / blocks, first, std::min(first + rows, P));
-    }
-  });
+  const Blocks blocks(c.y.dim(0), c.y.dim(1), c.y.dim(2), c.x.dim(3) / kind.elements * seen * seen, 1);
+#pragma omp parallel
+  {
+    Product p = product_of(c, tiles);
+#pragma omp for schedule(dynamic)
+    for (int64_t i = 0; i < blocks.count(); ++i) forward_block(c, kind, packed, Block(blocks, i), p);
+  }
 }
 
 void direct_backward_data(const ConvArgs& c) {
-  const std::vector<Class> classes = classes_of(c);
-  const Tensor packed = pack_data(c, classes);
-  const int64_t N = c.x.dim(0), H = c.x.dim(1), s = c.geometry.stride;
-  int64_t rows = rows_at_once(H, c.x.dim(2), std::max<int64_t>(1, c.y.dim(3) / (s * s)));
-  rows = (rows + s - 1) / s * s;
-  const int64_t blocks = (H + rows - 1) / rows;
-  visit_float(c.x.dtype(), [&](auto zero) {
-#pragma omp parallel for schedule(dynamic)
-    for (int64_t i = 0; i < N * blocks; ++i) {
-      const int64_t first = i % blocks * rows;
-      data_rows<decltype(zero)>(c, classes, packed.data<float>(), i / blocks, first,
-                                std::min(first + rows, H));
-    }
-  });
+  const CellKind kind = CellKind::of(c);
+  const TileKernels& tiles = kind.tiles(c.x.dim(3));
+  const std::vector<Class> classes = classes_of(c, kind, tiles.lanes);
+  const Cells packed = pack_data(c, kind, classes, tiles.lanes);
+  const int64_t s = c.geometry.stride;
+  const Blocks blocks(c.x.dim(0), c.x.dim(1), c.x.dim(2),
+                      std::max<int64_t>(1, c.y.dim(3) / kind.elements / (s * s)), s);
+#pragma omp parallel
+  {
+    Product p = product_of(c, tiles);
+#pragma omp for schedule(dynamic)
+    for (int64_t i = 0; i < blocks.count(); ++i) data_block(c, kind, classes, packed, Block(blocks, i), p);
+  }
 }
 
 }  // namespace skein::cpu

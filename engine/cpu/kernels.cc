@@ -14,4 +14,12 @@ const Kernels& kernels() {
   return kKernels8;
 }
 
+const PairKernels* pair_kernels() {
+#if defined(__x86_64__) && !defined(__clang__)
+  static const bool pairs = chosen_isa() >= Isa::kAvx512Bf16;
+  if (pairs) return &kPairs16;
+#endif
+  return nullptr;
+}
+
 }  // namespace skein::cpu

@@ -45,11 +45,115 @@ struct PoolKernels {
   void (*average_gradient)(const PoolPlane&, int64_t row);
 };
 
+// What tiles multiply: one f32, or two bf16 whose products are added to the same sum. Rows and lanes of cells.
+using Cell = uint32_t;
+inline constexpr int kMostRows = 12, kMostLanes = 32;
+
+// sums[i][lane] = (add ? itself : 0) + sum over taps t and k < depth of in[i][tap[t] + k] weights[t][k][lane];
+// or, if `out` is given, out[i][from + lane] <- that + beta itself, in the tiles' own type.
+struct TileProduct {
+  const Cell* const* in;
+  const int64_t* tap;
+  int64_t taps, depth;
+  const Cell* weights;
+  float* sums;
+  int64_t sums_step;  // floats from one row to the next
+  bool add;
+  void* const* out = nullptr;
+  int64_t from = 0;
+  float beta = 0;
+};
+
+// The layout of pixels: planes of rows of columns, with these steps in x, in cells, and dense in y.
+struct Pixels {
+  int64_t planes, rows, columns, plane_step, row_step, step;
+};
+// sums[i][lane] = (add ? itself : 0) + sum over pixels of x[pixel + i] y[pixel][lane]
+struct TileOuter {
+  const Cell *x, *y;
+  Pixels at;
+  float* sums;
+  bool add;
+};
+
+// The tiles of one kind: as many sums as registers hold.
+struct TileKernels {
+  int rows, lanes;                                 // of the largest
+  DType type;                                      // f32 or, for pairs, bf16
+  void (*product[kMostRows])(const TileProduct&);  // by rows - 1
+  void (*outer[kMostRows])(const TileOuter&);
+};
+
+// out[i][from + l] <- act(sums[i][l] + bias[l]) + beta out[i][from + l], for l < width
+struct TileFinish {
+  void* const* out;
+  const float* sums;
+  const float* bias;  // may be null
+  int64_t rows, sums_step, from, width;
+  float beta;
+  bool relu;
+};
+
+// A map [N,H,W,C] seen as tiles two pixels apart, the first beginning `padding` before the map.
+struct WinogradMap {
+  void *images, *zeros;  // zeros: C elements, what lies outside
+  int64_t H, W, C, padding;
+  int64_t high, wide;  // tiles
+  int64_t per_image() const { return high * wide; }
+};
+// The 16 positions of transformed tiles: `plane` floats from one position to the next, `tile` from one tile.
+struct WinogradPlanes {
+  float* at;
+  int64_t plane, tile;
+};
+struct WinogradEnd {
+  const float* bias;  // may be null
+  float beta;
+  bool relu;
+};
+// The passes over `count` tiles from `first` on, by element(); and those over filters.
+struct WinogradKernels {
+  void (*input[3])(const WinogradMap&, int64_t first, int64_t count, const WinogradPlanes& to);
+  void (*output[3])(const WinogradMap&, int64_t first, int64_t count, const WinogradPlanes& from,
+                    const WinogradEnd&);
+  // The transpose of output's; to [panel][tile][lanes] in each plane.
+  void (*spread[3])(const WinogradMap&, int64_t first, int64_t count, const WinogradPlanes& to,
+                    int64_t lanes);
+  // n filters whose taps are `step` floats apart, rotated by 180 degrees if wanted.
+  void (*filters)(const float* taps, int64_t step, int64_t n, bool rotated, const WinogradPlanes& to);
+  // to [9][n], the transpose of that.
+  void (*gather)(const WinogradPlanes& from, int64_t n, float* to);
+};
+
+// Pixels into slots of cells: to[g * group + w * slot + i] = element first[g] + i of pixel a[w] and, in pairs, of b[w];
+// 0 beyond the last channel.
+struct PackRow {
+  Cell* to;
+  int64_t group, slot, groups, columns, channels;
+  const int64_t* first;
+  const void *const *a, *const *b;
+};
+
 struct Kernels {
   int width;            // floats in a vector
   NormKernels norm[3];  // by element()
   PoolKernels pool[3];
+  // to [columns][lanes] = from [rows][columns] transposed, 0 beyond its rows; lanes are a multiple of the width.
+  void (*transpose)(Cell* to, int64_t lanes, const Cell* from, int64_t rows, int64_t columns);
+  TileKernels tiles;       // of f32
+  TileKernels slim_tiles;  // for few lanes
+  void (*finish[3])(const TileFinish&);
+  void (*pack[3])(const PackRow&);  // as f32, by element()
+  void (*pack_pairs)(const PackRow&);
+  void (*blend[3])(void* y, const void* x, float beta, int64_t n);  // y <- x + beta y, by element()
+  WinogradKernels winograd;
 };
 const Kernels& kernels();  // those of chosen_isa()
+
+// Tiles of two bf16 a cell; null where the processor does not multiply bf16.
+struct PairKernels {
+  TileKernels tiles, slim_tiles;
+};
+const PairKernels* pair_kernels();
 
 }  // namespace skein::cpu

@@ -161,6 +161,7 @@ void onednn_backward_data(const ConvArgs& c) {
            {DNNL_ARG_DIFF_SRC, memory_at(p.x, x.raw())},
            {DNNL_ARG_SCRATCHPAD, memory_at(p.scratch, pad.raw())}},
           "conv2d_backward_data");
+  if (c.beta != 0 && c.x.dtype() == t) return add_scaled(c.x, x, c.beta);
   if (!direct) blend(c.x, as_f32(x).data<float>(), c.beta);
 }
 

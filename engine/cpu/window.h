@@ -1,60 +1,71 @@
-// A rectangle of one image as dense f32 rows, zero outside the image. The direct kernels read it.
+// Rectangles of images as rows of cells, zero outside the image. The direct kernels read them.
 #pragma once
-#include <algorithm>
-#include <cstring>
-#include <vector>
-
-#include "engine/cpu/simd.h"
+#include "engine/cpu/cells.h"
 
 namespace skein::cpu {
 
 struct Rectangle {
   int64_t top, bottom, left, right;  // half-open; may leave the image
+  int64_t height() const { return bottom - top; }
+  int64_t width() const { return right - left; }
 };
 
+// Copies r of `image` [H,W,C] to `to` [height, width, pixel].
 template <class T>
-inline void copy_f32(float* to, const T* from, int64_t n) {
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) store8(to + i, load8(from + i));
-  for (; i < n; ++i) to[i] = float(from[i]);
-}
-
-// Grows a buffer that a thread keeps from call to call.
-inline float* grow(std::vector<float>& v, int64_t n) {
-  if (int64_t(v.size()) < n) v.resize(size_t(n));
-  return v.data();
-}
-
-// Copies r of `image` [H,W,C] to `to` [bottom-top, right-left, C].
-template <class T>
-void stage(float* to, const T* image, int64_t H, int64_t W, int64_t C, const Rectangle& r) {
-  const int64_t width = r.right - r.left, left = std::max<int64_t>(r.left, 0), right = std::min(r.right, W);
-  for (int64_t h = r.top; h < r.bottom; ++h, to += width * C) {
+void stage(Cell* to, const T* image, int64_t H, int64_t W, int64_t C, const Rectangle& r, int64_t pixel) {
+  const int64_t left = std::max<int64_t>(r.left, 0), right = std::min(r.right, W);
+  for (int64_t h = r.top; h < r.bottom; ++h, to += r.width() * pixel) {
     if (h < 0 || h >= H || left >= right) {
-      std::memset(to, 0, size_t(width * C) * sizeof(float));
+      std::memset(to, 0, size_t(r.width() * pixel) * sizeof(Cell));
       continue;
     }
-    std::memset(to, 0, size_t((left - r.left) * C) * sizeof(float));
-    copy_f32(to + (left - r.left) * C, image + (h * W + left) * C, (right - left) * C);
-    std::memset(to + (right - r.left) * C, 0, size_t((r.right - right) * C) * sizeof(float));
+    std::memset(to, 0, size_t((left - r.left) * pixel) * sizeof(Cell));
+    const T* from = image + (h * W + left) * C;
+    if (pixel == C)
+      fill_cells(to + (left - r.left) * C, from, (right - left) * C);
+    else
+      for (int64_t w = left; w < right; ++w, from += C) fill_cells(to + (w - r.left) * pixel, from, C);
+    std::memset(to + (right - r.left) * pixel, 0, size_t((r.right - right) * pixel) * sizeof(Cell));
   }
 }
 
-// The rectangle in the image itself if that is f32 and contains all of it, else a copy in `memory`.
-struct Window {
-  const float* at;
-  int64_t row;  // floats from one row to the next
+// The same rectangle of some images: in the images themselves if they are made of such cells and contain all of it,
+// else a copy, which is the calling thread's until it makes the next. Pixels of a copy do not lie a multiple of half
+// a page apart: a tile's rows would share the places of a cache that has eight of them.
+class Windows {
+ public:
+  Windows(const CellKind& kind, const Tensor& images, int64_t first, int64_t last, const Rectangle& r)
+      : first_(first) {
+    const int64_t H = images.dim(1), W = images.dim(2), C = images.dim(3), cells = C / kind.elements;
+    const bool inside = r.top >= 0 && r.bottom <= H && r.left >= 0 && r.right <= W;
+    const bool crowded = kind.wide->rows > 8 && cells % 512 == 0;
+    pixel_ = crowded ? cells + 16 : cells;
+    if (inside && !crowded && size_of(images.dtype()) * kind.elements == sizeof(Cell)) {
+      at_ = static_cast<const Cell*>(at(images, ((first * H + r.top) * W + r.left) * C));
+      row_ = W * cells, image_ = H * row_;
+      return;
+    }
+    row_ = r.width() * pixel_, image_ = r.height() * row_;
+    thread_local std::vector<Cell> memory;
+    Cell* to = grow(memory, (last - first) * image_ + 16);
+    at_ = to;
+    for (int64_t n = first; n < last; ++n, to += image_) {
+      const void* image = at(images, n * H * W * C);
+      if (kind.elements == 2)  // Cells are copied whatever is in them.
+        stage(to, static_cast<const float*>(image), H, W, cells, r, pixel_);
+      else
+        visit_float(images.dtype(), [&](auto zero) {
+          stage(to, static_cast<const decltype(zero)*>(image), H, W, C, r, pixel_);
+        });
+    }
+  }
+  const Cell* of(int64_t image) const { return at_ + (image - first_) * image_; }
+  int64_t row() const { return row_; }  // cells from one row to the next
+  int64_t pixel() const { return pixel_; }
+
+ private:
+  int64_t first_, row_, image_, pixel_;
+  const Cell* at_;
 };
-template <class T>
-Window window_of(std::vector<float>& memory, const T* image, int64_t H, int64_t W, int64_t C,
-                 const Rectangle& r) {
-  if constexpr (std::is_same_v<T, float>)
-    if (r.top >= 0 && r.bottom <= H && r.left >= 0 && r.right <= W)
-      return {image + (r.top * W + r.left) * C, W * C};
-  const int64_t width = r.right - r.left;
-  float* to = grow(memory, (r.bottom - r.top) * width * C + 16);
-  stage(to, image, H, W, C, r);
-  return {to, width * C};
-}
 
 }  // namespace skein::cpu

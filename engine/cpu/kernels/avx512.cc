@@ -1,7 +1,11 @@
 // The kernels for AVX-512, 16 floats wide. What is included before the pragma is compiled for AVX2, and the linker
 // may use it everywhere; what stands after it is used only through this table.
+#include <algorithm>
+#include <bit>
+#include <type_traits>
+#include <utility>
+
 #include "engine/cpu/kernels/widths.h"
-#include "engine/tensor.h"
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif

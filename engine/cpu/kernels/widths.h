@@ -5,6 +5,7 @@
 namespace skein::cpu {
 
 extern const Kernels kKernels8;
-extern const Kernels kKernels16;  // AVX-512
+extern const Kernels kKernels16;    // AVX-512
+extern const PairKernels kPairs16;  // AVX-512 with bf16
 
 }  // namespace skein::cpu

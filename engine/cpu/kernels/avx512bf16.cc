@@ -1,0 +1,42 @@
+// The tiles for AVX-512 with bf16: two products and their sum in each of 16 lanes of one instruction.
+#include <algorithm>
+#include <bit>
+#include <type_traits>
+#include <utility>
+
+#include "engine/cpu/kernels/widths.h"
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+#if defined(__x86_64__) && !defined(__clang__)  // clang does not know the pragma
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512bf16")
+#include "engine/cpu/kernels/tile.h"
+
+namespace skein::cpu {
+namespace {
+
+struct Pairs {
+  using Sums = V16;
+  static __m512bh lanes(const Cell* p) { return load_bits<__m512bh>(p); }
+  static __m512bh spread(const Cell* p) { return __m512bh(_mm512_set1_epi32(load_bits<int>(p))); }
+  static V16 multiplied(V16 sum, __m512bh x, __m512bh y) { return V16(_mm512_dpbf16_ps(__m512(sum), x, y)); }
+  using Out = bf16;  // Rounded as bf16(float) rounds, but for numbers below 2^-126, which become 0.
+  static void put(bf16* p, const V16 (&v)[2]) {
+    const __m512bh both = _mm512_cvtne2ps_pbh(__m512(v[1]), __m512(v[0]));
+    __builtin_memcpy(p, &both, sizeof both);
+  }
+  static void put(bf16* p, const V16 (&v)[1]) {
+    const __m256bh one = _mm512_cvtneps_pbh(__m512(v[0]));
+    __builtin_memcpy(p, &one, sizeof one);
+  }
+};
+
+}  // namespace
+
+constinit const PairKernels kPairs16 = {tile_kernels<Pairs, 12, 2>(), tile_kernels<Pairs, 12, 1>()};
+
+}  // namespace skein::cpu
+#pragma GCC pop_options
+#endif

@@ -1,0 +1,92 @@
+// Bringing cells into the order in which tiles read them.
+#pragma once
+#include <algorithm>
+#include <bit>
+
+#include "engine/cpu/kernels.h"
+#include "engine/cpu/kernels/part.h"
+
+namespace skein::cpu {
+
+// The lower or the upper halves of a and b, taken in turn.
+template <bool kUpper, class V>
+[[gnu::always_inline]] inline V zip(V a, V b) {
+  constexpr int W = kWidth<V>;
+  WordsOf<V> order{};
+  for (int i = 0; i < W; ++i) order[i] = uint32_t(i / 2 + (kUpper ? W / 2 : 0) + (i % 2 ? W : 0));
+  return V(__builtin_shuffle(WordsOf<V>(a), WordsOf<V>(b), order));
+}
+
+// A square of W x W cells. Each pass exchanges one bit of a cell's row and column; after all of them it is transposed.
+template <class V, int kPasses>
+[[gnu::always_inline]] inline void transpose_square(V (&v)[kWidth<V>]) {
+  constexpr int H = kWidth<V> / 2;
+  V w[2 * H];
+#pragma GCC unroll 8
+  for (int i = 0; i < H; ++i) w[2 * i] = zip<false>(v[i], v[i + H]), w[2 * i + 1] = zip<true>(v[i], v[i + H]);
+#pragma GCC unroll 16
+  for (int i = 0; i < 2 * H; ++i) v[i] = w[i];
+  if constexpr (kPasses > 1) transpose_square<V, kPasses - 1>(v);
+}
+
+template <class V>
+void transpose_cells(Cell* to, int64_t lanes, const Cell* from, int64_t rows, int64_t columns) {
+  constexpr int64_t W = kWidth<V>;
+  for (int64_t l = 0; l < lanes; l += W)
+    for (int64_t k = 0; k < columns; k += W) {
+      const int64_t high = std::min(W, rows - l), wide = std::min(W, columns - k);
+      if (high == W && wide == W) {
+        V v[W];
+        for (int64_t i = 0; i < W; ++i) v[i] = load_bits<V>(from + (l + i) * columns + k);
+        transpose_square<V, std::countr_zero(unsigned(W))>(v);
+        for (int64_t i = 0; i < W; ++i) __builtin_memcpy(to + (k + i) * lanes + l, &v[i], sizeof(V));
+        continue;
+      }
+      for (int64_t i = 0; i < wide; ++i)
+        for (int64_t j = 0; j < W; ++j)
+          to[(k + i) * lanes + l + j] = j < high ? from[(l + j) * columns + k + i] : 0;
+    }
+}
+
+// Stands for a bf16 of which a cell holds two.
+struct Half {
+  bf16 value;
+};
+
+// A cell of each channel: element a as f32, or the halves a and b.
+template <class V, class T, class Io>
+[[gnu::always_inline]] inline WordsOf<V> cells_of(const T* a, const T*, const Io& io) {
+  return WordsOf<V>(io.get(a));
+}
+template <class V, class Io>
+[[gnu::always_inline]] inline WordsOf<V> cells_of(const Half* a, const Half* b, const Io& io) {
+  return WordsOf<V>(io.get(&a->value)) >> 16 | WordsOf<V>(io.get(&b->value));
+}
+
+template <class V, class T>
+void pack_cells(const PackRow& p) {
+  for (int64_t w = 0; w < p.columns; ++w)
+    for (int64_t g = 0; g < p.groups; ++g) {
+      Cell* to = p.to + g * p.group + w * p.slot;
+      const T *a = static_cast<const T*>(p.a[w]) + p.first[g],
+              *b = p.b ? static_cast<const T*>(p.b[w]) + p.first[g] : a;
+      const int64_t left = p.channels - p.first[g];
+      for (int64_t i = 0; i < p.slot; i += kWidth<V>) {
+        const WordsOf<V> v = i + kWidth<V> <= left ? cells_of<V>(a + i, b + i, Whole<V>())
+                             : i < left            ? cells_of<V>(a + i, b + i, Part<V>{left - i})
+                                                   : WordsOf<V>{};
+        __builtin_memcpy(to + i, &v, sizeof v);
+      }
+    }
+}
+
+// y <- x + beta y
+template <class V, class T>
+void blend_elements(void* y, const void* x, float beta, int64_t n) {
+  T* to = static_cast<T*>(y);
+  each_part<V>(n, [=, from = static_cast<const T*>(x)](int64_t i, auto io) {
+    io.put(to + i, io.get(from + i) + beta * io.get(to + i));
+  });
+}
+
+}  // namespace skein::cpu

@@ -1,0 +1,139 @@
+// The inner loops of convolutions: up to 6 x 2 or 12 x 2 vectors of sums stay in registers.
+//
+// Both take cells of four bytes: one f32, or two bf16 whose products are added to one sum (engine/cpu/kernels.h).
+#pragma once
+#include <algorithm>
+#include <utility>
+
+#include "engine/cpu/kernels.h"
+#include "engine/cpu/kernels/part.h"
+
+namespace skein::cpu {
+
+// Cells that are an f32 each.
+template <class V>
+struct Singles {
+  using Sums = V;
+  static V lanes(const Cell* p) { return load_bits<V>(p); }
+  static V spread(const Cell* p) { return splat<V>(load_bits<float>(p)); }
+  static V multiplied(V sum, V x, V y) { return sum + x * y; }
+  using Out = float;
+  template <int N>
+  static void put(float* p, const V (&v)[N]) {
+    for (int j = 0; j < N; ++j) store(p + j * kWidth<V>, v[j]);
+  }
+};
+
+// N vectors of cells side by side.
+template <class C, int N>
+struct Lanes {
+  using V = typename C::Sums;
+  decltype(C::lanes(nullptr)) v[N];
+  [[gnu::always_inline]] explicit Lanes(const Cell* p) {
+#pragma GCC unroll 2
+    for (int j = 0; j < N; ++j) v[j] = C::lanes(p + j * kWidth<V>);
+  }
+  [[gnu::always_inline]] void add(V (&sum)[N], const Cell* x) const {
+    const auto all = C::spread(x);
+#pragma GCC unroll 2
+    for (int j = 0; j < N; ++j) sum[j] = C::multiplied(sum[j], all, v[j]);
+  }
+};
+
+// Calls f(i, j, lane) for the vectors of M x N sums.
+template <class V, int M, int N, class F>
+[[gnu::always_inline]] inline void each_sum(V (&sum)[M][N], F f) {
+#pragma GCC unroll 12
+  for (int i = 0; i < M; ++i)
+#pragma GCC unroll 2
+    for (int j = 0; j < N; ++j) f(sum[i][j], i, j * kWidth<V>);
+}
+
+template <class C, int M, int N>
+[[gnu::always_inline]] inline void put_product(const TileProduct& t, typename C::Sums (&sum)[M][N]) {
+  using V = typename C::Sums;
+  using Out = typename C::Out;
+#pragma GCC unroll 12
+  for (int i = 0; i < M; ++i) {
+    Out* y = static_cast<Out*>(t.out[i]) + t.from;
+    if (t.beta != 0)
+#pragma GCC unroll 2
+      for (int j = 0; j < N; ++j) sum[i][j] += t.beta * load<V>(y + j * kWidth<V>);
+    C::put(y, sum[i]);
+  }
+}
+
+template <class C, int M, int N>
+void tile_product(const TileProduct& t) {
+  using V = typename C::Sums;
+  constexpr int kLanes = N * kWidth<V>;
+  V sum[M][N];
+  each_sum(sum, [&](V& s, int i, int lane) { s = t.add ? load<V>(t.sums + i * t.sums_step + lane) : V{}; });
+  const Cell* b = t.weights;
+  for (int64_t tap = 0; tap < t.taps; ++tap) {
+    const Cell* p[M];
+#pragma GCC unroll 12
+    for (int i = 0; i < M; ++i) p[i] = t.in[i] + t.tap[tap];
+#pragma GCC unroll 2
+    for (int64_t k = 0; k < t.depth; ++k, b += kLanes) {
+      const Lanes<C, N> lanes(b);
+#pragma GCC unroll 12
+      for (int i = 0; i < M; ++i) lanes.add(sum[i], p[i] + k);
+    }
+  }
+  if (t.out) return put_product<C>(t, sum);
+  each_sum(sum, [&](const V& s, int i, int lane) { store(t.sums + i * t.sums_step + lane, s); });
+}
+
+template <class C, int M, int N>
+void tile_outer(const TileOuter& t) {
+  using V = typename C::Sums;
+  constexpr int kLanes = N * kWidth<V>;
+  V sum[M][N];
+  each_sum(sum, [](V& s, int, int) { s = V{}; });
+  const Cell* b = t.y;
+  for (int64_t n = 0; n < t.at.planes; ++n)
+    for (int64_t r = 0; r < t.at.rows; ++r) {
+      const Cell* p = t.x + n * t.at.plane_step + r * t.at.row_step;
+#pragma GCC unroll 2
+      for (int64_t q = 0; q < t.at.columns; ++q, p += t.at.step, b += kLanes) {
+        const Lanes<C, N> lanes(b);
+#pragma GCC unroll 12
+        for (int i = 0; i < M; ++i) lanes.add(sum[i], p + i);
+      }
+    }
+  each_sum(sum, [&](const V& s, int i, int lane) {
+    float* to = t.sums + i * kLanes + lane;
+    store(to, t.add ? load<V>(to) + s : s);
+  });
+}
+
+template <class C, int N, int... M>
+constexpr TileKernels tile_kernels(std::integer_sequence<int, M...>) {
+  return {int(sizeof...(M)),
+          N * kWidth<typename C::Sums>,
+          dtype_of<typename C::Out>::value,
+          {tile_product<C, M + 1, N>...},
+          {tile_outer<C, M + 1, N>...}};
+}
+template <class C, int M, int N>
+constexpr TileKernels tile_kernels() {
+  return tile_kernels<C, N>(std::make_integer_sequence<int, M>());
+}
+
+template <class V, class T>
+void tile_finish(const TileFinish& f) {
+  for (int64_t i = 0; i < f.rows; ++i) {
+    T* y = static_cast<T*>(f.out[i]) + f.from;
+    const float* sums = f.sums + i * f.sums_step;
+    each_part<V>(f.width, [&](int64_t j, auto io) {
+      V v = io.get(sums + j);
+      if (f.bias) v += io.get(f.bias + j);
+      if (f.relu) v = v < V{} ? V{} : v;
+      if (f.beta != 0) v += f.beta * io.get(y + j);
+      io.put(y + j, v);
+    });
+  }
+}
+
+}  // namespace skein::cpu
