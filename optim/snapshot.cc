@@ -54,7 +54,7 @@ class Snapshot::Completer final : public Archive {
   void operator()(const std::string& name, int64_t& v) override {
     const auto at = fields_.find(name);
     const int64_t* const had = at == fields_.end() ? nullptr : std::get_if<int64_t>(&at->second);
-    adds_ = had && *had == 1;
+    adds_ = had && *had == kUnderWay;
     add(name, v);
   }
   void operator()(const std::string& name, double& v) override { add(name, v); }

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/vectors/primal.h"
 #include "optim/consensus.h"
+#include "optim/uphill.h"
 #include "optim/whole_step.h"
 
 namespace skein {
@@ -61,7 +61,7 @@ struct VectorWorker::State {
         buffers(v.buffers ? vector(v.buffers, "buffers") : Tensor({0})),
         count(v.count < 0 ? x.size() : v.count),
         rule(rule_of(v, o)),
-        ascent(rule->ascent() > 0 ? std::make_unique<Ascent>(x, rule->ascent()) : nullptr),
+        uphill(rule->ascent() > 0 ? std::make_unique<optim::Uphill>(x, g, buffers, rule->ascent()) : nullptr),
         strategy(optim::make_strategy(o.algorithm, of_algorithm(o), c.size())),
         me{.x = x,
            .g = g,
@@ -76,14 +76,10 @@ struct VectorWorker::State {
     strategy->start(me);
   }
 
-  // Uphill only the gradient is taken: loss and buffers are those of x.
   Tensor gradient(const optim::Slices& slices) {
-    if (!ascent) return (*oracle)(slices);
-    const Tensor loss = (*oracle)({}), kept = buffers.clone();
-    ascent->up(g);
-    (*oracle)(slices);
-    ascent->down();
-    copy(buffers, kept);
+    if (!uphill) return (*oracle)(slices);
+    const Tensor loss = (*oracle)({});
+    uphill->take([&] { (*oracle)(slices); });
     return loss;
   }
 
@@ -114,7 +110,7 @@ struct VectorWorker::State {
   Tensor x, g, buffers;
   const int64_t count;
   const std::unique_ptr<optim::Rule> rule;
-  const std::unique_ptr<Ascent> ascent;  // of optimizers that take the gradient uphill
+  const std::unique_ptr<optim::Uphill> uphill;  // null: gradients are taken at x
   const std::unique_ptr<optim::Strategy> strategy;
   optim::Worker me;
   optim::WholeStep steps;

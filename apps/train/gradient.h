@@ -8,10 +8,10 @@
 #include "apps/train/pacing.h"
 #include "apps/train/step_graphs.h"
 #include "apps/train/traces.h"
-#include "apps/train/uphill.h"
 #include "engine/vectors/loss_scale.h"
 #include "nn/oracle.h"
 #include "optim/strategy.h"
+#include "optim/uphill.h"
 
 namespace skein::apps {
 
@@ -26,7 +26,7 @@ class Gradient {
 
   // From now on gradients are taken so far uphill; before the first step.
   void take_uphill(float radius) {
-    if (radius > 0) uphill_ = std::make_unique<Uphill>(flat_, radius);
+    if (radius > 0) uphill_ = std::make_unique<optim::Uphill>(flat_.x, flat_.g, flat_.buffers, radius);
   }
 
   Meters& meters() { return meters_; }
@@ -46,7 +46,7 @@ class Gradient {
   Batches& batches_;
   Traces& traces_;
   const nn::Flat& flat_;
-  std::unique_ptr<Uphill> uphill_;  // null: gradients are taken at x
+  std::unique_ptr<optim::Uphill> uphill_;  // null: gradients are taken at x
   const std::unique_ptr<LossScale> scale_;
   StepGraphs graphs_;
   Pacing pacing_{run_};

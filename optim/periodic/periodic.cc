@@ -33,8 +33,6 @@ comm::Pending mean_of(Worker& me, const Tensor& x) {
   return me.comm.all_reduce(x);
 }
 
-constexpr int64_t kArrived = 2;  // of Flight::under_way_
-
 }  // namespace
 
 // ---- one mean ---------------------------------------------------------------------------------------------
@@ -128,12 +126,12 @@ void Flight::start(Worker& me, const Tensor& like, const Tensor& anchor) {
 
 void Flight::carry_on(Worker& me) {
   landed_ = false;
-  if (under_way_ != 1 || begun_) return;
+  if (under_way_ != kUnderWay || begun_) return;
   if (!mean_.x) mean_.x = visible_like(me, own_.x);
   if (own_.buffers && !mean_.buffers) mean_.buffers = visible_like(me, own_.buffers);
   copy(mean_.x, own_.x);
   if (own_.buffers) copy(mean_.buffers, own_.buffers);
-  begun_ = 1;
+  begun_ = true;
   others_write_ = me.comm.size() > 1;
   means_ += average_.begin(me, mean_.x);
   if (mean_.buffers) means_ += mean_of(me, mean_.buffers);
@@ -142,14 +140,14 @@ void Flight::carry_on(Worker& me) {
 Means Flight::land() {
   if (under_way_ == kArrived) {
     average_.skip(arrived_.x);
-    under_way_ = 0;
+    under_way_ = kAtHome;
     return arrived_;
   }
-  if (!under_way_) return {};
+  if (under_way_ == kAtHome) return {};
   CHECK(begun_, "carry_on() comes first");
   finish();
   average_.end(mean_.x);
-  under_way_ = begun_ = 0;
+  under_way_ = kAtHome, begun_ = false;
   landed_ = true;
   return mean_;
 }
@@ -160,10 +158,10 @@ void Flight::finish() {
 }
 
 void Flight::set_out(Worker& me, const Tensor& x) {
-  CHECK(!under_way_, "one at a time");
+  CHECK(under_way_ == kAtHome, "one at a time");
   copy(own_.x, x);
   if (own_.buffers) copy(own_.buffers, me.buffers);
-  under_way_ = 1;
+  under_way_ = kUnderWay;
 }
 
 void Flight::visit(Archive& a) {
@@ -199,7 +197,7 @@ void Flight::leave() {
   }
   means_ = {};
   others_write_ = false;
-  begun_ = 0;
+  begun_ = false;
 }
 
 // m is computed from the difference z - mean x, which is small and exact; z / eta would be neither.

@@ -1,6 +1,7 @@
 // What periodic averaging shares: the period, the step at which all meet, and a mean that travels meanwhile.
 #pragma once
 #include "comm/communicator/communicator.h"
+#include "optim/snapshot.h"
 #include "optim/strategy.h"
 
 namespace skein::optim {
@@ -112,10 +113,9 @@ class Flight {
   void visit_mean(Archive&, Means&);
   const bool mixes_;
   Average average_;
-  Means own_, mean_, arrived_;  // arrived_: a mean that was loaded
-  int64_t under_way_ = 0;       // 1: yes; kArrived: its mean is known already
-  int64_t begun_ = 0;
-  bool others_write_ = false, landed_ = false;
+  Means own_, mean_, arrived_;   // arrived_: a mean that was loaded
+  int64_t under_way_ = kAtHome;  // a Travel; kArrived: its mean is known already
+  bool begun_ = false, others_write_ = false, landed_ = false;
   comm::Pendings means_;
 };
 

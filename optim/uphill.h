@@ -1,15 +1,15 @@
 // Uphill: gradients of optimizers that take them a step uphill from x (Rule::ascent).
 #pragma once
 #include "engine/vectors/primal.h"
-#include "nn/module.h"
+#include "engine/vectors/vec.h"
 
-namespace skein::apps {
+namespace skein::optim {
 
 // Loss, hits and running statistics of a step are those of x; only its gradient is taken uphill.
 class Uphill {
  public:
-  Uphill(const nn::Flat& flat, float radius)
-      : ascent_(flat.x, radius), g_(flat.g), buffers_(flat.buffers), statistics_(buffers_.clone()) {}
+  Uphill(const Tensor& x, const Tensor& g, const Tensor& buffers, float radius)
+      : ascent_(x, radius), g_(g), buffers_(buffers), statistics_(buffers.clone()) {}
 
   // g holds the gradient at x, of any length; then that which f takes uphill.
   template <class F>
@@ -26,4 +26,4 @@ class Uphill {
   const Tensor g_, buffers_, statistics_;
 };
 
-}  // namespace skein::apps
+}  // namespace skein::optim
