@@ -11,6 +11,10 @@ foreach(program ${PROGRAMS})
   endif()
 endforeach()
 install(TARGETS skein EXPORT skeinTargets ARCHIVE)
+if(TARGET skein_c)
+  install(TARGETS skein_c LIBRARY)
+  install(FILES apps/embed/c/skein_c.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/skein)
+endif()
 
 # Both <skein/nn/models.h> and "nn/models.h" find the headers; the second is how they include each other.
 target_include_directories(skein PUBLIC $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>

@@ -1,0 +1,109 @@
+// Skein for C: the workers of a job, training numbers in memory of the caller's. docs/embedding.md has a program.
+//
+// Every worker of a job is a process that makes the same calls in the same order. No exception leaves these functions: they
+// return a status, and skein_last_error() says in words what it means. Functions of one job are for one thread.
+#ifndef SKEIN_C_H
+#define SKEIN_C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Changes when a program that was compiled against an older header would not work any more.
+#define SKEIN_C_VERSION 1
+
+#define SKEIN_C_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum skein_status {
+  SKEIN_OK = 0,
+  SKEIN_ERROR = 1,
+  SKEIN_BAD_OPTION = 2,  // no such algorithm, optimizer, option or value, or the workers disagree
+  SKEIN_BAD_FILE = 3,    // a checkpoint is damaged, missing, or cannot be written
+  SKEIN_PEER_LOST = 4,   // another worker has died or left
+  SKEIN_TIMEOUT = 5,     // a wait took longer than the deadline
+  SKEIN_GRADIENT_FAILED =
+      6,  // the gradient function said so; the others wait for this worker until it leaves
+} skein_status;
+
+typedef struct skein_job skein_job;
+typedef struct skein_worker skein_worker;
+
+typedef struct skein_option {
+  const char *name, *value;
+} skein_option;
+
+// A parameter in the vector. Each begins at the next multiple of 64 numbers; what lies between is 0.
+typedef struct skein_part {
+  int64_t rows, columns;
+  int hidden;  // other than 0: a matrix that muon orthogonalizes
+  int decays;  // other than 0: it takes weight decay
+} skein_part;
+
+// What a worker trains, in memory that must live until skein_worker_end().
+typedef struct skein_vectors {
+  float* parameters;
+  int64_t parameter_count;
+  float* gradient;  // as many; NULL: memory of the worker's own, which skein_gradient_of() returns
+  float* buffers;   // numbers that are averaged and not trained, such as running statistics; NULL: none
+  int64_t buffer_count;
+  const skein_part* parts;  // NULL: the parameters are one, all of which decays
+  size_t part_count;
+} skein_vectors;
+
+SKEIN_C_API int skein_c_version(void);  // SKEIN_C_VERSION of the library
+// Of the last call of this thread that did not return SKEIN_OK. Valid until the next such call.
+SKEIN_C_API const char* skein_last_error(void);
+
+// ---- jobs -------------------------------------------------------------------------------------------------
+
+// Joins the job that the environment describes (docs/launch.md), or makes one of a single worker. Options: place, deadline,
+// transport, seal, and wire (fp32 or bf16), as docs/flags.md explains them; `place` is a directory that all workers share.
+SKEIN_C_API skein_status skein_join(skein_job** job, const skein_option* options, size_t option_count);
+// Ends the job's workers and leaves the others; what they wait for from this worker fails at once. Unless it is called in a
+// gradient function, which is refused, the job is gone.
+SKEIN_C_API skein_status skein_leave(skein_job* job);
+SKEIN_C_API int skein_rank(const skein_job* job);
+SKEIN_C_API int skein_world(const skein_job* job);  // the number of workers
+SKEIN_C_API skein_status skein_barrier(skein_job* job);
+// x <- its mean over all workers, with the same bits on all. All give equally many.
+SKEIN_C_API skein_status skein_average_floats(skein_job* job, float* x, int64_t count);
+SKEIN_C_API skein_status skein_average_doubles(skein_job* job, double* x, int64_t count);
+
+// ---- workers ----------------------------------------------------------------------------------------------
+
+// All workers start with the parameters and buffers of worker 0. Options: optimizer, lr, weight-decay, seed, and the flags of
+// the algorithm and the optimizer, as docs/flags.md names them, without dashes.
+SKEIN_C_API skein_status skein_worker_new(skein_worker** worker, skein_job* job, const char* algorithm,
+                                          const skein_vectors* vectors, const skein_option* options,
+                                          size_t option_count);
+SKEIN_C_API void skein_worker_end(skein_worker* worker);  // NULL is no worker; also after skein_leave()
+SKEIN_C_API float* skein_gradient_of(skein_worker* worker);
+
+// Writes the gradient at the parameters as they are, and the loss. Returns 0, or another number if it has none.
+typedef int (*skein_gradient)(void* context, float* loss);
+// One step of the algorithm. `loss` may be NULL. Under sam the function is called twice. After a failure the parameters are
+// as before, unless the algorithm is asynchronous.
+SKEIN_C_API skein_status skein_step(skein_worker* worker, skein_gradient function, void* context,
+                                    float* loss);
+// Within the gradient function: the gradient of this part is final, so that its sum over the workers may be under way.
+SKEIN_C_API skein_status skein_ready(skein_worker* worker, size_t part);
+SKEIN_C_API skein_status skein_set_rate(skein_worker* worker, float lr);
+// Between these the parameters are the model that the algorithm stands for, the same on all workers.
+SKEIN_C_API skein_status skein_show_model(skein_worker* worker);
+SKEIN_C_API skein_status skein_hide_model(skein_worker* worker);
+// After the last step, once: they are that model for good. `apart` (or NULL): how far the workers were from it.
+SKEIN_C_API skein_status skein_finish(skein_worker* worker, double* apart);
+// Checkpoints of docs/checkpoints.md: DIRECTORY/checkpoints/step-NNNNNNNN, of which `keep` stay; the newest one, or that one.
+SKEIN_C_API skein_status skein_save(skein_worker* worker, const char* directory, int keep);
+SKEIN_C_API skein_status skein_load(skein_worker* worker, const char* path);
+// steps, messages, bytes, waited_s, in_flight_s
+SKEIN_C_API skein_status skein_figure(const skein_worker* worker, const char* name, double* value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
