@@ -80,7 +80,7 @@ TEST_F(Elastic, AWorkerThatIsToldToLeavesTheOthers) {
 
 TEST_F(Elastic, TheLastWorkerStopsWithACheckpointWhenItIsToldToLeave) {
   const Ended e =
-      place_.run(std::string(kWaitFor) + kTask +
+      place_.run(std::string(kWaitFor) + kElasticTask +
                  "--workers 2 --restarts 0 --epochs 100000 --algorithm sgp --output run > log & P=$!\n"
                  "wait_for '\"step\"' 8; L=$(pgrep -P $P); kill -KILL $(pgrep -P $L | head -1)\n"
                  "wait_for '\"membership\"' 1; kill -TERM $(pgrep -P $L); wait $P; echo status $?");

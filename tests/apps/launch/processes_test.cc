@@ -30,7 +30,8 @@ TEST(CrewMember, DISABLED_IsAStandIn) {
     std::ofstream(*place + "/aside") << *job << ' ' << *variable("LOCAL_RANK") << ' '
                                      << *variable("LOCAL_WORLD_SIZE") << ' ' << key->size() << ' '
                                      << variable("RANK").has_value() << variable("WORLD_SIZE").has_value()
-                                     << variable("MASTER_PORT").has_value();
+                                     << variable("MASTER_PORT").has_value() << ' '
+                                     << variable("MASTER_ADDR").value_or("everywhere");
     fs::rename(*place + "/aside", told);
     _exit(0);
   }
@@ -50,7 +51,7 @@ TEST(Processes, AFreshWorkerKnowsItsSeatTheKeyAndTheJob) {
   unsetenv(kPlace);
   std::string told;
   std::getline(std::ifstream(place / "told"), told);
-  EXPECT_EQ(told, "runs/one 1 2 32 000");
+  EXPECT_EQ(told, "runs/one 1 2 32 000 127.0.0.1");
   fs::remove_all(place);
 }
 

@@ -1,0 +1,33 @@
+// Which addresses a host has for others, and what can be known of a port.
+#include "comm/join/sockets.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "comm/join/interfaces.h"
+
+namespace skein::comm {
+namespace {
+
+TEST(Sockets, AddressesThatLeadBackToTheirHostAreOfferedLast) {
+  const std::vector<std::string> all = own_addresses();
+  EXPECT_EQ(all.size(), interfaces().size());
+  EXPECT_TRUE(std::is_partitioned(all.begin(), all.end(), [](const auto& a) { return !leads_back(a); }));
+  EXPECT_TRUE(all.back().starts_with("127."));
+  EXPECT_TRUE(leads_back("127.0.1.1"));
+  EXPECT_FALSE(leads_back("198.51.100.7"));  // nobody's
+}
+
+TEST(Sockets, AHostSaysThatNobodyListensAndSilenceSaysNothing) {
+  int port = 0;
+  {
+    const Fd listener = listen_tcp("127.0.0.1", {}, port);
+    EXPECT_EQ(listens("127.0.0.1", port, after(5)), std::optional(true));
+  }
+  EXPECT_EQ(listens("127.0.0.1", port, after(5)), std::optional(false));
+  EXPECT_EQ(listens("no address", port, after(5)), std::nullopt);
+}
+
+}  // namespace
+}  // namespace skein::comm
