@@ -26,6 +26,7 @@ struct NormPass {
   const float *mean = nullptr, *k = nullptr, *b = nullptr;  // y = (x - mean) k + b
   const float *p = nullptr, *q = nullptr, *r = nullptr;     // dx = p dy + q (x - mean) + r
   float low = 0, out_beta = 0, dr_beta = 0;                 // y is at least `low`
+  bool past_caches = false;  // how `out` is written, which must be aligned to vectors
 };
 struct NormKernels {
   // sums[j] += x - mean, sums[width + j] += (x - mean)^2

@@ -5,6 +5,8 @@
 #include <immintrin.h>
 #endif
 
+#include <type_traits>
+
 #include "engine/dtype.h"
 
 namespace skein::cpu {
@@ -69,39 +71,58 @@ template <class V>
   return x;
 }
 
-template <class V>
-[[gnu::always_inline]] inline void store(float* p, V x) {
-  __builtin_memcpy(p, &x, sizeof x);
-}
-template <class V>
-[[gnu::always_inline]] inline void store(bf16* p, V x) {  // rounds as bf16(float) does
-  using Words = WordsOf<V>;
-  const Words u = Words(x);
-  const Words rounded = u + 0x7FFF + ((u >> 16) & 1);
-  const Words kept = x == x ? rounded : (u | 0x400000);
+// How a vector lies in memory as T, rounded as T(float) rounds.
+template <class T, class V>
+[[gnu::always_inline]] inline auto as(V x) {
+  if constexpr (std::is_same_v<T, float>) {
+    return x;
+  } else if constexpr (std::is_same_v<T, bf16>) {
+    using Words = WordsOf<V>;
+    const Words u = Words(x);
+    const Words rounded = u + 0x7FFF + ((u >> 16) & 1);
+    const Words kept = x == x ? rounded : (u | 0x400000);
 #ifdef __x86_64__
-  if constexpr (kWidth<V> == 16) {
-    const __m256i half = _mm512_maskz_cvtepi32_epi16(kAll, __m512i(kept >> 16));
-    __builtin_memcpy(p, &half, sizeof half);
-    return;
+    if constexpr (kWidth<V> == 16) return HalvesOf<V>(_mm512_maskz_cvtepi32_epi16(kAll, __m512i(kept >> 16)));
+#endif
+    return __builtin_convertvector(kept >> 16, HalvesOf<V>);
+  } else {
+#ifdef __x86_64__
+    constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT;
+    if constexpr (kWidth<V> == 8) return HalvesOf<V>(_mm256_cvtps_ph(__m256(x), kNearest));
+    if constexpr (kWidth<V> == 16) return HalvesOf<V>(_mm512_maskz_cvtps_ph(kAll, __m512(x), kNearest));
+#endif
+    HalvesOf<V> half;
+    for (int i = 0; i < kWidth<V>; ++i) half[i] = f16(x[i]).bits;
+    return half;
   }
+}
+
+template <class V, class T>
+[[gnu::always_inline]] inline void store(T* p, V x) {
+  const auto bits = as<T>(x);
+  __builtin_memcpy(p, &bits, sizeof bits);
+}
+// The same past the caches, to an address that is a multiple of the vector's size in memory. fence_streams() makes
+// it visible to other threads.
+template <class V, class T>
+[[gnu::always_inline]] inline void stream(T* p, V x) {
+#ifdef __x86_64__
+  const auto bits = as<T>(x);
+  if constexpr (sizeof bits == 64)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(p), __m512i(bits));
+  else if constexpr (sizeof bits == 32)
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(p), __m256i(bits));
+  else
+    _mm_stream_si128(reinterpret_cast<__m128i*>(p), __m128i(bits));
+#else
+  store(p, x);
 #endif
-  const HalvesOf<V> half = __builtin_convertvector(kept >> 16, HalvesOf<V>);
-  __builtin_memcpy(p, &half, sizeof half);
 }
 template <class V>
-[[gnu::always_inline]] inline void store(f16* p, V x) {  // rounds as f16(float) does
+inline void fence_streams() {
 #ifdef __x86_64__
-  constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT;
-  if constexpr (kWidth<V> == 8) {
-    const __m128i half = _mm256_cvtps_ph(__m256(x), kNearest);
-    __builtin_memcpy(p, &half, sizeof half);
-  } else if constexpr (kWidth<V> == 16) {
-    const __m256i half = _mm512_maskz_cvtps_ph(kAll, __m512(x), kNearest);
-    __builtin_memcpy(p, &half, sizeof half);
-  } else
+  _mm_sfence();
 #endif
-    for (int i = 0; i < kWidth<V>; ++i) p[i] = f16(x[i]);
 }
 
 inline V8 load8(const float* p) { return load<V8>(p); }

@@ -15,6 +15,10 @@ struct Whole {
   void put(T* p, V v) const {
     store(p, v);
   }
+  template <class T>
+  void put(T* p, V v, bool past_caches) const {
+    past_caches ? stream(p, v) : store(p, v);
+  }
   WordsOf<V> get_bytes(const uint8_t* p) const {
     return __builtin_convertvector(load_bits<BytesOf<V>>(p), WordsOf<V>);
   }
@@ -34,6 +38,10 @@ struct Part {
   template <class T>
   void put(T* p, V v) const {
     for (int64_t i = 0; i < n; ++i) p[i] = T(v[i]);
+  }
+  template <class T>
+  void put(T* p, V v, bool) const {
+    put(p, v);
   }
   WordsOf<V> get_bytes(const uint8_t* p) const {
     WordsOf<V> v{};
