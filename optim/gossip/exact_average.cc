@@ -17,6 +17,8 @@ class ExactAverage final : public Strategy {
 
   void start(Worker& me) override { inner_->start(me); }
   void visit(Archive& a) override { inner_->visit(a); }
+  bool is_shared(int64_t k) const override { return inner_->is_shared(k); }
+  bool takes_codec() const override { return inner_->takes_codec(); }
   Tensor contribution(Worker& me) override { return inner_->contribution(me); }
   void write_model(Worker& me, const Tensor& y) override { inner_->write_model(me, y); }
 

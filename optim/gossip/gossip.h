@@ -3,35 +3,14 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "comm/communicator/communicator.h"
-#include "comm/topology/topology.h"
 #include "engine/vectors/mixing.h"
-#include "optim/strategy.h"
+#include "optim/gossip/edge_copies.h"
+#include "optim/gossip/graph.h"
 
 namespace skein::optim {
-
-// The graph of --topology, --peers and --base, asked by the number of the gossip. `--peers 1@0,2@30` changes
-// the number of peers at those training epochs; needs the option steps-per-epoch.
-class Graph {
- public:
-  // Defaults are the strategy's; `in_turn` as in TopologyOptions. BadOption as make_topology says.
-  Graph(const Options&, int world, const std::string& topology, int peers, bool in_turn = false);
-  comm::Mix at(const Worker&, int64_t q) const;  // weights as comm::in_fp32
-  bool symmetric() const;
-  bool stands_still() const;         // all gossips have the same graph
-  bool pairs_odd_with_even() const;  // an odd rank gives to one even rank at most, at every gossip
-  const std::string& name() const { return name_; }
-
- private:
-  std::string name_;
-  std::vector<std::pair<int64_t, std::unique_ptr<comm::Topology>>> stages_;  // from which gossip on
-};
-
-// Throws BadOption unless every out-peer is an in-peer with the same weight.
-void needs_symmetry(const Graph&, const std::string& algorithm);
 
 // Sends every out-peer its share of x, and of the push-sum weight w in the header. x is free on return.
 void give(comm::Communicator&, const comm::Mix&, comm::Tag, int64_t k, const Tensor& x, double w = 1);
@@ -43,16 +22,23 @@ double mean_weight(comm::Communicator&, double w);  // the mean over the workers
 
 // A gossip at every step k, in two halves between which a worker may compute. Worker i takes the share p_ij of
 // in-peer j, where P(k) is the mixing matrix of the graph. Sums run in the graph's order, whatever the order of
-// arrival. Under --bn-policy mix the running statistics take part, as the last forward has left them.
+// arrival. Under --bn-policy mix the running statistics take part, as the last forward has left them. With a codec
+// (--wire) differences travel, and what it rounds off stays with the sender of x.
 class Gossip {
  public:
   Gossip(const Options&, int world, const std::string& topology, int peers);  // as Graph
   const Graph& graph() const { return graph_; }
+  // Before the first gossip. `like`: of the size and on the device of what is given.
+  void start(Worker& me, const Tensor& like) { copies_.start(me, graph_, like); }
+  void visit(Archive& a) { copies_.visit(a); }
 
   // Out-peers get their shares of x, and of the push-sum weight w. x is free on return.
   void give(Worker&, int64_t k, const Tensor& x, double w = 1);
   // Waits for all in-peers: y <- sum_j p_ij x_j, where x is what this worker has given; y may be x.
   void take(Worker&, int64_t k, const Tensor& y, const Tensor& x);
+  // Waits for all in-peers of a symmetric graph: d <- sum_j p_ij (x_j - x_i), pair by pair, so that what one worker gains
+  // another one loses to the bit.
+  void take_differences(Worker&, int64_t k, const Tensor& d, const Tensor& x);
   // Push-sum: (x, w) <- sum_j p_ij (x_j, w_j), z <- x / w.
   void take(Worker&, int64_t k, const Tensor& x, double& w, const Tensor& z);
   // x <- mean x; or, in push-sum, (x, w) <- mean (x, w), z <- x / w. Collective.
@@ -69,6 +55,7 @@ class Gossip {
 
   const Graph graph_;
   const bool mixes_;
+  EdgeCopies copies_;
   comm::Mix p_;     // column and row i of P(k), from give() to take()
   Tensor buffers_;  // w times the running statistics, as x is w z
 };

@@ -26,22 +26,26 @@ class D2 final : public Gossiping {
     if (!g.stands_still())
       throw BadOption(text("--topology ", g.name(), ": d2 needs a graph that stays the same, as ring, ",
                            "complete, or a file's; on others take momentum-tracking"));
+    if (world > 1 && codec_of(o).kind == Codec::kTopK)
+      throw BadOption(text("--wire ", o.word("wire", ""),
+                           ": d2 diverges with copies that follow slowly; allowed are ",
+                           "fp32, bf16, int8 and int4, or --algorithm momentum-tracking"));
   }
 
   void start(Worker& me) override {
     c_ = Tensor::zeros(me.x.shape(), kF32, me.x.device());
-    u_ = me.x.clone(), y_ = me.x.clone(), next_ = me.x.clone();
+    u_ = me.x.clone(), y_ = me.x.clone(), d_ = me.x.clone();
+    gossip_.start(me, y_);
   }
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
     take_step(me, u_);
     copy(y_, me.x), axpy(y_, 1.f, u_), axpy(y_, 1.f, c_);
-    gossip_.give(me, k, y_);
-    gossip_.take(me, k, next_, y_);  // x'_i <- sum_j W_ij (x_j + u_j + c_j)
-    lerp(next_, y_, 0.5f);
-    copy(c_, next_), axpy(c_, -1.f, me.x), axpy(c_, -1.f, u_);  // c_i <- x'_i - x_i - u_i
-    copy(me.x, next_);
+    gossip_.give(me, k, y_);                   // y_i = x_i + u_i + c_i
+    gossip_.take_differences(me, k, d_, y_);   // d_i = sum_j W_ij (y_j - y_i)
+    axpy(c_, 0.5f, d_);                        // c_i <- c_i + d_i / 2, which is x'_i - x_i - u_i
+    axpy(me.x, 1.f, u_), axpy(me.x, 1.f, c_);  // x_i <- x'_i = y_i + d_i / 2
     return loss;
   }
 
@@ -49,12 +53,13 @@ class D2 final : public Gossiping {
     gossip_.average(me, me.x);
     fill(c_, 0.f);
   }
-  void visit(Archive& a) override { a("c", c_); }
+  bool takes_codec() const override { return true; }
+  void visit(Archive& a) override { a("c", c_), gossip_.visit(a); }
 
  private:
   Gossip gossip_;
   Tensor c_;
-  Tensor u_, y_, next_;  // scratch
+  Tensor u_, y_, d_;  // scratch
 };
 
 // Both sums travel as one message: a vector of twice the model's size.
@@ -69,6 +74,7 @@ class MomentumTracking final : public Gossiping {
     both_ = Tensor::zeros({2 * n}, kF32, me.x.device());
     y_ = both_.view({n}), c_ = both_.view({n}, n);
     u_ = me.x.clone();
+    gossip_.start(me, both_);
   }
 
   Tensor iterate(Worker& me, int64_t k) override {
@@ -84,7 +90,8 @@ class MomentumTracking final : public Gossiping {
   }
 
   void average(Worker& me) override { gossip_.average(me, me.x); }
-  void visit(Archive& a) override { a("c", c_); }
+  bool takes_codec() const override { return true; }
+  void visit(Archive& a) override { a("c", c_), gossip_.visit(a); }
 
  private:
   Gossip gossip_;

@@ -14,7 +14,7 @@ class DPsgd final : public Gossiping {
     needs_symmetry(gossip_.graph(), "d-psgd");
   }
 
-  void start(Worker& me) override { next_ = me.x.clone(); }
+  void start(Worker& me) override { next_ = me.x.clone(), gossip_.start(me, me.x); }
 
   Tensor iterate(Worker& me, int64_t k) override {
     gossip_.give(me, k, me.x);          // x_i(k) sets out,
@@ -26,6 +26,8 @@ class DPsgd final : public Gossiping {
   }
 
   void average(Worker& me) override { gossip_.average(me, me.x); }
+  bool takes_codec() const override { return true; }
+  void visit(Archive& a) override { gossip_.visit(a); }
 
  private:
   Gossip gossip_;

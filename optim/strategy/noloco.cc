@@ -20,7 +20,7 @@ class NoLoCo final : public Gossiping {
         mu_(o.number("outer-momentum", 0.5, 0, 1)) {}
 
   void start(Worker& me) override {
-    z_ = me.x.clone(), mean_ = me.x.clone();
+    z_ = me.x.clone(), mean_ = me.x.clone(), gossip_.start(me, me.x);
     m_ = Tensor::zeros(z_.shape(), kF32, z_.device());
   }
 
@@ -42,7 +42,8 @@ class NoLoCo final : public Gossiping {
   }
 
   bool is_shared(int64_t k) const override { return period_.begins(k); }
-  void visit(Archive& a) override { a("z", z_), a("m", m_); }
+  bool takes_codec() const override { return true; }
+  void visit(Archive& a) override { a("z", z_), a("m", m_), gossip_.visit(a); }
 
  private:
   const Period period_;

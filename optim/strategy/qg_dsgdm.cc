@@ -21,7 +21,7 @@ class QuasiGlobal final : public Gossiping {
   }
 
   void start(Worker& me) override {
-    next_ = me.x.clone(), u_ = me.x.clone();
+    next_ = me.x.clone(), u_ = me.x.clone(), gossip_.start(me, me.x);
     m_ = Tensor::zeros(me.x.shape(), kF32, me.x.device());
   }
 
@@ -38,7 +38,8 @@ class QuasiGlobal final : public Gossiping {
   }
 
   void average(Worker& me) override { gossip_.average(me, me.x); }
-  void visit(Archive& a) override { a("m", m_); }
+  bool takes_codec() const override { return true; }
+  void visit(Archive& a) override { a("m", m_), gossip_.visit(a); }
 
  private:
   void step(Worker& me) const {

@@ -12,7 +12,7 @@ class Sgp final : public Gossiping {
  public:
   Sgp(const Options& o, int world) : gossip_(o, world, "exponential", 1) {}
 
-  void start(Worker& me) override { x_ = me.x.clone(); }
+  void start(Worker& me) override { x_ = me.x.clone(), gossip_.start(me, x_); }
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();  // g = grad F(z)
@@ -23,7 +23,8 @@ class Sgp final : public Gossiping {
   }
 
   void average(Worker& me) override { gossip_.average(me, x_, w_, me.x); }  // (X, w) <- mean (X, w)
-  void visit(Archive& a) override { a("x", x_), a("w", w_); }
+  bool takes_codec() const override { return true; }
+  void visit(Archive& a) override { a("x", x_), a("w", w_), gossip_.visit(a); }
   // The sum of all w is n, so the mean of X is the mean of all there is.
   Tensor contribution(Worker&) override { return x_; }
 

@@ -72,7 +72,9 @@ inline std::vector<Case> cases(int world) {
     if (name == "sgp" || name == "d-psgd" || name == "osgp" || name == "ad-psgd")
       all.push_back({&row, " --bn-policy mix", options({{"bn-policy", "mix"}})});
     for (const char* wire : {"int8", "topk:0.3"})
-      if (world > 1 && optim::make_strategy(name, all[before].options, world)->takes_codec()) {
+      if (name == "d2" && wire != std::string("int8")) {
+        continue;  // refused
+      } else if (world > 1 && optim::make_strategy(name, all[before].options, world)->takes_codec()) {
         all.push_back(all[before]);
         all.back().flags += text(" --wire ", wire), all.back().options.set("wire", wire);
       }

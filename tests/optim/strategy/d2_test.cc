@@ -21,6 +21,11 @@ TEST(D2, NeedsAGraphThatStandsStill) {
   for (int n = 1; n <= 9; ++n) EXPECT_NO_THROW(optim::make_strategy("d2", {}, n)) << n;
 }
 
+TEST(D2, RefusesACodecThatFollowsSlowly) {
+  EXPECT_THROW(optim::make_strategy("d2", options({{"wire", "topk:0.3"}}), 4), BadOption);
+  EXPECT_NO_THROW(optim::make_strategy("d2", options({{"wire", "int4"}}), 4));
+}
+
 // Workers that want different models agree on one, which with a constant rate D-PSGD never does.
 TEST(D2, WorkersWithUnequalDataAgree) {
   for (const char* name : {"d2", "momentum-tracking"}) {
