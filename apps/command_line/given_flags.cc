@@ -39,7 +39,16 @@ void add(CLI::App& app, const Flag& f, const Config& defaults) {
   o->group(f.group);
 }
 
-void add_all(CLI::App& app, const Flags& table) {
+// Whether a word gives this flag, perhaps with its value or as --no-NAME.
+bool is_said(const Flag& f, const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(), [&](const std::string& w) {
+    const std::string name = w.substr(0, w.find('='));
+    return name == "--" + f.name || name == "--no-" + f.name;
+  });
+}
+
+// CLI11 compares each option with all others, so only those of the table that are said are made, or all for the help.
+void add_all(CLI::App& app, const Flags& table, const std::vector<std::string>& words) {
   app.allow_extras();   // so that we write the message about an unknown flag
   app.set_help_flag();  // --help is ours, too
   optional(app, "--help,-h", "[NAME]",
@@ -49,7 +58,11 @@ void add_all(CLI::App& app, const Flags& table) {
   plain(app, "--recipe", "NAME",
         "a training that is known to work (--list recipes); --config and the command line take precedence");
   const Config defaults;
-  for (const Flag& f : table) add(app, f, defaults);
+  const bool all = std::any_of(words.begin(), words.end(), [](const std::string& w) {
+    return w.starts_with("--help") || w.starts_with("-h");
+  });
+  for (const Flag& f : table)
+    if (all || is_said(f, words)) add(app, f, defaults);
   optional(app, "--resume", "[DIR|auto]",
            "continue the run in DIR, or in --output, or the newest below runs/; auto: the one in "
            "--output if it has a checkpoint, else begin it");
@@ -73,8 +86,9 @@ void add_all(CLI::App& app, const Flags& table) {
           "check whether this machine is ready for a run with these flags, say what to do, and exit");
 }
 
-std::vector<std::string> option_names(const CLI::App& app) {
+std::vector<std::string> option_names(const CLI::App& app, const Flags& table) {
   std::vector<std::string> names;
+  for (const Flag& f : table) names.push_back(f.name);
   for (const CLI::Option* o : app.get_options()) names.push_back(o->get_lnames()[0]);
   return names;
 }
@@ -104,7 +118,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
 
 GivenFlags::GivenFlags(int argc, const char* const* argv, const Flags& table) {
   CLI::App app("Trains image classifiers, alone or as one of many workers.", "train_imagenet");
-  add_all(app, table);
+  add_all(app, table, {argv, argv + argc});
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) { throw BadOption(text(e.what(), "; see --help")); }
@@ -114,7 +128,7 @@ GivenFlags::GivenFlags(int argc, const char* const* argv, const Flags& table) {
     usage_ = help_text(app);
   } else if (const std::vector<std::string> extras = app.remaining(); !extras.empty()) {
     if (extras[0][0] != '-') refuse_word(extras[0], text_of("data"));
-    refuse_flag(extras[0].substr(0, extras[0].find('=')), option_names(app));
+    refuse_flag(extras[0].substr(0, extras[0].find('=')), option_names(app, table));
   }
 }
 
