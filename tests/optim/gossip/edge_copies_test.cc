@@ -8,7 +8,7 @@ namespace {
 
 using namespace trainee;
 
-const char* const kRows[] = {"d-psgd", "sgp", "d2", "momentum-tracking", "noloco --tau 1"};
+const char* const kCodedRows[] = {"d-psgd", "sgp", "d2", "momentum-tracking", "noloco --tau 1"};
 
 std::pair<std::string, optim::Options> row_and_flags(const std::string& line, const std::string& wire) {
   const size_t end = std::min(line.find(' '), line.size());
@@ -20,7 +20,7 @@ std::pair<std::string, optim::Options> row_and_flags(const std::string& line, co
 // Workers that only gossip, from models far apart.
 TEST(EdgeCopies, KeepTheMeanAndBringTheModelsTogether) {
   const Problem p{.size = 700, .zero_gradient = true, .start_spread = 1};
-  for (const char* row : kRows)
+  for (const char* row : kCodedRows)
     for (const char* wire : {"int8", "int4", "topk:0.1"}) {
       if (row == std::string("d2") && wire == std::string("topk:0.1")) continue;  // refused
       const auto [name, o] = row_and_flags(row, wire);
