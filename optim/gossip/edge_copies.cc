@@ -65,7 +65,7 @@ double EdgeCopies::receive(Worker& me, comm::Rank from, comm::Tag tag, int64_t k
 
 double EdgeCopies::take(Worker& me, const comm::Mix& p, comm::Tag tag, int64_t k, const Tensor& y,
                         const Tensor& x) {
-  if (y.raw() != x.raw()) copy(y, x);
+  if (y.storage() != x.storage() || y.offset() != x.offset()) copy(y, x);
   for (const comm::Edge& e : p.out) axpy(y, -e.weight, sent_.at(e.peer).x);
   double weights = 0;
   for (const comm::Edge& e : p.in) {
