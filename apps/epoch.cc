@@ -46,7 +46,8 @@ void end_interrupted(const Member& me, const Config& c, int64_t steps_taken) try
                                    "the queue again; it needs more time") +
                     '\n');
   me.comm.barrier();
-} catch (const comm::PeerLost&) {  // the lost peer was in an asynchronous run that has continued without it
+} catch (const comm::PeerLost&) {   // the lost peer was in an asynchronous run that has continued without it
+} catch (const comm::EpochEnds&) {  // somebody was lost who was no longer needed
 }
 
 bool is_later_epoch(const Member& me) { return me.council && me.council->now().epoch > 1; }

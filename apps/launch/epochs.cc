@@ -80,15 +80,20 @@ bool is_gone(const std::string& card) {
   return false;
 }
 
-// Tries the doors of a job with its key until one attempt succeeds.
+// A job removes its note when it has ended.
+bool has_no_note(const std::string& join) {
+  return std::filesystem::is_directory(join) && !read_membership(join);
+}
+
+// Tries the doors of a job with its key until one attempt succeeds. Throws RunEnded if the job ends meanwhile.
 void at_some_door(
     const std::string& join, double seconds,
     const std::function<bool(const DoorAddress&, const comm::Secret&, comm::Clock::time_point)>& attempt) {
   const auto deadline = comm::after(seconds);
   const auto given = given_job_key();
-  Destination d;
-  do {
-    d = parse_join(join);
+  for (bool was_there = variable(kJoinVariable).has_value();; was_there = true) {
+    if (was_there && has_no_note(join)) throw comm::RunEnded({});
+    const Destination d = parse_join(join);
     const comm::Secret key = given ? *given : d.key;
     if (key.empty())
       throw BadOption(text("--join ", join,
@@ -96,9 +101,9 @@ void at_some_door(
                            "is the same as the job's (docs/launch.md)"));
     for (const DoorAddress& a : d.doors)
       if (attempt(a, key, deadline)) return;
+    if (comm::Clock::now() > deadline) throw nobody_answered(d, seconds);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  } while (comm::Clock::now() < deadline);
-  throw nobody_answered(d, seconds);
+  }
 }
 
 View first_view(comm::Exchange& e, comm::MemberId me, const std::string& card) {
@@ -187,7 +192,7 @@ void Epochs::announce(const std::string& directory) {
 }
 
 void Epochs::end() {
-  if (now_->place.rank == 0 && !directory_.empty()) remove_membership(directory_);
+  if (now_->council && now_->council->ended() && !directory_.empty()) remove_membership(directory_);
 }
 
 Epochs::~Epochs() = default;
@@ -253,7 +258,8 @@ void Epochs::open_council(Connection& c, std::unique_ptr<comm::Succession> begun
                            .is_gone = is_gone,
                            .has_register = has_register,
                            .claim = claim,
-                           .decided = [&c](const View& v) { c.door->tell(v); }},
+                           .decided = [&c](const View& v) { c.door->tell(v); },
+                           .ended = [&c](const comm::End& e) { c.door->tell(e); }},
       std::move(begun));
   c.door->open();
   c.place.council = c.council.get();

@@ -21,16 +21,16 @@ std::string ask_job(const std::string& join, double deadline);
 class Epochs {
  public:
   // Meets and connects with the ranks that the environment names or, with JobOptions::join, with a running job. Throws
-  // Error if that job refuses this worker or cannot be found.
+  // Error if that job refuses this worker or cannot be found, RunEnded if it has ended meanwhile.
   Epochs(const JobOptions&, const Seat&);
   ~Epochs();
 
   comm::Communicator& communicator();
   Place place() const;  // of this worker in this epoch
   // After the work of an epoch has ended with kNextEpoch: connects with the members of the next one. Throws GivenUp if
-  // this worker is none of them, and Timeout if there is no quorum of those that are left.
+  // this worker is none of them, RunEnded if there is none, and Timeout if there is no quorum of those that are left.
   void advance();
-  // When the run has ended: nobody can join it any more.
+  // After the work of this process: if that was the end of the run, nobody can join it any more.
   void end();
 
  private:

@@ -120,6 +120,9 @@ int run_job(const JobOptions& o, char** argv, const Work& work) {
 int status_of(const std::string& program, const std::function<int()>& run) {
   try {
     return run();
+  } catch (const comm::RunEnded& e) {
+    say(stdout, text(e.what(), '\n'));
+    return e.end.interrupted ? kExitInterrupted : 0;
   } catch (const std::exception& e) {
     say(stderr, text(program, ": ", printable(e.what()), '\n'));
     if (dynamic_cast<const BadOption*>(&e)) return kExitUsage;

@@ -9,6 +9,7 @@
 #include "apps/report/report.h"
 #include "comm/communicator/numbers.h"
 #include "comm/communicator/words.h"
+#include "comm/membership/council.h"
 #include "engine/words/file.h"
 
 namespace skein::apps {
@@ -65,6 +66,7 @@ Outcome Results::write(bool interrupted) {
                             ? images_taken(run_)  // lost workers' counts are lost with them
                             : over_workers(comm, mine).images;
   const Outcome out = outcome(interrupted, transfers, images);
+  latest_ = out;
   const std::vector<std::vector<double>> seconds = comm::gather_numbers(comm, run_.costs.seconds.each());
   const Json timeline = traces_.timeline(), refused = refused_by_all(run_);
   scoring_.leave_evaluation();
@@ -80,7 +82,15 @@ Outcome Results::write(bool interrupted) {
     if (!timeline.is_null()) write_file((directory / "timeline.json").string(), timeline.dump() + '\n');
     write_report(run_.directory);
   });
+  if (comm::Council* const council = run_.setup.place.council) council->end_run({out.step, interrupted});
   traces_.write(comm);
+  return out;
+}
+
+Outcome Results::ended(const comm::End& e) const {
+  if (latest_ && latest_->step == e.step && latest_->interrupted == e.interrupted) return *latest_;
+  Outcome out;
+  out.step = e.step, out.interrupted = e.interrupted;
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include "apps/train/outcome.h"
 #include "apps/train/record.h"
 #include "apps/train/scoring.h"
+#include "comm/membership/end.h"
 
 namespace skein::apps {
 
@@ -13,6 +14,8 @@ class Results {
   // Gathers the workers' results and writes the files, but no model if the run was interrupted. Collective;
   // it can be repeated. Throws BadFile on all workers.
   Outcome write(bool interrupted);
+  // What this worker knows of it when others have completed it.
+  Outcome ended(const comm::End&) const;
 
  private:
   Outcome outcome(bool interrupted, const Transfers& of_all, double images) const;
@@ -24,6 +27,7 @@ class Results {
   Learning& learning_;
   Record& record_;
   Scoring& scoring_;
+  std::optional<Outcome> latest_;  // of write()
 };
 
 }  // namespace skein::apps

@@ -25,7 +25,7 @@ class Rollback {
   // The same where the membership may change: some workers may have done it before the change and others not.
   void between_steps(const std::function<void()>& f) { run_.setup.place.council ? keep(f) : f(); }
   // Where the membership changes: with what this worker takes along into the next epoch. If the others do not agree
-  // about it in time, this ends the training, as end() does. Throws GivenUp.
+  // about it in time, this ends the training, as end() does. Throws GivenUp, RunEnded.
   Outcome leave_epoch();
 
   // After an error of communication, `why`, which ends the training. Throws Error if all workers are alive.

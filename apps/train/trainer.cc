@@ -78,9 +78,9 @@ Outcome Trainer::run(const std::function<bool()>& stop, const std::function<bool
     batches_.open();
     ready = true;
     return finish(!train());
-  } catch (const comm::EpochEnds&) { return rollback_.leave_epoch(); } catch (const comm::PeerLost& e) {
+  } catch (const comm::EpochEnds&) { return leave_epoch(); } catch (const comm::PeerLost& e) {
     if (!ready && !run_.setup.place.council) throw;
-    return run_.setup.place.council ? rollback_.leave_epoch() : rollback_.end(e.what());
+    return run_.setup.place.council ? leave_epoch() : rollback_.end(e.what());
   } catch (const comm::Timeout& e) {
     if (!ready) throw;
     return rollback_.end(text(e.what(),
@@ -91,6 +91,11 @@ Outcome Trainer::run(const std::function<bool()>& stop, const std::function<bool
     if (!of_all) run_.comm().transport().fail();
     throw;
   }
+}
+
+// Others may have completed the run, so that it has no further epoch.
+Outcome Trainer::leave_epoch() try { return rollback_.leave_epoch(); } catch (const comm::RunEnded& e) {
+  return results_.ended(e.end);
 }
 
 // False: stopped on the way.

@@ -38,7 +38,7 @@ class Trainer {
   // checkpoint. Where `leave` says so on some and there is a council, these end with GivenUp after two seconds. Writes metrics and checkpoints on the way; at the end summary, report and model. Throws Error
   // if the loss is not a number. When a worker is lost, those of a row with a center continue without it, unless
   // it was worker 0. Where there is a council (Place::council), a change of membership ends the call, with
-  // Outcome::legacy. Otherwise workers of other rows end, and leave what rollback.h says.
+  // Outcome::legacy, unless others have completed the run. Otherwise workers of other rows end, and leave what rollback.h says.
   Outcome run(const std::function<bool()>& stop = {}, const std::function<bool()>& leave = {});
 
  private:
@@ -46,6 +46,7 @@ class Trainer {
   void regroup();
   void open_directory();
   bool train();
+  Outcome leave_epoch();
   void step();
   bool close_epoch();
   void save();

@@ -97,6 +97,7 @@ void Door::hear(Line line) try {
   const auto here = guest.begin();
   {  // once it is admitted, it may be told at any time
     const std::lock_guard lock(mutex_);
+    if (turns_away(here->line)) return;
     waiting_.splice(waiting_.end(), guest);
   }
   const std::string why = why_not(*a);
@@ -104,6 +105,7 @@ void Door::hear(Line line) try {
   ++strangers_;
   {
     const std::lock_guard lock(mutex_);
+    if (ended_) return;  // it has been told
     guest.splice(guest.end(), waiting_, here);
   }
   here->line.write_trouble(why);
@@ -113,7 +115,17 @@ std::string Door::why_not(const Application& a) try {
   return answers_.admit(a);
 } catch (const std::exception& e) { return e.what(); }
 
+// Who comes when the run has ended is no stranger. Under the lock.
+bool Door::turns_away(Line& line) {
+  if (ended_) line.write_string(ended_->write(), after(1));
+  return ended_.has_value();
+}
+
 void Door::answer(Line line, const std::string& version) try {
+  {
+    const std::lock_guard lock(mutex_);
+    if (turns_away(line)) return;
+  }
   if (!answers_.describe) throw Error("this job is not described");
   line.write_string(answers_.describe(version), after(kApplicationPatience));
 } catch (const Error& e) {
@@ -154,8 +166,16 @@ void Door::tell(const View& v) {
     }
 }
 
+void Door::tell(const End& e) {
+  const std::lock_guard lock(mutex_);
+  ended_ = e;
+  for (Guest& g : waiting_) turns_away(g.line);
+  waiting_.clear();
+}
+
 namespace {
 
+// A newcomer that comes too late has interrupted nothing.
 std::optional<std::string> say(const std::vector<std::string>& addresses, int port, const Secret& key,
                                const Application& a, Clock::time_point soon, Clock::time_point deadline) {
   auto line = call(connect_tcp(addresses, port, soon), credentials(key), 0, Purpose::kJoin, soon, soon);
@@ -164,6 +184,7 @@ std::optional<std::string> say(const std::vector<std::string>& addresses, int po
   try {
     if (!line->read_string(told, deadline, kLongestView)) return {};
   } catch (const Timeout& refused) { throw Error(refused.what()); }
+  if (const auto end = End::read(told)) throw RunEnded({.step = end->step});
   return told;
 }
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "comm/join/line.h"
+#include "comm/membership/end.h"
 #include "comm/membership/view.h"
 #include "comm/refusals.h"
 
@@ -47,6 +48,8 @@ class Door {
   std::vector<MemberId> waiting();
   // Tells those who wait that this is the next epoch. Each of them is in it, or waits for a later one. For any thread.
   void tell(const View&);
+  // Tells those who wait, and all who still come, that the run has ended. For any thread.
+  void tell(const End&);
 
  private:
   struct Guest {
@@ -57,6 +60,7 @@ class Door {
   void hear(Line);
   std::string why_not(const Application&);
   void answer(Line, const std::string& version);
+  bool turns_away(Line&);
   void drop_those_who_hung_up();
   const Fd& listener_;
   const Secret key_;
@@ -64,12 +68,13 @@ class Door {
   const Answers answers_;
   std::mutex mutex_;
   std::list<Guest> waiting_;
+  std::optional<End> ended_;
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
 
 // The newcomer's side: knocks at this door and waits for the epoch in which it is a member. Empty: nobody answers
-// there, or it hung up. Throws Error with the reason if it is refused.
+// there, or it hung up. Throws Error with the reason if it is refused, RunEnded if it comes too late.
 std::optional<View> knock(const std::vector<std::string>& addresses, int port, const Secret& key,
                           const Application&, Clock::time_point deadline);
 // Asks at this door what the job is. Empty, and throws, as knock().

@@ -113,18 +113,21 @@ void Council::claim() {
 
 // Members of the view that was decided form the next council at once, in case they do not come together.
 void Council::conclude() {
-  if (succession_->frozen() && !std::exchange(ended_, true))
+  if (succession_->frozen() && !std::exchange(epoch_ends_, true))
     transport_.mailbox().end_epoch("the membership is changing");
   if (succession_->excluded()) excluded_ = true;
   if (succession_->next() && !excluded_) {
     decided_ = succession_->next();
     const std::vector<View::Member> waiting = succession_->waiting();
+    const std::optional<End> end = succession_->ended();
     succession_ = std::make_unique<Succession>(o_.me, *decided_, options(*decided_));
     for (const View::Member& m : waiting) succession_->joins(m);
+    if (end) (void)succession_->end(*end);
     succession_->card(o_.card);
     for (const Rank r : dead_) succession_->prove_dead(id_of(r));
     if (o_.decided) o_.decided(*decided_);
   }
+  if (succession_->ended() && !std::exchange(end_is_told_, true) && o_.ended) o_.ended(*succession_->ended());
   changed_.notify_all();
 }
 
@@ -145,13 +148,13 @@ void Council::send(const Letters& letters) {
 
 void Council::complete_step(int64_t k, int64_t oldest) {
   const std::lock_guard lock(mutex_);
-  if (ended_ || !succession_->complete_step(k, oldest))
+  if (epoch_ends_ || !succession_->complete_step(k, oldest))
     throw EpochEnds(text("the membership changes before step ", k, " is complete"));
 }
 
 void Council::require_unchanged() const {
   const std::lock_guard lock(mutex_);
-  if (ended_) throw EpochEnds("the membership is changing");
+  if (epoch_ends_) throw EpochEnds("the membership is changing");
 }
 
 void Council::admit(const View::Member& m) {
@@ -166,9 +169,22 @@ void Council::leave() {
   const std::lock_guard lock(mutex_);
   succession_->leaves(o_.me);
 }
+void Council::end_run(const End& e) {
+  Letters out;
+  {
+    const std::lock_guard lock(mutex_);
+    out = succession_->end(e);
+    conclude();
+  }
+  send(out);
+}
+std::optional<End> Council::ended() const {
+  const std::lock_guard lock(mutex_);
+  return succession_->ended();
+}
 int64_t Council::restored() {
   const std::lock_guard lock(mutex_);
-  if (!ended_) succession_->restored();
+  if (!epoch_ends_) succession_->restored();
   return o_.now.step;
 }
 
@@ -182,8 +198,11 @@ std::optional<View> Council::after(const View& failed, double patience) {
   if (succession_->now().epoch == failed.epoch)
     for (const View::Member& m : failed.members)
       if (!ranks_.count(m.id)) succession_->suspect(m.id);
-  const auto told = [&] { return excluded_ || (decided_ && decided_->epoch > failed.epoch); };
+  const auto told = [&] {
+    return excluded_ || succession_->ended() || (decided_ && decided_->epoch > failed.epoch);
+  };
   if (!changed_.wait_until(lock, comm::after(patience), told)) return {};
+  if (succession_->ended()) throw RunEnded(*succession_->ended());
   if (excluded_)
     throw GivenUp("the others go on without this worker, which they had not heard of for too long");
   return decided_;

@@ -26,6 +26,8 @@ struct CouncilOptions {
   std::function<std::optional<View>(const View&)> claim = {};
   // Told of every view that is decided, before next() returns it. Called on the council's thread.
   std::function<void(const View&)> decided = {};
+  // Told that the run has ended, once, on any thread.
+  std::function<void(const End&)> ended = {};
 };
 
 // It sees what the transport sees of losses, and exchanges letters over it. As soon as this rank has promised to complete
@@ -53,11 +55,15 @@ class Council {
   // This process wants to be in no later epoch: next() will throw GivenUp.
   void leave();
 
-  // Waits for the view of the next epoch. Throws GivenUp if this process is not in it, and Timeout if none is decided
-  // within so many seconds; then waits of this epoch wait again.
+  // This process has completed the run, and so need the others no more than it: those who wait for another epoch are told.
+  void end_run(const End&);
+  std::optional<End> ended() const;  // what this process or another one has said of it
+
+  // Waits for the view of the next epoch. Throws RunEnded if there is none to be, GivenUp if this process is not in it,
+  // and Timeout if none is decided within so many seconds; then waits of this epoch wait again.
   View next(double patience);
   // The view after `failed`, whose members have not come together; its newcomers are left out. Empty if none is decided
-  // within so many seconds: then the same members may try again. Throws GivenUp.
+  // within so many seconds: then the same members may try again. Throws RunEnded, GivenUp.
   std::optional<View> after(const View& failed, double patience);
   // Ends this council: that of the epoch of `v`, which has been decided, continues with what this process has promised
   // in it. Null, and nothing ends, if a later view has been decided already.
@@ -86,7 +92,8 @@ class Council {
   std::unique_ptr<Succession> succession_;
   std::optional<View> decided_;  // the latest
   std::set<Rank> dead_;          // proven
-  bool excluded_ = false, ended_ = false, stop_ = false;
+  bool excluded_ = false, epoch_ends_ = false, stop_ = false;
+  bool end_is_told_ = false;  // CouncilOptions::ended has been called
   Thread thread_;
 };
 

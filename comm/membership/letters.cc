@@ -120,6 +120,9 @@ class Reader {
   bool good_ = true;
 };
 
+// Whether this word is of some ballot.
+bool is_of_ballot(Word w) { return w != Word::kDecided && w != Word::kHere && w != Word::kEnded; }
+
 }  // namespace
 
 int View::rank(MemberId m) const {
@@ -140,13 +143,26 @@ std::optional<View> View::read(const std::string& bytes) {
   return std::move(c->view);
 }
 
+std::string End::write() const {
+  Content c;
+  c.word = Word::kEnded, c.epoch = 1, c.end = *this;
+  return c.write();
+}
+
+std::optional<End> End::read(const std::string& bytes) {
+  const auto c = Content::read(bytes);
+  if (!c || c->word != Word::kEnded) return {};
+  return c->end;
+}
+
 std::string Content::write() const {
   Writer out;
   out.number(kMagic).number(kVersion).number(word).number(epoch);
-  if (word != Word::kDecided && word != Word::kHere) out.ballot(ballot);
+  if (is_of_ballot(word)) out.ballot(ballot);
   if (word == Word::kPromise) out.promise(promise);
   if (word == Word::kRefused) out.ballot(higher);
   if (word == Word::kAccept || word == Word::kDecided) out.view(view);
+  if (word == Word::kEnded) out.number(end.step).number(uint8_t(end.interrupted));
   return out.take();
 }
 
@@ -156,11 +172,15 @@ std::optional<Content> Content::read(const std::string& bytes) {
   in.demand(in.number<uint8_t>() == kVersion);
   Content c;
   c.word = in.number<Word>(), c.epoch = in.number<uint32_t>();
-  in.demand(c.word >= Word::kPrepare && c.word <= Word::kHere && c.epoch > 0);
-  if (c.word != Word::kDecided && c.word != Word::kHere) c.ballot = in.ballot();
+  in.demand(c.word >= Word::kPrepare && c.word <= Word::kEnded && c.epoch > 0);
+  if (is_of_ballot(c.word)) c.ballot = in.ballot();
   if (c.word == Word::kPromise) c.promise = in.promise();
   if (c.word == Word::kRefused) c.higher = in.ballot();
   if (c.word == Word::kAccept || c.word == Word::kDecided) c.view = in.view();
+  if (c.word == Word::kEnded) {
+    c.end.step = in.number<int64_t>(), c.end.interrupted = in.flag();
+    in.demand(c.end.step >= 0);
+  }
   if (c.word == Word::kDecided) in.demand(c.view.epoch == c.epoch);
   if (!in.whole()) return {};
   return c;

@@ -5,6 +5,7 @@
 #include <compare>
 #include <limits>
 
+#include "comm/membership/end.h"
 #include "comm/membership/view.h"
 
 namespace skein::comm {
@@ -42,6 +43,7 @@ enum class Word : uint8_t {
   kRefused,      // ballot, higher: one that it has promised to follow
   kDecided,      // view
   kHere,         // the sender is in this epoch; whoever knows a later one tells it
+  kEnded,        // end; of the run, whatever the epoch
 };
 
 struct Content {
@@ -50,6 +52,7 @@ struct Content {
   Ballot ballot, higher;
   Promise promise;
   View view;
+  End end;
 
   std::string write() const;
   static std::optional<Content> read(const std::string& bytes);  // nothing if they are not of this form

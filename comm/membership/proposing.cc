@@ -22,7 +22,7 @@ bool is_quorum(const Census& c) {
 std::vector<Letter> Succession::tick(double now) {
   Letters out;
   clock_ = now;
-  if (next_) return out;
+  if (next_ || ended_) return out;
   tell_of_epoch(out);
   if (proposal_) {
     if (now - proposal_->sent >= options_.retry) repeat(out);

@@ -102,7 +102,11 @@ std::vector<Letter> Succession::receive(MemberId from, const std::string& bytes)
     ++unreadable_;
     return out;
   }
-  if (c->word == Word::kDecided) {
+  if (c->word == Word::kEnded) {
+    hear_ended(c->end);
+  } else if (ended_) {
+    out.push_back({from, ended_->write()});
+  } else if (c->word == Word::kDecided) {
     hear_decided(from, c->view, out);
   } else if (c->epoch < now_.epoch) {
     out.push_back({from, (next_ ? *next_ : now_).write()});
@@ -143,6 +147,7 @@ void Succession::hear(MemberId from, int rank, Content& c, Letters& out) {
       break;
     case Word::kDecided:
     case Word::kHere:
+    case Word::kEnded:
       break;
   }
 }
@@ -212,6 +217,20 @@ void Succession::hear_decided(MemberId from, View& v, Letters& out) {
 
 // ---- the outcome
 
+void Succession::hear_ended(const End& e) {
+  if (!ended_) ended_ = e;
+  proposal_.reset();
+}
+
+std::vector<Letter> Succession::end(const End& e) {
+  hear_ended(e);
+  Letters out;
+  const std::string bytes = ended_->write();
+  for (const View::Member& m : now_.members)
+    if (m.id != me_) out.push_back({m.id, bytes});
+  return out;
+}
+
 void Succession::decide(View v, Letters& out) {
   const std::string bytes = v.write();
   const auto tell = [&](MemberId m) {
@@ -232,7 +251,7 @@ std::optional<View> Succession::wants_register() const {
 
 std::vector<Letter> Succession::register_says(const View& v) {
   Letters out;
-  if (!next_ && v.epoch == now_.epoch + 1) decide(v, out);
+  if (!next_ && !ended_ && v.epoch == now_.epoch + 1) decide(v, out);
   return out;
 }
 

@@ -79,6 +79,12 @@ class Succession {
   void restored();         // a newcomer holds the state of the epoch's first step, which it lacked
   void card(std::string);  // how others reach it in the next epoch: valid from now on
 
+  // ---- the end of the run
+  // This member has completed the run: letters that say so. Whoever hears it chooses no further epoch, and tells it to all
+  // who ask for one.
+  std::vector<Letter> end(const End&);
+  const std::optional<End>& ended() const { return ended_; }
+
   // ---- outcome
   const View& now() const { return now_; }
   // The next view, once decided: then a new Succession is due. Of a member that is excluded, the last it was told of.
@@ -117,6 +123,7 @@ class Succession {
   void hear_promise(int rank, Content&, Letters&);
   void hear_accept(MemberId from, Content&, Letters&);
   void hear_decided(MemberId from, View&, Letters&);
+  void hear_ended(const End&);
   void yield_to(const Ballot&);
 
   bool change_is_due() const;
@@ -150,6 +157,7 @@ class Succession {
   Pace pace_;
   double tell_at_ = 0, tell_pause_ = 0;
   std::optional<View> next_;
+  std::optional<End> ended_;
   bool excluded_ = false;
   int64_t unreadable_ = 0;
 };

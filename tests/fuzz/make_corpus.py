@@ -191,6 +191,7 @@ def messages():
     put("succession", "proposes", [2], letter(3, 2, own + card + b"\0"), letter(3, 4, own))
     put("succession", "votes", [2], letter(3, 2, own + card + b"\1" + ballot + view), letter(3, 5, own + struct.pack("<QQ", 2, 3)))
     put("succession", "register", [3], letter(3, 2, own + card + b"\0"), letter(3, 7, b"", 1))
+    put("succession", "ends", [0], letter(3, 8, struct.pack("<qB", 12, 0), 1), letter(1, 1, ballot))
     def told(layout, content, how=0, codec=4, size=None):
         return bytes([how if size is None else how | 32, codec, len(content)]) + content + (b"" if size is None else struct.pack("<H", size)) + bytes([layout])
     put("collectives", "numbers", [0, 0, 0, 0], told(2, bytes(16)))

@@ -27,7 +27,7 @@ class ElasticJob {
     const Id id = next_id_++;
     world_.begin(id, [this, id] { begin_late(id); });
   }
-  // Kills this worker unless more would be lost then than a quorum can do without.
+  // Kills this worker unless more would be lost then than a quorum can do without that is still needed.
   bool kill(Id victim, Death how) {
     if (!may_lose(victim, how)) return false;
     world_.kill(victim, how);
@@ -45,9 +45,10 @@ class ElasticJob {
         if (works(m.id) && desks_.count(m.id)) out.push_back(m.id);
     return out;
   }
-  // Some worker has taken so many steps that soon the first ones end; or something is wrong. Whoever is killed or joins
-  // while some have ended and others not yet finds no quorum.
-  bool is_ending() const { return furthest_ >= kLast - 3 || !ends.empty() || !troubles.empty(); }
+  // Some worker has come so far that the run will soon end.
+  bool is_ending() const { return furthest_ >= kLast - 2; }
+  // Some worker has completed the run, so that the others need no quorum to end; or something is wrong.
+  bool is_over() const { return !ends.empty() || !troubles.empty(); }
   static constexpr int64_t kLast = 25;  // the steps of the run
 
   std::map<Id, Outcome> ends;
@@ -86,9 +87,9 @@ class ElasticJob {
     live(meet(first));
   }
 
-  // Whoever does not get in, or whose host is lost, is replaced by somebody else.
+  // Whoever does not get in, or whose host is lost, is replaced by somebody else, unless the run is over.
   void begin_late(Id me) {
-    for (std::vector<Id> hosts = members(); !is_ending(); comm::nap(std::chrono::milliseconds(200))) {
+    for (std::vector<Id> hosts = members(); !is_over(); comm::nap(std::chrono::milliseconds(200))) {
       hosts = members();
       if (hosts.empty()) continue;
       const Id host = hosts[random_() % hosts.size()];
@@ -97,7 +98,7 @@ class ElasticJob {
       while (!told_.count(me) && works(host)) comm::nap(std::chrono::milliseconds(50));
       break;
     }
-    if (is_ending() || ends.count(me)) return;
+    if (is_over()) return void(gone_.insert(me));
     if (!told_.count(me)) return leave_it_to_another(me);
     Connection c;
     try {
@@ -172,6 +173,8 @@ class ElasticJob {
         }
         now = advance(std::move(now));
       }
+    } catch (const comm::RunEnded& e) {
+      ends[me].step = e.end.step, ends[me].interrupted = e.end.interrupted;
     } catch (const std::exception& e) {
       troubles.push_back(text("worker ", me, " at ", world_.now(), " s, epoch ",
                               now ? int(now->view.epoch) : -1, ": ", e.what()));
@@ -220,8 +223,10 @@ class ElasticJob {
   }
   void note_steps(const Desk& d, const Stretch& s) {
     if (optim::strategy_row(config_.algorithm).asynchronous()) return;  // each is at a step of its own
-    const Stretch& known = ledger.emplace(d.view.epoch, s).first->second;
-    if (known.from != s.from || known.to != s.to)
+    Stretch& known = ledger.emplace(d.view.epoch, s).first->second;
+    if (known.to == kLast || s.to == kLast)
+      known.to = kLast;  // the run ended, while others went back
+    else if (known.from != s.from || known.to != s.to)
       troubles.push_back(text("epoch ", d.view.epoch, " has steps ", known.from, " to ", known.to,
                               " for one worker and ", s.from, " to ", s.to, " for another"));
   }
@@ -236,6 +241,7 @@ class ElasticJob {
   // ---- whom the others can do without: in every epoch that is not over for all, more than half remain or, where all
   // lost ones are known to have ended, half. A newcomer that has not come yet is of no help.
   bool may_lose(Id victim, Death how) const {
+    if (works(victim) && is_over()) return true;
     if (!works(victim) || !is_spare(decided_, victim, how)) return false;
     size_t with_state = 0;
     for (Id id : with_state_) with_state += works(id) && id != victim;

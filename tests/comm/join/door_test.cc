@@ -83,6 +83,20 @@ TEST(Door, TellsANewcomerOfTheEpochThatItIsIn) {
   EXPECT_EQ(job.strangers, 0);
 }
 
+TEST(Door, TellsWhoWaitsAndWhoComesTooLateThatTheRunHasEnded) {
+  Job job;
+  std::thread early([&] { EXPECT_THROW(job.knock({{7, "", false}, "this job"}), RunEnded); });
+  job.await_proposal(7);
+  job.door.tell(End{.step = 25, .interrupted = true});
+  early.join();
+  EXPECT_THROW(comm::ask({"127.0.0.1"}, job.port, kKey, "version 2", after(20)), RunEnded);
+  try {
+    job.knock({{8, "", false}, "this job"});
+    FAIL() << "was taken in";
+  } catch (const RunEnded& e) { EXPECT_EQ(e.end, End{.step = 25}) << "it was not interrupted itself"; }
+  EXPECT_EQ(job.strangers, 0);
+}
+
 TEST(Door, SaysWhyItRefuses) {
   Job job;
   try {

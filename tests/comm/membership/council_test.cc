@@ -142,6 +142,24 @@ TEST(Council, WhoLeavesIsToldSoAndTheOthersGoOn) {
   });
 }
 
+// One of three is lost while the run ends, when one has all that it needs and the other has not.
+TEST(Council, WhoWaitsForAnotherEpochIsToldThatTheRunHasEnded) {
+  World world = local_world(3);
+  const View first = of(3);
+  on_threads(3, [&](Rank me) {
+    std::optional<End> told;
+    CouncilOptions o = options(first, me);
+    o.ended = [&](const End& e) { told = e; };
+    {
+      Council council(*world[size_t(me)], std::move(o));
+      if (me == 0) council.end_run({.step = 25, .interrupted = true});
+      if (me == 1) { EXPECT_THROW(council.next(20), RunEnded); }
+    }
+    world[size_t(me)].reset();
+    if (me < 2) { EXPECT_EQ(told, (End{25, true})); }
+  });
+}
+
 TEST(Council, WithoutAQuorumItSaysSoAndTheEpochCanBeEndedInGoodOrder) {
   World world = local_world(4);
   const View first = of(4);

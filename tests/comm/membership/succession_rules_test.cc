@@ -205,6 +205,23 @@ TEST(Succession, WhereAllLeaveNobodyIsFrozen) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(!r[i].frozen() && r[i].complete_step(1)) << i;
 }
 
+// Of four members one ends, and one who has missed that asks another one.
+TEST(Succession, WhoHearsThatTheRunHasEndedChoosesNoFurtherEpochAndTellsWhoAsks) {
+  Room r(4);
+  r.away.insert(3);
+  r.post(1, r[0].end({.step = 25}));
+  r.deliver();
+  r.away = {1};
+  r.all_say(&Succession::prove_dead, 1);
+  r[2].suspect(4);
+  r.pass(5);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(r[i].ended(), End{.step = 25}) << i;
+    EXPECT_FALSE(r[i].next()) << i;
+  }
+  EXPECT_FALSE(r[3].frozen());
+}
+
 // ---- bytes that anybody may have sent
 
 std::vector<Content> one_of_each() {
@@ -212,8 +229,9 @@ std::vector<Content> one_of_each() {
   c.epoch = 3, c.ballot = {7, 2}, c.higher = {8, 1};
   c.view = {3, {{5, "five", false}, {2, ""}}, 12};
   c.promise = {4, 2, true, "card", {{9, "x", false}}, Vote{{6, 5}, c.view}};
+  c.end = {12, true};
   std::vector<Content> all;
-  for (int w = int(Word::kPrepare); w <= int(Word::kHere); ++w) c.word = Word(w), all.push_back(c);
+  for (int w = int(Word::kPrepare); w <= int(Word::kEnded); ++w) c.word = Word(w), all.push_back(c);
   return all;
 }
 
