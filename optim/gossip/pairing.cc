@@ -13,19 +13,26 @@ namespace {
 
 // A partner that has not answered by then is stopped or far behind. Steps go on without it until it answers.
 constexpr auto kMoment = std::chrono::milliseconds(100);
+constexpr const char* kGraph = "bipartite-exponential";
+
+// An odd number of workers has the graph of one more, whose last rank is missing. That is an odd one, which only asks.
+int ranks_of_graph(const Options& o, int world) {
+  const bool as_it_is = world == 1 || o.word("topology", kGraph).starts_with("file:");
+  return as_it_is ? world : world + world % 2;
+}
 
 }  // namespace
 
 Pairing::Pairing(const Options& o, int world)
     : options_(o),
       mixes_(buffer_policy(o) == BufferPolicy::kMix),
-      graph_(o, world, "bipartite-exponential", 1,
+      graph_(o, ranks_of_graph(o, world), kGraph, 1,
              true) {  // on a ring that stands still it would always be the same pairs
-  if (world > 1 && (world % 2 != 0 || !graph_.pairs_odd_with_even()))
+  if (world > 1 && !graph_.pairs_odd_with_even())
     throw BadOption(
         "--topology " + graph_.name() +
         ": in ad-psgd every odd rank asks one even rank at a time; allowed are bipartite-exponential, "
-        "bipartite-linear, ring and linear, with --peers 1 and an even number of workers");
+        "bipartite-linear, ring and linear, with --peers 1");
 }
 
 void Pairing::start(Worker& me) {

@@ -17,7 +17,7 @@ namespace skein::optim {
 // Large class: two threads share one protocol, and its state is what one mutex guards.
 class Pairing {
  public:
-  // BadOption: a graph in which not every odd rank meets one even rank at a time.
+  // BadOption: a graph in which not every odd rank meets one even rank at a time. Any number of workers has one.
   Pairing(const Options&, int world);
   ~Pairing();
   void start(Worker&);

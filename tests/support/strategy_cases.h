@@ -55,10 +55,9 @@ inline std::vector<Case> cases(int world) {
   std::vector<Case> all;
   for (const optim::StrategyRow& row : optim::strategies()) {
     const std::string name = row.name;
-    if (world > 1 && name == "sgd") continue;                        // one worker's
-    if (row.center) continue;                                        // a server, which has tests of its own
-    if (world % 2 == 1 && world > 1 && name == "ad-psgd") continue;  // pairs
-    if (name == "lsgd") {                                            // leaders draw the mean to themselves
+    if (world > 1 && name == "sgd") continue;  // one worker's
+    if (row.center) continue;                  // a server, which has tests of its own
+    if (name == "lsgd") {                      // leaders draw the mean to themselves
       const std::string groups = std::to_string(std::min(world, 2));
       all.push_back({&row, "", options({{"groups", groups}, {"c-local", "0.003"}, {"c-global", "0.003"}})});
       continue;

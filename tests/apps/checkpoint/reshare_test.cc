@@ -312,7 +312,6 @@ TEST_F(Reshare, WhatCannotBeIsRefusedInOneMessage) {
       {"local-sgd", "--workers 25",
        "24 images a step over all of them, too few for 25; --workers may be at most 24"},
       {"local-sgd", "--workers 4 --batch-size 7", "batch-size"},
-      {"ad-psgd", "--workers 3", "even number"},
       {"sgp --split dirichlet:10", "--workers 4", "has its own images"},
       {"lsgd --groups 1", "--workers 4", "lsgd"},
   };
