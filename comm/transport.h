@@ -9,6 +9,7 @@
 #include "comm/membership/membership.h"
 #include "comm/ports.h"
 #include "comm/secret.h"
+#include "comm/silence.h"
 #include "engine/tensor.h"
 
 namespace skein::comm {
@@ -168,7 +169,7 @@ struct TransportOptions {
   Sealing sealing = Sealing::kAuto;
   Secret key = {};                       // the job's, kJobKeyBytes
   double deadline = 60;                  // seconds within which all ranks must have connected
-  double silence = 10;                   // seconds without a heartbeat after which a peer counts as lost
+  SilenceBounds silence = {};            // for how long without a heartbeat a peer does not count as lost
   int64_t in_flight = int64_t(1) << 29;  // bytes on their way to one peer before send() waits
   PortRange ports = {};                  // that may be listened at
   std::string tls = "";                  // UCX transports to allow; empty: all but TCP

@@ -27,7 +27,8 @@ using comm::View;
 constexpr double kAssembling = 5;    // seconds that the members of a new epoch have to connect, at most
 constexpr double kRegrouping = 0.5;  // seconds for a view without those who did not come
 constexpr char kRegisterMark = '@';
-constexpr double kProbe = 0.2;  // seconds that a host has to answer at one of its addresses
+constexpr double kLeastSilence = 2;  // seconds; where a wrong guess costs one worker, and not the run
+constexpr double kProbe = 0.2;       // seconds that a host has to answer at one of its addresses
 
 std::string this_version() { return text("skein ", SKEIN_VERSION); }
 
@@ -222,7 +223,8 @@ comm::TransportOptions Epochs::transport_options(uint32_t epoch) const {
   t.deadline = epoch == 1 ? o_.deadline : std::min(o_.deadline, kAssembling);
   t.interface = o_.interface;
   t.gpu = o_.gpu_messages && cuda_device_count() > 0;
-  t.silence = std::clamp(o_.deadline / 2, 1.0, t.silence);
+  t.silence.most = std::clamp(o_.deadline / 2, 1.0, t.silence.most);
+  t.silence.least = o_.elastic ? std::min(kLeastSilence, t.silence.most) : t.silence.most;
   if (const auto tls = variable("SKEIN_UCX_TLS")) t.tls = *tls;
   return t;
 }

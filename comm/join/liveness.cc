@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 
 namespace skein::comm {
@@ -12,7 +13,7 @@ constexpr char kBeat = 'H', kBye = 'B', kConfirmed = 'C';
 constexpr size_t kMostUnsent = 1024;  // bytes; a peer that has not taken so many needs no more heartbeats
 }  // namespace
 
-Liveness::Liveness(Mailbox& box, double silence) : box_(box), silence_(silence) {}
+Liveness::Liveness(Mailbox& box, SilenceBounds silence) : box_(box), silence_(silence) {}
 
 Liveness::~Liveness() {
   {
@@ -27,7 +28,7 @@ Liveness::~Liveness() {
 
 void Liveness::watch(Rank r, Fd connection) {
   set_nonblocking(connection);
-  peers_.push_back({r, std::move(connection), {}, Clock::now(), "", ""});
+  peers_.push_back({r, std::move(connection), {}, Silence(silence_, Clock::now()), "", ""});
 }
 void Liveness::watch(Rank r, Line line) {
   watch(r, std::move(line.socket));
@@ -40,7 +41,7 @@ void Liveness::start() {
 
 void Liveness::beat() {
   std::unique_lock lock(stop_mutex_);
-  while (!stopping_.wait_for(lock, std::chrono::duration<double>(silence_ / 10), [this] { return stop_; }))
+  while (!stopping_.wait_for(lock, std::chrono::duration<double>(silence_.least / 10), [this] { return stop_; }))
     for (Peer& p : peers_) say(p, kBeat);
 }
 
@@ -75,7 +76,7 @@ void Liveness::read(Peer& p) {
   for (;;) {
     const ssize_t n = recv(p.socket.get(), bytes, sizeof bytes, MSG_DONTWAIT);
     if (n > 0) {
-      p.heard = Clock::now();
+      p.silence.heard(Clock::now());
       if (hear(p, bytes, size_t(n))) continue;
       ++box_.refusals().forged;
       p.open = false;
@@ -100,16 +101,17 @@ void Liveness::check(bool now) {
   next_look_ = (time + std::chrono::milliseconds(1)).time_since_epoch().count();
   // A rank that has not looked for long (it computed, or was stopped) cannot tell silence from
   // its own absence.
-  const bool absent = time - looked_ > std::chrono::duration<double>(silence_ / 4);
+  const bool absent = time - looked_ > std::chrono::duration<double>(silence_.least / 4);
   looked_ = time;
   for (Peer& p : peers_) {
-    if (p.bye && time - p.heard > std::chrono::seconds(2)) box_.leave(p.rank);
+    if (p.bye && time - p.silence.last() > std::chrono::seconds(2)) box_.leave(p.rank);
     if (!p.open) continue;
-    if (absent) p.heard = time;
+    if (absent) p.silence.excuse(time);
     read(p);
-    if (p.open && !p.bye && time - p.heard > std::chrono::duration<double>(silence_)) {
+    if (p.open && !p.bye && p.silence.is_over(time)) {
       p.open = false;
-      box_.lose(p.rank, text("not heard of for ", silence_, " s (stopped, or the link is cut)"));
+      const double limit = std::round(10 * p.silence.limit(time)) / 10;
+      box_.lose(p.rank, text("not heard of for ", limit, " s (stopped, or the link is cut)"));
     }
   }
 }

@@ -8,15 +8,16 @@
 
 #include "comm/join/line.h"
 #include "comm/mailbox.h"
+#include "comm/silence.h"
 
 namespace skein::comm {
 
 // UCX does not notice in 70 s that a peer was stopped or cut off, so each rank sends each other ten
-// heartbeats in the time after which silence counts as death. A thread of its own sends them, because the
+// heartbeats in the shortest time after which silence counts as death. A thread of its own sends them, because the
 // compute thread may be busy for longer than that.
 class Liveness {
  public:
-  Liveness(Mailbox&, double silence);
+  Liveness(Mailbox&, SilenceBounds);
   ~Liveness();  // tells the others that the coming hang-up is no death; goodbyes have been sent before
   void watch(Rank, Line);           // of another host: what it says is sealed
   void watch(Rank, Fd connection);  // of this host
@@ -33,7 +34,7 @@ class Liveness {
     Rank rank;
     Fd socket;
     std::optional<Session> seals;
-    Clock::time_point heard;
+    Silence silence;
     std::string unsent, unread;  // what the socket had no room for; the beginning of a sealed word
     bool open = true, bye = false, confirmed = false;
   };
@@ -42,7 +43,7 @@ class Liveness {
   void read(Peer&);
   bool hear(Peer&, const char* bytes, size_t n);  // false: somebody has tampered with them
   Mailbox& box_;
-  const double silence_;
+  const SilenceBounds silence_;
   std::vector<Peer> peers_;
   std::mutex mutex_;         // of what is read
   std::mutex saying_mutex_;  // of what is sent

@@ -133,7 +133,7 @@ inline void lose_rank_one(Exchange& e, const std::string& word) {
 inline void stop_rank_one(Exchange& e, const std::string& argument) {
   TransportOptions o = way(argument.substr(0, argument.find('/')));
   const bool by_silence = argument.ends_with("silence");
-  o.silence = by_silence ? 1 : 30;
+  o.silence = by_silence ? SilenceBounds{1, 1} : SilenceBounds{30, 30};
   const auto t = connect(e, o);
   Communicator c(*t, in_seconds(by_silence ? 20 : 1));
   c.barrier();

@@ -1,0 +1,31 @@
+// Silence: how long a peer may not be heard of before it counts as lost, by the pauses that it has made so far.
+#pragma once
+#include "comm/clock.h"
+
+namespace skein::comm {
+
+// In seconds. If they are equal, it is always that long.
+struct SilenceBounds {
+  double least = 10, most = 10;
+};
+
+// Four times the longest pause between two signs of life in the last five to ten minutes, within the bounds; `most` for a
+// peer that is not known for so long yet.
+class Silence {
+ public:
+  Silence(SilenceBounds, Clock::time_point now);
+  void heard(Clock::time_point now);
+  // Nobody has listened since it was heard last, so that no pause of its is known.
+  void excuse(Clock::time_point now) { last_ = now; }
+  double limit(Clock::time_point now) const;
+  bool is_over(Clock::time_point now) const { return seconds(now - last_) > limit(now); }
+  Clock::time_point last() const { return last_; }
+
+ private:
+  static double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
+  SilenceBounds bounds_;
+  Clock::time_point known_since_, last_, period_began_;
+  double longest_ = 0, longest_before_ = 0;  // pauses of this period and of the one before
+};
+
+}  // namespace skein::comm
