@@ -305,6 +305,7 @@ std::unique_ptr<Epochs::Connection> Epochs::meet_members(const View& v,
   comm::Rendezvous met(std::move(r));
   const std::vector<std::string> hosts = met.all_gather(comm::host_identity());
   auto c = connect(met, v);
+  met_ = true;
   c->communicator->barrier();
   const auto is_here = [&](const std::string& h) { return h == hosts[size_t(rank)]; };
   c->place.rank = rank, c->place.world = size;
@@ -324,11 +325,13 @@ void Epochs::advance() {
       throw comm::Timeout(
           -1, text("the ", v.members.size(),
                    " workers that are left could not connect with each other within ", o_.deadline, " s"));
-    v = council.after(v, kRegrouping).value_or(v);
+    v = council.after(v, kRegrouping, met_).value_or(v);
   }
 }
 
 bool Epochs::pass_to(const View& v) try {
+  met_ = false;
+  if (now_->council->has_abandoned(v)) return false;
   auto next = meet_members(v, [&] { return now_->council->is_past(v); });
   std::unique_ptr<comm::Succession> begun = now_->council->release(v);
   if (!begun) return false;  // a later view has been decided

@@ -57,6 +57,8 @@ class Epochs {
   comm::Fd door_;              // where this process listens as long as it lives
   std::string card_;           // its port and addresses
   std::unique_ptr<Connection> now_;
+  bool met_ =
+      false;  // in the last meeting, which may have failed since, this process and the others were connected
 };
 
 }  // namespace skein::apps

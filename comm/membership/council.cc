@@ -193,11 +193,20 @@ bool Council::is_past(const View& v) const {
   return excluded_ || (decided_ && decided_->epoch > v.epoch);
 }
 
-std::optional<View> Council::after(const View& failed, double patience) {
+bool Council::has_abandoned(const View& v) const {
+  const std::lock_guard lock(mutex_);
+  return abandoned_ >= v.epoch;
+}
+
+// All members of a view meet before any of them begins it.
+std::optional<View> Council::after(const View& failed, double patience, bool begun) {
   std::unique_lock lock(mutex_);
   if (succession_->now().epoch == failed.epoch)
     for (const View::Member& m : failed.members)
-      if (!ranks_.count(m.id)) succession_->suspect(m.id);
+      if (!ranks_.count(m.id)) {
+        succession_->suspect(m.id);
+        if (!begun) succession_->never_came(m.id), abandoned_ = failed.epoch;
+      }
   const auto told = [&] {
     return excluded_ || succession_->ended() || (decided_ && decided_->epoch > failed.epoch);
   };

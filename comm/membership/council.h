@@ -63,8 +63,11 @@ class Council {
   // and Timeout if none is decided within so many seconds; then waits of this epoch wait again.
   View next(double patience);
   // The view after `failed`, whose members have not come together; its newcomers are left out. Empty if none is decided
-  // within so many seconds: then the same members may try again. Throws RunEnded, GivenUp.
-  std::optional<View> after(const View& failed, double patience);
+  // within so many seconds: then the same members may try again, if this process does not abandon it. `begun`: some of its
+  // members may have begun it. If not, this process abandons a view with newcomers, who then never begin it and are not
+  // needed for a quorum. Throws RunEnded, GivenUp.
+  std::optional<View> after(const View& failed, double patience, bool begun = true);
+  bool has_abandoned(const View&) const;
   // Ends this council: that of the epoch of `v`, which has been decided, continues with what this process has promised
   // in it. Null, and nothing ends, if a later view has been decided already.
   std::unique_ptr<Succession> release(const View& v);
@@ -92,6 +95,7 @@ class Council {
   std::unique_ptr<Succession> succession_;
   std::optional<View> decided_;  // the latest
   std::set<Rank> dead_;          // proven
+  uint32_t abandoned_ = 0;       // the latest epoch that this process never begins
   bool excluded_ = false, epoch_ends_ = false, stop_ = false;
   bool end_is_told_ = false;  // CouncilOptions::ended has been called
   Thread thread_;

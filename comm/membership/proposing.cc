@@ -43,7 +43,7 @@ void Succession::tell_of_epoch(Letters& out) {
   const std::string bytes = first ? content(Word::kHere).write() : now_.write();
   bool all = true;
   for (size_t r = 0; r < peers_.size(); ++r) {
-    if (peers_[r].dead || int(r) == rank_ || (peers_[r].here && !first)) continue;
+    if (!peers_[r].votes() || int(r) == rank_ || (peers_[r].here && !first)) continue;
     out.push_back({now_.members[r].id, bytes});
     all = all && peers_[r].here;
   }
@@ -52,8 +52,8 @@ void Succession::tell_of_epoch(Letters& out) {
 }
 
 bool Succession::change_is_due() const {
-  const auto gone = [](const Peer& p) { return p.suspected || p.dead || p.leaving; };
-  const auto stays = [](const Peer& p) { return !p.dead && !p.leaving; };
+  const auto gone = [](const Peer& p) { return p.suspected || !p.votes() || p.leaving; };
+  const auto stays = [](const Peer& p) { return p.votes() && !p.leaving; };
   const auto comes = [&](const auto& w) { return !absent_.count(w.first); };
   if (std::none_of(peers_.begin(), peers_.end(), stays)) return false;
   return frozen() || std::any_of(peers_.begin(), peers_.end(), gone) ||
@@ -64,7 +64,7 @@ bool Succession::change_is_due() const {
 // long, and the longer the more attempts have failed.
 double Succession::delay() const {
   const int before = int(std::count_if(peers_.begin(), peers_.begin() + rank_,
-                                       [](const Peer& p) { return !p.suspected && !p.dead; }));
+                                       [](const Peer& p) { return !p.suspected && p.votes(); }));
   const double turns = std::min(before, kMostTurns);
   if (pace_.attempts == 0) return options_.patience * turns;
   const double place = double(rank_) / double(peers_.size());
@@ -85,7 +85,7 @@ void Succession::propose(Letters& out) {
 void Succession::ask(const Content& c, Letters& out) {
   const std::string bytes = c.write(), here = content(Word::kHere).write();
   for (size_t r = 0; r < peers_.size(); ++r)
-    if (int(r) != rank_ && !peers_[r].dead)
+    if (int(r) != rank_ && peers_[r].votes())
       out.push_back({now_.members[r].id, proposal_->said[r] ? here : bytes});
   if (!proposal_->said[size_t(rank_)]) post(me_, c, out);
 }
@@ -100,9 +100,11 @@ void Succession::repeat(Letters& out) {
 }
 
 bool Succession::quorum() const {
-  Census c{.members = int(peers_.size()), .has_register = options_.has_register};
+  Census c{.has_register = options_.has_register};
   c.all_others = true;
   for (size_t r = 0; r < peers_.size(); ++r) {
+    if (peers_[r].never) continue;
+    ++c.members;
     c.said += proposal_->said[r];
     c.dead += peers_[r].dead;
     c.all_others = c.all_others && (peers_[r].dead || proposal_->said[r]);
@@ -113,7 +115,7 @@ bool Succession::quorum() const {
 bool Succession::awaits_somebody() const {
   if (clock_ - proposal_->began >= options_.grace) return false;
   for (size_t r = 0; r < peers_.size(); ++r)
-    if (!proposal_->said[r] && !peers_[r].suspected && !peers_[r].dead) return true;
+    if (!proposal_->said[r] && !peers_[r].suspected && peers_[r].votes()) return true;
   return false;
 }
 

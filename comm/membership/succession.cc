@@ -42,6 +42,12 @@ void Succession::prove_dead(MemberId m) {
   if (r < 0) absent_.insert(m), waiting_.erase(m);
 }
 
+void Succession::never_came(MemberId m) {
+  const int r = now_.rank(m);
+  CHECK(r < 0 || (r != rank_ && !peers_[size_t(r)].here), "it has begun the epoch:", m);
+  if (r >= 0) peers_[size_t(r)].never = true;
+}
+
 void Succession::leaves(MemberId m) {
   const int r = now_.rank(m);
   if (r >= 0) peers_[size_t(r)].leaving = true;

@@ -6,6 +6,7 @@
 //
 //   V   the members of the epoch      Q   those who have said yes
 //   D   the members that are proven dead: known to have ended, not merely silent
+//   A newcomer that is known never to have begun the epoch, nor ever to begin it, is not counted in V: it has no vote.
 //   quorum:  2|Q| > |V|,   or   V \ D within Q and 2|D| <= |V|,   or   2|Q| = |V| where a register decides
 //
 // Two quorums without a register have a member in common, or the proposer of one is among the proven dead of the other
@@ -63,6 +64,7 @@ class Succession {
   void suspect(MemberId);     // it is silent
   void trust(MemberId);       // it is heard again
   void prove_dead(MemberId);  // it has ended, and its last letter was sent; for ever
+  void never_came(MemberId);  // a newcomer of this epoch that has not begun it and never will
   void leaves(MemberId);      // it has announced that it leaves (also of this member itself); for ever
   // It knocked here with this card of kLongestCard at most; forgotten when it is in a view.
   void joins(const View::Member&);
@@ -102,7 +104,9 @@ class Succession {
   using Letters = std::vector<Letter>;
   struct Peer {
     bool suspected = false, dead = false, leaving = false;
-    bool here = false;  // it is known to be in this epoch
+    bool here = false;   // it is known to be in this epoch
+    bool never = false;  // it is known never to be
+    bool votes() const { return !dead && !never; }
   };
   struct Proposal {
     Ballot ballot;

@@ -7,7 +7,9 @@ namespace skein::comm {
 namespace {
 
 constexpr Clock::time_point kBegin{};
-Clock::time_point at(double seconds) { return kBegin + in_seconds(seconds); }
+Clock::time_point at(double seconds) {
+  return kBegin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
 
 // Heard every `pause` seconds, from one second to another.
 void listen(Silence& s, double pause, double from, double to) {

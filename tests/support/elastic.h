@@ -111,12 +111,14 @@ class ElasticJob {
     join();
   }
 
-  Connection meet(const comm::View& v) {
+  // `connected`: so the others may begin the epoch.
+  Connection meet(const comm::View& v, bool* connected = nullptr) {
     auto c = std::make_unique<Desk>();
     c->view = v;
     c->transport = world_.connect(v, kAssembling);
     c->communicator =
         std::make_unique<comm::Communicator>(*c->transport, comm::CommunicatorOptions{.deadline = kDeadline});
+    if (connected) *connected = true;
     c->communicator->barrier();
     return c;
   }
@@ -145,14 +147,21 @@ class ElasticJob {
   // The loop over epochs; as Epochs::advance().
   Connection advance(Connection now) {
     comm::Council& council = *now->council;
-    for (comm::View v = council.next(kDeadline);; v = council.after(v, kRegrouping).value_or(v)) try {
-        Connection next = meet(v);
-        std::unique_ptr<comm::Succession> begun = council.release(v);
-        if (!begun) continue;
-        open_council(*next, std::move(begun));
-        desks_[world_.me()] = next.get();
-        return next;
+    comm::View v = council.next(kDeadline);
+    for (;;) {
+      bool connected = false;
+      try {
+        if (!council.has_abandoned(v)) {
+          Connection next = meet(v, &connected);
+          if (std::unique_ptr<comm::Succession> begun = council.release(v)) {
+            open_council(*next, std::move(begun));
+            desks_[world_.me()] = next.get();
+            return next;
+          }
+        }
       } catch (const Error&) {}
+      v = council.after(v, kRegrouping, connected).value_or(v);
+    }
   }
   void live(Connection now) {
     const Id me = world_.me();

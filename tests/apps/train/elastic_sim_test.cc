@@ -81,8 +81,9 @@ class Fate {
 
 Told train(const Config& c, const std::string& directory, uint64_t seed, bool disturbed) {
   Told told;
-  World world(
-      {.weather = {.seed = seed, .latency = 0.005, .jitter = 0.005, .bandwidth = 1e8}, .keeps_log = false});
+  World world({.weather = {.seed = seed, .latency = 0.005, .jitter = 0.005, .bandwidth = 1e8},
+               .time_up = 3600,
+               .keeps_log = false});
   ElasticJob job(world, c, directory, seed);
   job.found(4);
   std::optional<Fate> fate;

@@ -40,12 +40,13 @@ struct Process {
   std::unique_ptr<Succession> member;  // none: it has not been told of a view yet
   bool dead = false, leaving = false, provable = false, in_cut = false;
   bool ended = false;  // it was told that it is out, and has gone
+  bool never = false;  // it went before it was told of its first view
   double hung_until = 0, ends_at = HUGE_VAL, starts_at = HUGE_VAL, asks_at = 0, knocks_at = 0;
   int64_t completed = 0, oldest = kNoState;
-  std::vector<size_t> others;                                 // the processes of its view, by rank
-  std::vector<double> heard;                                  // by rank
-  std::vector<bool> suspected;                                // by rank
-  std::set<size_t> knows_dead, knows_leaving, knows_waiting;  // processes
+  std::vector<size_t> others;   // the processes of its view, by rank
+  std::vector<double> heard;    // by rank
+  std::vector<bool> suspected;  // by rank
+  std::set<size_t> knows_dead, knows_leaving, knows_waiting, knows_never;  // processes
 };
 
 struct Happening {
@@ -203,6 +204,7 @@ class World {
       for (const View::Member& m : old->waiting()) p.member->joins(m);
     for (const size_t x : p.knows_dead) p.member->prove_dead(id(x));
     for (const size_t x : p.knows_leaving) p.member->leaves(id(x));
+    for (const size_t x : p.knows_never) p.member->never_came(id(x));
     if (p.leaving) p.member->leaves(id(i));
   }
   // Looks whether something has been decided, and holds it against what others were told.
@@ -281,7 +283,16 @@ class World {
       suspect_wrongly(pick_alive());
     } else if (r < 0.1) {
       break_link();
+    } else if (r < 0.115) {
+      give_up(pick_alive());
     }
+  }
+  // A newcomer that has waited for too long, perhaps until it was in a view.
+  void give_up(size_t i) {
+    Process& p = processes_[i];
+    if (!awake(p) || p.member) return;
+    p.ended = p.never = true, p.provable = dice_.chance(0.5);
+    say("process ", i, " gives up before it begins");
   }
   void break_link() {
     const size_t a = pick_alive(), b = pick_alive();
@@ -381,8 +392,9 @@ class World {
   void hear_of(Process& p, size_t i, bool storm) {
     for (const size_t x : p.others) {
       const Process& o = processes_[x];
-      if (x == i || !(o.provable || o.leaving) || !linked(x, i)) continue;
+      if (x == i || !(o.provable || o.leaving || o.never) || !linked(x, i)) continue;
       if (storm && !dice_.chance(0.1)) continue;
+      if (o.never && p.knows_never.insert(x).second) p.member->never_came(id(x));
       if (!alive(o) && o.provable && p.knows_dead.insert(x).second) p.member->prove_dead(id(x));
       if (alive(o) && o.leaving && p.knows_leaving.insert(x).second) p.member->leaves(id(x));
     }
@@ -460,6 +472,10 @@ class World {
     bool somebody_stays = false;
     for (const View::Member& m : v.members) {
       const Process& p = processes_[process_of(m.id)];
+      if (p.never) {
+        --c.members;
+        continue;
+      }
       const bool dead = !alive(p) && p.provable;
       const bool here = alive(p) && p.member && p.member->now() == v;
       c.said += here, c.dead += dead;
