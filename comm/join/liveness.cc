@@ -41,7 +41,8 @@ void Liveness::start() {
 
 void Liveness::beat() {
   std::unique_lock lock(stop_mutex_);
-  while (!stopping_.wait_for(lock, std::chrono::duration<double>(silence_.least / 10), [this] { return stop_; }))
+  while (
+      !stopping_.wait_for(lock, std::chrono::duration<double>(silence_.least / 10), [this] { return stop_; }))
     for (Peer& p : peers_) say(p, kBeat);
 }
 
