@@ -10,6 +10,6 @@ WITHOUT_EMULATION = ["nccl"]
 
 def names():
     """Those that run on the emulated device, by the list they are built from, and the others."""
-    listed = (pathlib.Path(__file__).resolve().parent.parent / "tests/emulated/emulated.cmake").read_text()
+    listed = (pathlib.Path(__file__).resolve().parent.parent / "tests/tests.cmake").read_text()
     emulated = re.search(r"set\(on_devices ([^)]*)\)", listed).group(1).split()
     return [f"{n}_test" for n in dict.fromkeys(FIRST + emulated + WITHOUT_EMULATION)]

@@ -69,11 +69,25 @@ std::string name_aside(const std::string& path, Writing how) {
   return how == Writing::kDurable ? path + ".partial" : text(path, '.', ::getpid(), '.', ++count);
 }
 
+// What a dead or stopped process has begun here: it keeps its file, which from now on has no name.
+void unlink_file(const std::string& path) {
+  struct stat what {};
+  if (::lstat(path.c_str(), &what) == 0 && S_ISREG(what.st_mode)) ::unlink(path.c_str());
+}
+
+bool is_same_file(int fd, const std::string& path) {
+  struct stat open {
+  }, named{};
+  return ::fstat(fd, &open) == 0 && ::lstat(path.c_str(), &named) == 0 && open.st_dev == named.st_dev &&
+         open.st_ino == named.st_ino;
+}
+
 }  // namespace
 
 FileWriter::FileWriter(const std::string& path, Writing how)
     : path_(path), aside_(name_aside(path, how)), how_(how) {
   int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_TRUNC;
+  if (how == Writing::kDurable) unlink_file(aside_);
   if (how == Writing::kPrivate) {  // another user may have made the file in order to read it
     ::unlink(aside_.c_str());
     flags |= O_EXCL;
@@ -86,7 +100,8 @@ FileWriter::FileWriter(const std::string& path, Writing how)
 FileWriter::~FileWriter() {
   if (fd_ < 0) return;
   struct stat what {};
-  const bool ours = ::fstat(fd_, &what) == 0 && S_ISREG(what.st_mode);  // it must not be a device or a pipe
+  // It must not be a device or a pipe, or another process's.
+  const bool ours = ::fstat(fd_, &what) == 0 && S_ISREG(what.st_mode) && is_same_file(fd_, aside_);
   ::close(fd_);
   if (ours) ::unlink(aside_.c_str());
 }
@@ -107,9 +122,19 @@ void FileWriter::close() {
   CHECK(fd_ >= 0, "closed already:", path_);
   const bool flush = how_ != Writing::kCache;
   if (flush && ::fsync(fd_) != 0) refuse(aside_, "flush to the disk", errno);
+  if (how_ == Writing::kDurable && is_taken_over()) return void(::close(std::exchange(fd_, -1)));
   if (::close(std::exchange(fd_, -1)) != 0) give_up(aside_, "write");
   if (::rename(aside_.c_str(), path_.c_str()) != 0) give_up(path_, "put the finished file here");
   if (flush) sync_directory(parent_of(path_));
+}
+
+// By a process that has begun the same file since, or has put its own here: a worker that was stopped while it wrote, and
+// given up by the others, must not undo what they have written.
+bool FileWriter::is_taken_over() const {
+  struct stat open {
+  }, named{};
+  if (::fstat(fd_, &open) != 0 || !S_ISREG(open.st_mode) || is_same_file(fd_, aside_)) return false;
+  return ::lstat(aside_.c_str(), &named) == 0 || ::stat(path_.c_str(), &named) == 0;
 }
 
 void FileWriter::give_up(const std::string& path, const char* what) {

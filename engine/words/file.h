@@ -17,7 +17,9 @@ struct FileError : BadFile {
 };
 
 enum class Writing : uint8_t {
-  kDurable,  // written by one process at a time; survives a power failure
+  // Written by one process at a time; survives a power failure. Of two that write it nevertheless, the one that began last
+  // puts its file in place, and the other nothing.
+  kDurable,
   kPrivate,  // like kDurable, and only this user may read it
   // Written by several processes and threads at once, but no other user's; a power failure may lose it.
   kCache,
@@ -34,6 +36,7 @@ class FileWriter {
   void close();  // on return the file is in its place and, unless kCache, on the disk
 
  private:
+  bool is_taken_over() const;
   [[noreturn]] void give_up(const std::string& path, const char* what);
   const std::string path_, aside_;
   const Writing how_;

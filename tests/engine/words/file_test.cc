@@ -66,6 +66,29 @@ TEST(FileWriter, LeavesTheEarlierFileWhereItFails) {
   EXPECT_EQ(files_in(dir), 2);
 }
 
+TEST(FileWriter, OfTwoTheOneThatBeganLastPutsItsFileInPlace) {
+  const ScratchDir dir;
+  {
+    FileWriter stopped(dir / "a");
+    stopped.write("old", 3);
+    FileWriter other(dir / "a");
+    other.write("newer", 5);
+    stopped.write(" and more", 9);
+    stopped.close();
+    EXPECT_FALSE(fs::exists(dir / "a"));
+    other.close();
+  }
+  EXPECT_EQ(slurp(dir / "a"), "newer");
+  {
+    FileWriter stopped(dir / "a");
+    stopped.write("old", 3);
+    write_file(dir / "a", "newest");
+    stopped.close();
+  }
+  EXPECT_EQ(slurp(dir / "a"), "newest");
+  EXPECT_EQ(files_in(dir), 1);
+}
+
 TEST(FileWriter, NeverRemovesWhatIsNoOrdinaryFile) {
   const ScratchDir dir;
   ASSERT_EQ(::mkfifo((dir / "pipe.partial").c_str(), 0600), 0);
