@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "apps/embed/calls.h"
+
 namespace skein {
 
 HandingOut::HandingOut(Tensor g, const std::vector<int64_t>& sizes, int64_t least_bytes)
@@ -26,8 +28,9 @@ void HandingOut::begin(const optim::Slices& s) {
 }
 
 void HandingOut::ready(size_t parameter) {
-  CHECK(slices_, "ready() belongs into the gradient function of a step");
-  CHECK(parameter < ready_.size(), "parameter", parameter, "of", ready_.size());
+  demand(slices_, "ready() belongs into the gradient function of a step");
+  demand(parameter < ready_.size(),
+         text("there is no parameter ", parameter, ", only ", ready_.size(), " of them"));
   ready_[parameter] = true;
   hand_out(false);
 }

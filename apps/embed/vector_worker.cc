@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "apps/embed/calls.h"
 #include "optim/consensus.h"
 #include "optim/uphill.h"
 #include "optim/whole_step.h"
@@ -125,7 +126,7 @@ VectorWorker::~VectorWorker() = default;
 
 Tensor VectorWorker::step(const Oracle& oracle) {
   State& s = *state_;
-  CHECK(!s.own_x, "hide_model() comes before the next step");
+  demand(!s.own_x, "hide_model() comes before the next step");
   s.oracle = &oracle;
   Tensor loss;
   s.steps.run(s.k, [&] { loss = s.strategy->iterate(s.me, s.k); });
@@ -138,7 +139,7 @@ int64_t VectorWorker::steps() const { return state_->k; }
 
 void VectorWorker::show_model() {
   State& s = *state_;
-  CHECK(!s.own_x, "the model is shown already");
+  demand(!s.own_x, "the model is shown already");
   s.strategy->settle(s.me);
   s.own_x = s.x.clone();
   s.write_model();
@@ -146,7 +147,7 @@ void VectorWorker::show_model() {
 
 void VectorWorker::hide_model() {
   State& s = *state_;
-  CHECK(s.own_x, "show_model() comes first");
+  demand(bool(s.own_x), "show_model() comes first");
   copy(s.x, s.own_x);
   if (s.own_buffers) copy(s.buffers, s.own_buffers);
   s.own_x = s.own_buffers = Tensor();
@@ -161,7 +162,7 @@ void VectorWorker::visit(Archive& a) {
 
 double VectorWorker::finish() {
   State& s = *state_;
-  CHECK(!s.own_x, "hide_model() comes before the end");
+  demand(!s.own_x, "hide_model() comes before the end");
   s.strategy->settle(s.me);
   const Tensor own = s.x.clone();
   s.strategy->finish(s.me);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "apps/base/together.h"
+#include "apps/embed/calls.h"
 
 namespace skein::apps {
 namespace {
@@ -88,7 +89,7 @@ double JobWorker::step(const Gradient& gradient) {
     ~Within() { me.in_step_ = false, me.slices_.abandon(); }
   };
   VectorWorker& worker = present();
-  CHECK(!in_step_, "a step is no part of another one");
+  demand(!in_step_, "a step is no part of another one");
   const Within within(*this);
   const auto oracle = [&](const optim::Slices& slices) {
     slices_.begin(slices);
