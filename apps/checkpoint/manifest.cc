@@ -7,6 +7,7 @@
 
 #include "apps/base/digest.h"
 #include "apps/base/json.h"
+#include "data/sources/split.h"
 #include "engine/words/file.h"
 #include "engine/words/json.h"
 #include "engine/words/number.h"
@@ -37,6 +38,12 @@ void add_file(Manifest& m, const Json& file) {
   m.sums.push_back(file.at("blake2b"));
   if (m.files.back() != rank_file(int(m.files.size()) - 1)) throw DamagedManifest();
 }
+
+std::string leftover_of(const Json& manifest) try {
+  const std::string words = manifest.value("leftover", "");
+  (void)data::Leftover::read(words);
+  return words;
+} catch (const Error&) { throw DamagedManifest(); }
 
 std::string manifest_file(const std::string& checkpoint) { return checkpoint + "/manifest.json"; }
 
@@ -146,7 +153,7 @@ Manifest read_manifest(const std::string& checkpoint) {
         const Json& said = j.at("images").at(name);
         *part = {whole(said, "count", 0, INT64_MAX), said.at("blake2b")};
       }
-    m.leftover = j.value("leftover", "");
+    m.leftover = leftover_of(j);
     return m;
   } catch (const nlohmann::json::exception&) {
   } catch (const DamagedManifest&) {}

@@ -210,7 +210,13 @@ Leftover Portions::left_of(int64_t epoch, const std::vector<int64_t>& taken) con
 }
 
 void Portions::deal_again(Leftover l) {
-  CHECK(l.size() == 0 || (shards_.empty() && l.size() <= size_), shards_.size(), l.size(), size_);
+  if (!l.positions.empty() && !shards_.empty())
+    throw BadOption(text("epoch ", l.epoch,
+                         " was dealt to other workers while it was under way: resume with --split iid"));
+  if (!l.positions.empty() && l.positions.back().end > size_)
+    throw BadOption(text("of epoch ", l.epoch, ", which was under way, images up to number ",
+                         l.positions.back().end, " are left, and the training set has ", size_,
+                         "; resume with the images of before"));
   leftover_ = std::move(l);
   left_ = leftover_.size();
 }
@@ -238,10 +244,11 @@ Leftover Leftover::read(const std::string& written) {
   std::istringstream in(written);
   in >> out.epoch;
   bool sound = in && out.epoch >= 0;
-  for (Span s; sound && !(in >> std::ws).eof(); out.positions.push_back(s)) {
+  int64_t before = -1;  // the end of the span before
+  for (Span s; sound && !(in >> std::ws).eof(); out.positions.push_back(s), before = s.end) {
     char dash = 0;
     in >> s.begin >> dash >> s.end;
-    sound = in && dash == '-' && s.begin >= 0 && s.begin < s.end;
+    sound = in && dash == '-' && s.begin > before && s.begin < s.end;
   }
   if (!sound) throw Error("not what is left of an epoch: " + written.substr(0, 60));
   return out;

@@ -35,7 +35,7 @@ std::vector<std::vector<int64_t>> histograms(const Shards&, const std::vector<in
 // to these: positions of the common order.
 struct Leftover {
   int64_t epoch = -1;           // negative: no epoch was dealt again
-  std::vector<Span> positions;  // none is empty, none touches the one before
+  std::vector<Span> positions;  // they ascend; none is empty, none touches the one before
 
   int64_t size() const;
   std::string write() const;                         // "3 100-200 350-400"; empty: no epoch
@@ -62,7 +62,8 @@ class Portions {
   // What is left of this epoch when each worker r has taken its steps before taken[r]. Of one common order.
   Leftover left_of(int64_t epoch, const std::vector<int64_t>& taken) const;
   // From now on that epoch has only these samples, in this order. The number of its steps does not change: those
-  // before first_of() are taken, and it may have fewer samples than others. Nobody may read meanwhile.
+  // before first_of() are taken, and it may have fewer samples than others. Nobody may read meanwhile. Throws
+  // BadOption if they are not samples of this data set, or there are shards.
   void deal_again(Leftover);
   int64_t first_of(const Leftover&) const;  // the step with which workers go on that share it
   const Leftover& leftover() const { return leftover_; }

@@ -128,9 +128,18 @@ TEST(Split, WhatIsLeftOfAnEpochIsDealtOnceHoweverManyWorkersThereAre) {
 TEST(Split, WhatIsLeftIsReadOnlyFromItsOwnWords) {
   EXPECT_EQ(Leftover::read(""), Leftover());
   EXPECT_EQ(Leftover::read("2"), (Leftover{2, {}}));
-  for (const char* bad : {"x", "-1 0-3", "1 3-3", "1 5-2", "1 2:4", "1 2-", "1 2-4 x"})
+  for (const char* bad :
+       {"x", "-1 0-3", "1 3-3", "1 5-2", "1 2:4", "1 2-", "1 2-4 x", "1 5-7 2-4", "1 2-4 3-5", "1 2-4 4-5"})
     EXPECT_TRUE(has(message_of<Error>([&] { (void)Leftover::read(bad); }), "not what is left of an epoch"))
         << bad;
+}
+
+TEST(Split, WhatIsLeftBelongsToADataSetOfThisSize) {
+  Portions p(100, 10, 2, 1), apart(shards("dirichlet:1", 600, 5, 3), 10, 1);
+  p.deal_again(Leftover::read("1 40-60 99-100"));
+  const std::string bad = message_of<BadOption>([&] { p.deal_again(Leftover::read("1 40-60 100-101")); });
+  EXPECT_TRUE(has(bad, "up to number 101 are left, and the training set has 100")) << bad;
+  EXPECT_TRUE(has(message_of<BadOption>([&] { apart.deal_again(Leftover::read("1 2-4")); }), "--split iid"));
 }
 
 TEST(Split, OrderWithinAShardChangesWithTheEpochAndNothingElse) {
