@@ -11,6 +11,7 @@
 #include "apps/base/clock.h"
 #include "apps/base/together.h"
 #include "apps/report/trace_file.h"
+#include "engine/words/json.h"
 
 namespace skein::apps {
 namespace {
@@ -109,7 +110,7 @@ Json timeline(comm::Communicator& comm, int worker, const std::vector<Span>& spa
               {"workers", Json::array()}};
   for (const std::string& text : comm::gather_text(comm, own.dump(), 0)) {
     if (out["workers"].size() == size_t(kShownWorkers)) break;
-    Json other = Json::parse(text);
+    Json other = parse_json<Json>(text);
     for (Json& s : other["spans"]) s[0] = place_in(out["tracks"], s[0]), s[1] = place_in(out["names"], s[1]);
     out["workers"].push_back(std::move(other));
   }

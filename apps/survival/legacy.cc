@@ -7,6 +7,7 @@
 #include "apps/base/together.h"
 #include "apps/checkpoint/pool.h"
 #include "apps/checkpoint/reshare.h"
+#include "engine/words/json.h"
 
 namespace skein::apps {
 
@@ -52,14 +53,14 @@ Json Legacy::words_of_apart() const {
 void Legacy::deal_again(comm::Communicator& comm) {
   Json all = Json::array();
   for (const std::string& words : comm::gather_text(comm, words_of_apart().dump(), 0))
-    all.push_back(Json::parse(words));
-  all = Json::parse(from_rank_zero(comm, all.dump()));
+    all.push_back(parse_json<Json>(words));
+  all = parse_json<Json>(from_rank_zero(comm, all.dump()));
   int latest = 0, teller = 0;
   for (int r = 0; r < comm.size(); ++r)
     if (const int epoch = all.at(size_t(r)).at("epoch"); epoch > latest) latest = epoch, teller = r;
   if (latest == 0) return;  // all were at one step
   const Json mine = comm.rank() == teller ? take_stock(all) : Json();
-  const Json told = Json::parse(comm::broadcast_text(comm, mine.dump(), teller));
+  const Json told = parse_json<Json>(comm::broadcast_text(comm, mine.dump(), teller));
   leftover = told.at("left"), step = told.at("step"), closed_epochs = told.at("closed");
   if (changes.empty()) return;
   changes.back().step = step, changes.back().epoch = told.at("epoch");
@@ -92,7 +93,7 @@ void Legacy::share(comm::Communicator& comm) {
   deal_again(comm);
   Json mine = {{"directory", directory}, {"workers", workers_at_first}, {"batch", global_batch}};
   for (const ChangeEvent& e : changes) mine["changes"].push_back(to_json(e));
-  const Json told = Json::parse(from_rank_zero(comm, mine.dump()));
+  const Json told = parse_json<Json>(from_rank_zero(comm, mine.dump()));
   directory = told.at("directory");
   workers_at_first = told.at("workers");
   global_batch = told.at("batch");
