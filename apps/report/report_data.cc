@@ -95,7 +95,8 @@ std::optional<int64_t> RunFiles::number(const char* key) const {
   return {};
 }
 
-RunFiles parse_run(const std::string& metrics, const std::string& summary) {
+RunFiles parse_run(const std::string& metrics, const std::string& summary, const std::string& timeline,
+                   const std::string& evaluation) {
   RunFiles run;
   std::istringstream in(metrics);
   for (std::string line; std::getline(in, line);) {
@@ -115,14 +116,15 @@ RunFiles parse_run(const std::string& metrics, const std::string& summary) {
   if (steps != run.rows.end() && ended != run.summary.end() && ended->is_number_integer() &&
       ended->get<int64_t>() < steps->second.rbegin()->first)
     run.summary = Json::object();
+  for (const auto& [said, part] : {std::pair{&timeline, &run.timeline}, {&evaluation, &run.evaluation}})
+    if (Json j = object_in(*said); !j.empty()) *part = std::move(j);
   return run;
 }
 
 RunFiles read_run(const std::string& dir) {
-  RunFiles run = parse_run(read_file(dir + "/metrics.jsonl"), text_if_any(dir + "/summary.json"));
+  RunFiles run = parse_run(read_file(dir + "/metrics.jsonl"), text_if_any(dir + "/summary.json"),
+                           text_if_any(dir + "/timeline.json"), text_if_any(dir + "/evaluation.json"));
   run.directory = dir;
-  for (const auto& [name, part] : {std::pair{"timeline", &run.timeline}, {"evaluation", &run.evaluation}})
-    if (Json j = object_in(text_if_any(text(dir, '/', name, ".json"))); !j.empty()) *part = std::move(j);
   return run;
 }
 

@@ -1,9 +1,10 @@
 // CIFAR-10 and CIFAR-100, binary versions (Krizhevsky 2009): records of label bytes and planar 32x32 RGB.
+#include "data/sources/cifar.h"
+
 #include <filesystem>
 #include <sstream>
 
 #include "data/sources/formats.h"
-#include "data/sources/memory_source.h"
 #include "engine/words/file.h"
 
 namespace skein::data {
@@ -12,26 +13,12 @@ namespace {
 constexpr int kSide = 32, kPlane = kSide * kSide;
 constexpr int64_t kMostNames = 1 << 20;  // bytes
 
-// Appends a file's records. The last of the label bytes before each image counts (CIFAR-100: coarse, fine).
-void append(const std::string& path, int label_bytes, MemoryImages& data) {
-  const Bytes bytes = read_unpacked(path);
-  const size_t record = size_t(label_bytes) + 3 * kPlane;
-  if (bytes.size() % record != 0)
-    throw BadFile(text(path, ": truncated, or not CIFAR's binary version: ", bytes.size(),
-                       " bytes are not a whole number of ", record, "-byte records"));
-  data.files.push_back({path, int64_t(data.labels.size())});
-  for (size_t at = 0; at < bytes.size(); at += record) {
-    data.labels.push_back(bytes[at + size_t(label_bytes) - 1]);
-    const uint8_t* planes = &bytes[at + size_t(label_bytes)];
-    for (int p = 0; p < kPlane; ++p)
-      for (int c = 0; c < 3; ++c) data.pixels.push_back(planes[c * kPlane + p]);
-  }
-}
-
 MemoryImages read_all(const std::string& directory, const std::vector<std::string>& names, int label_bytes) {
   MemoryImages data;
-  data.image = {kSide, kSide, 3};
-  for (const std::string& name : names) append(directory + "/" + name, label_bytes, data);
+  for (const std::string& name : names) {
+    const std::string path = directory + "/" + name;
+    append_cifar({path, read_unpacked(path)}, label_bytes, data);
+  }
   return data;
 }
 
@@ -49,17 +36,35 @@ std::string locate(const char* kind, const std::string& path, const char* unpack
   return found;
 }
 
-// Label names, one per line; numbers if the file does not exist.
-std::vector<std::string> read_names(const std::string& path, size_t count) {
+}  // namespace
+
+// The last of the label bytes before each image counts (CIFAR-100: coarse, fine).
+void append_cifar(const PathAndBytes& file, int label_bytes, MemoryImages& data) {
+  const Bytes& bytes = file.bytes;
+  const size_t record = size_t(label_bytes) + 3 * kPlane;
+  if (bytes.size() % record != 0)
+    throw BadFile(text(file.path, ": truncated, or not CIFAR's binary version: ", bytes.size(),
+                       " bytes are not a whole number of ", record, "-byte records"));
+  data.image = {kSide, kSide, 3};
+  data.files.push_back({file.path, int64_t(data.labels.size())});
+  for (size_t at = 0; at < bytes.size(); at += record) {
+    data.labels.push_back(bytes[at + size_t(label_bytes) - 1]);
+    const uint8_t* const planes = &bytes[at + size_t(label_bytes)];
+    data.pixels.resize(data.pixels.size() + 3 * kPlane);
+    uint8_t* const pixels = &*(data.pixels.end() - 3 * kPlane);
+    for (int p = 0; p < kPlane; ++p)
+      for (int c = 0; c < 3; ++c) pixels[3 * p + c] = planes[c * kPlane + p];
+  }
+}
+
+std::vector<std::string> cifar_names(const std::string& lines, size_t count) {
   std::vector<std::string> names;
-  std::istringstream file(is_file(path) ? read_file(path, kMostNames) : "");
-  for (std::string line; names.size() < count && std::getline(file, line);)
+  std::istringstream all(lines);
+  for (std::string line; names.size() < count && std::getline(all, line);)
     if (!line.empty()) names.push_back(line);
   while (names.size() < count) names.push_back(std::to_string(names.size()));
   return names;
 }
-
-}  // namespace
 
 Split open_cifar10(const std::string& path, uint64_t) {
   const std::string directory = locate("cifar10", path, "cifar-10-batches-bin", "data_batch_1.bin");
@@ -77,7 +82,8 @@ Split open_cifar10(const std::string& path, uint64_t) {
 
 Split open_cifar100(const std::string& path, uint64_t) {
   const std::string directory = locate("cifar100", path, "cifar-100-binary", "train.bin");
-  const auto classes = read_names(directory + "/fine_label_names.txt", 100);
+  const std::string names = directory + "/fine_label_names.txt";  // numbers if it does not exist
+  const auto classes = cifar_names(is_file(names) ? read_file(names, kMostNames) : "", 100);
   const auto open = [&](const char* name) {
     return std::make_unique<MemorySource>(read_all(directory, {name}, 2), classes,
                                           std::vector{0.5071f, 0.4865f, 0.4409f},

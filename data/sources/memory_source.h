@@ -7,6 +7,12 @@
 
 namespace skein::data {
 
+// A file's bytes, and its path for messages.
+struct PathAndBytes {
+  std::string path;
+  Bytes bytes;
+};
+
 // What the reader of a format returns. `pixels` holds the images one after the other, HWC.
 struct MemoryImages {
   ImageSize image;

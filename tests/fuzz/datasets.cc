@@ -1,9 +1,8 @@
 // Data sets that are a few files of pixels.
-#include <filesystem>
-
 #include "data/odd.h"
-#include "data/sources/formats.h"
+#include "data/sources/cifar.h"
 #include "data/sources/idx.h"
+#include "data/sources/split.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace skein::fuzz {
@@ -18,20 +17,13 @@ std::string big_endian(std::initializer_list<uint32_t> words) {
 
 data::Bytes bytes_of(const std::string& s) { return {s.begin(), s.end()}; }
 
-std::string directory(const char* name) {
-  std::filesystem::create_directories(scratch() + '/' + name);
-  return scratch() + '/' + name;
-}
-
-void read_some(const data::Split& s) {
-  for (const data::DataSource* source : {s.train.get(), s.test.get()}) {
-    const data::ImageSize out{8, 8, source->image().channels};
-    std::vector<uint8_t> pixels(size_t(out.height * out.width * out.channels));
-    for (int64_t i = 0; i < std::min<int64_t>(source->size(), 4); ++i) {
-      const int32_t label = source->label(i);
-      require(label >= 0 && size_t(label) < source->classes().size(), "a label without a class was let in");
-      require(source->read(i, {}, out, pixels.data()), "an image in memory cannot be read");
-    }
+void read_some(const data::DataSource& source) {
+  const data::ImageSize out{4, 4, source.image().channels};
+  std::vector<uint8_t> pixels(size_t(out.height * out.width * out.channels));
+  for (int64_t i = 0; i < std::min<int64_t>(source.size(), 2); ++i) {
+    const int32_t label = source.label(i);
+    require(label >= 0 && size_t(label) < source.classes().size(), "a label without a class was let in");
+    require(source.read(i, {}, out, pixels.data()), "an image in memory cannot be read");
   }
 }
 
@@ -59,26 +51,36 @@ void idx(Input in) {
   });
 }
 
-// The files that are whole are written once.
+// The first byte says of which of the two data sets the file is, or whether it is the list of classes.
 void cifar(Input in) {
-  static const std::string ten = directory("cifar10"), hundred = directory("cifar100");
-  static const bool whole = [] {
-    for (int i = 1; i <= 5; ++i)
-      put("cifar10/data_batch_" + std::to_string(i) + ".bin", std::string(3073, '\1'));
-    put("cifar10/test_batch.bin", std::string(3073, '\2'));
-    put("cifar100/test.bin", std::string(3074, '\1'));
-    return true;
-  }();
-  require(whole, "no data sets");
-  const uint8_t how = in.byte();
+  const int label_bytes = 1 + (in.byte() & 1);
+  const bool names = in.byte() & 1;
   const std::string bytes = in.rest();
-  if (how & 1) {
-    put("cifar100/train.bin", how & 2 ? bytes : std::string(3074, '\1'));
-    put("cifar100/fine_label_names.txt", how & 2 ? "" : bytes);
-    return may_refuse([&] { read_some(data::open_cifar100(hundred, 1)); });
-  }
-  put("cifar10/data_batch_3.bin", bytes);
-  may_refuse([&] { read_some(data::open_cifar10(ten, 1)); });
+  const size_t classes = label_bytes == 1 ? 10 : 100;
+  if (names) return require(data::cifar_names(bytes, classes).size() == classes, "names are missing");
+  may_refuse([&] {
+    data::MemoryImages images;
+    data::append_cifar({"hostile", bytes_of(bytes)}, label_bytes, images);
+    require(images.pixels.size() == images.labels.size() * 32 * 32 * 3, "images without pixels");
+    read_some(data::MemorySource(std::move(images), data::cifar_names("", classes), {0, 0, 0}, {1, 1, 1}));
+  });
+}
+
+// The first byte says how many images there are. Every sample of every step must be one of them.
+void leftover(Input in) {
+  const int64_t size = 7 + in.byte() % 64;
+  const std::string words = in.rest();
+  may_refuse([&] {
+    const data::Leftover left = data::Leftover::read(words);
+    require(left == data::Leftover::read(left.write()), "it reads back as another one");
+    data::Portions p(size, 6, 3, 1);
+    p.deal_again(left);
+    const int64_t epoch = left.epoch > 0 && left.epoch < 1000 ? left.epoch : 0, steps = p.steps_per_epoch();
+    for (int64_t k = epoch * steps; k < (epoch + 1) * steps; ++k)
+      for (int r = 0; r < 3; ++r)
+        for (int64_t row = 0; row < p.samples(k, r); ++row)
+          require(p.index(k, r, row) >= 0 && p.index(k, r, row) < size, "a sample that there is not");
+  });
 }
 
 void odd_files(Input in) {

@@ -2,6 +2,7 @@
 # tests.cmake.
 file(GLOB harnesses CONFIGURE_DEPENDS tests/fuzz/*.cc)
 list(FILTER harnesses EXCLUDE REGEX "/(libfuzzer|replay_test)\\.cc$")
+list(APPEND harnesses ${PROJECT_SOURCE_DIR}/apps/embed/c/skein_c.cc)
 target_sources(fuzz_tests PRIVATE ${harnesses})
 compile_together(fuzz_tests)
 if(SKEIN_SANITIZE STREQUAL "fuzzer")

@@ -50,9 +50,11 @@ def data_sets():
     put("unpacking", "beginning", [0, 10], gzip.compress(b"abc" * 100, mtime=0))
     put("unpacking", "gzipped", [1], gzip.compress(b"abc" * 100, mtime=0))
     put("unpacking", "members", [1], gzip.compress(b"abc", mtime=0), gzip.compress(b"def", mtime=0))
-    put("cifar", "ten", [0], b"\1" * 3073)
-    put("cifar", "hundred", [3], b"\1" * 3074)
-    put("cifar", "names", [1], "apple\nbear\n\ncan\n")
+    put("cifar", "ten", [0, 0], b"\1" * 3073)
+    put("cifar", "hundred", [1, 0], b"\1" * 3074)
+    put("cifar", "names", [1, 1], "apple\nbear\n\ncan\n")
+    put("leftover", "some", [60], "1 3-9 12-40")
+    put("leftover", "all", [0], "0")
     put("odd_files", "some", "3:4,17:128,9000000000:256")
     put("folder_index", "two", "2\na\n1\n2\n1\nx.jpg\n0\nb/c\n1\n2\n1\ny.jpg\n1\n.txt\n3\n")
     put("folder_index", "outside", "1\na/../..\n1\n2\n1\nx.jpg\n0\n")
@@ -117,6 +119,7 @@ def texts():
         '[[host]]\nname = "a"\ncount = 3\nworkers = 2\ncores = 4\n[[fault]]\nat_s = 1\nkind = "cut"\nhost = "a-1"\nseconds = 2\n')
     put("world_file", "switches", '[compute]\nstep_ms = 1\nlaw = "lognormal"\nsigma = 0.5\n[[machine]]\nname = "m"\ncores = 2\n[[switch]]\nname = "s"\n'
         '[[switch]]\nname = "t"\nabove = "s"\nup_mbit_per_s = 10\n[[host]]\nname = "a"\nswitch = "t"\nmachine = "m"\n[faults]\nkills_per_hour = 1\n')
+    put("world_file", "trace", '[compute]\nlaw = "trace"\ntrace = "trace"\n[[host]]\nname = "a"\n', [1], "12.5\n3\n")
     put("config", "section", "[section]\na = [1, {b = 2}]\n")
     put("config", "unquoted", "model = resnet18\n")
     put("command_line", "flags", [0], "--data\nsynthetic\n--lr\n0.1\n--algorithm=sgp\n--no-nesterov\n--print")
@@ -151,6 +154,13 @@ def texts():
     lines = "".join(json.dumps(e) + "\n" for e in run)
     put("metrics", "run", [1], lines, [1], json.dumps(summary))
     put("metrics", "running", [0], lines)
+    timeline = {"steps": [1, 3], "seconds": 0.1, "tracks": ["a"], "names": ["b"], "workers": [{"rank": 0, "spans": [[0, 0, 0.1, 0.2]]}]}
+    evaluation = {"classes": ["a", "b"], "confusions": [[0, 1, 5]], "mistakes": [{"image": "x.jpg", "label": 0, "taken_for": 1}]}
+    put("metrics", "all", [1], lines, [1], json.dumps(summary), [1], json.dumps(timeline), [1], json.dumps(evaluation))
+    put("resumed_metrics", "run", [3], lines)
+    parts = struct.pack("<HBB", 133, 1, 2) + bytes([15, 2, 5]) + bytes([11, 5, 1])
+    put("c_interface", "steps", "sgd\noptimizer=muon\nlr=0.1\n\n", parts, [0, 32, 2], struct.pack("<f", 0.5), [160, 37, 5, 44], "steps")
+    put("c_interface", "flags", "local_sgd\ntau=4\nweight-decay=1e-4\n\n", struct.pack("<HBB", 10, 0, 0), [0, 0, 3, 0, 0, 6])
 
 
 def messages():
@@ -201,6 +211,12 @@ def messages():
     put("collectives", "small_mean", [0, 3, 0, 0], told(5, bytes(16), codec=0))
     put("collectives", "large_mean", [0, 4, 0, 0], told(69, b"", codec=0, size=4100), told(134, b"", 1, 0, 4100))
     put("collectives", "told", [0, 5, 0, 0], [2, 4, 4, 16], bytes(17))
+    put("collectives", "coded_int8", [0, 6, 0, 0], [64, 2, 0, 0, 1, 0x4F], [65, 2, 0, 0, 0, 0xC7])
+    put("collectives", "coded_topk", [1, 34, 0, 0], [64, 2, 0, 2, 0, 0xEF], [65, 2, 0, 2, 1, 0x67])
+    put("codes", "int8", [4], struct.pack("<Hff", 300, 0.5, 0.25), bytes(range(256)))
+    put("codes", "int4", [5], struct.pack("<Hff", 300, 0.5, 0.25), bytes(range(160)))
+    put("codes", "topk", [6], struct.pack("<H", 5000), struct.pack("<HH", 3, 0x3F80) * 50)
+    put("codes", "numbers", [0], struct.pack("<H8f", 8, 1, 2, 3, -4, 1e30, 1e-30, float("inf"), float("nan")))
     put("welcome", "view", [1], struct.pack("<IBBI", 0x55534B53, 1, 6, 3) + view)
     put("welcome", "trouble", [0], [8], b"\xff" * 8, [8], struct.pack("<Q", 4), [4], "full")
     put("welcome", "long", [0], [8], struct.pack("<Q", 1 << 40), [3], "abc")

@@ -5,6 +5,7 @@
 #include <deque>
 
 #include "comm/average/averager.h"
+#include "comm/communicator/coding.h"
 #include "comm/communicator/op.h"
 #include "comm/communicator/words.h"
 #include "comm/inbox/inbox_client.h"
@@ -33,7 +34,10 @@ class Alone final : public comm::Transport, public comm::Endpoint {
   comm::Mailbox box_{me_, 2};
 };
 
-constexpr int64_t kLarge = 2050;  // elements that are summed by their owners
+constexpr int64_t kLarge = 2050;      // elements that are summed by their owners
+constexpr int64_t kCoded = 5000;      // elements of which both ranks own some chunks
+constexpr int64_t kFirstPart = 4096;  // of these, rank 0's
+constexpr Codec kCodecs[] = {{Codec::kInt8}, {Codec::kInt4}, {Codec::kTopK, 0.001}};
 
 // A number of the input, or what one of the collectives below expects.
 uint32_t layout_of_one(Input& in, int64_t elements) {
@@ -55,8 +59,12 @@ uint32_t layout_of_one(Input& in, int64_t elements) {
       return layout_of(which & 64 ? kLarge : 4, kF32, kReduceShare + root);
     case 6:
       return layout_of(kLarge, kF32, kReduceSum + root);
-    default:
-      return in.number<uint32_t>();
+    default: {
+      if (!(which & 64)) return in.number<uint32_t>();
+      const auto purpose = which & 8 ? kCodedShare : kCodedSum;
+      const uint32_t kind = kCodecs[(which >> 4 & 3) % 3].kind;
+      return layout_of(kCoded, kU8, uint32_t(purpose) + root + (kind << 28));
+    }
   }
 }
 
@@ -70,6 +78,8 @@ void deliver(Input& in, Alone& here) {
   h.codec = in.byte() % kDTypes, h.dtype = how & 16 ? in.byte() % kDTypes : h.codec;
   std::string bytes = in.some(in.byte());
   if (how & 32) bytes.resize(in.number<uint16_t>());
+  if (how & 64)
+    bytes.resize(size_t(kCodecs[in.byte() % 3].bytes(in.byte() & 1 ? kFirstPart : kCoded - kFirstPart)));
   h.bytes = int64_t(bytes.size());
   h.layout = layout_of_one(in, h.bytes);
   const Tensor landing = here.mailbox().landing(h, skein::allocator(kCpu));
@@ -80,7 +90,7 @@ void deliver(Input& in, Alone& here) {
 
 void take_part(comm::Communicator& c, uint8_t how) {
   const comm::Rank root = how >> 3 & 1;
-  switch (how % 6) {
+  switch (how % 7) {
     case 0:
       for (const auto& row : comm::gather_numbers(c, {1, 2})) require(row.size() == 2, "a row of numbers");
       break;
@@ -98,6 +108,9 @@ void take_part(comm::Communicator& c, uint8_t how) {
       break;
     case 5:
       for (const auto& row : comm::tell(c, {1, 2}, 0)) require(row.size() == 2, "a row of what was told");
+      break;
+    case 6:
+      c.all_reduce(Tensor::zeros({kCoded}), {kCodecs[(how >> 4) % 3], Tensor::zeros({kCoded})}).wait();
   }
 }
 

@@ -6,6 +6,7 @@
 #include "comm/mailbox.h"
 #include "comm/membership/succession.h"
 #include "engine/device/memory.h"
+#include "engine/vectors/codec.h"
 #include "optim/leaders/lease_words.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -127,6 +128,31 @@ void lease_words(Input in) {
     if (how % 4 == 1) (void)optim::lease::standing_of(m);
     if (how % 4 > 1 && optim::lease::is_answer(m))
       require(optim::lease::answer_of(m).next <= optim::lease::Next::kMet, "an answer that there is not");
+  });
+}
+
+// Codes of so many numbers, from a peer; and numbers from ourselves, of which the codes say the same to both ends.
+void codes(Input in) {
+  constexpr Codec kCodecs[] = {{Codec::kInt8}, {Codec::kInt4}, {Codec::kTopK, 0.01}, {Codec::kTopK, 1}};
+  const uint8_t how = in.byte();
+  const Codec& codec = kCodecs[how & 3];
+  const int64_t n = in.number<uint16_t>() % 6000, size = codec.bytes(n);
+  const std::string bytes = in.some(size_t(how & 4 ? size : 4 * n));
+  const auto filled = [&](int64_t count, DType t) {
+    Tensor x = Tensor::zeros({count}, t);
+    if (!bytes.empty()) std::memcpy(x.raw(), bytes.data(), std::min(bytes.size(), size_t(x.bytes())));
+    return x;
+  };
+  may_refuse([&] {
+    const Tensor y = Tensor::zeros({n}), z = Tensor::zeros({n});
+    if (how & 4) return decode_add(codec, y, filled(size, kU8));
+    const Tensor said({size}, kU8);
+    encode(codec, said, filled(n, kF32), Tensor::zeros({n}), y);
+    decode(codec, z, said);
+    for (int64_t i = 0; i < n; ++i) {
+      const float a = y.data<float>()[i], b = z.data<float>()[i];
+      require(a == b || (a != a && b != b), "the two ends of a message understand it differently");
+    }
   });
 }
 

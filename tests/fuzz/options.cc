@@ -71,11 +71,15 @@ void config(Input in) {
   });
 }
 
+// The file, a byte of 1, and the file "trace", which it may name.
 void world_file(Input in) {
-  const std::string toml = in.rest();
-  if (toml.find("trace") != std::string::npos) return;  // it names another file
+  const std::string all = in.rest(), toml = all.substr(0, all.find('\1'));
+  if (toml.find("trace") != std::string::npos) {
+    if (toml.find('/') != std::string::npos) return;
+    put("trace", all.substr(std::min(toml.size() + 1, all.size())));
+  }
   may_refuse([&] {
-    const apps::WorldFile w = apps::parse_world(toml, "w.toml");
+    const apps::WorldFile w = apps::parse_world(toml, scratch() + "/w.toml");
     require(w.site.workers() > 0 && w.speeds.size() == w.site.hosts.size(),
             "a world without workers is accepted");
     comm::sim::check_connected(w.site);

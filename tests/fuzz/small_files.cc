@@ -4,6 +4,7 @@
 #include "apps/launch/meeting.h"
 #include "apps/launch/membership_note.h"
 #include "apps/report/compare.h"
+#include "apps/report/metrics.h"
 #include "apps/report/report.h"
 #include "engine/words/choice_file.h"
 #include "optim/order_log.h"
@@ -62,20 +63,32 @@ void membership(Input in) {
   });
 }
 
-// metrics.jsonl, a byte of 1, and summary.json. What they say must not become markup of a page.
+// metrics.jsonl, summary.json, timeline.json and evaluation.json, with a byte of 1 between two. What they say must not
+// become markup of a page. The first byte says whether it is drawn.
 void metrics(Input in) {
   static const size_t scripts = scripts_in(apps::render_report({}));
   const bool drawn = in.byte() & 1;
-  const std::string all = in.rest();
-  const size_t half = std::min(all.find('\1'), all.size());
+  std::string files[4], all = in.rest();
+  for (std::string& f : files) {
+    f = all.substr(0, all.find('\1'));
+    all.erase(0, f.size() + 1);
+  }
   may_refuse([&] {
-    apps::RunFiles run = apps::parse_run(all.substr(0, half), all.substr(std::min(half + 1, all.size())));
+    apps::RunFiles run = apps::parse_run(files[0], files[1], files[2], files[3]);
     run.directory = "a";
-    if (drawn) require(scripts_in(apps::render_report(run)) == scripts, "a script of the run's in its page");
+    if (drawn)
+      return require(scripts_in(apps::render_report(run)) == scripts, "a script of the run's in its page");
     apps::RunFiles other = run;
     other.directory = "b";
     if (!run.runs.empty()) (void)apps::compare({run, other});
   });
+}
+
+// metrics.jsonl of a run that is resumed at the step of the first byte.
+void resumed_metrics(Input in) {
+  const int64_t step = in.byte();
+  put("metrics.jsonl", in.rest());
+  may_refuse([&] { const apps::MetricsLog log(scratch(), step); });
 }
 
 }  // namespace skein::fuzz
