@@ -18,6 +18,7 @@
 #include "apps/base/host.h"
 #include "apps/checkpoint/checkpoint.h"
 #include "apps/launch/host_list.h"
+#include "apps/launch/membership_note.h"
 #include "engine/words/file.h"
 
 namespace skein::apps {
@@ -129,8 +130,10 @@ void RunDirectory::hold(const std::string& path, double patience,
   std::string who;
   for (bool said = false; !take(who); said = true) {
     if (Clock::now() - began >= std::chrono::duration<double>(patience))
-      throw BadFile(
-          fmt::format("{}: is being trained by {}; wait until it has ended, or stop it", path_, who));
+      throw BadFile(fmt::format("{}: is being trained by {}; wait until it has ended, {}", path_, who,
+                                fs::exists(membership_note_in(path_))
+                                    ? "stop it, or take part in it with --join " + path_
+                                    : "or stop it"));
     if (!said) say(fmt::format("{} is being trained by {}; waiting for it to end", path_, who));
     comm::nap(std::chrono::milliseconds(100));
   }

@@ -28,7 +28,6 @@ constexpr double kAssembling = 5;    // seconds that the members of a new epoch 
 constexpr double kRegrouping = 0.5;  // seconds for a view without those who did not come
 constexpr char kRegisterMark = '@';
 constexpr double kLeastSilence = 2;  // seconds; where a wrong guess costs one worker, and not the run
-constexpr double kProbe = 0.2;       // seconds that a host has to answer at one of its addresses
 
 std::string this_version() { return text("skein ", SKEIN_VERSION); }
 
@@ -70,15 +69,10 @@ std::string joined_by_commas(const std::vector<std::string>& words) {
 }
 
 // A listening socket lives as long as its process. That its host refuses a connection is a fact about the process;
-// that nobody answers may be the network's doing. The first address that answers decides. An address that leads back to
-// this host says something only of a worker that has no other.
+// that nobody answers may be the network's doing.
 bool is_gone(const std::string& card) {
-  DoorAddress a = read_card(card);
-  if (!std::all_of(a.hosts.begin(), a.hosts.end(), comm::leads_back))
-    std::erase_if(a.hosts, comm::leads_back);
-  for (const std::string& host : a.hosts)
-    if (const auto heard = comm::listens(host, a.port, comm::after(kProbe))) return !*heard;
-  return false;
+  const auto open = is_open(read_card(card));
+  return open && !*open;
 }
 
 // A job removes its note when it has ended.

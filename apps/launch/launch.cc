@@ -3,6 +3,9 @@
 
 #include "apps/base/environment.h"
 #include "apps/config/algorithm_values.h"
+#include "apps/launch/hosts.h"
+#include "apps/launch/membership_note.h"
+#include "apps/launch/seat.h"
 #include "apps/launch/superior.h"
 #include "engine/words/find_row.h"
 
@@ -37,6 +40,18 @@ bool is_elastic(const Config& c, bool server) {
   return false;
 }
 
+// The job that this process is to enter as a newcomer: what --join says, or the launcher of fresh workers. SLURM, mpirun
+// or a script may also start a process of a job's command again, or one more, while the others are at work. A process that
+// starts workers itself, or was started by --workers or --hosts, is another run, which the directory's lock refuses.
+std::string job_to_enter(const Config& c, const JobOptions& o) {
+  if (!c.join.empty()) return c.join;
+  if (const auto told = variable(kJoinVariable)) return *told;
+  const bool starts_workers = c.origin("workers").source > Source::kResumed || o.hosts_said;
+  const bool started = seat_from_environment().by != Seat::kNobody && !variable(kReportsVariable);
+  if (!o.elastic || starts_workers || !started || is_part_of_hosts() || c.output.empty()) return "";
+  return has_running_job(c.output) ? c.output : "";
+}
+
 }  // namespace
 
 JobOptions job_options(const Config& c) {
@@ -59,10 +74,10 @@ JobOptions job_options(const Config& c) {
   o.identity = text("skein ", SKEIN_VERSION, ", ", c.model, " by ", c.algorithm, ", seed ", c.seed);
   o.min_workers = int(c.min_workers), o.max_workers = int(c.max_workers);
   o.restarts = int(c.restarts);
-  o.join = c.join.empty() ? variable(kJoinVariable).value_or("") : c.join;
   if (!c.output.empty()) o.place = c.output;
   o.hosts = c.hosts;
   o.hosts_said = c.origin("hosts").source > Source::kResumed;
+  o.join = job_to_enter(c, o);
   return o;
 }
 

@@ -11,6 +11,7 @@
 #include "apps/launch/host_list.h"
 #include "apps/launch/job_key.h"
 #include "comm/join/rendezvous.h"
+#include "comm/join/sockets.h"
 #include "comm/ports.h"
 #include "engine/words/file.h"
 #include "engine/words/json.h"
@@ -24,6 +25,7 @@ using nlohmann::json;
 
 constexpr const char *kMark = "skein_membership", *kKey = "\"key\": \"";
 constexpr size_t kMostBytes = 16 << 20, kMostHosts = 64, kLongestHost = 255;
+constexpr double kProbe = 0.2;  // seconds that a host has to answer
 bool is_port(int64_t n) { return n >= 1 && n <= comm::kLastPort; }
 
 bool is_host(const std::string& s) {
@@ -151,6 +153,20 @@ Destination parse_join(const std::string& where) {
         text("--join ", where, ": there is no ", path,
              ": is a run with --elastic on at work there, and is the directory the same on this host?"));
   return {std::move(note->doors), std::move(note->key), text(path, " (epoch ", note->epoch, ")")};
+}
+
+std::optional<bool> is_open(DoorAddress a) {
+  if (!std::all_of(a.hosts.begin(), a.hosts.end(), comm::leads_back))
+    std::erase_if(a.hosts, comm::leads_back);
+  for (const std::string& host : a.hosts)
+    if (const auto heard = comm::listens(host, a.port, comm::after(kProbe))) return heard;
+  return {};
+}
+
+bool has_running_job(const std::string& output) {
+  const auto note = read_membership(output);
+  return note && std::any_of(note->doors.begin(), note->doors.end(),
+                             [](const DoorAddress& a) { return is_open(a).value_or(false); });
 }
 
 Error nobody_answered(const Destination& d, double seconds) {

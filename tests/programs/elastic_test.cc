@@ -141,6 +141,28 @@ TEST_F(Elastic, ANewcomerNeedsNoFlagsButTheJobsAddress) {
   expect_has(place_.read("run/metrics.jsonl"), "\"joined\":1");
 }
 
+// As srun, mpirun and torchrun do: the variables are those of a rank of the job, or of a larger job.
+TEST_F(Elastic, WorkersThatALauncherStartsBesideARunningJobTakePartInIt) {
+  const Ended e = place_.run(
+      std::string(kWaitFor) +
+      "head -c 32 /dev/urandom > key; chmod 600 key; export SKEIN_KEY_FILE=$PWD/key MASTER_ADDR=127.0.0.1 "
+      "MASTER_PORT=$((12000 + $$ % 20000))\n"
+      "start() { " +
+      kElasticTask +
+      "--epochs 100000 --algorithm allreduce --output run --resume auto > log$1 2>&1 & }\n"
+      "for r in 0 1 2; do RANK=$r WORLD_SIZE=3 start $r; P=\"$P $!\"; done; wait_for '\"step\"' 8\n"
+      "pkill -KILL -P ${P##* }; wait_for '\"membership\"' 1\n"
+      "RANK=2 WORLD_SIZE=3 start again; P=\"$P $!\"; wait_for '\"joined\":1' 1\n"
+      "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 start more; P=\"$P $!\"; wait_for '\"joined\":1' 2\n"
+      "$TRAIN --data synthetic:12x12x1,classes=4 --image-size 12 --model small-cnn --output run; echo status "
+      "$?\n"
+      "pkill -INT -P ${P##* }; for p in $P; do wait $p; echo $?; done");
+  EXPECT_EQ(e.out, "status 1\n130\n130\n137\n130\n130\n")
+      << e.err << place_.read("logagain") << place_.read("logmore");
+  expect_has(e.err, "or take part in it with --join run");
+  EXPECT_EQ(summary("run")["workers"], 4);
+}
+
 // Their launcher decides for half of them. Whoever is heard of again is told, and makes room for a fresh worker.
 TEST_F(Elastic, OfTwoWorkersOneMayFallSilent) {
   for (const std::string which : {"head", "tail"}) {
