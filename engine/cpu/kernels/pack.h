@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/kernels/part.h"
@@ -9,21 +10,21 @@
 namespace skein::cpu {
 
 // The lower or the upper halves of a and b, taken in turn.
-template <bool kUpper, class V>
-[[gnu::always_inline]] inline V zip(V a, V b) {
+template <bool kUpper, class V, int... I>
+[[gnu::always_inline]] inline V zip(V a, V b, std::integer_sequence<int, I...>) {
   constexpr int W = kWidth<V>;
-  WordsOf<V> order{};
-  for (int i = 0; i < W; ++i) order[i] = uint32_t(i / 2 + (kUpper ? W / 2 : 0) + (i % 2 ? W : 0));
-  return V(__builtin_shuffle(WordsOf<V>(a), WordsOf<V>(b), order));
+  return __builtin_shufflevector(a, b, (I / 2 + (kUpper ? W / 2 : 0) + (I % 2 ? W : 0))...);
 }
 
 // A square of W x W cells. Each pass exchanges one bit of a cell's row and column; after all of them it is transposed.
 template <class V, int kPasses>
 [[gnu::always_inline]] inline void transpose_square(V (&v)[kWidth<V>]) {
   constexpr int H = kWidth<V> / 2;
+  constexpr std::make_integer_sequence<int, 2 * H> all;
   V w[2 * H];
 #pragma GCC unroll 8
-  for (int i = 0; i < H; ++i) w[2 * i] = zip<false>(v[i], v[i + H]), w[2 * i + 1] = zip<true>(v[i], v[i + H]);
+  for (int i = 0; i < H; ++i)
+    w[2 * i] = zip<false>(v[i], v[i + H], all), w[2 * i + 1] = zip<true>(v[i], v[i + H], all);
 #pragma GCC unroll 16
   for (int i = 0; i < 2 * H; ++i) v[i] = w[i];
   if constexpr (kPasses > 1) transpose_square<V, kPasses - 1>(v);
