@@ -15,9 +15,6 @@ namespace {
 
 // Why the workers of such a run cannot come and go; empty: they can.
 std::string why_not_elastic(const Config& c, bool server) {
-  if (c.algorithm == "ad-psgd")
-    return "the pairs of ad-psgd answer each other at any time, also while its workers change; choose osgp, "
-           "or leave it out";
   if (c.algorithm == "lsgd")
     return "lsgd's leases and leaders are those of its first workers; choose sgp, or leave it out";
   if (server)

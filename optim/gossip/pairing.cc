@@ -52,13 +52,17 @@ void Pairing::start(Worker& me) {
 }
 
 Pairing::~Pairing() {
+  stop();
+  other_.reset();  // ends the handler
+}
+
+void Pairing::stop() {
   stop_ = true;
   {
     const Lock lock(mutex_);
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
-  other_.reset();  // ends the handler
 }
 
 // ---- the order of events ----------------------------------------------------------------------------------
@@ -179,9 +183,9 @@ void Pairing::exchange() {
       other_->push(partner_, kExchange, number, 1, sent_);
       std::optional<comm::Message> m;
       while (!m && !stop_) m = other_->take_within(0.02, partner_, kExchange, number);
-      if (stop_) return;
+      if (!m) return;
       other_->meter().transfer("exchange", began, m->arrived, m->bytes);
-      scaled_copy(mean_, 0.5f, sent_), axpy(mean_, 0.5f, other_->beside(mean_, *m).payload);
+      take_mean(*m);
       lock.lock();
       in_turn(lock, kAnswered, [&] {
         half_way(stepped_);
@@ -221,8 +225,9 @@ void Pairing::serve_waiting() {
     try {
       other_->push(request.from, kExchange, request.step, 1, sent_);
     } catch (const comm::PeerLost&) { continue; }  // then nothing has happened to either
-    scaled_copy(mean_, 0.5f, sent_), axpy(mean_, 0.5f, other_->beside(mean_, request).payload);
-    half_way(other_->options().wire != kF32);
+    last_[request.from] = request.step;
+    take_mean(request);
+    half_way(false);
     finish_here();
   }
 }
@@ -237,10 +242,14 @@ void Pairing::as_sent(const Tensor& y, const Tensor& x, const comm::Communicator
   copy(rounded, y), copy(y, rounded);
 }
 
+void Pairing::take_mean(const comm::Message& m) const {
+  scaled_copy(mean_, 0.5f, sent_), axpy(mean_, 0.5f, other_->beside(mean_, m).payload);
+}
+
 // x <- x + (received - sent) / 2. If x is still what was sent, that is the mean of the two, with the same
 // bits on both sides.
 void Pairing::half_way(bool changed) {
-  if (changed)
+  if (changed || other_->options().wire != kF32)
     axpy(all_, 1.f, mean_), axpy(all_, -1.f, sent_);
   else
     copy(all_, mean_);
@@ -277,7 +286,53 @@ void Pairing::average(Worker& me) {
   finish_here();
 }
 
+// ---- a change of the membership ---------------------------------------------------------------------------
+
+// The sum of x over the workers is only what it was if an exchange has happened to both of a pair or to neither. Who
+// answers does its part at once, so it is up to those who ask: who answers tells them which exchange was its last.
+void Pairing::end_exchanges() {
+  stop();
+  const Lock lock(mutex_);
+  if (std::exchange(ended_, true)) return;
+  open_ = false;
+  if (running_) await_last_answer();
+  for (comm::Rank r = 1; !active_ && r < other_->size(); r += 2) try {
+      const auto last = last_.find(r);
+      const int64_t number = last == last_.end() ? -1 : last->second;
+      other_->push(r, kLast, 0, 1, Tensor::of<int64_t>({1}, {number}));
+    } catch (const comm::PeerLost&) {  // it goes on with nobody
+    }
+}
+
+// The partner comes here, too, and all wait for it, or it is lost.
+void Pairing::await_last_answer() {
+  const int64_t number = exchanges_ - 1;
+  std::optional<comm::Message> last;
+  for (const auto end = comm::after(other_->options().deadline); comm::Clock::now() < end;) {
+    const bool alive = other_->membership().alive(other_->world_rank(partner_));
+    if (const auto m = come(kExchange, number)) {
+      take_mean(*m);
+      half_way(stepped_);
+      running_ = false;
+      return;
+    }
+    if (!last) last = come(kLast, 0);
+    if (!alive || (last && last->payload.data<int64_t>()[0] < number)) return;
+    comm::nap(std::chrono::milliseconds(1));
+  }
+}
+
+// Waits of this epoch have ended, but what has arrived is there.
+std::optional<comm::Message> Pairing::come(comm::Tag tag, int64_t number) const {
+  try {
+    return other_->poll(partner_, tag, number);
+  } catch (const comm::EpochEnds&) {
+  } catch (const comm::PeerLost&) {}
+  return {};
+}
+
 void Pairing::visit(Archive& a) {
+  if (!a.loading() && other_->transport().mailbox().epoch_ends()) end_exchanges();
   const Lock lock(mutex_);
   a("x", all_), a("exchanges", exchanges_);
   log_->visit(a);

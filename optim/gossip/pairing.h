@@ -4,7 +4,9 @@
 #include <deque>
 #include <exception>
 #include <initializer_list>
+#include <map>
 #include <memory>
+#include <optional>
 
 #include "optim/gossip/gossip.h"
 #include "optim/order_log.h"
@@ -32,21 +34,27 @@ class Pairing {
   void meet(Worker&);
   void average(Worker&);  // x <- mean x; collective, after meet()
   const Tensor& x() const { return x_; }
+  // When the membership changes, it first ends all exchanges for good. None is half done then, unless with a lost partner.
   void visit(Archive&);
 
  private:
   using Lock = std::unique_lock<comm::Mutex>;
-  static constexpr comm::Tag kExchange = 1, kCome = 3;
+  static constexpr comm::Tag kExchange = 1, kLast = 2, kCome = 3;
   // What is recorded: the rank that asked, when it is served, and
   enum Event : int64_t { kSnapshot = -1, kStep = -2, kAsked = -3, kAnswered = -4, kMeeting = -5 };
 
+  void stop();
   void show(Worker&);
   void exchange();            // the active side's own thread
   void serve(comm::Message);  // the passive side's
   void serve_waiting();
   void as_sent(const Tensor& y, const Tensor& x, const comm::Communicator&) const;
+  void take_mean(const comm::Message&) const;
   void half_way(bool changed);
   void finish_here();
+  void end_exchanges();
+  void await_last_answer();
+  std::optional<comm::Message> come(comm::Tag, int64_t number) const;
   template <class Ready>
   void until(Lock&, Ready);
   template <class F>
@@ -77,7 +85,10 @@ class Pairing {
   comm::Rank partner_ = 0;
   double asked_at_ = 0;                // on the transport's clock
   std::deque<comm::Message> waiting_;  // requests not served yet
-  std::exception_ptr failed_;          // what ended exchange()
+  std::map<comm::Rank, int64_t>
+      last_;                   // the number of the last exchange that each rank was given an answer in
+  bool ended_ = false;         // there will be no further exchange
+  std::exception_ptr failed_;  // what ended exchange()
   std::unique_ptr<OrderLog> log_;
 };
 

@@ -45,7 +45,8 @@ class Elastic : public ::testing::Test {
 };
 
 TEST_F(Elastic, AnyWorkerMayDieAndTheOthersFinishTheRun) {
-  for (const std::string algorithm : {"allreduce", "sgp", "local-sgd --tau 4", "osgp", "downpour", "gem"})
+  for (const std::string algorithm :
+       {"allreduce", "sgp", "local-sgd --tau 4", "osgp", "ad-psgd", "downpour", "gem"})
     for (const std::string victim : {"0", "2", "3"}) {
       place_.run("rm -rf run");
       const Ended e = kill("--workers 4 --restarts 0 --steps 800 --algorithm " + algorithm, victim);
@@ -113,8 +114,7 @@ TEST_F(Elastic, AGraphThatTheOthersCannotHaveGivesWay) {
 }
 
 TEST_F(Elastic, RefusesWhatCannotBeTakenOver) {
-  for (const auto& [flags, message] : {std::pair("--algorithm ad-psgd", "pairs"),
-                                       {"--algorithm lsgd", "leases and leaders"},
+  for (const auto& [flags, message] : {std::pair("--algorithm lsgd", "leases and leaders"),
                                        {"--algorithm gem --servers dedicated", "no worker"},
                                        {"--algorithm sgp --split dirichlet:1", "--split dirichlet:1"},
                                        {"--algorithm sgp --record order", "--record"}}) {

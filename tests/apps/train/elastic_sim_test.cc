@@ -197,7 +197,7 @@ TEST(ElasticTrainer, OfRowsWhoseRoundsVaryEndsWithAllSteps) {
 }
 
 TEST(ElasticTrainer, OfAsynchronousRowsEndsWithAllSteps) {
-  for (const char* row : {"osgp", "downpour", "gem", "easgd-async"}) expect_end_of_all(row, 4, {});
+  for (const char* row : {"osgp", "ad-psgd", "downpour", "gem", "easgd-async"}) expect_end_of_all(row, 4, {});
 }
 
 }  // namespace

@@ -3,10 +3,12 @@
 
 #include <atomic>
 #include <cmath>
+#include <random>
 
 #include "tests/support/files.h"
 #include "tests/support/peek.h"
 #include "tests/support/roles.h"
+#include "tests/support/sim_trainee.h"
 #include "tests/support/strategy_cases.h"
 
 namespace skein {
@@ -120,6 +122,37 @@ TEST(AdPsgd, ExchangesAreTransfersOfWhoeverAsksForThem) {
     else
       EXPECT_EQ(traffic.in_flight, 0);
   });
+}
+
+// Each worker hears at another moment that the epoch ends, and nobody waits for messages any more; but what happens to one
+// of a pair happens to the other.
+TEST(AdPsgd, KeepsTheSumWhenTheMembershipChanges) {
+  for (uint64_t seed = 1; seed <= 10; ++seed)
+    for (const DType wire : {kF32, kBF16}) {
+      const int n = 2 + int(seed % 5);
+      int come = 0;
+      std::vector<std::vector<float>> before(static_cast<size_t>(n)), after = before;
+      const auto one = [&](comm::Communicator& c) {
+        std::mt19937_64 random(100 * seed + uint64_t(c.rank()));
+        const auto work = [&] { spend(std::uniform_real_distribution<>(0, 0.05)(random)); };
+        Trainee t({.size = 40, .zero_gradient = true, .start_spread = 0.37f}, "ad-psgd", {}, c);
+        before[size_t(c.rank())] = values(t.x);
+        t.worker.oracle = [&, oracle = t.worker.oracle](const optim::Slices& slices) {
+          work();
+          return oracle(slices);
+        };
+        for (int64_t k = 0; k < 5; ++k) t.step(k);
+        c.transport().mailbox().end_epoch("the membership is changing");
+        work();
+        after[size_t(c.rank())] = Peek(*t.strategy).vectors.at("x");
+        for (++come; come < n;) spend(0.05);
+      };
+      const Weather weather{.seed = seed, .latency = 0.02, .jitter = 0.05};
+      in_sim_world(n, weather, one, {.deadline = 20, .wire = wire});
+      EXPECT_NE(before, after);
+      for (size_t i = 0; i < 40; i += 7)
+        EXPECT_NEAR(sum(after, i), sum(before, i), 1e-5) << "seed " << seed << ", " << n << " workers";
+    }
 }
 
 TEST(AdPsgd, RefusesGraphsThatAreNotPairsOfOddAndEven) {
