@@ -15,9 +15,9 @@ struct Kept {
   Legacy legacy;
 };
 
-// Trains as this worker until the run or the epoch ends, or serves as the server until no worker is left. Only rank 0
-// prints. Returns the exit status, or kNextEpoch if `kept` has what goes into the next epoch. Throws BadOption, BadFile,
-// or comm::Lost. Collective.
+// Trains as this worker until the run or the epoch ends, or serves as the server until no worker is left.
+// Only rank 0 prints. Returns the exit status, or kNextEpoch with the state for the next epoch in `kept`.
+// Throws BadOption, BadFile, or comm::Lost. Collective.
 int work(const Command&, const Member&, Kept&);
 
 }  // namespace skein::apps

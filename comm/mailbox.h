@@ -111,7 +111,7 @@ class Mailbox {
   std::map<Key, std::list<Assembly>> assemblies_;
   std::vector<int64_t> held_;  // bytes per sender
   std::list<Waiter*> waiters_;
-  Condition room_, news_;  // news_: for who waits for letters
+  Condition room_, news_;  // news_: for the thread that waits for letters
   std::string refused_, poisoned_, given_up_, epoch_ends_;
   std::vector<Message> letters_;
   int64_t wakings_ = 0;

@@ -4,8 +4,8 @@
 
 namespace skein::comm {
 
-// Bytes of the payload of a message of any kind but kData: the numbers of 65,536 ranks, or a sentence. Whoever
-// announces more is not believed, and nothing is allocated for it.
+// The most bytes of a payload of any kind but kData: the numbers of 65,536 ranks, or a sentence. A header
+// that announces more is refused before anything is allocated.
 inline constexpr int64_t kLongestNotice = int64_t(1) << 18;
 
 }  // namespace skein::comm

@@ -1,4 +1,4 @@
-// Pauses are remembered by two periods.
+// Keeps the longest pause of the current period and of the one before.
 #include "comm/silence.h"
 
 #include <algorithm>

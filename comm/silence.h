@@ -1,21 +1,21 @@
-// Silence: how long a peer may not be heard of before it counts as lost, by the pauses that it has made so far.
+// Silence: how long a peer may be silent before it counts as lost, judged by the pauses that it has made so far.
 #pragma once
 #include "comm/clock.h"
 
 namespace skein::comm {
 
-// In seconds. If they are equal, it is always that long.
+// In seconds. Equal bounds make the limit a constant.
 struct SilenceBounds {
   double least = 10, most = 10;
 };
 
-// Four times the longest pause between two signs of life in the last five to ten minutes, within the bounds; `most` for a
-// peer that is not known for so long yet.
+// The limit is four times the longest pause between two signs of life in the last five to ten minutes, within
+// the bounds, and `most` for a peer that has been known for less than that.
 class Silence {
  public:
   Silence(SilenceBounds, Clock::time_point now);
   void heard(Clock::time_point now);
-  // Nobody has listened since it was heard last, so that no pause of its is known.
+  // This process did not listen since it last heard the peer, so that time does not count as a pause.
   void excuse(Clock::time_point now) { last_ = now; }
   double limit(Clock::time_point now) const;
   bool is_over(Clock::time_point now) const { return seconds(now - last_) > limit(now); }

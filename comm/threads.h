@@ -17,8 +17,8 @@ class Timeline {
   using ThreadNumber = uint64_t;  // counted in the order in which threads are started
   virtual ~Timeline() = default;
   virtual Clock::time_point now() const = 0;
-  // Lets others run until somebody rouses the calling thread, or until then. If its worker has been killed it
-  // throws, unless it must not: then it returns soon.
+  // Lets others run until the calling thread is roused, or until that time. If its worker has been killed, it
+  // throws, or with kMustReturn returns soon.
   enum class Ending : uint8_t { kMayThrow, kMustReturn };
   virtual void sleep(Clock::time_point until, Ending) = 0;
   virtual ThreadNumber self() const = 0;

@@ -13,7 +13,8 @@ namespace {
 constexpr int64_t kAlign = 256 / sizeof(float);
 int64_t padded(int64_t elements) { return (elements + kAlign - 1) / kAlign * kAlign; }
 
-// "layer1.0" of "layer1.0.conv1.weight", "features.3" of "features.3.weight", "fc" of "fc.bias".
+// The block that a parameter belongs to: "layer1.0" for "layer1.0.conv1.weight", "features.3" for
+// "features.3.weight", "fc" for "fc.bias".
 std::string block_of(const std::string& name) {
   const size_t first = name.find('.'), second = name.find('.', first + 1);
   const bool numbered = second != std::string::npos &&
@@ -21,8 +22,8 @@ std::string block_of(const std::string& name) {
   return name.substr(0, numbered ? second : first);
 }
 
-// The layer of each parameter, in declaration order, which is that of forward. A weight of another block than the
-// weight before it begins a layer; norms and biases belong to the weight before them.
+// The layer of each parameter, in declaration order, which is the order of forward. A weight begins a new layer
+// if its block differs from that of the weight before it; norms and biases belong to the weight before them.
 std::vector<int> layers_of(const std::vector<Param*>& params) {
   std::vector<int> layers;
   std::string block;

@@ -1,4 +1,4 @@
-// The table of segments from names, shapes and layers.
+// Makes the table of segments from names, shapes and layers.
 #include "nn/rates.h"
 
 namespace skein::nn {

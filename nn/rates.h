@@ -1,4 +1,4 @@
-// What each parameter takes of a step's rate and of the weight decay.
+// The learning rate and weight decay of each parameter, relative to those of the step.
 #pragma once
 #include "engine/vectors/segments.h"
 #include "nn/module.h"

@@ -1,4 +1,4 @@
-// Options: what an algorithm or an optimizer reads of the configuration, and options that several read.
+// Options: the flags that an algorithm or an optimizer reads, and readers for flags that several share.
 #pragma once
 #include <limits>
 #include <map>
@@ -10,12 +10,12 @@ namespace skein::optim {
 
 using Values = std::map<std::string, std::string>;  // of options, as text
 
-// Flags by name, without dashes. `otherwise` is the default; it stands
-// nowhere else: values_in_force() tells it to those who show it.
+// Flags by name, without dashes. `otherwise` is the default. It stands nowhere else: values_in_force()
+// reports it to --print and --help.
 class Options {
  public:
   void set(const std::string& key, std::string value) { values_[key] = std::move(value); }
-  // Both throw BadOption unless it is a number from `low` to `high`, both allowed.
+  // Both throw BadOption unless it is a number from `low` to `high`, inclusive.
   double number(const std::string& key, double otherwise, double low = -kNoLimit,
                 double high = kNoLimit) const;
   int64_t integer(const std::string& key, int64_t otherwise, int64_t low = INT64_MIN) const;
@@ -33,15 +33,15 @@ class Options {
   Values* in_force_ = nullptr;
 };
 
-// --servers: whether the algorithm's server is a process of its own. BadOption: neither inline nor dedicated.
+// --servers: whether the algorithm's server is a process of its own. BadOption if neither inline nor dedicated.
 bool has_dedicated_server(const Options&);
 // For algorithms that prescribe the momentum: throws BadOption if another optimizer than SGD is given. `why` is the reason.
 void needs_plain_sgd(const Options&, const std::string& algorithm, const std::string& why);
-// Throws BadOption if segments of the vector are to have rates of their own.
+// Throws BadOption if parameters have different rates (--layer-decay, --head-rate, --norm-rate).
 void needs_one_rate(const Options&, const std::string& algorithm);
-// --wire: the codec of differences; none for fp32 and bf16, which are the communicator's. BadOption: no such word.
+// --wire: the codec; none for fp32 and bf16, which the communicator handles. Throws BadOption for another word.
 Codec codec_of(const Options&);
-// --bn-policy: running statistics are left alone, get the weights x gets, or are estimated anew by the trainer.
+// --bn-policy: running statistics are left alone, averaged as x is, or estimated again by the trainer.
 enum class BufferPolicy : uint8_t { kLocal, kMix, kRecompute };
 BufferPolicy buffer_policy(const Options&);
 

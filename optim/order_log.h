@@ -12,8 +12,8 @@
 
 namespace skein::optim {
 
-// One rank's list of numbers: whom a server served, what a partner answered before its step, and so on. With
-// --record PATH or --replay PATH its file is PATH.NAME. Not thread-safe.
+// One rank's list of numbers: the ranks that a server served, the partners answered before a step, and so on.
+// With --record PATH or --replay PATH its file is PATH.NAME. Not thread-safe.
 class OrderLog {
  public:
   // `name` is unique in the run, as "server" or "3". If the options say neither, it does nothing. Throws

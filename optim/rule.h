@@ -18,7 +18,7 @@ class Rule {
   // x <- x - lr * u(g), u evaluated with weight decay at `at`, the point where g was taken. `at` may be x.
   virtual void step(const Tensor& x, const Tensor& g, const Tensor& at, Scalar lr) = 0;
   void step(const Tensor& x, const Tensor& g, Scalar lr) { step(x, g, x, lr); }
-  // The weight decay of it, for algorithms that have a momentum of their own: of elements [0, elements).
+  // Its weight decay, of elements [0, elements), for algorithms that have a momentum of their own.
   struct Decay {
     float rate = 0;
     int64_t elements = 0;
@@ -26,10 +26,10 @@ class Rule {
   virtual Decay decay() const { return {}; }
   // A flag in device memory: step() does nothing where it is 0. Null: it always does.
   virtual const float* on() const { return nullptr; }
-  // Some rules take gradients beside the model that is meant: y <- where that lies, seen from x, if so. y is on the
-  // device and of the size of x.
+  // Some rules take gradients at another point than the model that they mean. If so, y <- that model minus x,
+  // and returns true. y has the size and the device of x.
   virtual bool evaluated_beside(const Tensor&) const { return false; }
-  // How far uphill, along the gradient at x, the gradient of a step is to be taken.
+  // How far uphill from x, along the gradient there, the gradient of a step is to be taken (SAM); 0: at x.
   virtual float ascent() const { return 0; }
   virtual void reset() = 0;  // state back to zero
   virtual void visit(Archive&) = 0;

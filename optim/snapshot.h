@@ -11,15 +11,15 @@ namespace skein::optim {
 
 using Walk = std::function<void(Archive&)>;
 
-// Where something is that travels to all workers; a state names it by this number.
+// Where something is that travels to all workers. States contain it as a number.
 enum Travel : int64_t { kAtHome = 0, kUnderWay = 1, kArrived = 2 };
 
 class Snapshot {
  public:
   void take(const Walk&);     // copies every field the walk names; memory of the last time is used again
   void restore(const Walk&);  // writes them back; the walk must name the same fields
-  // What was under way when this was taken has arrived: the walk names a Travel and then what goes with it, any number of
-  // times. They are added where that is kUnderWay here, and skipped otherwise.
+  // Adds what was under way when this was taken and has arrived since. The walk visits a Travel and then its
+  // values, any number of times. They are added if that Travel is kUnderWay here, else skipped.
   void complete(const Walk&);
 
   using Fields = std::map<std::string, std::variant<std::monostate, Tensor, int64_t, double, std::string>>;

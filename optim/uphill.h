@@ -1,17 +1,17 @@
-// Uphill: gradients of optimizers that take them a step uphill from x (Rule::ascent).
+// Uphill: takes the gradient a step uphill from x, for SAM (Rule::ascent).
 #pragma once
 #include "engine/vectors/primal.h"
 #include "engine/vectors/vec.h"
 
 namespace skein::optim {
 
-// Loss, hits and running statistics of a step are those of x; only its gradient is taken uphill.
+// A step's loss, hits and running statistics are those at x; only its gradient is taken uphill.
 class Uphill {
  public:
   Uphill(const Tensor& x, const Tensor& g, const Tensor& buffers, float radius)
       : ascent_(x, radius), g_(g), buffers_(buffers), statistics_(buffers.clone()) {}
 
-  // g holds the gradient at x, of any length; then that which f takes uphill.
+  // Before the call g holds the gradient at x, of any norm; after it, the gradient that f has taken uphill.
   template <class F>
   void take(F f) const {
     copy(statistics_, buffers_);

@@ -22,7 +22,7 @@ constexpr int64_t kMostSteps = int64_t(1) << 52;
 
 struct DamagedManifest {};
 
-// A member that must be a whole number of this range. Whoever wrote a manifest also wrote its checksum.
+// A member that must be a whole number in this range: a forged manifest may have a valid checksum.
 int64_t whole(const Json& of, const char* key, int64_t least, int64_t most) {
   const Json& j = of.at(key);
   if (!j.is_number_integer() || (j.is_number_unsigned() && j.get<uint64_t>() > uint64_t(most)))

@@ -35,9 +35,9 @@ class Pool {
   //
   // What travels: of each field its name, size and BLAKE2b. A tensor that all have alike is sent only to
   // those that lack it, by those that have it, a part each; the BLAKE2b is checked there. Others are summed,
-  // each part by one of those that have it, and sent to all. It travels unrounded on any wire.
-  // Throws Error on all workers: nobody has state, a field has two sizes, bytes were damaged on the way.
-  // PeerLost and Timeout as any collective.
+  // each part by one of those that have it, and sent to all. It travels unrounded on any wire. Throws Error
+  // on all workers if none has state, a field has two sizes, or bytes were damaged on the way. PeerLost and
+  // Timeout as any collective.
   void unite(comm::Communicator& comm, bool has_state);
 
   const std::map<std::string, Tensor>& tensors() const { return tensors_; }  // in the host's memory

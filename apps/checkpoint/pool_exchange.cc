@@ -245,7 +245,7 @@ void Pool::unite(comm::Communicator& comm, bool has_state) {
   told.has_state = has_state;
   Ranks all(static_cast<size_t>(comm.size()));
   std::iota(all.begin(), all.end(), 0);
-  const std::unique_ptr<comm::Communicator> apart = comm.group(all);  // whose tags nobody else uses
+  const std::unique_ptr<comm::Communicator> apart = comm.group(all);  // with tags of its own
   const std::vector<PoolTable> tables = tables_of_all(*apart, told);
   if (std::none_of(tables.begin(), tables.end(), [](const PoolTable& t) { return t.has_state; }))
     throw Error("no worker has any state to go on from; resume from the last checkpoint");

@@ -36,8 +36,8 @@ const std::vector<Row>& table() {
       {" osgp ", "strategy.aloft", How::kZero},
       {" osgp ", "strategy.flights", How::kZero},
       {" osgp ad-psgd ", "strategy.log", How::kZero},
-      {"", "strategy.copies.*", How::kZero},                 // of edges that are no more
-      {" d2 momentum-tracking ", "strategy.c", How::kZero},  // corrections of all workers add up to zero
+      {"", "strategy.copies.*", How::kZero},                 // the edges of the old graph are gone
+      {" d2 momentum-tracking ", "strategy.c", How::kZero},  // the workers' corrections add up to zero
   };
   return rows;
 }

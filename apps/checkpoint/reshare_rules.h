@@ -16,7 +16,8 @@ enum class How : uint8_t {
   kNumerator,      // sum of all X / sum of all w, including messages in flight
   kNumeratorTail,  // the part of X behind the parameters: the running statistics that travel with them
   kLeast,          // elementwise minimum
-  // As kMean; where no worker has the field, which a single worker needs for no codec (comm/communicator/coding.h):
+  // The mean, as kMean. A single worker sends nothing and so keeps no state of a codec
+  // (comm/communicator/coding.h); if no worker has the field, it becomes:
   kOwed,    // zeros, since nothing is owed
   kCommon,  // x, which is the same on all workers then
   kOne,

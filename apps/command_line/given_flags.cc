@@ -47,7 +47,7 @@ bool is_said(const Flag& f, const std::vector<std::string>& words) {
   });
 }
 
-// CLI11 compares each option with all others, so only those of the table that are said are made, or all for the help.
+// CLI11 compares every option with all others, so only the flags that are given become options; all do for --help.
 void add_all(CLI::App& app, const Flags& table, const std::vector<std::string>& words) {
   app.allow_extras();   // so that we write the message about an unknown flag
   app.set_help_flag();  // --help is ours, too

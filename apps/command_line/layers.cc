@@ -10,7 +10,7 @@
 namespace skein::apps {
 namespace {
 
-// What each worker has for itself. The path of the data may be another one on its host.
+// Flags that may differ between the workers of a job: on a newcomer's host the data may have another path.
 bool is_own(const std::string& flag) {
   static const std::set<std::string> own = {
       "join",      "workers",    "hosts",  "elastic",     "eval-only",    "weights",      "output",

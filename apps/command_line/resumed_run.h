@@ -9,8 +9,8 @@ namespace skein::apps {
 // flags that name a place or a purpose. Throws BadOption or BadFile.
 void start_from_run(Command&, const GivenFlags&, const Flags&);
 
-// Once all is read: keeps the run's global batch if the number of workers has changed, and notes what is different
-// from `before`, the run's configuration. Throws BadOption or BadFile if so it cannot go on.
+// Call it when all flags are read. It keeps the run's global batch if the number of workers has changed, and notes
+// the differences from `before`, the run's configuration. Throws BadOption or BadFile if the run cannot continue so.
 void continue_run(Command&, const Config& before, const Flags&);
 
 }  // namespace skein::apps

@@ -4,9 +4,9 @@
 
 namespace skein::apps {
 
-// Refuses flags that are valid one by one but not together. Of two alternatives, the one from the stronger source wins. A
-// rate or a weight decay from a weaker source than the choice of the optimizer becomes its default. Throws BadOption, which
-// begins with the flag or its place in a file.
+// Refuses words that are wrong, and flags that are valid one by one but not together. Of two alternatives the
+// one from the stronger source wins. A rate or a weight decay from a weaker source than the optimizer's
+// becomes the optimizer's default. Throws BadOption, which begins with the flag or its place in a file.
 void reconcile(Config&, const Flags& = flags());
 
 }  // namespace skein::apps

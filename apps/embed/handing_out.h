@@ -1,4 +1,4 @@
-// HandingOut: parameters become final one by one, in any order, and slices of the gradient are handed out in one order.
+// HandingOut: parameters' gradients become final in any order; slices of g are handed out in a fixed one.
 #pragma once
 #include <vector>
 
@@ -6,8 +6,9 @@
 
 namespace skein {
 
-// Slices are whole parameters, from the last to the first as backward reaches them, and at least so many bytes long but
-// for the last one. All workers have the same, whatever the order in which theirs become final. For one thread.
+// A slice holds whole parameters and has at least the given number of bytes, except for the last one. Slices
+// run from the last parameter to the first, as backward reaches them, and are the same on all workers,
+// whatever the order in which gradients become final. Only one thread may use it.
 class HandingOut {
  public:
   static constexpr int64_t kSliceBytes = int64_t(4) << 20;

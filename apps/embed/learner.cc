@@ -1,4 +1,4 @@
-// A VectorWorker whose oracle is a model and the batch at hand.
+// A VectorWorker whose oracle differentiates a model at the current batch.
 #include "apps/embed/learner.h"
 
 #include "nn/oracle.h"

@@ -1,4 +1,4 @@
-// A Worker of optim/strategy.h whose oracle is given anew at each step.
+// A Worker of optim/strategy.h that gets its oracle with each step.
 #include "apps/embed/vector_worker.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ Segments segments_of(const WorkerVectors& v) {
           v.x.device()};
 }
 
-// Any number of elements may decay under SGD.
+// Without segments, SGD may decay any number of elements at the front.
 std::unique_ptr<optim::Rule> rule_of(const WorkerVectors& v, const WorkerOptions& o) {
   if (o.optimizer == "sgd" && v.segments.size() == 0)
     return optim::sgd(v.x, {.momentum = o.momentum,
@@ -84,7 +84,7 @@ struct VectorWorker::State {
     return loss;
   }
 
-  // All that a step changes.
+  // Everything that a step changes.
   void visit(Archive& a) {
     a("x", x);
     a("buffers", buffers);

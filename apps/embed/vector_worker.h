@@ -20,7 +20,7 @@ struct WorkerOptions {
       {};  // the algorithm's and the optimizer's own, as docs/flags.md names them, without dashes
 };
 
-// All f32, in memory of the communicator's allocator() or of anybody else, which must live as long as the worker.
+// All are f32, in memory of the communicator's allocator() or of any other owner, and must live as long as the worker.
 struct WorkerVectors {
   Tensor x;              // [n], the parameters; every worker has the same values
   Tensor g = {};         // [n], their gradient; empty: memory of its own
@@ -31,10 +31,10 @@ struct WorkerVectors {
       {};  // of x: what decays, at which rates, and which are matrices; none: as `decayed` says
 };
 
-// Each worker makes one, over equal parameters and with equal options, and calls the same of its functions in the same
-// order; it belongs to its worker's thread. Throws BadOption (no such algorithm, or not with so many workers), and in
-// step() what communication throws: comm::PeerLost, comm::Timeout. After that the parameters are those of the last
-// whole step, unless the algorithm is asynchronous.
+// Every worker makes one with equal parameters and options, and calls its functions in the same order, from
+// one thread. The constructor throws BadOption if there is no such algorithm, or not for so many workers.
+// step() throws what communication throws: comm::PeerLost, comm::Timeout. After that the parameters are those
+// of the last whole step, unless the algorithm is asynchronous.
 class VectorWorker {
  public:
   // The communicator must outlive it.
@@ -42,26 +42,26 @@ class VectorWorker {
   ~VectorWorker();
   VectorWorker(const VectorWorker&) = delete;
 
-  // Fills gradient() with the gradient at parameters(), and returns the loss, one element. Optimizers that take it uphill
-  // ask twice in a step, which must be for the same samples. It may hand out slices of it
-  // on the way, if there is anybody to take them: the same slices at every step.
+  // Fills gradient() with the gradient at parameters() and returns the loss, one element. SAM calls it twice
+  // a step, for the same samples. If `Slices` is not empty, it may hand out slices of the gradient on the
+  // way, the same ones at every step.
   using Oracle = std::function<Tensor(const optim::Slices&)>;
-  // One step of the algorithm. Returns the loss. What the oracle throws leaves the parameters as they were before, but
-  // the other workers wait for what this one has not sent: it can only leave them.
+  // One step of the algorithm. Returns the loss. If the oracle throws, the parameters are as they were
+  // before, but the other workers wait for messages that this one has not sent, so it can only leave the job.
   Tensor step(const Oracle&);
   void set_rate(float lr);
   int64_t steps() const;  // that were taken
 
-  // Between these the parameters are the model that the algorithm stands for, with the same bits on all workers, and no
-  // step may be taken. show_model() is collective and costs a copy of the parameters while it lasts.
+  // Between show_model() and hide_model() the parameters hold the algorithm's model, with the same bits on all
+  // workers, and no step may be taken. show_model() is collective and costs a copy of the parameters while it lasts.
   void show_model();
   void hide_model();
-  // Everything that the next step reads, to be saved or loaded between two steps. settle() comes first; it is collective
-  // and returns when nothing is under way.
+  // visit() walks everything that the next step reads, to save or load it between two steps. settle() must be
+  // called before; it is collective and returns when no messages are under way.
   void settle();
   void visit(Archive&);
-  // After the last step, once: all workers now have that model for good. Returns how far apart they were:
-  // sqrt(mean |x_i - mean|^2 / count). Collective.
+  // Call it once, after the last step: the parameters are that model from then on. Returns how far apart they
+  // were: sqrt(mean |x_i - mean|^2 / count). Collective.
   double finish();
 
   const Tensor& parameters() const;  // f32 [n]

@@ -7,15 +7,15 @@
 
 namespace skein::apps {
 
-// The model of the strategy (Strategy::write_model), moved to where the optimizer evaluates it
-// (Rule::evaluated_beside, the mean over the workers), and running statistics as --bn-policy says:
-//   recompute   re-estimated at the mean, on the first training batches of each worker, and averaged
-//   mix, and for allreduce unless the optimizer evaluates elsewhere   the mean over the workers
-//   local       rank 0's
-// With `average` it is the mean of the workers' moving averages of weights and, except under
-// recompute, of statistics. The destructor restores each worker's own model, bit for bit. With one
-// worker and without `average` it does nothing, unless the optimizer evaluates elsewhere. The constructor is collective; if a lost worker
-// interrupts it, it restores everything, too.
+// x becomes the model of the strategy (Strategy::write_model), moved to where the optimizer evaluates it
+// (Rule::evaluated_beside, averaged over the workers). Running statistics follow --bn-policy:
+//   recompute   estimated again at that model, on the first training batches of each worker, and averaged
+//   mix         averaged over the workers; so is allreduce's, unless the optimizer evaluates elsewhere
+//   local       those of rank 0
+// With `average`, x becomes the mean of the workers' moving averages of weights and, except under recompute, so do
+// the statistics. The destructor restores each worker's own model, bit for bit. One worker without `average` changes
+// nothing, unless the optimizer evaluates elsewhere. The constructor is collective; if a lost worker interrupts it, it
+// restores everything, too.
 class ConsensusModel {
  public:
   ConsensusModel(const Config&, const Setup&, const nn::Flat&, optim::Strategy&, optim::Worker&,

@@ -68,8 +68,8 @@ std::string joined_by_commas(const std::vector<std::string>& words) {
   return all;
 }
 
-// A listening socket lives as long as its process. That its host refuses a connection is a fact about the process;
-// that nobody answers may be the network's doing.
+// A listening socket lives as long as its process. A refused connection proves that the process has ended; a
+// missing answer may be the network's fault.
 bool is_gone(const std::string& card) {
   const auto open = is_open(read_card(card));
   return open && !*open;
@@ -147,18 +147,18 @@ void Epochs::meet_seats() {
   if (o_.elastic) open_council(*now_, {});
 }
 
-// Members may end before all have met: then those who are left are in another epoch.
+// False: members have ended before all have met, so the others are in another epoch.
 bool Epochs::try_to_meet(const View& v) try {
   now_ = meet_members(v, {});
   open_council(*now_, {});
   return true;
 } catch (const Error&) { return false; }
 
-// A meeting that fails sends the newcomer back to the doors, as somebody else.
+// If the meeting fails, the newcomer knocks again under a new id, because a caller that has hung up counts as dead.
 void Epochs::join() {
   at_some_door(o_.join, o_.deadline, [&](const DoorAddress& a, const comm::Secret& key, auto deadline) {
     key_ = key;
-    me_ = random_id();  // whoever has hung up counts as dead
+    me_ = random_id();
     const auto v = comm::knock(a.hosts, a.port, key_, {{me_, card_, false}, o_.identity}, deadline);
     return v && try_to_meet(*v);
   });
@@ -238,7 +238,8 @@ std::unique_ptr<Epochs::Connection> Epochs::connect(comm::Rendezvous& met, View 
   return c;
 }
 
-// The door stands before the council that tells its guests, and hears nobody before there is one to ask.
+// The council tells the door's guests of views, so the door is made first. It hears callers only when
+// the council exists.
 void Epochs::open_council(Connection& c, std::unique_ptr<comm::Succession> begun) {
   comm::Refusals& refusals = c.transport->mailbox().refusals();
   c.door = std::make_unique<comm::Door>(
@@ -268,7 +269,7 @@ std::string Epochs::describe(const std::string& version) const {
   return o_.description;
 }
 
-// Who waits at this door, among them the one that asks, is as good as a member.
+// Newcomers that wait at this door, the applicant among them, count as members.
 std::string Epochs::consider(const comm::Application& a, Connection& c) const {
   if (a.job != o_.identity) return text("this job is ", o_.identity, "; the newcomer is ", a.job);
   if (c.view.has(a.member.id)) return "this job has a member of that name";
@@ -329,7 +330,7 @@ bool Epochs::pass_to(const View& v) try {
   auto next = meet_members(v, [&] { return now_->council->is_past(v); });
   std::unique_ptr<comm::Succession> begun = now_->council->release(v);
   if (!begun) return false;  // a later view has been decided
-  // Who is hung up on knocks again as somebody else.
+  // Newcomers still waiting here knock again under another id.
   for (const comm::MemberId m : now_->door->waiting()) begun->prove_dead(m);
   now_ = std::move(next);
   open_council(*now_, std::move(begun));

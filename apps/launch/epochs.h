@@ -1,4 +1,4 @@
-// Epochs: the connection of one worker process to the others, which is made anew when the membership changes.
+// Epochs: the connection of one worker process to the others, which is replaced when the membership changes.
 #pragma once
 #include <functional>
 #include <memory>
@@ -12,12 +12,12 @@
 
 namespace skein::apps {
 
-// With JobOptions::elastic the members of an epoch choose those of the next one (comm/membership). All that
-// connects them belongs to one epoch: sockets, shared memory, communicators. What a worker carries over is its state,
-// and the socket at which it can be reached as long as it lives.
 // The configuration of the job that --join names, as its members describe it to this version. Throws as Epochs does.
 std::string ask_job(const std::string& join, double deadline);
 
+// With JobOptions::elastic the members of an epoch choose those of the next one (comm/membership). Sockets, shared
+// memory and communicators belong to one epoch. A worker carries over its state, and the socket at which it can be
+// reached as long as it lives.
 class Epochs {
  public:
   // Meets and connects with the ranks that the environment names or, with JobOptions::join, with a running job. Throws
@@ -30,7 +30,8 @@ class Epochs {
   // After the work of an epoch has ended with kNextEpoch: connects with the members of the next one. Throws GivenUp if
   // this worker is none of them, RunEnded if there is none, and Timeout if there is no quorum of those that are left.
   void advance();
-  // After the work of this process: if that was the end of the run, nobody can join it any more.
+  // Call it when the work of this process is done. If the run has ended, it removes the note by which
+  // newcomers find it.
   void end();
 
  private:
@@ -52,13 +53,12 @@ class Epochs {
   const Seat seat_;
   comm::MemberId me_;
   comm::Secret key_;
-  bool key_is_drawn_ = false;  // for this job: newcomers have it from nowhere but its note
+  bool key_is_drawn_ = false;  // for this job, so that newcomers can have it only from its note
   std::string directory_;      // where the note is
   comm::Fd door_;              // where this process listens as long as it lives
   std::string card_;           // its port and addresses
   std::unique_ptr<Connection> now_;
-  bool met_ =
-      false;  // in the last meeting, which may have failed since, this process and the others were connected
+  bool met_ = false;  // whether the latest meeting connected all members, even if it failed after that
 };
 
 }  // namespace skein::apps

@@ -25,7 +25,7 @@ std::string why_not_elastic(const Config& c, bool server) {
   return "";
 }
 
-// Throws BadOption if somebody has asked for what cannot be.
+// Throws BadOption if a flag asks for an elastic run and it cannot be one.
 bool is_elastic(const Config& c, bool server) {
   if (c.elastic == "off") return false;
   const std::string why_not = why_not_elastic(c, server);

@@ -17,9 +17,9 @@ struct DoorAddress {
   bool operator==(const DoorAddress&) const = default;
 };
 
-// What the member of the lowest rank writes into the run's directory at each change of the membership, with mode 0600,
-// and removes when the run ends. It is only a hint: whoever answers at a door proves by the job's key that the job is
-// his. A job whose last members die leaves its note behind.
+// What the member of the lowest rank writes into the run's directory at each change of the membership, with
+// mode 0600, and removes when the run ends. It is only a hint: the process that answers at a door proves by
+// the job's key that it belongs to the job. A job whose last members die leaves its note behind.
 struct MembershipNote {
   uint32_t epoch = 1;
   std::vector<DoorAddress> doors;  // of the members, in the order of their ranks; not empty

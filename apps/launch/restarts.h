@@ -16,9 +16,9 @@ class Restarts {
   struct Pace {
     Duration first = std::chrono::seconds(1);     // before the first fresh worker; each further one waits
     Duration longest = std::chrono::seconds(30);  // twice as long as the one before, but not longer than this
-    Duration anew = std::chrono::minutes(10);     // who has lived so long counts as the first again
+    Duration anew = std::chrono::minutes(10);     // a life this long sets the seat's count back to 0
   };
-  Restarts() : Restarts(0, Pace()) {}  // nobody is replaced
+  Restarts() : Restarts(0, Pace()) {}  // no worker is replaced
   Restarts(int times, const Pace& pace) : times_(times), pace_(pace) {}
 
   // A process has died in this seat, `lived` after its start. Returns the pause until a fresh one may start
@@ -30,7 +30,7 @@ class Restarts {
  private:
   int times_;
   Pace pace_;
-  std::vector<int> counts_;  // of each seat, since it was last counted anew
+  std::vector<int> counts_;  // deaths in each seat since its count was last set back
 };
 
 }  // namespace skein::apps

@@ -18,16 +18,16 @@ inline constexpr const char* kJoinVariable = "SKEIN_JOIN";
 inline constexpr const char *kMember = "member ", *kLeaving = "leaving", *kDeserted = "deserted";
 // The order to such a part: it is too late for fresh workers.
 inline constexpr const char* kThrough = "through";
-// The claim of a view for an epoch of the membership, and the answer with the view that is kept: "register EPOCH HEX". The
-// program at the top of the launchers keeps the first one of each epoch.
+// "register EPOCH HEX" claims a view for an epoch of the membership; the answer, in the same form, has the
+// view that is kept. The topmost launcher keeps the first view of each epoch.
 inline constexpr const char* kRegister = "register ";
-// In the environment of the workers whose claims come to the same program: a word that it has drawn.
+// A random word in the environment, equal for all workers whose claims reach the same launcher.
 inline constexpr const char* kRegisterVariable = "SKEIN_REGISTER";
-// In bytes: the claim of a view of some 3,000 workers.
+// In bytes; enough for the claim of a view of some 3,000 workers.
 inline constexpr size_t kLongestReport = 384 << 10;
 
-// This worker is a member of the job. To be called when it has become one, and again if the place changes. Only
-// from then on is its death that of a member, who is replaced. Both do nothing if nobody takes reports.
+// Reports that this worker has become a member of the job, or that the place has changed. Only members are
+// replaced when they die. Without a receiver of reports, this and report_leaving() do nothing.
 void report_membership(const std::string& place);
 // This worker leaves the job because it was told to: it must not be replaced, and its end with status 0 does not
 // mean that the job is done.

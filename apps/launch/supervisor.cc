@@ -44,7 +44,7 @@ std::pair<Fd, Fd> make_socket_pair() {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     comm::fail_system("making a pair of sockets");
   const int room =
-      kLongestReport;  // the kernel takes less for granted, and refuses a report that has no room
+      kLongestReport;  // the kernel's default is smaller, and it refuses a report that does not fit
   for (const int end : ends) setsockopt(end, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
   return {Fd(ends[0]), Fd(ends[1])};
 }
@@ -66,7 +66,7 @@ void Ward::order(const std::string& line) {
   if (orders) unsent += line + '\n';
   send_orders();
 }
-// Somebody who never reads is a dead connection.
+// A ward that never reads its orders is taken for a dead connection.
 void Ward::send_orders() {
   while (orders && !unsent.empty()) {
     const ssize_t n = write(orders.get(), unsent.data(), unsent.size());

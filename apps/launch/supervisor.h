@@ -68,8 +68,8 @@ struct Ward : Standing {
   bool failed() const { return ended && status != 0; }
   int exit_code() const;                // 128 + signal
   bool is_lost() const;                 // the ward, a worker behind it, or the connection to them
-  void order(const std::string& line);  // to one that takes orders; without waiting
-  void send_orders();                   // what its pipe has room for now; the rest stays in `unsent`
+  void order(const std::string& line);  // if it takes orders; does not wait
+  void send_orders();                   // writes what the pipe has room for; the rest stays in `unsent`
 };
 
 // SIGINT, SIGTERM and SIGHUP are passed on once; a second one kills (but not a second SIGHUP, because a
@@ -93,9 +93,9 @@ class Supervisor {
   // Forks. The child runs `become`, which must not return, with its stderr (stdout, stdin) connected to us.
   Ward& start(const std::string& name, const Pipes&, const std::function<void(size_t number)>& become);
   std::vector<Ward>& wards() { return wards_; }
-  // With Loss::kIsReplaced. When a member has died, and some time before the job ends, the child that takes its
-  // place runs `become`, after a pause. Nobody takes the place of one that left, that met a usage error, or that
-  // failed by itself before it was a member. Each decision is a line on stderr.
+  // With Loss::kIsReplaced. When a member has died, and some time before the job ends, the child that takes
+  // its place runs `become`, after a pause. A worker is not replaced if it left, met a usage error, or failed
+  // by itself before it was a member. Each decision is a line on stderr.
   void replace_by(Restarts, std::function<void(size_t number)> become);
   // Where fresh processes find the job: what the last member to report has said.
   const std::string& place() const { return job_.place; }
@@ -126,7 +126,7 @@ class Supervisor {
   // With Loss::kIsReplaced: what is known of the job.
   struct Job {
     bool begun = false;      // there has been a member
-    bool finished = false;   // a worker has ended it as it should end, or nobody is left who could
+    bool finished = false;   // a worker has completed it, or no worker is left that could
     bool suspended = false;  // by an order; otherwise this process itself stands still
     bool deserted = false;   // no ward is a member, and the program that gives the orders knows
     std::string place;

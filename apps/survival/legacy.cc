@@ -43,13 +43,13 @@ void Legacy::restore(comm::Communicator& comm, const std::string& algorithm, con
   load_pooled(pool, algorithm, comm.rank(), Differing::kKeepOwn, walk);
 }
 
-// What a worker says of itself where workers are at different steps.
+// A worker's own account, for workers at different steps.
 Json Legacy::words_of_apart() const {
   return {{"epoch", apart.epoch}, {"taken", apart.taken}, {"closed", apart.closed}};
 }
 
-// One of those who have left the latest epoch puts together what is left of the epoch of data that some have begun:
-// what no survivor has taken, and no lost worker has told of. All go on with the step that so many images make.
+// A member of the latest epoch works out what is left of the epoch of data that has begun: the images that no survivor
+// has taken and no lost worker has reported. All continue with the step to which that number of images belongs.
 void Legacy::deal_again(comm::Communicator& comm) {
   Json all = Json::array();
   for (const std::string& words : comm::gather_text(comm, words_of_apart().dump(), 0))
@@ -78,7 +78,7 @@ Json Legacy::take_stock(const Json& all) const {
   }
   const data::Portions& p = *apart.portions;
   const data::Leftover left = p.left_of(begun, taken);
-  int64_t redealt = left.size();  // but what nobody has come to
+  int64_t redealt = left.size();  // without those of steps that no worker has reached
   for (int64_t k = *std::max_element(taken.begin(), taken.end()); k < (begun + 1) * p.steps_per_epoch(); ++k)
     redealt -= p.samples(k);
   const int64_t first = p.first_of(left);

@@ -14,7 +14,7 @@ class Results {
   // Gathers the workers' results and writes the files, but no model if the run was interrupted. Collective;
   // it can be repeated. Throws BadFile on all workers.
   Outcome write(bool interrupted);
-  // What this worker knows of it when others have completed it.
+  // The outcome as far as this worker knows it, if other workers have completed the run.
   Outcome ended(const comm::End&) const;
 
  private:
@@ -27,7 +27,7 @@ class Results {
   Learning& learning_;
   Record& record_;
   Scoring& scoring_;
-  std::optional<Outcome> latest_;  // of write()
+  std::optional<Outcome> latest_;  // what write() has returned
 };
 
 }  // namespace skein::apps

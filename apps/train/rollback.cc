@@ -139,12 +139,12 @@ Outcome Rollback::end_among(const std::vector<int>& members) {
                                "; resume with: train_imagenet --resume ", run_.directory));
 }
 
-// If one of them has seen the end of a worker, all believe it.
+// A worker counts as ended if any of the living has seen its end.
 Rollback::Common Rollback::agree(comm::Communicator& living) const {
   comm::Communicator& all = run_.survivors.everybody();
   std::vector<double> mine = {double(run_.k)};
   for (int r = 0; r < all.size(); ++r) {
-    // Where the membership changes, who has said goodbye may train on in another epoch.
+    // With a council, a worker that has said goodbye may train on in another epoch.
     const comm::Rank rank = all.world_rank(r);
     const bool ended = all.membership().ended(rank);
     mine.push_back(ended && (!run_.setup.place.council || all.membership().lost(rank)));

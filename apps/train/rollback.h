@@ -17,18 +17,19 @@ class Rollback {
  public:
   Rollback(Run&, Record&, Saving&, Traces&, Learning&, Walk state);
 
-  // The next step, which is `f`. If it throws, the state of workers in step is as it was before, or half changed where
-  // there is a council: then leave_epoch() or end() follows. It throws EpochEnds if the membership has begun to change.
+  // Runs `f` as the next step. If it throws, the state of workers in step is as before; with a council it may be
+  // half changed, and leave_epoch() or end() must follow. Throws EpochEnds if the membership has begun to change.
   void step(const std::function<void()>& f);
-  // What is none, but changes the state like one.
+  // Runs something that changes the state like a step but counts as none.
   void keep(const std::function<void()>& f) { steps_.run(run_.k, f); }
-  // The same where the membership may change: some workers may have done it before the change and others not.
+  // Runs f between two steps. If the membership changes meanwhile, some workers may have run it and others
+  // not, so with a council it is kept like a step.
   void between_steps(const std::function<void()>& f) { run_.setup.place.council ? keep(f) : f(); }
-  // Where the membership changes: with what this worker takes along into the next epoch. If the others do not agree
-  // about it in time, this ends the training, as end() does. Throws GivenUp, RunEnded.
+  // The membership changes: returns what this worker takes along into the next epoch. If the members do not
+  // agree in time, it ends the training as end() does. Throws GivenUp, RunEnded.
   Outcome leave_epoch();
 
-  // After an error of communication, `why`, which ends the training. Throws Error if all workers are alive.
+  // Ends the training after the communication error `why`. Throws Error if all workers are alive.
   Outcome end(const std::string& why);
 
  private:
@@ -36,7 +37,7 @@ class Rollback {
   Outcome end_among(const std::vector<int>& members);
   struct Common {
     int64_t step;             // taken by all
-    std::vector<bool> ended;  // by worker: any of them has seen its end
+    std::vector<bool> ended;  // by worker: whether any of them has seen its end
   };
   Common agree(comm::Communicator& living) const;
   ChangeEvent change(const comm::View& next) const;
@@ -49,7 +50,7 @@ class Rollback {
   Traces& traces_;
   const Walk state_;
   optim::WholeStep steps_;
-  int64_t reached_ = 0;  // steps taken, of which some may have been taken back since
+  int64_t reached_ = 0;  // the most steps taken; some may have been taken back since
   Ledger ledger_;
 };
 

@@ -28,7 +28,7 @@ void Stopping::begin() {
 // fastest worker takes in about a second, which all learn and so agree on.
 bool Stopping::here() {
   const bool asked = run_.asked_to_stop();
-  if (run_.comm().size() == 1) return asked || run_.asked_to_leave();  // it would leave nobody
+  if (run_.comm().size() == 1) return asked || run_.asked_to_leave();  // there are no others to leave
   if (run_.asynchronous) return here_apart();
   const int64_t k = run_.k;
   if (k < next_question_) return false;
@@ -50,7 +50,7 @@ bool Stopping::here() {
   return stop;
 }
 
-// Whoever ends a job tells its workers one after the other, so who is told first waits for the others.
+// A job is ended by a signal to each worker in turn, so the first worker waits to see whether all get it.
 void Stopping::leave_alone() {
   if (leaving_since_ == 0) leaving_since_ = clock_seconds();
   if (clock_seconds() - leaving_since_ > kLastToHear) run_.setup.place.council->leave();

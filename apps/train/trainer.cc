@@ -5,8 +5,11 @@
 //   batches.h    the images of this worker's steps         saving.h     checkpoints
 //   stopping.h   the step at which all stop                results.h    the files that are left at the end
 //
-// What a lost worker costs: where the algorithm has a center, the others repeat what it broke off (survivors.h).
-// Otherwise they go back to the last step that all have taken, and save it and end, or go on without it (rollback.h).
+// What a lost worker costs. In an elastic run (docs/elastic.md; the default, if the algorithm can be) the others agree on
+// who is left, go back to the last step that all have taken, or to the last mean of a periodic algorithm, and train on
+// as an epoch of the membership with a Trainer of its own (leave_epoch, inherit). Otherwise, if the algorithm has a
+// center, the others repeat what the loss has interrupted and continue (survivors.h); if it has none, they go back to the
+// last common step, save it and end (rollback.h). Asynchronous workers without a center end as they are.
 #include "apps/train/trainer.h"
 
 #include <filesystem>
@@ -93,7 +96,7 @@ Outcome Trainer::run(const std::function<bool()>& stop, const std::function<bool
   }
 }
 
-// Others may have completed the run, so that it has no further epoch.
+// The membership changes. If other workers have completed the run meanwhile, there is no further epoch.
 Outcome Trainer::leave_epoch() try { return rollback_.leave_epoch(); } catch (const comm::RunEnded& e) {
   return results_.ended(e.end);
 }
@@ -207,7 +210,7 @@ void Trainer::open_directory() {
   const std::string& directory = run_.directory;
   const bool before = fs::exists(directory), continues = saving_.continues();
   if (!continues) refuse_a_run(directory);
-  try {  // config.toml keeps what was asked for when a change of the membership shares the batch anew
+  try {  // after a change of the membership config.toml still says what was asked for
     make_directory(directory);
     if (record_.changes().empty()) write_file(directory + "/config.toml", to_toml(run_.config));
     record_.open(continues);

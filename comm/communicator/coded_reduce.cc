@@ -1,9 +1,9 @@
 // All-reduce in the bits of a codec, by messages over any transport.
 //
-// Each rank owns a part of x. It codes what it has of every other part for that part's owner, who adds it to its own numbers
-// in rank order, in f32, codes the sum and sends it to all. So every number is rounded twice, and both times the one who
-// rounds keeps the error in its residual: of the parts of others that of what it has sent, of its own part that of the sum.
-// Ranks, transports and runs get the same bits, since owners, too, go on with what their codes say.
+// Each rank owns a part of x. It sends its numbers of every other part, coded, to that part's owner. The owner adds
+// them to its own in rank order, in f32, codes the sum and sends it to all ranks. So every number is rounded twice.
+// The rank that rounds keeps the error in its residual: for the parts of others that of the numbers sent, for its own
+// part that of the sum. The owner, too, uses the decoded sum, so all ranks, transports and runs get the same bits.
 #include <algorithm>
 #include <deque>
 
@@ -46,7 +46,7 @@ class CodedReduction final : public Pending::Op {
       while (back_ < summed_ && receive(back_)) ++back_, moved = true;
     }
     awaited = outgoing_.empty() ? nullptr : &outgoing_.front().codes.ready;
-    missing = summed_ < sent_ ? waiting_share_ : waiting_sum_;  // others wait for this rank's sums first
+    missing = summed_ < sent_ ? waiting_share_ : waiting_sum_;  // the others wait for this rank's sums first
     done = back_ == segments_ && outgoing_.empty();
   }
 
@@ -81,7 +81,7 @@ class CodedReduction final : public Pending::Op {
   void send(std::vector<Share> to, Tag tag, int64_t s, uint32_t layout, const Tensor& codes) {
     outgoing_.push_back({std::move(to), tag, sequence_ + s, layout, g_.staging.down(codes)});
   }
-  // In the order in which they were coded, as far as they are there.
+  // Sends coded segments in order, as far as they have reached the host. Returns whether it sent any.
   bool flush() {
     bool moved = false;
     for (; !outgoing_.empty() && outgoing_.front().codes.ready.ready(); outgoing_.pop_front(), moved = true) {

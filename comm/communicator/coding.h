@@ -4,10 +4,10 @@
 
 namespace skein::comm {
 
-// The residual is f32, of x's size and on its device. It begins as zeros and belongs, as x does, to one sum after the other
-// of the same numbers: a rank adds to what it sends what it has not been able to say before. After any number of sums,
-// the true ones minus those that were computed are the sum of the residuals over the ranks. Ranks that begin anew with
-// the mean of their residuals keep that up for the mean over the ranks.
+// The residual is f32, of x's size and on its device. It starts at zero and is kept from one sum of the same
+// numbers to the next: it holds what rounding has left out so far, and a rank adds it to what it sends. So
+// the sum of all exact sums minus the sum of all computed ones is the sum of the residuals over the ranks.
+// For means this still holds if ranks start again from the mean of their residuals.
 struct Coding {
   Codec codec;
   Tensor residual;

@@ -101,8 +101,8 @@ class Communicator {
   [[nodiscard]] Pending all_reduce(const Tensor& x);
   // x <- the mean over all ranks: that sum, divided by their number when it has been waited for.
   [[nodiscard]] Pending mean(const Tensor& x);
-  // The same of f32 numbers that travel coded, everywhere as messages: every number is rounded twice. The residual
-  // belongs to the operation as x does. Without a codec they are the above.
+  // The same for f32 numbers that travel coded, always as messages; every number is rounded twice. The
+  // residual belongs to the operation until wait(), as x does. Without a codec these are the two above.
   [[nodiscard]] Pending all_reduce(const Tensor& x, const Coding&);
   [[nodiscard]] Pending mean(const Tensor& x, const Coding&);
   void broadcast(const Tensor& x, Rank root);

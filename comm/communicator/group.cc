@@ -1,4 +1,4 @@
-// Group: who is a member, and who of them is needed.
+// Group: which ranks are members, and which of them are needed.
 #include "comm/communicator/group.h"
 
 #include <algorithm>

@@ -13,8 +13,8 @@ namespace {
 
 constexpr uint64_t kLongestApplication = 64 << 10, kLongestView = 64 << 20;  // bytes
 constexpr double kApplicationPatience =
-    2;                           // seconds that a caller who has proved itself has for its application
-constexpr double kGlance = 0.1;  // seconds between two looks at who has hung up
+    2;                           // seconds in which a caller that has proved itself must send its application
+constexpr double kGlance = 0.1;  // seconds between two checks for guests that have hung up
 
 void append(std::string& to, const std::string& v) {
   const uint32_t n = uint32_t(v.size());
@@ -31,7 +31,7 @@ bool take(const std::string& from, size_t& at, std::string& v) {
   return true;
 }
 
-// The door is no rank: whoever calls it does not know who is behind it.
+// A door has no rank, because a caller does not know which member it reaches.
 Credentials credentials(const Secret& key) { return {.key = key, .me = 0, .size = 1, .epoch = 0}; }
 
 bool hung_up(const Fd& socket) {
@@ -71,7 +71,7 @@ void Door::close() {
   if (thread_.joinable()) thread_.join();
 }
 
-// Nothing that goes wrong with a caller, or for lack of descriptors or memory, ends the member whose door this is.
+// A caller's errors, and a lack of descriptors or memory, must not end the member whose door this is.
 void Door::work() {
   std::optional<Reception> callers;
   while (!stop_) try {
@@ -109,13 +109,13 @@ void Door::hear(Line line) try {
     guest.splice(guest.end(), waiting_, here);
   }
   here->line.write_trouble(why);
-} catch (const std::exception&) { ++strangers_; }  // it sent its own trouble instead of an application
+} catch (const std::exception&) { ++strangers_; }  // for example, it sent an error instead of an application
 
 std::string Door::why_not(const Application& a) try {
   return answers_.admit(a);
 } catch (const std::exception& e) { return e.what(); }
 
-// Who comes when the run has ended is no stranger. Under the lock.
+// A newcomer that comes after the end of the run is no stranger. Called under the lock.
 bool Door::turns_away(Line& line) {
   if (ended_) line.write_string(ended_->write(), after(1));
   return ended_.has_value();

@@ -25,30 +25,30 @@ inline constexpr MemberId kAsks = 0;
 std::string write_application(const Application&);
 std::optional<Application> read_application(const std::string& bytes);
 
-// Hears callers who hold the job's key on a thread of its own. Whoever is admitted stays connected until it is told of
-// the epoch in which it is a member.
+// Hears callers that hold the job's key, on a thread of its own. A newcomer that is admitted stays connected
+// until it is told of the epoch in which it is a member.
 class Door {
  public:
   struct Answers {
-    // Why this newcomer cannot be taken in; "" if it can, and then it has been proposed to the others. What it throws is
-    // such a reason.
+    // Returns why this newcomer cannot be taken in, or "" after proposing it to the other members. An
+    // exception's message counts as such a reason.
     std::function<std::string(const Application&)> admit;
     // A newcomer has hung up before it was told.
     std::function<void(MemberId)> gone;
-    // What the job is, for one of this version that asks; throws Error if it cannot take part. Empty: nobody is told.
+    // Describes the job to an asker of this version; throws Error if it cannot take part. Empty: no answer.
     std::function<std::string(const std::string& version)> describe = {};
   };
   // `listener` must outlive it. The functions are called on the door's thread, after open().
   Door(const Fd& listener, const Secret& key, Refusals::Counter& strangers, Answers);
   ~Door();  // hangs up; newcomers that were not told ask again
   void open();
-  // Hears no more callers: from now on those at this socket want something else. Those who wait can still be told.
+  // Hears no more callers, because from now on this socket serves another purpose. Waiting newcomers can still be told.
   void close();
-  // Those who wait and have not been told yet.
+  // The newcomers that wait and have not been told yet.
   std::vector<MemberId> waiting();
-  // Tells those who wait that this is the next epoch. Each of them is in it, or waits for a later one. For any thread.
+  // Tells the waiting newcomers of the next epoch: each is in it, or waits for a later one. Any thread may call it.
   void tell(const View&);
-  // Tells those who wait, and all who still come, that the run has ended. For any thread.
+  // Tells the waiting newcomers, and all later ones, that the run has ended. Any thread may call it.
   void tell(const End&);
 
  private:
@@ -73,8 +73,8 @@ class Door {
   std::thread thread_;
 };
 
-// The newcomer's side: knocks at this door and waits for the epoch in which it is a member. Empty: nobody answers
-// there, or it hung up. Throws Error with the reason if it is refused, RunEnded if it comes too late.
+// The newcomer's side: knocks at this door and waits for the epoch in which it is a member. Empty: no member
+// answers there, or it hung up. Throws Error with the reason if it is refused, RunEnded if it comes too late.
 std::optional<View> knock(const std::vector<std::string>& addresses, int port, const Secret& key,
                           const Application&, Clock::time_point deadline);
 // Asks at this door what the job is. Empty, and throws, as knock().

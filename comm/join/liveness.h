@@ -12,14 +12,14 @@
 
 namespace skein::comm {
 
-// UCX does not notice in 70 s that a peer was stopped or cut off, so each rank sends each other ten
-// heartbeats in the shortest time after which silence counts as death. A thread of its own sends them, because the
+// UCX does not notice in 70 s that a peer was stopped or cut off, so each rank sends every other one ten
+// heartbeats within the shortest silence that counts as death. They have a thread of their own, because the
 // compute thread may be busy for longer than that.
 class Liveness {
  public:
   Liveness(Mailbox&, SilenceBounds);
-  ~Liveness();  // tells the others that the coming hang-up is no death; goodbyes have been sent before
-  void watch(Rank, Line);           // of another host: what it says is sealed
+  ~Liveness();             // says that the coming hang-up is no death; goodbyes have been sent before
+  void watch(Rank, Line);  // of another host: what it says is sealed
   void watch(Rank, Fd connection);  // of this host
   void start();
   // Reads what has come and tells the mailbox which peers hung up, left, or fell silent. Looks at most once a
@@ -41,7 +41,7 @@ class Liveness {
   void beat();
   void say(Peer&, char);
   void read(Peer&);
-  bool hear(Peer&, const char* bytes, size_t n);  // false: somebody has tampered with them
+  bool hear(Peer&, const char* bytes, size_t n);  // false: the bytes are not what the peer has sealed
   Mailbox& box_;
   const SilenceBounds silence_;
   std::vector<Peer> peers_;

@@ -58,7 +58,7 @@ void Reception::refuse(size_t caller) {
   callers_.erase(callers_.begin() + std::ptrdiff_t(caller));
 }
 
-// Somebody who floods us from one host pushes out no caller of another.
+// A flood from one host must not push out callers from another.
 void Reception::make_room() {
   std::map<uint32_t, size_t> from;
   uint32_t crowd = callers_[0].address;
@@ -105,7 +105,7 @@ std::optional<Reception::Guest> Reception::hear() {
     std::optional<Reply> reply;
     if (c.said.size() == kHelloBytes) reply = reply_to(c.said, c.salt, mine_);
     if (!reply || !send_at_once(c.socket, reply->words)) {
-      // The meeting of an epoch and the door of a job are at one socket in turn. Who comes too early is no stranger.
+      // The socket is the job's door after the epoch's meeting, so a caller that comes early is no stranger.
       const std::optional<Purpose> wanted = proven_purpose(c.said, c.salt, mine_.key);
       if (wanted != Purpose::kMeeting && wanted != Purpose::kJoin) ++strangers_;
       if (there && !reply) (void)send_at_once(c.socket, kNo);

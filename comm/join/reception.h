@@ -8,9 +8,9 @@
 
 namespace skein::comm {
 
-// A silent caller delays nobody. It is hung up on after ten seconds, or earlier if there are too many of them: then
-// one has to go of the address from which most have come, and of those the oldest, because those of this job say all
-// they have to say at once. Who was hung up on may call again; who gave a wrong proof is told so. For one thread.
+// A silent caller does not delay others. The connection is closed after ten seconds, or earlier if there are
+// too many callers: then the oldest one of the address with the most callers goes, because callers of this job
+// send all their words at once. They may call again. A wrong proof is answered. Only one thread may use it.
 class Reception {
  public:
   // `listener` must outlive it. Callers for which `welcome` is false are refused unheard.

@@ -48,14 +48,14 @@ Fd connect_unix(const std::string& name);
 Fd listen_tcp(const std::string& address, PortRange, int& port);
 // Gives a socket that address and port. Returns the port; throws Error if all of them are taken.
 int bind_to(const Fd& socket, const std::string& address, PortRange);
-// Numeric; bridges for containers and virtual machines behind the others, loopback last.
+// Numeric addresses of this host: bridges of containers and virtual machines come after the others, loopback last.
 std::vector<std::string> own_addresses();
 // Whether an address leads to this host itself wherever it is used: loopback, or one of this host's bridges, which other
 // hosts have under the same address.
 bool leads_back(const std::string& address);
 Fd connect_tcp(const std::vector<std::string>& addresses, int port,
                Clock::time_point deadline);  // the first that answers
-// Whether somebody listens there, if that host says so within the time.
+// Whether a socket listens there; nothing if the host does not answer before the deadline.
 std::optional<bool> listens(const std::string& address, int port, Clock::time_point deadline);
 bool same_user(const Fd& unix_socket);
 

@@ -55,9 +55,9 @@ class Council {
   // This process wants to be in no later epoch: next() will throw GivenUp.
   void leave();
 
-  // This process has completed the run, and so need the others no more than it: those who wait for another epoch are told.
+  // This process has completed the run, so no further epoch is needed: members that wait for one are told.
   void end_run(const End&);
-  std::optional<End> ended() const;  // what this process or another one has said of it
+  std::optional<End> ended() const;  // the end that this process or another member has announced
 
   // Waits for the view of the next epoch. Throws RunEnded if there is none to be, GivenUp if this process is not in it,
   // and Timeout if none is decided within so many seconds; then waits of this epoch wait again.

@@ -1,4 +1,4 @@
-// End: how a run has ended, as those who have completed it tell those who have not.
+// End: how a run has ended; members that have completed it tell the others.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,15 +10,15 @@ namespace skein::comm {
 
 struct End {
   int64_t step = 0;          // steps taken
-  bool interrupted = false;  // it was stopped, and goes on another time
+  bool interrupted = false;  // it was stopped and can be resumed
   bool operator==(const End&) const = default;
 
-  // The letter that tells of it, which a newcomer reads with read().
+  // The letter that carries it; newcomers parse it by read().
   std::string write() const;
   static std::optional<End> read(const std::string& bytes);  // nothing if the bytes are no such letter
 };
 
-// Whoever waits for an epoch that nobody needs any more gets this.
+// Thrown to a process that waits for an epoch after the run has ended.
 struct RunEnded : Error {
   explicit RunEnded(const End& e)
       : Error(text("the run has ended after ", e.step, " steps; this worker is no longer needed")), end(e) {}

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kMagic = 0x55534B53;  // "SKSU"
 constexpr uint8_t kVersion = 1;
-constexpr uint64_t kLastRound = uint64_t(1) << 62;  // nobody's next round overflows
+constexpr uint64_t kLastRound = uint64_t(1) << 62;  // so that no next round overflows
 
 class Writer {
  public:

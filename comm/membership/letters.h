@@ -42,7 +42,7 @@ enum class Word : uint8_t {
   kAccepted,     // ballot
   kRefused,      // ballot, higher: one that it has promised to follow
   kDecided,      // view
-  kHere,         // the sender is in this epoch; whoever knows a later one tells it
+  kHere,         // the sender is in this epoch; a receiver that knows a later one replies
   kEnded,        // end; of the run, whatever the epoch
 };
 

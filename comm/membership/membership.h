@@ -57,9 +57,9 @@ class Membership {
   bool past(uint32_t e) const { return overlap_ && e + 1 < epoch_; }
 
   // The rank died or fell silent; the first reason is kept. `ended`: it has certainly ended, and is not a
-  // rank that was cut off and goes on alone.
+  // rank that was cut off and continues alone.
   void lose(Rank, const std::string& why, bool ended = false);
-  void leave(Rank);  // it said goodbye: an error only for those who still wait for it
+  void leave(Rank);  // it said goodbye: an error only for ranks that still wait for it
   // It said goodbye because of an error. If all ranks have that error, each will soon meet it. A rank that
   // still waits some seconds later misses this one, so settle() then counts it as lost.
   void fail(Rank);

@@ -8,7 +8,7 @@
 
 namespace skein::comm {
 
-// A process. Drawn at random and never used twice: a machine that comes back is somebody else.
+// Names a process. Drawn at random and never used twice: a machine that comes back gets a new one.
 using MemberId = uint64_t;
 
 // What parsers accept: more is refused as not of ours.

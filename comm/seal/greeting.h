@@ -4,9 +4,9 @@
 //   caller    a Hello, with the caller's salt, and its tag
 //   called    an Answer, which settles the cipher, and its tag
 //
-// Tags are BLAKE2b-256 of all that was said before, keyed with the job's key. From the same words follow two keys,
-// one a direction. Both salts are drawn anew for every connection, so a recorded greeting is worth nothing, and no
-// restart, resume or reconnection brings a key back. Here are bytes only; comm/join/line.h speaks over sockets.
+// Tags are BLAKE2b-256 of all that was said before, keyed with the job's key. Two session keys, one per
+// direction, follow from the same words. Both salts are random for every connection, so a recorded greeting
+// is useless and no key is ever used twice. Only bytes are handled here; sockets are in comm/join/line.h.
 #pragma once
 #include <optional>
 #include <string>
@@ -80,8 +80,8 @@ struct Reply {
 };
 std::optional<Reply> reply_to(const std::string& said, const std::string& salt, const Credentials&);
 
-// What a caller wants who has proved that it holds the key, even if it is refused for another reason: it is of another
-// epoch, or means another rank.
+// The purpose of a caller that has proved that it holds the key, even if it is refused for another reason,
+// such as another epoch or rank.
 std::optional<Purpose> proven_purpose(const std::string& said, const std::string& salt, const Secret& key);
 
 // The caller's end.

@@ -32,7 +32,7 @@ class Inflow {
   bool stalled() const { return stage_ == Stage::kRoom; }  // the mailbox had no room
 
   std::string why;       // it ended; empty: in good order, between two messages
-  bool forged = false;   // because of what somebody else sent
+  bool forged = false;   // because its bytes were not sealed by the peer
   std::string refusal;   // what the peer is to be told; the reader takes it
   bool goodbye = false;  // the peer said so; the reader is to confirm it, and to take this back
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto kLongestSleep = std::chrono::milliseconds(5);
 constexpr auto kGlance =
-    std::chrono::microseconds(100);  // between looks for room in the mailbox, which wakes nobody
+    std::chrono::microseconds(100);  // between looks for room in the mailbox, which wakes no thread
 constexpr auto kPolling = std::chrono::microseconds(60);  // before sleeping
 
 }  // namespace

@@ -62,7 +62,7 @@ class Portions {
   // What is left of this epoch when each worker r has taken its steps before taken[r]. Of one common order.
   Leftover left_of(int64_t epoch, const std::vector<int64_t>& taken) const;
   // From now on that epoch has only these samples, in this order. The number of its steps does not change: those
-  // before first_of() are taken, and it may have fewer samples than others. Nobody may read meanwhile. Throws
+  // before first_of() are taken, and it may have fewer samples than others. No thread may read it meanwhile. Throws
   // BadOption if they are not samples of this data set, or there are shards.
   void deal_again(Leftover);
   int64_t first_of(const Leftover&) const;  // the step with which workers go on that share it

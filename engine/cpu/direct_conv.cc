@@ -13,7 +13,7 @@ constexpr int64_t kPanelInCache = 4 << 10;    // cells of 1x1 weights in one pas
 
 int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
-// What is worked on at once: some rows of an image, or some images; few enough that their windows stay in cache.
+// The unit of work: some rows of an image, or some images; few enough that their windows stay in the cache.
 struct Blocks {
   int64_t images, rows, at_once, rows_at_once;
   Blocks(int64_t all_images, int64_t all_rows, int64_t columns, int64_t cells_per_pixel, int64_t multiple)

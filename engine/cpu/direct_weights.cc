@@ -9,7 +9,7 @@ namespace skein::cpu {
 
 namespace {
 
-// In a block, which takes several images if necessary, because tiles are added to memory after each block.
+// The fewest pixels of a block, of several images if necessary: after each, tiles are added to memory.
 constexpr int64_t kLeastPixels = 196;
 
 // How a weight gradient is cut: `taps` window positions of `channels` each, in tiles of up to rows x lanes.

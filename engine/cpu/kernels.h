@@ -1,6 +1,6 @@
-// The CPU's own kernels: written once for vectors of any width, compiled for each kind of instruction sets, and chosen
-// once, when the program first needs one. Their arguments are plain addresses; who calls them divides the work among
-// threads and has checked shapes and types.
+// The CPU's own kernels: written once for vectors of any width, compiled for each instruction set, and chosen
+// once, when the program first needs one. Their arguments are plain addresses; callers check shapes and types
+// and divide the work among threads.
 #pragma once
 #include "engine/cpu/pool_plane.h"
 #include "engine/dtype.h"
@@ -10,8 +10,8 @@ namespace skein::cpu {
 // Which element type a kernel was compiled for: the index into its row of the table.
 inline size_t element(DType t) { return t == kF32 ? 0 : t == kBF16 ? 1 : 2; }
 
-// How a norm's backward knows where the ReLU was at work: it was not there; from y; or from x, which is read anyway,
-// if nothing was added.
+// How a norm's backward knows where the ReLU passed values: there is no ReLU; from the sign of y; or from x,
+// which is read anyway, if no residual was added.
 enum class Mask { kNone, kOutput, kInput };
 
 // Images seen as rows of `width` elements, a whole number of pixels and of vectors. A pass takes the rows [first, last),
@@ -46,7 +46,7 @@ struct PoolKernels {
   void (*average_gradient)(const PoolPlane&, int64_t row);
 };
 
-// What tiles multiply: one f32, or two bf16 whose products are added to the same sum. Rows and lanes of cells.
+// The unit that tiles multiply: one f32, or two bf16 whose products are added to the same sum.
 using Cell = uint32_t;
 inline constexpr int kMostRows = 12, kMostLanes = 32;
 
@@ -122,12 +122,12 @@ struct WinogradKernels {
                     int64_t lanes);
   // n filters whose taps are `step` floats apart, rotated by 180 degrees if wanted.
   void (*filters)(const float* taps, int64_t step, int64_t n, bool rotated, const WinogradPlanes& to);
-  // to [9][n], the transpose of that.
+  // to [9][n] <- the transpose of `filters`.
   void (*gather)(const WinogradPlanes& from, int64_t n, float* to);
 };
 
-// Pixels into slots of cells: to[g * group + w * slot + i] = element first[g] + i of pixel a[w] and, in pairs, of b[w];
-// 0 beyond the last channel.
+// Packs pixels into slots of cells: to[g * group + w * slot + i] = element first[g] + i of pixel a[w] and, in
+// pairs, of b[w]; 0 beyond the last channel.
 struct PackRow {
   Cell* to;
   int64_t group, slot, groups, columns, channels;

@@ -1,4 +1,4 @@
-// How batch norm's passes are divided: rows of whole vectors whatever the number of channels is, shared by threads.
+// How batch norm's passes are divided among threads: into rows of whole vectors, for any number of channels.
 #pragma once
 #include <omp.h>
 
@@ -11,8 +11,8 @@ namespace skein::cpu {
 
 inline constexpr int64_t kParallelElements = 1 << 14;
 
-// As many rows as make a run of whole vectors, at least 64 floats, are treated as one: channel constants are
-// repeated, odd channel counts need no special case and sums do not wait for one another.
+// Several rows, of at least 64 floats and a whole number of vectors, are treated as one: channel constants
+// are repeated, odd channel counts need no special case, and sums do not depend on one another.
 struct Period {
   int64_t rows, channels;
   int64_t repeat = least_repeat(channels), width = repeat * channels;
@@ -44,8 +44,8 @@ void divide(const Period& p, F f) {
   }
 }
 
-// Two sums for each channel of what add(rows, sums) adds: in f32 over some 64 rows, then in double, threads in
-// order. Returns all first sums, then all second ones.
+// Two sums per channel of what add(rows, sums) adds: in f32 over about 64 rows, then in double, in the order
+// of the threads. Returns all first sums, then all second ones.
 template <class Add>
 std::vector<double> two_sums(const Period& p, Add add) {
   const int64_t C = p.channels, W = p.width, block = std::max<int64_t>(1, 64 / p.repeat);

@@ -29,9 +29,9 @@ void stage(Cell* to, const T* image, int64_t H, int64_t W, int64_t C, const Rect
   }
 }
 
-// The same rectangle of some images: in the images themselves if they are made of such cells and contain all of it,
-// else a copy, which is the calling thread's until it makes the next. Pixels of a copy do not lie a multiple of half
-// a page apart: a tile's rows would share the places of a cache that has eight of them.
+// The same rectangle of several images. It lies in the images themselves if their elements are cells and they contain
+// all of it; otherwise it is a copy in memory of the calling thread, which the next copy reuses. Pixels of a copy are
+// never a multiple of half a page apart, because a tile's rows would then compete for one set of an 8-way cache.
 class Windows {
  public:
   Windows(const CellKind& kind, const Tensor& images, int64_t first, int64_t last, const Rectangle& r)
@@ -51,7 +51,7 @@ class Windows {
     at_ = to;
     for (int64_t n = first; n < last; ++n, to += image_) {
       const void* image = at(images, n * H * W * C);
-      if (kind.elements == 2)  // Cells are copied whatever is in them.
+      if (kind.elements == 2)  // copied as cells, whatever type they hold
         stage(to, static_cast<const float*>(image), H, W, cells, r, pixel_);
       else
         visit_float(images.dtype(), [&](auto zero) {

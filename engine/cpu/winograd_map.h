@@ -21,7 +21,7 @@ inline WinogradMap map_of(const Tensor& images, int64_t padding, int64_t P, int6
           .wide = (Q + 1) / 2};
 }
 
-// Transformed, they fill most of a second-level cache.
+// The transformed tiles fill most of a second-level cache.
 inline int64_t tiles_at_once(int64_t channels_in_and_out) {
   return std::clamp<int64_t>((96 << 10) / (16 * channels_in_and_out), 48, 96);
 }

@@ -1,5 +1,5 @@
-// Blocks with a scale, and chunks of which the largest travel. A team works on one block or chunk, which stays in the
-// first cache from the first look at it to the last.
+// Blocks with a scale, and chunks whose largest numbers travel. A team works on one block or chunk at a time,
+// which stays in the first-level cache for all its passes.
 #include "engine/vectors/codec.h"
 
 #include <cfloat>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kBlock = Codec::kBlock, kChunk = Codec::kChunk;
 
-// To the nearest, ties to even, of |v| below 2^22: adding 1.5 * 2^23 leaves the integer in the lowest bits.
+// Rounds to nearest, ties to even, for |v| < 2^22: adding 1.5 * 2^23 leaves the integer in the lowest bits.
 HD int32_t nearest(float v) {
   const float shifted = v + 12582912.f;
   int32_t bits;
@@ -27,7 +27,7 @@ HD uint32_t magnitude(float v) {
 
 // ---- blocks with a scale ----------------------------------------------------------------------------------
 
-// A block's two halves: its bytes hold both, or there is one byte for each number.
+// kPairs: a byte holds one number of each half of the block; otherwise each number has a byte of its own.
 struct Int8 {
   static constexpr float kMost = 127;
   static constexpr bool kPairs = false;
@@ -61,7 +61,7 @@ struct EncodeBlocks {
     }
     most = team.max(most), bad = team.sum(bad);
     const float scale = bad > 0 ? NAN : most / Q::kMost;
-    // A block of subnormal numbers could have no inverse: it travels as zeros, and stays in e.
+    // A block of subnormal numbers may have no finite 1 / scale: it travels as zeros, and stays in e.
     const float inverse = most > 0 && 1 / scale <= FLT_MAX ? 1 / scale : 0.f;
     if (team.lane() == 0) scales[b] = inverse > 0 || bad > 0 ? scale : 0.f;
     if (bad > 0)
@@ -73,7 +73,7 @@ struct EncodeBlocks {
   HD void refuse(Team team, const float* from, float* to, int64_t length) const {
     for (int64_t i = team.lane(); to && i < length; i += Team::kLanes) to[i] = from[i] + NAN;
   }
-  // The code of one number, and what is left of it.
+  // Returns the code of one number and stores its rounding error.
   HD static int32_t code(const float* from, float* kept, float* to, int64_t i, float scale, float inverse) {
     const float v = from[i] + kept[i];
     const int32_t q = nearest(v * inverse);
@@ -140,7 +140,7 @@ struct Entry {
   bf16 value;
 };
 
-// A chunk's entries stand in the order of their places. Of equally large numbers the first ones travel.
+// A chunk's entries are sorted by position. Of equally large numbers the first ones travel.
 struct EncodeChunks {
   Entry* entries;
   const float* x;
@@ -153,14 +153,14 @@ struct EncodeChunks {
     const int64_t wanted = left < kChunk ? of_last : of_chunk;
     const float* const from = x + begin;
     float *const kept = e + begin, *const to = y ? y + begin : nullptr;
-    // The largest bits that so many numbers reach. All of the larger ones travel, and the first of those that are equal.
+    // Finds the smallest magnitude that travels, bit by bit; of the numbers equal to it only the first do.
     uint32_t least = 0;
     for (int bit = 30; bit >= 0; --bit) {
       const uint32_t tried = least | 1u << bit;
       if (count(team, from, kept, length, tried) >= wanted) least = tried;
     }
     const int64_t ties = wanted - count(team, from, kept, length, least + 1);
-    // Each lane has a run of its own, so that the order is kept.
+    // Each lane takes one contiguous run, so that entries stay sorted.
     const int64_t run = (length + Team::kLanes - 1) / Team::kLanes, first = team.lane() * run,
                   last = first + run < length ? first + run : length;
     int64_t larger = 0, equal = 0;
@@ -191,7 +191,7 @@ struct EncodeChunks {
       c += magnitude(from[i] + kept[i]) >= least ? 1 : 0;
     return int64_t(team.sum(float(c)));  // exact up to 2^24
   }
-  // The sum of what the lanes before this one have.
+  // The sum of `mine` over the lanes before this one.
   template <class Team>
   HD static int64_t before(Team team, int64_t mine) {
     float sum = 0;

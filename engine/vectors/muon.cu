@@ -1,4 +1,4 @@
-// Muon's momentum, its normalization and its step: a functor for each.
+// Muon's momentum, normalization and step, with a functor for each.
 #include "engine/vectors/muon.h"
 
 #include <cmath>

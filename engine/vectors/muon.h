@@ -9,8 +9,8 @@ namespace skein {
 void muon_direction(const Tensor& b, const Tensor& u, const Tensor& g, float beta, const float* on);
 // u_s <- u_s / |u_s| for each segment; a zero segment stays zero.
 void normalize_segments(const Tensor& u, const Segments&);
-// x <- x - lr rate_s (scale_s u + decay_s at), scale_s a number of each segment on the device, decay_s `decay` times what
-// the segment takes of it. Where `on` is 0, x stays.
+// x <- x - lr rate_s (scale_s u + decay_s at), with one number scale_s per segment on the device; decay_s is
+// `decay` times the segment's factor. Where `on` is 0, x stays.
 struct MuonStep {
   Tensor x, u, at;
   Segments segments;

@@ -24,7 +24,7 @@ void keep_narrow(const Tensor& x, DType);
 // TrustNarrow lives; else {}.
 Tensor narrow_of(const Tensor& x, DType);
 
-// Makes the copy of x, if it has one, current by one pass: for a step of several passes, each of a part of x.
+// Makes the 16-bit copy of x current, if there is one. For a step of several passes, each over a part of x.
 void refresh_narrow(const Tensor& x);
 
 // While it lives x must not be written: a gradient is computed there. Makes the copy current, in one pass, if

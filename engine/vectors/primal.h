@@ -1,16 +1,16 @@
-// Primal averaging: the model that is evaluated is an average of where the steps have gone.
+// Primal averaging: the model that is evaluated is an average of the optimizer's iterates.
 #pragma once
 #include "engine/vectors/segments.h"
 #include "engine/vectors/vec.h"
 
 namespace skein {
 
-// Generalized primal averaging keeps z, which takes the steps, x, an average of z, and y, where gradients are taken:
+// Generalized primal averaging has z, which takes the steps, x, an average of z, and y, where gradients are taken:
 //   z <- z - lr u;  x <- mu_x x + (1 - mu_x) z;  y <- mu_y x + (1 - mu_y) z
-// Only y and d = z - y are stored; then the same is
+// Only y and d = z - y are stored, which makes the step
 //   y <- y + (1 - mu_x) d - lr_s (1 - mu_x mu_y) u;  d <- mu_x (d - lr_s mu_y u)
-// with lr_s = lr rate_s of the element's segment. Where `on` (as in SgdArgs) is 0, y and d stay. `y` may be any
-// vector that is to move as y does.
+// with lr_s = lr rate_s of the element's segment. Where `on` (as in SgdArgs) is 0, y and d stay. `y` may be
+// any vector that is to move like y.
 struct PrimalArgs {
   Tensor y, d, u;
   Segments segments;
@@ -32,7 +32,7 @@ class ScheduleFree {
   Tensor state_;
 };
 
-// Sharpness-aware minimization takes the gradient a step uphill from x.
+// The step uphill of sharpness-aware minimization, and back.
 class Ascent {
  public:
   Ascent(const Tensor& x, float radius);

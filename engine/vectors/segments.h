@@ -1,4 +1,4 @@
-// The segments of a flat vector, and what of a step's rate and weight decay each of them takes.
+// The segments of a flat vector, with the factors by which each scales the learning rate and the weight decay.
 #pragma once
 #include <vector>
 
@@ -6,8 +6,8 @@
 
 namespace skein {
 
-// The segments of one flat vector, in its order and without gaps, as host and device see them. Copies share what
-// lies on the device.
+// The segments of one flat vector, in its order and without gaps, on host and device. Copies share
+// the device's part.
 class Segments {
  public:
   static constexpr int64_t kBlock = 64;  // elements; each segment begins at a multiple of them
@@ -16,9 +16,9 @@ class Segments {
   struct Segment {
     int64_t begin = 0, end = 0;
     int64_t rows = 1, columns = 0;  // as a matrix; without the padding
-    bool hidden = false;            // a weight inside the network: no norm, no bias, not of the head
-    float rate = 1;                 // times the step's rate
-    float decay = 0;                // times the weight decay
+    bool hidden = false;  // a weight matrix inside the network: no norm, no bias, not the last layer
+    float rate = 1;       // times the step's rate
+    float decay = 0;      // times the weight decay
   };
 
   Segments() = default;  // none
@@ -29,7 +29,7 @@ class Segments {
   int64_t size() const { return all_.empty() ? 0 : all_.back().end; }  // of the vector
   Device device() const { return of_block_.device(); }
 
-  // On the device: a number of each segment, f32; and the segment of each block, i32.
+  // On the device: one f32 per segment, and the index of each block's segment, i32.
   Tensor numbers(const std::vector<float>&) const;
   const Tensor& rates() const { return rates_; }
   const Tensor& decays() const { return decays_; }

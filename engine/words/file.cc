@@ -69,7 +69,7 @@ std::string name_aside(const std::string& path, Writing how) {
   return how == Writing::kDurable ? path + ".partial" : text(path, '.', ::getpid(), '.', ++count);
 }
 
-// What a dead or stopped process has begun here: it keeps its file, which from now on has no name.
+// Removes a file that a dead or stopped process has begun; the latter goes on writing it without a name.
 void unlink_file(const std::string& path) {
   struct stat what {};
   if (::lstat(path.c_str(), &what) == 0 && S_ISREG(what.st_mode)) ::unlink(path.c_str());
@@ -100,7 +100,7 @@ FileWriter::FileWriter(const std::string& path, Writing how)
 FileWriter::~FileWriter() {
   if (fd_ < 0) return;
   struct stat what {};
-  // It must not be a device or a pipe, or another process's.
+  // Only a regular file that is still ours is removed.
   const bool ours = ::fstat(fd_, &what) == 0 && S_ISREG(what.st_mode) && is_same_file(fd_, aside_);
   ::close(fd_);
   if (ours) ::unlink(aside_.c_str());
@@ -128,8 +128,8 @@ void FileWriter::close() {
   if (flush) sync_directory(parent_of(path_));
 }
 
-// By a process that has begun the same file since, or has put its own here: a worker that was stopped while it wrote, and
-// given up by the others, must not undo what they have written.
+// Whether another process has since begun the same file or put its own in place. A worker that was stopped
+// while it wrote, and given up by the others, must not overwrite their file.
 bool FileWriter::is_taken_over() const {
   struct stat open {
   }, named{};

@@ -17,8 +17,8 @@ struct FileError : BadFile {
 };
 
 enum class Writing : uint8_t {
-  // Written by one process at a time; survives a power failure. Of two that write it nevertheless, the one that began last
-  // puts its file in place, and the other nothing.
+  // Written by one process at a time; survives a power failure. If two processes write it all the same, the
+  // one that began last puts its file in place, and the other none.
   kDurable,
   kPrivate,  // like kDurable, and only this user may read it
   // Written by several processes and threads at once, but no other user's; a power failure may lose it.
@@ -45,12 +45,12 @@ class FileWriter {
 // The same in one call.
 void write_file(const std::string& path, std::string_view bytes, Writing = Writing::kDurable);
 
-// Opens a file for reading and returns its descriptor, or -1 and errno. Only files are opened: a pipe may
-// wait for ever for its writer, and a device need not end. errno is then EISDIR for a directory, else ESPIPE.
+// Opens a file for reading and returns its descriptor, or -1 and errno. Only files are opened: opening a pipe may
+// wait for its writer forever, and a device may have no end. errno is then EISDIR for a directory, else ESPIPE.
 int open_to_read(const std::string& path);
 
-// A network file system remembers what was not there. This makes it look again into a directory, or the nearest one
-// above it that exists.
+// A network file system caches that a file is missing. This makes it look again into a directory, or into the
+// nearest one above it that exists.
 void look_afresh(std::filesystem::path directory);
 
 // A file that is read from its beginning to its end. Its functions throw FileError.
@@ -60,7 +60,7 @@ class FileReader {
   ~FileReader();
   FileReader(const FileReader&) = delete;
   int64_t size() const { return size_; }  // when it was opened; 0 for the files of /proc
-  // Whether nobody but this user and root can have written it.
+  // Whether only this user and root can have written it.
   bool is_ours() const { return is_ours_; }
   size_t read(void* to, size_t bytes);  // fewer only at the end
   // What is left of the file. Refuses more than `most` bytes, and more than this machine has memory.

@@ -57,7 +57,7 @@ class Center {
   // Serves until `go_on` returns false. Never throws: workers hear what goes wrong, and their waits throw.
   void serve(const std::function<bool()>& go_on);
   void wake() { inbox_.wake(); }  // makes serve() ask go_on; any thread may call it
-  // theta <- the center, when nobody serves it any more.
+  // theta <- the center, once it is no longer served.
   void read(const Tensor& theta, int64_t& version) const;
 
   int64_t leases_lost() const { return leases_lost_; }

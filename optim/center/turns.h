@@ -22,14 +22,14 @@ class Turns {
   void commit(const Tensor& u);
   Tensor blank(const Tensor& like) const { return comm_->wire_buffer(like); }
 
-  // What this worker knows of the center: theta + u, and how many turns that contains. Where the membership changes
-  // and worker 0 is lost, the center goes on as the latest that any worker has seen. Both tensors are kept and not copied:
-  // memory of the strategy's own, never a payload, which its sender has lent and may need for the next one.
+  // What this worker knows of the center: theta + u, and how many turns that contains. If the membership
+  // changes and worker 0 is lost, the most recent of these becomes the center. Both tensors are kept, not
+  // copied: they must be the strategy's own memory, not a payload, which its sender has lent and may reuse.
   void saw(const Tensor& theta, int64_t version, const Tensor& u = {});
 
   void settle(Worker&);
-  // Worker 0 visits the center as it was when all settled last; loading puts it back. When the membership changes,
-  // it visits the center as it is, which serves nobody any more; the others visit what they have seen of it.
+  // Worker 0 visits the center as it was when all settled last; loading puts it back. When the membership
+  // changes, it visits the center as it is, no longer served; the others visit what they have seen of it.
   void visit(Archive&);
   void write_model(Worker&, const Tensor& y);
   void serve(comm::Communicator& hub, const Center::Column& column);

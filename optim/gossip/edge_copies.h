@@ -1,6 +1,6 @@
-// What gossip sends in the bits of a codec: x minus what the receiver has of it already. Both ends of an edge keep a copy
-// of that, so what the codec rounds off is part of the next difference, and no model is coded. After CHOCO-SGD: Koloskova,
-// Stich & Jaggi, ICML 2019, with a copy an edge in the place of one a neighbour.
+// Coded gossip: a worker sends the difference between x and the receiver's copy of it. Both ends of an edge
+// keep that copy, so the next difference contains what the codec has rounded off, and no model is coded. After
+// CHOCO-SGD: Koloskova, Stich & Jaggi, ICML 2019, but with a copy per edge instead of one per neighbour.
 #pragma once
 #include <map>
 
@@ -11,24 +11,24 @@
 
 namespace skein::optim {
 
-// One thread. Memory: as many vectors as a worker has in- and out-peers at any gossip, and two.
+// For one thread. It holds a vector for each in-peer and each out-peer of any gossip, and two more.
 class EdgeCopies {
  public:
   explicit EdgeCopies(const Options&);  // --wire
   explicit operator bool() const { return bool(codec_); }
-  // The weights that a gossip with this codec bears: of topk:P only that part of every share, gamma of CHOCO-SGD, since
-  // copies that follow slowly would be overshot.
+  // The mixing weights that are stable with this codec. With topk:P shares are multiplied by P, the gamma of
+  // CHOCO-SGD, because copies follow slowly and larger weights overshoot.
   comm::Mix bearable(comm::Mix) const;
-  // Before the first exchange, or after a change of the workers: neither end has a copy yet. The first message over an
-  // edge is x itself.
+  // Call it before the first exchange, and after a change of the workers: then neither end has a copy, and
+  // the first message over an edge is x itself.
   void start(Worker&, const Graph&, const Tensor& like);
 
   // Out-peers get the difference, and their shares of the push-sum weight w. x is free on return.
   void give(Worker&, const comm::Mix&, comm::Tag, int64_t k, const Tensor& x, double w);
-  // Waits for all in-peers: y <- x + sum_j p_ij (copy of x_j) - sum_j p_ji (copy of x there). Its sum over the workers is
-  // that of x, whatever the codec has rounded off. y may be x. Returns the weights taken, added up.
+  // Waits for all in-peers: y <- x + sum_j p_ij (copy of x_j) - sum_j p_ji (copy of x there). The sum of y over
+  // the workers is that of x, whatever the codec rounds off. y may be x. Returns the sum of the weights taken.
   double take(Worker&, const comm::Mix&, comm::Tag, int64_t k, const Tensor& y, const Tensor& x);
-  // The same of a symmetric graph without x itself: d <- d + sum_j p_ij (copy of x_j - copy of x there), pair by pair.
+  // For a symmetric graph, without x itself: d <- d + sum_j p_ij (copy of x_j - copy of x there), by pairs.
   void take_differences(Worker&, const comm::Mix&, comm::Tag, int64_t k, const Tensor& d);
   void visit(Archive&);
 

@@ -20,15 +20,15 @@ void combine(const comm::Communicator&, MixArgs a, const comm::Mix&,
              const std::vector<comm::Message>& shares);
 double mean_weight(comm::Communicator&, double w);  // the mean over the workers; collective
 
-// A gossip at every step k, in two halves between which a worker may compute. Worker i takes the share p_ij of
-// in-peer j, where P(k) is the mixing matrix of the graph. Sums run in the graph's order, whatever the order of
-// arrival. Under --bn-policy mix the running statistics take part, as the last forward has left them. With a codec
-// (--wire) differences travel, and what it rounds off stays with the sender of x.
+// A gossip at every step k, in two halves between which a worker may compute. Worker i takes the share p_ij
+// of in-peer j, where P(k) is the mixing matrix of the graph. Sums run in the graph's order, whatever the
+// order of arrival. Under --bn-policy mix the running statistics take part, as the last forward has left
+// them. With a codec (--wire) differences travel, and the rounding error stays with the sender of x.
 class Gossip {
  public:
   Gossip(const Options&, int world, const std::string& topology, int peers);  // as Graph
   const Graph& graph() const { return graph_; }
-  // Before the first gossip. `like`: of the size and on the device of what is given.
+  // Call it before the first gossip. `like` has the size and the device of what is given.
   void start(Worker& me, const Tensor& like) { copies_.start(me, graph_, like); }
   void visit(Archive& a) { copies_.visit(a); }
 
@@ -36,8 +36,8 @@ class Gossip {
   void give(Worker&, int64_t k, const Tensor& x, double w = 1);
   // Waits for all in-peers: y <- sum_j p_ij x_j, where x is what this worker has given; y may be x.
   void take(Worker&, int64_t k, const Tensor& y, const Tensor& x);
-  // Waits for all in-peers of a symmetric graph: d <- sum_j p_ij (x_j - x_i), pair by pair, so that what one worker gains
-  // another one loses to the bit.
+  // Waits for all in-peers of a symmetric graph: d <- sum_j p_ij (x_j - x_i), pair by pair, so that what one
+  // worker of a pair gains the other loses, bit for bit.
   void take_differences(Worker&, int64_t k, const Tensor& d, const Tensor& x);
   // Push-sum: (x, w) <- sum_j p_ij (x_j, w_j), z <- x / w.
   void take(Worker&, int64_t k, const Tensor& x, double& w, const Tensor& z);
@@ -61,7 +61,7 @@ class Gossip {
 };
 
 // A meeting of workers that are at different steps. Each tells all others that it has come, and serves
-// them until all have come. While a worker waits for another inside its own step, it may hear that this
+// them until all have come. A worker that waits for another one inside its step can ask whether that
 // one has come.
 class Meeting {
  public:

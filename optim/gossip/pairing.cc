@@ -15,7 +15,8 @@ namespace {
 constexpr auto kMoment = std::chrono::milliseconds(100);
 constexpr const char* kGraph = "bipartite-exponential";
 
-// An odd number of workers has the graph of one more, whose last rank is missing. That is an odd one, which only asks.
+// An odd number of workers uses the graph of one more, whose last rank is missing. That rank is odd, so it
+// would only ask and nobody asks it.
 int ranks_of_graph(const Options& o, int world) {
   const bool as_it_is = world == 1 || o.word("topology", kGraph).starts_with("file:");
   return as_it_is ? world : world + world % 2;

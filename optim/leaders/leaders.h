@@ -1,4 +1,4 @@
-// Leaders: groups of workers, who has the smallest loss of late, and the pull toward it.
+// Leaders: groups of workers, the one with the smallest recent loss, and the pull toward it.
 #pragma once
 #include <memory>
 #include <vector>

@@ -78,7 +78,7 @@ void Average::visit(Archive& a) {
   if (own_common_) a("common", common_);
 }
 
-// What is in common is the mean by then.
+// By then the common vector is the mean.
 void Average::visit_arrived(Archive& a) {
   if (codec_) a("residual", residual_);
 }

@@ -7,8 +7,8 @@
 //
 //   z <- z - eta u,  x <- mu_x x + (1 - mu_x) z,  y <- mu_y x + (1 - mu_y) z
 //
-// Kept are y and d = z - y, which is 0 at first. So d is a momentum: whatever an algorithm does to y it does to x and z,
-// too, and d stays with its worker.
+// The state is y and d = z - y, which starts at 0. So d acts as a momentum: what an algorithm does to y it
+// also does to x and z, and d stays with its worker.
 #include <optional>
 
 #include "engine/vectors/primal.h"

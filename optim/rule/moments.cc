@@ -4,7 +4,7 @@
 namespace skein::optim {
 namespace {
 
-// A mean that forgets nothing never becomes one.
+// With beta = 1 the running mean would stay 0.
 double below_one(const Options& o, const char* flag, double otherwise) {
   const double beta = o.number(flag, otherwise, 0);
   if (!(beta < 1)) throw BadOption(text("--", flag, " ", beta, ": allowed is 0 or more, and less than 1"));

@@ -53,7 +53,7 @@ class AllReduce final : public Strategy {
   }
 
  private:
-  // The mean of n (n_i / N) g_i: so residuals are of the size of one worker's gradient, however many there are.
+  // The mean of n (n_i / N) g_i. Scaled so, residuals have the size of one worker's gradient for any number of workers.
   comm::Pending coded(Worker& me, const Tensor& slice) const {
     scale(slice, me.share * me.comm.size());
     return me.comm.mean(slice, {codec_, residual_.view(slice.shape(), slice.offset() - me.g.offset())});
@@ -62,7 +62,7 @@ class AllReduce final : public Strategy {
   const Nodes nodes_;
   const Codec codec_;
   std::unique_ptr<TwoLevelSum> two_level_;
-  Tensor residual_;  // with a codec: what has not been said of g yet
+  Tensor residual_;  // with a codec: the part of g that has not been sent yet
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Decentralized SGD for unequal data: what each step was corrected by is kept, so that differences between the workers'
-// gradients, which do not change, cancel.
+// Decentralized SGD for unequal data: each worker accumulates a correction that cancels the constant
+// differences between the workers' gradients.
 //   d2                  D2: Tang, Lian, Yan, Zhang & Liu, ICML 2018
 //   momentum-tracking   Takezawa et al., 2022: gradient tracking of the local rule's steps, momentum included
 //
@@ -62,7 +62,7 @@ class D2 final : public Gossiping {
   Tensor u_, y_, d_;  // scratch
 };
 
-// Both sums travel as one message: a vector of twice the model's size.
+// Both vectors travel as one message of twice the model's size.
 class MomentumTracking final : public Gossiping {
  public:
   MomentumTracking(const Options& o, int world) : gossip_(o, world, "ring", 2) {

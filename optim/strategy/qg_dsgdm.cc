@@ -1,6 +1,6 @@
-// D-PSGD with quasi-global momentum: momentum follows what gossip made of a step, not the local gradient alone, so that
-// unequal data do not pull the workers' momenta apart.  Lin, Karimireddy, Stich & Jaggi, ICML 2021, Algorithm 1, with the
-// heavy ball; the gossip goes along with forward and backward as in D-PSGD.
+// D-PSGD with quasi-global momentum: momentum is taken from the whole change of x, gossip included, instead of the
+// local gradient, so that unequal data do not pull the workers' momenta apart.  Lin, Karimireddy, Stich & Jaggi,
+// ICML 2021, Algorithm 1, with heavy-ball momentum; the gossip overlaps forward and backward as in D-PSGD.
 //
 //   x_i   model of worker i               m_i     momentum, in units of a gradient      mu  its decay
 //   W_ij  symmetric mixing weights        lambda  weight decay, of the rule

@@ -8,7 +8,7 @@
 namespace skein::optim {
 namespace {
 
-class Sgp final : public Gossiping {
+class Sgp final : public Gossiping {  // a Strategy that can also take the exact mean, by average()
  public:
   Sgp(const Options& o, int world) : gossip_(o, world, "exponential", 1) {}
 
@@ -37,7 +37,7 @@ class Sgp final : public Gossiping {
 }  // namespace
 
 std::unique_ptr<Strategy> make_sgp(const Options& o, int world) {
-  return with_exact_average(std::make_unique<Sgp>(o, world), o, world);
+  return with_exact_average(std::make_unique<Sgp>(o, world), o, world);  // --exact-every, --final-average
 }
 
 }  // namespace skein::optim

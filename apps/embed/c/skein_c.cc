@@ -1,4 +1,4 @@
-// What is thrown becomes a status and words; pointers and counts become tensors over the caller's memory.
+// Turns exceptions into a status and a message, and pointers with counts into tensors over the caller's memory.
 #include "apps/embed/c/skein_c.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ skein_status failed(skein_status s, const char* why) noexcept {
   return s;
 }
 
-// Kinds of errors before what they are a kind of.
+// Derived types are caught before their bases.
 template <class F>
 skein_status guarded(F f) noexcept {
   try {
@@ -80,7 +80,7 @@ optim::Values values_of(const skein_option* options, size_t count) {
   return all;
 }
 
-// Removes the option. Nothing if it was not given.
+// Removes the option and returns its value; nothing if it was not given.
 std::optional<std::string> take(optim::Values& all, const char* name) {
   const auto node = all.extract(name);
   return node.empty() ? std::nullopt : std::optional(node.mapped());
@@ -109,7 +109,7 @@ JobOptions job_options(optim::Values v) {
   return o;
 }
 
-// The segments of the parts, and in `o` what is the same for equal parts.
+// The segments that the parts describe. Writes the layout, which must be equal on all workers, and the sizes to `o`.
 Segments segments_of(const skein_vectors& v, JobWorkerOptions& o) {
   o.layout = std::to_string(v.parameter_count);
   if (!v.parts || v.part_count == 0) return {};
@@ -158,7 +158,7 @@ skein_worker* make_worker(skein_job& job, const char* algorithm, const skein_vec
   return new skein_worker{all.g, {job.job, all, o}};
 }
 
-// If there is nothing at x, the others hear of it, too.
+// A null x takes part as an empty tensor, so that the other workers get the error, too.
 void average(skein_job* job, void* x, int64_t count, DType type,
              void (*mean)(comm::Communicator&, const Tensor&)) {
   const bool is_there = count >= 0 && (x || count == 0);

@@ -1,7 +1,8 @@
-// Skein for C: the workers of a job, training numbers in memory of the caller's. docs/embedding.md has a program.
+// Skein for C: the workers of a job train numbers in the caller's memory. docs/embedding.md has a program.
 //
-// Every worker of a job is a process that makes the same calls in the same order. No exception leaves these functions: they
-// return a status, and skein_last_error() says in words what it means. Functions of one job are for one thread.
+// Every worker of a job is a process that makes the same calls in the same order. No exception leaves these
+// functions: they return a status, and skein_last_error() says in words what it means. All functions of one
+// job must be called from one thread.
 #ifndef SKEIN_C_H
 #define SKEIN_C_H
 
@@ -54,13 +55,14 @@ typedef struct skein_vectors {
 } skein_vectors;
 
 SKEIN_C_API int skein_c_version(void);  // SKEIN_C_VERSION of the library
-// Of the last call of this thread that did not return SKEIN_OK. Valid until the next such call.
+// The message of this thread's last call that did not return SKEIN_OK. Valid until the next such call.
 SKEIN_C_API const char* skein_last_error(void);
 
 // ---- jobs -------------------------------------------------------------------------------------------------
 
-// Joins the job that the environment describes (docs/launch.md), or makes one of a single worker. Options: place, deadline,
-// transport, seal, and wire (fp32 or bf16), as docs/flags.md explains them; `place` is a directory that all workers share.
+// Joins the job that the environment describes (docs/launch.md); without one, the process is a job of one
+// worker. Options: place, deadline, transport, seal, and wire (fp32 or bf16), as docs/flags.md explains them;
+// `place` is a directory that all workers share.
 SKEIN_C_API skein_status skein_join(skein_job** job, const skein_option* options, size_t option_count);
 // Ends the job's workers and leaves the others; what they wait for from this worker fails at once. Unless it is called in a
 // gradient function, which is refused, the job is gone.
@@ -68,7 +70,7 @@ SKEIN_C_API skein_status skein_leave(skein_job* job);
 SKEIN_C_API int skein_rank(const skein_job* job);
 SKEIN_C_API int skein_world(const skein_job* job);  // the number of workers
 SKEIN_C_API skein_status skein_barrier(skein_job* job);
-// x <- its mean over all workers, with the same bits on all. All give equally many.
+// x <- its mean over all workers, with the same bits on all of them. All must give the same number of elements.
 SKEIN_C_API skein_status skein_average_floats(skein_job* job, float* x, int64_t count);
 SKEIN_C_API skein_status skein_average_doubles(skein_job* job, double* x, int64_t count);
 
@@ -82,7 +84,7 @@ SKEIN_C_API skein_status skein_worker_new(skein_worker** worker, skein_job* job,
 SKEIN_C_API void skein_worker_end(skein_worker* worker);  // NULL is no worker; also after skein_leave()
 SKEIN_C_API float* skein_gradient_of(skein_worker* worker);
 
-// Writes the gradient at the parameters as they are, and the loss. Returns 0, or another number if it has none.
+// Writes the gradient at the current parameters, and the loss. Returns 0, or another number if it fails.
 typedef int (*skein_gradient)(void* context, float* loss);
 // One step of the algorithm. `loss` may be NULL. Under sam the function is called twice. After a failure the parameters are
 // as before, unless the algorithm is asynchronous.
@@ -91,12 +93,14 @@ SKEIN_C_API skein_status skein_step(skein_worker* worker, skein_gradient functio
 // Within the gradient function: the gradient of this part is final, so that its sum over the workers may be under way.
 SKEIN_C_API skein_status skein_ready(skein_worker* worker, size_t part);
 SKEIN_C_API skein_status skein_set_rate(skein_worker* worker, float lr);
-// Between these the parameters are the model that the algorithm stands for, the same on all workers.
+// Between show and hide the parameters hold the algorithm's model, which is the same on all workers.
 SKEIN_C_API skein_status skein_show_model(skein_worker* worker);
 SKEIN_C_API skein_status skein_hide_model(skein_worker* worker);
-// After the last step, once: they are that model for good. `apart` (or NULL): how far the workers were from it.
+// Call it once, after the last step: the parameters are that model from then on. `apart` (may be NULL)
+// receives how far the workers were from it.
 SKEIN_C_API skein_status skein_finish(skein_worker* worker, double* apart);
-// Checkpoints of docs/checkpoints.md: DIRECTORY/checkpoints/step-NNNNNNNN, of which `keep` stay; the newest one, or that one.
+// Checkpoints as in docs/checkpoints.md. skein_save() writes DIRECTORY/checkpoints/step-NNNNNNNN and keeps
+// the newest `keep`; skein_load() takes one of them, or a directory, whose newest it loads.
 SKEIN_C_API skein_status skein_save(skein_worker* worker, const char* directory, int keep);
 SKEIN_C_API skein_status skein_load(skein_worker* worker, const char* path);
 // steps, messages, bytes, waited_s, in_flight_s

@@ -1,4 +1,4 @@
-// What all have is compared first: a mean of arrays of two sizes would wait, or be none.
+// The workers first compare what they give: a mean of arrays of different sizes would wait for ever or be wrong.
 #include "apps/embed/job/averages.h"
 
 #include "comm/communicator/words.h"

@@ -1,4 +1,4 @@
-// Ranks from the environment, without anything that is a program's alone: signals, launchers, exit statuses.
+// Takes ranks from the environment. Signals, launchers and exit statuses are left to the program.
 #include "apps/embed/job/job.h"
 
 #include "apps/embed/job/job_worker.h"

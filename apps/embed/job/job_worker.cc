@@ -1,4 +1,4 @@
-// Options in words become a worker; checkpoints are written and read by all together.
+// Makes a worker from options given as text. All workers write and read a checkpoint together.
 #include "apps/embed/job/job_worker.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ WorkerOptions worker_options(const JobWorkerOptions& o) {
           .flags = flags};
 }
 
-// Flags that neither the algorithm nor the optimizer reads are misspelt.
+// A flag that neither the algorithm nor the optimizer reads is taken for a misspelling.
 void check_flags(const JobWorkerOptions& o, const WorkerOptions& w, int world) {
   optim::Options of_rule = w.flags;
   of_rule.set("nesterov", w.nesterov ? "true" : "false");
@@ -59,7 +59,7 @@ JobWorker::JobWorker(std::shared_ptr<EmbeddedJob> job, const WorkerVectors& v, c
   WorkerOptions w;
   together(all, [&] { check_flags(o_, w = worker_options(o_), all.size()); });
   const std::string mine = said(w), first = from_rank_zero(all, mine);
-  together(all, [&] {  // one of them with another would leave the others waiting
+  together(all, [&] {  // a worker with other options would leave the others waiting
     if (mine != first) throw BadOption("worker 0 makes " + first + "; this worker makes " + mine);
   });
   all.broadcast(v.x, 0);

@@ -1,4 +1,4 @@
-// JobWorker: a VectorWorker of a job, made from words, whose calls succeed on all workers or on none.
+// JobWorker: a VectorWorker of a job, made from options given as text. Its calls succeed on all workers or on none.
 #pragma once
 #include <functional>
 #include <map>
@@ -24,30 +24,30 @@ struct JobWorkerOptions {
   std::vector<int64_t> sizes = {};  // of the parameters as they lie in x, for ready(); none: x is one
 };
 
-// Belongs to its job's thread. All calls but ready(), set_rate() and figures() are collective. They throw what VectorWorker's
-// throw, BadOption if workers disagree, and Error when the job has been left.
+// It is used by its job's thread only. All calls except ready(), set_rate() and figures() are collective.
+// They throw what VectorWorker throws, BadOption if workers disagree, and Error after the job has been left.
 class JobWorker {
  public:
-  // Over memory that lives as long as this; all workers start with what worker 0 has in it.
+  // The vectors must live as long as this worker. All workers start with worker 0's values.
   JobWorker(std::shared_ptr<EmbeddedJob>, const WorkerVectors&, const JobWorkerOptions&);
   ~JobWorker();
   JobWorker(const JobWorker&) = delete;
 
-  // Leaves the gradient in its memory and returns the loss. Optimizers that take it uphill call it twice.
+  // Writes the gradient to its vector and returns the loss. SAM calls it twice a step.
   using Gradient = std::function<float()>;
   double step(const Gradient&);
-  void ready(size_t parameter);  // within the gradient function
+  void ready(size_t parameter);  // to be called within the gradient function
   void set_rate(float lr);
   void show_model();
   void hide_model();
   double finish();
-  // Of the files of docs/checkpoints.md; load() takes a directory's newest one, or that one.
+  // Checkpoints as in docs/checkpoints.md. load() takes a checkpoint, or a directory, whose newest it loads.
   void save(const std::string& directory, int keep);
   void load(const std::string& path);
   std::map<std::string, double> figures() const;
 
   bool in_step() const { return in_step_; }
-  void end() { worker_.reset(); }  // its job is being left
+  void end() { worker_.reset(); }  // called by the job when it is left
 
  private:
   VectorWorker& present() const;

@@ -1,5 +1,5 @@
-// The Python module skein._skein: jobs and workers over memory that Python sees. What is said of arrays, parameters and
-// keywords is in skein/__init__.py; here numbers are one vector. While a call waits for peers, it does not hold the GIL.
+// The Python module skein._skein: jobs and workers over memory that Python sees. Arrays, parameters and keywords
+// are handled in skein/__init__.py; here all numbers are one vector. A call that waits for peers releases the GIL.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
@@ -41,7 +41,7 @@ std::shared_ptr<EmbeddedJob> join(const std::string& place, double deadline, con
   return std::make_shared<EmbeddedJob>(o);
 }
 
-// Of an array; or, in vain, of what is none that can be averaged: all others are told.
+// Averages an array. Without one that can be averaged it takes part all the same, so that every worker gets the error.
 void average(EmbeddedJob& job, const std::optional<Array>& x) {
   const bool singles = x && x->dtype() == nb::dtype<float>(),
              doubles = x && x->dtype() == nb::dtype<double>();
@@ -53,7 +53,7 @@ void average(EmbeddedJob& job, const std::optional<Array>& x) {
 
 // ---- memory ---------------------------------------------------------------------------------------------
 
-// The vectors of a worker: parameters x, or those of an array of the caller's, their gradient, and buffers.
+// The vectors of a worker: its parameters (in the caller's array, if there is one), their gradient, and buffers.
 class Memory {
  public:
   Memory(const EmbeddedJob& job, int64_t parameters, int64_t buffers, std::optional<View> x)
@@ -90,12 +90,12 @@ Window window(nb::handle self, int64_t begin, const std::vector<size_t>& shape) 
 
 // ---- workers --------------------------------------------------------------------------------------------
 
-// A worker and the memory that it works in, of which another worker or array may know.
+// A worker and its memory, which arrays in Python may share.
 struct PythonWorker {
   std::shared_ptr<const Memory> memory;
   JobWorker worker;
 
-  // `gradient` returns the loss, with the gradient in its memory.
+  // `gradient` writes the gradient to its vector and returns the loss.
   double step(const nb::callable& gradient) {
     const nb::gil_scoped_release free;
     return worker.step([&] {

@@ -1,4 +1,4 @@
-// Bringing cells into the order in which tiles read them.
+// Rearranges cells into the order in which tiles read them.
 #pragma once
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-// Whole vectors and what is left after them: a loop over any number of elements without a second text for its end.
+// Whole vectors and the rest after them: a loop over any number of elements is written once, its end included.
 #pragma once
 #include "engine/cpu/simd.h"
 
