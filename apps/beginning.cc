@@ -37,7 +37,8 @@ std::string checkpoint_to_start_from(const Command& command, comm::Communicator&
     const double patience = command.resume_if_there ? std::min(30.0, command.config.deadline / 2) : 0;
     together(comm, [&] {
       if (comm.rank() != 0) return;
-      home.hold(command.run, patience, say_line);
+      if (home.path().empty())  // else an earlier attempt has found it
+        home.hold(command.run, patience, say_line);
       checkpoint = look_again(command);
     });
     if (comm.rank() != 0) home.join(command.run);

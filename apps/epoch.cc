@@ -52,6 +52,21 @@ void end_interrupted(const Member& me, const Config& c, int64_t steps_taken) try
 
 bool is_later_epoch(const Member& me) { return me.council && me.council->now().epoch > 1; }
 
+// Members may have been lost before any of them had begun the run.
+bool goes_on(const Member& me, const Kept& kept) {
+  return is_later_epoch(me) && kept.legacy.goes_on(me.comm, me.council->now().step);
+}
+
+// Of a run that these workers begin after others were lost: who holds its directory already, and its global batch.
+void begin_again(const Member& me, Kept& kept) {
+  const std::string path = first_said(me.comm, kept.home->path());
+  if (!path.empty() && kept.home->path().empty()) kept.home->join(path);
+  if (!path.empty() && me.rank == 0) kept.home->take_over();
+  const std::string workers =
+      first_said(me.comm, kept.legacy.founder ? text(kept.legacy.workers_at_first) : "");
+  kept.legacy.workers_at_first = int(std::stol(workers));
+}
+
 // Newcomers learn from rank 0 what the others know. Whoever has become rank 0 answers for the run's directory.
 void begin_epoch(const Member& me, Kept& kept) {
   const bool newcomer = kept.legacy.directory.empty();
@@ -72,9 +87,10 @@ class Epoch {
       : command_(command),
         me_(me),
         kept_(kept),
-        later_(is_later_epoch(me)),
+        later_(goes_on(me, kept)),
+        again_(is_later_epoch(me) && !later_),
         c_(command.config),
-        checkpoint_(later_ ? "" : checkpoint_to_start_from(command, me.comm, *kept.home)),
+        checkpoint_(later_ ? "" : start_from()),
         survivors_(me.comm, me.hub, optim::strategy_row(c_.algorithm).center && !me.council),
         nowhere_(std::fopen("/dev/null", "w"), std::fclose),
         progress_(me.rank == 0 ? stdout : nowhere_.get(), showing(c_.progress, stdout)) {
@@ -83,6 +99,7 @@ class Epoch {
   int train();
 
  private:
+  std::string start_from();
   void enter_directory();
   void set_up();
   void connect_devices();
@@ -93,7 +110,7 @@ class Epoch {
   const Command& command_;
   const Member& me_;
   Kept& kept_;
-  const bool later_;
+  const bool later_, again_;  // it goes on with a run; it begins the run that an earlier epoch has not
   Config c_;
   const std::string checkpoint_;  // to continue from; empty: from step 0, or from what the others know
   Survivors survivors_;
@@ -104,6 +121,11 @@ class Epoch {
   std::string adapted_;   // what had to change in the algorithm for this number of workers
   int64_t begun_at_ = 0;  // steps taken before
 };
+
+std::string Epoch::start_from() {
+  if (again_) begin_again(me_, kept_);
+  return checkpoint_to_start_from(command_, me_.comm, *kept_.home);
+}
 
 void Epoch::enter_directory() {
   if (later_) {
@@ -118,8 +140,11 @@ void Epoch::set_up() {
   const auto open = [&] {
     if (setup_.model) return;  // an earlier attempt has set it up
     if (!checkpoint_.empty()) keep_global_batch(c_, read_sound_manifest(checkpoint_), me_.world);
-    if (later_)
-      share_batch(c_, kept_.legacy.global_batch, me_.world), adapted_ = adapt_algorithm(c_, me_.world);
+    if (later_) share_batch(c_, kept_.legacy.global_batch, me_.world);
+    if (again_ && checkpoint_.empty())
+      share_batch(c_, c_.global_batch > 0 ? c_.global_batch : c_.batch_size * kept_.legacy.workers_at_first,
+                  me_.world);
+    if (later_ || again_) adapted_ = adapt_algorithm(c_, me_.world);
     c_.workers = me_.world;
     setup_ = open_setup(c_, me_, kept_.legacy.data);
   };
@@ -152,7 +177,7 @@ std::unique_ptr<Trainer> Epoch::make_trainer() {
 
 void Epoch::load_state(Trainer& trainer) {
   if (later_) return trainer.inherit(kept_.legacy);
-  if (checkpoint_.empty()) return;
+  if (checkpoint_.empty()) return again_ ? trainer.begin_again() : void();
   trainer.resume(checkpoint_);
   begun_at_ = trainer.step_number();
   progress_.say("going on from " + checkpoint_);
@@ -184,6 +209,9 @@ int Epoch::train() {
   enter_directory();
   set_up();
   later_ ? say_change(me_, kept_.legacy, progress_) : say_beginning(c_, setup_, directory_, progress_);
+  if (again_)
+    progress_.say(fmt::format("{} of {} workers were left before the first step; {} begin", me_.world,
+                              kept_.legacy.workers_at_first, me_.world));
   if (!adapted_.empty()) progress_.say(adapted_);
   c_.output = directory_;
   if (me_.announce) me_.announce(directory_);
@@ -202,17 +230,18 @@ int Epoch::train() {
 
 }  // namespace
 
-// A change of membership that interrupts the beginning of a later epoch leaves what this worker has taken along.
+// A change of membership that interrupts the beginning of an epoch leaves what this worker has taken along.
 int work(const Command& command, const Member& me, Kept& kept) try {
   outlive_readers();
   if (me.serves()) return serve(command.config, me);
   if (!kept.home) kept.home.emplace(me.rank);
+  if (me.council && !is_later_epoch(me)) kept.legacy.founder = true, kept.legacy.workers_at_first = me.world;
   return Epoch(command, me, kept).train();
 } catch (const comm::EpochEnds&) {
-  if (!is_later_epoch(me)) throw;
+  if (!me.council) throw;
   return kNextEpoch;
 } catch (const comm::PeerLost&) {
-  if (!is_later_epoch(me)) throw;
+  if (!me.council) throw;
   return kNextEpoch;
 } catch (const comm::GivenUp&) {
   if (!me.council || !told_to_leave()) throw;

@@ -20,6 +20,13 @@ std::string attempt(const std::function<void()>& f) {
 
 }  // namespace
 
+std::string first_said(comm::Communicator& comm, const std::string& mine) {
+  std::string said;
+  for (const std::string& one : comm::gather_text(comm, mine, 0))
+    if (said.empty()) said = one;
+  return from_rank_zero(comm, said);
+}
+
 void together(comm::Communicator& comm, const std::function<void()>& f) {
   if (comm.size() == 1) return f();
   std::string verdict = attempt(f);

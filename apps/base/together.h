@@ -24,6 +24,8 @@ inline bool is_of_all(const std::exception& e, const comm::Communicator& comm) {
 // (Agreed, and of the same kind: BadOption, BadFile or Error), so that one fault is one message.
 void together(comm::Communicator&, const std::function<void()>& f);
 
+// The text of the lowest rank whose text is not empty, on every rank.
+std::string first_said(comm::Communicator&, const std::string& mine);
 // The text of rank 0, on every rank.
 inline std::string from_rank_zero(comm::Communicator& comm, const std::string& mine) {
   return comm::broadcast_text(comm, mine, 0);

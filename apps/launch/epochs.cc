@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "apps/base/environment.h"
+#include "apps/launch/elastic/card.h"
 #include "apps/launch/job_key.h"
 #include "apps/launch/meeting.h"
 #include "apps/launch/membership_note.h"
@@ -25,8 +26,6 @@ using comm::Fd;
 using comm::View;
 
 constexpr double kAssembling = 5;    // seconds that the members of a new epoch have to connect, at most
-constexpr double kRegrouping = 0.5;  // seconds for a view without those who did not come
-constexpr char kRegisterMark = '@';
 constexpr double kLeastSilence = 2;  // seconds; where a wrong guess costs one worker, and not the run
 
 std::string this_version() { return text("skein ", SKEIN_VERSION); }
@@ -38,41 +37,10 @@ comm::MemberId random_id() {
   return id;
 }
 
-DoorAddress read_card(const std::string& card) {
-  std::istringstream in(card);
-  DoorAddress a;
-  in >> a.port;
-  for (std::string word; in >> word;)
-    if (word[0] != kRegisterMark) a.hosts.push_back(word);
-  return a;
-}
-
-// The launcher that has started all members of an epoch decides for half of them, too (succession.h). It has drawn a word
-// for its workers, which their cards end with.
-std::string register_word() {
-  const auto word = number(kReportsVariable) ? variable(kRegisterVariable) : std::nullopt;
-  return word ? text(' ', kRegisterMark, *word) : "";
-}
-bool has_register(const View& v) {
-  const std::string word = register_word();
-  return !word.empty() && std::all_of(v.members.begin(), v.members.end(),
-                                      [&](const View::Member& m) { return m.card.ends_with(word); });
-}
-std::optional<View> claim(const View& v) {
-  const auto kept = claim_epoch(v.epoch, v.write());
-  return kept ? View::read(*kept) : std::nullopt;
-}
 std::string joined_by_commas(const std::vector<std::string>& words) {
   std::string all;
   for (const std::string& w : words) all += (all.empty() ? "" : ",") + w;
   return all;
-}
-
-// A listening socket lives as long as its process. A refused connection proves that the process has ended; a
-// missing answer may be the network's fault.
-bool is_gone(const std::string& card) {
-  const auto open = is_open(read_card(card));
-  return open && !*open;
 }
 
 // A job removes its note when it has ended.
@@ -107,6 +75,7 @@ View first_view(comm::Exchange& e, comm::MemberId me, const std::string& card) {
     comm::View::Member c;
     std::istringstream in(words);
     in >> c.id >> std::ws;
+    c.has_state = false;  // not before it has begun the run
     std::getline(in, c.card);
     v.members.push_back(std::move(c));
   }
@@ -114,20 +83,6 @@ View first_view(comm::Exchange& e, comm::MemberId me, const std::string& card) {
 }
 
 }  // namespace
-
-// What belongs to one epoch, in the order in which it is made.
-struct Epochs::Connection {
-  View view;
-  Place place;
-  std::unique_ptr<comm::Transport> transport;
-  std::unique_ptr<comm::Communicator> communicator;
-  std::unique_ptr<comm::Door> door;
-  std::unique_ptr<comm::Council> council;
-
-  ~Connection() {  // door and council call each other
-    if (door) door->close();
-  }
-};
 
 Epochs::Epochs(const JobOptions& o, const Seat& seat) : o_(o), seat_(seat), me_(random_id()) {
   if (o.elastic) open_door();
@@ -149,7 +104,9 @@ void Epochs::meet_seats() {
 
 // False: members have ended before all have met, so the others are in another epoch.
 bool Epochs::try_to_meet(const View& v) try {
-  now_ = meet_members(v, {});
+  auto met = meet_members(v);
+  met->communicator->barrier();
+  now_ = std::move(met);
   open_council(*now_, {});
   return true;
 } catch (const Error&) { return false; }
@@ -201,10 +158,7 @@ void Epochs::open_door() {
   const bool here = master == "localhost" || master.starts_with("127.");
   int port = 0;
   door_ = comm::listen_at(port, here, o_.ports);
-  card_ = std::to_string(port);
-  for (const std::string& a : here ? std::vector<std::string>{"127.0.0.1"} : comm::own_addresses())
-    card_ += ' ' + a;
-  card_ += register_word();
+  card_ = make_card(port, here ? std::vector<std::string>{"127.0.0.1"} : comm::own_addresses());
 }
 
 comm::TransportOptions Epochs::transport_options(uint32_t epoch) const {
@@ -223,7 +177,7 @@ comm::TransportOptions Epochs::transport_options(uint32_t epoch) const {
   return t;
 }
 
-std::unique_ptr<Epochs::Connection> Epochs::connect(comm::Rendezvous& met, View view) {
+std::unique_ptr<Connection> Epochs::connect(comm::Rendezvous& met, View view) {
   auto c = std::make_unique<Connection>();
   c->view = std::move(view);
   c->transport = comm::connect(met, transport_options(c->view.epoch));
@@ -283,8 +237,7 @@ std::string Epochs::consider(const comm::Application& a, Connection& c) const {
 }
 
 // The first member of a view keeps the table of its meeting.
-std::unique_ptr<Epochs::Connection> Epochs::meet_members(const View& v,
-                                                         const std::function<bool()>& in_vain) {
+std::unique_ptr<Connection> Epochs::meet_members(const View& v) {
   const DoorAddress where = read_card(v.members[0].card);
   comm::RendezvousOptions r;
   r.rank = v.rank(me_);
@@ -295,13 +248,11 @@ std::unique_ptr<Epochs::Connection> Epochs::meet_members(const View& v,
   r.epoch = v.epoch;
   r.deadline = std::min(o_.deadline, kAssembling);
   if (r.rank == 0) r.listener = Fd(fcntl(door_.get(), F_DUPFD_CLOEXEC, 0));
-  r.in_vain = in_vain ? in_vain : [] { return false; };
+  r.in_vain = [&] { return now_ && now_->council->is_past(v); };
   const int rank = r.rank, size = r.size;
   comm::Rendezvous met(std::move(r));
   const std::vector<std::string> hosts = met.all_gather(comm::host_identity());
   auto c = connect(met, v);
-  met_ = true;
-  c->communicator->barrier();
   const auto is_here = [&](const std::string& h) { return h == hosts[size_t(rank)]; };
   c->place.rank = rank, c->place.world = size;
   c->place.local_rank = int(std::count_if(hosts.begin(), hosts.begin() + rank, is_here));
@@ -309,32 +260,15 @@ std::unique_ptr<Epochs::Connection> Epochs::meet_members(const View& v,
   return c;
 }
 
-// Callers at the door are for the meeting of the new epoch, until its council stands. Members may come late to a meeting,
-// since they waited in vain for another one: then all try again.
 void Epochs::advance() {
-  comm::Council& council = *now_->council;
-  View v = council.next(o_.deadline);
-  now_->door->close();
-  for (const auto deadline = comm::after(o_.deadline); !pass_to(v);) {
-    if (comm::Clock::now() > deadline)
-      throw comm::Timeout(
-          -1, text("the ", v.members.size(),
-                   " workers that are left could not connect with each other within ", o_.deadline, " s"));
-    v = council.after(v, kRegrouping, met_).value_or(v);
-  }
+  now_ = cross(*now_, {.connect = [this](const View& v) { return meet_members(v); },
+                       .begin =
+                           [this](Connection& next, std::unique_ptr<comm::Succession> begun) {
+                             // Who is hung up on knocks again as somebody else.
+                             for (const comm::MemberId m : now_->door->waiting()) begun->prove_dead(m);
+                             open_council(next, std::move(begun));
+                           },
+                       .patience = o_.deadline});
 }
-
-bool Epochs::pass_to(const View& v) try {
-  met_ = false;
-  if (now_->council->has_abandoned(v)) return false;
-  auto next = meet_members(v, [&] { return now_->council->is_past(v); });
-  std::unique_ptr<comm::Succession> begun = now_->council->release(v);
-  if (!begun) return false;  // a later view has been decided
-  // Newcomers still waiting here knock again under another id.
-  for (const comm::MemberId m : now_->door->waiting()) begun->prove_dead(m);
-  now_ = std::move(next);
-  open_council(*now_, std::move(begun));
-  return true;
-} catch (const Error&) { return false; }
 
 }  // namespace skein::apps

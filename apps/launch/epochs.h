@@ -4,11 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "apps/launch/job.h"
+#include "apps/launch/elastic/crossing.h"
 #include "apps/launch/seat.h"
-#include "comm/join/door.h"
 #include "comm/join/rendezvous.h"
-#include "comm/membership/council.h"
 
 namespace skein::apps {
 
@@ -35,17 +33,15 @@ class Epochs {
   void end();
 
  private:
-  struct Connection;
   void open_door();
   void meet_seats();
   void announce(const std::string& directory);
   void join();
   bool try_to_meet(const comm::View&);
-  bool pass_to(const comm::View&);  // false: its members did not come together
   std::string describe(const std::string& version) const;
   std::string consider(const comm::Application&, Connection&) const;
   std::unique_ptr<Connection> connect(comm::Rendezvous&, comm::View);
-  std::unique_ptr<Connection> meet_members(const comm::View&, const std::function<bool()>& in_vain);
+  std::unique_ptr<Connection> meet_members(const comm::View&);
   void open_council(Connection&, std::unique_ptr<comm::Succession> begun);
   comm::TransportOptions transport_options(uint32_t epoch) const;
 
@@ -58,7 +54,6 @@ class Epochs {
   comm::Fd door_;              // where this process listens as long as it lives
   std::string card_;           // its port and addresses
   std::unique_ptr<Connection> now_;
-  bool met_ = false;  // whether the latest meeting connected all members, even if it failed after that
 };
 
 }  // namespace skein::apps

@@ -43,6 +43,17 @@ void Legacy::restore(comm::Communicator& comm, const std::string& algorithm, con
   load_pooled(pool, algorithm, comm.rank(), Differing::kKeepOwn, walk);
 }
 
+bool Legacy::goes_on(comm::Communicator& comm, int64_t agreed) const {
+  bool founded = false, known = false;
+  for (const auto& one :
+       comm::gather_numbers(comm, {double(has_state), double(!directory.empty()), double(founder)})) {
+    if (one[0] != 0) return true;  // the same answers everywhere, and so the same verdict
+    known = known || one[1] != 0;
+    founded = founded || one[2] != 0;
+  }
+  return !founded || (known && agreed > 0);
+}
+
 // A worker's own account, for workers at different steps.
 Json Legacy::words_of_apart() const {
   return {{"epoch", apart.epoch}, {"taken", apart.taken}, {"closed", apart.closed}};

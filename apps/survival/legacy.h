@@ -16,6 +16,7 @@ namespace skein::apps {
 
 struct Legacy {
   // Of this worker alone.
+  bool founder = false;    // it was in the first epoch
   bool has_state = false;  // false: a newcomer, or a worker too many steps ahead to go back
   optim::Snapshot state;   // after the steps that the next epoch begins with
   data::Split data;        // opened images
@@ -43,6 +44,9 @@ struct Legacy {
   // The walk loads the state that all workers of `comm`, the next epoch's, have taken along together: each keeps what
   // is its own, and newcomers get the mean (docs/elastic.md). Collective. Throws Error on all workers if none has any.
   void restore(comm::Communicator& comm, const std::string& algorithm, const optim::Walk&) const;
+  // Whether the workers of `comm`, the next epoch's, go on with a run; if not, all who had its state were lost before the
+  // first step, and they begin it. `agreed`: as the view says. Collective.
+  bool goes_on(comm::Communicator& comm, int64_t agreed) const;
   // Every worker takes over what rank 0 knows of the run. Collective.
   void share(comm::Communicator&);
 

@@ -213,6 +213,8 @@ void Record::continue_with(const Legacy& legacy) {
   moment_.workers_at_first = legacy.workers_at_first;
   changes_ = legacy.changes;
   if (!changes_.empty()) changing_since_ = legacy.left_at;
+  // What was due with the last step has been written, or is lost with those who measured it.
+  if (run_.k % run_.config.log_every == 0) learning_.gradient.meters().recent = {};
 }
 
 void Record::complete_change() {

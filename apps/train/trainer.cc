@@ -58,10 +58,13 @@ void Trainer::resume(const std::string& checkpoint) {
   learning_.see_center();
 }
 
+void Trainer::begin_again() { saving_.continue_here(); }
+
 void Trainer::inherit(const Legacy& legacy) {
   begin();
   legacy.restore(run_.comm(), run_.config.algorithm, [this](Archive& a) { visit(a); });
   run_.k = legacy.first_step(run_.setup.place.council->restored());
+  inherited_ = true;
   run_.setup.portions->deal_again(data::Leftover::read(legacy.leftover));
   if (run_.apart) closed_epochs_ = legacy.closed_epochs;
   learning_.see_center();
@@ -72,6 +75,8 @@ void Trainer::inherit(const Legacy& legacy) {
 Outcome Trainer::run(const std::function<bool()>& stop, const std::function<bool()>& leave) {
   run_.stop = stop, run_.leave = leave;
   begin();
+  if (comm::Council* const council = run_.setup.place.council; council && !inherited_)
+    council->complete_step(run_.k, run_.k);  // others can go on from here
   bool ready = false;
   try {
     run_.survivors.wholly([&] { together(run_.comm(), [&] { open_directory(); }); });

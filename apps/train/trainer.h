@@ -26,6 +26,9 @@ class Trainer {
   // Continues as a member of a later epoch of the membership, from what this worker and others have taken along. Once,
   // before run(). Collective.
   void inherit(const Legacy&);
+  // Begins a run that others have begun, who were lost before any step of it: what they have written is continued. To be
+  // called before run().
+  void begin_again();
   // Continues from a checkpoint; throws BadFile if it is damaged or another training's. Once, before run().
   void resume(const std::string& checkpoint);
 
@@ -33,12 +36,13 @@ class Trainer {
   // After resume(), on worker 0: in lines, how the data differ from those of the checkpoint.
   const std::vector<std::string>& changes_of_data() const { return saving_.changes_of_data(); }
   const StepGraphs& graphs() const { return learning_.gradient.graphs(); }
+  optim::Strategy& algorithm() { return *learning_.strategy; }
 
   // Trains to the last step, or until `stop` says so between two steps, on any worker, or `leave` on all; then writes a
   // checkpoint. Where `leave` says so on some and there is a council, these end with GivenUp after two seconds. Writes metrics and checkpoints on the way; at the end summary, report and model. Throws Error
   // if the loss is not a number. When a worker is lost, those of a row with a center continue without it, unless
   // it was worker 0. Where there is a council (Place::council), a change of membership ends the call, with
-  // Outcome::legacy, unless others have completed the run. Otherwise workers of other rows end, and leave what rollback.h says.
+  // Outcome::legacy, unless others have completed the run; EpochEnds and PeerLost come before this worker has any. Otherwise workers of other rows end, and leave what rollback.h says.
   Outcome run(const std::function<bool()>& stop = {}, const std::function<bool()>& leave = {});
 
  private:
@@ -64,7 +68,7 @@ class Trainer {
   Saving saving_;
   Rollback rollback_;
   int64_t closed_epochs_ = 0;  // evaluated and recorded
-  bool begun_ = false;
+  bool begun_ = false, inherited_ = false;
 };
 
 }  // namespace skein::apps

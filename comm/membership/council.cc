@@ -20,7 +20,7 @@ Council::Council(Transport& t, CouncilOptions o, std::unique_ptr<Succession> beg
       o_(std::move(o)),
       succession_(begun ? std::move(begun) : std::make_unique<Succession>(o_.me, o_.now, options(o_.now))) {
   CHECK(int(o_.now.members.size()) == t.size(), "the members of the epoch are the ranks of the transport");
-  for (Rank r = 0; r < t.size(); ++r) ranks_[id_of(r)] = r;
+  ways_.push_back({&transport_, o_.now});
   succession_->card(o_.card);
   thread_ = Thread([this] { work(); });
 }
@@ -48,7 +48,7 @@ std::unique_ptr<Succession> Council::release(const View& v) {
 
 void Council::work() {
   for (;;) {
-    transport_.progress();
+    for (const Way& w : ways()) w.transport->progress();
     see_losses();
     Letters out;
     double nap = kCalm;
@@ -58,7 +58,7 @@ void Council::work() {
       hear(out);
       for (Letter& l : succession_->tick(seconds_since({}))) out.push_back(std::move(l));
       conclude();
-      if (succession_->frozen()) nap = kBusy;
+      if (succession_->frozen() || ways_.size() > 1) nap = kBusy;
     }
     send(out);
     claim();
@@ -66,26 +66,66 @@ void Council::work() {
   }
 }
 
+std::vector<Council::Way> Council::ways() const {
+  const std::lock_guard lock(mutex_);
+  return ways_;
+}
+
+void Council::connected(Transport& t, const View& v) {
+  CHECK(int(v.members.size()) == t.size(), "the members of the view are the ranks of the transport");
+  const std::lock_guard lock(mutex_);
+  ways_.push_back({&t, v});
+  conclude();  // a later view may have been decided
+}
+
+bool Council::was_connected(const View& v) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(ways_.begin() + 1, ways_.end(), [&](const Way& w) { return w.view.epoch == v.epoch; });
+}
+
+// Who has said goodbye in an epoch that is over is in the next one already. Who can be reached by any way is not lost.
+Council::Loss Council::loss_of(MemberId m, const std::vector<Way>& ways, std::string& card) const {
+  Loss all = Loss::kNone;
+  for (const Way& w : ways) {
+    const Rank r = w.view.rank(m);
+    if (r < 0) continue;
+    const Membership& seen = w.transport->mailbox().membership();
+    if (seen.alive(r)) return Loss::kNone;
+    card = w.view.members[size_t(r)].card;
+    if (!seen.lost(r))
+      all = is_past(w.view) ? all : Loss::kGone;
+    else if (all != Loss::kGone)
+      all = seen.ended(r) && o_.is_gone && o_.is_gone(card) ? Loss::kGone : Loss::kLost;
+  }
+  return all;
+}
+
 // Asking whether a process has ended may take some time, in which no lock is held.
 void Council::see_losses() {
-  const Membership& all = transport_.mailbox().membership();
-  for (Rank r = 0; r < transport_.size(); ++r) {
-    if (r == transport_.rank() || all.alive(r) || dead_.count(r)) continue;
-    const bool left = !all.lost(r);
-    if (left && is_past(o_.now)) continue;  // it is in the next epoch already
-    if (left || (all.ended(r) && o_.is_gone && o_.is_gone(o_.now.members[size_t(r)].card))) dead_.insert(r);
+  const std::vector<Way> all = ways();
+  std::set<MemberId> members;
+  for (const Way& w : all)
+    for (const View::Member& m : w.view.members) members.insert(m.id);
+  for (const MemberId m : members) {
+    std::string card;
+    const Loss loss = m == o_.me || dead_.count(m) ? Loss::kNone : loss_of(m, all, card);
+    if (loss == Loss::kNone) continue;
     const std::lock_guard lock(mutex_);
-    succession_->suspect(id_of(r));
-    if (dead_.count(r)) succession_->prove_dead(id_of(r));
+    succession_->suspect(m);
+    if (loss != Loss::kGone) continue;
+    dead_.insert(m);
+    succession_->prove_dead(m);
   }
 }
 
 void Council::hear(Letters& out) {
-  for (const Message& m : transport_.mailbox().take_letters()) {
-    const auto* words = static_cast<const char*>(m.payload.raw());
-    for (Letter& l : succession_->receive(id_of(m.from), std::string(words, size_t(m.payload.bytes()))))
-      out.push_back(std::move(l));
-  }
+  for (const Way& w : ways_)
+    for (const Message& m : w.transport->mailbox().take_letters()) {
+      const auto* words = static_cast<const char*>(m.payload.raw());
+      for (Letter& l : succession_->receive(w.view.members[size_t(m.from)].id,
+                                            std::string(words, size_t(m.payload.bytes()))))
+        out.push_back(std::move(l));
+    }
 }
 
 Succession::Options Council::options(const View& v) const {
@@ -124,26 +164,34 @@ void Council::conclude() {
     for (const View::Member& m : waiting) succession_->joins(m);
     if (end) (void)succession_->end(*end);
     succession_->card(o_.card);
-    for (const Rank r : dead_) succession_->prove_dead(id_of(r));
+    for (const MemberId m : dead_) succession_->prove_dead(m);
     if (o_.decided) o_.decided(*decided_);
   }
+  for (Way& w : ways_)
+    if (&w != &ways_.front() && (excluded_ || (decided_ && decided_->epoch > w.view.epoch)) &&
+        !std::exchange(w.over, true))
+      w.transport->mailbox().end_epoch("a later epoch has been chosen");
   if (succession_->ended() && !std::exchange(end_is_told_, true) && o_.ended) o_.ended(*succession_->ended());
   changed_.notify_all();
 }
 
+// A newcomer is told by the member whom it has asked, unless it is connected already.
 void Council::send(const Letters& letters) {
-  for (const Letter& l : letters) {
-    const auto to = ranks_.find(l.to);
-    if (to == ranks_.end()) continue;  // a newcomer is told by the member whom it has asked
-    const Message m =
-        notice(Kind::kLetter, transport_.rank(), transport_.mailbox().membership().epoch(),
-               Tensor::of<uint8_t>({int64_t(l.bytes.size())}, {l.bytes.begin(), l.bytes.end()}));
-    try {
-      transport_.to(to->second).send(m, m.payload, comm::after(kSending));
-    } catch (const Error&) {  // it is lost, or will get the next one
+  for (const Way& w : ways()) {
+    const Rank me = w.transport->rank();
+    for (const Letter& l : letters) {
+      const Rank to = w.view.rank(l.to);
+      if (to < 0) continue;
+      const Message m =
+          notice(Kind::kLetter, me, w.transport->mailbox().membership().epoch(),
+                 Tensor::of<uint8_t>({int64_t(l.bytes.size())}, {l.bytes.begin(), l.bytes.end()}));
+      try {
+        w.transport->to(to).send(m, m.payload, comm::after(kSending));
+      } catch (const Error&) {  // it is lost, or will get the next one
+      }
     }
+    if (!letters.empty()) w.transport->progress();
   }
-  if (!letters.empty()) transport_.progress();
 }
 
 void Council::complete_step(int64_t k, int64_t oldest) {
@@ -198,14 +246,15 @@ bool Council::has_abandoned(const View& v) const {
   return abandoned_ >= v.epoch;
 }
 
-// All members of a view meet before any of them begins it.
-std::optional<View> Council::after(const View& failed, double patience, bool begun) {
+// All members of a view are connected before any of them begins it.
+std::optional<View> Council::after(const View& failed, double patience) {
+  const bool begun = was_connected(failed);
   std::unique_lock lock(mutex_);
-  if (succession_->now().epoch == failed.epoch)
+  if (!begun && succession_->now().epoch == failed.epoch)
     for (const View::Member& m : failed.members)
-      if (!ranks_.count(m.id)) {
+      if (!o_.now.has(m.id)) {
         succession_->suspect(m.id);
-        if (!begun) succession_->never_came(m.id), abandoned_ = failed.epoch;
+        succession_->never_came(m.id), abandoned_ = failed.epoch;
       }
   const auto told = [&] {
     return excluded_ || succession_->ended() || (decided_ && decided_->epoch > failed.epoch);

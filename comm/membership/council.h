@@ -32,6 +32,9 @@ struct CouncilOptions {
 
 // It sees what the transport sees of losses, and exchanges letters over it. As soon as this rank has promised to complete
 // no step of this epoch any more, all its waits throw EpochEnds. Thread-safe.
+//
+// While its members connect for the next epoch, some may be connected and others not, and some may have begun it already,
+// to whom letters find their way by the new connection only. So it takes letters and losses from both (connected()).
 class Council {
  public:
   // The transport must outlive it. `begun`: what another council has released.
@@ -62,11 +65,15 @@ class Council {
   // Waits for the view of the next epoch. Throws RunEnded if there is none to be, GivenUp if this process is not in it,
   // and Timeout if none is decided within so many seconds; then waits of this epoch wait again.
   View next(double patience);
-  // The view after `failed`, whose members have not come together; its newcomers are left out. Empty if none is decided
-  // within so many seconds: then the same members may try again, if this process does not abandon it. `begun`: some of its
-  // members may have begun it. If not, this process abandons a view with newcomers, who then never begin it and are not
-  // needed for a quorum. Throws RunEnded, GivenUp.
-  std::optional<View> after(const View& failed, double patience, bool begun = true);
+  // This process is connected with the members of a view that has been decided. The transport must outlive this council,
+  // or be what release() gives its letters to. When a later view is decided, waits on it throw EpochEnds.
+  void connected(Transport&, const View&);
+  // The view after `failed`, whose members have not come together. Empty if none is decided within so many seconds. If
+  // this process was not connected(), nobody has begun that view: then its newcomers are left out, who are not needed for
+  // a quorum, this process abandons it if it has any, and otherwise the same members may try again. Throws RunEnded and
+  // GivenUp as next().
+  std::optional<View> after(const View& failed, double patience);
+  bool was_connected(const View&) const;
   bool has_abandoned(const View&) const;
   // Ends this council: that of the epoch of `v`, which has been decided, continues with what this process has promised
   // in it. Null, and nothing ends, if a later view has been decided already.
@@ -76,25 +83,33 @@ class Council {
 
  private:
   using Letters = std::vector<Letter>;
+  // By what some members are reached.
+  struct Way {
+    Transport* transport;
+    View view;  // its members are the ranks of the transport
+    bool over = false;
+  };
+  enum class Loss : uint8_t { kNone, kLost, kGone };
   void work();
   void stop();
   Letters look();
   void see_losses();
+  std::vector<Way> ways() const;
+  Loss loss_of(MemberId, const std::vector<Way>&, std::string& card) const;
   void hear(Letters& out);
   void claim();
   void conclude();
   Succession::Options options(const View&) const;
   void send(const Letters&);
-  MemberId id_of(Rank r) const { return o_.now.members[size_t(r)].id; }
 
   Transport& transport_;
   const CouncilOptions o_;
-  std::map<MemberId, Rank> ranks_;
   mutable Mutex mutex_;
   Condition changed_;
   std::unique_ptr<Succession> succession_;
   std::optional<View> decided_;  // the latest
-  std::set<Rank> dead_;          // proven
+  std::vector<Way> ways_;        // the first is that of this epoch
+  std::set<MemberId> dead_;      // proven
   uint32_t abandoned_ = 0;       // the latest epoch that this process never begins
   bool excluded_ = false, epoch_ends_ = false, stop_ = false;
   bool end_is_told_ = false;  // CouncilOptions::ended has been called

@@ -10,6 +10,14 @@ void World::at(double second, std::function<void()> event) {
   baton_.at(Clock::time_point(in_seconds(Baton::kDawn + second)), std::move(event));
 }
 
+void World::count_message() {
+  ++messages_;
+  while (!at_messages_.empty() && at_messages_.begin()->first <= messages_) {
+    const auto first = at_messages_.extract(at_messages_.begin());
+    first.mapped()();
+  }
+}
+
 void World::kill(Id id, Death d) {
   const Worker w = worker(id);
   if (dead_.count(w) || ended_.count(w)) return;

@@ -70,7 +70,12 @@ class World {
   void cut(const std::vector<Id>& side);  // between these and all others
   void mend();                            // all cuts
   void at(double second, std::function<void()> event);
-  void suffer(const Rates&, double until);  // as the seed decides, until that second
+  // The same at the moment at which the message of this number arrives at a worker, before the worker has it.
+  void at_message(uint64_t number, std::function<void()> event) {
+    at_messages_.emplace(number, std::move(event));
+  }
+  uint64_t messages() const { return messages_; }  // that have arrived so far
+  void suffer(const Rates&, double until);         // as the seed decides, until that second
 
   // So much work of the calling worker, alone on so many cores. It takes longer where others of its machine
   // compute as well.
@@ -93,6 +98,7 @@ class World {
   void expect_silence(Worker by, Worker of);
   void fall_silent(Worker by, Worker of);
   void hang_up(const std::shared_ptr<Round>&, size_t place);
+  void count_message();
   void befall(const Rates&, double until, uint32_t kind, uint64_t count);
   void misfortune(const Rates&, uint32_t kind, const Draw&);
 
@@ -108,6 +114,8 @@ class World {
   std::map<std::pair<uint32_t, std::vector<Id>>, std::shared_ptr<Round>> forming_;
   std::vector<std::weak_ptr<Round>> rounds_;
   std::map<std::pair<Worker, Worker>, Clock::time_point> unheard_;  // since when the first hears no second
+  uint64_t messages_ = 0;
+  std::multimap<uint64_t, std::function<void()>> at_messages_;
   std::string log_;
 };
 

@@ -27,9 +27,9 @@ inline Config small_config(const std::string& model = "mlp") {
   return c;
 }
 
-inline Place place_of(const comm::Communicator& c) {
+inline Place place_of(const comm::Communicator& c, comm::Council* council = nullptr) {
   Place p;
-  p.rank = c.rank(), p.world = c.size();
+  p.rank = c.rank(), p.world = c.size(), p.council = council;
   return p;
 }
 
@@ -65,8 +65,9 @@ struct RunOnPaper {
 
 // A complete worker, whose steps a test takes.
 struct Parts : RunOnPaper {
-  Parts(comm::Communicator& c, const Config& config, const std::string& directory, bool survives = false)
-      : RunOnPaper(c, config, open_setup(config, place_of(c)), directory, survives) {
+  Parts(comm::Communicator& c, const Config& config, const std::string& directory, bool survives = false,
+        comm::Council* council = nullptr)
+      : RunOnPaper(c, config, open_setup(config, place_of(c, council)), directory, survives) {
     std::filesystem::create_directories(directory);
     learning.start();
     if (run.first()) record.open(false), scoring.open("");

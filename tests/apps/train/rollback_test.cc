@@ -6,6 +6,7 @@
 #include <latch>
 
 #include "apps/model/weights.h"
+#include "comm/membership/council.h"
 #include "tests/support/parts.h"
 
 namespace skein::apps {
@@ -100,6 +101,51 @@ TEST(Rollback, AnErrorWithoutALossIsThrownOn) {
       ADD_FAILURE() << "ended as if somebody were lost";
     } catch (const Error& e) { expect_has(e.what(), "a wait took too long; no checkpoint was written yet"); }
   });
+}
+
+// Workers 1 and 2 of three have gone, and worker 0 ends alone. Returns why it says that it ends.
+std::string end_alone(const Workplace& w, bool elastic, bool were_killed) {
+  auto world = comm::local_world(3);
+  comm::View v;
+  for (comm::MemberId m : {10, 11, 12}) v.members.push_back({m, "", true});
+  std::latch walked(3), gone(3);
+  std::string why;
+  comm::on_threads(3, [&](comm::Rank me) {
+    comm::Transport& transport = *world[size_t(me)];
+    comm::Communicator all(transport, {.deadline = 20});
+    const auto council =
+        elastic
+            ? std::make_unique<comm::Council>(
+                  transport,
+                  comm::CouncilOptions{.me = v.members[size_t(me)].id, .now = v, .card = "", .is_gone = {}})
+            : nullptr;
+    Parts p(all, in_step(), w.path() / "run", false, council.get());
+    p.step();
+    walked.arrive_and_wait();
+    if (me > 0 && were_killed) world[0]->mailbox().lose(me, "its process has ended", true);
+    if (me > 0 && !were_killed) world[0]->mailbox().leave(me);
+    gone.arrive_and_wait();
+    if (me == 0) why = p.rollback.end("nobody answers").why;
+  });
+  return why;
+}
+
+// Where the membership changes, those who have said goodbye to a worker may go on in a later epoch, of which it was not told.
+TEST(Rollback, WhoHasSeenOthersSayGoodbyeWritesNothingBesideThem) {
+  const Workplace w;
+  expect_has(end_alone(w, true, false),
+             "with 1 of 3 workers this side writes no checkpoint, since the other may");
+  EXPECT_TRUE(list_checkpoints(w.path() / "run").empty());
+}
+
+TEST(Rollback, WhoseOthersHaveEndedWritesTheCheckpoint) {
+  for (const bool elastic : {false, true}) {
+    const Workplace w;
+    expect_has(end_alone(w, elastic, true), "the others wrote a checkpoint of step ");
+    EXPECT_EQ(list_checkpoints(w.path() / "run").size(), 1u);
+  }
+  const Workplace w;
+  expect_has(end_alone(w, false, false), "the others wrote a checkpoint of step 1");
 }
 
 TEST(Rollback, AStepThatBrokeOffIsTakenBack) {

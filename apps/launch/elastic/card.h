@@ -1,0 +1,25 @@
+// Cards: how a member of an elastic job is reached, and what can be known about it from elsewhere.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/launch/membership_note.h"
+#include "comm/membership/view.h"
+
+namespace skein::apps {
+
+// "PORT ADDRESS..." of the socket at which the member listens as long as it lives. Where a launcher has started it that
+// keeps the register of its workers, the launcher's word ends the card.
+std::string make_card(int port, const std::vector<std::string>& addresses);
+DoorAddress read_card(const std::string& card);
+
+// Whether the process of this card has certainly ended: its host refuses connections.
+bool is_gone(const std::string& card);
+
+// The launcher that has started all members of an epoch decides for half of them, too (succession.h).
+bool has_register(const comm::View&);
+// The view that the register keeps for the epoch of this one, which it keeps if it has none; nothing if it does not answer.
+std::optional<comm::View> claim(const comm::View&);
+
+}  // namespace skein::apps

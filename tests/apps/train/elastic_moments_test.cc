@@ -1,0 +1,176 @@
+// Deaths at awkward moments: at any message of a run, its first ones, its evaluations, checkpoints and last exchanges included,
+// and at any message of a change of the membership. And the law of twenty deaths and twenty newcomers.
+//
+//   SKEIN_ROW=sgp SKEIN_MOMENTS=2000 apps_tests --file=elastic_moments_test
+//
+// plays so many moments of one row.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/support/elastic/cases.h"
+#include "tests/support/model_files.h"
+
+namespace skein::apps {
+namespace {
+
+using comm::sim::Id;
+using comm::sim::World;
+using Plan = std::function<void(World&, ElasticJob&)>;
+
+std::string row_to_play() {
+  const char* const row = std::getenv("SKEIN_ROW");
+  return row ? row : "allreduce";
+}
+uint64_t moments(uint64_t otherwise) {
+  const char* const n = std::getenv("SKEIN_MOMENTS");
+  return n ? std::strtoull(n, nullptr, 10) : otherwise;
+}
+
+Config short_run(int workers) {
+  Config c = elastic_config(row_to_play(), workers);
+  c.epochs = 2;
+  c.checkpoint_every = "3steps";
+  return c;
+}
+
+struct Played {
+  ElasticRecord record;
+  uint64_t messages = 0;
+};
+
+Played play(const Config& c, const std::string& directory, const Plan& plan) {
+  World world(elastic_world(1));
+  ElasticJob job(world, c, directory, 1);
+  job.found(int(c.workers));
+  plan(world, job);
+  world.run();
+  return {job.record, world.messages()};
+}
+
+Played play_short(int workers, const Plan& plan) {
+  const Workplace w;
+  return play(short_run(workers), w.path() / "run", plan);
+}
+
+// The worker of this number among those who are members then.
+void kill_at(World& world, ElasticJob& job, uint64_t message, size_t which) {
+  world.at_message(message, [&job, which] {
+    const std::vector<Id> members = job.members();
+    if (!members.empty()) job.kill(members[which % members.size()], ElasticJob::Death::kHangUp);
+  });
+}
+
+// Plans of so many moments, evenly over [from, to).
+void at_moments(uint64_t count, uint64_t from, uint64_t to, int workers,
+                const std::function<void(World&, ElasticJob&, uint64_t message, size_t which)>& plan) {
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t message = from + (to - from) * i / count;
+    SCOPED_TRACE(text("at message ", message));
+    try {
+      const Played p = play_short(workers, [&](World& w, ElasticJob& j) { plan(w, j, message, size_t(i)); });
+      expect_what_is_promised(row_to_play(), p.record);
+    } catch (const std::exception& e) { ADD_FAILURE() << e.what(); }
+  }
+}
+
+TEST(ElasticMoments, ADeathAtAnyMessageOfARunIsOutlived) {
+  const uint64_t all = play_short(3, [](World&, ElasticJob&) {}).messages;
+  at_moments(moments(12), 1, all, 3, kill_at);
+}
+
+TEST(ElasticMoments, ASecondDeathAtAnyMessageOfAChangeIsOutlived) {
+  uint64_t begins = 0, ends = 0;
+  const auto first = [&](World& w, ElasticJob& j) {
+    begins = 0;
+    w.at_message(600, [&] {
+      begins = w.messages();
+      j.kill(j.members()[1], ElasticJob::Death::kHangUp);
+    });
+  };
+  play_short(5, [&](World& w, ElasticJob& j) {
+    first(w, j);
+    w.at_message(601, [&] { w.at(w.now() + 0.3, [&] { ends = w.messages(); }); });
+  });
+  ASSERT_GT(ends, begins);
+  at_moments(moments(12), begins + 1, ends, 5, [&](World& w, ElasticJob& j, uint64_t message, size_t which) {
+    first(w, j);
+    kill_at(w, j, message, which);
+  });
+}
+
+TEST(ElasticMoments, ADeathAtAnyMessageOfANewcomersEntranceIsOutlived) {
+  uint64_t begins = 0, ends = 0;
+  const auto first = [&](World& w, ElasticJob& j) { w.at_message(600, [&] { j.join(); }); };
+  play_short(4, [&](World& w, ElasticJob& j) {
+    first(w, j);
+    w.at_message(601, [&] { begins = w.messages(), w.at(w.now() + 0.3, [&] { ends = w.messages(); }); });
+  });
+  ASSERT_GT(ends, begins);
+  at_moments(moments(12), begins, ends, 4, [&](World& w, ElasticJob& j, uint64_t message, size_t which) {
+    first(w, j);
+    kill_at(w, j, message, which);
+  });
+}
+
+// ---- the law -----------------------------------------------------------------------------------------------------
+
+constexpr int kChanges = 20;  // of each kind
+
+Config long_run() {
+  Config c = elastic_config("allreduce", 4);
+  c.epochs = 30;
+  c.log_every = 1;
+  return c;
+}
+
+std::map<int64_t, double> losses(const std::string& run) {
+  std::map<int64_t, double> all;
+  for (const Json& e : events(run, "step"))
+    all[e.at("step")] =
+        e.at("loss").is_object() ? e.at("loss").at("mean").get<double>() : e.at("loss").get<double>();
+  return all;
+}
+
+// Every few steps somebody joins or dies, whoever it is.
+class Churn {
+ public:
+  Churn(World& world, ElasticJob& job) : world_(world), job_(job) { look(); }
+  int kills = 0, joins = 0;
+
+ private:
+  void look() {
+    if (kills == kChanges || job_.is_over()) return;
+    if (job_.furthest() >= 3 * (kills + joins + 1)) change();
+    world_.at(world_.now() + 0.01, [this] { look(); });
+  }
+  void change() {
+    if (joins <= kills) return job_.join(), void(++joins);
+    const std::vector<Id> members = job_.members();
+    if (members.size() > 3)
+      kills += job_.kill(members[size_t(kills) % members.size()], ElasticJob::Death::kHangUp);
+  }
+  World& world_;
+  ElasticJob& job_;
+};
+
+TEST(ElasticLaw, TwentyDeathsAndTwentyNewcomersLeaveTheLossCurveOfAnUndisturbedRun) {
+  const Workplace w;
+  const std::string whole = w.path() / "whole", churned = w.path() / "churned";
+  play(long_run(), whole, [](World&, ElasticJob&) {});
+  std::optional<Churn> churn;
+  const Played p =
+      play(long_run(), churned, [&](World& world, ElasticJob& job) { churn.emplace(world, job); });
+  EXPECT_EQ(churn->kills, kChanges);
+  EXPECT_EQ(churn->joins, kChanges);
+  expect_what_is_promised("allreduce", p.record);
+  const auto expected = losses(whole), seen = losses(churned);
+  EXPECT_EQ(int64_t(expected.size()), p.record.last);
+  EXPECT_GT(seen.size(),
+            expected.size() - 2 * kChanges);  // what was due when a change began is lost with who measured it
+  for (const auto& [step, loss] : seen) EXPECT_NEAR(loss, expected.at(step), 1e-5) << "step " << step;
+  EXPECT_LT(testing_programs::models_differ(churned, whole), 1e-5);
+}
+
+}  // namespace
+}  // namespace skein::apps

@@ -1,0 +1,74 @@
+// The rows of optim/strategies.def that can be elastic, as tests of elastic trainings play them, and what they promise.
+#pragma once
+#include "apps/launch/launch.h"
+#include "tests/support/elastic/job.h"
+
+namespace skein::apps {
+
+inline constexpr int64_t kElasticTau = 3;
+
+inline bool reads(const std::string& row, const std::string& flag) {
+  return text(' ', optim::strategy_row(row).flags, ' ').find(' ' + flag + ' ') != std::string::npos;
+}
+
+// 52 images in steps of 10 to 18, which is enough for as many workers as there may be.
+inline Config elastic_config(const std::string& row, int workers) {
+  Config c = small_config();
+  c.data = "synthetic:8x8x1,classes=4,train=52,test=8";
+  c.epochs = 4;
+  c.workers = workers;
+  c.checkpoint_every = "2";
+  c.batch_size = std::max(2, 12 / workers);
+  c.algorithm = row;
+  if (reads(row, "tau")) c.of_algorithm["tau"] = text(kElasticTau);
+  if (row == "streaming-diloco") c.of_algorithm["delay"] = "1";
+  if (row == "qsr") c.of_algorithm["qsr-c"] = "0.1";
+  if (row == "post-local") c.of_algorithm["switch-step"] = "7";
+  return c;
+}
+
+inline std::vector<std::string> elastic_rows() {
+  std::vector<std::string> all;
+  for (const optim::StrategyRow& row : optim::strategies())
+    if (std::string(row.name) != "sgd" && job_options(elastic_config(row.name, 4)).elastic)
+      all.push_back(row.name);
+  return all;
+}
+
+// Steps take up to 0.1 s, messages 2 to 4 ms, and whoever is not heard of for a second is given up.
+inline comm::sim::WorldOptions elastic_world(uint64_t seed) {
+  return {.weather = {.seed = seed, .latency = 0.002, .jitter = 0.002, .bandwidth = 1e8},
+          .silence = 1,
+          .time_up = 3600,
+          .keeps_log = false};
+}
+
+// The periods of rows whose workers meet every kElasticTau steps end with such a meeting, or with the run.
+inline void expect_ends_at_meetings(const ElasticRecord& r) {
+  for (const auto& [epoch, p] : r.periods)
+    EXPECT_TRUE(p.to == r.last || p.to < 0 || p.to % kElasticTau == 0)
+        << "epoch " << epoch << " ends with " << p.to;
+}
+
+// How many of a worker's steps the others may not know of: a step counts for good when a later one has sent something, and
+// others have heard of it. In ad-psgd half of the workers send only when they are asked.
+inline int64_t steps_untold(const std::string& row) {
+  if (row == "ad-psgd") return 8;
+  return 1 + (reads(row, "tau") ? kElasticTau : 1);
+}
+
+inline void expect_what_is_promised(const std::string& row, const ElasticRecord& r) {
+  expect_one_end(r);
+  if (optim::strategy_row(row).asynchronous()) {
+    const int64_t lost = r.deaths + r.given_up + r.left;
+    EXPECT_LE(expect_no_sample_lost(r), lost * steps_untold(row) * r.largest_share())
+        << r.deaths << " deaths, " << r.given_up << " given up";
+    return;
+  }
+  expect_each_sample_once(r);
+  expect_whole_weight(r);
+  if (row == "allreduce") expect_one_model(r);
+  if (reads(row, "tau") && !reads(row, "switch-step!") && !reads(row, "qsr-c!")) expect_ends_at_meetings(r);
+}
+
+}  // namespace skein::apps
