@@ -30,23 +30,23 @@ struct Means {
   }
 };
 
-// The mean of a vector of the workers, which with a codec is that of its differences from what they had in common last: of
-// the anchor, a vector that is equal on all workers whenever a mean begins, or else of the last mean itself. Running
-// statistics always travel whole.
+// The mean of a vector over the workers. With a codec, differences travel from what all workers had in common
+// last: from the anchor, a vector that is equal on all of them whenever a mean begins, or without one from
+// the last mean. Running statistics are never coded.
 class Average {
  public:
   explicit Average(const Options&);  // --wire
-  // Before the first mean. `like`: what is averaged, equal on all workers at first unless there is an anchor.
+  // Call it before the first mean. `like` is what is averaged; without an anchor it must be equal on all workers.
   void start(Worker&, const Tensor& like, const Tensor& anchor = {});
-  // mean <- what the other workers' vectors have in common with it, elements [begin, begin + mean.size()) of all; then
-  // end(), when it has been waited for. No mean of the same elements may be under way.
+  // Starts mean <- its mean over the workers. It holds elements [begin, begin + mean.size()) of the vector.
+  // When it has been waited for, end() completes it. No mean of the same elements may be under way.
   comm::Pending begin(Worker&, const Tensor& mean, int64_t begin = 0);
   void end(const Tensor& mean, int64_t begin = 0);
-  // The mean was known already, as one that begin() and end() would give.
+  // Replaces begin() and end() if the mean is known already.
   void skip(const Tensor& mean);
-  void leave();                  // what is under way is abandoned, and may still write where it did
-  void visit(Archive&);          // of what a mean leaves behind, as it was before one that is under way
-  void visit_arrived(Archive&);  // the same after it
+  void leave();                  // abandons what is under way, which may still write its memory
+  void visit(Archive&);          // the residuals and common vectors, as before the mean that is under way
+  void visit_arrived(Archive&);  // the same, after it
 
  private:
   Tensor window(const Tensor& of, const Tensor& like, int64_t begin) const {
@@ -61,7 +61,8 @@ class Average {
 class Round {
  public:
   explicit Round(const Options&, int64_t tau = 4);  // --tau, --bn-policy, --wire
-  // Before the first step. `anchor`: what all workers have alike at the end of every round, if the algorithm keeps it.
+  // Call it before the first step. `anchor` is a vector of the algorithm that is equal on all workers at the
+  // end of every round, if there is one.
   void start(Worker& me, const Tensor& anchor = {}) { average_.start(me, me.x, anchor); }
   void visit(Archive& a) { average_.visit(a); }
   // x_i <- x_i - eta u_i. If step k is the last of its round, this is collective: running statistics become
@@ -83,25 +84,38 @@ class Round {
   Means mean_;
 };
 
+// A strategy that takes steps in rounds. If it keeps an anchor, its start() passes that to the round.
+class Periodic : public Strategy {
+ public:
+  void start(Worker& me) override { round_.start(me); }
+  bool is_shared(int64_t k) const override { return round_.begins(k); }
+  bool takes_codec() const override { return true; }
+  void visit(Archive& a) override { round_.visit(a); }
+
+ protected:
+  explicit Periodic(const Options& o, int64_t tau = 4) : round_(o, tau) {}
+  Round round_;
+};
+
 // A mean on its way while the next steps compute; it moves in Communicator::progress().
 //
 // Its state is what this worker gave and whether that is under way, so visit() never waits. The sum begins
 // with the next iterate, at the same place among the collectives of every worker. After a load it begins
-// again, with the same numbers in the same order; unless the state was completed with the mean that had arrived
-// (visit_arrived()), which then waits to be landed: so those who gave and are lost count in it. A sum that a load
-// finds under way is abandoned: since all workers load or none does, they still agree on their next collective. Its
-// memory, which peers may still write, is never used again.
+// again, with the same numbers in the same order; unless the state was completed with the mean that had
+// arrived (visit_arrived()), which then waits for land(): so what lost workers gave still counts. A sum that
+// a load finds under way is abandoned: since all workers load or none does, they still agree on their next
+// collective. Its memory, which peers may still write, is never used again.
 class Flight {
  public:
   explicit Flight(const Options&, bool with_buffers = true);  // --bn-policy, --wire
   ~Flight();
   Flight(const Flight&) = delete;
-  // Once. `anchor`: as of Round, at whatever times a mean begins.
+  // Call it once. `anchor` as for Round, equal whenever a mean begins.
   void start(Worker&, const Tensor& like, const Tensor& anchor = {});
 
   void carry_on(Worker&);  // to be called first in every iterate
   Means
-  land();  // waits for the mean, which nobody writes until the next carry_on(); empty if nothing is under way
+  land();  // waits for the mean, which stays as it is until the next carry_on(); empty if nothing is under way
   void set_out(Worker&, const Tensor& x);       // gives x, after land()
   const Tensor& own() const { return own_.x; }  // what was given last; may be written after land()
   void finish();                                // waits until no peer writes here any more

@@ -41,9 +41,10 @@ class Outer {
   const bool nesterov_;
 };
 
-class DiLoCo final : public Strategy {
+class DiLoCo final : public Periodic {
  public:
-  explicit DiLoCo(const Options& o) : round_(o, 100), outer_(o), reset_inner_(o.flag("reset-inner", false)) {}
+  explicit DiLoCo(const Options& o)
+      : Periodic(o, 100), outer_(o), reset_inner_(o.flag("reset-inner", false)) {}
 
   void start(Worker& me) override {
     z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device());
@@ -59,22 +60,21 @@ class DiLoCo final : public Strategy {
     return loss;
   }
 
-  bool is_shared(int64_t k) const override { return round_.begins(k); }
-  bool takes_codec() const override { return true; }
-  void visit(Archive& a) override { a("z", z_), a("m", m_), round_.visit(a); }
+  void visit(Archive& a) override { a("z", z_), a("m", m_), Periodic::visit(a); }
 
  private:
-  Round round_;
   const Outer outer_;
   const bool reset_inner_;
   Tensor z_, m_;
 };
 
-class StreamingDiLoCo final : public Strategy {
+// At the beginning of a round the others know what this worker has learned (is_shared()), except for what it has added to
+// pieces that set out later in a period.
+class StreamingDiLoCo final : public Periodic {
  public:
   explicit StreamingDiLoCo(const Options& o)
-      : options_(o),
-        round_(o),
+      : Periodic(o),
+        options_(o),
         fragments_(o.integer("fragments", 4, 1)),
         delay_(o.integer("delay", 0)),
         keep_(o.number("mix", 0, 0, 1)),
@@ -127,8 +127,6 @@ class StreamingDiLoCo final : public Strategy {
     for (auto& p : pieces_) p->flight.finish();
   }
 
-  // In part: of the pieces that set out later in a period the others learn what this worker has added by then.
-  bool is_shared(int64_t k) const override { return round_.begins(k); }
   bool has_travellers() const override { return delay_ > 0; }
   void visit_arrived(Archive& a) override {
     for (size_t f = 0; f < pieces_.size() && delay_ > 0; ++f) {
@@ -136,10 +134,9 @@ class StreamingDiLoCo final : public Strategy {
       pieces_[f]->flight.visit_arrived(flight);
     }
   }
-  bool takes_codec() const override { return true; }
   void visit(Archive& a) override {
     a("z", z_), a("m", m_);
-    if (delay_ == 0) round_.visit(a);
+    if (delay_ == 0) Periodic::visit(a);
     for (size_t f = 0; f < pieces_.size() && delay_ > 0; ++f) {
       Under flight(a, text("flight", f, "."));
       pieces_[f]->flight.visit(flight);
@@ -164,7 +161,6 @@ class StreamingDiLoCo final : public Strategy {
   }
 
   const Options options_;
-  Round round_;
   const int64_t fragments_, delay_;
   const double keep_;
   const Outer outer_;

@@ -9,10 +9,10 @@
 namespace skein::optim {
 namespace {
 
-class Dppf final : public Strategy {
+class Dppf final : public Periodic {
  public:
   explicit Dppf(const Options& o)
-      : round_(o), alpha_(o.number("alpha", 0.5, 0, 1)), lambda_(o.number("push", 0.1, 0)) {}
+      : Periodic(o), alpha_(o.number("alpha", 0.5, 0, 1)), lambda_(o.number("push", 0.1, 0)) {}
 
   void start(Worker& me) override { round_.start(me), apart_ = me.x.clone(); }
 
@@ -27,12 +27,7 @@ class Dppf final : public Strategy {
     return loss;
   }
 
-  bool is_shared(int64_t k) const override { return round_.begins(k); }
-  bool takes_codec() const override { return true; }
-  void visit(Archive& a) override { round_.visit(a); }
-
  private:
-  Round round_;
   const double alpha_, lambda_;
   Tensor apart_;  // scratch
 };

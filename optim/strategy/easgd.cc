@@ -10,11 +10,11 @@
 namespace skein::optim {
 namespace {
 
-class Easgd final : public Strategy {
+class Easgd final : public Periodic {
  public:
   // Both pulls together multiply mean x - z by 1 - alpha (n + 1), which must not grow.
   Easgd(const Options& o, int world)
-      : round_(o), alpha_(o.number("alpha", 0.9 / world, 0, 2.0 / (world + 1))) {}
+      : Periodic(o), alpha_(o.number("alpha", 0.9 / world, 0, 2.0 / (world + 1))) {}
 
   void start(Worker& me) override {
     z_ = me.x.clone();
@@ -31,10 +31,8 @@ class Easgd final : public Strategy {
     return loss;
   }
 
-  bool is_shared(int64_t k) const override { return round_.begins(k); }
-  bool takes_codec() const override { return true; }
   void visit(Archive& a) override {
-    a("z", z_), round_.visit(a);
+    a("z", z_), Periodic::visit(a);
     if (z_buffers_) a("z_buffers", z_buffers_);
   }
   Tensor contribution(Worker&) override { return z_; }
@@ -46,7 +44,6 @@ class Easgd final : public Strategy {
     elastic_pull(x, z, mean, alpha_, alpha_ * me.comm.size());
   }
 
-  Round round_;
   const double alpha_;
   Tensor z_, z_buffers_;
 };

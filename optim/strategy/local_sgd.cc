@@ -11,11 +11,9 @@ std::unique_ptr<Strategy> make_allreduce(const Options&, int world);
 
 namespace {
 
-class LocalSgd final : public Strategy {
+class LocalSgd final : public Periodic {
  public:
-  explicit LocalSgd(const Options& o) : round_(o) {}
-
-  void start(Worker& me) override { round_.start(me); }
+  explicit LocalSgd(const Options& o) : Periodic(o) {}
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
@@ -23,13 +21,6 @@ class LocalSgd final : public Strategy {
     if (mean) copy(me.x, mean);              // x_i <- mean x; momenta stay local
     return loss;
   }
-
-  bool is_shared(int64_t k) const override { return round_.begins(k); }
-  bool takes_codec() const override { return true; }
-  void visit(Archive& a) override { round_.visit(a); }
-
- private:
-  Round round_;
 };
 
 class PostLocalSgd final : public Strategy {

@@ -11,16 +11,14 @@
 namespace skein::optim {
 namespace {
 
-class Qsr final : public Strategy {
+class Qsr final : public Periodic {
  public:
   explicit Qsr(const Options& o)
-      : round_(o),
+      : Periodic(o),
         longest_(longest(o)),
         warmup_(o.integer("warmup-steps", 0)),
         last_(o.integer("total-steps", 0) - 1),
         c_(o.number("qsr-c", 0, 0)) {}
-
-  void start(Worker& me) override { round_.start(me); }
 
   Tensor iterate(Worker& me, int64_t k) override {
     const int64_t tau = done_ == 0 ? length(k, me.lr) : tau_;
@@ -33,8 +31,7 @@ class Qsr final : public Strategy {
   }
 
   bool is_shared(int64_t) const override { return done_ == 0; }
-  bool takes_codec() const override { return true; }
-  void visit(Archive& a) override { a("tau", tau_), a("done", done_), round_.visit(a); }
+  void visit(Archive& a) override { a("tau", tau_), a("done", done_), Periodic::visit(a); }
 
  private:
   int64_t longest(const Options& o) const {
@@ -52,7 +49,6 @@ class Qsr final : public Strategy {
     return tau < double(longest_) ? std::max(round_.tau(), int64_t(tau)) : longest_;
   }
 
-  Round round_;
   const int64_t longest_, warmup_, last_;  // round; steps of the warm-up; number of the run's last step
   const double c_;
   int64_t tau_ = 0, done_ = 0;  // of this round: its length, and steps behind it

@@ -9,10 +9,10 @@
 namespace skein::optim {
 namespace {
 
-class SlowMo final : public Strategy {
+class SlowMo final : public Periodic {
  public:
   explicit SlowMo(const Options& o)
-      : round_(o, 12),
+      : Periodic(o, 12),
         alpha_(o.number("alpha", 1, 0)),
         beta_(o.number("beta", 0.5, 0, 1)),
         reset_inner_(o.flag("reset-inner", false)) {}
@@ -32,21 +32,18 @@ class SlowMo final : public Strategy {
     return loss;
   }
 
-  bool is_shared(int64_t k) const override { return round_.begins(k); }
-  bool takes_codec() const override { return true; }
-  void visit(Archive& a) override { a("z", z_), a("m", m_), round_.visit(a); }
+  void visit(Archive& a) override { a("z", z_), a("m", m_), Periodic::visit(a); }
 
  private:
-  Round round_;
   const double alpha_, beta_;
   const bool reset_inner_;
   Tensor z_, m_;
 };
 
-class Bmuf final : public Strategy {
+class Bmuf final : public Periodic {
  public:
   explicit Bmuf(const Options& o)
-      : round_(o),
+      : Periodic(o),
         zeta_(o.number("zeta", 1, 0)),
         beta_(o.number("beta", 0.9, 0, 1)),
         nesterov_(o.flag("outer-nesterov", false)) {}
@@ -72,12 +69,9 @@ class Bmuf final : public Strategy {
     return loss;
   }
 
-  bool is_shared(int64_t k) const override { return round_.begins(k); }
-  bool takes_codec() const override { return true; }
-  void visit(Archive& a) override { a("z", z_), a("D", d_), round_.visit(a); }
+  void visit(Archive& a) override { a("z", z_), a("D", d_), Periodic::visit(a); }
 
  private:
-  Round round_;
   const double zeta_, beta_;
   const bool nesterov_;
   Tensor z_, d_;
