@@ -1,19 +1,13 @@
 // Casts, the normalization of images, and what a forward pass keeps for backward.
 #include "engine/ops.h"
 
-#include "tests/support/testing.h"
+#include "tests/engine/ops/op_on_device.h"
 
 namespace skein {
 namespace {
 using namespace testing;
 
-class Ops : public OnDevice {
- protected:
-  Tensor there(const Tensor& x) const { return x.to(GetParam()); }
-  void check(const Function& f, const Values& in, float step = 1e-2f) const {
-    gradcheck(f, in, {.step = step, .device = GetParam()});
-  }
-};
+class Ops : public OpOnDevice {};
 INSTANTIATE_TEST_SUITE_P(Devices, Ops, kDevices, device_name);
 
 TEST_P(Ops, CastRoundsAndPassesTheGradientOn) {

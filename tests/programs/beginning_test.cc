@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/program.h"
+#include "tests/programs/tiny_training.h"
 
 namespace skein {
 namespace {
@@ -12,12 +12,11 @@ using testing_programs::Ended;
 using testing_programs::expect_has;
 using testing_programs::Workplace;
 
-constexpr const char* kRun =
-    "$TRAIN --data synthetic:8x8x1,classes=3,train=64,test=30 --model mlp --batch-size 16 --threads 1 ";
+const std::string kRun = std::string(kTiny) + "--threads 1 ";
 
 TEST(ResumeAuto, BeginsARunAndThenGoesOnWithIt) {
   const Workplace w;
-  const std::string line = std::string(kRun) + "--output out --resume auto ";
+  const std::string line = kRun + "--output out --resume auto ";
   Ended e = w.run(line + "--steps 4");
   ASSERT_EQ(e.status, 0) << e.err;
   EXPECT_EQ(e.out.find("going on from"), std::string::npos) << e.out;
@@ -31,9 +30,8 @@ TEST(ResumeAuto, BeginsARunAndThenGoesOnWithIt) {
 TEST(ResumeAuto, BeginsAnewWhereNoCheckpointWasReached) {
   const Workplace w;
   w.write("out/metrics.jsonl", "{\"event\":\"run\",\"step\":0}\n");
-  EXPECT_EQ(w.run(std::string(kRun) + "--output out --steps 4").status, 2);
-  const Ended e =
-      w.run(std::string(kRun) + "--output out --steps 4 --workers 2 --algorithm sgp --resume auto");
+  EXPECT_EQ(w.run(kRun + "--output out --steps 4").status, 2);
+  const Ended e = w.run(kRun + "--output out --steps 4 --workers 2 --algorithm sgp --resume auto");
   EXPECT_EQ(e.status, 0) << e.err;
 }
 
@@ -41,7 +39,7 @@ TEST(ResumeAuto, BeginsAnewWhereNoCheckpointWasReached) {
 TEST(ResumeAuto, TakesTheCommandLineOverAFileAlsoOfWhatARunCannotChange) {
   const Workplace w;
   w.write("recipe.toml", "batch-size = 32\nmodel = \"small-cnn\"\n");
-  const std::string line = std::string(kRun) + "--config recipe.toml --output out --resume auto --steps ";
+  const std::string line = kRun + "--config recipe.toml --output out --resume auto --steps ";
   EXPECT_EQ(w.run(line + "2").status, 0);
   const Ended e = w.run(line + "4");
   EXPECT_EQ(e.status, 0) << e.err;
@@ -49,7 +47,7 @@ TEST(ResumeAuto, TakesTheCommandLineOverAFileAlsoOfWhatARunCannotChange) {
 }
 
 TEST(ResumeAuto, MustKnowWhere) {
-  expect_has(Workplace().run(std::string(kRun) + "--resume auto").err, "--resume auto needs --output");
+  expect_has(Workplace().run(kRun + "--resume auto").err, "--resume auto needs --output");
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/program.h"
+#include "tests/programs/tiny_training.h"
 
 namespace skein {
 namespace {
@@ -12,12 +12,11 @@ using testing_programs::Ended;
 using testing_programs::expect_has;
 using testing_programs::Workplace;
 
-constexpr const char* kRun =
-    "$TRAIN --data synthetic:8x8x1,classes=3,train=64,test=30 --model mlp --batch-size 16 --threads 1 ";
+const std::string kRun = std::string(kTiny) + "--threads 1 ";
 
 // Trains endlessly in the background; its output is in `log`.
 const std::string kLong =
-    std::string(kRun) +
+    kRun +
     "--workers 2 --algorithm sgp --steps 100000000 --checkpoint-every 0 --output out --resume auto --requeue "
     "> log 2>&1 & "
     "P=$!; for i in $(seq 600); do grep -qs loss out/metrics.jsonl && break; sleep 0.05; done\n";

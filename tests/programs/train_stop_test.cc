@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/base.h"
-#include "tests/support/program.h"
+#include "tests/programs/tiny_training.h"
 
 namespace skein {
 namespace {
@@ -17,13 +17,10 @@ using testing_programs::expect_has;
 using testing_programs::Workplace;
 using Json = nlohmann::json;
 
-constexpr const char* kTiny =
-    "$TRAIN --data synthetic:8x8x1,classes=3,train=64,test=30 --model mlp --batch-size 16 ";
-
 // An endless run in the background; $P is its process, once it has trained.
-constexpr const char* kLong =
-    "$TRAIN --data synthetic:8x8x1,classes=3,train=64,test=30 --model mlp --batch-size 16 --epochs 100000 "
-    "--eval-every 0 --checkpoint-every 0 --log-every 1 --threads 1 --output out ";
+const std::string kLong =
+    std::string(kTiny) +
+    "--epochs 100000 --eval-every 0 --checkpoint-every 0 --log-every 1 --threads 1 --output out ";
 constexpr const char* kInBackground =
     " & P=$!; until grep -qs loss out/metrics.jsonl || ! kill -0 $P; do sleep 0.05; done; ";
 
@@ -50,7 +47,7 @@ TEST(Stopping, CtrlCWritesACheckpointAndSaysHowToGoOn) {
 TEST(Stopping, AHangUpWritesACheckpointToo) {
   const Workplace w;
   for (const char* workers : {"1", "2 --algorithm sgp"}) {
-    const Ended e = w.run("rm -rf out; " + std::string(kLong) + "--workers " + workers + kInBackground +
+    const Ended e = w.run("rm -rf out; " + kLong + "--workers " + workers + kInBackground +
                           "kill -HUP $P; until [ -d out/checkpoints ] || ! kill -0 $P; do "
                           "kill -HUP $P; sleep 0.05; done; wait $P");
     EXPECT_EQ(e.status, 130) << e.out << e.err;
@@ -62,7 +59,7 @@ TEST(Stopping, AHangUpWritesACheckpointToo) {
 TEST(Stopping, BelowNohupAHangUpIsNothing) {
   const Workplace w;
   const Ended e =
-      w.run("trap '' HUP; " + std::string(kLong) + kInBackground +
+      w.run("trap '' HUP; " + kLong + kInBackground +
             "kill -HUP $P; wc -l < out/metrics.jsonl > lines; until [ $(wc -l < out/metrics.jsonl) "
             "-gt $(($(cat lines) + 5)) ] || ! kill -0 $P; do sleep 0.05; done; kill -INT $P; wait $P");
   EXPECT_EQ(e.status, 130) << e.out << e.err;
@@ -79,8 +76,7 @@ TEST(Stopping, GoesOnWhenNobodyReadsWhatItSays) {
 TEST(Stopping, FinishesItsFilesWhenCtrlCEndsTheReaderFirst) {
   const Workplace w;
   for (const char* workers : {"1", "2 --algorithm sgp"}) {
-    w.run("rm -rf out pipe; mkfifo pipe; cat pipe > log & R=$!; " + std::string(kLong) + "--workers " +
-          workers +
+    w.run("rm -rf out pipe; mkfifo pipe; cat pipe > log & R=$!; " + kLong + "--workers " + workers +
           " > pipe 2>&1 & P=$!; until grep -qs loss out/metrics.jsonl || ! kill -0 $P; do sleep 0.05; done; "
           "kill $R; wait $R; kill -INT $P; wait $P; echo $? > status");
     EXPECT_EQ(w.read("status"), "130\n") << w.read("log");
@@ -109,7 +105,7 @@ TEST(Stopping, OneOfTwoRunsBegunAtOnceInOneDirectoryHasIt) {
 TEST(Refuses, ToResumeARunThatIsBeingTrained) {
   const Workplace w;
   const Ended e =
-      w.run(std::string(kLong) + "> log " + kInBackground +
+      w.run(kLong + "> log " + kInBackground +
             "for i in 1 2; do $TRAIN --resume out 2>> why; echo $?; done; echo process $P on host $(uname "
             "-n) > who; kill -INT $P; wait $P");
   EXPECT_EQ(e.status, 130) << e.out;
@@ -125,7 +121,7 @@ TEST(Refuses, ToResumeARunThatIsBeingTrained) {
 // After kill -9 or a power failure nothing says that the run has ended.
 TEST(Stopping, ADirectoryIsFreeWhenItsRunWasKilled) {
   const Workplace w;
-  const std::string run = std::string(kLong) + "--workers 2 --algorithm sgp --resume auto ";
+  const std::string run = kLong + "--workers 2 --algorithm sgp --resume auto ";
   const Ended e =
       w.run(run + kInBackground + "kill -KILL $P; wait $P; " + run +
             "> second 2>&1 & Q=$!; until grep -qs 'from the beginning' second || ! kill -0 $Q; do sleep "
@@ -137,7 +133,7 @@ TEST(Stopping, ADirectoryIsFreeWhenItsRunWasKilled) {
 // A job that is put in the queue again may start while its old processes write their last checkpoint.
 TEST(Stopping, ResumeAutoWaitsForTheRunThatIsEnding) {
   const Workplace w;
-  const std::string run = std::string(kLong) + "--resume auto ";
+  const std::string run = kLong + "--resume auto ";
   const Ended e =
       w.run(run + kInBackground + run +
             "> second 2>&1 & Q=$!; until grep -qs 'waiting for it to end' second || ! kill -0 $Q; do "
@@ -150,7 +146,7 @@ TEST(Stopping, ResumeAutoWaitsForTheRunThatIsEnding) {
 
 TEST(Stopping, ARunWithoutACheckpointResumesFromTheBeginning) {
   const Workplace w;
-  const Ended dead = w.run(std::string(kLong) + kInBackground + "kill -KILL $P; wait $P");
+  const Ended dead = w.run(kLong + kInBackground + "kill -KILL $P; wait $P");
   ASSERT_FALSE(w.has("out/checkpoints"));
   const Ended refused = w.run(std::string(kTiny) + "--output out");
   EXPECT_EQ(refused.status, 2);

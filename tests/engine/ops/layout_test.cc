@@ -1,17 +1,11 @@
 // Reshaping, transposing, padding and joining: where elements go, and their gradients.
-#include "tests/support/testing.h"
+#include "tests/engine/ops/op_on_device.h"
 
 namespace skein {
 namespace {
 using namespace testing;
 
-class Layout : public OnDevice {
- protected:
-  Tensor there(const Tensor& x) const { return x.to(GetParam()); }
-  void check(const Function& f, const Values& in, float step = 1e-2f) const {
-    gradcheck(f, in, {.step = step, .device = GetParam()});
-  }
-};
+class Layout : public OpOnDevice {};
 INSTANTIATE_TEST_SUITE_P(Devices, Layout, kDevices, device_name);
 
 TEST_P(Layout, ReshapeSharesMemoryAndWorksOutOneExtent) {

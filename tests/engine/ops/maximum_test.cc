@@ -1,19 +1,13 @@
 // Maxima: the largest element, its index, and the one element that gets the gradient.
 #include <limits>
 
-#include "tests/support/testing.h"
+#include "tests/engine/ops/op_on_device.h"
 
 namespace skein {
 namespace {
 using namespace testing;
 
-class Maximum : public OnDevice {
- protected:
-  Tensor there(const Tensor& x) const { return x.to(GetParam()); }
-  void check(const Function& f, const Values& in, float step = 1e-2f) const {
-    gradcheck(f, in, {.step = step, .device = GetParam()});
-  }
-};
+class Maximum : public OpOnDevice {};
 INSTANTIATE_TEST_SUITE_P(Devices, Maximum, kDevices, device_name);
 
 TEST_P(Maximum, MaxIsTheLargestAndItsGradientGoesToTheFirst) {

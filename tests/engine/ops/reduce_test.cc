@@ -1,19 +1,13 @@
 // Sums, means and maxima over axes: their values by plain loops in double, their shapes, their gradients.
 #include "engine/ops/reduce.h"
 
-#include "tests/support/testing.h"
+#include "tests/engine/ops/op_on_device.h"
 
 namespace skein {
 namespace {
 using namespace testing;
 
-class Reduce : public OnDevice {
- protected:
-  Tensor there(const Tensor& x) const { return x.to(GetParam()); }
-  void check(const Function& f, const Values& in, float step = 1e-2f) const {
-    gradcheck(f, in, {.step = step, .device = GetParam()});
-  }
-};
+class Reduce : public OpOnDevice {};
 INSTANTIATE_TEST_SUITE_P(Devices, Reduce, kDevices, device_name);
 
 // x summed over the axes marked in `bits`, in double.

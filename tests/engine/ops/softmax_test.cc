@@ -1,19 +1,13 @@
 // Softmax, cross-entropy and top-k hits: values against their definitions in double, gradients against differences.
 #include <limits>
 
-#include "tests/support/testing.h"
+#include "tests/engine/ops/op_on_device.h"
 
 namespace skein {
 namespace {
 using namespace testing;
 
-class Softmax : public OnDevice {
- protected:
-  Tensor there(const Tensor& x) const { return x.to(GetParam()); }
-  void check(const Function& f, const Values& in, float step = 1e-2f) const {
-    gradcheck(f, in, {.step = step, .device = GetParam()});
-  }
-};
+class Softmax : public OpOnDevice {};
 INSTANTIATE_TEST_SUITE_P(Devices, Softmax, kDevices, device_name);
 
 TEST_P(Softmax, LogSoftmaxSumsToOneAndHasItsGradient) {
