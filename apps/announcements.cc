@@ -47,8 +47,8 @@ void say_change(const Member& me, const Legacy& legacy, Progress& progress) {
   std::string what;
   for (const std::string& one : e.lost) what += (what.empty() ? "" : "; ") + one;
   if (e.joined) what += fmt::format("{}{} new", what.empty() ? "" : "; ", e.joined);
-  progress.say(fmt::format("{}: {} worker{} from step {} on", what, me.world,
-                           me.world == 1 ? " goes on" : "s go on", e.step));
+  progress.say(fmt::format("{}: {} worker{} from step {}", what, me.world,
+                           me.world == 1 ? " continues" : "s continue", e.step));
 }
 
 std::string words_at_end(const Outcome& out, const Config& c, const std::string& directory) {

@@ -1,4 +1,4 @@
-// From the checkpoint to the model; with a council, from what others know to what goes on.
+// Trains from a checkpoint, or from the other members' state, until the run or the epoch of the membership ends.
 #include "apps/epoch.h"
 
 #include <fmt/format.h>
@@ -47,7 +47,7 @@ void end_interrupted(const Member& me, const Config& c, int64_t steps_taken) try
                     '\n');
   me.comm.barrier();
 } catch (const comm::PeerLost&) {   // the lost peer was in an asynchronous run that has continued without it
-} catch (const comm::EpochEnds&) {  // somebody was lost who was no longer needed
+} catch (const comm::EpochEnds&) {  // a worker was lost that was no longer needed
 }
 
 bool is_later_epoch(const Member& me) { return me.council && me.council->now().epoch > 1; }
@@ -57,7 +57,7 @@ bool goes_on(const Member& me, const Kept& kept) {
   return is_later_epoch(me) && kept.legacy.goes_on(me.comm, me.council->now().step);
 }
 
-// Of a run that these workers begin after others were lost: who holds its directory already, and its global batch.
+// For a run that these workers begin after others were lost: takes over its directory and its global batch.
 void begin_again(const Member& me, Kept& kept) {
   const std::string path = first_said(me.comm, kept.home->path());
   if (!path.empty() && kept.home->path().empty()) kept.home->join(path);
@@ -67,12 +67,12 @@ void begin_again(const Member& me, Kept& kept) {
   kept.legacy.workers_at_first = int(std::stol(workers));
 }
 
-// Newcomers learn from rank 0 what the others know. Whoever has become rank 0 answers for the run's directory.
+// Newcomers get the run's facts from rank 0, which now also owns the run's directory.
 void begin_epoch(const Member& me, Kept& kept) {
   const bool newcomer = kept.legacy.directory.empty();
   if (newcomer) kept.legacy.left_at = clock_seconds();
   kept.legacy.share(me.comm);
-  if (!kept.legacy.changes.empty()) {  // members of an epoch that did not come about may have been lost since
+  if (!kept.legacy.changes.empty()) {  // since then members may have been lost, and epochs skipped
     kept.legacy.changes.back().number = int(me.council->now().epoch);
     kept.legacy.changes.back().workers = me.world;
   }
@@ -112,7 +112,7 @@ class Epoch {
   Kept& kept_;
   const bool later_, again_;  // it goes on with a run; it begins the run that an earlier epoch has not
   Config c_;
-  const std::string checkpoint_;  // to continue from; empty: from step 0, or from what the others know
+  const std::string checkpoint_;  // to continue from; empty: from step 0, or from the other members' state
   Survivors survivors_;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere_;
   Progress progress_;
@@ -154,7 +154,7 @@ void Epoch::set_up() {
 // The workers' GPUs, and those of other hosts.
 void Epoch::connect_devices() {
   progress_.say(fmt::format("{} worker{}{} by {}; {}", me_.world, me_.world == 1 ? "" : "s",
-                            me_.has_server() ? " and a server" : "", c_.algorithm, one_line(me_.ways)));
+                            me_.has_server ? " and a server" : "", c_.algorithm, one_line(me_.ways)));
   std::string sums;
   survivors_.wholly([&] {
     sums = join_gpus(survivors_.comm(), c_, setup_.device);
@@ -230,7 +230,7 @@ int Epoch::train() {
 
 }  // namespace
 
-// A change of membership that interrupts the beginning of an epoch leaves what this worker has taken along.
+// If a change of the membership interrupts the beginning of an epoch, `kept` is unchanged for the next one.
 int work(const Command& command, const Member& me, Kept& kept) try {
   outlive_readers();
   if (me.serves()) return serve(command.config, me);
@@ -246,7 +246,7 @@ int work(const Command& command, const Member& me, Kept& kept) try {
 } catch (const comm::GivenUp&) {
   if (!me.council || !told_to_leave()) throw;
   report_leaving();
-  say(stdout, fmt::format("worker {} has left; the others go on\n", me.rank));
+  say(stdout, fmt::format("worker {} has left; the others continue\n", me.rank));
   return 0;
 }
 

@@ -53,7 +53,7 @@ void nap_while_idle(char** argv) {
 
 // Trains in the world that --simulate describes.
 int simulate(Config& c, const JobOptions& job, const std::function<int(const Member&)>& work) {
-  const WorldFile world = naming_place(c, "simulate", [&] { return read_world(c.simulate); });
+  const WorldFile world = read_world(c.simulate);
   refuse_in_world(c, world);
   c.workers = world.site.workers();
   settle_algorithm(c, int(c.workers));

@@ -134,16 +134,16 @@ const ModelRow& model_row(const std::string& name) {
   const std::string wanted = hyphens(name);
   if (const ModelRow* row = find_row(models(), wanted)) return *row;
   const std::vector<std::string> names = names_of(models());
-  throw BadOption(
-      text("there is no model \"", name, "\"; models: ", joined(names), did_you_mean(wanted, names)));
+  throw BadOption(text("--model ", name, ": there is no such model; models: ", joined(names),
+                       did_you_mean(wanted, names)));
 }
 
 std::unique_ptr<Module> make_model(const std::string& name, const Input& in) {
   const ModelRow& row = model_row(name);
   if (std::min(in.height, in.width) < row.smallest_size)
-    throw BadOption(text(row.name, " needs images of at least ", row.smallest_size, "x", row.smallest_size,
-                         ", not ", in.height, "x", in.width,
-                         "; choose another --model or a larger --image-size"));
+    throw BadOption(text("--model ", row.name, ": needs images of at least ", row.smallest_size, "x",
+                         row.smallest_size, ", not ", in.height, "x", in.width,
+                         "; choose another model or a larger --image-size"));
   CHECK(in.channels > 0 && in.classes > 0, in.channels, in.classes);
   return row.make(in);
 }

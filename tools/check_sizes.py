@@ -17,6 +17,7 @@ CLASS_MEMBERS = 20    # data members
 CLASS_SOURCES = 3     # .cc files that define its member functions
 FOLDER_FILES = 40     # files of code directly in a folder
 READING_PATH = 1250   # lines of the files that CONTRIBUTING.md lists under "Read these first"
+FRAGMENT = 20         # a header of at most so many lines that one file includes may belong into that file: --table lists them
 FOLDERS = ("engine", "comm", "nn", "data", "optim", "apps")
 EVERYTHING = (*FOLDERS, "tests", "bench", "examples", "tools")
 EXEMPT = "Large class:"
@@ -137,6 +138,19 @@ def folders():
     return collections.Counter(p.parent.as_posix() for p in sources((*FOLDERS, "tests")))
 
 
+def fragments():
+    """Short headers that a single file outside their own room (x.h, x.cc) includes."""
+    includers = collections.defaultdict(set)
+    for path in sources():
+        for header in re.findall(r'^#include "([^"]+)"', path.read_text(), re.M):
+            if pathlib.Path(header).with_suffix("") != path.with_suffix(""):
+                includers[header].add(path.as_posix())
+    for path in sources():
+        lines = len(path.read_text().split("\n")) - 1
+        if path.suffix == ".h" and lines <= FRAGMENT and len(includers[path.as_posix()]) == 1:
+            yield f"{path} {lines}, by {includers[path.as_posix()].pop()}"
+
+
 def problems(all_classes):
     for (folder, name), c in sorted(all_classes.items()):
         over = [f"{c.lines} lines, {CLASS_LINES} at most"] * (c.lines > CLASS_LINES)
@@ -170,6 +184,7 @@ def table(all_classes):
             print(f"  {key(c):4} {folder} {name}  {c.at}")
     print("lines a file:", ", ".join(f"{p} {n}" for p, n, _ in sorted(files(), key=lambda f: -f[1])[:8]))
     print("files a folder:", ", ".join(f"{f} {n}" for f, n in folders().most_common(8)))
+    print(f"headers of at most {FRAGMENT} lines with one includer:", *fragments(), sep="\n  ")
 
 
 if __name__ == "__main__":

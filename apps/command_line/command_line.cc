@@ -1,4 +1,4 @@
-// Which action the words ask for, and whether all of them go with it.
+// Which action the command line asks for, and whether all its flags go with it.
 #include "apps/command_line/command_line.h"
 
 #include "apps/command_line/layers.h"
@@ -95,7 +95,9 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
   }
   const Config before = read_layers(command, given, table, ask);
   const Config& c = command.config;
-  reconcile(command.config, table);
+  try {
+    reconcile(command.config, table);
+  } catch (const BadOption& e) { throw BadOption(with_place(c, e.what())); }
   check_purpose(command, given);
   if (given.has("resume") && !c.join.empty())
     throw BadOption(c.origin("join").place +

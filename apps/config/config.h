@@ -96,17 +96,6 @@ struct Prediction {
 
 // An error's message, with file and line in front if it begins with a flag that a file gave.
 std::string with_place(const Config&, const std::string& message);
-// Runs f. Its errors are about this flag, even if their messages do not begin with it.
-template <class F>
-auto naming_place(const Config& c, const std::string& flag, F&& f) {
-  try {
-    return f();
-  } catch (const BadOption& e) {
-    const Origin from = c.origin(flag);
-    if (from.source != Source::kFile) throw;
-    throw BadOption(from.place + ": " + e.what());
-  }
-}
 
 // The images of a step over so many workers.
 inline Count global_batch_of(const Config& c, Count workers) {

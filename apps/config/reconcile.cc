@@ -1,10 +1,14 @@
-// Two flags of one question, the algorithm's own flags, and what goes with what.
+// Settles alternatives, checks which flags go together, and gives each optimizer its own defaults.
 #include "apps/config/reconcile.h"
 
 #include <algorithm>
 #include <filesystem>
 
+#include "data/sources/split.h"
+#include "engine/vectors/loss_scale.h"
 #include "engine/words/find_row.h"
+#include "nn/models.h"
+#include "optim/schedule.h"
 #include "optim/strategy.h"
 
 namespace skein::apps {
@@ -41,7 +45,7 @@ void look_into_run(Config& c) {
   c.weights = model;
 }
 
-// --join takes part in a job that exists: whoever began it has said what --resume, --workers and --hosts say.
+// --join enters a running job, whose beginner has already decided --resume, --workers and --hosts.
 void reconcile_membership(Config& c, const Flags& table) {
   const auto given = [&](const char* flag) {
     const Flag& f = *find_flag(table, flag);
@@ -65,7 +69,7 @@ void reconcile_membership(Config& c, const Flags& table) {
     refuse(c, "max-workers", text(c.max_workers, " is less than --workers ", c.workers));
 }
 
-// The order of messages and choices by measured time decide bits.
+// Results depend on the order of messages, and on kernels chosen by measured time.
 void reconcile_order(Config& c, const Flags& table) {
   const bool asynchronous = optim::strategy_row(c.algorithm).asynchronous();
   settle(c, table, "record", "replay", "");
@@ -81,10 +85,10 @@ void reconcile_order(Config& c, const Flags& table) {
                 " the order of arrivals decides; --replay FILE repeats a run of it"));
 }
 
-// A rate, a decay or a flag from a weaker source than the optimizer was chosen for another one. An optimizer that is only
-// said again is from the source that said it first.
+// A rate, a weight decay or a flag from a weaker source than the optimizer's was meant for another optimizer.
+// An optimizer that is merely repeated counts from the source that named it first.
 void reconcile_optimizer(Config& c, const Flags& table) {
-  const optim::RuleRow& row = *naming_place(c, "optimizer", [&] { return &optim::rule_row(c.optimizer); });
+  const optim::RuleRow& row = optim::rule_row(c.optimizer);
   const Source chosen = c.origin("optimizer").since;
   if (c.origin("lr").source < chosen) c.lr = row.lr;
   if (c.origin("weight-decay").source < chosen) c.weight_decay = row.weight_decay;
@@ -99,11 +103,11 @@ void reconcile_optimizer(Config& c, const Flags& table) {
   }
 }
 
-// A residual of gradients is of the size of their loss scale.
+// The residual of a codec is as large as the loss scale of the gradients, so the scale must not change.
 void reconcile_wire(const Config& c) {
   optim::Options o;
   o.set("wire", c.wire);
-  const Codec codec = naming_place(c, "wire", [&] { return optim::codec_of(o); });
+  const Codec codec = optim::codec_of(o);
   if (codec && (c.algorithm == "allreduce" || c.algorithm == "post-local") &&
       (c.loss_scale == "dynamic" || (c.loss_scale == "auto" && c.precision == "fp16")))
     refuse(c, "wire",
@@ -119,7 +123,7 @@ void reconcile_momentum(Config& c, const Flags& table) {
   c.nesterov = false;
 }
 
-// An algorithm has all the flags that it needs, and none of another algorithm.
+// Every flag that the algorithm requires is given, and none that only other algorithms read.
 void reconcile_own_flags(const Config& c, const Flags& table) {
   for (const Flag& f : table) {
     const bool given = c.of_algorithm.contains(f.name);
@@ -131,13 +135,23 @@ void reconcile_own_flags(const Config& c, const Flags& table) {
   }
 }
 
+// Words that are parsed where they are used, which may be minutes after the start.
+void check_words(const Config& c) {
+  nn::model_row(c.model);
+  data::parse_split(c.split);
+  make_loss_scale(c.loss_scale, activations_of(c), kCpu);
+  const double epochs = 1e9;  // the length does not matter here
+  optim::parse_schedule(c.lr_schedule, c.lr, 1, epochs, 0);
+  parse_every(c);
+}
+
 }  // namespace
 
 void reconcile(Config& c, const Flags& table) {
   c.model = hyphens(c.model);
   c.algorithm = hyphens(c.algorithm);
   look_into_run(c);
-  naming_place(c, "algorithm", [&] { optim::strategy_row(c.algorithm); });
+  optim::strategy_row(c.algorithm);
   settle(c, table, "epochs", "steps", "0");
   reconcile_order(c, table);
   if (c.epochs == 0 && c.steps == 0 && !c.eval_only)
@@ -149,7 +163,7 @@ void reconcile(Config& c, const Flags& table) {
     refuse(c, "eval-only", "needs --weights FILE: the model.safetensors of a run");
   reconcile_membership(c, table);
   reconcile_own_flags(c, table);
-  parse_every(c);
+  check_words(c);
 }
 
 }  // namespace skein::apps

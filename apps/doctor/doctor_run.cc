@@ -8,11 +8,8 @@ namespace skein::apps {
 
 void check_run(const Patient& p, Findings& out) {
   const Config& c = p.config;
+  if (c.data.empty()) return;
   try {
-    if (c.data.empty()) {
-      nn::model_row(c.model);
-      return;
-    }
     const Setup s = open_setup(c, {.rank = p.seat.rank, .world = p.world, .local_world = p.here});
     const data::DataSource& train = *s.data.train;
     out.push_back(in_order(

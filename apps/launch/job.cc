@@ -28,7 +28,7 @@ int work_as_rank(const JobOptions& o, const Seat& seat, const Work& work) {
     const int status = work_among(epochs.communicator(), o.server, me, work);
     if (const std::string refused = me.refusals->counts().words(); !refused.empty())
       std::fprintf(stderr,
-                   "worker %d refused %s; is another job using its address, or somebody attacking it?\n",
+                   "worker %d refused %s; is another job using its address, or is this job under attack?\n",
                    me.rank, refused.c_str());
     if (status != kNextEpoch) return epochs.end(), status;
   }
@@ -67,7 +67,7 @@ int work_as_threads(const JobOptions& o, const Work& work) {
 
 int work_among(comm::Communicator& all, bool server, Place me, const Work& work) {
   if (!server) return work({me, all, all});
-  me.world = all.size() - 1;
+  me.world = all.size() - 1, me.has_server = true;
   std::vector<comm::Rank> members = {me.world};
   if (me.rank < me.world) {
     members.resize(size_t(me.world));

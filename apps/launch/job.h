@@ -45,6 +45,7 @@ struct Place {
   int rank = 0, world = 1;
   int local_rank = 0, local_world = 1;  // among the workers of this host
   int cores = 0;                        // reserved for this worker by its launcher; 0 if unknown
+  bool has_server = false;              // one more process only serves the workers
   std::string ways = "";                // one line per peer: the transport that reaches it
   Simulated* simulated = nullptr;       // the world in which it lives; null: in this one
   comm::Council* council = nullptr;     // chooses the members of the next epoch; null: there is only one
@@ -58,7 +59,6 @@ struct Place {
 struct Member : Place {
   comm::Communicator& comm;  // the workers; on the server, itself alone
   comm::Communicator& hub;   // the workers and, last, the server; the same as comm if there is no server
-  bool has_server() const { return &hub != &comm; }
   bool serves() const { return rank == world; }  // this is the server
 };
 

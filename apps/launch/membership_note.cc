@@ -171,11 +171,12 @@ bool has_running_job(const std::string& output) {
 
 Error nobody_answered(const Destination& d, double seconds) {
   const size_t n = d.doors.size();
-  return Error(text(
-      "--join: ", d.found, " names ", n, n == 1 ? " worker" : " workers", n == 1 ? ", who" : ", none of whom",
-      n == 1 ? " has not answered" : " has answered", " within ", seconds,
-      " s; the job has ended, or its workers cannot be reached from this host (those that --workers ",
-      "started on one host hear newcomers of that host alone, at 127.0.0.1)"));
+  return Error(
+      text("--join: ", d.found, " names ", n, n == 1 ? " worker" : " workers",
+           n == 1 ? ", which" : ", none of which", n == 1 ? " has not answered" : " has answered", " within ",
+           seconds,
+           " s; the job has ended, or its workers cannot be reached from this host (those that --workers ",
+           "started on one host hear newcomers of that host alone, at 127.0.0.1)"));
 }
 
 }  // namespace skein::apps

@@ -14,11 +14,11 @@ namespace {
 
 constexpr size_t kFewCores = 4;  // with fewer, reserving a core for one kind of work costs more than it helps
 
-// The first parallel loop makes the team of compute threads, which then run on this thread's cores.
-void settle_threads(Share& s, const Config& c, const Place& place) {
+// The first parallel loop makes the team of compute threads, which then run on this thread's cores. `free`:
+// the flags leave the number of threads open.
+void settle_threads(Share& s, bool free, const Place& place) {
   constexpr int kWithGpu = 2;  // threads: one queues the device's work, one carries messages
-  const bool free = c.threads == 0 && c.data_threads == 0 && s.device.is_cuda();
-  if (free && !place_threads(place, kWithGpu, s.threads - kWithGpu).data.empty())
+  if (free && s.device.is_cuda() && !place_threads(place, kWithGpu, s.threads - kWithGpu).data.empty())
     s.data_threads = s.threads - kWithGpu, s.threads = kWithGpu;
   omp_set_num_threads(s.threads);
   const Placement p = place_threads(place, s.threads, s.data_threads);
@@ -54,7 +54,7 @@ Share take_share(const Config& c, const Place& place) {
   s.data_threads = c.data_threads > 0 ? int(c.data_threads) : s.threads;
   const DeviceChoice chosen = choose_device(c, place);
   s.device = chosen.device, s.device_note = chosen.note;
-  settle_threads(s, c, place);
+  settle_threads(s, c.threads == 0 && c.data_threads == 0, place);
   prepare_engine(c, s.device);
   return s;
 }

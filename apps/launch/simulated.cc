@@ -48,7 +48,7 @@ void refuse_in_world(const Config& c, const WorldFile& world) {
   for (const char* flag : {"hosts", "join", "transport", "interface", "port-range"})
     if (given(flag)) refuse(flag, text("does not go with --simulate, in whose world no network is real"));
   if (c.elastic == "on")
-    refuse("elastic", "nobody joins or is replaced in a simulated world; leave out --elastic on");
+    refuse("elastic", "workers neither join nor are replaced in a simulated world; leave out --elastic on");
 }
 
 int run_simulated(const JobOptions& o, const WorldFile& file, const std::function<int(const Member&)>& work) {

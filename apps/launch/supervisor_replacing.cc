@@ -88,9 +88,8 @@ std::string Supervisor::what_follows(Ward& w) {
   const Restarts& r = job_.restarts;
   const size_t seat = size_t(&w - wards_.data());
   if (WIFEXITED(w.status) && w.exit_code() == kExitUsage) return "a fresh worker would end in the same way";
-  if (WIFEXITED(w.status) && !w.member) return "it was no member yet, and nobody takes its place";
-  if (WIFSIGNALED(w.status) && WTERMSIG(w.status) == SIGTERM)
-    return "it was told to, and nobody takes its place";
+  if (WIFEXITED(w.status) && !w.member) return "it was no member yet, and is not replaced";
+  if (WIFSIGNALED(w.status) && WTERMSIG(w.status) == SIGTERM) return "it was told to, and is not replaced";
   if (r.times() == 0) return "the others continue";
   const auto pause = job_.restarts.after_death(seat, w.ended_at - w.began);
   if (!pause)
@@ -100,7 +99,7 @@ std::string Supervisor::what_follows(Ward& w) {
               r.times(), ')');
 }
 
-// The job has ended, or nobody is left who could admit a newcomer: those on their way would wait in vain.
+// The job has ended, or no member is left to admit newcomers: fresh workers would wait in vain.
 void Supervisor::finish() {
   if (job_.finished) return;
   job_.finished = true;
@@ -143,7 +142,7 @@ void Supervisor::replace_the_dead() {
   }
 }
 
-// 130 if the job was interrupted, 0 if anybody has finished it, else what the first failure says.
+// 130 if the job was interrupted, 0 if any worker has finished it, otherwise the status of the first failure.
 int Supervisor::status_of_survivors() const {
   bool finished = false;
   int failed = 0, lost = 0;

@@ -183,7 +183,7 @@ void read_faults(Section& top, WorldFile& w) {
     f.at = s.number("at_s", 0);
     f.workers = workers_of(s, w.site);
     const bool passes = f.kind == WorldFile::Fault::Kind::kHang || f.kind == WorldFile::Fault::Kind::kCut;
-    if (!passes && s.has("seconds")) s.refuse("seconds", "who is killed does not come back");
+    if (!passes && s.has("seconds")) s.refuse("seconds", "a killed worker does not come back");
     if (passes && !s.has("seconds")) s.refuse("seconds", "is needed: how long it lasts");
     f.seconds = s.number("seconds", 0);
     s.word("host"), s.count("worker", 0, 0, w.site.workers());

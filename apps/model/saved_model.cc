@@ -79,7 +79,7 @@ SavedModel open_saved_model(const Config& given, Device device) {
         "{}: does not say how its images were prepared; {}x{} and ImageNet's normalization are assumed",
         c.weights, image.height, image.width);
   nn::Input input{image.height, image.width, image.channels, 1};
-  input.classes = naming_place(c, "model", [&] { return count_classes(c.weights, file, c.model, input); });
+  input.classes = count_classes(c.weights, file, c.model, input);
   m.net = nn::make_model(c.model, input);
   m.classes = names_or_numbers(c.weights, info.classes, input.classes);
   if (device.is_cuda()) nn::flatten(*m.net, allocator(device));

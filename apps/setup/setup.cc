@@ -1,11 +1,9 @@
 // Opens data, model and device of a run, with every check that needs no training.
 #include "apps/setup/setup.h"
 
-#include "apps/config/algorithm_values.h"
 #include "apps/setup/shared_data.h"
-#include "engine/vectors/loss_scale.h"
 #include "engine/words/find_row.h"
-#include "optim/schedule.h"
+#include "optim/strategy.h"
 
 namespace skein::apps {
 namespace {
@@ -23,15 +21,14 @@ data::Split open_data(const Config& c) {
   if (c.data.empty())
     throw BadOption("--data is needed: KIND or KIND:PATH, with one of the kinds " +
                     joined(names_of(data::sources())));
-  data::Split s = [&] {
-    try {
-      return naming_place(c, "data", [&] { return open_shared(c.data, uint64_t(c.seed)); });
-    } catch (const BadFile& e) {
-      if (c.origin("data").source != Source::kResumed) throw;
-      throw BadFile(text(e.what(), "; if the data has moved, add --data ", c.data.substr(0, c.data.find(':')),
-                         ":NEW_PATH to --resume"));
-    }
-  }();
+  data::Split s;
+  try {
+    s = open_shared(c.data, uint64_t(c.seed));
+  } catch (const BadFile& e) {
+    if (c.origin("data").source != Source::kResumed) throw;
+    throw BadFile(text(e.what(), "; if the data has moved, add --data ", c.data.substr(0, c.data.find(':')),
+                       ":NEW_PATH to --resume"));
+  }
   if (s.train->size() == 0 || s.test->size() == 0)
     throw BadFile(text(c.data, ": of its ", s.train->size() + s.test->size(), " images none is left for ",
                        s.test->size() == 0 ? "testing" : "training",
@@ -39,33 +36,23 @@ data::Split open_data(const Config& c) {
   return s;
 }
 
-std::shared_ptr<data::Portions> deal(const Config& c, const data::DataSource& train, int world) {
+std::shared_ptr<data::Portions> deal(const Config& c, const data::DataSource& train, int world,
+                                     int64_t global_batch) {
   const uint64_t seed = uint64_t(c.seed);
   const data::SplitRule rule = data::parse_split(c.split);
   if (rule.kind == data::SplitRule::kIid)
-    return std::make_shared<data::Portions>(train.size(), global_batch_of(c, world), world, seed);
+    return std::make_shared<data::Portions>(train.size(), global_batch, world, seed);
   return std::make_shared<data::Portions>(
       data::make_shards(data::labels_of(train), int(train.classes().size()), rule, world, seed), c.batch_size,
       seed);
 }
 
-// Checks that do not need the data, which may take minutes to open.
-void check_before_data(const Config& c) {
-  naming_place(c, "model", [&] { nn::model_row(c.model); });
-  data::parse_split(c.split);
-  make_loss_scale(c.loss_scale, activations_of(c), kCpu);
-  const double epochs = 1e9;  // the length does not matter here
-  optim::parse_schedule(c.lr_schedule, c.lr, 1, epochs, 0);
-}
-
 }  // namespace
 
 Setup open_setup(const Config& c, const Place& place, const data::Split& opened) {
-  check_before_data(c);
   Setup s;
   s.place = place;
-  const bool center = optim::strategy_row(c.algorithm).center;
-  s.alone = place.world == 1 && !center && !optim::has_dedicated_server(options_of(c));
+  s.alone = place.world == 1 && !place.has_server && !optim::strategy_row(c.algorithm).center;
   static_cast<Share&>(s) = take_share(c, place);
   s.activations = activations_of(c);
   s.data = opened.train ? opened : open_data(c);
@@ -80,13 +67,11 @@ Setup open_setup(const Config& c, const Place& place, const data::Split& opened)
     throw BadOption(text(c.origin("batch-size").place, ": ", c.batch_size, " images for each of ",
                          s.place.world, " worker(s) are more than the ", train.size(), " training images of ",
                          c.data, "; give ", train.size() / s.place.world, " or less"));
-  if (!c.eval_only) s.portions = deal(c, train, s.place.world);
+  if (!c.eval_only) s.portions = deal(c, train, s.place.world, s.global_batch);
   s.steps_per_epoch = s.portions ? s.portions->steps_per_epoch() : 1;
   s.total_steps = c.steps > 0 ? c.steps : c.epochs * s.steps_per_epoch;
-  s.model = naming_place(c, "model", [&] {
-    return nn::make_model(c.model,
-                          {s.image.height, s.image.width, s.image.channels, int64_t(train.classes().size())});
-  });
+  s.model = nn::make_model(
+      c.model, {s.image.height, s.image.width, s.image.channels, int64_t(train.classes().size())});
   nn::initialize(*s.model, uint64_t(c.seed));
   return s;
 }

@@ -31,9 +31,7 @@ Gradient::Gradient(Run& run, Batches& batches, Traces& traces, const nn::Flat& f
       batches_(batches),
       traces_(traces),
       flat_(flat),
-      scale_(naming_place(
-          run.config, "loss-scale",
-          [&] { return make_loss_scale(run.config.loss_scale, run.setup.activations, run.setup.device); })),
+      scale_(make_loss_scale(run.config.loss_scale, run.setup.activations, run.setup.device)),
       graphs_(graphs_of(run)),
       oracle_(*run.setup.model, flat,
               {.slice_bytes = int64_t(run.config.slice_mb * (1 << 20)),
@@ -79,8 +77,8 @@ Tensor Gradient::next(const GradReady& ready) {
   return loss_.clone();  // the next step writes loss_ again
 }
 
-// This is what is recorded. The numbers of one step may enter it only through `in`. A gradient that only shows the way
-// uphill is neither unscaled nor clipped.
+// This function is recorded and replayed, so the numbers of a step may enter it only through `in`. The
+// gradient that only gives SAM's direction uphill is neither unscaled nor clipped.
 void Gradient::compute(const StepGraphs::Given& in, bool handed_out) {
   const GradReady slices = [this](const Tensor& g) {
     between_recorded([this, g] {

@@ -47,9 +47,7 @@ optim::Schedule schedule_of(const Config& c, const Setup& s) {
                                             : c.lr;
   const double epochs = double(s.total_steps) / double(s.steps_per_epoch);
   const double warmup = std::min(c.warmup_epochs, epochs / 5);
-  return naming_place(c, "lr-schedule", [&] {
-    return optim::parse_schedule(c.lr_schedule, rate, s.steps_per_epoch, epochs, warmup);
-  });
+  return optim::parse_schedule(c.lr_schedule, rate, s.steps_per_epoch, epochs, warmup);
 }
 
 // The flags, and what algorithms know of the run they are in.

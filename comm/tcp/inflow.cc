@@ -93,7 +93,7 @@ bool Inflow::prepare() {
   landing_ = bool(into_);
   if (data && !landing_ && int64_t(length_) > kPieceBytes) {
     const std::string refused = box_.put({header_, Tensor({0}, kU8)});
-    return end(refused.empty() ? "it sent what nobody can take" : refused);
+    return end(refused.empty() ? "it sent a message that cannot be taken" : refused);
   }
   if (!landing_) into_ = Tensor({int64_t(length_)}, kU8);
   stage_ = Stage::kPayload;

@@ -20,7 +20,8 @@ std::vector<std::string> alternatives(const std::string& inside) {
     const std::string first = inside.substr(0, dots), last = inside.substr(dots + 2);
     const int64_t from = number_in<int64_t>(first).value_or(-1), to = number_in<int64_t>(last).value_or(-1);
     if (from < 0 || to < from || to - from >= kMostShards)
-      throw BadOption("webdataset: {" + inside + "} is not a range; expected {FIRST..LAST}, like {000..146}");
+      throw BadOption("--data webdataset: {" + inside +
+                      "} is not a range; expected {FIRST..LAST}, like {000..146}");
     for (int64_t n = from; n <= to; ++n) {
       char digits[32];
       std::snprintf(digits, sizeof digits, "%0*lld", int(std::min<size_t>(first.size(), 18)),
@@ -41,12 +42,12 @@ std::vector<std::string> expand_braces(const std::string& pattern) {
   const size_t open = pattern.find('{');
   if (open == std::string::npos) return {pattern};
   const size_t close = pattern.find('}', open);
-  if (close == std::string::npos) throw BadOption("webdataset: " + pattern + " has a { without a }");
+  if (close == std::string::npos) throw BadOption("--data webdataset: " + pattern + " has a { without a }");
   std::vector<std::string> all;
   const std::vector<std::string> tails = expand_braces(pattern.substr(close + 1)),
                                  heads = alternatives(pattern.substr(open + 1, close - open - 1));
   if (heads.size() * tails.size() > size_t(kMostShards))
-    throw BadOption(text("webdataset: ", pattern, " names ", heads.size() * tails.size(),
+    throw BadOption(text("--data webdataset: ", pattern, " names ", heads.size() * tails.size(),
                          " shards, more than there can be"));
   for (const std::string& a : heads)
     for (const std::string& tail : tails) all.push_back(pattern.substr(0, open) + a + tail);

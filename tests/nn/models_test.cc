@@ -98,7 +98,7 @@ TEST(Models, RefuseAnUnknownNameWithTheNearestAndASmallImageWithTheLeast) {
             std::string::npos);
   EXPECT_NE(message_of([] {
               make_model("vgg16-bn", {28, 28, 1, 10});
-            }).find("vgg16-bn needs images of at least 32x32"),
+            }).find("vgg16-bn: needs images of at least 32x32"),
             std::string::npos);
   EXPECT_NE(message_of([] { make_model("cnn7", {32, 23, 3, 10}); }).find("24x24"), std::string::npos);
   EXPECT_EQ(message_of([] { make_model("vgg16_bn_cifar", {32, 32, 3, 10}); }), "nothing thrown");

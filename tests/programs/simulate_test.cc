@@ -135,7 +135,7 @@ TEST_F(Simulate, RefusesWhatDoesNotGoWithAWorld) {
       {"--workers 3", "--workers: 3, but w.toml has 4; leave it out"},
       {"--hosts a,b", "--hosts: does not go with --simulate"},
       {"--transport tcp", "--transport: does not go with --simulate"},
-      {"--elastic on", "--elastic: nobody joins or is replaced in a simulated world"},
+      {"--elastic on", "--elastic: workers neither join nor are replaced in a simulated world"},
       {"--algorithm sgd", "--algorithm sgd"},
       {"--simulate none.toml", "none.toml"},
   };

@@ -54,7 +54,7 @@ TEST_F(MembershipNotes, LeadToTheDoorsOfARun) {
   EXPECT_TRUE(d.key.empty());
   EXPECT_EQ(d.found, (run / "membership.json (epoch 7)").string());
   EXPECT_SAYS(std::string(nobody_answered(d, 60).what()),
-              "names 2 workers, none of whom has answered within 60 s; the job has ended");
+              "names 2 workers, none of which has answered within 60 s; the job has ended");
 }
 
 TEST_F(MembershipNotes, AnAddressIsADoor) {

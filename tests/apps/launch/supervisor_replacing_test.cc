@@ -105,8 +105,7 @@ TEST_F(Replacing, ANewcomerThatFailsBeforeItIsAMemberIsNotReplaced) {
                 }),
             0);
   EXPECT_EQ(stage.lives[1], 2);
-  EXPECT_TRUE(has_said("worker 1 ended with status 1; it was no member yet, and nobody takes its place\n"))
-      << said;
+  EXPECT_TRUE(has_said("worker 1 ended with status 1; it was no member yet, and is not replaced\n")) << said;
 }
 
 TEST_F(Replacing, AWorkerThatLeavesDoesNotEndTheJob) {

@@ -1,4 +1,4 @@
-"""Distributed training of anybody's parameters: the algorithms of Skein under a loop of your own.
+"""Distributed training of any program's parameters: Skein's algorithms in a loop of your own.
 
     import skein
     job = skein.init()                                   # torchrun, srun, mpirun, RANK and WORLD_SIZE, or alone
@@ -91,11 +91,11 @@ class Job:
         self._native.barrier()
 
     def close(self):
-        """Ends this job's workers, and leaves the others. What they wait for from this worker fails at once."""
+        """Ends this job's workers and leaves the job. The other workers' waits for this one fail at once."""
         self._native.leave()
 
     def leave_unless_alone(self):
-        """After a step that failed here and not at the others, who wait for it."""
+        """Call it after a step that failed here but not on the other workers, which wait for this one."""
         if not self._native.left and self.world > 1:
             self.close()
 

@@ -170,7 +170,7 @@ class Layout:
             tensor.grad = g
 
     def fetch(self, index):
-        """The gradient of a tensor into the worker's memory, where backward() has it unless `grad` was set anew."""
+        """Copies a tensor's gradient to the worker's memory, if `grad` was replaced; otherwise backward() wrote it there."""
         if index not in self._torch:
             return
         tensor, g = self._torch[index]
@@ -206,7 +206,7 @@ def _move(tensor, window):
 
 
 def _copy(to, array):
-    """Between contiguous arrays of one shape, of anybody who knows the buffer protocol or __array__."""
+    """Copies between contiguous arrays of one shape. `array` supports the buffer protocol or __array__."""
     if not _is_float32(array):
         raise BadOption(f"float32 is wanted, not {array.dtype}")
     try:
