@@ -1,4 +1,4 @@
-// Proposing: when, to whom, and what follows from their promises.
+// When a member proposes, to which members, and which view follows from their promises.
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +7,7 @@
 namespace skein::comm {
 namespace {
 
-constexpr double kLongestPause = 2;  // seconds between two tellings of the epoch to a member not heard in it
+constexpr double kLongestPause = 2;  // seconds between two reminders of the epoch to a member not heard in it
 constexpr int kMostTurns = 8;        // members before this one that it leaves time to
 constexpr int kMostDoublings = 5;    // of the time between its attempts
 
@@ -60,8 +60,8 @@ bool Succession::change_is_due() const {
          std::any_of(waiting_.begin(), waiting_.end(), comes);
 }
 
-// The lowest of those that are not suspected proposes at once. After somebody's attempt, no two members wait equally
-// long, and the longer the more attempts have failed.
+// The lowest member that is not suspected proposes at once. After an attempt no two members wait equally
+// long, and all wait longer the more attempts have failed.
 double Succession::delay() const {
   const int before = int(std::count_if(peers_.begin(), peers_.begin() + rank_,
                                        [](const Peer& p) { return !p.suspected && p.votes(); }));
@@ -80,8 +80,8 @@ void Succession::propose(Letters& out) {
   ask(content(Word::kPrepare), out);
 }
 
-// To those who have not said yes, this member last: its own answer needs no letter. Those who have said so may have been
-// told of the next epoch since, and tell it when they hear from this one.
+// Asks the members that have not said yes, this one last, since its own answer needs no letter. The others
+// get kHere, since they may know the next epoch by now, and reply with it.
 void Succession::ask(const Content& c, Letters& out) {
   const std::string bytes = c.write(), here = content(Word::kHere).write();
   for (size_t r = 0; r < peers_.size(); ++r)
@@ -94,7 +94,7 @@ void Succession::repeat(Letters& out) {
   proposal_->sent = clock_;
   Content c = content(proposal_->value ? Word::kAccept : Word::kPrepare);
   if (proposal_->value && options_.has_register)
-    proposal_->said.assign(peers_.size(), true);  // nobody is asked
+    proposal_->said.assign(peers_.size(), true);  // no member is asked
   if (proposal_->value) c.view = *proposal_->value;
   ask(c, out);
 }
@@ -120,7 +120,7 @@ bool Succession::awaits_somebody() const {
 }
 
 void Succession::advance(Letters& out) {
-  if (proposal_->value && options_.has_register) return;  // it is asked
+  if (proposal_->value && options_.has_register) return;  // the register is asked
   if (!quorum()) return;
   if (proposal_->value) return decide(*proposal_->value, out);
   if (awaits_somebody()) return;
@@ -139,7 +139,7 @@ std::optional<View> Succession::chosen() const {
   return successor();
 }
 
-// Those who promised and stay, then those who wait. The state is that of the fewest steps completed among them.
+// The members that promised and stay, then newcomers. The step is the smallest that the former completed.
 std::optional<View> Succession::successor() const {
   View v{.epoch = now_.epoch + 1, .members = {}, .step = kNoState};
   std::map<MemberId, View::Member> newcomers;

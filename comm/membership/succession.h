@@ -1,20 +1,20 @@
-// Succession: the members of an epoch choose the members of the next, so that any of them may die and none is special.
+// Succession: the members of an epoch choose the members of the next. Any of them may die, and none is special.
 //
-//   L. Lamport, "Paxos made simple", 2001: one decree an epoch, the epoch's members are the acceptors. All is in memory:
-//   who has died and comes back is somebody else. Who follows a ballot completes no step of this epoch any more, so
-//   that what it promises about its state stays true.
+//   L. Lamport, "Paxos made simple", 2001: one decree per epoch; the epoch's members are the acceptors. All state is in
+//   memory, because a process that comes back has a new id. A member that follows a ballot completes no further step of
+//   this epoch, so what it promises about its state stays true.
 //
-//   V   the members of the epoch      Q   those who have said yes
+//   V   the members of the epoch      Q   the members that have said yes
 //   D   the members that are proven dead: known to have ended, not merely silent
 //   A newcomer that is known never to have begun the epoch, nor ever to begin it, is not counted in V: it has no vote.
 //   quorum:  2|Q| > |V|,   or   V \ D within Q and 2|D| <= |V|,   or   2|Q| = |V| where a register decides
 //
-// Two quorums without a register have a member in common, or the proposer of one is among the proven dead of the other
-// before that one proposes, and each of the other: which cannot be. A register is a cell that keeps the first view it is
-// given for an epoch, and tells it to all who ask. Where there is one, it decides, and ballots only freeze a quorum first.
+// Two quorums without a register share a member; otherwise each proposer would have been proven dead before the other
+// one proposed, which cannot be. A register is a cell that keeps the first view it is given for an epoch and returns
+// it to all that ask. If there is one, it decides, and ballots only freeze a quorum first.
 //
-// Here are no sockets, clocks and threads: the caller carries letters, which may be lost, doubled, late and out of order,
-// and says what it knows of the others. Not thread-safe.
+// There are no sockets, clocks or threads here: the caller carries letters, which may be lost, duplicated, late and out
+// of order, and reports what it knows of the others. Not thread-safe.
 #pragma once
 #include <map>
 #include <memory>
@@ -29,7 +29,7 @@ struct Letter {
   std::string bytes;
 };
 
-// Who has said yes.
+// The answers to a ballot so far.
 struct Census {
   int members = 0, said = 0, dead = 0;  // |V|, |Q|, |D|
   bool all_others = false;              // V \ D is within Q
@@ -37,7 +37,7 @@ struct Census {
 };
 bool is_quorum(const Census&);
 
-// The rules on which it rests that an epoch has one successor. Tests replace them to see that they are needed.
+// The rules by which an epoch has only one successor. Tests replace them to show that each is needed.
 struct Rules {
   bool (*quorum)(const Census&) = is_quorum;
   bool heeds_votes = true;  // of earlier ballots
@@ -60,43 +60,43 @@ class Succession {
   // ---- events; each returns letters to send. Unreadable bytes are counted and dropped.
   std::vector<Letter> receive(MemberId from, const std::string& bytes);
   std::vector<Letter> tick(double now);  // seconds of any clock that does not go back; every few milliseconds
-  // ---- what is known of the others, members or those who wait at a door
+  // ---- what is known of the other members, and of newcomers at a door
   void suspect(MemberId);     // it is silent
   void trust(MemberId);       // it is heard again
-  void prove_dead(MemberId);  // it has ended, and its last letter was sent; for ever
+  void prove_dead(MemberId);  // it has ended, and its last letter was sent; final
   void never_came(MemberId);  // a newcomer of this epoch that has not begun it and never will
-  void leaves(MemberId);      // it has announced that it leaves (also of this member itself); for ever
-  // It knocked here with this card of kLongestCard at most; forgotten when it is in a view.
+  void leaves(MemberId);      // it has announced that it leaves (this member, too, may); final
+  // A newcomer knocked here, with a card of at most kLongestCard; forgotten when it is in a view.
   void joins(const View::Member&);
-  // Who knocked and is not in next(): for the next epoch's Succession.
+  // Newcomers that knocked and are not in next(), for the next epoch's Succession.
   std::vector<View::Member> waiting() const;
 
-  // ---- this member's own state, with which it would go on
-  // It has promised: no step of this epoch is completed any more, and no state that it could go back to is dropped.
+  // ---- this member's own state, from which it would continue Whether it has promised: then it completes no
+  // further step and drops no state that it could go back to.
   bool frozen() const { return promised_.round > 0 || next_.has_value(); }
-  // False if frozen; then the step does not count. Else the member has completed `steps` steps, and can go back to any
-  // number of them from `oldest` on; what is older may be dropped.
+  // False if frozen: the step does not count. Otherwise the member has completed `steps` steps and can go
+  // back to any number of them from `oldest` on; older states may be dropped.
   [[nodiscard]] bool complete_step(int64_t steps, int64_t oldest);
   bool complete_step(int64_t steps) { return complete_step(steps, steps); }
   void restored();         // a newcomer holds the state of the epoch's first step, which it lacked
   void card(std::string);  // how others reach it in the next epoch: valid from now on
 
-  // ---- the end of the run
-  // This member has completed the run: letters that say so. Whoever hears it chooses no further epoch, and tells it to all
-  // who ask for one.
+  // ---- the end of the run This member has completed the run; returns letters that
+  // say so. Members that hear it choose no further epoch, and pass it on to all that
+  // ask for one.
   std::vector<Letter> end(const End&);
   const std::optional<End>& ended() const { return ended_; }
 
   // ---- outcome
   const View& now() const { return now_; }
-  // The next view, once decided: then a new Succession is due. Of a member that is excluded, the last it was told of.
-  // If no member of it has state, the run's state is lost.
+  // The next view, once decided: then a new Succession is due. An excluded member has the last one that it
+  // was told of. If none of its members has state, the run's state is lost.
   const std::optional<View>& next() const { return next_; }
   bool excluded() const { return excluded_; }  // it has been told that it is in no later epoch
   int64_t unreadable() const { return unreadable_; }
 
-  // ---- the register. A view that is to be claimed in it; the answer is the view of that epoch that it keeps, whose
-  // ever it is. An answer may come at any time, twice or without a question.
+  // ---- the register. wants_register() is the view to claim in it; register_says() takes the view that it
+  // keeps for that epoch, whoever claimed it. Answers may come at any time, even twice or unasked.
   std::optional<View> wants_register() const;
   std::vector<Letter> register_says(const View&);
 
@@ -117,7 +117,7 @@ class Succession {
   };
   // When to propose.
   struct Pace {
-    std::optional<double> since;  // a change is due, or somebody else tries
+    std::optional<double> since;  // when a change became due, or another member tried
     int attempts = 0;
     uint64_t round = 0;  // the highest that was refused for
   };
