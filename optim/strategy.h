@@ -68,8 +68,8 @@ class Strategy {
   virtual void finish(Worker&) {}
   // The state of its own: anchors, weights, clocks.
   virtual void visit(Archive&) {}
-  // Whether what this worker learned before step k is also the others', or will be when what travels has arrived.
-  // visit_arrived() names what has in the last step; Snapshot::complete() adds it to states from before.
+  // Whether the others have all that this worker learned before step k, or will when what travels has arrived.
+  // visit_arrived() visits what arrived in the last step; Snapshot::complete() adds it to earlier states.
   virtual bool is_shared(int64_t) const { return true; }
   virtual bool has_travellers() const { return false; }
   virtual void visit_arrived(Archive&) {}

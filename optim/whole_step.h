@@ -18,9 +18,9 @@ namespace skein::optim {
 //      checkpoint.
 int states_kept(const StrategyRow&, int workers);
 
-// The states to which workers go back who go on without others, when no step that these have shared is to be lost
-// (Strategy::is_shared). At least two are needed, since when one worker has taken part in a meeting, another may still be
-// in it; with travellers three, because these arrive a round later.
+// The states to which the workers of an elastic run can go back: those whose steps all workers share
+// (Strategy::is_shared). At least two are kept, because one worker may have completed an exchange in which
+// another still is; with travellers three, because these arrive a round later.
 struct Shared {
   std::function<bool(int64_t k)> is;  // the state before step k; empty: any state is
   std::function<bool()> travellers;

@@ -41,11 +41,11 @@ struct Legacy {
 
   // With which the next epoch begins; `agreed`: as the view says.
   int64_t first_step(int64_t agreed) const { return step < 0 ? agreed : step; }
-  // The walk loads the state that all workers of `comm`, the next epoch's, have taken along together: each keeps what
-  // is its own, and newcomers get the mean (docs/elastic.md). Collective. Throws Error on all workers if none has any.
+  // Loads by the walk the state that the workers of `comm`, the next epoch's, have taken along: each keeps its own
+  // part, and newcomers get the mean (docs/elastic.md). Collective. Throws Error on all workers if none has any.
   void restore(comm::Communicator& comm, const std::string& algorithm, const optim::Walk&) const;
-  // Whether the workers of `comm`, the next epoch's, go on with a run; if not, all who had its state were lost before the
-  // first step, and they begin it. `agreed`: as the view says. Collective.
+  // Whether the workers of `comm`, the next epoch's, continue a run. If not, all that had its state were lost
+  // before the first step, and they begin it. `agreed`: as the view says. Collective.
   bool goes_on(comm::Communicator& comm, int64_t agreed) const;
   // Every worker takes over what rank 0 knows of the run. Collective.
   void share(comm::Communicator&);

@@ -18,8 +18,8 @@ struct Learning {
   Learning(const Learning&) = delete;
 
   void start();  // the algorithm makes its vectors, and what the workers share; collective
-  // After the state was loaded, where workers may be lost: all see the center, so that they can go on from it if the
-  // worker that keeps it is lost at once. Collective.
+  // Call it after loading the state if workers may be lost: all see the center, so that they can continue
+  // from it even if the worker that keeps it is lost at once. Collective.
   void see_center();
   void regroup();      // the peers are those that are left
   void before_step();  // sets the rate of step k and this worker's share of its samples
@@ -27,7 +27,7 @@ struct Learning {
   // While the result lives, the model holds the mean over the workers, or that of their moving averages.
   ConsensusModel consensus(bool of_averages = false);  // collective
   void visit(Archive&);
-  optim::Shared shared();  // which of these states the others can go on from alone
+  optim::Shared shared();  // the states from which the others can continue without this worker
 
   Run& run;
   nn::Flat flat;  // x, g and the buffers

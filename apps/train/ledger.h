@@ -7,10 +7,10 @@
 
 namespace skein::apps {
 
-// Asynchronous workers are at different steps. When one is lost, the others must know which of its images have had
-// an effect that outlives it. A step is taken for good once a later one has sent something: what is sent then
-// contains it. So each worker tells the others after such a step, and a death repeats a few of the lost worker's
-// steps at most, those that it had not told of: one, where every step sends.
+// Asynchronous workers are at different steps. When one is lost, the others must know which of its images
+// have had a lasting effect. A step is taken for good once a later step has sent something, because that
+// contains it. So each worker tells the others after such a step. A death then repeats only the lost worker's
+// steps that it had not told of: one, if every step sends.
 class Ledger {
  public:
   explicit Ledger(Run& run) : run_(run) {}

@@ -18,31 +18,33 @@ namespace skein::apps {
 // All workers of a run make one each and call the same of its functions.
 class Trainer {
  public:
-  // Lays the model out in one vector. Writes nothing. `directory` is the run's; Survivors, of all workers of
-  // Setup's place, outlives the trainer.
+  // Lays the model out in one vector; writes no file. `directory` is the run's. Survivors holds all workers
+  // of Setup's place and must outlive the trainer.
   Trainer(const Config&, Setup, std::string directory, Progress&, Survivors&);
   ~Trainer();
 
-  // Continues as a member of a later epoch of the membership, from what this worker and others have taken along. Once,
-  // before run(). Collective.
+  // Continues as a member of a later epoch of the membership, with the state that the workers have taken
+  // along. Call it once, before run(). Collective.
   void inherit(const Legacy&);
-  // Begins a run that others have begun, who were lost before any step of it: what they have written is continued. To be
-  // called before run().
+  // Begins a run whose first workers were lost before any step of it; what they have written is continued.
+  // Call it before run().
   void begin_again();
   // Continues from a checkpoint; throws BadFile if it is damaged or another training's. Once, before run().
   void resume(const std::string& checkpoint);
 
   int64_t step_number() const { return run_.k; }  // steps taken
-  // After resume(), on worker 0: in lines, how the data differ from those of the checkpoint.
+  // After resume(), on worker 0: lines that say how the data differ from those of the checkpoint.
   const std::vector<std::string>& changes_of_data() const { return saving_.changes_of_data(); }
   const StepGraphs& graphs() const { return learning_.gradient.graphs(); }
   optim::Strategy& algorithm() { return *learning_.strategy; }
 
-  // Trains to the last step, or until `stop` says so between two steps, on any worker, or `leave` on all; then writes a
-  // checkpoint. Where `leave` says so on some and there is a council, these end with GivenUp after two seconds. Writes metrics and checkpoints on the way; at the end summary, report and model. Throws Error
-  // if the loss is not a number. When a worker is lost, those of a row with a center continue without it, unless
-  // it was worker 0. Where there is a council (Place::council), a change of membership ends the call, with
-  // Outcome::legacy, unless others have completed the run; EpochEnds and PeerLost come before this worker has any. Otherwise workers of other rows end, and leave what rollback.h says.
+  // Trains to the last step, writes metrics and checkpoints on the way, and at the end summary, report and
+  // model. Stops earlier, with a checkpoint, if between two steps `stop` is true on any worker, or `leave` on
+  // all. With a council, workers on which only `leave` is true end with GivenUp after two seconds. Throws
+  // Error if the loss is not a number. If a worker is lost, those of a row with a center continue without it,
+  // unless it was worker 0; others end, and leave what rollback.h says. With a council (Place::council) a
+  // change of the membership ends the call with Outcome::legacy, unless others have completed the run; before
+  // this worker has any state, EpochEnds and PeerLost are thrown instead.
   Outcome run(const std::function<bool()>& stop = {}, const std::function<bool()>& leave = {});
 
  private:
