@@ -1,7 +1,8 @@
-// Convolutions of resnet50 and resnet20: GFLOP/s of the plain sum by our direct kernel, by Winograd (where
-// it fits, else direct again) and by oneDNN; then the better of ours against the FMA peak and oneDNN.
+// Convolutions of models: GFLOP/s of the plain sum by our direct kernel, by Winograd (where it fits, else direct
+// again) and by oneDNN; then the better of ours against the peak and oneDNN. Of
+// depthwise convolutions by ours for these, and of other grouped ones by oneDNN alone.
 //
-//   conv_bench [resnet50|resnet20|resnet18] [batch] [fp32|bf16] [threads] [only input channels]
+//   conv_bench [resnet50|resnet20|resnet18|mobilenet|resnext50] [batch] [fp32|bf16] [threads] [only input channels]
 //
 // Seconds are processor seconds divided by threads, the least of several runs: a loaded machine delays them
 // but does not lengthen them.
@@ -13,6 +14,7 @@
 #include <map>
 
 #include "bench/peaks.h"
+#include "engine/cpu/depthwise_conv.h"
 #include "engine/cpu/direct_conv.h"
 #include "engine/cpu/winograd.h"
 
@@ -21,11 +23,33 @@ using namespace skein;
 namespace {
 
 struct Layer {
-  int64_t channels, outputs, window, stride, size;
+  int64_t channels, outputs, window, stride, size, groups = 1;
   auto operator<=>(const Layer&) const = default;
 };
 
+// The grouped ones of MobileNetV3-like nets (a channel a group) and of ResNeXt-50 32x4d.
+std::map<Layer, int> grouped_layers_of(const std::string& model) {
+  std::map<Layer, int> all;
+  if (model == "resnext50") {
+    for (int64_t stage = 0; stage < 4; ++stage) {
+      const int64_t width = 128 << stage, size = 56 >> stage;
+      all[{width, width, 3, 1, size, 32}] = 2;
+      if (stage) all[{width, width, 3, 2, 2 * size, 32}] = 1;
+    }
+    return all;
+  }
+  for (const int64_t window : {3, 5, 7}) {
+    all[{64, 64, window, 2, 112, 64}] = 1;
+    all[{72, 72, window, 1, 56, 72}] = 1;
+    all[{240, 240, window, 1, 28, 240}] = 1;
+    all[{512, 512, window, 1, 14, 512}] = 1;
+    all[{960, 960, window, 2, 14, 960}] = 1;
+  }
+  return all;
+}
+
 std::map<Layer, int> layers_of(const std::string& model) {
+  if (model == "mobilenet" || model == "resnext50") return grouped_layers_of(model);
   std::map<Layer, int> all;
   if (model == "resnet20") {
     all[{3, 16, 3, 1, 32}]++;
@@ -64,9 +88,9 @@ ConvArgs make(const Layer& l, int64_t batch, DType t) {
   const int64_t out = (l.size + 2 * padding - l.window) / l.stride + 1;
   ConvArgs c;
   c.x = Tensor::zeros({batch, l.size, l.size, l.channels}, t);
-  c.w = Tensor::zeros({l.outputs, l.window, l.window, l.channels});
+  c.w = Tensor::zeros({l.outputs, l.window, l.window, l.channels / l.groups});
   c.y = Tensor::zeros({batch, out, out, l.outputs}, t);
-  c.geometry = {.stride = int(l.stride), .padding = padding};
+  c.geometry = {.stride = int(l.stride), .padding = padding, .groups = int(l.groups)};
   return c;
 }
 
@@ -89,11 +113,13 @@ int main(int argc, char** argv) {
   const DType t = argc > 3 && std::string(argv[3]) == "bf16" ? kBF16 : kF32;
   const int threads = argc > 4 ? atoi(argv[4]) : 1;
   omp_set_num_threads(threads);
-  const double peak = bench::fma_gflops() * threads;
-  std::printf("%s b%ld %s, %d threads, %s, FMA peak %.0f GFLOP/s\n", model.c_str(), long(batch), name_of(t),
-              threads, cpu::describe().c_str(), peak);
+  const double peak = bench::fma_gflops(t);
+  std::printf("%s b%ld %s, %d threads, %s, a thread's peak %.0f GFLOP/s\n", model.c_str(), long(batch),
+              name_of(t), threads, cpu::describe().c_str(), peak);
   using Run = void (*)(const ConvArgs&);
   const Run direct[] = {cpu::direct_forward, cpu::direct_backward_data, cpu::direct_backward_weights};
+  const Run depthwise[] = {cpu::depthwise_forward, cpu::depthwise_backward_data,
+                           cpu::depthwise_backward_weights};
   const Run library[] = {cpu::onednn_forward, cpu::onednn_backward_data, cpu::onednn_backward_weights};
   const Run fast[] = {cpu::winograd_forward, cpu::winograd_backward_data, cpu::winograd_backward_weights};
   const char* names[] = {"forward", "data", "weights"};
@@ -104,15 +130,18 @@ int main(int argc, char** argv) {
     const double flop = 2. * double(c.y.size() * c.w.size() / layer.outputs);
     std::printf("%4ld>%-4ld %ldx%ld/%ld @%-3ld x%d", long(layer.channels), long(layer.outputs),
                 long(layer.window), long(layer.window), long(layer.stride), long(layer.size), count);
+    if (layer.groups > 1) std::printf(" in %ld groups", long(layer.groups));
     for (int pass = 0; pass < 3; ++pass) {
       if (pass == 1 && layer.channels == 3) continue;
-      const double ours = least_seconds([&] { direct[pass](c); }, threads);
+      const bool one_by_one = cpu::is_depthwise(c), none = layer.groups > 1 && !one_by_one;
+      const Run mine = none ? library[pass] : one_by_one ? depthwise[pass] : direct[pass];
+      const double ours = least_seconds([&] { mine(c); }, threads);
       const double theirs = least_seconds([&] { library[pass](c); }, threads);
       const double third = cpu::winograd_fits(c) ? least_seconds([&] { fast[pass](c); }, threads) : ours;
       total[0][pass] += std::min(ours, third) * count, total[1][pass] += theirs * count;
       const double best = std::min(ours, third);
       std::printf(" | %s %.0f %.0f %.0f, %.0f%% %.2fx", names[pass], flop / ours / 1e9, flop / third / 1e9,
-                  flop / theirs / 1e9, 100 * flop / best / 1e9 / peak, theirs / best);
+                  flop / theirs / 1e9, 100 * flop / threads / best / 1e9 / peak, theirs / best);
     }
     std::printf("\n");
     std::fflush(stdout);

@@ -4,44 +4,41 @@
 #include <vector>
 
 #include "bench/stopwatch.h"
-#include "engine/cpu/simd.h"
+#include "engine/cpu/kernels.h"
 
 namespace skein::bench {
 
-// One core's f32 multiply-adds on 8 lanes, both halves counted, in GFLOP/s: 12 chains hide the latency.
-inline double fma_gflops() {
-  using cpu::V8;
+// One core's multiply-adds in GFLOP/s of processor time, both halves counted, by the widest instructions that the
+// program uses: on f32, or on pairs of bf16 where the processor has them.
+inline double fma_gflops(DType t) {
+  const bool pairs = t == kBF16 && cpu::pair_kernels();
+  const cpu::TileKernels& tiles = pairs ? cpu::pair_kernels()->tiles : cpu::kernels().tiles;
+  const std::vector<cpu::Cell> ones(size_t(tiles.rows + tiles.lanes), pairs ? 0x3F803F80 : 0x3F800000);
+  const double flops = (pairs ? 4. : 2.) * tiles.rows * tiles.lanes;
   double best = 0;
-  for (int repeat = 0; repeat < 5; ++repeat) {
-    V8 sum[12];
-    for (int j = 0; j < 12; ++j) sum[j] = cpu::splat<V8>(float(j));
-    V8 a = cpu::splat<V8>(0.999f), b = cpu::splat<V8>(1e-3f);
-    const int n = 2000000;
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    constexpr int64_t kTimes = 400000;
     const double from = cpu_seconds();
-    for (int i = 0; i < n; ++i) {
-      asm volatile("" : "+x"(a), "+x"(b));
-#pragma GCC unroll 12
-      for (int j = 0; j < 12; ++j) sum[j] = sum[j] * a + b;
-    }
-    const double seconds = cpu_seconds() - from;
-#pragma GCC unroll 12
-    for (int j = 0; j < 12; ++j) asm volatile("" : : "x"(sum[j]));
-    best = std::max(best, n * 12. * 16 / seconds / 1e9);
+    tiles.most(ones.data(), kTimes);
+    best = std::max(best, flops * double(kTimes) / (cpu_seconds() - from) / 1e9);
   }
   return best;
 }
 
-// The rate of copying 256 MB with the current number of threads, counting read and written bytes, in
-// GB/s of wall time.
-inline double copy_gbytes() {
+// The rate of copying 128 MB with the current number of threads, counting read and written bytes, in GB/s of
+// processor time divided by threads.
+inline double copy_gbytes(int threads) {
   const size_t n = size_t(1) << 25;
   std::vector<float> a(n, 1.f), b(n, 2.f);
   double best = 0;
   for (int repeat = 0; repeat < 5; ++repeat) {
-    const double from = wall_seconds();
-#pragma omp parallel for simd schedule(static)
-    for (size_t i = 0; i < n; ++i) b[i] = a[i];
-    best = std::max(best, 8. * double(n) / (wall_seconds() - from) / 1e9);
+    const double from = cpu_seconds();
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int t = 0; t < threads; ++t) {
+      const size_t first = n * size_t(t) / size_t(threads), last = n * size_t(t + 1) / size_t(threads);
+      std::copy(a.begin() + ptrdiff_t(first), a.begin() + ptrdiff_t(last), b.begin() + ptrdiff_t(first));
+    }
+    best = std::max(best, 8. * double(n) / ((cpu_seconds() - from) / threads) / 1e9);
   }
   return best;
 }

@@ -1,9 +1,11 @@
 // One training step (forward, loss, backward, SGD) on synthetic images: images a second, where time goes.
 //
-//   train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS]
+//   train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS] [recompute]
 //
 // There are two rates: by wall time, and by processor seconds divided by threads, which other programs on the
-// machine do not change. The bound is the step's multiply-adds at the measured peak.
+// machine do not change. Each kind of work has its share of the measured peak: products of the multiply-adds of
+// their plain sums (Winograd's do fewer, so theirs may exceed 100 %), passes of a copy's bytes a second. The bound is
+// the step's multiply-adds at the peak.
 #include <omp.h>
 
 #include <algorithm>
@@ -38,8 +40,9 @@ double gflop_per_image(const std::string& model) {
 
 class Step {
  public:
-  Step(const std::string& model, int64_t batch, int64_t size, DType t, int64_t channels)
-      : input_{size, size, channels, model == "resnet20" ? 10 : 1000},
+  Step(const std::string& model, int64_t batch, int64_t size, DType t, int64_t channels, bool recompute)
+      : recompute_(recompute),
+        input_{size, size, channels, model == "resnet20" ? 10 : 1000},
         module_(nn::make_model(model, input_)) {
     nn::initialize(*module_, 1);
     flat_ = nn::flatten(*module_, allocator(kCpu));
@@ -81,6 +84,7 @@ class Step {
   float loss() const { return loss_.item(); }
 
  private:
+  const bool recompute_;
   nn::Input input_;
   std::unique_ptr<nn::Module> module_;
   nn::Flat flat_;
@@ -88,17 +92,36 @@ class Step {
   Tensor x_, labels_, loss_;
 };
 
+// What this thread did in `steps` steps, of which others did as much; `total` seconds in all.
+void print_kinds(double total, int steps, int threads, double peak, double copy) {
+  double known = 0;
+  for (int k = 0; k < cpu::kKinds; ++k) {
+    const cpu::Work& w = cpu::profile()[size_t(k)];
+    known += w.seconds;
+    std::printf("  %-13s %7.1f ms %4.1f%%", cpu::kKindNames[k], w.seconds / steps * 1e3,
+                100 * w.seconds / total);
+    const double rate = (w.flops + w.bytes) / threads / std::max(w.seconds, 1e-9) / 1e9;
+    if (w.flops > 0) std::printf("  %6.1f GFLOP/s, %3.0f%% of the peak", rate, 100 * rate / peak);
+    if (w.bytes > 0) std::printf("  %6.1f GB/s, %3.0f%% of a copy's", rate, 100 * rate / copy);
+    std::printf("\n");
+  }
+  std::printf("  %-13s %7.1f ms %4.1f%%\n", "other", (total - known) / steps * 1e3,
+              100 * (total - known) / total);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 6) return std::printf("train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS]\n"), 2;
+  if (argc < 6)
+    return std::printf("train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS] [recompute]\n"), 2;
   const std::string model = argv[1];
   const int64_t batch = atoi(argv[2]), size = atoi(argv[3]);
   const int threads = atoi(argv[5]), steps = argc > 6 ? atoi(argv[6]) : 5;
   omp_set_num_threads(threads);
-  Step step(model, batch, size, std::string(argv[4]) == "bf16" ? kBF16 : kF32, argc > 7 ? atoi(argv[7]) : 3);
+  const DType t = std::string(argv[4]) == "bf16" ? kBF16 : kF32;
+  Step step(model, batch, size, t, argc > 7 ? atoi(argv[7]) : 3, argc > 8);
   step.run();
-  cpu::profile().fill(0);
+  cpu::profile().fill({});
   std::vector<double> wall, busy, forward, backward, update;
   const double thread_from = cpu::thread_seconds();
   for (int i = 0; i < steps; ++i) {
@@ -112,18 +135,14 @@ int main(int argc, char** argv) {
       "%.2f), ",
       model.c_str(), long(batch), long(size), long(size), argv[4], threads, double(batch) / median(wall),
       double(batch) / median(busy), double(batch) / *std::min_element(busy.begin(), busy.end()));
-  std::printf("loss %.3f\n  forward %.0f ms, backward %.0f ms, update %.0f ms (wall medians)\n",
-              double(step.loss()), median(forward) * 1e3, median(backward) * 1e3, median(update) * 1e3);
-  double known = 0;
-  for (int k = 0; k < cpu::kKinds; ++k) {
-    known += cpu::profile()[size_t(k)];
-    std::printf("  %-13s %7.1f ms %4.1f%%\n", cpu::kKindNames[k], cpu::profile()[size_t(k)] / steps * 1e3,
-                100 * cpu::profile()[size_t(k)] / thread_total);
-  }
-  std::printf("  %-13s %7.1f ms %4.1f%%\n", "other", (thread_total - known) / steps * 1e3,
-              100 * (thread_total - known) / thread_total);
-  const double peak = bench::fma_gflops() * threads;
-  if (gflop > 0)
-    std::printf("  FMA peak %.0f GFLOP/s, copy %.1f GB/s; bound by multiply-adds alone %.1f img/s\n", peak,
-                bench::copy_gbytes(), peak / gflop);
+  std::printf(
+      "loss %.3f, %.0f MiB of tensors at most\n  forward %.0f ms, backward %.0f ms, update %.0f ms (wall "
+      "medians)\n",
+      double(step.loss()), double(memory_use(kCpu).peak) / (1 << 20), median(forward) * 1e3,
+      median(backward) * 1e3, median(update) * 1e3);
+  const double peak = bench::fma_gflops(t), copy = bench::copy_gbytes(threads);
+  print_kinds(thread_total, steps, threads, peak, copy);
+  std::printf("  one thread's %s peak %.0f GFLOP/s, copy %.1f GB/s", name_of(t), peak, copy);
+  if (gflop > 0) std::printf("; bound by multiply-adds alone %.1f img/s", peak * threads / gflop);
+  std::printf("\n");
 }

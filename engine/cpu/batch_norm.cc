@@ -166,21 +166,25 @@ Mask mask_of(const BatchNormArgs& a) {
 }  // namespace
 
 void batch_norm_forward(const BatchNormArgs& a) {
-  const Timed timed(profile()[kNormForward]);
   const Period s = check(a);
+  const bool counting = a.training;
+  const double moved = bytes_of(a.x, a.y, a.residual) + (counting ? bytes_of(a.x) : 0);
+  const Counted counted(kNormForward, 0, moved);
   CHECK(a.y && a.gamma && a.shift, "forward needs y, gamma and shift");
   const NormKernels& kernel = kernels().norm[element(a.x.dtype())];
-  if (a.training) statistics(a, s, kernel);
+  if (counting) statistics(a, s, kernel);
   apply(a, s, kernel);
 }
 
 void batch_norm_backward(const BatchNormArgs& a) {
-  const Timed timed(profile()[kNormBackward]);
   const Period s = check(a);
+  const Mask mask = mask_of(a);
+  const double both = bytes_of(a.x, a.dy) + (mask == Mask::kOutput ? bytes_of(a.y) : 0);
+  const Counted counted(kNormBackward, 0, 2 * both + bytes_of(a.dx, a.dresidual));
   const bool again = a.shift && !a.residual;  // y can be recomputed from x
   CHECK(a.dy && a.gamma && (a.y || !a.relu || again),
         "backward needs dy, gamma and, with a ReLU, y, or shift where nothing was added");
-  backward(a, s, kernels().norm[element(a.x.dtype())], mask_of(a));
+  backward(a, s, kernels().norm[element(a.x.dtype())], mask);
 }
 
 }  // namespace skein::cpu

@@ -1,11 +1,11 @@
 // Which of our convolutions or oneDNN's computes a shape, and the checks they all rely on.
 #include <algorithm>
 
+#include "engine/cpu/depthwise_conv.h"
 #include "engine/cpu/direct_conv.h"
 #include "engine/cpu/onednn.h"
 #include "engine/cpu/profile.h"
 #include "engine/cpu/winograd.h"
-#include "engine/device/processor.h"
 
 namespace skein::cpu {
 
@@ -26,32 +26,57 @@ void check(const ConvArgs& c) {
   CHECK(!c.residual, "the CPU's convolutions add no residual");
 }
 
+double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w.size() / c.w.dim(0)); }
+
 // The rule. It depends on the shapes and the processor alone, never on a race, so that a resumed run repeats
 // its sums; bench/conv_bench.cc holds the measurement behind it.
-//   groups       only oneDNN has them
+//   groups       oneDNN has them; but gradients of depthwise windows of 5x5 and larger it leaves to code without vectors
+//                (weights: ours is 4 to 10 times as fast) or to slower ones (data: 1 to 1.4)
 //   1x1 data     that adds to what is there: with AVX-512 our tiles do so in registers, while oneDNN's result needs
 //                another pass over both images, which costs more than its lead of a tenth in the products
-//   bf16         where the processor multiplies it, oneDNN is 5 to 20 % ahead of our pairs in all else
-//   3x3 in f32   Winograd does 16 products for 36. With AVX-512 it wins by 1.3 to 1.8 from 64 channels on, or 32 in a
-//                data gradient; in weight gradients up to 256, above which the sums no longer fit a cache. Only Zen 4
-//                was measured. With AVX2 it wins from 32 channels on.
-//   AVX-512      oneDNN keeps the rest, 5 to 30 % ahead
+//   bf16         where the processor multiplies it, oneDNN leads by 5 to 20 %, but for many weights, which it brings
+//                into its order at every call: there our data gradient wins by 1.05 to 1.5, our forward by 1 to 1.25.
+//                In weight gradients ours wins by 1.05 to 1.35 from 64 channels on, in 1x1 from 128, and up to 1024,
+//                above which the sums do not fit a cache
+//   3x3 in f32   Winograd does 16 products for 36, and wins by 1.2 to 1.9 from 32 channels on; in weight gradients with
+//                AVX-512 from 64 to 256, above which the sums no longer fit a cache. Of processors with AVX-512 Zen 4
+//                and 5 were measured.
+//   f32 with AVX-512: our weight gradient reads images in place where oneDNN copies them, and wins by 1.05 to 2 from 64
+//                channels on, in 1x1 up to 256; so do our other passes of 1x1 with 8 to 64 thousand weights, by 1 to 1.5
+//   AVX-512      oneDNN keeps the rest
 //   1x1 forward  with AVX2, oneDNN's is 10 % faster than ours in f32; in bf16 it would need a copy of the image in f32
-enum class Way { kOneDnn, kDirect, kWinograd };
+enum class Way { kOneDnn, kDirect, kWinograd, kDepthwise };
 enum class Pass { kForward, kData, kWeights };
 
-Way way_with_avx512(const ConvArgs& c, Pass pass, bool pointwise) {
-  static const bool halved = this_processor().halved;
+Way way_in_bf16(const ConvArgs& c, Pass pass, bool pointwise) {
+  constexpr int64_t kMany = 1 << 19;  // weights
   const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
+  const bool ours = pass == Pass::kWeights ? least >= (pointwise ? 128 : 64) && most <= 1024
+                                           : c.w.size() >= (pass == Pass::kForward ? 2 * kMany : kMany);
+  return ours ? Way::kDirect : Way::kOneDnn;
+}
+
+Way way_with_avx512(const ConvArgs& c, Pass pass, bool pointwise) {
   if (pass == Pass::kData && pointwise && c.beta != 0 && c.x.dtype() != kF16) return Way::kDirect;
-  if (c.x.dtype() == kBF16 && native_bf16()) return Way::kOneDnn;
-  const bool pays = least >= (pass == Pass::kData ? 32 : 64) && (pass != Pass::kWeights || most <= 256);
-  return halved && pays && winograd_fits(c) ? Way::kWinograd : Way::kOneDnn;
+  if (c.x.dtype() == kBF16 && native_bf16()) return way_in_bf16(c, pass, pointwise);
+  const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
+  const bool pays = pass == Pass::kWeights ? least >= 64 && most <= 256 : least >= 32;
+  if (pays && winograd_fits(c)) return Way::kWinograd;
+  if (c.x.dtype() != kF32) return Way::kOneDnn;
+  if (pass == Pass::kWeights)
+    return least >= 64 && (least <= 256 || !pointwise) ? Way::kDirect : Way::kOneDnn;
+  constexpr int64_t kFew = 1 << 13, kMany = 1 << 16;  // weights
+  return pointwise && c.w.size() >= kFew && c.w.size() <= kMany ? Way::kDirect : Way::kOneDnn;
+}
+
+Way way_with_groups(const ConvArgs& c, Pass pass) {
+  const bool large = c.w.dim(1) * c.w.dim(2) >= 25;
+  return is_depthwise(c) && large && pass != Pass::kForward ? Way::kDepthwise : Way::kOneDnn;
 }
 
 Way way_of(const ConvArgs& c, Pass pass) {
   static const bool wide = (onednn_isa() & 0x27) == 0x27;
-  if (c.geometry.groups > 1) return Way::kOneDnn;
+  if (c.geometry.groups > 1) return way_with_groups(c, pass);
   const bool pointwise = c.w.dim(1) == 1 && c.w.dim(2) == 1;
   if (wide) return way_with_avx512(c, pass, pointwise);
   if (winograd_fits(c) && std::min(c.w.dim(3), c.w.dim(0)) >= 32) return Way::kWinograd;
@@ -61,8 +86,8 @@ Way way_of(const ConvArgs& c, Pass pass) {
 }  // namespace
 
 void conv2d_forward(const ConvArgs& c) {
-  const Timed timed(profile()[kConvForward]);
   check(c);
+  const Counted counted(kConvForward, flops_of(c), 0);
   if (c.y.size() == 0) return;
   switch (way_of(c, Pass::kForward)) {
     case Way::kOneDnn:
@@ -71,6 +96,8 @@ void conv2d_forward(const ConvArgs& c) {
       return direct_forward(c);
     case Way::kWinograd:
       return winograd_forward(c);
+    case Way::kDepthwise:
+      return depthwise_forward(c);
   }
 }
 
@@ -80,11 +107,11 @@ ChannelSums conv2d_with_sums(const ConvArgs& c) {  // taking the sums here would
 }
 
 void conv2d_backward_data(const ConvArgs& given) {
-  const Timed timed(profile()[kConvData]);
   ConvArgs c = given;
   c.bias = {};
   c.relu = false;
   check(c);
+  const Counted counted(kConvData, flops_of(c), 0);
   if (c.x.size() == 0) return;
   switch (way_of(c, Pass::kData)) {
     case Way::kOneDnn:
@@ -93,14 +120,16 @@ void conv2d_backward_data(const ConvArgs& given) {
       return direct_backward_data(c);
     case Way::kWinograd:
       return winograd_backward_data(c);
+    case Way::kDepthwise:
+      return depthwise_backward_data(c);
   }
 }
 
 void conv2d_backward_weights(const ConvArgs& given) {
-  const Timed timed(profile()[kConvWeights]);
   ConvArgs c = given;
   c.relu = false;
   check(c);
+  const Counted counted(kConvWeights, flops_of(c), 0);
   CHECK(c.y.size() > 0, "a weight gradient over no pixels", c.x.shape());
   switch (way_of(c, Pass::kWeights)) {
     case Way::kOneDnn:
@@ -109,6 +138,8 @@ void conv2d_backward_weights(const ConvArgs& given) {
       return direct_backward_weights(c);
     case Way::kWinograd:
       return winograd_backward_weights(c);
+    case Way::kDepthwise:
+      return depthwise_backward_weights(c);
   }
 }
 

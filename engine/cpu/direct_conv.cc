@@ -7,44 +7,8 @@ namespace skein::cpu {
 
 namespace {
 
-constexpr int64_t kLeastPixels = 48;          // fewer would read the weights too often
 constexpr int64_t kWeightsInCache = 5 << 10;  // cells: 20 of 32 kB
 constexpr int64_t kPanelInCache = 4 << 10;    // cells of 1x1 weights in one pass over a panel: 16 kB
-
-int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-
-// The unit of work: some rows of an image, or some images; few enough that their windows stay in the cache.
-struct Blocks {
-  int64_t images, rows, at_once, rows_at_once;
-  Blocks(int64_t all_images, int64_t all_rows, int64_t columns, int64_t cells_per_pixel, int64_t multiple)
-      : images(all_images), rows(all_rows) {
-    // A third of a second-level cache of 512 kB, half of one of 1 MB, which processors with AVX-512 have.
-    const int64_t cells = kernels().width > 8 ? 128 << 10 : 40 << 10,
-                  most_pixels = kernels().width > 8 ? 384 : 256;
-    const int64_t pixels =
-        std::clamp(cells / std::max<int64_t>(cells_per_pixel, 1), kLeastPixels, most_pixels);
-    const int64_t most = std::clamp<int64_t>((pixels + columns / 2) / columns, 1, rows);
-    rows_at_once = even_share(rows, most);
-    rows_at_once = (rows_at_once + multiple - 1) / multiple * multiple;
-    at_once = rows_at_once < rows
-                  ? 1
-                  : even_share(images, std::clamp<int64_t>(pixels / (rows * columns), 1, images));
-  }
-  static int64_t even_share(int64_t n, int64_t most) {
-    const int64_t blocks = (n + most - 1) / most;
-    return (n + blocks - 1) / blocks;
-  }
-  int64_t per_image() const { return (rows + rows_at_once - 1) / rows_at_once; }
-  int64_t count() const { return (images + at_once - 1) / at_once * per_image(); }
-};
-struct Block {
-  int64_t image, last_image, first, last;  // images and rows of each
-  Block(const Blocks& b, int64_t i)
-      : image(i / b.per_image() * b.at_once),
-        last_image(std::min(image + b.at_once, b.images)),
-        first(i % b.per_image() * b.rows_at_once),
-        last(std::min(first + b.rows_at_once, b.rows)) {}
-};
 
 // One product: out[i] <- act(sum over taps and depth of in[i] * weights + bias) + beta out[i].
 struct Product {
@@ -58,18 +22,28 @@ struct Product {
   const float* bias;    // may be null
   float beta;
   bool relu;
-  bool plain;  // The tiles themselves write the results, where a panel is full.
+  bool plain;        // The tiles themselves write the results, where a panel is full,
+  bool past_caches;  // and do so past the caches.
   void clear() { in.clear(), out.clear(), taps.clear(); }
 };
+
+// The results of a group of pixels in a panel, which the processor may fetch while it multiplies.
+void fetch_results(const Product& p, int64_t first, int64_t rows, int64_t j) {
+  const int64_t one = size_of(p.tiles->type), from = j * p.tiles->lanes * one, bytes = p.tiles->lanes * one;
+  for (int64_t i = first; i < first + rows; ++i)
+    for (int64_t b = 0; b < bytes; b += 64)
+      __builtin_prefetch(static_cast<const char*>(p.out[size_t(i)]) + from + b, 1);
+}
 
 // Sums of one group of pixels by one panel of outputs; over `depth` of the products from `from` on.
 void multiply(const Product& p, const Groups& groups, int64_t g, int64_t j, int64_t from, int64_t depth,
               float* sums) {
   const int64_t taps = int64_t(p.taps.size()), first = groups.first(g), rows = groups.size(g),
                 lanes = p.tiles->lanes, at = taps == 1 ? p.taps[0] + from : 0, width = p.outputs - j * lanes;
-  for (int64_t i = first; i < first + rows; ++i)
-    __builtin_prefetch(static_cast<const char*>(p.out[size_t(i)]) + j * lanes * size_of(p.tiles->type), 1);
   const bool last = from + depth >= p.depth, direct = last && p.plain && width >= lanes;
+  const bool past_caches = direct && p.past_caches;
+  if (last && !past_caches) fetch_results(p, first, rows, j);
+  const bool more = g + 1 < groups.count;  // the next group is as large or one smaller
   p.tiles->product[rows - 1]({.in = p.in.data() + first,
                               .tap = taps == 1 ? &at : p.taps.data(),
                               .taps = taps,
@@ -80,7 +54,9 @@ void multiply(const Product& p, const Groups& groups, int64_t g, int64_t j, int6
                               .add = from > 0,
                               .out = direct ? p.out.data() + first : nullptr,
                               .from = j * lanes,
-                              .beta = p.beta});
+                              .beta = p.beta,
+                              .next = more ? p.in.data() + std::min(first + rows, groups.n - rows) : nullptr,
+                              .past_caches = past_caches});
   if (!last || direct) return;
   p.finish({.out = p.out.data() + first,
             .sums = sums,
@@ -130,10 +106,8 @@ void forward_block(const ConvArgs& c, const CellKind& kind, const Cells& packed,
   const auto& g = c.geometry;
   const int64_t C = c.x.dim(3) / kind.elements, R = c.w.dim(1), S = c.w.dim(2);
   const int64_t P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3);
-  const Rectangle r{b.first * g.stride - g.padding,
-                    (b.last - 1) * g.stride - g.padding + (R - 1) * g.dilation + 1, -g.padding,
-                    (Q - 1) * g.stride - g.padding + (S - 1) * g.dilation + 1};
-  const Windows x(kind, c.x, b.image, b.last_image, r);
+  thread_local std::vector<Cell> memory;
+  const Windows x(kind, c.x, b.image, b.last_image, window_of(c, b.first, b.last), memory);
   p.clear();
   for (int64_t n = b.image; n < b.last_image; ++n)
     for (int64_t i = b.first; i < b.last; ++i)
@@ -149,29 +123,6 @@ void forward_block(const ConvArgs& c, const CellKind& kind, const Cells& packed,
   run(p);
 }
 
-// Pixels of the input whose (position + padding) mod stride is (h, w): they see the same taps of the window.
-struct Class {
-  int64_t h, w;
-  std::vector<std::array<int64_t, 2>> taps;
-  int64_t at;  // of its weights in the packed buffer
-};
-
-std::vector<Class> classes_of(const ConvArgs& c, const CellKind& kind, int64_t lanes) {
-  const auto& g = c.geometry;
-  std::vector<Class> all;
-  int64_t at = 0;
-  for (int64_t h = 0; h < g.stride; ++h)
-    for (int64_t w = 0; w < g.stride; ++w) {
-      Class k{h, w, {}, at};
-      for (int64_t r = 0; r < c.w.dim(1); ++r)
-        for (int64_t s = 0; s < c.w.dim(2); ++s)
-          if (r * g.dilation % g.stride == h && s * g.dilation % g.stride == w) k.taps.push_back({r, s});
-      at += panels(c.x.dim(3), lanes) * int64_t(k.taps.size()) * c.w.dim(0) / kind.elements * lanes;
-      all.push_back(std::move(k));
-    }
-  return all;
-}
-
 // One row of a panel of data weights: outputs o and, in pairs, o + 1 at tap (r, s), `width` channels from c on.
 void put_row(Cell* to, const Tensor& w, int64_t o, int64_t tap, int64_t c, int64_t width) {
   const int64_t C = w.dim(3), one = w.dim(1) * w.dim(2) * C, from = o * one + tap * C + c;
@@ -179,6 +130,11 @@ void put_row(Cell* to, const Tensor& w, int64_t o, int64_t tap, int64_t c, int64
     pair_cells(to, w.data<bf16>() + from, w.data<bf16>() + from + one, width);
   else
     fill_cells(to, w.data<float>() + from, width);
+}
+
+// Of all panels.
+int64_t cells_of_a_tap(const ConvArgs& c, const CellKind& kind, int64_t lanes) {
+  return panels(c.w.dim(3), lanes) * c.w.dim(0) / kind.elements * lanes;
 }
 
 // [O][R][S][C] -> for each class [panel of C][tap][O][lanes], O in cells.
@@ -190,7 +146,8 @@ Cells pack_data(const ConvArgs& c, const CellKind& kind, const std::vector<Class
   for (int64_t j = 0; j < panels(C, lanes); ++j)
     for (const Class& k : classes) {
       const int64_t width = std::min(lanes, C - j * lanes);
-      Cell* to = packed.data() + k.at + j * int64_t(k.taps.size()) * O / kind.elements * lanes;
+      Cell* to = packed.data() + k.before * cells_of_a_tap(c, kind, lanes) +
+                 j * int64_t(k.taps.size()) * O / kind.elements * lanes;
       for (auto [r, s] : k.taps)
         for (int64_t o = 0; o < O; o += kind.elements, to += lanes) {
           put_row(to, weights, o, r * S + s, j * lanes, width);
@@ -203,12 +160,11 @@ Cells pack_data(const ConvArgs& c, const CellKind& kind, const std::vector<Class
 void data_block(const ConvArgs& c, const CellKind& kind, const std::vector<Class>& classes,
                 const Cells& packed, const Block& b, Product& p) {
   const auto& g = c.geometry;
-  const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), R = c.w.dim(1), S = c.w.dim(2);
+  const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3);
   const int64_t O = c.y.dim(3) / kind.elements, s = g.stride;
-  const Rectangle r{floor_div(b.first + g.padding - (R - 1) * g.dilation, s),
-                    (b.last - 1 + g.padding) / s + 1, floor_div(g.padding - (S - 1) * g.dilation, s),
-                    (W - 1 + g.padding) / s + 1};
-  const Windows y(kind, c.y, b.image, b.last_image, r);
+  const Rectangle r = seen_by(c, b);
+  thread_local std::vector<Cell> memory;
+  const Windows y(kind, c.y, b.image, b.last_image, r, memory);
   for (const Class& k : classes) {
     p.clear();
     for (int64_t n = b.image; n < b.last_image; ++n)
@@ -221,14 +177,24 @@ void data_block(const ConvArgs& c, const CellKind& kind, const std::vector<Class
           }
     for (auto [i, j] : k.taps)
       p.taps.push_back(-(i * g.dilation / s) * y.row() - (j * g.dilation / s) * y.pixel());
-    p.depth = O, p.outputs = C, p.weights = packed.data() + k.at;
+    p.depth = O, p.outputs = C,
+    p.weights = packed.data() + k.before * cells_of_a_tap(c, kind, p.tiles->lanes);
     p.bias = nullptr, p.beta = c.beta, p.relu = false;
     run(p);
   }
 }
 
-Product product_of(const ConvArgs& c, const TileKernels& tiles) {
+// Results that the caches do not hold until they are read, if tiles write whole lines of them and add nothing.
+bool past_caches(const Tensor& out, float beta, const TileKernels& tiles) {
+  constexpr int64_t kFrom = 8 << 20, kLine = 64;
+  const int64_t one = size_of(out.dtype());
+  return out.bytes() >= kFrom && beta == 0 && out.dim(3) * one % kLine == 0 &&
+         tiles.lanes * one % kLine == 0 && reinterpret_cast<uintptr_t>(out.raw()) % kLine == 0;
+}
+
+Product product_of(const ConvArgs& c, const Tensor& out, const TileKernels& tiles) {
   Product p;
+  p.past_caches = past_caches(out, &out == &c.x ? c.beta : 0, tiles);
   p.tiles = &tiles, p.finish = kernels().finish[element(c.y.dtype())];
   p.plain = !c.bias && !c.relu && tiles.type == c.y.dtype();
   return p;
@@ -244,25 +210,27 @@ void direct_forward(const ConvArgs& c) {
   const Blocks blocks(c.y.dim(0), c.y.dim(1), c.y.dim(2), c.x.dim(3) / kind.elements * seen * seen, 1);
 #pragma omp parallel
   {
-    Product p = product_of(c, tiles);
+    Product p = product_of(c, c.y, tiles);
 #pragma omp for schedule(dynamic)
     for (int64_t i = 0; i < blocks.count(); ++i) forward_block(c, kind, packed, Block(blocks, i), p);
+    fence_streams<V8>();
   }
 }
 
 void direct_backward_data(const ConvArgs& c) {
   const CellKind kind = CellKind::of(c);
   const TileKernels& tiles = kind.tiles(c.x.dim(3));
-  const std::vector<Class> classes = classes_of(c, kind, tiles.lanes);
+  const std::vector<Class> classes = classes_of(c);
   const Cells packed = pack_data(c, kind, classes, tiles.lanes);
   const int64_t s = c.geometry.stride;
   const Blocks blocks(c.x.dim(0), c.x.dim(1), c.x.dim(2),
                       std::max<int64_t>(1, c.y.dim(3) / kind.elements / (s * s)), s);
 #pragma omp parallel
   {
-    Product p = product_of(c, tiles);
+    Product p = product_of(c, c.x, tiles);
 #pragma omp for schedule(dynamic)
     for (int64_t i = 0; i < blocks.count(); ++i) data_block(c, kind, classes, packed, Block(blocks, i), p);
+    fence_streams<V8>();
   }
 }
 

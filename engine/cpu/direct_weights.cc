@@ -10,7 +10,7 @@ namespace skein::cpu {
 namespace {
 
 // The fewest pixels of a block, of several images if necessary: after each, tiles are added to memory.
-constexpr int64_t kLeastPixels = 196;
+int64_t least_pixels() { return kernels().width > 8 ? 392 : 196; }
 
 // How a weight gradient is cut: `taps` window positions of `channels` each, in tiles of up to rows x lanes.
 struct Plan {
@@ -44,8 +44,8 @@ Plan plan_of(const ConvArgs& c) {
           slot << 13, first_channel, first_output, Tensor::zeros({std::max(C, O)}, c.x.dtype())};
 }
 
-// The pixels of one row, and in pairs those beside them; `zeros` where there is none.
-struct Row {
+// Some pixels, and in pairs those beside them; `zeros` where there is none.
+struct Points {
   std::vector<const void*> a, b;
   void clear() { a.clear(), b.clear(); }
 };
@@ -53,100 +53,93 @@ struct Row {
 // The thread's buffers, kept from call to call.
 struct Memory {
   std::vector<Cell> inputs, outputs;
-  Row row;
+  Points seen;
 };
 
 // Some images' rows of outputs, the same rows of each.
-struct Block {
+struct Piece {
   int64_t image, images, first, last;
 };
 
-// What a block's tiles read: dy [panel][cell of pixels][lanes], x [group][row][column][slot].
+// What a block's tiles read: dy [panel][cell of pixels][lanes], x [row][column][slot] of one group at a time, which then
+// stays in the first-level cache; or all channels side by side, as in the images themselves.
 struct Operands {
   const Cell *x, *dy;
-  int64_t width, group;  // in x: columns; cells from one group to the next
+  bool by_group;
+  int64_t width;  // in x: columns
   Pixels pixels;
+  int64_t panel, dy_step;  // in dy: cells from one panel and from one pixel to the next
 };
 
-void pack_row(const Plan& plan, const Row& row, DType t, Cell* to, int64_t group, int64_t slot,
-              const std::vector<int64_t>& first, int64_t channels) {
+// Packs the same channels of all pixels: from first[g] on for each of some groups.
+void pack_pixels(const Plan& plan, const Points& points, DType t, Cell* to, int64_t slot,
+                 const int64_t* first, int64_t groups, int64_t channels) {
   const bool pairs = plan.kind.elements == 2;
+  const int64_t columns = int64_t(points.a.size());
   (pairs ? kernels().pack_pairs : kernels().pack[element(t)])({.to = to,
-                                                               .group = group,
+                                                               .group = columns * slot,
                                                                .slot = slot,
-                                                               .groups = int64_t(first.size()),
-                                                               .columns = int64_t(row.a.size()),
+                                                               .groups = groups,
+                                                               .columns = columns,
                                                                .channels = channels,
-                                                               .first = first.data(),
-                                                               .a = row.a.data(),
-                                                               .b = pairs ? row.b.data() : nullptr});
+                                                               .first = first,
+                                                               .a = points.a.data(),
+                                                               .b = pairs ? points.b.data() : nullptr});
 }
 
-// Every pixel of a row or, in pairs, every other one and its neighbor.
-void take_points(const Plan& plan, const Tensor& t, int64_t from, int64_t step, int64_t count, Row& row) {
-  row.clear();
+// Adds every pixel of a row or, in pairs, every other one and its neighbor.
+void take_row(const Plan& plan, const Tensor& t, int64_t from, int64_t step, int64_t count, Points& points) {
   for (int64_t q = 0; q < count; q += plan.kind.elements) {
-    row.a.push_back(at(t, from + q * step));
-    row.b.push_back(q + 1 < count ? at(t, from + (q + 1) * step) : plan.zeros.raw());
+    points.a.push_back(at(t, from + q * step));
+    points.b.push_back(q + 1 < count ? at(t, from + (q + 1) * step) : plan.zeros.raw());
   }
 }
 
 // Windows of one pixel need no neighbors, so only the pixels that are used are packed, in one long row.
-Operands pack_points(const ConvArgs& c, const Plan& plan, const Block& b, Memory& memory) {
+Operands take_points(const ConvArgs& c, const Plan& plan, const Piece& b, Memory& memory) {
   const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), Q = c.y.dim(2), stride = c.geometry.stride;
-  const int64_t all = b.images * (b.last - b.first) * plan.cells(Q), group = all * plan.slot;
-  Cell* const x = grow(memory.inputs, plan.groups.count * group);
-  Cell* to = x;
   for (int64_t n = b.image; n < b.image + b.images; ++n)
-    for (int64_t p = b.first; p < b.last; ++p, to += plan.cells(Q) * plan.slot) {
-      take_points(plan, c.x, (n * H + p * stride) * W * C, stride * C, Q, memory.row);
-      pack_row(plan, memory.row, c.x.dtype(), to, group, plan.slot, plan.first_channel, plan.channels);
-    }
-  return {x, memory.outputs.data(), all, group, {1, 1, all, 0, 0, plan.slot}};
+    for (int64_t p = b.first; p < b.last; ++p)
+      take_row(plan, c.x, (n * H + p * stride) * W * C, stride * C, Q, memory.seen);
+  const int64_t all = int64_t(memory.seen.a.size());
+  return {grow(memory.inputs, all * plan.slot), nullptr, true, all, {1, 1, all, 0, 0, plan.slot}, 0, 0};
 }
 
-// One row of a window, zero outside the image. In pairs each column brings along the one that the next output sees.
-void take_window(const ConvArgs& c, const Plan& plan, int64_t n, int64_t h, const Rectangle& r, Row& row) {
+// Adds one row of a window, zero outside the image. In pairs each column brings along the one that the next output sees.
+void take_window(const ConvArgs& c, const Plan& plan, int64_t n, int64_t h, const Rectangle& r,
+                 Points& points) {
   const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3);
   const auto pixel = [&](int64_t w) {
     const bool inside = h >= 0 && h < H && w >= 0 && w < W && w < r.right;
     return inside ? at(c.x, ((n * H + h) * W + w) * C) : plan.zeros.raw();
   };
-  row.clear();
   for (int64_t w = r.left; w < r.right; ++w) {
-    row.a.push_back(pixel(w));
-    row.b.push_back(pixel(w + c.geometry.stride));
+    points.a.push_back(pixel(w));
+    points.b.push_back(pixel(w + c.geometry.stride));
   }
 }
 
-void put_window_row(const ConvArgs& c, const Plan& plan, int64_t n, int64_t h, const Rectangle& r, Cell* to,
-                    int64_t group, Row& row) {
-  take_window(c, plan, n, h, r, row);
-  if (!plan.merged)
-    return pack_row(plan, row, c.x.dtype(), to, group, plan.slot, plan.first_channel, plan.channels);
-  visit_float(c.x.dtype(), [&](auto zero) {
-    for (const void* pixel : row.a)
-      fill_cells(to, static_cast<const decltype(zero)*>(pixel), plan.slot), to += plan.slot;
-  });
-}
-
-Operands pack_windows(const ConvArgs& c, const Plan& plan, const Block& b, Memory& memory) {
+Operands take_windows(const ConvArgs& c, const Plan& plan, const Piece& b, Memory& memory) {
   const auto& g = c.geometry;
-  const int64_t S = c.w.dim(2), Q = c.y.dim(2);
-  const Rectangle r{b.first * g.stride - g.padding,
-                    (b.last - 1) * g.stride - g.padding + (c.w.dim(1) - 1) * g.dilation + 1, -g.padding,
-                    (Q - 1) * g.stride - g.padding + (S - 1) * g.dilation + 1};
-  const int64_t row = r.width() * plan.slot, image = r.height() * row, group = b.images * image;
-  Cell* x = grow(memory.inputs, (plan.merged ? 1 : plan.groups.count) * group + 32);
-  for (int64_t i = 0; i < b.images; ++i)
-    for (int64_t h = r.top; h < r.bottom; ++h)
-      put_window_row(c, plan, b.image + i, h, r, x + i * image + (h - r.top) * row, group, memory.row);
+  const Rectangle r = window_of(c, b.first, b.last);
+  for (int64_t n = b.image; n < b.image + b.images; ++n)
+    for (int64_t h = r.top; h < r.bottom; ++h) take_window(c, plan, n, h, r, memory.seen);
+  const int64_t row = r.width() * plan.slot, image = r.height() * row;
+  Cell* const x = grow(memory.inputs, b.images * image + 32);
+  Cell* to = x;
+  if (plan.merged)
+    visit_float(c.x.dtype(), [&](auto zero) {
+      for (const void* pixel : memory.seen.a)
+        fill_cells(to, static_cast<const decltype(zero)*>(pixel), plan.slot), to += plan.slot;
+    });
   return {x,
-          memory.outputs.data(),
+          nullptr,
+          !plan.merged,
           r.width(),
-          group,
-          {b.images, b.last - b.first, plan.cells(Q), image, g.stride * row,
-           plan.kind.elements * g.stride * plan.slot}};
+          {b.images, b.last - b.first, plan.cells(c.y.dim(2)), image, g.stride * row,
+           plan.kind.elements * g.stride * plan.slot},
+          0,
+          0};
 }
 
 template <class T>
@@ -155,37 +148,75 @@ void add_bias(float* bias, const T* dy, int64_t pixels, int64_t O) {
     for (int64_t o = 0; o < O; ++o) bias[o] += float(dy[i * O + o]);
 }
 
-Operands pack(const ConvArgs& c, const Plan& plan, const Block& b, Memory& memory, float* bias) {
+bool is_pointwise(const ConvArgs& c) { return c.w.dim(1) == 1 && c.w.dim(2) == 1 && c.geometry.padding == 0; }
+
+// Cells of one f32 are what images of f32 are made of, so windows of one pixel and full panels need no copy. Of pixels
+// with more channels the panels would lie so far apart that they share places in a cache.
+bool in_place(const ConvArgs& c, const Plan& plan) {
+  constexpr int64_t kMost = 512;
+  if (std::max(c.x.dim(3), c.y.dim(3)) > kMost) return false;
+  return is_pointwise(c) && !plan.merged && plan.kind.elements == 1 && c.x.dtype() == kF32 &&
+         c.y.dim(3) % plan.tiles.lanes == 0;
+}
+Operands images(const ConvArgs& c, const Plan& plan, const Piece& b) {
+  const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), P = c.y.dim(1), Q = c.y.dim(2),
+                O = c.y.dim(3), stride = c.geometry.stride;
+  return {static_cast<const Cell*>(at(c.x, (b.image * H + b.first * stride) * W * C)),
+          static_cast<const Cell*>(at(c.y, (b.image * P + b.first) * Q * O)),
+          false,
+          0,
+          {b.images, b.last - b.first, Q, H * W * C, stride * W * C, stride * C},
+          plan.tiles.lanes,
+          O};
+}
+
+// Packs dy; the groups of x follow one by one.
+Operands pack(const ConvArgs& c, const Plan& plan, const Piece& b, Memory& memory, float* bias) {
   const int64_t P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3), rows = b.last - b.first;
   const int64_t lanes = plan.tiles.lanes, all = b.images * rows * plan.cells(Q);
-  Cell* to = grow(memory.outputs, plan.panels * all * lanes);
-  for (int64_t i = 0; i < b.images * rows; ++i, to += plan.cells(Q) * lanes) {
+  Points& points = memory.seen;
+  points.clear();
+  for (int64_t i = 0; i < b.images * rows; ++i) {
     const int64_t from = ((b.image + i / rows) * P + b.first + i % rows) * Q * O;
-    take_points(plan, c.y, from, O, Q, memory.row);
-    pack_row(plan, memory.row, c.y.dtype(), to, all * lanes, lanes, plan.first_output, O);
+    take_row(plan, c.y, from, O, Q, points);
     if (bias)
       visit_float(c.y.dtype(), [&](auto zero) { add_bias(bias, c.y.data<decltype(zero)>() + from, Q, O); });
   }
-  const bool points = c.w.dim(1) == 1 && c.w.dim(2) == 1 && c.geometry.padding == 0 && !plan.merged;
-  return points ? pack_points(c, plan, b, memory) : pack_windows(c, plan, b, memory);
+  Cell* const dy = grow(memory.outputs, plan.panels * all * lanes);
+  pack_pixels(plan, points, c.y.dtype(), dy, lanes, plan.first_output.data(), plan.panels, O);
+  points.clear();
+  Operands from =
+      is_pointwise(c) && !plan.merged ? take_points(c, plan, b, memory) : take_windows(c, plan, b, memory);
+  from.dy = dy, from.panel = all * lanes, from.dy_step = lanes;
+  return from;
 }
 
-void add_block(const ConvArgs& c, const Plan& plan, const Block& b, float* sum, float* bias, bool add) {
-  thread_local Memory memory;
-  const Operands from = pack(c, plan, b, memory, bias);
-  const int64_t S = c.w.dim(2), cells = from.pixels.planes * from.pixels.rows * from.pixels.columns;
+// Adds the products of a group of channels with all panels to its tiles of `sums`.
+void add_group(const ConvArgs& c, const Plan& plan, const Operands& from, int64_t i, float* sums, bool add) {
+  const int64_t S = c.w.dim(2);
+  const Cell* x = from.x + (from.by_group ? 0 : plan.groups.first(i));
   for (int64_t j = 0; j < plan.panels; ++j)
     for (int64_t t = 0; t < plan.taps; ++t) {
       const int64_t tr = plan.merged ? t : t / S, ts = plan.merged ? 0 : t % S;
-      const Cell* shifted = from.x + (tr * from.width + ts) * c.geometry.dilation * plan.slot;
-      for (int64_t i = 0; i < plan.groups.count; ++i, sum += plan.tile())
-        plan.tiles.outer[plan.groups.size(i) - 1](
-            {.x = shifted + (plan.merged ? plan.groups.first(i) : i * from.group),
-             .y = from.dy + j * cells * plan.tiles.lanes,
-             .at = from.pixels,
-             .sums = sum,
-             .add = add});
+      plan.tiles.outer[plan.groups.size(i) - 1](
+          {.x = x + (tr * from.width + ts) * c.geometry.dilation * plan.slot,
+           .y = from.dy + j * from.panel,
+           .at = from.pixels,
+           .y_step = from.dy_step,
+           .sums = sums + ((i * plan.panels + j) * plan.taps + t) * plan.tile(),
+           .add = add});
     }
+}
+
+void add_block(const ConvArgs& c, const Plan& plan, const Piece& b, float* sums, float* bias, bool add) {
+  thread_local Memory memory;
+  const Operands from = !bias && in_place(c, plan) ? images(c, plan, b) : pack(c, plan, b, memory, bias);
+  for (int64_t i = 0; i < plan.groups.count; ++i) {
+    if (from.by_group)
+      pack_pixels(plan, memory.seen, c.x.dtype(), memory.inputs.data(), plan.slot,
+                  plan.first_channel.data() + i, 1, plan.channels);
+    add_group(c, plan, from, i, sums, add);
+  }
 }
 
 // to[i] = the threads' sums, in the order of threads, for i < n.
@@ -205,8 +236,8 @@ void gather(const ConvArgs& c, const Plan& plan, const float* sums, int64_t thre
       constexpr int64_t kWide = 16;  // at least kMostRows
       float tile[kMostRows * kMostLanes], turned[kMostLanes * kWide];
       const int64_t group = i % groups.count, rows = groups.size(group);
-      add_up(tile, sums + (j * plan.taps * groups.count + i) * plan.tile(), rows * lanes, plan.size(),
-             threads);
+      add_up(tile, sums + ((group * plan.panels + j) * plan.taps + i / groups.count) * plan.tile(),
+             rows * lanes, plan.size(), threads);
       kernels().transpose(reinterpret_cast<Cell*>(turned), kWide, reinterpret_cast<const Cell*>(tile), rows,
                           lanes);
       float* dw = c.w.data<float>() + j * lanes * K + i / groups.count * plan.channels + groups.first(group);
@@ -228,7 +259,7 @@ void direct_backward_weights(const ConvArgs& c) {
   const int64_t per_row = Q * (O + c.x.dim(3) * seen * seen * 8 / 6);
   const int64_t rows = std::clamp<int64_t>(plan.block_cells / per_row, 1, P), cuts = (P + rows - 1) / rows;
   const int64_t threads = std::min<int64_t>(omp_get_max_threads(), cuts > 1 ? N * cuts : N);
-  const int64_t images = cuts > 1 ? 1 : std::clamp<int64_t>(kLeastPixels / (P * Q), 1, N / threads);
+  const int64_t images = cuts > 1 ? 1 : std::clamp<int64_t>(least_pixels() / (P * Q), 1, N / threads);
   const Tensor sums({threads * plan.size()}), bias = c.bias ? Tensor::zeros({threads, O}) : Tensor();
 #pragma omp parallel for schedule(static, 1) num_threads(int(threads))
   for (int64_t t = 0; t < threads; ++t) {

@@ -90,8 +90,8 @@ void gemm_bf16(const GemmArgs& g, const Product& p) {
 }  // namespace
 
 void gemm(const GemmArgs& g) {
-  const Timed timed(profile()[kGemm]);
   const Product p = check(g);
+  const Counted counted(kGemm, 2. * double(p.m * p.n * p.k), 0);
   if (p.m == 0 || p.n == 0) return;
   CHECK(p.k > 0, "a product over nothing", g.a.shape(), g.b.shape());
   const auto any = [&](DType t) { return g.a.dtype() == t || g.b.dtype() == t; };

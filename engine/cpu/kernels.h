@@ -63,16 +63,19 @@ struct TileProduct {
   void* const* out = nullptr;
   int64_t from = 0;
   float beta = 0;
+  const Cell* const* next = nullptr;  // what the caller multiplies next: read ahead
+  bool past_caches = false;           // how `out` is written, which must be aligned to vectors; beta is 0
 };
 
-// The layout of pixels: planes of rows of columns, with these steps in x, in cells, and dense in y.
+// The layout of pixels: planes of rows of columns, with these steps, in cells.
 struct Pixels {
   int64_t planes, rows, columns, plane_step, row_step, step;
 };
 // sums[i][lane] = (add ? itself : 0) + sum over pixels of x[pixel + i] y[pixel][lane]
 struct TileOuter {
   const Cell *x, *y;
-  Pixels at;
+  Pixels at;       // of x
+  int64_t y_step;  // from each pixel to the next, in y
   float* sums;
   bool add;
 };
@@ -83,6 +86,36 @@ struct TileKernels {
   DType type;                                      // f32 or, for pairs, bf16
   void (*product[kMostRows])(const TileProduct&);  // by rows - 1
   void (*outer[kMostRows])(const TileOuter&);
+  // As many multiply-adds as `times` times the largest tile, all from the same rows + lanes cells: what a processor
+  // can do at most, for benchmarks.
+  void (*most)(const Cell* cells, int64_t times);
+};
+
+// For depthwise convolutions, in which every channel is a lane of its own; lanes are a multiple of the width.
+inline constexpr int kMostPixels = 8, kMostTaps = 9;
+
+// sums[row][column][lane] = sum over taps of in[row][column][tap[t] + lane] weights[t][lane]
+struct DepthwiseProduct {
+  const float* in;
+  int64_t in_row, in_step;
+  const int64_t* tap;
+  int64_t taps, lanes;
+  const float* weights;
+  float* sums;
+  int64_t sums_row, sums_step, rows, columns;
+};
+// sums[t][lane] = (add ? itself : 0) + sum over pixels of x[pixel + tap[t] + lane] y[pixel + lane]
+struct DepthwiseOuter {
+  const float *x, *y;
+  Pixels x_at, y_at;  // which differ in their steps
+  const int64_t* tap;
+  int64_t lanes;
+  float* sums;
+  bool add;
+};
+struct DepthwiseKernels {
+  void (*product[kMostPixels])(const DepthwiseProduct&);  // by pixels at a time - 1, at most the columns
+  void (*outer[kMostTaps])(const DepthwiseOuter&);        // by taps - 1
 };
 
 // out[i][from + l] <- act(sums[i][l] + bias[l]) + beta out[i][from + l], for l < width
@@ -143,6 +176,7 @@ struct Kernels {
   void (*transpose)(Cell* to, int64_t lanes, const Cell* from, int64_t rows, int64_t columns);
   TileKernels tiles;       // of f32
   TileKernels slim_tiles;  // for few lanes
+  DepthwiseKernels depthwise;
   void (*finish[3])(const TileFinish&);
   void (*pack[3])(const PackRow&);  // as f32, by element()
   void (*pack_pairs)(const PackRow&);

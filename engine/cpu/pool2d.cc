@@ -60,8 +60,8 @@ void run(PoolPlane plane, const Tensor& from, const Tensor& to, const Tensor& ar
 }  // namespace
 
 void pool2d_forward(const PoolArgs& a) {
-  const Timed timed(profile()[kPool]);
   check(a, a.x, a.y);
+  const Counted counted(kPool, 0, bytes_of(a.x, a.y, a.argmax));
   const PoolKernels& kernel = kernels().pool[element(a.x.dtype())];
   PoolPlane plane = plane_of(a, a.x, a.y);
   const std::vector<float> shares = a.average ? shares_of(plane) : std::vector<float>();
@@ -70,8 +70,8 @@ void pool2d_forward(const PoolArgs& a) {
 }
 
 void pool2d_backward(const PoolArgs& a) {
-  const Timed timed(profile()[kPool]);
   check(a, a.dx, a.dy);
+  const Counted counted(kPool, 0, bytes_of(a.dx, a.dy, a.argmax));
   CHECK(a.average || a.argmax, "a maximum's gradient needs argmax from the forward pass");
   const PoolKernels& kernel = kernels().pool[element(a.dx.dtype())];
   PoolPlane plane = plane_of(a, a.dx, a.dy);

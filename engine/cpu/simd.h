@@ -50,15 +50,16 @@ template <class V>
   return load_bits<V>(p);
 }
 template <class V>
-[[gnu::always_inline]] inline V load(const bf16* p) {
+[[gnu::always_inline]] inline WordsOf<V> load_bits_of(const bf16* p) {
 #ifdef __x86_64__  // g++ 12 would go by way of two halves
-  if constexpr (kWidth<V> == 8)
-    return V(WordsOf<V>(_mm256_cvtepu16_epi32(load_bits<__m128i>(p))) << 16);
-  else if constexpr (kWidth<V> == 16)
-    return V(WordsOf<V>(_mm512_maskz_cvtepu16_epi32(kAll, load_bits<__m256i>(p))) << 16);
-  else
+  if constexpr (kWidth<V> == 8) return WordsOf<V>(_mm256_cvtepu16_epi32(load_bits<__m128i>(p)));
+  if constexpr (kWidth<V> == 16) return WordsOf<V>(_mm512_maskz_cvtepu16_epi32(kAll, load_bits<__m256i>(p)));
 #endif
-    return V(__builtin_convertvector(load_bits<HalvesOf<V>>(p), WordsOf<V>) << 16);
+  return __builtin_convertvector(load_bits<HalvesOf<V>>(p), WordsOf<V>);
+}
+template <class V>
+[[gnu::always_inline]] inline V load(const bf16* p) {
+  return V(load_bits_of<V>(p) << 16);
 }
 template <class V>
 [[gnu::always_inline]] inline V load(const f16* p) {

@@ -2,6 +2,7 @@
 #include <omp.h>
 
 #include "engine/cpu/cells.h"
+#include "engine/cpu/direct_conv.h"
 #include "engine/cpu/winograd.h"
 #include "engine/cpu/winograd_map.h"
 
@@ -61,6 +62,7 @@ void add_block(const ConvArgs& c, const Cut& cut, const Maps& maps, int64_t firs
             {.x = reinterpret_cast<const Cell*>(x.at + i * x_plane + g * count * cut.slot),
              .y = reinterpret_cast<const Cell*>(dy.at + i * dy_plane + j * count * lanes),
              .at = {1, 1, count, 0, 0, cut.slot},
+             .y_step = lanes,
              .sums = sum,
              .add = add});
 }
@@ -99,9 +101,8 @@ void gather(const ConvArgs& c, const Cut& cut, const float* sums, int64_t thread
     }
 }
 
-// Sums of dy over pixels, in double: a bias's gradient.
 template <class T>
-void bias_gradient(const ConvArgs& c) {
+void sum_bias(const ConvArgs& c) {
   const int64_t O = c.y.dim(3), rows = c.y.size() / O;
   const T* dy = c.y.data<T>();
   std::vector<double> sum(static_cast<size_t>(O));
@@ -112,6 +113,10 @@ void bias_gradient(const ConvArgs& c) {
 }
 
 }  // namespace
+
+void bias_gradient(const ConvArgs& c) {
+  visit_float(c.y.dtype(), [&](auto zero) { sum_bias<decltype(zero)>(c); });
+}
 
 void winograd_backward_weights(const ConvArgs& c) {
   const Cut cut = cut_of(c);
@@ -126,7 +131,7 @@ void winograd_backward_weights(const ConvArgs& c) {
     for (int64_t from = blocks * t / threads, i = from; i < blocks * (t + 1) / threads; ++i)
       add_block(c, cut, maps, i * most, std::min(most, all - i * most),
                 sums.data<float>() + t * 16 * cut.plane(), i > from);
-  if (c.bias) visit_float(c.x.dtype(), [&](auto zero) { bias_gradient<decltype(zero)>(c); });
+  if (c.bias) bias_gradient(c);
   gather(c, cut, sums.data<float>(), threads);
 }
 

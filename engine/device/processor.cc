@@ -36,12 +36,7 @@ Isa widest_of(unsigned saved) {
   return all(seven.d, kAmx) && all(saved, kTiles) ? Isa::kAmx : Isa::kAvx512Bf16;
 }
 
-Processor look() {
-  const Leaf one(1, 0), zero(0, 0);
-  const unsigned family = (one.a >> 8 & 15) + (one.a >> 20 & 255);
-  const bool amd = zero.b == signature_AMD_ebx;
-  return {widest_of(saved_registers()), amd && family == 25};  // Zen 4; Zen 5 is family 26
-}
+Processor look() { return {widest_of(saved_registers())}; }
 #else
 Processor look() { return {}; }
 #endif

@@ -10,7 +10,6 @@ const char* name_of(Isa);                              // as SKEIN_CPU spells it
 // What one processor has, with its system's permission to use it.
 struct Processor {
   Isa widest = Isa::kAvx2;
-  bool halved = false;  // It computes 512 bits as two halves, so that AVX-512 multiplies no faster than AVX2.
 };
 const Processor& this_processor();
 

@@ -23,11 +23,14 @@ struct Pairs {
   static __m512bh spread(const Cell* p) { return __m512bh(_mm512_set1_epi32(load_bits<int>(p))); }
   static V16 multiplied(V16 sum, __m512bh x, __m512bh y) { return V16(_mm512_dpbf16_ps(__m512(sum), x, y)); }
   using Out = bf16;  // Rounded as bf16(float) rounds, but for numbers below 2^-126, which become 0.
-  static void put(bf16* p, const V16 (&v)[2]) {
+  static void put(bf16* p, const V16 (&v)[2], bool past_caches) {
     const __m512bh both = _mm512_cvtne2ps_pbh(__m512(v[1]), __m512(v[0]));
-    __builtin_memcpy(p, &both, sizeof both);
+    if (past_caches)
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(p), __m512i(both));
+    else
+      __builtin_memcpy(p, &both, sizeof both);
   }
-  static void put(bf16* p, const V16 (&v)[1]) {
+  static void put(bf16* p, const V16 (&v)[1], bool) {
     const __m256bh one = _mm512_cvtneps_pbh(__m512(v[0]));
     __builtin_memcpy(p, &one, sizeof one);
   }

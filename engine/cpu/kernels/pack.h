@@ -61,23 +61,33 @@ template <class V, class T, class Io>
 }
 template <class V, class Io>
 [[gnu::always_inline]] inline WordsOf<V> cells_of(const Half* a, const Half* b, const Io& io) {
-  return WordsOf<V>(io.get(&a->value)) >> 16 | WordsOf<V>(io.get(&b->value));
+  return io.get_bits(&b->value) << 16 | io.get_bits(&a->value);
+}
+
+// One vector of each pixel, from channel `from` on.
+template <class V, class T, class Io>
+[[gnu::always_inline]] inline void pack_vectors(const PackRow& p, int64_t from, Cell* to, const Io& io) {
+  const void *const *a = p.a, *const *b = p.b ? p.b : p.a;
+  const int64_t slot = p.slot;
+  for (const void* const* end = a + p.columns; a < end; ++a, ++b, to += slot) {
+    const WordsOf<V> v = cells_of<V>(static_cast<const T*>(*a) + from, static_cast<const T*>(*b) + from, io);
+    __builtin_memcpy(to, &v, sizeof v);
+  }
 }
 
 template <class V, class T>
 void pack_cells(const PackRow& p) {
-  for (int64_t w = 0; w < p.columns; ++w)
-    for (int64_t g = 0; g < p.groups; ++g) {
-      Cell* to = p.to + g * p.group + w * p.slot;
-      const T *a = static_cast<const T*>(p.a[w]) + p.first[g],
-              *b = p.b ? static_cast<const T*>(p.b[w]) + p.first[g] : a;
-      const int64_t left = p.channels - p.first[g];
-      for (int64_t i = 0; i < p.slot; i += kWidth<V>) {
-        const WordsOf<V> v = i + kWidth<V> <= left ? cells_of<V>(a + i, b + i, Whole<V>())
-                             : i < left            ? cells_of<V>(a + i, b + i, Part<V>{left - i})
-                                                   : WordsOf<V>{};
-        __builtin_memcpy(to + i, &v, sizeof v);
-      }
+  constexpr int64_t W = kWidth<V>;
+  for (int64_t g = 0; g < p.groups; ++g)
+    for (int64_t i = 0; i < p.slot; i += W) {
+      const int64_t from = p.first[g] + i, left = p.channels - from;
+      Cell* to = p.to + g * p.group + i;
+      if (left >= W)
+        pack_vectors<V, T>(p, from, to, Whole<V>());
+      else if (left > 0)
+        pack_vectors<V, T>(p, from, to, Part<V>{left});
+      else
+        for (int64_t w = 0; w < p.columns; ++w) std::fill_n(to + w * p.slot, W, 0);
     }
 }
 

@@ -19,6 +19,7 @@ struct Whole {
   void put(T* p, V v, bool past_caches) const {
     past_caches ? stream(p, v) : store(p, v);
   }
+  WordsOf<V> get_bits(const bf16* p) const { return load_bits_of<V>(p); }
   WordsOf<V> get_bytes(const uint8_t* p) const {
     return __builtin_convertvector(load_bits<BytesOf<V>>(p), WordsOf<V>);
   }
@@ -42,6 +43,11 @@ struct Part {
   template <class T>
   void put(T* p, V v, bool) const {
     put(p, v);
+  }
+  WordsOf<V> get_bits(const bf16* p) const {
+    WordsOf<V> v{};
+    for (int64_t i = 0; i < n; ++i) v[i] = p[i].bits;
+    return v;
   }
   WordsOf<V> get_bytes(const uint8_t* p) const {
     WordsOf<V> v{};

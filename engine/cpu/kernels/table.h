@@ -1,5 +1,6 @@
 // All kernels for vectors V.
 #pragma once
+#include "engine/cpu/kernels/depthwise.h"
 #include "engine/cpu/kernels/norm.h"
 #include "engine/cpu/kernels/pack.h"
 #include "engine/cpu/kernels/pool.h"
@@ -22,6 +23,7 @@ constexpr Kernels kernels_of() {
           tile_kernels < Singles<V>,
           kTileRows<V>,
           kWidth<V> == 16 ? 1 : 2 > (),
+          depthwise_kernels<V>(),
           {tile_finish<V, float>, tile_finish<V, bf16>, tile_finish<V, f16>},
           {pack_cells<V, float>, pack_cells<V, bf16>, pack_cells<V, f16>},
           pack_cells<V, Half>,

@@ -19,10 +19,13 @@ struct Singles {
   static V multiplied(V sum, V x, V y) { return sum + x * y; }
   using Out = float;
   template <int N>
-  static void put(float* p, const V (&v)[N]) {
-    for (int j = 0; j < N; ++j) store(p + j * kWidth<V>, v[j]);
+  static void put(float* p, const V (&v)[N], bool past_caches) {
+    for (int j = 0; j < N; ++j)
+      past_caches ? stream(p + j * kWidth<V>, v[j]) : store(p + j * kWidth<V>, v[j]);
   }
 };
+
+inline constexpr int64_t kLineCells = 16;  // cells of a line of the caches
 
 // N vectors of cells side by side.
 template <class C, int N>
@@ -53,13 +56,14 @@ template <class C, int M, int N>
 [[gnu::always_inline]] inline void put_product(const TileProduct& t, typename C::Sums (&sum)[M][N]) {
   using V = typename C::Sums;
   using Out = typename C::Out;
+  const bool past_caches = t.past_caches;
 #pragma GCC unroll 12
   for (int i = 0; i < M; ++i) {
     Out* y = static_cast<Out*>(t.out[i]) + t.from;
     if (t.beta != 0)
 #pragma GCC unroll 2
       for (int j = 0; j < N; ++j) sum[i][j] += t.beta * load<V>(y + j * kWidth<V>);
-    C::put(y, sum[i]);
+    C::put(y, sum[i], past_caches);
   }
 }
 
@@ -69,16 +73,22 @@ void tile_product(const TileProduct& t) {
   constexpr int kLanes = N * kWidth<V>;
   V sum[M][N];
   each_sum(sum, [&](V& s, int i, int lane) { s = t.add ? load<V>(t.sums + i * t.sums_step + lane) : V{}; });
+  const Cell* const* next = t.next ? t.next : t.in;
   const Cell* b = t.weights;
   for (int64_t tap = 0; tap < t.taps; ++tap) {
-    const Cell* p[M];
+    const Cell *p[M], *ahead[M];
 #pragma GCC unroll 12
-    for (int i = 0; i < M; ++i) p[i] = t.in[i] + t.tap[tap];
+    for (int i = 0; i < M; ++i) p[i] = t.in[i] + t.tap[tap], ahead[i] = next[i] + t.tap[tap];
+    for (int64_t from = 0; from < t.depth; from += kLineCells) {
+#pragma GCC unroll 12
+      for (int i = 0; i < M; ++i) __builtin_prefetch(ahead[i] + from);
+      const int64_t to = std::min(from + kLineCells, t.depth);
 #pragma GCC unroll 2
-    for (int64_t k = 0; k < t.depth; ++k, b += kLanes) {
-      const Lanes<C, N> lanes(b);
+      for (int64_t k = from; k < to; ++k, b += kLanes) {
+        const Lanes<C, N> lanes(b);
 #pragma GCC unroll 12
-      for (int i = 0; i < M; ++i) lanes.add(sum[i], p[i] + k);
+        for (int i = 0; i < M; ++i) lanes.add(sum[i], p[i] + k);
+      }
     }
   }
   if (t.out) return put_product<C>(t, sum);
@@ -96,7 +106,7 @@ void tile_outer(const TileOuter& t) {
     for (int64_t r = 0; r < t.at.rows; ++r) {
       const Cell* p = t.x + n * t.at.plane_step + r * t.at.row_step;
 #pragma GCC unroll 2
-      for (int64_t q = 0; q < t.at.columns; ++q, p += t.at.step, b += kLanes) {
+      for (int64_t q = 0; q < t.at.columns; ++q, p += t.at.step, b += t.y_step) {
         const Lanes<C, N> lanes(b);
 #pragma GCC unroll 12
         for (int i = 0; i < M; ++i) lanes.add(sum[i], p + i);
@@ -108,13 +118,29 @@ void tile_outer(const TileOuter& t) {
   });
 }
 
+template <class C, int M, int N>
+void tile_most(const Cell* cells, int64_t times) {
+  using V = typename C::Sums;
+  V sum[M][N] = {};
+  for (int64_t k = 0; k < times; ++k) {
+    asm volatile("" : : : "memory");  // else the products would be taken once
+    const Lanes<C, N> lanes(cells + M);
+#pragma GCC unroll 12
+    for (int i = 0; i < M; ++i) lanes.add(sum[i], cells + i);
+  }
+  volatile float kept;
+  each_sum(sum, [&](const V& s, int, int) { kept = s[0]; });
+  static_cast<void>(kept);
+}
+
 template <class C, int N, int... M>
 constexpr TileKernels tile_kernels(std::integer_sequence<int, M...>) {
   return {int(sizeof...(M)),
           N * kWidth<typename C::Sums>,
           dtype_of<typename C::Out>::value,
           {tile_product<C, M + 1, N>...},
-          {tile_outer<C, M + 1, N>...}};
+          {tile_outer<C, M + 1, N>...},
+          tile_most<C, int(sizeof...(M)), N>};
 }
 template <class C, int M, int N>
 constexpr TileKernels tile_kernels() {

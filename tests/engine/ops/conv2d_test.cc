@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "engine/backend.h"
+#include "engine/cpu/depthwise_conv.h"
 #include "engine/cpu/direct_conv.h"
 #include "engine/cpu/winograd.h"
 #include "tests/support/reference.h"
@@ -50,16 +51,19 @@ struct ConvCase {
 };
 
 const ConvCase kConvCases[] = {
-    {2, 9, 7, 3, 16, 3, 3, {1, 1, 1, 1}},   {2, 8, 8, 16, 16, 3, 3, {1, 1, 1, 1}},
-    {1, 11, 9, 1, 5, 5, 5, {1, 0, 1, 1}},   {2, 9, 9, 5, 7, 3, 3, {2, 1, 1, 1}},
-    {3, 15, 13, 3, 64, 7, 7, {2, 3, 1, 1}}, {2, 6, 6, 16, 32, 1, 1, {2, 0, 1, 1}},
-    {2, 6, 6, 32, 24, 1, 1, {1, 0, 1, 1}},  {2, 9, 9, 16, 16, 3, 3, {1, 1, 1, 16}},
-    {1, 12, 12, 8, 12, 3, 3, {1, 2, 2, 1}}, {2, 7, 7, 8, 16, 3, 3, {2, 1, 1, 4}},
-    {1, 5, 5, 1, 1, 3, 3, {1, 1, 1, 1}},    {2, 28, 28, 1, 32, 3, 3, {1, 1, 1, 1}},
-    {1, 10, 8, 6, 6, 3, 3, {1, 2, 2, 6}},   {5, 4, 4, 64, 64, 3, 3, {1, 1, 1, 1}},
-    {2, 5, 6, 7, 9, 2, 4, {1, 1, 1, 1}},    {3, 7, 9, 24, 40, 3, 3, {1, 1, 1, 1}},
-    {1, 30, 31, 16, 8, 3, 3, {1, 0, 1, 1}}, {2, 8, 5, 8, 24, 3, 3, {1, 2, 1, 1}},
-    {2, 6, 6, 32, 40, 3, 3, {1, 1, 1, 1}},
+    {2, 9, 7, 3, 16, 3, 3, {1, 1, 1, 1}},    {2, 8, 8, 16, 16, 3, 3, {1, 1, 1, 1}},
+    {1, 11, 9, 1, 5, 5, 5, {1, 0, 1, 1}},    {2, 9, 9, 5, 7, 3, 3, {2, 1, 1, 1}},
+    {3, 15, 13, 3, 64, 7, 7, {2, 3, 1, 1}},  {2, 6, 6, 16, 32, 1, 1, {2, 0, 1, 1}},
+    {2, 6, 6, 32, 24, 1, 1, {1, 0, 1, 1}},   {2, 9, 9, 16, 16, 3, 3, {1, 1, 1, 16}},
+    {1, 12, 12, 8, 12, 3, 3, {1, 2, 2, 1}},  {2, 7, 7, 8, 16, 3, 3, {2, 1, 1, 4}},
+    {1, 5, 5, 1, 1, 3, 3, {1, 1, 1, 1}},     {2, 28, 28, 1, 32, 3, 3, {1, 1, 1, 1}},
+    {1, 10, 8, 6, 6, 3, 3, {1, 2, 2, 6}},    {5, 4, 4, 64, 64, 3, 3, {1, 1, 1, 1}},
+    {2, 5, 6, 7, 9, 2, 4, {1, 1, 1, 1}},     {3, 7, 9, 24, 40, 3, 3, {1, 1, 1, 1}},
+    {1, 30, 31, 16, 8, 3, 3, {1, 0, 1, 1}},  {2, 8, 5, 8, 24, 3, 3, {1, 2, 1, 1}},
+    {2, 6, 6, 32, 40, 3, 3, {1, 1, 1, 1}},   {2, 14, 13, 40, 40, 3, 3, {2, 1, 1, 40}},
+    {3, 9, 11, 24, 24, 5, 5, {1, 2, 1, 24}}, {1, 12, 9, 48, 48, 7, 7, {1, 3, 1, 48}},
+    {2, 8, 9, 32, 32, 3, 3, {1, 1, 1, 8}},   {2, 7, 6, 12, 24, 3, 3, {1, 1, 1, 12}},
+    {1, 9, 9, 24, 12, 3, 3, {2, 1, 2, 3}},   {2, 5, 5, 32, 32, 1, 1, {2, 0, 1, 32}},
 };
 
 ConvArgs make_conv(const ConvCase& k, DType t, bool bias) {
@@ -87,6 +91,8 @@ const Way kWays[] = {
     {"chosen", cpu::conv2d_forward, cpu::conv2d_backward_data, cpu::conv2d_backward_weights, always},
     {"oneDNN", cpu::onednn_forward, cpu::onednn_backward_data, cpu::onednn_backward_weights, always},
     {"direct", cpu::direct_forward, cpu::direct_backward_data, cpu::direct_backward_weights, ungrouped},
+    {"depthwise", cpu::depthwise_forward, cpu::depthwise_backward_data, cpu::depthwise_backward_weights,
+     cpu::is_depthwise},
     {"Winograd", cpu::winograd_forward, cpu::winograd_backward_data, cpu::winograd_backward_weights,
      cpu::winograd_fits}};
 
