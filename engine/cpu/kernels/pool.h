@@ -13,8 +13,10 @@ template <class F>
     for (int64_t s = w.first; s < w.last; ++s) f(r, s);
 }
 
+// The planes are copied, so that no store of bytes can change them and they stay in registers.
 template <class V, class T>
-void pool_maximum(const PoolPlane& a, int64_t p) {
+void pool_maximum(const PoolPlane& plane, int64_t p) {
+  const PoolPlane a = plane;
   using Words = WordsOf<V>;
   const Span h = a.inside(p, a.H);
   const T* x = static_cast<const T*>(a.in);
@@ -38,7 +40,8 @@ void pool_maximum(const PoolPlane& a, int64_t p) {
 }
 
 template <class V, class T>
-void pool_average(const PoolPlane& a, int64_t p) {
+void pool_average(const PoolPlane& plane, int64_t p) {
+  const PoolPlane a = plane;
   const Span h = a.inside(p, a.H);
   const T* x = static_cast<const T*>(a.in);
   for (int64_t q = 0; q < a.Q; ++q) {
@@ -51,8 +54,44 @@ void pool_average(const PoolPlane& a, int64_t p) {
   }
 }
 
-template <class V, class T, bool kAverage>
-void pool_gradient(const PoolPlane& a, int64_t r) {
+// A window that contains the position at hand.
+template <class T>
+struct Containing {
+  const T* dy;
+  const uint8_t* argmax;
+  uint32_t place;  // what argmax says if the position is the largest
+};
+
+template <class V, class T>
+void pool_maximum_gradient(const PoolPlane& plane, int64_t r) {
+  const PoolPlane a = plane;
+  constexpr int kMost = 256;  // places are bytes, so a window has at most 16 x 16
+  Containing<T> windows[kMost];
+  Span ps{0, 0}, qs{0, 0};
+  a.advance(r, a.P, ps);
+  for (int64_t s = 0; s < a.W; ++s) {
+    a.advance(s, a.Q, qs);
+    int count = 0;
+    each_in(ps, qs, [&](int64_t p, int64_t q) {
+      const int64_t at = (p * a.Q + q) * a.C;
+      windows[count++] = {static_cast<const T*>(a.in) + at, a.argmax + at, a.place(p, q, r, s)};
+    });
+    T* dx = static_cast<T*>(a.out) + (r * a.W + s) * a.C;
+    each_part<V>(a.C, [&](int64_t c, auto io) {
+      V sum{};
+      for (int i = 0; i < count; ++i) {
+        const Containing<T>& w = windows[i];
+        sum += io.get_bytes(w.argmax + c) == w.place ? io.get(w.dy + c) : V{};
+      }
+      if (a.beta != 0) sum += a.beta * io.get(dx + c);
+      io.put(dx + c, sum);
+    });
+  }
+}
+
+template <class V, class T>
+void pool_average_gradient(const PoolPlane& plane, int64_t r) {
+  const PoolPlane a = plane;
   const T* dy = static_cast<const T*>(a.in);
   Span ps{0, 0}, qs{0, 0};
   a.advance(r, a.P, ps);
@@ -62,11 +101,7 @@ void pool_gradient(const PoolPlane& a, int64_t r) {
     each_part<V>(a.C, [&](int64_t c, auto io) {
       V sum{};
       each_in(ps, qs, [&](int64_t p, int64_t q) {
-        const int64_t at = (p * a.Q + q) * a.C + c;
-        if constexpr (kAverage)
-          sum += a.shares[p * a.Q + q] * io.get(dy + at);
-        else
-          sum += io.get_bytes(a.argmax + at) == a.place(p, q, r, s) ? io.get(dy + at) : V{};
+        sum += a.shares[p * a.Q + q] * io.get(dy + (p * a.Q + q) * a.C + c);
       });
       if (a.beta != 0) sum += a.beta * io.get(dx + c);
       io.put(dx + c, sum);
@@ -76,7 +111,7 @@ void pool_gradient(const PoolPlane& a, int64_t r) {
 
 template <class V, class T>
 constexpr PoolKernels pool_kernels() {
-  return {pool_maximum<V, T>, pool_average<V, T>, pool_gradient<V, T, false>, pool_gradient<V, T, true>};
+  return {pool_maximum<V, T>, pool_average<V, T>, pool_maximum_gradient<V, T>, pool_average_gradient<V, T>};
 }
 
 }  // namespace skein::cpu
