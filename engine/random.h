@@ -37,7 +37,9 @@ enum class Purpose : uint32_t {
   kFault = 7,
   kSplit = 8,
   kTest = 9,
-  kMix = 10,  // mixup and cutmix
+  kMix = 10,     // mixup and cutmix
+  kPull = 11,    // palsgd: whether a worker is pulled instead of stepping
+  kSample = 12,  // sparta: which elements are averaged
 };
 
 // A family of draws. `step` is the training step, epoch or parameter index, depending on the purpose; `lane`

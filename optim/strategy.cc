@@ -1,6 +1,7 @@
 // The table of strategies as code.
 #include "optim/strategy.h"
 
+#include "comm/communicator/communicator.h"
 #include "engine/words/find_row.h"
 #include "optim/consensus.h"
 
@@ -60,6 +61,15 @@ std::unique_ptr<Strategy> make_strategy(const std::string& name, const Options& 
 }
 
 void Strategy::write_model(Worker& me, const Tensor& y) { consensus(me.comm, contribution(me), y); }
+
+Tensor Worker::visible(const Shape& shape, DType type) const {
+  return x.device().is_host() ? Tensor(shape, type, comm.allocator()) : Tensor(shape, type, x.device());
+}
+
+Tensor Worker::no_gradient() const {
+  if (pass) pass();
+  return Tensor::zeros({1}, kF32, x.device());
+}
 
 void Worker::local_step(const Tensor& y) {
   if (share > 0) rule.step(y, g, x, lr);

@@ -39,8 +39,13 @@ struct Worker {
   // With --servers dedicated: the workers and, last, a process that only serves.
   comm::Communicator& hub = comm;
   double weight = 0;  // in means of models: this worker's share of the global batch; 0: all have the same
+  // Drops the step's mini-batch; nothing where the oracle is told which step it is.
+  std::function<void()> pass = {};
 
+  // To be called in a step without a gradient. Returns 0, its loss.
+  Tensor no_gradient() const;
   Tensor gradient(const Slices& slices = {}) { return oracle(slices); }
+  Tensor visible(const Shape&, DType) const;  // beside x, in memory that peers can see, if they can see any
   bool has_server() const { return &hub != &comm; }
   // y <- y - lr u(g), with weight decay at x, where g was taken; y may be x. Without samples in this step: nothing.
   void local_step(const Tensor& y);

@@ -30,7 +30,7 @@ test_main(main_of_others -O0)
 # The tests that the emulated device runs as well, from the same objects. A GPU's machine runs these and two more.
 set(on_devices caching_allocator clip codec conv_run cuda_chain cuda_comm cuda_conv_bn cuda_gemm cuda_graph cuda_kernels
     cuda_memory cuda_norm cuda_training device_messages device_use dropout dtype fold gem graph graph_step layout
-    loss_scale maximum memory_pool mix mixing narrow ops pointwise random recorded reduce slot softmax vec)
+    loss_scale maximum memory_pool mix mixing narrow ops pointwise random recorded reduce sample slot softmax vec)
 list(JOIN on_devices "|" on_devices_regex)
 
 set(test_folders engine nn comm optim data apps laws programs fuzz)

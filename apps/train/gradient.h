@@ -24,6 +24,8 @@ class Gradient {
   // The loss, on the device. Throws Error that says which batch would fit where memory does not suffice.
   Tensor of_next_batch(const optim::Slices& = {});
 
+  void pass_batch() { batches_.next(); }  // in a step without a gradient
+
   // Gradients are taken this far uphill (SAM). Call it before the first step.
   void take_uphill(float radius) {
     if (radius > 0) uphill_ = std::make_unique<optim::Uphill>(flat_.x, flat_.g, flat_.buffers, radius);

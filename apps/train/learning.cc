@@ -93,7 +93,8 @@ void Learning::regroup() {
                     .comm = run.comm(),
                     .oracle = [this](const optim::Slices& slices) { return gradient.of_next_batch(slices); },
                     .hub = run.survivors.hub(),
-                    .weight = weight_of(run.setup)});
+                    .weight = weight_of(run.setup),
+                    .pass = [this] { gradient.pass_batch(); }});
 }
 
 void Learning::start() {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/loops/launch.h"
+#include "engine/vectors/elementwise.h"
 
 namespace skein {
 namespace {
@@ -203,7 +204,13 @@ struct EncodeChunks {
   }
 };
 
-template <bool kAdd>
+enum class Put {
+  kSet,
+  kAdd,
+  kCount
+};  // what becomes of an element that travelled; with kSet the others become 0
+
+template <Put kPut>
 struct DecodeChunks {
   float* y;
   const Entry* entries;
@@ -213,7 +220,7 @@ struct DecodeChunks {
   HD void operator()(int64_t c, Team team) const {
     const int64_t begin = c * kChunk, left = n - begin, length = left < kChunk ? left : kChunk;
     float* const to = y + begin;
-    if constexpr (!kAdd) {
+    if constexpr (kPut == Put::kSet) {
       // Each lane clears the run that it fills.
       const int64_t run = (length + Team::kLanes - 1) / Team::kLanes, first = team.lane() * run;
       for (int64_t i = first; i < first + run && i < length; ++i) to[i] = 0;
@@ -223,9 +230,13 @@ struct DecodeChunks {
     for (int64_t i = 0; i < (left < kChunk ? of_last : of_chunk); ++i) {
       const int64_t place = of[i].place;
       if (place >= length || place / run != team.lane()) continue;
-      to[place] = (kAdd ? to[place] : 0.f) + float(of[i].value);
+      to[place] = (kPut == Put::kSet ? 0.f : to[place]) + (kPut == Put::kCount ? 1.f : float(of[i].value));
     }
   }
+};
+
+struct DivideByCounts {
+  HD void operator()(float& y, float n) const { y = n > 1 ? y / n : y; }
 };
 
 int64_t blocks_of(int64_t n) { return (n + kBlock - 1) / kBlock; }
@@ -254,6 +265,15 @@ void decode_blocks(const Tensor& y, const Tensor& codes) {
       DecodeBlocks<Q, kAdd>{y.out<float>(), reinterpret_cast<const float*>(bytes), bytes + 4 * blocks, n});
 }
 
+template <Put kPut>
+void decode_chunks(const Codec& c, const Tensor& y, const Tensor& codes) {
+  CHECK(c.kind == Codec::kTopK, int(c.kind));
+  const int64_t n = y.size();
+  for_each_team(y.device(), chunks_of(n), n,
+                DecodeChunks<kPut>{y.out<float>(), reinterpret_cast<const Entry*>(codes.in<uint8_t>()), n,
+                                   c.kept(kChunk), c.kept(n % kChunk)});
+}
+
 template <bool kAdd>
 void decode_any(const Codec& c, const Tensor& y, const Tensor& codes) {
   check(c, codes, y);
@@ -261,10 +281,7 @@ void decode_any(const Codec& c, const Tensor& y, const Tensor& codes) {
   if (n == 0) return;
   if (c.kind == Codec::kInt8) return decode_blocks<Int8, kAdd>(y, codes);
   if (c.kind == Codec::kInt4) return decode_blocks<Int4, kAdd>(y, codes);
-  CHECK(c.kind == Codec::kTopK, int(c.kind));
-  for_each_team(y.device(), chunks_of(n), n,
-                DecodeChunks<kAdd>{y.out<float>(), reinterpret_cast<const Entry*>(codes.in<uint8_t>()), n,
-                                   c.kept(kChunk), c.kept(n % kChunk)});
+  decode_chunks<kAdd ? Put::kAdd : Put::kSet>(c, y, codes);
 }
 
 }  // namespace
@@ -286,5 +303,15 @@ void encode(const Codec& c, const Tensor& codes, const Tensor& x, const Tensor& 
 
 void decode(const Codec& c, const Tensor& y, const Tensor& codes) { decode_any<false>(c, y, codes); }
 void decode_add(const Codec& c, const Tensor& y, const Tensor& codes) { decode_any<true>(c, y, codes); }
+
+void count_sent(const Codec& c, const Tensor& n, const Tensor& codes) {
+  check(c, codes, n);
+  if (n.size() > 0) decode_chunks<Put::kCount>(c, n, codes);
+}
+
+void divide_by_counts(const Tensor& y, const Tensor& n) {
+  CHECK(y.size() == n.size() && y.device() == n.device(), y.shape(), n.shape(), y.device(), n.device());
+  each_element(y, DivideByCounts(), Change(y), Read(n));
+}
 
 }  // namespace skein

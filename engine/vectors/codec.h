@@ -32,5 +32,8 @@ void encode(const Codec&, const Tensor& codes, const Tensor& x, const Tensor& e,
 // decode(): y <- the decoded numbers; decode_add() adds them to y.
 void decode(const Codec&, const Tensor& y, const Tensor& codes);
 void decode_add(const Codec&, const Tensor& y, const Tensor& codes);
+// Of kTopK: n <- n + 1 where the codes say something.
+void count_sent(const Codec&, const Tensor& n, const Tensor& codes);
+void divide_by_counts(const Tensor& y, const Tensor& n);  // y <- y / n where n > 1; f32
 
 }  // namespace skein

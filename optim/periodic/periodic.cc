@@ -10,12 +10,6 @@
 namespace skein::optim {
 namespace {
 
-// Memory where peers can see it, if they can see any.
-Tensor visible_like(const Worker& me, const Tensor& x) {
-  if (x.device().is_host()) return Tensor(x.shape(), x.dtype(), me.comm.allocator());
-  return Tensor(x.shape(), x.dtype(), x.device());
-}
-
 bool mixes_buffers(const Options& o) { return buffer_policy(o) == BufferPolicy::kMix; }
 bool has_buffers(const Worker& me) { return me.buffers && me.buffers.size() > 0; }
 
@@ -27,13 +21,13 @@ void keep_for_ever(const Means& m) {
   kept.push_back(m);
 }
 
+}  // namespace
+
 comm::Pending mean_of(Worker& me, const Tensor& x) {
   if (me.weight == 0) return me.comm.mean(x);
   scale(x, me.weight);
   return me.comm.all_reduce(x);
 }
-
-}  // namespace
 
 // ---- one mean ---------------------------------------------------------------------------------------------
 Average::Average(const Options& o) : codec_(codec_of(o)) {}
@@ -93,17 +87,28 @@ Tensor Round::step_of(Worker& me, bool is_last) {
   return mean.x;
 }
 
+Tensor Round::meet(Worker& me, int64_t k) {
+  if (!period_.ends(k)) return {};
+  const Means mean = exchange(me, 0, me.x.size(), true);
+  mean.give_buffers(me);
+  return mean.x;
+}
+
 Means Round::means(Worker& me, int64_t k) {
   if (period_.ends(k)) return last_step(me, 0, me.x.size(), true);
   return me.local_step(me.x), Means();
 }
 
 Means Round::last_step(Worker& me, int64_t begin, int64_t end, bool with_buffers) {
-  if (!mean_.x) mean_.x = visible_like(me, me.x);
-  if (mixes_ && has_buffers(me) && !mean_.buffers) mean_.buffers = visible_like(me, me.buffers);
+  me.local_step(me.x);
+  return exchange(me, begin, end, with_buffers);
+}
+
+Means Round::exchange(Worker& me, int64_t begin, int64_t end, bool with_buffers) {
+  if (!mean_.x) mean_.x = me.visible(me.x.shape(), kF32);
+  if (mixes_ && has_buffers(me) && !mean_.buffers) mean_.buffers = me.visible(me.buffers.shape(), kF32);
   const Means mean{mean_.x.view({end - begin}, begin), with_buffers ? mean_.buffers : Tensor()};
 
-  me.local_step(me.x);
   copy(mean.x, me.x.view({end - begin}, begin));
   if (mean.buffers) copy(mean.buffers, me.buffers);
   comm::Pendings means;
@@ -127,8 +132,8 @@ void Flight::start(Worker& me, const Tensor& like, const Tensor& anchor) {
 void Flight::carry_on(Worker& me) {
   landed_ = false;
   if (under_way_ != kUnderWay || begun_) return;
-  if (!mean_.x) mean_.x = visible_like(me, own_.x);
-  if (own_.buffers && !mean_.buffers) mean_.buffers = visible_like(me, own_.buffers);
+  if (!mean_.x) mean_.x = me.visible(own_.x.shape(), kF32);
+  if (own_.buffers && !mean_.buffers) mean_.buffers = me.visible(own_.buffers.shape(), kF32);
   copy(mean_.x, own_.x);
   if (own_.buffers) copy(mean_.buffers, own_.buffers);
   begun_ = true;

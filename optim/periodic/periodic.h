@@ -12,6 +12,7 @@ class Period {
   explicit Period(const Options& o, int64_t otherwise = 4) : steps_(o.integer("tau", otherwise, 1)) {}
   bool ends(int64_t k) const { return (k + 1) % steps_ == 0; }
   bool begins(int64_t k) const { return k % steps_ == 0; }
+  int64_t of(int64_t k) const { return k / steps_; }  // the round of step k, from 0
   int64_t steps() const { return steps_; }
 
  private:
@@ -29,6 +30,8 @@ struct Means {
     if (buffers) copy(me.buffers, buffers);
   }
 };
+
+comm::Pending mean_of(Worker&, const Tensor& x);  // x <- the mean over the workers, by Worker::weight
 
 // The mean of a vector over the workers. With a codec, differences travel from what all workers had in common
 // last: from the anchor, a vector that is equal on all of them whenever a mean begins, or without one from
@@ -70,14 +73,19 @@ class Round {
   Tensor step(Worker& me, int64_t k) { return step_of(me, period_.ends(k)); }
   // The same for rounds of other lengths.
   Tensor step_of(Worker&, bool is_last);
+  // step() where the caller has moved x already.
+  Tensor meet(Worker&, int64_t k);
   // step() that leaves the running statistics as they are, and returns their mean as well.
   Means means(Worker&, int64_t k);
   // The last step of a round, and the mean of elements [begin, end) only.
   Means last_step(Worker&, int64_t begin, int64_t end, bool with_buffers);
   int64_t tau() const { return period_.steps(); }
   bool begins(int64_t k) const { return period_.begins(k); }
+  int64_t of(int64_t k) const { return period_.of(k); }
 
  private:
+  Means exchange(Worker&, int64_t begin, int64_t end, bool with_buffers);
+
   const Period period_;
   const bool mixes_;
   Average average_;

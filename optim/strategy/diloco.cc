@@ -5,41 +5,11 @@
 //   z      what all agreed on last      m    outer momentum      nu, mu  outer rate and momentum
 //   Delta  z - mean x                   o_f  when piece f of F sets out in a period      d  steps it travels
 //   z_i    eager: the anchor of worker i      Delta_i  z_i - x_i, what worker i did in a round
-#include "engine/vectors/mixing.h"
+#include "optim/periodic/outer.h"
 #include "optim/periodic/periodic.h"
 
 namespace skein::optim {
 namespace {
-
-class Outer {
- public:
-  explicit Outer(const Options& o)
-      : nu_(o.number("outer-lr", 0.7, 0)),
-        mu_(o.number("outer-momentum", 0.9, 0, 1)),
-        nesterov_(o.flag("outer-nesterov", true)) {}
-
-  // m <- mu m + Delta; z <- z - nu (mu m + Delta), without Nesterov z - nu m; then x <- z, where x is given.
-  void step(const Tensor& z, const Tensor& m, const Tensor& mean, const Tensor& x) const {
-    outer_step({.z = z,
-                .m = m,
-                .mean = mean,
-                .x = x,
-                .decay = mu_,
-                .gain = -1.f,
-                .along = nesterov_ ? -nu_ * mu_ : -nu_,
-                .beside = nesterov_ ? nu_ : 0});
-  }
-  // The same along a given Delta.
-  void step_along(const Tensor& delta, const Tensor& z, const Tensor& m) const {
-    scale(m, mu_), axpy(m, 1.f, delta);
-    axpy(z, nesterov_ ? -nu_ * mu_ : -nu_, m);
-    if (nesterov_) axpy(z, -nu_, delta);
-  }
-
- private:
-  const double nu_, mu_;
-  const bool nesterov_;
-};
 
 class DiLoCo final : public Periodic {
  public:
@@ -53,8 +23,8 @@ class DiLoCo final : public Periodic {
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
-    if (const Tensor mean = round_.step(me, k)) {  // x_i <- x_i - eta u_i
-      outer_.step(z_, m_, mean, me.x);             // x_i <- z <- OuterOpt(z, z - mean x)
+    if (const Tensor mean = round_.step(me, k)) {     // x_i <- x_i - eta u_i
+      outer_.step(round_.of(k), z_, m_, mean, me.x);  // x_i <- z <- OuterOpt(z, z - mean x)
       if (reset_inner_) me.rule.reset();
     }
     return loss;
@@ -114,7 +84,7 @@ class StreamingDiLoCo final : public Periodic {
     if (lands) {
       const Tensor x = lands->of(me.x), z = lands->of(z_);
       // z_f <- OuterOpt(z_f, z_f - mean x_f of d steps ago), x_f <- a x_f + (1 - a) z_f
-      outer_.step(z, lands->of(m_), mean.x, keep_ == 0 ? x : Tensor());
+      outer_.step(round_.of(k - delay_), z, lands->of(m_), mean.x, keep_ == 0 ? x : Tensor());
       if (keep_ != 0) lerp(x, z, 1 - keep_);
       mean.give_buffers(me);
       if (reset_inner_ && lands->offset == 0) me.rule.reset();
@@ -193,7 +163,7 @@ class EagerDiLoCo final : public Overlapped {
       scaled_copy(delta_, -1 / n, flight_.own()), axpy(delta_, 1.f, before.x), before.give_buffers(me);
     axpy(delta_, 1 / n, mine_);
     flight_.set_out(me, mine_);
-    outer_.step_along(delta_, z_, m_);
+    outer_.step_along(round_.of(k), delta_, z_, m_);
     copy(me.x, z_);  // x_i <- z_i <- OuterOpt(z_i, Delta)
     if (reset_inner_) me.rule.reset();
     return loss;

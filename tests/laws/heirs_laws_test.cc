@@ -35,6 +35,45 @@ TEST(Law, EagerDiLoCoOfEqualsStaysTogether) {
     for (const auto& x : models) EXPECT_EQ(x, models[0]);
 }
 
+TEST(Law, PalsgdThatIsNeverPulledIsDiLoCoExactly) {
+  for (int n : {1, 3, 4})
+    EXPECT_EQ(train(kHardAndTogether, "palsgd", options({{"tau", "3"}, {"pull-probability", "0"}}), n, 20),
+              train(kHardAndTogether, "diloco", options({{"tau", "3"}}), n, 20))
+        << n;
+}
+
+TEST(Law, SpartaOfTheWholeModelIsLocalSgdWithoutRoundsExactly) {
+  Problem p = kHardAndTogether;
+  p.start_spread = 0.25f;
+  for (int n : {1, 2, 5})
+    EXPECT_EQ(train(p, "sparta", options({{"density", "1"}}), n, 15),
+              train(p, "local-sgd", options({{"tau", "1"}}), n, 15))
+        << n;
+}
+
+// All numbers travel, rounded to bf16, and what is rounded off follows later.
+TEST(Law, SparseLoCoThatSendsAllIsDiLoCoWithoutMomentum) {
+  const auto dense = options({{"tau", "3"}, {"outer-momentum", "0"}, {"outer-lr", "0.7"}});
+  for (const char* mean : {"all", "senders"}) {
+    const auto all = options({{"tau", "3"},
+                              {"density", "1"},
+                              {"sparse-mean", mean},
+                              {"outer-lr", "0.7"},
+                              {"residual-decay", "1"}});
+    const auto a = train(kHardAndTogether, "sparseloco", all, 3, 20),
+               b = train(kHardAndTogether, "diloco", dense, 3, 20);
+    for (size_t k = 0; k < a.size(); ++k)
+      EXPECT_LT(largest_difference(a[k][0], b[k][0]), 0.02) << mean << ' ' << k;  // bf16 has 8 bits
+  }
+}
+
+// bf16 holds these numbers, so nothing is rounded off.
+TEST(Law, SparseLoCoThatCutsNothingIsDiLoCoExactly) {
+  const Problem p{.size = 8, .lr = 0.5f};
+  EXPECT_EQ(train(p, "sparseloco", options({{"tau", "1"}, {"density", "1"}}), 2, 1),
+            train(p, "diloco", options({{"tau", "1"}, {"outer-momentum", "0"}, {"outer-lr", "1"}}), 2, 1));
+}
+
 TEST(Law, NoLoCoOfTwoIsDiLoCoWithTheHeavyBall) {
   const auto a = train(kHardAndTogether, "noloco", options({{"tau", "3"}}), 2, 21);
   const auto b = train(kHardAndTogether, "diloco",

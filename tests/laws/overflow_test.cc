@@ -42,7 +42,11 @@ ScaledRun run(const Problem& p, const std::string& algorithm, const optim::Optio
   return r;
 }
 
-optim::Options short_rounds() { return options({{"tau", "4"}, {"tau-local", "2"}, {"tau-global", "4"}}); }
+// Rounds that fit the steps, half of the model where only a part travels, and a gradient in every step.
+optim::Options short_rounds() {
+  return options(
+      {{"tau", "4"}, {"tau-local", "2"}, {"tau-global", "4"}, {"density", "0.5"}, {"pull-probability", "0"}});
+}
 
 TEST(Overflow, AScaleThatIsAPowerOfTwoChangesNoBit) {
   for (const optim::StrategyRow& row : optim::strategies()) {

@@ -34,8 +34,10 @@ TEST(EveryStrategy, TrainsASmallProblemWithEightRanks) {
     double off = 0;
     for (size_t i = 0; i < size_t(p.size); ++i)
       off = std::max(off, std::abs(mean(end, i) - (4.5 + double(i) / 16)));
+    // A residual is still owed, which momentum swings; or lots decide who takes how many steps.
+    const std::string what = c.row->name + c.flags;
     const bool coarse =
-        c.flags.find("topk") != std::string::npos;  // a residual is still owed, which momentum swings
+        what.find("topk") != what.npos || what.starts_with("sparseloco") || what.starts_with("palsgd");
     EXPECT_LT(off, c.waits() && !coarse ? 0.05 : 1) << c.row->name << c.flags;
   }
 }

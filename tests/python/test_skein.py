@@ -53,7 +53,7 @@ class Net:
 
 def learn(job, algorithm, flags):
     net = Net(job, algorithm, **flags)
-    losses = net.steps(120)
+    losses = [loss for loss in net.steps(120) if loss is not None]
     with net.worker.model():
         shown = hash_of(net.worker)
     apart = net.worker.finish()
@@ -167,7 +167,8 @@ class Workers(unittest.TestCase):
         return [e.result for e in all]
 
     def test_every_row_learns_and_ends_with_one_model(self):
-        flags = {"bmuf": {"beta": 0.3}, "post-local": {"switch_step": 10}, "qsr": {"qsr_c": 0.1}, "lsgd": {"groups": 1}}
+        flags = {"bmuf": {"beta": 0.3}, "post-local": {"switch_step": 10}, "qsr": {"qsr_c": 0.1}, "lsgd": {"groups": 1},
+                 "sparseloco": {"tau": 4, "density": 0.3}}
         for row in skein.algorithms():
             if row == "sgd":
                 continue

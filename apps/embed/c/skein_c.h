@@ -86,7 +86,8 @@ SKEIN_C_API float* skein_gradient_of(skein_worker* worker);
 
 // Writes the gradient at the current parameters, and the loss. Returns 0, or another number if it fails.
 typedef int (*skein_gradient)(void* context, float* loss);
-// One step of the algorithm. `loss` may be NULL. Under sam the function is called twice. After a failure the parameters are
+// One step of the algorithm. `loss` may be NULL. Under sam the function is called twice, and in some
+// steps of palsgd not at all, whose loss is 0. After a failure the parameters are
 // as before, unless the algorithm is asynchronous.
 SKEIN_C_API skein_status skein_step(skein_worker* worker, skein_gradient function, void* context,
                                     float* loss);

@@ -95,6 +95,22 @@ TEST_P(CodecOn, TheLargestTravelAndOfEqualOnesTheFirst) {
   EXPECT_EQ(values(e), (std::vector<double>{1, 0, 0, 0, 0, -2, 2, 1, 1, 1, 1, -2}));
 }
 
+TEST_P(CodecOn, WhatTravelsCanBeCounted) {
+  const Codec c{Codec::kTopK, 0.25};
+  const Tensor x = Tensor::of<float>({8}, {1, -5, 0, 2, 0, 0, 0, 0}).to(GetParam()), zero = zeros(8),
+               n = zeros(8), codes = blank(c, 8);
+  encode(c, codes, x, zeros(8)), count_sent(c, n, codes);
+  encode(c, codes, zero, zeros(8)), count_sent(c, n, codes);  // a zero that travels counts
+  EXPECT_EQ(values(n), (std::vector<double>{1, 2, 0, 1, 0, 0, 0, 0}));
+}
+
+TEST_P(CodecOn, MeansCanBeOfThoseWhoSent) {
+  const Tensor y = Tensor::of<float>({4}, {6, 6, 6, 0}).to(GetParam()),
+               n = Tensor::of<float>({4}, {3, 1, 2, 0}).to(GetParam());
+  divide_by_counts(y, n);
+  EXPECT_EQ(values(y), (std::vector<double>{2, 6, 3, 0}));
+}
+
 // With all of them, and numbers that bf16 holds, it is no codec at all.
 TEST_P(CodecOn, TheWholeOfAllNumbersIsExact) {
   const Codec c{Codec::kTopK, 1};

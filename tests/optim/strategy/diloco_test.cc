@@ -13,6 +13,16 @@ TEST(DiLoCo, FollowsItsTrace) {
   }
   expect_trace("diloco", "--tau 2 --outer-nesterov off", {{2, {.266}, "m", -.38}});
 }
+
+// The momentum of the first rounds is 0, then half of what it is from the third one on.
+TEST(DiLoCo, WithAWarmUpFollowsItsTrace) {
+  const std::vector<Row> trace = {
+      {2, {.266}, "m", -.38}, {4, {.6542669}, "m", -.50046}, {6, {1.27809448}, "m", -.70610329}};
+  for (const char* flags : {"diloco --tau 2", "streaming-diloco --tau 2 --fragments 1"}) {
+    const std::string line = flags, algorithm = line.substr(0, line.find(' '));
+    expect_trace(algorithm, line.substr(algorithm.size()) + " --outer-warmup 2", trace);
+  }
+}
 // Worked by hand: the mean of the models after step 2 acts after step 3.
 TEST(StreamingDiLoCo, WithADelayFollowsItsTrace) {
   const std::string flags = "--tau 2 --fragments 1 --delay 1";

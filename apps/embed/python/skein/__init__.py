@@ -127,7 +127,7 @@ class Worker:
         gradient() computes the loss and its gradient at the parameters as they are: into Worker.gradients, which are
         zero when it is called, or into the `grad` of PyTorch's parameters. It returns the loss, or (loss, gradients)
         with one array a parameter. Under `sam` it is called twice, for the same samples, and the first result is returned.
-        If it raises, the parameters are as before and this worker leaves its job: the
+        palsgd does not call it in some steps, and returns None then. If it raises, the parameters are as before and this worker leaves its job: the
         others cannot go on without its part of the step.
         """
         given = None
@@ -145,7 +145,7 @@ class Worker:
         except BaseException:
             self._job.leave_unless_alone()
             raise
-        return given[0]
+        return given and given[0]
 
     def ready(self, index):
         """Within gradient(): the gradient of parameters[index] is final, so that its sum over the workers may be under
