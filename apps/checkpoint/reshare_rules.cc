@@ -26,6 +26,7 @@ const std::vector<Row>& table() {
       {pullers, "strategy.s", How::kCenter},
       {pullers, "strategy.version", How::kCenterVersion},
       {"", "strategy.center.log", How::kZero},
+      {"", "strategy.center.kept", How::kOwed},  // nothing, where the worker that kept it is lost
       {gossips, "strategy.x", How::kNumerator},
       {gossips, "x", How::kNumerator},
       {" osgp ad-psgd ", "buffers", How::kNumeratorTail},

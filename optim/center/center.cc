@@ -28,11 +28,13 @@ Message Turn::take() {
 
 void Turn::give(const Tensor& x, int64_t v) { comm_.push(worker, kFromCenter, sequence_, 1, x, double(v)); }
 
-Center::Center(const Options& o, std::unique_ptr<comm::Communicator> all, int workers, Column column)
+Center::Center(const Options& o, std::unique_ptr<comm::Communicator> all, int workers, Column column,
+               int64_t kept)
     : comm_(std::move(all)),
       workers_(workers),
       column_(std::move(column)),
       log_(o, "server"),
+      kept_(kept),
       inbox_(comm::inbox_beside(*comm_, workers)) {}
 
 void Center::serve(const std::function<bool()>& go_on) {
@@ -86,7 +88,7 @@ void Center::serve(const Request& r) {
 void Center::turn(const Request& r) {
   CHECK(theta_, "a turn before there is a center");
   go_to_position();
-  Turn t(*comm_, r, theta_, version_);
+  Turn t(*comm_, r, theta_, all_.view({kept_ * theta_.size()}, theta_.size()), version_);
   const auto count = [&] {
     version_ += t.changes();
     turned_ = Clock::now();
@@ -108,24 +110,27 @@ void Center::go_to_position() {
   log_to_.reset();
 }
 
-void Center::read(const Tensor& theta, int64_t& version) const {
-  if (theta_) copy(theta, theta_);
+void Center::read(const Tensor& all, int64_t& version) const {
+  if (all_) copy(all, all_);
   version = version_;
 }
 
 void Center::pull(const Request& r) {
   CHECK(theta_, "a pull before there is a center");
   go_to_position();
-  comm_->push(r.worker, kFromCenter, r.sequence, 1, theta_);
+  comm_->push(r.worker, kFromCenter, r.sequence, 1, all_);
   comm_->push(r.worker, kStateFromCenter, r.sequence, 1,
               Tensor::of<int64_t>({2}, {version_, log_.position()}));
 }
 
 void Center::put(const Request& r) {
-  const Message theta = comm_->take(r.worker, kToCenter, r.sequence);
+  const Message all = comm_->take(r.worker, kToCenter, r.sequence);
   const Message state = comm_->take(r.worker, kStateToCenter, r.sequence, Tensor({2}, kI64));
-  if (!theta_) theta_ = Tensor(theta.payload.shape(), kF32, comm_->allocator());
-  copy(theta_, comm_->beside(theta_, theta).payload);
+  if (!all_) {
+    all_ = Tensor(all.payload.shape(), kF32, comm_->allocator());
+    theta_ = all_.view({all_.size() / (1 + kept_)});
+  }
+  copy(all_, comm_->beside(all_, all).payload);
   version_ = state.payload.data<int64_t>()[0];
   log_to_ = state.payload.data<int64_t>()[1];
   comm_->push(r.worker, kStateFromCenter, r.sequence, 1, state.payload);

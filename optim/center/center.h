@@ -23,11 +23,14 @@ inline constexpr comm::Tag kInvitation = 0x5C000, kToCenter = 0x5C001, kFromCent
 // last take() has returned; a worker that is lost before that leaves the center as it was.
 class Turn {
  public:
-  Turn(comm::Communicator& c, const comm::Request& r, const Tensor& theta, int64_t version)
-      : worker(r.worker), theta(theta), version(version), comm_(c), sequence_(r.sequence) {}
+  Turn(comm::Communicator& c, const comm::Request& r, const Tensor& theta, const Tensor& kept,
+       int64_t version)
+      : worker(r.worker), theta(theta), version(version), comm_(c), sequence_(r.sequence), kept_(kept) {}
   const int worker;
   const Tensor theta;     // the center; to be changed after the last take()
   const int64_t version;  // turns before this one that have changed it
+  // The i-th vector that the algorithm keeps with the center, laid out as theta; zeros at first.
+  Tensor kept(int64_t i) const { return kept_.view(theta.shape(), i * theta.size()); }
 
   // What the worker gives, laid out as theta, perhaps in the type it travelled in. Waits as long as the lease
   // lasts. Throws PeerLost, Timeout.
@@ -40,6 +43,7 @@ class Turn {
  private:
   comm::Communicator& comm_;
   const int64_t sequence_;
+  const Tensor kept_;
   bool taken_ = false, changes_ = true;
 };
 
@@ -50,15 +54,15 @@ class Center {
   using Column = std::function<void(Turn&)>;
 
   // `all`: the server's own twin, in which workers are ranks 0 .. workers-1. Its deadline is how long a
-  // worker may hold its turn. The first put makes the center.
-  Center(const Options&, std::unique_ptr<comm::Communicator> all, int workers, Column);
+  // worker may hold its turn. The first put makes the center, and with it as many vectors as the algorithm keeps.
+  Center(const Options&, std::unique_ptr<comm::Communicator> all, int workers, Column, int64_t kept = 0);
   comm::Invitation invitation() const { return inbox_.invitation(); }
 
   // Serves until `go_on` returns false. Never throws: workers hear what goes wrong, and their waits throw.
   void serve(const std::function<bool()>& go_on);
   void wake() { inbox_.wake(); }  // makes serve() ask go_on; any thread may call it
-  // theta <- the center, once it is no longer served.
-  void read(const Tensor& theta, int64_t& version) const;
+  // all <- the center and what is kept with it, once it is no longer served.
+  void read(const Tensor& all, int64_t& version) const;
 
   int64_t leases_lost() const { return leases_lost_; }
 
@@ -77,7 +81,8 @@ class Center {
   std::map<int, comm::Request> early_;  // replaying: those whose turn has not come
   comm::Clock::time_point turned_{};    // when the last turn ended, or a worker began to wait
   std::optional<int64_t> log_to_;       // where the log is to go on
-  Tensor theta_;
+  const int64_t kept_;
+  Tensor all_, theta_;  // the center and what is kept with it, and of these the center
   int64_t version_ = 0;
   std::atomic<int64_t> leases_lost_{0};
   comm::Inbox inbox_;

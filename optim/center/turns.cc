@@ -23,8 +23,8 @@ Tensor beside(const Tensor& like, const Tensor& x) {
   return y.view(like.shape());
 }
 
-Turns::Turns(const Options& o, int workers)
-    : options_(o), workers_(workers), dedicated_(has_dedicated_server(o)) {}
+Turns::Turns(const Options& o, int workers, int64_t kept)
+    : options_(o), workers_(workers), kept_(kept), dedicated_(has_dedicated_server(o)) {}
 
 Turns::~Turns() { close_center(); }
 
@@ -59,8 +59,8 @@ void Turns::start(Worker& me, const Center::Column& column) {
   me.comm.broadcast(me.x, 0);
   if (!first_) saw(me.x.clone(), 0);
   if (first_) {
-    settled_ = Tensor(me.x.shape());
-    copy_bytes(settled_, me.x);
+    settled_ = Tensor::zeros({(1 + kept_) * me.x.size()});
+    copy_bytes(settled_center(), me.x);
     if (!me.x.device().is_host()) current_stream(me.x.device()).sync();
     put();
   }
@@ -135,12 +135,14 @@ void Turns::visit(Archive& a) {
   CHECK(a.loading() || is_settled_ || membership_changes(),
         "a center is saved when the workers have settled");
   Under center(a, "center.");
-  center("theta", settled_), center("version", version_), center("log", log_);
+  Tensor theta = settled_center(), kept = settled_.view({settled_.size() - theta.size()}, theta.size());
+  center("theta", theta), center("version", version_), center("log", log_);
+  if (kept_ > 0) center("kept", kept);
   if (a.loading()) put();
 }
 
 void Turns::write_model(Worker& me, const Tensor& y) {
-  if (first_) copy(y, beside(y, settled_));
+  if (first_) copy(y, beside(y, settled_center()));
   me.comm.broadcast(y, 0);
   const Tensor version = Tensor::of<int64_t>({1}, {version_});
   me.comm.broadcast(version, 0);
@@ -150,7 +152,7 @@ void Turns::write_model(Worker& me, const Tensor& y) {
 // If the center cannot be opened, the others get the reason in place of an invitation.
 std::string Turns::open_center(std::unique_ptr<comm::Communicator> twin, const Center::Column& column) {
   try {
-    center_ = std::make_unique<Center>(options_, std::move(twin), workers_, column);
+    center_ = std::make_unique<Center>(options_, std::move(twin), workers_, column, kept_);
     return center_->invitation().words();
   } catch (const Error& e) { return kTrouble + std::string(e.what()); }
 }

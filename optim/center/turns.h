@@ -7,7 +7,8 @@ namespace skein::optim {
 
 class Turns {
  public:
-  Turns(const Options&, int workers);  // throws BadOption
+  // `kept`: how many vectors the algorithm keeps with the center. Throws BadOption.
+  Turns(const Options&, int workers, int64_t kept = 0);
   ~Turns();
 
   // All workers start from worker 0's x, which becomes the center. It is called again, with fewer workers, if
@@ -45,10 +46,12 @@ class Turns {
   void close_center();
   void visit_seen(Archive&);
   bool membership_changes() const;
+  Tensor settled_center() const { return settled_.view({settled_.size() / (1 + kept_)}); }
   void ask(uint16_t kind);
   void put();
   const Options options_;
   const int workers_;
+  const int64_t kept_;
   const bool dedicated_;
   std::unique_ptr<comm::Communicator> comm_;  // with the server, for this worker's thread
   int server_ = 0, worker_ = 0;               // its rank there, and this worker's
@@ -57,7 +60,7 @@ class Turns {
   std::string invitation_;  // words of it, or of why there is none
   std::unique_ptr<comm::InboxClient> inbox_;
   int64_t sequence_ = 0;  // of the turn under way
-  Tensor settled_;        // worker 0: the center, since all settled last
+  Tensor settled_;        // worker 0: the center and what is kept with it, since all settled last
   int64_t version_ = 0, log_ = 0;
   bool is_settled_ = false;
   struct Seen {
@@ -72,7 +75,7 @@ class Turns {
 // A strategy whose workers share a center.
 class Centered : public Strategy {
  public:
-  Centered(const Options& o, int world) : turns_(o, world) {}
+  Centered(const Options& o, int world, int64_t kept = 0) : turns_(o, world, kept) {}
   void start(Worker& me) override { turns_.start(me, column()); }
   void settle(Worker& me) override { turns_.settle(me); }
   void write_model(Worker& me, const Tensor& y) override { turns_.write_model(me, y); }

@@ -139,6 +139,25 @@ TEST(Law, AloneWithADelayOfOneIsSgdExactly) {
             train(kHardAndTogether, "downpour", {}, 1, 20));
 }
 
+TEST(Law, DelayedNesterovWithoutMomentumIsDownpourExactly) {
+  const int order[] = {0, 1, 1, 2, 0, 2, 1, 0, 0};
+  const auto rule = options({{"server-rule", "delayed-nesterov"},
+                             {"server-lr", "1"},
+                             {"server-momentum", "0"},
+                             {"server-buffer", "1"}});
+  Driven a(kHardAndTogether, "downpour", rule, 3), b(kHardAndTogether, "downpour", {}, 3);
+  for (int w : order) {
+    a.step_of(w), b.step_of(w);
+    EXPECT_EQ(values(a[w].x), values(b[w].x));
+  }
+}
+
+TEST(Law, DelayedNesterovAloneIsDiLoCo) {
+  const auto rule = options({{"tau", "3"}, {"server-rule", "delayed-nesterov"}});
+  expect_close(train(kHardAndTogether, "downpour", rule, 1, 21),
+               train(kHardAndTogether, "diloco", options({{"tau", "3"}}), 1, 21), 3e-6);
+}
+
 // Worker 1 took its gradient before both steps of worker 0.
 TEST(MaxDelay, DropsWhatIsTooLate) {
   Driven d({.size = 1}, "downpour", options({{"max-delay", "2"}}), 2);

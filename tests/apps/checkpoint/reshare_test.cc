@@ -192,6 +192,16 @@ TEST_F(Reshare, AnchorsAndCentersAreKept) {
   }
 }
 
+TEST_F(Reshare, WhatACenterKeepsGoesWithIt) {
+  const std::string kept = "strategy.center.kept";
+  train(
+      "--model mlp --workers 3 --batch-size 8 --steps 5 --output run --algorithm downpour --tau 2 "
+      "--server-rule delayed-nesterov");
+  ASSERT_EQ(resume("run --workers 2 --steps 5 --output other").status, 0) << place_.read(".err");
+  ASSERT_EQ(field("run", kept).size(), 1u);
+  EXPECT_EQ(field("other", kept), field("run", kept));
+}
+
 TEST_F(Reshare, EveryOtherRowGoesOn) {
   for (const std::string row :
        {"overlap-local-sgd --tau 2", "streaming-diloco --tau 4 --fragments 2 --delay 1",

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "tests/support/files.h"
 #include "tests/support/servers.h"
 
 namespace skein {
@@ -28,6 +29,46 @@ TEST(ServerTrace, ACommitIsOfTauSteps) {
     EXPECT_NEAR(d.step(0), .1, 1e-6) << row;
     EXPECT_NEAR(d.step(0), .19 * share, 1e-6) << row;
   }
+}
+
+// Commits come in the order of `who`; two of them make a step of the momentum.
+TEST(DelayedNesterov, FollowsItsTrace) {
+  const auto o = options({{"server-rule", "delayed-nesterov"},
+                          {"server-lr", "1"},
+                          {"server-momentum", "0.5"},
+                          {"server-share", "0.25"}});
+  Driven d({.size = 1}, "downpour", o, 2);
+  const int who[] = {0, 1, 1, 0, 0, 1};
+  const double theta[] = {.05, .20625, .3146875, .44175781, .49619336, .66231079};
+  for (int t = 0; t < 6; ++t) EXPECT_NEAR(d.step(who[t]), theta[t], 1e-6) << t;
+}
+
+TEST(DelayedNesterov, TheCentersMomentumIsPartOfItsState) {
+  const Problem p{.momentum = 0.9f, .noise = 1};
+  const testing::ScratchDir folder;
+  const auto with = [&](const char* how) {
+    return options({{"tau", "2"}, {"server-rule", "delayed-nesterov"}, {how, folder / "order"}});
+  };
+  for (bool dedicated : {false, true}) {
+    std::vector<optim::Snapshot> whole(3), part(3), parts(3);
+    const Ending once = run(p, "downpour", with("record"), 3, dedicated, {0, 5, 12}, nullptr, &whole);
+    run(p, "downpour", with("replay"), 3, dedicated, {0, 5}, nullptr, &part);
+    EXPECT_EQ(run(p, "downpour", with("replay"), 3, !dedicated, {5, 12}, &part, &parts), once);
+    EXPECT_TRUE(parts == whole);
+    const auto& kept = std::get<Tensor>(whole[0].fields().at("strategy.center.kept"));
+    EXPECT_EQ(kept.size(), 2 * p.size);
+    EXPECT_GT(norm(kept), 0);
+  }
+}
+
+TEST(DelayedNesterov, RefusesWhatItCannotDo) {
+  const auto refused = [](std::initializer_list<std::pair<std::string, std::string>> flags) {
+    EXPECT_THROW(optim::make_strategy("downpour", options(flags), 4), BadOption);
+  };
+  refused({{"server-rule", "nesterov"}});
+  refused({{"server-lr", "1"}});  // of a sum
+  refused({{"server-rule", "delayed-nesterov"}, {"server-buffer", "0"}});
+  refused({{"server-rule", "delayed-nesterov"}, {"server-share", "0.3"}});  // more than a quarter
 }
 
 TEST(Downpour, IsStableExactlyBelowTheBound) {
