@@ -29,12 +29,11 @@ void EdgeCopies::start(Worker& me, const Graph& graph, const Tensor& like) {
 }
 
 Tensor EdgeCopies::blank(const Worker& me) const {
-  const int64_t size = codec_.bytes(difference_.size());
-  const Device d = difference_.device();
-  return d.is_host() ? Tensor({size}, kU8, me.comm.allocator()) : Tensor({size}, kU8, d);
+  return me.visible({codec_.bytes(difference_.size())}, kU8);
 }
 
-void EdgeCopies::give(Worker& me, const comm::Mix& p, comm::Tag tag, int64_t k, const Tensor& x, double w) {
+void EdgeCopies::give(const Worker& me, const comm::Mix& p, comm::Tag tag, int64_t k, const Tensor& x,
+                      double w) {
   for (const comm::Edge& e : p.out) {
     Copy& there = sent_.at(e.peer);
     if (!there.known) {
@@ -52,21 +51,37 @@ void EdgeCopies::give(Worker& me, const comm::Mix& p, comm::Tag tag, int64_t k, 
   }
 }
 
-double EdgeCopies::receive(Worker& me, comm::Rank from, comm::Tag tag, int64_t k) {
+double EdgeCopies::receive(const Worker& me, comm::Rank from, comm::Tag tag, int64_t k) {
   Copy& of = received_.at(from);
   const comm::Message m = me.comm.take(from, tag, k, of.known ? blank(me) : of.x);
-  if (of.known)
-    decode_add(codec_, of.x, m.payload);
-  else
-    copy(of.x, m.payload);
-  of.known = 1;
+  hear(of, m.payload);
   return m.weight;
+}
+
+void EdgeCopies::hear(Copy& of, const Tensor& payload) {
+  if (of.known)
+    decode_add(codec_, of.x, payload);
+  else
+    copy(of.x, payload);
+  of.known = 1;
+}
+
+comm::Message EdgeCopies::share(const Worker& me, const comm::Edge& e, comm::Message m) {
+  Copy& of = received_.at(e.peer);
+  hear(of, me.comm.beside(of.known ? blank(me) : of.x, m).payload);
+  m.payload = Tensor(of.x.shape(), kF32, of.x.device());
+  scaled_copy(m.payload, e.weight, of.x);
+  return m;
+}
+
+void EdgeCopies::leave(const comm::Mix& p, const Tensor& y) const {
+  for (const comm::Edge& e : p.out) axpy(y, -e.weight, sent_.at(e.peer).x);
 }
 
 double EdgeCopies::take(Worker& me, const comm::Mix& p, comm::Tag tag, int64_t k, const Tensor& y,
                         const Tensor& x) {
   if (y.storage() != x.storage() || y.offset() != x.offset()) copy(y, x);
-  for (const comm::Edge& e : p.out) axpy(y, -e.weight, sent_.at(e.peer).x);
+  leave(p, y);
   double weights = 0;
   for (const comm::Edge& e : p.in) {
     weights += receive(me, e.peer, tag, k);

@@ -24,12 +24,16 @@ class EdgeCopies {
   void start(Worker&, const Graph&, const Tensor& like);
 
   // Out-peers get the difference, and their shares of the push-sum weight w. x is free on return.
-  void give(Worker&, const comm::Mix&, comm::Tag, int64_t k, const Tensor& x, double w);
+  void give(const Worker&, const comm::Mix&, comm::Tag, int64_t k, const Tensor& x, double w);
   // Waits for all in-peers: y <- x + sum_j p_ij (copy of x_j) - sum_j p_ji (copy of x there). The sum of y over
   // the workers is that of x, whatever the codec rounds off. y may be x. Returns the sum of the weights taken.
   double take(Worker&, const comm::Mix&, comm::Tag, int64_t k, const Tensor& y, const Tensor& x);
   // For a symmetric graph, without x itself: d <- d + sum_j p_ij (copy of x_j - copy of x there), by pairs.
   void take_differences(Worker&, const comm::Mix&, comm::Tag, int64_t k, const Tensor& d);
+  // The two halves of take(), for gossips that are late. y <- y - sum_j p_ji (copy there), after give().
+  void leave(const comm::Mix&, const Tensor& y) const;
+  // The share p_ij x_j that a message brings, which has come over this edge after all that were sent before it.
+  comm::Message share(const Worker&, const comm::Edge&, comm::Message);
   void visit(Archive&);
 
  private:
@@ -38,7 +42,8 @@ class EdgeCopies {
     int64_t known = 0;  // whether the other end has it, too
   };
   Tensor blank(const Worker&) const;  // for codes
-  double receive(Worker&, comm::Rank from, comm::Tag, int64_t k);
+  double receive(const Worker&, comm::Rank from, comm::Tag, int64_t k);
+  void hear(Copy&, const Tensor& payload);
 
   Codec codec_;
   std::map<comm::Rank, Copy> sent_, received_;

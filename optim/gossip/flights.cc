@@ -9,17 +9,21 @@
 namespace skein::optim {
 
 Flights::Flights(const Options& o, int world)
-    : options_(o),
-      s_(o.integer("staleness", 0, 0)),
-      mixes_(buffer_policy(o) == BufferPolicy::kMix),
-      graph_(o, world, "exponential", 1) {}
+    : options_(o), s_(o.integer("staleness", 0, 0)), graph_(o, world, "exponential", 1), copies_(o) {
+  if (copies_ && buffer_policy(o) == BufferPolicy::kMix && world > 1)
+    throw BadOption(text("--wire ", o.word("wire", ""),
+                         " with --bn-policy mix: running statistics travel within ",
+                         "osgp's messages, and are not to be coded; take another --bn-policy"));
+}
 
 void Flights::start(Worker& me) {
-  const int64_t n = me.x.size(), buffers = mixes_ ? me.buffers.size() : 0;
+  const int64_t n = me.x.size(),
+                buffers = buffer_policy(options_) == BufferPolicy::kMix ? me.buffers.size() : 0;
   all_ = Tensor({n + buffers}, kF32, me.x.device());
   x_ = all_.view({n});
   if (buffers > 0) b_ = all_.view({buffers}, n), scaled_copy(b_, 1.f, me.buffers);
   copy(x_, me.x);
+  copies_.start(me, graph_, x_);
   log_ = std::make_unique<OrderLog>(options_, text(me.comm.rank()));
 }
 
@@ -80,9 +84,14 @@ void Flights::absorb(const Worker& me) {
 // X, w <- X, w / (p+1), and sends that share.
 void Flights::launch(const Worker& me) {
   const int64_t q = started_;
-  const comm::Mix p = graph_.at(me, q);
-  give(me.comm, p, kShare, q, all_, w_);
-  combine(me.comm, {.y = all_, .x = all_, .self = p.self}, p, {});
+  const comm::Mix p = mix_at(me, q);
+  if (copies_) {
+    copies_.give(me, p, kShare, q, x_, w_);
+    copies_.leave(p, x_);  // with what the codec has rounded off
+  } else {
+    give(me.comm, p, kShare, q, all_, w_);
+    combine(me.comm, {.y = all_, .x = all_, .self = p.self}, p, {});
+  }
   w_ *= p.self;
   mix_ = p, mix_of_ = q;
   ++started_;
@@ -91,14 +100,19 @@ void Flights::launch(const Worker& me) {
 
 const comm::Edge* Flights::missing(const Worker& me) {
   const int64_t q = started_ - 1;
-  if (mix_of_ != q) mix_ = graph_.at(me, q), mix_of_ = q;
+  if (mix_of_ != q) mix_ = mix_at(me, q), mix_of_ = q;
   for (const comm::Edge& e : mix_.in) {
     if (here_.count({q, e.peer})) continue;
     std::optional<comm::Message> m = me.comm.poll(e.peer, kShare, q);
     if (!m) return &e;
-    here_.emplace(Place(q, e.peer), std::move(*m));
+    land(me, e, q, std::move(*m));
   }
   return nullptr;
+}
+
+// Messages of one sender land in the order of their numbers.
+void Flights::land(const Worker& me, const comm::Edge& e, int64_t q, comm::Message m) {
+  here_.emplace(Place(q, e.peer), copies_ ? copies_.share(me, e, std::move(m)) : std::move(m));
 }
 
 void Flights::wait(const Worker& me) {
@@ -115,8 +129,7 @@ void Flights::wait(const Worker& me) {
 void Flights::wait_a_moment(const Worker& me, const comm::Edge& e) {
   hurry(me);
   const int64_t q = started_ - 1;
-  if (auto m = me.comm.take_within(Meeting::kNap, e.peer, kShare, q))
-    here_.emplace(Place(q, e.peer), std::move(*m));
+  if (auto m = me.comm.take_within(Meeting::kNap, e.peer, kShare, q)) land(me, e, q, std::move(*m));
 }
 
 // A worker that has come to a meeting starts its next gossip only if it hears that another one waits for it.
@@ -161,9 +174,9 @@ void Flights::gather(Worker& me, bool replays) {
   });
   const std::vector<int64_t> started = tell_started(me);  // from here on no worker starts one
   for (int64_t q = started_ - aloft_; q < *std::max_element(started.begin(), started.end()); ++q)
-    for (const comm::Edge& e : graph_.at(me, q).in)
+    for (const comm::Edge& e : mix_at(me, q).in)
       if (q < started[size_t(e.peer)] && !here_.count({q, e.peer}))
-        here_.emplace(Place(q, e.peer), comm.take(e.peer, kShare, q));
+        land(me, e, q, comm.take(e.peer, kShare, q));
 }
 
 // How many gossips each worker has started, so that all know what is on its way to them.
@@ -219,6 +232,7 @@ void Flights::visit(Archive& a) {
     if (!a.loading()) ++at;
   }
   if (a.loading()) here_ = std::move(all);
+  copies_.visit(a);
   log_->visit(a);
 }
 

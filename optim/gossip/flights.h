@@ -16,8 +16,9 @@ namespace skein::optim {
 // --replay are of the order of gossips, forwards and meetings.
 class Flights {
  public:
-  Flights(const Options&, int world);  // s = --staleness; --bn-policy and what Graph reads
-  void start(Worker&);                 // X = x, w = 1
+  // s = --staleness; --bn-policy, --wire and what Graph reads. Throws BadOption.
+  Flights(const Options&, int world);
+  void start(Worker&);  // X = x, w = 1
 
   // To be called before every forward. A gossip that is late by more than s forwards is waited for; when the one
   // in the air has landed, it is absorbed and the next one sets out. Throws PeerLost, Timeout.
@@ -43,6 +44,8 @@ class Flights {
   const comm::Edge* missing(const Worker&);  // the first message of the gossip in the air that is not here
   void wait(const Worker&);
   void wait_a_moment(const Worker&, const comm::Edge&);  // for that message
+  void land(const Worker&, const comm::Edge&, int64_t q, comm::Message);
+  comm::Mix mix_at(const Worker& me, int64_t q) const { return copies_.bearable(graph_.at(me, q)); }
   void hurry(const Worker&);
   void turn(Worker&);
   void absorb(const Worker&);
@@ -54,8 +57,8 @@ class Flights {
 
   const Options options_;
   const int64_t s_;
-  const bool mixes_;
   const Graph graph_;
+  EdgeCopies copies_;
   Meeting meeting_{kCome};
   std::unique_ptr<OrderLog> log_;
 

@@ -8,7 +8,7 @@ namespace {
 
 using namespace trainee;
 
-const char* const kCodedRows[] = {"d-psgd", "sgp", "d2", "momentum-tracking", "noloco --tau 1"};
+const char* const kCodedRows[] = {"d-psgd", "sgp", "d2", "momentum-tracking", "noloco --tau 1", "osgp"};
 
 std::pair<std::string, optim::Options> row_and_flags(const std::string& line, const std::string& wire) {
   const size_t end = std::min(line.find(' '), line.size());
@@ -50,8 +50,10 @@ TEST(EdgeCopies, OnlyTheFirstMessageOverAnEdgeIsAModel) {
 // The weight of push-sum is never rounded: workers that start alike and have no gradients stay as they are.
 TEST(EdgeCopies, PushSumsWeightTravelsAsItIs) {
   const Problem p{.zero_gradient = true};
-  const auto h = train(p, "sgp", options({{"wire", "int4"}}), 5, 30);
-  for (const auto& x : h.back()) EXPECT_EQ(x, h.front()[0]);
+  for (const char* row : {"sgp", "osgp"}) {
+    const auto h = train(p, row, options({{"wire", "int4"}}), 5, 30);
+    for (const auto& x : h.back()) EXPECT_EQ(x, h.front()[0]) << row;
+  }
 }
 
 }  // namespace

@@ -66,13 +66,14 @@ TEST(OverlapSgp, InLockstepIsTheSameForEveryStaleness) {
   }
 }
 
-// With what is on its way the sum of X changes by -eta sum g in every step, whatever is late.
+// With what is on its way the sum of X changes by -eta sum g in every step, whatever is late or rounded off.
 TEST(OverlapSgp, AStepChangesTheSumByTheGradientsAlone) {
   for (int n = 1; n <= 17; n += n < 6 ? 1 : 3)
-    for (const char* s : {"0", "2"}) {
+    for (const auto& [s, wire] : {std::pair("0", "fp32"), {"2", "fp32"}, {"2", "int4"}, {"2", "topk:0.5"}}) {
       const Weather slow{.seed = 3, .latency = 1, .jitter = 3, .duplication = 0.1, .overtaking = true};
       in_sim_world(n, slow, [&](comm::Communicator& c) {
-        Trainee t({.size = 4, .noise = 1, .start_spread = 1}, "osgp", options({{"staleness", s}}), c);
+        Trainee t({.size = 4, .noise = 1, .start_spread = 1}, "osgp",
+                  options({{"staleness", s}, {"wire", wire}}), c);
         Tensor expected = t.x.clone(), now = t.x.clone();
         for (int64_t k = 0; k < 8; ++k) {
           spend(1);
@@ -84,7 +85,8 @@ TEST(OverlapSgp, AStepChangesTheSumByTheGradientsAlone) {
           const Tensor sum = expected.clone();
           c.all_reduce(sum).wait(), c.all_reduce(now).wait();
           for (int64_t i = 0; i < 4; ++i)
-            EXPECT_NEAR(now.data<float>()[i], sum.data<float>()[i], 2e-5 * n) << n << " s=" << s;
+            EXPECT_NEAR(now.data<float>()[i], sum.data<float>()[i], 2e-5 * n)
+                << n << " s=" << s << ' ' << wire;
         }
       });
     }
@@ -240,8 +242,9 @@ TEST_F(OverlapSgpReplay, RefusesToMeetWhereTheRecordedRunDidNot) {
       });
 }
 
-TEST(OverlapSgp, RefusesANegativeStaleness) {
+TEST(OverlapSgp, RefusesWhatItCannotDo) {
   EXPECT_THROW(optim::make_strategy("osgp", options({{"staleness", "-1"}}), 2), BadOption);
+  EXPECT_THROW(optim::make_strategy("osgp", options({{"wire", "int8"}, {"bn-policy", "mix"}}), 2), BadOption);
 }
 
 }  // namespace
