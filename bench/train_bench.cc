@@ -1,6 +1,6 @@
 // One training step (forward, loss, backward, SGD) on synthetic images: images a second, where time goes.
 //
-//   train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS] [recompute]
+//   train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS]
 //
 // There are two rates: by wall time, and by processor seconds divided by threads, which other programs on the
 // machine do not change. Each kind of work has its share of the measured peak: products of the multiply-adds of
@@ -40,9 +40,8 @@ double gflop_per_image(const std::string& model) {
 
 class Step {
  public:
-  Step(const std::string& model, int64_t batch, int64_t size, DType t, int64_t channels, bool recompute)
-      : recompute_(recompute),
-        input_{size, size, channels, model == "resnet20" ? 10 : 1000},
+  Step(const std::string& model, int64_t batch, int64_t size, DType t, int64_t channels)
+      : input_{size, size, channels, model == "resnet20" ? 10 : 1000},
         module_(nn::make_model(model, input_)) {
     nn::initialize(*module_, 1);
     flat_ = nn::flatten(*module_, allocator(kCpu));
@@ -84,7 +83,6 @@ class Step {
   float loss() const { return loss_.item(); }
 
  private:
-  const bool recompute_;
   nn::Input input_;
   std::unique_ptr<nn::Module> module_;
   nn::Flat flat_;
@@ -112,14 +110,13 @@ void print_kinds(double total, int steps, int threads, double peak, double copy)
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 6)
-    return std::printf("train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS] [recompute]\n"), 2;
+  if (argc < 6) return std::printf("train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS]\n"), 2;
   const std::string model = argv[1];
   const int64_t batch = atoi(argv[2]), size = atoi(argv[3]);
   const int threads = atoi(argv[5]), steps = argc > 6 ? atoi(argv[6]) : 5;
   omp_set_num_threads(threads);
   const DType t = std::string(argv[4]) == "bf16" ? kBF16 : kF32;
-  Step step(model, batch, size, t, argc > 7 ? atoi(argv[7]) : 3, argc > 8);
+  Step step(model, batch, size, t, argc > 7 ? atoi(argv[7]) : 3);
   step.run();
   cpu::profile().fill({});
   std::vector<double> wall, busy, forward, backward, update;
