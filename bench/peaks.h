@@ -25,8 +25,7 @@ inline double fma_gflops(DType t) {
   return best;
 }
 
-// The rate of copying 128 MB with the current number of threads, counting read and written bytes, in GB/s of
-// processor time divided by threads.
+// A thread's rate while so many copy 128 MB together, counting read and written bytes, in GB/s of processor time.
 inline double copy_gbytes(int threads) {
   const size_t n = size_t(1) << 25;
   std::vector<float> a(n, 1.f), b(n, 2.f);
@@ -38,7 +37,7 @@ inline double copy_gbytes(int threads) {
       const size_t first = n * size_t(t) / size_t(threads), last = n * size_t(t + 1) / size_t(threads);
       std::copy(a.begin() + ptrdiff_t(first), a.begin() + ptrdiff_t(last), b.begin() + ptrdiff_t(first));
     }
-    best = std::max(best, 8. * double(n) / ((cpu_seconds() - from) / threads) / 1e9);
+    best = std::max(best, 8. * double(n) / (cpu_seconds() - from) / 1e9);
   }
   return best;
 }
