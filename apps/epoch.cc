@@ -18,21 +18,13 @@
 #include "apps/launch/simulated.h"
 #include "apps/launch/superior.h"
 #include "apps/model/export_onnx.h"
+#include "apps/serving.h"
 #include "apps/train/trainer.h"
 #include "comm/communicator/words.h"
 #include "comm/membership/council.h"
 
 namespace skein::apps {
 namespace {
-
-// Runs a process that only serves, until no worker is left. It catches interrupts because the
-// workers act on them.
-int serve(const Config& c, const Member& server) {
-  catch_interrupts();
-  const auto strategy = optim::make_strategy(c.algorithm, options_of(c), server.world);
-  optim::strategy_row(c.algorithm).serve(*strategy, server.hub);
-  return 0;
-}
 
 // Called after an interruption, when the checkpoint is written. Rank 0 asks SLURM to requeue the job,
 // whichever worker SIGUSR1 has reached. The others wait for it, because a step whose tasks end may end the
@@ -49,8 +41,6 @@ void end_interrupted(const Member& me, const Config& c, int64_t steps_taken) try
 } catch (const comm::PeerLost&) {   // the lost peer was in an asynchronous run that has continued without it
 } catch (const comm::EpochEnds&) {  // a worker was lost that was no longer needed
 }
-
-bool is_later_epoch(const Member& me) { return me.council && me.council->now().epoch > 1; }
 
 // Members may have been lost before any of them had begun the run.
 bool goes_on(const Member& me, const Kept& kept) {
@@ -102,6 +92,7 @@ class Epoch {
   std::string start_from();
   void enter_directory();
   void set_up();
+  void adapt();
   void connect_devices();
   std::unique_ptr<Trainer> make_trainer();
   void load_state(Trainer&);
@@ -144,11 +135,20 @@ void Epoch::set_up() {
     if (again_ && checkpoint_.empty())
       share_batch(c_, c_.global_batch > 0 ? c_.global_batch : c_.batch_size * kept_.legacy.workers_at_first,
                   me_.world);
-    if (later_ || again_) adapted_ = adapt_algorithm(c_, me_.world);
+    if (later_ || again_) adapt();
     c_.workers = me_.world;
     setup_ = open_setup(c_, me_, kept_.legacy.data);
   };
   survivors_.wholly([&] { together(survivors_.comm(), open); });
+}
+
+// Of a later epoch, which may have more workers, or fewer, or no server.
+void Epoch::adapt() {
+  const auto servers = c_.of_algorithm.find("servers");
+  const bool lost = servers != c_.of_algorithm.end() && servers->second == "dedicated" && !me_.has_server;
+  if (lost) servers->second = "inline";
+  adapted_ = adapt_algorithm(c_, me_.world);
+  if (lost) adapted_ += text(adapted_.empty() ? "" : "; ", "the server is lost: worker 0 takes its place");
 }
 
 // The workers' GPUs, and those of other hosts.
@@ -215,6 +215,7 @@ int Epoch::train() {
   if (!adapted_.empty()) progress_.say(adapted_);
   c_.output = directory_;
   if (me_.announce) me_.announce(directory_);
+  tell_server(me_, directory_);
   if (!setup_.alone) connect_devices();
   const std::unique_ptr<Trainer> trainer = make_trainer();
   load_state(*trainer);
@@ -233,7 +234,10 @@ int Epoch::train() {
 // If a change of the membership interrupts the beginning of an epoch, `kept` is unchanged for the next one.
 int work(const Command& command, const Member& me, Kept& kept) try {
   outlive_readers();
-  if (me.serves()) return serve(command.config, me);
+  if (me.serves()) {
+    catch_interrupts();  // on which the workers act
+    return serve(command.config, me, kept.served);
+  }
   if (!kept.home) kept.home.emplace(me.rank);
   if (me.council && !is_later_epoch(me)) kept.legacy.founder = true, kept.legacy.workers_at_first = me.world;
   return Epoch(command, me, kept).train();

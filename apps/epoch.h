@@ -6,6 +6,7 @@
 #include "apps/command_line/command.h"
 #include "apps/launch/job.h"
 #include "apps/survival/legacy.h"
+#include "optim/served.h"
 
 namespace skein::apps {
 
@@ -13,6 +14,7 @@ namespace skein::apps {
 struct Kept {
   std::optional<RunDirectory> home;
   Legacy legacy;
+  optim::Served served;  // of a server
 };
 
 // Trains as this worker until the run or the epoch ends, or serves as the server until no worker is left.

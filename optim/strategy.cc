@@ -11,8 +11,8 @@ namespace skein::optim {
   std::unique_ptr<Strategy> make_##name(const Options&, int world);
 #include "optim/strategies.def"
 #undef STRATEGY
-void serve_center(Strategy&, comm::Communicator& hub);  // center/turns.cc
-void serve_lsgd(Strategy&, comm::Communicator& hub);
+void serve_center(Strategy&, comm::Communicator& hub, Served&);  // center/turns.cc
+void serve_lsgd(Strategy&, comm::Communicator& hub, Served&);
 
 namespace {
 

@@ -94,6 +94,8 @@ enum class Apart : uint8_t {
   kAny    // asynchronous: they meet only where settle() is called
 };
 
+struct Served;  // served.h
+
 struct StrategyRow {
   const char* name;    // as on the command line: hyphens
   const char* source;  // citation
@@ -102,9 +104,9 @@ struct StrategyRow {
   bool center;         // worker 0 or a server keeps the model; the others go on without a lost worker
   Apart apart;         // how many steps workers can be apart
   std::unique_ptr<Strategy> (*make)(const Options&, int world);
-  // All that the last member of `hub` does with --servers dedicated; it returns when no worker is left. The strategy
-  // is one of this row, made but not started. Null if the algorithm has no server.
-  void (*serve)(Strategy&, comm::Communicator& hub);
+  // All that the last member of `hub` does with --servers dedicated; it returns when no worker is left, or the
+  // membership changes. The strategy is one of this row, made but not started. Null if the algorithm has no server.
+  void (*serve)(Strategy&, comm::Communicator& hub, Served&);
   const char* flags;  // those that it reads and not all algorithms do; with ! if there is no default
   bool asynchronous() const { return apart == Apart::kAny; }
 };

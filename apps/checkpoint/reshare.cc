@@ -131,9 +131,6 @@ void keep_global_batch(Config& c, const Manifest& m, int world) {
       text(c.origin("workers").place, ' ', world, ": the run to be resumed has ", before);
   const auto refuse = [&](const std::string& why) { throw BadOption(said + why); };
   if (world != before) {
-    if (c.algorithm == "lsgd")
-      refuse(text(", and lsgd's leases and leaders are theirs; resume with --workers ", before,
-                  ", or start a new run from its model with --weights"));
     if (c.split != "iid")
       refuse(text(", and with --split ", c.split, " each worker has its own images; resume with --workers ",
                   before));

@@ -37,6 +37,9 @@ const std::vector<Row>& table() {
       {" osgp ", "strategy.aloft", How::kZero},
       {" osgp ", "strategy.flights", How::kZero},
       {" osgp ad-psgd ", "strategy.log", How::kZero},
+      {" lsgd ", "strategy.leases.leased", How::kSum},  // a newcomer has taken nothing
+      {" lsgd ", "strategy.leases.group.*", How::kZero},
+      {" lsgd ", "*anchor", How::kCommon},
       {"", "strategy.copies.*", How::kZero},                 // the edges of the old graph are gone
       {" d2 momentum-tracking ", "strategy.c", How::kZero},  // the workers' corrections add up to zero
   };

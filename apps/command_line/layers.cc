@@ -45,7 +45,8 @@ void refuse_what_contradicts(const Config& job, const Config& c, const std::stri
 }
 
 bool is_about_peers(const std::string& flag) {
-  return flag == "topology" || flag == "peers" || flag == "base" || flag == "hierarchy" || flag == "alpha";
+  return flag == "topology" || flag == "peers" || flag == "base" || flag == "hierarchy" || flag == "alpha" ||
+         flag == "groups";
 }
 
 // What the command line gives.

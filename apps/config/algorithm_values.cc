@@ -44,7 +44,8 @@ std::string adapt_algorithm(Config& c, int world) try {
   settle_algorithm(c, world);
   return "";
 } catch (const BadOption& e) {
-  for (const char* of_graph : {"topology", "peers", "base", "hierarchy"}) c.of_algorithm.erase(of_graph);
+  for (const char* of_number : {"topology", "peers", "base", "hierarchy", "groups"})
+    c.of_algorithm.erase(of_number);
   settle_algorithm(c, world);
   return text(e.what(), "; ", world, " workers take the default instead");
 }

@@ -14,6 +14,7 @@
 
 #include "apps/base/environment.h"
 #include "apps/launch/elastic/card.h"
+#include "apps/launch/elastic/role.h"
 #include "apps/launch/job_key.h"
 #include "apps/launch/meeting.h"
 #include "apps/launch/membership_note.h"
@@ -84,7 +85,11 @@ View first_view(comm::Exchange& e, comm::MemberId me, const std::string& card) {
 
 }  // namespace
 
-Epochs::Epochs(const JobOptions& o, const Seat& seat) : o_(o), seat_(seat), me_(random_id()) {
+Epochs::Epochs(const JobOptions& o, const Seat& seat)
+    : o_(o),
+      seat_(seat),
+      serves_(o.server && (o.join.empty() ? seat.rank + 1 == seat.world : variable(kServesVariable) == "1")),
+      me_(random_id()) {
   if (o.elastic) open_door();
   o.join.empty() ? meet_seats() : join();
 }
@@ -130,10 +135,10 @@ std::string ask_job(const std::string& join, double deadline) {
   return *told;
 }
 
-// The first member leaves the note.
+// The first worker writes the note.
 void Epochs::announce(const std::string& directory) {
   directory_ = std::filesystem::absolute(directory).string();
-  if (now_->place.rank == 0) {
+  if (now_->place.rank == (server() == 0)) {
     MembershipNote note;
     note.epoch = now_->view.epoch;
     if (key_is_drawn_) note.key = key_;
@@ -151,6 +156,10 @@ Epochs::~Epochs() = default;
 
 comm::Communicator& Epochs::communicator() { return *now_->communicator; }
 Place Epochs::place() const { return now_->place; }
+comm::Rank Epochs::server() const {
+  if (!o_.elastic) return o_.server ? now_->place.world - 1 : -1;
+  return o_.server ? server_in(now_->view) : -1;
+}
 
 // Workers that a launcher has started on one host are not to be reached from others.
 void Epochs::open_door() {
@@ -158,7 +167,7 @@ void Epochs::open_door() {
   const bool here = master == "localhost" || master.starts_with("127.");
   int port = 0;
   door_ = comm::listen_at(port, here, o_.ports);
-  card_ = make_card(port, here ? std::vector<std::string>{"127.0.0.1"} : comm::own_addresses());
+  card_ = make_card(port, here ? std::vector<std::string>{"127.0.0.1"} : comm::own_addresses(), serves_);
 }
 
 comm::TransportOptions Epochs::transport_options(uint32_t epoch) const {
@@ -227,7 +236,8 @@ std::string Epochs::describe(const std::string& version) const {
 std::string Epochs::consider(const comm::Application& a, Connection& c) const {
   if (a.job != o_.identity) return text("this job is ", o_.identity, "; the newcomer is ", a.job);
   if (c.view.has(a.member.id)) return "this job has a member of that name";
-  const size_t members = c.view.members.size(), waiting = c.door->waiting().size() - 1;
+  if (a.member.card.find(kServesMark) != std::string::npos) return c.council->admit(a.member), "";
+  const size_t members = c.view.members.size() - (server() >= 0), waiting = c.door->waiting().size() - 1;
   if (o_.max_workers > 0 && members + waiting >= size_t(o_.max_workers))
     return text("this job has ", members, " workers",
                 waiting > 0 ? text(", and ", waiting, " more wait") : "", ", and --max-workers is ",

@@ -24,7 +24,8 @@ class Epochs {
   ~Epochs();
 
   comm::Communicator& communicator();
-  Place place() const;  // of this worker in this epoch
+  Place place() const;        // of this worker in this epoch
+  comm::Rank server() const;  // that serves the others; negative: none
   // After the work of an epoch has ended with kNextEpoch: connects with the members of the next one. Throws GivenUp if
   // this worker is none of them, RunEnded if there is none, and Timeout if there is no quorum of those that are left.
   void advance();
@@ -47,6 +48,7 @@ class Epochs {
 
   const JobOptions o_;
   const Seat seat_;
+  const bool serves_;  // with --servers dedicated: this process was started for that
   comm::MemberId me_;
   comm::Secret key_;
   bool key_is_drawn_ = false;  // for this job, so that newcomers can have it only from its note

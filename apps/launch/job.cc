@@ -25,7 +25,7 @@ int work_as_rank(const JobOptions& o, const Seat& seat, const Work& work) {
   Epochs epochs(o, seat);
   for (;; epochs.advance()) {
     const Place me = epochs.place();
-    const int status = work_among(epochs.communicator(), o.server, me, work);
+    const int status = work_among(epochs.communicator(), epochs.server(), me, work);
     if (const std::string refused = me.refusals->counts().words(); !refused.empty())
       std::fprintf(stderr,
                    "worker %d refused %s; is another job using its address, or is this job under attack?\n",
@@ -35,7 +35,7 @@ int work_as_rank(const JobOptions& o, const Seat& seat, const Work& work) {
 }
 
 Losses losses_of(const JobOptions& o) {
-  return {o.elastic ? Loss::kIsReplaced : o.loss, patience_of_launcher(o.deadline), o.restarts};
+  return {o.elastic ? Loss::kIsReplaced : o.loss, patience_of_launcher(o.deadline), o.restarts, o.server};
 }
 
 constexpr const char* kThreads = "all ranks: threads of this process\n";
@@ -56,7 +56,7 @@ int work_as_threads(const JobOptions& o, const Work& work) {
              .local_rank = r,
              .local_world = o.workers,
              .ways = r == 0 ? kThreads : ""};
-    status[size_t(r)] = work_among(all, o.server, me, work);
+    status[size_t(r)] = work_among(all, o.server ? o.workers : -1, me, work);
   };
   comm::run_workers(o.workers + o.server, one, {.deadline = o.deadline, .wire = o.wire});
   const auto failed = std::find_if(status.begin(), status.end(), [](int s) { return s != 0; });
@@ -65,16 +65,18 @@ int work_as_threads(const JobOptions& o, const Work& work) {
 
 }  // namespace
 
-int work_among(comm::Communicator& all, bool server, Place me, const Work& work) {
-  if (!server) return work({me, all, all});
-  me.world = all.size() - 1, me.has_server = true;
-  std::vector<comm::Rank> members = {me.world};
-  if (me.rank < me.world) {
-    members.resize(size_t(me.world));
-    std::iota(members.begin(), members.end(), 0);
-  }
-  const std::unique_ptr<comm::Communicator> group = all.group(members);
-  return work({me, *group, all});
+int work_among(comm::Communicator& all, comm::Rank server, Place me, const Work& work) {
+  if (server < 0) return work({me, all, all});
+  std::vector<comm::Rank> workers;
+  for (comm::Rank r = 0; r < all.size(); ++r)
+    if (r != server) workers.push_back(r);
+  me.world = int(workers.size()), me.has_server = true;
+  me.rank = all.rank() == server ? me.world : all.rank() - (server < all.rank());
+  const auto group = all.group(all.rank() == server ? std::vector<comm::Rank>{server} : workers);
+  if (server + 1 == all.size()) return work({me, *group, all});
+  workers.push_back(server);
+  const auto hub = all.group(workers);
+  return work({me, *group, *hub});
 }
 
 int planned_workers(const JobOptions& o) {

@@ -73,8 +73,9 @@ int planned_workers(const JobOptions&);
 // BadOption if flags and environment contradict each other.
 int run_job(const JobOptions&, char** argv, const std::function<int(const Member&)>& work);
 
-// Calls `work` as this worker of the communicator `all`, or as their server, the last of them.
-int work_among(comm::Communicator& all, bool server, Place me, const std::function<int(const Member&)>& work);
+// Calls `work` as this worker of the communicator `all`, or as their server, which is one of them; negative: there is none.
+int work_among(comm::Communicator& all, comm::Rank server, Place me,
+               const std::function<int(const Member&)>& work);
 
 // Runs a program and returns its exit status. What it throws is printed as one line that begins with its name.
 int status_of(const std::string& program, const std::function<int()>& run);

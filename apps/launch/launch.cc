@@ -14,11 +14,7 @@ namespace skein::apps {
 namespace {
 
 // Why the workers of such a run cannot come and go; empty: they can.
-std::string why_not_elastic(const Config& c, bool server) {
-  if (c.algorithm == "lsgd")
-    return "lsgd's leases and leaders are those of its first workers; choose sgp, or leave it out";
-  if (server)
-    return "with --servers dedicated the server is no worker whose place another could take; leave it out";
+std::string why_not_elastic(const Config& c) {
   if (c.split != "iid" || !c.record.empty() || !c.replay.empty())
     return text("with ", c.split != "iid" ? "--split " + c.split : "--record and --replay",
                 " each worker has its own part, which others cannot take over; leave one of them out");
@@ -26,9 +22,9 @@ std::string why_not_elastic(const Config& c, bool server) {
 }
 
 // Throws BadOption if a flag asks for an elastic run and it cannot be one.
-bool is_elastic(const Config& c, bool server) {
+bool is_elastic(const Config& c) {
   if (c.elastic == "off") return false;
-  const std::string why_not = why_not_elastic(c, server);
+  const std::string why_not = why_not_elastic(c);
   if (why_not.empty()) return true;
   if (c.elastic == "on") throw BadOption("--elastic on: " + why_not);
   for (const char* flag : {"min-workers", "max-workers", "restarts"})
@@ -66,7 +62,7 @@ JobOptions job_options(const Config& c) {
   const optim::StrategyRow& row = optim::strategy_row(c.algorithm);
   o.server = optim::has_dedicated_server(options_of(c));
   if (row.center) o.loss = Loss::kOfFirstEnds;  // worker 0 keeps or fetches the center
-  o.elastic = is_elastic(c, o.server);
+  o.elastic = is_elastic(c);
   o.description = to_toml(c);
   o.identity = text("skein ", SKEIN_VERSION, ", ", c.model, " by ", c.algorithm, ", seed ", c.seed);
   o.min_workers = int(c.min_workers), o.max_workers = int(c.max_workers);

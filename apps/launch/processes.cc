@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "apps/launch/elastic/role.h"
 #include "apps/launch/job_key.h"
 #include "apps/launch/superior.h"
 #include "comm/join/rendezvous.h"
@@ -65,6 +66,7 @@ void become_local(int local_rank, const Crew& c, const Fd& key) {
   for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_PORT"}) unsetenv(name);
   set_variable("MASTER_ADDR", c.host);  // from which it takes whether others may reach it from outside
   set_variable(kJoinVariable, place);
+  if (c.losses.has_server && c.first + local_rank + 1 == c.world) set_variable(kServesVariable, "1");
   run_again(argv);
 }
 

@@ -70,7 +70,7 @@ int run_simulated(const JobOptions& o, const WorldFile& file, const std::functio
       const double speed = file.speeds[size_t(world.host_of(id))];
       Simulated here{world, file, {world, file.pace, file.seed, r, workers, speed}};
       status[size_t(r)] =
-          work_among(c, o.server,
+          work_among(c, o.server ? workers : -1,
                      {.rank = r,
                       .world = workers,
                       .local_rank = r,

@@ -29,8 +29,9 @@ enum class Loss : uint8_t {
 // What a launcher does about lost workers.
 struct Losses {
   Loss loss = Loss::kEndsAll;
-  double patience = 60;  // in seconds, as in Supervisor
-  int restarts = 0;      // fresh workers in one seat, with kIsReplaced
+  double patience = 60;     // in seconds, as in Supervisor
+  int restarts = 0;         // fresh workers in one seat, with kIsReplaced
+  bool has_server = false;  // the last rank only serves
 };
 // The exit statuses of the programs; kExitGivenUp is that of a worker without which the others continue.
 inline constexpr int kExitRuntime = 1, kExitUsage = 2, kExitGivenUp = 3, kExitInterrupted = 130;

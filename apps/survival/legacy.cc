@@ -11,27 +11,31 @@
 
 namespace skein::apps {
 
-// Who kept the center may be lost. Then the latest that any worker has seen of it takes its place, which contains all
-// commits but those that the lost worker made after it.
+// The center goes on as the latest that any of them has: who kept it, if it is not lost, or a worker that has committed
+// since, or whose commit was still on its way. That contains all commits but those that a lost worker made after it.
 optim::Snapshot::Fields Legacy::fields_with_center(comm::Communicator& comm) const {
-  constexpr const char *kTheta = "strategy.center.theta", *kSeen = "strategy.center.seen",
+  constexpr const char *kTheta = "strategy.center.theta", *kVersion = "strategy.center.version",
+                       *kLog = "strategy.center.log", *kSeen = "strategy.center.seen",
                        *kSeenVersion = "strategy.center.seen_version";
   optim::Snapshot::Fields all;
   if (has_state) all = state.fields();
-  const auto seen = all.extract(kSeen), version = all.extract(kSeenVersion);
-  const double mine = !version.empty() ? double(std::get<int64_t>(version.mapped())) : -1;
+  const auto version_of = [&](const char* field) {
+    return all.contains(field) ? double(std::get<int64_t>(all.at(field))) : -1;
+  };
+  const auto told = comm::gather_numbers(comm, {version_of(kVersion), version_of(kSeenVersion)});
   double latest = -1;
-  int keeper = -1;
-  bool kept = false;
-  const auto told = comm::gather_numbers(comm, {double(all.contains(kTheta)), mine});
-  for (int r = 0; r < comm.size(); ++r) {
-    kept = kept || told[size_t(r)][0] != 0;
-    if (told[size_t(r)][1] > latest) latest = told[size_t(r)][1], keeper = r;
+  int holder = -1;
+  for (const size_t kind : {0, 1})  // of the same version it is who kept it
+    for (int r = 0; r < comm.size(); ++r)
+      if (told[size_t(r)][kind] > latest) latest = told[size_t(r)][kind], holder = r;
+  const auto seen = all.extract(kSeen), version = all.extract(kSeenVersion);
+  const bool kept = told[size_t(comm.rank())][0] == latest;
+  if (holder == comm.rank() && !kept) {
+    all[kTheta] = seen.mapped(), all[kVersion] = version.mapped();
+    all[kLog] = int64_t(0);
+  } else if (holder != comm.rank()) {
+    for (const char* field : {kTheta, kVersion, kLog}) all.erase(field);
   }
-  if (kept || keeper != comm.rank()) return all;
-  all[kTheta] = seen.mapped();
-  all["strategy.center.version"] = int64_t(mine);
-  all["strategy.center.log"] = int64_t(0);
   return all;
 }
 

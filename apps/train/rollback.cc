@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "apps/launch/elastic/role.h"
 #include "comm/communicator/notices.h"
 #include "comm/communicator/words.h"
 #include "comm/membership/council.h"
@@ -84,10 +85,11 @@ ChangeEvent Rollback::change(const comm::View& next) const {
   const comm::View& now = run_.setup.place.council->now();
   const comm::Membership& all = run_.survivors.everybody().membership();
   ChangeEvent e{.step = next.step, .epoch = run_.epochs_at(next.step), .number = int(next.epoch)};
-  e.workers = int(next.members.size());
   for (size_t r = 0; r < now.members.size(); ++r)
-    if (!next.has(now.members[r].id)) e.lost.push_back(text("worker ", r, ": ", all.why(comm::Rank(r))));
-  e.joined = e.workers - int(now.members.size() - e.lost.size());
+    if (!next.has(now.members[r].id))
+      e.lost.push_back(text(name_in(now, int(r)), ": ", all.why(comm::Rank(r))));
+  e.joined = int(next.members.size()) - int(now.members.size() - e.lost.size());
+  e.workers = int(next.members.size()) - (server_in(next) >= 0);
   e.steps_redone = run_.apart ? 0 : std::max(reached_, run_.k) - next.step;
   e.images_redealt = e.steps_redone * run_.setup.global_batch;
   return e;

@@ -2,6 +2,7 @@
 #include "optim/center/center.h"
 
 #include <numeric>
+#include <utility>
 
 #include "comm/communicator/notices.h"
 #include "engine/vectors/vec.h"
@@ -110,6 +111,12 @@ void Center::go_to_position() {
   log_to_.reset();
 }
 
+void Center::inherit(const Tensor& all, int64_t version) {
+  all_ = all, version_ = version;
+  theta_ = all_.view({all_.size() / (1 + kept_)});
+  inherited_ = true;
+}
+
 void Center::read(const Tensor& all, int64_t& version) const {
   if (all_) copy(all, all_);
   version = version_;
@@ -130,10 +137,13 @@ void Center::put(const Request& r) {
     all_ = Tensor(all.payload.shape(), kF32, comm_->allocator());
     theta_ = all_.view({all_.size() / (1 + kept_)});
   }
-  copy(all_, comm_->beside(all_, all).payload);
-  version_ = state.payload.data<int64_t>()[0];
-  log_to_ = state.payload.data<int64_t>()[1];
-  comm_->push(r.worker, kStateFromCenter, r.sequence, 1, state.payload);
+  const auto [version, log] = std::pair(state.payload.data<int64_t>()[0], state.payload.data<int64_t>()[1]);
+  if (!inherited_ || version > version_) {
+    const Tensor given = comm_->beside(all_, all).payload;
+    inherited_ ? copy(theta_, given.view({theta_.size()})) : copy(all_, given);
+    version_ = version, log_to_ = log;
+  }
+  comm_->push(r.worker, kStateFromCenter, r.sequence, 1, Tensor::of<int64_t>({2}, {version_, log}));
 }
 
 }  // namespace skein::optim

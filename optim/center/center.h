@@ -61,8 +61,12 @@ class Center {
   // Serves until `go_on` returns false. Never throws: workers hear what goes wrong, and their waits throw.
   void serve(const std::function<bool()>& go_on);
   void wake() { inbox_.wake(); }  // makes serve() ask go_on; any thread may call it
+  // Before it serves: the center as another one has left it, which puts of earlier versions do not change.
+  void inherit(const Tensor& all, int64_t version);
   // all <- the center and what is kept with it, once it is no longer served.
   void read(const Tensor& all, int64_t& version) const;
+  const Tensor& all() const { return all_; }  // the same; empty if there was none
+  int64_t version() const { return version_; }
 
   int64_t leases_lost() const { return leases_lost_; }
 
@@ -84,6 +88,7 @@ class Center {
   const int64_t kept_;
   Tensor all_, theta_;  // the center and what is kept with it, and of these the center
   int64_t version_ = 0;
+  bool inherited_ = false;
   std::atomic<int64_t> leases_lost_{0};
   comm::Inbox inbox_;
 };

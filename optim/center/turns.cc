@@ -7,6 +7,7 @@
 
 #include "comm/communicator/words.h"
 #include "engine/vectors/vec.h"
+#include "optim/served.h"
 
 namespace skein::optim {
 
@@ -57,7 +58,7 @@ void Turns::start(Worker& me, const Center::Column& column) {
     inbox_ = std::make_unique<comm::InboxClient>(comm::Invitation::read(invitation_), comm_->options().key,
                                                  worker_);
   me.comm.broadcast(me.x, 0);
-  if (!first_) saw(me.x.clone(), 0);
+  if (!keeps()) saw(me.x.clone(), 0);
   if (first_) {
     settled_ = Tensor::zeros({(1 + kept_) * me.x.size()});
     copy_bytes(settled_center(), me.x);
@@ -95,22 +96,26 @@ void Turns::commit(const Tensor& u) { comm_->push_buffer(server_, kToCenter, seq
 // the first barrier.
 void Turns::settle(Worker& me) {
   me.comm.barrier();
-  if (first_) {
-    ask(kPull);
-    copy(settled_, comm_->take(server_, kFromCenter, sequence_, settled_).payload);
-    const comm::Message state = comm_->take(server_, kStateFromCenter, sequence_, Tensor({2}, kI64));
-    version_ = state.payload.data<int64_t>()[0];
-    log_ = state.payload.data<int64_t>()[1];
-  }
+  if (first_) pull();
   me.comm.barrier();
   is_settled_ = true;
 }
 
+void Turns::pull() {
+  ask(kPull);
+  copy(settled_, comm_->take(server_, kFromCenter, sequence_, settled_).payload);
+  const comm::Message state = comm_->take(server_, kStateFromCenter, sequence_, Tensor({2}, kI64));
+  version_ = state.payload.data<int64_t>()[0];
+  log_ = state.payload.data<int64_t>()[1];
+}
+
+// A server that has lived on has a later one.
 void Turns::put() {
   comm_->push(server_, kToCenter, inbox_->coming(), 1, settled_);
   comm_->push(server_, kStateToCenter, inbox_->coming(), 1, Tensor::of<int64_t>({2}, {version_, log_}));
   ask(kPut);
-  comm_->take(server_, kStateFromCenter, sequence_);
+  const comm::Message state = comm_->take(server_, kStateFromCenter, sequence_, Tensor({2}, kI64));
+  if (state.payload.data<int64_t>()[0] != version_) pull();
   is_settled_ = true;
 }
 
@@ -127,7 +132,7 @@ void Turns::visit_seen(Archive& a) {
 }
 
 void Turns::visit(Archive& a) {
-  if (!first_) return visit_seen(a);
+  if (!first_ || (dedicated_ && !a.loading() && membership_changes())) return visit_seen(a);
   if (!a.loading() && membership_changes()) {
     close_center();
     center_->read(settled_, version_);
@@ -146,7 +151,7 @@ void Turns::write_model(Worker& me, const Tensor& y) {
   me.comm.broadcast(y, 0);
   const Tensor version = Tensor::of<int64_t>({1}, {version_});
   me.comm.broadcast(version, 0);
-  if (!first_) saw(y.clone(), version.data<int64_t>()[0]);
+  if (!keeps()) saw(y.clone(), version.data<int64_t>()[0]);
 }
 
 // If the center cannot be opened, the others get the reason in place of an invitation.
@@ -167,20 +172,20 @@ std::string Turns::open_here(comm::Communicator& all, const Center::Column& colu
   return words;
 }
 
-void Turns::serve(comm::Communicator& hub, const Center::Column& column) {
+void Turns::serve(comm::Communicator& hub, const Center::Column& column, Served& kept) {
   const std::string words = open_center(hub.twin(false), column);
   for (int w = 0; w < workers_; ++w) try {
       hub.push(w, kInvitation, 0, 1, comm::bytes_of_text(words));
     } catch (const comm::PeerLost&) {  // lost before it began
     }
   if (!center_) throw BadFile(words.substr(1));
-  center_->serve([&] {
-    for (int w = 0; w < workers_; ++w)
-      if (hub.membership().alive(hub.world_rank(w))) return true;
-    return false;
-  });
+  if (kept.center) center_->inherit(kept.center, kept.version);
+  center_->serve([&] { return goes_on(hub, kept); });
+  if (center_->all()) kept.center = center_->all().clone(), kept.version = center_->version();
 }
 
-void serve_center(Strategy& s, comm::Communicator& hub) { dynamic_cast<Centered&>(s).serve(hub); }
+void serve_center(Strategy& s, comm::Communicator& hub, Served& kept) {
+  dynamic_cast<Centered&>(s).serve(hub, kept);
+}
 
 }  // namespace skein::optim

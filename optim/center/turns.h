@@ -30,10 +30,11 @@ class Turns {
 
   void settle(Worker&);
   // Worker 0 visits the center as it was when all settled last; loading puts it back. When the membership
-  // changes, it visits the center as it is, no longer served; the others visit what they have seen of it.
+  // changes, it visits the center as it is, no longer served; the others, and with a dedicated server all of them, visit
+  // what they have seen of it.
   void visit(Archive&);
   void write_model(Worker&, const Tensor& y);
-  void serve(comm::Communicator& hub, const Center::Column& column);
+  void serve(comm::Communicator& hub, const Center::Column& column, Served&);
 
   // Of the center that worker 0 has, where servers are inline.
   comm::Invitation invitation() const { return center_->invitation(); }
@@ -47,7 +48,9 @@ class Turns {
   void visit_seen(Archive&);
   bool membership_changes() const;
   Tensor settled_center() const { return settled_.view({settled_.size() / (1 + kept_)}); }
+  bool keeps() const { return first_ && !dedicated_; }  // the center
   void ask(uint16_t kind);
+  void pull();
   void put();
   const Options options_;
   const int workers_;
@@ -80,7 +83,7 @@ class Centered : public Strategy {
   void settle(Worker& me) override { turns_.settle(me); }
   void write_model(Worker& me, const Tensor& y) override { turns_.write_model(me, y); }
   // The server's part, by an object that is not started.
-  void serve(comm::Communicator& hub) { turns_.serve(hub, column()); }
+  void serve(comm::Communicator& hub, Served& kept) { turns_.serve(hub, column(), kept); }
   void visit(Archive& a) override { turns_.visit(a); }
 
  protected:

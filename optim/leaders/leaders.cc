@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "engine/vectors/vec.h"
 
@@ -70,14 +71,17 @@ std::vector<std::vector<int>> split_by_host(int world, comm::Communicator& comm)
 Leader::Leader(comm::Communicator& comm, const Worker& me, double c, double proximal, bool buffers)
     : comm_(comm), c_(c), proximal_(proximal), buffers_(buffers && me.buffers.size() > 0), z_(me.x.clone()) {
   if (buffers_) z_buffers_ = me.buffers.clone();
+  if (proximal_ > 0) next_ = z_.clone();
 }
 
 bool Leader::pull(Worker& me, const std::vector<double>& losses) {
   const int leader = elect(losses);
   if (leader < 0) return false;
   const bool mine = leader == comm_.rank();
-  if (mine) copy(z_, me.x);
-  comm_.broadcast(z_, leader);
+  const Tensor& z = next_ ? next_ : z_;
+  if (mine) copy(z, me.x);
+  comm_.broadcast(z, leader);
+  if (next_) std::swap(z_, next_);
   if (!mine) lerp(me.x, z_, c_);
   if (!buffers_) return true;
   if (mine) copy(z_buffers_, me.buffers);

@@ -48,6 +48,7 @@ class Leader {
   const double c_, proximal_;
   const bool buffers_;
   Tensor z_, z_buffers_;
+  Tensor next_;  // z on its way, where a broken broadcast must leave the last one
 };
 
 }  // namespace skein::optim

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 #include <variant>
 
 #include "comm/communicator/words.h"
 #include "comm/inbox/inbox.h"
 #include "comm/inbox/inbox_client.h"
 #include "optim/leaders/lease_words.h"
+#include "optim/served.h"
 
 namespace skein::optim {
 namespace lease {
@@ -88,21 +90,20 @@ class GlobalServer {
   comm::Thread thread_;
 };
 
-void serve(const Options& o, Communicator& hub, const Plan& p) {
+void serve(const Options& o, Communicator& hub, const Plan& p, Served& kept) {
   GlobalServer server(o, hub, p);
   const Rank me = hub.rank();
   comm::broadcast_text(hub, server.invitation(), me);
   const auto workers_are_left = [&] {
     hub.progress();
-    for (Rank r = 0; r < me; ++r)
-      if (hub.membership().alive(hub.world_rank(r))) return true;
-    return false;
+    return goes_on(hub, kept);
   };
   const auto twin = hub.twin(false);
   twin->set_deadline(comm::kForever);
   try {
     server.serve(standing_of(twin->take(0, kStanding, 0)), workers_are_left);
-  } catch (const comm::PeerLost&) {  // before the first step
+  } catch (const comm::PeerLost&) {   // before the first step
+  } catch (const comm::EpochEnds&) {  // the workers know it, too
   }
 }
 
@@ -159,12 +160,11 @@ class GroupServer {
     if (out.upward) ask(*out.upward);
   }
 
-  // Asks until the inbox has it. If worker 0 is lost, and the inbox with it, the workers themselves say so.
+  // Asks until the inbox has it. If the global server is lost, and the inbox with it, the workers themselves say so.
   void ask(const Word& w) {
     asked_again_ = w.again;
     upward_->begin(kind_of(w), int32_t(w.returned));
     while (!upward_->acknowledged() && !stop_) {
-      if (dedicated_) hub_->membership().require(above_);
       if (!comm_->membership().alive(above_)) return;
       upward_->wait(comm::after(0.01));
     }
@@ -189,7 +189,7 @@ class GroupServer {
 using namespace lease;
 
 Leases::Leases(const Options& o, Communicator& comm, Communicator& hub, const Plan& p)
-    : comm_(comm), hub_(hub) {
+    : comm_(comm), hub_(hub), steps_(p.steps) {
   if (comm.size() == 1) {
     alone_.emplace(1, p.steps, p.every);
     return;
@@ -208,8 +208,26 @@ Leases::Leases(const Options& o, Communicator& comm, Communicator& hub, const Pl
 
 Leases::~Leases() = default;
 
+// Who goes on from another epoch of the membership says what it has taken of the cycle. A round that some have completed
+// is over for all. Where nobody does, the run begins, or goes on from a checkpoint.
+void Leases::take_stock() {
+  const bool counted = comm_.meter().turn(false);
+  int64_t rounds = -1, taken = 0;
+  for (const auto& one : comm::gather_numbers(comm_, {double(inherited_ ? rounds_ : -1), double(taken_)})) {
+    if (int64_t(one[0]) > rounds) rounds = int64_t(one[0]), taken = 0;
+    if (int64_t(one[0]) == rounds) taken += int64_t(one[1]);
+  }
+  comm_.meter().turn(counted);
+  if (rounds < 0) return;
+  if (!inherited_ || rounds_ < rounds) taken_ = 0;
+  rounds_ = rounds;
+  standing_ = {.left = std::max<int64_t>(0, steps_ - taken), .rounds = rounds};
+}
+
 void Leases::open() {
   open_ = true;
+  if (comm_.membership().epoch() > 1) take_stock();
+  standing_.left = std::min(standing_.left, steps_);  // it may be of a run of more workers
   if (alone_) return alone_->stand(standing_);
   if (global_)
     global_->serve_aside(standing_);
@@ -218,22 +236,35 @@ void Leases::open() {
   if (group_) group_->open(invitation_);
 }
 
+// A round that is broken off, because the membership changes, is not over.
+lease::Next Leases::is_due(Next round) {
+  in_round_ = true;
+  return round;
+}
+void Leases::end_round() {
+  if (std::exchange(in_round_, false)) ++rounds_, taken_ = 0;
+}
+
 lease::Next Leases::next() {
+  end_round();
   if (mine_ == 0) {
     stepped_ = true;
     const Answer a = ask({});
-    if (a.next != Next::kSteps) return a.next;
+    if (a.next != Next::kSteps) return is_due(a.next);
     mine_ = a.steps;
   }
   --mine_;
+  ++taken_;
   return Next::kSteps;
 }
 
 lease::Next Leases::meet() {
+  end_round();
   const Answer a = ask({.idle = false, .wants = false, .returned = mine_, .again = !stepped_});
   mine_ = 0;
-  if (a.next != Next::kMet) return a.next;
+  if (a.next != Next::kMet) return is_due(a.next);
   standing_ = a.standing;
+  rounds_ = standing_.rounds;
   stepped_ = false;
   return a.next;
 }
@@ -243,11 +274,24 @@ Answer Leases::ask(const Word& w) {
   if (alone_) return ask_oneself(w);
   try {
     comm_.push(server_, kToGroup, sequence_, 1, pack(w));
-    return answer_of(comm_.take(server_, kToWorker, sequence_++));
+    return answer_of(take_answer());
   } catch (const comm::Timeout& e) {
     throw comm::Timeout(e.rank,
                         text(e.what(), "; it answers when all have taken their steps: is a worker stopped?"));
   }
+}
+
+// The group's server may wait for a dedicated one, which is no member of `comm`.
+Message Leases::take_answer() {
+  const int64_t number = sequence_++;
+  if (&hub_ == &comm_) return comm_.take(server_, kToWorker, number);
+  const double deadline = comm_.options().deadline;
+  for (const auto began = comm::Clock::now(); comm::seconds_since(began) < deadline;) {
+    if (auto m = comm_.take_within(std::min(0.2, deadline), server_, kToWorker, number)) return std::move(*m);
+    hub_.membership().require(hub_.world_rank(hub_.size() - 1));
+  }
+  throw comm::Timeout(server_,
+                      text("rank ", comm_.rank(), " waited ", deadline, " s for the server of its group"));
 }
 
 // The worker is its group's server, too.
@@ -257,8 +301,17 @@ Answer Leases::ask_oneself(const Word& w) {
   return alone_->hear(0, {.idle = true, .wants = w.wants, .returned = w.returned}).at(0).answer;
 }
 
+// When the membership changes nothing stays leased, and a negative number says what this worker has taken.
 void Leases::visit(Archive& a) {
-  a("leased", mine_);
+  constexpr int64_t kRound = int64_t(1) << 32;
+  const bool changes = !a.loading() && comm_.transport().mailbox().epoch_ends();
+  int64_t leased = changes ? -1 - (rounds_ * kRound + taken_) : mine_;
+  a("leased", leased);
+  if (a.loading()) {
+    inherited_ = leased < 0;
+    mine_ = std::max<int64_t>(0, leased);
+    if (inherited_) rounds_ = (-1 - leased) / kRound, taken_ = (-1 - leased) % kRound;
+  }
   Under server(a, "server."), group(a, "group.");
   if (comm_.rank() == 0) standing_.visit(server);
   if (group_) group_->visit(group);

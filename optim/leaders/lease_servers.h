@@ -19,8 +19,8 @@ struct Plan {
   int64_t steps = 0, every = 1;
 };
 
-// The global server of --servers dedicated, as the last member of `hub`, until no worker is left.
-void serve(const Options&, comm::Communicator& hub, const Plan&);
+// The global server of --servers dedicated, as the last member of `hub`, while goes_on() (served.h).
+void serve(const Options&, comm::Communicator& hub, const Plan&, Served&);
 }  // namespace lease
 
 // A worker's leases, and the servers that it keeps, each a thread. They begin to serve when this worker asks
@@ -35,11 +35,16 @@ class Leases {
   lease::Next next();
   // Gives back what is leased. A round to take part in first, or kMet, when all have come.
   lease::Next meet();
-  // Whole only after kMet: nothing is leased then, neither by a worker nor by a group.
+  // Whole only after kMet: nothing is leased then, neither by a worker nor by a group. When the membership changes, each
+  // worker visits what it has taken of the cycle, from which all go on: what a lost worker took is granted again.
   void visit(Archive&);
 
  private:
+  lease::Next is_due(lease::Next);
+  void end_round();
+  void take_stock();
   lease::Answer ask(const lease::Word&);
+  comm::Message take_answer();
   lease::Answer ask_oneself(const lease::Word&);
   void open();
   comm::Communicator& comm_;
@@ -47,6 +52,10 @@ class Leases {
   comm::Rank server_ = 0;  // of the own group
   int64_t sequence_ = 0, mine_ = 0;
   bool open_ = false, stepped_ = false;          // stepped_: has asked for a step since all met last
+  const int64_t steps_;                          // of a cycle
+  int64_t rounds_ = 0, taken_ = 0;               // rounds that are over, and own steps since the last one
+  bool in_round_ = false;                        // one is due, or under way
+  bool inherited_ = false;                       // rounds_ and taken_ are of another epoch of the membership
   std::string invitation_;                       // to the global server's inbox
   lease::Standing standing_;                     // worker 0 visits it
   std::optional<lease::CycleBook> alone_;        // of a world of one

@@ -71,7 +71,7 @@ class Lsgd final : public Strategy {
   }
 
   // The dedicated server's part, by an object that is not started.
-  void serve(comm::Communicator& hub) const { lease::serve(options_, hub, plan(hub)); }
+  void serve(comm::Communicator& hub, Served& kept) const { lease::serve(options_, hub, plan(hub), kept); }
 
   void visit(Archive& a) override {
     window_->visit(a);
@@ -136,6 +136,8 @@ class Lsgd final : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_lsgd(const Options& o, int world) { return std::make_unique<Lsgd>(o, world); }
-void serve_lsgd(Strategy& s, comm::Communicator& hub) { dynamic_cast<Lsgd&>(s).serve(hub); }
+void serve_lsgd(Strategy& s, comm::Communicator& hub, Served& kept) {
+  dynamic_cast<Lsgd&>(s).serve(hub, kept);
+}
 
 }  // namespace skein::optim

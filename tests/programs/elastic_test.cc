@@ -46,7 +46,7 @@ class Elastic : public ::testing::Test {
 
 TEST_F(Elastic, AnyWorkerMayDieAndTheOthersFinishTheRun) {
   for (const std::string algorithm :
-       {"allreduce", "sgp", "local-sgd --tau 4", "osgp", "ad-psgd", "downpour", "gem"})
+       {"allreduce", "sgp", "local-sgd --tau 4", "osgp", "ad-psgd", "downpour", "gem", "lsgd --groups 2"})
     for (const std::string victim : {"0", "2", "3"}) {
       place_.run("rm -rf run");
       const Ended e = kill("--workers 4 --restarts 0 --steps 800 --algorithm " + algorithm, victim);
@@ -58,6 +58,34 @@ TEST_F(Elastic, AnyWorkerMayDieAndTheOthersFinishTheRun) {
       expect_has(s["recoveries"][0]["who"][0], "worker " + victim);
       EXPECT_FALSE(s["interrupted"]);
     }
+}
+
+// Its own process has the last rank. What takes its place is worker 0, beside its training, and then a fresh server.
+TEST_F(Elastic, AServerAndItsWorkersMayDie) {
+  const std::string flags = "--workers 3 --steps 600 --algorithm gem --servers dedicated --restarts ";
+  for (const auto& [victim, name] :
+       {std::pair("3", "the server: "), {"0", "worker 0: "}, {"1", "worker 1: "}}) {
+    place_.run("rm -rf run");
+    const Ended e = kill(flags + "0", victim);
+    ASSERT_EQ(e.out, "status 0\n") << "without " << victim << e.err << place_.read("log");
+    const json s = summary("run");
+    EXPECT_EQ(s["steps"], 600);
+    EXPECT_EQ(s["workers"], victim == std::string("3") ? 3 : 2);
+    ASSERT_EQ(s["recoveries"].size(), 1u) << s;
+    expect_has(s["recoveries"][0]["who"][0], name);
+  }
+  place_.run("rm -rf run");
+  const Ended e = place_.run(
+      std::string(kWaitFor) + kElasticTask +
+      "--workers 2 --epochs 100000 --algorithm gem --servers dedicated --output run > log & P=$!\n"
+      "wait_for '\"step\"' 8\n"
+      "L=$(pgrep -P $P); for w in $(pgrep -P $L); do grep -qz ^RANK=2$ /proc/$w/environ && kill -KILL $w; "
+      "done\nwait_for '\"joined\":1' 1; kill -INT $L; wait $P; echo status $?");
+  ASSERT_EQ(e.out, "status 130\n") << e.err << place_.read("log");
+  const json s = summary("run");
+  EXPECT_EQ(s["workers"], 2);
+  ASSERT_EQ(s["recoveries"].size(), 2u) << s["recoveries"];
+  expect_has(place_.read("log"), "worker 0 takes its place");
 }
 
 // With SIGTERM to all of them, and with SIGTERM to their launcher, all stop.
@@ -114,10 +142,9 @@ TEST_F(Elastic, AGraphThatTheOthersCannotHaveGivesWay) {
 }
 
 TEST_F(Elastic, RefusesWhatCannotBeTakenOver) {
-  for (const auto& [flags, message] : {std::pair("--algorithm lsgd", "leases and leaders"),
-                                       {"--algorithm gem --servers dedicated", "no worker"},
-                                       {"--algorithm sgp --split dirichlet:1", "--split dirichlet:1"},
-                                       {"--algorithm sgp --record order", "--record"}}) {
+  for (const auto& [flags, message] :
+       {std::pair("--algorithm sgp --split dirichlet:1", "--split dirichlet:1"),
+        {"--algorithm sgp --record order", "--record"}}) {
     const Ended e = place_.run(std::string(kElasticTask) + "--workers 2 --steps 2 --output refused " + flags);
     EXPECT_EQ(e.status, 2) << flags << e.err;
     expect_has(e.err, message);

@@ -1,5 +1,6 @@
 // Workers with a center, as tests drive them: in a given order of turns by one thread, or freely by threads.
 #pragma once
+#include "optim/served.h"
 #include "tests/support/trainee.h"
 
 namespace skein::trainee {
@@ -47,7 +48,9 @@ inline void with_servers(const Problem& p, const std::string& algorithm, optim::
   comm::on_threads(n + dedicated, [&](int r) {
     {
       comm::Communicator all(*world[size_t(r)], {.deadline = 20});
-      if (r == n) return optim::strategy_row(algorithm).serve(*optim::make_strategy(algorithm, o, n), all);
+      optim::Served kept;
+      if (r == n)
+        return optim::strategy_row(algorithm).serve(*optim::make_strategy(algorithm, o, n), all, kept);
       const auto group = all.group(workers);
       Trainee t(p, algorithm, o, dedicated ? *group : all, all);
       f(t, r);

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "apps/base/environment.h"
+#include "apps/launch/elastic/role.h"
 #include "apps/launch/superior.h"
 
 namespace skein::apps {
@@ -20,10 +21,10 @@ std::string register_word() {
 
 }  // namespace
 
-std::string make_card(int port, const std::vector<std::string>& addresses) {
+std::string make_card(int port, const std::vector<std::string>& addresses, bool serves) {
   std::string card = std::to_string(port);
   for (const std::string& a : addresses) card += ' ' + a;
-  return card + register_word();
+  return card + (serves ? kServesMark : "") + register_word();
 }
 
 DoorAddress read_card(const std::string& card) {
@@ -31,7 +32,7 @@ DoorAddress read_card(const std::string& card) {
   DoorAddress a;
   in >> a.port;
   for (std::string word; in >> word;)
-    if (word[0] != kRegisterMark) a.hosts.push_back(word);
+    if (word[0] != kRegisterMark && word != kServesMark + 1) a.hosts.push_back(word);
   return a;
 }
 

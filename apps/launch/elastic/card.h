@@ -10,8 +10,8 @@
 namespace skein::apps {
 
 // "PORT ADDRESS..." of the socket at which the member listens as long as it lives. Where a launcher has started it that
-// keeps the register of its workers, the launcher's word ends the card.
-std::string make_card(int port, const std::vector<std::string>& addresses);
+// keeps the register of its workers, the launcher's word ends the card. `serves`: the card says so (role.h).
+std::string make_card(int port, const std::vector<std::string>& addresses, bool serves);
 DoorAddress read_card(const std::string& card);
 
 // Whether the process of this card has certainly ended: its host refuses connections.

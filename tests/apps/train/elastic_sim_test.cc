@@ -74,6 +74,7 @@ TEST_P(ElasticRow, EndsAsIfNothingHadHappened) {
 std::string name_of(const ::testing::TestParamInfo<std::string>& row) {
   std::string name = row.param;
   std::replace(name.begin(), name.end(), '-', '_');
+  std::replace(name.begin(), name.end(), ' ', '_');
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Trainer, ElasticRow, ::testing::ValuesIn(elastic_rows()), name_of);

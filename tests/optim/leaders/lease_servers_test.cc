@@ -5,6 +5,7 @@
 
 #include "comm/communicator/words.h"
 #include "optim/leaders/leaders.h"
+#include "optim/snapshot.h"
 #include "tests/support/trainee.h"
 
 namespace skein {
@@ -53,6 +54,30 @@ TEST(Leases, WhoHasComeWaitsForTheOthersAndTakesPartInTheirRounds) {
       EXPECT_EQ(rounds, 11);  // 66 steps in cycles of 6
       for (const auto& other : seen) EXPECT_EQ(other[0], double(rounds));
     }
+  });
+}
+
+// Worker r has taken 3 + r steps of a cycle of 32 when worker 2 is lost.
+TEST(Leases, GoOnWithoutAWorkerFromWhatTheOthersHaveTaken) {
+  std::vector<optim::Snapshot> states(4);
+  in_local_world(4, [&](comm::Communicator& c) {
+    optim::Leases leases({}, c, c, {{{0, 1, 2, 3}}, 4 * 8, 1});
+    for (int k = 0; k < 3 + c.rank(); ++k) EXPECT_EQ(leases.next(), Next::kSteps);
+    c.barrier();
+    c.transport().mailbox().end_epoch("the membership is changing");
+    states[size_t(c.rank())].take([&](Archive& a) { leases.visit(a); });
+  });
+  states.erase(states.begin() + 2);
+  auto world = comm::local_world(3);
+  for (const auto& t : world) t->mailbox().begin_epoch(2);
+  std::atomic<int64_t> steps{0};
+  in_world(world, [&](comm::Communicator& c) {
+    optim::Leases leases({}, c, c, {{{0, 1, 2}}, 3 * 8, 1});
+    states[size_t(c.rank())].restore([&](Archive& a) { leases.visit(a); });
+    while (leases.next() == Next::kSteps) ++steps;
+    c.barrier();
+    EXPECT_EQ(steps, 3 * 8 - (3 + 4 + 6));
+    while (leases.meet() != Next::kMet) {}
   });
 }
 

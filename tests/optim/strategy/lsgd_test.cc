@@ -227,7 +227,8 @@ std::vector<std::vector<float>> served(optim::Options o, bool dedicated, int64_t
   comm::on_threads(4 + dedicated, [&](int r) {
     {
       comm::Communicator all(*world[size_t(r)], {.deadline = 20});
-      if (r == 4) return optim::strategy_row("lsgd").serve(*optim::make_strategy("lsgd", o, 4), all);
+      optim::Served kept;
+      if (r == 4) return optim::strategy_row("lsgd").serve(*optim::make_strategy("lsgd", o, 4), all, kept);
       const auto workers = all.group({0, 1, 2, 3});
       int64_t k = from;
       Climber w(

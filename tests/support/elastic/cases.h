@@ -7,13 +7,21 @@ namespace skein::apps {
 
 inline constexpr int64_t kElasticTau = 3;
 
-inline bool reads(const std::string& row, const std::string& flag) {
-  return text(' ', optim::strategy_row(row).flags, ' ').find(' ' + flag + ' ') != std::string::npos;
+// A case is a row, as "gem", or one with a server of its own, "gem dedicated".
+inline std::string row_of(const std::string& which) { return which.substr(0, which.find(' ')); }
+inline bool reads(const std::string& which, const std::string& flag) {
+  return text(' ', optim::strategy_row(row_of(which)).flags, ' ').find(' ' + flag + ' ') != std::string::npos;
 }
 
 // 52 images in steps of 10 to 18, which is enough for as many workers as there may be.
-inline Config elastic_config(const std::string& row, int workers) {
+inline Config elastic_config(const std::string& which, int workers) {
   Config c = small_config();
+  const std::string row = row_of(which);
+  if (row != which) c.of_algorithm["servers"] = "dedicated";
+  if (row == "lsgd") {
+    c.of_algorithm["groups"] = text(std::min(2, workers));
+    c.of_algorithm["prox-local"] = "0.1";
+  }
   c.data = "synthetic:8x8x1,classes=4,train=52,test=8";
   c.epochs = 4;
   c.workers = workers;
@@ -32,6 +40,7 @@ inline std::vector<std::string> elastic_rows() {
   for (const optim::StrategyRow& row : optim::strategies())
     if (std::string(row.name) != "sgd" && job_options(elastic_config(row.name, 4)).elastic)
       all.push_back(row.name);
+  for (const char* row : {"gem", "easgd-async", "lsgd"}) all.push_back(text(row, " dedicated"));
   return all;
 }
 
@@ -51,15 +60,16 @@ inline void expect_ends_at_meetings(const ElasticRecord& r) {
 }
 
 // How many of a worker's steps the others may not know of: a step counts for good when a later one has sent something, and
-// others have heard of it. In ad-psgd half of the workers send only when they are asked.
+// others have heard of it. In ad-psgd half of the workers send only when they are asked, in lsgd when their leases are used up.
 inline int64_t steps_untold(const std::string& row) {
+  if (row_of(row) == "lsgd") return 5;
   if (row == "ad-psgd") return 8;
   return 1 + (reads(row, "tau") ? kElasticTau : 1);
 }
 
 inline void expect_what_is_promised(const std::string& row, const ElasticRecord& r) {
   expect_one_end(r);
-  if (optim::strategy_row(row).asynchronous()) {
+  if (optim::strategy_row(row_of(row)).asynchronous()) {
     const int64_t lost = r.deaths + r.given_up + r.left;
     EXPECT_LE(expect_no_sample_lost(r), lost * steps_untold(row) * r.largest_share())
         << r.deaths << " deaths, " << r.given_up << " given up";

@@ -5,6 +5,8 @@
 
 #include "apps/config/algorithm_values.h"
 #include "apps/launch/elastic/crossing.h"
+#include "apps/launch/elastic/role.h"
+#include "apps/serving.h"
 #include "apps/train/trainer.h"
 #include "tests/support/elastic/record.h"
 #include "tests/support/parts.h"
@@ -22,13 +24,17 @@ class ElasticJob {
 
   // ---- what happens to workers. Each does nothing, and returns false, if more would be lost by it than a quorum can do
   // without that is still needed.
-  void found(int n) {
+  void found(int workers) {  // and, with --servers dedicated, their server
+    const int n = workers + config_.of_algorithm.contains("servers");
+    if (n > workers) servers_.insert(Id(workers));
     for (Id id : comm::sim::ids(n)) world_.begin(id, [this, n] { begin_first(n); });
     next_id_ = founders_ = Id(n);
   }
-  // A fresh worker, which knocks at some member.
+  // A fresh worker, which knocks at some member; or a server in the place of one that is lost.
   void join() {
     const Id id = next_id_++;
+    if (!servers_.empty() && std::none_of(servers_.begin(), servers_.end(), [&](Id s) { return works(s); }))
+      servers_.insert(id);
     world_.begin(id, [this, id] { begin_late(id); });
   }
   bool kill(Id victim, Death how) {
@@ -63,7 +69,7 @@ class ElasticJob {
   }
   // As by SIGTERM.
   bool leave(Id victim) {
-    if (members().size() < 2 || !may_lose({victim}, Death::kHangUp)) return false;
+    if (members().size() < 2 || servers_.count(victim) || !may_lose({victim}, Death::kHangUp)) return false;
     leaving_.insert(victim);
     return true;
   }
@@ -91,6 +97,7 @@ class ElasticJob {
   using Tie = std::unique_ptr<Connection>;
   static constexpr double kAssembling = 10, kDeadline = 120, kLongestStep = 0.1;
 
+  std::string card(Id id) const { return std::to_string(id) + (servers_.count(id) ? kServesMark : ""); }
   bool works(Id id) const { return !over_.count(id) && !silent_.count(id); }
   double draw(double most) { return std::uniform_real_distribution<double>(0, most)(random_); }
   void go_away(const std::set<Id>& who) {
@@ -99,7 +106,7 @@ class ElasticJob {
 
   void begin_first(int n) {
     comm::View first;
-    for (Id id : comm::sim::ids(n)) first.members.push_back({id, std::to_string(id), false});
+    for (Id id : comm::sim::ids(n)) first.members.push_back({id, card(id), false});
     Tie now = connect(first);
     now->communicator->barrier();
     live(std::move(now));
@@ -111,7 +118,7 @@ class ElasticJob {
       hosts = members();
       if (hosts.empty()) continue;
       const Id host = hosts[random_() % hosts.size()];
-      desks_.at(host)->council->admit({me, std::to_string(me), false});
+      desks_.at(host)->council->admit({me, card(me), false});
       host_of_[me] = host;
       while (!told_.count(me) && works(host) && !is_over()) comm::nap(std::chrono::milliseconds(50));
       break;
@@ -144,7 +151,7 @@ class ElasticJob {
         *c.transport,
         comm::CouncilOptions{.me = me,
                              .now = c.view,
-                             .card = std::to_string(me),
+                             .card = card(me),
                              .is_gone = [this, me](const std::string& card) { return is_gone(me, card); },
                              .decided = [this, me](const comm::View& v) { tell(me, v); }},
         std::move(begun));
@@ -176,8 +183,9 @@ class ElasticJob {
     begin(*now, {});
     try {
       Legacy legacy;
+      optim::Served served;
       std::optional<Outcome> out;
-      for (; !(out = train(*now, legacy)); now = cross(*now, crossing)) {}
+      for (; !(out = take_part(*now, legacy, served)); now = cross(*now, crossing)) {}
       if (!out->bereaved) record.ends[me] = *out;
       if (out->bereaved) note_end_apart(me, *now, out->why);
     } catch (const comm::RunEnded& e) {
@@ -205,21 +213,41 @@ class ElasticJob {
     const Id me;
   };
   // Nothing: the membership changes. As train_imagenet does.
-  std::optional<Outcome> train(Connection& d, Legacy& legacy) try {
-    comm::Communicator& all = *d.communicator;
+  std::optional<Outcome> take_part(Connection& d, Legacy& legacy, optim::Served& served) try {
+    std::optional<Outcome> out;
+    work_among(*d.communicator, server_in(d.view), place_of(*d.communicator, d.council.get()),
+               [&](const Member& m) {
+                 out = m.serves() ? serve(m, served) : train(d, m, legacy);
+                 return 0;
+               });
+    return out;
+  } catch (const comm::EpochEnds&) { return {}; } catch (const comm::PeerLost&) {
+    return {};
+  }
+  std::optional<Outcome> serve(const Member& m, optim::Served& served) {
+    const int status = apps::serve(config_, m, served);
+    if (status == kNextEpoch) return {};
+    CHECK(status == 0, "a server that ended with status", status);
+    Outcome out;
+    out.step = record.last;
+    return out;
+  }
+  std::optional<Outcome> train(Connection& d, const Member& m, Legacy& legacy) {
+    comm::Communicator& all = m.comm;
     legacy.founder = legacy.founder || d.view.epoch == 1;
     const bool later = d.view.epoch > 1 && legacy.goes_on(all, d.view.step);
     Config c = config_;
     if (later) legacy.share(all);
     if (d.view.epoch > 1) {
       share_batch(c, later ? legacy.global_batch : config_.batch_size * config_.workers, all.size());
+      if (!m.has_server && !servers_.empty()) c.of_algorithm["servers"] = "inline";
       adapt_algorithm(c, all.size());
     }
     c.workers = all.size();
-    Survivors survivors(all, false);
+    Survivors survivors(all, m.hub, false);
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
     Progress progress(nowhere.get());
-    Setup setup = open_setup(c, place_of(all, d.council.get()), legacy.data);
+    Setup setup = open_setup(c, m, legacy.data);
     record.last = setup.total_steps;
     const std::shared_ptr<const data::Portions> portions = setup.portions;
     Trainer trainer(c, std::move(setup), directory_, progress, survivors);
@@ -236,8 +264,6 @@ class ElasticJob {
     record.end(d.view.epoch, out);
     if (!out.legacy) return out;
     legacy = std::move(*out.legacy);
-    return {};
-  } catch (const comm::EpochEnds&) { return {}; } catch (const comm::PeerLost&) {
     return {};
   }
   // Between two steps: takes time, and stops nobody.
@@ -257,7 +283,9 @@ class ElasticJob {
     const auto t = trainers_.find(id);
     if (t == trainers_.end()) return;
     const comm::View& v = desks_.at(id)->view;
-    record.periods.at(v.epoch).taken[size_t(v.rank(id))] = t->second->step_number();
+    const int rank = v.rank(id), server = server_in(v);
+    record.periods.at(v.epoch).taken[size_t(rank - (server >= 0 && server < rank))] =
+        t->second->step_number();
   }
 
   // ---- whom the others can do without: in every epoch that is not over for all, more than half remain or, where all
@@ -277,7 +305,8 @@ class ElasticJob {
                                    [](const auto& t) { return t.second->step_number() > 0; });
     return std::any_of(desks_.begin(), desks_.end(), [&](const auto& desk) {
       const Id id = desk.first;
-      return is_there(id) && !victims.count(id) && (with_state_.count(id) || (!begun && id < founders_));
+      return is_there(id) && !victims.count(id) &&
+             (with_state_.count(id) || (!begun && id < founders_ && !servers_.count(id)));
     });
   }
   bool is_out(Id id, const Connection& at) const {
@@ -307,7 +336,7 @@ class ElasticJob {
   int64_t furthest_ = 0;
   comm::View decided_;          // the latest
   std::set<Id> over_, silent_;  // its process has ended; its machine has
-  std::set<Id> away_, was_away_, cut_off_, leaving_, with_state_;
+  std::set<Id> servers_, away_, was_away_, cut_off_, leaving_, with_state_;
   std::map<Id, Connection*> desks_;
   std::map<Id, Trainer*> trainers_;
   std::map<Id, Id> host_of_;  // at whose door a newcomer waits
