@@ -160,12 +160,13 @@ class GroupServer {
     if (out.upward) ask(*out.upward);
   }
 
-  // Asks until the inbox has it. If the global server is lost, and the inbox with it, the workers themselves say so.
+  // Asks until the inbox has it. If the global server is lost, or has left this epoch, and the inbox with it, the workers
+  // themselves say so.
   void ask(const Word& w) {
     asked_again_ = w.again;
     upward_->begin(kind_of(w), int32_t(w.returned));
     while (!upward_->acknowledged() && !stop_) {
-      if (!comm_->membership().alive(above_)) return;
+      if (!comm_->membership().alive(above_) || comm_->transport().mailbox().epoch_ends()) return;
       upward_->wait(comm::after(0.01));
     }
   }
