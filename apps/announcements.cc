@@ -18,7 +18,8 @@ void say_beginning(const Config& c, const Setup& s, const std::string& directory
                            c.data, s.data.train->size(), s.data.test->size(), s.data.train->classes().size(),
                            s.image.height, s.image.width, s.image.channels));
   for (const std::string& line : describe_classes(s.data)) progress.say(line);
-  const std::string batch = describe_batch(s.global_batch, s.place.world);
+  const std::string batch = s.portions->even() ? describe_batch(s.global_batch, s.place.world)
+                                               : describe_batch(s.portions->shares());
   progress.say(fmt::format("{} step{}, {} an epoch, batch {}, {} on {}, {} thread{}; {}", s.total_steps,
                            s.total_steps == 1 ? "" : "s", s.steps_per_epoch, batch, c.precision,
                            text(s.device), s.threads, s.threads == 1 ? "" : "s", directory));

@@ -91,6 +91,7 @@ class Epoch {
  private:
   std::string start_from();
   void enter_directory();
+  void share_whole_batch();
   void set_up();
   void adapt();
   void connect_devices();
@@ -127,14 +128,24 @@ void Epoch::enter_directory() {
   }
 }
 
+// The batch of a run that begins, or begins again with other workers than it was meant for.
+void Epoch::share_whole_batch() {
+  const int64_t meant_for = again_ ? kept_.legacy.workers_at_first : me_.world;
+  const bool as_given = c_.global_batch == 0 || !c_.batch_size.shares.empty();
+  if (meant_for == me_.world && as_given) return;
+  const int64_t whole = global_batch_of(c_, meant_for);
+  if (whole < me_.world)
+    throw BadOption(text(c_.origin("global-batch").place, " ", whole, " is less than an image for each of ",
+                         me_.world, " workers"));
+  share_batch(c_, whole, me_.world);
+}
+
 void Epoch::set_up() {
   const auto open = [&] {
     if (setup_.model) return;  // an earlier attempt has set it up
     if (!checkpoint_.empty()) keep_global_batch(c_, read_sound_manifest(checkpoint_), me_.world);
-    if (later_) share_batch(c_, kept_.legacy.global_batch, me_.world);
-    if (again_ && checkpoint_.empty())
-      share_batch(c_, c_.global_batch > 0 ? c_.global_batch : c_.batch_size * kept_.legacy.workers_at_first,
-                  me_.world);
+    if (checkpoint_.empty() && !later_) share_whole_batch();
+    if (later_) share_batch(c_, kept_.legacy.global_batch, me_.world, kept_.legacy.shares);
     if (later_ || again_) adapt();
     c_.workers = me_.world;
     setup_ = open_setup(c_, me_, kept_.legacy.data);

@@ -51,4 +51,11 @@ Span part_of(Span all, int rank, int world) {
   return {begin, begin + share + (rank < rest ? 1 : 0)};
 }
 
+Span part_of(Span all, int rank, const std::vector<int64_t>& before) {
+  const auto bound = [&](size_t r) {
+    return all.begin + int64_t(static_cast<__int128>(all.size()) * before[r] / before.back());
+  };
+  return {bound(size_t(rank)), bound(size_t(rank) + 1)};
+}
+
 }  // namespace skein::data

@@ -1,5 +1,7 @@
 // Which samples belong to which step and rank: pure functions, so resuming needs no state.
 #pragma once
+#include <vector>
+
 #include "engine/base.h"
 
 namespace skein::data {
@@ -20,5 +22,8 @@ struct Span {
 };
 // The part of rank r when positions are split as evenly as possible, lower ranks first.
 Span part_of(Span all, int rank, int world);
+// The same in proportion to shares: `before[r]` is the sum of those of the ranks below r, and the last element that of all.
+// Positions as many as that sum are split into the shares themselves.
+Span part_of(Span all, int rank, const std::vector<int64_t>& before);
 
 }  // namespace skein::data

@@ -72,7 +72,7 @@ Tensor Worker::no_gradient() const {
 }
 
 void Worker::local_step(const Tensor& y) {
-  if (share > 0) rule.step(y, g, x, lr);
+  if (share > 0) rule.step(y, g, x, lr * gain);
 }
 
 Values values_in_force(const std::string& name, Options options, int world) {

@@ -39,6 +39,7 @@ struct Worker {
   // With --servers dedicated: the workers and, last, a process that only serves.
   comm::Communicator& hub = comm;
   double weight = 0;  // in means of models: this worker's share of the global batch; 0: all have the same
+  double gain = 1;  // of its local steps, where means of models count all alike: the share times the workers
   // Drops the step's mini-batch; nothing where the oracle is told which step it is.
   std::function<void()> pass = {};
 
@@ -47,7 +48,7 @@ struct Worker {
   Tensor gradient(const Slices& slices = {}) { return oracle(slices); }
   Tensor visible(const Shape&, DType) const;  // beside x, in memory that peers can see, if they can see any
   bool has_server() const { return &hub != &comm; }
-  // y <- y - lr u(g), with weight decay at x, where g was taken; y may be x. Without samples in this step: nothing.
+  // y <- y - gain lr u(g), with weight decay at x, where g was taken; y may be x. Without samples in this step: nothing.
   void local_step(const Tensor& y);
 };
 
@@ -78,6 +79,7 @@ class Strategy {
   virtual bool is_shared(int64_t) const { return true; }
   virtual bool has_travellers() const { return false; }
   virtual void visit_arrived(Archive&) {}
+  virtual bool weighs_steps() const { return false; }  // means count all alike (gossip, a center): see gain
   // Whether its messages can be coded (--wire int8, int4, topk), which rounds differences, never models.
   virtual bool takes_codec() const { return false; }
   // This worker's contribution to the model: unless there is a center, the model is the mean of them.

@@ -65,10 +65,15 @@ void Checkpoints::write(int64_t step, int rank, const Walk& walk) {
 }
 
 std::string Checkpoints::commit(int64_t step, const Identity& identity, const DataIndex& images,
-                                const std::string& leftover) {
+                                const std::string& leftover, const std::vector<int64_t>& shares) {
   const std::string aside = this->aside(step), target = dir_ + '/' + checkpoint_name(step);
-  Manifest m{
-      .step = step, .identity = identity, .files = {}, .sums = {}, .images = images, .leftover = leftover};
+  Manifest m{.step = step,
+             .identity = identity,
+             .files = {},
+             .sums = {},
+             .images = images,
+             .leftover = leftover,
+             .shares = shares};
   for (int rank = 0; rank < identity.world; ++rank) {
     if (!fs::exists(sum_file(aside, rank)))
       throw BadFile(text(aside, '/', rank_file(rank), ": worker ", rank,

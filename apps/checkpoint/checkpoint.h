@@ -23,10 +23,11 @@ struct Identity {
 struct Manifest {
   int64_t step = 0;  // steps taken: the next one is step number `step`
   Identity identity;
-  std::vector<std::string> files;  // per rank
-  std::vector<std::string> sums;   // their BLAKE2b-256
-  DataIndex images;                // what it was trained and tested on; hashes are empty if not recorded
-  std::string leftover = "";       // data::Leftover of an epoch that was dealt again
+  std::vector<std::string> files;    // per rank
+  std::vector<std::string> sums;     // their BLAKE2b-256
+  DataIndex images;                  // what it was trained and tested on; hashes are empty if not recorded
+  std::string leftover = "";         // data::Leftover of an epoch that was dealt again
+  std::vector<int64_t> shares = {};  // of the workers in the global batch; empty: as even as can be
 };
 
 // The checkpoints of one output directory. Saving is three steps so that the trainer
@@ -45,8 +46,9 @@ class Checkpoints {
   void attempt(int number) { attempt_ = number; }
   void begin(int64_t step);
   void write(int64_t step, int rank, const Walk&);
-  // Returns the new checkpoint's path. `leftover` as in Manifest.
-  std::string commit(int64_t step, const Identity&, const DataIndex& = {}, const std::string& leftover = "");
+  // Returns the new checkpoint's path. `leftover` and `shares` as in Manifest.
+  std::string commit(int64_t step, const Identity&, const DataIndex& = {}, const std::string& leftover = "",
+                     const std::vector<int64_t>& shares = {});
   void abandon(int64_t step) noexcept;
 
  private:

@@ -45,6 +45,19 @@ std::string leftover_of(const Json& manifest) try {
   return words;
 } catch (const Error&) { throw DamagedManifest(); }
 
+// One for each worker, and together the global batch.
+void read_shares(Manifest& m, const Json& shares) {
+  int64_t left = m.identity.global_batch;
+  if (!shares.is_array() || shares.size() != size_t(m.identity.world)) throw DamagedManifest();
+  for (const Json& share : shares) {
+    const int64_t n = share.is_number_integer() ? share.get<int64_t>() : 0;
+    if (n < 1 || n > left) throw DamagedManifest();
+    m.shares.push_back(n);
+    left -= n;
+  }
+  if (left != 0) throw DamagedManifest();
+}
+
 std::string manifest_file(const std::string& checkpoint) { return checkpoint + "/manifest.json"; }
 
 std::string sum_of(const std::string& bytes) {
@@ -117,6 +130,7 @@ void write_manifest(const std::string& checkpoint, const Manifest& m) {
     for (const auto& [name, part] : {std::pair{"train", &m.images.train}, {"test", &m.images.test}})
       j["images"][name] = {{"count", part->images}, {"blake2b", part->hash}};
   if (!m.leftover.empty()) j["leftover"] = m.leftover;
+  if (!m.shares.empty()) j["shares"] = m.shares;
   for (size_t i = 0; i < m.files.size(); ++i)
     j["files"].push_back({{"name", m.files[i]}, {"blake2b", m.sums[i]}});
   const auto replace = Json::error_handler_t::replace;
@@ -154,6 +168,7 @@ Manifest read_manifest(const std::string& checkpoint) {
         *part = {whole(said, "count", 0, INT64_MAX), said.at("blake2b")};
       }
     m.leftover = leftover_of(j);
+    if (j.contains("shares")) read_shares(m, j.at("shares"));
     return m;
   } catch (const nlohmann::json::exception&) {
   } catch (const DamagedManifest&) {}

@@ -141,7 +141,9 @@ void keep_global_batch(Config& c, const Manifest& m, int world) {
   if (batch < world)
     refuse(text(" workers and ", batch, " images a step over all of them, too few for ", world,
                 "; --workers may be at most ", std::max<int64_t>(1, batch)));
-  share_batch(c, batch, world);
+  const std::vector<int64_t>& said_shares = c.batch_size.shares;
+  const bool fit = int(said_shares.size()) == world && global_batch_of(c, world) == batch;
+  share_batch(c, batch, world, world == before ? m.shares : fit ? said_shares : std::vector<int64_t>());
 }
 
 void load_pooled(const Pool& pool, const std::string& algorithm, int rank, Differing differing,

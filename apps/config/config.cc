@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "apps/config/known_words.h"
 #include "data/source.h"
@@ -24,6 +25,8 @@ template <>
 constexpr Flag::Kind kKindOf<Real> = Flag::kReal;
 template <>
 constexpr Flag::Kind kKindOf<Switch> = Flag::kSwitch;
+template <>
+constexpr Flag::Kind kKindOf<Batch> = Flag::kBatch;
 
 // Checks the range "low..high"; either end may be open.
 void check_range(double value, const Flag& flag, const std::string& said, const std::string& place) {
@@ -141,6 +144,9 @@ void assign(Config& c, const Flag& flag, const std::string& given, const Origin&
       if (auto* f = std::get_if<Switch Config::*>(&flag.field)) next.*(*f) = s;
       break;
     }
+    case Flag::kBatch:
+      next.*std::get<Batch Config::*>(flag.field) = BatchSize::parse(said, from.place);
+      break;
   }
   if (flag.of_algorithm()) next.of_algorithm[flag.name] = said;
   const std::string now = value_of(next, flag);
@@ -166,18 +172,33 @@ std::string value_of(const Config& c, const Flag& flag) {
     std::string operator()(Count Config::*f) const { return std::to_string(c.*f); }
     std::string operator()(Real Config::*f) const { return fmt::format("{}", c.*f); }
     std::string operator()(Switch Config::*f) const { return c.*f ? "true" : "false"; }
+    std::string operator()(Batch Config::*f) const { return (c.*f).words(); }
   };
   return std::visit(Read{c, flag}, flag.field);
 }
 
 std::string type_of(const Flag& flag) {
   if (flag.allowed.find('|') != std::string::npos) return flag.allowed;
+  if (flag.kind == Flag::kBatch) return "N[,N...]|auto";
   return flag.kind == Flag::kCount ? "N" : flag.kind == Flag::kReal ? "NUMBER" : "TEXT";
 }
 
-void share_batch(Config& c, Count global_batch, Count workers) {
+Count global_batch_of(const Config& c, Count workers) {
+  const BatchSize& b = c.batch_size;
+  if (!b.shares.empty()) {
+    if (Count(b.shares.size()) != workers)
+      throw BadOption(text(c.origin("batch-size").place, ": ", b.words(), " is for ", b.shares.size(),
+                           " workers, and there ", workers == 1 ? "is 1" : text("are ", workers)));
+    return std::accumulate(b.shares.begin(), b.shares.end(), Count(0));
+  }
+  return c.global_batch > 0 ? c.global_batch : b.most * workers;
+}
+
+void share_batch(Config& c, Count global_batch, Count workers, const std::vector<Count>& shares) {
   c.global_batch = global_batch;
-  c.batch_size = (global_batch + workers - 1) / workers;
+  c.batch_size.shares = shares;
+  c.batch_size.most = shares.empty() ? (global_batch + workers - 1) / workers
+                                     : *std::max_element(shares.begin(), shares.end());
   c.workers = workers;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/base/json.h"
+#include "apps/config/batch_size.h"
 #include "engine/dtype.h"
 
 namespace skein::apps {
@@ -14,6 +15,7 @@ using Word = std::string;
 using Count = int64_t;
 using Real = double;
 using Switch = bool;
+using Batch = BatchSize;
 
 // Where a value comes from, weakest first: a stronger source overrides a weaker one.
 enum class Source : uint8_t { kDefault, kResumed, kRecipe, kFile, kCommandLine };
@@ -32,9 +34,6 @@ struct Config {
 #undef OWN_FLAG
 #undef FLAG
 
-  // Of a run that has kept its global batch while its number of workers changed: the images of a step over
-  // all workers, --batch-size being the most that one of them has. 0: --batch-size for each.
-  Count global_batch = 0;
   // Flags of algorithms, without dashes: those given and, after settle_algorithm(), all that
   // this algorithm reads. The strategy is made from them.
   std::map<std::string, std::string> of_algorithm;
@@ -45,9 +44,9 @@ struct Config {
 
 // One row of the table. A flag of algorithms has no field and is kept as text.
 struct Flag {
-  enum Kind : uint8_t { kWord, kCount, kReal, kSwitch };
-  using Field =
-      std::variant<std::monostate, Word Config::*, Count Config::*, Real Config::*, Switch Config::*>;
+  enum Kind : uint8_t { kWord, kCount, kReal, kSwitch, kBatch };
+  using Field = std::variant<std::monostate, Word Config::*, Count Config::*, Real Config::*,
+                             Switch Config::*, Batch Config::*>;
   std::string group, name;  // name: with hyphens, without dashes
   Kind kind = kWord;
   Field field;
@@ -97,12 +96,10 @@ struct Prediction {
 // An error's message, with file and line in front if it begins with a flag that a file gave.
 std::string with_place(const Config&, const std::string& message);
 
-// The images of a step over so many workers.
-inline Count global_batch_of(const Config& c, Count workers) {
-  return c.global_batch > 0 ? c.global_batch : c.batch_size * workers;
-}
-// Divides this global batch among so many workers: 22, 21 and 21 of 64, and then --batch-size is 22.
-void share_batch(Config&, Count global_batch, Count workers);
+// The images of a step over so many workers. Throws BadOption if --batch-size is for another number of them.
+Count global_batch_of(const Config&, Count workers);
+// Divides this global batch among so many workers: into these shares, or as evenly as it goes: 22, 21 and 21 of 64.
+void share_batch(Config&, Count global_batch, Count workers, const std::vector<Count>& shares = {});
 
 // The type that --precision names.
 DType activations_of(const Config&);

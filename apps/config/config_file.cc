@@ -24,6 +24,7 @@ std::string text_of(const toml::node& node, const Flag& flag, const std::string&
   };
   switch (flag.kind) {
     case Flag::kWord:
+    case Flag::kBatch:
       if (const auto* s = node.as_string()) return s->get();
       if (const auto* n = node.as_integer()) return std::to_string(n->get());
       throw wrong("text in quotes");
@@ -53,6 +54,11 @@ std::string quoted(const std::string& s) {
   return out + '"';
 }
 
+bool is_text(const Flag& flag, const std::string& value) {
+  const bool is_number = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
+  return flag.kind == Flag::kWord || (flag.kind == Flag::kBatch && !is_number);
+}
+
 // If this line is KEY = TEXT without quotes, which is the usual reason why a file is not TOML, says
 // how to write it.
 std::string unquoted(const std::string& toml, size_t number, const Flags& table) {
@@ -63,14 +69,14 @@ std::string unquoted(const std::string& toml, size_t number, const Flags& table)
   std::string key, equals, value;
   words >> key >> equals >> value;
   const Flag* flag = find_flag(table, key);
-  if (!flag || flag->kind != Flag::kWord || equals != "=" || value.empty() || value[0] == '"') return "";
+  if (!flag || !is_text(*flag, value) || equals != "=" || value.empty() || value[0] == '"') return "";
   return text("; text needs quotes: ", key, " = ", quoted(value));
 }
 
 constexpr int64_t kMostBytes = 1 << 20;  // of a configuration
 
 std::string literal(const Flag& flag, const std::string& value) {
-  return flag.kind == Flag::kWord ? quoted(value) : value;
+  return is_text(flag, value) ? quoted(value) : value;
 }
 
 }  // namespace
@@ -147,7 +153,7 @@ Json to_json(const Config& config, const Flags& table) {
   for (const Flag& flag : table) {
     const std::string value = value_of(config, flag);
     if (!shows(config, flag, value)) continue;
-    if (flag.kind == Flag::kWord)
+    if (is_text(flag, value))
       out[flag.name] = value;
     else
       out[flag.name] = Json::parse(value);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 #include "data/sources/split.h"
 #include "engine/vectors/loss_scale.h"
@@ -115,6 +116,52 @@ void reconcile_wire(const Config& c) {
                 "wrong; take --precision bf16, or a --loss-scale that stays"));
 }
 
+// What --batch-size and --global-batch say together. A number of one's own is the weaker source's to give up.
+void reconcile_whole_batch(Config& c) {
+  const BatchSize& b = c.batch_size;
+  const Source each = c.origin("batch-size").source, whole = c.origin("global-batch").source;
+  if (c.global_batch == 0 || each <= Source::kResumed || b.automatic) return;
+  if (!b.shares.empty()) {
+    const Count sum = std::accumulate(b.shares.begin(), b.shares.end(), Count(0));
+    if (sum != c.global_batch)
+      refuse(c, "batch-size",
+             text(b.words(), " adds up to ", sum, ", not to --global-batch ", c.global_batch));
+  } else if (each > whole) {
+    c.global_batch = 0;
+  } else if (each == whole && b.most != (c.global_batch + c.workers - 1) / c.workers) {
+    refuse(c, "batch-size",
+           text(b.most, " and --global-batch ", c.global_batch, " say the same thing twice; give ",
+                "one of the two, or shares as in --batch-size 64,64,32, or --batch-size auto"));
+  }
+}
+
+// Shares by hand or by speed are parts of one common order, whose means are weighed by images.
+void reconcile_shares(Config& c) {
+  const BatchSize& b = c.batch_size;
+  if (b.is_number()) return;
+  const std::string said = b.words();
+  if (c.split != "iid")
+    refuse(c, "batch-size",
+           text(said, " shares the steps of one common order of images, and with --split ", c.split,
+                " each worker has its own; give one number"));
+  if (c.algorithm == "lsgd")
+    refuse(c, "batch-size",
+           text(said, ": lsgd follows the best worker, whole, so there is no mean to weigh by images; ",
+                "give one number: its leases let fast workers take more steps"));
+  if (b.automatic && c.deterministic)
+    refuse(c, "batch-size",
+           text("auto shares by measured time, which is not reproducible; give the shares, which ",
+                "such a run names at its start, as in --batch-size 64,64,32"));
+  if (b.automatic && !(c.record.empty() && c.replay.empty()))
+    refuse(c, "batch-size",
+           text("auto shares by measured time, and --", c.record.empty() ? "replay" : "record",
+                " is of runs that repeat to the bit; give the shares, as in --batch-size 64,64,32"));
+  // Other numbers of workers are known when they have met; a resumed run shares its batch anew.
+  const bool known =
+      c.origin("workers").source > Source::kResumed && c.origin("batch-size").source > Source::kResumed;
+  if (!b.automatic && known) global_batch_of(c, c.workers);
+}
+
 void reconcile_momentum(Config& c, const Flags& table) {
   if (!c.nesterov || c.momentum != 0 || !holds(find_flag(table, "nesterov")->optimizers, c.optimizer)) return;
   const Source said = c.origin("nesterov").source;
@@ -159,6 +206,8 @@ void reconcile(Config& c, const Flags& table) {
   reconcile_optimizer(c, table);
   reconcile_momentum(c, table);
   reconcile_wire(c);
+  reconcile_whole_batch(c);
+  reconcile_shares(c);
   if (c.eval_only && c.weights.empty())
     refuse(c, "eval-only", "needs --weights FILE: the model.safetensors of a run");
   reconcile_membership(c, table);

@@ -117,7 +117,8 @@ int64_t predict(const Config& c, const Prediction& how) {
   const SavedModel m = open_saved_model(c, device);
   if (!m.assumed.empty()) fmt::print(stderr, "train_imagenet: {}\n", m.assumed);
   const PictureFiles pictures(files, m.preparation.image.channels);
-  const int64_t batch = std::min<int64_t>(c.batch_size, pictures.size()), classes = int64_t(m.classes.size());
+  const int64_t batch = std::min<int64_t>(c.batch_size.most, pictures.size()),
+                classes = int64_t(m.classes.size());
   const int64_t steps = (pictures.size() + batch - 1) / batch;
   data::Loader loader(pictures, plan_of(pictures, m, batch), m.preparation.image, 0, steps, device,
                       c.data_threads > 0 ? int(c.data_threads) : threads);

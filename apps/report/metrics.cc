@@ -174,6 +174,17 @@ void MetricsLog::write(const ChangeEvent& e) {
   append(j);
 }
 
+void MetricsLog::write(const SharesEvent& e) {
+  Json j = {{"event", "shares"},
+            {"step", e.step},
+            {"epoch", e.epoch},
+            {"seconds", e.seconds},
+            {"shares", e.shares}};
+  if (!e.speeds.empty()) j["speeds"] = e.speeds;
+  j["why"] = e.why;
+  append(j);
+}
+
 Json Summary::to_json() const {
   Json j = {{"version", version}, {"interrupted", interrupted}, {"steps", steps}, {"epochs", epochs}};
   put(j, "top1", top1);
@@ -198,6 +209,8 @@ Json Summary::to_json() const {
   }
   j["workers"] = workers;
   if (global_batch > 0) j["global_batch"] = global_batch;
+  if (shares) j["shares"] = shares->shares;
+  if (shares && !shares->speeds.empty()) j["speeds"] = shares->speeds;
   for (const LostEvent& e : lost) j["lost"].push_back(skein::apps::to_json(e));
   for (const ChangeEvent& e : changes) j["recoveries"].push_back(skein::apps::to_json(e));
   j["parameters"] = parameters;

@@ -76,6 +76,15 @@ struct LostEvent {   // a worker that is lost
 };
 Json to_json(const LostEvent&);
 
+struct SharesEvent {  // of the workers in the global batch, where they are not as even as can be
+  int64_t step = 0;   // from which on they are these
+  double epoch = 0;
+  double seconds = 0;
+  std::vector<int64_t> shares = {};
+  std::vector<double> speeds = {};  // images a second, by which they were dealt; empty: they were given
+  std::string why = "";
+};
+
 struct ChangeEvent {  // of the membership
   int64_t step = 0;   // from which the new members go on
   double epoch = 0;
@@ -107,6 +116,7 @@ class MetricsLog {
   void write(const EvalEvent&);
   void write(const LostEvent&);
   void write(const ChangeEvent&);
+  void write(const SharesEvent&);
 
  private:
   void append(const Json&);
@@ -144,9 +154,10 @@ struct Summary {
   Json odd_files = Json::object();                               // OddFiles::to_json()
   std::vector<std::pair<std::string, double>> seconds_by_stage;  // stages of loading: "read", "decode", ...
   int workers = 1;
-  int64_t global_batch = 0;          // images of a step over all workers
-  std::vector<LostEvent> lost;       // the lost workers; per-worker lists above are for the others, in order
-  std::vector<ChangeEvent> changes;  // of the membership
+  int64_t global_batch = 0;           // images of a step over all workers
+  std::vector<LostEvent> lost;        // the lost workers; per-worker lists above are for the others, in order
+  std::vector<ChangeEvent> changes;   // of the membership
+  std::optional<SharesEvent> shares;  // the latest
   Json environment = Json::object();
   Json config = Json::object();
   Json to_json() const;

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "apps/base/printable.h"
 #include "apps/config/algorithm_values.h"
 #include "apps/report/report_page.h"
@@ -84,16 +87,36 @@ Json shown(Json evaluation) {
 
 }  // namespace
 
+constexpr int64_t kMostNamed = 8;  // workers
+
 std::string describe_batch(int64_t global_batch, int64_t workers) {
-  constexpr int64_t kMostNamed = 8;
   if (workers <= 1) return std::to_string(global_batch);
   const int64_t least = global_batch / workers, more = global_batch % workers;
   if (more == 0) return fmt::format("{} x {}", workers, least);
-  std::string shares;
-  for (int64_t r = 0; r < workers && workers <= kMostNamed; ++r)
-    shares += fmt::format("{}{}", r ? ", " : "", least + (r < more ? 1 : 0));
-  if (shares.empty()) shares = fmt::format("{} or {} each", least + 1, least);
-  return fmt::format("{} over {} workers: {}", global_batch, workers, shares);
+  if (workers > kMostNamed)
+    return fmt::format("{} over {} workers: {} or {} each", global_batch, workers, least + 1, least);
+  std::vector<int64_t> shares;
+  for (int64_t r = 0; r < workers; ++r) shares.push_back(least + (r < more ? 1 : 0));
+  return describe_batch(shares);
+}
+
+std::string describe_batch(const std::vector<int64_t>& shares) {
+  const int64_t all = std::accumulate(shares.begin(), shares.end(), int64_t(0));
+  if (shares.size() <= 1) return std::to_string(all);
+  const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+  std::string each;
+  for (const int64_t n : shares) each += fmt::format("{}{}", each.empty() ? "" : ", ", n);
+  if (int64_t(shares.size()) > kMostNamed) each = fmt::format("{} to {} each", *least, *most);
+  return fmt::format("{} over {} workers: {}", all, shares.size(), each);
+}
+
+std::string describe_speeds(const std::vector<double>& speeds) {
+  const auto [least, most] = std::minmax_element(speeds.begin(), speeds.end());
+  if (int64_t(speeds.size()) > kMostNamed) return fmt::format("{:.4g} to {:.4g}", *least, *most);
+  std::string all;
+  for (size_t r = 0; r < speeds.size(); ++r)
+    all += fmt::format("{}{:.4g}", r == 0 ? "" : r + 1 == speeds.size() ? " and " : ", ", speeds[r]);
+  return all;
 }
 
 std::string render_report(const RunFiles& run) {

@@ -13,6 +13,8 @@ std::string write_report(const std::string& dir);
 
 // A step's images as the log and the page name them: "64", "4 x 16", "64 over 3 workers: 22, 21, 21".
 std::string describe_batch(int64_t global_batch, int64_t workers);
+std::string describe_batch(const std::vector<int64_t>& shares);             // of the workers
+std::string describe_speeds(const std::vector<double>& images_per_second);  // "51 and 103"
 
 std::string render_report(const RunFiles&);
 

@@ -60,6 +60,28 @@ std::string text_if_any(const std::string& path) {
   return std::filesystem::exists(path) ? read_file(path) : "";
 }
 
+// The shares of the first workers, a number each; the last shares reach to the last step.
+Rows rows_of_shares(const RunFiles& run) {
+  constexpr size_t kMostDrawn = 8;  // workers
+  Rows rows;
+  const auto events = run.rows.find("shares"), steps = run.rows.find("step");
+  if (events == run.rows.end()) return rows;
+  for (const auto& [step, event] : events->second) {
+    Json& row = rows[step] = Json::object();
+    for (const char* at : {"step", "epoch", "seconds"}) row[at] = event.value(at, Json());
+    const auto shares = event.find("shares");
+    for (size_t w = 0;
+         shares != event.end() && shares->is_array() && w < std::min(kMostDrawn, shares->size()); ++w)
+      row[text("worker_", w)] = (*shares)[w];
+  }
+  if (steps == run.rows.end() || steps->second.rbegin()->first <= rows.rbegin()->first) return rows;
+  const auto& [end, last] = *steps->second.rbegin();
+  Json row = rows.rbegin()->second;
+  for (const char* at : {"step", "epoch", "seconds"}) row[at] = last.value(at, Json());
+  rows[end] = row;
+  return rows;
+}
+
 }  // namespace
 
 Json RunFiles::config() const {
@@ -151,6 +173,7 @@ Json series_of(const RunFiles& run) {
     const auto rows = run.rows.find(kind);
     all[kind] = rows == run.rows.end() ? Json::object() : columns(rows->second);
   }
+  all["shares"] = columns(rows_of_shares(run));
   return all;
 }
 

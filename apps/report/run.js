@@ -1,5 +1,5 @@
 // The page of one run.
-const {step, eval: test, epoch: byEpoch} = page.series;
+const {step, eval: test, epoch: byEpoch, shares} = page.series;
 const several = page.workers > 1;
 const gone = new Set((page.summary.lost || []).map(l => l.worker));
 const stayed = [...Array(page.workers).keys()].filter(w => !gone.has(w));  // of whom figures by worker are
@@ -30,6 +30,14 @@ function curves() {
   });
   if (step && step.workers)
     add({title: "Workers", scale: plain, zero: true, lines: [line("members", step, "workers", 3)]});
+  const dealt = Object.keys(shares || {}).filter(key => key.startsWith("worker_"));
+  if (dealt.length)
+    add({
+      title: "Images of a step, by worker",
+      scale: plain,
+      zero: true,
+      lines: dealt.map((key, i) => line(key.replace("_", " "), shares, key, i))
+    });
   if (!several) return;
   add({
     title: "Consensus distance",

@@ -11,18 +11,6 @@
 namespace skein::apps {
 namespace {
 
-void try_step(const Setup& s, int64_t n) {
-  const Tensor images = Tensor::zeros({n, s.image.height, s.image.width, s.image.channels}, kU8, s.device),
-               labels = Tensor::zeros({n}, kI32, s.device);
-  const RandomScope random(0, 0, 0);
-  Tape tape;
-  for (nn::Param* p : s.model->params()) tape.watch(p->value, p->grad);
-  const data::DataSource& train = *s.data.train;
-  const Tensor x = normalize_image(images, train.mean(), train.std(), s.activations);
-  tape.backward(cross_entropy(s.model->forward(x), labels));
-  current_stream(s.device).sync();
-}
-
 // The peak memory use of a pass over `n` images; nothing if it did not fit.
 std::optional<int64_t> peak_of(const Setup& s, int64_t n) {
   release_cached(s.device);
@@ -53,6 +41,18 @@ std::string advice(const Setup& s, int64_t batch, int64_t passes, int64_t room) 
 } catch (const OutOfMemory&) { return "not even one image fits: a smaller --model, or another device"; }
 
 }  // namespace
+
+void try_step(const Setup& s, int64_t n) {
+  const Tensor images = Tensor::zeros({n, s.image.height, s.image.width, s.image.channels}, kU8, s.device),
+               labels = Tensor::zeros({n}, kI32, s.device);
+  const RandomScope random(0, 0, 0);
+  Tape tape;
+  for (nn::Param* p : s.model->params()) tape.watch(p->value, p->grad);
+  const data::DataSource& train = *s.data.train;
+  const Tensor x = normalize_image(images, train.mean(), train.std(), s.activations);
+  tape.backward(cross_entropy(s.model->forward(x), labels));
+  current_stream(s.device).sync();
+}
 
 int64_t batch_that_fits(int64_t tried, int64_t failed, int64_t at_rest, int64_t peak, int64_t room) {
   const double each = double(std::max<int64_t>(1, peak - at_rest)) / double(tried);

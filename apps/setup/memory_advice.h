@@ -16,6 +16,9 @@ namespace skein::apps {
 // which is tried, too. If the room is unknown, it names the number that did fit.
 Tensor within_memory(const Setup&, int64_t batch, int64_t passes, const std::function<Tensor()>& compute);
 
+// A pass of `n` blank images, forward and backward: gradients and running statistics are lost.
+void try_step(const Setup&, int64_t n);
+
 // The rule alone. The result is at least `tried`, at most `failed` - 1, and a multiple of 8 from 16 on.
 int64_t batch_that_fits(int64_t tried, int64_t failed, int64_t at_rest, int64_t peak, int64_t room);
 

@@ -1,6 +1,7 @@
 // Opens data, model and device of a run, with every check that needs no training.
 #include "apps/setup/setup.h"
 
+#include "apps/base/printable.h"
 #include "apps/setup/shared_data.h"
 #include "engine/words/find_row.h"
 #include "optim/strategy.h"
@@ -36,15 +37,20 @@ data::Split open_data(const Config& c) {
   return s;
 }
 
+std::shared_ptr<data::Portions> of_common_order(const Config& c, int64_t images, int world,
+                                                int64_t global_batch) {
+  auto p = std::make_shared<data::Portions>(images, global_batch, world, uint64_t(c.seed));
+  if (!c.batch_size.shares.empty()) p->share_out(c.batch_size.shares);
+  return p;
+}
+
 std::shared_ptr<data::Portions> deal(const Config& c, const data::DataSource& train, int world,
                                      int64_t global_batch) {
-  const uint64_t seed = uint64_t(c.seed);
   const data::SplitRule rule = data::parse_split(c.split);
-  if (rule.kind == data::SplitRule::kIid)
-    return std::make_shared<data::Portions>(train.size(), global_batch, world, seed);
+  if (rule.kind == data::SplitRule::kIid) return of_common_order(c, train.size(), world, global_batch);
   return std::make_shared<data::Portions>(
-      data::make_shards(data::labels_of(train), int(train.classes().size()), rule, world, seed), c.batch_size,
-      seed);
+      data::make_shards(data::labels_of(train), int(train.classes().size()), rule, world, uint64_t(c.seed)),
+      c.batch_size.most, uint64_t(c.seed));
 }
 
 }  // namespace
@@ -62,11 +68,12 @@ Setup open_setup(const Config& c, const Place& place, const data::Split& opened)
   s.mean = train.mean(), s.deviation = train.std();
   s.augment = c.augment == "auto" ? data::default_augment(c.data.substr(0, c.data.find(':')), train.image())
                                   : data::parse_augment(c.augment);
-  s.global_batch = global_batch_of(c, s.place.world);
+  s.global_batch = c.eval_only ? c.batch_size.most : global_batch_of(c, s.place.world);
   if (!c.eval_only && s.global_batch > train.size())
-    throw BadOption(text(c.origin("batch-size").place, ": ", c.batch_size, " images for each of ",
-                         s.place.world, " worker(s) are more than the ", train.size(), " training images of ",
-                         c.data, "; give ", train.size() / s.place.world, " or less"));
+    throw BadOption(text(c.origin("batch-size").place, ": ", s.global_batch, " images a step over ",
+                         counted(s.place.world, "worker"), " are more than the ", train.size(),
+                         " training images of ", c.data, "; give ", train.size() / s.place.world,
+                         " or less for each"));
   if (!c.eval_only) s.portions = deal(c, train, s.place.world, s.global_batch);
   s.steps_per_epoch = s.portions ? s.portions->steps_per_epoch() : 1;
   s.total_steps = c.steps > 0 ? c.steps : c.epochs * s.steps_per_epoch;

@@ -7,6 +7,7 @@
 #include "apps/base/together.h"
 #include "apps/checkpoint/pool.h"
 #include "apps/checkpoint/reshare.h"
+#include "data/dealing.h"
 #include "engine/words/json.h"
 
 namespace skein::apps {
@@ -60,7 +61,11 @@ bool Legacy::goes_on(comm::Communicator& comm, int64_t agreed) const {
 
 // A worker's own account, for workers at different steps.
 Json Legacy::words_of_apart() const {
-  return {{"epoch", apart.epoch}, {"taken", apart.taken}, {"closed", apart.closed}};
+  const bool dealt = apart.portions && apart.portions->shards().empty();
+  return {{"epoch", apart.epoch},
+          {"taken", apart.taken},
+          {"closed", apart.closed},
+          {"shares", dealt ? apart.portions->shares() : std::vector<int64_t>()}};
 }
 
 // A member of the latest epoch works out what is left of the epoch of data that has begun: the images that no survivor
@@ -84,14 +89,18 @@ void Legacy::deal_again(comm::Communicator& comm) {
 
 Json Legacy::take_stock(const Json& all) const {
   std::vector<int64_t> taken = apart.taken;
+  data::Portions p = *apart.portions;
   int64_t begun = 0;
   for (const Json& one : all) {
     if (one.at("epoch") != apart.epoch) continue;
-    begun = std::max(begun, one.at("closed").get<int64_t>());
+    if (const int64_t closed = one.at("closed");
+        closed > begun) {  // shares may change from one epoch to the next
+      begun = closed;
+      if (p.shards().empty()) p.share_out(one.at("shares").get<std::vector<int64_t>>());
+    }
     for (size_t r = 0; r < taken.size(); ++r)
       taken[r] = std::max(taken[r], one.at("taken").at(r).get<int64_t>());
   }
-  const data::Portions& p = *apart.portions;
   const data::Leftover left = p.left_of(begun, taken);
   int64_t redealt = left.size();  // without those of steps that no worker has reached
   for (int64_t k = *std::max_element(taken.begin(), taken.end()); k < (begun + 1) * p.steps_per_epoch(); ++k)
@@ -104,6 +113,15 @@ Json Legacy::take_stock(const Json& all) const {
           {"redealt", redealt}};
 }
 
+// Newcomers, whose speed is not known, are dealt what the others have on average.
+std::vector<int64_t> Legacy::shares_of(comm::Communicator& comm) const {
+  std::vector<double> speeds;
+  for (const auto& one : comm::gather_numbers(comm, {speed})) speeds.push_back(one[0]);
+  const bool same = std::all_of(speeds.begin(), speeds.end(), [](double s) { return s <= 0; });
+  if (same || global_batch < comm.size()) return {};
+  return data::deal_by_speed(global_batch, speeds);
+}
+
 void Legacy::share(comm::Communicator& comm) {
   deal_again(comm);
   Json mine = {{"directory", directory}, {"workers", workers_at_first}, {"batch", global_batch}};
@@ -112,6 +130,7 @@ void Legacy::share(comm::Communicator& comm) {
   directory = told.at("directory");
   workers_at_first = told.at("workers");
   global_batch = told.at("batch");
+  shares = shares_of(comm);
   changes.clear();
   if (told.contains("changes"))
     for (const Json& e : told.at("changes")) changes.push_back(change_of(e));

@@ -21,6 +21,7 @@ struct Legacy {
   optim::Snapshot state;   // after the steps that the next epoch begins with
   data::Split data;        // opened images
   double left_at = 0;      // clock_seconds() when it left the last epoch
+  double speed = 0;  // in proportion to which it is dealt images; 0: not known, or all are dealt the same
 
   // Of asynchronous rows: which steps of that epoch were taken, as far as this worker knows.
   struct Apart {
@@ -34,6 +35,7 @@ struct Legacy {
   std::string directory;  // the run's
   int workers_at_first = 0;
   int64_t global_batch = 0;
+  std::vector<int64_t> shares;  // of the next epoch's workers in the global batch; empty: as even as can be
   std::vector<ChangeEvent> changes;  // of the membership; the last one is under way
   std::string leftover;              // data::Leftover of the epoch that the next step belongs to
   int64_t step = -1;                 // the next one, of asynchronous rows; negative: the view says it
@@ -55,6 +57,7 @@ struct Legacy {
   Json words_of_apart() const;
   void deal_again(comm::Communicator&);
   Json take_stock(const Json& all) const;
+  std::vector<int64_t> shares_of(comm::Communicator&) const;
 };
 
 }  // namespace skein::apps

@@ -27,13 +27,27 @@ void Batches::open() {
                                            s.total_steps, s.device, s.data_threads, 4, s.data_cores);
 }
 
+// Steps that are queued on a device may still read the last batches.
+void Batches::close() {
+  if (!loader_) return;
+  current_stream(run_.setup.device).sync();
+  say_unreadable();
+  count();
+  loader_.reset();
+}
+
 void Batches::take_stock() {
   OddFiles& odd = *run_.setup.odd_files;
   odd.add(OddFiles::unpack(record_.odd_files));
-  if (loader_) odd.train.add(loader_->odd());
+  count();
   odd.unite(run_.comm());
   record_.odd_files = odd.pack();
+}
+
+// What the current loader has found since the last time.
+void Batches::count() {
   if (!loader_) return;
+  run_.setup.odd_files->train.add(loader_->odd());
   DataRecord now{.unreadable = loader_->unreadable(), .loading = loader_->seconds()};
   record_.unreadable += now.unreadable - counted_.unreadable;
   for (size_t i = 0; i < now.stages().size(); ++i)

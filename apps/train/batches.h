@@ -26,7 +26,9 @@ class Batches {
  public:
   explicit Batches(Run& run) : run_(run) {}
 
-  void open();  // starts to decode, from the current step
+  void open();   // starts to decode, from the current step
+  void close();  // stops, so that what a step holds may change; open() goes on
+  bool is_open() const { return loader_ != nullptr; }
   data::Batch next() { return loader_->next(); }
 
   int64_t unreadable();   // images skipped so far
@@ -38,6 +40,7 @@ class Batches {
   void visit(Archive& a) { record_.visit(a); }
 
  private:
+  void count();
   Run& run_;
   std::unique_ptr<data::Loader> loader_;
   DataRecord record_, counted_;  // counted_: the part of record_ that comes from the current loader

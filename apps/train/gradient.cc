@@ -12,7 +12,7 @@ namespace skein::apps {
 namespace {
 StepGraphs graphs_of(Run& run) {
   const data::ImageSize& image = run.setup.image;
-  return {records_steps(run.config.cuda_graphs, run.setup.device), run.setup.device, run.config.batch_size,
+  return {records_steps(run.config.cuda_graphs, run.setup.device), run.setup.device, run.rows(),
           Shape{image.height, image.width, image.channels},
           [&run](const std::string& why) { run.progress.say(why); }};
 }
@@ -35,7 +35,7 @@ Gradient::Gradient(Run& run, Batches& batches, Traces& traces, const nn::Flat& f
       graphs_(graphs_of(run)),
       oracle_(*run.setup.model, flat,
               {.slice_bytes = int64_t(run.config.slice_mb * (1 << 20)),
-               .most_passes = std::min(run.config.accumulate, run.config.batch_size),
+               .most_passes = run.config.accumulate,
                .clip_norm = run.config.clip_norm,
                .scale = scale_.get(),
                .between = progress_of(run, pacing_)}),
@@ -44,8 +44,8 @@ Gradient::Gradient(Run& run, Batches& batches, Traces& traces, const nn::Flat& f
 
 // One worker's infinity is in the sum that all workers judge, so they all skip the step.
 Tensor Gradient::of_next_batch(const optim::Slices& slices) {
-  const Tensor loss = within_memory(run_.setup, run_.config.batch_size, run_.config.accumulate,
-                                    [&] { return next(slices.ready); });
+  const Tensor loss =
+      within_memory(run_.setup, run_.rows(), run_.config.accumulate, [&] { return next(slices.ready); });
   if (slices) slices.complete(), oracle_.judge();
   return loss;
 }
@@ -53,6 +53,7 @@ Tensor Gradient::of_next_batch(const optim::Slices& slices) {
 Tensor Gradient::next(const GradReady& ready) {
   const Config& c = run_.config;
   Seconds& seconds = run_.costs.seconds;
+  const Speed::Lap lap(speed_, run_.k);
   data::Batch batch;
   {
     const Timed t = traces_.timed(seconds.data, "data");
@@ -74,6 +75,7 @@ Tensor Gradient::next(const GradReady& ready) {
   const double now = clock_seconds();
   seconds.backward += now - from - (seconds.forward - forward);
   if (way == Recorded::Way::kReplayed) traces_.add("forward and backward", from, now);
+  lap.end(batch.size());
   return loss_.clone();  // the next step writes loss_ again
 }
 

@@ -31,6 +31,11 @@ class Gradient {
     if (radius > 0) uphill_ = std::make_unique<optim::Uphill>(flat_.x, flat_.g, flat_.buffers, radius);
   }
 
+  // This worker's share of a step is another one from now on.
+  void begin_again() { speed_.clear(), graphs_.begin_again(run_.rows()); }
+  // Of the latest steps, where it is asked for (--batch-size auto).
+  const Speed& speed() const { return speed_; }
+
   Meters& meters() { return meters_; }
   LossScale* scale() const { return scale_.get(); }  // null: gradients are not scaled
   const StepGraphs& graphs() const { return graphs_; }
@@ -54,6 +59,7 @@ class Gradient {
   Pacing pacing_{run_};
   nn::Oracle oracle_;
   Meters meters_;
+  Speed speed_{run_.config.batch_size.automatic, run_.setup.device};
   Tensor loss_;      // [1], of the latest batch
   GradReady ready_;  // takes this step's slices of the gradient
 };

@@ -58,10 +58,17 @@ optim::Options strategy_options(const Config& c, const Setup& s, const optim::Sc
   return o;
 }
 
-// Shares differ where the global batch is not divisible. Shards are unequal by intent.
+// Shares differ where the global batch is not divisible, or by --batch-size. Shards are unequal by intent.
 double weight_of(const Setup& s) {
-  if (!s.portions || !s.portions->shards().empty() || s.global_batch % s.place.world == 0) return 0;
-  return double(s.portions->samples(0, s.place.rank)) / double(s.portions->samples(0));
+  if (!s.portions || !s.portions->shards().empty()) return 0;
+  if (s.portions->even() && s.global_batch % s.place.world == 0) return 0;
+  return double(s.portions->share_of(s.place.rank)) / double(s.global_batch);
+}
+
+// A difference of one image is not worth another rate.
+double gain_of(const Setup& s, const optim::Strategy& strategy) {
+  const bool one = !s.portions || s.portions->even() || !strategy.weighs_steps();
+  return one ? 1 : weight_of(s) * double(s.place.world);
 }
 
 }  // namespace
@@ -93,8 +100,13 @@ void Learning::regroup() {
                     .comm = run.comm(),
                     .oracle = [this](const optim::Slices& slices) { return gradient.of_next_batch(slices); },
                     .hub = run.survivors.hub(),
-                    .weight = weight_of(run.setup),
                     .pass = [this] { gradient.pass_batch(); }});
+  weigh();
+}
+
+void Learning::weigh() {
+  worker->weight = weight_of(run.setup);
+  worker->gain = gain_of(run.setup, *strategy);
 }
 
 void Learning::start() {

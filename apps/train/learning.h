@@ -22,6 +22,7 @@ struct Learning {
   // from it even if the worker that keeps it is lost at once. Collective.
   void see_center();
   void regroup();      // the peers are those that are left
+  void weigh();        // the workers' shares of the global batch are what Portions says
   void before_step();  // sets the rate of step k and this worker's share of its samples
   void after_step();   // updates the moving average
   // While the result lives, the model holds the mean over the workers, or that of their moving averages.

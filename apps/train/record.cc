@@ -224,6 +224,20 @@ void Record::complete_change() {
   if (log_) log_->write(e);
 }
 
+void Record::note_shares(const std::vector<int64_t>& shares, const std::vector<double>& speeds,
+                         const std::string& why) {
+  shares_ = {.step = run_.k,
+             .epoch = run_.epochs_seen(),
+             .seconds = elapsed(),
+             .shares = shares,
+             .speeds = speeds,
+             .why = why};
+  if (log_) log_->write(*shares_);
+  if (why == "given") return;  // the beginning has said it
+  const std::string by = speeds.empty() ? "" : fmt::format(", by {} images/s", describe_speeds(speeds));
+  run_.progress.say(fmt::format("batch {}{} ({})", describe_batch(shares), by, why));
+}
+
 // A lost worker is recorded when it is noticed, which may be long before the workers meet next.
 void Record::note_losses() {
   comm::Communicator& everybody = run_.survivors.everybody();
@@ -251,6 +265,7 @@ void Record::describe(Summary& s) const {
   s.scaling = scaling_;
   s.lost = lost_;
   s.changes = changes_;
+  s.shares = shares_;
 }
 
 void Record::visit(Archive& a) {

@@ -38,6 +38,9 @@ class Record {
   const std::vector<ChangeEvent>& changes() const { return changes_; }
   int workers_at_first() const { return moment_.workers_at_first; }
 
+  // The batch is dealt anew from the next step on: by these speeds, if it is by any. Writes an event and a line.
+  void note_shares(const std::vector<int64_t>& shares, const std::vector<double>& speeds,
+                   const std::string& why);
   void note_losses();  // writes an event and a line for each newly lost worker
   const std::vector<LostEvent>& lost() const { return lost_; }
 
@@ -65,6 +68,7 @@ class Record {
   std::unique_ptr<Tensorboard> board_;  // null with --no-tensorboard
   Moment moment_;
   std::vector<LostEvent> lost_;
+  std::optional<SharesEvent> shares_;  // the latest
   std::vector<ChangeEvent> changes_;
   std::optional<double> changing_since_;  // clock_seconds(), if the last change is not complete
   std::optional<Scaling> scaling_;        // as of the last recorded step

@@ -62,6 +62,8 @@ Outcome Rollback::leave_epoch() try {
   legacy->workers_at_first = record_.workers_at_first();
   legacy->global_batch = run_.setup.global_batch;
   legacy->data = run_.setup.data;
+  if (const data::Portions& p = *run_.setup.portions; !p.even() || run_.config.batch_size.automatic)
+    legacy->speed = double(p.share_of(run_.setup.place.rank));
   legacy->changes = record_.changes();
   legacy->changes.push_back(change(next));
   legacy->changes.back().agreed = clock_seconds() - began;

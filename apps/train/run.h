@@ -28,6 +28,8 @@ struct Run {
   int64_t k = 0;                     // steps taken, which only Trainer changes; the next is step k
   Costs costs;
 
+  // Images that this worker has in a whole step.
+  int64_t rows() const { return setup.portions->share_of(setup.place.rank); }
   bool first() const { return setup.place.rank == 0; }  // the worker that writes files and prints
   bool asked_to_stop() const { return stop && stop(); }
   bool asked_to_leave() const { return setup.place.council && leave && leave(); }

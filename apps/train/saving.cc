@@ -76,7 +76,10 @@ void Saving::continue_here() {
 }
 
 void Saving::commit() {
-  checkpoints_.commit(run_.k, identity(), batches_.index(), run_.setup.portions->leftover().write());
+  const data::Portions& p = *run_.setup.portions;
+  const bool even = p.even() && !run_.config.batch_size.automatic;
+  checkpoints_.commit(run_.k, identity(), batches_.index(), p.leftover().write(),
+                      even ? std::vector<int64_t>() : p.shares());
 }
 
 void Saving::write() {

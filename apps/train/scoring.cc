@@ -56,7 +56,7 @@ bool Scoring::score() {
 // Evaluates in the passes of --accumulate, because a whole batch would not fit into memory here either.
 std::optional<Score> Scoring::evaluate_model(std::vector<Verdict>* verdicts) {
   const Config& c = run_.config;
-  const int64_t batch = (c.batch_size + c.accumulate - 1) / c.accumulate;
+  const int64_t batch = (c.batch_size.most + c.accumulate - 1) / c.accumulate;
   return evaluate(run_.setup, run_.comm(), *run_.setup.model, batch, run_.stop, verdicts);
 }
 

@@ -48,12 +48,17 @@ bool records_steps(const std::string& word, Device d) {
 
 StepGraphs::StepGraphs(bool on, Device d, int64_t most_rows, const Shape& image,
                        std::function<void(const std::string&)> say)
-    : on_(on), device_(d), say_(std::move(say)), gradient_(d, "the gradient of a batch", say_) {
+    : on_(on), device_(d), say_(std::move(say)), image_(image) {
+  CHECK(!on_ || image.rank() == 3, image);
+  if (on_) numbers_ = std::make_unique<Slot<Numbers>>(d);
+  begin_again(most_rows);
+}
+
+void StepGraphs::begin_again(int64_t most_rows) {
+  gradient_.emplace(device_, "the gradient of a batch", say_);
   if (!on_) return;
-  CHECK(image.rank() == 3, image);
-  images_ = Tensor({most_rows, image[0], image[1], image[2]}, kU8, d);
-  labels_ = Tensor({most_rows}, kI32, d);
-  numbers_ = std::make_unique<Slot<Numbers>>(d);
+  images_ = Tensor({most_rows, image_[0], image_[1], image_[2]}, kU8, device_);
+  labels_ = Tensor({most_rows}, kI32, device_);
 }
 
 StepGraphs::Given StepGraphs::take(const data::Batch& batch, const Blend& blend, int64_t step) {
@@ -72,7 +77,7 @@ StepGraphs::Given StepGraphs::take(const data::Batch& batch, const Blend& blend,
 
 Recorded::Way StepGraphs::gradient(const Given& g, bool handed_out, const Recorded::Body& body) {
   if (!on_) return body(), Recorded::Way::kPlain;
-  const Recorded::Way way = gradient_.run({g.batch.size(), g.blend.shift > 0, handed_out}, body);
+  const Recorded::Way way = gradient_->run({g.batch.size(), g.blend.shift > 0, handed_out}, body);
   ++steps_;
   replayed_ += way == Recorded::Way::kReplayed;
   return way;
@@ -80,7 +85,7 @@ Recorded::Way StepGraphs::gradient(const Given& g, bool handed_out, const Record
 
 std::string StepGraphs::describe() const {
   if (!on_) return "off";
-  if (!gradient_.refused().empty()) return text("not recorded: ", gradient_.refused());
+  if (!gradient_->refused().empty()) return text("not recorded: ", gradient_->refused());
   return text("replayed at ", replayed_, " of ", steps_, " steps");
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "data/loader.h"
@@ -25,6 +26,8 @@ class StepGraphs {
   StepGraphs(bool on, Device, int64_t most_rows, const Shape& image,
              std::function<void(const std::string&)> say);
   bool on() const { return on_; }
+  // From now on batches are of other sizes: what was recorded is forgotten.
+  void begin_again(int64_t most_rows);
 
   // What the gradient of one step reads. If steps are recorded, the batch is always in the same memory, and
   // values that differ between steps of one shape are in slots; else the slots are null.
@@ -45,7 +48,7 @@ class StepGraphs {
   // it. Null unless on().
   std::unique_ptr<optim::Rule> recorded(optim::Rule& rule) const;
 
-  const Recorded& gradients() const { return gradient_; }
+  const Recorded& gradients() const { return *gradient_; }
   // For the summary: "off", "replayed at 98 of 100 steps", or why steps are not recorded.
   std::string describe() const;
 
@@ -57,7 +60,8 @@ class StepGraphs {
   const bool on_;
   const Device device_;
   const std::function<void(const std::string&)> say_;
-  Recorded gradient_;
+  const Shape image_;
+  std::optional<Recorded> gradient_;
   int64_t steps_ = 0, replayed_ = 0;
   Tensor images_, labels_;  // u8 [most_rows,H,W,C], i32 [most_rows]; empty unless on
   std::unique_ptr<Slot<Numbers>> numbers_;

@@ -17,7 +17,11 @@ constexpr double kLastToHear =
 constexpr comm::Tag kStop = comm::kOwnTags - 1, kLeave = comm::kOwnTags - 4;
 }  // namespace
 
-Stopping::Stopping(Run& run, std::function<void()> settle) : run_(run), settle_(std::move(settle)) {}
+Stopping::Stopping(Run& run, Beside beside, std::function<void()> settle)
+    : run_(run), settle_(std::move(settle)), beside_(std::move(beside)) {}
+
+Stopping::Stopping(Run& run, std::function<void()> settle)
+    : Stopping(run, {[] { return 0.0; }, [](const auto&) {}}, std::move(settle)) {}
 
 void Stopping::begin() {
   asked_at_ = clock_seconds();
@@ -38,15 +42,19 @@ bool Stopping::here() {
   bool stop = false, all_leave = true;
   double next = steps;
   const bool leaves = run_.asked_to_leave();
-  for (const auto& other : comm::gather_numbers(run_.comm(), {double(asked), steps, double(leaves)})) {
+  std::vector<double> told;
+  for (const auto& other :
+       comm::gather_numbers(run_.comm(), {double(asked), steps, double(leaves), beside_.tell()})) {
     stop = stop || other[0] != 0, next = std::min(next, other[1]);
     all_leave = all_leave && other[2] != 0;
+    told.push_back(other[3]);
   }
   stop = stop || all_leave;
   if (leaves && !stop) leave_alone();
   asked_at_ = clock_seconds();
   asked_step_ = k;
   next_question_ = k + int64_t(next);
+  if (!stop) beside_.hear(told);
   return stop;
 }
 

@@ -1,6 +1,7 @@
 // Stopping: the workers of a training decide together at which step it stops.
 #pragma once
 #include <functional>
+#include <vector>
 
 #include "apps/train/run.h"
 
@@ -9,7 +10,13 @@ namespace skein::apps {
 // Each worker may be asked to stop (Run::stop) at any time; all stop at the same step.
 class Stopping {
  public:
+  // A number that the workers tell each other when they ask, and what each does with those of all, in their order.
+  struct Beside {
+    std::function<double()> tell;
+    std::function<void(const std::vector<double>&)> hear;
+  };
   // `settle` completes what this worker's algorithm has in flight; collective (Strategy::settle).
+  Stopping(Run&, Beside, std::function<void()> settle);
   Stopping(Run&, std::function<void()> settle);
 
   void begin();  // before the first step
@@ -31,6 +38,7 @@ class Stopping {
 
   Run& run_;
   const std::function<void()> settle_;
+  const Beside beside_;
   int64_t next_question_ = 0;  // at this step the workers ask each other whether to stop
   int64_t asked_step_ = 0;     // of the last question
   double asked_at_ = 0;        // its time

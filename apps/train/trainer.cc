@@ -31,7 +31,8 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
       record_(run_, batches_, learning_),
       scoring_(run_, traces_, learning_),
       results_(run_, batches_, traces_, learning_, record_, scoring_),
-      stopping_(run_, [this] { learning_.strategy->settle(*learning_.worker); }),
+      dealing_(run_, batches_, learning_, record_),
+      stopping_(run_, dealing_.beside(), [this] { learning_.strategy->settle(*learning_.worker); }),
       saving_(run_, batches_, learning_.flat, [this](Archive& a) { visit(a); }),
       rollback_(run_, record_, saving_, traces_, learning_, [this](Archive& a) { visit(a); }) {
   survivors.when_fewer([this] { regroup(); });
@@ -82,7 +83,7 @@ Outcome Trainer::run(const std::function<bool()>& stop, const std::function<bool
     run_.survivors.wholly([&] { together(run_.comm(), [&] { open_directory(); }); });
     stopping_.begin();
     record_.begin();
-    run_.survivors.wholly([&] { traces_.start(); });
+    run_.survivors.wholly([&] { traces_.start(), dealing_.begin(); });
     batches_.open();
     ready = true;
     return finish(!train());
@@ -144,12 +145,14 @@ bool Trainer::close_epoch() {
       record_.read_losses();
       if (scoring_.is_due() && !scoring_.score()) return;
       seen = record_.epoch();
+      dealing_.ask_all();
     });
     if (!seen) return;
     record_.write_score(scoring_.take_event());
     record_.close_epoch(*seen, scoring_.line());
     closed_epochs_ = run_.epochs();
   });
+  dealing_.act();
   if (seen && saving_.is_due_after_epoch()) save();
   return seen.has_value();
 }

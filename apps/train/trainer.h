@@ -2,6 +2,7 @@
 #pragma once
 #include "apps/survival/survivors.h"
 #include "apps/train/batches.h"
+#include "apps/train/dealing.h"
 #include "apps/train/learning.h"
 #include "apps/train/outcome.h"
 #include "apps/train/record.h"
@@ -66,6 +67,7 @@ class Trainer {
   Record record_;
   Scoring scoring_;
   Results results_;
+  Dealing dealing_;
   Stopping stopping_;
   Saving saving_;
   Rollback rollback_;

@@ -154,12 +154,12 @@ Portions::Portions(Shards shards, int64_t batch, uint64_t seed)
 
 int64_t Portions::samples(int64_t step, int rank) const {
   const int64_t s = step % steps_;
-  if (shards_.empty()) return part_of(share(step), rank, world_).size();
+  if (shards_.empty()) return part(step, rank).size();
   return std::clamp<int64_t>(int64_t(shards_[size_t(rank)].size()) - s * batch_, 0, batch_);
 }
 
 int64_t Portions::samples(int64_t step) const {
-  if (shards_.empty()) return share(step).size();
+  if (shards_.empty()) return whole(step).size();
   int64_t sum = 0;
   for (int r = 0; r < world_; ++r) sum += samples(step, r);
   return sum;
@@ -168,14 +168,43 @@ int64_t Portions::samples(int64_t step) const {
 int64_t Portions::index(int64_t step, int rank, int64_t row) const {
   const int64_t epoch = step / steps_, s = step % steps_;
   if (shards_.empty())
-    return sample_index(seed_, size_, epoch, position(epoch, part_of(share(step), rank, world_).begin + row));
+    return sample_index(seed_, size_, epoch, position(epoch, part(step, rank).begin + row));
   const std::vector<int64_t>& mine = shards_[size_t(rank)];
   return mine[size_t(sample_index(seed_, int64_t(mine.size()), epoch, s * batch_ + row))];
 }
 
+Span Portions::part(int64_t step, int rank) const {
+  return before_.empty() ? part_of(whole(step), rank, world_) : part_of(whole(step), rank, before_);
+}
+
+void Portions::share_out(const std::vector<int64_t>& shares) {
+  CHECK(shards_.empty() && int(shares.size()) == world_, shards_.size(), shares.size(), world_);
+  before_ = {0};
+  bool even = true;
+  for (int r = 0; r < world_; ++r) {
+    const int64_t mine = shares[size_t(r)];
+    CHECK(mine >= 0, mine);
+    before_.push_back(before_.back() + mine);
+    even = even && mine == part_of({0, batch_}, r, world_).size();
+  }
+  CHECK(before_.back() == batch_, before_.back(), batch_);
+  if (even) before_.clear();
+}
+
+int64_t Portions::share_of(int rank) const {
+  if (!shards_.empty()) return batch_;
+  return (before_.empty() ? part_of({0, batch_}, rank, world_) : part_of({0, batch_}, rank, before_)).size();
+}
+
+std::vector<int64_t> Portions::shares() const {
+  std::vector<int64_t> all;
+  for (int r = 0; r < world_; ++r) all.push_back(share_of(r));
+  return all;
+}
+
 // ---- an epoch that is dealt again ---------------------------------------------------------------------------
 
-Span Portions::share(int64_t step) const {
+Span Portions::whole(int64_t step) const {
   const int64_t first = step % steps_ * batch_, end = std::min(first + batch_, size_);
   return {std::min(end, std::max(first, taken_of(step / steps_))), end};
 }
@@ -197,7 +226,7 @@ Leftover Portions::left_of(int64_t epoch, const std::vector<int64_t>& taken) con
   for (int64_t step = epoch * steps_; step < (epoch + 1) * steps_; ++step)
     for (int r = 0; r < world_; ++r) {
       if (step < taken[size_t(r)]) continue;
-      const Span mine = part_of(share(step), r, world_);
+      const Span mine = part(step, r);
       for (int64_t i = mine.begin; i < mine.end; ++i) {
         const int64_t at = position(epoch, i);
         if (!all.empty() && all.back().end == at)

@@ -47,7 +47,8 @@ struct Leftover {
 // was dealt again. Steps count from the beginning of the training.
 class Portions {
  public:
-  // One common order (sampler.h). `global_batch` is that of all workers, whose shares differ by at most one.
+  // One common order (sampler.h). `global_batch` is that of all workers, whose shares differ by at most one, until
+  // share_out() says otherwise.
   Portions(int64_t size, int64_t global_batch, int world, uint64_t seed);
   // Shards, each with its own order in every epoch. `batch` is that of one worker. An epoch has as many steps
   // as the largest shard; a worker whose shard is used up has no samples until the next epoch.
@@ -59,6 +60,13 @@ class Portions {
   int64_t index(int64_t step, int rank, int64_t row) const;
   const Shards& shards() const { return shards_; }  // empty for one common order
 
+  // From now on whole steps are split into these shares, which add up to the global batch, and smaller ones in
+  // proportion. Of one common order. Nobody may read meanwhile.
+  void share_out(const std::vector<int64_t>& shares);
+  int64_t share_of(int rank) const;              // of a whole step
+  std::vector<int64_t> shares() const;           // of all workers
+  bool even() const { return before_.empty(); }  // they differ by at most one, lower ranks first
+
   // What is left of this epoch when each worker r has taken its steps before taken[r]. Of one common order.
   Leftover left_of(int64_t epoch, const std::vector<int64_t>& taken) const;
   // From now on that epoch has only these samples, in this order. The number of its steps does not change: those
@@ -69,7 +77,8 @@ class Portions {
   const Leftover& leftover() const { return leftover_; }
 
  private:
-  Span share(int64_t step) const;  // of all workers, in the order in which the epoch is dealt
+  Span whole(int64_t step) const;  // of all workers, in the order in which the epoch is dealt
+  Span part(int64_t step, int rank) const;
   int64_t position(int64_t epoch, int64_t dealt) const;
   int64_t taken_of(int64_t epoch) const { return epoch == leftover_.epoch ? size_ - left_ : 0; }
   const int64_t size_ = 0, batch_;  // of one common order: the global batch; of shards: that of one worker
@@ -77,6 +86,7 @@ class Portions {
   const uint64_t seed_;
   const Shards shards_;
   int64_t steps_ = 0;
+  std::vector<int64_t> before_;  // as in part_of(); empty: even shares
   Leftover leftover_;
   int64_t left_ = 0;  // its size
 };

@@ -85,6 +85,7 @@ class Centered : public Strategy {
   // The server's part, by an object that is not started.
   void serve(comm::Communicator& hub, Served& kept) { turns_.serve(hub, column(), kept); }
   void visit(Archive& a) override { turns_.visit(a); }
+  bool weighs_steps() const override { return true; }
 
  protected:
   Turns turns_;

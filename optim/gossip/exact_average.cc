@@ -19,6 +19,7 @@ class ExactAverage final : public Strategy {
   void visit(Archive& a) override { inner_->visit(a); }
   bool is_shared(int64_t k) const override { return inner_->is_shared(k); }
   bool takes_codec() const override { return inner_->takes_codec(); }
+  bool weighs_steps() const override { return inner_->weighs_steps(); }
   Tensor contribution(Worker& me) override { return inner_->contribution(me); }
   void write_model(Worker& me, const Tensor& y) override { inner_->write_model(me, y); }
 

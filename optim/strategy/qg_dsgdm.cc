@@ -44,6 +44,7 @@ class QuasiGlobal final : public Gossiping {
  private:
   void step(Worker& me) const {
     copy(u_, me.g);
+    if (me.gain != 1) scale(u_, me.gain);  // m_i is all workers' motion already
     axpy(u_, mu_, m_);
     const Rule::Decay decay = me.rule.decay();
     sgd_update({.x = next_,

@@ -63,6 +63,10 @@ TEST(Manifest, IsRefusedWhenForged) {
   for (const char* key : {"world", "global_batch", "seed"})
     EXPECT_TRUE(refused([&](Json& j) { j[key] = -1; })) << key;
   EXPECT_TRUE(refused([](Json& j) { j["world"] = 2; }));
+  EXPECT_FALSE(refused([](Json& j) { j["shares"] = Json::array({64}); }));
+  for (const Json& shares : {Json::array({63}), Json::array({64, 0}), Json::array({-64}), Json(64),
+                             Json::array({"64"}), Json::array({UINT64_MAX})})
+    EXPECT_TRUE(refused([&](Json& j) { j["shares"] = shares; })) << shares;
   EXPECT_TRUE(refused([](Json& j) { j["files"] = Json::array(); }));
   EXPECT_TRUE(refused([](Json& j) { j["files"][0]["name"] = "../step-00000010/rank-0000.safetensors"; }));
   spill(file, "{\"blake2b\":\"x\",\"a\":" + std::string(200000, '[') + std::string(200000, ']') + "}");

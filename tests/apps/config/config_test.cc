@@ -23,8 +23,8 @@ TEST_F(ConfigTest, ValuesOfTheWrongKindOrRangeAreRefusedWithTheirPlace) {
   EXPECT_SAYS(refusal({"--momentum", "1.5"}), "allowed: from 0 to 0.99999");
   EXPECT_SAYS(refusal({"--checkpoint-every", "often"}), "--checkpoint-every: 'often'");
   EXPECT_SAYS(refusal({"--batch-size"}), "--batch-size");
-  EXPECT_SAYS(refusal({"--config", file("seed = 1\nbatch-size = \"64\"\n")}),
-              "recipe.toml:2: batch-size: a whole number is wanted, not a TOML string");
+  EXPECT_SAYS(refusal({"--config", file("seed = 1\nlog-every = \"64\"\n")}),
+              "recipe.toml:2: log-every: a whole number is wanted, not a TOML string");
   EXPECT_SAYS(refusal({"--config", file("nesterov = 1\n")}),
               "recipe.toml:1: nesterov: true or false is wanted");
   EXPECT_SAYS(refusal({"--config", file("device = \"cpa\"\n")}),

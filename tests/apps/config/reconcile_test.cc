@@ -19,6 +19,47 @@ TEST_F(Reconcile, EpochsAndStepsContradictUnlessOneIsSaidMoreStrongly) {
   EXPECT_SAYS(refusal({"--epochs", "0"}), "both 0");
 }
 
+TEST_F(Reconcile, TheBatchIsSaidOnce) {
+  EXPECT_EQ(parse({"--batch-size", "64,64,32"}).config.batch_size.shares, (std::vector<int64_t>{64, 64, 32}));
+  EXPECT_EQ(global_batch_of(parse({"--batch-size", "64,64,32", "--workers", "3"}).config, 3), 160);
+  EXPECT_TRUE(parse({"--batch-size", "auto"}).config.batch_size.automatic);
+  EXPECT_EQ(global_batch_of(parse({"--batch-size", "auto"}).config, 3), 192);
+  EXPECT_EQ(global_batch_of(parse({"--batch-size", "auto", "--global-batch", "100"}).config, 3), 100);
+  EXPECT_EQ(global_batch_of(parse({"--global-batch", "100"}).config, 3), 100);
+  EXPECT_EQ(parse({"--config", file("global-batch = 100\n"), "--batch-size", "8"}).config.global_batch, 0);
+  EXPECT_EQ(refusal({"--batch-size", "64,32", "--global-batch", "96"}), "");
+  EXPECT_SAYS(refusal({"--batch-size", "64,32", "--global-batch", "100"}),
+              "--batch-size 64,32 adds up to 96, not to --global-batch 100");
+  EXPECT_SAYS(refusal({"--batch-size", "64", "--global-batch", "100"}), "say the same thing twice");
+  EXPECT_SAYS(refusal({"--batch-size", "64,64,32", "--workers", "2"}),
+              "--batch-size: 64,64,32 is for 3 workers, and there are 2");
+  EXPECT_SAYS(refusal({"--batch-size", "64,0"}), "--batch-size: 0 is out of range; allowed: 1 or more");
+  EXPECT_SAYS(refusal({"--batch-size", "64,,32"}), "--batch-size: '' is not a whole number");
+  EXPECT_SAYS(refusal({"--batch-size", "automatic"}), "64,64,32, or auto");
+  EXPECT_SAYS(refusal({"--config", file("batch-size = auto\n")}), "text needs quotes: batch-size = \"auto\"");
+}
+
+TEST_F(Reconcile, SharesAreOfOneCommonOrderWhoseMeansAreWeighed) {
+  EXPECT_SAYS(refusal({"--batch-size", "8,16", "--split", "dirichlet:0.3"}),
+              "each worker has its own; give one number");
+  EXPECT_SAYS(refusal({"--batch-size", "auto", "--algorithm", "lsgd"}), "lsgd follows the best worker");
+  EXPECT_SAYS(refusal({"--batch-size", "auto", "--deterministic"}),
+              "measured time, which is not reproducible");
+  EXPECT_EQ(refusal({"--batch-size", "8,16", "--deterministic"}), "");
+  EXPECT_SAYS(refusal({"--batch-size", "auto", "--algorithm", "downpour", "--replay", "file"}),
+              "--replay is of runs");
+}
+
+// What --print and config.toml show can be read back.
+TEST_F(Reconcile, ABatchIsWrittenAsItWasSaid) {
+  for (const char* said : {"48", "64,64,32", "auto"}) {
+    const Config c = parse({"--batch-size", said, "--workers", "3"}).config;
+    EXPECT_EQ(parse({"--config", file(to_toml(c))}).config.batch_size.words(), said);
+  }
+  EXPECT_EQ(to_json(parse({"--batch-size", "48"}).config)["batch-size"], 48);
+  EXPECT_EQ(to_json(parse({"--batch-size", "auto"}).config)["batch-size"], "auto");
+}
+
 TEST_F(Reconcile, NesterovNeedsMomentumIfAskedFor) {
   EXPECT_SAYS(refusal({"--nesterov", "--momentum", "0"}), "--nesterov needs --momentum above 0");
   EXPECT_FALSE(parse({"--momentum", "0"}).config.nesterov);

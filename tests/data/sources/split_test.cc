@@ -49,6 +49,32 @@ TEST(Split, EverySampleIsSeenOnceAnEpoch) {
   for (const int world : {1, 3}) expect_each_once(Portions(1003, 16 * world, world, 1), 1003, world, 16, 2);
 }
 
+// Shares by hand: whole steps are split into them, smaller ones in proportion, and the step has the same samples.
+TEST(Split, SharesMayDiffer) {
+  const Portions even(1003, 50, 3, 1);
+  Portions p(1003, 50, 3, 1);
+  p.share_out({5, 30, 15});
+  EXPECT_EQ(p.shares(), (std::vector<int64_t>{5, 30, 15}));
+  EXPECT_EQ(p.steps_per_epoch(), 21);
+  expect_each_once(p, 1003, 3, 30, 2);
+  for (int r = 0; r < 3; ++r) EXPECT_EQ(p.samples(7, r), p.share_of(r));
+  EXPECT_EQ(p.samples(20), 3);
+  for (int64_t k : {0, 5, 20}) {
+    std::vector<int64_t> one, other;
+    for (int r = 0; r < 3; ++r) {
+      for (int64_t i = 0; i < even.samples(k, r); ++i) one.push_back(even.index(k, r, i));
+      for (int64_t i = 0; i < p.samples(k, r); ++i) other.push_back(p.index(k, r, i));
+    }
+    EXPECT_EQ(one, other) << k;
+  }
+  EXPECT_FALSE(p.even());
+  p.share_out({17, 17, 16});
+  EXPECT_TRUE(p.even());
+  for (int r = 0; r < 3; ++r) EXPECT_EQ(p.samples(20, r), even.samples(20, r));
+  EXPECT_THROW(p.share_out({17, 17, 17}), Error);
+  EXPECT_THROW(p.share_out({25, 25}), Error);
+}
+
 // 50 samples over 7 workers: 8, 7, 7, ...; the last step has 3, fewer than there are workers.
 TEST(Split, AGlobalBatchNeedNotDivide) {
   const Portions p(1003, 50, 7, 1);
