@@ -249,7 +249,7 @@ void Pool::unite(comm::Communicator& comm, bool has_state) {
   const std::vector<PoolTable> tables = tables_of_all(*apart, told);
   if (std::none_of(tables.begin(), tables.end(), [](const PoolTable& t) { return t.has_state; }))
     throw Error("no worker has any state to go on from; resume from the last checkpoint");
-  const double weight = take_numbers(tables);
+  const double weight = weight_ = take_numbers(tables);
   const std::vector<Field> fields = fields_of(tables);
   Exchange exchange(*apart);
   for (const Field& f : fields) {

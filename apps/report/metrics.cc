@@ -155,7 +155,8 @@ Json to_json(const ChangeEvent& e) {
           {"agreed_s", e.agreed},
           {"healed_s", e.healed},
           {"steps_redone", e.steps_redone},
-          {"images_redealt", e.images_redealt}};
+          {"images_redealt", e.images_redealt},
+          {"weight_lost", e.weight_lost}};
 }
 
 ChangeEvent change_of(const Json& j) {
@@ -165,6 +166,7 @@ ChangeEvent change_of(const Json& j) {
   e.lost = j.at("who").get<std::vector<std::string>>();
   e.agreed = j.at("agreed_s"), e.healed = j.at("healed_s");
   e.steps_redone = j.at("steps_redone"), e.images_redealt = j.at("images_redealt");
+  e.weight_lost = j.at("weight_lost");
   return e;
 }
 

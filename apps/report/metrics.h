@@ -95,6 +95,7 @@ struct ChangeEvent {  // of the membership
   // Since worker 0 of the new members noticed: until all had agreed, and until their first step was complete.
   double agreed = 0, healed = 0;
   int64_t steps_redone = 0, images_redealt = 0;  // taken before, and taken back
+  double weight_lost = 0;                        // of push-sum: the w of those who are no more
 };
 Json to_json(const ChangeEvent&);
 ChangeEvent change_of(const Json&);  // what to_json() made

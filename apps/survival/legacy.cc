@@ -40,12 +40,14 @@ optim::Snapshot::Fields Legacy::fields_with_center(comm::Communicator& comm) con
   return all;
 }
 
-void Legacy::restore(comm::Communicator& comm, const std::string& algorithm, const optim::Walk& walk) const {
+double Legacy::restore(comm::Communicator& comm, const std::string& algorithm,
+                       const optim::Walk& walk) const {
   Pool pool;
   const optim::Snapshot::Fields own = fields_with_center(comm);
   if (has_state) pool.add(own);
   pool.unite(comm, has_state);
   load_pooled(pool, algorithm, comm.rank(), Differing::kKeepOwn, walk);
+  return pool.weight() > 0 ? std::max(0.0, workers_before - pool.weight()) : 0;
 }
 
 bool Legacy::goes_on(comm::Communicator& comm, int64_t agreed) const {
@@ -124,11 +126,15 @@ std::vector<int64_t> Legacy::shares_of(comm::Communicator& comm) const {
 
 void Legacy::share(comm::Communicator& comm) {
   deal_again(comm);
-  Json mine = {{"directory", directory}, {"workers", workers_at_first}, {"batch", global_batch}};
+  Json mine = {{"directory", directory},
+               {"workers", workers_at_first},
+               {"before", workers_before},
+               {"batch", global_batch}};
   for (const ChangeEvent& e : changes) mine["changes"].push_back(to_json(e));
   const Json told = parse_json<Json>(from_rank_zero(comm, mine.dump()));
   directory = told.at("directory");
   workers_at_first = told.at("workers");
+  workers_before = told.at("before");
   global_batch = told.at("batch");
   shares = shares_of(comm);
   changes.clear();

@@ -33,7 +33,7 @@ struct Legacy {
 
   // The same on all workers once they have shared it.
   std::string directory;  // the run's
-  int workers_at_first = 0;
+  int workers_at_first = 0, workers_before = 0;
   int64_t global_batch = 0;
   std::vector<int64_t> shares;  // of the next epoch's workers in the global batch; empty: as even as can be
   std::vector<ChangeEvent> changes;  // of the membership; the last one is under way
@@ -44,8 +44,9 @@ struct Legacy {
   // With which the next epoch begins; `agreed`: as the view says.
   int64_t first_step(int64_t agreed) const { return step < 0 ? agreed : step; }
   // Loads by the walk the state that the workers of `comm`, the next epoch's, have taken along: each keeps its own
-  // part, and newcomers get the mean (docs/elastic.md). Collective. Throws Error on all workers if none has any.
-  void restore(comm::Communicator& comm, const std::string& algorithm, const optim::Walk&) const;
+  // part, and newcomers get the mean (docs/elastic.md). Returns how much of push-sum's w went with those who are no more.
+  // Collective. Throws Error on all workers if none has any.
+  double restore(comm::Communicator& comm, const std::string& algorithm, const optim::Walk&) const;
   // Whether the workers of `comm`, the next epoch's, continue a run. If not, all that had its state were lost
   // before the first step, and they begin it. `agreed`: as the view says. Collective.
   bool goes_on(comm::Communicator& comm, int64_t agreed) const;

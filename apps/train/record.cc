@@ -16,7 +16,8 @@ namespace skein::apps {
 
 namespace {
 
-constexpr double kHopeless = 10;     // how many steps in a row the lowest scale may skip
+constexpr double kHopeless = 10;  // how many steps in a row the lowest scale may skip
+constexpr double kRounding = 1e-9;
 constexpr double kReportEvery = 30;  // seconds; more in a long run, so that the others hardly wait for it
 
 double spent_between(const Seconds& from, const Seconds& to) {
@@ -209,10 +210,14 @@ void Record::refresh_report() {
   report_due_ = std::max(now + kReportEvery, now + 50 * (clock_seconds() - now));
 }
 
-void Record::continue_with(const Legacy& legacy) {
+void Record::continue_with(const Legacy& legacy, double weight_lost) {
   moment_.workers_at_first = legacy.workers_at_first;
   changes_ = legacy.changes;
-  if (!changes_.empty()) changing_since_ = legacy.left_at;
+  if (!changes_.empty()) changing_since_ = legacy.left_at, changes_.back().weight_lost = weight_lost;
+  if (weight_lost > kRounding)
+    run_.progress.say(
+        fmt::format("of the weights w, whose sum was {}, {:.3g} went with the lost; the others' are 1 again",
+                    legacy.workers_before, weight_lost));
   // What was due with the last step has been written, or is lost with those who measured it.
   if (run_.k % run_.config.log_every == 0) learning_.gradient.meters().recent = {};
 }

@@ -33,8 +33,8 @@ class Record {
   void close_epoch(const SeenByAll&, const std::string& scores);  // `scores` ends the line on the console
   void write_score(std::optional<EvalEvent>);                     // does nothing without one
 
-  // The membership has changed: the last of `changes` is complete with the next step.
-  void continue_with(const Legacy&);
+  // The membership has changed: the last of `changes` is complete with the next step. `weight_lost`: as ChangeEvent's.
+  void continue_with(const Legacy&, double weight_lost);
   const std::vector<ChangeEvent>& changes() const { return changes_; }
   int workers_at_first() const { return moment_.workers_at_first; }
 

@@ -63,14 +63,14 @@ void Trainer::begin_again() { saving_.continue_here(); }
 
 void Trainer::inherit(const Legacy& legacy) {
   begin();
-  legacy.restore(run_.comm(), run_.config.algorithm, [this](Archive& a) { visit(a); });
+  const double lost = legacy.restore(run_.comm(), run_.config.algorithm, [this](Archive& a) { visit(a); });
   run_.k = legacy.first_step(run_.setup.place.council->restored());
   inherited_ = true;
   run_.setup.portions->deal_again(data::Leftover::read(legacy.leftover));
   if (run_.apart) closed_epochs_ = legacy.closed_epochs;
   learning_.see_center();
   saving_.continue_here();
-  record_.continue_with(legacy);
+  record_.continue_with(legacy, lost);
 }
 
 Outcome Trainer::run(const std::function<bool()>& stop, const std::function<bool()>& leave) {

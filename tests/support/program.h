@@ -28,8 +28,8 @@ inline void expect_fine(const Ended& e) { ASSERT_EQ(e.status, 0) << e.out << e.e
 // A fresh directory for a test, in which it runs programs by the shell.
 class Workplace {
  public:
-  Workplace() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "skein-program-XXXXXX").string();
+  explicit Workplace(const std::filesystem::path& in = std::filesystem::temp_directory_path()) {
+    std::string pattern = (in / "skein-program-XXXXXX").string();
     EXPECT_NE(mkdtemp(pattern.data()), nullptr);
     path_ = pattern;
   }

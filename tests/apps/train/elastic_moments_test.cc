@@ -49,7 +49,7 @@ Played play(const Config& c, const std::string& directory, const Plan& plan) {
 }
 
 Played play_short(int workers, const Plan& plan) {
-  const Workplace w;
+  const InMemory w;
   return play(short_run(workers), w.path() / "run", plan);
 }
 
@@ -74,43 +74,55 @@ void at_moments(uint64_t count, uint64_t from, uint64_t to, int workers,
   }
 }
 
+uint64_t messages_of_a_run(int workers) {
+  return play_short(workers, [](World&, ElasticJob&) {}).messages;
+}
+
 TEST(ElasticMoments, ADeathAtAnyMessageOfARunIsOutlived) {
-  const uint64_t all = play_short(3, [](World&, ElasticJob&) {}).messages;
-  at_moments(moments(12), 1, all, 3, kill_at);
+  at_moments(moments(12), 1, messages_of_a_run(3), 3, kill_at);
+}
+
+// In the middle of a run `change` begins a change of the membership, and a worker dies at any message of it.
+void expect_deaths_are_outlived(int workers, const std::function<void(ElasticJob&)>& change) {
+  const uint64_t begins = messages_of_a_run(workers) / 2;
+  uint64_t ends = 0;
+  const auto begin = [&](World& w, ElasticJob& j) { w.at_message(begins, [&] { change(j); }); };
+  play_short(workers, [&](World& w, ElasticJob& j) {
+    begin(w, j);
+    w.at_message(begins, [&] { w.at(w.now() + 0.3, [&] { ends = w.messages(); }); });
+  });
+  ASSERT_GT(ends, begins);
+  at_moments(moments(12), begins + 1, ends, workers,
+             [&](World& w, ElasticJob& j, uint64_t message, size_t which) {
+               begin(w, j);
+               kill_at(w, j, message, which);
+             });
 }
 
 TEST(ElasticMoments, ASecondDeathAtAnyMessageOfAChangeIsOutlived) {
-  uint64_t begins = 0, ends = 0;
-  const auto first = [&](World& w, ElasticJob& j) {
-    begins = 0;
-    w.at_message(600, [&] {
-      begins = w.messages();
-      j.kill(j.members()[1], ElasticJob::Death::kHangUp);
-    });
-  };
-  play_short(5, [&](World& w, ElasticJob& j) {
-    first(w, j);
-    w.at_message(601, [&] { w.at(w.now() + 0.3, [&] { ends = w.messages(); }); });
-  });
-  ASSERT_GT(ends, begins);
-  at_moments(moments(12), begins + 1, ends, 5, [&](World& w, ElasticJob& j, uint64_t message, size_t which) {
-    first(w, j);
-    kill_at(w, j, message, which);
-  });
+  expect_deaths_are_outlived(5, [](ElasticJob& j) { j.kill(j.members().at(1), ElasticJob::Death::kHangUp); });
 }
 
 TEST(ElasticMoments, ADeathAtAnyMessageOfANewcomersEntranceIsOutlived) {
-  uint64_t begins = 0, ends = 0;
-  const auto first = [&](World& w, ElasticJob& j) { w.at_message(600, [&] { j.join(); }); };
-  play_short(4, [&](World& w, ElasticJob& j) {
-    first(w, j);
-    w.at_message(601, [&] { begins = w.messages(), w.at(w.now() + 0.3, [&] { ends = w.messages(); }); });
+  expect_deaths_are_outlived(4, [](ElasticJob& j) { j.join(); });
+}
+
+// ---- the weight that goes with the lost -----------------------------------------------------------------------------
+
+TEST(ElasticTrainer, SaysHowMuchOfPushSumsWeightWentWithTheLost) {
+  const InMemory w;
+  const Config c = elastic_config("sgp", 4);
+  const Played p = play(c, w.path() / "run", [](World& world, ElasticJob& job) {
+    world.at(0.6, [&] { job.kill(job.members().at(1), ElasticJob::Death::kHangUp); });
   });
-  ASSERT_GT(ends, begins);
-  at_moments(moments(12), begins, ends, 4, [&](World& w, ElasticJob& j, uint64_t message, size_t which) {
-    first(w, j);
-    kill_at(w, j, message, which);
-  });
+  expect_what_is_promised("sgp", p.record);
+  const std::vector<Json> changes = events(w.path() / "run", "membership");
+  ASSERT_EQ(changes.size(), 1u);
+  const std::vector<double>& left = p.record.periods.at(1).left_with;
+  ASSERT_EQ(left.size(), 3u);
+  const double lost = 4 - std::accumulate(left.begin(), left.end(), 0.0);
+  EXPECT_GT(lost, 0.01);
+  EXPECT_NEAR(changes[0].at("weight_lost").get<double>(), lost, 1e-9);
 }
 
 // ---- the law -----------------------------------------------------------------------------------------------------
@@ -155,7 +167,7 @@ class Churn {
 };
 
 TEST(ElasticLaw, TwentyDeathsAndTwentyNewcomersLeaveTheLossCurveOfAnUndisturbedRun) {
-  const Workplace w;
+  const InMemory w;
   const std::string whole = w.path() / "whole", churned = w.path() / "churned";
   play(long_run(), whole, [](World&, ElasticJob&) {});
   std::optional<Churn> churn;
