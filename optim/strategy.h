@@ -36,15 +36,12 @@ struct Worker {
   // are handed out on the way. It applies the loss scale and --clip-norm to g as it is at the end, a gradient or a sum.
   // After an overflow the rule does nothing in this step.
   std::function<Tensor(const Slices&)> oracle;
-  // With --servers dedicated: the workers and, last, a process that only serves.
-  comm::Communicator& hub = comm;
+  comm::Communicator& hub = comm;  // with --servers dedicated: the workers and, last, the server
   double weight = 0;  // in means of models: this worker's share of the global batch; 0: all have the same
   double gain = 1;  // of its local steps, where means of models count all alike: the share times the workers
-  // Drops the step's mini-batch; nothing where the oracle is told which step it is.
-  std::function<void()> pass = {};
+  std::function<void()> pass = {};  // drops the step's mini-batch; empty where the oracle is told the step
 
-  // To be called in a step without a gradient. Returns 0, its loss.
-  Tensor no_gradient() const;
+  Tensor no_gradient() const;  // to be called in a step without a gradient; returns 0, its loss
   Tensor gradient(const Slices& slices = {}) { return oracle(slices); }
   Tensor visible(const Shape&, DType) const;  // beside x, in memory that peers can see, if they can see any
   bool has_server() const { return &hub != &comm; }
@@ -64,24 +61,21 @@ class Strategy {
   virtual ~Strategy() = default;
   // Once, before the first step or before the state of a checkpoint is loaded. Collective.
   virtual void start(Worker&) {}
-  // The loop body of the paper. Returns the loss, on the device.
-  virtual Tensor iterate(Worker& me, int64_t k) = 0;
+  virtual Tensor iterate(Worker& me, int64_t k) = 0;  // the loop body; returns the loss, on the device
   // Before anything that the workers do together between two steps (evaluation, checkpoint, end). It returns when all
   // workers have called it; from then on no algorithm sends, waits or writes `x` until the next iterate(). What was
   // under way has arrived and is part of visit(). Collective; it may wait as long as the slowest worker takes.
   virtual void settle(Worker&) {}
   // After the last step, settled: ends what is still under way, and --final-average takes the mean. Collective.
   virtual void finish(Worker&) {}
-  // The state of its own: anchors, weights, clocks.
-  virtual void visit(Archive&) {}
+  virtual void visit(Archive&) {}  // the state of its own: anchors, weights, clocks
   // Whether the others have all that this worker learned before step k, or will when what travels has arrived.
   // visit_arrived() visits what arrived in the last step; Snapshot::complete() adds it to earlier states.
   virtual bool is_shared(int64_t) const { return true; }
   virtual bool has_travellers() const { return false; }
   virtual void visit_arrived(Archive&) {}
   virtual bool weighs_steps() const { return false; }  // means count all alike (gossip, a center): see gain
-  // Whether its messages can be coded (--wire int8, int4, topk), which rounds differences, never models.
-  virtual bool takes_codec() const { return false; }
+  virtual bool takes_codec() const { return false; }   // whether --wire int8, int4, topk can be used
   // This worker's contribution to the model: unless there is a center, the model is the mean of them.
   virtual Tensor contribution(Worker& me) { return me.x; }
   // y <- the model that is evaluated and saved, with the same bits everywhere; y is no vector of the strategy's own.

@@ -5,11 +5,10 @@
 //   batches.h    the images of this worker's steps         saving.h     checkpoints
 //   stopping.h   the step at which all stop                results.h    the files that are left at the end
 //
-// What a lost worker costs. In an elastic run (docs/elastic.md; the default, if the algorithm can be) the others agree on
-// who is left, go back to the last step that all have taken, or to the last mean of a periodic algorithm, and train on
-// as an epoch of the membership with a Trainer of its own (leave_epoch, inherit). Otherwise, if the algorithm has a
-// center, the others repeat what the loss has interrupted and continue (survivors.h); if it has none, they go back to the
-// last common step, save it and end (rollback.h). Asynchronous workers without a center end as they are.
+// What a lost worker costs. In an elastic run (docs/elastic.md; the default) the others agree on who is left, go back to
+// the last step that all have taken, or to the last mean of a periodic algorithm, and train on with a new Trainer
+// (leave_epoch, inherit). Otherwise, if the algorithm has a center, they repeat what was interrupted (survivors.h); if it
+// has none, they save the last common step and end (rollback.h), and asynchronous workers end as they are.
 #include "apps/train/trainer.h"
 
 #include <filesystem>
