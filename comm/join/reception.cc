@@ -94,6 +94,14 @@ void Reception::admit_all() {
   }
 }
 
+// The meeting of an epoch and the door of a job are at one socket in turn: who comes too early is no stranger. Nor is who
+// hangs up without a word, as members do who look whether another one lives.
+bool Reception::is_stranger(const Caller& c, bool there) const {
+  if (!there && c.said.empty()) return false;
+  const std::optional<Purpose> wanted = proven_purpose(c.said, c.salt, mine_.key);
+  return wanted != Purpose::kMeeting && wanted != Purpose::kJoin;
+}
+
 std::optional<Reception::Guest> Reception::hear() {
   for (size_t i = 0; i < callers_.size();) {
     Caller& c = callers_[i];
@@ -105,9 +113,7 @@ std::optional<Reception::Guest> Reception::hear() {
     std::optional<Reply> reply;
     if (c.said.size() == kHelloBytes) reply = reply_to(c.said, c.salt, mine_);
     if (!reply || !send_at_once(c.socket, reply->words)) {
-      // The socket is the job's door after the epoch's meeting, so a caller that comes early is no stranger.
-      const std::optional<Purpose> wanted = proven_purpose(c.said, c.salt, mine_.key);
-      if (wanted != Purpose::kMeeting && wanted != Purpose::kJoin) ++strangers_;
+      if (is_stranger(c, there)) ++strangers_;
       if (there && !reply) (void)send_at_once(c.socket, kNo);
       callers_.erase(callers_.begin() + std::ptrdiff_t(i));
       continue;

@@ -33,6 +33,7 @@ class Reception {
   };
   void admit_all();
   std::optional<Guest> hear();
+  bool is_stranger(const Caller&, bool there) const;
   void refuse(size_t caller);
   void make_room();
   const Fd& listener_;

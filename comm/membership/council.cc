@@ -66,6 +66,17 @@ void Council::work() {
   }
 }
 
+// A process that ends lets go of its connections some milliseconds before it lets go of its door. One that lives on is
+// asked less and less often.
+bool Council::is_gone(const std::string& card) {
+  constexpr std::chrono::milliseconds kSoon(2), kSeldom(1000);
+  Asked& asked = asked_[card];
+  if (!o_.is_gone || Clock::now() < asked.next) return false;
+  asked.pause = std::clamp<Clock::duration>(2 * asked.pause, kSoon, kSeldom);
+  asked.next = Clock::now() + asked.pause;
+  return o_.is_gone(card);
+}
+
 std::vector<Council::Way> Council::ways() const {
   const std::lock_guard lock(mutex_);
   return ways_;
@@ -84,7 +95,7 @@ bool Council::was_connected(const View& v) const {
 }
 
 // Who has said goodbye in an epoch that is over is in the next one already. Who can be reached by any way is not lost.
-Council::Loss Council::loss_of(MemberId m, const std::vector<Way>& ways, std::string& card) const {
+Council::Loss Council::loss_of(MemberId m, const std::vector<Way>& ways, std::string& card) {
   Loss all = Loss::kNone;
   for (const Way& w : ways) {
     const Rank r = w.view.rank(m);
@@ -95,7 +106,7 @@ Council::Loss Council::loss_of(MemberId m, const std::vector<Way>& ways, std::st
     if (!seen.lost(r))
       all = is_past(w.view) ? all : Loss::kGone;
     else if (all != Loss::kGone)
-      all = seen.ended(r) && o_.is_gone && o_.is_gone(card) ? Loss::kGone : Loss::kLost;
+      all = seen.ended(r) && is_gone(card) ? Loss::kGone : Loss::kLost;
   }
   return all;
 }

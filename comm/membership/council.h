@@ -95,7 +95,8 @@ class Council {
   Letters look();
   void see_losses();
   std::vector<Way> ways() const;
-  Loss loss_of(MemberId, const std::vector<Way>&, std::string& card) const;
+  Loss loss_of(MemberId, const std::vector<Way>&, std::string& card);
+  bool is_gone(const std::string& card);
   void hear(Letters& out);
   void claim();
   void conclude();
@@ -110,7 +111,12 @@ class Council {
   std::optional<View> decided_;  // the latest
   std::vector<Way> ways_;        // the first is that of this epoch
   std::set<MemberId> dead_;      // proven
-  uint32_t abandoned_ = 0;       // the latest epoch that this process never begins
+  struct Asked {
+    Clock::time_point next;
+    Clock::duration pause{};
+  };
+  std::map<std::string, Asked> asked_;  // by card: whether it is gone
+  uint32_t abandoned_ = 0;              // the latest epoch that this process never begins
   bool excluded_ = false, epoch_ends_ = false, stop_ = false;
   bool end_is_told_ = false;  // CouncilOptions::ended has been called
   Thread thread_;

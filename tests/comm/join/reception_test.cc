@@ -82,5 +82,21 @@ TEST(Reception, TellsAWrongProofButNotTheSilent) {
   EXPECT_EQ(strangers, 1);
 }
 
+// So look members whether another one lives.
+TEST(Reception, WhoHangsUpWithoutAWordIsNoStranger) {
+  int port = 0;
+  const Fd listener = listen_tcp("127.0.0.1", {}, port);
+  Refusals::Counter strangers{0};
+  Reception callers(listener, {.key = kKey, .me = 0, .size = 2}, strangers);
+  EXPECT_TRUE(call_from("127.0.0.1", port));
+  EXPECT_FALSE(callers.next(after(0.2)));
+  EXPECT_EQ(strangers, 0);
+  Fd talks = call_from("127.0.0.1", port);
+  EXPECT_TRUE(write_all(talks, "GET /", after(5)));
+  talks = {};
+  EXPECT_FALSE(callers.next(after(0.2)));
+  EXPECT_EQ(strangers, 1);
+}
+
 }  // namespace
 }  // namespace skein::comm

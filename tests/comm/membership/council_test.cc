@@ -176,5 +176,20 @@ TEST(Council, WithoutAQuorumItSaysSoAndTheEpochCanBeEndedInGoodOrder) {
   });
 }
 
+TEST(Council, AsksLessAndLessOftenWhetherAProcessThatLivesHasEnded) {
+  World world = local_world(3);
+  const View first = of(3);
+  std::map<std::string, int> asked;
+  CouncilOptions o = options(first, 0);
+  o.is_gone = [&](const std::string& card) { return ++asked[card], false; };
+  {
+    Council council(*world[0], std::move(o));
+    for (const Rank other : {1, 2}) world[0]->mailbox().lose(other, "hung up", true);
+    EXPECT_THROW(council.next(0.5), Timeout);
+  }
+  EXPECT_EQ(asked.size(), 2u);
+  for (const auto& [card, times] : asked) EXPECT_TRUE(times > 1 && times < 10) << times;
+}
+
 }  // namespace
 }  // namespace skein::comm
