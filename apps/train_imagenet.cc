@@ -13,6 +13,7 @@
 #include "apps/doctor/doctor.h"
 #include "apps/epoch.h"
 #include "apps/evaluate_only.h"
+#include "apps/flat/flat_run.h"
 #include "apps/launch/epochs.h"
 #include "apps/launch/interrupt.h"
 #include "apps/launch/launch.h"
@@ -55,8 +56,11 @@ void nap_while_idle(char** argv) {
 int simulate(Config& c, const JobOptions& job, const std::function<int(const Member&)>& work) {
   const WorldFile world = read_world(c.simulate);
   refuse_in_world(c, world);
+  const bool flat = world.gradient.kind != GradientPlan::Kind::kReal;
+  if (flat) refuse_flat(c, world.gradient);
   c.workers = world.site.workers();
   settle_algorithm(c, int(c.workers));
+  if (flat) return run_flat(c, job, world);
   return run_simulated(job, world, work);
 }
 

@@ -53,15 +53,17 @@ inline void nap(Clock::duration d) { nap_until(Clock::now() + d); }
 
 // The longest nap, in seconds, of a wait that also looks for what no message announces. In a simulated world
 // all but deadlines is announced, and every nap costs an event.
-inline double longest_nap() { return timeline_here ? 1 : 0.02; }
+inline double longest_nap() { return timeline_here ? 3600 : 0.02; }
 
 // For a loop that waits in naps and calls this after each: returns the time since `looked` if it was so long
 // that this process was stopped (Ctrl-Z) or starved, else 0, and sets `looked` to now. Such time does not
-// count as waiting: the peers were most likely stopped as well.
+// count as waiting: the peers were most likely stopped as well. In a simulated world it is the time
+// for which the worker hung.
+Clock::duration simulated_absence(Clock::time_point looked);
 inline Clock::duration absence(Clock::time_point& looked) {
   constexpr auto kNap = std::chrono::seconds(2);  // longer than any nap, even on a busy machine
   const Clock::time_point now = Clock::now();
-  const Clock::duration gone = now - looked;
+  const Clock::duration gone = timeline_here ? simulated_absence(looked) : now - looked;
   looked = now;
   return gone > kNap ? gone : Clock::duration(0);
 }

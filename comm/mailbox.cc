@@ -23,8 +23,12 @@ constexpr size_t kMostLetters = 10'000;
 
 }  // namespace
 
-Mailbox::Mailbox(Rank owner, int size, int64_t bound)
-    : owner_(owner), bound_(bound), membership_(size), held_(size_t(size), 0) {}
+Mailbox::Mailbox(Rank owner, int size, int64_t bound) : owner_(owner), bound_(bound), membership_(size) {}
+
+int64_t Mailbox::held(Rank from) const {
+  const auto h = held_.find(from);
+  return h == held_.end() ? 0 : h->second;
+}
 
 // "" if the header may come in; called under the lock.
 std::string Mailbox::objection(const Header& h) const {
@@ -105,7 +109,7 @@ std::string Mailbox::put(Message m) {
 void Mailbox::deliver(Message m) {
   if (m.arrived < 0) m.arrived = clock_seconds();
   const Key key = key_of(m);
-  held_[size_t(m.from)] += m.bytes;
+  held_[m.from] += m.bytes;
   parcels_[key].push_back({std::move(m), ++arrivals_});
   for (Waiter* w : waiters_)
     if (matches(w->key, key)) {
@@ -124,7 +128,7 @@ void Mailbox::begin_epoch(uint32_t epoch) {
         ++p;
         continue;
       }
-      held_[size_t(p->message.from)] -= p->message.bytes;
+      held_[p->message.from] -= p->message.bytes;
       p = queue.erase(p);
     }
     i = queue.empty() ? parcels_.erase(i) : std::next(i);
@@ -186,13 +190,13 @@ void Mailbox::lose_named(const Message& m, const std::string& why) {
 
 bool Mailbox::room(Rank from, int64_t bytes) const {
   std::lock_guard lock(mutex_);
-  const int64_t held = held_.at(size_t(from));
+  const int64_t held = this->held(from);
   return held == 0 || held + bytes <= bound_;
 }
 
 bool Mailbox::wait_room(Rank from, int64_t bytes, Clock::time_point until) {
   std::unique_lock lock(mutex_);
-  const auto free = [&] { return held_.at(size_t(from)) == 0 || held_[size_t(from)] + bytes <= bound_; };
+  const auto free = [&] { return held(from) == 0 || held(from) + bytes <= bound_; };
   return room_.wait_until(lock, until, free);
 }
 
@@ -268,7 +272,7 @@ std::optional<Message> Mailbox::poll(const Key& k) {
   Message m = std::move(i->second.front().message);
   i->second.pop_front();
   if (i->second.empty()) parcels_.erase(i);
-  held_[size_t(m.from)] -= m.bytes;
+  held_[m.from] -= m.bytes;
   room_.notify_all();
   return m;
 }

@@ -102,6 +102,7 @@ class Mailbox {
   void lose_named(const Message&, const std::string& why);
   std::string objection(const Header&) const;  // "" if the message may come in
   std::string refuse(const std::string& why);
+  int64_t held(Rank from) const;
 
   const Rank owner_;
   const int64_t bound_;
@@ -109,7 +110,7 @@ class Mailbox {
   mutable Mutex mutex_;
   Parcels parcels_;
   std::map<Key, std::list<Assembly>> assemblies_;
-  std::vector<int64_t> held_;  // bytes per sender
+  std::map<Rank, int64_t> held_;  // bytes per sender; none: 0
   std::list<Waiter*> waiters_;
   Condition room_, news_;  // news_: for the thread that waits for letters
   std::string refused_, poisoned_, given_up_, epoch_ends_;

@@ -57,7 +57,7 @@ Traffic Meter::traffic() const {
   return {messages_, bytes_, waited_, in_flight_.length()};
 }
 
-bool Meter::counts() const { return on_ && std::this_thread::get_id() == computes_; }
+bool Meter::counts() const { return on_ && this_thread() == computes_; }
 
 void Meter::sent(int64_t bytes) {
   if (!on_) return;
@@ -80,7 +80,7 @@ void Meter::pushed(uint32_t communicator, const Header& h, double now) {
 }
 
 void Meter::took(uint32_t communicator, const Message& m) {
-  if (std::this_thread::get_id() != computes_) return;
+  if (this_thread() != computes_) return;
   const std::lock_guard lock(mutex_);
   const auto transfers = transfers_.find({communicator, m.tag});
   if (transfers == transfers_.end()) return;

@@ -4,8 +4,8 @@
 #include <deque>
 #include <limits>
 #include <map>
-#include <thread>
 
+#include "comm/threads.h"
 #include "comm/trace.h"
 
 namespace skein::comm {
@@ -59,7 +59,7 @@ class Meter {
   static constexpr size_t kTransfers = 64;  // that may be under way for one tag; the oldest are forgotten
   void arrived(const Span&);                // under the lock
 
-  const std::thread::id computes_ = std::this_thread::get_id();
+  const uint64_t computes_ = this_thread();
   std::atomic<bool> on_{true};
   std::atomic<int64_t> messages_{0}, bytes_{0};
   mutable std::mutex mutex_;

@@ -7,6 +7,12 @@ namespace skein::comm {
 
 Clock::time_point Clock::simulated_now() { return timeline_here->now(); }
 
+Clock::duration simulated_absence(Clock::time_point looked) { return timeline_here->stopped_since(looked); }
+
+uint64_t this_thread() {
+  return timeline_here ? timeline_here->self() : std::hash<std::thread::id>()(std::this_thread::get_id());
+}
+
 double unix_seconds() {
   constexpr double kADayIn2020 = 1577836800;
   if (timeline_here) return kADayIn2020 + clock_seconds();
@@ -71,7 +77,7 @@ void Condition::sleep(Lock& lock, Clock::time_point until) {
 Thread::Thread(std::function<void()> f) {
   if (Timeline* const t = timeline_here) {
     number_ = t->enlist();
-    thread_ = std::thread([t, f = std::move(f), n = number_] { t->live(n, f); });
+    thread_ = t->start(number_, std::move(f));
   } else {
     thread_ = std::thread(std::move(f));
   }
@@ -79,7 +85,8 @@ Thread::Thread(std::function<void()> f) {
 
 void Thread::join() {
   if (timeline_here && number_ > 0) timeline_here->await_end(number_);
-  thread_.join();
+  number_ = 0;
+  if (thread_.joinable()) thread_.join();
 }
 
 }  // namespace skein::comm

@@ -26,9 +26,18 @@ class Timeline {
   // A thread of the caller's worker: enlist() gives its number, and the new thread calls live() with it.
   virtual ThreadNumber enlist() = 0;
   virtual void live(ThreadNumber, const std::function<void()>&) = 0;
+  // Starts what calls live(): a thread of the machine, to be joined after await_end(), or nothing that is to be joined.
+  virtual std::thread start(ThreadNumber n, std::function<void()> f) {
+    return std::thread([this, n, f = std::move(f)] { live(n, f); });
+  }
   virtual void await_end(ThreadNumber) = 0;
+  // For how long the calling thread's worker has hung since then.
+  virtual Clock::duration stopped_since(Clock::time_point) const { return {}; }
   virtual std::unique_ptr<DatagramPort> open_port() = 0;  // of the calling thread's worker
 };
+
+// Tells the calling thread from all others that live in the same time.
+uint64_t this_thread();
 
 // std::mutex. Where a thread may wait for something while it holds one, the threads that compete for it have to
 // be of the same timeline.
@@ -86,12 +95,12 @@ class Thread {
  public:
   Thread() = default;
   explicit Thread(std::function<void()>);
-  bool joinable() const { return thread_.joinable(); }
+  bool joinable() const { return number_ > 0 || thread_.joinable(); }
   void join();
 
  private:
-  std::thread thread_;
-  Timeline::ThreadNumber number_ = 0;  // in the world
+  std::thread thread_;                 // not joinable if the world needs none
+  Timeline::ThreadNumber number_ = 0;  // in the world, until it is joined
 };
 
 }  // namespace skein::comm

@@ -1,12 +1,13 @@
 // The waist: Header, Message, Endpoint, Transport. What lies above knows nothing of UCX, what lies below
 // nothing of SGD.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "comm/membership/membership.h"
+#include "comm/members.h"
 #include "comm/ports.h"
 #include "comm/secret.h"
 #include "comm/silence.h"
@@ -104,6 +105,34 @@ class DeviceMemory {
   virtual Endpoint& endpoint(Rank) const;
 };
 
+// Collectives that are carried out as a whole, in place of their messages: a simulated world does so with those of many
+// members. Called by the members' threads.
+class Collectives {
+ public:
+  enum class Kind : uint8_t { kSum, kBroadcast, kGather, kBarrier };
+  struct Call {
+    Kind kind;
+    uint32_t communicator;
+    int64_t sequence;      // of the collective, the same at all members
+    Members group;         // of the communicator
+    Rank me, root;         // there; 0 where there is no root
+    Tensor x;              // what this member brings; the sum's may not change before it is there
+    double bytes;          // of it, on the network
+    uint32_t layout;       // the same at all members
+    bool one_hop = false;  // a sum so small that each member sends all to all
+  };
+  struct Result {
+    bool there = false;  // the member's mailbox is woken when it is
+    std::vector<Tensor>
+        all;  // what the members have brought, or what `combine` has made of it; not to be written
+  };
+  using Combine = std::function<std::vector<Tensor>(const std::vector<Tensor>& brought)>;
+  virtual ~Collectives() = default;
+  // `combine` is called once, with what all have brought, in the order of their ranks. Throws Disagreement if another
+  // member has called another collective.
+  virtual std::shared_ptr<const Result> begin(const Call&, const Combine& combine) = 0;
+};
+
 class Mailbox;
 struct Key;
 
@@ -131,6 +160,11 @@ class Transport {
   virtual bool in_pieces(Rank) const { return false; }
   // Whether the messages of one sender arrive in the order they were sent.
   virtual bool ordered() const { return true; }
+  // Numbers on the network for which each number of such a payload counts. More than 1 only in a simulated run whose
+  // vectors stand for longer ones (comm/sim).
+  virtual double stands_for(DType /*pushed*/, int64_t /*elements*/) const { return 1; }
+  // What carries out collectives among so many members as a whole; null: their messages are sent.
+  virtual Collectives* collectives(int /*members*/) { return nullptr; }
   // One line a peer with the way by which it is reached. For the log, and for tests of the lanes chosen.
   virtual std::string describe() const { return {}; }
   // The address of this host at which other ranks reach what this one listens with.

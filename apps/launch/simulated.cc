@@ -51,12 +51,15 @@ void refuse_in_world(const Config& c, const WorldFile& world) {
     refuse("elastic", "workers neither join nor are replaced in a simulated world; leave out --elastic on");
 }
 
-int run_simulated(const JobOptions& o, const WorldFile& file, const std::function<int(const Member&)>& work) {
+int run_simulated(const JobOptions& o, const WorldFile& file, const std::function<int(const Member&)>& work,
+                  double stands_for, bool fibers) {
   const int workers = file.site.workers();
   World world({.weather = file.weather,
                .silence = std::min(10.0, o.deadline / 2),
                .keeps_log = !file.log.empty(),
-               .site = file.site});
+               .site = file.site,
+               .stands_for = stands_for,
+               .fibers = fibers});
   std::vector<Id> all(size_t(workers + o.server));
   std::iota(all.begin(), all.end(), Id(0));
   std::vector<int> status(all.size(), 0);

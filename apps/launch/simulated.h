@@ -19,7 +19,8 @@ struct Simulated {
 void refuse_in_world(const Config&, const WorldFile&);
 
 // As run_job(), with a thread of the world for each worker, on virtual time. At the end it says how much of it has
-// passed. Throws BadFile if the log of events cannot be written.
-int run_simulated(const JobOptions&, const WorldFile&, const std::function<int(const Member&)>& work);
+// passed. `stands_for` and `fibers`: WorldOptions. Throws BadFile if the log of events cannot be written.
+int run_simulated(const JobOptions&, const WorldFile&, const std::function<int(const Member&)>& work,
+                  double stands_for = 1, bool fibers = false);
 
 }  // namespace skein::apps

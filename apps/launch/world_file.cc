@@ -135,8 +135,30 @@ std::vector<double> read_trace(const Section& s, const std::string& path) {
   return seconds;
 }
 
-void read_compute(Section& top, PacePlan& p, const std::filesystem::path& folder) {
+// What a quadratic or a ghost is has a section of its own, which is only allowed beside it.
+void read_gradient(Section& top, Section& compute, GradientPlan& g) {
+  using Kind = GradientPlan::Kind;
+  g.kind = Kind(compute.one_of("gradient", {"real", "quadratic", "ghost"}, "real"));
+  for (Section& s : top.tables("quadratic", false)) {
+    if (g.kind != Kind::kQuadratic) top.refuse("quadratic", "needs gradient = \"quadratic\" in [compute]");
+    g.dimension = s.count("dimension", g.dimension, 1, int64_t(1) << 30);
+    g.condition = s.number("condition", g.condition, 1, 1e9);
+    g.zeta = s.number("zeta", g.zeta), g.noise = s.number("noise", g.noise);
+    s.finish();
+  }
+  for (Section& s : top.tables("ghost", false)) {
+    if (g.kind != Kind::kGhost) top.refuse("ghost", "needs gradient = \"ghost\" in [compute]");
+    g.classes = s.count("classes", g.classes, 2, 1 << 24);
+    g.side = s.count("image_size", g.side, 1, 1 << 14);
+    g.channels = s.count("channels", g.channels, 1, 1 << 10);
+    s.finish();
+  }
+}
+
+void read_compute(Section& top, WorldFile& w, const std::filesystem::path& folder) {
+  PacePlan& p = w.pace;
   for (Section& s : top.tables("compute", false)) {
+    read_gradient(top, s, w.gradient);
     p.law = PacePlan::Law(s.one_of("law", {"constant", "lognormal", "markov", "trace"}, "constant"));
     p.step = s.number("step_ms", 0) / 1e3;
     p.forward = s.number("forward", p.forward, 0, 1);
@@ -214,7 +236,7 @@ WorldFile parse_world(const std::string& toml, const std::string& path) {
   read_machines(top, w.site);
   read_switches(top, w.site);
   read_hosts(top, w, defaults);
-  read_compute(top, w.pace, std::filesystem::path(path).parent_path());
+  read_compute(top, w, std::filesystem::path(path).parent_path());
   read_faults(top, w);
   top.finish();
   try {

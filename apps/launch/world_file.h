@@ -1,4 +1,4 @@
-// WorldFile: what --simulate reads: machines, hosts, a network, the pace of computing, faults. docs/simulation.md
+// WorldFile: what --simulate reads: machines, hosts, a network, the pace of computing, gradients, faults. docs/simulation.md
 #pragma once
 #include <string>
 #include <vector>
@@ -6,6 +6,17 @@
 #include "comm/sim/pace.h"
 
 namespace skein::apps {
+
+// Where gradients come from: the model, or what takes its place (apps/flat).
+struct GradientPlan {
+  enum class Kind : uint8_t { kReal, kQuadratic, kGhost } kind = Kind::kReal;
+  int64_t dimension = 1000;    // kQuadratic: of x
+  double condition = 10;       // its steepest direction is so many times as steep as its flattest
+  double zeta = 0, noise = 0;  // how far a worker's gradients are from those of all, always and by chance
+  int64_t classes = 1000;      // kGhost: of the model, as are the next two
+  int64_t side = 0;            // of its images; 0: what the model was made for
+  int64_t channels = 3;
+};
 
 struct WorldFile {
   struct Fault {
@@ -18,6 +29,7 @@ struct WorldFile {
   comm::sim::SitePlan site;
   comm::sim::Weather weather;
   comm::sim::PacePlan pace;
+  GradientPlan gradient;
   std::vector<double> speeds;  // of the hosts
   std::vector<Fault> faults;
   comm::sim::Rates rates;

@@ -99,18 +99,19 @@ class Reduction final : public Pending::Op {
     stage_ = kFinished;
   }
 
-  // ---- by messages: segment s covers [s * n * kSegment, ...), and rank r owns the r-th part of it
+  // ---- by messages: segment s covers [s * n * segment_, ...), and rank r owns the r-th part of it
   void begin_messages() {
     first_ = g_.shares_memory ? kThird : kFirst;
     next_ = 0;
-    small_ = x_.size() <= kSmall;
-    segments_ = small_ ? 1 : (x_.size() + kSegment * n_ - 1) / (kSegment * n_);
+    const ReducePlan plan = reduce_plan(g_, x_);
+    small_ = plan.small, segment_ = plan.segment;
+    segments_ = small_ ? 1 : (x_.size() + segment_ * n_ - 1) / (segment_ * n_);
     CHECK(segments_ < (1 << 20), "too large for one all-reduce:", x_.size());
     stage_ = kMessages;
   }
   Tensor part(int64_t segment, Rank owner) const {
     if (small_) return x_;
-    const int64_t begin = segment * kSegment * n_, length = std::min(kSegment * n_, x_.size() - begin);
+    const int64_t begin = segment * segment_ * n_, length = std::min(segment_ * n_, x_.size() - begin);
     const int64_t lo = length * owner / n_, hi = length * (owner + 1) / n_;
     return x_.view({hi - lo}, begin + lo);
   }
@@ -200,13 +201,19 @@ class Reduction final : public Pending::Op {
   std::vector<int64_t> offsets_;  // of x in every rank's memory; -1: peers cannot see it
   Tag first_ = kFirst;
   bool small_ = false;
-  int64_t segments_ = 0, sent_ = 0, summed_ = 0, back_ = 0;
+  int64_t segment_ = kSegment, segments_ = 0, sent_ = 0, summed_ = 0, back_ = 0;
   Rank next_ = 0, from_ = 0;
   std::vector<Tensor> shares_;
   Key waiting_share_, waiting_sum_;
 };
 
 }  // namespace
+
+ReducePlan reduce_plan(const Group& g, const Tensor& x) {
+  const double stands_for = g.transport.stands_for(x.dtype(), x.size());
+  return {double(x.size()) * stands_for <= double(kSmall),
+          std::max<int64_t>(1, int64_t(double(kSegment) / stands_for))};
+}
 
 std::shared_ptr<Pending::Op> reduction(Group& g, Sender& s, Receiver& r, int64_t sequence, const Tensor& x) {
   return std::make_shared<Reduction>(g, s, r, sequence, x);

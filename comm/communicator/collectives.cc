@@ -21,10 +21,16 @@ Pending Communicator::State::sum(Communicator& c, const Tensor& x, double factor
     op = coded_reduction(group, sender, receiver, next_sequence(), x, *coding);
   else if (devices && devices->takes(x))
     op = devices->reduction(c, x);
+  else if (Collectives* const whole = group.transport.collectives(group.size()))
+    op = joint_reduction(group, *whole, next_sequence(), x);
   else
     op = reduction(group, sender, receiver, next_sequence(), x);
   if (factor != 1) op->sum = x, op->factor = factor;
   return receiver.begin(std::move(op), began);
+}
+
+void Communicator::State::complete(std::shared_ptr<Pending::Op> op) {
+  receiver.begin(std::move(op), group.now()).wait();
 }
 
 Pending Communicator::all_reduce(const Tensor& x) { return state_->sum(*this, x, 1); }
@@ -44,6 +50,8 @@ void Communicator::broadcast(const Tensor& x, Rank root) {
   if (s.devices && s.devices->takes(x))
     return s.devices->broadcast(*this, x, root, [&s](auto began) { s.receiver.nap_for_device(began); });
   const int64_t sequence = s.next_sequence();
+  if (Collectives* const whole = s.group.transport.collectives(n))
+    return s.complete(joint_broadcast(s.group, *whole, sequence, x, root));
   const uint32_t layout = layout_of(x.size(), x.dtype(), kBroadcast + (uint32_t(root) << 8));
   const Rank d = (rank() - root + n) % n;
   Rank bit = 1;
@@ -68,6 +76,11 @@ std::vector<Tensor> Communicator::gather(const Tensor& x, Rank root) {
   State& s = *state_;
   CHECK(root >= 0 && root < size(), root, size());
   const int64_t sequence = s.next_sequence();
+  if (Collectives* const whole = s.group.transport.collectives(size())) {
+    std::vector<Tensor> all;
+    s.complete(joint_gather(s.group, *whole, sequence, x, root, rank() == root ? &all : nullptr));
+    return all;
+  }
   const uint32_t layout = layout_of(0, x.dtype(), kGather + (uint32_t(root) << 8));  // sizes may differ
   if (rank() != root) {
     s.sender.send({{root, 1, 1}}, kFirst, sequence, x, layout);
@@ -92,6 +105,8 @@ void Communicator::barrier() {
   State& s = *state_;
   const Rank n = size(), me = rank();
   const int64_t sequence = s.next_sequence();
+  if (Collectives* const whole = s.group.transport.collectives(n))
+    return s.complete(joint_barrier(s.group, *whole, sequence));
   const uint32_t layout = layout_of(0, kU8, kBarrier);
   int round = 0;
   for (Rank d = 1; d < n; d <<= 1, ++round) {

@@ -2,7 +2,6 @@
 #include "comm/communicator/communicator.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "comm/communicator/device_way.h"
@@ -11,12 +10,6 @@
 
 namespace skein::comm {
 namespace {
-
-std::vector<Rank> all_ranks(int n) {
-  std::vector<Rank> all(static_cast<size_t>(n));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
 
 // FNV-1a of a group's members, its parent and how many groups of the same members came before.
 uint32_t id_of_group(uint32_t parent, const std::vector<Rank>& members, int count) {
@@ -30,7 +23,7 @@ uint32_t id_of_group(uint32_t parent, const std::vector<Rank>& members, int coun
 
 Communicator::Communicator(Transport& t, CommunicatorOptions o)
     : Communicator(
-          std::make_unique<State>(t, std::move(o), all_ranks(t.size()), 1, std::make_shared<Meter>())) {}
+          std::make_unique<State>(t, std::move(o), Members(t.size()), 1, std::make_shared<Meter>())) {}
 
 Communicator::Communicator(std::unique_ptr<State> s) : state_(std::move(s)) {}
 

@@ -1,32 +1,21 @@
 // Group: which ranks are members, and which of them are needed.
 #include "comm/communicator/group.h"
 
-#include <algorithm>
-
 namespace skein::comm {
-namespace {
 
-Rank rank_in(const std::vector<Rank>& members, Rank world) {
-  return Rank(std::find(members.begin(), members.end(), world) - members.begin());
-}
-
-}  // namespace
-
-Group::Group(Transport& t, CommunicatorOptions o, std::vector<Rank> m, uint32_t i,
-             std::shared_ptr<Meter> counts)
+Group::Group(Transport& t, CommunicatorOptions o, Members m, uint32_t i, std::shared_ptr<Meter> counts)
     : transport(t),
       options(std::move(o)),
       members(std::move(m)),
       id(i),
-      rank(rank_in(members, t.rank())),
-      shares_memory(
-          std::all_of(members.begin(), members.end(), [&](Rank r) { return t.memory().joins(t.rank(), r); })),
+      rank(members.place_of(t.rank())),
+      shares_memory(members.all_of([&](Rank r) { return t.memory().joins(t.rank(), r); })),
       meter(std::move(counts)) {
   CHECK(options.wire == kF32 || options.wire == kBF16, "payloads travel as f32 or bf16, not", options.wire);
   CHECK(rank < size(), "rank", t.rank(), "is no member of the group");
 }
 
-Rank Group::rank_of(Rank world) const { return rank_in(members, world); }
+Rank Group::rank_of(Rank world) const { return members.place_of(world); }
 
 Key Group::key(Rank from, Tag tag, int64_t step) const {
   return {id, from == kAnyone ? kAnyone : world_rank(from), tag, step};

@@ -2,13 +2,14 @@
 #pragma once
 #include "comm/communicator/communicator.h"
 #include "comm/communicator/staging.h"
+#include "comm/members.h"
 
 namespace skein::comm {
 
 struct Group {
-  Group(Transport&, CommunicatorOptions, std::vector<Rank> members, uint32_t id, std::shared_ptr<Meter>);
-  int size() const { return int(members.size()); }
-  Rank world_rank(Rank r) const { return members.at(size_t(r)); }
+  Group(Transport&, CommunicatorOptions, Members, uint32_t id, std::shared_ptr<Meter>);
+  int size() const { return members.size(); }
+  Rank world_rank(Rank r) const { return members.at(r); }
   Rank rank_of(Rank world) const;  // size() if it is no member
   Key key(Rank from, Tag, int64_t step) const;
   Mailbox& mailbox() const { return transport.mailbox(); }
@@ -18,7 +19,7 @@ struct Group {
 
   Transport& transport;
   CommunicatorOptions options;
-  const std::vector<Rank> members;  // ranks of the world
+  const Members members;
   const uint32_t id;
   const Rank rank;
   const bool shares_memory;  // every member sees the memory of every other

@@ -8,6 +8,11 @@
 
 namespace skein::comm {
 
+namespace {
+constexpr double kUnsettledNap = 0.5;  // seconds, while a rank that has failed is soon to count as lost
+constexpr double kGrace = 1;           // second that a wait may last beyond its deadline in a simulated world
+}  // namespace
+
 // While it lives the caller may be blocked. If it was, the meter is told for how long.
 class Receiver::Blocked {
  public:
@@ -87,7 +92,10 @@ void Receiver::nap(const Key& k, Clock::time_point began, Clock::time_point unti
                                k.tag, ", step ", k.step, box.holds(k.communicator, k.from)));
   // Naps are short, because a deadline, a death or another thread's progress changes things
   // without a message.
-  g_.transport.wait(k, std::min({until, after(longest_nap()), after(g_.options.deadline)}));
+  const double nap = box.membership().unsettled() ? std::min(longest_nap(), kUnsettledNap) : longest_nap();
+  const double deadline = g_.options.deadline;
+  const double left = std::max(std::min(kGrace, deadline), deadline - seconds_since(began));
+  g_.transport.wait(k, std::min({until, after(nap), after(left)}));
 }
 
 Message Receiver::wait(const Key& k, const Expected& expected, Precision precision) {

@@ -29,6 +29,11 @@ void pack(const Tensor& y, float a, const Tensor& x) {
   });
 }
 
+int64_t Sender::counted(const Header& h) const {
+  return int64_t(double(h.bytes) *
+                 g_.transport.stands_for(DType(h.dtype), h.bytes / size_of(DType(h.codec))));
+}
+
 Header Sender::header(Tag tag, int64_t step, const Tensor& x, DType wire, uint32_t layout) const {
   Header h;
   h.communicator = g_.id;
@@ -126,7 +131,7 @@ void Sender::send_same(const std::vector<Share>& shares, const Header& h, const 
   }
   for (const Share& s : carried) {
     send_one(s, h, there);
-    g_.meter->sent(h.bytes);
+    g_.meter->sent(counted(h));
   }
 }
 
@@ -150,7 +155,7 @@ void Sender::send_from_host(const std::vector<Share>& shares, Header h, const Te
   h.pieces = 1;
   for (const Share& s : shares) {
     if (!g_.transport.in_pieces(g_.world_rank(s.to))) send_one(s, h, packed.payload);
-    g_.meter->sent(h.bytes);
+    g_.meter->sent(counted(h));
   }
 }
 

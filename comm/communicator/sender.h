@@ -18,6 +18,7 @@ class Sender {
 
  private:
   struct Packed;
+  int64_t counted(const Header&) const;  // bytes on the network
   Header header(Tag, int64_t step, const Tensor& x, DType wire, uint32_t layout) const;
   void send_same(const std::vector<Share>&, const Header&, const Tensor& source, bool as_it_is);
   void send_from_host(const std::vector<Share>&, Header, const Tensor& source, bool as_it_is);

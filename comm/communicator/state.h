@@ -11,10 +11,10 @@ namespace skein::comm {
 class DeviceWay;
 
 struct Communicator::State {
-  State(Transport& t, CommunicatorOptions o, std::vector<Rank> members, uint32_t id,
-        std::shared_ptr<Meter> meter)
+  State(Transport& t, CommunicatorOptions o, Members members, uint32_t id, std::shared_ptr<Meter> meter)
       : group(t, std::move(o), std::move(members), id, std::move(meter)) {}
   int64_t next_sequence() { return sequence++ << 24; }  // steps of one collective: 16 M messages a peer
+  void complete(std::shared_ptr<Pending::Op>);          // returns when it is done
   // x <- factor * the sum of x over all ranks
   Pending sum(Communicator&, const Tensor& x, double factor, const Coding* = nullptr);
 
@@ -28,8 +28,24 @@ struct Communicator::State {
   std::vector<Thread> handlers;
 };
 
+// How an all-reduce of x is cut: a small one goes to all in one hop, others by segments of which each rank
+// owns so many elements. all_reduce.cc
+struct ReducePlan {
+  bool small;
+  int64_t segment;
+};
+ReducePlan reduce_plan(const Group&, const Tensor& x);
+
 // The all-reduce of this communicator whose messages have steps from `sequence` on. all_reduce.cc
 std::shared_ptr<Pending::Op> reduction(Group&, Sender&, Receiver&, int64_t sequence, const Tensor& x);
+// The same, and others, by the transport as a whole. joint.cc
+std::shared_ptr<Pending::Op> joint_reduction(Group&, Collectives&, int64_t sequence, const Tensor& x);
+std::shared_ptr<Pending::Op> joint_broadcast(Group&, Collectives&, int64_t sequence, const Tensor& x,
+                                             Rank root);
+std::shared_ptr<Pending::Op> joint_barrier(Group&, Collectives&, int64_t sequence);
+// On the root, `all` is written when it is done; elsewhere it is null, and the operation is done at once.
+std::shared_ptr<Pending::Op> joint_gather(Group&, Collectives&, int64_t sequence, const Tensor& x, Rank root,
+                                          std::vector<Tensor>* all);
 // The same in the bits of a codec. coded_reduce.cc
 std::shared_ptr<Pending::Op> coded_reduction(Group&, Sender&, Receiver&, int64_t sequence, const Tensor& x,
                                              const Coding&);

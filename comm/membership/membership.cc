@@ -11,8 +11,7 @@ void Membership::lose(Rank r, const std::string& why, bool ended) {
   std::lock_guard lock(mutex_);
   if (state_.at(size_t(r)) != State::kAlive) return;
   state_[size_t(r)] = State::kLost;
-  why_[size_t(r)] = why;
-  ended_[size_t(r)] = ended;
+  fates_[r] = {why, ended};
   ++lost_;
 }
 
@@ -20,26 +19,25 @@ void Membership::leave(Rank r) {
   std::lock_guard lock(mutex_);
   if (state_.at(size_t(r)) != State::kAlive) return;
   state_[size_t(r)] = State::kLeft;
-  ended_[size_t(r)] = true;
-  why_[size_t(r)] = "it has ended its work";
+  fates_[r] = {"it has ended its work", true};
 }
 
 void Membership::fail(Rank r) {
   leave(r);
   std::lock_guard lock(mutex_);
-  if (state_[size_t(r)] != State::kLeft || failed_at_[size_t(r)] != Clock::time_point()) return;
-  failed_at_[size_t(r)] = Clock::now();
-  why_[size_t(r)] = "it has ended with an error";
+  if (state_[size_t(r)] != State::kLeft || fates_[r].failed_at != Clock::time_point()) return;
+  fates_[r].failed_at = Clock::now();
+  fates_[r].why = "it has ended with an error";
   ++failed_;
 }
 
 void Membership::settle() {
   if (failed_ == 0) return;
   std::lock_guard lock(mutex_);
-  for (size_t r = 0; r < state_.size(); ++r) {
-    if (state_[r] != State::kLeft || failed_at_[r] == Clock::time_point()) continue;
-    if (Clock::now() - failed_at_[r] < kGraceAfterError) continue;
-    state_[r] = State::kLost;
+  for (const auto& [r, fate] : fates_) {
+    if (state_[size_t(r)] != State::kLeft || fate.failed_at == Clock::time_point()) continue;
+    if (Clock::now() - fate.failed_at < kGraceAfterError) continue;
+    state_[size_t(r)] = State::kLost;
     ++lost_, --failed_;
   }
 }
@@ -57,12 +55,14 @@ bool Membership::lost(Rank r) const {
 
 bool Membership::ended(Rank r) const {
   std::lock_guard lock(mutex_);
-  return ended_.at(size_t(r));
+  const auto f = fates_.find(r);
+  return f != fates_.end() && f->second.ended;
 }
 
 std::string Membership::why(Rank r) const {
   std::lock_guard lock(mutex_);
-  return why_.at(size_t(r));
+  const auto f = fates_.find(r);
+  return f == fates_.end() ? std::string() : f->second.why;
 }
 
 std::vector<Rank> Membership::dead() const {
@@ -76,8 +76,8 @@ std::vector<Rank> Membership::dead() const {
 void Membership::require(Rank r) const {
   std::lock_guard lock(mutex_);
   const State s = state_.at(size_t(r));
-  if (s == State::kLost) throw PeerLost(r, text("rank ", r, " is lost: ", why_[size_t(r)]));
-  if (s == State::kLeft) throw PeerLost(r, text("rank ", r, " has gone: ", why_[size_t(r)]));
+  if (s == State::kAlive) return;
+  throw PeerLost(r, text("rank ", r, s == State::kLost ? " is lost: " : " has gone: ", fates_.at(r).why));
 }
 
 }  // namespace skein::comm

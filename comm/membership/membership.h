@@ -1,6 +1,7 @@
 // Membership: the epoch all messages carry, and which ranks are alive, gone or lost.
 #pragma once
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -38,12 +39,7 @@ struct Disagreement : Error {
 // Transports report what they see, waits ask. Thread-safe.
 class Membership {
  public:
-  explicit Membership(int size, uint32_t epoch = 1)
-      : epoch_(epoch),
-        state_(size_t(size)),
-        ended_(size_t(size)),
-        failed_at_(size_t(size)),
-        why_(size_t(size)) {}
+  explicit Membership(int size, uint32_t epoch = 1) : epoch_(epoch), state_(size_t(size)) {}
   int size() const { return int(state_.size()); }
   uint32_t epoch() const { return epoch_; }
   void set_epoch(uint32_t e) { epoch_ = e; }
@@ -63,7 +59,8 @@ class Membership {
   // It said goodbye because of an error. If all ranks have that error, each will soon meet it. A rank that
   // still waits some seconds later misses this one, so settle() then counts it as lost.
   void fail(Rank);
-  void settle();  // cheap; called while waiting
+  void settle();                                  // cheap; called while waiting
+  bool unsettled() const { return failed_ > 0; }  // settle() will have something to do
   bool alive(Rank) const;
   bool lost(Rank) const;
   bool ended(Rank) const;       // it has certainly ended: it left, or its end was seen
@@ -80,9 +77,12 @@ class Membership {
   std::atomic<int> lost_{0}, failed_{0};  // failed_ counts those not yet lost
   mutable std::mutex mutex_;
   std::vector<State> state_;
-  std::vector<bool> ended_;
-  std::vector<Clock::time_point> failed_at_;
-  std::vector<std::string> why_;
+  struct Fate {
+    std::string why;
+    bool ended = false;
+    Clock::time_point failed_at{};
+  };
+  std::map<Rank, Fate> fates_;  // of those that are not alive
 };
 
 }  // namespace skein::comm

@@ -21,7 +21,7 @@ void Baton::end() {
 }
 
 Baton::Alarm Baton::at(Clock::time_point t, std::function<void()> event) {
-  return events_.emplace(Alarm(std::max(t, now_), ++events_made_), std::move(event)).first->first;
+  return agenda_.add(std::max(t, now_), std::move(event));
 }
 
 // ---- threads ----------------------------------------------------------------------------------------------
@@ -41,20 +41,24 @@ Timeline::ThreadNumber Baton::enlist() { return enlist(here()); }
 Baton::Worker Baton::begin(std::function<void()> main, std::function<void()> ended) {
   lives_.emplace_back();
   const Worker w = lives_.size();
-  const ThreadNumber n = enlist(w);
-  mains_.emplace_back([this, w, n, main = std::move(main), ended = std::move(ended)] {
-    live(n, [&] {
-      try {
-        if (!killed(w)) main();
-      } catch (const Killed&) {
-      } catch (...) {
-        if (!failed_) failed_ = std::current_exception();
-      }
-      life(w).over = true;
-      ended();
-    });
+  std::thread t = start(enlist(w), [this, w, main = std::move(main), ended = std::move(ended)] {
+    try {
+      if (!killed(w)) main();
+    } catch (const Killed&) {
+    } catch (...) {
+      if (!failed_) failed_ = std::current_exception();
+    }
+    life(w).over = true;
+    ended();
   });
+  if (t.joinable()) mains_.push_back(std::move(t));
   return w;
+}
+
+std::thread Baton::start(ThreadNumber n, std::function<void()> f) {
+  if (!fibers_) return Timeline::start(n, std::move(f));
+  runner(n).fiber = std::make_unique<Fiber>([this, n, f = std::move(f)] { live(n, f); });
+  return {};
 }
 
 void Baton::live(ThreadNumber n, const std::function<void()>& f) {
@@ -63,14 +67,14 @@ void Baton::live(ThreadNumber n, const std::function<void()>& f) {
     return runner(n);
   }();
   timeline_here = this;
-  me.go.take();
+  if (!fibers_) me.go.take();
   try {
     f();
   } catch (const Killed&) {}
   me.over = true;
   ++over_;
   for (ThreadNumber j : me.joiners) rouse(j);
-  pass(n);
+  pass(n);  // from which a fiber does not come back
   timeline_here = nullptr;
 }
 
@@ -100,10 +104,13 @@ void Baton::sleep(Clock::time_point until, Ending ending) {
   if (end_here()) throw Killed();
   if (mine.killed) until = std::min(until, now_ + kLastMoments);
   runner(me).asleep = true;
-  const Alarm alarm(std::max(until, now_), ++events_made_);
-  if (until != Clock::time_point::max()) events_.emplace(alarm, [this, me] { rouse(me); });
+  Alarm alarm;
+  if (until != Clock::time_point::max())
+    alarm = at(until, [this, me] { rouse(me); });
+  else
+    agenda_.count();
   pass(me);
-  events_.erase(alarm);
+  cancel(alarm);
   if (life(runner(me).worker).killed && ending == Ending::kMayThrow && std::uncaught_exceptions() == 0)
     throw Killed();
 }
@@ -112,13 +119,15 @@ void Baton::sleep(Clock::time_point until, Ending ending) {
 
 void Baton::pass(ThreadNumber from) {
   current_ = 0;
-  const bool ends = runner(from).over;
   const ThreadNumber to = next();
-  if (to == from) return;
-  if (!to) return finished_.give();
-  if (ends) return runner(to).go.give();
-  runner(to).go.give();
-  runner(from).go.take();
+  if (to != from) hand_over(from, to);
+}
+
+void Baton::hand_over(ThreadNumber from, ThreadNumber to) {
+  if (fibers_) return (to ? *runner(to).fiber : outside_).resume(*runner(from).fiber);
+  const bool ends = runner(from).over;
+  to ? runner(to).go.give() : finished_.give();
+  if (to && !ends) runner(from).go.take();
 }
 
 // The thread that goes on; 0: all have ended.
@@ -144,13 +153,10 @@ Timeline::ThreadNumber Baton::next() {
 }
 
 void Baton::step() {
-  if (events_.empty()) return stall("all wait, and nothing will come");
-  const auto first = events_.begin();
-  if (first->first.first > time_up_) return stall("its time is up, and workers are still at work");
-  now_ = first->first.first;
-  const auto event = std::move(first->second);
-  events_.erase(first);
-  guarded(event);
+  if (agenda_.empty()) return stall("all wait, and nothing will come");
+  if (agenda_.first() > time_up_) return stall("its time is up, and workers are still at work");
+  now_ = agenda_.first();
+  guarded(agenda_.take_first());
 }
 
 void Baton::guarded(const std::function<void()>& event) {
@@ -180,12 +186,15 @@ void Baton::run(Clock::time_point time_up) {
   time_up_ = time_up;
   Timeline* const outside = std::exchange(timeline_here, this);  // for the events before the first thread
   const ThreadNumber first = next();
-  timeline_here = outside;
-  if (first) {
+  if (first && fibers_) {
+    runner(first).fiber->resume(outside_);
+  } else if (first) {
     runner(first).go.give();
     finished_.take();
   }
+  timeline_here = outside;
   current_ = 0;
+  for (const auto& r : runners_) r->fiber.reset();
   for (std::thread& t : mains_) t.join();
   mains_.clear();
   if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
@@ -206,12 +215,21 @@ void Baton::kill(Worker w) {
 }
 
 void Baton::hang(Worker w) {
-  if (!life(w).killed) life(w).hangs = true;
+  if (life(w).killed || std::exchange(life(w).hangs, true)) return;
+  life(w).hung.emplace_back(now_, Clock::time_point::max());
+}
+
+Clock::duration Baton::stopped_since(Clock::time_point t) const {
+  Clock::duration sum{};
+  for (const auto& [from, until] : life(here()).hung)
+    sum += std::max(std::min(until, now_) - std::max(from, t), Clock::duration());
+  return sum;
 }
 
 void Baton::wake(Worker w) {
   Life& l = life(w);
   if (!std::exchange(l.hangs, false)) return;
+  l.hung.back().second = now_;
   for (ThreadNumber n : std::exchange(l.held, {})) ready_.push_back(n);
   for (const auto& event : std::exchange(l.unheard, {})) guarded(event);
 }

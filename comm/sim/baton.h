@@ -1,11 +1,13 @@
-// Baton: virtual time. Threads of which one runs at a time, and events between them, in an order that a seed decides.
+// Baton: virtual time. Threads, of the machine or fibers of one of them, of which one runs at a time, and events between them, in an order that a seed decides.
 #pragma once
 #include <exception>
-#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "comm/sim/agenda.h"
+#include "comm/sim/fiber.h"
 #include "comm/threads.h"
 
 namespace skein::comm::sim {
@@ -42,13 +44,13 @@ class Baton final : public Timeline {
   using Worker = uint64_t;                // counted from 1
   static constexpr double kDawn = 86400;  // seconds that the clock shows at the beginning
 
-  Baton() = default;
+  explicit Baton(bool fibers = false) : fibers_(fibers) {}
   ~Baton() override { end(); }
   Baton(const Baton&) = delete;
 
-  using Alarm = std::pair<Clock::time_point, uint64_t>;  // the number tells apart events of the same time
+  using Alarm = Agenda::Alarm;
   Alarm at(Clock::time_point, std::function<void()> event);
-  void cancel(const Alarm& a) { events_.erase(a); }                       // does nothing if it has come
+  void cancel(const Alarm& a) { agenda_.cancel(a); }                      // does nothing if it has come
   Worker begin(std::function<void()> main, std::function<void()> ended);  // `ended` comes also after a kill
   // Returns when all workers have ended. Rethrows the first exception of a worker or an event. Workers that still
   // hang when all others have ended, or when time is up, are killed; it is an Error if others are left then.
@@ -62,8 +64,8 @@ class Baton final : public Timeline {
   bool killed(Worker) const;
   // Runs the event now or, if the worker hangs, when it wakes; not at all if it has ended or been killed.
   void hear(Worker, std::function<void()> event);
-  uint64_t events() const { return events_made_; }  // so far, those that are still to come included
-  Worker here() const;                              // whose thread runs; 0 in an event
+  uint64_t events() const { return agenda_.entries(); }  // so far, those that are still to come included
+  Worker here() const;                                   // whose thread runs; 0 in an event
   bool unwinds() const { return here() && killed(here()); }
   // How threads open their ports; before run().
   void open_ports_by(std::function<std::unique_ptr<DatagramPort>()> f) { open_port_ = std::move(f); }
@@ -74,6 +76,8 @@ class Baton final : public Timeline {
   void rouse(ThreadNumber) override;
   ThreadNumber enlist() override;
   void live(ThreadNumber, const std::function<void()>&) override;
+  std::thread start(ThreadNumber, std::function<void()>) override;
+  Clock::duration stopped_since(Clock::time_point) const override;
   void await_end(ThreadNumber) override;
   std::unique_ptr<DatagramPort> open_port() override { return open_port_(); }
 
@@ -83,6 +87,7 @@ class Baton final : public Timeline {
     std::vector<ThreadNumber> threads;
     std::vector<std::function<void()>> unheard;  // events of the time in which it hangs
     std::vector<ThreadNumber> held;              // threads that were roused in it
+    std::vector<std::pair<Clock::time_point, Clock::time_point>> hung;  // from when to when
   };
   struct Runner {
     explicit Runner(Worker w) : worker(w) {}
@@ -90,6 +95,7 @@ class Baton final : public Timeline {
     Signal go;
     bool asleep = true, roused = false, over = false;
     std::vector<ThreadNumber> joiners;
+    std::unique_ptr<Fiber> fiber;
   };
   Runner& runner(ThreadNumber n) { return *runners_[n - 1]; }
   Life& life(Worker w) { return lives_.at(w - 1); }
@@ -97,6 +103,7 @@ class Baton final : public Timeline {
   ThreadNumber enlist(Worker);
   ThreadNumber next();
   void pass(ThreadNumber from);
+  void hand_over(ThreadNumber from, ThreadNumber to);
   void step();
   void stall(const std::string& why);
   void kill_all();
@@ -105,8 +112,9 @@ class Baton final : public Timeline {
 
   Clock::time_point time_up_ = Clock::time_point::max();
   Clock::time_point now_{std::chrono::seconds(int64_t(kDawn))};
-  uint64_t events_made_ = 0;
-  std::map<Alarm, std::function<void()>> events_;
+  const bool fibers_;
+  Agenda agenda_;
+  Fiber outside_;  // what called run()
   std::deque<ThreadNumber> ready_;
   std::mutex growing_;  // of runners_, which a thread that begins looks into
   std::vector<std::unique_ptr<Runner>> runners_;

@@ -23,6 +23,7 @@ void World::kill(Id id, Death d) {
   if (dead_.count(w) || ended_.count(w)) return;
   note(text(id, d == Death::kHangUp ? " is killed" : " is killed with its machine"));
   dead_.insert(w);
+  faulty_ = true;
   std::erase_if(rounds_, [](const auto& weak) { return weak.expired(); });
   for (const auto& weak : rounds_) {
     const std::shared_ptr<Round> round = weak.lock();
@@ -37,6 +38,7 @@ void World::kill(Id id, Death d) {
 
 void World::hang(Id id) {
   note(text(id, " hangs"));
+  faulty_ = true;
   baton_.hang(worker(id));
   listen(worker(id));
 }
@@ -57,6 +59,7 @@ void World::cut(const std::vector<Id>& side) {
   std::string names;
   for (Id id : side) here.insert(worker(id)), names += text(' ', id);
   note("cut:" + names);
+  faulty_ = true;
   for (Worker a : here)
     for (Worker b = 1; b < ids_.size(); ++b)
       if (!here.count(b)) network_.cut(a, b);
@@ -68,6 +71,7 @@ void World::mend() {
   for (Worker a = 1; a < ids_.size(); ++a)
     for (Worker b = a + 1; b < ids_.size(); ++b) network_.mend(a, b);
   for (Worker a = 1; a < ids_.size(); ++a) listen(a);
+  for (const auto& round : forming_) round->complete.notify_all();
 }
 
 // ---- how peers notice ---------------------------------------------------------------------------------------

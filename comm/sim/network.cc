@@ -20,78 +20,96 @@ Network::Network(Baton& b, const Weather& w) : baton_(b), weather_(w) {
         w.duplication);
 }
 
-const Site::Path& Network::path(Ends ends) {
-  std::optional<Site::Path>& path = links_[ends].path;
-  if (!path) path = site_ ? site_->path(host_of(ends.first), host_of(ends.second)) : Site::Path();
-  return *path;
+Network::Link& Network::link(Ends ends) {
+  Link& l = links_[ends];
+  l.ends = ends;
+  return l;
+}
+
+const Site::Path& Network::path(Link& l) {
+  if (!l.path) l.path = site_ ? site_->path(host_of(l.ends.first), host_of(l.ends.second)) : Site::Path();
+  return *l.path;
 }
 
 int Network::host_of(Worker w) const { return site_->host_of(int(w) - 1); }
 
+Clock::time_point& Network::free_at(Worker w) {
+  if (w >= free_at_.size()) free_at_.resize(w + 1);
+  return free_at_[w];
+}
+
 // When the sender has handed over another message, after those before it.
 Clock::time_point Network::taken(Worker from, double bytes) {
-  Clock::time_point& free_at = free_at_[from];
-  free_at = std::max(free_at, baton_.now());
-  if (weather_.bandwidth > 0) free_at += in_seconds(bytes / weather_.bandwidth);
-  if (site_) free_at += in_seconds(site_->plan().message + site_->plan().byte * bytes);
-  return free_at;
+  Clock::time_point& free = free_at(from);
+  free = std::max(free, baton_.now());
+  if (weather_.bandwidth > 0) free += in_seconds(bytes / weather_.bandwidth);
+  if (site_) free += in_seconds(site_->plan().message + site_->plan().byte * bytes);
+  return free;
 }
 
 void Network::send(Worker from, Worker to, double bytes, std::function<void()> arrive) {
   CHECK(from < kMostWorkers && to < kMostWorkers, from, to);
-  const Ends ends(from, to);
-  const int64_t number = links_[ends].sent++;
+  Link& l = link({from, to});
+  const int64_t number = l.sent++;
   const Clock::time_point handed_over = taken(from, bytes);
-  if (!site_) return deliver(ends, number, handed_over, std::move(arrive));
-  load(ends, handed_over, {bytes, [this, ends, number, arrive = std::move(arrive)] {
-                             deliver(ends, number, baton_.now(), arrive);
-                           }});
+  if (!site_) return deliver(l, number, handed_over, std::move(arrive));
+  load(l, handed_over, {bytes, [this, &l, number, arrive = std::move(arrive)]() mutable {
+                          deliver(l, number, baton_.now(), std::move(arrive));
+                        }});
 }
 
 // After what was sent before on this link has flowed.
-void Network::load(Ends ends, Clock::time_point from, Load l) {
-  const auto add = [this, ends, l = std::move(l)] {
-    std::deque<Load>& loads = links_[ends].loads;
-    loads.push_back(l);
-    if (loads.size() == 1) flow(ends);
-  };
-  from > baton_.now() ? void(baton_.at(from, add)) : add();
+void Network::load(Link& l, Clock::time_point from, Load one) {
+  if (from <= baton_.now()) return add(l, std::move(one));
+  baton_.at(from, [this, &l, one = std::move(one)]() mutable { add(l, std::move(one)); });
 }
 
-void Network::flow(Ends ends) {
-  const Load& first = links_[ends].loads.front();
-  const auto end = [this, ends] {
-    std::deque<Load>& loads = links_[ends].loads;
-    const Load done = std::move(loads.front());
-    loads.pop_front();
+void Network::add(Link& l, Load one) {
+  l.loads.push_back(std::move(one));
+  if (l.loads.size() == 1) flow(l);
+}
+
+void Network::flow(Link& l) {
+  const Load& first = l.loads.front();
+  const auto end = [this, &l] {
+    const Load done = std::move(l.loads.front());
+    l.loads.pop_front();
     done.through();
-    if (!loads.empty()) flow(ends);
+    if (!l.loads.empty()) flow(l);
   };
-  Course course{path(ends).through};
+  Course course{path(l).through};
   if (course.through.empty() || first.bytes == 0) return end();
   site_->fluid().begin(std::move(course), first.bytes, end);
 }
 
 // The draws 1, 0, 2, 3, ... of a message: whether it comes twice, its jitter, its losses.
-void Network::deliver(Ends ends, int64_t number, Clock::time_point leaves, std::function<void()> arrive) {
+void Network::deliver(Link& l, int64_t number, Clock::time_point leaves, std::function<void()> arrive) {
   const Weather& w = weather_;
   const Draw draw{w.seed, Purpose::kFault, uint64_t(number),
-                  uint32_t(ends.first * kMostWorkers + ends.second)};
-  Link& link = links_[ends];
+                  uint32_t(l.ends.first * kMostWorkers + l.ends.second)};
   Clock::time_point arrival =
-      leaves + in_seconds(w.latency + path(ends).latency + w.jitter * double(draw.unit(0)));
-  for (uint64_t i = 2; double(draw.unit(i)) < w.loss; ++i) arrival += in_seconds(w.retry), ++counts_.lost;
-  if (!w.overtaking) arrival = std::max(arrival, link.last);
-  link.last = std::max(link.last, arrival);
-  const auto once = [this, ends, number, there = std::make_shared<bool>(false), arrive = std::move(arrive)] {
-    if (std::exchange(*there, true)) return void(++counts_.duplicates);
-    Link& l = links_[ends];
+      leaves + in_seconds(w.latency + path(l).latency + (w.jitter > 0 ? w.jitter * double(draw.unit(0)) : 0));
+  for (uint64_t i = 2; w.loss > 0 && double(draw.unit(i)) < w.loss; ++i)
+    arrival += in_seconds(w.retry), ++counts_.lost;
+  if (!w.overtaking) arrival = std::max(arrival, l.last);
+  l.last = std::max(l.last, arrival);
+  const bool twice = w.duplication > 0 && double(draw.unit(1)) < w.duplication;
+  const auto come = [this, &l, number] {
     if (number < l.latest) ++counts_.overtaken;
     l.latest = std::max(l.latest, number);
+  };
+  if (!twice)
+    return carry(l, arrival, [come, arrive = std::move(arrive)] {
+      come();
+      arrive();
+    });
+  const auto once = [this, come, there = std::make_shared<bool>(false), arrive = std::move(arrive)] {
+    if (std::exchange(*there, true)) return void(++counts_.duplicates);
+    come();
     arrive();
   };
-  carry(ends, arrival, once);
-  if (double(draw.unit(1)) < w.duplication) carry(ends, arrival, once);
+  carry(l, arrival, once);
+  carry(l, arrival, once);
 }
 
 void Network::send_datagram(Worker from, Worker to, double bytes, std::function<void()> arrive) {
@@ -100,29 +118,28 @@ void Network::send_datagram(Worker from, Worker to, double bytes, std::function<
                   uint32_t(from * kMostWorkers + to)};
   if (double(draw.unit(0)) < w.loss) return void(++counts_.lost);
   for (uint64_t copy = 0; copy < (double(draw.unit(1)) < w.duplication ? 2 : 1); ++copy)
-    baton_.at(
-        baton_.now() + in_seconds(w.latency + w.jitter * double(draw.unit(2 + copy)) +
-                                  (w.bandwidth > 0 ? bytes / w.bandwidth : 0) + path({from, to}).latency),
-        [this, from, to, arrive] {
-          if (reaches(from, to)) baton_.hear(to, arrive);
-        });
+    baton_.at(baton_.now() +
+                  in_seconds(w.latency + w.jitter * double(draw.unit(2 + copy)) +
+                             (w.bandwidth > 0 ? bytes / w.bandwidth : 0) + path(link({from, to})).latency),
+              [this, from, to, arrive] {
+                if (reaches(from, to)) baton_.hear(to, arrive);
+              });
 }
 
 void Network::send_last(Worker from, Worker to, std::function<void()> arrive) {
-  const Ends ends(from, to);
-  const auto last = [this, ends, arrive = std::move(arrive)] {
-    Link& link = links_[ends];
-    link.last = std::max(link.last, std::max(baton_.now(), free_at_[ends.first]) +
-                                        in_seconds(weather_.latency + path(ends).latency));
-    carry(ends, link.last, arrive);
+  Link& l = link({from, to});
+  auto last = [this, &l, arrive = std::move(arrive)] {
+    l.last = std::max(l.last, std::max(baton_.now(), free_at(l.ends.first)) +
+                                  in_seconds(weather_.latency + path(l).latency));
+    carry(l, l.last, arrive);
   };
-  site_ ? load(ends, std::max(baton_.now(), free_at_[from]), {0, last}) : last();
+  site_ ? load(l, std::max(baton_.now(), free_at(from)), {0, std::move(last)}) : last();
 }
 
-void Network::carry(Ends ends, Clock::time_point arrival, std::function<void()> arrive) {
-  baton_.at(arrival, [this, ends, arrive = std::move(arrive)] {
-    if (!reaches(ends.first, ends.second)) return links_[ends].held.push_back(arrive);
-    baton_.hear(ends.second, arrive);
+void Network::carry(Link& l, Clock::time_point arrival, std::function<void()> arrive) {
+  baton_.at(arrival, [this, &l, arrive = std::move(arrive)]() mutable {
+    if (!reaches(l.ends.first, l.ends.second)) return l.held.push_back(std::move(arrive));
+    baton_.hear(l.ends.second, std::move(arrive));
   });
 }
 
@@ -131,9 +148,9 @@ void Network::cut(Worker a, Worker b) { cut_.insert({a, b}), cut_.insert({b, a})
 void Network::mend(Worker a, Worker b) {
   for (const Ends& ends : {Ends(a, b), Ends(b, a)}) {
     if (!cut_.erase(ends)) continue;
-    Link& link = links_[ends];
-    link.last = std::max(link.last, baton_.now() + in_seconds(weather_.latency));
-    for (auto& arrive : std::exchange(link.held, {})) carry(ends, link.last, std::move(arrive));
+    Link& l = link(ends);
+    l.last = std::max(l.last, baton_.now() + in_seconds(weather_.latency));
+    for (auto& arrive : std::exchange(l.held, {})) carry(l, l.last, std::move(arrive));
   }
 }
 

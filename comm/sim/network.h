@@ -45,6 +45,7 @@ class Network {
   void cut(Worker, Worker);  // both directions
   void mend(Worker, Worker);
   bool reaches(Worker from, Worker to) const { return !cut_.count({from, to}); }
+  bool is_cut() const { return !cut_.empty(); }  // anywhere
   const Weather& weather() const { return weather_; }
   const Counts& counts() const { return counts_; }
 
@@ -53,7 +54,9 @@ class Network {
     double bytes;
     std::function<void()> through;
   };
+  using Ends = std::pair<Worker, Worker>;
   struct Link {  // one direction between two workers
+    Ends ends;
     int64_t sent = 0;
     int64_t latest = -1;                     // the highest number that has come
     Clock::time_point last{};                // when all that was sent so far will have come
@@ -61,21 +64,23 @@ class Network {
     std::optional<Site::Path> path;          // through the site
     std::deque<Load> loads;                  // that have not flowed yet; the first one flows
   };
-  using Ends = std::pair<Worker, Worker>;
+  Clock::time_point& free_at(Worker);  // when the network has taken what a worker gave it
   Clock::time_point taken(Worker from, double bytes);
-  void deliver(Ends, int64_t number, Clock::time_point leaves, std::function<void()> arrive);
-  void load(Ends, Clock::time_point from, Load);
-  void flow(Ends);
-  const Site::Path& path(Ends);
+  void deliver(Link&, int64_t number, Clock::time_point leaves, std::function<void()> arrive);
+  void load(Link&, Clock::time_point from, Load);
+  void add(Link&, Load);
+  void flow(Link&);
+  Link& link(Ends);  // stays where it is
+  const Site::Path& path(Link&);
   int host_of(Worker) const;
-  void carry(Ends, Clock::time_point, std::function<void()> arrive);
+  void carry(Link&, Clock::time_point, std::function<void()> arrive);
 
   Baton& baton_;
   const Weather weather_;
   Site* site_ = nullptr;
   std::map<Ends, Link> links_;
-  std::map<Ends, int64_t> datagrams_;            // sent so far
-  std::map<Worker, Clock::time_point> free_at_;  // when the network has taken what a worker gave it
+  std::map<Ends, int64_t> datagrams_;  // sent so far
+  std::vector<Clock::time_point> free_at_;
   std::set<Ends> cut_;
   Counts counts_;
 };

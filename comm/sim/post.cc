@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/base.h"
@@ -14,7 +15,10 @@ class Post::SimPort final : public DatagramPort {
   SimPort(Post& p, int number) : post_(p), number_(number), worker_(p.baton_.here()) {
     post_.ports_[number] = this;
   }
-  ~SimPort() override { post_.ports_.erase(number_); }
+  ~SimPort() override {
+    post_.ports_.erase(number_);
+    post_.lowest_free_ = std::min(post_.lowest_free_, number_);
+  }
   int number() const override { return number_; }
 
   void send(const void* datagram, size_t bytes, const sockaddr_in& to) override {
@@ -65,10 +69,9 @@ class Post::SimPort final : public DatagramPort {
 };
 
 std::unique_ptr<DatagramPort> Post::open() {
-  int number = 1;
-  while (ports_.count(number)) ++number;
-  CHECK(number < 1 << 16, "all ports of the simulated world are open");
-  return std::make_unique<SimPort>(*this, number);
+  while (ports_.count(lowest_free_)) ++lowest_free_;
+  CHECK(lowest_free_ < 1 << 16, "all ports of the simulated world are open");
+  return std::make_unique<SimPort>(*this, lowest_free_);
 }
 
 }  // namespace skein::comm::sim

@@ -19,6 +19,7 @@ class Post {
   Baton& baton_;
   Network& network_;
   std::map<int, SimPort*> ports_;
+  int lowest_free_ = 1;  // or some number below it
 };
 
 }  // namespace skein::comm::sim

@@ -5,13 +5,17 @@
 
 namespace skein::comm::sim {
 
-World::Round::Round(uint32_t epoch, const std::vector<Id>& m, std::vector<Worker> w, int64_t room)
-    : members(m),
+World::Round::Round(uint32_t e, const std::vector<Id>& m, std::vector<Worker> w, const WorldOptions& o)
+    : epoch(e),
+      members(m),
       workers(std::move(w)),
-      flying(m.size(), std::vector<int64_t>(m.size(), 0)),
-      open(m.size(), false) {
+      flying(m.size()),
+      open(m.size(), false),
+      large(int(m.size()) > o.most_by_messages),
+      left(m.size(), false),
+      awaited(m.size()) {
   for (Rank r = 0; r < Rank(m.size()); ++r) {
-    boxes.push_back(std::make_unique<Mailbox>(r, int(m.size()), room));
+    boxes.push_back(std::make_unique<Mailbox>(r, int(m.size()), o.room));
     boxes.back()->membership().set_epoch(epoch);
   }
 }
@@ -34,9 +38,7 @@ class SimTransport::Way final : public Endpoint {
 };
 
 SimTransport::SimTransport(World& w, std::shared_ptr<World::Round> round, Rank rank)
-    : world_(w), round_(std::move(round)), rank_(rank) {
-  for (Rank r = 0; r < size(); ++r) ways_.push_back(std::make_unique<Way>(*this, r));
-}
+    : world_(w), round_(std::move(round)), rank_(rank), collectives_(w, round_) {}
 
 // Its goodbye comes after all that it sent, and names the ranks that it misses.
 SimTransport::~SimTransport() {
@@ -44,6 +46,10 @@ SimTransport::~SimTransport() {
   const std::vector<Rank> dead = mailbox().membership().dead();
   Message m = notice(Kind::kGoodbye, rank_, 0, Tensor::of<int32_t>({int64_t(dead.size())}, dead));
   m.step = failed_ ? kFailed : 0;
+  if (round_->large && !failed_ && dead.empty()) {
+    leave();
+    return;
+  }
   for (Rank r = 0; r < size(); ++r)
     if (r != rank_ && mailbox().membership().alive(r))
       world_.network_.send_last(round_->workers[size_t(rank_)], round_->workers[size_t(r)],
@@ -56,16 +62,58 @@ std::string SimTransport::address() const {
   return text(host >> 24 & 255, '.', host >> 16 & 255, '.', host >> 8 & 255, '.', host & 255);
 }
 
-Endpoint& SimTransport::to(Rank r) { return *ways_.at(size_t(r)); }
+Endpoint& SimTransport::to(Rank r) {
+  CHECK(r >= 0 && r < size(), r, size());
+  std::unique_ptr<Endpoint>& way = ways_[r];
+  if (!way) way = std::make_unique<Way>(*this, r);
+  return *way;
+}
+
+Collectives* SimTransport::collectives(int members) {
+  return members > world_.options_.most_by_messages ? &collectives_ : nullptr;
+}
+
+// ---- who leaves many others ---------------------------------------------------------------------------------
+
+void World::Round::say_goodbye(World& w, const std::shared_ptr<Round>& round, Rank from, Rank to) {
+  if (!round->told[from].insert(to).second) return;
+  const Message m = notice(Kind::kGoodbye, from, 0, Tensor::of<int32_t>({0}, {}));
+  w.network_.send_last(round->workers[size_t(from)], round->workers[size_t(to)],
+                       [&w, round, to, m] { SimTransport::put(w, round, to, m); });
+}
+
+void SimTransport::leave() {
+  round_->open[size_t(rank_)] = false;
+  round_->left[size_t(rank_)] = true;
+  for (Rank r = 0; r < size(); ++r)
+    if (const auto& a = round_->awaited[size_t(r)]; std::find(a.begin(), a.end(), rank_) != a.end())
+      World::Round::say_goodbye(world_, round_, rank_, r);
+}
+
+void SimTransport::wait(const Key& k, Clock::time_point until) {
+  if (!round_->large) return mailbox().wait(k, until);
+  if (k.from != kAnyone && round_->left[size_t(k.from)])
+    World::Round::say_goodbye(world_, round_, k.from, rank_);
+  std::vector<Rank>& mine = round_->awaited[size_t(rank_)];
+  mine.push_back(k.from);
+  struct Awaits {
+    std::vector<Rank>& mine;
+    const Rank from;
+    ~Awaits() { mine.erase(std::find(mine.begin(), mine.end(), from)); }  // also where the wait throws
+  } awaits{mine, k.from};
+  mailbox().wait(k, until);
+}
 
 // As by TCP, what is sent to a rank that has ended is lost; the next wait for it says why.
 void SimTransport::send(Rank to, const Header& h, Tensor payload, Clock::time_point deadline) {
   if (world_.baton_.unwinds()) return;
   const int64_t bytes = payload.bytes();
   if (h.kind == Kind::kData) await_room(to, bytes, deadline);
-  int64_t& flying = round_->flying[size_t(rank_)][size_t(to)];
+  int64_t& flying = round_->flying[size_t(rank_)][to];
   flying += bytes;
-  const double all = double(bytes) + (world_.site_ ? double(sizeof(Header)) : 0);
+  const double counted =
+      double(bytes) * stands_for(DType(h.dtype), h.kind == Kind::kData ? payload.size() : 0);
+  const double all = counted + (world_.site_ ? double(sizeof(Header)) : 0);
   world_.network_.send(round_->workers[size_t(rank_)], round_->workers[size_t(to)], all,
                        [&w = world_, round = round_, &flying, to, m = Message{h, std::move(payload)}] {
                          flying -= m.payload.bytes();
@@ -89,7 +137,7 @@ void SimTransport::put(World& w, const std::shared_ptr<World::Round>& round, Ran
 void SimTransport::await_room(Rank to, int64_t bytes, Clock::time_point deadline) {
   const int64_t most = world_.options_.room;
   for (auto looked = Clock::now();;) {
-    const int64_t flying = round_->flying[size_t(rank_)][size_t(to)];
+    const int64_t flying = round_->flying[size_t(rank_)][to];
     if ((flying == 0 || flying + bytes <= most) && box(to).room(rank_, flying + bytes)) return;
     deadline += absence(looked);
     mailbox().membership().require(to);

@@ -3,22 +3,32 @@
 #include <set>
 
 #include "comm/mailbox.h"
-#include "comm/sim/world.h"
+#include "comm/sim/collective_times.h"
+#include "comm/sim/sim_collectives.h"
 
 namespace skein::comm::sim {
 
 // The members of an epoch, and their mailboxes.
 struct World::Round {
-  Round(uint32_t epoch, const std::vector<Id>& members, std::vector<Worker> workers, int64_t room);
+  Round(uint32_t epoch, const std::vector<Id>& members, std::vector<Worker> workers, const WorldOptions&);
   size_t place_of(Worker) const;  // members.size(): it is none
+  static void say_goodbye(World&, const std::shared_ptr<Round>&, Rank from, Rank to);  // once
 
+  const uint32_t epoch;
   const std::vector<Id> members;
   const std::vector<Worker> workers;
   std::vector<std::unique_ptr<Mailbox>> boxes;
-  std::vector<std::vector<int64_t>> flying;  // bytes on their way: flying[from][to]
-  std::vector<bool> open;                    // whose transport is, or is about to be
-  std::set<Rank> come;                       // before it is formed
+  std::vector<std::map<Rank, int64_t>> flying;  // bytes on their way: flying[from][to]
+  std::vector<bool> open;                       // whose transport is, or is about to be
+  std::set<Rank> come;                          // before it is formed
   bool formed = false;
+  // Of many members, who leaves says goodbye only to those that wait for it: others have nothing to hear of it.
+  const bool large;
+  std::map<std::pair<uint32_t, int64_t>, Gathering> gatherings;  // by communicator and sequence
+  std::map<uint32_t, std::unique_ptr<CollectiveTimes>> times;    // of communicators
+  std::vector<bool> left;
+  std::vector<std::vector<Rank>> awaited;  // by member: for whose messages its threads wait
+  std::map<Rank, std::set<Rank>> told;     // to whom who has left has said so
   Mutex mutex;
   Condition complete;
 };
@@ -32,23 +42,30 @@ class SimTransport final : public Transport {
   int size() const override { return int(round_->members.size()); }
   Endpoint& to(Rank) override;
   Mailbox& mailbox() override { return box(rank_); }
-  void wait(const Key& k, Clock::time_point until) override { mailbox().wait(k, until); }
+  void wait(const Key&, Clock::time_point until) override;
   bool ordered() const override { return !world_.network_.weather().overtaking; }
   std::string describe() const override { return text("simulated: ", size(), " workers\n"); }
   std::string address() const override;
+  double stands_for(DType pushed, int64_t elements) const override {
+    return pushed == kF32 && elements > 1 ? world_.options_.stands_for : 1;
+  }
+  Collectives* collectives(int members) override;
   void fail() override { failed_ = true; }
 
  private:
   class Way;
+  friend struct World::Round;
   Mailbox& box(Rank r) const { return *round_->boxes[size_t(r)]; }
   void send(Rank to, const Header&, Tensor payload, Clock::time_point deadline);
   void await_room(Rank to, int64_t bytes, Clock::time_point deadline);
+  void leave();
   static void put(World&, const std::shared_ptr<World::Round>&, Rank to, Message);
 
   World& world_;
   const std::shared_ptr<World::Round> round_;
   const Rank rank_;
-  std::vector<std::unique_ptr<Endpoint>> ways_;
+  std::map<Rank, std::unique_ptr<Endpoint>> ways_;
+  SimCollectives collectives_;
   bool failed_ = false;
 };
 

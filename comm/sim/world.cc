@@ -8,7 +8,19 @@
 
 namespace skein::comm::sim {
 
-World::World(const WorldOptions& o) : options_(o), network_(baton_, o.weather) {
+namespace {
+
+// The sanitizer of threads sees what threads of the machine do.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kHasFibers = false;
+#else
+constexpr bool kHasFibers = true;
+#endif
+
+}  // namespace
+
+World::World(const WorldOptions& o)
+    : options_(o), baton_(o.fibers && kHasFibers), network_(baton_, o.weather) {
   baton_.open_ports_by([this] { return post_.open(); });
   if (o.site) network_.flow_through(site_.emplace(baton_, *o.site));
 }
@@ -113,15 +125,18 @@ std::unique_ptr<Transport> World::connect(const View& v, double deadline) {
   return connect(v.epoch, members, deadline);
 }
 
+// The round of these members that has not been formed yet.
+std::shared_ptr<World::Round> World::forming(uint32_t epoch, const std::vector<Id>& members) {
+  for (const auto& r : forming_)
+    if (r->epoch == epoch && r->members == members) return r;
+  std::vector<Worker> workers;
+  for (Id m : members) workers.push_back(worker(m));
+  forming_.push_back(std::make_shared<Round>(epoch, members, std::move(workers), options_));
+  return forming_.back();
+}
+
 std::unique_ptr<Transport> World::connect(uint32_t epoch, const std::vector<Id>& members, double deadline) {
-  const std::pair key(epoch, members);
-  std::shared_ptr<Round>& forming = forming_[key];
-  if (!forming) {
-    std::vector<Worker> workers;
-    for (Id m : members) workers.push_back(worker(m));
-    forming = std::make_shared<Round>(epoch, members, std::move(workers), options_.room);
-  }
-  const std::shared_ptr<Round> round = forming;
+  const std::shared_ptr<Round> round = forming(epoch, members);
   const Rank me = Rank(round->place_of(baton_.here()));
   CHECK(size_t(me) < members.size(), "a worker connects with its like: not a member", this->me());
   struct Present {
@@ -136,14 +151,16 @@ std::unique_ptr<Transport> World::connect(uint32_t epoch, const std::vector<Id>&
   const auto complete = [&] {
     if (round->formed) return true;
     if (round->come.size() < members.size()) return false;
-    for (Worker a : round->workers)
-      for (Worker b : round->workers)
-        if (!network_.reaches(a, b)) return false;
+    if (network_.is_cut())
+      for (Worker a : round->workers)
+        for (Worker b : round->workers)
+          if (!network_.reaches(a, b)) return false;
     round->open.assign(members.size(), true);
     round->formed = true;
     rounds_.push_back(round);
-    forming_.erase(key);
-    for (Worker a : round->workers) listen(a);
+    std::erase(forming_, round);
+    if (faulty_)
+      for (Worker a : round->workers) listen(a);
     round->complete.notify_all();
     return true;
   };
@@ -151,7 +168,7 @@ std::unique_ptr<Transport> World::connect(uint32_t epoch, const std::vector<Id>&
   for (const auto until = after(deadline); !complete();) {
     if (Clock::now() >= until) {
       present.stays = true;  // for the others, who are about to give up as well
-      if (const auto f = forming_.find(key); f != forming_.end() && f->second == round) forming_.erase(f);
+      std::erase(forming_, round);
       Rank missing = 0;
       while (round->come.count(missing)) ++missing;
       if (missing == Rank(members.size()))

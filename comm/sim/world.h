@@ -1,4 +1,4 @@
-// World: the workers of a run as threads of this process, on virtual time, with a network and faults at will.
+// World: the workers of a run, threads of this process or fibers of one, on virtual time, with a network and faults.
 //
 //   World world({.weather = {.seed = 1, .latency = 1e-3}});
 //   for (Id w : {1, 2, 3})
@@ -23,6 +23,8 @@ namespace skein::comm::sim {
 
 using Id = MemberId;  // a worker's
 
+inline constexpr int kMostByMessages = 64;
+
 struct WorldOptions {
   Weather weather = {};
   double silence = 10;              // seconds without a sign of life after which a peer counts as lost
@@ -30,7 +32,13 @@ struct WorldOptions {
   double time_up = 30.0 * 24 * 60 * 60;  // seconds; if workers are still at work then, something is wrong
   bool keeps_log = true;
   std::optional<SitePlan> site =
-      {};  // where the workers are, in the order in which they are begun; none: anywhere
+      {};                 // where the workers are, in the order in which they are begun; none: anywhere
+  double stands_for = 1;  // numbers on the network for which each f32 number of a vector is counted
+  // Workers are fibers: hundreds of times as cheap to change between as threads, for code that keeps nothing of one worker
+  // in thread_local variables while it waits; what computes with a tape does.
+  bool fibers = false;
+  // Up to so many members, collectives are messages; more are carried out as a whole, in times by closed forms.
+  int most_by_messages = kMostByMessages;
 };
 
 // What happens by itself: how often in a second of the whole world, and for how long on average.
@@ -90,10 +98,19 @@ class World {
 
  private:
   friend class SimTransport;
-  struct Round;  // the members of an epoch, and their mailboxes
+  friend class SimCollectives;
+  struct Round;       // the members of an epoch, and their mailboxes
+  struct Gathering {  // a collective that not all members have come to
+    Collectives::Call first{};
+    size_t present = 0;
+    std::vector<Tensor> brought;
+    std::vector<double> bytes, came;
+    std::vector<std::shared_ptr<Collectives::Result>> results;
+  };
   using Worker = Baton::Worker;
   Worker worker(Id) const;
   bool is_heard(Worker by, Worker of) const;
+  std::shared_ptr<Round> forming(uint32_t epoch, const std::vector<Id>& members);
   void listen(Worker);
   void expect_silence(Worker by, Worker of);
   void fall_silent(Worker by, Worker of);
@@ -111,7 +128,8 @@ class World {
   std::vector<Id> ids_;  // by worker
   std::map<Id, Worker> workers_;
   std::set<Worker> ended_, dead_;
-  std::map<std::pair<uint32_t, std::vector<Id>>, std::shared_ptr<Round>> forming_;
+  bool faulty_ = false;  // somebody has been killed, or hung, or been cut off
+  std::vector<std::shared_ptr<Round>> forming_;
   std::vector<std::weak_ptr<Round>> rounds_;
   std::map<std::pair<Worker, Worker>, Clock::time_point> unheard_;  // since when the first hears no second
   uint64_t messages_ = 0;

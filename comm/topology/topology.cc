@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <numeric>
+#include <tuple>
 
 #include "comm/topology/graphs.h"
 #include "engine/words/find_row.h"
@@ -128,6 +131,44 @@ class Alone final : public Topology {
   int64_t cycle() const override { return 1; }
 };
 
+// A graph that all workers of this process have in common: ten thousand of them need one book of ten thousand,
+// and not as many books.
+class SharedGraph final : public Topology {
+ public:
+  struct Graph {
+    explicit Graph(std::unique_ptr<Topology> t) : topology(std::move(t)) {}
+    const std::unique_ptr<Topology> topology;
+    std::once_flag asked;
+    bool symmetric = false;
+  };
+  explicit SharedGraph(std::shared_ptr<Graph> g) : Topology(g->topology->size()), graph_(std::move(g)) {}
+  Mix at(Rank r, int64_t q) const override { return graph_->topology->at(r, q); }
+  int64_t cycle() const override { return graph_->topology->cycle(); }
+  int peers() const override { return graph_->topology->peers(); }
+  bool symmetric() const override {
+    std::call_once(graph_->asked, [this] { graph_->symmetric = graph_->topology->symmetric(); });
+    return graph_->symmetric;
+  }
+
+ private:
+  const std::shared_ptr<Graph> graph_;
+};
+
+// Files may change between two calls.
+std::unique_ptr<Topology> shared(const TopologyRow& row, const TopologyOptions& o, int world) {
+  if (!o.file.empty()) return row.make(o, world);
+  static std::mutex mutex;
+  static std::map<std::tuple<std::string, int, int, int, bool, uint64_t, int64_t, int>,
+                  std::weak_ptr<SharedGraph::Graph>>
+      known;
+  const std::lock_guard lock(mutex);
+  std::weak_ptr<SharedGraph::Graph>& mine =
+      known[{row.name, o.peers, o.default_peers, o.base, o.in_turn, o.seed, o.epoch, world}];
+  std::shared_ptr<SharedGraph::Graph> graph = mine.lock();
+  if (!graph) mine = graph = std::make_shared<SharedGraph::Graph>(row.make(o, world));
+  return std::make_unique<SharedGraph>(std::move(graph));
+}
+
 const TopologyRow& row_of(const std::string& name) {
   if (const TopologyRow* row = find_row(topologies(), name)) return *row;
   const std::vector<std::string> names = names_of(topologies());
@@ -191,7 +232,7 @@ std::unique_ptr<Topology> make_topology(const std::string& spec, TopologyOptions
   if (row.even && world % 2 != 0)
     throw BadOption(text("--topology ", row.name, " makes pairs and needs an even number of workers, not ",
                          world, "; use an even --workers, or another graph such as exponential or base"));
-  return row.make(o, world);
+  return shared(row, o, world);
 }
 
 }  // namespace skein::comm

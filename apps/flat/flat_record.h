@@ -1,0 +1,57 @@
+// FlatRecord: what the workers of a flat run leave, who are threads of one process, and the files made of it.
+#pragma once
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/flat/flat_model.h"
+#include "apps/launch/simulated.h"
+#include "apps/report/metrics.h"
+#include "apps/report/progress.h"
+#include "apps/train/costs.h"
+#include "optim/schedule.h"
+
+namespace skein::apps {
+
+class FlatRecord {
+ public:
+  // Makes metrics.jsonl and config.toml in the directory.
+  FlatRecord(const Config&, const FlatModel&, const optim::Schedule&, std::string directory, Progress&);
+
+  // By worker 0, after a step: its loss, if there are any, and what its steps have cost.
+  void step(const Simulated&, int64_t steps, std::optional<double> loss, const Costs&);
+  // By each worker, after its last step.
+  void ended(int rank, const Costs&);
+  // By worker 0, after all have ended: the loss of the mean model, its hash, and how far apart the workers were.
+  void model(double loss, double distance, const Tensor& x);
+
+  // When the world has ended: summary.json and report.html, and the lines for the user.
+  void write();
+
+ private:
+  double images(int64_t steps) const;
+  Json environment() const;
+
+  const Config& config_;
+  const FlatModel& model_;
+  const optim::Schedule schedule_;
+  const std::string directory_;
+  Progress& progress_;
+  MetricsLog log_;
+  struct Event {  // the last one
+    int64_t step = 0;
+    Seconds spent;
+  } last_;
+  double steps_at_first_ = -1, real_at_first_ = 0;
+  Moment moment_;
+  Seconds first_;                               // of worker 0
+  std::vector<std::vector<double>> by_worker_;  // seconds; empty in large worlds
+  Transfers all_;
+  double seconds_ = 0, longest_training_ = 0;
+  int64_t ended_ = 0;
+  std::optional<double> loss_, apart_;
+  std::string hash_;
+};
+
+}  // namespace skein::apps

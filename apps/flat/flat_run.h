@@ -1,0 +1,17 @@
+// FlatRun: a run in a simulated world whose gradients no model computes: those of a quadratic, or none (docs/simulation.md).
+#pragma once
+#include <functional>
+
+#include "apps/config/config.h"
+#include "apps/launch/job.h"
+#include "apps/launch/world_file.h"
+
+namespace skein::apps {
+
+// Throws BadOption for flags and algorithms that need a model, or what only a model's gradients tell.
+void refuse_flat(const Config&, const GradientPlan&);
+
+// Trains in this world and leaves an ordinary run directory without a model in it. Returns the exit status.
+int run_flat(const Config&, const JobOptions&, const WorldFile&);
+
+}  // namespace skein::apps

@@ -1,0 +1,96 @@
+// Numbers are computed at once; then the time passes that the world file gives for them.
+#include "apps/flat/flat_worker.h"
+
+#include "apps/config/algorithm_values.h"
+#include "engine/vectors/vec.h"
+
+namespace skein::apps {
+namespace {
+
+std::optional<Quadratic> quadratic_of(const FlatTask& t, const Member& me) {
+  using Kind = GradientPlan::Kind;
+  if (t.world.gradient.kind != Kind::kQuadratic) return {};
+  return Quadratic(t.world.gradient, uint64_t(t.config.seed), me.rank, me.world);
+}
+
+// Messages of collectives move on between the model's tensors, as in a run that computes.
+bool has_messages(const Member& me) { return me.world <= comm::sim::kMostByMessages; }
+
+WorkerOptions options_for(const FlatTask& t) {
+  const Config& c = t.config;
+  WorkerOptions o{.algorithm = c.algorithm,
+                  .optimizer = c.optimizer,
+                  .lr = float(t.schedule.at(0)),
+                  .momentum = float(c.momentum),
+                  .weight_decay = float(c.weight_decay),
+                  .nesterov = c.nesterov,
+                  .seed = uint64_t(c.seed),
+                  .flags = options_of(c, c.steps)};
+  o.flags.set("total-steps", text(c.steps));
+  o.flags.set("warmup-steps", text(t.schedule.warmup));
+  return o;
+}
+
+}  // namespace
+
+FlatWorker::FlatWorker(const FlatTask& t, const Member& me)
+    : task_(t),
+      me_(me),
+      x_(Tensor::zeros({t.model.elements})),
+      quadratic_(quadratic_of(t, me)),
+      worker_({.x = x_, .g = Tensor::zeros({t.model.elements})}, me.comm, options_for(t)),
+      slices_(t.model.backward(t.config.slice_mb * (1 << 20) / sizeof(float) / t.model.stands_for)),
+      parts_(t.model.backward(has_messages(me) ? 0 : double(t.model.elements))) {
+  costs_.begin(me.comm);
+}
+
+Tensor FlatWorker::gradient(const optim::Slices& slices) {
+  comm::sim::Pace& pace = me_.simulated->pace;
+  const double from = comm::clock_seconds();
+  pace.begin();
+  pace.forward(1);
+  const double back = comm::clock_seconds();
+  const Tensor& g = worker_.gradient();
+  if (quadratic_) quadratic_->gradient(g, x_, k_);
+  for (const FlatPart& p : slices ? slices_ : parts_) {
+    pace.backward(p.share);
+    me_.comm.progress();
+    if (slices && p.end > p.begin) slices.ready(g.view({p.end - p.begin}, p.begin));
+  }
+  costs_.seconds.forward += back - from;
+  costs_.seconds.backward += comm::clock_seconds() - back;
+  if (slices) slices.complete();
+  return Tensor::of<float>({1}, {quadratic_ ? float(quadratic_->loss(x_)) : 0.f});
+}
+
+void FlatWorker::step() {
+  worker_.set_rate(float(task_.schedule.at(k_)));
+  StepCosts costs(costs_, me_.comm);
+  worker_.step([this](const optim::Slices& slices) { return gradient(slices); });
+  costs.end();
+  ++k_;
+}
+
+void FlatWorker::train() {
+  for (const int64_t steps = task_.config.steps; k_ < steps;) {
+    step();
+    if (me_.rank > 0) continue;
+    const std::optional<double> loss = quadratic_ ? std::optional(quadratic_->loss(x_)) : std::nullopt;
+    if (loss && !(*loss < 1e30))
+      throw Error(
+          text("the loss is ", *loss, " after step ", k_, ": training has diverged; try a lower --lr"));
+    task_.record.step(*me_.simulated, k_, loss, costs_);
+  }
+  task_.record.ended(me_.rank, costs_);
+  end();
+}
+
+// Nobody leaves before all have taken their last step. A ghost's vectors mean nothing, so no time passes for their mean.
+void FlatWorker::end() {
+  me_.comm.set_deadline(comm::kForever);
+  if (!quadratic_) return me_.comm.barrier();
+  const double apart = worker_.finish();
+  if (me_.rank == 0) task_.record.model(quadratic_->loss(x_), apart, x_);
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,40 @@
+// FlatWorker: one worker of a flat run, on its thread of the simulated world.
+#pragma once
+#include <optional>
+
+#include "apps/embed/vector_worker.h"
+#include "apps/flat/flat_record.h"
+#include "apps/flat/quadratic.h"
+
+namespace skein::apps {
+
+// What all workers share.
+struct FlatTask {
+  const Config& config;
+  const WorldFile& world;
+  const FlatModel& model;
+  const optim::Schedule& schedule;
+  FlatRecord& record;
+};
+
+class FlatWorker {
+ public:
+  FlatWorker(const FlatTask&, const Member&);
+  void train();  // all steps, until all workers have taken theirs
+
+ private:
+  Tensor gradient(const optim::Slices&);
+  void step();
+  void end();
+
+  const FlatTask& task_;
+  const Member& me_;
+  const Tensor x_;
+  const std::optional<Quadratic> quadratic_;  // none: a ghost's gradients are zero
+  VectorWorker worker_;
+  Costs costs_;
+  const std::vector<FlatPart> slices_, parts_;  // of backward, where the algorithm takes slices and elsewhere
+  int64_t k_ = 0;
+};
+
+}  // namespace skein::apps

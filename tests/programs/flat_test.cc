@@ -1,0 +1,139 @@
+// train_imagenet --simulate with gradients that no model computes: closed forms, the same log of a seed, refusals.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "optim/strategy.h"
+#include "tests/support/program.h"
+
+namespace skein {
+namespace {
+
+using nlohmann::json;
+using testing_programs::Ended;
+using testing_programs::expect_has;
+
+const std::string kFlat =
+    "timeout 100 $TRAIN --progress none --no-tensorboard --lr-schedule constant --warmup-epochs 0 ";
+
+// So many workers, each on a host of its own.
+std::string world_of(int workers, const std::string& compute, const std::string& more = "") {
+  return "[compute]\nstep_ms = 100\n" + compute + "\n[network]\nmbit_per_s = 1000\nlatency_ms = 0.2\n" +
+         more + "\n[[host]]\nname = \"h\"\ncount = " + std::to_string(workers) + "\n";
+}
+const std::string kQuadratic = "gradient = \"quadratic\"\n", kGhost = "gradient = \"ghost\"\n";
+
+class Flat : public ::testing::Test {
+ protected:
+  Ended train(const std::string& world, const std::string& flags) {
+    place_.run("rm -rf run");
+    place_.write("w.toml", world);
+    return place_.run(kFlat + "--simulate w.toml --output run " + flags);
+  }
+  json summary() { return json::parse(place_.read("run/summary.json")); }
+  testing_programs::Workplace place_;
+};
+
+// f after k steps of gradient descent at rate r: 1/2 mean_j a_j (1 - r a_j)^(2k), with a_j from 1 to 1 / 10.
+double descended(int64_t dimension, double rate, int steps) {
+  double sum = 0;
+  for (int64_t j = 0; j < dimension; ++j) {
+    const double a = std::pow(10, -double(j) / double(dimension - 1));
+    sum += a * std::pow(1 - rate * a, 2 * steps);
+  }
+  return sum / double(dimension) / 2;
+}
+
+TEST_F(Flat, QuadraticsDescendByTheirClosedForm) {
+  const std::string plain = "--lr 0.5 --momentum 0 --weight-decay 0 --steps 30 --algorithm ";
+  const std::string section = kQuadratic + "[quadratic]\ndimension = 200\n";
+  ASSERT_EQ(train(world_of(1, section), plain + "sgd").status, 0) << place_.read(".err");
+  const double alone = summary()["loss"];
+  EXPECT_NEAR(alone, descended(200, 0.5, 30), 1e-5 * descended(200, 0.5, 30) + 1e-9);
+  // What makes workers differ cancels in their mean.
+  ASSERT_EQ(train(world_of(4, section + "zeta = 2\n"), plain + "allreduce").status, 0) << place_.read(".err");
+  EXPECT_NEAR(summary()["loss"].get<double>(), alone, 1e-3 * alone + 1e-9);
+  EXPECT_EQ(summary()["steps"], 30);
+  EXPECT_EQ(summary()["parameters"], 200);
+  EXPECT_TRUE(place_.has("run/report.html"));
+}
+
+TEST_F(Flat, EveryRowTrainsAQuadraticAndAllButLsgdAGhost) {
+  for (const optim::StrategyRow& row : optim::strategies()) {
+    std::string flags = std::string("--lr 0.02 --steps 12 --algorithm ") + row.name;
+    if (std::string(row.name) == "post-local") flags += " --switch-step 4";
+    if (std::string(row.name) == "qsr") flags += " --qsr-c 0.1";
+    if (std::string(row.name) == "lsgd") flags += " --groups 2";
+    const int workers = std::string(row.name) == "sgd" ? 1 : 4;
+    ASSERT_EQ(train(world_of(workers, kQuadratic), flags).status, 0) << row.name << place_.read(".err");
+    EXPECT_LT(summary()["loss"].get<double>(), 0.5) << row.name;
+    if (std::string(row.name) == "lsgd") continue;
+    ASSERT_EQ(train(world_of(workers, kGhost), flags + " --model resnet20").status, 0)
+        << row.name << place_.read(".err");
+    EXPECT_GE(summary()["seconds"].get<double>(), 1.2 - 1e-6) << row.name;
+  }
+}
+
+// resnet50's 25,557,032 parameters as bf16 and fp32: a step computes 0.1 s and then sends them over 1 Gbit/s.
+TEST_F(Flat, GhostsTakeTheTimeAndTheBytesOfTheirModels) {
+  const std::string flags = "--model resnet50 --steps 10 --algorithm ";
+  for (const auto& [wire, bytes] : std::vector<std::pair<std::string, double>>{{"fp32", 4}, {"bf16", 2}}) {
+    const double all = bytes * 25557032;
+    ASSERT_EQ(train(world_of(3, kGhost), flags + "sgp --wire " + wire).status, 0) << place_.read(".err");
+    EXPECT_NEAR(summary()["bytes_per_step"].get<double>(), all, 1e-3 * all);
+    EXPECT_NEAR(summary()["seconds"].get<double>() / 10, 0.1 + all / 1.25e8, 0.01 * all / 1.25e8);
+    ASSERT_EQ(train(world_of(4, kGhost), flags + "allreduce --slice-mb 1000 --wire " + wire).status, 0)
+        << place_.read(".err");
+    EXPECT_NEAR(summary()["seconds"].get<double>() / 10, 0.1 + 2 * 0.75 * all / 1.25e8, 0.02 * all / 1.25e8);
+  }
+}
+
+TEST_F(Flat, OfASeedHasTheSameLogBesideAnythingElse) {
+  const std::string law = "law = \"lognormal\"\nsigma = 0.4\n", flags = "--steps 6 --lr 0.01 --algorithm ";
+  const std::string load =
+      " & (for i in 1 2; do (while :; do :; done) & done; sleep 2; kill $(jobs -p)) & wait %1";
+  for (const auto& [row, gradient] : std::vector<std::pair<std::string, std::string>>{
+           {"sgp", kGhost}, {"osgp", kQuadratic}, {"gem", kQuadratic}, {"local-sgd --tau 3", kGhost}}) {
+    const std::string world = "log = \"LOG\"\n" + world_of(80, law + gradient, "jitter_ms = 0.1\n");
+    std::string of_log[2];
+    for (const bool loaded : {false, true}) {
+      const Ended e = train(world, flags + row + (loaded ? load : ""));
+      ASSERT_EQ(e.status, 0) << e.err;
+      of_log[loaded] = place_.read("LOG");
+      EXPECT_GT(of_log[loaded].size(), 1000u);
+    }
+    EXPECT_EQ(of_log[0], of_log[1]) << row << ' ' << gradient;
+  }
+}
+
+TEST_F(Flat, RefusesWhatNeedsAModelOrNumbers) {
+  const std::string sgp = "--steps 5 --algorithm sgp ";
+  const std::tuple<std::string, std::string, std::string> refused[] = {
+      {world_of(2, kGhost), "--steps 5 --algorithm lsgd --groups 1",
+       "lsgd chooses its leaders by their losses"},
+      {world_of(2, kGhost), sgp + "--wire int8",
+       "--wire: int8 codes numbers, which gradient = \"ghost\" in w.toml"},
+      {world_of(2, kGhost), "--algorithm sgp",
+       "--steps is needed: gradient = \"ghost\" in w.toml has no epochs"},
+      {world_of(2, kGhost), sgp + "--data synthetic:8x8x1", "--data: does not go with gradient = \"ghost\""},
+      {world_of(2, kGhost), sgp + "--model resnet51", "--model resnet51: there is no such model"},
+      {world_of(2, kQuadratic), sgp + "--ema 0.9", "--ema: does not go with gradient = \"quadratic\""},
+      {world_of(2, kQuadratic), "--steps 5 --algorithm sgd", "--algorithm sgd"},
+      {world_of(2, kQuadratic), sgp + "--batch-size 8,4", "--batch-size: shares that differ do not go with"},
+      {world_of(2, kQuadratic), "--steps 5 --algorithm gem --servers dedicated", "--servers: dedicated"},
+      {world_of(3, kQuadratic), sgp + "--topology bipartite-exponential",
+       "needs an even number of workers, not 3"},
+      {world_of(2, kGhost + "[quadratic]\nzeta = 1\n"), sgp, "quadratic: needs gradient = \"quadratic\""},
+      {world_of(2, kQuadratic + "[quadratic]\nnoise = -1\n"), sgp, "noise: -1 is out of range"},
+      {world_of(2, "gradient = \"spooky\"\n"), sgp, "gradient: there is no 'spooky'"},
+      {world_of(2, kQuadratic), "--steps 60 --lr 50 --momentum 0 --algorithm sgp", "training has diverged"},
+  };
+  for (const auto& [world, flags, message] : refused) {
+    const Ended e = train(world, flags);
+    EXPECT_NE(e.status, 0) << flags;
+    expect_has(e.err, message);
+    EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;
+  }
+}
+
+}  // namespace
+}  // namespace skein
