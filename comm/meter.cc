@@ -28,21 +28,18 @@ void Cover::add(double begin, double end) {
   if (i != parts_.begin() && std::prev(i)->second >= begin) begin = (--i)->first;
   while (i != parts_.end() && i->first <= end) {
     end = std::max(end, i->second);
+    in_parts_ -= i->second - i->first;
     i = parts_.erase(i);
   }
   parts_[begin] = end;
+  in_parts_ += end - begin;
   if (parts_.size() <= kParts) return;
   while (parts_.size() > kParts / 2) {
-    folded_ += parts_.begin()->second - parts_.begin()->first;
+    const double length = parts_.begin()->second - parts_.begin()->first;
+    folded_ += length, in_parts_ -= length;
     folded_until_ = parts_.begin()->second;
     parts_.erase(parts_.begin());
   }
-}
-
-double Cover::length() const {
-  double sum = folded_;
-  for (const auto& [begin, end] : parts_) sum += end - begin;
-  return sum;
 }
 
 bool Meter::turn(bool on) { return on_.exchange(on); }

@@ -21,11 +21,12 @@ struct Traffic {
 class Cover {
  public:
   void add(double begin, double end);
-  double length() const;
+  double length() const { return folded_ + in_parts_; }
 
  private:
   static constexpr size_t kParts = 256;  // more are folded into one number, the oldest first
   std::map<double, double> parts_;       // begin and end, disjoint
+  double in_parts_ = 0;                  // their length together
   double folded_ = 0, folded_until_ = -std::numeric_limits<double>::infinity();
 };
 

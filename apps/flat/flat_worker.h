@@ -24,6 +24,7 @@ class FlatWorker {
 
  private:
   Tensor gradient(const optim::Slices&);
+  Tensor loss() const;
   void step();
   void end();
 

@@ -59,8 +59,17 @@ size_t Fluid::add(double capacity) {
 Fluid::Flow Fluid::begin(Course course, double amount, std::function<void()> done) {
   CHECK(amount >= 0 && course.most > 0, amount, course.most);
   const Flow f = ++begun_;
-  for (size_t r : course.through) resources_.at(r).flows.insert(f);
-  flows_.emplace(f, State{std::move(course), amount, 0, baton_.now(), {}, std::move(done)});
+  double alone = course.most;  // its rate, if it shares nothing
+  bool shares = false;
+  for (size_t r : course.through) {
+    Resource& used = resources_.at(r);
+    shares |= !used.flows.empty();
+    alone = std::min(alone, used.capacity);
+    used.flows.insert(f);
+  }
+  State& state =
+      flows_.emplace(f, State{std::move(course), amount, 0, baton_.now(), {}, std::move(done)}).first->second;
+  if (!shares) return retime(f, state, alone), f;
   changed_.insert(f);
   if (!std::exchange(settles_, true)) baton_.at(baton_.now(), [this] { settle(); });
   return f;

@@ -26,6 +26,8 @@ class Pace {
   // The calling thread has worked for such a share of this step: of forward, or of backward.
   void forward(double share) { work(share * plan_.forward); }
   void backward(double share) { work(share * (1 - plan_.forward)); }
+  void whole() { work(1); }  // of both, in one piece
+  double forward_share() const { return plan_.forward; }
   double seconds() const { return seconds_; }  // of this step, alone
 
  private:
