@@ -81,7 +81,7 @@ class Epoch {
         again_(is_later_epoch(me) && !later_),
         c_(command.config),
         checkpoint_(later_ ? "" : start_from()),
-        survivors_(me.comm, me.hub, optim::strategy_row(c_.algorithm).center && !me.council),
+        survivors_(me.comm, me.hub, optim::strategy_row(c_.algorithm).center() && !me.council),
         nowhere_(std::fopen("/dev/null", "w"), std::fclose),
         progress_(me.rank == 0 ? stdout : nowhere_.get(), showing(c_.progress, stdout)) {
     if (me.simulated) progress_.pace_by([&world = me.simulated->world] { return world.real_seconds(); });

@@ -33,7 +33,7 @@ int serve(Config c, const Member& server, optim::Served& kept) {
   const auto strategy = optim::make_strategy(c.algorithm, options_of(c), server.world);
   kept.meanwhile = {};
   if (server.announce) kept.meanwhile = [&server] { hear_directory(server); };
-  optim::strategy_row(c.algorithm).serve(*strategy, server.hub, kept);
+  optim::with_server(*strategy).serve(server.hub, kept);
   if (!server.council) return 0;
   const bool changes = server.hub.transport().mailbox().epoch_ends();
   try {

@@ -1,8 +1,9 @@
-// Served: what the process of a dedicated server keeps, and how long it serves.
+// A dedicated server: how workers reach it, what its process keeps, and how long it serves.
 #pragma once
 #include <functional>
 
 #include "comm/communicator/communicator.h"
+#include "optim/strategy.h"
 
 namespace skein::optim {
 
@@ -11,6 +12,17 @@ struct Served {
   Tensor center = {};                    // as it was left, with what is kept with it; empty: there was none
   int64_t version = 0;
 };
+
+// A strategy that can have a server beside the workers (--servers dedicated). `hub`: the workers and, last, this server.
+class WithServer {
+ public:
+  virtual ~WithServer() = default;
+  // On a worker, before start(), if there is such a server.
+  virtual void reach(comm::Communicator& hub) = 0;
+  // All that the server does, with a strategy that is not started, until no worker is left or the membership changes.
+  virtual void serve(comm::Communicator& hub, Served&) = 0;
+};
+inline WithServer& with_server(Strategy& s) { return dynamic_cast<WithServer&>(s); }
 
 // Whether any worker is left and the membership stays. `hub`: the workers and, last, this server.
 inline bool goes_on(comm::Communicator& hub, const Served& kept) {

@@ -7,19 +7,17 @@
 
 namespace skein::optim {
 
-#define STRATEGY(name, source, mixes, world1, center, apart, serve, flags) \
+#define STRATEGY(name, source, mixes, world1, model, apart, codec, flags) \
   std::unique_ptr<Strategy> make_##name(const Options&, int world);
 #include "optim/strategies.def"
 #undef STRATEGY
-void serve_center(Strategy&, comm::Communicator& hub, Served&);  // center/turns.cc
-void serve_lsgd(Strategy&, comm::Communicator& hub, Served&);
 
 namespace {
 
 // Names as on the command line; built once, so that the rows can point into it.
 const std::vector<std::string>& names() {
   static const std::vector<std::string> all = {
-#define STRATEGY(name, source, mixes, world1, center, apart, serve, flags) hyphens(#name),
+#define STRATEGY(name, source, mixes, world1, model, apart, codec, flags) hyphens(#name),
 #include "optim/strategies.def"
 #undef STRATEGY
   };
@@ -31,9 +29,9 @@ const std::vector<std::string>& names() {
 const std::vector<StrategyRow>& strategies() {
   static const std::vector<StrategyRow> rows = [] {
     std::vector<StrategyRow> r;
-#define STRATEGY(name, source, mixes, world1, center, apart, serve, flags) \
-  r.push_back(                                                             \
-      {names()[r.size()].c_str(), source, mixes, world1, center, Apart::apart, &make_##name, serve, flags});
+#define STRATEGY(name, source, mixes, world1, model, apart, codec, flags)                                  \
+  r.push_back({names()[r.size()].c_str(), source, mixes, world1, Model::model, Apart::apart, &make_##name, \
+               codec, flags});
 #include "optim/strategies.def"
 #undef STRATEGY
     return r;
@@ -53,7 +51,7 @@ std::unique_ptr<Strategy> make_strategy(const std::string& name, const Options& 
   CHECK(world >= 1, world);
   const StrategyRow& row = strategy_row(name);
   std::unique_ptr<Strategy> made = row.make(options, world);
-  if (world > 1 && codec_of(options) && !made->takes_codec())
+  if (world > 1 && codec_of(options) && !row.codec)
     throw BadOption(text("--wire ", options.word("wire", ""), ": ", row.name,
                          " sends what cannot be coded; allowed are fp32 and ",
                          "bf16, or another algorithm: docs/codecs.md"));
@@ -66,13 +64,8 @@ Tensor Worker::visible(const Shape& shape, DType type) const {
   return x.device().is_host() ? Tensor(shape, type, comm.allocator()) : Tensor(shape, type, x.device());
 }
 
-Tensor Worker::no_gradient() const {
-  if (pass) pass();
-  return Tensor::zeros({1}, kF32, x.device());
-}
-
 void Worker::local_step(const Tensor& y) {
-  if (share > 0) rule.step(y, g, x, lr * gain);
+  if (share > 0) rule.step(y, g, x, lr);
 }
 
 Values values_in_force(const std::string& name, Options options, int world) {

@@ -29,29 +29,26 @@ struct Worker {
   Tensor g;  // that gradient, in the same layout
   Tensor buffers;  // running statistics, one flat vector
   Rule& rule;
-  double lr = 0;             // this step's rate, eta; set before iterate
+  double lr = 0;             // the rate of this step, eta; set before iterate
   comm::Communicator& comm;  // the workers
   double share = 1;          // of all samples of this step, those of this worker; set before iterate
   // Draws the step's mini-batch, fills g at x and returns the mean loss (one element, on the device). Slices, if given,
   // are handed out on the way. It applies the loss scale and --clip-norm to g as it is at the end, a gradient or a sum.
   // After an overflow the rule does nothing in this step.
   std::function<Tensor(const Slices&)> oracle;
-  comm::Communicator& hub = comm;  // with --servers dedicated: the workers and, last, the server
-  double weight = 0;  // in means of models: this worker's share of the global batch; 0: all have the same
-  double gain = 1;  // of its local steps, where means of models count all alike: the share times the workers
-  std::function<void()> pass = {};  // drops the step's mini-batch; empty where the oracle is told the step
+  double weight = 0;  // this worker's share of the global batch; 0 if all have the same
 
-  Tensor no_gradient() const;  // to be called in a step without a gradient; returns 0, its loss
   Tensor gradient(const Slices& slices = {}) { return oracle(slices); }
   Tensor visible(const Shape&, DType) const;  // beside x, in memory that peers can see, if they can see any
-  bool has_server() const { return &hub != &comm; }
-  // y <- y - gain lr u(g), with weight decay at x, where g was taken; y may be x. Without samples in this step: nothing.
+  // y <- y - lr u(g), with weight decay at x, where g was taken; y may be x. Without samples in this step: nothing.
   void local_step(const Tensor& y);
 };
 
 // Rules that every strategy keeps:
 // - Options are read in the constructor.
 // - State that the next step reads is visited, so that it can be saved and put back.
+// - Where workers learn by themselves between two exchanges, it is an InRounds, too (optim/whole_step.h).
+// - A step may take no gradient: the step's mini-batch is dropped.
 // - iterate() may throw at any time, wherever it waits for a peer: WholeStep (optim/whole_step.h) puts back what has
 //   been visited. Asynchronous workers end as they are. In rows with a center the others go on: what a lost worker left
 //   with the center must count as a whole or not at all, and start(), settle() and write_model() are called again,
@@ -69,13 +66,6 @@ class Strategy {
   // After the last step, settled: ends what is still under way, and --final-average takes the mean. Collective.
   virtual void finish(Worker&) {}
   virtual void visit(Archive&) {}  // the state of its own: anchors, weights, clocks
-  // Whether the others have all that this worker learned before step k, or will when what travels has arrived.
-  // visit_arrived() visits what arrived in the last step; Snapshot::complete() adds it to earlier states.
-  virtual bool is_shared(int64_t) const { return true; }
-  virtual bool has_travellers() const { return false; }
-  virtual void visit_arrived(Archive&) {}
-  virtual bool weighs_steps() const { return false; }  // means count all alike (gossip, a center): see gain
-  virtual bool takes_codec() const { return false; }   // whether --wire int8, int4, topk can be used
   // This worker's contribution to the model: unless there is a center, the model is the mean of them.
   virtual Tensor contribution(Worker& me) { return me.x; }
   // y <- the model that is evaluated and saved, with the same bits everywhere; y is no vector of the strategy's own.
@@ -90,20 +80,24 @@ enum class Apart : uint8_t {
   kAny    // asynchronous: they meet only where settle() is called
 };
 
-struct Served;  // served.h
+// What the model of a run is, and what makes up for workers that have more samples than others.
+enum class Model : uint8_t {
+  kMean,  // the mean of the workers' models, weighed by Worker::weight
+  kGossip,  // their plain mean: instead, Worker::lr is weighed (the rate times weight times the number of workers)
+  kCenter  // a vector that worker 0 or a server keeps; lr is weighed. The others go on without a lost worker.
+};
 
 struct StrategyRow {
   const char* name;    // as on the command line: hyphens
   const char* source;  // citation
   bool mixes_only;     // with zero gradients the mean of the models is conserved and their spread shrinks
   bool world1_is_sgd;  // a world of one equals the plain rule, bit for bit
-  bool center;         // worker 0 or a server keeps the model; the others go on without a lost worker
+  Model model;         // what the model of a run is
   Apart apart;         // how many steps workers can be apart
   std::unique_ptr<Strategy> (*make)(const Options&, int world);
-  // All that the last member of `hub` does with --servers dedicated; it returns when no worker is left, or the
-  // membership changes. The strategy is one of this row, made but not started. Null if the algorithm has no server.
-  void (*serve)(Strategy&, comm::Communicator& hub, Served&);
+  bool codec;         // its messages can be coded (--wire int8, int4, topk)
   const char* flags;  // those that it reads and not all algorithms do; with ! if there is no default
+  bool center() const { return model == Model::kCenter; }
   bool asynchronous() const { return apart == Apart::kAny; }
 };
 const std::vector<StrategyRow>& strategies();

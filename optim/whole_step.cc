@@ -11,6 +11,11 @@ int states_kept(const StrategyRow& row, int workers) {
   return row.apart == Apart::kOne ? 2 : 4;
 }
 
+Shared shared_states(Strategy& s) {
+  InRounds* const rounds = dynamic_cast<InRounds*>(&s);
+  return rounds ? rounds->shared() : Shared();
+}
+
 void WholeStep::run(int64_t k, const std::function<void()>& step) {
   if (!knows(k) && (past_.empty() || is_shared(k))) remember(k);
   try {

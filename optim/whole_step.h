@@ -18,14 +18,21 @@ namespace skein::optim {
 //      checkpoint.
 int states_kept(const StrategyRow&, int workers);
 
-// The states to which the workers of an elastic run can go back: those whose steps all workers share
-// (Strategy::is_shared). At least two are kept, because one worker may have completed an exchange in which
-// another still is; with travellers three, because these arrive a round later.
+// The states to which the workers of an elastic run can go back: those before steps at which the others have all that
+// this worker has learned, or will have it when what travels has arrived. At least two are kept, because one worker
+// may have completed an exchange in which another still is; if something travels three, because it arrives a round later.
 struct Shared {
   std::function<bool(int64_t k)> is;  // the state before step k; empty: any state is
-  std::function<bool()> travellers;
-  Walk arrived;
+  Walk arrived;  // visits what arrived in the last step, for Snapshot::complete(); empty: nothing travels
 };
+
+// A strategy whose workers learn by themselves between two exchanges.
+class InRounds {
+ public:
+  virtual ~InRounds() = default;
+  virtual Shared shared() = 0;
+};
+Shared shared_states(Strategy&);  // of an InRounds; of others all states are
 
 // Keeps the promise that a step is done as a whole or not at all, so that a strategy may throw at any time
 // while it iterates. It copies the state once before every step, into memory that it uses again. With Shared it copies
@@ -56,7 +63,7 @@ class WholeStep {
     Snapshot state;
   };
   bool is_shared(int64_t k) const { return !shared_.is || shared_.is(k); }
-  size_t lag() const { return shared_.travellers && shared_.travellers(); }
+  size_t lag() const { return bool(shared_.arrived); }
   size_t most() const { return lag() ? std::max<size_t>(kept_, 3) : kept_; }
   const size_t kept_;
   const Walk state_;

@@ -61,7 +61,7 @@ JobOptions job_options(const Config& c) {
   o.wire = c.wire == "bf16" ? kBF16 : kF32;  // codecs are the algorithm's
   const optim::StrategyRow& row = optim::strategy_row(c.algorithm);
   o.server = optim::has_dedicated_server(options_of(c));
-  if (row.center) o.loss = Loss::kOfFirstEnds;  // worker 0 keeps or fetches the center
+  if (row.center()) o.loss = Loss::kOfFirstEnds;  // worker 0 keeps or fetches the center
   o.elastic = is_elastic(c);
   o.description = to_toml(c);
   o.identity = text("skein ", SKEIN_VERSION, ", ", c.model, " by ", c.algorithm, ", seed ", c.seed);

@@ -58,7 +58,7 @@ std::shared_ptr<data::Portions> deal(const Config& c, const data::DataSource& tr
 Setup open_setup(const Config& c, const Place& place, const data::Split& opened) {
   Setup s;
   s.place = place;
-  s.alone = place.world == 1 && !place.has_server && !optim::strategy_row(c.algorithm).center;
+  s.alone = place.world == 1 && !place.has_server && !optim::strategy_row(c.algorithm).center();
   static_cast<Share&>(s) = take_share(c, place);
   s.activations = activations_of(c);
   s.data = opened.train ? opened : open_data(c);

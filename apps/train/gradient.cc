@@ -2,6 +2,7 @@
 #include "apps/train/gradient.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "apps/setup/memory_advice.h"
 #include "engine/device/memory.h"
@@ -42,6 +43,10 @@ Gradient::Gradient(Run& run, Batches& batches, Traces& traces, const nn::Flat& f
       meters_(run.setup.device),
       loss_({1}, kF32, run.setup.device) {}
 
+void Gradient::end_step() {
+  if (!std::exchange(taken_, false)) batches_.next();
+}
+
 // One worker's infinity is in the sum that all workers judge, so they all skip the step.
 Tensor Gradient::of_next_batch(const optim::Slices& slices) {
   const Tensor loss =
@@ -57,7 +62,7 @@ Tensor Gradient::next(const GradReady& ready) {
   data::Batch batch;
   {
     const Timed t = traces_.timed(seconds.data, "data");
-    batch = batches_.next();
+    batch = batches_.next(), taken_ = true;
   }
   // A shard may be used up, and an epoch's last batch may have fewer images than there are workers.
   if (batch.size() == 0) {

@@ -24,7 +24,8 @@ class Gradient {
   // The loss, on the device. Throws Error that says which batch would fit where memory does not suffice.
   Tensor of_next_batch(const optim::Slices& = {});
 
-  void pass_batch() { batches_.next(); }  // in a step without a gradient
+  // Call it after every step: where the algorithm took no gradient, the step's batch is dropped.
+  void end_step();
 
   // Gradients are taken this far uphill (SAM). Call it before the first step.
   void take_uphill(float radius) {
@@ -60,8 +61,9 @@ class Gradient {
   nn::Oracle oracle_;
   Meters meters_;
   Speed speed_{run_.config.batch_size.automatic, run_.setup.device};
-  Tensor loss_;      // [1], of the latest batch
-  GradReady ready_;  // takes this step's slices of the gradient
+  bool taken_ = false;  // in this step
+  Tensor loss_;         // [1], of the latest batch
+  GradReady ready_;     // takes this step's slices of the gradient
 };
 
 }  // namespace skein::apps

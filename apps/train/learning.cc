@@ -8,6 +8,7 @@
 #include "apps/model/weights.h"
 #include "engine/vectors/narrow.h"
 #include "nn/rates.h"
+#include "optim/served.h"
 
 namespace skein::apps {
 
@@ -65,12 +66,6 @@ double weight_of(const Setup& s) {
   return double(s.portions->share_of(s.place.rank)) / double(s.global_batch);
 }
 
-// A difference of one image is not worth another rate.
-double gain_of(const Setup& s, const optim::Strategy& strategy) {
-  const bool one = !s.portions || s.portions->even() || !strategy.weighs_steps();
-  return one ? 1 : weight_of(s) * double(s.place.world);
-}
-
 }  // namespace
 
 Learning::Learning(Run& r, Batches& batches, Traces& traces)
@@ -87,26 +82,28 @@ Learning::Learning(Run& r, Batches& batches, Traces& traces, const MemoryFor&)
       strategy(optim::make_strategy(r.config.algorithm, strategy_options(r.config, r.setup, schedule),
                                     r.setup.place.world)) {
   gradient.take_uphill(rule->ascent());
+  if (run.setup.place.has_server) optim::with_server(*strategy).reach(run.survivors.hub());
   regroup();
   if (r.config.ema > 0) ema.emplace(r.config.ema, flat);
 }
 
 void Learning::regroup() {
-  worker.emplace(
-      optim::Worker{.x = flat.x,
-                    .g = flat.g,
-                    .buffers = flat.buffers,
-                    .rule = recorded_rule ? *recorded_rule : *rule,
-                    .comm = run.comm(),
-                    .oracle = [this](const optim::Slices& slices) { return gradient.of_next_batch(slices); },
-                    .hub = run.survivors.hub(),
-                    .pass = [this] { gradient.pass_batch(); }});
+  worker.emplace(optim::Worker{
+      .x = flat.x,
+      .g = flat.g,
+      .buffers = flat.buffers,
+      .rule = recorded_rule ? *recorded_rule : *rule,
+      .comm = run.comm(),
+      .oracle = [this](const optim::Slices& slices) { return gradient.of_next_batch(slices); }});
   weigh();
 }
 
+// A difference of one image is worth another weight in a mean, but not another rate.
 void Learning::weigh() {
-  worker->weight = weight_of(run.setup);
-  worker->gain = gain_of(run.setup, *strategy);
+  const Setup& s = run.setup;
+  const bool rates = optim::strategy_row(run.config.algorithm).model != optim::Model::kMean;
+  worker->weight = rates && s.portions && s.portions->even() ? 0 : weight_of(s);
+  gain_ = rates && worker->weight != 0 ? worker->weight * double(s.place.world) : 1;
 }
 
 void Learning::start() {
@@ -119,12 +116,13 @@ void Learning::see_center() {
 }
 
 void Learning::before_step() {
-  worker->lr = schedule.at(run.k);
+  worker->lr = schedule.at(run.k) * gain_;
   const data::Portions& p = *run.setup.portions;
   worker->share = double(p.samples(run.k, run.setup.place.rank)) / double(p.samples(run.k));
 }
 
 void Learning::after_step() {
+  gradient.end_step();
   if (ema) ema->update(run.asynchronous ? worker->x : strategy->contribution(*worker), worker->buffers);
 }
 
@@ -133,13 +131,13 @@ ConsensusModel Learning::consensus(bool of_averages) {
 }
 
 optim::Shared Learning::shared() {
-  return {.is = [this](int64_t k) { return strategy->is_shared(k); },
-          .travellers = [this] { return strategy->has_travellers(); },
-          .arrived =
-              [this](Archive& a) {
-                Under s(a, "strategy.");
-                strategy->visit_arrived(s);
-              }};
+  optim::Shared shared = optim::shared_states(*strategy);
+  if (shared.arrived)
+    shared.arrived = [arrived = std::move(shared.arrived)](Archive& a) {
+      Under s(a, "strategy.");
+      arrived(s);
+    };
+  return shared;
 }
 
 void Learning::visit(Archive& a) {

@@ -24,7 +24,7 @@ struct Learning {
   void regroup();      // the peers are those that are left
   void weigh();        // the workers' shares of the global batch are what Portions says
   void before_step();  // sets the rate of step k and this worker's share of its samples
-  void after_step();   // updates the moving average
+  void after_step();   // drops the batch of a step without a gradient; updates the moving average
   // While the result lives, the model holds the mean over the workers, or that of their moving averages.
   ConsensusModel consensus(bool of_averages = false);  // collective
   void visit(Archive&);
@@ -42,6 +42,7 @@ struct Learning {
 
  private:
   Learning(Run&, Batches&, Traces&, const MemoryFor&);
+  double gain_ = 1;  // of this worker's rate
 };
 
 }  // namespace skein::apps

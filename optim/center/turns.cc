@@ -7,7 +7,6 @@
 
 #include "comm/communicator/words.h"
 #include "engine/vectors/vec.h"
-#include "optim/served.h"
 
 namespace skein::optim {
 
@@ -36,22 +35,22 @@ void Turns::close_center() {
 }
 
 // Worker 0 opens the center once, and the workers keep the ranks in it that they have at that time.
-void Turns::join(Worker& me, const Center::Column& column) {
+void Turns::join(Worker& me, comm::Communicator& hub, const Center::Column& column) {
   first_ = me.comm.rank() == 0;
   worker_ = me.comm.rank();
-  comm_ = me.hub.twin(false);
+  comm_ = hub.twin(false);
   // A worker waits for the turns of the others as well; only the loss of the server ends that.
   patience_ = comm_->set_deadline(comm::kForever);
-  server_ = dedicated_ ? me.hub.size() - 1 : 0;
+  server_ = dedicated_ ? hub.size() - 1 : 0;
   if (dedicated_)
     invitation_ = comm::text_of_bytes(comm_->take(server_, kInvitation, 0).payload);
   else if (first_)
     invitation_ = open_here(me.comm, column);
 }
 
-void Turns::start(Worker& me, const Center::Column& column) {
-  CHECK(me.has_server() == dedicated_, "--servers dedicated: nobody serves");
-  if (!std::exchange(joined_, true)) join(me, column);
+void Turns::start(Worker& me, comm::Communicator& hub, const Center::Column& column) {
+  CHECK((&hub != &me.comm) == dedicated_, "--servers dedicated: nobody serves");
+  if (!std::exchange(joined_, true)) join(me, hub, column);
   if (!dedicated_) invitation_ = comm::broadcast_text(me.comm, invitation_, 0);
   if (invitation_[0] == kTrouble) throw BadFile(invitation_.substr(1));
   if (!inbox_)
@@ -182,10 +181,6 @@ void Turns::serve(comm::Communicator& hub, const Center::Column& column, Served&
   if (kept.center) center_->inherit(kept.center, kept.version);
   center_->serve([&] { return goes_on(hub, kept); });
   if (center_->all()) kept.center = center_->all().clone(), kept.version = center_->version();
-}
-
-void serve_center(Strategy& s, comm::Communicator& hub, Served& kept) {
-  dynamic_cast<Centered&>(s).serve(hub, kept);
 }
 
 }  // namespace skein::optim

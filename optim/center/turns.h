@@ -2,6 +2,7 @@
 #pragma once
 #include "comm/inbox/inbox_client.h"
 #include "optim/center/center.h"
+#include "optim/served.h"
 
 namespace skein::optim {
 
@@ -12,8 +13,9 @@ class Turns {
   ~Turns();
 
   // All workers start from worker 0's x, which becomes the center. It is called again, with fewer workers, if
-  // one is lost meanwhile. `column` runs where the server is.
-  void start(Worker&, const Center::Column& column);
+  // one is lost meanwhile. `hub`: the workers and, last, a dedicated server; the same as Worker::comm if worker 0 serves.
+  // `column` runs where the server is.
+  void start(Worker&, comm::Communicator& hub, const Center::Column& column);
   // Gives `what` ahead, asks for a turn and returns what the center gives in it: payload on the host,
   // weight a version.
   comm::Message exchange(const Tensor& what, int64_t version = 0);
@@ -41,7 +43,7 @@ class Turns {
   int64_t leases_lost() const { return center_->leases_lost(); }
 
  private:
-  void join(Worker&, const Center::Column&);
+  void join(Worker&, comm::Communicator& hub, const Center::Column&);
   std::string open_center(std::unique_ptr<comm::Communicator> twin, const Center::Column&);
   std::string open_here(comm::Communicator& all, const Center::Column&);
   void close_center();
@@ -76,16 +78,15 @@ class Turns {
 };
 
 // A strategy whose workers share a center.
-class Centered : public Strategy {
+class Centered : public Strategy, public WithServer {
  public:
   Centered(const Options& o, int world, int64_t kept = 0) : turns_(o, world, kept) {}
-  void start(Worker& me) override { turns_.start(me, column()); }
+  void start(Worker& me) override { turns_.start(me, hub_ ? *hub_ : me.comm, column()); }
   void settle(Worker& me) override { turns_.settle(me); }
   void write_model(Worker& me, const Tensor& y) override { turns_.write_model(me, y); }
-  // The server's part, by an object that is not started.
-  void serve(comm::Communicator& hub, Served& kept) { turns_.serve(hub, column(), kept); }
+  void reach(comm::Communicator& hub) override { hub_ = &hub; }
+  void serve(comm::Communicator& hub, Served& kept) override { turns_.serve(hub, column(), kept); }
   void visit(Archive& a) override { turns_.visit(a); }
-  bool weighs_steps() const override { return true; }
 
  protected:
   Turns turns_;
@@ -94,6 +95,7 @@ class Centered : public Strategy {
   // The algorithm's column of the figure: what happens in one turn. It runs on the server's thread, which may
   // outlive the strategy that derives from this class: it holds copies of what it needs.
   virtual Center::Column column() const = 0;
+  comm::Communicator* hub_ = nullptr;  // the workers and the server; null where worker 0 serves
 };
 
 // x where `like` is and of its shape; x itself where it is there already.

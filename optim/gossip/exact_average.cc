@@ -6,20 +6,19 @@
 
 #include "comm/communicator/patience.h"
 #include "comm/communicator/words.h"
+#include "optim/whole_step.h"
 
 namespace skein::optim {
 namespace {
 
-class ExactAverage final : public Strategy {
+class ExactAverage final : public Strategy, public InRounds {
  public:
   ExactAverage(std::unique_ptr<Gossiping> inner, int64_t every, bool at_end, bool asynchronous)
       : inner_(std::move(inner)), every_(every), at_end_(at_end), asynchronous_(asynchronous) {}
 
   void start(Worker& me) override { inner_->start(me); }
   void visit(Archive& a) override { inner_->visit(a); }
-  bool is_shared(int64_t k) const override { return inner_->is_shared(k); }
-  bool takes_codec() const override { return inner_->takes_codec(); }
-  bool weighs_steps() const override { return inner_->weighs_steps(); }
+  Shared shared() override { return shared_states(*inner_); }
   Tensor contribution(Worker& me) override { return inner_->contribution(me); }
   void write_model(Worker& me, const Tensor& y) override { inner_->write_model(me, y); }
 

@@ -12,7 +12,6 @@ class Gossiping : public Strategy {
   // All workers go on from the mean of their models and of what is on its way between them.
   // Collective, after settle().
   virtual void average(Worker&) = 0;
-  bool weighs_steps() const override { return true; }
 };
 
 // The same algorithm, whose workers take the exact mean of their models (average()) after every --exact-every

@@ -9,6 +9,8 @@
 
 namespace skein::optim {
 
+struct Served;  // served.h
+
 namespace lease {
 class GlobalServer;
 class GroupServer;
@@ -27,8 +29,9 @@ void serve(const Options&, comm::Communicator& hub, const Plan&, Served&);
 // for the first time: state that is loaded before that counts.
 class Leases {
  public:
-  // In a world of one there is no server. `hub` as in Worker. Collective.
-  Leases(const Options&, comm::Communicator&, comm::Communicator& hub, const lease::Plan&);
+  // In a world of one there is no server. `hub`: with a dedicated server the workers and, last,
+  // that server; else the same as `comm`. Collective.
+  Leases(const Options&, comm::Communicator& comm, comm::Communicator& hub, const lease::Plan&);
   ~Leases();
   // kSteps: take one step. kGroupRound, kGlobalRound: take part in that, then ask again. Waits for the
   // slowest worker where a round is due; throws as Communicator::take.

@@ -1,8 +1,8 @@
 // What periodic averaging shares: the period, the step at which all meet, and a mean that travels meanwhile.
 #pragma once
 #include "comm/communicator/communicator.h"
-#include "optim/snapshot.h"
 #include "optim/strategy.h"
+#include "optim/whole_step.h"
 
 namespace skein::optim {
 
@@ -93,11 +93,12 @@ class Round {
 };
 
 // A strategy that takes steps in rounds. If it keeps an anchor, its start() passes that to the round.
-class Periodic : public Strategy {
+class Periodic : public Strategy, public InRounds {
  public:
   void start(Worker& me) override { round_.start(me); }
-  bool is_shared(int64_t k) const override { return round_.begins(k); }
-  bool takes_codec() const override { return true; }
+  Shared shared() override {
+    return {.is = [this](int64_t k) { return round_.begins(k); }, .arrived = {}};
+  }
   void visit(Archive& a) override { round_.visit(a); }
 
  protected:
@@ -142,15 +143,16 @@ class Flight {
 };
 
 // A strategy whose mean of a round travels during the next one.
-class Overlapped : public Strategy {
+class Overlapped : public Strategy, public InRounds {
  public:
   void finish(Worker&) override { flight_.finish(); }
-  bool is_shared(int64_t k) const override { return round_.begins(k); }
-  bool has_travellers() const override { return true; }
-  bool takes_codec() const override { return true; }
-  void visit_arrived(Archive& a) override {
-    Under flight(a, "flight.");
-    flight_.visit_arrived(flight);
+  Shared shared() override {
+    return {.is = [this](int64_t k) { return round_.begins(k); },
+            .arrived =
+                [this](Archive& a) {
+                  Under flight(a, "flight.");
+                  flight_.visit_arrived(flight);
+                }};
   }
   void visit(Archive& a) override {
     Under flight(a, "flight.");

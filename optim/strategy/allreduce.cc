@@ -47,7 +47,6 @@ class AllReduce final : public Strategy {
     return loss;
   }
 
-  bool takes_codec() const override { return true; }
   void visit(Archive& a) override {
     if (residual_) a("residual", residual_);
   }

@@ -53,7 +53,6 @@ class D2 final : public Gossiping {
     gossip_.average(me, me.x);
     fill(c_, 0.f);
   }
-  bool takes_codec() const override { return true; }
   void visit(Archive& a) override { a("c", c_), gossip_.visit(a); }
 
  private:
@@ -90,7 +89,6 @@ class MomentumTracking final : public Gossiping {
   }
 
   void average(Worker& me) override { gossip_.average(me, me.x); }
-  bool takes_codec() const override { return true; }
   void visit(Archive& a) override { a("c", c_), gossip_.visit(a); }
 
  private:

@@ -26,7 +26,6 @@ class DPsgd final : public Gossiping {
   }
 
   void average(Worker& me) override { gossip_.average(me, me.x); }
-  bool takes_codec() const override { return true; }
   void visit(Archive& a) override { gossip_.visit(a); }
 
  private:

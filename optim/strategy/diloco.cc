@@ -38,7 +38,7 @@ class DiLoCo final : public Periodic {
   Tensor z_, m_;
 };
 
-// At the beginning of a round the others know what this worker has learned (is_shared()), except for what it has added to
+// At the beginning of a round the others know what this worker has learned (Shared), except for what it has added to
 // pieces that set out later in a period.
 class StreamingDiLoCo final : public Periodic {
  public:
@@ -97,12 +97,16 @@ class StreamingDiLoCo final : public Periodic {
     for (auto& p : pieces_) p->flight.finish();
   }
 
-  bool has_travellers() const override { return delay_ > 0; }
-  void visit_arrived(Archive& a) override {
-    for (size_t f = 0; f < pieces_.size() && delay_ > 0; ++f) {
-      Under flight(a, text("flight", f, "."));
-      pieces_[f]->flight.visit_arrived(flight);
-    }
+  Shared shared() override {
+    Shared s = Periodic::shared();
+    if (delay_ > 0)
+      s.arrived = [this](Archive& a) {
+        for (size_t f = 0; f < pieces_.size(); ++f) {
+          Under flight(a, text("flight", f, "."));
+          pieces_[f]->flight.visit_arrived(flight);
+        }
+      };
+    return s;
   }
   void visit(Archive& a) override {
     a("z", z_), a("m", m_);

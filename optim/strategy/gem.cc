@@ -46,7 +46,7 @@ class GradientEnergyMatching final : public Centered {
                 .pi = {},
                 .g = me.g,
                 .theta = beside(me.x, theta.payload),
-                .lr = me.lr * me.gain,
+                .lr = me.lr,
                 .mu = mu_,
                 .kappa = kappa_,
                 .decay = me.rule.decay().rate,

@@ -23,7 +23,7 @@ class LocalSgd final : public Periodic {
   }
 };
 
-class PostLocalSgd final : public Strategy {
+class PostLocalSgd final : public Strategy, public InRounds {
  public:
   PostLocalSgd(const Options& o, int world)
       : switch_(o.integer("switch-step", 0, 0)), together_(make_allreduce(o, world)), apart_(o) {}
@@ -34,8 +34,10 @@ class PostLocalSgd final : public Strategy {
     return k < switch_ ? together_->iterate(me, k) : apart_.iterate(me, k - switch_);
   }
 
-  bool is_shared(int64_t k) const override { return k < switch_ || apart_.is_shared(k - switch_); }
-  bool takes_codec() const override { return true; }
+  Shared shared() override {
+    return {.is = [this, apart = apart_.shared()](int64_t k) { return k < switch_ || apart.is(k - switch_); },
+            .arrived = {}};
+  }
   void visit(Archive& a) override {
     Under together(a, "together."), apart(a, "apart.");
     together_->visit(together), apart_.visit(apart);

@@ -21,7 +21,7 @@ namespace {
 
 using lease::Next;
 
-class Lsgd final : public Strategy {
+class Lsgd final : public Strategy, public WithServer {
  public:
   Lsgd(const Options& o, int world)
       : options_(o),
@@ -53,7 +53,7 @@ class Lsgd final : public Strategy {
       near_ = me.comm.group(members_);
       group_.emplace(*near_, me, c_l_, p_l_ / double(tau_l_), mixes_);
     }
-    leases_ = std::make_unique<Leases>(options_, me.comm, me.hub, p);
+    leases_ = std::make_unique<Leases>(options_, me.comm, hub_ ? *hub_ : me.comm, p);
   }
 
   Tensor iterate(Worker& me, int64_t) override {
@@ -70,8 +70,8 @@ class Lsgd final : public Strategy {
     for (Next t; (t = leases_->meet()) != Next::kMet;) round(me, t);
   }
 
-  // The dedicated server's part, by an object that is not started.
-  void serve(comm::Communicator& hub, Served& kept) const { lease::serve(options_, hub, plan(hub), kept); }
+  void reach(comm::Communicator& hub) override { hub_ = &hub; }
+  void serve(comm::Communicator& hub, Served& kept) override { lease::serve(options_, hub, plan(hub), kept); }
 
   void visit(Archive& a) override {
     window_->visit(a);
@@ -127,7 +127,8 @@ class Lsgd final : public Strategy {
   const bool mixes_;
   std::optional<LossWindow> window_;
   bool two_levels_ = false;
-  std::vector<int> members_;  // of the own group, by world rank
+  std::vector<int> members_;           // of the own group, by world rank
+  comm::Communicator* hub_ = nullptr;  // the workers and the server; null where worker 0 serves
   std::unique_ptr<comm::Communicator> near_;
   std::optional<Leader> group_, all_;
   std::unique_ptr<Leases> leases_;
@@ -136,8 +137,5 @@ class Lsgd final : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_lsgd(const Options& o, int world) { return std::make_unique<Lsgd>(o, world); }
-void serve_lsgd(Strategy& s, comm::Communicator& hub, Served& kept) {
-  dynamic_cast<Lsgd&>(s).serve(hub, kept);
-}
 
 }  // namespace skein::optim

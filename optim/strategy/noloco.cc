@@ -11,7 +11,7 @@
 namespace skein::optim {
 namespace {
 
-class NoLoCo final : public Gossiping {
+class NoLoCo final : public Gossiping, public InRounds {
  public:
   NoLoCo(const Options& o, int world)
       : period_(o, 50),
@@ -41,8 +41,9 @@ class NoLoCo final : public Gossiping {
     copy(z_, me.x);
   }
 
-  bool is_shared(int64_t k) const override { return period_.begins(k); }
-  bool takes_codec() const override { return true; }
+  Shared shared() override {
+    return {.is = [this](int64_t k) { return period_.begins(k); }, .arrived = {}};
+  }
   void visit(Archive& a) override { a("z", z_), a("m", m_), gossip_.visit(a); }
 
  private:

@@ -29,7 +29,6 @@ class Osgp final : public Gossiping {
 
   void settle(Worker& me) override { flights_.meet(me); }
   void average(Worker& me) override { flights_.average(me); }
-  bool takes_codec() const override { return true; }
   void visit(Archive& a) override { flights_.visit(a); }
   Tensor contribution(Worker& me) override { return flights_.contribution(me); }
 

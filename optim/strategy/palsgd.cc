@@ -31,7 +31,7 @@ class Palsgd final : public Periodic {
   Tensor iterate(Worker& me, int64_t k) override {
     Tensor loss;
     if (is_pulled(me, k)) {
-      loss = me.no_gradient();
+      loss = Tensor::zeros({1}, kF32, me.x.device());  // no gradient is taken
       // x_i <- x_i - (alpha eta / p) (x_i - z), but never past z, from where a high rate would drive them apart
       lerp(me.x, z_, std::min(1., alpha_ * me.lr / p_));
     } else {

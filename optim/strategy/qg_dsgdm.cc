@@ -31,27 +31,34 @@ class QuasiGlobal final : public Gossiping {
     gossip_.take(me, k, next_, me.x);   // x_i(k+1) = sum_j W_ij x_j(k)
     if (me.share > 0) step(me);         //            - eta (g_i + lambda x_i(k) + mu m_i)
     if (me.lr > 0) {                    // m_i <- mu m_i + (1 - mu) (x_i(k) - x_i(k+1)) / eta
-      outer_step({.z = me.x, .m = m_, .mean = next_, .decay = mu_, .gain = (mu_ - 1) / me.lr, .along = 0.f});
+      outer_step({.z = me.x,
+                  .m = m_,
+                  .mean = next_,
+                  .decay = mu_,
+                  .gain = (mu_ - 1) * gain(me) / me.lr,
+                  .along = 0.f});
     }
     copy(me.x, next_);
     return loss;
   }
 
   void average(Worker& me) override { gossip_.average(me, me.x); }
-  bool takes_codec() const override { return true; }
   void visit(Archive& a) override { a("m", m_), gossip_.visit(a); }
 
  private:
+  // What weighs this worker's samples in its rate (Model::kGossip). m_i is all workers' motion, and is not weighed.
+  static double gain(const Worker& me) { return me.weight == 0 ? 1 : me.weight * me.comm.size(); }
+
   void step(Worker& me) const {
     copy(u_, me.g);
-    if (me.gain != 1) scale(u_, me.gain);  // m_i is all workers' motion already
+    if (gain(me) != 1) scale(u_, gain(me));
     axpy(u_, mu_, m_);
     const Rule::Decay decay = me.rule.decay();
     sgd_update({.x = next_,
                 .v = {},
                 .g = u_,
                 .at = me.x,
-                .lr = me.lr,
+                .lr = me.lr / gain(me),
                 .decay = decay.rate,
                 .decayed = decay.elements,
                 .on = me.rule.on()});

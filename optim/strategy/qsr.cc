@@ -30,7 +30,9 @@ class Qsr final : public Periodic {
     return loss;
   }
 
-  bool is_shared(int64_t) const override { return done_ == 0; }
+  Shared shared() override {
+    return {.is = [this](int64_t) { return done_ == 0; }, .arrived = {}};
+  }
   void visit(Archive& a) override { a("tau", tau_), a("done", done_), Periodic::visit(a); }
 
  private:

@@ -23,7 +23,6 @@ class Sgp final : public Gossiping {  // a Strategy that can also take the exact
   }
 
   void average(Worker& me) override { gossip_.average(me, x_, w_, me.x); }  // (X, w) <- mean (X, w)
-  bool takes_codec() const override { return true; }
   void visit(Archive& a) override { a("x", x_), a("w", w_), gossip_.visit(a); }
   // The sum of all w is n, so the mean of X is the mean of all there is.
   Tensor contribution(Worker&) override { return x_; }

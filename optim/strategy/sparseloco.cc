@@ -14,7 +14,7 @@
 namespace skein::optim {
 namespace {
 
-class SparseLoCo final : public Strategy {
+class SparseLoCo final : public Strategy, public InRounds {
  public:
   explicit SparseLoCo(const Options& o)
       : period_(o, 30),
@@ -47,7 +47,9 @@ class SparseLoCo final : public Strategy {
     return loss;
   }
 
-  bool is_shared(int64_t k) const override { return period_.begins(k); }
+  Shared shared() override {
+    return {.is = [this](int64_t k) { return period_.begins(k); }, .arrived = {}};
+  }
   void visit(Archive& a) override { a("z", z_), a("residual", e_); }
 
  private:

@@ -33,11 +33,9 @@ std::vector<double> learned(const std::string& row, const optim::Options& o, boo
     double slope = 0;
     for (int r = 0; r < kWorkers; ++r) slope += double(kShares[size_t(r)]) / kAll * (r + 1);
     if (uneven) slope = c.rank() + 1;
-    if (uneven && t.strategy->weighs_steps())
-      t.worker.gain = share * kWorkers;
-    else if (uneven)
-      t.worker.weight = share;
-    if (uneven) t.worker.share = share;
+    const bool rates = optim::strategy_row(row).model != optim::Model::kMean;
+    if (uneven) t.worker.weight = t.worker.share = share;
+    if (uneven && rates) t.worker.lr *= share * kWorkers;
     t.worker.oracle = [&](const optim::Slices& slices) {
       fill(t.g, float(slope));
       if (slices) slices.ready(t.g), slices.complete();
@@ -45,8 +43,8 @@ std::vector<double> learned(const std::string& row, const optim::Options& o, boo
     };
     for (int64_t k = 0; k < kSteps; ++k) t.step(k);
     t.strategy->settle(t.worker);
-    const bool weighed = uneven && !t.strategy->weighs_steps();
-    if (optim::strategy_row(row).center) {
+    const bool weighed = uneven && !rates;
+    if (optim::strategy_row(row).center()) {
       const Tensor y = t.x.clone();
       t.strategy->write_model(t.worker, y);
       if (c.rank() == 0)
@@ -85,18 +83,6 @@ TEST(Uneven, WhatACenterLearnsIsWeighedByImages) {
     SCOPED_TRACE(row);
     expect_weighed(row, options({{"tau", "2"}}));
   }
-}
-
-// Worker 0 alone has momentum to see: its step is the same as that of a worker whose rate is smaller.
-TEST(Uneven, AGainIsARate) {
-  Trainee gained({.momentum = 0.9f}, "sgd", {}), slowed({.lr = 0.025f, .momentum = 0.9f}, "sgd", {});
-  const auto step = [](Trainee& t, double gain) {
-    t.worker.gain = gain;
-    fill(t.g, 1.f);
-    for (int k = 0; k < 3; ++k) t.worker.local_step(t.x);
-    return values(t.x);
-  };
-  EXPECT_EQ(step(gained, 0.25), step(slowed, 1));
 }
 
 }  // namespace

@@ -49,8 +49,7 @@ inline void with_servers(const Problem& p, const std::string& algorithm, optim::
     {
       comm::Communicator all(*world[size_t(r)], {.deadline = 20});
       optim::Served kept;
-      if (r == n)
-        return optim::strategy_row(algorithm).serve(*optim::make_strategy(algorithm, o, n), all, kept);
+      if (r == n) return optim::with_server(*optim::make_strategy(algorithm, o, n)).serve(all, kept);
       const auto group = all.group(workers);
       Trainee t(p, algorithm, o, dedicated ? *group : all, all);
       f(t, r);

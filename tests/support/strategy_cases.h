@@ -61,7 +61,7 @@ inline std::vector<Case> cases(int world) {
   for (const optim::StrategyRow& row : optim::strategies()) {
     const std::string name = row.name;
     if (world > 1 && name == "sgd") continue;  // one worker's
-    if (row.center) continue;                  // a server, which has tests of its own
+    if (row.center()) continue;                // a server, which has tests of its own
     if (name == "lsgd") {                      // leaders draw the mean to themselves
       const std::string groups = std::to_string(std::min(world, 2));
       all.push_back({&row, "", options({{"groups", groups}, {"c-local", "0.003"}, {"c-global", "0.003"}})});
@@ -78,7 +78,7 @@ inline std::vector<Case> cases(int world) {
     for (const char* wire : {"int8", "topk:0.3"})
       if (name == "d2" && wire != std::string("int8")) {
         continue;  // refused
-      } else if (world > 1 && optim::make_strategy(name, all[before].options, world)->takes_codec()) {
+      } else if (world > 1 && optim::strategy_row(name).codec) {
         all.push_back(all[before]);
         all.back().flags += text(" --wire ", wire), all.back().options.set("wire", wire);
       }

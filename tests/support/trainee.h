@@ -15,6 +15,7 @@
 #include "engine/vectors/loss_scale.h"
 #include "engine/vectors/primal.h"
 #include "engine/vectors/vec.h"
+#include "optim/served.h"
 #include "optim/strategy.h"
 #include "optim/whole_step.h"
 #include "tests/engine/vectors/narrow_state.h"
@@ -84,7 +85,7 @@ class Trainee {
         scale(make_loss_scale(p.loss_scale, kF32, p.device)),
         rule(rule_of(p, x, scale.get())),
         strategy(optim::make_strategy(algorithm, options, world_)),
-        worker{x, g, buffers, *rule, p.lr, c, 1.0 / world_, {}, hub},
+        worker{x, g, buffers, *rule, p.lr, c, 1.0 / world_, {}},
         steps(optim::states_kept(optim::strategy_row(algorithm), world_), [this](Archive& a) { visit(a); }) {
     const Tensor begin({p.size});
     for (int64_t i = 0; i < p.size; ++i)
@@ -106,6 +107,7 @@ class Trainee {
       ascent_->down();
       return loss;
     };
+    if (&hub != &c) optim::with_server(*strategy).reach(hub);
     strategy->start(worker);
   }
   Trainee(const Trainee&) = delete;

@@ -58,7 +58,7 @@ void expect_arrival(const std::string& row, const optim::Options& flags) {
 TEST(VectorWorker, ArrivesAtTheMeanOfTheTargetsByEveryRow) {
   for (const trainee::Case& one : trainee::cases(2)) expect_arrival(one.row->name, one.options);
   for (const optim::StrategyRow& row : optim::strategies())
-    if (row.center) expect_arrival(row.name, {});
+    if (row.center()) expect_arrival(row.name, {});
 }
 
 TEST(VectorWorker, HidesTheModelAgain) {

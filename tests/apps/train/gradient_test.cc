@@ -52,6 +52,17 @@ TEST(Gradient, IsThatOfTheStepsOwnBatch) {
   EXPECT_EQ(from_third.loss, from_start.loss);
 }
 
+TEST(Gradient, AStepThatTakesNoneDropsItsBatch) {
+  const Config c = small_config();
+  Oracle always(c), once(c);
+  for (Oracle* o : {&always, &once}) {
+    if (o == &always) o->next();
+    o->gradient.end_step();
+    o->paper.run.k = 1;
+  }
+  EXPECT_EQ(once.next(), always.next());
+}
+
 TEST(Gradient, CutIntoPassesIsTheSame) {
   Config c = small_config();
   c.mixup = 0.4;

@@ -23,7 +23,7 @@ Config config_of(const std::string& row) {
 Outcome train(comm::Communicator& all, const Config& c, const std::string& directory) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), std::fclose);
   Progress progress(nowhere.get());
-  Survivors survivors(all, optim::strategy_row(c.algorithm).center);
+  Survivors survivors(all, optim::strategy_row(c.algorithm).center());
   Trainer trainer(c, open_setup(c, place_of(all)), directory, progress, survivors);
   return trainer.run();
 }

@@ -20,7 +20,7 @@ void pull_then_add(optim::Turn& t) {
 // A worker of three whose center starts at zero; `leases`: seconds.
 struct Seat {
   Seat(comm::Communicator& c) : turns({}, c.size()), worker{x, g, b, *rule, 0.f, c, 1, {}} {
-    turns.start(worker, pull_then_add);
+    turns.start(worker, c, pull_then_add);
   }
   void add(float v) {
     turns.open();

@@ -22,7 +22,7 @@ class Counting {
       : rule(sgd(x, {.decayed = x.size()})),
         strategy(make_strategy(line.substr(0, line.find(' ')), trainee::flags_of(line.substr(line.find(' '))),
                                c.size())),
-        worker{.x = x, .g = g, .buffers = {}, .rule = *rule, .lr = 1, .comm = c, .oracle = {}, .hub = c},
+        worker{.x = x, .g = g, .buffers = {}, .rule = *rule, .lr = 1, .comm = c, .oracle = {}},
         first(kBatch * c.rank() / c.size()),
         end(kBatch * (c.rank() + 1) / c.size()),
         steps(
@@ -47,13 +47,13 @@ class Counting {
     strategy->visit(s);
   }
   Shared shared() {
-    return {.is = [this](int64_t step) { return strategy->is_shared(step); },
-            .travellers = [this] { return strategy->has_travellers(); },
-            .arrived =
-                [this](Archive& a) {
-                  Under s(a, "strategy.");
-                  strategy->visit_arrived(s);
-                }};
+    Shared all = shared_states(*strategy);
+    if (all.arrived)
+      all.arrived = [arrived = all.arrived](Archive& a) {
+        Under s(a, "strategy.");
+        arrived(s);
+      };
+    return all;
   }
 
   Tensor x = Tensor::zeros({kBatch * kSteps}), g = Tensor::zeros(x.shape());

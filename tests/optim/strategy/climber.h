@@ -15,10 +15,11 @@ class Climber {
       : x(Tensor::of<float>({int64_t(at.size())}, at)),
         rule(optim::sgd(x, {})),
         strategy(optim::make_strategy("lsgd", o, c.size())),
-        worker{x, Tensor::zeros(x.shape()), {}, *rule, lr, c, 1, {}, hub} {
+        worker{x, Tensor::zeros(x.shape()), {}, *rule, lr, c, 1, {}} {
     worker.oracle = [this, f](const optim::Slices&) {
       return Tensor::of<float>({1}, {float(f(x.data<float>(), worker.g.data<float>()))});
     };
+    if (&hub != &c) optim::with_server(*strategy).reach(hub);
     strategy->start(worker);
   }
   // In lockstep: everybody meets after every step, and rounds are done where they are due.

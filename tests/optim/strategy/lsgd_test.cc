@@ -228,7 +228,7 @@ std::vector<std::vector<float>> served(optim::Options o, bool dedicated, int64_t
     {
       comm::Communicator all(*world[size_t(r)], {.deadline = 20});
       optim::Served kept;
-      if (r == 4) return optim::strategy_row("lsgd").serve(*optim::make_strategy("lsgd", o, 4), all, kept);
+      if (r == 4) return optim::with_server(*optim::make_strategy("lsgd", o, 4)).serve(all, kept);
       const auto workers = all.group({0, 1, 2, 3});
       int64_t k = from;
       Climber w(

@@ -17,14 +17,11 @@ TEST(Palsgd, FollowsItsTrace) {
                 {6, {1.23323382}, "m", -.48955716}});
 }
 
-TEST(Palsgd, APullTakesNoGradientAndDropsTheBatch) {
+TEST(Palsgd, APullTakesNoGradient) {
   comm::WorldOfOne alone;
   Trainee t({.size = 1}, "palsgd", options({{"pull-probability", "1"}}), alone);
-  int passed = 0;
-  t.worker.pass = [&] { ++passed; };
   t.worker.oracle = [](const optim::Slices&) -> Tensor { throw Error("a gradient"); };
-  for (int64_t k = 0; k < 5; ++k) t.step(k);
-  EXPECT_EQ(passed, 5);
+  for (int64_t k = 0; k < 5; ++k) EXPECT_NO_THROW(t.step(k));
 }
 
 TEST(Palsgd, APullNeverGoesPastTheAnchor) {
