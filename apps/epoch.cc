@@ -61,11 +61,8 @@ void begin_again(const Member& me, Kept& kept) {
 void begin_epoch(const Member& me, Kept& kept) {
   const bool newcomer = kept.legacy.directory.empty();
   if (newcomer) kept.legacy.left_at = clock_seconds();
+  kept.legacy.enter(me.council->now());
   kept.legacy.share(me.comm);
-  if (!kept.legacy.changes.empty()) {  // since then members may have been lost, and epochs skipped
-    kept.legacy.changes.back().number = int(me.council->now().epoch);
-    kept.legacy.changes.back().workers = me.world;
-  }
   if (newcomer) kept.home->join(kept.legacy.directory);
   if (me.rank == 0) kept.home->take_over();
 }

@@ -7,6 +7,7 @@
 #include "apps/base/together.h"
 #include "apps/checkpoint/pool.h"
 #include "apps/checkpoint/reshare.h"
+#include "apps/launch/elastic/role.h"
 #include "data/dealing.h"
 #include "engine/words/json.h"
 
@@ -122,6 +123,20 @@ std::vector<int64_t> Legacy::shares_of(comm::Communicator& comm) const {
   const bool same = std::all_of(speeds.begin(), speeds.end(), [](double s) { return s <= 0; });
   if (same || global_batch < comm.size()) return {};
   return data::deal_by_speed(global_batch, speeds);
+}
+
+void Legacy::enter(const comm::View& now) {
+  if (changes.empty()) return;
+  ChangeEvent& e = changes.back();
+  e.number = int(now.epoch), e.joined = 0;
+  e.workers = int(now.members.size()) - (server_in(now) >= 0);
+  for (const comm::View::Member& m : now.members) e.joined += !before.has(m.id);
+  for (size_t r = 0; r < before.members.size(); ++r) {
+    const std::string who = name_in(before, int(r)) + ": ";
+    const bool known = std::any_of(e.lost.begin(), e.lost.end(),
+                                   [&](const std::string& one) { return one.starts_with(who); });
+    if (!known && !now.has(before.members[r].id)) e.lost.push_back(who + "lost while the others connected");
+  }
 }
 
 void Legacy::share(comm::Communicator& comm) {

@@ -8,6 +8,7 @@
 #include "apps/base/json.h"
 #include "apps/report/metrics.h"
 #include "comm/communicator/communicator.h"
+#include "comm/membership/view.h"
 #include "data/source.h"
 #include "data/sources/split.h"
 #include "optim/snapshot.h"
@@ -21,6 +22,7 @@ struct Legacy {
   optim::Snapshot state;   // after the steps that the next epoch begins with
   data::Split data;        // opened images
   double left_at = 0;      // clock_seconds() when it left the last epoch
+  comm::View before;       // the members of that epoch
   double speed = 0;  // in proportion to which it is dealt images; 0: not known, or all are dealt the same
 
   // Of asynchronous rows: which steps of that epoch were taken, as far as this worker knows.
@@ -50,6 +52,9 @@ struct Legacy {
   // Whether the workers of `comm`, the next epoch's, continue a run. If not, all that had its state were lost
   // before the first step, and they begin it. `agreed`: as the view says. Collective.
   bool goes_on(comm::Communicator& comm, int64_t agreed) const;
+  // Says of the change under way that this is the epoch that begins. Between it and the one that this worker has left there
+  // may have been others that did not come about, because members were lost.
+  void enter(const comm::View&);
   // Every worker takes over what rank 0 knows of the run. Collective.
   void share(comm::Communicator&);
 

@@ -61,6 +61,7 @@ Outcome Rollback::leave_epoch() try {
   legacy->directory = run_.directory;
   legacy->workers_at_first = record_.workers_at_first();
   legacy->workers_before = run_.setup.place.world;
+  legacy->before = run_.setup.place.council->now();
   legacy->global_batch = run_.setup.global_batch;
   legacy->data = run_.setup.data;
   if (const data::Portions& p = *run_.setup.portions; !p.even() || run_.config.batch_size.automatic)

@@ -3,7 +3,7 @@
 //
 //   SKEIN_SEED=33 SKEIN_SEEDS=100 apps_tests --file=elastic_sim_test --gtest_filter='*/osgp'
 //
-// plays seeds 33 to 132 of one row, and says what happened in each.
+// plays seeds 33 to 132 of one row, and says what happened in each; with SKEIN_LOG=1 at every moment.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -29,13 +29,16 @@ class ElasticRow : public ::testing::TestWithParam<std::string> {
   // Returns what happened, in words.
   FateCounts play(uint64_t seed) {
     const InMemory w;
-    World world(elastic_world(seed));
+    const bool tells = std::getenv("SKEIN_LOG");
+    World world(elastic_world(seed, tells));
     const int workers = 2 + int(seed % 8);
     ElasticJob job(world, elastic_config(GetParam(), workers), w.path() / "run", seed);
     job.found(workers);
     Fate fate(world, job, seed);
     world.run();
+    if (tells) std::puts(world.log().c_str());
     expect_what_is_promised(GetParam(), job.record);
+    expect_told_changes(w.path() / "run", job.record);
     if (std::getenv("SKEIN_SEED"))
       std::printf("%s seed %d: %s; %d changes, %d at the end, %.1f s, %d messages\n", GetParam().c_str(),
                   int(seed), fate.counts.words().c_str(), int(job.record.periods.size()),

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "apps/launch/launch.h"
+#include "engine/words/file.h"
 #include "tests/support/elastic/job.h"
 
 namespace skein::apps {
@@ -53,11 +54,11 @@ inline std::vector<std::string> elastic_rows() {
 }
 
 // Steps take up to 0.1 s, messages 2 to 4 ms, and whoever is not heard of for a second is given up.
-inline comm::sim::WorldOptions elastic_world(uint64_t seed) {
+inline comm::sim::WorldOptions elastic_world(uint64_t seed, bool keeps_log = false) {
   return {.weather = {.seed = seed, .latency = 0.002, .jitter = 0.002, .bandwidth = 1e8},
           .silence = 1,
           .time_up = 3600,
-          .keeps_log = false};
+          .keeps_log = keeps_log};
 }
 
 // The periods of rows whose workers meet every kElasticTau steps end with such a meeting, or with the run.
@@ -65,6 +66,32 @@ inline void expect_ends_at_meetings(const ElasticRecord& r) {
   for (const auto& [epoch, p] : r.periods)
     EXPECT_TRUE(p.to == r.last || p.to < 0 || p.to % kElasticTau == 0)
         << "epoch " << epoch << " ends with " << p.to;
+}
+
+inline void expect_told_change(const comm::View& before, const comm::View& now, const Json& told) {
+  std::set<std::string> lost, who;
+  for (size_t rank = 0; rank < before.members.size(); ++rank)
+    if (!now.has(before.members[rank].id)) lost.insert(name_in(before, int(rank)));
+  for (const std::string one : told.at("who")) who.insert(one.substr(0, one.find(':')));
+  EXPECT_EQ(who, lost) << told.dump();
+  EXPECT_EQ(told.at("who").size(), lost.size()) << told.dump();
+  const auto is_new = [&](const comm::View::Member& m) { return !before.has(m.id); };
+  EXPECT_EQ(told.at("joined"), std::count_if(now.members.begin(), now.members.end(), is_new)) << told.dump();
+}
+
+// What is told of the changes of the membership, also where members of an epoch were lost before it came about: who of
+// the epoch before is no more, and how many are new.
+inline void expect_told_changes(const std::string& directory, const ElasticRecord& r) {
+  const Json summary = Json::parse(read_file(directory + "/summary.json"));
+  if (!summary.contains("recoveries")) return;
+  const comm::View* before = nullptr;
+  for (const Json& e : summary.at("recoveries")) {
+    const uint32_t epoch = e.at("membership");
+    const comm::View& now = r.views.at(epoch);
+    EXPECT_EQ(e.at("workers"), r.periods.at(epoch).workers) << e.dump();
+    if (before) expect_told_change(*before, now, e);
+    before = &now;
+  }
 }
 
 // How many of a worker's steps the others may not know of: a step counts for good when a later one has sent something, and

@@ -98,6 +98,11 @@ class ElasticJob {
   static constexpr double kAssembling = 10, kDeadline = 120, kLongestStep = 0.1;
 
   std::string card(Id id) const { return std::to_string(id) + (servers_.count(id) ? kServesMark : ""); }
+  static std::string words(const comm::View& v) {
+    std::string all;
+    for (const comm::View::Member& m : v.members) all += text(all.empty() ? "" : " ", m.id);
+    return text(all, " from step ", v.step);
+  }
   bool works(Id id) const { return !over_.count(id) && !silent_.count(id); }
   double draw(double most) { return std::uniform_real_distribution<double>(0, most)(random_); }
   void go_away(const std::set<Id>& who) {
@@ -138,6 +143,7 @@ class ElasticJob {
   }
 
   Tie connect(const comm::View& v) {
+    world_.note(text(world_.me(), " connects for epoch ", v.epoch));
     auto c = std::make_unique<Connection>();
     c->view = v;
     c->transport = world_.connect(v, kAssembling);
@@ -156,12 +162,14 @@ class ElasticJob {
                              .decided = [this, me](const comm::View& v) { tell(me, v); }},
         std::move(begun));
     desks_[me] = &c;
+    world_.note(text(me, " begins epoch ", c.view.epoch));
   }
   bool is_gone(Id asks, const std::string& card) const {
     const Id id = Id(std::stoull(card));
     return over_.count(id) && cut_off_.count(id) == cut_off_.count(asks);
   }
   void tell(Id host, const comm::View& v) {
+    world_.note(text(host, " knows epoch ", v.epoch, ": ", words(v)));
     if (v.epoch > decided_.epoch) decided_ = v;
     for (const comm::View::Member& m : v.members)
       if (const auto h = host_of_.find(m.id); h != host_of_.end() && h->second == host)
@@ -237,7 +245,7 @@ class ElasticJob {
     legacy.founder = legacy.founder || d.view.epoch == 1;
     const bool later = d.view.epoch > 1 && legacy.goes_on(all, d.view.step);
     Config c = config_;
-    if (later) legacy.share(all);
+    if (later) legacy.enter(d.view), legacy.share(all);
     if (d.view.epoch > 1) {
       share_batch(c, later ? legacy.global_batch : config_.batch_size * config_.workers, all.size());
       if (!m.has_server && !servers_.empty()) c.of_algorithm["servers"] = "inline";
@@ -257,6 +265,7 @@ class ElasticJob {
       trainer.begin_again();
     const Id me = world_.me();
     with_state_.insert(me);
+    record.views.emplace(d.view.epoch, d.view);
     ElasticRecord::Period& period = record.begin(d.view.epoch, all, trainer.step_number(), portions);
     const AtWork at_work(*this, trainer);
     Outcome out = trainer.run([&] { return work(trainer, period); }, [&] { return leaving_.count(me) > 0; });

@@ -34,6 +34,7 @@ struct ElasticRecord {
   std::map<comm::MemberId, Outcome> ends;
   std::vector<std::string> troubles;  // why workers ended that should not have, and what they disagree about
   std::map<uint32_t, Period> periods;
+  std::map<uint32_t, comm::View> views;  // of the same epochs
   int64_t last = 0;  // the steps of the run
   int deaths = 0, given_up = 0, left = 0;
 
