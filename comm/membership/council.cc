@@ -12,6 +12,7 @@ namespace {
 constexpr double kCalm = 0.02,
                  kBusy = 0.002;   // seconds between two rounds; letters and losses begin one at once
 constexpr double kSending = 0.2;  // seconds that a peer has to make room for a letter
+constexpr auto kFresh = std::chrono::seconds(2);  // how long a letter shows that its sender is there
 
 }  // namespace
 
@@ -119,9 +120,14 @@ void Council::see_losses() {
     for (const View::Member& m : w.view.members) members.insert(m.id);
   for (const MemberId m : members) {
     std::string card;
-    const Loss loss = m == o_.me || dead_.count(m) ? Loss::kNone : loss_of(m, all, card);
-    if (loss == Loss::kNone) continue;
+    if (m == o_.me || dead_.count(m)) continue;
+    const Loss loss = loss_of(m, all, card);
     const std::lock_guard lock(mutex_);
+    if (loss == Loss::kNone) lost_since_.erase(m);
+    if (loss == Loss::kNone || (loss == Loss::kLost && is_heard_again(m))) {
+      if (succession_->now().has(m)) succession_->trust(m);
+      continue;
+    }
     succession_->suspect(m);
     if (loss != Loss::kGone) continue;
     dead_.insert(m);
@@ -129,12 +135,24 @@ void Council::see_losses() {
   }
 }
 
+// A link that was lost by silence carries letters again when it is mended or the other side has woken. That does not
+// save an epoch whose work has been interrupted, but it counts while the members of the next one are chosen or connect.
+bool Council::is_heard_again(MemberId m) {
+  const auto since = lost_since_.try_emplace(m, Clock::now()).first->second;
+  const auto heard = heard_.find(m);
+  if (heard == heard_.end() || heard->second <= since || Clock::now() - heard->second > kFresh) return false;
+  const View& v = succession_->now();
+  return succession_->frozen() ||
+         std::none_of(ways_.begin(), ways_.end(), [&](const Way& w) { return w.view.epoch == v.epoch; });
+}
+
 void Council::hear(Letters& out) {
   for (const Way& w : ways_)
     for (const Message& m : w.transport->mailbox().take_letters()) {
+      const MemberId from = w.view.members[size_t(m.from)].id;
+      heard_[from] = Clock::now();
       const auto* words = static_cast<const char*>(m.payload.raw());
-      for (Letter& l : succession_->receive(w.view.members[size_t(m.from)].id,
-                                            std::string(words, size_t(m.payload.bytes()))))
+      for (Letter& l : succession_->receive(from, std::string(words, size_t(m.payload.bytes()))))
         out.push_back(std::move(l));
     }
 }

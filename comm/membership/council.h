@@ -96,6 +96,7 @@ class Council {
   void see_losses();
   std::vector<Way> ways() const;
   Loss loss_of(MemberId, const std::vector<Way>&, std::string& card);
+  bool is_heard_again(MemberId);
   bool is_gone(const std::string& card);
   void hear(Letters& out);
   void claim();
@@ -111,6 +112,8 @@ class Council {
   std::optional<View> decided_;  // the latest
   std::vector<Way> ways_;        // the first is that of this epoch
   std::set<MemberId> dead_;      // proven
+  // When the last letter of a member came, and since when all ways to it are lost.
+  std::map<MemberId, Clock::time_point> heard_, lost_since_;
   struct Asked {
     Clock::time_point next;
     Clock::duration pause{};

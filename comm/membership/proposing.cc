@@ -112,10 +112,13 @@ bool Succession::quorum() const {
   return rules_.quorum(c);
 }
 
+// Members that are suspected may be reachable again, as after a cut: their answers are awaited for a moment, too.
 bool Succession::awaits_somebody() const {
-  if (clock_ - proposal_->began >= options_.grace) return false;
+  const double waited = clock_ - proposal_->began;
   for (size_t r = 0; r < peers_.size(); ++r)
-    if (!proposal_->said[r] && !peers_[r].suspected && peers_[r].votes()) return true;
+    if (!proposal_->said[r] && peers_[r].votes() &&
+        waited < (peers_[r].suspected ? options_.retry : options_.grace))
+      return true;
   return false;
 }
 

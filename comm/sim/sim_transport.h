@@ -20,7 +20,7 @@ struct World::Round {
   std::vector<std::unique_ptr<Mailbox>> boxes;
   std::vector<std::map<Rank, int64_t>> flying;  // bytes on their way: flying[from][to]
   std::vector<bool> open;                       // whose transport is, or is about to be
-  std::set<Rank> come;                          // before it is formed
+  std::set<Rank> waiting, come;                 // before it is formed: who waits, and who ever did
   bool formed = false;
   // Of many members, who leaves says goodbye only to those that wait for it: others have nothing to hear of it.
   const bool large;

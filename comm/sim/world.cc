@@ -17,6 +17,8 @@ constexpr bool kHasFibers = false;
 constexpr bool kHasFibers = true;
 #endif
 
+constexpr double kLook = 0.02;  // seconds between two questions whether a wait is in vain
+
 }  // namespace
 
 World::World(const WorldOptions& o)
@@ -119,10 +121,11 @@ std::vector<Id> World::alive() const {
 
 // ---- rounds -----------------------------------------------------------------------------------------------
 
-std::unique_ptr<Transport> World::connect(const View& v, double deadline) {
+std::unique_ptr<Transport> World::connect(const View& v, double deadline,
+                                          const std::function<bool()>& in_vain) {
   std::vector<Id> members;
   for (const View::Member& m : v.members) members.push_back(m.id);
-  return connect(v.epoch, members, deadline);
+  return connect(v.epoch, members, deadline, in_vain);
 }
 
 // The round of these members that has not been formed yet.
@@ -135,22 +138,22 @@ std::shared_ptr<World::Round> World::forming(uint32_t epoch, const std::vector<I
   return forming_.back();
 }
 
-std::unique_ptr<Transport> World::connect(uint32_t epoch, const std::vector<Id>& members, double deadline) {
+std::unique_ptr<Transport> World::connect(uint32_t epoch, const std::vector<Id>& members, double deadline,
+                                          const std::function<bool()>& in_vain) {
   const std::shared_ptr<Round> round = forming(epoch, members);
   const Rank me = Rank(round->place_of(baton_.here()));
   CHECK(size_t(me) < members.size(), "a worker connects with its like: not a member", this->me());
   struct Present {
     Round& round;
     const Rank me;
-    bool stays = false;
     ~Present() {
-      if (!stays) round.come.erase(me);  // it has been killed
+      if (!round.formed) round.waiting.erase(me);  // it has given up, or been killed
     }
   } present{*round, me};
-  round->come.insert(me);
+  round->waiting.insert(me), round->come.insert(me);
   const auto complete = [&] {
     if (round->formed) return true;
-    if (round->come.size() < members.size()) return false;
+    if (round->waiting.size() < members.size()) return false;
     if (network_.is_cut())
       for (Worker a : round->workers)
         for (Worker b : round->workers)
@@ -166,9 +169,8 @@ std::unique_ptr<Transport> World::connect(uint32_t epoch, const std::vector<Id>&
   };
   std::unique_lock lock(round->mutex);
   for (const auto until = after(deadline); !complete();) {
+    if (in_vain && in_vain()) throw Timeout(-1, "the membership has changed before all had met");
     if (Clock::now() >= until) {
-      present.stays = true;  // for the others, who are about to give up as well
-      std::erase(forming_, round);
       Rank missing = 0;
       while (round->come.count(missing)) ++missing;
       if (missing == Rank(members.size()))
@@ -176,7 +178,7 @@ std::unique_ptr<Transport> World::connect(uint32_t epoch, const std::vector<Id>&
       throw Timeout(missing,
                     text("rank ", missing, " of epoch ", epoch, " has not come within ", deadline, " s"));
     }
-    round->complete.sleep(lock, std::min(until, after(longest_nap())));
+    round->complete.sleep(lock, std::min(until, after(in_vain ? kLook : longest_nap())));
   }
   lock.unlock();
   nap(in_seconds(2 * options_.weather.latency));

@@ -64,9 +64,12 @@ class World {
   int host_of(Id) const;          // of its site
   std::vector<Id> alive() const;  // in the order in which they were begun
   // The transport of the calling worker among these, of which its rank is the place in the list. Collective:
-  // returns when all have come with the same list and epoch, and can reach each other. Throws Timeout.
-  std::unique_ptr<Transport> connect(uint32_t epoch, const std::vector<Id>& members, double deadline = 60);
-  std::unique_ptr<Transport> connect(const View&, double deadline = 60);
+  // returns when all have come with the same list and epoch, and can reach each other. Throws Timeout. `in_vain`: asked
+  // while it waits, whether there is no point in waiting any longer.
+  std::unique_ptr<Transport> connect(uint32_t epoch, const std::vector<Id>& members, double deadline = 60,
+                                     const std::function<bool()>& in_vain = {});
+  std::unique_ptr<Transport> connect(const View&, double deadline = 60,
+                                     const std::function<bool()>& in_vain = {});
 
   // ---- faults; each is seen as it is between processes ------------------------------------------------------
   // The threads of the worker are unwound by Killed and send nothing more. Its peers see the hang-up or, where its

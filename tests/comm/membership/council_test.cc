@@ -89,6 +89,26 @@ TEST(Council, TheNextEpochBeginsAtTheLastStepThatAllHaveTaken) {
   EXPECT_EQ(next[0], next[1]);
 }
 
+// Silence, and then letters: a cable was cut and mended.
+TEST(Council, WhoIsHeardAgainIsNotLeftOutAndNoFurtherEpochIsChosen) {
+  World world = local_world(3);
+  const View first = of(3);
+  std::atomic<int> ready{0};
+  on_threads(3, [&](Rank me) {
+    CouncilOptions o = options(first, me);
+    o.is_gone = [](const std::string&) { return false; };
+    Council council(*world[size_t(me)], std::move(o));
+    for (Rank r = 0; r < 3; ++r)
+      if (r != me) world[size_t(me)]->mailbox().lose(r, "not heard of");
+    const View next = council.next(20);
+    EXPECT_EQ(next.epoch, 2u);
+    EXPECT_EQ(ids(next), ids(first));
+    EXPECT_FALSE(council.after(next, 0.5).has_value());
+    ++ready;
+    while (ready < 3) std::this_thread::yield();
+  });
+}
+
 TEST(Council, OneOfTwoGoesOnAlone) { EXPECT_EQ(ids(live_on(2, {3, 3}, {0})[1]), std::vector<MemberId>{101}); }
 
 TEST(Council, EndsTheWaitsOfThoseWhoHaveNotNoticed) {

@@ -50,10 +50,7 @@ class ElasticJob {
     if (away_.count(victim) || !may_lose({victim}, Death::kSilence)) return false;
     go_away({victim});
     world_.hang(victim);
-    world_.at(world_.now() + seconds, [this, victim] {
-      away_.erase(victim);
-      world_.wake(victim);
-    });
+    world_.at(world_.now() + seconds, [this, victim] { away_.erase(victim), world_.wake(victim); });
     return true;
   }
   bool cut(const std::set<Id>& side, double seconds) {
@@ -98,11 +95,6 @@ class ElasticJob {
   static constexpr double kAssembling = 10, kDeadline = 120, kLongestStep = 0.1;
 
   std::string card(Id id) const { return std::to_string(id) + (servers_.count(id) ? kServesMark : ""); }
-  static std::string words(const comm::View& v) {
-    std::string all;
-    for (const comm::View::Member& m : v.members) all += text(all.empty() ? "" : " ", m.id);
-    return text(all, " from step ", v.step);
-  }
   bool works(Id id) const { return !over_.count(id) && !silent_.count(id); }
   double draw(double most) { return std::uniform_real_distribution<double>(0, most)(random_); }
   void go_away(const std::set<Id>& who) {
@@ -146,7 +138,9 @@ class ElasticJob {
     world_.note(text(world_.me(), " connects for epoch ", v.epoch));
     auto c = std::make_unique<Connection>();
     c->view = v;
-    c->transport = world_.connect(v, kAssembling);
+    c->transport = world_.connect(v, kAssembling, [&, me = world_.me()] {
+      return desks_.contains(me) && desks_.at(me)->council->is_past(v);
+    });
     c->communicator =
         std::make_unique<comm::Communicator>(*c->transport, comm::CommunicatorOptions{.deadline = kDeadline});
     return c;

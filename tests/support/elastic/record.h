@@ -17,6 +17,12 @@
 
 namespace skein::apps {
 
+inline std::string words(const comm::View& v) {
+  std::string all;
+  for (const comm::View::Member& m : v.members) all += text(all.empty() ? "" : " ", m.id);
+  return text(all, " from step ", v.step);
+}
+
 struct ElasticRecord {
   // An epoch of the membership, by the worker's rank where one is meant.
   struct Period {
@@ -35,7 +41,7 @@ struct ElasticRecord {
   std::vector<std::string> troubles;  // why workers ended that should not have, and what they disagree about
   std::map<uint32_t, Period> periods;
   std::map<uint32_t, comm::View> views;  // of the same epochs
-  int64_t last = 0;  // the steps of the run
+  int64_t last = 0;                      // the steps of the run
   int deaths = 0, given_up = 0, left = 0;
 
   Period& begin(uint32_t epoch, const comm::Communicator& all, int64_t step,
