@@ -1,7 +1,8 @@
 // One training step (forward, loss, backward, SGD) on synthetic images: images a second, where time goes.
 //
-//   train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS]
+//   train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS] [recompute]
 //
+// With `recompute`, norms are computed again in backward instead of kept, as by --recompute norms.
 // There are two rates: by wall time, and by processor seconds divided by threads, which other programs on the
 // machine do not change. Each kind of work has its share of the measured peak: products of the multiply-adds of
 // their plain sums (Winograd's do fewer, so theirs may exceed 100 %), passes of a copy's bytes a second. The bound is
@@ -14,6 +15,7 @@
 #include "bench/peaks.h"
 #include "engine/cpu/profile.h"
 #include "engine/ops.h"
+#include "engine/recompute.h"
 #include "nn/models.h"
 #include "optim/rule.h"
 
@@ -110,12 +112,14 @@ void print_kinds(double total, int steps, int threads, double peak, double copy)
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 6) return std::printf("train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS]\n"), 2;
+  if (argc < 6)
+    return std::printf("train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS] [recompute]\n"), 2;
   const std::string model = argv[1];
   const int64_t batch = atoi(argv[2]), size = atoi(argv[3]);
   const int threads = atoi(argv[5]), steps = argc > 6 ? atoi(argv[6]) : 5;
   omp_set_num_threads(threads);
   const DType t = std::string(argv[4]) == "bf16" ? kBF16 : kF32;
+  recompute_norms() = argc > 8 && std::string(argv[8]) == "recompute";
   Step step(model, batch, size, t, argc > 7 ? atoi(argv[7]) : 3);
   step.run();
   cpu::profile().fill({});

@@ -66,7 +66,7 @@ struct ChannelSums {
 // Batch normalisation over all but the last axis, with optional residual add and ReLU, in few passes.
 //   forward, training    mean, rstd <- statistics of x; running <- (1-momentum) running + momentum * (mean,
 //                        unbiased variance); y <- relu?((x - mean) rstd gamma + beta_ + residual)
-//   forward, evaluation  the running statistics instead; mean, rstd unused
+//   forward, evaluation  the running statistics instead, or on the CPU mean and rstd if they are given
 //   backward             dgamma, dbeta <- ... + grad_beta * themselves; dx <- ... + dx_beta dx;
 //                        dresidual <- dy masked by y > 0, + dresidual_beta dresidual
 // In evaluation mode backward treats the running statistics as constants. The ReLU's mask is y > 0; without y

@@ -13,9 +13,10 @@ namespace {
 // Flags that may differ between the workers of a job: on a newcomer's host the data may have another path.
 bool is_own(const std::string& flag) {
   static const std::set<std::string> own = {
-      "join",      "workers",    "hosts",  "elastic",     "eval-only",    "weights",      "output",
-      "progress",  "data",       "device", "threads",     "data-threads", "memory-limit", "autotune",
-      "interface", "port-range", "trace",  "export-onnx", "requeue",      "restarts",     "deadline"};
+      "join",         "workers",  "hosts",     "elastic",    "eval-only", "weights",
+      "output",       "progress", "data",      "device",     "threads",   "data-threads",
+      "memory-limit", "autotune", "interface", "port-range", "trace",     "export-onnx",
+      "requeue",      "restarts", "deadline",  "recompute"};
   return own.count(flag) > 0;
 }
 

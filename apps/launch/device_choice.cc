@@ -10,6 +10,7 @@
 #include "engine/device/device_use.h"
 #include "engine/device/memory.h"
 #include "engine/numerics.h"
+#include "engine/recompute.h"
 #include "engine/words/find_row.h"
 
 namespace skein::apps {
@@ -77,7 +78,11 @@ void prepare_engine(const Config& c, Device d) {
     Numerics& n = numerics();
     if (n.tf32 != wanted.tf32 || n.deterministic != wanted.deterministic || n.measure != wanted.measure)
       n = wanted;
+    if (recompute_norms() != (c.recompute == "norms")) recompute_norms() = c.recompute == "norms";
   }
+  if (d.is_cuda() && c.recompute != "none")
+    throw Error(text(c.origin("recompute").place, " ", c.recompute,
+                     ": norms are computed again on the CPU only, and this worker computes on ", d));
   if (c.memory_limit > 0) limit_memory(d, int64_t(c.memory_limit * double(1 << 30)));
 }
 

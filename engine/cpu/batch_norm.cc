@@ -67,16 +67,16 @@ void statistics(const BatchNormArgs& a, const Period& s, const NormKernels& kern
   }
 }
 
-// The mean and rstd that the pass uses: those of the batch, or the running ones.
+// The mean and rstd that the pass uses: those given, which are the batch's, or the running ones.
 struct Moments {
   std::vector<float> mean, rstd;
 };
 Moments moments(const BatchNormArgs& a, int64_t C) {
   Moments m{std::vector<float>(size_t(C)), std::vector<float>(size_t(C))};
   for (int64_t c = 0; c < C; ++c) {
-    m.mean[size_t(c)] = a.training ? a.mean.data<float>()[c] : a.running_mean.data<float>()[c];
+    m.mean[size_t(c)] = a.mean ? a.mean.data<float>()[c] : a.running_mean.data<float>()[c];
     m.rstd[size_t(c)] =
-        a.training ? a.rstd.data<float>()[c] : 1 / std::sqrt(a.running_var.data<float>()[c] + a.epsilon);
+        a.rstd ? a.rstd.data<float>()[c] : 1 / std::sqrt(a.running_var.data<float>()[c] + a.epsilon);
   }
   return m;
 }

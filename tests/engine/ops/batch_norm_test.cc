@@ -17,7 +17,8 @@ BatchNormArgs make_norm(const Shape& s, DType t, bool training, bool relu, bool 
                         float offset = 0.5f) {
   const int64_t c = s[s.rank() - 1];
   BatchNormArgs a;
-  a.x = gaussian(s, t, 1, offset), a.y = Tensor(s, t), a.mean = Tensor({c}), a.rstd = Tensor({c});
+  a.x = gaussian(s, t, 1, offset), a.y = Tensor(s, t);
+  if (training) a.mean = Tensor({c}), a.rstd = Tensor({c});
   a.gamma = gaussian({c}, kF32, 2, 1), a.shift = gaussian({c}, kF32, 3);
   a.running_mean = gaussian({c}, kF32, 4), a.running_var = gaussian({c}, kF32, 5, 3, 0.3f);
   a.training = training, a.relu = relu;
