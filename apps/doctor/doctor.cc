@@ -7,8 +7,8 @@
 
 #include "apps/base/host.h"
 #include "apps/base/printable.h"
+#include "apps/launch/crew/hosts.h"
 #include "apps/launch/host_list.h"
-#include "apps/launch/hosts.h"
 #include "apps/launch/launch.h"
 
 namespace skein::apps {

@@ -13,12 +13,12 @@
 #include <thread>
 
 #include "apps/base/environment.h"
+#include "apps/launch/crew/superior.h"
 #include "apps/launch/elastic/card.h"
 #include "apps/launch/elastic/role.h"
 #include "apps/launch/job_key.h"
 #include "apps/launch/meeting.h"
 #include "apps/launch/membership_note.h"
-#include "apps/launch/superior.h"
 
 namespace skein::apps {
 namespace {

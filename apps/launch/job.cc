@@ -9,10 +9,10 @@
 #include <numeric>
 
 #include "apps/base/printable.h"
+#include "apps/launch/crew/hosts.h"
+#include "apps/launch/crew/processes.h"
 #include "apps/launch/epochs.h"
-#include "apps/launch/hosts.h"
 #include "apps/launch/interrupt.h"
-#include "apps/launch/processes.h"
 #include "comm/communicator/run_workers.h"
 #include "comm/communicator/world_of_one.h"
 

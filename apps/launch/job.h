@@ -3,8 +3,8 @@
 #include <functional>
 #include <string>
 
+#include "apps/launch/crew/supervisor.h"
 #include "apps/launch/seat.h"
-#include "apps/launch/supervisor.h"
 #include "comm/communicator/communicator.h"
 
 namespace skein::comm {

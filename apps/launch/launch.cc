@@ -3,10 +3,10 @@
 
 #include "apps/base/environment.h"
 #include "apps/config/algorithm_values.h"
-#include "apps/launch/hosts.h"
+#include "apps/launch/crew/hosts.h"
+#include "apps/launch/crew/superior.h"
 #include "apps/launch/membership_note.h"
 #include "apps/launch/seat.h"
-#include "apps/launch/superior.h"
 #include "engine/words/find_row.h"
 
 namespace skein::apps {

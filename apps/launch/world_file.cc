@@ -16,7 +16,7 @@ namespace {
 using comm::sim::PacePlan;
 using comm::sim::SitePlan;
 
-constexpr int64_t kMostBytes = 1 << 20;  // of a world file
+constexpr int64_t kLongestFile = 1 << 20;  // bytes
 constexpr int64_t kMostWorkers = 1 << 16;
 
 double bytes_per_second(Section& s, const char* key, double otherwise) {
@@ -124,7 +124,7 @@ void read_hosts(Section& top, WorldFile& w, const NetworkDefaults& defaults) {
 // One number a line, in milliseconds.
 std::vector<double> read_trace(const Section& s, const std::string& path) {
   std::vector<double> seconds;
-  std::istringstream lines(read_file(path, kMostBytes));
+  std::istringstream lines(read_file(path, kLongestFile));
   for (std::string line; std::getline(lines, line);) {
     const double ms = number_in<double>(line).value_or(-1);
     if (!(ms >= 0 && ms <= 1e12))
@@ -245,6 +245,6 @@ WorldFile parse_world(const std::string& toml, const std::string& path) {
   return w;
 }
 
-WorldFile read_world(const std::string& path) { return parse_world(read_file(path, kMostBytes), path); }
+WorldFile read_world(const std::string& path) { return parse_world(read_file(path, kLongestFile), path); }
 
 }  // namespace skein::apps

@@ -5,7 +5,7 @@
 
 #include "apps/evaluation/consensus_model.h"
 #include "apps/evaluation/ema.h"
-#include "apps/train/gradient.h"
+#include "apps/train/gradient/gradient.h"
 #include "engine/device/memory.h"
 #include "optim/schedule.h"
 #include "optim/whole_step.h"

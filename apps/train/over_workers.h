@@ -4,7 +4,7 @@
 
 #include "apps/report/metrics.h"
 #include "apps/train/costs.h"
-#include "apps/train/meters.h"
+#include "apps/train/gradient/meters.h"
 
 namespace skein::apps {
 

@@ -11,15 +11,11 @@
 // has none, they save the last common step and end (rollback.h), and asynchronous workers end as they are.
 #include "apps/train/trainer.h"
 
-#include <filesystem>
-
 #include "apps/base/together.h"
-#include "apps/checkpoint/run_directory.h"
+#include "apps/train/opening.h"
 #include "comm/membership/council.h"
-#include "engine/words/file.h"
 
 namespace skein::apps {
-namespace fs = std::filesystem;
 
 Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progress& progress,
                  Survivors& survivors)
@@ -79,7 +75,8 @@ Outcome Trainer::run(const std::function<bool()>& stop, const std::function<bool
     council->complete_step(run_.k, run_.k);  // others can go on from here
   bool ready = false;
   try {
-    run_.survivors.wholly([&] { together(run_.comm(), [&] { open_directory(); }); });
+    run_.survivors.wholly(
+        [&] { together(run_.comm(), [&] { open_directory(run_, record_, scoring_, saving_, traces_); }); });
     stopping_.begin();
     record_.begin();
     run_.survivors.wholly([&] { traces_.start(), dealing_.begin(); });
@@ -209,26 +206,6 @@ void Trainer::regroup() {
   learning_.regroup();
   stopping_.meet_again();
   record_.note_losses();
-}
-
-// A run that cannot begin leaves no directory behind.
-void Trainer::open_directory() {
-  if (!run_.first() || record_.is_open()) return;
-  const std::string& directory = run_.directory;
-  const bool before = fs::exists(directory), continues = saving_.continues();
-  if (!continues) refuse_a_run(directory);
-  try {  // after a change of the membership config.toml still says what was asked for
-    make_directory(directory);
-    if (record_.changes().empty()) write_file(directory + "/config.toml", to_toml(run_.config));
-    record_.open(continues);
-    scoring_.open(saving_.resumed_from());
-    traces_.open();
-  } catch (...) {
-    std::error_code none;
-    if (!before) fs::remove_all(directory, none);
-    if (!continues) fs::remove(fs::path(directory) / "metrics.jsonl", none);
-    throw;
-  }
 }
 
 }  // namespace skein::apps

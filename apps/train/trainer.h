@@ -51,7 +51,6 @@ class Trainer {
  private:
   void begin();
   void regroup();
-  void open_directory();
   bool train();
   Outcome leave_epoch();
   void step();

@@ -12,13 +12,13 @@ constexpr int64_t kBroadcastPart = kPieceBytes;  // elements that travel down th
 
 }  // namespace
 
-Pending Communicator::State::sum(Communicator& c, const Tensor& x, double factor, const Coding* coding) {
+Pending Communicator::State::sum(Communicator& c, const Tensor& x, double factor, const Coding& coding) {
   CHECK(x && x.dtype() != kU8, "all_reduce sums f32, bf16, f16, i32 and i64");
   if (group.size() == 1) return {};
   const double began = group.now();
   std::shared_ptr<Pending::Op> op;
-  if (coding && *coding)
-    op = coded_reduction(group, sender, receiver, next_sequence(), x, *coding);
+  if (coding)
+    op = coded_reduction(group, sender, receiver, next_sequence(), x, coding);
   else if (devices && devices->takes(x))
     op = devices->reduction(c, x);
   else if (Collectives* const whole = group.transport.collectives(group.size()))
@@ -33,11 +33,9 @@ void Communicator::State::complete(std::shared_ptr<Pending::Op> op) {
   receiver.begin(std::move(op), group.now()).wait();
 }
 
-Pending Communicator::all_reduce(const Tensor& x) { return state_->sum(*this, x, 1); }
-Pending Communicator::mean(const Tensor& x) { return state_->sum(*this, x, 1.0 / size()); }
-Pending Communicator::all_reduce(const Tensor& x, const Coding& c) { return state_->sum(*this, x, 1, &c); }
+Pending Communicator::all_reduce(const Tensor& x) { return state_->sum(*this, x, 1, {}); }
 Pending Communicator::mean(const Tensor& x, const Coding& c) {
-  return state_->sum(*this, x, 1.0 / size(), &c);
+  return state_->sum(*this, x, 1.0 / size(), c);
 }
 
 // The rank d after the root hears from the one whose d lacks the highest bit. In segments, so that a large

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/communicator/coding.h"
 #include "comm/communicator/pending.h"
 #include "comm/mailbox.h"
 #include "comm/meter.h"
@@ -20,7 +21,6 @@ namespace skein::comm {
 
 enum class DeviceWish : uint8_t;  // device_way.h
 struct DeviceOffer;
-struct Coding;  // coding.h
 
 struct CommunicatorOptions {
   double deadline = 60;    // seconds that any single wait may take; kForever: as long as the peer lives
@@ -99,12 +99,9 @@ class Communicator {
   // x <- the sum over all ranks, in rank order, so that every rank and every run gets the same bits. f32,
   // bf16, f16, i32, i64. x belongs to the operation until wait(). Several may be under way at the same time.
   [[nodiscard]] Pending all_reduce(const Tensor& x);
-  // x <- the mean over all ranks: that sum, divided by their number when it has been waited for.
-  [[nodiscard]] Pending mean(const Tensor& x);
-  // The same for f32 numbers that travel coded, always as messages; every number is rounded twice. The
-  // residual belongs to the operation until wait(), as x does. Without a codec these are the two above.
-  [[nodiscard]] Pending all_reduce(const Tensor& x, const Coding&);
-  [[nodiscard]] Pending mean(const Tensor& x, const Coding&);
+  // x <- the mean over all ranks: that sum, divided by their number when it has been waited for. With a codec, f32
+  // numbers travel coded, always as messages, and are rounded twice; the residual belongs to the operation, as x does.
+  [[nodiscard]] Pending mean(const Tensor& x, const Coding& = {});
   void broadcast(const Tensor& x, Rank root);
   // Returns every rank's x, in rank order, in host memory, on the root; elsewhere {}. Sizes may
   // differ, types not.

@@ -16,7 +16,7 @@ struct Communicator::State {
   int64_t next_sequence() { return sequence++ << 24; }  // steps of one collective: 16 M messages a peer
   void complete(std::shared_ptr<Pending::Op>);          // returns when it is done
   // x <- factor * the sum of x over all ranks
-  Pending sum(Communicator&, const Tensor& x, double factor, const Coding* = nullptr);
+  Pending sum(Communicator&, const Tensor& x, double factor, const Coding&);
 
   Group group;
   Sender sender{group};

@@ -87,14 +87,7 @@ MemoryPool::MemoryPool(Device d)
       }()) {}
 MemoryPool::~MemoryPool() { blocks_->close(); }
 
-int64_t MemoryPool::bytes() const {
-  int64_t sum = 0;
-  for (const auto& [p, n] : blocks_->all()) sum += n;
-  return sum;
-}
-void MemoryPool::each_block(const std::function<void(void*, int64_t)>& f) const {
-  for (const auto& [p, n] : blocks_->all()) f(p, n);
-}
+std::vector<std::pair<void*, int64_t>> MemoryPool::blocks() const { return blocks_->all(); }
 
 MemoryPool::Use::Use(MemoryPool* pool) : outer_(g_pool) { g_pool = pool; }
 MemoryPool::Use::~Use() { g_pool = outer_; }

@@ -1,7 +1,8 @@
 // Memory of recorded work: what a body allocates while it is recorded stays in place for as long as the
 // recording may be replayed.
 #pragma once
-#include <functional>
+#include <utility>
+#include <vector>
 
 #include "engine/device/device.h"
 
@@ -28,10 +29,8 @@ class MemoryPool {
     MemoryPool* const outer_;
   };
 
-  int64_t bytes() const;  // of all its blocks, in use or not
-  // Calls f(block, bytes) for every block. Tests scramble them, because a recording must not depend on what
-  // an earlier run left there.
-  void each_block(const std::function<void(void*, int64_t)>& f) const;
+  // All its blocks, in use or not, with their bytes. A recording does not depend on what an earlier run left there.
+  std::vector<std::pair<void*, int64_t>> blocks() const;
 
  private:
   class Blocks;

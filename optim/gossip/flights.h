@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "optim/gossip/gossip.h"
+#include "optim/gossip/meeting.h"
 #include "optim/order_log.h"
 
 namespace skein::optim {

@@ -1,6 +1,5 @@
-// What gossiping strategies share: the graph that their flags choose, a gossip's two halves, and meetings.
+// What gossiping strategies share: the graph that their flags choose, and a gossip's two halves.
 #pragma once
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,23 +57,6 @@ class Gossip {
   EdgeCopies copies_;
   comm::Mix p_;     // column and row i of P(k), from give() to take()
   Tensor buffers_;  // w times the running statistics, as x is w z
-};
-
-// A meeting of workers that are at different steps. Each tells all others that it has come, and serves
-// them until all have come. A worker that waits for another one inside its step can ask whether that
-// one has come.
-class Meeting {
- public:
-  static constexpr double kNap = 1e-3;  // seconds of a wait before it looks whether anything else has changed
-  explicit Meeting(comm::Tag tag) : tag_(tag) {}
-  // Returns when all have called it as often as this worker. Until then it calls `meanwhile` repeatedly.
-  void meet(comm::Communicator&, const std::function<void()>& meanwhile);
-  bool has_come(comm::Communicator&, comm::Rank);  // to this worker's next meeting; never waits
-
- private:
-  const comm::Tag tag_;
-  int64_t round_ = 0;
-  std::vector<bool> here_;
 };
 
 }  // namespace skein::optim

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "optim/gossip/gossip.h"
+#include "optim/gossip/meeting.h"
 #include "optim/order_log.h"
 
 namespace skein::optim {

@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include "apps/base/environment.h"
+#include "apps/launch/crew/superior.h"
 #include "apps/launch/elastic/role.h"
-#include "apps/launch/superior.h"
 
 namespace skein::apps {
 namespace {

@@ -9,8 +9,8 @@
 #include <csignal>
 #include <cstring>
 
-#include "apps/launch/superior.h"
-#include "apps/launch/supervisor.h"
+#include "apps/launch/crew/superior.h"
+#include "apps/launch/crew/supervisor.h"
 
 namespace skein::apps {
 

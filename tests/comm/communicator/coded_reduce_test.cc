@@ -19,6 +19,12 @@ Tensor numbers(int rank, uint64_t step, int64_t n) {
 }
 std::vector<float> listed(const Tensor& x) { return {x.data<float>(), x.data<float>() + x.size()}; }
 
+// x <- the sum over all ranks.
+void sum(Communicator& c, const Tensor& x, const Coding& coding) {
+  c.mean(x, coding).wait();
+  scale(x, float(c.size()));
+}
+
 class CodedReduce : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Sizes, CodedReduce, testing::Range(1, 7));
 
@@ -38,7 +44,7 @@ TEST_P(CodedReduce, AllRanksHaveTheSameBitsAndOweWhatTheyHaveNotSaid) {
         const Coding coding{codec, Tensor::zeros({size})};
         for (uint64_t k = 0; k < kSteps; ++k) {
           const Tensor x = numbers(c.rank(), k, size);
-          c.all_reduce(x, coding).wait();
+          sum(c, x, coding);
           if (c.rank() == 0)
             for (int64_t i = 0; i < size; ++i) said[size_t(i)] += x.data<float>()[i];
           sums[size_t(c.rank())] = listed(x);
@@ -73,7 +79,7 @@ TEST(CodedReduceOf, TwoRanksRoundsTwice) {
   }
   in_local_world(2, [&](Communicator& c) {
     const Tensor x = numbers(c.rank(), 0, kN);
-    c.all_reduce(x, {codec, Tensor::zeros({kN})}).wait();
+    sum(c, x, {codec, Tensor::zeros({kN})});
     EXPECT_EQ(listed(x), listed(want));
   });
 }
@@ -111,14 +117,14 @@ TEST(CodedReduceOf, AnyNetworkGivesTheSameBits) {
   const sim::Weather storm{
       .seed = 5, .latency = 1e-3, .jitter = 0.02, .loss = 0.2, .duplication = 0.2, .overtaking = true};
   std::vector<std::vector<float>> calm(4), stormy(4);
-  const auto sum = [](Communicator& c, std::vector<std::vector<float>>& to) {
+  const auto reduce = [](Communicator& c, std::vector<std::vector<float>>& to) {
     const Coding coding{{Codec::kTopK, 0.1}, Tensor::zeros({70000})};
     const Tensor x = numbers(c.rank(), 0, 70000);
-    for (int k = 0; k < 3; ++k) c.all_reduce(x, coding).wait();
+    for (int k = 0; k < 3; ++k) c.mean(x, coding).wait();
     to[size_t(c.rank())] = listed(x);
   };
-  in_local_world(4, [&](Communicator& c) { sum(c, calm); });
-  sim::in_sim_world(4, storm, [&](Communicator& c) { sum(c, stormy); });
+  in_local_world(4, [&](Communicator& c) { reduce(c, calm); });
+  sim::in_sim_world(4, storm, [&](Communicator& c) { reduce(c, stormy); });
   EXPECT_EQ(stormy, calm);
 }
 
@@ -128,17 +134,17 @@ TEST(CodedReduceOf, SendsFewerBytes) {
   for (const auto& [codec, times] : {std::pair(Codec{Codec::kInt8}, 3.9), {Codec{Codec::kInt4}, 7.0}})
     in_local_world(4, [&, codec = codec, times = times](Communicator& c) {
       const Tensor x = numbers(c.rank(), 0, kN);
-      c.all_reduce(x, {codec, Tensor::zeros({kN})}).wait();
+      sum(c, x, {codec, Tensor::zeros({kN})});
       const double plain = 2 * 3 / 4.0 * 4 * kN;
       EXPECT_GT(plain / double(c.meter().traffic().bytes), times);
     });
 }
 
-TEST(CodedReduceOf, WithoutACodecItIsThePlainSum) {
+TEST(CodedReduceOf, WithoutACodecItIsThePlainMean) {
   in_local_world(3, [](Communicator& c) {
     const Tensor x = numbers(c.rank(), 0, 1000), y = x.clone();
-    c.all_reduce(x).wait();
-    c.all_reduce(y, Coding{}).wait();
+    c.mean(x).wait();
+    c.mean(y, Coding{}).wait();
     EXPECT_EQ(listed(x), listed(y));
   });
 }

@@ -1,68 +1,13 @@
 // A world of processes that fail in every way we know: letters are lost, doubled and late, processes are cut off,
 // hang, die in bursts, leave and join, single links break, and some deaths look like silence. All follows from a seed.
-// Large file: one class, whose processes, network, troubles and judgements all act on each other.
 #pragma once
-#include <algorithm>
-#include <cmath>
-#include <iostream>
-#include <queue>
-
-#include "comm/membership/succession.h"
-#include "engine/base.h"
+#include "tests/comm/membership/succession_judgement.h"
 
 namespace skein::comm::testing {
 
-// SplitMix64.
-class Dice {
+class World : Judged {
  public:
-  explicit Dice(uint64_t seed) : state_(seed) {}
-  uint64_t next() {
-    uint64_t z = state_ += 0x9E3779B97F4A7C15;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-    return z ^ (z >> 31);
-  }
-  size_t below(size_t n) { return size_t(next() % n); }
-  double unit() { return double(next() >> 11) * 0x1p-53; }
-  bool chance(double p) { return unit() < p; }
-  double wait(double mean) { return -mean * std::log1p(-unit()); }
-
- private:
-  uint64_t state_;
-};
-
-// Something that must never be, and the seed of the world in which it was.
-struct Broken : Error {
-  using Error::Error;
-};
-
-struct Process {
-  std::unique_ptr<Succession> member;  // none: it has not been told of a view yet
-  bool dead = false, leaving = false, provable = false, in_cut = false;
-  bool ended = false;  // it was told that it is out, and has gone
-  bool never = false;  // it went before it was told of its first view
-  double hung_until = 0, ends_at = HUGE_VAL, starts_at = HUGE_VAL, asks_at = 0, knocks_at = 0;
-  int64_t completed = 0, oldest = kNoState;
-  std::vector<size_t> others;   // the processes of its view, by rank
-  std::vector<double> heard;    // by rank
-  std::vector<bool> suspected;  // by rank
-  std::set<size_t> knows_dead, knows_leaving, knows_waiting, knows_never;  // processes
-};
-
-struct Happening {
-  enum Kind : uint8_t { kLetter, kClaim, kAnswer };
-  double at;
-  int64_t number;  // of equal times, the first is first
-  Kind kind;
-  size_t from, to;
-  std::string bytes;
-  bool operator<(const Happening& o) const { return at != o.at ? at > o.at : number > o.number; }
-};
-
-class World {
- public:
-  World(uint64_t seed, Rules rules, bool prints = false)
-      : dice_(seed), rules_(rules), prints_(prints), has_register_(seed % 2 == 1) {
+  World(uint64_t seed, Rules rules, bool prints = false) : Judged(seed, prints), rules_(rules) {
     options_.has_register = has_register_;
     options_.patience = 0.2 + dice_.unit();
     options_.grace = 0.5 + 2 * dice_.unit();
@@ -101,51 +46,8 @@ class World {
   static constexpr int kStorm = 300;      // rounds
   static constexpr double kRound = 0.05;  // seconds
   static constexpr double kPatience = 10, kLongestCalm = 60;
-  static constexpr size_t kMostAlive = 10, kMostProcesses = 500;
-
-  // Not in the order in which they come.
-  static MemberId id(size_t process) { return (process * 377 + 123) % 1009 + 1; }
-  static size_t process_of(MemberId m) {
-    static const std::vector<size_t> table = [] {
-      std::vector<size_t> t(1010);
-      for (size_t i = 0; i < 1009; ++i) t[id(i)] = i;
-      return t;
-    }();
-    return table.at(m);
-  }
-  std::string words(const View& v) const {
-    std::string s = text("epoch ", v.epoch, " from step ", v.step, " of");
-    for (const View::Member& m : v.members) s += text(" ", process_of(m.id), m.has_state ? "" : "?");
-    return s;
-  }
-  template <class... A>
-  void say(const A&... part) const {
-    if (prints_) std::cout << now_ << ": " << text(part...) << "\n";
-  }
-  [[noreturn]] static void broken(const std::string& what) { throw Broken(what); }
-  static void require(bool good, const char* what) {
-    if (!good) broken(what);
-  }
-
-  const View& last() const { return history_.rbegin()->second; }
-  bool alive(const Process& p) const { return !p.dead && !p.ended; }
-  bool awake(const Process& p) const { return alive(p) && p.hung_until <= now_; }
-  bool linked(size_t from, size_t to) const {
-    return processes_[from].in_cut == processes_[to].in_cut &&
-           (broken_links_.empty() || !broken_links_.count({from, to}));
-  }
-  bool hears(size_t i, size_t from) const { return awake(processes_[from]) && linked(from, i); }
 
   // ---- letters
-  void post(Happening::Kind kind, size_t from, size_t to, std::string bytes) {
-    if (dice_.chance(loss_)) return;
-    if (dice_.chance(doubling_)) push(kind, from, to, bytes);
-    push(kind, from, to, std::move(bytes));
-  }
-  void push(Happening::Kind kind, size_t from, size_t to, std::string bytes) {
-    const double late = dice_.chance(0.02) ? 20 : 1;
-    happenings_.push({now_ + dice_.wait(0.06) * late, number_++, kind, from, to, std::move(bytes)});
-  }
   void send(size_t from, std::vector<Letter> letters) {
     for (Letter& l : letters) {
       const size_t to = process_of(l.to);
@@ -238,97 +140,6 @@ class World {
       begin(i, View(*p.member->next()));
     }
   }
-
-  // ---- what goes wrong
-  size_t pick_alive() {
-    size_t i = dice_.below(processes_.size());
-    for (size_t tries = 0; tries < processes_.size() && !alive(processes_[i]); ++tries)
-      i = (i + 1) % processes_.size();
-    return i;
-  }
-  size_t count_alive() const {
-    size_t n = 0;
-    for (const Process& p : processes_) n += alive(p);
-    return n;
-  }
-  void kill(size_t i) {
-    Process& p = processes_[i];
-    if (!alive(p)) return;
-    p.dead = true, p.provable = dice_.chance(0.75);
-    say("process ", i, p.provable ? " dies" : " dies in silence");
-  }
-  void harm() {
-    const size_t n = count_alive();
-    if (n == 0) return;
-    if (dice_.chance(0.004) && n > 2)
-      for (size_t k = 0; k < n / 2; ++k) kill(pick_alive());
-    const double r = dice_.unit();
-    if (r < 0.006) {
-      if (n > 1) kill(pick_alive());
-    } else if (r < 0.014) {
-      const size_t i = pick_alive();
-      processes_[i].hung_until = now_ + dice_.wait(3);
-      say("process ", i, " hangs until ", processes_[i].hung_until);
-    } else if (r < 0.03) {
-      for (Process& p : processes_) p.in_cut = dice_.chance(0.5);
-      register_in_cut_ = dice_.chance(0.5);
-      say("the network is cut");
-    } else if (r < 0.045) {
-      mend();
-    } else if (r < 0.06 && n < kMostAlive && processes_.size() < kMostProcesses) {
-      processes_.emplace_back();
-    } else if (r < 0.065 && n > 1) {
-      leave(pick_alive());
-    } else if (r < 0.09) {
-      suspect_wrongly(pick_alive());
-    } else if (r < 0.1) {
-      break_link();
-    } else if (r < 0.115) {
-      give_up(pick_alive());
-    }
-  }
-  // A newcomer that has waited for too long, perhaps until it was in a view.
-  void give_up(size_t i) {
-    Process& p = processes_[i];
-    if (!awake(p) || p.member) return;
-    p.ended = p.never = true, p.provable = dice_.chance(0.5);
-    say("process ", i, " gives up before it begins");
-  }
-  void break_link() {
-    const size_t a = pick_alive(), b = pick_alive();
-    if (a == b) return;
-    broken_links_.insert({a, b});
-    if (dice_.chance(0.5)) broken_links_.insert({b, a});
-    say("nothing gets from process ", a, " to ", b);
-  }
-  void mend() {
-    for (Process& p : processes_) p.in_cut = false;
-    register_in_cut_ = false;
-    broken_links_.clear();
-  }
-  // In some worlds a link stays broken: then one of its ends must go.
-  void calm_down() {
-    mend();
-    for (Process& p : processes_) p.hung_until = 0;
-    const size_t a = pick_alive(), b = pick_alive();
-    if (a == b || !processes_[a].member || !processes_[b].member || !dice_.chance(0.25)) return;
-    broken_links_ = {{a, b}, {b, a}};
-    say("nothing gets from process ", a, " to ", b, " and back, for good");
-  }
-  void leave(size_t i) {
-    Process& p = processes_[i];
-    if (!awake(p) || !p.member) return;
-    p.leaving = true;
-    p.member->leaves(id(i));
-    say("process ", i, " leaves");
-  }
-  void suspect_wrongly(size_t i) {
-    Process& p = processes_[i];
-    if (!awake(p) || !p.member) return;
-    const size_t r = dice_.below(p.heard.size());
-    p.heard[r] = -HUGE_VAL;
-  }
-
   // ---- what a process does in a round
   void pass(bool storm) {
     now_ += kRound;
@@ -428,79 +239,12 @@ class World {
     return true;
   }
 
-  // ---- at the end
-  // All that live are in the last epoch, and nobody else is in it.
-  bool settled() const {
-    const View& v = last();
-    bool somebody_stays = false;
-    for (const Process& p : processes_) somebody_stays = somebody_stays || (alive(p) && !p.leaving);
-    for (const View::Member& m : v.members)
-      if (!alive(processes_[process_of(m.id)])) return false;
-    for (const Process& p : processes_) {
-      if (!alive(p) || stranded(p)) continue;
-      if (!p.member || p.member->now() != v || p.member->next()) return false;
-      if (!somebody_stays) continue;
-      if (p.leaving || p.member->frozen() || std::count(p.suspected.begin(), p.suspected.end(), true))
-        return false;
-    }
-    return true;
-  }
-  void say_who_is_where() const {
-    for (size_t i = 0; i < processes_.size(); ++i) {
-      const Process& p = processes_[i];
-      if (alive(p))
-        say("process ", i, p.leaving ? " wants to leave" : "",
-            p.member && p.member->frozen() ? " is frozen" : "",
-            p.member ? " in " + words(p.member->now()) : " waits");
-    }
-  }
-  // It has missed so much that nobody it knows is in the last epoch, so that nobody can tell it.
-  bool stranded(const Process& p) const {
-    if (!p.member || p.member->now() == last()) return false;
-    for (const View::Member& m : p.member->now().members) {
-      const Process& o = processes_[process_of(m.id)];
-      if (&o != &p && alive(o) && o.member && last().has(m.id) &&
-          linked(process_of(m.id), size_t(&p - &processes_[0])))
-        return false;
-    }
-    return true;
-  }
-  // What is left of the last epoch is a quorum. Where only those are left who leave, nothing needs to go on.
-  bool can_go_on() const {
-    const View& v = last();
-    Census c{.members = int(v.members.size()), .all_others = true, .has_register = has_register_};
-    bool somebody_stays = false;
-    for (const View::Member& m : v.members) {
-      const Process& p = processes_[process_of(m.id)];
-      if (p.never) {
-        --c.members;
-        continue;
-      }
-      const bool dead = !alive(p) && p.provable;
-      const bool here = alive(p) && p.member && p.member->now() == v;
-      c.said += here, c.dead += dead;
-      c.all_others = c.all_others && (dead || here);
-      somebody_stays = somebody_stays || (here && !p.leaving);
-    }
-    for (const auto& [a, b] : broken_links_)
-      if (a < b && v.has(id(a)) && v.has(id(b))) --c.said, c.all_others = false;
-    return somebody_stays && is_quorum(c);
-  }
-
-  Dice dice_;
   const Rules rules_;
-  const bool prints_, has_register_;
   Succession::Options options_;
   bool in_step_ = false;  // no member is more than a step ahead of another, as in synchronous training
   double silence_ = 0;    // seconds after which a member is suspected
   double harshness_ = 1;  // how often something goes wrong
-  double now_ = 0, loss_ = 0, doubling_ = 0;
-  bool register_in_cut_ = false;
-  std::set<std::pair<size_t, size_t>> broken_links_;  // from, to
-  int64_t number_ = 0;
-  std::vector<Process> processes_;
-  std::priority_queue<Happening> happenings_;
-  std::map<uint32_t, View> history_, register_;
+  std::map<uint32_t, View> register_;
 };
 
 }  // namespace skein::comm::testing

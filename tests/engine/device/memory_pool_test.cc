@@ -4,6 +4,7 @@
 #include "engine/device/graph.h"
 #include "engine/device/memory.h"
 #include "engine/vectors/vec.h"
+#include "tests/engine/device/recordings.h"
 #include "tests/support/testing.h"
 
 namespace skein {
@@ -25,11 +26,11 @@ TEST_P(MemoryPools, ThePoolStaysAsLargeAsTheRecordingMadeIt) {
     copy(out, y);
   };
   work.run({}, body);
-  const int64_t after_warm_up = work.memory().bytes();
+  const int64_t after_warm_up = bytes_of(work.memory());
   const MemoryUse before = memory_use(d);
   for (int i = 0; i < 5; ++i) work.run({}, body);
-  EXPECT_EQ(work.memory().bytes(), after_warm_up);
-  EXPECT_LE(after_warm_up, 4 * size_t(5000 * 4 * 5 / 4));
+  EXPECT_EQ(bytes_of(work.memory()), after_warm_up);
+  EXPECT_LE(after_warm_up, 4 * 5000 * 4 * 5 / 4);
   EXPECT_EQ(memory_use(d).now, before.now);
   EXPECT_EQ(values(out)[0], 102);
 }

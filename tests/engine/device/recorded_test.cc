@@ -5,6 +5,7 @@
 
 #include "engine/vectors/mix.h"
 #include "engine/vectors/vec.h"
+#include "tests/engine/device/recordings.h"
 #include "tests/support/testing.h"
 
 namespace skein {
@@ -101,7 +102,7 @@ TEST_P(Recordings, WhatCannotBeRecordedRunsPlainly) {
   EXPECT_EQ(said[0],
             "the body is not recorded and runs plainly: a sum over a vector is read back to the host");
   EXPECT_EQ(work.refused(), "a sum over a vector is read back to the host");
-  EXPECT_EQ(work.memory().bytes(), 0);
+  EXPECT_EQ(bytes_of(work.memory()), 0);
 }
 
 TEST_P(Recordings, AStateThatMovesIsAnError) {

@@ -15,15 +15,22 @@ inline std::vector<uint8_t> bytes_of(const Tensor& t) {
   return {from, from + host.bytes()};
 }
 
+// Of all blocks, in use or not.
+inline int64_t bytes_of(const MemoryPool& pool) {
+  int64_t sum = 0;
+  for (const auto& [p, bytes] : pool.blocks()) sum += bytes;
+  return sum;
+}
+
 // Fills all memory of the recording with NaNs.
 inline void scramble(const MemoryPool& pool, Device d) {
   current_stream(d).sync();
-  pool.each_block([&](void* p, int64_t bytes) {
+  for (const auto& [p, bytes] : pool.blocks()) {
     const Tensor block({bytes}, kU8, std::make_shared<Storage>(p, bytes, d, nullptr));
     Tensor noise({bytes}, kU8);
     std::memset(noise.raw(), 0xff, size_t(bytes));
     copy_bytes(block, noise);
-  });
+  }
   current_stream(d).sync();
 }
 

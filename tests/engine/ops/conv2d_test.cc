@@ -10,6 +10,7 @@
 #include "engine/cpu/depthwise_conv.h"
 #include "engine/cpu/direct_conv.h"
 #include "engine/cpu/winograd.h"
+#include "tests/support/conv_cases.h"
 #include "tests/support/reference.h"
 #include "tests/support/testing.h"
 
@@ -45,26 +46,22 @@ Numbers scaled(const Numbers& v, double beta) {
   return y;
 }
 
-struct ConvCase {
-  int64_t n, h, w, c, o, r, s;
-  ConvGeometry geometry;
-};
-
-const ConvCase kConvCases[] = {
-    {2, 9, 7, 3, 16, 3, 3, {1, 1, 1, 1}},    {2, 8, 8, 16, 16, 3, 3, {1, 1, 1, 1}},
-    {1, 11, 9, 1, 5, 5, 5, {1, 0, 1, 1}},    {2, 9, 9, 5, 7, 3, 3, {2, 1, 1, 1}},
-    {3, 15, 13, 3, 64, 7, 7, {2, 3, 1, 1}},  {2, 6, 6, 16, 32, 1, 1, {2, 0, 1, 1}},
-    {2, 6, 6, 32, 24, 1, 1, {1, 0, 1, 1}},   {2, 9, 9, 16, 16, 3, 3, {1, 1, 1, 16}},
-    {1, 12, 12, 8, 12, 3, 3, {1, 2, 2, 1}},  {2, 7, 7, 8, 16, 3, 3, {2, 1, 1, 4}},
-    {1, 5, 5, 1, 1, 3, 3, {1, 1, 1, 1}},     {2, 28, 28, 1, 32, 3, 3, {1, 1, 1, 1}},
-    {1, 10, 8, 6, 6, 3, 3, {1, 2, 2, 6}},    {5, 4, 4, 64, 64, 3, 3, {1, 1, 1, 1}},
-    {2, 5, 6, 7, 9, 2, 4, {1, 1, 1, 1}},     {3, 7, 9, 24, 40, 3, 3, {1, 1, 1, 1}},
-    {1, 30, 31, 16, 8, 3, 3, {1, 0, 1, 1}},  {2, 8, 5, 8, 24, 3, 3, {1, 2, 1, 1}},
-    {2, 6, 6, 32, 40, 3, 3, {1, 1, 1, 1}},   {2, 14, 13, 40, 40, 3, 3, {2, 1, 1, 40}},
-    {3, 9, 11, 24, 24, 5, 5, {1, 2, 1, 24}}, {1, 12, 9, 48, 48, 7, 7, {1, 3, 1, 48}},
-    {2, 8, 9, 32, 32, 3, 3, {1, 1, 1, 8}},   {2, 7, 6, 12, 24, 3, 3, {1, 1, 1, 12}},
-    {1, 9, 9, 24, 12, 3, 3, {2, 1, 2, 3}},   {2, 5, 5, 32, 32, 1, 1, {2, 0, 1, 32}},
-};
+// Beyond those that both processors are tried with: grouped, depthwise and other shapes.
+const std::vector<ConvCase> kCases = with(kConvCases, {{2, 9, 9, 16, 16, 3, 3, {1, 1, 1, 16}},
+                                                       {1, 12, 12, 8, 12, 3, 3, {1, 2, 2, 1}},
+                                                       {2, 7, 7, 8, 16, 3, 3, {2, 1, 1, 4}},
+                                                       {1, 10, 8, 6, 6, 3, 3, {1, 2, 2, 6}},
+                                                       {3, 7, 9, 24, 40, 3, 3, {1, 1, 1, 1}},
+                                                       {1, 30, 31, 16, 8, 3, 3, {1, 0, 1, 1}},
+                                                       {2, 8, 5, 8, 24, 3, 3, {1, 2, 1, 1}},
+                                                       {2, 6, 6, 32, 40, 3, 3, {1, 1, 1, 1}},
+                                                       {2, 14, 13, 40, 40, 3, 3, {2, 1, 1, 40}},
+                                                       {3, 9, 11, 24, 24, 5, 5, {1, 2, 1, 24}},
+                                                       {1, 12, 9, 48, 48, 7, 7, {1, 3, 1, 48}},
+                                                       {2, 8, 9, 32, 32, 3, 3, {1, 1, 1, 8}},
+                                                       {2, 7, 6, 12, 24, 3, 3, {1, 1, 1, 12}},
+                                                       {1, 9, 9, 24, 12, 3, 3, {2, 1, 2, 3}},
+                                                       {2, 5, 5, 32, 32, 1, 1, {2, 0, 1, 32}}});
 
 ConvArgs make_conv(const ConvCase& k, DType t, bool bias) {
   const auto& g = k.geometry;
@@ -101,10 +98,10 @@ template <class F>
 void each_conv(F f) {
   for (const Way& way : kWays)
     for (DType t : {kF32, kBF16, kF16})
-      for (const ConvCase& k : kConvCases)
+      for (const ConvCase& k : kCases)
         for (int bits = 0; bits < 4; ++bits)
-          if (ConvArgs c = make_conv(k, t, bits & 1); way.fits(c))
-            f(way, c, bits, text(way.name, ' ', t, " case ", &k - kConvCases, " bits ", bits));
+          if (ConvArgs c = make_conv(k, t, bits); way.fits(c))
+            f(way, c, bits, text(way.name, ' ', t, " case ", &k - kCases.data(), " bits ", bits));
 }
 
 TEST(Conv, ForwardEqualsTheReferenceWithBiasAndRelu) {

@@ -34,7 +34,7 @@ Config config_for(const std::string& model) {
 }
 
 void scramble(const MemoryPool& pool) {
-  pool.each_block([](void* p, int64_t bytes) { std::memset(p, 0xff, size_t(bytes)); });
+  for (const auto& [p, bytes] : pool.blocks()) std::memset(p, 0xff, size_t(bytes));
 }
 
 struct Trained {

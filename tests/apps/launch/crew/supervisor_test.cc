@@ -1,5 +1,5 @@
 // The supervisor: how a job ends whose workers end by status, by a signal, or not at all.
-#include "apps/launch/supervisor.h"
+#include "apps/launch/crew/supervisor.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // How a batch becomes a gradient: which batch, in how many passes, and what the meters record.
-#include "apps/train/gradient.h"
+#include "apps/train/gradient/gradient.h"
 
 #include <gtest/gtest.h>
 

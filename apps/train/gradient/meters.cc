@@ -1,5 +1,5 @@
 // Sums loss and hits in one small vector on the device.
-#include "apps/train/meters.h"
+#include "apps/train/gradient/meters.h"
 
 #include <cmath>
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/launch/restarts.h"
+#include "apps/launch/crew/restarts.h"
 #include "comm/join/sockets.h"
 
 namespace skein::apps {

@@ -1,5 +1,5 @@
 // Blending: the partners, shares and boxes of a step are a function of its seed and number alone.
-#include "apps/train/blending.h"
+#include "apps/train/gradient/blending.h"
 
 #include "tests/support/testing.h"
 

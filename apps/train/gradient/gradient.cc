@@ -1,5 +1,5 @@
 // One batch in one pass or several: normalized or blended, through the model and back, then unscaled and clipped.
-#include "apps/train/gradient.h"
+#include "apps/train/gradient/gradient.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // Starts workers: sets the environment of each and executes this program again.
-#include "apps/launch/processes.h"
+#include "apps/launch/crew/processes.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -10,9 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "apps/launch/crew/superior.h"
 #include "apps/launch/elastic/role.h"
 #include "apps/launch/job_key.h"
-#include "apps/launch/superior.h"
 #include "comm/join/rendezvous.h"
 
 namespace skein::apps {

@@ -1,5 +1,5 @@
 // When fresh workers take the places of dead ones: pauses and counts.
-#include "apps/launch/restarts.h"
+#include "apps/launch/crew/restarts.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Meters: batches add up by their rows, are read once, and a loss that is not finite is noticed.
-#include "apps/train/meters.h"
+#include "apps/train/gradient/meters.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Draws a blend.
-#include "apps/train/blending.h"
+#include "apps/train/gradient/blending.h"
 
 #include <algorithm>
 #include <cmath>

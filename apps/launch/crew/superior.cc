@@ -1,5 +1,5 @@
 // Sends reports through the inherited socket.
-#include "apps/launch/superior.h"
+#include "apps/launch/crew/superior.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "apps/launch/superior.h"
-#include "apps/launch/supervisor.h"
+#include "apps/launch/crew/superior.h"
+#include "apps/launch/crew/supervisor.h"
 
 namespace skein::apps {
 

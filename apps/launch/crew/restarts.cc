@@ -1,5 +1,5 @@
 // Counts restarts and doubles pauses.
-#include "apps/launch/restarts.h"
+#include "apps/launch/crew/restarts.h"
 
 #include <algorithm>
 

@@ -3,10 +3,10 @@
 #include <memory>
 
 #include "apps/train/batches.h"
-#include "apps/train/blending.h"
-#include "apps/train/meters.h"
-#include "apps/train/pacing.h"
-#include "apps/train/step_graphs.h"
+#include "apps/train/gradient/blending.h"
+#include "apps/train/gradient/meters.h"
+#include "apps/train/gradient/pacing.h"
+#include "apps/train/gradient/step_graphs.h"
 #include "apps/train/traces.h"
 #include "engine/vectors/loss_scale.h"
 #include "nn/oracle.h"

@@ -1,5 +1,5 @@
 // What a fresh worker finds in its environment. The workers are this test program again, in the role of CrewMember.
-#include "apps/launch/processes.h"
+#include "apps/launch/crew/processes.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "apps/base/environment.h"
+#include "apps/launch/crew/superior.h"
 #include "apps/launch/job_key.h"
-#include "apps/launch/superior.h"
 
 namespace skein::apps {
 namespace {

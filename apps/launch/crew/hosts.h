@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "apps/launch/crew/supervisor.h"
 #include "apps/launch/host_list.h"
-#include "apps/launch/supervisor.h"
 
 namespace skein::apps {
 

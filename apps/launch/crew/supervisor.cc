@@ -1,5 +1,5 @@
 // Supervisor: fork, poll, waitpid, and timeouts.
-#include "apps/launch/supervisor.h"
+#include "apps/launch/crew/supervisor.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -16,7 +16,7 @@
 #include <tuple>
 
 #include "apps/base/host.h"
-#include "apps/launch/superior.h"
+#include "apps/launch/crew/superior.h"
 
 namespace skein::apps {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "apps/launch/superior.h"
-#include "apps/launch/supervisor.h"
+#include "apps/launch/crew/superior.h"
+#include "apps/launch/crew/supervisor.h"
 
 namespace skein::apps {
 namespace {

@@ -1,5 +1,5 @@
 // Holds the inputs of recorded steps, and the rule that records its steps.
-#include "apps/train/step_graphs.h"
+#include "apps/train/gradient/step_graphs.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 //                                                     ends them
 //   host to caller   skein-host reports REPORT        on stderr, where losses are replaced: superior.h
 //   caller to host   through                          no fresh workers any more
-#include "apps/launch/hosts.h"
+#include "apps/launch/crew/hosts.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -20,9 +20,9 @@
 #include <sstream>
 
 #include "apps/base/environment.h"
-#include "apps/launch/processes.h"
-#include "apps/launch/superior.h"
-#include "apps/launch/supervisor.h"
+#include "apps/launch/crew/processes.h"
+#include "apps/launch/crew/superior.h"
+#include "apps/launch/crew/supervisor.h"
 #include "comm/join/rendezvous.h"
 #include "engine/words/number.h"
 
