@@ -40,12 +40,15 @@ void settle_algorithm(Config& c, int world) {
   for (const auto& [name, value] : own_values(c, world)) c.of_algorithm[name] = value;
 }
 
+void drop_flags_of_number(optim::Values& flags) {
+  for (const char* of_number : {"topology", "peers", "base", "hierarchy", "groups"}) flags.erase(of_number);
+}
+
 std::string adapt_algorithm(Config& c, int world) try {
   settle_algorithm(c, world);
   return "";
 } catch (const BadOption& e) {
-  for (const char* of_number : {"topology", "peers", "base", "hierarchy", "groups"})
-    c.of_algorithm.erase(of_number);
+  drop_flags_of_number(c.of_algorithm);
   settle_algorithm(c, world);
   return text(e.what(), "; ", world, " workers take the default instead");
 }

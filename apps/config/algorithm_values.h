@@ -23,6 +23,8 @@ void settle_algorithm(Config&, int world);
 // The same when the number of workers has changed. A graph or hierarchy that so many cannot have gives way to the
 // algorithm's own; then the line returned says so, otherwise it is empty.
 std::string adapt_algorithm(Config&, int world);
+// What gives way then.
+void drop_flags_of_number(optim::Values&);
 
 // Call it after reading the configuration of a resumed run: it separates the algorithm's defaults from
 // what the user chose.

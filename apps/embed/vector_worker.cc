@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "apps/embed/calls.h"
+#include "comm/membership/council.h"
 #include "optim/consensus.h"
 #include "optim/uphill.h"
 #include "optim/whole_step.h"
@@ -47,6 +48,12 @@ std::unique_ptr<optim::Rule> rule_of(const WorkerVectors& v, const WorkerOptions
                           {.like = v.x, .segments = segments_of(v), .weight_decay = o.weight_decay});
 }
 
+// A change of membership may interrupt the step of a single worker, and find two workers a step apart.
+int states_kept(const WorkerOptions& o, int workers, const comm::Council* council) {
+  const int kept = optim::states_kept(optim::strategy_row(o.algorithm), workers);
+  return council ? std::max(2, kept) : std::min(1, kept);
+}
+
 Tensor vector(Tensor x, const char* what) {
   CHECK(x && x.rank() == 1 && x.dtype() == kF32, what, "are one vector of f32");
   return x;
@@ -55,8 +62,9 @@ Tensor vector(Tensor x, const char* what) {
 }  // namespace
 
 struct VectorWorker::State {
-  State(const WorkerVectors& v, comm::Communicator& c, const WorkerOptions& o)
+  State(const WorkerVectors& v, comm::Communicator& c, const WorkerOptions& o, comm::Council* chooser)
       : peers(c),
+        council(chooser),
         x(vector(v.x, "parameters")),
         g(v.g ? vector(v.g, "gradients") : Tensor(x.shape(), kF32, x.device())),
         buffers(v.buffers ? vector(v.buffers, "buffers") : Tensor({0})),
@@ -72,8 +80,7 @@ struct VectorWorker::State {
            .comm = c,
            .share = 1.0 / c.size(),
            .oracle = [this](const optim::Slices& slices) { return gradient(slices); }},
-        steps(std::min(1, optim::states_kept(optim::strategy_row(o.algorithm), c.size())),
-              [this](Archive& a) { visit(a); }) {
+        steps(states_kept(o, c.size(), chooser), [this](Archive& a) { visit(a); }) {
     strategy->start(me);
   }
 
@@ -81,6 +88,19 @@ struct VectorWorker::State {
     if (!uphill) return (*oracle)(slices);
     const Tensor loss = (*oracle)({});
     uphill->take([&] { (*oracle)(slices); });
+    return loss;
+  }
+
+  // Runs what is no step, but changes the state as a step does.
+  void between_steps(const std::function<void()>& f) { council ? steps.run(k, f) : f(); }
+
+  Tensor take_step() {
+    Tensor loss;
+    steps.run(k, [&] {
+      loss = strategy->iterate(me, k);
+      if (council) council->complete_step(k + 1, steps.oldest(k));
+    });
+    ++k;
     return loss;
   }
 
@@ -108,6 +128,7 @@ struct VectorWorker::State {
   }
 
   comm::Communicator& peers;
+  comm::Council* const council;
   Tensor x, g, buffers;
   const int64_t count;
   const std::unique_ptr<optim::Rule> rule;
@@ -120,18 +141,16 @@ struct VectorWorker::State {
   Tensor own_x, own_buffers;  // while the model is shown
 };
 
-VectorWorker::VectorWorker(const WorkerVectors& v, comm::Communicator& c, const WorkerOptions& o)
-    : state_(std::make_unique<State>(v, c, o)) {}
+VectorWorker::VectorWorker(const WorkerVectors& v, comm::Communicator& c, const WorkerOptions& o,
+                           comm::Council* council)
+    : state_(std::make_unique<State>(v, c, o, council)) {}
 VectorWorker::~VectorWorker() = default;
 
 Tensor VectorWorker::step(const Oracle& oracle) {
   State& s = *state_;
   demand(!s.own_x, "hide_model() comes before the next step");
   s.oracle = &oracle;
-  Tensor loss;
-  s.steps.run(s.k, [&] { loss = s.strategy->iterate(s.me, s.k); });
-  ++s.k;
-  return loss;
+  return s.take_step();
 }
 
 void VectorWorker::set_rate(float lr) { state_->me.lr = lr; }
@@ -140,9 +159,11 @@ int64_t VectorWorker::steps() const { return state_->k; }
 void VectorWorker::show_model() {
   State& s = *state_;
   demand(!s.own_x, "the model is shown already");
-  s.strategy->settle(s.me);
-  s.own_x = s.x.clone();
-  s.write_model();
+  s.between_steps([&] {
+    s.strategy->settle(s.me);
+    s.own_x = s.x.clone();
+    s.write_model();
+  });
 }
 
 void VectorWorker::hide_model() {
@@ -153,22 +174,41 @@ void VectorWorker::hide_model() {
   s.own_x = s.own_buffers = Tensor();
 }
 
-void VectorWorker::settle() { state_->strategy->settle(state_->me); }
+void VectorWorker::settle() {
+  state_->between_steps([this] { state_->strategy->settle(state_->me); });
+}
 
 void VectorWorker::visit(Archive& a) {
   state_->visit(a);
   a("steps", state_->k);
 }
 
+std::optional<optim::Snapshot> VectorWorker::state_before(int64_t k) {
+  State& s = *state_;
+  if (s.own_x) hide_model();
+  if (s.steps.knows(k)) s.steps.go_back(k), s.k = k;
+  if (s.k != k) return {};
+  optim::Snapshot state;
+  state.take([&s](Archive& a) { s.visit(a); });
+  return state;
+}
+
+void VectorWorker::visit_state(Archive& a) { state_->visit(a); }
+void VectorWorker::go_on_from(int64_t k) { state_->k = k; }
+
 double VectorWorker::finish() {
   State& s = *state_;
   demand(!s.own_x, "hide_model() comes before the end");
-  s.strategy->settle(s.me);
-  const Tensor own = s.x.clone();
-  s.strategy->finish(s.me);
-  s.write_model();
-  s.own_buffers = Tensor();
-  return optim::consensus_distance(s.peers, own, s.x, s.count);
+  double distance = 0;
+  s.between_steps([&] {
+    s.strategy->settle(s.me);
+    const Tensor own = s.x.clone();
+    s.strategy->finish(s.me);
+    s.write_model();
+    s.own_buffers = Tensor();
+    distance = optim::consensus_distance(s.peers, own, s.x, s.count);
+  });
+  return distance;
 }
 
 const Tensor& VectorWorker::parameters() const { return state_->x; }

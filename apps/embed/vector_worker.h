@@ -2,11 +2,17 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "comm/communicator/communicator.h"
 #include "engine/archive.h"
+#include "optim/snapshot.h"
 #include "optim/strategy.h"
+
+namespace skein::comm {
+class Council;
+}
 
 namespace skein {
 
@@ -37,8 +43,9 @@ struct WorkerVectors {
 // of the last whole step, unless the algorithm is asynchronous.
 class VectorWorker {
  public:
-  // The communicator must outlive it.
-  VectorWorker(const WorkerVectors&, comm::Communicator&, const WorkerOptions&);
+  // The communicator must outlive it, and so must the council that chooses the members of the next epoch, if there is
+  // one. With it step() throws comm::EpochEnds where the membership changes, also after a step that is taken back then.
+  VectorWorker(const WorkerVectors&, comm::Communicator&, const WorkerOptions&, comm::Council* = nullptr);
   ~VectorWorker();
   VectorWorker(const VectorWorker&) = delete;
 
@@ -60,6 +67,11 @@ class VectorWorker {
   // called before; it is collective and returns when no messages are under way.
   void settle();
   void visit(Archive&);
+  // The state before step k, to which this worker goes back; nothing if it has taken too many steps since.
+  std::optional<optim::Snapshot> state_before(int64_t k);
+  // Walks what state_before() copies, to load it into another worker, which then goes on from step k.
+  void visit_state(Archive&);
+  void go_on_from(int64_t k);
   // Call it once, after the last step: the parameters are that model from then on. Returns how far apart they
   // were: sqrt(mean |x_i - mean|^2 / count). Collective.
   double finish();

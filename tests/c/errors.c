@@ -33,12 +33,13 @@ static int gradient(void* context, float* loss) {
 
 int main(void) {
   struct scene s = {0};
-  const skein_option far[] = {{"deadlin", "3"}}, twice[] = {{"lr", "1"}, {"lr", "2"}}, odd[] = {{"lr", "fast"}},
+  const skein_option far[] = {{"deadlin", "3"}}, maybe[] = {{"elastic", "yes"}}, twice[] = {{"lr", "1"}, {"lr", "2"}}, odd[] = {{"lr", "fast"}},
                      unread[] = {{"taau", "3"}}, unnamed[] = {{NULL, "3"}},
                      sgd[] = {{"lr", "0.5"}, {"momentum", "0"}}, sam[] = {{"optimizer", "sam"}, {"lr", "0.5"}};
   if (skein_c_version() != SKEIN_C_VERSION) return 1;
   WRONG("did you mean deadline?", skein_join(&s.job, far, 1));
   WRONG("is NULL", skein_join(NULL, NULL, 0));
+  WRONG("on or off", skein_join(&s.job, maybe, 1));
   OK(skein_join(&s.job, NULL, 0));
   if (skein_rank(s.job) != 0 || skein_world(s.job) != 1 || skein_world(NULL) != -1) return 1;
   OK(skein_barrier(s.job));
@@ -76,6 +77,7 @@ int main(void) {
   float loss = 0;
   OK(skein_step(s.worker, gradient, &s, &loss));
   if (loss != 7 || x[0] != -0.5f || x[2] != -0.5f) return 1;
+  WRONG("the gradient function is NULL", skein_step(s.worker, NULL, &s, &loss));
   s.fails = 5;
   EXPECT(SKEIN_GRADIENT_FAILED, "has failed", skein_step(s.worker, gradient, &s, &loss));
   if (x[0] != -0.5f) return 1;

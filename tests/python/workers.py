@@ -20,11 +20,15 @@ def environment(rank, world, port, key):
             "SKEIN_KEY_FILE": key, "OMP_NUM_THREADS": "1"}
 
 
-def run(path, function, world, *arguments, seconds=120):
-    """[Ended] of `world` processes that call this function of a Python file, f(job, *arguments) and may return what JSON can say."""
+def free_port():
     with socket.socket() as s:
         s.bind(("", 0))
-        port = s.getsockname()[1]
+        return s.getsockname()[1]
+
+
+def run(path, function, world, *arguments, seconds=120):
+    """[Ended] of `world` processes that call this function of a Python file, f(job, *arguments) and may return what JSON can say."""
+    port = free_port()
     with tempfile.NamedTemporaryFile() as key:
         key.write(os.urandom(32))
         key.flush()

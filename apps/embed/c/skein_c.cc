@@ -52,6 +52,8 @@ skein_status guarded(F f) noexcept {
     return failed(SKEIN_PEER_LOST, e.what());
   } catch (const comm::Timeout& e) {
     return failed(SKEIN_TIMEOUT, e.what());
+  } catch (const comm::EpochEnds& e) {
+    return failed(SKEIN_WORKERS_CHANGED, e.what());
   } catch (const std::exception& e) { return failed(SKEIN_ERROR, e.what()); } catch (...) {
     return failed(SKEIN_ERROR, "an exception of unknown type");
   }
@@ -102,10 +104,14 @@ JobOptions job_options(optim::Values v) {
   const std::string wire = take(v, "wire").value_or("fp32");
   if (wire != "fp32" && wire != "bf16") throw BadOption("wire " + wire + ": fp32 or bf16");
   o.wire = wire == "bf16" ? kBF16 : kF32;
+  const std::string elastic = take(v, "elastic").value_or("off");
+  if (elastic != "on" && elastic != "off") throw BadOption("elastic " + elastic + ": on or off");
+  o.elastic = elastic == "on";
   if (!v.empty())
-    throw BadOption(text("a job has no option ", v.begin()->first,
-                         "; it has place, deadline, transport, seal and wire",
-                         did_you_mean(v.begin()->first, {"place", "deadline", "transport", "seal", "wire"})));
+    throw BadOption(
+        text("a job has no option ", v.begin()->first,
+             "; it has place, deadline, transport, seal, wire and elastic",
+             did_you_mean(v.begin()->first, {"place", "deadline", "transport", "seal", "wire", "elastic"})));
   return o;
 }
 
@@ -150,8 +156,7 @@ skein_worker* make_worker(skein_job& job, const char* algorithm, const skein_vec
   if (v.parameter_count < 1) throw BadOption("a worker without parameters");
   WorkerVectors all{.x = memory_of(v.parameters, v.parameter_count, kF32, "parameters")};
   all.g = v.gradient ? memory_of(v.gradient, v.parameter_count, kF32, "gradient")
-                     : Tensor({v.parameter_count}, kF32, job.job->peers().allocator());
-  if (!v.gradient) std::fill_n(all.g.data<float>(), all.g.size(), 0.f);
+                     : job.job->zeros(v.parameter_count);
   if (v.buffers) all.buffers = memory_of(v.buffers, v.buffer_count, kF32, "buffers");
   all.segments = segments_of(v, o);
   if (v.buffers) o.layout += text(" and ", v.buffer_count, " buffers");
@@ -162,7 +167,9 @@ skein_worker* make_worker(skein_job& job, const char* algorithm, const skein_vec
 void average(skein_job* job, void* x, int64_t count, DType type,
              void (*mean)(comm::Communicator&, const Tensor&)) {
   const bool is_there = count >= 0 && (x || count == 0);
-  mean(present(job, "the job").job->peers(), is_there ? memory_of(x, count, type, "x") : Tensor());
+  present(job, "the job").job->call([&](comm::Communicator& all) {
+    mean(all, is_there ? memory_of(x, count, type, "x") : Tensor());
+  });
 }
 
 template <class F>
@@ -198,7 +205,7 @@ int skein_world(const skein_job* job) {
   return number_or_minus_one([&] { return present(job, "the job").job->peers().size(); });
 }
 skein_status skein_barrier(skein_job* job) {
-  return guarded([&] { present(job, "the job").job->peers().barrier(); });
+  return guarded([&] { present(job, "the job").job->call([](auto& all) { all.barrier(); }); });
 }
 skein_status skein_average_floats(skein_job* job, float* x, int64_t count) {
   return guarded([&] { average(job, x, count, kF32, average_floats); });
@@ -219,7 +226,8 @@ float* skein_gradient_of(skein_worker* worker) { return worker ? worker->gradien
 
 skein_status skein_step(skein_worker* worker, skein_gradient function, void* context, float* loss) {
   return guarded([&] {
-    const double mean = at_work(worker).step([&] {
+    if (!function) throw BadOption("the gradient function is NULL");
+    const double mean = at_work(worker).step([function, context] {
       float here = 0;
       if (function(context, &here) != 0) throw GradientFailed("the gradient function has failed");
       return here;
@@ -227,6 +235,7 @@ skein_status skein_step(skein_worker* worker, skein_gradient function, void* con
     if (loss) *loss = float(mean);
   });
 }
+int64_t skein_steps(const skein_worker* worker) { return worker ? worker->worker.steps() : -1; }
 skein_status skein_ready(skein_worker* worker, size_t part) {
   return guarded([&] { at_work(worker).ready(part); });
 }

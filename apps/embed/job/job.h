@@ -1,5 +1,6 @@
 // EmbeddedJob: this process as a worker of a job, for programs other than ours.
 #pragma once
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -13,6 +14,8 @@ namespace skein::apps {
 class JobWorker;
 
 // One worker of the job that the environment describes (docs/launch.md); without one, a job of one worker.
+// With JobOptions::elastic its members may die and others join while it runs. JobOptions::place is then a directory of this
+// job alone, with a note that leads newcomers to it: a process that finds such a job running there joins it.
 // Only one thread may use it. Throws BadOption and Error as Epochs does.
 class EmbeddedJob {
  public:
@@ -24,14 +27,28 @@ class EmbeddedJob {
   bool left() const { return !epochs_ && !alone_; }
   comm::Communicator& peers() const;  // throws Error after leave()
   int local_rank() const { return seat_.local_rank; }
-  std::string ways() const;  // one line a peer: how it is reached
+  std::string ways() const;        // one line a peer: how it is reached
+  comm::Council* council() const;  // null: the members stay the same
+  bool is_later_epoch() const;     // the members have changed since the job began
+  // After EpochEnds or PeerLost, where there is a council: connects with the members of the next epoch. Throws as Epochs.
+  void advance();
+  // Calls a collective function that is no worker's, such as an average. Throws EpochEnds also for a lost peer, if there
+  // is a council: it can be called again after a worker has gone on in the next epoch.
+  void call(const std::function<void(comm::Communicator&)>&) const;
+  Tensor zeros(
+      int64_t n) const;  // f32, for a worker; where peers can read it, if it need not outlive an epoch
+  int changes() const { return changes_; }  // of the membership, that this process has been through
+  comm::Traffic traffic() const;            // of all epochs
 
-  // JobWorkers register here. They may be destroyed on any thread.
+  // JobWorkers register here; an elastic job has one in each process. They may be destroyed on any thread.
   void enter(JobWorker&);
   void exit(JobWorker&);
 
  private:
   const Seat seat_;
+  const std::string place_;
+  int changes_ = 0;
+  comm::Traffic before_;  // in earlier epochs
   std::unique_ptr<Epochs> epochs_;
   std::unique_ptr<comm::WorldOfOne> alone_;
   std::mutex mutex_;

@@ -1,116 +1,182 @@
-// Makes a worker from options given as text. All workers write and read a checkpoint together.
+// A worker's calls, which go on when the membership changes. All workers write and read a checkpoint together.
 #include "apps/embed/job/job_worker.h"
 
 #include <algorithm>
 
 #include "apps/base/together.h"
+#include "apps/checkpoint/reshare.h"
 #include "apps/embed/calls.h"
+#include "comm/membership/council.h"
 
 namespace skein::apps {
-namespace {
-
-float decay_of(const optim::RuleRow& row) {
-  return row.name == std::string("sgd") ? 0 : float(row.weight_decay);  // as torch.optim.SGD
-}
-
-optim::Options options_from(const optim::Values& values) {
-  optim::Options all;
-  for (const auto& [name, value] : values) all.set(name, value);
-  return all;
-}
-
-WorkerOptions worker_options(const JobWorkerOptions& o) {
-  const optim::RuleRow& row = optim::rule_row(o.optimizer);
-  const optim::Options flags = options_from(o.flags);
-  const double momentum = flags.number("momentum", 0.9);
-  return {.algorithm = o.algorithm,
-          .optimizer = row.name,
-          .lr = o.lr.value_or(float(row.lr)),
-          .momentum = float(momentum),
-          .weight_decay = o.weight_decay.value_or(decay_of(row)),
-          .nesterov = flags.flag("nesterov", momentum != 0),
-          .seed = o.seed,
-          .flags = flags};
-}
-
-// A flag that neither the algorithm nor the optimizer reads is taken for a misspelling.
-void check_flags(const JobWorkerOptions& o, const WorkerOptions& w, int world) {
-  optim::Options of_rule = w.flags;
-  of_rule.set("nesterov", w.nesterov ? "true" : "false");
-  optim::Values known = optim::values_in_force(w.algorithm, w.flags, world);
-  known.merge(optim::values_of_rule(w.optimizer, of_rule));
-  for (const char* own : {"seed", "optimizer"}) known.erase(own);
-  for (const auto& [name, value] : o.flags) {
-    if (known.contains(name)) continue;
-    std::string all;
-    for (const auto& [flag, in_force] : known) all += (all.empty() ? "" : ", ") + flag;
-    throw BadOption(
-        text(w.algorithm, " does not read ", name, ", nor does ", w.optimizer, "; they read: ", all));
-  }
-}
-
-}  // namespace
 
 JobWorker::JobWorker(std::shared_ptr<EmbeddedJob> job, const WorkerVectors& v, const JobWorkerOptions& o)
     : job_(std::move(job)),
+      vectors_(v),
       o_(o),
-      slices_(v.g, o.sizes.empty() ? std::vector<int64_t>{v.g.size()} : o.sizes) {
-  comm::Communicator& all = job_->peers();
-  WorkerOptions w;
-  together(all, [&] { check_flags(o_, w = worker_options(o_), all.size()); });
-  const std::string mine = said(w), first = from_rank_zero(all, mine);
-  together(all, [&] {  // a worker with other options would leave the others waiting
-    if (mine != first) throw BadOption("worker 0 makes " + first + "; this worker makes " + mine);
-  });
-  all.broadcast(v.x, 0);
-  if (v.buffers && v.buffers.size() > 0) all.broadcast(v.buffers, 0);
-  worker_ = std::make_unique<VectorWorker>(v, all, w);
+      slices_(v.g, o.sizes.empty() ? std::vector<int64_t>{v.g.size()} : o.sizes),
+      joins_(job_->is_later_epoch()) {
   job_->enter(*this);
+  try {
+    job_->council() ? follow_from({}) : make({});
+  } catch (...) {
+    job_->exit(*this);
+    if (joins_) job_->leave();  // the members go on without this worker
+    throw;
+  }
+  taken_ = worker_->steps();
+}
+
+// Into the next epoch.
+void JobWorker::follow() {
+  const comm::View next = job_->council()->next(job_->peers().options().deadline);
+  const std::optional<optim::Snapshot> own = present().state_before(next.step);
+  slices_.abandon(), worker_.reset();
+  job_->advance();
+  follow_from(own);
+}
+
+// Its membership may change before all have begun it.
+void JobWorker::follow_from(const std::optional<optim::Snapshot>& own) {
+  for (;;) {
+    try {
+      return make(own);
+    } catch (const comm::EpochEnds&) {
+    } catch (const comm::PeerLost&) {}
+    worker_.reset();
+    job_->advance();
+  }
+}
+
+// What all workers do together, again among those that are left if the membership changes meanwhile. First come the steps
+// that the caller has seen and that were taken back.
+template <class F>
+auto JobWorker::through_changes(Call call, const F& f) {
+  for (;;) {
+    try {
+      while (gradient_ && present().steps() < taken_) agree(Call::kStep), take_step();
+      agree(call);
+      return f();
+    } catch (const comm::EpochEnds&) {
+    } catch (const comm::PeerLost&) {
+      if (!job_->council()) throw;
+    }
+    follow();
+  }
+}
+
+// After a change some may be at a call that others have completed, or that a newcomer has never come to. They all repeat
+// it, the earliest first, until everybody is at a step.
+void JobWorker::agree(Call mine) {
+  comm::Communicator& all = job_->peers();
+  constexpr double kNone = 1e9;
+  while (!agreed_) {
+    const double at = mine == Call::kStep ? kNone : calls_;
+    const auto told = comm::gather_numbers(all, {at, double(mine)});
+    const auto first =
+        std::min_element(told.begin(), told.end(), [](const auto& a, const auto& b) { return a[0] < b[0]; });
+    if ((*first)[0] == kNone) break;
+    const Call call = Call(int((*first)[1]));
+    if (call == Call::kSave || call == Call::kLoad) {
+      const int teller = int(first - told.begin());
+      path_ = comm::broadcast_text(all, path_, teller);
+      keep_ = int(comm::gather_numbers(all, {double(keep_)})[size_t(teller)][0]);
+    }
+    if (at == (*first)[0]) return;
+    take_part(call);
+  }
+  if (mine == Call::kStep) agreed_ = true;
+}
+
+void JobWorker::take_part(Call call) {
+  if (call == Call::kShow) return show_to_all(), present().hide_model();
+  if (call == Call::kSave) return write_checkpoint();
+  if (call == Call::kLoad) return read_checkpoint();
+  std::optional<double> apart;
+  finish_with_all(apart);
+  throw comm::RunEnded({.step = present().steps()});
 }
 
 JobWorker::~JobWorker() { job_->exit(*this); }
-
-std::string JobWorker::said(const WorkerOptions& w) const {
-  std::string all = text(w.algorithm, " over ", o_.layout, " by ", w.optimizer, ", lr ", w.lr,
-                         ", weight decay ", w.weight_decay, ", seed ", w.seed);
-  for (const auto& [name, value] : o_.flags) all += text(", ", name, ' ', value);
-  return all;
-}
 
 VectorWorker& JobWorker::present() const {
   if (job_->left() || !worker_) throw Error("this worker's job has been left");
   return *worker_;
 }
 
-double JobWorker::step(const Gradient& gradient) {
+double JobWorker::take_step() {
   struct Within {
     JobWorker& me;
     explicit Within(JobWorker& w) : me(w) { me.in_step_ = true; }
     ~Within() { me.in_step_ = false, me.slices_.abandon(); }
   };
-  VectorWorker& worker = present();
-  demand(!in_step_, "a step is no part of another one");
   const Within within(*this);
   const auto oracle = [&](const optim::Slices& slices) {
     slices_.begin(slices);
-    const float loss = gradient();
+    const float loss = gradient_();
     slices_.end();
     return Tensor::of<float>({1}, {loss});
   };
-  return double(worker.step(oracle).item());
+  return double(present().step(oracle).item());
+}
+
+double JobWorker::step(const Gradient& gradient) {
+  demand(!in_step_, "a step is no part of another one");
+  present();
+  gradient_ = gradient;
+  const double loss = through_changes(Call::kStep, [&] { return take_step(); });
+  ++taken_, calls_ = 0;
+  return loss;
 }
 
 void JobWorker::ready(size_t parameter) { slices_.ready(parameter); }
-void JobWorker::set_rate(float lr) { present().set_rate(lr); }
-void JobWorker::show_model() { present().show_model(); }
+void JobWorker::set_rate(float lr) {
+  present().set_rate(lr);
+  rate_ = lr;
+}
+void JobWorker::show_model() {
+  through_changes(Call::kShow, [&] { show_to_all(); });
+  ++calls_;
+}
+void JobWorker::show_to_all() {
+  present().show_model();
+  if (job_->council()) job_->peers().barrier();
+}
 void JobWorker::hide_model() { present().hide_model(); }
-double JobWorker::finish() { return present().finish(); }
+
+// Who has passed the barrier knows that all have the model, and needs nobody any more. Where the others have passed it and
+// this worker has not, they have ended the run with the model that it has, too.
+double JobWorker::finish() {
+  std::optional<double> apart;
+  try {
+    through_changes(Call::kFinish, [&] {
+      apart.reset();
+      finish_with_all(apart);
+    });
+  } catch (const comm::RunEnded&) {
+    if (!apart) throw;
+  }
+  return apart.value_or(0);
+}
+void JobWorker::finish_with_all(std::optional<double>& apart) {
+  apart.emplace(present().finish());
+  comm::Council* const council = job_->council();
+  if (!council) return;
+  job_->peers().barrier();
+  council->end_run({.step = present().steps()});
+}
 
 void JobWorker::save(const std::string& directory, int keep) {
+  path_ = directory, keep_ = keep;
+  through_changes(Call::kSave, [&] { write_checkpoint(); });
+  ++calls_;
+}
+
+void JobWorker::write_checkpoint() {
   VectorWorker& w = present();
   comm::Communicator& all = job_->peers();
   w.settle();
-  Checkpoints checkpoints(directory, keep);
+  Checkpoints checkpoints(path_, keep_);
   const int64_t k = w.steps();
   const auto first = [&](const auto& f) {
     together(all, [&] {
@@ -128,40 +194,34 @@ void JobWorker::save(const std::string& directory, int keep) {
 }
 
 void JobWorker::load(const std::string& path) {
+  if (joins_) return;
+  demand(!is_elastic() || taken_ == 0, "a checkpoint is loaded into an elastic job before its first step");
+  path_ = path;
+  through_changes(Call::kLoad, [&] { read_checkpoint(); });
+  ++calls_;
+}
+
+// Another number of workers goes on as reshare.h has it.
+void JobWorker::read_checkpoint() {
   VectorWorker& w = present();
   comm::Communicator& all = job_->peers();
   w.settle();
   together(all, [&] {
-    load_checkpoint(find_checkpoint(path), all.rank(), identity(), [&](Archive& a) { w.visit(a); });
+    const std::string checkpoint = find_checkpoint(path_);
+    const bool as_many = read_sound_manifest(checkpoint).identity.world == all.size();
+    (as_many ? load_checkpoint : load_reshared)(checkpoint, all.rank(), identity(),
+                                                [&](Archive& a) { w.visit(a); });
   });
+  taken_ = w.steps();
+  if (is_elastic()) job_->council()->complete_step(taken_, taken_);
 }
 
 std::map<std::string, double> JobWorker::figures() const {
   const int64_t steps = present().steps();
-  const comm::Traffic t = job_->peers().meter().traffic();
-  return {{"steps", double(steps)},
-          {"messages", double(t.messages)},
-          {"bytes", double(t.bytes)},
-          {"waited_s", t.waited},
-          {"in_flight_s", t.in_flight}};
-}
-
-Identity JobWorker::identity() const {
-  return {.model = "parameters",
-          .layout = o_.layout,
-          .algorithm = o_.algorithm,
-          .world = job_->peers().size(),
-          .data = "of the caller",
-          .seed = o_.seed,
-          .global_batch = 0};
-}
-
-optim::Values defaults_of_rule(const std::string& name) {
-  const optim::RuleRow& row = optim::rule_row(name);
-  optim::Values all = optim::values_of_rule(row.name, {});
-  if (all.contains("momentum")) all["momentum"] = "0.9", all["nesterov"] = "true";
-  all["lr"] = text(row.lr), all["weight-decay"] = text(decay_of(row));
-  return all;
+  const comm::Traffic t = job_->traffic();
+  return {{"steps", double(steps)},         {"changes", double(job_->changes())},
+          {"messages", double(t.messages)}, {"bytes", double(t.bytes)},
+          {"waited_s", t.waited},           {"in_flight_s", t.in_flight}};
 }
 
 }  // namespace skein::apps

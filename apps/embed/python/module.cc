@@ -33,8 +33,9 @@ Tensor over(void* data, int64_t elements, DType type) {
 // ---- jobs -----------------------------------------------------------------------------------------------
 
 std::shared_ptr<EmbeddedJob> join(const std::string& place, double deadline, const std::string& transport,
-                                  const std::string& seal, const std::string& wire) {
+                                  const std::string& seal, const std::string& wire, bool elastic) {
   JobOptions o;
+  o.elastic = elastic;
   o.place = place, o.deadline = deadline, o.transport = transport, o.seal = seal;
   if (wire != "fp32" && wire != "bf16") throw BadOption("wire=\"" + wire + "\": fp32 or bf16");
   o.wire = wire == "bf16" ? kBF16 : kF32;
@@ -48,7 +49,7 @@ void average(EmbeddedJob& job, const std::optional<Array>& x) {
   const Tensor t =
       !singles && !doubles ? Tensor() : over(x->data(), int64_t(x->size()), doubles ? kI64 : kF32);
   const nb::gil_scoped_release free;
-  doubles ? average_doubles(job.peers(), t) : average_floats(job.peers(), t);
+  job.call([&](comm::Communicator& all) { doubles ? average_doubles(all, t) : average_floats(all, t); });
 }
 
 // ---- memory ---------------------------------------------------------------------------------------------
@@ -58,9 +59,9 @@ class Memory {
  public:
   Memory(const EmbeddedJob& job, int64_t parameters, int64_t buffers, std::optional<View> x)
       : callers_(x),
-        x_(x ? over(x->data(), parameters, kF32) : make(job, parameters)),
-        g_(make(job, parameters)),
-        buffers_(make(job, buffers)) {}
+        x_(x ? over(x->data(), parameters, kF32) : job.zeros(parameters)),
+        g_(job.zeros(parameters)),
+        buffers_(job.zeros(buffers)) {}
 
   WorkerVectors vectors() const { return {.x = x_, .g = g_, .buffers = buffers_}; }
   const Tensor& x() const { return x_; }
@@ -69,11 +70,6 @@ class Memory {
   void clear_gradient() { std::fill_n(g_.data<float>(), g_.size(), 0.f); }
 
  private:
-  static Tensor make(const EmbeddedJob& job, int64_t n) {
-    const Tensor t({n}, kF32, job.peers().allocator());
-    if (n > 0) std::fill_n(t.data<float>(), n, 0.f);
-    return t;
-  }
   const std::optional<View> callers_;  // keeps its memory
   const Tensor x_, g_, buffers_;
 };
@@ -94,11 +90,13 @@ Window window(nb::handle self, int64_t begin, const std::vector<size_t>& shape) 
 struct PythonWorker {
   std::shared_ptr<const Memory> memory;
   JobWorker worker;
+  nb::object gradient = {};  // the last one
 
-  // `gradient` writes the gradient to its vector and returns the loss.
-  double step(const nb::callable& gradient) {
+  // `f` writes the gradient to its vector and returns the loss.
+  double step(nb::callable f) {
+    gradient = std::move(f);
     const nb::gil_scoped_release free;
-    return worker.step([&] {
+    return worker.step([this] {
       const nb::gil_scoped_acquire held;
       return nb::cast<float>(gradient());
     });
@@ -157,13 +155,14 @@ NB_MODULE(_skein, m) {
   nb::exception<BadFile>(m, "BadFile", nb::make_tuple(error, nb::handle(PyExc_OSError)));
   nb::exception<comm::PeerLost>(m, "PeerLost", nb::make_tuple(error, nb::handle(PyExc_ConnectionError)));
   nb::exception<comm::Timeout>(m, "Timeout", nb::make_tuple(error, nb::handle(PyExc_TimeoutError)));
+  nb::exception<comm::EpochEnds>(m, "WorkersChanged", nb::handle(error));
   m.def("algorithms", &algorithms);
   m.def("optimizers", &optimizers);
   m.attr("BLOCK") = Segments::kBlock;  // of parameters under an optimizer that sees their segments
 
   nb::class_<EmbeddedJob>(m, "Job")
       .def_static("join", &join, nb::arg("place"), nb::arg("deadline"), nb::arg("transport"), nb::arg("seal"),
-                  nb::arg("wire"), Free())
+                  nb::arg("wire"), nb::arg("elastic"), Free())
       .def("leave", &EmbeddedJob::leave, Free())
       .def_prop_ro("rank", [](const EmbeddedJob& j) { return j.peers().rank(); })
       .def_prop_ro("world", [](const EmbeddedJob& j) { return j.peers().size(); })
@@ -171,7 +170,7 @@ NB_MODULE(_skein, m) {
       .def_prop_ro("local_rank", &EmbeddedJob::local_rank)
       .def_prop_ro("ways", &EmbeddedJob::ways)
       .def(
-          "barrier", [](const EmbeddedJob& j) { j.peers().barrier(); }, Free())
+          "barrier", [](const EmbeddedJob& j) { j.call([](auto& all) { all.barrier(); }); }, Free())
       .def("average", &average, nb::arg("array").noconvert().none());
 
   nb::class_<Memory>(m, "Memory")
@@ -188,6 +187,7 @@ NB_MODULE(_skein, m) {
            nb::arg("flags"), nb::arg("layout"), nb::arg("sizes"), nb::arg("count"), nb::arg("parts"), Free())
       .def("step", &PythonWorker::step)
       .def("ready", [](PythonWorker& w, size_t parameter) { w.worker.ready(parameter); })
+      .def_prop_ro("steps", [](const PythonWorker& w) { return w.worker.steps(); })
       .def("set_rate", [](PythonWorker& w, float lr) { w.worker.set_rate(lr); })
       .def(
           "show_model", [](PythonWorker& w) { w.worker.show_model(); }, Free())

@@ -16,17 +16,18 @@ Every worker makes the same calls in the same order. No framework is imported: a
 protocol and DLPack.
 """
 import contextlib
+import weakref
 
 from . import _skein
 from ._layout import Layout
-from ._skein import BadFile, BadOption, Error, PeerLost, Timeout, algorithms
+from ._skein import BadFile, BadOption, Error, PeerLost, Timeout, WorkersChanged, algorithms
 
 __version__ = _skein.__version__
-__all__ = ["BadFile", "BadOption", "Error", "Job", "PeerLost", "Timeout", "Worker", "algorithms", "init",
-           "optimizers"]
+__all__ = ["BadFile", "BadOption", "Error", "Job", "PeerLost", "Timeout", "Worker", "WorkersChanged", "algorithms",
+           "init", "optimizers"]
 
 
-def init(place=".", deadline=60.0, transport="auto", seal="auto", wire="fp32"):
+def init(place=".", deadline=60.0, transport="auto", seal="auto", wire="fp32", elastic=False):
     """Joins the job that the environment describes, or makes one of a single worker.
 
     place      a directory that all workers share, where they meet if no launcher names an address
@@ -34,8 +35,10 @@ def init(place=".", deadline=60.0, transport="auto", seal="auto", wire="fp32"):
     transport  auto, shared, tcp or ucx
     seal       auto, on or off: what is encrypted between hosts
     wire       fp32 or bf16: the type in which numbers travel
+    elastic    workers may die, and others join while it runs. `place` is then a directory of this job alone: a process
+               that finds the job at work there joins it, whatever rank its environment says
     """
-    return Job(_skein.Job.join(str(place), float(deadline), transport, seal, wire))
+    return Job(_skein.Job.join(str(place), float(deadline), transport, seal, wire, bool(elastic)))
 
 
 def optimizers():
@@ -50,8 +53,8 @@ class Job:
     def __init__(self, native):
         self._native = native
 
-    rank = property(lambda self: self._native.rank, doc="of this worker, from 0")
-    world = property(lambda self: self._native.world, doc="the number of workers")
+    rank = property(lambda self: self._native.rank, doc="of this worker, from 0; of an elastic job, at present")
+    world = property(lambda self: self._native.world, doc="the number of workers; of an elastic job, at present")
     local_rank = property(lambda self: self._native.local_rank, doc="among the workers of this host")
     ways = property(lambda self: self._native.ways, doc="how each peer is reached, a line each")
 
@@ -111,6 +114,8 @@ class Worker:
 
     def __init__(self, job, layout, algorithm, optimizer, lr, weight_decay, seed, flags):
         self._job, self._layout = job, layout
+        self._gradient = self._given = None  # of the last step, and what it returned
+        self._failed = False                 # gradient() has raised
         memory = _skein.Memory(job._native, layout.parameter_count, layout.buffer_count, layout.vector)
         layout.bind(memory)
         words = {name.replace("_", "-"): _word(value) for name, value in flags.items()}
@@ -127,31 +132,49 @@ class Worker:
         gradient() computes the loss and its gradient at the parameters as they are: into Worker.gradients, which are
         zero when it is called, or into the `grad` of PyTorch's parameters. It returns the loss, or (loss, gradients)
         with one array a parameter. Under `sam` it is called twice, for the same samples, and the first result is returned.
-        palsgd does not call it in some steps, and returns None then. If it raises, the parameters are as before and this worker leaves its job: the
-        others cannot go on without its part of the step.
+        palsgd does not call it in some steps, and returns None then. If it raises, the parameters are as before and this
+        worker leaves its job: the others cannot go on without its part of the step, unless the job is elastic.
+
+        In an elastic job the last gradient() may be called again, also by model(), save() and finish(): where a worker was
+        lost, the others continue from the last step that all of them have taken.
         """
-        given = None
-
-        def oracle():
-            nonlocal given
-            self._layout.clear()
-            result = gradient()
-            loss = self._layout.take(result)
-            given = given or (result,)
-            return loss
-
+        self._gradient, self._given = gradient, None
+        me = weakref.ref(self)  # what is native keeps this function, and must not keep this worker
         try:
-            self._native.step(oracle)
+            self._native.step(lambda: me()._compute())
         except BaseException:
             self._job.leave_unless_alone()
             raise
-        return given and given[0]
+        return self._given and self._given[0]
+
+    def _compute(self):
+        """The loss, with the gradient where the algorithm expects it."""
+        self._failed = True
+        self._layout.clear()
+        result = self._gradient()
+        loss = self._layout.take(result)
+        self._given = self._given or (result,)
+        self._failed = False
+        return loss
+
+    @contextlib.contextmanager
+    def _leaving_if_it_fails(self):
+        """Around calls that may take a step once more, in which gradient() may raise: the others wait for its part."""
+        try:
+            yield
+        except BaseException:
+            if self._failed:
+                self._job.leave_unless_alone()
+            raise
 
     def ready(self, index):
         """Within gradient(): the gradient of parameters[index] is final, so that its sum over the workers may be under
         way while others are computed. In any order, or not at all; what is not named is sent when gradient() returns."""
         self._layout.fetch(index)
         self._native.ready(index)
+
+    steps = property(lambda self: self._native.steps,
+                     doc="that the job has taken: for a newcomer to an elastic job, those before it came, too")
 
     def set_rate(self, lr):
         self._native.set_rate(lr)
@@ -160,7 +183,8 @@ class Worker:
     def model(self):
         """In this block the parameters are the model that the algorithm stands for, the same on all workers. All enter
         it together, and take no step in it."""
-        self._native.show_model()
+        with self._leaving_if_it_fails():
+            self._native.show_model()
         try:
             yield self
         finally:
@@ -169,14 +193,17 @@ class Worker:
     def finish(self):
         """After the last step, once: the parameters of all workers are now that model. Returns how far apart they
         were: sqrt(mean |x_i - mean|^2 / n)."""
-        return self._native.finish()
+        with self._leaving_if_it_fails():
+            return self._native.finish()
 
     def save(self, directory, keep=3):
         """Writes a checkpoint, DIRECTORY/checkpoints/step-NNNNNNNN, of which `keep` stay. All workers together."""
-        self._native.save(str(directory), keep)
+        with self._leaving_if_it_fails():
+            self._native.save(str(directory), keep)
 
     def load(self, path):
-        """Loads the newest checkpoint of a directory, or that one. All workers together, as many as have saved it."""
+        """Loads the newest checkpoint of a directory, or that one. All workers together, as many as have saved it or not.
+        In an elastic job it comes before the first step; in a newcomer, which has the state of the others, it does nothing."""
         self._native.load(str(path))
 
     def figures(self):
