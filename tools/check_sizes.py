@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails if a file, a class, a folder or the reading path is larger than a reader can hold in mind, or a comment is badly broken.
+"""Fails if a file, a class, a folder or the reading path is larger than a reader can hold in mind, a line is too wide, or a comment is badly broken.
 
 The limits are the constants below. A class or a file that has a reason to be larger says so, the class in a comment above it
 that begins with "Large class:", the file in one at its beginning that begins with "Large file:"; nothing else is exempt.
@@ -18,6 +18,8 @@ CLASS_SOURCES = 3     # .cc files that define its member functions
 FOLDER_FILES = 40     # files of code directly in a folder
 READING_PATH = 1250   # lines of the files that CONTRIBUTING.md lists under "Read these first"
 FRAGMENT = 20         # a header of at most so many lines that one file includes may belong into that file: --table lists them
+COLUMNS = 110         # of a line of a .h, .cc, .cu or .cuh; rows of .def tables are as wide as they need to be
+WIDE = pathlib.Path("tools/wide_lines.txt")  # "NUMBER FILE": files that still have so many wider lines; numbers may only fall
 FOLDERS = ("engine", "comm", "nn", "data", "optim", "apps")
 EVERYTHING = (*FOLDERS, "tests", "bench", "examples", "tools")
 EXEMPT = "Large class:"
@@ -134,6 +136,13 @@ def files():
             yield path, len(lines) - 1, any(EXEMPT_FILE in l for l in itertools.takewhile(lambda l: l.startswith("//"), lines))
 
 
+def wide_lines():
+    """How many lines of each file of code are too wide."""
+    for path in sources(EVERYTHING):
+        if (n := sum(len(line) > COLUMNS for line in path.read_text().split("\n"))) > 0:
+            yield path.as_posix(), n
+
+
 def folders():
     return collections.Counter(p.parent.as_posix() for p in sources((*FOLDERS, "tests")))
 
@@ -152,6 +161,10 @@ def fragments():
 
 
 def problems(all_classes):
+    known = {name: int(n) for n, name in (line.split() for line in WIDE.read_text().splitlines())}
+    for name, n in wide_lines():
+        if n > known.get(name, 0):
+            yield f"{name}: {n} lines of more than {COLUMNS} columns, {known.get(name, 0)} at most; refill the comment, or cut the line"
     for (folder, name), c in sorted(all_classes.items()):
         over = [f"{c.lines} lines, {CLASS_LINES} at most"] * (c.lines > CLASS_LINES)
         over += [f"{c.members} data members, {CLASS_MEMBERS} at most"] * (c.members > CLASS_MEMBERS)
