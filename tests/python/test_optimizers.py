@@ -155,7 +155,7 @@ class Steps(unittest.TestCase):
                 ([x.astype(np.float64)], {"optimizer": "lamb"}, "parameters are float32, not float64"),
                 ([x], {"matrices": [0]}, "matrices: sgd treats all parameters alike"),
                 ([x], {"optimizer": "muon", "matrices": ["x"]}, "matrices: 'x' is no parameter of two axes or more"),
-                ({"b": x[0], "x": x}, {"optimizer": "muon", "matrices": ["b"]}, "matrices: 'b' is no parameter"),
+                ({"b": x[0].copy(), "x": x}, {"optimizer": "muon", "matrices": ["b"]}, "matrices: 'b' is no parameter"),
                 (x.ravel(), {"optimizer": "lamb", "matrices": [(3, 3), (3,)]}, "take 67 numbers; the array has 9"),
         ]:
             with self.subTest(words), self.assertRaises(skein.BadOption) as caught:

@@ -254,6 +254,7 @@ class Alone(unittest.TestCase):
                 (frozen, {}, "read-only"),
                 (np.zeros(6, np.float32)[::2], {}, "has gaps between its numbers"),
                 ([x, x], {}, "is given twice"),
+                ([x[:2], x[1:]], {}, "parameter 1 (ndarray[2]) overlaps parameter 0"),
                 (x, {"algorithm": "sgpp"}, "did you mean sgp?"),
                 (x, {"algorithm": "local-sgd", "taau": 3}, "local-sgd does not read taau"),
                 (x, {"algorithm": "local-sgd", "tau": "often"}, "--tau often"),
@@ -283,6 +284,27 @@ class Alone(unittest.TestCase):
         with self.assertRaisesRegex(skein.Error, "in the middle of a step"):
             w.step(gradient)
         w.step(lambda: 0.0)
+
+    def test_takes_columns_of_one_array(self):
+        x = np.arange(8, dtype=np.float32).reshape(2, 4)
+        w = self.job.worker([x[:, :2], x[:, 2:]], "sgd")
+        self.assertEqual([np.asarray(p).sum() for p in w.parameters], [10, 18])
+
+    def test_a_process_that_was_forked_is_no_worker(self):
+        w = self.job.worker(np.zeros(3, np.float32), "sgd")
+
+        def gradient():  # it may fork, for instance to load data
+            reads, writes = os.pipe()
+            child = os.fork()
+            if child == 0:
+                try:
+                    w.model().__enter__()
+                except skein.Error as e:
+                    os.write(writes, str(e).encode())
+                os._exit(0)
+            os.waitpid(child, 0)
+            return float("was forked" in os.read(reads, 1000).decode())
+        self.assertEqual(w.step(gradient), 1)
 
     def test_a_job_that_was_left_says_so(self):
         w = self.job.worker(np.zeros(3, np.float32), "sgd")

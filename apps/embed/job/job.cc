@@ -1,6 +1,8 @@
 // Takes ranks from the environment. Signals, launchers and exit statuses are left to the program.
 #include "apps/embed/job/job.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "apps/embed/job/job_worker.h"
@@ -10,7 +12,8 @@
 
 namespace skein::apps {
 
-EmbeddedJob::EmbeddedJob(JobOptions o) : seat_(seat_from_environment()), place_(o.place) {
+EmbeddedJob::EmbeddedJob(JobOptions o)
+    : seat_(seat_from_environment()), process_(::getpid()), place_(o.place) {
   o.identity = text("skein ", version(), " in another program");
   if (o.elastic && has_running_job(o.place)) o.join = o.place;
   if (!o.join.empty() || (seat_.told && seat_.world > 1)) {
@@ -49,6 +52,10 @@ void EmbeddedJob::exit(JobWorker& w) {
 }
 
 comm::Communicator& EmbeddedJob::peers() const {
+  if (::getpid() != process_)
+    throw Error(
+        "this process was forked from a worker, and is none itself: only the process that joined a job can "
+        "use it");
   if (epochs_) return epochs_->communicator();
   if (alone_) return *alone_;
   throw Error("this job has been left; make another one in a new process");

@@ -25,7 +25,8 @@ class EmbeddedJob {
   // were made here, because they use the network. Throws Error in the middle of a step.
   void leave();
   bool left() const { return !epochs_ && !alone_; }
-  comm::Communicator& peers() const;  // throws Error after leave()
+  comm::Communicator& peers()
+      const;  // throws Error after leave(), and in a process that was forked from this one
   int local_rank() const { return seat_.local_rank; }
   std::string ways() const;        // one line a peer: how it is reached
   comm::Council* council() const;  // null: the members stay the same
@@ -46,6 +47,7 @@ class EmbeddedJob {
 
  private:
   const Seat seat_;
+  const int process_;
   const std::string place_;
   int changes_ = 0;
   comm::Traffic before_;  // in earlier epochs

@@ -101,6 +101,7 @@ JobWorker::~JobWorker() { job_->exit(*this); }
 
 VectorWorker& JobWorker::present() const {
   if (job_->left() || !worker_) throw Error("this worker's job has been left");
+  (void)job_->peers();  // throws in another process
   return *worker_;
 }
 

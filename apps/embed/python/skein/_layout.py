@@ -4,6 +4,17 @@ import sys
 from ._skein import BLOCK, BadOption
 
 
+def _place(array):
+    """(first byte, byte after the last one) of a contiguous array or tensor of float32; None of others."""
+    if _is_torch(array):
+        begin = array.data_ptr() if array.is_contiguous() else None
+    else:
+        said = getattr(array, "__array_interface__", {"strides": ()})
+        begin = said["data"][0] if said.get("strides") is None else None
+    size = _size(_shape(array))
+    return (begin, begin + 4 * size) if begin and size else None
+
+
 def _is_torch(array):
     return type(array).__module__.split(".")[0] == "torch" or (
         "torch" in sys.modules and isinstance(array, sys.modules["torch"].Tensor))
@@ -62,6 +73,7 @@ class Layout:
         if self.count == 0:
             raise BadOption("these parameters have no elements")
         self.buffer_count = sum(map(_size, self._buffer_shapes))
+        self._check_overlaps()
         self.vector = parameters if single and len(_shape(parameters)) == 1 else None
         if self.vector is not None:
             self._check_memory(memoryview(self.vector))
@@ -85,6 +97,12 @@ class Layout:
             raise BadOption(f"{self._name(i)} is on {array.device}: parameters of this package lie on the host")
         if any(other is array for other in self._given[:i]):
             raise BadOption(f"{self._name(i)} is given twice")
+
+    def _check_overlaps(self):
+        places = sorted((*_place(array), i) for i, array in enumerate(self._given) if _place(array))
+        for (_, end, i), (begin, _, j) in zip(places, places[1:]):
+            if begin < end:
+                raise BadOption(f"{self._name(j)} overlaps {self._name(i)}: each has memory of its own")
 
     @staticmethod
     def _check_memory(memory):
