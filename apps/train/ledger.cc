@@ -1,4 +1,5 @@
-// Every worker tells all others, in messages of their own.
+// Every worker tells all others, in messages of their own. Their weight is the count, and their step is always the same:
+// so those that have come are one queue a sender, and a worker that is behind takes each in no time, however many wait.
 #include "apps/train/ledger.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ void Ledger::begin_step() {
   const bool counts = comm.meter().turn(false);
   if (told)
     for (int r = 0; r < comm.size(); ++r)
-      if (r != comm.rank()) comm.push(r, kTaken, run_.k - 1, 1, Tensor::zeros({1}));
+      if (r != comm.rank()) comm.push(r, kTaken, 0, 1, Tensor::zeros({1}), double(run_.k - 1));
   comm.meter().turn(counts);
   hear();
   sent_ = sent();
@@ -25,7 +26,7 @@ void Ledger::begin_step() {
 void Ledger::hear() try {
   taken_.resize(size_t(run_.comm().size()), run_.k);  // all begin at one step
   while (const auto m = run_.comm().poll(comm::kAnyone, kTaken))
-    taken_[size_t(m->from)] = std::max(taken_[size_t(m->from)], m->step);
+    taken_[size_t(m->from)] = std::max(taken_[size_t(m->from)], int64_t(m->weight));
 } catch (const comm::EpochEnds&) {  // what has come by now is heard
 } catch (const comm::PeerLost&) {}
 
