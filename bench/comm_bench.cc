@@ -169,6 +169,12 @@ void run_apart(const Plan& p) {
         busy += processor_seconds() - before;
       }));
   if (p.rank == 0) std::printf("processor %.6f\n", busy / 5 * 1e3);  // slowest() adds two
+  if (c.size() == 2) {
+    constexpr int kCount = 20;
+    int64_t step = 0;
+    const Times t = one_way(c, 250'000, kCount, step);
+    say(c, "push1MB", {t.median / kCount, t.least / kCount});
+  }
   c.barrier();
 }
 
