@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <set>
 
 #include "apps/config/help.h"
 #include "apps/config/known_words.h"
@@ -39,12 +40,12 @@ void add(CLI::App& app, const Flag& f, const Config& defaults) {
   o->group(f.group);
 }
 
-// Whether a word gives this flag, perhaps with its value or as --no-NAME.
-bool is_said(const Flag& f, const std::vector<std::string>& words) {
-  return std::any_of(words.begin(), words.end(), [&](const std::string& w) {
-    const std::string name = w.substr(0, w.find('='));
-    return name == "--" + f.name || name == "--no-" + f.name;
-  });
+// The names that words give, perhaps with a value, without dashes.
+std::set<std::string> names_in(const std::vector<std::string>& words) {
+  std::set<std::string> names;
+  for (const std::string& w : words)
+    if (w.starts_with("--")) names.insert(w.substr(2, w.find('=') - 2));
+  return names;
 }
 
 // CLI11 compares every option with all others, so only the flags that are given become options; all do for --help.
@@ -61,8 +62,9 @@ void add_all(CLI::App& app, const Flags& table, const std::vector<std::string>& 
   const bool all = std::any_of(words.begin(), words.end(), [](const std::string& w) {
     return w.starts_with("--help") || w.starts_with("-h");
   });
+  const std::set<std::string> said = names_in(words);
   for (const Flag& f : table)
-    if (all || is_said(f, words)) add(app, f, defaults);
+    if (all || said.contains(f.name) || said.contains("no-" + f.name)) add(app, f, defaults);
   optional(app, "--resume", "[DIR|auto]",
            "continue the run in DIR, or in --output, or the newest below runs/; auto: the one in "
            "--output if it has a checkpoint, else begin it");

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <sstream>
 #include <thread>
 
 #include "apps/base/environment.h"
@@ -70,19 +69,6 @@ void at_some_door(
   }
 }
 
-View first_view(comm::Exchange& e, comm::MemberId me, const std::string& card) {
-  View v;
-  for (const std::string& words : e.all_gather(text(me, ' ', card))) {
-    comm::View::Member c;
-    std::istringstream in(words);
-    in >> c.id >> std::ws;
-    c.has_state = false;  // not before it has begun the run
-    std::getline(in, c.card);
-    v.members.push_back(std::move(c));
-  }
-  return v;
-}
-
 }  // namespace
 
 Epochs::Epochs(const JobOptions& o, const Seat& seat)
@@ -101,7 +87,7 @@ void Epochs::meet_seats() {
     return std::make_unique<comm::Rendezvous>(meeting.options());
   }();
   key_ = met->key();
-  now_ = connect(*met, o_.elastic ? first_view(*met, me_, card_) : View());
+  now_ = connect(*met, o_.elastic ? first_view(met->all_gather(introduction(me_, card_))) : View());
   now_->place.rank = seat_.rank, now_->place.world = seat_.world;
   now_->place.local_rank = seat_.local_rank, now_->place.local_world = seat_.local_world;
   if (o_.elastic) open_council(*now_, {});

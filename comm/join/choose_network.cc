@@ -24,30 +24,6 @@ constexpr double kAlike = 0.9;  // rates of which the slower is at least this sh
 
 Clock::time_point in_ms(int ms) { return Clock::now() + std::chrono::milliseconds(ms); }
 
-// What a rank tells the others about itself.
-struct Card {
-  int port = 0;
-  bool told = false;  // its user has chosen an interface
-  std::vector<Candidate> candidates;
-
-  std::string write() const {
-    std::ostringstream s;
-    s << port << ' ' << told << ' ' << candidates.size();
-    for (const Candidate& c : candidates)
-      s << ' ' << c.name << ' ' << c.address << ' ' << c.network << ' ' << c.declared;
-    return s.str();
-  }
-  static Card read(const std::string& words) {
-    Card card;
-    std::istringstream s(words);
-    size_t n = 0;
-    s >> card.port >> card.told >> n;
-    for (Candidate c; n > 0 && s >> c.name >> c.address >> c.network >> c.declared; --n)
-      card.candidates.push_back(c);
-    return card;
-  }
-};
-
 // Those that `who` wants, or all. RDMA devices have no addresses: beside them all interfaces are candidates.
 std::vector<Candidate> candidates(const std::string& who, const std::string& wanted) {
   std::vector<Candidate> outward, named;
@@ -67,7 +43,7 @@ std::vector<Candidate> candidates(const std::string& who, const std::string& wan
 }
 
 // Mbit/s of one connection to a peer's address; 0 if that peer does not answer there.
-double measure(const std::string& address, const Card& peer, const Credentials& mine, Rank who) {
+double measure(const std::string& address, const NetworkCard& peer, const Credentials& mine, Rank who) {
   const auto line = call(connect_tcp({address}, peer.port, in_ms(1000)), mine, who, Purpose::kTrial,
                          in_ms(1000), in_ms(1000));
   if (!line) return 0;
@@ -117,11 +93,11 @@ class Listener {
 };
 
 // An address that several hosts have belongs to a bridge inside each of them, whatever its name.
-void drop_shared_addresses(std::vector<Card>& cards, const std::vector<int>& host) {
+void drop_shared_addresses(std::vector<NetworkCard>& cards, const std::vector<int>& host) {
   std::map<std::string, std::vector<int>> owners;
   for (size_t r = 0; r < cards.size(); ++r)
     for (const Candidate& c : cards[r].candidates) owners[c.address].push_back(host[r]);
-  for (Card& card : cards)
+  for (NetworkCard& card : cards)
     std::erase_if(card.candidates, [&](const Candidate& c) {
       const std::vector<int>& of = owners[c.address];
       return std::any_of(of.begin(), of.end(), [&](int h) { return h != of[0]; });
@@ -134,6 +110,25 @@ std::string rate(const Candidate& c) {
 }
 
 }  // namespace
+
+std::string NetworkCard::write() const {
+  std::string s = text(port, ' ', told, ' ', candidates.size());
+  for (const Candidate& c : candidates)
+    s += text(' ', c.name, ' ', c.address, ' ', c.network, ' ', c.declared);
+  return s;
+}
+
+NetworkCard NetworkCard::read(const std::string& words) {
+  NetworkCard card;
+  std::istringstream s(words);
+  size_t n = 0;
+  s >> card.port >> card.told >> n;
+  for (Candidate c; n > 0 && s >> c.name >> c.address >> c.network >> c.declared; --n)
+    card.candidates.push_back(c);
+  if (!s || n > 0 || card.port < 1 || card.port > 65535)
+    throw Error("a worker tells something else about its networks than this version of Skein does");
+  return card;
+}
 
 std::vector<int> fastest(const std::vector<std::vector<Candidate>>& of_hosts) {
   const auto on = [](const std::vector<Candidate>& host, const std::string& network) {
@@ -176,10 +171,10 @@ NetworkChoice choose_network(Exchange& e, const std::vector<int>& host, const Tr
   const Credentials mine{.key = o.key, .me = me, .size = e.size(), .epoch = o.epoch};
   const char* const fixed = std::getenv("UCX_NET_DEVICES");
   const std::string said_so = fixed ? "UCX_NET_DEVICES" : "--interface", wanted = fixed ? fixed : o.interface;
-  Card card{.told = !wanted.empty(), .candidates = candidates(said_so, wanted)};
+  NetworkCard card{.told = !wanted.empty(), .candidates = candidates(said_so, wanted)};
   const Fd socket = listen_tcp("", o.ports, card.port);
-  std::vector<Card> cards;
-  for (const std::string& words : e.all_gather(card.write())) cards.push_back(Card::read(words));
+  std::vector<NetworkCard> cards;
+  for (const std::string& words : e.all_gather(card.write())) cards.push_back(NetworkCard::read(words));
   drop_shared_addresses(cards, host);
 
   std::vector<Rank> leaders;  // the first rank of each host, in rank order

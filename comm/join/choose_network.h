@@ -29,6 +29,15 @@ struct Candidate {
   int64_t declared = -1;  // Mbit/s, as the driver says
   double measured = 0;    // Mbit/s from the previous host; 0: it could not be reached
 };
+// What a rank tells the others about its networks.
+struct NetworkCard {
+  int port = 0;       // at which it listens while they measure
+  bool told = false;  // its user has chosen an interface
+  std::vector<Candidate> candidates;
+
+  std::string write() const;
+  static NetworkCard read(const std::string& words);  // throws Error
+};
 // Returns for each host the index of the chosen candidate, -1 if none answered. Among the networks that every
 // host is on, it chooses the one whose slowest link is fastest. Links within a tenth of each other count as
 // equal; then the declared rates decide, then the first host's order. If the hosts have no network in common,

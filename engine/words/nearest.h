@@ -29,8 +29,11 @@ inline int edit_distance(const std::string& a, const std::string& b) {
 inline std::string nearest(const std::string& given, const std::vector<std::string>& valid) {
   std::string best;
   int least = std::min(int(given.size()) / 3, 3) + 1;
-  for (const std::string& name : valid)
+  for (const std::string& name : valid) {
+    const int longer = int(name.size()) - int(given.size());  // each letter more or less is an edit
+    if (longer >= least || -longer >= least) continue;
     if (const int d = edit_distance(given, name); d < least) best = name, least = d;
+  }
   if (best.empty() && given.size() >= 3)
     for (const std::string& name : valid)
       if (best.empty() && name.starts_with(given)) best = name;

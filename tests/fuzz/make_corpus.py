@@ -146,6 +146,13 @@ def texts():
     put("membership", "without_key", [1], json.dumps({"skein_membership": 1, "epoch": 3, "members": members[:1]}))
     put("membership", "address", [0], "node1:4711")
     put("membership", "brackets", [0], "[fe80::1%eth0]:4711")
+    put("claim", "some", "register 3 00ff")
+    put("claim", "odd", "register 4294967296 0")
+    put("first_view", "two", "17 4711 10.0.0.1 @word\n18446744073709551615 4712 10.0.0.1 10.1.0.1 @word\n")
+    put("first_view", "twice", "17 4711 10.0.0.1\n17 4712 10.0.0.1\n")
+    put("networks", "two", "4711 0 2 eth0 10.0.0.1 10.0.0.0/24 10000 eth1 10.1.0.1 10.1.0.0/24 1000\n"
+        "4712 0 2 eth0 10.0.0.2 10.0.0.0/24 10000 eth1 10.1.0.2 10.1.0.0/24 1000\n", b"\1", "9400 930 9300 940")
+    put("networks", "apart", "4711 0 1 eth0 10.0.0.1 10.0.0.0/24 -1\n4712 1 1 ib0 10.1.0.2 10.1.0.0/24 -1\n", b"\1", "9 8")
     run = [{"event": "run", "step": 0, "workers": 2, "config": {"model": "mlp", "seed": 1}, "environment": {"device": "cpu"}},
            {"event": "step", "step": 3, "loss": 0.3, "loss_min": 0.2, "epoch": 0.1, "seconds": 1.5, "learning_rate": 0.1},
            {"event": "eval", "step": 3, "loss": 0.3, "top1": 40.5}, {"event": "epoch", "step": 3, "epoch": 1},

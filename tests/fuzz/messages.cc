@@ -131,12 +131,12 @@ void lease_words(Input in) {
   });
 }
 
-// Codes of so many numbers, from a peer; and numbers from ourselves, of which the codes say the same to both ends.
+// Codes of so many numbers, from a peer; and some numbers from ourselves, of which the codes say the same to both ends.
 void codes(Input in) {
   constexpr Codec kCodecs[] = {{Codec::kInt8}, {Codec::kInt4}, {Codec::kTopK, 0.01}, {Codec::kTopK, 1}};
   const uint8_t how = in.byte();
   const Codec& codec = kCodecs[how & 3];
-  const int64_t n = in.number<uint16_t>() % 6000, size = codec.bytes(n);
+  const int64_t n = in.number<uint16_t>() % (how & 4 ? 6000 : 700), size = codec.bytes(n);
   const std::string bytes = in.some(size_t(how & 4 ? size : 4 * n));
   const auto filled = [&](int64_t count, DType t) {
     Tensor x = Tensor::zeros({count}, t);

@@ -3,7 +3,9 @@
 #include <sys/socket.h>
 
 #include <cstring>
+#include <sstream>
 
+#include "comm/join/choose_network.h"
 #include "comm/join/rendezvous.h"
 #include "comm/seal/greeting.h"
 #include "comm/tcp/inflow.h"
@@ -90,6 +92,28 @@ void table(Input in) {
     size_t all = 0;
     for (const std::string& s : comm::read_table(bytes, ranks)) all += s.size() + sizeof(uint64_t);
     require(all == bytes.size(), "a table of another size than its strings");
+  });
+}
+
+// A line for each worker; what is measured follows a byte of 1.
+void networks(Input in) {
+  const std::string all = in.rest();
+  const size_t end = std::min(all.find('\1'), all.size());
+  std::istringstream lines(all.substr(0, end)), rates(all.substr(std::min(end + 1, all.size())));
+  may_refuse([&] {
+    std::vector<std::vector<comm::Candidate>> hosts;
+    for (std::string words; hosts.size() < 5 && std::getline(lines, words);) {
+      const auto card = comm::NetworkCard::read(words);
+      require(comm::NetworkCard::read(card.write()).write() == card.write(),
+              "a card reads back as another one");
+      hosts.push_back(card.candidates);
+      for (comm::Candidate& c : hosts.back()) rates >> c.measured;
+    }
+    if (hosts.empty()) return;
+    const std::vector<int> chosen = comm::fastest(hosts);
+    require(chosen.size() == hosts.size(), "not every host has a network, or none");
+    for (size_t h = 0; h < hosts.size(); ++h)
+      require(chosen[h] >= -1 && chosen[h] < int(hosts[h].size()), "a network that there is not");
   });
 }
 

@@ -101,7 +101,9 @@ void command_line(Input in) {
   }
   std::vector<char*> argv;
   for (std::string& w : words) {
-    if (averages && (w == "-h" || w == "--help" || w == "--version")) return;  // would be printed
+    const bool helps = w.starts_with("-h") || w.starts_with("--help");
+    if (averages && (helps || w == "--version")) return;  // would be printed
+    if (helps && words.size() > 3) return;  // costs a hundred times as much, whatever else is said
     argv.push_back(w.data());
   }
   may_refuse([&] {

@@ -1,6 +1,8 @@
 // Small files that a run leaves for later ones.
 #include <sys/stat.h>
 
+#include "apps/launch/crew/superior.h"
+#include "apps/launch/elastic/card.h"
 #include "apps/launch/meeting.h"
 #include "apps/launch/membership_note.h"
 #include "apps/report/compare.h"
@@ -47,6 +49,33 @@ void note(Input in) {
     if (apps::read_note(path, n))
       require(n.port >= 0 && n.port < 65536 && n.key.size() == comm::kJobKeyBytes, "an impossible note");
   });
+}
+
+// A line for each worker.
+void first_view(Input in) {
+  std::vector<std::string> said;
+  while (in.left() > 0) said.push_back(in.line());
+  if (said.empty()) return;
+  may_refuse([&] {
+    const comm::View v = apps::first_view(said);
+    require(v.members.size() == said.size(), "a worker is not in the view");
+    for (size_t r = 0; r < said.size(); ++r) {
+      require(v.rank(v.members[r].id) == int(r), "two workers of one number");
+      require(apps::introduction(v.members[r].id, v.members[r].card).size() <= said[r].size(),
+              "a worker said less than is known of it");
+    }
+    (void)apps::has_register(v);
+    require(comm::View::read(v.write()) == v, "a view is written as another one");
+  });
+}
+
+void claim(Input in) {
+  const auto c = apps::Claim::read(in.rest());
+  if (!c) return;
+  const auto again = apps::Claim::read(c->write());
+  require(again && again->epoch == c->epoch && again->view == c->view, "a claim reads back as another one");
+  const auto view = comm::View::read(c->view);
+  require(!view || view->write() == c->view, "a view is written as another one");
 }
 
 // The first byte chooses: the note in a run's directory, or an address.

@@ -5,9 +5,12 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "apps/base/environment.h"
+#include "engine/words/number.h"
 
 namespace skein::apps {
 namespace {
@@ -35,15 +38,27 @@ void report(const std::string& words) {
 void report_membership(const std::string& place) { report(kMember + place); }
 void report_leaving() { report(kLeaving); }
 
+std::string Claim::write() const { return text(kRegister, epoch, ' ', comm::hex(view)); }
+
+std::optional<Claim> Claim::read(const std::string& words) {
+  if (!words.starts_with(kRegister)) return {};
+  const size_t begin = std::strlen(kRegister), end = std::min(words.find(' ', begin), words.size());
+  const auto number = number_in<uint32_t>(words.substr(begin, end - begin));
+  if (!number || end == words.size()) return {};
+  try {
+    return Claim{*number, comm::unhex(words.substr(end + 1))};
+  } catch (const Error&) { return {}; }
+}
+
 // Answers to earlier claims, which came too late, are skipped.
 std::optional<std::string> claim_epoch(uint32_t epoch, const std::string& bytes) {
-  const std::string about = text(kRegister, epoch, ' ');
-  report(about + comm::hex(bytes));
+  report(Claim{epoch, bytes}.write());
   std::string words(kLongestReport, '\0');
   for (pollfd p{launcher().get(), POLLIN, 0}; launcher() && poll(&p, 1, kAnswering) > 0;) {
     const ssize_t n = recv(launcher().get(), words.data(), words.size(), MSG_DONTWAIT);
     if (n <= 0) return {};
-    if (words.starts_with(about)) return comm::unhex(words.substr(about.size(), size_t(n) - about.size()));
+    if (const auto kept = Claim::read(words.substr(0, size_t(n))); kept && kept->epoch == epoch)
+      return kept->view;
   }
   return {};
 }

@@ -18,9 +18,17 @@ inline constexpr const char* kJoinVariable = "SKEIN_JOIN";
 inline constexpr const char *kMember = "member ", *kLeaving = "leaving", *kDeserted = "deserted";
 // The order to such a part: it is too late for fresh workers.
 inline constexpr const char* kThrough = "through";
-// "register EPOCH HEX" claims a view for an epoch of the membership; the answer, in the same form, has the
-// view that is kept. The topmost launcher keeps the first view of each epoch.
+// A claim of a view for an epoch of the membership; the answer, in the same form, has the view that is kept. The
+// topmost launcher keeps the first view of each epoch.
 inline constexpr const char* kRegister = "register ";
+struct Claim {
+  uint32_t epoch = 0;
+  std::string view;  // its bytes
+
+  std::string write() const;  // "register EPOCH HEX"
+  // Nothing if the words are no claim.
+  static std::optional<Claim> read(const std::string& words);
+};
 // A random word in the environment, equal for all workers whose claims reach the same launcher.
 inline constexpr const char* kRegisterVariable = "SKEIN_REGISTER";
 // In bytes; enough for the claim of a view of some 3,000 workers.

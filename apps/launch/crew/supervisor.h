@@ -131,7 +131,7 @@ class Supervisor {
     bool suspended = false;  // by an order; otherwise this process itself stands still
     bool deserted = false;   // no ward is a member, and the program that gives the orders knows
     std::string place;
-    std::map<std::string, std::string> kept;  // the first claim of each epoch of the membership
+    std::map<uint32_t, std::string> kept;  // the first claim of each epoch of the membership
     Restarts restarts;
     std::function<void(size_t)> become;
   };
@@ -147,7 +147,7 @@ class Supervisor {
   void reap();
   void end_soon_after(const Ward&);
   void take_reports();
-  void take_claim(Ward&, const std::string& claim);
+  void take_claim(Ward&, const std::string& words);
   void answer(Ward&, const std::string& words);
   void judge(Ward&);
   std::string what_follows(Ward&);

@@ -55,9 +55,9 @@ void Supervisor::take_report(Ward& w, const std::string& report) {
   if (reported && report != kLeaving) reported(report);
 }
 
-void Supervisor::take_claim(Ward& w, const std::string& claim) {
-  const std::string epoch = claim.substr(0, claim.find(' ', std::strlen(kRegister)));
-  answer(w, job_.kept.emplace(epoch, claim).first->second);
+void Supervisor::take_claim(Ward& w, const std::string& words) {
+  if (const auto claim = Claim::read(words))
+    answer(w, job_.kept.emplace(claim->epoch, claim->write()).first->second);
 }
 
 void Supervisor::answer(Ward& w, const std::string& words) {

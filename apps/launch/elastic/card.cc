@@ -7,6 +7,7 @@
 #include "apps/base/environment.h"
 #include "apps/launch/crew/superior.h"
 #include "apps/launch/elastic/role.h"
+#include "engine/words/number.h"
 
 namespace skein::apps {
 namespace {
@@ -34,6 +35,23 @@ DoorAddress read_card(const std::string& card) {
   for (std::string word; in >> word;)
     if (word[0] != kRegisterMark && word != kServesMark + 1) a.hosts.push_back(word);
   return a;
+}
+
+std::string introduction(comm::MemberId id, const std::string& card) { return text(id, ' ', card); }
+
+comm::View first_view(const std::vector<std::string>& said) {
+  comm::View v;
+  for (const std::string& words : said) {
+    const size_t end = std::min(words.find(' '), words.size());
+    const auto id = number_in<comm::MemberId>(words.substr(0, end));
+    std::string card = words.substr(std::min(end + 1, words.size()));
+    const int port = read_card(card).port;
+    if (!id || v.has(*id) || card.size() > comm::kLongestCard || port < 1 || port > 65535)
+      throw Error(
+          text("worker ", v.members.size(), " does not introduce itself as a member of an elastic run"));
+    v.members.push_back({*id, std::move(card), false});  // it has no state before it has begun the run
+  }
+  return v;
 }
 
 // That a host refuses a connection is a fact about the process; that nobody answers may be the network's doing.

@@ -14,6 +14,11 @@ namespace skein::apps {
 std::string make_card(int port, const std::vector<std::string>& addresses, bool serves);
 DoorAddress read_card(const std::string& card);
 
+// What the first members of a job tell each other when they meet.
+std::string introduction(comm::MemberId, const std::string& card);
+// The view of those who have said this, by rank. Throws Error if somebody has said something else, or two the same number.
+comm::View first_view(const std::vector<std::string>& said);
+
 // Whether the process of this card has certainly ended: its host refuses connections.
 bool is_gone(const std::string& card);
 
