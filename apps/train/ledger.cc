@@ -1,5 +1,6 @@
-// Every worker tells all others, in messages of their own. Their weight is the count, and their step is always the same:
-// so those that have come are one queue a sender, and a worker that is behind takes each in no time, however many wait.
+// Every worker tells all others, in messages of their own. Their weight is the count, and their step is
+// always the same: so those that have come are one queue a sender, and a worker that is behind takes each in
+// no time, however many wait.
 #include "apps/train/ledger.h"
 
 #include <algorithm>

@@ -18,8 +18,8 @@ inline constexpr const char* kJoinVariable = "SKEIN_JOIN";
 inline constexpr const char *kMember = "member ", *kLeaving = "leaving", *kDeserted = "deserted";
 // The order to such a part: it is too late for fresh workers.
 inline constexpr const char* kThrough = "through";
-// A claim of a view for an epoch of the membership; the answer, in the same form, has the view that is kept. The
-// topmost launcher keeps the first view of each epoch.
+// A claim of a view for an epoch of the membership; the answer, in the same form, has the view that is kept.
+// The topmost launcher keeps the first view of each epoch.
 inline constexpr const char* kRegister = "register ";
 struct Claim {
   uint32_t epoch = 0;

@@ -16,7 +16,7 @@ DoorAddress read_card(const std::string& card);
 
 // What the first members of a job tell each other when they meet.
 std::string introduction(comm::MemberId, const std::string& card);
-// The view of those who have said this, by rank. Throws Error if somebody has said something else, or two the same number.
+// The view of those who have said this, by rank. Throws Error at anything else, or a number said twice.
 comm::View first_view(const std::vector<std::string>& said);
 
 // Whether the process of this card has certainly ended: its host refuses connections.

@@ -16,7 +16,7 @@ double processor_seconds() {  // of this thread
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
 
-// A worker that takes long for a step must not fall further behind because of what the others tell it meanwhile.
+// A worker that takes long for a step must not fall further behind by what the others tell it.
 TEST(Ledger, HearsOfAnyNumberOfStepsInNoTime) {
   constexpr int64_t kSteps = 40'000;
   comm::in_local_world(2, [&](comm::Communicator& comm) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kLong = 50'000;  // numbers
 
-// Passes on what is said to a port, and what is answered. Once it is told to, it flips a bit of the next long piece.
+// Passes on what is said to a port, and what is answered. When told to, it flips a bit of a long piece.
 class Meddler {
  public:
   explicit Meddler(int port) : target_(port), listener_(listen_tcp("127.0.0.1", {}, port_)) {
