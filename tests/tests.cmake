@@ -96,7 +96,7 @@ endif()
 include(tests/fuzz/fuzz.cmake)
 
 if(TARGET _skein)
-  add_test(NAME python COMMAND ${Python_EXECUTABLE} -m unittest -v test_skein test_optimizers test_elastic
+  add_test(NAME python COMMAND ${Python_EXECUTABLE} -m unittest -v test_skein test_optimizers test_elastic test_jax
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/tests/python)
   set_tests_properties(python PROPERTIES LABELS fast TIMEOUT 900 RUN_SERIAL TRUE ENVIRONMENT
     "${test_environment};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_BINARY_DIR}/python")

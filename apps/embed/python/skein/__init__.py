@@ -85,6 +85,8 @@ class Job:
         """array <- its mean over all workers, in place. All give contiguous, writable arrays on the host, of one size, of
         float32 or float64; else all get an exception."""
         array = array.detach() if hasattr(array, "detach") else array
+        if type(array).__module__.startswith("jax"):  # it cannot be written, and does not say so by DLPack
+            array = None
         try:
             self._native.average(array)
         except TypeError:  # it is none of these, and the others must hear of it
