@@ -11,7 +11,11 @@ const Kernels& kernels() {
   static const bool wide = chosen_isa() >= Isa::kAvx512;
   if (wide) return kKernels16;
 #endif
+#ifdef __x86_64__
   return kKernels8;
+#else
+  return kKernels4;
+#endif
 }
 
 const PairKernels* pair_kernels() {

@@ -18,6 +18,7 @@ struct Vectors {
   using Halves [[gnu::vector_size(2 * W)]] = uint16_t;
   using Bytes [[gnu::vector_size(W)]] = uint8_t;
 };
+using V4 = Vectors<4>::Floats;
 using V8 = Vectors<8>::Floats;
 using V16 = Vectors<16>::Floats;
 
@@ -113,8 +114,10 @@ template <class V, class T>
     _mm512_stream_si512(reinterpret_cast<__m512i*>(p), __m512i(bits));
   else if constexpr (sizeof bits == 32)
     _mm256_stream_si256(reinterpret_cast<__m256i*>(p), __m256i(bits));
-  else
+  else if constexpr (sizeof bits == 16)
     _mm_stream_si128(reinterpret_cast<__m128i*>(p), __m128i(bits));
+  else
+    store(p, x);
 #else
   store(p, x);
 #endif

@@ -1,4 +1,4 @@
-// The kernels for AVX2, and for processors of other kinds: what every file of the engine is compiled for.
+// The kernels for AVX2, for which every file of the engine is compiled on x86.
 #include "engine/cpu/kernels/table.h"
 #include "engine/cpu/kernels/widths.h"
 
