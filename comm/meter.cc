@@ -51,14 +51,15 @@ void Meter::record(Trace* trace) {
 
 Traffic Meter::traffic() const {
   const std::lock_guard lock(mutex_);
-  return {messages_, bytes_, waited_, in_flight_.length()};
+  return {messages_, bytes_, to_others_, waited_, in_flight_.length()};
 }
 
 bool Meter::counts() const { return on_ && this_thread() == computes_; }
 
-void Meter::sent(int64_t bytes) {
+void Meter::sent(int64_t bytes, bool to_itself) {
   if (!on_) return;
   ++messages_;
+  to_others_ += !to_itself;
   bytes_ += bytes;
 }
 

@@ -13,6 +13,7 @@ namespace skein::comm {
 // The bytes and the time of communication, while the meter was on.
 struct Traffic {
   int64_t messages = 0, bytes = 0;  // sent; through shared memory, the bytes that would have been sent
+  int64_t to_others = 0;            // of the messages, those that did not go to this rank itself
   double waited = 0;                // seconds blocked for transfers
   double in_flight = 0;             // seconds in which any transfer was under way
 };
@@ -44,7 +45,7 @@ class Meter {
   void record(Trace* trace);
   Traffic traffic() const;
 
-  void sent(int64_t bytes);
+  void sent(int64_t bytes, bool to_itself);
   void moved(int64_t bytes);  // the bytes that reading or writing a peer's memory has saved
   void pushed(uint32_t communicator, const Header&, double now);
   void took(uint32_t communicator, const Message&);
@@ -62,7 +63,7 @@ class Meter {
 
   const uint64_t computes_ = this_thread();
   std::atomic<bool> on_{true};
-  std::atomic<int64_t> messages_{0}, bytes_{0};
+  std::atomic<int64_t> messages_{0}, bytes_{0}, to_others_{0};
   mutable std::mutex mutex_;
   std::map<std::pair<uint32_t, Tag>, std::deque<Transfer>> transfers_;
   Cover in_flight_;

@@ -150,6 +150,7 @@ void Legacy::share(comm::Communicator& comm) {
   directory = told.at("directory");
   workers_at_first = told.at("workers");
   workers_before = told.at("before");
+  if (const auto left = comm::View::read(from_rank_zero(comm, before.write()))) before = *left;
   global_batch = told.at("batch");
   shares = shares_of(comm);
   changes.clear();

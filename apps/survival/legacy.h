@@ -22,7 +22,6 @@ struct Legacy {
   optim::Snapshot state;   // after the steps that the next epoch begins with
   data::Split data;        // opened images
   double left_at = 0;      // clock_seconds() when it left the last epoch
-  comm::View before;       // the members of that epoch
   double speed = 0;  // in proportion to which it is dealt images; 0: not known, or all are dealt the same
 
   // Of asynchronous rows: which steps of that epoch were taken, as far as this worker knows.
@@ -39,6 +38,7 @@ struct Legacy {
   int64_t global_batch = 0;
   std::vector<int64_t> shares;  // of the next epoch's workers in the global batch; empty: as even as can be
   std::vector<ChangeEvent> changes;  // of the membership; the last one is under way
+  comm::View before;                 // the epoch of which it says who is lost
   std::string leftover;              // data::Leftover of the epoch that the next step belongs to
   int64_t step = -1;                 // the next one, of asynchronous rows; negative: the view says it
   int64_t closed_epochs = 0;         // of asynchronous rows

@@ -8,9 +8,10 @@
 namespace skein::apps {
 
 // Asynchronous workers are at different steps. When one is lost, the others must know which of its images
-// have had a lasting effect. A step is taken for good once a later step has sent something, because that
-// contains it. So each worker tells the others after such a step. A death then repeats only the lost worker's
-// steps that it had not told of: one, if every step sends.
+// have had a lasting effect. A step is taken for good once something has been sent to another worker during a
+// later step, because that contains it: what worker 0 sends to the center that it keeps itself is known to
+// others only when they have had the center since. So each worker tells the others after such a step. A death
+// then repeats only the lost worker's steps that it had not told of: one, if every step sends.
 class Ledger {
  public:
   explicit Ledger(Run& run) : run_(run) {}
@@ -20,7 +21,7 @@ class Ledger {
   std::vector<int64_t> taken();
 
  private:
-  int64_t sent() const { return run_.comm().meter().traffic().messages; }
+  int64_t sent() const { return run_.comm().meter().traffic().to_others; }
   void hear();
 
   Run& run_;

@@ -37,6 +37,20 @@ TEST(Meter, WhatIsDoneWhileTheMeterIsOffDoesNotCount) {
   });
 }
 
+TEST(Meter, CountsWhatGoesToOthersApartFromWhatARankSendsItself) {
+  in_sim_world(2, {.latency = 1}, [](comm::Communicator& c) {
+    const Tensor x = Tensor::zeros({8});
+    c.push(c.rank(), 1, 0, 1, x);
+    c.take(c.rank(), 1, 0);
+    EXPECT_EQ(c.meter().traffic().messages, 1);
+    EXPECT_EQ(c.meter().traffic().to_others, 0);
+    c.twin(false)->push(1 - c.rank(), 1, 0, 1, x);
+    EXPECT_EQ(c.meter().traffic().messages, 2);
+    EXPECT_EQ(c.meter().traffic().to_others, 1);
+    c.barrier();
+  });
+}
+
 TEST(Meter, WaitsOfAnotherThreadAreNotTheWorkersOwn) {
   in_sim_world(2, {.latency = 1}, [](comm::Communicator& c) {
     if (c.rank() == 0) return c.push(1, 1, 0, 1, Tensor::zeros({8}));

@@ -86,6 +86,8 @@ TEST_F(Elastic, AServerAndItsWorkersMayDie) {
   EXPECT_EQ(s["workers"], 2);
   ASSERT_EQ(s["recoveries"].size(), 2u) << s["recoveries"];
   expect_has(place_.read("log"), "worker 0 takes its place");
+  expect_has(e.err,
+             "the server was killed by signal 9 (Killed); a fresh server takes its place in 1 s (1 of 3)");
 }
 
 // With SIGTERM to all of them, and with SIGTERM to their launcher, all stop.

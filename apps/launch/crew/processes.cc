@@ -38,6 +38,10 @@ void pass_on(const char* name, const Fd& fd) {
   _exit(127);
 }
 
+bool serves(int local_rank, const Crew& c) {
+  return c.losses.has_server && c.first + local_rank + 1 == c.world;
+}
+
 // What every worker of the crew has in its environment. Runs in the child.
 void become_local(int local_rank, const Crew& c, const Fd& key) {
   set_variable("LOCAL_RANK", std::to_string(local_rank));
@@ -66,7 +70,7 @@ void become_local(int local_rank, const Crew& c, const Fd& key) {
   for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_PORT"}) unsetenv(name);
   set_variable("MASTER_ADDR", c.host);  // from which it takes whether others may reach it from outside
   set_variable(kJoinVariable, place);
-  if (c.losses.has_server && c.first + local_rank + 1 == c.world) set_variable(kServesVariable, "1");
+  if (serves(local_rank, c)) set_variable(kServesVariable, "1");
   run_again(argv);
 }
 
@@ -81,7 +85,7 @@ int run_crew(Crew c, char** argv) {
   if (!key || write(key.get(), c.key.data(), c.key.size()) != ssize_t(c.key.size()))
     comm::fail_system("keeping the job key");
   for (int i = 0; i < c.count; ++i)
-    team.start("worker " + std::to_string(c.first + i), {.reports = replaces},
+    team.start(serves(i, c) ? kServerName : text("worker ", c.first + i), {.reports = replaces},
                [&](size_t number) { become_worker(int(number), c, key, argv); });
   c.listener = {};
   team.reported = c.reported;

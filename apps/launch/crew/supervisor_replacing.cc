@@ -9,6 +9,7 @@
 
 #include "apps/launch/crew/superior.h"
 #include "apps/launch/crew/supervisor.h"
+#include "apps/launch/elastic/role.h"
 
 namespace skein::apps {
 namespace {
@@ -95,8 +96,8 @@ std::string Supervisor::what_follows(Ward& w) {
   if (!pause)
     return text("the others continue, since the last of ", r.times(), " fresh workers has died there");
   w.fresh_at = w.ended_at + *pause;
-  return text("a fresh worker takes its place in ", seconds(*pause), " s (", r.counted(seat), " of ",
-              r.times(), ')');
+  return text("a fresh ", w.name == kServerName ? "server" : "worker", " takes its place in ",
+              seconds(*pause), " s (", r.counted(seat), " of ", r.times(), ')');
 }
 
 // The job has ended, or no member is left to admit newcomers: fresh workers would wait in vain.

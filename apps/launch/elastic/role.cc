@@ -13,7 +13,7 @@ int server_in(const comm::View& v) {
 
 std::string name_in(const comm::View& v, int rank) {
   const int server = server_in(v);
-  return rank == server ? "the server" : text("worker ", rank - (server >= 0 && server < rank));
+  return rank == server ? kServerName : text("worker ", rank - (server >= 0 && server < rank));
 }
 
 }  // namespace skein::apps

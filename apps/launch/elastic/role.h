@@ -13,7 +13,8 @@ inline constexpr const char* kServesVariable = "SKEIN_SERVES";
 inline constexpr const char* kServesMark = " +serves";
 // The rank of the first member that serves, as all members know; -1: none does, and a worker serves beside its training.
 int server_in(const comm::View&);
-// "worker 2", or "the server": what the rank of a view is called.
+inline constexpr const char* kServerName = "the server";
+// "worker 2", or kServerName: what the rank of a view is called.
 std::string name_in(const comm::View&, int rank);
 
 }  // namespace skein::apps

@@ -125,6 +125,21 @@ TEST(ElasticTrainer, SaysHowMuchOfPushSumsWeightWentWithTheLost) {
   EXPECT_NEAR(changes[0].at("weight_lost").get<double>(), lost, 1e-9);
 }
 
+// ---- what only worker 0 knows of a center that it keeps ------------------------------------------
+
+TEST(ElasticTrainer, DealsAgainWhatOnlyALostWorkerZeroHadGivenToItsCenter) {
+  const InMemory w;
+  const Config c = elastic_config("gem", 3);
+  const Played p = play(c, w.path() / "run", [](World& world, ElasticJob& job) {
+    world.at(0.6, [&] { world.hang(1), world.hang(2); });
+    world.at(1.2, [&] { job.kill(0, ElasticJob::Death::kHangUp); });
+    world.at(1.3, [&] { world.wake(1), world.wake(2); });
+  });
+  expect_what_is_promised("gem", p.record);
+  EXPECT_GT(expect_no_sample_lost(p.record), 3 * c.batch_size)
+      << "more than the steps that it had not told of";
+}
+
 // ---- the law -----------------------------------------------------------------------------------------------------
 
 constexpr int kChanges = 20;  // of each kind

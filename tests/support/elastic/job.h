@@ -98,7 +98,7 @@ class ElasticJob {
   bool works(Id id) const { return !over_.count(id) && !silent_.count(id); }
   double draw(double most) { return std::uniform_real_distribution<double>(0, most)(random_); }
   void go_away(const std::set<Id>& who) {
-    away_.insert(who.begin(), who.end()), was_away_.insert(who.begin(), who.end());
+    for (Id id : who) away_.insert(id), was_away_.insert(id);
   }
 
   void begin_first(int n) {
@@ -188,7 +188,9 @@ class ElasticJob {
       optim::Served served;
       std::optional<Outcome> out;
       for (; !(out = take_part(*now, legacy, served)); now = cross(*now, crossing)) {}
-      if (!out->bereaved) record.ends[me] = *out;
+      // Who slept while the others went on without it, and ended, cannot be told.
+      const bool untold = was_away_.count(me) && now->view.epoch < decided_.epoch;
+      if (!out->bereaved) untold ? void(++record.given_up) : void(record.ends[me] = *out);
       if (out->bereaved) note_end_apart(me, *now, out->why);
     } catch (const comm::RunEnded& e) {
       record.ends[me].step = e.end.step, record.ends[me].interrupted = e.end.interrupted;
@@ -197,8 +199,7 @@ class ElasticJob {
   }
   // Who was stopped or cut off may have been given up, and is replaced.
   void note_end_apart(Id me, const Connection& now, const std::string& why) {
-    record.left += leaving_.count(me);
-    if (leaving_.count(me)) return;
+    if (leaving_.count(me)) return void(++record.left);
     if (was_away_.count(me)) {
       ++record.given_up;
       if (!is_over()) join();
@@ -271,7 +272,7 @@ class ElasticJob {
   }
   // Between two steps: takes time, and stops nobody.
   bool work(Trainer& trainer, ElasticRecord::Period& period) {
-    furthest_ = std::max(furthest_, trainer.step_number());
+    furthest_ = std::max(furthest_, trainer.step_number()), record.note_step(world_.me());
     if (!optim::strategy_row(config_.algorithm).asynchronous()) note_weight(trainer, period);
     comm::sim::spend(draw(kLongestStep));
     return false;

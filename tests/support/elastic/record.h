@@ -43,6 +43,12 @@ struct ElasticRecord {
   std::map<uint32_t, comm::View> views;  // of the same epochs
   int64_t last = 0;                      // the steps of the run
   int deaths = 0, given_up = 0, left = 0;
+  int64_t longest_alone = 0;  // steps that one worker took between two steps of others
+
+  void note_step(comm::MemberId who) {
+    alone_ = who == latest_ ? alone_ + 1 : 1, latest_ = who;
+    longest_alone = std::max(longest_alone, alone_);
+  }
 
   Period& begin(uint32_t epoch, const comm::Communicator& all, int64_t step,
                 std::shared_ptr<const data::Portions> portions) {
@@ -75,6 +81,10 @@ struct ElasticRecord {
     if (const auto x = fields.find("x"); x != fields.end())
       p.models.insert(hash_of(std::get<Tensor>(x->second)));
   }
+
+ private:
+  comm::MemberId latest_ = 0;
+  int64_t alone_ = 0;
 };
 
 // ---- the ledger: how often each sample was taken ---------------------------------------------------------------
