@@ -1,11 +1,10 @@
-// ucontext, and what the C++ runtime keeps for each thread.
+// A stack, where it goes on, and what the C++ runtime keeps for each thread.
 #include "comm/sim/fiber.h"
 
 #include <cxxabi.h>
 #include <sys/mman.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 
 #include "engine/base.h"
@@ -28,27 +27,20 @@ void* new_stack() {
 }  // namespace
 
 Fiber::Fiber(std::function<void()> main) : main_(std::move(main)), stack_(new_stack()) {
-  getcontext(&context_);
-  context_.uc_stack.ss_sp = static_cast<char*>(stack_) + kGuard;
-  context_.uc_stack.ss_size = kStack;
-  context_.uc_link = nullptr;
-  const uint64_t me = reinterpret_cast<uint64_t>(this);  // makecontext() passes only int
-  makecontext(&context_, reinterpret_cast<void (*)()>(&Fiber::enter), 2, unsigned(me >> 32), unsigned(me));
+  continuation_.begin(static_cast<char*>(stack_) + kGuard, kStack, &Fiber::enter, this);
 }
 
 Fiber::~Fiber() {
   if (stack_) munmap(stack_, kGuard + kStack);
 }
 
-void Fiber::enter(unsigned high, unsigned low) {
-  reinterpret_cast<Fiber*>(uint64_t(high) << 32 | low)->main_();
-}
+void Fiber::enter(void* fiber) { static_cast<Fiber*>(fiber)->main_(); }
 
 void Fiber::resume(Fiber& running) {
   void* const now = abi::__cxa_get_globals();
   std::memcpy(&running.exceptions_, now, sizeof(Exceptions));
   std::memcpy(now, &exceptions_, sizeof(Exceptions));
-  swapcontext(&running.context_, &context_);
+  continuation_.resume(running.continuation_);
 }
 
 }  // namespace skein::comm::sim

@@ -1,9 +1,9 @@
 // Fiber: a function on a stack of its own, which gives way to others of the same thread and is resumed by them.
 #pragma once
-#include <ucontext.h>
-
 #include <cstddef>
 #include <functional>
+
+#include "comm/sim/stack_switch.h"
 
 namespace skein::comm::sim {
 
@@ -25,10 +25,10 @@ class Fiber {
     void* caught = nullptr;
     unsigned int uncaught = 0;
   };
-  static void enter(unsigned high, unsigned low);
+  static void enter(void* fiber);
   std::function<void()> main_;
   void* stack_ = nullptr;
-  ucontext_t context_{};
+  Continuation continuation_;
   Exceptions exceptions_;
 };
 
