@@ -22,6 +22,7 @@
 #include "apps/model/export_onnx.h"
 #include "apps/model/predict.h"
 #include "apps/model/saved_model.h"
+#include "apps/plan/plan.h"
 #include "apps/report/compare.h"
 #include "engine/device/processor.h"
 #include "engine/words/file.h"
@@ -99,6 +100,8 @@ int act(Command& command, char** argv) {
       return predict(c, command.prediction) == 0 ? 0 : kExitRuntime;
     case Command::kDoctor:
       return doctor(c, argv);
+    case Command::kPlan:
+      return plan(command, argv);
     case Command::kCompare:
       return compare_runs(command);
     case Command::kTrain:

@@ -14,6 +14,7 @@ struct Command {
     kPredict,
     kCompare,
     kDoctor,
+    kPlan,
     kList,
     kPrint,
     kHelp,
@@ -34,6 +35,7 @@ struct Command {
   Config config;
   Prediction prediction;  // kPredict
   bool json = false;      // with --eval-only: print the result as JSON
+  std::string html;       // kPlan: the page to write; empty: none
 };
 
 // Returns the configuration of the job that --join names, as TOML.

@@ -38,7 +38,8 @@ Command::Action action_of(const GivenFlags& given) {
   using Row = std::pair<const char*, Command::Action>;
   for (const auto& [flag, action] :
        {Row{"help", Command::kHelp}, Row{"version", Command::kVersion}, Row{"list", Command::kList},
-        Row{"compare", Command::kCompare}, Row{"doctor", Command::kDoctor}, Row{"print", Command::kPrint}})
+        Row{"compare", Command::kCompare}, Row{"doctor", Command::kDoctor}, Row{"plan", Command::kPlan},
+        Row{"print", Command::kPrint}})
     if (given.has(flag)) return action;
   return Command::kTrain;
 }
@@ -99,6 +100,10 @@ Command parse_command_line(int argc, const char* const* argv, const Flags& table
     reconcile(command.config, table);
   } catch (const BadOption& e) { throw BadOption(with_place(c, e.what())); }
   check_purpose(command, given);
+  command.html = given.text_of("html");
+  if (given.has("html") && command.action != Command::kPlan) throw BadOption("--html goes with --plan");
+  if (given.has("resume") && command.action == Command::kPlan)
+    throw BadOption("--resume does not go with --plan, which trains nothing");
   if (given.has("resume") && !c.join.empty())
     throw BadOption(c.origin("join").place +
                     " does not go with --resume: the members of the running job have its state");

@@ -86,6 +86,10 @@ void add_all(CLI::App& app, const Flags& table, const std::vector<std::string>& 
   app.add_flag("--doctor")
       ->description(
           "check whether this machine is ready for a run with these flags, say what to do, and exit");
+  app.add_flag("--plan")->description(
+      "measure steps and links for half a minute, simulate every algorithm with them, list them by speed, "
+      "and exit");
+  plain(app, "--html", "FILE", "with --plan: write the list as a page as well");
 }
 
 std::vector<std::string> option_names(const CLI::App& app, const Flags& table) {

@@ -91,11 +91,17 @@ void FlatRecord::ended(int rank, const Costs& costs) {
     by_worker_.resize(size_t(config_.workers));
     by_worker_[size_t(rank)] = costs.seconds.each();
   }
-  all_.bytes += costs.transfers.bytes;
-  all_.waited += costs.transfers.waited, all_.in_flight += costs.transfers.in_flight;
-  longest_training_ = std::max(longest_training_, costs.seconds.training());
+  sums_.ended(rank, costs);
   seconds_ = std::max(seconds_, comm::clock_seconds() - comm::sim::Baton::kDawn);
-  ++ended_;
+}
+
+void FlatSums::ended(int, const Costs& costs) {
+  const double training = costs.seconds.training();
+  longest_training = std::max(longest_training, training);
+  most_waiting = std::max(most_waiting, costs.seconds.peers / std::max(training, 1e-9));
+  all.bytes += costs.transfers.bytes;
+  all.waited += costs.transfers.waited, all.in_flight += costs.transfers.in_flight;
+  ++workers;
 }
 
 void FlatRecord::model(double loss, double distance, const Tensor& x) {
@@ -109,21 +115,21 @@ void FlatRecord::write() {
   Summary s;
   s.steps = config_.steps, s.epochs = 1;
   s.loss = loss_, s.consensus_distance = apart_, s.hash = hash_;
-  s.images_per_second = images(config_.steps) / std::max(longest_training_, 1e-9);
+  s.images_per_second = images(config_.steps) / std::max(sums_.longest_training, 1e-9);
   s.seconds = seconds_;
-  if (config_.workers > 1) s.bytes_per_step = all_.bytes / double(ended_) / double(config_.steps);
-  if (all_.in_flight > 0) s.hidden_share = 1 - all_.waited / all_.in_flight;
+  if (config_.workers > 1) s.bytes_per_step = sums_.all.bytes / double(sums_.workers) / double(config_.steps);
+  if (sums_.all.in_flight > 0) s.hidden_share = 1 - sums_.all.waited / sums_.all.in_flight;
   const std::vector<double> spent = first_.each();
   for (size_t kind = 0; kind < spent.size(); ++kind)
     s.seconds_by_work.emplace_back(Seconds::kNames[kind], spent[kind]);
-  if (int64_t(by_worker_.size()) == ended_) s.seconds_by_worker = by_worker_;
+  if (int64_t(by_worker_.size()) == sums_.workers) s.seconds_by_worker = by_worker_;
   s.parameters = model_.parameters;
   s.workers = int(config_.workers), s.global_batch = config_.batch_size * config_.workers;
   s.environment = environment(), s.config = to_json(config_);
   write_summary(directory_, s);
   write_report(directory_);
   std::string words = fmt::format("{:.0f} images/s, {} of training\n", s.images_per_second,
-                                  format_duration(longest_training_));
+                                  format_duration(sums_.longest_training));
   if (loss_)
     words = fmt::format("loss {:.6g} above the optimum's, workers {:.3g} apart\n", *loss_, *apart_) + words;
   if (s.bytes_per_step)

@@ -1,4 +1,4 @@
-// FlatRecord: what the workers of a flat run leave, who are threads of one process, and the files made of it.
+// What the workers of a flat run leave, who are threads of one process: figures, and the files made of them.
 #pragma once
 #include <mutex>
 #include <optional>
@@ -14,17 +14,36 @@
 
 namespace skein::apps {
 
-class FlatRecord {
+// Hears of a flat run.
+class FlatObserver {
+ public:
+  virtual ~FlatObserver() = default;
+  // By worker 0, after a step: its loss, if there are any, and what its steps have cost.
+  virtual void step(const Simulated&, int64_t /*steps*/, std::optional<double> /*loss*/, const Costs&) {}
+  // By each worker, after its last step.
+  virtual void ended(int rank, const Costs&) = 0;
+  // By worker 0, after all have ended: the loss of the mean model, its hash, and how far apart the workers were.
+  virtual void model(double /*loss*/, double /*distance*/, const Tensor& /*x*/) {}
+};
+
+// The figures of a run of which nothing else is kept.
+class FlatSums final : public FlatObserver {
+ public:
+  void ended(int rank, const Costs&) override;
+  double longest_training = 0,
+         most_waiting = 0;  // seconds; share of its training that the worker stood still
+  Transfers all;
+  int64_t workers = 0;  // that have ended
+};
+
+class FlatRecord final : public FlatObserver {
  public:
   // Makes metrics.jsonl and config.toml in the directory.
   FlatRecord(const Config&, const FlatModel&, const optim::Schedule&, std::string directory, Progress&);
 
-  // By worker 0, after a step: its loss, if there are any, and what its steps have cost.
-  void step(const Simulated&, int64_t steps, std::optional<double> loss, const Costs&);
-  // By each worker, after its last step.
-  void ended(int rank, const Costs&);
-  // By worker 0, after all have ended: the loss of the mean model, its hash, and how far apart the workers were.
-  void model(double loss, double distance, const Tensor& x);
+  void step(const Simulated&, int64_t steps, std::optional<double> loss, const Costs&) override;
+  void ended(int rank, const Costs&) override;
+  void model(double loss, double distance, const Tensor& x) override;
 
   // When the world has ended: summary.json and report.html, and the lines for the user.
   void write();
@@ -47,9 +66,8 @@ class FlatRecord {
   Moment moment_;
   Seconds first_;                               // of worker 0
   std::vector<std::vector<double>> by_worker_;  // seconds; empty in large worlds
-  Transfers all_;
-  double seconds_ = 0, longest_training_ = 0;
-  int64_t ended_ = 0;
+  FlatSums sums_;
+  double seconds_ = 0;
   std::optional<double> loss_, apart_;
   std::string hash_;
 };

@@ -30,6 +30,30 @@ void take_directory(RunDirectory& home, const Config& c, const GradientPlan& g) 
   refuse_a_run(c.output);
 }
 
+int train_flat(const FlatTask& task, const JobOptions& job, bool silent) {
+  const auto work = [&](const Member& me) {
+    FlatWorker(task, me).train();
+    return 0;
+  };
+  return run_simulated(job, task.world, work,
+                       {.stands_for = task.model.stands_for, .fibers = true, .silent = silent});
+}
+
+// What needs numbers, or a worker without a gradient.
+void refuse_algorithm(const Config& c, const GradientPlan& g, const std::string& gradients) {
+  const auto refuse = [&](const char* flag, const std::string& why) {
+    throw BadOption(text(c.origin(flag).place, ": ", why));
+  };
+  if (optim::has_dedicated_server(options_of(c)))
+    refuse("servers", text("dedicated does not go with ", gradients, "; leave it out"));
+  if (g.kind != Kind::kGhost) return;
+  if (c.algorithm == "lsgd")
+    refuse("algorithm", text("lsgd chooses its leaders by their losses, which ", gradients,
+                             " has none of; take \"quadratic\" or \"real\""));
+  if (optim::codec_of(options_of(c)))
+    refuse("wire", text(c.wire, " codes numbers, which ", gradients, " has none of; take fp32 or bf16"));
+}
+
 }  // namespace
 
 void refuse_flat(const Config& c, const GradientPlan& g) {
@@ -44,14 +68,7 @@ void refuse_flat(const Config& c, const GradientPlan& g) {
   if (!c.batch_size.is_number())
     refuse("batch-size", text("shares that differ do not go with ", gradients, "; give one number"));
   if (c.steps <= 0) throw BadOption(text("--steps is needed: ", gradients, " has no epochs"));
-  if (optim::has_dedicated_server(options_of(c)))
-    refuse("servers", text("dedicated does not go with ", gradients, "; leave it out"));
-  if (g.kind != Kind::kGhost) return;
-  if (c.algorithm == "lsgd")
-    refuse("algorithm", text("lsgd chooses its leaders by their losses, which ", gradients,
-                             " has none of; take \"quadratic\" or \"real\""));
-  if (optim::codec_of(options_of(c)))
-    refuse("wire", text(c.wire, " codes numbers, which ", gradients, " has none of; take fp32 or bf16"));
+  refuse_algorithm(c, g, gradients);
 }
 
 int run_flat(const Config& c, const JobOptions& job, const WorldFile& world) {
@@ -64,17 +81,24 @@ int run_flat(const Config& c, const JobOptions& job, const WorldFile& world) {
   FlatRecord record(c, model, schedule, home.path(), progress);
   progress.say(text(model.words, "; ", c.workers, c.workers == 1 ? " worker" : " workers", " by ",
                     c.algorithm, ", ", c.steps, c.steps == 1 ? " step" : " steps", "; ", home.path()));
-  const FlatTask task{c, world, model, schedule, record};
-  const int status = run_simulated(
-      job, world,
-      [&](const Member& me) {
-        FlatWorker(task, me).train();
-        return 0;
-      },
-      model.stands_for, true);
+  const int status = train_flat({c, world, model, schedule, record}, job, false);
   progress.finish();
   if (status == 0) record.write();
   return status;
+}
+
+FlatFigures ghost_figures(const Config& c, const JobOptions& job, const WorldFile& world) {
+  refuse_algorithm(c, world.gradient, "a simulated ghost");
+  const FlatModel model = flat_model(c, world.gradient);
+  const optim::Schedule schedule = schedule_of(c);
+  FlatSums sums;
+  train_flat({c, world, model, schedule, sums}, job, true);
+  const double images = double(c.steps * c.batch_size * c.workers);
+  FlatFigures f{.images_per_second = images / std::max(sums.longest_training, 1e-9),
+                .waiting = sums.most_waiting,
+                .bytes_per_step = sums.all.bytes / double(sums.workers) / double(c.steps)};
+  if (sums.all.in_flight > 0) f.hidden = 1 - sums.all.waited / sums.all.in_flight;
+  return f;
 }
 
 }  // namespace skein::apps

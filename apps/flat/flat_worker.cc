@@ -90,9 +90,9 @@ void FlatWorker::train() {
     if (loss && !(*loss < 1e30))
       throw Error(
           text("the loss is ", *loss, " after step ", k_, ": training has diverged; try a lower --lr"));
-    task_.record.step(*me_.simulated, k_, loss, costs_);
+    task_.observer.step(*me_.simulated, k_, loss, costs_);
   }
-  task_.record.ended(me_.rank, costs_);
+  task_.observer.ended(me_.rank, costs_);
   end();
 }
 
@@ -101,7 +101,7 @@ void FlatWorker::end() {
   me_.comm.set_deadline(comm::kForever);
   if (!quadratic_) return me_.comm.barrier();
   const double apart = worker_.finish();
-  if (me_.rank == 0) task_.record.model(quadratic_->loss(x_), apart, x_);
+  if (me_.rank == 0) task_.observer.model(quadratic_->loss(x_), apart, x_);
 }
 
 }  // namespace skein::apps

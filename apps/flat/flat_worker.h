@@ -14,7 +14,7 @@ struct FlatTask {
   const WorldFile& world;
   const FlatModel& model;
   const optim::Schedule& schedule;
-  FlatRecord& record;
+  FlatObserver& observer;
 };
 
 class FlatWorker {

@@ -52,14 +52,14 @@ void refuse_in_world(const Config& c, const WorldFile& world) {
 }
 
 int run_simulated(const JobOptions& o, const WorldFile& file, const std::function<int(const Member&)>& work,
-                  double stands_for, bool fibers) {
+                  const SimulatedRun& how) {
   const int workers = file.site.workers();
   World world({.weather = file.weather,
                .silence = std::min(10.0, o.deadline / 2),
                .keeps_log = !file.log.empty(),
                .site = file.site,
-               .stands_for = stands_for,
-               .fibers = fibers});
+               .stands_for = how.stands_for,
+               .fibers = how.fibers});
   std::vector<Id> all(size_t(workers + o.server));
   std::iota(all.begin(), all.end(), Id(0));
   std::vector<int> status(all.size(), 0);
@@ -86,8 +86,9 @@ int run_simulated(const JobOptions& o, const WorldFile& file, const std::functio
   world.suffer(file.rates, file.rates_until);
   world.run();
   if (!file.log.empty()) write_file(file.log, world.log());
-  say(stdout, fmt::format("simulated: {:.6f} s of virtual time in {:.1f} s, {} events\n", world.now(),
-                          world.real_seconds(), world.events()));
+  if (!how.silent)
+    say(stdout, fmt::format("simulated: {:.6f} s of virtual time in {:.1f} s, {} events\n", world.now(),
+                            world.real_seconds(), world.events()));
   const auto failed = std::find_if(status.begin(), status.end(), [](int s) { return s != 0; });
   return failed == status.end() ? 0 : *failed;
 }

@@ -18,9 +18,14 @@ struct Simulated {
 // Throws BadOption if flags do not go with a simulated world, or contradict this one.
 void refuse_in_world(const Config&, const WorldFile&);
 
+struct SimulatedRun {
+  double stands_for = 1;  // as in WorldOptions
+  bool fibers = false;
+  bool silent = false;  // prints nothing
+};
 // As run_job(), with a thread of the world for each worker, on virtual time. At the end it says how much of it has
-// passed. `stands_for` and `fibers`: WorldOptions. Throws BadFile if the log of events cannot be written.
+// passed. Throws BadFile if the log of events cannot be written.
 int run_simulated(const JobOptions&, const WorldFile&, const std::function<int(const Member&)>& work,
-                  double stands_for = 1, bool fibers = false);
+                  const SimulatedRun& = {});
 
 }  // namespace skein::apps

@@ -121,6 +121,23 @@ void read_hosts(Section& top, WorldFile& w, const NetworkDefaults& defaults) {
       top.refuse("host", text("there are two of the name '", name, "'"));
 }
 
+void read_links(Section& top, SitePlan& site) {
+  const std::vector<std::string> names = names_of(site.hosts);
+  for (Section& s : top.tables("link", true)) {
+    const auto end = [&](const char* key) {
+      const std::string name = s.word(key);
+      if (name.empty()) s.refuse(key, "is needed: a host at one end of the link");
+      return int(s.index(key, name, names));
+    };
+    SitePlan::Link l{.a = end("from"), .b = end("to")};
+    if (l.a == l.b) s.refuse("to", "a host has no link to itself");
+    l.rate = bytes_per_second(s, "mbit_per_s", 0);
+    l.latency = s.number("latency_ms", 0) / 1e3;
+    s.finish();
+    site.links.push_back(l);
+  }
+}
+
 // One number a line, in milliseconds.
 std::vector<double> read_trace(const Section& s, const std::string& path) {
   std::vector<double> seconds;
@@ -236,6 +253,7 @@ WorldFile parse_world(const std::string& toml, const std::string& path) {
   read_machines(top, w.site);
   read_switches(top, w.site);
   read_hosts(top, w, defaults);
+  read_links(top, w.site);
   read_compute(top, w, std::filesystem::path(path).parent_path());
   read_faults(top, w);
   top.finish();

@@ -54,6 +54,14 @@ CollectiveTimes::CollectiveTimes(const Site* site, const Weather& w, const std::
         latency_ = std::max(latency_, 2 * plan_->hosts[size_t(one.first)].latency +
                                           (a.first < 0 ? 0 : plan_->switches[size_t(a.first)].latency));
   add_switches(*plan_);
+  for (const SitePlan::Link& l : plan_->links)
+    for (const auto& [from, to] : {std::pair(l.a, l.b), std::pair(l.b, l.a)}) {
+      if (!on.count(from) || !on.count(to)) continue;
+      latency_ = std::max(latency_, site->path(from, to).latency);
+      const double there = double(on[to].size());
+      if (l.rate > 0)
+        links_.push_back({l.rate * plan_->goodput, double(on[from].size()) * there, on[from], there});
+    }
 }
 
 // Through a switch go the messages of all pairs of which one is below it, but for those that turn around further down.
@@ -91,7 +99,7 @@ std::vector<int> CollectiveTimes::chain(Rank r) const {
   return all;
 }
 
-// Calls f with a number and the rate of each bounded switch, and link between switches, on the way.
+// Calls f with a number and the rate of each bounded switch, and link between switches or two hosts, on the way.
 template <class F>
 void CollectiveTimes::each_on_way(Rank from, Rank to, F f) const {
   if (!plan_ || hosts_[size_t(from)] == hosts_[size_t(to)]) return;
@@ -101,6 +109,11 @@ void CollectiveTimes::each_on_way(Rank from, Rank to, F f) const {
   const auto use = [&](int s, int kind, double rate) {
     if (rate > 0) f(3 * s + kind, rate * plan_->goodput);
   };
+  const int a = hosts_[size_t(from)], b = hosts_[size_t(to)];
+  for (size_t i = 0; i < plan_->links.size(); ++i) {
+    const SitePlan::Link& l = plan_->links[i];
+    if ((l.a == a && l.b == b) || (l.a == b && l.b == a)) use(-1 - int(i), l.a == a, l.rate);
+  }
   for (const int s : ups) use(s, 0, plan_->switches[size_t(s)].rate);
   for (size_t i = 0; i + 1 < ups.size(); ++i) use(ups[i], 1, plan_->switches[size_t(ups[i])].up);
   for (size_t i = 0; i + 1 < downs.size(); ++i) {

@@ -51,6 +51,9 @@ Site::Site(Baton& b, const SitePlan& p) : plan_(p), fluid_(b) {
     up_.push_back(bounded(s.up * plan_.goodput));
     down_.push_back(bounded(s.up * plan_.goodput));
   }
+  for (const SitePlan::Link& l : plan_.links)
+    for (const auto& ends : {std::pair(l.a, l.b), std::pair(l.b, l.a)})
+      between_[ends] = {bounded(l.rate * plan_.goodput), l.latency};
 }
 
 std::optional<size_t> Site::cores(int host) const { return cores_[size_t(host)]; }
@@ -68,6 +71,8 @@ Site::Path Site::path(int from, int to) const {
   way.latency = plan_.hosts[size_t(from)].latency + plan_.hosts[size_t(to)].latency;
   use(out_[size_t(from)]);
   use(in_[size_t(to)]);
+  if (const auto own = between_.find({from, to}); own != between_.end())
+    use(own->second.rate), way.latency += own->second.latency;
   const std::vector<int> ups = above(plan_, from), downs = above(plan_, to);
   for (const int s : ups) {
     pass(s);

@@ -29,9 +29,15 @@ struct SitePlan {
     double rate = 0;     // in each direction
     double latency = 0;  // from it to its switch, and back
   };
+  // What the way between two hosts allows in each direction, beside all that is above, and how much later it is.
+  struct Link {
+    int a = 0, b = 0;
+    double rate = 0, latency = 0;
+  };
   std::vector<Machine> machines;
   std::vector<Switch> switches;
   std::vector<Host> hosts;
+  std::vector<Link> links;
   double message = 0;   // seconds of its sender that a message takes, one after the other,
   double byte = 0;      // and each of its bytes
   double goodput = 1;   // share of every rate that is left for payloads and headers
@@ -63,6 +69,11 @@ class Site {
   Fluid fluid_;
   std::vector<int> host_of_;
   std::vector<Shared> cores_, out_, in_, fabric_, up_, down_;
+  struct Between {
+    Shared rate;
+    double latency = 0;
+  };
+  std::map<std::pair<int, int>, Between> between_;  // from one host to another
 };
 
 }  // namespace skein::comm::sim

@@ -50,9 +50,11 @@ extern "C" void skein_enter_stack();
 
 void Continuation::begin(void* stack, size_t bytes, void (*main)(void*), void* argument) {
   const uintptr_t end = (reinterpret_cast<uintptr_t>(stack) + bytes) & ~uintptr_t(15);
-  uintptr_t* const top = reinterpret_cast<uintptr_t*>(end) - 9;  // after its seven words rsp is a multiple of 16
-  const uintptr_t words[] = {0, 0, reinterpret_cast<uintptr_t>(argument), reinterpret_cast<uintptr_t>(main),
-                             0, 0, reinterpret_cast<uintptr_t>(&skein_enter_stack)};  // r15 r14 r13 r12 rbx rbp rip
+  uintptr_t* const top =
+      reinterpret_cast<uintptr_t*>(end) - 9;  // after its seven words rsp is a multiple of 16
+  const uintptr_t words[] = {
+      0, 0, reinterpret_cast<uintptr_t>(argument),          reinterpret_cast<uintptr_t>(main),
+      0, 0, reinterpret_cast<uintptr_t>(&skein_enter_stack)};  // r15 r14 r13 r12 rbx rbp rip
   for (size_t i = 0; i < 7; ++i) top[i] = words[i];
   top_ = top;
 }

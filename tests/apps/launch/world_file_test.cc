@@ -45,6 +45,11 @@ cores = 4
 switch = "core"
 mbit_per_s = 200
 speed = 0.5
+[[link]]
+from = "a"
+to = "b-1"
+mbit_per_s = 80
+latency_ms = 3
 [[fault]]
 at_s = 30
 kind = "hang"
@@ -66,6 +71,10 @@ kills_per_hour = 36
   EXPECT_EQ(w.site.machines[size_t(w.site.hosts[3].machine)].cores, 4);
   EXPECT_NE(w.site.hosts[2].machine, w.site.hosts[3].machine);
   EXPECT_EQ(w.site.switches[1].above, 0);
+  ASSERT_EQ(w.site.links.size(), 1u);
+  EXPECT_EQ(w.site.links[0].b, 2);
+  EXPECT_EQ(w.site.links[0].rate, 1e7);
+  EXPECT_EQ(w.site.links[0].latency, 3e-3);
   EXPECT_EQ(w.speeds, (std::vector<double>{1, 0.5, 0.5, 0.5}));
   ASSERT_EQ(w.faults.size(), 1u);
   EXPECT_EQ(w.faults[0].workers, (std::vector<int>{0, 1}));
@@ -84,6 +93,9 @@ TEST(WorldFile, SaysWhatIsWrongAndWhere) {
       {kLeast + "mbits = 1\n", "w.toml:5: unknown key 'mbits' in [[host]]"},
       {kLeast + "workers = 1.5\n", "[[host]] workers: a whole number is wanted"},
       {kLeast + "machine = \"m\"\n", "[[host]] machine: there is no 'm'"},
+      {kLeast + "[[link]]\nfrom = \"a\"\nto = \"z\"\n", "[[link]] to: there is no 'z'"},
+      {kLeast + "[[link]]\nfrom = \"a\"\nto = \"a\"\n", "[[link]] to: a host has no link to itself"},
+      {kLeast + "[[link]]\nfrom = \"a\"\n", "[[link]] to: is needed"},
       {kLeast + "switch = \"s\"\n", "[[host]] switch: there is no 's'"},
       {kLeast + kHost, "host: there are two of the name 'a'"},
       {kLeast + "count = 65536\nworkers = 65536\n", "[[host]] workers: there are more than 65536 of them"},

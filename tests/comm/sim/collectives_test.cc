@@ -46,6 +46,7 @@ SitePlan sites(int hosts, int each, int racks) {
                        .workers = each,
                        .rate = 1e8,
                        .latency = 5e-5});
+  if (hosts == 7) p.links.push_back({1, 4, 2e7, 1e-4});
   if (hosts * each < 20)
     p.message = 2e-6;  // which sets the rates of thousands of flows anew for each message
   return p;

@@ -46,6 +46,20 @@ TEST(Site, AMessageTakesItsBytesOverTheRateAndTheLatency) {
   EXPECT_NEAR(seconds_of(p, pass), (1e6 + kHeader) / 0.5e6 + 0.25 + 0.125 + 1e-6 * (1e6 + kHeader), 1e-6);
 }
 
+TEST(Site, ALinkOfTwoHostsBoundsOnlyTheWayBetweenThem) {
+  SitePlan p = star(3, 1e6, 0.25);
+  p.links.push_back({2, 1, 2e5, 0.5});
+  for (const auto& [from, to, rate, latency] :
+       {std::tuple(1, 2, 2e5, 0.75), {2, 1, 2e5, 0.75}, {0, 1, 1e6, 0.25}})
+    EXPECT_NEAR(seconds_of(p,
+                           [from = from, to = to](Communicator& c) {
+                             if (c.rank() == from) c.push(to, 1, 0, 1, Tensor::zeros({250000}));
+                             if (c.rank() == to) c.take(from, 1, 0);
+                           }),
+                (1e6 + kHeader) / rate + latency, 1e-6)
+        << from << " to " << to;
+}
+
 TEST(Site, WorkersOfAHostSendEachOtherForNothing) {
   SitePlan p = star(1, 1, 1);
   p.hosts[0].workers = 2;

@@ -1,0 +1,179 @@
+// Ghost runs of some rounds of each algorithm, and of the best ones in worlds that lack one bound.
+#include "apps/plan/forecast.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "apps/command_line/command_line.h"
+#include "apps/config/algorithm_values.h"
+#include "apps/flat/flat_run.h"
+#include "apps/launch/launch.h"
+#include "engine/words/find_row.h"
+#include "optim/strategy.h"
+
+namespace skein::apps {
+namespace {
+
+constexpr int64_t kSteps = 60, kRounds = 3;
+constexpr double kMatters = 1.05;  // a bound that costs less limits nothing
+
+const std::vector<Candidate>& tried() {
+  static const std::vector<Candidate> all = {
+#define CANDIDATE(algorithm, flags) {algorithm, flags},
+#define SKIPPED(algorithm)
+#include "apps/plan/candidates.def"
+#undef SKIPPED
+#undef CANDIDATE
+  };
+  return all;
+}
+bool is_known(const std::string& algorithm) {
+#define CANDIDATE(name, flags) \
+  if (algorithm == name) return true;
+#define SKIPPED(name) \
+  if (algorithm == name) return true;
+#include "apps/plan/candidates.def"
+#undef SKIPPED
+#undef CANDIDATE
+  return false;
+}
+
+// Points to allreduce on the test images after an epoch of resnet20 on Fashion-MNIST by 4 workers (bench/compare).
+std::optional<double> measured_accuracy(const std::string& algorithm) {
+  static const std::map<std::string, double> all = {
+      {"allreduce", 0},
+#include "measured_accuracy.inc"
+  };
+  const auto at = all.find(algorithm);
+  return at == all.end() ? std::nullopt : std::optional(at->second);
+}
+
+// The run that a candidate is, in so many steps.
+Config config_of(const Config& asked, const Candidate& what, int workers, int64_t steps) {
+  Config c = asked;
+  for (const Flag& f : flags())  // those of another algorithm
+    if (!f.algorithms.empty()) c.of_algorithm.erase(f.name), c.origins.erase(f.name);
+  c.algorithm = what.algorithm, c.wire = "fp32";
+  std::istringstream words(what.flags);
+  for (std::string flag, value; words >> flag >> value;)
+    assign(c, *find_flag(flags(), flag.substr(2)), value, {Source::kCommandLine, flag});
+  c.workers = workers, c.steps = steps, c.epochs = 0;
+  c.elastic = "off", c.wait = "forever";
+  settle_algorithm(c, workers);
+  return c;
+}
+
+// Some rounds of a periodic algorithm, or as many steps as even out.
+int64_t steps_of(const Config& c, int workers) {
+  const auto tau = c.of_algorithm.find("tau");
+  const int64_t period = tau == c.of_algorithm.end() ? 1 : std::stoll(tau->second);
+  const int64_t rounds = workers > 16 ? 1 : kRounds;
+  return std::max<int64_t>(period * rounds, workers > 16 ? kSteps / 4 : kSteps) / period * period;
+}
+
+double speed_in(const WorldFile& world, const Config& c) {
+  return ghost_figures(c, job_options(c), world).images_per_second;
+}
+
+std::string slowest_link(const WorldFile& w) {
+  const auto& links = w.site.links;
+  const auto slower = [](const auto& a, const auto& b) {
+    return a.rate > 0 && (b.rate == 0 || a.rate < b.rate);
+  };
+  const auto& hosts = w.site.hosts;
+  if (hosts.size() < 2) return "messages within the host";
+  if (const auto at = std::min_element(links.begin(), links.end(), slower); at != links.end() && at->rate > 0)
+    return text("link ", hosts[size_t(at->a)].name, " to ", hosts[size_t(at->b)].name);
+  const auto by_rate = [](const auto& a, const auto& b) { return a.rate < b.rate; };
+  const auto [least, most] = std::minmax_element(hosts.begin(), hosts.end(), by_rate);
+  return least->rate < 0.85 * most->rate ? text("network of ", least->name) : std::string("network");
+}
+
+std::string slowest_host(const WorldFile& w) {
+  const auto [least, most] = std::minmax_element(w.speeds.begin(), w.speeds.end());
+  return *least < 0.9 * *most ? text("straggler ", w.site.hosts[size_t(least - w.speeds.begin())].name)
+                              : std::string("uneven steps");
+}
+
+// Of the host whose loader its workers wait for longest.
+std::string slowest_loader(const Probed& p) {
+  const auto by_loading = [](const auto& a, const auto& b) { return a.loading < b.loading; };
+  return text("loader of ", std::max_element(p.workers.begin(), p.workers.end(), by_loading)->host);
+}
+
+// What the same run would gain most without.
+std::string limit_of(const Forecast& f, const Config& c, const Probed& p, const WorldFile& world) {
+  Probed loaded = p;
+  for (ProbedWorker& w : loaded.workers) w.loading = 0;
+  const std::pair<double, std::string> gains[] = {
+      {speed_in(without_network_bounds(world), c), slowest_link(world)},
+      {speed_in(without_stragglers(world), c), slowest_host(world)},
+      {speed_in(world_of(loaded), c), slowest_loader(p)}};
+  const auto& most = *std::max_element(std::begin(gains), std::end(gains));
+  return most.first > kMatters * f.images_per_second ? most.second : "computing";
+}
+
+Forecast forecast(const Candidate& what, const Config& c, const Probed& p, const WorldFile& world) {
+  const FlatFigures f = ghost_figures(c, job_options(c), world);
+  Forecast out{.what = what, .images_per_second = f.images_per_second};
+  out.waiting = f.waiting, out.hidden = f.hidden, out.bytes_per_step = f.bytes_per_step;
+  out.accuracy =
+      what.flags.find("--wire") == std::string::npos ? measured_accuracy(what.algorithm) : std::nullopt;
+  out.limit = limit_of(out, c, p, world);
+  return out;
+}
+
+}  // namespace
+
+std::vector<Candidate> candidates(const Config& asked) {
+  std::vector<Candidate> all = tried();
+  for (const optim::StrategyRow& row : optim::strategies())
+    if (!is_known(row.name)) all.push_back({row.name, ""});
+  const std::string own = optim::strategy_row(asked.algorithm).name;
+  std::string own_flags;
+  for (const Flag& f : flags())
+    if (const std::string value = value_of(asked, f);
+        (!f.algorithms.empty() || f.name == "wire") && asked.origin(f.name).source > Source::kDefault)
+      own_flags += text(own_flags.empty() ? "" : " ", "--", f.name, " ", value);
+  const bool there = std::any_of(all.begin(), all.end(), [&](const Candidate& one) {
+    return one.algorithm == own && one.flags == own_flags;
+  });
+  const bool given = asked.origin("algorithm").source > Source::kDefault;
+  if (given && !there && own != "sgd" && own != "lsgd") all.push_back({own, own_flags});
+  return all;
+}
+
+std::vector<Forecast> forecasts(const Config& asked, const Probed& p, const std::vector<Candidate>& all_tried,
+                                std::vector<std::string>& refused) {
+  const WorldFile world = world_of(p);
+  const int workers = world.site.workers();
+  std::vector<Forecast> all;
+  for (const Candidate& what : all_tried) try {
+      const Config once = config_of(asked, what, workers, kSteps);
+      const Config c = config_of(asked, what, workers, steps_of(once, workers));
+      all.push_back(forecast(what, c, p, world));
+    } catch (const BadOption& e) { refused.push_back(text(what.algorithm, ": ", e.what())); }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.images_per_second > b.images_per_second; });
+  return all;
+}
+
+double by_one_worker(const Probed& p) {
+  double most = 0;
+  for (const ProbedWorker& w : p.workers)
+    most = std::max(most, double(p.global_batch) / double(p.workers.size()) / (w.step() / w.crowded));
+  return most;
+}
+
+double by_one_host(const Probed& p) {
+  std::map<std::string, double> of_host;
+  for (const ProbedWorker& w : p.workers)
+    of_host[w.network] += double(p.global_batch) / double(p.workers.size()) / w.step();
+  double most = 0;
+  for (const auto& [host, images] : of_host) most = std::max(most, images);
+  return most;
+}
+
+}  // namespace skein::apps

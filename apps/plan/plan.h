@@ -1,0 +1,32 @@
+// --plan: which algorithm is fastest for this model on these machines, as the simulator says (docs/plan.md).
+#pragma once
+#include <string>
+#include <vector>
+
+#include "apps/command_line/command.h"
+#include "apps/plan/forecast.h"
+
+namespace skein::apps {
+
+// What rank 0 knows when all is simulated.
+struct Plan {
+  const Config& config;
+  std::string command;  // what the user typed, without what only --plan reads
+  Probed probed;
+  std::vector<Forecast> forecasts = {};   // best first
+  std::vector<std::string> refused = {};  // a line for each candidate that is not possible here
+  double seconds = 0;                     // that simulating took
+};
+
+std::string command_of(const Plan&, const Candidate&);  // that starts a run
+std::string verdict(const Plan&);                       // what is fastest, or that one machine is faster
+// Of the settings within 3 % of the fastest, which the simulator cannot tell apart, that with the best measured accuracy;
+// the fastest itself if none has any.
+const Forecast& to_start(const Plan&);
+std::string in_words(const Plan&);
+std::string plan_page(const Plan&);  // HTML
+
+// Probes, simulates and prints. Returns the exit status. `argv` is this program's.
+int plan(const Command&, char** argv);
+
+}  // namespace skein::apps

@@ -1,0 +1,97 @@
+// The plan as a page: tiles, a bar for each setting, and the table. The style is that of report.html.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/plan/plan.h"
+#include "apps/report/report_page.h"
+
+namespace skein::apps {
+namespace {
+
+constexpr double kWidth = 1100, kNames = 330, kFigures = 130, kLine = 26;
+
+std::string name_of(const Candidate& c) {
+  return escape_html(text(c.algorithm, c.flags.empty() ? "" : " ", c.flags));
+}
+
+std::string tile(const std::string& number, const std::string& what) {
+  return "<div class=\"card tile\"><b>" + number + "</b><span>" + what + "</span></div>\n";
+}
+
+// A bar is as long as its images a second; the part for which a worker waits is gray.
+std::string bars(const Plan& p) {
+  const double most = p.forecasts.front().images_per_second, room = kWidth - kNames - kFigures;
+  const double one = by_one_worker(p.probed);
+  std::string svg =
+      fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"images a second of each setting\">\n",
+                  kWidth, kLine * double(p.forecasts.size()) + 24);
+  double y = 0;
+  for (const Forecast& f : p.forecasts) {
+    const double whole = room * f.images_per_second / most, busy = whole * (1 - f.waiting);
+    svg += fmt::format(
+        "<text class=\"said\" x=\"{}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>"
+        "<rect x=\"{}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"16\" fill=\"var(--c0)\"/>"
+        "<rect x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"16\" fill=\"var(--wait)\"/>"
+        "<text x=\"{:.1f}\" y=\"{:.0f}\">{:.0f}</text>\n",
+        kNames - 10, y + 15, name_of(f.what), kNames, y + 3, busy, kNames + busy, y + 3, whole - busy,
+        kNames + whole + 6, y + 15, f.images_per_second);
+    y += kLine;
+  }
+  const double at = kNames + room * std::min(1.0, one / most);
+  return svg + fmt::format(
+                   "<line class=\"mark\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"0\" y2=\"{1:.0f}\"/>"
+                   "<text x=\"{2:.1f}\" y=\"{3:.0f}\">one worker alone: {4:.0f}</text>\n</svg>\n",
+                   at, y, at + 5, y + 16, one);
+}
+
+std::string table(const Plan& p) {
+  std::string rows;
+  for (const Forecast& f : p.forecasts)
+    rows += fmt::format(
+        "<tr><td>{}</td><td>{:.0f}</td><td>{:.0f} %</td><td>{}</td><td>{:.3g} "
+        "MB</td><td>{:.3g}</td><td>{}</td><td>{}</td>"
+        "<td><code>{}</code></td></tr>\n",
+        name_of(f.what), f.images_per_second, 100 * f.waiting,
+        f.hidden ? fmt::format("{:.0f} %", 100 * *f.hidden) : "–", f.bytes_per_step / 1e6,
+        double(p.probed.steps_per_epoch * p.probed.global_batch) / f.images_per_second / 3600,
+        f.accuracy ? fmt::format("{:+.2f}", *f.accuracy) : "–", escape_html(f.limit),
+        escape_html(command_of(p, f.what)));
+  return "<section class=\"card "
+         "wide\"><h2>Settings</h2><table><tr><th>setting</th><th>images/s</th><th>waiting</th>"
+         "<th>hidden</th><th>sent / step</th><th>hours / epoch</th><th>accuracy</th><th>limited "
+         "by</th><th>command</th></tr>\n" +
+         rows +
+         "</table><p class=\"note\">accuracy: points to allreduce after one epoch of resnet20 on "
+         "Fashion-MNIST by 4 workers, "
+         "measured by bench/compare with its own rates; not of this model.</p></section>\n";
+}
+
+}  // namespace
+
+std::string plan_page(const Plan& p) {
+  const std::string title =
+      escape_html(text("Plan: ", p.config.model, " by ", p.probed.workers.size(), " workers"));
+  const Forecast& best = p.forecasts.front();
+  return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+         "<meta name=\"color-scheme\" content=\"light dark\">\n<title>" +
+         title + "</title>\n<style>\n" + report_file("style.css") +
+         ".tiles, .card { margin-bottom: 12px; } .wide { overflow-x: auto; } td, th { text-align: left; "
+         "padding: 3px 12px 3px 0; "
+         "white-space: nowrap; }\n</style>\n</head>\n<body>\n<main>\n<header><h1>" +
+         title + "</h1><div class=\"sub\">" + escape_html(verdict(p)) +
+         "</div></header>\n<section class=\"tiles\">\n" +
+         tile(fmt::format("{:.0f}", best.images_per_second), "images/s at best, simulated") +
+         tile(fmt::format("{:.0f}", by_one_worker(p.probed)), "by one worker alone") +
+         tile(std::to_string(p.probed.fronts.size()), "hosts") +
+         tile(fmt::format("{:.1f} ms", 1e3 * p.probed.workers.front().step()), "a step of worker 0") +
+         "</section>\n<section class=\"card chart\"><div class=\"top\"><h2>Images a second</h2><div "
+         "class=\"key\">"
+         "<span style=\"--tone:var(--c0)\">at work</span><span "
+         "style=\"--tone:var(--wait)\">waiting</span></div></div>\n" +
+         bars(p) + "</section>\n" + table(p) +
+         "<footer>train_imagenet --plan " SKEIN_VERSION "</footer>\n</main>\n</body>\n</html>\n";
+}
+
+}  // namespace skein::apps

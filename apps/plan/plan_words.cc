@@ -1,0 +1,101 @@
+// The plan as a table for a terminal.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/base/printable.h"
+#include "apps/plan/plan.h"
+
+namespace skein::apps {
+namespace {
+
+double hours_of_epoch(const Plan& p, const Forecast& f) {
+  return double(p.probed.steps_per_epoch * p.probed.global_batch) / f.images_per_second / 3600;
+}
+
+std::string probed_in_words(const Probed& p) {
+  const auto by_step = [](const ProbedWorker& a, const ProbedWorker& b) { return a.step() < b.step(); };
+  const auto [least, most] = std::minmax_element(p.workers.begin(), p.workers.end(), by_step);
+  std::string s = fmt::format("a step computes for {:.1f} ms", 1e3 * least->step());
+  if (most->step() > 1.05 * least->step())
+    s += fmt::format(" to {:.1f} ms ({})", 1e3 * most->step(), most->host);
+  if (most->crowded > 1.05) s += fmt::format(", {:.1f} times as long as alone on its machine", most->crowded);
+  if (p.between.empty()) return s + "; all workers are on one host\n";
+  const WorldFile w = world_of(p);
+  double least_rate = 1e300, most_rate = 0;
+  for (const auto& h : w.site.hosts)
+    least_rate = std::min(least_rate, h.rate), most_rate = std::max(most_rate, h.rate);
+  s += fmt::format("; {} hosts with links of {:.0f}", w.site.hosts.size(), least_rate * 8e-6);
+  if (most_rate > 1.05 * least_rate) s += fmt::format(" to {:.0f}", most_rate * 8e-6);
+  s += " Mbit/s\n";
+  for (const auto& l : w.site.links)
+    if (l.rate > 0)
+      s += fmt::format("the link from {} to {} has only {:.0f} Mbit/s\n", w.site.hosts[size_t(l.a)].name,
+                       w.site.hosts[size_t(l.b)].name, l.rate * 8e-6);
+  return s;
+}
+
+std::string row_in_words(const Plan& p, const Forecast& f) {
+  const double steps = f.images_per_second / double(p.probed.global_batch);  // a second
+  return fmt::format("{:>9.0f} {:>8.0f}% {:>7} {:>9.2f} {:>9.3g} {:>9.3g} {:>9}  {:<22} {}{}{}\n",
+                     f.images_per_second, 100 * f.waiting,
+                     f.hidden ? fmt::format("{:.0f}%", 100 * *f.hidden) : "-", f.bytes_per_step * steps / 1e6,
+                     hours_of_epoch(p, f), f.bytes_per_step * double(p.probed.steps_per_epoch) / 1e9,
+                     f.accuracy ? fmt::format("{:+.2f}", *f.accuracy) : "-", f.limit, f.what.algorithm,
+                     f.what.flags.empty() ? "" : " ", f.what.flags);
+}
+
+}  // namespace
+
+std::string command_of(const Plan& p, const Candidate& what) {
+  return text(p.command, " --algorithm ", what.algorithm, what.flags.empty() ? "" : " ", what.flags);
+}
+
+const Forecast& to_start(const Plan& p) {
+  constexpr double kAlike = 0.97;
+  const Forecast* best = &p.forecasts.front();
+  for (const Forecast& f : p.forecasts) {
+    if (f.images_per_second < kAlike * p.forecasts.front().images_per_second) break;
+    if (f.accuracy && (!best->accuracy || *f.accuracy > *best->accuracy)) best = &f;
+  }
+  return *best;
+}
+
+std::string verdict(const Plan& p) {
+  const Forecast& best = p.forecasts.front();
+  const double one = by_one_worker(p.probed), host = by_one_host(p.probed);
+  const bool several = p.probed.fronts.size() > 1;
+  if (one >= best.images_per_second)
+    return fmt::format("One worker alone is faster: {:.0f} images/s, and {} workers by {} at best {:.0f}",
+                       one, p.probed.workers.size(), best.what.algorithm, best.images_per_second);
+  if (several && host >= best.images_per_second)
+    return fmt::format(
+        "One machine is faster: the workers of one host compute {:.0f} images/s, and {} hosts by {} at best "
+        "{:.0f}",
+        host, p.probed.fronts.size(), best.what.algorithm, best.images_per_second);
+  return fmt::format("Fastest: {}{}{}, {:.0f} images/s, {:.2f} times one worker alone", best.what.algorithm,
+                     best.what.flags.empty() ? "" : " ", best.what.flags, best.images_per_second,
+                     best.images_per_second / one);
+}
+
+std::string in_words(const Plan& p) {
+  std::string s = probed_in_words(p.probed);
+  s += fmt::format("{} simulated in {:.1f} s; best first\n\n",
+                   counted(int64_t(p.forecasts.size()), "setting"), p.seconds);
+  s += " images/s  waiting  hidden  MB/s out   hours/ep    GB/ep  accuracy  limited by             "
+       "--algorithm\n";
+  for (const Forecast& f : p.forecasts) s += row_in_words(p, f);
+  for (const std::string& line : p.refused) s += "not possible here: " + line + '\n';
+  s += "\nwaiting: of the worker that waits most. MB/s out and GB an epoch: sent by a worker. accuracy: "
+       "points to allreduce after\n"
+       "one epoch of resnet20 on Fashion-MNIST by 4 workers (bench/RESULTS.md), with the flags of "
+       "bench/compare.toml; not of this model\n\n";
+  s += verdict(p) + '\n';
+  const Forecast& start = to_start(p);
+  if (&start != &p.forecasts.front())
+    s += fmt::format("within 3 % of it, and the most accurate where that was measured: {}\n",
+                     start.what.algorithm);
+  return s + "to start it:\n  " + command_of(p, start.what) + '\n';
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,204 @@
+// Steps with all workers at once, steps of one worker a machine, then round trips between hosts.
+#include "apps/plan/probe.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "apps/base/together.h"
+#include "apps/train/learning.h"
+#include "comm/join/sockets.h"
+
+namespace skein::apps {
+namespace {
+
+constexpr double kSeconds = 6;          // of steps with all workers
+constexpr int kFewest = 5, kMost = 40;  // such steps
+constexpr int64_t kFew = 256 << 10;     // bytes of a message that tells slow links from fast ones:
+constexpr double kSlow = 5e-3;          // on slow ones it takes longer than this,
+constexpr int64_t kSome = 1 << 20, kMany = 16 << 20;  // and many bytes would take too long
+
+double middle(std::vector<double> all) {
+  std::nth_element(all.begin(), all.begin() + int64_t(all.size() / 2), all.end());
+  return all[all.size() / 2];
+}
+
+// A worker's model and data, without any other worker.
+class Computing {
+ public:
+  Computing(const Config& c, const Member& me, Progress& progress)
+      : survivors_(me.comm, false),
+        run_(c, open_setup(c, me), "", progress, survivors_),
+        traces_(run_),
+        batches_(run_),
+        learning_(run_, batches_, traces_) {
+    batches_.open();
+  }
+  const Setup& setup() const { return run_.setup; }
+
+  Seconds step() {
+    const Seconds before = run_.costs.seconds;
+    Stream& stream = current_stream(run_.setup.device);
+    const double from = clock_seconds();
+    learning_.before_step();
+    learning_.worker->gradient();
+    stream.sync();
+    const double there = clock_seconds();
+    learning_.worker->local_step(learning_.worker->x);
+    stream.sync();
+    ++run_.k;
+    Seconds s;
+    s.data = run_.costs.seconds.data - before.data;
+    s.forward = run_.costs.seconds.forward - before.forward;
+    s.backward = there - from - s.data - s.forward;
+    s.update = clock_seconds() - there;
+    return s;
+  }
+  std::vector<Seconds> steps(int count) {
+    std::vector<Seconds> all;
+    for (int i = 0; i < count; ++i) all.push_back(step());
+    return all;
+  }
+
+ private:
+  Survivors survivors_;
+  Run run_;
+  Traces traces_;
+  Batches batches_;
+  Learning learning_;
+};
+
+double middle_of(const std::vector<Seconds>& steps, double Seconds::*kind) {
+  std::vector<double> all;
+  for (const Seconds& s : steps) all.push_back(s.*kind);
+  return middle(all);
+}
+double middle_step(const std::vector<Seconds>& steps) {
+  std::vector<double> all;
+  for (const Seconds& s : steps) all.push_back(s.training());
+  return middle(all);
+}
+
+// From the quartiles, so that a step which something has held up counts for nothing.
+double spread_of(const std::vector<Seconds>& steps) {
+  std::vector<double> logs;
+  for (const Seconds& s : steps) logs.push_back(std::log(std::max(s.training(), 1e-9)));
+  std::sort(logs.begin(), logs.end());
+  constexpr double kQuartiles = 1.349;  // between them, in standard deviations of a normal law
+  return (logs[logs.size() * 3 / 4] - logs[logs.size() / 4]) / kQuartiles;
+}
+
+std::vector<std::string> said_by_all(comm::Communicator& comm, const std::string& mine) {
+  std::vector<std::string> all;
+  for (comm::Rank r = 0; r < comm.size(); ++r) all.push_back(comm::broadcast_text(comm, mine, r));
+  return all;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+// Who they are and where. Hosts that share a name, as containers may, are numbered.
+std::vector<ProbedWorker> everybody(comm::Communicator& comm) {
+  const std::string network = comm::host_identity();
+  const auto names = said_by_all(comm, host_name()), networks = said_by_all(comm, network);
+  std::vector<ProbedWorker> all(names.size());
+  for (size_t r = 0; r < all.size(); ++r)
+    all[r].network = networks[r], all[r].machine = networks[r].substr(0, networks[r].find('/'));
+  for (size_t r = 0; r < all.size(); ++r) {
+    std::vector<std::string> of_name;  // its networks
+    for (size_t q = 0; q < all.size(); ++q)
+      if (names[q] == names[r] && std::find(of_name.begin(), of_name.end(), networks[q]) == of_name.end())
+        of_name.push_back(networks[q]);
+    const auto place = std::find(of_name.begin(), of_name.end(), networks[r]) - of_name.begin();
+    all[r].host = of_name.size() == 1 ? names[r] : text(names[r], '-', place);
+  }
+  return all;
+}
+
+void compute(Probed& p, Computing& computing, const Member& me) {
+  const auto warm = computing.steps(3);
+  double slowest = 0;
+  for (const auto& one : comm::gather_numbers(me.comm, {warm.back().training()}))
+    slowest = std::max(slowest, one[0]);
+  const int count = std::clamp(int(kSeconds / std::max(slowest, 1e-6)), kFewest, kMost);
+  me.comm.barrier();
+  const auto steps = computing.steps(count);
+  me.comm.barrier();
+  const std::string& machine = p.workers[size_t(me.rank)].machine;
+  int first = 0, here = 0;
+  for (int r = me.world - 1; r >= 0; --r)
+    if (p.workers[size_t(r)].machine == machine) first = r, ++here;
+  double crowded = 1;
+  if (first == me.rank && here > 1)
+    crowded = std::max(1.0, middle_step(steps) / middle_step(computing.steps(std::max(kFewest, count / 2))));
+  me.comm.barrier();
+  const auto rows =
+      comm::gather_numbers(me.comm, {middle_of(steps, &Seconds::data), middle_of(steps, &Seconds::forward),
+                                     middle_of(steps, &Seconds::backward), middle_of(steps, &Seconds::update),
+                                     spread_of(steps), crowded, double(first)});
+  for (size_t r = 0; r < rows.size(); ++r) {
+    ProbedWorker& w = p.workers[r];
+    w.loading = rows[r][0], w.forward = rows[r][1], w.backward = rows[r][2], w.update = rows[r][3];
+    w.spread = rows[r][4], w.crowded = rows[size_t(rows[r][6])][5];
+  }
+}
+
+std::vector<comm::LinkTimes> test(comm::Communicator& c) {
+  auto all = comm::test_links(c, {.bytes = {4, kFew}, .repeats = 5, .short_repeats = 21});
+  const auto& some = all.back().seconds;
+  const bool slow = *std::max_element(some.begin(), some.end()) > kSlow;
+  for (auto& t : comm::test_links(c, {.bytes = {slow ? kSome : kMany}, .repeats = 5})) all.push_back(t);
+  return all;
+}
+
+void time_links(Probed& p, const Member& me) {
+  std::set<std::string> seen;
+  for (comm::Rank r = 0; r < me.world; ++r)
+    if (seen.insert(p.workers[size_t(r)].network).second) p.fronts.push_back(r);
+  const auto takes_part = [&](const std::vector<comm::Rank>& g) {
+    return std::find(g.begin(), g.end(), me.rank) != g.end();
+  };
+  if (p.fronts.size() > 1 && takes_part(p.fronts)) p.between = test(*me.comm.group(p.fronts));
+  me.comm.barrier();
+  for (const comm::Rank front : p.fronts)  // the first host that has two workers
+    for (comm::Rank r = front + 1; r < me.world; ++r) {
+      if (p.workers[size_t(r)].network != p.workers[size_t(front)].network) continue;
+      const std::vector<comm::Rank> pair{front, r};
+      const auto times = takes_part(pair) ? test(*me.comm.group(pair)) : std::vector<comm::LinkTimes>();
+      std::vector<double> mine;
+      for (const auto& t : times) mine.push_back(double(t.bytes)), mine.push_back(t.seconds[1]);
+      mine.resize(6);
+      const auto rows = comm::gather_numbers(me.comm, mine);
+      for (size_t i = 0; i < 6; i += 2)
+        p.within.push_back({int64_t(rows[size_t(front)][i]), 0, {0, rows[size_t(front)][i + 1], 0, 0}});
+      return;
+    }
+}
+
+}  // namespace
+
+Probed probe(const Config& c, const Member& me, Progress& progress) {
+  const double from = clock_seconds();
+  Probed p;
+  p.workers = everybody(me.comm);
+  {
+    std::unique_ptr<Computing> computing;
+    together(me.comm, [&] { computing = std::make_unique<Computing>(c, me, progress); });
+    const Setup& s = computing->setup();
+    p.ghost.kind = GradientPlan::Kind::kGhost;
+    p.ghost.classes = int64_t(s.data.train->classes().size()), p.ghost.side = s.image.height,
+    p.ghost.channels = s.image.channels;
+    p.steps_per_epoch = s.steps_per_epoch, p.global_batch = s.global_batch;
+    compute(p, *computing, me);
+  }
+  time_links(p, me);
+  p.seconds = clock_seconds() - from;
+  return p;
+}
+
+}  // namespace skein::apps

@@ -1,0 +1,37 @@
+// Probe: what --plan measures before it simulates: how fast the workers compute, and how long their messages take.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "apps/config/config.h"
+#include "apps/launch/job.h"
+#include "apps/launch/world_file.h"
+#include "apps/report/progress.h"
+#include "comm/average/link_test.h"
+
+namespace skein::apps {
+
+// Seconds are medians of steps that all workers computed at the same time and without messages.
+struct ProbedWorker {
+  std::string host, network,
+      machine;  // its name; what workers share that have the same network, or the same cores
+  double loading = 0, forward = 0, backward = 0, update = 0;
+  double spread = 0;   // standard deviation of the logarithm of a step's time
+  double crowded = 1;  // how many times as long a step takes as one that its machine computes alone
+  double step() const { return loading + forward + backward + update; }
+};
+
+struct Probed {
+  std::vector<ProbedWorker> workers;     // by rank
+  std::vector<comm::Rank> fronts;        // the first worker of each host
+  std::vector<comm::LinkTimes> between;  // fronts, from few bytes to many; empty: there is one host
+  std::vector<comm::LinkTimes> within;   // two workers of one host; empty: none has two
+  GradientPlan ghost;                    // of the model
+  int64_t steps_per_epoch = 0, global_batch = 0;
+  double seconds = 0;  // that it took
+};
+
+// Opens data and model as a run with these flags does, and computes for some seconds. Collective; whole on rank 0.
+Probed probe(const Config&, const Member&, Progress&);
+
+}  // namespace skein::apps

@@ -1,0 +1,142 @@
+// What --plan makes of a probe: the world, forecasts, what limits them, and which is recommended.
+#include "apps/plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include "apps/config/algorithm_values.h"
+#include "engine/words/find_row.h"
+#include "optim/strategy.h"
+
+namespace skein::apps {
+namespace {
+
+// Hosts a, b, c of one worker each, which compute for 100 ms; one way between two hosts takes 1 ms and the bytes.
+Probed probed(const std::function<double(int, int)>& bytes_per_second) {
+  constexpr int kHosts = 3;
+  Probed p;
+  for (int h = 0; h < kHosts; ++h) {
+    const std::string name(1, char('a' + h));
+    p.workers.push_back({.host = name, .network = name, .machine = name, .forward = 0.03, .backward = 0.07});
+    p.fronts.push_back(h);
+  }
+  for (const int64_t bytes : {4, 1 << 18, 1 << 20}) {
+    comm::LinkTimes t{bytes, 3, std::vector<double>(kHosts * kHosts, 0)};
+    for (int a = 0; a < kHosts; ++a)
+      for (int b = 0; b < kHosts; ++b)
+        if (a != b) t.seconds[size_t(a * kHosts + b)] = 1e-3 + double(bytes) / bytes_per_second(a, b);
+    p.between.push_back(t);
+  }
+  p.ghost = {.kind = GradientPlan::Kind::kGhost, .classes = 10, .side = 32, .channels = 3};
+  p.steps_per_epoch = 100, p.global_batch = 3 * 64;
+  return p;
+}
+
+Config config() {
+  Config c;
+  c.model = "resnet20", c.batch_size = BatchSize(64), c.workers = 3;
+  return c;
+}
+
+const std::vector<Candidate> kFew = {
+    {"allreduce", ""}, {"diloco", "--tau 50"}, {"sgp", "--peers 1 --wire bf16"}};
+
+Plan planned(const Config& c, const Probed& p, const std::vector<Candidate>& tried = kFew) {
+  Plan plan{.config = c, .command = "train_imagenet", .probed = p};
+  plan.forecasts = forecasts(c, p, tried, plan.refused);
+  return plan;
+}
+
+const Forecast& of(const Plan& p, const std::string& algorithm, const std::string& flags) {
+  for (const Forecast& f : p.forecasts)
+    if (f.what.algorithm == algorithm && f.what.flags == flags) return f;
+  throw Error("there is no forecast for " + algorithm);
+}
+
+TEST(ProbedWorld, HasTheRatesLatenciesAndSlowLinksOfTheProbe) {
+  const WorldFile w = world_of(probed([](int a, int b) { return a + b == 3 ? 1e6 : 1e7; }));  // b to c
+  ASSERT_EQ(w.site.hosts.size(), 3u);
+  for (const auto& h : w.site.hosts) {
+    EXPECT_NEAR(h.rate, 1e7, 1);
+    EXPECT_NEAR(h.latency, 0.5e-3, 1e-6);
+  }
+  ASSERT_EQ(w.site.links.size(), 1u);
+  EXPECT_EQ(w.site.links[0].a, 1);
+  EXPECT_EQ(w.site.links[0].b, 2);
+  EXPECT_NEAR(w.site.links[0].rate, 1e6, 1);
+  EXPECT_NEAR(w.pace.step, 0.1, 1e-9);
+  EXPECT_NEAR(w.pace.forward, 0.3, 1e-9);
+}
+
+// Two workers of one machine that take 1.5 times as long together have 2 / 1.5 cores.
+TEST(ProbedWorld, HasCoresForStepsAsLongAsThoseOfAllTogether) {
+  Probed p = probed([](int, int) { return 1e8; });
+  p.workers[1].machine = p.workers[0].machine;
+  p.workers[0].crowded = p.workers[1].crowded = 1.5;
+  p.workers[2].backward = 0.17;
+  const WorldFile w = world_of(p);
+  EXPECT_EQ(w.site.hosts[0].machine, w.site.hosts[1].machine);
+  EXPECT_NEAR(w.site.machines[0].cores, 2 / 1.5, 1e-9);
+  EXPECT_EQ(w.site.machines[1].cores, 0);
+  EXPECT_NEAR(w.pace.step / w.speeds[0], 0.1 / 1.5, 1e-9);
+  EXPECT_NEAR(w.pace.step / w.speeds[2], 0.2, 1e-9);
+}
+
+// allreduce of 270,000 parameters among three: 2 (n - 1) / n of 1.09 MB at 1 MB/s.
+TEST(Forecast, KnowsTimesAndWhatLimitsThem) {
+  const Config c = config();
+  const Plan slow = planned(c, probed([](int a, int b) { return a + b == 3 ? 1e6 : 1e8; }));
+  const Forecast& sum = of(slow, "allreduce", "");
+  EXPECT_EQ(sum.limit, "link b to c");
+  EXPECT_LT(sum.images_per_second, 3 * 64 / 0.3);
+  EXPECT_GT(of(slow, "diloco", "--tau 50").images_per_second, 3 * sum.images_per_second);
+  EXPECT_EQ(of(slow, "sgp", "--peers 1 --wire bf16").accuracy, std::nullopt);
+  EXPECT_EQ(sum.accuracy, 0);
+
+  Probed straggling = probed([](int, int) { return 1e9; });
+  straggling.workers[2].backward = 0.37;
+  EXPECT_EQ(of(planned(c, straggling), "allreduce", "").limit, "straggler c");
+  straggling.workers[2].loading = 0.5;
+  EXPECT_EQ(of(planned(c, straggling), "allreduce", "").limit, "straggler c");
+  for (ProbedWorker& w : straggling.workers) w.backward = 0.07, w.loading = 0.5;
+  EXPECT_EQ(of(planned(c, straggling), "allreduce", "").limit, "loader of a");
+}
+
+TEST(Forecast, CoversEveryRowThatHasAForecast) {
+  const Plan p = planned(config(), probed([](int, int) { return 1e8; }), candidates(config()));
+  const std::vector<std::string> others = {"sgd", "lsgd",   "palsgd",    "post-local",
+                                           "qsr", "sparta", "sparseloco"};
+  for (const optim::StrategyRow& row : optim::strategies()) {
+    const bool there = std::any_of(p.forecasts.begin(), p.forecasts.end(),
+                                   [&](const Forecast& f) { return f.what.algorithm == row.name; });
+    const bool refused = std::any_of(p.refused.begin(), p.refused.end(), [&](const std::string& line) {
+      return line.starts_with(std::string(row.name) + ":");
+    });
+    const bool other = std::find(others.begin(), others.end(), row.name) != others.end();
+    EXPECT_EQ(there || refused, !other) << row.name;
+  }
+  for (size_t i = 1; i < p.forecasts.size(); ++i)
+    EXPECT_GE(p.forecasts[i - 1].images_per_second, p.forecasts[i].images_per_second);
+}
+
+TEST(Plan, SaysSoWhenOneWorkerIsFaster) {
+  const Config c = config();
+  Plan p = planned(c, probed([](int, int) { return 1e8; }));
+  EXPECT_TRUE(verdict(p).starts_with("Fastest: ")) << verdict(p);
+  for (Forecast& f : p.forecasts) f.images_per_second /= 10;
+  EXPECT_TRUE(verdict(p).starts_with("One worker alone is faster: 640 images/s")) << verdict(p);
+}
+
+TEST(Plan, PrefersAccuracyWhereSpeedIsTheSame) {
+  const Config c = config();
+  Plan p{.config = c, .command = "train_imagenet", .probed = probed([](int, int) { return 1e8; })};
+  const auto add = [&](const char* name, double images, std::optional<double> accuracy) {
+    p.forecasts.push_back({.what = {name, ""}, .images_per_second = images});
+    p.forecasts.back().accuracy = accuracy;
+  };
+  add("d2", 1000, {}), add("osgp", 990, -0.7), add("sgp", 980, -0.2), add("allreduce", 900, 0);
+  EXPECT_EQ(to_start(p).what.algorithm, "sgp");
+  EXPECT_NE(plan_page(p).find("<code>train_imagenet --algorithm d2</code>"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace skein::apps

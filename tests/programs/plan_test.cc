@@ -1,0 +1,51 @@
+// train_imagenet --plan as its users start it: the table, the page, a command line that runs, refusals.
+#include <algorithm>
+
+#include "tests/support/program.h"
+
+namespace skein {
+namespace {
+
+using testing_programs::Ended;
+using testing_programs::expect_has;
+
+const std::string kRun =
+    "timeout 100 $TRAIN --model mlp --data synthetic:4x4x1,classes=2,train=512,test=16 --threads 1 ";
+
+TEST(Plan, ListsAlgorithmsAndACommandThatStartsOne) {
+  testing_programs::Workplace place;
+  const Ended e = place.run(kRun + "--batch-size 4 --workers 2 --plan --html plan.html");
+  ASSERT_EQ(e.status, 0) << e.err;
+  for (const char* part : {"all workers are on one host", " images/s  waiting", "allreduce --wire bf16",
+                           "osgp --topology exponential", "to start it:"})
+    expect_has(e.out, part);
+  const size_t at = e.out.find("to start it:\n  ") + 15;
+  const std::string command = e.out.substr(at, e.out.find('\n', at) - at);
+  EXPECT_EQ(command.find("--plan"), std::string::npos) << command;
+  const Ended started = place.run("timeout 60 " + command + " --steps 3 --output run --no-tensorboard");
+  EXPECT_EQ(started.status, 0) << command << started.err;
+  EXPECT_TRUE(place.has("run/summary.json"));
+  const std::string page = place.read("plan.html");
+  expect_has(page, "<svg");
+  expect_has(page, "one worker alone");
+}
+
+TEST(Plan, RefusesWhatItCannotPlan) {
+  testing_programs::Workplace place;
+  const std::pair<std::string, std::string> refused[] = {
+      {"--plan", "--plan is about several workers"},
+      {"--html a.html", "--html goes with --plan"},
+      {"--plan --workers 2 --resume x", "--resume"},
+      {"--plan --workers 2 --split dirichlet:0.3", "--split does not go with --plan"},
+      {"--plan --workers 2 --batch-size 4,8", "--batch-size: --plan needs one number"},
+  };
+  for (const auto& [flags, message] : refused) {
+    const Ended e = place.run(kRun + flags);
+    EXPECT_NE(e.status, 0) << flags;
+    expect_has(e.err, message);
+    EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;
+  }
+}
+
+}  // namespace
+}  // namespace skein
