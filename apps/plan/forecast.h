@@ -11,8 +11,8 @@ namespace skein::apps {
 struct Candidate {
   std::string algorithm, flags;  // flags: "--tau 4 --wire bf16"
 };
-// Those of candidates.def, all other rows with their defaults, and what the command line asks for, if that is an
-// algorithm for several workers.
+// Those of candidates.def, all other rows with their defaults, and what the command line asks for, if that is
+// an algorithm for several workers.
 std::vector<Candidate> candidates(const Config& asked);
 
 struct Forecast {
@@ -29,7 +29,7 @@ struct Forecast {
 std::vector<Forecast> forecasts(const Config&, const Probed&, const std::vector<Candidate>&,
                                 std::vector<std::string>& refused);
 
-// Images a second by the fastest single worker, and by the workers of the fastest host together, without messages.
+// Images a second without messages: of the fastest single worker, and of the fastest host's workers together.
 double by_one_worker(const Probed&);
 double by_one_host(const Probed&);
 

@@ -1,4 +1,4 @@
-// Probe: what --plan measures before it simulates: how fast the workers compute, and how long their messages take.
+// Probe: what --plan measures before it simulates: the speed of the workers and of their messages.
 #pragma once
 #include <string>
 #include <vector>
@@ -31,7 +31,7 @@ struct Probed {
   double seconds = 0;  // that it took
 };
 
-// Opens data and model as a run with these flags does, and computes for some seconds. Collective; whole on rank 0.
+// Opens data and model as a run with these flags does, and computes for seconds. Collective; whole on rank 0.
 Probed probe(const Config&, const Member&, Progress&);
 
 }  // namespace skein::apps

@@ -99,7 +99,7 @@ std::vector<int> CollectiveTimes::chain(Rank r) const {
   return all;
 }
 
-// Calls f with a number and the rate of each bounded switch, and link between switches or two hosts, on the way.
+// Calls f with a number and the rate of each bounded switch and link on the way.
 template <class F>
 void CollectiveTimes::each_on_way(Rank from, Rank to, F f) const {
   if (!plan_ || hosts_[size_t(from)] == hosts_[size_t(to)]) return;

@@ -29,7 +29,7 @@ struct SitePlan {
     double rate = 0;     // in each direction
     double latency = 0;  // from it to its switch, and back
   };
-  // What the way between two hosts allows in each direction, beside all that is above, and how much later it is.
+  // A bound on the way between two hosts in each direction, beside all bounds above, and its added latency.
   struct Link {
     int a = 0, b = 0;
     double rate = 0, latency = 0;

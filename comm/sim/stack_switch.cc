@@ -1,5 +1,5 @@
-// The registers that a function must preserve are pushed on one stack and popped from the other. The modes of rounding
-// are not among them: they are the same for all threads of control.
+// The registers that a function must preserve are pushed on one stack and popped from the other. The modes of
+// rounding are not among them: they are the same for all threads of control.
 #include "comm/sim/stack_switch.h"
 
 #include <cstdint>
@@ -8,8 +8,8 @@ namespace skein::comm::sim {
 
 #if SKEIN_OWN_SWITCH
 
-// System V ABI for x86-64, 3.2.1: rbx, rbp and r12 to r15 are the caller's. A new stack begins in skein_enter_stack,
-// which calls r12 with r13; there is nothing to return to, and unwinding ends there.
+// System V ABI for x86-64, 3.2.1: rbx, rbp and r12 to r15 are the caller's. A new stack begins in
+// skein_enter_stack, which calls r12 with r13; there is nothing to return to, and unwinding ends there.
 __asm__(R"(
   .pushsection .text
   .hidden skein_switch_stacks

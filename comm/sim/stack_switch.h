@@ -2,9 +2,9 @@
 #pragma once
 #include <cstddef>
 
-// ucontext also saves the mask of signals, by a call of the system at each change, which costs several times as much as
-// all the rest. It is used where the registers are others than below, where returns are checked against a second stack
-// (shadow stacks), and under sanitizers, which know its functions.
+// ucontext also saves the mask of signals, by a call of the system at each change, which costs several times
+// as much as all the rest. It is used where the registers are others than below, where returns are checked
+// against a second stack (shadow stacks), and under sanitizers, which know its functions.
 #if defined(__x86_64__) && !(defined(__CET__) && (__CET__ & 2)) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define SKEIN_OWN_SWITCH 1

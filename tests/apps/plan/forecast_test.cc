@@ -10,7 +10,7 @@
 namespace skein::apps {
 namespace {
 
-// Hosts a, b, c of one worker each, which compute for 100 ms; one way between two hosts takes 1 ms and the bytes.
+// Hosts a, b, c of one worker each, which compute for 100 ms; between two hosts: 1 ms and the bytes.
 Probed probed(const std::function<double(int, int)>& bytes_per_second) {
   constexpr int kHosts = 3;
   Probed p;
