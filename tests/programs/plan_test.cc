@@ -9,12 +9,12 @@ namespace {
 using testing_programs::Ended;
 using testing_programs::expect_has;
 
-const std::string kRun =
+const std::string kProbed =
     "timeout 100 $TRAIN --model mlp --data synthetic:4x4x1,classes=2,train=512,test=16 --threads 1 ";
 
 TEST(Plan, ListsAlgorithmsAndACommandThatStartsOne) {
   testing_programs::Workplace place;
-  const Ended e = place.run(kRun + "--batch-size 4 --workers 2 --plan --html plan.html");
+  const Ended e = place.run(kProbed + "--batch-size 4 --workers 2 --plan --html plan.html");
   ASSERT_EQ(e.status, 0) << e.err;
   for (const char* part : {"all workers are on one host", " images/s  waiting", "allreduce --wire bf16",
                            "osgp --topology exponential", "to start it:"})
@@ -40,7 +40,7 @@ TEST(Plan, RefusesWhatItCannotPlan) {
       {"--plan --workers 2 --batch-size 4,8", "--batch-size: --plan needs one number"},
   };
   for (const auto& [flags, message] : refused) {
-    const Ended e = place.run(kRun + flags);
+    const Ended e = place.run(kProbed + flags);
     EXPECT_NE(e.status, 0) << flags;
     expect_has(e.err, message);
     EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;
