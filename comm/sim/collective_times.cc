@@ -25,7 +25,11 @@ void each_parent(Rank n, F f) {
 }  // namespace
 
 CollectiveTimes::CollectiveTimes(const Site* site, const Weather& w, const std::vector<int>& hosts)
-    : plan_(site ? &site->plan() : nullptr), weather_(w), hosts_(hosts), n_(double(hosts.size())) {
+    : site_(site),
+      plan_(site ? &site->plan() : nullptr),
+      weather_(w),
+      hosts_(hosts),
+      n_(double(hosts.size())) {
   if (!site) {
     for (Rank r = 0; r < Rank(hosts.size()) && w.bandwidth > 0; ++r)
       links_.push_back({w.bandwidth, n_ - 1, {r}, n_ - 1});
@@ -126,6 +130,10 @@ double CollectiveTimes::rate_of(Rank r) const {
   const double rate =
       plan_ ? plan_->hosts[size_t(hosts_[size_t(r)])].rate * plan_->goodput : weather_.bandwidth;
   return rate > 0 ? rate : std::numeric_limits<double>::infinity();
+}
+
+double CollectiveTimes::latency(Rank from, Rank to) const {
+  return site_ ? site_->path(hosts_[size_t(from)], hosts_[size_t(to)]).latency : 0;
 }
 
 double CollectiveTimes::handing_over(double messages, double bytes) const {
@@ -238,12 +246,12 @@ std::vector<double> CollectiveTimes::barrier(const std::vector<double>& came, co
   std::vector<double> now = came;
   uint64_t round = 0;
   for (Rank d = 1; d < n; d <<= 1, ++round) {
-    const double late = delay(n_, draw, round);
+    const double chance = delay(n_, draw, round) - latency_;
     std::vector<double> then = now;
     for (Rank r = 0; r < n; ++r) {
       const Rank from = (r - d + n) % n;
       const double sent = now[size_t(from)] + handing_over(1, 0) + header_ / rate_of(from);
-      then[size_t(r)] = std::max(now[size_t(r)], sent + late);
+      then[size_t(r)] = std::max(now[size_t(r)], sent + latency(from, r) + chance);
     }
     now = std::move(then);
   }

@@ -30,6 +30,7 @@ class CollectiveTimes {
   };
   double exchange(const std::vector<double>& came, double bytes, const Draw&, uint64_t chance) const;
   double rate_of(Rank) const;
+  double latency(Rank from, Rank to) const;
   double handing_over(double messages, double bytes) const;
   double delay(double messages, const Draw&, uint64_t chance) const;
   void add_switches(const SitePlan&);
@@ -37,6 +38,7 @@ class CollectiveTimes {
   template <class F>
   void each_on_way(Rank from, Rank to, F) const;
 
+  const Site* site_;
   const SitePlan* plan_;
   const Weather weather_;
   const std::vector<int> hosts_;
