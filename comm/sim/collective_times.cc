@@ -193,18 +193,18 @@ double CollectiveTimes::gather(const std::vector<double>& came, const std::vecto
   std::vector<size_t> order(came.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return came[a] < came[b]; });
-  double end = came[size_t(root)], in = 0;
-  std::map<int, double> seconds;  // of each switch and link between switches
+  double end = came[size_t(root)], in = 0, way = 0;  // the end at the root's link, and on the way to it
+  std::map<int, double> seconds;                     // of each switch and link between switches
   for (size_t i : order) {
     if (Rank(i) == root || (plan_ && hosts_[i] == hosts_[size_t(root)])) continue;
     const double sent = came[i] + handing_over(1, bytes[i]);
     in = std::max(in, sent) + (bytes[i] + header_) / (plan_ ? rate_of(root) : rate_of(Rank(i)));
     each_on_way(Rank(i), root, [&](int link, double rate) {
       double& all = seconds[link];
-      in = std::max(in, came[order.front()] + (all += (bytes[i] + header_) / rate));
+      way = std::max(way, came[order.front()] + (all += (bytes[i] + header_) / rate));
     });
   }
-  return std::max(end, in + delay(n_ - 1, draw, 0));
+  return std::max(end, std::max(in, way) + delay(n_ - 1, draw, 0));
 }
 
 // A parent sends each part to all its children at the same time. The first part of a child comes when the parent has
