@@ -37,7 +37,7 @@ void add_hosts(const Probed& p, WorldFile& w) {
     const double alone = one.step() / one.crowded;
     if (r > 0 && one.network == p.workers[r - 1].network) {
       ++w.site.hosts.back().workers;
-      w.speeds.back() = std::max(w.speeds.back(), alone);  // seconds of its slowest worker, for now
+      w.speeds.back() = std::max(w.speeds.back(), alone);  // seconds, until set_pace()
       continue;
     }
     w.site.hosts.push_back({.name = one.host, .machine = machine->second, .workers = 1});
