@@ -47,9 +47,12 @@ class FlatRecord final : public FlatObserver {
 
   // When the world has ended: summary.json and report.html, and the lines for the user.
   void write();
+  // The same when a lost worker has ended it, with the curves until then.
+  void write_unfinished();
 
  private:
   double images(int64_t steps) const;
+  Summary summary_of(int64_t steps, double seconds) const;
   Json environment() const;
 
   const Config& config_;

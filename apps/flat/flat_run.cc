@@ -81,9 +81,16 @@ int run_flat(const Config& c, const JobOptions& job, const WorldFile& world) {
   FlatRecord record(c, model, schedule, home.path(), progress);
   progress.say(text(model.words, "; ", c.workers, c.workers == 1 ? " worker" : " workers", " by ",
                     c.algorithm, ", ", c.steps, c.steps == 1 ? " step" : " steps", "; ", home.path()));
-  const int status = train_flat({c, world, model, schedule, record}, job, false);
+  int status = 1;
+  try {
+    status = train_flat({c, world, model, schedule, record}, job, false);
+  } catch (...) {
+    progress.finish();
+    record.write_unfinished();
+    throw;
+  }
   progress.finish();
-  if (status == 0) record.write();
+  status == 0 ? record.write() : record.write_unfinished();
   return status;
 }
 

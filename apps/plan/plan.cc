@@ -61,10 +61,11 @@ int simulate_and_print(const Command& command, char** argv, Probed probed, Progr
   p.forecasts = forecasts(command.config, p.probed, candidates(command.config), p.refused);
   p.seconds = clock_seconds() - from;
   if (p.forecasts.empty()) throw Error("--plan: no algorithm is possible here: " + p.refused.front());
-  if (!command.html.empty()) write_file(command.html, plan_page(p));
-  say(stdout,
-      in_words(p) +
-          (command.html.empty() ? "" : text("  ", command.html, "  the same, drawn, for a browser\n")));
+  say(stdout, in_words(p));  // first, because the page may not be possible to write
+  if (!command.html.empty()) {
+    write_file(command.html, plan_page(p));
+    say(stdout, text("  ", command.html, "  the same, drawn, for a browser\n"));
+  }
   return 0;
 }
 

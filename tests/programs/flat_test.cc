@@ -105,6 +105,16 @@ TEST_F(Flat, OfASeedHasTheSameLogBesideAnythingElse) {
   }
 }
 
+TEST_F(Flat, ThatALostWorkerEndsHasAReportOfItsStepsUntilThen) {
+  const Ended e =
+      train(world_of(4, kGhost) + "[[fault]]\nat_s = 0.5\nworker = 2\n", "--steps 200 --algorithm sgp");
+  EXPECT_EQ(e.status, 1) << e.out;
+  expect_has(e.err, "rank 2 is lost");
+  expect_has(e.out, "stopped after step ");
+  EXPECT_EQ(summary()["interrupted"], true);
+  EXPECT_TRUE(place_.has("run/report.html"));
+}
+
 TEST_F(Flat, RefusesWhatNeedsAModelOrNumbers) {
   const std::string sgp = "--steps 5 --algorithm sgp ";
   const std::tuple<std::string, std::string, std::string> refused[] = {

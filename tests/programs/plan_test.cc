@@ -30,6 +30,14 @@ TEST(Plan, ListsAlgorithmsAndACommandThatStartsOne) {
   expect_has(page, "one worker alone");
 }
 
+TEST(Plan, IsPrintedEvenIfItsPageCannotBeWritten) {
+  testing_programs::Workplace place;
+  const Ended e = place.run(kProbed + "--batch-size 4 --workers 2 --plan --html missing/plan.html");
+  EXPECT_NE(e.status, 0);
+  expect_has(e.out, "to start it:");
+  expect_has(e.err, "cannot create this file");
+}
+
 TEST(Plan, RefusesWhatItCannotPlan) {
   testing_programs::Workplace place;
   const std::pair<std::string, std::string> refused[] = {
