@@ -30,8 +30,8 @@ class Survival : public ::testing::TestWithParam<std::string> {
         GetParam() + " " + flags +
         " > log & P=$!\n"
         "wait_for() { for i in $(seq 1200); do eval \"$1\" && return; sleep 0.05; done; }\n"
-        // All four catch SIGINT, so they have met: the second bit of the mask. One list serves both questions,
-        // because workers may start between two.
+        // All four catch SIGINT, so they have met: the second bit of the mask. One list serves both
+        // questions, because workers may start between two.
         "catch() { L=$(pgrep -P $P); ALL=$(pgrep -P ${L:-0}); W=$(echo \"$ALL\" | sed -n 3p)\n"
         "[ \"$(for w in $ALL; do cat /proc/$w/status; done 2>/dev/null | "
         "grep -c 'SigCgt:.*[2367abef]$')\" = 4 ]; }\n"
