@@ -18,9 +18,16 @@ class WithServer {
  public:
   virtual ~WithServer() = default;
   // On a worker, before start(), if there is such a server.
-  virtual void reach(comm::Communicator& hub) = 0;
+  void reach(comm::Communicator& hub) { hub_ = &hub; }
   // All that the server does, with a strategy that is not started, until no worker is left or the membership changes.
   virtual void serve(comm::Communicator& hub, Served&) = 0;
+
+ protected:
+  // The workers and the server; the workers alone where worker 0 serves.
+  comm::Communicator& hub_of(Worker& me) const { return hub_ ? *hub_ : me.comm; }
+
+ private:
+  comm::Communicator* hub_ = nullptr;
 };
 inline WithServer& with_server(Strategy& s) { return dynamic_cast<WithServer&>(s); }
 

@@ -4,14 +4,9 @@
 #include "comm/communicator/communicator.h"
 #include "engine/words/find_row.h"
 #include "optim/consensus.h"
+#include "optim/strategies.h"
 
 namespace skein::optim {
-
-#define STRATEGY(name, source, mixes, world1, model, apart, codec, flags) \
-  std::unique_ptr<Strategy> make_##name(const Options&, int world);
-#include "optim/strategies.def"
-#undef STRATEGY
-
 namespace {
 
 // Names as on the command line; built once, so that the rows can point into it.

@@ -81,10 +81,9 @@ class Turns {
 class Centered : public Strategy, public WithServer {
  public:
   Centered(const Options& o, int world, int64_t kept = 0) : turns_(o, world, kept) {}
-  void start(Worker& me) override { turns_.start(me, hub_ ? *hub_ : me.comm, column()); }
+  void start(Worker& me) override { turns_.start(me, hub_of(me), column()); }
   void settle(Worker& me) override { turns_.settle(me); }
   void write_model(Worker& me, const Tensor& y) override { turns_.write_model(me, y); }
-  void reach(comm::Communicator& hub) override { hub_ = &hub; }
   void serve(comm::Communicator& hub, Served& kept) override { turns_.serve(hub, column(), kept); }
   void visit(Archive& a) override { turns_.visit(a); }
 
@@ -95,7 +94,6 @@ class Centered : public Strategy, public WithServer {
   // The algorithm's column of the figure: what happens in one turn. It runs on the server's thread, which may
   // outlive the strategy that derives from this class: it holds copies of what it needs.
   virtual Center::Column column() const = 0;
-  comm::Communicator* hub_ = nullptr;  // the workers and the server; null where worker 0 serves
 };
 
 // x where `like` is and of its shape; x itself where it is there already.

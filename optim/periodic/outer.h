@@ -2,6 +2,7 @@
 #pragma once
 #include "engine/vectors/mixing.h"
 #include "optim/options.h"
+#include "optim/rule.h"
 
 namespace skein::optim {
 
@@ -14,7 +15,8 @@ class Outer {
       : nu_(o.number("outer-lr", 0.7, 0)),
         mu_(o.number("outer-momentum", 0.9, 0, 1)),
         nesterov_(o.flag("outer-nesterov", true)),
-        warmup_(o.integer("outer-warmup", 0, 0)) {}
+        warmup_(o.integer("outer-warmup", 0, 0)),
+        resets_(o.flag("reset-inner", false)) {}
 
   // m <- mu m + Delta; z <- z - nu (mu m + Delta), without Nesterov z - nu m; then x <- z, where x is given.
   void step(int64_t r, const Tensor& z, const Tensor& m, const Tensor& mean, const Tensor& x) const {
@@ -34,12 +36,18 @@ class Outer {
     if (nesterov_) axpy(z, -nu_, delta);
   }
 
+  // At the end of a round: with --reset-inner the local rule forgets its momentum.
+  void reset_inner(Rule& rule) const {
+    if (resets_) rule.reset();
+  }
+
  private:
   double mu(int64_t r) const { return r < warmup_ ? mu_ * double(r) / double(warmup_) : mu_; }
 
   const double nu_, mu_;
   const bool nesterov_;
   const int64_t warmup_;
+  const bool resets_;
 };
 
 }  // namespace skein::optim

@@ -106,6 +106,24 @@ class Periodic : public Strategy, public InRounds {
   Round round_;
 };
 
+// A strategy whose workers share an anchor z, where all begin a round, and a momentum m of how it moves.
+class Anchored : public Periodic {
+ public:
+  void start(Worker& me) override { begin_at(me), round_.start(me, z_); }
+  void visit(Archive& a) override { visit_anchor(a), Periodic::visit(a); }
+
+ protected:
+  // `momentum` is the name of m in checkpoints.
+  explicit Anchored(const Options& o, int64_t tau = 4, const char* momentum = "m")
+      : Periodic(o, tau), momentum_(momentum) {}
+  void begin_at(Worker& me) { z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device()); }
+  void visit_anchor(Archive& a) { a("z", z_), a(momentum_, m_); }
+  Tensor z_, m_;
+
+ private:
+  const char* const momentum_;
+};
+
 // A mean on its way while the next steps compute; it moves in Communicator::progress().
 //
 // Its state is what this worker gave and whether that is under way, so visit() never waits. The sum begins
@@ -145,6 +163,7 @@ class Flight {
 // A strategy whose mean of a round travels during the next one.
 class Overlapped : public Strategy, public InRounds {
  public:
+  void start(Worker& me) override { flight_.start(me, me.x); }
   void finish(Worker&) override { flight_.finish(); }
   Shared shared() override {
     return {.is = [this](int64_t k) { return round_.begins(k); },

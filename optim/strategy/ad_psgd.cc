@@ -4,11 +4,9 @@
 //   me.x   a snapshot of it, where the gradient is taken
 #include "optim/gossip/exact_average.h"
 #include "optim/gossip/pairing.h"
+#include "optim/strategies.h"
 
 namespace skein::optim {
-
-std::unique_ptr<Strategy> make_sgd(const Options&, int world);
-
 namespace {
 
 class AdPsgd final : public Gossiping {

@@ -5,12 +5,9 @@
 #include "comm/communicator/communicator.h"
 #include "engine/vectors/vec.h"
 #include "optim/periodic/two_level.h"
-#include "optim/strategy.h"
+#include "optim/strategies.h"
 
 namespace skein::optim {
-
-std::unique_ptr<Strategy> make_sgd(const Options&, int world);
-
 namespace {
 
 class AllReduce final : public Strategy {

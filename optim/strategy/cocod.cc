@@ -12,8 +12,6 @@ class CocodSgd final : public Overlapped {
  public:
   explicit CocodSgd(const Options& o) : Overlapped(o) {}
 
-  void start(Worker& me) override { flight_.start(me, me.x); }
-
   Tensor iterate(Worker& me, int64_t k) override {
     flight_.carry_on(me);
     const Tensor loss = me.gradient();

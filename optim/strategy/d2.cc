@@ -7,7 +7,6 @@
 //   W    symmetric mixing weights; of d2, (I + W) / 2 of one graph, since it diverges where an eigenvalue is below -1/3
 #include "engine/vectors/vec.h"
 #include "optim/gossip/exact_average.h"
-#include "optim/gossip/gossip.h"
 
 namespace skein::optim {
 namespace {
@@ -18,11 +17,10 @@ void take_step(Worker& me, const Tensor& u) {
   me.local_step(u);
 }
 
-class D2 final : public Gossiping {
+class D2 final : public GossipingX {
  public:
-  D2(const Options& o, int world) : gossip_(o, world, "ring", 2) {
+  D2(const Options& o, int world) : GossipingX(o, world, "ring", 2, "d2") {
     const Graph& g = gossip_.graph();
-    needs_symmetry(g, "d2");
     if (!g.stands_still())
       throw BadOption(text("--topology ", g.name(), ": d2 needs a graph that stays the same, as ring, ",
                            "complete, or a file's; on others take momentum-tracking"));
@@ -50,23 +48,20 @@ class D2 final : public Gossiping {
   }
 
   void average(Worker& me) override {
-    gossip_.average(me, me.x);
+    GossipingX::average(me);
     fill(c_, 0.f);
   }
-  void visit(Archive& a) override { a("c", c_), gossip_.visit(a); }
+  void visit(Archive& a) override { a("c", c_), GossipingX::visit(a); }
 
  private:
-  Gossip gossip_;
   Tensor c_;
   Tensor u_, y_, d_;  // scratch
 };
 
 // Both vectors travel as one message of twice the model's size.
-class MomentumTracking final : public Gossiping {
+class MomentumTracking final : public GossipingX {
  public:
-  MomentumTracking(const Options& o, int world) : gossip_(o, world, "ring", 2) {
-    needs_symmetry(gossip_.graph(), "momentum-tracking");
-  }
+  MomentumTracking(const Options& o, int world) : GossipingX(o, world, "ring", 2, "momentum-tracking") {}
 
   void start(Worker& me) override {
     const int64_t n = me.x.size();
@@ -88,22 +83,18 @@ class MomentumTracking final : public Gossiping {
     return loss;
   }
 
-  void average(Worker& me) override { gossip_.average(me, me.x); }
-  void visit(Archive& a) override { a("c", c_), gossip_.visit(a); }
+  void visit(Archive& a) override { a("c", c_), GossipingX::visit(a); }
 
  private:
-  Gossip gossip_;
   Tensor both_, y_, c_;  // y_ and c_ are its halves
   Tensor u_;             // scratch
 };
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_d2(const Options& o, int world) {
-  return with_exact_average(std::make_unique<D2>(o, world), o, world);
-}
+std::unique_ptr<Strategy> make_d2(const Options& o, int world) { return with_exact_average<D2>(o, world); }
 std::unique_ptr<Strategy> make_momentum_tracking(const Options& o, int world) {
-  return with_exact_average(std::make_unique<MomentumTracking>(o, world), o, world);
+  return with_exact_average<MomentumTracking>(o, world);
 }
 
 }  // namespace skein::optim

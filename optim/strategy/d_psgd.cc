@@ -3,18 +3,15 @@
 //   x_i  model of worker i        W_ij  symmetric mixing weights        u_i  local direction, taken at x_i(k)
 #include "engine/vectors/vec.h"
 #include "optim/gossip/exact_average.h"
-#include "optim/gossip/gossip.h"
 
 namespace skein::optim {
 namespace {
 
-class DPsgd final : public Gossiping {
+class DPsgd final : public GossipingX {
  public:
-  DPsgd(const Options& o, int world) : gossip_(o, world, "ring", 2) {
-    needs_symmetry(gossip_.graph(), "d-psgd");
-  }
+  DPsgd(const Options& o, int world) : GossipingX(o, world, "ring", 2, "d-psgd") {}
 
-  void start(Worker& me) override { next_ = me.x.clone(), gossip_.start(me, me.x); }
+  void start(Worker& me) override { next_ = me.x.clone(), GossipingX::start(me); }
 
   Tensor iterate(Worker& me, int64_t k) override {
     gossip_.give(me, k, me.x);          // x_i(k) sets out,
@@ -25,18 +22,14 @@ class DPsgd final : public Gossiping {
     return loss;
   }
 
-  void average(Worker& me) override { gossip_.average(me, me.x); }
-  void visit(Archive& a) override { gossip_.visit(a); }
-
  private:
-  Gossip gossip_;
   Tensor next_;  // scratch
 };
 
 }  // namespace
 
 std::unique_ptr<Strategy> make_d_psgd(const Options& o, int world) {
-  return with_exact_average(std::make_unique<DPsgd>(o, world), o, world);
+  return with_exact_average<DPsgd>(o, world);
 }
 
 }  // namespace skein::optim

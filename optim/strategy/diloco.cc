@@ -11,52 +11,41 @@
 namespace skein::optim {
 namespace {
 
-class DiLoCo final : public Periodic {
+class DiLoCo final : public Anchored {
  public:
-  explicit DiLoCo(const Options& o)
-      : Periodic(o, 100), outer_(o), reset_inner_(o.flag("reset-inner", false)) {}
-
-  void start(Worker& me) override {
-    z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device());
-    round_.start(me, z_);
-  }
+  explicit DiLoCo(const Options& o) : Anchored(o, 100), outer_(o) {}
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
     if (const Tensor mean = round_.step(me, k)) {     // x_i <- x_i - eta u_i
       outer_.step(round_.of(k), z_, m_, mean, me.x);  // x_i <- z <- OuterOpt(z, z - mean x)
-      if (reset_inner_) me.rule.reset();
+      outer_.reset_inner(me.rule);
     }
     return loss;
   }
 
-  void visit(Archive& a) override { a("z", z_), a("m", m_), Periodic::visit(a); }
-
  private:
   const Outer outer_;
-  const bool reset_inner_;
-  Tensor z_, m_;
 };
 
 // At the beginning of a round the others know what this worker has learned (Shared), except for what it has added to
 // pieces that set out later in a period.
-class StreamingDiLoCo final : public Periodic {
+class StreamingDiLoCo final : public Anchored {
  public:
   explicit StreamingDiLoCo(const Options& o)
-      : Periodic(o),
+      : Anchored(o),
         options_(o),
         fragments_(o.integer("fragments", 4, 1)),
         delay_(o.integer("delay", 0)),
         keep_(o.number("mix", 0, 0, 1)),
-        outer_(o),
-        reset_inner_(o.flag("reset-inner", false)) {
+        outer_(o) {
     if (delay_ < 0 || delay_ >= round_.tau())
       throw BadOption(text("--delay ", delay_, ": allowed is from 0 to ", round_.tau() - 1,
                            ", less than --tau, so that a piece is back before it sets out again"));
   }
 
   void start(Worker& me) override {
-    z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device());
+    begin_at(me);
     const int64_t size = me.x.size();
     for (int64_t f = 0; f < fragments_; ++f) {
       const int64_t offset = f * round_.tau() / fragments_, end = size * (f + 1) / fragments_;
@@ -87,7 +76,7 @@ class StreamingDiLoCo final : public Periodic {
       outer_.step(round_.of(k - delay_), z, lands->of(m_), mean.x, keep_ == 0 ? x : Tensor());
       if (keep_ != 0) lerp(x, z, 1 - keep_);
       mean.give_buffers(me);
-      if (reset_inner_ && lands->offset == 0) me.rule.reset();
+      if (lands->offset == 0) outer_.reset_inner(me.rule);
     }
     if (leaves && delay_ > 0) leaves->flight.set_out(me, leaves->of(me.x));
     return loss;
@@ -109,7 +98,7 @@ class StreamingDiLoCo final : public Periodic {
     return s;
   }
   void visit(Archive& a) override {
-    a("z", z_), a("m", m_);
+    visit_anchor(a);
     if (delay_ == 0) Periodic::visit(a);
     for (size_t f = 0; f < pieces_.size() && delay_ > 0; ++f) {
       Under flight(a, text("flight", f, "."));
@@ -138,15 +127,12 @@ class StreamingDiLoCo final : public Periodic {
   const int64_t fragments_, delay_;
   const double keep_;
   const Outer outer_;
-  const bool reset_inner_;
   std::vector<std::unique_ptr<Piece>> pieces_;
-  Tensor z_, m_;
 };
 
 class EagerDiLoCo final : public Overlapped {
  public:
-  explicit EagerDiLoCo(const Options& o)
-      : Overlapped(o, 100), outer_(o), reset_inner_(o.flag("reset-inner", false)) {}
+  explicit EagerDiLoCo(const Options& o) : Overlapped(o, 100), outer_(o) {}
 
   void start(Worker& me) override {
     z_ = me.x.clone();
@@ -169,7 +155,7 @@ class EagerDiLoCo final : public Overlapped {
     flight_.set_out(me, mine_);
     outer_.step_along(round_.of(k), delta_, z_, m_);
     copy(me.x, z_);  // x_i <- z_i <- OuterOpt(z_i, Delta)
-    if (reset_inner_) me.rule.reset();
+    outer_.reset_inner(me.rule);
     return loss;
   }
 
@@ -177,7 +163,6 @@ class EagerDiLoCo final : public Overlapped {
 
  private:
   const Outer outer_;
-  const bool reset_inner_;
   Tensor z_, m_;
   Tensor mine_, delta_;  // scratch
 };

@@ -4,16 +4,12 @@
 //   agn        Hermans, 2017                         theta <- theta + delta / tau
 // --max-delay R: a delta with s >= R is dropped, and its worker goes on from theta (Ringmaster ASGD: Maranjyan, Tyurin &
 // Richtarik, ICML 2025, with tau = 1).
-// --server-rule delayed-nesterov: the center has a momentum, which only every N-th commit changes, since commits that are
-// late are alike. Async Local-SGD: Liu et al., 2024; with c as HALoS: Kim et al., ICML 2025, as its program computes.
+// --server-rule delayed-nesterov: the center has a momentum (optim/center/delayed_nesterov.h).
 //
 //   theta   the center          delta   a worker's tau local steps since its last pull
 //   s       commits by others since that pull; the pull is the answer to the own commit
-//   m, beta momentum, its decay     N   commits that make one step of m      a   rate      c   what each applies of beta m
-#include <optional>
-
 #include "engine/vectors/vec.h"
-#include "engine/words/find_row.h"
+#include "optim/center/delayed_nesterov.h"
 #include "optim/center/turns.h"
 #include "optim/periodic/periodic.h"
 
@@ -22,48 +18,10 @@ namespace {
 
 enum class Weight { kOne, kStaleness, kPeriod };
 
-struct DelayedNesterov {
-  int64_t n;
-  double a, beta, c;
-
-  DelayedNesterov(const Options& o, int world)
-      : n(o.integer("server-buffer", world, 1)),
-        a(o.number("server-lr", 0.7, 0)),
-        beta(o.number("server-momentum", 0.9, 0, 0.99999)),
-        c(o.number("server-share", 0, 0, 1.0 / double(n))) {}
-
-  void commit(const Turn& t, const Tensor& delta) const {
-    const Tensor m = t.kept(0), sum = t.kept(1);
-    const bool is_nth = (t.version + 1) % n == 0;
-    axpy(sum, 1.f, delta);
-    if (is_nth) scale(m, beta), axpy(m, 1 / double(n), sum), fill(sum, 0.f);  // m <- beta m + mean delta
-    // theta <- theta + a (c beta m + delta / N), at every N-th one (1 - c N + c) beta m
-    const double share = is_nth ? 1 - c * double(n) + c : c;
-    if (share * beta > 0) axpy(t.theta, a * share * beta, m);
-    axpy(t.theta, a / double(n), delta);
-  }
-};
-
-// --server-rule, of downpour alone.
-std::optional<DelayedNesterov> rule_of(const Options& o, int world, Weight w) {
-  if (w != Weight::kOne) return {};
-  const bool delayed = one_of<bool>("--server-rule", o.word("server-rule", "sum"),
-                                    {{"sum", false}, {"delayed-nesterov", true}});
-  if (delayed) return DelayedNesterov(o, world);
-  for (const std::string flag : {"server-buffer", "server-lr", "server-momentum", "server-share"})
-    if (!o.word(flag, "").empty())
-      throw BadOption("--" + flag + ": it belongs to --server-rule delayed-nesterov, which is not given");
-  return {};
-}
-
 class Downpour final : public Centered {
  public:
   Downpour(const Options& o, int world, Weight w)
-      : Centered(o, world, rule_of(o, world, w) ? 2 : 0),
-        round_(o, 1),
-        weight_(w),
-        rule_(rule_of(o, world, w)),
-        max_delay_(w == Weight::kOne ? o.integer("max-delay", 0, 0) : 0) {}
+      : Downpour(o, world, w, w == Weight::kOne ? delayed_nesterov(o, world) : std::nullopt) {}
 
   void start(Worker& me) override {
     delta_ = Tensor::zeros(me.x.shape(), kF32, me.x.device());
@@ -93,6 +51,13 @@ class Downpour final : public Centered {
   void visit(Archive& a) override { a("pulled", pulled_), a("version", version_), Centered::visit(a); }
 
  private:
+  Downpour(const Options& o, int world, Weight w, std::optional<DelayedNesterov> rule)
+      : Centered(o, world, rule ? DelayedNesterov::kKept : 0),
+        round_(o, 1),
+        weight_(w),
+        rule_(std::move(rule)),
+        max_delay_(w == Weight::kOne ? o.integer("max-delay", 0, 0) : 0) {}
+
   Center::Column column() const override {
     return [w = weight_, tau = float(round_.steps()), r = max_delay_, rule = rule_](Turn& t) {
       const comm::Message delta = t.take();

@@ -4,11 +4,9 @@
 //   x_i  model of worker i      tau  local steps in a round      S  step at which rounds begin
 #include "engine/vectors/vec.h"
 #include "optim/periodic/periodic.h"
+#include "optim/strategies.h"
 
 namespace skein::optim {
-
-std::unique_ptr<Strategy> make_allreduce(const Options&, int world);
-
 namespace {
 
 class LocalSgd final : public Periodic {

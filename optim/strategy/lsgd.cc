@@ -53,7 +53,7 @@ class Lsgd final : public Strategy, public WithServer {
       near_ = me.comm.group(members_);
       group_.emplace(*near_, me, c_l_, p_l_ / double(tau_l_), mixes_);
     }
-    leases_ = std::make_unique<Leases>(options_, me.comm, hub_ ? *hub_ : me.comm, p);
+    leases_ = std::make_unique<Leases>(options_, me.comm, hub_of(me), p);
   }
 
   Tensor iterate(Worker& me, int64_t) override {
@@ -70,7 +70,6 @@ class Lsgd final : public Strategy, public WithServer {
     for (Next t; (t = leases_->meet()) != Next::kMet;) round(me, t);
   }
 
-  void reach(comm::Communicator& hub) override { hub_ = &hub; }
   void serve(comm::Communicator& hub, Served& kept) override { lease::serve(options_, hub, plan(hub), kept); }
 
   void visit(Archive& a) override {
@@ -127,8 +126,7 @@ class Lsgd final : public Strategy, public WithServer {
   const bool mixes_;
   std::optional<LossWindow> window_;
   bool two_levels_ = false;
-  std::vector<int> members_;           // of the own group, by world rank
-  comm::Communicator* hub_ = nullptr;  // the workers and the server; null where worker 0 serves
+  std::vector<int> members_;  // of the own group, by world rank
   std::unique_ptr<comm::Communicator> near_;
   std::optional<Leader> group_, all_;
   std::unique_ptr<Leases> leases_;

@@ -5,22 +5,21 @@
 //   z_i  anchor of worker i      m_i     outer momentum, at home      g  the pair, by --topology random
 //   tau  steps in a round        nu, mu  outer rate and momentum
 #include "optim/gossip/exact_average.h"
-#include "optim/gossip/gossip.h"
 #include "optim/periodic/periodic.h"
 
 namespace skein::optim {
 namespace {
 
-class NoLoCo final : public Gossiping, public InRounds {
+class NoLoCo final : public GossipingX, public InRounds {
  public:
   NoLoCo(const Options& o, int world)
-      : period_(o, 50),
-        gossip_(o, world, "random", 1),
+      : GossipingX(o, world, "random", 1),
+        period_(o, 50),
         nu_(o.number("outer-lr", 0.7, 0)),
         mu_(o.number("outer-momentum", 0.5, 0, 1)) {}
 
   void start(Worker& me) override {
-    z_ = me.x.clone(), mean_ = me.x.clone(), gossip_.start(me, me.x);
+    z_ = me.x.clone(), mean_ = me.x.clone(), GossipingX::start(me);
     m_ = Tensor::zeros(z_.shape(), kF32, z_.device());
   }
 
@@ -37,18 +36,17 @@ class NoLoCo final : public Gossiping, public InRounds {
   }
 
   void average(Worker& me) override {
-    gossip_.average(me, me.x);
+    GossipingX::average(me);
     copy(z_, me.x);
   }
 
   Shared shared() override {
     return {.is = [this](int64_t k) { return period_.begins(k); }, .arrived = {}};
   }
-  void visit(Archive& a) override { a("z", z_), a("m", m_), gossip_.visit(a); }
+  void visit(Archive& a) override { a("z", z_), a("m", m_), GossipingX::visit(a); }
 
  private:
   const Period period_;
-  Gossip gossip_;
   const double nu_, mu_;
   Tensor z_, m_;
   Tensor mean_;  // scratch
@@ -57,7 +55,7 @@ class NoLoCo final : public Gossiping, public InRounds {
 }  // namespace
 
 std::unique_ptr<Strategy> make_noloco(const Options& o, int world) {
-  return with_exact_average(std::make_unique<NoLoCo>(o, world), o, world);
+  return with_exact_average<NoLoCo>(o, world);
 }
 
 }  // namespace skein::optim

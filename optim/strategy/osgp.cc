@@ -39,7 +39,7 @@ class Osgp final : public Gossiping {
 }  // namespace
 
 std::unique_ptr<Strategy> make_osgp(const Options& o, int world) {
-  return with_exact_average(std::make_unique<Osgp>(o, world), o, world, true);
+  return with_exact_average<Osgp>(o, world, true);
 }
 
 }  // namespace skein::optim

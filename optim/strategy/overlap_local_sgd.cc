@@ -15,7 +15,7 @@ class OverlapLocalSgd final : public Overlapped {
 
   void start(Worker& me) override {
     z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device());
-    flight_.start(me, me.x);
+    Overlapped::start(me);
   }
 
   Tensor iterate(Worker& me, int64_t k) override {

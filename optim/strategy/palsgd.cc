@@ -13,20 +13,14 @@
 namespace skein::optim {
 namespace {
 
-class Palsgd final : public Periodic {
+class Palsgd final : public Anchored {
  public:
   explicit Palsgd(const Options& o)
-      : Periodic(o, 100),
+      : Anchored(o, 100),
         outer_(o),
-        reset_inner_(o.flag("reset-inner", false)),
         p_(o.number("pull-probability", 0.1, 0, 1)),
         alpha_(o.number("alpha", 0.5, 0)),
         seed_(uint64_t(o.integer("seed", 0))) {}
-
-  void start(Worker& me) override {
-    z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device());
-    round_.start(me, z_);
-  }
 
   Tensor iterate(Worker& me, int64_t k) override {
     Tensor loss;
@@ -40,12 +34,10 @@ class Palsgd final : public Periodic {
     }
     if (const Tensor mean = round_.meet(me, k)) {
       outer_.step(round_.of(k), z_, m_, mean, me.x);  // x_i <- z <- OuterOpt(z, Delta)
-      if (reset_inner_) me.rule.reset();
+      outer_.reset_inner(me.rule);
     }
     return loss;
   }
-
-  void visit(Archive& a) override { a("z", z_), a("m", m_), Periodic::visit(a); }
 
  private:
   // Each worker draws for itself, and draws the same when a step is repeated.
@@ -54,10 +46,8 @@ class Palsgd final : public Periodic {
   }
 
   const Outer outer_;
-  const bool reset_inner_;
   const double p_, alpha_;
   const uint64_t seed_;
-  Tensor z_, m_;
 };
 
 }  // namespace

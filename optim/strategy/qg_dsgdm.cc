@@ -6,22 +6,20 @@
 //   W_ij  symmetric mixing weights        lambda  weight decay, of the rule
 #include "engine/vectors/vec.h"
 #include "optim/gossip/exact_average.h"
-#include "optim/gossip/gossip.h"
 
 namespace skein::optim {
 namespace {
 
-class QuasiGlobal final : public Gossiping {
+class QuasiGlobal final : public GossipingX {
  public:
   QuasiGlobal(const Options& o, int world)
-      : gossip_(o, world, "ring", 2), mu_(o.number("qg-momentum", 0.9, 0, 0.99999)) {
-    needs_symmetry(gossip_.graph(), "qg-dsgdm");
+      : GossipingX(o, world, "ring", 2, "qg-dsgdm"), mu_(o.number("qg-momentum", 0.9, 0, 0.99999)) {
     needs_plain_sgd(o, "qg-dsgdm", "has a momentum of its own in the place of the optimizer's");
     needs_one_rate(o, "qg-dsgdm");
   }
 
   void start(Worker& me) override {
-    next_ = me.x.clone(), u_ = me.x.clone(), gossip_.start(me, me.x);
+    next_ = me.x.clone(), u_ = me.x.clone(), GossipingX::start(me);
     m_ = Tensor::zeros(me.x.shape(), kF32, me.x.device());
   }
 
@@ -42,8 +40,7 @@ class QuasiGlobal final : public Gossiping {
     return loss;
   }
 
-  void average(Worker& me) override { gossip_.average(me, me.x); }
-  void visit(Archive& a) override { a("m", m_), gossip_.visit(a); }
+  void visit(Archive& a) override { a("m", m_), GossipingX::visit(a); }
 
  private:
   // What weighs this worker's samples in its rate (Model::kGossip). m_i is all workers' motion, and is not weighed.
@@ -64,7 +61,6 @@ class QuasiGlobal final : public Gossiping {
                 .on = me.rule.on()});
   }
 
-  Gossip gossip_;
   const double mu_;
   Tensor m_;
   Tensor next_, u_;  // scratch
@@ -73,7 +69,7 @@ class QuasiGlobal final : public Gossiping {
 }  // namespace
 
 std::unique_ptr<Strategy> make_qg_dsgdm(const Options& o, int world) {
-  return with_exact_average(std::make_unique<QuasiGlobal>(o, world), o, world);
+  return with_exact_average<QuasiGlobal>(o, world);
 }
 
 }  // namespace skein::optim

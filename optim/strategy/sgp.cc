@@ -36,7 +36,7 @@ class Sgp final : public Gossiping {  // a Strategy that can also take the exact
 }  // namespace
 
 std::unique_ptr<Strategy> make_sgp(const Options& o, int world) {
-  return with_exact_average(std::make_unique<Sgp>(o, world), o, world);  // --exact-every, --final-average
+  return with_exact_average<Sgp>(o, world);  // --exact-every, --final-average
 }
 
 }  // namespace skein::optim

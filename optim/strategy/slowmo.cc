@@ -9,18 +9,13 @@
 namespace skein::optim {
 namespace {
 
-class SlowMo final : public Periodic {
+class SlowMo final : public Anchored {
  public:
   explicit SlowMo(const Options& o)
-      : Periodic(o, 12),
+      : Anchored(o, 12),
         alpha_(o.number("alpha", 1, 0)),
         beta_(o.number("beta", 0.5, 0, 1)),
         reset_inner_(o.flag("reset-inner", false)) {}
-
-  void start(Worker& me) override {
-    z_ = me.x.clone(), m_ = Tensor::zeros(z_.shape(), kF32, z_.device());
-    round_.start(me, z_);
-  }
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
@@ -32,33 +27,25 @@ class SlowMo final : public Periodic {
     return loss;
   }
 
-  void visit(Archive& a) override { a("z", z_), a("m", m_), Periodic::visit(a); }
-
  private:
   const double alpha_, beta_;
   const bool reset_inner_;
-  Tensor z_, m_;
 };
 
-class Bmuf final : public Periodic {
+class Bmuf final : public Anchored {
  public:
   explicit Bmuf(const Options& o)
-      : Periodic(o),
+      : Anchored(o, 4, "D"),
         zeta_(o.number("zeta", 1, 0)),
         beta_(o.number("beta", 0.9, 0, 1)),
         nesterov_(o.flag("outer-nesterov", false)) {}
-
-  void start(Worker& me) override {
-    z_ = me.x.clone(), d_ = Tensor::zeros(z_.shape(), kF32, z_.device());
-    round_.start(me, z_);
-  }
 
   Tensor iterate(Worker& me, int64_t k) override {
     const Tensor loss = me.gradient();
     if (const Tensor mean = round_.step(me, k)) {  // x_i <- x_i - eta u_i
       // D <- beta D + zeta (mean x - z), then x_i <- z <- z + D, or z + beta D + zeta (mean x - z)
       outer_step({.z = z_,
-                  .m = d_,
+                  .m = m_,  // D
                   .mean = mean,
                   .x = me.x,
                   .decay = beta_,
@@ -69,12 +56,9 @@ class Bmuf final : public Periodic {
     return loss;
   }
 
-  void visit(Archive& a) override { a("z", z_), a("D", d_), Periodic::visit(a); }
-
  private:
   const double zeta_, beta_;
   const bool nesterov_;
-  Tensor z_, d_;
 };
 
 }  // namespace
