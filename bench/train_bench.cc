@@ -92,7 +92,7 @@ class Step {
   Tensor x_, labels_, loss_;
 };
 
-// What this thread did in `steps` steps, of which others did as much; `total` seconds in all.
+// What this thread did in `steps` steps; the others did as much. `total`: the time of all, in seconds.
 void print_kinds(double total, int steps, int threads, double peak, double copy) {
   double known = 0;
   for (int k = 0; k < cpu::kKinds; ++k) {

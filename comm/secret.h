@@ -16,7 +16,7 @@ void free_secret_memory(void*) noexcept;
 class Secret {
  public:
   Secret() = default;
-  // Copies bytes, of which the caller's own copy is as visible as before.
+  // Copies bytes. The caller's own copy is as visible as before.
   explicit Secret(const std::string& bytes);
   // `fill` writes n bytes. What it throws passes through.
   static Secret made(size_t n, const std::function<void(unsigned char*)>& fill);

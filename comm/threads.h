@@ -11,7 +11,7 @@
 
 namespace skein::comm {
 
-// What a simulated world serves to the threads that live in it, of which one runs at a time. comm/sim
+// What a simulated world (comm/sim) offers to its threads. Only one of them runs at a time.
 class Timeline {
  public:
   using ThreadNumber = uint64_t;  // counted in the order in which threads are started

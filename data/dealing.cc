@@ -18,7 +18,7 @@ class Deal {
   // The time that worker r takes for its share and some more.
   double time(size_t r, int64_t more) const { return double(shares[r] + more) / speeds_[r]; }
 
-  // The worker that would be done first with a piece more; false: nobody has room for it.
+  // Gives the piece to the worker that would be done with it first; false if no worker has room for it.
   bool give(int64_t piece) {
     size_t best = shares.size();
     for (size_t r = 0; r < shares.size(); ++r)

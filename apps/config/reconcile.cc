@@ -116,7 +116,7 @@ void reconcile_wire(const Config& c) {
                 "wrong; take --precision bf16, or a --loss-scale that stays"));
 }
 
-// What --batch-size and --global-batch say together. A number of one's own is the weaker source's to give up.
+// What --batch-size and --global-batch say together. If they disagree, the weaker source gives way.
 void reconcile_whole_batch(Config& c) {
   const BatchSize& b = c.batch_size;
   const Source each = c.origin("batch-size").source, whole = c.origin("global-batch").source;
@@ -156,7 +156,7 @@ void reconcile_shares(Config& c) {
     refuse(c, "batch-size",
            text("auto shares by measured time, and --", c.record.empty() ? "replay" : "record",
                 " is of runs that repeat to the bit; give the shares, as in --batch-size 64,64,32"));
-  // Other numbers of workers are known when they have met; a resumed run shares its batch anew.
+  // Other numbers of workers are known when they have met; a resumed run divides its batch again.
   const bool known =
       c.origin("workers").source > Source::kResumed && c.origin("batch-size").source > Source::kResumed;
   if (!b.automatic && known) global_batch_of(c, c.workers);

@@ -19,7 +19,7 @@ struct LearnerOptions {
   Device device = kCpu;
 };
 
-// Each worker makes one, with the same model and options, and calls the same of its functions in the same
+// Each worker makes one, with the same model and options, and calls the same member functions in the same
 // order; it belongs to its worker's thread. Throws BadOption (no such algorithm, or not with so many
 // workers), and in step() what communication throws: comm::PeerLost, comm::Timeout. After that the parameters
 // are those of the last whole step, unless the algorithm is asynchronous.

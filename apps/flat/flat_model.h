@@ -14,7 +14,7 @@ struct FlatPart {
 };
 
 // A quadratic is a vector of its own. A ghost has a number for every so many parameters of the model that it stands for:
-// its messages are counted as that model's, and nobody computes or copies as much.
+// its messages are counted as that model's, without the cost of computing and copying as much.
 struct FlatModel {
   int64_t parameters = 0;          // of the model
   int64_t elements = 0;            // of the vector that each worker keeps

@@ -114,35 +114,36 @@ void FlatRecord::model(double loss, double distance, const Tensor& x) {
 Summary FlatRecord::summary_of(int64_t steps, double seconds) const {
   Summary s;
   s.steps = steps, s.epochs = double(steps) / double(config_.steps);
-  s.seconds = seconds;
-  s.parameters = model_.parameters;
-  s.workers = int(config_.workers), s.global_batch = config_.batch_size * config_.workers;
+  s.costs.seconds = seconds;
+  s.model.parameters = model_.parameters;
+  s.workers.count = int(config_.workers), s.workers.global_batch = config_.batch_size * config_.workers;
   s.environment = environment(), s.config = to_json(config_);
   return s;
 }
 
 void FlatRecord::write() {
   Summary s = summary_of(config_.steps, seconds_);
-  s.loss = loss_, s.consensus_distance = apart_, s.hash = hash_;
-  s.images_per_second = images(config_.steps) / std::max(sums_.longest_training, 1e-9);
-  if (config_.workers > 1) s.bytes_per_step = sums_.all.bytes / double(sums_.workers) / double(config_.steps);
-  if (sums_.all.in_flight > 0) s.hidden_share = 1 - sums_.all.waited / sums_.all.in_flight;
+  s.model.loss = loss_, s.model.consensus_distance = apart_, s.model.hash = hash_;
+  s.costs.images_per_second = images(config_.steps) / std::max(sums_.longest_training, 1e-9);
+  if (config_.workers > 1)
+    s.costs.bytes_per_step = sums_.all.bytes / double(sums_.workers) / double(config_.steps);
+  if (sums_.all.in_flight > 0) s.costs.hidden_share = 1 - sums_.all.waited / sums_.all.in_flight;
   const std::vector<double> spent = first_.each();
   for (size_t kind = 0; kind < spent.size(); ++kind)
-    s.seconds_by_work.emplace_back(Seconds::kNames[kind], spent[kind]);
-  if (int64_t(by_worker_.size()) == sums_.workers) s.seconds_by_worker = by_worker_;
+    s.costs.seconds_by_work.emplace_back(Seconds::kNames[kind], spent[kind]);
+  if (int64_t(by_worker_.size()) == sums_.workers) s.costs.seconds_by_worker = by_worker_;
   write_summary(directory_, s);
   write_report(directory_);
-  std::string words = fmt::format("{:.0f} images/s, {} of training\n", s.images_per_second,
+  std::string words = fmt::format("{:.0f} images/s, {} of training\n", s.costs.images_per_second,
                                   format_duration(sums_.longest_training));
   if (loss_)
     words = fmt::format("loss {:.6g} above the optimum's, workers {:.3g} apart\n", *loss_, *apart_) + words;
-  if (s.bytes_per_step)
-    words += fmt::format(
-        "{} sent by a worker in a step{}\n", format_bytes(*s.bytes_per_step),
-        s.hidden_share
-            ? fmt::format(", {:.0f} % of the transfer time hidden behind computing", 100 * *s.hidden_share)
-            : "");
+  if (s.costs.bytes_per_step)
+    words += fmt::format("{} sent by a worker in a step{}\n", format_bytes(*s.costs.bytes_per_step),
+                         s.costs.hidden_share
+                             ? fmt::format(", {:.0f} % of the transfer time hidden behind computing",
+                                           100 * *s.costs.hidden_share)
+                             : "");
   say(stdout, words + fmt::format("  {0}/report.html   curves, for a browser\n  {0}/summary.json  figures\n",
                                   directory_));
 }
@@ -150,7 +151,7 @@ void FlatRecord::write() {
 void FlatRecord::write_unfinished() {
   Summary s = summary_of(moment_.step, moment_.virtual_seconds);
   s.interrupted = true;
-  s.images_per_second = images(s.steps) / std::max(s.seconds, 1e-9);
+  s.costs.images_per_second = images(s.steps) / std::max(s.costs.seconds, 1e-9);
   write_summary(directory_, s);
   write_report(directory_);
   say(stdout, fmt::format("stopped after step {} of {}; a simulation cannot be continued\n"

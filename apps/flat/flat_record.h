@@ -26,7 +26,7 @@ class FlatObserver {
   virtual void model(double /*loss*/, double /*distance*/, const Tensor& /*x*/) {}
 };
 
-// The figures of a run of which nothing else is kept.
+// The figures of a run that leaves no files.
 class FlatSums final : public FlatObserver {
  public:
   void ended(int rank, const Costs&) override;

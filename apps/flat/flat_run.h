@@ -20,7 +20,7 @@ struct FlatFigures {
          bytes_per_step = 0;          // waiting: share of the worker that waits most
   std::optional<double> hidden = {};  // share of the time of transfers
 };
-// The same run, of which no files and no lines are left. Throws what the run throws.
+// The same run, without writing files or printing lines. Throws what the run throws.
 FlatFigures ghost_figures(const Config&, const JobOptions&, const WorldFile&);
 
 }  // namespace skein::apps

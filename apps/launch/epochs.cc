@@ -260,7 +260,7 @@ void Epochs::advance() {
   now_ = cross(*now_, {.connect = [this](const View& v) { return meet_members(v); },
                        .begin =
                            [this](Connection& next, std::unique_ptr<comm::Succession> begun) {
-                             // Who is hung up on knocks again as somebody else.
+                             // A newcomer whose connection is closed knocks again, as another member.
                              for (const comm::MemberId m : now_->door->waiting()) begun->prove_dead(m);
                              open_council(next, std::move(begun));
                            },

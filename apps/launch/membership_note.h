@@ -52,7 +52,7 @@ std::optional<bool> is_open(DoorAddress);
 // Whether an elastic job is at work in this --output directory: there is a note, and one of the members that it names
 // listens. Throws as read_membership().
 bool has_running_job(const std::string& output);
-// The error when nobody has answered at any door within so many seconds.
+// The error when no door has answered within so many seconds.
 Error nobody_answered(const Destination&, double seconds);
 
 }  // namespace skein::apps

@@ -189,44 +189,44 @@ void MetricsLog::write(const SharesEvent& e) {
 
 Json Summary::to_json() const {
   Json j = {{"version", version}, {"interrupted", interrupted}, {"steps", steps}, {"epochs", epochs}};
-  put(j, "top1", top1);
-  put(j, "top5", top5);
-  put(j, "loss", loss);
-  put(j, "best_top1", best_top1);
-  if (!best.empty()) j["best"] = best;
-  put(j, "ema_top1", ema_top1);
-  put(j, "ema_top5", ema_top5);
-  put(j, "ema_loss", ema_loss);
-  j["images_per_second"] = images_per_second;
-  j["seconds"] = seconds;
+  put(j, "top1", model.top1);
+  put(j, "top5", model.top5);
+  put(j, "loss", model.loss);
+  put(j, "best_top1", model.best_top1);
+  if (!model.best.empty()) j["best"] = model.best;
+  put(j, "ema_top1", model.ema_top1);
+  put(j, "ema_top5", model.ema_top5);
+  put(j, "ema_loss", model.ema_loss);
+  j["images_per_second"] = costs.images_per_second;
+  j["seconds"] = costs.seconds;
   Json& work = j["seconds_by_work"] = Json::object();
-  for (const auto& [kind, s] : seconds_by_work) work[kind] = s;
-  for (size_t kind = 0; kind < seconds_by_work.size() && !seconds_by_worker.empty(); ++kind) {
-    Json& each = j["seconds_by_worker"][seconds_by_work[kind].first] = Json::array();
-    for (const std::vector<double>& worker : seconds_by_worker) each.push_back(worker.at(kind));
+  for (const auto& [kind, s] : costs.seconds_by_work) work[kind] = s;
+  for (size_t kind = 0; kind < costs.seconds_by_work.size() && !costs.seconds_by_worker.empty(); ++kind) {
+    Json& each = j["seconds_by_worker"][costs.seconds_by_work[kind].first] = Json::array();
+    for (const std::vector<double>& worker : costs.seconds_by_worker) each.push_back(worker.at(kind));
   }
-  if (!seconds_by_stage.empty()) {
+  if (!data.seconds_by_stage.empty()) {
     Json& stage = j["seconds_by_stage"] = Json::object();
-    for (const auto& [name, s] : seconds_by_stage) stage[name] = s;
+    for (const auto& [name, s] : data.seconds_by_stage) stage[name] = s;
   }
-  j["workers"] = workers;
-  if (global_batch > 0) j["global_batch"] = global_batch;
-  if (shares) j["shares"] = shares->shares;
-  if (shares && !shares->speeds.empty()) j["speeds"] = shares->speeds;
-  for (const LostEvent& e : lost) j["lost"].push_back(skein::apps::to_json(e));
-  for (const ChangeEvent& e : changes) j["recoveries"].push_back(skein::apps::to_json(e));
-  j["parameters"] = parameters;
-  j["hash"] = hash;
-  if (!ema_hash.empty()) j["ema_hash"] = ema_hash;
-  if (!worker_hashes.empty()) j["worker_hashes"] = worker_hashes;
-  put(j, "consensus_distance", consensus_distance);
-  put(j, "hidden_share", hidden_share);
-  put(j, "bytes_per_step", bytes_per_step);
+  j["workers"] = workers.count;
+  if (workers.global_batch > 0) j["global_batch"] = workers.global_batch;
+  if (workers.shares) j["shares"] = workers.shares->shares;
+  if (workers.shares && !workers.shares->speeds.empty()) j["speeds"] = workers.shares->speeds;
+  for (const LostEvent& e : workers.lost) j["lost"].push_back(skein::apps::to_json(e));
+  for (const ChangeEvent& e : workers.changes) j["recoveries"].push_back(skein::apps::to_json(e));
+  j["parameters"] = model.parameters;
+  j["hash"] = model.hash;
+  if (!model.ema_hash.empty()) j["ema_hash"] = model.ema_hash;
+  if (!model.worker_hashes.empty()) j["worker_hashes"] = model.worker_hashes;
+  put(j, "consensus_distance", model.consensus_distance);
+  put(j, "hidden_share", costs.hidden_share);
+  put(j, "bytes_per_step", costs.bytes_per_step);
   put(j, scaling);
-  if (!labels.empty()) j["shards"] = {{"classes", classes}, {"labels", labels}};
-  j["unreadable"] = unreadable;
-  if (!unreadable_names.empty()) j["unreadable_names"] = unreadable_names;
-  if (!odd_files.empty()) j["odd_files"] = odd_files;
+  if (!data.labels.empty()) j["shards"] = {{"classes", data.classes}, {"labels", data.labels}};
+  j["unreadable"] = data.unreadable;
+  if (!data.unreadable_names.empty()) j["unreadable_names"] = data.unreadable_names;
+  if (!data.odd_files.empty()) j["odd_files"] = data.odd_files;
   j["environment"] = environment;
   j["config"] = config;
   return j;

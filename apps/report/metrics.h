@@ -126,39 +126,53 @@ class MetricsLog {
   double seconds_ = 0;
 };
 
-// Large class: a record with one field for each key of summary.json (docs/metrics.md).
+// The groups of figures in a summary.
+struct ModelFigures {  // the model at the end
+  int64_t parameters = 0;
+  std::optional<double> top1, top5, loss, best_top1;   // of evaluations, the last and the best; in percent
+  Json best = Json::object();                          // to_json(Best) of the model in model_best.safetensors
+  std::optional<double> ema_top1, ema_top5, ema_loss;  // of the moving average of the weights
+  std::string hash,
+      ema_hash;  // parameter_hash of the evaluated model, and of the average; empty if there is none
+  std::vector<std::string> worker_hashes;
+  std::optional<double> consensus_distance;
+};
+struct CostFigures {
+  double images_per_second = 0;  // training time only, all workers
+  double seconds = 0;            // wall clock, including earlier runs of the same training
+  std::vector<std::pair<std::string, double>> seconds_by_work;  // "data", "forward", ..., of worker 0
+  std::vector<std::vector<double>> seconds_by_worker;  // the same for each worker; empty if there is one
+  std::optional<double> bytes_per_step;                // sent by a worker, mean over the workers
+  std::optional<double> hidden_share;
+};
+struct DataFigures {
+  // The images of each class in each worker's shard; empty with --split iid.
+  std::vector<std::vector<int64_t>> labels;
+  std::vector<std::string> classes;                              // their names
+  int64_t unreadable = 0;                                        // image files left out, each counted once
+  std::vector<std::string> unreadable_names;                     // the first of them
+  Json odd_files = Json::object();                               // OddFiles::to_json()
+  std::vector<std::pair<std::string, double>> seconds_by_stage;  // stages of loading: "read", "decode", ...
+};
+struct WorkerFigures {
+  int count = 1;
+  int64_t global_batch = 0;           // images of a step over all workers
+  std::vector<LostEvent> lost;        // the lost workers; lists by worker are for the others, in order
+  std::vector<ChangeEvent> changes;   // of the membership
+  std::optional<SharesEvent> shares;  // the latest
+};
+
+// What summary.json says (docs/metrics.md).
 struct Summary {
   std::string version = SKEIN_VERSION;
   int64_t steps = 0;
   double epochs = 0;
   bool interrupted = false;
-  std::optional<double> top1, top5, loss;  // of the last evaluation, percent
-  std::optional<double> best_top1;
-  Json best = Json::object();                          // to_json(Best) of the model in model_best.safetensors
-  std::optional<double> ema_top1, ema_top5, ema_loss;  // of the moving average of the weights
-  std::string ema_hash;                                // its parameter_hash; empty if there is none
-  double images_per_second = 0;                        // training time only, all workers
-  double seconds = 0;  // wall clock, including earlier runs of the same training
-  std::vector<std::pair<std::string, double>> seconds_by_work;  // "data", "forward", ..., of worker 0
-  std::vector<std::vector<double>> seconds_by_worker;  // the same for each worker; empty if there is one
-  std::string hash;                                    // parameter_hash of the evaluated model
-  std::vector<std::string> worker_hashes;
-  std::optional<double> consensus_distance, hidden_share;
+  ModelFigures model;
+  CostFigures costs;
+  DataFigures data;
+  WorkerFigures workers;
   std::optional<Scaling> scaling;
-  std::optional<double> bytes_per_step;  // sent by a worker, mean over the workers
-  // The images of each class in each worker's shard; empty with --split iid.
-  std::vector<std::vector<int64_t>> labels;
-  std::vector<std::string> classes;  // their names
-  int64_t parameters = 0;
-  int64_t unreadable = 0;                                        // image files left out, each counted once
-  std::vector<std::string> unreadable_names;                     // the first of them
-  Json odd_files = Json::object();                               // OddFiles::to_json()
-  std::vector<std::pair<std::string, double>> seconds_by_stage;  // stages of loading: "read", "decode", ...
-  int workers = 1;
-  int64_t global_batch = 0;           // images of a step over all workers
-  std::vector<LostEvent> lost;        // the lost workers; per-worker lists above are for the others, in order
-  std::vector<ChangeEvent> changes;   // of the membership
-  std::optional<SharesEvent> shares;  // the latest
   Json environment = Json::object();
   Json config = Json::object();
   Json to_json() const;

@@ -38,7 +38,7 @@ struct Legacy {
   int64_t global_batch = 0;
   std::vector<int64_t> shares;  // of the next epoch's workers in the global batch; empty: as even as can be
   std::vector<ChangeEvent> changes;  // of the membership; the last one is under way
-  comm::View before;                 // the epoch of which it says who is lost
+  comm::View before;                 // the epoch before, from which it says who is lost
   std::string leftover;              // data::Leftover of the epoch that the next step belongs to
   int64_t step = -1;                 // the next one, of asynchronous rows; negative: the view says it
   int64_t closed_epochs = 0;         // of asynchronous rows

@@ -69,12 +69,12 @@ const DataIndex& Batches::index() {
   return *index_;
 }
 
-void Batches::describe(Summary& s) {
+void Batches::describe(DataFigures& d) {
   const OddFiles& odd = *run_.setup.odd_files;
-  s.odd_files = odd.to_json();
-  s.unreadable = odd.left_out();
-  s.unreadable_names = odd.names_left_out(run_.setup.data, 100);
-  for (const auto& [name, seconds] : record_.stages()) s.seconds_by_stage.emplace_back(name, *seconds);
+  d.odd_files = odd.to_json();
+  d.unreadable = odd.left_out();
+  d.unreadable_names = odd.names_left_out(run_.setup.data, 100);
+  for (const auto& [name, seconds] : record_.stages()) d.seconds_by_stage.emplace_back(name, *seconds);
 }
 
 }  // namespace skein::apps

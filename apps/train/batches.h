@@ -35,8 +35,8 @@ class Batches {
   void say_unreadable();  // prints those that have not been named yet, a line each
   // Brings the record up to date; every worker then has the odd files of all workers. Collective.
   void take_stock();
-  const DataIndex& index();  // which images these are; computed on first use
-  void describe(Summary&);   // describes the state as of take_stock()
+  const DataIndex& index();     // which images these are; computed on first use
+  void describe(DataFigures&);  // describes the state as of take_stock()
   void visit(Archive& a) { record_.visit(a); }
 
  private:

@@ -266,11 +266,11 @@ void Record::note_losses() {
 }
 
 void Record::describe(Summary& s) const {
-  s.seconds = elapsed();
+  s.costs.seconds = elapsed();
   s.scaling = scaling_;
-  s.lost = lost_;
-  s.changes = changes_;
-  s.shares = shares_;
+  s.workers.lost = lost_;
+  s.workers.changes = changes_;
+  s.workers.shares = shares_;
 }
 
 void Record::visit(Archive& a) {

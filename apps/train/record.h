@@ -38,7 +38,7 @@ class Record {
   const std::vector<ChangeEvent>& changes() const { return changes_; }
   int workers_at_first() const { return moment_.workers_at_first; }
 
-  // The batch is dealt anew from the next step on: by these speeds, if it is by any. Writes an event and a line.
+  // The batch is divided again from the next step on, by these speeds if any are given. Writes an event and a line.
   void note_shares(const std::vector<int64_t>& shares, const std::vector<double>& speeds,
                    const std::string& why);
   void note_losses();  // writes an event and a line for each newly lost worker

@@ -74,7 +74,7 @@ Outcome Results::write(bool interrupted) {
     if (!run_.first()) return;
     const fs::path directory = run_.directory;
     Summary s = summary(out);
-    if (!run_.setup.alone) s.seconds_by_worker = seconds, s.environment.update(refused);
+    if (!run_.setup.alone) s.costs.seconds_by_worker = seconds, s.environment.update(refused);
     if (!interrupted)
       export_model((directory / "model.safetensors").string(), *run_.setup.model,
                    model_info(run_.config, run_.setup, run_.k));
@@ -114,23 +114,24 @@ Summary Results::summary(const Outcome& out) const {
   s.steps = run_.k;
   s.epochs = run_.epochs_seen();
   s.interrupted = out.interrupted;
-  s.images_per_second = out.images_per_second;
-  s.hash = out.hash;
-  s.bytes_per_step = out.bytes_per_step;
-  s.hidden_share = out.hidden_share;
+  s.costs.images_per_second = out.images_per_second;
+  s.model.hash = out.hash;
+  s.costs.bytes_per_step = out.bytes_per_step;
+  s.costs.hidden_share = out.hidden_share;
   record_.describe(s);
-  scoring_.describe(s);
-  batches_.describe(s);
+  scoring_.describe(s.model);
+  batches_.describe(s.data);
   const std::vector<double> spent = run_.costs.seconds.each();
   for (size_t kind = 0; kind < spent.size(); ++kind)
-    s.seconds_by_work.emplace_back(Seconds::kNames[kind], spent[kind]);
+    s.costs.seconds_by_work.emplace_back(Seconds::kNames[kind], spent[kind]);
   if (const data::Shards& shards = run_.setup.portions->shards(); !shards.empty()) {
-    s.classes = run_.setup.data.train->classes();
-    s.labels = data::histograms(shards, data::labels_of(*run_.setup.data.train), int(s.classes.size()));
+    s.data.classes = run_.setup.data.train->classes();
+    s.data.labels =
+        data::histograms(shards, data::labels_of(*run_.setup.data.train), int(s.data.classes.size()));
   }
-  s.parameters = learning_.flat.count;
-  s.workers = run_.setup.place.world;
-  s.global_batch = run_.setup.global_batch;
+  s.model.parameters = learning_.flat.count;
+  s.workers.count = run_.setup.place.world;
+  s.workers.global_batch = run_.setup.global_batch;
   s.environment = run_.environment();
   s.environment["cuda_graphs"] = learning_.gradient.graphs().describe();
   s.config = to_json(run_.config);

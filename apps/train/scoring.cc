@@ -138,15 +138,15 @@ void Scoring::leave_evaluation() {
   });
 }
 
-void Scoring::describe(Summary& s) const {
-  if (score_) s.top1 = score_->top1, s.top5 = score_->top5, s.loss = score_->loss;
-  if (best_top1_ >= 0) s.best_top1 = best_top1_;
-  if (best_.found()) s.best = to_json(*best_.found());
+void Scoring::describe(ModelFigures& m) const {
+  if (score_) m.top1 = score_->top1, m.top5 = score_->top5, m.loss = score_->loss;
+  if (best_top1_ >= 0) m.best_top1 = best_top1_;
+  if (best_.found()) m.best = to_json(*best_.found());
   if (average_score_)
-    s.ema_top1 = average_score_->top1, s.ema_top5 = average_score_->top5, s.ema_loss = average_score_->loss;
-  s.ema_hash = average_hash_;
-  s.worker_hashes = worker_hashes_;
-  s.consensus_distance = distance_;
+    m.ema_top1 = average_score_->top1, m.ema_top5 = average_score_->top5, m.ema_loss = average_score_->loss;
+  m.ema_hash = average_hash_;
+  m.worker_hashes = worker_hashes_;
+  m.consensus_distance = distance_;
 }
 
 }  // namespace skein::apps

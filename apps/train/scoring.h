@@ -40,7 +40,7 @@ class Scoring {
   void leave_average();
   void note_distance(const ConsensusModel&);
   void leave_evaluation();
-  void describe(Summary&) const;
+  void describe(ModelFigures&) const;
   void visit(Archive& a) { a("best_top1", best_top1_); }
 
  private:

@@ -16,7 +16,7 @@
 
 namespace skein::apps {
 
-// All workers of a run make one each and call the same of its functions.
+// Each worker of a run makes one, and all call the same member functions in the same order.
 class Trainer {
  public:
   // Lays the model out in one vector; writes no file. `directory` is the run's. Survivors holds all workers

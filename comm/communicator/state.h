@@ -28,8 +28,8 @@ struct Communicator::State {
   std::vector<Thread> handlers;
 };
 
-// How an all-reduce of x is cut: a small one goes to all in one hop, others by segments of which each rank
-// owns so many elements. all_reduce.cc
+// How an all-reduce of x is cut: a small one goes to all in one hop, a larger one by segments. `segment`: the
+// elements that each rank owns. all_reduce.cc
 struct ReducePlan {
   bool small;
   int64_t segment;

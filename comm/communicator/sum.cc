@@ -1,4 +1,4 @@
-// Sums in rank order: one pass over all windows at memory speed, blocks of which fit the first cache.
+// Sums in rank order: one pass over all windows at memory speed, in blocks that fit the first-level cache.
 #include "comm/communicator/sum.h"
 
 #include "comm/communicator/team.h"

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kMost = int64_t(4) << 20;
 constexpr auto kLongest = std::chrono::milliseconds(250);
 constexpr int kSendBuffer = 256 << 10;  // bytes; what is on its way when the time is up must still drain
-constexpr double kAlike = 0.9;  // rates of which the slower is at least this share of the faster are equal
+constexpr double kAlike = 0.9;  // two rates count as equal if the slower is at least this share of the faster
 
 Clock::time_point in_ms(int ms) { return Clock::now() + std::chrono::milliseconds(ms); }
 

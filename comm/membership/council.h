@@ -69,7 +69,7 @@ class Council {
   // or be what release() gives its letters to. When a later view is decided, waits on it throw EpochEnds.
   void connected(Transport&, const View&);
   // The view after `failed`, whose members have not come together. Empty if none is decided within so many seconds. If
-  // this process was not connected(), nobody has begun that view: then its newcomers are left out, who are not needed for
+  // this process was not connected(), no member has begun that view: then its newcomers are left out, who are not needed for
   // a quorum, this process abandons it if it has any, and otherwise the same members may try again. Throws RunEnded and
   // GivenUp as next().
   std::optional<View> after(const View& failed, double patience);

@@ -1,4 +1,4 @@
-// Writing letters, and reading bytes that anybody may have sent: every count is bounded by what is left.
+// Writing letters, and reading untrusted bytes: every count is bounded by the bytes that are left.
 #include "comm/membership/letters.h"
 
 #include <algorithm>

@@ -158,7 +158,7 @@ void Succession::hear(MemberId from, int rank, Content& c, Letters& out) {
   }
 }
 
-// Somebody else proposes: it is left some time before this member tries again.
+// Another member proposes: it gets some time before this member tries again.
 void Succession::yield_to(const Ballot& b) {
   if (proposal_ && proposal_->ballot < b) {
     proposal_.reset();

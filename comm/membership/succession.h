@@ -96,7 +96,7 @@ class Succession {
   int64_t unreadable() const { return unreadable_; }
 
   // ---- the register. wants_register() is the view to claim in it; register_says() takes the view that it
-  // keeps for that epoch, whoever claimed it. Answers may come at any time, even twice or unasked.
+  // keeps for that epoch, whichever member claimed it. Answers may come at any time, even twice or unasked.
   std::optional<View> wants_register() const;
   std::vector<Letter> register_says(const View&);
 

@@ -1,4 +1,5 @@
-// Baton: virtual time. Threads, of the machine or fibers of one of them, of which one runs at a time, and events between them, in an order that a seed decides.
+// Baton: virtual time. One of its threads (operating system threads or fibers) runs at a time, with events in between,
+// in an order that a seed decides.
 #pragma once
 #include <exception>
 #include <memory>
@@ -35,8 +36,8 @@ class Signal {
   bool given_ = false;
 };
 
-// The threads of a worker share its fate. The thread that runs holds the baton until it sleeps; then whoever has
-// been roused goes on, in that order, and when all sleep, time moves on to the next event. Events are functions
+// The threads of a worker end with it. The thread that runs holds the baton until it sleeps; then those that have
+// been roused continue, in that order, and when all sleep, time moves on to the next event. Events are functions
 // that run between threads: they must not sleep. All calls are made by threads of the baton or by events, or
 // while run() does not run.
 class Baton final : public Timeline {
@@ -120,7 +121,7 @@ class Baton final : public Timeline {
   std::vector<std::unique_ptr<Runner>> runners_;
   std::deque<Life> lives_;  // references stay valid
   std::vector<std::thread> mains_;
-  ThreadNumber current_ = 0;  // 0: an event, or nobody
+  ThreadNumber current_ = 0;  // 0: an event, or none
   size_t over_ = 0;
   bool given_up_ = false;
   std::exception_ptr failed_;

@@ -68,7 +68,7 @@ CollectiveTimes::CollectiveTimes(const Site* site, const Weather& w, const std::
     }
 }
 
-// Through a switch go the messages of all pairs of which one is below it, but for those that turn around further down.
+// A switch carries the messages between any rank below it and any other, unless a lower switch connects the two.
 void CollectiveTimes::add_switches(const SitePlan& p) {
   const size_t switches = p.switches.size();
   std::vector<double> turned(switches, 0);
@@ -152,7 +152,7 @@ double CollectiveTimes::delay(double messages, const Draw& draw, uint64_t chance
   return late;
 }
 
-// All send so many bytes to each of the others. Whoever comes last has the links for himself, but for those who came
+// All send so many bytes to each of the others. The last to come has the links to itself, except for those that came
 // shortly before: for each suffix of the arrivals, a link ends no earlier than what that suffix brings it allows.
 double CollectiveTimes::exchange(const std::vector<double>& came, double bytes, const Draw& draw,
                                  uint64_t chance) const {

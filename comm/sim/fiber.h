@@ -17,7 +17,7 @@ class Fiber {
   explicit Fiber(std::function<void()> main);
   ~Fiber();
   Fiber(const Fiber&) = delete;
-  // Called in `running`: goes on here, and returns when somebody resumes `running`.
+  // Called in `running`: continues this fiber, and returns when `running` is resumed.
   void resume(Fiber& running);
 
  private:

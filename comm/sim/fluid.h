@@ -17,10 +17,10 @@ struct Course {
 };
 
 // No flow can be faster without making one slower that is not faster than it: each either has its `most`, or goes
-// through a resource that is used up and of which no other flow has more (Bertsekas and Gallager, Data Networks, 6.5.2).
+// through a resource that is used up and in which no other flow has a larger rate (Bertsekas and Gallager, Data Networks, 6.5.2).
 std::vector<double> fair_rates(const std::vector<double>& capacities, const std::vector<Course>&);
 
-// Rates are set anew when a flow begins or ends, for those that share a resource with it, directly or by others.
+// When a flow begins or ends, rates are computed again for all that share a resource with it, directly or through others.
 class Fluid {
  public:
   using Flow = uint64_t;

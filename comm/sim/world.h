@@ -63,7 +63,7 @@ class World {
   Id me() const;                  // whose thread calls
   int host_of(Id) const;          // of its site
   std::vector<Id> alive() const;  // in the order in which they were begun
-  // The transport of the calling worker among these, of which its rank is the place in the list. Collective:
+  // The transport of the calling worker among these; its rank is its place in the list. Collective:
   // returns when all have come with the same list and epoch, and can reach each other. Throws Timeout. `in_vain`: asked
   // while it waits, whether there is no point in waiting any longer.
   std::unique_ptr<Transport> connect(uint32_t epoch, const std::vector<Id>& members, double deadline = 60,
@@ -131,7 +131,7 @@ class World {
   std::vector<Id> ids_;  // by worker
   std::map<Id, Worker> workers_;
   std::set<Worker> ended_, dead_;
-  bool faulty_ = false;  // somebody has been killed, or hung, or been cut off
+  bool faulty_ = false;  // a worker has been killed, or hung, or been cut off
   std::vector<std::shared_ptr<Round>> forming_;
   std::vector<std::weak_ptr<Round>> rounds_;
   std::map<std::pair<Worker, Worker>, Clock::time_point> unheard_;  // since when the first hears no second

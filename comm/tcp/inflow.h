@@ -12,7 +12,7 @@ namespace skein::comm {
 class Bytes {
  public:
   enum class Got : uint8_t { kAll, kSome, kEnd, kFailed };  // kFailed: errno says how
-  // Goes on filling `to` with n bytes, of which `have` are there. Never waits.
+  // Continues to fill `to` with n bytes; `have` of them are there already. Never waits.
   Got fill(const Fd&, char* to, size_t n, size_t& have);
   bool empty() const { return begin_ == end_; }
 

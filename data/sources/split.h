@@ -61,7 +61,7 @@ class Portions {
   const Shards& shards() const { return shards_; }  // empty for one common order
 
   // From now on whole steps are split into these shares, which add up to the global batch, and smaller ones in
-  // proportion. Of one common order. Nobody may read meanwhile.
+  // proportion; one order is common to all. No thread may read meanwhile.
   void share_out(const std::vector<int64_t>& shares);
   int64_t share_of(int rank) const;              // of a whole step
   std::vector<int64_t> shares() const;           // of all workers

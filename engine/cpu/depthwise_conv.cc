@@ -113,7 +113,7 @@ void forward_block(const ConvArgs& c, const Class& all, const Tensor& packed, co
         taps, lanes, end);
 }
 
-// The first position of [from, to) of which (position + padding) mod stride is `rest`, and how many there are.
+// The positions p in [from, to) with (p + padding) mod stride equal to `rest`: the first, and how many there are.
 struct EveryStride {
   int64_t first, count;
   EveryStride(int64_t from, int64_t to, int64_t rest, const ConvGeometry& g) {

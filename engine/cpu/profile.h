@@ -42,7 +42,7 @@ class Counted {
   Timed<thread_seconds> timed_;
 };
 
-// All bytes of some tensors, any of which may be empty.
+// The bytes of all these tensors; some may be empty.
 template <class... T>
 double bytes_of(const T&... t) {
   return ((t ? double(t.bytes()) : 0.) + ... + 0.);

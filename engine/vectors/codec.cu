@@ -134,7 +134,7 @@ struct DecodeBlocks {
   HD static void put(float& to, float v) { to = kAdd ? to + v : v; }
 };
 
-// ---- chunks of which the largest travel -------------------------------------------------------------------
+// ---- top-k: the largest elements of each chunk -----------------------------------------------------------
 
 struct Entry {
   uint16_t place;

@@ -11,7 +11,7 @@
 namespace skein {
 
 // One for each worker. A step is
-//   tape.backward(loss, ready, scale.seed());  ...;  scale.judge(g);  updates that heed scale.on()
+//   tape.backward(loss, ready, scale.seed());  ...;  scale.judge(g);  updates that obey scale.on()
 // Dynamic: starts at 2^16; a gradient that holds an infinity or NaN halves it, and 2000 good steps in
 // a row double it, within 1 to 2^24 (sums of gradients stay far from f32's largest). A scale that is
 // not dynamic never changes.

@@ -10,7 +10,7 @@ namespace skein {
 // Row r of a batch of N is blended with its partner, row (r + shift) mod N. If one of the two has no label
 // (an unreadable image), the row stays as it is.
 //   without a box   mixup: share * own + (1 - share) * partner
-//   with a box      cutmix: the partner's pixels inside, one's own outside; share is the part of the area
+//   with a box      cutmix: the partner's pixels inside, its own outside; share is the part of the area
 //                   outside
 struct Blend {
   float share = 1;

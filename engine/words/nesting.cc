@@ -1,4 +1,4 @@
-// Looks for brackets and dots outside strings, by TOML's rules, of which those of JSON are a part.
+// Looks for brackets and dots outside strings, by the rules of TOML, which include those of JSON.
 #include "engine/words/nesting.h"
 
 #include <algorithm>

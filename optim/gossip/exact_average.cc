@@ -52,7 +52,7 @@ class ExactAverage final : public Strategy, public InRounds {
 
   // Workers can come for different purposes: one may be asked to stop while others are ahead, at a step where
   // an average is due. Those then return to their caller without an average, and hear there that they are to
-  // stop; the average is made up for where all have come to that step. In each round all workers hear what
+  // stop; the average is taken later, where all have come to that step. In each round all workers hear what
   // the others came for, so that they agree.
   void meet(Worker& me, Purpose mine) {
     const comm::Patience patience(me.comm);  // as long as the slowest worker takes

@@ -16,7 +16,7 @@ constexpr auto kMoment = std::chrono::milliseconds(100);
 constexpr const char* kGraph = "bipartite-exponential";
 
 // An odd number of workers uses the graph of one more, whose last rank is missing. That rank is odd, so it
-// would only ask and nobody asks it.
+// would only ask others and is never asked.
 int ranks_of_graph(const Options& o, int world) {
   const bool as_it_is = world == 1 || o.word("topology", kGraph).starts_with("file:");
   return as_it_is ? world : world + world % 2;
@@ -103,7 +103,7 @@ void Pairing::in_turn(Lock& lock, Event event, F f) {
   changed_.notify_all();
 }
 
-// ---- one's own steps --------------------------------------------------------------------------------------
+// ---- the computing thread ---------------------------------------------------------------------------------
 
 void Pairing::show(Worker& me) {
   copy(me.x, x_);
@@ -301,7 +301,7 @@ void Pairing::end_exchanges() {
       const auto last = last_.find(r);
       const int64_t number = last == last_.end() ? -1 : last->second;
       other_->push(r, kLast, 0, 1, Tensor::of<int64_t>({1}, {number}));
-    } catch (const comm::PeerLost&) {  // it goes on with nobody
+    } catch (const comm::PeerLost&) {  // a lost peer needs no answer
     }
 }
 

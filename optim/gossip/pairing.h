@@ -25,7 +25,7 @@ class Pairing {
   ~Pairing();
   void start(Worker&);
 
-  // One's own: the thread that computes.
+  // For the thread that computes.
   void snapshot(Worker&);  // me.x <- x; partners are served from now on
   bool ask(Worker&);  // x sets out to the next partner; false: passive, or the last one has not answered yet
   void wait_a_moment();  // for that answer, but at most a moment

@@ -209,8 +209,8 @@ Leases::Leases(const Options& o, Communicator& comm, Communicator& hub, const Pl
 
 Leases::~Leases() = default;
 
-// Who goes on from another epoch of the membership says what it has taken of the cycle. A round that some have completed
-// is over for all. Where nobody does, the run begins, or goes on from a checkpoint.
+// Workers that come from another epoch of the membership say what they have taken of the cycle. A round that some completed
+// is over for all. If no worker does, the run begins, or continues from a checkpoint.
 void Leases::take_stock() {
   const bool counted = comm_.meter().turn(false);
   int64_t rounds = -1, taken = 0;

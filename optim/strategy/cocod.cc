@@ -1,4 +1,4 @@
-// CoCoD-SGD: the mean of the models of a round ago arrives, and one's own way since then is kept.
+// CoCoD-SGD: the mean of the models of a round ago arrives, and each worker adds its own progress since then.
 // Shen, Xu, Liu, Liang & Cheng, IJCAI 2019, Algorithm 1.
 //
 //   s  own snapshot, taken at the last synchronization      c  mean of all snapshots, made during the round

@@ -1,6 +1,6 @@
 // DiLoCo: a round's progress is the gradient of an outer optimizer.  Douillard et al., 2023, Algorithm 1.
 // Streaming DiLoCo: piece by piece, while the next steps compute.  Douillard et al., 2025.
-// Eager DiLoCo: the others' progress of a round ago, and one's own of this one.  Kale, Douillard & Donchev, 2025.
+// Eager DiLoCo: the others' progress in the last round, and the worker's own in this one.  Kale, Douillard & Donchev, 2025.
 //
 //   z      what all agreed on last      m    outer momentum      nu, mu  outer rate and momentum
 //   Delta  z - mean x                   o_f  when piece f of F sets out in a period      d  steps it travels

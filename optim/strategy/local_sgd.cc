@@ -1,4 +1,4 @@
-// Local SGD: tau steps of one's own, then the mean of the models.  Stich, ICLR 2019, Algorithm 1.
+// Local SGD: tau steps by each worker alone, then the mean of the models.  Stich, ICLR 2019, Algorithm 1.
 // Post-local SGD: gradients are averaged at first.  Lin, Stich, Patel & Jaggi, ICLR 2020.
 //
 //   x_i  model of worker i      tau  local steps in a round      S  step at which rounds begin

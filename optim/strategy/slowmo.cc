@@ -1,4 +1,4 @@
-// Momentum across rounds: SlowMo, and its elder, block-wise model update filtering.
+// Momentum across rounds: SlowMo, and the older block-wise model update filtering (BMUF).
 // SlowMo: Wang, Tantia, Ballas & Rabbat, ICLR 2020, Algorithm 1.  BMUF: Chen & Huo, ICASSP 2016.
 //
 //   z  the anchor, where all began the round      m  slow momentum, per unit of rate      beta  its decay

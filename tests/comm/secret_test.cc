@@ -18,7 +18,7 @@ namespace {
 
 constexpr unsigned char kMask = 0x5A;
 
-// Bytes to look for, of which this is no copy.
+// Bytes to look for; this is not a copy of them.
 class Needle {
  public:
   explicit Needle(const Secret& s) : masked_(s.data(), s.data() + s.size()) {
@@ -138,7 +138,7 @@ TEST(Secret, NoCopyIsMadeWhileRanksMeetGreetAndTalk) {
   EXPECT_EQ(copies_of(needle), 0) << "afterwards";
 }
 
-// The keys of connections are known to nobody else, so a cipher is made by a key that is.
+// The keys of connections are not known outside, so a cipher is made with a key that is.
 TEST(Secret, NoCopyIsMadeByACipher) {
   const Secret key = Secret::random(kCipherKeyBytes);
   const Needle needle(key);

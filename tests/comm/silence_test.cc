@@ -43,7 +43,7 @@ TEST(Silence, ForgetsAPauseAfterFiveToTenMinutes) {
   EXPECT_EQ(s.limit(at(599)), 4);
   listen(s, 0.2, 599, 602);
   EXPECT_EQ(s.limit(at(602)), 2);
-  s.heard(at(1300));  // whoever was silent for so long was lost, but others may have a longer bound
+  s.heard(at(1300));  // a rank that was silent for so long was lost, but others may have a longer bound
   EXPECT_EQ(s.limit(at(1300)), 10);
 }
 

@@ -1,4 +1,4 @@
-# The programs and their tests with an emulated GPU in the place of CUDA's runtime: the same objects, but for the .cu
+# The programs and their tests with an emulated GPU instead of CUDA's runtime: the same objects, but for the .cu
 # files, which g++ compiles here, engine/cuda/library.cc and comm/ucx/ucx_table.cc. What is skipped elsewhere for want of a
 # device runs here.
 set(folder ${PROJECT_BINARY_DIR}/emulated)

@@ -1,4 +1,4 @@
-// What a program says through the C interface. Its pointers are good: bad ones nobody can tell.
+// What a program says through the C interface. Its pointers are good, since bad ones cannot be recognized.
 #include <cmath>
 
 #include "apps/embed/c/skein_c.h"

@@ -1,4 +1,4 @@
-// Checkpoints, which anybody may have written who can write into a run's directory.
+// Checkpoints: all who can write into a run's directory may have written them.
 #include "apps/checkpoint/checkpoint.h"
 
 #include <filesystem>

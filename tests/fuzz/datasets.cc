@@ -51,7 +51,7 @@ void idx(Input in) {
   });
 }
 
-// The first byte says of which of the two data sets the file is, or whether it is the list of classes.
+// The first byte says which of the two data sets the file belongs to, or that it is the list of classes.
 void cifar(Input in) {
   const int label_bytes = 1 + (in.byte() & 1);
   const bool names = in.byte() & 1;

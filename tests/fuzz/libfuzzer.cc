@@ -16,7 +16,7 @@ const skein::fuzz::Harness& chosen() {
 }  // namespace
 
 // Secrets are on pages of their own, which is most of what connections cost here. Here they are as other
-// memory is, of which the sanitizer watches every byte.
+// memory is, every byte of which the sanitizer watches.
 extern "C" void* sodium_malloc(size_t n) { return std::malloc(n); }
 extern "C" void sodium_free(void* p) { std::free(p); }
 extern "C" int sodium_mprotect_readonly(void*) { return 0; }

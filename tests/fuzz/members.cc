@@ -35,7 +35,7 @@ class Alone final : public comm::Transport, public comm::Endpoint {
 };
 
 constexpr int64_t kLarge = 2050;      // elements that are summed by their owners
-constexpr int64_t kCoded = 5000;      // elements of which both ranks own some chunks
+constexpr int64_t kCoded = 5000;      // elements; each of the two ranks owns some of their chunks
 constexpr int64_t kFirstPart = 4096;  // of these, rank 0's
 constexpr Codec kCodecs[] = {{Codec::kInt8}, {Codec::kInt4}, {Codec::kTopK, 0.001}};
 
@@ -186,7 +186,7 @@ void welcome(Input in) {
   });
 }
 
-// Replies to a request of worker 1 by an inbox, or by somebody else.
+// Replies to a request of worker 1 by an inbox, or from elsewhere.
 void replies(Input in) {
   static const comm::Secret key(std::string(32, 'k'));
   static const comm::Invitation inbox{std::string(16, 's'), 500, {"10.0.0.1", "10.0.0.2"}};

@@ -131,7 +131,7 @@ void lease_words(Input in) {
   });
 }
 
-// Codes of so many numbers, from a peer; and some numbers from ourselves, of which the codes say the same to both ends.
+// Codes of so many numbers, from a peer; and codes of our own numbers, which both ends read as the same.
 void codes(Input in) {
   constexpr Codec kCodecs[] = {{Codec::kInt8}, {Codec::kInt4}, {Codec::kTopK, 0.01}, {Codec::kTopK, 1}};
   const uint8_t how = in.byte();

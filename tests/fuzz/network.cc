@@ -33,7 +33,7 @@ std::string proof_of(const std::string& transcript) {
   return proof;
 }
 
-// Bytes as a peer writes them: what it seals, and what somebody else puts in between.
+// Bytes as a peer writes them: what it seals, and what an attacker puts in between.
 struct Wire {
   comm::Cipher seal{comm::CipherKind::kChaCha20Poly1305, kSession, true};
   std::string bytes;
@@ -117,7 +117,7 @@ void networks(Input in) {
   });
 }
 
-// Messages of a member that may say anything; where `changed`, somebody else changed a byte of the last one.
+// Messages of a member that may say anything. `changed`: an attacker has changed a byte of the last one.
 void inflow(Input in) {
   may_refuse([&] {
     Wire wire;

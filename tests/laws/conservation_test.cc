@@ -41,7 +41,7 @@ struct Counts {
 };
 
 // Random gradients, random times between steps, messages that are late, lost, doubled and out of order; now
-// and then all meet and add up what there is.
+// and then all meet and add up what they hold.
 void conserves(const std::string& row, const optim::Options& o, int n, Counts& counts) {
   SCOPED_TRACE(row + " " + o.word("topology", "") + " " + o.word("peers", ""));
   const Weather weather{.seed = 7,

@@ -26,7 +26,7 @@ TEST(Law, EagerDiLoCoAloneIsDiLoCoExactly) {
   }
 }
 
-// All have the same gradients: what is known of the others is then known of oneself, a round earlier or not.
+// All have the same gradients, so each one's own progress says what the others' is, a round earlier or not.
 TEST(Law, EagerDiLoCoOfEqualsStaysTogether) {
   Problem p = kHardAndTogether;
   p.id = [](int) { return 0; };

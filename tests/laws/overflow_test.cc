@@ -1,4 +1,4 @@
-// Gradients that overflow: whose step is skipped, that nobody else hears of it, and that training goes on.
+// Gradients that overflow: whose step is skipped, that the others do not notice, and that training goes on.
 #include <gtest/gtest.h>
 
 #include <cmath>

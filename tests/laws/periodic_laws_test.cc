@@ -74,7 +74,7 @@ TEST(ExactLaw, AllReduceInTwoLevelsWithOneNodeIsFlat) {
   p.uneven_batches = true;
   for (const char* nodes : {"17", "host", "1"})  // all in one, all who share memory, each on its own
     expect_same_bits(text("allreduce --hierarchy ", nodes), "allreduce", p);
-  for (int n : {1, 4, 7}) {  // nobody sees anybody's memory
+  for (int n : {1, 4, 7}) {  // no rank sees another's memory
     EXPECT_EQ(train_simulated(p, "allreduce", flags_of("--hierarchy host"), n, 6, {}),
               run("allreduce", n, 6, p));
   }

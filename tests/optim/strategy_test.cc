@@ -28,13 +28,13 @@ double spread(const std::vector<std::vector<float>>& models) {
 
 TEST(EveryStrategy, TrainsASmallProblemWithEightRanks) {
   for (const Case& c : cases(8)) {
-    // Workers that wait for nobody are to be about equally fast.
+    // Asynchronous workers are to be about equally fast.
     const Problem p{.noise = 0.1f, .curvature_spread = 0.5f, .pause = c.waits() ? 0 : 1e-3};
     const Models end = begin_and_end(p, c, 8, 80).second;
     double off = 0;
     for (size_t i = 0; i < size_t(p.size); ++i)
       off = std::max(off, std::abs(mean(end, i) - (4.5 + double(i) / 16)));
-    // A residual is still owed, which momentum swings; or lots decide who takes how many steps.
+    // Momentum makes residuals swing that have not been sent yet; or chance decides who takes how many steps.
     const std::string what = c.row->name + c.flags;
     const bool coarse =
         what.find("topk") != what.npos || what.starts_with("sparseloco") || what.starts_with("palsgd");
@@ -151,7 +151,7 @@ TEST(EveryStrategy, IsTheSameWhereMessagesAreLateDoubledAndOutOfOrder) {
 }
 
 // Rank 0 leaves after three steps. The step that another rank cannot finish then leaves no trace: the state
-// is what it was, and x what it is in a run that loses nobody. Asynchronous rows make no such promise. Where
+// is what it was, and x what it is in a run without losses. Asynchronous rows make no such promise. Where
 // every step is an exchange among all, none gets ahead of the rank that left.
 TEST(EveryStrategy, AStepThatFailsLeavesTheOneBeforeIt) {
   constexpr int64_t kSteps = 30;

@@ -192,7 +192,7 @@ TEST_F(Elastic, WorkersThatALauncherStartsBesideARunningJobTakePartInIt) {
   EXPECT_EQ(summary("run")["workers"], 4);
 }
 
-// Their launcher decides for half of them. Whoever is heard of again is told, and makes room for a fresh worker.
+// Their launcher decides for half of them. A worker that is heard of again is told, and makes room for a fresh one.
 TEST_F(Elastic, OfTwoWorkersOneMayFallSilent) {
   for (const std::string which : {"head", "tail"}) {
     place_.run("rm -rf run");

@@ -86,7 +86,7 @@ inline std::vector<Case> cases(int world) {
   return all;
 }
 
-// The models at the start and at the end of a run of `steps` steps. Where nobody waits for anybody, workers do
+// The models at the start and at the end of a run of `steps` steps. Where workers are asynchronous, they do
 // as much as the machine lets them: there all go on until each has done so many steps, and each that asks for
 // exchanges has made so many. `at_end` sees each trainee with its rank, on a thread of that rank's.
 using Models = std::vector<std::vector<float>>;

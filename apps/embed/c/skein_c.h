@@ -51,7 +51,7 @@ typedef struct skein_vectors {
   float* gradient;  // as many; NULL: memory of the worker's own, which skein_gradient_of() returns
   float* buffers;   // numbers that are averaged and not trained, such as running statistics; NULL: none
   int64_t buffer_count;
-  const skein_part* parts;  // NULL: the parameters are one, all of which decays
+  const skein_part* parts;  // NULL: a single part, with weight decay
   size_t part_count;
 } skein_vectors;
 

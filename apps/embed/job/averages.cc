@@ -1,4 +1,4 @@
-// The workers first compare what they give: a mean of arrays of different sizes would wait for ever or be wrong.
+// The workers first compare what they give: a mean of arrays of different sizes would block or be wrong.
 #include "apps/embed/job/averages.h"
 
 #include "comm/communicator/words.h"

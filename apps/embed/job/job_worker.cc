@@ -145,7 +145,7 @@ void JobWorker::show_to_all() {
 }
 void JobWorker::hide_model() { present().hide_model(); }
 
-// Who has passed the barrier knows that all have the model, and needs nobody any more. Where the others have passed it and
+// A worker that has passed the barrier knows that all have the model, and no longer needs the others. If they have passed it and
 // this worker has not, they have ended the run with the model that it has, too.
 double JobWorker::finish() {
   std::optional<double> apart;

@@ -54,7 +54,7 @@ comm::View first_view(const std::vector<std::string>& said) {
   return v;
 }
 
-// That a host refuses a connection is a fact about the process; that nobody answers may be the network's doing.
+// If a host refuses a connection, the process is gone; if there is no answer, the network may be the cause.
 bool is_gone(const std::string& card) {
   const auto open = is_open(read_card(card));
   return open && !*open;

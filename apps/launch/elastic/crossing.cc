@@ -1,5 +1,5 @@
-// A worker begins an epoch when it knows that all members are connected, since who is not would never hear of those who
-// have begun. Whoever is connected and does not know it of the others keeps both connections: the epoch may have begun
+// A worker begins an epoch when it knows that all members are connected, since one that is not could never reach those that
+// have begun. A member that is connected, but does not know whether the others are, keeps both connections: the epoch may have begun
 // without it, or never will.
 #include "apps/launch/elastic/crossing.h"
 

@@ -49,7 +49,7 @@ void transpose_cells(Cell* to, int64_t lanes, const Cell* from, int64_t rows, in
     }
 }
 
-// Stands for a bf16 of which a cell holds two.
+// A bf16 number; a cell holds two.
 struct Half {
   bf16 value;
 };

@@ -38,7 +38,7 @@ TEST(Manifest, IsGuardedInEveryByte) {
   }
 }
 
-// Whoever can write a manifest can also write its checksum.
+// Those who can write a manifest can also write its checksum.
 TEST(Manifest, IsRefusedWhenForged) {
   const ScratchDir dir;
   const std::string path = saved(dir, 10), file = path + "/manifest.json";

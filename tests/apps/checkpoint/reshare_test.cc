@@ -220,7 +220,7 @@ TEST_F(Reshare, EveryOtherRowGoesOn) {
   }
 }
 
-// A single worker needs no codec: those who follow owe nothing, and have its model in common.
+// A single worker needs no codec: the workers that follow have no residual, and its model in common.
 TEST_F(Reshare, ACodedRunPassesThroughASingleWorker) {
   const std::tuple<const char*, const char*, const char*> rows[] = {
       {"allreduce --wire int8", "strategy.residual", ""},

@@ -65,7 +65,7 @@ TEST_F(AlgorithmValues, EveryFlagOfARowExistsAndOnlyThoseOfAllAreInNoRow) {
         << f.name;
 }
 
-// The same of the flags that only some optimizers read, --momentum among them.
+// The same holds for flags that only some optimizers read, such as --momentum.
 TEST_F(AlgorithmValues, OptimizersTellTheValuesOfAllTheirFlags) {
   for (const optim::RuleRow& row : optim::rules()) {
     const Command command = parse({"--optimizer", row.name});

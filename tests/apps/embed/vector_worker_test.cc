@@ -1,4 +1,4 @@
-// Workers whose gradients come from the program: every algorithm, over memory that somebody else owns.
+// Workers whose gradients come from the program: every algorithm, over memory that the program owns.
 #include "apps/embed/vector_worker.h"
 
 #include <gtest/gtest.h>

@@ -88,7 +88,7 @@ class Replacing : public ::testing::Test {
   Stage& stage;
   int times = 3;
   Restarts::Pace pace{.first = 20ms, .longest = 40ms};
-  bool is_top = false;  // nobody stands above the supervisor, so that it keeps the register
+  bool is_top = false;  // there is no supervisor above this one, so it keeps the register
   comm::Fd orders;
   std::function<bool(Supervisor&)> tick;
   std::vector<std::string> reports;

@@ -6,7 +6,7 @@
 namespace skein::apps {
 namespace {
 
-// On --hosts the job may go on elsewhere, so the only worker of a host is replaced, too; and nobody any more when
+// On --hosts the job may go on elsewhere, so the only worker of a host is replaced, too; and none any more when
 // the caller says that the job has ended.
 class ReplacingOnAHost : public Replacing {
  protected:

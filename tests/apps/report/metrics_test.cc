@@ -124,9 +124,9 @@ TEST(Metrics, AnImpossibleDirectoryIsNamed) {
 TEST(Summary, HoldsWhatWasMeasuredAndNothingElse) {
   const ScratchDir dir;
   Summary s;
-  s.top1 = 90.25, s.steps = 100, s.interrupted = true, s.hash = "ab", s.unreadable = 2;
-  s.unreadable_names = {"\xff.jpg"};  // not UTF-8
-  s.seconds_by_work = {{"compute", 1.5}, {"data", 0.25}};
+  s.model.top1 = 90.25, s.steps = 100, s.interrupted = true, s.model.hash = "ab", s.data.unreadable = 2;
+  s.data.unreadable_names = {"\xff.jpg"};  // not UTF-8
+  s.costs.seconds_by_work = {{"compute", 1.5}, {"data", 0.25}};
   s.config = {{"model", "mlp"}};
   write_summary(dir.path(), s);
   const Json j = Json::parse(slurp(dir / "summary.json"));

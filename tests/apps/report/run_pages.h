@@ -71,20 +71,21 @@ inline void write_run(const std::string& dir, int workers) {
                          .workers = workers});
   }
   Summary s;
-  s.steps = kPerEpoch * kEpochs, s.epochs = kEpochs, s.top1 = 91.34, s.top5 = 99.82, s.loss = 0.2413,
-  s.best_top1 = 91.47;
-  s.images_per_second = 9287, s.seconds = 171.3, s.workers = workers, s.parameters = 269434;
-  s.seconds_by_work = {
+  s.steps = kPerEpoch * kEpochs, s.epochs = kEpochs, s.model.top1 = 91.34, s.model.top5 = 99.82,
+  s.model.loss = 0.2413, s.model.best_top1 = 91.47;
+  s.costs.images_per_second = 9287, s.costs.seconds = 171.3, s.workers.count = workers,
+  s.model.parameters = 269434;
+  s.costs.seconds_by_work = {
       {"data", 3.2}, {"forward", 50}, {"backward", 92.1}, {"evaluate", 12.4}, {"checkpoint", 1.9}};
   if (workers > 1) {
-    s.seconds_by_work.insert(s.seconds_by_work.begin() + 1, {"peers", 9.4});
-    s.seconds_by_worker.assign(size_t(workers), {3, 9, 50, 92, 12, 2});
+    s.costs.seconds_by_work.insert(s.costs.seconds_by_work.begin() + 1, {"peers", 9.4});
+    s.costs.seconds_by_worker.assign(size_t(workers), {3, 9, 50, 92, 12, 2});
     testing::spill(dir + "/timeline.json", kTimeline);
-    s.hidden_share = 0.873, s.bytes_per_step = 1.0777e6;
-    s.classes = {"geese", "swans", "</script>"};
-    s.labels = {{10, 0, 90}, {50, 50, 0}, {0, 1, 0}, {7, 8, 9}};
+    s.costs.hidden_share = 0.873, s.costs.bytes_per_step = 1.0777e6;
+    s.data.classes = {"geese", "swans", "</script>"};
+    s.data.labels = {{10, 0, 90}, {50, 50, 0}, {0, 1, 0}, {7, 8, 9}};
   }
-  s.hash = "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8";
+  s.model.hash = "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8";
   s.config = config, s.environment = describe_environment();
   write_summary(dir, s);
 }

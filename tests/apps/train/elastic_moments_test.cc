@@ -159,7 +159,7 @@ std::map<int64_t, double> losses(const std::string& run) {
   return all;
 }
 
-// Every few steps somebody joins or dies, whoever it is.
+// Every few steps a worker joins, or any of them dies.
 class Churn {
  public:
   Churn(World& world, ElasticJob& job) : world_(world), job_(job) { look(); }

@@ -70,7 +70,7 @@ TEST(Saving, IsRefusedToARunThatWouldEndBeforeIt) {
   });
 }
 
-// A file is in the place of the directory of checkpoints.
+// There is a file where the directory of checkpoints should be.
 TEST(Saving, ThatFailsIsAnErrorOfAllWorkersAndChangesNothing) {
   const Workplace w;
   w.write("run/checkpoints", "");

@@ -94,11 +94,11 @@ TEST(Scoring, AllWorkersScoreTheMeanOfTheirModelsAndKeepTheirOwn) {
     EXPECT_EQ(p.scoring.best().has_value(), comm.rank() == 0);
     EXPECT_EQ(parameter_hash(p.learning.flat, own), parameter_hash(p.learning.flat, p.learning.flat.x));
     p.scoring.hash_workers();
-    Summary s;
-    p.scoring.describe(s);
-    ASSERT_EQ(s.worker_hashes.size(), 2u);
-    EXPECT_NE(s.worker_hashes[0], s.worker_hashes[1]);
-    EXPECT_EQ(s.worker_hashes[size_t(comm.rank())], parameter_hash(p.learning.flat, own));
+    ModelFigures m;
+    p.scoring.describe(m);
+    ASSERT_EQ(m.worker_hashes.size(), 2u);
+    EXPECT_NE(m.worker_hashes[0], m.worker_hashes[1]);
+    EXPECT_EQ(m.worker_hashes[size_t(comm.rank())], parameter_hash(p.learning.flat, own));
   });
   EXPECT_EQ(scores[0].images, 20);
   EXPECT_EQ(scores[0].loss, scores[1].loss);

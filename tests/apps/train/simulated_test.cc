@@ -34,7 +34,7 @@ struct Simulated {
   std::string log;
 };
 
-// Four workers, of which one is killed at that second.
+// Four workers; one of them is killed at that second.
 Simulated simulate(const Config& c, const std::string& directory, double kill_at = -1, Id victim = 2) {
   World world({.weather = {.seed = 1, .latency = 0.01, .jitter = 0.01, .bandwidth = 1e8}});
   Simulated s;

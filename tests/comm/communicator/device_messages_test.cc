@@ -67,7 +67,7 @@ void carry(Exchange& e, const std::string& how) {
 }
 const AddRole kCarry("carry", carry);
 
-// Memory is written, sent and given back again and again, and nobody waits for a stream in between.
+// Memory is written, sent and given back again and again, without waiting for a stream in between.
 void reuse(Exchange& e, const std::string& how) {
   Carried w(e, how);
   const int64_t n = 200000;

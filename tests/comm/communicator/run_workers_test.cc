@@ -20,7 +20,7 @@ TEST(RunWorkers, EachRankWorksOnceAmongAll) {
   for (const auto& n : worked) EXPECT_EQ(n, 1);
 }
 
-// Whoever waits for the one that failed sees it leave after that.
+// Workers that wait for the one that failed see it leave after that.
 TEST(RunWorkers, TheCauseIsThrownAndNotWhatFollowsFromIt) {
   for (const Rank culprit : {0, 2}) try {
       run_workers(3, [&](Communicator& c) {

@@ -1,4 +1,4 @@
-// Datagrams: what is sent in one piece arrives as so many datagrams, in order, whoever reads it and however.
+// Datagrams: what is sent in one piece arrives as so many datagrams, in order, however it is read.
 #include "comm/inbox/datagrams.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-// Clients of an inbox: which address they take, and that nobody answers.
+// Clients of an inbox: which address they take, and what happens without an answer.
 #include "comm/inbox/inbox_client.h"
 
 #include <gtest/gtest.h>

@@ -194,7 +194,7 @@ double jain(const std::function<void(int ready)>& ask,
   std::vector<bool> asks(n, false);
   double now = 2;
   for (int s = 0; s < services; ++s) {
-    for (;;) {  // whoever has become ready asks, in order of time
+    for (;;) {  // those that have become ready ask, in order of time
       int next = -1;
       for (int w = 0; w < n; ++w)
         if (!asks[size_t(w)] && ready_at[size_t(w)] <= now &&

@@ -141,7 +141,7 @@ TEST(Door, SilentCallersDoNotKeepANewcomerWaiting) {
   EXPECT_TRUE(told);
 }
 
-// Whoever has listened in says again, on a connection of his own, what a newcomer has said.
+// An eavesdropper repeats, on its own connection, what a newcomer has said.
 TEST(Door, RefusesAndCountsAReplayedHandshake) {
   Job job;
   const auto soon = after(20);

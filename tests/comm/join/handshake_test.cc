@@ -166,7 +166,7 @@ TEST(PortRange, IsWhereSocketsListen) {
   try {
     const Fd one = listen_tcp("127.0.0.1", two, port);
     EXPECT_EQ(port, two.last) << "the other is taken";
-  } catch (const Error&) {  // somebody else has it
+  } catch (const Error&) {  // another process has it
   }
   const std::string why = message_of<Error>([&] {
     listen_tcp("127.0.0.1", {anywhere.port, anywhere.port}, port);

@@ -67,7 +67,7 @@ TEST(Rendezvous, OthersMayComeBeforeRankZero) {
   });
 }
 
-// The first port belongs to somebody who hangs up, the second to another job, the third is free.
+// The first port belongs to a process that hangs up, the second to another job, the third is free.
 TEST(Rendezvous, TakesTheFirstFreePortAndPassesStrangersAtTheOthers) {
   int hangs_up = 0, free = 0;
   Fd strange = listen_at(hangs_up, false), later = listen_at(free, false);
@@ -139,7 +139,7 @@ TEST(Rendezvous, RefusesAndCountsStrangers) {
       o.key = kOther;
       refused = message([&] { Rendezvous(std::move(o)); });
       ++refusals;
-    } else if (r == 3) {  // somebody else's protocol
+    } else if (r == 3) {  // a foreign protocol
       const Fd s = connect_tcp({"127.0.0.1"}, site.port, deadline);
       write_all(s, "GET / HTTP/1.1\r\nHost: nobody.example\r\nAccept: */*, anything at all, really\r\n\r\n",
                 deadline);
@@ -157,7 +157,7 @@ TEST(Rendezvous, RefusesAndCountsStrangers) {
   EXPECT_NE(refused.find("another job key"), std::string::npos) << refused;
 }
 
-// A rank 0 that strangers flood may have had to hang up on anybody.
+// A rank 0 that strangers flood may have had to hang up on any caller.
 TEST(Rendezvous, CallsAgainWhereItWasHungUpOn) {
   MeetingSite site;
   on_threads(2, [&](Rank r) {

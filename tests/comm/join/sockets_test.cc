@@ -16,7 +16,7 @@ TEST(Sockets, AddressesThatLeadBackToTheirHostAreOfferedLast) {
   EXPECT_TRUE(std::is_partitioned(all.begin(), all.end(), [](const auto& a) { return !leads_back(a); }));
   EXPECT_TRUE(all.back().starts_with("127."));
   EXPECT_TRUE(leads_back("127.0.1.1"));
-  EXPECT_FALSE(leads_back("198.51.100.7"));  // nobody's
+  EXPECT_FALSE(leads_back("198.51.100.7"));  // not an address of this host
 }
 
 TEST(Sockets, AHostSaysThatNobodyListensAndSilenceSaysNothing) {

@@ -1,4 +1,4 @@
-// Councils of ranks that are threads: whoever is left agrees about who goes on.
+// Councils of ranks that are threads: those that are left agree on who continues.
 #include "comm/membership/council.h"
 
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@ class Judged : protected Troubled {
  protected:
   using Troubled::Troubled;
 
-  // All that live are in the last epoch, and nobody else is in it.
+  // All that live are in the last epoch, and no others.
   bool settled() const {
     const View& v = last();
     bool somebody_stays = false;
@@ -33,7 +33,7 @@ class Judged : protected Troubled {
             p.member ? " in " + words(p.member->now()) : " waits");
     }
   }
-  // It has missed so much that nobody it knows is in the last epoch, so that nobody can tell it.
+  // It has missed so much that no member it knows is in the last epoch, so that none can tell it.
   bool stranded(const Process& p) const {
     if (!p.member || p.member->now() == last()) return false;
     for (const View::Member& m : p.member->now().members) {

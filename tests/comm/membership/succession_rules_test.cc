@@ -1,4 +1,4 @@
-// Succession: single rules and short stories. The worlds that look for what nobody thought of: succession_test.cc.
+// Succession: single rules and short stories. Random worlds, which look for what was not thought of: succession_test.cc.
 #include "comm/membership/succession.h"
 
 #include <gtest/gtest.h>
@@ -246,7 +246,7 @@ TEST(Succession, WhoHearsThatTheRunHasEndedChoosesNoFurtherEpochAndTellsWhoAsks)
   EXPECT_FALSE(r[3].frozen());
 }
 
-// ---- bytes that anybody may have sent
+// ---- untrusted bytes
 
 std::vector<Content> one_of_each() {
   Content c;

@@ -1,4 +1,4 @@
-// Greetings let nobody in without the key, and bring no key twice.
+// Greetings let in only those with the key, and no two give the same session key.
 #include "comm/seal/greeting.h"
 
 #include <gtest/gtest.h>

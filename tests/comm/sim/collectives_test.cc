@@ -48,7 +48,7 @@ SitePlan sites(int hosts, int each, int racks) {
                        .latency = 5e-5});
   if (hosts == 7) p.links.push_back({1, 4, 2e7, 1e-4});
   if (hosts * each < 20)
-    p.message = 2e-6;  // which sets the rates of thousands of flows anew for each message
+    p.message = 2e-6;  // for each message the rates of thousands of flows are computed again
   return p;
 }
 
@@ -69,7 +69,7 @@ const std::vector<Collective> kCases = {
 
 double latest(const std::vector<double>& all) { return *std::max_element(all.begin(), all.end()); }
 
-// The end of all, as a multiple of that by messages, whoever comes when.
+// The end of all, as a multiple of that by messages, for any order of arrival.
 TEST(CollectiveTimes, AreThoseOfTheirMessages) {
   for (const auto& [hosts, each, racks] :
        std::vector<std::array<int, 3>>{{4, 1, 1}, {7, 1, 1}, {64, 1, 1}, {6, 3, 1}, {8, 2, 4}})

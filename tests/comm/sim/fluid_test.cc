@@ -108,7 +108,7 @@ TEST(Fluid, UsesUpAResourceAsLongAsAnybodyWantsIt) {
       flows.push_back({double(draw.unit(2 * f + 1)), amount, {{0}}});
       sum += amount;
     }
-    flows.push_back({0, 7, {{0}}});  // somebody from the beginning, and all have come before it has ended
+    flows.push_back({0, 7, {{0}}});  // one flow from the beginning; all have come before it ends
     const std::vector<double> ends = ends_of({7}, flows);
     EXPECT_NEAR(*std::max_element(ends.begin(), ends.end()), (sum + 7) / 7, 1e-6) << seed;
   }

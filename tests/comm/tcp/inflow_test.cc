@@ -1,4 +1,4 @@
-// Sealed messages in a stream of bytes: what arrives, and what becomes of streams that somebody has touched.
+// Sealed messages in a stream of bytes: what arrives, and what becomes of streams that were tampered with.
 #include "comm/tcp/inflow.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ struct Wire {
     h.piece = piece, h.pieces = pieces;
     out->add(h, x);
   }
-  // What leaves, as somebody on the way sees it.
+  // What leaves, as seen on the way.
   std::string stream() {
     std::string all;
     do {
@@ -172,7 +172,7 @@ TEST(SealedStream, CountsWhatBreaksOffInAMessage) {
   }
 }
 
-// A header that announces a thousand gigabytes, by somebody without the key.
+// A header that announces a thousand gigabytes, from a sender without the key.
 TEST(SealedStream, AllocatesNothingOnAStrangersWord) {
   Wire w, stranger;
   stranger.add(0, numbers(4), 0, 1 << 20, int64_t(1) << 40);

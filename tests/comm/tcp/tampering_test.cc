@@ -1,4 +1,4 @@
-// Somebody on the wire between two ranks, who flips one bit of what they say.
+// An attacker on the wire between two ranks flips one bit of what they say.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>

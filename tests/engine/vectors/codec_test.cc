@@ -133,7 +133,7 @@ TEST_P(CodecOn, EveryDeviceMakesTheSameCodes) {
   }
 }
 
-// An infinity or NaN is seen by whoever reads the codes, and does not stay.
+// An infinity or NaN is seen by all that read the codes, and does not stay.
 TEST_P(CodecOn, WhatIsNotFiniteIsSaidAndForgotten) {
   for (const Codec& c : kAll)
     for (const float bad :

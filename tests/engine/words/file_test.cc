@@ -121,7 +121,7 @@ TEST(FileWriter, LetsSeveralWriteTheSameCache) {
   EXPECT_EQ(files_in(dir), 1);
 }
 
-// A pipe stands until somebody writes to it, a device may never end, and a directory is no file.
+// Reading a pipe blocks until a process writes to it, a device may never end, and a directory is no file.
 TEST(FileReader, OpensNothingButFiles) {
   const ScratchDir dir;
   ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);

@@ -162,7 +162,7 @@ TEST(Turn, AHalfReceivedCommitIsDiscardedWhole) {
   });
 }
 
-// What a process that is started anew does: nobody was told of it.
+// What a process does that was started again without the others' knowledge.
 TEST(Turn, AWorkerMayJoinAtAnyTime) {
   arrived = 0;
   comm::Invitation invitation;
@@ -203,7 +203,7 @@ TEST(Turn, AServerThatIsLostIsToldToWhoWaits) {
   });
 }
 
-// A center of which one and a half may be on their way to a worker.
+// A center so large that only one and a half fit on the way to a worker.
 void train_with_a_large_center(comm::Exchange& e, const std::string& row) {
   omp_set_num_threads(1);
   constexpr int64_t kElements = 100'000;

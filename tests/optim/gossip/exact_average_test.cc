@@ -127,8 +127,8 @@ TEST(ExactAverage, AStepThatFailsLeavesTheOneBeforeIt) {
                    {.deadline = 0.2});
 }
 
-// Asked to stop while others are ahead, at the step where an average is due: all meet, the average is
-// made up for.
+// Asked to stop while others are ahead, at the step where an average is due: all meet, and
+// the average is taken later.
 TEST(ExactAverage, IsMadeUpForWhereAWorkerIsStoppedBeforeIt) {
   for (const std::string row : {"osgp", "ad-psgd"})
     for (int64_t behind : {1, 2, 4}) {

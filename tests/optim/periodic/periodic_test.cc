@@ -105,7 +105,7 @@ TEST(Background, NeitherStepsNorVisitsWaitForAMeanUntilItsRoundIsOver) {
         std::unique_lock lock(mutex);
         EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(10), [&] { return passed; })) << line;
       }
-      const int64_t reach = line[0] == 's' ? 4 : 5;  // the steps that need nobody
+      const int64_t reach = line[0] == 's' ? 4 : 5;  // the steps that need no peer
       for (int64_t k = 3; k < reach; ++k) t.step(k), state.take([&](Archive& a) { t.visit(a); });
       if (c.rank() == 0) {
         const std::lock_guard lock(mutex);

@@ -45,7 +45,7 @@ TEST(AdPsgd, OnARingAsksBothNeighborsInTurn) {
   expect_consensus(options({{"topology", "ring"}, {"peers", "1"}}), 4, 40);
 }
 
-// The worker that an odd number of them lacks is missed by nobody.
+// With an odd number of workers, no worker waits for the one that the graph has more.
 TEST(AdPsgd, OfAnOddNumberOfWorkersComesToTheMean) {
   for (const int n : {3, 5, 7}) expect_consensus({}, n, 80);
   expect_consensus(options({{"topology", "ring"}, {"peers", "1"}}), 3, 80);
@@ -124,7 +124,7 @@ TEST(AdPsgd, ExchangesAreTransfersOfWhoeverAsksForThem) {
   });
 }
 
-// Each worker hears at another moment that the epoch ends, and nobody waits for messages any more; but what happens to one
+// Each worker hears at another moment that the epoch ends, and none waits for messages any more; but what happens to one
 // of a pair happens to the other.
 TEST(AdPsgd, KeepsTheSumWhenTheMembershipChanges) {
   for (uint64_t seed = 1; seed <= 10; ++seed)

@@ -175,7 +175,7 @@ TEST(Lsgd, APoisonedWorkerDoesNotLead) {
   });
 }
 
-// Of workers of which the first are slow; all meet every five steps.
+// The first workers are slow; all meet every five steps.
 std::vector<optim::Snapshot> race(int n, const optim::Options& o, int64_t from, int64_t to, bool sleeps,
                                   const std::vector<optim::Snapshot>& states = {}) {
   const Problem p{.momentum = 0.9f, .decay = 0.01f, .noise = 1, .start_spread = 0.5f};

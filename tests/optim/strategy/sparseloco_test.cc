@@ -7,7 +7,7 @@ namespace {
 
 using namespace trainee;
 
-// Three workers with the same gradients in every step send one number of four: the largest of what they owe.
+// Three workers with the same gradients in every step send one number of four: their largest residual.
 TEST(SparseLoCo, FollowsItsTrace) {
   const std::vector<std::vector<double>> all = {{-.5, 0, 0, -.266927},
                                                 {-.5, -.667969, -.266927, -.266927},
@@ -36,7 +36,7 @@ TEST(SparseLoCo, FollowsItsTrace) {
     });
 }
 
-// Without decay, all that workers have done is in the anchor or still owed.
+// Without decay, all that workers have done is in the anchor or in a residual.
 TEST(SparseLoCo, WhatIsNotSentIsOwed) {
   in_local_world(4, [](comm::Communicator& c) {
     Trainee t({.size = 5000, .noise = 1}, "sparseloco",

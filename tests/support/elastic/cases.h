@@ -53,7 +53,7 @@ inline std::vector<std::string> elastic_rows() {
   return all;
 }
 
-// Steps take up to 0.1 s, messages 2 to 4 ms, and whoever is not heard of for a second is given up.
+// Steps take up to 0.1 s, messages 2 to 4 ms, and a worker that is not heard of for a second is given up.
 inline comm::sim::WorldOptions elastic_world(uint64_t seed, bool keeps_log = false) {
   return {.weather = {.seed = seed, .latency = 0.002, .jitter = 0.002, .bandwidth = 1e8},
           .silence = 1,
@@ -108,7 +108,7 @@ inline void expect_what_is_promised(const std::string& row, const ElasticRecord&
   expect_one_end(r);
   if (optim::strategy_row(row_of(row)).asynchronous()) {
     const int64_t doubled = expect_no_sample_lost(r), lost = r.deaths + r.left;
-    if (r.given_up > 0) return;  // what those take who were cut off with the center counts for nobody
+    if (r.given_up > 0) return;  // steps of those that were cut off with the center do not count
     EXPECT_LE(doubled, lost * steps_untold(row, r.longest_alone) * r.largest_share())
         << r.deaths << " deaths, " << r.left << " left";
     return;

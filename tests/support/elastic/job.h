@@ -1,5 +1,5 @@
 // Elastic trainings in a simulated world: each worker goes from epoch to epoch of the membership, as apps/epoch.cc and
-// apps/launch/epochs.cc do between processes, with the world in the place of sockets, doors and hosts.
+// apps/launch/epochs.cc do between processes, with the world instead of sockets, doors and hosts.
 #pragma once
 #include <random>
 
@@ -30,7 +30,7 @@ class ElasticJob {
     for (Id id : comm::sim::ids(n)) world_.begin(id, [this, n] { begin_first(n); });
     next_id_ = founders_ = Id(n);
   }
-  // A fresh worker, which knocks at some member; or a server in the place of one that is lost.
+  // A fresh worker, which knocks at some member; or a server that replaces a lost one.
   void join() {
     const Id id = next_id_++;
     if (!servers_.empty() && std::none_of(servers_.begin(), servers_.end(), [&](Id s) { return works(s); }))
@@ -109,7 +109,7 @@ class ElasticJob {
     live(std::move(now));
   }
 
-  // Whoever does not get in, or whose host is lost, is replaced by somebody else, unless the run is over.
+  // A worker that does not get in, or whose host is lost, is replaced by another, unless the run is over.
   void begin_late(Id me) {
     for (std::vector<Id> hosts = members(); !is_over(); comm::nap(std::chrono::milliseconds(200))) {
       hosts = members();
@@ -270,7 +270,7 @@ class ElasticJob {
     legacy = std::move(*out.legacy);
     return {};
   }
-  // Between two steps: takes time, and stops nobody.
+  // Between two steps: takes time, and stops no worker.
   bool work(Trainer& trainer, ElasticRecord::Period& period) {
     furthest_ = std::max(furthest_, trainer.step_number()), record.note_step(world_.me());
     if (!optim::strategy_row(config_.algorithm).asynchronous()) note_weight(trainer, period);
@@ -303,7 +303,7 @@ class ElasticJob {
       if (works(id) && !is_out(id, *at) && !is_spare(at->view, victims, how)) return false;
     return is_known_without(victims);
   }
-  // Somebody is left who has the state or, before the first step, can make it.
+  // A worker is left that has the state or, before the first step, can make it.
   bool is_known_without(const std::set<Id>& victims) const {
     const bool begun = std::any_of(trainers_.begin(), trainers_.end(),
                                    [](const auto& t) { return t.second->step_number() > 0; });

@@ -98,7 +98,7 @@ inline void count_samples(Samples& ledger, const ElasticRecord::Period& p, int r
       ++ledger[{k / p.portions->steps_per_epoch(), p.portions->index(k, rank, i)}];
 }
 
-// Of workers in step: of the steps that were not taken back, whoever took them. Those of the lost are among them.
+// Of workers in step: the steps that were not taken back, by any of them, the lost ones included.
 inline void expect_each_sample_once(const ElasticRecord& r) {
   Samples ledger;
   int64_t at = 0, epochs = 0, samples = 0;
@@ -132,7 +132,7 @@ inline int64_t expect_no_sample_lost(const ElasticRecord& r) {
 
 // ---- what workers hold -----------------------------------------------------------------------------------------
 
-// The sum of w over the workers of an epoch is their number: after every step, and of all who leave it if nobody is lost.
+// The sum of w over the workers of an epoch is their number: after every step, and of all who leave it if none is lost.
 inline void expect_whole_weight(const ElasticRecord& r) {
   const auto expect_whole = [](const std::vector<double>& w, const ElasticRecord::Period& p, uint32_t epoch) {
     if (int(w.size()) == p.workers) {

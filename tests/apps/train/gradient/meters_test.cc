@@ -10,7 +10,7 @@
 namespace skein::apps {
 namespace {
 
-// A batch of this mean loss over so many rows, of which `images` could be read and `hits` were right.
+// A batch with this mean loss over so many rows; `images` of them could be read, and `hits` were right.
 void add(Meters& m, float loss, float rows, float hits, float images) {
   m.add(Tensor::of<float>({1}, {loss}), rows, Tensor::of<float>({2}, {hits, images}));
 }
