@@ -25,6 +25,11 @@ void Cover::add(double begin, double end) {
   begin = std::max(begin, folded_until_);
   if (!(end > begin)) return;
   auto i = parts_.upper_bound(begin);
+  if (i == parts_.end() && !parts_.empty() && std::prev(i)->second >= begin) {  // goes on with the last one
+    double& last = std::prev(i)->second;
+    in_parts_ += std::max(end, last) - last, last = std::max(end, last);
+    return;
+  }
   if (i != parts_.begin() && std::prev(i)->second >= begin) begin = (--i)->first;
   while (i != parts_.end() && i->first <= end) {
     end = std::max(end, i->second);

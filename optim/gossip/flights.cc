@@ -117,31 +117,27 @@ void Flights::land(const Worker& me, const comm::Edge& e, int64_t q, comm::Messa
 
 void Flights::wait(const Worker& me) {
   const auto began = comm::Clock::now();
+  double waited = 0;
   while (const comm::Edge* e = missing(me)) {
-    wait_a_moment(me, *e);
-    const double waited = comm::seconds_since(began);
+    wait_a_moment(me, *e, Meeting::nap(waited));
+    waited = comm::seconds_since(began);
     if (waited > me.comm.options().deadline)
       throw comm::Timeout(e->peer, text("rank ", me.comm.rank(), " waited ", waited, " s for gossip ",
                                         started_ - 1, " of rank ", e->peer));
   }
 }
 
-void Flights::wait_a_moment(const Worker& me, const comm::Edge& e) {
+void Flights::wait_a_moment(const Worker& me, const comm::Edge& e, double seconds) {
   hurry(me);
   const int64_t q = started_ - 1;
-  if (auto m = me.comm.take_within(Meeting::kNap, e.peer, kShare, q)) land(me, e, q, std::move(*m));
+  if (auto m = me.comm.take_within(seconds, e.peer, kShare, q)) land(me, e, q, std::move(*m));
 }
 
 // A worker that has come to a meeting starts its next gossip only if it hears that another one waits for it.
 void Flights::hurry(const Worker& me) {
   const int64_t q = started_ - 1;
-  for (const comm::Edge& e : mix_.in) {
-    if (here_.count({q, e.peer}) || !meeting_.has_come(me.comm, e.peer)) continue;
-    const auto asked = asked_for_.find(e.peer);
-    if (asked != asked_for_.end() && asked->second >= q) continue;
-    me.comm.push(e.peer, kWanted, q, 1, Tensor::zeros({1}));
-    asked_for_[e.peer] = q;
-  }
+  for (const comm::Edge& e : mix_.in)
+    if (!here_.count({q, e.peer})) calls_.ask(me.comm, e.peer, q);
 }
 
 // ---- meetings -----------------------------------------------------------------------------------------------
@@ -163,15 +159,16 @@ void Flights::meet(Worker& me) {
 // step, which that step then does not send again.
 void Flights::gather(Worker& me, bool replays) {
   comm::Communicator& comm = me.comm;
+  const bool on_demand = s_ == 0 && !replays;
+  if (on_demand) calls_.come(comm, graph_.neighbours(comm.rank()).out);
   meeting_.meet(comm, [&] {
-    while (const auto m = comm.poll(comm::kAnyone, kWanted)) wanted_ = std::max(wanted_, m->step);
-    const bool eager = s_ > 0 && !replays;
-    if (!eager && wanted_ < started_) return;
-    if (const comm::Edge* e = aloft_ ? missing(me) : nullptr) return wait_a_moment(me, *e);
+    if ((on_demand || replays) && calls_.wanted(comm) < started_) return;
+    if (const comm::Edge* e = aloft_ ? missing(me) : nullptr) return wait_a_moment(me, *e, Meeting::nap(0));
     if (replays) return;
     turn(me);
-    if (s_ == 0) ++ahead_;
+    if (on_demand) ++ahead_;
   });
+  calls_.met(comm);
   const std::vector<int64_t> started = tell_started(me);  // from here on no worker starts one
   for (int64_t q = started_ - aloft_; q < *std::max_element(started.begin(), started.end()); ++q)
     for (const comm::Edge& e : mix_at(me, q).in)

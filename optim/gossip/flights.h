@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "optim/gossip/calls.h"
 #include "optim/gossip/gossip.h"
 #include "optim/gossip/meeting.h"
 #include "optim/order_log.h"
@@ -37,14 +38,14 @@ class Flights {
   void visit(Archive&);
 
  private:
-  static constexpr comm::Tag kShare = 1, kCome = 3, kWanted = 5;
+  static constexpr comm::Tag kShare = 1, kMeet = 3;  // and those of Calls
   // What is recorded: the number of a gossip when it starts, and
   enum Event : int64_t { kForward = -1, kMeeting = -2, kMet = -3 };
   using Place = std::pair<int64_t, comm::Rank>;  // number, sender
 
   const comm::Edge* missing(const Worker&);  // the first message of the gossip in the air that is not here
   void wait(const Worker&);
-  void wait_a_moment(const Worker&, const comm::Edge&);  // for that message
+  void wait_a_moment(const Worker&, const comm::Edge&, double seconds);  // for that message, and no longer
   void land(const Worker&, const comm::Edge&, int64_t q, comm::Message);
   comm::Mix mix_at(const Worker& me, int64_t q) const { return copies_.bearable(graph_.at(me, q)); }
   void hurry(const Worker&);
@@ -60,7 +61,8 @@ class Flights {
   const int64_t s_;
   const Graph graph_;
   EdgeCopies copies_;
-  Meeting meeting_{kCome};
+  Meeting meeting_{kMeet};
+  Calls calls_;
   std::unique_ptr<OrderLog> log_;
 
   Tensor all_, x_, b_;  // X, and under `--bn-policy mix` w times the running statistics behind it
@@ -71,10 +73,8 @@ class Flights {
 
   int64_t started_ = 0, aloft_ = 0;  // gossips started; 1 if the last of them is not absorbed
   std::map<Place, comm::Message> here_;
-  comm::Mix mix_;                            // of the gossip in the air
-  int64_t mix_of_ = -1;                      // its number
-  int64_t wanted_ = -1;                      // the highest number that another worker waits for
-  std::map<comm::Rank, int64_t> asked_for_;  // by this worker
+  comm::Mix mix_;        // of the gossip in the air
+  int64_t mix_of_ = -1;  // its number
 };
 
 }  // namespace skein::optim

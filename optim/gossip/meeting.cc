@@ -2,23 +2,29 @@
 #include "optim/gossip/meeting.h"
 
 namespace skein::optim {
+namespace {
+
+constexpr comm::Rank kChildren = 8;  // of a rank in the tree
+
+}  // namespace
 
 void Meeting::meet(comm::Communicator& comm, const std::function<void()>& meanwhile) {
-  for (comm::Rank r = 0; r < comm.size(); ++r)
-    if (r != comm.rank()) comm.push(r, tag_, round_, 1, Tensor::zeros({1}));
-  for (comm::Rank r = 0; r < comm.size(); ++r)
-    while (!has_come(comm, r)) {
-      meanwhile();
-      if (!has_come(comm, r)) here_[size_t(r)] = comm.take_within(kNap, r, tag_, round_).has_value();
-    }
-  here_.clear();
+  const int64_t all_below = 2 * round_, all = all_below + 1;  // have come: told upwards, told downwards
   ++round_;
-}
-
-bool Meeting::has_come(comm::Communicator& comm, comm::Rank r) {
-  if (here_.empty()) here_.resize(size_t(comm.size())), here_[size_t(comm.rank())] = true;
-  if (!here_[size_t(r)]) here_[size_t(r)] = comm.poll(r, tag_, round_).has_value();
-  return here_[size_t(r)];
+  const comm::Rank me = comm.rank(), parent = (me - 1) / kChildren;
+  const comm::Rank first = std::min(kChildren * me + 1, comm.size()),
+                   last = std::min(first + kChildren, comm.size());
+  const auto tell = [&](comm::Rank to, int64_t what) { comm.push(to, tag_, what, 1, Tensor::zeros({1})); };
+  const auto hear = [&](comm::Rank from, int64_t what) {
+    const auto began = comm::Clock::now();
+    while (!comm.poll(from, tag_, what)) {
+      meanwhile();
+      if (comm.take_within(nap(comm::seconds_since(began)), from, tag_, what)) return;
+    }
+  };
+  for (comm::Rank child = first; child < last; ++child) hear(child, all_below);
+  if (me > 0) tell(parent, all_below), hear(parent, all);
+  for (comm::Rank child = first; child < last; ++child) tell(child, all);
 }
 
 }  // namespace skein::optim

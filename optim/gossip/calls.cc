@@ -1,0 +1,40 @@
+// Two kinds of messages: a worker has come, and another one waits for its gossip.
+#include "optim/gossip/calls.h"
+
+#include <algorithm>
+
+namespace skein::optim {
+namespace {
+
+constexpr comm::Tag kCome = 4, kWanted = 5;
+
+}  // namespace
+
+void Calls::come(comm::Communicator& c, const std::set<comm::Rank>& out_peers) {
+  for (const comm::Rank r : out_peers) c.push(r, kCome, meetings_, 1, Tensor::zeros({1}));
+}
+
+void Calls::ask(comm::Communicator& c, comm::Rank peer, int64_t q) {
+  const auto asked = asked_.find(peer);
+  if ((asked != asked_.end() && asked->second >= q) || !has_come(c, peer)) return;
+  c.push(peer, kWanted, q, 1, Tensor::zeros({1}));
+  asked_[peer] = q;
+}
+
+bool Calls::has_come(comm::Communicator& c, comm::Rank r) {
+  if (!here_.count(r) && c.poll(r, kCome, meetings_)) here_.insert(r);
+  return here_.count(r) > 0;
+}
+
+int64_t Calls::wanted(comm::Communicator& c) {
+  while (const auto m = c.poll(comm::kAnyone, kWanted)) wanted_ = std::max(wanted_, m->step);
+  return wanted_;
+}
+
+void Calls::met(comm::Communicator& c) {
+  while (c.poll(comm::kAnyone, kCome)) continue;  // from those about which this worker did not ask
+  here_.clear();
+  ++meetings_;
+}
+
+}  // namespace skein::optim
