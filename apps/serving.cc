@@ -2,7 +2,7 @@
 #include "apps/serving.h"
 
 #include "apps/config/algorithm_values.h"
-#include "apps/launch/crew/supervisor.h"
+#include "apps/launch/crew/losses.h"
 #include "comm/communicator/words.h"
 #include "comm/membership/council.h"
 #include "optim/strategy.h"

@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "apps/launch/crew/supervisor.h"
+#include "apps/launch/crew/losses.h"
 #include "apps/launch/seat.h"
 #include "comm/communicator/communicator.h"
 

@@ -105,7 +105,7 @@ class Caller {
           text("--hosts needs ", ssh.empty() ? "ssh" : ssh[0],
                ", which is not here: install openssh-client, or name another command in SKEIN_SSH"));
     until_ = comm::after(job.deadline);
-    team_.heard = [this](Ward& w, const std::string& line, bool is_error) {
+    team_.output().heard = [this](Ward& w, const std::string& line, bool is_error) {
       return heard(w, line, is_error);
     };
     team_.tick = [this] { return tick(); };
@@ -147,7 +147,7 @@ class Caller {
   // Until all hosts are ready, their output is held back, because it may be the reason why one is not.
   bool heard(Ward& w, const std::string& line, bool is_error) {
     if (is_error && line.starts_with(kReport)) {
-      team_.take_report(w, line.substr(std::string(kReport).size()));
+      team_.replacements().take_report(w, line.substr(std::string(kReport).size()));
       return true;
     }
     if (met_) return false;

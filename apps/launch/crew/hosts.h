@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/launch/crew/supervisor.h"
+#include "apps/launch/crew/losses.h"
 #include "apps/launch/host_list.h"
 
 namespace skein::apps {

@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "apps/launch/crew/superior.h"
+#include "apps/launch/crew/supervisor.h"
 #include "apps/launch/elastic/role.h"
 #include "apps/launch/job_key.h"
 #include "comm/join/rendezvous.h"
@@ -88,13 +89,14 @@ int run_crew(Crew c, char** argv) {
     team.start(serves(i, c) ? kServerName : text("worker ", c.first + i), {.reports = replaces},
                [&](size_t number) { become_worker(int(number), c, key, argv); });
   c.listener = {};
-  team.reported = c.reported;
+  team.replacements().reported = c.reported;
   if (replaces)
-    team.replace_by(Restarts(c.losses.restarts, {}),
-                    [&](size_t number) { become_newcomer(int(number), c, key, team.place(), argv); });
+    team.replacements().replace_by(Restarts(c.losses.restarts, {}), [&](size_t number) {
+      become_newcomer(int(number), c, key, team.replacements().place(), argv);
+    });
   if (c.orders) team.obey(Fd(fcntl(c.orders.get(), F_DUPFD_CLOEXEC, 3)));
   const int status = team.run();
-  if (team.reported && team.all_left()) team.reported(kLeaving);
+  if (team.replacements().reported && team.replacements().all_left()) team.replacements().reported(kLeaving);
   return status;
 }
 

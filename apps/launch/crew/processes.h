@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "apps/launch/crew/supervisor.h"
+#include "apps/launch/crew/losses.h"
 #include "comm/join/sockets.h"
 #include "comm/secret.h"
 

@@ -45,12 +45,13 @@ class Replacing : public ::testing::Test {
     testing::internal::CaptureStderr();
     Supervisor team(Loss::kIsReplaced, 0.3);
     for (int i = 0; i < seats; ++i) team.start(text("worker ", i), {.reports = true}, become);
-    team.replace_by(Restarts(times, pace), [&](size_t seat) {
-      std::strncpy(stage.place, team.place().c_str(), sizeof stage.place - 1);
+    team.replacements().replace_by(Restarts(times, pace), [&](size_t seat) {
+      std::strncpy(stage.place, team.replacements().place().c_str(), sizeof stage.place - 1);
       become(seat);
     });
     if (orders) team.obey(std::move(orders));
-    if (!is_top) team.reported = [this](const std::string& report) { reports.push_back(report); };
+    if (!is_top)
+      team.replacements().reported = [this](const std::string& report) { reports.push_back(report); };
     team.tick = [&] { return !tick || tick(team); };
     const int status = team.run();
     said = testing::internal::GetCapturedStderr();

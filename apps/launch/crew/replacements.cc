@@ -1,4 +1,6 @@
-// Supervisor: who takes the place of a dead worker, and when.
+// Who takes the place of a dead worker, and when.
+#include "apps/launch/crew/replacements.h"
+
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -7,8 +9,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "apps/launch/crew/losses.h"
 #include "apps/launch/crew/superior.h"
-#include "apps/launch/crew/supervisor.h"
 #include "apps/launch/elastic/role.h"
 
 namespace skein::apps {
@@ -32,20 +34,25 @@ bool has_finished(const Ward& w) {
   return !w.leaving && (w.status == 0 || (w.exit_code() == kExitInterrupted && (w.member || !w.fresh)));
 }
 
+void tell(Ward& w, const std::string& words) {
+  if (w.orders) return w.order(words);
+  if (w.reports) (void)!send(w.reports.get(), words.data(), words.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
 }  // namespace
 
-void Supervisor::replace_by(Restarts restarts, std::function<void(size_t number)> become) {
-  job_.restarts = std::move(restarts);
-  job_.become = std::move(become);
+void Replacements::replace_by(Restarts restarts, std::function<void(size_t number)> become) {
+  restarts_ = std::move(restarts);
+  become_ = std::move(become);
 }
 
-void Supervisor::take_report(Ward& w, const std::string& report) {
+void Replacements::take_report(Ward& w, const std::string& report) {
   if (report.starts_with(kMember)) {
-    job_.begun = w.member = true;
-    job_.deserted = false;
-    job_.place = report.substr(std::strlen(kMember));
+    begun_ = w.member = true;
+    deserted_ = false;
+    place_ = report.substr(std::strlen(kMember));
   } else if (report == kLeaving) {
     w.leaving = true;
   } else if (report == kDeserted) {
@@ -56,43 +63,53 @@ void Supervisor::take_report(Ward& w, const std::string& report) {
   if (reported && report != kLeaving) reported(report);
 }
 
-void Supervisor::take_claim(Ward& w, const std::string& words) {
+void Replacements::take_claim(Ward& w, const std::string& words) {
   if (const auto claim = Claim::read(words))
-    answer(w, job_.kept.emplace(claim->epoch, claim->write()).first->second);
+    tell(w, kept_.emplace(claim->epoch, claim->write()).first->second);
 }
 
-void Supervisor::answer(Ward& w, const std::string& words) {
-  if (w.orders) return w.order(words);
-  if (w.reports) (void)!send(w.reports.get(), words.data(), words.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+void Replacements::answer(const std::string& words) {
+  for (Ward& w : wards_) tell(w, words);
 }
 
-bool Supervisor::all_left() const {
+void Replacements::take_reports() {
+  std::string words(kLongestReport, '\0');
+  for (Ward& w : wards_) {
+    if (!w.reports) continue;
+    ssize_t n;
+    while ((n = recv(w.reports.get(), words.data(), words.size(), MSG_DONTWAIT)) > 0)
+      take_report(w, words.substr(0, size_t(n)));
+    if (n == 0) w.reports = {};
+  }
+}
+
+bool Replacements::all_left() const {
   return std::any_of(wards_.begin(), wards_.end(), [](const Ward& w) { return w.leaving; }) &&
          std::all_of(wards_.begin(), wards_.end(), [](const Ward& w) { return w.leaving || w.is_lost(); });
 }
 
 // Decides what follows the end of a ward, and says it.
-void Supervisor::judge(Ward& w) {
+void Replacements::judge(Ward& w) {
   if (!w.ended || w.judged) return;
   const int code = w.exit_code();
   if (code != 0 && WIFEXITED(w.status) && Clock::now() - w.ended_at < kTogether) return;
   w.judged = true;
   if (w.leaving || is_over()) return;
   if (has_finished(w)) return finish();
-  if (!job_.begun) end_soon_after(w);
-  if (!job_.become && WIFEXITED(w.status)) return;
-  const std::string follows = job_.begun && job_.become ? "; " + what_follows(w) : "";
+  if (!begun_) ending_.soon_after(w);
+  if (!become_ && WIFEXITED(w.status)) return;
+  const std::string follows = begun_ && become_ ? "; " + what_follows(w) : "";
   std::fprintf(stderr, "%s%s%s\n", w.name.c_str(), how_it_ended(w).c_str(), follows.c_str());
 }
 
-std::string Supervisor::what_follows(Ward& w) {
-  const Restarts& r = job_.restarts;
+std::string Replacements::what_follows(Ward& w) {
+  const Restarts& r = restarts_;
   const size_t seat = size_t(&w - wards_.data());
   if (WIFEXITED(w.status) && w.exit_code() == kExitUsage) return "a fresh worker would end in the same way";
   if (WIFEXITED(w.status) && !w.member) return "it was no member yet, and is not replaced";
   if (WIFSIGNALED(w.status) && WTERMSIG(w.status) == SIGTERM) return "it was told to, and is not replaced";
   if (r.times() == 0) return "the others continue";
-  const auto pause = job_.restarts.after_death(seat, w.ended_at - w.began);
+  const auto pause = restarts_.after_death(seat, w.ended_at - w.began);
   if (!pause)
     return text("the others continue, since the last of ", r.times(), " fresh workers has died there");
   w.fresh_at = w.ended_at + *pause;
@@ -100,10 +117,9 @@ std::string Supervisor::what_follows(Ward& w) {
               seconds(*pause), " s (", r.counted(seat), " of ", r.times(), ')');
 }
 
-// The job has ended, or no member is left to admit newcomers: fresh workers would wait in vain.
-void Supervisor::finish() {
-  if (job_.finished) return;
-  job_.finished = true;
+void Replacements::finish() {
+  if (finished_) return;
+  finished_ = true;
   for (Ward& w : wards_) {
     if (w.fresh && !w.member && !w.ended) kill(w.pid, SIGKILL);
     if (w.orders) w.order(kThrough);
@@ -111,40 +127,37 @@ void Supervisor::finish() {
 }
 
 // Whether there has been a member, and there is none. A ward may stand for several.
-bool Supervisor::deserted() const {
-  return job_.begun &&
+bool Replacements::deserted() const {
+  return begun_ &&
          std::none_of(wards_.begin(), wards_.end(), [](const Ward& w) { return !w.ended && w.member; });
 }
 
-bool Supervisor::expects_fresh() const {
-  return loss_ == Loss::kIsReplaced && superior_ && !is_over() &&
-         std::any_of(wards_.begin(), wards_.end(),
-                     [](const Ward& w) { return w.fresh_at || (w.ended && !w.judged); });
+bool Replacements::expects_fresh() const {
+  return !is_over() && std::any_of(wards_.begin(), wards_.end(),
+                                   [](const Ward& w) { return w.fresh_at || (w.ended && !w.judged); });
 }
 
-void Supervisor::replace_the_dead() {
-  if (loss_ != Loss::kIsReplaced) return;
+void Replacements::replace_the_dead(bool has_superior) {
   for (Ward& w : wards_) judge(w);
-  if (!job_.deserted && deserted() && !is_over()) {
-    job_.deserted = true;
+  if (!deserted_ && deserted() && !is_over()) {
+    deserted_ = true;
     if (reported) reported(kDeserted);
-    if (!job_.become) finish();
+    if (!become_) finish();
   }
   for (size_t i = 0; i < wards_.size(); ++i) {
     Ward& w = wards_[i];
-    if (!w.fresh_at || Clock::now() < *w.fresh_at || job_.suspended) continue;
+    if (!w.fresh_at || Clock::now() < *w.fresh_at || suspended_) continue;
     w.fresh_at.reset();
-    if (is_over() || (deserted() && !superior_)) continue;
+    if (is_over() || (deserted() && !has_superior)) continue;
     Ward next;
     next.name = w.name, next.prefix = w.prefix;
     next.fresh = true;
-    spawn(next, {.reports = true}, [this, i] { job_.become(i); });
+    spawn(next, {.reports = true}, mask_, [this, i] { become_(i); });
     w = std::move(next);
   }
 }
 
-// 130 if the job was interrupted, 0 if any worker has finished it, otherwise the status of the first failure.
-int Supervisor::status_of_survivors() const {
+int Replacements::status() const {
   bool finished = false;
   int failed = 0, lost = 0;
   for (const Ward& w : wards_) {
