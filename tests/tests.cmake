@@ -96,10 +96,14 @@ endif()
 include(tests/fuzz/fuzz.cmake)
 
 if(TARGET _skein)
+  add_executable(recorded_gradients tests/python/recorded_gradients.cc)
+  target_link_libraries(recorded_gradients PRIVATE skein_apps)
   add_test(NAME python COMMAND ${Python_EXECUTABLE} -m unittest -v test_skein test_optimizers test_elastic test_jax
+                                test_simulate test_rows
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/tests/python)
   set_tests_properties(python PROPERTIES LABELS fast TIMEOUT 900 RUN_SERIAL TRUE ENVIRONMENT
-    "${test_environment};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_BINARY_DIR}/python")
+    "${test_environment};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_BINARY_DIR}/python;\
+SKEIN_RECORDED_GRADIENTS=$<TARGET_FILE:recorded_gradients>")
 endif()
 
 # The tests that need a GPU: one program for a machine that has one, and the same objects on an emulated device.

@@ -20,6 +20,7 @@ EXCEPTIONS = {
     "comm/ucx/": "a real network",
     "comm/communicator/device_messages.cc": "times copies to and from a GPU",
     "apps/command_line/resumed_run.cc": "times of files",
+    "apps/embed/python/simulating.cc": "looks for Ctrl-C while a world is at work",
     "apps/launch/": "processes and their signals: workers of a world are threads",
 }
 

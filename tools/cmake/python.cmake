@@ -19,7 +19,7 @@ if(NOT SKEIN_PYTHON)
   return()
 endif()
 find_package(nanobind CONFIG REQUIRED)
-nanobind_add_module(_skein NB_STATIC apps/embed/python/module.cc)
+nanobind_add_module(_skein NB_STATIC apps/embed/python/module.cc apps/embed/python/simulating.cc)
 target_link_libraries(_skein PRIVATE skein_apps)
 target_compile_options(_skein PRIVATE -O1)
 # The package can be imported from the build folder.

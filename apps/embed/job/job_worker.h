@@ -97,6 +97,9 @@ class JobWorker {
   bool in_step_ = false;
 };
 
+// What each of so many workers is made from. Throws BadOption for flags that nothing reads.
+WorkerOptions checked_options(const JobWorkerOptions&, int world);
+
 // The values with which an optimizer begins unless they are given: lr, weight-decay, and its flags.
 optim::Values defaults_of_rule(const std::string& name);
 

@@ -53,6 +53,12 @@ void check_flags(const JobWorkerOptions& o, const WorkerOptions& w, int world) {
 
 }  // namespace
 
+WorkerOptions checked_options(const JobWorkerOptions& o, int world) {
+  WorkerOptions w = worker_options(o);
+  check_flags(o, w, world);
+  return w;
+}
+
 // The worker of this epoch, which goes on with what its members have taken along. A newcomer that cannot take part,
 // because it is made in another way, is alone with its error.
 void JobWorker::make(const std::optional<optim::Snapshot>& taken_along) {
@@ -90,20 +96,18 @@ void JobWorker::begin() {
 WorkerOptions JobWorker::options_now() const {
   const int world = job_->peers().size();
   comm::Council* const council = job_->council();
-  WorkerOptions w = worker_options(o_);
-  if (council && optim::strategy_row(w.algorithm).asynchronous())
-    throw BadOption(w.algorithm +
+  if (council && optim::strategy_row(o_.algorithm).asynchronous())
+    throw BadOption(o_.algorithm +
                     ": its workers are at different steps, so an elastic job of another program cannot go on "
                     "without one of them; choose another algorithm, or leave out elastic");
   try {
-    check_flags(o_, w, world);
+    return checked_options(o_, world);
   } catch (const BadOption&) {
     if (!job_->is_later_epoch()) throw;
     JobWorkerOptions fewer = o_;
     drop_flags_of_number(fewer.flags);
-    check_flags(fewer, w = worker_options(fewer), world);
+    return checked_options(fewer, world);
   }
-  return w;
 }
 
 void JobWorker::inherit(const std::optional<optim::Snapshot>& taken_along) {

@@ -12,6 +12,8 @@
 
 #include "apps/embed/job/averages.h"
 #include "apps/embed/job/job_worker.h"
+#include "apps/embed/python/parts.h"
+#include "apps/embed/python/simulating.h"
 #include "comm/communicator/words.h"
 #include "engine/version.h"
 
@@ -103,22 +105,6 @@ struct PythonWorker {
   }
 };
 
-// begin, end, rows, columns, hidden, decays
-using Part = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool>;
-
-Segments segments_of(const std::vector<Part>& parts) {
-  if (parts.empty()) return {};
-  std::vector<Segments::Segment> all;
-  for (const auto& [begin, end, rows, columns, hidden, decays] : parts)
-    all.push_back({.begin = begin,
-                   .end = end,
-                   .rows = rows,
-                   .columns = columns,
-                   .hidden = hidden,
-                   .decay = decays ? 1.f : 0.f});
-  return {all, kCpu};
-}
-
 std::unique_ptr<PythonWorker> make_worker(std::shared_ptr<EmbeddedJob> job,
                                           std::shared_ptr<const Memory> memory, const std::string& algorithm,
                                           const std::string& optimizer, std::optional<float> lr,
@@ -158,6 +144,7 @@ NB_MODULE(_skein, m) {
   nb::exception<comm::EpochEnds>(m, "WorkersChanged", nb::handle(error));
   m.def("algorithms", &algorithms);
   m.def("optimizers", &optimizers);
+  define_simulate(m);
   m.attr("BLOCK") = Segments::kBlock;  // of parameters under an optimizer that sees their segments
 
   nb::class_<EmbeddedJob>(m, "Job")

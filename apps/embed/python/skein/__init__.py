@@ -19,12 +19,14 @@ import contextlib
 import weakref
 
 from . import _skein
+from ._flags import values_of, words_of
 from ._layout import Layout
+from ._simulate import plain_world, simulate
 from ._skein import BadFile, BadOption, Error, PeerLost, Timeout, WorkersChanged, algorithms
 
 __version__ = _skein.__version__
 __all__ = ["BadFile", "BadOption", "Error", "Job", "PeerLost", "Timeout", "Worker", "WorkersChanged", "algorithms",
-           "init", "optimizers"]
+           "init", "optimizers", "plain_world", "simulate"]
 
 
 def init(place=".", deadline=60.0, transport="auto", seal="auto", wire="fp32", elastic=False):
@@ -43,8 +45,7 @@ def init(place=".", deadline=60.0, transport="auto", seal="auto", wire="fp32", e
 
 def optimizers():
     """Of each optimizer, by name: what it reads, and the value of each unless it is given."""
-    return {name: {flag.replace("-", "_"): _value(word) for flag, word in flags.items()}
-            for name, flags in _skein.optimizers().items()}
+    return {name: values_of(flags) for name, flags in _skein.optimizers().items()}
 
 
 class Job:
@@ -120,9 +121,8 @@ class Worker:
         self._failed = False                 # gradient() has raised
         memory = _skein.Memory(job._native, layout.parameter_count, layout.buffer_count, layout.vector)
         layout.bind(memory)
-        words = {name.replace("_", "-"): _word(value) for name, value in flags.items()}
         self._native = _skein.Worker(job._native, memory, algorithm.replace("_", "-"), optimizer, lr, weight_decay, seed,
-                                     words, layout.words, layout.sizes, layout.count, layout.segments)
+                                     words_of(flags), layout.words, layout.sizes, layout.count, layout.segments)
 
     parameters = property(lambda self: self._layout.parameters,
                           doc="the live parameters, one array each, to be read by the buffer protocol or DLPack")
@@ -212,22 +212,3 @@ class Worker:
         """What was sent, and how long this worker waited for others."""
         figures = self._native.figures()
         return {k: v if k.endswith("_s") else int(v) for k, v in figures.items()}
-
-
-def _value(word):
-    if word in ("true", "false"):
-        return word == "true"
-    try:
-        return int(word)
-    except ValueError:
-        pass
-    try:
-        return float(word)
-    except ValueError:
-        return word
-
-
-def _word(value):
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return str(value)

@@ -6,7 +6,7 @@ from ._skein import BLOCK, BadOption
 
 def _place(array):
     """(first byte, byte after the last one) of a contiguous array or tensor of float32; None of others."""
-    if _is_torch(array):
+    if is_torch(array):
         begin = array.data_ptr() if array.is_contiguous() else None
     else:
         said = getattr(array, "__array_interface__", {"strides": ()})
@@ -15,7 +15,7 @@ def _place(array):
     return (begin, begin + 4 * size) if begin and size else None
 
 
-def _is_torch(array):
+def is_torch(array):
     return type(array).__module__.split(".")[0] == "torch" or (
         "torch" in sys.modules and isinstance(array, sys.modules["torch"].Tensor))
 
@@ -52,7 +52,8 @@ def _named(parameters):
 
 
 class Layout:
-    """vector           the array whose memory is the worker's, or None
+    """given, shapes       the parameters as they were given
+    vector           the array whose memory is the worker's, or None
     parameters, gradients  one array a parameter, once bind() was called
     words               the same for equal layouts
     sizes               of the parameters as they lie in the vector, with the padding behind them
@@ -60,16 +61,16 @@ class Layout:
     """
 
     def __init__(self, parameters, buffers, optimizer="sgd", matrices=None):
-        single = hasattr(parameters, "shape") and not _is_torch(parameters)
-        self._names, self._given = (None, [parameters]) if single else _named(parameters)
+        single = hasattr(parameters, "shape") and not is_torch(parameters)
+        self._names, self.given = (None, [parameters]) if single else _named(parameters)
         self._given_buffers = [b for b in buffers if _is_float32(b)]
-        if not self._given:
+        if not self.given:
             raise BadOption("no parameters: an empty list, or a generator that was read before")
-        for i, array in enumerate(self._given):
+        for i, array in enumerate(self.given):
             self._check(i, array)
-        self._shapes = [_shape(p) for p in self._given]
+        self.shapes = [_shape(p) for p in self.given]
         self._buffer_shapes = [_shape(b) for b in self._given_buffers]
-        self.count = sum(map(_size, self._shapes))
+        self.count = sum(map(_size, self.shapes))
         if self.count == 0:
             raise BadOption("these parameters have no elements")
         self.buffer_count = sum(map(_size, self._buffer_shapes))
@@ -79,27 +80,27 @@ class Layout:
             self._check_memory(memoryview(self.vector))
         self._find_segments(optimizer, matrices)
         self.parameter_count = sum(self.sizes)
-        self.words = ",".join("x".join(map(str, s)) for s in self._shapes + self._buffer_shapes)
+        self.words = ",".join("x".join(map(str, s)) for s in self.shapes + self._buffer_shapes)
         if self.segments:
             self.words += " in segments " + ",".join(
                 f"{rows}x{columns}" + "*" * hidden for _, _, rows, columns, hidden, _ in self.segments)
         self._torch = {}  # of a parameter's index: the tensor, and its gradient
 
     def _name(self, i):
-        array = self._given[i]
+        array = self.given[i]
         name = f" '{self._names[i]}'" if self._names else ""
         return f"parameter {i}{name} ({type(array).__name__}{_shape(array)})"
 
     def _check(self, i, array):
         if not _is_float32(array):
             raise BadOption(f"{self._name(i)}: parameters are float32, not {getattr(array, 'dtype', 'others')}")
-        if _is_torch(array) and array.device.type != "cpu":
+        if is_torch(array) and array.device.type != "cpu":
             raise BadOption(f"{self._name(i)} is on {array.device}: parameters of this package lie on the host")
-        if any(other is array for other in self._given[:i]):
+        if any(other is array for other in self.given[:i]):
             raise BadOption(f"{self._name(i)} is given twice")
 
     def _check_overlaps(self):
-        places = sorted((*_place(array), i) for i, array in enumerate(self._given) if _place(array))
+        places = sorted((*_place(array), i) for i, array in enumerate(self.given) if _place(array))
         for (_, end, i), (begin, _, j) in zip(places, places[1:]):
             if begin < end:
                 raise BadOption(f"{self._name(j)} overlaps {self._name(i)}: each has memory of its own")
@@ -114,12 +115,12 @@ class Layout:
     # ---- segments: what optimizers other than SGD treat as one, a parameter or a part of the single vector
 
     def _find_segments(self, optimizer, matrices):
-        self.segments, self.sizes = [], [_size(s) for s in self._shapes]
+        self.segments, self.sizes = [], [_size(s) for s in self.shapes]
         if optimizer == "sgd":
             if matrices is not None:
                 raise BadOption("matrices: sgd treats all parameters alike; leave it out, or choose another optimizer")
             return
-        shapes = self._shapes
+        shapes = self.shapes
         if self.vector is not None:
             shapes = [[self.count]] if matrices is None else [[int(n) for n in shape] for shape in matrices]
             if not shapes or any(not s or min(s) < 1 for s in shapes):
@@ -166,20 +167,20 @@ class Layout:
     def bind(self, memory):
         self._memory = memory
         self.parameters, self.gradients, at = [], [], 0
-        for i, (array, shape) in enumerate(zip(self._given, self._shapes)):
+        for i, (array, shape) in enumerate(zip(self.given, self.shapes)):
             x, g = memory.parameters(at, shape), memory.gradients(at, shape)
             self.parameters.append(x)
             self.gradients.append(g)
             at += self.sizes[i]
-            if _is_torch(array):
+            if is_torch(array):
                 _move(array, x)
                 self._torch[i] = (array, sys.modules["torch"].from_dlpack(g))
             elif self.vector is None:
-                _copy(x, array)
+                copy_into(x, array)
         at = 0
         for array, shape in zip(self._given_buffers, self._buffer_shapes):
             window = memory.buffers(at, shape)
-            _move(array, window) if _is_torch(array) else _copy(window, array)
+            _move(array, window) if is_torch(array) else copy_into(window, array)
             at += _size(shape)
 
     def clear(self):
@@ -203,15 +204,18 @@ class Layout:
             self.fetch(index)
         if isinstance(given, tuple):
             loss, gradients = given
-            if len(gradients) != len(self.gradients):
-                raise BadOption(f"{len(gradients)} gradients for {len(self.gradients)} parameters")
-            for i, (to, array) in enumerate(zip(self.gradients, gradients)):
-                if _shape(array) != self._shapes[i]:
-                    raise BadOption(f"gradient {i} has the shape {_shape(array)}, its parameter {self._shapes[i]}")
-                _copy(to, array)
+            self.copy_gradients(self.gradients, gradients)
         else:
             loss = given
         return float(loss.detach() if hasattr(loss, "detach") else loss)
+
+    def copy_gradients(self, to, gradients):
+        if len(gradients) != len(to):
+            raise BadOption(f"{len(gradients)} gradients for {len(to)} parameters")
+        for i, (window, array) in enumerate(zip(to, gradients)):
+            if _shape(array) != self.shapes[i]:
+                raise BadOption(f"gradient {i} has the shape {_shape(array)}, its parameter {self.shapes[i]}")
+            copy_into(window, array)
 
 
 def _move(tensor, window):
@@ -223,7 +227,7 @@ def _move(tensor, window):
         tensor.data = window
 
 
-def _copy(to, array):
+def copy_into(to, array):
     """Copies between contiguous arrays of one shape. `array` supports the buffer protocol or __array__."""
     if not _is_float32(array):
         raise BadOption(f"float32 is wanted, not {array.dtype}")
