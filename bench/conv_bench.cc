@@ -1,8 +1,9 @@
-// Convolutions of models: GFLOP/s of the plain sum by our direct kernel, by Winograd (where it fits, else direct
-// again) and by oneDNN; then the better of ours against the peak and oneDNN. Of
-// depthwise convolutions by ours for these, and of other grouped ones by oneDNN alone.
+// Convolutions of models: GFLOP/s of the plain sum by our direct kernel, by Winograd (where it fits, else
+// direct again) and by oneDNN; then the better of ours against the peak and oneDNN. Of depthwise and other
+// grouped convolutions by ours for these, where they fit. resnext50-dense: those of resnext50 as if they were
+// of one group, beside which the grouped ones are measured.
 //
-//   conv_bench [resnet50|resnet20|resnet18|mobilenet|resnext50] [batch] [fp32|bf16] [threads] [only input channels]
+//   conv_bench [resnet50|resnet20|resnet18|mobilenet|resnext50|resnext50-dense] [batch] [fp32|bf16] [threads] [only input channels]
 //
 // Seconds are processor seconds divided by threads, the least of several runs: a loaded machine delays them
 // but does not lengthen them.
@@ -16,6 +17,7 @@
 #include "bench/peaks.h"
 #include "engine/cpu/depthwise_conv.h"
 #include "engine/cpu/direct_conv.h"
+#include "engine/cpu/grouped_conv.h"
 #include "engine/cpu/winograd.h"
 
 using namespace skein;
@@ -30,11 +32,12 @@ struct Layer {
 // The grouped ones of MobileNetV3-like nets (a channel a group) and of ResNeXt-50 32x4d.
 std::map<Layer, int> grouped_layers_of(const std::string& model) {
   std::map<Layer, int> all;
-  if (model == "resnext50") {
+  if (model != "mobilenet") {
+    const int64_t groups = model == "resnext50" ? 32 : 1;
     for (int64_t stage = 0; stage < 4; ++stage) {
       const int64_t width = 128 << stage, size = 56 >> stage;
-      all[{width, width, 3, 1, size, 32}] = 2;
-      if (stage) all[{width, width, 3, 2, 2 * size, 32}] = 1;
+      all[{width, width, 3, 1, size, groups}] = 2;
+      if (stage) all[{width, width, 3, 2, 2 * size, groups}] = 1;
     }
     return all;
   }
@@ -49,7 +52,7 @@ std::map<Layer, int> grouped_layers_of(const std::string& model) {
 }
 
 std::map<Layer, int> layers_of(const std::string& model) {
-  if (model == "mobilenet" || model == "resnext50") return grouped_layers_of(model);
+  if (model == "mobilenet" || model.starts_with("resnext50")) return grouped_layers_of(model);
   std::map<Layer, int> all;
   if (model == "resnet20") {
     all[{3, 16, 3, 1, 32}]++;
@@ -120,6 +123,7 @@ int main(int argc, char** argv) {
   const Run direct[] = {cpu::direct_forward, cpu::direct_backward_data, cpu::direct_backward_weights};
   const Run depthwise[] = {cpu::depthwise_forward, cpu::depthwise_backward_data,
                            cpu::depthwise_backward_weights};
+  const Run grouped[] = {cpu::grouped_forward, cpu::grouped_backward_data, cpu::grouped_backward_weights};
   const Run library[] = {cpu::onednn_forward, cpu::onednn_backward_data, cpu::onednn_backward_weights};
   const Run fast[] = {cpu::winograd_forward, cpu::winograd_backward_data, cpu::winograd_backward_weights};
   const char* names[] = {"forward", "data", "weights"};
@@ -133,8 +137,10 @@ int main(int argc, char** argv) {
     if (layer.groups > 1) std::printf(" in %ld groups", long(layer.groups));
     for (int pass = 0; pass < 3; ++pass) {
       if (pass == 1 && layer.channels == 3) continue;
-      const bool one_by_one = cpu::is_depthwise(c), none = layer.groups > 1 && !one_by_one;
-      const Run mine = none ? library[pass] : one_by_one ? depthwise[pass] : direct[pass];
+      const Run mine = layer.groups == 1      ? direct[pass]
+                       : cpu::is_depthwise(c) ? depthwise[pass]
+                       : cpu::grouped_fits(c) ? grouped[pass]
+                                              : library[pass];
       const double ours = least_seconds([&] { mine(c); }, threads);
       const double theirs = least_seconds([&] { library[pass](c); }, threads);
       const double third = cpu::winograd_fits(c) ? least_seconds([&] { fast[pass](c); }, threads) : ours;

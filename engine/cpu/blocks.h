@@ -70,4 +70,13 @@ inline std::vector<Class> classes_of(const ConvArgs& c) {
   return all;
 }
 
+// Positions p in [from, to) with (p + padding) mod stride equal to `rest`: the first, and how many there are.
+struct EveryStride {
+  int64_t first, count;
+  EveryStride(int64_t from, int64_t to, int64_t rest, const ConvGeometry& g) {
+    first = from + ((rest - from - g.padding) % g.stride + g.stride) % g.stride;
+    count = first < to ? (to - first + g.stride - 1) / g.stride : 0;
+  }
+};
+
 }  // namespace skein::cpu

@@ -113,15 +113,6 @@ void forward_block(const ConvArgs& c, const Class& all, const Tensor& packed, co
         taps, lanes, end);
 }
 
-// The positions p in [from, to) with (p + padding) mod stride equal to `rest`: the first, and how many there are.
-struct EveryStride {
-  int64_t first, count;
-  EveryStride(int64_t from, int64_t to, int64_t rest, const ConvGeometry& g) {
-    first = from + ((rest - from - g.padding) % g.stride + g.stride) % g.stride;
-    count = first < to ? (to - first + g.stride - 1) / g.stride : 0;
-  }
-};
-
 void data_block(const ConvArgs& c, const std::vector<Class>& classes, const Tensor& packed, const Block& b,
                 const End& end) {
   thread_local std::vector<Cell> memory;

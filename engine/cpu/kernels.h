@@ -118,6 +118,47 @@ struct DepthwiseKernels {
   void (*outer[kMostTaps])(const DepthwiseOuter&);        // by taps - 1
 };
 
+// For grouped convolutions with as many outputs as channels in a group. Vectors are of outputs in products,
+// of channels in outer products; a vector is of one group, or of several with 2, 4 or 8 lanes each.
+inline constexpr int kMostGroupedTaps = 5;
+
+// to[row][column][lane] = sum over taps and k of in[row][column][tap[t] + the k-th cell of the lane's group]
+// weights[t][k][lane]. Vectors are read from `in` if they are of several groups.
+struct GroupedProduct {
+  const Cell* in;
+  int64_t in_row, in_step;
+  const int64_t* tap;
+  int64_t taps, depth;  // depth: cells of a group
+  const Cell* weights;
+  void* to;                 // results of the cells' own type, or sums in f32
+  bool results;             // which
+  bool past_caches;         // how results are written, which must then be aligned to vectors
+  int64_t to_row, to_step;  // elements
+  int64_t rows, columns;
+};
+// sums[t][k][lane] = (add ? itself : 0) + sum over pixels of x[pixel + tap[t] + lane] y[pixel + its k-th]
+struct GroupedOuter {
+  const Cell *x, *y;
+  Pixels x_at, y_at;  // which differ in their steps
+  const int64_t* tap;
+  float* sums;
+  int64_t sums_step;  // floats from one tap to the next
+  bool add;
+};
+struct GroupedRow {
+  int outputs;  // that `outer` takes at once: all of a group, or part of a whole vector; 0: no kernels
+  int taps;     // that it takes at most
+  void (*product[kMostPixels])(const GroupedProduct&);   // by pixels at a time - 1, at most the columns
+  void (*outer[kMostGroupedTaps])(const GroupedOuter&);  // by taps - 1
+};
+struct GroupedKernels {
+  DType type;                                   // of results: f32 or, for pairs, bf16
+  GroupedRow of_two, of_four, of_eight, whole;  // by lanes of a group; whole: vectors are of one group
+  const GroupedRow& of(int64_t lanes, int64_t width) const {
+    return lanes >= width ? whole : lanes == 2 ? of_two : lanes == 4 ? of_four : of_eight;
+  }
+};
+
 // out[i][from + l] <- act(sums[i][l] + bias[l]) + beta out[i][from + l], for l < width
 struct TileFinish {
   void* const* out;
@@ -177,6 +218,7 @@ struct Kernels {
   TileKernels tiles;       // of f32
   TileKernels slim_tiles;  // for few lanes
   DepthwiseKernels depthwise;
+  GroupedKernels grouped;  // of f32
   void (*finish[3])(const TileFinish&);
   void (*pack[3])(const PackRow&);  // as f32, by element()
   void (*pack_pairs)(const PackRow&);
@@ -188,6 +230,7 @@ const Kernels& kernels();  // those of chosen_isa()
 // Tiles of two bf16 a cell; null where the processor does not multiply bf16.
 struct PairKernels {
   TileKernels tiles, slim_tiles;
+  GroupedKernels grouped;
 };
 const PairKernels* pair_kernels();
 

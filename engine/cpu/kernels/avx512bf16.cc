@@ -12,6 +12,7 @@
 #if defined(__x86_64__) && !defined(__clang__)  // clang does not know the pragma
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512bf16")
+#include "engine/cpu/kernels/grouped.h"
 #include "engine/cpu/kernels/tile.h"
 
 namespace skein::cpu {
@@ -19,6 +20,8 @@ namespace {
 
 struct Pairs {
   using Sums = V16;
+  static constexpr int kElements = 2;
+  static __m512bh operand(WordsOf<V16> cells) { return __m512bh(cells); }
   static __m512bh lanes(const Cell* p) { return load_bits<__m512bh>(p); }
   static __m512bh spread(const Cell* p) { return __m512bh(_mm512_set1_epi32(load_bits<int>(p))); }
   static V16 multiplied(V16 sum, __m512bh x, __m512bh y) { return V16(_mm512_dpbf16_ps(__m512(sum), x, y)); }
@@ -38,7 +41,8 @@ struct Pairs {
 
 }  // namespace
 
-constinit const PairKernels kPairs16 = {tile_kernels<Pairs, 12, 2>(), tile_kernels<Pairs, 12, 1>()};
+constinit const PairKernels kPairs16 = {tile_kernels<Pairs, 12, 2>(), tile_kernels<Pairs, 12, 1>(),
+                                        grouped_kernels<Pairs>()};
 
 }  // namespace skein::cpu
 #pragma GCC pop_options

@@ -1,6 +1,7 @@
 // All kernels for vectors V.
 #pragma once
 #include "engine/cpu/kernels/depthwise.h"
+#include "engine/cpu/kernels/grouped.h"
 #include "engine/cpu/kernels/norm.h"
 #include "engine/cpu/kernels/pack.h"
 #include "engine/cpu/kernels/pool.h"
@@ -24,6 +25,7 @@ constexpr Kernels kernels_of() {
           kTileRows<V>,
           kWidth<V> == 16 ? 1 : 2 > (),
           depthwise_kernels<V>(),
+          grouped_kernels<Singles<V>>(),
           {tile_finish<V, float>, tile_finish<V, bf16>, tile_finish<V, f16>},
           {pack_cells<V, float>, pack_cells<V, bf16>, pack_cells<V, f16>},
           pack_cells<V, Half>,

@@ -14,6 +14,8 @@ namespace skein::cpu {
 template <class V>
 struct Singles {
   using Sums = V;
+  static constexpr int kElements = 1;
+  static V operand(WordsOf<V> cells) { return V(cells); }
   static V lanes(const Cell* p) { return load_bits<V>(p); }
   static V spread(const Cell* p) { return splat<V>(load_bits<float>(p)); }
   static V multiplied(V sum, V x, V y) { return sum + x * y; }

@@ -2,6 +2,7 @@
 // sums are exact in any order. It includes only what tests/aarch64 compiles for another processor, too.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "engine/cpu/kernels.h"
@@ -184,6 +185,65 @@ TEST(Kernels, ConvolveDepthwise) {
       for (int64_t i = 0; i < 9 * C; ++i)
         ASSERT_EQ(sums[size_t(i)], depthwise_at(x, taps, C, i / C / 3 + 1, i / C % 3 + 1, i % C)) << k->width;
     }
+}
+
+// Three pixels of an image one row high, with two taps, as a grouped convolution of 32 channels and outputs.
+void expect_grouped(const Kernels& k, int64_t group) {
+  constexpr int64_t C = 32, kPixels = 3, kTaps = 2;
+  const int64_t W = k.width, tap[kTaps] = {0, 2 * C};
+  const std::vector<float> x = some(5 * C, 25), taps = some(size_t(kTaps * group * C), 26),
+                           dy = some(3 * C, 27);
+  std::vector<float> y(kPixels * C), dw(size_t(kTaps * group * W));
+  const GroupedRow& row = k.grouped.of(group, W);
+  for (int64_t j = 0; j < C;
+       j += W) {  // weights and their gradients: [panel][tap][channel of the group][lane]
+    const float* w = taps.data() + j * kTaps * group;
+    row.product[kPixels - 2]({.in = cells(x) + j / std::max(group, W) * std::max(group, W),
+                              .in_row = 0,
+                              .in_step = C,
+                              .tap = tap,
+                              .taps = kTaps,
+                              .depth = group,
+                              .weights = reinterpret_cast<const Cell*>(w),
+                              .to = y.data() + j,
+                              .results = true,
+                              .past_caches = false,
+                              .to_row = 0,
+                              .to_step = C,
+                              .rows = 1,
+                              .columns = kPixels});
+    for (int64_t o = j; o < j + W; ++o)
+      for (int64_t q = 0; q < kPixels; ++q) {
+        float want = 0;
+        for (int64_t t = 0; t < kTaps; ++t)
+          for (int64_t i = 0; i < group; ++i)
+            want += x[size_t(q * C + tap[t] + o / group * group + i)] * w[(t * group + i) * W + o - j];
+        ASSERT_EQ(y[size_t(q * C + o)], want) << W << " wide, groups of " << group;
+      }
+    const Pixels pixels{1, 1, kPixels, 0, 0, C};
+    for (int64_t i = 0; i < group; i += row.outputs)
+      row.outer[kTaps - 1]({.x = cells(x) + j,
+                            .y = cells(dy) + j / std::max(group, W) * std::max(group, W) + i,
+                            .x_at = pixels,
+                            .y_at = pixels,
+                            .tap = tap,
+                            .sums = dw.data() + i * W,
+                            .sums_step = group * W,
+                            .add = false});
+    for (int64_t t = 0; t < kTaps; ++t)
+      for (int64_t i = 0; i < group * W; ++i) {
+        float want = 0;
+        const int64_t c = j + i % W, o = c / group * group + i / W;
+        for (int64_t q = 0; q < kPixels; ++q) want += x[size_t(q * C + tap[t] + c)] * dy[size_t(q * C + o)];
+        ASSERT_EQ(dw[size_t(t * group * W + i)], want) << W << " wide, groups of " << group;
+      }
+  }
+}
+
+TEST(Kernels, ConvolveGroups) {
+  for (const Kernels* k : tables())
+    for (const int64_t group : {2, 4, 8, 16, 32})
+      if (group < k->width || group % k->width == 0) expect_grouped(*k, group);
 }
 
 // The largest of each window, where it was, and its gradient there.

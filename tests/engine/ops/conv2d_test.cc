@@ -9,6 +9,7 @@
 #include "engine/backend.h"
 #include "engine/cpu/depthwise_conv.h"
 #include "engine/cpu/direct_conv.h"
+#include "engine/cpu/grouped_conv.h"
 #include "engine/cpu/winograd.h"
 #include "tests/support/conv_cases.h"
 #include "tests/support/reference.h"
@@ -47,21 +48,19 @@ Numbers scaled(const Numbers& v, double beta) {
 }
 
 // Beyond those that both processors are tried with: grouped, depthwise and other shapes.
-const std::vector<ConvCase> kCases = with(kConvCases, {{2, 9, 9, 16, 16, 3, 3, {1, 1, 1, 16}},
-                                                       {1, 12, 12, 8, 12, 3, 3, {1, 2, 2, 1}},
-                                                       {2, 7, 7, 8, 16, 3, 3, {2, 1, 1, 4}},
-                                                       {1, 10, 8, 6, 6, 3, 3, {1, 2, 2, 6}},
-                                                       {3, 7, 9, 24, 40, 3, 3, {1, 1, 1, 1}},
-                                                       {1, 30, 31, 16, 8, 3, 3, {1, 0, 1, 1}},
-                                                       {2, 8, 5, 8, 24, 3, 3, {1, 2, 1, 1}},
-                                                       {2, 6, 6, 32, 40, 3, 3, {1, 1, 1, 1}},
-                                                       {2, 14, 13, 40, 40, 3, 3, {2, 1, 1, 40}},
-                                                       {3, 9, 11, 24, 24, 5, 5, {1, 2, 1, 24}},
-                                                       {1, 12, 9, 48, 48, 7, 7, {1, 3, 1, 48}},
-                                                       {2, 8, 9, 32, 32, 3, 3, {1, 1, 1, 8}},
-                                                       {2, 7, 6, 12, 24, 3, 3, {1, 1, 1, 12}},
-                                                       {1, 9, 9, 24, 12, 3, 3, {2, 1, 2, 3}},
-                                                       {2, 5, 5, 32, 32, 1, 1, {2, 0, 1, 32}}});
+const std::vector<ConvCase> kCases =
+    with(kConvCases, {{2, 9, 9, 16, 16, 3, 3, {1, 1, 1, 16}},   {1, 12, 12, 8, 12, 3, 3, {1, 2, 2, 1}},
+                      {2, 7, 7, 8, 16, 3, 3, {2, 1, 1, 4}},     {1, 10, 8, 6, 6, 3, 3, {1, 2, 2, 6}},
+                      {3, 7, 9, 24, 40, 3, 3, {1, 1, 1, 1}},    {1, 30, 31, 16, 8, 3, 3, {1, 0, 1, 1}},
+                      {2, 8, 5, 8, 24, 3, 3, {1, 2, 1, 1}},     {2, 6, 6, 32, 40, 3, 3, {1, 1, 1, 1}},
+                      {2, 14, 13, 40, 40, 3, 3, {2, 1, 1, 40}}, {3, 9, 11, 24, 24, 5, 5, {1, 2, 1, 24}},
+                      {1, 12, 9, 48, 48, 7, 7, {1, 3, 1, 48}},  {2, 8, 9, 32, 32, 3, 3, {1, 1, 1, 8}},
+                      {2, 7, 6, 12, 24, 3, 3, {1, 1, 1, 12}},   {1, 9, 9, 24, 12, 3, 3, {2, 1, 2, 3}},
+                      {2, 5, 5, 32, 32, 1, 1, {2, 0, 1, 32}},   {2, 9, 8, 24, 24, 3, 3, {1, 1, 1, 12}},
+                      {3, 9, 11, 40, 40, 3, 3, {2, 1, 1, 10}},  {1, 11, 10, 24, 24, 3, 3, {2, 1, 1, 3}},
+                      {2, 7, 9, 32, 32, 3, 3, {1, 1, 1, 2}},    {1, 12, 7, 64, 64, 3, 3, {2, 1, 1, 2}},
+                      {2, 7, 7, 8, 8, 5, 5, {1, 2, 1, 2}},      {1, 10, 9, 48, 48, 3, 3, {1, 2, 2, 6}},
+                      {2, 6, 5, 96, 96, 1, 1, {2, 0, 1, 2}},    {1, 16, 30, 16, 16, 3, 2, {3, 2, 1, 4}}});
 
 ConvArgs make_conv(const ConvCase& k, DType t, bool bias) {
   const auto& g = k.geometry;
@@ -90,6 +89,8 @@ const Way kWays[] = {
     {"direct", cpu::direct_forward, cpu::direct_backward_data, cpu::direct_backward_weights, ungrouped},
     {"depthwise", cpu::depthwise_forward, cpu::depthwise_backward_data, cpu::depthwise_backward_weights,
      cpu::is_depthwise},
+    {"grouped", cpu::grouped_forward, cpu::grouped_backward_data, cpu::grouped_backward_weights,
+     cpu::grouped_fits},
     {"Winograd", cpu::winograd_forward, cpu::winograd_backward_data, cpu::winograd_backward_weights,
      cpu::winograd_fits}};
 
@@ -143,6 +144,25 @@ TEST(Conv, WeightGradientEqualsTheReferenceAndAccumulates) {
     if (!c.bias) return;
     EXPECT_LT(error(c.bias, db), bound(kF32)) << what << ", bias";
   });
+}
+
+// From 8 MiB on results are written past the caches.
+TEST(Conv, LargeResultsEqualOneDnns) {
+  const ConvCase large{2, 128, 128, 64, 64, 3, 3, {1, 1, 1, 16}};
+  for (const Way& way : kWays) {
+    ConvArgs c = make_conv(large, kF32, false);
+    if (!way.fits(c)) continue;
+    cpu::onednn_forward(c);
+    const Numbers y = numbers(c.y);
+    c.y = Tensor::zeros(c.y.shape());
+    way.forward(c);
+    EXPECT_LT(error(c.y, y), bound(kF32)) << way.name;
+    cpu::onednn_backward_data(c);
+    const Numbers x = numbers(c.x);
+    c.x = Tensor::zeros(c.x.shape());
+    way.data(c);
+    EXPECT_LT(error(c.x, x), bound(kF32)) << way.name;
+  }
 }
 
 TEST(Conv, ManyThreadsOfOneProcessAgreeBitForBit) {
