@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "apps/checkpoint/manifest.h"
@@ -35,26 +36,48 @@ void remove_checkpoint(const std::string& path) {
   fs::remove_all(hidden);
 }
 
+// The hidden names of unfinished checkpoints.
+std::vector<std::string> unfinished(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (fs::directory_iterator at(directory, ignored), end; !ignored && at != end; at.increment(ignored)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with(".step-") && name.find(kPartial) != std::string::npos) names.push_back(name);
+  }
+  return names;
+}
+
 std::string sum_file(const std::string& aside, int rank) { return text(aside, '/', rank_file(rank), ".sum"); }
 
 }  // namespace
 
 Checkpoints::Checkpoints(const std::string& output, int keep) : dir_(output + "/checkpoints"), keep_(keep) {
   CHECK(keep >= 1, keep);
+  for (const std::string& name : unfinished(dir_)) leftovers_.insert(name);
 }
 
 std::string Checkpoints::aside(int64_t step) const {
   return text(dir_, "/.", checkpoint_name(step), attempt_ > 0 ? text('.', attempt_) : "", kPartial);
 }
 
+bool Checkpoints::is_taken_away(int64_t step) const { return !fs::exists(aside(step)); }
+
+// Left behind by a crash, or by an attempt before this one.
+bool Checkpoints::is_leftover(const std::string& name) const {
+  const size_t dot = name.find('.', 1);
+  return leftovers_.contains(name) || std::atoi(name.c_str() + dot + 1) <= attempt_;
+}
+
+// Checkpoints of later steps were abandoned when training resumed from an earlier one. Those that appear
+// after this are none of them: if this worker is stopped, and given up, the others write them.
 void Checkpoints::begin(int64_t step) {
   make_directory(dir_);
   std::error_code ignored;
-  for (fs::directory_iterator at(dir_, ignored), end; !ignored && at != end; at.increment(ignored)) {
-    const std::string name = at->path().filename().string();
-    if (name.starts_with(".step-") && name.find(kPartial) != std::string::npos)
-      fs::remove_all(at->path(), ignored);  // left behind by a crash
-  }
+  for (const std::string& name : unfinished(dir_))
+    if (is_leftover(name)) fs::remove_all(dir_ + '/' + name, ignored);
+  abandoned_.clear();
+  for (const std::string& path : list_checkpoints(dir_))
+    if (checkpoint_step(path) > step) abandoned_.push_back(path);
   make_directory(aside(step));
 }
 
@@ -95,14 +118,12 @@ std::string Checkpoints::commit(int64_t step, const Identity& identity, const Da
   return target;
 }
 
-// Later steps than the newest were abandoned when training resumed from an earlier step.
 void Checkpoints::retire(int64_t newest) {
+  for (const std::string& path : abandoned_)
+    if (fs::exists(path)) remove_checkpoint(path);
   std::vector<std::string> older;
-  for (const std::string& path : list_checkpoints(dir_)) {
-    const int64_t step = checkpoint_step(path);
-    if (step > newest) remove_checkpoint(path);
-    if (step < newest) older.push_back(path);
-  }
+  for (const std::string& path : list_checkpoints(dir_))
+    if (checkpoint_step(path) < newest) older.push_back(path);
   for (size_t i = 0; i + size_t(keep_) < older.size() + 1; ++i) remove_checkpoint(older[i]);
 }
 

@@ -1,6 +1,7 @@
 // Checkpoints: everything the next step reads, in
 // DIR/checkpoints/step-NNNNNNNN/{manifest.json, rank-0000.safetensors, ...}.
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,9 +42,12 @@ class Checkpoints {
   explicit Checkpoints(const std::string& output, int keep = 3);
   const std::string& directory() const { return dir_; }  // OUTPUT/checkpoints
 
-  // Numbers another attempt at the same step, after a worker was lost in the last one, so that what the lost
-  // worker may still write does not interfere. The number must be the same on every rank.
+  // Numbers another attempt, after a worker was lost in the last one, so that what the lost worker may
+  // still write does not interfere. The number must be the same on every rank, and larger than those
+  // before. A worker that is stopped and given up, and goes on later, finds its attempt taken away, and
+  // leaves later ones alone.
   void attempt(int number) { attempt_ = number; }
+  bool is_taken_away(int64_t step) const;  // what begin() made for this step, and nobody has committed
   void begin(int64_t step);
   void write(int64_t step, int rank, const Walk&);
   // Returns the new checkpoint's path. `leftover` and `shares` as in Manifest.
@@ -53,9 +57,12 @@ class Checkpoints {
 
  private:
   std::string aside(int64_t step) const;
+  bool is_leftover(const std::string& name) const;
   void retire(int64_t newest);
   std::string dir_;
   int keep_, attempt_ = 0;
+  std::set<std::string> leftovers_;     // unfinished ones that were there before this
+  std::vector<std::string> abandoned_;  // of later steps than that which has begun
 };
 
 // Finished checkpoints of an output directory (or of its checkpoints/), oldest first.

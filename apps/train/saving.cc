@@ -13,6 +13,9 @@
 namespace skein::apps {
 
 namespace fs = std::filesystem;
+namespace {
+constexpr double kUntilTold = 5;  // seconds within which a worker that goes on learns that it was given up
+}
 
 std::string how_to_resume(const std::string& directory) {
   const std::vector<std::string> all = list_checkpoints(directory);
@@ -82,6 +85,14 @@ void Saving::commit() {
                       even ? std::vector<int64_t>() : p.shares());
 }
 
+// A worker that is stopped in f, and given up, finds that the others have taken away what it had begun to
+// write. That is no fault of the disk: it ends as one that was given up.
+void Saving::unless_given_up(const std::function<void()>& f) try { f(); } catch (const BadFile&) {
+  if (comm::Council* const council = run_.setup.place.council; council && checkpoints_.is_taken_away(run_.k))
+    council->require_unchanged(kUntilTold);
+  throw;
+}
+
 void Saving::write() {
   comm::Communicator& comm = run_.comm();
   batches_.take_stock();
@@ -92,13 +103,15 @@ void Saving::write() {
       if (run_.first()) checkpoints_.begin(run_.k);
     });
     together(comm, [&] {
-      checkpoints_.write(run_.k, run_.setup.place.rank, state_);
-      write_for_the_lost();
+      unless_given_up([&] {
+        checkpoints_.write(run_.k, run_.setup.place.rank, state_);
+        write_for_the_lost();
+      });
     });
     together(comm, [&] {
       // Who was stopped here, and given up, must not take the others' checkpoints for those of an abandoned history.
       if (council) council->require_unchanged();
-      if (run_.first()) commit();
+      if (run_.first()) unless_given_up([&] { commit(); });
     });
   } catch (...) {
     if (run_.first()) checkpoints_.abandon(run_.k);

@@ -1,5 +1,6 @@
 // Saving: the checkpoints of a run. A checkpoint exists only if all workers have written their part.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,7 @@ class Saving {
   Identity identity() const;
   void commit();
   void write_for_the_lost();
+  void unless_given_up(const std::function<void()>& f);
 
   Run& run_;
   Batches& batches_;

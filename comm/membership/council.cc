@@ -234,6 +234,12 @@ void Council::require_unchanged() const {
   if (epoch_ends_) throw EpochEnds("the membership is changing");
 }
 
+void Council::require_unchanged(double patience) {
+  std::unique_lock lock(mutex_);
+  if (changed_.wait_until(lock, comm::after(patience), [&] { return epoch_ends_ || excluded_; }))
+    throw EpochEnds("the membership has changed");
+}
+
 void Council::admit(const View::Member& m) {
   const std::lock_guard lock(mutex_);
   succession_->joins(m);

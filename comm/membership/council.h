@@ -49,6 +49,8 @@ class Council {
   void complete_step(int64_t k, int64_t oldest);
   // Throws EpochEnds if a change of membership has begun, as far as this process knows.
   void require_unchanged() const;
+  // The same, if it is known within so many seconds.
+  void require_unchanged(double patience);
   // A process that wants to become a member; it has hung up, and will not be heard of under this name again.
   void admit(const View::Member&);
   void forget(MemberId);

@@ -6,6 +6,24 @@
 
 namespace skein::comm::sim {
 
+void Continuation::begin(void* stack, size_t bytes, void (*main)(void*), void* argument) {
+  main_ = main, argument_ = argument;
+  sanitized_.begin(stack, bytes);
+  prepare(stack, bytes);
+}
+
+void Continuation::enter(void* begun) {
+  SanitizedStack::arrive();
+  const Continuation& c = *static_cast<const Continuation*>(begun);
+  c.main_(c.argument_);
+}
+
+void Continuation::resume(Continuation& running) {
+  running.sanitized_.leave_for(sanitized_);
+  change_from(running);
+  SanitizedStack::arrive();
+}
+
 #if SKEIN_OWN_SWITCH
 
 // System V ABI for x86-64, 3.2.1: rbx, rbp and r12 to r15 are the caller's. A new stack begins in
@@ -48,40 +66,44 @@ skein_enter_stack:
 extern "C" void skein_switch_stacks(void** save, void* load);
 extern "C" void skein_enter_stack();
 
-void Continuation::begin(void* stack, size_t bytes, void (*main)(void*), void* argument) {
+void Continuation::prepare(void* stack, size_t bytes) {
   const uintptr_t end = (reinterpret_cast<uintptr_t>(stack) + bytes) & ~uintptr_t(15);
   uintptr_t* const top =
       reinterpret_cast<uintptr_t*>(end) - 9;  // after its seven words rsp is a multiple of 16
-  const uintptr_t words[] = {
-      0, 0, reinterpret_cast<uintptr_t>(argument),          reinterpret_cast<uintptr_t>(main),
-      0, 0, reinterpret_cast<uintptr_t>(&skein_enter_stack)};  // r15 r14 r13 r12 rbx rbp rip
+  const uintptr_t words[] = {0,
+                             0,
+                             reinterpret_cast<uintptr_t>(this),
+                             reinterpret_cast<uintptr_t>(&enter),
+                             0,
+                             0,
+                             reinterpret_cast<uintptr_t>(&skein_enter_stack)};  // r15 r14 r13 r12 rbx rbp rip
   for (size_t i = 0; i < 7; ++i) top[i] = words[i];
   top_ = top;
 }
 
-void Continuation::resume(Continuation& running) { skein_switch_stacks(&running.top_, top_); }
+void Continuation::change_from(Continuation& running) { skein_switch_stacks(&running.top_, top_); }
 
 #else
 
 namespace {
 // makecontext() passes only int.
-void enter(unsigned main_high, unsigned main_low, unsigned high, unsigned low) {
+void enter_from_halves(unsigned enter_high, unsigned enter_low, unsigned high, unsigned low) {
   const auto whole = [](unsigned h, unsigned l) { return uintptr_t(uint64_t(h) << 32 | l); };
-  reinterpret_cast<void (*)(void*)>(whole(main_high, main_low))(reinterpret_cast<void*>(whole(high, low)));
+  reinterpret_cast<void (*)(void*)>(whole(enter_high, enter_low))(reinterpret_cast<void*>(whole(high, low)));
 }
 }  // namespace
 
-void Continuation::begin(void* stack, size_t bytes, void (*main)(void*), void* argument) {
+void Continuation::prepare(void* stack, size_t bytes) {
   getcontext(&context_);
   context_.uc_stack.ss_sp = stack;
   context_.uc_stack.ss_size = bytes;
   context_.uc_link = nullptr;
-  const uint64_t f = reinterpret_cast<uintptr_t>(main), a = reinterpret_cast<uintptr_t>(argument);
-  makecontext(&context_, reinterpret_cast<void (*)()>(&enter), 4, unsigned(f >> 32), unsigned(f),
+  const uint64_t f = reinterpret_cast<uintptr_t>(&enter), a = reinterpret_cast<uintptr_t>(this);
+  makecontext(&context_, reinterpret_cast<void (*)()>(&enter_from_halves), 4, unsigned(f >> 32), unsigned(f),
               unsigned(a >> 32), unsigned(a));
 }
 
-void Continuation::resume(Continuation& running) { swapcontext(&running.context_, &context_); }
+void Continuation::change_from(Continuation& running) { swapcontext(&running.context_, &context_); }
 
 #endif
 

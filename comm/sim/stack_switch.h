@@ -2,11 +2,12 @@
 #pragma once
 #include <cstddef>
 
+#include "comm/sim/sanitized_stack.h"
+
 // ucontext also saves the mask of signals, by a call of the system at each change, which costs several times
-// as much as all the rest. It is used where the registers are others than below, where returns are checked
-// against a second stack (shadow stacks), and under sanitizers, which know its functions.
-#if defined(__x86_64__) && !(defined(__CET__) && (__CET__ & 2)) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
+// as much as all the rest. It is used where the registers are others than below, and where returns are
+// checked against a second stack (shadow stacks).
+#if defined(__x86_64__) && !(defined(__CET__) && (__CET__ & 2))
 #define SKEIN_OWN_SWITCH 1
 #else
 #define SKEIN_OWN_SWITCH 0
@@ -25,6 +26,12 @@ class Continuation {
   void resume(Continuation& running);
 
  private:
+  static void enter(void* begun);
+  void prepare(void* stack, size_t bytes);
+  void change_from(Continuation& running);
+  void (*main_)(void*) = nullptr;
+  void* argument_ = nullptr;
+  [[no_unique_address]] SanitizedStack sanitized_;
 #if SKEIN_OWN_SWITCH
   void* top_ = nullptr;  // of its stack, on which its registers lie
 #else

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "comm/sim/sanitized_stack.h"
 #include "comm/sim/sim_transport.h"
 
 namespace skein::comm::sim {
@@ -11,7 +12,7 @@ namespace skein::comm::sim {
 namespace {
 
 // The sanitizer of threads sees what threads of the machine do.
-#ifdef __SANITIZE_THREAD__
+#if SKEIN_TSAN
 constexpr bool kHasFibers = false;
 #else
 constexpr bool kHasFibers = true;

@@ -192,16 +192,19 @@ TEST_F(Elastic, WorkersThatALauncherStartsBesideARunningJobTakePartInIt) {
   EXPECT_EQ(summary("run")["workers"], 4);
 }
 
-// Their launcher decides for half of them. A worker that is heard of again is told, and makes room for a fresh one.
+// Their launcher decides for half of them. A worker that is heard of again is told, and makes room for a fresh
+// one, also if it was stopped while it wrote a checkpoint, whose files the other has taken away meanwhile.
 TEST_F(Elastic, OfTwoWorkersOneMayFallSilent) {
   for (const std::string which : {"head", "tail"}) {
     place_.run("rm -rf run");
     const Ended e = place_.run(
         std::string(kWaitFor) + kElasticTask +
-        "--workers 2 --deadline 4 --restarts 1 --epochs 100000 --algorithm allreduce --output run > log 2>&1 "
-        "& P=$!\nwait_for '\"step\"' 8; L=$(pgrep -P $P); W=$(pgrep -P $L | " +
+        "--workers 2 --deadline 4 --restarts 1 --epochs 100000 --algorithm allreduce --checkpoint-every "
+        "2steps "
+        "--output run > log 2>&1 & P=$!\nwait_for '\"step\"' 8; L=$(pgrep -P $P); W=$(pgrep -P $L | " +
         which +
-        " -1)\nkill -STOP $W; wait_for '\"membership\"' 1; kill -CONT $W; wait_for '\"membership\"' 2\n"
+        " -1)\nfor i in $(seq 400); do ls -l /proc/$W/fd | grep -q step-.*partial && break; done\n"
+        "kill -STOP $W; wait_for '\"membership\"' 1; kill -CONT $W; wait_for '\"membership\"' 2\n"
         "kill -INT $L; wait $P; echo status $?; grep '\"membership\"' run/metrics.jsonl");
     const std::string log = place_.read("log");
     expect_has(e.out, "status 130\n");

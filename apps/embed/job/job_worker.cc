@@ -178,6 +178,7 @@ void JobWorker::write_checkpoint() {
   comm::Communicator& all = job_->peers();
   w.settle();
   Checkpoints checkpoints(path_, keep_);
+  if (is_elastic()) checkpoints.attempt(int(job_->council()->now().epoch));
   const int64_t k = w.steps();
   const auto first = [&](const auto& f) {
     together(all, [&] {

@@ -96,6 +96,36 @@ TEST(Checkpoint, AnotherAttemptIsOutOfReachOfTheLast) {
   EXPECT_TRUE(hidden_files(dir.path()).empty());
 }
 
+// At whatever point it was stopped: what the others have begun or finished meanwhile stays.
+TEST(Checkpoint, WhoWakesInAnEarlierAttemptTakesNothingFromLaterOnes) {
+  const ScratchDir dir;
+  State late = some_state(1), good = some_state(2);
+  Checkpoints woken(dir.path()), left(dir.path());
+  left.attempt(1);
+  left.begin(20);
+  woken.begin(10);
+  woken.write(10, 0, late.walk());
+  EXPECT_FALSE(woken.is_taken_away(10));
+  left.write(20, 0, good.walk());
+  const std::string later = left.commit(20, identity());
+  woken.commit(10, identity());
+  EXPECT_EQ(list_checkpoints(dir.path()).back(), later);
+  woken.begin(11);
+  left.begin(21);
+  EXPECT_TRUE(woken.is_taken_away(11));
+  left.abandon(21);
+  EXPECT_TRUE(hidden_files(dir.path()).empty());
+}
+
+TEST(Checkpoint, LeftoversOfAnEarlierRunGoWhateverTheirNumber) {
+  const ScratchDir dir;
+  Checkpoints crashed(dir.path());
+  crashed.attempt(7);
+  crashed.begin(30);
+  saved(dir, 10);
+  EXPECT_TRUE(hidden_files(dir.path()).empty());
+}
+
 TEST(Checkpoint, ADamagedFileIsNamedWithTheLastGoodCheckpoint) {
   const ScratchDir dir;
   const std::string good = saved(dir, 10), worse = saved(dir, 20), bad = saved(dir, 30);
