@@ -9,6 +9,7 @@
 #include "apps/base/together.h"
 #include "apps/gossip/gossip_page.h"
 #include "apps/launch/interrupt.h"
+#include "apps/launch/refused.h"
 #include "apps/model/vectors.h"
 #include "comm/communicator/numbers.h"
 #include "engine/device/processor.h"
@@ -135,15 +136,9 @@ GossipStory story(const GossipFlags& f, const Member& me, const comm::AveragingR
                 .refused = {}};
   s.living = r.epochs.back().members;
   s.epochs = {};
-  const comm::Refused own = me.refusals ? me.refusals->counts() : comm::Refused();
-  for (const auto& w : comm::gather_numbers(
-           *r.living, {r.weight, double(r.skipped), double(own.callers), double(own.messages),
-                       double(own.forged), double(own.truncated), double(own.datagrams)})) {
+  s.refused = refused_by_all(me.refusals, *r.living);
+  for (const auto& w : comm::gather_numbers(*r.living, {r.weight, double(r.skipped)}))
     s.weights.push_back(w[0]), s.skipped += int64_t(w[1]);
-    s.refused.callers += int64_t(w[2]), s.refused.messages += int64_t(w[3]),
-        s.refused.forged += int64_t(w[4]);
-    s.refused.truncated += int64_t(w[5]), s.refused.datagrams += int64_t(w[6]);
-  }
   s.bytes_sent = r.bytes_sent;
   if (me.rank == s.living[0]) s.epochs = epoch_stories(f, r, s.doubles);
   return s;

@@ -3,6 +3,7 @@
 
 #include "apps/config/algorithm_values.h"
 #include "apps/launch/crew/losses.h"
+#include "apps/launch/refused.h"
 #include "comm/communicator/words.h"
 #include "comm/membership/council.h"
 #include "optim/strategy.h"
@@ -31,8 +32,10 @@ int serve(Config c, const Member& server, optim::Served& kept) {
   if (server.world == 0) throw Error("no worker is left for this server");
   if (is_later_epoch(server)) adapt_algorithm(c, server.world);
   const auto strategy = optim::make_strategy(c.algorithm, options_of(c), server.world);
-  kept.meanwhile = {};
-  if (server.announce) kept.meanwhile = [&server] { hear_directory(server); };
+  kept.meanwhile = [&server] {
+    answer_refused(server);
+    if (server.announce) hear_directory(server);
+  };
   optim::with_server(*strategy).serve(server.hub, kept);
   if (!server.council) return 0;
   const bool changes = server.hub.transport().mailbox().epoch_ends();

@@ -3,6 +3,12 @@
 
 namespace skein::comm {
 
+Refused& Refused::operator+=(const Refused& r) {
+  callers += r.callers, messages += r.messages, forged += r.forged, truncated += r.truncated;
+  datagrams += r.datagrams;
+  return *this;
+}
+
 std::string Refused::words() const {
   std::string all;
   const auto add = [&](int64_t n, const char* what, const char* more = "") {

@@ -14,6 +14,7 @@ struct Refused {
   int64_t truncated = 0;  // connections that ended in the middle of a message
   int64_t datagrams = 0;  // forged, replayed or foreign ones at a parameter server's inbox
   int64_t sum() const { return callers + messages + forged + truncated + datagrams; }
+  Refused& operator+=(const Refused&);
   std::string words()
       const;  // "2 callers without this job's key, 1 forged message"; empty if there was nothing
 };
@@ -24,6 +25,10 @@ class Refusals {
   using Counter = std::atomic<int64_t>;
   Counter callers{0}, messages{0}, forged{0}, truncated{0}, datagrams{0};
   Refused counts() const { return {callers, messages, forged, truncated, datagrams}; }
+  void add(const Refused& r) {
+    callers += r.callers, messages += r.messages, forged += r.forged, truncated += r.truncated;
+    datagrams += r.datagrams;
+  }
 };
 
 }  // namespace skein::comm

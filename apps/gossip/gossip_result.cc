@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/base/printable.h"
+#include "apps/launch/refused.h"
 #include "comm/topology/contraction.h"
 
 namespace skein::apps {
@@ -175,11 +176,8 @@ Json in_json(const GossipFlags& f, const GossipStory& s) {
             {"bytes_sent", s.bytes_sent},
             {"lost_shares", s.skipped},
             {"transport", s.ways},
-            {"refused_callers", s.refused.callers},
-            {"refused_messages", s.refused.messages + s.refused.forged},
-            {"truncated_messages", s.refused.truncated},
-            {"refused_datagrams", s.refused.datagrams},
             {"epochs", Json::array()}};
+  j.update(to_json(s.refused));
   for (const EpochStory& e : s.epochs) j["epochs"].push_back(story_in_json(e));
   if (f.algorithm == "allreduce") j.erase("topology");
   return j;

@@ -257,14 +257,16 @@ std::unique_ptr<Connection> Epochs::meet_members(const View& v) {
 }
 
 void Epochs::advance() {
-  now_ = cross(*now_, {.connect = [this](const View& v) { return meet_members(v); },
-                       .begin =
-                           [this](Connection& next, std::unique_ptr<comm::Succession> begun) {
-                             // A newcomer whose connection is closed knocks again, as another member.
-                             for (const comm::MemberId m : now_->door->waiting()) begun->prove_dead(m);
-                             open_council(next, std::move(begun));
-                           },
-                       .patience = o_.deadline});
+  auto next = cross(*now_, {.connect = [this](const View& v) { return meet_members(v); },
+                            .begin =
+                                [this](Connection& c, std::unique_ptr<comm::Succession> begun) {
+                                  // A newcomer whose connection is closed knocks again, as another member.
+                                  for (const comm::MemberId m : now_->door->waiting()) begun->prove_dead(m);
+                                  open_council(c, std::move(begun));
+                                },
+                            .patience = o_.deadline});
+  next->transport->mailbox().refusals().add(now_->place.refusals->counts());
+  now_ = std::move(next);
 }
 
 }  // namespace skein::apps

@@ -21,15 +21,28 @@ namespace {
 
 using Work = std::function<int(const Member&)>;
 
-int work_as_rank(const JobOptions& o, const Seat& seat, const Work& work) {
-  Epochs epochs(o, seat);
-  for (;; epochs.advance()) {
-    const Place me = epochs.place();
-    const int status = work_among(epochs.communicator(), epochs.server(), me, work);
+// Says once what this process has refused, however its work ends.
+class Refusing {
+ public:
+  explicit Refusing(const Epochs& epochs) : epochs_(epochs) {}
+  Refusing(const Refusing&) = delete;
+  ~Refusing() {
+    const Place me = epochs_.place();
     if (const std::string refused = me.refusals->counts().words(); !refused.empty())
       std::fprintf(stderr,
                    "worker %d refused %s; is another job using its address, or is this job under attack?\n",
                    me.rank, refused.c_str());
+  }
+
+ private:
+  const Epochs& epochs_;
+};
+
+int work_as_rank(const JobOptions& o, const Seat& seat, const Work& work) {
+  Epochs epochs(o, seat);
+  const Refusing refusing(epochs);
+  for (;; epochs.advance()) {
+    const int status = work_among(epochs.communicator(), epochs.server(), epochs.place(), work);
     if (status != kNextEpoch) return epochs.end(), status;
   }
 }

@@ -8,6 +8,7 @@
 
 #include "apps/base/printable.h"
 #include "apps/config/algorithm_values.h"
+#include "apps/launch/refused.h"
 #include "apps/report/report_page.h"
 #include "engine/words/file.h"
 #include "engine/words/find_row.h"
@@ -85,6 +86,15 @@ Json shown(Json evaluation) {
   return evaluation;
 }
 
+// What was refused of what came over the network, in one row instead of one for each kind.
+Json without_counts(Json environment, const comm::Refused& refused) {
+  const Json kinds = to_json(refused);
+  bool counted = false;
+  for (const auto& [kind, n] : kinds.items()) counted |= environment.erase(kind) > 0;
+  if (counted) environment["refused from the network"] = refused.sum() > 0 ? refused.words() : "nothing";
+  return environment;
+}
+
 }  // namespace
 
 constexpr int64_t kMostNamed = 8;  // workers
@@ -120,7 +130,8 @@ std::string describe_speeds(const std::vector<double>& speeds) {
 }
 
 std::string render_report(const RunFiles& run) {
-  const Json config = run.config(), environment = run.environment();
+  const Json config = run.config();
+  const comm::Refused refused = refused_in(run.environment());
   const Json& s = run.summary;
   Json data = {{"state", s.empty()                       ? "running"
                          : s.value("interrupted", false) ? "interrupted"
@@ -130,7 +141,8 @@ std::string render_report(const RunFiles& run) {
                {"summary", s},
                {"config", config},
                {"defaults", defaults_of(config, run.workers())},
-               {"environment", environment},
+               {"environment", without_counts(run.environment(), refused)},
+               {"refused", {{"count", refused.sum()}, {"words", refused.words()}}},
                {"timeline", run.timeline},
                {"evaluation", shown(run.evaluation)},
                {"resumes", resumes_of(run)},

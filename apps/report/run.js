@@ -77,6 +77,7 @@ function tiles() {
       "workers lost", page.lost.length ? count(page.lost.length) : none,
       page.lost.map(l => `worker ${l.worker} at step ${count(l.step)}`).join(", ")
     ],
+    ["refused from the network", page.refused.count ? count(page.refused.count) : none, page.refused.words],
     [
       "changes of membership", page.summary.recoveries ? count(page.summary.recoveries.length) : none,
       `the slowest took ${duration(Math.max(0, ...(page.summary.recoveries || []).map(r => r.healed_s)))}`

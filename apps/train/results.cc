@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "apps/base/together.h"
+#include "apps/launch/refused.h"
 #include "apps/model/weights.h"
 #include "apps/report/report.h"
 #include "comm/communicator/numbers.h"
@@ -27,20 +28,12 @@ Results::Results(Run& run, Batches& batches, Traces& traces, Learning& learning,
 
 namespace {
 
-// What all workers together have refused of what came over the network.
-Json refused_by_all(const Run& run) {
-  comm::Refused mine;
-  if (const comm::Refusals* r = run.setup.place.refusals) mine = r->counts();
-  std::map<std::string, int64_t> all;
-  for (const auto& one :
-       comm::gather_numbers(run.comm(), {double(mine.callers), double(mine.messages + mine.forged),
-                                         double(mine.truncated), double(mine.datagrams)})) {
-    size_t i = 0;
-    for (const char* what :
-         {"refused_callers", "refused_messages", "truncated_messages", "refused_datagrams"})
-      all[what] += int64_t(one[i++]);
-  }
-  return all;
+// By all workers and by their server, if they have one and it has a network.
+Json refused(const Run& run) {
+  const Place& place = run.setup.place;
+  comm::Refused all = refused_by_all(place.refusals, run.comm());
+  if (run.first() && place.has_server && place.refusals) all += refused_by_server(run.survivors.hub());
+  return to_json(all);
 }
 
 // By all workers in all steps; the last step of an epoch may have fewer than the others.
@@ -68,13 +61,13 @@ Outcome Results::write(bool interrupted) {
   const Outcome out = outcome(interrupted, transfers, images);
   latest_ = out;
   const std::vector<std::vector<double>> seconds = comm::gather_numbers(comm, run_.costs.seconds.each());
-  const Json timeline = traces_.timeline(), refused = refused_by_all(run_);
+  const Json timeline = traces_.timeline(), strangers = refused(run_);
   scoring_.leave_evaluation();
   together(comm, [&] {
     if (!run_.first()) return;
     const fs::path directory = run_.directory;
     Summary s = summary(out);
-    if (!run_.setup.alone) s.costs.seconds_by_worker = seconds, s.environment.update(refused);
+    if (!run_.setup.alone) s.costs.seconds_by_worker = seconds, s.environment.update(strangers);
     if (!interrupted)
       export_model((directory / "model.safetensors").string(), *run_.setup.model,
                    model_info(run_.config, run_.setup, run_.k));

@@ -135,6 +135,24 @@ TEST_F(Elastic, AFreshWorkerTakesTheDeadOnesPlace) {
   EXPECT_EQ(s["worker_hashes"][0], s["worker_hashes"][2]);
 }
 
+// One calls before worker 0 dies, and one after that.
+TEST_F(Elastic, StrangersOfAllEpochsAreCounted) {
+  const Ended e =
+      place_.run(std::string(kWaitFor) +
+                 "call() { p=$(grep -o 'port\": *[0-9]*' run/membership.json | tail -1); exec "
+                 "9<>/dev/tcp/127.0.0.1/${p##*[: ]}\n"
+                 "printf '%0300d' 0 >&9; cat <&9 > answer; exec 9<&-; }\n" +
+                 kElasticTask +
+                 "--workers 3 --restarts 0 --epochs 100000 --algorithm sgp --output run > log & P=$!\n"
+                 "wait_for '\"step\"' 8; call; L=$(pgrep -P $P)\n"
+                 "for w in $(pgrep -P $L); do grep -qz ^RANK=0$ /proc/$w/environ && kill -KILL $w; done\n"
+                 "wait_for '\"membership\"' 1; call; kill -INT $L; wait $P; echo status $?");
+  ASSERT_EQ(e.out, "status 130\n") << e.err << place_.read("log");
+  EXPECT_EQ(summary("run")["environment"]["refused_callers"], 2) << e.err;
+  expect_has(e.err, " refused 2 callers without this job's key");
+  expect_has(place_.read("run/report.html"), "2 callers without this job's key");
+}
+
 // Three workers cannot be paired, so the graph that was given has to give way.
 TEST_F(Elastic, AGraphThatTheOthersCannotHaveGivesWay) {
   const Ended e =

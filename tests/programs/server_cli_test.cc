@@ -47,6 +47,19 @@ TEST_F(Served, TrainsAloneAndAsThreads) {
       << place_.read(".err");
 }
 
+// The inbox is that of the server, whose counts no worker has.
+TEST_F(Served, ADedicatedServersRefusalsAreInTheSummary) {
+  const Ended e = train(
+      "--workers 2 --algorithm downpour --servers dedicated --steps 1000000 --port-range 29100-29163 "
+      "--output run",
+      " > said & p=$!; until [ -s run/metrics.jsonl ] || ! kill -0 $p; do sleep 0.1; done; sleep 0.5\n"
+      "for i in 1 2 3; do for q in $(seq 29100 29163); do echo stranger > /dev/udp/127.0.0.1/$q; done; done\n"
+      "sleep 0.5; pkill -INT -P $p; wait $p");
+  ASSERT_EQ(e.status, 130) << e.err;
+  EXPECT_GE(summary("run")["environment"]["refused_datagrams"], 3) << e.err;
+  EXPECT_NE(e.err.find("worker 2 refused"), std::string::npos) << e.err;
+}
+
 TEST_F(Served, CtrlCSavesWhereAllCanGoOn) {
   const Ended e =
       train("--workers 2 --algorithm downpour --servers dedicated --steps 1000000 --output run",

@@ -172,6 +172,9 @@ TEST(Stopping, ResumesTheCheckpointThatIsNamed) {
   }
   expect_has(w.run("$TRAIN --resume out/checkpoints/step-00000003/ --steps 7").out,
              "going on from out/checkpoints/step-00000003\n");
+  const Ended e = w.run("rm out/config.toml; $TRAIN --resume out");
+  EXPECT_EQ(e.status, 1) << e.out;
+  expect_has(e.err, "out/config.toml: is missing, and with it the flags of this run; restore it");
 }
 
 TEST(Stopping, SaysTheNewLengthOfAResumedRunOnce) {

@@ -68,7 +68,8 @@ TEST_F(Workers, EveryTransportGivesTheSameBits) {
   const json environment = summary("tcp")["environment"];
   EXPECT_NE(environment["transport"].get<std::string>().find("tcp, sealed with"), std::string::npos)
       << environment;
-  for (const char* what : {"refused_callers", "refused_messages", "truncated_messages", "refused_datagrams"})
+  for (const char* what :
+       {"refused_callers", "refused_messages", "forged_messages", "truncated_messages", "refused_datagrams"})
     EXPECT_EQ(environment[what], 0) << what;
 }
 

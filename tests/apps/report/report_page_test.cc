@@ -99,6 +99,16 @@ TEST(ReportPage, ShowsTheParametersOfLargeModelsInMillions) {
   EXPECT_FALSE(has(dom, "11,178,564"));
 }
 
+TEST(ReportPage, ShowsWhatWasRefusedBesideTheResults) {
+  if (testing::browser().empty()) GTEST_SKIP() << "no browser is installed";
+  const std::string dom = drawn_with({{"environment", {{"refused_callers", 2}}}}, nullptr);
+  EXPECT_TRUE(
+      has(dom, "<span>refused from the network</span><b>2</b><i>2 callers without this job's key</i>"));
+  const std::string quiet = drawn_with({{"environment", {{"refused_callers", 0}}}}, nullptr);
+  EXPECT_TRUE(has(quiet, "<td>refused from the network</td><td>nothing</td>"));
+  EXPECT_FALSE(has(quiet, "<span>refused from the network</span>"));
+}
+
 TEST(ReportPage, SplitsTheTimeOfAllWorkersInPaintsThatDiffer) {
   if (testing::browser().empty()) GTEST_SKIP() << "no browser is installed";
   const std::string dom = drawn_with({{"seconds_by_stage", {{"read", 0}}}}, nullptr);

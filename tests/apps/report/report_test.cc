@@ -39,6 +39,22 @@ TEST(Report, NeedsNoNetwork) {
   EXPECT_LT(page.size(), 400u << 10);
 }
 
+TEST(Report, SaysInWordsWhatWasRefused) {
+  const ScratchDir dir;
+  write_run(dir.path(), 4);
+  Json summary = Json::parse(slurp(dir / "summary.json"));
+  summary["environment"].update(
+      {{"refused_callers", 2}, {"forged_messages", 1}, {"truncated_messages", 0}, {"refused_datagrams", 40}});
+  spill(dir / "summary.json", summary.dump());
+  const Json d = data_of(slurp(write_report(dir.path())));
+  const std::string words =
+      "2 callers without this job's key, 1 forged message, 40 forged or replayed datagrams";
+  EXPECT_EQ(d["refused"]["count"], 43);
+  EXPECT_EQ(d["refused"]["words"], words);
+  EXPECT_EQ(d["environment"]["refused from the network"], words);
+  EXPECT_FALSE(d["environment"].contains("refused_callers")) << "said once";
+}
+
 TEST(Report, ARunWithoutASummaryIsRunning) {
   const ScratchDir dir;
   MetricsLog log(dir.path());
