@@ -1,8 +1,6 @@
 // Checks interfaces, UCX, and the port where the workers will meet.
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <netdb.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -63,27 +61,6 @@ std::string listener_of(int port) {
     none.clear();
   }
   return "another program";
-}
-
-// Numeric addresses of hosts separated by commas; empty if no name is known.
-std::vector<std::string> addresses_of(const std::string& hosts) {
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  std::vector<std::string> all;
-  std::istringstream names(hosts);
-  for (std::string host; std::getline(names, host, ',');) {
-    addrinfo* found = nullptr;
-    if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) continue;
-    for (const addrinfo* a = found; a; a = a->ai_next) {
-      char numeric[INET_ADDRSTRLEN];
-      inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(a->ai_addr)->sin_addr, numeric,
-                sizeof numeric);
-      all.push_back(numeric);
-    }
-    freeaddrinfo(found);
-  }
-  return all;
 }
 
 // torchrun's agent listens at MASTER_PORT itself.
@@ -195,7 +172,7 @@ void check_port(const Patient& p, Findings& out) {
     return out.push_back(in_order("port", fmt::format("{} is open for the others", port)));
   if (!p.seat.ports.empty() && p.seat.rank == 0) return out.push_back(look_beside_agent(p.seat.ports, port));
   if (!host || !*host) return out.push_back(look_at_port(port));
-  const std::vector<std::string> theirs = addresses_of(host), ours = comm::own_addresses();
+  const std::vector<std::string> theirs = comm::addresses_of(host), ours = comm::own_addresses();
   if (theirs.empty())
     return out.push_back(problem("port",
                                  fmt::format("MASTER_ADDR={}: this host does not know the name", host),

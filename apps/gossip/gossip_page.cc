@@ -107,10 +107,6 @@ std::string picture(const GossipFlags& flags, const GossipStory& s) {
   return svg + "</svg>\n";
 }
 
-std::string tile(const std::string& number, const std::string& what) {
-  return "<div class=\"card tile\"><b>" + number + "</b><span>" + what + "</span></div>\n";
-}
-
 std::string tiles(const GossipStory& s) {
   const comm::AveragingResult& r = *s.result;
   std::string out = tile(fmt::format("{:.3g}", r.error), "largest distance from the mean") +
@@ -145,20 +141,17 @@ std::string gossip_page(const GossipFlags& f, const GossipStory& s) {
   const std::string sub = f.algorithm == "allreduce"
                               ? ""
                               : fmt::format("over {}, {} workers", escape_html(f.topology), s.workers);
-  return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-         "<meta name=\"color-scheme\" content=\"light dark\">\n<title>" +
-         title + "</title>\n<style>\n" + report_file("style.css") +
-         ".tiles { margin-bottom: 12px; }\n</style>\n</head>\n<body>\n<main>\n<header><h1>" + title +
-         "</h1><span class=\"chip " +
-         (s.result->stopped ? "interrupted\">stopped early" : "finished\">finished") +
-         "</span><div class=\"sub\">" + sub + "</div></header>\n<section class=\"tiles\">\n" + tiles(s) +
-         "</section>\n<section class=\"card chart\"><div class=\"top\"><h2>Distance from the mean</h2>"
-         "<div class=\"key\"><span style=\"--tone:var(--c2)\">largest</span>"
-         "<span style=\"--tone:var(--c0)\">root mean square</span>"
-         "<span style=\"--tone:var(--c1)\">root mean square, in theory at most</span></div></div>\n" +
-         picture(f, s) + "</section>\n" + mass_table(s) +
-         "<footer>gossip_avg " SKEIN_VERSION "</footer>\n</main>\n</body>\n</html>\n";
+  const std::string header = std::string("<span class=\"chip ") +
+                             (s.result->stopped ? "interrupted\">stopped early" : "finished\">finished") +
+                             "</span><div class=\"sub\">" + sub + "</div>";
+  const std::string body =
+      "<section class=\"tiles\">\n" + tiles(s) +
+      "</section>\n<section class=\"card chart\"><div class=\"top\"><h2>Distance from the mean</h2>"
+      "<div class=\"key\"><span style=\"--tone:var(--c2)\">largest</span>"
+      "<span style=\"--tone:var(--c0)\">root mean square</span>"
+      "<span style=\"--tone:var(--c1)\">root mean square, in theory at most</span></div></div>\n" +
+      picture(f, s) + "</section>\n" + mass_table(s);
+  return plain_page(title, ".tiles { margin-bottom: 12px; }", header, body, "gossip_avg");
 }
 
 }  // namespace skein::apps

@@ -15,10 +15,6 @@ std::string name_of(const Candidate& c) {
   return escape_html(text(c.algorithm, c.flags.empty() ? "" : " ", c.flags));
 }
 
-std::string tile(const std::string& number, const std::string& what) {
-  return "<div class=\"card tile\"><b>" + number + "</b><span>" + what + "</span></div>\n";
-}
-
 // A bar is as long as its images a second; the part for which a worker waits is gray.
 std::string bars(const Plan& p) {
   const double most = p.forecasts.front().images_per_second, room = kWidth - kNames - kFigures;
@@ -73,25 +69,22 @@ std::string plan_page(const Plan& p) {
   const std::string title =
       escape_html(text("Plan: ", p.config.model, " by ", p.probed.workers.size(), " workers"));
   const Forecast& best = p.forecasts.front();
-  return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-         "<meta name=\"color-scheme\" content=\"light dark\">\n<title>" +
-         title + "</title>\n<style>\n" + report_file("style.css") +
-         ".tiles, .card { margin-bottom: 12px; } .wide { overflow-x: auto; } td, th { text-align: left; "
-         "padding: 3px 12px 3px 0; "
-         "white-space: nowrap; }\n</style>\n</head>\n<body>\n<main>\n<header><h1>" +
-         title + "</h1><div class=\"sub\">" + escape_html(verdict(p)) +
-         "</div></header>\n<section class=\"tiles\">\n" +
-         tile(fmt::format("{:.0f}", best.images_per_second), "images/s at best, simulated") +
-         tile(fmt::format("{:.0f}", by_one_worker(p.probed)), "by one worker alone") +
-         tile(std::to_string(p.probed.fronts.size()), "hosts") +
-         tile(fmt::format("{:.1f} ms", 1e3 * p.probed.workers.front().step()), "a step of worker 0") +
-         "</section>\n<section class=\"card chart\"><div class=\"top\"><h2>Images a second</h2><div "
-         "class=\"key\">"
-         "<span style=\"--tone:var(--c0)\">at work</span><span "
-         "style=\"--tone:var(--wait)\">waiting</span></div></div>\n" +
-         bars(p) + "</section>\n" + table(p) +
-         "<footer>train_imagenet --plan " SKEIN_VERSION "</footer>\n</main>\n</body>\n</html>\n";
+  const std::string body =
+      "<section class=\"tiles\">\n" +
+      tile(fmt::format("{:.0f}", best.images_per_second), "images/s at best, simulated") +
+      tile(fmt::format("{:.0f}", by_one_worker(p.probed)), "by one worker alone") +
+      tile(std::to_string(p.probed.fronts.size()), "hosts") +
+      tile(fmt::format("{:.1f} ms", 1e3 * p.probed.workers.front().step()), "a step of worker 0") +
+      "</section>\n<section class=\"card chart\"><div class=\"top\"><h2>Images a second</h2><div "
+      "class=\"key\">"
+      "<span style=\"--tone:var(--c0)\">at work</span><span "
+      "style=\"--tone:var(--wait)\">waiting</span></div></div>\n" +
+      bars(p) + "</section>\n" + table(p);
+  const std::string style =
+      ".tiles, .card { margin-bottom: 12px; } .wide { overflow-x: auto; } "
+      "td, th { text-align: left; padding: 3px 12px 3px 0; white-space: nowrap; }";
+  const std::string header = "<div class=\"sub\">" + escape_html(verdict(p)) + "</div>";
+  return plain_page(title, style, header, body, "train_imagenet --plan");
 }
 
 }  // namespace skein::apps

@@ -64,4 +64,18 @@ std::string render_page(const std::string& title, const std::string& subtitle,
   return page + frame.substr(from);
 }
 
+std::string plain_page(const std::string& title, const std::string& style, const std::string& header,
+                       const std::string& body, const char* program) {
+  return "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+         "<meta name=\"color-scheme\" content=\"light dark\">\n<title>" +
+         title + "</title>\n<style>\n" + report_file("style.css") + style +
+         "\n</style>\n</head>\n<body>\n<main>\n<header><h1>" + title + "</h1>" + header + "</header>\n" +
+         body + text("<footer>", program, " " SKEIN_VERSION "</footer>\n</main>\n</body>\n</html>\n");
+}
+
+std::string tile(const std::string& number, const std::string& what) {
+  return "<div class=\"card tile\"><b>" + number + "</b><span>" + what + "</span></div>\n";
+}
+
 }  // namespace skein::apps

@@ -68,6 +68,10 @@ class Rendezvous final : public Exchange {
 // string. Throws Disagreement if they do not add up.
 std::vector<std::string> read_table(const std::string& bytes, int size);
 
+// The numeric IPv4 addresses of names, separated by commas, that can be resolved, each once. `error` receives
+// getaddrinfo's status of a name that cannot.
+std::vector<std::string> addresses_of(const std::string& names, int* error = nullptr);
+
 // A socket that listens at `port` (0: a free one of `otherwise`, which `port` then holds), on all interfaces or
 // only within this host. If the port is taken, throws an Error that says what to do.
 Fd listen_at(int& port, bool only_this_host, PortRange otherwise = {});

@@ -11,20 +11,17 @@
 #include "comm/join/rendezvous.h"
 
 namespace skein::comm {
-namespace {
 
-// The addresses of all names that can be resolved, in their order.
-std::vector<std::string> addresses_of(const std::string& hosts) {
+std::vector<std::string> addresses_of(const std::string& hosts, int* error) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_STREAM;
   std::vector<std::string> all;
-  int error = EAI_NONAME;
   std::istringstream names(hosts);
   for (std::string host; std::getline(names, host, ',');) {
     addrinfo* found = nullptr;
     if (const int e = getaddrinfo(host.c_str(), nullptr, &hints, &found); e != 0) {
-      error = e;
+      if (error) *error = e;
       continue;
     }
     for (const addrinfo* a = found; a; a = a->ai_next) {
@@ -34,6 +31,14 @@ std::vector<std::string> addresses_of(const std::string& hosts) {
     }
     freeaddrinfo(found);
   }
+  return all;
+}
+
+namespace {
+
+std::vector<std::string> addresses_of_rank_zero(const std::string& hosts) {
+  int error = EAI_NONAME;
+  std::vector<std::string> all = addresses_of(hosts, &error);
   if (all.empty())
     throw Error(text("cannot find the address of rank 0, MASTER_ADDR=", hosts, ": ", gai_strerror(error)));
   return all;
@@ -48,7 +53,7 @@ void Rendezvous::find_rank_zero() {
   const Clock::time_point deadline = after(o_.deadline);
   const bool elsewhere = o_.look_again || o_.in_vain || !o_.more_ports.empty();
   std::string host = o_.host;
-  std::vector<std::string> addresses = addresses_of(host);
+  std::vector<std::string> addresses = addresses_of_rank_zero(host);
   for (bool refused = false, heard = false;;) {
     for (int port : ports()) {
       Fd s = connect_tcp(addresses, port, std::min(deadline, after(5)));
@@ -75,7 +80,7 @@ void Rendezvous::find_rank_zero() {
     std::this_thread::sleep_for(std::chrono::milliseconds(o_.in_vain ? 5 : 50));
     require_sense();
     if (o_.look_again) o_.look_again(o_);
-    if (host != o_.host) host = o_.host, addresses = addresses_of(host);
+    if (host != o_.host) host = o_.host, addresses = addresses_of_rank_zero(host);
   }
 }
 

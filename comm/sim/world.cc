@@ -98,7 +98,7 @@ double World::real_seconds() const {
 }
 
 Id World::me() const {
-  CHECK(baton_.here(), "only a worker's thread is somebody's");
+  CHECK(baton_.here(), "this thread belongs to no worker");
   return ids_[size_t(baton_.here())];
 }
 

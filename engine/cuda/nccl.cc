@@ -34,17 +34,22 @@ ncclDataType_t type_of(DType t) {
 
 }  // namespace
 
-NcclId new_nccl_id() {
+NcclId new_nccl_id(const Nccl& by) {
   ncclUniqueId id;
   static_assert(sizeof id == sizeof(NcclId));
-  check(nccl().ncclGetUniqueId(&id), "ncclGetUniqueId");
+  check(by.ncclGetUniqueId(&id), "ncclGetUniqueId", by);
   NcclId bytes;
   std::memcpy(bytes.data(), &id, sizeof id);
   return bytes;
 }
 
-NcclGroup::NcclGroup(const NcclId& bytes, int rank, int size, Device d, double deadline)
-    : device_(d), rank_(rank), size_(size), deadline_(deadline), exceptions_(std::uncaught_exceptions()) {
+NcclGroup::NcclGroup(const NcclId& bytes, int rank, int size, Device d, double deadline, const Nccl& by)
+    : nccl_(by),
+      device_(d),
+      rank_(rank),
+      size_(size),
+      deadline_(deadline),
+      exceptions_(std::uncaught_exceptions()) {
   CHECK(rank >= 0 && rank < size, rank, size);
   if (d.is_cuda()) make_current(d.index);
   ncclUniqueId id;
@@ -52,7 +57,7 @@ NcclGroup::NcclGroup(const NcclId& bytes, int rank, int size, Device d, double d
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;  // a member that never comes must not block us forever
   try {
-    check(nccl().ncclCommInitRankConfig(&group_, size, id, rank, &config), "ncclCommInitRankConfig");
+    check(nccl_.ncclCommInitRankConfig(&group_, size, id, rank, &config), "ncclCommInitRankConfig", nccl_);
     settle("forming a group", deadline);
   } catch (...) {
     abort();
@@ -65,8 +70,8 @@ NcclGroup::~NcclGroup() {
   try {
     if (group_ && std::uncaught_exceptions() == exceptions_) {
       constexpr double kPatience = 30;  // the others are finishing, too, or they have failed
-      call("ending a group", std::min(deadline_, kPatience), nccl().ncclCommFinalize);
-      nccl().ncclCommDestroy(std::exchange(group_, nullptr));
+      call("ending a group", std::min(deadline_, kPatience), nccl_.ncclCommFinalize);
+      nccl_.ncclCommDestroy(std::exchange(group_, nullptr));
     }
   } catch (const std::exception&) {  // the group is aborted below
   }
@@ -79,7 +84,7 @@ void NcclGroup::call(const char* what, double patience, const std::function<int(
       const std::lock_guard lock(mutex_);
       if (!group_) throw Error("NCCL: this group of GPUs was ended after an error");
       if (device_.is_cuda()) make_current(device_.index);
-      check(ncclResult_t(f(group_)), what);
+      check(ncclResult_t(f(group_)), what, nccl_);
     }
     settle(what, patience);
   } catch (...) {
@@ -104,8 +109,8 @@ bool NcclGroup::in_progress(const char* what) const {
   const std::lock_guard lock(mutex_);
   if (!group_) throw Error(text("NCCL: the group was ended during ", what));
   ncclResult_t state = ncclSuccess;
-  check(nccl().ncclCommGetAsyncError(group_, &state), what);
-  check(state, what);
+  check(nccl_.ncclCommGetAsyncError(group_, &state), what, nccl_);
+  check(state, what, nccl_);
   return state == ncclInProgress;
 }
 
@@ -118,7 +123,7 @@ void NcclGroup::check_health() const {
 }
 void NcclGroup::abort() noexcept {
   const std::lock_guard lock(mutex_);
-  if (ncclComm* const group = std::exchange(group_, nullptr)) nccl().ncclCommAbort(group);
+  if (ncclComm* const group = std::exchange(group_, nullptr)) nccl_.ncclCommAbort(group);
 }
 
 namespace {
@@ -128,33 +133,35 @@ cudaStream_t raw(Stream& s) { return static_cast<cudaStream_t>(s.handle()); }
 void NcclGroup::all_reduce(const Tensor& x, Stream& s) {
   CHECK(x.device() == device_, x.device(), device_, "in a group of", size_);
   call("ncclAllReduce", deadline_, [&](ncclComm* group) {
-    return nccl().ncclAllReduce(x.raw(), x.raw(), size_t(x.size()), type_of(x.dtype()), ncclSum, group,
-                                raw(s));
+    return nccl_.ncclAllReduce(x.raw(), x.raw(), size_t(x.size()), type_of(x.dtype()), ncclSum, group,
+                               raw(s));
   });
 }
 void NcclGroup::broadcast(const Tensor& x, int root, Stream& s) {
   CHECK(x.device() == device_, x.device(), device_, "in a group of", size_);
   call("ncclBroadcast", deadline_, [&](ncclComm* group) {
-    return nccl().ncclBroadcast(x.raw(), x.raw(), size_t(x.size()), type_of(x.dtype()), root, group, raw(s));
+    return nccl_.ncclBroadcast(x.raw(), x.raw(), size_t(x.size()), type_of(x.dtype()), root, group, raw(s));
   });
 }
 
-DeviceGroups nccl_groups() {
+DeviceGroups groups_by(const Nccl& by) {
   int v = 0;
-  check(nccl().ncclGetVersion(&v), "ncclGetVersion");
+  check(by.ncclGetVersion(&v), "ncclGetVersion", by);
   return {.name = text("NCCL ", v / 10000, '.', v / 100 % 100, '.', v % 100),
           .new_id =
-              [] {
-                const NcclId id = new_nccl_id();
+              [&by] {
+                const NcclId id = new_nccl_id(by);
                 return std::string(id.data(), id.size());
               },
-          .form = [](const std::string& id, int rank, int size, Device d,
-                     double deadline) -> std::unique_ptr<DeviceGroup> {
+          .form = [&by](const std::string& id, int rank, int size, Device d,
+                        double deadline) -> std::unique_ptr<DeviceGroup> {
             NcclId bytes{};
             CHECK(id.size() == bytes.size(), id.size());
             std::memcpy(bytes.data(), id.data(), id.size());
-            return std::make_unique<NcclGroup>(bytes, rank, size, d, deadline);
+            return std::make_unique<NcclGroup>(bytes, rank, size, d, deadline, by);
           }};
 }
+
+DeviceGroups nccl_groups() { return groups_by(nccl()); }
 
 }  // namespace skein::cuda

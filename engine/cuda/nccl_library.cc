@@ -1,8 +1,6 @@
 // NCCL by dlopen.
 #include "engine/cuda/nccl_library.h"
 
-#include <atomic>
-
 namespace skein::cuda {
 namespace {
 
@@ -17,22 +15,17 @@ Nccl open() {
   return n;
 }
 
-std::atomic<const Nccl*> other_table{nullptr};
-
 }  // namespace
 
-void stand_in(const Nccl* table) { other_table = table; }
-
 const Nccl& nccl() {
-  if (const Nccl* other = other_table) return *other;
   static const Nccl n = open();
   return n;
 }
 
-void check(ncclResult_t result, const char* what) {
+void check(ncclResult_t result, const char* what, const Nccl& by) {
   if (result == ncclSuccess || result == ncclInProgress) return;
-  const char* more = nccl().ncclGetLastError(nullptr);
-  throw Error(text("NCCL: ", what, " failed: ", nccl().ncclGetErrorString(result), more && *more ? ": " : "",
+  const char* more = by.ncclGetLastError(nullptr);
+  throw Error(text("NCCL: ", what, " failed: ", by.ncclGetErrorString(result), more && *more ? ": " : "",
                    more ? more : ""));
 }
 

@@ -26,9 +26,7 @@ struct Nccl {
 };
 // Opens the library once. Throws Error that says what to install.
 const Nccl& nccl();
-// Makes nccl() return this table, with which tests replace the library; null restores the library.
-void stand_in(const Nccl*);
 // Throws Error with NCCL's own words if the result is a failure; work in progress is not one.
-void check(ncclResult_t, const char* what);
+void check(ncclResult_t, const char* what, const Nccl& = nccl());
 
 }  // namespace skein::cuda

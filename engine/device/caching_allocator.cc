@@ -101,11 +101,6 @@ MemoryUse CachingAllocator::use() {
   return use_;
 }
 
-int64_t CachingAllocator::held() {
-  std::lock_guard lock(mutex_);
-  return held_;
-}
-
 void CachingAllocator::reset_peak() {
   std::lock_guard lock(mutex_);
   use_.peak = use_.now;
@@ -204,7 +199,6 @@ Allocator& pinned_allocator() {
 
 void release_cached(Device d) { caching(d).release(); }
 MemoryUse memory_use(Device d) { return caching(d).use(); }
-int64_t memory_held(Device d) { return caching(d).held(); }
 void reset_peak(Device d) { caching(d).reset_peak(); }
 void limit_memory(Device d, int64_t bytes) { caching(d).limit(bytes); }
 

@@ -37,7 +37,6 @@ class CachingAllocator final : public Allocator {
   // The stream has finished all its work and is about to be destroyed: its blocks may serve any stream.
   void retire(void* stream);
   MemoryUse use();
-  int64_t held();  // of the system's memory
   void reset_peak();
   void limit(int64_t bytes);
 

@@ -25,8 +25,6 @@ class MemoryFor {
   const char* const outer_;
 };
 
-// Bytes that `allocator(d)` has taken from the system, in use or cached.
-int64_t memory_held(Device);
 // Starts MemoryUse::peak again from what is in use now.
 void reset_peak(Device);
 // Limits what `allocator(d)` may hold, as if the device had no more memory; 0 means no limit.

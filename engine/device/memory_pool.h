@@ -29,7 +29,7 @@ class MemoryPool {
     MemoryPool* const outer_;
   };
 
-  // All its blocks, in use or not, with their bytes. A recording does not depend on what an earlier run left there.
+  // All its blocks, in use or not, with their bytes.
   std::vector<std::pair<void*, int64_t>> blocks() const;
 
  private:

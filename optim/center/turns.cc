@@ -49,7 +49,7 @@ void Turns::join(Worker& me, comm::Communicator& hub, const Center::Column& colu
 }
 
 void Turns::start(Worker& me, comm::Communicator& hub, const Center::Column& column) {
-  CHECK((&hub != &me.comm) == dedicated_, "--servers dedicated: nobody serves");
+  CHECK((&hub != &me.comm) == dedicated_, "--servers dedicated: there is no server");
   if (!std::exchange(joined_, true)) join(me, hub, column);
   if (!dedicated_) invitation_ = comm::broadcast_text(me.comm, invitation_, 0);
   if (invitation_[0] == kTrouble) throw BadFile(invitation_.substr(1));

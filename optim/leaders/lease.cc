@@ -90,7 +90,7 @@ GroupBook::Out GroupBook::serve() {
 }
 
 GroupBook::Out GroupBook::tell_all(const Answer& a) {
-  CHECK(int(waiting_.size()) + meeting_ == workers_ && pool_ == 0, "a round while somebody works");
+  CHECK(int(waiting_.size()) + meeting_ == workers_ && pool_ == 0, "a round while a worker has steps");
   Out out;
   for (int w = 0; w < workers_; ++w) out.replies.push_back({w, a});
   waiting_.clear();

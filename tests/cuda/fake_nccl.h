@@ -84,7 +84,7 @@ class NcclMember {
   std::thread worker_{[this] { work(); }};
 };
 
-// Replaces NCCL while it lives; one at a time. All members must end before it does.
+// A table of functions instead of NCCL (cuda::groups_by()); one at a time. Members must end before it does.
 class FakeNccl {
  public:
   FakeNccl() {
@@ -101,11 +101,9 @@ class FakeNccl {
     table.ncclCommGetAsyncError = look, table.ncclCommFinalize = finalize;
     table.ncclCommDestroy = destroy, table.ncclCommAbort = abort;
     table.ncclAllReduce = sum, table.ncclBroadcast = broadcast;
-    cuda::stand_in(&table);
   }
   ~FakeNccl() {
     EXPECT_EQ(members_.size(), 0u) << "communicators that nobody has ended";
-    cuda::stand_in(nullptr);
     the() = nullptr;
   }
   FakeNccl(const FakeNccl&) = delete;

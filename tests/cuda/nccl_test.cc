@@ -49,7 +49,7 @@ TEST(FakeNccl, RefusesACallWhileAnotherIsInProgressAndKeepsTheError) {
 
 TEST(NcclOnFunctions, FormsAGroupByAnIdAndWorks) {
   const FakeNccl fake;
-  const DeviceGroups groups = nccl_groups();
+  const DeviceGroups groups = cuda::groups_by(fake.table);
   EXPECT_EQ(groups.name, "NCCL 2.0.0");
   const std::string id = groups.new_id();
   EXPECT_EQ(id.size(), 128u);
@@ -74,8 +74,10 @@ TEST(NcclOnFunctions, FormsAGroupByAnIdAndWorks) {
 TEST(NcclOnFunctions, SumsOneAfterAnotherAreNotRefusedAndDoneWhenTheirEventsAre) {
   const FakeNccl fake;
   comm::in_local_world(3, [&](comm::Communicator& c) {
-    c.use_devices(comm::DeviceWish::kAuto,
-                  {.device = kCpu, .gpu = text("gpu ", c.rank()), .groups = nccl_groups(), .trouble = ""});
+    c.use_devices(comm::DeviceWish::kAuto, {.device = kCpu,
+                                            .gpu = text("gpu ", c.rank()),
+                                            .groups = cuda::groups_by(fake.table),
+                                            .trouble = ""});
     for (int step = 0; step < 3; ++step) {
       std::vector<Tensor> slices;
       comm::Pendings sums;
@@ -97,7 +99,7 @@ TEST(NcclOnFunctions, SumsOneAfterAnotherAreNotRefusedAndDoneWhenTheirEventsAre)
 
 TEST(NcclOnFunctions, AGroupEndsTogetherAndIsNotAborted) {
   const FakeNccl fake;
-  const DeviceGroups groups = nccl_groups();
+  const DeviceGroups groups = cuda::groups_by(fake.table);
   const std::string id = groups.new_id();
   on_threads(3, [&](int r) {
     const auto group = groups.form(id, r, 3, kCpu, 60);
@@ -111,7 +113,7 @@ TEST(NcclOnFunctions, AGroupEndsTogetherAndIsNotAborted) {
 
 TEST(NcclOnFunctions, AnExceptionAbortsAndTheOtherMembersFailInsteadOfWaiting) {
   const FakeNccl fake;
-  const DeviceGroups groups = nccl_groups();
+  const DeviceGroups groups = cuda::groups_by(fake.table);
   const std::string id = groups.new_id();
   on_threads(2, [&](int r) {
     const auto live = [&] {
@@ -127,7 +129,7 @@ TEST(NcclOnFunctions, AnExceptionAbortsAndTheOtherMembersFailInsteadOfWaiting) {
 
 TEST(NcclOnFunctions, AnEndedGroupSaysSoAndAMemberThatNeverComesToo) {
   const FakeNccl fake;
-  const DeviceGroups groups = nccl_groups();
+  const DeviceGroups groups = cuda::groups_by(fake.table);
   const auto group = groups.form(groups.new_id(), 0, 1, kCpu, 60);
   group->abort();
   group->abort();  // once is enough
@@ -139,7 +141,7 @@ TEST(NcclOnFunctions, AnEndedGroupSaysSoAndAMemberThatNeverComesToo) {
 
 TEST(NcclOnFunctions, WorkThatIsNeverQueuedIsGivenUpAtTheDeadline) {
   FakeNccl fake;
-  const DeviceGroups groups = nccl_groups();
+  const DeviceGroups groups = cuda::groups_by(fake.table);
   const auto group = groups.form(groups.new_id(), 0, 1, kCpu, 2);
   fake.stuck = true;
   EXPECT_THROW(group->all_reduce(Tensor({1}), current_stream(kCpu)), Error);
@@ -149,7 +151,7 @@ TEST(NcclOnFunctions, WorkThatIsNeverQueuedIsGivenUpAtTheDeadline) {
 
 TEST(NcclOnFunctions, AnEndThatTheOthersNeverComeToIsGivenUpAtTheDeadline) {
   FakeNccl fake;
-  const DeviceGroups groups = nccl_groups();
+  const DeviceGroups groups = cuda::groups_by(fake.table);
   auto group = groups.form(groups.new_id(), 0, 1, kCpu, 2);
   fake.stuck = true;
   group.reset();

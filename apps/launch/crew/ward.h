@@ -39,7 +39,6 @@ struct Ward : Standing {
   comm::Clock::time_point condemned{};  // when it was ordered to kill its workers
   std::string error_line, output_line;  // incomplete lines
 
-  bool failed() const { return ended && status != 0; }
   int exit_code() const;                // 128 + signal
   bool is_lost() const;                 // the ward, a worker behind it, or the connection to them
   void order(const std::string& line);  // if it takes orders; does not wait

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/device/device_trouble.h"
 #include "engine/vectors/narrow.h"
 #include "engine/words/find_row.h"
 
@@ -86,7 +87,9 @@ Recorded::Way StepGraphs::gradient(const Given& g, bool handed_out, const Record
 std::string StepGraphs::describe() const {
   if (!on_) return "off";
   if (!gradient_->refused().empty()) return text("not recorded: ", gradient_->refused());
-  return text("replayed at ", replayed_, " of ", steps_, " steps");
+  int64_t bytes = 0;
+  for (const auto& block : gradient_->memory().blocks()) bytes += block.second;
+  return text("replayed at ", replayed_, " of ", steps_, " steps, in ", bytes_in_words(bytes), " of memory");
 }
 
 std::unique_ptr<optim::Rule> StepGraphs::recorded(optim::Rule& rule) const {

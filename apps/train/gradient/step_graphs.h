@@ -49,7 +49,7 @@ class StepGraphs {
   std::unique_ptr<optim::Rule> recorded(optim::Rule& rule) const;
 
   const Recorded& gradients() const { return *gradient_; }
-  // For the summary: "off", "replayed at 98 of 100 steps", or why steps are not recorded.
+  // For the summary: "off", "replayed at 98 of 100 steps, in 2.1 GB of memory", or why it is not recorded.
   std::string describe() const;
 
  private:

@@ -2,7 +2,6 @@
 #include "engine/cuda/conv/conv_plan.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -14,8 +13,6 @@ namespace {
 
 constexpr const char* kNone = "none";  // the choice not to fuse
 
-std::atomic<int64_t> asked{0};
-
 // Engine configurations, best first; none if this kind of heuristics has no answer.
 std::vector<Descriptor> candidates(const Descriptor& device, const Descriptor& graph,
                                    cudnnBackendHeurMode_t mode) {
@@ -23,7 +20,6 @@ std::vector<Descriptor> candidates(const Descriptor& device, const Descriptor& g
   h.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
   h.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
   h.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
-  ++asked;
   if (h.try_finalize() != CUDNN_STATUS_SUCCESS) return {};
   const int64_t n = h.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
   std::vector<Descriptor> found;
@@ -163,8 +159,6 @@ std::optional<ConvPlan> plan_of(const Descriptor& device, const ConvProblem& k,
 } catch (const std::exception&) {  // a number is out of range, or this engine has no such knob
   return {};
 }
-
-int64_t heuristics_asked() { return asked; }
 
 // The kind of GPU as part of a file's name, made from what cuDNN says of the device. Choices hold for every
 // GPU of a kind, in any slot of any machine and with any driver.

@@ -36,9 +36,6 @@ std::vector<ConvPlan> conv_plans(const Descriptor& device, const ConvProblem&, c
 // problem does not allow it.
 std::optional<ConvPlan> plan_of(const Descriptor& device, const ConvProblem&, const std::string& choice);
 
-// How often this process has asked the heuristics so far.
-int64_t heuristics_asked();
-
 // The plans of one device. Each is found once per process, and its choice is kept in a file for
 // later processes, by cuDNN's version, the kind of GPU, and the problem (which includes numerics).
 // Measured choices are kept apart from cuDNN's own, so that a run without measuring does not depend

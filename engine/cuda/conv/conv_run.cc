@@ -21,27 +21,6 @@ namespace {
 
 constexpr size_t kMeasuredFused = 3;  // each costs a second of compilation, and engines differ less
 
-std::atomic<int64_t> made_arguments{0};
-
-// The arguments as cuDNN takes them. Making them costs the host as much as a launch, and steps without graphs
-// use the same addresses again and again, so they are cached.
-const Descriptor& arguments(const std::vector<int64_t>& ids, const std::vector<void*>& data, void* scratch) {
-  using Key = std::tuple<std::vector<int64_t>, std::vector<void*>, void*>;
-  constexpr size_t kMost = 4096;  // several times the convolutions of a step
-  static thread_local std::map<Key, Descriptor> known;
-  Key key(ids, data, scratch);
-  const auto at = known.find(key);
-  if (at != known.end()) return at->second;
-  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, int64_t(data.size()), data.data());
-  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &scratch);
-  pack.finalize("a set of arguments");
-  ++made_arguments;
-  if (known.size() >= kMost) known.clear();
-  return known.emplace(std::move(key), std::move(pack)).first->second;
-}
-
 void execute(const ConvPlan& plan, const ConvProblem& k, const Operands& operands) {
   const Device d = operands.front().tensor.device();
   const Tensor memory = workspace(plan.workspace, d);
@@ -148,7 +127,23 @@ double seconds_of(Device d, const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count() / kRepeats;
 }
 
-int64_t arguments_made() { return made_arguments; }
+const Descriptor& arguments(const std::vector<int64_t>& ids, const std::vector<void*>& addresses,
+                            void* scratch) {
+  using Key = std::tuple<std::vector<int64_t>, std::vector<void*>, void*>;
+  constexpr size_t kMost = 4096;  // several times the convolutions of a step
+  static thread_local std::map<Key, Descriptor> known;
+  Key key(ids, addresses, scratch);
+  const auto at = known.find(key);
+  if (at != known.end()) return at->second;
+  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, int64_t(addresses.size()),
+           addresses.data());
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &scratch);
+  pack.finalize("a set of arguments");
+  if (known.size() >= kMost) known.clear();
+  return known.emplace(std::move(key), std::move(pack)).first->second;
+}
 
 int64_t fused_runs(ConvPass pass, unsigned what) { return counts[int(pass)][what]; }
 

@@ -27,9 +27,10 @@ bool run_fused(const ConvProblem&, const Operands&, const std::function<void()>&
 // Seconds that the device takes for the work, measured in a few runs on the current stream, each of which
 // begins with a cold cache.
 double seconds_of(Device, const std::function<void()>& work);
-// How often this process has built arguments for cuDNN so far, which a thread does once
-// for the same addresses.
-int64_t arguments_made();
+// The operands' addresses as cuDNN takes them. Making them costs the host as much as a launch, and steps
+// without graphs use the same ones again and again, so a thread keeps them. Valid until its next call.
+const Descriptor& arguments(const std::vector<int64_t>& ids, const std::vector<void*>& addresses,
+                            void* scratch);
 // How often this process has run a pass fused with exactly these flags so far.
 int64_t fused_runs(ConvPass, unsigned what);
 

@@ -22,7 +22,7 @@ class ReplacingOnAHost : public Replacing {
 };
 
 TEST_F(ReplacingOnAHost, TheOnlyWorkerIsReplacedUntilTheJobHasEnded) {
-  pace = {.first = 1ms, .longest = 1s};
+  pace = {.first = 50ms, .longest = 1s};  // long enough to be seen by tick
   bool told = false;
   times = 20;
   tick = [&](Supervisor& team) {

@@ -153,7 +153,7 @@ const AddRole kOtherWays("other ways", other_ways);
 void too_large(Exchange& e, const std::string& how) {
   Carried w(e, how);
   const int64_t n = 3000000;
-  if (w.c.rank() == 0) release_cached(w.device), limit_memory(w.device, memory_held(w.device) + (1 << 20));
+  if (w.c.rank() == 0) release_cached(w.device), limit_memory(w.device, memory_use(w.device).now + (1 << 20));
   w.c.barrier();
   if (w.c.rank() == 1) w.c.push(0, 7, 0, 1, w.there(n));
   if (w.c.rank() == 0) {

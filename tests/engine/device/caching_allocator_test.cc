@@ -69,7 +69,7 @@ TEST_P(Memory, ManyThreadsMayAskAtOnce) {
 // A limit simulates a small device.
 TEST(OutOfMemory, NamesTheTensorWhatItIsForAndWhatThereIs) {
   release_cached(kCpu);
-  limit_memory(kCpu, memory_held(kCpu) + (8 << 20));
+  limit_memory(kCpu, memory_use(kCpu).now + (8 << 20));
   try {
     const MemoryFor what("the forward pass");
     const Tensor fits({1 << 18}), large({4, 1024, 1024}, kBF16);

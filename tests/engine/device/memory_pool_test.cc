@@ -95,9 +95,10 @@ TEST_P(MemoryPools, MemoryThatIsMissingIsFreedBehindTheRecording) {
     copy(y, large.view({1000}));
   };
   work.run({}, body);
-  { const Tensor unused({5 << 20}, kF32, d); }
-  const Limit limit(d,
-                    memory_held(d) + (1 << 20));  // room for what the body asks for only where `unused` was
+  constexpr int64_t kUnused = 20 << 20;
+  { const Tensor unused({kUnused}, kU8, d); }
+  // There is room for what the body asks for only where `unused` was.
+  const Limit limit(d, memory_use(d).now + kUnused + (1 << 20));
   rows = 4 << 20;
   EXPECT_EQ(work.run({}, body), Recorded::Way::kRecorded) << work.refused();
   EXPECT_EQ(values(y)[999], 5);
