@@ -69,6 +69,11 @@ void at_some_door(
   }
 }
 
+bool is_of_one_host() {
+  const std::string master = variable("MASTER_ADDR").value_or("");
+  return master == "localhost" || master.starts_with("127.");
+}
+
 }  // namespace
 
 Epochs::Epochs(const JobOptions& o, const Seat& seat)
@@ -87,10 +92,20 @@ void Epochs::meet_seats() {
     return std::make_unique<comm::Rendezvous>(meeting.options());
   }();
   key_ = met->key();
+  if (o_.elastic) find_register(*met);
   now_ = connect(*met, o_.elastic ? first_view(met->all_gather(introduction(me_, card_))) : View());
   now_->place.rank = seat_.rank, now_->place.world = seat_.world;
   now_->place.local_rank = seat_.local_rank, now_->place.local_world = seat_.local_world;
   if (o_.elastic) open_council(*now_, {});
+}
+
+// Who is started by hand, by MPI or by SLURM in one directory has a register there.
+void Epochs::find_register(comm::Rendezvous& met) {
+  const bool has_place = o_.place != JobOptions().place;
+  const std::string name =
+      met.all_gather(seat_.rank == 0 && has_place ? register_.found(o_.place) : "").front();
+  if (seat_.rank != 0 && has_place) register_.enter(o_.place, name);
+  write_card();
 }
 
 // False: members have ended before all have met, so the others are in another epoch.
@@ -107,6 +122,9 @@ void Epochs::join() {
   at_some_door(o_.join, o_.deadline, [&](const DoorAddress& a, const comm::Secret& key, auto deadline) {
     key_ = key;
     me_ = random_id();
+    if (const auto note = std::filesystem::is_directory(o_.join) ? read_membership(o_.join) : std::nullopt)
+      register_.enter(o_.join, note->decided_in);
+    write_card();
     const auto v = comm::knock(a.hosts, a.port, key_, {{me_, card_, false}, o_.identity}, deadline);
     return v && try_to_meet(*v);
   });
@@ -128,6 +146,7 @@ void Epochs::announce(const std::string& directory) {
     MembershipNote note;
     note.epoch = now_->view.epoch;
     if (key_is_drawn_) note.key = key_;
+    note.decided_in = register_.name();
     for (const View::Member& m : now_->view.members) note.doors.push_back(read_card(m.card));
     write_membership(directory_, note);
   }
@@ -135,10 +154,14 @@ void Epochs::announce(const std::string& directory) {
 }
 
 void Epochs::end() {
-  if (now_->council && now_->council->ended() && !directory_.empty()) remove_membership(directory_);
+  if (!now_->council || !now_->council->ended() || directory_.empty()) return;
+  remove_membership(directory_);
+  register_.remove();
 }
 
-Epochs::~Epochs() = default;
+Epochs::~Epochs() {
+  if (directory_.empty() && register_.is_founder()) register_.remove();
+}
 
 comm::Communicator& Epochs::communicator() { return *now_->communicator; }
 Place Epochs::place() const { return now_->place; }
@@ -149,11 +172,14 @@ comm::Rank Epochs::server() const {
 
 // Workers that a launcher has started on one host are not to be reached from others.
 void Epochs::open_door() {
-  const std::string master = variable("MASTER_ADDR").value_or("");
-  const bool here = master == "localhost" || master.starts_with("127.");
-  int port = 0;
-  door_ = comm::listen_at(port, here, o_.ports);
-  card_ = make_card(port, here ? std::vector<std::string>{"127.0.0.1"} : comm::own_addresses(), serves_);
+  door_ = comm::listen_at(door_port_, is_of_one_host(), o_.ports);
+  write_card();
+}
+
+void Epochs::write_card() {
+  card_ =
+      make_card(door_port_, is_of_one_host() ? std::vector<std::string>{"127.0.0.1"} : comm::own_addresses(),
+                serves_, register_.word());
 }
 
 comm::TransportOptions Epochs::transport_options(uint32_t epoch) const {
@@ -202,8 +228,8 @@ void Epochs::open_council(Connection& c, std::unique_ptr<comm::Succession> begun
                            .now = c.view,
                            .card = card_,
                            .is_gone = is_gone,
-                           .has_register = has_register,
-                           .claim = claim,
+                           .has_register = [this](const View& v) { return register_.decides(v); },
+                           .claim = [this](const View& v) { return register_.claim(v); },
                            .decided = [&c](const View& v) { c.door->tell(v); },
                            .ended = [&c](const comm::End& e) { c.door->tell(e); }},
       std::move(begun));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "apps/launch/elastic/crossing.h"
+#include "apps/launch/elastic/register.h"
 #include "apps/launch/seat.h"
 #include "comm/join/rendezvous.h"
 
@@ -35,6 +36,8 @@ class Epochs {
 
  private:
   void open_door();
+  void find_register(comm::Rendezvous&);
+  void write_card();
   void meet_seats();
   void announce(const std::string& directory);
   void join();
@@ -54,7 +57,9 @@ class Epochs {
   bool key_is_drawn_ = false;  // for this job, so that newcomers can have it only from its note
   std::string directory_;      // where the note is
   comm::Fd door_;              // where this process listens as long as it lives
-  std::string card_;           // its port and addresses
+  int door_port_ = 0;
+  Register register_;
+  std::string card_;  // its port, its addresses, and the register that it sees
   std::unique_ptr<Connection> now_;
 };
 

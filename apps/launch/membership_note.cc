@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "apps/launch/elastic/register.h"
 #include "apps/launch/host_list.h"
 #include "apps/launch/job_key.h"
 #include "comm/join/rendezvous.h"
@@ -23,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char *kMark = "skein_membership", *kKey = "\"key\": \"";
+constexpr const char *kMark = "skein_membership", *kRegisterField = "register", *kKey = "\"key\": \"";
 constexpr size_t kMostBytes = 16 << 20, kMostHosts = 64, kLongestHost = 255;
 constexpr double kProbe = 0.2;  // seconds that a host has to answer
 bool is_port(int64_t n) { return n >= 1 && n <= comm::kLastPort; }
@@ -59,7 +60,10 @@ bool read_doors(const json& j, MembershipNote& n) {
     if (!door) return false;
     n.doors.push_back(std::move(*door));
   }
-  return true;
+  if (!j.contains(kRegisterField)) return true;
+  if (!j[kRegisterField].is_string()) return false;
+  n.decided_in = j[kRegisterField].get<std::string>();
+  return Register::is_name(n.decided_in);
 }
 
 // Takes the key out of the text, so that nothing copies it: zeros stay in its place. Returns whether it is
@@ -98,6 +102,7 @@ void write_membership(const fs::path& run, const MembershipNote& n) {
   std::string words = text("{\"", kMark, "\": 1, \"epoch\": ", n.epoch,
                            ", \"members\": ", members.dump(-1, ' ', false, json::error_handler_t::replace));
   const comm::WipedAtEnd wiped{words};
+  if (!n.decided_in.empty()) words += text(", \"", kRegisterField, "\": \"", n.decided_in, "\"");
   if (!n.key.empty()) {
     std::string digits = n.key.hex();
     const comm::WipedAtEnd too{digits};

@@ -24,6 +24,7 @@ struct MembershipNote {
   uint32_t epoch = 1;
   std::vector<DoorAddress> doors;  // of the members, in the order of their ranks; not empty
   comm::Secret key;  // the job's, if it was drawn for a note; empty: newcomers have it from elsewhere
+  std::string decided_in = "";  // Register::name() of the members; empty: none below this directory
 };
 
 // DIR/membership.json.

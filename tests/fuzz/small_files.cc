@@ -3,6 +3,7 @@
 
 #include "apps/launch/crew/superior.h"
 #include "apps/launch/elastic/card.h"
+#include "apps/launch/elastic/register.h"
 #include "apps/launch/meeting.h"
 #include "apps/launch/membership_note.h"
 #include "apps/report/compare.h"
@@ -64,7 +65,7 @@ void first_view(Input in) {
       require(apps::introduction(v.members[r].id, v.members[r].card).size() <= said[r].size(),
               "a worker said less than is known of it");
     }
-    (void)apps::has_register(v);
+    (void)apps::Register().decides(v);
     require(comm::View::read(v.write()) == v, "a view is written as another one");
   });
 }

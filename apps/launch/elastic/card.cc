@@ -1,31 +1,20 @@
-// Writes and reads cards, and asks the hosts and launchers that they name.
+// Writes and reads cards, and asks the hosts that they name.
 #include "apps/launch/elastic/card.h"
 
 #include <algorithm>
 #include <sstream>
 
-#include "apps/base/environment.h"
-#include "apps/launch/crew/superior.h"
+#include "apps/launch/elastic/register.h"
 #include "apps/launch/elastic/role.h"
 #include "engine/words/number.h"
 
 namespace skein::apps {
-namespace {
 
-constexpr char kRegisterMark = '@';
-
-// What the launcher has drawn for its workers.
-std::string register_word() {
-  const auto word = number(kReportsVariable) ? variable(kRegisterVariable) : std::nullopt;
-  return word ? text(' ', kRegisterMark, *word) : "";
-}
-
-}  // namespace
-
-std::string make_card(int port, const std::vector<std::string>& addresses, bool serves) {
+std::string make_card(int port, const std::vector<std::string>& addresses, bool serves,
+                      const std::string& register_word) {
   std::string card = std::to_string(port);
   for (const std::string& a : addresses) card += ' ' + a;
-  return card + (serves ? kServesMark : "") + register_word();
+  return card + (serves ? kServesMark : "") + register_word;
 }
 
 DoorAddress read_card(const std::string& card) {
@@ -33,7 +22,7 @@ DoorAddress read_card(const std::string& card) {
   DoorAddress a;
   in >> a.port;
   for (std::string word; in >> word;)
-    if (word[0] != kRegisterMark && word != kServesMark + 1) a.hosts.push_back(word);
+    if (!Register::is_word(word) && word != kServesMark + 1) a.hosts.push_back(word);
   return a;
 }
 
@@ -58,17 +47,6 @@ comm::View first_view(const std::vector<std::string>& said) {
 bool is_gone(const std::string& card) {
   const auto open = is_open(read_card(card));
   return open && !*open;
-}
-
-bool has_register(const comm::View& v) {
-  const std::string word = register_word();
-  return !word.empty() && std::all_of(v.members.begin(), v.members.end(),
-                                      [&](const comm::View::Member& m) { return m.card.ends_with(word); });
-}
-
-std::optional<comm::View> claim(const comm::View& v) {
-  const auto kept = claim_epoch(v.epoch, v.write());
-  return kept ? comm::View::read(*kept) : std::nullopt;
 }
 
 }  // namespace skein::apps

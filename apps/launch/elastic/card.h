@@ -9,9 +9,10 @@
 
 namespace skein::apps {
 
-// "PORT ADDRESS..." of the socket at which the member listens as long as it lives. Where a launcher has started it that
-// keeps the register of its workers, the launcher's word ends the card. `serves`: the card says so (role.h).
-std::string make_card(int port, const std::vector<std::string>& addresses, bool serves);
+// "PORT ADDRESS..." of the socket at which the member listens as long as it lives. `serves`: the card says so (role.h).
+// The end is Register::word(), if it knows one.
+std::string make_card(int port, const std::vector<std::string>& addresses, bool serves,
+                      const std::string& register_word);
 DoorAddress read_card(const std::string& card);
 
 // What the first members of a job tell each other when they meet.
@@ -21,10 +22,5 @@ comm::View first_view(const std::vector<std::string>& said);
 
 // Whether the process of this card has certainly ended: its host refuses connections.
 bool is_gone(const std::string& card);
-
-// The launcher that has started all members of an epoch decides for half of them, too (succession.h).
-bool has_register(const comm::View&);
-// The view that the register keeps for the epoch of this one, which it keeps if it has none; nothing if it does not answer.
-std::optional<comm::View> claim(const comm::View&);
 
 }  // namespace skein::apps

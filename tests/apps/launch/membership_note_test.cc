@@ -32,7 +32,7 @@ TEST_F(MembershipNotes, ReadBackAsTheyWereWritten) {
   for (const std::string& key :
        {std::string(), std::string("0123456789abcdef\0\xff\x80\"0123456789xyz", 32)}) {
     MembershipNote n = kNote;
-    if (!key.empty()) n.key = comm::Secret(key);
+    if (!key.empty()) n.key = comm::Secret(key), n.decided_in = "0123456789abcdef";
     write_membership(run, n);
     struct stat s {};
     ASSERT_EQ(stat(membership_note_in(run).c_str(), &s), 0);
@@ -41,6 +41,7 @@ TEST_F(MembershipNotes, ReadBackAsTheyWereWritten) {
     ASSERT_TRUE(read);
     EXPECT_EQ(read->epoch, n.epoch);
     EXPECT_EQ(read->doors, n.doors);
+    EXPECT_EQ(read->decided_in, n.decided_in);
     EXPECT_EQ(read->key.hex(), n.key.hex());
   }
   remove_membership(run);
@@ -90,7 +91,8 @@ TEST_F(MembershipNotes, ThatAreMalformedAreRefused) {
         note("1", R"([{"hosts": ["a"], "port": 0}])"), note("1", R"([{"hosts": ["a"], "port": 65536}])"),
         note("1", R"([{"hosts": ["a b"], "port": 1}])"), note("1", R"([{"hosts": "a", "port": 1}])"),
         note("1", R"([{"port": 1}])"), note("1", one, ", \"key\": \"ab\""),
-        note("1", one, ", \"key\": \"" + std::string(64, 'A') + "\""), note("1", one) + "x"})
+        note("1", one, ", \"key\": \"" + std::string(64, 'A') + "\""), note("1", one) + "x",
+        note("1", one, R"(, "register": "../../etc/cron.d")"), note("1", one, R"(, "register": 7)")})
     EXPECT_THROW(parse(wrong), BadFile) << wrong;
 }
 

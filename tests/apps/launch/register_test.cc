@@ -1,0 +1,88 @@
+// A register in a directory: the first view that is claimed for an epoch is kept, whoever asks.
+#include "apps/launch/elastic/register.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "apps/launch/elastic/card.h"
+#include "engine/words/file.h"
+#include "tests/support/program.h"
+
+namespace skein::apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+comm::View view_of(uint32_t epoch, const std::vector<const Register*>& members) {
+  comm::View v{.epoch = epoch, .members = {}, .step = 7};
+  for (size_t i = 0; i < members.size(); ++i)
+    v.members.push_back({10 + i, make_card(4711, {"10.0.0.7"}, i == 1, members[i]->word()), true});
+  return v;
+}
+
+struct Registers : ::testing::Test {
+  testing_programs::Workplace place;
+  const fs::path run = place.path() / "run";
+  Register first, second, stranger;
+  Registers() {
+    EXPECT_TRUE(Register::is_name(first.found(run)));
+    EXPECT_TRUE(second.enter(run, first.name()));
+  }
+};
+
+TEST_F(Registers, DecideForThoseWhoAllSeeThem) {
+  EXPECT_TRUE(first.decides(view_of(1, {&first, &second})));
+  EXPECT_TRUE(second.decides(view_of(1, {&first, &second})));
+  EXPECT_FALSE(first.decides(view_of(1, {&first, &stranger})));
+  EXPECT_FALSE(stranger.decides(view_of(1, {&first, &second})));
+  EXPECT_FALSE(stranger.decides(view_of(1, {&stranger, &stranger})));
+  Register other;
+  other.found(run);
+  EXPECT_FALSE(other.decides(view_of(1, {&first, &second})));
+  EXPECT_EQ(read_card(view_of(1, {&first, &second}).members[1].card), (DoorAddress{{"10.0.0.7"}, 4711}));
+}
+
+TEST_F(Registers, AreEnteredByThoseWhoSeeThem) {
+  EXPECT_FALSE(stranger.enter(place.path() / "elsewhere", first.name()));
+  EXPECT_FALSE(stranger.enter(run, "../../membership"));
+  EXPECT_FALSE(stranger.enter(run, ""));
+  EXPECT_EQ(stranger.word(), "");
+  EXPECT_EQ(Register().found("/proc/nowhere"), "");
+}
+
+TEST_F(Registers, KeepTheFirstOfManyClaimsAtOnce) {
+  constexpr int kClaims = 8, kEpochs = 20;
+  std::vector<std::optional<comm::View>> kept(kClaims);
+  for (uint32_t epoch = 2; epoch < 2 + kEpochs; ++epoch) {
+    std::vector<std::thread> members;
+    for (int i = 0; i < kClaims; ++i)
+      members.emplace_back([&, i] {
+        comm::View v = view_of(epoch, {&first, &second});
+        v.step = i;
+        kept[size_t(i)] = (i % 2 ? first : second).claim(v);
+      });
+    for (std::thread& t : members) t.join();
+    for (const auto& k : kept) {
+      ASSERT_TRUE(k);
+      EXPECT_EQ(*k, *kept[0]);
+      EXPECT_EQ(k->epoch, epoch);
+    }
+  }
+  for (const fs::directory_entry& f : fs::recursive_directory_iterator(run))
+    EXPECT_NE(f.path().filename().string()[0], '.') << f.path() << " is left";
+}
+
+TEST_F(Registers, WithoutTheirDirectoryDoNotAnswer) {
+  const comm::View v = view_of(2, {&first, &second});
+  ASSERT_EQ(first.claim(v), v);
+  write_file(run / "membership" / first.name() / "epoch-3", "not a view");
+  EXPECT_FALSE(first.claim(view_of(3, {&first, &second})));
+  first.remove();
+  EXPECT_FALSE(fs::exists(run / "membership"));
+  EXPECT_FALSE(second.claim(v));
+  EXPECT_FALSE(fs::exists(run)) << "it made the run's directory, in which there is nothing";
+}
+
+}  // namespace
+}  // namespace skein::apps
