@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kLongestPause = 2;  // seconds between two reminders of the epoch to a member not heard in it
 constexpr int kMostTurns = 8;        // members before this one that it leaves time to
-constexpr int kMostDoublings = 5;    // of the time between its attempts
+constexpr int kMostDoublings = 2;    // of the time between its attempts
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include "comm/membership/succession.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base.h"
 
@@ -26,7 +27,7 @@ Succession::Succession(MemberId me, View now, Options options, Rules rules)
 void Succession::suspect(MemberId m) {
   const int r = now_.rank(m);
   if (r < 0) absent_.insert(m);
-  if (r >= 0 && r != rank_) peers_[size_t(r)].suspected = true;
+  if (r >= 0 && r != rank_ && !std::exchange(peers_[size_t(r)].suspected, true)) stop_yielding_to(m);
 }
 
 void Succession::trust(MemberId m) {
@@ -38,7 +39,7 @@ void Succession::trust(MemberId m) {
 void Succession::prove_dead(MemberId m) {
   const int r = now_.rank(m);
   CHECK(r != rank_, "a member cannot prove its own death");
-  if (r >= 0) peers_[size_t(r)].dead = true;
+  if (r >= 0 && !std::exchange(peers_[size_t(r)].dead, true)) stop_yielding_to(m);
   if (r < 0) absent_.insert(m), waiting_.erase(m);
 }
 
@@ -165,7 +166,15 @@ void Succession::yield_to(const Ballot& b) {
     ++pace_.attempts;
   }
   pace_.attempts = std::max(pace_.attempts, 1);
+  pace_.leaves_to = b.by;
   pace_.since.reset();
+}
+
+// It got time to complete its attempt, and is lost meanwhile.
+void Succession::stop_yielding_to(MemberId m) {
+  if (pace_.leaves_to != m) return;
+  pace_.leaves_to = 0;
+  pace_.attempts = 0;
 }
 
 void Succession::hear_prepare(MemberId from, const Ballot& b, Letters& out) {

@@ -119,7 +119,8 @@ class Succession {
   struct Pace {
     std::optional<double> since;  // when a change became due, or another member tried
     int attempts = 0;
-    uint64_t round = 0;  // the highest that was refused for
+    MemberId leaves_to = 0;  // the member that tried; 0: none, or it is gone
+    uint64_t round = 0;      // the highest that was refused for
   };
 
   void hear(MemberId from, int rank, Content&, Letters&);
@@ -129,6 +130,7 @@ class Succession {
   void hear_decided(MemberId from, View&, Letters&);
   void hear_ended(const End&);
   void yield_to(const Ballot&);
+  void stop_yielding_to(MemberId);
 
   bool change_is_due() const;
   double delay() const;
