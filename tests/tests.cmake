@@ -123,4 +123,7 @@ if(NOT SKEIN_SANITIZE)
     set_tests_properties(${script} PROPERTIES LABELS script TIMEOUT 900 SKIP_RETURN_CODE 77 RUN_SERIAL TRUE)
   endforeach()
   set_tests_properties(readme torchrun wheel PROPERTIES LABELS slow TIMEOUT 1800)
+  add_test(NAME churn COMMAND ${PROJECT_SOURCE_DIR}/bench/churn 40 allreduce,sgp,gem --build ${PROJECT_BINARY_DIR}
+           --runs ${PROJECT_BINARY_DIR}/churn)
+  set_tests_properties(churn PROPERTIES LABELS slow TIMEOUT 1800 RUN_SERIAL TRUE)
 endif()

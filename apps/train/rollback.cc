@@ -35,15 +35,19 @@ Rollback::Rollback(Run& run, Record& record, Saving& saving, Traces& traces, Lea
       traces_(traces),
       state_(std::move(state)),
       steps_(states_kept(run), state_, run.setup.place.council ? learning.shared() : optim::Shared()),
-      ledger_(run) {}
+      ledger_(run),
+      used_(run) {}
 
 void Rollback::step(const std::function<void()>& f) {
   comm::Council* const council = run_.setup.place.council;
   if (run_.apart) {
     council->require_unchanged();
     ledger_.begin_step();
-    return f();
+    used_.begin();
+    f();
+    return used_.end();
   }
+  used_.begin();
   steps_.run(run_.k, [&] {
     f();
     if (!council) return;
@@ -51,6 +55,7 @@ void Rollback::step(const std::function<void()>& f) {
     council->complete_step(settled, std::min(settled, steps_.oldest(run_.k)));
     reached_ = run_.k + 1;
   });
+  used_.end();
 }
 
 Outcome Rollback::leave_epoch() try {

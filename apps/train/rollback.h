@@ -5,6 +5,7 @@
 #include "apps/train/outcome.h"
 #include "apps/train/record.h"
 #include "apps/train/saving.h"
+#include "apps/train/used_images.h"
 #include "comm/membership/view.h"
 #include "optim/whole_step.h"
 
@@ -52,6 +53,7 @@ class Rollback {
   optim::WholeStep steps_;
   int64_t reached_ = 0;  // the most steps taken; some may have been taken back since
   Ledger ledger_;
+  UsedImages used_;
 };
 
 }  // namespace skein::apps
