@@ -31,13 +31,13 @@ void each(const Tensor& y, const Tensor& x, F f) {
 
 Tensor bits_of(const std::vector<double>& numbers) {
   const Tensor t({int64_t(numbers.size())}, kI64);
-  std::memcpy(t.raw(), numbers.data(), size_t(t.bytes()));
+  if (!numbers.empty()) std::memcpy(t.raw(), numbers.data(), size_t(t.bytes()));
   return t;
 }
 
 std::vector<double> numbers_of(const Tensor& bits) {
   std::vector<double> numbers(static_cast<size_t>(bits.size()));
-  std::memcpy(numbers.data(), bits.raw(), size_t(bits.bytes()));
+  if (!numbers.empty()) std::memcpy(numbers.data(), bits.raw(), size_t(bits.bytes()));
   return numbers;
 }
 

@@ -69,7 +69,9 @@ TEST(OverlapSgp, InLockstepIsTheSameForEveryStaleness) {
 // With what is on its way the sum of X changes by -eta sum g in every step, whatever is late or rounded off.
 TEST(OverlapSgp, AStepChangesTheSumByTheGradientsAlone) {
   for (int n = 1; n <= 17; n += n < 6 ? 1 : 3)
-    for (const auto& [s, wire] : {std::pair("0", "fp32"), {"2", "fp32"}, {"2", "int4"}, {"2", "topk:0.5"}}) {
+    for (const auto& [staleness, codec] :
+         {std::pair("0", "fp32"), {"2", "fp32"}, {"2", "int4"}, {"2", "topk:0.5"}}) {
+      const std::string s = staleness, wire = codec;  // clang 14 captures no bindings
       const Weather slow{.seed = 3, .latency = 1, .jitter = 3, .duplication = 0.1, .overtaking = true};
       in_sim_world(n, slow, [&](comm::Communicator& c) {
         Trainee t({.size = 4, .noise = 1, .start_spread = 1}, "osgp",
