@@ -1,12 +1,15 @@
 // Arena: bump allocation in a sparse file, free lists by size class.
 #include "comm/transports/arena.h"
 
+#include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <set>
 
 namespace skein::comm {
 namespace {
@@ -25,6 +28,23 @@ int64_t size_class(int64_t bytes) {
 // Half of what a process has with 47 bits; GPU libraries and UCX reserve some, too.
 constexpr int64_t kAddresses = int64_t(1) << 46;
 
+// Programs fork in the middle of a run, for instance to load data. What the new process writes on its way to
+// its end must not reach the parameters of the worker, nor its messages.
+struct Forks {
+  std::mutex mutex;
+  std::set<const Mapping*> mappings;
+};
+Forks& forks() {
+  static Forks& all = *new Forks;  // never destroyed: mappings may end after static objects
+  [[maybe_unused]] static const int watched =
+      pthread_atfork([] { forks().mutex.lock(); }, [] { forks().mutex.unlock(); },
+                     [] {
+                       for (const Mapping* m : forks().mappings) m->make_private();
+                       forks().mutex.unlock();
+                     });
+  return all;
+}
+
 }  // namespace
 
 int64_t arena_bytes(int64_t processes, int64_t memory) {
@@ -36,7 +56,7 @@ int64_t arena_bytes(int64_t processes, int64_t memory) {
 // set of the first cache and look alike to its way predictor, and a sum of two windows takes three times as
 // long (Zen 3). So each mapping of a process begins some pages further into its range, and each rank's blocks
 // some cache lines further into their pages.
-Mapping::Mapping(const Fd& fd, int64_t bytes) : bytes(bytes) {
+Mapping::Mapping(const Fd& fd, int64_t bytes) : bytes(bytes), file_(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)) {
   static std::atomic<int64_t> mappings{0};
   const int64_t shift = (3 * ++mappings % 255 + 1) * kPage;
   range_ = static_cast<char*>(mmap(nullptr, size_t(bytes + 256 * kPage), PROT_NONE,
@@ -49,8 +69,22 @@ Mapping::Mapping(const Fd& fd, int64_t bytes) : bytes(bytes) {
   madvise(p, size_t(bytes), MADV_HUGEPAGE);  // many kernels do not grant it for shared memory
   madvise(p, size_t(bytes), MADV_DONTDUMP);
   base = static_cast<char*>(p);
+  Forks& all = forks();
+  const std::lock_guard lock(all.mutex);
+  all.mappings.insert(this);
 }
-Mapping::~Mapping() { munmap(range_, size_t(bytes + 256 * kPage)); }
+Mapping::~Mapping() {
+  {
+    const std::lock_guard lock(forks().mutex);
+    forks().mappings.erase(this);
+  }
+  munmap(range_, size_t(bytes + 256 * kPage));
+}
+
+void Mapping::make_private() const {
+  mmap(base, size_t(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, file_.get(), 0);
+  madvise(base, size_t(bytes), MADV_DONTDUMP);
+}
 
 Arena::Arena(int64_t bytes, int64_t reserved, Rank owner)
     : file_(memfd_create("skein", MFD_CLOEXEC)), color_(owner * 5 % 16 * kLeast), next_(pages(reserved)) {

@@ -15,7 +15,8 @@ namespace skein::comm {
 int64_t arena_bytes(int64_t processes, int64_t memory);
 
 // A mapping of a whole arena, ours or a peer's; unmapped with the last reference. Core dumps leave it out:
-// they would make every page of it exist.
+// they would make every page of it exist. In a process that is forked from this one it holds the same
+// numbers, and what is written there is seen by nobody else.
 struct Mapping {
   Mapping(const Fd& fd, int64_t bytes);
   ~Mapping();
@@ -24,10 +25,12 @@ struct Mapping {
     const char* c = static_cast<const char*>(p);
     return c >= base && c + n <= base + bytes;
   }
+  void make_private() const;  // after a fork
   char* base = nullptr;
   const int64_t bytes;
 
  private:
+  const Fd file_;
   char* range_ = nullptr;
 };
 

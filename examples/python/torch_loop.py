@@ -35,7 +35,7 @@ def main():
             return loss
         loss = worker.step(gradient)
         if job.rank == 0 and step % 100 == 99:
-            print(f"step {step + 1}  loss {float(loss):.3f}", flush=True)
+            print(f"step {step + 1}  loss {loss.item():.3f}", flush=True)
 
     with worker.model():  # the same model on all workers
         model.eval()

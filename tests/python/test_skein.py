@@ -152,6 +152,49 @@ def raise_once(job):
     return {}
 
 
+def fork_once(job, end):
+    """Rank 1 forks in its third gradient, and the child ends in that way."""
+    net = Net(job, "allreduce")
+    children = []
+
+    def gradient():
+        if net.worker.steps == 2 and job.rank == 1 and not children:
+            children.append(os.fork())
+            if children == [0]:
+                if end == "raises":
+                    raise ZeroDivisionError("in the child")
+                if end == "goes on":
+                    return net.gradient()
+                os._exit(0)
+        return net.gradient()
+    for _ in range(6):
+        try:
+            net.worker.step(gradient)
+        except BaseException as e:
+            if children == [0]:
+                print("CHILD", type(e).__name__, e, flush=True)
+                sys.exit(0)  # with all destructors
+            raise
+    if children:
+        os.waitpid(children[0], 0)
+    return hash_of(net.worker)
+
+
+def close_and_go_on(job):
+    """Rank 1 leaves between two steps, and its functions are called all the same."""
+    net = Net(job, "allreduce")
+    net.steps(2)
+    if job.rank == 1:
+        job.close()
+    errors = []
+    for call in (lambda: net.worker.step(net.gradient), lambda: net.worker.ready(0), lambda: net.worker.set_rate(0.1)):
+        try:
+            call()
+        except skein.Error as e:
+            errors.append([type(e).__name__, str(e)])
+    return errors
+
+
 def disagree(job):
     try:
         job.worker([np.zeros(3 + job.rank, np.float32)], "allreduce")
@@ -213,9 +256,35 @@ class Workers(unittest.TestCase):
         self.assertLess(other["seconds"], 30)
         self.assertTrue(raised["same"] and other["same"])
 
+    def test_a_gradient_that_forks_leaves_the_job_as_it_was(self):
+        hashes = []
+        for end in ("ends", "raises", "goes on"):
+            with self.subTest(end):
+                hashes += self.ended("fork_once", 2, end)
+        self.assertEqual(hashes, [hashes[0]] * 6)
+
+    def test_a_worker_whose_job_is_closed_says_so_and_the_others_hear_of_it(self):
+        other, closed = self.ended("close_and_go_on", 2)
+        self.assertEqual(other[0][0], "PeerLost")
+        for kind, words in closed:
+            self.assertEqual(kind, "Error")
+            self.assertRegex(words, "has been left|belongs into the gradient function")
+        self.assertEqual(len(closed), 3)
+
     def test_workers_that_disagree_are_told_on_all_sides(self):
         for words in self.ended("disagree", 2):
             self.assertIn("worker 0 makes allreduce over 3 by sgd,", words)
+
+
+class OnDevice:
+    """What a CUDA array shows of itself: nothing but its device is looked at."""
+    shape, dtype = (3,), np.dtype(np.float32)
+
+    def __dlpack_device__(self):
+        return 2, 1
+
+    def __dlpack__(self, **_):
+        raise AssertionError("an array on a device was asked for its memory")
 
 
 class Alone(unittest.TestCase):
@@ -254,6 +323,9 @@ class Alone(unittest.TestCase):
                 (frozen, {}, "read-only"),
                 (np.zeros(6, np.float32)[::2], {}, "has gaps between its numbers"),
                 ([x, x], {}, "is given twice"),
+                (OnDevice(), {}, "parameter 0 (OnDevice[3]) is on CUDA device 1: parameters of this package lie on the host"),
+                ([x, OnDevice()], {}, "parameter 1 (OnDevice[3]) is on CUDA device 1"),
+                ([x, np.zeros(3)], {}, "parameter 1 (ndarray[3]): parameters are float32, not float64"),
                 ([x[:2], x[1:]], {}, "parameter 1 (ndarray[2]) overlaps parameter 0"),
                 (x, {"algorithm": "sgpp"}, "did you mean sgp?"),
                 (x, {"algorithm": "local-sgd", "taau": 3}, "local-sgd does not read taau"),
@@ -263,6 +335,18 @@ class Alone(unittest.TestCase):
                 self.job.worker(parameters, **options)
             self.assertIn(words, str(caught.exception))
             self.assertIsInstance(caught.exception, ValueError)
+
+    def test_makes_no_copy_of_the_parameters(self):
+        def resident():
+            with open("/proc/self/statm") as f:
+                return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        size = 8 << 20
+        x = np.ones(size, np.float32)
+        before = resident()
+        w = self.job.worker(x, "allreduce", lr=0.5)
+        for _ in range(3):
+            w.step(lambda: 0.0)
+        self.assertLess(resident() - before, 2.25 * 4 * size)  # gradient and momentum
 
     def test_a_worker_that_is_gone_lets_go_of_its_memory(self):
         x = np.zeros(3, np.float32)

@@ -25,9 +25,20 @@ EmbeddedJob::EmbeddedJob(JobOptions o)
   }
 }
 
-EmbeddedJob::~EmbeddedJob() = default;
+EmbeddedJob::~EmbeddedJob() {
+  if (is_forked()) forget();
+}
+
+bool EmbeddedJob::is_forked() const { return ::getpid() != process_; }
+
+// The connections are the other process's, and so are the threads that would have to end first.
+void EmbeddedJob::forget() {
+  for (JobWorker* w : workers_) w->forget();
+  (void)epochs_.release(), (void)alone_.release();
+}
 
 void EmbeddedJob::leave() {
+  if (is_forked()) return forget();
   {
     const std::lock_guard lock(mutex_);
     for (const JobWorker* w : workers_)
@@ -52,7 +63,7 @@ void EmbeddedJob::exit(JobWorker& w) {
 }
 
 comm::Communicator& EmbeddedJob::peers() const {
-  if (::getpid() != process_)
+  if (is_forked())
     throw Error(
         "this process was forked from a worker, and is none itself: only the process that joined a job can "
         "use it");

@@ -23,8 +23,10 @@ class EmbeddedJob {
   ~EmbeddedJob();
   // Leaves the job: the other workers' waits for this one fail at once. Before that it ends the workers that
   // were made here, because they use the network. Throws Error in the middle of a step.
+  // A process that was forked from this one has no part in the job, and only forgets it.
   void leave();
-  bool left() const { return !epochs_ && !alone_; }
+  bool left() const { return is_forked() || (!epochs_ && !alone_); }
+  bool is_forked() const;
   comm::Communicator& peers()
       const;  // throws Error after leave(), and in a process that was forked from this one
   int local_rank() const { return seat_.local_rank; }
@@ -46,6 +48,7 @@ class EmbeddedJob {
   void exit(JobWorker&);
 
  private:
+  void forget();
   const Seat seat_;
   const int process_;
   const std::string place_;

@@ -97,11 +97,14 @@ void JobWorker::take_part(Call call) {
   throw comm::RunEnded({.step = present().steps()});
 }
 
-JobWorker::~JobWorker() { job_->exit(*this); }
+JobWorker::~JobWorker() {
+  if (job_->is_forked()) forget();
+  job_->exit(*this);
+}
 
 VectorWorker& JobWorker::present() const {
-  if (job_->left() || !worker_) throw Error("this worker's job has been left");
-  (void)job_->peers();  // throws in another process
+  (void)job_->peers();  // throws after leave(), and in another process
+  if (!worker_) throw Error("this worker's job has been left");
   return *worker_;
 }
 
@@ -115,6 +118,7 @@ double JobWorker::take_step() {
   const auto oracle = [&](const optim::Slices& slices) {
     slices_.begin(slices);
     const float loss = gradient_();
+    (void)job_->peers();  // throws in a process that the gradient function has forked
     slices_.end();
     return Tensor::of<float>({1}, {loss});
   };

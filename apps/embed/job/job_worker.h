@@ -57,7 +57,8 @@ class JobWorker {
 
   bool is_elastic() const { return job_->council(); }
   bool in_step() const { return in_step_; }
-  void end() { worker_.reset(); }  // called by the job when it is left
+  void end() { worker_.reset(); }             // called by the job when it is left,
+  void forget() { (void)worker_.release(); }  // or in a process that was forked from the worker's
 
  private:
   VectorWorker& present() const;

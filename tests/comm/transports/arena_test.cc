@@ -1,7 +1,9 @@
-// Arenas: their addresses suffice, and core dumps leave them out.
+// Arenas: their addresses suffice, core dumps leave them out, and forked processes have copies.
 #include "comm/transports/arena.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
@@ -37,6 +39,28 @@ TEST(Arena, IsLeftOutOfCoreDumps) {
     EXPECT_NE((line + ' ').find(" dd "), std::string::npos) << line;
   }
   EXPECT_TRUE(found);
+  arena->give(x, 4096);
+  arena->retire();
+}
+
+TEST(Arena, AForkedProcessWritesIntoACopy) {
+  auto* arena = new Arena(int64_t(1) << 30, 0, 0);
+  const Mapping elsewhere(arena->file(), int64_t(1) << 30);  // as a peer has it
+  int* x = static_cast<int*>(arena->take(4096));
+  int* seen = reinterpret_cast<int*>(elsewhere.base + arena->offset_of(x));
+  *x = 7;
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool knew = *x == 7 && *seen == 7;
+    *x = 8, *seen = 9;
+    _exit(knew ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(*x, 7);
+  *x = 10;
+  EXPECT_EQ(*seen, 10);  // this process and its peers still share it
   arena->give(x, 4096);
   arena->retire();
 }

@@ -3,6 +3,9 @@ import sys
 
 from ._skein import BLOCK, BadOption
 
+_CPU = 1  # DLPack's DLDeviceType, as are
+_DEVICES = {2: "CUDA device", 8: "Metal device", 10: "ROCm device"}
+
 
 def _place(array):
     """(first byte, byte after the last one) of a contiguous array or tensor of float32; None of others."""
@@ -18,6 +21,14 @@ def _place(array):
 def is_torch(array):
     return type(array).__module__.split(".")[0] == "torch" or (
         "torch" in sys.modules and isinstance(array, sys.modules["torch"].Tensor))
+
+
+def _other_device(array):
+    """The device of an array that does not lie in the host's memory; else None."""
+    if is_torch(array):
+        return None if array.device.type == "cpu" else array.device
+    kind, number = array.__dlpack_device__() if hasattr(array, "__dlpack_device__") else (_CPU, 0)
+    return None if kind == _CPU else f"{_DEVICES.get(kind, f'device of kind {kind}, number')} {number}"
 
 
 def _shape(array):
@@ -94,8 +105,8 @@ class Layout:
     def _check(self, i, array):
         if not _is_float32(array):
             raise BadOption(f"{self._name(i)}: parameters are float32, not {getattr(array, 'dtype', 'others')}")
-        if is_torch(array) and array.device.type != "cpu":
-            raise BadOption(f"{self._name(i)} is on {array.device}: parameters of this package lie on the host")
+        if where := _other_device(array):
+            raise BadOption(f"{self._name(i)} is on {where}: parameters of this package lie on the host")
         if any(other is array for other in self.given[:i]):
             raise BadOption(f"{self._name(i)} is given twice")
 
