@@ -1,4 +1,4 @@
-// Meeting: nobody leaves before all have come, and how many messages that takes.
+// Meeting: no worker leaves before all have come, and how many messages that takes.
 #include "optim/gossip/meeting.h"
 
 #include "comm/clock.h"
