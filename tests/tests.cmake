@@ -79,8 +79,12 @@ endforeach()
 # The tests of what is computed in vectors, once for each kind of instruction sets that SKEIN_CPU can force. An entry
 # that this processor cannot run is skipped, and its output says why.
 foreach(isa avx2 avx512 avx512bf16 amx)
-  foreach(file conv2d_test gemm_test conv_bn_test batch_norm_test pool2d_test)
-    add_test(NAME ${file}.${isa} COMMAND engine_tests --file=${file})
+  foreach(file conv2d_test gemm_test conv_bn_test batch_norm_test pool2d_test resize_test)
+    set(program engine_tests)
+    if(file STREQUAL "resize_test")
+      set(program data_tests)
+    endif()
+    add_test(NAME ${file}.${isa} COMMAND ${program} --file=${file})
     set_tests_properties(${file}.${isa} PROPERTIES LABELS fast TIMEOUT 900 RUN_SERIAL TRUE
                          ENVIRONMENT "${test_environment};SKEIN_CPU=${isa}" SKIP_RETURN_CODE 77)
   endforeach()

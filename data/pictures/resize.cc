@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 #include <vector>
+
+#include "engine/device/processor.h"
 
 namespace skein::data {
 namespace {
-
-using Four = float __attribute__((vector_size(16)));
 
 // For each output position, `most` weights (zeros after the last) and the first source
 // position they apply to.
@@ -39,35 +40,129 @@ struct Taps {
   }
 };
 
-void sum_rows(const uint8_t* rows, int64_t stride, const float* weight, int count, int n, float* sum) {
-  for (int i = 0; i < n; ++i) sum[i] = weight[0] * float(rows[i]);
+// Weighted sums of rows and, of three channels, of columns. Every element is a sum of its own, taken in the
+// same order for vectors of any width, so that all give the same bits.
+struct RowSum {
+  const uint8_t* rows;
+  int64_t stride;
+  const float* weight;
+  int count, n;
+  float* sum;
+};
+[[gnu::always_inline]] inline void sum_rows_of(const RowSum& r) {
+  const float* weight = r.weight;
+  float* sum = r.sum;
+  for (int i = 0; i < r.n; ++i) sum[i] = weight[0] * float(r.rows[i]);
   int k = 1;
-  for (; k + 1 < count; k += 2) {
-    const uint8_t *a = rows + k * stride, *b = a + stride;
+  for (; k + 1 < r.count; k += 2) {
+    const uint8_t *a = r.rows + k * r.stride, *b = a + r.stride;
     const float wa = weight[k], wb = weight[k + 1];
-    for (int i = 0; i < n; ++i) sum[i] += wa * float(a[i]) + wb * float(b[i]);
+    for (int i = 0; i < r.n; ++i) sum[i] += wa * float(a[i]) + wb * float(b[i]);
   }
-  for (; k < count; ++k) {
-    const uint8_t* a = rows + k * stride;
-    for (int i = 0; i < n; ++i) sum[i] += weight[k] * float(a[i]);
+  for (; k < r.count; ++k) {
+    const uint8_t* a = r.rows + k * r.stride;
+    for (int i = 0; i < r.n; ++i) sum[i] += weight[k] * float(a[i]);
   }
 }
 
-// Three channels in four lanes. The fourth lane reads the next pixel, so `row` must be one float longer.
-void sum_columns_rgb(const float* row, const Taps& taps, int n, bool mirror, uint8_t* to) {
-  for (int x = 0; x < n; ++x) {
-    const float* weight = &taps.weight[size_t(x) * size_t(taps.most)];
-    const float* p = row + int64_t(taps.first[size_t(x)]) * 3;
-    Four sum{0.5f, 0.5f, 0.5f, 0.5f};
-    for (int k = 0; k < taps.count[size_t(x)]; ++k, p += 3) {
-      Four pixel;
-      std::memcpy(&pixel, p, sizeof pixel);
-      sum += weight[k] * pixel;
+// The pixels of a row from left to right, some at a time, each three channels in four lanes.
+struct Drawing {
+  std::vector<int> from;      // of each pixel, in the row of floats
+  std::vector<float> weight;  // [pixels at a time][tap][pixel and lane]; 0 after a pixel's last tap
+  int taps;
+
+  void set(const Taps& columns, int n, bool mirror, int together) {
+    taps = *std::max_element(columns.count.begin(), columns.count.end());
+    const int all = (n + together - 1) / together * together;
+    from.assign(size_t(all), 0), weight.assign(size_t(all) * size_t(taps) * 4, 0.f);
+    for (int at = 0; at < n; ++at) {
+      const int x = mirror ? n - 1 - at : at;
+      from[size_t(at)] = columns.first[size_t(x)] * 3;
+      for (int k = 0; k < columns.count[size_t(x)]; ++k)
+        std::fill_n(&weight[size_t((at / together * taps + k) * together + at % together) * 4], 4,
+                    columns.weight[size_t(x) * size_t(columns.most) + size_t(k)]);
     }
-    uint8_t* q = to + int64_t(mirror ? n - 1 - x : x) * 3;
-    for (int c = 0; c < 3; ++c) q[c] = uint8_t(int(sum[c]));
+  }
+};
+
+template <int N>
+struct Lanes {
+  using Floats [[gnu::vector_size(16 * N)]] = float;
+  using Ints [[gnu::vector_size(16 * N)]] = int;
+  using Bytes [[gnu::vector_size(16 * N)]] = uint8_t;
+};
+template <class All, class Half, int... I>
+[[gnu::always_inline]] inline void put_side_by_side(All& all, const Half& a, const Half& b,
+                                                    std::integer_sequence<int, I...>) {
+  all = __builtin_shufflevector(a, b, I...);
+}
+// N pixels, of which the fourth lane reads the next one, so the row must be a float longer than its pixels.
+template <int N>
+[[gnu::always_inline]] inline void load_pixels(const float* row, const int* from,
+                                               typename Lanes<N>::Floats& all) {
+  if constexpr (N == 1) {
+    std::memcpy(&all, row + *from, sizeof all);
+  } else {
+    typename Lanes<N / 2>::Floats a, b;
+    load_pixels<N / 2>(row, from, a);
+    load_pixels<N / 2>(row, from + N / 2, b);
+    put_side_by_side(all, a, b, std::make_integer_sequence<int, 4 * N>());
   }
 }
+
+// The low bytes of every pixel's four numbers, in the first of them.
+template <class Ints, class Bytes, int... I>
+[[gnu::always_inline]] inline void pack(Ints& v, const Bytes& bytes, std::integer_sequence<int, I...>) {
+  v = Ints(__builtin_shufflevector(bytes, bytes, (I / 16 * 16 + I * 4 % 16)...));
+}
+
+template <int N>
+[[gnu::always_inline]] inline void sum_columns_of(const float* row, const Drawing& d, int n, uint8_t* to) {
+  using Floats = typename Lanes<N>::Floats;
+  const float* weight = d.weight.data();
+  for (int at = 0; at < n; at += N, to += 3 * N) {
+    Floats sum = Floats{} + 0.5f;
+    for (int k = 0; k < d.taps; ++k, weight += 4 * N) {
+      Floats w, pixels;
+      std::memcpy(&w, weight, sizeof w);
+      load_pixels<N>(row + 3 * k, &d.from[size_t(at)], pixels);
+      sum += w * pixels;
+    }
+    auto whole = __builtin_convertvector(sum, typename Lanes<N>::Ints);
+    pack(whole, typename Lanes<N>::Bytes(whole), std::make_integer_sequence<int, 16 * N>());
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) {
+      const int pixel = whole[4 * i];
+      if (at + i + 1 < n)
+        std::memcpy(to + 3 * i, &pixel, 4);  // the fourth byte is written over by the next pixel
+      else if (at + i < n)
+        std::memcpy(to + 3 * i, &pixel, 3);
+    }
+  }
+}
+
+// The same for the instruction sets that processors have.
+struct Sums {
+  int together;  // pixels
+  void (*rows)(const RowSum&);
+  void (*columns)(const float* row, const Drawing&, int n, uint8_t* to);
+};
+void sum_rows(const RowSum& r) { sum_rows_of(r); }
+void sum_columns_rgb(const float* row, const Drawing& d, int n, uint8_t* to) {
+  sum_columns_of<2>(row, d, n, to);
+}
+constexpr Sums kSums{2, sum_rows, sum_columns_rgb};
+#if defined(__x86_64__) && !defined(__clang__)  // clang spells the target otherwise
+#define WIDE [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")]]
+WIDE void sum_rows_wide(const RowSum& r) { sum_rows_of(r); }
+WIDE void sum_columns_wide(const float* row, const Drawing& d, int n, uint8_t* to) {
+  sum_columns_of<4>(row, d, n, to);
+}
+#undef WIDE
+constexpr Sums kWideSums{4, sum_rows_wide, sum_columns_wide};
+#else
+constexpr Sums kWideSums = kSums;
+#endif
 
 void sum_columns(const float* row, const Taps& taps, int n, int channels, bool mirror, uint8_t* to) {
   for (int x = 0; x < n; ++x)
@@ -87,15 +182,18 @@ void resize(const Pixels& from, const Box& box, bool mirror, const ImageSize& ou
         from.channels);
   thread_local Taps rows, columns;
   thread_local std::vector<float> row;
+  thread_local Drawing drawing;
+  static const Sums& sums = chosen_isa() >= Isa::kAvx512 ? kWideSums : kSums;
   rows.set(from.height, box.top, box.height, out.height);
   columns.set(from.width, box.left, box.width, out.width);
+  if (from.channels == 3) drawing.set(columns, out.width, mirror, sums.together);
   const int n = from.width * from.channels;
-  row.resize(size_t(n) + 4);
+  row.resize(size_t(n) + size_t(columns.most) * 3 + 4);  // taps that weigh nothing may read beyond the pixels
   for (int y = 0; y < out.height; ++y, to += int64_t(out.width) * out.channels) {
-    sum_rows(from.at + rows.first[size_t(y)] * from.stride, from.stride,
-             &rows.weight[size_t(y) * size_t(rows.most)], rows.count[size_t(y)], n, row.data());
+    sums.rows({from.at + rows.first[size_t(y)] * from.stride, from.stride,
+               &rows.weight[size_t(y) * size_t(rows.most)], rows.count[size_t(y)], n, row.data()});
     if (from.channels == 3)
-      sum_columns_rgb(row.data(), columns, out.width, mirror, to);
+      sums.columns(row.data(), drawing, out.width, to);
     else
       sum_columns(row.data(), columns, out.width, from.channels, mirror, to);
   }
