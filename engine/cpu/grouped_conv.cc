@@ -58,7 +58,7 @@ void run(const Grouping& g, const Results& r, const Ending& end) {
   const bool plain = end.plain(g), past_caches = end.past_caches(g);
   float* sums = plain ? nullptr : grow(memory, r.rows * r.columns * g.lanes);
   const int64_t taps = int64_t(r.taps.size()), depth = g.channels / g.elements;
-  const auto product = g.kernels().product[Groups(r.columns, kMostPixels).size(0) - 1];
+  const auto product = g.kernels().product[Groups(r.columns, g.kernels().pixels).size(0) - 1];
   for (int64_t j = 0; j < g.panels; ++j) {
     const int64_t lane = j * g.lanes;
     product({.in = r.in + g.run_of(j) / g.elements,

@@ -120,7 +120,7 @@ struct DepthwiseKernels {
 
 // For grouped convolutions with as many outputs as channels in a group. Vectors are of outputs in products,
 // of channels in outer products; a vector is of one group, or of several with 2, 4 or 8 lanes each.
-inline constexpr int kMostGroupedTaps = 5;
+inline constexpr int kMostGroupedPixels = 14, kMostGroupedTaps = 5;
 
 // to[row][column][lane] = sum over taps and k of in[row][column][tap[t] + the k-th cell of the lane's group]
 // weights[t][k][lane]. Vectors are read from `in` if they are of several groups.
@@ -136,7 +136,8 @@ struct GroupedProduct {
   int64_t to_row, to_step;  // elements
   int64_t rows, columns;
 };
-// sums[t][k][lane] = (add ? itself : 0) + sum over pixels of x[pixel + tap[t] + lane] y[pixel + its k-th]
+// sums[t][k][lane] = (add ? itself : 0)
+//   + sum over pixels of x[pixel + tap[t] + lane] y[pixel + the k-th of the lane's group]
 struct GroupedOuter {
   const Cell *x, *y;
   Pixels x_at, y_at;  // which differ in their steps
@@ -146,10 +147,11 @@ struct GroupedOuter {
   bool add;
 };
 struct GroupedRow {
+  int pixels;   // that `product` takes at most
   int outputs;  // that `outer` takes at once: all of a group, or part of a whole vector; 0: no kernels
   int taps;     // that it takes at most
-  void (*product[kMostPixels])(const GroupedProduct&);   // by pixels at a time - 1, at most the columns
-  void (*outer[kMostGroupedTaps])(const GroupedOuter&);  // by taps - 1
+  void (*product[kMostGroupedPixels])(const GroupedProduct&);  // by pixels at a time - 1, at most the columns
+  void (*outer[kMostGroupedTaps])(const GroupedOuter&);        // by taps - 1
 };
 struct GroupedKernels {
   DType type;                                   // of results: f32 or, for pairs, bf16

@@ -16,11 +16,28 @@ template <class Cells, int K, int D, int k, int... L>
 [[gnu::always_inline]] inline auto pick(Cells v, std::integer_sequence<int, L...>) {
   return __builtin_shufflevector(v, v, (L / K * D + k)...);
 }
+// Every quarter takes `together` cells of its group, from the first-th on.
+template <class Cells, int K, int D, int first, int together, int... L>
+[[gnu::always_inline]] inline auto in_quarters(Cells v, std::integer_sequence<int, L...>) {
+  return __builtin_shufflevector(v, v, (L / K * D + first + L % together)...);
+}
+// What `pick` takes, from the cells at p. On x86 a shuffle across the quarters of a vector of 16 costs more
+// than one within them, so where it takes both, the first serves up to four k. The empty statement keeps the
+// compiler from merging them again.
 template <class C, int K, int D, int k>
 [[gnu::always_inline]] inline auto spread_of_group(const Cell* p) {
   constexpr int W = kWidth<typename C::Sums>;
+  constexpr std::make_integer_sequence<int, W> all;
   const auto cells = load_bits<typename Vectors<W * D / K>::Words>(p);
-  return C::operand(pick<decltype(cells), K, D, k>(cells, std::make_integer_sequence<int, W>()));
+#ifdef __x86_64__
+  if constexpr (W == 16 && K >= 4 && (K == 8 || D < K)) {
+    constexpr int kTogether = D < 4 ? D : 4;
+    auto quarters = in_quarters<decltype(cells), K, D, k / kTogether * kTogether, kTogether>(cells, all);
+    asm("" : "+v"(quarters));
+    return C::operand(pick<decltype(quarters), 4, 4, k % kTogether>(quarters, all));
+  }
+#endif
+  return C::operand(pick<decltype(cells), K, D, k>(cells, all));
 }
 
 // Calls f(k) for every k < N, a constant of its own type.
@@ -48,7 +65,7 @@ void grouped_product(const GroupedProduct& p) {
         if constexpr (K > 0)
           each_constant<D>([&](auto k) __attribute__((always_inline)) {
             const auto weight = C::lanes(w);
-#pragma GCC unroll 8
+#pragma GCC unroll 14
             for (int i = 0; i < N; ++i)
               sum[i] = C::multiplied(sum[i], spread_of_group<C, K, D, k()>(x + i * p.in_step), weight);
             w += W;
@@ -56,13 +73,13 @@ void grouped_product(const GroupedProduct& p) {
         else
           for (int64_t k = 0; k < p.depth; ++k, w += W) {
             const auto weight = C::lanes(w);
-#pragma GCC unroll 8
+#pragma GCC unroll 14
             for (int i = 0; i < N; ++i)
               sum[i] = C::multiplied(sum[i], C::spread(x + i * p.in_step + k), weight);
           }
       }
       const int64_t at = r * p.to_row + first * p.to_step;
-#pragma GCC unroll 8
+#pragma GCC unroll 14
       for (int i = 0; i < N; ++i) {
         if (p.results)
           C::put(static_cast<typename C::Out*>(p.to) + at + i * p.to_step, {sum[i]}, p.past_caches);
@@ -103,17 +120,20 @@ void grouped_outer(const GroupedOuter& p) {
     }
 }
 
-// Taps that are summed at once: as registers allow.
+// Pixels and taps that are summed at once: as registers allow.
+template <class C>
+inline constexpr int kPixelsOf = kWidth<typename C::Sums> == 16 ? kMostGroupedPixels : 8;
 template <class C, int M>
 inline constexpr int kTapsOf = kWidth<typename C::Sums> == 16 && M <= 4 ? 5 : 3;
 
 template <class C, int K, int M, int... N, int... T>
 constexpr GroupedRow grouped_row(std::integer_sequence<int, N...>, std::integer_sequence<int, T...>) {
-  return {M, sizeof...(T), {grouped_product<C, K, N + 1>...}, {grouped_outer<C, K, M, T + 1>...}};
+  return {
+      sizeof...(N), M, sizeof...(T), {grouped_product<C, K, N + 1>...}, {grouped_outer<C, K, M, T + 1>...}};
 }
 template <class C, int K, int M>
 constexpr GroupedRow grouped_row() {
-  return grouped_row<C, K, M>(std::make_integer_sequence<int, kMostPixels>(),
+  return grouped_row<C, K, M>(std::make_integer_sequence<int, kPixelsOf<C>>(),
                               std::make_integer_sequence<int, kTapsOf<C, M>>());
 }
 // Groups narrower than a vector; others have no row.
