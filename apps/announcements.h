@@ -1,4 +1,5 @@
-// Messages of a run: what it trains and where, which workers continue after a change, and which files it leaves.
+// Messages of a run: what it trains and where, which workers continue after a change, and which
+// files it leaves.
 #pragma once
 #include <string>
 
@@ -9,9 +10,11 @@
 
 namespace skein::apps {
 
-// Says model, data, batch, device and learning rate, and warns of settings that a run of this length never reaches.
+// Says model, data, batch, device and learning rate, and warns of settings that a run of this
+// length never reaches.
 void say_beginning(const Config&, const Setup&, const std::string& directory, Progress&);
-// After a change of the membership: says which workers continue, and from which step. Silent if there was no change.
+// After a change of the membership: says which workers continue, and from which step. Silent if there
+// was no change.
 void say_change(const Member&, const Legacy&, Progress&);
 // The scores, the files in the run's directory, and how to continue; ends with a newline.
 std::string words_at_end(const Outcome&, const Config&, const std::string& directory);

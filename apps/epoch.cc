@@ -1,4 +1,5 @@
-// Trains from a checkpoint, or from the other members' state, until the run or the epoch of the membership ends.
+// Trains from a checkpoint, or from the other members' state, until the run or the epoch of
+// the membership ends.
 #include "apps/epoch.h"
 
 #include <fmt/format.h>

@@ -4,10 +4,10 @@
 //   comm_bench [--ranks P] [--mb M] [--way shared|tcp|ucx] [--rounds R] [--peers DIR]
 //   comm_bench --rank R --meet ADDRESS:PORT --key FILE [--seal auto|on|off] [--ranks P] [--mb M]
 //
-// The second form is one rank alone, for bench/sealed: all-reduce by TCP, and the processor time that it takes.
-// With --peers, DIR holds allreduce_mpi, shm_floor (bench/peers, built as their first lines say);
-// ours and theirs run in turn, R times, and the median of the ratios is reported, because other work
-// on the machine affects both.
+// The second form is one rank alone, for bench/sealed: all-reduce by TCP, and the processor time that it
+// takes. With --peers, DIR holds allreduce_mpi, shm_floor (bench/peers, built as their first lines say); ours
+// and theirs run in turn, R times, and the median of the ratios is reported, because other work on the
+// machine affects both.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>

@@ -8,8 +8,8 @@
 
 namespace skein::bench {
 
-// One core's multiply-adds in GFLOP/s of processor time, both halves counted, by the widest instructions that the
-// program uses: on f32, or on pairs of bf16 where the processor has them.
+// One core's multiply-adds in GFLOP/s of processor time, both halves counted, by the widest instructions that
+// the program uses: on f32, or on pairs of bf16 where the processor has them.
 inline double fma_gflops(DType t) {
   const bool pairs = t == kBF16 && cpu::pair_kernels();
   const cpu::TileKernels& tiles = pairs ? cpu::pair_kernels()->tiles : cpu::kernels().tiles;
@@ -25,7 +25,8 @@ inline double fma_gflops(DType t) {
   return best;
 }
 
-// A thread's rate while so many copy 128 MB together, counting read and written bytes, in GB/s of processor time.
+// A thread's rate while so many copy 128 MB together, counting read and written bytes, in GB/s
+// of processor time.
 inline double copy_gbytes(int threads) {
   const size_t n = size_t(1) << 25;
   std::vector<float> a(n, 1.f), b(n, 2.f);

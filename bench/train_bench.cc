@@ -2,11 +2,11 @@
 //
 //   train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS] [recompute]
 //
-// With `recompute`, norms are computed again in backward instead of kept, as by --recompute norms.
-// There are two rates: by wall time, and by processor seconds divided by threads, which other programs on the
-// machine do not change. Each kind of work has its share of the measured peak: products of the multiply-adds of
-// their plain sums (Winograd's do fewer, so theirs may exceed 100 %), passes of a copy's bytes a second. The bound is
-// the step's multiply-adds at the peak.
+// With `recompute`, norms are computed again in backward instead of kept, as by --recompute norms. There are
+// two rates: by wall time, and by processor seconds divided by threads, which other programs on the machine
+// do not change. Each kind of work has its share of the measured peak: products of the multiply-adds of their
+// plain sums (Winograd's do fewer, so theirs may exceed 100 %), passes of a copy's bytes a second. The bound
+// is the step's multiply-adds at the peak.
 #include <omp.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The clock of a run: the machine's or, in a simulated world, the world's; deadlines, and the time that does not count.
+// The clock of a run: the machine's or, in a simulated world, the world's; deadlines, and the time that
+// does not count.
 #pragma once
 #include <algorithm>
 #include <chrono>

@@ -8,8 +8,8 @@
 
 namespace skein::comm {
 
-// Copies share one list, and all ranks of a world need none, so that ten thousand workers do not keep ten thousand lists
-// of ten thousand.
+// Copies share one list, and all ranks of a world need none, so that ten thousand workers do not keep ten
+// thousand lists of ten thousand.
 class Members {
  public:
   Members() = default;

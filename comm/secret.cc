@@ -56,8 +56,8 @@ void wipe(void* at, size_t n) { sodium_memzero(at, n); }
 
 void* (*volatile copy_at_run_time)(void*, const void*, size_t) = std::memcpy;
 
-// What stays in vector registers is saved to the stack when a function of a library is called for the first time.
-// Copying clears those that copies use, be they other ones.
+// What stays in vector registers is saved to the stack when a function of a library is called for the first
+// time. Copying clears those that copies use, be they other ones.
 void wipe_stack() {
   const unsigned char from[256] = {};
   unsigned char to[sizeof from];

@@ -7,8 +7,9 @@
 
 namespace skein::comm {
 
-// Memory of its own pages between guards: left out of core dumps, locked where the limits allow it, and wiped when it
-// is freed. At the end of its page, so n must be a multiple of the alignment that it needs. Throws Error.
+// Memory of its own pages between guards: left out of core dumps, locked where the limits allow it, and
+// wiped when it is freed. At the end of its page, so n must be a multiple of the alignment that it
+// needs. Throws Error.
 void* secret_memory(size_t n);
 void free_secret_memory(void*) noexcept;
 

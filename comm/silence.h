@@ -1,4 +1,5 @@
-// Silence: how long a peer may be silent before it counts as lost, judged by the pauses that it has made so far.
+// Silence: how long a peer may be silent before it counts as lost, judged by the pauses that it has
+// made so far.
 #pragma once
 #include "comm/clock.h"
 

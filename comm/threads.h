@@ -26,7 +26,8 @@ class Timeline {
   // A thread of the caller's worker: enlist() gives its number, and the new thread calls live() with it.
   virtual ThreadNumber enlist() = 0;
   virtual void live(ThreadNumber, const std::function<void()>&) = 0;
-  // Starts what calls live(): a thread of the machine, to be joined after await_end(), or nothing that is to be joined.
+  // Starts what calls live(): a thread of the machine, to be joined after await_end(), or nothing that is
+  // to be joined.
   virtual std::thread start(ThreadNumber n, std::function<void()> f) {
     return std::thread([this, n, f = std::move(f)] { live(n, f); });
   }
@@ -39,8 +40,8 @@ class Timeline {
 // Tells the calling thread from all others that live in the same time.
 uint64_t this_thread();
 
-// std::mutex. Where a thread may wait for something while it holds one, the threads that compete for it have to
-// be of the same timeline.
+// std::mutex. Where a thread may wait for something while it holds one, the threads that compete for it have
+// to be of the same timeline.
 class Mutex {
  public:
   void lock() {

@@ -105,8 +105,8 @@ class DeviceMemory {
   virtual Endpoint& endpoint(Rank) const;
 };
 
-// Collectives that are carried out as a whole, in place of their messages: a simulated world does so with those of many
-// members. Called by the members' threads.
+// Collectives that are carried out as a whole, in place of their messages: a simulated world does so with
+// those of many members. Called by the members' threads.
 class Collectives {
  public:
   enum class Kind : uint8_t { kSum, kBroadcast, kGather, kBarrier };
@@ -128,8 +128,8 @@ class Collectives {
   };
   using Combine = std::function<std::vector<Tensor>(const std::vector<Tensor>& brought)>;
   virtual ~Collectives() = default;
-  // `combine` is called once, with what all have brought, in the order of their ranks. Throws Disagreement if another
-  // member has called another collective.
+  // `combine` is called once, with what all have brought, in the order of their ranks. Throws Disagreement if
+  // another member has called another collective.
   virtual std::shared_ptr<const Result> begin(const Call&, const Combine& combine) = 0;
 };
 
@@ -160,8 +160,8 @@ class Transport {
   virtual bool in_pieces(Rank) const { return false; }
   // Whether the messages of one sender arrive in the order they were sent.
   virtual bool ordered() const { return true; }
-  // Numbers on the network for which each number of such a payload counts. More than 1 only in a simulated run whose
-  // vectors stand for longer ones (comm/sim).
+  // Numbers on the network for which each number of such a payload counts. More than 1 only in a simulated
+  // run whose vectors stand for longer ones (comm/sim).
   virtual double stands_for(DType /*pushed*/, int64_t /*elements*/) const { return 1; }
   // What carries out collectives among so many members as a whole; null: their messages are sent.
   virtual Collectives* collectives(int /*members*/) { return nullptr; }
@@ -188,13 +188,13 @@ class Exchange {
 // in any order.
 std::vector<std::unique_ptr<Transport>> local_world(int size);
 
-// How messages travel. kAuto decides per pair: shared memory between ranks of one host and user; between hosts RDMA
-// by UCX where all have it, else TCP. kLocal is local_world().
+// How messages travel. kAuto decides per pair: shared memory between ranks of one host and user; between
+// hosts RDMA by UCX where all have it, else TCP. kLocal is local_world().
 enum class Way : uint8_t { kAuto, kLocal, kShared, kTcp, kUcx };
 Way parse_way(const std::string&);  // the value of --transport; throws BadOption
 
-// What is encrypted of all that leaves a host: kAuto everything but RDMA; kOn everything, so RDMA is not used; kOff
-// nothing. Even then strangers stay out, because every message is authenticated.
+// What is encrypted of all that leaves a host: kAuto everything but RDMA; kOn everything, so RDMA is not
+// used; kOff nothing. Even then strangers stay out, because every message is authenticated.
 enum class Sealing : uint8_t { kAuto, kOn, kOff };
 Sealing parse_sealing(const std::string&);  // the value of --seal; throws BadOption
 

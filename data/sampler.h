@@ -22,8 +22,8 @@ struct Span {
 };
 // The part of rank r when positions are split as evenly as possible, lower ranks first.
 Span part_of(Span all, int rank, int world);
-// The same in proportion to shares: `before[r]` is the sum of those of the ranks below r, and the last element that of all.
-// Positions as many as that sum are split into the shares themselves.
+// The same in proportion to shares: `before[r]` is the sum of those of the ranks below r, and the last
+// element that of all. Positions as many as that sum are split into the shares themselves.
 Span part_of(Span all, int rank, const std::vector<int64_t>& before);
 
 }  // namespace skein::data

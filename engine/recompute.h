@@ -3,8 +3,8 @@
 
 namespace skein {
 
-// Set before work begins. On a CPU, images between the convolutions of a chain are then normalized twice and not
-// kept; results are the same bits.
+// Set before work begins. On a CPU, images between the convolutions of a chain are then normalized twice and
+// not kept; results are the same bits.
 inline bool& recompute_norms() {
   static bool on = false;
   return on;

@@ -22,8 +22,9 @@ std::string block_of(const std::string& name) {
   return name.substr(0, numbered ? second : first);
 }
 
-// The layer of each parameter, in declaration order, which is the order of forward. A weight begins a new layer
-// if its block differs from that of the weight before it; norms and biases belong to the weight before them.
+// The layer of each parameter, in declaration order, which is the order of forward. A weight begins a
+// new layer if its block differs from that of the weight before it; norms and biases belong to the
+// weight before them.
 std::vector<int> layers_of(const std::vector<Param*>& params) {
   std::vector<int> layers;
   std::string block;

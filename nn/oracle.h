@@ -16,7 +16,8 @@ struct OracleOptions {
   int64_t most_passes = 1;     // the most passes a batch may be cut into
   double clip_norm = 0;        // the longest gradient; 0: no limit
   LossScale* scale = nullptr;  // the loss scale; null: 1
-  // Called after each layer's backward, before its slices are handed out, so that messages in flight can progress.
+  // Called after each layer's backward, before its slices are handed out, so that messages in
+  // flight can progress.
   std::function<void()> between = {};
 };
 

@@ -33,13 +33,16 @@ class Options {
   Values* in_force_ = nullptr;
 };
 
-// --servers: whether the algorithm's server is a process of its own. BadOption if neither inline nor dedicated.
+// --servers: whether the algorithm's server is a process of its own. BadOption if neither
+// inline nor dedicated.
 bool has_dedicated_server(const Options&);
-// For algorithms that prescribe the momentum: throws BadOption if another optimizer than SGD is given. `why` is the reason.
+// For algorithms that prescribe the momentum: throws BadOption if another optimizer than SGD is given. `why`
+// is the reason.
 void needs_plain_sgd(const Options&, const std::string& algorithm, const std::string& why);
 // Throws BadOption if parameters have different rates (--layer-decay, --head-rate, --norm-rate).
 void needs_one_rate(const Options&, const std::string& algorithm);
-// --wire: the codec; none for fp32 and bf16, which the communicator handles. Throws BadOption for another word.
+// --wire: the codec; none for fp32 and bf16, which the communicator handles. Throws BadOption
+// for another word.
 Codec codec_of(const Options&);
 // --bn-policy: running statistics are left alone, averaged as x is, or estimated again by the trainer.
 enum class BufferPolicy : uint8_t { kLocal, kMix, kRecompute };

@@ -28,8 +28,8 @@ class OrderLog {
   int64_t next() const;
   // An event has happened: a recording writes it down, a replay goes on and throws Error if another was due.
   void happened(int64_t);
-  // Whether a meeting is an event: in a replay only where the recorded run had one too. There it must have had
-  // one if steps have been taken since the last; throws Error if not.
+  // Whether a meeting is an event: in a replay only where the recorded run had one too. There it must have
+  // had one if steps have been taken since the last; throws Error if not.
   bool has_meeting(int64_t event, bool steps_since) const;
   // How many entries have happened; a recording is in its file as far as that.
   int64_t position();

@@ -11,7 +11,8 @@
 
 namespace skein::optim {
 
-// Owns its state (momentum, moments). One rule serves one vector; all calls take tensors of the size it was made for.
+// Owns its state (momentum, moments). One rule serves one vector; all calls take tensors of the size it
+// was made for.
 class Rule {
  public:
   virtual ~Rule() = default;

@@ -29,8 +29,8 @@ struct Schedule {
 Schedule parse_schedule(const std::string& text, double rate, int64_t steps_per_epoch, double epochs,
                         double warmup_epochs);
 
-// rate (global_batch / reference_batch)^growth: the rate grows with the global batch, by Goyal et al. 2017 with growth 1,
-// by Malladi et al. 2022 for Adam with 1/2; `reference_batch` is what `rate` was tuned for.
+// rate (global_batch / reference_batch)^growth: the rate grows with the global batch, by Goyal et al. 2017
+// with growth 1, by Malladi et al. 2022 for Adam with 1/2; `reference_batch` is what `rate` was tuned for.
 double scale_rate(double rate, int64_t global_batch, int64_t reference_batch, double growth = 1);
 // The same in words: "0.025 = 0.1 x 64/256", "0.001 = 0.002 x sqrt(64/256)".
 std::string scaled_rate_in_words(double rate, int64_t global_batch, int64_t reference_batch, double growth);

@@ -13,13 +13,15 @@ struct Served {
   int64_t version = 0;
 };
 
-// A strategy that can have a server beside the workers (--servers dedicated). `hub`: the workers and, last, this server.
+// A strategy that can have a server beside the workers (--servers dedicated). `hub`: the workers and,
+// last, this server.
 class WithServer {
  public:
   virtual ~WithServer() = default;
   // On a worker, before start(), if there is such a server.
   void reach(comm::Communicator& hub) { hub_ = &hub; }
-  // All that the server does, with a strategy that is not started, until no worker is left or the membership changes.
+  // All that the server does, with a strategy that is not started, until no worker is left or
+  // the membership changes.
   virtual void serve(comm::Communicator& hub, Served&) = 0;
 
  protected:

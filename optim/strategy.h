@@ -32,15 +32,16 @@ struct Worker {
   double lr = 0;             // the rate of this step, eta; set before iterate
   comm::Communicator& comm;  // the workers
   double share = 1;          // of all samples of this step, those of this worker; set before iterate
-  // Draws the step's mini-batch, fills g at x and returns the mean loss (one element, on the device). Slices, if given,
-  // are handed out on the way. It applies the loss scale and --clip-norm to g as it is at the end, a gradient or a sum.
-  // After an overflow the rule does nothing in this step.
+  // Draws the step's mini-batch, fills g at x and returns the mean loss (one element, on the device). Slices,
+  // if given, are handed out on the way. It applies the loss scale and --clip-norm to g as it is at the end,
+  // a gradient or a sum. After an overflow the rule does nothing in this step.
   std::function<Tensor(const Slices&)> oracle;
   double weight = 0;  // this worker's share of the global batch; 0 if all have the same
 
   Tensor gradient(const Slices& slices = {}) { return oracle(slices); }
   Tensor visible(const Shape&, DType) const;  // beside x, in memory that peers can see, if they can see any
-  // y <- y - lr u(g), with weight decay at x, where g was taken; y may be x. Without samples in this step: nothing.
+  // y <- y - lr u(g), with weight decay at x, where g was taken; y may be x. Without samples in
+  // this step: nothing.
   void local_step(const Tensor& y);
 };
 
@@ -49,27 +50,29 @@ struct Worker {
 // - State that the next step reads is visited, so that it can be saved and put back.
 // - Where workers learn by themselves between two exchanges, it is an InRounds, too (optim/whole_step.h).
 // - A step may take no gradient: the step's mini-batch is dropped.
-// - iterate() may throw at any time, wherever it waits for a peer: WholeStep (optim/whole_step.h) puts back what has
-//   been visited. Asynchronous workers end as they are. In rows with a center the others go on: what a lost worker left
-//   with the center must count as a whole or not at all, and start(), settle() and write_model() are called again,
-//   among fewer workers, if a loss interrupts them.
+// - iterate() may throw at any time, wherever it waits for a peer: WholeStep (optim/whole_step.h) puts back
+//   what has been visited. Asynchronous workers end as they are. In rows with a center the others go on: what
+//   a lost worker left with the center must count as a whole or not at all, and start(), settle() and
+//   write_model() are called again, among fewer workers, if a loss interrupts them.
 class Strategy {
  public:
   virtual ~Strategy() = default;
   // Once, before the first step or before the state of a checkpoint is loaded. Collective.
   virtual void start(Worker&) {}
   virtual Tensor iterate(Worker& me, int64_t k) = 0;  // the loop body; returns the loss, on the device
-  // Before anything that the workers do together between two steps (evaluation, checkpoint, end). It returns when all
-  // workers have called it; from then on no algorithm sends, waits or writes `x` until the next iterate(). What was
-  // under way has arrived and is part of visit(). Collective; it may wait as long as the slowest worker takes.
+  // Before anything that the workers do together between two steps (evaluation, checkpoint, end). It returns
+  // when all workers have called it; from then on no algorithm sends, waits or writes `x` until the next
+  // iterate(). What was under way has arrived and is part of visit(). Collective; it may wait as long as the
+  // slowest worker takes.
   virtual void settle(Worker&) {}
-  // After the last step, settled: ends what is still under way, and --final-average takes the mean. Collective.
+  // After the last step, settled: ends what is still under way, and --final-average takes
+  // the mean. Collective.
   virtual void finish(Worker&) {}
   virtual void visit(Archive&) {}  // the state of its own: anchors, weights, clocks
   // This worker's contribution to the model: unless there is a center, the model is the mean of them.
   virtual Tensor contribution(Worker& me) { return me.x; }
-  // y <- the model that is evaluated and saved, with the same bits everywhere; y is no vector of the strategy's own.
-  // Collective, after settle().
+  // y <- the model that is evaluated and saved, with the same bits everywhere; y is no vector of the
+  // strategy's own. Collective, after settle().
   virtual void write_model(Worker& me, const Tensor& y);
 };
 

@@ -18,9 +18,10 @@ namespace skein::optim {
 //      checkpoint.
 int states_kept(const StrategyRow&, int workers);
 
-// The states to which the workers of an elastic run can go back: those before steps at which the others have all that
-// this worker has learned, or will have it when what travels has arrived. At least two are kept, because one worker
-// may have completed an exchange in which another still is; if something travels three, because it arrives a round later.
+// The states to which the workers of an elastic run can go back: those before steps at which the others have
+// all that this worker has learned, or will have it when what travels has arrived. At least two are kept,
+// because one worker may have completed an exchange in which another still is; if something travels three,
+// because it arrives a round later.
 struct Shared {
   std::function<bool(int64_t k)> is;  // the state before step k; empty: any state is
   Walk arrived;  // visits what arrived in the last step, for Snapshot::complete(); empty: nothing travels
@@ -35,21 +36,22 @@ class InRounds {
 Shared shared_states(Strategy&);  // of an InRounds; of others all states are
 
 // Keeps the promise that a step is done as a whole or not at all, so that a strategy may throw at any time
-// while it iterates. It copies the state once before every step, into memory that it uses again. With Shared it copies
-// shared states only, and after a step that throws the caller has to go back.
+// while it iterates. It copies the state once before every step, into memory that it uses again. With Shared
+// it copies shared states only, and after a step that throws the caller has to go back.
 class WholeStep {
  public:
   // `kept`: how many states; with 0 nothing is copied, and a step that throws remains half done.
   WholeStep(int kept, Walk state, Shared shared = {})
       : kept_(size_t(kept)), state_(std::move(state)), shared_(std::move(shared)) {}
 
-  // Step k. If it throws, all that the walk names is put back before the exception goes on. What else is run before
-  // step k is taken back with it.
+  // Step k. If it throws, all that the walk names is put back before the exception goes on. What else is run
+  // before step k is taken back with it.
   void run(int64_t k, const std::function<void()>& step);
   // After step k - 1: the step to whose beginning the others can go on from without this worker.
   int64_t settled(int64_t k);
 
-  // After an error in step k, or between steps k - 1 and k: makes the state whole, and returns the step before which it is.
+  // After an error in step k, or between steps k - 1 and k: makes the state whole, and returns the step
+  // before which it is.
   int64_t recover(int64_t k);
 
   void remember(int64_t k);  // the present state is the one before step k

@@ -39,7 +39,8 @@ class Pool {
   // on all workers if none has state, a field has two sizes, or bytes were damaged on the way. PeerLost and
   // Timeout as any collective.
   void unite(comm::Communicator& comm, bool has_state);
-  // Then: the sum of push-sum's w over the workers that had state and their messages in flight; 0 without push-sum.
+  // Then: the sum of push-sum's w over the workers that had state and their messages in flight;
+  // 0 without push-sum.
   double weight() const { return weight_; }
 
   const std::map<std::string, Tensor>& tensors() const { return tensors_; }  // in the host's memory

@@ -1,4 +1,5 @@
-// Resharing: M workers go on from the state of N workers. docs/checkpoints.md says what becomes of each field.
+// Resharing: M workers go on from the state of N workers. docs/checkpoints.md says what becomes
+// of each field.
 #pragma once
 #include <string>
 
@@ -8,9 +9,10 @@
 namespace skein::apps {
 
 // Gives each of `world` workers, as many as before or not, its part of the resumed run's global batch, which
-// does not change: the same images in the same steps. As many as before have the shares that they had, others those of
-// --batch-size if it is for so many, or else shares that differ by at most one image. Throws BadOption if
-// it has fewer images than there are workers, or if only the same number of workers can continue such a run.
+// does not change: the same images in the same steps. As many as before have the shares that they had, others
+// those of --batch-size if it is for so many, or else shares that differ by at most one image. Throws
+// BadOption if it has fewer images than there are workers, or if only the same number of workers can continue
+// such a run.
 void keep_global_batch(Config&, const Manifest&, int world);
 
 // What becomes of state that differs among workers and is not of one sum: models between two

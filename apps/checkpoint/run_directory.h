@@ -9,9 +9,9 @@
 
 namespace skein::apps {
 
-// Each worker locks a byte, at first that of its rank, in DIR/.skein-lock, so that the directory is free when the last of
-// them has ended in any way. The file also names the process that trains, for messages and for file systems
-// without locks; there, a note of another host is only reported. Not thread-safe.
+// Each worker locks a byte, at first that of its rank, in DIR/.skein-lock, so that the directory is free when
+// the last of them has ended in any way. The file also names the process that trains, for messages and for
+// file systems without locks; there, a note of another host is only reported. Not thread-safe.
 class RunDirectory {
  public:
   explicit RunDirectory(int rank) : byte_(rank), first_(rank == 0) {}

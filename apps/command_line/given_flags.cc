@@ -1,4 +1,5 @@
-// Reads the words with CLI11. Repeated and unknown flags are collected, so that the messages about them are ours.
+// Reads the words with CLI11. Repeated and unknown flags are collected, so that the messages about
+// them are ours.
 #include "apps/command_line/given_flags.h"
 
 #include <CLI/CLI.hpp>
@@ -48,7 +49,8 @@ std::set<std::string> names_in(const std::vector<std::string>& words) {
   return names;
 }
 
-// CLI11 compares every option with all others, so only the flags that are given become options; all do for --help.
+// CLI11 compares every option with all others, so only the flags that are given become options; all
+// do for --help.
 void add_all(CLI::App& app, const Flags& table, const std::vector<std::string>& words) {
   app.allow_extras();   // so that we write the message about an unknown flag
   app.set_help_flag();  // --help is ours, too

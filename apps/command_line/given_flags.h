@@ -15,7 +15,8 @@ class GivenFlags {
   GivenFlags(int argc, const char* const* argv, const Flags&);
 
   bool has(const std::string& name) const { return texts_.contains(name); }
-  // Its text; empty if the flag is not given, or without one. Throws BadOption if it is given twice, differently.
+  // Its text; empty if the flag is not given, or without one. Throws BadOption if it is
+  // given twice, differently.
   std::string text_of(const std::string& name) const;
   std::vector<std::string> all_of(const std::string& name) const;  // the texts of a flag that takes several
   const std::string& usage() const { return usage_; }  // what --help prints; empty if it was not asked for

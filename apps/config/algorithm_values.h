@@ -20,8 +20,8 @@ optim::Values own_values(const Config&, int world);
 // what will run. Defaults that a resumed run has recorded are computed again, because they may depend
 // on the number of workers.
 void settle_algorithm(Config&, int world);
-// The same when the number of workers has changed. A graph or hierarchy that so many cannot have gives way to the
-// algorithm's own; then the line returned says so, otherwise it is empty.
+// The same when the number of workers has changed. A graph or hierarchy that so many cannot have gives way to
+// the algorithm's own; then the line returned says so, otherwise it is empty.
 std::string adapt_algorithm(Config&, int world);
 // What gives way then.
 void drop_flags_of_number(optim::Values&);

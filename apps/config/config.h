@@ -98,7 +98,8 @@ std::string with_place(const Config&, const std::string& message);
 
 // The images of a step over so many workers. Throws BadOption if --batch-size is for another number of them.
 Count global_batch_of(const Config&, Count workers);
-// Divides this global batch among so many workers: into these shares, or as evenly as it goes: 22, 21 and 21 of 64.
+// Divides this global batch among so many workers: into these shares, or as evenly as it goes: 22, 21 and
+// 21 of 64.
 void share_batch(Config&, Count global_batch, Count workers, const std::vector<Count>& shares = {});
 
 // The type that --precision names.

@@ -20,7 +20,8 @@ std::string help_of_algorithm(const std::string& name, const Config&);
 // Help on one optimizer, in the same way.
 std::string help_of_optimizer(const std::string& name);
 
-// The same values in one line, "tau 4, alpha 0.225", of the flags that only some algorithms or optimizers read.
+// The same values in one line, "tau 4, alpha 0.225", of the flags that only some algorithms
+// or optimizers read.
 std::string defaults_of_algorithm(const std::string& name);
 std::string defaults_of_optimizer(const std::string& name);
 

@@ -1,4 +1,5 @@
-// Section: a table of a TOML file that is read key by key, and in which everything that was not asked for is a mistake.
+// Section: a table of a TOML file that is read key by key, and in which everything that was not asked for
+// is a mistake.
 #pragma once
 #include <toml++/toml.h>
 

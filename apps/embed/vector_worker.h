@@ -1,4 +1,5 @@
-// VectorWorker: one worker's parameters, rule and algorithm, for programs that compute gradients of their own.
+// VectorWorker: one worker's parameters, rule and algorithm, for programs that compute gradients
+// of their own.
 #pragma once
 #include <functional>
 #include <memory>
@@ -26,7 +27,8 @@ struct WorkerOptions {
       {};  // the algorithm's and the optimizer's own, as docs/flags.md names them, without dashes
 };
 
-// All are f32, in memory of the communicator's allocator() or of any other owner, and must live as long as the worker.
+// All are f32, in memory of the communicator's allocator() or of any other owner, and must live as long
+// as the worker.
 struct WorkerVectors {
   Tensor x;              // [n], the parameters; every worker has the same values
   Tensor g = {};         // [n], their gradient; empty: memory of its own
@@ -43,8 +45,9 @@ struct WorkerVectors {
 // of the last whole step, unless the algorithm is asynchronous.
 class VectorWorker {
  public:
-  // The communicator must outlive it, and so must the council that chooses the members of the next epoch, if there is
-  // one. With it step() throws comm::EpochEnds where the membership changes, also after a step that is taken back then.
+  // The communicator must outlive it, and so must the council that chooses the members of the next epoch, if
+  // there is one. With it step() throws comm::EpochEnds where the membership changes, also after a step that
+  // is taken back then.
   VectorWorker(const WorkerVectors&, comm::Communicator&, const WorkerOptions&, comm::Council* = nullptr);
   ~VectorWorker();
   VectorWorker(const VectorWorker&) = delete;
@@ -59,8 +62,9 @@ class VectorWorker {
   void set_rate(float lr);
   int64_t steps() const;  // that were taken
 
-  // Between show_model() and hide_model() the parameters hold the algorithm's model, with the same bits on all
-  // workers, and no step may be taken. show_model() is collective and costs a copy of the parameters while it lasts.
+  // Between show_model() and hide_model() the parameters hold the algorithm's model, with the same bits on
+  // all workers, and no step may be taken. show_model() is collective and costs a copy of the parameters
+  // while it lasts.
   void show_model();
   void hide_model();
   // visit() walks everything that the next step reads, to save or load it between two steps. settle() must be

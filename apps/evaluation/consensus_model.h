@@ -12,10 +12,10 @@ namespace skein::apps {
 //   recompute   estimated again at that model, on the first training batches of each worker, and averaged
 //   mix         averaged over the workers; so is allreduce's, unless the optimizer evaluates elsewhere
 //   local       those of rank 0
-// With `average`, x becomes the mean of the workers' moving averages of weights and, except under recompute, so do
-// the statistics. The destructor restores each worker's own model, bit for bit. One worker without `average` changes
-// nothing, unless the optimizer evaluates elsewhere. The constructor is collective; if a lost worker interrupts it, it
-// restores everything, too.
+// With `average`, x becomes the mean of the workers' moving averages of weights and, except under recompute,
+// so do the statistics. The destructor restores each worker's own model, bit for bit. One worker without
+// `average` changes nothing, unless the optimizer evaluates elsewhere. The constructor is collective; if a
+// lost worker interrupts it, it restores everything, too.
 class ConsensusModel {
  public:
   ConsensusModel(const Config&, const Setup&, const nn::Flat&, optim::Strategy&, optim::Worker&,

@@ -13,8 +13,8 @@ struct FlatPart {
   double share = 0;
 };
 
-// A quadratic is a vector of its own. A ghost has a number for every so many parameters of the model that it stands for:
-// its messages are counted as that model's, without the cost of computing and copying as much.
+// A quadratic is a vector of its own. A ghost has a number for every so many parameters of the model that it
+// stands for: its messages are counted as that model's, without the cost of computing and copying as much.
 struct FlatModel {
   int64_t parameters = 0;          // of the model
   int64_t elements = 0;            // of the vector that each worker keeps
@@ -22,8 +22,8 @@ struct FlatModel {
   std::vector<int64_t> ends = {};  // of the model's parameter tensors, in the order of the model, in elements
   std::string words = "";          // for people
 
-  // The parts from the end to the front, each at least so long, as backward completes them: it takes the same time for
-  // each tensor. 0: the tensors themselves.
+  // The parts from the end to the front, each at least so long, as backward completes them: it takes the same
+  // time for each tensor. 0: the tensors themselves.
   std::vector<FlatPart> backward(double least_elements) const;
 };
 

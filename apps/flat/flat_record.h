@@ -22,7 +22,8 @@ class FlatObserver {
   virtual void step(const Simulated&, int64_t /*steps*/, std::optional<double> /*loss*/, const Costs&) {}
   // By each worker, after its last step.
   virtual void ended(int rank, const Costs&) = 0;
-  // By worker 0, after all have ended: the loss of the mean model, its hash, and how far apart the workers were.
+  // By worker 0, after all have ended: the loss of the mean model, its hash, and how far apart
+  // the workers were.
   virtual void model(double /*loss*/, double /*distance*/, const Tensor& /*x*/) {}
 };
 

@@ -1,4 +1,5 @@
-// FlatRun: a run in a simulated world whose gradients no model computes: those of a quadratic, or none (docs/simulation.md).
+// FlatRun: a run in a simulated world whose gradients no model computes: those of a quadratic,
+// or none (docs/simulation.md).
 #pragma once
 #include <optional>
 

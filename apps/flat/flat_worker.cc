@@ -96,7 +96,8 @@ void FlatWorker::train() {
   end();
 }
 
-// No worker leaves before all have taken their last step. A ghost's vectors have no meaning, so their mean takes no time.
+// No worker leaves before all have taken their last step. A ghost's vectors have no meaning, so their mean
+// takes no time.
 void FlatWorker::end() {
   me_.comm.set_deadline(comm::kForever);
   if (!quadratic_) return me_.comm.barrier();

@@ -3,8 +3,9 @@
 //   f(x) = 1/2 sum_j a_j (x_j - o_j)^2     o_j = 1 / sqrt(d), so that x = 0 is 1 from the optimum
 //   g    = f'(x) + zeta v + noise e        a_j falls from 1 to 1 / condition in equal ratios
 //
-// v, of length 1, is the worker's own: workers i and i + n / 2 have opposite ones, so that f is the mean of what the
-// workers minimize (an odd worker out has none). e is normal and new in each step, of length 1 in the mean square.
+// v, of length 1, is the worker's own: workers i and i + n / 2 have opposite ones, so that f is the mean of
+// what the workers minimize (an odd worker out has none). e is normal and new in each step, of length 1 in
+// the mean square.
 #pragma once
 #include "apps/launch/world_file.h"
 #include "engine/tensor.h"

@@ -22,8 +22,8 @@ struct GossipFlags {
   bool json = false, print_schedule = false, link_test = false;
 };
 
-// The flags of a command line, checked, with defaults for what depends on other flags. Nothing if --help or --version
-// asked for what is now printed. Throws BadOption, BadFile.
+// The flags of a command line, checked, with defaults for what depends on other flags. Nothing if --help or
+// --version asked for what is now printed. Throws BadOption, BadFile.
 std::optional<GossipFlags> read_gossip_flags(int argc, char** argv);
 
 // "mean{rank}.npy", 3 -> "mean3.npy"

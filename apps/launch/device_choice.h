@@ -25,7 +25,8 @@ DeviceChoice choose_device(const Config&, const Place&);
 // Collective. Decides by --collectives whether sums between the workers' GPUs go through NCCL. Returns a line
 // for the log, or "".
 std::string join_gpus(comm::Communicator&, const Config&, Device);
-// The ways between the workers (Place::ways), with the line of join_gpus() where sums leave the host in clear.
+// The ways between the workers (Place::ways), with the line of join_gpus() where sums leave the
+// host in clear.
 std::string with_sums(const std::string& ways, const std::string& line);
 
 // Collective. Decides by --device-messages how messages go between the workers' GPUs; most have `elements`

@@ -1,4 +1,5 @@
-// One connection an epoch; the last one stays until the next one stands, so that its council can decide again.
+// One connection an epoch; the last one stays until the next one stands, so that its council
+// can decide again.
 #include "apps/launch/epochs.h"
 
 #include <fcntl.h>
@@ -48,7 +49,8 @@ bool has_no_note(const std::string& join) {
   return std::filesystem::is_directory(join) && !read_membership(join);
 }
 
-// Tries the doors of a job with its key until one attempt succeeds. Throws RunEnded if the job ends meanwhile.
+// Tries the doors of a job with its key until one attempt succeeds. Throws RunEnded if the
+// job ends meanwhile.
 void at_some_door(
     const std::string& join, double seconds,
     const std::function<bool(const DoorAddress&, const comm::Secret&, comm::Clock::time_point)>& attempt) {
@@ -117,7 +119,8 @@ bool Epochs::try_to_meet(const View& v) try {
   return true;
 } catch (const Error&) { return false; }
 
-// If the meeting fails, the newcomer knocks again under a new id, because a caller that has hung up counts as dead.
+// If the meeting fails, the newcomer knocks again under a new id, because a caller that has hung up
+// counts as dead.
 void Epochs::join() {
   at_some_door(o_.join, o_.deadline, [&](const DoorAddress& a, const comm::Secret& key, auto deadline) {
     key_ = key;

@@ -11,24 +11,26 @@
 
 namespace skein::apps {
 
-// The configuration of the job that --join names, as its members describe it to this version. Throws as Epochs does.
+// The configuration of the job that --join names, as its members describe it to this version. Throws
+// as Epochs does.
 std::string ask_job(const std::string& join, double deadline);
 
-// With JobOptions::elastic the members of an epoch choose those of the next one (comm/membership). Sockets, shared
-// memory and communicators belong to one epoch. A worker carries over its state, and the socket at which it can be
-// reached as long as it lives.
+// With JobOptions::elastic the members of an epoch choose those of the next one (comm/membership). Sockets,
+// shared memory and communicators belong to one epoch. A worker carries over its state, and the socket at
+// which it can be reached as long as it lives.
 class Epochs {
  public:
-  // Meets and connects with the ranks that the environment names or, with JobOptions::join, with a running job. Throws
-  // Error if that job refuses this worker or cannot be found, RunEnded if it has ended meanwhile.
+  // Meets and connects with the ranks that the environment names or, with JobOptions::join, with a running
+  // job. Throws Error if that job refuses this worker or cannot be found, RunEnded if it has ended meanwhile.
   Epochs(const JobOptions&, const Seat&);
   ~Epochs();
 
   comm::Communicator& communicator();
   Place place() const;        // of this worker in this epoch
   comm::Rank server() const;  // that serves the others; negative: none
-  // After the work of an epoch has ended with kNextEpoch: connects with the members of the next one. Throws GivenUp if
-  // this worker is none of them, RunEnded if there is none, and Timeout if there is no quorum of those that are left.
+  // After the work of an epoch has ended with kNextEpoch: connects with the members of the next one. Throws
+  // GivenUp if this worker is none of them, RunEnded if there is none, and Timeout if there is no quorum of
+  // those that are left.
   void advance();
   // Call it when the work of this process is done. If the run has ended, it removes the note by which
   // newcomers find it.

@@ -8,9 +8,9 @@ namespace skein::apps {
 // From now on the first SIGINT, SIGTERM or SIGHUP only sets the flag; a second one, at least a second later,
 // ends the program as usual. (One keystroke or one scancel can reach a process twice: through its launcher
 // and directly. A closed terminal hangs up any number of times, so SIGHUP never counts as the second one.) A
-// SIGHUP that was ignored, as under nohup, stays ignored.
-// What SIGTERM asks: that the whole job stops, as by SIGINT, or that this worker leaves it. In the second case SIGINT
-// (which is what Supervisor makes of a SIGTERM to itself) and SIGHUP still stop the job, at any time after it.
+// SIGHUP that was ignored, as under nohup, stays ignored. What SIGTERM asks: that the whole job stops, as by
+// SIGINT, or that this worker leaves it. In the second case SIGINT (which is what Supervisor makes of a
+// SIGTERM to itself) and SIGHUP still stop the job, at any time after it.
 enum class Termination : uint8_t { kStopsAll, kLeaves };
 void catch_interrupts(Termination = Termination::kStopsAll);
 // From now on writing to a stdout or stderr whose reader is gone fails instead of ending the program. Later

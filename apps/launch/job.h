@@ -49,7 +49,8 @@ struct Place {
   std::string ways = "";                // one line per peer: the transport that reaches it
   Simulated* simulated = nullptr;       // the world in which it lives; null: in this one
   comm::Council* council = nullptr;     // chooses the members of the next epoch; null: there is only one
-  // With a council: tells newcomers and the launcher that this run is found in this directory. Called by every worker.
+  // With a council: tells newcomers and the launcher that this run is found in this directory. Called
+  // by every worker.
   std::function<void(const std::string& directory)> announce = {};
   const comm::Refusals* refusals =
       nullptr;  // of this process, counted while it works; null: it has no network
@@ -73,11 +74,13 @@ int planned_workers(const JobOptions&);
 // BadOption if flags and environment contradict each other.
 int run_job(const JobOptions&, char** argv, const std::function<int(const Member&)>& work);
 
-// Calls `work` as this worker of the communicator `all`, or as their server, which is one of them; negative: there is none.
+// Calls `work` as this worker of the communicator `all`, or as their server, which is one of them; negative:
+// there is none.
 int work_among(comm::Communicator& all, comm::Rank server, Place me,
                const std::function<int(const Member&)>& work);
 
-// Runs a program and returns its exit status. What it throws is printed as one line that begins with its name.
+// Runs a program and returns its exit status. What it throws is printed as one line that begins
+// with its name.
 int status_of(const std::string& program, const std::function<int()>& run);
 
 }  // namespace skein::apps

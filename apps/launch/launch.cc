@@ -33,9 +33,10 @@ bool is_elastic(const Config& c) {
   return false;
 }
 
-// The job that this process is to enter as a newcomer: what --join says, or the launcher of fresh workers. SLURM, mpirun
-// or a script may also start a process of a job's command again, or one more, while the others are at work. A process that
-// starts workers itself, or was started by --workers or --hosts, is another run, which the directory's lock refuses.
+// The job that this process is to enter as a newcomer: what --join says, or the launcher of fresh workers.
+// SLURM, mpirun or a script may also start a process of a job's command again, or one more, while the others
+// are at work. A process that starts workers itself, or was started by --workers or --hosts, is another run,
+// which the directory's lock refuses.
 std::string job_to_enter(const Config& c, const JobOptions& o) {
   if (!c.join.empty()) return c.join;
   if (const auto told = variable(kJoinVariable)) return *told;

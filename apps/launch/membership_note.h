@@ -43,15 +43,15 @@ struct Destination {
   comm::Secret key;   // from the note; empty if it has none
   std::string found;  // what named the doors: "10.0.0.7:4711", "runs/one/membership.json (epoch 3)"
 };
-// What --join says: HOST:PORT, [ADDRESS]:PORT, or the directory of a run, whose note is read at each call. Throws
-// BadOption if it is neither, Error if there is no note in the directory, and as read_membership().
+// What --join says: HOST:PORT, [ADDRESS]:PORT, or the directory of a run, whose note is read at each call.
+// Throws BadOption if it is neither, Error if there is no note in the directory, and as read_membership().
 Destination parse_join(const std::string& where);
 
-// Whether a process listens at this door, as the first of its hosts that answers within 0.2 s says; nothing if none
-// does. An address that leads back to this host counts only for a member that has no other.
+// Whether a process listens at this door, as the first of its hosts that answers within 0.2 s says; nothing
+// if none does. An address that leads back to this host counts only for a member that has no other.
 std::optional<bool> is_open(DoorAddress);
-// Whether an elastic job is at work in this --output directory: there is a note, and one of the members that it names
-// listens. Throws as read_membership().
+// Whether an elastic job is at work in this --output directory: there is a note, and one of the members that
+// it names listens. Throws as read_membership().
 bool has_running_job(const std::string& output);
 // The error when no door has answered within so many seconds.
 Error nobody_answered(const Destination&, double seconds);

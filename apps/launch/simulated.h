@@ -23,8 +23,8 @@ struct SimulatedRun {
   bool fibers = false;
   bool silent = false;  // prints nothing
 };
-// As run_job(), with a thread of the world for each worker, on virtual time. At the end it says how much of it has
-// passed. Throws BadFile if the log of events cannot be written.
+// As run_job(), with a thread of the world for each worker, on virtual time. At the end it says how much of
+// it has passed. Throws BadFile if the log of events cannot be written.
 int run_simulated(const JobOptions&, const WorldFile&, const std::function<int(const Member&)>& work,
                   const SimulatedRun& = {});
 

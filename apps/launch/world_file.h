@@ -1,4 +1,5 @@
-// WorldFile: what --simulate reads: machines, hosts, a network, the pace of computing, gradients, faults. docs/simulation.md
+// WorldFile: what --simulate reads: machines, hosts, a network, the pace of computing,
+// gradients, faults. docs/simulation.md
 #pragma once
 #include <string>
 #include <vector>

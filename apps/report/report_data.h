@@ -30,9 +30,9 @@ struct RunFiles {
   std::optional<int64_t> number(const char* key) const;  // of the last "run" event or the summary
 };
 
-// Parses the contents of metrics.jsonl, summary.json, timeline.json and evaluation.json, which may be empty. Lines that
-// are not events are skipped. So is a summary with fewer steps than the events have, because the run was then resumed and
-// is in progress.
+// Parses the contents of metrics.jsonl, summary.json, timeline.json and evaluation.json, which may be empty.
+// Lines that are not events are skipped. So is a summary with fewer steps than the events have, because the
+// run was then resumed and is in progress.
 RunFiles parse_run(const std::string& metrics, const std::string& summary, const std::string& timeline = "",
                    const std::string& evaluation = "");
 // Reads DIR/metrics.jsonl and, if they exist, DIR/summary.json, DIR/timeline.json

@@ -33,8 +33,9 @@ struct Setup : Share {
   std::unique_ptr<nn::Module> model;         // initialized from the seed
 };
 
-// Opens data and model, and gives the calling thread its team of compute threads. Throws BadOption or
-// BadFile, saying what is wrong with which flag or file. `opened`: the data, if another setup has opened them.
+// Opens data and model, and gives the calling thread its team of compute threads. Throws BadOption
+// or BadFile, saying what is wrong with which flag or file. `opened`: the data, if another setup
+// has opened them.
 Setup open_setup(const Config&, const Place& = {}, const data::Split& opened = {});
 
 // The preparation that evaluate() applies to this setup's test images.

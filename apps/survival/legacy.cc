@@ -13,8 +13,9 @@
 
 namespace skein::apps {
 
-// The center goes on as the latest that any of them has: who kept it, if it is not lost, or a worker that has committed
-// since, or whose commit was still on its way. That contains all commits but those that a lost worker made after it.
+// The center goes on as the latest that any of them has: who kept it, if it is not lost, or a worker that has
+// committed since, or whose commit was still on its way. That contains all commits but those that a lost
+// worker made after it.
 optim::Snapshot::Fields Legacy::fields_with_center(comm::Communicator& comm) const {
   constexpr const char *kTheta = "strategy.center.theta", *kVersion = "strategy.center.version",
                        *kLog = "strategy.center.log", *kSeen = "strategy.center.seen",
@@ -71,8 +72,9 @@ Json Legacy::words_of_apart() const {
           {"shares", dealt ? apart.portions->shares() : std::vector<int64_t>()}};
 }
 
-// A member of the latest epoch works out what is left of the epoch of data that has begun: the images that no survivor
-// has taken and no lost worker has reported. All continue with the step to which that number of images belongs.
+// A member of the latest epoch works out what is left of the epoch of data that has begun: the images that
+// no survivor has taken and no lost worker has reported. All continue with the step to which that number
+// of images belongs.
 void Legacy::deal_again(comm::Communicator& comm) {
   Json all = Json::array();
   for (const std::string& words : comm::gather_text(comm, words_of_apart().dump(), 0))

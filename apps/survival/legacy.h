@@ -45,15 +45,15 @@ struct Legacy {
 
   // With which the next epoch begins; `agreed`: as the view says.
   int64_t first_step(int64_t agreed) const { return step < 0 ? agreed : step; }
-  // Loads by the walk the state that the workers of `comm`, the next epoch's, have taken along: each keeps its own
-  // part, and newcomers get the mean (docs/elastic.md). Returns how much of push-sum's w went with those who are no more.
-  // Collective. Throws Error on all workers if none has any.
+  // Loads by the walk the state that the workers of `comm`, the next epoch's, have taken along: each keeps
+  // its own part, and newcomers get the mean (docs/elastic.md). Returns how much of push-sum's w went with
+  // those who are no more. Collective. Throws Error on all workers if none has any.
   double restore(comm::Communicator& comm, const std::string& algorithm, const optim::Walk&) const;
   // Whether the workers of `comm`, the next epoch's, continue a run. If not, all that had its state were lost
   // before the first step, and they begin it. `agreed`: as the view says. Collective.
   bool goes_on(comm::Communicator& comm, int64_t agreed) const;
-  // Says of the change under way that this is the epoch that begins. Between it and the one that this worker has left there
-  // may have been others that did not come about, because members were lost.
+  // Says of the change under way that this is the epoch that begins. Between it and the one that this worker
+  // has left there may have been others that did not come about, because members were lost.
   void enter(const comm::View&);
   // Every worker takes over what rank 0 knows of the run. Collective.
   void share(comm::Communicator&);

@@ -26,10 +26,12 @@ struct Transfers {
   void visit(Archive&);
 };
 
-// How many images a second this worker computes, without what it waits for others: that of the median of the latest steps, so that one which something has held up counts for nothing.
+// How many images a second this worker computes, without what it waits for others: that of the median of the
+// latest steps, so that one which something has held up counts for nothing.
 class Speed {
  public:
-  // Unless `on` it costs nothing and knows nothing. On a GPU one step in five is measured, for which the host waits.
+  // Unless `on` it costs nothing and knows nothing. On a GPU one step in five is measured, for which
+  // the host waits.
   Speed(bool on, Device d) : on_(on), device_(d), every_(d.is_host() ? 1 : 5), steps_(d.is_host() ? 20 : 4) {}
 
   // A step, from when its batch is asked for until its gradient is there.

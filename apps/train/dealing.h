@@ -9,10 +9,10 @@
 
 namespace skein::apps {
 
-// Before the first step each worker measures its speed at an even share, or at what its memory holds of one. While it
-// trains it measures the steps that it takes (speed.h), and all deal again, at the same step, when the ratio of two
-// workers' speeds has changed by more than a tenth. Shares that a checkpoint or a change of membership has brought along
-// are kept until then.
+// Before the first step each worker measures its speed at an even share, or at what its memory holds of one.
+// While it trains it measures the steps that it takes (speed.h), and all deal again, at the same step, when
+// the ratio of two workers' speeds has changed by more than a tenth. Shares that a checkpoint or a change of
+// membership has brought along are kept until then.
 class Dealing {
  public:
   Dealing(Run&, Batches&, Learning&, Record&);

@@ -17,7 +17,8 @@ class Ledger {
   explicit Ledger(Run& run) : run_(run) {}
   // Between two steps: the next one is run.k. Throws PeerLost, EpochEnds.
   void begin_step();
-  // By rank; this worker's own are those that it has taken. It never waits, and may be called when an epoch has ended.
+  // By rank; this worker's own are those that it has taken. It never waits, and may be called when an
+  // epoch has ended.
   std::vector<int64_t> taken();
 
  private:

@@ -33,12 +33,14 @@ class Record {
   void close_epoch(const SeenByAll&, const std::string& scores);  // `scores` ends the line on the console
   void write_score(std::optional<EvalEvent>);                     // does nothing without one
 
-  // The membership has changed: the last of `changes` is complete with the next step. `weight_lost`: as ChangeEvent's.
+  // The membership has changed: the last of `changes` is complete with the next step.
+  // `weight_lost`: as ChangeEvent's.
   void continue_with(const Legacy&, double weight_lost);
   const std::vector<ChangeEvent>& changes() const { return changes_; }
   int workers_at_first() const { return moment_.workers_at_first; }
 
-  // The batch is divided again from the next step on, by these speeds if any are given. Writes an event and a line.
+  // The batch is divided again from the next step on, by these speeds if any are given. Writes an event
+  // and a line.
   void note_shares(const std::vector<int64_t>& shares, const std::vector<double>& speeds,
                    const std::string& why);
   void note_losses();  // writes an event and a line for each newly lost worker

@@ -18,8 +18,9 @@ class Rollback {
  public:
   Rollback(Run&, Record&, Saving&, Traces&, Learning&, Walk state);
 
-  // Runs `f` as the next step. If it throws, the state of workers in step is as before; with a council it may be
-  // half changed, and leave_epoch() or end() must follow. Throws EpochEnds if the membership has begun to change.
+  // Runs `f` as the next step. If it throws, the state of workers in step is as before; with a council it
+  // may be half changed, and leave_epoch() or end() must follow. Throws EpochEnds if the membership has
+  // begun to change.
   void step(const std::function<void()>& f);
   // Runs something that changes the state like a step but counts as none.
   void keep(const std::function<void()>& f) { steps_.run(run_.k, f); }

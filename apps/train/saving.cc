@@ -109,7 +109,8 @@ void Saving::write() {
       });
     });
     together(comm, [&] {
-      // Who was stopped here, and given up, must not take the others' checkpoints for those of an abandoned history.
+      // Who was stopped here, and given up, must not take the others' checkpoints for those of
+      // an abandoned history.
       if (council) council->require_unchanged();
       if (run_.first()) unless_given_up([&] { commit(); });
     });

@@ -10,7 +10,8 @@ namespace skein::apps {
 // Each worker may be asked to stop (Run::stop) at any time; all stop at the same step.
 class Stopping {
  public:
-  // A number that the workers tell each other when they ask, and what each does with those of all, in their order.
+  // A number that the workers tell each other when they ask, and what each does with those of all,
+  // in their order.
   struct Beside {
     std::function<double()> tell;
     std::function<void(const std::vector<double>&)> hear;

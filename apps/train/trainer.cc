@@ -1,14 +1,16 @@
-// What a training is: steps of an algorithm, between which the workers record, evaluate, save and stop together.
+// What a training is: steps of an algorithm, between which the workers record, evaluate, save
+// and stop together.
 //
 //   learning.h   x, and all that changes it                record.h     metrics and console
 //   gradient.h   where a batch becomes a gradient at x     scoring.h    evaluations, the best model
 //   batches.h    the images of this worker's steps         saving.h     checkpoints
 //   stopping.h   the step at which all stop                results.h    the files that are left at the end
 //
-// What a lost worker costs. In an elastic run (docs/elastic.md; the default) the others agree on who is left, go back to
-// the last step that all have taken, or to the last mean of a periodic algorithm, and train on with a new Trainer
-// (leave_epoch, inherit). Otherwise, if the algorithm has a center, they repeat what was interrupted (survivors.h); if it
-// has none, they save the last common step and end (rollback.h), and asynchronous workers end as they are.
+// What a lost worker costs. In an elastic run (docs/elastic.md; the default) the others agree on who is left,
+// go back to the last step that all have taken, or to the last mean of a periodic algorithm, and train on
+// with a new Trainer (leave_epoch, inherit). Otherwise, if the algorithm has a center, they repeat what was
+// interrupted (survivors.h); if it has none, they save the last common step and end (rollback.h), and
+// asynchronous workers end as they are.
 #include "apps/train/trainer.h"
 
 #include "apps/base/together.h"
@@ -113,8 +115,8 @@ bool Trainer::train() {
   }
 }
 
-// While it iterates, the algorithm alone writes x: it asks for the gradient at x, exchanges with its peers what its
-// paper says, and steps.
+// While it iterates, the algorithm alone writes x: it asks for the gradient at x, exchanges with its peers
+// what its paper says, and steps.
 void Trainer::step() {
   if (run_.asynchronous) record_.note_losses();
   learning_.before_step();

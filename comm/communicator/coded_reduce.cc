@@ -1,9 +1,10 @@
 // All-reduce in the bits of a codec, by messages over any transport.
 //
-// Each rank owns a part of x. It sends its numbers of every other part, coded, to that part's owner. The owner adds
-// them to its own in rank order, in f32, codes the sum and sends it to all ranks. So every number is rounded twice.
-// The rank that rounds keeps the error in its residual: for the parts of others that of the numbers sent, for its own
-// part that of the sum. The owner, too, uses the decoded sum, so all ranks, transports and runs get the same bits.
+// Each rank owns a part of x. It sends its numbers of every other part, coded, to that part's owner. The
+// owner adds them to its own in rank order, in f32, codes the sum and sends it to all ranks. So every number
+// is rounded twice. The rank that rounds keeps the error in its residual: for the parts of others that of the
+// numbers sent, for its own part that of the sum. The owner, too, uses the decoded sum, so all ranks,
+// transports and runs get the same bits.
 #include <algorithm>
 #include <deque>
 

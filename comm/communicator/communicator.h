@@ -99,8 +99,9 @@ class Communicator {
   // x <- the sum over all ranks, in rank order, so that every rank and every run gets the same bits. f32,
   // bf16, f16, i32, i64. x belongs to the operation until wait(). Several may be under way at the same time.
   [[nodiscard]] Pending all_reduce(const Tensor& x);
-  // x <- the mean over all ranks: that sum, divided by their number when it has been waited for. With a codec, f32
-  // numbers travel coded, always as messages, and are rounded twice; the residual belongs to the operation, as x does.
+  // x <- the mean over all ranks: that sum, divided by their number when it has been waited for. With a
+  // codec, f32 numbers travel coded, always as messages, and are rounded twice; the residual belongs to the
+  // operation, as x does.
   [[nodiscard]] Pending mean(const Tensor& x, const Coding& = {});
   void broadcast(const Tensor& x, Rank root);
   // Returns every rank's x, in rank order, in host memory, on the root; elsewhere {}. Sizes may

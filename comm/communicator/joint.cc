@@ -1,4 +1,5 @@
-// Collectives that the transport carries out as a whole: each member brings what it has and hears when all is there.
+// Collectives that the transport carries out as a whole: each member brings what it has and hears when
+// all is there.
 #include "comm/communicator/state.h"
 #include "comm/communicator/sum.h"
 

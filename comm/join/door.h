@@ -42,11 +42,13 @@ class Door {
   Door(const Fd& listener, const Secret& key, Refusals::Counter& strangers, Answers);
   ~Door();  // hangs up; newcomers that were not told ask again
   void open();
-  // Hears no more callers, because from now on this socket serves another purpose. Waiting newcomers can still be told.
+  // Hears no more callers, because from now on this socket serves another purpose. Waiting newcomers can
+  // still be told.
   void close();
   // The newcomers that wait and have not been told yet.
   std::vector<MemberId> waiting();
-  // Tells the waiting newcomers of the next epoch: each is in it, or waits for a later one. Any thread may call it.
+  // Tells the waiting newcomers of the next epoch: each is in it, or waits for a later one. Any thread
+  // may call it.
   void tell(const View&);
   // Tells the waiting newcomers, and all later ones, that the run has ended. Any thread may call it.
   void tell(const End&);

@@ -1,4 +1,5 @@
-// Handshake: how ranks that know each other's addresses make authenticated connections, one a pair and purpose.
+// Handshake: how ranks that know each other's addresses make authenticated connections, one a
+// pair and purpose.
 #pragma once
 #include <functional>
 #include <map>
@@ -19,8 +20,8 @@ struct HandshakeOptions {
   Clock::time_point deadline;
 };
 using Lines = std::map<std::pair<Rank, Purpose>, Line>;
-// Makes the connections, which the higher rank of a pair dials. Callers that cannot prove who they are are hung up
-// on and counted. Throws Timeout, which names the missing ranks.
+// Makes the connections, which the higher rank of a pair dials. Callers that cannot prove who they are are
+// hung up on and counted. Throws Timeout, which names the missing ranks.
 Lines handshake(const HandshakeOptions&, const Fd& listener, Refusals::Counter& strangers);
 
 }  // namespace skein::comm

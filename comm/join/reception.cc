@@ -94,8 +94,8 @@ void Reception::admit_all() {
   }
 }
 
-// The meeting of an epoch and the door of a job are at one socket in turn: who comes too early is no stranger. Nor is who
-// hangs up without a word, as members do who look whether another one lives.
+// The meeting of an epoch and the door of a job are at one socket in turn: who comes too early is no
+// stranger. Nor is who hangs up without a word, as members do who look whether another one lives.
 bool Reception::is_stranger(const Caller& c, bool there) const {
   if (!there && c.said.empty()) return false;
   const std::optional<Purpose> wanted = proven_purpose(c.said, c.salt, mine_.key);

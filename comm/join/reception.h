@@ -8,9 +8,10 @@
 
 namespace skein::comm {
 
-// A silent caller does not delay others. The connection is closed after ten seconds, or earlier if there are
-// too many callers: then the oldest one of the address with the most callers goes, because callers of this job
-// send all their words at once. They may call again. A wrong proof is answered. Only one thread may use it.
+// A silent caller does not delay others. The connection is closed after ten seconds, or earlier if there
+// are too many callers: then the oldest one of the address with the most callers goes, because callers of
+// this job send all their words at once. They may call again. A wrong proof is answered. Only one thread
+// may use it.
 class Reception {
  public:
   // `listener` must outlive it. Callers for which `welcome` is false are refused unheard.

@@ -28,8 +28,9 @@ struct RendezvousOptions {
   std::function<bool()> in_vain = {};
 };
 
-// Rank 0 keeps the table, and the others talk to it. Every connection begins with a greeting that only holders of
-// the job's key can make, and all that follows is sealed. Strangers are hung up on and counted. For one thread.
+// Rank 0 keeps the table, and the others talk to it. Every connection begins with a greeting that only
+// holders of the job's key can make, and all that follows is sealed. Strangers are hung up on and counted.
+// For one thread.
 class Rendezvous final : public Exchange {
  public:
   // Returns when all ranks are there. Throws Timeout, which names the missing ranks; Disagreement, if a rank
@@ -64,16 +65,16 @@ class Rendezvous final : public Exchange {
   Fd listener_;
 };
 
-// What each of `size` ranks gave, from the bytes in which rank 0 sends it: for each its length in 8 bytes, then the
-// string. Throws Disagreement if they do not add up.
+// What each of `size` ranks gave, from the bytes in which rank 0 sends it: for each its length in 8 bytes,
+// then the string. Throws Disagreement if they do not add up.
 std::vector<std::string> read_table(const std::string& bytes, int size);
 
 // The numeric IPv4 addresses of names, separated by commas, that can be resolved, each once. `error` receives
 // getaddrinfo's status of a name that cannot.
 std::vector<std::string> addresses_of(const std::string& names, int* error = nullptr);
 
-// A socket that listens at `port` (0: a free one of `otherwise`, which `port` then holds), on all interfaces or
-// only within this host. If the port is taken, throws an Error that says what to do.
+// A socket that listens at `port` (0: a free one of `otherwise`, which `port` then holds), on all interfaces
+// or only within this host. If the port is taken, throws an Error that says what to do.
 Fd listen_at(int& port, bool only_this_host, PortRange otherwise = {});
 
 }  // namespace skein::comm

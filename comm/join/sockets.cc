@@ -104,8 +104,8 @@ Fd connect_unix(const std::string& name) {
 
 namespace {
 
-// Calls open(address) for one port after the other, until it succeeds. Jobs that share a range begin at different
-// places in it. Returns the port, as the kernel knows it.
+// Calls open(address) for one port after the other, until it succeeds. Jobs that share a range begin at
+// different places in it. Returns the port, as the kernel knows it.
 template <class Open>
 int first_free(const std::string& address, PortRange ports, Open open) {
   sockaddr_in a{};

@@ -44,14 +44,16 @@ std::string host_identity();
 // what and where.
 Fd listen_unix(const std::string& name, int backlog);  // name: in the abstract name space
 Fd connect_unix(const std::string& name);
-// At a numeric address of this host, empty: at all of them, and at a free port of the range, which `port` then holds.
+// At a numeric address of this host, empty: at all of them, and at a free port of the range, which
+// `port` then holds.
 Fd listen_tcp(const std::string& address, PortRange, int& port);
 // Gives a socket that address and port. Returns the port; throws Error if all of them are taken.
 int bind_to(const Fd& socket, const std::string& address, PortRange);
-// Numeric addresses of this host: bridges of containers and virtual machines come after the others, loopback last.
+// Numeric addresses of this host: bridges of containers and virtual machines come after the
+// others, loopback last.
 std::vector<std::string> own_addresses();
-// Whether an address leads to this host itself wherever it is used: loopback, or one of this host's bridges, which other
-// hosts have under the same address.
+// Whether an address leads to this host itself wherever it is used: loopback, or one of this host's bridges,
+// which other hosts have under the same address.
 bool leads_back(const std::string& address);
 Fd connect_tcp(const std::vector<std::string>& addresses, int port,
                Clock::time_point deadline);  // the first that answers

@@ -67,8 +67,8 @@ void Council::work() {
   }
 }
 
-// A process that ends lets go of its connections some milliseconds before it lets go of its door. One that lives on is
-// asked less and less often.
+// A process that ends lets go of its connections some milliseconds before it lets go of its door. One that
+// lives on is asked less and less often.
 bool Council::is_gone(const std::string& card) {
   constexpr std::chrono::milliseconds kSoon(2), kSeldom(1000);
   Asked& asked = asked_[card];
@@ -95,7 +95,8 @@ bool Council::was_connected(const View& v) const {
   return std::any_of(ways_.begin() + 1, ways_.end(), [&](const Way& w) { return w.view.epoch == v.epoch; });
 }
 
-// Who has said goodbye in an epoch that is over is in the next one already. Who can be reached by any way is not lost.
+// Who has said goodbye in an epoch that is over is in the next one already. Who can be reached by any way
+// is not lost.
 Council::Loss Council::loss_of(MemberId m, const std::vector<Way>& ways, std::string& card) {
   Loss all = Loss::kNone;
   for (const Way& w : ways) {
@@ -135,8 +136,9 @@ void Council::see_losses() {
   }
 }
 
-// A link that was lost by silence carries letters again when it is mended or the other side has woken. That does not
-// save an epoch whose work has been interrupted, but it counts while the members of the next one are chosen or connect.
+// A link that was lost by silence carries letters again when it is mended or the other side has woken. That
+// does not save an epoch whose work has been interrupted, but it counts while the members of the next one are
+// chosen or connect.
 bool Council::is_heard_again(MemberId m) {
   const auto since = lost_since_.try_emplace(m, Clock::now()).first->second;
   const auto heard = heard_.find(m);

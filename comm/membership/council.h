@@ -17,11 +17,12 @@ struct CouncilOptions {
   MemberId me = 0;
   View now;          // this epoch's members, in the order of their ranks
   std::string card;  // how the others reach this process in the next epoch
-  // Whether the process of this card has certainly ended: its host refuses connections. The council's thread asks.
+  // Whether the process of this card has certainly ended: its host refuses connections. The
+  // council's thread asks.
   std::function<bool(const std::string& card)> is_gone;
-  // Where a register decides (succession.h): whether it does in the epoch of this view, which its members must all answer
-  // alike; and the claim of a view, which returns the one that the register keeps for that epoch, or nothing if it does
-  // not answer soon. The council's thread claims, again and again.
+  // Where a register decides (succession.h): whether it does in the epoch of this view, which its members
+  // must all answer alike; and the claim of a view, which returns the one that the register keeps for that
+  // epoch, or nothing if it does not answer soon. The council's thread claims, again and again.
   std::function<bool(const View&)> has_register = {};
   std::function<std::optional<View>(const View&)> claim = {};
   // Told of every view that is decided, before next() returns it. Called on the council's thread.
@@ -30,11 +31,12 @@ struct CouncilOptions {
   std::function<void(const End&)> ended = {};
 };
 
-// It sees what the transport sees of losses, and exchanges letters over it. As soon as this rank has promised to complete
-// no step of this epoch any more, all its waits throw EpochEnds. Thread-safe.
+// It sees what the transport sees of losses, and exchanges letters over it. As soon as this rank has promised
+// to complete no step of this epoch any more, all its waits throw EpochEnds. Thread-safe.
 //
-// While its members connect for the next epoch, some may be connected and others not, and some may have begun it already,
-// to whom letters find their way by the new connection only. So it takes letters and losses from both (connected()).
+// While its members connect for the next epoch, some may be connected and others not, and some may have
+// begun it already, to whom letters find their way by the new connection only. So it takes letters and
+// losses from both (connected()).
 class Council {
  public:
   // The transport must outlive it. `begun`: what another council has released.
@@ -44,8 +46,9 @@ class Council {
 
   const View& now() const { return o_.now; }
   MemberId me() const { return o_.me; }
-  // Before a step counts as taken: k steps then are. `oldest`: the earliest of the states, named by the number of
-  // their steps, to which this rank can go back. Throws EpochEnds if the step is not to be completed any more.
+  // Before a step counts as taken: k steps then are. `oldest`: the earliest of the states, named by the
+  // number of their steps, to which this rank can go back. Throws EpochEnds if the step is not to be
+  // completed any more.
   void complete_step(int64_t k, int64_t oldest);
   // Throws EpochEnds if a change of membership has begun, as far as this process knows.
   void require_unchanged() const;
@@ -64,21 +67,22 @@ class Council {
   void end_run(const End&);
   std::optional<End> ended() const;  // the end that this process or another member has announced
 
-  // Waits for the view of the next epoch. Throws RunEnded if there is none to be, GivenUp if this process is not in it,
-  // and Timeout if none is decided within so many seconds; then waits of this epoch wait again.
+  // Waits for the view of the next epoch. Throws RunEnded if there is none to be, GivenUp if this process is
+  // not in it, and Timeout if none is decided within so many seconds; then waits of this epoch wait again.
   View next(double patience);
-  // This process is connected with the members of a view that has been decided. The transport must outlive this council,
-  // or be what release() gives its letters to. When a later view is decided, waits on it throw EpochEnds.
+  // This process is connected with the members of a view that has been decided. The transport must
+  // outlive this council, or be what release() gives its letters to. When a later view is decided, waits
+  // on it throw EpochEnds.
   void connected(Transport&, const View&);
-  // The view after `failed`, whose members have not come together. Empty if none is decided within so many seconds. If
-  // this process was not connected(), no member has begun that view: then its newcomers are left out, who are not needed for
-  // a quorum, this process abandons it if it has any, and otherwise the same members may try again. Throws RunEnded and
-  // GivenUp as next().
+  // The view after `failed`, whose members have not come together. Empty if none is decided within so many
+  // seconds. If this process was not connected(), no member has begun that view: then its newcomers are left
+  // out, who are not needed for a quorum, this process abandons it if it has any, and otherwise the same
+  // members may try again. Throws RunEnded and GivenUp as next().
   std::optional<View> after(const View& failed, double patience);
   bool was_connected(const View&) const;
   bool has_abandoned(const View&) const;
-  // Ends this council: that of the epoch of `v`, which has been decided, continues with what this process has promised
-  // in it. Null, and nothing ends, if a later view has been decided already.
+  // Ends this council: that of the epoch of `v`, which has been decided, continues with what this process has
+  // promised in it. Null, and nothing ends, if a later view has been decided already.
   std::unique_ptr<Succession> release(const View& v);
   // Whether a later view than this one has been decided.
   bool is_past(const View&) const;

@@ -1,4 +1,5 @@
-// What members say to each other about the next epoch, as structures and as bytes. Used by succession.cc and tests.
+// What members say to each other about the next epoch, as structures and as bytes. Used by
+// succession.cc and tests.
 //
 //   magic "SKSU", version 1, word, epoch; then what the word needs (letters.cc), little endian
 #pragma once

@@ -112,7 +112,8 @@ bool Succession::quorum() const {
   return rules_.quorum(c);
 }
 
-// Members that are suspected may be reachable again, as after a cut: their answers are awaited for a moment, too.
+// Members that are suspected may be reachable again, as after a cut: their answers are awaited for
+// a moment, too.
 bool Succession::awaits_somebody() const {
   const double waited = clock_ - proposal_->began;
   for (size_t r = 0; r < peers_.size(); ++r)

@@ -1,4 +1,5 @@
-// Succession: what a member knows, what it answers, and how it learns the outcome. Its proposals are in proposing.cc.
+// Succession: what a member knows, what it answers, and how it learns the outcome. Its proposals
+// are in proposing.cc.
 #include "comm/membership/succession.h"
 
 #include <algorithm>
@@ -221,8 +222,8 @@ void Succession::hear_decided(MemberId from, View& v, Letters& out) {
       post(from, content(Word::kHere), out);
   }
   if (v.epoch <= (next_ ? *next_ : now_).epoch) return;
-  // Survivors have promised in the epoch before. This one is behind and yet in it: it was a newcomer that was given up
-  // before it came, and has knocked again.
+  // Survivors have promised in the epoch before. This one is behind and yet in it: it was a newcomer that was
+  // given up before it came, and has knocked again.
   const int rank = v.rank(me_);
   if (rank >= 0 && v.epoch != now_.epoch + 1 && v.members[size_t(rank)].has_state) return;
   excluded_ = !v.has(me_);

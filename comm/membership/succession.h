@@ -1,4 +1,5 @@
-// Succession: the members of an epoch choose the members of the next. Any of them may die, and none is special.
+// Succession: the members of an epoch choose the members of the next. Any of them may die, and
+// none is special.
 //
 //   L. Lamport, "Paxos made simple", 2001: one decree per epoch; the epoch's members are the acceptors. All state is in
 //   memory, because a process that comes back has a new id. A member that follows a ballot completes no further step of
@@ -9,12 +10,12 @@
 //   A newcomer that is known never to have begun the epoch, nor ever to begin it, is not counted in V: it has no vote.
 //   quorum:  2|Q| > |V|,   or   V \ D within Q and 2|D| <= |V|,   or   2|Q| = |V| where a register decides
 //
-// Two quorums without a register share a member; otherwise each proposer would have been proven dead before the other
-// one proposed, which cannot be. A register is a cell that keeps the first view it is given for an epoch and returns
-// it to all that ask. If there is one, it decides, and ballots only freeze a quorum first.
+// Two quorums without a register share a member; otherwise each proposer would have been proven dead before
+// the other one proposed, which cannot be. A register is a cell that keeps the first view it is given for an
+// epoch and returns it to all that ask. If there is one, it decides, and ballots only freeze a quorum first.
 //
-// There are no sockets, clocks or threads here: the caller carries letters, which may be lost, duplicated, late and out
-// of order, and reports what it knows of the others. Not thread-safe.
+// There are no sockets, clocks or threads here: the caller carries letters, which may be lost, duplicated,
+// late and out of order, and reports what it knows of the others. Not thread-safe.
 #pragma once
 #include <map>
 #include <memory>

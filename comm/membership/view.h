@@ -1,4 +1,5 @@
-// View: the members of one epoch, and the step from which it goes on. The bytes by which it is told to others.
+// View: the members of one epoch, and the step from which it goes on. The bytes by which it is
+// told to others.
 #pragma once
 #include <cstdint>
 #include <limits>

@@ -15,9 +15,9 @@ enum class CipherKind : uint8_t { kChaCha20Poly1305 = 1, kAes256Gcm = 2 };  // a
 const char* name_of(CipherKind);
 bool has_aes();  // whether this processor computes AES-256-GCM
 
-// Seals messages under the nonces 0, 1, 2, ...; its counterpart opens them in the same order. A message that was
-// changed, repeated, left out or moved does not open. The key belongs to these two objects alone (greeting.h), so
-// no key and nonce ever come twice. For one thread at a time.
+// Seals messages under the nonces 0, 1, 2, ...; its counterpart opens them in the same order. A message that
+// was changed, repeated, left out or moved does not open. The key belongs to these two objects alone
+// (greeting.h), so no key and nonce ever come twice. For one thread at a time.
 class Cipher {
  public:
   // `hides`: messages are encrypted; else they stay readable and are only proved.

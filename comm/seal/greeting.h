@@ -1,4 +1,5 @@
-// Greeting: how two ranks of a job prove to each other that they hold its key, and agree about keys of their own.
+// Greeting: how two ranks of a job prove to each other that they hold its key, and agree about keys
+// of their own.
 //
 //   called    a salt of 32 bytes
 //   caller    a Hello, with the caller's salt, and its tag

@@ -7,8 +7,8 @@
 
 namespace skein::comm::sim {
 
-// A heap whose entries are forgotten in place: a world arms an alarm for each wait, and most of them never ring. Their
-// memory is used again.
+// A heap whose entries are forgotten in place: a world arms an alarm for each wait, and most of them never
+// ring. Their memory is used again.
 class Agenda {
  public:
   struct Alarm {

@@ -115,7 +115,8 @@ void Baton::sleep(Clock::time_point until, Ending ending) {
     throw Killed();
 }
 
-// ---- who is next --------------------------------------------------------------------------------------------
+// ---- who is next
+// --------------------------------------------------------------------------------------------
 
 void Baton::pass(ThreadNumber from) {
   current_ = 0;

@@ -1,5 +1,5 @@
-// Baton: virtual time. One of its threads (operating system threads or fibers) runs at a time, with events in between,
-// in an order that a seed decides.
+// Baton: virtual time. One of its threads (operating system threads or fibers) runs at a time, with events in
+// between, in an order that a seed decides.
 #pragma once
 #include <exception>
 #include <memory>
@@ -13,7 +13,8 @@
 
 namespace skein::comm::sim {
 
-// What the threads of a killed worker are unwound by; no std::exception, so that nothing handles it on the way.
+// What the threads of a killed worker are unwound by; no std::exception, so that nothing handles it
+// on the way.
 struct Killed {};
 
 // What one thread waits for and another gives.
@@ -36,10 +37,10 @@ class Signal {
   bool given_ = false;
 };
 
-// The threads of a worker end with it. The thread that runs holds the baton until it sleeps; then those that have
-// been roused continue, in that order, and when all sleep, time moves on to the next event. Events are functions
-// that run between threads: they must not sleep. All calls are made by threads of the baton or by events, or
-// while run() does not run.
+// The threads of a worker end with it. The thread that runs holds the baton until it sleeps; then those that
+// have been roused continue, in that order, and when all sleep, time moves on to the next event. Events are
+// functions that run between threads: they must not sleep. All calls are made by threads of the baton or by
+// events, or while run() does not run.
 class Baton final : public Timeline {
  public:
   using Worker = uint64_t;                // counted from 1
@@ -53,8 +54,9 @@ class Baton final : public Timeline {
   Alarm at(Clock::time_point, std::function<void()> event);
   void cancel(const Alarm& a) { agenda_.cancel(a); }                      // does nothing if it has come
   Worker begin(std::function<void()> main, std::function<void()> ended);  // `ended` comes also after a kill
-  // Returns when all workers have ended. Rethrows the first exception of a worker or an event. Workers that still
-  // hang when all others have ended, or when time is up, are killed; it is an Error if others are left then.
+  // Returns when all workers have ended. Rethrows the first exception of a worker or an event. Workers
+  // that still hang when all others have ended, or when time is up, are killed; it is an Error if others
+  // are left then.
   void run(Clock::time_point time_up);
 
   void end();  // kills all workers, and returns when they have ended

@@ -68,7 +68,8 @@ CollectiveTimes::CollectiveTimes(const Site* site, const Weather& w, const std::
     }
 }
 
-// A switch carries the messages between any rank below it and any other, unless a lower switch connects the two.
+// A switch carries the messages between any rank below it and any other, unless a lower switch
+// connects the two.
 void CollectiveTimes::add_switches(const SitePlan& p) {
   const size_t switches = p.switches.size();
   std::vector<double> turned(switches, 0);
@@ -140,8 +141,8 @@ double CollectiveTimes::handing_over(double messages, double bytes) const {
   return plan_ ? messages * (plan_->message + plan_->byte * (bytes + header_)) : 0;
 }
 
-// Latency, jitter and repeats of the worst of so many messages: of k repeats or fewer are all with the probability
-// (1 - loss^(k + 1))^messages.
+// Latency, jitter and repeats of the worst of so many messages: of k repeats or fewer are all with the
+// probability (1 - loss^(k + 1))^messages.
 double CollectiveTimes::delay(double messages, const Draw& draw, uint64_t chance) const {
   double late =
       latency_ + weather_.latency + weather_.jitter * std::pow(double(draw.unit(2 * chance)), 1 / messages);
@@ -152,8 +153,9 @@ double CollectiveTimes::delay(double messages, const Draw& draw, uint64_t chance
   return late;
 }
 
-// All send so many bytes to each of the others. The last to come has the links to itself, except for those that came
-// shortly before: for each suffix of the arrivals, a link ends no earlier than what that suffix brings it allows.
+// All send so many bytes to each of the others. The last to come has the links to itself, except for those
+// that came shortly before: for each suffix of the arrivals, a link ends no earlier than what that suffix
+// brings it allows.
 double CollectiveTimes::exchange(const std::vector<double>& came, double bytes, const Draw& draw,
                                  uint64_t chance) const {
   const double each = bytes + header_;
@@ -207,8 +209,9 @@ double CollectiveTimes::gather(const std::vector<double>& came, const std::vecto
   return std::max(end, std::max(in, way) + delay(n_ - 1, draw, 0));
 }
 
-// A parent sends each part to all its children at the same time. The first part of a child comes when the parent has
-// sent it, the last when the parent has sent all. Parents at the same depth of the tree send at the same time.
+// A parent sends each part to all its children at the same time. The first part of a child comes when the
+// parent has sent it, the last when the parent has sent all. Parents at the same depth of the tree send at
+// the same time.
 std::vector<double> CollectiveTimes::broadcast(const std::vector<double>& came, double bytes, Rank root,
                                                const Draw& draw) const {
   const Rank n = Rank(came.size());

@@ -6,13 +6,15 @@
 
 namespace skein::comm::sim {
 
-// Each form follows what comm/communicator sends: a sum is two exchanges in which all send to all (one, if it is small), a
-// broadcast is a binomial tree, a gather goes straight to the root, a barrier is a dissemination. An exchange lasts as long
-// as the most loaded of the links needs for those who come last; what shares these links besides is not seen. Times and
-// latencies are seconds, and `came` and what is returned are by member.
+// Each form follows what comm/communicator sends: a sum is two exchanges in which all send to all (one, if it
+// is small), a broadcast is a binomial tree, a gather goes straight to the root, a barrier is a
+// dissemination. An exchange lasts as long as the most loaded of the links needs for those who come last;
+// what shares these links besides is not seen. Times and latencies are seconds, and `came` and what is
+// returned are by member.
 class CollectiveTimes {
  public:
-  // `hosts` of the members, of the site; without a site each has a link of its own, of the weather's bandwidth.
+  // `hosts` of the members, of the site; without a site each has a link of its own, of
+  // the weather's bandwidth.
   CollectiveTimes(const Site*, const Weather&, const std::vector<int>& hosts);
   // When all have it. `bytes`: of the vector; `draw`: of this collective's chances.
   double sum(const std::vector<double>& came, double bytes, bool one_hop, const Draw&) const;

@@ -74,7 +74,8 @@ void World::mend() {
   for (const auto& round : forming_) round->complete.notify_all();
 }
 
-// ---- how peers notice ---------------------------------------------------------------------------------------
+// ---- how peers notice
+// ---------------------------------------------------------------------------------------
 
 bool World::is_heard(Worker by, Worker of) const {
   return !dead_.count(of) && !baton_.hangs(of) && network_.reaches(of, by);
@@ -125,7 +126,8 @@ void World::hang_up(const std::shared_ptr<Round>& round, size_t me) {
       });
 }
 
-// ---- by chance ----------------------------------------------------------------------------------------------
+// ---- by chance
+// ----------------------------------------------------------------------------------------------
 
 void World::suffer(const Rates& r, double until) {
   for (uint32_t kind = 0; kind < 3; ++kind) befall(r, until, kind, 0);

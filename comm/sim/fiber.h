@@ -1,4 +1,5 @@
-// Fiber: a function on a stack of its own, which gives way to others of the same thread and is resumed by them.
+// Fiber: a function on a stack of its own, which gives way to others of the same thread and is
+// resumed by them.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -7,13 +8,14 @@
 
 namespace skein::comm::sim {
 
-// Changing from one to another costs a hundredth of what a thread of the machine costs. Exceptions may be thrown and
-// handled in each of them, whatever the others are doing; other thread_local state is the same for all.
+// Changing from one to another costs a hundredth of what a thread of the machine costs. Exceptions may
+// be thrown and handled in each of them, whatever the others are doing; other thread_local state is the
+// same for all.
 class Fiber {
  public:
   Fiber() = default;  // the stack of the calling thread, to come back to
-  // `main` begins when it is first resumed, and must not return: it ends by resuming another for good. Throws Error if
-  // there is no memory for its stack, which counts only as far as it is used.
+  // `main` begins when it is first resumed, and must not return: it ends by resuming another for good. Throws
+  // Error if there is no memory for its stack, which counts only as far as it is used.
   explicit Fiber(std::function<void()> main);
   ~Fiber();
   Fiber(const Fiber&) = delete;

@@ -1,4 +1,5 @@
-// Fluid: flows that share resources, links of a network or the cores of a machine, each at its max-min fair rate.
+// Fluid: flows that share resources, links of a network or the cores of a machine, each at its
+// max-min fair rate.
 #pragma once
 #include <limits>
 #include <map>
@@ -16,11 +17,13 @@ struct Course {
   double most = std::numeric_limits<double>::infinity();
 };
 
-// No flow can be faster without making one slower that is not faster than it: each either has its `most`, or goes
-// through a resource that is used up and in which no other flow has a larger rate (Bertsekas and Gallager, Data Networks, 6.5.2).
+// No flow can be faster without making one slower that is not faster than it: each either has its `most`, or
+// goes through a resource that is used up and in which no other flow has a larger rate (Bertsekas and
+// Gallager, Data Networks, 6.5.2).
 std::vector<double> fair_rates(const std::vector<double>& capacities, const std::vector<Course>&);
 
-// When a flow begins or ends, rates are computed again for all that share a resource with it, directly or through others.
+// When a flow begins or ends, rates are computed again for all that share a resource with it, directly
+// or through others.
 class Fluid {
  public:
   using Flow = uint64_t;

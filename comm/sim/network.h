@@ -10,8 +10,8 @@
 
 namespace skein::comm::sim {
 
-// What the network does, in bytes and seconds. Random draws are pure functions of (seed, sender, receiver, number
-// of the message).
+// What the network does, in bytes and seconds. Random draws are pure functions of (seed, sender, receiver,
+// number of the message).
 struct Weather {
   uint64_t seed = 0;
   double latency = 0, jitter = 0;  // each message takes latency + uniform [0, jitter)
@@ -27,14 +27,14 @@ struct Counts {
   int64_t lost = 0, duplicates = 0, overtaken = 0;
 };
 
-// Workers are those of the baton. What is on its way over a link when it is cut waits there until it is mended,
-// as TCP repeats it.
+// Workers are those of the baton. What is on its way over a link when it is cut waits there until it is
+// mended, as TCP repeats it.
 class Network {
  public:
   using Worker = Baton::Worker;
   Network(Baton&, const Weather&);
-  // From now on messages share the links of this site, beside what the weather does to them: those of a sender to one
-  // receiver flow one after the other, at their fair rate.
+  // From now on messages share the links of this site, beside what the weather does to them: those of a
+  // sender to one receiver flow one after the other, at their fair rate.
   void flow_through(Site& s) { site_ = &s; }
   // Calls `arrive` once, as an event that the receiver hears.
   void send(Worker from, Worker to, double bytes, std::function<void()> arrive);

@@ -4,8 +4,9 @@
 
 namespace skein::comm::sim {
 
-// A member's, in one round. What its members bring is combined when the last has come, and each has it at the time that
-// CollectiveTimes gives; a member that is lost before it came leaves the others waiting, who then hear of the loss.
+// A member's, in one round. What its members bring is combined when the last has come, and each has it at the
+// time that CollectiveTimes gives; a member that is lost before it came leaves the others waiting, who then
+// hear of the loss.
 class SimCollectives final : public Collectives {
  public:
   SimCollectives(World& w, std::shared_ptr<World::Round> r) : world_(w), round_(std::move(r)) {}

@@ -22,7 +22,8 @@ struct World::Round {
   std::vector<bool> open;                       // whose transport is, or is about to be
   std::set<Rank> waiting, come;                 // before it is formed: who waits, and who ever did
   bool formed = false;
-  // Of many members, who leaves says goodbye only to those that wait for it: others have nothing to hear of it.
+  // Of many members, who leaves says goodbye only to those that wait for it: others have nothing to
+  // hear of it.
   const bool large;
   std::map<std::pair<uint32_t, int64_t>, Gathering> gatherings;  // by communicator and sequence
   std::map<uint32_t, std::unique_ptr<CollectiveTimes>> times;    // of communicators

@@ -1,4 +1,5 @@
-// Site: the machines, hosts and switches of a simulated world, and what messages and computations use of them.
+// Site: the machines, hosts and switches of a simulated world, and what messages and computations
+// use of them.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,8 +8,8 @@
 
 namespace skein::comm::sim {
 
-// Rates are bytes a second, 0: without bound. Hosts hang at a forest of switches or, if there are none, at one
-// that bounds nothing.
+// Rates are bytes a second, 0: without bound. Hosts hang at a forest of switches or, if there are none, at
+// one that bounds nothing.
 struct SitePlan {
   struct Machine {
     std::string name;

@@ -1,4 +1,5 @@
-// World: the workers of a run, threads of this process or fibers of one, on virtual time, with a network and faults.
+// World: the workers of a run, threads of this process or fibers of one, on virtual time, with a
+// network and faults.
 //
 //   World world({.weather = {.seed = 1, .latency = 1e-3}});
 //   for (Id w : {1, 2, 3})
@@ -34,10 +35,11 @@ struct WorldOptions {
   std::optional<SitePlan> site =
       {};                 // where the workers are, in the order in which they are begun; none: anywhere
   double stands_for = 1;  // numbers on the network for which each f32 number of a vector is counted
-  // Workers are fibers: hundreds of times as cheap to change between as threads, for code that keeps nothing of one worker
-  // in thread_local variables while it waits; what computes with a tape does.
+  // Workers are fibers: hundreds of times as cheap to change between as threads, for code that keeps nothing
+  // of one worker in thread_local variables while it waits; what computes with a tape does.
   bool fibers = false;
-  // Up to so many members, collectives are messages; more are carried out as a whole, in times by closed forms.
+  // Up to so many members, collectives are messages; more are carried out as a whole, in times
+  // by closed forms.
   int most_by_messages = kMostByMessages;
 };
 
@@ -48,8 +50,9 @@ struct Rates {
   size_t spared = 1;  // so many workers are left alive
 };
 
-// Time passes while all wait, and in spend(); what workers compute takes none. The same seed and the same program
-// give the same log, byte for byte. Functions are called by the world's threads and events, or before run().
+// Time passes while all wait, and in spend(); what workers compute takes none. The same seed and the
+// same program give the same log, byte for byte. Functions are called by the world's threads and events,
+// or before run().
 class World {
  public:
   explicit World(const WorldOptions& = {});
@@ -63,17 +66,17 @@ class World {
   Id me() const;                  // whose thread calls
   int host_of(Id) const;          // of its site
   std::vector<Id> alive() const;  // in the order in which they were begun
-  // The transport of the calling worker among these; its rank is its place in the list. Collective:
-  // returns when all have come with the same list and epoch, and can reach each other. Throws Timeout. `in_vain`: asked
-  // while it waits, whether there is no point in waiting any longer.
+  // The transport of the calling worker among these; its rank is its place in the list. Collective: returns
+  // when all have come with the same list and epoch, and can reach each other. Throws Timeout. `in_vain`:
+  // asked while it waits, whether there is no point in waiting any longer.
   std::unique_ptr<Transport> connect(uint32_t epoch, const std::vector<Id>& members, double deadline = 60,
                                      const std::function<bool()>& in_vain = {});
   std::unique_ptr<Transport> connect(const View&, double deadline = 60,
                                      const std::function<bool()>& in_vain = {});
 
-  // ---- faults; each is seen as it is between processes ------------------------------------------------------
-  // The threads of the worker are unwound by Killed and send nothing more. Its peers see the hang-up or, where its
-  // whole machine ends, silence.
+  // ---- faults; each is seen as it is between processes
+  // ------------------------------------------------------ The threads of the worker are unwound by Killed
+  // and send nothing more. Its peers see the hang-up or, where its whole machine ends, silence.
   enum class Death : uint8_t { kHangUp, kSilence };
   void kill(Id, Death = Death::kHangUp);
   void hang(Id);  // as SIGSTOP does

@@ -85,8 +85,8 @@ bool Inflow::take_header(const Fd& socket, bool& moved) {
   return true;
 }
 
-// What the mailbox refuses, or drops, or takes as a whole, is read into memory of its own. What it refuses and is so
-// long that none of ours would send it as one piece is not read at all.
+// What the mailbox refuses, or drops, or takes as a whole, is read into memory of its own. What it refuses
+// and is so long that none of ours would send it as one piece is not read at all.
 bool Inflow::prepare() {
   const bool data = header_.kind == Kind::kData && !box_.outdated(header_);
   into_ = data ? box_.landing(header_, skein::allocator(kCpu)) : Tensor();

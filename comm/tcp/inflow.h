@@ -8,7 +8,8 @@
 
 namespace skein::comm {
 
-// Where a stream of sealed messages is read: bytes that have come but were not asked for wait in a small buffer.
+// Where a stream of sealed messages is read: bytes that have come but were not asked for wait in
+// a small buffer.
 class Bytes {
  public:
   enum class Got : uint8_t { kAll, kSome, kEnd, kFailed };  // kFailed: errno says how

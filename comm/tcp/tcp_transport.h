@@ -14,9 +14,9 @@ namespace skein::comm {
 
 class TcpPeer;
 
-// The part of a process's transport that reaches ranks by TCP. No byte is believed, and nothing is allocated, before
-// it is proved to be the next that this peer has sent; a connection on which something else comes ends, as a lost
-// peer. Any thread may call progress().
+// The part of a process's transport that reaches ranks by TCP. No byte is believed, and nothing is allocated,
+// before it is proved to be the next that this peer has sent; a connection on which something else comes
+// ends, as a lost peer. Any thread may call progress().
 class TcpEndpoints {
  public:
   // `lines`: one for each rank to be reached, which `live` watches by another connection.
@@ -28,8 +28,9 @@ class TcpEndpoints {
   void progress();
   // Waits until all that was sent is with the kernel, except for the dead.
   void flush();
-  // To be called after the goodbyes: waits until all living peers have confirmed them, but only five seconds, because a
-  // peer may be stopped. What is unread when a connection is closed makes the kernel drop what is still on its way.
+  // To be called after the goodbyes: waits until all living peers have confirmed them, but only five seconds,
+  // because a peer may be stopped. What is unread when a connection is closed makes the kernel drop what is
+  // still on its way.
   void await_confirmation();
   // Polls for a short time, then sleeps until a message of this key is there, anything arrives, or `until`.
   void nap(const Key&, Clock::time_point until);

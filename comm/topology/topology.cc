@@ -131,8 +131,8 @@ class Alone final : public Topology {
   int64_t cycle() const override { return 1; }
 };
 
-// A graph that all workers of this process have in common: ten thousand of them need one book of ten thousand,
-// and not as many books.
+// A graph that all workers of this process have in common: ten thousand of them need one book of ten
+// thousand, and not as many books.
 class SharedGraph final : public Topology {
  public:
   struct Graph {

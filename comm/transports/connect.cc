@@ -150,7 +150,8 @@ class ProcessTransport final : public Transport {
     ProcessTransport& all_;
   };
 
-  // The connections to all peers outside shared memory: heartbeats have one of their own, which no message blocks.
+  // The connections to all peers outside shared memory: heartbeats have one of their own, which
+  // no message blocks.
   Lines meet(Exchange& e, const TransportOptions& o) {
     if (ways_.one_host && shared_) return {};
     int port = 0;

@@ -1,4 +1,5 @@
-// UCX transport: messages by RDMA, shared links and between GPUs, pieces straight into the memory they are for.
+// UCX transport: messages by RDMA, shared links and between GPUs, pieces straight into the memory
+// they are for.
 #pragma once
 #include <functional>
 #include <memory>
@@ -14,8 +15,8 @@ namespace skein::comm {
 // it sees is stored in the mailbox's membership and thrown by the next wait.
 class UcxEndpoints {
  public:
-  // Collective over `exchange`: every rank calls it. `peers`: the ranks to reach, which `live` watches; each of them
-  // names this one, too.
+  // Collective over `exchange`: every rank calls it. `peers`: the ranks to reach, which `live` watches; each
+  // of them names this one, too.
   UcxEndpoints(Exchange& exchange, const std::vector<Rank>& peers, Mailbox&, Liveness& live,
                const TransportOptions&);
   ~UcxEndpoints();  // flushes

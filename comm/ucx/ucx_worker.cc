@@ -16,8 +16,8 @@ void set(ucp_config_t* c, const char* name, const std::string& value) {
   check(ucx().ucp_config_modify(c, name, value.c_str()), name);
 }
 
-// A TCP socket of UCX believes every caller, and UCX 1.13 aborts when one sends it garbage. So there is none, unless a
-// test asks for it by name, and then it is opened within this host.
+// A TCP socket of UCX believes every caller, and UCX 1.13 aborts when one sends it garbage. So there is none,
+// unless a test asks for it by name, and then it is opened within this host.
 ucp_context_h make_context(const TransportOptions& o, int size) {
   ucp_config_t* config = nullptr;
   check(ucx().ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");

@@ -202,7 +202,8 @@ std::vector<int64_t> Portions::shares() const {
   return all;
 }
 
-// ---- an epoch that is dealt again ---------------------------------------------------------------------------
+// ---- an epoch that is dealt again
+// ---------------------------------------------------------------------------
 
 Span Portions::whole(int64_t step) const {
   const int64_t first = step % steps_ * batch_, end = std::min(first + batch_, size_);

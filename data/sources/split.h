@@ -31,8 +31,8 @@ std::vector<int32_t> labels_of(const DataSource&);
 // The number of samples of each class in each shard.
 std::vector<std::vector<int64_t>> histograms(const Shards&, const std::vector<int32_t>& labels, int classes);
 
-// What was left of an epoch when workers at different steps went on as others, in the order in which it is dealt
-// to these: positions of the common order.
+// What was left of an epoch when workers at different steps went on as others, in the order in which it is
+// dealt to these: positions of the common order.
 struct Leftover {
   int64_t epoch = -1;           // negative: no epoch was dealt again
   std::vector<Span> positions;  // they ascend; none is empty, none touches the one before
@@ -43,12 +43,12 @@ struct Leftover {
   bool operator==(const Leftover&) const = default;
 };
 
-// Which samples each worker's steps hold. Pure functions, so resuming needs no state but the leftover of an epoch that
-// was dealt again. Steps count from the beginning of the training.
+// Which samples each worker's steps hold. Pure functions, so resuming needs no state but the leftover of an
+// epoch that was dealt again. Steps count from the beginning of the training.
 class Portions {
  public:
-  // One common order (sampler.h). `global_batch` is that of all workers, whose shares differ by at most one, until
-  // share_out() says otherwise.
+  // One common order (sampler.h). `global_batch` is that of all workers, whose shares differ by at most one,
+  // until share_out() says otherwise.
   Portions(int64_t size, int64_t global_batch, int world, uint64_t seed);
   // Shards, each with its own order in every epoch. `batch` is that of one worker. An epoch has as many steps
   // as the largest shard; a worker whose shard is used up has no samples until the next epoch.
@@ -60,8 +60,8 @@ class Portions {
   int64_t index(int64_t step, int rank, int64_t row) const;
   const Shards& shards() const { return shards_; }  // empty for one common order
 
-  // From now on whole steps are split into these shares, which add up to the global batch, and smaller ones in
-  // proportion; one order is common to all. No thread may read meanwhile.
+  // From now on whole steps are split into these shares, which add up to the global batch, and smaller ones
+  // in proportion; one order is common to all. No thread may read meanwhile.
   void share_out(const std::vector<int64_t>& shares);
   int64_t share_of(int rank) const;              // of a whole step
   std::vector<int64_t> shares() const;           // of all workers
@@ -69,9 +69,9 @@ class Portions {
 
   // What is left of this epoch when each worker r has taken its steps before taken[r]. Of one common order.
   Leftover left_of(int64_t epoch, const std::vector<int64_t>& taken) const;
-  // From now on that epoch has only these samples, in this order. The number of its steps does not change: those
-  // before first_of() are taken, and it may have fewer samples than others. No thread may read it meanwhile. Throws
-  // BadOption if they are not samples of this data set, or there are shards.
+  // From now on that epoch has only these samples, in this order. The number of its steps does not change:
+  // those before first_of() are taken, and it may have fewer samples than others. No thread may read it
+  // meanwhile. Throws BadOption if they are not samples of this data set, or there are shards.
   void deal_again(Leftover);
   int64_t first_of(const Leftover&) const;  // the step with which workers go on that share it
   const Leftover& leftover() const { return leftover_; }

@@ -37,8 +37,8 @@ std::vector<float> near_mean(const T* x, const Period& s) {
   return k;
 }
 
-// Results that are larger than a thread's part of the last cache are not read from there. Written past the caches,
-// they need not be read from memory first.
+// Results that are larger than a thread's part of the last cache are not read from there. Written past the
+// caches, they need not be read from memory first.
 bool past_caches(const Tensor& t, float beta) {
   constexpr int64_t kFrom = 8 << 20;
   return t.bytes() >= kFrom && beta == 0 && reinterpret_cast<uintptr_t>(t.raw()) % 64 == 0;

@@ -1,4 +1,5 @@
-// How convolutions are cut: blocks of rows that a cache holds and, for data gradients, pixels that see the same taps.
+// How convolutions are cut: blocks of rows that a cache holds and, for data gradients, pixels that see
+// the same taps.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -1,4 +1,5 @@
-// What direct convolutions are computed in: cells of one f32, or of two bf16 where the processor multiplies them.
+// What direct convolutions are computed in: cells of one f32, or of two bf16 where the
+// processor multiplies them.
 #pragma once
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
-// Weight gradients of depthwise convolutions: for every tap and channel a sum over pixels, block by block, a private
-// sum a thread.
+// Weight gradients of depthwise convolutions: for every tap and channel a sum over pixels, block by block, a
+// private sum a thread.
 #include <omp.h>
 
 #include "engine/cpu/depthwise_conv.h"

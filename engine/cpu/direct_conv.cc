@@ -123,7 +123,8 @@ void forward_block(const ConvArgs& c, const CellKind& kind, const Cells& packed,
   run(p);
 }
 
-// One row of a panel of data weights: outputs o and, in pairs, o + 1 at tap (r, s), `width` channels from c on.
+// One row of a panel of data weights: outputs o and, in pairs, o + 1 at tap (r, s), `width` channels
+// from c on.
 void put_row(Cell* to, const Tensor& w, int64_t o, int64_t tap, int64_t c, int64_t width) {
   const int64_t C = w.dim(3), one = w.dim(1) * w.dim(2) * C, from = o * one + tap * C + c;
   if (w.dtype() == kBF16)
@@ -184,7 +185,8 @@ void data_block(const ConvArgs& c, const CellKind& kind, const std::vector<Class
   }
 }
 
-// Results that the caches do not hold until they are read, if tiles write whole lines of them and add nothing.
+// Results that the caches do not hold until they are read, if tiles write whole lines of them
+// and add nothing.
 bool past_caches(const Tensor& out, float beta, const TileKernels& tiles) {
   constexpr int64_t kFrom = 8 << 20, kLine = 64;
   const int64_t one = size_of(out.dtype());

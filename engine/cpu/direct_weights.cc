@@ -1,5 +1,5 @@
-// Weight gradients: sums over pixels of (image channels) x (outputs), block by block, a private sum a thread. In pairs
-// a cell holds two neighboring pixels of a row, so that both products go into the same sum.
+// Weight gradients: sums over pixels of (image channels) x (outputs), block by block, a private sum a thread.
+// In pairs a cell holds two neighboring pixels of a row, so that both products go into the same sum.
 #include <omp.h>
 
 #include "engine/cpu/direct_conv.h"
@@ -61,8 +61,8 @@ struct Piece {
   int64_t image, images, first, last;
 };
 
-// What a block's tiles read: dy [panel][cell of pixels][lanes], x [row][column][slot] of one group at a time, which then
-// stays in the first-level cache; or all channels side by side, as in the images themselves.
+// What a block's tiles read: dy [panel][cell of pixels][lanes], x [row][column][slot] of one group at a time,
+// which then stays in the first-level cache; or all channels side by side, as in the images themselves.
 struct Operands {
   const Cell *x, *dy;
   bool by_group;
@@ -105,7 +105,8 @@ Operands take_points(const ConvArgs& c, const Plan& plan, const Piece& b, Memory
   return {grow(memory.inputs, all * plan.slot), nullptr, true, all, {1, 1, all, 0, 0, plan.slot}, 0, 0};
 }
 
-// Adds one row of a window, zero outside the image. In pairs each column brings along the one that the next output sees.
+// Adds one row of a window, zero outside the image. In pairs each column brings along the one that the
+// next output sees.
 void take_window(const ConvArgs& c, const Plan& plan, int64_t n, int64_t h, const Rectangle& r,
                  Points& points) {
   const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3);
@@ -150,8 +151,8 @@ void add_bias(float* bias, const T* dy, int64_t pixels, int64_t O) {
 
 bool is_pointwise(const ConvArgs& c) { return c.w.dim(1) == 1 && c.w.dim(2) == 1 && c.geometry.padding == 0; }
 
-// Cells of one f32 are what images of f32 are made of, so windows of one pixel and full panels need no copy. Of pixels
-// with more channels the panels would lie so far apart that they share places in a cache.
+// Cells of one f32 are what images of f32 are made of, so windows of one pixel and full panels need no copy.
+// Of pixels with more channels the panels would lie so far apart that they share places in a cache.
 bool in_place(const ConvArgs& c, const Plan& plan) {
   constexpr int64_t kMost = 512;
   if (std::max(c.x.dim(3), c.y.dim(3)) > kMost) return false;

@@ -14,8 +14,8 @@ inline size_t element(DType t) { return t == kF32 ? 0 : t == kBF16 ? 1 : 2; }
 // which is read anyway, if no residual was added.
 enum class Mask { kNone, kOutput, kInput };
 
-// Images seen as rows of `width` elements, a whole number of pixels and of vectors. A pass takes the rows [first, last),
-// and of each the first `length` elements: all of them, unless it is a single row.
+// Images seen as rows of `width` elements, a whole number of pixels and of vectors. A pass takes the rows
+// [first, last), and of each the first `length` elements: all of them, unless it is a single row.
 struct NormRows {
   int64_t first, last, width, length;
 };
@@ -50,8 +50,9 @@ struct PoolKernels {
 using Cell = uint32_t;
 inline constexpr int kMostRows = 12, kMostLanes = 32;
 
-// sums[i][lane] = (add ? itself : 0) + sum over taps t and k < depth of in[i][tap[t] + k] weights[t][k][lane];
-// or, if `out` is given, out[i][from + lane] <- that + beta itself, in the tiles' own type.
+// sums[i][lane] = (add ? itself : 0) + sum over taps t and k < depth of in[i][tap[t] + k]
+// weights[t][k][lane]; or, if `out` is given, out[i][from + lane] <- that + beta itself, in the
+// tiles' own type.
 struct TileProduct {
   const Cell* const* in;
   const int64_t* tap;
@@ -86,8 +87,8 @@ struct TileKernels {
   DType type;                                      // f32 or, for pairs, bf16
   void (*product[kMostRows])(const TileProduct&);  // by rows - 1
   void (*outer[kMostRows])(const TileOuter&);
-  // As many multiply-adds as `times` times the largest tile, all from the same rows + lanes cells: what a processor
-  // can do at most, for benchmarks.
+  // As many multiply-adds as `times` times the largest tile, all from the same rows + lanes cells: what a
+  // processor can do at most, for benchmarks.
   void (*most)(const Cell* cells, int64_t times);
 };
 
@@ -215,7 +216,8 @@ struct Kernels {
   int width;            // floats in a vector
   NormKernels norm[3];  // by element()
   PoolKernels pool[3];
-  // to [columns][lanes] = from [rows][columns] transposed, 0 beyond its rows; lanes are a multiple of the width.
+  // to [columns][lanes] = from [rows][columns] transposed, 0 beyond its rows; lanes are a multiple
+  // of the width.
   void (*transpose)(Cell* to, int64_t lanes, const Cell* from, int64_t rows, int64_t columns);
   TileKernels tiles;       // of f32
   TileKernels slim_tiles;  // for few lanes

@@ -1,5 +1,5 @@
-// Several floats at a time, in the compiler's own vector types: loads and stores of the floating types. How many is
-// a parameter of what is written with them, so that one text serves every width.
+// Several floats at a time, in the compiler's own vector types: loads and stores of the floating types. How
+// many is a parameter of what is written with them, so that one text serves every width.
 #pragma once
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -104,8 +104,8 @@ template <class V, class T>
   const auto bits = as<T>(x);
   __builtin_memcpy(p, &bits, sizeof bits);
 }
-// The same past the caches, to an address that is a multiple of the vector's size in memory. fence_streams() makes
-// it visible to other threads.
+// The same past the caches, to an address that is a multiple of the vector's size in memory. fence_streams()
+// makes it visible to other threads.
 template <class V, class T>
 [[gnu::always_inline]] inline void stream(T* p, V x) {
 #ifdef __x86_64__

@@ -45,9 +45,9 @@ void stage(Cell* to, const T* image, int64_t H, int64_t W, int64_t C, const Rect
   }
 }
 
-// The same rectangle of several images. It lies in the images themselves if their elements are cells and they contain
-// all of it; otherwise it is a copy in `memory`. Pixels of a copy are never a multiple of half a page apart, because a
-// tile's rows would then compete for one set of an 8-way cache.
+// The same rectangle of several images. It lies in the images themselves if their elements are cells and they
+// contain all of it; otherwise it is a copy in `memory`. Pixels of a copy are never a multiple of half a page
+// apart, because a tile's rows would then compete for one set of an 8-way cache.
 class Windows {
  public:
   // Pixels are a multiple of `unit` cells apart; what lies between them is undefined.

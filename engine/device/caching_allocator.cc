@@ -147,9 +147,9 @@ void* CachingAllocator::reuse(void* stream, int64_t bytes) {
 
 namespace {
 
-// Large blocks lie on large pages where the system gives them to who asks: else a pass over images waits for the
-// translation of addresses, in a virtual machine twice. What follows the last whole page stays on small ones, so no
-// memory is wasted.
+// Large blocks lie on large pages where the system gives them to who asks: else a pass over images waits for
+// the translation of addresses, in a virtual machine twice. What follows the last whole page stays on small
+// ones, so no memory is wasted.
 void* take_host(int, int64_t bytes) {
   constexpr int64_t kPage = 2 << 20;
   const bool large = bytes >= 2 * kPage;

@@ -17,10 +17,10 @@ namespace skein {
 //   the second time            recorded: the body runs and computes nothing; then what was recorded runs;
 //   later                      not at all: what was recorded runs again.
 // Every run computes the same as the plain body would, bit for bit, if the body keeps these rules:
-//   - whatever differs between runs of one key lies in memory the body does not own: in tensors made before, in
-//     slots (slot.h). What the host decides by (shapes, flags) is part of the key.
-//   - results are written to tensors made before. Memory taken in the body holds nothing after a run; memory from
-//     before is not freed in it: Error says so.
+//   - whatever differs between runs of one key lies in memory the body does not own: in tensors made before,
+//     in slots (slot.h). What the host decides by (shapes, flags) is part of the key.
+//   - results are written to tensors made before. Memory taken in the body holds nothing after a run; memory
+//     from before is not freed in it: Error says so.
 //   - the host reads nothing back and waits for nothing. What must happen on the host meanwhile goes through
 //     between_recorded().
 // A body that cannot be recorded (refuse_recording(), or the capture fails) runs plainly for good. Errors

@@ -1,5 +1,5 @@
-// Compiled for every x86-64 processor, so nothing here may use the standard library: its code is shared with files that
-// are compiled for AVX2.
+// Compiled for every x86-64 processor, so nothing here may use the standard library: its code is shared with
+// files that are compiled for AVX2.
 #include "engine/device/old_processor.h"
 
 #include <unistd.h>

@@ -3,7 +3,8 @@
 
 namespace skein {
 
-// The registers that the system saves: XCR0, or 0 where it cannot be asked. Using it links the check into a program.
+// The registers that the system saves: XCR0, or 0 where it cannot be asked. Using it links the check
+// into a program.
 unsigned saved_registers();
 
 }  // namespace skein

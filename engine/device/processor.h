@@ -1,4 +1,5 @@
-// Which instruction sets the CPU backend uses: the widest that the processor and its system offer, or SKEIN_CPU.
+// Which instruction sets the CPU backend uses: the widest that the processor and its system
+// offer, or SKEIN_CPU.
 #pragma once
 #include <string>
 

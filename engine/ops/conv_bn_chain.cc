@@ -1,6 +1,6 @@
-// A chain of conv_bn. If the next convolution can normalize in its main loop, the tape's entries are cut
-// at the raw images, so that the ReLU's output is not written and each weight's gradient is still final
-// as early as possible. They are cut there, too, if norms are to be computed again rather than their output kept.
+// A chain of conv_bn. If the next convolution can normalize in its main loop, the tape's entries are cut at
+// the raw images, so that the ReLU's output is not written and each weight's gradient is still final as early
+// as possible. They are cut there, too, if norms are to be computed again rather than their output kept.
 #include "engine/ops/batch_norm.h"
 #include "engine/ops/conv2d.h"
 #include "engine/raw_image.h"

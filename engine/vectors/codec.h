@@ -6,8 +6,9 @@
 
 namespace skein {
 
-// With kInt8 and kInt4, kBlock numbers share a scale, max |v| / 127 or / 7, and each travels as an integer multiple
-// of it. kTopK sends the largest numbers of each kChunk, a fraction `keep` of them, as positions and bf16 values.
+// With kInt8 and kInt4, kBlock numbers share a scale, max |v| / 127 or / 7, and each travels as an integer
+// multiple of it. kTopK sends the largest numbers of each kChunk, a fraction `keep` of them, as positions
+// and bf16 values.
 struct Codec {
   enum Kind : uint8_t { kNone, kInt8, kInt4, kTopK };
   static constexpr int64_t kBlock = 256, kChunk = 4096;
@@ -25,9 +26,10 @@ struct Codec {
 // not above 0 and at most 1.
 Codec parse_codec(const std::string& word);
 
-// codes <- Q(x + e); e <- x + e - decode(codes); y <- decode(codes), if y is given. codes: u8, Codec::bytes; x,
-// e, y: f32, on one device, in its current stream. Only x and y may overlap, if they are one tensor. Equal
-// numbers give equal codes on every device. Where x is not finite, neither is the decoded number, and e stays.
+// codes <- Q(x + e); e <- x + e - decode(codes); y <- decode(codes), if y is given. codes: u8,
+// Codec::bytes; x, e, y: f32, on one device, in its current stream. Only x and y may overlap, if they are
+// one tensor. Equal numbers give equal codes on every device. Where x is not finite, neither is the decoded
+// number, and e stays.
 void encode(const Codec&, const Tensor& codes, const Tensor& x, const Tensor& e, const Tensor& y = {});
 // decode(): y <- the decoded numbers; decode_add() adds them to y.
 void decode(const Codec&, const Tensor& y, const Tensor& codes);

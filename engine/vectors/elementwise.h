@@ -136,8 +136,8 @@ struct Factor {
   }
   void settle() { a = Scalar(a.get()); }
 };
-// float: the number that belongs to the segment of the element. The host's loop runs block by block: enter() reads the
-// number of a block, which is then the same for all of its elements.
+// float: the number that belongs to the segment of the element. The host's loop runs block by block: enter()
+// reads the number of a block, which is then the same for all of its elements.
 struct OfSegment {
   const float* numbers;
   const int32_t* of_block;

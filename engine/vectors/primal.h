@@ -5,7 +5,8 @@
 
 namespace skein {
 
-// Generalized primal averaging has z, which takes the steps, x, an average of z, and y, where gradients are taken:
+// Generalized primal averaging has z, which takes the steps, x, an average of z, and y, where
+// gradients are taken:
 //   z <- z - lr u;  x <- mu_x x + (1 - mu_x) z;  y <- mu_y x + (1 - mu_y) z
 // Only y and d = z - y are stored, which makes the step
 //   y <- y + (1 - mu_x) d - lr_s (1 - mu_x mu_y) u;  d <- mu_x (d - lr_s mu_y u)
@@ -20,7 +21,8 @@ struct PrimalArgs {
 };
 void primal_step(const PrimalArgs&, Scalar lr);
 
-// mu_x of schedule-free learning (Defazio et al. 2024): w <- max(w, lr); sum <- sum + w^2; mu_x = 1 - w^2 / sum.
+// mu_x of schedule-free learning (Defazio et al. 2024): w <- max(w, lr); sum <- sum + w^2; mu_x = 1 -
+// w^2 / sum.
 class ScheduleFree {
  public:
   explicit ScheduleFree(Device);

@@ -1,4 +1,5 @@
-// The segments of a flat vector, with the factors by which each scales the learning rate and the weight decay.
+// The segments of a flat vector, with the factors by which each scales the learning rate and
+// the weight decay.
 #pragma once
 #include <vector>
 
@@ -35,8 +36,8 @@ class Segments {
   const Tensor& decays() const { return decays_; }
   const Tensor& of_block() const { return of_block_; }
 
-  // sums[s] <- the sum of the squares of the elements of segment s, f32 as x. The order in which they are added
-  // depends on the segments alone.
+  // sums[s] <- the sum of the squares of the elements of segment s, f32 as x. The order in which they are
+  // added depends on the segments alone.
   void sum_squares(const Tensor& sums, const Tensor& x) const;
 
  private:

@@ -36,8 +36,8 @@ bool all_finite(const Tensor& x);
 // One pass of SGD (algorithms.md, "Local optimizer"), elements [0, decayed) with decay, the rest without:
 //   d = g + decay * at;  v <- mu v + d;  x <- x - lr * (nesterov ? d + mu v : v)
 // `at` is the point where g was taken, usually x itself. With mu = 0, v may be empty. `on` is a flag in the
-// device's memory (engine/vectors/loss_scale.h) or null; if it is 0, x and v stay as they are. With segments, each takes
-// its own part of lr and of decay, and `decayed` is not read.
+// device's memory (engine/vectors/loss_scale.h) or null; if it is 0, x and v stay as they are. With segments,
+// each takes its own part of lr and of decay, and `decayed` is not read.
 struct SgdArgs {
   Tensor x, v, g, at;
   Scalar lr = 0.f, mu = 0.f, decay = 0.f;

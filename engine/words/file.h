@@ -45,8 +45,9 @@ class FileWriter {
 // The same in one call.
 void write_file(const std::string& path, std::string_view bytes, Writing = Writing::kDurable);
 
-// Opens a file for reading and returns its descriptor, or -1 and errno. Only files are opened: opening a pipe may
-// wait for its writer forever, and a device may have no end. errno is then EISDIR for a directory, else ESPIPE.
+// Opens a file for reading and returns its descriptor, or -1 and errno. Only files are opened: opening a
+// pipe may wait for its writer forever, and a device may have no end. errno is then EISDIR for a
+// directory, else ESPIPE.
 int open_to_read(const std::string& path);
 
 // A network file system caches that a file is missing. This makes it look again into a directory, or into the

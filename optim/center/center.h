@@ -53,8 +53,9 @@ class Center {
   // The algorithm's column of the figure: what happens in one turn.
   using Column = std::function<void(Turn&)>;
 
-  // `all`: the server's own twin, in which workers are ranks 0 .. workers-1. Its deadline is how long a
-  // worker may hold its turn. The first put makes the center, and with it as many vectors as the algorithm keeps.
+  // `all`: the server's own twin, in which workers are ranks 0 .. workers-1. Its deadline is how
+  // long a worker may hold its turn. The first put makes the center, and with it as many vectors as
+  // the algorithm keeps.
   Center(const Options&, std::unique_ptr<comm::Communicator> all, int workers, Column, int64_t kept = 0);
   comm::Invitation invitation() const { return inbox_.invitation(); }
 

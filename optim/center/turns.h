@@ -13,8 +13,8 @@ class Turns {
   ~Turns();
 
   // All workers start from worker 0's x, which becomes the center. It is called again, with fewer workers, if
-  // one is lost meanwhile. `hub`: the workers and, last, a dedicated server; the same as Worker::comm if worker 0 serves.
-  // `column` runs where the server is.
+  // one is lost meanwhile. `hub`: the workers and, last, a dedicated server; the same as Worker::comm if
+  // worker 0 serves. `column` runs where the server is.
   void start(Worker&, comm::Communicator& hub, const Center::Column& column);
   // Gives `what` ahead, asks for a turn and returns what the center gives in it: payload on the host,
   // weight a version.
@@ -32,8 +32,8 @@ class Turns {
 
   void settle(Worker&);
   // Worker 0 visits the center as it was when all settled last; loading puts it back. When the membership
-  // changes, it visits the center as it is, no longer served; the others, and with a dedicated server all of them, visit
-  // what they have seen of it.
+  // changes, it visits the center as it is, no longer served; the others, and with a dedicated server all of
+  // them, visit what they have seen of it.
   void visit(Archive&);
   void write_model(Worker&, const Tensor& y);
   void serve(comm::Communicator& hub, const Center::Column& column, Served&);

@@ -1,6 +1,7 @@
-// Coded gossip: a worker sends the difference between x and the receiver's copy of it. Both ends of an edge
-// keep that copy, so the next difference contains what the codec has rounded off, and no model is coded. After
-// CHOCO-SGD: Koloskova, Stich & Jaggi, ICML 2019, but with a copy per edge instead of one per neighbour.
+// Coded gossip: a worker sends the difference between x and the receiver's copy of it. Both ends of
+// an edge keep that copy, so the next difference contains what the codec has rounded off, and no
+// model is coded. After CHOCO-SGD: Koloskova, Stich & Jaggi, ICML 2019, but with a copy per edge
+// instead of one per neighbour.
 #pragma once
 #include <map>
 
@@ -25,14 +26,16 @@ class EdgeCopies {
 
   // Out-peers get the difference, and their shares of the push-sum weight w. x is free on return.
   void give(const Worker&, const comm::Mix&, comm::Tag, int64_t k, const Tensor& x, double w);
-  // Waits for all in-peers: y <- x + sum_j p_ij (copy of x_j) - sum_j p_ji (copy of x there). The sum of y over
-  // the workers is that of x, whatever the codec rounds off. y may be x. Returns the sum of the weights taken.
+  // Waits for all in-peers: y <- x + sum_j p_ij (copy of x_j) - sum_j p_ji (copy of x there). The sum
+  // of y over the workers is that of x, whatever the codec rounds off. y may be x. Returns the sum of
+  // the weights taken.
   double take(Worker&, const comm::Mix&, comm::Tag, int64_t k, const Tensor& y, const Tensor& x);
   // For a symmetric graph, without x itself: d <- d + sum_j p_ij (copy of x_j - copy of x there), by pairs.
   void take_differences(Worker&, const comm::Mix&, comm::Tag, int64_t k, const Tensor& d);
   // The two halves of take(), for gossips that are late. y <- y - sum_j p_ji (copy there), after give().
   void leave(const comm::Mix&, const Tensor& y) const;
-  // The share p_ij x_j that a message brings, which has come over this edge after all that were sent before it.
+  // The share p_ij x_j that a message brings, which has come over this edge after all that were
+  // sent before it.
   comm::Message share(const Worker&, const comm::Edge&, comm::Message);
   void visit(Archive&);
 

@@ -12,27 +12,28 @@
 
 namespace skein::optim {
 
-// Holds X, the numerator, and the weight w, from which what is on its way is missing; with --bn-policy mix X goes
-// on in w times the running statistics. Gossips follow one after the other. Messages belong to a gossip by its
-// number, the count of gossips that their sender had started before; those of later numbers wait. --record and
-// --replay are of the order of gossips, forwards and meetings.
+// Holds X, the numerator, and the weight w, from which what is on its way is missing; with --bn-policy mix X
+// goes on in w times the running statistics. Gossips follow one after the other. Messages belong to a gossip
+// by its number, the count of gossips that their sender had started before; those of later numbers wait.
+// --record and --replay are of the order of gossips, forwards and meetings.
 class Flights {
  public:
   // s = --staleness; --bn-policy, --wire and what Graph reads. Throws BadOption.
   Flights(const Options&, int world);
   void start(Worker&);  // X = x, w = 1
 
-  // To be called before every forward. A gossip that is late by more than s forwards is waited for; when the one
-  // in the air has landed, it is absorbed and the next one sets out. Throws PeerLost, Timeout.
+  // To be called before every forward. A gossip that is late by more than s forwards is waited for; when the
+  // one in the air has landed, it is absorbed and the next one sets out. Throws PeerLost, Timeout.
   void gossip(Worker&);
   const Tensor& x() const { return x_; }  // X, which the worker's step may change
   void show(Worker&) const;               // me.x <- z = X / w
   void stepped(Worker&);  // to be called after every step; shows z unless some of it is in the air
 
-  // Strategy::settle. A worker that has come goes on with its gossips, without forwards, as long as others may
-  // wait for them. When all have come, all that was sent is here, and me.x is the model with it.
+  // Strategy::settle. A worker that has come goes on with its gossips, without forwards, as long as others
+  // may wait for them. When all have come, all that was sent is here, and me.x is the model with it.
   void meet(Worker&);
-  // The others after meet(): the mean of the models with what is here; and X with it, whose mean is the model.
+  // The others after meet(): the mean of the models with what is here; and X with it, whose mean
+  // is the model.
   void average(Worker&);
   Tensor contribution(Worker&);
   void visit(Archive&);

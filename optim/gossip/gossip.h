@@ -13,8 +13,9 @@ namespace skein::optim {
 
 // Sends every out-peer its share of x, and of the push-sum weight w in the header. x is free on return.
 void give(comm::Communicator&, const comm::Mix&, comm::Tag, int64_t k, const Tensor& x, double w = 1);
-// mix() of the messages that in-peers gave, after give() of a.x over the same edges. What a narrow wire (--wire
-// bf16) rounds off the shares given stays with their sender, so that the sum over the workers does not change.
+// mix() of the messages that in-peers gave, after give() of a.x over the same edges. What a narrow wire
+// (--wire bf16) rounds off the shares given stays with their sender, so that the sum over the workers
+// does not change.
 void combine(const comm::Communicator&, MixArgs a, const comm::Mix&,
              const std::vector<comm::Message>& shares);
 double mean_weight(comm::Communicator&, double w);  // the mean over the workers; collective

@@ -289,8 +289,9 @@ void Pairing::average(Worker& me) {
 
 // ---- a change of the membership ---------------------------------------------------------------------------
 
-// The sum of x over the workers is only what it was if an exchange has happened to both of a pair or to neither. Who
-// answers does its part at once, so it is up to those who ask: who answers tells them which exchange was its last.
+// The sum of x over the workers is only what it was if an exchange has happened to both of a pair or to
+// neither. Who answers does its part at once, so it is up to those who ask: who answers tells them which
+// exchange was its last.
 void Pairing::end_exchanges() {
   stop();
   const Lock lock(mutex_);

@@ -20,7 +20,8 @@ namespace skein::optim {
 // Large class: two threads share one protocol, and its state is what one mutex guards.
 class Pairing {
  public:
-  // BadOption: a graph in which not every odd rank meets one even rank at a time. Any number of workers has one.
+  // BadOption: a graph in which not every odd rank meets one even rank at a time. Any number of
+  // workers has one.
   Pairing(const Options&, int world);
   ~Pairing();
   void start(Worker&);
@@ -35,7 +36,8 @@ class Pairing {
   void meet(Worker&);
   void average(Worker&);  // x <- mean x; collective, after meet()
   const Tensor& x() const { return x_; }
-  // When the membership changes, it first ends all exchanges for good. None is half done then, unless with a lost partner.
+  // When the membership changes, it first ends all exchanges for good. None is half done then, unless with
+  // a lost partner.
   void visit(Archive&);
 
  private:

@@ -160,8 +160,8 @@ class GroupServer {
     if (out.upward) ask(*out.upward);
   }
 
-  // Asks until the inbox has it. If the global server is lost, or has left this epoch, and the inbox with it, the workers
-  // themselves say so.
+  // Asks until the inbox has it. If the global server is lost, or has left this epoch, and the inbox with it,
+  // the workers themselves say so.
   void ask(const Word& w) {
     asked_again_ = w.again;
     upward_->begin(kind_of(w), int32_t(w.returned));
@@ -209,8 +209,8 @@ Leases::Leases(const Options& o, Communicator& comm, Communicator& hub, const Pl
 
 Leases::~Leases() = default;
 
-// Workers that come from another epoch of the membership say what they have taken of the cycle. A round that some completed
-// is over for all. If no worker does, the run begins, or continues from a checkpoint.
+// Workers that come from another epoch of the membership say what they have taken of the cycle. A round that
+// some completed is over for all. If no worker does, the run begins, or continues from a checkpoint.
 void Leases::take_stock() {
   const bool counted = comm_.meter().turn(false);
   int64_t rounds = -1, taken = 0;

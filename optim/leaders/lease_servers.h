@@ -38,8 +38,9 @@ class Leases {
   lease::Next next();
   // Gives back what is leased. A round to take part in first, or kMet, when all have come.
   lease::Next meet();
-  // Whole only after kMet: nothing is leased then, neither by a worker nor by a group. When the membership changes, each
-  // worker visits what it has taken of the cycle, from which all go on: what a lost worker took is granted again.
+  // Whole only after kMet: nothing is leased then, neither by a worker nor by a group. When the membership
+  // changes, each worker visits what it has taken of the cycle, from which all go on: what a lost worker took
+  // is granted again.
   void visit(Archive&);
 
  private:

@@ -1,4 +1,5 @@
-// Outer: what a round has achieved is the gradient of an optimizer with momentum.  DiLoCo: Douillard et al., 2023.
+// Outer: what a round has achieved is the gradient of an optimizer with momentum. DiLoCo: Douillard
+// et al., 2023.
 #pragma once
 #include "engine/vectors/mixing.h"
 #include "optim/options.h"

@@ -19,8 +19,8 @@ class Period {
   const int64_t steps_;
 };
 
-// The means over the workers, by Worker::weight; or nothing. The memory belongs to the Round or Flight that made them.
-// That of a Round the caller may write.
+// The means over the workers, by Worker::weight; or nothing. The memory belongs to the Round or Flight that
+// made them. That of a Round the caller may write.
 struct Means {
   explicit operator bool() const { return bool(x); }
   Tensor x;
@@ -39,7 +39,8 @@ comm::Pending mean_of(Worker&, const Tensor& x);  // x <- the mean over the work
 class Average {
  public:
   explicit Average(const Options&);  // --wire
-  // Call it before the first mean. `like` is what is averaged; without an anchor it must be equal on all workers.
+  // Call it before the first mean. `like` is what is averaged; without an anchor it must be equal
+  // on all workers.
   void start(Worker&, const Tensor& like, const Tensor& anchor = {});
   // Starts mean <- its mean over the workers. It holds elements [begin, begin + mean.size()) of the vector.
   // When it has been waited for, end() completes it. No mean of the same elements may be under way.

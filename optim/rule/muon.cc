@@ -7,7 +7,8 @@
 //   b <- beta b + (1 - beta) g,  U = (1 - beta) g + beta b,  X = NewtonSchulz(U / |U|)
 //   x <- x - eta (sqrt(max(1, rows / columns)) X + lambda x)
 //
-// Norms, biases and the last layer, whose matrices mean something else, take AdamW's step at --adam-rate times the rate.
+// Norms, biases and the last layer, whose matrices mean something else, take AdamW's step at --adam-rate
+// times the rate.
 #include <algorithm>
 #include <cmath>
 

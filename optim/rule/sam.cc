@@ -2,7 +2,8 @@
 //
 //   rho   how far uphill the gradient is taken: at x + rho g / |g|, with the same images
 //
-// Where several workers take part each goes uphill along its own gradient, as the authors do (their section 4.1).
+// Where several workers take part each goes uphill along its own gradient, as the authors do
+// (their section 4.1).
 #include "optim/rule.h"
 
 namespace skein::optim {

@@ -62,7 +62,8 @@ std::unique_ptr<Rule> sgd(const Tensor& like, const SgdOptions& o) { return std:
 
 namespace {
 
-// The one region at the front of the vector whose segments all decay, if all others do not and all rates are 1; else -1.
+// The one region at the front of the vector whose segments all decay, if all others do not and all rates are
+// 1; else -1.
 int64_t decayed_front(const Segments& s) {
   int64_t front = 0;
   for (const Segments::Segment& one : s.all()) {

@@ -49,7 +49,8 @@ class AllReduce final : public Strategy {
   }
 
  private:
-  // The mean of n (n_i / N) g_i. Scaled so, residuals have the size of one worker's gradient for any number of workers.
+  // The mean of n (n_i / N) g_i. Scaled so, residuals have the size of one worker's gradient for any
+  // number of workers.
   comm::Pending coded(Worker& me, const Tensor& slice) const {
     scale(slice, me.share * me.comm.size());
     return me.comm.mean(slice, {codec_, residual_.view(slice.shape(), slice.offset() - me.g.offset())});

@@ -1,6 +1,6 @@
 // DiLoCo: a round's progress is the gradient of an outer optimizer.  Douillard et al., 2023, Algorithm 1.
-// Streaming DiLoCo: piece by piece, while the next steps compute.  Douillard et al., 2025.
-// Eager DiLoCo: the others' progress in the last round, and the worker's own in this one.  Kale, Douillard & Donchev, 2025.
+// Streaming DiLoCo: piece by piece, while the next steps compute. Douillard et al., 2025. Eager DiLoCo: the
+// others' progress in the last round, and the worker's own in this one. Kale, Douillard & Donchev, 2025.
 //
 //   z      what all agreed on last      m    outer momentum      nu, mu  outer rate and momentum
 //   Delta  z - mean x                   o_f  when piece f of F sets out in a period      d  steps it travels
@@ -28,8 +28,8 @@ class DiLoCo final : public Anchored {
   const Outer outer_;
 };
 
-// At the beginning of a round the others know what this worker has learned (Shared), except for what it has added to
-// pieces that set out later in a period.
+// At the beginning of a round the others know what this worker has learned (Shared), except for what it has
+// added to pieces that set out later in a period.
 class StreamingDiLoCo final : public Anchored {
  public:
   explicit StreamingDiLoCo(const Options& o)

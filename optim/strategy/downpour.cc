@@ -2,9 +2,9 @@
 //   downpour   Dean et al., NeurIPS 2012             theta <- theta + delta
 //   dynsgd     Jiang, Cui, Zhang & Yu, SIGMOD 2017   theta <- theta + delta / (s + 1)
 //   agn        Hermans, 2017                         theta <- theta + delta / tau
-// --max-delay R: a delta with s >= R is dropped, and its worker goes on from theta (Ringmaster ASGD: Maranjyan, Tyurin &
-// Richtarik, ICML 2025, with tau = 1).
-// --server-rule delayed-nesterov: the center has a momentum (optim/center/delayed_nesterov.h).
+// --max-delay R: a delta with s >= R is dropped, and its worker goes on from theta (Ringmaster ASGD:
+// Maranjyan, Tyurin & Richtarik, ICML 2025, with tau = 1). --server-rule delayed-nesterov: the center has
+// a momentum (optim/center/delayed_nesterov.h).
 //
 //   theta   the center          delta   a worker's tau local steps since its last pull
 //   s       commits by others since that pull; the pull is the answer to the own commit

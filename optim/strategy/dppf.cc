@@ -1,5 +1,5 @@
-// DPPF: workers are pulled towards their mean and pushed away from it, so that they keep the width of a flat valley
-// between them.  Pull-Push Force: Dimlioglu & Choromanska, 2025.
+// DPPF: workers are pulled towards their mean and pushed away from it, so that they keep the width of a flat
+// valley between them. Pull-Push Force: Dimlioglu & Choromanska, 2025.
 //
 //   x_i    model of worker i      alpha   strength of the pull
 //   xbar   their mean             lambda  of the push; they settle where |x_i - xbar| is lambda / alpha

@@ -1,5 +1,6 @@
-// NoLoCo: DiLoCo's outer step towards the mean of two workers, in random pairs for each round, without a
-// collective. Kolehmainen et al., 2025, as its published program computes: one rate for both of the paper's terms,
+// NoLoCo: DiLoCo's outer step towards the mean of two workers, in random pairs for each round,
+// without a collective. Kolehmainen et al., 2025, as its published program computes: one rate for
+// both of the paper's terms,
 //   nu mean_g(x - z) + nu (mean_g z - z_i) = nu (mean_g x - z_i).
 //
 //   z_i  anchor of worker i      m_i     outer momentum, at home      g  the pair, by --topology random

@@ -1,5 +1,6 @@
-// PALSGD: DiLoCo whose workers draw lots before each step, and at times move towards the anchor instead of along a gradient:
-// that costs nothing, and keeps them together over long rounds.  Pseudo-Asynchronous Local SGD: Naganuma et al., TMLR 2025.
+// PALSGD: DiLoCo whose workers draw lots before each step, and at times move towards the anchor instead of
+// along a gradient: that costs nothing, and keeps them together over long rounds. Pseudo-Asynchronous Local
+// SGD: Naganuma et al., TMLR 2025.
 //
 //   x_i    model of worker i         z   anchor, what all agreed on last      m    outer momentum
 //   p      probability of a pull     alpha   its strength                     eta  this step's rate
@@ -26,7 +27,8 @@ class Palsgd final : public Anchored {
     Tensor loss;
     if (is_pulled(me, k)) {
       loss = Tensor::zeros({1}, kF32, me.x.device());  // no gradient is taken
-      // x_i <- x_i - (alpha eta / p) (x_i - z), but never past z, from where a high rate would drive them apart
+      // x_i <- x_i - (alpha eta / p) (x_i - z), but never past z, from where a high rate would
+      // drive them apart
       lerp(me.x, z_, std::min(1., alpha_ * me.lr / p_));
     } else {
       loss = me.gradient();

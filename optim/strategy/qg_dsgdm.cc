@@ -1,6 +1,7 @@
-// D-PSGD with quasi-global momentum: momentum is taken from the whole change of x, gossip included, instead of the
-// local gradient, so that unequal data do not pull the workers' momenta apart.  Lin, Karimireddy, Stich & Jaggi,
-// ICML 2021, Algorithm 1, with heavy-ball momentum; the gossip overlaps forward and backward as in D-PSGD.
+// D-PSGD with quasi-global momentum: momentum is taken from the whole change of x, gossip included, instead
+// of the local gradient, so that unequal data do not pull the workers' momenta apart. Lin, Karimireddy,
+// Stich & Jaggi, ICML 2021, Algorithm 1, with heavy-ball momentum; the gossip overlaps forward and backward
+// as in D-PSGD.
 //
 //   x_i   model of worker i               m_i     momentum, in units of a gradient      mu  its decay
 //   W_ij  symmetric mixing weights        lambda  weight decay, of the rule
@@ -43,7 +44,8 @@ class QuasiGlobal final : public GossipingX {
   void visit(Archive& a) override { a("m", m_), GossipingX::visit(a); }
 
  private:
-  // What weighs this worker's samples in its rate (Model::kGossip). m_i is all workers' motion, and is not weighed.
+  // What weighs this worker's samples in its rate (Model::kGossip). m_i is all workers' motion, and
+  // is not weighed.
   static double gain(const Worker& me) { return me.weight == 0 ? 1 : me.weight * me.comm.size(); }
 
   void step(Worker& me) const {

@@ -1,12 +1,12 @@
-// SparseLoCo: of a round's progress each worker sends only the largest numbers, and keeps the rest for later rounds, in the
-// place of DiLoCo's outer momentum.  Sarfi et al., 2025.
+// SparseLoCo: of a round's progress each worker sends only the largest numbers, and keeps the rest for later
+// rounds, in the place of DiLoCo's outer momentum. Sarfi et al., 2025.
 //
 //   z      anchor, the same everywhere      e_i  residual: what worker i has not sent yet      nu  outer rate
 //   Delta  z - x_i, the progress of worker i in a round          R  workers
 //   T      of every 4096 numbers the --density-th part that is largest, as positions and bf16 values
 //
-// --sparse-mean all is the mean of the paper, senders that of its published program, which divides by the number of
-// workers that sent an element: up to R times as much.
+// --sparse-mean all is the mean of the paper, senders that of its published program, which divides by the
+// number of workers that sent an element: up to R times as much.
 #include "engine/vectors/codec.h"
 #include "engine/words/find_row.h"
 #include "optim/periodic/periodic.h"

@@ -1,5 +1,6 @@
-// SPARTA: after every step a small part of the models is averaged, another one each time.  Sparse Parameter Averaging: exo
-// labs, 2025.  Its published program sends which part that is, a byte a parameter; here all draw it from the same seed.
+// SPARTA: after every step a small part of the models is averaged, another one each time. Sparse Parameter
+// Averaging: exo labs, 2025. Its published program sends which part that is, a byte a parameter; here all
+// draw it from the same seed.
 //
 //   x_i  model of worker i      S  elements that are averaged after this step      p  --density, their share
 #include <algorithm>

@@ -1,5 +1,5 @@
-// cuDNN's plans for our convolutions, built for a described H200: a few here, all in cudnn_sweep_test. Choices on
-// disk are found again without asking, and ignored when damaged.
+// cuDNN's plans for our convolutions, built for a described H200: a few here, all in cudnn_sweep_test.
+// Choices on disk are found again without asking, and ignored when damaged.
 #include "engine/cuda/conv/conv_plan.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Our own CUDA kernels against the CPU's primitives: as loops on the host and, with a GPU, as kernels. Batch norm has a
-// file of its own, cuda_norm_test.
+// Our own CUDA kernels against the CPU's primitives: as loops on the host and, with a GPU, as kernels. Batch
+// norm has a file of its own, cuda_norm_test.
 #include "engine/cuda/pointwise.h"
 #include "engine/ops/reduce.h"
 #include "tests/cuda/against_cpu.h"

@@ -81,7 +81,8 @@ void may_refuse(F&& f) {
   }
 }
 
-// A directory of this process in TMPDIR, which is removed at its end; HOME and the cache directory are inside.
+// A directory of this process in TMPDIR, which is removed at its end; HOME and the cache
+// directory are inside.
 const std::string& scratch();
 // Writes the file scratch()/name and returns its path.
 std::string put(const std::string& name, const std::string& bytes);

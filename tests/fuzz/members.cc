@@ -129,7 +129,8 @@ struct Port final : comm::DatagramPort {
   void wake() override {}
 };
 
-// A world of one thread. Every look at the clock finds it so much later, so that nothing has to be waited for.
+// A world of one thread. Every look at the clock finds it so much later, so that nothing has to
+// be waited for.
 struct Impatient final : comm::Timeline {
   const comm::Clock::duration tick;
   mutable comm::Clock::time_point time;
@@ -148,7 +149,8 @@ struct Impatient final : comm::Timeline {
 
 }  // namespace
 
-// The first byte says which rank this is, and what it takes part in: up to three collectives, one after the other.
+// The first byte says which rank this is, and what it takes part in: up to three collectives, one
+// after the other.
 void collectives(Input in) {
   const uint8_t who = in.byte(), what[] = {in.byte(), in.byte(), in.byte()};
   const Impatient world(std::chrono::milliseconds(100));

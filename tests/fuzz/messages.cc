@@ -41,7 +41,8 @@ int64_t length_of(const Header& h) {
   return p.end - p.begin;
 }
 
-// The mailbox as a transport that receives payloads into the memory of their message uses it (ucx_arrivals.cc).
+// The mailbox as a transport that receives payloads into the memory of their message
+// uses it (ucx_arrivals.cc).
 class Arrivals {
  public:
   void arrive(const Header& h, const Tensor& payload, bool later) {

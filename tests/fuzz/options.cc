@@ -20,7 +20,8 @@
 namespace skein::fuzz {
 namespace {
 
-// Whether a number in the text has so many digits: of four or five, a range that may be wide, but is not refused.
+// Whether a number in the text has so many digits: of four or five, a range that may be wide, but
+// is not refused.
 bool has_number(const std::string& s, size_t least, size_t most) {
   size_t digits = 0;
   for (size_t i = 0; i <= s.size(); ++i) {

@@ -93,8 +93,8 @@ void membership(Input in) {
   });
 }
 
-// metrics.jsonl, summary.json, timeline.json and evaluation.json, with a byte of 1 between two. What they say must not
-// become markup of a page. The first byte says whether it is drawn.
+// metrics.jsonl, summary.json, timeline.json and evaluation.json, with a byte of 1 between two. What they say
+// must not become markup of a page. The first byte says whether it is drawn.
 void metrics(Input in) {
   static const size_t scripts = scripts_in(apps::render_report({}));
   const bool drawn = in.byte() & 1;

@@ -155,8 +155,9 @@ TEST(Apart, ServersServeWorkersThatAreSavedAndEvaluated) {
       const Ending half = run(p, row, options({{"tau", "1"}}), 3, dedicated, {0, 20}, nullptr, &states);
       const Ending whole = run(p, row, options({{"tau", "1"}}), 3, dedicated, {20, 120}, &states);
       for (const auto& theta : whole.theta) EXPECT_EQ(theta, whole.theta[0]) << row;
-      // Chance orders the steps: the last may all be one worker's, and what a worker wants, with the decay, is
-      // at most 2 - 1 / 1.01 from 2. Two gradients may be stale then, each eta times 2 from where it belongs.
+      // Chance orders the steps: the last may all be one worker's, and what a worker wants, with the
+      // decay, is at most 2 - 1 / 1.01 from 2. Two gradients may be stale then, each eta times 2 from
+      // where it belongs.
       EXPECT_LT(std::abs(whole.theta[0][0] - 2), 2 - 1 / 1.01 + 2 * 2 * p.lr) << row;
     }
 }

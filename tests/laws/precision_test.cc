@@ -33,9 +33,9 @@ std::vector<double> course(const Workplace& w, const std::string& run) {
   return losses;
 }
 
-// What passes from an image to its logits is rounded nine times (the image; three times a convolution and a norm; the
-// mean and the product), its gradient as often on the way back. Each takes a share of u at most, so gradients, and
-// what they make of the loss, may differ by 18 u.
+// What passes from an image to its logits is rounded nine times (the image; three times a convolution and a
+// norm; the mean and the product), its gradient as often on the way back. Each takes a share of u at most, so
+// gradients, and what they make of the loss, may differ by 18 u.
 TEST(Precision, SixteenBitsLearnWhatFloatsLearn) {
   const Workplace w;
   constexpr double kRoundings = 18;

@@ -1,4 +1,5 @@
-// Workers with other shares of the global batch than each other: what all learn together is weighed by images.
+// Workers with other shares of the global batch than each other: what all learn together is
+// weighed by images.
 #include "comm/communicator/words.h"
 #include "tests/support/strategy_cases.h"
 
@@ -23,8 +24,8 @@ std::vector<double> mean_model(Trainee& t, comm::Communicator& c, double weight)
   return sum;
 }
 
-// Worker r's images have the slope r + 1 everywhere; `uneven`: they are kShares[r] of a step, else all of them are
-// of one kind, with the slope that the images of a step have on average.
+// Worker r's images have the slope r + 1 everywhere; `uneven`: they are kShares[r] of a step, else all of
+// them are of one kind, with the slope that the images of a step have on average.
 std::vector<double> learned(const std::string& row, const optim::Options& o, bool uneven) {
   std::vector<double> model;
   in_local_world(kWorkers, [&](comm::Communicator& c) {

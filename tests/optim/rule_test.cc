@@ -156,8 +156,8 @@ TEST(EveryRule, IsTakenByEveryAlgorithmButThoseWithMomentaOfTheirOwn) {
   }
 }
 
-// The rows without a server that take it. A third of the numbers at a time is too coarse for optimizers that move all of
-// them by as much, in so few steps.
+// The rows without a server that take it. A third of the numbers at a time is too coarse for optimizers that
+// move all of them by as much, in so few steps.
 std::vector<Case> cases_for(const RuleRow& rule, int world) {
   std::vector<Case> some;
   for (Case& c : cases(world))

@@ -56,7 +56,8 @@ TEST(Compare, WritesATableOfThreeRows) {
   EXPECT_EQ(table(w.read("table.md")), table(page));
 }
 
-// A row that is an algorithm with other flags, and the spread over the seeds, in the table and in the picture.
+// A row that is an algorithm with other flags, and the spread over the seeds, in the table and
+// in the picture.
 TEST(Compare, SeveralSeedsGiveMeansAndAPicture) {
   const Workplace w;
   w.write("table.md", kPage);

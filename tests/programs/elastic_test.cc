@@ -26,7 +26,8 @@ const char* kWaitFor =
 
 class Elastic : public ::testing::Test {
  protected:
-  // Starts a training, and kills these workers, named by their ranks at the start, when it has taken some steps.
+  // Starts a training, and kills these workers, named by their ranks at the start, when it has
+  // taken some steps.
   Ended kill(const std::string& flags, const std::string& ranks) {
     return place_.run(
         kElasticTask + flags +
@@ -60,7 +61,8 @@ TEST_F(Elastic, AnyWorkerMayDieAndTheOthersFinishTheRun) {
     }
 }
 
-// Its own process has the last rank. What takes its place is worker 0, beside its training, and then a fresh server.
+// Its own process has the last rank. What takes its place is worker 0, beside its training, and then
+// a fresh server.
 TEST_F(Elastic, AServerAndItsWorkersMayDie) {
   const std::string flags = "--workers 3 --steps 600 --algorithm gem --servers dedicated --restarts ";
   for (const auto& [victim, name] :
@@ -210,8 +212,9 @@ TEST_F(Elastic, WorkersThatALauncherStartsBesideARunningJobTakePartInIt) {
   EXPECT_EQ(summary("run")["workers"], 4);
 }
 
-// Their launcher decides for half of them. A worker that is heard of again is told, and makes room for a fresh
-// one, also if it was stopped while it wrote a checkpoint, whose files the other has taken away meanwhile.
+// Their launcher decides for half of them. A worker that is heard of again is told, and makes room
+// for a fresh one, also if it was stopped while it wrote a checkpoint, whose files the other has
+// taken away meanwhile.
 TEST_F(Elastic, OfTwoWorkersOneMayFallSilent) {
   for (const std::string which : {"head", "tail"}) {
     place_.run("rm -rf run");

@@ -1,4 +1,5 @@
-// train_imagenet --simulate with gradients that no model computes: closed forms, the same log of a seed, refusals.
+// train_imagenet --simulate with gradients that no model computes: closed forms, the same log of
+// a seed, refusals.
 #include <cmath>
 #include <nlohmann/json.hpp>
 

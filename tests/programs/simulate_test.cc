@@ -103,8 +103,9 @@ TEST_F(Simulate, TakesTheTimeOfItsComputingAndOfItsCores) {
   EXPECT_NEAR(images_per_second(compute + two + "speed = 2\n", "--algorithm allreduce"), 2 * 4 / 0.05, 1e-3);
 }
 
-// What slices of the gradient need on the network is hidden while backward goes on, but for the last ones. A gradient in
-// one piece is sent when the weights are done: of the six parameters' sixths of backward, the last bias's is left.
+// What slices of the gradient need on the network is hidden while backward goes on, but for the last ones. A
+// gradient in one piece is sent when the weights are done: of the six parameters' sixths of backward, the
+// last bias's is left.
 TEST_F(Simulate, HidesWhatBackwardLeavesTimeFor) {
   const auto step = [&](double ms, const std::string& flags) {
     const std::string world = "[compute]\nstep_ms = " + std::to_string(ms) +

@@ -66,7 +66,8 @@ TEST_F(UnevenCli, AResumedRunHasTheSameShares) {
   EXPECT_EQ(summary_of(place_, "part")["global_batch"], 18);
 }
 
-// ---- by speed, in a simulated world, where time is exact ------------------------------------------------------
+// ---- by speed, in a simulated world, where time is exact
+// ------------------------------------------------------
 
 const std::string kOneAndTwo = R"(
 [compute]
@@ -81,7 +82,8 @@ speed = 0.5
 name = "fast"
 )";
 
-// A step of 64 images takes the fast worker 0.1 s and the slow one 0.2 s: 640 and 320 images/s, which add up to 960.
+// A step of 64 images takes the fast worker 0.1 s and the slow one 0.2 s: 640 and 320 images/s, which add
+// up to 960.
 TEST_F(UnevenCli, SharesBySpeedReachTheSumOfTheRates) {
   place_.write("w.toml", kOneAndTwo);
   for (const std::string row : {"allreduce", "sgp", "local-sgd", "downpour"}) {
@@ -100,7 +102,8 @@ TEST_F(UnevenCli, SharesBySpeedReachTheSumOfTheRates) {
   }
 }
 
-// Workers that take turns at being slow: each has 100 fast steps, then 100 slow ones, and one begins in the middle.
+// Workers that take turns at being slow: each has 100 fast steps, then 100 slow ones, and one begins
+// in the middle.
 TEST_F(UnevenCli, SharesFollowSpeedsThatChange) {
   std::string steps;
   for (int i = 0; i < 200; ++i) steps += i < 100 ? "100\n" : "200\n";

@@ -1,4 +1,5 @@
-// Simulated worlds for tests: ranks are workers 0, 1, ... on virtual time, and what one throws is rethrown in the test.
+// Simulated worlds for tests: ranks are workers 0, 1, ... on virtual time, and what one throws is rethrown
+// in the test.
 #pragma once
 #include <omp.h>
 

@@ -6,8 +6,8 @@
 
 namespace skein::trainee {
 
-// trace[step][worker]: the first element of x after each step, for losses 0.5 (x - (i + 1))^2 of three workers,
-// start 0 and rate 0.1.
+// trace[step][worker]: the first element of x after each step, for losses 0.5 (x - (i + 1))^2 of three
+// workers, start 0 and rate 0.1.
 inline void expect_trace(const std::string& algorithm, const optim::Options& o, const Problem& p,
                          const std::vector<std::vector<double>>& trace) {
   const auto h = train(p, algorithm, o, 3, int64_t(trace.size()));

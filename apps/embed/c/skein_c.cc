@@ -1,4 +1,5 @@
-// Turns exceptions into a status and a message, and pointers with counts into tensors over the caller's memory.
+// Turns exceptions into a status and a message, and pointers with counts into tensors over
+// the caller's memory.
 #include "apps/embed/c/skein_c.h"
 
 #include <algorithm>
@@ -115,7 +116,8 @@ JobOptions job_options(optim::Values v) {
   return o;
 }
 
-// The segments that the parts describe. Writes the layout, which must be equal on all workers, and the sizes to `o`.
+// The segments that the parts describe. Writes the layout, which must be equal on all workers, and the
+// sizes to `o`.
 Segments segments_of(const skein_vectors& v, JobWorkerOptions& o) {
   o.layout = std::to_string(v.parameter_count);
   if (!v.parts || v.part_count == 0) return {};

@@ -63,26 +63,27 @@ SKEIN_C_API const char* skein_last_error(void);
 
 // Joins the job that the environment describes (docs/launch.md); without one, the process is a job of one
 // worker. Options: place, deadline, transport, seal, and wire (fp32 or bf16), as docs/flags.md explains them;
-// `place` is a directory that all workers share.
-// With elastic on, workers may die, and others join while the job runs: `place` is then a directory of this job alone, and
-// a process that finds the job running there joins it. Such a job has one worker in each process. Its calls go on among
-// those that are left, for which they may call the last gradient function again, with its context: both must remain valid
-// until the next step or the worker's end. Count by skein_steps(), which a newcomer begins where the others are.
+// `place` is a directory that all workers share. With elastic on, workers may die, and others join while the
+// job runs: `place` is then a directory of this job alone, and a process that finds the job running there
+// joins it. Such a job has one worker in each process. Its calls go on among those that are left, for which
+// they may call the last gradient function again, with its context: both must remain valid until the next
+// step or the worker's end. Count by skein_steps(), which a newcomer begins where the others are.
 SKEIN_C_API skein_status skein_join(skein_job** job, const skein_option* options, size_t option_count);
-// Ends the job's workers and leaves the others; what they wait for from this worker fails at once. Unless it is called in a
-// gradient function, which is refused, the job is gone.
+// Ends the job's workers and leaves the others; what they wait for from this worker fails at once. Unless it
+// is called in a gradient function, which is refused, the job is gone.
 SKEIN_C_API skein_status skein_leave(skein_job* job);
 SKEIN_C_API int skein_rank(const skein_job* job);   // of an elastic job, at present
 SKEIN_C_API int skein_world(const skein_job* job);  // the number of workers, alike
 SKEIN_C_API skein_status skein_barrier(skein_job* job);
-// x <- its mean over all workers, with the same bits on all of them. All must give the same number of elements.
+// x <- its mean over all workers, with the same bits on all of them. All must give the same
+// number of elements.
 SKEIN_C_API skein_status skein_average_floats(skein_job* job, float* x, int64_t count);
 SKEIN_C_API skein_status skein_average_doubles(skein_job* job, double* x, int64_t count);
 
 // ---- workers ----------------------------------------------------------------------------------------------
 
-// All workers start with the parameters and buffers of worker 0. Options: optimizer, lr, weight-decay, seed, and the flags of
-// the algorithm and the optimizer, as docs/flags.md names them, without dashes.
+// All workers start with the parameters and buffers of worker 0. Options: optimizer, lr, weight-decay, seed,
+// and the flags of the algorithm and the optimizer, as docs/flags.md names them, without dashes.
 SKEIN_C_API skein_status skein_worker_new(skein_worker** worker, skein_job* job, const char* algorithm,
                                           const skein_vectors* vectors, const skein_option* options,
                                           size_t option_count);
@@ -97,7 +98,8 @@ typedef int (*skein_gradient)(void* context, float* loss);
 SKEIN_C_API skein_status skein_step(skein_worker* worker, skein_gradient function, void* context,
                                     float* loss);
 SKEIN_C_API int64_t skein_steps(const skein_worker* worker);  // taken by the job
-// Within the gradient function: the gradient of this part is final, so that its sum over the workers may be under way.
+// Within the gradient function: the gradient of this part is final, so that its sum over the workers may
+// be under way.
 SKEIN_C_API skein_status skein_ready(skein_worker* worker, size_t part);
 SKEIN_C_API skein_status skein_set_rate(skein_worker* worker, float lr);
 // Between show and hide the parameters hold the algorithm's model, which is the same on all workers.
@@ -107,8 +109,9 @@ SKEIN_C_API skein_status skein_hide_model(skein_worker* worker);
 // receives how far the workers were from it.
 SKEIN_C_API skein_status skein_finish(skein_worker* worker, double* apart);
 // Checkpoints as in docs/checkpoints.md. skein_save() writes DIRECTORY/checkpoints/step-NNNNNNNN and keeps
-// the newest `keep`; skein_load() takes one of them, or a directory, whose newest it loads, also if another number of
-// workers wrote it. In an elastic job it comes before the first step; a newcomer has the others' state, and it does nothing.
+// the newest `keep`; skein_load() takes one of them, or a directory, whose newest it loads, also if another
+// number of workers wrote it. In an elastic job it comes before the first step; a newcomer has the others'
+// state, and it does nothing.
 SKEIN_C_API skein_status skein_save(skein_worker* worker, const char* directory, int keep);
 SKEIN_C_API skein_status skein_load(skein_worker* worker, const char* path);
 // steps, changes (of an elastic job's workers), messages, bytes, waited_s, in_flight_s

@@ -14,9 +14,9 @@ namespace skein::apps {
 class JobWorker;
 
 // One worker of the job that the environment describes (docs/launch.md); without one, a job of one worker.
-// With JobOptions::elastic its members may die and others join while it runs. JobOptions::place is then a directory of this
-// job alone, with a note that leads newcomers to it: a process that finds such a job running there joins it.
-// Only one thread may use it. Throws BadOption and Error as Epochs does.
+// With JobOptions::elastic its members may die and others join while it runs. JobOptions::place is then a
+// directory of this job alone, with a note that leads newcomers to it: a process that finds such a job
+// running there joins it. Only one thread may use it. Throws BadOption and Error as Epochs does.
 class EmbeddedJob {
  public:
   explicit EmbeddedJob(JobOptions);
@@ -33,10 +33,11 @@ class EmbeddedJob {
   std::string ways() const;        // one line a peer: how it is reached
   comm::Council* council() const;  // null: the members stay the same
   bool is_later_epoch() const;     // the members have changed since the job began
-  // After EpochEnds or PeerLost, where there is a council: connects with the members of the next epoch. Throws as Epochs.
+  // After EpochEnds or PeerLost, where there is a council: connects with the members of the next epoch.
+  // Throws as Epochs.
   void advance();
-  // Calls a collective function that is no worker's, such as an average. Throws EpochEnds also for a lost peer, if there
-  // is a council: it can be called again after a worker has gone on in the next epoch.
+  // Calls a collective function that is no worker's, such as an average. Throws EpochEnds also for a lost
+  // peer, if there is a council: it can be called again after a worker has gone on in the next epoch.
   void call(const std::function<void(comm::Communicator&)>&) const;
   Tensor zeros(
       int64_t n) const;  // f32, for a worker; where peers can read it, if it need not outlive an epoch

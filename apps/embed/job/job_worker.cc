@@ -1,4 +1,5 @@
-// A worker's calls, which go on when the membership changes. All workers write and read a checkpoint together.
+// A worker's calls, which go on when the membership changes. All workers write and read
+// a checkpoint together.
 #include "apps/embed/job/job_worker.h"
 
 #include <algorithm>
@@ -48,8 +49,8 @@ void JobWorker::follow_from(const std::optional<optim::Snapshot>& own) {
   }
 }
 
-// What all workers do together, again among those that are left if the membership changes meanwhile. First come the steps
-// that the caller has seen and that were taken back.
+// What all workers do together, again among those that are left if the membership changes meanwhile. First
+// come the steps that the caller has seen and that were taken back.
 template <class F>
 auto JobWorker::through_changes(Call call, const F& f) {
   for (;;) {
@@ -65,8 +66,8 @@ auto JobWorker::through_changes(Call call, const F& f) {
   }
 }
 
-// After a change some may be at a call that others have completed, or that a newcomer has never come to. They all repeat
-// it, the earliest first, until everybody is at a step.
+// After a change some may be at a call that others have completed, or that a newcomer has never come to. They
+// all repeat it, the earliest first, until everybody is at a step.
 void JobWorker::agree(Call mine) {
   comm::Communicator& all = job_->peers();
   constexpr double kNone = 1e9;
@@ -149,8 +150,8 @@ void JobWorker::show_to_all() {
 }
 void JobWorker::hide_model() { present().hide_model(); }
 
-// A worker that has passed the barrier knows that all have the model, and no longer needs the others. If they have passed it and
-// this worker has not, they have ended the run with the model that it has, too.
+// A worker that has passed the barrier knows that all have the model, and no longer needs the others. If they
+// have passed it and this worker has not, they have ended the run with the model that it has, too.
 double JobWorker::finish() {
   std::optional<double> apart;
   try {

@@ -1,4 +1,5 @@
-// JobWorker: a VectorWorker of a job, made from options given as text. Its calls succeed on all workers or on none.
+// JobWorker: a VectorWorker of a job, made from options given as text. Its calls succeed on all workers
+// or on none.
 #pragma once
 #include <functional>
 #include <map>
@@ -27,19 +28,20 @@ struct JobWorkerOptions {
 // It is used by its job's thread only. All calls except ready(), set_rate() and figures() are collective.
 // They throw what VectorWorker throws, BadOption if workers disagree, and Error after the job has been left.
 //
-// In an elastic job a change of the membership is no error: a call that it interrupts goes on among the new members. They
-// continue from the last step that all of them have taken. A worker that was ahead takes the steps since then once more,
-// with the gradient function that it was given last.
+// In an elastic job a change of the membership is no error: a call that it interrupts goes on among the new
+// members. They continue from the last step that all of them have taken. A worker that was ahead takes the
+// steps since then once more, with the gradient function that it was given last.
 class JobWorker {
  public:
-  // The vectors must live as long as this worker. All workers start with worker 0's values, a newcomer with the
-  // members'. In an elastic job it throws BadOption for an algorithm whose workers are at different steps.
+  // The vectors must live as long as this worker. All workers start with worker 0's values, a
+  // newcomer with the members'. In an elastic job it throws BadOption for an algorithm whose workers
+  // are at different steps.
   JobWorker(std::shared_ptr<EmbeddedJob>, const WorkerVectors&, const JobWorkerOptions&);
   ~JobWorker();
   JobWorker(const JobWorker&) = delete;
 
-  // Writes the gradient to its vector and returns the loss. SAM calls it twice a step. In an elastic job it may be
-  // called until another one is given.
+  // Writes the gradient to its vector and returns the loss. SAM calls it twice a step. In an elastic job it
+  // may be called until another one is given.
   using Gradient = std::function<float()>;
   double step(const Gradient&);
   void ready(size_t parameter);  // to be called within the gradient function
@@ -49,8 +51,8 @@ class JobWorker {
   void hide_model();
   double finish();
   // Checkpoints as in docs/checkpoints.md. load() takes a checkpoint, or a directory, whose newest it loads,
-  // also if another number of workers wrote it. In an elastic job it comes before the first step; for a newcomer, which has
-  // the members' state, it does nothing.
+  // also if another number of workers wrote it. In an elastic job it comes before the first step; for a
+  // newcomer, which has the members' state, it does nothing.
   void save(const std::string& directory, int keep);
   void load(const std::string& path);
   std::map<std::string, double> figures() const;

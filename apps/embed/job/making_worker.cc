@@ -59,8 +59,8 @@ WorkerOptions checked_options(const JobWorkerOptions& o, int world) {
   return w;
 }
 
-// The worker of this epoch, which goes on with what its members have taken along. A newcomer that cannot take part,
-// because it is made in another way, is alone with its error.
+// The worker of this epoch, which goes on with what its members have taken along. A newcomer that cannot take
+// part, because it is made in another way, is alone with its error.
 void JobWorker::make(const std::optional<optim::Snapshot>& taken_along) {
   comm::Council* const council = job_->council();
   agreed_ = !job_->is_later_epoch();

@@ -1,5 +1,6 @@
-// The Python module skein._skein: jobs and workers over memory that Python sees. Arrays, parameters and keywords
-// are handled in skein/__init__.py; here all numbers are one vector. A call that waits for peers releases the GIL.
+// The Python module skein._skein: jobs and workers over memory that Python sees. Arrays, parameters and
+// keywords are handled in skein/__init__.py; here all numbers are one vector. A call that waits for peers
+// releases the GIL.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
@@ -44,7 +45,8 @@ std::shared_ptr<EmbeddedJob> join(const std::string& place, double deadline, con
   return std::make_shared<EmbeddedJob>(o);
 }
 
-// Averages an array. Without one that can be averaged it takes part all the same, so that every worker gets the error.
+// Averages an array. Without one that can be averaged it takes part all the same, so that every worker
+// gets the error.
 void average(EmbeddedJob& job, const std::optional<Array>& x) {
   const bool singles = x && x->dtype() == nb::dtype<float>(),
              doubles = x && x->dtype() == nb::dtype<double>();
@@ -56,7 +58,8 @@ void average(EmbeddedJob& job, const std::optional<Array>& x) {
 
 // ---- memory ---------------------------------------------------------------------------------------------
 
-// The vectors of a worker: its parameters (in the caller's array, if there is one), their gradient, and buffers.
+// The vectors of a worker: its parameters (in the caller's array, if there is one), their
+// gradient, and buffers.
 class Memory {
  public:
   Memory(const EmbeddedJob& job, int64_t parameters, int64_t buffers, std::optional<View> x)

@@ -21,11 +21,11 @@ struct Crew {
   std::function<void(const std::string&)> reported = {};  // as in Supervisor
 };
 
-// Starts copies of this program with these arguments, and waits until all have ended. The environment of
-// each has RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and open
-// descriptors of the job's key (SKEIN_KEY_FD) and, for rank 0, of the socket to listen at
-// (SKEIN_LISTEN_FD). A fresh worker, which takes the place of a lost one, has SKEIN_JOIN instead of rank, world and
-// address: where the job is found (superior.h). OMP_NUM_THREADS is each one's share of the cores, unless it is set. Supervisor handles
+// Starts copies of this program with these arguments, and waits until all have ended. The environment of each
+// has RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and open descriptors of
+// the job's key (SKEIN_KEY_FD) and, for rank 0, of the socket to listen at (SKEIN_LISTEN_FD). A fresh worker,
+// which takes the place of a lost one, has SKEIN_JOIN instead of rank, world and address: where the job is
+// found (superior.h). OMP_NUM_THREADS is each one's share of the cores, unless it is set. Supervisor handles
 // signals, output and how processes end.
 //
 // Returns the job's exit status: 0, or that of the lowest rank that failed by itself, or 128 + signal. The

@@ -18,8 +18,8 @@ namespace {
 
 using comm::Clock;
 
-// Workers that meet the same error end together. A worker that failed by itself is replaced only if others are
-// left so much later.
+// Workers that meet the same error end together. A worker that failed by itself is replaced only if others
+// are left so much later.
 constexpr auto kTogether = std::chrono::milliseconds(500);
 
 std::string how_it_ended(const Ward& w) {

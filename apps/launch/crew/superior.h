@@ -8,7 +8,8 @@
 
 namespace skein::apps {
 
-// The descriptor of the socket for reports, in the environment of a worker whose Supervisor replaces the dead.
+// The descriptor of the socket for reports, in the environment of a worker whose Supervisor
+// replaces the dead.
 inline constexpr const char* kReportsVariable = "SKEIN_REPORTS_FD";
 // The place at which a fresh worker finds the job that it is to join, in its environment.
 inline constexpr const char* kJoinVariable = "SKEIN_JOIN";
@@ -37,10 +38,11 @@ inline constexpr size_t kLongestReport = 384 << 10;
 // Reports that this worker has become a member of the job, or that the place has changed. Only members are
 // replaced when they die. Without a receiver of reports, this and report_leaving() do nothing.
 void report_membership(const std::string& place);
-// This worker leaves the job because it was told to: it must not be replaced, and its end with status 0 does not
-// mean that the job is done.
+// This worker leaves the job because it was told to: it must not be replaced, and its end with status 0 does
+// not mean that the job is done.
 void report_leaving();
-// Claims these bytes for this epoch. Returns those that are kept for it, or nothing if no answer comes within 0.1 s.
+// Claims these bytes for this epoch. Returns those that are kept for it, or nothing if no answer comes
+// within 0.1 s.
 std::optional<std::string> claim_epoch(uint32_t epoch, const std::string& bytes);
 
 }  // namespace skein::apps

@@ -13,14 +13,14 @@
 namespace skein::apps {
 
 // SIGINT, SIGTERM and SIGHUP are passed on once; a second one kills (but not a second SIGHUP, because a
-// closing terminal hangs up more than once). Where losses are replaced SIGTERM is passed on as SIGINT: there a
-// worker that itself gets SIGTERM leaves, and the others continue. SIGUSR1 is passed on every time. Ctrl-Z
+// closing terminal hangs up more than once). Where losses are replaced SIGTERM is passed on as SIGINT: there
+// a worker that itself gets SIGTERM leaves, and the others continue. SIGUSR1 is passed on every time. Ctrl-Z
 // (SIGTSTP) stops the wards and then this process; when this process is continued, so are they, and the time
-// in between counts for no timeout. When a ward fails whose loss ends all, the others get time to notice and to
-// save, then they are killed, too; a stopped ward does not delay the end. If the others may continue, a ward
-// that is left when they have finished is killed after `patience`. Equal lines of several wards on stderr are
-// shown once. If this process dies, the kernel kills the wards. The process must have no other threads and only
-// one Supervisor at a time.
+// in between counts for no timeout. When a ward fails whose loss ends all, the others get time to notice and
+// to save, then they are killed, too; a stopped ward does not delay the end. If the others may continue, a
+// ward that is left when they have finished is killed after `patience`. Equal lines of several wards on
+// stderr are shown once. If this process dies, the kernel kills the wards. The process must have no other
+// threads and only one Supervisor at a time.
 class Supervisor {
  public:
   explicit Supervisor(Loss = Loss::kEndsAll, double patience = 60);  // seconds
@@ -34,8 +34,8 @@ class Supervisor {
   Replacements& replacements() { return replacements_; }  // for Loss::kIsReplaced
 
   // A line "signal N" acts as if we had received the signal; kThrough says that fresh workers would come too
-  // late. The end of the stream means that the process that gives the orders is lost: wards are interrupted (or
-  // told to leave, where losses are replaced) and get half a minute.
+  // late. The end of the stream means that the process that gives the orders is lost: wards are interrupted
+  // (or told to leave, where losses are replaced) and get half a minute.
   void obey(comm::Fd orders);
   // Is called at least every 0.1 s. Returns false to end all wards now.
   std::function<bool()> tick;

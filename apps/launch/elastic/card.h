@@ -9,8 +9,8 @@
 
 namespace skein::apps {
 
-// "PORT ADDRESS..." of the socket at which the member listens as long as it lives. `serves`: the card says so (role.h).
-// The end is Register::word(), if it knows one.
+// "PORT ADDRESS..." of the socket at which the member listens as long as it lives. `serves`: the card says so
+// (role.h). The end is Register::word(), if it knows one.
 std::string make_card(int port, const std::vector<std::string>& addresses, bool serves,
                       const std::string& register_word);
 DoorAddress read_card(const std::string& card);

@@ -1,6 +1,6 @@
-// A worker begins an epoch when it knows that all members are connected, since one that is not could never reach those that
-// have begun. A member that is connected, but does not know whether the others are, keeps both connections: the epoch may have begun
-// without it, or never will.
+// A worker begins an epoch when it knows that all members are connected, since one that is not could never
+// reach those that have begun. A member that is connected, but does not know whether the others are, keeps
+// both connections: the epoch may have begun without it, or never will.
 #include "apps/launch/elastic/crossing.h"
 
 namespace skein::apps {

@@ -34,9 +34,9 @@ struct Crossing {
   double regrouping = 0.5;  // seconds for a view without those who did not come
 };
 
-// Waits until the next members are chosen, and connects with them: the connection whose epoch this worker has begun. If
-// they do not come together, members of `now` choose again. Throws GivenUp, RunEnded, and Timeout if there is no quorum
-// or the members do not come together in time.
+// Waits until the next members are chosen, and connects with them: the connection whose epoch this worker has
+// begun. If they do not come together, members of `now` choose again. Throws GivenUp, RunEnded, and Timeout
+// if there is no quorum or the members do not come together in time.
 std::unique_ptr<Connection> cross(Connection& now, const Crossing&);
 
 }  // namespace skein::apps

@@ -11,7 +11,8 @@ inline constexpr const char* kServesVariable = "SKEIN_SERVES";
 
 // A word of the card of a process that was started to serve, which is so as long as it lives.
 inline constexpr const char* kServesMark = " +serves";
-// The rank of the first member that serves, as all members know; -1: none does, and a worker serves beside its training.
+// The rank of the first member that serves, as all members know; -1: none does, and a worker serves
+// beside its training.
 int server_in(const comm::View&);
 inline constexpr const char* kServerName = "the server";
 // "worker 2", or kServerName: what the rank of a view is called.

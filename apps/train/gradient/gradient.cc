@@ -1,4 +1,5 @@
-// One batch in one pass or several: normalized or blended, through the model and back, then unscaled and clipped.
+// One batch in one pass or several: normalized or blended, through the model and back, then
+// unscaled and clipped.
 #include "apps/train/gradient/gradient.h"
 
 #include <algorithm>
@@ -118,8 +119,9 @@ Tensor Gradient::differentiate(const StepGraphs::Given& in, const GradReady& sli
   return loss;
 }
 
-// Rows [first, last) of a batch; the losses of its passes are shares of its mean and add up to it. An image that
-// cannot be read counts with a loss of zero, so that all others weigh the same, in any pass and with any worker.
+// Rows [first, last) of a batch; the losses of its passes are shares of its mean and add up to it. An
+// image that cannot be read counts with a loss of zero, so that all others weigh the same, in any pass and
+// with any worker.
 Gradient::Pass Gradient::forward(const StepGraphs::Given& in, int64_t first, int64_t last) {
   const Setup& s = run_.setup;
   const Timed t = traces_.timed(run_.costs.seconds.forward, "forward");

@@ -15,8 +15,8 @@
 
 namespace skein::apps {
 
-// Fills the g of `flat` with the gradient of the model's mean loss on the next batch, made in --accumulate passes, or
-// with the sum of such gradients over the workers; unscaled and clipped.
+// Fills the g of `flat` with the gradient of the model's mean loss on the next batch, made in --accumulate
+// passes, or with the sum of such gradients over the workers; unscaled and clipped.
 class Gradient {
  public:
   Gradient(Run&, Batches&, Traces&, const nn::Flat& flat);

@@ -1,5 +1,5 @@
-// The kernels for AVX-512, 16 floats wide. What is included before the pragma is compiled for AVX2, and the linker
-// may use it everywhere; what stands after it is used only through this table.
+// The kernels for AVX-512, 16 floats wide. What is included before the pragma is compiled for AVX2, and the
+// linker may use it everywhere; what stands after it is used only through this table.
 #include <algorithm>
 #include <bit>
 #include <type_traits>

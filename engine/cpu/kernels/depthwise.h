@@ -1,5 +1,6 @@
-// The inner loops of depthwise convolutions: every channel is a lane of its own, so no sum crosses lanes. A vector of
-// channels goes over all pixels of a block, so that its part of the windows stays in the first-level cache.
+// The inner loops of depthwise convolutions: every channel is a lane of its own, so no sum crosses
+// lanes. A vector of channels goes over all pixels of a block, so that its part of the windows stays in
+// the first-level cache.
 #pragma once
 #include <algorithm>
 #include <utility>

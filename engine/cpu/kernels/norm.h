@@ -1,5 +1,5 @@
-// Batch norm's passes over rows of channels. Four rows at a time share what is loaded of their channels' constants
-// and sums; the sums still take their rows in order.
+// Batch norm's passes over rows of channels. Four rows at a time share what is loaded of their channels'
+// constants and sums; the sums still take their rows in order.
 #pragma once
 #include <type_traits>
 

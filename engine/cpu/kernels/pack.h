@@ -16,7 +16,8 @@ template <bool kUpper, class V, int... I>
   return __builtin_shufflevector(a, b, (I / 2 + (kUpper ? W / 2 : 0) + (I % 2 ? W : 0))...);
 }
 
-// A square of W x W cells. Each pass exchanges one bit of a cell's row and column; after all of them it is transposed.
+// A square of W x W cells. Each pass exchanges one bit of a cell's row and column; after all of them
+// it is transposed.
 template <class V, int kPasses>
 [[gnu::always_inline]] inline void transpose_square(V (&v)[kWidth<V>]) {
   constexpr int H = kWidth<V> / 2;

@@ -1,4 +1,5 @@
-// Whole vectors and the rest after them: a loop over any number of elements is written once, its end included.
+// Whole vectors and the rest after them: a loop over any number of elements is written once,
+// its end included.
 #pragma once
 #include "engine/cpu/simd.h"
 

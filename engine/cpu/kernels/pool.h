@@ -1,5 +1,5 @@
-// Pooling of one row of an image: each output, or in backward each input, gathers from its windows, so threads never
-// write the same element.
+// Pooling of one row of an image: each output, or in backward each input, gathers from its windows, so
+// threads never write the same element.
 #pragma once
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/kernels/part.h"

@@ -1,6 +1,7 @@
 // The inner loops of convolutions: up to 6 x 2 or 12 x 2 vectors of sums stay in registers.
 //
-// Both take cells of four bytes: one f32, or two bf16 whose products are added to one sum (engine/cpu/kernels.h).
+// Both take cells of four bytes: one f32, or two bf16 whose products are added to
+// one sum (engine/cpu/kernels.h).
 #pragma once
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,5 @@
-// How state travels between workers: whole, only where it must, and refused if it is damaged or does not match.
+// How state travels between workers: whole, only where it must, and refused if it is damaged or
+// does not match.
 #include <gtest/gtest.h>
 
 #include <numeric>

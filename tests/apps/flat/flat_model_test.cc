@@ -35,7 +35,8 @@ TEST(Quadratic, ItsGradientIsTheDerivativeOfItsLoss) {
   EXPECT_NEAR(q.distance(Tensor::zeros({50})), 1, 1e-6);
 }
 
-// All workers' gradients have the mean of the loss's own, each is zeta from it, and noise has its length on average.
+// All workers' gradients have the mean of the loss's own, each is zeta from it, and noise has its
+// length on average.
 TEST(Quadratic, WorkersDifferByZetaAndByNoise) {
   for (const int n : {4, 5}) {
     GradientPlan plan{.kind = Kind::kQuadratic, .dimension = 400, .zeta = 0.5};

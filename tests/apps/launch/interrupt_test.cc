@@ -11,8 +11,8 @@
 namespace skein::apps {
 namespace {
 
-// Handlers and flags belong to a process, so each case has its own. Returns how it ended: by a signal, negative, or
-// with 1 for told_to_leave() plus 2 for interrupted().
+// Handlers and flags belong to a process, so each case has its own. Returns how it ended: by a signal,
+// negative, or with 1 for told_to_leave() plus 2 for interrupted().
 int after(Termination t, const std::function<void()>& signals) {
   const pid_t pid = fork();
   if (pid == 0) {

@@ -1,4 +1,5 @@
-// How the workers of a launcher find each other: by a note, beside an agent, and what is said when they do not.
+// How the workers of a launcher find each other: by a note, beside an agent, and what is said when
+// they do not.
 #include "apps/launch/meeting.h"
 
 #include "tests/support/launched.h"

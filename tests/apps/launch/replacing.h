@@ -1,4 +1,5 @@
-// Replacing: a supervisor whose workers are stand-ins, forked from the test, that report what real ones would.
+// Replacing: a supervisor whose workers are stand-ins, forked from the test, that report what
+// real ones would.
 #pragma once
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -33,7 +34,8 @@ class Replacing : public ::testing::Test {
       : stage(*static_cast<Stage*>(mmap(nullptr, sizeof(Stage), PROT_READ | PROT_WRITE, kShared, -1, 0))) {}
   ~Replacing() override { munmap(&stage, sizeof(Stage)); }
 
-  // What a seat's process does in its n-th life, counted from 1. If it returns, the process ends with status 0.
+  // What a seat's process does in its n-th life, counted from 1. If it returns, the process ends
+  // with status 0.
   using Life = std::function<void(int seat, int life)>;
   // Runs so many seats and returns the job's status.
   int run(int seats, const Life& live) {

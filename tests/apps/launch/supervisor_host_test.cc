@@ -1,4 +1,5 @@
-// The supervisor of one host's part of an elastic job, which a launcher elsewhere tells when the job has ended.
+// The supervisor of one host's part of an elastic job, which a launcher elsewhere tells when the
+// job has ended.
 #include <fcntl.h>
 
 #include "tests/apps/launch/replacing.h"
@@ -6,8 +7,8 @@
 namespace skein::apps {
 namespace {
 
-// On --hosts the job may go on elsewhere, so the only worker of a host is replaced, too; and none any more when
-// the caller says that the job has ended.
+// On --hosts the job may go on elsewhere, so the only worker of a host is replaced, too; and none any more
+// when the caller says that the job has ended.
 class ReplacingOnAHost : public Replacing {
  protected:
   ReplacingOnAHost() {

@@ -1,5 +1,6 @@
-// Deaths at awkward moments: at any message of a run, its first ones, its evaluations, checkpoints and last exchanges included,
-// and at any message of a change of the membership. And the law of twenty deaths and twenty newcomers.
+// Deaths at awkward moments: at any message of a run, its first ones, its evaluations, checkpoints and
+// last exchanges included, and at any message of a change of the membership. And the law of twenty deaths
+// and twenty newcomers.
 //
 //   SKEIN_ROW=sgp SKEIN_MOMENTS=2000 apps_tests --file=elastic_moments_test
 //
@@ -107,7 +108,8 @@ TEST(ElasticMoments, ADeathAtAnyMessageOfANewcomersEntranceIsOutlived) {
   expect_deaths_are_outlived(4, [](ElasticJob& j) { j.join(); });
 }
 
-// ---- the weight that goes with the lost -----------------------------------------------------------------------------
+// ---- the weight that goes with the lost
+// -----------------------------------------------------------------------------
 
 TEST(ElasticTrainer, SaysHowMuchOfPushSumsWeightWentWithTheLost) {
   const InMemory w;
@@ -140,7 +142,8 @@ TEST(ElasticTrainer, DealsAgainWhatOnlyALostWorkerZeroHadGivenToItsCenter) {
       << "more than the steps that it had not told of";
 }
 
-// ---- the law -----------------------------------------------------------------------------------------------------
+// ---- the law
+// -----------------------------------------------------------------------------------------------------
 
 constexpr int kChanges = 20;  // of each kind
 

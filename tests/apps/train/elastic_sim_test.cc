@@ -1,5 +1,5 @@
-// The elastic trainer in simulated worlds: workers die, hang, leave, join and are cut off at random, and the run ends as if
-// nothing had happened. Every row of optim/strategies.def that can be elastic is played.
+// The elastic trainer in simulated worlds: workers die, hang, leave, join and are cut off at random, and the
+// run ends as if nothing had happened. Every row of optim/strategies.def that can be elastic is played.
 //
 //   SKEIN_SEED=33 SKEIN_SEEDS=100 apps_tests --file=elastic_sim_test --gtest_filter='*/osgp'
 //

@@ -130,7 +130,8 @@ std::string end_alone(const Workplace& w, bool elastic, bool were_killed) {
   return why;
 }
 
-// Where the membership changes, those who have said goodbye to a worker may go on in a later epoch without telling it.
+// Where the membership changes, those who have said goodbye to a worker may go on in a later epoch
+// without telling it.
 TEST(Rollback, WhoHasSeenOthersSayGoodbyeWritesNothingBesideThem) {
   const Workplace w;
   expect_has(end_alone(w, true, false),

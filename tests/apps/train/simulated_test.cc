@@ -1,4 +1,5 @@
-// The trainer in a simulated world: the same bits as on threads, the same files twice, and an end as between processes.
+// The trainer in a simulated world: the same bits as on threads, the same files twice, and an end
+// as between processes.
 #include <gtest/gtest.h>
 
 #include "apps/train/trainer.h"

@@ -247,7 +247,8 @@ TEST(Door, NoticesThatANewcomerHasHungUp) {
   job.await_departure(7);
 }
 
-// A reason that is thrown, trouble instead of an application, and a guest that cannot be forgotten: it hears the next one.
+// A reason that is thrown, trouble instead of an application, and a guest that cannot be forgotten: it hears
+// the next one.
 TEST(Door, OutlivesWhateverIsThrownAtIt) {
   Job job;
   try {

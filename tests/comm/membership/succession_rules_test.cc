@@ -1,4 +1,5 @@
-// Succession: single rules and short stories. Random worlds, which look for what was not thought of: succession_test.cc.
+// Succession: single rules and short stories. Random worlds, which look for what was not
+// thought of: succession_test.cc.
 #include "comm/membership/succession.h"
 
 #include <gtest/gtest.h>
@@ -135,8 +136,9 @@ TEST(Succession, ARegisterDecidesBetweenTwoHalves) {
   EXPECT_TRUE(r[0].excluded() && r[1].excluded() && !r[2].excluded() && !r[3].excluded());
 }
 
-// What keeps an epoch from having two successors: both proposers are alive when they have a quorum, so they cannot
-// both come after the proven death of the other. `never`: members without a vote that only one of the two may know as such.
+// What keeps an epoch from having two successors: both proposers are alive when they have a quorum, so they
+// cannot both come after the proven death of the other. `never`: members without a vote that only one of the
+// two may know as such.
 struct Electorate {
   unsigned said, dead, never;
 };

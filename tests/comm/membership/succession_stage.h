@@ -1,4 +1,5 @@
-// A world of processes with a network between them: who lives, who reaches whom, and letters that are lost, doubled and late.
+// A world of processes with a network between them: who lives, who reaches whom, and letters that are lost,
+// doubled and late.
 #pragma once
 #include <algorithm>
 #include <cmath>

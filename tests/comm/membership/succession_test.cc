@@ -1,4 +1,5 @@
-// Succession in many worlds: an epoch has one successor, and where a quorum is left it goes on without the dead.
+// Succession in many worlds: an epoch has one successor, and where a quorum is left it goes on
+// without the dead.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// What goes wrong in the world: processes die, hang, leave, come and give up, the network is cut, and links break.
+// What goes wrong in the world: processes die, hang, leave, come and give up, the network is cut,
+// and links break.
 #pragma once
 #include "tests/comm/membership/succession_stage.h"
 

@@ -1,5 +1,6 @@
-// A world of processes that fail in every way we know: letters are lost, doubled and late, processes are cut off,
-// hang, die in bursts, leave and join, single links break, and some deaths look like silence. All follows from a seed.
+// A world of processes that fail in every way we know: letters are lost, doubled and late, processes are cut
+// off, hang, die in bursts, leave and join, single links break, and some deaths look like silence. All
+// follows from a seed.
 #pragma once
 #include "tests/comm/membership/succession_judgement.h"
 

@@ -56,7 +56,8 @@ TEST(Greeting, BringsNoKeyAndNonceTwice) {
   EXPECT_EQ(seen.size(), all);
 }
 
-// Even with equal salts the keys of other pairs, purposes, epochs and jobs differ: they follow from all that was said.
+// Even with equal salts the keys of other pairs, purposes, epochs and jobs differ: they follow from all
+// that was said.
 TEST(Greeting, DerivesItsKeysFromEveryByteThatWasSaid) {
   const std::string salt(kSaltBytes, 's');
   Call call(rank(1), 0, Purpose::kMessages);

@@ -1,4 +1,5 @@
-// Collectives as a whole against the same ones message by message: bits and times; and worlds of many members.
+// Collectives as a whole against the same ones message by message: bits and times; and worlds
+// of many members.
 #include <cmath>
 
 #include "comm/sim/site.h"
@@ -181,7 +182,8 @@ TEST(Collectives, WhoWaitsForOneOfManyThatHasLeftHearsIt) {
   }
 }
 
-// ---- fibers -------------------------------------------------------------------------------------------------
+// ---- fibers
+// -------------------------------------------------------------------------------------------------
 
 std::string log_of(bool fibers) {
   World world({.weather = {.seed = 3, .latency = 1e-3, .jitter = 0.02, .loss = 0.1, .duplication = 0.1},

@@ -1,4 +1,5 @@
-// What a simulated world does to its workers: kills, hangs, cuts; and how the others and newcomers meet again.
+// What a simulated world does to its workers: kills, hangs, cuts; and how the others and
+// newcomers meet again.
 #include <chrono>
 
 #include "comm/sim/world.h"

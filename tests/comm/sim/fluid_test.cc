@@ -33,7 +33,8 @@ Case random_case(uint64_t seed) {
   return c;
 }
 
-// The definition: what is used of a resource is at most its capacity, and every flow has its most or a bottleneck.
+// The definition: what is used of a resource is at most its capacity, and every flow has its most
+// or a bottleneck.
 TEST(FairRates, GiveEachFlowItsMostOrABottleneck) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     const Case c = random_case(seed);
@@ -84,8 +85,8 @@ std::vector<double> ends_of(const std::vector<double>& capacities, const std::ve
 }
 
 TEST(Fluid, TwoFlowsOnOneLinkShareItWhileBothAreThere) {
-  // Alone for one second: 10 of 40 are through. Then half of the link each: the second ends after 20 / 5 s, at 5 s,
-  // when the first has 10 left, which it sends alone.
+  // Alone for one second: 10 of 40 are through. Then half of the link each: the second ends after 20 / 5 s,
+  // at 5 s, when the first has 10 left, which it sends alone.
   const std::vector<double> ends = ends_of({10}, {{0, 40, {{0}}}, {1, 20, {{0}}}});
   EXPECT_NEAR(ends[1], 5, 1e-8);
   EXPECT_NEAR(ends[0], 6, 1e-8);

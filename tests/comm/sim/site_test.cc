@@ -1,4 +1,5 @@
-// Machines, hosts and switches: the ways between hosts, and times of transfers, collectives and work by closed forms.
+// Machines, hosts and switches: the ways between hosts, and times of transfers, collectives and work
+// by closed forms.
 #include "comm/sim/site.h"
 
 #include "tests/support/sim.h"
@@ -71,7 +72,8 @@ TEST(Site, WorkersOfAHostSendEachOtherForNothing) {
               0, 1e-9);
 }
 
-// Both directions of a link are used at once. Reduce-scatter and all-gather move (n - 1) / n of the bytes each.
+// Both directions of a link are used at once. Reduce-scatter and all-gather move (n - 1) / n of
+// the bytes each.
 TEST(Site, AnAllReduceTakesTheTimeOfItsVolumeAndTwoLatencies) {
   for (int n : {2, 4, 8}) {
     const double bytes = 1 << 20, rate = 1e7, latency = 1e-3;

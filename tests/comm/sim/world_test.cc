@@ -127,7 +127,8 @@ TEST(World, SixtyFourWorkersWork) {
   });
 }
 
-// ---- the network --------------------------------------------------------------------------------------------
+// ---- the network
+// --------------------------------------------------------------------------------------------
 
 TEST(World, TenThousandRandomMessagesArriveOnceEach) {
   constexpr int kRanks = 4, kEach = 2500;

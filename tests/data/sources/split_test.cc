@@ -49,7 +49,8 @@ TEST(Split, EverySampleIsSeenOnceAnEpoch) {
   for (const int world : {1, 3}) expect_each_once(Portions(1003, 16 * world, world, 1), 1003, world, 16, 2);
 }
 
-// Shares by hand: whole steps are split into them, smaller ones in proportion, and the step has the same samples.
+// Shares by hand: whole steps are split into them, smaller ones in proportion, and the step has
+// the same samples.
 TEST(Split, SharesMayDiffer) {
   const Portions even(1003, 50, 3, 1);
   Portions p(1003, 50, 3, 1);

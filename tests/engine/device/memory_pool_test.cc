@@ -1,4 +1,5 @@
-// The memory of recorded work: it stays in place, is as large as the recording made it, and goes back in the end.
+// The memory of recorded work: it stays in place, is as large as the recording made it, and goes back
+// in the end.
 #include "engine/device/memory_pool.h"
 
 #include "engine/device/graph.h"

@@ -43,7 +43,8 @@ TEST(ConvBnChain, IsOneOpAfterAnotherBitForBit) {
         }
 }
 
-// The image between two convolutions is the only difference: what is in use after forward is what backward needs.
+// The image between two convolutions is the only difference: what is in use after forward is
+// what backward needs.
 TEST(ConvBnChain, KeepsNoImageBetweenConvolutionsIfNormsAreComputedAgain) {
   const auto kept = [](bool recompute) {
     const std::vector<ConvBnLink> links = two_links();

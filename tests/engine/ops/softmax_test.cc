@@ -1,4 +1,5 @@
-// Softmax, cross-entropy and top-k hits: values against their definitions in double, gradients against differences.
+// Softmax, cross-entropy and top-k hits: values against their definitions in double,
+// gradients against differences.
 #include <limits>
 
 #include "tests/engine/ops/op_on_device.h"

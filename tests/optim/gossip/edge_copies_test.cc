@@ -1,4 +1,5 @@
-// Gossip in the bits of a codec: nothing is lost, workers agree, and only the first message over an edge is a model.
+// Gossip in the bits of a codec: nothing is lost, workers agree, and only the first message over an edge
+// is a model.
 #include "optim/gossip/edge_copies.h"
 
 #include "tests/support/traces.h"

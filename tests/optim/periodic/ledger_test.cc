@@ -14,8 +14,8 @@ namespace {
 
 constexpr int64_t kBatch = 12, kSteps = 24;
 
-// A worker whose sample j moves x[j] alone, so that in the mean over a batch of n samples it moves it by 1 / n, and in the
-// models of all by 1 / kBatch.
+// A worker whose sample j moves x[j] alone, so that in the mean over a batch of n samples it moves it by 1 /
+// n, and in the models of all by 1 / kBatch.
 class Counting {
  public:
   Counting(const std::string& line, comm::Communicator& c)

@@ -8,8 +8,8 @@ using namespace fixtures;
 
 TEST(AdamW, FollowsTorch) { EXPECT_EQ(follow_fixtures("adamw", 1e-6), 3); }
 
-// Gradients 2, 2, -1 at rate 0.1 with beta1 = beta2 = 0.5 and no decay: m = 1, 1.5, 0.25 and v = 2, 3, 2, which divided
-// by 1 - 0.5^t are 2, 2, 2/7 and 4, 4, 16/7.
+// Gradients 2, 2, -1 at rate 0.1 with beta1 = beta2 = 0.5 and no decay: m = 1, 1.5, 0.25 and v = 2, 3, 2,
+// which divided by 1 - 0.5^t are 2, 2, 2/7 and 4, 4, 16/7.
 TEST(AdamW, TraceByHand) {
   const Tensor x = Tensor::zeros({1});
   Options o;

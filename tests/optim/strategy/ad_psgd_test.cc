@@ -124,8 +124,8 @@ TEST(AdPsgd, ExchangesAreTransfersOfWhoeverAsksForThem) {
   });
 }
 
-// Each worker hears at another moment that the epoch ends, and none waits for messages any more; but what happens to one
-// of a pair happens to the other.
+// Each worker hears at another moment that the epoch ends, and none waits for messages any more; but what
+// happens to one of a pair happens to the other.
 TEST(AdPsgd, KeepsTheSumWhenTheMembershipChanges) {
   for (uint64_t seed = 1; seed <= 10; ++seed)
     for (const DType wire : {kF32, kBF16}) {

@@ -22,7 +22,8 @@ TEST(Gem, FollowsItsTrace) {
   }
 }
 
-// Where kappa is huge pi is at its ceiling, 5. Rates that are 2^-8 and 5 * 2^-8 round 5 (eta g) and (5 eta) g alike.
+// Where kappa is huge pi is at its ceiling, 5. Rates that are 2^-8 and 5 * 2^-8 round 5 (eta g) and (5
+// eta) g alike.
 TEST(Gem, WithPiAtItsCeilingIsDownpourAtFiveTimesTheRateBitForBit) {
   const Problem slow{.lr = 0x1p-8f, .noise = 1, .curvature_spread = 1},
       fast{.lr = 0x5p-8f, .noise = 1, .curvature_spread = 1};

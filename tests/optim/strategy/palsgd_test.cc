@@ -6,7 +6,8 @@ namespace {
 
 using namespace trainee;
 
-// Pulled are worker 1 in steps 3 and 5, workers 0 and 2 in steps 4 and 6: drawn by another program that knows Philox.
+// Pulled are worker 1 in steps 3 and 5, workers 0 and 2 in steps 4 and 6: drawn by another program
+// that knows Philox.
 TEST(Palsgd, FollowsItsTrace) {
   expect_trace("palsgd", "--tau 2 --pull-probability 0.5 --alpha 2",
                {{1, {.1, .2, .3}},

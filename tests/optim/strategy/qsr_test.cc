@@ -13,7 +13,8 @@ TEST(Qsr, RoundsGrowAsTheRateFalls) {
   EXPECT_EQ(meetings("qsr", "--tau 3 --qsr-c 0.2", 9, at(0.2)), (Steps{3, 6, 9}));
   EXPECT_EQ(meetings("qsr", "--tau 1 --qsr-c 0.2 --tau-max 5", 11, at(1e-9)), (Steps{5, 10}));
   EXPECT_EQ(meetings("qsr", "--tau 1 --qsr-c 0.2 --steps-per-epoch 3", 7, at(1e-9)), (Steps{3, 6}));
-  // A rate of 0 makes the longest round. It is that of the first step only, after which workers are still equal.
+  // A rate of 0 makes the longest round. It is that of the first step only, after which workers
+  // are still equal.
   const auto from_zero = [](int64_t k) { return k % 5 == 0 ? 0 : 1e-3; };
   EXPECT_EQ(meetings("qsr", "--tau 1 --qsr-c 0.2 --tau-max 5", 11, from_zero), (Steps{1, 5, 6, 10, 11}));
   // The rate of a round's first step counts: 2 steps, then 8.

@@ -6,8 +6,8 @@ namespace {
 
 using namespace trainee;
 
-// Of four elements two are averaged after each step: 0 and 3, 1 and 3, 1 and 3, 1 and 2, 1 and 3, drawn by another program
-// that knows Philox.
+// Of four elements two are averaged after each step: 0 and 3, 1 and 3, 1 and 3, 1 and 2, 1 and 3, drawn by
+// another program that knows Philox.
 TEST(Sparta, FollowsItsTrace) {
   const std::vector<std::vector<double>> trace[] = {
       {{.15, .10625, .1125, .16875}, {.15, .20625, .2125, .16875}},

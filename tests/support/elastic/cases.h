@@ -1,4 +1,5 @@
-// The rows of optim/strategies.def that can be elastic, as tests of elastic trainings play them, and what they promise.
+// The rows of optim/strategies.def that can be elastic, as tests of elastic trainings play them, and
+// what they promise.
 #pragma once
 #include <unistd.h>
 
@@ -11,7 +12,8 @@ namespace skein::apps {
 inline constexpr int64_t kElasticTau = 3;
 inline constexpr double kElasticSilence = 1;  // seconds until a worker that is not heard of is given up
 
-// Files in memory if the host has a place for that: many runs would wait for the disk longer than they compute.
+// Files in memory if the host has a place for that: many runs would wait for the disk longer
+// than they compute.
 struct InMemory : Workplace {
   InMemory()
       : Workplace(access("/dev/shm", W_OK) == 0 ? "/dev/shm" : std::filesystem::temp_directory_path()) {}
@@ -80,8 +82,8 @@ inline void expect_told_change(const comm::View& before, const comm::View& now, 
   EXPECT_EQ(told.at("joined"), std::count_if(now.members.begin(), now.members.end(), is_new)) << told.dump();
 }
 
-// What is told of the changes of the membership, also where members of an epoch were lost before it came about: who of
-// the epoch before is no more, and how many are new.
+// What is told of the changes of the membership, also where members of an epoch were lost before it came
+// about: who of the epoch before is no more, and how many are new.
 inline void expect_told_changes(const std::string& directory, const ElasticRecord& r) {
   const Json summary = Json::parse(read_file(directory + "/summary.json"));
   if (!summary.contains("recoveries")) return;
@@ -103,9 +105,10 @@ inline bool goes_on_with_one_model(const std::string& row) {
   return kRows.contains(row);
 }
 
-// How many of a worker's steps the others may not know of: a step counts for good when a later one has sent something, and
-// others have heard of it. In ad-psgd half of the workers send only when they are asked, in lsgd when their leases are used up.
-// What worker 0 gives to a center that it keeps itself is known when another worker has had the center since.
+// How many of a worker's steps the others may not know of: a step counts for good when a later one has sent
+// something, and others have heard of it. In ad-psgd half of the workers send only when they are asked, in
+// lsgd when their leases are used up. What worker 0 gives to a center that it keeps itself is known when
+// another worker has had the center since.
 inline int64_t steps_untold(const std::string& row, int64_t longest_alone) {
   if (row_of(row) == "lsgd") return 5;
   if (row == "ad-psgd") return 8;

@@ -17,8 +17,9 @@ struct FateCounts {
   }
 };
 
-// Events at random times, or when so many messages more have arrived, so that they also hit what takes no time: meetings,
-// evaluations, checkpoints, the last exchanges. Some come while the last one is dealt with, and some while the run ends.
+// Events at random times, or when so many messages more have arrived, so that they also hit what takes no
+// time: meetings, evaluations, checkpoints, the last exchanges. Some come while the last one is dealt with,
+// and some while the run ends.
 class Fate {
  public:
   Fate(comm::sim::World& world, ElasticJob& job, uint64_t seed) : world_(world), job_(job), random_(seed) {

@@ -87,7 +87,8 @@ struct ElasticRecord {
   int64_t alone_ = 0;
 };
 
-// ---- the ledger: how often each sample was taken ---------------------------------------------------------------
+// ---- the ledger: how often each sample was taken
+// ---------------------------------------------------------------
 
 using Samples = std::map<std::pair<int64_t, int64_t>, int>;  // by epoch of the data and index
 
@@ -115,8 +116,8 @@ inline void expect_each_sample_once(const ElasticRecord& r) {
   EXPECT_EQ(int64_t(ledger.size()), epochs * samples);
 }
 
-// Of asynchronous workers: whatever they have taken, the lost until their end. Returns how many samples were taken once
-// more than needed.
+// Of asynchronous workers: whatever they have taken, the lost until their end. Returns how many samples were
+// taken once more than needed.
 inline int64_t expect_no_sample_lost(const ElasticRecord& r) {
   Samples ledger;
   int64_t epochs = 0, samples = 0, doubled = 0;
@@ -130,9 +131,11 @@ inline int64_t expect_no_sample_lost(const ElasticRecord& r) {
   return doubled;
 }
 
-// ---- what workers hold -----------------------------------------------------------------------------------------
+// ---- what workers hold
+// -----------------------------------------------------------------------------------------
 
-// The sum of w over the workers of an epoch is their number: after every step, and of all who leave it if none is lost.
+// The sum of w over the workers of an epoch is their number: after every step, and of all who leave it if
+// none is lost.
 inline void expect_whole_weight(const ElasticRecord& r) {
   const auto expect_whole = [](const std::vector<double>& w, const ElasticRecord::Period& p, uint32_t epoch) {
     if (int(w.size()) == p.workers) {

@@ -1,4 +1,5 @@
-// What a fresh worker finds in its environment. The workers are this test program again, in the role of CrewMember.
+// What a fresh worker finds in its environment. The workers are this test program again, in the
+// role of CrewMember.
 #include "apps/launch/crew/processes.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The supervisor of an elastic job: who is replaced, when, how often, and how the job ends. The workers are stand-ins,
-// forked from the test, that report what real ones would.
+// The supervisor of an elastic job: who is replaced, when, how often, and how the job ends. The workers are
+// stand-ins, forked from the test, that report what real ones would.
 #include "tests/apps/launch/replacing.h"
 
 namespace skein::apps {
@@ -71,7 +71,8 @@ TEST_F(Replacing, WhoWasGivenUpOrFailedIsReplaced) {
   EXPECT_TRUE(has_said("worker 2 ended with status 1; a fresh worker")) << said;
 }
 
-// A usage error would come again; a newcomer that failed before it was a member has said why; SIGTERM is a wish.
+// A usage error would come again; a newcomer that failed before it was a member has said why; SIGTERM
+// is a wish.
 TEST_F(Replacing, WhoCannotOrWillNotWorkIsNotReplaced) {
   let_go_when_judged({1, 2, 3});
   EXPECT_EQ(run(4,
