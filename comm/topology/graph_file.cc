@@ -39,6 +39,8 @@ class GraphFile final : public Topology {
     std::vector<std::vector<double>> w(n, std::vector<double>(n, -1));  // [to][from]; -1: no edge
     const std::string here = text("round ", rounds_.size(), ": ");
     for (const json& edge : edges) {
+      if (!edge.at(0).is_number_integer() || !edge.at(1).is_number_integer())
+        bad(here + "the ends of an edge are numbers of workers, not " + brief(edge));
       const int64_t from = edge.at(0).get<int64_t>(), to = edge.at(1).get<int64_t>();
       const double weight = edge.at(2).get<double>();
       if (from < 0 || to < 0 || from >= size() || to >= size())

@@ -29,7 +29,7 @@ const Harness* find_harness(const std::string& name) {
 bool is_of_check(std::string_view message) {
   const size_t check = message.find(": CHECK(");
   const std::string_view place = message.substr(0, std::min(check, message.size()));
-  return check != message.npos && place.find(' ') == place.npos &&
+  return check != message.npos && place.find(' ') == place.npos && !place.starts_with(scratch()) &&
          (place.find(".cc:") != place.npos || place.find(".h:") != place.npos ||
           place.find(".cu:") != place.npos);
 }
