@@ -34,7 +34,8 @@ namespace fs = std::filesystem;
 
 int compare_runs(const Command& command) {
   const std::string& file = command.config.output;
-  if (fs::is_directory(file))
+  std::error_code none;
+  if (fs::is_directory(file, none))
     throw BadOption(fmt::format(
         "--output {}: is a directory; with --compare it names the page, as {}/compare.html", file, file));
   const Comparison c = compare(find_runs(command.compare));

@@ -61,7 +61,8 @@ void start_from_run(Command& command, const GivenFlags& given, const Flags& tabl
   }
   const std::string place = directory_to_resume(command.resume_if_there ? output : said, output);
   // A run that was stopped before its first checkpoint starts from the beginning.
-  const bool unsaved = fs::exists(fs::path(place) / "config.toml") && list_checkpoints(place).empty();
+  std::error_code none;
+  const bool unsaved = fs::exists(fs::path(place) / "config.toml", none) && list_checkpoints(place).empty();
   if (!unsaved) command.checkpoint = find_checkpoint(place);
   const fs::path run = unsaved ? fs::path(place) : fs::path(command.checkpoint).parent_path().parent_path();
   command.run = run;

@@ -39,7 +39,8 @@ void refuse(const Config& c, const std::string& flag, const std::string& why) {
 // Replaces a run's directory by the model in it.
 void look_into_run(Config& c) {
   namespace fs = std::filesystem;
-  if (c.weights.empty() || !fs::is_directory(c.weights)) return;
+  std::error_code none;  // a name that no path may have is refused when it is opened
+  if (c.weights.empty() || !fs::is_directory(c.weights, none)) return;
   const std::string model = fs::path(c.weights) / "model.safetensors";
   if (!fs::exists(model))
     refuse(c, "weights", c.weights + ": there is no model.safetensors in it; a run leaves one when it ends");

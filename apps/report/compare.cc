@@ -18,9 +18,10 @@ namespace fs = std::filesystem;
 bool is_run(const fs::path& dir) { return fs::exists(dir / "metrics.jsonl"); }
 
 std::vector<fs::path> runs_below(const std::string& dir) {
-  if (!fs::is_directory(dir))
+  std::error_code none;
+  if (!fs::is_directory(dir, none))
     throw BadOption(text("--compare ", dir, ": ",
-                         fs::exists(dir) ? "is no directory" : "there is no such directory",
+                         fs::exists(dir, none) ? "is no directory" : "there is no such directory",
                          "; give the directories of runs (--output of their training)"));
   if (is_run(dir)) return {dir};
   std::vector<fs::path> found;
