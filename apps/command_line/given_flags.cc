@@ -130,7 +130,11 @@ GivenFlags::GivenFlags(int argc, const char* const* argv, const Flags& table) {
   add_all(app, table, {argv, argv + argc});
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) { throw BadOption(text(e.what(), "; see --help")); }
+  } catch (const CLI::ParseError& e) {
+    throw BadOption(text(e.what(), "; see --help"));
+  } catch (const std::out_of_range&) {  // CLI11 reads what is given to a flag that is on or off as a number
+    throw BadOption("a number given to a flag that takes none is too large; see --help");
+  }
   for (const CLI::Option* o : app.get_options())
     if (o->count()) texts_[o->get_lnames()[0]] = o->results();
   if (has("help")) {

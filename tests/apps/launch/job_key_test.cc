@@ -25,7 +25,9 @@ TEST_F(JobKey, IsDrawnForEachJobStartedByHand) {
           "job() { for r in 1 2; do RANK=$r $GOSSIP --size 10 --rounds 3 & done; sleep 0.3\n"
           "RANK=0 $GOSSIP --size 10 --rounds 3; wait; ls -A .config/skein | wc -l; }\n"
           "job; RANK=0 $GOSSIP --size 10 --rounds 3 & P=$!\n"
-          "until ls .config/skein/job-* 2>/dev/null; do kill -0 $P || break; sleep 0.05; done > note\n"
+          // A name with a dot is the note while it is written.
+          "until ls -d .config/skein/job-* 2>/dev/null | grep -x '.config/skein/job-[^.]*'; do kill -0 $P || "
+          "break; sleep 0.05; done > note\n"
           "stat -c %a $(cat note); kill -9 $P; wait $P; ls .config/skein | wc -l; job");
   const size_t first = e.out.find("averaged between 3 workers");
   ASSERT_NE(first, std::string::npos) << e.out << e.err;
