@@ -34,8 +34,7 @@ namespace fs = std::filesystem;
 
 int compare_runs(const Command& command) {
   const std::string& file = command.config.output;
-  std::error_code none;
-  if (fs::is_directory(file, none))
+  if (is_directory(file))
     throw BadOption(fmt::format(
         "--output {}: is a directory; with --compare it names the page, as {}/compare.html", file, file));
   const Comparison c = compare(find_runs(command.compare));

@@ -109,10 +109,6 @@ bool read_raw(const std::string& path, int64_t most, Bytes& bytes) {
   return good;
 }
 
-bool is_directory(const std::string& path) {
-  std::error_code code;
-  return fs::is_directory(path, code);
-}
 bool is_file(const std::string& path) {
   std::error_code code;
   return fs::is_regular_file(path, code);

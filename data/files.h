@@ -23,7 +23,6 @@ Bytes read_unpacked(const std::string& path);
 // more than `most`, which is allowed for images.
 [[nodiscard]] bool read_raw(const std::string& path, int64_t most, Bytes& bytes);
 
-bool is_directory(const std::string& path);
 bool is_file(const std::string& path);
 
 // Throws BadFile unless `path` is a directory; `what` describes it in the message.

@@ -191,8 +191,7 @@ std::vector<std::string> list_checkpoints(const std::string& output) {
 
 std::string find_checkpoint(const std::string& given) {
   const std::string path = without_trailing_slash(given);
-  std::error_code none;
-  if (!fs::is_directory(path, none))
+  if (!is_directory(path))
     throw BadFile(text(path,
                        ": no such directory; --resume takes the --output of an earlier run, or one of its ",
                        "checkpoints"));

@@ -9,6 +9,7 @@
 #include "apps/config/help.h"
 #include "apps/config/known_words.h"
 #include "data/source.h"
+#include "engine/words/file.h"
 #include "engine/words/find_row.h"
 
 namespace skein::apps {
@@ -103,8 +104,7 @@ std::vector<std::string> option_names(const CLI::App& app, const Flags& table) {
 
 // Refuses a word without a flag, which is most likely a data set, or the directory of the given kind of data.
 [[noreturn]] void refuse_word(const std::string& word, const std::string& kind) {
-  std::error_code none;  // a word that is no path, as one too long, is no directory
-  const bool directory = fs::is_directory(word, none);
+  const bool directory = is_directory(word);
   const std::string data = directory && !kind.empty() && kind.find(':') == std::string::npos
                                ? kind + ':' + word
                                : data::with_kind(word);

@@ -7,6 +7,7 @@
 
 #include "data/sources/split.h"
 #include "engine/vectors/loss_scale.h"
+#include "engine/words/file.h"
 #include "engine/words/find_row.h"
 #include "nn/models.h"
 #include "optim/schedule.h"
@@ -39,8 +40,7 @@ void refuse(const Config& c, const std::string& flag, const std::string& why) {
 // Replaces a run's directory by the model in it.
 void look_into_run(Config& c) {
   namespace fs = std::filesystem;
-  std::error_code none;  // a name that no path may have is refused when it is opened
-  if (c.weights.empty() || !fs::is_directory(c.weights, none)) return;
+  if (c.weights.empty() || !is_directory(c.weights)) return;
   const std::string model = fs::path(c.weights) / "model.safetensors";
   if (!fs::exists(model))
     refuse(c, "weights", c.weights + ": there is no model.safetensors in it; a run leaves one when it ends");

@@ -13,6 +13,7 @@
 #include "apps/base/host.h"
 #include "apps/doctor/doctor.h"
 #include "comm/join/sockets.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 namespace {
@@ -44,7 +45,7 @@ double write_speed(const comm::Fd& f) {
 void check_disk(const Patient& p, Findings& out) {
   std::error_code none;
   fs::path place = fs::absolute(p.config.output.empty() ? "runs" : p.config.output, none);
-  while (!fs::is_directory(place, none) && place.has_relative_path()) place = place.parent_path();
+  while (!is_directory(place) && place.has_relative_path()) place = place.parent_path();
   const std::string where = place.string();
 
   std::string name = (place / ".skein-doctor-XXXXXX").string();

@@ -142,7 +142,11 @@ std::optional<GossipFlags> read_gossip_flags(int argc, char** argv) {
   } catch (const CLI::Success& e) {
     app.exit(e);
     return {};
-  } catch (const CLI::ParseError& e) { throw BadOption(text(e.what(), "; see gossip_avg --help")); }
+  } catch (const CLI::ParseError& e) {
+    throw BadOption(text(e.what(), "; see gossip_avg --help"));
+  } catch (const std::out_of_range&) {  // CLI11 reads what is given to a flag that is on or off as a number
+    throw BadOption("a number given to a flag that takes none is too large; see gossip_avg --help");
+  }
   refuse_extras(app);
   check(app, f);
   return f;

@@ -19,6 +19,7 @@
 #include "apps/launch/job_key.h"
 #include "apps/launch/meeting.h"
 #include "apps/launch/membership_note.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 namespace {
@@ -45,9 +46,7 @@ std::string joined_by_commas(const std::vector<std::string>& words) {
 }
 
 // A job removes its note when it has ended.
-bool has_no_note(const std::string& join) {
-  return std::filesystem::is_directory(join) && !read_membership(join);
-}
+bool has_no_note(const std::string& join) { return is_directory(join) && !read_membership(join); }
 
 // Tries the doors of a job with its key until one attempt succeeds. Throws RunEnded if the
 // job ends meanwhile.
@@ -125,7 +124,7 @@ void Epochs::join() {
   at_some_door(o_.join, o_.deadline, [&](const DoorAddress& a, const comm::Secret& key, auto deadline) {
     key_ = key;
     me_ = random_id();
-    if (const auto note = std::filesystem::is_directory(o_.join) ? read_membership(o_.join) : std::nullopt)
+    if (const auto note = is_directory(o_.join) ? read_membership(o_.join) : std::nullopt)
       register_.enter(o_.join, note->decided_in);
     write_card();
     const auto v = comm::knock(a.hosts, a.port, key_, {{me_, card_, false}, o_.identity}, deadline);

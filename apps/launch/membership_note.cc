@@ -143,8 +143,7 @@ void remove_membership(const fs::path& run) {
 }
 
 Destination parse_join(const std::string& where) {
-  std::error_code none;
-  if (!fs::is_directory(where, none)) {
+  if (!is_directory(where)) {
     if (auto door = parse_address(where)) return {{std::move(*door)}, {}, where};
     throw BadOption(
         text("--join: '", where,

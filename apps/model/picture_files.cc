@@ -7,6 +7,7 @@
 #include "data/pictures/encoded.h"
 #include "data/pictures/picture.h"
 #include "data/reading.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 
@@ -51,7 +52,7 @@ void to_gray(const std::vector<uint8_t>& rgb, uint8_t* gray) {
 std::vector<std::string> list_pictures(const std::vector<std::string>& paths) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {
-    if (data::is_directory(path))
+    if (is_directory(path))
       add_below(path, files);
     else if (std::error_code none; fs::exists(path, none))
       files.push_back(path);

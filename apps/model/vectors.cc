@@ -225,7 +225,7 @@ void check_numbers(const std::string& path, const Vectors& v, int workers) {
 std::string vectors_file(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code none;
-  if (!fs::is_directory(path, none)) return path;
+  if (!is_directory(path)) return path;
   const fs::path model = fs::path(path) / "model.safetensors";
   if (fs::exists(model, none)) return model.string();
   if (fs::exists(fs::path(path) / "manifest.json", none))

@@ -9,6 +9,7 @@
 #include "apps/model/class_words.h"
 #include "apps/report/report_page.h"
 #include "apps/report/run_figures.h"
+#include "engine/words/file.h"
 
 namespace skein::apps {
 namespace {
@@ -19,7 +20,7 @@ bool is_run(const fs::path& dir) { return fs::exists(dir / "metrics.jsonl"); }
 
 std::vector<fs::path> runs_below(const std::string& dir) {
   std::error_code none;
-  if (!fs::is_directory(dir, none))
+  if (!is_directory(dir))
     throw BadOption(text("--compare ", dir, ": ",
                          fs::exists(dir, none) ? "is no directory" : "there is no such directory",
                          "; give the directories of runs (--output of their training)"));

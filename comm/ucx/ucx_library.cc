@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "engine/base.h"
+#include "engine/words/file.h"
 
 namespace skein::comm {
 namespace {
@@ -24,7 +25,7 @@ std::string file_named() {
   const char* const said = std::getenv("SKEIN_UCX_LIBRARY");
   if (!said || !*said) return "";
   const std::filesystem::path place(said);
-  return std::filesystem::is_directory(place) ? (place / kFile).string() : place.string();
+  return is_directory(place.string()) ? (place / kFile).string() : place.string();
 }
 
 void* open_library() {

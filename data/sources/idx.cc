@@ -2,6 +2,7 @@
 #include "data/sources/idx.h"
 
 #include "data/sources/formats.h"
+#include "engine/words/file.h"
 
 namespace skein::data {
 namespace {

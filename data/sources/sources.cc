@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "data/sources/formats.h"
+#include "engine/words/file.h"
 #include "engine/words/find_row.h"
 
 namespace skein::data {
@@ -19,7 +20,7 @@ std::string with_kind(const std::string& spec) {
   namespace fs = std::filesystem;
   if (find_row(sources(), spec.substr(0, spec.find(':')))) return spec;
   std::error_code none;
-  if (!fs::is_directory(spec, none)) return spec;
+  if (!is_directory(spec)) return spec;
   for (const auto& entry : fs::directory_iterator(spec, none))
     if (entry.path().extension() == ".tar") return "webdataset:" + spec;
   return "imagefolder:" + spec;

@@ -151,9 +151,9 @@ void write_file(const std::string& path, std::string_view bytes, Writing how) {
 
 void look_afresh(std::filesystem::path directory) {
   namespace fs = std::filesystem;
-  std::error_code none;
-  while (!directory.empty() && !fs::is_directory(directory, none) && directory != directory.parent_path())
+  while (!directory.empty() && !is_directory(directory) && directory != directory.parent_path())
     directory = directory.parent_path();
+  std::error_code none;
   for ([[maybe_unused]] const auto& entry : fs::directory_iterator(directory, none)) break;
 }
 
@@ -217,11 +217,16 @@ void read_pieces(const std::string& path, const std::function<void(const char* d
   while (const size_t n = file.read(piece.data(), piece.size())) f(piece.data(), n);
 }
 
+bool is_directory(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::is_directory(path, none);
+}
+
 void make_directory(const std::string& path) {
   std::error_code error;
   const bool made = std::filesystem::create_directories(path, error);
   if (error) refuse(path, "make this directory", error.value());
-  if (!std::filesystem::is_directory(path)) refuse(path, "make this directory", ENOTDIR);
+  if (!is_directory(path)) refuse(path, "make this directory", ENOTDIR);
   if (::access(path.c_str(), W_OK | X_OK) != 0) refuse(path, "write in this directory", errno);
   if (made) sync_directory(parent_of(path));
 }

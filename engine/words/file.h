@@ -78,6 +78,8 @@ std::string read_file(const std::string& path, int64_t most = INT64_MAX);  // as
 // Calls f with each piece of the file, in order.
 void read_pieces(const std::string& path, const std::function<void(const char* data, size_t bytes)>& f);
 
+// False also for a name that no path may have.
+bool is_directory(const std::string& path);
 // mkdir -p. Throws also if the directory cannot be written to.
 void make_directory(const std::string& path);
 // Makes renames, creations and removals in a directory survive a power failure.

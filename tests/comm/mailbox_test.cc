@@ -136,6 +136,7 @@ TEST(Mailbox, HeadersThatContradictThemselvesAreRefused) {
   EXPECT_TRUE(refused([](Message& m) { m.bytes = -4; }));
   EXPECT_TRUE(refused([](Message& m) { m.bytes = 3; }));
   EXPECT_TRUE(refused([](Message& m) { m.codec = 77; }));
+  EXPECT_TRUE(refused([](Message& m) { m.codec = uint8_t(kI32); })) << "codecs convert floats only";
   EXPECT_TRUE(refused([](Message& m) { m.pieces = 0; }));
   EXPECT_TRUE(refused([](Message& m) { m.piece = 1; }));
   EXPECT_TRUE(refused([](Message& m) { m.pieces = 2; }));
@@ -258,7 +259,7 @@ TEST(Mailbox, KeepsMessagesApartThatAreCutDifferently) {
   whole.bytes = 3 * kPieceBytes;
   Header cut = whole, narrow = whole;
   cut.pieces = 3, cut.piece = 2;
-  narrow.codec = uint8_t(kU8);
+  narrow.codec = narrow.dtype = uint8_t(kU8);
   const Tensor all = box.landing(whole, allocator(kCpu));
   const Tensor piece = box.landing(cut, allocator(kCpu)), other = box.landing(narrow, allocator(kCpu));
   EXPECT_EQ(all.bytes(), whole.bytes);
