@@ -118,7 +118,7 @@ endif()
 # Network namespaces as hosts, and a SLURM of our own: as root only, else they say that they are skipped. Then scripts
 # that install, unpack and run what was built as its users do. Exit status 77: skipped, and it says why.
 if(NOT SKEIN_SANITIZE)
-  foreach(script namespaces interfaces cut slurm)
+  foreach(script namespaces interfaces cut meddler slurm)
     add_test(NAME ${script} COMMAND ${PROJECT_SOURCE_DIR}/tests/${script} ${PROJECT_BINARY_DIR})
     set_tests_properties(${script} PROPERTIES LABELS root TIMEOUT 900 SKIP_RETURN_CODE 77 RUN_SERIAL TRUE)
   endforeach()
