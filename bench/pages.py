@@ -3,7 +3,8 @@ import os, re, sys
 
 
 def fail(message):
-    sys.exit(f"bench/{os.path.basename(sys.argv[0])}: {message}")
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    sys.exit(f"{os.path.relpath(sys.argv[0], here)}: {message}")
 
 
 def machine():
