@@ -114,8 +114,10 @@ class Notebook(unittest.TestCase):
                 exec(compile("".join(cell["source"]), f"cell {number}", "exec"), names)
         curves = names["curves"]
         self.assertEqual(len(curves), 6)
-        for row, points in curves.items():
-            self.assertGreater(points[-1]["value"], 0.9, row)
+        values = {row: points[-1]["value"] for row, points in curves.items()}
+        self.assertGreater(values["allreduce"], 0.95)
+        self.assertEqual(len(set(values.values())), 6, values)  # the task tells the rows apart
+        self.assertGreater(values["allreduce"] - min(values.values()), 0.1, values)
         self.assertLess(curves["diloco"][-1]["bytes"], curves["allreduce"][-1]["bytes"] / 4)
         self.assertTrue(all(not c.get("outputs") for c in cells))
 
