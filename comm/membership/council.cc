@@ -12,16 +12,16 @@ namespace {
 constexpr double kCalm = 0.02,
                  kBusy = 0.002;   // seconds between two rounds; letters and losses begin one at once
 constexpr double kSending = 0.2;  // seconds that a peer has to make room for a letter
-constexpr auto kFresh = std::chrono::seconds(2);  // how long a letter shows that its sender is there
 
 }  // namespace
 
 Council::Council(Transport& t, CouncilOptions o, std::unique_ptr<Succession> begun)
     : transport_(t),
       o_(std::move(o)),
+      detector_(o_.is_gone),
       succession_(begun ? std::move(begun) : std::make_unique<Succession>(o_.me, o_.now, options(o_.now))) {
   CHECK(int(o_.now.members.size()) == t.size(), "the members of the epoch are the ranks of the transport");
-  ways_.push_back({&transport_, o_.now});
+  routes_.push_back({&transport_, o_.now});
   succession_->card(o_.card);
   thread_ = Thread([this] { work(); });
 }
@@ -49,7 +49,7 @@ std::unique_ptr<Succession> Council::release(const View& v) {
 
 void Council::work() {
   for (;;) {
-    for (const Way& w : ways()) w.transport->progress();
+    for (const Route& w : routes()) w.transport->progress();
     see_losses();
     Letters out;
     double nap = kCalm;
@@ -59,7 +59,7 @@ void Council::work() {
       hear(out);
       for (Letter& l : succession_->tick(seconds_since({}))) out.push_back(std::move(l));
       conclude();
-      if (succession_->frozen() || ways_.size() > 1) nap = kBusy;
+      if (succession_->frozen() || routes_.size() > 1) nap = kBusy;
     }
     send(out);
     claim();
@@ -67,92 +67,58 @@ void Council::work() {
   }
 }
 
-// A process that ends lets go of its connections some milliseconds before it lets go of its door. One that
-// lives on is asked less and less often.
-bool Council::is_gone(const std::string& card) {
-  constexpr std::chrono::milliseconds kSoon(2), kSeldom(1000);
-  Asked& asked = asked_[card];
-  if (!o_.is_gone || Clock::now() < asked.next) return false;
-  asked.pause = std::clamp<Clock::duration>(2 * asked.pause, kSoon, kSeldom);
-  asked.next = Clock::now() + asked.pause;
-  return o_.is_gone(card);
-}
-
-std::vector<Council::Way> Council::ways() const {
+std::vector<Route> Council::routes() const {
   const std::lock_guard lock(mutex_);
-  return ways_;
+  return routes_;
 }
 
 void Council::connected(Transport& t, const View& v) {
   CHECK(int(v.members.size()) == t.size(), "the members of the view are the ranks of the transport");
   const std::lock_guard lock(mutex_);
-  ways_.push_back({&t, v});
+  routes_.push_back({&t, v});
   conclude();  // a later view may have been decided
 }
 
 bool Council::was_connected(const View& v) const {
   const std::lock_guard lock(mutex_);
-  return std::any_of(ways_.begin() + 1, ways_.end(), [&](const Way& w) { return w.view.epoch == v.epoch; });
-}
-
-// Who has said goodbye in an epoch that is over is in the next one already. Who can be reached by any way
-// is not lost.
-Council::Loss Council::loss_of(MemberId m, const std::vector<Way>& ways, std::string& card) {
-  Loss all = Loss::kNone;
-  for (const Way& w : ways) {
-    const Rank r = w.view.rank(m);
-    if (r < 0) continue;
-    const Membership& seen = w.transport->mailbox().membership();
-    if (seen.alive(r)) return Loss::kNone;
-    card = w.view.members[size_t(r)].card;
-    if (!seen.lost(r))
-      all = is_past(w.view) ? all : Loss::kGone;
-    else if (all != Loss::kGone)
-      all = seen.ended(r) && is_gone(card) ? Loss::kGone : Loss::kLost;
-  }
-  return all;
+  return std::any_of(routes_.begin() + 1, routes_.end(),
+                     [&](const Route& w) { return w.view.epoch == v.epoch; });
 }
 
 // Asking whether a process has ended may take some time, in which no lock is held.
 void Council::see_losses() {
-  const std::vector<Way> all = ways();
+  const std::vector<Route> all = routes();
   std::set<MemberId> members;
-  for (const Way& w : all)
+  for (const Route& w : all)
     for (const View::Member& m : w.view.members) members.insert(m.id);
   for (const MemberId m : members) {
-    std::string card;
     if (m == o_.me || dead_.count(m)) continue;
-    const Loss loss = loss_of(m, all, card);
+    const Finding found = detector_.find(m, all, [this](const View& v) { return is_past(v); });
     const std::lock_guard lock(mutex_);
-    if (loss == Loss::kNone) lost_since_.erase(m);
-    if (loss == Loss::kNone || (loss == Loss::kLost && is_heard_again(m))) {
+    if (found == Finding::kThere || (found == Finding::kWrites && heeds_letters())) {
       if (succession_->now().has(m)) succession_->trust(m);
       continue;
     }
     succession_->suspect(m);
-    if (loss != Loss::kGone) continue;
+    if (found != Finding::kGone) continue;
     dead_.insert(m);
     succession_->prove_dead(m);
   }
 }
 
-// A link that was lost by silence carries letters again when it is mended or the other side has woken. That
-// does not save an epoch whose work has been interrupted, but it counts while the members of the next one are
-// chosen or connect.
-bool Council::is_heard_again(MemberId m) {
-  const auto since = lost_since_.try_emplace(m, Clock::now()).first->second;
-  const auto heard = heard_.find(m);
-  if (heard == heard_.end() || heard->second <= since || Clock::now() - heard->second > kFresh) return false;
-  const View& v = succession_->now();
+// That letters come by a link which was lost does not save an epoch whose work has been interrupted, but it
+// counts while the members of the next one are chosen or connect.
+bool Council::heeds_letters() const {
+  const uint32_t epoch = succession_->now().epoch;
   return succession_->frozen() ||
-         std::none_of(ways_.begin(), ways_.end(), [&](const Way& w) { return w.view.epoch == v.epoch; });
+         std::none_of(routes_.begin(), routes_.end(), [&](const Route& w) { return w.view.epoch == epoch; });
 }
 
 void Council::hear(Letters& out) {
-  for (const Way& w : ways_)
+  for (const Route& w : routes_)
     for (const Message& m : w.transport->mailbox().take_letters()) {
       const MemberId from = w.view.members[size_t(m.from)].id;
-      heard_[from] = Clock::now();
+      detector_.heard(from);
       const auto* words = static_cast<const char*>(m.payload.raw());
       for (Letter& l : succession_->receive(from, std::string(words, size_t(m.payload.bytes()))))
         out.push_back(std::move(l));
@@ -198,8 +164,8 @@ void Council::conclude() {
     for (const MemberId m : dead_) succession_->prove_dead(m);
     if (o_.decided) o_.decided(*decided_);
   }
-  for (Way& w : ways_)
-    if (&w != &ways_.front() && (excluded_ || (decided_ && decided_->epoch > w.view.epoch)) &&
+  for (Route& w : routes_)
+    if (&w != &routes_.front() && (excluded_ || (decided_ && decided_->epoch > w.view.epoch)) &&
         !std::exchange(w.over, true))
       w.transport->mailbox().end_epoch("a later epoch has been chosen");
   if (succession_->ended() && !std::exchange(end_is_told_, true) && o_.ended) o_.ended(*succession_->ended());
@@ -208,7 +174,7 @@ void Council::conclude() {
 
 // A newcomer is told by the member whom it has asked, unless it is connected already.
 void Council::send(const Letters& letters) {
-  for (const Way& w : ways()) {
+  for (const Route& w : routes()) {
     const Rank me = w.transport->rank();
     for (const Letter& l : letters) {
       const Rank to = w.view.rank(l.to);

@@ -1,12 +1,12 @@
 // Council: the ranks of a transport agree about who goes on, by Succession, on a thread of each.
 #pragma once
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "comm/membership/failure_detector.h"
 #include "comm/membership/succession.h"
 #include "comm/threads.h"
 #include "comm/transport.h"
@@ -89,21 +89,12 @@ class Council {
 
  private:
   using Letters = std::vector<Letter>;
-  // By what some members are reached.
-  struct Way {
-    Transport* transport;
-    View view;  // its members are the ranks of the transport
-    bool over = false;
-  };
-  enum class Loss : uint8_t { kNone, kLost, kGone };
+  using Finding = FailureDetector::Finding;
   void work();
   void stop();
-  Letters look();
   void see_losses();
-  std::vector<Way> ways() const;
-  Loss loss_of(MemberId, const std::vector<Way>&, std::string& card);
-  bool is_heard_again(MemberId);
-  bool is_gone(const std::string& card);
+  std::vector<Route> routes() const;
+  bool heeds_letters() const;
   void hear(Letters& out);
   void claim();
   void conclude();
@@ -112,20 +103,14 @@ class Council {
 
   Transport& transport_;
   const CouncilOptions o_;
+  FailureDetector detector_;  // of the council's thread
   mutable Mutex mutex_;
   Condition changed_;
   std::unique_ptr<Succession> succession_;
   std::optional<View> decided_;  // the latest
-  std::vector<Way> ways_;        // the first is that of this epoch
+  std::vector<Route> routes_;    // the first is that of this epoch
   std::set<MemberId> dead_;      // proven
-  // When the last letter of a member came, and since when all ways to it are lost.
-  std::map<MemberId, Clock::time_point> heard_, lost_since_;
-  struct Asked {
-    Clock::time_point next;
-    Clock::duration pause{};
-  };
-  std::map<std::string, Asked> asked_;  // by card: whether it is gone
-  uint32_t abandoned_ = 0;              // the latest epoch that this process never begins
+  uint32_t abandoned_ = 0;       // the latest epoch that this process never begins
   bool excluded_ = false, epoch_ends_ = false, stop_ = false;
   bool end_is_told_ = false;  // CouncilOptions::ended has been called
   Thread thread_;
