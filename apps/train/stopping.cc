@@ -12,13 +12,11 @@ namespace skein::apps {
 
 namespace {
 constexpr double kQuestionSeconds = 1;  // between two questions whether to stop; the delay of Ctrl-C
-constexpr double kLastToHear =
-    2;  // seconds that pass at most until all workers of a job are told that it ends
-constexpr comm::Tag kStop = comm::kOwnTags - 1, kLeave = comm::kOwnTags - 4;
+constexpr comm::Tag kStop = comm::kOwnTags - 1;
 }  // namespace
 
 Stopping::Stopping(Run& run, Beside beside, std::function<void()> settle)
-    : run_(run), settle_(std::move(settle)), beside_(std::move(beside)) {}
+    : run_(run), settle_(std::move(settle)), beside_(std::move(beside)), leaving_(run) {}
 
 Stopping::Stopping(Run& run, std::function<void()> settle)
     : Stopping(run, {[] { return 0.0; }, [](const auto&) {}}, std::move(settle)) {}
@@ -26,6 +24,7 @@ Stopping::Stopping(Run& run, std::function<void()> settle)
 void Stopping::begin() {
   asked_at_ = clock_seconds();
   next_question_ = asked_step_ = run_.k;
+  leaving_.begin();
 }
 
 // Asking at every step would make every algorithm synchronous. The interval is the number of steps that the
@@ -50,18 +49,13 @@ bool Stopping::here() {
     told.push_back(other[3]);
   }
   stop = stop || all_leave;
-  if (leaves && !stop) leave_alone();
+  leaving_.look();
+  if (!stop && leaving_.is_due()) run_.setup.place.council->leave();
   asked_at_ = clock_seconds();
   asked_step_ = k;
   next_question_ = k + int64_t(next);
   if (!stop) beside_.hear(told);
   return stop;
-}
-
-// A job is ended by a signal to each worker in turn, so the first worker waits to see whether all get it.
-void Stopping::leave_alone() {
-  if (leaving_since_ == 0) leaving_since_ = clock_seconds();
-  if (clock_seconds() - leaving_since_ > kLastToHear) run_.setup.place.council->leave();
 }
 
 // A worker that is asked to stop tells the others. All meet, and those behind continue to the step
@@ -70,24 +64,21 @@ bool Stopping::here_apart() {
   if (stop_at_ >= 0) return run_.k >= stop_at_;
   // A replayed run can stop only at steps where the recorded one met.
   if (!run_.config.replay.empty()) return false;
-  while (run_.comm().poll(comm::kAnyone, kLeave)) ++leaving_;
-  const bool leaves = run_.asked_to_leave();
-  if (leaves && leaving_since_ == 0) tell_others(kLeave);
-  const bool all_leave = leaves && leaving_ + 1 >= run_.comm().size();
-  if (!run_.asked_to_stop() && !run_.comm().poll(comm::kAnyone, kStop) && !all_leave) {
-    if (leaves) leave_alone();
+  leaving_.look();
+  if (!leaving_.is_of_all() && !run_.asked_to_stop() && !run_.comm().poll(comm::kAnyone, kStop)) {
+    if (leaving_.is_due()) run_.setup.place.council->leave();
     return false;
   }
-  tell_others(kStop);
+  tell_others();
   stop_at_ = run_.k;
   met_at_ = -1;  // workers that met here may have taken more steps since
   return meet();
 }
 
-void Stopping::tell_others(comm::Tag what) {
+void Stopping::tell_others() {
   comm::Communicator& comm = run_.comm();
   for (int r = 0; r < comm.size(); ++r) try {
-      if (r != comm.rank()) comm.push(r, what, run_.k, 1, Tensor::zeros({1}));
+      if (r != comm.rank()) comm.push(r, kStop, run_.k, 1, Tensor::zeros({1}));
     } catch (const comm::PeerLost&) {  // a lost worker need not be told
     }
 }

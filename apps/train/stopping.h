@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "apps/train/run.h"
+#include "apps/train/leaving.h"
 
 namespace skein::apps {
 
@@ -33,18 +33,16 @@ class Stopping {
 
  private:
   bool here_apart();
-  void tell_others(comm::Tag what);
+  void tell_others();
   bool settle_at_one_step();
-  void leave_alone();
 
   Run& run_;
   const std::function<void()> settle_;
   const Beside beside_;
+  Leaving leaving_;
   int64_t next_question_ = 0;  // at this step the workers ask each other whether to stop
   int64_t asked_step_ = 0;     // of the last question
   double asked_at_ = 0;        // its time
-  double leaving_since_ = 0;   // when this worker first told the others that it is to leave; 0: it is not
-  int leaving_ = 0;            // asynchronous workers: how many others are to leave
   int64_t stop_at_ = -1;       // asynchronous workers stop at this step; negative: not decided
   int64_t met_at_ = -1;        // the last step at which they met
 };

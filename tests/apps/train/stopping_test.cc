@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "comm/communicator/world_of_one.h"
+#include "comm/membership/council.h"
 #include "tests/support/parts.h"
 
 namespace skein::apps {
@@ -13,6 +16,13 @@ Config config_by(const std::string& algorithm) {
   Config c;
   c.algorithm = algorithm;
   return c;
+}
+
+Setup setup_of_member(const comm::Communicator& comm, comm::Council& council) {
+  Setup s;
+  s.place = place_of(comm, &council), s.alone = false;
+  s.steps_per_epoch = 10, s.total_steps = 1000000;
+  return s;
 }
 
 // Takes steps until it should stop, and returns the step.
@@ -79,6 +89,32 @@ TEST(Stopping, AsynchronousWorkersThatNobodyAskedAreTold) {
   });
   EXPECT_GE(ended[0], 3);
   EXPECT_EQ(ended[0], ended[1]);
+}
+
+// Worker 0 is at step 60 and waits there for the other, as at the end of an epoch, when both are told to
+// leave. Worker 1 needs longer to come there than it would wait before it left alone.
+TEST(Stopping, AnAsynchronousWorkerThatWaitsForASlowerOneTellsItThatItIsToLeave) {
+  comm::View v;
+  for (comm::MemberId m : {10, 11}) v.members.push_back({m, "", true});
+  std::vector<int64_t> ended(2);
+  comm::in_local_world(2, [&](comm::Communicator& comm) {
+    comm::Council council(comm.transport(),
+                          {.me = v.members[size_t(comm.rank())].id, .now = v, .card = "", .is_gone = {}});
+    RunOnPaper paper(comm, config_by("ad-psgd"), setup_of_member(comm, council), ".", false);
+    ASSERT_TRUE(paper.run.asynchronous);
+    paper.run.leave = [] { return true; };
+    Stopping stopping(paper.run, [] {});
+    stopping.begin();
+    if (comm.rank() == 0) {
+      paper.run.k = 60;
+      EXPECT_TRUE(stopping.meet());
+      EXPECT_TRUE(stopping.agreed());
+    }
+    for (; !stopping.here(); ++paper.run.k) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ended[size_t(comm.rank())] = paper.run.k;
+    EXPECT_TRUE(stopping.meet());
+  });
+  EXPECT_EQ(ended, std::vector<int64_t>(2, 60));
 }
 
 TEST(Stopping, AsynchronousWorkersMeetOnceAtAStepUntilTheyAreOthers) {
