@@ -42,13 +42,14 @@ class CodedReduction final : public Pending::Op {
     if (done) return;
     for (bool moved = true; moved;) {
       moved = flush();
-      while (sent_ < segments_ && sent_ < back_ + kCodedAhead) send_shares(sent_++), moved = true;
-      while (summed_ < sent_ && sum(summed_)) ++summed_, moved = true;
-      while (back_ < summed_ && receive(back_)) ++back_, moved = true;
+      while (sent_ < segments_ && sent_ < back_.segments + kCodedAhead) send_shares(sent_++), moved = true;
+      while (sums_.segments < sent_ && sum(sums_.segments)) ++sums_.segments, moved = true;
+      while (back_.segments < sums_.segments && receive(back_.segments)) ++back_.segments, moved = true;
     }
     awaited = outgoing_.empty() ? nullptr : &outgoing_.front().codes.ready;
-    missing = summed_ < sent_ ? waiting_share_ : waiting_sum_;  // the others wait for this rank's sums first
-    done = back_ == segments_ && outgoing_.empty();
+    missing =
+        sums_.segments < sent_ ? sums_.awaited : back_.awaited;  // the others wait for this rank's sums first
+    done = back_.segments == segments_ && outgoing_.empty();
   }
 
  private:
@@ -59,6 +60,13 @@ class CodedReduction final : public Pending::Op {
     int64_t step;
     uint32_t layout;
     Staging::Landing codes;
+  };
+
+  // What comes from the others in order, segment after segment and rank after rank.
+  struct Phase {
+    int64_t segments = 0;  // complete
+    Rank next = 0;         // whose message of the next one is due
+    Key awaited;
   };
 
   // Segment s covers [s n kCodedSegment, ...), and rank r owns the r-th part of it, in whole chunks.
@@ -116,14 +124,14 @@ class CodedReduction final : public Pending::Op {
     const Tensor mine = part(x_, s, me_);
     if (mine.size() == 0) return true;
     shares_.resize(size_t(n_));
-    for (; next_ < n_; ++next_) {
-      if (next_ == me_) continue;
-      if (!fetch(next_, kFirst, s, kCodedShare, me_, mine.size(), shares_[size_t(next_)])) {
-        waiting_share_ = missing;
+    for (; sums_.next < n_; ++sums_.next) {
+      if (sums_.next == me_) continue;
+      if (!fetch(sums_.next, kFirst, s, kCodedShare, me_, mine.size(), shares_[size_t(sums_.next)])) {
+        sums_.awaited = missing;
         return false;
       }
     }
-    next_ = 0;
+    sums_.next = 0;
     const Tensor all = me_ == 0 ? mine : Tensor(mine.shape(), kF32, mine.device());
     if (me_ != 0) decode(codec_, all, beside(shares_[0]));
     for (Rank r = 1; r < n_; ++r)
@@ -138,17 +146,17 @@ class CodedReduction final : public Pending::Op {
   }
 
   bool receive(int64_t s) {
-    for (Message m; from_ < n_; ++from_) {
-      if (from_ == me_) continue;
-      const Tensor theirs = part(x_, s, from_);
+    for (Message m; back_.next < n_; ++back_.next) {
+      if (back_.next == me_) continue;
+      const Tensor theirs = part(x_, s, back_.next);
       if (theirs.size() == 0) continue;
-      if (!fetch(from_, kSecond, s, kCodedSum, from_, theirs.size(), m)) {
-        waiting_sum_ = missing;
+      if (!fetch(back_.next, kSecond, s, kCodedSum, back_.next, theirs.size(), m)) {
+        back_.awaited = missing;
         return false;
       }
       decode(codec_, theirs, beside(m));
     }
-    from_ = 0;
+    back_.next = 0;
     return true;
   }
 
@@ -160,11 +168,10 @@ class CodedReduction final : public Pending::Op {
   const Codec codec_;
   const Tensor x_, residual_;
   const int64_t segments_;
-  int64_t sent_ = 0, summed_ = 0, back_ = 0;
-  Rank next_ = 0, from_ = 0;
+  int64_t sent_ = 0;   // segments whose shares were sent
+  Phase sums_, back_;  // this rank's sums of others' shares; others' sums, which come back
   std::vector<Message> shares_;
   std::deque<Outgoing> outgoing_;
-  Key waiting_share_, waiting_sum_;
 };
 
 }  // namespace

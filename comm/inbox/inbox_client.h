@@ -27,7 +27,6 @@ class InboxClient {
   // something to receive.
   int64_t begin(uint16_t kind, int32_t argument = 0);
   bool acknowledged();
-  Clock::time_point due() const { return due_; }
   int descriptor() const { return socket_.get(); }
   void wait(Clock::time_point until);  // for something to receive
   int64_t repeats() const { return repeats_; }

@@ -1,8 +1,6 @@
 // Joining the server, asking for turns, and fetching the center while no worker takes a turn.
 #include "optim/center/turns.h"
 
-#include <omp.h>
-
 #include <utility>
 
 #include "comm/communicator/words.h"
@@ -12,12 +10,6 @@ namespace skein::optim {
 
 using namespace center;
 
-namespace {
-
-constexpr char kTrouble = '!';  // begins the reason for which there is no invitation
-
-}  // namespace
-
 Tensor beside(const Tensor& like, const Tensor& x) {
   const Tensor y = x.device() == like.device() ? x : x.to(like.device());
   return y.view(like.shape());
@@ -25,14 +17,6 @@ Tensor beside(const Tensor& like, const Tensor& x) {
 
 Turns::Turns(const Options& o, int workers, int64_t kept)
     : options_(o), workers_(workers), kept_(kept), dedicated_(has_dedicated_server(o)) {}
-
-Turns::~Turns() { close_center(); }
-
-void Turns::close_center() {
-  stop_ = true;
-  if (center_) center_->wake();
-  if (thread_.joinable()) thread_.join();
-}
 
 // Worker 0 opens the center once, and the workers keep the ranks in it that they have at that time.
 void Turns::join(Worker& me, comm::Communicator& hub, const Center::Column& column) {
@@ -45,21 +29,22 @@ void Turns::join(Worker& me, comm::Communicator& hub, const Center::Column& colu
   if (dedicated_)
     invitation_ = comm::text_of_bytes(comm_->take(server_, kInvitation, 0).payload);
   else if (first_)
-    invitation_ = open_here(me.comm, column);
+    invitation_ = host_.open(options_, me.comm.twin(false), workers_, column, kept_);
+  if (host_.is_open()) host_.serve_beside();
 }
 
 void Turns::start(Worker& me, comm::Communicator& hub, const Center::Column& column) {
   CHECK((&hub != &me.comm) == dedicated_, "--servers dedicated: there is no server");
   if (!std::exchange(joined_, true)) join(me, hub, column);
   if (!dedicated_) invitation_ = comm::broadcast_text(me.comm, invitation_, 0);
-  if (invitation_[0] == kTrouble) throw BadFile(invitation_.substr(1));
+  CenterHost::require_invitation(invitation_);
   if (!inbox_)
     inbox_ = std::make_unique<comm::InboxClient>(comm::Invitation::read(invitation_), comm_->options().key,
                                                  worker_);
   me.comm.broadcast(me.x, 0);
   if (!keeps()) saw(me.x.clone(), 0);
   if (first_) {
-    settled_ = Tensor::zeros({(1 + kept_) * me.x.size()});
+    settled_.all = Tensor::zeros({(1 + kept_) * me.x.size()});
     copy_bytes(settled_center(), me.x);
     if (!me.x.device().is_host()) current_stream(me.x.device()).sync();
     put();
@@ -77,14 +62,14 @@ void Turns::ask(uint16_t kind) {
 }
 
 comm::Message Turns::exchange(const Tensor& what, int64_t version) {
-  is_settled_ = false;
+  settled_.is_current = false;
   comm_->push(server_, kToCenter, inbox_->coming(), 1, what, double(version));
   ask(kTurn);
   return comm_->take(server_, kFromCenter, sequence_);
 }
 
 comm::Message Turns::open() {
-  is_settled_ = false;
+  settled_.is_current = false;
   ask(kTurn);
   return comm_->take(server_, kFromCenter, sequence_);
 }
@@ -97,25 +82,26 @@ void Turns::settle(Worker& me) {
   me.comm.barrier();
   if (first_) pull();
   me.comm.barrier();
-  is_settled_ = true;
+  settled_.is_current = true;
 }
 
 void Turns::pull() {
   ask(kPull);
-  copy(settled_, comm_->take(server_, kFromCenter, sequence_, settled_).payload);
+  copy(settled_.all, comm_->take(server_, kFromCenter, sequence_, settled_.all).payload);
   const comm::Message state = comm_->take(server_, kStateFromCenter, sequence_, Tensor({2}, kI64));
-  version_ = state.payload.data<int64_t>()[0];
-  log_ = state.payload.data<int64_t>()[1];
+  settled_.version = state.payload.data<int64_t>()[0];
+  settled_.log = state.payload.data<int64_t>()[1];
 }
 
 // A server that has lived on has a later one.
 void Turns::put() {
-  comm_->push(server_, kToCenter, inbox_->coming(), 1, settled_);
-  comm_->push(server_, kStateToCenter, inbox_->coming(), 1, Tensor::of<int64_t>({2}, {version_, log_}));
+  comm_->push(server_, kToCenter, inbox_->coming(), 1, settled_.all);
+  comm_->push(server_, kStateToCenter, inbox_->coming(), 1,
+              Tensor::of<int64_t>({2}, {settled_.version, settled_.log}));
   ask(kPut);
   const comm::Message state = comm_->take(server_, kStateFromCenter, sequence_, Tensor({2}, kI64));
-  if (state.payload.data<int64_t>()[0] != version_) pull();
-  is_settled_ = true;
+  if (state.payload.data<int64_t>()[0] != settled_.version) pull();
+  settled_.is_current = true;
 }
 
 void Turns::saw(const Tensor& theta, int64_t version, const Tensor& u) { seen_ = {theta, u, version}; }
@@ -133,14 +119,15 @@ void Turns::visit_seen(Archive& a) {
 void Turns::visit(Archive& a) {
   if (!first_ || (dedicated_ && !a.loading() && membership_changes())) return visit_seen(a);
   if (!a.loading() && membership_changes()) {
-    close_center();
-    center_->read(settled_, version_);
+    host_.close();
+    host_.center().read(settled_.all, settled_.version);
   }
-  CHECK(a.loading() || is_settled_ || membership_changes(),
+  CHECK(a.loading() || settled_.is_current || membership_changes(),
         "a center is saved when the workers have settled");
   Under center(a, "center.");
-  Tensor theta = settled_center(), kept = settled_.view({settled_.size() - theta.size()}, theta.size());
-  center("theta", theta), center("version", version_), center("log", log_);
+  Tensor theta = settled_center(),
+         kept = settled_.all.view({settled_.all.size() - theta.size()}, theta.size());
+  center("theta", theta), center("version", settled_.version), center("log", settled_.log);
   if (kept_ > 0) center("kept", kept);
   if (a.loading()) put();
 }
@@ -148,39 +135,22 @@ void Turns::visit(Archive& a) {
 void Turns::write_model(Worker& me, const Tensor& y) {
   if (first_) copy(y, beside(y, settled_center()));
   me.comm.broadcast(y, 0);
-  const Tensor version = Tensor::of<int64_t>({1}, {version_});
+  const Tensor version = Tensor::of<int64_t>({1}, {settled_.version});
   me.comm.broadcast(version, 0);
   if (!keeps()) saw(y.clone(), version.data<int64_t>()[0]);
 }
 
-// If the center cannot be opened, the others get the reason in place of an invitation.
-std::string Turns::open_center(std::unique_ptr<comm::Communicator> twin, const Center::Column& column) {
-  try {
-    center_ = std::make_unique<Center>(options_, std::move(twin), workers_, column, kept_);
-    return center_->invitation().words();
-  } catch (const Error& e) { return kTrouble + std::string(e.what()); }
-}
-
-std::string Turns::open_here(comm::Communicator& all, const Center::Column& column) {
-  const std::string words = open_center(all.twin(false), column);
-  if (center_)
-    thread_ = comm::Thread([this, team = omp_get_max_threads()] {
-      omp_set_num_threads(team);
-      center_->serve([this] { return !stop_.load(); });
-    });
-  return words;
-}
-
 void Turns::serve(comm::Communicator& hub, const Center::Column& column, Served& kept) {
-  const std::string words = open_center(hub.twin(false), column);
+  const std::string words = host_.open(options_, hub.twin(false), workers_, column, kept_);
   for (int w = 0; w < workers_; ++w) try {
       hub.push(w, kInvitation, 0, 1, comm::bytes_of_text(words));
     } catch (const comm::PeerLost&) {  // lost before it began
     }
-  if (!center_) throw BadFile(words.substr(1));
-  if (kept.center) center_->inherit(kept.center, kept.version);
-  center_->serve([&] { return goes_on(hub, kept); });
-  if (center_->all()) kept.center = center_->all().clone(), kept.version = center_->version();
+  CenterHost::require_invitation(words);
+  Center& center = host_.center();
+  if (kept.center) center.inherit(kept.center, kept.version);
+  center.serve([&] { return goes_on(hub, kept); });
+  if (center.all()) kept.center = center.all().clone(), kept.version = center.version();
 }
 
 }  // namespace skein::optim

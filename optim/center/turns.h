@@ -1,7 +1,7 @@
 // Turns: a worker's side of a center, and, in worker 0 where servers are inline, the thread that serves it.
 #pragma once
 #include "comm/inbox/inbox_client.h"
-#include "optim/center/center.h"
+#include "optim/center/center_host.h"
 #include "optim/served.h"
 
 namespace skein::optim {
@@ -10,7 +10,6 @@ class Turns {
  public:
   // `kept`: how many vectors the algorithm keeps with the center. Throws BadOption.
   Turns(const Options&, int workers, int64_t kept = 0);
-  ~Turns();
 
   // All workers start from worker 0's x, which becomes the center. It is called again, with fewer workers, if
   // one is lost meanwhile. `hub`: the workers and, last, a dedicated server; the same as Worker::comm if
@@ -39,21 +38,19 @@ class Turns {
   void serve(comm::Communicator& hub, const Center::Column& column, Served&);
 
   // Of the center that worker 0 has, where servers are inline.
-  comm::Invitation invitation() const { return center_->invitation(); }
-  int64_t leases_lost() const { return center_->leases_lost(); }
+  comm::Invitation invitation() const { return host_.center().invitation(); }
+  int64_t leases_lost() const { return host_.center().leases_lost(); }
 
  private:
   void join(Worker&, comm::Communicator& hub, const Center::Column&);
-  std::string open_center(std::unique_ptr<comm::Communicator> twin, const Center::Column&);
-  std::string open_here(comm::Communicator& all, const Center::Column&);
-  void close_center();
   void visit_seen(Archive&);
   bool membership_changes() const;
-  Tensor settled_center() const { return settled_.view({settled_.size() / (1 + kept_)}); }
+  Tensor settled_center() const { return settled_.all.view({settled_.all.size() / (1 + kept_)}); }
   bool keeps() const { return first_ && !dedicated_; }  // the center
   void ask(uint16_t kind);
   void pull();
   void put();
+
   const Options options_;
   const int workers_;
   const int64_t kept_;
@@ -65,16 +62,16 @@ class Turns {
   std::string invitation_;  // words of it, or of why there is none
   std::unique_ptr<comm::InboxClient> inbox_;
   int64_t sequence_ = 0;  // of the turn under way
-  Tensor settled_;        // worker 0: the center and what is kept with it, since all settled last
-  int64_t version_ = 0, log_ = 0;
-  bool is_settled_ = false;
+  struct Settled {        // worker 0: the center and what is kept with it, when all settled last
+    Tensor all;
+    int64_t version = 0, log = 0;
+    bool is_current = false;  // no turn has been taken since
+  } settled_;
   struct Seen {
     Tensor theta, u;
     int64_t version = 0;
-  } seen_;  // saw()
-  std::unique_ptr<Center> center_;
-  std::atomic<bool> stop_{false};
-  comm::Thread thread_;
+  } seen_;           // saw()
+  CenterHost host_;  // of worker 0 or of the server
 };
 
 // A strategy whose workers share a center.

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "comm/communicator/words.h"
-#include "engine/vectors/mixing.h"
+#include "engine/vectors/vec.h"
 
 namespace skein::optim {
 
@@ -17,21 +17,14 @@ Flights::Flights(const Options& o, int world)
 }
 
 void Flights::start(Worker& me) {
-  const int64_t n = me.x.size(),
-                buffers = buffer_policy(options_) == BufferPolicy::kMix ? me.buffers.size() : 0;
-  all_ = Tensor({n + buffers}, kF32, me.x.device());
-  x_ = all_.view({n});
-  if (buffers > 0) b_ = all_.view({buffers}, n), scaled_copy(b_, 1.f, me.buffers);
-  copy(x_, me.x);
-  copies_.start(me, graph_, x_);
+  sum_.start(me, buffer_policy(options_) == BufferPolicy::kMix);
+  copies_.start(me, graph_, sum_.x());
   log_ = std::make_unique<OrderLog>(options_, text(me.comm.rank()));
 }
 
-void Flights::show(Worker& me) const { scaled_copy(me.x, 1 / w_, x_); }
-
 void Flights::stepped(Worker& me) {
   ++age_;
-  if (!aloft_) show(me);
+  if (!aloft_) sum_.show(me);
 }
 
 // ---- one gossip after the other
@@ -61,24 +54,25 @@ void Flights::replay(Worker& me) {
 void Flights::turn(Worker& me) {
   if (aloft_) wait(me);  // is here already, but in a replay
   log_->happened(started_);
-  if (b_) scaled_copy(b_, w_, me.buffers);
+  sum_.take_buffers(me);
   if (aloft_) absorb(me);
   launch(me);
-  if (b_) scaled_copy(me.buffers, 1 / w_, b_);
+  sum_.give_buffers(me);
   age_ = 0;
 }
 
 // X += M, w += w_M, in in-peer order.
 void Flights::absorb(const Worker& me) {
   std::vector<Tensor> in;
+  std::vector<double> w;
   for (const comm::Edge& e : mix_.in) {
     const auto m = here_.find({started_ - 1, e.peer});
     CHECK(m != here_.end(), "a gossip that has not landed");
-    in.push_back(me.comm.beside(all_, m->second).payload);
-    w_ += m->second.weight;
+    in.push_back(me.comm.beside(sum_.all(), m->second).payload);
+    w.push_back(m->second.weight);
     here_.erase(m);
   }
-  mix({.y = all_, .x = all_, .in = in});
+  sum_.add(in, w);
   aloft_ = 0;
 }
 
@@ -87,13 +81,13 @@ void Flights::launch(const Worker& me) {
   const int64_t q = started_;
   const comm::Mix p = mix_at(me, q);
   if (copies_) {
-    copies_.give(me, p, kShare, q, x_, w_);
-    copies_.leave(p, x_);  // with what the codec has rounded off
+    copies_.give(me, p, kShare, q, sum_.x(), sum_.w());
+    copies_.leave(p, sum_.x());  // with what the codec has rounded off
   } else {
-    give(me.comm, p, kShare, q, all_, w_);
-    combine(me.comm, {.y = all_, .x = all_, .self = p.self}, p, {});
+    give(me.comm, p, kShare, q, sum_.all(), sum_.w());
+    combine(me.comm, {.y = sum_.all(), .x = sum_.all(), .self = p.self}, p, {});
   }
-  w_ *= p.self;
+  sum_.keep(p.self);
   mix_ = p, mix_of_ = q;
   ++started_;
   aloft_ = !p.in.empty();
@@ -188,9 +182,9 @@ std::vector<int64_t> Flights::tell_started(const Worker& me) {
 
 // X and w with what is here and not absorbed.
 Tensor Flights::all_there_is(const Worker& me, double& w) {
-  if (b_) scaled_copy(b_, w_, me.buffers);
-  Tensor all = all_.clone();
-  w = w_;
+  sum_.take_buffers(me);
+  Tensor all = sum_.all().clone();
+  w = sum_.w();
   for (const auto& [place, m] : here_) axpy(all, 1.f, me.comm.beside(all, m).payload), w += m.weight;
   return all;
 }
@@ -204,19 +198,18 @@ Tensor Flights::contribution(Worker& me) {
 // X <- mean X, w <- mean w. All start again with the same number.
 void Flights::average(Worker& me) {
   double w = 0;
-  copy(all_, all_there_is(me, w));
-  me.comm.mean(all_).wait();
-  w_ = mean_weight(me.comm, w);
+  copy(sum_.all(), all_there_is(me, w));
+  me.comm.mean(sum_.all()).wait();
+  sum_.set(mean_weight(me.comm, w));
   here_.clear();
   const std::vector<int64_t> started = tell_started(me);
   started_ = *std::max_element(started.begin(), started.end());
   aloft_ = age_ = ahead_ = 0;
-  show(me);
-  if (b_) scaled_copy(me.buffers, 1 / w_, b_);
+  sum_.show(me), sum_.give_buffers(me);
 }
 
 void Flights::visit(Archive& a) {
-  a("x", all_), a("w", w_), a("age", age_), a("ahead", ahead_);
+  sum_.visit(a), a("age", age_), a("ahead", ahead_);
   a("started", started_), a("aloft", aloft_);
   int64_t count = int64_t(here_.size());
   a("flights", count);
@@ -224,7 +217,7 @@ void Flights::visit(Archive& a) {
   auto at = here_.begin();
   for (int64_t i = 0; i < count; ++i) {
     Under one(a, text("flight", i, "."));
-    comm::Message m = a.loading() ? comm::Message{{}, Tensor(all_.shape())} : at->second;
+    comm::Message m = a.loading() ? comm::Message{{}, Tensor(sum_.all().shape())} : at->second;
     int64_t number = a.loading() ? 0 : at->first.first, from = a.loading() ? 0 : at->first.second;
     one("number", number), one("from", from), one("weight", m.weight), one("x", m.payload);
     all.emplace(Place(number, comm::Rank(from)), std::move(m));

@@ -8,14 +8,14 @@
 #include "optim/gossip/calls.h"
 #include "optim/gossip/gossip.h"
 #include "optim/gossip/meeting.h"
+#include "optim/gossip/push_sum.h"
 #include "optim/order_log.h"
 
 namespace skein::optim {
 
-// Holds X, the numerator, and the weight w, from which what is on its way is missing; with --bn-policy mix X
-// goes on in w times the running statistics. Gossips follow one after the other. Messages belong to a gossip
-// by its number, the count of gossips that their sender had started before; those of later numbers wait.
-// --record and --replay are of the order of gossips, forwards and meetings.
+// What is on its way is missing from the sum that this worker holds. Gossips follow one after the other.
+// Messages belong to a gossip by its number, the count of gossips that their sender had started before; those
+// of later numbers wait. --record and --replay are of the order of gossips, forwards and meetings.
 class Flights {
  public:
   // s = --staleness; --bn-policy, --wire and what Graph reads. Throws BadOption.
@@ -25,8 +25,8 @@ class Flights {
   // To be called before every forward. A gossip that is late by more than s forwards is waited for; when the
   // one in the air has landed, it is absorbed and the next one sets out. Throws PeerLost, Timeout.
   void gossip(Worker&);
-  const Tensor& x() const { return x_; }  // X, which the worker's step may change
-  void show(Worker&) const;               // me.x <- z = X / w
+  const Tensor& x() const { return sum_.x(); }  // X, which the worker's step may change
+  void show(Worker& me) const { sum_.show(me); }
   void stepped(Worker&);  // to be called after every step; shows z unless some of it is in the air
 
   // Strategy::settle. A worker that has come goes on with its gossips, without forwards, as long as others
@@ -66,8 +66,7 @@ class Flights {
   Calls calls_;
   std::unique_ptr<OrderLog> log_;
 
-  Tensor all_, x_, b_;  // X, and under `--bn-policy mix` w times the running statistics behind it
-  double w_ = 1;
+  PushSum sum_;        // what this worker holds
   int64_t age_ = 0;    // forwards since the gossip in the air was started
   int64_t ahead_ = 0;  // steps whose gossips were started at a meeting
   bool met_ = true;    // and no step since: what was sent is here

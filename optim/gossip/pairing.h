@@ -1,23 +1,20 @@
 // Pairing: a model that its worker steps and its partners average, each on a thread of its own.
 #pragma once
-#include <atomic>
 #include <deque>
-#include <exception>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
 
+#include "optim/gossip/event_order.h"
 #include "optim/gossip/gossip.h"
 #include "optim/gossip/meeting.h"
-#include "optim/order_log.h"
+#include "optim/gossip/shared_model.h"
 
 namespace skein::optim {
 
 // Odd ranks are active: a thread of theirs asks one even rank at a time for an exchange, (x + y) / 2 for
 // both. Even ranks are passive and answer on a thread of theirs while they compute. What happens to x happens
 // one event at a time; --record and --replay are of the order of these events.
-// Large class: two threads share one protocol, and its state is what one mutex guards.
 class Pairing {
  public:
   // BadOption: a graph in which not every odd rank meets one even rank at a time. Any number of
@@ -35,34 +32,40 @@ class Pairing {
   // stays as it is until the next snapshot, and me.x shows it. Collective.
   void meet(Worker&);
   void average(Worker&);  // x <- mean x; collective, after meet()
-  const Tensor& x() const { return x_; }
+  const Tensor& x() const { return model_->x(); }
   // When the membership changes, it first ends all exchanges for good. None is half done then, unless with
   // a lost partner.
   void visit(Archive&);
 
  private:
-  using Lock = std::unique_lock<comm::Mutex>;
+  using Lock = EventOrder::Lock;
   static constexpr comm::Tag kExchange = 1, kLast = 2, kCome = 3;
   // What is recorded: the rank that asked, when it is served, and
   enum Event : int64_t { kSnapshot = -1, kStep = -2, kAsked = -3, kAnswered = -4, kMeeting = -5 };
+  // An active rank's.
+  struct Asked {
+    bool waits = false;  // an exchange is under way
+    int64_t count = 0;   // asked for so far: chooses the next partner
+    comm::Rank partner = 0;
+    double at = 0;  // on the transport's clock
+  };
+  // A passive rank's.
+  struct Served {
+    bool open = false;                   // from a snapshot to the next meeting
+    std::deque<comm::Message> waiting;   // requests not served yet
+    std::map<comm::Rank, int64_t> last;  // the number of the last exchange that each rank got an answer in
+  };
 
   void stop();
   void show(Worker&);
   void exchange();            // the active side's own thread
   void serve(comm::Message);  // the passive side's
   void serve_waiting();
-  void as_sent(const Tensor& y, const Tensor& x, const comm::Communicator&) const;
-  void take_mean(const comm::Message&) const;
-  void half_way(bool changed);
-  void finish_here();
   void end_exchanges();
   void await_last_answer();
   std::optional<comm::Message> come(comm::Tag, int64_t number) const;
-  template <class Ready>
-  void until(Lock&, Ready);
   template <class F>
   void in_turn(Lock&, Event, F);
-  bool next_is(std::initializer_list<Event>) const;
 
   const Options options_;
   const bool mixes_;
@@ -71,28 +74,13 @@ class Pairing {
   bool active_ = false;
   std::unique_ptr<comm::Communicator> other_;  // of the other thread: the handler's or exchange()'s
   comm::Thread thread_;
-  std::atomic<bool> stop_{false};
-  Tensor buffers_before_;
 
-  comm::Mutex mutex_;  // of all that follows
-  comm::Condition changed_;
-  double deadline_ = 60;
-  Tensor all_, x_, b_;     // x, and under `--bn-policy mix` the buffers behind it
-  Tensor sent_, mean_;     // of the exchange on its way
-  bool stale_ = true;      // x is not what me.x shows
-  bool open_ = false;      // partners are served: from a snapshot to the next meeting
-  bool met_ = true;        // and no step since
-  bool running_ = false;   // an exchange is on its way
-  bool stepped_ = false;   // x has changed since it was sent
-  int64_t exchanges_ = 0;  // asked for so far: chooses the next partner
-  comm::Rank partner_ = 0;
-  double asked_at_ = 0;                // on the transport's clock
-  std::deque<comm::Message> waiting_;  // requests not served yet
-  std::map<comm::Rank, int64_t>
-      last_;                   // the number of the last exchange that each rank was given an answer in
-  bool ended_ = false;         // there will be no further exchange
-  std::exception_ptr failed_;  // what ended exchange()
-  std::unique_ptr<OrderLog> log_;
+  EventOrder order_;  // its mutex guards all that follows
+  std::optional<SharedModel> model_;
+  Asked asked_;
+  Served served_;
+  bool met_ = true;     // and no step since
+  bool ended_ = false;  // there will be no further exchange
 };
 
 }  // namespace skein::optim

@@ -33,8 +33,7 @@ class Lsgd final : public Strategy, public WithServer {
         c_l_(o.number("c-local", 0.1)),
         c_g_(o.number("c-global", 0.1)),
         p_l_(o.number("prox-local", 0)),
-        p_g_(o.number("prox-global", 0)),
-        mixes_(buffer_policy(o) == BufferPolicy::kMix) {
+        p_g_(o.number("prox-global", 0)) {
     if (tau_g_ % tau_l_ != 0)
       throw BadOption(text("--tau-global ", tau_g_, ": a multiple of --tau-local ", tau_l_, " is needed"));
     if (groups_ > 0) split_groups(world, groups_);
@@ -48,10 +47,11 @@ class Lsgd final : public Strategy, public WithServer {
       if (std::find(members.begin(), members.end(), rank) != members.end()) members_ = members;
     window_.emplace(window_length_, me.x.device());
     two_levels_ = two_levels(p.groups);
-    all_.emplace(me.comm, me, c_g_, p_g_ / double(tau_g_), mixes_);
+    const bool mixes = buffer_policy(options_) == BufferPolicy::kMix;
+    all_.emplace(me.comm, me, c_g_, p_g_ / double(tau_g_), mixes);
     if (two_levels_) {
       near_ = me.comm.group(members_);
-      group_.emplace(*near_, me, c_l_, p_l_ / double(tau_l_), mixes_);
+      group_.emplace(*near_, me, c_l_, p_l_ / double(tau_l_), mixes);
     }
     leases_ = std::make_unique<Leases>(options_, me.comm, hub_of(me), p);
   }
@@ -123,7 +123,6 @@ class Lsgd final : public Strategy, public WithServer {
   const int64_t window_length_;
   const int64_t groups_;  // 0: one per host
   const double c_l_, c_g_, p_l_, p_g_;
-  const bool mixes_;
   std::optional<LossWindow> window_;
   bool two_levels_ = false;
   std::vector<int> members_;  // of the own group, by world rank

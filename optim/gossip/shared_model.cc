@@ -1,0 +1,64 @@
+// SharedModel: its arithmetic.
+#include "optim/gossip/shared_model.h"
+
+#include "engine/vectors/vec.h"
+
+namespace skein::optim {
+
+SharedModel::SharedModel(const Worker& me, bool mixes_buffers) {
+  const int64_t n = me.x.size(), buffers = mixes_buffers ? me.buffers.size() : 0;
+  all_ = Tensor({n + buffers}, kF32, me.x.device());
+  x_ = all_.view({n});
+  copy(x_, me.x);
+  if (buffers > 0) b_ = all_.view({buffers}, n), copy(b_, me.buffers), buffers_before_ = me.buffers.clone();
+  sent_ = all_.clone(), mean_ = all_.clone();
+}
+
+void SharedModel::show(Worker& me) {
+  copy(me.x, x_);
+  if (b_) copy(me.buffers, b_), copy(buffers_before_, b_);
+  shown_ = true;
+}
+
+void SharedModel::step(Worker& me) {
+  me.local_step(x_);
+  changed_ = true;
+  if (b_) axpy(b_, 1.f, me.buffers), axpy(b_, -1.f, buffers_before_);
+  show(me);
+}
+
+void SharedModel::mean(comm::Communicator& c) { c.mean(all_).wait(); }
+
+// It is rounded if it travels so, or the pair's sum would not be conserved.
+void SharedModel::begin_exchange(const comm::Communicator& c) {
+  changed_ = false;
+  copy(sent_, all_);
+  if (c.options().wire == kF32) return;
+  const Tensor rounded(all_.shape(), c.options().wire, all_.device());
+  copy(rounded, sent_), copy(sent_, rounded);
+}
+
+void SharedModel::receive(const comm::Message& m, const comm::Communicator& c) {
+  scaled_copy(mean_, 0.5f, sent_), axpy(mean_, 0.5f, c.beside(mean_, m).payload);
+}
+
+// x <- x + (received - sent) / 2. If x is still what was sent, that is the mean of the two, with the same
+// bits on both sides.
+void SharedModel::go_half_way(const comm::Communicator& c) {
+  if (changed_ || c.options().wire != kF32)
+    axpy(all_, 1.f, mean_), axpy(all_, -1.f, sent_);
+  else
+    copy(all_, mean_);
+  shown_ = false;
+}
+
+void SharedModel::visit(Archive& a) {
+  a("x", all_);
+  shown_ = false;
+}
+
+void SharedModel::finish() const {
+  if (!all_.device().is_host()) current_stream(all_.device()).sync();
+}
+
+}  // namespace skein::optim
