@@ -1,5 +1,6 @@
 // Replaces the other files of this folder in a build without CUDA: every call of the seam throws.
 #include "engine/backend.h"
+#include "engine/cuda/foreign.h"
 #include "engine/cuda/graph.h"
 #include "engine/device/device_group.h"
 #include "engine/device/device_trouble.h"
@@ -18,5 +19,6 @@ namespace skein::cuda {
 #define CUDA_CALL(result, name, parameters) \
   result name parameters { refuse(#name); }
 #include "engine/seam.def"
+int device_of_foreign(const void*) { refuse("device_of_foreign"); }
 
 }  // namespace skein::cuda

@@ -41,6 +41,24 @@ endfunction()
 foreach(program ${PROGRAMS})
   emulate(${program} $<TARGET_OBJECTS:${program}>)
 endforeach()
+# The Python module alike. Its package is in ${folder}/python.
+if(TARGET _skein)
+  nanobind_add_module(_skein_emulated NB_STATIC ${python_sources})
+  target_compile_definitions(_skein_emulated PRIVATE SKEIN_CUDA)
+  target_compile_features(_skein_emulated PRIVATE cxx_std_20)
+  target_compile_options(_skein_emulated PRIVATE ${SKEIN_FLAGS} -O1)
+  target_link_libraries(_skein_emulated PRIVATE $<TARGET_FILE:skein_apps> onnx_messages PkgConfig::TOMLPLUSPLUS skein_emulated)
+  add_dependencies(_skein_emulated skein_apps)
+  set_target_properties(_skein_emulated PROPERTIES OUTPUT_NAME _skein LIBRARY_OUTPUT_DIRECTORY ${folder}/python/skein
+                        LINK_DEPENDS "${scripts}")
+  add_custom_command(TARGET _skein_emulated POST_BUILD VERBATIM COMMAND ${CMAKE_COMMAND} -E copy ${scripts} ${folder}/python/skein)
+  add_test(NAME emulated.python COMMAND ${Python_EXECUTABLE} -m unittest -v test_arrays
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/tests/emulated)
+  set_tests_properties(emulated.python PROPERTIES LABELS fast TIMEOUT 600 RUN_SERIAL TRUE ENVIRONMENT
+    "${test_environment};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${folder}/python:${PROJECT_SOURCE_DIR}/tests/python;\
+XDG_CACHE_HOME=${folder};SKEIN_EMULATED_GPUS=2")
+endif()
+
 foreach(name emulated_gpu emulated_places)
   add_executable(${name}_test ${PROJECT_SOURCE_DIR}/tests/emulated/${name}_test.cc)
   target_compile_options(${name}_test PRIVATE ${SKEIN_FLAGS} ${as_aligned})

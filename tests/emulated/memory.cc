@@ -54,26 +54,28 @@ Arena::Arena(bool closed) {
   if (key_ >= 0 && pkey_mprotect(first_, kArena, PROT_READ | PROT_WRITE, key_) != 0)
     pkey_free(key_), key_ = -1;
 }
-void* Arena::take(size_t bytes) {
+void* Arena::take(size_t bytes, int device) {
   if (used_ + whole_pages(bytes) + kPage > kArena) return nullptr;
   void* p = first_ + used_;
   used_ += whole_pages(bytes) + kPage;  // an unused page between blocks
-  blocks_[p] = bytes;
+  blocks_[p] = {bytes, device};
   return p;
 }
 size_t Arena::give(void* p) {
   const auto at = blocks_.find(p);
   if (at == blocks_.end()) return 0;
-  const size_t bytes = at->second;
+  const size_t bytes = at->second.bytes;
   madvise(p, whole_pages(bytes), MADV_DONTNEED);
   blocks_.erase(at);
   return bytes;
 }
-bool Arena::holds(const void* p, size_t bytes) const {
+std::optional<int> Arena::device_of(const void* p, size_t bytes) const {
   auto at = blocks_.upper_bound(const_cast<void*>(p));
-  if (at == blocks_.begin()) return false;
+  if (at == blocks_.begin()) return {};
   --at;
-  return static_cast<const char*>(p) + bytes <= static_cast<const char*>(at->first) + at->second;
+  const bool within =
+      static_cast<const char*>(p) + bytes <= static_cast<const char*>(at->first) + at->second.bytes;
+  return within ? std::optional(at->second.device) : std::nullopt;
 }
 bool Arena::around(const void* p) const { return p >= first_ && p < first_ + kArena; }
 void Arena::open() { key_ >= 0 ? pkey_set(key_, 0) : mprotect(first_, used_, PROT_READ | PROT_WRITE); }
@@ -218,12 +220,21 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* a, const void* p) {
+  const Lock lock(gpu().mutex);
+  *a = {};
+  const std::optional<int> device = gpu().memory.device_of(p, 0), host = gpu().pinned.device_of(p, 0);
+  a->type = device ? cudaMemoryTypeDevice : host ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+  a->device = device.value_or(host.value_or(-1));
+  return cudaSuccess;
+}
+
 // New memory begins with NaNs of any type, so that reads before writes are noticed.
 cudaError_t cudaMalloc(void** p, size_t bytes) {
   const Lock lock(gpu().mutex);
   if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
   Gpu& g = gpu();
-  *p = g.used + int64_t(bytes) <= kRoom ? g.memory.take(bytes) : nullptr;
+  *p = g.used + int64_t(bytes) <= kRoom ? g.memory.take(bytes, current_device) : nullptr;
   if (!*p) return said(cudaErrorMemoryAllocation);
   device_here();
   g.used += int64_t(bytes);
@@ -242,7 +253,7 @@ cudaError_t cudaFree(void* p) {
 cudaError_t cudaMallocHost(void** p, size_t bytes) {
   const Lock lock(gpu().mutex);
   if (forbidden()) return said(cudaErrorStreamCaptureUnsupported);
-  *p = gpu().pinned.take(bytes);
+  *p = gpu().pinned.take(bytes, current_device);
   device_here();
   return *p ? cudaSuccess : said(cudaErrorMemoryAllocation);
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <vector>
@@ -22,10 +23,12 @@ using Clock = std::chrono::steady_clock;
 class Arena {
  public:
   explicit Arena(bool closed);
-  void* take(size_t bytes);                     // null if none is left
-  size_t give(void*);                           // its bytes; 0 if it is not the first address of a block
-  bool holds(const void*, size_t bytes) const;  // within one block
-  bool around(const void* p) const;             // inside any block, also a freed one
+  void* take(size_t bytes, int device);  // null if none is left
+  size_t give(void*);                    // its bytes; 0 if it is not the first address of a block
+  // Whose block holds all of it; nothing if none does.
+  std::optional<int> device_of(const void*, size_t bytes) const;
+  bool holds(const void* p, size_t bytes) const { return device_of(p, bytes).has_value(); }
+  bool around(const void* p) const;  // inside any block, also a freed one
   // Opens it for the calling thread and the threads it makes, if the processor has memory protection keys;
   // else for the process.
   void open();
@@ -35,7 +38,11 @@ class Arena {
   char* first_ = nullptr;
   size_t used_ = 0;
   int key_ = -1;
-  std::map<void*, size_t> blocks_;
+  struct Block {
+    size_t bytes = 0;
+    int device = 0;
+  };
+  std::map<void*, Block> blocks_;
 };
 
 struct Piece {
@@ -74,6 +81,7 @@ struct Gpu {
   Arena memory{true}, pinned{false};
   // Never removed, because events may refer to destroyed ones.
   std::map<Stream*, std::unique_ptr<Stream>> streams;
+  std::map<int, Stream*> defaults;                 // by device: CUDA's default stream
   std::vector<std::shared_ptr<Capture>> captures;  // in progress
   int64_t used = 0;
   std::set<int> in_use;

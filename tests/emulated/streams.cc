@@ -10,7 +10,24 @@
 
 namespace skein::emulated {
 
+namespace {
+Stream& add_stream(int device, int priority) {
+  auto made = std::make_unique<Stream>();
+  made->device = device, made->priority = priority;
+  Stream& s = *made;
+  gpu().streams.emplace(&s, std::move(made));
+  return s;
+}
+// The calling thread's device has one, which other libraries use. Ours never does, so null is no stream here.
+Stream& default_stream() {
+  Stream*& s = gpu().defaults[device_here()];
+  if (!s) s = &add_stream(device_here(), 0);
+  return *s;
+}
+}  // namespace
+
 Stream& stream_at(void* handle) {
+  if (handle == cudaStreamLegacy) return default_stream();
   const auto at = gpu().streams.find(static_cast<Stream*>(handle));
   if (at == gpu().streams.end()) fault("work is queued on a stream that is none");
   return *at->second;
@@ -113,12 +130,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* s, unsigned, int priority) {
   const Lock lock(gpu().mutex);
-  auto made = std::make_unique<Stream>();
-  made->device = device_here();
-  made->priority = priority;
-  Stream* const key = made.get();
-  *s = reinterpret_cast<cudaStream_t>(key);
-  gpu().streams.emplace(key, std::move(made));
+  *s = reinterpret_cast<cudaStream_t>(&add_stream(device_here(), priority));
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned flags) {

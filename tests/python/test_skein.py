@@ -277,11 +277,14 @@ class Workers(unittest.TestCase):
 
 
 class OnDevice:
-    """What a CUDA array shows of itself: nothing but its device is looked at."""
+    """What an array on a device that is not there shows of itself: nothing but its device is looked at."""
     shape, dtype = (3,), np.dtype(np.float32)
 
+    def __init__(self, kind=2):
+        self.kind = kind
+
     def __dlpack_device__(self):
-        return 2, 1
+        return self.kind, 77
 
     def __dlpack__(self, **_):
         raise AssertionError("an array on a device was asked for its memory")
@@ -323,8 +326,9 @@ class Alone(unittest.TestCase):
                 (frozen, {}, "read-only"),
                 (np.zeros(6, np.float32)[::2], {}, "has gaps between its numbers"),
                 ([x, x], {}, "is given twice"),
-                (OnDevice(), {}, "parameter 0 (OnDevice[3]) is on CUDA device 1: parameters of this package lie on the host"),
-                ([x, OnDevice()], {}, "parameter 1 (OnDevice[3]) is on CUDA device 1"),
+                (OnDevice(), {}, "parameter 0 (OnDevice[3]) is on CUDA device 77: "),
+                ([x, OnDevice()], {}, "parameter 1 (OnDevice[3]) is on CUDA device 77, and parameter 0 (ndarray[3]) on the host"),
+                (OnDevice(10), {}, "parameter 0 (OnDevice[3]) is on ROCm device 77: parameters lie on the host or on a CUDA"),
                 ([x, np.zeros(3)], {}, "parameter 1 (ndarray[3]): parameters are float32, not float64"),
                 ([x[:2], x[1:]], {}, "parameter 1 (ndarray[2]) overlaps parameter 0"),
                 (x, {"algorithm": "sgpp"}, "did you mean sgp?"),

@@ -18,8 +18,8 @@ void agree(comm::Communicator& all, double mine, const Tensor& x) {
   for (size_t r = 0; r < of_all.size(); ++r)
     if (of_all[r] != of_all[0] || of_all[r][0] == kNothing)
       throw BadOption(
-          text("average: contiguous, writable arrays of one size are wanted, of float32 or float64, on ",
-               "the host; worker 0 gives ", described(of_all[0]),
+          text("average: contiguous, writable arrays of one size are wanted, of float32 or float64; ",
+               "worker 0 gives ", described(of_all[0]),
                r > 0 ? text(", worker ", r, ' ', described(of_all[r])) : ""));
 }
 

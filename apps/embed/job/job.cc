@@ -91,7 +91,8 @@ void EmbeddedJob::call(const std::function<void(comm::Communicator&)>& f) const 
   throw comm::EpochEnds(e.what());
 }
 
-Tensor EmbeddedJob::zeros(int64_t n) const {
+Tensor EmbeddedJob::zeros(int64_t n, Device d) const {
+  if (!d.is_host()) return Tensor::zeros({n}, kF32, d);
   const Tensor t = council() ? Tensor({n}) : Tensor({n}, kF32, peers().allocator());
   if (n > 0) std::fill_n(t.data<float>(), n, 0.f);
   return t;

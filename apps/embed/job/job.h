@@ -39,8 +39,8 @@ class EmbeddedJob {
   // Calls a collective function that is no worker's, such as an average. Throws EpochEnds also for a lost
   // peer, if there is a council: it can be called again after a worker has gone on in the next epoch.
   void call(const std::function<void(comm::Communicator&)>&) const;
-  Tensor zeros(
-      int64_t n) const;  // f32, for a worker; where peers can read it, if it need not outlive an epoch
+  // f32, for a worker; on the host where peers can read it, if it need not outlive an epoch.
+  Tensor zeros(int64_t n, Device = kCpu) const;
   int changes() const { return changes_; }  // of the membership, that this process has been through
   comm::Traffic traffic() const;            // of all epochs
 

@@ -2,7 +2,6 @@
 // keywords are handled in skein/__init__.py; here all numbers are one vector. A call that waits for peers
 // releases the GIL.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -11,8 +10,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include "apps/embed/job/averages.h"
 #include "apps/embed/job/job_worker.h"
+#include "apps/embed/python/memory.h"
 #include "apps/embed/python/parts.h"
 #include "apps/embed/python/simulating.h"
 #include "comm/communicator/words.h"
@@ -24,14 +23,6 @@ namespace skein::apps {
 namespace {
 
 using Free = nb::call_guard<nb::gil_scoped_release>;
-using Array = nb::ndarray<nb::c_contig, nb::device::cpu>;
-using View = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
-using Window = nb::ndarray<nb::array_api, float, nb::c_contig, nb::device::cpu>;  // knows DLPack and buffers
-
-Tensor over(void* data, int64_t elements, DType type) {
-  return Tensor({elements}, type,
-                std::make_shared<Storage>(data, elements * int64_t(size_of(type)), kCpu, nullptr));
-}
 
 // ---- jobs -----------------------------------------------------------------------------------------------
 
@@ -43,50 +34,6 @@ std::shared_ptr<EmbeddedJob> join(const std::string& place, double deadline, con
   if (wire != "fp32" && wire != "bf16") throw BadOption("wire=\"" + wire + "\": fp32 or bf16");
   o.wire = wire == "bf16" ? kBF16 : kF32;
   return std::make_shared<EmbeddedJob>(o);
-}
-
-// Averages an array. Without one that can be averaged it takes part all the same, so that every worker
-// gets the error.
-void average(EmbeddedJob& job, const std::optional<Array>& x) {
-  const bool singles = x && x->dtype() == nb::dtype<float>(),
-             doubles = x && x->dtype() == nb::dtype<double>();
-  const Tensor t =
-      !singles && !doubles ? Tensor() : over(x->data(), int64_t(x->size()), doubles ? kI64 : kF32);
-  const nb::gil_scoped_release free;
-  job.call([&](comm::Communicator& all) { doubles ? average_doubles(all, t) : average_floats(all, t); });
-}
-
-// ---- memory ---------------------------------------------------------------------------------------------
-
-// The vectors of a worker: its parameters (in the caller's array, if there is one), their
-// gradient, and buffers.
-class Memory {
- public:
-  Memory(const EmbeddedJob& job, int64_t parameters, int64_t buffers, std::optional<View> x)
-      : callers_(x),
-        x_(x ? over(x->data(), parameters, kF32) : job.zeros(parameters)),
-        g_(job.zeros(parameters)),
-        buffers_(job.zeros(buffers)) {}
-
-  WorkerVectors vectors() const { return {.x = x_, .g = g_, .buffers = buffers_}; }
-  const Tensor& x() const { return x_; }
-  const Tensor& g() const { return g_; }
-  const Tensor& buffers() const { return buffers_; }
-  void clear_gradient() { std::fill_n(g_.data<float>(), g_.size(), 0.f); }
-
- private:
-  const std::optional<View> callers_;  // keeps its memory
-  const Tensor x_, g_, buffers_;
-};
-
-// A window that keeps the memory alive.
-template <const Tensor& (Memory::*of)() const>
-Window window(nb::handle self, int64_t begin, const std::vector<size_t>& shape) {
-  const Tensor& t = (nb::cast<const Memory&>(self).*of)();
-  size_t size = 1;
-  for (const size_t extent : shape) size *= extent;
-  CHECK(begin >= 0 && begin + int64_t(size) <= t.size(), begin, size, t.size());
-  return Window(t.data<float>() + begin, shape.size(), shape.data(), self);
 }
 
 // ---- workers --------------------------------------------------------------------------------------------
@@ -116,7 +63,7 @@ std::unique_ptr<PythonWorker> make_worker(std::shared_ptr<EmbeddedJob> job,
                                           const std::vector<int64_t>& sizes, int64_t count,
                                           const std::vector<Part>& parts) {
   WorkerVectors v = memory->vectors();
-  v.count = count, v.segments = segments_of(parts);
+  v.count = count, v.segments = segments_of(parts, v.x.device());
   const JobWorkerOptions o{algorithm, optimizer, lr, weight_decay, seed, flags, layout, sizes};
   return std::unique_ptr<PythonWorker>(new PythonWorker{memory, {std::move(job), v, o}});
 }
@@ -160,16 +107,8 @@ NB_MODULE(_skein, m) {
       .def_prop_ro("local_rank", &EmbeddedJob::local_rank)
       .def_prop_ro("ways", &EmbeddedJob::ways)
       .def(
-          "barrier", [](const EmbeddedJob& j) { j.call([](auto& all) { all.barrier(); }); }, Free())
-      .def("average", &average, nb::arg("array").noconvert().none());
-
-  nb::class_<Memory>(m, "Memory")
-      .def(nb::init<const EmbeddedJob&, int64_t, int64_t, std::optional<View>>(), nb::arg("job"),
-           nb::arg("parameters"), nb::arg("buffers"), nb::arg("x").noconvert().none())
-      .def("parameters", &window<&Memory::x>)
-      .def("gradients", &window<&Memory::g>)
-      .def("buffers", &window<&Memory::buffers>)
-      .def("clear_gradient", &Memory::clear_gradient);
+          "barrier", [](const EmbeddedJob& j) { j.call([](auto& all) { all.barrier(); }); }, Free());
+  define_memory(m);
 
   nb::class_<PythonWorker>(m, "Worker")
       .def(nb::new_(&make_worker), nb::arg("job"), nb::arg("memory"), nb::arg("algorithm"),

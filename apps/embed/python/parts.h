@@ -10,7 +10,7 @@ namespace skein::apps {
 // begin, end, rows, columns, hidden, decays
 using Part = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool>;
 
-inline Segments segments_of(const std::vector<Part>& parts) {
+inline Segments segments_of(const std::vector<Part>& parts, Device d = kCpu) {
   if (parts.empty()) return {};
   std::vector<Segments::Segment> all;
   for (const auto& [begin, end, rows, columns, hidden, decays] : parts)
@@ -20,7 +20,7 @@ inline Segments segments_of(const std::vector<Part>& parts) {
                    .columns = columns,
                    .hidden = hidden,
                    .decay = decays ? 1.f : 0.f});
-  return {all, kCpu};
+  return {all, d};
 }
 
 }  // namespace skein::apps

@@ -19,6 +19,7 @@ import contextlib
 import weakref
 
 from . import _skein
+from ._arrays import device_of, exported, is_jax
 from ._flags import values_of, words_of
 from ._layout import Layout
 from ._simulate import plain_world, simulate
@@ -63,8 +64,8 @@ class Job:
                seed=1, buffers=(), **flags):
         """A worker that trains these parameters, together with those of the other workers.
 
-        parameters  float32, on the host: one array of one axis, whose memory is then the worker's, or any number of
-                    arrays and tensors, or a dict or pairs of names and arrays, as model.named_parameters(). PyTorch's are
+        parameters  float32, all on the host or on one GPU: one array of one axis, whose memory is then the worker's, or any number
+                    of arrays and tensors, or a dict or pairs of names and arrays, as model.named_parameters(). PyTorch's are
                     moved into the worker's memory, with their `grad`. Other arrays give their values:
                     Worker.parameters are the live ones. All workers start with those of worker 0.
         algorithm   a row of skein.algorithms()
@@ -83,15 +84,19 @@ class Job:
                       seed, flags)
 
     def average(self, array):
-        """array <- its mean over all workers, in place. All give contiguous, writable arrays on the host, of one size, of
-        float32 or float64; else all get an exception."""
-        array = array.detach() if hasattr(array, "detach") else array
-        if type(array).__module__.startswith("jax"):  # it cannot be written, and does not say so by DLPack
+        """array <- its mean over all workers, in place. All give contiguous, writable arrays of one size, of float32 or
+        float64, on the host or on a GPU; else all get an exception."""
+        try:
+            if is_jax(array):
+                raise TypeError("it is immutable")
+            array = array.detach() if hasattr(array, "detach") else array
+            array = array if device_of(array)[0] is None else exported(array)
+        except (TypeError, BufferError, BadOption):  # it is none of these, and the others must hear of it
             array = None
         try:
-            self._native.average(array)
-        except TypeError:  # it is none of these, and the others must hear of it
-            self._native.average(None)
+            _skein.average(self._native, array)
+        except TypeError:
+            _skein.average(self._native, None)
 
     def barrier(self):
         self._native.barrier()
@@ -119,10 +124,10 @@ class Worker:
         self._job, self._layout = job, layout
         self._gradient = self._given = None  # of the last step, and what it returned
         self._failed = False                 # gradient() has raised
-        memory = _skein.Memory(job._native, layout.parameter_count, layout.buffer_count, layout.vector)
-        layout.bind(memory)
+        memory = layout.make_memory(job._native)
         self._native = _skein.Worker(job._native, memory, algorithm.replace("_", "-"), optimizer, lr, weight_decay, seed,
                                      words_of(flags), layout.words, layout.sizes, layout.count, layout.segments)
+        layout.end_call()
 
     parameters = property(lambda self: self._layout.parameters,
                           doc="the live parameters, one array each, to be read by the buffer protocol or DLPack")
@@ -143,7 +148,8 @@ class Worker:
         self._gradient, self._given = gradient, None
         me = weakref.ref(self)  # what is native keeps this function, and must not keep this worker
         try:
-            self._native.step(lambda: me()._compute())
+            with self._layout.call():
+                self._native.step(lambda: me()._compute())
         except BaseException:
             self._job.leave_unless_alone()
             raise
@@ -163,7 +169,8 @@ class Worker:
     def _leaving_if_it_fails(self):
         """Around calls that may take a step once more, in which gradient() may raise: the others wait for its part."""
         try:
-            yield
+            with self._layout.call():
+                yield
         except BaseException:
             if self._failed:
                 self._job.leave_unless_alone()
@@ -173,6 +180,7 @@ class Worker:
         """Within gradient(): the gradient of parameters[index] is final, so that its sum over the workers may be under
         way while others are computed. In any order, or not at all; what is not named is sent when gradient() returns."""
         self._layout.fetch(index)
+        self._layout.begin_call()
         self._native.ready(index)
 
     steps = property(lambda self: self._native.steps,
@@ -190,7 +198,8 @@ class Worker:
         try:
             yield self
         finally:
-            self._native.hide_model()
+            with self._layout.call():
+                self._native.hide_model()
 
     def finish(self):
         """After the last step, once: the parameters of all workers are now that model. Returns how far apart they
@@ -206,7 +215,8 @@ class Worker:
     def load(self, path):
         """Loads the newest checkpoint of a directory, or that one. All workers together, as many as have saved it or not.
         In an elastic job it comes before the first step; in a newcomer, which has the state of the others, it does nothing."""
-        self._native.load(str(path))
+        with self._layout.call():
+            self._native.load(str(path))
 
     def figures(self):
         """What was sent, and how long this worker waited for others."""

@@ -1,53 +1,11 @@
 """Where parameters of several arrays lie in a worker's vector."""
+import contextlib
 import sys
 
+from . import _skein
+from ._arrays import (copy_into, device_of, exported, is_float32, is_jax, is_torch, place_of, shape_of, size_of,
+                      stream_of)
 from ._skein import BLOCK, BadOption
-
-_CPU = 1  # DLPack's DLDeviceType, as are
-_DEVICES = {2: "CUDA device", 8: "Metal device", 10: "ROCm device"}
-
-
-def _place(array):
-    """(first byte, byte after the last one) of a contiguous array or tensor of float32; None of others."""
-    if is_torch(array):
-        begin = array.data_ptr() if array.is_contiguous() else None
-    else:
-        said = getattr(array, "__array_interface__", {"strides": ()})
-        begin = said["data"][0] if said.get("strides") is None else None
-    size = _size(_shape(array))
-    return (begin, begin + 4 * size) if begin and size else None
-
-
-def is_torch(array):
-    return type(array).__module__.split(".")[0] == "torch" or (
-        "torch" in sys.modules and isinstance(array, sys.modules["torch"].Tensor))
-
-
-def _other_device(array):
-    """The device of an array that does not lie in the host's memory; else None."""
-    if is_torch(array):
-        return None if array.device.type == "cpu" else array.device
-    kind, number = array.__dlpack_device__() if hasattr(array, "__dlpack_device__") else (_CPU, 0)
-    return None if kind == _CPU else f"{_DEVICES.get(kind, f'device of kind {kind}, number')} {number}"
-
-
-def _shape(array):
-    if hasattr(array, "shape"):
-        return [int(n) for n in array.shape]
-    return list(memoryview(array).shape)
-
-
-def _is_float32(array):
-    if hasattr(array, "dtype"):
-        return str(array.dtype).endswith("float32")
-    return memoryview(array).format == "f"
-
-
-def _size(shape):
-    size = 1
-    for n in shape:
-        size *= n
-    return size
 
 
 def _in_blocks(size):
@@ -64,8 +22,9 @@ def _named(parameters):
 
 class Layout:
     """given, shapes       the parameters as they were given
-    vector           the array whose memory is the worker's, or None
-    parameters, gradients  one array a parameter, once bind() was called
+    vector           the array, or its DLPack capsule, whose memory is the worker's, or None
+    device           the index of the GPU where all lie, or None for the host
+    parameters, gradients  one array a parameter, once make_memory() was called
     words               the same for equal layouts
     sizes               of the parameters as they lie in the vector, with the padding behind them
     segments            (begin, end, rows, columns, hidden, decays) of each, for optimizers that ask; or empty
@@ -74,21 +33,20 @@ class Layout:
     def __init__(self, parameters, buffers, optimizer="sgd", matrices=None):
         single = hasattr(parameters, "shape") and not is_torch(parameters)
         self._names, self.given = (None, [parameters]) if single else _named(parameters)
-        self._given_buffers = [b for b in buffers if _is_float32(b)]
+        self._given_buffers = [b for b in buffers if is_float32(b)]
         if not self.given:
             raise BadOption("no parameters: an empty list, or a generator that was read before")
         for i, array in enumerate(self.given):
             self._check(i, array)
-        self.shapes = [_shape(p) for p in self.given]
-        self._buffer_shapes = [_shape(b) for b in self._given_buffers]
-        self.count = sum(map(_size, self.shapes))
+        self.shapes = [shape_of(p) for p in self.given]
+        self._buffer_shapes = [shape_of(b) for b in self._given_buffers]
+        self.count = sum(map(size_of, self.shapes))
         if self.count == 0:
             raise BadOption("these parameters have no elements")
-        self.buffer_count = sum(map(_size, self._buffer_shapes))
+        self.buffer_count = sum(map(size_of, self._buffer_shapes))
+        self._find_device()
         self._check_overlaps()
-        self.vector = parameters if single and len(_shape(parameters)) == 1 else None
-        if self.vector is not None:
-            self._check_memory(memoryview(self.vector))
+        self.vector = self._own_memory_of(parameters) if single and len(shape_of(parameters)) == 1 else None
         self._find_segments(optimizer, matrices)
         self.parameter_count = sum(self.sizes)
         self.words = ",".join("x".join(map(str, s)) for s in self.shapes + self._buffer_shapes)
@@ -100,21 +58,47 @@ class Layout:
     def _name(self, i):
         array = self.given[i]
         name = f" '{self._names[i]}'" if self._names else ""
-        return f"parameter {i}{name} ({type(array).__name__}{_shape(array)})"
+        return f"parameter {i}{name} ({type(array).__name__}{shape_of(array)})"
 
     def _check(self, i, array):
-        if not _is_float32(array):
+        if not is_float32(array):
             raise BadOption(f"{self._name(i)}: parameters are float32, not {getattr(array, 'dtype', 'others')}")
-        if where := _other_device(array):
-            raise BadOption(f"{self._name(i)} is on {where}: parameters of this package lie on the host")
         if any(other is array for other in self.given[:i]):
             raise BadOption(f"{self._name(i)} is given twice")
 
     def _check_overlaps(self):
-        places = sorted((*_place(array), i) for i, array in enumerate(self.given) if _place(array))
+        places = sorted((*place_of(array), i) for i, array in enumerate(self.given) if place_of(array))
         for (_, end, i), (begin, _, j) in zip(places, places[1:]):
             if begin < end:
                 raise BadOption(f"{self._name(j)} overlaps {self._name(i)}: each has memory of its own")
+
+    def _find_device(self):
+        self.device, first = device_of(self.given[0])
+        for i, array in enumerate(self.given):
+            index, where = device_of(array)
+            name = f"{self._name(i)} is on {where}"
+            if index is not None and index < 0:
+                raise BadOption(f"{name}: parameters lie on the host or on a CUDA device")
+            if index != self.device:
+                raise BadOption(f"{name}, and {self._name(0)} on {first}: a worker's parameters lie on one device")
+            if index is not None and (why := _skein.trouble_with(index)):
+                raise BadOption(f"{name}: {why}")
+        for array in self._given_buffers:
+            if device_of(array)[0] != self.device:
+                raise BadOption(f"a buffer is on {device_of(array)[1]}, and the parameters on {first}")
+
+    def _own_memory_of(self, array):
+        """What the worker trains in place: the array itself, or its capsule if it is on a GPU."""
+        if self.device is None:
+            try:
+                memory = memoryview(array)
+            except TypeError:  # it knows DLPack alone, such as memory that CUDA has pinned
+                return array
+            self._check_memory(memory)
+            return array
+        if is_jax(array):
+            raise BadOption("this array is read-only: give a writable one, or [array], which is copied once")
+        return exported(array)
 
     @staticmethod
     def _check_memory(memory):
@@ -126,7 +110,7 @@ class Layout:
     # ---- segments: what optimizers other than SGD treat as one, a parameter or a part of the single vector
 
     def _find_segments(self, optimizer, matrices):
-        self.segments, self.sizes = [], [_size(s) for s in self.shapes]
+        self.segments, self.sizes = [], [size_of(s) for s in self.shapes]
         if optimizer == "sgd":
             if matrices is not None:
                 raise BadOption("matrices: sgd treats all parameters alike; leave it out, or choose another optimizer")
@@ -140,7 +124,7 @@ class Layout:
         hidden = self._hidden(shapes, matrices)
         begin = 0
         for i, shape in enumerate(shapes):
-            size = _size(shape)
+            size = size_of(shape)
             if size == 0:
                 continue
             rows = shape[0] if len(shape) > 1 else 1
@@ -175,8 +159,20 @@ class Layout:
 
     # ---- memory
 
-    def bind(self, memory):
-        self._memory = memory
+    def make_memory(self, job):
+        """The vectors of a worker of this job, with the values that were given."""
+        device = -1 if self.device is None else self.device
+        try:
+            self._memory = memory = _skein.Memory(job, self.parameter_count, self.buffer_count, self.vector, device)
+        except TypeError:
+            raise BadOption("this array is read-only or has gaps between its numbers: give a contiguous, writable one, or "
+                            "[array], which is copied once") from None
+        self.end_call()
+        self._lay_into(memory)
+        self.begin_call()
+        return memory
+
+    def _lay_into(self, memory):
         self.parameters, self.gradients, at = [], [], 0
         for i, (array, shape) in enumerate(zip(self.given, self.shapes)):
             x, g = memory.parameters(at, shape), memory.gradients(at, shape)
@@ -192,10 +188,31 @@ class Layout:
         for array, shape in zip(self._given_buffers, self._buffer_shapes):
             window = memory.buffers(at, shape)
             _move(array, window) if is_torch(array) else copy_into(window, array)
-            at += _size(shape)
+            at += size_of(shape)
+
+    # ---- order between the program's work on a GPU and the worker's; on the host all is done when a call returns
+
+    def begin_call(self):
+        """The worker's stream waits for what the program has queued so far."""
+        if self.device is not None:
+            self._memory.wait_for(stream_of(self.device, self._torch))
+
+    def end_call(self):
+        """Waits for the worker's work, so that any stream of the program may use its vectors."""
+        if self.device is not None:
+            self._memory.finish()
+
+    @contextlib.contextmanager
+    def call(self):
+        self.begin_call()
+        try:
+            yield
+        finally:
+            self.end_call()
 
     def clear(self):
         self._memory.clear_gradient()
+        self.end_call()
         for tensor, g in self._torch.values():
             tensor.grad = g
 
@@ -218,14 +235,15 @@ class Layout:
             self.copy_gradients(self.gradients, gradients)
         else:
             loss = given
+        self.begin_call()
         return float(loss.detach() if hasattr(loss, "detach") else loss)
 
     def copy_gradients(self, to, gradients):
         if len(gradients) != len(to):
             raise BadOption(f"{len(gradients)} gradients for {len(to)} parameters")
         for i, (window, array) in enumerate(zip(to, gradients)):
-            if _shape(array) != self.shapes[i]:
-                raise BadOption(f"gradient {i} has the shape {_shape(array)}, its parameter {self.shapes[i]}")
+            if shape_of(array) != self.shapes[i]:
+                raise BadOption(f"gradient {i} has the shape {shape_of(array)}, its parameter {self.shapes[i]}")
             copy_into(window, array)
 
 
@@ -236,18 +254,3 @@ def _move(tensor, window):
         window = torch.from_dlpack(window)
         window.copy_(tensor)
         tensor.data = window
-
-
-def copy_into(to, array):
-    """Copies between contiguous arrays of one shape. `array` supports the buffer protocol or __array__."""
-    if not _is_float32(array):
-        raise BadOption(f"float32 is wanted, not {array.dtype}")
-    try:
-        source = memoryview(array)
-    except TypeError:
-        source = memoryview(array.__array__())
-    if not source.c_contiguous:
-        source = memoryview(source.tobytes())
-    source = source.cast("B") if source.nbytes else source
-    if source.nbytes:
-        memoryview(to).cast("B")[:] = source

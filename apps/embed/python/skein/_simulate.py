@@ -1,7 +1,8 @@
 """Training in a simulated world: all workers in this process, on virtual time."""
 from . import _skein
+from ._arrays import copy_into, is_torch
 from ._flags import words_of
-from ._layout import Layout, copy_into, is_torch
+from ._layout import Layout
 from ._skein import BadOption
 
 _PLAIN = """
@@ -44,6 +45,8 @@ def simulate(world, algorithm, gradient, start, *, steps, evaluate=None, every=1
     """
     optimizer = optimizer.replace("_", "-")
     layout = Layout(start, (), optimizer, matrices)
+    if layout.device is not None:
+        raise BadOption("start: a simulation's parameters lie on the host")
     one = hasattr(start, "shape") and not is_torch(start)
     curve = []
 
