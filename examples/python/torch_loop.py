@@ -37,16 +37,16 @@ def main():
         if job.rank == 0 and step % 100 == 99:
             print(f"step {step + 1}  loss {loss.item():.3f}", flush=True)
 
-    with worker.model():  # the same model on all workers
-        model.eval()
-        images = torch.randn(2000, 20, generator=torch.Generator().manual_seed(9))
-        with torch.no_grad():
-            right = (model(images).argmax(1) == (images @ truth).argmax(1)).float().mean()
-        model.train()
+    worker.finish()  # from here on the parameters are the same model on all workers
+    model.eval()
+    images = torch.randn(2000, 20, generator=torch.Generator().manual_seed(9))
+    with torch.no_grad():
+        right = (model(images).argmax(1) == (images @ truth).argmax(1)).float().mean()
     if job.rank == 0:
         figures = worker.figures()
         print(f"{100 * float(right):.1f} % right; {figures['bytes'] / args.steps:.0f} bytes a step")
     job.close()
+    return model
 
 
 if __name__ == "__main__":
