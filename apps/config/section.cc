@@ -31,7 +31,7 @@ double Section::number(const std::string& key, double otherwise, double low, dou
   const double v = n->value<double>().value_or(NAN);
   if (v >= low && v <= high) return v;
   refuse(key, text(v, " is out of range; allowed: ",
-                   high < kMost ? text("from ", low, " to ", high) : text(low, " or more")));
+                   high < kMost || v > high ? text("from ", low, " to ", high) : text(low, " or more")));
 }
 
 int64_t Section::count(const std::string& key, int64_t otherwise, int64_t low, int64_t high) {

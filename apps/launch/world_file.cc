@@ -138,10 +138,16 @@ void read_links(Section& top, SitePlan& site) {
   }
 }
 
+std::string text_of(const Section& s, const char* key, const std::string& path) {
+  try {
+    return read_file(path, kLongestFile);
+  } catch (const BadFile& e) { s.refuse(key, e.what()); }
+}
+
 // One number a line, in milliseconds.
 std::vector<double> read_trace(const Section& s, const std::string& path) {
   std::vector<double> seconds;
-  std::istringstream lines(read_file(path, kLongestFile));
+  std::istringstream lines(text_of(s, "trace", path));
   for (std::string line; std::getline(lines, line);) {
     const double ms = number_in<double>(line).value_or(-1);
     if (!(ms >= 0 && ms <= 1e12))
@@ -180,6 +186,7 @@ void read_compute(Section& top, WorldFile& w, const std::filesystem::path& folde
     p.step = s.number("step_ms", 0) / 1e3;
     p.forward = s.number("forward", p.forward, 0, 1);
     p.cores = s.number("cores", 1, 1e-3);
+    p.ahead = s.number("ahead_ms", 0) / 1e3;
     using Law = PacePlan::Law;
     const auto belongs = [&](Law law, const char* key) {
       if (p.law != law && s.has(key)) s.refuse(key, "is of another law");

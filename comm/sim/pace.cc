@@ -1,6 +1,7 @@
 // Draws are pure functions of (seed, worker, step).
 #include "comm/sim/pace.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -14,11 +15,15 @@ Pace::Pace(World& w, PacePlan p, uint64_t seed, int rank, int workers, double sp
 
 void Pace::begin() {
   seconds_ = draw() / speed_;
+  done_ = steps_ > 0 ? std::min(plan_.ahead / speed_, world_.now() - idle_since_) : 0;
   ++steps_;
 }
 
 void Pace::work(double share) {
-  if (share * seconds_ > 0) world_.compute(share * seconds_, plan_.cores);
+  const double off = std::min(done_, share * seconds_), left = share * seconds_ - off;
+  done_ -= off;
+  if (left > 0) world_.compute(left, plan_.cores);
+  idle_since_ = world_.now();
 }
 
 double Pace::draw() {

@@ -9,6 +9,7 @@ struct PacePlan {
   double step = 0;          // seconds of a step with a whole batch, on average, alone on `cores`
   double forward = 1. / 3;  // share of it that forward takes; backward has the rest
   double cores = 1;         // that a worker uses
+  double ahead = 0;         // seconds of a step that need no weights: done while the worker waits before it
   double sigma = 0;         // kLognormal: standard deviation of the logarithm
   double slow = 1;          // kMarkov: a slow step takes so many times as long as one that is not,
   double enter = 0;         // with this probability a worker that is not slow is so in its next step,
@@ -41,7 +42,8 @@ class Pace {
   const double speed_;
   uint64_t steps_ = 0;
   bool slow_ = false;
-  double seconds_ = 0;
+  double seconds_ = 0, done_ = 0;  // of this step, alone; of it, done while the worker waited
+  double idle_since_ = 0;          // by the world's clock
 };
 
 }  // namespace skein::comm::sim

@@ -88,6 +88,20 @@ TEST_F(Flat, GhostsTakeTheTimeAndTheBytesOfTheirModels) {
   }
 }
 
+// What needs no weights is done while shares travel, in all steps but the first.
+TEST_F(Flat, WhatNeedsNoWeightsIsDoneWhileAWorkerWaits) {
+  const std::string flags = "--model resnet50 --steps 10 --algorithm ";
+  const double travels = 4 * 25557032 / 1.25e8;
+  for (const double ahead : {0.02, 0.06, 0.3}) {
+    const std::string world = kGhost + "ahead_ms = " + std::to_string(1e3 * ahead);
+    ASSERT_EQ(train(world_of(3, world), flags + "sgp").status, 0) << place_.read(".err");
+    const double saved = std::min(ahead, 0.1);  // there is no more to a step
+    EXPECT_NEAR(summary()["seconds"].get<double>(), 10 * (0.1 + travels) - 9 * saved, 0.02) << ahead;
+    ASSERT_EQ(train(world_of(1, world), flags + "sgd").status, 0) << place_.read(".err");
+    EXPECT_NEAR(summary()["seconds"].get<double>(), 1, 1e-5) << "nobody waits";
+  }
+}
+
 TEST_F(Flat, OfASeedHasTheSameLogBesideAnythingElse) {
   const std::string law = "law = \"lognormal\"\nsigma = 0.4\n", flags = "--steps 6 --lr 0.01 --algorithm ";
   const std::string load =
@@ -131,6 +145,8 @@ TEST_F(Flat, RefusesWhatNeedsAModelOrNumbers) {
       {world_of(2, kQuadratic), "--steps 5 --algorithm sgd", "--algorithm sgd"},
       {world_of(2, kQuadratic), sgp + "--batch-size 8,4", "--batch-size: shares that differ do not go with"},
       {world_of(2, kQuadratic), "--steps 5 --algorithm gem --servers dedicated", "--servers: dedicated"},
+      {world_of(4, kGhost), sgp + "--peers 4", "--peers 4: the graph exponential offers 3 with 4 workers"},
+      {world_of(4, kQuadratic), "--steps 5 --algorithm lsgd --groups 8", "--groups 8: with 4 workers 1 to 4"},
       {world_of(3, kQuadratic), sgp + "--topology bipartite-exponential",
        "needs an even number of workers, not 3"},
       {world_of(2, kGhost + "[quadratic]\nzeta = 1\n"), sgp, "quadratic: needs gradient = \"quadratic\""},

@@ -16,6 +16,7 @@ TEST(WorldFile, IsReadAsItSays) {
 seed = 7
 [compute]
 step_ms = 250
+ahead_ms = 50
 law = "lognormal"
 sigma = 0.25
 cores = 2
@@ -61,6 +62,7 @@ kills_per_hour = 36
   EXPECT_EQ(w.seed, 7u);
   EXPECT_EQ(w.pace.law, comm::sim::PacePlan::Law::kLognormal);
   EXPECT_EQ(w.pace.step, 0.25);
+  EXPECT_EQ(w.pace.ahead, 0.05);
   ASSERT_EQ(w.site.hosts.size(), 4u);
   EXPECT_EQ(w.site.workers(), 5);
   EXPECT_EQ(w.site.hosts[0].rate, 1.25e8);
@@ -115,6 +117,10 @@ TEST(WorldFile, SaysWhatIsWrongAndWhere) {
        "lognormal?"},
       {"[compute]\nstep_ms = 1\nsigma = 1\n" + kHost, "[compute] sigma: is of another law"},
       {"[compute]\nlaw = \"trace\"\n" + kHost, "[compute] trace: is needed"},
+      {"[compute]\nlaw = \"trace\"\ntrace = \"none\"\n" + kHost,
+       "w.toml:3: [compute] trace: none: cannot open this file"},
+      {"[compute]\nstep_ms = 1\nahead_ms = -1\n" + kHost, "w.toml:3: [compute] ahead_ms: -1 is out of range"},
+      {"[compute]\nstep_ms = 1e99\n" + kHost, "step_ms: 1e+99 is out of range; allowed: from 0 to 1e+12"},
       {"[host]\nname = \"a\"\n" + kCompute, "w.toml:1: host: is to be written as [[host]]"},
       {"gradients = 1\n" + kLeast, "w.toml:1: unknown key 'gradients'"},
       {"seed = 1 2\n", "w.toml:1: not valid TOML"},
