@@ -62,8 +62,7 @@ void begin_again(const Member& me, Kept& kept) {
 void begin_epoch(const Member& me, Kept& kept) {
   const bool newcomer = kept.legacy.directory.empty();
   if (newcomer) kept.legacy.left_at = clock_seconds();
-  kept.legacy.enter(me.council->now());
-  kept.legacy.share(me.comm);
+  kept.legacy.share(me.comm, me.council->now());
   if (newcomer) kept.home->join(kept.legacy.directory);
   if (me.rank == 0) kept.home->take_over();
 }

@@ -202,8 +202,8 @@ bool Mailbox::wait_room(Rank from, int64_t bytes, Clock::time_point until) {
   return room_.wait_until(lock, until, free);
 }
 
-void Mailbox::lose(Rank r, const std::string& why, bool ended) {
-  membership_.lose(r, why, ended);
+void Mailbox::lose(Rank r, const std::string& why, bool ended, std::optional<double> silent) {
+  membership_.lose(r, why, ended, silent);
   wake();
 }
 void Mailbox::leave(Rank r) {

@@ -45,7 +45,8 @@ class Mailbox {
   void landed(const Header&, const Tensor& landing);
   bool room(Rank from, int64_t bytes) const;
   bool wait_room(Rank from, int64_t bytes, Clock::time_point until);  // false: there still is none
-  void lose(Rank, const std::string& why, bool ended = false);        // wakes all waits
+  // As Membership::lose(); wakes all waits.
+  void lose(Rank, const std::string& why, bool ended = false, std::optional<double> silent = {});
   // Whether a message is of an epoch so old that it is silently dropped (Membership::let_epochs_overlap).
   bool outdated(const Header& h) const { return membership_.past(h.epoch); }
   void leave(Rank);

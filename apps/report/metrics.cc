@@ -144,19 +144,15 @@ void MetricsLog::write(const LostEvent& e) {
 
 Json to_json(const ChangeEvent& e) {
   const char* const cause = e.lost.empty() ? "joined" : e.joined ? "lost and joined" : "lost";
-  return {{"cause", cause},
-          {"who", e.lost},
-          {"joined", e.joined},
-          {"membership", e.number},
-          {"workers", e.workers},
-          {"step", e.step},
-          {"epoch", e.epoch},
-          {"seconds", e.seconds},
-          {"agreed_s", e.agreed},
-          {"healed_s", e.healed},
-          {"steps_redone", e.steps_redone},
-          {"images_redealt", e.images_redealt},
-          {"weight_lost", e.weight_lost}};
+  Json j = {{"cause", cause},       {"who", e.lost},  {"joined", e.joined}, {"membership", e.number},
+            {"workers", e.workers}, {"step", e.step}, {"epoch", e.epoch},   {"seconds", e.seconds}};
+  put(j, "detected_s", e.detected);
+  j.update({{"agreed_s", e.agreed},
+            {"healed_s", e.healed},
+            {"steps_redone", e.steps_redone},
+            {"images_redealt", e.images_redealt},
+            {"weight_lost", e.weight_lost}});
+  return j;
 }
 
 ChangeEvent change_of(const Json& j) {
@@ -164,6 +160,7 @@ ChangeEvent change_of(const Json& j) {
   e.step = j.at("step"), e.epoch = j.at("epoch"), e.seconds = j.at("seconds");
   e.number = j.at("membership"), e.workers = j.at("workers"), e.joined = j.at("joined");
   e.lost = j.at("who").get<std::vector<std::string>>();
+  if (j.contains("detected_s")) e.detected = j.at("detected_s").get<double>();
   e.agreed = j.at("agreed_s"), e.healed = j.at("healed_s");
   e.steps_redone = j.at("steps_redone"), e.images_redealt = j.at("images_redealt");
   e.weight_lost = j.at("weight_lost");

@@ -92,6 +92,9 @@ struct ChangeEvent {  // of the membership
   int number = 1;                      // of the membership's epoch that begins
   int workers = 0, joined = 0;         // how many there are now; how many of them are new
   std::vector<std::string> lost = {};  // "worker 2: its process has ended", by their ranks before
+  // Seconds from the last sign of life of a lost member until the first of the others knew of its loss; the
+  // longest of all the lost. Nothing if none was lost, or if nobody who is left had been connected with them.
+  std::optional<double> detected = {};
   // Since worker 0 of the new members noticed: until all had agreed, and until their first step was complete.
   double agreed = 0, healed = 0;
   int64_t steps_redone = 0, images_redealt = 0;  // taken before, and taken back

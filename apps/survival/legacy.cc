@@ -2,6 +2,7 @@
 #include "apps/survival/legacy.h"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "apps/base/together.h"
@@ -127,6 +128,8 @@ std::vector<int64_t> Legacy::shares_of(comm::Communicator& comm) const {
   return data::deal_by_speed(global_batch, speeds);
 }
 
+// Says of the change under way that this is the epoch that begins. Between it and the one that this worker
+// has left there may have been others that did not come about, because members were lost.
 void Legacy::enter(const comm::View& now) {
   if (changes.empty()) return;
   ChangeEvent& e = changes.back();
@@ -141,7 +144,27 @@ void Legacy::enter(const comm::View& now) {
   }
 }
 
-void Legacy::share(comm::Communicator& comm) {
+// Whoever was the first to know of a loss had heard the shortest silence.
+std::optional<double> Legacy::detected(comm::Communicator& comm, const comm::View& now) const {
+  constexpr double kUnknown = std::numeric_limits<double>::max();
+  std::vector<double> mine;
+  for (const comm::View::Member& m : before.members) {
+    if (now.has(m.id)) continue;
+    const auto known = silences.find(m.id);
+    mine.push_back(known == silences.end() ? kUnknown : known->second);
+  }
+  if (mine.empty()) return {};
+  std::vector<double> least(mine.size(), kUnknown);
+  for (const auto& one : comm::gather_numbers(comm, mine))
+    for (size_t i = 0; i < least.size(); ++i) least[i] = std::min(least[i], one[i]);
+  std::optional<double> longest;
+  for (const double s : least)
+    if (s < kUnknown) longest = std::max(longest.value_or(0), s);
+  return longest;
+}
+
+void Legacy::share(comm::Communicator& comm, const comm::View& now) {
+  enter(now);
   deal_again(comm);
   Json mine = {{"directory", directory},
                {"workers", workers_at_first},
@@ -158,6 +181,7 @@ void Legacy::share(comm::Communicator& comm) {
   changes.clear();
   if (told.contains("changes"))
     for (const Json& e : told.at("changes")) changes.push_back(change_of(e));
+  if (!changes.empty()) changes.back().detected = detected(comm, now);
 }
 
 }  // namespace skein::apps

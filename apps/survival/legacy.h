@@ -1,6 +1,7 @@
 // Legacy: what a worker takes along from one epoch of the membership into the next.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ struct Legacy {
   optim::Snapshot state;   // after the steps that the next epoch begins with
   data::Split data;        // opened images
   double left_at = 0;      // clock_seconds() when it left the last epoch
+  // Of members of that epoch that it had lost: for how long they had been silent then, in seconds.
+  std::map<comm::MemberId, double> silences;
   double speed = 0;  // in proportion to which it is dealt images; 0: not known, or all are dealt the same
 
   // Of asynchronous rows: which steps of that epoch were taken, as far as this worker knows.
@@ -52,13 +55,12 @@ struct Legacy {
   // Whether the workers of `comm`, the next epoch's, continue a run. If not, all that had its state were lost
   // before the first step, and they begin it. `agreed`: as the view says. Collective.
   bool goes_on(comm::Communicator& comm, int64_t agreed) const;
-  // Says of the change under way that this is the epoch that begins. Between it and the one that this worker
-  // has left there may have been others that did not come about, because members were lost.
-  void enter(const comm::View&);
-  // Every worker takes over what rank 0 knows of the run. Collective.
-  void share(comm::Communicator&);
+  // The epoch that begins is `now`: every worker takes over what rank 0 knows of the run. Collective.
+  void share(comm::Communicator&, const comm::View& now);
 
  private:
+  void enter(const comm::View&);
+  std::optional<double> detected(comm::Communicator&, const comm::View& now) const;
   optim::Snapshot::Fields fields_with_center(comm::Communicator&) const;
   Json words_of_apart() const;
   void deal_again(comm::Communicator&);

@@ -67,6 +67,7 @@ Outcome Rollback::leave_epoch() try {
   legacy->workers_at_first = record_.workers_at_first();
   legacy->workers_before = run_.setup.place.world;
   legacy->before = run_.setup.place.council->now();
+  legacy->silences = silences();
   legacy->global_batch = run_.setup.global_batch;
   legacy->data = run_.setup.data;
   if (const data::Portions& p = *run_.setup.portions; !p.even() || run_.config.batch_size.automatic)
@@ -89,6 +90,15 @@ Outcome Rollback::leave_epoch() try {
   out.legacy = std::move(legacy);
   return out;
 } catch (const comm::Timeout& e) { return end(e.what()); }
+
+std::map<comm::MemberId, double> Rollback::silences() const {
+  const std::vector<comm::View::Member>& members = run_.setup.place.council->now().members;
+  const comm::Membership& all = run_.survivors.everybody().membership();
+  std::map<comm::MemberId, double> of;
+  for (size_t r = 0; r < members.size(); ++r)
+    if (const auto silent = all.silent_for(comm::Rank(r))) of[members[r].id] = *silent;
+  return of;
+}
 
 ChangeEvent Rollback::change(const comm::View& next) const {
   const comm::View& now = run_.setup.place.council->now();

@@ -43,6 +43,7 @@ class Rollback {
   };
   Common agree(comm::Communicator& living) const;
   ChangeEvent change(const comm::View& next) const;
+  std::map<comm::MemberId, double> silences() const;
   bool all_know(comm::Communicator& living, int64_t step) const;
   Outcome outcome(const std::vector<int>& members, const std::string& rest) const;
 

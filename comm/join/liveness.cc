@@ -75,6 +75,7 @@ bool Liveness::hear(Peer& p, const char* bytes, size_t n) {
 void Liveness::read(Peer& p) {
   char bytes[256];
   for (;;) {
+    const double silent = seconds_since(p.silence.last());
     const ssize_t n = recv(p.socket.get(), bytes, sizeof bytes, MSG_DONTWAIT);
     if (n > 0) {
       p.silence.heard(Clock::now());
@@ -90,7 +91,7 @@ void Liveness::read(Peer& p) {
     const std::string error = ended ? "" : std::strerror(errno);
     // Its last messages may arrive later than the hang-up; its goodbye arrives after them.
     if (p.bye) return;
-    return box_.lose(p.rank, ended ? "its process has ended" : "the link failed: " + error, ended);
+    return box_.lose(p.rank, ended ? "its process has ended" : "the link failed: " + error, ended, silent);
   }
 }
 
@@ -112,7 +113,8 @@ void Liveness::check(bool now) {
     if (p.open && !p.bye && p.silence.is_over(time)) {
       p.open = false;
       const double limit = std::round(10 * p.silence.limit(time)) / 10;
-      box_.lose(p.rank, text("not heard of for ", limit, " s (stopped, or the link is cut)"));
+      box_.lose(p.rank, text("not heard of for ", limit, " s (stopped, or the link is cut)"), false,
+                seconds_since(p.silence.last()));
     }
   }
 }

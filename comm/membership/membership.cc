@@ -7,11 +7,11 @@ namespace {
 constexpr auto kGraceAfterError = std::chrono::seconds(2);
 }
 
-void Membership::lose(Rank r, const std::string& why, bool ended) {
+void Membership::lose(Rank r, const std::string& why, bool ended, std::optional<double> silent) {
   std::lock_guard lock(mutex_);
   if (state_.at(size_t(r)) != State::kAlive) return;
   state_[size_t(r)] = State::kLost;
-  fates_[r] = {why, ended};
+  fates_[r] = {.why = why, .ended = ended, .silent = silent};
   ++lost_;
 }
 
@@ -19,7 +19,7 @@ void Membership::leave(Rank r) {
   std::lock_guard lock(mutex_);
   if (state_.at(size_t(r)) != State::kAlive) return;
   state_[size_t(r)] = State::kLeft;
-  fates_[r] = {"it has ended its work", true};
+  fates_[r] = {.why = "it has ended its work", .ended = true};
 }
 
 void Membership::fail(Rank r) {
@@ -34,10 +34,11 @@ void Membership::fail(Rank r) {
 void Membership::settle() {
   if (failed_ == 0) return;
   std::lock_guard lock(mutex_);
-  for (const auto& [r, fate] : fates_) {
+  for (auto& [r, fate] : fates_) {
     if (state_[size_t(r)] != State::kLeft || fate.failed_at == Clock::time_point()) continue;
     if (Clock::now() - fate.failed_at < kGraceAfterError) continue;
     state_[size_t(r)] = State::kLost;
+    fate.silent = seconds_since(fate.failed_at);
     ++lost_, --failed_;
   }
 }
@@ -63,6 +64,12 @@ std::string Membership::why(Rank r) const {
   std::lock_guard lock(mutex_);
   const auto f = fates_.find(r);
   return f == fates_.end() ? std::string() : f->second.why;
+}
+
+std::optional<double> Membership::silent_for(Rank r) const {
+  std::lock_guard lock(mutex_);
+  const auto f = fates_.find(r);
+  return f == fates_.end() ? std::nullopt : f->second.silent;
 }
 
 std::vector<Rank> Membership::dead() const {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,8 +54,8 @@ class Membership {
   bool past(uint32_t e) const { return overlap_ && e + 1 < epoch_; }
 
   // The rank died or fell silent; the first reason is kept. `ended`: it has certainly ended, and is not a
-  // rank that was cut off and continues alone.
-  void lose(Rank, const std::string& why, bool ended = false);
+  // rank that was cut off and continues alone. `silent`: seconds since its last sign of life, where known.
+  void lose(Rank, const std::string& why, bool ended = false, std::optional<double> silent = {});
   void leave(Rank);  // it said goodbye: an error only for ranks that still wait for it
   // It said goodbye because of an error. If all ranks have that error, each will soon meet it. A rank that
   // still waits some seconds later misses this one, so settle() then counts it as lost.
@@ -65,6 +66,8 @@ class Membership {
   bool lost(Rank) const;
   bool ended(Rank) const;       // it has certainly ended: it left, or its end was seen
   std::string why(Rank) const;  // why it is lost or has left; empty if it is alive
+  // Of a lost rank: seconds from its last sign of life until lose(), where known.
+  std::optional<double> silent_for(Rank) const;
   bool any_lost() const { return lost_ > 0; }
   std::vector<Rank> dead() const;  // lost, in rank order
   // Throws PeerLost if the rank is lost or has left.
@@ -80,6 +83,7 @@ class Membership {
   struct Fate {
     std::string why;
     bool ended = false;
+    std::optional<double> silent = {};
     Clock::time_point failed_at{};
   };
   std::map<Rank, Fate> fates_;  // of those that are not alive

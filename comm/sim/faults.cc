@@ -109,20 +109,23 @@ void World::fall_silent(Worker by, Worker of) {
     if (me == round->members.size() || peer == round->members.size() || !round->open[me]) continue;
     if (!round->boxes[me]->membership().alive(Rank(peer))) continue;
     note(text(ids_[by], " has not heard of ", ids_[of]));
+    const std::chrono::duration<double> silent = baton_.now() - unheard_.at({by, of});
     round->boxes[me]->lose(Rank(peer),
-                           text("not heard of for ", options_.silence, " s (stopped, or the link is cut)"));
+                           text("not heard of for ", options_.silence, " s (stopped, or the link is cut)"),
+                           false, silent.count());
   }
 }
 
 // Its peers see the end of this connection after all that came by it.
 void World::hang_up(const std::shared_ptr<Round>& round, size_t me) {
   round->open[me] = false;
+  const double ended = now();
   for (size_t peer = 0; peer < round->members.size(); ++peer)
     if (peer != me)
-      network_.send_last(round->workers[me], round->workers[peer], [this, round, me, peer] {
+      network_.send_last(round->workers[me], round->workers[peer], [this, round, me, peer, ended] {
         if (!round->open[peer] || !round->boxes[peer]->membership().alive(Rank(me))) return;
         note(text(round->members[peer], " sees the end of ", round->members[me]));
-        round->boxes[peer]->lose(Rank(me), "its process has ended", true);
+        round->boxes[peer]->lose(Rank(me), "its process has ended", true, now() - ended);
       });
 }
 

@@ -81,7 +81,8 @@ void TcpPeer::end(const std::string& why) {
 // A connection also ends when its peer does; its goodbye, or the end of its heartbeats, tells which it was.
 void TcpPeer::report_failure() {
   if (over_ && all_.box_.membership().alive(peer_) && Clock::now() - over_since_ > kVerdict)
-    all_.box_.lose(peer_, why_.empty() ? "it has closed its connection" : why_);
+    all_.box_.lose(peer_, why_.empty() ? "it has closed its connection" : why_, false,
+                   seconds_since(over_since_));
 }
 
 }  // namespace skein::comm

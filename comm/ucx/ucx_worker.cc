@@ -136,7 +136,7 @@ void UcxEndpoints::Worker::report_failures() {
   for (Rank r = 0; r < Rank(peers_.size()); ++r) {
     Peer* d = peers_[size_t(r)].get();
     if (d && d->failed_ && box_.membership().alive(r) && Clock::now() - d->failed_at_ > kVerdict)
-      box_.lose(r, text("UCX says: ", d->why_));
+      box_.lose(r, text("UCX says: ", d->why_), false, seconds_since(d->failed_at_));
   }
 }
 

@@ -57,6 +57,8 @@ TEST_F(Elastic, AnyWorkerMayDieAndTheOthersFinishTheRun) {
       EXPECT_EQ(s["workers"], 3);
       ASSERT_EQ(s["recoveries"].size(), 1u) << s;
       expect_has(s["recoveries"][0]["who"][0], "worker " + victim);
+      EXPECT_GE(s["recoveries"][0].at("detected_s"), 0);
+      EXPECT_LT(s["recoveries"][0].at("detected_s"), 10) << "not by silence";
       EXPECT_FALSE(s["interrupted"]);
     }
 }

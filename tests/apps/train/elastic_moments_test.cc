@@ -127,6 +127,44 @@ TEST(ElasticTrainer, SaysHowMuchOfPushSumsWeightWentWithTheLost) {
   EXPECT_NEAR(changes[0].at("weight_lost").get<double>(), lost, 1e-9);
 }
 
+// ---- after how long a loss is noticed
+// ------------------------------------------------------------------------------------------------
+
+// What the run says of its last change, when this happens after a worker has joined.
+Json last_change(const std::function<void(World&, ElasticJob&)>& happens) {
+  const InMemory w;
+  Config c = elastic_config("allreduce", 5);
+  c.epochs = 16;
+  const Played p = play(c, w.path() / "run", [&](World& world, ElasticJob& job) {
+    world.at(0.3, [&] { job.join(); });
+    world.at(3, [&] { happens(world, job); });
+  });
+  expect_what_is_promised("allreduce", p.record);
+  const Json all = Json::parse(read_file(w.path() / "run" / "summary.json")).at("recoveries");
+  EXPECT_EQ(all.size(), 2u) << all.dump();
+  return all.back();
+}
+
+TEST(ElasticTrainer, SaysAfterHowLongALossWasNoticed) {
+  constexpr auto kHangUp = ElasticJob::Death::kHangUp, kSilence = ElasticJob::Death::kSilence;
+  const Json killed = last_change([](World&, ElasticJob& j) { j.kill(j.members().at(1), kHangUp); });
+  const comm::sim::Weather weather = elastic_world(1).weather;
+  EXPECT_NEAR(killed.at("detected_s").get<double>(), weather.latency + weather.jitter / 2,
+              weather.jitter / 2 + 1e-6);
+  const Json silent = last_change([](World&, ElasticJob& j) { j.kill(j.members().at(0), kSilence); });
+  EXPECT_NEAR(silent.at("detected_s").get<double>(), kElasticSilence, 1e-6);
+  const Json hung = last_change([](World&, ElasticJob& j) { j.hang(j.members().at(2), 60); });
+  EXPECT_NEAR(hung.at("detected_s").get<double>(), kElasticSilence, 1e-6);
+  const Json both = last_change([](World&, ElasticJob& j) {
+    const std::vector<Id> members = j.members();
+    j.kill(members.at(1), kHangUp), j.kill(members.at(3), kSilence);
+  });
+  EXPECT_EQ(both.at("who").size(), 2u);
+  EXPECT_NEAR(both.at("detected_s").get<double>(), kElasticSilence, 1e-6) << "of two losses, the later";
+  const Json joined = last_change([](World&, ElasticJob& j) { j.join(); });
+  EXPECT_FALSE(joined.contains("detected_s")) << joined.dump();
+}
+
 // ---- what only worker 0 knows of a center that it keeps ------------------------------------------
 
 TEST(ElasticTrainer, DealsAgainWhatOnlyALostWorkerZeroHadGivenToItsCenter) {

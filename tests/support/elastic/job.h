@@ -240,7 +240,7 @@ class ElasticJob {
     legacy.founder = legacy.founder || d.view.epoch == 1;
     const bool later = d.view.epoch > 1 && legacy.goes_on(all, d.view.step);
     Config c = config_;
-    if (later) legacy.enter(d.view), legacy.share(all);
+    if (later) legacy.share(all, d.view);
     if (d.view.epoch > 1) {
       share_batch(c, later ? legacy.global_batch : config_.batch_size * config_.workers, all.size());
       if (!m.has_server && !servers_.empty()) c.of_algorithm["servers"] = "inline";
