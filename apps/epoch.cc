@@ -222,7 +222,7 @@ int Epoch::train() {
                               kept_.legacy.workers_at_first, me_.world));
   if (!adapted_.empty()) progress_.say(adapted_);
   c_.output = directory_;
-  if (me_.announce) me_.announce(directory_);
+  if (me_.announce) together(survivors_.comm(), [&] { me_.announce(directory_); });
   tell_server(me_, directory_);
   if (!setup_.alone) connect_devices();
   const std::unique_ptr<Trainer> trainer = make_trainer();
@@ -260,6 +260,9 @@ int work(const Command& command, const Member& me, Kept& kept) try {
   report_leaving();
   say(stdout, fmt::format("worker {} has left; the others continue\n", me.rank));
   return 0;
+} catch (...) {
+  kept.home.reset();  // before the register, which lies in that directory, is removed
+  throw;
 }
 
 }  // namespace skein::apps

@@ -151,7 +151,9 @@ void RunDirectory::join(const std::string& path) {
 
 void RunDirectory::take_over() {
   if (std::exchange(first_, true) || !file_) return;
-  leave_note();
+  try {
+    leave_note();
+  } catch (const BadFile&) {}  // for want of space, but a run that goes on need not end for a note
 }
 
 RunDirectory::Answer RunDirectory::lock(short kind, off_t from, off_t bytes) {

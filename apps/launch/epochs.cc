@@ -94,13 +94,19 @@ void Epochs::meet_seats() {
   }();
   key_ = met->key();
   if (o_.elastic) find_register(*met);
-  now_ = connect(*met, o_.elastic ? first_view(met->all_gather(introduction(me_, card_))) : View());
+  try {
+    now_ = connect(*met, o_.elastic ? first_view(met->all_gather(introduction(me_, card_))) : View());
+  } catch (...) {
+    if (register_.is_founder()) register_.remove();
+    throw;
+  }
   now_->place.rank = seat_.rank, now_->place.world = seat_.world;
   now_->place.local_rank = seat_.local_rank, now_->place.local_world = seat_.local_world;
   if (o_.elastic) open_council(*now_, {});
 }
 
-// Who is started by hand, by MPI or by SLURM in one directory has a register there.
+// Who is started in one directory has a register there, also those whom a launcher has started: it decides
+// when others have joined them.
 void Epochs::find_register(comm::Rendezvous& met) {
   const bool has_place = o_.place != JobOptions().place;
   const std::string name =
@@ -161,8 +167,22 @@ void Epochs::end() {
   register_.remove();
 }
 
+// Of members that end together, whoever closes its door last finds all the others closed. As long as there
+// are others, they may need the register to agree about who goes on.
 Epochs::~Epochs() {
-  if (directory_.empty() && register_.is_founder()) register_.remove();
+  if (!o_.elastic) return;
+  MembershipNote note;
+  for (const View::Member& m : now_->view.members) note.doors.push_back(read_card(m.card));
+  now_.reset();
+  door_ = {};
+  try {
+    const auto found = directory_.empty() ? std::nullopt : read_membership(directory_);
+    if (found) note = *found;
+    const bool something_left = found || !register_.name().empty();
+    if (!something_left || !all_have_ended(note)) return;
+    if (!directory_.empty()) remove_membership(directory_);
+    register_.remove();
+  } catch (const Error&) {}  // what lies there is no note of this job
 }
 
 comm::Communicator& Epochs::communicator() { return *now_->communicator; }
@@ -181,7 +201,7 @@ void Epochs::open_door() {
 void Epochs::write_card() {
   card_ =
       make_card(door_port_, is_of_one_host() ? std::vector<std::string>{"127.0.0.1"} : comm::own_addresses(),
-                serves_, register_.word());
+                serves_, register_.words());
 }
 
 comm::TransportOptions Epochs::transport_options(uint32_t epoch) const {
@@ -226,14 +246,15 @@ void Epochs::open_council(Connection& c, std::unique_ptr<comm::Succession> begun
                           .describe = [this](const std::string& v) { return describe(v); }});
   c.council = std::make_unique<comm::Council>(
       *c.transport,
-      comm::CouncilOptions{.me = me_,
-                           .now = c.view,
-                           .card = card_,
-                           .is_gone = is_gone,
-                           .has_register = [this](const View& v) { return register_.decides(v); },
-                           .claim = [this](const View& v) { return register_.claim(v); },
-                           .decided = [&c](const View& v) { c.door->tell(v); },
-                           .ended = [&c](const comm::End& e) { c.door->tell(e); }},
+      comm::CouncilOptions{
+          .me = me_,
+          .now = c.view,
+          .card = card_,
+          .is_gone = is_gone,
+          .has_register = [this](const View& v) { return register_.decides(v); },
+          .claim = [this](const View& now, const View& next) { return register_.claim(now, next); },
+          .decided = [&c](const View& v) { c.door->tell(v); },
+          .ended = [&c](const comm::End& e) { c.door->tell(e); }},
       std::move(begun));
   c.door->open();
   c.place.council = c.council.get();

@@ -23,6 +23,7 @@ class Epochs {
   // Meets and connects with the ranks that the environment names or, with JobOptions::join, with a running
   // job. Throws Error if that job refuses this worker or cannot be found, RunEnded if it has ended meanwhile.
   Epochs(const JobOptions&, const Seat&);
+  // If all others have ended as well, nothing is left by which newcomers would look for the job.
   ~Epochs();
 
   comm::Communicator& communicator();

@@ -173,6 +173,11 @@ bool has_running_job(const std::string& output) {
                              [](const DoorAddress& a) { return is_open(a).value_or(false); });
 }
 
+bool all_have_ended(const MembershipNote& n) {
+  return std::none_of(n.doors.begin(), n.doors.end(),
+                      [](const DoorAddress& a) { return is_open(a).value_or(true); });
+}
+
 Error nobody_answered(const Destination& d, double seconds) {
   const size_t n = d.doors.size();
   return Error(

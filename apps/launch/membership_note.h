@@ -53,6 +53,8 @@ std::optional<bool> is_open(DoorAddress);
 // Whether an elastic job is at work in this --output directory: there is a note, and one of the members that
 // it names listens. Throws as read_membership().
 bool has_running_job(const std::string& output);
+// Whether all members that the note names have certainly ended: their hosts refuse connections to them.
+bool all_have_ended(const MembershipNote&);
 // The error when no door has answered within so many seconds.
 Error nobody_answered(const Destination&, double seconds);
 

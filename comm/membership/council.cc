@@ -132,11 +132,13 @@ Succession::Options Council::options(const View& v) const {
 // The answer may take some time, in which no lock is held.
 void Council::claim() {
   std::optional<View> wish;
+  View now;
   {
     const std::lock_guard lock(mutex_);
     if (!stop_) wish = succession_->wants_register();
+    if (wish) now = succession_->now();
   }
-  const std::optional<View> kept = wish && o_.claim ? o_.claim(*wish) : std::nullopt;
+  const std::optional<View> kept = wish && o_.claim ? o_.claim(now, *wish) : std::nullopt;
   if (!kept) return;
   Letters out;
   {

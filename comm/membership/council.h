@@ -21,10 +21,10 @@ struct CouncilOptions {
   // council's thread asks.
   std::function<bool(const std::string& card)> is_gone;
   // Where a register decides (succession.h): whether it does in the epoch of this view, which its members
-  // must all answer alike; and the claim of a view, which returns the one that the register keeps for that
-  // epoch, or nothing if it does not answer soon. The council's thread claims, again and again.
+  // must all answer alike; and the claim of the view that follows it, which returns the one that the register
+  // keeps, or nothing if it does not answer soon. The council's thread claims, again and again.
   std::function<bool(const View&)> has_register = {};
-  std::function<std::optional<View>(const View&)> claim = {};
+  std::function<std::optional<View>(const View& now, const View& next)> claim = {};
   // Told of every view that is decided, before next() returns it. Called on the council's thread.
   std::function<void(const View&)> decided = {};
   // Told that the run has ended, once, on any thread.

@@ -237,6 +237,49 @@ TEST_F(Elastic, OfTwoWorkersOneMayFallSilent) {
   }
 }
 
+// The task with other words in place of these.
+std::string with(const std::string& old, const std::string& words) {
+  std::string task = kElasticTask;
+  return task.replace(task.find(old), old.size(), words);
+}
+
+// Whoever ends last removes the note by which newcomers would look for them, whatever has started them.
+TEST_F(Elastic, WorkersThatAllMeetAnErrorLeaveNoNoteBehind) {
+  const std::string task = with("--lr 0.05", "--lr 1e20") + "--epochs 100 --algorithm allreduce ";
+  const Ended launched = place_.run(task +
+                                    "--workers 3 --restarts 0 --output run > log 2>&1; echo status $?\n"
+                                    "$TRAIN --join run; echo status $?");
+  EXPECT_EQ(launched.out, "status 1\nstatus 1\n") << place_.read("log");
+  expect_has(place_.read("log"), "is not a finite number");
+  expect_has(launched.err, "there is no run/membership.json");
+  place_.run("rm -rf run");
+  const Ended by_hand = place_.run(
+      "head -c 32 /dev/urandom > key; chmod 600 key; export SKEIN_KEY_FILE=$PWD/key MASTER_ADDR=127.0.0.1 "
+      "MASTER_PORT=$((12000 + $$ % 20000))\n"
+      "for r in 0 1 2; do RANK=$r WORLD_SIZE=3 " +
+      task + "--output run > log$r 2>&1 & P=\"$P $!\"; done; for p in $P; do wait $p; echo $?; done");
+  EXPECT_EQ(by_hand.out, "1\n1\n1\n") << place_.read("log0");
+  EXPECT_TRUE(place_.has("run/metrics.jsonl"));
+  EXPECT_FALSE(place_.has("run/membership.json"));
+  EXPECT_FALSE(place_.has("run/membership"));
+}
+
+TEST_F(Elastic, AStartThatFailsAfterTheMeetingLeavesNoDirectory) {
+  const std::string failing = with("--batch-size 8", "--batch-size 5000") + "--algorithm allreduce ";
+  const Ended launched = place_.run(failing + "--workers 2 --output run; echo status $?");
+  EXPECT_EQ(launched.out, "status 2\n");
+  expect_has(launched.err, "are more than the 960 training images");
+  EXPECT_FALSE(place_.has("run"));
+  const Ended by_hand = place_.run(
+      "head -c 32 /dev/urandom > key; chmod 600 key; export SKEIN_KEY_FILE=$PWD/key MASTER_ADDR=127.0.0.1 "
+      "MASTER_PORT=$((12000 + $$ % 20000))\n"
+      "for r in 0 1; do RANK=$r WORLD_SIZE=2 " +
+      failing + "--output some/run & P=\"$P $!\"; done; for p in $P; do wait $p; echo $?; done");
+  EXPECT_EQ(by_hand.out, "2\n2\n");
+  expect_has(by_hand.err, "are more than the 960 training images");
+  EXPECT_FALSE(place_.has("some"));
+}
+
 TEST_F(Elastic, HalfOfTheWorkersMayDieAtOnce) {
   const Ended e = kill("--workers 4 --restarts 0 --steps 800 --algorithm allreduce", "0 1");
   ASSERT_EQ(e.out, "status 0\n") << e.err << place_.read("log");

@@ -157,17 +157,18 @@ void Replacements::replace_the_dead(bool has_superior) {
   }
 }
 
+// A fresh worker that came too late to be a member cannot tell the end of a run from its failure.
 int Replacements::status() const {
-  bool finished = false;
+  bool finished = false, late = false;
   int failed = 0, lost = 0;
   for (const Ward& w : wards_) {
     const int code = w.exit_code();
     if (has_finished(w) && code == kExitInterrupted) return kExitInterrupted;
-    finished = finished || has_finished(w);
+    (w.member || !w.fresh ? finished : late) |= has_finished(w);
     int& first = w.is_lost() ? lost : failed;
     if (first == 0) first = code;
   }
-  return finished ? 0 : failed ? failed : lost;
+  return finished ? 0 : failed ? failed : late ? 0 : lost;
 }
 
 }  // namespace skein::apps

@@ -11,10 +11,10 @@
 namespace skein::apps {
 
 std::string make_card(int port, const std::vector<std::string>& addresses, bool serves,
-                      const std::string& register_word) {
+                      const std::string& register_words) {
   std::string card = std::to_string(port);
   for (const std::string& a : addresses) card += ' ' + a;
-  return card + (serves ? kServesMark : "") + register_word;
+  return card + (serves ? kServesMark : "") + register_words;
 }
 
 DoorAddress read_card(const std::string& card) {

@@ -10,9 +10,9 @@
 namespace skein::apps {
 
 // "PORT ADDRESS..." of the socket at which the member listens as long as it lives. `serves`: the card says so
-// (role.h). The end is Register::word(), if it knows one.
+// (role.h). The end is Register::words().
 std::string make_card(int port, const std::vector<std::string>& addresses, bool serves,
-                      const std::string& register_word);
+                      const std::string& register_words);
 DoorAddress read_card(const std::string& card);
 
 // What the first members of a job tell each other when they meet.

@@ -11,17 +11,25 @@
 #include "comm/clock.h"
 #include "comm/join/sockets.h"
 #include "engine/words/file.h"
+#include "engine/words/number.h"
 
 namespace skein::apps {
 namespace {
 
 namespace fs = std::filesystem;
 
+// The file kHere says how many of the directories that lead to it the founder has made.
 constexpr const char *kDirectory = "membership", *kHere = "here";
 constexpr size_t kNameBytes = 8;
 constexpr double kBecomesVisible =
     0.5;  // seconds that a network file system has to show what another host has made
-constexpr int64_t kMostBytes = int64_t(1) << 28;
+constexpr int64_t kMostBytes = int64_t(1) << 28, kMostDigits = 8;
+
+std::string word_of_launcher(const std::string& launcher) { return launcher.empty() ? "" : " @" + launcher; }
+std::string word_of_directory(const std::string& name) { return name.empty() ? "" : " @/" + name; }
+bool has_word(const std::string& card, const std::string& word) {
+  return (card + ' ').find(word + ' ') != std::string::npos;
+}
 
 std::string draw() { return comm::hex(comm::random_bytes(kNameBytes)); }
 
@@ -35,6 +43,13 @@ bool put_first(const fs::path& path, const std::string& bytes) {
   return first;
 }
 
+// The register's directory, and of those above it so many, with it, as are empty then.
+void remove_with_parents(fs::path directory, int made) {
+  std::error_code none;
+  fs::remove_all(directory, none);
+  for (made = std::max(made, 2); --made > 0;) fs::remove(directory = directory.parent_path(), none);
+}
+
 }  // namespace
 
 Register::Register() {
@@ -45,19 +60,24 @@ bool Register::is_name(const std::string& s) {
   return s.size() == 2 * kNameBytes && s.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-std::string Register::found(const fs::path& run) try {
-  if (!launcher_.empty()) return "";
+std::string Register::found(const fs::path& run) {
   const std::string name = draw();
   const fs::path directory = fs::absolute(run) / kDirectory / name;
-  for (fs::path d = directory; !d.empty() && !fs::exists(d); d = d.parent_path()) made_.push_back(d);
-  fs::create_directories(directory);
-  directory_ = directory, name_ = name;
-  if (!put_first(directory / kHere, "")) remove(), name_.clear();  // this file system has no links
-  return name_;
-} catch (const std::exception&) { return ""; }  // a run that cannot write there says so itself
+  int made = 0;
+  try {
+    for (fs::path d = directory; !d.empty() && !fs::exists(d); d = d.parent_path()) ++made;
+    fs::create_directories(directory);
+    if (put_first(directory / kHere, std::to_string(made))) {
+      directory_ = directory, name_ = name, founder_ = true;
+      return name;
+    }
+  } catch (const std::exception&) {}     // a run that cannot write there says so itself
+  remove_with_parents(directory, made);  // this file system has no links, or no space
+  return "";
+}
 
 bool Register::enter(const fs::path& run, const std::string& name) {
-  if (!launcher_.empty() || !is_name(name)) return false;
+  if (!is_name(name)) return false;
   const fs::path directory = fs::absolute(run) / kDirectory / name;
   std::error_code none;
   for (const auto deadline = comm::after(kBecomesVisible); !fs::exists(directory / kHere, none);) {
@@ -69,35 +89,38 @@ bool Register::enter(const fs::path& run, const std::string& name) {
   return true;
 }
 
-std::string Register::word() const {
-  if (!launcher_.empty()) return text(" @", launcher_);
-  return name_.empty() ? "" : text(" @/", name_);
-}
+std::string Register::words() const { return word_of_launcher(launcher_) + word_of_directory(name_); }
 
-bool Register::decides(const comm::View& now) const {
-  const std::string mine = word();
-  return !mine.empty() && std::all_of(now.members.begin(), now.members.end(),
-                                      [&](const comm::View::Member& m) { return m.card.ends_with(mine); });
+// The members of a view all find the same.
+Register::Decider Register::decider(const comm::View& now) const {
+  const auto all_know = [&](const std::string& word) {
+    return !word.empty() && std::all_of(now.members.begin(), now.members.end(),
+                                        [&](const auto& m) { return has_word(m.card, word); });
+  };
+  if (all_know(word_of_launcher(launcher_))) return kLauncher;
+  return all_know(word_of_directory(name_)) ? kFiles : kNobody;
 }
 
 // Whether link() has succeeded does not matter, and a network file system may not know: the file tells.
-std::optional<comm::View> Register::claim(const comm::View& v) const try {
-  if (!launcher_.empty()) {
-    const auto kept = claim_epoch(v.epoch, v.write());
+std::optional<comm::View> Register::claim(const comm::View& now, const comm::View& next) const try {
+  if (decider(now) == kLauncher) {
+    const auto kept = claim_epoch(next.epoch, next.write());
     return kept ? comm::View::read(*kept) : std::nullopt;
   }
-  const fs::path path = directory_ / text("epoch-", v.epoch);
+  const fs::path path = directory_ / text("epoch-", next.epoch);
   std::error_code none;
-  if (!fs::exists(path, none)) (void)put_first(path, v.write());
+  if (!fs::exists(path, none)) (void)put_first(path, next.write());
   return comm::View::read(read_file(path, kMostBytes));
 } catch (const Error&) { return {}; }  // a full disk, or one that is not there: it is asked again
 
 void Register::remove() {
   if (name_.empty()) return;
-  std::error_code none;
-  fs::remove_all(directory_, none);
-  fs::remove(directory_.parent_path(), none);                 // if it is empty
-  for (const fs::path& made : made_) fs::remove(made, none);  // so are these
+  int made = 0;
+  try {
+    made = number_in<int>(read_file(directory_ / kHere, kMostDigits)).value_or(0);
+  } catch (const Error&) {}  // another member has removed it
+  remove_with_parents(directory_, made);
+  name_.clear();
 }
 
 }  // namespace skein::apps

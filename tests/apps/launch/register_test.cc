@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "apps/launch/crew/superior.h"
 #include "apps/launch/elastic/card.h"
 #include "engine/words/file.h"
 #include "tests/support/program.h"
@@ -17,7 +18,7 @@ namespace fs = std::filesystem;
 comm::View view_of(uint32_t epoch, const std::vector<const Register*>& members) {
   comm::View v{.epoch = epoch, .members = {}, .step = 7};
   for (size_t i = 0; i < members.size(); ++i)
-    v.members.push_back({10 + i, make_card(4711, {"10.0.0.7"}, i == 1, members[i]->word()), true});
+    v.members.push_back({10 + i, make_card(4711, {"10.0.0.7"}, i == 1, members[i]->words()), true});
   return v;
 }
 
@@ -43,24 +44,40 @@ TEST_F(Registers, DecideForThoseWhoAllSeeThem) {
   EXPECT_EQ(read_card(view_of(1, {&first, &second}).members[1].card), (DoorAddress{{"10.0.0.7"}, 4711}));
 }
 
+TEST_F(Registers, OfADirectoryDecideWhereALauncherHasNotStartedAllMembers) {
+  setenv(kReportsVariable, "1000", 1), setenv(kRegisterVariable, "abcd", 1);
+  Register launched, other;
+  unsetenv(kReportsVariable), unsetenv(kRegisterVariable);
+  EXPECT_TRUE(launched.decides(view_of(1, {&launched, &other})));
+  EXPECT_FALSE(launched.decides(view_of(1, {&launched, &first})));
+  ASSERT_TRUE(launched.enter(run, first.name()) && other.enter(run, first.name()));
+  const comm::View all = view_of(1, {&launched, &other}), mixed = view_of(1, {&launched, &first});
+  EXPECT_TRUE(launched.decides(all) && launched.decides(mixed) && first.decides(mixed));
+  const comm::View next = view_of(2, {&launched});
+  EXPECT_EQ(launched.claim(mixed, next), next);
+  EXPECT_EQ(first.claim(mixed, view_of(2, {&first})), next);
+  EXPECT_EQ(read_card(mixed.members[0].card), (DoorAddress{{"10.0.0.7"}, 4711}));
+}
+
 TEST_F(Registers, AreEnteredByThoseWhoSeeThem) {
   EXPECT_FALSE(stranger.enter(place.path() / "elsewhere", first.name()));
   EXPECT_FALSE(stranger.enter(run, "../../membership"));
   EXPECT_FALSE(stranger.enter(run, ""));
-  EXPECT_EQ(stranger.word(), "");
+  EXPECT_EQ(stranger.words(), "");
   EXPECT_EQ(Register().found("/proc/nowhere"), "");
 }
 
 TEST_F(Registers, KeepTheFirstOfManyClaimsAtOnce) {
   constexpr int kClaims = 8, kEpochs = 20;
   std::vector<std::optional<comm::View>> kept(kClaims);
+  const comm::View now = view_of(1, {&first, &second});
   for (uint32_t epoch = 2; epoch < 2 + kEpochs; ++epoch) {
     std::vector<std::thread> members;
     for (int i = 0; i < kClaims; ++i)
       members.emplace_back([&, i] {
         comm::View v = view_of(epoch, {&first, &second});
         v.step = i;
-        kept[size_t(i)] = (i % 2 ? first : second).claim(v);
+        kept[size_t(i)] = (i % 2 ? first : second).claim(now, v);
       });
     for (std::thread& t : members) t.join();
     for (const auto& k : kept) {
@@ -74,14 +91,30 @@ TEST_F(Registers, KeepTheFirstOfManyClaimsAtOnce) {
 }
 
 TEST_F(Registers, WithoutTheirDirectoryDoNotAnswer) {
-  const comm::View v = view_of(2, {&first, &second});
-  ASSERT_EQ(first.claim(v), v);
+  const comm::View now = view_of(1, {&first, &second}), v = view_of(2, {&first, &second});
+  ASSERT_EQ(first.claim(now, v), v);
   write_file(run / "membership" / first.name() / "epoch-3", "not a view");
-  EXPECT_FALSE(first.claim(view_of(3, {&first, &second})));
+  EXPECT_FALSE(first.claim(v, view_of(3, {&first, &second})));
   first.remove();
   EXPECT_FALSE(fs::exists(run / "membership"));
-  EXPECT_FALSE(second.claim(v));
+  EXPECT_FALSE(second.claim(now, v));
   EXPECT_FALSE(fs::exists(run)) << "it made the run's directory, in which there is nothing";
+}
+
+TEST_F(Registers, AreRemovedByAnyMemberWithTheDirectoriesThatTheirFounderHasMade) {
+  second.remove();
+  EXPECT_FALSE(fs::exists(run));
+  EXPECT_TRUE(fs::exists(place.path()));
+  fs::create_directory(run);
+  Register founder, member;
+  ASSERT_TRUE(member.enter(run, founder.found(run)));
+  member.remove();
+  EXPECT_TRUE(fs::is_empty(run)) << "it was there before";
+  founder.found(run / "deeper" / "still");
+  write_file(run / "deeper" / "of-others", "");
+  founder.remove();
+  EXPECT_TRUE(fs::exists(run / "deeper" / "of-others"));
+  EXPECT_FALSE(fs::exists(run / "deeper" / "still"));
 }
 
 }  // namespace

@@ -145,6 +145,19 @@ TEST_F(Replacing, NobodyIsReplacedWhenAllFailTogether) {
   EXPECT_EQ(said, "");
 }
 
+TEST_F(Replacing, ANewcomerThatComesTooLateForAJobThatHasFailedDoesNotMakeItASuccess) {
+  EXPECT_EQ(run(2,
+                [&](int seat, int life) {
+                  if (life == 2) wait_for_judgement(), _exit(0);
+                  join(seat);
+                  if (seat == 1) wait_for_member(0, 1), die();
+                  wait_until([&] { return stage.lives[1] == 2; });
+                  stage.judged = true;
+                  _exit(kExitRuntime);
+                }),
+            kExitRuntime);
+}
+
 TEST_F(Replacing, ANewcomerIsNotWaitedForWhenTheJobHasEnded) {
   const auto began = std::chrono::steady_clock::now();
   EXPECT_EQ(run(2,
