@@ -63,6 +63,9 @@ foreach(folder ${test_folders})
     if(TEST ${entry})  # of another folder
       set(entry ${folder}.${name})
     endif()
+    if(name STREQUAL elastic_sim_test)
+      continue()  # see below
+    endif()
     add_test(NAME ${entry} COMMAND ${program} --file=${name})
     if(name MATCHES "_sweep_test$")
       set(label slow)
@@ -88,6 +91,15 @@ foreach(isa avx2 avx512 avx512bf16 amx)
     set_tests_properties(${file}.${isa} PROPERTIES LABELS fast TIMEOUT 900 RUN_SERIAL TRUE
                          ENVIRONMENT "${test_environment};SKEIN_CPU=${isa}" SKIP_RETURN_CODE 77)
   endforeach()
+endforeach()
+
+# Trainings in simulated worlds, of one thread each, which neither wait for real time nor mind who runs beside them.
+set(shards 4)
+foreach(shard RANGE 1 ${shards})
+  math(EXPR index "${shard} - 1")
+  add_test(NAME elastic_sim_test.${shard} COMMAND apps_tests --file=elastic_sim_test)
+  set_tests_properties(elastic_sim_test.${shard} PROPERTIES LABELS fast TIMEOUT 900
+    ENVIRONMENT "${test_environment};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
 endforeach()
 
 # Many worlds, which only optimised code lives through in time, and no sanitizer.

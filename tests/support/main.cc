@@ -1,5 +1,6 @@
 // main() of the test programs. Each holds the tests of one folder. --file=NAME runs only those of one source
 // file, as ctest does. A process that a test started plays its role.
+#include <cstdlib>
 #include <filesystem>
 
 #include "engine/base.h"
@@ -46,10 +47,11 @@ int run(int argc, char** argv) {
   std::string file;
   for (int i = 1; i < argc; ++i)
     if (const std::string word = argv[i]; word.rfind("--file=", 0) == 0) file = word.substr(7);
-  // Each source file gets its own file in a directory of results, whichever program ran it.
+  // Each source file, or shard of one, gets its own file in a directory of results, whichever program ran it.
   const std::string output = GTEST_FLAG_GET(output);
+  const char* const shard = std::getenv("GTEST_SHARD_INDEX");
   if (!file.empty() && !output.empty() && output.back() == '/')
-    GTEST_FLAG_SET(output, output + stem_of(argv[0]) + "." + file + ".xml");
+    GTEST_FLAG_SET(output, output + stem_of(argv[0]) + "." + file + (shard ? text('.', shard) : "") + ".xml");
   ::testing::InitGoogleTest(&argc, argv);
   if (file.empty() || choose_file(file)) return RUN_ALL_TESTS();
   std::cerr << argv[0] << ": --file=" << file << ": no such file in this program" << std::endl;
