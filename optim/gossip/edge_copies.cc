@@ -10,10 +10,21 @@ namespace skein::optim {
 
 EdgeCopies::EdgeCopies(const Options& o) : codec_(codec_of(o)) {}
 
+void EdgeCopies::refuse_mixed_buffers(const Options& o, const std::string& algorithm) {
+  if (codec_of(o) && buffer_policy(o) == BufferPolicy::kMix)
+    throw BadOption(text("--wire ", o.word("wire", ""),
+                         " with --bn-policy mix: running statistics travel within ", algorithm,
+                         "'s messages, and are not to be coded; take another --bn-policy"));
+}
+
+double EdgeCopies::bearable(double weight) const {
+  return codec_.kind == Codec::kTopK ? weight * codec_.keep : weight;
+}
+
 comm::Mix EdgeCopies::bearable(comm::Mix p) const {
   if (codec_.kind != Codec::kTopK) return p;
-  for (comm::Edge& e : p.out) e.weight *= codec_.keep;
-  for (comm::Edge& e : p.in) e.weight *= codec_.keep;
+  for (comm::Edge& e : p.out) e.weight = bearable(e.weight);
+  for (comm::Edge& e : p.in) e.weight = bearable(e.weight);
   return comm::in_fp32(std::move(p));
 }
 
@@ -28,32 +39,33 @@ void EdgeCopies::start(Worker& me, const Graph& graph, const Tensor& like) {
   difference_ = vector(), lost_ = vector();
 }
 
-Tensor EdgeCopies::blank(const Worker& me) const {
+Tensor EdgeCopies::codes(Device d) const { return Tensor({codec_.bytes(difference_.size())}, kU8, d); }
+Tensor EdgeCopies::codes(const Worker& me) const {
   return me.visible({codec_.bytes(difference_.size())}, kU8);
 }
 
 void EdgeCopies::give(const Worker& me, const comm::Mix& p, comm::Tag tag, int64_t k, const Tensor& x,
                       double w) {
-  for (const comm::Edge& e : p.out) {
-    Copy& there = sent_.at(e.peer);
-    if (!there.known) {
-      me.comm.push(e.peer, tag, k, 1, x, e.weight * w);
-      copy(there.x, x);
-      there.known = 1;
-      continue;
-    }
-    copy(difference_, x), axpy(difference_, -1.f, there.x);
-    fill(lost_, 0.f);
-    const Tensor codes = blank(me);
-    encode(codec_, codes, difference_, lost_);
-    decode_add(codec_, there.x, codes);
-    me.comm.push(e.peer, tag, k, 1, codes, e.weight * w);
+  for (const comm::Edge& e : p.out) me.comm.push(e.peer, tag, k, 1, news(e.peer, x, codes(me)), e.weight * w);
+}
+
+Tensor EdgeCopies::news(comm::Rank to, const Tensor& x, const Tensor& codes) {
+  Copy& there = sent_.at(to);
+  if (!there.known) {
+    copy(there.x, x);
+    there.known = 1;
+    return there.x;
   }
+  copy(difference_, x), axpy(difference_, -1.f, there.x);
+  fill(lost_, 0.f);
+  encode(codec_, codes, difference_, lost_);
+  decode_add(codec_, there.x, codes);
+  return codes;
 }
 
 double EdgeCopies::receive(const Worker& me, comm::Rank from, comm::Tag tag, int64_t k) {
   Copy& of = received_.at(from);
-  const comm::Message m = me.comm.take(from, tag, k, of.known ? blank(me) : of.x);
+  const comm::Message m = me.comm.take(from, tag, k, of.known ? codes(me) : of.x);
   hear(of, m.payload);
   return m.weight;
 }
@@ -66,11 +78,16 @@ void EdgeCopies::hear(Copy& of, const Tensor& payload) {
   of.known = 1;
 }
 
+void EdgeCopies::hear(const comm::Communicator& c, comm::Rank from, const comm::Message& m) {
+  Copy& of = received_.at(from);
+  hear(of, c.beside(of.known ? codes(of.x.device()) : of.x, m).payload);
+}
+
 comm::Message EdgeCopies::share(const Worker& me, const comm::Edge& e, comm::Message m) {
-  Copy& of = received_.at(e.peer);
-  hear(of, me.comm.beside(of.known ? blank(me) : of.x, m).payload);
-  m.payload = Tensor(of.x.shape(), kF32, of.x.device());
-  scaled_copy(m.payload, e.weight, of.x);
+  hear(me.comm, e.peer, m);
+  const Tensor& x = received(e.peer);
+  m.payload = Tensor(x.shape(), kF32, x.device());
+  scaled_copy(m.payload, e.weight, x);
   return m;
 }
 

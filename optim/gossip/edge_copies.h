@@ -5,8 +5,8 @@
 #pragma once
 #include <map>
 
+#include "comm/communicator/communicator.h"
 #include "comm/topology/topology.h"
-#include "comm/transport.h"
 #include "engine/vectors/codec.h"
 #include "optim/gossip/graph.h"
 
@@ -16,9 +16,12 @@ namespace skein::optim {
 class EdgeCopies {
  public:
   explicit EdgeCopies(const Options&);  // --wire
+  // BadOption: a codec with --bn-policy mix. For algorithms whose messages have the statistics within.
+  static void refuse_mixed_buffers(const Options&, const std::string& algorithm);
   explicit operator bool() const { return bool(codec_); }
   // The mixing weights that are stable with this codec. With topk:P shares are multiplied by P, the gamma of
   // CHOCO-SGD, because copies follow slowly and larger weights overshoot.
+  double bearable(double weight) const;
   comm::Mix bearable(comm::Mix) const;
   // Call it before the first exchange, and after a change of the workers: then neither end has a copy, and
   // the first message over an edge is x itself.
@@ -37,6 +40,16 @@ class EdgeCopies {
   // The share p_ij x_j that a message brings, which has come over this edge after all that were
   // sent before it.
   comm::Message share(const Worker&, const comm::Edge&, comm::Message);
+
+  // Of one edge: what to send so that the copy there follows x, which is `codes` once they are written, or
+  // the first time the copy itself.
+  Tensor news(comm::Rank to, const Tensor& x, const Tensor& codes);
+  Tensor codes(Device) const;  // room for them
+  // The news of a peer, which come in the order in which they were sent.
+  void hear(const comm::Communicator&, comm::Rank from, const comm::Message&);
+  const Tensor& sent(comm::Rank to) const { return sent_.at(to).x; }
+  const Tensor& received(comm::Rank from) const { return received_.at(from).x; }
+
   void visit(Archive&);
 
  private:
@@ -44,7 +57,7 @@ class EdgeCopies {
     Tensor x;
     int64_t known = 0;  // whether the other end has it, too
   };
-  Tensor blank(const Worker&) const;  // for codes
+  Tensor codes(const Worker&) const;  // the same, visible to peers
   double receive(const Worker&, comm::Rank from, comm::Tag, int64_t k);
   void hear(Copy&, const Tensor& payload);
 

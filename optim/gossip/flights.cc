@@ -10,10 +10,7 @@ namespace skein::optim {
 
 Flights::Flights(const Options& o, int world)
     : options_(o), s_(o.integer("staleness", 0, 0)), graph_(o, world, "exponential", 1), copies_(o) {
-  if (copies_ && buffer_policy(o) == BufferPolicy::kMix && world > 1)
-    throw BadOption(text("--wire ", o.word("wire", ""),
-                         " with --bn-policy mix: running statistics travel within ",
-                         "osgp's messages, and are not to be coded; take another --bn-policy"));
+  if (world > 1) EdgeCopies::refuse_mixed_buffers(o, "osgp");
 }
 
 void Flights::start(Worker& me) {

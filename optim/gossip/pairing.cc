@@ -24,7 +24,6 @@ int ranks_of_graph(const Options& o, int world) {
 
 Pairing::Pairing(const Options& o, int world)
     : options_(o),
-      mixes_(buffer_policy(o) == BufferPolicy::kMix),
       graph_(o, ranks_of_graph(o, world), kGraph, 1,
              true) {  // on a ring that stands still it would always be the same pairs
   if (world > 1 && !graph_.pairs_odd_with_even())
@@ -32,10 +31,11 @@ Pairing::Pairing(const Options& o, int world)
         "--topology " + graph_.name() +
         ": in ad-psgd every odd rank asks one even rank at a time; allowed are bipartite-exponential, "
         "bipartite-linear, ring and linear, with --peers 1");
+  if (world > 1) EdgeCopies::refuse_mixed_buffers(o, "ad-psgd");
 }
 
 void Pairing::start(Worker& me) {
-  model_.emplace(me, mixes_);
+  model_.emplace(me, options_, graph_);
   order_.open(options_, text(me.comm.rank()));
   active_ = me.comm.rank() % 2 == 1;
   other_ = me.comm.twin();
@@ -108,7 +108,7 @@ bool Pairing::ask(Worker& me) {
     const comm::Mix p = graph_.at(me, asked_.count++);
     if (p.out.empty()) return;
     asked_.partner = p.out[0].peer;
-    model_->begin_exchange(*other_);
+    model_->begin_exchange(*other_, asked_.partner);
     asked_.waits = true;
     asked_.at = other_->transport().now();
   });
@@ -133,7 +133,7 @@ void Pairing::exchange() {
       const Asked asked = asked_;
       const int64_t number = asked.count - 1;
       lock.unlock();
-      other_->push(asked.partner, kExchange, number, 1, model_->sent());
+      other_->push(asked.partner, kExchange, number, 1, model_->payload());
       std::optional<comm::Message> m;
       while (!m && !order_.stopped()) m = other_->take_within(0.02, asked.partner, kExchange, number);
       if (!m) return;
@@ -174,9 +174,9 @@ void Pairing::serve_waiting() {
     const comm::Message request = std::move(*m);
     served_.waiting.erase(m);
     order_.log().happened(request.from);
-    model_->begin_exchange(*other_);
+    model_->begin_exchange(*other_, request.from);
     try {
-      other_->push(request.from, kExchange, request.step, 1, model_->sent());
+      other_->push(request.from, kExchange, request.step, 1, model_->payload());
     } catch (const comm::PeerLost&) { continue; }  // then nothing has happened to either
     served_.last[request.from] = request.step;
     model_->receive(request, *other_);

@@ -68,7 +68,6 @@ class Pairing {
   void in_turn(Lock&, Event, F);
 
   const Options options_;
-  const bool mixes_;
   Graph graph_;
   Meeting meeting_{kCome};
   bool active_ = false;

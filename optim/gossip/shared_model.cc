@@ -5,13 +5,15 @@
 
 namespace skein::optim {
 
-SharedModel::SharedModel(const Worker& me, bool mixes_buffers) {
-  const int64_t n = me.x.size(), buffers = mixes_buffers ? me.buffers.size() : 0;
+SharedModel::SharedModel(Worker& me, const Options& o, const Graph& graph) : copies_(o) {
+  const bool mixes = buffer_policy(o) == BufferPolicy::kMix;
+  const int64_t n = me.x.size(), buffers = mixes ? me.buffers.size() : 0;
   all_ = Tensor({n + buffers}, kF32, me.x.device());
   x_ = all_.view({n});
   copy(x_, me.x);
   if (buffers > 0) b_ = all_.view({buffers}, n), copy(b_, me.buffers), buffers_before_ = me.buffers.clone();
-  sent_ = all_.clone(), mean_ = all_.clone();
+  copies_.start(me, graph, all_);
+  if (!copies_) sent_ = all_.clone(), mean_ = all_.clone();
 }
 
 void SharedModel::show(Worker& me) {
@@ -30,30 +32,42 @@ void SharedModel::step(Worker& me) {
 void SharedModel::mean(comm::Communicator& c) { c.mean(all_).wait(); }
 
 // It is rounded if it travels so, or the pair's sum would not be conserved.
-void SharedModel::begin_exchange(const comm::Communicator& c) {
+void SharedModel::begin_exchange(const comm::Communicator& c, comm::Rank with) {
   changed_ = false;
+  with_ = with;
+  if (copies_) {
+    payload_ = copies_.news(with, all_, copies_.codes(all_.device()));
+    return;
+  }
   copy(sent_, all_);
+  payload_ = sent_;
   if (c.options().wire == kF32) return;
   const Tensor rounded(all_.shape(), c.options().wire, all_.device());
   copy(rounded, sent_), copy(sent_, rounded);
 }
 
 void SharedModel::receive(const comm::Message& m, const comm::Communicator& c) {
+  if (copies_) return copies_.hear(c, with_, m);
   scaled_copy(mean_, 0.5f, sent_), axpy(mean_, 0.5f, c.beside(mean_, m).payload);
 }
 
 // x <- x + (received - sent) / 2. If x is still what was sent, that is the mean of the two, with the same
 // bits on both sides.
 void SharedModel::go_half_way(const comm::Communicator& c) {
-  if (changed_ || c.options().wire != kF32)
-    axpy(all_, 1.f, mean_), axpy(all_, -1.f, sent_);
-  else
-    copy(all_, mean_);
   shown_ = false;
+  if (copies_) {
+    const float half = float(copies_.bearable(0.5));
+    axpy(all_, half, copies_.received(with_)), axpy(all_, -half, copies_.sent(with_));
+  } else if (changed_ || c.options().wire != kF32) {
+    axpy(all_, 1.f, mean_), axpy(all_, -1.f, sent_);
+  } else {
+    copy(all_, mean_);
+  }
 }
 
 void SharedModel::visit(Archive& a) {
   a("x", all_);
+  copies_.visit(a);
   shown_ = false;
 }
 

@@ -51,6 +51,11 @@ TEST(AdPsgd, OfAnOddNumberOfWorkersComesToTheMean) {
   expect_consensus(options({{"topology", "ring"}, {"peers", "1"}}), 3, 80);
 }
 
+TEST(AdPsgd, OfCodedModelsComesToTheMean) {
+  for (const auto& [wire, steps] : {std::pair("int8", 60), {"int4", 60}, {"topk:0.3", 150}})
+    for (const int n : {4, 3}) expect_consensus(options({{"wire", wire}}), n, steps);
+}
+
 // Gradients taken at snapshots are applied to models that have changed since: none is lost,
 // none counts twice.
 TEST(AdPsgd, AppliesEveryGradientOnce) {
@@ -128,14 +133,15 @@ TEST(AdPsgd, ExchangesAreTransfersOfWhoeverAsksForThem) {
 // happens to one of a pair happens to the other.
 TEST(AdPsgd, KeepsTheSumWhenTheMembershipChanges) {
   for (uint64_t seed = 1; seed <= 10; ++seed)
-    for (const DType wire : {kF32, kBF16}) {
+    for (const char* wire : {"fp32", "bf16", "int8"}) {
       const int n = 2 + int(seed % 5);
       int come = 0;
       std::vector<std::vector<float>> before(static_cast<size_t>(n)), after = before;
       const auto one = [&](comm::Communicator& c) {
         std::mt19937_64 random(100 * seed + uint64_t(c.rank()));
         const auto work = [&] { spend(std::uniform_real_distribution<>(0, 0.05)(random)); };
-        Trainee t({.size = 40, .zero_gradient = true, .start_spread = 0.37f}, "ad-psgd", {}, c);
+        Trainee t({.size = 40, .zero_gradient = true, .start_spread = 0.37f}, "ad-psgd",
+                  options({{"wire", wire}}), c);
         before[size_t(c.rank())] = values(t.x);
         t.worker.oracle = [&, oracle = t.worker.oracle](const optim::Slices& slices) {
           work();
@@ -148,10 +154,10 @@ TEST(AdPsgd, KeepsTheSumWhenTheMembershipChanges) {
         for (++come; come < n;) spend(0.05);
       };
       const Weather weather{.seed = seed, .latency = 0.02, .jitter = 0.05};
-      in_sim_world(n, weather, one, {.deadline = 20, .wire = wire});
+      in_sim_world(n, weather, one, {.deadline = 20, .wire = wire == std::string("bf16") ? kBF16 : kF32});
       EXPECT_NE(before, after);
       for (size_t i = 0; i < 40; i += 7)
-        EXPECT_NEAR(sum(after, i), sum(before, i), 1e-5) << "seed " << seed << ", " << n << " workers";
+        EXPECT_NEAR(sum(after, i), sum(before, i), 1e-5) << "seed " << seed << ", " << n << ", " << wire;
     }
 }
 
@@ -161,17 +167,19 @@ TEST(AdPsgd, RefusesGraphsThatAreNotPairsOfOddAndEven) {
         << topology;
   EXPECT_THROW(optim::make_strategy("ad-psgd", options({{"peers", "2"}}), 8), BadOption);
   for (int n : {1, 2, 3, 4, 5, 16}) EXPECT_NO_THROW(optim::make_strategy("ad-psgd", {}, n)) << n;
+  EXPECT_THROW(optim::make_strategy("ad-psgd", options({{"wire", "int8"}, {"bn-policy", "mix"}}), 2),
+               BadOption);
 }
 
 // ---- record and replay
 // ---------------------------------------------------------------------------------------
-TEST(AdPsgd, RepeatsARecordedRunBitForBitFromAnyOfItsCheckpoints) {
+void expect_replays(const std::string& flag, const std::string& value) {
   const testing::ScratchDir folder;
   const int n = 4, steps = 24;
   const Problem p{.momentum = 0.9f, .decay = 0.01f, .noise = 1, .curvature_spread = 1, .start_spread = 0.25f};
   std::map<int64_t, std::vector<optim::Snapshot>> saved;
   const auto run = [&](const char* mode, int64_t from, int slow) {
-    const auto o = options({{mode, folder / "order"}, {"exact-every", "10"}, {"bn-policy", "mix"}});
+    const auto o = options({{mode, folder / "order"}, {"exact-every", "10"}, {flag, value}});
     History h(size_t(steps), std::vector<std::vector<float>>(static_cast<size_t>(n)));
     std::mutex mutex;
     in_local_world(n, [&](comm::Communicator& c) {
@@ -200,6 +208,8 @@ TEST(AdPsgd, RepeatsARecordedRunBitForBitFromAnyOfItsCheckpoints) {
     for (size_t k = size_t(from); k < size_t(steps); ++k) EXPECT_EQ(rest[k], recorded[k]) << from << ' ' << k;
   }
 }
+TEST(AdPsgd, RepeatsARecordedRunBitForBitFromAnyOfItsCheckpoints) { expect_replays("bn-policy", "mix"); }
+TEST(AdPsgd, RepeatsARecordedRunOfCodedModels) { expect_replays("wire", "int4"); }
 
 // ---- a worker that is stopped
 // ----------------------------------------------------------------------------------
