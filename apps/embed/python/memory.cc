@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "apps/embed/job/averages.h"
 #include "engine/device/device_use.h"
@@ -127,7 +128,13 @@ Memory::Memory(const EmbeddedJob& job, int64_t parameters, int64_t buffers, std:
       g_(job.zeros(parameters, device_)),
       buffers_(job.zeros(buffers, device_)) {}
 
-void Memory::clear_gradient() { fill(g_, 0.f); }
+// The library's function for it writes large vectors past the caches, which takes a quarter of a loop's time.
+void Memory::clear_gradient() {
+  if (device_.is_host())
+    std::memset(g_.raw(), 0, size_t(g_.bytes()));
+  else
+    fill(g_, 0.f);
+}
 void Memory::wait_for(uintptr_t stream) const { wait_for_foreign(device_, reinterpret_cast<void*>(stream)); }
 void Memory::finish() const { finish_work(device_); }
 
