@@ -165,10 +165,7 @@ class Steps(unittest.TestCase):
 
 class Between(unittest.TestCase):
     def ended(self, function, *arguments):
-        all = workers.run(__file__, function, 2, *arguments)
-        for e in all:
-            self.assertEqual(e.status, 0, e.out + e.err)
-        return [e.result for e in all]
+        return workers.results(self, __file__, function, 2, *arguments)
 
     def test_every_optimizer_learns_and_ends_with_one_model(self):
         for name, values in skein.optimizers().items():

@@ -204,10 +204,7 @@ def disagree(job):
 
 class Workers(unittest.TestCase):
     def ended(self, function, world, *arguments):
-        all = workers.run(HERE, function, world, *arguments)
-        for e in all:
-            self.assertEqual(e.status, 0, e.out + e.err)
-        return [e.result for e in all]
+        return workers.results(self, HERE, function, world, *arguments)
 
     def test_every_row_learns_and_ends_with_one_model(self):
         flags = {"bmuf": {"beta": 0.3}, "post-local": {"switch_step": 10}, "qsr": {"qsr_c": 0.1}, "lsgd": {"groups": 1},

@@ -43,6 +43,14 @@ def run(path, function, world, *arguments, seconds=120):
     return [Ended(w.returncode, *both) for w, both in zip(workers, said)]
 
 
+def results(test, path, function, world, *arguments):
+    """What each of these processes has returned; a unittest fails if one of them has not ended well."""
+    all = run(path, function, world, *arguments)
+    for e in all:
+        test.assertEqual(e.status, 0, e.out + e.err)
+    return [e.result for e in all]
+
+
 def main():
     import importlib.util
 
