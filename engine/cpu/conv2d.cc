@@ -41,10 +41,10 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //   bf16         where the processor multiplies it, oneDNN leads by 5 to 20 %, but for many weights, which it brings
 //                into its order at every call: there our data gradient wins by 1.05 to 1.5, our forward by 1 to 1.25.
 //                In weight gradients ours wins by 1.05 to 1.35 from 64 channels on, in 1x1 from 128, and up to 1024,
-//                above which the sums do not fit a cache
-//   3x3 in f32   Winograd does 16 products for 36, and wins by 1.2 to 1.9 from 32 channels on; in weight gradients with
-//                AVX-512 from 64 to 256, above which the sums no longer fit a cache. Of processors with AVX-512 Zen 4
-//                and 5 were measured.
+//                above which the sums do not fit a cache. From 64 to 256 channels of images of more than 6 pixels
+//                Winograd in f32 does a quarter of the products, and wins by 1.05 to 1.6
+//   3x3 in f32   Winograd wins by 1.2 to 3.5 from 16 channels on; with AVX-512 from 32 in gradients, and in those of
+//                weights up to 512, above which the sums no longer fit a cache
 //   f32 with AVX-512: our weight gradient reads images in place where oneDNN copies them, and wins by 1.05 to 2 from 64
 //                channels on, in 1x1 up to 256; so do our other passes of 1x1 with 8 to 64 thousand weights, by 1 to 1.5
 //   AVX-512      oneDNN keeps the rest
@@ -55,6 +55,7 @@ enum class Pass { kForward, kData, kWeights };
 Way way_in_bf16(const ConvArgs& c, Pass pass, bool pointwise) {
   constexpr int64_t kMany = 1 << 19;  // weights
   const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
+  if (winograd_fits(c) && c.y.dim(1) > 6 && least >= 64 && most <= 256) return Way::kWinograd;
   const bool ours = pass == Pass::kWeights ? least >= (pointwise ? 128 : 64) && most <= 1024
                                            : c.w.size() >= (pass == Pass::kForward ? 2 * kMany : kMany);
   return ours ? Way::kDirect : Way::kOneDnn;
@@ -64,8 +65,8 @@ Way way_with_avx512(const ConvArgs& c, Pass pass, bool pointwise) {
   if (pass == Pass::kData && pointwise && c.beta != 0 && c.x.dtype() != kF16) return Way::kDirect;
   if (c.x.dtype() == kBF16 && native_bf16()) return way_in_bf16(c, pass, pointwise);
   const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
-  const bool pays = pass == Pass::kWeights ? least >= 64 && most <= 256 : least >= 32;
-  if (pays && winograd_fits(c)) return Way::kWinograd;
+  const int64_t fewest = pass == Pass::kForward ? 16 : 32, highest = pass == Pass::kWeights ? 512 : most;
+  if (winograd_fits(c) && least >= fewest && most <= highest) return Way::kWinograd;
   if (c.x.dtype() != kF32) return Way::kOneDnn;
   if (pass == Pass::kWeights)
     return least >= 64 && (least <= 256 || !pointwise) ? Way::kDirect : Way::kOneDnn;
@@ -90,7 +91,7 @@ Way way_of(const ConvArgs& c, Pass pass) {
   if (c.geometry.groups > 1) return way_with_groups(c, pass);
   const bool pointwise = c.w.dim(1) == 1 && c.w.dim(2) == 1;
   if (wide) return way_with_avx512(c, pass, pointwise);
-  if (winograd_fits(c) && std::min(c.w.dim(3), c.w.dim(0)) >= 32) return Way::kWinograd;
+  if (winograd_fits(c) && std::min(c.w.dim(3), c.w.dim(0)) >= 16) return Way::kWinograd;
   return pass == Pass::kForward && pointwise && c.x.dtype() == kF32 ? Way::kOneDnn : Way::kDirect;
 }
 

@@ -172,14 +172,14 @@ struct TileFinish {
   bool relu;
 };
 
-// A map [N,H,W,C] seen as tiles two pixels apart, the first beginning `padding` before the map.
+// A map [N,H,W,C] seen as tiles that begin `side` pixels apart, the first `padding` before the map.
 struct WinogradMap {
   void *images, *zeros;  // zeros: C elements, what lies outside
   int64_t H, W, C, padding;
   int64_t high, wide;  // tiles
   int64_t per_image() const { return high * wide; }
 };
-// The 16 positions of transformed tiles: `plane` floats from one position to the next, `tile` from one tile.
+// The positions of transformed tiles: `plane` floats from one position to the next, `tile` from one tile.
 struct WinogradPlanes {
   float* at;
   int64_t plane, tile;
@@ -189,8 +189,10 @@ struct WinogradEnd {
   float beta;
   bool relu;
 };
-// The passes over `count` tiles from `first` on, by element(); and those over filters.
+// The passes over `count` tiles from `first` on, by element(); and those over filters. A tile of the result
+// has side x side pixels; transformed, tiles and filters have `positions` floats a channel.
 struct WinogradKernels {
+  int side, positions;
   void (*input[3])(const WinogradMap&, int64_t first, int64_t count, const WinogradPlanes& to);
   void (*output[3])(const WinogradMap&, int64_t first, int64_t count, const WinogradPlanes& from,
                     const WinogradEnd&);
@@ -227,8 +229,9 @@ struct Kernels {
   void (*pack[3])(const PackRow&);  // as f32, by element()
   void (*pack_pairs)(const PackRow&);
   void (*blend[3])(void* y, const void* x, float beta, int64_t n);  // y <- x + beta y, by element()
-  WinogradKernels winograd;
+  WinogradKernels winograd, winograd_wide;                          // F(2x2, 3x3) and F(4x4, 3x3)
 };
+inline constexpr int kMostPositions = 36;
 const Kernels& kernels();  // those of chosen_isa()
 
 // Tiles of two bf16 a cell; null where the processor does not multiply bf16.

@@ -1,5 +1,7 @@
 // How Winograd's passes see an image, and how many of its tiles they take at once.
 #pragma once
+#include <omp.h>
+
 #include <algorithm>
 
 #include "engine/cpu/kernels.h"
@@ -7,23 +9,37 @@
 
 namespace skein::cpu {
 
-inline constexpr int64_t kSkew = 16;  // floats between planes, so that the 16 do not share a cache set
+inline constexpr int64_t kSkew = 16;  // floats between planes, so that they do not share a cache set
+
+// F(4x4, 3x3) does 36 products for 16 pixels, F(2x2, 3x3) 16 for 4: whichever does fewer for a result of
+// P x Q pixels, with tiles that reach over its edge.
+inline const WinogradKernels& winograd_for(int64_t P, int64_t Q) {
+  const Kernels& all = kernels();
+  const auto products = [&](const WinogradKernels& k) {
+    return ((P + k.side - 1) / k.side) * ((Q + k.side - 1) / k.side) * k.positions;
+  };
+  return products(all.winograd_wide) < products(all.winograd) ? all.winograd_wide : all.winograd;
+}
 
 // The tiles for a result of P x Q pixels; `zeros` are C elements for what lies outside, if it is read.
-inline WinogradMap map_of(const Tensor& images, int64_t padding, int64_t P, int64_t Q, const Tensor& zeros) {
+inline WinogradMap map_of(const Tensor& images, int64_t side, int64_t padding, int64_t P, int64_t Q,
+                          const Tensor& zeros) {
   return {.images = images.raw(),
           .zeros = zeros ? zeros.raw() : nullptr,
           .H = images.dim(1),
           .W = images.dim(2),
           .C = images.dim(3),
           .padding = padding,
-          .high = (P + 1) / 2,
-          .wide = (Q + 1) / 2};
+          .high = (P + side - 1) / side,
+          .wide = (Q + side - 1) / side};
 }
 
-// The transformed tiles fill most of a second-level cache.
-inline int64_t tiles_at_once(int64_t channels_in_and_out) {
-  return std::clamp<int64_t>((96 << 10) / (16 * channels_in_and_out), 48, 96);
+// How many of `all` tiles are transformed at once: as many as fill most of a second-level cache with `floats`
+// each, but at least so many that the transformed filters, or the sums, are read for enough of them; and all
+// threads have some.
+inline int64_t tiles_at_once(int64_t all, int64_t least, int64_t floats) {
+  const int64_t fit = std::clamp<int64_t>((96 << 10) / floats, least, 96), threads = omp_get_max_threads();
+  return std::clamp<int64_t>((all + threads - 1) / threads, 1, fit);
 }
 
 }  // namespace skein::cpu

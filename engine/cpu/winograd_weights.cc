@@ -1,4 +1,5 @@
-// Winograd weight gradients: dU = sum over tiles of V x (A dy A'), 16 outer products; then G' dU G.
+// Winograd weight gradients: dU = sum over tiles of V x (A dy A'), an outer product a position;
+// then G' dU G.
 #include <omp.h>
 
 #include "engine/cpu/cells.h"
@@ -10,12 +11,12 @@ namespace skein::cpu {
 
 namespace {
 
-// How dU is cut: 16 planes of [panel of outputs][group of channels] tiles of rows x lanes.
+// How dU is cut: for each position [panel of outputs][group of channels] tiles of rows x lanes.
 struct Cut {
+  const WinogradKernels& kernel;
   const TileKernels& tiles;
   int64_t panels;
   Groups groups;
-  int64_t slot;  // floats that a tile has in a group of channels
   int64_t tile() const { return tiles.rows * tiles.lanes; }
   int64_t plane() const { return panels * groups.count * tile(); }
 };
@@ -23,19 +24,7 @@ struct Cut {
 Cut cut_of(const ConvArgs& c) {
   const int64_t C = c.x.dim(3), O = c.y.dim(3);
   const TileKernels& tiles = CellKind::of_floats().tiles(O);
-  return {tiles, panels(O, tiles.lanes), Groups(C, tiles.rows), tiles.rows > 8 ? 16 : 8};
-}
-
-// [16][tile][C] -> [16][group][tile][slot]
-void into_groups(const Cut& cut, const WinogradPlanes& from, int64_t count, int64_t C,
-                 const WinogradPlanes& to) {
-  for (int i = 0; i < 16; ++i)
-    for (int64_t k = 0; k < count; ++k)
-      for (int64_t g = 0; g < cut.groups.count; ++g) {
-        const int64_t first = cut.groups.first(g);
-        std::copy_n(from.at + i * from.plane + k * from.tile + first, std::min(cut.slot, C - first),
-                    to.at + i * to.plane + (g * count + k) * cut.slot);
-      }
+  return {winograd_for(c.y.dim(1), c.y.dim(2)), tiles, panels(O, tiles.lanes), Groups(C, tiles.rows)};
 }
 
 struct Maps {
@@ -44,24 +33,21 @@ struct Maps {
 
 void add_block(const ConvArgs& c, const Cut& cut, const Maps& maps, int64_t first, int64_t count, float* sum,
                bool add) {
-  thread_local std::vector<float> transformed, grouped, spread;
-  const int64_t C = c.x.dim(3), lanes = cut.tiles.lanes,
-                x_plane = cut.groups.count * count * cut.slot + kSkew,
-                dy_plane = cut.panels * count * lanes + kSkew;
-  const WinogradPlanes v{grow(transformed, 16 * (count * C + kSkew)), count * C + kSkew, C};
-  const WinogradPlanes x{grow(grouped, 16 * x_plane), x_plane, 0},
-      dy{grow(spread, 16 * dy_plane), dy_plane, 0};
+  thread_local std::vector<float> inputs, spread;
+  const int64_t C = c.x.dim(3), lanes = cut.tiles.lanes, positions = cut.kernel.positions,
+                x_plane = count * C + kSkew, dy_plane = cut.panels * count * lanes + kSkew;
+  const WinogradPlanes x{grow(inputs, positions * x_plane), x_plane, C},
+      dy{grow(spread, positions * dy_plane), dy_plane, 0};
   const size_t e = element(c.x.dtype());
-  kernels().winograd.input[e](maps.x, first, count, v);
-  into_groups(cut, v, count, C, x);
-  kernels().winograd.spread[e](maps.dy, first, count, dy, lanes);
-  for (int i = 0; i < 16; ++i)
+  cut.kernel.input[e](maps.x, first, count, x);
+  cut.kernel.spread[e](maps.dy, first, count, dy, lanes);
+  for (int64_t i = 0; i < positions; ++i)
     for (int64_t j = 0; j < cut.panels; ++j)
       for (int64_t g = 0; g < cut.groups.count; ++g, sum += cut.tile())
         cut.tiles.outer[cut.groups.size(g) - 1](
-            {.x = reinterpret_cast<const Cell*>(x.at + i * x_plane + g * count * cut.slot),
+            {.x = reinterpret_cast<const Cell*>(x.at + i * x_plane + cut.groups.first(g)),
              .y = reinterpret_cast<const Cell*>(dy.at + i * dy_plane + j * count * lanes),
-             .at = {1, 1, count, 0, 0, cut.slot},
+             .at = {1, 1, count, 0, 0, C},
              .y_step = lanes,
              .sums = sum,
              .add = add});
@@ -69,13 +55,14 @@ void add_block(const ConvArgs& c, const Cut& cut, const Maps& maps, int64_t firs
 
 // The filters of one tile of dU, [9][rows][lanes], of the threads' sums in the order of threads.
 void gather_tile(const Cut& cut, const float* sums, int64_t threads, int64_t n, float* to) {
-  float u[16 * kMostRows * kMostLanes];
-  for (int p = 0; p < 16; ++p)
+  const int positions = cut.kernel.positions;
+  float u[kMostPositions * kMostRows * kMostLanes];
+  for (int p = 0; p < positions; ++p)
     for (int64_t t = 0; t < threads; ++t) {
-      const float* from = sums + (t * 16 + p) * cut.plane();
+      const float* from = sums + (t * positions + p) * cut.plane();
       for (int64_t i = 0; i < n; ++i) u[p * n + i] = t ? u[p * n + i] + from[i] : from[i];
     }
-  kernels().winograd.gather({u, n, 0}, n, to);
+  cut.kernel.gather({u, n, 0}, n, to);
 }
 
 // dw <- beta dw + G' (the threads' sums) G.
@@ -120,17 +107,18 @@ void bias_gradient(const ConvArgs& c) {
 
 void winograd_backward_weights(const ConvArgs& c) {
   const Cut cut = cut_of(c);
-  const int64_t P = c.y.dim(1), Q = c.y.dim(2);
+  const int64_t positions = cut.kernel.positions, side = cut.kernel.side, P = c.y.dim(1), Q = c.y.dim(2);
   const Tensor zeros = Tensor::zeros({std::max(c.x.dim(3), c.y.dim(3))}, c.x.dtype());
-  const Maps maps{map_of(c.x, c.geometry.padding, P, Q, zeros), map_of(c.y, 0, P, Q, zeros)};
-  const int64_t all = maps.x.per_image() * c.y.dim(0), most = tiles_at_once(c.x.dim(3) + c.y.dim(3));
+  const Maps maps{map_of(c.x, side, c.geometry.padding, P, Q, zeros), map_of(c.y, side, 0, P, Q, zeros)};
+  const int64_t all = maps.x.per_image() * c.y.dim(0),
+                most = tiles_at_once(all, 72, positions * (c.x.dim(3) + c.y.dim(3)));
   const int64_t blocks = (all + most - 1) / most, threads = std::min<int64_t>(omp_get_max_threads(), blocks);
-  const Tensor sums({threads * 16 * cut.plane()});
+  const Tensor sums({threads * positions * cut.plane()});
 #pragma omp parallel for schedule(static, 1) num_threads(int(threads))
   for (int64_t t = 0; t < threads; ++t)
     for (int64_t from = blocks * t / threads, i = from; i < blocks * (t + 1) / threads; ++i)
       add_block(c, cut, maps, i * most, std::min(most, all - i * most),
-                sums.data<float>() + t * 16 * cut.plane(), i > from);
+                sums.data<float>() + t * positions * cut.plane(), i > from);
   if (c.bias) bias_gradient(c);
   gather(c, cut, sums.data<float>(), threads);
 }

@@ -30,7 +30,8 @@ constexpr Kernels kernels_of() {
           {pack_cells<V, float>, pack_cells<V, bf16>, pack_cells<V, f16>},
           pack_cells<V, Half>,
           {blend_elements<V, float>, blend_elements<V, bf16>, blend_elements<V, f16>},
-          winograd_kernels<V>()};
+          winograd_kernels<2, V>(),
+          winograd_kernels<4, V>()};
 }
 
 }  // namespace skein::cpu
