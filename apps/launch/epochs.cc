@@ -246,19 +246,27 @@ void Epochs::open_council(Connection& c, std::unique_ptr<comm::Succession> begun
                           .describe = [this](const std::string& v) { return describe(v); }});
   c.council = std::make_unique<comm::Council>(
       *c.transport,
-      comm::CouncilOptions{
-          .me = me_,
-          .now = c.view,
-          .card = card_,
-          .is_gone = is_gone,
-          .has_register = [this](const View& v) { return register_.decides(v); },
-          .claim = [this](const View& now, const View& next) { return register_.claim(now, next); },
-          .decided = [&c](const View& v) { c.door->tell(v); },
-          .ended = [&c](const comm::End& e) { c.door->tell(e); }},
+      comm::CouncilOptions{.me = me_,
+                           .now = c.view,
+                           .card = card_,
+                           .is_gone = is_gone,
+                           .has_register = [this](const View& v) { return register_.decides(v); },
+                           .claim = [this](const View& now, const View& next) { return claim(now, next); },
+                           .decided = [&c](const View& v) { c.door->tell(v); },
+                           .ended = [&c](const comm::End& e) { c.door->tell(e); }},
       std::move(begun));
   c.door->open();
   c.place.council = c.council.get();
   c.place.announce = [this](const std::string& directory) { announce(directory); };
+}
+
+// On the council's thread, which asks again and again: what is in the way is said once an epoch.
+std::optional<View> Epochs::claim(const View& now, const View& next) try {
+  return register_.claim(now, next);
+} catch (const Error& e) {
+  if (std::exchange(complained_of_, next.epoch) != next.epoch)
+    std::fprintf(stderr, "%s; until then the workers cannot agree about who goes on\n", e.what());
+  return {};
 }
 
 std::string Epochs::describe(const std::string& version) const {

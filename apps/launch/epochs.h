@@ -45,6 +45,7 @@ class Epochs {
   void announce(const std::string& directory);
   void join();
   bool try_to_meet(const comm::View&);
+  std::optional<comm::View> claim(const comm::View& now, const comm::View& next);
   std::string describe(const std::string& version) const;
   std::string consider(const comm::Application&, Connection&) const;
   std::unique_ptr<Connection> connect(comm::Rendezvous&, comm::View);
@@ -62,7 +63,8 @@ class Epochs {
   comm::Fd door_;              // where this process listens as long as it lives
   int door_port_ = 0;
   Register register_;
-  std::string card_;  // its port, its addresses, and the register that it sees
+  uint32_t complained_of_ = 0;  // the epoch for which the register could not keep a view
+  std::string card_;            // its port, its addresses, and the register that it sees
   std::unique_ptr<Connection> now_;
 };
 

@@ -275,7 +275,8 @@ View Council::next(double patience) {
   if (std::optional<View> v = after(o_.now, patience)) return *v;
   transport_.mailbox().end_epoch("");
   throw Timeout(-1, text("the ", o_.now.members.size(), " workers have not agreed within ", patience,
-                         " s about who goes on: too few of them answer"));
+                         " s about who goes on: too few of them answer",
+                         options(o_.now).has_register ? ", or the register does not" : ""));
 }
 
 }  // namespace skein::comm

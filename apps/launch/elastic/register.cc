@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <thread>
 
 #include "apps/base/environment.h"
@@ -33,14 +35,17 @@ bool has_word(const std::string& card, const std::string& word) {
 
 std::string draw() { return comm::hex(comm::random_bytes(kNameBytes)); }
 
-// False: there was a file of this name. What is in place is whole.
+// False: there is a file of this name, which may be this one, because a network file system repeats calls.
+// What is in place is whole.
 bool put_first(const fs::path& path, const std::string& bytes) {
   const fs::path aside = path.parent_path() / ("." + draw());
   write_file(aside, bytes);
-  const bool first = link(aside.c_str(), path.c_str()) == 0;
+  const int error = link(aside.c_str(), path.c_str()) == 0 ? 0 : errno;
   std::error_code none;
   fs::remove(aside, none);
-  return first;
+  if (error && !fs::exists(path, none))
+    throw FileError(text(path.string(), ": cannot link a file here: ", std::strerror(error)), error);
+  return !error;
 }
 
 // The register's directory, and of those above it so many, with it, as are empty then.
@@ -101,17 +106,23 @@ Register::Decider Register::decider(const comm::View& now) const {
   return all_know(word_of_directory(name_)) ? kFiles : kNobody;
 }
 
+std::optional<comm::View> Register::claim(const comm::View& now, const comm::View& next) const {
+  if (decider(now) == kFiles) return claim_file(next);
+  const auto kept = claim_epoch(next.epoch, next.write());
+  return kept ? comm::View::read(*kept) : std::nullopt;
+}
+
 // Whether link() has succeeded does not matter, and a network file system may not know: the file tells.
-std::optional<comm::View> Register::claim(const comm::View& now, const comm::View& next) const try {
-  if (decider(now) == kLauncher) {
-    const auto kept = claim_epoch(next.epoch, next.write());
-    return kept ? comm::View::read(*kept) : std::nullopt;
-  }
+std::optional<comm::View> Register::claim_file(const comm::View& next) const try {
   const fs::path path = directory_ / text("epoch-", next.epoch);
   std::error_code none;
   if (!fs::exists(path, none)) (void)put_first(path, next.write());
   return comm::View::read(read_file(path, kMostBytes));
-} catch (const Error&) { return {}; }  // a full disk, or one that is not there: it is asked again
+} catch (const FileError&) {
+  std::error_code none;
+  if (fs::exists(directory_ / kHere, none)) throw;
+  return {};  // the file system is away, or the run has ended
+}
 
 void Register::remove() {
   if (name_.empty()) return;

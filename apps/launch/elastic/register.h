@@ -28,7 +28,8 @@ class Register {
   std::string words() const;
   bool decides(const comm::View& now) const { return decider(now) != kNobody; }
   // For the view that comes after one in which it decides: the view that it keeps for that epoch, which
-  // is `next` if it has none. Nothing if it does not answer.
+  // is `next` if it has none. Nothing if it does not answer. Throws FileError if it cannot keep the view, for
+  // example because the disk is full: then it may be asked again.
   std::optional<comm::View> claim(const comm::View& now, const comm::View& next) const;
   // By any member, when no other needs it any more: with the directories that its founder has made, if they
   // hold nothing else.
@@ -41,6 +42,7 @@ class Register {
  private:
   enum Decider : uint8_t { kNobody, kLauncher, kFiles };
   Decider decider(const comm::View& now) const;
+  std::optional<comm::View> claim_file(const comm::View& next) const;
   std::string launcher_;  // what it has drawn for its workers
   std::filesystem::path directory_;
   std::string name_;

@@ -8,6 +8,7 @@
 #include "apps/launch/crew/superior.h"
 #include "apps/launch/elastic/card.h"
 #include "engine/words/file.h"
+#include "tests/support/files.h"
 #include "tests/support/program.h"
 
 namespace skein::apps {
@@ -99,6 +100,22 @@ TEST_F(Registers, WithoutTheirDirectoryDoNotAnswer) {
   EXPECT_FALSE(fs::exists(run / "membership"));
   EXPECT_FALSE(second.claim(now, v));
   EXPECT_FALSE(fs::exists(run)) << "it made the run's directory, in which there is nothing";
+}
+
+TEST_F(Registers, OnAFullDiskKeepNothingUntilThereIsSpace) {
+  const comm::View now = view_of(1, {&first, &second}), v = view_of(2, {&first});
+  std::string why;
+  {
+    const testing::SmallDisk full(4);
+    why = testing::message_of<FileError>([&] { (void)first.claim(now, v); });
+  }
+  EXPECT_TRUE(why.starts_with((run / "membership" / first.name()).string())) << why;
+  EXPECT_TRUE(testing::has(why, "cannot write: File too large")) << why;
+  const auto files = fs::directory_iterator(run / "membership" / first.name());
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1) << "only that the register is here";
+  const comm::View other = view_of(2, {&second});
+  EXPECT_EQ(second.claim(now, other), other);
+  EXPECT_EQ(first.claim(now, v), other) << "what could not be kept is no claim";
 }
 
 TEST_F(Registers, AreRemovedByAnyMemberWithTheDirectoriesThatTheirFounderHasMade) {

@@ -44,7 +44,7 @@ class Replacing : public ::testing::Test {
       live(int(seat), ++stage.lives[seat]);
       _exit(0);
     };
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     Supervisor team(Loss::kIsReplaced, 0.3);
     for (int i = 0; i < seats; ++i) team.start(text("worker ", i), {.reports = true}, become);
     team.replacements().replace_by(Restarts(times, pace), [&](size_t seat) {
@@ -56,7 +56,7 @@ class Replacing : public ::testing::Test {
       team.replacements().reported = [this](const std::string& report) { reports.push_back(report); };
     team.tick = [&] { return !tick || tick(team); };
     const int status = team.run();
-    said = testing::internal::GetCapturedStderr();
+    said = ::testing::internal::GetCapturedStderr();
     return status;
   }
 
