@@ -74,7 +74,7 @@ TEST_P(ElasticRow, EndsAsIfNothingHadHappened) {
   for (const uint64_t seed : seeds) {
     SCOPED_TRACE(text("replay: SKEIN_SEED=", seed, ' ',
                       std::filesystem::read_symlink("/proc/self/exe").string(),
-                      " --file=elastic_sim_test --gtest_filter='*/",
+                      " --file=elastic_sim_test --gtest_filter='*.",
                       ::testing::UnitTest::GetInstance()->current_test_info()->name(), "'"));
     try {
       happened_ += play(seed);

@@ -27,7 +27,8 @@ class ElasticJob {
   void found(int workers) {  // and, with --servers dedicated, their server
     const int n = workers + config_.of_algorithm.contains("servers");
     if (n > workers) servers_.insert(Id(workers));
-    for (Id id : comm::sim::ids(n)) world_.begin(id, [this, n] { begin_first(n); });
+    for (Id id : comm::sim::ids(n)) decided_.members.push_back({id, card(id), false});
+    for (Id id : comm::sim::ids(n)) world_.begin(id, [this, first = decided_] { begin_first(first); });
     next_id_ = founders_ = Id(n);
   }
   // A fresh worker, which knocks at some member; or a server that replaces a lost one.
@@ -101,9 +102,7 @@ class ElasticJob {
     for (Id id : who) away_.insert(id), was_away_.insert(id);
   }
 
-  void begin_first(int n) {
-    comm::View first;
-    for (Id id : comm::sim::ids(n)) first.members.push_back({id, card(id), false});
+  void begin_first(const comm::View& first) {
     Tie now = connect(first);
     now->communicator->barrier();
     live(std::move(now));
@@ -188,15 +187,15 @@ class ElasticJob {
       optim::Served served;
       std::optional<Outcome> out;
       for (; !(out = take_part(*now, legacy, served)); now = cross(*now, crossing)) {}
-      // Who slept while the others went on without it, and ended, cannot be told.
-      const bool untold = was_away_.count(me) && now->view.epoch < decided_.epoch;
-      if (!out->bereaved) untold ? void(++record.given_up) : void(record.ends[me] = *out);
+      if (!out->bereaved) is_untold(me, now->view) ? void(++record.given_up) : void(record.ends[me] = *out);
       if (out->bereaved) note_end_apart(me, *now, out->why);
     } catch (const comm::RunEnded& e) {
       record.ends[me].step = e.end.step, record.ends[me].interrupted = e.end.interrupted;
     } catch (const std::exception& e) { note_end_apart(me, *now, e.what()); }
     over_.insert(me);
   }
+  // Who slept while the others went on without it, and ended, cannot be told, and ends as if with them.
+  bool is_untold(Id me, const comm::View& v) const { return was_away_.count(me) && v.epoch < decided_.epoch; }
   // Who was stopped or cut off may have been given up, and is replaced.
   void note_end_apart(Id me, const Connection& now, const std::string& why) {
     if (leaving_.count(me)) return void(++record.left);
@@ -264,7 +263,7 @@ class ElasticJob {
     ElasticRecord::Period& period = record.begin(d.view.epoch, all, trainer.step_number(), portions);
     const AtWork at_work(*this, trainer);
     Outcome out = trainer.run([&] { return work(trainer, period); }, [&] { return leaving_.count(me) > 0; });
-    if (out.bereaved) return out;
+    if (out.bereaved || (!out.legacy && is_untold(me, d.view))) return out;
     record.end(d.view.epoch, out);
     if (!out.legacy) return out;
     legacy = std::move(*out.legacy);
