@@ -100,10 +100,30 @@ void Council::see_losses() {
       continue;
     }
     succession_->suspect(m);
-    if (found != Finding::kGone) continue;
-    dead_.insert(m);
-    succession_->prove_dead(m);
+    if (found == Finding::kGone) bury(m);
   }
+  for (const View::Member& m : expected())
+    if (!dead_.count(m.id) && detector_.is_gone(m.card)) {
+      const std::lock_guard lock(mutex_);
+      succession_->suspect(m.id);
+      bury(m.id);
+    }
+}
+
+void Council::bury(MemberId m) {
+  dead_.insert(m);
+  succession_->prove_dead(m);
+}
+
+// The members of the next epoch to whom no route leads yet: they hold up the others until they connect.
+std::vector<View::Member> Council::expected() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<View::Member> all;
+  for (const View::Member& m : succession_->now().members)
+    if (m.id != o_.me &&
+        std::none_of(routes_.begin(), routes_.end(), [&](const Route& w) { return w.view.has(m.id); }))
+      all.push_back(m);
+  return all;
 }
 
 // That letters come by a link which was lost does not save an epoch whose work has been interrupted, but it

@@ -93,6 +93,8 @@ class Council {
   void work();
   void stop();
   void see_losses();
+  void bury(MemberId);
+  std::vector<View::Member> expected() const;
   std::vector<Route> routes() const;
   bool heeds_letters() const;
   void hear(Letters& out);

@@ -34,9 +34,10 @@ class FailureDetector {
   void heard(MemberId m) { heard_[m] = Clock::now(); }
   // `is_past`: whether the epoch of a view is over. It may take the time that is_gone() takes.
   Finding find(MemberId, const std::vector<Route>&, const std::function<bool(const View&)>& is_past);
+  // Of one whom no route reaches yet. False if it was asked too short a time ago.
+  bool is_gone(const std::string& card);
 
  private:
-  bool is_gone(const std::string& card);
   bool has_written_since(MemberId, Clock::time_point) const;
 
   struct Asked {

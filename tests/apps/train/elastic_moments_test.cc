@@ -38,6 +38,7 @@ Config short_run(int workers) {
 struct Played {
   ElasticRecord record;
   uint64_t messages = 0;
+  double seconds = 0;
 };
 
 Played play(const Config& c, const std::string& directory, const Plan& plan) {
@@ -46,7 +47,7 @@ Played play(const Config& c, const std::string& directory, const Plan& plan) {
   job.found(int(c.workers));
   plan(world, job);
   world.run();
-  return {job.record, world.messages()};
+  return {job.record, world.messages(), world.now()};
 }
 
 Played play_short(int workers, const Plan& plan) {
@@ -106,6 +107,22 @@ TEST(ElasticMoments, ASecondDeathAtAnyMessageOfAChangeIsOutlived) {
 
 TEST(ElasticMoments, ADeathAtAnyMessageOfANewcomersEntranceIsOutlived) {
   expect_deaths_are_outlived(4, [](ElasticJob& j) { j.join(); });
+}
+
+// The others have been told of it, and wait for it to connect. It has the number after the founders'.
+TEST(ElasticMoments, ANewcomerThatEndsBeforeItConnectsIsNotWaitedFor) {
+  constexpr int kWorkers = 4, kMoments = 30;
+  constexpr double kJoins = 0.3, kStep = 0.01;
+  const double whole = play_short(kWorkers, [](World&, ElasticJob&) {}).seconds;
+  for (int i = 0; i < kMoments; ++i) {
+    SCOPED_TRACE(text(i * kStep, " s after it knocks"));
+    const Played p = play_short(kWorkers, [&](World& w, ElasticJob& j) {
+      w.at(kJoins, [&] { j.join(); });
+      w.at(kJoins + i * kStep, [&] { EXPECT_TRUE(j.kill(Id(kWorkers), ElasticJob::Death::kHangUp)); });
+    });
+    expect_what_is_promised(row_to_play(), p.record);
+    EXPECT_LT(p.seconds, whole + 1);
+  }
 }
 
 // ---- the weight that goes with the lost
