@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "apps/base/environment.h"
 #include "apps/base/printable.h"
 #include "apps/command_line/command_line.h"
 #include "apps/config/algorithm_values.h"
@@ -14,6 +15,7 @@
 #include "apps/epoch.h"
 #include "apps/evaluate_only.h"
 #include "apps/flat/flat_run.h"
+#include "apps/launch/elastic/role.h"
 #include "apps/launch/epochs.h"
 #include "apps/launch/interrupt.h"
 #include "apps/launch/launch.h"
@@ -24,6 +26,7 @@
 #include "apps/model/saved_model.h"
 #include "apps/plan/plan.h"
 #include "apps/report/compare.h"
+#include "apps/setup/setup.h"
 #include "engine/device/processor.h"
 #include "engine/words/file.h"
 
@@ -76,6 +79,8 @@ int train(Command& command, char** argv) {
   if (!c.simulate.empty()) return simulate(c, job, once);
   settle_algorithm(c, planned_workers(job));  // must precede the start of workers
   Kept kept;
+  // The others train while a newcomer opens its images, but wait for a member. A server has none.
+  if (!job.join.empty() && variable(kServesVariable) != "1") kept.legacy.data = open_images(c);
   return run_job(job, argv,
                  [&](const Member& me) { return me.council ? work(command, me, kept) : once(me); });
 }

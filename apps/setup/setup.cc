@@ -18,25 +18,6 @@ data::ImageSize choose_image(const Config& c, const data::DataSource& source) {
   return {side, side, own.channels};
 }
 
-data::Split open_data(const Config& c) {
-  if (c.data.empty())
-    throw BadOption("--data is needed: KIND or KIND:PATH, with one of the kinds " +
-                    joined(names_of(data::sources())));
-  data::Split s;
-  try {
-    s = open_shared(c.data, uint64_t(c.seed));
-  } catch (const BadFile& e) {
-    if (c.origin("data").source != Source::kResumed) throw;
-    throw BadFile(text(e.what(), "; if the data has moved, add --data ", c.data.substr(0, c.data.find(':')),
-                       ":NEW_PATH to --resume"));
-  }
-  if (s.train->size() == 0 || s.test->size() == 0)
-    throw BadFile(text(c.data, ": of its ", s.train->size() + s.test->size(), " images none is left for ",
-                       s.test->size() == 0 ? "testing" : "training",
-                       "; each class needs at least two, or provide separate test images (docs/data.md)"));
-  return s;
-}
-
 std::shared_ptr<data::Portions> of_common_order(const Config& c, int64_t images, int world,
                                                 int64_t global_batch) {
   auto p = std::make_shared<data::Portions>(images, global_batch, world, uint64_t(c.seed));
@@ -55,13 +36,32 @@ std::shared_ptr<data::Portions> deal(const Config& c, const data::DataSource& tr
 
 }  // namespace
 
+data::Split open_images(const Config& c) {
+  if (c.data.empty())
+    throw BadOption("--data is needed: KIND or KIND:PATH, with one of the kinds " +
+                    joined(names_of(data::sources())));
+  data::Split s;
+  try {
+    s = open_shared(c.data, uint64_t(c.seed));
+  } catch (const BadFile& e) {
+    if (c.origin("data").source != Source::kResumed) throw;
+    throw BadFile(text(e.what(), "; if the data has moved, add --data ", c.data.substr(0, c.data.find(':')),
+                       ":NEW_PATH to --resume"));
+  }
+  if (s.train->size() == 0 || s.test->size() == 0)
+    throw BadFile(text(c.data, ": of its ", s.train->size() + s.test->size(), " images none is left for ",
+                       s.test->size() == 0 ? "testing" : "training",
+                       "; each class needs at least two, or provide separate test images (docs/data.md)"));
+  return s;
+}
+
 Setup open_setup(const Config& c, const Place& place, const data::Split& opened) {
   Setup s;
   s.place = place;
   s.alone = place.world == 1 && !place.has_server && !optim::strategy_row(c.algorithm).center();
   static_cast<Share&>(s) = take_share(c, place);
   s.activations = activations_of(c);
-  s.data = opened.train ? opened : open_data(c);
+  s.data = opened.train ? opened : open_images(c);
   s.odd_files = std::make_shared<OddFiles>();
   const data::DataSource& train = *s.data.train;
   s.image = choose_image(c, train);

@@ -33,6 +33,9 @@ struct Setup : Share {
   std::unique_ptr<nn::Module> model;         // initialized from the seed
 };
 
+// The images that --data names. Throws BadOption or BadFile.
+data::Split open_images(const Config&);
+
 // Opens data and model, and gives the calling thread its team of compute threads. Throws BadOption
 // or BadFile, saying what is wrong with which flag or file. `opened`: the data, if another setup
 // has opened them.
