@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "apps/config/planned.h"
 #include "data/sources/split.h"
 #include "engine/vectors/loss_scale.h"
 #include "engine/words/file.h"
@@ -214,6 +215,7 @@ void reconcile(Config& c, const Flags& table) {
   reconcile_membership(c, table);
   reconcile_own_flags(c, table);
   check_words(c);
+  planned_of(c);  // throws what is wrong with it
 }
 
 }  // namespace skein::apps

@@ -40,8 +40,8 @@ std::string words_of(char** argv) {
   std::string all;
   for (char** word = argv; *word; ++word) {
     const std::string w = *word;
-    if (w == "--plan" || w.starts_with("--html=")) continue;
-    if (w == "--html" || w == "--algorithm") {
+    if (w == "--plan" || w.starts_with("--html=") || w.starts_with("--planned=")) continue;
+    if (w == "--html" || w == "--planned" || w == "--algorithm") {
       if (word[1]) ++word;
       continue;
     }

@@ -18,8 +18,8 @@ struct Plan {
   double seconds = 0;                     // that simulating took
 };
 
-std::string command_of(const Plan&, const Candidate&);  // that starts a run
-std::string verdict(const Plan&);                       // what is fastest, or that one machine is faster
+std::string command_of(const Plan&, const Forecast&);  // that starts a run
+std::string verdict(const Plan&);                      // what is fastest, or that one machine is faster
 // Of the settings within 3 % of the fastest, which the simulator cannot tell apart, that with the best
 // measured accuracy; the fastest itself if none has any.
 const Forecast& to_start(const Plan&);

@@ -52,7 +52,7 @@ std::string table(const Plan& p) {
         f.hidden ? fmt::format("{:.0f} %", 100 * *f.hidden) : "–", f.bytes_per_step / 1e6,
         double(p.probed.steps_per_epoch * p.probed.global_batch) / f.images_per_second / 3600,
         f.accuracy ? fmt::format("{:+.2f}", *f.accuracy) : "–", escape_html(f.limit),
-        escape_html(command_of(p, f.what)));
+        escape_html(command_of(p, f)));
   return "<section class=\"card "
          "wide\"><h2>Settings</h2><table><tr><th>setting</th><th>images/s</th><th>waiting</th>"
          "<th>hidden</th><th>sent / step</th><th>hours / epoch</th><th>accuracy</th><th>limited "

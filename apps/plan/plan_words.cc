@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "apps/base/printable.h"
+#include "apps/config/planned.h"
 #include "apps/plan/plan.h"
 
 namespace skein::apps {
@@ -47,8 +48,10 @@ std::string row_in_words(const Plan& p, const Forecast& f) {
 
 }  // namespace
 
-std::string command_of(const Plan& p, const Candidate& what) {
-  return text(p.command, " --algorithm ", what.algorithm, what.flags.empty() ? "" : " ", what.flags);
+std::string command_of(const Plan& p, const Forecast& f) {
+  const Planned planned{f.images_per_second, f.bytes_per_step, f.hidden};
+  return text(p.command, " --algorithm ", f.what.algorithm, f.what.flags.empty() ? "" : " ", f.what.flags,
+              " --planned ", planned.words());
 }
 
 const Forecast& to_start(const Plan& p) {
@@ -95,7 +98,7 @@ std::string in_words(const Plan& p) {
   if (&start != &p.forecasts.front())
     s += fmt::format("within 3 % of it, and the most accurate where that was measured: {}\n",
                      start.what.algorithm);
-  return s + "to start it:\n  " + command_of(p, start.what) + '\n';
+  return s + "to start it:\n  " + command_of(p, start) + '\n';
 }
 
 }  // namespace skein::apps

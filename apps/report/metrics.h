@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/base/json.h"
+#include "apps/config/planned.h"
 #include "engine/base.h"
 
 namespace skein::apps {
@@ -147,6 +148,7 @@ struct CostFigures {
   std::vector<std::vector<double>> seconds_by_worker;  // the same for each worker; empty if there is one
   std::optional<double> bytes_per_step;                // sent by a worker, mean over the workers
   std::optional<double> hidden_share;
+  std::optional<Planned> planned;  // of --plan
 };
 struct DataFigures {
   // The images of each class in each worker's shard; empty with --split iid.

@@ -66,7 +66,8 @@ function tiles() {
     ["test loss", number(s.loss ?? last(test)("loss")), ""],
     [
       "images / s", count(s.images_per_second || last(step)("images_per_second")),
-      several ? `${page.workers} workers` : ""
+      [several ? `${page.workers} workers` : "", s.predicted ? `${count(s.predicted.images_per_second)} planned` : ""]
+        .filter(w => w).join(", ")
     ],
     ["time", duration(s.seconds ?? last(step)("seconds")), ""],
     ["steps", count(steps), known(s.epochs) ? `${trim(s.epochs.toFixed(2))} epochs` : ""],
