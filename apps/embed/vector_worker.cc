@@ -85,9 +85,29 @@ struct VectorWorker::State {
   }
 
   Tensor gradient(const optim::Slices& slices) {
-    if (!uphill) return (*oracle)(slices);
-    const Tensor loss = (*oracle)({});
-    uphill->take([&] { (*oracle)(slices); });
+    if (!uphill) return differentiate(slices);
+    const Tensor loss = differentiate({});
+    uphill->take([&] { differentiate(slices); });
+    return loss;
+  }
+
+  // What the oracle leaves out is done here, as it would otherwise leave each worker with its own gradient.
+  Tensor differentiate(const optim::Slices& slices) {
+    if (!slices) return (*oracle)({});
+    int64_t handed_out = 0;
+    bool complete = false;
+    const auto ready = [&](const Tensor& slice) {
+      handed_out += slice.size();
+      slices.ready(slice);
+    };
+    const auto wait = [&] {
+      slices.complete();
+      complete = true;
+    };
+    const Tensor loss = (*oracle)({ready, wait});
+    if (handed_out == 0) ready(g);
+    CHECK(handed_out == g.size(), "slices are the whole gradient or none of it:", handed_out, g.size());
+    if (!complete) wait();
     return loss;
   }
 

@@ -54,7 +54,8 @@ class VectorWorker {
 
   // Fills gradient() with the gradient at parameters() and returns the loss, one element. SAM calls it twice
   // a step, for the same samples. If `Slices` is not empty, it may hand out slices of the gradient on the
-  // way, the same ones at every step.
+  // way, the same ones at every step and together all of it; after complete() the gradient is the workers'
+  // sum. Otherwise that is done when it returns.
   using Oracle = std::function<Tensor(const optim::Slices&)>;
   // One step of the algorithm. Returns the loss. If the oracle throws, the parameters are as they were
   // before, but the other workers wait for messages that this one has not sent, so it can only leave the job.

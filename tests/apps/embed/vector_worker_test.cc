@@ -61,6 +61,38 @@ TEST(VectorWorker, ArrivesAtTheMeanOfTheTargetsByEveryRow) {
     if (row.center()) expect_arrival(row.name, {});
 }
 
+// A gradient that the oracle hands out in two slices, in one, or leaves to the worker.
+TEST(VectorWorker, SumsTheGradientHoweverItIsHandedOut) {
+  std::vector<std::vector<float>> ends;
+  for (const int slices : {0, 1, 2}) {
+    std::vector<float> end;
+    comm::in_local_world(2, [&](comm::Communicator& c) {
+      Bowl b(c, {.algorithm = "allreduce", .lr = 0.1f});
+      for (int k = 0; k < 5; ++k)
+        b.worker.step([&](const optim::Slices& s) {
+          const Tensor loss = b.gradient({}), g = b.worker.gradient();
+          for (int i = 0; i < slices; ++i)
+            s.ready(g.view({kNumbers * (i + 1) / slices - kNumbers * i / slices}, kNumbers * i / slices));
+          return loss;
+        });
+      if (c.rank() == 1) end = b.x;
+      EXPECT_EQ(b.worker.finish(), 0) << slices;
+    });
+    ends.push_back(end);
+  }
+  EXPECT_EQ(ends[0], ends[1]);
+  EXPECT_EQ(ends[0], ends[2]);
+  comm::in_local_world(2, [](comm::Communicator& c) {
+    Bowl b(c, {.algorithm = "allreduce"});
+    EXPECT_THROW(b.worker.step([&](const optim::Slices& s) {
+      s.ready(b.worker.gradient().view({kNumbers - 1}));
+      return b.gradient({});
+    }),
+                 Error)
+        << "a slice is missing";
+  });
+}
+
 TEST(VectorWorker, HidesTheModelAgain) {
   comm::in_local_world(2, [](comm::Communicator& c) {
     Bowl b(c, {.algorithm = "local-sgd", .lr = 0.1f});
