@@ -11,10 +11,12 @@ namespace skein {
 // whatever the order in which gradients become final. Only one thread may use it.
 class HandingOut {
  public:
-  static constexpr int64_t kSliceBytes = int64_t(4) << 20;
+  // For a gradient of so many bytes: 4 MiB, where messages cost little beside their bytes, but eight slices
+  // of a small one, as what is sent last cannot hide behind backward.
+  static int64_t slice_bytes(int64_t gradient_bytes);
 
   // sizes: elements of each parameter, in the order in which they lie in g.
-  HandingOut(Tensor g, const std::vector<int64_t>& sizes, int64_t least_bytes = kSliceBytes);
+  HandingOut(Tensor g, const std::vector<int64_t>& sizes, int64_t least_bytes);
 
   void begin(const optim::Slices&);  // of a step; they must live until end()
   void ready(

@@ -99,7 +99,7 @@ SKEIN_C_API skein_status skein_step(skein_worker* worker, skein_gradient functio
                                     float* loss);
 SKEIN_C_API int64_t skein_steps(const skein_worker* worker);  // taken by the job
 // Within the gradient function: the gradient of this part is final, so that its sum over the workers may
-// be under way.
+// be under way. Each call also moves on what travels meanwhile.
 SKEIN_C_API skein_status skein_ready(skein_worker* worker, size_t part);
 SKEIN_C_API skein_status skein_set_rate(skein_worker* worker, float lr);
 // Between show and hide the parameters hold the algorithm's model, which is the same on all workers.

@@ -15,7 +15,8 @@ JobWorker::JobWorker(std::shared_ptr<EmbeddedJob> job, const WorkerVectors& v, c
     : job_(std::move(job)),
       vectors_(v),
       o_(o),
-      slices_(v.g, o.sizes.empty() ? std::vector<int64_t>{v.g.size()} : o.sizes),
+      slices_(v.g, o.sizes.empty() ? std::vector<int64_t>{v.g.size()} : o.sizes,
+              HandingOut::slice_bytes(v.g.bytes())),
       joins_(job_->is_later_epoch()) {
   job_->enter(*this);
   try {
@@ -135,7 +136,10 @@ double JobWorker::step(const Gradient& gradient) {
   return loss;
 }
 
-void JobWorker::ready(size_t parameter) { slices_.ready(parameter); }
+void JobWorker::ready(size_t parameter) {
+  slices_.ready(parameter);
+  job_->peers().progress();  // of whatever algorithm: nothing else moves it on while the gradient is computed
+}
 void JobWorker::set_rate(float lr) {
   present().set_rate(lr);
   rate_ = lr;

@@ -78,9 +78,9 @@ Tensor Simulation::gradient(const Member& me, const VectorWorker& w, const optim
     return Tensor::of<float>({1}, {loss});
   }
   pace.forward(1);
-  constexpr int64_t kSlice = HandingOut::kSliceBytes / int64_t(sizeof(float));
+  const int64_t slice = HandingOut::slice_bytes(g.bytes()) / int64_t(sizeof(float));
   for (int64_t end = g.size(), begin = 0; end > 0; end = begin) {
-    begin = std::max<int64_t>(end - kSlice, 0);
+    begin = std::max<int64_t>(end - slice, 0);
     pace.backward(double(end - begin) / double(g.size()));
     me.comm.progress();
     slices.ready(g.view({end - begin}, begin));

@@ -44,6 +44,13 @@ TEST(HandingOut, HandsOutTheSameSlicesInWhateverOrderParametersBecomeFinal) {
   }
 }
 
+TEST(HandingOut, CutsSmallGradientsIntoSmallSlices) {
+  constexpr int64_t kMiB = 1 << 20;
+  EXPECT_EQ(HandingOut::slice_bytes(100 * kMiB), 4 * kMiB);
+  EXPECT_EQ(HandingOut::slice_bytes(8 * kMiB), kMiB);
+  EXPECT_EQ(HandingOut::slice_bytes(kMiB), kMiB / 4);
+}
+
 TEST(HandingOut, HandsOutEarlyWhatIsComplete) {
   const Tensor g({12});
   HandingOut out(g, {4, 4, 4}, 16);
@@ -57,7 +64,7 @@ TEST(HandingOut, HandsOutEarlyWhatIsComplete) {
   out.end();
   EXPECT_EQ(taker.taken.size(), 4u);
   EXPECT_THROW(out.ready(0), Error) << "no step is under way";
-  EXPECT_THROW(HandingOut(g, {4, 4}), Error) << "sizes of another vector";
+  EXPECT_THROW(HandingOut(g, {4, 4}, 16), Error) << "sizes of another vector";
 }
 
 }  // namespace

@@ -178,7 +178,8 @@ class Worker:
 
     def ready(self, index):
         """Within gradient(): the gradient of parameters[index] is final, so that its sum over the workers may be under
-        way while others are computed. In any order, or not at all; what is not named is sent when gradient() returns."""
+        way while others are computed. In any order, or not at all; what is not named is sent when gradient() returns.
+        Under any algorithm each call also moves on what travels meanwhile."""
         self._layout.fetch(index)
         self._layout.begin_call()
         self._native.ready(index)
