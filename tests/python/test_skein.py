@@ -349,6 +349,15 @@ class Alone(unittest.TestCase):
             w.step(lambda: 0.0)
         self.assertLess(resident() - before, 2.25 * 4 * size)  # gradient and momentum
 
+    def test_keeps_no_array_that_it_has_copied(self):
+        x, y = np.ones(3, np.float32), np.ones((2, 2), np.float32)
+        seen = [weakref.ref(x), weakref.ref(y)]
+        w = self.job.worker([x], "sgd", buffers=[y])
+        del x, y
+        gc.collect()
+        self.assertEqual([one() for one in seen], [None, None])
+        np.testing.assert_array_equal(np.asarray(w.parameters[0]), np.ones(3))
+
     def test_a_worker_that_is_gone_lets_go_of_its_memory(self):
         x = np.zeros(3, np.float32)
         seen = weakref.ref(x)

@@ -21,7 +21,8 @@ def _named(parameters):
 
 
 class Layout:
-    """given, shapes       the parameters as they were given
+    """given            the parameters as they were given, until make_memory() has been called
+    shapes           theirs
     vector           the array, or its DLPack capsule, whose memory is the worker's, or None
     device           the index of the GPU where all lie, or None for the host
     parameters, gradients  one array a parameter, once make_memory() was called
@@ -169,6 +170,7 @@ class Layout:
                             "[array], which is copied once") from None
         self.end_call()
         self._lay_into(memory)
+        self.given = self._given_buffers = ()  # those that were copied are the caller's alone
         self.begin_call()
         return memory
 
