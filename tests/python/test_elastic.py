@@ -1,4 +1,5 @@
 """Elastic jobs of Python programs: workers that die, and others that join while the loop goes on."""
+import faulthandler
 import os
 import pathlib
 import signal
@@ -13,12 +14,15 @@ import skein
 import workers
 
 STEPS = 120
+DEADLINE = 240  # seconds for a single wait of a worker, which a busy machine does not reach
+IDLE = 300  # seconds in which no worker writes anything: they hang, and say where
 
 
 def loop(directory, algorithm, flags, checkpoint):
     """Trains until the job has taken STEPS steps, and writes down what happens."""
     own = pathlib.Path(directory, f"worker-{os.getpid()}")
-    job = skein.init(place=directory, elastic=True, deadline=60)
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    job = skein.init(place=directory, elastic=True, deadline=DEADLINE)
     draw = np.random.default_rng(1 + job.rank)
     w = job.worker(np.zeros(300, np.float32), algorithm, lr=0.05, **flags)
     true = np.random.default_rng(0).normal(size=300).astype(np.float32)
@@ -71,16 +75,41 @@ class Elastic(unittest.TestCase):
         self.all.append(p)
         return p
 
+    def written(self):
+        return [(path.name, path.stat().st_mtime_ns) for path in sorted(pathlib.Path(self.directory.name).glob("worker-*"))]
+
+    def watch(self, p, done, seconds=0.02):
+        """Until done(p), as long as any worker takes steps. Where none does for IDLE seconds, all say where they are."""
+        seen, since = self.written(), time.monotonic()
+        while not done(p):
+            now = self.written()
+            if now != seen:
+                seen, since = now, time.monotonic()
+            if time.monotonic() - since > IDLE:
+                self.fail(f"worker {p.pid} waits, and no worker takes a step:\n{self.where_they_are()}")
+            time.sleep(seconds)
+
+    def where_they_are(self):
+        for p in self.all:
+            if p.poll() is None:
+                p.send_signal(signal.SIGUSR1)
+        time.sleep(1)
+        for p in self.all:
+            p.kill()
+        return "\n".join(f"worker {p.pid}: {p.communicate()}" for p in self.all)
+
     def wait_until(self, p, what):
         """Until what a worker has written last satisfies what(steps, world)."""
         own = pathlib.Path(self.directory.name, f"worker-{p.pid}")
-        until = time.monotonic() + 90
-        while time.monotonic() < until and p.poll() is None:
+
+        def there(p):
             words = own.read_text().split() if own.exists() else []
             if len(words) == 3 and what(int(words[0]), int(words[1])):
-                return
-            time.sleep(0.02)
-        self.fail(f"worker {p.pid} did not get there: {p.communicate() if p.poll() is not None else 'it hangs'}")
+                return True
+            if p.poll() is not None:
+                self.fail(f"worker {p.pid} has ended before: {p.communicate()}")
+            return False
+        self.watch(p, there)
 
     def slowly(self, on):
         note = pathlib.Path(self.directory.name, "slowly")
@@ -90,7 +119,8 @@ class Elastic(unittest.TestCase):
         """[words] of those who are left; all have one model, which is near the best."""
         said = []
         for p in left:
-            out, err = p.communicate(timeout=90)
+            self.watch(p, lambda p: p.poll() is not None)
+            out, err = p.communicate()
             self.assertEqual(p.returncode, 0, err)
             said.append(out.split("END ")[1].split(maxsplit=5))
         for words in said:
@@ -151,8 +181,8 @@ except skein.Error as e:
         self.ends(again)
 
     def run_once(self, rank, world, code):
-        code = f"import numpy as np, skein\njob = skein.init(place={self.directory.name!r}, elastic=True)\n{code}"
-        return subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=90,
+        code = f"import numpy as np, skein\njob = skein.init(place={self.directory.name!r}, elastic=True, deadline={DEADLINE})\n{code}"
+        return subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=IDLE,
                               env=workers.environment(rank, world, self.port, self.key.name))
 
     def test_a_gradient_that_fails_is_the_loss_of_one_worker(self):
@@ -169,10 +199,40 @@ except KeyError as e:
         self.assertIn("no such batch", third.stdout, third.stderr)
         self.assertEqual({words[1] for words in self.ends(first)}, {"2"})
 
+    def test_a_death_that_ready_meets_is_no_failure_of_the_gradient(self):
+        code = f"""
+import os, signal, time
+import numpy as np, skein
+job = skein.init(place={self.directory.name!r}, elastic=True, deadline={DEADLINE})
+w = job.worker([np.zeros(1100000, np.float32) for _ in range(4)], "allreduce", lr=0.05)  # four slices
+died = False
+def gradient():
+    global died
+    if w.steps == 3 and job.world == 3:
+        if job.rank == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        died = True
+        for i in reversed(range(100)):
+            time.sleep(0.02)
+            w.ready(i // 25)
+    return 0.0
+while w.steps < 6:
+    w.step(gradient)
+w.finish()
+print("END", died, w.steps, job.world, flush=True)
+job.close()
+"""
+        self.all = [subprocess.Popen([sys.executable, "-c", code], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                     env=workers.environment(r, 3, self.port, self.key.name)) for r in range(3)]
+        for p in self.all[:2]:
+            out, err = p.communicate(timeout=IDLE)
+            self.assertIn("END True 6 2", out, err)
+        self.assertEqual(self.all[2].wait(), -signal.SIGKILL)
+
     def test_what_an_elastic_job_cannot_have(self):
         code = f"""
 import numpy as np, skein
-job = skein.init(place={self.directory.name!r}, elastic=True)
+job = skein.init(place={self.directory.name!r}, elastic=True, deadline={DEADLINE})
 for algorithm in ("osgp", "gem"):
     try:
         job.worker(np.zeros(3, np.float32), algorithm)
@@ -187,7 +247,7 @@ except skein.BadOption as e:
         both = [subprocess.Popen([sys.executable, "-c", code], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  env=workers.environment(r, 2, self.port, self.key.name)) for r in range(2)]
         for p in both:
-            out, err = p.communicate(timeout=90)
+            out, err = p.communicate(timeout=IDLE)
             self.assertIn("osgp: its workers are at different steps", out, err)
             self.assertIn("gem: its workers are at different steps", out, err)
             self.assertIn("an elastic job has one worker in each process", out, err)
