@@ -4,10 +4,7 @@
 #include <errno.h>  // program_invocation_name
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "apps/config/algorithm_values.h"
-#include "apps/config/planned.h"
 #include "apps/launch/placement.h"
 #include "apps/model/class_words.h"
 #include "apps/report/report.h"
@@ -55,14 +52,6 @@ void say_change(const Member& me, const Legacy& legacy, Progress& progress) {
                            me.world == 1 ? " continues" : "s continue", e.step));
 }
 
-namespace {
-std::string beside_plan(const Outcome& out, const Planned& planned) {
-  const double ratio = out.images_per_second / planned.images_per_second;
-  return fmt::format("{:.0f} images/s were planned: {:.0f} % {}\n", planned.images_per_second,
-                     100 * std::abs(ratio - 1), ratio < 1 ? "fewer than that" : "more than that");
-}
-}  // namespace
-
 std::string words_at_end(const Outcome& out, const Config& c, const std::string& directory) {
   const std::string quoted = directory.find(' ') == std::string::npos ? directory : "'" + directory + "'";
   if (out.interrupted) {
@@ -72,14 +61,10 @@ std::string words_at_end(const Outcome& out, const Config& c, const std::string&
   std::string s;
   if (out.score) s += fmt::format("{}\n", describe(*out.score));
   if (out.ema) s += fmt::format("moving average: {}\n", describe(*out.ema));
-  s += fmt::format("{:.0f} images/s, {} of training\n", out.images_per_second,
-                   format_duration(out.training_seconds));
-  if (const auto planned = planned_of(c)) s += beside_plan(out, *planned);
-  if (out.bytes_per_step)
-    s += fmt::format("{} sent by a worker in a step{}\n", format_bytes(*out.bytes_per_step),
-                     out.hidden_share ? fmt::format(", {:.0f} % of the transfer time hidden behind computing",
-                                                    100 * *out.hidden_share)
-                                      : "");
+  CostFigures costs;
+  costs.images_per_second = out.images_per_second, costs.predicted = Predicted::parse(c.predicted);
+  costs.bytes_per_step = out.bytes_per_step, costs.hidden_share = out.hidden_share;
+  s += in_words(costs, out.training_seconds);
   s += fmt::format("  {}/report.html        curves, for a browser\n", directory);
   s += fmt::format("  {}/summary.json       figures\n", directory);
   s += fmt::format("  {}/model.safetensors  the model\n", directory);

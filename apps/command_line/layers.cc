@@ -16,7 +16,7 @@ bool is_own(const std::string& flag) {
       "join",         "workers",  "hosts",     "elastic",    "eval-only", "weights",
       "output",       "progress", "data",      "device",     "threads",   "data-threads",
       "memory-limit", "autotune", "interface", "port-range", "trace",     "export-onnx",
-      "requeue",      "restarts", "deadline",  "recompute"};
+      "requeue",      "restarts", "deadline",  "recompute",  "predicted"};
   return own.count(flag) > 0;
 }
 

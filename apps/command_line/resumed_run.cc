@@ -70,7 +70,8 @@ void start_from_run(Command& command, const GivenFlags& given, const Flags& tabl
       (fs::path(place) / "").lexically_normal() != (fs::path(command.checkpoint) / "").lexically_normal();
   if (fs::exists(run / "config.toml"))
     read_toml(command.config, run / "config.toml", Source::kResumed, table,
-              {"output", "eval-only", "export-onnx", "progress", "join", unsaved ? "output" : "weights"});
+              {"output", "eval-only", "export-onnx", "progress", "join", "predicted",
+               unsaved ? "output" : "weights"});
   recognize_defaults(command.config);
   assign(command.config, *find_flag(table, "output"), run, {Source::kResumed, "--resume"});
 }

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include "apps/config/planned.h"
+#include "apps/config/predicted.h"
 #include "data/sources/split.h"
 #include "engine/vectors/loss_scale.h"
 #include "engine/words/file.h"
@@ -192,6 +192,7 @@ void check_words(const Config& c) {
   const double epochs = 1e9;  // the length does not matter here
   optim::parse_schedule(c.lr_schedule, c.lr, 1, epochs, 0);
   parse_every(c);
+  Predicted::parse(c.predicted, c.origin("predicted").place);
 }
 
 }  // namespace
@@ -215,7 +216,6 @@ void reconcile(Config& c, const Flags& table) {
   reconcile_membership(c, table);
   reconcile_own_flags(c, table);
   check_words(c);
-  planned_of(c);  // throws what is wrong with it
 }
 
 }  // namespace skein::apps

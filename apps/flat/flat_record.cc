@@ -114,7 +114,7 @@ void FlatRecord::model(double loss, double distance, const Tensor& x) {
 Summary FlatRecord::summary_of(int64_t steps, double seconds) const {
   Summary s;
   s.steps = steps, s.epochs = double(steps) / double(config_.steps);
-  s.costs.seconds = seconds;
+  s.costs.seconds = seconds, s.costs.predicted = Predicted::parse(config_.predicted);
   s.model.parameters = model_.parameters;
   s.workers.count = int(config_.workers), s.workers.global_batch = config_.batch_size * config_.workers;
   s.environment = environment(), s.config = to_json(config_);
@@ -134,16 +134,9 @@ void FlatRecord::write() {
   if (int64_t(by_worker_.size()) == sums_.workers) s.costs.seconds_by_worker = by_worker_;
   write_summary(directory_, s);
   write_report(directory_);
-  std::string words = fmt::format("{:.0f} images/s, {} of training\n", s.costs.images_per_second,
-                                  format_duration(sums_.longest_training));
+  std::string words = in_words(s.costs, sums_.longest_training);
   if (loss_)
     words = fmt::format("loss {:.6g} above the optimum's, workers {:.3g} apart\n", *loss_, *apart_) + words;
-  if (s.costs.bytes_per_step)
-    words += fmt::format("{} sent by a worker in a step{}\n", format_bytes(*s.costs.bytes_per_step),
-                         s.costs.hidden_share
-                             ? fmt::format(", {:.0f} % of the transfer time hidden behind computing",
-                                           100 * *s.costs.hidden_share)
-                             : "");
   say(stdout, words + fmt::format("  {0}/report.html   curves, for a browser\n  {0}/summary.json  figures\n",
                                   directory_));
 }

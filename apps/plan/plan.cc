@@ -40,12 +40,12 @@ std::string words_of(char** argv) {
   std::string all;
   for (char** word = argv; *word; ++word) {
     const std::string w = *word;
-    if (w == "--plan" || w.starts_with("--html=") || w.starts_with("--planned=")) continue;
-    if (w == "--html" || w == "--planned" || w == "--algorithm") {
+    if (w == "--plan" || w.starts_with("--html=")) continue;
+    if (w == "--html" || w == "--algorithm" || w == "--predicted") {
       if (word[1]) ++word;
       continue;
     }
-    if (w.starts_with("--algorithm=")) continue;
+    if (w.starts_with("--algorithm=") || w.starts_with("--predicted=")) continue;
     const bool plain = !w.empty() && w.find_first_not_of(
                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                          "-_=./:,@%+") == std::string::npos;

@@ -18,7 +18,7 @@ struct Plan {
   double seconds = 0;                     // that simulating took
 };
 
-std::string command_of(const Plan&, const Forecast&);  // that starts a run
+std::string command_of(const Plan&, const Forecast&);  // that starts it and tells it what is predicted
 std::string verdict(const Plan&);                      // what is fastest, or that one machine is faster
 // Of the settings within 3 % of the fastest, which the simulator cannot tell apart, that with the best
 // measured accuracy; the fastest itself if none has any.

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "apps/base/printable.h"
-#include "apps/config/planned.h"
+#include "apps/config/predicted.h"
 #include "apps/plan/plan.h"
 
 namespace skein::apps {
@@ -49,9 +49,9 @@ std::string row_in_words(const Plan& p, const Forecast& f) {
 }  // namespace
 
 std::string command_of(const Plan& p, const Forecast& f) {
-  const Planned planned{f.images_per_second, f.bytes_per_step, f.hidden};
+  const Predicted predicted = {f.images_per_second, f.hidden, f.bytes_per_step};
   return text(p.command, " --algorithm ", f.what.algorithm, f.what.flags.empty() ? "" : " ", f.what.flags,
-              " --planned ", planned.words());
+              " --predicted ", predicted.words());
 }
 
 const Forecast& to_start(const Plan& p) {

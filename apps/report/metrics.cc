@@ -131,12 +131,6 @@ void MetricsLog::write(const EvalEvent& e) {
   append(j);
 }
 
-Json to_json(const Planned& p) {
-  Json j = {{"images_per_second", p.images_per_second}, {"bytes_per_step", p.bytes_per_step}};
-  put(j, "hidden_share", p.hidden_share);
-  return j;
-}
-
 Json to_json(const LostEvent& e) {
   return {{"step", e.step},     {"epoch", e.epoch}, {"seconds", e.seconds},
           {"worker", e.worker}, {"left", e.left},   {"why", e.why}};
@@ -225,7 +219,11 @@ Json Summary::to_json() const {
   put(j, "consensus_distance", model.consensus_distance);
   put(j, "hidden_share", costs.hidden_share);
   put(j, "bytes_per_step", costs.bytes_per_step);
-  if (costs.planned) j["predicted"] = skein::apps::to_json(*costs.planned);
+  if (costs.predicted) {
+    Json& p = j["predicted"] = {{"images_per_second", costs.predicted->images_per_second}};
+    put(p, "hidden_share", costs.predicted->hidden_share);
+    put(p, "bytes_per_step", costs.predicted->bytes_per_step);
+  }
   put(j, scaling);
   if (!data.labels.empty()) j["shards"] = {{"classes", data.classes}, {"labels", data.labels}};
   j["unreadable"] = data.unreadable;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "apps/base/json.h"
-#include "apps/config/planned.h"
+#include "apps/config/predicted.h"
 #include "engine/base.h"
 
 namespace skein::apps {
@@ -148,8 +148,11 @@ struct CostFigures {
   std::vector<std::vector<double>> seconds_by_worker;  // the same for each worker; empty if there is one
   std::optional<double> bytes_per_step;                // sent by a worker, mean over the workers
   std::optional<double> hidden_share;
-  std::optional<Planned> planned;  // of --plan
+  std::optional<Predicted> predicted;
 };
+// Lines of speed, bytes and, if there was one, the prediction beside them.
+std::string in_words(const CostFigures&, double training_seconds);
+
 struct DataFigures {
   // The images of each class in each worker's shard; empty with --split iid.
   std::vector<std::vector<int64_t>> labels;

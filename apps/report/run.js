@@ -66,13 +66,16 @@ function tiles() {
     ["test loss", number(s.loss ?? last(test)("loss")), ""],
     [
       "images / s", count(s.images_per_second || last(step)("images_per_second")),
-      [several ? `${page.workers} workers` : "", s.predicted ? `${count(s.predicted.images_per_second)} planned` : ""]
-        .filter(w => w).join(", ")
+      [several && `${page.workers} workers`, s.predicted && `${count(s.predicted.images_per_second)} predicted`]
+          .filter(Boolean).join(", ")
     ],
     ["time", duration(s.seconds ?? last(step)("seconds")), ""],
     ["steps", count(steps), known(s.epochs) ? `${trim(s.epochs.toFixed(2))} epochs` : ""],
     ["sent by a worker", bytes(s.bytes_per_step * steps), `${bytes(s.bytes_per_step)} a step`],
-    ["transfers hidden", percent(100 * s.hidden_share), "by computing"],
+    [
+      "transfers hidden", percent(100 * s.hidden_share),
+      "by computing" + (known(s.predicted?.hidden_share) ? `, ${percent(100 * s.predicted.hidden_share)} predicted` : "")
+    ],
     ["parameters", count(s.parameters), ""],
     [
       "workers lost", page.lost.length ? count(page.lost.length) : none,

@@ -111,7 +111,7 @@ Summary Results::summary(const Outcome& out) const {
   s.model.hash = out.hash;
   s.costs.bytes_per_step = out.bytes_per_step;
   s.costs.hidden_share = out.hidden_share;
-  s.costs.planned = planned_of(run_.config);
+  s.costs.predicted = Predicted::parse(run_.config.predicted);
   record_.describe(s);
   scoring_.describe(s.model);
   batches_.describe(s.data);

@@ -2,7 +2,6 @@
 #include "apps/config/reconcile.h"
 
 #include "apps/config/algorithm_values.h"
-#include "apps/config/planned.h"
 #include "tests/support/reads_flags.h"
 
 namespace skein::apps {
@@ -18,19 +17,6 @@ TEST_F(Reconcile, EpochsAndStepsContradictUnlessOneIsSaidMoreStrongly) {
   EXPECT_EQ(c.steps, 10);
   EXPECT_EQ(parse({"--steps", "10"}).config.epochs, 0);
   EXPECT_SAYS(refusal({"--epochs", "0"}), "both 0");
-}
-
-TEST_F(Reconcile, WhatWasPlannedIsReadAsItIsWritten) {
-  const auto planned = planned_of(parse({"--planned", "512:1083000:0.62"}).config);
-  ASSERT_TRUE(planned);
-  EXPECT_EQ(planned->images_per_second, 512);
-  EXPECT_EQ(planned->bytes_per_step, 1083000);
-  EXPECT_EQ(planned->hidden_share, 0.62);
-  EXPECT_EQ(planned->words(), "512:1083000:0.62");
-  EXPECT_EQ((Planned{12.3456, 7, {}}.words()), "12.35:7");
-  EXPECT_FALSE(planned_of(parse({}).config));
-  for (const char* wrong : {"512", "512:", "512:-1", "0:1", "fast:1", "1:2:3", "1:2:0.5:4"})
-    EXPECT_SAYS(refusal({"--planned", wrong}), "is not what --plan prints");
 }
 
 TEST_F(Reconcile, TheBatchIsSaidOnce) {

@@ -135,8 +135,9 @@ TEST(Plan, PrefersAccuracyWhereSpeedIsTheSame) {
   };
   add("d2", 1000, {}), add("osgp", 990, -0.7), add("sgp", 980, -0.2), add("allreduce", 900, 0);
   EXPECT_EQ(to_start(p).what.algorithm, "sgp");
-  EXPECT_NE(plan_page(p).find("<code>train_imagenet --algorithm d2 --planned 1000:0</code>"),
-            std::string::npos);
+  EXPECT_NE(
+      plan_page(p).find("<code>train_imagenet --algorithm d2 --predicted images/s=1000,bytes/step=0</code>"),
+      std::string::npos);
 }
 
 }  // namespace

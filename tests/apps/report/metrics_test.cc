@@ -139,6 +139,21 @@ TEST(Summary, HoldsWhatWasMeasuredAndNothingElse) {
   EXPECT_EQ(j["version"], SKEIN_VERSION);
 }
 
+TEST(Summary, HoldsPredictionsBesideWhatWasMeasured) {
+  Summary s;
+  EXPECT_FALSE(s.to_json().contains("predicted"));
+  s.costs.images_per_second = 498, s.costs.bytes_per_step = 4e6;
+  s.costs.predicted = Predicted{.images_per_second = 512, .bytes_per_step = 4.2e6};
+  const Json j = s.to_json();
+  for (const auto& [name, value] : j["predicted"].items()) EXPECT_TRUE(j.contains(name)) << name;
+  EXPECT_EQ(j["predicted"].dump(), "{\"images_per_second\":512.0,\"bytes_per_step\":4200000.0}");
+  const std::string words = in_words(s.costs, 61);
+  EXPECT_TRUE(has(words, "498 images/s, 1:01 of training\n")) << words;
+  EXPECT_TRUE(has(words, "predicted: 512 images/s, 4.2 MB a step; measured 2.7 % fewer images/s\n")) << words;
+  s.costs.images_per_second = 640;
+  EXPECT_TRUE(has(in_words(s.costs, 61), "measured 25.0 % more images/s\n"));
+}
+
 TEST(Summary, TheEnvironmentSaysWhatNumbersDependOn) {
   const Json e = describe_environment();
   for (const char* key : {"skein", "host", "system", "processor", "cores", "compiler"})
