@@ -1,4 +1,4 @@
-// Mailbox: a map of queues under one lock, a waiter per key, and the checks every arrival must pass.
+// Mailbox: one lock, a waiter per key, and the checks every arrival must pass.
 #include "comm/mailbox.h"
 
 #include <algorithm>
@@ -9,26 +9,13 @@
 
 namespace skein::comm {
 
-bool matches(const Key& wanted, const Key& k) {
-  return wanted.communicator == k.communicator && wanted.tag == k.tag &&
-         (wanted.from == kAnyone || wanted.from == k.from) &&
-         (wanted.step == kAnyStep || wanted.step == k.step);
-}
-
 namespace {
-
-Key key_of(const Header& h) { return {h.communicator, h.from, h.tag, h.step}; }
 
 constexpr size_t kMostLetters = 10'000;
 
 }  // namespace
 
-Mailbox::Mailbox(Rank owner, int size, int64_t bound) : owner_(owner), bound_(bound), membership_(size) {}
-
-int64_t Mailbox::held(Rank from) const {
-  const auto h = held_.find(from);
-  return h == held_.end() ? 0 : h->second;
-}
+Mailbox::Mailbox(Rank owner, int size, int64_t bound) : owner_(owner), membership_(size), parcels_(bound) {}
 
 // "" if the header may come in; called under the lock.
 std::string Mailbox::objection(const Header& h) const {
@@ -111,8 +98,7 @@ std::string Mailbox::put(Message m) {
 void Mailbox::deliver(Message m) {
   if (m.arrived < 0) m.arrived = clock_seconds();
   const Key key = key_of(m);
-  held_[m.from] += m.bytes;
-  parcels_[key].push_back({std::move(m), ++arrivals_});
+  parcels_.add(std::move(m));
   for (Waiter* w : waiters_)
     if (matches(w->key, key)) {
       w->wake = true;
@@ -123,18 +109,7 @@ void Mailbox::deliver(Message m) {
 void Mailbox::begin_epoch(uint32_t epoch) {
   std::lock_guard lock(mutex_);
   membership_.set_epoch(epoch);
-  for (auto i = parcels_.begin(); i != parcels_.end();) {
-    auto& queue = i->second;
-    for (auto p = queue.begin(); p != queue.end();) {
-      if (p->message.epoch >= epoch) {
-        ++p;
-        continue;
-      }
-      held_[p->message.from] -= p->message.bytes;
-      p = queue.erase(p);
-    }
-    i = queue.empty() ? parcels_.erase(i) : std::next(i);
-  }
+  parcels_.drop_before(epoch);
   room_.notify_all();
 }
 
@@ -144,38 +119,12 @@ Tensor Mailbox::landing(const Header& h, Allocator& from) {
       h.from >= membership_.size())
     return {};
   if (h.kind != Kind::kData || !objection(h).empty()) return {};
-  auto& open = assemblies_[key_of(h)];
-  auto a = std::find_if(open.begin(), open.end(), [&](const Assembly& a) {
-    const Message& m = a.message;
-    return m.bytes == h.bytes && m.codec == h.codec && a.landing.size() == h.pieces && !a.landing[h.piece];
-  });
-  if (a == open.end()) {
-    const DType t = DType(h.codec);
-    Message m{h, Tensor({h.bytes / size_of(t)}, t, from)};
-    m.piece = 0;
-    m.pieces = 1;
-    a = open.insert(open.end(), Assembly{std::move(m), std::vector<bool>(h.pieces), h.pieces});
-  }
-  a->landing[h.piece] = true;
-  const Piece p = piece_of(h);
-  const int64_t unit = size_of(DType(h.codec));
-  return a->message.payload.view({(p.end - p.begin) / unit}, p.begin / unit);
+  return assemblies_.place(h, from);
 }
 
 void Mailbox::landed(const Header& h, const Tensor& landing) {
   std::lock_guard lock(mutex_);
-  const auto all = assemblies_.find(key_of(h));
-  CHECK(all != assemblies_.end(), "a piece landed that had no landing", h.from, h.tag, h.step);
-  auto& open = all->second;
-  const auto a = std::find_if(open.begin(), open.end(), [&](const Assembly& a) {
-    return a.message.payload.storage() == landing.storage();
-  });
-  CHECK(a != open.end(), "a piece landed in another message", h.from, h.tag, h.step);
-  if (--a->missing > 0) return;
-  Message m = std::move(a->message);
-  open.erase(a);
-  if (open.empty()) assemblies_.erase(all);
-  deliver(std::move(m));
+  if (std::optional<Message> m = assemblies_.placed(h, landing)) deliver(std::move(*m));
 }
 
 void Mailbox::lose_named(const Message& m, const std::string& why) {
@@ -192,14 +141,12 @@ void Mailbox::lose_named(const Message& m, const std::string& why) {
 
 bool Mailbox::room(Rank from, int64_t bytes) const {
   std::lock_guard lock(mutex_);
-  const int64_t held = this->held(from);
-  return held == 0 || held + bytes <= bound_;
+  return parcels_.room(from, bytes);
 }
 
 bool Mailbox::wait_room(Rank from, int64_t bytes, Clock::time_point until) {
   std::unique_lock lock(mutex_);
-  const auto free = [&] { return held(from) == 0 || held(from) + bytes <= bound_; };
-  return room_.wait_until(lock, until, free);
+  return room_.wait_until(lock, until, [&] { return parcels_.room(from, bytes); });
 }
 
 void Mailbox::lose(Rank r, const std::string& why, bool ended, std::optional<double> silent) {
@@ -255,38 +202,21 @@ void Mailbox::wake_all() {
   news_.notify_all();
 }
 
-// The queue whose front matches and arrived first; called under the lock.
-Mailbox::Parcels::iterator Mailbox::find(const Key& k) {
-  if (k.from != kAnyone && k.step != kAnyStep) return parcels_.find(k);
-  auto best = parcels_.end();
-  for (auto i = parcels_.lower_bound({k.communicator, k.from, 0, kAnyStep});
-       i != parcels_.end() && i->first.communicator == k.communicator; ++i)
-    if (matches(k, i->first) &&
-        (best == parcels_.end() || i->second.front().arrival < best->second.front().arrival))
-      best = i;
-  return best;
-}
-
 std::optional<Message> Mailbox::poll(const Key& k) {
   std::lock_guard lock(mutex_);
-  const auto i = find(k);
-  if (i == parcels_.end()) return {};
-  Message m = std::move(i->second.front().message);
-  i->second.pop_front();
-  if (i->second.empty()) parcels_.erase(i);
-  held_[m.from] -= m.bytes;
-  room_.notify_all();
+  std::optional<Message> m = parcels_.take(k);
+  if (m) room_.notify_all();
   return m;
 }
 
 bool Mailbox::has(const Key& k) {
   std::lock_guard lock(mutex_);
-  return find(k) != parcels_.end();
+  return parcels_.has(k);
 }
 
 void Mailbox::wait(const Key& k, Clock::time_point until) {
   std::unique_lock lock(mutex_);
-  if (find(k) != parcels_.end() || !poisoned_.empty() || !refused_.empty() || !given_up_.empty() ||
+  if (parcels_.has(k) || !poisoned_.empty() || !refused_.empty() || !given_up_.empty() ||
       !epoch_ends_.empty())
     return;
   Waiter w{k, {}, false};
@@ -316,20 +246,14 @@ void Mailbox::check(const Key& k) const {
 
 std::optional<int64_t> Mailbox::later_step(const Key& k) const {
   std::lock_guard lock(mutex_);
-  if (assemblies_.count(k) || parcels_.count(k)) return {};  // it may have come since the taker looked
-  const auto i = parcels_.upper_bound(k);
-  if (i == parcels_.end() || !matches({k.communicator, k.from, k.tag, kAnyStep}, i->first)) return {};
-  return i->first.step;
+  if (assemblies_.has(k)) return {};  // it may have come since the taker looked
+  return parcels_.later_step(k);
 }
 
 std::string Mailbox::holds(uint32_t communicator, Rank from) const {
   std::lock_guard lock(mutex_);
-  std::ostringstream s;
-  int n = 0;
-  for (const auto& [k, parcels] : parcels_)
-    if (k.communicator == communicator && (from == kAnyone || k.from == from) && n++ < 4)
-      s << (n > 1 ? ", " : "") << "tag " << k.tag << " step " << k.step << " of rank " << k.from;
-  return n ? text("; what waits instead: ", s.str(), n > 4 ? ", ..." : "") : "; nothing of it waits here";
+  const std::string list = parcels_.list(communicator, from);
+  return list.empty() ? "; nothing of it waits here" : "; what waits instead: " + list;
 }
 
 }  // namespace skein::comm

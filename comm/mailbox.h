@@ -1,26 +1,10 @@
-// Mailbox: where a rank's messages wait, by communicator, sender, tag and step.
+// Mailbox: where a rank's messages wait until they are taken, and who waits for them.
 #pragma once
-#include <deque>
-#include <list>
-#include <map>
-
+#include "comm/assemblies.h"
 #include "comm/refusals.h"
 #include "comm/threads.h"
-#include "comm/transport.h"
 
 namespace skein::comm {
-
-inline constexpr Rank kAnyone = -1;
-
-// Names a message. from = kAnyone and step = kAnyStep match all.
-struct Key {
-  uint32_t communicator = 0;
-  Rank from = kAnyone;
-  Tag tag = 0;
-  int64_t step = kAnyStep;
-  auto operator<=>(const Key&) const = default;
-};
-bool matches(const Key& wanted, const Key&);
 
 // Transports put, communicators take. It is bounded: a sender waits for room() before it
 // sends more. Thread-safe.
@@ -74,50 +58,35 @@ class Mailbox {
   std::string holds(uint32_t communicator, Rank from) const;
   // Makes the next membership epoch this rank's own, and drops the messages of older ones.
   void begin_epoch(uint32_t epoch);
-  int64_t arrivals() const { return arrivals_; }
+  int64_t arrivals() const { return parcels_.arrivals(); }
   // The letters by which members agree about the next epoch (Kind::kLetter), in the order of their arrival.
   std::vector<Message> take_letters();
   // Returns when a letter is there, a rank is lost or has left, wake() is called, or at `until`.
   void wait_for_letters(Clock::time_point until);
 
  private:
-  struct Parcel {
-    Message message;
-    int64_t arrival = 0;
-  };
   struct Waiter {
     const Key& key;
     Condition woken;
     bool wake = false;
   };
-  struct Assembly {  // a message whose pieces are arriving
-    Message message;
-    std::vector<bool> landing;  // pieces that have been given a place
-    size_t missing = 0;         // pieces not yet written
-  };
-  using Parcels = std::map<Key, std::deque<Parcel>>;
 
-  Parcels::iterator find(const Key&);
   void deliver(Message);
   void wake_all();
   void lose_named(const Message&, const std::string& why);
   std::string objection(const Header&) const;  // "" if the message may come in
   std::string refuse(const std::string& why);
-  int64_t held(Rank from) const;
 
   const Rank owner_;
-  const int64_t bound_;
   Membership membership_;
   mutable Mutex mutex_;
   Parcels parcels_;
-  std::map<Key, std::list<Assembly>> assemblies_;
-  std::map<Rank, int64_t> held_;  // bytes per sender; none: 0
+  Assemblies assemblies_;
   std::list<Waiter*> waiters_;
   Condition room_, news_;  // news_: for the thread that waits for letters
   std::string refused_, poisoned_, given_up_, epoch_ends_;
   std::vector<Message> letters_;
   int64_t wakings_ = 0;
-  std::atomic<int64_t> arrivals_{0};
   Refusals refusals_;
 };
 

@@ -1,8 +1,9 @@
-// Mailbox: keys, waiters, bounds, pieces, and what may not come in.
+// Mailbox: waiters, bounds, pieces, and what may not come in.
 #include "comm/mailbox.h"
 
 #include "comm/notice.h"
 
+#include "tests/support/messages.h"
 #include "tests/support/world.h"
 
 namespace skein::comm {
@@ -10,18 +11,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-Message message(Rank from, Tag tag, int64_t step, float value, uint32_t communicator = 1) {
-  Message m;
-  m.communicator = communicator;
-  m.epoch = 1;
-  m.from = from;
-  m.tag = tag;
-  m.step = step;
-  m.payload = Tensor::of<float>({1}, {value});
-  m.bytes = 4;
-  return m;
-}
-float value_of(const std::optional<Message>& m) { return m ? *m->payload.data<float>() : -1; }
 // There is room for as much as a mailbox holds of a sender only while nothing of it is there.
 bool holds_nothing(Mailbox& box) {
   for (Rank r = 0; r < box.membership().size(); ++r)
@@ -43,18 +32,6 @@ TEST(Mailbox, TakesByCommunicatorSenderTagAndStep) {
   EXPECT_EQ(value_of(box.poll({1, 1, 7, 3})), 1);
   EXPECT_FALSE(box.poll({1, 1, 7, 3}));
   EXPECT_TRUE(holds_nothing(box));
-}
-
-TEST(Mailbox, EqualKeysAndWildcardsKeepTheOrderOfArrival) {
-  Mailbox box(0, 4);
-  for (int i = 0; i < 3; ++i) box.put(message(1, 7, 0, float(i)));
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(value_of(box.poll({1, 1, 7, 0})), float(i));
-  box.put(message(3, 7, 9, 10));
-  box.put(message(1, 7, 2, 11));
-  box.put(message(3, 7, 1, 12));
-  EXPECT_EQ(value_of(box.poll({1, 3, 7, kAnyStep})), 10);
-  EXPECT_EQ(value_of(box.poll({1, kAnyone, 7, kAnyStep})), 11);
-  EXPECT_EQ(value_of(box.poll({1, kAnyone, 7, kAnyStep})), 12);
 }
 
 TEST(Mailbox, WaitWakesForTheAskedKeyOnly) {
@@ -203,28 +180,6 @@ TEST(Mailbox, PiecesInAnyOrderMakeOneMessage) {
   for (int64_t i = 0; i < n; ++i) ASSERT_EQ(m->payload.data<float>()[i], float(i % 1021));
 }
 
-TEST(Mailbox, TwoMessagesOfOneKeyDoNotMixTheirPieces) {
-  Mailbox box(0, 2);
-  Header h = message(1, 7, 0, 0);
-  h.bytes = 2 * kPieceBytes;
-  h.pieces = 2;
-  std::vector<std::pair<Header, Tensor>> places;
-  for (int copy = 0; copy < 2; ++copy)
-    for (h.piece = 0; h.piece < 2; ++h.piece) {
-      places.emplace_back(h, box.landing(h, allocator(kCpu)));
-      std::fill_n(places.back().second.data<float>(), places.back().second.size(), float(copy));
-    }
-  box.landed(places[2].first, places[2].second);
-  box.landed(places[0].first, places[0].second);
-  EXPECT_FALSE(box.poll({1, 1, 7, 0}));
-  box.landed(places[1].first, places[1].second);
-  const auto m = box.poll({1, 1, 7, 0});
-  ASSERT_TRUE(m);
-  EXPECT_EQ(m->payload.data<float>()[0], 0);
-  EXPECT_EQ(m->payload.data<float>()[m->payload.size() - 1], 0);
-  EXPECT_FALSE(box.poll({1, 1, 7, 0}));
-}
-
 TEST(Mailbox, LossAndPoisonEndWaits) {
   Mailbox box(0, 3);
   std::thread killer([&] {
@@ -250,23 +205,6 @@ TEST(Mailbox, WhatArrivedBeforeALossCanStillBeTaken) {
   box.put(message(1, 7, 0, 42));
   box.lose(1, "it died");
   EXPECT_EQ(value_of(box.poll({1, 1, 7, 0})), 42);
-}
-
-// Two messages of one key and size: one comes whole, the other in pieces, which have no place in the first.
-TEST(Mailbox, KeepsMessagesApartThatAreCutDifferently) {
-  Mailbox box(0, 2);
-  Header whole = message(1, 7, 0, 0);
-  whole.bytes = 3 * kPieceBytes;
-  Header cut = whole, narrow = whole;
-  cut.pieces = 3, cut.piece = 2;
-  narrow.codec = narrow.dtype = uint8_t(kU8);
-  const Tensor all = box.landing(whole, allocator(kCpu));
-  const Tensor piece = box.landing(cut, allocator(kCpu)), other = box.landing(narrow, allocator(kCpu));
-  EXPECT_EQ(all.bytes(), whole.bytes);
-  EXPECT_EQ(piece.bytes(), kPieceBytes);
-  EXPECT_EQ(other.size(), whole.bytes);
-  EXPECT_NE(piece.storage(), all.storage());
-  EXPECT_NE(other.storage(), all.storage());
 }
 
 }  // namespace
