@@ -25,14 +25,7 @@ std::string Mailbox::objection(const Header& h) const {
   };
   if (!membership_.welcomes(h.epoch))
     return text(from(), "it is of membership epoch ", h.epoch, ", ours is ", membership_.epoch());
-  if (h.codec >= kDTypes || h.dtype >= kDTypes)
-    return text(from(), "unknown type ", int(h.codec), "/", int(h.dtype));
-  if (h.codec != h.dtype && !(is_float(DType(h.codec)) && is_float(DType(h.dtype))))
-    return text(from(), DType(h.codec), " in place of ", DType(h.dtype), "; do all run the same version?");
-  if (h.bytes < 0 || h.bytes % size_of(DType(h.codec)) || h.pieces == 0 || h.piece >= h.pieces ||
-      (h.pieces > 1 && int64_t(h.pieces) != (h.bytes + kPieceBytes - 1) / kPieceBytes))
-    return text(from(), h.bytes, " bytes of ", DType(h.codec), " in piece ", h.piece, " of ", h.pieces,
-                " contradict each other");
+  if (const std::string c = contradiction(h); !c.empty()) return text(from(), c);
   if (h.bytes > host_memory()) return text(from(), h.bytes, " bytes are more than this machine has memory");
   return {};
 }

@@ -25,6 +25,18 @@ Piece piece_of(const Header& h) {
   return {begin, std::min(begin + kPieceBytes, h.bytes)};
 }
 
+std::string contradiction(const Header& h) {
+  if (h.codec >= kDTypes || h.dtype >= kDTypes) return text("unknown type ", int(h.codec), "/", int(h.dtype));
+  const DType codec = DType(h.codec), dtype = DType(h.dtype);
+  if (codec != dtype && !(is_float(codec) && is_float(dtype)))
+    return text(codec, " in place of ", dtype, "; do all run the same version?");
+  if (h.bytes < 0 || h.bytes % size_of(codec) || h.pieces == 0 || h.piece >= h.pieces ||
+      (h.pieces > 1 && int64_t(h.pieces) != (h.bytes + kPieceBytes - 1) / kPieceBytes))
+    return text(h.bytes, " bytes of ", codec, " in piece ", h.piece, " of ", h.pieces,
+                " contradict each other");
+  return {};
+}
+
 // FNV-1a over the three numbers; never 0, which means "any".
 uint32_t layout_of(int64_t elements, DType t, uint32_t purpose) {
   const uint32_t h = Fnv<uint32_t>().add(elements).add(uint64_t(t)).add(uint64_t(purpose)).value();

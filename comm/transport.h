@@ -51,6 +51,8 @@ struct Piece {
   int64_t begin, end;
 };
 Piece piece_of(const Header&);  // which bytes of the payload this header's piece holds
+// What in a header of data contradicts itself or is unknown, in words; "" if nothing does.
+std::string contradiction(const Header&);
 
 // A hash of element count, type and purpose: ranks that mean different things have different hashes.
 uint32_t layout_of(int64_t elements, DType, uint32_t purpose = 0);

@@ -83,7 +83,7 @@ int run_simulated(const JobOptions& o, const WorldFile& file, const std::functio
                      work);
     });
   for (const WorldFile::Fault& f : file.faults) prepare(world, f);
-  world.suffer(file.rates, file.rates_until);
+  suffer(world, file.rates, file.rates_until);
   world.run();
   if (!file.log.empty()) write_file(file.log, world.log());
   if (!how.silent)

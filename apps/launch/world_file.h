@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/sim/misfortunes.h"
 #include "comm/sim/pace.h"
 
 namespace skein::apps {

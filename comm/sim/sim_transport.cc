@@ -123,7 +123,7 @@ void SimTransport::send(Rank to, const Header& h, Tensor payload, Clock::time_po
 }
 
 void SimTransport::put(World& w, const std::shared_ptr<World::Round>& round, Rank to, Message m) {
-  w.count_message();
+  w.arrivals_.count();
   if (!round->open[size_t(to)]) return;
   const Rank from = m.from;
   w.note(text(round->members[size_t(from)], " > ", round->members[size_t(to)], ": kind ", int(m.kind), ", ",

@@ -56,7 +56,30 @@ Site::Site(Baton& b, const SitePlan& p) : plan_(p), fluid_(b) {
       between_[ends] = {bounded(l.rate * plan_.goodput), l.latency};
 }
 
-std::optional<size_t> Site::cores(int host) const { return cores_[size_t(host)]; }
+void spend(double seconds) {
+  CHECK(timeline_here, "only a thread of a simulated world spends time");
+  CHECK(seconds >= 0, seconds);
+  nap(in_seconds(seconds));
+}
+
+void Site::compute(int host, double seconds, double cores) {
+  const Shared shared = cores_[size_t(host)];
+  if (!shared) return spend(seconds);
+  struct Computation {
+    Fluid& fluid;
+    Fluid::Flow flow = 0;
+    bool done = false;
+    Mutex mutex = {};
+    Condition ended = {};
+    ~Computation() { fluid.cancel(flow); }  // it has been killed
+  } c{fluid_};
+  c.flow = fluid_.begin({{*shared}, cores}, seconds * cores, [&] {
+    c.done = true;
+    c.ended.notify_all();
+  });
+  Condition::Lock lock(c.mutex);
+  c.ended.wait(lock, [&] { return c.done; });
+}
 
 Site::Path Site::path(int from, int to) const {
   Path way;

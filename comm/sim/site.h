@@ -48,6 +48,9 @@ struct SitePlan {
 // Throws Error that names two hosts between which there is no way.
 void check_connected(const SitePlan&);
 
+// Work of so many seconds, by a thread of a world.
+void spend(double seconds);
+
 class Site {
  public:
   Site(Baton&, const SitePlan&);
@@ -60,8 +63,9 @@ class Site {
   int host_of(int rank) const { return size_t(rank) < host_of_.size() ? host_of_[size_t(rank)] : 0; }
   const SitePlan& plan() const { return plan_; }
   Fluid& fluid() { return fluid_; }
-  // What computations on this host share; none: nothing bounds them.
-  std::optional<size_t> cores(int host) const;
+  // So much work of the calling thread, alone on so many cores of this host: it shares them with whoever
+  // computes there as well.
+  void compute(int host, double seconds, double cores);
 
  private:
   using Shared = std::optional<size_t>;

@@ -23,36 +23,18 @@ constexpr double kLook = 0.02;  // seconds between two questions whether a wait 
 }  // namespace
 
 World::World(const WorldOptions& o)
-    : options_(o), baton_(o.fibers && kHasFibers), network_(baton_, o.weather) {
+    : options_(o),
+      baton_(o.fibers && kHasFibers),
+      network_(baton_, o.weather),
+      hearing_(baton_, network_, o.silence,
+               [this](Worker by, Worker of, double seconds) { fall_silent(by, of, seconds); }) {
   baton_.open_ports_by([this] { return post_.open(); });
   if (o.site) network_.flow_through(site_.emplace(baton_, *o.site));
 }
 World::~World() { baton_.end(); }
 
-void spend(double seconds) {
-  CHECK(timeline_here, "only a thread of a simulated world spends time");
-  CHECK(seconds >= 0, seconds);
-  nap(in_seconds(seconds));
-}
-
 void World::compute(double seconds, double cores) {
-  const std::optional<size_t> shared =
-      site_ ? site_->cores(site_->host_of(int(baton_.here()) - 1)) : std::nullopt;
-  if (!shared) return spend(seconds);
-  struct Computation {
-    Fluid& fluid;
-    Fluid::Flow flow = 0;
-    bool done = false;
-    Mutex mutex = {};
-    Condition ended = {};
-    ~Computation() { fluid.cancel(flow); }  // it has been killed
-  } c{site_->fluid()};
-  c.flow = site_->fluid().begin({{*shared}, cores}, seconds * cores, [&] {
-    c.done = true;
-    c.ended.notify_all();
-  });
-  Condition::Lock lock(c.mutex);
-  c.ended.wait(lock, [&] { return c.done; });
+  site_ ? site_->compute(host_of(me()), seconds, cores) : spend(seconds);
 }
 
 double World::now() const {
@@ -85,6 +67,7 @@ void World::begin(Id id, std::function<void()> main, double at) {
       });
   ids_.resize(size_t(w) + 1);
   ids_[size_t(w)] = id;
+  hearing_.has(w);
   workers_[id] = w;
 }
 
@@ -116,7 +99,7 @@ World::Worker World::worker(Id id) const {
 std::vector<Id> World::alive() const {
   std::vector<Id> out;
   for (Worker w = 1; w < ids_.size(); ++w)
-    if (!ended_.count(w) && !dead_.count(w)) out.push_back(ids_[w]);
+    if (!ended_.count(w) && !hearing_.is_dead(w)) out.push_back(ids_[w]);
   return out;
 }
 
@@ -164,7 +147,7 @@ std::unique_ptr<Transport> World::connect(uint32_t epoch, const std::vector<Id>&
     rounds_.push_back(round);
     std::erase(forming_, round);
     if (faulty_)
-      for (Worker a : round->workers) listen(a);
+      for (Worker a : round->workers) hearing_.listen(a);
     round->complete.notify_all();
     return true;
   };

@@ -15,10 +15,10 @@
 #include <optional>
 
 #include "comm/membership/view.h"
-#include "comm/sim/network.h"
+#include "comm/sim/hearing.h"
+#include "comm/sim/milestones.h"
 #include "comm/sim/post.h"
 #include "comm/transport.h"
-#include "engine/random.h"
 
 namespace skein::comm::sim {
 
@@ -41,13 +41,6 @@ struct WorldOptions {
   // Up to so many members, collectives are messages; more are carried out as a whole, in times
   // by closed forms.
   int most_by_messages = kMostByMessages;
-};
-
-// What happens by itself: how often in a second of the whole world, and for how long on average.
-struct Rates {
-  double kills = 0, hangs = 0, cuts = 0;
-  double hang_seconds = 5, cut_seconds = 5;
-  size_t spared = 1;  // so many workers are left alive
 };
 
 // Time passes while all wait, and in spend(); what workers compute takes none. The same seed and the
@@ -75,8 +68,8 @@ class World {
                                      const std::function<bool()>& in_vain = {});
 
   // ---- faults; each is seen as it is between processes
-  // ------------------------------------------------------ The threads of the worker are unwound by Killed
-  // and send nothing more. Its peers see the hang-up or, where its whole machine ends, silence.
+  // The threads of the worker are unwound by Killed and send nothing more. Its peers see the hang-up or,
+  // where its whole machine ends, silence.
   enum class Death : uint8_t { kHangUp, kSilence };
   void kill(Id, Death = Death::kHangUp);
   void hang(Id);  // as SIGSTOP does
@@ -85,16 +78,14 @@ class World {
   void mend();                            // all cuts
   void at(double second, std::function<void()> event);
   // The same at the moment at which the message of this number arrives at a worker, before the worker has it.
-  void at_message(uint64_t number, std::function<void()> event) {
-    at_messages_.emplace(number, std::move(event));
-  }
-  uint64_t messages() const { return messages_; }  // that have arrived so far
-  void suffer(const Rates&, double until);         // as the seed decides, until that second
+  void at_message(uint64_t number, std::function<void()> event) { arrivals_.add(number, std::move(event)); }
+  uint64_t messages() const { return arrivals_.counted(); }  // that have arrived so far
 
   // So much work of the calling worker, alone on so many cores. It takes longer where others of its machine
   // compute as well.
   void compute(double seconds, double cores = 1);
 
+  uint64_t seed() const { return options_.weather.seed; }
   double now() const;  // seconds since the beginning
   void note(const std::string& line);
   const std::string& log() const { return log_; }
@@ -115,15 +106,9 @@ class World {
   };
   using Worker = Baton::Worker;
   Worker worker(Id) const;
-  bool is_heard(Worker by, Worker of) const;
   std::shared_ptr<Round> forming(uint32_t epoch, const std::vector<Id>& members);
-  void listen(Worker);
-  void expect_silence(Worker by, Worker of);
-  void fall_silent(Worker by, Worker of);
+  void fall_silent(Worker by, Worker of, double seconds);
   void hang_up(const std::shared_ptr<Round>&, size_t place);
-  void count_message();
-  void befall(const Rates&, double until, uint32_t kind, uint64_t count);
-  void misfortune(const Rates&, uint32_t kind, const Draw&);
 
   const WorldOptions options_;
   Baton baton_;
@@ -133,17 +118,13 @@ class World {
   Post post_{baton_, network_};
   std::vector<Id> ids_;  // by worker
   std::map<Id, Worker> workers_;
-  std::set<Worker> ended_, dead_;
+  std::set<Worker> ended_;
   bool faulty_ = false;  // a worker has been killed, or hung, or been cut off
   std::vector<std::shared_ptr<Round>> forming_;
   std::vector<std::weak_ptr<Round>> rounds_;
-  std::map<std::pair<Worker, Worker>, Clock::time_point> unheard_;  // since when the first hears no second
-  uint64_t messages_ = 0;
-  std::multimap<uint64_t, std::function<void()>> at_messages_;
+  Hearing hearing_;
+  Milestones arrivals_;  // of messages
   std::string log_;
 };
-
-// Work of so many seconds, by a thread of a world.
-void spend(double seconds);
 
 }  // namespace skein::comm::sim

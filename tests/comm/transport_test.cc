@@ -21,5 +21,24 @@ TEST(Header, LiesInMemoryAsTheWireWantsIt) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(&h), 4), "SKEN");
 }
 
+TEST(Header, SaysInWordsHowItContradictsItself) {
+  const auto changed = [](auto change) {
+    Header h;
+    h.bytes = 4;
+    change(h);
+    return contradiction(h);
+  };
+  EXPECT_EQ(changed([](Header&) {}), "");
+  EXPECT_EQ(changed([](Header& h) { h.codec = uint8_t(kBF16); }), "") << "floats are converted";
+  EXPECT_EQ(changed([](Header& h) { h.codec = 77; }), "unknown type 77/0");
+  EXPECT_EQ(changed([](Header& h) { h.codec = uint8_t(kI32); }),
+            text(kI32, " in place of ", kF32, "; do all run the same version?"));
+  EXPECT_EQ(changed([](Header& h) { h.bytes = 3; }),
+            text("3 bytes of ", kF32, " in piece 0 of 1 contradict each other"));
+  EXPECT_NE(changed([](Header& h) { h.pieces = 2; }), "");
+  EXPECT_NE(changed([](Header& h) { h.piece = 1; }), "");
+  EXPECT_EQ(changed([](Header& h) { h.pieces = 2, h.bytes = kPieceBytes + 4; }), "");
+}
+
 }  // namespace
 }  // namespace skein::comm

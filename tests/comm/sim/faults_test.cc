@@ -2,7 +2,7 @@
 // newcomers meet again.
 #include <chrono>
 
-#include "comm/sim/world.h"
+#include "comm/sim/misfortunes.h"
 #include "tests/support/sim.h"
 #include "tests/support/world.h"
 
@@ -147,7 +147,7 @@ TEST(Faults, FaultsByRatesAreThoseOfTheSeed) {
         for (int k = 0; k < 300; ++k) spend(0.1), c.barrier();
       });
     });
-    world.suffer({.kills = 0.1, .hangs = 0.3, .cuts = 0.1, .hang_seconds = 0.5, .cut_seconds = 0.5}, 20);
+    suffer(world, {.kills = 0.1, .hangs = 0.3, .cuts = 0.1, .hang_seconds = 0.5, .cut_seconds = 0.5}, 20);
     world.run();
     return world.log();
   };

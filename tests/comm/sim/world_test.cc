@@ -1,8 +1,9 @@
 // The simulated world: its time, its order, its network.
-#include "comm/sim/world.h"
+#include "comm/sim/misfortunes.h"
 
 #include <chrono>
 
+#include "engine/random.h"
 #include "tests/support/sim.h"
 #include "tests/support/world.h"
 
@@ -103,7 +104,7 @@ std::string busy_log(uint64_t seed) {
     }
     c.barrier();
   });
-  world.suffer({.hangs = 0.5, .hang_seconds = 0.1}, 3);
+  suffer(world, {.hangs = 0.5, .hang_seconds = 0.1}, 3);
   world.run();
   return world.log();
 }
