@@ -30,11 +30,11 @@ double drift(const std::vector<double>& before, const std::vector<double>& now) 
 
 }  // namespace
 
-Dealing::Dealing(Run& run, Batches& batches, Learning& learning, Record& record)
+Dealing::Dealing(Run& run, Batches& batches, Learning& learning, WorkerEvents& workers)
     : run_(run),
       batches_(batches),
       learning_(learning),
-      record_(record),
+      workers_(workers),
       on_(run.config.batch_size.automatic && run.setup.place.world > 1) {}
 
 void Dealing::begin() {
@@ -46,7 +46,7 @@ void Dealing::begin() {
   const comm::Council* const council = run_.setup.place.council;
   const bool changed = council && council->now().epoch > 1;
   if (on_ || !p.even())
-    record_.note_shares(p.shares(), {}, changed ? "workers have changed" : on_ ? "as before" : "given");
+    workers_.note_shares(p.shares(), {}, changed ? "workers have changed" : on_ ? "as before" : "given");
 }
 
 // The passes of a step of so many images; in a simulated world they take the time that they take there.
@@ -150,7 +150,7 @@ void Dealing::act() { hear(std::exchange(told_, {})); }
 
 void Dealing::share_out(const std::vector<int64_t>& shares, const std::string& why) {
   data::Portions& p = *run_.setup.portions;
-  record_.note_shares(shares, dealt_by_, why);
+  workers_.note_shares(shares, dealt_by_, why);
   if (shares == p.shares()) return;
   const bool open = batches_.is_open();
   batches_.close();

@@ -4,8 +4,8 @@
 
 #include "apps/train/batches.h"
 #include "apps/train/learning.h"
-#include "apps/train/record.h"
 #include "apps/train/stopping.h"
+#include "apps/train/worker_events.h"
 
 namespace skein::apps {
 
@@ -15,7 +15,7 @@ namespace skein::apps {
 // membership has brought along are kept until then.
 class Dealing {
  public:
-  Dealing(Run&, Batches&, Learning&, Record&);
+  Dealing(Run&, Batches&, Learning&, WorkerEvents&);
 
   void begin();  // before the first step; collective
   // Workers in step tell each other their speeds when they ask whether to stop.
@@ -39,7 +39,7 @@ class Dealing {
   Run& run_;
   Batches& batches_;
   Learning& learning_;
-  Record& record_;
+  WorkerEvents& workers_;
   const bool on_;
   std::vector<double> told_;      // by all, where asynchronous workers have met
   std::vector<double> dealt_by_;  // the speeds that the shares are in proportion to

@@ -16,7 +16,7 @@ void open_directory(Run& run, Record& record, Scoring& scoring, Saving& saving, 
   if (!continues) refuse_a_run(directory);
   try {
     make_directory(directory);
-    if (record.changes().empty()) write_file(directory + "/config.toml", to_toml(run.config));
+    if (record.workers().changes().empty()) write_file(directory + "/config.toml", to_toml(run.config));
     record.open(continues);
     scoring.open(saving.resumed_from());
     traces.open();

@@ -16,8 +16,7 @@ namespace skein::apps {
 
 namespace {
 
-constexpr double kHopeless = 10;  // how many steps in a row the lowest scale may skip
-constexpr double kRounding = 1e-9;
+constexpr double kHopeless = 10;     // how many steps in a row the lowest scale may skip
 constexpr double kReportEvery = 30;  // seconds; more in a long run, so that the others hardly wait for it
 
 double spent_between(const Seconds& from, const Seconds& to) {
@@ -27,7 +26,7 @@ double spent_between(const Seconds& from, const Seconds& to) {
 }  // namespace
 
 Record::Record(Run& run, Batches& batches, Learning& learning)
-    : run_(run), batches_(batches), learning_(learning) {
+    : run_(run), batches_(batches), learning_(learning), workers_(run, log_) {
   moment_ = {.epochs = run.epochs_at(run.setup.total_steps),
              .steps = run.setup.total_steps,
              .loss = NAN,
@@ -38,27 +37,21 @@ Record::Record(Run& run, Batches& batches, Learning& learning)
 }
 
 void Record::open(bool continues) {
-  const int64_t from = continues ? run_.k : -1;
-  log_ = std::make_unique<MetricsLog>(run_.directory, from);
-  if (run_.config.tensorboard) board_ = std::make_unique<Tensorboard>(run_.directory, from);
+  log_.open(run_.directory, continues ? run_.k : -1, run_.config.tensorboard);
 }
 
-double Record::elapsed() const { return started_ > 0 ? earlier_seconds_ + clock_seconds() - started_ : 0; }
-
 void Record::begin() {
-  started_ = clock_seconds();
-  if (log_) earlier_seconds_ = log_->seconds();
-  if (changes_.empty())  // a change of membership begins no other run
-    write(RunEvent{.step = run_.k,
-                   .seconds = elapsed(),
-                   .config = to_json(run_.config),
-                   .environment = run_.environment(),
-                   .steps_per_epoch = run_.setup.steps_per_epoch,
-                   .total_steps = run_.setup.total_steps,
-                   .global_batch = run_.setup.global_batch,
-                   .workers = run_.setup.place.world});
-  for (const LostEvent& e : lost_)
-    if (log_) log_->write(e);
+  log_.start();
+  if (workers_.changes().empty())  // a change of membership begins no other run
+    log_.write(RunEvent{.step = run_.k,
+                        .seconds = log_.elapsed(),
+                        .config = to_json(run_.config),
+                        .environment = run_.environment(),
+                        .steps_per_epoch = run_.setup.steps_per_epoch,
+                        .total_steps = run_.setup.total_steps,
+                        .global_batch = run_.setup.global_batch,
+                        .workers = run_.setup.place.world});
+  workers_.begin();
 }
 
 void Record::refuse_bad_loss(int64_t step) const {
@@ -86,7 +79,7 @@ void Record::refuse_bad_numbers() {
 // Reading the loss is free on the CPU. On a device the host does not wait: numbers sent after one step are
 // read after the next one is queued.
 void Record::end_step() {
-  if (changing_since_) complete_change();
+  workers_.end_step();
   Meters& meters = learning_.gradient.meters();
   const int64_t k = run_.k;
   const bool last = k == run_.setup.total_steps, log = k % run_.config.log_every == 0 || last;
@@ -140,10 +133,10 @@ void Record::log_step(int64_t step, const Seconds& spent) {
   moment_.peer_wait = seen.peer_wait.mean;
   moment_.seconds_left =
       spent.training() / double(std::max<int64_t>(step, 1)) * double(run_.setup.total_steps - step);
-  write(StepEvent{
+  log_.write(StepEvent{
       .step = step,
       .epoch = run_.epochs_at(step),
-      .seconds = elapsed(),
+      .seconds = log_.elapsed(),
       .loss = seen.loss,
       .top1 = seen.top1,
       .learning_rate = learning_.schedule.at(step - 1),
@@ -182,13 +175,13 @@ void Record::close_epoch(const SeenByAll& seen, const std::string& scores) {
   const double training = run_.costs.seconds.training();
   const EpochEvent event{.step = run_.k,
                          .epoch = run_.epochs(),
-                         .seconds = elapsed(),
+                         .seconds = log_.elapsed(),
                          .loss = seen.loss,
                          .top1 = seen.top1,
                          .images_per_second = seen.images / std::max(training - training_at_epoch_, 1e-9),
                          .unreadable = batches_.unreadable() - unreadable_at_epoch_,
                          .bytes = seen.bytes};
-  write(event);
+  log_.write(event);
   run_.progress.say(fmt::format("epoch {}  train loss {:.4f} top-1 {:.2f} %{}  {:.0f} images/s", event.epoch,
                                 seen.loss.mean, seen.top1.mean, scores, event.images_per_second));
   refresh_report();
@@ -199,8 +192,8 @@ void Record::close_epoch(const SeenByAll& seen, const std::string& scores) {
 
 void Record::write_score(std::optional<EvalEvent> e) {
   if (!e) return;
-  e->seconds = elapsed();
-  write(*e);
+  e->seconds = log_.elapsed();
+  log_.write(*e);
 }
 
 void Record::refresh_report() {
@@ -211,66 +204,16 @@ void Record::refresh_report() {
 }
 
 void Record::continue_with(const Legacy& legacy, double weight_lost) {
-  moment_.workers_at_first = legacy.workers_at_first;
-  changes_ = legacy.changes;
-  if (!changes_.empty()) changing_since_ = legacy.left_at, changes_.back().weight_lost = weight_lost;
-  if (weight_lost > kRounding)
-    run_.progress.say(
-        fmt::format("of the weights w, whose sum was {}, {:.3g} went with the lost; the others' are 1 again",
-                    legacy.workers_before, weight_lost));
+  workers_.continue_with(legacy, weight_lost);
+  moment_.workers_at_first = workers_.at_first();
   // What was due with the last step has been written, or is lost with those who measured it.
   if (run_.k % run_.config.log_every == 0) learning_.gradient.meters().recent = {};
 }
 
-void Record::complete_change() {
-  ChangeEvent& e = changes_.back();
-  e.seconds = elapsed();
-  e.healed = clock_seconds() - *std::exchange(changing_since_, {});
-  if (log_) log_->write(e);
-}
-
-void Record::note_shares(const std::vector<int64_t>& shares, const std::vector<double>& speeds,
-                         const std::string& why) {
-  shares_ = {.step = run_.k,
-             .epoch = run_.epochs_seen(),
-             .seconds = elapsed(),
-             .shares = shares,
-             .speeds = speeds,
-             .why = why};
-  if (log_) log_->write(*shares_);
-  if (why == "given") return;  // the beginning has said it
-  const std::string by = speeds.empty() ? "" : fmt::format(", by {} images/s", describe_speeds(speeds));
-  run_.progress.say(fmt::format("batch {}{} ({})", describe_batch(shares), by, why));
-}
-
-// A lost worker is recorded when it is noticed, which may be long before the workers meet next.
-void Record::note_losses() {
-  comm::Communicator& everybody = run_.survivors.everybody();
-  for (int r = 0; r < everybody.size(); ++r) {
-    const comm::Rank rank = everybody.world_rank(r);
-    const bool noted =
-        std::any_of(lost_.begin(), lost_.end(), [r](const LostEvent& e) { return e.worker == r; });
-    if (noted || everybody.membership().alive(rank)) continue;
-    lost_.push_back({.step = run_.k,
-                     .epoch = run_.epochs_seen(),
-                     .seconds = elapsed(),
-                     .worker = r,
-                     .left = everybody.size() - int(lost_.size()) - 1,
-                     .why = everybody.membership().why(rank)});
-    const LostEvent& e = lost_.back();
-    if (log_ && started_ > 0) log_->write(e);
-    if (run_.survivors.survives())
-      run_.progress.say(
-          fmt::format("worker {} is lost: {}; {} continue{}", r, e.why, e.left, e.left == 1 ? "s" : ""));
-  }
-}
-
 void Record::describe(Summary& s) const {
-  s.costs.seconds = elapsed();
+  s.costs.seconds = log_.elapsed();
   s.scaling = scaling_;
-  s.workers.lost = lost_;
-  s.workers.changes = changes_;
-  s.workers.shares = shares_;
+  workers_.describe(s.workers);
 }
 
 void Record::visit(Archive& a) {

@@ -28,9 +28,10 @@ std::string list(const std::vector<int>& workers) {
 
 }  // namespace
 
-Rollback::Rollback(Run& run, Record& record, Saving& saving, Traces& traces, Learning& learning, Walk state)
+Rollback::Rollback(Run& run, WorkerEvents& workers, Saving& saving, Traces& traces, Learning& learning,
+                   Walk state)
     : run_(run),
-      record_(record),
+      workers_(workers),
       saving_(saving),
       traces_(traces),
       state_(std::move(state)),
@@ -64,7 +65,7 @@ Outcome Rollback::leave_epoch() try {
   auto legacy = std::make_shared<Legacy>();
   legacy->left_at = began;
   legacy->directory = run_.directory;
-  legacy->workers_at_first = record_.workers_at_first();
+  legacy->workers_at_first = workers_.at_first();
   legacy->workers_before = run_.setup.place.world;
   legacy->before = run_.setup.place.council->now();
   legacy->silences = silences();
@@ -72,7 +73,7 @@ Outcome Rollback::leave_epoch() try {
   legacy->data = run_.setup.data;
   if (const data::Portions& p = *run_.setup.portions; !p.even() || run_.config.batch_size.automatic)
     legacy->speed = double(p.share_of(run_.setup.place.rank));
-  legacy->changes = record_.changes();
+  legacy->changes = workers_.changes();
   legacy->changes.push_back(change(next));
   legacy->changes.back().agreed = clock_seconds() - began;
   legacy->leftover = run_.setup.portions->leftover().write();
@@ -126,7 +127,7 @@ Outcome Rollback::end(const std::string& why) {
   run_.k = steps_.recover(run_.k);
   for (;;) {
     const std::vector<int> members = alive();
-    record_.note_losses();
+    workers_.note_losses();
     if (int(members.size()) == run_.survivors.everybody().size())
       throw Error(text(why, "; ", how_to_resume(run_.directory)));
     if (run_.asynchronous) return outcome(members, how_to_resume(run_.directory));
@@ -193,7 +194,7 @@ Outcome Rollback::outcome(const std::vector<int>& members, const std::string& re
   if (run_.setup.place.rank != members[0]) return out;
   std::vector<int> dead;
   std::string why;
-  for (const LostEvent& e : record_.lost()) {
+  for (const LostEvent& e : workers_.lost()) {
     dead.push_back(e.worker);
     if (why.find(e.why) == std::string::npos) why += (why.empty() ? "" : ", ") + e.why;
   }

@@ -3,9 +3,9 @@
 #include "apps/train/learning.h"
 #include "apps/train/ledger.h"
 #include "apps/train/outcome.h"
-#include "apps/train/record.h"
 #include "apps/train/saving.h"
 #include "apps/train/used_images.h"
+#include "apps/train/worker_events.h"
 #include "comm/membership/view.h"
 #include "optim/whole_step.h"
 
@@ -16,7 +16,7 @@ namespace skein::apps {
 // of it if they are the side that may (docs/checkpoints.md). Asynchronous workers end as they are.
 class Rollback {
  public:
-  Rollback(Run&, Record&, Saving&, Traces&, Learning&, Walk state);
+  Rollback(Run&, WorkerEvents&, Saving&, Traces&, Learning&, Walk state);
 
   // Runs `f` as the next step. If it throws, the state of workers in step is as before; with a council it
   // may be half changed, and leave_epoch() or end() must follow. Throws EpochEnds if the membership has
@@ -48,7 +48,7 @@ class Rollback {
   Outcome outcome(const std::vector<int>& members, const std::string& rest) const;
 
   Run& run_;
-  Record& record_;
+  WorkerEvents& workers_;
   Saving& saving_;
   Traces& traces_;
   const Walk state_;

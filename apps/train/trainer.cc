@@ -28,10 +28,10 @@ Trainer::Trainer(const Config& config, Setup setup, std::string directory, Progr
       record_(run_, batches_, learning_),
       scoring_(run_, traces_, learning_),
       results_(run_, batches_, traces_, learning_, record_, scoring_),
-      dealing_(run_, batches_, learning_, record_),
+      dealing_(run_, batches_, learning_, record_.workers()),
       stopping_(run_, dealing_.beside(), [this] { learning_.strategy->settle(*learning_.worker); }),
       saving_(run_, batches_, learning_.flat, [this](Archive& a) { visit(a); }),
-      rollback_(run_, record_, saving_, traces_, learning_, [this](Archive& a) { visit(a); }) {
+      rollback_(run_, record_.workers(), saving_, traces_, learning_, [this](Archive& a) { visit(a); }) {
   survivors.when_fewer([this] { regroup(); });
 }
 
@@ -118,7 +118,7 @@ bool Trainer::train() {
 // While it iterates, the algorithm alone writes x: it asks for the gradient at x, exchanges with its peers
 // what its paper says, and steps.
 void Trainer::step() {
-  if (run_.asynchronous) record_.note_losses();
+  if (run_.asynchronous) record_.workers().note_losses();
   learning_.before_step();
   traces_.before_step();
   rollback_.step([this] {
@@ -207,7 +207,7 @@ Outcome Trainer::finish(bool interrupted) {
 void Trainer::regroup() {
   learning_.regroup();
   stopping_.meet_again();
-  record_.note_losses();
+  record_.workers().note_losses();
 }
 
 }  // namespace skein::apps

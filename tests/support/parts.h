@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "apps/train/record.h"
 #include "apps/train/rollback.h"
 #include "apps/train/scoring.h"
 #include "tests/support/program.h"
@@ -88,7 +89,7 @@ struct Parts : RunOnPaper {
   Record record{run, batches, learning};
   Scoring scoring{run, traces, learning};
   Saving saving{run, batches, learning.flat, [this](Archive& a) { visit(a); }};
-  Rollback rollback{run, record, saving, traces, learning, [this](Archive& a) { visit(a); }};
+  Rollback rollback{run, record.workers(), saving, traces, learning, [this](Archive& a) { visit(a); }};
 };
 
 // The lines of metrics.jsonl that are events of this kind.

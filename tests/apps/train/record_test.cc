@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <latch>
-
 #include "comm/communicator/world_of_one.h"
 #include "engine/vectors/vec.h"
 #include "tests/support/parts.h"
@@ -106,33 +104,6 @@ TEST(Record, AScoreIsAnEventIfThereIsOne) {
   p.record.write_score(e);
   ASSERT_EQ(events(w.path() / "run", "eval").size(), 1u);
   EXPECT_EQ(events(w.path() / "run", "eval")[0]["top1"], 75);
-}
-
-TEST(Record, AWorkerThatIsLostIsNotedOnce) {
-  const Workplace w;
-  auto world = comm::local_world(2);
-  std::latch begun(2);
-  comm::on_threads(2, [&](comm::Rank me) {
-    comm::Communicator all(*world[size_t(me)], {.deadline = 20});
-    Config c = small_config();
-    c.algorithm = "local-sgd";
-    Parts p(all, c, w.path() / "run", true);
-    begun.arrive_and_wait();
-    if (me == 1) return;
-    p.record.note_losses();
-    EXPECT_TRUE(p.record.lost().empty());
-    world[0]->mailbox().lose(1, "its process has ended", true);
-    p.run.k = 4;
-    p.record.note_losses();
-    p.record.note_losses();
-    ASSERT_EQ(p.record.lost().size(), 1u);
-    EXPECT_EQ(p.record.lost()[0].step, 4);
-    EXPECT_EQ(p.record.lost()[0].left, 1);
-    const std::vector<Json> lost = events(w.path() / "run", "lost");
-    ASSERT_EQ(lost.size(), 1u);
-    EXPECT_EQ(lost[0]["worker"], 1);
-    expect_has(p.said(), "worker 1 is lost: its process has ended; 1 continues");
-  });
 }
 
 }  // namespace
