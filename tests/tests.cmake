@@ -142,5 +142,7 @@ if(NOT SKEIN_SANITIZE)
   set_tests_properties(papers readme torchrun wheel beside_torch PROPERTIES LABELS slow TIMEOUT 1800)
   add_test(NAME churn COMMAND ${PROJECT_SOURCE_DIR}/bench/churn 40 allreduce,sgp,gem --build ${PROJECT_BINARY_DIR}
            --runs ${PROJECT_BINARY_DIR}/churn)
-  set_tests_properties(churn PROPERTIES LABELS slow TIMEOUT 1800 RUN_SERIAL TRUE)
+  add_test(NAME churn_between_hosts COMMAND ${PROJECT_SOURCE_DIR}/bench/churn 40 allreduce --namespaces 4
+           --build ${PROJECT_BINARY_DIR} --runs ${PROJECT_BINARY_DIR}/churn)
+  set_tests_properties(churn churn_between_hosts PROPERTIES LABELS slow TIMEOUT 3600 SKIP_RETURN_CODE 77 RUN_SERIAL TRUE)
 endif()

@@ -200,7 +200,7 @@ void Epochs::open_door() {
 
 void Epochs::write_card() {
   card_ =
-      make_card(door_port_, is_of_one_host() ? std::vector<std::string>{"127.0.0.1"} : comm::own_addresses(),
+      make_card(door_port_, is_of_one_host() ? std::vector<std::string>{kThisHost} : comm::own_addresses(),
                 serves_, register_.words());
 }
 
@@ -250,6 +250,7 @@ void Epochs::open_council(Connection& c, std::unique_ptr<comm::Succession> begun
                            .now = c.view,
                            .card = card_,
                            .is_gone = is_gone,
+                           .can_be_asked = can_be_asked,
                            .has_register = [this](const View& v) { return register_.decides(v); },
                            .claim = [this](const View& now, const View& next) { return claim(now, next); },
                            .decided = [&c](const View& v) { c.door->tell(v); },

@@ -118,10 +118,12 @@ void Council::bury(MemberId m) {
 // The members of the next epoch to whom no route leads yet: they hold up the others until they connect.
 std::vector<View::Member> Council::expected() const {
   const std::lock_guard lock(mutex_);
+  const View& v = succession_->now();
   std::vector<View::Member> all;
-  for (const View::Member& m : succession_->now().members)
-    if (m.id != o_.me &&
-        std::none_of(routes_.begin(), routes_.end(), [&](const Route& w) { return w.view.has(m.id); }))
+  const auto reaches = [](MemberId m) { return [m](const Route& w) { return w.view.has(m); }; };
+  for (const View::Member& m : v.members)
+    if (m.id != o_.me && std::none_of(routes_.begin(), routes_.end(), reaches(m.id)) &&
+        (!o_.can_be_asked || o_.can_be_asked(v, m.card)))
       all.push_back(m);
   return all;
 }

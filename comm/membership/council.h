@@ -20,6 +20,8 @@ struct CouncilOptions {
   // Whether the process of this card has certainly ended: its host refuses connections. The
   // council's thread asks.
   std::function<bool(const std::string& card)> is_gone;
+  // Whether that may be asked about a member of this view that has not connected yet; empty: always.
+  std::function<bool(const View&, const std::string& card)> can_be_asked = {};
   // Where a register decides (succession.h): whether it does in the epoch of this view, which its members
   // must all answer alike; and the claim of the view that follows it, which returns the one that the register
   // keeps, or nothing if it does not answer soon. The council's thread claims, again and again.

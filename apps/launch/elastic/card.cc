@@ -49,4 +49,11 @@ bool is_gone(const std::string& card) {
   return open && !*open;
 }
 
+bool can_be_asked(const comm::View& v, const std::string& card) {
+  const auto is_here = [](const std::string& c) {
+    return read_card(c).hosts == std::vector<std::string>{kThisHost};
+  };
+  return !is_here(card) || is_here(v.members[0].card);
+}
+
 }  // namespace skein::apps

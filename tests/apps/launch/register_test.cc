@@ -45,6 +45,18 @@ TEST_F(Registers, DecideForThoseWhoAllSeeThem) {
   EXPECT_EQ(read_card(view_of(1, {&first, &second}).members[1].card), (DoorAddress{{"10.0.0.7"}, 4711}));
 }
 
+TEST(Cards, OfOneHostSayNothingToOthers) {
+  const auto view = [](const std::string& first, const std::string& second) {
+    return comm::View{.epoch = 2, .members = {{10, first, true}, {11, second, false}}, .step = 7};
+  };
+  const std::string here = make_card(4711, {kThisHost}, false, ""),
+                    there = make_card(4711, {"10.0.0.7"}, false, "");
+  EXPECT_FALSE(can_be_asked(view(there, here), here)) << "its host is not known";
+  EXPECT_TRUE(can_be_asked(view(there, there), there));
+  EXPECT_TRUE(can_be_asked(view(here, there), there));
+  EXPECT_TRUE(can_be_asked(view(here, here), here)) << "where the first is, too";
+}
+
 TEST_F(Registers, OfADirectoryDecideWhereALauncherHasNotStartedAllMembers) {
   setenv(kReportsVariable, "1000", 1), setenv(kRegisterVariable, "abcd", 1);
   Register launched, other;
