@@ -1,4 +1,4 @@
-// Hearing: which workers of a simulated world hear nothing of which others, and since when.
+// Hearing: which workers of a simulated world do not hear which others, and since when.
 #pragma once
 #include <map>
 #include <set>

@@ -63,8 +63,8 @@ class Site {
   int host_of(int rank) const { return size_t(rank) < host_of_.size() ? host_of_[size_t(rank)] : 0; }
   const SitePlan& plan() const { return plan_; }
   Fluid& fluid() { return fluid_; }
-  // So much work of the calling thread, alone on so many cores of this host: it shares them with whoever
-  // computes there as well.
+  // Work that takes the calling thread so many seconds when it has so many cores of this host to itself.
+  // Threads that compute there at the same time share them.
   void compute(int host, double seconds, double cores);
 
  private:
