@@ -54,6 +54,18 @@ TEST(Compare, WritesATableOfThreeRows) {
   EXPECT_FALSE(w.has("runs/sgp-iid-1"));
   const auto table = [](const std::string& text) { return text.substr(text.find("| algorithm")); };
   EXPECT_EQ(table(w.read("table.md")), table(page));
+  // Times that are taken afterwards: of 5 steps a row, in the first split alone; accuracies stay.
+  const Ended timed = w.run(command + " --table --clock 5");
+  EXPECT_EQ(timed.status, 0) << timed.err;
+  const json all = json::parse(w.read("runs/results.json"));
+  ASSERT_EQ(all.size(), 9u);
+  for (size_t i = 6; i < 9; ++i) EXPECT_EQ(all[i]["figures"]["steps"], 5) << all[i];
+  EXPECT_NE(w.read("table.md").find("5 steps that were timed for themselves"), std::string::npos);
+  for (size_t i = 0; i < 6; ++i) {
+    std::ostringstream top1;
+    top1 << "| " << std::fixed << std::setprecision(2) << results[i]["figures"]["top1"].get<double>();
+    EXPECT_NE(w.read("table.md").find(top1.str()), std::string::npos) << top1.str();
+  }
 }
 
 // A row that is an algorithm with other flags, and the spread over the seeds, in the table and
