@@ -2,12 +2,12 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "comm/membership/failure_detector.h"
-#include "comm/membership/succession.h"
+#include "comm/membership/routes.h"
+#include "comm/membership/succession_chain.h"
 #include "comm/threads.h"
 #include "comm/transport.h"
 
@@ -95,27 +95,22 @@ class Council {
   void work();
   void stop();
   void see_losses();
-  void bury(MemberId);
   std::vector<View::Member> expected() const;
-  std::vector<Route> routes() const;
+  Routes routes() const;
   bool heeds_letters() const;
   void hear(Letters& out);
   void claim();
   void conclude();
-  Succession::Options options(const View&) const;
-  void send(const Letters&);
 
   Transport& transport_;
   const CouncilOptions o_;
   FailureDetector detector_;  // of the council's thread
   mutable Mutex mutex_;
   Condition changed_;
-  std::unique_ptr<Succession> succession_;
-  std::optional<View> decided_;  // the latest
-  std::vector<Route> routes_;    // the first is that of this epoch
-  std::set<MemberId> dead_;      // proven
-  uint32_t abandoned_ = 0;       // the latest epoch that this process never begins
-  bool excluded_ = false, epoch_ends_ = false, stop_ = false;
+  SuccessionChain chain_;
+  Routes routes_;           // the first is that of this epoch
+  uint32_t abandoned_ = 0;  // the latest epoch that this process never begins
+  bool epoch_ends_ = false, stop_ = false;
   bool end_is_told_ = false;  // CouncilOptions::ended has been called
   Thread thread_;
 };

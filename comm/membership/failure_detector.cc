@@ -14,7 +14,7 @@ constexpr auto kFresh = std::chrono::seconds(2);  // how long a letter shows tha
 
 // Who has said goodbye in an epoch that is over is in the next one already. Who can be reached by any route
 // is not lost.
-FailureDetector::Finding FailureDetector::find(MemberId m, const std::vector<Route>& routes,
+FailureDetector::Finding FailureDetector::find(MemberId m, const Routes& routes,
                                                const std::function<bool(const View&)>& is_past) {
   Finding all = Finding::kThere;
   for (const Route& w : routes) {

@@ -3,20 +3,11 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "comm/clock.h"
-#include "comm/membership/view.h"
-#include "comm/transport.h"
+#include "comm/membership/routes.h"
 
 namespace skein::comm {
-
-// By which some members are reached.
-struct Route {
-  Transport* transport;
-  View view;  // its members are the ranks of the transport
-  bool over = false;
-};
 
 // For one thread.
 class FailureDetector {
@@ -33,7 +24,7 @@ class FailureDetector {
 
   void heard(MemberId m) { heard_[m] = Clock::now(); }
   // `is_past`: whether the epoch of a view is over. It may take the time that is_gone() takes.
-  Finding find(MemberId, const std::vector<Route>&, const std::function<bool(const View&)>& is_past);
+  Finding find(MemberId, const Routes&, const std::function<bool(const View&)>& is_past);
   // Of one whom no route reaches yet. False if it was asked too short a time ago.
   bool is_gone(const std::string& card);
 

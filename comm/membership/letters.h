@@ -5,6 +5,7 @@
 #pragma once
 #include <compare>
 #include <limits>
+#include <string>
 
 #include "comm/membership/end.h"
 #include "comm/membership/view.h"
@@ -45,6 +46,11 @@ enum class Word : uint8_t {
   kDecided,      // view
   kHere,         // the sender is in this epoch; a receiver that knows a later one replies
   kEnded,        // end; of the run, whatever the epoch
+};
+
+struct Letter {
+  MemberId to = 0;
+  std::string bytes;
 };
 
 struct Content {

@@ -1,13 +1,14 @@
 // Succession: the members of an epoch choose the members of the next. Any of them may die, and
 // none is special.
 //
-//   L. Lamport, "Paxos made simple", 2001: one decree per epoch; the epoch's members are the acceptors. All state is in
-//   memory, because a process that comes back has a new id. A member that follows a ballot completes no further step of
-//   this epoch, so what it promises about its state stays true.
+//   L. Lamport, "Paxos made simple", 2001: one decree per epoch; the epoch's members are the acceptors. All
+//   state is in memory, because a process that comes back has a new id. A member that follows a ballot
+//   completes no further step of this epoch, so what it promises about its state stays true.
 //
 //   V   the members of the epoch      Q   the members that have said yes
 //   D   the members that are proven dead: known to have ended, not merely silent
-//   A newcomer that is known never to have begun the epoch, nor ever to begin it, is not counted in V: it has no vote.
+//   A newcomer that is known never to have begun the epoch, nor ever to begin it, is not counted in V: it has
+//   no vote.
 //   quorum:  2|Q| > |V|,   or   V \ D within Q and 2|D| <= |V|,   or   2|Q| = |V| where a register decides
 //
 // Two quorums without a register share a member; otherwise each proposer would have been proven dead before
@@ -29,11 +30,6 @@
 
 namespace skein::comm {
 
-struct Letter {
-  MemberId to = 0;
-  std::string bytes;
-};
-
 // The rules by which an epoch has only one successor. Tests replace them to show that each is needed.
 struct Rules {
   bool (*quorum)(const Census&) = is_quorum;
@@ -52,16 +48,15 @@ class Succession {
   // `me` is in `now`.
   Succession(MemberId me, View now, Options options, Rules rules = {});
 
-  // ---- events; each returns letters to send. Unreadable bytes are counted and dropped.
+  // ---- events; each returns letters to send. Unreadable bytes are dropped.
   std::vector<Letter> receive(MemberId from, const std::string& bytes);
   std::vector<Letter> tick(double now);  // seconds of any clock that does not go back; every few milliseconds
   // ---- what is known of the other members, and of newcomers at a door
   void suspect(MemberId);                     // it is silent
   void trust(MemberId m) { roll_.trust(m); }  // it is heard again
   void prove_dead(MemberId);                  // it has ended, and its last letter was sent; final
-  void never_came(MemberId m) {
-    roll_.never_came(m);
-  }                       // a newcomer that has not begun this epoch and never will
+  // A newcomer that has not begun this epoch and never will.
+  void never_came(MemberId m) { roll_.never_came(m); }
   void leaves(MemberId);  // it has announced that it leaves (this member, too, may); final
   // A newcomer knocked here, with a card of at most kLongestCard; forgotten when it is in a view.
   void joins(const View::Member& m) { roll_.joins(m); }
@@ -74,7 +69,6 @@ class Succession {
   // False if frozen: the step does not count. Otherwise the member has completed `steps` steps and can go
   // back to any number of them from `oldest` on; older states may be dropped.
   [[nodiscard]] bool complete_step(int64_t steps, int64_t oldest);
-  bool complete_step(int64_t steps) { return complete_step(steps, steps); }
   void restored() { acceptor_.restored(); }  // a newcomer holds the state of the first step, which it lacked
   void card(std::string c) { acceptor_.card(std::move(c)); }  // how others reach it in the next epoch
 
@@ -90,7 +84,6 @@ class Succession {
   // was told of. If none of its members has state, the run's state is lost.
   const std::optional<View>& next() const { return next_; }
   bool excluded() const { return excluded_; }  // it has been told that it is in no later epoch
-  int64_t unreadable() const { return unreadable_; }
 
   // ---- the register. wants_register() is the view to claim in it; register_says() takes the view that it
   // keeps for that epoch, whichever member claimed it. Answers may come at any time, even twice or unasked.
@@ -128,7 +121,6 @@ class Succession {
   std::optional<View> next_;
   std::optional<End> ended_;
   bool excluded_ = false;
-  int64_t unreadable_ = 0;
 };
 
 }  // namespace skein::comm

@@ -73,7 +73,7 @@ TEST(Succession, NothingChangesWithoutAReason) {
 TEST(Succession, GoesOnWithoutTheFirstFromTheFewestStepsCompleted) {
   Room r(3);
   r.pass(0.1);
-  EXPECT_TRUE(r[0].complete_step(9) && r[1].complete_step(8) && r[2].complete_step(7, 6));
+  EXPECT_TRUE(r[0].complete_step(9, 9) && r[1].complete_step(8, 8) && r[2].complete_step(7, 6));
   r.away.insert(1);
   r.all_say(&Succession::suspect, 1);
   r[2].card("new");
@@ -81,7 +81,7 @@ TEST(Succession, GoesOnWithoutTheFirstFromTheFewestStepsCompleted) {
   for (int i = 1; i < 3; ++i) {
     ASSERT_TRUE(r[i].next()) << i;
     EXPECT_EQ(*r[i].next(), (View{2, {{2, "b", false}, {3, "new", true}}, 7}));
-    EXPECT_TRUE(r[i].frozen() && !r[i].excluded() && !r[i].complete_step(9));
+    EXPECT_TRUE(r[i].frozen() && !r[i].excluded() && !r[i].complete_step(9, 9));
   }
   EXPECT_FALSE(r[0].frozen());
   r.away.clear();  // it was only cut off, and asks
@@ -208,7 +208,7 @@ TEST(Succession, WhoseStateIsNotThereYetHoldsNobodyBack) {
   Succession a(1, now, {}), b(2, now, {}), c(3, now, {});
   EXPECT_TRUE(a.complete_step(6, 5));
   b.restored();
-  EXPECT_TRUE(b.complete_step(5));
+  EXPECT_TRUE(b.complete_step(5, 5));
   a.joins({7, "seven"});
   std::deque<std::pair<MemberId, Letter>> box;
   const auto put = [&](MemberId from, std::vector<Letter> all) {
@@ -228,7 +228,7 @@ TEST(Succession, WhereAllLeaveNobodyIsFrozen) {
   for (int i = 0; i < 3; ++i)
     for (const MemberId m : {1, 2, 3}) r[i].leaves(m);
   r.pass(20);
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(!r[i].frozen() && r[i].complete_step(1)) << i;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(!r[i].frozen() && r[i].complete_step(1, 1)) << i;
 }
 
 // Of four members one ends, and one who has missed that asks another one.
@@ -298,11 +298,10 @@ TEST(Letters, OfViewsThatCannotBeAreRefused) {
   EXPECT_FALSE(readable({2, {{1, std::string(kLongestCard + 1, 'x')}}, 0}));
 }
 
-TEST(Succession, UnreadableLettersAreCountedAndStrangersHaveNoVote) {
+TEST(Succession, UnreadableLettersAreDroppedAndStrangersHaveNoVote) {
   Succession s(1, first_view(3), {});
   for (const std::string& bytes : {std::string(), std::string("hello"), std::string(100, '\xff')})
     EXPECT_TRUE(s.receive(2, bytes).empty());
-  EXPECT_EQ(s.unreadable(), 3);
   Content c;
   c.word = Word::kPrepare, c.epoch = 1, c.ballot = {1, 9};
   EXPECT_TRUE(s.receive(9, c.write()).empty());  // it is no member
