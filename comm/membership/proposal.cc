@@ -8,7 +8,7 @@
 namespace skein::comm {
 
 Proposal::Proposal(Ballot b, int members, double now)
-    : ballot_(b), began_(now), asked_(now), promises_(size_t(members)), said_(size_t(members)) {}
+    : ballot_(b), asked_(now), promises_(size_t(members)), said_(size_t(members)) {}
 
 void Proposal::promised(int rank, Promise p) {
   said_[size_t(rank)] = true;

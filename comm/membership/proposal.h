@@ -17,8 +17,13 @@ class Proposal {
   const Ballot& ballot() const { return ballot_; }
   const std::optional<View>& value() const { return value_; }
   const Answers& said() const { return said_; }  // yes to what was asked last
-  double age(double now) const { return now - began_; }
   double since_asked(double now) const { return now - asked_; }
+  // Seconds since a quorum promised, which it did now at the latest. While a proposer is cut off, time says
+  // nothing about the members that have not answered.
+  double since_quorum(double now) {
+    if (!quorum_) quorum_ = now;
+    return now - *quorum_;
+  }
 
   void ask(double now) { asked_ = now; }
   void promised(int rank, Promise);
@@ -32,7 +37,8 @@ class Proposal {
   std::optional<View> successor(const Roll&) const;
 
   Ballot ballot_;
-  double began_, asked_;
+  double asked_;
+  std::optional<double> quorum_;                    // when it had promised
   std::vector<std::unique_ptr<Promise>> promises_;  // by rank
   Answers said_;
   std::optional<View> value_;

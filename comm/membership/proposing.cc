@@ -14,6 +14,7 @@ constexpr double kLongestPause = 2;  // seconds between two reminders of the epo
 std::vector<Letter> Succession::tick(double now) {
   Letters out;
   clock_ = now;
+  outage_.hears_quorum(is_quorum(roll_.heard()), now);
   if (next_ || ended_) return out;
   tell_of_epoch(out);
   if (proposal_) {
@@ -65,14 +66,20 @@ void Succession::ask(Letters& out) {
   if (asks(roll_.rank())) post(roll_.me(), std::move(c), out);
 }
 
+bool Succession::is_quorum(const Answers& said) const {
+  Census c = roll_.census(said);
+  c.has_register = options_.has_register;
+  return rules_.quorum(c);
+}
+
 void Succession::advance(Letters& out) {
   const bool has_value = proposal_->value().has_value();
   if (has_value && options_.has_register) return;  // the register is asked
-  Census c = roll_.census(proposal_->said());
-  c.has_register = options_.has_register;
-  if (!rules_.quorum(c)) return;
+  if (!is_quorum(proposal_->said())) return;
   if (has_value) return decide(*proposal_->value(), out);
-  if (roll_.awaits(proposal_->said(), proposal_->age(clock_), options_.grace, options_.retry)) return;
+  outage_.hears_quorum(true, clock_);
+  const double retry = outage_.casts_doubt(clock_, options_.grace) ? options_.grace : options_.retry;
+  if (roll_.awaits(proposal_->said(), proposal_->since_quorum(clock_), options_.grace, retry)) return;
   proposal_->choose(roll_, rules_.heeds_votes);
   if (proposal_->value() && !options_.has_register) ask(out);
 }

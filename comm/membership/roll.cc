@@ -92,6 +92,12 @@ Census Roll::census(const Answers& said) const {
   return c;
 }
 
+Answers Roll::heard() const {
+  Answers all(peers_.size());
+  for (size_t r = 0; r < peers_.size(); ++r) all[r] = !peers_[r].suspected && peers_[r].votes();
+  return all;
+}
+
 // Members that are suspected may be reachable again, as after a cut.
 bool Roll::awaits(const Answers& said, double waited, double grace, double retry) const {
   for (size_t r = 0; r < peers_.size(); ++r)

@@ -58,7 +58,8 @@ class Roll {
   bool anybody_stays() const;
   int in_front() const;  // how many members of lower rank have a vote and are not suspected
   Census census(const Answers&) const;
-  // Whether the answer of a member with a vote is awaited, `waited` seconds after it was asked: `grace`
+  Answers heard() const;  // yes: of all that have a vote and are not suspected
+  // Whether the answer of a member with a vote is awaited, `waited` seconds after a quorum was there: `grace`
   // seconds of one that is not suspected, `retry` of another.
   bool awaits(const Answers&, double waited, double grace, double retry) const;
 

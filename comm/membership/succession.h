@@ -25,6 +25,7 @@
 #include "comm/membership/acceptor.h"
 #include "comm/membership/backoff.h"
 #include "comm/membership/letters.h"
+#include "comm/membership/outage.h"
 #include "comm/membership/proposal.h"
 #include "comm/membership/roll.h"
 
@@ -42,8 +43,9 @@ class Succession {
   struct Options {
     bool has_register = false;
     double patience = 0.5;  // seconds that a member leaves to each unsuspected one before it, to propose
-    double retry = 0.1;     // seconds until an unanswered letter is sent again
-    double grace = 2;       // seconds that a proposal with a quorum waits for members that are not suspected
+    // Seconds until an unanswered letter is sent again, and that a proposal with a quorum waits for suspected
+    // members; `grace`: for others. After an outage of its own a member trusts no suspicion for as long.
+    double retry = 0.1, grace = 2;
   };
   // `me` is in `now`.
   Succession(MemberId me, View now, Options options, Rules rules = {});
@@ -103,6 +105,7 @@ class Succession {
   void yield_to(const Ballot&);
 
   bool change_is_due() const;
+  bool is_quorum(const Answers& said) const;
   void ask(Letters&);
   void advance(Letters&);
   void decide(View, Letters&);
@@ -116,6 +119,7 @@ class Succession {
   Roll roll_;
   Acceptor acceptor_;
   Backoff backoff_;
+  Outage outage_;
   std::optional<Proposal> proposal_;
   double clock_ = 0, tell_at_ = 0, tell_pause_ = 0;
   std::optional<View> next_;

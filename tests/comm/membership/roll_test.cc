@@ -52,10 +52,13 @@ TEST(Roll, TellsOfALossOnce) {
   EXPECT_TRUE(roll.suspect(1));
   EXPECT_FALSE(roll.suspect(1));
   EXPECT_EQ(roll.in_front(), 0);
+  EXPECT_EQ(roll.heard(), (Answers{false, true, true}));
   roll.trust(1);
+  EXPECT_EQ(roll.heard(), Answers(3, true));
   EXPECT_EQ(roll.in_front(), 1);
   EXPECT_TRUE(roll.prove_dead(1));
   EXPECT_FALSE(roll.prove_dead(1));
+  EXPECT_FALSE(roll.heard()[0]);
   EXPECT_EQ(roll.in_front(), 0);
   EXPECT_FALSE(roll.suspect(2));  // a member is there for itself
   EXPECT_ANY_THROW(roll.prove_dead(2));

@@ -102,6 +102,37 @@ TEST(Succession, OneOfTwoGoesOnIfTheOtherIsProvenDeadAndNotIfItIsSilent) {
   EXPECT_EQ(ids(r[1].next()), Ids{2});
 }
 
+// 5 has died. 1 was cut off, with a proposal under way, and hears 2 and 3 again before 4.
+TEST(Succession, WhoWasCutOffLeavesNobodyOutAsSoonAsItHearsAQuorum) {
+  Room r(5);
+  r[0].joins({9, "nine"});
+  for (const MemberId m : {2, 3, 4, 5}) r[0].suspect(m);
+  r.away = {2, 3, 4, 5};
+  r.pass(5);
+  r.all_say(&Succession::suspect, 5);
+  r.away = {4, 5};
+  r.pass(0.5);
+  EXPECT_TRUE(r[1].frozen() && !r[0].next());
+  for (const MemberId m : {2, 3}) r[0].trust(m);
+  r.away = {5};
+  r.pass(3);
+  EXPECT_EQ(ids(r[0].next()), (Ids{1, 2, 3, 4, 9}));
+  for (int i = 1; i < 4; ++i) EXPECT_EQ(r[i].next(), r[0].next()) << i;
+}
+
+// As before, but 1 is not cut off: it hears a quorum all the time, and 4 is lost for it.
+TEST(Succession, WhoHearsAQuorumWaitsForTheSilentFromWhenItHasAnswered) {
+  Room r(5);
+  for (const MemberId m : {4, 5}) r[0].suspect(m);
+  r.away = {2, 3, 4, 5};
+  r.pass(1.05);
+  r.away = {4, 5};
+  r.pass(0.1);  // they are asked again
+  EXPECT_TRUE(r[1].frozen() && !r[0].next());
+  r.pass(0.1);
+  EXPECT_EQ(ids(r[0].next()), (Ids{1, 2, 3}));
+}
+
 TEST(Succession, NewcomersComeInTogetherAndLeaversGo) {
   Room r(2);
   r[0].joins({9, "nine"});
