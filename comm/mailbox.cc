@@ -13,22 +13,27 @@ namespace {
 
 constexpr size_t kMostLetters = 10'000;
 
-}  // namespace
+// Whether it begins like a message of a rank of this world.
+bool is_ours(const Header& h, int size) {
+  return h.magic == Header::kMagic && h.version == Header::kVersion && h.from >= 0 && h.from < size;
+}
 
-Mailbox::Mailbox(Rank owner, int size, int64_t bound) : owner_(owner), membership_(size), parcels_(bound) {}
-
-// "" if the header may come in; called under the lock.
-std::string Mailbox::objection(const Header& h) const {
+// Why `owner` does not take a message of data in; "" if it does.
+std::string objection(Rank owner, const Membership& members, const Header& h) {
   const auto from = [&] {
-    return text("rank ", owner_, " refuses a message of rank ", h.from, " (tag ", h.tag, ", step ", h.step,
+    return text("rank ", owner, " refuses a message of rank ", h.from, " (tag ", h.tag, ", step ", h.step,
                 "): ");
   };
-  if (!membership_.welcomes(h.epoch))
-    return text(from(), "it is of membership epoch ", h.epoch, ", ours is ", membership_.epoch());
+  if (!members.welcomes(h.epoch))
+    return text(from(), "it is of membership epoch ", h.epoch, ", ours is ", members.epoch());
   if (const std::string c = contradiction(h); !c.empty()) return text(from(), c);
   if (h.bytes > host_memory()) return text(from(), h.bytes, " bytes are more than this machine has memory");
   return {};
 }
+
+}  // namespace
+
+Mailbox::Mailbox(Rank owner, int size, int64_t bound) : owner_(owner), membership_(size), parcels_(bound) {}
 
 Message Mailbox::refusal(const std::string& why) const {
   const int64_t n = std::min(int64_t(why.size()), kLongestNotice);
@@ -44,8 +49,7 @@ std::string Mailbox::refuse(const std::string& why) {
 
 std::string Mailbox::put(Message m) {
   std::lock_guard lock(mutex_);
-  if (m.magic != Header::kMagic || m.version != Header::kVersion || m.from < 0 ||
-      m.from >= membership_.size() || (m.kind != Kind::kData && m.payload.bytes() > kLongestNotice) ||
+  if (!is_ours(m, membership_.size()) || (m.kind != Kind::kData && m.payload.bytes() > kLongestNotice) ||
       (m.kind == Kind::kGoodbye && m.from == owner_)) {
     ++refusals_.messages;
     return {};
@@ -80,7 +84,7 @@ std::string Mailbox::put(Message m) {
     return refuse(
         text("rank ", owner_, " got a message of unknown kind ", int(m.kind), " from rank ", m.from));
   if (membership_.past(m.epoch)) return {};
-  if (const std::string why = objection(m); !why.empty()) return refuse(why);
+  if (const std::string why = objection(owner_, membership_, m); !why.empty()) return refuse(why);
   if (m.pieces == 1 && m.payload.bytes() != m.bytes)
     return refuse(text("rank ", owner_, " got ", m.payload.bytes(), " bytes from rank ", m.from, " (tag ",
                        m.tag, ", step ", m.step, "), announced were ", m.bytes));
@@ -108,10 +112,8 @@ void Mailbox::begin_epoch(uint32_t epoch) {
 
 Tensor Mailbox::landing(const Header& h, Allocator& from) {
   std::lock_guard lock(mutex_);
-  if (h.magic != Header::kMagic || h.version != Header::kVersion || h.from < 0 ||
-      h.from >= membership_.size())
-    return {};
-  if (h.kind != Kind::kData || !objection(h).empty()) return {};
+  if (!is_ours(h, membership_.size()) || h.kind != Kind::kData) return {};
+  if (!objection(owner_, membership_, h).empty()) return {};
   return assemblies_.place(h, from);
 }
 

@@ -74,7 +74,6 @@ class Mailbox {
   void deliver(Message);
   void wake_all();
   void lose_named(const Message&, const std::string& why);
-  std::string objection(const Header&) const;  // "" if the message may come in
   std::string refuse(const std::string& why);
 
   const Rank owner_;

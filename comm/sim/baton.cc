@@ -13,6 +13,10 @@ constexpr auto kLastMoments = std::chrono::milliseconds(1);
 
 }  // namespace
 
+Baton::Baton(bool fibers) : fibers_(fibers) {
+  if (fibers_) outside_.make_fiber();
+}
+
 void Baton::end() {
   kill_all();
   try {
@@ -57,7 +61,7 @@ Baton::Worker Baton::begin(std::function<void()> main, std::function<void()> end
 
 std::thread Baton::start(ThreadNumber n, std::function<void()> f) {
   if (!fibers_) return Timeline::start(n, std::move(f));
-  runner(n).fiber = std::make_unique<Fiber>([this, n, f = std::move(f)] { live(n, f); });
+  runner(n).strand.make_fiber([this, n, f = std::move(f)] { live(n, f); });
   return {};
 }
 
@@ -67,7 +71,7 @@ void Baton::live(ThreadNumber n, const std::function<void()>& f) {
     return runner(n);
   }();
   timeline_here = this;
-  if (!fibers_) me.go.take();
+  me.strand.await_turn();
   try {
     f();
   } catch (const Killed&) {}
@@ -115,20 +119,12 @@ void Baton::sleep(Clock::time_point until, Ending ending) {
     throw Killed();
 }
 
-// ---- who is next
-// --------------------------------------------------------------------------------------------
+// ---- who is next ------------------------------------------------------------------------------------------
 
 void Baton::pass(ThreadNumber from) {
   current_ = 0;
   const ThreadNumber to = next();
-  if (to != from) hand_over(from, to);
-}
-
-void Baton::hand_over(ThreadNumber from, ThreadNumber to) {
-  if (fibers_) return (to ? *runner(to).fiber : outside_).resume(*runner(from).fiber);
-  const bool ends = runner(from).over;
-  to ? runner(to).go.give() : finished_.give();
-  if (to && !ends) runner(from).go.take();
+  if (to != from) (to ? runner(to).strand : outside_).resume(runner(from).strand, runner(from).over);
 }
 
 // The thread that goes on; 0: all have ended.
@@ -187,15 +183,10 @@ void Baton::run(Clock::time_point time_up) {
   time_up_ = time_up;
   Timeline* const outside = std::exchange(timeline_here, this);  // for the events before the first thread
   const ThreadNumber first = next();
-  if (first && fibers_) {
-    runner(first).fiber->resume(outside_);
-  } else if (first) {
-    runner(first).go.give();
-    finished_.take();
-  }
+  if (first) runner(first).strand.resume(outside_);
   timeline_here = outside;
   current_ = 0;
-  for (const auto& r : runners_) r->fiber.reset();
+  for (const auto& r : runners_) r->strand.drop_fiber();
   for (std::thread& t : mains_) t.join();
   mains_.clear();
   if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/sim/agenda.h"
-#include "comm/sim/fiber.h"
+#include "comm/sim/strand.h"
 #include "comm/threads.h"
 
 namespace skein::comm::sim {
@@ -16,26 +16,6 @@ namespace skein::comm::sim {
 // What the threads of a killed worker are unwound by; no std::exception, so that nothing handles it
 // on the way.
 struct Killed {};
-
-// What one thread waits for and another gives.
-class Signal {
- public:
-  void give() {
-    const std::lock_guard lock(mutex_);
-    given_ = true;
-    changed_.notify_one();
-  }
-  void take() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return given_; });
-    given_ = false;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool given_ = false;
-};
 
 // The threads of a worker end with it. The thread that runs holds the baton until it sleeps; then those that
 // have been roused continue, in that order, and when all sleep, time moves on to the next event. Events are
@@ -46,7 +26,7 @@ class Baton final : public Timeline {
   using Worker = uint64_t;                // counted from 1
   static constexpr double kDawn = 86400;  // seconds that the clock shows at the beginning
 
-  explicit Baton(bool fibers = false) : fibers_(fibers) {}
+  explicit Baton(bool fibers = false);
   ~Baton() override { end(); }
   Baton(const Baton&) = delete;
 
@@ -95,10 +75,9 @@ class Baton final : public Timeline {
   struct Runner {
     explicit Runner(Worker w) : worker(w) {}
     const Worker worker;
-    Signal go;
+    Strand strand;
     bool asleep = true, roused = false, over = false;
     std::vector<ThreadNumber> joiners;
-    std::unique_ptr<Fiber> fiber;
   };
   Runner& runner(ThreadNumber n) { return *runners_[n - 1]; }
   Life& life(Worker w) { return lives_.at(w - 1); }
@@ -106,7 +85,6 @@ class Baton final : public Timeline {
   ThreadNumber enlist(Worker);
   ThreadNumber next();
   void pass(ThreadNumber from);
-  void hand_over(ThreadNumber from, ThreadNumber to);
   void step();
   void stall(const std::string& why);
   void kill_all();
@@ -117,7 +95,7 @@ class Baton final : public Timeline {
   Clock::time_point now_{std::chrono::seconds(int64_t(kDawn))};
   const bool fibers_;
   Agenda agenda_;
-  Fiber outside_;  // what called run()
+  Strand outside_;  // what called run()
   std::deque<ThreadNumber> ready_;
   std::mutex growing_;  // of runners_, which a thread that begins looks into
   std::vector<std::unique_ptr<Runner>> runners_;
@@ -128,7 +106,6 @@ class Baton final : public Timeline {
   bool given_up_ = false;
   std::exception_ptr failed_;
   std::function<std::unique_ptr<DatagramPort>()> open_port_;
-  Signal finished_;
 };
 
 }  // namespace skein::comm::sim

@@ -60,7 +60,7 @@ void World::mend() {
   for (Worker a = 1; a < ids_.size(); ++a)
     for (Worker b = a + 1; b < ids_.size(); ++b) network_.mend(a, b);
   for (Worker a = 1; a < ids_.size(); ++a) hearing_.listen(a);
-  for (const auto& round : forming_) round->complete.notify_all();
+  for (const auto& round : forming_) round->meeting.complete.notify_all();
 }
 
 // ---- how peers notice -------------------------------------------------------------------------------------

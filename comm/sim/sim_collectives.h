@@ -4,6 +4,14 @@
 
 namespace skein::comm::sim {
 
+struct World::Gathering {
+  Collectives::Call first{};
+  size_t present = 0;
+  std::vector<Tensor> brought;
+  std::vector<double> bytes, came;
+  std::vector<std::shared_ptr<Collectives::Result>> results;
+};
+
 // A member's, in one round. What its members bring is combined when the last has come, and each has it at the
 // time that CollectiveTimes gives; a member that is lost before it came leaves the others waiting, who then
 // hear of the loss.

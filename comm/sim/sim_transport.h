@@ -20,8 +20,12 @@ struct World::Round {
   std::vector<std::unique_ptr<Mailbox>> boxes;
   std::vector<std::map<Rank, int64_t>> flying;  // bytes on their way: flying[from][to]
   std::vector<bool> open;                       // whose transport is, or is about to be
-  std::set<Rank> waiting, come;                 // before it is formed: who waits, and who ever did
-  bool formed = false;
+  struct Meeting {
+    std::set<Rank> waiting, come;  // before it is formed: who waits, and who ever did
+    bool formed = false;
+    Mutex mutex;
+    Condition complete;
+  } meeting;
   // Of many members, who leaves says goodbye only to those that wait for it: others have nothing to
   // hear of it.
   const bool large;
@@ -30,8 +34,6 @@ struct World::Round {
   std::vector<bool> left;
   std::vector<std::vector<Rank>> awaited;  // by member: for whose messages its threads wait
   std::map<Rank, std::set<Rank>> told;     // to whom who has left has said so
-  Mutex mutex;
-  Condition complete;
 };
 
 class SimTransport final : public Transport {

@@ -127,42 +127,43 @@ std::unique_ptr<Transport> World::connect(uint32_t epoch, const std::vector<Id>&
   const std::shared_ptr<Round> round = forming(epoch, members);
   const Rank me = Rank(round->place_of(baton_.here()));
   CHECK(size_t(me) < members.size(), "a worker connects with its like: not a member", this->me());
+  Round::Meeting& meeting = round->meeting;
   struct Present {
-    Round& round;
+    Round::Meeting& meeting;
     const Rank me;
     ~Present() {
-      if (!round.formed) round.waiting.erase(me);  // it has given up, or been killed
+      if (!meeting.formed) meeting.waiting.erase(me);  // it has given up, or been killed
     }
-  } present{*round, me};
-  round->waiting.insert(me), round->come.insert(me);
+  } present{meeting, me};
+  meeting.waiting.insert(me), meeting.come.insert(me);
   const auto complete = [&] {
-    if (round->formed) return true;
-    if (round->waiting.size() < members.size()) return false;
+    if (meeting.formed) return true;
+    if (meeting.waiting.size() < members.size()) return false;
     if (network_.is_cut())
       for (Worker a : round->workers)
         for (Worker b : round->workers)
           if (!network_.reaches(a, b)) return false;
     round->open.assign(members.size(), true);
-    round->formed = true;
+    meeting.formed = true;
     rounds_.push_back(round);
     std::erase(forming_, round);
     if (faulty_)
       for (Worker a : round->workers) hearing_.listen(a);
-    round->complete.notify_all();
+    meeting.complete.notify_all();
     return true;
   };
-  std::unique_lock lock(round->mutex);
+  std::unique_lock lock(meeting.mutex);
   for (const auto until = after(deadline); !complete();) {
     if (in_vain && in_vain()) throw Timeout(-1, "the membership has changed before all had met");
     if (Clock::now() >= until) {
       Rank missing = 0;
-      while (round->come.count(missing)) ++missing;
+      while (meeting.come.count(missing)) ++missing;
       if (missing == Rank(members.size()))
         throw Timeout(-1, text("the members of epoch ", epoch, " cannot reach each other"));
       throw Timeout(missing,
                     text("rank ", missing, " of epoch ", epoch, " has not come within ", deadline, " s"));
     }
-    round->complete.sleep(lock, std::min(until, after(in_vain ? kLook : longest_nap())));
+    meeting.complete.sleep(lock, std::min(until, after(in_vain ? kLook : longest_nap())));
   }
   lock.unlock();
   nap(in_seconds(2 * options_.weather.latency));

@@ -96,14 +96,8 @@ class World {
  private:
   friend class SimTransport;
   friend class SimCollectives;
-  struct Round;       // the members of an epoch, and their mailboxes
-  struct Gathering {  // a collective that not all members have come to
-    Collectives::Call first{};
-    size_t present = 0;
-    std::vector<Tensor> brought;
-    std::vector<double> bytes, came;
-    std::vector<std::shared_ptr<Collectives::Result>> results;
-  };
+  struct Round;      // the members of an epoch, and their mailboxes
+  struct Gathering;  // a collective that not all members have come to
   using Worker = Baton::Worker;
   Worker worker(Id) const;
   std::shared_ptr<Round> forming(uint32_t epoch, const std::vector<Id>& members);
