@@ -10,6 +10,36 @@
 #include "comm/membership/council.h"
 
 namespace skein::apps {
+namespace {
+
+// By all workers together; if one cannot, none of the checkpoint is left.
+void write_together(Checkpoints& checkpoints, comm::Communicator& all, VectorWorker& w, const Identity& id) {
+  const int64_t k = w.steps();
+  const auto first = [&](const auto& f) {
+    together(all, [&] {
+      if (all.rank() == 0) f();
+    });
+  };
+  try {
+    first([&] { checkpoints.begin(k); });
+    together(all, [&] { checkpoints.write(k, all.rank(), [&](Archive& a) { w.visit(a); }); });
+    first([&] { checkpoints.commit(k, id); });
+  } catch (const Error&) {
+    if (all.rank() == 0) checkpoints.abandon(k);
+    throw;
+  }
+}
+
+// Another number of workers goes on as reshare.h has it.
+void read_together(const std::string& path, comm::Communicator& all, VectorWorker& w, const Identity& id) {
+  together(all, [&] {
+    const std::string checkpoint = find_checkpoint(path);
+    const bool as_many = read_sound_manifest(checkpoint).identity.world == all.size();
+    (as_many ? load_checkpoint : load_reshared)(checkpoint, all.rank(), id, [&](Archive& a) { w.visit(a); });
+  });
+}
+
+}  // namespace
 
 JobWorker::JobWorker(std::shared_ptr<EmbeddedJob> job, const WorkerVectors& v, const JobWorkerOptions& o)
     : job_(std::move(job)),
@@ -183,25 +213,10 @@ void JobWorker::save(const std::string& directory, int keep) {
 }
 
 void JobWorker::write_checkpoint() {
-  VectorWorker& w = present();
-  comm::Communicator& all = job_->peers();
-  w.settle();
+  present().settle();
   Checkpoints checkpoints(path_, keep_);
   if (is_elastic()) checkpoints.attempt(int(job_->council()->now().epoch));
-  const int64_t k = w.steps();
-  const auto first = [&](const auto& f) {
-    together(all, [&] {
-      if (all.rank() == 0) f();
-    });
-  };
-  try {
-    first([&] { checkpoints.begin(k); });
-    together(all, [&] { checkpoints.write(k, all.rank(), [&](Archive& a) { w.visit(a); }); });
-    first([&] { checkpoints.commit(k, identity()); });
-  } catch (const Error&) {
-    if (all.rank() == 0) checkpoints.abandon(k);
-    throw;
-  }
+  write_together(checkpoints, job_->peers(), present(), identity_of(o_, job_->peers().size()));
 }
 
 void JobWorker::load(const std::string& path) {
@@ -212,18 +227,10 @@ void JobWorker::load(const std::string& path) {
   ++calls_;
 }
 
-// Another number of workers goes on as reshare.h has it.
 void JobWorker::read_checkpoint() {
-  VectorWorker& w = present();
-  comm::Communicator& all = job_->peers();
-  w.settle();
-  together(all, [&] {
-    const std::string checkpoint = find_checkpoint(path_);
-    const bool as_many = read_sound_manifest(checkpoint).identity.world == all.size();
-    (as_many ? load_checkpoint : load_reshared)(checkpoint, all.rank(), identity(),
-                                                [&](Archive& a) { w.visit(a); });
-  });
-  taken_ = w.steps();
+  present().settle();
+  read_together(path_, job_->peers(), present(), identity_of(o_, job_->peers().size()));
+  taken_ = present().steps();
   if (is_elastic()) job_->council()->complete_step(taken_, taken_);
 }
 

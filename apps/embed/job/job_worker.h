@@ -64,11 +64,8 @@ class JobWorker {
 
  private:
   VectorWorker& present() const;
-  std::string said(const WorkerOptions&) const;
-  Identity identity() const;
   void make(const std::optional<optim::Snapshot>& taken_along);
   void begin();
-  WorkerOptions options_now() const;
   void inherit(const std::optional<optim::Snapshot>& taken_along);
   void follow();
   void follow_from(const std::optional<optim::Snapshot>& taken_along);
@@ -99,6 +96,9 @@ class JobWorker {
   int keep_ = 0;
   bool in_step_ = false;
 };
+
+// How the checkpoints of `world` such workers are told from others.
+Identity identity_of(const JobWorkerOptions&, int world);
 
 // What each of so many workers is made from. Throws BadOption for flags that nothing reads.
 WorkerOptions checked_options(const JobWorkerOptions&, int world);

@@ -51,6 +51,31 @@ void check_flags(const JobWorkerOptions& o, const WorkerOptions& w, int world) {
   }
 }
 
+// In words that are equal where workers are made alike.
+std::string said(const JobWorkerOptions& o, const WorkerOptions& w) {
+  std::string all = text(w.algorithm, " over ", o.layout, " by ", w.optimizer, ", lr ", w.lr,
+                         ", weight decay ", w.weight_decay, ", seed ", w.seed);
+  for (const auto& [name, value] : o.flags) all += text(", ", name, ' ', value);
+  return all;
+}
+
+// Fewer workers may not be able to have the graph that was asked for; then they take the algorithm's own.
+WorkerOptions options_in(const EmbeddedJob& job, const JobWorkerOptions& o) {
+  const int world = job.peers().size();
+  if (job.council() && optim::strategy_row(o.algorithm).asynchronous())
+    throw BadOption(o.algorithm +
+                    ": its workers are at different steps, so an elastic job of another program cannot go on "
+                    "without one of them; choose another algorithm, or leave out elastic");
+  try {
+    return checked_options(o, world);
+  } catch (const BadOption&) {
+    if (!job.is_later_epoch()) throw;
+    JobWorkerOptions fewer = o;
+    drop_flags_of_number(fewer.flags);
+    return checked_options(fewer, world);
+  }
+}
+
 }  // namespace
 
 WorkerOptions checked_options(const JobWorkerOptions& o, int world) {
@@ -65,8 +90,8 @@ void JobWorker::make(const std::optional<optim::Snapshot>& taken_along) {
   comm::Council* const council = job_->council();
   agreed_ = !job_->is_later_epoch();
   if (!job_->is_later_epoch()) return begin();
-  WorkerOptions w = options_now();
-  const std::string mine = said(w), first = first_said(job_->peers(), taken_along ? mine : "");
+  WorkerOptions w = options_in(*job_, o_);
+  const std::string mine = said(o_, w), first = first_said(job_->peers(), taken_along ? mine : "");
   if (first.empty() && council->now().step == 0) {  // workers were lost before any had begun
     begin();
     return void(council->restored());
@@ -82,32 +107,14 @@ void JobWorker::make(const std::optional<optim::Snapshot>& taken_along) {
 void JobWorker::begin() {
   comm::Communicator& all = job_->peers();
   WorkerOptions w;
-  together(all, [&] { w = options_now(); });
-  const std::string mine = said(w), first = from_rank_zero(all, mine);
+  together(all, [&] { w = options_in(*job_, o_); });
+  const std::string mine = said(o_, w), first = from_rank_zero(all, mine);
   together(all, [&] {  // a worker with other options would leave the others waiting
     if (mine != first) throw BadOption("worker 0 makes " + first + "; this worker makes " + mine);
   });
   all.broadcast(vectors_.x, 0);
   if (vectors_.buffers && vectors_.buffers.size() > 0) all.broadcast(vectors_.buffers, 0);
   worker_ = std::make_unique<VectorWorker>(vectors_, all, w, job_->council());
-}
-
-// Fewer workers may not be able to have the graph that was asked for; then they take the algorithm's own.
-WorkerOptions JobWorker::options_now() const {
-  const int world = job_->peers().size();
-  comm::Council* const council = job_->council();
-  if (council && optim::strategy_row(o_.algorithm).asynchronous())
-    throw BadOption(o_.algorithm +
-                    ": its workers are at different steps, so an elastic job of another program cannot go on "
-                    "without one of them; choose another algorithm, or leave out elastic");
-  try {
-    return checked_options(o_, world);
-  } catch (const BadOption&) {
-    if (!job_->is_later_epoch()) throw;
-    JobWorkerOptions fewer = o_;
-    drop_flags_of_number(fewer.flags);
-    return checked_options(fewer, world);
-  }
 }
 
 void JobWorker::inherit(const std::optional<optim::Snapshot>& taken_along) {
@@ -119,20 +126,13 @@ void JobWorker::inherit(const std::optional<optim::Snapshot>& taken_along) {
   worker_->go_on_from(job_->council()->restored());
 }
 
-std::string JobWorker::said(const WorkerOptions& w) const {
-  std::string all = text(w.algorithm, " over ", o_.layout, " by ", w.optimizer, ", lr ", w.lr,
-                         ", weight decay ", w.weight_decay, ", seed ", w.seed);
-  for (const auto& [name, value] : o_.flags) all += text(", ", name, ' ', value);
-  return all;
-}
-
-Identity JobWorker::identity() const {
+Identity identity_of(const JobWorkerOptions& o, int world) {
   return {.model = "parameters",
-          .layout = o_.layout,
-          .algorithm = o_.algorithm,
-          .world = job_->peers().size(),
+          .layout = o.layout,
+          .algorithm = o.algorithm,
+          .world = world,
           .data = "of the caller",
-          .seed = o_.seed,
+          .seed = o.seed,
           .global_batch = 0};
 }
 
