@@ -101,6 +101,14 @@ void Mailbox::deliver(Message m) {
       w->wake = true;
       w->woken.notify_one();
     }
+  if (std::any_of(heeded_.begin(), heeded_.end(), [&](const Key& k) { return matches(k, key); })) wake_all();
+}
+
+Mailbox::Heed::Heed(Mailbox& box, const Key& k)
+    : box_(box), mine_((std::lock_guard(box.mutex_), box.heeded_.insert(box.heeded_.end(), k))) {}
+Mailbox::Heed::~Heed() {
+  const std::lock_guard lock(box_.mutex_);
+  box_.heeded_.erase(mine_);
 }
 
 void Mailbox::begin_epoch(uint32_t epoch) {

@@ -48,6 +48,17 @@ class Mailbox {
   // Returns when a message matches, something goes wrong, wake() is called, or at `until`.
   void wait(const Key&, Clock::time_point until);
   void wake();
+  // While it lives, a message of this key ends all waits here, whatever they wait for.
+  class Heed {
+   public:
+    Heed(Mailbox&, const Key&);
+    Heed(const Heed&) = delete;
+    ~Heed();
+
+   private:
+    Mailbox& box_;
+    const std::list<Key>::iterator mine_;
+  };
   bool has(const Key&);  // whether a message that matches waits here
   // Throws if a message of this key can never come: after poison() or a refusal, when another rank has given
   // this one up, or when the sender is lost or gone.
@@ -82,6 +93,7 @@ class Mailbox {
   Parcels parcels_;
   Assemblies assemblies_;
   std::list<Waiter*> waiters_;
+  std::list<Key> heeded_;
   Condition room_, news_;  // news_: for the thread that waits for letters
   std::string refused_, poisoned_, given_up_, epoch_ends_;
   std::vector<Message> letters_;

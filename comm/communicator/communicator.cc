@@ -98,6 +98,11 @@ std::optional<Message> Communicator::take_within(double seconds, Rank from, Tag 
   return state_->receiver.wait_until(after(seconds), state_->group.key(from, tag, step));
 }
 
+std::optional<Message> Communicator::take_unless(Other o, double seconds, Rank from, Tag tag, int64_t step) {
+  const Key other = state_->group.key(kAnyone, o.tag, o.step);
+  return state_->receiver.wait_unless(other, after(seconds), state_->group.key(from, tag, step));
+}
+
 std::optional<Message> Communicator::poll(Rank from, Tag tag, int64_t step) {
   Receiver& receiver = state_->receiver;
   receiver.progress();

@@ -85,6 +85,12 @@ class Communicator {
   Message take(Rank from, Tag, int64_t step, const Tensor& like, Precision = Precision::kPushed);
   // The same, but returns nothing if the message has not come after so many seconds.
   std::optional<Message> take_within(double seconds, Rank from, Tag, int64_t step);
+  // The same, but returns nothing also as soon as any rank's message of the other tag and step waits here.
+  struct Other {
+    Tag tag;
+    int64_t step;
+  };
+  std::optional<Message> take_unless(Other, double seconds, Rank from, Tag, int64_t step);
   // The message if it has come. `from` may be kAnyone. Throws PeerLost, Disagreement.
   std::optional<Message> poll(Rank from, Tag, int64_t step = kAnyStep);
   // The same message with its payload on the device of `like`, which has as many elements.

@@ -66,6 +66,11 @@ std::optional<Message> Receiver::poll(const Key& k, const Expected& expected) {
   return m;
 }
 
+std::optional<Message> Receiver::wait_unless(const Key& other, Clock::time_point until, const Key& k) {
+  const Mailbox::Heed heed(g_.mailbox(), other);
+  return wait_until(until, k, {}, Precision::kPushed, &other);
+}
+
 // A rank may have left because another is lost; then that one is named.
 void Receiver::check(const Key& k) const {
   try {
@@ -103,7 +108,7 @@ Message Receiver::wait(const Key& k, const Expected& expected, Precision precisi
 }
 
 std::optional<Message> Receiver::wait_until(Clock::time_point until, const Key& k, const Expected& expected,
-                                            Precision precision) {
+                                            Precision precision, const Key* other) {
   auto began = Clock::now(), looked = began;
   Blocked blocked(g_, k);
   for (bool last = false;;) {
@@ -113,7 +118,7 @@ std::optional<Message> Receiver::wait_until(Clock::time_point until, const Key& 
       if (precision == Precision::kWire) m->dtype = m->codec;  // as if it had been pushed in that type
       return unpack(std::move(*m));
     }
-    if (Clock::now() >= until) return {};
+    if (Clock::now() >= until || (other && g_.mailbox().has(*other))) return {};
     blocked.napped = true;
     try {
       nap(k, began, until);

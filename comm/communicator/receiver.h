@@ -25,7 +25,9 @@ class Receiver {
   std::optional<Message> poll(const Key&, const Expected& = {});
   Message wait(const Key&, const Expected& = {}, Precision = Precision::kPushed);
   std::optional<Message> wait_until(Clock::time_point, const Key&, const Expected& = {},
-                                    Precision = Precision::kPushed);
+                                    Precision = Precision::kPushed, const Key* other = nullptr);
+  // The same, but nothing also when a message of the other key waits here.
+  std::optional<Message> wait_unless(const Key& other, Clock::time_point, const Key&);
   // The message with its payload in the type that was pushed and its sender's rank in this group.
   Message unpack(Message) const;
   // Throws what keeps a message of this key from ever coming.

@@ -15,15 +15,21 @@ void Calls::come(comm::Communicator& c, const std::set<comm::Rank>& out_peers) {
 }
 
 void Calls::ask(comm::Communicator& c, comm::Rank peer, int64_t q) {
-  const auto asked = asked_.find(peer);
-  if ((asked != asked_.end() && asked->second >= q) || !has_come(c, peer)) return;
+  if (!has_come(c, peer)) return;
+  if (const auto asked = asked_.find(peer); asked != asked_.end() && asked->second >= q) return;
   c.push(peer, kWanted, q, 1, Tensor::zeros({1}));
   asked_[peer] = q;
 }
 
+// It hears all that have come since, or one of them would end every wait of take().
 bool Calls::has_come(comm::Communicator& c, comm::Rank r) {
-  if (!here_.count(r) && c.poll(r, kCome, meetings_)) here_.insert(r);
+  while (const auto m = c.poll(comm::kAnyone, kCome, meetings_)) here_.insert(m->from);
   return here_.count(r) > 0;
+}
+
+std::optional<comm::Message> Calls::take(comm::Communicator& c, double seconds, comm::Rank from,
+                                         comm::Tag tag, int64_t q) {
+  return c.take_unless({kCome, meetings_}, seconds, from, tag, q);
 }
 
 int64_t Calls::wanted(comm::Communicator& c) {

@@ -15,6 +15,10 @@ class Calls {
   void come(comm::Communicator&, const std::set<comm::Rank>& out_peers);
   // Asks a peer for all gossips up to number q, if it has come and was not asked already. Never waits.
   void ask(comm::Communicator&, comm::Rank peer, int64_t q);
+  // What Communicator::take_within() does, which returns nothing also when a peer has come of which the last
+  // ask() did not know.
+  std::optional<comm::Message> take(comm::Communicator&, double seconds, comm::Rank from, comm::Tag,
+                                    int64_t q);
   // The highest number that any other worker has asked for; -1 if none has.
   int64_t wanted(comm::Communicator&);
   // All have come, and the meeting is over.
@@ -24,7 +28,7 @@ class Calls {
   bool has_come(comm::Communicator&, comm::Rank);
 
   int64_t meetings_ = 0;       // over
-  std::set<comm::Rank> here_;  // at the next one, of those that were asked about
+  std::set<comm::Rank> here_;  // at the next one, as far as this worker has looked
   int64_t wanted_ = -1;
   std::map<comm::Rank, int64_t> asked_;  // up to which number
 };

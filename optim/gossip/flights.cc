@@ -109,20 +109,20 @@ void Flights::land(const Worker& me, const comm::Edge& e, int64_t q, comm::Messa
 
 void Flights::wait(const Worker& me) {
   const auto began = comm::Clock::now();
-  double waited = 0;
+  const double deadline = me.comm.options().deadline;
   while (const comm::Edge* e = missing(me)) {
-    wait_a_moment(me, *e, Meeting::nap(waited));
-    waited = comm::seconds_since(began);
-    if (waited > me.comm.options().deadline)
+    const double waited = comm::seconds_since(began);
+    if (waited >= deadline)
       throw comm::Timeout(e->peer, text("rank ", me.comm.rank(), " waited ", waited, " s for gossip ",
                                         started_ - 1, " of rank ", e->peer));
+    wait_a_moment(me, *e, deadline - waited);
   }
 }
 
 void Flights::wait_a_moment(const Worker& me, const comm::Edge& e, double seconds) {
   hurry(me);
   const int64_t q = started_ - 1;
-  if (auto m = me.comm.take_within(seconds, e.peer, kShare, q)) land(me, e, q, std::move(*m));
+  if (auto m = calls_.take(me.comm, seconds, e.peer, kShare, q)) land(me, e, q, std::move(*m));
 }
 
 // A worker that has come to a meeting starts its next gossip only if it hears that another one waits for it.

@@ -50,6 +50,33 @@ TEST(Mailbox, WaitWakesForTheAskedKeyOnly) {
   EXPECT_TRUE(woke);
 }
 
+TEST(Mailbox, AWaitEndsForAKeyThatIsHeeded) {
+  Mailbox box(0, 4);
+  std::atomic<int> woke{0};
+  std::thread waiter([&] {
+    {
+      const Mailbox::Heed heed(box, {1, kAnyone, 9, 2});
+      box.wait({1, 1, 7, 5}, Clock::now() + std::chrono::seconds(20));
+    }
+    woke = 1;
+    box.wait({1, 1, 7, 5}, Clock::now() + std::chrono::seconds(20));
+    woke = 2;
+  });
+  std::this_thread::sleep_for(milliseconds(30));
+  box.put(message(3, 9, 1, 0));  // of another step
+  std::this_thread::sleep_for(milliseconds(30));
+  EXPECT_EQ(woke, 0);
+  box.put(message(3, 9, 2, 0));
+  for (const auto end = Clock::now() + std::chrono::seconds(10); woke < 1 && Clock::now() < end;)
+    std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_EQ(woke, 1);
+  box.put(message(2, 9, 2, 0));  // is heeded no longer
+  std::this_thread::sleep_for(milliseconds(30));
+  EXPECT_EQ(woke, 1);
+  box.put(message(1, 7, 5, 0));
+  waiter.join();
+}
+
 TEST(Mailbox, AWaitEndsAtItsDeadline) {
   Mailbox box(0, 2);
   const auto began = Clock::now();

@@ -48,6 +48,26 @@ TEST(World, AWaitEndsAtItsDeadline) {
   world.run();
 }
 
+TEST(World, AWaitEndsWhenTheOtherMessageIsThere) {
+  World world;
+  populate(world, 3, [&](Communicator& c) {
+    if (c.rank() > 0) {
+      spend(c.rank() == 1 ? 20 : 10);
+      return c.push(0, uint32_t(c.rank()), 4, 1, number(float(c.rank())));
+    }
+    EXPECT_EQ(c.take_unless({2, 4}, 5, 1, 1, 4), std::nullopt);  // too early for both
+    EXPECT_NEAR(world.now(), 5, 1e-6);
+    EXPECT_EQ(c.take_unless({2, 4}, 100, 1, 1, 4), std::nullopt);
+    EXPECT_NEAR(world.now(), 10, 1e-6);
+    EXPECT_EQ(c.take_unless({2, 4}, 100, 1, 1, 4), std::nullopt);  // it waits here still
+    EXPECT_NEAR(world.now(), 10, 1e-6);
+    EXPECT_TRUE(c.poll(kAnyone, 2, 4));
+    EXPECT_EQ(c.take_unless({2, 4}, 100, 1, 1, 4)->payload.item(), 1);
+    EXPECT_NEAR(world.now(), 20, 1e-6);
+  });
+  world.run();
+}
+
 TEST(World, VirtualTimeIsLatencyPlusBytesOverBandwidth) {
   World world({.weather = {.latency = 0.5, .bandwidth = 4000}});
   populate(world, 2, [&](Communicator& c) {

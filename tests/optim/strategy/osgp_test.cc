@@ -116,6 +116,30 @@ TEST(OverlapSgp, WaitsAfterAsManyForwardsAsItsStaleness) {
   }
 }
 
+// A wait sleeps until its message is there: it costs as many events whether it is short or long.
+TEST(OverlapSgp, AWaitCostsNoEventsWhileItLasts) {
+  const auto events_of_steps = [](double late) {
+    comm::sim::World world({.keeps_log = false});
+    uint64_t events = 0;
+    populate(world, 2,
+             [&](comm::Communicator& c) {
+               Trainee t({.size = 1}, "osgp", {}, c);
+               for (int64_t k = 0; k < 4; ++k) {
+                 if (c.rank() == 1) spend(late);
+                 const uint64_t before = world.events();
+                 t.step(k);
+                 if (c.rank() == 0) events += world.events() - before;
+               }
+               t.strategy->settle(t.worker);
+             },
+             {.deadline = comm::kForever});
+    world.run();
+    return events;
+  };
+  EXPECT_GT(events_of_steps(1), 0u);
+  EXPECT_EQ(events_of_steps(1), events_of_steps(1000));
+}
+
 // While a message is late, w is 1/(p+1); it starts no other gossip.
 TEST(OverlapSgp, LeavesALateGossipInTheAir) {
   in_sim_world(2, {.latency = 2.5}, [&](comm::Communicator& c) {
