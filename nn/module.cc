@@ -225,6 +225,12 @@ void Slicer::Plan::emit(bool all) {
   }
 }
 
+int64_t slice_bytes_for(int64_t gradient_bytes, double mib) {
+  constexpr int64_t kKiB = 1024;
+  if (mib > 0) return int64_t(mib * double(kKiB * kKiB));
+  return std::clamp(gradient_bytes / 8, 256 * kKiB, 4096 * kKiB);
+}
+
 Slicer::Slicer(const Flat& flat, int64_t slice_bytes) : plan_(std::make_shared<Plan>()) {
   CHECK(slice_bytes > 0, "slices need a size, not", slice_bytes);
   const int64_t each = padded(std::max<int64_t>(slice_bytes / int64_t(sizeof(float)), kAlign));

@@ -8,11 +8,6 @@
 
 namespace skein {
 
-int64_t HandingOut::slice_bytes(int64_t gradient_bytes) {
-  constexpr int64_t kKiB = 1024;
-  return std::clamp(gradient_bytes / 8, 256 * kKiB, 4096 * kKiB);
-}
-
 HandingOut::HandingOut(Tensor g, const std::vector<int64_t>& sizes, int64_t least_bytes)
     : g_(std::move(g)), ready_(sizes.size()) {
   int64_t end = std::accumulate(sizes.begin(), sizes.end(), int64_t(0));

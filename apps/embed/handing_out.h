@@ -11,17 +11,13 @@ namespace skein {
 // whatever the order in which gradients become final. Only one thread may use it.
 class HandingOut {
  public:
-  // For a gradient of so many bytes: 4 MiB, where messages cost little beside their bytes, but eight slices
-  // of a small one, as what is sent last cannot hide behind backward.
-  static int64_t slice_bytes(int64_t gradient_bytes);
-
   // sizes: elements of each parameter, in the order in which they lie in g.
   HandingOut(Tensor g, const std::vector<int64_t>& sizes, int64_t least_bytes);
 
   void begin(const optim::Slices&);  // of a step; they must live until end()
-  void ready(
-      size_t parameter);  // hands out the slices that are complete now; CHECKs that a step is under way
-  void end();             // hands out the others, and waits until all of g holds the sum
+  // Hands out the slices that are complete now; CHECKs that a step is under way.
+  void ready(size_t parameter);
+  void end();  // hands out the others, and waits until all of g holds the sum
   void abandon() { slices_ = nullptr; }
 
  private:

@@ -3,6 +3,7 @@
 
 #include "apps/config/algorithm_values.h"
 #include "engine/vectors/vec.h"
+#include "nn/module.h"
 
 namespace skein::apps {
 namespace {
@@ -15,6 +16,13 @@ std::optional<Quadratic> quadratic_of(const FlatTask& t, const Member& me) {
 
 // Messages of collectives move on between the model's tensors, as in a run that computes.
 bool has_messages(const Member& me) { return me.world <= comm::sim::kMostByMessages; }
+
+// As many as stand for a slice of the model's gradient.
+double elements_of_slice(const FlatTask& t) {
+  const int64_t bytes = t.model.parameters * int64_t(sizeof(float));
+  const double elements = double(nn::slice_bytes_for(bytes, t.config.slice_mb)) / double(sizeof(float));
+  return elements / t.model.stands_for;
+}
 
 WorkerOptions options_for(const FlatTask& t) {
   const Config& c = t.config;
@@ -39,7 +47,7 @@ FlatWorker::FlatWorker(const FlatTask& t, const Member& me)
       x_(Tensor::zeros({t.model.elements})),
       quadratic_(quadratic_of(t, me)),
       worker_({.x = x_, .g = Tensor::zeros({t.model.elements})}, me.comm, options_for(t)),
-      slices_(t.model.backward(t.config.slice_mb * (1 << 20) / sizeof(float) / t.model.stands_for)),
+      slices_(t.model.backward(elements_of_slice(t))),
       parts_(t.model.backward(has_messages(me) ? 0 : double(t.model.elements))) {
   costs_.begin(me.comm);
 }

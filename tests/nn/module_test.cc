@@ -155,6 +155,14 @@ TEST(Slicer, EveryElementIsInExactlyOneSliceWhateverTheOrderAndTheSize) {
     }
 }
 
+TEST(Slicer, SmallGradientsAreCutSmall) {
+  constexpr int64_t kMiB = 1 << 20;
+  EXPECT_EQ(slice_bytes_for(100 * kMiB), 4 * kMiB);
+  EXPECT_EQ(slice_bytes_for(8 * kMiB), kMiB);
+  EXPECT_EQ(slice_bytes_for(kMiB), kMiB / 4);
+  EXPECT_EQ(slice_bytes_for(kMiB, 0.5), kMiB / 2);
+}
+
 TEST(Slicer, SlicesComeInOneOrderAndOnlyWhenTheirGradientsAreFinal) {
   const auto m = make_model("resnet20", {8, 8, 3, 10});
   const Flat flat = flatten(*m, allocator(kCpu));

@@ -8,6 +8,7 @@
 #include "apps/checkpoint/reshare.h"
 #include "apps/embed/calls.h"
 #include "comm/membership/council.h"
+#include "nn/module.h"
 
 namespace skein::apps {
 namespace {
@@ -46,7 +47,7 @@ JobWorker::JobWorker(std::shared_ptr<EmbeddedJob> job, const WorkerVectors& v, c
       vectors_(v),
       o_(o),
       slices_(v.g, o.sizes.empty() ? std::vector<int64_t>{v.g.size()} : o.sizes,
-              HandingOut::slice_bytes(v.g.bytes())),
+              nn::slice_bytes_for(v.g.bytes())),
       joins_(job_->is_later_epoch()) {
   job_->enter(*this);
   try {

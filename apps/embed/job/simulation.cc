@@ -6,6 +6,7 @@
 
 #include "apps/launch/simulated.h"
 #include "engine/vectors/vec.h"
+#include "nn/module.h"
 
 namespace skein::apps {
 namespace {
@@ -78,7 +79,7 @@ Tensor Simulation::gradient(const Member& me, const VectorWorker& w, const optim
     return Tensor::of<float>({1}, {loss});
   }
   pace.forward(1);
-  const int64_t slice = HandingOut::slice_bytes(g.bytes()) / int64_t(sizeof(float));
+  const int64_t slice = nn::slice_bytes_for(g.bytes()) / int64_t(sizeof(float));
   for (int64_t end = g.size(), begin = 0; end > 0; end = begin) {
     begin = std::max<int64_t>(end - slice, 0);
     pace.backward(double(end - begin) / double(g.size()));

@@ -36,7 +36,7 @@ Gradient::Gradient(Run& run, Batches& batches, Traces& traces, const nn::Flat& f
       scale_(make_loss_scale(run.config.loss_scale, run.setup.activations, run.setup.device)),
       graphs_(graphs_of(run)),
       oracle_(*run.setup.model, flat,
-              {.slice_bytes = int64_t(run.config.slice_mb * (1 << 20)),
+              {.slice_bytes = nn::slice_bytes_for(flat.g.bytes(), run.config.slice_mb),
                .most_passes = run.config.accumulate,
                .clip_norm = run.config.clip_norm,
                .scale = scale_.get(),

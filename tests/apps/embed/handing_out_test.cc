@@ -44,13 +44,6 @@ TEST(HandingOut, HandsOutTheSameSlicesInWhateverOrderParametersBecomeFinal) {
   }
 }
 
-TEST(HandingOut, CutsSmallGradientsIntoSmallSlices) {
-  constexpr int64_t kMiB = 1 << 20;
-  EXPECT_EQ(HandingOut::slice_bytes(100 * kMiB), 4 * kMiB);
-  EXPECT_EQ(HandingOut::slice_bytes(8 * kMiB), kMiB);
-  EXPECT_EQ(HandingOut::slice_bytes(kMiB), kMiB / 4);
-}
-
 TEST(HandingOut, HandsOutEarlyWhatIsComplete) {
   const Tensor g({12});
   HandingOut out(g, {4, 4, 4}, 16);
