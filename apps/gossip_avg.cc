@@ -108,56 +108,81 @@ std::string provenance(const GossipFlags& f, const GossipStory& s, const Json& i
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-comm::AveragingResult average(const GossipFlags& f, const Member& me, const Tensor& x) {
+comm::AveragingOptions averaging_options(const GossipFlags& f, const Tensor& x) {
   comm::AveragingOptions o{
       .algorithm = comm::parse_averaging(f.algorithm), .rounds = f.rounds, .tolerance = f.tolerance};
   o.relative = relative_tolerance(f, comm::holds_doubles(x));
   o.graph = [&](int n, uint32_t epoch) { return graph_over(f, n, epoch); };
   o.wish = wish;
   o.say = [](const std::string& line) { say(stderr, fmt::format("gossip_avg: {}\n", line)); };
-  if (me.world > 1) return comm::average(me.comm, x, o);
-  comm::AveragingResult alone;  // every gossip is the identity
-  alone.rounds = f.rounds;
-  alone.epochs.push_back({.members = {0}, .begin = {1, 0}, .end = {1, 0}});
-  alone.living = me.comm.group({0});
-  return alone;
+  return o;
 }
 
+// Every gossip is the identity.
+comm::AveragingResult alone(const GossipFlags& f, const Member& me) {
+  comm::AveragingResult r;
+  r.rounds = f.rounds;
+  r.epochs.push_back({.members = {0}, .begin = {1, 0}, .end = {1, 0}});
+  r.living = me.comm.group({0});
+  return r;
+}
+
+// What a worker takes along from one epoch of the membership into the next.
+struct Work {
+  Work(const GossipFlags& f, const Member& me)
+      : rank(me.rank), world(me.world), ways(me.ways), v(load(f, me, path)), sources(inputs(f, me, path)) {
+    if (world > 1) run.emplace(rank, v.flat, averaging_options(f, v.flat));
+  }
+  const int rank, world;  // in the first epoch
+  const std::string ways;
+  std::string path;
+  Vectors v;
+  const Json sources;
+  std::optional<comm::AveragingRun> run;
+  std::optional<comm::AveragingResult> result;
+};
+
 // The same on every living rank, except for what only the first of them reports.
-GossipStory story(const GossipFlags& f, const Member& me, const comm::AveragingResult& r, const Tensor& x) {
-  GossipStory s{.workers = me.world,
-                .elements = x.size(),
-                .doubles = comm::holds_doubles(x),
+GossipStory story(const GossipFlags& f, const Member& me, const Work& w) {
+  const comm::AveragingResult& r = *w.result;
+  GossipStory s{.workers = w.world,
+                .elements = w.v.flat.size(),
+                .doubles = comm::holds_doubles(w.v.flat),
                 .result = &r,
                 .weights = {},
                 .living = {},
                 .epochs = {},
-                .ways = me.ways,
+                .ways = w.ways,
                 .refused = {}};
   s.living = r.epochs.back().members;
   s.epochs = {};
   s.refused = refused_by_all(me.refusals, *r.living);
-  for (const auto& w : comm::gather_numbers(*r.living, {r.weight, double(r.skipped)}))
-    s.weights.push_back(w[0]), s.skipped += int64_t(w[1]);
+  for (const auto& one : comm::gather_numbers(*r.living, {r.weight, double(r.skipped)}))
+    s.weights.push_back(one[0]), s.skipped += int64_t(one[1]);
   s.bytes_sent = r.bytes_sent;
-  if (me.rank == s.living[0]) s.epochs = epoch_stories(f, r, s.doubles);
+  if (w.rank == s.living[0]) s.epochs = epoch_stories(f, r, s.doubles);
   return s;
 }
 
-int work(const GossipFlags& f, const Member& me) {
-  outlive_readers();
-  catch_signals();
-  std::string path;
-  Vectors v = load(f, me, path);
-  const Json sources = inputs(f, me, path);
-  const comm::AveragingResult result = average(f, me, v.flat);
-  if (result.left) return 0;
-  const GossipStory s = story(f, me, result, v.flat);
-  const bool tells = me.rank == s.living[0];
-  together(*result.living, [&] {
-    if (!f.output.empty()) write_vectors(file_of(f.output, me.rank), v, provenance(f, s, sources));
+// `kept`: null in the first epoch.
+int work(const GossipFlags& f, const Member& me, std::unique_ptr<Work>& kept) {
+  if (!kept) {
+    outlive_readers();
+    catch_signals();
+    kept = std::make_unique<Work>(f, me);
+    if (me.before_end) me.before_end([&kept] { kept.reset(); });
+  }
+  Work& w = *kept;
+  if (w.run && !w.run->epoch(me.comm, me.council, me.close_past)) return kNextEpoch;
+  w.result = w.run ? w.run->finish() : alone(f, me);
+  if (w.result->left) return 0;
+  const GossipStory s = story(f, me, w);
+  const bool tells = w.rank == s.living[0];
+  together(*w.result->living, [&] {
+    if (!f.output.empty()) write_vectors(file_of(f.output, w.rank), w.v, provenance(f, s, w.sources));
     if (!f.report.empty() && tells) write_file(f.report, gossip_page(f, s));
   });
+  if (me.council) me.council->end_run({.step = s.result->rounds});
   if (tells) say(stdout, f.json ? in_json(f, s).dump() + '\n' : in_words(f, s));
   return interrupted() ? kExitInterrupted : 0;
 }
@@ -176,8 +201,12 @@ int run(int argc, char** argv) {
   if (!given) return 0;
   const GossipFlags& f = *given;
   if (f.print_schedule) return print_schedule(f), 0;
-  return run_job(f.job, argv,
-                 [&](const Member& me) { return f.link_test ? test_links(f, me) : work(f, me); });
+  std::unique_ptr<Work> kept;  // of a worker that is a process, which alone has a second epoch
+  return run_job(f.job, argv, [&](const Member& me) {
+    if (f.link_test) return test_links(f, me);
+    std::unique_ptr<Work> own;
+    return work(f, me, me.council ? kept : own);
+  });
 }
 
 }  // namespace

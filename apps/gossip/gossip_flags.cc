@@ -27,7 +27,6 @@ void check_links(const CLI::App& app, const GossipFlags& f, int workers) {
 }
 
 void declare(CLI::App& app, GossipFlags& f) {
-  f.job.loss = Loss::kIsSurvived;
   app.allow_extras();  // so that we write the message about an unknown flag
   app.set_version_flag("--version", "gossip_avg " SKEIN_VERSION);
   const auto add = [&](const char* name, auto& to, const char* type, const std::string& help) {
@@ -101,6 +100,7 @@ void check(const CLI::App& app, GossipFlags& f) {
     refuse(
         "--wire bf16 is for push-sum, which keeps the rounding errors of its shares; leave --algorithm out");
   if (f.link_test) return check_links(app, f, workers);
+  f.job.loss = Loss::kIsSurvived;
   if (app.count("--repeats")) refuse("--repeats is for --link-test");
   if (app.count("--peers") && f.graph.peers < 1)
     refuse(text("--peers ", f.graph.peers, ": at least 1 is needed"));

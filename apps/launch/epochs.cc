@@ -80,9 +80,10 @@ bool is_of_one_host() {
 Epochs::Epochs(const JobOptions& o, const Seat& seat)
     : o_(o),
       seat_(seat),
+      changes_(o.elastic || o.regroups()),
       serves_(o.server && (o.join.empty() ? seat.rank + 1 == seat.world : variable(kServesVariable) == "1")),
       me_(random_id()) {
-  if (o.elastic) open_door();
+  if (changes_) open_door();
   o.join.empty() ? meet_seats() : join();
 }
 
@@ -93,16 +94,16 @@ void Epochs::meet_seats() {
     return std::make_unique<comm::Rendezvous>(meeting.options());
   }();
   key_ = met->key();
-  if (o_.elastic) find_register(*met);
+  if (changes_) find_register(*met);
   try {
-    now_ = connect(*met, o_.elastic ? first_view(met->all_gather(introduction(me_, card_))) : View());
+    now_ = connect(*met, changes_ ? first_view(met->all_gather(introduction(me_, card_))) : View());
   } catch (...) {
     if (register_.is_founder()) register_.remove();
     throw;
   }
   now_->place.rank = seat_.rank, now_->place.world = seat_.world;
   now_->place.local_rank = seat_.local_rank, now_->place.local_world = seat_.local_world;
-  if (o_.elastic) open_council(*now_, {});
+  if (changes_) open_council(*now_, {});
 }
 
 // Who is started in one directory has a register there, also those whom a launcher has started: it decides
@@ -170,9 +171,11 @@ void Epochs::end() {
 // Of members that end together, whoever closes its door last finds all the others closed. As long as there
 // are others, they may need the register to agree about who goes on.
 Epochs::~Epochs() {
-  if (!o_.elastic) return;
+  if (before_end_) before_end_();
+  if (!changes_) return;
   MembershipNote note;
   for (const View::Member& m : now_->view.members) note.doors.push_back(read_card(m.card));
+  past_.clear();
   now_.reset();
   door_ = {};
   try {
@@ -188,7 +191,7 @@ Epochs::~Epochs() {
 comm::Communicator& Epochs::communicator() { return *now_->communicator; }
 Place Epochs::place() const { return now_->place; }
 comm::Rank Epochs::server() const {
-  if (!o_.elastic) return o_.server ? now_->place.world - 1 : -1;
+  if (!changes_) return o_.server ? now_->place.world - 1 : -1;
   return o_.server ? server_in(now_->view) : -1;
 }
 
@@ -253,11 +256,14 @@ void Epochs::open_council(Connection& c, std::unique_ptr<comm::Succession> begun
                            .can_be_asked = can_be_asked,
                            .has_register = [this](const View& v) { return register_.decides(v); },
                            .claim = [this](const View& now, const View& next) { return claim(now, next); },
+                           .ends_waits = o_.elastic,
                            .decided = [&c](const View& v) { c.door->tell(v); },
                            .ended = [&c](const comm::End& e) { c.door->tell(e); }},
       std::move(begun));
   c.door->open();
   c.place.council = c.council.get();
+  c.place.close_past = [this] { past_.clear(); };
+  c.place.before_end = [this](std::function<void()> f) { before_end_ = std::move(f); };
   c.place.announce = [this](const std::string& directory) { announce(directory); };
 }
 
@@ -278,6 +284,7 @@ std::string Epochs::describe(const std::string& version) const {
 
 // Newcomers that wait at this door, the applicant among them, count as members.
 std::string Epochs::consider(const comm::Application& a, Connection& c) const {
+  if (!o_.elastic) return "nobody joins this job";
   if (a.job != o_.identity) return text("this job is ", o_.identity, "; the newcomer is ", a.job);
   if (c.view.has(a.member.id)) return "this job has a member of that name";
   if (a.member.card.find(kServesMark) != std::string::npos) return c.council->admit(a.member), "";
@@ -324,6 +331,7 @@ void Epochs::advance() {
                                 },
                             .patience = o_.deadline});
   next->transport->mailbox().refusals().add(now_->place.refusals->counts());
+  if (o_.regroups()) past_.push_back(std::move(now_));
   now_ = std::move(next);
 }
 

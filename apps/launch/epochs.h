@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "apps/launch/elastic/crossing.h"
 #include "apps/launch/elastic/register.h"
@@ -15,9 +16,9 @@ namespace skein::apps {
 // as Epochs does.
 std::string ask_job(const std::string& join, double deadline);
 
-// With JobOptions::elastic the members of an epoch choose those of the next one (comm/membership). Sockets,
-// shared memory and communicators belong to one epoch. A worker carries over its state, and the socket at
-// which it can be reached as long as it lives.
+// With JobOptions::elastic or regroups() the members of an epoch choose those of the next one
+// (comm/membership). Sockets, shared memory and communicators belong to one epoch. A worker carries over its
+// state, and the socket at which it can be reached as long as it lives.
 class Epochs {
  public:
   // Meets and connects with the ranks that the environment names or, with JobOptions::join, with a running
@@ -55,7 +56,8 @@ class Epochs {
 
   const JobOptions o_;
   const Seat seat_;
-  const bool serves_;  // with --servers dedicated: this process was started for that
+  const bool changes_;  // there may be a later epoch
+  const bool serves_;   // with --servers dedicated: this process was started for that
   comm::MemberId me_;
   comm::Secret key_;
   bool key_is_drawn_ = false;  // for this job, so that newcomers can have it only from its note
@@ -66,6 +68,8 @@ class Epochs {
   uint32_t complained_of_ = 0;  // the epoch for which the register could not keep a view
   std::string card_;            // its port, its addresses, and the register that it sees
   std::unique_ptr<Connection> now_;
+  std::vector<std::unique_ptr<Connection>> past_;  // with regroups()
+  std::function<void()> before_end_;
 };
 
 }  // namespace skein::apps

@@ -38,6 +38,9 @@ struct JobOptions {
   std::string place = ".";               // shared directory where ranks that know no address or key meet
   std::string hosts;                     // --hosts; empty: this host
   bool hosts_said = false;               // given on the command line, not taken from the resumed run
+
+  // Whether workers go on without those that are lost or leave, and nobody joins them.
+  bool regroups() const { return !elastic && loss == Loss::kIsSurvived; }
 };
 
 // Identifies a worker among the others.
@@ -49,6 +52,10 @@ struct Place {
   std::string ways = "";                // one line per peer: the transport that reaches it
   Simulated* simulated = nullptr;       // the world in which it lives; null: in this one
   comm::Council* council = nullptr;     // chooses the members of the next epoch; null: there is only one
+  // With JobOptions::regroups(): closes the communicators of past epochs, which live until then.
+  std::function<void()> close_past = {};
+  // With a council: what is called before this process disconnects for good, because of an error, too.
+  std::function<void(std::function<void()>)> before_end = {};
   // With a council: tells newcomers and the launcher that this run is found in this directory. Called
   // by every worker.
   std::function<void(const std::string& directory)> announce = {};

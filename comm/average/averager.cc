@@ -24,7 +24,8 @@ void require_all(Communicator& c) {
 
 }  // namespace
 
-Message await(Communicator& c, Rank from, Tag tag, int64_t step, double patience, const Tensor& like) {
+Message await(const Circle& circle, Rank from, Tag tag, int64_t step, double patience, const Tensor& like) {
+  Communicator& c = circle.comm;
   const Patience glance(c, kGlance);
   auto began = Clock::now();
   for (auto looked = began;; began += absence(looked)) {
@@ -32,6 +33,7 @@ Message await(Communicator& c, Rank from, Tag tag, int64_t step, double patience
       return c.take(from, tag, step, like);
     } catch (const Timeout&) {
       require_all(c);
+      circle.require_unchanged();
       if (seconds_since(began) > patience)
         throw Timeout(c.world_rank(from),
                       text("rank ", c.transport().rank(), " waited ", patience, " s for rank ",
@@ -40,30 +42,32 @@ Message await(Communicator& c, Rank from, Tag tag, int64_t step, double patience
   }
 }
 
-std::vector<std::vector<double>> tell(Communicator& c, const std::vector<double>& mine, int64_t step) {
+std::vector<std::vector<double>> tell(const Circle& circle, const std::vector<double>& mine, int64_t step) {
+  Communicator& c = circle.comm;
   const double patience = c.options().deadline;
   std::vector<double> all = mine;
   if (c.rank() == 0) {
     for (Rank r = 1; r < c.size(); ++r) {
       const std::vector<double> words =
-          numbers_of(await(c, r, kWords, step, patience, bits_of(mine)).payload);
+          numbers_of(await(circle, r, kWords, step, patience, bits_of(mine)).payload);
       all.insert(all.end(), words.begin(), words.end());
     }
     for (Rank r = 1; r < c.size(); ++r) c.push(r, kTable, step, 1, bits_of(all));
   } else {
     c.push(0, kWords, step, 1, bits_of(mine));
     const Tensor table({int64_t(mine.size()) * c.size()}, kI64);
-    all = numbers_of(await(c, 0, kTable, step, patience, table).payload);
+    all = numbers_of(await(circle, 0, kTable, step, patience, table).payload);
   }
   return rows_of(all, size_t(c.size()));
 }
 
-Averager::Averager(Communicator& members, std::unique_ptr<Topology> graph, const Tensor& x,
-                   Averaging algorithm, uint32_t epoch)
-    : members_(members),
+Averager::Averager(Circle members, std::unique_ptr<Topology> graph, const Tensor& x, Averaging algorithm,
+                   uint32_t epoch)
+    : circle_(std::move(members)),
+      members_(circle_.comm),
       graph_(std::move(graph)),
       x_(x),
-      mean_({x.size()}, x.dtype(), members.allocator()),
+      mean_({x.size()}, x.dtype(), members_.allocator()),
       algorithm_(algorithm),
       epoch_(epoch) {
   if (algorithm_ == Averaging::kAllReduce)
@@ -102,7 +106,7 @@ void Averager::exact_mean_of_doubles(const Tensor& x) {
   const Tensor mine = part(me).clone();
   Tensor sum = mine;
   for (Rank r = 0; r < n; ++r) {
-    const Tensor theirs = r == me ? mine : await(members_, r, kPart, step, patience(), mine).payload;
+    const Tensor theirs = r == me ? mine : await(circle_, r, kPart, step, patience(), mine).payload;
     if (r == 0)
       sum = theirs.clone();
     else
@@ -112,7 +116,7 @@ void Averager::exact_mean_of_doubles(const Tensor& x) {
   for (Rank r = 0; r < n; ++r)
     if (r != me) members_.push(r, kMeanPart, step, 1, sum);
   for (Rank r = 0; r < n; ++r)
-    copy_bytes(part(r), r == me ? sum : await(members_, r, kMeanPart, step, patience(), part(r)).payload);
+    copy_bytes(part(r), r == me ? sum : await(circle_, r, kMeanPart, step, patience(), part(r)).payload);
 }
 
 void Averager::round() {
@@ -152,7 +156,7 @@ void Averager::push_sum(const Mix& p) {
   w_ *= kept;
   pushed_ = done_ + 1;
   for (const Edge& e : p.in) try {
-      add(await(members_, e.peer, kShare, done_, patience(), x_));
+      add(await(circle_, e.peer, kShare, done_, patience(), x_));
       taken_.insert(e.peer);
     } catch (const Timeout&) { owed_.emplace(e.peer, done_); }
   // A message that comes late counts when it comes.
@@ -178,7 +182,7 @@ void Averager::pair(Rank peer) {
   if (near(peer)) return average_in_place(members_, peer, x_, kInPlace, done_);
   members_.push(peer, kPair, done_, 1, x_);
   pushed_ = done_ + 1;
-  average_in(await(members_, peer, kPair, done_, members_.options().deadline, x_));
+  average_in(await(circle_, peer, kPair, done_, members_.options().deadline, x_));
 }
 
 void Averager::average_in(const Message& m) {
@@ -189,7 +193,7 @@ void Averager::average_in(const Message& m) {
 Spread Averager::look(Wish mine) {
   const Distance d = distance(x_, w_, mean_, size_);
   Spread s;
-  for (const auto& member : tell(members_, {d.worst, d.relative, d.length, double(mine)}, told_++)) {
+  for (const auto& member : tell(circle_, {d.worst, d.relative, d.length, double(mine)}, told_++)) {
     s.worst = std::max(s.worst, member[0]);
     s.relative = std::max(s.relative, member[1]);
     s.rms = std::hypot(s.rms, member[2]);
@@ -204,7 +208,7 @@ Mass Averager::held() const { return {w_, sum_of(x_)}; }
 Mass Averager::mass() {
   const Mass mine = held();
   Mass all;
-  for (const auto& m : tell(members_, {mine.w, mine.x}, told_++)) all.w += m[0], all.x += m[1];
+  for (const auto& m : tell(circle_, {mine.w, mine.x}, told_++)) all.w += m[0], all.x += m[1];
   return all;
 }
 
@@ -223,16 +227,17 @@ void Averager::inherit(Rank leaving) {
 }
 
 // Each rank is asked how much it has sent, because small messages may overtake large ones.
-void Averager::absorb(Communicator& living, const std::vector<Rank>& ranks) {
+void Averager::absorb(const Circle& circle, const std::vector<Rank>& ranks) {
+  Communicator& living = circle.comm;
   for (Rank r = 0; r < living.size(); ++r)
     if (r != living.rank()) living.push(r, kFence, 0, 1, bits_of({double(epoch_), double(pushed_)}));
   if (algorithm_ == Averaging::kAllReduce) copy_bytes(x_, before_);
   for (Rank r = 0; r < living.size(); ++r) {
     if (r == living.rank()) continue;
     const auto fence =
-        numbers_of(await(living, r, kFence, 0, living.options().deadline, Tensor({2}, kI64)).payload);
+        numbers_of(await(circle, r, kFence, 0, living.options().deadline, Tensor({2}, kI64)).payload);
     const Rank peer = ranks[size_t(r)];
-    if (fence[0] == double(epoch_) && int64_t(fence[1]) > done_ && awaited(peer)) fetch(living, peer);
+    if (fence[0] == double(epoch_) && int64_t(fence[1]) > done_ && awaited(peer)) fetch(circle, peer);
   }
 }
 
@@ -245,7 +250,7 @@ bool Averager::awaited(Rank peer) const {
 }
 
 // The message of a living rank is on its way; the members that are dead would end any other wait for it.
-void Averager::fetch(Communicator& living, Rank peer) {
+void Averager::fetch(const Circle& living, Rank peer) try {
   const Tag tag = algorithm_ == Averaging::kPairwise ? kPair : kShare;
   for (const auto began = Clock::now(); seconds_since(began) < patience();) {
     if (const auto m = members_.poll(peer, tag, done_)) {
@@ -253,10 +258,14 @@ void Averager::fetch(Communicator& living, Rank peer) {
       taken_.insert(peer);
       return;
     }
-    require_all(living);
+    require_all(living.comm);
+    living.require_unchanged();
     nap(std::chrono::microseconds(100));
   }
   owed_.emplace(peer, done_);
+} catch (const PeerLost&) {
+  if (!living.comm.membership().dead().empty()) throw;
+  owed_.emplace(peer, done_);  // the link by which it had been sent was lost
 }
 
 }  // namespace skein::comm

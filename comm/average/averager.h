@@ -1,6 +1,7 @@
 // Averager: one membership epoch of averaging, gossip after gossip among the same members until
 // one is missing.
 #pragma once
+#include <functional>
 #include <memory>
 #include <set>
 #include <utility>
@@ -29,23 +30,29 @@ struct Spread {
   std::vector<Wish> wishes;
 };
 
-// Waits like Communicator::take, but ends as soon as any member of `c` is lost or has left. Throws PeerLost,
-// and Timeout after `patience` seconds.
-Message await(Communicator& c, Rank from, Tag, int64_t step, double patience, const Tensor& like);
+// The members of one epoch of the membership, and a function that every wait calls, which throws EpochEnds
+// when they are about to change.
+struct Circle {
+  Communicator& comm;
+  std::function<void()> require_unchanged = [] {};
+};
+
+// Waits like Communicator::take, but ends as soon as any member is lost or has left. Throws PeerLost,
+// EpochEnds, and Timeout after `patience` seconds.
+Message await(const Circle&, Rank from, Tag, int64_t step, double patience, const Tensor& like);
 
 // Returns every member's numbers to every member, with waits of the same kind. Collective; `step`
 // counts its calls.
-std::vector<std::vector<double>> tell(Communicator&, const std::vector<double>& mine, int64_t step);
+std::vector<std::vector<double>> tell(const Circle&, const std::vector<double>& mine, int64_t step);
 
 // X and w of this rank. Except for the last two groups, all members make all calls in the same order. A
-// call that throws PeerLost leaves (X, w) whole: what was not sent stays here, and absorb() fetches what
-// had been sent here.
+// call that throws PeerLost or EpochEnds leaves (X, w) whole: what was not sent stays here, and absorb()
+// fetches what had been sent here.
 class Averager {
  public:
   // Changes X in place: numbers as in numbers.h, in memory of members.allocator(). `graph` connects the
   // members; null for all-reduce. `epoch` is the membership's number.
-  Averager(Communicator& members, std::unique_ptr<Topology> graph, const Tensor& x, Averaging,
-           uint32_t epoch);
+  Averager(Circle members, std::unique_ptr<Topology> graph, const Tensor& x, Averaging, uint32_t epoch);
 
   // Comes first: computes the mean exactly and, `with_sizes`, each number's size, the mean of
   // its absolute values.
@@ -66,9 +73,9 @@ class Averager {
   void inherit(Rank leaving);  // adds what a leaving member sent
 
   // ---- after a loss ---------------------------------------------------------------------------------------
-  // Each of the living adds all that the others of them had sent it. Collective over `living`, a group of the
-  // members with these `ranks`.
-  void absorb(Communicator& living, const std::vector<Rank>& ranks);
+  // Each of the living, who are the members of the next epoch, adds all that the others of them had sent it.
+  // `ranks` are theirs in this epoch. Collective over `living`.
+  void absorb(const Circle& living, const std::vector<Rank>& ranks);
 
  private:
   void push_sum(const Mix&);
@@ -78,12 +85,13 @@ class Averager {
   void average_in(const Message&);
   bool near(Rank peer) const;
   bool awaited(Rank peer) const;
-  void fetch(Communicator& living, Rank peer);
+  void fetch(const Circle& living, Rank peer);
   double patience() const { return 0.75 * members_.options().deadline; }
   void exact_mean(const Tensor& x);
   void exact_mean_of_doubles(const Tensor& x);
 
-  Communicator& members_;
+  const Circle circle_;
+  Communicator& members_;  // of the circle
   const std::unique_ptr<Topology> graph_;
   const Tensor x_, mean_;
   Tensor size_;    // each number's; empty if sizes are not asked for

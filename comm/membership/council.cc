@@ -151,7 +151,7 @@ void Council::claim() {
 }
 
 void Council::conclude() {
-  if (chain_->frozen() && !std::exchange(epoch_ends_, true))
+  if (chain_->frozen() && !std::exchange(epoch_ends_, true) && o_.ends_waits)
     transport_.mailbox().end_epoch("the membership is changing");
   if (chain_.advance() && o_.decided) o_.decided(*chain_.decided());
   for (Route& w : routes_)
@@ -186,9 +186,10 @@ void Council::forget(MemberId m) {
   const std::lock_guard lock(mutex_);
   chain_->prove_dead(m);
 }
-void Council::leave() {
+void Council::leave() { leaves(o_.me); }
+void Council::leaves(MemberId m) {
   const std::lock_guard lock(mutex_);
-  chain_->leaves(o_.me);
+  chain_->leaves(m);
 }
 void Council::end_run(const End& e) {
   Letters out;

@@ -27,6 +27,8 @@ struct CouncilOptions {
   // keeps, or nothing if it does not answer soon. The council's thread claims, again and again.
   std::function<bool(const View&)> has_register = {};
   std::function<std::optional<View>(const View& now, const View& next)> claim = {};
+  // Whether waits on the transport throw EpochEnds once the membership changes.
+  bool ends_waits = true;
   // Told of every view that is decided, before next() returns it. Called on the council's thread.
   std::function<void(const View&)> decided = {};
   // Told that the run has ended, once, on any thread.
@@ -64,6 +66,8 @@ class Council {
 
   // This process wants to be in no later epoch: next() will throw GivenUp.
   void leave();
+  // Another member has told this one so.
+  void leaves(MemberId);
 
   // This process has completed the run, so no further epoch is needed: members that wait for one are told.
   void end_run(const End&);

@@ -14,6 +14,8 @@ enum class Loss : uint8_t {
   // that it is a member of the job, the job has not begun, and a loss ends all.
   kIsReplaced,
 };
+// Whether those who continue choose who they are, for which the launcher keeps a register.
+inline bool chooses_members(Loss l) { return l == Loss::kIsSurvived || l == Loss::kIsReplaced; }
 struct Losses {
   Loss loss = Loss::kEndsAll;
   double patience = 60;     // in seconds, as in Supervisor

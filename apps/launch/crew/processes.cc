@@ -86,7 +86,8 @@ int run_crew(Crew c, char** argv) {
   if (!key || write(key.get(), c.key.data(), c.key.size()) != ssize_t(c.key.size()))
     comm::fail_system("keeping the job key");
   for (int i = 0; i < c.count; ++i)
-    team.start(serves(i, c) ? kServerName : text("worker ", c.first + i), {.reports = replaces},
+    team.start(serves(i, c) ? kServerName : text("worker ", c.first + i),
+               {.reports = chooses_members(c.losses.loss)},
                [&](size_t number) { become_worker(int(number), c, key, argv); });
   c.listener = {};
   team.replacements().reported = c.reported;
@@ -101,7 +102,7 @@ int run_crew(Crew c, char** argv) {
 }
 
 comm::Secret key_of_new_job(const Losses& losses) {
-  if (losses.loss == Loss::kIsReplaced) set_variable(kRegisterVariable, comm::hex(comm::random_bytes(8)));
+  if (chooses_members(losses.loss)) set_variable(kRegisterVariable, comm::hex(comm::random_bytes(8)));
   const auto given = losses.loss == Loss::kIsReplaced ? given_job_key() : std::nullopt;
   return given ? *given : comm::Secret::random(comm::kJobKeyBytes);
 }

@@ -71,6 +71,64 @@ class Broken final : public Transport {
   std::vector<std::unique_ptr<Door>> doors_;
 };
 
+// Epochs of a membership of ranks that are threads. The transports of all epochs live until the end.
+class Epochs {
+ public:
+  explicit Epochs(std::vector<std::unique_ptr<Transport>> first) {
+    for (Rank r = 0; r < Rank(first.size()); ++r) first_.members.push_back({MemberId(100 + r), "card"});
+    worlds_[first_.epoch] = std::move(first);
+  }
+  // As average(), by rank `me` of the first epoch.
+  AveragingResult average(Rank me, const Tensor& x, const AveragingOptions& o, double deadline = 20) {
+    AveragingRun run(me, x, o);
+    std::vector<std::unique_ptr<Communicator>> past;
+    View v = first_;
+    std::unique_ptr<Succession> begun;
+    for (;;) {
+      Transport& t = transport(v, MemberId(100 + me));
+      past.push_back(std::make_unique<Communicator>(t, CommunicatorOptions{.deadline = deadline}));
+      Council council(t, options(v, me), std::move(begun));
+      if (run.epoch(*past.back(), &council)) {
+        AveragingResult r = run.finish();
+        if (!r.left) council.end_run({.step = r.rounds}), r.living->barrier();
+        return r;
+      }
+      v = council.next(deadline);
+      council.connected(transport(v, MemberId(100 + me)), v);
+      begun = council.release(v);
+    }
+  }
+
+ private:
+  static CouncilOptions options(const View& v, Rank me) {
+    return {.me = MemberId(100 + me),
+            .now = v,
+            .card = "card",
+            .is_gone = [](const std::string&) { return true; },
+            .ends_waits = false};
+  }
+  Transport& transport(const View& v, MemberId me) {
+    const std::lock_guard lock(mutex_);
+    auto& world = worlds_[v.epoch];
+    if (world.empty()) {
+      world = local_world(int(v.members.size()));
+      for (auto& t : world) t->mailbox().membership().set_epoch(v.epoch);
+    }
+    return *world.at(size_t(v.rank(me)));
+  }
+  std::mutex mutex_;
+  View first_;
+  std::map<uint32_t, std::vector<std::unique_ptr<Transport>>> worlds_;
+};
+
+// f(rank) for each of n.
+void on_ranks(int n, const std::function<void(Rank)>& f) {
+  on_threads(n, [&](Rank r) {
+    omp_set_num_threads(1);
+    f(r);
+  });
+}
+
 TEST(Averaging, ContractsAsTheGraphPromises) {
   for (const char* graph : {"ring", "exponential", "random"}) {
     const auto curve = contraction_curve(*over(graph, 1).graph(5, 1), 6);
@@ -120,15 +178,16 @@ TEST(Averaging, AShareThatNeverComesTakesItsMassAndNothingElse) {
 
 TEST(Averaging, WhoLeavesHandsOverWhatItHolds) {
   for (const Averaging algorithm : {Averaging::kPushSum, Averaging::kPairwise, Averaging::kAllReduce})
-    for (Rank leaver : {0, 2})
-      in_local_world(4, [&](Communicator& c) {
-        const Tensor x = vector_of(c.rank());
+    for (Rank leaver : {0, 2}) {
+      Epochs epochs(local_world(4));
+      on_ranks(4, [&](Rank me) {
+        const Tensor x = vector_of(me);
         AveragingOptions o =
             over(algorithm == Averaging::kPairwise ? "bipartite-exponential" : "ring", 40, algorithm);
         int asked = 0;
-        o.wish = [&] { return c.rank() == leaver && ++asked == 2 ? Wish::kLeave : Wish::kGoOn; };
-        const AveragingResult r = average(c, x, o);
-        EXPECT_EQ(r.left, c.rank() == leaver);
+        o.wish = [&] { return me == leaver && ++asked == 2 ? Wish::kLeave : Wish::kGoOn; };
+        const AveragingResult r = epochs.average(me, x, o);
+        EXPECT_EQ(r.left, me == leaver);
         if (r.left) return;
         ASSERT_EQ(r.epochs.size(), 2u);
         EXPECT_EQ(r.epochs[1].members.size(), 3u);
@@ -141,18 +200,20 @@ TEST(Averaging, WhoLeavesHandsOverWhatItHolds) {
         EXPECT_EQ(r.rounds, 40);
         EXPECT_EQ(r.living->size(), 3);
       });
+    }
 }
 
 TEST(Averaging, DoublesAreAveragedInDoubleAlsoWhenOneLeaves) {
   constexpr double kAbove = 1e-9;  // nothing of it is left in fp32
-  for (const Averaging algorithm : {Averaging::kPushSum, Averaging::kPairwise, Averaging::kAllReduce})
-    in_local_world(4, [&](Communicator& c) {
-      const Tensor x = bits_of({1 + kAbove * double(c.rank()), 1e300 * double(c.rank())});
+  for (const Averaging algorithm : {Averaging::kPushSum, Averaging::kPairwise, Averaging::kAllReduce}) {
+    Epochs epochs(local_world(4));
+    on_ranks(4, [&](Rank me) {
+      const Tensor x = bits_of({1 + kAbove * double(me), 1e300 * double(me)});
       AveragingOptions o =
           over(algorithm == Averaging::kPairwise ? "bipartite-exponential" : "ring", 120, algorithm);
       int asked = 0;
-      o.wish = [&] { return c.rank() == 2 && ++asked == 2 ? Wish::kLeave : Wish::kGoOn; };
-      const AveragingResult r = average(c, x, o);
+      o.wish = [&] { return me == 2 && ++asked == 2 ? Wish::kLeave : Wish::kGoOn; };
+      const AveragingResult r = epochs.average(me, x, o);
       if (r.left) return;
       EXPECT_NEAR(r.epochs[0].end.x / 6e300, 1, 1e-14) << "nothing went with it";
       EXPECT_NEAR(r.epochs[1].end.x / r.epochs[1].begin.x, 1, 1e-14);
@@ -163,6 +224,7 @@ TEST(Averaging, DoublesAreAveragedInDoubleAlsoWhenOneLeaves) {
       EXPECT_GT(mine[0], 1 + kAbove);
       EXPECT_LT(mine[0], 1 + 2 * kAbove);
     });
+  }
 }
 
 // The lost one falls silent in gossip 3, between two shares; the others are told so, as a transport would.
@@ -177,32 +239,31 @@ TEST(Averaging, GoesOnWithoutTheLostAndKeepsWhatItHadGiven) {
         t = std::make_unique<Broken>(std::move(t), [&, me = t->rank()](Rank, const Header& h) {
           if (me == victim && h.tag == 1 && h.step == 3 && !dead.exchange(true))
             for (Mailbox* b : boxes)
-              if (b->owner() != victim) b->lose(victim, "it was killed");
+              if (b->owner() != victim) b->lose(victim, "it was killed", true);
           if (me == victim && dead) throw Error("killed");
           return true;
         });
-      in_world(world,
-               [&](Communicator& c) {
-                 const Tensor x = vector_of(c.rank());
-                 if (c.rank() == victim) {
-                   EXPECT_THROW(average(c, x, over(graph, 40)), Error);
-                   return;
-                 }
-                 const AveragingResult r = average(c, x, over(graph, 40));
-                 ASSERT_EQ(r.epochs.size(), 2u);
-                 const AveragingEpoch &first = r.epochs[0], &second = r.epochs[1];
-                 EXPECT_EQ(second.members.size(), 4u);
-                 EXPECT_EQ(second.number, 2u);
-                 EXPECT_NEAR(first.begin.w, 5, 1e-6);
-                 EXPECT_GT(first.end.w, 3);  // the living hold their own, and what they had sent each other
-                 EXPECT_LT(first.end.w, 5);
-                 EXPECT_NEAR(second.begin.w, 4, 1e-6);
-                 EXPECT_NEAR(second.end.w, 4, 1e-5);
-                 EXPECT_NEAR(second.end.x, second.begin.x, 1e-3);
-                 EXPECT_LT(r.error, 1e-5) << graph;
-                 EXPECT_NEAR(r.trace.back().round, 40, 0);
-               },
-               {.deadline = 3});
+      Epochs epochs(std::move(world));
+      on_ranks(5, [&](Rank me) {
+        const Tensor x = vector_of(me);
+        if (me == victim) {
+          EXPECT_THROW(epochs.average(me, x, over(graph, 40), 3), Error);
+          return;
+        }
+        const AveragingResult r = epochs.average(me, x, over(graph, 40), 3);
+        ASSERT_EQ(r.epochs.size(), 2u);
+        const AveragingEpoch &first = r.epochs[0], &second = r.epochs[1];
+        EXPECT_EQ(second.members.size(), 4u);
+        EXPECT_EQ(second.number, 2u);
+        EXPECT_NEAR(first.begin.w, 5, 1e-6);
+        EXPECT_GT(first.end.w, 3);  // the living hold their own, and what they had sent each other
+        EXPECT_LT(first.end.w, 5);
+        EXPECT_NEAR(second.begin.w, 4, 1e-6);
+        EXPECT_NEAR(second.end.w, 4, 1e-5);
+        EXPECT_NEAR(second.end.x, second.begin.x, 1e-3);
+        EXPECT_LT(r.error, 1e-5) << graph;
+        EXPECT_NEAR(r.trace.back().round, 40, 0);
+      });
     }
 }
 
