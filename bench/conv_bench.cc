@@ -3,7 +3,8 @@
 // grouped convolutions by ours for these, where they fit. resnext50-dense: those of resnext50 as if they were
 // of one group, beside which the grouped ones are measured.
 //
-//   conv_bench [resnet50|resnet20|resnet18|mobilenet|resnext50|resnext50-dense] [batch] [fp32|bf16] [threads] [only input channels]
+//   conv_bench [resnet50|resnet20|resnet18|mobilenet|resnext50|resnext50-dense] [batch] [fp32|bf16] [threads]
+//              [only input channels]
 //
 // Seconds are processor seconds divided by threads, the least of several runs: a loaded machine delays them
 // but does not lengthen them.

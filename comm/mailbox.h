@@ -8,6 +8,7 @@ namespace skein::comm {
 
 // Transports put, communicators take. It is bounded: a sender waits for room() before it
 // sends more. Thread-safe.
+// Large class: one wait looks at messages, letters and all that ends it, so they are under one lock.
 class Mailbox {
  public:
   // Holds up to `bound` bytes of each sender; one message always fits.

@@ -23,6 +23,7 @@ enum class Kind : uint16_t { kData = 1, kRefusal = 2, kGoodbye = 3, kGivenUp = 4
 inline constexpr int64_t kFailed = 1;  // step of the goodbye of a rank that an error has ended
 
 // What precedes every payload on the wire, little endian: docs/wire_format.md.
+// Large class: the fields of the wire format.
 struct Header {
   static constexpr uint32_t kMagic = 0x4E454B53;  // "SKEN"
   static constexpr uint16_t kVersion = 1;

@@ -17,8 +17,8 @@ struct RawImage {
 // backward_weights leave it empty.
 //   raw_image    from norm.x, gamma, shift and, if given, sums and running statistics, which it updates
 //   raw_conv2d_
-//     forward           c.y <- conv(y, c.w); returns the sums of c.y if they came with it; makes and keeps y if
-//                       it was not fused
+//     forward           c.y <- conv(y, c.w); returns the sums of c.y if they came with it; makes and keeps y
+//                       if it was not fused
 //     backward_weights  c.w <- its gradient + beta c.w, by c.y, the gradient of the convolution's result
 //     backward_data     c.x <- the gradient of norm.x, through ReLU and norm; norm.dgamma and dshift, too,
 //                       with their betas

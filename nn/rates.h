@@ -6,8 +6,8 @@
 namespace skein::nn {
 
 // A parameter's rate is the step's rate times
-//   layer_decay^(number of layers behind its own)  *  head, if it belongs to the last layer  *  norms, if it is
-//   a norm's or a bias
+//   layer_decay^(number of layers behind its own)  *  head, if it belongs to the last layer
+//                                                  *  norms, if it is a norm's or a bias
 struct Rates {
   double layer_decay = 1, head = 1, norms = 1;
   bool decay_all = false;  // norms and biases decay, too

@@ -86,7 +86,8 @@ enum class Apart : uint8_t {
 // What the model of a run is, and what makes up for workers that have more samples than others.
 enum class Model : uint8_t {
   kMean,  // the mean of the workers' models, weighed by Worker::weight
-  kGossip,  // their plain mean: instead, Worker::lr is weighed (the rate times weight times the number of workers)
+  // Their plain mean: instead, Worker::lr is weighed (the rate times weight times the number of workers).
+  kGossip,
   kCenter  // a vector that worker 0 or a server keeps; lr is weighed. The others go on without a lost worker.
 };
 

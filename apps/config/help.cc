@@ -23,8 +23,10 @@ Start here:
   train_imagenet --data fashion-mnist --workers 4 --algorithm sgp    four workers on this host
   train_imagenet --resume runs/NAME --epochs 20                      continue a run, or train it longer
   train_imagenet --predict new.jpg --weights runs/NAME               use the model of a run
-  train_imagenet --list                                              algorithms, optimizers, models, data, recipes
-  train_imagenet --help sgp                                          an algorithm or optimizer, its flags and defaults
+  train_imagenet --list                                              )"
+                                   R"(algorithms, optimizers, models, data, recipes
+  train_imagenet --help sgp                                          )"
+                                   R"(an algorithm or optimizer, its flags and defaults
 )";
 
 // Lays out `head` and then the words of `text` from column kColumn on.

@@ -59,12 +59,12 @@ Json FlatRecord::environment() const {
 
 void FlatRecord::step(const Simulated& s, int64_t steps, std::optional<double> loss, const Costs& costs) {
   const double real = s.world.real_seconds(), spent = training_between(last_.spent, costs.seconds);
-  if (steps_at_first_ < 0) steps_at_first_ = double(steps - 1), real_at_first_ = real;
+  if (began_.steps < 0) began_.steps = double(steps - 1), began_.real = real;
   moment_.step = steps, moment_.epoch = double(steps) / double(config_.steps);
   moment_.virtual_seconds = s.world.now();
   moment_.events_per_second = double(s.world.events()) / std::max(real, 1e-9);
   moment_.seconds_left =
-      (real - real_at_first_) / (double(steps) - steps_at_first_) * double(config_.steps - steps);
+      (real - began_.real) / (double(steps) - began_.steps) * double(config_.steps - steps);
   if (steps % config_.log_every == 0 || steps == config_.steps) {
     moment_.loss = loss.value_or(NAN);
     moment_.images_per_second = images(steps - last_.step) / spent;

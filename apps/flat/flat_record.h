@@ -66,7 +66,9 @@ class FlatRecord final : public FlatObserver {
     int64_t step = 0;
     Seconds spent;
   } last_;
-  double steps_at_first_ = -1, real_at_first_ = 0;
+  struct {
+    double steps = -1, real = 0;  // taken and passed until then; negative: nothing has been seen
+  } began_;
   Moment moment_;
   Seconds first_;                               // of worker 0
   std::vector<std::vector<double>> by_worker_;  // seconds; empty in large worlds

@@ -11,6 +11,7 @@
 
 namespace skein::apps {
 
+// Large class: a member a flag.
 struct GossipFlags {
   JobOptions job;
   std::vector<std::string> input;  // a pattern, or one name per worker

@@ -18,6 +18,7 @@ struct Simulated;
 // What `work` returns when the membership changes: it is called again, as a member of the next epoch.
 inline constexpr int kNextEpoch = -1;
 
+// Large class: a member a flag or a fact about the job, all with values that suit a job of one worker.
 struct JobOptions {
   int workers = 0;                 // --workers; 0: not given
   std::string transport = "auto";  // auto, local (ranks as threads of this process), shared, tcp, ucx

@@ -10,6 +10,7 @@
 namespace skein::apps {
 
 // The state of training at one moment. Values that are not finite are unknown yet and not shown.
+// Large class: the numbers of one line.
 struct Moment {
   double epoch = 0, epochs = 0;  // epochs seen, with fraction; total
   int64_t step = 0, steps = 0;   // steps taken; total

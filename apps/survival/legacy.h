@@ -16,6 +16,7 @@
 
 namespace skein::apps {
 
+// Large class: the list of what a worker takes along, each for another part of a training.
 struct Legacy {
   // Of this worker alone.
   bool founder = false;    // it was in the first epoch

@@ -1,7 +1,7 @@
 // Benchmarks of one GPU: copy bandwidth, vector kernels, products, convolutions by layer, norms, whole steps.
 //
-//   gpu_bench [--only copy,vec,gemm,conv,fusion,norm,step,launch] [--models resnet50,resnet18,resnet20] [--batch N]
-//             [--precision bf16,fp16,fp32,tf32] [--measure 1] [--graphs on|off] [--profile 1]
+//   gpu_bench [--only copy,vec,gemm,conv,fusion,norm,step,launch] [--models resnet50,resnet18,resnet20]
+//             [--batch N] [--precision bf16,fp16,fp32,tf32] [--measure 1] [--graphs on|off] [--profile 1]
 //             [--json FILE] [--describe FILE]
 //
 // --measure 1 lets convolutions choose the fastest of cuDNN's plans, not its first choice. --describe writes

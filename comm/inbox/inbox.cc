@@ -48,8 +48,7 @@ InboxOptions inbox_beside(const Communicator& c, int workers) {
 
 Inbox::Inbox(InboxOptions o) : o_(std::move(o)), salt_(random_bytes(16)), seal_(o_.key, salt_) {
   CHECK(o_.workers >= 1, o_.workers);
-  last_.assign(size_t(o_.workers), -1);
-  waits_.assign(size_t(o_.workers), false);
+  accepted_.resize(size_t(o_.workers));
   if (timeline_here) {
     simulated_ = timeline_here->open_port();
     port_ = simulated_->number();
@@ -87,10 +86,10 @@ void Inbox::receive() {
   while (!stop_) {
     const auto arrived = datagrams.receive(true);
     if (stop_) break;
-    genuine_.clear();
+    batch_.genuine.clear();
     for (const Datagrams::Arrived& a : arrived) look_at(a.at, a.bytes, a.from);
     enter_all();
-    for (const Genuine& g : genuine_)
+    for (const Genuine& g : batch_.genuine)
       if (g.from) datagrams.add(&g.datagram, *g.from);
     datagrams.flush();  // workers repeat what is not acknowledged
   }
@@ -100,10 +99,10 @@ void Inbox::receive_simulated() {
   while (!stop_) {
     simulated_->wait(after(longest_nap()));
     while (const auto a = simulated_->receive()) {
-      genuine_.clear();
+      batch_.genuine.clear();
       look_at(a->bytes.data(), a->bytes.size(), &a->from);
       enter_all();
-      for (const Genuine& g : genuine_)
+      for (const Genuine& g : batch_.genuine)
         if (g.from) simulated_->send(&g.datagram, sizeof g.datagram, *g.from);
     }
   }
@@ -113,34 +112,35 @@ void Inbox::look_at(const uint8_t* at, size_t bytes, const sockaddr_in* from) {
   Datagram d;
   const Verdict v = judge(at, bytes, seal_, o_.workers, d);
   if (v == Verdict::kGenuine)
-    genuine_.push_back({d, from});
+    batch_.genuine.push_back({d, from});
   else
-    ++count_of(v, bad_);
+    ++count_of(v, batch_.bad);
 }
 
 void Inbox::enter_all() {
   bool more = false;
   {
     const std::lock_guard lock(mutex_);
-    counts_.length += bad_.length, counts_.stranger += bad_.stranger, counts_.version += bad_.version;
-    counts_.job += bad_.job, counts_.forged += bad_.forged, counts_.worker += bad_.worker;
+    counts_.length += batch_.bad.length, counts_.stranger += batch_.bad.stranger,
+        counts_.version += batch_.bad.version;
+    counts_.job += batch_.bad.job, counts_.forged += batch_.bad.forged, counts_.worker += batch_.bad.worker;
     const bool empty = queue_.empty();
     const int64_t replayed = counts_.replayed;
-    for (Genuine& g : genuine_)
+    for (Genuine& g : batch_.genuine)
       if (!enter(g.datagram)) g.from = nullptr;
-    if (o_.refusals) o_.refusals->datagrams += bad_.dropped() + counts_.replayed - replayed;
+    if (o_.refusals) o_.refusals->datagrams += batch_.bad.dropped() + counts_.replayed - replayed;
     more = empty && !queue_.empty();
   }
-  bad_ = {};
+  batch_.bad = {};
   if (more) changed_.notify_one();
-  for (Genuine& g : genuine_) {
+  for (Genuine& g : batch_.genuine) {
     g.datagram.kind |= kAcknowledged;
     seal_.sign(g.datagram);
   }
 }
 
 bool Inbox::enter(const Datagram& d) {
-  int64_t& last = last_[size_t(d.worker)];
+  int64_t& last = accepted_[size_t(d.worker)].last;
   if (d.sequence == last) {
     ++counts_.duplicates;
     return true;
@@ -152,12 +152,12 @@ bool Inbox::enter(const Datagram& d) {
   last = d.sequence;
   ++counts_.accepted;
   const Request r{d.worker, d.kind, d.argument, d.sequence};
-  if (waits_[size_t(d.worker)]) {
+  if (accepted_[size_t(d.worker)].waits) {
     ++counts_.superseded;
     *std::find_if(queue_.begin(), queue_.end(), [&](const Request& q) { return q.worker == d.worker; }) = r;
   } else {
     queue_.push_back(r);
-    waits_[size_t(d.worker)] = true;
+    accepted_[size_t(d.worker)].waits = true;
   }
   return true;
 }
@@ -169,14 +169,14 @@ std::optional<Request> Inbox::next(Clock::time_point until) {
   if (queue_.empty()) return {};
   const Request r = queue_.front();
   queue_.pop_front();
-  waits_[size_t(r.worker)] = false;
+  accepted_[size_t(r.worker)].waits = false;
   return r;
 }
 
 void Inbox::forget(int worker) {
   const std::lock_guard lock(mutex_);
   std::erase_if(queue_, [&](const Request& r) { return r.worker == worker; });
-  waits_.at(size_t(worker)) = false;
+  accepted_.at(size_t(worker)).waits = false;
 }
 
 void Inbox::wake() {

@@ -81,10 +81,15 @@ class Inbox {
     Datagram datagram;
     const sockaddr_in* from;  // null: not to be acknowledged
   };
-  std::vector<Genuine> genuine_;  // of the batch that has just come; the receiving thread's, as is
-  InboxCounts bad_;               // what was not
-  std::vector<int64_t> last_;     // the sequence accepted last, by worker
-  std::vector<bool> waits_;       // whether a request of this worker is in the queue
+  struct {
+    std::vector<Genuine> genuine;
+    InboxCounts bad;  // what was not
+  } batch_;           // that has just come; the receiving thread's
+  struct Accepted {
+    int64_t last = -1;   // sequence
+    bool waits = false;  // a request is in the queue
+  };
+  std::vector<Accepted> accepted_;  // by worker
   InboxCounts counts_;
   Thread thread_;
 };

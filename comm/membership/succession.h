@@ -37,6 +37,8 @@ struct Rules {
   bool heeds_votes = true;  // of earlier ballots
 };
 
+// Large class: it has the answer to every word of one protocol, and they are right or wrong together. What a
+// member knows of the others (Roll), has promised (Acceptor) and proposes (Proposal, Backoff) has classes.
 class Succession {
  public:
   // Equal for all members of an epoch.

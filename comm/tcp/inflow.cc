@@ -59,28 +59,29 @@ bool Inflow::refuse_forgery() {
 
 // False: the connection is over. `there`: all n bytes have come.
 bool Inflow::arrived(const Fd& socket, char* to, size_t n, bool& there) {
-  size_t& have = to == tag_ ? have_tag_ : have_;
+  size_t& have = to == now_.tag ? now_.have_tag : now_.have;
   const Bytes::Got got = bytes_.fill(socket, to, n, have);
   there = got == Bytes::Got::kAll;
   if (got == Bytes::Got::kFailed) return end(text("the connection failed: ", std::strerror(errno)));
   if (got != Bytes::Got::kEnd) return true;
-  if (stage_ == Stage::kHeader && have_ == 0) return end("");
+  if (stage_ == Stage::kHeader && now_.have == 0) return end("");
   ++box_.refusals().truncated;
   return end("its connection ended in the middle of a message");
 }
 
 bool Inflow::take_header(const Fd& socket, bool& moved) {
-  if (!arrived(socket, sealed_header_, kSealedHeader, moved)) return false;
+  if (!arrived(socket, now_.sealed_header, kSealedHeader, moved)) return false;
   if (!moved) return true;
-  if (!seal_.open(sealed_header_, sizeof(Header), sealed_header_ + sizeof(Header))) return refuse_forgery();
-  std::memcpy(&header_, sealed_header_, sizeof header_);
-  const int64_t n = length_of(header_);
-  if (header_.magic != Header::kMagic || header_.version != Header::kVersion || header_.from != peer_ ||
-      n < 0) {
+  if (!seal_.open(now_.sealed_header, sizeof(Header), now_.sealed_header + sizeof(Header)))
+    return refuse_forgery();
+  std::memcpy(&now_.header, now_.sealed_header, sizeof now_.header);
+  const int64_t n = length_of(now_.header);
+  if (now_.header.magic != Header::kMagic || now_.header.version != Header::kVersion ||
+      now_.header.from != peer_ || n < 0) {
     ++box_.refusals().messages;
     return end("it sent a header that contradicts itself; do all run the same version?");
   }
-  length_ = size_t(n), have_ = 0, have_tag_ = 0;
+  now_.length = size_t(n), now_.have = 0, now_.have_tag = 0;
   stage_ = Stage::kRoom;
   return true;
 }
@@ -88,40 +89,40 @@ bool Inflow::take_header(const Fd& socket, bool& moved) {
 // What the mailbox refuses, or drops, or takes as a whole, is read into memory of its own. What it refuses
 // and is so long that none of ours would send it as one piece is not read at all.
 bool Inflow::prepare() {
-  const bool data = header_.kind == Kind::kData && !box_.outdated(header_);
-  into_ = data ? box_.landing(header_, skein::allocator(kCpu)) : Tensor();
-  landing_ = bool(into_);
-  if (data && !landing_ && int64_t(length_) > kPieceBytes) {
-    const std::string refused = box_.put({header_, Tensor({0}, kU8)});
+  const bool data = now_.header.kind == Kind::kData && !box_.outdated(now_.header);
+  now_.into = data ? box_.landing(now_.header, skein::allocator(kCpu)) : Tensor();
+  now_.landing = bool(now_.into);
+  if (data && !now_.landing && int64_t(now_.length) > kPieceBytes) {
+    const std::string refused = box_.put({now_.header, Tensor({0}, kU8)});
     return end(refused.empty() ? "it sent a message that cannot be taken" : refused);
   }
-  if (!landing_) into_ = Tensor({int64_t(length_)}, kU8);
+  if (!now_.landing) now_.into = Tensor({int64_t(now_.length)}, kU8);
   stage_ = Stage::kPayload;
   return true;
 }
 
 bool Inflow::take_payload(const Fd& socket, bool& moved) {
-  char* const to = static_cast<char*>(into_.raw());
-  if (length_ > 0) {
-    if (!arrived(socket, to, length_, moved)) return false;
-    if (moved && !arrived(socket, tag_, kTagBytes, moved)) return false;
+  char* const to = static_cast<char*>(now_.into.raw());
+  if (now_.length > 0) {
+    if (!arrived(socket, to, now_.length, moved)) return false;
+    if (moved && !arrived(socket, now_.tag, kTagBytes, moved)) return false;
     if (!moved) return true;
-    if (!seal_.open(to, length_, tag_)) return refuse_forgery();
+    if (!seal_.open(to, now_.length, now_.tag)) return refuse_forgery();
   }
   moved = true;
   finish();
-  into_ = {};
-  have_ = 0;
+  now_.into = {};
+  now_.have = 0;
   stage_ = Stage::kHeader;
   return true;
 }
 
 void Inflow::finish() {
-  if (landing_) return box_.landed(header_, into_);
-  if (box_.outdated(header_) && header_.kind == Kind::kData) return;
-  Message m{header_, std::move(into_)};
+  if (now_.landing) return box_.landed(now_.header, now_.into);
+  if (box_.outdated(now_.header) && now_.header.kind == Kind::kData) return;
+  Message m{now_.header, std::move(now_.into)};
   m.pieces = 1;
-  goodbye = header_.kind == Kind::kGoodbye;
+  goodbye = now_.header.kind == Kind::kGoodbye;
   refusal = box_.put(std::move(m));
 }
 
@@ -131,8 +132,8 @@ bool Inflow::step(const Fd& socket, bool& moved) {
     case Stage::kHeader:
       return take_header(socket, moved);
     case Stage::kRoom:
-      moved = header_.kind != Kind::kData || header_.piece > 0 || box_.outdated(header_) ||
-              box_.room(peer_, header_.bytes);
+      moved = now_.header.kind != Kind::kData || now_.header.piece > 0 || box_.outdated(now_.header) ||
+              box_.room(peer_, now_.header.bytes);
       return !moved || prepare();
     case Stage::kPayload:
       return take_payload(socket, moved);

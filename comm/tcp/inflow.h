@@ -53,14 +53,15 @@ class Inflow {
   Mailbox& box_;
   Bytes bytes_;
   Stage stage_ = Stage::kHeader;
-  size_t have_ = 0;  // of the header or the payload
-  char sealed_header_[kSealedHeader];
-  char tag_[kTagBytes];
-  size_t have_tag_ = 0;
-  Header header_;
-  size_t length_ = 0;     // of the payload that follows it
-  bool landing_ = false;  // into_ is where the mailbox wants the payload
-  Tensor into_;
+  struct {
+    char sealed_header[kSealedHeader];
+    char tag[kTagBytes];
+    size_t have = 0, have_tag = 0;  // bytes of the header or the payload, and of the tag behind it
+    Header header;
+    size_t length = 0;     // of the payload that follows it
+    bool landing = false;  // `into` is where the mailbox wants the payload
+    Tensor into;
+  } now_;  // the message that is coming
 };
 
 }  // namespace skein::comm

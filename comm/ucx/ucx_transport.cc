@@ -20,7 +20,7 @@ constexpr auto kGlance = std::chrono::microseconds(20);   // between looks at a 
 UcxEndpoints::UcxEndpoints(Exchange& exchange, const std::vector<Rank>& peers, Mailbox& box, Liveness& live,
                            const TransportOptions& o)
     : worker_(std::make_unique<Worker>(box, live, o, exchange.size())) {
-  const std::vector<std::string> addresses = exchange.all_gather(worker_->address());
+  const std::vector<std::string> addresses = exchange.all_gather(address_of(worker_->worker_));
   for (Rank r : peers) worker_->connect(r, addresses[size_t(r)]);
 }
 

@@ -40,6 +40,36 @@ ucp_context_h make_context(const TransportOptions& o, int size) {
   return context;
 }
 
+ucp_worker_h make_worker(ucp_context_h context) {
+  ucp_worker_params_t p{};
+  p.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  p.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  ucp_worker_h worker = nullptr;
+  // The status is left out: workers that lack the same thing fail at different places, and a message that is
+  // equal on all of them is shown only once.
+  if (ucx().ucp_worker_create(context, &p, &worker) != UCS_OK)
+    throw Error(
+        "UCX cannot receive messages here; train_imagenet --doctor looks for the reason (too little shared "
+        "memory? too few open files?), UCX_LOG_LEVEL=info says more. Workers of one host can do without: "
+        "--transport shared");
+  return worker;
+}
+
+void close_all(ucp_worker_h worker, const std::vector<ucp_ep_h>& endpoints) {
+  std::vector<ucs_status_ptr_t> closing;
+  for (ucp_ep_h ep : endpoints) {
+    ucp_request_param_t p{};
+    p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    p.flags = UCP_EP_CLOSE_FLAG_FORCE;  // everything that could be sent has been sent
+    const ucs_status_ptr_t r = ucx().ucp_ep_close_nbx(ep, &p);
+    if (UCS_PTR_IS_PTR(r)) closing.push_back(r);
+  }
+  for (ucs_status_ptr_t r : closing) {
+    while (ucx().ucp_request_check_status(r) == UCS_INPROGRESS) ucx().ucp_worker_progress(worker);
+    ucx().ucp_request_free(r);
+  }
+}
+
 }  // namespace
 
 UcxEndpoints::Worker::Worker(Mailbox& box, Liveness& live, const TransportOptions& o, int size)
@@ -47,18 +77,9 @@ UcxEndpoints::Worker::Worker(Mailbox& box, Liveness& live, const TransportOption
       live_(live),
       in_flight_(o.in_flight),
       context_(make_context(o, size)),
+      worker_(make_worker(context_)),
       peers_(size_t(size)),
       waiting_(size_t(size)) {
-  ucp_worker_params_t p{};
-  p.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  p.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  // The status is left out: workers that lack the same thing fail at different places, and a message that is
-  // equal on all of them is shown only once.
-  if (ucx().ucp_worker_create(context_, &p, &worker_) != UCS_OK)
-    throw Error(
-        "UCX cannot receive messages here; train_imagenet --doctor looks for the reason (too little shared "
-        "memory? too few open files?), UCX_LOG_LEVEL=info says more. Workers of one host can do without: "
-        "--transport shared");
   ucp_am_handler_param_t h{};
   h.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
                  UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
@@ -71,19 +92,10 @@ UcxEndpoints::Worker::Worker(Mailbox& box, Liveness& live, const TransportOption
 }
 
 UcxEndpoints::Worker::~Worker() {
-  std::vector<ucs_status_ptr_t> closing;
-  for (auto& d : peers_) {
-    if (!d || !d->ep_) continue;
-    ucp_request_param_t p{};
-    p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-    p.flags = UCP_EP_CLOSE_FLAG_FORCE;  // everything that could be sent has been sent
-    const ucs_status_ptr_t r = ucx().ucp_ep_close_nbx(d->ep_, &p);
-    if (UCS_PTR_IS_PTR(r)) closing.push_back(r);
-  }
-  for (ucs_status_ptr_t r : closing) {
-    while (ucx().ucp_request_check_status(r) == UCS_INPROGRESS) ucx().ucp_worker_progress(worker_);
-    ucx().ucp_request_free(r);
-  }
+  std::vector<ucp_ep_h> endpoints;
+  for (const auto& d : peers_)
+    if (d && d->ep_) endpoints.push_back(d->ep_);
+  close_all(worker_, endpoints);
   for (auto& queue : waiting_)
     for (Arrival& a : queue) release(a);
   for (Settling& s : settling_) release(s.arrival);
@@ -93,12 +105,12 @@ UcxEndpoints::Worker::~Worker() {
   for (Sending* s : sending_) delete s;
 }
 
-std::string UcxEndpoints::Worker::address() const {
+std::string address_of(ucp_worker_h worker) {
   ucp_address_t* a = nullptr;
   size_t n = 0;
-  check(ucx().ucp_worker_get_address(worker_, &a, &n), "ucp_worker_get_address");
+  check(ucx().ucp_worker_get_address(worker, &a, &n), "ucp_worker_get_address");
   std::string bytes(reinterpret_cast<const char*>(a), n);
-  ucx().ucp_worker_release_address(worker_, a);
+  ucx().ucp_worker_release_address(worker, a);
   return bytes;
 }
 

@@ -18,6 +18,8 @@ inline ucs_memory_type_t memory_type(const Tensor& x) {
   return x.device().is_cuda() ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
 }
 
+std::string address_of(ucp_worker_h);  // in bytes, with which another process connects to it
+
 struct UcxEndpoints::Worker {
   struct Arrival {  // an active message whose data waits: behind a descriptor (rendezvous), or in a copy
     Header header;
@@ -43,7 +45,6 @@ struct UcxEndpoints::Worker {
 
   Worker(Mailbox& box, Liveness& live, const TransportOptions& o, int size);
   ~Worker();
-  std::string address() const;
   void connect(Rank peer, const std::string& address);
   void land_on(Device);
   void progress();  // takes the lock

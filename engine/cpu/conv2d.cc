@@ -36,19 +36,23 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //                Where a group has fewer channels than the 16 of its vectors it fills them up with zeros:
 //                there ours wins by 1.2 to 3, in weight gradients by 2 to 5. From 16 on, ours wins where
 //                windows are two or more pixels apart, by 1.1 to 2
-//   1x1 data     that adds to what is there: with AVX-512 our tiles do so in registers, while oneDNN's result needs
-//                another pass over both images, which costs more than its lead of a tenth in the products
-//   bf16         where the processor multiplies it, oneDNN leads by 5 to 20 %, but for many weights, which it brings
-//                into its order at every call: there our data gradient wins by 1.05 to 1.5, our forward by 1 to 1.25.
-//                In weight gradients ours wins by 1.05 to 1.35 from 64 channels on, in 1x1 from 128, and up to 1024,
-//                above which the sums do not fit a cache. From 64 to 256 channels of images of more than 6 pixels
-//                Winograd in f32 does a quarter of the products, and wins by 1.05 to 1.6
-//   3x3 in f32   Winograd wins by 1.2 to 3.5 from 16 channels on; with AVX-512 from 32 in gradients, and in those of
-//                weights up to 512, above which the sums no longer fit a cache
-//   f32 with AVX-512: our weight gradient reads images in place where oneDNN copies them, and wins by 1.05 to 2 from 64
-//                channels on, in 1x1 up to 256; so do our other passes of 1x1 with 8 to 64 thousand weights, by 1 to 1.5
+//   1x1 data     that adds to what is there: with AVX-512 our tiles do so in registers, while oneDNN's result
+//                needs another pass over both images, which costs more than its lead of a tenth in the
+//                products
+//   bf16         where the processor multiplies it, oneDNN leads by 5 to 20 %, but for many weights, which it
+//                brings into its order at every call: there our data gradient wins by 1.05 to 1.5, our
+//                forward by 1 to 1.25. In weight gradients ours wins by 1.05 to 1.35 from 64 channels on, in
+//                1x1 from 128, and up to 1024, above which the sums do not fit a cache. From 64 to 256
+//                channels of images of more than 6 pixels Winograd in f32 does a quarter of the products,
+//                and wins by 1.05 to 1.6
+//   3x3 in f32   Winograd wins by 1.2 to 3.5 from 16 channels on; with AVX-512 from 32 in gradients, and in
+//                those of weights up to 512, above which the sums no longer fit a cache
+//   f32 with AVX-512: our weight gradient reads images in place where oneDNN copies them, and wins by 1.05 to
+//                2 from 64 channels on, in 1x1 up to 256; so do our other passes of 1x1 with 8 to 64 thousand
+//                weights, by 1 to 1.5
 //   AVX-512      oneDNN keeps the rest
-//   1x1 forward  with AVX2, oneDNN's is 10 % faster than ours in f32; in bf16 it would need a copy of the image in f32
+//   1x1 forward  with AVX2, oneDNN's is 10 % faster than ours in f32; in bf16 it would need a copy of the
+//                image in f32
 enum class Way { kOneDnn, kDirect, kWinograd, kDepthwise, kGrouped };
 enum class Pass { kForward, kData, kWeights };
 

@@ -20,6 +20,7 @@ struct NormRows {
   int64_t first, last, width, length;
 };
 // What a pass reads and writes; what it does not use is null. Constants are of one row.
+// Large class: the operands of all kernels of a norm, each of which uses some.
 struct NormPass {
   const void *x = nullptr, *residual = nullptr, *y = nullptr, *dy = nullptr;
   void *out = nullptr, *dr = nullptr;                       // y or dx; the masked dy

@@ -69,8 +69,9 @@ HD void keep_floats(float* to, const float (&from)[V]) {
 // Calls f(at, in) for each row of the team's piece, in order. A Body, which describes what a row needs, has
 //   constants = body.column<V>(s, j)    what columns j .. j+V-1 need
 //   in = body.take<V>(at)               the loads of V elements from `at` on
-//   kAhead                              how many rows are loaded before anything of them is stored: the compiler cannot
-//                                       move loads before stores, which may go to the same memory
+//   kAhead                              how many rows are loaded before anything of them is stored: the
+//                                       compiler cannot move loads before stores, which may go to the same
+//                                       memory
 template <int V, class Body, class F>
 HD void each_row(const Sweep& s, const Body& body, uint32_t team, int64_t j, F f) {
   int left = s.count(team);

@@ -12,6 +12,7 @@ namespace skein {
 // rounded as it is written, x is not. theta is only read; u may not be theta. `pi` is written if given. `on`
 // is a flag in the device's memory (engine/vectors/loss_scale.h) or null. If it is 0, g is ignored: m stays,
 // u <- 0, pi <- 0, s <- theta and x <- theta.
+// Large class: the arguments of one function, by name.
 struct GemArgs {
   Tensor x, m, s, u, pi;
   Tensor g, theta;

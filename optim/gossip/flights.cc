@@ -62,7 +62,7 @@ void Flights::turn(Worker& me) {
 void Flights::absorb(const Worker& me) {
   std::vector<Tensor> in;
   std::vector<double> w;
-  for (const comm::Edge& e : mix_.in) {
+  for (const comm::Edge& e : in_air_.mix.in) {
     const auto m = here_.find({started_ - 1, e.peer});
     CHECK(m != here_.end(), "a gossip that has not landed");
     in.push_back(me.comm.beside(sum_.all(), m->second).payload);
@@ -85,15 +85,15 @@ void Flights::launch(const Worker& me) {
     combine(me.comm, {.y = sum_.all(), .x = sum_.all(), .self = p.self}, p, {});
   }
   sum_.keep(p.self);
-  mix_ = p, mix_of_ = q;
+  in_air_.mix = p, in_air_.number = q;
   ++started_;
   aloft_ = !p.in.empty();
 }
 
 const comm::Edge* Flights::missing(const Worker& me) {
   const int64_t q = started_ - 1;
-  if (mix_of_ != q) mix_ = mix_at(me, q), mix_of_ = q;
-  for (const comm::Edge& e : mix_.in) {
+  if (in_air_.number != q) in_air_.mix = mix_at(me, q), in_air_.number = q;
+  for (const comm::Edge& e : in_air_.mix.in) {
     if (here_.count({q, e.peer})) continue;
     std::optional<comm::Message> m = me.comm.poll(e.peer, kShare, q);
     if (!m) return &e;
@@ -128,7 +128,7 @@ void Flights::wait_a_moment(const Worker& me, const comm::Edge& e, double second
 // A worker that has come to a meeting starts its next gossip only if it hears that another one waits for it.
 void Flights::hurry(const Worker& me) {
   const int64_t q = started_ - 1;
-  for (const comm::Edge& e : mix_.in)
+  for (const comm::Edge& e : in_air_.mix.in)
     if (!here_.count({q, e.peer})) calls_.ask(me.comm, e.peer, q);
 }
 

@@ -73,8 +73,10 @@ class Flights {
 
   int64_t started_ = 0, aloft_ = 0;  // gossips started; 1 if the last of them is not absorbed
   std::map<Place, comm::Message> here_;
-  comm::Mix mix_;        // of the gossip in the air
-  int64_t mix_of_ = -1;  // its number
+  struct {
+    comm::Mix mix;
+    int64_t number = -1;
+  } in_air_;  // the gossip in the air
 };
 
 }  // namespace skein::optim

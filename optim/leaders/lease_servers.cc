@@ -214,14 +214,15 @@ Leases::~Leases() = default;
 void Leases::take_stock() {
   const bool counted = comm_.meter().turn(false);
   int64_t rounds = -1, taken = 0;
-  for (const auto& one : comm::gather_numbers(comm_, {double(inherited_ ? rounds_ : -1), double(taken_)})) {
+  for (const auto& one :
+       comm::gather_numbers(comm_, {double(past_.inherited ? past_.rounds : -1), double(past_.taken)})) {
     if (int64_t(one[0]) > rounds) rounds = int64_t(one[0]), taken = 0;
     if (int64_t(one[0]) == rounds) taken += int64_t(one[1]);
   }
   comm_.meter().turn(counted);
   if (rounds < 0) return;
-  if (!inherited_ || rounds_ < rounds) taken_ = 0;
-  rounds_ = rounds;
+  if (!past_.inherited || past_.rounds < rounds) past_.taken = 0;
+  past_.rounds = rounds;
   standing_ = {.left = std::max<int64_t>(0, steps_ - taken), .rounds = rounds};
 }
 
@@ -243,7 +244,7 @@ lease::Next Leases::is_due(Next round) {
   return round;
 }
 void Leases::end_round() {
-  if (std::exchange(in_round_, false)) ++rounds_, taken_ = 0;
+  if (std::exchange(in_round_, false)) ++past_.rounds, past_.taken = 0;
 }
 
 lease::Next Leases::next() {
@@ -255,7 +256,7 @@ lease::Next Leases::next() {
     mine_ = a.steps;
   }
   --mine_;
-  ++taken_;
+  ++past_.taken;
   return Next::kSteps;
 }
 
@@ -265,7 +266,7 @@ lease::Next Leases::meet() {
   mine_ = 0;
   if (a.next != Next::kMet) return is_due(a.next);
   standing_ = a.standing;
-  rounds_ = standing_.rounds;
+  past_.rounds = standing_.rounds;
   stepped_ = false;
   return a.next;
 }
@@ -306,12 +307,12 @@ Answer Leases::ask_oneself(const Word& w) {
 void Leases::visit(Archive& a) {
   constexpr int64_t kRound = int64_t(1) << 32;
   const bool changes = !a.loading() && comm_.transport().mailbox().epoch_ends();
-  int64_t leased = changes ? -1 - (rounds_ * kRound + taken_) : mine_;
+  int64_t leased = changes ? -1 - (past_.rounds * kRound + past_.taken) : mine_;
   a("leased", leased);
   if (a.loading()) {
-    inherited_ = leased < 0;
+    past_.inherited = leased < 0;
     mine_ = std::max<int64_t>(0, leased);
-    if (inherited_) rounds_ = (-1 - leased) / kRound, taken_ = (-1 - leased) % kRound;
+    if (past_.inherited) past_.rounds = (-1 - leased) / kRound, past_.taken = (-1 - leased) % kRound;
   }
   Under server(a, "server."), group(a, "group.");
   if (comm_.rank() == 0) standing_.visit(server);

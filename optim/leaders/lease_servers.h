@@ -55,11 +55,13 @@ class Leases {
   comm::Communicator& hub_;
   comm::Rank server_ = 0;  // of the own group
   int64_t sequence_ = 0, mine_ = 0;
-  bool open_ = false, stepped_ = false;          // stepped_: has asked for a step since all met last
-  const int64_t steps_;                          // of a cycle
-  int64_t rounds_ = 0, taken_ = 0;               // rounds that are over, and own steps since the last one
+  bool open_ = false, stepped_ = false;  // stepped_: has asked for a step since all met last
+  const int64_t steps_;                  // of a cycle
+  struct Past {
+    int64_t rounds = 0, taken = 0;  // rounds that are over, and own steps since the last one
+    bool inherited = false;         // both are of another epoch of the membership
+  } past_;
   bool in_round_ = false;                        // one is due, or under way
-  bool inherited_ = false;                       // rounds_ and taken_ are of another epoch of the membership
   std::string invitation_;                       // to the global server's inbox
   lease::Standing standing_;                     // worker 0 visits it
   std::optional<lease::CycleBook> alone_;        // of a world of one

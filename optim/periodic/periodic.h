@@ -142,8 +142,8 @@ class Flight {
   void start(Worker&, const Tensor& like, const Tensor& anchor = {});
 
   void carry_on(Worker&);  // to be called first in every iterate
-  Means
-  land();  // waits for the mean, which stays as it is until the next carry_on(); empty if nothing is under way
+  // Waits for the mean, which stays as it is until the next carry_on(); empty if nothing is under way.
+  Means land();
   void set_out(Worker&, const Tensor& x);       // gives x, after land()
   const Tensor& own() const { return own_.x; }  // what was given last; may be written after land()
   void finish();                                // waits until no peer writes here any more

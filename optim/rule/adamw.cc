@@ -1,6 +1,6 @@
 // Adam with decoupled weight decay.  Loshchilov & Hutter, ICLR 2019, Algorithm 2; as torch.optim.AdamW.
 //
-//   m, v   running means of g and g^2, start 0      t   steps taken      lambda   weight decay, times the rate
+//   m, v   running means of g and g^2, start 0      t   steps taken      lambda   weight decay, times eta
 //
 //   m <- beta1 m + (1 - beta1) g,  v <- beta2 v + (1 - beta2) g^2
 //   x <- x - eta (m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon) + lambda x)

@@ -2,8 +2,8 @@
 //
 //   u_s   AdamW's direction of segment s, weight decay included      w_s   its weights
 //
-//   w_s <- w_s - eta (|w_s| / |u_s|) u_s;  as in timm, segments without weight decay (norms, biases, all of them if
-//   --weight-decay is 0) by u_s itself
+//   w_s <- w_s - eta (|w_s| / |u_s|) u_s;  as in timm, segments without weight decay (norms, biases, all of
+//   them if --weight-decay is 0) by u_s itself
 //
 // timm clips the gradient of all segments at norm 1 first: that is --clip-norm 1.
 #include "optim/rule/moments.h"

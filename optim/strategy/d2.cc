@@ -3,8 +3,10 @@
 //   d2                  D2: Tang, Lian, Yan, Zhang & Liu, ICML 2018
 //   momentum-tracking   Takezawa et al., 2022: gradient tracking of the local rule's steps, momentum included
 //
-//   x_i  model of worker i      u_i  -eta times the direction of the local rule, at x_i      c_i  correction, starts 0
-//   W    symmetric mixing weights; of d2, (I + W) / 2 of one graph, since it diverges where an eigenvalue is below -1/3
+//   x_i  model of worker i      u_i  -eta times the direction of the local rule, at x_i
+//   c_i  correction, starts 0
+//   W    symmetric mixing weights; of d2, (I + W) / 2 of one graph, since it diverges where an eigenvalue is
+//        below -1/3
 #include "engine/vectors/vec.h"
 #include "optim/gossip/exact_average.h"
 

@@ -30,10 +30,8 @@ class Lsgd final : public Strategy, public WithServer {
         tau_g_(o.integer("tau-global", 16, 1)),
         window_length_(o.integer("loss-window", tau_l_, 1)),
         groups_(o.word("groups", "hosts") == "hosts" ? 0 : o.integer("groups", 1, 1)),
-        c_l_(o.number("c-local", 0.1)),
-        c_g_(o.number("c-global", 0.1)),
-        p_l_(o.number("prox-local", 0)),
-        p_g_(o.number("prox-global", 0)) {
+        local_{o.number("c-local", 0.1), o.number("prox-local", 0)},
+        global_{o.number("c-global", 0.1), o.number("prox-global", 0)} {
     if (tau_g_ % tau_l_ != 0)
       throw BadOption(text("--tau-global ", tau_g_, ": a multiple of --tau-local ", tau_l_, " is needed"));
     if (groups_ > 0) split_groups(world, groups_);
@@ -48,10 +46,10 @@ class Lsgd final : public Strategy, public WithServer {
     window_.emplace(window_length_, me.x.device());
     two_levels_ = two_levels(p.groups);
     const bool mixes = buffer_policy(options_) == BufferPolicy::kMix;
-    all_.emplace(me.comm, me, c_g_, p_g_ / double(tau_g_), mixes);
+    all_.emplace(me.comm, me, global_.c, global_.p / double(tau_g_), mixes);
     if (two_levels_) {
       near_ = me.comm.group(members_);
-      group_.emplace(*near_, me, c_l_, p_l_ / double(tau_l_), mixes);
+      group_.emplace(*near_, me, local_.c, local_.p / double(tau_l_), mixes);
     }
     leases_ = std::make_unique<Leases>(options_, me.comm, hub_of(me), p);
   }
@@ -122,7 +120,10 @@ class Lsgd final : public Strategy, public WithServer {
   const int64_t tau_l_, tau_g_;
   const int64_t window_length_;
   const int64_t groups_;  // 0: one per host
-  const double c_l_, c_g_, p_l_, p_g_;
+  struct Strength {
+    double c, p;  // of the pulls, and of the proximal ones
+  };
+  const Strength local_, global_;
   std::optional<LossWindow> window_;
   bool two_levels_ = false;
   std::vector<int> members_;  // of the own group, by world rank

@@ -27,6 +27,7 @@ enum Fused : unsigned {
 };
 
 // Everything a plan depends on; also the key of the cache.
+// Large class: it is compared as a whole, and a convolution has so many dimensions.
 struct ConvProblem {
   ConvPass pass;
   DType images, weights;        // the types of x and y, and of w

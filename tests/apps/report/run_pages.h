@@ -28,8 +28,10 @@ inline StepEvent step_of_run(int64_t k, int workers) {
 }
 
 inline constexpr const char* kTimeline =
-    R"({"steps":[7,7],"seconds":0.05,"tracks":["compute","transfer","waiting"],"names":["forward","all_reduce"],
-        "workers":[{"rank":0,"spans":[[0,0,0,0.03,-1,-1,-1],[1,1,0.01,0.035,7,1,1000],[2,1,0.03,0.015,7,1,-1]]},
+    R"({"steps":[7,7],"seconds":0.05,"tracks":["compute","transfer","waiting"],
+        "names":["forward","all_reduce"],
+        "workers":[{"rank":0,"spans":[[0,0,0,0.03,-1,-1,-1],[1,1,0.01,0.035,7,1,1000],
+                                       [2,1,0.03,0.015,7,1,-1]]},
                    {"rank":1,"spans":[[0,0,0,0.05,-1,-1,-1]]}]})";
 
 // A run as the trainer would have written it.

@@ -1,5 +1,5 @@
-// Elastic trainings in a simulated world: each worker goes from epoch to epoch of the membership, as apps/epoch.cc and
-// apps/launch/epochs.cc do between processes, with the world instead of sockets, doors and hosts.
+// Elastic trainings in a simulated world: each worker goes from epoch to epoch of the membership, as in
+// apps/epoch.cc and apps/launch/epochs.cc between processes; the world replaces sockets, doors and hosts.
 #pragma once
 #include <random>
 
@@ -22,8 +22,8 @@ class ElasticJob {
   ElasticJob(comm::sim::World& world, const Config& c, std::string directory, uint64_t seed)
       : world_(world), config_(c), directory_(std::move(directory)), random_(seed) {}
 
-  // ---- what happens to workers. Each does nothing, and returns false, if more would be lost by it than a quorum can do
-  // without that is still needed.
+  // ---- what happens to workers. Each does nothing, and returns false, if more would be lost by it than a
+  // quorum that is still needed can do without.
   void found(int workers) {  // and, with --servers dedicated, their server
     const int n = workers + config_.of_algorithm.contains("servers");
     if (n > workers) servers_.insert(Id(workers));
@@ -291,8 +291,8 @@ class ElasticJob {
         t->second->step_number();
   }
 
-  // ---- whom the others can do without: in every epoch that is not over for all, more than half remain or, where all
-  // lost ones are known to have ended, half. A newcomer that has not come yet is of no help.
+  // ---- whom the others can do without: in every epoch that is not over for all, more than half remain or,
+  // where all lost ones are known to have ended, half. A newcomer that has not come yet is of no help.
   bool may_lose(const std::set<Id>& victims, Death how) const {
     for (Id v : victims)
       if (!works(v) || leaving_.count(v)) return false;
