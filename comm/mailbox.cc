@@ -24,7 +24,7 @@ std::string objection(Rank owner, const Membership& members, const Header& h) {
     return text("rank ", owner, " refuses a message of rank ", h.from, " (tag ", h.tag, ", step ", h.step,
                 "): ");
   };
-  if (!members.welcomes(h.epoch))
+  if (h.epoch != members.epoch())
     return text(from(), "it is of membership epoch ", h.epoch, ", ours is ", members.epoch());
   if (const std::string c = contradiction(h); !c.empty()) return text(from(), c);
   if (h.bytes > host_memory()) return text(from(), h.bytes, " bytes are more than this machine has memory");
@@ -83,7 +83,6 @@ std::string Mailbox::put(Message m) {
   if (m.kind != Kind::kData)
     return refuse(
         text("rank ", owner_, " got a message of unknown kind ", int(m.kind), " from rank ", m.from));
-  if (membership_.past(m.epoch)) return {};
   if (const std::string why = objection(owner_, membership_, m); !why.empty()) return refuse(why);
   if (m.pieces == 1 && m.payload.bytes() != m.bytes)
     return refuse(text("rank ", owner_, " got ", m.payload.bytes(), " bytes from rank ", m.from, " (tag ",
@@ -109,13 +108,6 @@ Mailbox::Heed::Heed(Mailbox& box, const Key& k)
 Mailbox::Heed::~Heed() {
   const std::lock_guard lock(box_.mutex_);
   box_.heeded_.erase(mine_);
-}
-
-void Mailbox::begin_epoch(uint32_t epoch) {
-  std::lock_guard lock(mutex_);
-  membership_.set_epoch(epoch);
-  parcels_.drop_before(epoch);
-  room_.notify_all();
 }
 
 Tensor Mailbox::landing(const Header& h, Allocator& from) {

@@ -32,8 +32,6 @@ class Mailbox {
   bool wait_room(Rank from, int64_t bytes, Clock::time_point until);  // false: there still is none
   // As Membership::lose(); wakes all waits.
   void lose(Rank, const std::string& why, bool ended = false, std::optional<double> silent = {});
-  // Whether a message is of an epoch so old that it is silently dropped (Membership::let_epochs_overlap).
-  bool outdated(const Header& h) const { return membership_.past(h.epoch); }
   void leave(Rank);
   void fail(Rank);
   void poison(const std::string& why);  // every later wait throws Error(why)
@@ -68,8 +66,6 @@ class Mailbox {
   std::optional<int64_t> later_step(const Key&) const;
   // Lists, for the message of a Timeout, what waits here from a sender.
   std::string holds(uint32_t communicator, Rank from) const;
-  // Makes the next membership epoch this rank's own, and drops the messages of older ones.
-  void begin_epoch(uint32_t epoch);
   int64_t arrivals() const { return parcels_.arrivals(); }
   // The letters by which members agree about the next epoch (Kind::kLetter), in the order of their arrival.
   std::vector<Message> take_letters();

@@ -40,17 +40,6 @@ std::optional<Message> Parcels::take(const Key& k) {
   return m;
 }
 
-void Parcels::drop_before(uint32_t epoch) {
-  for (auto i = waiting_.begin(); i != waiting_.end();) {
-    std::erase_if(i->second, [&](const Parcel& p) {
-      const bool old = p.message.epoch < epoch;
-      if (old) held_[p.message.from] -= p.message.bytes;
-      return old;
-    });
-    i = i->second.empty() ? waiting_.erase(i) : std::next(i);
-  }
-}
-
 bool Parcels::room(Rank from, int64_t bytes) const {
   const auto h = held_.find(from);
   return h == held_.end() || h->second == 0 || h->second + bytes <= bound_;

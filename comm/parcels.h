@@ -31,7 +31,6 @@ class Parcels {
   bool has(const Key& k) { return find(k) != waiting_.end(); }
   // The oldest that matches, if there is one.
   std::optional<Message> take(const Key&);
-  void drop_before(uint32_t epoch);  // those of older epochs
   // Whether so many bytes may still be added.
   bool room(Rank from, int64_t bytes) const;
   // The smallest step after `key.step` that waits under the same communicator, sender and tag. None if the

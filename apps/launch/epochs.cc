@@ -177,7 +177,7 @@ Epochs::~Epochs() {
   for (const View::Member& m : now_->view.members) note.doors.push_back(read_card(m.card));
   past_.clear();
   now_.reset();
-  door_ = {};
+  door_.socket = {};
   try {
     const auto found = directory_.empty() ? std::nullopt : read_membership(directory_);
     if (found) note = *found;
@@ -197,13 +197,13 @@ comm::Rank Epochs::server() const {
 
 // Workers that a launcher has started on one host are not to be reached from others.
 void Epochs::open_door() {
-  door_ = comm::listen_at(door_port_, is_of_one_host(), o_.ports);
+  door_.socket = comm::listen_at(door_.port, is_of_one_host(), o_.ports);
   write_card();
 }
 
 void Epochs::write_card() {
   card_ =
-      make_card(door_port_, is_of_one_host() ? std::vector<std::string>{kThisHost} : comm::own_addresses(),
+      make_card(door_.port, is_of_one_host() ? std::vector<std::string>{kThisHost} : comm::own_addresses(),
                 serves_, register_.words());
 }
 
@@ -243,7 +243,7 @@ std::unique_ptr<Connection> Epochs::connect(comm::Rendezvous& met, View view) {
 void Epochs::open_council(Connection& c, std::unique_ptr<comm::Succession> begun) {
   comm::Refusals& refusals = c.transport->mailbox().refusals();
   c.door = std::make_unique<comm::Door>(
-      door_, key_, refusals.callers,
+      door_.socket, key_, refusals.callers,
       comm::Door::Answers{.admit = [this, &c](const auto& a) { return consider(a, c); },
                           .gone = [&c](comm::MemberId m) { c.council->forget(m); },
                           .describe = [this](const std::string& v) { return describe(v); }});
@@ -308,7 +308,7 @@ std::unique_ptr<Connection> Epochs::meet_members(const View& v) {
   r.key = key_;
   r.epoch = v.epoch;
   r.deadline = std::min(o_.deadline, kAssembling);
-  if (r.rank == 0) r.listener = Fd(fcntl(door_.get(), F_DUPFD_CLOEXEC, 0));
+  if (r.rank == 0) r.listener = Fd(fcntl(door_.socket.get(), F_DUPFD_CLOEXEC, 0));
   r.in_vain = [&] { return now_ && now_->council->is_past(v); };
   const int rank = r.rank, size = r.size;
   comm::Rendezvous met(std::move(r));

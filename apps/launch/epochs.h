@@ -62,8 +62,10 @@ class Epochs {
   comm::Secret key_;
   bool key_is_drawn_ = false;  // for this job, so that newcomers can have it only from its note
   std::string directory_;      // where the note is
-  comm::Fd door_;              // where this process listens as long as it lives
-  int door_port_ = 0;
+  struct {
+    comm::Fd socket;
+    int port = 0;
+  } door_;  // where this process listens as long as it lives
   Register register_;
   uint32_t complained_of_ = 0;  // the epoch for which the register could not keep a view
   std::string card_;            // its port, its addresses, and the register that it sees

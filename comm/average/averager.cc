@@ -64,23 +64,22 @@ std::vector<std::vector<double>> tell(const Circle& circle, const std::vector<do
 Averager::Averager(Circle members, std::unique_ptr<Topology> graph, const Tensor& x, Averaging algorithm,
                    uint32_t epoch)
     : circle_(std::move(members)),
-      members_(circle_.comm),
       graph_(std::move(graph)),
       x_(x),
-      mean_({x.size()}, x.dtype(), members_.allocator()),
+      mean_({x.size()}, x.dtype(), circle_.comm.allocator()),
       algorithm_(algorithm),
       epoch_(epoch) {
   if (algorithm_ == Averaging::kAllReduce)
     before_ = x_.clone();
   else
-    CHECK(graph_ && graph_->size() == members_.size(), "a graph over the members");
+    CHECK(graph_ && graph_->size() == circle_.comm.size(), "a graph over the members");
 }
 
 void Averager::meet(bool with_sizes) {
   copy_bytes(mean_, x_);
   exact_mean(mean_);
   if (!with_sizes) return;
-  size_ = Tensor({x_.size()}, x_.dtype(), members_.allocator());
+  size_ = Tensor({x_.size()}, x_.dtype(), circle_.comm.allocator());
   absolute(size_, x_);
   exact_mean(size_);
 }
@@ -89,20 +88,20 @@ double Averager::largest() const { return largest_of(mean_); }
 
 void Averager::exact_mean(const Tensor& x) {
   if (holds_doubles(x)) return exact_mean_of_doubles(x);
-  members_.mean(x).wait();
+  circle_.comm.mean(x).wait();
 }
 
 // The member that owns a part sums it in rank order and sends the mean to all.
 void Averager::exact_mean_of_doubles(const Tensor& x) {
-  const int n = members_.size();
-  const Rank me = members_.rank();
+  const int n = circle_.comm.size();
+  const Rank me = circle_.comm.rank();
   const int64_t step = means_++;
   const auto part = [&](Rank r) {
     const int64_t from = x.size() * r / n, to = x.size() * (r + 1) / n;
     return x.view({to - from}, from);
   };
   for (Rank r = 0; r < n; ++r)
-    if (r != me) members_.push(r, kPart, step, 1, part(r));
+    if (r != me) circle_.comm.push(r, kPart, step, 1, part(r));
   const Tensor mine = part(me).clone();
   Tensor sum = mine;
   for (Rank r = 0; r < n; ++r) {
@@ -114,7 +113,7 @@ void Averager::exact_mean_of_doubles(const Tensor& x) {
   }
   multiply(sum, 1.0 / n);
   for (Rank r = 0; r < n; ++r)
-    if (r != me) members_.push(r, kMeanPart, step, 1, sum);
+    if (r != me) circle_.comm.push(r, kMeanPart, step, 1, sum);
   for (Rank r = 0; r < n; ++r)
     copy_bytes(part(r), r == me ? sum : await(circle_, r, kMeanPart, step, patience(), part(r)).payload);
 }
@@ -124,7 +123,7 @@ void Averager::round() {
     exact_mean(x_);
     copy_bytes(before_, x_);
   } else {
-    const Mix p = in_fp32(graph_->at(members_.rank(), done_));
+    const Mix p = in_fp32(graph_->at(circle_.comm.rank(), done_));
     if (algorithm_ == Averaging::kPushSum)
       push_sum(p);
     else if (!p.out.empty())
@@ -135,10 +134,10 @@ void Averager::round() {
 }
 
 void Averager::send_share(const Edge& e) {
-  if (!holds_doubles(x_)) return members_.push(e.peer, kShare, done_, float(e.weight), x_, e.weight * w_);
-  const Tensor share(x_.shape(), x_.dtype(), members_.allocator());
+  if (!holds_doubles(x_)) return circle_.comm.push(e.peer, kShare, done_, float(e.weight), x_, e.weight * w_);
+  const Tensor share(x_.shape(), x_.dtype(), circle_.comm.allocator());
   multiplied(share, e.weight, x_);
-  members_.push(e.peer, kShare, done_, 1, share, e.weight * w_);
+  circle_.comm.push(e.peer, kShare, done_, 1, share, e.weight * w_);
 }
 
 // One peer at a time: if it has gone, its share stays here and its edge is skipped.
@@ -152,7 +151,7 @@ void Averager::push_sum(const Mix& p) {
   if (holds_doubles(x_))
     multiply(x_, kept);
   else
-    mix({.y = x_, .x = x_, .self = kept, .sent = sent, .wire = members_.options().wire});
+    mix({.y = x_, .x = x_, .self = kept, .sent = sent, .wire = circle_.comm.options().wire});
   w_ *= kept;
   pushed_ = done_ + 1;
   for (const Edge& e : p.in) try {
@@ -161,7 +160,7 @@ void Averager::push_sum(const Mix& p) {
     } catch (const Timeout&) { owed_.emplace(e.peer, done_); }
   // A message that comes late counts when it comes.
   std::erase_if(owed_, [&](const auto& o) {
-    const auto late = members_.poll(o.first, kShare, o.second);
+    const auto late = circle_.comm.poll(o.first, kShare, o.second);
     if (late) add(*late);
     return late.has_value();
   });
@@ -173,16 +172,16 @@ void Averager::add(const Message& m) {
 }
 
 bool Averager::near(Rank peer) const {
-  return !holds_doubles(x_) && share_memory(members_, peer);  // doubles always travel as messages
+  return !holds_doubles(x_) && share_memory(circle_.comm, peer);  // doubles always travel as messages
 }
 
 // Broken off in shared memory, every number is averaged on both sides or on none. By messages, both must have
 // sent before either may average.
 void Averager::pair(Rank peer) {
-  if (near(peer)) return average_in_place(members_, peer, x_, kInPlace, done_);
-  members_.push(peer, kPair, done_, 1, x_);
+  if (near(peer)) return average_in_place(circle_.comm, peer, x_, kInPlace, done_);
+  circle_.comm.push(peer, kPair, done_, 1, x_);
   pushed_ = done_ + 1;
-  average_in(await(circle_, peer, kPair, done_, members_.options().deadline, x_));
+  average_in(await(circle_, peer, kPair, done_, circle_.comm.options().deadline, x_));
 }
 
 void Averager::average_in(const Message& m) {
@@ -199,7 +198,7 @@ Spread Averager::look(Wish mine) {
     s.rms = std::hypot(s.rms, member[2]);
     s.wishes.push_back(Wish(int(member[3])));
   }
-  s.rms /= std::sqrt(double(std::max<int64_t>(1, x_.size()) * members_.size()));
+  s.rms /= std::sqrt(double(std::max<int64_t>(1, x_.size()) * circle_.comm.size()));
   return s;
 }
 
@@ -218,11 +217,11 @@ void Averager::divide() {
 }
 
 void Averager::bequeath(Rank heir) {
-  members_.push(heir, kWill, 0, 1, x_, w_);
+  circle_.comm.push(heir, kWill, 0, 1, x_, w_);
   w_ = 0;
 }
 void Averager::inherit(Rank leaving) {
-  add(members_.take(leaving, kWill, 0));
+  add(circle_.comm.take(leaving, kWill, 0));
   if (before_) copy_bytes(before_, x_);
 }
 
@@ -245,7 +244,7 @@ void Averager::absorb(const Circle& circle, const std::vector<Rank>& ranks) {
 bool Averager::awaited(Rank peer) const {
   if (algorithm_ == Averaging::kAllReduce || taken_.count(peer)) return false;
   if (algorithm_ == Averaging::kPairwise && (near(peer) || pushed_ <= done_)) return false;
-  const std::vector<Edge> in = graph_->at(members_.rank(), done_).in;
+  const std::vector<Edge> in = graph_->at(circle_.comm.rank(), done_).in;
   return std::any_of(in.begin(), in.end(), [&](const Edge& e) { return e.peer == peer; });
 }
 
@@ -253,7 +252,7 @@ bool Averager::awaited(Rank peer) const {
 void Averager::fetch(const Circle& living, Rank peer) try {
   const Tag tag = algorithm_ == Averaging::kPairwise ? kPair : kShare;
   for (const auto began = Clock::now(); seconds_since(began) < patience();) {
-    if (const auto m = members_.poll(peer, tag, done_)) {
+    if (const auto m = circle_.comm.poll(peer, tag, done_)) {
       algorithm_ == Averaging::kPairwise ? average_in(*m) : add(*m);
       taken_.insert(peer);
       return;

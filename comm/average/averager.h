@@ -86,12 +86,11 @@ class Averager {
   bool near(Rank peer) const;
   bool awaited(Rank peer) const;
   void fetch(const Circle& living, Rank peer);
-  double patience() const { return 0.75 * members_.options().deadline; }
+  double patience() const { return 0.75 * circle_.comm.options().deadline; }
   void exact_mean(const Tensor& x);
   void exact_mean_of_doubles(const Tensor& x);
 
   const Circle circle_;
-  Communicator& members_;  // of the circle
   const std::unique_ptr<Topology> graph_;
   const Tensor x_, mean_;
   Tensor size_;    // each number's; empty if sizes are not asked for

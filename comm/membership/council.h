@@ -114,8 +114,7 @@ class Council {
   SuccessionChain chain_;
   Routes routes_;           // the first is that of this epoch
   uint32_t abandoned_ = 0;  // the latest epoch that this process never begins
-  bool epoch_ends_ = false, stop_ = false;
-  bool end_is_told_ = false;  // CouncilOptions::ended has been called
+  bool epoch_ends_ = false, stop_ = false, end_is_told_ = false;  // told: CouncilOptions::ended was called
   Thread thread_;
 };
 

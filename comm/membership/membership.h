@@ -44,14 +44,6 @@ class Membership {
   int size() const { return int(state_.size()); }
   uint32_t epoch() const { return epoch_; }
   void set_epoch(uint32_t e) { epoch_ = e; }
-  // While a membership changes, ranks reach the next epoch at different moments. After this call, messages of
-  // the previous and the next epoch come in (their communicators differ, so nothing is mixed), and older ones
-  // are dropped. Without it, every other epoch is refused.
-  void let_epochs_overlap() { overlap_ = true; }
-  bool welcomes(uint32_t e) const {
-    return e == epoch_ || (overlap_ && (e + 1 == epoch_ || e == epoch_ + 1));
-  }
-  bool past(uint32_t e) const { return overlap_ && e + 1 < epoch_; }
 
   // The rank died or fell silent; the first reason is kept. `ended`: it has certainly ended, and is not a
   // rank that was cut off and continues alone. `silent`: seconds since its last sign of life, where known.
@@ -76,7 +68,6 @@ class Membership {
  private:
   enum class State : uint8_t { kAlive, kLeft, kLost };
   std::atomic<uint32_t> epoch_;
-  std::atomic<bool> overlap_{false};
   std::atomic<int> lost_{0}, failed_{0};  // failed_ counts those not yet lost
   mutable std::mutex mutex_;
   std::vector<State> state_;

@@ -86,10 +86,10 @@ bool Inflow::take_header(const Fd& socket, bool& moved) {
   return true;
 }
 
-// What the mailbox refuses, or drops, or takes as a whole, is read into memory of its own. What it refuses
+// What the mailbox refuses or takes as a whole is read into memory of its own. What it refuses
 // and is so long that none of ours would send it as one piece is not read at all.
 bool Inflow::prepare() {
-  const bool data = now_.header.kind == Kind::kData && !box_.outdated(now_.header);
+  const bool data = now_.header.kind == Kind::kData;
   now_.into = data ? box_.landing(now_.header, skein::allocator(kCpu)) : Tensor();
   now_.landing = bool(now_.into);
   if (data && !now_.landing && int64_t(now_.length) > kPieceBytes) {
@@ -119,7 +119,6 @@ bool Inflow::take_payload(const Fd& socket, bool& moved) {
 
 void Inflow::finish() {
   if (now_.landing) return box_.landed(now_.header, now_.into);
-  if (box_.outdated(now_.header) && now_.header.kind == Kind::kData) return;
   Message m{now_.header, std::move(now_.into)};
   m.pieces = 1;
   goodbye = now_.header.kind == Kind::kGoodbye;
@@ -132,8 +131,7 @@ bool Inflow::step(const Fd& socket, bool& moved) {
     case Stage::kHeader:
       return take_header(socket, moved);
     case Stage::kRoom:
-      moved = now_.header.kind != Kind::kData || now_.header.piece > 0 || box_.outdated(now_.header) ||
-              box_.room(peer_, now_.header.bytes);
+      moved = now_.header.kind != Kind::kData || now_.header.piece > 0 || box_.room(peer_, now_.header.bytes);
       return !moved || prepare();
     case Stage::kPayload:
       return take_payload(socket, moved);

@@ -43,7 +43,6 @@ void UcxEndpoints::Worker::admit_all() {
 bool UcxEndpoints::Worker::admit(Arrival& a) {
   const Header& h = a.header;
   if (h.kind != Kind::kData) return take_in(a), true;
-  if (box_.outdated(h)) return release(a), true;
   if (h.piece == 0 && !box_.room(h.from, h.bytes)) return false;
   const Piece range = h.pieces > 0 && h.bytes >= 0 ? piece_of(h) : Piece{0, -1};
   const bool whole = int64_t(a.length) == range.end - range.begin;

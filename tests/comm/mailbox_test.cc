@@ -109,25 +109,6 @@ TEST(Mailbox, AnotherEpochIsRefusedAndSaysSoHere) {
   EXPECT_FALSE(box.poll({1, 1, 7, 0}));
 }
 
-TEST(Mailbox, WhileEpochsOverlapNeighborsComeInAndOlderOnesAreDropped) {
-  Mailbox box(0, 2);
-  box.membership().let_epochs_overlap();
-  const auto put = [&](uint32_t epoch, int64_t step) {
-    Message m = message(1, 7, step, float(epoch));
-    m.epoch = epoch;
-    return box.put(std::move(m));
-  };
-  EXPECT_EQ(put(1, 0) + put(2, 1), "");
-  EXPECT_NE(put(3, 2), "") << "nobody can be two epochs ahead";
-  box.begin_epoch(2);
-  EXPECT_FALSE(box.poll({1, 1, 7, 0})) << "what waited of epoch 1 is dropped";
-  EXPECT_EQ(value_of(box.poll({1, 1, 7, 1})), 2);
-  box.begin_epoch(3);
-  EXPECT_EQ(put(1, 3), "") << "a worker that was stopped for long is no error";
-  EXPECT_FALSE(box.poll({1, 1, 7, 3}));
-  EXPECT_TRUE(holds_nothing(box));
-}
-
 TEST(Mailbox, HeadersThatContradictThemselvesAreRefused) {
   const auto refused = [](auto change) {
     Mailbox box(0, 2);

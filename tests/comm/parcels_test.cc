@@ -42,24 +42,6 @@ TEST(Parcels, RoomIsASendersOwnAndComesBackWithWhatIsTaken) {
   EXPECT_TRUE(p.room(1, 1000));
 }
 
-TEST(Parcels, OlderEpochsAreDroppedWithTheRoomThatTheyTook) {
-  Parcels p(8);
-  for (const uint32_t epoch : {1u, 3u, 2u}) {
-    Message m = message(1, 7, 0, float(epoch));
-    m.epoch = epoch;
-    p.add(std::move(m));
-  }
-  Message old = message(2, 7, 0, 0);
-  p.add(std::move(old));
-  p.drop_before(3);
-  EXPECT_TRUE(p.room(1, 4)) << "one message is held";
-  EXPECT_FALSE(p.room(1, 5));
-  EXPECT_TRUE(p.room(2, 1000));
-  EXPECT_FALSE(p.has({1, 2, 7, 0}));
-  EXPECT_EQ(value_of(p.take({1, 1, 7, 0})), 3);
-  EXPECT_FALSE(p.has({1, 1, 7, 0}));
-}
-
 TEST(Parcels, ALaterStepIsOfTheSameSenderTagAndCommunicator) {
   Parcels p(kPlenty);
   p.add(message(1, 7, 9, 0));

@@ -55,15 +55,5 @@ TEST(Membership, AnErrorBecomesALossAfterSomeSeconds) {
   EXPECT_EQ(m.why(1), "it has ended with an error");
 }
 
-TEST(Membership, NeighboringEpochsAreWelcomeWhereTheyMayOverlap) {
-  Membership m(2, 5);
-  for (const uint32_t e : {3u, 4u, 6u}) EXPECT_FALSE(m.welcomes(e) || m.past(e)) << e;
-  EXPECT_TRUE(m.welcomes(5));
-  m.let_epochs_overlap();
-  for (const uint32_t e : {4u, 5u, 6u}) EXPECT_TRUE(m.welcomes(e) && !m.past(e)) << e;
-  EXPECT_TRUE(!m.welcomes(3) && m.past(3));
-  EXPECT_TRUE(!m.welcomes(7) && !m.past(7));
-}
-
 }  // namespace
 }  // namespace skein::comm

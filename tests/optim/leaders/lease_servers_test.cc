@@ -69,7 +69,7 @@ TEST(Leases, GoOnWithoutAWorkerFromWhatTheOthersHaveTaken) {
   });
   states.erase(states.begin() + 2);
   auto world = comm::local_world(3);
-  for (const auto& t : world) t->mailbox().begin_epoch(2);
+  for (const auto& t : world) t->mailbox().membership().set_epoch(2);
   std::atomic<int64_t> steps{0};
   in_world(world, [&](comm::Communicator& c) {
     optim::Leases leases({}, c, c, {{{0, 1, 2}}, 3 * 8, 1});
