@@ -107,7 +107,7 @@ void take_part(comm::Communicator& c, uint8_t how) {
       c.mean(Tensor::zeros({kLarge})).wait();
       break;
     case 5:
-      for (const auto& row : comm::tell(c, {1, 2}, 0)) require(row.size() == 2, "a row of what was told");
+      for (const auto& row : comm::tell({c}, {1, 2}, 0)) require(row.size() == 2, "a row of what was told");
       break;
     case 6:
       c.mean(Tensor::zeros({kCoded}), {kCodecs[(how >> 4) % 3], Tensor::zeros({kCoded})}).wait();

@@ -47,7 +47,7 @@ class Arrivals {
  public:
   void arrive(const Header& h, const Tensor& payload, bool later) {
     if (h.kind != comm::Kind::kData) return void(box_.put({h, payload.clone()}));
-    if (box_.outdated(h) || (h.piece == 0 && !box_.room(h.from, h.bytes))) return;
+    if (h.piece == 0 && !box_.room(h.from, h.bytes)) return;
     const Tensor landing =
         payload.bytes() == length_of(h) ? box_.landing(h, skein::allocator(kCpu)) : Tensor();
     if (!landing) {

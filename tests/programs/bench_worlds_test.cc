@@ -12,11 +12,11 @@ using testing_programs::Workplace;
 
 const std::string kWorlds = "timeout 200 python3 " SKEIN_SOURCE_DIR "/bench/worlds --build " SKEIN_BINARY_DIR
                             " --runs runs --results worlds.json --page page.md --cost-page page.md ";
-const char* kPage = "# Mine\n<!-- worlds: begin -->\nold\n<!-- worlds: end -->\nand more\n";
+const char* kWorldsPage = "# Mine\n<!-- worlds: begin -->\nold\n<!-- worlds: end -->\nand more\n";
 
 TEST(Worlds, KeepsItsCellsAndWritesThePageAnew) {
   const Workplace w;
-  w.write("page.md", kPage);
+  w.write("page.md", kWorldsPage);
   const std::string command = kWorlds + "--only sgp,gem,lsgd --workers 16 --links 1,10 --resume";
   const Ended e = w.run(command);
   ASSERT_EQ(e.status, 0) << e.out << e.err;
@@ -50,11 +50,11 @@ TEST(Worlds, KeepsItsCellsAndWritesThePageAnew) {
 
 TEST(Worlds, RefusesARowThatItDoesNotKnow) {
   const Workplace w;
-  w.write("page.md", kPage);
+  w.write("page.md", kWorldsPage);
   const Ended e = w.run(kWorlds + "--only none");
   EXPECT_NE(e.status, 0);
   EXPECT_NE(e.err.find("--only none: no such row"), std::string::npos) << e.err;
-  EXPECT_EQ(w.read("page.md"), kPage);
+  EXPECT_EQ(w.read("page.md"), kWorldsPage);
 }
 
 }  // namespace
