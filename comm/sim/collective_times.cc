@@ -156,8 +156,8 @@ double CollectiveTimes::delay(double messages, const Draw& draw, uint64_t chance
 // All send so many bytes to each of the others. The last to come has the links to itself, except for those
 // that came shortly before: for each suffix of the arrivals, a link ends no earlier than what that suffix
 // brings it allows.
-double CollectiveTimes::exchange(const std::vector<double>& came, double bytes, const Draw& draw,
-                                 uint64_t chance) const {
+CollectiveTimes::Exchange CollectiveTimes::exchange(const std::vector<double>& came, double bytes,
+                                                    const Draw& draw, uint64_t chance) const {
   const double each = bytes + header_;
   std::vector<double> order = came;
   std::sort(order.begin(), order.end());
@@ -180,14 +180,19 @@ double CollectiveTimes::exchange(const std::vector<double>& came, double bytes, 
       end = std::max(end, last_of(of_link, l));
     }
   }
-  return end + delay(n_ * (n_ - 1), draw, chance);
+  return {end, end + delay(n_ * (n_ - 1), draw, chance)};
 }
 
-double CollectiveTimes::sum(const std::vector<double>& came, double bytes, bool one_hop,
-                            const Draw& draw) const {
-  if (one_hop) return exchange(came, bytes, draw, 0);
-  const double summed = exchange(came, bytes / n_, draw, 0);
-  return exchange(std::vector<double>(came.size(), summed), bytes / n_, draw, 1);
+// While what one sum sends is on its way, after it has left the links, they carry the next.
+double CollectiveTimes::sum(const std::vector<double>& came, double bytes, bool one_hop, const Draw& draw) {
+  std::vector<double> from = came;
+  for (double& t : from) t = std::max(t, free_);
+  const Exchange first = exchange(from, one_hop ? bytes : bytes / n_, draw, 0);
+  free_ = first.sent;
+  if (one_hop) return first.there;
+  const Exchange second = exchange(std::vector<double>(came.size(), first.there), bytes / n_, draw, 1);
+  free_ = second.sent - (first.there - first.sent);
+  return second.there;
 }
 
 double CollectiveTimes::gather(const std::vector<double>& came, const std::vector<double>& bytes, Rank root,

@@ -16,8 +16,9 @@ class CollectiveTimes {
   // `hosts` of the members, of the site; without a site each has a link of its own, of
   // the weather's bandwidth.
   CollectiveTimes(const Site*, const Weather&, const std::vector<int>& hosts);
-  // When all have it. `bytes`: of the vector; `draw`: of this collective's chances.
-  double sum(const std::vector<double>& came, double bytes, bool one_hop, const Draw&) const;
+  // When all have it. `bytes`: of the vector; `draw`: of this collective's chances. Sums that are under way
+  // at the same time, as slices of a gradient are, have the links one after the other.
+  double sum(const std::vector<double>& came, double bytes, bool one_hop, const Draw&);
   double gather(const std::vector<double>& came, const std::vector<double>& bytes, Rank root,
                 const Draw&) const;
   std::vector<double> broadcast(const std::vector<double>& came, double bytes, Rank root, const Draw&) const;
@@ -30,7 +31,10 @@ class CollectiveTimes {
     std::vector<Rank> senders;  // whose messages do; empty: those of all
     double each = 0;            // pairs that each of them adds
   };
-  double exchange(const std::vector<double>& came, double bytes, const Draw&, uint64_t chance) const;
+  struct Exchange {
+    double sent, there;  // when the links are free again, and when all have what was sent to them
+  };
+  Exchange exchange(const std::vector<double>& came, double bytes, const Draw&, uint64_t chance) const;
   double rate_of(Rank) const;
   double latency(Rank from, Rank to) const;
   double handing_over(double messages, double bytes) const;
@@ -48,6 +52,7 @@ class CollectiveTimes {
   std::vector<Link> links_;
   double latency_ = 0;  // the longest between two of the members
   double header_ = 0;   // bytes of each message beside its payload
+  double free_ = 0;     // when the links have carried the sums so far
 };
 
 }  // namespace skein::comm::sim

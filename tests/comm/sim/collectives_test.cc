@@ -59,7 +59,18 @@ Tensor vector_of(Communicator& c, int64_t n) {
   return x;
 }
 
+// A gradient that is summed while backward hands it out.
+void sum_slices(Communicator& c) {
+  std::vector<Pending> sums;
+  for (int s = 0; s < 5; ++s) {
+    sums.push_back(c.all_reduce(vector_of(c, 1 << 16)));
+    spend(1e-3);
+  }
+  for (Pending& p : sums) p.wait();
+}
+
 const std::vector<Collective> kCases = {
+    {"sums in slices", sum_slices},
     {"sum of many", [](Communicator& c) { c.all_reduce(vector_of(c, 1 << 18)).wait(); }},
     {"sum of few", [](Communicator& c) { c.all_reduce(vector_of(c, 1000)).wait(); }},
     {"broadcast of many", [](Communicator& c) { c.broadcast(vector_of(c, 1 << 18), 3); }},
