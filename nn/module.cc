@@ -227,7 +227,8 @@ void Slicer::Plan::emit(bool all) {
 
 int64_t slice_bytes_for(int64_t gradient_bytes, double mib) {
   constexpr int64_t kKiB = 1024;
-  if (mib > 0) return int64_t(mib * double(kKiB * kKiB));
+  constexpr double kMost = 1e15;  // more than any gradient has
+  if (mib > 0) return int64_t(std::clamp(mib * double(kKiB * kKiB), 1.0, kMost));
   return std::clamp(gradient_bytes / 8, 256 * kKiB, 4096 * kKiB);
 }
 

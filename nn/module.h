@@ -108,7 +108,7 @@ int64_t count_params(Module& m);
 
 // The bytes of a slice of a gradient of so many bytes: those of `mib`, or, if it is 0, 4 MiB, beside which
 // the cost of a message is small, but an eighth of a small gradient, and at least 256 KiB, since what is sent
-// last cannot hide behind backward.
+// last cannot hide behind backward. At least one byte.
 int64_t slice_bytes_for(int64_t gradient_bytes, double mib = 0);
 
 // Turns "this leaf's gradient is final" into "this slice of g is final". Slices are windows of about

@@ -161,6 +161,8 @@ TEST(Slicer, SmallGradientsAreCutSmall) {
   EXPECT_EQ(slice_bytes_for(8 * kMiB), kMiB);
   EXPECT_EQ(slice_bytes_for(kMiB), kMiB / 4);
   EXPECT_EQ(slice_bytes_for(kMiB, 0.5), kMiB / 2);
+  EXPECT_EQ(slice_bytes_for(kMiB, 1e-9), 1);
+  EXPECT_GT(slice_bytes_for(kMiB, 1e300), kMiB);
 }
 
 TEST(Slicer, SlicesComeInOneOrderAndOnlyWhenTheirGradientsAreFinal) {
