@@ -25,6 +25,11 @@ Piece piece_of(const Header& h) {
   return {begin, std::min(begin + kPieceBytes, h.bytes)};
 }
 
+std::optional<int64_t> round_of(const Header& h) {
+  if (h.kind != Kind::kData || h.tag >= kOwnTags || !(h.tag & kRounds)) return {};
+  return h.step;
+}
+
 std::string contradiction(const Header& h) {
   if (h.codec >= kDTypes || h.dtype >= kDTypes) return text("unknown type ", int(h.codec), "/", int(h.dtype));
   const DType codec = DType(h.codec), dtype = DType(h.dtype);

@@ -18,6 +18,9 @@ namespace skein::comm {
 using Tag = uint32_t;
 inline constexpr Tag kOwnTags = 0xF0000000;  // tags from here on belong to the communicator itself
 inline constexpr int64_t kAnyStep = -1;
+// Tags with this bit are of messages that belong to rounds, and their step is the round. Where such messages
+// share a cable, those of an older round may go first: whoever waits for one waits for nothing else.
+inline constexpr Tag kRounds = 0x01000000;
 
 enum class Kind : uint16_t { kData = 1, kRefusal = 2, kGoodbye = 3, kGivenUp = 4, kLetter = 5 };
 inline constexpr int64_t kFailed = 1;  // step of the goodbye of a rank that an error has ended
@@ -51,7 +54,8 @@ inline constexpr int64_t kPieceBytes = 1 << 20;
 struct Piece {
   int64_t begin, end;
 };
-Piece piece_of(const Header&);  // which bytes of the payload this header's piece holds
+Piece piece_of(const Header&);                   // which bytes of the payload this header's piece holds
+std::optional<int64_t> round_of(const Header&);  // of the message, if it belongs to one
 // What in a header of data contradicts itself or is unknown, in words; "" if nothing does.
 std::string contradiction(const Header&);
 

@@ -3,13 +3,14 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 
 namespace skein::comm {
 namespace {
-constexpr char kBeat = 'H', kBye = 'B', kConfirmed = 'C';
+constexpr char kBeat = 'H', kBye = 'B', kConfirmed = 'C', kWait = 'W', kGoOn = 'G';
 constexpr size_t kMostUnsent = 1024;  // bytes; a peer that has not taken so many needs no more heartbeats
 }  // namespace
 
@@ -28,7 +29,7 @@ Liveness::~Liveness() {
 
 void Liveness::watch(Rank r, Fd connection) {
   set_nonblocking(connection);
-  peers_.push_back({r, std::move(connection), {}, Silence(silence_, Clock::now()), "", ""});
+  peers_.emplace_back(r, std::move(connection), Silence(silence_, Clock::now()));
 }
 void Liveness::watch(Rank r, Line line) {
   watch(r, std::move(line.socket));
@@ -67,6 +68,7 @@ bool Liveness::hear(Peer& p, const char* bytes, size_t n) {
     if (p.seals && !p.seals->in.open(word, 1, word + 1)) return false;
     if (*word == kBye) p.bye = true;
     if (*word == kConfirmed) p.confirmed = true;
+    if (*word == kWait || *word == kGoOn) p.waits = *word == kWait;
   }
   p.unread.erase(0, at);
   return true;
@@ -117,6 +119,19 @@ void Liveness::check(bool now) {
                 seconds_since(p.silence.last()));
     }
   }
+}
+
+const Liveness::Peer& Liveness::peer(Rank r) const {
+  const auto at = std::find_if(peers_.begin(), peers_.end(), [r](const Peer& p) { return p.rank == r; });
+  CHECK(at != peers_.end(), "no heartbeats with rank", r);
+  return *at;
+}
+
+const Fd& Liveness::socket(Rank r) const { return peer(r).socket; }
+
+void Liveness::ask_to_wait(Rank r, bool wait) {
+  for (Peer& p : peers_)
+    if (p.rank == r) say(p, wait ? kWait : kGoOn);
 }
 
 void Liveness::confirm_goodbye(Rank r) {

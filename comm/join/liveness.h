@@ -2,9 +2,9 @@
 #pragma once
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #include "comm/join/line.h"
 #include "comm/mailbox.h"
@@ -28,23 +28,31 @@ class Liveness {
   // Tells a rank that its goodbye and everything before it have arrived, so that it may end.
   void confirm_goodbye(Rank);
   bool goodbye_confirmed(Rank);  // whether that rank has told us so
+  // Asks a rank to let what it sends us wait, or to go on; and whether it has asked us. What it sends may be
+  // in the way of what it says on another connection, never on this one.
+  void ask_to_wait(Rank, bool wait);
+  bool asked_to_wait(Rank r) const { return peer(r).waits; }
+  const Fd& socket(Rank) const;  // readable when check() would find something
 
  private:
   struct Peer {
-    Rank rank;
-    Fd socket;
+    Peer(Rank r, Fd s, Silence silent) : rank(r), socket(std::move(s)), silence(silent) {}
+    const Rank rank;
+    const Fd socket;
     std::optional<Session> seals;
     Silence silence;
     std::string unsent, unread;  // what the socket had no room for; the beginning of a sealed word
     bool open = true, bye = false, confirmed = false;
+    std::atomic<bool> waits{false};  // it wants us to
   };
+  const Peer& peer(Rank) const;
   void beat();
   void say(Peer&, char);
   void read(Peer&);
   bool hear(Peer&, const char* bytes, size_t n);  // false: the bytes are not what the peer has sealed
   Mailbox& box_;
   const SilenceBounds silence_;
-  std::vector<Peer> peers_;
+  std::deque<Peer> peers_;
   std::mutex mutex_;         // of what is read
   std::mutex saying_mutex_;  // of what is sent
   std::atomic<int64_t> next_look_{0};

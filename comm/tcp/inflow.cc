@@ -60,7 +60,9 @@ bool Inflow::refuse_forgery() {
 // False: the connection is over. `there`: all n bytes have come.
 bool Inflow::arrived(const Fd& socket, char* to, size_t n, bool& there) {
   size_t& have = to == now_.tag ? now_.have_tag : now_.have;
+  const size_t had = have;
   const Bytes::Got got = bytes_.fill(socket, to, n, have);
+  moved_ += int64_t(have - had);
   there = got == Bytes::Got::kAll;
   if (got == Bytes::Got::kFailed) return end(text("the connection failed: ", std::strerror(errno)));
   if (got != Bytes::Got::kEnd) return true;
@@ -82,6 +84,7 @@ bool Inflow::take_header(const Fd& socket, bool& moved) {
     return end("it sent a header that contradicts itself; do all run the same version?");
   }
   now_.length = size_t(n), now_.have = 0, now_.have_tag = 0;
+  round_ = round_of(now_.header);
   stage_ = Stage::kRoom;
   return true;
 }
@@ -113,6 +116,7 @@ bool Inflow::take_payload(const Fd& socket, bool& moved) {
   finish();
   now_.into = {};
   now_.have = 0;
+  if (now_.header.piece + 1 == now_.header.pieces) round_.reset();
   stage_ = Stage::kHeader;
   return true;
 }

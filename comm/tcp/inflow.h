@@ -31,6 +31,8 @@ class Inflow {
   // Whether there is more to do without another byte from the socket.
   bool pending() const { return stage_ == Stage::kRoom || !bytes_.empty(); }
   bool stalled() const { return stage_ == Stage::kRoom; }  // the mailbox had no room
+  std::optional<int64_t> round() const { return round_; }  // of the message that has come in part
+  int64_t moved() const { return moved_; }                 // bytes that have come so far
 
   std::string why;       // it ended; empty: in good order, between two messages
   bool forged = false;   // because its bytes were not sealed by the peer
@@ -53,6 +55,8 @@ class Inflow {
   Mailbox& box_;
   Bytes bytes_;
   Stage stage_ = Stage::kHeader;
+  std::optional<int64_t> round_;
+  int64_t moved_ = 0;
   struct {
     char sealed_header[kSealedHeader];
     char tag[kTagBytes];

@@ -27,9 +27,15 @@ void Outflow::forget() {
   waiting_ = 0, at_ = end_ = 0;
 }
 
+std::optional<int64_t> Outflow::round() const {
+  if (at_ < end_) return round_;
+  return queue_.empty() ? std::nullopt : round_of(queue_.front().header);
+}
+
 void Outflow::seal_some() {
   at_ = end_ = 0;
-  while (!queue_.empty()) {
+  round_ = round_of(queue_.front().header);
+  while (!queue_.empty() && round_of(queue_.front().header) == round_) {
     const Queued& next = queue_.front();
     const int64_t n = next.payload.bytes();
     const size_t more = sealed_bytes(n);
@@ -47,13 +53,14 @@ void Outflow::seal_some() {
 bool Outflow::write(const Fd& socket) {
   for (int sealed = 0;;) {
     if (at_ == end_) {
-      if (queue_.empty() || sealed++ == kMostBuffers) return true;
+      if (queue_.empty() || sealed == kMostBuffers) return true;
+      if (sealed++ > 0 && round_of(queue_.front().header) != round_) return true;
       seal_some();
     }
     const ssize_t n = ::send(socket.get(), sealed_.data() + at_, end_ - at_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno == EAGAIN;
-    at_ += size_t(n);
+    at_ += size_t(n), written_ += n;
   }
 }
 

@@ -15,9 +15,12 @@ class Outflow {
  public:
   explicit Outflow(Cipher seal) : seal_(std::move(seal)) {}
   void add(const Header&, Tensor payload);
-  // Writes without waiting, a few buffers at most. False: the connection has failed, and errno says how.
+  // Writes without waiting, a few buffers at most, and no further than to the next round. False: the
+  // connection has failed, and errno says how.
   bool write(const Fd&);
   bool idle() const { return queue_.empty() && at_ == end_; }
+  std::optional<int64_t> round() const;         // of the message that is half written, or else next
+  int64_t written() const { return written_; }  // bytes so far
   int64_t waiting() const { return waiting_; }  // bytes of payloads not yet sealed
   void forget();
   const Cipher& cipher() const { return seal_; }
@@ -32,7 +35,9 @@ class Outflow {
   std::deque<Queued> queue_;
   int64_t waiting_ = 0;
   std::vector<char> sealed_;
-  size_t at_ = 0, end_ = 0;  // the part of sealed_ that is still to be written
+  size_t at_ = 0, end_ = 0;       // the part of sealed_ that is still to be written
+  std::optional<int64_t> round_;  // of all that is in sealed_
+  int64_t written_ = 0;
 };
 
 }  // namespace skein::comm

@@ -1,6 +1,12 @@
 // TCP peer: sending waits for room, failures wait for the verdict of the heartbeats.
 #include "comm/tcp/tcp_peer.h"
 
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <thread>
@@ -11,6 +17,19 @@ namespace {
 
 // How long the connection of the heartbeats may contradict the end of this one.
 constexpr auto kVerdict = std::chrono::seconds(2);
+
+// Of a message of a round the kernel takes no more than what it will have sent after so many seconds: enough
+// to keep the cable busy until the next turn, and little, because it gives way to no older round.
+constexpr double kAhead = 0.005;
+constexpr double kLeastAhead = 64 << 10, kMostAhead = 4 << 20;  // bytes
+
+void keep_little_ahead(const Fd& socket) {
+  tcp_info known{};
+  socklen_t length = sizeof known;
+  if (getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &known, &length)) return;
+  const int ahead = int(std::clamp(kAhead * double(known.tcpi_delivery_rate), kLeastAhead, kMostAhead));
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &ahead, sizeof ahead);
+}
 
 }  // namespace
 
@@ -49,11 +68,44 @@ void TcpPeer::post(const Header& h, Tensor payload) {
   CHECK(payload.device().is_host(), "TCP moves the host's memory only", payload.device());
   if (over_) return;
   out_.add(h, std::move(payload));
+  if (round_of(h)) all_.give_way();
   go_out();
 }
 
+// What could not move is not blamed for it.
+Clock::time_point TcpPeer::Motion::look(std::optional<int64_t> now_front, int64_t now_there, bool could,
+                                        Clock::time_point now) {
+  const bool moved = std::exchange(bytes, now_there) != now_there;
+  if (std::exchange(round, now_front) != now_front || moved || !could) last = now;
+  return last;
+}
+
+// It moves as long as the kernel sends it.
+Passage TcpPeer::leaving(Clock::time_point now) {
+  Passage p{out_.round()};
+  if (over_ || !p.round) return {};
+  if (leaving_.round != p.round) keep_little_ahead(socket_);
+  int queued = 0;
+  ioctl(socket_.get(), SIOCOUTQ, &queued);
+  p.moved = leaving_.look(p.round, out_.written() - queued, may_leave_, now);
+  p.stopped = all_.live_.asked_to_wait(peer_);
+  return p;
+}
+
+Passage TcpPeer::coming(Clock::time_point now) {
+  Passage p{in_.round()};
+  if (over_ || !p.round) return {};
+  p.moved = coming_.look(p.round, in_.moved(), may_come_, now);
+  return p;
+}
+
+void TcpPeer::may_come(bool may) {
+  if (std::exchange(may_come_, may) != may) all_.live_.ask_to_wait(peer_, !may);
+}
+
 void TcpPeer::go_out() {
-  if (!over_ && !out_.write(socket_)) end(text("the connection failed: ", std::strerror(errno)));
+  if (!over_ && may_leave_ && !out_.write(socket_))
+    end(text("the connection failed: ", std::strerror(errno)));
 }
 
 void TcpPeer::come_in() {

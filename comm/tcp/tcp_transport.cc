@@ -20,7 +20,7 @@ constexpr auto kPolling = std::chrono::microseconds(60);  // before sleeping
 
 }  // namespace
 
-// What poll() is to look at, with the peer of each; the first entry is the bell.
+// What poll() is to look at, with the peer of each; none: the bell, or heartbeats, which ask to wait.
 struct TcpEndpoints::Waits {
   std::vector<pollfd> fds;
   std::vector<TcpPeer*> peers;
@@ -29,9 +29,12 @@ struct TcpEndpoints::Waits {
     peers.push_back(nullptr);
     for (const auto& [r, p] : all.peers_) {
       if (p->over()) continue;
-      const int in = p->in().stalled() ? 0 : POLLIN, out = p->out().idle() ? 0 : POLLOUT;
+      const int in = p->in().stalled() ? 0 : POLLIN, out = p->wants_out() ? POLLOUT : 0;
       fds.push_back({p->socket().get(), short(in | out), 0});
       peers.push_back(p.get());
+      if (!p->out().round() || !all.box_.membership().alive(r)) continue;
+      fds.push_back({all.live_.socket(r).get(), POLLIN, 0});
+      peers.push_back(nullptr);
     }
   }
 };
@@ -49,10 +52,31 @@ Endpoint& TcpEndpoints::to(Rank r) {
   return *peers_.at(r);
 }
 
+// A pause that a worker's own computing makes is none: it looks only here.
+void TcpEndpoints::give_way() {
+  const auto now = Clock::now();
+  std::vector<TcpPeer*> peers;
+  std::vector<Passage> leaving, coming;
+  for (const auto& [r, p] : peers_) {
+    if (!p->in().round() && !p->out().round() && !p->waits()) continue;
+    peers.push_back(p.get());
+    leaving.push_back(p->leaving(now));
+    coming.push_back(p->coming(now));
+  }
+  const std::vector<bool> out = may_move(leaving, now), in = may_move(coming, now);
+  for (size_t i = 0; i < peers.size(); ++i) {
+    peers[i]->may_leave(out[i] && !leaving[i].stopped);
+    peers[i]->may_come(in[i]);
+  }
+}
+
 void TcpEndpoints::turn() {
+  give_way();
   Waits w(*this);
   poll(w.fds.data(), w.fds.size(), 0);
   for (size_t i = 1; i < w.fds.size(); ++i) {
+    if (!w.peers[i] && w.fds[i].revents) live_.check(true);
+    if (!w.peers[i]) continue;
     TcpPeer& p = *w.peers[i];
     if (w.fds[i].revents & POLLOUT) p.go_out();
     if ((w.fds[i].revents & ~POLLOUT) || p.in().pending()) p.come_in();

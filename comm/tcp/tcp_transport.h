@@ -40,7 +40,9 @@ class TcpEndpoints {
  private:
   friend class TcpPeer;
   struct Waits;
-  void turn();  // one round of progress; the caller holds the lock
+  // The caller holds the lock.
+  void turn();      // one round of progress
+  void give_way();  // decides which messages of rounds may move
   void progress_until(Clock::duration at_most, const std::function<bool()>& done);
 
   Mailbox& box_;

@@ -39,7 +39,7 @@ class Flights {
   void visit(Archive&);
 
  private:
-  static constexpr comm::Tag kShare = 1, kMeet = 3;  // and those of Calls
+  static constexpr comm::Tag kShare = comm::kRounds | 1, kMeet = 3;  // and those of Calls
   // What is recorded: the number of a gossip when it starts, and
   enum Event : int64_t { kForward = -1, kMeeting = -2, kMet = -3 };
   using Place = std::pair<int64_t, comm::Rank>;  // number, sender

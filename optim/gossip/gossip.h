@@ -46,7 +46,7 @@ class Gossip {
   void average(Worker&, const Tensor& x, double& w, const Tensor& z);
 
  private:
-  static constexpr comm::Tag kShare = 1, kBuffers = 2;
+  static constexpr comm::Tag kShare = comm::kRounds | 1, kBuffers = comm::kRounds | 2;
   std::vector<comm::Message> take_shares(Worker&, comm::Tag, int64_t k, const Tensor& like) const;
   void give_buffers(Worker&, int64_t k, double w);
   void take_buffers(Worker&, int64_t k, double w);

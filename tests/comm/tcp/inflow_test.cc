@@ -22,9 +22,10 @@ struct Wire {
     const int room = 4 << 20;
     for (const Fd* s : {&near, &far}) setsockopt(s->get(), SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
   }
-  void add(int64_t step, const Tensor& x, uint32_t piece = 0, uint32_t pieces = 1, int64_t all = -1) {
+  void add(int64_t step, const Tensor& x, uint32_t piece = 0, uint32_t pieces = 1, int64_t all = -1,
+           Tag tag = 7) {
     Header h;
-    h.from = 1, h.tag = 7, h.step = step, h.epoch = 1, h.layout = 5;
+    h.from = 1, h.tag = tag, h.step = step, h.epoch = 1, h.layout = 5;
     h.bytes = all < 0 ? x.bytes() : all;
     h.codec = h.dtype = uint8_t(x.dtype());
     h.piece = piece, h.pieces = pieces;
@@ -179,6 +180,25 @@ TEST(SealedStream, AllocatesNothingOnAStrangersWord) {
   EXPECT_FALSE(w.receive(stranger.stream()));
   EXPECT_EQ(w.box.refusals().forged, 1);
   EXPECT_EQ(w.box.arrivals(), 0);
+}
+
+// Between two rounds it has to be asked again, because the next one may have to wait.
+TEST(SealedStream, IsWrittenNoFurtherThanToTheNextRound) {
+  Wire w;
+  constexpr Tag kOfRounds = kRounds | 7;
+  w.add(0, numbers(4));
+  for (int64_t round : {3, 3, 4}) w.add(round, numbers(4), 0, 1, -1, kOfRounds);
+  const int64_t each = int64_t(kSealedHeader) + 4 * int64_t(sizeof(float)) + int64_t(kTagBytes);
+  EXPECT_EQ(w.out->round(), std::nullopt);
+  ASSERT_TRUE(w.out->write(w.near));
+  EXPECT_EQ(w.out->round(), 3);
+  EXPECT_EQ(w.out->written(), each);
+  ASSERT_TRUE(w.out->write(w.near));
+  EXPECT_EQ(w.out->round(), 4);
+  EXPECT_EQ(w.out->written(), 3 * each);
+  ASSERT_TRUE(w.out->write(w.near));
+  EXPECT_TRUE(w.out->idle());
+  EXPECT_EQ(w.out->round(), std::nullopt);
 }
 
 TEST(SealedStream, WaitsForRoomInTheMailbox) {
