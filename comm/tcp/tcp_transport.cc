@@ -52,7 +52,7 @@ Endpoint& TcpEndpoints::to(Rank r) {
   return *peers_.at(r);
 }
 
-// A pause that a worker's own computing makes is none: it looks only here.
+// What has moved since the last call moves: a worker that computes in between makes no pause by that.
 void TcpEndpoints::give_way() {
   const auto now = Clock::now();
   std::vector<TcpPeer*> peers;
