@@ -47,6 +47,7 @@ NetworkDefaults read_network(Section& top, WorldFile& w) {
     w.weather.retry = s.number("retry_ms", 10) / 1e3;
     w.site.message = s.number("message_us", 0) / 1e6;
     w.site.byte = s.number("byte_ns", 0) / 1e9;
+    w.site.work = s.number("work_ns", 0) / 1e9;
     w.site.goodput = s.number("goodput", 1, 0.01, 1);
     s.finish();
   }

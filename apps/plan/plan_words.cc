@@ -28,7 +28,12 @@ std::string probed_in_words(const Probed& p) {
     least_rate = std::min(least_rate, h.rate), most_rate = std::max(most_rate, h.rate);
   s += fmt::format("; {} hosts with links of {:.0f}", w.site.hosts.size(), least_rate * 8e-6);
   if (most_rate > 1.05 * least_rate) s += fmt::format(" to {:.0f}", most_rate * 8e-6);
-  s += " Mbit/s\n";
+  s += " Mbit/s";
+  if (w.site.goodput < 0.98)
+    s += fmt::format(", of which {:.0f} % are left when all send at once", 100 * w.site.goodput);
+  if (w.site.work > 0)
+    s += fmt::format("; messages cost {:.2g} ns of a core a byte", 1e9 * w.site.work);
+  s += '\n';
   for (const auto& l : w.site.links)
     if (l.rate > 0)
       s += fmt::format("the link from {} to {} has only {:.0f} Mbit/s\n", w.site.hosts[size_t(l.a)].name,

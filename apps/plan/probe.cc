@@ -1,14 +1,17 @@
-// Steps with all workers at once, steps of one worker a machine, then round trips between hosts.
+// Steps with all workers at once, steps of one worker a machine, then messages between hosts: round trips,
+// all at once, and all at once beside steps.
 #include "apps/plan/probe.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "apps/base/together.h"
 #include "apps/train/learning.h"
+#include "comm/average/ring_exchange.h"
 #include "comm/join/sockets.h"
 
 namespace skein::apps {
@@ -16,6 +19,7 @@ namespace {
 
 constexpr double kSeconds = 6;          // of steps with all workers
 constexpr int kFewest = 5, kMost = 40;  // such steps
+constexpr double kExchange = 0.15;      // that such an exchange takes, if that is not too much
 constexpr int64_t kFew = 256 << 10;     // bytes of a message that tells slow links from fast ones:
 constexpr double kSlow = 5e-3;          // on slow ones it takes longer than this,
 constexpr int64_t kSome = 1 << 20, kMany = 16 << 20;  // and many bytes would take too long
@@ -180,6 +184,58 @@ void time_links(Probed& p, const Member& me) {
     }
 }
 
+// Bytes to each neighbor in a ring of all hosts that take so long, on the slowest link between two of them.
+int64_t bytes_in(const Probed& p, double seconds) {
+  const comm::LinkTimes &few = p.between.front(), &most = p.between.back();
+  double byte = 1e-12;  // seconds
+  for (size_t i = 0; i < few.seconds.size(); ++i)
+    byte = std::max(byte, (most.seconds[i] - few.seconds[i]) / double(most.bytes - few.bytes));
+  return std::clamp(int64_t(seconds / byte / p.neighbors()), int64_t(1024), kMany) / 4 * 4;
+}
+
+// The middle one of so many steps, in each of which this is sent, to arrive by the end of the step after it.
+double middle_beside(Computing& computing, int count, comm::RingExchange* ring) {
+  std::vector<double> all;
+  for (int i = 0; i < count; ++i) {
+    const double from = clock_seconds();
+    if (ring) ring->send();
+    computing.step();
+    if (ring && i > 0) ring->receive();
+    all.push_back(clock_seconds() - from);
+  }
+  if (ring) ring->receive();
+  return middle(all);
+}
+
+// All hosts send at once: while nobody computes, and beside steps half of what the links can carry.
+void crowd(Probed& p, Computing& computing, const Member& me) {
+  if (p.fronts.size() < 2) return;
+  double slowest = 0;
+  for (const ProbedWorker& w : p.workers) slowest = std::max(slowest, w.step());
+  const int count = std::clamp(int(kSeconds / slowest), kFewest, kMost);
+  std::vector<double> mine(4, 0);
+  std::unique_ptr<comm::Communicator> between;
+  std::optional<comm::RingExchange> ring;
+  if (std::find(p.fronts.begin(), p.fronts.end(), me.rank) != p.fronts.end()) {
+    between = me.comm.group(p.fronts);
+    const int64_t bytes = bytes_in(p, kExchange);
+    mine[0] = double(bytes), mine[1] = comm::seconds_of_exchange(*between, bytes, 5);
+    ring.emplace(*between, bytes_in(p, slowest / 2));
+    mine[2] = double(ring->bytes());
+  }
+  me.comm.barrier();
+  const double before = middle_beside(computing, (count + 1) / 2, nullptr);
+  me.comm.barrier();
+  const double with = middle_beside(computing, count, ring ? &*ring : nullptr);
+  me.comm.barrier();
+  mine[3] = with - (before + middle_beside(computing, (count + 1) / 2, nullptr)) / 2;
+  const auto rows = comm::gather_numbers(me.comm, mine);
+  const auto& first = rows[size_t(p.fronts.front())];
+  p.exchange = {int64_t(first[0]), first[1]}, p.burden.bytes = int64_t(first[2]);
+  for (const comm::Rank front : p.fronts)
+    p.burden.seconds += std::max(0.0, rows[size_t(front)][3]) / double(p.fronts.size());
+}
+
 }  // namespace
 
 Probed probe(const Config& c, const Member& me, Progress& progress) {
@@ -195,8 +251,9 @@ Probed probe(const Config& c, const Member& me, Progress& progress) {
     p.ghost.channels = s.image.channels;
     p.steps_per_epoch = s.steps_per_epoch, p.global_batch = s.global_batch;
     compute(p, *computing, me);
+    time_links(p, me);
+    crowd(p, *computing, me);
   }
-  time_links(p, me);
   p.seconds = clock_seconds() - from;
   return p;
 }

@@ -21,14 +21,24 @@ struct ProbedWorker {
   double step() const { return loading + forward + backward + update; }
 };
 
+// What the first workers of all hosts, in a ring, send at the same time: so many bytes to each of two neighbors
+// (to one, if there are two hosts).
+struct ProbedRing {
+  int64_t bytes = 0;
+  double seconds = 0;
+};
+
 struct Probed {
   std::vector<ProbedWorker> workers;     // by rank
   std::vector<comm::Rank> fronts;        // the first worker of each host
   std::vector<comm::LinkTimes> between;  // fronts, from few bytes to many; empty: there is one host
   std::vector<comm::LinkTimes> within;   // two workers of one host; empty: none has two
+  ProbedRing exchange = {};              // until all have received theirs
+  ProbedRing burden = {};                // by which a step is longer if this is sent in it, on average
   GradientPlan ghost;                    // of the model
   int64_t steps_per_epoch = 0, global_batch = 0;
   double seconds = 0;  // that it took
+  double neighbors() const { return fronts.size() > 2 ? 2 : 1; }
 };
 
 // Opens data and model as a run with these flags does, and computes for seconds. Collective; whole on rank 0.

@@ -10,6 +10,7 @@ namespace {
 using comm::LinkTimes;
 using comm::sim::SitePlan;
 
+constexpr double kCrowded = 1.02, kBurdened = 1.01;  // below these, steps take as long as they do alone
 constexpr double kLess = 0.75;  // a link below this part of what its hosts do elsewhere is slow by itself
 
 // One way between two: the time of a short message, and the seconds of each further byte.
@@ -23,17 +24,27 @@ Way way_of(const std::vector<LinkTimes>& times, size_t at) {
           std::max(1e-12, (most.seconds[at] - few.seconds[at]) / double(most.bytes - few.bytes))};
 }
 
+// Whether messages make steps longer.
+bool is_burden(const Probed& p) {
+  double step = 0;
+  for (const ProbedWorker& one : p.workers) step = std::max(step, one.step());
+  return p.burden.seconds > (kBurdened - 1) * step;
+}
+
 // Machines are as wide as makes steps of all of their workers take what they took.
 void add_hosts(const Probed& p, WorldFile& w) {
   std::map<std::string, int> machines;
   std::map<std::string, double> workers_of;
   for (const ProbedWorker& one : p.workers) ++workers_of[one.machine];
+  const double sent = double(p.fronts.size()) * p.neighbors() * double(p.burden.bytes);
   for (size_t r = 0; r < p.workers.size(); ++r) {
     const ProbedWorker& one = p.workers[r];
     const auto [machine, fresh] = machines.emplace(one.machine, int(machines.size()));
-    if (fresh)
-      w.site.machines.push_back(
-          {text(one.host), one.crowded > 1.02 ? workers_of[one.machine] / one.crowded : 0});
+    const bool crowded = one.crowded > kCrowded, shared = crowded || is_burden(p);
+    const double cores = workers_of[one.machine] / (crowded ? one.crowded : 1);
+    if (fresh) w.site.machines.push_back({text(one.host), shared ? cores : 0});
+    if (fresh && is_burden(p))  // the machine's share of all that is sent, by all of its cores
+      w.site.work += p.burden.seconds * cores / sent;
     const double alone = one.step() / one.crowded;
     if (r > 0 && one.network == p.workers[r - 1].network) {
       ++w.site.hosts.back().workers;
@@ -87,6 +98,22 @@ void set_network(const Probed& p, WorldFile& w) {
     }
 }
 
+// What is left of the rates where all hosts send and receive at once, of which round trips know nothing.
+void set_goodput(const Probed& p, WorldFile& w) {
+  const size_t n = w.site.hosts.size();
+  if (n < 2 || p.exchange.seconds <= 0) return;
+  const double bytes = double(p.exchange.bytes);
+  double expected = 0;
+  for (size_t a = 0; a < n; ++a) {
+    const SitePlan::Host &here = w.site.hosts[a], &next = w.site.hosts[(a + 1) % n];
+    expected = std::max(expected, p.neighbors() * bytes / here.rate + here.latency + next.latency);
+  }
+  for (const SitePlan::Link& l : w.site.links)
+    if (const size_t apart = size_t(std::abs(l.a - l.b)); l.rate > 0 && (apart == 1 || apart == n - 1))
+      expected = std::max(expected, bytes / l.rate + l.latency);
+  w.site.goodput = std::clamp(expected / p.exchange.seconds, 0.1, 1.0);
+}
+
 }  // namespace
 
 WorldFile world_of(const Probed& p) {
@@ -95,13 +122,14 @@ WorldFile world_of(const Probed& p) {
   add_hosts(p, w);
   set_pace(p, w);
   set_network(p, w);
+  set_goodput(p, w);
   return w;
 }
 
 WorldFile without_network_bounds(WorldFile w) {
   for (SitePlan::Host& h : w.site.hosts) h.rate = h.latency = 0;
   w.site.links.clear();
-  w.site.message = w.site.byte = 0;
+  w.site.message = w.site.byte = w.site.work = 0;
   return w;
 }
 

@@ -1,4 +1,5 @@
-// Progressive filling: all rates grow alike, and those stop that have their most or use up a resource.
+// Progressive filling, one turn after the other: all rates grow alike, and those stop that have their most or
+// use up a resource.
 #include "comm/sim/fluid.h"
 
 #include <algorithm>
@@ -13,40 +14,46 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kRounding = 1 + 1e-12;  // shares of one resource that are computed in different ways differ
 
-// The level up to which all that still grow can grow.
+// The level up to which all of these flows can grow, by `growing` of them through each resource.
 double next_level(const std::vector<double>& left, const std::vector<int>& growing,
-                  const std::vector<Course>& flows, const std::vector<bool>& stopped) {
+                  const std::vector<Course>& flows, const std::vector<size_t>& grow) {
   double level = kInfinite;
   for (size_t r = 0; r < left.size(); ++r)
     if (growing[r] > 0) level = std::min(level, left[r] / growing[r]);
-  for (size_t f = 0; f < flows.size(); ++f)
-    if (!stopped[f]) level = std::min(level, flows[f].most);
+  for (const size_t f : grow) level = std::min(level, flows[f].most);
   return level;
+}
+
+// Shares what is left of the resources among these flows.
+void fill(std::vector<double>& left, const std::vector<Course>& flows, std::vector<size_t> grow,
+          std::vector<double>& rates) {
+  std::vector<int> growing(left.size(), 0);
+  for (const size_t f : grow)
+    for (const size_t r : flows[f].through) ++growing[r];
+  while (!grow.empty()) {
+    const double level = next_level(left, growing, flows, grow);
+    std::vector<bool> used_up(left.size(), false);
+    for (size_t r = 0; r < left.size(); ++r)
+      used_up[r] = growing[r] > 0 && left[r] / growing[r] <= level * kRounding;
+    std::erase_if(grow, [&](size_t f) {
+      const auto& through = flows[f].through;
+      if (flows[f].most > level &&
+          std::none_of(through.begin(), through.end(), [&](size_t r) { return used_up[r]; }))
+        return false;
+      rates[f] = level;
+      for (const size_t r : through) left[r] = std::max(0.0, left[r] - level), --growing[r];
+      return true;
+    });
+  }
 }
 
 }  // namespace
 
 std::vector<double> fair_rates(const std::vector<double>& capacities, const std::vector<Course>& flows) {
   std::vector<double> rates(flows.size(), 0), left = capacities;
-  std::vector<int> growing(capacities.size(), 0);
-  std::vector<bool> stopped(flows.size(), false);
-  for (const Course& f : flows)
-    for (size_t r : f.through) ++growing[r];
-  for (size_t grow = flows.size(); grow > 0;) {
-    const double level = next_level(left, growing, flows, stopped);
-    std::vector<bool> used_up(left.size(), false);
-    for (size_t r = 0; r < left.size(); ++r)
-      used_up[r] = growing[r] > 0 && left[r] / growing[r] <= level * kRounding;
-    for (size_t f = 0; f < flows.size(); ++f) {
-      if (stopped[f]) continue;
-      const auto& through = flows[f].through;
-      if (flows[f].most > level &&
-          std::none_of(through.begin(), through.end(), [&](size_t r) { return used_up[r]; }))
-        continue;
-      rates[f] = level, stopped[f] = true, --grow;
-      for (size_t r : through) left[r] = std::max(0.0, left[r] - level), --growing[r];
-    }
-  }
+  std::map<int64_t, std::vector<size_t>> turns;
+  for (size_t f = 0; f < flows.size(); ++f) turns[flows[f].turn].push_back(f);
+  for (auto& [turn, together] : turns) fill(left, flows, std::move(together), rates);
   return rates;
 }
 
@@ -119,8 +126,9 @@ void Fluid::settle(const std::vector<Flow>& together) {
   std::vector<double> capacities;
   std::vector<Course> courses;
   for (Flow f : together) {
-    Course c{{}, flows_.at(f).course.most};
-    for (size_t r : flows_.at(f).course.through) {
+    const Course& own = flows_.at(f).course;
+    Course c{{}, own.most, own.turn};
+    for (size_t r : own.through) {
       const auto [at, fresh] = place.emplace(r, capacities.size());
       if (fresh) capacities.push_back(resources_[r].capacity);
       c.through.push_back(at->second);
@@ -139,7 +147,8 @@ void Fluid::retime(Flow f, State& s, double rate) {
   s.rate = rate, s.since = now;
   if (s.ends) baton_.cancel(*s.ends);
   constexpr double kLongest = 1e9;  // seconds, which no world lasts
-  const auto length = Clock::duration(int64_t(std::ceil(std::min(s.left / rate, kLongest) * 1e9)));
+  const double seconds = s.left > 0 ? std::min(s.left / rate, kLongest) : 0;
+  const auto length = Clock::duration(int64_t(std::ceil(seconds * 1e9)));
   s.ends = baton_.at(now + length, [this, f] {
     const auto i = flows_.find(f);
     const std::function<void()> done = std::move(i->second.done);

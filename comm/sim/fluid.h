@@ -11,15 +11,17 @@
 
 namespace skein::comm::sim {
 
-// What a flow uses, and the rate that it never exceeds.
+// What a flow uses, and the rate that it never exceeds. Flows of a lower turn have what they can use before
+// those of a higher one.
 struct Course {
   std::vector<size_t> through;  // resources, all distinct
   double most = std::numeric_limits<double>::infinity();
+  int64_t turn = -1;
 };
 
-// No flow can be faster without making one slower that is not faster than it: each either has its `most`, or
-// goes through a resource that is used up and in which no other flow has a larger rate (Bertsekas and
-// Gallager, Data Networks, 6.5.2).
+// Of those of one turn, no flow can be faster without making one slower that is not faster than it: each
+// either has its `most`, or goes through a resource that is used up and in which no other flow of its turn
+// has a larger rate (Bertsekas and Gallager, Data Networks, 6.5.2).
 std::vector<double> fair_rates(const std::vector<double>& capacities, const std::vector<Course>&);
 
 // When a flow begins or ends, rates are computed again for all that share a resource with it, directly

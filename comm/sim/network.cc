@@ -47,13 +47,14 @@ Clock::time_point Network::taken(Worker from, double bytes) {
   return free;
 }
 
-void Network::send(Worker from, Worker to, double bytes, std::function<void()> arrive) {
+void Network::send(Worker from, Worker to, double bytes, std::optional<int64_t> round,
+                   std::function<void()> arrive) {
   CHECK(from < kMostWorkers && to < kMostWorkers, from, to);
   Link& l = link({from, to});
   const int64_t number = l.sent++;
   const Clock::time_point handed_over = taken(from, bytes);
   if (!site_) return deliver(l, number, handed_over, std::move(arrive));
-  load(l, handed_over, {bytes, [this, &l, number, arrive = std::move(arrive)]() mutable {
+  load(l, handed_over, {bytes, round, [this, &l, number, arrive = std::move(arrive)]() mutable {
                           deliver(l, number, baton_.now(), std::move(arrive));
                         }});
 }
@@ -72,13 +73,18 @@ void Network::add(Link& l, Load one) {
 void Network::flow(Link& l) {
   const Load& first = l.loads.front();
   const auto end = [this, &l] {
+    if (--l.flows > 0) return;
     const Load done = std::move(l.loads.front());
     l.loads.pop_front();
     done.through();
     if (!l.loads.empty()) flow(l);
   };
   Course course{path(l).through};
+  if (first.round) course.turn = *first.round;
+  l.flows = 1;
   if (course.through.empty() || first.bytes == 0) return end();
+  for (const Worker w : {l.ends.first, l.ends.second})
+    l.flows += site_->work(host_of(w), site_->plan().work * first.bytes / 2, end);
   site_->fluid().begin(std::move(course), first.bytes, end);
 }
 
@@ -133,7 +139,7 @@ void Network::send_last(Worker from, Worker to, std::function<void()> arrive) {
                                   in_seconds(weather_.latency + path(l).latency));
     carry(l, l.last, arrive);
   };
-  site_ ? load(l, std::max(baton_.now(), free_at(from)), {0, std::move(last)}) : last();
+  site_ ? load(l, std::max(baton_.now(), free_at(from)), {0, {}, std::move(last)}) : last();
 }
 
 void Network::carry(Link& l, Clock::time_point arrival, std::function<void()> arrive) {

@@ -36,8 +36,9 @@ class Network {
   // From now on messages share the links of this site, beside what the weather does to them: those of a
   // sender to one receiver flow one after the other, at their fair rate.
   void flow_through(Site& s) { site_ = &s; }
-  // Calls `arrive` once, as an event that the receiver hears.
-  void send(Worker from, Worker to, double bytes, std::function<void()> arrive);
+  // Calls `arrive` once, as an event that the receiver hears. Through a site, messages of rounds go before
+  // those of younger rounds (kRounds), wherever they share something.
+  void send(Worker from, Worker to, double bytes, std::optional<int64_t> round, std::function<void()> arrive);
   // The same for what follows all that has been sent on that link, however late it is.
   void send_last(Worker from, Worker to, std::function<void()> arrive);
   // A datagram: what is lost or cut off does not come, what is doubled comes twice, and there is no order.
@@ -52,6 +53,7 @@ class Network {
  private:
   struct Load {  // on its way through the site
     double bytes;
+    std::optional<int64_t> round;
     std::function<void()> through;
   };
   using Ends = std::pair<Worker, Worker>;
@@ -63,6 +65,7 @@ class Network {
     std::deque<std::function<void()>> held;  // by a cut, in order of arrival
     std::optional<Site::Path> path;          // through the site
     std::deque<Load> loads;                  // that have not flowed yet; the first one flows
+    int flows = 0;                           // of the first one and of its work, that have not ended
   };
   Clock::time_point& free_at(Worker);  // when the network has taken what a worker gave it
   Clock::time_point taken(Worker from, double bytes);

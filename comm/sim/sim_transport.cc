@@ -115,7 +115,7 @@ void SimTransport::send(Rank to, const Header& h, Tensor payload, Clock::time_po
   const double counted =
       double(bytes) * stands_for(DType(h.dtype), h.kind == Kind::kData ? payload.size() : 0);
   const double all = counted + (world_.site_ ? double(sizeof(Header)) : 0);
-  world_.network_.send(round_->workers[size_t(rank_)], round_->workers[size_t(to)], all,
+  world_.network_.send(round_->workers[size_t(rank_)], round_->workers[size_t(to)], all, round_of(h),
                        [&w = world_, round = round_, &flying, to, m = Message{h, std::move(payload)}] {
                          flying -= m.payload.bytes();
                          put(w, round, to, m);
@@ -131,7 +131,7 @@ void SimTransport::put(World& w, const std::shared_ptr<World::Round>& round, Ran
   Mailbox& box = *round->boxes[size_t(to)];
   const std::string why = box.put(std::move(m));
   if (why.empty()) return;
-  w.network_.send(round->workers[size_t(to)], round->workers[size_t(from)], double(why.size()),
+  w.network_.send(round->workers[size_t(to)], round->workers[size_t(from)], double(why.size()), {},
                   [&w, round, from, refusal = box.refusal(why)] { put(w, round, from, refusal); });
 }
 

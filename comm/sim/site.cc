@@ -81,6 +81,13 @@ void Site::compute(int host, double seconds, double cores) {
   c.ended.wait(lock, [&] { return c.done; });
 }
 
+bool Site::work(int host, double seconds, std::function<void()> done) {
+  const Shared shared = cores_[size_t(host)];
+  if (!shared || seconds <= 0) return false;
+  fluid_.begin({{*shared}, 1}, seconds, std::move(done));
+  return true;
+}
+
 Site::Path Site::path(int from, int to) const {
   Path way;
   if (from == to) return way;

@@ -41,6 +41,7 @@ struct SitePlan {
   std::vector<Link> links;
   double message = 0;   // seconds of its sender that a message takes, one after the other,
   double byte = 0;      // and each of its bytes
+  double work = 0;      // seconds of a core that the two hosts of a message spend on each of its bytes, in halves
   double goodput = 1;   // share of every rate that is left for payloads and headers
   int workers() const;  // of all hosts
 };
@@ -66,6 +67,9 @@ class Site {
   // Work that takes the calling thread so many seconds when it has so many cores of this host to itself.
   // Threads that compute there at the same time share them.
   void compute(int host, double seconds, double cores);
+  // The same beside all threads, on one core; calls `done` as an event. Returns whether there is anything to
+  // do: not where cores are without bound.
+  bool work(int host, double seconds, std::function<void()> done);
 
  private:
   using Shared = std::optional<size_t>;

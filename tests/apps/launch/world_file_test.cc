@@ -24,6 +24,7 @@ cores = 2
 mbit_per_s = 1000
 latency_ms = 0.5
 message_us = 20
+work_ns = 4
 goodput = 0.9
 [[machine]]
 name = "tower"
@@ -63,6 +64,9 @@ kills_per_hour = 36
   EXPECT_EQ(w.pace.law, comm::sim::PacePlan::Law::kLognormal);
   EXPECT_EQ(w.pace.step, 0.25);
   EXPECT_EQ(w.pace.ahead, 0.05);
+  EXPECT_DOUBLE_EQ(w.site.message, 20e-6);
+  EXPECT_DOUBLE_EQ(w.site.work, 4e-9);
+  EXPECT_EQ(w.site.goodput, 0.9);
   ASSERT_EQ(w.site.hosts.size(), 4u);
   EXPECT_EQ(w.site.workers(), 5);
   EXPECT_EQ(w.site.hosts[0].rate, 1.25e8);

@@ -81,6 +81,38 @@ TEST(ProbedWorld, HasCoresForStepsAsLongAsThoseOfAllTogether) {
   EXPECT_NEAR(w.pace.step / w.speeds[2], 0.2, 1e-9);
 }
 
+TEST(ProbedWorld, HasWhatIsLeftOfItsRatesWhenAllSendAtOnce) {
+  Probed p = probed([](int, int) { return 1e7; });
+  p.exchange = {1'000'000, 0.001 + 2 * 0.1 / 0.8};  // two neighbors
+  EXPECT_NEAR(world_of(p).site.goodput, 0.8, 0.005);
+  p.exchange.seconds = 0.1;  // faster than the round trips
+  EXPECT_EQ(world_of(p).site.goodput, 1);
+  const WorldFile slow = world_of([] {
+    Probed q = probed([](int a, int b) { return a + b == 3 ? 1e6 : 1e7; });
+    q.exchange = {1'000'000, 1.001 / 0.8};  // that link's one message
+    return q;
+  }());
+  EXPECT_NEAR(slow.site.goodput, 0.8, 0.005);
+}
+
+// Steps of 100 ms become 10 ms longer when each of three hosts sends 2 MB and receives as much in them: on a
+// machine that a worker has to itself that is 10 ms of a core for 2 MB, half of it spent on what it receives.
+TEST(ProbedWorld, HasTheWorkOfMessages) {
+  Probed p = probed([](int, int) { return 1e8; });
+  EXPECT_EQ(world_of(p).site.work, 0);
+  p.burden = {1'000'000, 0.01};
+  const WorldFile w = world_of(p);
+  EXPECT_NEAR(w.site.work, 0.01 / 2e6, 1e-12);
+  for (const auto& m : w.site.machines) EXPECT_EQ(m.cores, 1);
+  p.burden.seconds = 0.0005;  // less than noise
+  EXPECT_EQ(world_of(p).site.work, 0);
+  // All on one machine of two cores: 10 ms of both, for three times 2 MB.
+  p.burden.seconds = 0.01;
+  for (ProbedWorker& one : p.workers) one.machine = "a", one.crowded = 1.5;
+  EXPECT_NEAR(world_of(p).site.work, 0.01 * 2 / 6e6, 1e-12);
+  EXPECT_EQ(world_of(p).site.machines.at(0).cores, 2);
+}
+
 // allreduce of 270,000 parameters among three: 2 (n - 1) / n of 1.09 MB at 1 MB/s.
 TEST(Forecast, KnowsTimesAndWhatLimitsThem) {
   const Config c = config();

@@ -17,7 +17,7 @@ struct Case {
   std::vector<double> capacities;
   std::vector<Course> flows;
 };
-Case random_case(uint64_t seed) {
+Case random_case(uint64_t seed, uint64_t turns = 1) {
   const Draw draw{seed, Purpose::kTest, 0, 0};
   uint64_t k = 0;
   const auto one_of = [&](uint64_t n) { return draw.bits(k++) % n; };
@@ -28,28 +28,53 @@ Case random_case(uint64_t seed) {
     for (size_t r = 0; r < c.capacities.size(); ++r)
       if (one_of(3) == 0) course.through.push_back(r);
     if (course.through.empty() || one_of(4) == 0) course.most = 0.1 + double(one_of(30)) / 10;
+    course.turn = int64_t(one_of(turns));
     c.flows.push_back(course);
   }
   return c;
 }
 
-// The definition: what is used of a resource is at most its capacity, and every flow has its most
-// or a bottleneck.
+// The definition for the flows of one turn: they and those before them use of a resource at most its capacity,
+// and each has its most or a bottleneck.
+void expect_fair(const Case& c, const std::vector<double>& rates, int64_t turn, uint64_t seed) {
+  std::vector<double> used(c.capacities.size(), 0), largest(c.capacities.size(), 0);
+  for (size_t f = 0; f < rates.size(); ++f)
+    for (size_t r : c.flows[f].through) {
+      if (c.flows[f].turn <= turn) used[r] += rates[f];
+      if (c.flows[f].turn == turn) largest[r] = std::max(largest[r], rates[f]);
+    }
+  for (size_t r = 0; r < used.size(); ++r) ASSERT_LE(used[r], c.capacities[r] * (1 + 1e-9)) << seed;
+  for (size_t f = 0; f < rates.size(); ++f) {
+    if (c.flows[f].turn != turn) continue;
+    ASSERT_LE(rates[f], c.flows[f].most) << seed;
+    const auto& through = c.flows[f].through;
+    const bool bottleneck = std::any_of(through.begin(), through.end(), [&](size_t r) {
+      return used[r] > c.capacities[r] * (1 - 1e-9) && rates[f] > largest[r] - 1e-9;
+    });
+    ASSERT_TRUE(bottleneck || rates[f] == c.flows[f].most) << seed << " flow " << f;
+  }
+}
+
 TEST(FairRates, GiveEachFlowItsMostOrABottleneck) {
-  for (uint64_t seed = 0; seed < 500; ++seed) {
-    const Case c = random_case(seed);
+  for (uint64_t seed = 0; seed < 500; ++seed)
+    for (int64_t turns : {1, 2, 5}) {
+      const Case c = random_case(seed, uint64_t(turns));
+      const std::vector<double> rates = fair_rates(c.capacities, c.flows);
+      for (int64_t turn = 0; turn < turns; ++turn) expect_fair(c, rates, turn, seed);
+    }
+}
+
+TEST(FairRates, OfATurnDoNotDependOnLaterTurns) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const Case c = random_case(seed, 4);
     const std::vector<double> rates = fair_rates(c.capacities, c.flows);
-    std::vector<double> used(c.capacities.size(), 0), largest(c.capacities.size(), 0);
-    for (size_t f = 0; f < rates.size(); ++f)
-      for (size_t r : c.flows[f].through) used[r] += rates[f], largest[r] = std::max(largest[r], rates[f]);
-    for (size_t r = 0; r < used.size(); ++r) ASSERT_LE(used[r], c.capacities[r] * (1 + 1e-9)) << seed;
-    for (size_t f = 0; f < rates.size(); ++f) {
-      ASSERT_LE(rates[f], c.flows[f].most) << seed;
-      const bool bottleneck =
-          std::any_of(c.flows[f].through.begin(), c.flows[f].through.end(), [&](size_t r) {
-            return used[r] > c.capacities[r] * (1 - 1e-9) && rates[f] > largest[r] * (1 - 1e-9);
-          });
-      ASSERT_TRUE(bottleneck || rates[f] == c.flows[f].most) << seed << " flow " << f;
+    Case early{c.capacities, {}};
+    for (const Course& f : c.flows)
+      if (f.turn < 2) early.flows.push_back(f);
+    const std::vector<double> alone = fair_rates(early.capacities, early.flows);
+    for (size_t f = 0, e = 0; f < rates.size(); ++f) {
+      if (c.flows[f].turn >= 2) continue;
+      ASSERT_DOUBLE_EQ(rates[f], alone[e++]) << seed;
     }
   }
 }
@@ -89,6 +114,14 @@ TEST(Fluid, TwoFlowsOnOneLinkShareItWhileBothAreThere) {
   // at 5 s, when the first has 10 left, which it sends alone.
   const std::vector<double> ends = ends_of({10}, {{0, 40, {{0}}}, {1, 20, {{0}}}});
   EXPECT_NEAR(ends[1], 5, 1e-8);
+  EXPECT_NEAR(ends[0], 6, 1e-8);
+}
+
+TEST(Fluid, AFlowOfALaterTurnStandsStillMeanwhile) {
+  // 10 of 40 are through when the other comes, whose 20 take 2 s; then 30 are left.
+  const std::vector<double> ends = ends_of({10}, {{0, 40, {.through = {0}, .turn = 5}},  //
+                                                  {1, 20, {.through = {0}, .turn = 3}}});
+  EXPECT_NEAR(ends[1], 3, 1e-8);
   EXPECT_NEAR(ends[0], 6, 1e-8);
 }
 

@@ -93,6 +93,30 @@ TEST(Site, SendersToOneReceiverShareItsLink) {
               4 * (1e5 + kHeader) / 1e6, 1e-6);
 }
 
+// When the messages of two senders have come at rank 0, of which the second one belongs to an older round.
+std::pair<double, double> arrivals_of(Tag tag) {
+  double younger = 0, older = 0;
+  World world({.keeps_log = false, .site = star(3, 1e6)});
+  populate(world, 3, [&](Communicator& c) {
+    spend(1 - world.now());
+    if (c.rank() > 0) return c.push(0, tag, c.rank() == 1 ? 8 : 7, 1, Tensor::zeros({25000}));
+    c.take(2, tag, 7);
+    older = world.now() - 1;
+    c.take(1, tag, 8);
+    younger = world.now() - 1;
+  });
+  world.run();
+  return {older, younger};
+}
+
+TEST(Site, MessagesOfAnOlderRoundGoFirst) {
+  const double one = (1e5 + kHeader) / 1e6;
+  const auto [older, younger] = arrivals_of(kRounds | 1);
+  EXPECT_NEAR(older, one, 1e-6);
+  EXPECT_NEAR(younger, 2 * one, 1e-6);
+  EXPECT_NEAR(arrivals_of(1).first, 2 * one, 1e-6);  // of no round: they share the link
+}
+
 // Two racks of two hosts: what goes from one to the other shares the uplink.
 SitePlan racks(double up) {
   SitePlan p = star(4, 1e6);
@@ -149,6 +173,27 @@ TEST(Site, WorkersThatComputeAtTheSameMomentShareTheCoresOfTheirMachine) {
   // All four have half a core until the first is done after 2 s; then three share two cores for the 2 s left.
   EXPECT_NEAR(took[0], 2, 1e-6);
   for (size_t r : {1, 2, 3}) EXPECT_NEAR(took[r], 2 + 2 * 1.5, 1e-6);
+}
+
+// 1 MB takes 0.25 s of a core at each end. The sender computes beside it, and each has half of the core until
+// the message's work is done; the receiver waits, so its own half second is as long as the message flows.
+TEST(Site, MessagesTakeTimeFromWhatTheirHostsCompute) {
+  SitePlan p = star(2, 4e6);
+  p.work = 0.5e-6;
+  p.machines = {{.name = "a", .cores = 1}, {.name = "b", .cores = 1}};
+  p.hosts[0].machine = 0, p.hosts[1].machine = 1;
+  World world({.keeps_log = false, .site = p});
+  double sender = 0, receiver = 0;
+  populate(world, 2, [&](Communicator& c) {
+    spend(1 - world.now());
+    if (c.rank() == 0) c.push(1, 1, 0, 1, Tensor::zeros({250000}));
+    if (c.rank() == 0) world.compute(1), sender = world.now() - 1;
+    if (c.rank() == 1) c.take(0, 1, 0), receiver = world.now() - 1;
+  });
+  world.run();
+  const double work = 0.25e-6 * (1e6 + kHeader);
+  EXPECT_NEAR(sender, 1 + work, 1e-6);
+  EXPECT_NEAR(receiver, 2 * work, 1e-6);  // the sender's half, at half of its core
 }
 
 TEST(Site, AKilledWorkerLeavesItsCores) {

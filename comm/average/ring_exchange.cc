@@ -1,0 +1,50 @@
+// A step of its own for each exchange, so that messages which come early wait for theirs.
+#include "comm/average/ring_exchange.h"
+
+#include <algorithm>
+
+#include "comm/communicator/words.h"
+
+namespace skein::comm {
+namespace {
+
+constexpr Tag kAround = 3;
+
+}  // namespace
+
+RingExchange::RingExchange(Communicator& c, int64_t bytes)
+    : comm_(c), payload_(Tensor::zeros({bytes / 4})) {
+  CHECK(bytes > 0 && bytes % 4 == 0 && c.size() > 1, bytes, c.size());
+  const Rank n = c.size();
+  neighbors_.push_back((c.rank() + 1) % n);
+  if (n > 2) neighbors_.push_back((c.rank() + n - 1) % n);
+}
+
+void RingExchange::send() {
+  for (const Rank r : neighbors_) comm_.push(r, kAround, sent_, 1, payload_);
+  ++sent_;
+}
+
+void RingExchange::receive() {
+  for (const Rank r : neighbors_) comm_.take(r, kAround, received_, payload_);
+  ++received_;
+}
+
+double seconds_of_exchange(Communicator& c, int64_t bytes, int repeats) {
+  CHECK(repeats > 0, repeats);
+  RingExchange ring(c, bytes);
+  std::vector<double> times;
+  for (int i = 0; i <= repeats; ++i) {
+    c.barrier();
+    const auto began = Clock::now();
+    ring.send();
+    ring.receive();
+    if (i > 0) times.push_back(seconds_since(began));
+  }
+  std::nth_element(times.begin(), times.begin() + repeats / 2, times.end());
+  double longest = 0;
+  for (const auto& one : gather_numbers(c, {times[size_t(repeats / 2)]})) longest = std::max(longest, one[0]);
+  return longest;
+}
+
+}  // namespace skein::comm

@@ -1,0 +1,51 @@
+// Exchanges around a ring: everybody's messages come, and take what the links need for all of them at once.
+#include "comm/average/ring_exchange.h"
+
+#include "tests/support/sim.h"
+#include "tests/support/world.h"
+
+namespace skein::comm {
+namespace {
+
+constexpr double kRate = 1e6, kHeader = sizeof(Header);
+
+// The seconds that the workers of a star measure, which has these rates in it.
+std::vector<double> measured(const std::vector<double>& rates, int64_t bytes) {
+  sim::SitePlan p;
+  for (size_t h = 0; h < rates.size(); ++h) p.hosts.push_back({.name = text("h", h), .rate = rates[h]});
+  sim::World world({.keeps_log = false, .site = p});
+  std::vector<double> all(rates.size());
+  sim::populate(world, int(rates.size()), [&](Communicator& c) {
+    all[size_t(c.rank())] = seconds_of_exchange(c, bytes, 3);
+  });
+  world.run();
+  return all;
+}
+
+TEST(RingExchange, TakesTheTimeOfItsMessagesToEachNeighbor) {
+  constexpr int64_t kBytes = 400000;
+  const double one = (kBytes + kHeader) / kRate;
+  for (const size_t n : {2u, 3u, 5u})
+    for (const double seconds : measured(std::vector<double>(n, kRate), kBytes))
+      EXPECT_NEAR(seconds, (n == 2 ? 1 : 2) * one, 0.01 * one) << n;
+  for (const double seconds : measured({kRate, kRate, kRate / 4, kRate}, kBytes))  // all say the slowest's
+    EXPECT_NEAR(seconds, 8 * one, 0.01 * one);
+}
+
+// A rank may be a message ahead of its neighbors, and none is mistaken for another.
+TEST(RingExchange, MayBeBehindOrAhead) {
+  for (const int n : {2, 4})
+    in_local_world(n, [](Communicator& c) {
+      RingExchange ring(c, 4096);
+      EXPECT_EQ(ring.bytes(), 4096);
+      EXPECT_EQ(ring.neighbors(), c.size() == 2 ? 1 : 2);
+      for (int i = 0; i < 20; ++i) {
+        ring.send();
+        if (i > 0) ring.receive();
+      }
+      ring.receive();
+    });
+}
+
+}  // namespace
+}  // namespace skein::comm
