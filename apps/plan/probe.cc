@@ -19,7 +19,8 @@ namespace {
 
 constexpr double kSeconds = 6;          // of steps with all workers
 constexpr int kFewest = 5, kMost = 40;  // such steps
-constexpr double kExchange = 0.15;      // that such an exchange takes, if that is not too much
+constexpr double kExchange = 0.5;       // seconds of an exchange of what a model has, at most about;
+constexpr int kExchanges = 8;           // so many, one after the other
 constexpr int64_t kFew = 256 << 10;     // bytes of a message that tells slow links from fast ones:
 constexpr double kSlow = 5e-3;          // on slow ones it takes longer than this,
 constexpr int64_t kSome = 1 << 20, kMany = 16 << 20;  // and many bytes would take too long
@@ -41,6 +42,7 @@ class Computing {
     batches_.open();
   }
   const Setup& setup() const { return run_.setup; }
+  int64_t model_bytes() const { return learning_.flat.x.bytes(); }
 
   Seconds step() {
     const Seconds before = run_.costs.seconds;
@@ -218,8 +220,8 @@ void crowd(Probed& p, Computing& computing, const Member& me) {
   std::optional<comm::RingExchange> ring;
   if (std::find(p.fronts.begin(), p.fronts.end(), me.rank) != p.fronts.end()) {
     between = me.comm.group(p.fronts);
-    const int64_t bytes = bytes_in(p, kExchange);
-    mine[0] = double(bytes), mine[1] = comm::seconds_of_exchange(*between, bytes, 5);
+    const int64_t bytes = std::min(computing.model_bytes(), bytes_in(p, kExchange));
+    mine[0] = double(bytes), mine[1] = comm::seconds_of_exchange(*between, bytes, kExchanges);
     ring.emplace(*between, bytes_in(p, slowest / 2));
     mine[2] = double(ring->bytes());
   }

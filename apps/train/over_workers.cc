@@ -17,14 +17,20 @@ void widen(Spread& s, double v) {
 
 }  // namespace
 
+std::vector<double> told(const Seen& mine) {
+  return {mine.sums.loss, mine.sums.hits, mine.sums.images, mine.data_wait, mine.peer_wait, *mine.bytes};
+}
+
 SeenByAll over_workers(comm::Communicator& comm, const Seen& mine) {
-  if (!mine.bytes) return like_mine(mine, 1);
+  return mine.bytes ? over_workers(comm::gather_numbers(comm, told(mine))) : like_mine(mine, 1);
+}
+
+SeenByAll over_workers(const std::vector<std::vector<double>>& told_by_all) {
   SeenByAll all;
   Sums sums;
-  const double share = 1.0 / comm.size();
+  const double share = 1.0 / double(told_by_all.size());
   all.bytes = 0;
-  for (const auto& v : comm::gather_numbers(comm, {mine.sums.loss, mine.sums.hits, mine.sums.images,
-                                                   mine.data_wait, mine.peer_wait, *mine.bytes})) {
+  for (const auto& v : told_by_all) {
     widen(all.data_wait, v[3]), widen(all.peer_wait, v[4]);
     all.data_wait.mean += v[3] * share, all.peer_wait.mean += v[4] * share;
     *all.bytes += v[5] * share;
@@ -50,10 +56,16 @@ Transfers sum_over_workers(comm::Communicator& comm, const Transfers& mine) {
   return sum;
 }
 
+std::vector<double> told(const Scaling& mine) { return {mine.scale, mine.skipped}; }
+
 Scaling over_workers(comm::Communicator& comm, const Scaling& mine) {
-  Scaling all{mine.scale, 0};
-  for (const auto& v : comm::gather_numbers(comm, {mine.scale, mine.skipped}))
-    all.scale = std::min(all.scale, v[0]), all.skipped += v[1] / comm.size();
+  return scaling_over_workers(comm::gather_numbers(comm, told(mine)));
+}
+
+Scaling scaling_over_workers(const std::vector<std::vector<double>>& told_by_all) {
+  Scaling all{told_by_all[0][0], 0};
+  for (const auto& v : told_by_all)
+    all.scale = std::min(all.scale, v[0]), all.skipped += v[1] / double(told_by_all.size());
   return all;
 }
 

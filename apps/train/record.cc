@@ -85,14 +85,16 @@ void Record::end_step() {
   const bool last = k == run_.setup.total_steps, log = k % run_.config.log_every == 0 || last;
   const bool later = run_.setup.device.is_cuda() || learning_.gradient.graphs().on();
   if (!later) read_losses();
-  flush();
+  ask_others();
+  if (asked_ && asked_->told->done()) write_step();
   moment_.epoch = run_.epochs_seen();
   moment_.step = k;
   if (log) {
     if (later) meters.send();
     if (learning_.gradient.scale()) learning_.gradient.scale()->send();
     sent_ = {k, run_.costs.seconds};
-    if (!later || last) flush();
+    if (!later) ask_others();
+    if (last) flush();
   } else if (!later && std::isnan(moment_.images_per_second)) {  // before the first event
     moment_.loss = meters.recent.mean_loss(), moment_.top1 = meters.recent.top1();
   }
@@ -111,41 +113,56 @@ void Record::note_world(const Simulated& s) {
 }
 
 void Record::flush() {
+  ask_others();
+  if (asked_) write_step();
+}
+
+// The numbers of this worker have come from the device.
+void Record::ask_others() {
   if (!sent_) return;
-  const Sent s = *std::exchange(sent_, {});
-  if (!learning_.gradient.meters().take()) refuse_bad_loss(s.step);
-  log_step(s.step, s.spent);
-  learning_.gradient.meters().recent = {};
-  at_last_event_ = s.spent;
+  if (asked_) write_step();
+  take(*std::exchange(sent_, {}));
+  if (!asked_->told) write_step();
   batches_.say_unreadable();
 }
 
-void Record::log_step(int64_t step, const Seconds& spent) {
-  const Seen mine = this->mine(learning_.gradient.meters().recent, spent);
-  const SeenByAll seen =
-      run_.asynchronous ? like_mine(mine, run_.comm().size()) : over_workers(run_.comm(), mine);
-  take_scale(!run_.asynchronous);
-  if (scaling_) moment_.loss_scale = scaling_->scale, moment_.skipped = scaling_->skipped;
+// The others' are waited for at the next event at the latest: they may be behind long messages.
+void Record::take(const Sent& s) {
+  if (!learning_.gradient.meters().take()) refuse_bad_loss(s.step);
+  const Seen mine = this->mine(std::exchange(learning_.gradient.meters().recent, {}), s.spent);
+  take_scale(false);
+  asked_.emplace();
+  asked_->spent = spent_between(std::exchange(at_last_event_, s.spent), s.spent);
+  asked_->event = {
+      .step = s.step,
+      .epoch = run_.epochs_at(s.step),
+      .seconds = log_.elapsed(),
+      .learning_rate = learning_.schedule.at(s.step - 1),
+      .scaling = scaling_,
+      .workers = run_.setup.place.council ? std::optional<int64_t>(moment_.workers) : std::nullopt};
+  moment_.seconds_left =
+      s.spent.training() / double(std::max<int64_t>(s.step, 1)) * double(run_.setup.total_steps - s.step);
+  if (run_.asynchronous || !mine.bytes)
+    asked_->seen = like_mine(mine, run_.comm().size());
+  else
+    asked_->told.emplace(run_.comm(), told(mine));
+  if (asked_->told && scaling_) asked_->scales.emplace(run_.comm(), told(*scaling_));
+}
+
+void Record::write_step() {
+  Asked a = *std::exchange(asked_, {});
+  const SeenByAll seen = a.told ? over_workers(a.told->wait()) : a.seen;
+  StepEvent& e = a.event;
+  if (a.scales) scaling_ = e.scaling = scaling_over_workers(a.scales->wait());
+  e.loss = seen.loss, e.top1 = seen.top1, e.images_per_second = seen.images / a.spent;
+  e.data_wait = seen.data_wait, e.peer_wait = seen.peer_wait, e.bytes = seen.bytes;
   moment_.loss = seen.loss.mean;
   moment_.top1 = seen.top1.mean;
-  moment_.images_per_second = seen.images / spent_between(at_last_event_, spent);
+  moment_.images_per_second = e.images_per_second;
   moment_.data_wait = seen.data_wait.mean;
   moment_.peer_wait = seen.peer_wait.mean;
-  moment_.seconds_left =
-      spent.training() / double(std::max<int64_t>(step, 1)) * double(run_.setup.total_steps - step);
-  log_.write(StepEvent{
-      .step = step,
-      .epoch = run_.epochs_at(step),
-      .seconds = log_.elapsed(),
-      .loss = seen.loss,
-      .top1 = seen.top1,
-      .learning_rate = learning_.schedule.at(step - 1),
-      .images_per_second = moment_.images_per_second,
-      .data_wait = seen.data_wait,
-      .peer_wait = seen.peer_wait,
-      .bytes = seen.bytes,
-      .scaling = scaling_,
-      .workers = run_.setup.place.council ? std::optional<int64_t>(moment_.workers) : std::nullopt});
+  if (e.scaling) moment_.loss_scale = e.scaling->scale, moment_.skipped = e.scaling->skipped;
+  log_.write(e);
 }
 
 Seen Record::mine(const Sums& sums, const Seconds& until) const {

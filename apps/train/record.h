@@ -5,6 +5,7 @@
 #include "apps/train/learning.h"
 #include "apps/train/over_workers.h"
 #include "apps/train/worker_events.h"
+#include "comm/communicator/words.h"
 
 namespace skein::apps {
 
@@ -17,10 +18,11 @@ class Record {
   bool is_open() const { return log_.is_open(); }
   void begin();  // writes the first event and starts the clock
 
-  // Call it after a step: updates the console and, every --log-every steps, writes an event. Collective if
-  // workers are in step. Throws Error if the loss is not a number.
+  // Call it after a step: updates the console and, every --log-every steps, makes an event, which is written
+  // when the numbers of all workers have come. All in step call it after each step. Throws Error if the loss is
+  // not a number.
   void end_step();
-  void flush();  // logs the step whose numbers are still in flight, if any; collective if workers are in step
+  void flush();  // writes the event whose numbers are still on their way, if any; collective if workers are in step
   void read_losses();         // reads all losses; throws Error if one is not a number
   void refuse_bad_numbers();  // throws Error on all workers if loss or x of any is not finite; collective
 
@@ -37,7 +39,13 @@ class Record {
 
  private:
   Seen mine(const Sums&, const Seconds& until) const;  // since the last step event
-  void log_step(int64_t step, const Seconds& spent);
+  struct Sent {
+    int64_t step;
+    Seconds spent;  // when it ended
+  };
+  void ask_others();
+  void take(const Sent&);
+  void write_step();
   void note_world(const Simulated&);
   void refresh_report();
   [[noreturn]] void refuse_bad_loss(int64_t step) const;
@@ -49,11 +57,15 @@ class Record {
   WorkerEvents workers_;
   Moment moment_;
   std::optional<Scaling> scaling_;  // as of the last recorded step
-  struct Sent {
-    int64_t step;
-    Seconds spent;  // when it ended
-  };
   std::optional<Sent> sent_;  // a step to log whose numbers are still in flight from the device
+  // One whose numbers are still in flight from the others.
+  struct Asked {
+    StepEvent event;
+    double spent;  // seconds since the event before
+    std::optional<comm::Gathering> told, scales;
+    SeenByAll seen;  // where the others are not asked
+  };
+  std::optional<Asked> asked_;
   Seconds at_last_event_;
   double report_due_ = 0;
   int64_t steps_at_first_ = -1;  // before the first step of a simulation, as is the next

@@ -1,17 +1,17 @@
-// Workers in step ask each other about once a second; asynchronous workers notify each other, and meet.
+// Workers in step ask each other about twice a second; asynchronous workers notify each other, and meet.
 #include "apps/train/stopping.h"
 
 #include <algorithm>
 
 #include "apps/base/clock.h"
 #include "comm/communicator/patience.h"
-#include "comm/communicator/words.h"
 #include "comm/membership/council.h"
 
 namespace skein::apps {
 
 namespace {
-constexpr double kQuestionSeconds = 1;  // between two questions whether to stop; the delay of Ctrl-C
+// Seconds between two questions whether to stop, half of the delay of Ctrl-C: more where answers take longer.
+constexpr double kOften = 0.5, kSeldom = 2;
 constexpr comm::Tag kStop = comm::kOwnTags - 1;
 }  // namespace
 
@@ -27,35 +27,52 @@ void Stopping::begin() {
   leaving_.begin();
 }
 
-// Asking at every step would make every algorithm synchronous. The interval is the number of steps that the
-// fastest worker takes in about a second, which all learn and so agree on.
+// Nobody waits for an answer, because the question may be behind long messages: it is read where all ask again.
+// The interval is the number of steps that the fastest worker takes in the meantime, which all learn and so
+// agree on.
 bool Stopping::here() {
   const bool asked = run_.asked_to_stop();
   if (run_.comm().size() == 1) return asked || run_.asked_to_leave();  // there are no others to leave
   if (run_.asynchronous) return here_apart();
-  const int64_t k = run_.k;
-  if (k < next_question_) return false;
-  const double each = (clock_seconds() - asked_at_) / double(std::max<int64_t>(1, k - asked_step_));
-  const double steps =
-      k == asked_step_ ? 1 : std::clamp(kQuestionSeconds / std::max(each, 1e-6), 1.0, 1000.0);
+  if (run_.k < next_question_) return false;
+  next_question_ = run_.k + 1;
+  leaving_.look();
+  if (question_ && answer()) return true;
+  ask(asked);
+  return false;
+}
+
+void Stopping::ask(bool asked) {
+  const int64_t taken = run_.k - asked_step_;
+  const double each = (clock_seconds() - asked_at_) / double(std::max<int64_t>(1, taken));
+  const double steps = taken == 0 ? 1 : std::clamp(interval_ / std::max(each, 1e-6), 1.0, 1000.0);
+  leaves_ = run_.asked_to_leave();
+  question_.emplace(run_.comm(),
+                    std::vector<double>{double(asked), steps, double(leaves_), beside_.tell()});
+  asked_at_ = clock_seconds();
+  asked_step_ = run_.k;
+}
+
+bool Stopping::answer() {
   bool stop = false, all_leave = true;
-  double next = steps;
-  const bool leaves = run_.asked_to_leave();
+  double next = 1000;
   std::vector<double> told;
-  for (const auto& other :
-       comm::gather_numbers(run_.comm(), {double(asked), steps, double(leaves), beside_.tell()})) {
+  const double began = clock_seconds();
+  const auto told_by_all = question_->wait();
+  const double waited = clock_seconds() - began;
+  asked_at_ += waited;  // what steps take is meant
+  interval_ = std::clamp(interval_ + waited, kOften, kSeldom);
+  for (const auto& other : told_by_all) {
     stop = stop || other[0] != 0, next = std::min(next, other[1]);
     all_leave = all_leave && other[2] != 0;
     told.push_back(other[3]);
   }
-  stop = stop || all_leave;
-  leaving_.look();
-  if (!stop && leaving_.is_due()) run_.setup.place.council->leave();
-  asked_at_ = clock_seconds();
-  asked_step_ = k;
-  next_question_ = k + int64_t(next);
-  if (!stop) beside_.hear(told);
-  return stop;
+  question_.reset();
+  if (stop || all_leave) return true;
+  if (leaves_ && leaving_.is_due()) run_.setup.place.council->leave();
+  next_question_ = run_.k + int64_t(next);
+  beside_.hear(told);
+  return false;
 }
 
 // A worker that is asked to stop tells the others. All meet, and those behind continue to the step

@@ -1,9 +1,11 @@
 // Stopping: the workers of a training decide together at which step it stops.
 #pragma once
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "apps/train/leaving.h"
+#include "comm/communicator/words.h"
 
 namespace skein::apps {
 
@@ -28,10 +30,12 @@ class Stopping {
   // however long that takes, because a slow worker is not a lost one. Returns false if others are ahead of
   // this worker, which then continues to the step at which all stop.
   bool meet();
-  void meet_again() { met_at_ = -1; }            // the set of workers has changed
+  void meet_again() { met_at_ = -1, question_.reset(); }  // the set of workers has changed
   bool agreed() const { return stop_at_ >= 0; }  // asynchronous workers: the step is known
 
  private:
+  void ask(bool asked);
+  bool answer();
   bool here_apart();
   void tell_others();
   bool settle_at_one_step();
@@ -40,9 +44,12 @@ class Stopping {
   const std::function<void()> settle_;
   const Beside beside_;
   Leaving leaving_;
-  int64_t next_question_ = 0;  // at this step the workers ask each other whether to stop
+  std::optional<comm::Gathering> question_;  // on its way
+  bool leaves_ = false;                      // what this worker has told of itself in it
+  int64_t next_question_ = 0;  // at this step the workers have its answer, and ask each other again
   int64_t asked_step_ = 0;     // of the last question
-  double asked_at_ = 0;        // its time
+  double asked_at_ = 0;        // its time, moved on by what was waited for its answer
+  double interval_ = 0;        // seconds until the next one
   int64_t stop_at_ = -1;       // asynchronous workers stop at this step; negative: not decided
   int64_t met_at_ = -1;        // the last step at which they met
 };

@@ -23,7 +23,7 @@ class RingExchange {
   int64_t sent_ = 0, received_ = 0;
 };
 
-// The median of so many exchanges, one after the other, on the rank where it is largest; a first one does not
+// What each of so many exchanges takes, one after the other, on the rank where that is most; a first one does not
 // count. Collective; returns the same on every rank.
 double seconds_of_exchange(Communicator&, int64_t bytes, int repeats);
 

@@ -30,6 +30,18 @@ std::vector<std::vector<double>> gather_numbers(Communicator& c, const std::vect
   return rows_of(numbers_of(all), size_t(c.size()));
 }
 
+// Zeros in place of the others' numbers, so that the sum of all is everybody's.
+Gathering::Gathering(Communicator& c, const std::vector<double>& mine)
+    : ranks_(size_t(c.size())), all_(Tensor::zeros({c.size() * int64_t(mine.size())}, kI64)) {
+  copy_bytes(all_.view({int64_t(mine.size())}, c.rank() * int64_t(mine.size())), bits_of(mine));
+  pending_ = c.all_reduce(all_);
+}
+
+std::vector<std::vector<double>> Gathering::wait() {
+  pending_.wait();
+  return rows_of(numbers_of(all_), ranks_);
+}
+
 std::vector<std::string> gather_text(Communicator& c, const std::string& mine, Rank root) {
   std::vector<std::string> all;
   for (const Tensor& t : c.gather(bytes_of_text(mine), root)) all.push_back(text_of_bytes(t));

@@ -29,6 +29,26 @@ TEST(Record, StepsAreLoggedAsOftenAsAskedForAndOverTheImagesSince) {
   EXPECT_EQ(p.learning.gradient.meters().total.images, 40);
 }
 
+// The event of a step has the numbers of all workers of that step, whenever they come; flush() waits for them.
+TEST(Record, AnEventIsOfAllWorkersAndWaitsForNone) {
+  const Workplace w;
+  comm::in_local_world(3, [&](comm::Communicator& comm) {
+    Config c = small_config();
+    c.algorithm = "local-sgd", c.log_every = 2;
+    Parts p(comm, c, w.path() / "run");
+    for (int i = 0; i < 5; ++i) p.step(), p.record.end_step();
+    p.record.flush();
+    comm.barrier();
+  });
+  const std::vector<Json> steps = events(w.path() / "run", "step");
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0]["step"], 2);
+  EXPECT_EQ(steps[1]["step"], 4);
+  EXPECT_LT(double(steps[0]["seconds"]), double(steps[1]["seconds"]));
+  EXPECT_LE(double(steps[0]["loss_min"]), double(steps[0]["loss"]));
+  EXPECT_LT(double(steps[0]["loss_min"]), double(steps[0]["loss_max"]));
+}
+
 TEST(Record, StepsThatAreReplayedAreLoggedOneStepLater) {
   const Workplace w;
   comm::WorldOfOne alone;

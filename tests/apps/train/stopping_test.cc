@@ -8,6 +8,7 @@
 #include "comm/communicator/world_of_one.h"
 #include "comm/membership/council.h"
 #include "tests/support/parts.h"
+#include "tests/support/sim.h"
 
 namespace skein::apps {
 namespace {
@@ -54,6 +55,28 @@ TEST(Stopping, WorkersInStepStopAtOneStepWhoeverIsAsked) {
     EXPECT_GE(ended[0], 4);
     EXPECT_EQ(ended, std::vector<int64_t>(3, ended[0])) << "worker " << asked << " is asked";
   }
+}
+
+// A message takes 0.4 s, eight times as long as a step. Only the first two answers are waited for, which come due
+// a step after their questions.
+TEST(Stopping, AskingTakesNoTime) {
+  comm::sim::World world({.weather = {.latency = 0.4}, .keeps_log = false});
+  double took = 0;
+  comm::sim::populate(world, 3, [&](comm::Communicator& comm) {
+    RunOnPaper paper(comm, config_by("local-sgd"));
+    Stopping stopping(paper.run, [] {});
+    comm.barrier();
+    const double began = world.now();
+    stopping.begin();
+    for (; paper.run.k < 200; ++paper.run.k) {
+      EXPECT_FALSE(stopping.here());
+      comm::sim::spend(0.05);
+    }
+    took = std::max(took, world.now() - began);
+    comm.barrier();
+  });
+  world.run();
+  EXPECT_NEAR(took, 10 + 2 * (0.4 - 0.05), 1e-6);
 }
 
 // Worker r is at step 2 r when all are asked.
