@@ -48,6 +48,8 @@ NetworkDefaults read_network(Section& top, WorldFile& w) {
     w.site.message = s.number("message_us", 0) / 1e6;
     w.site.byte = s.number("byte_ns", 0) / 1e9;
     w.site.work = s.number("work_ns", 0) / 1e9;
+    w.site.many = s.number("long_kb", 0) * 1e3;
+    w.site.uneven = s.number("long_factor", 1, 1);
     w.site.goodput = s.number("goodput", 1, 0.01, 1);
     s.finish();
   }

@@ -19,8 +19,8 @@ namespace {
 
 constexpr double kSeconds = 6;          // of steps with all workers
 constexpr int kFewest = 5, kMost = 40;  // such steps
-constexpr double kExchange = 0.5;       // seconds of an exchange of what a model has, at most about;
-constexpr int kExchanges = 8;           // so many, one after the other
+constexpr double kExchange = 1;         // seconds of an exchange between all hosts, at most about
+constexpr int kExchanges = 6;           // so many, one after the other
 constexpr int64_t kFew = 256 << 10;     // bytes of a message that tells slow links from fast ones:
 constexpr double kSlow = 5e-3;          // on slow ones it takes longer than this,
 constexpr int64_t kSome = 1 << 20, kMany = 16 << 20;  // and many bytes would take too long
@@ -186,13 +186,29 @@ void time_links(Probed& p, const Member& me) {
     }
 }
 
-// Bytes to each neighbor in a ring of all hosts that take so long, on the slowest link between two of them.
+// Bytes that take so long on the slowest link between two hosts.
 int64_t bytes_in(const Probed& p, double seconds) {
   const comm::LinkTimes &few = p.between.front(), &most = p.between.back();
   double byte = 1e-12;  // seconds
   for (size_t i = 0; i < few.seconds.size(); ++i)
     byte = std::max(byte, (most.seconds[i] - few.seconds[i]) / double(most.bytes - few.bytes));
-  return std::clamp(int64_t(seconds / byte / p.neighbors()), int64_t(1024), kMany) / 4 * 4;
+  return std::clamp(int64_t(seconds / byte), int64_t(1024), kMany);
+}
+
+// Among fronts: all send so much in all to their neighbors at once.
+ProbedExchange exchange(comm::Communicator& between, comm::Rank reach, int64_t bytes) {
+  ProbedExchange e;
+  e.neighbors = std::min(2 * reach, between.size() - 1);
+  e.bytes = std::max<int64_t>(4, bytes / e.neighbors / 4 * 4);
+  e.seconds = comm::seconds_of_exchange(between, reach, e.bytes, kExchanges);
+  return e;
+}
+
+std::vector<double> numbers_of(const ProbedExchange& e) {
+  return {double(e.neighbors), double(e.bytes), e.seconds};
+}
+ProbedExchange exchange_of(const std::vector<double>& numbers, size_t at) {
+  return {int(numbers[at]), int64_t(numbers[at + 1]), numbers[at + 2]};
 }
 
 // The middle one of so many steps, in each of which this is sent, to arrive by the end of the step after it.
@@ -215,27 +231,32 @@ void crowd(Probed& p, Computing& computing, const Member& me) {
   double slowest = 0;
   for (const ProbedWorker& w : p.workers) slowest = std::max(slowest, w.step());
   const int count = std::clamp(int(kSeconds / slowest), kFewest, kMost);
-  std::vector<double> mine(4, 0);
+  ProbedExchange parts, wholes, burden;
   std::unique_ptr<comm::Communicator> between;
   std::optional<comm::RingExchange> ring;
   if (std::find(p.fronts.begin(), p.fronts.end(), me.rank) != p.fronts.end()) {
     between = me.comm.group(p.fronts);
-    const int64_t bytes = std::min(computing.model_bytes(), bytes_in(p, kExchange));
-    mine[0] = double(bytes), mine[1] = comm::seconds_of_exchange(*between, bytes, kExchanges);
-    ring.emplace(*between, bytes_in(p, slowest / 2));
-    mine[2] = double(ring->bytes());
+    const int64_t most = bytes_in(p, kExchange), model = computing.model_bytes();
+    parts = exchange(*between, between->size(), std::min(model, most));
+    wholes = exchange(*between, 1, std::min(2 * model, most));
+    ring.emplace(*between, 1, std::max<int64_t>(4, bytes_in(p, slowest / 2) / wholes.neighbors / 4 * 4));
+    burden = {wholes.neighbors, ring->bytes(), 0};
   }
   me.comm.barrier();
   const double before = middle_beside(computing, (count + 1) / 2, nullptr);
   me.comm.barrier();
   const double with = middle_beside(computing, count, ring ? &*ring : nullptr);
   me.comm.barrier();
-  mine[3] = with - (before + middle_beside(computing, (count + 1) / 2, nullptr)) / 2;
+  burden.seconds = with - (before + middle_beside(computing, (count + 1) / 2, nullptr)) / 2;
+  std::vector<double> mine;
+  for (const ProbedExchange* e : {&parts, &wholes, &burden})
+    for (const double number : numbers_of(*e)) mine.push_back(number);
   const auto rows = comm::gather_numbers(me.comm, mine);
   const auto& first = rows[size_t(p.fronts.front())];
-  p.exchange = {int64_t(first[0]), first[1]}, p.burden.bytes = int64_t(first[2]);
+  p.of_parts = exchange_of(first, 0), p.of_wholes = exchange_of(first, 3), p.burden = exchange_of(first, 6);
+  p.burden.seconds = 0;
   for (const comm::Rank front : p.fronts)
-    p.burden.seconds += std::max(0.0, rows[size_t(front)][3]) / double(p.fronts.size());
+    p.burden.seconds += std::max(0.0, rows[size_t(front)][8]) / double(p.fronts.size());
 }
 
 }  // namespace

@@ -21,9 +21,10 @@ struct ProbedWorker {
   double step() const { return loading + forward + backward + update; }
 };
 
-// What the first workers of all hosts, in a ring, send at the same time: so many bytes to each of two neighbors
-// (to one, if there are two hosts).
-struct ProbedRing {
+// The first workers of all hosts, in a ring, send at the same time so many bytes to each of so many neighbors, and
+// have received theirs after so many seconds.
+struct ProbedExchange {
+  int neighbors = 0;
   int64_t bytes = 0;
   double seconds = 0;
 };
@@ -33,12 +34,12 @@ struct Probed {
   std::vector<comm::Rank> fronts;        // the first worker of each host
   std::vector<comm::LinkTimes> between;  // fronts, from few bytes to many; empty: there is one host
   std::vector<comm::LinkTimes> within;   // two workers of one host; empty: none has two
-  ProbedRing exchange = {};              // until all have received theirs
-  ProbedRing burden = {};                // by which a step is longer if this is sent in it, on average
+  ProbedExchange of_parts = {};          // all send to all, as in a sum
+  ProbedExchange of_wholes = {};         // of models with the two nearest, as in gossip
+  ProbedExchange burden = {};            // in a step; by how many seconds it is then longer, on average
   GradientPlan ghost;                    // of the model
   int64_t steps_per_epoch = 0, global_batch = 0;
   double seconds = 0;  // that it took
-  double neighbors() const { return fronts.size() > 2 ? 2 : 1; }
 };
 
 // Opens data and model as a run with these flags does, and computes for seconds. Collective; whole on rank 0.

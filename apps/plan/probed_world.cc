@@ -2,6 +2,7 @@
 #include "apps/plan/probed_world.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace skein::apps {
@@ -36,7 +37,7 @@ void add_hosts(const Probed& p, WorldFile& w) {
   std::map<std::string, int> machines;
   std::map<std::string, double> workers_of;
   for (const ProbedWorker& one : p.workers) ++workers_of[one.machine];
-  const double sent = double(p.fronts.size()) * p.neighbors() * double(p.burden.bytes);
+  const double sent = double(p.fronts.size()) * p.burden.neighbors * double(p.burden.bytes);
   for (size_t r = 0; r < p.workers.size(); ++r) {
     const ProbedWorker& one = p.workers[r];
     const auto [machine, fresh] = machines.emplace(one.machine, int(machines.size()));
@@ -98,20 +99,29 @@ void set_network(const Probed& p, WorldFile& w) {
     }
 }
 
-// What is left of the rates where all hosts send and receive at once, of which round trips know nothing.
-void set_goodput(const Probed& p, WorldFile& w) {
-  const size_t n = w.site.hosts.size();
-  if (n < 2 || p.exchange.seconds <= 0) return;
-  const double bytes = double(p.exchange.bytes);
+// The share of what the rates would allow that an exchange has reached.
+double share_reached(const ProbedExchange& e, const SitePlan& site) {
+  if (e.seconds <= 0) return 1;
+  const size_t n = site.hosts.size();
+  const double bytes = double(e.bytes);
   double expected = 0;
   for (size_t a = 0; a < n; ++a) {
-    const SitePlan::Host &here = w.site.hosts[a], &next = w.site.hosts[(a + 1) % n];
-    expected = std::max(expected, p.neighbors() * bytes / here.rate + here.latency + next.latency);
+    const SitePlan::Host &here = site.hosts[a], &next = site.hosts[(a + 1) % n];
+    expected = std::max(expected, e.neighbors * bytes / here.rate + here.latency + next.latency);
   }
-  for (const SitePlan::Link& l : w.site.links)
-    if (const size_t apart = size_t(std::abs(l.a - l.b)); l.rate > 0 && (apart == 1 || apart == n - 1))
-      expected = std::max(expected, bytes / l.rate + l.latency);
-  w.site.goodput = std::clamp(expected / p.exchange.seconds, 0.1, 1.0);
+  for (const SitePlan::Link& l : site.links) {
+    const int apart = std::abs(l.a - l.b), places = std::min(apart, int(n) - apart);
+    if (l.rate > 0 && 2 * places <= e.neighbors + 1) expected = std::max(expected, bytes / l.rate + l.latency);
+  }
+  return std::clamp(expected / e.seconds, 0.1, 1.0);
+}
+
+// What is left of the rates where all hosts send and receive at once, of which round trips know nothing.
+void set_goodput(const Probed& p, SitePlan& site) {
+  if (site.hosts.size() < 2) return;
+  site.goodput = share_reached(p.of_parts, site);
+  site.uneven = std::max(1.0, site.goodput / share_reached(p.of_wholes, site));
+  if (site.uneven > 1) site.many = std::sqrt(double(p.of_parts.bytes) * double(p.of_wholes.bytes));
 }
 
 }  // namespace
@@ -122,7 +132,7 @@ WorldFile world_of(const Probed& p) {
   add_hosts(p, w);
   set_pace(p, w);
   set_network(p, w);
-  set_goodput(p, w);
+  set_goodput(p, w.site);
   return w;
 }
 

@@ -12,7 +12,7 @@ constexpr comm::Tag kTaken = comm::kOwnTags - 3;
 
 }  // namespace
 
-void Ledger::begin_step() {
+bool Ledger::begin_step() {
   comm::Communicator& comm = run_.comm();
   const bool told = sent_ >= 0 && sent() > sent_ && run_.k > 0;
   const bool counts = comm.meter().turn(false);
@@ -22,6 +22,7 @@ void Ledger::begin_step() {
   comm.meter().turn(counts);
   hear();
   sent_ = sent();
+  return told;
 }
 
 void Ledger::hear() try {

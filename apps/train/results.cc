@@ -42,6 +42,14 @@ double images_taken(const Run& run) {
   return double(run.epochs() * size + std::min(size, rest * run.setup.global_batch));
 }
 
+// Until the last worker had taken its steps. Asynchronous ones take different times.
+double longest_training(const Run& run) {
+  double longest = 1e-9;
+  for (const auto& one : comm::gather_numbers(run.comm(), {run.costs.seconds.training()}))
+    longest = std::max(longest, one[0]);
+  return longest;
+}
+
 }  // namespace
 
 Outcome Results::write(bool interrupted) {
@@ -58,7 +66,7 @@ Outcome Results::write(bool interrupted) {
   const double images = run_.setup.place.council
                             ? images_taken(run_)  // lost workers' counts are lost with them
                             : over_workers(comm, mine).images;
-  const Outcome out = outcome(interrupted, transfers, images);
+  const Outcome out = outcome(interrupted, transfers, images / longest_training(run_));
   latest_ = out;
   const std::vector<std::vector<double>> seconds = comm::gather_numbers(comm, run_.costs.seconds.each());
   const Json timeline = traces_.timeline(), strangers = refused(run_);
@@ -87,7 +95,7 @@ Outcome Results::ended(const comm::End& e) const {
   return out;
 }
 
-Outcome Results::outcome(bool interrupted, const Transfers& all, double images) const {
+Outcome Results::outcome(bool interrupted, const Transfers& all, double images_per_second) const {
   Outcome out{.step = run_.k,
               .interrupted = interrupted,
               .score = scoring_.latest(),
@@ -95,7 +103,7 @@ Outcome Results::outcome(bool interrupted, const Transfers& all, double images) 
               .best = scoring_.best(),
               .hash = parameter_hash(learning_.flat, learning_.flat.x)};
   out.training_seconds = run_.costs.seconds.training();
-  out.images_per_second = images / std::max(out.training_seconds, 1e-9);
+  out.images_per_second = images_per_second;
   if (!run_.setup.alone)
     out.bytes_per_step = all.bytes / run_.comm().size() / double(std::max<int64_t>(run_.k, 1));
   if (all.in_flight > 0) out.hidden_share = 1 - all.waited / all.in_flight;

@@ -18,7 +18,7 @@ class Results {
   Outcome ended(const comm::End&) const;
 
  private:
-  Outcome outcome(bool interrupted, const Transfers& of_all, double images) const;
+  Outcome outcome(bool interrupted, const Transfers& of_all, double images_per_second) const;
   Summary summary(const Outcome&) const;
 
   Run& run_;

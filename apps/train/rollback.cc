@@ -43,7 +43,7 @@ void Rollback::step(const std::function<void()>& f) {
   comm::Council* const council = run_.setup.place.council;
   if (run_.apart) {
     council->require_unchanged();
-    ledger_.begin_step();
+    if (ledger_.begin_step()) used_.tell();
     used_.begin();
     f();
     return used_.end();

@@ -42,4 +42,8 @@ void UsedImages::end() {
   if (file_) write("taken", fmt::format(" {:.6f}", clock_seconds()));
 }
 
+void UsedImages::tell() {
+  if (file_) write("told", "");
+}
+
 }  // namespace skein::apps

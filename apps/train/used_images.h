@@ -9,13 +9,15 @@ namespace skein::apps {
 
 // With SKEIN_USED_IMAGES=DIR each process appends to DIR/PID-RANK: "begun EPOCH RANK STEP INDEX..." before it
 // takes a step, and "taken EPOCH RANK STEP SECONDS" after it, by the host's steady clock; EPOCH is that of
-// the membership. A step that is begun may have been completed by the others alone. docs/elastic.md says how
-// bench/churn reads it.
+// the membership. A step that is begun may have been completed by the others alone. Where workers are apart,
+// "told EPOCH RANK STEP" says that this worker has told the others of its steps before that one.
+// docs/elastic.md says how bench/churn reads it.
 class UsedImages {
  public:
   explicit UsedImages(const Run&);
   void begin();
   void end();
+  void tell();
 
  private:
   void write(const char* word, const std::string& rest);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <algorithm>
+
 #include "comm/communicator/words.h"
 
 namespace skein::comm {
@@ -12,12 +14,14 @@ constexpr Tag kAround = 3;
 
 }  // namespace
 
-RingExchange::RingExchange(Communicator& c, int64_t bytes)
+RingExchange::RingExchange(Communicator& c, Rank reach, int64_t bytes)
     : comm_(c), payload_(Tensor::zeros({bytes / 4})) {
-  CHECK(bytes > 0 && bytes % 4 == 0 && c.size() > 1, bytes, c.size());
+  CHECK(bytes > 0 && bytes % 4 == 0 && reach > 0 && c.size() > 1, bytes, reach, c.size());
   const Rank n = c.size();
-  neighbors_.push_back((c.rank() + 1) % n);
-  if (n > 2) neighbors_.push_back((c.rank() + n - 1) % n);
+  for (Rank d = 1; d <= std::min(reach, n / 2); ++d) {
+    neighbors_.push_back((c.rank() + d) % n);
+    if (2 * d != n) neighbors_.push_back((c.rank() + n - d) % n);
+  }
 }
 
 void RingExchange::send() {
@@ -30,9 +34,9 @@ void RingExchange::receive() {
   ++received_;
 }
 
-double seconds_of_exchange(Communicator& c, int64_t bytes, int repeats) {
+double seconds_of_exchange(Communicator& c, Rank reach, int64_t bytes, int repeats) {
   CHECK(repeats > 0, repeats);
-  RingExchange ring(c, bytes);
+  RingExchange ring(c, reach, bytes);
   Clock::time_point began;
   for (int i = 0; i <= repeats; ++i) {
     ring.send();

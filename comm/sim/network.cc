@@ -85,7 +85,8 @@ void Network::flow(Link& l) {
   if (course.through.empty() || first.bytes == 0) return end();
   for (const Worker w : {l.ends.first, l.ends.second})
     l.flows += site_->work(host_of(w), site_->plan().work * first.bytes / 2, end);
-  site_->fluid().begin(std::move(course), first.bytes, end);
+  const bool many = site_->plan().many > 0 && first.bytes > site_->plan().many;
+  site_->fluid().begin(std::move(course), first.bytes * (many ? site_->plan().uneven : 1), end);
 }
 
 // The draws 1, 0, 2, 3, ... of a message: whether it comes twice, its jitter, its losses.

@@ -83,16 +83,17 @@ TEST(ProbedWorld, HasCoresForStepsAsLongAsThoseOfAllTogether) {
 
 TEST(ProbedWorld, HasWhatIsLeftOfItsRatesWhenAllSendAtOnce) {
   Probed p = probed([](int, int) { return 1e7; });
-  p.exchange = {1'000'000, 0.001 + 2 * 0.1 / 0.8};  // two neighbors
-  EXPECT_NEAR(world_of(p).site.goodput, 0.8, 0.005);
-  p.exchange.seconds = 0.1;  // faster than the round trips
+  p.of_parts = {2, 1'000'000, (0.001 + 2 * 0.1) / 0.8};
+  EXPECT_NEAR(world_of(p).site.goodput, 0.8, 1e-4);
+  EXPECT_EQ(world_of(p).site.uneven, 1);
+  p.of_wholes = {2, 4'000'000, (0.001 + 2 * 0.4) / 0.5};
+  EXPECT_NEAR(world_of(p).site.uneven, 0.8 / 0.5, 1e-4);
+  EXPECT_NEAR(world_of(p).site.many, 2e6, 1e-6);
+  p.of_parts.seconds = 0.1;  // faster than the round trips
   EXPECT_EQ(world_of(p).site.goodput, 1);
-  const WorldFile slow = world_of([] {
-    Probed q = probed([](int a, int b) { return a + b == 3 ? 1e6 : 1e7; });
-    q.exchange = {1'000'000, 1.001 / 0.8};  // that link's one message
-    return q;
-  }());
-  EXPECT_NEAR(slow.site.goodput, 0.8, 0.005);
+  Probed slow = probed([](int a, int b) { return a + b == 3 ? 1e6 : 1e7; });
+  slow.of_parts = {2, 1'000'000, 1 / 0.8};  // that link's one message
+  EXPECT_NEAR(world_of(slow).site.goodput, 0.8, 2e-3);
 }
 
 // Steps of 100 ms become 10 ms longer when each of three hosts sends 2 MB and receives as much in them: on a
@@ -100,7 +101,7 @@ TEST(ProbedWorld, HasWhatIsLeftOfItsRatesWhenAllSendAtOnce) {
 TEST(ProbedWorld, HasTheWorkOfMessages) {
   Probed p = probed([](int, int) { return 1e8; });
   EXPECT_EQ(world_of(p).site.work, 0);
-  p.burden = {1'000'000, 0.01};
+  p.burden = {2, 1'000'000, 0.01};
   const WorldFile w = world_of(p);
   EXPECT_NEAR(w.site.work, 0.01 / 2e6, 1e-12);
   for (const auto& m : w.site.machines) EXPECT_EQ(m.cores, 1);

@@ -40,7 +40,9 @@ TEST(Site, AMessageTakesItsBytesOverTheRateAndTheLatency) {
     if (c.rank() == 1) c.take(0, 1, 0);
   };
   EXPECT_NEAR(seconds_of(p, pass), (1e6 + kHeader) / 1e6 + 0.25, 1e-6);
-  p.goodput = 0.5;
+  p.many = 1e6, p.uneven = 2;
+  EXPECT_NEAR(seconds_of(p, pass), 2 * (1e6 + kHeader) / 1e6 + 0.25, 1e-6);
+  p.many = 1.1e6, p.goodput = 0.5;
   EXPECT_NEAR(seconds_of(p, pass), (1e6 + kHeader) / 0.5e6 + 0.25, 1e-6);
   p.message = 0.125;
   p.byte = 1e-6;
