@@ -192,24 +192,9 @@ int64_t bytes_in(const Probed& p, double seconds) {
   double byte = 1e-12;  // seconds
   for (size_t i = 0; i < few.seconds.size(); ++i)
     byte = std::max(byte, (most.seconds[i] - few.seconds[i]) / double(most.bytes - few.bytes));
-  return std::clamp(int64_t(seconds / byte), int64_t(1024), kMany);
+  return std::clamp(int64_t(seconds / byte), int64_t(1024), kMany) / 4 * 4;
 }
 
-// Among fronts: all send so much in all to their neighbors at once.
-ProbedExchange exchange(comm::Communicator& between, comm::Rank reach, int64_t bytes) {
-  ProbedExchange e;
-  e.neighbors = std::min(2 * reach, between.size() - 1);
-  e.bytes = std::max<int64_t>(4, bytes / e.neighbors / 4 * 4);
-  e.seconds = comm::seconds_of_exchange(between, reach, e.bytes, kExchanges);
-  return e;
-}
-
-std::vector<double> numbers_of(const ProbedExchange& e) {
-  return {double(e.neighbors), double(e.bytes), e.seconds};
-}
-ProbedExchange exchange_of(const std::vector<double>& numbers, size_t at) {
-  return {int(numbers[at]), int64_t(numbers[at + 1]), numbers[at + 2]};
-}
 
 // The middle one of so many steps, in each of which this is sent, to arrive by the end of the step after it.
 double middle_beside(Computing& computing, int count, comm::RingExchange* ring) {
@@ -231,16 +216,17 @@ void crowd(Probed& p, Computing& computing, const Member& me) {
   double slowest = 0;
   for (const ProbedWorker& w : p.workers) slowest = std::max(slowest, w.step());
   const int count = std::clamp(int(kSeconds / slowest), kFewest, kMost);
-  ProbedExchange parts, wholes, burden;
+  ProbedExchange sum, gossip, burden;
   std::unique_ptr<comm::Communicator> between;
   std::optional<comm::RingExchange> ring;
   if (std::find(p.fronts.begin(), p.fronts.end(), me.rank) != p.fronts.end()) {
     between = me.comm.group(p.fronts);
     const int64_t most = bytes_in(p, kExchange), model = computing.model_bytes();
-    parts = exchange(*between, between->size(), std::min(model, most));
-    wholes = exchange(*between, 1, std::min(2 * model, most));
-    ring.emplace(*between, 1, std::max<int64_t>(4, bytes_in(p, slowest / 2) / wholes.neighbors / 4 * 4));
-    burden = {wholes.neighbors, ring->bytes(), 0};
+    sum.bytes = std::min(model, most), gossip.bytes = std::min(model, most / p.neighbors() / 4 * 4);
+    sum.seconds = comm::seconds_of_sum(*between, sum.bytes, kExchanges, slowest);
+    gossip.seconds = comm::seconds_of_exchange(*between, gossip.bytes, kExchanges);
+    ring.emplace(*between, bytes_in(p, slowest / 2 / p.neighbors()));
+    burden.bytes = ring->bytes();
   }
   me.comm.barrier();
   const double before = middle_beside(computing, (count + 1) / 2, nullptr);
@@ -248,15 +234,13 @@ void crowd(Probed& p, Computing& computing, const Member& me) {
   const double with = middle_beside(computing, count, ring ? &*ring : nullptr);
   me.comm.barrier();
   burden.seconds = with - (before + middle_beside(computing, (count + 1) / 2, nullptr)) / 2;
-  std::vector<double> mine;
-  for (const ProbedExchange* e : {&parts, &wholes, &burden})
-    for (const double number : numbers_of(*e)) mine.push_back(number);
-  const auto rows = comm::gather_numbers(me.comm, mine);
+  const auto rows = comm::gather_numbers(me.comm, {double(sum.bytes), sum.seconds, double(gossip.bytes),
+                                                   gossip.seconds, double(burden.bytes), burden.seconds});
   const auto& first = rows[size_t(p.fronts.front())];
-  p.of_parts = exchange_of(first, 0), p.of_wholes = exchange_of(first, 3), p.burden = exchange_of(first, 6);
-  p.burden.seconds = 0;
+  p.sum = {int64_t(first[0]), first[1]}, p.gossip = {int64_t(first[2]), first[3]};
+  p.burden.bytes = int64_t(first[4]);
   for (const comm::Rank front : p.fronts)
-    p.burden.seconds += std::max(0.0, rows[size_t(front)][8]) / double(p.fronts.size());
+    p.burden.seconds += std::max(0.0, rows[size_t(front)][5]) / double(p.fronts.size());
 }
 
 }  // namespace

@@ -21,10 +21,8 @@ struct ProbedWorker {
   double step() const { return loading + forward + backward + update; }
 };
 
-// The first workers of all hosts, in a ring, send at the same time so many bytes to each of so many neighbors, and
-// have received theirs after so many seconds.
+// What the first workers of all hosts do at the same time, with so many bytes, and how long it takes.
 struct ProbedExchange {
-  int neighbors = 0;
   int64_t bytes = 0;
   double seconds = 0;
 };
@@ -34,12 +32,13 @@ struct Probed {
   std::vector<comm::Rank> fronts;        // the first worker of each host
   std::vector<comm::LinkTimes> between;  // fronts, from few bytes to many; empty: there is one host
   std::vector<comm::LinkTimes> within;   // two workers of one host; empty: none has two
-  ProbedExchange of_parts = {};          // all send to all, as in a sum
-  ProbedExchange of_wholes = {};         // of models with the two nearest, as in gossip
-  ProbedExchange burden = {};            // in a step; by how many seconds it is then longer, on average
+  ProbedExchange sum = {};               // of all of their vectors
+  ProbedExchange gossip = {};            // such a message to each of the two neighbors in a ring, or the one
+  ProbedExchange burden = {};            // the same in a step; by how many seconds it is then longer, on average
   GradientPlan ghost;                    // of the model
   int64_t steps_per_epoch = 0, global_batch = 0;
   double seconds = 0;  // that it took
+  int neighbors() const { return fronts.size() > 2 ? 2 : 1; }
 };
 
 // Opens data and model as a run with these flags does, and computes for seconds. Collective; whole on rank 0.

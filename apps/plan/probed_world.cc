@@ -37,7 +37,7 @@ void add_hosts(const Probed& p, WorldFile& w) {
   std::map<std::string, int> machines;
   std::map<std::string, double> workers_of;
   for (const ProbedWorker& one : p.workers) ++workers_of[one.machine];
-  const double sent = double(p.fronts.size()) * p.burden.neighbors * double(p.burden.bytes);
+  const double sent = double(p.fronts.size()) * p.neighbors() * double(p.burden.bytes);
   for (size_t r = 0; r < p.workers.size(); ++r) {
     const ProbedWorker& one = p.workers[r];
     const auto [machine, fresh] = machines.emplace(one.machine, int(machines.size()));
@@ -99,29 +99,35 @@ void set_network(const Probed& p, WorldFile& w) {
     }
 }
 
-// The share of what the rates would allow that an exchange has reached.
-double share_reached(const ProbedExchange& e, const SitePlan& site) {
-  if (e.seconds <= 0) return 1;
-  const size_t n = site.hosts.size();
-  const double bytes = double(e.bytes);
-  double expected = 0;
-  for (size_t a = 0; a < n; ++a) {
-    const SitePlan::Host &here = site.hosts[a], &next = site.hosts[(a + 1) % n];
-    expected = std::max(expected, e.neighbors * bytes / here.rate + here.latency + next.latency);
+// What the rates allow, where each host sends so many bytes to each of so many others, in a ring the nearest.
+double seconds_by_rates(const SitePlan& site, int others, double bytes) {
+  const int n = int(site.hosts.size());
+  double longest = 0;
+  for (int a = 0; a < n; ++a) {
+    const SitePlan::Host &here = site.hosts[size_t(a)], &next = site.hosts[size_t((a + 1) % n)];
+    longest = std::max(longest, others * bytes / here.rate + here.latency + next.latency);
   }
   for (const SitePlan::Link& l : site.links) {
-    const int apart = std::abs(l.a - l.b), places = std::min(apart, int(n) - apart);
-    if (l.rate > 0 && 2 * places <= e.neighbors + 1) expected = std::max(expected, bytes / l.rate + l.latency);
+    const int apart = std::abs(l.a - l.b), places = std::min(apart, n - apart);
+    if (l.rate > 0 && places <= (others + 1) / 2) longest = std::max(longest, bytes / l.rate + l.latency);
   }
-  return std::clamp(expected / e.seconds, 0.1, 1.0);
+  return longest;
 }
 
-// What is left of the rates where all hosts send and receive at once, of which round trips know nothing.
+double share(double expected, double measured) {
+  return measured > 0 ? std::clamp(expected / measured, 0.1, 1.0) : 1;
+}
+
+// What is left of the rates where all hosts send and receive at once, of which round trips know nothing. A sum is
+// two exchanges of parts between all.
 void set_goodput(const Probed& p, SitePlan& site) {
-  if (site.hosts.size() < 2) return;
-  site.goodput = share_reached(p.of_parts, site);
-  site.uneven = std::max(1.0, site.goodput / share_reached(p.of_wholes, site));
-  if (site.uneven > 1) site.many = std::sqrt(double(p.of_parts.bytes) * double(p.of_wholes.bytes));
+  const int n = int(site.hosts.size());
+  if (n < 2) return;
+  const double part = double(p.sum.bytes) / n, whole = double(p.gossip.bytes);
+  site.goodput = share(2 * seconds_by_rates(site, n - 1, part), p.sum.seconds);
+  const double of_wholes = share(seconds_by_rates(site, p.neighbors(), whole), p.gossip.seconds);
+  site.uneven = std::max(1.0, site.goodput / of_wholes);
+  if (site.uneven > 1) site.many = std::sqrt(part * whole);
 }
 
 }  // namespace

@@ -10,18 +10,22 @@
 namespace skein::comm {
 namespace {
 
-constexpr Tag kAround = 3;
+constexpr Tag kAround = kRounds | 3;
+
+double longest_of_all(Communicator& c, double mine) {
+  double longest = mine;
+  for (const auto& one : gather_numbers(c, {mine})) longest = std::max(longest, one[0]);
+  return longest;
+}
 
 }  // namespace
 
-RingExchange::RingExchange(Communicator& c, Rank reach, int64_t bytes)
+RingExchange::RingExchange(Communicator& c, int64_t bytes)
     : comm_(c), payload_(Tensor::zeros({bytes / 4})) {
-  CHECK(bytes > 0 && bytes % 4 == 0 && reach > 0 && c.size() > 1, bytes, reach, c.size());
+  CHECK(bytes > 0 && bytes % 4 == 0 && c.size() > 1, bytes, c.size());
   const Rank n = c.size();
-  for (Rank d = 1; d <= std::min(reach, n / 2); ++d) {
-    neighbors_.push_back((c.rank() + d) % n);
-    if (2 * d != n) neighbors_.push_back((c.rank() + n - d) % n);
-  }
+  neighbors_.push_back((c.rank() + 1) % n);
+  if (n > 2) neighbors_.push_back((c.rank() + n - 1) % n);
 }
 
 void RingExchange::send() {
@@ -34,19 +38,30 @@ void RingExchange::receive() {
   ++received_;
 }
 
-double seconds_of_exchange(Communicator& c, Rank reach, int64_t bytes, int repeats) {
+double seconds_of_exchange(Communicator& c, int64_t bytes, int repeats) {
   CHECK(repeats > 0, repeats);
-  RingExchange ring(c, reach, bytes);
+  RingExchange ring(c, bytes);
   Clock::time_point began;
   for (int i = 0; i <= repeats; ++i) {
     ring.send();
     ring.receive();
     if (i == 0) began = Clock::now();
   }
-  double longest = 0;
-  for (const auto& one : gather_numbers(c, {seconds_since(began) / repeats}))
-    longest = std::max(longest, one[0]);
-  return longest;
+  return longest_of_all(c, seconds_since(began) / repeats);
+}
+
+double seconds_of_sum(Communicator& c, int64_t bytes, int repeats, double pause) {
+  CHECK(bytes % 4 == 0 && repeats > 0 && pause >= 0, bytes, repeats, pause);
+  const Tensor x = Tensor::zeros({bytes / 4});
+  double taken = 0;
+  for (int i = 0; i <= repeats; ++i) {
+    nap_until(after(pause));
+    c.barrier();
+    const auto began = Clock::now();
+    c.all_reduce(x).wait();
+    if (i > 0) taken += seconds_since(began);
+  }
+  return longest_of_all(c, taken / repeats);
 }
 
 }  // namespace skein::comm

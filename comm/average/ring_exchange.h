@@ -1,4 +1,4 @@
-// RingExchange: messages of all ranks at the same time, each to its neighbors in a ring.
+// RingExchange: messages of all ranks at the same time, each to its two neighbors in a ring.
 #pragma once
 #include <vector>
 
@@ -6,12 +6,12 @@
 
 namespace skein::comm {
 
-// Every rank calls send() and receive() equally often.
+// Every rank calls send() and receive() equally often. Messages belong to rounds (kRounds), as those of gossip.
+// Two ranks are each other's only neighbor.
 class RingExchange {
  public:
-  // Neighbors are at most `reach` places away, so from half of the ranks on they are all the others. The
-  // communicator outlives this; `bytes` of a message, a multiple of 4.
-  RingExchange(Communicator&, Rank reach, int64_t bytes);
+  // The communicator outlives this; `bytes` of a message, a multiple of 4.
+  RingExchange(Communicator&, int64_t bytes);
   void send();     // a message to each neighbor
   void receive();  // waits for the first message of each neighbor that has not been received
   int64_t bytes() const { return payload_.bytes(); }
@@ -24,8 +24,10 @@ class RingExchange {
   int64_t sent_ = 0, received_ = 0;
 };
 
-// What each of so many exchanges takes, one after the other, on the rank where that is most; a first one does not
-// count. Collective; returns the same on every rank.
-double seconds_of_exchange(Communicator&, Rank reach, int64_t bytes, int repeats);
+// What each of so many exchanges, or sums of vectors of so many bytes, takes on the rank where that is most; a
+// first one does not count. Exchanges follow each other at once, before sums there is a pause of so many seconds.
+// Collective; they return the same on every rank.
+double seconds_of_exchange(Communicator&, int64_t bytes, int repeats);
+double seconds_of_sum(Communicator&, int64_t bytes, int repeats, double pause);
 
 }  // namespace skein::comm

@@ -83,16 +83,16 @@ TEST(ProbedWorld, HasCoresForStepsAsLongAsThoseOfAllTogether) {
 
 TEST(ProbedWorld, HasWhatIsLeftOfItsRatesWhenAllSendAtOnce) {
   Probed p = probed([](int, int) { return 1e7; });
-  p.of_parts = {2, 1'000'000, (0.001 + 2 * 0.1) / 0.8};
+  p.sum = {3'000'000, 2 * (0.001 + 2 * 0.1) / 0.8};  // a third to each of two, and back
   EXPECT_NEAR(world_of(p).site.goodput, 0.8, 1e-4);
   EXPECT_EQ(world_of(p).site.uneven, 1);
-  p.of_wholes = {2, 4'000'000, (0.001 + 2 * 0.4) / 0.5};
+  p.gossip = {4'000'000, (0.001 + 2 * 0.4) / 0.5};
   EXPECT_NEAR(world_of(p).site.uneven, 0.8 / 0.5, 1e-4);
   EXPECT_NEAR(world_of(p).site.many, 2e6, 1e-6);
-  p.of_parts.seconds = 0.1;  // faster than the round trips
+  p.sum.seconds = 0.1;  // faster than the round trips
   EXPECT_EQ(world_of(p).site.goodput, 1);
   Probed slow = probed([](int a, int b) { return a + b == 3 ? 1e6 : 1e7; });
-  slow.of_parts = {2, 1'000'000, 1 / 0.8};  // that link's one message
+  slow.sum = {3'000'000, 2 / 0.8};  // that link's one message each way
   EXPECT_NEAR(world_of(slow).site.goodput, 0.8, 2e-3);
 }
 
@@ -101,7 +101,7 @@ TEST(ProbedWorld, HasWhatIsLeftOfItsRatesWhenAllSendAtOnce) {
 TEST(ProbedWorld, HasTheWorkOfMessages) {
   Probed p = probed([](int, int) { return 1e8; });
   EXPECT_EQ(world_of(p).site.work, 0);
-  p.burden = {2, 1'000'000, 0.01};
+  p.burden = {1'000'000, 0.01};
   const WorldFile w = world_of(p);
   EXPECT_NEAR(w.site.work, 0.01 / 2e6, 1e-12);
   for (const auto& m : w.site.machines) EXPECT_EQ(m.cores, 1);

@@ -10,13 +10,13 @@ namespace {
 constexpr double kRate = 1e6, kHeader = sizeof(Header);
 
 // The seconds that the workers of a star measure, which has these rates in it.
-std::vector<double> measured(const std::vector<double>& rates, Rank reach, int64_t bytes) {
+std::vector<double> measured(const std::vector<double>& rates, const std::function<double(Communicator&)>& f) {
   sim::SitePlan p;
   for (size_t h = 0; h < rates.size(); ++h) p.hosts.push_back({.name = text("h", h), .rate = rates[h]});
   sim::World world({.keeps_log = false, .site = p});
   std::vector<double> all(rates.size());
   sim::populate(world, int(rates.size()), [&](Communicator& c) {
-    all[size_t(c.rank())] = seconds_of_exchange(c, reach, bytes, 3);
+    all[size_t(c.rank())] = f(c);
   });
   world.run();
   return all;
@@ -25,19 +25,27 @@ std::vector<double> measured(const std::vector<double>& rates, Rank reach, int64
 TEST(RingExchange, TakesTheTimeOfItsMessagesToEachNeighbor) {
   constexpr int64_t kBytes = 400000;
   const double one = (kBytes + kHeader) / kRate;
-  for (const auto& [n, reach, neighbors] :
-       {std::tuple(2, 1, 1), {3, 1, 2}, {5, 1, 2}, {5, 2, 4}, {4, 2, 3}, {6, 9, 5}})
-    for (const double seconds : measured(std::vector<double>(size_t(n), kRate), reach, kBytes))
-      EXPECT_NEAR(seconds, neighbors * one, 0.01 * one) << n;
-  for (const double seconds : measured({kRate, kRate, kRate / 4, kRate}, 1, kBytes))  // all say the slowest's
+  const auto exchange = [](Communicator& c) { return seconds_of_exchange(c, kBytes, 3); };
+  for (const size_t n : {2u, 3u, 5u})
+    for (const double seconds : measured(std::vector<double>(n, kRate), exchange))
+      EXPECT_NEAR(seconds, (n == 2 ? 1 : 2) * one, 0.01 * one) << n;
+  for (const double seconds : measured({kRate, kRate, kRate / 4, kRate}, exchange))  // all say the slowest's
     EXPECT_NEAR(seconds, 8 * one, 0.01 * one);
+}
+
+TEST(RingExchange, SumsTakeTheTimeOfTheirVolumeWithoutThePause) {
+  constexpr int64_t kBytes = 400000;
+  for (const int n : {2, 4})
+    for (const double seconds : measured(std::vector<double>(size_t(n), kRate),
+                                         [](Communicator& c) { return seconds_of_sum(c, kBytes, 3, 2.0); }))
+      EXPECT_NEAR(seconds, 2 * ((n - 1.0) / n * kBytes + (n - 1) * kHeader) / kRate, 0.02) << n;
 }
 
 // A rank may be a message ahead of its neighbors, and none is mistaken for another.
 TEST(RingExchange, MayBeBehindOrAhead) {
   for (const int n : {2, 4})
     in_local_world(n, [](Communicator& c) {
-      RingExchange ring(c, 1, 4096);
+      RingExchange ring(c, 4096);
       EXPECT_EQ(ring.bytes(), 4096);
       EXPECT_EQ(ring.neighbors(), c.size() == 2 ? 1 : 2);
       for (int i = 0; i < 20; ++i) {
