@@ -34,8 +34,7 @@ std::string probed_in_words(const Probed& p) {
   if (w.site.uneven > 1.02)
     s += fmt::format(" ({:.0f} % for messages of more than {:.0f} kB)", 100 * w.site.goodput / w.site.uneven,
                      w.site.many / 1e3);
-  if (w.site.work > 0)
-    s += fmt::format("; messages cost {:.2g} ns of a core a byte", 1e9 * w.site.work);
+  if (w.site.work > 0) s += fmt::format("; messages cost {:.2g} ns of a core a byte", 1e9 * w.site.work);
   s += '\n';
   for (const auto& l : w.site.links)
     if (l.rate > 0)

@@ -195,7 +195,6 @@ int64_t bytes_in(const Probed& p, double seconds) {
   return std::clamp(int64_t(seconds / byte), int64_t(1024), kMany) / 4 * 4;
 }
 
-
 // The middle one of so many steps, in each of which this is sent, to arrive by the end of the step after it.
 double middle_beside(Computing& computing, int count, comm::RingExchange* ring) {
   std::vector<double> all;

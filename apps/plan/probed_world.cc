@@ -118,8 +118,8 @@ double share(double expected, double measured) {
   return measured > 0 ? std::clamp(expected / measured, 0.1, 1.0) : 1;
 }
 
-// What is left of the rates where all hosts send and receive at once, of which round trips know nothing. A sum is
-// two exchanges of parts between all.
+// What is left of the rates where all hosts send and receive at once, of which round trips know nothing. A
+// sum is two exchanges of parts between all.
 void set_goodput(const Probed& p, SitePlan& site) {
   const int n = int(site.hosts.size());
   if (n < 2) return;

@@ -41,9 +41,9 @@ struct StepEvent {
   double seconds = 0;
   Spread loss = {}, top1 = {};  // over the images since the last step event; top1 in percent
   double learning_rate = 0;
-  double images_per_second = 0;              // all workers together
-  Spread data_wait = {}, peer_wait = {};     // shares of the time, 0..1
-  std::optional<double> bytes = {};          // bytes sent so far, mean over the workers
+  double images_per_second = 0;           // all workers together
+  Spread data_wait = {}, peer_wait = {};  // shares of the time, 0..1
+  std::optional<double> bytes = {};       // bytes sent so far, mean over the workers
   std::optional<Scaling> scaling = {};
   std::optional<int64_t> workers = {};  // that took the step, where their number may change
 };

@@ -18,11 +18,10 @@ class Record {
   bool is_open() const { return log_.is_open(); }
   void begin();  // writes the first event and starts the clock
 
-  // Call it after a step: updates the console and, every --log-every steps, makes an event, which is written
-  // when the numbers of all workers have come. All in step call it after each step. Throws Error if the loss is
-  // not a number.
+  // Call it after a step: updates the console and, every --log-every steps, makes an event, which is
+  // written when the numbers of all workers have come. Throws Error if the loss is not a number.
   void end_step();
-  void flush();  // writes the event whose numbers are still on their way, if any; collective if workers are in step
+  void flush();  // writes the event whose numbers are on their way, if any; collective among those in step
   void read_losses();         // reads all losses; throws Error if one is not a number
   void refuse_bad_numbers();  // throws Error on all workers if loss or x of any is not finite; collective
 
@@ -57,7 +56,7 @@ class Record {
   WorkerEvents workers_;
   Moment moment_;
   std::optional<Scaling> scaling_;  // as of the last recorded step
-  std::optional<Sent> sent_;  // a step to log whose numbers are still in flight from the device
+  std::optional<Sent> sent_;        // a step to log whose numbers are still in flight from the device
   // One whose numbers are still in flight from the others.
   struct Asked {
     StepEvent event;

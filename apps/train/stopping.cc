@@ -27,9 +27,8 @@ void Stopping::begin() {
   leaving_.begin();
 }
 
-// Nobody waits for an answer, because the question may be behind long messages: it is read where all ask again.
-// The interval is the number of steps that the fastest worker takes in the meantime, which all learn and so
-// agree on.
+// Nobody waits for an answer, because the question may be behind long messages: it is read where all ask
+// again. The interval is the number of steps that the fastest worker takes in it, which all learn.
 bool Stopping::here() {
   const bool asked = run_.asked_to_stop();
   if (run_.comm().size() == 1) return asked || run_.asked_to_leave();  // there are no others to leave
@@ -47,8 +46,7 @@ void Stopping::ask(bool asked) {
   const double each = (clock_seconds() - asked_at_) / double(std::max<int64_t>(1, taken));
   const double steps = taken == 0 ? 1 : std::clamp(interval_ / std::max(each, 1e-6), 1.0, 1000.0);
   leaves_ = run_.asked_to_leave();
-  question_.emplace(run_.comm(),
-                    std::vector<double>{double(asked), steps, double(leaves_), beside_.tell()});
+  question_.emplace(run_.comm(), std::vector<double>{double(asked), steps, double(leaves_), beside_.tell()});
   asked_at_ = clock_seconds();
   asked_step_ = run_.k;
 }

@@ -31,7 +31,7 @@ class Stopping {
   // this worker, which then continues to the step at which all stop.
   bool meet();
   void meet_again() { met_at_ = -1, question_.reset(); }  // the set of workers has changed
-  bool agreed() const { return stop_at_ >= 0; }  // asynchronous workers: the step is known
+  bool agreed() const { return stop_at_ >= 0; }           // asynchronous workers: the step is known
 
  private:
   void ask(bool asked);

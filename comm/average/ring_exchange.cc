@@ -20,8 +20,7 @@ double longest_of_all(Communicator& c, double mine) {
 
 }  // namespace
 
-RingExchange::RingExchange(Communicator& c, int64_t bytes)
-    : comm_(c), payload_(Tensor::zeros({bytes / 4})) {
+RingExchange::RingExchange(Communicator& c, int64_t bytes) : comm_(c), payload_(Tensor::zeros({bytes / 4})) {
   CHECK(bytes > 0 && bytes % 4 == 0 && c.size() > 1, bytes, c.size());
   const Rank n = c.size();
   neighbors_.push_back((c.rank() + 1) % n);

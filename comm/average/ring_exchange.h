@@ -6,8 +6,8 @@
 
 namespace skein::comm {
 
-// Every rank calls send() and receive() equally often. Messages belong to rounds (kRounds), as those of gossip.
-// Two ranks are each other's only neighbor.
+// Every rank calls send() and receive() equally often. Messages belong to rounds (kRounds), as those of
+// gossip. Two ranks are each other's only neighbor.
 class RingExchange {
  public:
   // The communicator outlives this; `bytes` of a message, a multiple of 4.
@@ -24,9 +24,9 @@ class RingExchange {
   int64_t sent_ = 0, received_ = 0;
 };
 
-// What each of so many exchanges, or sums of vectors of so many bytes, takes on the rank where that is most; a
-// first one does not count. Exchanges follow each other at once, before sums there is a pause of so many seconds.
-// Collective; they return the same on every rank.
+// What each of so many exchanges, or sums of vectors of so many bytes, takes on the rank where that is most;
+// a first one does not count. Exchanges follow each other at once, before sums there is a pause of so many
+// seconds. Collective; they return the same on every rank.
 double seconds_of_exchange(Communicator&, int64_t bytes, int repeats);
 double seconds_of_sum(Communicator&, int64_t bytes, int repeats, double pause);
 

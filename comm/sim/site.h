@@ -39,12 +39,12 @@ struct SitePlan {
   std::vector<Switch> switches;
   std::vector<Host> hosts;
   std::vector<Link> links;
-  double message = 0;   // seconds of its sender that a message takes, one after the other,
-  double byte = 0;      // and each of its bytes
-  double work = 0;      // seconds of a core that the two hosts of a message spend on each of its bytes, in halves
-  double goodput = 1;   // share of every rate that is left for payloads and headers
-  // Messages of more bytes than this take so many times as long: connections that compete for long enough do not
-  // share a link evenly, and all wait for the last one. 0: none.
+  double message = 0;  // seconds of its sender that a message takes, one after the other,
+  double byte = 0;     // and each of its bytes
+  double work = 0;     // seconds of a core that a byte costs the hosts of its two ends, half each
+  double goodput = 1;  // share of every rate that is left for payloads and headers
+  // Messages of more bytes than this take so many times as long: connections that compete for long enough
+  // do not share a link evenly, and all wait for the last one. 0: none.
   double many = 0, uneven = 1;
   int workers() const;  // of all hosts
 };

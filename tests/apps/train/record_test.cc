@@ -29,7 +29,7 @@ TEST(Record, StepsAreLoggedAsOftenAsAskedForAndOverTheImagesSince) {
   EXPECT_EQ(p.learning.gradient.meters().total.images, 40);
 }
 
-// The event of a step has the numbers of all workers of that step, whenever they come; flush() waits for them.
+// A step's event has the numbers of all workers of that step, whenever they come; flush() waits for them.
 TEST(Record, AnEventIsOfAllWorkersAndWaitsForNone) {
   const Workplace w;
   comm::in_local_world(3, [&](comm::Communicator& comm) {

@@ -57,8 +57,8 @@ TEST(Stopping, WorkersInStepStopAtOneStepWhoeverIsAsked) {
   }
 }
 
-// A message takes 0.4 s, eight times as long as a step. Only the first two answers are waited for, which come due
-// a step after their questions.
+// A message takes 0.4 s, eight times as long as a step. Only the first two answers are waited for, which
+// are due a step after their questions.
 TEST(Stopping, AskingTakesNoTime) {
   comm::sim::World world({.weather = {.latency = 0.4}, .keeps_log = false});
   double took = 0;

@@ -10,14 +10,13 @@ namespace {
 constexpr double kRate = 1e6, kHeader = sizeof(Header);
 
 // The seconds that the workers of a star measure, which has these rates in it.
-std::vector<double> measured(const std::vector<double>& rates, const std::function<double(Communicator&)>& f) {
+std::vector<double> measured(const std::vector<double>& rates,
+                             const std::function<double(Communicator&)>& f) {
   sim::SitePlan p;
   for (size_t h = 0; h < rates.size(); ++h) p.hosts.push_back({.name = text("h", h), .rate = rates[h]});
   sim::World world({.keeps_log = false, .site = p});
   std::vector<double> all(rates.size());
-  sim::populate(world, int(rates.size()), [&](Communicator& c) {
-    all[size_t(c.rank())] = f(c);
-  });
+  sim::populate(world, int(rates.size()), [&](Communicator& c) { all[size_t(c.rank())] = f(c); });
   world.run();
   return all;
 }

@@ -34,8 +34,8 @@ Case random_case(uint64_t seed, uint64_t turns = 1) {
   return c;
 }
 
-// The definition for the flows of one turn: they and those before them use of a resource at most its capacity,
-// and each has its most or a bottleneck.
+// The definition for the flows of one turn: they and those before them use of a resource at most its
+// capacity, and each has its most or a bottleneck.
 void expect_fair(const Case& c, const std::vector<double>& rates, int64_t turn, uint64_t seed) {
   std::vector<double> used(c.capacities.size(), 0), largest(c.capacities.size(), 0);
   for (size_t f = 0; f < rates.size(); ++f)
