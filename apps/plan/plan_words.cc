@@ -29,11 +29,9 @@ std::string probed_in_words(const Probed& p) {
   s += fmt::format("; {} hosts with links of {:.0f}", w.site.hosts.size(), least_rate * 8e-6);
   if (most_rate > 1.05 * least_rate) s += fmt::format(" to {:.0f}", most_rate * 8e-6);
   s += " Mbit/s";
-  if (w.site.goodput / w.site.uneven < 0.98)
-    s += fmt::format(", of which {:.0f} % are left when all send at once", 100 * w.site.goodput);
-  if (w.site.uneven > 1.02)
-    s += fmt::format(" ({:.0f} % for messages of more than {:.0f} kB)", 100 * w.site.goodput / w.site.uneven,
-                     w.site.many / 1e3);
+  if (const auto& c = w.site.crowded; c.small < 0.98 || c.large < 0.98)
+    s += fmt::format(", of which {:.0f} % are left when messages share them ({:.0f} % beyond {:.0f} kB)",
+                     100 * c.small, 100 * c.large, w.site.large / 1e3);
   if (w.site.work > 0) s += fmt::format("; messages cost {:.2g} ns of a core a byte", 1e9 * w.site.work);
   s += '\n';
   for (const auto& l : w.site.links)

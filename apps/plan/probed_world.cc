@@ -118,16 +118,15 @@ double share(double expected, double measured) {
   return measured > 0 ? std::clamp(expected / measured, 0.1, 1.0) : 1;
 }
 
-// What is left of the rates where all hosts send and receive at once, of which round trips know nothing. A
-// sum is two exchanges of parts between all.
-void set_goodput(const Probed& p, SitePlan& site) {
+// What is left of the rates where messages share them, of which round trips know nothing. A sum is two
+// exchanges of parts between all.
+void set_crowded(const Probed& p, SitePlan& site) {
   const int n = int(site.hosts.size());
   if (n < 2) return;
   const double part = double(p.sum.bytes) / n, whole = double(p.gossip.bytes);
-  site.goodput = share(2 * seconds_by_rates(site, n - 1, part), p.sum.seconds);
-  const double of_wholes = share(seconds_by_rates(site, p.neighbors(), whole), p.gossip.seconds);
-  site.uneven = std::max(1.0, site.goodput / of_wholes);
-  if (site.uneven > 1) site.many = std::sqrt(part * whole);
+  site.crowded.small = share(2 * seconds_by_rates(site, n - 1, part), p.sum.seconds);
+  site.crowded.large = share(seconds_by_rates(site, p.neighbors(), whole), p.gossip.seconds);
+  if (whole > part) site.large = std::sqrt(part * whole);
 }
 
 }  // namespace
@@ -138,7 +137,7 @@ WorldFile world_of(const Probed& p) {
   add_hosts(p, w);
   set_pace(p, w);
   set_network(p, w);
-  set_goodput(p, w.site);
+  set_crowded(p, w.site);
   return w;
 }
 

@@ -59,7 +59,7 @@ bool Stopping::answer() {
   const auto told_by_all = question_->wait();
   const double waited = clock_seconds() - began;
   asked_at_ += waited;  // what steps take is meant
-  interval_ = std::clamp(interval_ + waited, kOften, kSeldom);
+  interval_ = std::clamp(0.9 * interval_ + 2 * waited, kOften, kSeldom);
   for (const auto& other : told_by_all) {
     stop = stop || other[0] != 0, next = std::min(next, other[1]);
     all_leave = all_leave && other[2] != 0;

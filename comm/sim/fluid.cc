@@ -57,10 +57,17 @@ std::vector<double> fair_rates(const std::vector<double>& capacities, const std:
   return rates;
 }
 
-size_t Fluid::add(double capacity) {
-  CHECK(capacity > 0, capacity);
-  resources_.push_back({capacity});
+size_t Fluid::add(double capacity, Crowded c) {
+  CHECK(capacity > 0 && c.small > 0 && c.large > 0, capacity, c.small, c.large);
+  resources_.push_back({capacity, c});
   return resources_.size() - 1;
+}
+
+double Fluid::capacity_now(const Resource& r) const {
+  if (r.flows.size() < 2 || (r.crowded.small == 1 && r.crowded.large == 1)) return r.capacity;
+  const bool large =
+      std::any_of(r.flows.begin(), r.flows.end(), [&](Flow f) { return flows_.at(f).course.large; });
+  return r.capacity * (large ? r.crowded.large : r.crowded.small);
 }
 
 Fluid::Flow Fluid::begin(Course course, double amount, std::function<void()> done) {
@@ -130,7 +137,7 @@ void Fluid::settle(const std::vector<Flow>& together) {
     Course c{{}, own.most, own.turn};
     for (size_t r : own.through) {
       const auto [at, fresh] = place.emplace(r, capacities.size());
-      if (fresh) capacities.push_back(resources_[r].capacity);
+      if (fresh) capacities.push_back(capacity_now(resources_[r]));
       c.through.push_back(at->second);
     }
     courses.push_back(std::move(c));

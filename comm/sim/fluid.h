@@ -17,6 +17,7 @@ struct Course {
   std::vector<size_t> through;  // resources, all distinct
   double most = std::numeric_limits<double>::infinity();
   int64_t turn = -1;
+  bool large = false;
 };
 
 // Of those of one turn, no flow can be faster without making one slower that is not faster than it: each
@@ -32,7 +33,13 @@ class Fluid {
   explicit Fluid(Baton& b) : baton_(b) {}
   Fluid(const Fluid&) = delete;
 
-  size_t add(double capacity);  // a resource, in units a second
+  // What is left of a resource's capacity, as a share, while several flows use it: if all are small, and if one is
+  // large.
+  struct Crowded {
+    double small = 1, large = 1;
+  };
+  size_t add(double capacity) { return add(capacity, {}); }  // a resource, in units a second
+  size_t add(double capacity, Crowded);
   // Calls `done` as an event, when so many units have flowed.
   Flow begin(Course, double amount, std::function<void()> done);
   void cancel(Flow);  // if it still flows
@@ -48,8 +55,10 @@ class Fluid {
   };
   struct Resource {
     double capacity;
+    Crowded crowded;
     std::set<Flow> flows = {};
   };
+  double capacity_now(const Resource&) const;
   using Flows = std::map<Flow, State>;
   void change(const Course&);
   void settle();

@@ -81,12 +81,12 @@ void Network::flow(Link& l) {
   };
   Course course{path(l).through};
   if (first.round) course.turn = *first.round;
+  course.large = first.bytes > site_->plan().large;
   l.flows = 1;
   if (course.through.empty() || first.bytes == 0) return end();
   for (const Worker w : {l.ends.first, l.ends.second})
     l.flows += site_->work(host_of(w), site_->plan().work * first.bytes / 2, end);
-  const bool many = site_->plan().many > 0 && first.bytes > site_->plan().many;
-  site_->fluid().begin(std::move(course), first.bytes * (many ? site_->plan().uneven : 1), end);
+  site_->fluid().begin(std::move(course), first.bytes, end);
 }
 
 // The draws 1, 0, 2, 3, ... of a message: whether it comes twice, its jitter, its losses.

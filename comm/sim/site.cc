@@ -39,21 +39,25 @@ void check_connected(const SitePlan& p) {
 Site::Site(Baton& b, const SitePlan& p) : plan_(p), fluid_(b) {
   check_connected(plan_);
   std::vector<Shared> of_machines;
-  for (const SitePlan::Machine& m : plan_.machines) of_machines.push_back(bounded(m.cores));
+  for (const SitePlan::Machine& m : plan_.machines) of_machines.push_back(cores(m.cores));
   for (const SitePlan::Host& h : plan_.hosts) {
     host_of_.insert(host_of_.end(), size_t(h.workers), int(cores_.size()));
     cores_.push_back(h.machine < 0 ? Shared() : of_machines[size_t(h.machine)]);
-    out_.push_back(bounded(h.rate * plan_.goodput));
-    in_.push_back(bounded(h.rate * plan_.goodput));
+    out_.push_back(link(h.rate));
+    in_.push_back(link(h.rate));
   }
   for (const SitePlan::Switch& s : plan_.switches) {
-    fabric_.push_back(bounded(s.rate * plan_.goodput));
-    up_.push_back(bounded(s.up * plan_.goodput));
-    down_.push_back(bounded(s.up * plan_.goodput));
+    fabric_.push_back(link(s.rate));
+    up_.push_back(link(s.up));
+    down_.push_back(link(s.up));
   }
   for (const SitePlan::Link& l : plan_.links)
     for (const auto& ends : {std::pair(l.a, l.b), std::pair(l.b, l.a)})
-      between_[ends] = {bounded(l.rate * plan_.goodput), l.latency};
+      between_[ends] = {link(l.rate), l.latency};
+}
+
+Site::Shared Site::link(double rate) {
+  return rate > 0 ? Shared(fluid_.add(rate * plan_.goodput, plan_.crowded)) : Shared();
 }
 
 void spend(double seconds) {

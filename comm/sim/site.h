@@ -43,9 +43,10 @@ struct SitePlan {
   double byte = 0;     // and each of its bytes
   double work = 0;     // seconds of a core that a byte costs the hosts of its two ends, half each
   double goodput = 1;  // share of every rate that is left for payloads and headers
-  // Messages of more bytes than this take so many times as long: connections that compete for long enough
-  // do not share a link evenly, and all wait for the last one. 0: none.
-  double many = 0, uneven = 1;
+  // What is left of a rate while several messages share it: connections that compete lose packets, and large
+  // messages do so for long enough to share it unevenly. Large are those of more bytes than `large`.
+  Fluid::Crowded crowded = {};
+  double large = std::numeric_limits<double>::infinity();
   int workers() const;  // of all hosts
 };
 
@@ -76,7 +77,8 @@ class Site {
 
  private:
   using Shared = std::optional<size_t>;
-  Shared bounded(double capacity) { return capacity > 0 ? Shared(fluid_.add(capacity)) : Shared(); }
+  Shared cores(double n) { return n > 0 ? Shared(fluid_.add(n)) : Shared(); }
+  Shared link(double rate);
   const SitePlan plan_;
   Fluid fluid_;
   std::vector<int> host_of_;

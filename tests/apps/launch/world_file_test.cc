@@ -25,8 +25,9 @@ mbit_per_s = 1000
 latency_ms = 0.5
 message_us = 20
 work_ns = 4
-long_kb = 500
-long_factor = 1.2
+large_kb = 500
+shared = 0.9
+shared_large = 0.75
 goodput = 0.9
 [[machine]]
 name = "tower"
@@ -68,8 +69,9 @@ kills_per_hour = 36
   EXPECT_EQ(w.pace.ahead, 0.05);
   EXPECT_DOUBLE_EQ(w.site.message, 20e-6);
   EXPECT_DOUBLE_EQ(w.site.work, 4e-9);
-  EXPECT_EQ(w.site.many, 5e5);
-  EXPECT_EQ(w.site.uneven, 1.2);
+  EXPECT_EQ(w.site.large, 5e5);
+  EXPECT_EQ(w.site.crowded.small, 0.9);
+  EXPECT_EQ(w.site.crowded.large, 0.75);
   EXPECT_EQ(w.site.goodput, 0.9);
   ASSERT_EQ(w.site.hosts.size(), 4u);
   EXPECT_EQ(w.site.workers(), 5);

@@ -84,16 +84,15 @@ TEST(ProbedWorld, HasCoresForStepsAsLongAsThoseOfAllTogether) {
 TEST(ProbedWorld, HasWhatIsLeftOfItsRatesWhenAllSendAtOnce) {
   Probed p = probed([](int, int) { return 1e7; });
   p.sum = {3'000'000, 2 * (0.001 + 2 * 0.1) / 0.8};  // a third to each of two, and back
-  EXPECT_NEAR(world_of(p).site.goodput, 0.8, 1e-4);
-  EXPECT_EQ(world_of(p).site.uneven, 1);
+  EXPECT_NEAR(world_of(p).site.crowded.small, 0.8, 1e-4);
   p.gossip = {4'000'000, (0.001 + 2 * 0.4) / 0.5};
-  EXPECT_NEAR(world_of(p).site.uneven, 0.8 / 0.5, 1e-4);
-  EXPECT_NEAR(world_of(p).site.many, 2e6, 1e-6);
+  EXPECT_NEAR(world_of(p).site.crowded.large, 0.5, 1e-4);
+  EXPECT_NEAR(world_of(p).site.large, 2e6, 1e-6);
   p.sum.seconds = 0.1;  // faster than the round trips
-  EXPECT_EQ(world_of(p).site.goodput, 1);
+  EXPECT_EQ(world_of(p).site.crowded.small, 1);
   Probed slow = probed([](int a, int b) { return a + b == 3 ? 1e6 : 1e7; });
   slow.sum = {3'000'000, 2 / 0.8};  // that link's one message each way
-  EXPECT_NEAR(world_of(slow).site.goodput, 0.8, 2e-3);
+  EXPECT_NEAR(world_of(slow).site.crowded.small, 0.8, 2e-3);
 }
 
 // Steps of 100 ms become 10 ms longer when each of three hosts sends 2 MB and receives as much in them: on a

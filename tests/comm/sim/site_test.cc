@@ -40,9 +40,8 @@ TEST(Site, AMessageTakesItsBytesOverTheRateAndTheLatency) {
     if (c.rank() == 1) c.take(0, 1, 0);
   };
   EXPECT_NEAR(seconds_of(p, pass), (1e6 + kHeader) / 1e6 + 0.25, 1e-6);
-  p.many = 1e6, p.uneven = 2;
-  EXPECT_NEAR(seconds_of(p, pass), 2 * (1e6 + kHeader) / 1e6 + 0.25, 1e-6);
-  p.many = 1.1e6, p.goodput = 0.5;
+  p.crowded = {0.1, 0.1};  // it shares the link with nobody
+  p.goodput = 0.5;
   EXPECT_NEAR(seconds_of(p, pass), (1e6 + kHeader) / 0.5e6 + 0.25, 1e-6);
   p.message = 0.125;
   p.byte = 1e-6;
@@ -87,12 +86,17 @@ TEST(Site, AnAllReduceTakesTheTimeOfItsVolumeAndTwoLatencies) {
 }
 
 TEST(Site, SendersToOneReceiverShareItsLink) {
-  EXPECT_NEAR(seconds_of(star(5, 1e6),
-                         [](Communicator& c) {
-                           if (c.rank() > 0) return c.push(0, 1, 0, 1, Tensor::zeros({25000}));
-                           for (Rank r = 1; r < 5; ++r) c.take(r, 1, 0);
-                         }),
-              4 * (1e5 + kHeader) / 1e6, 1e-6);
+  const auto f = [](Communicator& c) {
+    if (c.rank() > 0) return c.push(0, 1, 0, 1, Tensor::zeros({25000}));
+    for (Rank r = 1; r < 5; ++r) c.take(r, 1, 0);
+  };
+  SitePlan p = star(5, 1e6);
+  const double all = 4 * (1e5 + kHeader) / 1e6;
+  EXPECT_NEAR(seconds_of(p, f), all, 1e-6);
+  p.crowded = {0.8, 0.5};
+  EXPECT_NEAR(seconds_of(p, f), all / 0.8, 1e-6);
+  p.large = 1e5;
+  EXPECT_NEAR(seconds_of(p, f), all / 0.5, 1e-6);
 }
 
 // When the messages of two senders have come at rank 0, of which the second one belongs to an older round.
