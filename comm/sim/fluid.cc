@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "engine/base.h"
@@ -51,9 +52,16 @@ void fill(std::vector<double>& left, const std::vector<Course>& flows, std::vect
 
 std::vector<double> fair_rates(const std::vector<double>& capacities, const std::vector<Course>& flows) {
   std::vector<double> rates(flows.size(), 0), left = capacities;
-  std::map<int64_t, std::vector<size_t>> turns;
-  for (size_t f = 0; f < flows.size(); ++f) turns[flows[f].turn].push_back(f);
-  for (auto& [turn, together] : turns) fill(left, flows, std::move(together), rates);
+  std::vector<size_t> order(flows.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  const auto earlier = [&](size_t a, size_t b) { return flows[a].turn < flows[b].turn; };
+  if (!std::is_sorted(order.begin(), order.end(), earlier))
+    std::stable_sort(order.begin(), order.end(), earlier);
+  for (auto from = order.begin(); from != order.end();) {
+    const auto to = std::upper_bound(from, order.end(), *from, earlier);
+    fill(left, flows, {from, to}, rates);
+    from = to;
+  }
   return rates;
 }
 
@@ -63,11 +71,21 @@ size_t Fluid::add(double capacity, Crowded c) {
   return resources_.size() - 1;
 }
 
+void Fluid::oppose(size_t a, size_t b) { resources_[a].opposite = b, resources_[b].opposite = a; }
+
+template <class F>
+void Fluid::each_beside(const Resource& r, F f) const {
+  for (const Flow one : r.flows) f(one);
+  if (!r.opposite) return;
+  for (const Flow one : resources_[*r.opposite].flows) f(one);
+}
+
 double Fluid::capacity_now(const Resource& r) const {
-  if (r.flows.size() < 2 || (r.crowded.small == 1 && r.crowded.large == 1)) return r.capacity;
-  const bool large =
-      std::any_of(r.flows.begin(), r.flows.end(), [&](Flow f) { return flows_.at(f).course.large; });
-  return r.capacity * (large ? r.crowded.large : r.crowded.small);
+  if (!r.crowded.is_less()) return r.capacity;
+  int flows = 0;
+  bool large = false;
+  each_beside(r, [&](Flow f) { ++flows, large |= flows_.at(f).course.large; });
+  return flows < 2 ? r.capacity : r.capacity * (large ? r.crowded.large : r.crowded.small);
 }
 
 Fluid::Flow Fluid::begin(Course course, double amount, std::function<void()> done) {
@@ -77,7 +95,7 @@ Fluid::Flow Fluid::begin(Course course, double amount, std::function<void()> don
   bool shares = false;
   for (size_t r : course.through) {
     Resource& used = resources_.at(r);
-    shares |= !used.flows.empty();
+    each_beside(used, [&](Flow) { shares = true; });
     alone = std::min(alone, used.capacity);
     used.flows.insert(f);
   }
@@ -98,26 +116,25 @@ void Fluid::remove(Flows::iterator i) {
   const auto& [flow, state] = *i;
   if (state.ends) baton_.cancel(*state.ends);
   for (size_t r : state.course.through) {
-    std::set<Flow>& others = resources_[r].flows;
-    others.erase(flow);
-    changed_.insert(others.begin(), others.end());
+    resources_[r].flows.erase(flow);
+    each_beside(resources_[r], [&](Flow other) { changed_.insert(other); });
   }
   changed_.erase(flow);
   flows_.erase(i);
   if (!changed_.empty() && !std::exchange(settles_, true)) baton_.at(baton_.now(), [this] { settle(); });
 }
 
-// Goes through the flows of each resource once.
+// Goes through the flows of each resource, and of the opposite one, once or twice.
 std::vector<Fluid::Flow> Fluid::connected(Flow first, std::set<Flow>& seen) const {
   std::vector<Flow> all = {first};
   std::set<size_t> resources;
   seen.insert(first);
   for (size_t i = 0; i < all.size(); ++i)
-    for (size_t r : flows_.at(all[i]).course.through) {
-      if (!resources.insert(r).second) continue;
-      for (Flow f : resources_[r].flows)
-        if (seen.insert(f).second) all.push_back(f);
-    }
+    for (size_t r : flows_.at(all[i]).course.through)
+      if (resources.insert(r).second)
+        each_beside(resources_[r], [&](Flow f) {
+          if (seen.insert(f).second) all.push_back(f);
+        });
   return all;
 }
 

@@ -37,9 +37,12 @@ class Fluid {
   // large.
   struct Crowded {
     double small = 1, large = 1;
+    bool is_less() const { return small < 1 || large < 1; }
   };
   size_t add(double capacity) { return add(capacity, {}); }  // a resource, in units a second
   size_t add(double capacity, Crowded);
+  // They are the two directions of one cable: a flow in one crowds the other.
+  void oppose(size_t a, size_t b);
   // Calls `done` as an event, when so many units have flowed.
   Flow begin(Course, double amount, std::function<void()> done);
   void cancel(Flow);  // if it still flows
@@ -56,8 +59,11 @@ class Fluid {
   struct Resource {
     double capacity;
     Crowded crowded;
+    std::optional<size_t> opposite = {};
     std::set<Flow> flows = {};
   };
+  template <class F>
+  void each_beside(const Resource&, F) const;  // calls f with the flows in it and in the opposite one
   double capacity_now(const Resource&) const;
   using Flows = std::map<Flow, State>;
   void change(const Course&);

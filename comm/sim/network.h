@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "comm/sim/site.h"
 
@@ -81,7 +82,10 @@ class Network {
   Baton& baton_;
   const Weather weather_;
   Site* site_ = nullptr;
-  std::map<Ends, Link> links_;
+  struct HashOfEnds {
+    size_t operator()(const Ends& e) const { return size_t(e.first << 32 ^ e.second) * 0x9E3779B97F4A7C15u; }
+  };
+  std::unordered_map<Ends, Link, HashOfEnds> links_;
   std::map<Ends, int64_t> datagrams_;  // sent so far
   std::vector<Clock::time_point> free_at_;
   std::set<Ends> cut_;

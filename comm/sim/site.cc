@@ -43,21 +43,28 @@ Site::Site(Baton& b, const SitePlan& p) : plan_(p), fluid_(b) {
   for (const SitePlan::Host& h : plan_.hosts) {
     host_of_.insert(host_of_.end(), size_t(h.workers), int(cores_.size()));
     cores_.push_back(h.machine < 0 ? Shared() : of_machines[size_t(h.machine)]);
-    out_.push_back(link(h.rate));
-    in_.push_back(link(h.rate));
+    const auto [out, in] = cable(h.rate);
+    out_.push_back(out), in_.push_back(in);
   }
   for (const SitePlan::Switch& s : plan_.switches) {
     fabric_.push_back(link(s.rate));
-    up_.push_back(link(s.up));
-    down_.push_back(link(s.up));
+    const auto [up, down] = cable(s.up);
+    up_.push_back(up), down_.push_back(down);
   }
-  for (const SitePlan::Link& l : plan_.links)
-    for (const auto& ends : {std::pair(l.a, l.b), std::pair(l.b, l.a)})
-      between_[ends] = {link(l.rate), l.latency};
+  for (const SitePlan::Link& l : plan_.links) {
+    const auto [there, back] = cable(l.rate);
+    between_[{l.a, l.b}] = {there, l.latency}, between_[{l.b, l.a}] = {back, l.latency};
+  }
 }
 
 Site::Shared Site::link(double rate) {
   return rate > 0 ? Shared(fluid_.add(rate * plan_.goodput, plan_.crowded)) : Shared();
+}
+
+std::pair<Site::Shared, Site::Shared> Site::cable(double rate) {
+  const std::pair<Shared, Shared> both(link(rate), link(rate));
+  if (both.first && plan_.crowded.is_less()) fluid_.oppose(*both.first, *both.second);
+  return both;
 }
 
 void spend(double seconds) {

@@ -43,8 +43,8 @@ struct SitePlan {
   double byte = 0;     // and each of its bytes
   double work = 0;     // seconds of a core that a byte costs the hosts of its two ends, half each
   double goodput = 1;  // share of every rate that is left for payloads and headers
-  // What is left of a rate while several messages share it: connections that compete lose packets, and large
-  // messages do so for long enough to share it unevenly. Large are those of more bytes than `large`.
+  // What is left of a cable's rate while several messages use it, in one direction or in both: they lose
+  // packets, or wait for acknowledgments behind each other's bytes. Large are those of more bytes than `large`.
   Fluid::Crowded crowded = {};
   double large = std::numeric_limits<double>::infinity();
   int workers() const;  // of all hosts
@@ -79,6 +79,7 @@ class Site {
   using Shared = std::optional<size_t>;
   Shared cores(double n) { return n > 0 ? Shared(fluid_.add(n)) : Shared(); }
   Shared link(double rate);
+  std::pair<Shared, Shared> cable(double rate);  // both directions
   const SitePlan plan_;
   Fluid fluid_;
   std::vector<int> host_of_;

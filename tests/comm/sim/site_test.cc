@@ -99,6 +99,20 @@ TEST(Site, SendersToOneReceiverShareItsLink) {
   EXPECT_NEAR(seconds_of(p, f), all / 0.5, 1e-6);
 }
 
+TEST(Site, BothDirectionsOfACableAreCrowdedTogether) {
+  SitePlan p = star(2, 1e6);
+  p.crowded = {0.8, 0.5};
+  const auto exchange = [](bool both) {
+    return [both](Communicator& c) {
+      if (both || c.rank() == 0) c.push(1 - c.rank(), 1, 0, 1, Tensor::zeros({25000}));
+      if (both || c.rank() == 1) c.take(1 - c.rank(), 1, 0);
+    };
+  };
+  const double one = (1e5 + kHeader) / 1e6;
+  EXPECT_NEAR(seconds_of(p, exchange(false)), one, 1e-6);
+  EXPECT_NEAR(seconds_of(p, exchange(true)), one / 0.8, 1e-6);
+}
+
 // When the messages of two senders have come at rank 0, of which the second one belongs to an older round.
 std::pair<double, double> arrivals_of(Tag tag) {
   double younger = 0, older = 0;
