@@ -33,8 +33,7 @@ class Fluid {
   explicit Fluid(Baton& b) : baton_(b) {}
   Fluid(const Fluid&) = delete;
 
-  // What is left of a resource's capacity, as a share, while several flows use it: if all are small, and if one is
-  // large.
+  // The share of a resource's capacity that is left while several flows use it: all small, or one large.
   struct Crowded {
     double small = 1, large = 1;
     bool is_less() const { return small < 1 || large < 1; }

@@ -44,7 +44,7 @@ struct SitePlan {
   double work = 0;     // seconds of a core that a byte costs the hosts of its two ends, half each
   double goodput = 1;  // share of every rate that is left for payloads and headers
   // What is left of a cable's rate while several messages use it, in one direction or in both: they lose
-  // packets, or wait for acknowledgments behind each other's bytes. Large are those of more bytes than `large`.
+  // packets, or wait for acknowledgments behind each other's bytes. Large are those of more than `large`.
   Fluid::Crowded crowded = {};
   double large = std::numeric_limits<double>::infinity();
   int workers() const;  // of all hosts
