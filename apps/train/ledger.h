@@ -15,8 +15,8 @@ namespace skein::apps {
 class Ledger {
  public:
   explicit Ledger(Run& run) : run_(run) {}
-  // Between two steps: the next one is run.k. Returns whether it has told the others of all before it.
-  // Throws PeerLost, EpochEnds.
+  // Between two steps: the next one is run.k. Returns whether it has told the others of its steps but for the
+  // last one. Throws PeerLost, EpochEnds.
   bool begin_step();
   // By rank; this worker's own are those that it has taken. It never waits, and may be called when an
   // epoch has ended.

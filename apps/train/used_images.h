@@ -10,7 +10,8 @@ namespace skein::apps {
 // With SKEIN_USED_IMAGES=DIR each process appends to DIR/PID-RANK: "begun EPOCH RANK STEP INDEX..." before it
 // takes a step, and "taken EPOCH RANK STEP SECONDS" after it, by the host's steady clock; EPOCH is that of
 // the membership. A step that is begun may have been completed by the others alone. Where workers are apart,
-// "told EPOCH RANK STEP" says that this worker has told the others of its steps before that one.
+// "told EPOCH RANK STEP" says that this worker, which begins that one, has told the others of its steps but
+// for the last one, of which they know when it has sent something in the next.
 // docs/elastic.md says how bench/churn reads it.
 class UsedImages {
  public:
