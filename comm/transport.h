@@ -116,7 +116,7 @@ class DeviceMemory {
 // those of many members. Called by the members' threads.
 class Collectives {
  public:
-  enum class Kind : uint8_t { kSum, kBroadcast, kGather, kBarrier };
+  enum class Kind : uint8_t { kSum, kAllGather, kBroadcast, kGather, kBarrier };
   struct Call {
     Kind kind;
     uint32_t communicator;

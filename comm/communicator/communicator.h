@@ -110,6 +110,11 @@ class Communicator {
   // operation, as x does.
   [[nodiscard]] Pending mean(const Tensor& x, const Coding& = {});
   void broadcast(const Tensor& x, Rank root);
+  // Returns what f makes of every rank's x, in rank order, on the device of x; it is not to be written. All
+  // are laid out alike and travel unrounded. f is a pure function, the same at all ranks, which may be called
+  // once for several of them.
+  using Combination = std::function<Tensor(const std::vector<Tensor>& all)>;
+  Tensor combine(const Tensor& x, const Combination& f);
   // Returns every rank's x, in rank order, in host memory, on the root; elsewhere {}. Sizes may
   // differ, types not.
   std::vector<Tensor> gather(const Tensor& x, Rank root);

@@ -87,6 +87,15 @@ std::shared_ptr<Pending::Op> joint_reduction(Group& g, Collectives& c, int64_t s
       });
 }
 
+std::shared_ptr<Pending::Op> joint_combination(Group& g, Collectives& c, int64_t sequence, const Tensor& x,
+                                               const Communicator::Combination& f, Tensor& result) {
+  const Call call = call_of(g, What::kAllGather, sequence, x, 0, layout_of(x.size(), x.dtype(), kAllGather));
+  g.meter->moved(int64_t(double(g.size() - 1) * call.bytes));
+  return std::make_shared<Joint>(
+      g, c, "all-gather", call, [f](const std::vector<Tensor>& all) { return std::vector<Tensor>{f(all)}; },
+      [&result](const std::vector<Tensor>& combined) { result = combined[0]; });
+}
+
 std::shared_ptr<Pending::Op> joint_broadcast(Group& g, Collectives& c, int64_t sequence, const Tensor& x,
                                              Rank root) {
   const uint32_t layout = layout_of(x.size(), x.dtype(), kBroadcast + (uint32_t(root) << 8));

@@ -30,6 +30,7 @@ enum LayoutPurpose : uint32_t {
   kReduceDone,
   kReduceShare,
   kReduceSum,
+  kAllGather,
   kBroadcast,
   kGather,
   kBarrier,

@@ -40,6 +40,8 @@ ReducePlan reduce_plan(const Group&, const Tensor& x);
 std::shared_ptr<Pending::Op> reduction(Group&, Sender&, Receiver&, int64_t sequence, const Tensor& x);
 // The same, and others, by the transport as a whole. joint.cc
 std::shared_ptr<Pending::Op> joint_reduction(Group&, Collectives&, int64_t sequence, const Tensor& x);
+std::shared_ptr<Pending::Op> joint_combination(Group&, Collectives&, int64_t sequence, const Tensor& x,
+                                               const Communicator::Combination&, Tensor& result);
 std::shared_ptr<Pending::Op> joint_broadcast(Group&, Collectives&, int64_t sequence, const Tensor& x,
                                              Rank root);
 std::shared_ptr<Pending::Op> joint_barrier(Group&, Collectives&, int64_t sequence);

@@ -55,6 +55,8 @@ std::vector<double> SimCollectives::ends(const World::Gathering& g) const {
   switch (c.kind) {
     case What::kSum:
       return at_once(times->sum(g.came, c.bytes, c.one_hop, draw));
+    case What::kAllGather:
+      return at_once(times->sum(g.came, c.bytes, true, draw));
     case What::kGather:
       return at_once(times->gather(g.came, g.bytes, c.root, draw));
     case What::kBroadcast:

@@ -14,6 +14,18 @@
 namespace skein::optim {
 namespace {
 
+// In the order of ranks.
+Tensor mean_of_codes(const Tensor& like, const Codec& top, bool of_senders, const std::vector<Tensor>& all) {
+  const Tensor mean = Tensor::zeros(like.shape(), kF32, like.device());
+  const Tensor senders = of_senders ? mean.clone() : Tensor();
+  for (const Tensor& q : all) {
+    decode_add(top, mean, q);
+    if (of_senders) count_sent(top, senders, q);
+  }
+  of_senders ? divide_by_counts(mean, senders) : scale(mean, 1.0 / double(all.size()));
+  return mean;
+}
+
 class SparseLoCo final : public Strategy, public InRounds {
  public:
   explicit SparseLoCo(const Options& o)
@@ -27,8 +39,7 @@ class SparseLoCo final : public Strategy, public InRounds {
 
   void start(Worker& me) override {
     z_ = me.x.clone(), e_ = Tensor::zeros(z_.shape(), kF32, z_.device());
-    delta_ = e_.clone(), mean_ = e_.clone();
-    if (of_senders_) senders_ = e_.clone();
+    delta_ = e_.clone();
     if (mixes_ && me.buffers.size() > 0) buffers_ = me.visible(me.buffers.shape(), kF32);
   }
 
@@ -40,10 +51,10 @@ class SparseLoCo final : public Strategy, public InRounds {
     scale(delta_, me.weight != 0 ? nu_ * me.weight * me.comm.size() : nu_);
     scale(e_, decay_);  // e_i <- decay e_i + nu Delta;  q_i = T(e_i);  e_i <- e_i - q_i
     if (me.comm.size() == 1)
-      copy(mean_, delta_), axpy(mean_, 1.f, e_), fill(e_, 0.f);
+      axpy(delta_, 1.f, e_), axpy(z_, -1.f, delta_), fill(e_, 0.f);
     else
-      exchange(me, k);
-    axpy(z_, -1.f, mean_), copy(me.x, z_);  // x_i <- z <- z - sum_i q_i / R
+      exchange(me);
+    copy(me.x, z_);  // x_i <- z <- z - sum_i q_i / R
     return loss;
   }
 
@@ -53,37 +64,27 @@ class SparseLoCo final : public Strategy, public InRounds {
   void visit(Archive& a) override { a("z", z_), a("residual", e_); }
 
  private:
-  // mean <- of what all send, in the order of their ranks, so that they get the same bits.
-  void exchange(Worker& me, int64_t k) {
-    const Tensor mine = blank(me);
+  void exchange(Worker& me) {
+    const Tensor mine = me.visible({top_.bytes(z_.size())}, kU8);
     encode(top_, mine, delta_, e_);
-    std::vector<comm::Share> others;
-    for (comm::Rank r = 0; r < me.comm.size(); ++r)
-      if (r != me.comm.rank()) others.push_back({r});
-    me.comm.push(others, kCodes, k, mine);
-    fill(mean_, 0.f);
-    if (of_senders_) fill(senders_, 0.f);
-    for (comm::Rank r = 0; r < me.comm.size(); ++r) {
-      const Tensor q = r == me.comm.rank() ? mine : me.comm.take(r, kCodes, k, mine).payload;
-      decode_add(top_, mean_, q);
-      if (of_senders_) count_sent(top_, senders_, q);
-    }
-    of_senders_ ? divide_by_counts(mean_, senders_) : scale(mean_, 1.0 / me.comm.size());
+    const Tensor mean =
+        me.comm.combine(mine, [like = z_, top = top_, of_senders = of_senders_](const auto& all) {
+          return mean_of_codes(like, top, of_senders, all);
+        });
+    axpy(z_, -1.f, mean);
     if (!buffers_) return;
     copy(buffers_, me.buffers);
     mean_of(me, buffers_).wait();
     copy(me.buffers, buffers_);
   }
-  Tensor blank(const Worker& me) const { return me.visible({top_.bytes(z_.size())}, kU8); }
 
-  static constexpr comm::Tag kCodes = 1;
   const Period period_;
   const Codec top_;
   const bool of_senders_;
   const double nu_, decay_;
   const bool mixes_;
   Tensor z_, e_;
-  Tensor delta_, mean_, senders_, buffers_;  // scratch
+  Tensor delta_, buffers_;  // scratch
 };
 
 }  // namespace

@@ -19,6 +19,30 @@ TEST_P(EveryWorld, BroadcastFromEveryRoot) {
   });
 }
 
+// out <- 10 out + x
+void scale_and_add(const Tensor& out, const Tensor& x) {
+  int32_t* const to = out.data<int32_t>();
+  for (int64_t i = 0; i < x.size(); ++i) to[i] = 10 * to[i] + x.data<int32_t>()[i];
+}
+
+TEST_P(EveryWorld, CombinesWhatAllHaveInRankOrder) {
+  in_local_world(GetParam(), [](Communicator& c) {
+    for (int64_t n : {0, 1, 100000}) {
+      Tensor mine({n}, kI32);
+      for (int64_t i = 0; i < n; ++i) mine.data<int32_t>()[i] = c.rank() + 1;
+      const Tensor digits = c.combine(mine, [&](const std::vector<Tensor>& all) {
+        const Tensor out = Tensor::zeros({n}, kI32);
+        for (const Tensor& x : all) scale_and_add(out, x);
+        return out;
+      });
+      int32_t all = 0;
+      for (Rank r = 0; r < c.size(); ++r) all = 10 * all + r + 1;
+      ASSERT_EQ(digits.size(), n);
+      for (int64_t i = 0; i < n; i += 97) ASSERT_EQ(digits.data<int32_t>()[i], all);
+    }
+  });
+}
+
 TEST_P(EveryWorld, GatherKeepsUnevenSizesInRankOrder) {
   in_local_world(GetParam(), [](Communicator& c) {
     const Rank root = c.size() / 2;

@@ -59,6 +59,16 @@ Tensor vector_of(Communicator& c, int64_t n) {
   return x;
 }
 
+// The sum of what all have, modulo 256.
+Tensor combine(Communicator& c, const Tensor& x) {
+  return c.combine(x, [](const std::vector<Tensor>& all) {
+    const Tensor sum = all[0].clone();
+    for (size_t r = 1; r < all.size(); ++r)
+      for (int64_t i = 0; i < sum.size(); ++i) sum.data<uint8_t>()[i] += all[r].data<uint8_t>()[i];
+    return sum;
+  });
+}
+
 // A gradient that is summed while backward hands it out.
 void sum_slices(Communicator& c) {
   std::vector<Pending> sums;
@@ -73,6 +83,7 @@ const std::vector<Collective> kCases = {
     {"sums in slices", sum_slices},
     {"sum of many", [](Communicator& c) { c.all_reduce(vector_of(c, 1 << 18)).wait(); }},
     {"sum of few", [](Communicator& c) { c.all_reduce(vector_of(c, 1000)).wait(); }},
+    {"all-gather", [](Communicator& c) { combine(c, Tensor({50000}, kU8)); }},
     {"broadcast of many", [](Communicator& c) { c.broadcast(vector_of(c, 1 << 18), 3); }},
     {"broadcast of few", [](Communicator& c) { c.broadcast(vector_of(c, 100), 3); }},
     {"gather", [](Communicator& c) { c.gather(vector_of(c, 10000), 1); }},
@@ -120,6 +131,8 @@ TEST(Collectives, GiveTheBitsOfTheirMessages) {
                      std::vector<float>& all = bits[whole][size_t(c.rank())];
                      for (const Tensor& t : {x, y})
                        all.insert(all.end(), t.data<float>(), t.data<float>() + size);
+                     const Tensor codes = Tensor::of<uint8_t>({2}, {uint8_t(c.rank()), 200});
+                     for (int i = 0; i < 2; ++i) all.push_back(combine(c, codes).data<uint8_t>()[i]);
                      for (const Tensor& t : c.gather(x, 1))
                        all.insert(all.end(), t.data<float>(), t.data<float>() + size);
                    },
