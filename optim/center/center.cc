@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/communicator/notices.h"
+#include "comm/communicator/patience.h"
 #include "engine/vectors/vec.h"
 
 namespace skein::optim {
@@ -15,6 +16,10 @@ using comm::Message;
 using comm::Request;
 
 Message Turn::take() {
+  if (brought_) {
+    taken_ = true;
+    return comm_.beside(theta, *std::exchange(brought_, {}));
+  }
   // Messages of turns that a lease has ended are too late, and are dropped.
   for (auto m = comm_.poll(worker, kToCenter); m; m = comm_.poll(worker, kToCenter)) {
     if (m->step < sequence_) continue;
@@ -27,7 +32,10 @@ Message Turn::take() {
   return m;
 }
 
-void Turn::give(const Tensor& x, int64_t v) { comm_.push(worker, kFromCenter, sequence_, 1, x, double(v)); }
+void Turn::give(const Tensor& x, int64_t v) {
+  given_ = true;
+  comm_.push(worker, kFromCenter, sequence_, 1, x, double(v));
+}
 
 Center::Center(const Options& o, std::unique_ptr<comm::Communicator> all, int workers, Column column,
                int64_t kept)
@@ -42,7 +50,7 @@ void Center::serve(const std::function<bool()>& go_on) {
   try {
     while (go_on()) {
       comm_->progress();
-      if (const auto r = due()) serve(*r);
+      if (auto next = due()) serve(std::move(*next));
     }
   } catch (const comm::EpochEnds&) {  // the workers know it, too
   } catch (const std::exception& e) {
@@ -52,13 +60,29 @@ void Center::serve(const std::function<bool()>& go_on) {
   }
 }
 
+std::optional<Center::Due> Center::put_off_before() {
+  for (auto i = put_off_.begin(); i != put_off_.end();) try {
+      if (auto m = comm_->poll(i->worker, kToCenter, i->sequence)) {
+        Due due{*i, comm_->beside(theta_, std::move(*m))};
+        put_off_.erase(i);
+        return due;
+      }
+      ++i;
+    } catch (const comm::PeerLost&) {
+      inbox_.forget(i->worker);
+      i = put_off_.erase(i);
+    }
+  return std::nullopt;
+}
+
 // The request that has waited longest; in a replay, that of the worker whose turn it was.
-std::optional<Request> Center::due() {
+std::optional<Center::Due> Center::due() {
+  if (auto before = put_off_before()) return before;
   for (const auto until = Clock::now() + std::chrono::milliseconds(50);;) {
     if (!early_.empty()) {
       go_to_position();
       if (const auto at = early_.find(int(log_.next())); at != early_.end())
-        return early_.extract(at).mapped();
+        return Due{early_.extract(at).mapped()};
       const double silence = comm::seconds_since(turned_);
       if (silence > comm_->options().deadline)
         throw Error(text("replaying, it is the turn of worker ", log_.next(),
@@ -66,19 +90,23 @@ std::optional<Request> Center::due() {
                          " s; were epochs, checkpoints or data other ones in the recording?"));
     }
     const auto r = inbox_.next(until);
-    if (!r || r->kind != kTurn || !log_.replaying()) return r;
+    if (!r) return std::nullopt;
+    const auto of_its_former_life = [&](const Request& old) { return old.worker == r->worker; };
+    std::erase_if(put_off_, of_its_former_life);
+    if (r->kind != kTurn || !log_.replaying()) return Due{*r};
     if (early_.empty()) turned_ = Clock::now();
     early_[r->worker] = *r;
   }
 }
 
-void Center::serve(const Request& r) {
+void Center::serve(Due next) {
+  const Request& r = next.request;
   const auto lost = [&] {
     ++leases_lost_;
     if (!comm_->membership().alive(comm_->world_rank(r.worker))) inbox_.forget(r.worker);
   };
   try {
-    if (r.kind == kTurn) turn(r);
+    if (r.kind == kTurn) turn(r, std::move(next.brought));
     if (r.kind == kPull) pull(r);
     if (r.kind == kPut) put(r);
   } catch (const comm::PeerLost&) { lost(); } catch (const comm::Timeout&) {
@@ -86,10 +114,10 @@ void Center::serve(const Request& r) {
   }
 }
 
-void Center::turn(const Request& r) {
+void Center::turn(const Request& r, std::optional<Message> brought) {
   CHECK(theta_, "a turn before there is a center");
   go_to_position();
-  Turn t(*comm_, r, theta_, all_.view({kept_ * theta_.size()}, theta_.size()), version_);
+  Turn t(*comm_, r, theta_, all_.view({kept_ * theta_.size()}, theta_.size()), version_, std::move(brought));
   const auto count = [&] {
     version_ += t.changes();
     turned_ = Clock::now();
@@ -97,6 +125,11 @@ void Center::turn(const Request& r) {
   };
   try {
     column_(t);
+  } catch (const comm::Timeout&) {
+    if (t.taken()) count();
+    if (t.given() || t.taken()) throw;
+    log_.replaying() ? void(early_[r.worker] = r) : put_off_.push_back(r);
+    return;
   } catch (...) {
     if (t.taken()) count();  // its commit was whole, only the answer did not arrive
     throw;
@@ -131,6 +164,7 @@ void Center::pull(const Request& r) {
 }
 
 void Center::put(const Request& r) {
+  const comm::Patience as_long_as_it_lives(*comm_, comm::kForever);
   const Message all = comm_->take(r.worker, kToCenter, r.sequence);
   const Message state = comm_->take(r.worker, kStateToCenter, r.sequence, Tensor({2}, kI64));
   if (!all_) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 
@@ -23,9 +24,16 @@ inline constexpr comm::Tag kInvitation = 0x5C000, kToCenter = 0x5C001, kFromCent
 // last take() has returned; a worker that is lost before that leaves the center as it was.
 class Turn {
  public:
+  // `brought`: what the worker has given already.
   Turn(comm::Communicator& c, const comm::Request& r, const Tensor& theta, const Tensor& kept,
-       int64_t version)
-      : worker(r.worker), theta(theta), version(version), comm_(c), sequence_(r.sequence), kept_(kept) {}
+       int64_t version, std::optional<comm::Message> brought)
+      : worker(r.worker),
+        theta(theta),
+        version(version),
+        comm_(c),
+        sequence_(r.sequence),
+        kept_(kept),
+        brought_(std::move(brought)) {}
   const int worker;
   const Tensor theta;     // the center; to be changed after the last take()
   const int64_t version;  // turns before this one that have changed it
@@ -37,6 +45,7 @@ class Turn {
   comm::Message take();
   void give(const Tensor&, int64_t version);  // to the worker; the version is the message's weight
   bool taken() const { return taken_; }
+  bool given() const { return given_; }
   void leave_as_it_is() { changes_ = false; }  // this turn changes nothing
   bool changes() const { return changes_; }
 
@@ -44,7 +53,8 @@ class Turn {
   comm::Communicator& comm_;
   const int64_t sequence_;
   const Tensor kept_;
-  bool taken_ = false, changes_ = true;
+  std::optional<comm::Message> brought_;
+  bool taken_ = false, given_ = false, changes_ = true;
 };
 
 // Serves until told not to. One thread, but for leases_lost().
@@ -54,8 +64,9 @@ class Center {
   using Column = std::function<void(Turn&)>;
 
   // `all`: the server's own twin, in which workers are ranks 0 .. workers-1. Its deadline is how
-  // long a worker may hold its turn. The first put makes the center, and with it as many vectors as
-  // the algorithm keeps.
+  // long a worker may hold its turn. If what it gives first has not come by then, because its link is slow,
+  // its turn is put off until that has come; if it has the center and does not give, its turn is lost. The
+  // first put makes the center, and with it as many vectors as the algorithm keeps.
   Center(const Options&, std::unique_ptr<comm::Communicator> all, int workers, Column, int64_t kept = 0);
   comm::Invitation invitation() const { return inbox_.invitation(); }
 
@@ -72,9 +83,14 @@ class Center {
   int64_t leases_lost() const { return leases_lost_; }
 
  private:
-  std::optional<comm::Request> due();
-  void serve(const comm::Request&);
-  void turn(const comm::Request&);
+  struct Due {
+    comm::Request request;
+    std::optional<comm::Message> brought = {};
+  };
+  std::optional<Due> due();
+  std::optional<Due> put_off_before();
+  void serve(Due);
+  void turn(const comm::Request&, std::optional<comm::Message> brought);
   void pull(const comm::Request&);
   void put(const comm::Request&);
   void go_to_position();
@@ -84,6 +100,7 @@ class Center {
   const Column column_;
   OrderLog log_;
   std::map<int, comm::Request> early_;  // replaying: those whose turn has not come
+  std::list<comm::Request> put_off_;    // in the order in which they were asked for
   comm::Clock::time_point turned_{};    // when the last turn ended, or a worker began to wait
   std::optional<int64_t> log_to_;       // where the log is to go on
   const int64_t kept_;

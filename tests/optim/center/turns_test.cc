@@ -3,6 +3,7 @@
 
 #include "tests/support/processes.h"
 #include "tests/support/roles.h"
+#include "tests/support/sim.h"
 #include "tests/support/trainee.h"
 
 namespace skein {
@@ -17,10 +18,17 @@ void pull_then_add(optim::Turn& t) {
   axpy(t.theta, 1.f, t.take().payload);
 }
 
-// A worker of three whose center starts at zero; `leases`: seconds.
+// Adds what comes with the request, and answers, as downpour does.
+void add_then_answer(optim::Turn& t) {
+  axpy(t.theta, 1.f, t.take().payload);
+  t.give(t.theta, t.version + 1);
+}
+
+// A worker of several whose center starts at zero.
 struct Seat {
-  Seat(comm::Communicator& c) : turns({}, c.size()), worker{x, g, b, *rule, 0.f, c, 1, {}} {
-    turns.start(worker, c, pull_then_add);
+  Seat(comm::Communicator& c, const optim::Center::Column& column = pull_then_add, int64_t size = 2)
+      : x(Tensor::zeros({size})), turns({}, c.size()), worker{x, g, b, *rule, 0.f, c, 1, {}} {
+    turns.start(worker, c, column);
   }
   void add(float v) {
     turns.open();
@@ -28,11 +36,12 @@ struct Seat {
   }
   float center() {
     turns.settle(worker);
-    const Tensor y({2});
+    const Tensor y(x.shape());
     turns.write_model(worker, y);
     return y.data<float>()[0];
   }
-  Tensor x = Tensor::zeros({2}), g = Tensor::zeros({2}), b;
+  const Tensor x;
+  Tensor g = Tensor::zeros(x.shape()), b;
   std::unique_ptr<optim::Rule> rule = optim::sgd(x, {});
   Turns turns;
   optim::Worker worker;
@@ -160,6 +169,30 @@ TEST(Turn, AHalfReceivedCommitIsDiscardedWhole) {
     }
     world[size_t(r)].reset();
   });
+}
+
+// Sixteen at once take each other the rate of the server's link: what one gives comes after the lease.
+TEST(Turn, IsPutOffWhileItsMessageIsOnASlowLink) {
+  constexpr int kWorkers = 16, kRounds = 3;
+  comm::sim::SitePlan plan;
+  for (int h = 0; h < kWorkers; ++h)
+    plan.hosts.push_back({.name = text("h", h), .rate = 464, .latency = 1e-3});
+  comm::sim::World world({.time_up = 10000, .keeps_log = false, .site = plan});
+  int finished = 0;
+  comm::sim::populate(world, kWorkers,
+                      [&](comm::Communicator& c) {
+                        Seat s(c, add_then_answer, 100);  // which takes a second on a link of its own
+                        c.set_deadline(comm::kForever);   // the others are not all done at once
+                        const Tensor ones(s.x.shape());
+                        fill(ones, 1.f);
+                        for (int i = 0; i < kRounds; ++i) s.turns.exchange(ones);
+                        EXPECT_EQ(s.center(), kWorkers * kRounds);
+                        if (c.rank() == 0) { EXPECT_EQ(s.turns.leases_lost(), 0); }
+                        ++finished;
+                      },
+                      {.deadline = 12, .key = comm::Secret("k")});
+  world.run();
+  EXPECT_EQ(finished, kWorkers);
 }
 
 // What a process does that was started again without the others' knowledge.
