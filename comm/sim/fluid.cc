@@ -15,6 +15,11 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kRounding = 1 + 1e-12;  // shares of one resource that are computed in different ways differ
 
+Clock::duration lasting(double seconds) {
+  constexpr double kLongest = 1e9;  // which no world lasts
+  return Clock::duration(int64_t(std::ceil(std::clamp(seconds, 0.0, kLongest) * 1e9)));
+}
+
 // The level up to which all of these flows can grow, by `growing` of them through each resource.
 double next_level(const std::vector<double>& left, const std::vector<int>& growing,
                   const std::vector<Course>& flows, const std::vector<size_t>& grow) {
@@ -91,10 +96,20 @@ double Fluid::capacity_now(const Resource& r) const {
 Fluid::Flow Fluid::begin(Course course, double amount, std::function<void()> done) {
   CHECK(amount >= 0 && course.most > 0, amount, course.most);
   const Flow f = ++begun_;
+  if (const auto place = even_place_for(course)) {
+    Even& even = *resources_[*place].even;
+    for (size_t r : course.through) resources_[r].flows.insert(f);
+    even.most = std::min(even.most, most_but_in(*place, course));
+    even.flows.join(f, amount, baton_.now());
+    flows_.emplace(f, State{std::move(course), amount, 0, baton_.now(), {}, std::move(done), place});
+    return await_first(*place), f;
+  }
   double alone = course.most;  // its rate, if it shares nothing
   bool shares = false;
   for (size_t r : course.through) {
     Resource& used = resources_.at(r);
+    if (!used.flows.empty())
+      if (const auto held = flows_.at(*used.flows.begin()).evenly) dissolve(*held);
     each_beside(used, [&](Flow) { shares = true; });
     alone = std::min(alone, used.capacity);
     used.flows.insert(f);
@@ -103,7 +118,7 @@ Fluid::Flow Fluid::begin(Course course, double amount, std::function<void()> don
       flows_.emplace(f, State{std::move(course), amount, 0, baton_.now(), {}, std::move(done)}).first->second;
   if (!shares) return retime(f, state, alone), f;
   changed_.insert(f);
-  if (!std::exchange(settles_, true)) baton_.at(baton_.now(), [this] { settle(); });
+  settle_soon();
   return f;
 }
 
@@ -114,6 +129,7 @@ void Fluid::cancel(Flow f) {
 // Those that shared a resource with it may be faster from now on.
 void Fluid::remove(Flows::iterator i) {
   const auto& [flow, state] = *i;
+  if (state.evenly) return remove_evenly(i);
   if (state.ends) baton_.cancel(*state.ends);
   for (size_t r : state.course.through) {
     resources_[r].flows.erase(flow);
@@ -121,7 +137,7 @@ void Fluid::remove(Flows::iterator i) {
   }
   changed_.erase(flow);
   flows_.erase(i);
-  if (!changed_.empty() && !std::exchange(settles_, true)) baton_.at(baton_.now(), [this] { settle(); });
+  if (!changed_.empty()) settle_soon();
 }
 
 // Goes through the flows of each resource, and of the opposite one, once or twice.
@@ -138,6 +154,10 @@ std::vector<Fluid::Flow> Fluid::connected(Flow first, std::set<Flow>& seen) cons
   return all;
 }
 
+void Fluid::settle_soon() {
+  if (!std::exchange(settles_, true)) baton_.at(baton_.now(), [this] { settle(); });
+}
+
 void Fluid::settle() {
   settles_ = false;
   std::set<Flow> seen;
@@ -146,6 +166,7 @@ void Fluid::settle() {
 }
 
 void Fluid::settle(const std::vector<Flow>& together) {
+  if (share_evenly(together)) return;
   std::map<size_t, size_t> place;  // of a resource, among those that these flows use
   std::vector<double> capacities;
   std::vector<Course> courses;
@@ -163,23 +184,116 @@ void Fluid::settle(const std::vector<Flow>& together) {
   for (size_t i = 0; i < together.size(); ++i) retime(together[i], flows_.at(together[i]), rates[i]);
 }
 
-void Fluid::retime(Flow f, State& s, double rate) {
-  if (s.ends && s.rate == rate) return;
+void Fluid::flow_until_now(State& s) const {
   const Clock::time_point now = baton_.now();
   if (s.rate < kInfinite)
     s.left = std::max(0.0, s.left - s.rate * std::chrono::duration<double>(now - s.since).count());
-  s.rate = rate, s.since = now;
+  s.since = now;
+}
+
+void Fluid::retime(Flow f, State& s, double rate) {
+  if (s.ends && s.rate == rate) return;
+  flow_until_now(s);
+  s.rate = rate;
   if (s.ends) baton_.cancel(*s.ends);
-  constexpr double kLongest = 1e9;  // seconds, which no world lasts
-  const double seconds = s.left > 0 ? std::min(s.left / rate, kLongest) : 0;
-  const auto length = Clock::duration(int64_t(std::ceil(seconds * 1e9)));
-  s.ends = baton_.at(now + length, [this, f] {
-    const auto i = flows_.find(f);
-    const std::function<void()> done = std::move(i->second.done);
-    i->second.ends.reset();
-    remove(i);
-    done();
+  s.ends = baton_.at(baton_.now() + lasting(s.left > 0 ? s.left / rate : 0), [this, f] { end(f); });
+}
+
+void Fluid::end(Flow f) {
+  const auto i = flows_.find(f);
+  const std::function<void()> done = std::move(i->second.done);
+  i->second.ends.reset();
+  remove(i);
+  done();
+}
+
+// ---- resources that are shared evenly ---------------------------------------------------------------------
+
+// Whether nothing flows through what else it uses, but for so many flows.
+bool Fluid::is_alone_but_in(size_t resource, const Course& c, size_t itself) const {
+  return std::all_of(c.through.begin(), c.through.end(), [&](size_t r) {
+    return !resources_[r].crowded.is_less() && (r == resource || resources_[r].flows.size() == itself);
   });
+}
+
+// The rate that what else it uses would give it.
+double Fluid::most_but_in(size_t resource, const Course& c) const {
+  double most = c.most;
+  for (size_t r : c.through)
+    if (r != resource) most = std::min(most, resources_[r].capacity);
+  return most;
+}
+
+std::optional<size_t> Fluid::even_place_for(const Course& c) const {
+  for (size_t place : c.through) {
+    const Resource& r = resources_[place];
+    if (!r.even) continue;
+    const double share = r.capacity / double(r.flows.size() + 1);
+    const bool fits =
+        c.turn == r.even->turn && is_alone_but_in(place, c, 0) && most_but_in(place, c) >= share;
+    return fits ? std::optional(place) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// These are all that share something. Returns whether one resource holds them all.
+bool Fluid::share_evenly(const std::vector<Flow>& together) {
+  constexpr size_t kFrom = 8;  // rates of fewer are as soon computed
+  if (together.size() < kFrom) return false;
+  const Course& one = flows_.at(together[0]).course;
+  const auto place = std::find_if(one.through.begin(), one.through.end(),
+                                  [&](size_t r) { return resources_[r].flows.size() == together.size(); });
+  if (place == one.through.end()) return false;
+  Resource& all = resources_[*place];
+  double most = kInfinite;
+  for (Flow f : together) {
+    const Course& c = flows_.at(f).course;
+    if (c.turn != one.turn || !is_alone_but_in(*place, c, 1)) return false;
+    most = std::min(most, most_but_in(*place, c));
+  }
+  if (most < all.capacity / double(together.size())) return false;
+  all.even = std::make_unique<Even>(Even{EqualShares(all.capacity, baton_.now()), one.turn, most});
+  for (Flow f : together) {
+    State& s = flows_.at(f);
+    flow_until_now(s);
+    if (s.ends) baton_.cancel(*std::exchange(s.ends, {}));
+    s.evenly = *place;
+    all.even->flows.join(f, s.left, baton_.now());
+  }
+  await_first(*place);
+  return true;
+}
+
+void Fluid::await_first(size_t resource) {
+  Even& even = *resources_[resource].even;
+  if (even.ends) baton_.cancel(*even.ends);
+  even.ends = baton_.at(baton_.now() + lasting(even.flows.seconds_to_first()), [this, &even] {
+    even.ends.reset();
+    end(even.flows.first());
+  });
+}
+
+void Fluid::remove_evenly(Flows::iterator i) {
+  const size_t place = *i->second.evenly;
+  Even& even = *resources_[place].even;
+  even.flows.leave(i->first, baton_.now());
+  for (size_t r : i->second.course.through) resources_[r].flows.erase(i->first);
+  flows_.erase(i);
+  if (even.flows.size() == 0 || even.most < even.flows.rate()) return dissolve(place);
+  await_first(place);
+}
+
+void Fluid::dissolve(size_t resource) {
+  const std::unique_ptr<Even> even = std::move(resources_[resource].even);
+  if (even->ends) baton_.cancel(*even->ends);
+  for (Flow f : resources_[resource].flows) {
+    State& s = flows_.at(f);
+    s.left = even->flows.leave(f, baton_.now());
+    s.rate = 0, s.since = baton_.now();
+    s.evenly.reset();
+    changed_.insert(f);
+  }
+  if (!changed_.empty()) settle_soon();
 }
 
 }  // namespace skein::comm::sim

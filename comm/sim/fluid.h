@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/sim/baton.h"
+#include "comm/sim/equal_shares.h"
 
 namespace skein::comm::sim {
 
@@ -26,7 +27,8 @@ struct Course {
 std::vector<double> fair_rates(const std::vector<double>& capacities, const std::vector<Course>&);
 
 // When a flow begins or ends, rates are computed again for all that share a resource with it, directly
-// or through others.
+// or through others. Where all of these are held by one resource and share nothing else, as at the link of a
+// server, they are kept as EqualShares until one comes that is different.
 class Fluid {
  public:
   using Flow = uint64_t;
@@ -54,12 +56,20 @@ class Fluid {
     Clock::time_point since;
     std::optional<Baton::Alarm> ends = {};
     std::function<void()> done;
+    std::optional<size_t> evenly = {};  // the resource that holds it; then its rate and end are kept there
+  };
+  struct Even {
+    EqualShares flows;
+    int64_t turn;
+    double most;  // the rate that none of them exceeds
+    std::optional<Baton::Alarm> ends = {};
   };
   struct Resource {
     double capacity;
     Crowded crowded;
     std::optional<size_t> opposite = {};
     std::set<Flow> flows = {};
+    std::unique_ptr<Even> even = {};
   };
   template <class F>
   void each_beside(const Resource&, F) const;  // calls f with the flows in it and in the opposite one
@@ -68,8 +78,19 @@ class Fluid {
   void change(const Course&);
   void settle();
   void settle(const std::vector<Flow>&);
+  void settle_soon();
   void retime(Flow, State&, double rate);
+  void flow_until_now(State&) const;
+  void end(Flow);
   void remove(Flows::iterator);
+  // Of resources whose flows share them evenly.
+  bool is_alone_but_in(size_t resource, const Course&, size_t itself) const;
+  double most_but_in(size_t resource, const Course&) const;
+  std::optional<size_t> even_place_for(const Course&) const;
+  bool share_evenly(const std::vector<Flow>& together);
+  void await_first(size_t resource);
+  void remove_evenly(Flows::iterator);
+  void dissolve(size_t resource);
   std::vector<Flow> connected(Flow first, std::set<Flow>& seen) const;
 
   Baton& baton_;

@@ -109,6 +109,53 @@ std::vector<double> ends_of(const std::vector<double>& capacities, const std::ve
   return ends;
 }
 
+// The same by the definition: between two of these moments all rates are those of fair_rates().
+std::vector<double> expected_ends(const std::vector<double>& capacities, const std::vector<Begun>& flows) {
+  std::vector<double> left, ends(flows.size(), -1);
+  for (const Begun& f : flows) left.push_back(f.amount);
+  for (double now = 0; std::count(ends.begin(), ends.end(), -1) > 0;) {
+    std::vector<size_t> here;
+    std::vector<Course> courses;
+    double next = kInfinite;
+    for (size_t f = 0; f < flows.size(); ++f) {
+      if (ends[f] >= 0) continue;
+      if (flows[f].at > now)
+        next = std::min(next, flows[f].at);
+      else
+        here.push_back(f), courses.push_back(flows[f].course);
+    }
+    const std::vector<double> rates = fair_rates(capacities, courses);
+    for (size_t i = 0; i < here.size(); ++i) next = std::min(next, now + left[here[i]] / rates[i]);
+    for (size_t i = 0; i < here.size(); ++i) {
+      left[here[i]] -= rates[i] * (next - now);
+      if (left[here[i]] < 1e-9) ends[here[i]] = next;
+    }
+    now = next;
+  }
+  return ends;
+}
+
+// Hosts whose links lead to that of a server, some of which also send to each other, or are slow.
+TEST(Fluid, EndsFlowsAsFairRatesSayAlsoWhereManyMeet) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    const Draw draw{seed, Purpose::kTest, 3, 0};
+    uint64_t k = 0;
+    const auto one_of = [&](uint64_t n) { return draw.bits(k++) % n; };
+    const uint64_t hosts = 8 + one_of(40), slow = one_of(4) ? hosts : one_of(hosts), beside = one_of(3);
+    std::vector<double> capacities(1 + hosts, 10);
+    if (slow < hosts) capacities[1 + slow] = 0.2;
+    std::vector<Begun> flows;
+    for (uint64_t f = 0; f < 3 * hosts; ++f) {
+      Begun b{double(one_of(2) ? one_of(1000) : 0) / 100, 1 + double(one_of(200)) / 7, {{0, 1 + f % hosts}}};
+      if (beside > 0 && one_of(20 * beside) == 0) b.course.through = {1 + f % hosts, 1 + (f + 1) % hosts};
+      b.course.turn = beside > 1 ? int64_t(one_of(2)) : 0;
+      flows.push_back(b);
+    }
+    const std::vector<double> ends = ends_of(capacities, flows), expected = expected_ends(capacities, flows);
+    for (size_t f = 0; f < flows.size(); ++f) ASSERT_NEAR(ends[f], expected[f], 1e-5) << seed << ' ' << f;
+  }
+}
+
 TEST(Fluid, TwoFlowsOnOneLinkShareItWhileBothAreThere) {
   // Alone for one second: 10 of 40 are through. Then half of the link each: the second ends after 20 / 5 s,
   // at 5 s, when the first has 10 left, which it sends alone.
