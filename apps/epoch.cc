@@ -89,6 +89,7 @@ class Epoch {
   std::string start_from();
   void enter_directory();
   void share_whole_batch();
+  void on_all(const std::function<void()>&);
   void set_up();
   void adapt();
   void connect_devices();
@@ -147,8 +148,12 @@ void Epoch::set_up() {
     c_.workers = me_.world;
     setup_ = open_setup(c_, me_, kept_.legacy.data);
   };
-  survivors_.wholly([&] { together(survivors_.comm(), open); });
+  survivors_.wholly([&] { on_all(open); });
 }
+
+// What fails on a worker fails the beginning. Later it ends this worker alone, and the others go on without
+// it: a newcomer may lack memory, or the device that it was given.
+void Epoch::on_all(const std::function<void()>& f) { later_ ? f() : together(survivors_.comm(), f); }
 
 // Of a later epoch, which may have more workers, or fewer, or no server.
 void Epoch::adapt() {
@@ -176,7 +181,7 @@ void Epoch::connect_devices() {
 std::unique_ptr<Trainer> Epoch::make_trainer() {
   std::unique_ptr<Trainer> made;
   survivors_.wholly([&] {
-    together(survivors_.comm(), [&] {
+    on_all([&] {
       if (!made) made = std::make_unique<Trainer>(c_, std::move(setup_), directory_, progress_, survivors_);
     });
   });

@@ -37,7 +37,10 @@ optim::Values own_values(const Config& c, int world) {
 
 void settle_algorithm(Config& c, int world) {
   std::erase_if(c.of_algorithm, [&](const auto& own) { return c.origin(own.first).by_default; });
-  for (const auto& [name, value] : own_values(c, world)) c.of_algorithm[name] = value;
+  for (const auto& [name, value] : own_values(c, world)) {
+    if (!c.of_algorithm.contains(name)) (c.origins[name] = c.origin(name)).by_default = true;
+    c.of_algorithm[name] = value;
+  }
 }
 
 void drop_flags_of_number(optim::Values& flags) {
@@ -49,6 +52,7 @@ std::string adapt_algorithm(Config& c, int world) try {
   return "";
 } catch (const BadOption& e) {
   drop_flags_of_number(c.of_algorithm);
+  if (std::string_view(e.what()).starts_with("--alpha ")) c.of_algorithm.erase("alpha");
   settle_algorithm(c, world);
   return text(e.what(), "; ", world, " workers take the default instead");
 }

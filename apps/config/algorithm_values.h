@@ -17,11 +17,11 @@ optim::Options options_of(const Config&, int64_t steps_per_epoch = 1);
 optim::Values own_values(const Config&, int world);
 
 // Stores the same values in of_algorithm before any worker starts, so that the configuration shows
-// what will run. Defaults that a resumed run has recorded are computed again, because they may depend
-// on the number of workers.
+// what will run. Defaults that were stored before, or that a resumed run has recorded, are computed again,
+// because they may depend on the number of workers.
 void settle_algorithm(Config&, int world);
-// The same when the number of workers has changed. A graph or hierarchy that so many cannot have gives way to
-// the algorithm's own; then the line returned says so, otherwise it is empty.
+// The same when the number of workers has changed. A graph, hierarchy or elastic pull that so many cannot
+// have gives way to the algorithm's own; then the line returned says so, otherwise it is empty.
 std::string adapt_algorithm(Config&, int world);
 // What gives way then.
 void drop_flags_of_number(optim::Values&);

@@ -22,7 +22,7 @@ enum class Source : uint8_t { kDefault, kResumed, kRecipe, kFile, kCommandLine }
 struct Origin {
   Source source = Source::kDefault;
   std::string place;                // how an error about it begins: "--lr", or "recipe.toml:3: lr"
-  bool by_default = false;          // in a resumed run: the algorithm's default, not the user's choice
+  bool by_default = false;          // the algorithm's default, not the user's choice
   Source since = Source::kDefault;  // the weakest source from which on the value has been this one
 };
 

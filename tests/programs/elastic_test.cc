@@ -175,21 +175,26 @@ TEST_F(Elastic, RefusesWhatCannotBeTakenOver) {
   }
 }
 
+// Its flags of the algorithm are for as many workers as there will be. One that cannot train ends alone.
 TEST_F(Elastic, ANewcomerNeedsNoFlagsButTheJobsAddress) {
   const Ended e =
       place_.run(std::string(kWaitFor) +
                  "head -c 32 /dev/urandom > key; chmod 600 key; export SKEIN_KEY_FILE=$PWD/key\n" +
                  std::string(kElasticTask) +
-                 "--workers 2 --epochs 100000 --algorithm sgp --output run > log 2>&1 & P=$!\n"
+                 "--workers 2 --epochs 100000 --algorithm easgd --output run > log 2>&1 & P=$!\n"
                  "wait_for '\"step\"' 8; L=$(pgrep -P $P)\n"
                  "$TRAIN --join run --lr 0.7 2> why; echo status $?\n"
                  "$TRAIN --join run --model mlp 2> which; echo status $?\n"
+                 "timeout 60 $TRAIN --join run --device cuda:99 2> broken; echo status $?\n"
                  "timeout 60 $TRAIN --join run --threads 1 > late 2>&1 & wait_for '\"joined\":1' 1\n"
                  "kill -INT $L; wait $P; echo status $?");
-  EXPECT_EQ(e.out, "status 2\nstatus 2\nstatus 130\n") << e.err << place_.read("late");
+  EXPECT_EQ(e.out, "status 2\nstatus 2\nstatus 2\nstatus 130\n")
+      << e.err << place_.read("log") << place_.read("late");
   expect_has(place_.read("why"), "--lr 0.7: the job at run has lr 0.05");
   expect_has(place_.read("which"), "--model mlp: the job at run has model small-cnn");
-  expect_has(place_.read("run/metrics.jsonl"), "\"joined\":1");
+  expect_has(place_.read("broken"), "--device");
+  expect_has(place_.read("run/metrics.jsonl"), "a newcomer: gone before its first step");
+  EXPECT_EQ(summary("run")["workers"], 3);
 }
 
 // As srun, mpirun and torchrun do: the variables are those of a rank of the job, or of a larger job.

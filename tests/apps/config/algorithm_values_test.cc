@@ -152,6 +152,23 @@ TEST_F(AlgorithmValues, AResumedRunMakesItsAlgorithmsDefaultsAnew) {
   EXPECT_EQ(chosen.of_algorithm.at("alpha"), "0.2");
 }
 
+// A newcomer settles for itself alone before it knows how many it will be one of.
+TEST_F(AlgorithmValues, AnotherNumberOfWorkersMakesDefaultsAnewAndKeepsWhatWasChosen) {
+  Config c = parse({"--algorithm", "easgd", "--tau", "8"}).config;
+  for (const auto& [workers, alpha] : {std::pair(1, "0.9"), {4, "0.225"}, {8, "0.1125"}, {3, "0.3"}}) {
+    EXPECT_EQ(adapt_algorithm(c, workers), "");
+    EXPECT_EQ(c.of_algorithm.at("alpha"), alpha);
+    EXPECT_EQ(c.of_algorithm.at("tau"), "8");
+  }
+  Config chosen = parse({"--algorithm", "easgd", "--workers", "4", "--alpha", "0.35"}).config;
+  settle_algorithm(chosen, 4);
+  EXPECT_EQ(adapt_algorithm(chosen, 3), "");
+  EXPECT_EQ(chosen.of_algorithm.at("alpha"), "0.35");
+  EXPECT_SAYS(adapt_algorithm(chosen, 9),
+              "--alpha 0.35: allowed is from 0 to 0.2; 9 workers take the default instead");
+  EXPECT_EQ(chosen.of_algorithm.at("alpha"), "0.1");
+}
+
 TEST_F(AlgorithmValues, AConfigurationWithoutItsAlgorithmsDefaultsIsResumed) {
   Config c;
   read_toml(c, file("algorithm = \"qsr\"\nworkers = 2\n"), Source::kResumed);
