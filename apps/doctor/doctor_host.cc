@@ -70,8 +70,9 @@ double cores_allowed() {
 
 std::string instructions() {
   const Isa chosen = chosen_isa(), widest = this_processor().widest;
-  return chosen == widest ? name_of(chosen)
-                          : fmt::format("{} by SKEIN_CPU, of {}", name_of(chosen), name_of(widest));
+  if (chosen == widest) return name_of(chosen);
+  return fmt::format("{} {}, of {}", name_of(chosen),
+                     isa_is_forced() ? "by SKEIN_CPU" : "because bf16 pairs are slow", name_of(widest));
 }
 
 }  // namespace

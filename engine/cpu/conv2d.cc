@@ -45,6 +45,10 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //                1x1 from 128, and up to 1024, above which the sums do not fit a cache. From 64 to 256
 //                channels of images of more than 6 pixels Winograd in f32 does a quarter of the products,
 //                and wins by 1.05 to 1.6
+//   bf16, tiles  (AMX) oneDNN, whose gradients are far slower than its forward: there Winograd in f32 does as
+//                above. Measured without this rule; with it not yet
+//   bf16 in f32  with AVX-512, where the processor does not multiply it, or slowly: ours wins by 1.05 to 1.5
+//                below 256 thousand weights, and in weight gradients up to 1024 channels
 //   3x3 in f32   Winograd wins by 1.2 to 3.5 from 16 channels on; with AVX-512 from 32 in gradients, and in
 //                those of weights up to 512, above which the sums no longer fit a cache
 //   f32 with AVX-512: our weight gradient reads images in place where oneDNN copies them, and wins by 1.05 to
@@ -59,18 +63,26 @@ enum class Pass { kForward, kData, kWeights };
 Way way_in_bf16(const ConvArgs& c, Pass pass, bool pointwise) {
   constexpr int64_t kMany = 1 << 19;  // weights
   const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
-  if (winograd_fits(c) && c.y.dim(1) > 6 && least >= 64 && most <= 256) return Way::kWinograd;
+  const bool tiles = onednn_has_tiles();
+  if (winograd_fits(c) && c.y.dim(1) > 6 && least >= 64 && most <= 256 && !(tiles && pass == Pass::kForward))
+    return Way::kWinograd;
+  if (tiles) return Way::kOneDnn;
   const bool ours = pass == Pass::kWeights ? least >= (pointwise ? 128 : 64) && most <= 1024
                                            : c.w.size() >= (pass == Pass::kForward ? 2 * kMany : kMany);
   return ours ? Way::kDirect : Way::kOneDnn;
 }
 
 Way way_with_avx512(const ConvArgs& c, Pass pass, bool pointwise) {
+  if (c.x.dtype() == kBF16 && onednn_has_tiles()) return way_in_bf16(c, pass, pointwise);
   if (pass == Pass::kData && pointwise && c.beta != 0 && c.x.dtype() != kF16) return Way::kDirect;
   if (c.x.dtype() == kBF16 && native_bf16()) return way_in_bf16(c, pass, pointwise);
   const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
   const int64_t fewest = pass == Pass::kForward ? 16 : 32, highest = pass == Pass::kWeights ? 512 : most;
   if (winograd_fits(c) && least >= fewest && most <= highest) return Way::kWinograd;
+  if (c.x.dtype() == kBF16) {
+    const bool ours = pass == Pass::kWeights ? most <= 1024 : c.w.size() < 1 << 18;
+    return ours ? Way::kDirect : Way::kOneDnn;
+  }
   if (c.x.dtype() != kF32) return Way::kOneDnn;
   if (pass == Pass::kWeights)
     return least >= 64 && (least <= 256 || !pointwise) ? Way::kDirect : Way::kOneDnn;

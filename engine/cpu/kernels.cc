@@ -20,7 +20,7 @@ const Kernels& kernels() {
 
 const PairKernels* pair_kernels() {
 #if defined(__x86_64__) && !defined(__clang__)
-  static const bool pairs = chosen_isa() >= Isa::kAvx512Bf16;
+  static const bool pairs = multiplies_pairs();
   if (pairs) return &kPairs16;
 #endif
   return nullptr;

@@ -11,7 +11,7 @@ unsigned onednn_isa() {
     constexpr dnnl::cpu_isa kLimits[] = {dnnl::cpu_isa::avx2, dnnl::cpu_isa::avx512_core,
                                          dnnl::cpu_isa::avx512_core_bf16, dnnl::cpu_isa::avx512_core_amx};
     const Isa chosen = chosen_isa();
-    if (isa_is_forced()) {
+    if (chosen < this_processor().widest) {
       const auto status = dnnl::set_max_cpu_isa(kLimits[int(chosen)]);
       CHECK(status == dnnl::status::success, "oneDNN was in use before SKEIN_CPU was read", int(status));
     }
@@ -29,6 +29,11 @@ dnnl::engine& dnn_engine() {
 dnnl::stream& dnn_stream() {
   thread_local dnnl::stream s(dnn_engine());
   return s;
+}
+
+bool onednn_has_tiles() {
+  constexpr unsigned kWant = unsigned(dnnl::cpu_isa::avx512_core_amx);
+  return (onednn_isa() & kWant) == kWant;
 }
 
 bool native_bf16() {
@@ -135,7 +140,7 @@ void execute(const dnnl::primitive& p, const Arguments& arguments, const char* w
 std::string describe() {
   const unsigned isa = onednn_isa();
   const dnnl_version_t* v = dnnl_version();
-  const char* name = (isa & 0x3e7) == 0x3e7 ? "amx"
+  const char* name = onednn_has_tiles()     ? "amx"
                      : native_bf16()        ? "avx512bf16"
                      : (isa & 0x27) == 0x27 ? "avx512"
                      : (isa & 7) == 7       ? "avx2"

@@ -36,7 +36,13 @@ Isa widest_of(unsigned saved) {
   return all(seven.d, kAmx) && all(saved, kTiles) ? Isa::kAmx : Isa::kAvx512Bf16;
 }
 
-Processor look() { return {widest_of(saved_registers())}; }
+bool is_of_intel() {
+  const Leaf vendor(0, 0);
+  return vendor.b == signature_INTEL_ebx && vendor.c == signature_INTEL_ecx &&
+         vendor.d == signature_INTEL_edx;
+}
+
+Processor look() { return {widest_of(saved_registers()), is_of_intel()}; }
 #else
 Processor look() { return {}; }
 #endif
@@ -51,13 +57,13 @@ const Processor& this_processor() {
 }
 
 Isa choose_isa(const std::string& wish, const Processor& p) {
-  if (wish.empty()) return p.widest;
+  if (wish.empty()) return p.slow_pairs && p.widest == Isa::kAvx512Bf16 ? Isa::kAvx512 : p.widest;
   for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {
     if (wish != name_of(isa)) continue;
     if (isa <= p.widest) return isa;
     throw BadOption(text("SKEIN_CPU=", wish,
                          ": this processor, or its operating system, lacks it; the widest here is ",
-                         name_of(p.widest), ", which is used if SKEIN_CPU is not set"));
+                         name_of(p.widest), "; without SKEIN_CPU it is ", name_of(choose_isa("", p))));
   }
   throw BadOption(text("SKEIN_CPU=", wish, ": is none of avx2, avx512, avx512bf16, amx"));
 }
@@ -68,5 +74,10 @@ Isa chosen_isa() {
 }
 
 bool isa_is_forced() { return !wished().empty(); }
+
+bool multiplies_pairs() {
+  const Isa isa = chosen_isa();
+  return isa == Isa::kAvx512Bf16 || (isa == Isa::kAmx && !this_processor().slow_pairs);
+}
 
 }  // namespace skein

@@ -25,6 +25,13 @@ TEST(Processor, UsesItsWidestWithoutAWish) {
   EXPECT_LE(chosen_isa(), this_processor().widest);
 }
 
+TEST(Processor, DoesNotUseSlowPairsUnlessTheyAreWished) {
+  constexpr Processor kSlow = {Isa::kAvx512Bf16, true}, kTiles = {Isa::kAmx, true};
+  EXPECT_EQ(choose_isa("", kSlow), Isa::kAvx512);
+  EXPECT_EQ(choose_isa("avx512bf16", kSlow), Isa::kAvx512Bf16);
+  EXPECT_EQ(choose_isa("", kTiles), Isa::kAmx);
+}
+
 TEST(Processor, LackingWhatIsWishedNamesBoth) {
   try {
     choose_isa("amx", {Isa::kAvx512});
