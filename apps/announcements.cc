@@ -48,6 +48,7 @@ void say_change(const Member& me, const Legacy& legacy, Progress& progress) {
   std::string what;
   for (const std::string& one : e.lost) what += (what.empty() ? "" : "; ") + one;
   if (e.joined) what += fmt::format("{}{} new", what.empty() ? "" : "; ", e.joined);
+  if (what.empty()) what = "a newcomer is gone before its first step";
   progress.say(fmt::format("{}: {} worker{} from step {}", what, me.world,
                            me.world == 1 ? " continues" : "s continue", e.step));
 }

@@ -142,7 +142,6 @@ void Legacy::enter(const comm::View& now) {
                                    [&](const std::string& one) { return one.starts_with(who); });
     if (!known && !now.has(before.members[r].id)) e.lost.push_back(who + "lost while the others connected");
   }
-  if (e.lost.empty() && e.joined == 0) e.lost.push_back("a newcomer: gone before its first step");
 }
 
 // Whoever was the first to know of a loss had heard the shortest silence.

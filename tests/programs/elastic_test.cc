@@ -193,7 +193,7 @@ TEST_F(Elastic, ANewcomerNeedsNoFlagsButTheJobsAddress) {
   expect_has(place_.read("why"), "--lr 0.7: the job at run has lr 0.05");
   expect_has(place_.read("which"), "--model mlp: the job at run has model small-cnn");
   expect_has(place_.read("broken"), "--device");
-  expect_has(place_.read("run/metrics.jsonl"), "a newcomer: gone before its first step");
+  expect_has(place_.read("log"), "a newcomer is gone before its first step: 2 workers continue");
   EXPECT_EQ(summary("run")["workers"], 3);
 }
 
