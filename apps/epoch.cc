@@ -152,7 +152,7 @@ void Epoch::set_up() {
 }
 
 // What fails on a worker fails the beginning. Later it ends this worker alone, and the others go on without
-// it: a newcomer may lack memory, or the device that it was given.
+// it: a newcomer may lack the device that it was given.
 void Epoch::on_all(const std::function<void()>& f) { later_ ? f() : together(survivors_.comm(), f); }
 
 // Of a later epoch, which may have more workers, or fewer, or no server.

@@ -75,7 +75,6 @@ class Fluid {
   void each_beside(const Resource&, F) const;  // calls f with the flows in it and in the opposite one
   double capacity_now(const Resource&) const;
   using Flows = std::map<Flow, State>;
-  void change(const Course&);
   void settle();
   void settle(const std::vector<Flow>&);
   void settle_soon();

@@ -63,7 +63,7 @@ void Center::serve(const std::function<bool()>& go_on) {
 std::optional<Center::Due> Center::put_off_before() {
   for (auto i = put_off_.begin(); i != put_off_.end();) try {
       if (auto m = comm_->poll(i->worker, kToCenter, i->sequence)) {
-        Due due{*i, comm_->beside(theta_, std::move(*m))};
+        Due due{*i, std::move(*m)};
         put_off_.erase(i);
         return due;
       }
