@@ -11,8 +11,10 @@ namespace skein::bench {
 // One core's multiply-adds in GFLOP/s of processor time, both halves counted, by the widest instructions that
 // the program uses: on f32, or on pairs of bf16 where the processor has them.
 inline double fma_gflops(DType t) {
-  const bool pairs = t == kBF16 && cpu::pair_kernels();
-  const cpu::TileKernels& tiles = pairs ? cpu::pair_kernels()->tiles : cpu::kernels().tiles;
+  const bool amx = t == kBF16 && cpu::amx_kernels(), pairs = t == kBF16 && (amx || cpu::pair_kernels());
+  const cpu::TileKernels& tiles = amx     ? cpu::amx_kernels()->tiles
+                                  : pairs ? cpu::pair_kernels()->tiles
+                                          : cpu::kernels().tiles;
   const std::vector<cpu::Cell> ones(size_t(tiles.rows + tiles.lanes), pairs ? 0x3F803F80 : 0x3F800000);
   const double flops = (pairs ? 4. : 2.) * tiles.rows * tiles.lanes;
   double best = 0;

@@ -12,6 +12,11 @@
 
 namespace skein::cpu {
 
+inline bool amx_fits(const ConvArgs& c) {
+  return amx_kernels() && c.x.dtype() == kBF16 && c.geometry.groups == 1 && c.x.dim(3) % 16 == 0 &&
+         c.y.dim(3) % 16 == 0;
+}
+
 struct CellKind {
   int64_t elements;  // in a cell
   const TileKernels *wide, *slim;
@@ -22,6 +27,11 @@ struct CellKind {
     const PairKernels* pairs = pair_kernels();
     if (!pairs || c.x.dtype() != kBF16 || c.x.dim(3) % 2 || c.y.dim(3) % 2) return of_floats();
     return {2, &pairs->tiles, &pairs->slim_tiles};
+  }
+  // The same of forward and data gradient, which AMX multiplies where it fits.
+  static CellKind of_products(const ConvArgs& c) {
+    if (!amx_fits(c)) return of(c);
+    return {2, &amx_kernels()->tiles, &amx_kernels()->slim_tiles};
   }
   // Half a panel may be empty, not more.
   const TileKernels& tiles(int64_t outputs) const {
@@ -59,11 +69,12 @@ class Cells {
   Tensor memory_;
 };
 
-// Grows a buffer that a thread keeps from call to call.
+// Grows a buffer that a thread keeps from call to call; what it returns begins at a line of the caches.
 template <class T>
 T* grow(std::vector<T>& v, int64_t n) {
-  if (int64_t(v.size()) < n) v.resize(size_t(n));
-  return v.data();
+  constexpr size_t kLine = 64, kMore = kLine / sizeof(T);
+  if (v.size() < size_t(n) + kMore) v.resize(size_t(n) + kMore);
+  return v.data() + (kLine - reinterpret_cast<uintptr_t>(v.data()) % kLine) % kLine / sizeof(T);
 }
 
 // to[i] = a[i] as f32, for i < n.

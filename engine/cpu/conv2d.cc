@@ -1,12 +1,14 @@
 // Which of our convolutions or oneDNN's computes a shape, and the checks they all rely on.
 #include <algorithm>
 
+#include "engine/cpu/cells.h"
 #include "engine/cpu/depthwise_conv.h"
 #include "engine/cpu/direct_conv.h"
 #include "engine/cpu/grouped_conv.h"
 #include "engine/cpu/onednn.h"
 #include "engine/cpu/profile.h"
 #include "engine/cpu/winograd.h"
+#include "engine/device/processor.h"
 
 namespace skein::cpu {
 
@@ -45,35 +47,44 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //                1x1 from 128, and up to 1024, above which the sums do not fit a cache. From 64 to 256
 //                channels of images of more than 6 pixels Winograd in f32 does a quarter of the products,
 //                and wins by 1.05 to 1.6
-//   bf16, tiles  (AMX) oneDNN, whose gradients are far slower than its forward: there Winograd in f32 does as
-//                above. Measured without this rule; with it not yet
+//   bf16, AMX    oneDNN's forward wins by 1.05 to 1.8, but for 1x1 of a million weights. So does its data
+//                gradient, by 1.05 to 3, below 256 thousand weights; or below 16 thousand, where it adds to
+//                what is there or windows are two pixels apart: there ours wins by 1.05 to 2.6. Its weight
+//                gradient wins by 1.05 to 2.7 in 3x3 of images of 16 pixels and more; ours in all others, by
+//                1.05 to 6
 //   bf16 in f32  with AVX-512, where the processor does not multiply it, or slowly: ours wins by 1.05 to 1.5
 //                below 256 thousand weights, and in weight gradients up to 1024 channels
 //   3x3 in f32   Winograd wins by 1.2 to 3.5 from 16 channels on; with AVX-512 from 32 in gradients, and in
 //                those of weights up to 512, above which the sums no longer fit a cache
 //   f32 with AVX-512: our weight gradient reads images in place where oneDNN copies them, and wins by 1.05 to
 //                2 from 64 channels on, in 1x1 up to 256; so do our other passes of 1x1 with 8 to 64 thousand
-//                weights, by 1 to 1.5
+//                weights, by 1 to 1.5. On Intel's processors oneDNN wins in all 1x1, by 1 to 1.4
 //   AVX-512      oneDNN keeps the rest
 //   1x1 forward  with AVX2, oneDNN's is 10 % faster than ours in f32; in bf16 it would need a copy of the
 //                image in f32
 enum class Way { kOneDnn, kDirect, kWinograd, kDepthwise, kGrouped };
 enum class Pass { kForward, kData, kWeights };
 
+Way way_with_amx(const ConvArgs& c, Pass pass, bool pointwise) {
+  constexpr int64_t kFew = 1 << 14, kMany = 1 << 18, kMost = 1 << 20;  // weights
+  const bool strided = c.geometry.stride > 1;
+  const bool ours = pass == Pass::kForward ? pointwise && c.w.size() >= kMost
+                    : pass == Pass::kData  ? c.w.size() >= (strided || c.beta != 0 ? kFew : kMany)
+                                           : pointwise || strided || c.y.dim(1) < 16;
+  return ours && amx_fits(c) ? Way::kDirect : Way::kOneDnn;
+}
+
 Way way_in_bf16(const ConvArgs& c, Pass pass, bool pointwise) {
   constexpr int64_t kMany = 1 << 19;  // weights
   const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
-  const bool tiles = onednn_has_tiles();
-  if (winograd_fits(c) && c.y.dim(1) > 6 && least >= 64 && most <= 256 && !(tiles && pass == Pass::kForward))
-    return Way::kWinograd;
-  if (tiles) return Way::kOneDnn;
+  if (winograd_fits(c) && c.y.dim(1) > 6 && least >= 64 && most <= 256) return Way::kWinograd;
   const bool ours = pass == Pass::kWeights ? least >= (pointwise ? 128 : 64) && most <= 1024
                                            : c.w.size() >= (pass == Pass::kForward ? 2 * kMany : kMany);
   return ours ? Way::kDirect : Way::kOneDnn;
 }
 
 Way way_with_avx512(const ConvArgs& c, Pass pass, bool pointwise) {
-  if (c.x.dtype() == kBF16 && onednn_has_tiles()) return way_in_bf16(c, pass, pointwise);
+  if (c.x.dtype() == kBF16 && amx_kernels()) return way_with_amx(c, pass, pointwise);
   if (pass == Pass::kData && pointwise && c.beta != 0 && c.x.dtype() != kF16) return Way::kDirect;
   if (c.x.dtype() == kBF16 && native_bf16()) return way_in_bf16(c, pass, pointwise);
   const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
@@ -83,7 +94,7 @@ Way way_with_avx512(const ConvArgs& c, Pass pass, bool pointwise) {
     const bool ours = pass == Pass::kWeights ? most <= 1024 : c.w.size() < 1 << 18;
     return ours ? Way::kDirect : Way::kOneDnn;
   }
-  if (c.x.dtype() != kF32) return Way::kOneDnn;
+  if (c.x.dtype() != kF32 || (pointwise && this_processor().of_intel)) return Way::kOneDnn;
   if (pass == Pass::kWeights)
     return least >= 64 && (least <= 256 || !pointwise) ? Way::kDirect : Way::kOneDnn;
   constexpr int64_t kFew = 1 << 13, kMany = 1 << 16;  // weights

@@ -10,10 +10,17 @@ namespace {
 constexpr int64_t kWeightsInCache = 5 << 10;  // cells: 20 of 32 kB
 constexpr int64_t kPanelInCache = 4 << 10;    // cells of 1x1 weights in one pass over a panel: 16 kB
 
+// Pixels that are multiplied together: the first, how many, and how many of these are the first half, where
+// the pixels of a half must be at equal steps in memory.
+struct Group {
+  int64_t first, rows, half;
+};
+
 // One product: out[i] <- act(sum over taps and depth of in[i] * weights + bias) + beta out[i].
 struct Product {
   std::vector<const Cell*> in;
-  std::vector<void*> out;
+  std::vector<void*> out;  // null: the sums are not wanted
+  std::vector<Group> groups;
   std::vector<int64_t> taps;
   int64_t depth, outputs;
   const TileKernels* tiles;
@@ -24,8 +31,32 @@ struct Product {
   bool relu;
   bool plain;        // The tiles themselves write the results, where a panel is full,
   bool past_caches;  // and do so past the caches.
-  void clear() { in.clear(), out.clear(), taps.clear(); }
+  void clear() { in.clear(), out.clear(), groups.clear(), taps.clear(); }
 };
+
+// Cuts the pixels into groups of what the tiles take at once. Where they must be at equal steps, runs of such
+// are cut into halves, any two of which make a group.
+void cut(Product& p) {
+  const int64_t n = int64_t(p.in.size()), together = p.tiles->at_equal_steps;
+  if (!together) {
+    const Groups groups(n, p.tiles->rows);
+    for (int64_t i = 0; i < groups.count; ++i) p.groups.push_back({groups.first(i), groups.size(i), 0});
+    return;
+  }
+  bool open = false;  // the last group has its first half only
+  for (int64_t first = 0, last; first < n; first = last) {
+    const auto step = [&](int64_t i) { return p.in[size_t(i)] - p.in[size_t(i - 1)]; };
+    last = first + 1;
+    while (last < n && step(last) == step(first + 1)) ++last;
+    for (int64_t i = first; i < last; i += together, open = !open) {
+      const int64_t rows = std::min(together, last - i);
+      if (open)
+        p.groups.back().rows += rows;
+      else
+        p.groups.push_back({i, rows, rows});
+    }
+  }
+}
 
 // The results of a group of pixels in a panel, which the processor may fetch while it multiplies.
 void fetch_results(const Product& p, int64_t first, int64_t rows, int64_t j) {
@@ -36,27 +67,29 @@ void fetch_results(const Product& p, int64_t first, int64_t rows, int64_t j) {
 }
 
 // Sums of one group of pixels by one panel of outputs; over `depth` of the products from `from` on.
-void multiply(const Product& p, const Groups& groups, int64_t g, int64_t j, int64_t from, int64_t depth,
-              float* sums) {
-  const int64_t taps = int64_t(p.taps.size()), first = groups.first(g), rows = groups.size(g),
+void multiply(const Product& p, size_t g, int64_t j, int64_t from, int64_t depth, float* sums) {
+  const int64_t taps = int64_t(p.taps.size()), first = p.groups[g].first, rows = p.groups[g].rows,
                 lanes = p.tiles->lanes, at = taps == 1 ? p.taps[0] + from : 0, width = p.outputs - j * lanes;
   const bool last = from + depth >= p.depth, direct = last && p.plain && width >= lanes;
   const bool past_caches = direct && p.past_caches;
   if (last && !past_caches) fetch_results(p, first, rows, j);
-  const bool more = g + 1 < groups.count;  // the next group is as large or one smaller
-  p.tiles->product[rows - 1]({.in = p.in.data() + first,
-                              .tap = taps == 1 ? &at : p.taps.data(),
-                              .taps = taps,
-                              .depth = depth,
-                              .weights = p.weights + (j * taps * p.depth + from) * lanes,
-                              .sums = sums,
-                              .sums_step = lanes,
-                              .add = from > 0,
-                              .out = direct ? p.out.data() + first : nullptr,
-                              .from = j * lanes,
-                              .beta = p.beta,
-                              .next = more ? p.in.data() + std::min(first + rows, groups.n - rows) : nullptr,
-                              .past_caches = past_caches});
+  const bool more = g + 1 < p.groups.size();  // the next group is as large or one smaller
+  p.tiles->product(
+      {.rows = rows,
+       .in = p.in.data() + first,
+       .tap = taps == 1 ? &at : p.taps.data(),
+       .taps = taps,
+       .depth = depth,
+       .weights = p.weights + (j * taps * p.depth + from) * lanes,
+       .sums = sums,
+       .sums_step = lanes,
+       .add = from > 0,
+       .out = direct ? p.out.data() + first : nullptr,
+       .from = j * lanes,
+       .beta = p.beta,
+       .next = more ? p.in.data() + std::min(first + rows, int64_t(p.in.size()) - rows) : nullptr,
+       .past_caches = past_caches,
+       .half = p.groups[g].half});
   if (!last || direct) return;
   p.finish({.out = p.out.data() + first,
             .sums = sums,
@@ -69,22 +102,36 @@ void multiply(const Product& p, const Groups& groups, int64_t g, int64_t j, int6
             .relu = p.relu});
 }
 
-void run(const Product& p) {
+void multiply(const Product& p) {
   const int64_t lanes = p.tiles->lanes, taps = int64_t(p.taps.size()), all = panels(p.outputs, lanes);
-  const Groups groups(int64_t(p.in.size()), p.tiles->rows);
   thread_local std::vector<float> memory;
   if (taps * p.depth * all * lanes <= kWeightsInCache) {  // all weights stay in the first-level cache
-    float* sums = grow(memory, kMostRows * lanes);
-    for (int64_t g = 0; g < groups.count; ++g)
-      for (int64_t j = 0; j < all; ++j) multiply(p, groups, g, j, 0, p.depth, sums);
+    float* sums = grow(memory, p.tiles->rows * lanes);
+    for (size_t g = 0; g < p.groups.size(); ++g)
+      for (int64_t j = 0; j < all; ++j) multiply(p, g, j, 0, p.depth, sums);
     return;
   }
   const int64_t most = kPanelInCache / lanes, depth = taps == 1 && p.depth > most + most / 2 ? most : p.depth;
-  float* sums = grow(memory, groups.n * lanes);
+  float* sums = grow(memory, int64_t(p.in.size()) * lanes);
   for (int64_t j = 0; j < all; ++j)
     for (int64_t from = 0; from < p.depth; from += depth)
-      for (int64_t g = 0; g < groups.count; ++g)
-        multiply(p, groups, g, j, from, std::min(depth, p.depth - from), sums + groups.first(g) * lanes);
+      for (size_t g = 0; g < p.groups.size(); ++g)
+        multiply(p, g, j, from, std::min(depth, p.depth - from), sums + p.groups[g].first * lanes);
+}
+
+void run(Product& p) {
+  cut(p);
+  multiply(p);
+  if (p.tiles->complete) p.tiles->complete();
+}
+
+// Between two rows of a window, the pixels at the same step that continue the first up to the next one: where
+// tiles want equal steps, their sums cost less than a group that the row does not fill.
+void bridge(Product& p, int64_t row, int64_t step, int64_t pixels) {
+  const int64_t more = row / step - pixels;
+  if (!p.tiles->at_equal_steps || row % step || more < 0 || more > std::max<int64_t>(2, pixels / 4)) return;
+  const Cell* last = p.in.back();
+  for (int64_t i = 1; i <= more; ++i) p.in.push_back(last + i * step), p.out.push_back(nullptr);
 }
 
 // Few channels make short inner loops: then a window's row of S x C floats is one run.
@@ -110,11 +157,13 @@ void forward_block(const ConvArgs& c, const CellKind& kind, const Cells& packed,
   const Windows x(kind, c.x, b.image, b.last_image, window_of(c, b.first, b.last), memory);
   p.clear();
   for (int64_t n = b.image; n < b.last_image; ++n)
-    for (int64_t i = b.first; i < b.last; ++i)
+    for (int64_t i = b.first; i < b.last; ++i) {
       for (int64_t q = 0; q < Q; ++q) {
         p.in.push_back(x.of(n) + (i - b.first) * g.stride * x.row() + q * g.stride * x.pixel());
         p.out.push_back(at(c.y, ((n * P + i) * Q + q) * O));
       }
+      if (i + 1 < b.last) bridge(p, g.stride * x.row(), g.stride * x.pixel(), Q);
+    }
   for (int64_t i = 0; i < R; ++i)
     for (int64_t s = 0; s < (merged(c) ? 1 : S); ++s)
       p.taps.push_back(i * g.dilation * x.row() + s * g.dilation * x.pixel());
@@ -168,14 +217,17 @@ void data_block(const ConvArgs& c, const CellKind& kind, const std::vector<Class
   const Windows y(kind, c.y, b.image, b.last_image, r, memory);
   for (const Class& k : classes) {
     p.clear();
+    const EveryStride rows(b.first, b.last, k.h, g), columns(0, W, k.w, g);
     for (int64_t n = b.image; n < b.last_image; ++n)
-      for (int64_t h = b.first; h < b.last; ++h)
-        for (int64_t w = 0; w < W; ++w)
-          if ((h + g.padding) % s == k.h && (w + g.padding) % s == k.w) {
-            p.in.push_back(y.of(n) + ((h + g.padding) / s - r.top) * y.row() +
-                           ((w + g.padding) / s - r.left) * y.pixel());
-            p.out.push_back(at(c.x, ((n * H + h) * W + w) * C));
-          }
+      for (int64_t i = 0; i < rows.count; ++i) {
+        const int64_t h = rows.first + i * s;
+        for (int64_t w = columns.first; w < W; w += s) {
+          p.in.push_back(y.of(n) + ((h + g.padding) / s - r.top) * y.row() +
+                         ((w + g.padding) / s - r.left) * y.pixel());
+          p.out.push_back(at(c.x, ((n * H + h) * W + w) * C));
+        }
+        if (i + 1 < rows.count && columns.count) bridge(p, y.row(), y.pixel(), columns.count);
+      }
     for (auto [i, j] : k.taps)
       p.taps.push_back(-(i * g.dilation / s) * y.row() - (j * g.dilation / s) * y.pixel());
     p.depth = O, p.outputs = C,
@@ -205,7 +257,7 @@ Product product_of(const ConvArgs& c, const Tensor& out, const TileKernels& tile
 }  // namespace
 
 void direct_forward(const ConvArgs& c) {
-  const CellKind kind = merged(c) ? CellKind::of_floats() : CellKind::of(c);
+  const CellKind kind = merged(c) ? CellKind::of_floats() : CellKind::of_products(c);
   const TileKernels& tiles = kind.tiles(c.y.dim(3));
   const Cells packed = pack_forward(c, kind, tiles.lanes);
   const int64_t seen = std::min<int64_t>(c.geometry.stride, c.w.dim(1));
@@ -216,11 +268,12 @@ void direct_forward(const ConvArgs& c) {
 #pragma omp for schedule(dynamic)
     for (int64_t i = 0; i < blocks.count(); ++i) forward_block(c, kind, packed, Block(blocks, i), p);
     fence_streams<V8>();
+    if (tiles.at_equal_steps) amx_kernels()->release();
   }
 }
 
 void direct_backward_data(const ConvArgs& c) {
-  const CellKind kind = CellKind::of(c);
+  const CellKind kind = CellKind::of_products(c);
   const TileKernels& tiles = kind.tiles(c.x.dim(3));
   const std::vector<Class> classes = classes_of(c);
   const Cells packed = pack_data(c, kind, classes, tiles.lanes);
@@ -233,6 +286,7 @@ void direct_backward_data(const ConvArgs& c) {
 #pragma omp for schedule(dynamic)
     for (int64_t i = 0; i < blocks.count(); ++i) data_block(c, kind, classes, packed, Block(blocks, i), p);
     fence_streams<V8>();
+    if (tiles.at_equal_steps) amx_kernels()->release();
   }
 }
 

@@ -2,6 +2,7 @@
 // In pairs a cell holds two neighboring pixels of a row, so that both products go into the same sum.
 #include <omp.h>
 
+#include "engine/cpu/amx_weights.h"
 #include "engine/cpu/direct_conv.h"
 #include "engine/cpu/window.h"
 
@@ -214,7 +215,7 @@ void add_block(const ConvArgs& c, const Plan& plan, const Piece& b, float* sums,
   const Operands from = !bias && in_place(c, plan) ? images(c, plan, b) : pack(c, plan, b, memory, bias);
   for (int64_t i = 0; i < plan.groups.count; ++i) {
     if (from.by_group)
-      pack_pixels(plan, memory.seen, c.x.dtype(), memory.inputs.data(), plan.slot,
+      pack_pixels(plan, memory.seen, c.x.dtype(), grow(memory.inputs, 0), plan.slot,
                   plan.first_channel.data() + i, 1, plan.channels);
     add_group(c, plan, from, i, sums, add);
   }
@@ -254,6 +255,7 @@ void gather(const ConvArgs& c, const Plan& plan, const float* sums, int64_t thre
 }  // namespace
 
 void direct_backward_weights(const ConvArgs& c) {
+  if (amx_fits(c)) return amx_backward_weights(c);
   const Plan plan = plan_of(c);
   const int64_t N = c.y.dim(0), P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3);
   const int64_t seen = std::min<int64_t>(c.geometry.stride, c.w.dim(1));

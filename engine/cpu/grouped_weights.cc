@@ -30,7 +30,8 @@ View paired(const Tensor& t, const Block& b, const Rectangle& r, int64_t every, 
   const int64_t pixel = up_to_multiple(C, unit), row = columns * pixel, image = r.height() * row;
   const std::vector<bf16> zeros(static_cast<size_t>(C));
   const int64_t right = std::min(W, r.right);
-  Cell* to = grow(memory, (b.last_image - b.image) * image);
+  Cell* const all = grow(memory, (b.last_image - b.image) * image);
+  Cell* to = all;
   for (int64_t n = b.image; n < b.last_image; ++n)
     for (int64_t h = r.top; h < r.bottom; ++h) {
       const bf16* from = h < 0 || h >= H ? nullptr : t.data<bf16>() + (n * H + h) * W * C;
@@ -38,7 +39,7 @@ View paired(const Tensor& t, const Block& b, const Rectangle& r, int64_t every, 
       for (int64_t w = r.left; w < r.left + columns * every; w += every, to += pixel)
         pair_cells(to, find(w), find(w + beside), C);
     }
-  return {memory.data(), image, row, pixel};
+  return {all, image, row, pixel};
 }
 
 View view_of(const Tensor& t, const Grouping& g, const Block& b, const Rectangle& r,

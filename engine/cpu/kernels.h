@@ -53,8 +53,9 @@ inline constexpr int kMostRows = 12, kMostLanes = 32;
 
 // sums[i][lane] = (add ? itself : 0) + sum over taps t and k < depth of in[i][tap[t] + k]
 // weights[t][k][lane]; or, if `out` is given, out[i][from + lane] <- that + beta itself, in the
-// tiles' own type.
+// tiles' own type, where out[i] is not null.
 struct TileProduct {
+  int64_t rows;
   const Cell* const* in;
   const int64_t* tap;
   int64_t taps, depth;
@@ -67,6 +68,7 @@ struct TileProduct {
   float beta = 0;
   const Cell* const* next = nullptr;  // what the caller multiplies next: read ahead
   bool past_caches = false;           // how `out` is written, which must be aligned to vectors; beta is 0
+  int64_t half = 0;                   // rows, of those at equal steps, before the others at equal steps
 };
 
 // The layout of pixels: planes of rows of columns, with these steps, in cells.
@@ -84,10 +86,12 @@ struct TileOuter {
 
 // The tiles of one kind: as many sums as registers hold.
 struct TileKernels {
-  int rows, lanes;                                 // of the largest
-  DType type;                                      // f32 or, for pairs, bf16
-  void (*product[kMostRows])(const TileProduct&);  // by rows - 1
-  void (*outer[kMostRows])(const TileOuter&);
+  int rows, lanes;     // of the largest
+  int at_equal_steps;  // rows of `in` that must be, in each half of a product; 0: they lie anywhere
+  DType type;          // f32 or, for pairs, bf16
+  void (*product)(const TileProduct&);
+  void (*complete)();  // makes the results of the products so far visible; null: they are
+  void (*outer[kMostRows])(const TileOuter&);  // by rows - 1
   // As many multiply-adds as `times` times the largest tile, all from the same rows + lanes cells: what a
   // processor can do at most, for benchmarks.
   void (*most)(const Cell* cells, int64_t times);
@@ -163,7 +167,8 @@ struct GroupedKernels {
   }
 };
 
-// out[i][from + l] <- act(sums[i][l] + bias[l]) + beta out[i][from + l], for l < width
+// For l < width, where out[i] is not null:
+// out[i][from + l] <- act(sums[i][l] + bias[l]) + beta out[i][from + l]
 struct TileFinish {
   void* const* out;
   const float* sums;
@@ -235,11 +240,38 @@ struct Kernels {
 inline constexpr int kMostPositions = 36;
 const Kernels& kernels();  // those of chosen_isa()
 
+// What stands for bf16 in place of others where the processor rounds to it.
+struct RoundingKernels {
+  NormKernels norm;
+  PoolKernels pool;
+  void (*finish)(const TileFinish&);
+  void (*blend)(void* y, const void* x, float beta, int64_t n);
+};
+
 // Tiles of two bf16 a cell; null where the processor does not multiply bf16.
 struct PairKernels {
   TileKernels tiles, slim_tiles;
   GroupedKernels grouped;
 };
 const PairKernels* pair_kernels();
+
+// sums[i][row][lane] = (add ? itself : 0) + sum over k < depth of a[i][row][k] b[k][lane], for 16 rows of
+// each of `operands` matrices a and 16 or 32 lanes. Steps are in cells.
+struct AmxOuter {
+  const void* a[2];  // cells at any even address
+  const Cell* b;
+  int64_t operands, lanes, depth, a_step, b_step;  // depth: a multiple of 16
+  float* sums[2];
+  int64_t sums_step;
+  bool add;
+};
+// Tiles in registers of 16 rows of 16 cells. Their depth is a multiple of 8. A thread that used them calls
+// release() before it runs anything else that does.
+struct AmxKernels {
+  TileKernels tiles, slim_tiles;  // which have no `outer`
+  void (*outer)(const AmxOuter&);
+  void (*release)();
+};
+const AmxKernels* amx_kernels();  // null where the processor has none
 
 }  // namespace skein::cpu

@@ -82,14 +82,15 @@ void multiply(const TileKernels& tiles, const float* v, const float* u, float* m
       const Cell* in[kMostRows];
       const int64_t first = groups.first(g), rows = groups.size(g);
       for (int64_t i = 0; i < rows; ++i) in[i] = reinterpret_cast<const Cell*>(v + (first + i) * depth);
-      tiles.product[rows - 1]({.in = in,
-                               .tap = &none,
-                               .taps = 1,
-                               .depth = depth,
-                               .weights = reinterpret_cast<const Cell*>(u + j * depth * lanes),
-                               .sums = m + first * all * lanes + j * lanes,
-                               .sums_step = all * lanes,
-                               .add = false});
+      tiles.product({.rows = rows,
+                     .in = in,
+                     .tap = &none,
+                     .taps = 1,
+                     .depth = depth,
+                     .weights = reinterpret_cast<const Cell*>(u + j * depth * lanes),
+                     .sums = m + first * all * lanes + j * lanes,
+                     .sums_step = all * lanes,
+                     .add = false});
     }
 }
 

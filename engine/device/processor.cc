@@ -6,6 +6,8 @@
 #include "engine/device/old_processor.h"
 #ifdef __x86_64__
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace skein {
@@ -27,13 +29,19 @@ struct Leaf {
 };
 bool all(unsigned have, unsigned want) { return (have & want) == want; }
 
+// Linux saves tiles for those processes alone that ask for it (arch_prctl(2), ARCH_REQ_XCOMP_PERM).
+bool tiles_are_granted() {
+  constexpr long kAsk = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kAsk, kTileData) == 0;
+}
+
 Isa widest_of(unsigned saved) {
   const Leaf seven(7, 0), more(7, 1);
   constexpr unsigned kFoundation = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL | bit_AVX512CD;
   constexpr unsigned kBf16 = 1 << 5, kAmx = 1 << 22 | 1 << 24;  // AMX_BF16, AMX_TILE
   if (!all(seven.b, kFoundation) || !all(saved, kAvx512Registers)) return Isa::kAvx2;
   if (!all(more.a, kBf16)) return Isa::kAvx512;
-  return all(seven.d, kAmx) && all(saved, kTiles) ? Isa::kAmx : Isa::kAvx512Bf16;
+  return all(seven.d, kAmx) && all(saved, kTiles) && tiles_are_granted() ? Isa::kAmx : Isa::kAvx512Bf16;
 }
 
 bool is_of_intel() {
@@ -57,7 +65,7 @@ const Processor& this_processor() {
 }
 
 Isa choose_isa(const std::string& wish, const Processor& p) {
-  if (wish.empty()) return p.slow_pairs && p.widest == Isa::kAvx512Bf16 ? Isa::kAvx512 : p.widest;
+  if (wish.empty()) return p.of_intel && p.widest == Isa::kAvx512Bf16 ? Isa::kAvx512 : p.widest;
   for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {
     if (wish != name_of(isa)) continue;
     if (isa <= p.widest) return isa;
@@ -77,7 +85,7 @@ bool isa_is_forced() { return !wished().empty(); }
 
 bool multiplies_pairs() {
   const Isa isa = chosen_isa();
-  return isa == Isa::kAvx512Bf16 || (isa == Isa::kAmx && !this_processor().slow_pairs);
+  return isa == Isa::kAvx512Bf16 || (isa == Isa::kAmx && !this_processor().of_intel);
 }
 
 }  // namespace skein

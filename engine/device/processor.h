@@ -11,9 +11,9 @@ const char* name_of(Isa);                              // as SKEIN_CPU spells it
 // What one processor has, with its system's permission to use it.
 struct Processor {
   Isa widest = Isa::kAvx2;
-  // Products of bf16 pairs (vdpbf16ps) are half as many a second as those of f32. So it is on Intel's
-  // processors: 89 and 179 GFLOP/s, measured on one of model 207.
-  bool slow_pairs = false;
+  // There products of bf16 pairs (vdpbf16ps) are half as many a second as those of f32: 89 and 179 GFLOP/s,
+  // measured on one of model 207.
+  bool of_intel = false;
 };
 const Processor& this_processor();
 

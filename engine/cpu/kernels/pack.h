@@ -65,31 +65,36 @@ template <class V, class Io>
   return io.get_bits(&b->value) << 16 | io.get_bits(&a->value);
 }
 
-// One vector of each pixel, from channel `from` on.
+// One vector of `n` pixels, the first of which is `column`, from channel `from` on.
 template <class V, class T, class Io>
-[[gnu::always_inline]] inline void pack_vectors(const PackRow& p, int64_t from, Cell* to, const Io& io) {
-  const void *const *a = p.a, *const *b = p.b ? p.b : p.a;
+[[gnu::always_inline]] inline void pack_vectors(const PackRow& p, int64_t column, int64_t n, int64_t from,
+                                                Cell* to, const Io& io) {
+  const void *const *a = p.a + column, *const *b = (p.b ? p.b : p.a) + column;
   const int64_t slot = p.slot;
-  for (const void* const* end = a + p.columns; a < end; ++a, ++b, to += slot) {
+  for (const void* const* end = a + n; a < end; ++a, ++b, to += slot) {
     const WordsOf<V> v = cells_of<V>(static_cast<const T*>(*a) + from, static_cast<const T*>(*b) + from, io);
     __builtin_memcpy(to, &v, sizeof v);
   }
 }
 
+// Some pixels at a time, so that what was fetched of them is used before the next ones take its place.
 template <class V, class T>
 void pack_cells(const PackRow& p) {
-  constexpr int64_t W = kWidth<V>;
-  for (int64_t g = 0; g < p.groups; ++g)
-    for (int64_t i = 0; i < p.slot; i += W) {
-      const int64_t from = p.first[g] + i, left = p.channels - from;
-      Cell* to = p.to + g * p.group + i;
-      if (left >= W)
-        pack_vectors<V, T>(p, from, to, Whole<V>());
-      else if (left > 0)
-        pack_vectors<V, T>(p, from, to, Part<V>{left});
-      else
-        for (int64_t w = 0; w < p.columns; ++w) std::fill_n(to + w * p.slot, W, 0);
-    }
+  constexpr int64_t W = kWidth<V>, kAtOnce = 32;
+  for (int64_t column = 0; column < p.columns; column += kAtOnce) {
+    const int64_t n = std::min(kAtOnce, p.columns - column);
+    for (int64_t g = 0; g < p.groups; ++g)
+      for (int64_t i = 0; i < p.slot; i += W) {
+        const int64_t from = p.first[g] + i, left = p.channels - from;
+        Cell* to = p.to + g * p.group + column * p.slot + i;
+        if (left >= W)
+          pack_vectors<V, T>(p, column, n, from, to, Whole<V>());
+        else if (left > 0)
+          pack_vectors<V, T>(p, column, n, from, to, Part<V>{left});
+        else
+          for (int64_t w = 0; w < n; ++w) std::fill_n(to + w * p.slot, W, 0);
+      }
+  }
 }
 
 // y <- x + beta y

@@ -137,11 +137,19 @@ void tile_most(const Cell* cells, int64_t times) {
 }
 
 template <class C, int N, int... M>
+void tile_product_of_rows(const TileProduct& t) {
+  constexpr void (*kByRows[])(const TileProduct&) = {tile_product<C, M + 1, N>...};
+  kByRows[t.rows - 1](t);
+}
+
+template <class C, int N, int... M>
 constexpr TileKernels tile_kernels(std::integer_sequence<int, M...>) {
   return {int(sizeof...(M)),
           N * kWidth<typename C::Sums>,
+          0,
           dtype_of<typename C::Out>::value,
-          {tile_product<C, M + 1, N>...},
+          tile_product_of_rows<C, N, M...>,
+          nullptr,
           {tile_outer<C, M + 1, N>...},
           tile_most<C, int(sizeof...(M)), N>};
 }
@@ -153,6 +161,7 @@ constexpr TileKernels tile_kernels() {
 template <class V, class T>
 void tile_finish(const TileFinish& f) {
   for (int64_t i = 0; i < f.rows; ++i) {
+    if (!f.out[i]) continue;
     T* y = static_cast<T*>(f.out[i]) + f.from;
     const float* sums = f.sums + i * f.sums_step;
     each_part<V>(f.width, [&](int64_t j, auto io) {

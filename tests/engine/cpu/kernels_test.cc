@@ -42,14 +42,15 @@ void expect_products(const TileKernels& tiles, int rows) {
   for (int i = 0; i < rows; ++i) in.push_back(cells(x) + i * kStep);
   const int64_t tap[kTaps] = {3, 20};
   std::vector<float> sums(size_t(rows * lanes), 0.5f);
-  tiles.product[rows - 1]({.in = in.data(),
-                           .tap = tap,
-                           .taps = kTaps,
-                           .depth = kDepth,
-                           .weights = cells(w),
-                           .sums = sums.data(),
-                           .sums_step = lanes,
-                           .add = true});
+  tiles.product({.rows = rows,
+                 .in = in.data(),
+                 .tap = tap,
+                 .taps = kTaps,
+                 .depth = kDepth,
+                 .weights = cells(w),
+                 .sums = sums.data(),
+                 .sums_step = lanes,
+                 .add = true});
   for (int i = 0; i < rows; ++i)
     for (int64_t l = 0; l < lanes; ++l) {
       float want = 0.5f;
@@ -81,6 +82,19 @@ TEST(Kernels, MultiplyTiles) {
     for (const TileKernels* tiles : {&k->tiles, &k->slim_tiles})
       for (int rows = 1; rows <= tiles->rows; ++rows)
         expect_products(*tiles, rows), expect_outer(*tiles, rows);
+}
+
+// Sums of bf16 that lie between two of them; where the processor rounds, too.
+TEST(Kernels, RoundToBf16AsTheScalarDoes) {
+  std::vector<bf16> x, y;
+  for (int i = 0; i < 1000; ++i)
+    x.push_back(bf16(1 + float(i) / 128)), y.push_back(bf16(float(i * 7 % 1000) / 77777));
+  for (const Kernels* k : tables()) {
+    std::vector<bf16> sums = y;
+    k->blend[1](sums.data(), x.data(), 1, int64_t(x.size()));
+    for (size_t i = 0; i < x.size(); ++i)
+      ASSERT_EQ(sums[i].bits, bf16(float(x[i]) + float(y[i])).bits) << k->width << ' ' << i;
+  }
 }
 
 // By element(): the same in each type, since these numbers are exact in all.
