@@ -81,6 +81,23 @@ TEST_P(Survival, TheFirstWorkerMayBeLostAsWell) {
   expect_three(disturb("--topology ring", "kill -TERM $W"), 0);
 }
 
+// The second dies while the others take in what the first has left behind, or before, or after.
+TEST_P(Survival, TwoMayBeLostOneAfterTheOther) {
+  for (const char* pause : {"0", "0.01", "0.03", "0.1"}) {
+    const Ended e = disturb("--topology ring", text("V=$(echo \"$ALL\" | sed -n 2p); kill -KILL $W; sleep ",
+                                                    pause, "; kill -KILL $V"));
+    ASSERT_NE(e.out.find("status 130"), std::string::npos) << pause << e.out << e.err;
+    const json r = result();
+    EXPECT_EQ(r["living"], json::parse("[0, 3]")) << pause << e.err;
+    EXPECT_NEAR(r["epochs"].back()["mass_begin"]["w"], 2, 1e-6) << pause;
+    EXPECT_NEAR(r["epochs"].back()["mass_end"]["w"], 2, 1e-5) << pause;
+    EXPECT_LT(double(r["error"]), 1e-5) << pause;
+    const auto a = apps::read_vectors(path("out0.npy")), b = apps::read_vectors(path("out3.npy"));
+    for (int64_t i = 0; i < a.flat.size(); ++i)
+      ASSERT_NEAR(a.flat.data<float>()[i], b.flat.data<float>()[i], 1e-5) << pause << ' ' << i;
+  }
+}
+
 TEST_P(Survival, AWorkerThatLeavesGivesAwayWhatItHolds) {
   expect_three(disturb("--topology ring", "kill -TERM $W"), 0);
 }

@@ -129,6 +129,24 @@ TEST_F(Hosts, StopWhenTheCallerDies) {
   expect_has(e.out, "gone\n");
 }
 
+// `lose` is what happens to the worker $W of rank 2, on host b.
+TEST_F(Hosts, GoOnWithoutAWorkerThatIsLost) {
+  for (const char* lose : {"kill -KILL $W", "kill -TERM $W"}) {
+    const Ended e = run(
+        std::string("$GOSSIP --hosts a:2,b:2 --size 1000 --rounds 100000000 --deadline 20 --json --output "
+                    "$MARK{rank}.npy > log & P=$!; await 7\n"
+                    "W=$(for p in $(ours); do grep -qz '^RANK=2$' /proc/$p/environ && echo $p; done)\n") +
+        lose +
+        "; for i in $(seq 600); do grep -qs 'membership epoch 2' .err && break; sleep 0.05; done\n"
+        "sleep 1; kill -INT $P; wait $P; echo status $?; gone; cat log; ls");
+    expect_has(e.out, "status 130\ngone\n");
+    expect_has(e.out, "\"living\":[0,1,3]");
+    expect_has(e.out, "3.npy");
+    EXPECT_EQ(e.out.find("2.npy"), std::string::npos) << e.out;
+    expect_has(e.err, "rank 2");
+  }
+}
+
 TEST_F(Hosts, StopAllWhenAConnectionIsLost) {
   const Ended e =
       run("$GOSSIP --hosts a,b:2 $LONG --transport ucx & P=$!; await 6\n"
