@@ -37,20 +37,21 @@ void Mutex::lock_simulated() {
 void Mutex::rouse_next() {
   if (sleepers_.empty()) return;
   timeline_here->rouse(sleepers_.front());
-  sleepers_.pop_front();
+  sleepers_.erase(sleepers_.begin());
 }
 
 void Condition::notify_one() {
   condition_.notify_one();
   if (!timeline_here || sleepers_.empty()) return;
   timeline_here->rouse(sleepers_.front());
-  sleepers_.pop_front();
+  sleepers_.erase(sleepers_.begin());
 }
 
 void Condition::notify_all() {
   condition_.notify_all();
   if (!timeline_here) return;
-  for (const Timeline::ThreadNumber n : std::exchange(sleepers_, {})) timeline_here->rouse(n);
+  for (const Timeline::ThreadNumber n : sleepers_) timeline_here->rouse(n);
+  sleepers_.clear();
 }
 
 void Condition::sleep(Lock& lock, Clock::time_point until) {

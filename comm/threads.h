@@ -1,11 +1,11 @@
 // Threads, mutexes and conditions of a run: the machine's or, in a simulated world, the world's.
 #pragma once
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "comm/datagram_port.h"
 
@@ -61,7 +61,7 @@ class Mutex {
   void lock_simulated();
   void rouse_next();
   std::mutex mutex_;
-  std::deque<Timeline::ThreadNumber> sleepers_;  // only one thread of a world runs, so this needs no lock
+  std::vector<Timeline::ThreadNumber> sleepers_;  // only one thread of a world runs, so this needs no lock
 };
 
 // std::condition_variable, for threads of one timeline.
@@ -88,7 +88,7 @@ class Condition {
 
  private:
   std::condition_variable condition_;
-  std::deque<Timeline::ThreadNumber> sleepers_;
+  std::vector<Timeline::ThreadNumber> sleepers_;
 };
 
 // std::thread; in a world, a thread of the worker that starts it. To be joined before it is destroyed.

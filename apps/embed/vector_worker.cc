@@ -50,6 +50,7 @@ std::unique_ptr<optim::Rule> rule_of(const WorkerVectors& v, const WorkerOptions
 
 // A change of membership may interrupt the step of a single worker, and find two workers a step apart.
 int states_kept(const WorkerOptions& o, int workers, const comm::Council* council) {
+  if (!council && !o.whole_steps) return 0;
   const int kept = optim::states_kept(optim::strategy_row(o.algorithm), workers);
   return council ? std::max(2, kept) : std::min(1, kept);
 }

@@ -23,6 +23,8 @@ struct WorkerOptions {
   float lr = 0.1f, momentum = 0.9f, weight_decay = 0;
   bool nesterov = true;
   uint64_t seed = 1;  // of what an algorithm draws, such as whom to ask
+  // After an error in a step the parameters are those before it. false saves the copies, and they are lost.
+  bool whole_steps = true;
   optim::Options flags =
       {};  // the algorithm's and the optimizer's own, as docs/flags.md names them, without dashes
 };

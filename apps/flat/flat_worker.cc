@@ -33,6 +33,7 @@ WorkerOptions options_for(const FlatTask& t) {
                   .weight_decay = float(c.weight_decay),
                   .nesterov = c.nesterov,
                   .seed = uint64_t(c.seed),
+                  .whole_steps = false,  // such a run ends with an error, and leaves no checkpoint
                   .flags = options_of(c, c.steps)};
   o.flags.set("total-steps", text(c.steps));
   o.flags.set("warmup-steps", text(t.schedule.warmup));

@@ -10,8 +10,10 @@ namespace {
 void average(const Tensor& a, const Tensor& b) {
   float *x = a.data<float>(), *y = b.data<float>();
   const int64_t n = a.size();
-#pragma omp parallel for simd schedule(static) if (n >= kTeamFrom)
-  for (int64_t i = 0; i < n; ++i) x[i] = y[i] = 0.5f * (x[i] + y[i]);
+  in_shares(n, n >= kTeamFrom, [=](int64_t from, int64_t to) {
+#pragma omp simd
+    for (int64_t i = from; i < to; ++i) x[i] = y[i] = 0.5f * (x[i] + y[i]);
+  });
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "engine/loops/shares.h"
 #include "engine/vectors/vec.h"
 
 namespace skein::comm {
@@ -22,8 +23,10 @@ void each(const Tensor& y, const Tensor& x, F f) {
   visit_numbers(y, [&](auto* to) {
     using T = std::remove_pointer_t<decltype(to)>;
     const T* from = static_cast<const T*>(x.raw());
-#pragma omp parallel for simd schedule(static) if (y.size() > kReducedByTeamFrom)
-    for (int64_t i = 0; i < y.size(); ++i) to[i] = f(to[i], from[i]);
+    in_shares(y.size(), y.size() > kReducedByTeamFrom, [=](int64_t i, int64_t last) {
+#pragma omp simd
+      for (int64_t j = i; j < last; ++j) to[j] = f(to[j], from[j]);
+    });
   });
 }
 

@@ -12,8 +12,10 @@ namespace {
 
 template <class To, class From>
 void scaled(To* y, float a, const From* x, int64_t n) {
-#pragma omp parallel for simd schedule(static) if (n >= kTeamFrom)
-  for (int64_t i = 0; i < n; ++i) y[i] = To(a * float(x[i]));
+  in_shares(n, n >= kTeamFrom, [=](int64_t from, int64_t to) {
+#pragma omp simd
+    for (int64_t i = from; i < to; ++i) y[i] = To(a * float(x[i]));
+  });
 }
 
 }  // namespace

@@ -58,21 +58,22 @@ void sum_all(const std::vector<Tensor>& out, const std::vector<Tensor>& in) {
   for (const Tensor& t : in) from.push_back(t.data<T>());
   const int64_t n = in[0].size(), blocks = (n + kBlock - 1) / kBlock;
   const bool in_place = to == from;
-#pragma omp parallel for schedule(static) if (n >= kTeamFrom)
-  for (int64_t b = 0; b < blocks; ++b) {
-    const int64_t at = b * kBlock, m = std::min(kBlock, n - at);
-    if constexpr (std::is_same_v<T, typename SumOf<T>::type>) {
-      if (in_place && to.size() == 2) {
-        sum_two(to[0] + at, to[1] + at, m);
-        continue;
+  in_shares(blocks, n >= kTeamFrom, [&](int64_t block, int64_t last) {
+    for (; block < last; ++block) {
+      const int64_t at = block * kBlock, m = std::min(kBlock, n - at);
+      if constexpr (std::is_same_v<T, typename SumOf<T>::type>) {
+        if (in_place && to.size() == 2) {
+          sum_two(to[0] + at, to[1] + at, m);
+          continue;
+        }
+        if (in_place && to.size() == 4) {
+          sum_four(to[0] + at, to[1] + at, to[2] + at, to[3] + at, m);
+          continue;
+        }
       }
-      if (in_place && to.size() == 4) {
-        sum_four(to[0] + at, to[1] + at, to[2] + at, to[3] + at, m);
-        continue;
-      }
+      sum_block(to.data(), to.size(), from.data(), from.size(), at, m);
     }
-    sum_block(to.data(), to.size(), from.data(), from.size(), at, m);
-  }
+  });
 }
 
 }  // namespace

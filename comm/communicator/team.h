@@ -1,6 +1,6 @@
 // When a loop over numbers is worth several threads.
 #pragma once
-#include <cstdint>
+#include "engine/loops/shares.h"
 
 namespace skein::comm {
 

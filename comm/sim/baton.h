@@ -1,6 +1,7 @@
 // Baton: virtual time. One of its threads (operating system threads or fibers) runs at a time, with events in
 // between, in an order that a seed decides.
 #pragma once
+#include <deque>
 #include <exception>
 #include <memory>
 #include <string>

@@ -12,7 +12,7 @@ void World::at(double second, std::function<void()> event) {
 void World::kill(Id id, Death d) {
   const Worker w = worker(id);
   if (hearing_.is_dead(w) || ended_.count(w)) return;
-  note(text(id, d == Death::kHangUp ? " is killed" : " is killed with its machine"));
+  note(id, d == Death::kHangUp ? " is killed" : " is killed with its machine");
   hearing_.dies(w);
   faulty_ = true;
   std::erase_if(rounds_, [](const auto& weak) { return weak.expired(); });
@@ -28,7 +28,7 @@ void World::kill(Id id, Death d) {
 }
 
 void World::hang(Id id) {
-  note(text(id, " hangs"));
+  note(id, " hangs");
   faulty_ = true;
   baton_.hang(worker(id));
   hearing_.listen(worker(id));
@@ -37,7 +37,7 @@ void World::hang(Id id) {
 void World::wake(Id id) {
   const Worker w = worker(id);
   if (!baton_.hangs(w)) return;
-  note(text(id, " wakes"));
+  note(id, " wakes");
   hearing_.forgive(w);
   baton_.wake(w);
   hearing_.listen(w);
@@ -72,7 +72,7 @@ void World::fall_silent(Worker by, Worker of, double seconds) {
     const size_t me = round->place_of(by), peer = round->place_of(of);
     if (me == round->members.size() || peer == round->members.size() || !round->open[me]) continue;
     if (!round->boxes[me]->membership().alive(Rank(peer))) continue;
-    note(text(ids_[by], " has not heard of ", ids_[of]));
+    note(ids_[by], " has not heard of ", ids_[of]);
     round->boxes[me]->lose(Rank(peer),
                            text("not heard of for ", options_.silence, " s (stopped, or the link is cut)"),
                            false, seconds);
@@ -87,7 +87,7 @@ void World::hang_up(const std::shared_ptr<Round>& round, size_t me) {
     if (peer != me)
       network_.send_last(round->workers[me], round->workers[peer], [this, round, me, peer, ended] {
         if (!round->open[peer] || !round->boxes[peer]->membership().alive(Rank(me))) return;
-        note(text(round->members[peer], " sees the end of ", round->members[me]));
+        note(round->members[peer], " sees the end of ", round->members[me]);
         round->boxes[peer]->lose(Rank(me), "its process has ended", true, now() - ended);
       });
 }

@@ -124,13 +124,16 @@ void Network::send_datagram(Worker from, Worker to, double bytes, std::function<
   const Draw draw{w.seed, Purpose::kFault, ~uint64_t(datagrams_[{from, to}]++),
                   uint32_t(from * kMostWorkers + to)};
   if (double(draw.unit(0)) < w.loss) return void(++counts_.lost);
-  for (uint64_t copy = 0; copy < (double(draw.unit(1)) < w.duplication ? 2 : 1); ++copy)
+  const uint64_t copies = double(draw.unit(1)) < w.duplication ? 2 : 1;
+  for (uint64_t copy = 0; copy < copies; ++copy) {
+    std::function<void()> one = copy + 1 < copies ? arrive : std::move(arrive);
     baton_.at(baton_.now() +
                   in_seconds(w.latency + w.jitter * double(draw.unit(2 + copy)) +
                              (w.bandwidth > 0 ? bytes / w.bandwidth : 0) + path(link({from, to})).latency),
-              [this, from, to, arrive] {
-                if (reaches(from, to)) baton_.hear(to, arrive);
+              [this, from, to, one = std::move(one)]() mutable {
+                if (reaches(from, to)) baton_.hear(to, std::move(one));
               });
+  }
 }
 
 void Network::send_last(Worker from, Worker to, std::function<void()> arrive) {

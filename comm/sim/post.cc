@@ -25,15 +25,15 @@ class Post::SimPort final : public DatagramPort {
     if (post_.baton_.unwinds()) return;
     const auto* first = static_cast<const uint8_t*>(datagram);
     const Baton::Worker worker = ntohl(to.sin_addr.s_addr);
-    Arrived a{{first, first + bytes}, {}};
-    a.from.sin_family = AF_INET;
-    a.from.sin_port = htons(uint16_t(number_));
-    a.from.sin_addr.s_addr = htonl(uint32_t(worker_));
+    const auto a = std::make_shared<Arrived>(Arrived{{first, first + bytes}, {}});
+    a->from.sin_family = AF_INET;
+    a->from.sin_port = htons(uint16_t(number_));
+    a->from.sin_addr.s_addr = htonl(uint32_t(worker_));
     post_.network_.send_datagram(worker_, worker, double(bytes),
                                  [&post = post_, port = int(ntohs(to.sin_port)), worker, a] {
                                    const auto p = post.ports_.find(port);
                                    if (p != post.ports_.end() && p->second->worker_ == worker)
-                                     p->second->take(a);
+                                     p->second->take(*a);
                                  });
   }
   std::optional<Arrived> receive() override {

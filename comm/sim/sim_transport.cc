@@ -126,8 +126,8 @@ void SimTransport::put(World& w, const std::shared_ptr<World::Round>& round, Ran
   w.arrivals_.count();
   if (!round->open[size_t(to)]) return;
   const Rank from = m.from;
-  w.note(text(round->members[size_t(from)], " > ", round->members[size_t(to)], ": kind ", int(m.kind), ", ",
-              m.communicator, '/', m.epoch, " tag ", m.tag, " step ", m.step, ", ", m.payload.bytes(), " B"));
+  w.note(round->members[size_t(from)], " > ", round->members[size_t(to)], ": kind ", int(m.kind), ", ",
+         m.communicator, '/', m.epoch, " tag ", m.tag, " step ", m.step, ", ", m.payload.bytes(), " B");
   Mailbox& box = *round->boxes[size_t(to)];
   const std::string why = box.put(std::move(m));
   if (why.empty()) return;

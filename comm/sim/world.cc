@@ -41,12 +41,9 @@ double World::now() const {
   return std::chrono::duration<double>(baton_.now().time_since_epoch()).count() - Baton::kDawn;
 }
 
-void World::note(const std::string& line) {
-  if (!options_.keeps_log) return;
-  const auto ns = (baton_.now().time_since_epoch() - in_seconds(Baton::kDawn)).count();
+void World::write(const std::string& line) {
   char time[32];
-  std::snprintf(time, sizeof time, "%lld.%09lld ", static_cast<long long>(ns / 1000000000),
-                static_cast<long long>(ns % 1000000000));
+  std::snprintf(time, sizeof time, "%.9f ", now());
   log_.append(time).append(line).append("\n");
 }
 
@@ -58,11 +55,11 @@ void World::begin(Id id, std::function<void()> main, double at) {
   const Worker w = baton_.begin(
       [this, id, time, main = std::move(main)] {
         if (Clock::now() < time) nap_until(time);
-        note(text(id, " begins"));
+        note(id, " begins");
         main();
       },
       [this, id] {
-        note(text(id, " ends"));
+        note(id, " ends");
         ended_.insert(worker(id));
       });
   ids_.resize(size_t(w) + 1);

@@ -87,7 +87,11 @@ class World {
 
   uint64_t seed() const { return options_.weather.seed; }
   double now() const;  // seconds since the beginning
-  void note(const std::string& line);
+  template <class... Part>
+  void note(const Part&... parts) {
+    if (options_.keeps_log) write(text(parts...));
+  }
+  void write(const std::string& line);
   const std::string& log() const { return log_; }
   const Counts& counts() const { return network_.counts(); }
   uint64_t events() const { return baton_.events(); }

@@ -1,7 +1,7 @@
 // How a loop over elements or rows runs on the host. Every kernel compiles its own copy of what is a template
 // here, so that is one plain loop; how a team shares the work is compiled once.
 #pragma once
-#include <cstdint>
+#include "engine/loops/shares.h"
 
 namespace skein {
 

@@ -115,9 +115,9 @@ void for_each_team(Device where, int64_t teams, int64_t work, F f) {
   if (teams == 0) return;
   if (!where.is_cuda()) {
     if (keeps_calls()) return keep([=] { for_each_team(where, teams, work, f); });
-#pragma omp parallel for schedule(static) if (teams > 1 && work >= kParallelFrom)
-    for (int64_t t = 0; t < teams; ++t) f(t, Alone{});
-    return;
+    return in_shares(teams, work >= kParallelFrom, [&](int64_t t, int64_t last) {
+      for (; t < last; ++t) f(t, Alone{});
+    });
   }
 #ifdef __CUDACC__
   for_each_team_kernel<<<grid_for(teams * 32), 256, 0,

@@ -1,5 +1,7 @@
 // How a pass over flat vectors runs: by elements on the host, by packets of 16 bytes on a GPU.
 #pragma once
+#include <algorithm>
+
 #include "engine/loops/launch.h"
 #include "engine/loops/pack.h"
 #include "engine/vectors/segments.h"
@@ -45,6 +47,30 @@ struct PacketOfThread {
 };
 #endif
 
+// What a thread of the host does: some blocks of Segments::kBlock elements, with its own copy of the functor.
+template <class F>
+struct ShareOfPass {
+  int64_t n;
+  const F& f;
+  void operator()(int64_t block, int64_t last_block) const {
+    F g = f;
+    g.settle();
+    const int64_t from = block * Segments::kBlock, to = std::min(n, last_block * Segments::kBlock);
+    if constexpr (F::kByBlocks) {
+      for (int64_t b = from; b < to; b += Segments::kBlock) {
+        F h = g;
+        h.enter(b);
+        const int64_t end = std::min(to, b + Segments::kBlock);
+#pragma omp simd
+        for (int64_t i = b; i < end; ++i) h.template run<1>(i);
+      }
+    } else {
+#pragma omp simd
+      for (int64_t i = from; i < to; ++i) g.template run<1>(i);
+    }
+  }
+};
+
 // Calls f.run<N>(i) on `where`, in any order, so that the intervals [i, i + N) are [0, n). N is 1 or, where
 // f.aligned(), kPacket. The host calls f.settle() before its loop and, where F::kByBlocks, f.enter(i) before
 // each block of Segments::kBlock elements.
@@ -53,25 +79,7 @@ void run_pass(Device where, int64_t n, F f) {
   if (n == 0) return;
   if (!where.is_cuda()) {  // the compiler makes packets itself
     if (keeps_calls()) return keep([=] { run_pass(where, n, f); });
-#pragma omp parallel if (n >= kParallelFrom)
-    {
-      F g = f;
-      g.settle();
-      if constexpr (F::kByBlocks) {
-#pragma omp for schedule(static)
-        for (int64_t b = 0; b < n; b += Segments::kBlock) {
-          F h = g;
-          h.enter(b);
-          const int64_t end = b + Segments::kBlock < n ? b + Segments::kBlock : n;
-#pragma omp simd
-          for (int64_t i = b; i < end; ++i) h.template run<1>(i);
-        }
-      } else {
-#pragma omp for simd schedule(static)
-        for (int64_t i = 0; i < n; ++i) g.template run<1>(i);
-      }
-    }
-    return;
+    return in_shares((n + Segments::kBlock - 1) / Segments::kBlock, n >= kParallelFrom, ShareOfPass<F>{n, f});
   }
   [[maybe_unused]] const bool packets = f.aligned();
 #ifdef __CUDACC__

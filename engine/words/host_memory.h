@@ -7,6 +7,9 @@
 namespace skein {
 
 // Bytes. A file, message or mapping that claims to be larger is refused.
-inline int64_t host_memory() { return int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE); }
+inline int64_t host_memory() {
+  static const int64_t bytes = int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);  // a system call
+  return bytes;
+}
 
 }  // namespace skein
