@@ -111,7 +111,7 @@ void print_kinds(double total, int steps, int threads, double peak, double copy)
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   if (argc < 6)
     return std::printf("train_bench MODEL BATCH SIZE fp32|bf16 THREADS [STEPS] [CHANNELS] [recompute]\n"), 2;
   const std::string model = argv[1];
@@ -146,4 +146,4 @@ int main(int argc, char** argv) {
   std::printf("  one thread's %s peak %.0f GFLOP/s, copy %.1f GB/s", name_of(t), peak, copy);
   if (gflop > 0) std::printf("; bound by multiply-adds alone %.1f img/s", peak * threads / gflop);
   std::printf("\n");
-}
+} catch (const skein::Error& e) { return std::fprintf(stderr, "train_bench: %s\n", e.what()), 1; }

@@ -71,9 +71,8 @@ void SimCollectives::complete(const World::Gathering& g, const Combine& combine)
   const std::vector<double> ends = this->ends(g);
   const std::vector<Tensor> all = combine(g.brought);
   const Call& c = g.first;
-  if (world_.options_.keeps_log)
-    world_.note("collective ", c.communicator, '/', round_->epoch, " number ", c.sequence >> 24, " kind ",
-                int(c.kind), " of ", c.group.size(), ", ", c.x.bytes(), " B");
+  world_.note("collective ", c.communicator, '/', round_->epoch, " number ", c.sequence >> 24, " kind ",
+              int(c.kind), " of ", c.group.size(), ", ", c.x.bytes(), " B");
   for (Rank r = 0; r < c.group.size(); ++r) {
     const auto result = g.results[size_t(r)];
     if (result->there) continue;

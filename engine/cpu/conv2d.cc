@@ -114,7 +114,7 @@ Way way_with_groups(const ConvArgs& c, Pass pass) {
 }
 
 Way way_of(const ConvArgs& c, Pass pass) {
-  static const bool wide = (onednn_isa() & 0x27) == 0x27;
+  static const bool wide = has_isa(dnnl::cpu_isa::avx512_core);
   if (c.geometry.groups > 1) return way_with_groups(c, pass);
   const bool pointwise = c.w.dim(1) == 1 && c.w.dim(2) == 1;
   if (wide) return way_with_avx512(c, pass, pointwise);

@@ -25,17 +25,97 @@ struct Ending {
   }
 };
 
-// The results of an image that see the same taps.
-struct Results {
-  const Cell* in;           // to the first result's window
-  int64_t in_row, in_step;  // cells
-  const std::vector<int64_t>& taps;
-  const Cell* weights;             // [panel][tap][depth][lanes]
-  int64_t out, out_row, out_step;  // elements
-  int64_t rows, columns;
+// Results along one dimension: the i-th reads position `first` + i `step` + each of `taps`, in rising order,
+// as far as that is from 0 to `limit`.
+struct Axis {
+  int64_t count, first, step;
+  std::vector<int64_t> taps;
+  int64_t limit;
+
+  // Of a convolution's results from `from` to `to` along dimension 1 or 2.
+  static Axis of_windows(const ConvArgs& c, int dim, int64_t from, int64_t to) {
+    const ConvGeometry& g = c.geometry;
+    Axis a{to - from, from * g.stride - g.padding, g.stride, {}, c.x.dim(dim)};
+    for (int64_t i = 0; i < c.w.dim(dim); ++i) a.taps.push_back(i * g.dilation);
+    return a;
+  }
+  // Results that see the taps [from, to) alone.
+  struct Range {
+    int64_t first, count, from, to;
+  };
+  int64_t at(int64_t i) const { return first + i * step; }
+  std::vector<Range> ranges() const {
+    const auto below = [&](int64_t position) {
+      return std::lower_bound(taps.begin(), taps.end(), position) - taps.begin();
+    };
+    std::vector<Range> all;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t from = below(-at(i)), to = below(limit - at(i));
+      if (all.empty() || all.back().from != from || all.back().to != to) all.push_back({i, 0, from, to});
+      ++all.back().count;
+    }
+    return all;
+  }
 };
 
-void finish(const Grouping& g, const Results& r, const Ending& end, int64_t lane, const float* sums) {
+// What of a rectangle is inside the images.
+Rectangle inside(const Rectangle& r, const Tensor& images) {
+  const int64_t top = std::clamp<int64_t>(r.top, 0, images.dim(1));
+  return {top, std::clamp(r.bottom, top, images.dim(1)), 0, images.dim(2)};
+}
+
+// What pixels of `images` are rounded up to. Those of the kernels' own type are read where they are, a few at
+// a time, unless they are a multiple of two kilobytes apart.
+int64_t unit_of(const Tensor& images, const Grouping& g) {
+  const int64_t cells = images.dim(3) / g.elements;
+  const bool in_place = images.dtype() == g.all.type && cells % 512 != 0;
+  return in_place ? g.lanes : g.unit(cells);
+}
+
+// Results of an image.
+struct Results {
+  const Cell* in;      // to position (0, 0), which need not be there
+  int64_t row, pixel;  // cells
+  Axis h, w;
+  const Cell* weights;             // [panel][tap][depth][lanes]
+  int64_t out, out_row, out_step;  // elements
+};
+
+// Those of them that see the same taps, row by row or column by column.
+struct Region {
+  const Cell* in;
+  int64_t in_row, in_step, out, out_row, out_step, rows, columns;
+  std::vector<int64_t> taps, weights;  // cells
+
+  Region(const Grouping& g, const Results& all, const Axis::Range& h, const Axis::Range& w)
+      : in(all.in + all.h.at(h.first) * all.row + all.w.at(w.first) * all.pixel),
+        in_row(all.h.step * all.row),
+        in_step(all.w.step * all.pixel),
+        out(all.out + h.first * all.out_row + w.first * all.out_step),
+        out_row(all.out_row),
+        out_step(all.out_step),
+        rows(h.count),
+        columns(w.count) {
+    for (int64_t i = h.from; i < h.to; ++i)
+      for (int64_t j = w.from; j < w.to; ++j) {
+        taps.push_back(all.h.taps[size_t(i)] * all.row + all.w.taps[size_t(j)] * all.pixel);
+        weights.push_back((i * int64_t(all.w.taps.size()) + j) * g.channels / g.elements * g.lanes);
+      }
+    if (columns < std::min<int64_t>(rows, g.kernels().pixels))  // more pixels at a time
+      std::swap(in_row, in_step), std::swap(out_row, out_step), std::swap(rows, columns);
+  }
+  // Whether every three taps are side by side.
+  bool in_threes(const Grouping& g) const {
+    const int64_t step = g.channels / g.elements * g.lanes;
+    if (taps.size() % 3 != 0) return false;
+    for (size_t t = 0; t < taps.size(); ++t)
+      if (t % 3 && (taps[t] != taps[t - 1] + in_step || weights[t] != weights[t - 1] + step)) return false;
+    return true;
+  }
+};
+
+// Of `lanes` sums for each result, from the lane-th on.
+void finish(const Region& r, const Ending& end, int64_t lane, int64_t lanes, const float* sums) {
   thread_local std::vector<void*> out;
   out.clear();
   for (int64_t i = 0; i < r.rows; ++i)
@@ -45,38 +125,50 @@ void finish(const Grouping& g, const Results& r, const Ending& end, int64_t lane
                                               .sums = sums,
                                               .bias = end.bias ? end.bias + lane : nullptr,
                                               .rows = int64_t(out.size()),
-                                              .sums_step = g.lanes,
+                                              .sums_step = lanes,
                                               .from = lane,
-                                              .width = std::min(g.lanes, end.out.dim(3) - lane),
+                                              .width = std::min(lanes, end.out.dim(3) - lane),
                                               .beta = end.beta,
                                               .relu = end.relu});
 }
 
-void run(const Grouping& g, const Results& r, const Ending& end) {
-  if (r.rows <= 0 || r.columns <= 0) return;
+void run(const Grouping& g, const Region& r, const Cell* weights, int64_t weights_panel, const Ending& end) {
   thread_local std::vector<float> memory;
   const bool plain = end.plain(g), past_caches = end.past_caches(g);
-  float* sums = plain ? nullptr : grow(memory, r.rows * r.columns * g.lanes);
-  const int64_t taps = int64_t(r.taps.size()), depth = g.channels / g.elements;
-  const auto product = g.kernels().product[Groups(r.columns, g.kernels().pixels).size(0) - 1];
-  for (int64_t j = 0; j < g.panels; ++j) {
-    const int64_t lane = j * g.lanes;
+  const GroupedRow& kernels = g.kernels();
+  const int64_t pixels = Groups(r.columns, kernels.pixels).size(0), together = g.together(weights_panel);
+  const auto product = (r.in_threes(g) ? kernels.product_of_threes : kernels.product)[pixels - 1];
+  float* sums = plain ? nullptr : grow(memory, r.rows * r.columns * together * g.lanes);
+  for (int64_t j = 0; j < g.panels; j += together) {
+    const int64_t lane = j * g.lanes, lanes = std::min(together, g.panels - j) * g.lanes;
     product({.in = r.in + g.run_of(j) / g.elements,
              .in_row = r.in_row,
              .in_step = r.in_step,
-             .tap = r.taps.data(),
-             .taps = taps,
-             .depth = depth,
-             .weights = r.weights + lane * taps * depth,
+             .taps = {.in = r.taps.data(),
+                      .weights = r.weights.data(),
+                      .count = int64_t(r.taps.size()),
+                      .depth = g.channels / g.elements},
+             .weights = weights + j * weights_panel,
+             .panels = {.count = lanes / g.lanes,
+                        .weights = weights_panel,
+                        .shared = g.run / g.lanes,
+                        .in_step = g.run / g.elements},
              .to = plain ? at(end.out, r.out + lane) : sums,
              .results = plain,
              .past_caches = past_caches,
-             .to_row = plain ? r.out_row : r.columns * g.lanes,
-             .to_step = plain ? r.out_step : g.lanes,
+             .to_row = plain ? r.out_row : r.columns * lanes,
+             .to_step = plain ? r.out_step : lanes,
              .rows = r.rows,
              .columns = r.columns});
-    if (!plain) finish(g, r, end, lane, sums);
+    if (!plain) finish(r, end, lane, lanes, sums);
   }
+}
+
+void run(const Grouping& g, const Results& r, const Ending& end) {
+  const int64_t taps = int64_t(r.h.taps.size() * r.w.taps.size());
+  for (const Axis::Range& h : r.h.ranges())
+    for (const Axis::Range& w : r.w.ranges())
+      run(g, Region(g, r, h, w), r.weights, taps * g.channels / g.elements * g.lanes, end);
 }
 
 // [O][K] -> [panel][K][lanes], K in cells.
@@ -94,25 +186,21 @@ Cells pack_forward(const ConvArgs& c, const Grouping& g) {
 void forward_block(const ConvArgs& c, const Grouping& g, const Cells& packed, const Block& b,
                    const Ending& end) {
   thread_local std::vector<Cell> memory;
-  const int64_t P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3), stride = c.geometry.stride;
-  const Windows x(g.kind, c.x, b.image, b.last_image, window_of(c, b.first, b.last), memory,
-                  g.unit(c.x.dim(3) / g.elements));
-  std::vector<int64_t> taps;
-  for (int64_t i = 0; i < c.w.dim(1); ++i)
-    for (int64_t j = 0; j < c.w.dim(2); ++j)
-      taps.push_back(c.geometry.dilation * (i * x.row() + j * x.pixel()));
+  const int64_t P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3);
+  const Rectangle seen = inside(window_of(c, b.first, b.last), c.x);
+  const Windows x(g.kind, c.x, b.image, b.last_image, seen, memory, unit_of(c.x, g));
+  const Axis h = Axis::of_windows(c, 1, b.first, b.last), w = Axis::of_windows(c, 2, 0, Q);
   for (int64_t n = b.image; n < b.last_image; ++n)
     run(g,
-        {.in = x.of(n),
-         .in_row = stride * x.row(),
-         .in_step = stride * x.pixel(),
-         .taps = taps,
+        {.in = x.of(n) - seen.top * x.row(),
+         .row = x.row(),
+         .pixel = x.pixel(),
+         .h = h,
+         .w = w,
          .weights = packed.data(),
          .out = (n * P + b.first) * Q * O,
          .out_row = Q * O,
-         .out_step = O,
-         .rows = b.last - b.first,
-         .columns = Q},
+         .out_step = O},
         end);
 }
 
@@ -143,28 +231,32 @@ void data_block(const ConvArgs& c, const Grouping& g, const std::vector<Class>& 
                 const Block& b, const Ending& end) {
   thread_local std::vector<Cell> memory;
   const ConvGeometry& at = c.geometry;
-  const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), stride = at.stride, pad = at.padding;
-  const Rectangle r = seen_by(c, b);
-  const Windows y(g.kind, c.y, b.image, b.last_image, r, memory, g.unit(c.y.dim(3) / g.elements));
+  const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), stride = at.stride;
+  const Rectangle seen = inside(seen_by(c, b), c.y);
+  const Windows y(g.kind, c.y, b.image, b.last_image, seen, memory, unit_of(c.y, g));
+  // The last tap first: its output is the first.
+  const auto taps = [&](int64_t n, int64_t rest) {
+    std::vector<int64_t> all;
+    for (int64_t i = n; i-- > 0;)
+      if (i * at.dilation % stride == rest) all.push_back(-(i * at.dilation / stride));
+    return all;
+  };
   for (const Class& k : classes) {
     const EveryStride h(b.first, b.last, k.h, at), w(0, W, k.w, at);
-    const int64_t from =
-        ((h.first + pad) / stride - r.top) * y.row() + ((w.first + pad) / stride - r.left) * y.pixel();
-    std::vector<int64_t> taps;
-    for (auto [i, j] : k.taps)
-      taps.push_back(-(i * at.dilation / stride) * y.row() - (j * at.dilation / stride) * y.pixel());
+    const auto axis = [&](const EveryStride& e, int64_t n, int64_t rest, int64_t limit) {
+      return Axis{e.count, (e.first + at.padding) / stride, 1, taps(n, rest), limit};
+    };
     for (int64_t n = b.image; n < b.last_image; ++n)
       run(g,
-          {.in = y.of(n) + from,
-           .in_row = y.row(),
-           .in_step = y.pixel(),
-           .taps = taps,
+          {.in = y.of(n) - seen.top * y.row(),
+           .row = y.row(),
+           .pixel = y.pixel(),
+           .h = axis(h, c.w.dim(1), k.h, c.y.dim(1)),
+           .w = axis(w, c.w.dim(2), k.w, c.y.dim(2)),
            .weights = packed.data() + k.before * g.panels * g.lanes * g.channels / g.elements,
            .out = ((n * H + h.first) * W + w.first) * C,
            .out_row = stride * W * C,
-           .out_step = stride * C,
-           .rows = h.count,
-           .columns = w.count},
+           .out_step = stride * C},
           end);
   }
 }
@@ -193,7 +285,8 @@ void grouped_forward(const ConvArgs& c) {
 
 void grouped_backward_data(const ConvArgs& c) {
   const Grouping g = Grouping::of(c);
-  const std::vector<Class> classes = classes_of(c);
+  std::vector<Class> classes = classes_of(c);
+  for (Class& k : classes) std::reverse(k.taps.begin(), k.taps.end());  // as data_block takes them
   const Cells packed = pack_data(c, g, classes);
   const Ending end{c.x, nullptr, c.beta, false};
   const int64_t stride = c.geometry.stride;

@@ -128,14 +128,24 @@ struct DepthwiseKernels {
 // of channels in outer products; a vector is of one group, or of several with 2, 4 or 8 lanes each.
 inline constexpr int kMostGroupedPixels = 14, kMostGroupedTaps = 5;
 
-// to[row][column][lane] = sum over taps and k of in[row][column][tap[t] + the k-th cell of the lane's group]
-// weights[t][k][lane]. Vectors are read from `in` if they are of several groups.
+struct GroupedTaps {
+  const int64_t *in, *weights;  // cells, from a pixel's and from a panel's
+  int64_t count, depth;         // depth: cells of a group
+};
+// Vectors of outputs, side by side in the results, each with so many cells of weights. `shared` of them read
+// the same group or groups, and the next ones what is in_step cells further.
+struct GroupedPanels {
+  int64_t count, weights, shared, in_step;
+};
+// to[row][column][panel][lane] = sum over taps and k of
+//   in[row][column][taps.in[t] + k-th cell of the lane's group] weights[panel][taps.weights[t] + k][lane].
+// Vectors are read from `in` if they are of several groups.
 struct GroupedProduct {
   const Cell* in;
   int64_t in_row, in_step;
-  const int64_t* tap;
-  int64_t taps, depth;  // depth: cells of a group
+  GroupedTaps taps;
   const Cell* weights;
+  GroupedPanels panels;
   void* to;                 // results of the cells' own type, or sums in f32
   bool results;             // which
   bool past_caches;         // how results are written, which must then be aligned to vectors
@@ -157,7 +167,9 @@ struct GroupedRow {
   int outputs;  // that `outer` takes at once: all of a group, or part of a whole vector; 0: no kernels
   int taps;     // that it takes at most
   void (*product[kMostGroupedPixels])(const GroupedProduct&);  // by pixels at a time - 1, at most the columns
-  void (*outer[kMostGroupedTaps])(const GroupedOuter&);        // by taps - 1
+  // The same for taps in threes that are in_step apart, with weights side by side, as in 3x3 at stride 1.
+  void (*product_of_threes[kMostGroupedPixels])(const GroupedProduct&);
+  void (*outer[kMostGroupedTaps])(const GroupedOuter&);  // by taps - 1
 };
 struct GroupedKernels {
   DType type;                                   // of results: f32 or, for pairs, bf16

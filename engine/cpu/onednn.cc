@@ -31,15 +31,9 @@ dnnl::stream& dnn_stream() {
   return s;
 }
 
-bool onednn_has_tiles() {
-  constexpr unsigned kWant = unsigned(dnnl::cpu_isa::avx512_core_amx);
-  return (onednn_isa() & kWant) == kWant;
-}
+bool has_isa(dnnl::cpu_isa set) { return (onednn_isa() & unsigned(set)) == unsigned(set); }
 
-bool native_bf16() {
-  constexpr unsigned kWant = unsigned(dnnl::cpu_isa::avx512_core_bf16);
-  return (onednn_isa() & kWant) == kWant;
-}
+bool native_bf16() { return has_isa(dnnl::cpu_isa::avx512_core_bf16); }
 
 Md dense(const Dims& dims, DType t, const std::vector<int>& order) {
   Dims strides(dims.size());
@@ -138,13 +132,13 @@ void execute(const dnnl::primitive& p, const Arguments& arguments, const char* w
 }
 
 std::string describe() {
-  const unsigned isa = onednn_isa();
+  using dnnl::cpu_isa;
   const dnnl_version_t* v = dnnl_version();
-  const char* name = onednn_has_tiles()     ? "amx"
-                     : native_bf16()        ? "avx512bf16"
-                     : (isa & 0x27) == 0x27 ? "avx512"
-                     : (isa & 7) == 7       ? "avx2"
-                                            : "sse4.1";
+  const char* name = has_isa(cpu_isa::avx512_core_amx) ? "amx"
+                     : native_bf16()                   ? "avx512bf16"
+                     : has_isa(cpu_isa::avx512_core)   ? "avx512"
+                     : has_isa(cpu_isa::avx2)          ? "avx2"
+                                                       : "sse4.1";
   return text(name, isa_is_forced() ? " (SKEIN_CPU)" : "", ", oneDNN ", v->major, '.', v->minor, '.',
               v->patch, native_bf16() ? ", bf16 in hardware" : ", bf16 stored and computed in f32");
 }

@@ -16,12 +16,12 @@ dnnl::stream& dnn_stream();  // one for each thread
 // chosen_isa(), and precedes every other call of the library. It honors ONEDNN_MAX_CPU_ISA where that is the
 // widest that the processor has.
 unsigned onednn_isa();
+bool has_isa(dnnl::cpu_isa);
 
 // True where oneDNN runs bf16 convolutions and products at full speed (AVX-512 BF16 or AMX). Elsewhere bf16
 // tensors are widened to f32 scratch, because oneDNN has no fast kernels for them. f16 tensors are always
 // widened: oneDNN 2.6 refuses f16 on every processor, and 3.x takes it only with AVX-512 FP16.
 bool native_bf16();
-bool onednn_has_tiles();  // AMX
 
 inline dnnl::memory::data_type dnn_type(DType t) {
   CHECK(t == kF32 || t == kBF16, "oneDNN gets f32 or bf16, not", t);

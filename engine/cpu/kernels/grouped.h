@@ -49,42 +49,73 @@ template <int N, class F>
   (std::make_integer_sequence<int, N>());
 }
 
-// N pixels at a time, the last N of a row maybe for the second time. K is the lanes of a group, or 0 if all
-// lanes belong to one.
-template <class C, int K, int N>
+// Calls f(k) for every cell of a group. K is the lanes of a group, of which k is then a constant of its own
+// type, or 0 if all lanes belong to one.
+template <class C, int K, class F>
+[[gnu::always_inline]] inline void each_cell(int64_t depth, F f) {
+  if constexpr (K > 0) {
+    each_constant<K / C::kElements>(f);
+  } else {
+    for (int64_t k = 0; k < depth; ++k) f(k);
+  }
+}
+// The k-th cell of the lane's group, in every lane.
+template <class C, int K, class Index>
+[[gnu::always_inline]] inline auto spread_cell(const Cell* p, Index k) {
+  if constexpr (K > 0)
+    return spread_of_group<C, K, K / C::kElements, Index::value>(p);
+  else
+    return C::spread(p + k);
+}
+
+// The sums of N pixels and one panel. T taps at a time are in_step apart: a cell is spread once for all of
+// them. The panel's next pixels are prefetched: the processor does not foresee steps of a whole pixel.
+template <class C, int K, int N, int T>
+[[gnu::always_inline]] inline void grouped_sums(const GroupedProduct& p, const Cell* in, const Cell* weights,
+                                                typename C::Sums (&sum)[N]) {
+  constexpr int W = kWidth<typename C::Sums>;
+  const int64_t depth = K > 0 ? K / C::kElements : p.taps.depth;
+  for (int64_t t = 0; t < p.taps.count; t += T) {
+    const Cell *x = in + p.taps.in[t], *w = weights + p.taps.weights[t];
+#pragma GCC unroll 16
+    for (int i = 0; i < N; ++i) __builtin_prefetch(x + (i + N + T - 1) * p.in_step);
+    each_cell<C, K>(
+        depth, [&](auto k) __attribute__((always_inline)) {
+          decltype(C::lanes(w)) weight[T];
+#pragma GCC unroll 3
+          for (int j = 0; j < T; ++j) weight[j] = C::lanes(w + (j * depth + k) * W);
+#pragma GCC unroll 16
+          for (int i = 0; i < N + T - 1; ++i) {
+            const auto cell = spread_cell<C, K>(x + i * p.in_step, k);
+#pragma GCC unroll 3
+            for (int j = 0; j < T; ++j)
+              if (0 <= i - j && i - j < N) sum[i - j] = C::multiplied(sum[i - j], cell, weight[j]);
+          }
+        });
+  }
+}
+
+// N pixels at a time, the last N of a row maybe for the second time: all panels of them, so that whole lines
+// of the caches are read and written.
+template <class C, int K, int N, int T>
 void grouped_product(const GroupedProduct& p) {
   using V = typename C::Sums;
-  constexpr int W = kWidth<V>, D = K / C::kElements;
   for (int64_t r = 0; r < p.rows; ++r)
     for (int64_t q = 0; q < p.columns; q += N) {
       const int64_t first = std::min(q, p.columns - N);
-      const Cell *in = p.in + r * p.in_row + first * p.in_step, *w = p.weights;
-      V sum[N] = {};
-      for (int64_t t = 0; t < p.taps; ++t) {
-        const Cell* x = in + p.tap[t];
-        if constexpr (K > 0)
-          each_constant<D>([&](auto k) __attribute__((always_inline)) {
-            const auto weight = C::lanes(w);
+      const Cell *in = p.in + r * p.in_row + first * p.in_step, *weights = p.weights;
+      int64_t at = r * p.to_row + first * p.to_step, shared = p.panels.shared;
+      for (int64_t j = 0; j < p.panels.count; ++j, weights += p.panels.weights, at += kWidth<V>) {
+        V sum[N] = {};
+        grouped_sums<C, K, N, T>(p, in, weights, sum);
 #pragma GCC unroll 14
-            for (int i = 0; i < N; ++i)
-              sum[i] = C::multiplied(sum[i], spread_of_group<C, K, D, k()>(x + i * p.in_step), weight);
-            w += W;
-          });
-        else
-          for (int64_t k = 0; k < p.depth; ++k, w += W) {
-            const auto weight = C::lanes(w);
-#pragma GCC unroll 14
-            for (int i = 0; i < N; ++i)
-              sum[i] = C::multiplied(sum[i], C::spread(x + i * p.in_step + k), weight);
-          }
-      }
-      const int64_t at = r * p.to_row + first * p.to_step;
-#pragma GCC unroll 14
-      for (int i = 0; i < N; ++i) {
-        if (p.results)
-          C::put(static_cast<typename C::Out*>(p.to) + at + i * p.to_step, {sum[i]}, p.past_caches);
-        else
-          store(static_cast<float*>(p.to) + at + i * p.to_step, sum[i]);
+        for (int i = 0; i < N; ++i) {
+          if (p.results)
+            C::put(static_cast<typename C::Out*>(p.to) + at + i * p.to_step, {sum[i]}, p.past_caches);
+          else
+            store(static_cast<float*>(p.to) + at + i * p.to_step, sum[i]);
+        }
+        if (--shared == 0) in += p.panels.in_step, shared = p.panels.shared;
       }
     }
 }
@@ -128,8 +159,12 @@ inline constexpr int kTapsOf = kWidth<typename C::Sums> == 16 && M <= 4 ? 5 : 3;
 
 template <class C, int K, int M, int... N, int... T>
 constexpr GroupedRow grouped_row(std::integer_sequence<int, N...>, std::integer_sequence<int, T...>) {
-  return {
-      sizeof...(N), M, sizeof...(T), {grouped_product<C, K, N + 1>...}, {grouped_outer<C, K, M, T + 1>...}};
+  return {sizeof...(N),
+          M,
+          sizeof...(T),
+          {grouped_product<C, K, N + 1, 1>...},
+          {grouped_product<C, K, N + 1, 3>...},
+          {grouped_outer<C, K, M, T + 1>...}};
 }
 template <class C, int K, int M>
 constexpr GroupedRow grouped_row() {

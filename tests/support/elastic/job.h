@@ -262,19 +262,20 @@ class ElasticJob {
     record.views.emplace(d.view.epoch, d.view);
     ElasticRecord::Period& period = record.begin(d.view.epoch, all, trainer.step_number(), portions);
     const AtWork at_work(*this, trainer);
-    Outcome out = trainer.run([&] { return work(trainer, period); }, [&] { return leaving_.count(me) > 0; });
+    Outcome out = trainer.run([&] { return work(trainer, period, all.meter()); },
+                              [&] { return leaving_.count(me) > 0; });
     if (out.bereaved || (!out.legacy && is_untold(me, d.view))) return out;
     record.end(d.view.epoch, out);
     if (!out.legacy) return out;
     legacy = std::move(*out.legacy);
     return {};
   }
-  // Between two steps: takes time, and stops no worker.
-  bool work(Trainer& trainer, ElasticRecord::Period& period) {
+  // Takes the time of a gradient, in which what a server beside this worker sends counts; stops no worker.
+  bool work(Trainer& trainer, ElasticRecord::Period& period, comm::Meter& meter) {
+    const comm::Counted counting(meter);
     furthest_ = std::max(furthest_, trainer.step_number()), record.note_step(world_.me());
     if (!optim::strategy_row(config_.algorithm).asynchronous()) note_weight(trainer, period);
-    comm::sim::spend(draw(kLongestStep));
-    return false;
+    return comm::sim::spend(draw(kLongestStep)), false;
   }
   static void note_weight(Trainer& trainer, ElasticRecord::Period& period) {
     optim::Snapshot state;
