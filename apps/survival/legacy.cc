@@ -163,6 +163,13 @@ std::optional<double> Legacy::detected(comm::Communicator& comm, const comm::Vie
   return longest;
 }
 
+// The first that knows the run: rank 0 may be a founder that was cut off before it had begun.
+int Legacy::teller(comm::Communicator& comm) const {
+  const auto knows = comm::gather_numbers(comm, {double(!directory.empty())});
+  const auto first = std::find_if(knows.begin(), knows.end(), [](const auto& one) { return one[0] != 0; });
+  return first == knows.end() ? 0 : int(first - knows.begin());
+}
+
 void Legacy::share(comm::Communicator& comm, const comm::View& now) {
   enter(now);
   deal_again(comm);
@@ -171,11 +178,12 @@ void Legacy::share(comm::Communicator& comm, const comm::View& now) {
                {"before", workers_before},
                {"batch", global_batch}};
   for (const ChangeEvent& e : changes) mine["changes"].push_back(to_json(e));
-  const Json told = parse_json<Json>(from_rank_zero(comm, mine.dump()));
+  const int from = teller(comm);
+  const Json told = parse_json<Json>(comm::broadcast_text(comm, mine.dump(), from));
   directory = told.at("directory");
   workers_at_first = told.at("workers");
   workers_before = told.at("before");
-  if (const auto left = comm::View::read(from_rank_zero(comm, before.write()))) before = *left;
+  if (const auto left = comm::View::read(comm::broadcast_text(comm, before.write(), from))) before = *left;
   global_batch = told.at("batch");
   shares = shares_of(comm);
   changes.clear();

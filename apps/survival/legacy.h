@@ -56,10 +56,12 @@ struct Legacy {
   // Whether the workers of `comm`, the next epoch's, continue a run. If not, all that had its state were lost
   // before the first step, and they begin it. `agreed`: as the view says. Collective.
   bool goes_on(comm::Communicator& comm, int64_t agreed) const;
-  // The epoch that begins is `now`: every worker takes over what rank 0 knows of the run. Collective.
+  // The epoch that begins is `now`: every worker takes over what the first that was in the run knows of it.
+  // Collective.
   void share(comm::Communicator&, const comm::View& now);
 
  private:
+  int teller(comm::Communicator&) const;
   void enter(const comm::View&);
   std::optional<double> detected(comm::Communicator&, const comm::View& now) const;
   optim::Snapshot::Fields fields_with_center(comm::Communicator&) const;
