@@ -56,8 +56,7 @@ struct Legacy {
   // Whether the workers of `comm`, the next epoch's, continue a run. If not, all that had its state were lost
   // before the first step, and they begin it. `agreed`: as the view says. Collective.
   bool goes_on(comm::Communicator& comm, int64_t agreed) const;
-  // The epoch that begins is `now`: every worker takes over what the first that was in the run knows of it.
-  // Collective.
+  // The epoch that begins is `now`: all take over what the first that was in the run knows of it. Collective.
   void share(comm::Communicator&, const comm::View& now);
 
  private:
