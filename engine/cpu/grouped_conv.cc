@@ -234,25 +234,21 @@ void data_block(const ConvArgs& c, const Grouping& g, const std::vector<Class>& 
   const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), stride = at.stride;
   const Rectangle seen = inside(seen_by(c, b), c.y);
   const Windows y(g.kind, c.y, b.image, b.last_image, seen, memory, unit_of(c.y, g));
-  // The last tap first: its output is the first.
-  const auto taps = [&](int64_t n, int64_t rest) {
-    std::vector<int64_t> all;
-    for (int64_t i = n; i-- > 0;)
-      if (i * at.dilation % stride == rest) all.push_back(-(i * at.dilation / stride));
-    return all;
-  };
   for (const Class& k : classes) {
     const EveryStride h(b.first, b.last, k.h, at), w(0, W, k.w, at);
-    const auto axis = [&](const EveryStride& e, int64_t n, int64_t rest, int64_t limit) {
-      return Axis{e.count, (e.first + at.padding) / stride, 1, taps(n, rest), limit};
+    const auto axis = [&](const EveryStride& e, size_t i) {
+      Axis a{e.count, (e.first + at.padding) / stride, 1, {}, c.y.dim(int(i) + 1)};
+      for (const auto& tap : k.taps)
+        if (tap[1 - i] == k.taps[0][1 - i]) a.taps.push_back(-(tap[i] * at.dilation / stride));
+      return a;
     };
     for (int64_t n = b.image; n < b.last_image; ++n)
       run(g,
           {.in = y.of(n) - seen.top * y.row(),
            .row = y.row(),
            .pixel = y.pixel(),
-           .h = axis(h, c.w.dim(1), k.h, c.y.dim(1)),
-           .w = axis(w, c.w.dim(2), k.w, c.y.dim(2)),
+           .h = axis(h, 0),
+           .w = axis(w, 1),
            .weights = packed.data() + k.before * g.panels * g.lanes * g.channels / g.elements,
            .out = ((n * H + h.first) * W + w.first) * C,
            .out_row = stride * W * C,
@@ -286,7 +282,7 @@ void grouped_forward(const ConvArgs& c) {
 void grouped_backward_data(const ConvArgs& c) {
   const Grouping g = Grouping::of(c);
   std::vector<Class> classes = classes_of(c);
-  for (Class& k : classes) std::reverse(k.taps.begin(), k.taps.end());  // as data_block takes them
+  for (Class& k : classes) std::reverse(k.taps.begin(), k.taps.end());  // the last sees the first output
   const Cells packed = pack_data(c, g, classes);
   const Ending end{c.x, nullptr, c.beta, false};
   const int64_t stride = c.geometry.stride;
