@@ -33,11 +33,14 @@ namespace {
 void end_interrupted(const Member& me, const Config& c, int64_t steps_taken) try {
   const auto of_all = comm::gather_numbers(me.comm, {double(c.requeue && asked_to_come_again())});
   const bool wanted = std::any_of(of_all.begin(), of_all.end(), [](const auto& one) { return one[0] != 0; });
-  if (wanted && me.rank == 0)
-    say(stdout, (steps_taken > 0 ? requeue_job()
-                                 : "--requeue: no step was taken since the start, so the job is not put in "
-                                   "the queue again; it needs more time") +
-                    '\n');
+  if (wanted && me.rank == 0) {
+    if (steps_taken > 0)
+      requeue_job();
+    else
+      say(stdout,
+          "--requeue: no step was taken since the start, so the job is not put in the queue again; "
+          "it needs more time\n");
+  }
   me.comm.barrier();
 } catch (const comm::PeerLost&) {   // the lost peer was in an asynchronous run that has continued without it
 } catch (const comm::EpochEnds&) {  // a worker was lost that was no longer needed

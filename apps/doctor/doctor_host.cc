@@ -121,7 +121,7 @@ void check_memory(const Patient& p, Findings& out) {
     out.push_back(problem("shared memory",
                           fmt::format("{:.0f} GB of address space cannot be mapped: {}",
                                       double(bytes) / kGiga, std::strerror(errno)),
-                          "ulimit -v unlimited, or --transport ucx"));
+                          "ulimit -v unlimited, or --transport tcp"));
   else
     munmap(map, bytes);
 

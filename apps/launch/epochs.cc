@@ -207,18 +207,22 @@ void Epochs::write_card() {
                 serves_, register_.words());
 }
 
-comm::TransportOptions Epochs::transport_options(uint32_t epoch) const {
+bool Epochs::is_past(const View& v) const { return now_ && now_->council->is_past(v); }
+
+comm::TransportOptions Epochs::transport_options(const View& v) const {
   comm::TransportOptions t;
   t.way = comm::parse_way(o_.transport);
   t.sealing = comm::parse_sealing(o_.seal);
   t.key = key_;
   t.ports = o_.ports;
-  t.epoch = epoch;
-  t.deadline = epoch == 1 ? o_.deadline : std::min(o_.deadline, kAssembling);
+  t.epoch = v.epoch;
+  t.deadline = v.epoch == 1 ? o_.deadline : std::min(o_.deadline, kAssembling);
   t.interface = o_.interface;
   t.gpu = o_.gpu_messages && cuda_device_count() > 0;
   t.silence.most = std::clamp(o_.deadline / 2, 1.0, t.silence.most);
   t.silence.least = o_.elastic ? std::min(kLeastSilence, t.silence.most) : t.silence.most;
+  t.outlives_peers = changes_;
+  t.in_vain = [this, v] { return is_past(v); };
   if (const auto tls = variable("SKEIN_UCX_TLS")) t.tls = *tls;
   return t;
 }
@@ -226,7 +230,7 @@ comm::TransportOptions Epochs::transport_options(uint32_t epoch) const {
 std::unique_ptr<Connection> Epochs::connect(comm::Rendezvous& met, View view) {
   auto c = std::make_unique<Connection>();
   c->view = std::move(view);
-  c->transport = comm::connect(met, transport_options(c->view.epoch));
+  c->transport = comm::connect(met, transport_options(c->view));
   c->communicator = std::make_unique<comm::Communicator>(
       *c->transport,
       comm::CommunicatorOptions{.deadline = o_.deadline, .wire = o_.wire, .key = key_, .ports = o_.ports});
@@ -309,7 +313,7 @@ std::unique_ptr<Connection> Epochs::meet_members(const View& v) {
   r.epoch = v.epoch;
   r.deadline = std::min(o_.deadline, kAssembling);
   if (r.rank == 0) r.listener = Fd(fcntl(door_.socket.get(), F_DUPFD_CLOEXEC, 0));
-  r.in_vain = [&] { return now_ && now_->council->is_past(v); };
+  r.in_vain = [&] { return is_past(v); };
   const int rank = r.rank, size = r.size;
   comm::Rendezvous met(std::move(r));
   const std::vector<std::string> hosts = met.all_gather(comm::host_identity());

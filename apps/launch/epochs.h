@@ -52,7 +52,8 @@ class Epochs {
   std::unique_ptr<Connection> connect(comm::Rendezvous&, comm::View);
   std::unique_ptr<Connection> meet_members(const comm::View&);
   void open_council(Connection&, std::unique_ptr<comm::Succession> begun);
-  comm::TransportOptions transport_options(uint32_t epoch) const;
+  bool is_past(const comm::View&) const;  // a later one has been decided
+  comm::TransportOptions transport_options(const comm::View&) const;
 
   const JobOptions o_;
   const Seat seat_;

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "apps/base/environment.h"
+#include "apps/launch/interrupt.h"
 #include "comm/join/sockets.h"
 
 extern char** environ;
@@ -44,16 +45,16 @@ int run_program(std::vector<std::string> words, std::string& said) {
 
 }  // namespace
 
-std::string requeue_job() {
+void requeue_job() {
   const auto job = variable("SLURM_JOB_ID");
-  if (!job) return "--requeue: this is not a SLURM job, so it cannot be requeued";
+  if (!job) return say(stdout, "--requeue: this is not a SLURM job, so it cannot be requeued\n");
+  say(stdout, text("SLURM job ", *job, " is put in the queue again\n"));
   std::string said;
   try {
-    const int status = run_program({"scontrol", "requeue", *job}, said);
-    if (status == 0) return "SLURM job " + *job + " is in the queue again";
+    if (run_program({"scontrol", "requeue", *job}, said) == 0) return;
   } catch (const Error& e) { said = e.what(); }
   while (!said.empty() && said.back() == '\n') said.pop_back();
-  return text("SLURM job ", *job, " could not be put in the queue again: ", said);
+  say(stdout, text("SLURM job ", *job, " could not be put in the queue again: ", said, '\n'));
 }
 
 }  // namespace skein::apps

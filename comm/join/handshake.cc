@@ -9,11 +9,16 @@
 namespace skein::comm {
 namespace {
 
+void require_sense(const HandshakeOptions& o) {
+  if (o.in_vain && o.in_vain()) throw Timeout(-1, "the membership has changed before all had connected");
+}
+
 // A peer that is flooded by strangers may have had to hang up.
 Line dial(const HandshakeOptions& o, Rank to, Purpose p) {
   do {
     if (auto line = call(o.dial(to), o.mine, to, p, o.deadline, o.deadline)) return std::move(*line);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    require_sense(o);
   } while (Clock::now() < o.deadline);
   throw Timeout(
       to, text("rank ", o.mine.me, " cannot connect to rank ", to, "; is there a firewall between them?"));
@@ -49,7 +54,9 @@ Lines handshake(const HandshakeOptions& o, const Fd& listener, Refusals::Counter
            std::find(o.purposes.begin(), o.purposes.end(), h.purpose) != o.purposes.end();
   };
   while (missing > 0) {
-    std::optional<Reception::Guest> guest = callers.next(o.deadline);
+    std::optional<Reception::Guest> guest = callers.next(std::min(o.deadline, after(kReview)));
+    require_sense(o);
+    if (!guest && Clock::now() < o.deadline) continue;
     if (!guest) miss(o, met);
     const Hello& h = guest->hello;
     if (expected(h) && met.emplace(std::pair(h.from, h.purpose), std::move(guest->line)).second)

@@ -18,10 +18,11 @@ struct HandshakeOptions {
   std::function<Fd(Rank)> dial;            // connects to a listening peer
   std::function<bool(const Fd&)> welcome;  // whether this caller may speak at all; empty: all may
   Clock::time_point deadline;
+  std::function<bool()> in_vain = {};  // asked meanwhile: whether there is no point in waiting any longer
 };
 using Lines = std::map<std::pair<Rank, Purpose>, Line>;
 // Makes the connections, which the higher rank of a pair dials. Callers that cannot prove who they are are
-// hung up on and counted. Throws Timeout, which names the missing ranks.
+// hung up on and counted. Throws Timeout, which names the missing ranks, or says that it is in vain.
 Lines handshake(const HandshakeOptions&, const Fd& listener, Refusals::Counter& strangers);
 
 }  // namespace skein::comm

@@ -8,6 +8,8 @@
 
 namespace skein::comm {
 
+inline constexpr double kReview = 0.1;  // seconds between two looks whether there is a point in waiting
+
 // A silent caller does not delay others. The connection is closed after ten seconds, or earlier if there
 // are too many callers: then the oldest one of the address with the most callers goes, because callers of
 // this job send all their words at once. They may call again. A wrong proof is answered. Only one thread

@@ -9,8 +9,6 @@
 namespace skein::comm {
 namespace {
 
-constexpr double kReview = 0.1;  // seconds between two looks whether there is a point in waiting
-
 template <class T>
 std::string bytes_of(const T& v) {
   return {reinterpret_cast<const char*>(&v), sizeof v};

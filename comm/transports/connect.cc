@@ -58,8 +58,7 @@ class ProcessTransport final : public Transport {
         live_(box_, o.silence),
         ways_(choose_ways(e, o, box_.refusals().callers)) {
     box_.membership().set_epoch(o.epoch);
-    if (o.way == Way::kAuto || o.way == Way::kShared)
-      shared_ = std::make_unique<SharedEndpoints>(e, ways_.domains, box_, live_, o);
+    if (ways_.opens_shared) shared_ = std::make_unique<SharedEndpoints>(e, ways_.domains, box_, live_, o);
     std::map<Rank, Line> lines;
     for (auto& [who, line] : meet(e, o))
       if (who.second == Purpose::kHeartbeats)
@@ -164,6 +163,7 @@ class ProcessTransport final : public Transport {
     h.purposes = {Purpose::kHeartbeats};
     if (!ways_.tcp.empty()) h.purposes.push_back(Purpose::kMessages);
     h.deadline = after(o.deadline);
+    h.in_vain = o.in_vain;
     h.dial = [&](Rank r) { return dial(all[size_t(r)], h.deadline); };
     return handshake(h, listener, box_.refusals().callers);
   }

@@ -218,7 +218,8 @@ SharedEndpoints::SharedEndpoints(Exchange& exchange, const std::vector<int>& dom
                      .purposes = {Purpose::kMemory},
                      .dial = [&](Rank r) { return connect_unix(all[size_t(r)]); },
                      .welcome = same_user,
-                     .deadline = after(o.deadline)};
+                     .deadline = after(o.deadline),
+                     .in_vain = o.in_vain};
   for (Rank r = 0; r < exchange.size(); ++r)
     if (r != me && domain(r) == domain(me)) m.peers.push_back(r);
   Lines met = handshake(m, listener, box.refusals().callers);

@@ -11,8 +11,9 @@ struct Ways {
   std::vector<int> domains;    // of each rank: equal for ranks of one host and user
   std::vector<Rank> shared;    // peers reached through shared memory,
   std::vector<Rank> tcp, ucx;  // by TCP, by UCX; one of the two is empty
-  bool opens_ucx = false;  // the same on all ranks: for the peers above, or for payloads on GPUs of this host
-  std::string gpu_trouble;  // why those do not go by UCX, the same on all ranks
+  bool opens_shared = false;   // the same on all ranks, as the next
+  bool opens_ucx = false;      // for the peers above, or for payloads on GPUs of this host
+  std::string gpu_trouble;     // why those do not go by UCX, the same on all ranks
   bool one_host = true;
   NetworkChoice network;  // to dial and to listen at
 };

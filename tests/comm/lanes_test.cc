@@ -29,11 +29,30 @@ void look_at_lanes(Exchange& e, const std::string& allowed) {
 }
 const AddRole kLanes("lanes", look_at_lanes);
 
+// The same where peers may be killed.
+void look_at_lanes_that_outlive_peers(Exchange& e, const std::string& allowed) {
+  TransportOptions o = way("ucx");
+  o.outlives_peers = true;
+  if (allowed == "tcp") o.tls = allowed;
+  const auto t = connect(e, o);
+  const std::string line = t->describe();
+  CHECK(says(line, "ucx tcp") == (allowed == "tcp"), line);
+  CHECK(says(line, "shared memory") == (allowed != "tcp"), line);
+  Communicator(*t, in_seconds(20)).barrier();
+}
+const AddRole kLanesThatOutlive("lanes that outlive", look_at_lanes_that_outlive_peers);
+
 // With error handling UCX calls shared memory unreachable unless told otherwise, and takes TCP
 // without a word.
 TEST(Lanes, ProcessesOfOneHostGetSharedMemory) {
   Processes p("lanes", 2, "anything");
   expect_all_end_well(p);
+}
+TEST(Lanes, OfOneHostAreNoneOfUcxsSharedMemoryWherePeersMayBeKilled) {
+  for (const char* allowed : {"anything", "tcp"}) {
+    Processes p("lanes that outlive", 2, allowed);
+    expect_all_end_well(p);
+  }
 }
 TEST(Lanes, AreTcpAloneWhereToldSo) {
   Processes p("lanes", 2, "tcp");

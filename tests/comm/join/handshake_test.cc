@@ -88,6 +88,21 @@ TEST(Handshake, NamesWhoDidNotCome) {
             std::string::npos);
 }
 
+// One rank waits to be called, the other one calls where nobody answers.
+TEST(Handshake, EndsOnceItIsInVain) {
+  Site site;
+  Refusals::Counter strangers{0};
+  for (const Rank me : {0, 1}) {
+    int times = 0;
+    HandshakeOptions o = options(me, {1 - me}, [](Rank) { return Fd(); });
+    o.in_vain = [&] { return ++times == 2; };
+    EXPECT_NE(message_of<Timeout>([&] { handshake(o, site.listener, strangers); }).find("has changed"),
+              std::string::npos);
+    EXPECT_EQ(times, 2);
+    EXPECT_LT(Clock::now(), o.deadline);
+  }
+}
+
 // Had each been waited for, all of them would have been refused by now.
 TEST(Handshake, WaitsForNoSilentCaller) {
   Site site;

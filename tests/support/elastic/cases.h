@@ -107,11 +107,13 @@ inline bool goes_on_with_one_model(const std::string& row) {
 
 // How many of a worker's steps the others may not know of: a step counts for good when a later one has sent
 // something, and others have heard of it. In ad-psgd half of the workers send only when they are asked, in
-// lsgd when their leases are used up. What worker 0 gives to a center that it keeps itself is known when
-// another worker has had the center since.
+// lsgd when their leases are used up. In osgp a worker that is cut off takes one step more than in sgp,
+// because it waits for its peers a step later. What worker 0 gives to a center that it keeps itself is known
+// when another worker has had the center since.
 inline int64_t steps_untold(const std::string& row, int64_t longest_alone) {
   if (row_of(row) == "lsgd") return 5;
   if (row == "ad-psgd") return 8;
+  if (row == "osgp") return 3;
   const int64_t between = reads(row, "tau") ? kElasticTau : 1;
   return 1 + between * (optim::strategy_row(row_of(row)).center() ? 1 + longest_alone : 1);
 }
