@@ -1,6 +1,7 @@
 // One application a caller, then a view or a hang-up.
 #include "comm/join/door.h"
 
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -14,7 +15,8 @@ namespace {
 constexpr uint64_t kLongestApplication = 64 << 10, kLongestView = 64 << 20;  // bytes
 constexpr double kApplicationPatience =
     2;                           // seconds in which a caller that has proved itself must send its application
-constexpr double kGlance = 0.1;  // seconds between two checks for guests that have hung up
+constexpr double kGlance = 0.1;  // seconds between two checks for guests that have hung up,
+constexpr double kDay = 86400;   // and without guests
 
 void append(std::string& to, const std::string& v) {
   const uint32_t n = uint32_t(v.size());
@@ -61,13 +63,20 @@ std::optional<Application> read_application(const std::string& bytes) {
 }
 
 Door::Door(const Fd& listener, const Secret& key, Refusals::Counter& strangers, Answers a)
-    : listener_(listener), key_(key), strangers_(strangers), answers_(std::move(a)) {}
+    : listener_(listener),
+      key_(key),
+      strangers_(strangers),
+      answers_(std::move(a)),
+      bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!bell_) fail_system("eventfd");
+}
 void Door::open() {
   thread_ = std::thread([this] { work(); });
 }
 Door::~Door() { close(); }
 void Door::close() {
   stop_ = true;
+  (void)!eventfd_write(bell_.get(), 1);
   if (thread_.joinable()) thread_.join();
 }
 
@@ -76,7 +85,8 @@ void Door::work() {
   std::optional<Reception> callers;
   while (!stop_) try {
       if (!callers) callers.emplace(listener_, credentials(key_), strangers_);
-      if (std::optional<Reception::Guest> g = callers->next(after(kGlance))) {
+      if (std::optional<Reception::Guest> g =
+              callers->next(after(waiting().empty() ? kDay : kGlance), &bell_)) {
         if (g->hello.purpose == Purpose::kJoin)
           hear(std::move(g->line));
         else

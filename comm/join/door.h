@@ -72,6 +72,7 @@ class Door {
   std::list<Guest> waiting_;
   std::optional<End> ended_;
   std::atomic<bool> stop_{false};
+  const Fd bell_;  // an eventfd, rung with stop_
   std::thread thread_;
 };
 

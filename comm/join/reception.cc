@@ -125,18 +125,19 @@ std::optional<Reception::Guest> Reception::hear() {
   return {};
 }
 
-std::optional<Reception::Guest> Reception::next(Clock::time_point until) {
-  constexpr auto kNap =
-      std::chrono::milliseconds(50);  // between looks for callers that have been silent too long
+std::optional<Reception::Guest> Reception::next(Clock::time_point until, const Fd* bell) {
+  constexpr std::chrono::milliseconds kNap(50);  // between looks for callers that have been silent too long
   for (;;) {
     admit_all();
     if (std::optional<Guest> g = hear()) return g;
     const Clock::duration left = until - Clock::now();
     if (left <= Clock::duration(0)) return {};
-    std::vector<pollfd> waits = {{listener_.get(), POLLIN, 0}};
+    std::vector<pollfd> waits = {{listener_.get(), POLLIN, 0}, {bell ? bell->get() : -1, POLLIN, 0}};
     for (const Caller& c : callers_) waits.push_back({c.socket.get(), POLLIN, 0});
-    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(std::min<Clock::duration>(left, kNap));
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(
+        callers_.empty() ? left : std::min<Clock::duration>(left, kNap));
     poll(waits.data(), waits.size(), int(ms.count()));
+    if (waits[1].revents) return {};
   }
 }
 

@@ -24,8 +24,9 @@ class Reception {
     Hello hello;
     Line line;
   };
-  // The next caller that has proved that it belongs to this job; empty: none came until then.
-  std::optional<Guest> next(Clock::time_point until);
+  // The next caller that has proved that it belongs to this job; empty: none came until then, or until `bell`
+  // could be read.
+  std::optional<Guest> next(Clock::time_point until, const Fd* bell = nullptr);
 
  private:
   struct Caller {
