@@ -217,12 +217,12 @@ struct TransportOptions {
   std::string interface = "";            // to use between hosts; empty: the fastest of all
   uint32_t epoch = 1;                    // of the membership; ranks of another epoch are strangers
   bool gpu = false;             // this rank wants payloads in GPU memory moved by UCX, also within its host
-  bool outlives_peers = false;  // peers may be killed while the others go on; the same on all ranks
+  bool outlives_peers = false;  // peers may be killed while the others go on; as `tls`, equal on all ranks
   std::function<bool()> in_vain = {};  // asked while ranks are missing: then connecting throws Timeout
 };
 // Connects this process with all others of the exchange. Collective. kShared throws BadOption if a rank is on
-// another host, and names it; kUcx does without UCX's shared memory if this transport outlives peers.
-// describe() says what was chosen for each pair.
+// another host, and names it; kUcx leaves UCX's shared memory to payloads on GPUs if this transport outlives
+// peers. describe() says what was chosen for each pair.
 std::unique_ptr<Transport> connect(Exchange&, const TransportOptions&);
 
 }  // namespace skein::comm

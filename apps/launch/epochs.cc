@@ -207,7 +207,7 @@ void Epochs::write_card() {
                 serves_, register_.words());
 }
 
-bool Epochs::is_past(const View& v) const { return now_ && now_->council->is_past(v); }
+bool Epochs::is_past(const View& v) const { return now_ && now_->council && now_->council->is_past(v); }
 
 comm::TransportOptions Epochs::transport_options(const View& v) const {
   comm::TransportOptions t;
@@ -221,7 +221,7 @@ comm::TransportOptions Epochs::transport_options(const View& v) const {
   t.gpu = o_.gpu_messages && cuda_device_count() > 0;
   t.silence.most = std::clamp(o_.deadline / 2, 1.0, t.silence.most);
   t.silence.least = o_.elastic ? std::min(kLeastSilence, t.silence.most) : t.silence.most;
-  t.outlives_peers = changes_;
+  t.outlives_peers = changes_ || o_.loss != Loss::kEndsAll;
   t.in_vain = [this, v] { return is_past(v); };
   if (const auto tls = variable("SKEIN_UCX_TLS")) t.tls = *tls;
   return t;

@@ -15,8 +15,8 @@ namespace {
 constexpr uint64_t kLongestApplication = 64 << 10, kLongestView = 64 << 20;  // bytes
 constexpr double kApplicationPatience =
     2;                           // seconds in which a caller that has proved itself must send its application
-constexpr double kGlance = 0.1;  // seconds between two checks for guests that have hung up,
-constexpr double kDay = 86400;   // and without guests
+constexpr double kGlance = 0.1;  // seconds between two checks for guests that have hung up
+constexpr double kDay = 86400;   // seconds between two looks of a door that has no guests, and a bell
 
 void append(std::string& to, const std::string& v) {
   const uint32_t n = uint32_t(v.size());
@@ -67,9 +67,7 @@ Door::Door(const Fd& listener, const Secret& key, Refusals::Counter& strangers, 
       key_(key),
       strangers_(strangers),
       answers_(std::move(a)),
-      bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!bell_) fail_system("eventfd");
-}
+      bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 void Door::open() {
   thread_ = std::thread([this] { work(); });
 }
@@ -85,8 +83,8 @@ void Door::work() {
   std::optional<Reception> callers;
   while (!stop_) try {
       if (!callers) callers.emplace(listener_, credentials(key_), strangers_);
-      if (std::optional<Reception::Guest> g =
-              callers->next(after(waiting().empty() ? kDay : kGlance), &bell_)) {
+      const bool sleeps = bell_ && waiting().empty();
+      if (std::optional<Reception::Guest> g = callers->next(after(sleeps ? kDay : kGlance), &bell_)) {
         if (g->hello.purpose == Purpose::kJoin)
           hear(std::move(g->line));
         else

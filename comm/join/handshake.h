@@ -18,7 +18,7 @@ struct HandshakeOptions {
   std::function<Fd(Rank)> dial;            // connects to a listening peer
   std::function<bool(const Fd&)> welcome;  // whether this caller may speak at all; empty: all may
   Clock::time_point deadline;
-  std::function<bool()> in_vain = {};  // asked meanwhile: whether there is no point in waiting any longer
+  std::function<bool()> in_vain = {};  // between attempts: whether there is no point in waiting
 };
 using Lines = std::map<std::pair<Rank, Purpose>, Line>;
 // Makes the connections, which the higher rank of a pair dials. Callers that cannot prove who they are are

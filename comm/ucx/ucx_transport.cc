@@ -13,7 +13,8 @@ namespace {
 
 constexpr auto kLongestSleep = std::chrono::milliseconds(5);
 constexpr auto kPolling = std::chrono::microseconds(60);  // before sleeping
-constexpr auto kGlance = std::chrono::microseconds(20);   // between looks at a device, which wakes no thread
+constexpr auto kAfterLoss = std::chrono::seconds(1);     // until what living peers have not taken is given up
+constexpr auto kGlance = std::chrono::microseconds(20);  // between looks at a device, which wakes no thread
 
 }  // namespace
 
@@ -34,9 +35,14 @@ void UcxEndpoints::await_confirmation() {
   progress_until(std::chrono::seconds(5), [this] { return worker_->goodbyes_confirmed(); });
 }
 
+// What a peer has not taken after another one was lost may never be taken (comm/transports/ways.cc).
 void UcxEndpoints::progress_until(Clock::duration at_most, const std::function<bool()>& done) try {
-  const auto deadline = Clock::now() + at_most;
-  while (!done() && Clock::now() < deadline) {
+  const auto began = Clock::now();
+  const auto limit = [&] {
+    return worker_->box_.membership().dead().empty() ? at_most
+                                                     : std::min<Clock::duration>(at_most, kAfterLoss);
+  };
+  while (!done() && Clock::now() - began < limit()) {
     worker_->progress();
     worker_->live_.check();
     std::this_thread::sleep_for(std::chrono::microseconds(100));

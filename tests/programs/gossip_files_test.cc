@@ -15,8 +15,10 @@ TEST_F(GossipFiles, AveragesArraysByEveryAlgorithmAndTransport) {
        {"--algorithm push-sum", "--algorithm push-sum --topology ring --peers 2", "--algorithm pairwise",
         "--algorithm allreduce", "--topology base --base 2", "--transport local", "--transport shared",
         "--transport ucx", "--transport tcp", "--transport tcp --seal off"}) {
-    const auto ended =
-        gossip("--workers 4 --input in{rank}.npy --output out{rank}.npy --tolerance 1e-4 " + flags);
+    const auto ended = place_.run(
+        "SKEIN_UCX_TLS=tcp $GOSSIP --workers 4 --input in{rank}.npy --output out{rank}.npy --tolerance "
+        "1e-4 " +
+        flags);
     ASSERT_EQ(ended.status, 0) << flags << ended.err;
     expect_means(4, "out", 1e-4);
   }
