@@ -72,7 +72,7 @@ class Door {
   std::list<Guest> waiting_;
   std::optional<End> ended_;
   std::atomic<bool> stop_{false};
-  const Fd bell_;  // an eventfd, rung with stop_; none where descriptors lack
+  const Fd bell_;  // an eventfd, rung with stop_; empty if there was no descriptor for it
   std::thread thread_;
 };
 
