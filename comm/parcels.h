@@ -3,6 +3,7 @@
 #include <atomic>
 #include <deque>
 #include <map>
+#include <unordered_map>
 
 #include "comm/transport.h"
 
@@ -50,7 +51,7 @@ class Parcels {
 
   const int64_t bound_;
   Queues waiting_;
-  std::map<Rank, int64_t> held_;  // bytes per sender; none: 0
+  std::unordered_map<Rank, int64_t> held_;  // bytes per sender; none: 0
   std::atomic<int64_t> arrivals_{0};
 };
 

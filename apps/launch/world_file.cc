@@ -48,6 +48,7 @@ NetworkDefaults read_network(Section& top, WorldFile& w) {
     w.site.message = s.number("message_us", 0) / 1e6;
     w.site.byte = s.number("byte_ns", 0) / 1e9;
     w.site.work = s.number("work_ns", 0) / 1e9;
+    w.site.work_one_way = s.number("work_one_way_ns", 0) / 1e9;
     w.site.crowded.small = s.number("shared", 1, 0.01, 1);
     w.site.crowded.large = s.number("shared_large", w.site.crowded.small, 0.01, 1);
     if (const double large = s.number("large_kb", 0) * 1e3; large > 0) w.site.large = large;

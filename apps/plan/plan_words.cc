@@ -33,6 +33,7 @@ std::string probed_in_words(const Probed& p) {
     s += fmt::format(", of which {:.0f} % are left when messages share them ({:.0f} % beyond {:.0f} kB)",
                      100 * c.small, 100 * c.large, w.site.large / 1e3);
   if (w.site.work > 0) s += fmt::format("; messages cost {:.2g} ns of a core a byte", 1e9 * w.site.work);
+  if (w.site.work_one_way > w.site.work) s += fmt::format(", one way {:.2g}", 1e9 * w.site.work_one_way);
   s += '\n';
   for (const auto& l : w.site.links)
     if (l.rate > 0)

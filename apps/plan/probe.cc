@@ -195,51 +195,101 @@ int64_t bytes_in(const Probed& p, double seconds) {
   return std::clamp(int64_t(seconds / byte), int64_t(1024), kMany) / 4 * 4;
 }
 
-// The middle one of so many steps, in each of which this is sent, to arrive by the end of the step after it.
-double middle_beside(Computing& computing, int count, comm::RingExchange* ring) {
-  std::vector<double> all;
+// Adds the times of so many steps.
+void add_steps(std::vector<double>& all, Computing& computing, int count) {
   for (int i = 0; i < count; ++i) {
     const double from = clock_seconds();
-    if (ring) ring->send();
     computing.step();
-    if (ring && i > 0) ring->receive();
     all.push_back(clock_seconds() - from);
   }
-  if (ring) ring->receive();
-  return middle(all);
 }
 
-// All hosts send at once: while nobody computes, and beside steps half of what the links can carry.
-void crowd(Probed& p, Computing& computing, const Member& me) {
-  if (p.fronts.size() < 2) return;
+// The same where this sends in each step, to arrive by the end of the step after it; so the first of all,
+// beside which nothing arrives, is one more, and does not count.
+void add_steps_beside(comm::RingExchange& ring, std::vector<double>& all, Computing& computing, int count) {
+  ring.send();
+  computing.step();
+  for (int i = 0; i < count; ++i) {
+    const double from = clock_seconds();
+    ring.send();
+    computing.step();
+    ring.receive();
+    all.push_back(clock_seconds() - from);
+  }
+  ring.receive();
+}
+
+double slowest_step(const Probed& p) {
   double slowest = 0;
   for (const ProbedWorker& w : p.workers) slowest = std::max(slowest, w.step());
-  const int count = std::clamp(int(kSeconds / slowest), kFewest, kMost);
-  ProbedExchange sum, gossip, burden;
-  std::unique_ptr<comm::Communicator> between;
-  std::optional<comm::RingExchange> ring;
-  if (std::find(p.fronts.begin(), p.fronts.end(), me.rank) != p.fronts.end()) {
-    between = me.comm.group(p.fronts);
-    const int64_t most = bytes_in(p, kExchange), model = computing.model_bytes();
-    sum.bytes = std::min(model, most), gossip.bytes = std::min(model, most / p.neighbors() / 4 * 4);
-    sum.seconds = comm::seconds_of_sum(*between, sum.bytes, kExchanges, slowest);
-    gossip.seconds = comm::seconds_of_exchange(*between, gossip.bytes, kExchanges);
-    ring.emplace(*between, bytes_in(p, slowest / 2 / p.neighbors()));
-    burden.bytes = ring->bytes();
+  return slowest;
+}
+
+// The same on all ranks, in place of what each has measured: the mean of the fronts.
+void agree(Probed& p, const Member& me, std::initializer_list<ProbedExchange*> all) {
+  for (ProbedExchange* one : all) {
+    const auto rows = comm::gather_numbers(me.comm, {double(one->bytes), one->seconds});
+    *one = {};
+    for (const comm::Rank front : p.fronts) {
+      one->bytes = int64_t(rows[size_t(front)][0]);
+      one->seconds += std::max(0.0, rows[size_t(front)][1]) / double(p.fronts.size());
+    }
+  }
+}
+
+// All hosts send at once while nobody computes.
+void exchange(Probed& p, int64_t model, const Member& me, comm::Communicator* between) {
+  if (between) {
+    const int64_t most = bytes_in(p, kExchange);
+    p.sum.bytes = std::min(model, most), p.gossip.bytes = std::min(model, most / p.neighbors() / 4 * 4);
+    p.sum.seconds = comm::seconds_of_sum(*between, p.sum.bytes, kExchanges, slowest_step(p));
+    p.gossip.seconds = comm::seconds_of_exchange(*between, p.gossip.bytes, kExchanges);
+  }
+  agree(p, me, {&p.sum, &p.gossip});
+}
+
+// And beside steps, as much as the exchange says that links carry in this part of a step. Steps alone and
+// with both kinds of messages take turns, where they are short, because the speed of machines drifts.
+void burden(Probed& p, Computing& computing, const Member& me, comm::Communicator* between) {
+  constexpr double kPart = 0.75;
+  constexpr int kLeast = 3, kTurns = 3;  // steps of a kind in a turn
+  const int ways = p.neighbors();
+  const double step = slowest_step(p), sent = double(p.gossip.bytes) * ways / p.gossip.seconds * step * kPart;
+  const int most = std::clamp(int(kSeconds / 2 / step), kLeast, kMost);
+  const int turns = most < kLeast * kTurns ? 1 : kTurns, count = most / turns;
+  std::optional<comm::RingExchange> both, one;
+  if (between) {
+    const auto bytes = [&](int messages) {
+      return std::clamp<int64_t>(int64_t(sent / messages), 1024, kMany) / 4 * 4;
+    };
+    both.emplace(*between, bytes(ways), comm::RingWays::kBoth);
+    p.burden.bytes = both->bytes();
+    if (ways > 1) one.emplace(*between, bytes(1), comm::RingWays::kOne), p.one_way.bytes = one->bytes();
+  }
+  std::vector<double> alone, with_both, with_one;
+  const auto beside = [&](std::optional<comm::RingExchange>& ring, std::vector<double>& all) {
+    me.comm.barrier();
+    add_steps(alone, computing, (count + 1) / 2);
+    me.comm.barrier();
+    ring ? add_steps_beside(*ring, all, computing, count) : add_steps(all, computing, count + 1);
+  };
+  for (int turn = 0; turn < turns; ++turn) {
+    beside(both, with_both);
+    if (ways > 1) beside(one, with_one);
   }
   me.comm.barrier();
-  const double before = middle_beside(computing, (count + 1) / 2, nullptr);
-  me.comm.barrier();
-  const double with = middle_beside(computing, count, ring ? &*ring : nullptr);
-  me.comm.barrier();
-  burden.seconds = with - (before + middle_beside(computing, (count + 1) / 2, nullptr)) / 2;
-  const auto rows = comm::gather_numbers(me.comm, {double(sum.bytes), sum.seconds, double(gossip.bytes),
-                                                   gossip.seconds, double(burden.bytes), burden.seconds});
-  const auto& first = rows[size_t(p.fronts.front())];
-  p.sum = {int64_t(first[0]), first[1]}, p.gossip = {int64_t(first[2]), first[3]};
-  p.burden.bytes = int64_t(first[4]);
-  for (const comm::Rank front : p.fronts)
-    p.burden.seconds += std::max(0.0, rows[size_t(front)][5]) / double(p.fronts.size());
+  p.burden.seconds = middle(with_both) - middle(alone);
+  if (ways > 1) p.one_way.seconds = middle(with_one) - middle(alone);
+  agree(p, me, {&p.burden, &p.one_way});
+}
+
+void crowd(Probed& p, Computing& computing, const Member& me) {
+  if (p.fronts.size() < 2) return;
+  std::unique_ptr<comm::Communicator> between;
+  if (std::find(p.fronts.begin(), p.fronts.end(), me.rank) != p.fronts.end())
+    between = me.comm.group(p.fronts);
+  exchange(p, computing.model_bytes(), me, between.get());
+  burden(p, computing, me, between.get());
 }
 
 }  // namespace

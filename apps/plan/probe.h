@@ -34,8 +34,10 @@ struct Probed {
   std::vector<comm::LinkTimes> within;   // two workers of one host; empty: none has two
   ProbedExchange sum = {};               // of all of their vectors
   ProbedExchange gossip = {};            // such a message to each of the two neighbors in a ring, or the one
-  ProbedExchange burden = {};  // the same in a step; by how many seconds it is then longer, on average
-  GradientPlan ghost;          // of the model
+  // Such messages in a step, and one of as many bytes in all to the next only, if there are three; by how
+  // many seconds the step is then longer, on average.
+  ProbedExchange burden = {}, one_way = {};
+  GradientPlan ghost;  // of the model
   int64_t steps_per_epoch = 0, global_batch = 0;
   double seconds = 0;  // that it took
   int neighbors() const { return fronts.size() > 2 ? 2 : 1; }

@@ -37,15 +37,19 @@ void add_hosts(const Probed& p, WorldFile& w) {
   std::map<std::string, int> machines;
   std::map<std::string, double> workers_of;
   for (const ProbedWorker& one : p.workers) ++workers_of[one.machine];
-  const double sent = double(p.fronts.size()) * p.neighbors() * double(p.burden.bytes);
+  const double fronts = double(p.fronts.size());
+  const double sent = fronts * p.neighbors() * double(p.burden.bytes),
+               one_way = fronts * double(p.one_way.bytes);
   for (size_t r = 0; r < p.workers.size(); ++r) {
     const ProbedWorker& one = p.workers[r];
     const auto [machine, fresh] = machines.emplace(one.machine, int(machines.size()));
     const bool crowded = one.crowded > kCrowded, shared = crowded || is_burden(p);
     const double cores = workers_of[one.machine] / (crowded ? one.crowded : 1);
     if (fresh) w.site.machines.push_back({text(one.host), shared ? cores : 0});
-    if (fresh && is_burden(p))  // the machine's share of all that is sent, by all of its cores
+    if (fresh && is_burden(p)) {  // the machine's share of all that is sent, by all of its cores
       w.site.work += p.burden.seconds * cores / sent;
+      if (one_way > 0) w.site.work_one_way += p.one_way.seconds * cores / one_way;
+    }
     const double alone = one.step() / one.crowded;
     if (r > 0 && one.network == p.workers[r - 1].network) {
       ++w.site.hosts.back().workers;
@@ -144,7 +148,7 @@ WorldFile world_of(const Probed& p) {
 WorldFile without_network_bounds(WorldFile w) {
   for (SitePlan::Host& h : w.site.hosts) h.rate = h.latency = 0;
   w.site.links.clear();
-  w.site.message = w.site.byte = w.site.work = 0;
+  w.site.message = w.site.byte = w.site.work = w.site.work_one_way = 0;
   return w;
 }
 

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include <algorithm>
-
 #include "comm/communicator/words.h"
 
 namespace skein::comm {
@@ -20,20 +18,21 @@ double longest_of_all(Communicator& c, double mine) {
 
 }  // namespace
 
-RingExchange::RingExchange(Communicator& c, int64_t bytes) : comm_(c), payload_(Tensor::zeros({bytes / 4})) {
+RingExchange::RingExchange(Communicator& c, int64_t bytes, RingWays ways)
+    : comm_(c), payload_(Tensor::zeros({bytes / 4})) {
   CHECK(bytes > 0 && bytes % 4 == 0 && c.size() > 1, bytes, c.size());
-  const Rank n = c.size();
-  neighbors_.push_back((c.rank() + 1) % n);
-  if (n > 2) neighbors_.push_back((c.rank() + n - 1) % n);
+  const Rank n = c.size(), next = (c.rank() + 1) % n, last = (c.rank() + n - 1) % n;
+  to_ = {next}, from_ = {last};
+  if (ways == RingWays::kBoth && n > 2) to_.push_back(last), from_.push_back(next);
 }
 
 void RingExchange::send() {
-  for (const Rank r : neighbors_) comm_.push(r, kAround, sent_, 1, payload_);
+  for (const Rank r : to_) comm_.push(r, kAround, sent_, 1, payload_);
   ++sent_;
 }
 
 void RingExchange::receive() {
-  for (const Rank r : neighbors_) comm_.take(r, kAround, received_, payload_);
+  for (const Rank r : from_) comm_.take(r, kAround, received_, payload_);
   ++received_;
 }
 

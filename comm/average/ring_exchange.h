@@ -1,4 +1,4 @@
-// RingExchange: messages of all ranks at the same time, each to its two neighbors in a ring.
+// RingExchange: messages of all ranks at the same time, each to its neighbors in a ring.
 #pragma once
 #include <vector>
 
@@ -6,21 +6,24 @@
 
 namespace skein::comm {
 
+// kOne: to the next rank only. Then acknowledgments travel by themselves, which otherwise ride on data.
+enum class RingWays { kOne, kBoth };
+
 // Every rank calls send() and receive() equally often. Messages belong to rounds (kRounds), as those of
 // gossip. Two ranks are each other's only neighbor.
 class RingExchange {
  public:
   // The communicator outlives this; `bytes` of a message, a multiple of 4.
-  RingExchange(Communicator&, int64_t bytes);
-  void send();     // a message to each neighbor
-  void receive();  // waits for the first message of each neighbor that has not been received
+  RingExchange(Communicator&, int64_t bytes, RingWays = RingWays::kBoth);
+  void send();     // a message to each neighbor, or to the next
+  void receive();  // waits for the first message of each of its senders that has not been received
   int64_t bytes() const { return payload_.bytes(); }
-  int64_t neighbors() const { return int64_t(neighbors_.size()); }
+  int64_t messages() const { return int64_t(to_.size()); }  // that a rank sends at once
 
  private:
   Communicator& comm_;
   const Tensor payload_;
-  std::vector<Rank> neighbors_;
+  std::vector<Rank> to_, from_;
   int64_t sent_ = 0, received_ = 0;
 };
 

@@ -70,10 +70,22 @@ void Network::add(Link& l, Load one) {
   if (l.loads.size() == 1) flow(l);
 }
 
+// What flows against another message makes that one cheaper too, and is given its savings.
+double Network::work(Link& l, double bytes) {
+  const SitePlan& p = site_->plan();
+  const double more = p.work_one_way - p.work;
+  if (more <= 0) return p.work * bytes;
+  double& other = link({l.ends.second, l.ends.first}).one_way;
+  const double both = std::min(bytes, other);
+  other -= both, l.one_way = bytes - both;
+  return std::max(0.0, p.work * bytes + more * (l.one_way - both));
+}
+
 void Network::flow(Link& l) {
   const Load& first = l.loads.front();
   const auto end = [this, &l] {
     if (--l.flows > 0) return;
+    l.one_way = 0;
     const Load done = std::move(l.loads.front());
     l.loads.pop_front();
     done.through();
@@ -84,8 +96,8 @@ void Network::flow(Link& l) {
   course.large = first.bytes > site_->plan().large;
   l.flows = 1;
   if (course.through.empty() || first.bytes == 0) return end();
-  for (const Worker w : {l.ends.first, l.ends.second})
-    l.flows += site_->work(host_of(w), site_->plan().work * first.bytes / 2, end);
+  const double half = work(l, first.bytes) / 2;
+  for (const Worker w : {l.ends.first, l.ends.second}) l.flows += site_->work(host_of(w), half, end);
   site_->fluid().begin(std::move(course), first.bytes, end);
 }
 
@@ -121,15 +133,14 @@ void Network::deliver(Link& l, int64_t number, Clock::time_point leaves, std::fu
 
 void Network::send_datagram(Worker from, Worker to, double bytes, std::function<void()> arrive) {
   const Weather& w = weather_;
-  const Draw draw{w.seed, Purpose::kFault, ~uint64_t(datagrams_[{from, to}]++),
-                  uint32_t(from * kMostWorkers + to)};
+  Link& l = link({from, to});
+  const Draw draw{w.seed, Purpose::kFault, ~uint64_t(l.datagrams++), uint32_t(from * kMostWorkers + to)};
   if (double(draw.unit(0)) < w.loss) return void(++counts_.lost);
   const uint64_t copies = double(draw.unit(1)) < w.duplication ? 2 : 1;
   for (uint64_t copy = 0; copy < copies; ++copy) {
     std::function<void()> one = copy + 1 < copies ? arrive : std::move(arrive);
-    baton_.at(baton_.now() +
-                  in_seconds(w.latency + w.jitter * double(draw.unit(2 + copy)) +
-                             (w.bandwidth > 0 ? bytes / w.bandwidth : 0) + path(link({from, to})).latency),
+    baton_.at(baton_.now() + in_seconds(w.latency + w.jitter * double(draw.unit(2 + copy)) +
+                                        (w.bandwidth > 0 ? bytes / w.bandwidth : 0) + path(l).latency),
               [this, from, to, one = std::move(one)]() mutable {
                 if (reaches(from, to)) baton_.hear(to, std::move(one));
               });

@@ -60,13 +60,14 @@ class Network {
   using Ends = std::pair<Worker, Worker>;
   struct Link {  // one direction between two workers
     Ends ends;
-    int64_t sent = 0;
+    int64_t sent = 0, datagrams = 0;
     int64_t latest = -1;                     // the highest number that has come
     Clock::time_point last{};                // when all that was sent so far will have come
     std::deque<std::function<void()>> held;  // by a cut, in order of arrival
     std::optional<Site::Path> path;          // through the site
     std::deque<Load> loads;                  // that have not flowed yet; the first one flows
     int flows = 0;                           // of the first one and of its work, that have not ended
+    double one_way = 0;                      // bytes of the first one that nothing has answered yet
   };
   Clock::time_point& free_at(Worker);  // when the network has taken what a worker gave it
   Clock::time_point taken(Worker from, double bytes);
@@ -74,7 +75,8 @@ class Network {
   void load(Link&, Clock::time_point from, Load);
   void add(Link&, Load);
   void flow(Link&);
-  Link& link(Ends);  // stays where it is
+  double work(Link&, double bytes);  // seconds of a core, for both ends
+  Link& link(Ends);                  // stays where it is
   const Site::Path& path(Link&);
   int host_of(Worker) const;
   void carry(Link&, Clock::time_point, std::function<void()> arrive);
@@ -86,7 +88,6 @@ class Network {
     size_t operator()(const Ends& e) const { return size_t(e.first << 32 ^ e.second) * 0x9E3779B97F4A7C15u; }
   };
   std::unordered_map<Ends, Link, HashOfEnds> links_;
-  std::map<Ends, int64_t> datagrams_;  // sent so far
   std::vector<Clock::time_point> free_at_;
   std::set<Ends> cut_;
   Counts counts_;

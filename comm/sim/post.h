@@ -1,7 +1,7 @@
 // Post: carries the datagrams of a simulated world between ports that are open.
 #pragma once
 #include <deque>
-#include <map>
+#include <unordered_map>
 
 #include "comm/datagram_port.h"
 #include "comm/sim/network.h"
@@ -18,7 +18,7 @@ class Post {
   class SimPort;
   Baton& baton_;
   Network& network_;
-  std::map<int, SimPort*> ports_;
+  std::unordered_map<int, SimPort*> ports_;
   int lowest_free_ = 1;  // or some number below it
 };
 

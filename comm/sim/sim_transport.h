@@ -1,6 +1,8 @@
 // SimTransport: one worker's transport in one epoch of a simulated world.
 #pragma once
+#include <map>
 #include <set>
+#include <unordered_map>
 
 #include "comm/mailbox.h"
 #include "comm/sim/collective_times.h"
@@ -18,8 +20,8 @@ struct World::Round {
   const std::vector<Id> members;
   const std::vector<Worker> workers;
   std::vector<std::unique_ptr<Mailbox>> boxes;
-  std::vector<std::map<Rank, int64_t>> flying;  // bytes on their way: flying[from][to]
-  std::vector<bool> open;                       // whose transport is, or is about to be
+  std::vector<std::unordered_map<Rank, int64_t>> flying;  // bytes on their way: flying[from][to]
+  std::vector<bool> open;                                 // whose transport is, or is about to be
   struct Meeting {
     std::set<Rank> waiting, come;  // before it is formed: who waits, and who ever did
     bool formed = false;
@@ -67,7 +69,7 @@ class SimTransport final : public Transport {
   World& world_;
   const std::shared_ptr<World::Round> round_;
   const Rank rank_;
-  std::map<Rank, std::unique_ptr<Endpoint>> ways_;
+  std::unordered_map<Rank, std::unique_ptr<Endpoint>> ways_;
   SimCollectives collectives_;
   bool failed_ = false;
 };

@@ -41,7 +41,9 @@ struct SitePlan {
   std::vector<Link> links;
   double message = 0;  // seconds of its sender that a message takes, one after the other,
   double byte = 0;     // and each of its bytes
-  double work = 0;     // seconds of a core that a byte costs the hosts of its two ends, half each
+  double work = 0;     // seconds of a core that a byte costs the hosts of its two ends, half each,
+  // if it is more, while nothing flows the other way between the two, on which acknowledgments could ride
+  double work_one_way = 0;
   double goodput = 1;  // share of every rate that is left for payloads and headers
   // What is left of a cable's rate while several messages use it, in one direction or in both: they lose
   // packets, or wait for acknowledgments behind each other's bytes. Large are those of more than `large`.

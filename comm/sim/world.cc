@@ -34,7 +34,7 @@ World::World(const WorldOptions& o)
 World::~World() { baton_.end(); }
 
 void World::compute(double seconds, double cores) {
-  site_ ? site_->compute(host_of(me()), seconds, cores) : spend(seconds);
+  site_ ? site_->compute(site_->host_of(int(baton_.here()) - 1), seconds, cores) : spend(seconds);
 }
 
 double World::now() const {

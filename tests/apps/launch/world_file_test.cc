@@ -25,6 +25,7 @@ mbit_per_s = 1000
 latency_ms = 0.5
 message_us = 20
 work_ns = 4
+work_one_way_ns = 5
 large_kb = 500
 shared = 0.9
 shared_large = 0.75
@@ -69,6 +70,7 @@ kills_per_hour = 36
   EXPECT_EQ(w.pace.ahead, 0.05);
   EXPECT_DOUBLE_EQ(w.site.message, 20e-6);
   EXPECT_DOUBLE_EQ(w.site.work, 4e-9);
+  EXPECT_DOUBLE_EQ(w.site.work_one_way, 5e-9);
   EXPECT_EQ(w.site.large, 5e5);
   EXPECT_EQ(w.site.crowded.small, 0.9);
   EXPECT_EQ(w.site.crowded.large, 0.75);

@@ -103,6 +103,8 @@ TEST(ProbedWorld, HasTheWorkOfMessages) {
   p.burden = {1'000'000, 0.01};
   const WorldFile w = world_of(p);
   EXPECT_NEAR(w.site.work, 0.01 / 2e6, 1e-12);
+  p.one_way = {2'000'000, 0.012};  // of each host to the next
+  EXPECT_NEAR(world_of(p).site.work_one_way, 0.012 / 2e6, 1e-12);
   for (const auto& m : w.site.machines) EXPECT_EQ(m.cores, 1);
   p.burden.seconds = 0.0005;  // less than noise
   EXPECT_EQ(world_of(p).site.work, 0);

@@ -43,16 +43,17 @@ TEST(RingExchange, SumsTakeTheTimeOfTheirVolumeWithoutThePause) {
 // A rank may be a message ahead of its neighbors, and none is mistaken for another.
 TEST(RingExchange, MayBeBehindOrAhead) {
   for (const int n : {2, 4})
-    in_local_world(n, [](Communicator& c) {
-      RingExchange ring(c, 4096);
-      EXPECT_EQ(ring.bytes(), 4096);
-      EXPECT_EQ(ring.neighbors(), c.size() == 2 ? 1 : 2);
-      for (int i = 0; i < 20; ++i) {
-        ring.send();
-        if (i > 0) ring.receive();
-      }
-      ring.receive();
-    });
+    for (const RingWays ways : {RingWays::kBoth, RingWays::kOne})
+      in_local_world(n, [&](Communicator& c) {
+        RingExchange ring(c, 4096, ways);
+        EXPECT_EQ(ring.bytes(), 4096);
+        EXPECT_EQ(ring.messages(), c.size() > 2 && ways == RingWays::kBoth ? 2 : 1);
+        for (int i = 0; i < 20; ++i) {
+          ring.send();
+          if (i > 0) ring.receive();
+        }
+        ring.receive();
+      });
 }
 
 }  // namespace
