@@ -24,8 +24,17 @@ struct Plan {
   int64_t block_cells;                               // in both operands of a block
   std::vector<int64_t> first_channel, first_output;  // of groups and of panels
   Tensor zeros;                                      // a pixel of x or dy outside the image
+  // Whether x is packed group by group, each of which then meets all panels of dy; else all of x is, and each
+  // panel, which is larger than a group, stays in the first-level cache while it meets all groups.
+  bool by_group;
   int64_t tile() const { return tiles.rows * tiles.lanes; }
   int64_t size() const { return panels * taps * groups.count * tile(); }
+  // Where a tile lies among the sums: in the order in which they are added to.
+  int64_t place(int64_t group, int64_t panel, int64_t tap) const {
+    return (by_group ? (group * panels + panel) * taps + tap : (panel * taps + tap) * groups.count + group) *
+           tile();
+  }
+  int64_t held() const { return by_group ? 1 : groups.count; }  // groups of x at once
   int64_t cells(int64_t pixels) const { return (pixels + kind.elements - 1) / kind.elements; }
 };
 
@@ -40,9 +49,19 @@ Plan plan_of(const ConvArgs& c) {
   std::vector<int64_t> first_channel, first_output;
   for (int64_t i = 0; i < groups.count; ++i) first_channel.push_back(groups.first(i));
   for (int64_t i = 0; i < all; ++i) first_output.push_back(i * tiles.lanes);
-  return {kind,       tiles,         merged,       merged ? R : R * S,
-          channels,   all,           groups,       merged ? C : slot,
-          slot << 13, first_channel, first_output, Tensor::zeros({std::max(C, O)}, c.x.dtype())};
+  return {kind,
+          tiles,
+          merged,
+          merged ? R : R * S,
+          channels,
+          all,
+          groups,
+          merged ? C : slot,
+          slot << 13,
+          first_channel,
+          first_output,
+          Tensor::zeros({std::max(C, O)}, c.x.dtype()),
+          kernels().width > 8};
 }
 
 // Some pixels, and in pairs those beside them; `zeros` where there is none.
@@ -63,10 +82,11 @@ struct Piece {
 };
 
 // What a block's tiles read: dy [panel][cell of pixels][lanes], x [row][column][slot] of one group at a time,
-// which then stays in the first-level cache; or all channels side by side, as in the images themselves.
+// which then stays in the first-level cache, or of one group after the other; or all channels side by side,
+// as in the images themselves.
 struct Operands {
   const Cell *x, *dy;
-  bool by_group;
+  bool packed;
   int64_t width;  // in x: columns
   Pixels pixels;
   int64_t panel, dy_step;  // in dy: cells from one panel and from one pixel to the next
@@ -103,7 +123,8 @@ Operands take_points(const ConvArgs& c, const Plan& plan, const Piece& b, Memory
     for (int64_t p = b.first; p < b.last; ++p)
       take_row(plan, c.x, (n * H + p * stride) * W * C, stride * C, Q, memory.seen);
   const int64_t all = int64_t(memory.seen.a.size());
-  return {grow(memory.inputs, all * plan.slot), nullptr, true, all, {1, 1, all, 0, 0, plan.slot}, 0, 0};
+  Cell* const x = grow(memory.inputs, plan.held() * all * plan.slot);
+  return {x, nullptr, true, all, {1, 1, all, 0, 0, plan.slot}, 0, 0};
 }
 
 // Adds one row of a window, zero outside the image. In pairs each column brings along the one that the
@@ -127,7 +148,7 @@ Operands take_windows(const ConvArgs& c, const Plan& plan, const Piece& b, Memor
   for (int64_t n = b.image; n < b.image + b.images; ++n)
     for (int64_t h = r.top; h < r.bottom; ++h) take_window(c, plan, n, h, r, memory.seen);
   const int64_t row = r.width() * plan.slot, image = r.height() * row;
-  Cell* const x = grow(memory.inputs, b.images * image + 32);
+  Cell* const x = grow(memory.inputs, (plan.merged ? 1 : plan.held()) * b.images * image + 32);
   Cell* to = x;
   if (plan.merged)
     visit_float(c.x.dtype(), [&](auto zero) {
@@ -153,10 +174,11 @@ void add_bias(float* bias, const T* dy, int64_t pixels, int64_t O) {
 bool is_pointwise(const ConvArgs& c) { return c.w.dim(1) == 1 && c.w.dim(2) == 1 && c.geometry.padding == 0; }
 
 // Cells of one f32 are what images of f32 are made of, so windows of one pixel and full panels need no copy.
-// Of pixels with more channels the panels would lie so far apart that they share places in a cache.
+// Of pixels with more channels the panels would lie so far apart that they share places in a cache; in the
+// smaller caches of processors with AVX2 alone they always do.
 bool in_place(const ConvArgs& c, const Plan& plan) {
   constexpr int64_t kMost = 512;
-  if (std::max(c.x.dim(3), c.y.dim(3)) > kMost) return false;
+  if (!plan.by_group || std::max(c.x.dim(3), c.y.dim(3)) > kMost) return false;
   return is_pointwise(c) && !plan.merged && plan.kind.elements == 1 && c.x.dtype() == kF32 &&
          c.y.dim(3) % plan.tiles.lanes == 0;
 }
@@ -193,31 +215,35 @@ Operands pack(const ConvArgs& c, const Plan& plan, const Piece& b, Memory& memor
   return from;
 }
 
-// Adds the products of a group of channels with all panels to its tiles of `sums`.
-void add_group(const ConvArgs& c, const Plan& plan, const Operands& from, int64_t i, float* sums, bool add) {
+// Adds the products of some groups of channels with all panels to their tiles of `sums`. `group`: cells from
+// one group of x to the next, where they are packed.
+void add_groups(const ConvArgs& c, const Plan& plan, const Operands& from, int64_t first, int64_t last,
+                int64_t group, float* sums, bool add) {
   const int64_t S = c.w.dim(2);
-  const Cell* x = from.x + (from.by_group ? 0 : plan.groups.first(i));
   for (int64_t j = 0; j < plan.panels; ++j)
     for (int64_t t = 0; t < plan.taps; ++t) {
       const int64_t tr = plan.merged ? t : t / S, ts = plan.merged ? 0 : t % S;
-      plan.tiles.outer[plan.groups.size(i) - 1](
-          {.x = x + (tr * from.width + ts) * c.geometry.dilation * plan.slot,
-           .y = from.dy + j * from.panel,
-           .at = from.pixels,
-           .y_step = from.dy_step,
-           .sums = sums + ((i * plan.panels + j) * plan.taps + t) * plan.tile(),
-           .add = add});
+      const Cell* const x = from.x + (tr * from.width + ts) * c.geometry.dilation * plan.slot;
+      for (int64_t i = first; i < last; ++i)
+        plan.tiles.outer[plan.groups.size(i) - 1](
+            {.x = x + (from.packed ? (i - first) * group : plan.groups.first(i)),
+             .y = from.dy + j * from.panel,
+             .at = from.pixels,
+             .y_step = from.dy_step,
+             .sums = sums + plan.place(i, j, t),
+             .add = add});
     }
 }
 
 void add_block(const ConvArgs& c, const Plan& plan, const Piece& b, float* sums, float* bias, bool add) {
   thread_local Memory memory;
   const Operands from = !bias && in_place(c, plan) ? images(c, plan, b) : pack(c, plan, b, memory, bias);
-  for (int64_t i = 0; i < plan.groups.count; ++i) {
-    if (from.by_group)
+  const int64_t all = plan.groups.count, group = int64_t(memory.seen.a.size()) * plan.slot;
+  for (int64_t i = 0, held = plan.held(); i < all; i += held) {
+    if (from.packed)
       pack_pixels(plan, memory.seen, c.x.dtype(), grow(memory.inputs, 0), plan.slot,
-                  plan.first_channel.data() + i, 1, plan.channels);
-    add_group(c, plan, from, i, sums, add);
+                  plan.first_channel.data() + i, held, plan.channels);
+    add_groups(c, plan, from, i, i + held, group, sums, add);
   }
 }
 
@@ -238,8 +264,7 @@ void gather(const ConvArgs& c, const Plan& plan, const float* sums, int64_t thre
       constexpr int64_t kWide = 16;  // at least kMostRows
       float tile[kMostRows * kMostLanes], turned[kMostLanes * kWide];
       const int64_t group = i % groups.count, rows = groups.size(group);
-      add_up(tile, sums + ((group * plan.panels + j) * plan.taps + i / groups.count) * plan.tile(),
-             rows * lanes, plan.size(), threads);
+      add_up(tile, sums + plan.place(group, j, i / groups.count), rows * lanes, plan.size(), threads);
       kernels().transpose(reinterpret_cast<Cell*>(turned), kWide, reinterpret_cast<const Cell*>(tile), rows,
                           lanes);
       float* dw = c.w.data<float>() + j * lanes * K + i / groups.count * plan.channels + groups.first(group);
