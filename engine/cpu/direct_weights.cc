@@ -174,8 +174,8 @@ void add_bias(float* bias, const T* dy, int64_t pixels, int64_t O) {
 bool is_pointwise(const ConvArgs& c) { return c.w.dim(1) == 1 && c.w.dim(2) == 1 && c.geometry.padding == 0; }
 
 // Cells of one f32 are what images of f32 are made of, so windows of one pixel and full panels need no copy.
-// Of pixels with more channels the panels would lie so far apart that they share places in a cache; in the
-// smaller caches of processors with AVX2 alone they always do.
+// Of pixels with more channels the panels would lie so far apart that they share places in a cache; with AVX2
+// alone, where caches are smaller, copies win on the whole.
 bool in_place(const ConvArgs& c, const Plan& plan) {
   constexpr int64_t kMost = 512;
   if (!plan.by_group || std::max(c.x.dim(3), c.y.dim(3)) > kMost) return false;

@@ -82,7 +82,7 @@ void tile_product(const TileProduct& t) {
     const Cell *p[M], *ahead[M];
 #pragma GCC unroll 12
     for (int i = 0; i < M; ++i) p[i] = t.in[i] + t.tap[tap], ahead[i] = next[i] + t.tap[tap];
-    if constexpr (kWidth<V> <= 8) {  // to look ahead took a tenth longer than it saved
+    if constexpr (kWidth<V> <= 8) {  // where looking ahead costs more than it saves
 #pragma GCC unroll 2
       for (int64_t k = 0; k < t.depth; ++k, b += kLanes) {
         const Lanes<C, N> lanes(b);
