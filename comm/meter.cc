@@ -2,6 +2,7 @@
 #include "comm/meter.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace skein::comm {
 
@@ -24,30 +25,38 @@ int64_t Trace::left_out() const {
 void Cover::add(double begin, double end) {
   begin = std::max(begin, folded_until_);
   if (!(end > begin)) return;
-  // The first part that begins later. It is looked for from the end, near which almost all are added: where
-  // a process holds thousands of ranks, a search through the whole tree misses the cache at every level.
-  auto i = parts_.end();
-  while (i != parts_.begin() && std::prev(i)->first > begin) --i;
-  if (i == parts_.end() && !parts_.empty() && std::prev(i)->second >= begin) {  // goes on with the last one
-    double& last = std::prev(i)->second;
-    in_parts_ += std::max(end, last) - last, last = std::max(end, last);
-    return;
+  auto from = parts_.end();  // of the parts that it meets; from the end, near which almost all are added
+  while (from != parts_.begin() && std::prev(from)->end >= begin) --from;
+  auto to = from;
+  for (; to != parts_.end() && to->begin <= end; ++to) {
+    in_parts_ -= to->end - to->begin;
+    begin = std::min(begin, to->begin), end = std::max(end, to->end);
   }
-  if (i != parts_.begin() && std::prev(i)->second >= begin) begin = (--i)->first;
-  while (i != parts_.end() && i->first <= end) {
-    end = std::max(end, i->second);
-    in_parts_ -= i->second - i->first;
-    i = parts_.erase(i);
-  }
-  parts_.emplace_hint(i, begin, end);
   in_parts_ += end - begin;
-  if (parts_.size() <= kParts) return;
-  while (parts_.size() > kParts / 2) {
-    const double length = parts_.begin()->second - parts_.begin()->first;
-    folded_ += length, in_parts_ -= length;
-    folded_until_ = parts_.begin()->second;
-    parts_.erase(parts_.begin());
+  if (from == to) {
+    parts_.insert(from, {begin, end});
+  } else {
+    *from = {begin, end};
+    parts_.erase(from + 1, to);
   }
+  if (std::ssize(parts_) <= kParts) return;
+  const auto kept = parts_.begin() + kParts / 2;
+  for (auto i = parts_.begin(); i != kept; ++i) folded_ += i->end - i->begin, in_parts_ -= i->end - i->begin;
+  folded_until_ = std::prev(kept)->end;
+  parts_.erase(parts_.begin(), kept);
+}
+
+// The latest first, which almost always is the one; what is newer than all is none of them.
+const Meter::Transfer* Meter::Transfers::find(int64_t step) const {
+  if (step > highest_) return nullptr;
+  for (size_t i = added_; i > 0 && i + kMost > added_; --i)
+    if (const Transfer& t = last_[(i - 1) % kMost]; t.step == step) return &t;
+  return nullptr;
+}
+
+void Meter::Transfers::add(const Transfer& t) {
+  last_[added_++ % kMost] = t;
+  highest_ = std::max(highest_, t.step);
 }
 
 bool Meter::turn(bool on) { return on_.exchange(on); }
@@ -78,11 +87,9 @@ void Meter::moved(int64_t bytes) {
 void Meter::pushed(uint32_t communicator, const Header& h, double now) {
   if (!counts()) return;
   const std::lock_guard lock(mutex_);
-  std::deque<Transfer>& transfers = transfers_[{communicator, h.tag}];
-  for (const Transfer& f : transfers)
-    if (f.step == h.step) return;  // a push to several peers begins with the first
-  transfers.push_back({h.step, now});
-  if (transfers.size() > kTransfers) transfers.pop_front();
+  Transfers& transfers = transfers_[{communicator, h.tag}];
+  if (transfers.find(h.step)) return;  // a push to several peers begins with the first
+  transfers.add({h.step, now});
 }
 
 void Meter::took(uint32_t communicator, const Message& m) {
@@ -90,8 +97,8 @@ void Meter::took(uint32_t communicator, const Message& m) {
   const std::lock_guard lock(mutex_);
   const auto transfers = transfers_.find({communicator, m.tag});
   if (transfers == transfers_.end()) return;
-  for (const Transfer& f : transfers->second)
-    if (f.step == m.step) arrived({Track::kTransfer, "message", f.began, m.arrived, m.step, m.bytes, m.from});
+  if (const Transfer* f = transfers->second.find(m.step))
+    arrived({Track::kTransfer, "message", f->began, m.arrived, m.step, m.bytes, m.from});
 }
 
 void Meter::transfer(const char* name, double began, double landed, int64_t bytes) {

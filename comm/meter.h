@@ -1,9 +1,9 @@
 // Meter: what a rank sent, how long its transfers were under way, and how long it waited for them.
 #pragma once
 #include <atomic>
-#include <deque>
 #include <limits>
 #include <map>
+#include <vector>
 
 #include "comm/threads.h"
 #include "comm/trace.h"
@@ -25,9 +25,12 @@ class Cover {
   double length() const { return folded_ + in_parts_; }
 
  private:
-  static constexpr size_t kParts = 256;  // more are folded into one number, the oldest first
-  std::map<double, double> parts_;       // begin and end, disjoint
-  double in_parts_ = 0;                  // their length together
+  static constexpr ptrdiff_t kParts = 256;  // more are folded into one number, the oldest first
+  struct Part {
+    double begin, end;
+  };
+  std::vector<Part> parts_;  // in order, disjoint
+  double in_parts_ = 0;      // their length together
   double folded_ = 0, folded_until_ = -std::numeric_limits<double>::infinity();
 };
 
@@ -58,14 +61,24 @@ class Meter {
     int64_t step;
     double began;
   };
-  static constexpr size_t kTransfers = 64;  // that may be under way for one tag; the oldest are forgotten
-  void arrived(const Span&);                // under the lock
+  // Those of one tag that may be under way. The oldest are forgotten.
+  struct Transfers {
+    static constexpr size_t kMost = 64;
+    const Transfer* find(int64_t step) const;
+    void add(const Transfer&);
+
+   private:
+    Transfer last_[kMost];
+    size_t added_ = 0;
+    int64_t highest_ = -1;  // step of all that were added
+  };
+  void arrived(const Span&);  // under the lock
 
   const uint64_t computes_ = this_thread();
   std::atomic<bool> on_{true};
   std::atomic<int64_t> messages_{0}, bytes_{0}, to_others_{0};
   mutable std::mutex mutex_;
-  std::map<std::pair<uint32_t, Tag>, std::deque<Transfer>> transfers_;
+  std::map<std::pair<uint32_t, Tag>, Transfers> transfers_;
   Cover in_flight_;
   double waited_ = 0;
   Trace* trace_ = nullptr;

@@ -12,8 +12,12 @@ namespace skein::apps {
 namespace {
 
 // Where collectives are messages, each rank has its part of each slice, and so many numbers make parts equal.
-// Elsewhere they need only tell a model's slices apart, and a world of ten thousand has to fit into memory.
-int64_t ghost_numbers(int64_t workers) { return workers <= comm::sim::kMostByMessages ? 1 << 16 : 256; }
+// Elsewhere they need only tell a model's slices apart, and a world of ten thousand spends its time with
+// waiting for memory.
+int64_t ghost_numbers(int64_t workers) {
+  constexpr int64_t kAll = 1 << 18;
+  return workers <= comm::sim::kMostByMessages ? 1 << 16 : std::clamp<int64_t>(kAll / workers, 64, 256);
+}
 
 FlatModel quadratic_model(const GradientPlan& g) {
   return {.parameters = g.dimension,

@@ -98,7 +98,7 @@ Fluid::Flow Fluid::begin(Course course, double amount, std::function<void()> don
   const Flow f = ++begun_;
   if (const auto place = even_place_for(course)) {
     Even& even = *resources_[*place].even;
-    for (size_t r : course.through) resources_[r].flows.insert(f);
+    for (size_t r : course.through) resources_[r].flows.push_back(f);
     even.most = std::min(even.most, most_but_in(*place, course));
     even.flows.join(f, amount, baton_.now());
     flows_.emplace(f, State{std::move(course), amount, 0, baton_.now(), {}, std::move(done), place});
@@ -109,10 +109,10 @@ Fluid::Flow Fluid::begin(Course course, double amount, std::function<void()> don
   for (size_t r : course.through) {
     Resource& used = resources_.at(r);
     if (!used.flows.empty())
-      if (const auto held = flows_.at(*used.flows.begin()).evenly) dissolve(*held);
+      if (const auto held = flows_.at(used.flows.front()).evenly) dissolve(*held);
     each_beside(used, [&](Flow) { shares = true; });
     alone = std::min(alone, used.capacity);
-    used.flows.insert(f);
+    used.flows.push_back(f);
   }
   State& state =
       flows_.emplace(f, State{std::move(course), amount, 0, baton_.now(), {}, std::move(done)}).first->second;
@@ -126,13 +126,15 @@ void Fluid::cancel(Flow f) {
   if (const auto i = flows_.find(f); i != flows_.end()) remove(i);
 }
 
+void Fluid::leave(Resource& r, Flow f) { r.flows.erase(std::lower_bound(r.flows.begin(), r.flows.end(), f)); }
+
 // Those that shared a resource with it may be faster from now on.
 void Fluid::remove(Flows::iterator i) {
   const auto& [flow, state] = *i;
   if (state.evenly) return remove_evenly(i);
   if (state.ends) baton_.cancel(*state.ends);
   for (size_t r : state.course.through) {
-    resources_[r].flows.erase(flow);
+    leave(resources_[r], flow);
     each_beside(resources_[r], [&](Flow other) { changed_.insert(other); });
   }
   changed_.erase(flow);
@@ -277,7 +279,7 @@ void Fluid::remove_evenly(Flows::iterator i) {
   const size_t place = *i->second.evenly;
   Even& even = *resources_[place].even;
   even.flows.leave(i->first, baton_.now());
-  for (size_t r : i->second.course.through) resources_[r].flows.erase(i->first);
+  for (size_t r : i->second.course.through) leave(resources_[r], i->first);
   flows_.erase(i);
   if (even.flows.size() == 0 || even.most < even.flows.rate()) return dissolve(place);
   await_first(place);

@@ -2,9 +2,9 @@
 // max-min fair rate.
 #pragma once
 #include <limits>
-#include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "comm/sim/baton.h"
@@ -68,13 +68,13 @@ class Fluid {
     double capacity;
     Crowded crowded;
     std::optional<size_t> opposite = {};
-    std::set<Flow> flows = {};
+    std::vector<Flow> flows = {};  // in order
     std::unique_ptr<Even> even = {};
   };
   template <class F>
   void each_beside(const Resource&, F) const;  // calls f with the flows in it and in the opposite one
   double capacity_now(const Resource&) const;
-  using Flows = std::map<Flow, State>;
+  using Flows = std::unordered_map<Flow, State>;
   void settle();
   void settle(const std::vector<Flow>&);
   void settle_soon();
@@ -82,6 +82,7 @@ class Fluid {
   void flow_until_now(State&) const;
   void end(Flow);
   void remove(Flows::iterator);
+  static void leave(Resource&, Flow);
   // Of resources whose flows share them evenly.
   bool is_alone_but_in(size_t resource, const Course&, size_t itself) const;
   double most_but_in(size_t resource, const Course&) const;

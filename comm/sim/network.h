@@ -1,9 +1,8 @@
 // Network: when messages between workers of a simulated world arrive, and which links are cut.
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
+#include <list>
 #include <set>
 #include <unordered_map>
 
@@ -60,14 +59,15 @@ class Network {
   using Ends = std::pair<Worker, Worker>;
   struct Link {  // one direction between two workers
     Ends ends;
-    int64_t sent = 0, datagrams = 0;
-    int64_t latest = -1;                     // the highest number that has come
-    Clock::time_point last{};                // when all that was sent so far will have come
-    std::deque<std::function<void()>> held;  // by a cut, in order of arrival
-    std::optional<Site::Path> path;          // through the site
-    std::deque<Load> loads;                  // that have not flowed yet; the first one flows
-    int flows = 0;                           // of the first one and of its work, that have not ended
-    double one_way = 0;                      // bytes of the first one that nothing has answered yet
+    int64_t sent = 0;
+    int64_t latest = -1;             // the highest number that has come
+    Clock::time_point last{};        // when all that was sent so far will have come
+    std::optional<Site::Path> path;  // through the site
+    std::list<Load> loads;           // that have not flowed yet; the first one flows
+    int flows = 0;                   // of the first one and of its work, that have not ended
+    double one_way = 0;              // bytes of the first one that nothing has answered yet
+    int64_t datagrams = 0;
+    std::vector<std::function<void()>> held;  // by a cut, in order of arrival
   };
   Clock::time_point& free_at(Worker);  // when the network has taken what a worker gave it
   Clock::time_point taken(Worker from, double bytes);

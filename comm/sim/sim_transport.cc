@@ -24,19 +24,6 @@ size_t World::Round::place_of(Worker w) const {
   return size_t(std::find(workers.begin(), workers.end(), w) - workers.begin());
 }
 
-class SimTransport::Way final : public Endpoint {
- public:
-  Way(SimTransport& t, Rank peer) : t_(t), peer_(peer) {}
-  const char* name() const override { return "simulated"; }
-  void send(const Header& h, Tensor payload, Clock::time_point deadline) override {
-    t_.send(peer_, h, std::move(payload), deadline);
-  }
-
- private:
-  SimTransport& t_;
-  const Rank peer_;
-};
-
 SimTransport::SimTransport(World& w, std::shared_ptr<World::Round> round, Rank rank)
     : world_(w), round_(std::move(round)), rank_(rank), collectives_(w, round_) {}
 
@@ -64,9 +51,7 @@ std::string SimTransport::address() const {
 
 Endpoint& SimTransport::to(Rank r) {
   CHECK(r >= 0 && r < size(), r, size());
-  std::unique_ptr<Endpoint>& way = ways_[r];
-  if (!way) way = std::make_unique<Way>(*this, r);
-  return *way;
+  return ways_.try_emplace(r, *this, r).first->second;
 }
 
 Collectives* SimTransport::collectives(int members) {
@@ -106,11 +91,11 @@ void SimTransport::wait(const Key& k, Clock::time_point until) {
 }
 
 // As by TCP, what is sent to a rank that has ended is lost; the next wait for it says why.
-void SimTransport::send(Rank to, const Header& h, Tensor payload, Clock::time_point deadline) {
+void SimTransport::send(Rank to, int64_t& flying, const Header& h, Tensor payload,
+                        Clock::time_point deadline) {
   if (world_.baton_.unwinds()) return;
   const int64_t bytes = payload.bytes();
-  if (h.kind == Kind::kData) await_room(to, bytes, deadline);
-  int64_t& flying = round_->flying[size_t(rank_)][to];
+  if (h.kind == Kind::kData) await_room(to, flying, bytes, deadline);
   flying += bytes;
   const double counted =
       double(bytes) * stands_for(DType(h.dtype), h.kind == Kind::kData ? payload.size() : 0);
@@ -135,10 +120,9 @@ void SimTransport::put(World& w, const std::shared_ptr<World::Round>& round, Ran
                   [&w, round, from, refusal = box.refusal(why)] { put(w, round, from, refusal); });
 }
 
-void SimTransport::await_room(Rank to, int64_t bytes, Clock::time_point deadline) {
+void SimTransport::await_room(Rank to, const int64_t& flying, int64_t bytes, Clock::time_point deadline) {
   const int64_t most = world_.options_.room;
   for (auto looked = Clock::now();;) {
-    const int64_t flying = round_->flying[size_t(rank_)][to];
     if ((flying == 0 || flying + bytes <= most) && box(to).room(rank_, flying + bytes)) return;
     deadline += absence(looked);
     mailbox().membership().require(to);

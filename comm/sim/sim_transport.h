@@ -58,18 +58,30 @@ class SimTransport final : public Transport {
   void fail() override { failed_ = true; }
 
  private:
-  class Way;
+  class Way final : public Endpoint {
+   public:
+    Way(SimTransport& t, Rank peer) : t_(t), peer_(peer), flying_(t.round_->flying[size_t(t.rank_)][peer]) {}
+    const char* name() const override { return "simulated"; }
+    void send(const Header& h, Tensor payload, Clock::time_point deadline) override {
+      t_.send(peer_, flying_, h, std::move(payload), deadline);
+    }
+
+   private:
+    SimTransport& t_;
+    const Rank peer_;
+    int64_t& flying_;  // the round's: messages may be on their way for longer than this lives
+  };
   friend struct World::Round;
   Mailbox& box(Rank r) const { return *round_->boxes[size_t(r)]; }
-  void send(Rank to, const Header&, Tensor payload, Clock::time_point deadline);
-  void await_room(Rank to, int64_t bytes, Clock::time_point deadline);
+  void send(Rank to, int64_t& flying, const Header&, Tensor payload, Clock::time_point deadline);
+  void await_room(Rank to, const int64_t& flying, int64_t bytes, Clock::time_point deadline);
   void leave();
   static void put(World&, const std::shared_ptr<World::Round>&, Rank to, Message);
 
   World& world_;
   const std::shared_ptr<World::Round> round_;
   const Rank rank_;
-  std::unordered_map<Rank, std::unique_ptr<Endpoint>> ways_;
+  std::unordered_map<Rank, Way> ways_;
   SimCollectives collectives_;
   bool failed_ = false;
 };

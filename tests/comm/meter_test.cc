@@ -59,6 +59,18 @@ TEST(Meter, WaitsOfAnotherThreadAreNotTheWorkersOwn) {
   });
 }
 
+TEST(Meter, AMessageThatIsTakenLateCountsFromItsOwnPush) {
+  in_sim_world(2, {.latency = 1}, [](comm::Communicator& c) {
+    const Tensor x = Tensor::zeros({8});
+    for (int64_t step = 0; step < 3; ++step) {
+      c.push(1 - c.rank(), 1, step, 1, x);
+      comm::nap(std::chrono::seconds(2));
+    }
+    for (int64_t step = 3; step-- > 0;) c.take(1 - c.rank(), 1, step);
+    EXPECT_NEAR(c.meter().traffic().in_flight, 3, 1e-9);  // a second each, with pauses between
+  });
+}
+
 TEST(Cover, IsTheLengthOfAUnionInAnyOrder) {
   const Draw draw{3, Purpose::kTest, 0, 0};
   for (uint32_t round = 0; round < 50; ++round) {
