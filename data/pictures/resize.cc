@@ -67,19 +67,20 @@ struct RowSum {
 
 // The pixels of a row from left to right, some at a time, each three channels in four lanes.
 struct Drawing {
+  static constexpr int kTogether = 4;
   std::vector<int> from;      // of each pixel, in the row of floats
   std::vector<float> weight;  // [pixels at a time][tap][pixel and lane]; 0 after a pixel's last tap
   int taps;
 
-  void set(const Taps& columns, int n, bool mirror, int together) {
+  void set(const Taps& columns, int n, bool mirror) {
     taps = *std::max_element(columns.count.begin(), columns.count.end());
-    const int all = (n + together - 1) / together * together;
+    const int all = (n + kTogether - 1) / kTogether * kTogether;
     from.assign(size_t(all), 0), weight.assign(size_t(all) * size_t(taps) * 4, 0.f);
     for (int at = 0; at < n; ++at) {
       const int x = mirror ? n - 1 - at : at;
       from[size_t(at)] = columns.first[size_t(x)] * 3;
       for (int k = 0; k < columns.count[size_t(x)]; ++k)
-        std::fill_n(&weight[size_t((at / together * taps + k) * together + at % together) * 4], 4,
+        std::fill_n(&weight[size_t((at / kTogether * taps + k) * kTogether + at % kTogether) * 4], 4,
                     columns.weight[size_t(x) * size_t(columns.most) + size_t(k)]);
     }
   }
@@ -110,40 +111,69 @@ template <int N>
   }
 }
 
-// The low bytes of every pixel's four numbers, in the first of them.
-template <class Ints, class Bytes, int... I>
-[[gnu::always_inline]] inline void pack(Ints& v, const Bytes& bytes, std::integer_sequence<int, I...>) {
-  v = Ints(__builtin_shufflevector(bytes, bytes, (I / 16 * 16 + I * 4 % 16)...));
+// The low bytes of the three channels of pixels First, First + 1, ..., each where it belongs in sixteen bytes of
+// its own; zero elsewhere.
+template <int First, class Bytes, int... I>
+[[gnu::always_inline]] inline void place(Bytes& b, std::integer_sequence<int, I...>) {
+  constexpr auto channel = [](int i) { return i % 16 - 3 * (First + i / 16); };
+  constexpr auto is_one = [](int c) { return c >= 0 && c < 3; };
+  b = __builtin_shufflevector(b, b, (is_one(channel(I)) ? I / 16 * 16 + 4 * channel(I) : I)...) &
+      Bytes{uint8_t(is_one(channel(I)) ? 0xFF : 0)...};
+}
+template <class Half, class All, int... I>
+[[gnu::always_inline]] inline void add_halves(Half& sum, const All& b, std::integer_sequence<int, I...>) {
+  sum = __builtin_shufflevector(b, b, I...) | __builtin_shufflevector(b, b, (int(sizeof sum) + I)...);
+}
+template <int N>
+[[gnu::always_inline]] inline void gather(const typename Lanes<N>::Bytes& b, Lanes<1>::Bytes& all) {
+  if constexpr (N == 1) {
+    all = b;
+  } else {
+    typename Lanes<N / 2>::Bytes half;
+    add_halves(half, b, std::make_integer_sequence<int, 8 * N>());
+    gather<N / 2>(half, all);
+  }
 }
 
+// N pixels a vector.
 template <int N>
 [[gnu::always_inline]] inline void sum_columns_of(const float* row, const Drawing& d, int n, uint8_t* to) {
   using Floats = typename Lanes<N>::Floats;
+  using Bytes = typename Lanes<N>::Bytes;
+  constexpr int kVectors = Drawing::kTogether / N;
   const float* weight = d.weight.data();
-  for (int at = 0; at < n; at += N, to += 3 * N) {
-    Floats sum = Floats{} + 0.5f;
-    for (int k = 0; k < d.taps; ++k, weight += 4 * N) {
-      Floats w, pixels;
-      std::memcpy(&w, weight, sizeof w);
-      load_pixels<N>(row + 3 * k, &d.from[size_t(at)], pixels);
-      sum += w * pixels;
-    }
-    auto whole = __builtin_convertvector(sum, typename Lanes<N>::Ints);
-    pack(whole, typename Lanes<N>::Bytes(whole), std::make_integer_sequence<int, 16 * N>());
+  for (int at = 0; at < n; at += Drawing::kTogether, to += 3 * Drawing::kTogether) {
+    Floats sum[kVectors];
+    for (Floats& s : sum) s = Floats{} + 0.5f;
+    for (int k = 0; k < d.taps; ++k)
 #pragma GCC unroll 4
-    for (int i = 0; i < N; ++i) {
-      const int pixel = whole[4 * i];
-      if (at + i + 1 < n)
-        std::memcpy(to + 3 * i, &pixel, 4);  // the fourth byte is written over by the next pixel
-      else if (at + i < n)
-        std::memcpy(to + 3 * i, &pixel, 3);
+      for (int v = 0; v < kVectors; ++v, weight += 4 * N) {
+        Floats w, pixels;
+        std::memcpy(&w, weight, sizeof w);
+        load_pixels<N>(row + 3 * k, &d.from[size_t(at + v * N)], pixels);
+        sum[v] += w * pixels;
+      }
+    Bytes bytes{};
+    [&]<int... V>(std::integer_sequence<int, V...>) __attribute__((always_inline)) {
+      const auto add = [&](auto v) __attribute__((always_inline)) {
+        auto one = Bytes(__builtin_convertvector(sum[v()], typename Lanes<N>::Ints));
+        place<v() * N>(one, std::make_integer_sequence<int, 16 * N>());
+        bytes |= one;
+      };
+      (add(std::integral_constant<int, V>()), ...);
     }
+    (std::make_integer_sequence<int, kVectors>());
+    Lanes<1>::Bytes all;
+    gather<N>(bytes, all);
+    if (3 * (n - at) >= int(sizeof all))
+      std::memcpy(to, &all, sizeof all);  // the last bytes are written over by the next pixels
+    else
+      std::memcpy(to, &all, size_t(3 * std::min(n - at, Drawing::kTogether)));
   }
 }
 
 // The same for the instruction sets that processors have.
 struct Sums {
-  int together;  // pixels
   void (*rows)(const RowSum&);
   void (*columns)(const float* row, const Drawing&, int n, uint8_t* to);
 };
@@ -151,7 +181,7 @@ void sum_rows(const RowSum& r) { sum_rows_of(r); }
 void sum_columns_rgb(const float* row, const Drawing& d, int n, uint8_t* to) {
   sum_columns_of<2>(row, d, n, to);
 }
-constexpr Sums kSums{2, sum_rows, sum_columns_rgb};
+constexpr Sums kSums{sum_rows, sum_columns_rgb};
 #if defined(__x86_64__) && !defined(__clang__)  // clang spells the target otherwise
 #define WIDE [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")]]
 WIDE void sum_rows_wide(const RowSum& r) { sum_rows_of(r); }
@@ -159,7 +189,7 @@ WIDE void sum_columns_wide(const float* row, const Drawing& d, int n, uint8_t* t
   sum_columns_of<4>(row, d, n, to);
 }
 #undef WIDE
-constexpr Sums kWideSums{4, sum_rows_wide, sum_columns_wide};
+constexpr Sums kWideSums{sum_rows_wide, sum_columns_wide};
 #else
 constexpr Sums kWideSums = kSums;
 #endif
@@ -186,7 +216,7 @@ void resize(const Pixels& from, const Box& box, bool mirror, const ImageSize& ou
   static const Sums& sums = chosen_isa() >= Isa::kAvx512 ? kWideSums : kSums;
   rows.set(from.height, box.top, box.height, out.height);
   columns.set(from.width, box.left, box.width, out.width);
-  if (from.channels == 3) drawing.set(columns, out.width, mirror, sums.together);
+  if (from.channels == 3) drawing.set(columns, out.width, mirror);
   const int n = from.width * from.channels;
   row.resize(size_t(n) + size_t(columns.most) * 3 + 4);  // taps that weigh nothing may read beyond the pixels
   for (int y = 0; y < out.height; ++y, to += int64_t(out.width) * out.channels) {

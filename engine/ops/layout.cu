@@ -73,17 +73,16 @@ void move(const Shape& shape, const Window& to, const Window& from, bool add) {
 
 Window all_of(const Tensor& t) { return {t, 0, dense_strides(t.shape())}; }
 
+// Runs of elements that have the same factors: a pixel, or several for a processor's vectors.
 template <class T>
 struct Normalize {
-  T* y;
-  const uint8_t* x;
-  const float *scale, *shift;
-  int64_t channels;
-  HD void operator()(int64_t pixel) const {
-    for (int64_t c = 0; c < channels; ++c) {
-      const int64_t i = pixel * channels + c;
-      y[i] = T(float(x[i]) * scale[c] + shift[c]);
-    }
+  T* __restrict__ y;
+  const uint8_t* __restrict__ x;
+  const float* __restrict__ scale, * __restrict__ shift;
+  int64_t run, size;
+  HD void operator()(int64_t r) const {
+    const int64_t from = r * run, n = run < size - from ? run : size - from;
+    for (int64_t i = 0; i < n; ++i) y[from + i] = T(float(x[from + i]) * scale[i] + shift[i]);
   }
 };
 
@@ -204,8 +203,11 @@ Tensor normalize_image(const Tensor& u8, const std::vector<float>& mean, const s
         u8.dtype());
   CHECK(int64_t(mean.size()) == channels && int64_t(std.size()) == channels,
         "one mean and deviation a channel:", u8.shape(), mean.size(), std.size());
+  constexpr int64_t kPixels = 64;  // of a run on the host
+  const int64_t run = channels * (u8.device().is_host() ? kPixels : 1);
   std::vector<float> scale, shift;
-  for (size_t c = 0; c < mean.size(); ++c) {
+  for (size_t i = 0; i < size_t(run); ++i) {
+    const size_t c = i % mean.size();
     scale.push_back(1 / (255 * std[c]));
     shift.push_back(-mean[c] / std[c]);
   }
@@ -213,8 +215,9 @@ Tensor normalize_image(const Tensor& u8, const std::vector<float>& mean, const s
   Tensor y(u8.shape(), t, u8.device());
   visit_float(t, [&](auto v) {
     using T = decltype(v);
-    for_each(u8.device(), channels > 0 ? u8.size() / channels : 0,
-             Normalize<T>{y.data<T>(), u8.data<uint8_t>(), by.data<float>(), plus.data<float>(), channels});
+    for_each(
+        u8.device(), run > 0 ? (u8.size() + run - 1) / run : 0,
+        Normalize<T>{y.data<T>(), u8.data<uint8_t>(), by.data<float>(), plus.data<float>(), run, u8.size()});
   });
   return y;
 }

@@ -21,12 +21,12 @@ TEST_P(Ops, CastRoundsAndPassesTheGradientOn) {
 }
 
 TEST_P(Ops, NormalizeImageScalesBytesPerChannel) {
-  std::vector<uint8_t> bytes(2 * 2 * 2 * 3);
+  std::vector<uint8_t> bytes(2 * 9 * 11 * 3);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = uint8_t(i * 11);
   const std::vector<float> mean{0.4f, 0.5f, 0.6f}, std{0.2f, 0.3f, 0.25f};
   std::vector<double> want;
   for (size_t i = 0; i < bytes.size(); ++i) want.push_back((bytes[i] / 255.0 - mean[i % 3]) / std[i % 3]);
-  const Tensor x = there(Tensor::of({2, 2, 2, 3}, bytes));
+  const Tensor x = there(Tensor::of({2, 9, 11, 3}, bytes));
   EXPECT_TRUE(allclose(normalize_image(x, mean, std, kF32), want));
   for (const DType t : {kBF16, kF16}) EXPECT_TRUE(allclose(normalize_image(x, mean, std, t), want)) << t;
   EXPECT_THROW(normalize_image(x, {0.5f}, {0.5f}, kF32), Error);
