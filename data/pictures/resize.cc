@@ -111,8 +111,8 @@ template <int N>
   }
 }
 
-// The low bytes of the three channels of pixels First, First + 1, ..., each where it belongs in sixteen bytes of
-// its own; zero elsewhere.
+// The low bytes of the three channels of pixels First, First + 1, ..., each where it belongs in sixteen bytes
+// of its own; zero elsewhere.
 template <int First, class Bytes, int... I>
 [[gnu::always_inline]] inline void place(Bytes& b, std::integer_sequence<int, I...>) {
   constexpr auto channel = [](int i) { return i % 16 - 3 * (First + i / 16); };
