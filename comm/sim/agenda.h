@@ -17,7 +17,7 @@ class Agenda {
     Clock::time_point time{};
     uint64_t number = 0;  // of the entry, from 1
     uint32_t slot = 0;
-    uint32_t whose = 0;  // the caller's
+    uint32_t whose = 0;  // as the caller likes to number whom it concerns; 0: nobody
   };
   Alarm add(Clock::time_point, std::function<void()>, uint32_t whose = 0);
   void cancel(const Alarm&);  // does nothing if it has been taken

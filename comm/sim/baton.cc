@@ -110,7 +110,7 @@ void Baton::sleep(Clock::time_point until, Ending ending) {
   if (end_here()) throw Killed();
   if (mine.killed) until = std::min(until, now_ + kLastMoments);
   runner(me).asleep = true;
-  runner(me).frame = static_cast<const char*>(__builtin_frame_address(0));
+  runner(me).frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   Alarm alarm;
   if (until != Clock::time_point::max())
     alarm = agenda_.add(

@@ -15,15 +15,16 @@ struct Runner {
   // In a large world nothing of it is in the cache when its turn comes. This fetches the frames that it will
   // return through and, below them, those of what it calls then: all at once, and once until it has run.
   void prefetch() {
-    constexpr ptrdiff_t kLine = 64, kAbove = 64, kBelow = 32;
+    constexpr uintptr_t kLine = 64, kAbove = 64, kBelow = 32;
     if (std::exchange(fetched, true)) return;
-    for (ptrdiff_t i = -kBelow; i < kAbove; ++i) __builtin_prefetch(frame + i * kLine, 1);
+    for (uintptr_t i = 0; i < kBelow + kAbove; ++i)
+      __builtin_prefetch(reinterpret_cast<const void*>(frame + (i - kBelow) * kLine), 1);
   }
 
   const uint64_t worker;
   bool asleep = true, roused = false, over = false;
   bool fetched = false;
-  const char* frame = nullptr;  // in which it sleeps
+  uintptr_t frame = 0;  // where it sleeps; 0: it has not begun
   Strand strand;
   std::vector<Timeline::ThreadNumber> joiners;
 };
