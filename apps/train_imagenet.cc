@@ -51,14 +51,12 @@ int compare_runs(const Command& command) {
 // An OpenMP thread that waits for its team spins; on a machine with anything else to do, the loader's threads
 // included, spinning takes the core from the thread it waits for (ten times slower, measured on busy cores).
 // An event of a simulated world finds its worker's memory in no cache; huge pages save a fifth of the time.
-// An eighth is saved by keeping what one worker frees at hand for the next one.
 void set_up_libraries(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
   setenv("OMP_WAIT_POLICY", "passive", 1);
   for (char** word = argv; *word; ++word)
     if (std::string_view(*word).starts_with("--simulate"))
-      setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1:glibc.malloc.mxfast=0:glibc.malloc.tcache_count=2000",
-             0);
+      setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1:glibc.malloc.mxfast=0", 0);
   execv("/proc/self/exe", argv);  // if exec fails, training is only slower
 }
 

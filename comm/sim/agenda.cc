@@ -16,7 +16,7 @@ constexpr size_t kFewForgotten = 1024;  // entries that are not worth a new heap
 
 }  // namespace
 
-Agenda::Alarm Agenda::add(Clock::time_point t, std::function<void()> event, uint32_t whose) {
+Agenda::Alarm Agenda::add(Clock::time_point t, std::function<void()> event) {
   uint32_t slot = uint32_t(slots_.size());
   if (free_.empty()) {
     slots_.emplace_back();
@@ -24,7 +24,7 @@ Agenda::Alarm Agenda::add(Clock::time_point t, std::function<void()> event, uint
     slot = free_.back();
     free_.pop_back();
   }
-  const Alarm a{t, ++entries_, slot, whose};
+  const Alarm a{t, ++entries_, slot};
   slots_[slot].number = a.number;
   slots_[slot].event = std::move(event);
   heap_.push_back(a);

@@ -1,8 +1,6 @@
 // Agenda: what is to happen when, in the order of time and, at the same time, of entry.
 #pragma once
-#include <algorithm>
 #include <functional>
-#include <span>
 #include <vector>
 
 #include "comm/clock.h"
@@ -17,15 +15,12 @@ class Agenda {
     Clock::time_point time{};
     uint64_t number = 0;  // of the entry, from 1
     uint32_t slot = 0;
-    uint32_t whose = 0;  // as the caller likes to number whom it concerns; 0: nobody
   };
-  Alarm add(Clock::time_point, std::function<void()>, uint32_t whose = 0);
+  Alarm add(Clock::time_point, std::function<void()>);
   void cancel(const Alarm&);  // does nothing if it has been taken
   bool empty() const { return live_ == 0; }
   Clock::time_point first();  // when the next one is due; there is one
   std::function<void()> take_first();
-  // The first one and, among at most two others, the one after it; some may have been cancelled.
-  std::span<const Alarm> next() const { return {heap_.data(), std::min<size_t>(heap_.size(), 3)}; }
   uint64_t entries() const { return entries_; }  // so far
   uint64_t count() { return ++entries_; }        // of one that needs no time, and is not kept
 

@@ -95,9 +95,7 @@ void Baton::rouse(ThreadNumber n) {
   Runner& r = runner(n);
   if (!r.asleep || r.over || std::exchange(r.roused, true)) return;
   Life& l = life(r.worker);
-  if (l.hangs) return l.held.push_back(n);
-  ready_.push_back(n);
-  r.prefetch();
+  l.hangs ? l.held.push_back(n) : ready_.push_back(n);
 }
 
 void Baton::sleep(Clock::time_point until, Ending ending) {
@@ -110,11 +108,9 @@ void Baton::sleep(Clock::time_point until, Ending ending) {
   if (end_here()) throw Killed();
   if (mine.killed) until = std::min(until, now_ + kLastMoments);
   runner(me).asleep = true;
-  runner(me).frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   Alarm alarm;
   if (until != Clock::time_point::max())
-    alarm = agenda_.add(
-        std::max(until, now_), [this, me] { rouse(me); }, uint32_t(me));
+    alarm = at(until, [this, me] { rouse(me); });
   else
     agenda_.count();
   pass(me);
@@ -146,7 +142,7 @@ Timeline::ThreadNumber Baton::next() {
       life(r.worker).held.push_back(n);
       continue;
     }
-    r.asleep = r.roused = r.fetched = false;
+    r.asleep = r.roused = false;
     current_ = n;
     return n;
   }
@@ -157,15 +153,7 @@ void Baton::step() {
   if (agenda_.empty()) return stall("all wait, and nothing will come");
   if (agenda_.first() > time_up_) return stall("its time is up, and workers are still at work");
   now_ = agenda_.first();
-  const std::function<void()> event = agenda_.take_first();
-  look_ahead();
-  guarded(event);
-}
-
-// Fetches what the next event will read while this one runs.
-void Baton::look_ahead() {
-  for (const Alarm& a : agenda_.next())
-    if (a.whose) runner(a.whose).prefetch();
+  guarded(agenda_.take_first());
 }
 
 void Baton::guarded(const std::function<void()>& event) {

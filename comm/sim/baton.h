@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "comm/sim/agenda.h"
-#include "comm/sim/runner.h"
+#include "comm/sim/strand.h"
+#include "comm/threads.h"
 
 namespace skein::comm::sim {
 
@@ -72,13 +73,19 @@ class Baton final : public Timeline {
     std::vector<ThreadNumber> held;              // threads that were roused in it
     std::vector<std::pair<Clock::time_point, Clock::time_point>> hung;  // from when to when
   };
+  struct Runner {
+    explicit Runner(Worker w) : worker(w) {}
+    const Worker worker;
+    Strand strand;
+    bool asleep = true, roused = false, over = false;
+    std::vector<ThreadNumber> joiners;
+  };
   Runner& runner(ThreadNumber n) { return *runners_[n - 1]; }
   Life& life(Worker w) { return lives_.at(w - 1); }
   const Life& life(Worker w) const { return lives_.at(w - 1); }
   ThreadNumber enlist(Worker);
   ThreadNumber next();
   void pass(ThreadNumber from);
-  void look_ahead();
   void step();
   void stall(const std::string& why);
   void kill_all();

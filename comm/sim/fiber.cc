@@ -26,7 +26,7 @@ void* new_stack() {
 
 }  // namespace
 
-Fiber::Fiber(std::function<void()> main) : stack_(new_stack()), main_(std::move(main)) {
+Fiber::Fiber(std::function<void()> main) : main_(std::move(main)), stack_(new_stack()) {
   continuation_.begin(static_cast<char*>(stack_) + kGuard, kStack, &Fiber::enter, this);
 }
 

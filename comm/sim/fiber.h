@@ -28,10 +28,10 @@ class Fiber {
     unsigned int uncaught = 0;
   };
   static void enter(void* fiber);
+  std::function<void()> main_;
+  void* stack_ = nullptr;
   Continuation continuation_;
   Exceptions exceptions_;
-  void* stack_ = nullptr;
-  std::function<void()> main_;
 };
 
 }  // namespace skein::comm::sim

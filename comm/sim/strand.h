@@ -49,8 +49,8 @@ class Strand {
   }
 
  private:
-  std::unique_ptr<Fiber> fiber_;
   Signal go_;
+  std::unique_ptr<Fiber> fiber_;
 };
 
 }  // namespace skein::comm::sim
