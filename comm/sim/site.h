@@ -1,6 +1,7 @@
 // Site: the machines, hosts and switches of a simulated world, and what messages and computations
 // use of them.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
