@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "comm/sim/network.h"
 #include "engine/base.h"
 
 namespace skein::comm::sim {
