@@ -3,8 +3,7 @@
 // grouped convolutions by ours for these, where they fit. resnext50-dense: those of resnext50 as if they were
 // of one group, beside which the grouped ones are measured.
 //
-//   conv_bench [resnet50|resnet20|resnet18|mobilenet|resnext50|resnext50-dense] [batch] [fp32|bf16] [threads]
-//              [only input channels]
+//   conv_bench [MODEL] [BATCH] [fp32|bf16] [THREADS] [only input CHANNELS]
 //
 // Seconds are processor seconds divided by threads, the least of several runs: a loaded machine delays them
 // but does not lengthen them.
@@ -14,6 +13,7 @@
 #include <ctime>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "bench/peaks.h"
 #include "engine/cpu/depthwise_conv.h"
@@ -111,11 +111,20 @@ double least_seconds(const std::function<void()>& f, int threads) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const std::string model = argc > 1 ? argv[1] : "resnet50";
-  const int64_t batch = argc > 2 ? atoi(argv[2]) : 8;
-  const DType t = argc > 3 && std::string(argv[3]) == "bf16" ? kBF16 : kF32;
-  const int threads = argc > 4 ? atoi(argv[4]) : 1;
+int main(int argc, char** argv) try {
+  const auto word = [&](int i, const char* otherwise) { return std::string(argc > i ? argv[i] : otherwise); };
+  const std::string model = word(1, "resnet50"), type = word(3, "fp32");
+  const std::set<std::string> models = {"resnet50",  "resnet20",  "resnet18",
+                                        "mobilenet", "resnext50", "resnext50-dense"};
+  const int64_t batch = atoi(word(2, "8").c_str()), channels = atoi(word(5, "0").c_str());
+  const int threads = atoi(word(4, "1").c_str());
+  if (!models.contains(model) || (type != "fp32" && type != "bf16") || batch < 1 || threads < 1 || argc > 6) {
+    std::fprintf(stderr, "usage: conv_bench [MODEL] [BATCH] [fp32|bf16] [THREADS] [CHANNELS]; models are");
+    for (const std::string& one : models) std::fprintf(stderr, " %s", one.c_str());
+    std::fprintf(stderr, "\n");
+    return 2;
+  }
+  const DType t = type == "bf16" ? kBF16 : kF32;
   omp_set_num_threads(threads);
   const double peak = bench::fma_gflops(t);
   std::printf("%s b%ld %s, %d threads, %s, a thread's peak %.0f GFLOP/s\n", model.c_str(), long(batch),
@@ -129,8 +138,10 @@ int main(int argc, char** argv) {
   const Run fast[] = {cpu::winograd_forward, cpu::winograd_backward_data, cpu::winograd_backward_weights};
   const char* names[] = {"forward", "data", "weights"};
   double total[2][3] = {};
+  bool any = false;
   for (const auto& [layer, count] : layers_of(model)) {
-    if (argc > 5 && layer.channels != atoi(argv[5])) continue;
+    if (channels && layer.channels != channels) continue;
+    any = true;
     const ConvArgs c = make(layer, batch, t);
     const double flop = 2. * double(c.y.size() * c.w.size() / layer.outputs);
     std::printf("%4ld>%-4ld %ldx%ld/%ld @%-3ld x%d", long(layer.channels), long(layer.outputs),
@@ -153,6 +164,10 @@ int main(int argc, char** argv) {
     std::printf("\n");
     std::fflush(stdout);
   }
+  if (!any) {
+    std::fprintf(stderr, "%s has no convolution of %ld channels\n", model.c_str(), long(channels));
+    return 2;
+  }
   for (int pass = 0; pass < 3; ++pass)
     std::printf("%s: ours %.1f ms, oneDNN %.1f ms, %.2fx\n", names[pass], total[0][pass] * 1e3,
                 total[1][pass] * 1e3, total[1][pass] / total[0][pass]);
@@ -161,4 +176,7 @@ int main(int argc, char** argv) {
     if (choice.find("ref") != std::string::npos)
       ++reference, std::printf("REFERENCE CODE: %s\n", choice.c_str());
   return reference ? 1 : 0;
+} catch (const Error& e) {
+  std::fprintf(stderr, "%s\n", e.what());
+  return 2;
 }

@@ -28,10 +28,12 @@ struct ConvGeometry {
 };
 
 // x [N,H,W,C], w [O,R,S,C/groups] f32, bias [O] f32 or empty, y [N,P,Q,O].
-//   forward            y <- conv(x, w) + bias          (relu: then max(0, .); CUDA: first + residual, like y)
+//   forward            y <- conv(x, w) + bias          (CUDA: + residual, like y; relu: then max(0, .), where
+//                                                       a NaN stays one on the CPU)
 //   with_sums          y <- conv(x, w), and the sums of y, if one kernel gives both and is the faster way
 //   backward_data      x (a gradient) <- conv^T(y, w) + beta x
-//   backward_weights   w (a gradient) <- sum x * y + beta w; bias <- sum y + beta bias if given
+//   backward_weights   w (a gradient) <- sum x * y + beta w
+// Of the gradients bias and relu take no part. CPU: residual must be empty.
 struct ConvArgs {
   Tensor x, w, bias, y;
   ConvGeometry geometry;
@@ -63,11 +65,12 @@ struct ChannelSums {
   Tensor sum, squares;  // [C] f32
 };
 
-// Batch normalisation over all but the last axis, with optional residual add and ReLU, in few passes.
+// Batch normalization over all but the last axis, with optional residual add and ReLU, in few passes.
 //   forward, training    mean, rstd <- statistics of x; running <- (1-momentum) running + momentum * (mean,
-//                        unbiased variance); y <- relu?((x - mean) rstd gamma + beta_ + residual)
+//                        unbiased variance); y <- relu?((x - mean) rstd gamma + shift + residual)
 //   forward, evaluation  the running statistics instead, or on the CPU mean and rstd if they are given
-//   backward             dgamma, dbeta <- ... + grad_beta * themselves; dx <- ... + dx_beta dx;
+//   backward             dgamma, dshift <- ... + dgamma_beta dgamma, dshift_beta dshift;
+//                        dx <- ... + dx_beta dx;
 //                        dresidual <- dy masked by y > 0, + dresidual_beta dresidual
 // In evaluation mode backward treats the running statistics as constants. The ReLU's mask is y > 0; without y
 // it is recomputed from x, if nothing was added and shift is given. dresidual may be empty; it may be dy
@@ -113,7 +116,7 @@ Args unowned_args(Args a) {
 #include "engine/seam.def"
 
 // Describes what the CPU backend found and chose, for `--doctor`, summaries and benchmarks:
-// "avx2, onednn 2.6.3, ...".
+// "avx2, oneDNN 2.6.3, ...".
 namespace cpu {
 std::string describe();
 }

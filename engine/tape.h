@@ -22,7 +22,7 @@ struct Value {
 };
 
 // Hands a pullback the gradient of one of its inputs, only if that input wants one: pullbacks need no
-// "requires grad". The first contribution finds beta = 0 and overwrites (dx is uninitialised memory), later
+// "requires grad". The first contribution finds beta = 0 and overwrites (dx is uninitialized memory), later
 // ones find beta = 1 and add: activation gradients are never cleared, nor read unnecessarily.
 class Pull {
  public:

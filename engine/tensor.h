@@ -40,8 +40,8 @@ std::ostream& operator<<(std::ostream&, const Shape&);
 class Tensor {
  public:
   Tensor() = default;                                   // empty: false, no shape, no storage
-  explicit Tensor(Shape, DType = kF32, Device = kCpu);  // uninitialised
-  Tensor(Shape, DType, Allocator&);                     // uninitialised, from this allocator
+  explicit Tensor(Shape, DType = kF32, Device = kCpu);  // uninitialized
+  Tensor(Shape, DType, Allocator&);                     // uninitialized, from this allocator
   Tensor(Shape, DType, std::shared_ptr<Storage>);       // a window on the whole storage
   static Tensor zeros(Shape, DType = kF32, Device = kCpu);
   template <class T>

@@ -44,7 +44,7 @@ BatchNorm2d::BatchNorm2d(int64_t channels, float gamma)
 ConvBn::ConvBn(const std::string& conv, const std::string& norm, const ConvSpec& s, bool relu, float gamma)
     : conv_(child<Conv2d>(conv, s)), norm_(child<BatchNorm2d>(norm, s.out, gamma)), relu_(relu) {}
 
-// A bias before a norm is cancelled by the mean while training (its gradient is zero) and only moves the
+// A bias before a norm is canceled by the mean while training (its gradient is zero) and only moves the
 // mean. So the op runs without the bias, with running means that leave it out.
 ConvBnLink ConvBn::link() const {
   ConvBnLink l{conv_->weight(), conv_->geometry(), norm_->state()};

@@ -25,7 +25,7 @@ const std::vector<ModelRow>& models();
 
 // Both accept hyphens and underscores and throw BadOption naming the nearest valid name.
 const ModelRow& model_row(const std::string& name);
-// Makes the model on the CPU, uninitialised. Throws BadOption also if images are too small, naming the
+// Makes the model on the CPU, uninitialized. Throws BadOption also if images are too small, naming the
 // smallest side the model can take.
 std::unique_ptr<Module> make_model(const std::string& name, const Input&);
 

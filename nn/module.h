@@ -97,7 +97,7 @@ struct Flat {
 };
 
 // Moves every parameter and buffer of m into one vector taken from `from` and rebinds the windows; values are
-// kept. Parameters need not be initialised yet. x and g may lie in memory shared with other processes.
+// kept. Parameters need not be initialized yet. x and g may lie in memory shared with other processes.
 Flat flatten(Module& m, Allocator& from);
 
 // Draws all parameters from `seed` and resets the buffers. The result is the same before and after flatten().

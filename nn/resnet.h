@@ -1,4 +1,4 @@
-// Residual networks (He et al., CVPR 2016), with torchvision's names, initialised after Goyal et al. 2017: He
+// Residual networks (He et al., CVPR 2016), with torchvision's names, initialized after Goyal et al. 2017: He
 // normal by fan-out, the last norm scale of each residual branch 0, the classifier normal 0.01.
 #pragma once
 #include "nn/models.h"

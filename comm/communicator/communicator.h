@@ -37,7 +37,7 @@ struct Share {
   double weight = 1;  // the header carries this
 };
 
-// The type of a payload that is taken: as it was pushed, or as it travelled (Message::codec).
+// The type of a payload that is taken: as it was pushed, or as it traveled (Message::codec).
 enum class Precision : uint8_t { kPushed, kWire };
 
 // Ranks count within the communicator. One thread uses it, except that push and the handlers may run on

@@ -127,10 +127,10 @@ std::shared_ptr<Pending::Op> joint_gather(Group& g, Collectives& c, int64_t sequ
   return std::make_shared<Joint>(
       g, c, "gather", call,
       [wire = g.options.wire, root](const std::vector<Tensor>& brought) {
-        std::vector<Tensor> as_travelled;
+        std::vector<Tensor> as_traveled;
         for (size_t r = 0; r < brought.size(); ++r)
-          as_travelled.push_back(r == size_t(root) ? brought[r] : as_by(wire, brought[r]));
-        return as_travelled;
+          as_traveled.push_back(r == size_t(root) ? brought[r] : as_by(wire, brought[r]));
+        return as_traveled;
       },
       [all](const std::vector<Tensor>& gathered) {
         if (all) *all = gathered;

@@ -20,7 +20,7 @@ struct Expected {
 class Receiver {
  public:
   explicit Receiver(Group& g) : g_(g) {}
-  // The message of this key as it travelled, if it has come. One that is not as expected is a Disagreement,
+  // The message of this key as it traveled, if it has come. One that is not as expected is a Disagreement,
   // here and at the sender's end.
   std::optional<Message> poll(const Key&, const Expected& = {});
   Message wait(const Key&, const Expected& = {}, Precision = Precision::kPushed);

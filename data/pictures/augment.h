@@ -18,7 +18,7 @@ View train_view(Augment, uint64_t seed, int64_t epoch, int64_t index, const Imag
 // torchvision's ColorJitter(strength, strength, strength): each factor uniform in 1 -+ strength, the order of
 // the three at random. 0 changes nothing.
 void draw_colors(View&, double strength, uint64_t seed, int64_t epoch, int64_t index);
-// The view for evaluation: the centre if images differ in size (short side to out * 256 / 224),
+// The view for evaluation: the center if images differ in size (short side to out * 256 / 224),
 // else the whole image.
 View eval_view(const ImageSize& source, const ImageSize& out);
 

@@ -1,4 +1,4 @@
-// RandomResizedCrop, centre crop, shift and mirror as geometry.
+// RandomResizedCrop, center crop, shift and mirror as geometry.
 #include "data/pictures/view.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace skein::data {
 namespace {
 
-// The first candidate that fits, else the largest centred part of an allowed aspect.
+// The first candidate that fits, else the largest centered part of an allowed aspect.
 Region random_region(const View& v, int height, int width) {
   Region r;
   for (size_t t = 0; t < v.area.size() && r.height == 0; ++t) {

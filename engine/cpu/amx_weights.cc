@@ -246,7 +246,6 @@ void amx_backward_weights(const ConvArgs& c) {
     }
     amx_kernels()->release();
   }
-  if (c.bias) bias_gradient(c);
   if (threads == 1 && !own) return;
   float* const dw = c.w.data<float>();
 #pragma omp parallel for schedule(static) if (c.w.size() > 1 << 14)

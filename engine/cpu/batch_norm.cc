@@ -63,7 +63,8 @@ void statistics(const BatchNormArgs& a, const Period& s, const NormKernels& kern
   const double n = double(s.rows);
   for (int64_t c = 0; c < s.channels; ++c) {
     const double d = sums[size_t(c)] / n, mean = double(near[size_t(c)]) + d;
-    give_statistics(a, c, mean, std::max(0., sums[size_t(s.channels + c)] / n - d * d), n);
+    const double var = sums[size_t(s.channels + c)] / n - d * d;
+    give_statistics(a, c, mean, var < 0 ? 0 : var, n);  // a NaN stays one
   }
 }
 

@@ -1,4 +1,6 @@
 // Which of our convolutions or oneDNN's computes a shape, and the checks they all rely on.
+#include <omp.h>
+
 #include <algorithm>
 
 #include "engine/cpu/cells.h"
@@ -9,20 +11,14 @@
 #include "engine/cpu/profile.h"
 #include "engine/cpu/winograd.h"
 #include "engine/device/processor.h"
+#include "engine/ops/conv2d.h"
 
 namespace skein::cpu {
 
 namespace {
 
 void check(const ConvArgs& c) {
-  CHECK(c.x.rank() == 4 && c.w.rank() == 4 && c.y.rank() == 4, c.x.shape(), c.w.shape(), c.y.shape());
-  const auto& g = c.geometry;
-  CHECK(g.groups > 0 && c.x.dim(3) == c.w.dim(3) * g.groups && c.w.dim(0) % g.groups == 0, c.x.shape(),
-        c.w.shape());
-  const auto extent = [&](int64_t in, int64_t window) {
-    return (in + 2 * g.padding - g.dilation * (window - 1) - 1) / g.stride + 1;
-  };
-  const Shape y{c.x.dim(0), extent(c.x.dim(1), c.w.dim(1)), extent(c.x.dim(2), c.w.dim(2)), c.w.dim(0)};
+  const Shape y = conv2d_shape(c.x, c.w, c.geometry);
   CHECK(c.y.shape() == y, "the result should be", y, "and is", c.y.shape());
   CHECK(c.x.dtype() == c.y.dtype() && c.w.dtype() == kF32, c.x.dtype(), c.y.dtype(), c.w.dtype());
   CHECK(!c.bias || (c.bias.size() == c.w.dim(0) && c.bias.dtype() == kF32), c.bias.shape());
@@ -31,8 +27,8 @@ void check(const ConvArgs& c) {
 
 double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w.size() / c.w.dim(0)); }
 
-// The rule. It depends on the shapes and the processor alone, never on a race, so that a resumed run repeats
-// its sums; bench/conv_bench.cc holds the measurement behind it.
+// The rule. It depends on the shapes, the processor and the number of threads, never on a race, so that a
+// resumed run repeats its sums; bench/conv_bench.cc holds the measurement behind it.
 //   groups       oneDNN has them; but gradients of depthwise windows of 5x5 and larger it leaves to code
 //                without vectors (weights: ours is 4 to 10 times as fast) or to slower ones (data: 1 to 1.4).
 //                Where a group has fewer channels than the 16 of its vectors it fills them up with zeros:
@@ -55,7 +51,8 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //   bf16 in f32  with AVX-512, where the processor does not multiply it, or slowly: ours wins by 1.05 to 1.5
 //                below 256 thousand weights, and in weight gradients up to 1024 channels
 //   3x3 in f32   Winograd wins by 1.2 to 3.5 from 16 channels on; with AVX-512 from 32 in gradients, and in
-//                those of weights up to 512, above which the sums no longer fit a cache
+//                those of weights up to 512, above which the sums no longer fit a cache; below 400 pixels a
+//                thread 36 sums for 9 weights cost more than they save
 //   f32 with AVX-512: our weight gradient reads images in place where oneDNN copies them, and wins by 1.05 to
 //                2 from 64 channels on, in 1x1 up to 256; so do our other passes of 1x1 with 8 to 64 thousand
 //                weights, by 1 to 1.5. On Intel's processors oneDNN wins in all 1x1, by 1 to 1.4
@@ -74,10 +71,16 @@ Way way_with_amx(const ConvArgs& c, Pass pass, bool pointwise) {
   return ours && amx_fits(c) ? Way::kDirect : Way::kOneDnn;
 }
 
+bool winograd_pays(const ConvArgs& c, Pass pass) {
+  constexpr int64_t kFewest = 400;  // pixels a thread
+  if (!winograd_fits(c)) return false;
+  return pass != Pass::kWeights || c.y.size() / c.y.dim(3) >= kFewest * omp_get_max_threads();
+}
+
 Way way_in_bf16(const ConvArgs& c, Pass pass, bool pointwise) {
   constexpr int64_t kMany = 1 << 19;  // weights
   const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
-  if (winograd_fits(c) && c.y.dim(1) > 6 && least >= 64 && most <= 256) return Way::kWinograd;
+  if (winograd_pays(c, pass) && c.y.dim(1) > 6 && least >= 64 && most <= 256) return Way::kWinograd;
   const bool ours = pass == Pass::kWeights ? least >= (pointwise ? 128 : 64) && most <= 1024
                                            : c.w.size() >= (pass == Pass::kForward ? 2 * kMany : kMany);
   return ours ? Way::kDirect : Way::kOneDnn;
@@ -89,7 +92,7 @@ Way way_with_avx512(const ConvArgs& c, Pass pass, bool pointwise) {
   if (c.x.dtype() == kBF16 && native_bf16()) return way_in_bf16(c, pass, pointwise);
   const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
   const int64_t fewest = pass == Pass::kForward ? 16 : 32, highest = pass == Pass::kWeights ? 512 : most;
-  if (winograd_fits(c) && least >= fewest && most <= highest) return Way::kWinograd;
+  if (winograd_pays(c, pass) && least >= fewest && most <= highest) return Way::kWinograd;
   if (c.x.dtype() == kBF16) {
     const bool ours = pass == Pass::kWeights ? most <= 1024 : c.w.size() < 1 << 18;
     return ours ? Way::kDirect : Way::kOneDnn;
@@ -118,7 +121,7 @@ Way way_of(const ConvArgs& c, Pass pass) {
   if (c.geometry.groups > 1) return way_with_groups(c, pass);
   const bool pointwise = c.w.dim(1) == 1 && c.w.dim(2) == 1;
   if (wide) return way_with_avx512(c, pass, pointwise);
-  if (winograd_fits(c) && std::min(c.w.dim(3), c.w.dim(0)) >= 16) return Way::kWinograd;
+  if (winograd_pays(c, pass) && std::min(c.w.dim(3), c.w.dim(0)) >= 16) return Way::kWinograd;
   return pass == Pass::kForward && pointwise && c.x.dtype() == kF32 ? Way::kOneDnn : Way::kDirect;
 }
 

@@ -48,6 +48,21 @@ Tensor as_bf16(const Tensor& t) {
   return y;
 }
 
+void relu(const Tensor& t) {
+  const int64_t n = t.size(), whole = n - n % 8;
+  visit_float(t.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    T* y = t.data<T>();
+#pragma omp parallel for schedule(static) if (n > kParallel)
+    for (int64_t i = 0; i < whole; i += 8) {
+      const V8 v = load8(y + i);
+      store8(y + i, v < 0 ? V8{} : v);
+    }
+    for (int64_t i = whole; i < n; ++i)
+      if (float(y[i]) < 0) y[i] = T(0.f);
+  });
+}
+
 void add_scaled(const Tensor& t, const Tensor& x, float beta) {
   CHECK(t.dtype() == x.dtype() && t.size() == x.size(), t.dtype(), x.dtype(), t.size(), x.size());
   constexpr int64_t kPiece = 1 << 14;

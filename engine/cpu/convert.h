@@ -1,4 +1,4 @@
-// Conversions between the 16-bit floats and f32 in bulk, and the CPU backend's scratch memory.
+// Conversions between the 16-bit floats and f32 in bulk, sums and a ReLU in place, and scratch memory.
 #pragma once
 #include "engine/tensor.h"
 
@@ -17,6 +17,7 @@ Tensor as_f32(const Tensor& t);
 Tensor as_bf16(const Tensor& t);
 // t <- values + beta t, for t of a floating type and values f32 of the same size.
 void blend(const Tensor& t, const float* values, float beta);
+void relu(const Tensor& t);  // t <- max(0, t), of a floating type; a NaN stays one
 // t <- x + beta t, both of one floating type and size.
 void add_scaled(const Tensor& t, const Tensor& x, float beta);
 

@@ -59,7 +59,6 @@ void depthwise_backward_weights(const ConvArgs& c) {
   for (int64_t t = 0; t < threads; ++t)
     for (int64_t from = blocks.count() * t / threads, i = from; i < blocks.count() * (t + 1) / threads; ++i)
       add_block(c, Block(blocks, i), lanes, sums.data<float>() + t * size, i > from);
-  if (c.bias) bias_gradient(c);
   gather(c, lanes, sums.data<float>(), threads);
 }
 

@@ -9,9 +9,6 @@ void direct_forward(const ConvArgs&);
 void direct_backward_data(const ConvArgs&);
 void direct_backward_weights(const ConvArgs&);
 
-// bias <- sums of y over pixels, taken in double, + beta bias: part of a weight gradient.
-void bias_gradient(const ConvArgs&);
-
 // The same three through oneDNN, for every shape; with names of their own for tests and benchmarks.
 void onednn_forward(const ConvArgs&);
 void onednn_backward_data(const ConvArgs&);

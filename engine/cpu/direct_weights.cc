@@ -165,12 +165,6 @@ Operands take_windows(const ConvArgs& c, const Plan& plan, const Piece& b, Memor
           0};
 }
 
-template <class T>
-void add_bias(float* bias, const T* dy, int64_t pixels, int64_t O) {
-  for (int64_t i = 0; i < pixels; ++i)
-    for (int64_t o = 0; o < O; ++o) bias[o] += float(dy[i * O + o]);
-}
-
 bool is_pointwise(const ConvArgs& c) { return c.w.dim(1) == 1 && c.w.dim(2) == 1 && c.geometry.padding == 0; }
 
 // Cells of one f32 are what images of f32 are made of, so windows of one pixel and full panels need no copy.
@@ -195,7 +189,7 @@ Operands images(const ConvArgs& c, const Plan& plan, const Piece& b) {
 }
 
 // Packs dy; the groups of x follow one by one.
-Operands pack(const ConvArgs& c, const Plan& plan, const Piece& b, Memory& memory, float* bias) {
+Operands pack(const ConvArgs& c, const Plan& plan, const Piece& b, Memory& memory) {
   const int64_t P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3), rows = b.last - b.first;
   const int64_t lanes = plan.tiles.lanes, all = b.images * rows * plan.cells(Q);
   Points& points = memory.seen;
@@ -203,8 +197,6 @@ Operands pack(const ConvArgs& c, const Plan& plan, const Piece& b, Memory& memor
   for (int64_t i = 0; i < b.images * rows; ++i) {
     const int64_t from = ((b.image + i / rows) * P + b.first + i % rows) * Q * O;
     take_row(plan, c.y, from, O, Q, points);
-    if (bias)
-      visit_float(c.y.dtype(), [&](auto zero) { add_bias(bias, c.y.data<decltype(zero)>() + from, Q, O); });
   }
   Cell* const dy = grow(memory.outputs, plan.panels * all * lanes);
   pack_pixels(plan, points, c.y.dtype(), dy, lanes, plan.first_output.data(), plan.panels, O);
@@ -235,9 +227,9 @@ void add_groups(const ConvArgs& c, const Plan& plan, const Operands& from, int64
     }
 }
 
-void add_block(const ConvArgs& c, const Plan& plan, const Piece& b, float* sums, float* bias, bool add) {
+void add_block(const ConvArgs& c, const Plan& plan, const Piece& b, float* sums, bool add) {
   thread_local Memory memory;
-  const Operands from = !bias && in_place(c, plan) ? images(c, plan, b) : pack(c, plan, b, memory, bias);
+  const Operands from = in_place(c, plan) ? images(c, plan, b) : pack(c, plan, b, memory);
   const int64_t all = plan.groups.count, group = int64_t(memory.seen.a.size()) * plan.slot;
   for (int64_t i = 0, held = plan.held(); i < all; i += held) {
     if (from.packed)
@@ -288,22 +280,17 @@ void direct_backward_weights(const ConvArgs& c) {
   const int64_t rows = std::clamp<int64_t>(plan.block_cells / per_row, 1, P), cuts = (P + rows - 1) / rows;
   const int64_t threads = std::min<int64_t>(omp_get_max_threads(), cuts > 1 ? N * cuts : N);
   const int64_t images = cuts > 1 ? 1 : std::clamp<int64_t>(least_pixels() / (P * Q), 1, N / threads);
-  const Tensor sums({threads * plan.size()}), bias = c.bias ? Tensor::zeros({threads, O}) : Tensor();
+  const Tensor sums({threads * plan.size()});
 #pragma omp parallel for schedule(static, 1) num_threads(int(threads))
   for (int64_t t = 0; t < threads; ++t) {
     const int64_t from = N * cuts * t / threads, to = N * cuts * (t + 1) / threads;
     for (int64_t i = from; i < to; i += images) {
       const int64_t first = i % cuts * rows;
       add_block(c, plan, {i / cuts, std::min(images, to - i), first, std::min(first + rows, P)},
-                sums.data<float>() + t * plan.size(), bias ? bias.data<float>() + t * O : nullptr, i > from);
+                sums.data<float>() + t * plan.size(), i > from);
     }
   }
   gather(c, plan, sums.data<float>(), threads);
-  for (int64_t o = 0; c.bias && o < O; ++o) {
-    float v = 0, &y = c.bias.data<float>()[o];
-    for (int64_t t = 0; t < threads; ++t) v += bias.data<float>()[t * O + o];
-    y = c.beta == 0 ? v : v + c.beta * y;
-  }
 }
 
 }  // namespace skein::cpu

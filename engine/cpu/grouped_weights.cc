@@ -106,7 +106,6 @@ void grouped_backward_weights(const ConvArgs& c) {
   for (int64_t t = 0; t < threads; ++t)
     for (int64_t from = blocks.count() * t / threads, i = from; i < blocks.count() * (t + 1) / threads; ++i)
       add_block(c, plan, Block(blocks, i), sums.data<float>() + t * plan.size(), i > from);
-  if (c.bias) bias_gradient(c);
   gather(c, plan, sums.data<float>(), threads);
 }
 

@@ -68,7 +68,8 @@ struct TileProduct {
   float beta = 0;
   const Cell* const* next = nullptr;  // what the caller multiplies next: read ahead
   bool past_caches = false;           // how `out` is written, which must be aligned to vectors; beta is 0
-  int64_t half = 0;                   // rows, of those at equal steps, before the others at equal steps
+  // At equal steps `in` rises by one step over rows [0, half), and by one, maybe another, over [half, rows).
+  int64_t half = 0;
 };
 
 // The layout of pixels: planes of rows of columns, with these steps, in cells.
@@ -87,10 +88,12 @@ struct TileOuter {
 // The tiles of one kind: as many sums as registers hold.
 struct TileKernels {
   int rows, lanes;     // of the largest
-  int at_equal_steps;  // rows of `in` that must be, in each half of a product; 0: they lie anywhere
+  int at_equal_steps;  // rows of each half of a product, whose `in` must rise by equal steps; 0: lie anywhere
   DType type;          // f32 or, for pairs, bf16
   void (*product)(const TileProduct&);
-  void (*complete)();  // makes the results of the products so far visible; null: they are
+  // Makes the results of this thread's products so far visible; until then `out` must live, but not what
+  // else they were given. Null: they are visible at once.
+  void (*complete)();
   void (*outer[kMostRows])(const TileOuter&);  // by rows - 1
   // As many multiply-adds as `times` times the largest tile, all from the same rows + lanes cells: what a
   // processor can do at most, for benchmarks.
@@ -277,8 +280,8 @@ struct AmxOuter {
   int64_t sums_step;
   bool add;
 };
-// Tiles in registers of 16 rows of 16 cells. Their depth is a multiple of 8. A thread that used them calls
-// release() before it runs anything else that does.
+// Tiles in registers of 16 rows of 16 cells. Their depth is a multiple of 8. A thread that has used tiles or
+// `outer` calls complete(), if it used tiles, and then release(), before other code uses such registers.
 struct AmxKernels {
   TileKernels tiles, slim_tiles;  // which have no `outer`
   void (*outer)(const AmxOuter&);

@@ -6,13 +6,21 @@
 
 namespace skein::cpu {
 
+namespace {
+
+dnnl::cpu_isa set_of(Isa isa) {
+  constexpr dnnl::cpu_isa kSets[] = {dnnl::cpu_isa::avx2, dnnl::cpu_isa::avx512_core,
+                                     dnnl::cpu_isa::avx512_core_bf16, dnnl::cpu_isa::avx512_core_amx};
+  return kSets[int(isa)];
+}
+
+}  // namespace
+
 unsigned onednn_isa() {
   static const unsigned isa = [] {
-    constexpr dnnl::cpu_isa kLimits[] = {dnnl::cpu_isa::avx2, dnnl::cpu_isa::avx512_core,
-                                         dnnl::cpu_isa::avx512_core_bf16, dnnl::cpu_isa::avx512_core_amx};
     const Isa chosen = chosen_isa();
-    if (chosen < this_processor().widest) {
-      const auto status = dnnl::set_max_cpu_isa(kLimits[int(chosen)]);
+    if (isa_is_forced() || chosen < this_processor().widest) {
+      const auto status = dnnl::set_max_cpu_isa(set_of(chosen));
       CHECK(status == dnnl::status::success, "oneDNN was in use before SKEIN_CPU was read", int(status));
     }
     return unsigned(dnnl::get_effective_cpu_isa());
@@ -53,8 +61,6 @@ dnnl::primitive_attr user_scratchpad() {
 
 #if DNNL_VERSION_MAJOR < 3
 
-void append_relu(dnnl::post_ops& ops) { ops.append_eltwise(1.f, dnnl::algorithm::eltwise_relu, 0.f, 0.f); }
-
 ForwardDesc conv_forward_desc(const ConvDescs& c, const dnnl::primitive_attr& attr) {
   const auto kind = dnnl::prop_kind::forward_training;
   const auto direct = dnnl::algorithm::convolution_direct;
@@ -75,11 +81,8 @@ DataDesc conv_data_desc(const ConvDescs& c, const dnnl::primitive_attr& attr) {
 }
 
 WeightsDesc conv_weights_desc(const ConvDescs& c, const dnnl::primitive_attr& attr) {
-  const auto direct = dnnl::algorithm::convolution_direct;
-  using Desc = dnnl::convolution_backward_weights::desc;
-  const Desc d = c.bias.is_zero()
-                     ? Desc(direct, c.x, c.w, c.y, c.strides, c.dilations, c.padding, c.padding)
-                     : Desc(direct, c.x, c.w, c.bias, c.y, c.strides, c.dilations, c.padding, c.padding);
+  const dnnl::convolution_backward_weights::desc d(dnnl::algorithm::convolution_direct, c.x, c.w, c.y,
+                                                   c.strides, c.dilations, c.padding, c.padding);
   ConvDescs hint = c;
   hint.w = Md(c.w.dims(), c.x.data_type(), dnnl::memory::format_tag::any);
   return WeightsDesc(d, attr, dnn_engine(), conv_forward_desc(hint, user_scratchpad()));
@@ -93,8 +96,6 @@ dnnl::matmul::primitive_desc matmul_desc(const Md& a, const Md& b, const Md& bia
 }
 
 #else
-
-void append_relu(dnnl::post_ops& ops) { ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0.f, 0.f); }
 
 ForwardDesc conv_forward_desc(const ConvDescs& c, const dnnl::primitive_attr& attr) {
   return ForwardDesc(dnn_engine(), dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
@@ -111,8 +112,8 @@ DataDesc conv_data_desc(const ConvDescs& c, const dnnl::primitive_attr& attr) {
 WeightsDesc conv_weights_desc(const ConvDescs& c, const dnnl::primitive_attr& attr) {
   ConvDescs hint = c;
   hint.w = Md(c.w.get_dims(), c.x.get_data_type(), dnnl::memory::format_tag::any);
-  return WeightsDesc(dnn_engine(), dnnl::algorithm::convolution_direct, c.x, c.w, c.bias, c.y, c.strides,
-                     c.dilations, c.padding, c.padding, conv_forward_desc(hint, user_scratchpad()), attr);
+  return WeightsDesc(dnn_engine(), dnnl::algorithm::convolution_direct, c.x, c.w, c.y, c.strides, c.dilations,
+                     c.padding, c.padding, conv_forward_desc(hint, user_scratchpad()), attr);
 }
 
 dnnl::matmul::primitive_desc matmul_desc(const Md& a, const Md& b, const Md& bias, const Md& y,
@@ -132,15 +133,10 @@ void execute(const dnnl::primitive& p, const Arguments& arguments, const char* w
 }
 
 std::string describe() {
-  using dnnl::cpu_isa;
   const dnnl_version_t* v = dnnl_version();
-  const char* name = has_isa(cpu_isa::avx512_core_amx) ? "amx"
-                     : native_bf16()                   ? "avx512bf16"
-                     : has_isa(cpu_isa::avx512_core)   ? "avx512"
-                     : has_isa(cpu_isa::avx2)          ? "avx2"
-                                                       : "sse4.1";
-  return text(name, isa_is_forced() ? " (SKEIN_CPU)" : "", ", oneDNN ", v->major, '.', v->minor, '.',
-              v->patch, native_bf16() ? ", bf16 in hardware" : ", bf16 stored and computed in f32");
+  return text(name_of(chosen_isa()), isa_is_forced() ? " (SKEIN_CPU)" : "", ", oneDNN ", v->major, '.',
+              v->minor, '.', v->patch, has_isa(set_of(chosen_isa())) ? "" : " limited by ONEDNN_MAX_CPU_ISA",
+              native_bf16() ? ", bf16 in hardware" : ", bf16 stored and computed in f32");
 }
 
 }  // namespace skein::cpu

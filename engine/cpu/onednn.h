@@ -13,10 +13,10 @@ dnnl::engine& dnn_engine();  // one for the process
 dnnl::stream& dnn_stream();  // one for each thread
 
 // The instruction sets that oneDNN uses, as bits of dnnl::cpu_isa: the first call limits them to
-// chosen_isa(), and precedes every other call of the library. It honors ONEDNN_MAX_CPU_ISA where that is the
-// widest that the processor has.
+// chosen_isa(), and precedes every other call of the library. Where that is the widest that the processor
+// has, and not by SKEIN_CPU, oneDNN's own variable ONEDNN_MAX_CPU_ISA may limit them further.
 unsigned onednn_isa();
-bool has_isa(dnnl::cpu_isa);
+bool has_isa(dnnl::cpu_isa);  // whether oneDNN uses it
 
 // True where oneDNN runs bf16 convolutions and products at full speed (AVX-512 BF16 or AMX). Elsewhere bf16
 // tensors are widened to f32 scratch, because oneDNN has no fast kernels for them. f16 tensors are always
@@ -32,7 +32,6 @@ Md dense(const Dims& dims, DType, const std::vector<int>& order);
 
 // The caller provides scratchpads, so that one primitive may run in many threads at once.
 dnnl::primitive_attr user_scratchpad();
-void append_relu(dnnl::post_ops&);
 
 struct ConvDescs {
   Md x, w, bias, y;  // bias may be empty

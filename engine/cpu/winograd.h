@@ -5,7 +5,7 @@
 
 namespace skein::cpu {
 
-// Whether the three below can do it: 3x3, stride 1, no dilation, no groups, channels in eights.
+// Whether the three below can do it: 3x3, stride 1, padding <= 2, no dilation, no groups, channels in eights.
 bool winograd_fits(const ConvArgs&);
 
 // Contracts of backend.h. All is computed in f32. Errors are near those of a plain sum: of sums over 256

@@ -88,22 +88,7 @@ void gather(const ConvArgs& c, const Cut& cut, const float* sums, int64_t thread
     }
 }
 
-template <class T>
-void sum_bias(const ConvArgs& c) {
-  const int64_t O = c.y.dim(3), rows = c.y.size() / O;
-  const T* dy = c.y.data<T>();
-  std::vector<double> sum(static_cast<size_t>(O));
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t o = 0; o < O; ++o) sum[size_t(o)] += double(float(dy[i * O + o]));
-  float* db = c.bias.data<float>();
-  for (int64_t o = 0; o < O; ++o) db[o] = float(sum[size_t(o)]) + (c.beta == 0 ? 0.f : c.beta * db[o]);
-}
-
 }  // namespace
-
-void bias_gradient(const ConvArgs& c) {
-  visit_float(c.y.dtype(), [&](auto zero) { sum_bias<decltype(zero)>(c); });
-}
 
 void winograd_backward_weights(const ConvArgs& c) {
   const Cut cut = cut_of(c);
@@ -119,7 +104,6 @@ void winograd_backward_weights(const ConvArgs& c) {
     for (int64_t from = blocks * t / threads, i = from; i < blocks * (t + 1) / threads; ++i)
       add_block(c, cut, maps, i * most, std::min(most, all - i * most),
                 sums.data<float>() + t * positions * cut.plane(), i > from);
-  if (c.bias) bias_gradient(c);
   gather(c, cut, sums.data<float>(), threads);
 }
 

@@ -120,7 +120,7 @@ struct FinishNearMean {
 // pixels are summed again, around the mean, which is slow but rare. So the error stays below 400 e. e is some
 // 2^-21 for sums in tiles, which makes 2^-12 of the variance and half of that of its root: less than a step
 // of either 16-bit type.
-constexpr double kCancelled = 128;
+constexpr double kCanceled = 128;
 
 template <class T>
 struct FinishSums {
@@ -132,7 +132,7 @@ struct FinishSums {
   HD void operator()(int64_t c, Team team) const {
     const double n = double(pixels);
     double mean = double(sums[c]) / n, square = double(squares[c]) / n, d = mean;
-    if (square > kCancelled * (square - mean * mean)) {
+    if (square > kCanceled * (square - mean * mean)) {
       const float center = float(mean);
       double sum = 0, other = 0;
       for (int64_t i = team.lane(); i < pixels; i += Team::kLanes) {

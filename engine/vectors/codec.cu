@@ -208,7 +208,7 @@ enum class Put {
   kSet,
   kAdd,
   kCount
-};  // what becomes of an element that travelled; with kSet the others become 0
+};  // what becomes of an element that traveled; with kSet the others become 0
 
 template <Put kPut>
 struct DecodeChunks {

@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// Fewest insertions, deletions, replacements and swaps of neighbours that turn a into b.
+// Fewest insertions, deletions, replacements and swaps of neighbors that turn a into b.
 inline int edit_distance(const std::string& a, const std::string& b) {
   std::vector<int> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = int(j);

@@ -40,7 +40,7 @@ class Turn {
   // The i-th vector that the algorithm keeps with the center, laid out as theta; zeros at first.
   Tensor kept(int64_t i) const { return kept_.view(theta.shape(), i * theta.size()); }
 
-  // What the worker gives, laid out as theta, perhaps in the type it travelled in. Waits as long as the lease
+  // What the worker gives, laid out as theta, perhaps in the type it traveled in. Waits as long as the lease
   // lasts. Throws PeerLost, Timeout.
   comm::Message take();
   void give(const Tensor&, int64_t version);  // to the worker; the version is the message's weight

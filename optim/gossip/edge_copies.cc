@@ -33,7 +33,7 @@ void EdgeCopies::start(Worker& me, const Graph& graph, const Tensor& like) {
   sent_.clear(), received_.clear();
   if (!codec_) return;
   const auto vector = [&] { return Tensor::zeros(like.shape(), kF32, like.device()); };
-  const Neighbours all = graph.neighbours(me.comm.rank());
+  const Neighbors all = graph.neighbors(me.comm.rank());
   for (comm::Rank to : all.out) sent_[to].x = vector();
   for (comm::Rank from : all.in) received_[from].x = vector();
   difference_ = vector(), lost_ = vector();

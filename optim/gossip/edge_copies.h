@@ -1,7 +1,7 @@
 // Coded gossip: a worker sends the difference between x and the receiver's copy of it. Both ends of
 // an edge keep that copy, so the next difference contains what the codec has rounded off, and no
 // model is coded. After CHOCO-SGD: Koloskova, Stich & Jaggi, ICML 2019, but with a copy per edge
-// instead of one per neighbour.
+// instead of one per neighbor.
 #pragma once
 #include <map>
 

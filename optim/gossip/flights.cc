@@ -153,7 +153,7 @@ void Flights::meet(Worker& me) {
 void Flights::gather(Worker& me, bool replays) {
   comm::Communicator& comm = me.comm;
   const bool on_demand = s_ == 0 && !replays;
-  if (on_demand) calls_.come(comm, graph_.neighbours(comm.rank()).out);
+  if (on_demand) calls_.come(comm, graph_.neighbors(comm.rank()).out);
   meeting_.meet(comm, [&] {
     if ((on_demand || replays) && calls_.wanted(comm) < started_) return;
     if (const comm::Edge* e = aloft_ ? missing(me) : nullptr) return wait_a_moment(me, *e, Meeting::nap(0));

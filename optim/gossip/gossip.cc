@@ -52,7 +52,7 @@ void Gossip::take_differences(Worker& me, int64_t k, const Tensor& d, const Tens
     const Tensor pair(x.shape(), kF32, x.device()), mine(x.shape(), me.comm.options().wire, x.device());
     const std::vector<comm::Message> shares = take_shares(me, kShare, k, x);
     for (size_t j = 0; j < shares.size(); ++j) {
-      scaled_copy(mine, p_.in[j].weight, x);  // what this worker has given, as it travelled
+      scaled_copy(mine, p_.in[j].weight, x);  // what this worker has given, as it traveled
       copy(pair, shares[j].payload), axpy(pair, -1.f, mine), axpy(d, 1.f, pair);
     }
   }
@@ -85,7 +85,7 @@ void Gossip::average(Worker& me, const Tensor& x, double& w, const Tensor& z) {
   scaled_copy(z, 1 / w, x);
 }
 
-// Payloads are of the type they travelled in.
+// Payloads are of the type they traveled in.
 std::vector<comm::Message> Gossip::take_shares(Worker& me, comm::Tag tag, int64_t k,
                                                const Tensor& like) const {
   std::vector<comm::Message> shares;

@@ -82,8 +82,8 @@ bool Graph::symmetric() const {
 
 bool Graph::stands_still() const { return stages_.size() == 1 && stages_[0].second->cycle() == 1; }
 
-Neighbours Graph::neighbours(comm::Rank r) const {
-  Neighbours all;
+Neighbors Graph::neighbors(comm::Rank r) const {
+  Neighbors all;
   for (const auto& [from, t] : stages_) {
     if (t->cycle() == 0)
       for (comm::Rank other = 0; other < t->size(); ++other)

@@ -12,7 +12,7 @@
 namespace skein::optim {
 
 // The out- and in-peers that a rank has at any gossip.
-struct Neighbours {
+struct Neighbors {
   std::set<comm::Rank> out, in;
 };
 
@@ -25,7 +25,7 @@ class Graph {
   comm::Mix at(const Worker&, int64_t q) const;  // weights as comm::in_fp32
   bool symmetric() const;
   bool stands_still() const;  // all gossips have the same graph
-  Neighbours neighbours(comm::Rank) const;
+  Neighbors neighbors(comm::Rank) const;
   bool pairs_odd_with_even() const;  // an odd rank gives to one even rank at most, at every gossip
   const std::string& name() const { return name_; }
 

@@ -2,7 +2,6 @@
 #include "engine/cuda/batch_norm.h"
 #include "engine/cuda/conv/conv_problem.h"
 #include "engine/cuda/pointwise.h"
-#include "engine/ops/reduce.h"
 
 namespace skein::cuda {
 void conv2d_forward(const ConvArgs& c) {
@@ -59,7 +58,6 @@ void conv2d_backward_weights(const ConvArgs& c) {
   if (!direct(c.w, c.x.dtype(), c.beta)) own.w = Tensor(c.w.shape(), c.x.dtype(), c.w.device()), own.beta = 0;
   run(problem_of(ConvPass::kWeights, own, own.w), operands(c.x, own.w, c.y));
   if (own.w.raw() != c.w.raw()) blend(c.w, own.w, c.beta);
-  if (c.bias) sum_to_shape(c.bias, c.y, c.beta);
 }
 
 }  // namespace skein::cuda

@@ -104,6 +104,16 @@ void expect_backward(BatchNormArgs a, float beta, bool in_place, const std::stri
 const Shape kNormShapes[] = {{4, 5, 7, 3},    {2, 8, 8, 16},  {7, 1},        {33, 5},
                              {2, 14, 14, 64}, {3, 4, 4, 100}, {9, 9, 9, 130}};
 
+TEST(BatchNorm, ANaNOfAChannelIsInAllItsStatistics) {
+  for (DType t : {kF32, kBF16, kF16}) {
+    BatchNormArgs a = make_norm({4, 3, 3, 16}, t, true, true, false);
+    visit_float(t, [&](auto zero) { a.x.data<decltype(zero)>()[16 + 5] = decltype(zero)(NAN); });
+    cpu::batch_norm_forward(a);
+    for (const Tensor& each : {a.mean, a.rstd, a.running_mean, a.running_var})
+      for (int64_t c = 0; c < 16; ++c) EXPECT_EQ(std::isnan(each.data<float>()[c]), c == 5) << t << ' ' << c;
+  }
+}
+
 TEST(BatchNorm, ForwardEqualsTheReferenceInEveryMode) {
   for (DType t : {kF32, kBF16, kF16})
     for (const Shape& s : kNormShapes)

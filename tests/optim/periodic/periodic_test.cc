@@ -87,8 +87,8 @@ TEST(Periodic, RefusesWithFlagValueAndWhatIsAllowed) {
     }
 }
 
-const char* const kTravelling[] = {"overlap-local-sgd --tau 3", "cocod --tau 3",
-                                   "streaming-diloco --tau 3 --fragments 2 --delay 2"};
+const char* const kTraveling[] = {"overlap-local-sgd --tau 3", "cocod --tau 3",
+                                  "streaming-diloco --tau 3 --fragments 2 --delay 2"};
 
 // Worker 1 does not take step 4 until worker 0 has finished step 5 and looked at its state.
 TEST(Background, NeitherStepsNorVisitsWaitForAMeanUntilItsRoundIsOver) {
@@ -119,7 +119,7 @@ TEST(Background, NeitherStepsNorVisitsWaitForAMeanUntilItsRoundIsOver) {
 
 // As survivors do that end at a common step: back to where another mean was under way, and on from there.
 TEST(Background, AStepBackDropsOneFlightAndTakesUpAnother) {
-  for (const std::string line : kTravelling)
+  for (const std::string line : kTraveling)
     for (int64_t back = 0; back < 8; ++back) {
       const auto o = flags_of(line.substr(line.find(' ')));
       const std::string algorithm = line.substr(0, line.find(' '));
