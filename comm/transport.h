@@ -153,6 +153,8 @@ class Transport {
   virtual Mailbox& mailbox() = 0;
   virtual SharedMemory& memory();
   virtual DeviceMemory& devices();
+  // Ranks with the same number are on one host; -1: nobody knows which one a rank is on.
+  virtual int host(Rank r) { return memory().domain(r); }
   // The clock by which this rank's messages are timed, in seconds. A simulated network
   // returns simulated time.
   virtual double now() const { return clock_seconds(); }

@@ -49,6 +49,10 @@ std::string SimTransport::address() const {
   return text(host >> 24 & 255, '.', host >> 16 & 255, '.', host >> 8 & 255, '.', host & 255);
 }
 
+int SimTransport::host(Rank r) {
+  return world_.site_ ? world_.site_->host_of(int(round_->workers[size_t(r)]) - 1) : -1;
+}
+
 Endpoint& SimTransport::to(Rank r) {
   CHECK(r >= 0 && r < size(), r, size());
   return ways_.try_emplace(r, *this, r).first->second;

@@ -51,6 +51,7 @@ class SimTransport final : public Transport {
   bool ordered() const override { return !world_.network_.weather().overtaking; }
   std::string describe() const override { return text("simulated: ", size(), " workers\n"); }
   std::string address() const override;
+  int host(Rank) override;
   double stands_for(DType pushed, int64_t elements) const override {
     return pushed == kF32 && elements > 1 ? world_.options_.stands_for : 1;
   }

@@ -60,8 +60,7 @@ std::vector<std::vector<int>> split_by_host(int world, comm::Communicator& comm)
   std::vector<std::vector<int>> split;
   std::map<int, size_t> hosts;  // to the group of its first rank
   for (int r = 0; r < world; ++r) {
-    const size_t g =
-        hosts.try_emplace(comm.transport().memory().domain(comm.world_rank(r)), hosts.size()).first->second;
+    const size_t g = hosts.try_emplace(comm.transport().host(comm.world_rank(r)), hosts.size()).first->second;
     split.resize(hosts.size());
     split[g].push_back(r);
   }

@@ -16,9 +16,8 @@ std::vector<std::vector<Rank>> nodes_of(comm::Communicator& c, const Nodes& node
   std::vector<std::vector<Rank>> all;
   std::vector<int64_t> names;
   for (Rank r = 0; r < c.size(); ++r) {
-    int64_t name =
-        nodes.kind == Nodes::kHost ? c.transport().memory().domain(c.world_rank(r)) : r / nodes.ranks;
-    if (name < 0) name = -1 - r;  // it sees no other rank's memory, so it is a node of its own
+    int64_t name = nodes.kind == Nodes::kHost ? c.transport().host(c.world_rank(r)) : r / nodes.ranks;
+    if (name < 0) name = -1 - r;  // a node of its own
     const size_t at = size_t(std::find(names.begin(), names.end(), name) - names.begin());
     if (at == names.size()) names.push_back(name), all.emplace_back();
     all[at].push_back(r);

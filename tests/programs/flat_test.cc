@@ -130,6 +130,23 @@ TEST_F(Flat, ThatALostWorkerEndsHasAReportOfItsStepsUntilThen) {
   EXPECT_TRUE(place_.has("run/report.html"));
 }
 
+TEST_F(Flat, AHostOfTheWorldIsANodeOfAHierarchyAndAGroupOfLeaders) {
+  const std::string two_hosts = "[compute]\nstep_ms = 100\n" + kQuadratic +
+                                "[network]\nmbit_per_s = 10\nlatency_ms = 0.2\n"
+                                "[[host]]\nname = \"h\"\ncount = 2\nworkers = 3\n";
+  const std::pair<std::string, std::string> same[] = {
+      {"allreduce --hierarchy host", "allreduce --hierarchy 3"}, {"lsgd", "lsgd --groups 2"}};
+  for (const auto& [by_host, by_number] : same) {
+    std::vector<json> ends;
+    for (const std::string& row : {by_host, by_number}) {
+      ASSERT_EQ(train(two_hosts, "--lr 0.02 --steps 12 --algorithm " + row).status, 0) << place_.read(".err");
+      ends.push_back(summary());
+    }
+    for (const char* figure : {"seconds", "bytes_per_step", "loss"})
+      EXPECT_EQ(ends[0][figure], ends[1][figure]) << by_host << ' ' << figure;
+  }
+}
+
 TEST_F(Flat, RefusesWhatNeedsAModelOrNumbers) {
   const std::string sgp = "--steps 5 --algorithm sgp ";
   const std::tuple<std::string, std::string, std::string> refused[] = {

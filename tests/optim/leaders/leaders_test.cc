@@ -82,15 +82,10 @@ class TwoHosts final : public comm::Transport {
   comm::Endpoint& to(comm::Rank r) override { return inner_->to(r); }
   comm::Mailbox& mailbox() override { return inner_->mailbox(); }
   void wait(const comm::Key& k, comm::Clock::time_point until) override { inner_->wait(k, until); }
-  comm::SharedMemory& memory() override { return memory_; }
+  int host(comm::Rank r) override { return r % 2; }
 
  private:
-  class Hosts final : public comm::SharedMemory {
-   public:
-    int domain(comm::Rank r) const override { return r % 2; }
-  };
   std::unique_ptr<Transport> inner_;
-  Hosts memory_;
 };
 
 TEST(SplitGroups, OnePerHostByDefault) {
