@@ -154,7 +154,7 @@ std::vector<Forecast> forecasts(const Config& asked, const Probed& p, const std:
       const Config once = config_of(asked, what, workers, kSteps);
       const Config c = config_of(asked, what, workers, steps_of(once, workers));
       all.push_back(forecast(what, c, p, world));
-    } catch (const BadOption& e) { refused.push_back(text(what.algorithm, ": ", e.what())); }
+    } catch (const Error& e) { refused.push_back(text(what.algorithm, ": ", e.what())); }
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.images_per_second > b.images_per_second; });
   return all;

@@ -35,24 +35,37 @@ Config probing(Config c, int workers) {
   return c;
 }
 
-// The words that started this program, as a shell reads them.
-std::string words_of(char** argv) {
+// What a shell reads as this word.
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && word.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                          "-_=./:,@%+") == std::string::npos;
+  if (plain) return word;
+  std::string all = "'";
+  for (const char c : word) all += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return all + "'";
+}
+
+}  // namespace
+
+std::string words_of(const char* const* argv) {
   std::string all;
-  for (char** word = argv; *word; ++word) {
-    const std::string w = *word;
-    if (w == "--plan" || w.starts_with("--html=")) continue;
-    if (w == "--html" || w == "--algorithm" || w == "--predicted") {
-      if (word[1]) ++word;
+  for (const char* const* word = argv; *word; ++word) {
+    const std::string w = *word, name = w.starts_with("--") ? w.substr(2, w.find('=') - 2) : "";
+    const Flag* f = find_flag(flags(), name);
+    if (!f && name.starts_with("no-")) f = find_flag(flags(), name.substr(3));
+    const bool of_setting = name == "algorithm" || name == "wire" || (f && !f->algorithms.empty());
+    if (!of_setting && name != "plan" && name != "html" && name != "predicted") {
+      all += (all.empty() ? "" : " ") + quoted(w);
       continue;
     }
-    if (w.starts_with("--algorithm=") || w.starts_with("--predicted=")) continue;
-    const bool plain = !w.empty() && w.find_first_not_of(
-                                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                         "-_=./:,@%+") == std::string::npos;
-    all += (all.empty() ? "" : " ") + (plain ? w : "'" + w + "'");
+    const bool takes_one = name != "plan" && !(f && f->kind == Flag::kSwitch);
+    if (takes_one && w.find('=') == std::string::npos && word[1]) ++word;
   }
   return all;
 }
+
+namespace {
 
 int simulate_and_print(const Command& command, char** argv, Probed probed, Progress& progress) {
   progress.say(fmt::format("probed for {:.0f} s; simulating", probed.seconds));

@@ -42,14 +42,21 @@ std::string probed_in_words(const Probed& p) {
   return s;
 }
 
+// As wide as the longest word of this column.
+size_t limit_width(const Plan& p) {
+  size_t most = std::string_view("limited by").size();
+  for (const Forecast& f : p.forecasts) most = std::max(most, f.limit.size());
+  return most;
+}
+
 std::string row_in_words(const Plan& p, const Forecast& f) {
   const double steps = f.images_per_second / double(p.probed.global_batch);  // a second
-  return fmt::format("{:>9.0f} {:>8.0f}% {:>7} {:>9.2f} {:>9.3g} {:>9.3g} {:>9}  {:<22} {}{}{}\n",
+  return fmt::format("{:>9.0f} {:>8.0f}% {:>7} {:>9.2f} {:>9.3g} {:>9.3g} {:>9}  {:<{}}  {}{}{}\n",
                      f.images_per_second, 100 * f.waiting,
                      f.hidden ? fmt::format("{:.0f}%", 100 * *f.hidden) : "-", f.bytes_per_step * steps / 1e6,
                      hours_of_epoch(p, f), f.bytes_per_step * double(p.probed.steps_per_epoch) / 1e9,
-                     f.accuracy ? fmt::format("{:+.2f}", *f.accuracy) : "-", f.limit, f.what.algorithm,
-                     f.what.flags.empty() ? "" : " ", f.what.flags);
+                     f.accuracy ? fmt::format("{:+.2f}", *f.accuracy) : "-", f.limit, limit_width(p),
+                     f.what.algorithm, f.what.flags.empty() ? "" : " ", f.what.flags);
 }
 
 }  // namespace
@@ -91,8 +98,8 @@ std::string in_words(const Plan& p) {
   std::string s = probed_in_words(p.probed);
   s += fmt::format("{} simulated in {:.1f} s; best first\n\n",
                    counted(int64_t(p.forecasts.size()), "setting"), p.seconds);
-  s += " images/s  waiting  hidden  MB/s out   hours/ep    GB/ep  accuracy  limited by             "
-       "--algorithm\n";
+  s += " images/s  waiting  hidden  MB/s out   hours/ep    GB/ep  accuracy  ";
+  s += fmt::format("{:<{}}  --algorithm\n", "limited by", limit_width(p));
   for (const Forecast& f : p.forecasts) s += row_in_words(p, f);
   for (const std::string& line : p.refused) s += "not possible here: " + line + '\n';
   s += "\nwaiting: of the worker that waits most. MB/s out and GB an epoch: sent by a worker. accuracy: "
@@ -104,6 +111,8 @@ std::string in_words(const Plan& p) {
   if (&start != &p.forecasts.front())
     s += fmt::format("within 3 % of it, and the most accurate where that was measured: {}\n",
                      start.what.algorithm);
+  if (verdict(p).starts_with("One "))
+    s += "For that, leave out --plan and --hosts, and give --workers as it says. With all of them,\n";
   return s + "to start it:\n  " + command_of(p, start) + '\n';
 }
 
