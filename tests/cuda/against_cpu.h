@@ -4,6 +4,7 @@
 
 #include "engine/backend.h"
 #include "engine/device/device_use.h"
+#include "tests/support/numbers/difference.h"
 #include "tests/support/testing.h"
 
 namespace skein::testing {
@@ -50,16 +51,8 @@ inline BatchNormArgs there(BatchNormArgs a, Device d) {
   return a;
 }
 
-// Largest difference, relative to the wanted values' root mean square (at least 1e-3: they may be zero).
 inline double difference(const Tensor& got, const Tensor& wanted) {
-  const std::vector<double> a = values(got), b = values(wanted);
-  EXPECT_EQ(a.size(), b.size());
-  double square = 0, worst = 0;
-  for (size_t i = 0; i < b.size(); ++i) {
-    square += b[i] * b[i];
-    if (!(std::abs(a[i] - b[i]) <= worst)) worst = std::abs(a[i] - b[i]);
-  }
-  return worst / std::max(1e-3, std::sqrt(square / double(b.size())));
+  return differences::relative_difference(values(got), values(wanted));
 }
 
 // Root mean square of the difference, relative to that of the wanted values: for cases in which masks of

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "tests/support/numbers/difference.h"
 #include "tests/support/trainee.h"
 
 namespace skein {
@@ -21,7 +22,7 @@ const Problem kHardAndApart{.momentum = 0.9f,
 
 double difference(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
   double worst = 0;
-  for (size_t r = 0; r < a.size(); ++r) worst = std::max(worst, largest_difference(a[r], b[r]));
+  for (size_t r = 0; r < a.size(); ++r) worst = differences::worse(worst, largest_difference(a[r], b[r]));
   return worst;
 }
 
@@ -117,7 +118,7 @@ TEST(Law, PushSumConservesXAndWOnAnyColumnStochasticGraph) {
     t.strategy->visit(weight);
     const std::lock_guard lock(mutex);
     sum_w += weight.w, sum_x += t.strategy->contribution(t.worker).data<float>()[0];
-    far = std::max(far, std::abs(t.x.data<float>()[0] + 2.0));  // z: the mean of 0, -2, -4
+    far = differences::worse(far, std::abs(t.x.data<float>()[0] + 2.0));  // z: the mean of 0, -2, -4
     EXPECT_GT(std::abs(weight.w - 1), 0.01);
   });
   std::remove(path.c_str());

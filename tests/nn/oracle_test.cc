@@ -8,6 +8,7 @@
 #include "engine/vectors/loss_scale.h"
 #include "engine/vectors/mix.h"
 #include "nn/models.h"
+#include "tests/support/numbers/difference.h"
 
 namespace skein::nn {
 namespace {
@@ -45,13 +46,6 @@ struct Task {
   const Tensor images{{kRows, 6, 6, 1}}, labels{{kRows}, kI32};
   Oracle oracle;
 };
-
-float largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  float worst = 0;
-  for (size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
-  return worst;
-}
 
 // Tests the elements with the largest gradients, which a difference of two losses measures best.
 TEST(Oracle, IsTheSlopeOfTheLoss) {
@@ -97,7 +91,7 @@ TEST(Oracle, PassesAddUpToTheirBatch) {
   Task one, three({.most_passes = 3}), sliced({.slice_bytes = 1024, .most_passes = 3});
   const float loss = one.gradient(1);
   EXPECT_NEAR(three.gradient(3), loss, 1e-6f);
-  EXPECT_LT(largest_difference(three.g(), one.g()), 1e-6f);
+  EXPECT_LT(differences::largest_difference(three.g(), one.g()), 1e-6f);
   std::vector<float> handed(one.g().size());
   sliced.gradient(3, [&](const Tensor& s) {
     std::copy(s.data<float>(), s.data<float>() + s.size(),

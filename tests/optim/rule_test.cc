@@ -8,6 +8,7 @@
 #include "engine/random.h"
 #include "engine/vectors/narrow.h"
 #include "tests/support/files.h"
+#include "tests/support/numbers/difference.h"
 #include "tests/support/strategy_cases.h"
 
 namespace skein {
@@ -183,7 +184,7 @@ TEST(EveryRule, TrainsASmallProblemUnderEveryAlgorithm) {
       for (size_t i = 0; i < size_t(p.size); ++i) {
         double mean = 0;
         for (const auto& x : end) mean += x[i] / double(end.size());
-        off = std::max(off, std::abs(mean - (2.5 + double(i) / 16)));
+        off = differences::worse(off, std::abs(mean - (2.5 + double(i) / 16)));
       }
       EXPECT_LT(off, 1) << rule.name << ' ' << c.row->name << c.flags;
     }

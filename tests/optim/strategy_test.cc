@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tests/support/files.h"
+#include "tests/support/numbers/difference.h"
 #include "tests/support/sim_trainee.h"
 #include "tests/support/strategy_cases.h"
 
@@ -22,7 +23,7 @@ double mean(const std::vector<std::vector<float>>& models, size_t i) {
 
 double spread(const std::vector<std::vector<float>>& models) {
   double worst = 0;
-  for (const auto& x : models) worst = std::max(worst, largest_difference(x, models[0]));
+  for (const auto& x : models) worst = differences::worse(worst, largest_difference(x, models[0]));
   return worst;
 }
 
@@ -33,7 +34,7 @@ TEST(EveryStrategy, TrainsASmallProblemWithEightRanks) {
     const Models end = begin_and_end(p, c, 8, 80).second;
     double off = 0;
     for (size_t i = 0; i < size_t(p.size); ++i)
-      off = std::max(off, std::abs(mean(end, i) - (4.5 + double(i) / 16)));
+      off = differences::worse(off, std::abs(mean(end, i) - (4.5 + double(i) / 16)));
     // Momentum makes residuals swing that have not been sent yet; or chance decides who takes how many steps.
     const std::string what = c.row->name + c.flags;
     const bool coarse =

@@ -7,6 +7,7 @@
 
 #include "apps/model/vectors.h"
 #include "apps/model/weights.h"
+#include "tests/support/numbers/difference.h"
 #include "tests/support/program.h"
 #include "tests/support/random_model.h"
 
@@ -24,7 +25,7 @@ double error(const Tensor& a, const Tensor& b) {
   double worst = 0, scale = 1;
   for (int64_t i = 0; i < std::min(a.size(), b.size()); ++i) {
     const double x = a.data<float>()[i], y = b.data<float>()[i];
-    worst = std::max(worst, std::abs(x - y)), scale = std::max(scale, std::abs(y));
+    worst = differences::worse(worst, std::abs(x - y)), scale = std::max(scale, std::abs(y));
     EXPECT_TRUE(std::isfinite(x) && std::isfinite(y));
   }
   return worst / scale;

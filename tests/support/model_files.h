@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "apps/model/safetensors.h"
+#include "tests/support/numbers/difference.h"
 
 namespace skein::testing_programs {
 
@@ -14,7 +15,8 @@ inline double models_differ(const std::filesystem::path& a, const std::filesyste
   double worst = 0;
   for (const auto& [name, t] : x.tensors)
     for (int64_t i = 0; t.dtype() == kF32 && i < t.size(); ++i)
-      worst = std::max(worst, std::abs(double(t.data<float>()[i]) - y.find(name)->data<float>()[i]));
+      worst =
+          differences::worse(worst, std::abs(double(t.data<float>()[i]) - y.find(name)->data<float>()[i]));
   return worst;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <random>
 
+#include "tests/support/numbers/difference.h"
 #include "tests/support/testing.h"
 
 namespace skein::testing {
@@ -23,16 +24,8 @@ inline Tensor gaussian(const Shape& s, DType t, unsigned seed, float offset = 0,
 
 inline Numbers numbers(const Tensor& t) { return t ? values(t) : Numbers(); }
 
-// Largest difference, relative to the reference's root mean square (at least 1e-3: references may be zero).
 inline double error(const Tensor& t, const Numbers& want) {
-  const Numbers got = numbers(t);
-  EXPECT_EQ(got.size(), want.size());
-  double square = 0, worst = 0;
-  for (size_t i = 0; i < want.size(); ++i) {
-    square += want[i] * want[i];
-    if (!(std::abs(got[i] - want[i]) <= worst)) worst = std::abs(got[i] - want[i]);
-  }
-  return worst / std::max(1e-3, std::sqrt(square / double(want.size())));
+  return differences::relative_difference(numbers(t), want);
 }
 
 // f32 results lose a few rounding steps; 16-bit ones are stored with 8 or 11 bits and their largest is some 5

@@ -1,6 +1,7 @@
 // Workers with a center, as tests drive them: in a given order of turns by one thread, or freely by threads.
 #pragma once
 #include "optim/served.h"
+#include "tests/support/numbers/difference.h"
 #include "tests/support/trainee.h"
 
 namespace skein::trainee {
@@ -90,8 +91,8 @@ inline double growth(const std::string& row, int n, double rate) {
   double early = 0, late = 0;
   for (int t = 0; t < 60 * n; ++t) {
     const double off = std::abs(d.step(t % n) - 1);
-    if (t >= 20 * n && t < 30 * n) early = std::max(early, off);
-    if (t >= 50 * n) late = std::max(late, off);
+    if (t >= 20 * n && t < 30 * n) early = differences::worse(early, off);
+    if (t >= 50 * n) late = differences::worse(late, off);
   }
   return late / early;
 }

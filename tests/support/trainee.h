@@ -19,6 +19,7 @@
 #include "optim/strategy.h"
 #include "optim/whole_step.h"
 #include "tests/engine/vectors/narrow_state.h"
+#include "tests/support/numbers/difference.h"
 #include "tests/support/snapshots.h"
 #include "tests/support/world.h"
 
@@ -26,6 +27,7 @@ namespace skein::trainee {
 
 using comm::in_local_world;
 using comm::in_world;
+using differences::largest_difference;
 
 // Worker `id` of n wants x[i] = target + i / 16, with curvature from 0.5 to 1.5 over i, plus seeded noise:
 // every gradient is a pure function of (id, step, x).
@@ -219,14 +221,6 @@ inline History train(const Problem& p, const std::string& algorithm, const optim
 inline History train(const Problem& p, const std::string& algorithm, const optim::Options& options, int n,
                      int64_t steps) {
   return train(p, algorithm, options, comm::local_world(n), steps);
-}
-
-// The smallest and largest number over ranks and elements of |a - b| relative to the size of the numbers.
-inline double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  double worst = a.size() == b.size() ? 0 : 1e9;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    worst = std::max(worst, std::abs(double(a[i]) - b[i]));
-  return worst;
 }
 
 }  // namespace skein::trainee

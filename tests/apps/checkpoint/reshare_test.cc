@@ -12,6 +12,7 @@
 #include "apps/model/safetensors.h"
 #include "engine/vectors/loss_scale.h"
 #include "tests/support/model_files.h"
+#include "tests/support/numbers/difference.h"
 #include "tests/support/program.h"
 
 namespace skein {
@@ -60,10 +61,7 @@ class Reshare : public ::testing::Test {
     return m;
   }
   static double difference(const std::vector<float>& a, const std::vector<float>& b) {
-    double worst = a.size() == b.size() && !a.empty() ? 0 : 1e9;
-    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-      worst = std::max(worst, double(std::abs(a[i] - b[i])));
-    return worst;
+    return a.empty() ? HUGE_VAL : differences::largest_difference(a, b);
   }
   // Of each step, over all workers.
   std::vector<double> losses(const std::string& run) {

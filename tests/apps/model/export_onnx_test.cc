@@ -8,6 +8,7 @@
 
 #include "apps/model/vectors.h"
 #include "tests/support/files.h"
+#include "tests/support/numbers/difference.h"
 #include "tests/support/program.h"
 #include "tests/support/random_model.h"
 
@@ -63,7 +64,7 @@ TEST(Onnx, GivesTheSameLogitsInOnnxruntime) {
     double worst = 0, scale = 1;
     for (int64_t i = 0; i < ours.size(); ++i) {
       const double a = ours.data<float>()[i], b = theirs.data<float>()[i];
-      worst = std::max(worst, std::abs(a - b)), scale = std::max(scale, std::abs(b));
+      worst = differences::worse(worst, std::abs(a - b)), scale = std::max(scale, std::abs(b));
     }
     EXPECT_LT(worst, 1e-4 * scale) << name;
     std::cout << name << ": off by " << worst << ", largest logit " << scale << '\n';

@@ -4,6 +4,7 @@
 #include "comm/communicator/coding.h"
 #include "engine/random.h"
 #include "engine/vectors/vec.h"
+#include "tests/support/numbers/difference.h"
 #include "tests/support/sim.h"
 #include "tests/support/world.h"
 
@@ -106,10 +107,8 @@ TEST(CodedReduceOf, LargeVectorsTravelInSegmentsAndWindowsMayBeUnderWayTogether)
     EXPECT_EQ(whole[r], whole[0]);
     EXPECT_EQ(parts[r], parts[0]);
   }
-  double off = 0;
-  for (size_t i = 0; i < whole[0].size(); ++i)
-    off = std::max(off, std::abs(double(whole[0][i]) - parts[0][i]));
-  EXPECT_LT(off, 1.5) << "two roundings of numbers below 6 to steps of a seventh of the largest";
+  EXPECT_LT(differences::largest_difference(whole[0], parts[0]), 1.5)
+      << "two roundings of numbers below 6 to steps of a seventh of the largest";
 }
 
 // The same bits where messages are late, lost, doubled and out of order.

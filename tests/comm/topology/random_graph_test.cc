@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/topology/topology.h"
-#include "tests/support/matrices.h"
+#include "tests/support/numbers/matrices.h"
 
 namespace skein::comm {
 namespace {

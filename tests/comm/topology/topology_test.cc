@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "tests/support/matrices.h"
+#include "tests/support/numbers/matrices.h"
 
 namespace skein::comm {
 namespace {

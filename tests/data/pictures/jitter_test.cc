@@ -7,6 +7,7 @@
 #include "data/loader.h"
 #include "data/pictures/augment.h"
 #include "tests/support/data_files.h"
+#include "tests/support/numbers/difference.h"
 
 namespace skein::data {
 namespace {
@@ -48,10 +49,9 @@ TEST(Jitter, FollowsItsDefinitionsToOneLevel) {
     for (const float factor : {0.f, 0.25f, 0.6f, 0.999f, 1.3f, 2.f}) {
       const Bytes got = changed(image, with({{what, factor}}));
       const auto expected = reference(image, {what, factor});
-      double worst = 0;
-      for (size_t i = 0; i < got.size(); ++i) worst = std::max(worst, std::abs(got[i] - expected[i]));
       // The product truncates instead of rounding, and its gray is a whole number.
-      EXPECT_LE(worst, 1 + 0.5 * std::abs(1 - factor) + 1e-3) << what << ' ' << factor;
+      EXPECT_LE(differences::largest_difference(got, expected), 1 + 0.5 * std::abs(1 - factor) + 1e-3)
+          << what << ' ' << factor;
     }
 }
 

@@ -2,6 +2,7 @@
 // is a model.
 #include "optim/gossip/edge_copies.h"
 
+#include "tests/support/numbers/difference.h"
 #include "tests/support/traces.h"
 
 namespace skein {
@@ -30,7 +31,7 @@ TEST(EdgeCopies, KeepTheMeanAndBringTheModelsTogether) {
         double before = 0, after = 0, apart = 0;
         for (const auto& x : h.front()) before += x[i] / 4;
         for (const auto& x : h.back())
-          after += x[i] / 4, apart = std::max(apart, double(std::abs(x[i] - h.back()[0][i])));
+          after += x[i] / 4, apart = differences::worse(apart, std::abs(x[i] - h.back()[0][i]));
         EXPECT_NEAR(after, before, 1e-4) << row << ' ' << wire << ' ' << i;
         EXPECT_LT(apart, 1e-3) << row << ' ' << wire << ' ' << i;
       }

@@ -1,6 +1,7 @@
 // Gossip: peers that change by epoch, and buffers that are mixed.
 #include "optim/gossip/gossip.h"
 
+#include "tests/support/numbers/difference.h"
 #include "tests/support/strategy_cases.h"
 
 namespace skein {
@@ -10,7 +11,7 @@ using namespace trainee;
 
 double spread(const std::vector<std::vector<float>>& models) {
   double worst = 0;
-  for (const auto& x : models) worst = std::max(worst, largest_difference(x, models[0]));
+  for (const auto& x : models) worst = differences::worse(worst, largest_difference(x, models[0]));
   return worst;
 }
 

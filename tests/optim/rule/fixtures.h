@@ -12,6 +12,7 @@
 #include "engine/random.h"
 #include "engine/vectors/vec.h"
 #include "optim/rule.h"
+#include "tests/support/numbers/difference.h"
 
 namespace skein::fixtures {
 
@@ -61,7 +62,7 @@ struct Problem {
     each([&](double, double, int64_t at) { all[size_t(at)] = want.at(next++); });
     double worst = 0;
     for (int64_t i = 0; i < size(); ++i)
-      worst = std::max(worst, std::abs(all[size_t(i)] - x.data<float>()[i]));
+      worst = differences::worse(worst, std::abs(all[size_t(i)] - x.data<float>()[i]));
     return next == want.size() ? worst : HUGE_VAL;
   }
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "comm/communicator/world_of_one.h"
+#include "tests/support/numbers/difference.h"
 #include "tests/support/parts.h"
 
 namespace skein::apps {
@@ -32,13 +33,6 @@ struct Oracle {
   Gradient gradient;
   float loss = 0;
 };
-
-float largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  float worst = 0;
-  for (size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
-  return worst;
-}
 
 TEST(Gradient, IsThatOfTheStepsOwnBatch) {
   const Config c = small_config();
@@ -70,7 +64,7 @@ TEST(Gradient, CutIntoPassesIsTheSame) {
   c.accumulate = 3;
   Oracle cut(c);
   const std::vector<float> g = whole.next();
-  EXPECT_LT(largest_difference(cut.next(), g), 1e-6f);
+  EXPECT_LT(differences::largest_difference(cut.next(), g), 1e-6f);
   EXPECT_NEAR(cut.loss, whole.loss, 1e-6f);
 }
 

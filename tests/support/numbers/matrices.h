@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "comm/topology/topology.h"
+#include "tests/support/numbers/difference.h"
 
 namespace skein::comm {
 
@@ -42,7 +43,7 @@ inline double off_the_mean(const Topology& t, int64_t gossips) {
   for (int64_t q = 0; q < gossips; ++q) p = times(matrix(t, q), p);
   double worst = 0;
   for (const auto& row : p)
-    for (double v : row) worst = std::max(worst, std::abs(v - 1.0 / t.size()));
+    for (double v : row) worst = differences::worse(worst, std::abs(v - 1.0 / t.size()));
   return worst;
 }
 
