@@ -1,6 +1,7 @@
 // What the tests of the backend's kernels share: seeded inputs of every type, and how far results are from a
 // reference in double.
 #pragma once
+#include <cstring>
 #include <random>
 
 #include "tests/support/numbers/difference.h"
@@ -20,6 +21,11 @@ inline Tensor gaussian(const Shape& s, DType t, unsigned seed, float offset = 0,
     for (int64_t i = 0; i < x.size(); ++i) x.data<T>()[i] = T(normal(generator));
   });
   return x;
+}
+
+// NaN in every element of any type: what must be written over, or be ignored.
+inline void spoil(const Tensor& t) {
+  if (t) std::memset(t.raw(), 0xFF, size_t(t.bytes()));
 }
 
 inline Numbers numbers(const Tensor& t) { return t ? values(t) : Numbers(); }
