@@ -68,6 +68,7 @@ Reference reference(const BatchNormArgs& a, const Numbers& running_mean, const N
 
 void expect_forward(BatchNormArgs a, double limit, const std::string& what) {
   const Numbers rm = numbers(a.running_mean), rv = numbers(a.running_var);
+  spoil(a.y), spoil(a.mean), spoil(a.rstd);
   batch_norm_forward(kCpu, a);
   const Reference f = reference(a, rm, rv);
   EXPECT_LT(error(a.y, f.y), limit) << what;
@@ -94,6 +95,8 @@ void expect_backward(BatchNormArgs a, float beta, bool in_place, const std::stri
   a.dx_beta = a.dgamma_beta = a.dshift_beta = beta;
   a.dresidual_beta = in_place ? 0 : beta;
   const Numbers dx = numbers(a.dx), dr = numbers(a.dresidual), dg = numbers(a.dgamma), ds = numbers(a.dshift);
+  if (beta == 0) spoil(a.dx), spoil(a.dgamma), spoil(a.dshift);
+  if (beta == 0 && !in_place) spoil(a.dresidual);
   batch_norm_backward(kCpu, a);
   EXPECT_LT(error(a.dx, plus(f.dx, dx, beta)), bound(a.x.dtype())) << what;
   EXPECT_LT(error(a.dresidual, plus(f.dresidual, dr, a.dresidual_beta)), bound(a.x.dtype())) << what;

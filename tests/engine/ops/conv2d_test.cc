@@ -83,7 +83,19 @@ const std::vector<ConvCase> kCases =
                       {1, 9, 10, 272, 16, 1, 1, {1, 0, 1, 1}},
                       {2, 11, 11, 32, 16, 3, 2, {1, 2, 1, 1}},
                       {2, 9, 9, 16, 96, 4, 4, {2, 1, 2, 1}},
-                      {2, 21, 18, 64, 16, 1, 1, {3, 0, 1, 1}}});
+                      {2, 21, 18, 64, 16, 1, 1, {3, 0, 1, 1}},
+                      // So many channels that their sums are taken in parts, in cells of one element or two.
+                      {1, 3, 3, 640, 48, 1, 1, {1, 0, 1, 1}},
+                      {1, 3, 3, 48, 640, 1, 1, {1, 0, 1, 1}},
+                      {1, 3, 3, 1024, 48, 1, 1, {1, 0, 1, 1}},
+                      {1, 3, 3, 48, 1024, 1, 1, {1, 0, 1, 1}},
+                      // Pixels that lie so far apart that their cells would compete for a set of a cache.
+                      {1, 3, 3, 512, 8, 3, 3, {1, 1, 1, 1}},
+                      {1, 3, 3, 8, 512, 3, 3, {1, 1, 1, 1}},
+                      {1, 4, 5, 128, 128, 3, 3, {1, 1, 1, 32}},
+                      {1, 4, 5, 128, 128, 3, 3, {1, 1, 1, 8}},
+                      {1, 3, 4, 512, 512, 3, 3, {1, 1, 1, 64}},
+                      {1, 3, 4, 1024, 1024, 3, 3, {2, 1, 1, 128}}});
 
 ConvArgs make_conv(const ConvCase& k, DType t, bool bias) {
   const auto& g = k.geometry;
@@ -138,7 +150,7 @@ TEST(Conv, ForwardEqualsTheReferenceWithBiasAndRelu) {
       if (c.bias) want[i] += bias[i % bias.size()];
       if (c.relu) want[i] = std::max(0., want[i]);
     }
-    way.forward(c);
+    spoil(c.y), way.forward(c);
     EXPECT_LT(error(c.y, want), bound(c.x.dtype())) << what;
   });
 }
@@ -150,6 +162,7 @@ TEST(Conv, DataGradientEqualsTheReferenceAndAccumulates) {
     Numbers want = scaled(numbers(c.x), c.beta);
     const Numbers y = numbers(c.y), w = numbers(c.w);
     each_product(c, [&](size_t i, size_t j, size_t at) { want[i] += y[at] * w[j]; });
+    if (c.beta == 0) spoil(c.x);
     way.data(c);
     EXPECT_LT(error(c.x, want), bound(c.x.dtype())) << what;
   });
@@ -162,6 +175,7 @@ TEST(Conv, WeightGradientEqualsTheReferenceAndAccumulates) {
     Numbers dw = scaled(numbers(c.w), c.beta);
     const Numbers x = numbers(c.x), y = numbers(c.y);
     each_product(c, [&](size_t i, size_t j, size_t at) { dw[j] += x[i] * y[at]; });
+    if (c.beta == 0) spoil(c.w);
     way.weights(c);
     EXPECT_LT(error(c.w, dw), bound(kF32)) << what;
   });

@@ -16,10 +16,17 @@ struct PoolCase {
   int size, stride, padding;
   bool ceil_mode;
 };
-const PoolCase kPoolCases[] = {{2, 8, 8, 16, 2, 2, 0, false},  {2, 9, 7, 5, 3, 2, 1, false},
-                               {1, 6, 6, 3, 3, 2, 0, true},    {3, 5, 5, 1, 2, 2, 0, true},
-                               {2, 7, 7, 70, 3, 1, 1, false},  {1, 11, 11, 64, 3, 2, 1, true},
-                               {2, 4, 4, 130, 4, 4, 0, false}, {1, 7, 5, 8, 2, 3, 0, false}};
+const PoolCase kPoolCases[] = {{2, 8, 8, 16, 2, 2, 0, false},
+                               {2, 9, 7, 5, 3, 2, 1, false},
+                               {1, 6, 6, 3, 3, 2, 0, true},
+                               {3, 5, 5, 1, 2, 2, 0, true},
+                               {2, 7, 7, 70, 3, 1, 1, false},
+                               {1, 11, 11, 64, 3, 2, 1, true},
+                               {2, 4, 4, 130, 4, 4, 0, false},
+                               {1, 7, 5, 8, 2, 3, 0, false},
+                               // The largest windows, apart: few sums among zeros miss the bound.
+                               {1, 33, 17, 37, 16, 17, 0, false},
+                               {2, 32, 17, 5, 16, 16, 8, true}};
 
 int64_t extent(int64_t n, const PoolCase& k) {
   const int64_t room = n + 2 * k.padding - k.size;
@@ -73,6 +80,8 @@ void expect_pool(PoolArgs a, float beta, const std::string& what) {
   Numbers y, dx = numbers(a.dx);
   for (double& v : dx) v = beta == 0 ? 0 : beta * v;
   reference_pool(a, y, dx);
+  spoil(a.y), spoil(a.argmax);
+  if (beta == 0) spoil(a.dx);
   pool2d_forward(kCpu, a);
   pool2d_backward(kCpu, a);
   EXPECT_LT(error(a.y, y), a.average ? bound(a.x.dtype()) : 1e-12) << what;
@@ -92,6 +101,22 @@ TEST(Pool, TheFirstOfEqualMaximaGetsTheGradient) {
   PoolArgs a = make_pool({1, 4, 4, 3, 2, 2, 0, false}, kF32, false);
   a.x = Tensor::zeros(a.x.shape());
   expect_pool(a, 0, "ties");
+}
+
+TEST(Pool, FindsTheLargestInEveryPlaceOfTheLargestWindow) {
+  for (int place = 0; place < 256; ++place) {
+    PoolArgs a = make_pool({1, 16, 16, 9, 16, 16, 0, false}, kF32, false);
+    a.x.data<float>()[place * 9 + 8] = 9;
+    expect_pool(a, 0, text("place ", place));
+    EXPECT_EQ(a.argmax.data<uint8_t>()[8], place);
+  }
+  EXPECT_THROW(max_pool2d(Tensor::zeros({1, 17, 17, 1}), {17, 1, 0}), Error);  // places are bytes
+}
+
+TEST(Pool, AnElementMayBeIn256Windows) {
+  for (bool average : {false, true})
+    for (float beta : {0.f, 1.f})
+      expect_pool(make_pool({1, 31, 33, 5, 16, 1, 0, false}, kF32, average), beta, text("beta ", beta));
 }
 
 TEST(Pool, ANanInTheWindowIsTheMaximum) {
