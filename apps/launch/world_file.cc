@@ -17,7 +17,7 @@ using comm::sim::PacePlan;
 using comm::sim::SitePlan;
 
 constexpr int64_t kLongestFile = 1 << 20;  // bytes
-constexpr int64_t kMostWorkers = 1 << 16;
+constexpr int64_t kMostWorkers = (1 << 16) - 2;  // the network numbers them from 1, a server after them
 
 double bytes_per_second(Section& s, const char* key, double otherwise) {
   return s.has(key) ? s.number(key, 0) * 1e6 / 8 : (s.number(key, 0), otherwise);

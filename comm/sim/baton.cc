@@ -1,6 +1,7 @@
 // A signal per thread: who sleeps picks who goes on, runs the events in between, and hands over.
 #include "comm/sim/baton.h"
 
+#include <system_error>
 #include <utility>
 
 #include "engine/base.h"
@@ -59,10 +60,27 @@ Baton::Worker Baton::begin(std::function<void()> main, std::function<void()> end
   return w;
 }
 
+// Whoever has nothing to run on is over before it began: it must never be resumed.
 std::thread Baton::start(ThreadNumber n, std::function<void()> f) {
-  if (!fibers_) return Timeline::start(n, std::move(f));
-  runner(n).strand.make_fiber([this, n, f = std::move(f)] { live(n, f); });
-  return {};
+  try {
+    if (!fibers_) return Timeline::start(n, std::move(f));
+    runner(n).strand.make_fiber([this, n, f = std::move(f)] { live(n, f); });
+    return {};
+  } catch (const std::system_error& e) {
+    give_up(n);
+    throw Error(text("there is no thread for another simulated worker: ", e.what(),
+                     "; simulate fewer, or raise the limits on processes and memory (ulimit -u, ulimit -v)"));
+  } catch (...) {
+    give_up(n);
+    throw;
+  }
+}
+
+void Baton::give_up(ThreadNumber n) {
+  Runner& r = runner(n);
+  r.over = true;
+  ++over_;
+  if (Life& l = life(r.worker); l.threads.front() == n) l.over = true;
 }
 
 void Baton::live(ThreadNumber n, const std::function<void()>& f) {

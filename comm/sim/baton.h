@@ -34,7 +34,8 @@ class Baton final : public Timeline {
   using Alarm = Agenda::Alarm;
   Alarm at(Clock::time_point, std::function<void()> event);
   void cancel(const Alarm& a) { agenda_.cancel(a); }                      // does nothing if it has come
-  Worker begin(std::function<void()> main, std::function<void()> ended);  // `ended` comes also after a kill
+  // `ended` comes also after a kill. Error if there is no thread or stack for another one.
+  Worker begin(std::function<void()> main, std::function<void()> ended);
   // Returns when all workers have ended. Rethrows the first exception of a worker or an event. Workers
   // that still hang when all others have ended, or when time is up, are killed; it is an Error if others
   // are left then.
@@ -85,6 +86,7 @@ class Baton final : public Timeline {
   const Life& life(Worker w) const { return lives_.at(w - 1); }
   ThreadNumber enlist(Worker);
   ThreadNumber next();
+  void give_up(ThreadNumber);
   void pass(ThreadNumber from);
   void step();
   void stall(const std::string& why);

@@ -18,10 +18,11 @@ constexpr size_t kStack = 256 << 10,
 void* new_stack() {
   void* p = mmap(nullptr, kGuard + kStack, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  if (p == MAP_FAILED || mprotect(p, kGuard, PROT_NONE) != 0)
-    throw Error(text("there is no memory for the stack of another simulated worker: ", std::strerror(errno),
-                     "; simulate fewer, or raise vm.max_map_count"));
-  return p;
+  if (p != MAP_FAILED && mprotect(p, kGuard, PROT_NONE) == 0) return p;
+  const int why = errno;
+  if (p != MAP_FAILED) munmap(p, kGuard + kStack);
+  throw Error(text("there is no memory for the stack of another simulated worker: ", std::strerror(why),
+                   "; simulate fewer, or raise vm.max_map_count (or ulimit -v)"));
 }
 
 }  // namespace

@@ -1,8 +1,14 @@
 // The simulated world: its time, its order, its network.
 #include "comm/sim/misfortunes.h"
 
-#include <chrono>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <deque>
+#include <fstream>
+
+#include "comm/sim/sanitized_stack.h"
 #include "engine/random.h"
 #include "tests/support/sim.h"
 #include "tests/support/world.h"
@@ -212,6 +218,59 @@ TEST(World, CollectivesGiveTheSameBitsInAnyWeather) {
       }
     });
 }
+
+#if !SKEIN_ASAN && !SKEIN_TSAN  // which end the program where there is no memory
+
+// While it lives, the program gets only so many more bytes of addresses.
+class Cramped {
+ public:
+  explicit Cramped(rlim_t more) {
+    getrlimit(RLIMIT_AS, &before_);
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlimit less{pages * rlim_t(sysconf(_SC_PAGESIZE)) + more, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_AS, &less), 0);
+  }
+  ~Cramped() { setrlimit(RLIMIT_AS, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(World, MoreWorkersThanThereIsMemoryForAreRefused) {
+  for (const bool fibers : {false, true}) {
+    int begun = 0, ran = 0;
+    std::string why;
+    try {
+      World world({.fibers = fibers});
+      const Cramped memory(rlim_t(256) << 20);
+      for (; begun < 100000; ++begun) world.begin(Id(begun), [&] { ++ran; });
+    } catch (const Error& e) { why = e.what(); }
+    EXPECT_GT(begun, 0) << fibers;
+    EXPECT_NE(why.find("; simulate fewer, or raise "), std::string::npos) << why;
+    EXPECT_EQ(ran, 0) << "the others end without having begun";
+  }
+}
+
+TEST(World, AWorkerThatGetsNoOtherThreadEndsByThat) {
+  World world({.fibers = true});
+  world.begin(1, [] {
+    const Cramped memory(rlim_t(64) << 20);
+    std::deque<Thread> threads;
+    struct Join {
+      std::deque<Thread>& all;
+      ~Join() {
+        for (Thread& t : all) t.join();
+      }
+    } join{threads};
+    for (;;) threads.emplace_back([] {});
+  });
+  world.begin(2, [] { spend(10); });
+  EXPECT_THROW(world.run(), Error);
+  EXPECT_EQ(world.now(), 10) << "the other one goes on";
+}
+
+#endif
 
 TEST(World, ASenderWaitsForRoom) {
   World world({.room = 1000});
