@@ -1,6 +1,7 @@
 // Reads the world section by section; whatever is left over is a mistake.
 #include "apps/launch/world_file.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <sstream>
@@ -19,8 +20,17 @@ using comm::sim::SitePlan;
 constexpr int64_t kLongestFile = 1 << 20;  // bytes
 constexpr int64_t kMostWorkers = (1 << 16) - 2;  // the network numbers them from 1, a server after them
 
+// Beyond these a number is a slip, and its nanoseconds soon too many to count.
+constexpr double kMostSeconds = 1e8, kMostRate = 1e9, kMostOften = 1e6, kMostCores = 1e6, kMostSpeed = 1e6;
+
+// Of a duration in a unit of which there are so many in a second.
+double duration(Section& s, const char* key, double per_second, double otherwise = 0) {
+  return s.number(key, otherwise, 0, std::min(kMostSeconds * per_second, 1e9)) / per_second;
+}
+
 double bytes_per_second(Section& s, const char* key, double otherwise) {
-  return s.has(key) ? s.number(key, 0) * 1e6 / 8 : (s.number(key, 0), otherwise);
+  const double rate = s.number(key, 0, 0, kMostRate) * 1e6 / 8;
+  return s.has(key) ? rate : otherwise;
 }
 
 // Refuses a second one of a name.
@@ -41,17 +51,17 @@ NetworkDefaults read_network(Section& top, WorldFile& w) {
   NetworkDefaults d;
   for (Section& s : top.tables("network", false)) {
     d.rate = bytes_per_second(s, "mbit_per_s", 0);
-    d.latency = s.number("latency_ms", 0) / 1e3 / 2;  // half of the way from each end to the middle
-    w.weather.jitter = s.number("jitter_ms", 0) / 1e3;
+    d.latency = duration(s, "latency_ms", 1e3) / 2;  // half of the way from each end to the middle
+    w.weather.jitter = duration(s, "jitter_ms", 1e3);
     w.weather.loss = s.number("loss", 0, 0, 0.9);
-    w.weather.retry = s.number("retry_ms", 10) / 1e3;
-    w.site.message = s.number("message_us", 0) / 1e6;
-    w.site.byte = s.number("byte_ns", 0) / 1e9;
-    w.site.work = s.number("work_ns", 0) / 1e9;
-    w.site.work_one_way = s.number("work_one_way_ns", 0) / 1e9;
+    w.weather.retry = duration(s, "retry_ms", 1e3, 10);
+    w.site.message = duration(s, "message_us", 1e6);
+    w.site.byte = duration(s, "byte_ns", 1e9);
+    w.site.work = duration(s, "work_ns", 1e9);
+    w.site.work_one_way = duration(s, "work_one_way_ns", 1e9);
     w.site.crowded.small = s.number("shared", 1, 0.01, 1);
     w.site.crowded.large = s.number("shared_large", w.site.crowded.small, 0.01, 1);
-    if (const double large = s.number("large_kb", 0) * 1e3; large > 0) w.site.large = large;
+    if (const double large = s.number("large_kb", 0, 0, 1e9) * 1e3; large > 0) w.site.large = large;
     w.site.goodput = s.number("goodput", 1, 0.01, 1);
     s.finish();
   }
@@ -61,7 +71,7 @@ NetworkDefaults read_network(Section& top, WorldFile& w) {
 void read_machines(Section& top, SitePlan& site) {
   for (Section& s : top.tables("machine", true)) {
     const std::string name = new_name(s, site.machines);
-    site.machines.push_back({name, s.number("cores", 0)});
+    site.machines.push_back({name, s.number("cores", 0, 0, kMostCores)});
     s.finish();
   }
 }
@@ -73,7 +83,7 @@ void read_switches(Section& top, SitePlan& site) {
     site.switches.push_back({.name = name,
                              .rate = bytes_per_second(s, "mbit_per_s", 0),
                              .up = bytes_per_second(s, "up_mbit_per_s", 0),
-                             .latency = s.number("latency_ms", 0) / 1e3});
+                             .latency = duration(s, "latency_ms", 1e3)});
   }
   for (size_t i = 0; i < all.size(); ++i) {
     if (const std::string above = all[i].word("above"); !above.empty())
@@ -94,9 +104,10 @@ void read_hosts(Section& top, WorldFile& w, const NetworkDefaults& defaults) {
     const int64_t copies = s.count("count", 1, 1, kMostWorkers);
     h.workers = int(s.count("workers", 1, 1, kMostWorkers));
     h.rate = bytes_per_second(s, "mbit_per_s", defaults.rate);
-    h.latency =
-        s.has("latency_ms") ? s.number("latency_ms", 0) / 1e3 : (s.number("latency_ms", 0), defaults.latency);
-    const double cores = s.number("cores", 0), speed = s.number("speed", 1, 1e-6);
+    const double latency = duration(s, "latency_ms", 1e3);
+    h.latency = s.has("latency_ms") ? latency : defaults.latency;
+    const double cores = s.number("cores", 0, 0, kMostCores),
+                 speed = s.number("speed", 1, 1e-6, kMostSpeed);
     if (const std::string machine = s.word("machine"); !machine.empty()) {
       if (s.has("cores")) s.refuse("cores", "those of its machine are meant; leave one of the two out");
       h.machine = int(s.index("machine", machine, names_of(site.machines)));
@@ -137,7 +148,7 @@ void read_links(Section& top, SitePlan& site) {
     SitePlan::Link l{.a = end("from"), .b = end("to")};
     if (l.a == l.b) s.refuse("to", "a host has no link to itself");
     l.rate = bytes_per_second(s, "mbit_per_s", 0);
-    l.latency = s.number("latency_ms", 0) / 1e3;
+    l.latency = duration(s, "latency_ms", 1e3);
     s.finish();
     site.links.push_back(l);
   }
@@ -155,7 +166,7 @@ std::vector<double> read_trace(const Section& s, const std::string& path) {
   std::istringstream lines(text_of(s, "trace", path));
   for (std::string line; std::getline(lines, line);) {
     const double ms = number_in<double>(line).value_or(-1);
-    if (!(ms >= 0 && ms <= 1e12))
+    if (!(ms >= 0 && ms <= 1e9))
       s.refuse("trace", text(path, ":", seconds.size() + 1, ": '", line, "' is not a time in milliseconds"));
     seconds.push_back(ms / 1e3);
   }
@@ -171,7 +182,7 @@ void read_gradient(Section& top, Section& compute, GradientPlan& g) {
     if (g.kind != Kind::kQuadratic) top.refuse("quadratic", "needs gradient = \"quadratic\" in [compute]");
     g.dimension = s.count("dimension", g.dimension, 1, int64_t(1) << 30);
     g.condition = s.number("condition", g.condition, 1, 1e9);
-    g.zeta = s.number("zeta", g.zeta), g.noise = s.number("noise", g.noise);
+    g.zeta = s.number("zeta", g.zeta, 0, 1e9), g.noise = s.number("noise", g.noise, 0, 1e9);
     s.finish();
   }
   for (Section& s : top.tables("ghost", false)) {
@@ -188,10 +199,10 @@ void read_compute(Section& top, WorldFile& w, const std::filesystem::path& folde
   for (Section& s : top.tables("compute", false)) {
     read_gradient(top, s, w.gradient);
     p.law = PacePlan::Law(s.one_of("law", {"constant", "lognormal", "markov", "trace"}, "constant"));
-    p.step = s.number("step_ms", 0) / 1e3;
+    p.step = duration(s, "step_ms", 1e3);
     p.forward = s.number("forward", p.forward, 0, 1);
-    p.cores = s.number("cores", 1, 1e-3);
-    p.ahead = s.number("ahead_ms", 0) / 1e3;
+    p.cores = s.number("cores", 1, 1e-3, kMostCores);
+    p.ahead = duration(s, "ahead_ms", 1e3);
     using Law = PacePlan::Law;
     const auto belongs = [&](Law law, const char* key) {
       if (p.law != law && s.has(key)) s.refuse(key, "is of another law");
@@ -199,7 +210,7 @@ void read_compute(Section& top, WorldFile& w, const std::filesystem::path& folde
     for (const char* key : {"slow", "enter", "leave"}) belongs(Law::kMarkov, key);
     belongs(Law::kLognormal, "sigma"), belongs(Law::kTrace, "trace");
     p.sigma = s.number("sigma", 0, 0, 10);
-    p.slow = s.number("slow", 1, 1);
+    p.slow = s.number("slow", 1, 1, 1e6);
     p.enter = s.number("enter", 0, 0, 1);
     p.leave = s.number("leave", 1, 1e-9, 1);
     const std::string trace = s.word("trace");
@@ -231,23 +242,23 @@ void read_faults(Section& top, WorldFile& w) {
     WorldFile::Fault f;
     f.kind = WorldFile::Fault::Kind(s.one_of("kind", {"kill", "kill-machine", "hang", "cut"}, "kill"));
     if (!s.has("at_s")) s.refuse("at_s", "is needed: the second at which it happens");
-    f.at = s.number("at_s", 0);
+    f.at = duration(s, "at_s", 1);
     f.workers = workers_of(s, w.site);
     const bool passes = f.kind == WorldFile::Fault::Kind::kHang || f.kind == WorldFile::Fault::Kind::kCut;
     if (!passes && s.has("seconds")) s.refuse("seconds", "a killed worker does not come back");
     if (passes && !s.has("seconds")) s.refuse("seconds", "is needed: how long it lasts");
-    f.seconds = s.number("seconds", 0);
+    f.seconds = duration(s, "seconds", 1);
     s.word("host"), s.count("worker", 0, 0, w.site.workers());
     s.finish();
     w.faults.push_back(f);
   }
   for (Section& s : top.tables("faults", false)) {
-    w.rates.kills = s.number("kills_per_hour", 0) / 3600;
-    w.rates.hangs = s.number("hangs_per_hour", 0) / 3600;
-    w.rates.cuts = s.number("cuts_per_hour", 0) / 3600;
-    w.rates.hang_seconds = s.number("hang_s", w.rates.hang_seconds);
-    w.rates.cut_seconds = s.number("cut_s", w.rates.cut_seconds);
-    w.rates_until = s.number("until_s", w.rates_until);
+    w.rates.kills = s.number("kills_per_hour", 0, 0, kMostOften) / 3600;
+    w.rates.hangs = s.number("hangs_per_hour", 0, 0, kMostOften) / 3600;
+    w.rates.cuts = s.number("cuts_per_hour", 0, 0, kMostOften) / 3600;
+    w.rates.hang_seconds = duration(s, "hang_s", 1, w.rates.hang_seconds);
+    w.rates.cut_seconds = duration(s, "cut_s", 1, w.rates.cut_seconds);
+    w.rates_until = duration(s, "until_s", 1, w.rates_until);
     s.finish();
   }
 }

@@ -44,7 +44,7 @@ Clock::time_point Network::taken(Worker from, double bytes) {
   free = std::max(free, baton_.now());
   if (weather_.bandwidth > 0) free += in_seconds(bytes / weather_.bandwidth);
   if (site_) free += in_seconds(site_->plan().message + site_->plan().byte * bytes);
-  return free;
+  return free = std::min(free, Clock::time_point(in_seconds(kFarOff)));
 }
 
 void Network::send(Worker from, Worker to, double bytes, std::optional<int64_t> round,

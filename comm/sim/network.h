@@ -1,5 +1,6 @@
 // Network: when messages between workers of a simulated world arrive, and which links are cut.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -93,8 +94,12 @@ class Network {
   Counts counts_;
 };
 
+// Longer than any world lasts, and short enough that nanoseconds of several such times can be added.
+inline constexpr double kFarOff = 1e9;
+
 inline Clock::duration in_seconds(double s) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+  return std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(std::clamp(s, -kFarOff, kFarOff)));
 }
 
 }  // namespace skein::comm::sim

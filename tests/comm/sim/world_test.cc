@@ -21,6 +21,27 @@ const Weather kStorm{
 
 // ---- time -------------------------------------------------------------------------------------------------
 
+TEST(World, WhatIsTooFarOffToBeCountedNeverComes) {
+  const auto fails = [] { ADD_FAILURE() << "has come"; };
+  SitePlan slow;
+  slow.hosts = {{.name = "h", .workers = 2}};
+  slow.byte = 1e3;
+  Baton baton;
+  Site site(baton, slow);
+  Network network(baton, {});
+  network.flow_through(site);
+  for (int w = 0; w < 2; ++w) baton.begin([] { nap(in_seconds(100)); }, [] {});
+  for (int k = 0; k < 30; ++k) network.send(1, 2, 1e6, {}, fails);
+  baton.run(Clock::time_point::max());
+
+  World world;
+  world.begin(1, [] { spend(1000); }), world.begin(2, [] { spend(1000); });
+  world.at(1e11, fails);
+  suffer(world, {.kills = 1e-12}, 1e15);
+  world.run();
+  EXPECT_EQ(world.now(), 1000);
+}
+
 TEST(World, AnHourOfWaitsTakesNoTime) {
   const auto began = std::chrono::steady_clock::now();
   World world;
