@@ -30,7 +30,7 @@ void prepare(World& world, const WorldFile::Fault& f) {
   });
   if (f.seconds > 0)
     world.at(f.at + f.seconds, [&world, ids, f] {
-      if (f.kind == Kind::kCut) world.mend();
+      if (f.kind == Kind::kCut) world.mend(ids);
       for (Id id : ids)
         if (f.kind == Kind::kHang) world.wake(id);
     });

@@ -1,6 +1,7 @@
 // A signal per thread: who sleeps picks who goes on, runs the events in between, and hands over.
 #include "comm/sim/baton.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -212,7 +213,7 @@ void Baton::run(Clock::time_point time_up) {
 
 // ---- fates ------------------------------------------------------------------------------------------------
 
-bool Baton::hangs(Worker w) const { return life(w).hangs; }
+int Baton::hangs(Worker w) const { return life(w).hangs; }
 bool Baton::killed(Worker w) const { return life(w).killed; }
 
 void Baton::kill(Worker w) {
@@ -220,12 +221,13 @@ void Baton::kill(Worker w) {
   if (l.killed) return;
   l.killed = true;
   l.unheard.clear();
+  l.hangs = std::min(l.hangs, 1);
   wake(w);
   for (ThreadNumber n : l.threads) rouse(n);
 }
 
 void Baton::hang(Worker w) {
-  if (life(w).killed || std::exchange(life(w).hangs, true)) return;
+  if (life(w).killed || life(w).hangs++ > 0) return;
   life(w).hung.emplace_back(now_, Clock::time_point::max());
 }
 
@@ -238,7 +240,7 @@ Clock::duration Baton::stopped_since(Clock::time_point t) const {
 
 void Baton::wake(Worker w) {
   Life& l = life(w);
-  if (!std::exchange(l.hangs, false)) return;
+  if (l.hangs == 0 || --l.hangs > 0) return;
   l.hung.back().second = now_;
   for (ThreadNumber n : std::exchange(l.held, {})) ready_.push_back(n);
   for (const auto& event : std::exchange(l.unheard, {})) guarded(event);

@@ -43,9 +43,9 @@ class Baton final : public Timeline {
 
   void end();  // kills all workers, and returns when they have ended
   void kill(Worker);
-  void hang(Worker);  // its threads do not go on
-  void wake(Worker);
-  bool hangs(Worker) const;
+  void hang(Worker);         // its threads do not go on
+  void wake(Worker);         // from one hang
+  int hangs(Worker) const;  // in how many
   bool killed(Worker) const;
   // Runs the event now or, if the worker hangs, when it wakes; not at all if it has ended or been killed.
   void hear(Worker, std::function<void()> event);
@@ -68,7 +68,8 @@ class Baton final : public Timeline {
 
  private:
   struct Life {
-    bool killed = false, hangs = false, over = false;
+    bool killed = false, over = false;
+    int hangs = 0;  // that have not ended
     std::vector<ThreadNumber> threads;
     std::vector<std::function<void()>> unheard;  // events of the time in which it hangs
     std::vector<ThreadNumber> held;              // threads that were roused in it

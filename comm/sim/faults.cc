@@ -4,6 +4,25 @@
 #include "comm/sim/sim_transport.h"
 
 namespace skein::comm::sim {
+namespace {
+
+using Side = std::set<Baton::Worker>;
+
+Side workers_of(const std::vector<Id>& ids, const std::map<Id, Baton::Worker>& all) {
+  Side here;
+  for (Id id : ids) here.insert(all.at(id));
+  return here;
+}
+
+// Calls f with each worker of this side and each of the other one.
+template <class F>
+void across(const Side& here, Baton::Worker end, F f) {
+  for (Baton::Worker a : here)
+    for (Baton::Worker b = 1; b < end; ++b)
+      if (!here.count(b)) f(a, b);
+}
+
+}  // namespace
 
 void World::at(double second, std::function<void()> event) {
   baton_.at(Clock::time_point(in_seconds(Baton::kDawn + second)), std::move(event));
@@ -36,7 +55,7 @@ void World::hang(Id id) {
 
 void World::wake(Id id) {
   const Worker w = worker(id);
-  if (!baton_.hangs(w)) return;
+  if (baton_.hangs(w) != 1) return baton_.wake(w);
   note(id, " wakes");
   hearing_.forgive(w);
   baton_.wake(w);
@@ -44,21 +63,18 @@ void World::wake(Id id) {
 }
 
 void World::cut(const std::vector<Id>& side) {
-  std::set<Worker> here;
   std::string names;
-  for (Id id : side) here.insert(worker(id)), names += text(' ', id);
+  for (Id id : side) names += text(' ', id);
   note("cut:" + names);
   faulty_ = true;
-  for (Worker a : here)
-    for (Worker b = 1; b < ids_.size(); ++b)
-      if (!here.count(b)) network_.cut(a, b);
+  const std::set<Worker> here = workers_of(side, workers_);
+  across(here, ids_.size(), [&](Worker a, Worker b) { network_.cut(a, b); });
   for (Worker a : here) hearing_.listen(a);
 }
 
-void World::mend() {
+void World::mend(const std::vector<Id>& side) {
   note("mended");
-  for (Worker a = 1; a < ids_.size(); ++a)
-    for (Worker b = a + 1; b < ids_.size(); ++b) network_.mend(a, b);
+  across(workers_of(side, workers_), ids_.size(), [&](Worker a, Worker b) { network_.mend(a, b); });
   for (Worker a = 1; a < ids_.size(); ++a) hearing_.listen(a);
   for (const auto& round : forming_) round->meeting.complete.notify_all();
 }

@@ -29,7 +29,7 @@ void strike(World& world, const Rates& r, uint32_t kind, const Draw& draw) {
     for (size_t i = 0; i < all.size(); ++i)
       if (draw.bits(4 + i) % 2) side.push_back(all[i]);
     world.cut(side);
-    world.at(world.now() + length * r.cut_seconds, [&world] { world.mend(); });
+    world.at(world.now() + length * r.cut_seconds, [&world, side] { world.mend(side); });
   }
 }
 

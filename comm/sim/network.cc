@@ -164,11 +164,13 @@ void Network::carry(Link& l, Clock::time_point arrival, std::function<void()> ar
   });
 }
 
-void Network::cut(Worker a, Worker b) { cut_.insert({a, b}), cut_.insert({b, a}); }
+void Network::cut(Worker a, Worker b) { ++cut_[{a, b}], ++cut_[{b, a}]; }
 
 void Network::mend(Worker a, Worker b) {
   for (const Ends& ends : {Ends(a, b), Ends(b, a)}) {
-    if (!cut_.erase(ends)) continue;
+    const auto cut = cut_.find(ends);
+    if (cut == cut_.end() || --cut->second > 0) continue;
+    cut_.erase(cut);
     Link& l = link(ends);
     l.last = std::max(l.last, baton_.now() + in_seconds(weather_.latency));
     for (auto& arrive : std::exchange(l.held, {})) carry(l, l.last, std::move(arrive));

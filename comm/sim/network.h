@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <set>
+#include <map>
 #include <unordered_map>
 
 #include "comm/sim/site.h"
@@ -44,8 +44,8 @@ class Network {
   void send_last(Worker from, Worker to, std::function<void()> arrive);
   // A datagram: what is lost or cut off does not come, what is doubled comes twice, and there is no order.
   void send_datagram(Worker from, Worker to, double bytes, std::function<void()> arrive);
-  void cut(Worker, Worker);  // both directions
-  void mend(Worker, Worker);
+  void cut(Worker, Worker);   // both directions, once more
+  void mend(Worker, Worker);  // undoes one of the cuts between the two
   bool reaches(Worker from, Worker to) const { return !cut_.count({from, to}); }
   bool is_cut() const { return !cut_.empty(); }  // anywhere
   const Weather& weather() const { return weather_; }
@@ -90,7 +90,7 @@ class Network {
   };
   std::unordered_map<Ends, Link, HashOfEnds> links_;
   std::vector<Clock::time_point> free_at_;
-  std::set<Ends> cut_;
+  std::map<Ends, int> cut_;  // how often
   Counts counts_;
 };
 

@@ -72,10 +72,10 @@ class World {
   // where its whole machine ends, silence.
   enum class Death : uint8_t { kHangUp, kSilence };
   void kill(Id, Death = Death::kHangUp);
-  void hang(Id);  // as SIGSTOP does
+  void hang(Id);  // as SIGSTOP does, until it has been woken as often as it was hung
   void wake(Id);
-  void cut(const std::vector<Id>& side);  // between these and all others
-  void mend();                            // all cuts
+  void cut(const std::vector<Id>& side);   // between these and all others
+  void mend(const std::vector<Id>& side);  // such a cut of these; others remain
   void at(double second, std::function<void()> event);
   // The same at the moment at which the message of this number arrives at a worker, before the worker has it.
   void at_message(uint64_t number, std::function<void()> event) { arrivals_.add(number, std::move(event)); }

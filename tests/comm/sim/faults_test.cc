@@ -94,19 +94,54 @@ TEST(Faults, OfACutEachSideFindsTheOtherSilent) {
 }
 
 TEST(Faults, WhatACutHeldUpArrivesWhenItIsMendedInTime) {
-  World world({.weather = {.latency = 0.01}, .silence = 10});
-  populate(world, 2, [&](Communicator& c) {
-    if (c.rank() == 0) {
-      spend(2);
-      for (int64_t k = 0; k < 10; ++k) c.push(1, 1, k, 1, number(float(k)));
-      return spend(10);
+  SitePlan far;
+  far.hosts = {{.name = "a", .latency = 0.25}, {.name = "b", .latency = 0.5}};
+  for (const auto& [site, latency] : {std::pair(std::optional<SitePlan>(), 0.0), {far, 0.75}}) {
+    World world({.weather = {.latency = 0.01}, .silence = 10, .site = site});
+    populate(world, 2, [&](Communicator& c) {
+      if (c.rank() == 0) {
+        spend(2);
+        for (int64_t k = 0; k < 10; ++k) c.push(1, 1, k, 1, number(float(k)));
+        return spend(10);
+      }
+      for (int64_t k = 0; k < 10; ++k) EXPECT_EQ(c.take_within(20, 0, 1, kAnyStep)->step, k);
+      EXPECT_NEAR(world.now(), 6.01 + latency, 1e-6);
+    });
+    world.at(1, [&] { world.cut({0}); });
+    world.at(6, [&] { world.mend({0}); });
+    world.run();
+  }
+}
+
+TEST(Faults, OfTwoCutsAndHangsEachEndsByItself) {
+  World world;
+  std::vector<double> came(3);
+  populate(world, 3, [&](Communicator& c) {
+    if (c.rank() > 0) {
+      spend(3);
+      return c.push(0, uint32_t(c.rank()), 0, 1, number(1)), spend(10);
     }
-    for (int64_t k = 0; k < 10; ++k) EXPECT_EQ(c.take_within(20, 0, 1, kAnyStep)->step, k);
-    EXPECT_NEAR(world.now(), 6.01, 0.01);
+    for (const Rank r : {2, 1}) {
+      c.take(r, uint32_t(r), 0);
+      came[size_t(r)] = world.now();
+    }
   });
   world.at(1, [&] { world.cut({0}); });
-  world.at(6, [&] { world.mend(); });
+  world.at(2, [&] { world.cut({0, 2}); });
+  world.at(5, [&] { world.mend({0}); });
+  world.at(7, [&] { world.mend({0, 2}); });
   world.run();
+  EXPECT_NEAR(came[2], 5, 1e-6) << "the second cut was not between these";
+  EXPECT_NEAR(came[1], 7, 1e-6) << "which the second cut still held up";
+
+  World slow;
+  slow.begin(1, [] {
+    for (int k = 0; k < 10; ++k) spend(0.1);
+  });
+  for (const double t : {0.25, 0.5}) slow.at(t, [&] { slow.hang(1); });
+  for (const double t : {2., 5.}) slow.at(t, [&] { slow.wake(1); });
+  slow.run();
+  EXPECT_NEAR(slow.now(), 5.7, 0.11);
 }
 
 TEST(Faults, AKillUnwindsEveryThreadOfAWorkerWhateverItHolds) {

@@ -59,9 +59,9 @@ class ElasticJob {
     go_away(side);
     cut_off_ = side;
     world_.cut({side.begin(), side.end()});
-    world_.at(world_.now() + seconds, [this] {
+    world_.at(world_.now() + seconds, [this, side] {
       for (Id id : std::exchange(cut_off_, {})) away_.erase(id);
-      world_.mend();
+      world_.mend({side.begin(), side.end()});
     });
     return true;
   }
