@@ -172,7 +172,7 @@ void Network::mend(Worker a, Worker b) {
     if (cut == cut_.end() || --cut->second > 0) continue;
     cut_.erase(cut);
     Link& l = link(ends);
-    l.last = std::max(l.last, baton_.now() + in_seconds(weather_.latency));
+    l.last = std::max(l.last, baton_.now() + in_seconds(weather_.latency + path(l).latency));
     for (auto& arrive : std::exchange(l.held, {})) carry(l, l.last, std::move(arrive));
   }
 }
