@@ -134,8 +134,7 @@ void Baton::sleep(Clock::time_point until, Ending ending) {
     agenda_.count();
   pass(me);
   cancel(alarm);
-  if (life(runner(me).worker).killed && ending == Ending::kMayThrow && std::uncaught_exceptions() == 0)
-    throw Killed();
+  if (end_here()) throw Killed();
 }
 
 // ---- who is next ------------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ void CollectiveTimes::add_switches(const SitePlan& p) {
   std::map<int, double> on;
   for (Rank r = 0; r < Rank(hosts_.size()); ++r) {
     ++on[hosts_[size_t(r)]];
-    for (const int s : chain(r)) below[size_t(s)].push_back(r);
+    for (const int s : p.above(hosts_[size_t(r)])) below[size_t(s)].push_back(r);
   }
   const auto among = [](double m) { return m * (m - 1); };
   for (const auto& [h, here] : on)
@@ -96,25 +96,17 @@ void CollectiveTimes::add_switches(const SitePlan& p) {
   }
 }
 
-// The switches from a member upwards.
-std::vector<int> CollectiveTimes::chain(Rank r) const {
-  std::vector<int> all;
-  for (int s = plan_->hosts[size_t(hosts_[size_t(r)])].at; s >= 0; s = plan_->switches[size_t(s)].above)
-    all.push_back(s);
-  return all;
-}
-
 // Calls f with a number and the rate of each bounded switch and link on the way.
 template <class F>
 void CollectiveTimes::each_on_way(Rank from, Rank to, F f) const {
   if (!plan_ || hosts_[size_t(from)] == hosts_[size_t(to)]) return;
-  std::vector<int> ups = chain(from), downs = chain(to);
+  const int a = hosts_[size_t(from)], b = hosts_[size_t(to)];
+  std::vector<int> ups = plan_->above(a), downs = plan_->above(b);
   while (ups.size() > 1 && downs.size() > 1 && ups[ups.size() - 2] == downs[downs.size() - 2])
     ups.pop_back(), downs.pop_back();  // where they turn around is the last of both
   const auto use = [&](int s, int kind, double rate) {
     if (rate > 0) f(3 * s + kind, rate * plan_->goodput);
   };
-  const int a = hosts_[size_t(from)], b = hosts_[size_t(to)];
   for (size_t i = 0; i < plan_->links.size(); ++i) {
     const SitePlan::Link& l = plan_->links[i];
     if ((l.a == a && l.b == b) || (l.a == b && l.b == a)) use(-1 - int(i), l.a == a, l.rate);

@@ -14,7 +14,7 @@ namespace skein::comm::sim {
 class CollectiveTimes {
  public:
   // `hosts` of the members, of the site; without a site each has a link of its own, of
-  // the weather's bandwidth.
+  // the weather's bandwidth. The site outlives this.
   CollectiveTimes(const Site*, const Weather&, const std::vector<int>& hosts);
   // When all have it. `bytes`: of the vector; `draw`: of this collective's chances. Sums that are under way
   // at the same time, as slices of a gradient are, have the links one after the other.
@@ -40,7 +40,6 @@ class CollectiveTimes {
   double handing_over(double messages, double bytes) const;
   double delay(double messages, const Draw&, uint64_t chance) const;
   void add_switches(const SitePlan&);
-  std::vector<int> chain(Rank) const;
   template <class F>
   void each_on_way(Rank from, Rank to, F) const;
 

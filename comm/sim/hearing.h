@@ -7,7 +7,8 @@
 
 namespace skein::comm::sim {
 
-// A worker is not heard of while it is dead or hangs, or while a link to the hearer is cut.
+// A worker is not heard of while it is dead or hangs, or while a link to the hearer is cut. Baton and network
+// outlive it, and it outlives the events that the baton still runs.
 class Hearing {
  public:
   using Worker = Baton::Worker;

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
+
+#include "engine/random.h"
 
 namespace skein::comm::sim {
 

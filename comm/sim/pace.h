@@ -20,6 +20,7 @@ struct PacePlan {
 };
 
 // Of one worker, `speed` times as fast as the plan says. The n-th step takes the same in every run of a seed.
+// The world outlives it.
 class Pace {
  public:
   Pace(World&, PacePlan, uint64_t seed, int rank, int workers, double speed = 1);

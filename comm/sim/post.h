@@ -8,7 +8,7 @@
 
 namespace skein::comm::sim {
 
-// A host's address is the number of its worker.
+// A host's address is the number of its worker. Baton and network outlive it, and it outlives its ports.
 class Post {
  public:
   Post(Baton& b, Network& n) : baton_(b), network_(n) {}

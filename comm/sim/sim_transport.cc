@@ -62,8 +62,7 @@ Collectives* SimTransport::collectives(int members) {
   return members > world_.options_.most_by_messages ? &collectives_ : nullptr;
 }
 
-// ---- who leaves many others
-// ---------------------------------------------------------------------------------
+// ---- who leaves many others ------------------------------------------------------------------------------
 
 void World::Round::say_goodbye(World& w, const std::shared_ptr<Round>& round, Rank from, Rank to) {
   if (!round->told[from].insert(to).second) return;

@@ -8,28 +8,24 @@
 #include "engine/base.h"
 
 namespace skein::comm::sim {
-namespace {
-
-// The switches from a host upwards.
-std::vector<int> above(const SitePlan& p, int host) {
-  std::vector<int> chain;
-  for (int s = p.hosts[size_t(host)].at; s >= 0; s = p.switches[size_t(s)].above) {
-    CHECK(chain.size() < p.switches.size(), "switches hang at each other in a circle");
-    chain.push_back(s);
-  }
-  return chain;
-}
-
-}  // namespace
 
 int SitePlan::workers() const {
   return std::accumulate(hosts.begin(), hosts.end(), 0, [](int n, const Host& h) { return n + h.workers; });
 }
 
+std::vector<int> SitePlan::above(int host) const {
+  std::vector<int> chain;
+  for (int s = hosts[size_t(host)].at; s >= 0; s = switches[size_t(s)].above) {
+    CHECK(chain.size() < switches.size(), "switches hang at each other in a circle");
+    chain.push_back(s);
+  }
+  return chain;
+}
+
 void check_connected(const SitePlan& p) {
   if (p.switches.empty()) return;
   const auto top = [&](size_t host) {
-    const std::vector<int> chain = above(p, int(host));
+    const std::vector<int> chain = p.above(int(host));
     return chain.empty() ? -1 : chain.back();
   };
   for (size_t h = 0; h < p.hosts.size(); ++h)
@@ -115,7 +111,7 @@ Site::Path Site::path(int from, int to) const {
   use(in_[size_t(to)]);
   if (const auto own = between_.find({from, to}); own != between_.end())
     use(own->second.rate), way.latency += own->second.latency;
-  const std::vector<int> ups = above(plan_, from), downs = above(plan_, to);
+  const std::vector<int> ups = plan_.above(from), downs = plan_.above(to);
   for (const int s : ups) {
     pass(s);
     if (std::find(downs.begin(), downs.end(), s) != downs.end()) break;

@@ -50,7 +50,8 @@ struct SitePlan {
   // packets, or wait for acknowledgments behind each other's bytes. Large are those of more than `large`.
   Fluid::Crowded crowded = {};
   double large = std::numeric_limits<double>::infinity();
-  int workers() const;  // of all hosts
+  int workers() const;                     // of all hosts
+  std::vector<int> above(int host) const;  // the switches from a host upwards
 };
 
 // Throws Error that names two hosts between which there is no way.
@@ -61,7 +62,7 @@ void spend(double seconds);
 
 class Site {
  public:
-  Site(Baton&, const SitePlan&);
+  Site(Baton&, const SitePlan&);  // outlived by the baton
   struct Path {
     std::vector<size_t> through;  // resources of fluid(); empty: a message is no flow
     double latency = 0;
