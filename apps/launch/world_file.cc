@@ -17,7 +17,7 @@ namespace {
 using comm::sim::PacePlan;
 using comm::sim::SitePlan;
 
-constexpr int64_t kLongestFile = 1 << 20;  // bytes
+constexpr int64_t kLongestFile = 1 << 20;        // bytes
 constexpr int64_t kMostWorkers = (1 << 16) - 2;  // the network numbers them from 1, a server after them
 
 // Beyond these a number is a slip, and its nanoseconds soon too many to count.
@@ -106,8 +106,7 @@ void read_hosts(Section& top, WorldFile& w, const NetworkDefaults& defaults) {
     h.rate = bytes_per_second(s, "mbit_per_s", defaults.rate);
     const double latency = duration(s, "latency_ms", 1e3);
     h.latency = s.has("latency_ms") ? latency : defaults.latency;
-    const double cores = s.number("cores", 0, 0, kMostCores),
-                 speed = s.number("speed", 1, 1e-6, kMostSpeed);
+    const double cores = s.number("cores", 0, 0, kMostCores), speed = s.number("speed", 1, 1e-6, kMostSpeed);
     if (const std::string machine = s.word("machine"); !machine.empty()) {
       if (s.has("cores")) s.refuse("cores", "those of its machine are meant; leave one of the two out");
       h.machine = int(s.index("machine", machine, names_of(site.machines)));

@@ -13,6 +13,24 @@ namespace {
 // How long a thread sleeps that must not and cannot be unwound, before it looks again.
 constexpr auto kLastMoments = std::chrono::milliseconds(1);
 
+std::string too_late(Clock::time_point t) {
+  constexpr double kDay = 86400;
+  const double s = std::chrono::duration<double>(t.time_since_epoch()).count() - Baton::kDawn;
+  return text(s < 2 * kDay ? s : s / kDay, s < 2 * kDay ? " s" : " days",
+              " of virtual time have passed, and workers are still at work; take fewer steps, or look for a "
+              "step or a link that is slower than it is meant to be");
+}
+
+template <class Start>
+std::thread thread_of(Start start) {
+  try {
+    return start();
+  } catch (const std::system_error& e) {
+    throw Error(text("there is no thread for another simulated worker: ", e.what(),
+                     "; simulate fewer, or raise the limits on processes and memory (ulimit -u, ulimit -v)"));
+  }
+}
+
 }  // namespace
 
 Baton::Baton(bool fibers) : fibers_(fibers) {
@@ -61,27 +79,14 @@ Baton::Worker Baton::begin(std::function<void()> main, std::function<void()> end
   return w;
 }
 
-// Whoever has nothing to run on is over before it began: it must never be resumed.
 std::thread Baton::start(ThreadNumber n, std::function<void()> f) {
   try {
-    if (!fibers_) return Timeline::start(n, std::move(f));
-    runner(n).strand.make_fiber([this, n, f = std::move(f)] { live(n, f); });
-    return {};
-  } catch (const std::system_error& e) {
-    give_up(n);
-    throw Error(text("there is no thread for another simulated worker: ", e.what(),
-                     "; simulate fewer, or raise the limits on processes and memory (ulimit -u, ulimit -v)"));
+    if (!fibers_) return thread_of([&] { return Timeline::start(n, std::move(f)); });
+    return runner(n).strand.make_fiber([this, n, f = std::move(f)] { live(n, f); }), std::thread();
   } catch (...) {
-    give_up(n);
+    runner(n).over = true, ++over_;  // it has nothing to run on, and must never be resumed
     throw;
   }
-}
-
-void Baton::give_up(ThreadNumber n) {
-  Runner& r = runner(n);
-  r.over = true;
-  ++over_;
-  if (Life& l = life(r.worker); l.threads.front() == n) l.over = true;
 }
 
 void Baton::live(ThreadNumber n, const std::function<void()>& f) {
@@ -169,7 +174,7 @@ Timeline::ThreadNumber Baton::next() {
 
 void Baton::step() {
   if (agenda_.empty()) return stall("all wait, and nothing will come");
-  if (agenda_.first() > time_up_) return stall("its time is up, and workers are still at work");
+  if (agenda_.first() > time_up_) return stall(too_late(time_up_));
   now_ = agenda_.first();
   guarded(agenda_.take_first());
 }
@@ -220,8 +225,7 @@ void Baton::kill(Worker w) {
   if (l.killed) return;
   l.killed = true;
   l.unheard.clear();
-  l.hangs = std::min(l.hangs, 1);
-  wake(w);
+  l.hangs = std::min(l.hangs, 1), wake(w);
   for (ThreadNumber n : l.threads) rouse(n);
 }
 

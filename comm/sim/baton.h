@@ -21,7 +21,8 @@ struct Killed {};
 // The threads of a worker end with it. The thread that runs holds the baton until it sleeps; then those that
 // have been roused continue, in that order, and when all sleep, time moves on to the next event. Events are
 // functions that run between threads: they must not sleep. All calls are made by threads of the baton or by
-// events, or while run() does not run.
+// events, or while run() does not run. Error where there is no thread, or no memory for a stack, for one
+// more; then nothing more can be begun.
 class Baton final : public Timeline {
  public:
   using Worker = uint64_t;                // counted from 1
@@ -34,8 +35,7 @@ class Baton final : public Timeline {
   using Alarm = Agenda::Alarm;
   Alarm at(Clock::time_point, std::function<void()> event);
   void cancel(const Alarm& a) { agenda_.cancel(a); }                      // does nothing if it has come
-  // `ended` comes also after a kill. Error if there is no thread or stack for another one.
-  Worker begin(std::function<void()> main, std::function<void()> ended);
+  Worker begin(std::function<void()> main, std::function<void()> ended);  // `ended` comes also after a kill
   // Returns when all workers have ended. Rethrows the first exception of a worker or an event. Workers
   // that still hang when all others have ended, or when time is up, are killed; it is an Error if others
   // are left then.
@@ -43,8 +43,8 @@ class Baton final : public Timeline {
 
   void end();  // kills all workers, and returns when they have ended
   void kill(Worker);
-  void hang(Worker);         // its threads do not go on
-  void wake(Worker);         // from one hang
+  void hang(Worker);        // its threads do not go on
+  void wake(Worker);        // from one hang
   int hangs(Worker) const;  // in how many
   bool killed(Worker) const;
   // Runs the event now or, if the worker hangs, when it wakes; not at all if it has ended or been killed.
@@ -87,7 +87,6 @@ class Baton final : public Timeline {
   const Life& life(Worker w) const { return lives_.at(w - 1); }
   ThreadNumber enlist(Worker);
   ThreadNumber next();
-  void give_up(ThreadNumber);
   void pass(ThreadNumber from);
   void step();
   void stall(const std::string& why);
