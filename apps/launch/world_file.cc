@@ -247,6 +247,7 @@ void read_faults(Section& top, WorldFile& w) {
     if (!passes && s.has("seconds")) s.refuse("seconds", "a killed worker does not come back");
     if (passes && !s.has("seconds")) s.refuse("seconds", "is needed: how long it lasts");
     f.seconds = duration(s, "seconds", 1);
+    if (passes && f.seconds == 0) s.refuse("seconds", "must be more than 0: how long it lasts");
     s.word("host"), s.count("worker", 0, 0, w.site.workers());
     s.finish();
     w.faults.push_back(f);

@@ -126,6 +126,8 @@ TEST(WorldFile, SaysWhatIsWrongAndWhere) {
       {kLeast + "[[fault]]\nat_s = 1\n", "[[fault]] host: either a host or a worker is needed"},
       {kLeast + "[[fault]]\nworker = 0\n", "[[fault]] at_s: is needed"},
       {kLeast + "[[fault]]\nworker = 0\nat_s = 1\nkind = \"hang\"\n", "[[fault]] seconds: is needed"},
+      {kLeast + "[[fault]]\nworker = 0\nat_s = 1\nkind = \"cut\"\nseconds = 0\n",
+       "w.toml:9: [[fault]] seconds: must be more than 0"},
       {"[compute]\nstep_ms = 1\nlaw = \"lognorm\"\n" + kHost,
        "[compute] law: there is no 'lognorm'; there are constant, lognormal, markov, trace; did you mean "
        "lognormal?"},
