@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "apps/launch/interrupt.h"
 #include "comm/seal/greeting.h"
@@ -17,9 +18,11 @@ namespace {
 using comm::sim::Id;
 using comm::sim::World;
 
-void prepare(World& world, const WorldFile::Fault& f) {
+// A dedicated server has the number after those of all workers.
+void prepare(World& world, const WorldFile::Fault& f, std::optional<Id> server) {
   using Kind = WorldFile::Fault::Kind;
-  const std::vector<Id> ids(f.workers.begin(), f.workers.end());
+  std::vector<Id> ids(f.workers.begin(), f.workers.end());
+  if (f.server && server) ids.push_back(*server);
   world.at(f.at, [&world, ids, f] {
     if (f.kind == Kind::kCut) world.cut(ids);
     for (Id id : ids)
@@ -82,7 +85,8 @@ int run_simulated(const JobOptions& o, const WorldFile& file, const std::functio
                       .simulated = &here},
                      work);
     });
-  for (const WorldFile::Fault& f : file.faults) prepare(world, f);
+  const std::optional<Id> server = o.server ? std::optional(Id(workers)) : std::nullopt;
+  for (const WorldFile::Fault& f : file.faults) prepare(world, f, server);
   suffer(world, file.rates, file.rates_until);
   world.run();
   if (!file.log.empty()) write_file(file.log, world.log());

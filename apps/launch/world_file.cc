@@ -225,15 +225,27 @@ void read_compute(Section& top, WorldFile& w, const std::filesystem::path& folde
   top.refuse("compute", "is needed: [compute] with step_ms, the time that a step computes");
 }
 
-std::vector<int> workers_of(Section& s, const SitePlan& site) {
+size_t host_of(const SitePlan& site, int worker) {
+  size_t h = 0;
+  for (; worker >= site.hosts[h].workers; ++h) worker -= site.hosts[h].workers;
+  return h;
+}
+
+// Who it befalls: a worker, those of a host, or those of all hosts that lie on the same machine.
+void read_victims(Section& s, const SitePlan& site, WorldFile::Fault& f) {
+  using Kind = WorldFile::Fault::Kind;
   if (s.has("worker") == s.has("host")) s.refuse("host", "either a host or a worker is needed");
-  if (s.has("worker")) return {int(s.count("worker", 0, 0, site.workers() - 1))};
-  const size_t host = s.one_of("host", names_of(site.hosts), "");
+  const bool one = s.has("worker");
+  const int worker = int(s.count("worker", 0, 0, site.workers() - 1));
+  const size_t host = one ? host_of(site, worker) : s.one_of("host", names_of(site.hosts), "");
+  if (one && f.kind != Kind::kKillMachine) return f.workers.push_back(worker);
+  const int machine = f.kind == Kind::kKillMachine ? site.hosts[host].machine : -1;
   int first = 0;
-  for (size_t h = 0; h < host; ++h) first += site.hosts[h].workers;
-  std::vector<int> all;
-  for (int i = 0; i < site.hosts[host].workers; ++i) all.push_back(first + i);
-  return all;
+  for (size_t h = 0; h < site.hosts.size(); first += site.hosts[h++].workers) {
+    if (h != host && (machine < 0 || site.hosts[h].machine != machine)) continue;
+    for (int i = 0; i < site.hosts[h].workers; ++i) f.workers.push_back(first + i);
+    f.server = f.server || (h == 0 && (f.kind == Kind::kKillMachine || f.kind == Kind::kCut));
+  }
 }
 
 void read_faults(Section& top, WorldFile& w) {
@@ -242,13 +254,13 @@ void read_faults(Section& top, WorldFile& w) {
     f.kind = WorldFile::Fault::Kind(s.one_of("kind", {"kill", "kill-machine", "hang", "cut"}, "kill"));
     if (!s.has("at_s")) s.refuse("at_s", "is needed: the second at which it happens");
     f.at = duration(s, "at_s", 1);
-    f.workers = workers_of(s, w.site);
+    read_victims(s, w.site, f);
     const bool passes = f.kind == WorldFile::Fault::Kind::kHang || f.kind == WorldFile::Fault::Kind::kCut;
     if (!passes && s.has("seconds")) s.refuse("seconds", "a killed worker does not come back");
     if (passes && !s.has("seconds")) s.refuse("seconds", "is needed: how long it lasts");
     f.seconds = duration(s, "seconds", 1);
     if (passes && f.seconds == 0) s.refuse("seconds", "must be more than 0: how long it lasts");
-    s.word("host"), s.count("worker", 0, 0, w.site.workers());
+    s.word("host");
     s.finish();
     w.faults.push_back(f);
   }

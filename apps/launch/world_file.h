@@ -25,6 +25,7 @@ struct WorldFile {
     enum class Kind : uint8_t { kKill, kKillMachine, kHang, kCut } kind = Kind::kKill;
     double at = 0, seconds = 0;  // when, and for how long if it passes
     std::vector<int> workers;
+    bool server = false;  // it also befalls a server, which lives on the first host
   };
   uint64_t seed = 1;
   std::string log;  // file for all events; empty: none

@@ -95,6 +95,26 @@ kills_per_hour = 36
   EXPECT_EQ(w.rates.kills, 0.01);
 }
 
+TEST(WorldFile, AMachineEndsWithAllHostsOnIt) {
+  const std::string places = kCompute + "[[machine]]\nname = \"box\"\n" +
+                             "[[host]]\nname = \"a\"\ncount = 2\nworkers = 2\nmachine = \"box\"\n" +
+                             "[[host]]\nname = \"b\"\nworkers = 2\n[[fault]]\nat_s = 1\n";
+  using All = std::vector<int>;
+  const auto fault = [&](const std::string& f) { return world_of(places + f).faults.at(0); };
+  EXPECT_EQ(fault("kind = \"kill-machine\"\nhost = \"a-1\"\n").workers, (All{0, 1, 2, 3}));
+  EXPECT_EQ(fault("kind = \"kill-machine\"\nworker = 3\n").workers, (All{0, 1, 2, 3}));
+  EXPECT_EQ(fault("kind = \"kill-machine\"\nworker = 4\n").workers, (All{4, 5})) << "on a machine of its own";
+  EXPECT_EQ(fault("host = \"a-1\"\n").workers, (All{2, 3}));
+  EXPECT_EQ(fault("worker = 3\n").workers, (All{3}));
+  // A server lives on the first host.
+  const std::string cut = "kind = \"cut\"\nseconds = 1\n";
+  EXPECT_TRUE(fault("kind = \"kill-machine\"\nworker = 3\n").server);
+  EXPECT_TRUE(fault(cut + "host = \"a-0\"\n").server);
+  EXPECT_FALSE(fault(cut + "host = \"a-1\"\n").server);
+  EXPECT_FALSE(fault(cut + "worker = 0\n").server);
+  EXPECT_FALSE(fault("kind = \"kill-machine\"\nhost = \"b\"\n").server);
+}
+
 TEST(WorldFile, SaysWhatIsWrongAndWhere) {
   const std::string two = "[[switch]]\nname = \"s\"\n[[switch]]\nname = \"t\"\n";
   const std::pair<std::string, std::string> mistakes[] = {
