@@ -5,6 +5,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 #include <optional>
 
@@ -39,6 +40,36 @@ void prepare(World& world, const WorldFile::Fault& f, std::optional<Id> server) 
     });
 }
 
+// Until then what an earlier run wrote is gone, and a place where nothing can be written has shown.
+class Log {
+ public:
+  Log(const World& w, const std::string& file) : world_(w), file_(file) {
+    if (!file_.empty()) write_file(file_, "");
+  }
+  void write() const {
+    if (!file_.empty()) write_file(file_, world_.log());
+  }
+  void write_of_failure() const noexcept {  // which is what there is to say
+    try {
+      write();
+    } catch (const std::exception&) {}
+  }
+
+ private:
+  const World& world_;
+  const std::string& file_;
+};
+
+void run(World& world, const Log& log) {
+  try {
+    world.run();
+  } catch (...) {
+    log.write_of_failure();
+    throw;
+  }
+  log.write();
+}
+
 }  // namespace
 
 void refuse_in_world(const Config& c, const WorldFile& world) {
@@ -48,6 +79,9 @@ void refuse_in_world(const Config& c, const WorldFile& world) {
   };
   if (given("workers") && c.workers != world.site.workers())
     refuse("workers", text(c.workers, ", but ", c.simulate, " has ", world.site.workers(), "; leave it out"));
+  if (const auto folder = std::filesystem::path(world.log).parent_path();
+      !folder.empty() && !is_directory(folder))
+    throw BadOption(text(c.simulate, ": log: there is no directory ", folder.string(), "; create it"));
   for (const char* flag : {"hosts", "join", "transport", "interface", "port-range"})
     if (given(flag)) refuse(flag, text("does not go with --simulate, in whose world no network is real"));
   if (c.elastic == "on")
@@ -63,6 +97,7 @@ int run_simulated(const JobOptions& o, const WorldFile& file, const std::functio
                .site = file.site,
                .stands_for = how.stands_for,
                .fibers = how.fibers});
+  const Log log(world, file.log);
   std::vector<Id> all(size_t(workers + o.server));
   std::iota(all.begin(), all.end(), Id(0));
   std::vector<int> status(all.size(), 0);
@@ -88,8 +123,7 @@ int run_simulated(const JobOptions& o, const WorldFile& file, const std::functio
   const std::optional<Id> server = o.server ? std::optional(Id(workers)) : std::nullopt;
   for (const WorldFile::Fault& f : file.faults) prepare(world, f, server);
   suffer(world, file.rates, file.rates_until);
-  world.run();
-  if (!file.log.empty()) write_file(file.log, world.log());
+  run(world, log);
   if (!how.silent)
     say(stdout, fmt::format("simulated: {:.6f} s of virtual time in {:.1f} s, {} events\n", world.now(),
                             world.real_seconds(), world.events()));

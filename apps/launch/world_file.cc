@@ -283,13 +283,14 @@ WorldFile parse_world(const std::string& toml, const std::string& path) {
   Section top = file.top();
   w.seed = uint64_t(top.count("seed", 1, 0, INT64_MAX));
   w.weather.seed = w.seed;
-  w.log = top.word("log");
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (const std::string log = top.word("log"); !log.empty()) w.log = folder / log;
   const NetworkDefaults defaults = read_network(top, w);
   read_machines(top, w.site);
   read_switches(top, w.site);
   read_hosts(top, w, defaults);
   read_links(top, w.site);
-  read_compute(top, w, std::filesystem::path(path).parent_path());
+  read_compute(top, w, folder);
   read_faults(top, w);
   top.finish();
   try {

@@ -28,7 +28,7 @@ struct WorldFile {
     bool server = false;  // it also befalls a server, which lives on the first host
   };
   uint64_t seed = 1;
-  std::string log;  // file for all events; empty: none
+  std::string log;  // file for all events, as its path from here; empty: none
   comm::sim::SitePlan site;
   comm::sim::Weather weather;
   comm::sim::PacePlan pace;

@@ -121,11 +121,13 @@ TEST_F(Flat, OfASeedHasTheSameLogBesideAnythingElse) {
 }
 
 TEST_F(Flat, ThatALostWorkerEndsHasAReportOfItsStepsUntilThen) {
-  const Ended e =
-      train(world_of(4, kGhost) + "[[fault]]\nat_s = 0.5\nworker = 2\n", "--steps 200 --algorithm sgp");
+  place_.write("log", "of an earlier run");
+  const Ended e = train("log = \"log\"\n" + world_of(4, kGhost) + "[[fault]]\nat_s = 0.5\nworker = 2\n",
+                        "--steps 200 --algorithm sgp");
   EXPECT_EQ(e.status, 1) << e.out;
   expect_has(e.err, "rank 2 is lost");
   expect_has(e.out, "stopped after step ");
+  expect_has(place_.read("log"), "0.500000000 2 is killed\n");
   EXPECT_EQ(summary()["interrupted"], true);
   EXPECT_TRUE(place_.has("run/report.html"));
 }
@@ -145,6 +147,18 @@ TEST_F(Flat, AHostOfTheWorldIsANodeOfAHierarchyAndAGroupOfLeaders) {
     for (const char* figure : {"seconds", "bytes_per_step", "loss"})
       EXPECT_EQ(ends[0][figure], ends[1][figure]) << by_host << ' ' << figure;
   }
+}
+
+TEST_F(Flat, TheLogIsBesideTheWorldFileInADirectoryThatIsThere) {
+  place_.write("worlds/w.toml", "log = \"log\"\n" + world_of(2, kGhost));
+  const std::string flags = "--output run --steps 3 --algorithm sgp --simulate ";
+  ASSERT_EQ(place_.run(kFlat + flags + "worlds/w.toml").status, 0) << place_.read(".err");
+  EXPECT_TRUE(place_.has("worlds/log"));
+  EXPECT_FALSE(place_.has("log"));
+  const Ended e = train("log = \"none/log\"\n" + world_of(2, kGhost), "--steps 3 --algorithm sgp");
+  EXPECT_NE(e.status, 0);
+  expect_has(e.err, "w.toml: log: there is no directory none; create it");
+  EXPECT_FALSE(place_.has("run"));
 }
 
 TEST_F(Flat, RefusesWhatNeedsAModelOrNumbers) {
