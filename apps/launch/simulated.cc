@@ -63,6 +63,10 @@ class Log {
 void run(World& world, const Log& log) {
   try {
     world.run();
+  } catch (const comm::Timeout& e) {
+    log.write_of_failure();
+    throw comm::Timeout(e.rank, text(e.what(), "; these are seconds of virtual time: where steps or links are ",
+                                     "slow, raise --deadline"));
   } catch (...) {
     log.write_of_failure();
     throw;
