@@ -138,6 +138,7 @@ void read_hosts(Section& top, WorldFile& w, const NetworkDefaults& defaults) {
 
 void read_links(Section& top, SitePlan& site) {
   const std::vector<std::string> names = names_of(site.hosts);
+  std::set<std::pair<int, int>> pairs;
   for (Section& s : top.tables("link", true)) {
     const auto end = [&](const char* key) {
       const std::string name = s.word(key);
@@ -146,6 +147,9 @@ void read_links(Section& top, SitePlan& site) {
     };
     SitePlan::Link l{.a = end("from"), .b = end("to")};
     if (l.a == l.b) s.refuse("to", "a host has no link to itself");
+    if (!pairs.emplace(std::minmax(l.a, l.b)).second)
+      s.refuse("to", text("there is a link between ", names[size_t(l.a)], " and ", names[size_t(l.b)],
+                          " already, for both directions"));
     l.rate = bytes_per_second(s, "mbit_per_s", 0);
     l.latency = duration(s, "latency_ms", 1e3);
     s.finish();

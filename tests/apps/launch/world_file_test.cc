@@ -131,6 +131,8 @@ TEST(WorldFile, SaysWhatIsWrongAndWhere) {
       {kLeast + "[[link]]\nfrom = \"a\"\nto = \"z\"\n", "[[link]] to: there is no 'z'"},
       {kLeast + "[[link]]\nfrom = \"a\"\nto = \"a\"\n", "[[link]] to: a host has no link to itself"},
       {kLeast + "[[link]]\nfrom = \"a\"\n", "[[link]] to: is needed"},
+      {kLeast + "count = 2\n[[link]]\nfrom = \"a-0\"\nto = \"a-1\"\n[[link]]\nfrom = \"a-1\"\nto = \"a-0\"\n",
+       "w.toml:11: [[link]] to: there is a link between a-1 and a-0 already"},
       {kLeast + "switch = \"s\"\n", "[[host]] switch: there is no 's'"},
       {kLeast + kHost, "host: there are two of the name 'a'"},
       {kLeast + "count = 65535\n", "[[host]] count: 65535 is out of range; allowed: from 1 to 65534"},
