@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -45,7 +46,18 @@ std::string new_name(Section& s, const Rows& rows) {
 
 struct NetworkDefaults {
   double rate = 0, latency = 0;
+  std::optional<Section> section;
 };
+
+// Work is done on cores that are counted.
+void refuse_idle_work(const NetworkDefaults& d, const SitePlan& site) {
+  const auto counted = [&](const SitePlan::Host& h) {
+    return h.machine >= 0 && site.machines[size_t(h.machine)].cores > 0;
+  };
+  if (std::any_of(site.hosts.begin(), site.hosts.end(), counted)) return;
+  for (const char* key : {"work_ns", "work_one_way_ns"})
+    if (d.section && d.section->has(key)) d.section->refuse(key, "needs a host or a machine with cores");
+}
 
 NetworkDefaults read_network(Section& top, WorldFile& w) {
   NetworkDefaults d;
@@ -61,9 +73,12 @@ NetworkDefaults read_network(Section& top, WorldFile& w) {
     w.site.work_one_way = duration(s, "work_one_way_ns", 1e9);
     w.site.crowded.small = s.number("shared", 1, 0.01, 1);
     w.site.crowded.large = s.number("shared_large", w.site.crowded.small, 0.01, 1);
+    if (s.has("shared_large") && s.number("large_kb", 0, 0, 1e9) == 0)
+      s.refuse("shared_large", "needs large_kb: which messages are large");
     if (const double large = s.number("large_kb", 0, 0, 1e9) * 1e3; large > 0) w.site.large = large;
     w.site.goodput = s.number("goodput", 1, 0.01, 1);
     s.finish();
+    d.section = s;
   }
   return d;
 }
@@ -219,6 +234,7 @@ void read_compute(Section& top, WorldFile& w, const std::filesystem::path& folde
     const std::string trace = s.word("trace");
     if (p.law == Law::kTrace) {
       if (trace.empty()) s.refuse("trace", "is needed: a file with the milliseconds of a step on each line");
+      if (s.has("step_ms")) s.refuse("step_ms", "is of another law: the trace says how long steps take");
       p.trace = read_trace(s, folder / trace);
     } else if (!s.has("step_ms")) {
       s.refuse("step_ms", "is needed: how long a step computes");
@@ -293,6 +309,7 @@ WorldFile parse_world(const std::string& toml, const std::string& path) {
   read_machines(top, w.site);
   read_switches(top, w.site);
   read_hosts(top, w, defaults);
+  refuse_idle_work(defaults, w.site);
   read_links(top, w.site);
   read_compute(top, w, folder);
   read_faults(top, w);
