@@ -178,14 +178,18 @@ std::string text_of(const Section& s, const char* key, const std::string& path) 
   } catch (const BadFile& e) { s.refuse(key, e.what()); }
 }
 
-// One number a line, in milliseconds.
+// One number a line, in milliseconds; as the world file itself, it may come from Windows.
 std::vector<double> read_trace(const Section& s, const std::string& path) {
   std::vector<double> seconds;
   std::istringstream lines(text_of(s, "trace", path));
+  size_t n = 0;
   for (std::string line; std::getline(lines, line);) {
+    ++n;
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty()) continue;
     const double ms = number_in<double>(line).value_or(-1);
     if (!(ms >= 0 && ms <= 1e9))
-      s.refuse("trace", text(path, ":", seconds.size() + 1, ": '", line, "' is not a time in milliseconds"));
+      s.refuse("trace", text(path, ":", n, ": '", line, "' is not a time in milliseconds"));
     seconds.push_back(ms / 1e3);
   }
   if (seconds.empty()) s.refuse("trace", path + " is empty");
