@@ -65,8 +65,9 @@ void run(World& world, const Log& log) {
     world.run();
   } catch (const comm::Timeout& e) {
     log.write_of_failure();
-    throw comm::Timeout(e.rank, text(e.what(), "; these are seconds of virtual time: where steps or links are ",
-                                     "slow, raise --deadline"));
+    throw comm::Timeout(e.rank,
+                        text(e.what(), "; these are seconds of virtual time: where steps or links are ",
+                             "slow, raise --deadline"));
   } catch (...) {
     log.write_of_failure();
     throw;
@@ -104,7 +105,7 @@ int run_simulated(const JobOptions& o, const WorldFile& file, const std::functio
   const Log log(world, file.log);
   std::vector<Id> all(size_t(workers + o.server));
   std::iota(all.begin(), all.end(), Id(0));
-  std::vector<int> status(all.size(), 0);
+  std::vector<std::optional<int>> status(all.size());  // none: it was killed
   const comm::Secret key = comm::Secret::random(comm::kJobKeyBytes);
   for (const Id id : all)
     world.begin(id, [&, id] {
@@ -128,11 +129,13 @@ int run_simulated(const JobOptions& o, const WorldFile& file, const std::functio
   for (const WorldFile::Fault& f : file.faults) prepare(world, f, server);
   suffer(world, file.rates, file.rates_until);
   run(world, log);
+  if (std::none_of(status.begin(), status.begin() + workers, [](auto s) { return s.has_value(); }))
+    throw Error("all simulated workers have been killed");
   if (!how.silent)
     say(stdout, fmt::format("simulated: {:.6f} s of virtual time in {:.1f} s, {} events\n", world.now(),
                             world.real_seconds(), world.events()));
-  const auto failed = std::find_if(status.begin(), status.end(), [](int s) { return s != 0; });
-  return failed == status.end() ? 0 : *failed;
+  const auto failed = std::find_if(status.begin(), status.end(), [](auto s) { return s.value_or(0) != 0; });
+  return failed == status.end() ? 0 : **failed;
 }
 
 }  // namespace skein::apps

@@ -24,8 +24,8 @@ struct SimulatedRun {
   bool silent = false;  // prints nothing
 };
 // As run_job(), with a thread of the world for each worker, on virtual time. At the end it says how much of
-// it has passed. The log of events is written however it ends. Throws BadFile if it cannot be written, at once
-// if that shows before the world begins.
+// it has passed. The log of events is written however it ends. Throws BadFile if it cannot be written, before
+// the world begins if that shows by then.
 int run_simulated(const JobOptions&, const WorldFile&, const std::function<int(const Member&)>& work,
                   const SimulatedRun& = {});
 

@@ -149,6 +149,14 @@ TEST_F(Flat, AHostOfTheWorldIsANodeOfAHierarchyAndAGroupOfLeaders) {
   }
 }
 
+TEST_F(Flat, ARunWhoseWorkersAreAllKilledHasFailed) {
+  const std::string machine = "machine = \"m\"\n[[machine]]\nname = \"m\"\ncores = 8\n";
+  const std::string end = "[[fault]]\nat_s = 0.25\nkind = \"kill-machine\"\nhost = \"h-1\"\n";
+  const Ended e = train(world_of(4, kGhost) + machine + end, "--steps 200 --algorithm sgp");
+  EXPECT_EQ(e.status, 1) << e.out;
+  expect_has(e.err, "all simulated workers have been killed");
+}
+
 TEST_F(Flat, TheLogIsBesideTheWorldFileInADirectoryThatIsThere) {
   place_.write("worlds/w.toml", "log = \"log\"\n" + world_of(2, kGhost));
   const std::string flags = "--output run --steps 3 --algorithm sgp --simulate ";
