@@ -8,6 +8,7 @@
 
 #include "apps/command_line/command_line.h"
 #include "apps/config/algorithm_values.h"
+#include "apps/config/reconcile.h"
 #include "apps/flat/flat_run.h"
 #include "apps/launch/launch.h"
 #include "engine/words/find_row.h"
@@ -50,15 +51,28 @@ std::optional<double> measured_accuracy(const std::string& algorithm) {
   return at == all.end() ? std::nullopt : std::optional(at->second);
 }
 
+void assign_words(Config& c, const std::string& given) {
+  std::istringstream words(given);
+  for (std::string word, value; words >> word;) {
+    const Flag* f = find_flag(flags(), word.substr(2));
+    if (!f)  // --no-final-average
+      f = find_flag(flags(), word.substr(5)), value = "false";
+    else if (f->kind == Flag::kSwitch)
+      value = "true";
+    else
+      words >> value;
+    assign(c, *f, value, {Source::kCommandLine, word});
+  }
+}
+
 // The run that a candidate is, in so many steps.
 Config config_of(const Config& asked, const Candidate& what, int workers, int64_t steps) {
   Config c = asked;
   for (const Flag& f : flags())  // those of another algorithm
     if (!f.algorithms.empty()) c.of_algorithm.erase(f.name), c.origins.erase(f.name);
   c.algorithm = what.algorithm, c.wire = "fp32";
-  std::istringstream words(what.flags);
-  for (std::string flag, value; words >> flag >> value;)
-    assign(c, *find_flag(flags(), flag.substr(2)), value, {Source::kCommandLine, flag});
+  assign_words(c, what.flags);
+  reconcile(c, flags());  // as the printed command will be
   c.workers = workers, c.steps = steps, c.epochs = 0;
   c.elastic = "off", c.wait = "forever";
   settle_algorithm(c, workers);
@@ -135,8 +149,10 @@ std::vector<Candidate> candidates(const Config& asked) {
   std::string own_flags;
   for (const Flag& f : flags())
     if (const std::string value = value_of(asked, f);
-        (!f.algorithms.empty() || f.name == "wire") && asked.origin(f.name).source > Source::kDefault)
-      own_flags += text(own_flags.empty() ? "" : " ", "--", f.name, " ", value);
+        (!f.algorithms.empty() || (f.name == "wire" && value != "fp32")) &&
+        asked.origin(f.name).source > Source::kDefault)
+      own_flags += text(own_flags.empty() ? "" : " ", value == "false" ? "--no-" : "--", f.name,
+                        f.kind == Flag::kSwitch ? "" : " " + value);
   const bool there = std::any_of(all.begin(), all.end(), [&](const Candidate& one) {
     return one.algorithm == own && one.flags == own_flags;
   });

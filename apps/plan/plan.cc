@@ -10,6 +10,7 @@
 #include "apps/config/algorithm_values.h"
 #include "apps/launch/interrupt.h"
 #include "apps/launch/launch.h"
+#include "apps/plan/plan_command.h"
 #include "engine/words/file.h"
 
 namespace skein::apps {
@@ -35,41 +36,9 @@ Config probing(Config c, int workers) {
   return c;
 }
 
-// What a shell reads as this word.
-std::string quoted(const std::string& word) {
-  const bool plain = !word.empty() && word.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                          "-_=./:,@%+") == std::string::npos;
-  if (plain) return word;
-  std::string all = "'";
-  for (const char c : word) all += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return all + "'";
-}
-
-}  // namespace
-
-std::string words_of(const char* const* argv) {
-  std::string all;
-  for (const char* const* word = argv; *word; ++word) {
-    const std::string w = *word, name = w.starts_with("--") ? w.substr(2, w.find('=') - 2) : "";
-    const Flag* f = find_flag(flags(), name);
-    if (!f && name.starts_with("no-")) f = find_flag(flags(), name.substr(3));
-    const bool of_setting = name == "algorithm" || name == "wire" || (f && !f->algorithms.empty());
-    if (!of_setting && name != "plan" && name != "html" && name != "predicted") {
-      all += (all.empty() ? "" : " ") + quoted(w);
-      continue;
-    }
-    const bool takes_one = name != "plan" && !(f && f->kind == Flag::kSwitch);
-    if (takes_one && w.find('=') == std::string::npos && word[1]) ++word;
-  }
-  return all;
-}
-
-namespace {
-
 int simulate_and_print(const Command& command, char** argv, Probed probed, Progress& progress) {
   progress.say(fmt::format("probed for {:.0f} s; simulating", probed.seconds));
-  Plan p{.config = command.config, .command = words_of(argv), .probed = std::move(probed)};
+  Plan p{.config = command.config, .command = typed_words(command.config, argv), .probed = std::move(probed)};
   const double from = clock_seconds();
   p.forecasts = forecasts(command.config, p.probed, candidates(command.config), p.refused);
   p.seconds = clock_seconds() - from;

@@ -11,16 +11,13 @@ namespace skein::apps {
 // What rank 0 knows when all is simulated.
 struct Plan {
   const Config& config;
-  std::string command;  // of words_of()
+  std::string command;  // what the user typed, without what a setting decides: typed_words()
   Probed probed;
   std::vector<Forecast> forecasts = {};   // best first
   std::vector<std::string> refused = {};  // a line for each candidate that is not possible here
   double seconds = 0;                     // that simulating took
 };
 
-// What started this program, as a shell reads it, without what only --plan reads, and without flags of
-// algorithms and --wire, which each setting brings along.
-std::string words_of(const char* const* argv);
 std::string command_of(const Plan&, const Forecast&);  // that starts it and tells it what is predicted
 std::string verdict(const Plan&);                      // what is fastest, or that one machine is faster
 // Of the settings within 3 % of the fastest, which the simulator cannot tell apart, that with the best

@@ -14,21 +14,23 @@ const std::string kProbed =
 
 TEST(Plan, ListsAlgorithmsAndACommandThatStartsOne) {
   testing_programs::Workplace place;
-  const Ended e = place.run(kProbed + "--batch-size 4 --workers 2 --plan --html plan.html");
+  const Ended e =
+      place.run(kProbed + "--batch-size 4 --workers 2 --plan --html plan.html --output \"o'brien\" " +
+                "--algorithm local-sgd --tau 7 --wire bf16");
   ASSERT_EQ(e.status, 0) << e.err;
   for (const char* part : {"all workers are on one host", " images/s  waiting", "allreduce --wire bf16",
-                           "osgp --topology exponential", "to start it:"})
+                           "osgp --topology exponential", "local-sgd --tau 7 --wire bf16", "to start it:"})
     expect_has(e.out, part);
   const size_t at = e.out.find("to start it:\n  ") + 15;
   const std::string command = e.out.substr(at, e.out.find('\n', at) - at);
   EXPECT_EQ(command.find("--plan"), std::string::npos) << command;
-  const Ended started = place.run("timeout 60 " + command + " --steps 3 --output run --no-tensorboard");
+  const Ended started = place.run("timeout 60 " + command + " --steps 3 --no-tensorboard");
   EXPECT_EQ(started.status, 0) << command << started.err;
   expect_has(started.out, "predicted: ");
-  expect_has(place.read("run/summary.json"), "\"predicted\": {");
-  const Ended resumed = place.run("timeout 60 $TRAIN --resume run --steps 4");
+  expect_has(place.read("o'brien/summary.json"), "\"predicted\": {");
+  const Ended resumed = place.run("timeout 60 $TRAIN --resume \"o'brien\" --steps 4");
   EXPECT_EQ(resumed.status, 0) << resumed.err;
-  EXPECT_EQ(place.read("run/summary.json").find("\"predicted\": {"), std::string::npos);
+  EXPECT_EQ(place.read("o'brien/summary.json").find("\"predicted\": {"), std::string::npos);
   const std::string page = place.read("plan.html");
   expect_has(page, "<svg");
   expect_has(page, "one worker alone");

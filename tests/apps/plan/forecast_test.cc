@@ -3,10 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <iterator>
-#include <sstream>
-
-#include "apps/command_line/command_line.h"
 #include "apps/config/algorithm_values.h"
 #include "engine/words/find_row.h"
 #include "optim/strategy.h"
@@ -176,35 +172,6 @@ TEST(Plan, PrefersAccuracyWhereSpeedIsTheSame) {
   EXPECT_NE(
       plan_page(p).find("<code>train_imagenet --algorithm d2 --predicted images/s=1000,bytes/step=0</code>"),
       std::string::npos);
-}
-
-TEST(Plan, WordsOfASettingTakeThePlaceOfThoseGivenToThePlan) {
-  const char* const given[] = {"train_imagenet", "--plan",      "--model",    "resnet20", "--algorithm",
-                               "local-sgd",      "--tau",       "7",          "--wire",   "bf16",
-                               "--workers=3",    "--predicted", "images/s=1", "--html",   "page.html",
-                               "--peers=2",      "--tf32",      "--output",   "o'brien",  "--data",
-                               "a folder",       "--topology",  "ring",       nullptr};
-  EXPECT_EQ(words_of(given),
-            "train_imagenet --model resnet20 --workers=3 --tf32 --output 'o'\\''brien' --data 'a folder'");
-}
-
-TEST(Plan, EverySettingIsACommandThatStarts) {
-  const char* const given[] = {"train_imagenet", "--plan",    "--model", "resnet20", "--data",
-                               "fashion-mnist",  "--workers", "3",       "--tau",    "7",
-                               "--algorithm",    "local-sgd", "--wire",  "int8",     nullptr};
-  Plan p = planned(config(), probed([](int, int) { return 1e8; }), candidates(config()));
-  p.command = words_of(given);
-  EXPECT_GT(p.forecasts.size(), 20u);
-  for (const Forecast& f : p.forecasts) {
-    std::istringstream line(command_of(p, f));
-    const std::vector<std::string> words{std::istream_iterator<std::string>(line), {}};
-    std::vector<const char*> argv;
-    for (const std::string& w : words) argv.push_back(w.c_str());
-    argv.push_back(nullptr);
-    const Command c = parse_command_line(int(words.size()), argv.data());
-    EXPECT_EQ(c.config.algorithm, f.what.algorithm);
-    EXPECT_EQ(c.config.wire == "fp32", f.what.flags.find("--wire") == std::string::npos) << f.what.flags;
-  }
 }
 
 TEST(Plan, AccuraciesAreThoseOfTheTableOfMeasurements) {
