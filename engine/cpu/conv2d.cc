@@ -173,6 +173,7 @@ void conv2d_backward_data(const ConvArgs& given) {
 
 void conv2d_backward_weights(const ConvArgs& given) {
   ConvArgs c = given;
+  c.bias = {};
   c.relu = false;
   check(c);
   const Counted counted(kConvWeights, flops_of(c), 0);
