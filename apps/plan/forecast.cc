@@ -170,26 +170,37 @@ std::vector<Forecast> forecasts(const Config& asked, const Probed& p, const std:
       const Config once = config_of(asked, what, workers, kSteps);
       const Config c = config_of(asked, what, workers, steps_of(once, workers));
       all.push_back(forecast(what, c, p, world));
-    } catch (const Error& e) { refused.push_back(text(what.algorithm, ": ", e.what())); }
+    } catch (const Error& e) {  // one that fails in this world, too: the probe took longer than all of this
+      refused.push_back(text(what.algorithm, what.flags.empty() ? "" : " ", what.flags, ": ", e.what()));
+    }
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.images_per_second > b.images_per_second; });
   return all;
 }
 
-double by_one_worker(const Probed& p) {
-  double most = 0;
-  for (const ProbedWorker& w : p.workers)
-    most = std::max(most, double(p.global_batch) / double(p.workers.size()) / (w.step() / w.crowded));
-  return most;
+namespace {
+
+bool is_slower(const Fewer& a, const Fewer& b) { return a.images_per_second < b.images_per_second; }
+
+}  // namespace
+
+Fewer by_one_worker(const Probed& p) {
+  const double images = double(p.global_batch) / double(p.workers.size());
+  std::vector<Fewer> all;
+  for (const ProbedWorker& w : p.workers) all.push_back({images / (w.step() / w.crowded), 1, w.host});
+  return *std::max_element(all.begin(), all.end(), is_slower);
 }
 
-double by_one_host(const Probed& p) {
-  std::map<std::string, double> of_host;
-  for (const ProbedWorker& w : p.workers)
-    of_host[w.network] += double(p.global_batch) / double(p.workers.size()) / w.step();
-  double most = 0;
-  for (const auto& [host, images] : of_host) most = std::max(most, images);
-  return most;
+Fewer by_one_host(const Probed& p) {
+  const double images = double(p.global_batch) / double(p.workers.size());
+  std::map<std::string, Fewer> hosts;
+  for (const ProbedWorker& w : p.workers) {
+    Fewer& f = hosts[w.network];
+    f.images_per_second += images / w.step(), ++f.workers, f.host = w.host;
+  }
+  std::vector<Fewer> all;
+  for (const auto& [network, f] : hosts) all.push_back(f);
+  return *std::max_element(all.begin(), all.end(), is_slower);
 }
 
 }  // namespace skein::apps

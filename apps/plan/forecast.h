@@ -29,8 +29,13 @@ struct Forecast {
 std::vector<Forecast> forecasts(const Config&, const Probed&, const std::vector<Candidate>&,
                                 std::vector<std::string>& refused);
 
-// Images a second without messages: of the fastest single worker, and of the fastest host's workers together.
-double by_one_worker(const Probed&);
-double by_one_host(const Probed&);
+// Some of the workers, of one host, without messages.
+struct Fewer {
+  double images_per_second = 0;
+  int workers = 0;
+  std::string host = {};
+};
+Fewer by_one_worker(const Probed&);  // the fastest
+Fewer by_one_host(const Probed&);    // all of the fastest
 
 }  // namespace skein::apps

@@ -22,6 +22,9 @@ void refuse_with_plan(const Config& c) {
       throw BadOption(text(c.origin(flag).place, " does not go with --plan, which trains nothing"));
   if (!c.batch_size.is_number())
     throw BadOption(text(c.origin("batch-size").place, ": --plan needs one number for all workers"));
+  if (optim::has_dedicated_server(options_of(c)))
+    throw BadOption(text(c.origin("servers").place, " dedicated does not go with --plan, in whose simulated ",
+                         "world all processes are workers; leave it out"));
 }
 
 // The probe's: nothing of an algorithm, and steps enough.
@@ -38,7 +41,10 @@ Config probing(Config c, int workers) {
 
 int simulate_and_print(const Command& command, char** argv, Probed probed, Progress& progress) {
   progress.say(fmt::format("probed for {:.0f} s; simulating", probed.seconds));
-  Plan p{.config = command.config, .command = typed_words(command.config, argv), .probed = std::move(probed)};
+  Plan p{.config = command.config,
+         .command = typed_words(command.config, argv),
+         .fewer = typed_words(command.config, argv, true),
+         .probed = std::move(probed)};
   const double from = clock_seconds();
   p.forecasts = forecasts(command.config, p.probed, candidates(command.config), p.refused);
   p.seconds = clock_seconds() - from;

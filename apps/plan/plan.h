@@ -11,7 +11,8 @@ namespace skein::apps {
 // What rank 0 knows when all is simulated.
 struct Plan {
   const Config& config;
-  std::string command;  // what the user typed, without what a setting decides: typed_words()
+  std::string command;     // what the user typed, without what a setting decides: typed_words()
+  std::string fewer = {};  // the same without the number of workers and their hosts
   Probed probed;
   std::vector<Forecast> forecasts = {};   // best first
   std::vector<std::string> refused = {};  // a line for each candidate that is not possible here
@@ -20,6 +21,9 @@ struct Plan {
 
 std::string command_of(const Plan&, const Forecast&);  // that starts it and tells it what is predicted
 std::string verdict(const Plan&);                      // what is fastest, or that one machine is faster
+// The workers of one host that are faster than all together; none: no setting is so slow.
+std::optional<Fewer> faster_alone(const Plan&);
+std::string command_of(const Plan&, const Fewer&);  // that starts them, on their host
 // Of the settings within 3 % of the fastest, which the simulator cannot tell apart, that with the best
 // measured accuracy; the fastest itself if none has any.
 const Forecast& to_start(const Plan&);

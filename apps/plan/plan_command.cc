@@ -16,10 +16,12 @@ std::string quoted(const std::string& w) {
 }
 
 // The flags that a setting decides.
-std::set<std::string> decided() {
+std::set<std::string> decided(const Config& c, bool fewer) {
   std::set<std::string> names = {"algorithm", "wire", "predicted"};
   for (const Flag& f : flags())
     if (!f.algorithms.empty()) names.insert(f.name);
+  if (fewer) names.insert({"workers", "hosts", "min-workers", "max-workers"});
+  if (fewer && c.global_batch > 0) names.insert({"global-batch", "batch-size"});
   return names;
 }
 
@@ -43,8 +45,8 @@ std::string words_of_files(const Config& c, const std::set<std::string>& without
 
 }  // namespace
 
-std::string typed_words(const Config& c, const char* const* argv) {
-  const std::set<std::string> without = decided();
+std::string typed_words(const Config& c, const char* const* argv, bool fewer) {
+  const std::set<std::string> without = decided(c, fewer);
   // A flag of an algorithm cannot be taken back by the command line, so that the file has to go.
   bool without_files = false;
   for (const Flag& f : flags())

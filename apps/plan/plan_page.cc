@@ -18,7 +18,7 @@ std::string name_of(const Candidate& c) {
 // A bar is as long as its images a second; the part for which a worker waits is gray.
 std::string bars(const Plan& p) {
   const double most = p.forecasts.front().images_per_second, room = kWidth - kNames - kFigures;
-  const double one = by_one_worker(p.probed);
+  const double one = by_one_worker(p.probed).images_per_second;
   std::string svg =
       fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"images a second of each setting\">\n",
                   kWidth, kLine * double(p.forecasts.size()) + 24);
@@ -72,7 +72,7 @@ std::string plan_page(const Plan& p) {
   const std::string body =
       "<section class=\"tiles\">\n" +
       tile(fmt::format("{:.0f}", best.images_per_second), "images/s at best, simulated") +
-      tile(fmt::format("{:.0f}", by_one_worker(p.probed)), "by one worker alone") +
+      tile(fmt::format("{:.0f}", by_one_worker(p.probed).images_per_second), "by one worker alone") +
       tile(std::to_string(p.probed.fronts.size()), "hosts") +
       tile(fmt::format("{:.1f} ms", 1e3 * p.probed.workers.front().step()), "a step of worker 0") +
       "</section>\n<section class=\"card chart\"><div class=\"top\"><h2>Images a second</h2><div "

@@ -17,9 +17,11 @@ double hours_of_epoch(const Plan& p, const Forecast& f) {
 std::string probed_in_words(const Probed& p) {
   const auto by_step = [](const ProbedWorker& a, const ProbedWorker& b) { return a.step() < b.step(); };
   const auto [least, most] = std::minmax_element(p.workers.begin(), p.workers.end(), by_step);
-  std::string s = fmt::format("a step computes for {:.1f} ms", 1e3 * least->step());
-  if (most->step() > 1.05 * least->step())
-    s += fmt::format(" to {:.1f} ms ({})", 1e3 * most->step(), most->host);
+  const std::string short_one = fmt::format("{:.1f} ms", 1e3 * least->step()),
+                    long_one = fmt::format("{:.1f} ms", 1e3 * most->step());
+  std::string s = "a step computes for " + short_one;
+  if (most->step() > 1.05 * least->step() && long_one != short_one)
+    s += text(" to ", long_one, " (", most->host, ')');
   if (most->crowded > 1.05) s += fmt::format(", {:.1f} times as long as alone on its machine", most->crowded);
   if (p.between.empty()) return s + "; all workers are on one host\n";
   const WorldFile w = world_of(p);
@@ -42,20 +44,14 @@ std::string probed_in_words(const Probed& p) {
   return s;
 }
 
-// As wide as the longest word of this column.
-size_t limit_width(const Plan& p) {
-  size_t most = std::string_view("limited by").size();
-  for (const Forecast& f : p.forecasts) most = std::max(most, f.limit.size());
-  return most;
-}
-
-std::string row_in_words(const Plan& p, const Forecast& f) {
+// Two spaces stand in front of a setting, and nowhere else in a row but between its figures.
+std::string row_in_words(const Plan& p, const Forecast& f, size_t limits) {
   const double steps = f.images_per_second / double(p.probed.global_batch);  // a second
   return fmt::format("{:>9.0f} {:>8.0f}% {:>7} {:>9.2f} {:>9.3g} {:>9.3g} {:>9}  {:<{}}  {}{}{}\n",
                      f.images_per_second, 100 * f.waiting,
                      f.hidden ? fmt::format("{:.0f}%", 100 * *f.hidden) : "-", f.bytes_per_step * steps / 1e6,
                      hours_of_epoch(p, f), f.bytes_per_step * double(p.probed.steps_per_epoch) / 1e9,
-                     f.accuracy ? fmt::format("{:+.2f}", *f.accuracy) : "-", f.limit, limit_width(p),
+                     f.accuracy ? fmt::format("{:+.2f}", *f.accuracy) : "-", f.limit, limits,
                      f.what.algorithm, f.what.flags.empty() ? "" : " ", f.what.flags);
 }
 
@@ -77,43 +73,66 @@ const Forecast& to_start(const Plan& p) {
   return *best;
 }
 
+std::optional<Fewer> faster_alone(const Plan& p) {
+  const Fewer one = by_one_worker(p.probed), host = by_one_host(p.probed);
+  const double best = p.forecasts.front().images_per_second;
+  if (one.images_per_second >= best) return one;
+  if (p.probed.fronts.size() > 1 && host.images_per_second >= best) return host;
+  return {};
+}
+
+std::string command_of(const Plan& p, const Fewer& f) {
+  std::string s = text(p.fewer, " --workers ", f.workers);
+  if (const int64_t all = p.config.global_batch; all > 0)  // of which these take their share
+    s += text(" --batch-size ", all / int64_t(p.probed.workers.size()));
+  if (f.workers > 1) return s + " --algorithm allreduce";  // their messages were not simulated
+  return s + " --algorithm sgd --predicted " + Predicted{f.images_per_second, {}, {}}.words();
+}
+
 std::string verdict(const Plan& p) {
   const Forecast& best = p.forecasts.front();
-  const double one = by_one_worker(p.probed), host = by_one_host(p.probed);
-  const bool several = p.probed.fronts.size() > 1;
-  if (one >= best.images_per_second)
+  const auto alone = faster_alone(p);
+  if (alone && alone->workers == 1)
     return fmt::format("One worker alone is faster: {:.0f} images/s, and {} workers by {} at best {:.0f}",
-                       one, p.probed.workers.size(), best.what.algorithm, best.images_per_second);
-  if (several && host >= best.images_per_second)
+                       alone->images_per_second, p.probed.workers.size(), best.what.algorithm,
+                       best.images_per_second);
+  if (alone)
     return fmt::format(
         "One machine is faster: the workers of one host compute {:.0f} images/s, and {} hosts by {} at best "
         "{:.0f}",
-        host, p.probed.fronts.size(), best.what.algorithm, best.images_per_second);
+        alone->images_per_second, p.probed.fronts.size(), best.what.algorithm, best.images_per_second);
   return fmt::format("Fastest: {}{}{}, {:.0f} images/s, {:.2f} times one worker alone", best.what.algorithm,
                      best.what.flags.empty() ? "" : " ", best.what.flags, best.images_per_second,
-                     best.images_per_second / one);
+                     best.images_per_second / by_one_worker(p.probed).images_per_second);
 }
 
 std::string in_words(const Plan& p) {
   std::string s = probed_in_words(p.probed);
   s += fmt::format("{} simulated in {:.1f} s; best first\n\n",
                    counted(int64_t(p.forecasts.size()), "setting"), p.seconds);
-  s += " images/s  waiting  hidden  MB/s out   hours/ep    GB/ep  accuracy  ";
-  s += fmt::format("{:<{}}  --algorithm\n", "limited by", limit_width(p));
-  for (const Forecast& f : p.forecasts) s += row_in_words(p, f);
+  size_t limits = std::string("limited by").size();
+  for (const Forecast& f : p.forecasts) limits = std::max(limits, f.limit.size());
+  s +=
+      fmt::format(" images/s  waiting  hidden  MB/s out   hours/ep    GB/ep  accuracy  {:<{}}  --algorithm\n",
+                  "limited by", limits);
+  for (const Forecast& f : p.forecasts) s += row_in_words(p, f, limits);
   for (const std::string& line : p.refused) s += "not possible here: " + line + '\n';
   s += "\nwaiting: of the worker that waits most. MB/s out and GB an epoch: sent by a worker. accuracy: "
        "points to allreduce after\n"
        "one epoch of resnet20 on Fashion-MNIST by 4 workers (bench/RESULTS.md), with the flags of "
        "bench/compare.toml; not of this model\n\n";
   s += verdict(p) + '\n';
+  const auto alone = faster_alone(p);
+  if (alone) {
+    const std::string where = p.probed.fronts.size() > 1 ? " on " + alone->host : "";
+    s += text("to start that", where, ":\n  ", command_of(p, *alone), '\n');
+  }
   const Forecast& start = to_start(p);
   if (&start != &p.forecasts.front())
-    s += fmt::format("within 3 % of it, and the most accurate where that was measured: {}\n",
-                     start.what.algorithm);
-  if (verdict(p).starts_with("One "))
-    s += "For that, leave out --plan and --hosts, and give --workers as it says. With all of them,\n";
-  return s + "to start it:\n  " + command_of(p, start) + '\n';
+    s += fmt::format("within 3 % of {}, and the most accurate where that was measured: {}\n",
+                     p.forecasts.front().what.algorithm, start.what.algorithm);
+  s += alone ? text("to start all ", p.probed.workers.size(), " workers nevertheless:") : "to start it:";
+  return s + "\n  " + command_of(p, start) + '\n';
 }
 
 }  // namespace skein::apps

@@ -6,6 +6,7 @@
 #include "apps/config/algorithm_values.h"
 #include "engine/words/find_row.h"
 #include "optim/strategy.h"
+#include "tests/support/says.h"
 
 namespace skein::apps {
 namespace {
@@ -125,6 +126,8 @@ TEST(Forecast, KnowsTimesAndWhatLimitsThem) {
   EXPECT_GT(of(slow, "diloco", "--tau 50").images_per_second, 3 * sum.images_per_second);
   EXPECT_EQ(of(slow, "sgp", "--peers 1 --wire bf16").accuracy, std::nullopt);
   EXPECT_EQ(sum.accuracy, 0);
+  // As bench/RESULTS.md has it; an empty column would let allreduce win all that is close.
+  EXPECT_LT(of(slow, "diloco", "--tau 50").accuracy.value_or(0), -0.2);
 
   Probed straggling = probed([](int, int) { return 1e9; });
   straggling.workers[2].backward = 0.37;
@@ -135,6 +138,22 @@ TEST(Forecast, KnowsTimesAndWhatLimitsThem) {
   EXPECT_EQ(of(planned(c, straggling), "allreduce", "").limit, "loader of a");
 }
 
+// No wait of a ghost has an end, but its world has one, after thirty days.
+TEST(Forecast, IsRefusedWithReasonsWhereARunDoesNotEnd) {
+  const Config c = config();
+  const auto bytes_per_second = [](double rate) {
+    return [=](int a, int b) { return a + b == 3 ? rate : 1e6; };
+  };
+  const Plan slow = planned(c, probed(bytes_per_second(1e3)));  // half an hour for a sum
+  EXPECT_EQ(slow.forecasts.size(), kFew.size());
+  const Plan stuck = planned(c, probed(bytes_per_second(10)));
+  ASSERT_EQ(stuck.forecasts.size(), 1u);
+  EXPECT_EQ(stuck.forecasts[0].what.algorithm, "diloco");
+  ASSERT_EQ(stuck.refused.size(), 2u);
+  EXPECT_SAYS(stuck.refused[0], "allreduce: the simulated world cannot go on");
+  EXPECT_SAYS(stuck.refused[1], "sgp --peers 1 --wire bf16: the simulated world cannot go on");
+}
+
 TEST(Forecast, CoversEveryRowThatHasAForecast) {
   const Plan p = planned(config(), probed([](int, int) { return 1e8; }), candidates(config()));
   const std::vector<std::string> others = {"sgd", "lsgd",   "palsgd",    "post-local",
@@ -143,7 +162,7 @@ TEST(Forecast, CoversEveryRowThatHasAForecast) {
     const bool there = std::any_of(p.forecasts.begin(), p.forecasts.end(),
                                    [&](const Forecast& f) { return f.what.algorithm == row.name; });
     const bool refused = std::any_of(p.refused.begin(), p.refused.end(), [&](const std::string& line) {
-      return line.starts_with(std::string(row.name) + ":");
+      return line.starts_with(std::string(row.name) + ":") || line.starts_with(std::string(row.name) + " ");
     });
     const bool other = std::find(others.begin(), others.end(), row.name) != others.end();
     EXPECT_EQ(there || refused, !other) << row.name;
@@ -158,6 +177,47 @@ TEST(Plan, SaysSoWhenOneWorkerIsFaster) {
   EXPECT_TRUE(verdict(p).starts_with("Fastest: ")) << verdict(p);
   for (Forecast& f : p.forecasts) f.images_per_second /= 10;
   EXPECT_TRUE(verdict(p).starts_with("One worker alone is faster: 640 images/s")) << verdict(p);
+  p.fewer = "train_imagenet --lr 1";
+  const std::string said = in_words(p);
+  EXPECT_SAYS(said, "to start that on a:\n  train_imagenet --lr 1 --workers 1 --algorithm sgd --predicted ");
+  EXPECT_LT(said.find("to start that"), said.find("to start all 3 workers nevertheless:\n  train_imagenet "));
+}
+
+TEST(Plan, SaysSoWhenOneHostIsFaster) {
+  const Config c = config();
+  Plan p = planned(c, probed([](int, int) { return 1e8; }));
+  p.fewer = "train_imagenet";
+  p.probed.workers[1].network = p.probed.workers[2].network = "b", p.probed.fronts = {0, 1};
+  for (Forecast& f : p.forecasts) f.images_per_second = 1000 - double(&f - &p.forecasts[0]);
+  EXPECT_TRUE(verdict(p).starts_with("One machine is faster: the workers of one host compute 1280"))
+      << verdict(p);
+  EXPECT_SAYS(command_of(p, *faster_alone(p)), "train_imagenet --workers 2 --algorithm allreduce");
+}
+
+// bench/predicted finds settings by the two spaces.
+TEST(Plan, PutsSettingsBelowEachOtherWhateverLimitsThem) {
+  const Config c = config();
+  Plan p = planned(c, probed([](int, int) { return 1e8; }));
+  p.forecasts[1].limit = "messages within the host, or a straggler with a long name";
+  std::istringstream lines(in_words(p));
+  std::vector<size_t> columns;
+  for (std::string line; std::getline(lines, line);)
+    for (const Forecast& f : p.forecasts)
+      if (line.find(f.limit) != std::string::npos &&
+          line.ends_with("  " + text(f.what.algorithm, f.what.flags.empty() ? "" : " ", f.what.flags)))
+        columns.push_back(line.find("  " + f.what.algorithm));
+  ASSERT_EQ(columns.size(), p.forecasts.size());
+  for (const size_t column : columns) EXPECT_EQ(column, columns[0]);
+}
+
+TEST(Plan, NamesARangeOfTimesOnlyIfItsEndsDiffer) {
+  const Config c = config();
+  Plan p = planned(c, probed([](int, int) { return 1e8; }));
+  for (ProbedWorker& w : p.probed.workers) w.forward = 0, w.backward = 1e-4;
+  p.probed.workers[2].backward = 1.2e-4;
+  EXPECT_SAYS(in_words(p), "computes for 0.1 ms; 3 hosts");
+  p.probed.workers[2].backward = 2e-4;
+  EXPECT_SAYS(in_words(p), "computes for 0.1 ms to 0.2 ms (c); 3 hosts");
 }
 
 TEST(Plan, PrefersAccuracyWhereSpeedIsTheSame) {
@@ -172,15 +232,6 @@ TEST(Plan, PrefersAccuracyWhereSpeedIsTheSame) {
   EXPECT_NE(
       plan_page(p).find("<code>train_imagenet --algorithm d2 --predicted images/s=1000,bytes/step=0</code>"),
       std::string::npos);
-}
-
-TEST(Plan, AccuraciesAreThoseOfTheTableOfMeasurements) {
-  const Plan p =
-      planned(config(), probed([](int, int) { return 1e8; }), {{"sgp", ""}, {"diloco", "--tau 50"}});
-  for (const Forecast& f : p.forecasts) {
-    ASSERT_TRUE(f.accuracy) << f.what.algorithm;
-    EXPECT_NE(*f.accuracy, 0) << f.what.algorithm;
-  }
 }
 
 }  // namespace

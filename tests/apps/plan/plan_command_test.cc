@@ -23,11 +23,11 @@ struct PlanCommand : ReadsFlags {
     EXPECT_EQ(pclose(shell), 0) << command;
     return {words.begin() + 1, words.end()};
   }
-  static std::string typed(const std::vector<std::string>& words) {
+  static std::string typed(const std::vector<std::string>& words, bool fewer = false) {
     std::vector<const char*> argv = {"train_imagenet"};
     for (const std::string& w : words) argv.push_back(w.c_str());
     argv.push_back(nullptr);
-    return typed_words(parse(words).config, argv.data());
+    return typed_words(parse(words).config, argv.data(), fewer);
   }
   static std::map<std::string, std::string> own_flags(const Config& c) {
     std::map<std::string, std::string> own;
@@ -83,6 +83,12 @@ TEST_F(PlanCommand, TakesTheRestOfAFileThatGivesFlagsOfAnAlgorithm) {
   const std::string command = typed(words);
   EXPECT_TRUE(command.ends_with(" --seed 5 --no-tensorboard")) << command;
   EXPECT_SAYS(typed({"--config", file("algorithm = \"sgp\"\nseed = 5\n"), "--plan"}), "--config");
+}
+
+TEST_F(PlanCommand, ForFewerWorkersNamesNone) {
+  EXPECT_EQ(typed({"--plan", "--workers", "4", "--min-workers=2", "--lr", "0.3"}, true),
+            "train_imagenet --lr 0.3");
+  EXPECT_EQ(typed({"--hosts", "a,b", "--global-batch", "64"}, true), "train_imagenet");
 }
 
 }  // namespace
