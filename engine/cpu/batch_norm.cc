@@ -4,6 +4,7 @@
 
 #include "engine/backend.h"
 #include "engine/cpu/norm_rows.h"
+#include "engine/cpu/past_caches.h"
 #include "engine/cpu/profile.h"
 
 namespace skein::cpu {
@@ -35,13 +36,6 @@ std::vector<float> near_mean(const T* x, const Period& s) {
     for (int64_t c = 0; c < s.channels; ++c) k[size_t(c)] += float(row[c]) / float(n);
   }
   return k;
-}
-
-// Results that are larger than a thread's part of the last cache are not read from there. Written past the
-// caches, they need not be read from memory first.
-bool past_caches(const Tensor& t, float beta) {
-  constexpr int64_t kFrom = 8 << 20;
-  return t.bytes() >= kFrom && beta == 0 && reinterpret_cast<uintptr_t>(t.raw()) % 64 == 0;
 }
 
 void give_statistics(const BatchNormArgs& a, int64_t c, double mean, double var, double n) {
@@ -100,7 +94,7 @@ void apply(const BatchNormArgs& a, const Period& s, const NormKernels& kernel) {
   pass.residual = a.residual ? a.residual.raw() : nullptr;
   pass.out = a.y.raw();
   pass.low = a.relu ? 0.f : -INFINITY;
-  pass.past_caches = past_caches(a.y, 0);
+  pass.past_caches = past_caches(a.y);
   divide(s, [&](int, const NormRows& rows) { kernel.apply(pass, rows); });
 }
 
@@ -136,7 +130,7 @@ void gradient(const BatchNormArgs& a, const Period& s, const NormKernels& kernel
   pass.out = a.dx ? a.dx.raw() : nullptr;
   pass.p = l.p.data(), pass.q = l.q.data(), pass.r = l.r.data();
   pass.out_beta = a.dx_beta, pass.dr_beta = a.dresidual_beta;
-  pass.past_caches = a.dx && past_caches(a.dx, a.dx_beta);
+  pass.past_caches = a.dx && a.dx_beta == 0 && past_caches(a.dx);
   divide(s, [&](int, const NormRows& rows) { kernel.gradient[int(mask)](pass, rows); });
 }
 

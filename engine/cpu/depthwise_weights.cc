@@ -1,9 +1,8 @@
 // Weight gradients of depthwise convolutions: for every tap and channel a sum over pixels, block by block, a
 // private sum a thread.
-#include <omp.h>
-
 #include "engine/cpu/depthwise_conv.h"
 #include "engine/cpu/direct_conv.h"
+#include "engine/cpu/private_sums.h"
 #include "engine/cpu/window.h"
 
 namespace skein::cpu {
@@ -35,16 +34,14 @@ void add_block(const ConvArgs& c, const Block& b, int64_t lanes, float* sums, bo
          .add = add});
 }
 
-// dw [C][tap] <- beta dw + the threads' sums [thread][tap][lanes], in the order of threads.
-void gather(const ConvArgs& c, int64_t lanes, const float* sums, int64_t threads) {
+// dw [C][tap] <- beta dw + the threads' sums [tap][lanes].
+void gather(const ConvArgs& c, int64_t lanes, const PrivateSums& sums) {
   const int64_t C = c.w.dim(0), taps = c.w.size() / C;
-  float* dw = c.w.data<float>();
-  for (int64_t l = 0; l < C; ++l)
-    for (int64_t t = 0; t < taps; ++t) {
-      float v = 0;
-      for (int64_t i = 0; i < threads; ++i) v += sums[(i * taps + t) * lanes + l];
-      dw[l * taps + t] = c.beta == 0 ? v : v + c.beta * dw[l * taps + t];
-    }
+  std::vector<float> v(static_cast<size_t>(C));
+  for (int64_t t = 0; t < taps; ++t) {
+    sums.total(t * lanes, C, v.data());
+    for (int64_t l = 0; l < C; ++l) settle(c.w.data<float>()[l * taps + t], v[size_t(l)], c.beta);
+  }
 }
 
 }  // namespace
@@ -53,13 +50,10 @@ void depthwise_backward_weights(const ConvArgs& c) {
   const int64_t lanes = up_to_multiple(c.x.dim(3), kernels().width), size = c.w.size() / c.w.dim(0) * lanes;
   const int64_t stride = std::min<int64_t>(c.geometry.stride, c.w.dim(1));
   const Blocks blocks(c.y.dim(0), c.y.dim(1), c.y.dim(2), lanes * stride * stride, 1);
-  const int64_t threads = std::min<int64_t>(omp_get_max_threads(), blocks.count());
-  const Tensor sums({threads * size});
-#pragma omp parallel for schedule(static, 1) num_threads(int(threads))
-  for (int64_t t = 0; t < threads; ++t)
-    for (int64_t from = blocks.count() * t / threads, i = from; i < blocks.count() * (t + 1) / threads; ++i)
-      add_block(c, Block(blocks, i), lanes, sums.data<float>() + t * size, i > from);
-  gather(c, lanes, sums.data<float>(), threads);
+  const auto make = [&](int64_t i, int64_t, float* sums, bool add) {
+    add_block(c, Block(blocks, i), lanes, sums, add);
+  };
+  gather(c, lanes, PrivateSums(size, blocks.count(), 1, make));
 }
 
 }  // namespace skein::cpu

@@ -1,6 +1,7 @@
 // Forward and data-gradient convolutions: every sum is a product of an image window with packed weights.
 #include "engine/cpu/direct_conv.h"
 #include "engine/cpu/cells.h"
+#include "engine/cpu/past_caches.h"
 #include "engine/cpu/window.h"
 
 namespace skein::cpu {
@@ -237,18 +238,16 @@ void data_block(const ConvArgs& c, const CellKind& kind, const std::vector<Class
   }
 }
 
-// Results that the caches do not hold until they are read, if tiles write whole lines of them
-// and add nothing.
-bool past_caches(const Tensor& out, float beta, const TileKernels& tiles) {
-  constexpr int64_t kFrom = 8 << 20, kLine = 64;
+// Whether tiles write whole lines of the caches.
+bool whole_lines(const Tensor& out, const TileKernels& tiles) {
+  constexpr int64_t kLine = 64;
   const int64_t one = size_of(out.dtype());
-  return out.bytes() >= kFrom && beta == 0 && out.dim(3) * one % kLine == 0 &&
-         tiles.lanes * one % kLine == 0 && reinterpret_cast<uintptr_t>(out.raw()) % kLine == 0;
+  return out.dim(3) * one % kLine == 0 && tiles.lanes * one % kLine == 0;
 }
 
 Product product_of(const ConvArgs& c, const Tensor& out, const TileKernels& tiles) {
   Product p;
-  p.past_caches = past_caches(out, &out == &c.x ? c.beta : 0, tiles);
+  p.past_caches = past_caches(out) && whole_lines(out, tiles) && (&out != &c.x || c.beta == 0);
   p.tiles = &tiles, p.finish = kernels().finish[element(c.y.dtype())];
   p.plain = !c.bias && !c.relu && tiles.type == c.y.dtype();
   return p;

@@ -1,9 +1,8 @@
 // Weight gradients: sums over pixels of (image channels) x (outputs), block by block, a private sum a thread.
 // In pairs a cell holds two neighboring pixels of a row, so that both products go into the same sum.
-#include <omp.h>
-
 #include "engine/cpu/amx_weights.h"
 #include "engine/cpu/direct_conv.h"
+#include "engine/cpu/private_sums.h"
 #include "engine/cpu/window.h"
 
 namespace skein::cpu {
@@ -239,15 +238,8 @@ void add_block(const ConvArgs& c, const Plan& plan, const Piece& b, float* sums,
   }
 }
 
-// to[i] = the threads' sums, in the order of threads, for i < n.
-void add_up(float* to, const float* sums, int64_t n, int64_t step, int64_t threads) {
-  std::copy(sums, sums + n, to);
-  for (int64_t t = 1; t < threads; ++t)
-    for (int64_t i = 0; i < n; ++i) to[i] += sums[t * step + i];
-}
-
 // dw [O][tap][channel] <- beta dw + the threads' sums
-void gather(const ConvArgs& c, const Plan& plan, const float* sums, int64_t threads) {
+void gather(const ConvArgs& c, const Plan& plan, const PrivateSums& sums) {
   const int64_t O = c.w.dim(0), K = plan.taps * plan.channels, lanes = plan.tiles.lanes;
   const Groups& groups = plan.groups;
 #pragma omp parallel for schedule(static) if (c.w.size() > 1 << 14)
@@ -256,16 +248,12 @@ void gather(const ConvArgs& c, const Plan& plan, const float* sums, int64_t thre
       constexpr int64_t kWide = 16;  // at least kMostRows
       float tile[kMostRows * kMostLanes], turned[kMostLanes * kWide];
       const int64_t group = i % groups.count, rows = groups.size(group);
-      add_up(tile, sums + plan.place(group, j, i / groups.count), rows * lanes, plan.size(), threads);
+      sums.total(plan.place(group, j, i / groups.count), rows * lanes, tile);
       kernels().transpose(reinterpret_cast<Cell*>(turned), kWide, reinterpret_cast<const Cell*>(tile), rows,
                           lanes);
       float* dw = c.w.data<float>() + j * lanes * K + i / groups.count * plan.channels + groups.first(group);
       for (int64_t o = 0; o < std::min(lanes, O - j * lanes); ++o)
-        for (int64_t l = 0; l < rows; ++l) {
-          float& y = dw[o * K + l];
-          const float v = turned[o * kWide + l];
-          y = c.beta == 0 ? v : v + c.beta * y;
-        }
+        for (int64_t l = 0; l < rows; ++l) settle(dw[o * K + l], turned[o * kWide + l], c.beta);
     }
 }
 
@@ -278,19 +266,13 @@ void direct_backward_weights(const ConvArgs& c) {
   const int64_t seen = std::min<int64_t>(c.geometry.stride, c.w.dim(1));
   const int64_t per_row = Q * (O + c.x.dim(3) * seen * seen * 8 / 6);
   const int64_t rows = std::clamp<int64_t>(plan.block_cells / per_row, 1, P), cuts = (P + rows - 1) / rows;
-  const int64_t threads = std::min<int64_t>(omp_get_max_threads(), cuts > 1 ? N * cuts : N);
+  const int64_t threads = PrivateSums::threads_for(N * cuts);
   const int64_t images = cuts > 1 ? 1 : std::clamp<int64_t>(least_pixels() / (P * Q), 1, N / threads);
-  const Tensor sums({threads * plan.size()});
-#pragma omp parallel for schedule(static, 1) num_threads(int(threads))
-  for (int64_t t = 0; t < threads; ++t) {
-    const int64_t from = N * cuts * t / threads, to = N * cuts * (t + 1) / threads;
-    for (int64_t i = from; i < to; i += images) {
-      const int64_t first = i % cuts * rows;
-      add_block(c, plan, {i / cuts, std::min(images, to - i), first, std::min(first + rows, P)},
-                sums.data<float>() + t * plan.size(), i > from);
-    }
-  }
-  gather(c, plan, sums.data<float>(), threads);
+  const auto make = [&](int64_t i, int64_t count, float* sums, bool add) {
+    const int64_t first = i % cuts * rows;
+    add_block(c, plan, {i / cuts, count, first, std::min(first + rows, P)}, sums, add);
+  };
+  gather(c, plan, PrivateSums(plan.size(), N * cuts, images, make));
 }
 
 }  // namespace skein::cpu

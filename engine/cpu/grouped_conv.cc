@@ -2,6 +2,7 @@
 #include "engine/cpu/grouped_conv.h"
 
 #include "engine/cpu/grouping.h"
+#include "engine/cpu/past_caches.h"
 
 namespace skein::cpu {
 
@@ -17,11 +18,9 @@ struct Ending {
   bool plain(const Grouping& g) const {
     return !bias && !relu && beta == 0 && out.dtype() == g.all.type && out.dim(3) % g.lanes == 0;
   }
-  // Whether they do so past the caches, which do not hold so much until it is read: whole lines at a time.
-  bool past_caches(const Grouping& g) const {
-    constexpr int64_t kFrom = 8 << 20, kLine = 64;
-    return plain(g) && out.bytes() >= kFrom && g.lanes * size_of(out.dtype()) == kLine &&
-           reinterpret_cast<uintptr_t>(out.raw()) % kLine == 0;
+  // Whether they do so past the caches: whole lines at a time.
+  bool streams(const Grouping& g) const {
+    return plain(g) && g.lanes * size_of(out.dtype()) == 64 && past_caches(out);
   }
 };
 
@@ -134,7 +133,7 @@ void finish(const Region& r, const Ending& end, int64_t lane, int64_t lanes, con
 
 void run(const Grouping& g, const Region& r, const Cell* weights, int64_t weights_panel, const Ending& end) {
   thread_local std::vector<float> memory;
-  const bool plain = end.plain(g), past_caches = end.past_caches(g);
+  const bool plain = end.plain(g), streams = end.streams(g);
   const GroupedRow& kernels = g.kernels();
   const int64_t pixels = Groups(r.columns, kernels.pixels).size(0), together = g.together(weights_panel);
   const auto product = (r.in_threes(g) ? kernels.product_of_threes : kernels.product)[pixels - 1];
@@ -155,7 +154,7 @@ void run(const Grouping& g, const Region& r, const Cell* weights, int64_t weight
                         .in_step = g.run / g.elements},
              .to = plain ? at(end.out, r.out + lane) : sums,
              .results = plain,
-             .past_caches = past_caches,
+             .past_caches = streams,
              .to_row = plain ? r.out_row : r.columns * lanes,
              .to_step = plain ? r.out_step : lanes,
              .rows = r.rows,

@@ -1,10 +1,9 @@
 // Weight gradients of grouped convolutions: for every tap, and every channel and output of a group, a sum
 // over pixels, block by block, a private sum a thread. In pairs a cell holds two neighboring pixels of a row.
-#include <omp.h>
-
 #include "engine/cpu/direct_conv.h"
 #include "engine/cpu/grouped_conv.h"
 #include "engine/cpu/grouping.h"
+#include "engine/cpu/private_sums.h"
 
 namespace skein::cpu {
 
@@ -77,20 +76,18 @@ void add_block(const ConvArgs& c, const OuterPlan& plan, const Block& b, float* 
              .add = add});
 }
 
-// dw [O][tap][K] <- beta dw + the threads' sums, in the order of threads.
-void gather(const ConvArgs& c, const OuterPlan& plan, const float* sums, int64_t threads) {
+// dw [O][tap][K] <- beta dw + the threads' sums.
+void gather(const ConvArgs& c, const OuterPlan& plan, const PrivateSums& sums) {
   const Grouping& g = plan.grouping;
   const int64_t K = g.channels, together = std::min(K, g.lanes), O = c.w.dim(0);
+  float v[kMostLanes];
   float* dw = c.w.data<float>();
   for (int64_t i = 0; i < plan.size(); i += together) {
     const int64_t channel = i / plan.panel() * g.lanes + i % g.lanes, tap = i / (K * g.lanes) % plan.taps;
     if (channel >= O) continue;
     float* to = dw + ((channel / K * K + i / g.lanes % K) * plan.taps + tap) * K + channel % K;
-    for (int64_t l = 0; l < together; ++l) {
-      float v = 0;
-      for (int64_t t = 0; t < threads; ++t) v += sums[t * plan.size() + i + l];
-      to[l] = c.beta == 0 ? v : v + c.beta * to[l];
-    }
+    sums.total(i, together, v);
+    for (int64_t l = 0; l < together; ++l) settle(to[l], v[l], c.beta);
   }
 }
 
@@ -100,13 +97,10 @@ void grouped_backward_weights(const ConvArgs& c) {
   const OuterPlan plan{Grouping::of(c), c.w.dim(1) * c.w.dim(2)};
   const int64_t stride = std::min<int64_t>(c.geometry.stride, c.w.dim(1));
   const Blocks blocks(c.y.dim(0), c.y.dim(1), c.y.dim(2), c.x.dim(3) * stride * stride, 1);
-  const int64_t threads = std::min<int64_t>(omp_get_max_threads(), blocks.count());
-  const Tensor sums({threads * plan.size()});
-#pragma omp parallel for schedule(static, 1) num_threads(int(threads))
-  for (int64_t t = 0; t < threads; ++t)
-    for (int64_t from = blocks.count() * t / threads, i = from; i < blocks.count() * (t + 1) / threads; ++i)
-      add_block(c, plan, Block(blocks, i), sums.data<float>() + t * plan.size(), i > from);
-  gather(c, plan, sums.data<float>(), threads);
+  const auto make = [&](int64_t i, int64_t, float* sums, bool add) {
+    add_block(c, plan, Block(blocks, i), sums, add);
+  };
+  gather(c, plan, PrivateSums(plan.size(), blocks.count(), 1, make));
 }
 
 }  // namespace skein::cpu

@@ -1,9 +1,8 @@
 // Winograd weight gradients: dU = sum over tiles of V x (A dy A'), an outer product a position;
 // then G' dU G.
-#include <omp.h>
-
 #include "engine/cpu/cells.h"
 #include "engine/cpu/direct_conv.h"
+#include "engine/cpu/private_sums.h"
 #include "engine/cpu/winograd.h"
 #include "engine/cpu/winograd_map.h"
 
@@ -53,20 +52,16 @@ void add_block(const ConvArgs& c, const Cut& cut, const Maps& maps, int64_t firs
              .add = add});
 }
 
-// The filters of one tile of dU, [9][rows][lanes], of the threads' sums in the order of threads.
-void gather_tile(const Cut& cut, const float* sums, int64_t threads, int64_t n, float* to) {
+// The filters of one tile of dU, whose sums of the first position begin at `from`: [9][rows][lanes].
+void gather_tile(const Cut& cut, const PrivateSums& sums, int64_t from, int64_t n, float* to) {
   const int positions = cut.kernel.positions;
   float u[kMostPositions * kMostRows * kMostLanes];
-  for (int p = 0; p < positions; ++p)
-    for (int64_t t = 0; t < threads; ++t) {
-      const float* from = sums + (t * positions + p) * cut.plane();
-      for (int64_t i = 0; i < n; ++i) u[p * n + i] = t ? u[p * n + i] + from[i] : from[i];
-    }
+  for (int p = 0; p < positions; ++p) sums.total(from + p * cut.plane(), n, u + p * n);
   cut.kernel.gather({u, n, 0}, n, to);
 }
 
 // dw <- beta dw + G' (the threads' sums) G.
-void gather(const ConvArgs& c, const Cut& cut, const float* sums, int64_t threads) {
+void gather(const ConvArgs& c, const Cut& cut, const PrivateSums& sums) {
   const int64_t O = c.w.dim(0), C = c.w.dim(3), lanes = cut.tiles.lanes;
 #pragma omp parallel for schedule(static) if (C * O > 1 << 10)
   for (int64_t j = 0; j < cut.panels; ++j)
@@ -74,16 +69,13 @@ void gather(const ConvArgs& c, const Cut& cut, const float* sums, int64_t thread
       constexpr int64_t kWide = 16;  // at least kMostRows
       float filters[9 * kMostRows * kMostLanes], turned[kMostLanes * kWide];
       const int64_t rows = cut.groups.size(g), n = rows * lanes;
-      gather_tile(cut, sums + (j * cut.groups.count + g) * cut.tile(), threads, n, filters);
+      gather_tile(cut, sums, (j * cut.groups.count + g) * cut.tile(), n, filters);
       for (int p = 0; p < 9; ++p) {
         kernels().transpose(reinterpret_cast<Cell*>(turned), kWide,
                             reinterpret_cast<const Cell*>(filters + p * n), rows, lanes);
         float* dw = c.w.data<float>() + (j * lanes * 9 + p) * C + cut.groups.first(g);
         for (int64_t o = 0; o < std::min(lanes, O - j * lanes); ++o)
-          for (int64_t l = 0; l < rows; ++l) {
-            float& y = dw[o * 9 * C + l];
-            y = c.beta == 0 ? turned[o * kWide + l] : turned[o * kWide + l] + c.beta * y;
-          }
+          for (int64_t l = 0; l < rows; ++l) settle(dw[o * 9 * C + l], turned[o * kWide + l], c.beta);
       }
     }
 }
@@ -97,14 +89,10 @@ void winograd_backward_weights(const ConvArgs& c) {
   const Maps maps{map_of(c.x, side, c.geometry.padding, P, Q, zeros), map_of(c.y, side, 0, P, Q, zeros)};
   const int64_t all = maps.x.per_image() * c.y.dim(0),
                 most = tiles_at_once(all, 72, positions * (c.x.dim(3) + c.y.dim(3)));
-  const int64_t blocks = (all + most - 1) / most, threads = std::min<int64_t>(omp_get_max_threads(), blocks);
-  const Tensor sums({threads * positions * cut.plane()});
-#pragma omp parallel for schedule(static, 1) num_threads(int(threads))
-  for (int64_t t = 0; t < threads; ++t)
-    for (int64_t from = blocks * t / threads, i = from; i < blocks * (t + 1) / threads; ++i)
-      add_block(c, cut, maps, i * most, std::min(most, all - i * most),
-                sums.data<float>() + t * positions * cut.plane(), i > from);
-  gather(c, cut, sums.data<float>(), threads);
+  const auto make = [&](int64_t i, int64_t, float* sums, bool add) {
+    add_block(c, cut, maps, i * most, std::min(most, all - i * most), sums, add);
+  };
+  gather(c, cut, PrivateSums(positions * cut.plane(), (all + most - 1) / most, 1, make));
 }
 
 }  // namespace skein::cpu
