@@ -13,7 +13,7 @@ World::Round::Round(uint32_t e, const std::vector<Id>& m, std::vector<Worker> w,
       open(m.size(), false),
       large(int(m.size()) > o.most_by_messages),
       left(m.size(), false),
-      awaited(m.size()) {
+      waiting(m.size()) {
   for (Rank r = 0; r < Rank(m.size()); ++r) {
     boxes.push_back(std::make_unique<Mailbox>(r, int(m.size()), o.room));
     boxes.back()->membership().set_epoch(epoch);
@@ -74,22 +74,22 @@ void World::Round::say_goodbye(World& w, const std::shared_ptr<Round>& round, Ra
 void SimTransport::leave() {
   round_->open[size_t(rank_)] = false;
   round_->left[size_t(rank_)] = true;
-  for (Rank r = 0; r < size(); ++r)
-    if (const auto& a = round_->awaited[size_t(r)]; std::find(a.begin(), a.end(), rank_) != a.end())
-      World::Round::say_goodbye(world_, round_, rank_, r);
+  std::vector<Rank> waiting = round_->waiting[size_t(rank_)];
+  std::sort(waiting.begin(), waiting.end());
+  for (Rank r : waiting) World::Round::say_goodbye(world_, round_, rank_, r);  // once to each
 }
 
 void SimTransport::wait(const Key& k, Clock::time_point until) {
   if (!round_->large) return mailbox().wait(k, until);
-  if (k.from != kAnyone && round_->left[size_t(k.from)])
-    World::Round::say_goodbye(world_, round_, k.from, rank_);
-  std::vector<Rank>& mine = round_->awaited[size_t(rank_)];
-  mine.push_back(k.from);
-  struct Awaits {
-    std::vector<Rank>& mine;
-    const Rank from;
-    ~Awaits() { mine.erase(std::find(mine.begin(), mine.end(), from)); }  // also where the wait throws
-  } awaits{mine, k.from};
+  if (k.from == kAnyone) return mailbox().wait(k, until);
+  if (round_->left[size_t(k.from)]) World::Round::say_goodbye(world_, round_, k.from, rank_);
+  std::vector<Rank>& all = round_->waiting[size_t(k.from)];
+  all.push_back(rank_);
+  struct Waits {
+    std::vector<Rank>& all;
+    const Rank me;
+    ~Waits() { all.erase(std::find(all.begin(), all.end(), me)); }  // also where the wait throws
+  } waits{all, rank_};
   mailbox().wait(k, until);
 }
 

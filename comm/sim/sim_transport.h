@@ -34,7 +34,7 @@ struct World::Round {
   std::map<std::pair<uint32_t, int64_t>, Gathering> gatherings;  // by communicator and sequence
   std::map<uint32_t, std::unique_ptr<CollectiveTimes>> times;    // of communicators
   std::vector<bool> left;
-  std::vector<std::vector<Rank>> awaited;  // by member: for whose messages its threads wait
+  std::vector<std::vector<Rank>> waiting;  // by member: whose threads wait for its messages
   std::map<Rank, std::set<Rank>> told;     // to whom who has left has said so
 };
 
