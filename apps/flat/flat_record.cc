@@ -35,7 +35,7 @@ FlatRecord::FlatRecord(const Config& c, const FlatModel& m, const optim::Schedul
                       .environment = environment(),
                       .steps_per_epoch = c.steps,
                       .total_steps = c.steps,
-                      .global_batch = c.batch_size * c.workers,
+                      .global_batch = global_batch_of(c, c.workers),
                       .workers = int(c.workers)});
   moment_ = {.epochs = 1,
              .steps = c.steps,
@@ -47,7 +47,7 @@ FlatRecord::FlatRecord(const Config& c, const FlatModel& m, const optim::Schedul
 }
 
 double FlatRecord::images(int64_t steps) const {
-  return double(steps) * double(config_.batch_size) * double(config_.workers);
+  return double(steps) * double(global_batch_of(config_, config_.workers));
 }
 
 Json FlatRecord::environment() const {
@@ -116,7 +116,7 @@ Summary FlatRecord::summary_of(int64_t steps, double seconds) const {
   s.steps = steps, s.epochs = double(steps) / double(config_.steps);
   s.costs.seconds = seconds, s.costs.predicted = Predicted::parse(config_.predicted);
   s.model.parameters = model_.parameters;
-  s.workers.count = int(config_.workers), s.workers.global_batch = config_.batch_size * config_.workers;
+  s.workers.count = int(config_.workers), s.workers.global_batch = global_batch_of(config_, config_.workers);
   s.environment = environment(), s.config = to_json(config_);
   return s;
 }

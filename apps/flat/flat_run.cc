@@ -18,7 +18,7 @@ const char* word_of(const GradientPlan& g) { return g.kind == Kind::kGhost ? "gh
 // There are no epochs: all of the run is one.
 optim::Schedule schedule_of(const Config& c) {
   const bool scales = c.reference_batch > 0 && c.origin("reference-batch").source > Source::kDefault;
-  const double rate = scales ? optim::scale_rate(c.lr, c.batch_size * c.workers, c.reference_batch,
+  const double rate = scales ? optim::scale_rate(c.lr, global_batch_of(c, c.workers), c.reference_batch,
                                                  optim::rule_row(c.optimizer).growth)
                              : c.lr;
   return optim::parse_schedule(c.lr_schedule, rate, c.steps, 1, std::min(c.warmup_epochs, 0.2));
@@ -100,7 +100,7 @@ FlatFigures ghost_figures(const Config& c, const JobOptions& job, const WorldFil
   const optim::Schedule schedule = schedule_of(c);
   FlatSums sums;
   train_flat({c, world, model, schedule, sums}, job, true);
-  const double images = double(c.steps * c.batch_size * c.workers);
+  const double images = double(c.steps * global_batch_of(c, c.workers));
   FlatFigures f{.images_per_second = images / std::max(sums.longest_training, 1e-9),
                 .waiting = sums.most_waiting,
                 .bytes_per_step = sums.all.bytes / double(sums.workers) / double(c.steps)};

@@ -102,6 +102,13 @@ TEST_F(Flat, WhatNeedsNoWeightsIsDoneWhileAWorkerWaits) {
   }
 }
 
+TEST_F(Flat, CountsTheImagesOfTheGlobalBatch) {
+  ASSERT_EQ(train(world_of(4, kGhost), "--steps 10 --algorithm osgp --global-batch 100").status, 0)
+      << place_.read(".err");
+  EXPECT_EQ(summary()["global_batch"], 100);
+  EXPECT_NEAR(summary()["images_per_second"].get<double>(), 1000, 50) << "steps of 0.1 s";
+}
+
 TEST_F(Flat, OfASeedHasTheSameLogBesideAnythingElse) {
   const std::string law = "law = \"lognormal\"\nsigma = 0.4\n", flags = "--steps 6 --lr 0.01 --algorithm ";
   const std::string load =

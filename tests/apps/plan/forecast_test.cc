@@ -138,6 +138,14 @@ TEST(Forecast, KnowsTimesAndWhatLimitsThem) {
   EXPECT_EQ(of(planned(c, straggling), "allreduce", "").limit, "loader of a");
 }
 
+TEST(Forecast, CountsTheImagesOfTheGlobalBatch) {
+  Config c = config();
+  Probed p = probed([](int, int) { return 1e9; });
+  const double of_64_each = of(planned(c, p), "allreduce", "").images_per_second;
+  c.global_batch = p.global_batch = 600;
+  EXPECT_NEAR(of(planned(c, p), "allreduce", "").images_per_second, of_64_each * 600 / (3 * 64), 1e-3);
+}
+
 // No wait of a ghost has an end, but its world has one, after thirty days.
 TEST(Forecast, IsRefusedWithReasonsWhereARunDoesNotEnd) {
   const Config c = config();
