@@ -14,6 +14,7 @@
 #include "apps/doctor/doctor.h"
 #include "apps/epoch.h"
 #include "apps/evaluate_only.h"
+#include "apps/flat/flat_flags.h"
 #include "apps/flat/flat_run.h"
 #include "apps/launch/elastic/role.h"
 #include "apps/launch/epochs.h"
@@ -61,11 +62,15 @@ void set_up_libraries(char** argv) {
 }
 
 // Trains in the world that --simulate describes.
-int simulate(Config& c, const JobOptions& job, const std::function<int(const Member&)>& work) {
+int simulate(Command& command, const JobOptions& job, const std::function<int(const Member&)>& work) {
+  Config& c = command.config;
   const WorldFile world = read_world(c.simulate);
   refuse_in_world(c, world);
   const bool flat = world.gradient.kind != GradientPlan::Kind::kReal;
-  if (flat) refuse_flat(c, world.gradient);
+  if (flat) {
+    refuse_flat(c, world.gradient, !command.run.empty() && !command.resume_if_there);
+    settle_flat(c);
+  }
   c.workers = world.site.workers();
   settle_algorithm(c, int(c.workers));
   if (flat) return run_flat(c, job, world);
@@ -80,7 +85,7 @@ int train(Command& command, char** argv) {
     Kept own;
     return work(command, me, own);
   };
-  if (!c.simulate.empty()) return simulate(c, job, once);
+  if (!c.simulate.empty()) return simulate(command, job, once);
   settle_algorithm(c, planned_workers(job));  // must precede the start of workers
   Kept kept;
   // The others train while a newcomer opens its images, but wait for a member. A server has none.

@@ -177,6 +177,10 @@ std::string value_of(const Config& c, const Flag& flag) {
   return std::visit(Read{c, flag}, flag.field);
 }
 
+bool asks_for(const Config& c, const Flag& flag) {
+  return c.origin(flag.name).source > Source::kResumed && value_of(c, flag) != value_of({}, flag);
+}
+
 std::string type_of(const Flag& flag) {
   if (flag.allowed.find('|') != std::string::npos) return flag.allowed;
   if (flag.kind == Flag::kBatch) return "N[,N...]|auto";

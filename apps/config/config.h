@@ -72,6 +72,9 @@ std::string type_of(const Flag&);
 void assign(Config&, const Flag&, const std::string& text, const Origin&);
 // The value as text; empty for an algorithm's own flag that has none in `of_algorithm`.
 std::string value_of(const Config&, const Flag&);
+// Whether this run's user has asked for something by it: a value that is not the default, because a file of
+// to_toml() gives defaults, too.
+bool asks_for(const Config&, const Flag&);
 
 // Sets what the TOML file gives, one key a flag. Throws BadFile (unreadable, not TOML) or BadOption, which
 // begin with file and line. Skips the keys in `skip`.

@@ -50,10 +50,7 @@ void look_into_run(Config& c) {
 
 // --join enters a running job, whose beginner has already decided --resume, --workers and --hosts.
 void reconcile_membership(Config& c, const Flags& table) {
-  const auto given = [&](const char* flag) {
-    const Flag& f = *find_flag(table, flag);
-    return c.origin(flag).source > Source::kResumed && value_of(c, f) != value_of({}, f);
-  };
+  const auto given = [&](const char* flag) { return asks_for(c, *find_flag(table, flag)); };
   if (!c.join.empty()) {
     for (const char* flag : {"workers", "hosts", "eval-only", "weights"})
       if (given(flag))

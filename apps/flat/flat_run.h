@@ -9,9 +9,6 @@
 
 namespace skein::apps {
 
-// Throws BadOption for flags and algorithms that need a model, or what only a model's gradients tell.
-void refuse_flat(const Config&, const GradientPlan&);
-
 // Trains in this world and leaves an ordinary run directory without a model in it. Returns the exit status.
 int run_flat(const Config&, const JobOptions&, const WorldFile&);
 

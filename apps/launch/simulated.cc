@@ -78,17 +78,20 @@ void run(World& world, const Log& log) {
 }  // namespace
 
 void refuse_in_world(const Config& c, const WorldFile& world) {
-  const auto given = [&](const char* flag) { return c.origin(flag).source > Source::kResumed; };
   const auto refuse = [&](const char* flag, const std::string& why) {
     throw BadOption(text(c.origin(flag).place, ": ", why));
   };
-  if (given("workers") && c.workers != world.site.workers())
+  if (c.origin("workers").source > Source::kResumed && c.workers != world.site.workers())
     refuse("workers", text(c.workers, ", but ", c.simulate, " has ", world.site.workers(), "; leave it out"));
   if (const auto folder = std::filesystem::path(world.log).parent_path();
       !folder.empty() && !is_directory(folder))
     throw BadOption(text(c.simulate, ": log: there is no directory ", folder.string(), "; create it"));
-  for (const char* flag : {"hosts", "join", "transport", "interface", "port-range"})
-    if (given(flag)) refuse(flag, text("does not go with --simulate, in whose world no network is real"));
+  const auto asked = [&](const char* flag) { return asks_for(c, *find_flag(flags(), flag)); };
+  for (const char* flag : {"hosts", "join", "transport", "interface", "port-range", "seal"})
+    if (asked(flag))
+      refuse(flag, "does not go with --simulate, in whose world no network is real; leave it out");
+  for (const char* flag : {"min-workers", "max-workers", "restarts"})
+    if (asked(flag)) refuse(flag, "workers neither join nor are replaced in a simulated world; leave it out");
   if (c.elastic == "on")
     refuse("elastic", "workers neither join nor are replaced in a simulated world; leave out --elastic on");
 }

@@ -176,6 +176,43 @@ TEST_F(Flat, TheLogIsBesideTheWorldFileInADirectoryThatIsThere) {
   EXPECT_FALSE(place_.has("run"));
 }
 
+TEST_F(Flat, RefusesFlagsWithoutEffect) {
+  const std::string sgp = "--steps 5 --algorithm sgp ";
+  for (const std::string flag :
+       {"--data synthetic:8x8x1", "--augment mirror", "--precision bf16", "--checkpoint-every 500steps",
+        "--eval-every 2", "--export-onnx m.onnx", "--recompute norms", "--threads 1", "--data-threads 2",
+        "--clip-norm 1", "--decay-all", "--layer-decay 0.5", "--mixup 0.2", "--bn-policy mix",
+        "--loss-scale 8", "--keep-checkpoints 3", "--tf32", "--memory-limit 1", "--record order"}) {
+    const std::string row = flag == "--record order" ? "--steps 5 --algorithm gem " : sgp;
+    const std::string name = flag.substr(0, flag.find(' '));
+    for (const std::string& gradient : {kGhost, kQuadratic}) {
+      const Ended e = train(world_of(2, gradient), row + flag);
+      EXPECT_NE(e.status, 0) << flag;
+      expect_has(e.err, name + ": does not go with gradient = \"" +
+                            (gradient == kGhost ? "ghost" : "quadratic") +
+                            "\" in w.toml, whose runs have no data, no model and no device; leave it out\n");
+      EXPECT_FALSE(place_.has("run")) << flag;
+    }
+  }
+  for (const std::string flag : {"--model resnet20", "--image-size 64", "--slice-mb 2"}) {
+    EXPECT_EQ(train(world_of(2, kGhost), sgp + flag).status, 0) << place_.read(".err");
+    expect_has(train(world_of(2, kQuadratic), sgp + flag).err, ": does not go with gradient = \"quadratic\"");
+  }
+}
+
+TEST_F(Flat, IsRepeatedByItsConfigurationAndNotResumed) {
+  const std::string section = kQuadratic + "[quadratic]\ndimension = 20\n";
+  const std::string flags = "--lr 0.02 --batch-size 32 --algorithm gem ";
+  ASSERT_EQ(train(world_of(3, section), flags + "--steps 9").status, 0) << place_.read(".err");
+  const Ended again = place_.run("$TRAIN --config run/config.toml --output again");
+  ASSERT_EQ(again.status, 0) << again.err;
+  const json first = summary(), second = json::parse(place_.read("again/summary.json"));
+  for (const char* figure : {"hash", "loss", "seconds"}) EXPECT_EQ(first[figure], second[figure]) << figure;
+  const Ended resumed = place_.run("$TRAIN --resume run --steps 20");
+  EXPECT_NE(resumed.status, 0);
+  expect_has(resumed.err, "--resume: does not go with gradient = \"quadratic\" in w.toml, whose runs leave");
+}
+
 TEST_F(Flat, RefusesWhatNeedsAModelOrNumbers) {
   const std::string sgp = "--steps 5 --algorithm sgp ";
   const std::tuple<std::string, std::string, std::string> refused[] = {

@@ -130,12 +130,23 @@ TEST_F(Simulate, EndsWithACheckpointWhereAWorkerIsKilled) {
   EXPECT_EQ(summary("center")["lost"][0]["worker"], 2);
 }
 
+TEST_F(Simulate, IsRepeatedByItsConfiguration) {
+  place_.write("w.toml", kFour);
+  ASSERT_EQ(train("--algorithm sgp --simulate w.toml --output run").status, 0) << place_.read(".err");
+  const Ended again = place_.run("$TRAIN --config run/config.toml --output again");
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(summary("again")["hash"], summary("run")["hash"]);
+}
+
 TEST_F(Simulate, RefusesWhatDoesNotGoWithAWorld) {
   place_.write("w.toml", kFour);
   const std::pair<const char*, const char*> refused[] = {
       {"--workers 3", "--workers: 3, but w.toml has 4; leave it out"},
       {"--hosts a,b", "--hosts: does not go with --simulate"},
       {"--transport tcp", "--transport: does not go with --simulate"},
+      {"--seal on", "--seal: does not go with --simulate"},
+      {"--min-workers 2", "--min-workers: workers neither join nor are replaced in a simulated world"},
+      {"--restarts 0", "--restarts: workers neither join nor are replaced in a simulated world"},
       {"--elastic on", "--elastic: workers neither join nor are replaced in a simulated world"},
       {"--algorithm sgd", "--algorithm sgd"},
       {"--simulate none.toml", "none.toml"},
