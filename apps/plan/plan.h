@@ -27,6 +27,12 @@ std::string command_of(const Plan&, const Fewer&);  // that starts them, on thei
 // Of the settings within 3 % of the fastest, which the simulator cannot tell apart, that with the best
 // measured accuracy; the fastest itself if none has any.
 const Forecast& to_start(const Plan&);
+// What to type, what is fastest first.
+struct Start {
+  std::string why, what, command;  // why: a line, or empty; what: "to start it"
+};
+std::vector<Start> starts(const Plan&);
+double hours_of_epoch(const Plan&, const Forecast&);
 std::string in_words(const Plan&);
 std::string plan_page(const Plan&);  // HTML
 

@@ -50,8 +50,7 @@ std::string table(const Plan& p) {
         "<td><code>{}</code></td></tr>\n",
         name_of(f.what), f.images_per_second, 100 * f.waiting,
         f.hidden ? fmt::format("{:.0f} %", 100 * *f.hidden) : "–", f.bytes_per_step / 1e6,
-        double(p.probed.steps_per_epoch * p.probed.global_batch) / f.images_per_second / 3600,
-        f.accuracy ? fmt::format("{:+.2f}", *f.accuracy) : "–", escape_html(f.limit),
+        hours_of_epoch(p, f), f.accuracy ? fmt::format("{:+.2f}", *f.accuracy) : "–", escape_html(f.limit),
         escape_html(command_of(p, f)));
   return "<section class=\"card "
          "wide\"><h2>Settings</h2><table><tr><th>setting</th><th>images/s</th><th>waiting</th>"
@@ -61,6 +60,14 @@ std::string table(const Plan& p) {
          "</table><p class=\"note\">accuracy: points to allreduce after one epoch of resnet20 on "
          "Fashion-MNIST by 4 workers, "
          "measured by bench/compare with its own rates; not of this model.</p></section>\n";
+}
+
+std::string commands(const Plan& p) {
+  std::string all;
+  for (const Start& one : starts(p))
+    all += fmt::format("<p>{}{}{}:</p>\n<p><code>{}</code></p>\n", escape_html(one.why),
+                       one.why.empty() ? "" : "; ", escape_html(one.what), escape_html(one.command));
+  return "<section class=\"card wide\"><h2>Commands</h2>\n" + all + "</section>\n";
 }
 
 }  // namespace
@@ -75,7 +82,8 @@ std::string plan_page(const Plan& p) {
       tile(fmt::format("{:.0f}", by_one_worker(p.probed).images_per_second), "by one worker alone") +
       tile(std::to_string(p.probed.fronts.size()), "hosts") +
       tile(fmt::format("{:.1f} ms", 1e3 * p.probed.workers.front().step()), "a step of worker 0") +
-      "</section>\n<section class=\"card chart\"><div class=\"top\"><h2>Images a second</h2><div "
+      "</section>\n" + commands(p) +
+      "<section class=\"card chart\"><div class=\"top\"><h2>Images a second</h2><div "
       "class=\"key\">"
       "<span style=\"--tone:var(--c0)\">at work</span><span "
       "style=\"--tone:var(--wait)\">waiting</span></div></div>\n" +

@@ -10,10 +10,6 @@
 namespace skein::apps {
 namespace {
 
-double hours_of_epoch(const Plan& p, const Forecast& f) {
-  return double(p.probed.steps_per_epoch * p.probed.global_batch) / f.images_per_second / 3600;
-}
-
 std::string probed_in_words(const Probed& p) {
   const auto by_step = [](const ProbedWorker& a, const ProbedWorker& b) { return a.step() < b.step(); };
   const auto [least, most] = std::minmax_element(p.workers.begin(), p.workers.end(), by_step);
@@ -106,6 +102,26 @@ std::string verdict(const Plan& p) {
                      best.images_per_second / by_one_worker(p.probed).images_per_second);
 }
 
+std::vector<Start> starts(const Plan& p) {
+  std::vector<Start> all;
+  const auto alone = faster_alone(p);
+  const std::string where = alone && p.probed.fronts.size() > 1 ? " on " + alone->host : "";
+  if (alone) all.push_back({"", "to start that" + where, command_of(p, *alone)});
+  const Forecast &best = p.forecasts.front(), &start = to_start(p);
+  const std::string why =
+      &start == &best ? ""
+                      : text("within 3 % of ", best.what.algorithm,
+                             ", and the most accurate where that was measured: ", start.what.algorithm);
+  const std::string what =
+      alone ? text("to start all ", p.probed.workers.size(), " workers nevertheless") : "to start it";
+  all.push_back({why, what, command_of(p, start)});
+  return all;
+}
+
+double hours_of_epoch(const Plan& p, const Forecast& f) {
+  return double(p.probed.steps_per_epoch * p.probed.global_batch) / f.images_per_second / 3600;
+}
+
 std::string in_words(const Plan& p) {
   std::string s = probed_in_words(p.probed);
   s += fmt::format("{} simulated in {:.1f} s; best first\n\n",
@@ -122,17 +138,9 @@ std::string in_words(const Plan& p) {
        "one epoch of resnet20 on Fashion-MNIST by 4 workers (bench/RESULTS.md), with the flags of "
        "bench/compare.toml; not of this model\n\n";
   s += verdict(p) + '\n';
-  const auto alone = faster_alone(p);
-  if (alone) {
-    const std::string where = p.probed.fronts.size() > 1 ? " on " + alone->host : "";
-    s += text("to start that", where, ":\n  ", command_of(p, *alone), '\n');
-  }
-  const Forecast& start = to_start(p);
-  if (&start != &p.forecasts.front())
-    s += fmt::format("within 3 % of {}, and the most accurate where that was measured: {}\n",
-                     p.forecasts.front().what.algorithm, start.what.algorithm);
-  s += alone ? text("to start all ", p.probed.workers.size(), " workers nevertheless:") : "to start it:";
-  return s + "\n  " + command_of(p, start) + '\n';
+  for (const Start& one : starts(p))
+    s += text(one.why, one.why.empty() ? "" : "\n", one.what, ":\n  ", one.command, '\n');
+  return s;
 }
 
 }  // namespace skein::apps

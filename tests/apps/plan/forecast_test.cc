@@ -188,6 +188,9 @@ TEST(Plan, SaysSoWhenOneWorkerIsFaster) {
   p.fewer = "train_imagenet --lr 1";
   const std::string said = in_words(p);
   EXPECT_SAYS(said, "to start that on a:\n  train_imagenet --lr 1 --workers 1 --algorithm sgd --predicted ");
+  EXPECT_SAYS(plan_page(p),
+              "to start that on a:</p>\n<p><code>train_imagenet --lr 1 --workers 1 --algorithm sgd");
+  EXPECT_SAYS(plan_page(p), "to start all 3 workers nevertheless:</p>\n<p><code>train_imagenet --algorithm");
   EXPECT_LT(said.find("to start that"), said.find("to start all 3 workers nevertheless:\n  train_imagenet "));
 }
 
