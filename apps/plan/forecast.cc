@@ -20,25 +20,20 @@ namespace {
 constexpr int64_t kSteps = 60, kRounds = 3;
 constexpr double kMatters = 1.05;  // a bound that costs less limits nothing
 
-const std::vector<Candidate>& tried() {
-  static const std::vector<Candidate> all = {
+// Of candidates.def. Without flags it is not tried.
+struct Row {
+  std::string algorithm;
+  std::optional<std::string> flags;
+};
+const std::vector<Row>& rows() {
+  static const std::vector<Row> all = {
 #define CANDIDATE(algorithm, flags) {algorithm, flags},
-#define SKIPPED(algorithm)
+#define SKIPPED(algorithm) {algorithm, {}},
 #include "apps/plan/candidates.def"
 #undef SKIPPED
 #undef CANDIDATE
   };
   return all;
-}
-bool is_known(const std::string& algorithm) {
-#define CANDIDATE(name, flags) \
-  if (algorithm == name) return true;
-#define SKIPPED(name) \
-  if (algorithm == name) return true;
-#include "apps/plan/candidates.def"
-#undef SKIPPED
-#undef CANDIDATE
-  return false;
 }
 
 // Points to allreduce in test accuracy: resnet20 after an epoch of Fashion-MNIST, 4 workers (bench/compare).
@@ -142,9 +137,12 @@ Forecast forecast(const Candidate& what, const Config& c, const Probed& p, const
 }  // namespace
 
 std::vector<Candidate> candidates(const Config& asked) {
-  std::vector<Candidate> all = tried();
+  std::vector<Candidate> all;
+  for (const Row& row : rows())
+    if (row.flags) all.push_back({row.algorithm, *row.flags});
   for (const optim::StrategyRow& row : optim::strategies())
-    if (!is_known(row.name)) all.push_back({row.name, ""});
+    if (std::none_of(rows().begin(), rows().end(), [&](const Row& r) { return r.algorithm == row.name; }))
+      all.push_back({row.name, ""});
   const std::string own = optim::strategy_row(asked.algorithm).name;
   std::string own_flags;
   for (const Flag& f : flags())
