@@ -48,6 +48,16 @@ std::string escaped(const std::string& s, bool keeps_lines) {
 std::string printable(const std::string& s) { return escaped(s, true); }
 std::string printable_name(const std::string& s) { return escaped(s, false); }
 
+std::string printable_excerpt(const std::string& s) {
+  constexpr size_t kMost = 40;
+  std::string out;
+  for (const char one : s.substr(0, kMost)) {
+    const auto c = static_cast<unsigned char>(one);
+    out += c >= 0x20 && c < 0x7F ? std::string(1, one) : fmt::format("\\x{:02x}", c);
+  }
+  return s.size() > kMost ? out + "..." : out;
+}
+
 std::string counted(int64_t n, const std::string& thing) {
   return std::to_string(n) + ' ' + thing + (n == 1 ? "" : "s");
 }

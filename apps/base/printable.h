@@ -11,6 +11,8 @@ namespace skein::apps {
 std::string printable(const std::string&);
 // The same for a name, which must not end the line that it stands in: tabs and newlines are escaped, too.
 std::string printable_name(const std::string&);
+// The first bytes of what should be a number or a word and may be anything: all but ASCII text is escaped.
+std::string printable_excerpt(const std::string&);
 
 // "1 step", "2 steps".
 std::string counted(int64_t n, const std::string& thing);

@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "apps/base/printable.h"
 #include "apps/config/section.h"
 #include "engine/words/file.h"
 #include "engine/words/find_row.h"
@@ -189,7 +190,8 @@ std::vector<double> read_trace(const Section& s, const std::string& path) {
     if (line.empty()) continue;
     const double ms = number_in<double>(line).value_or(-1);
     if (!(ms >= 0 && ms <= 1e9))
-      s.refuse("trace", text(path, ":", n, ": '", line, "' is not a time in milliseconds"));
+      s.refuse("trace",
+               text(path, ":", n, ": '", printable_excerpt(line), "' is not a time in milliseconds"));
     seconds.push_back(ms / 1e3);
   }
   if (seconds.empty()) s.refuse("trace", path + " is empty");

@@ -17,6 +17,12 @@ TEST(Printable, ControlCharactersAreEscapedAndOtherTextIsKept) {
   EXPECT_EQ(printable_name("two\nlines\tof 白鳥"), "two\\x0alines\\x09of 白鳥");
 }
 
+TEST(Printable, AnExcerptIsShortAndAscii) {
+  EXPECT_EQ(printable_excerpt("12a\x1b\xFF\t\x7f"), "12a\\x1b\\xff\\x09\\x7f");
+  EXPECT_EQ(printable_excerpt(std::string(40, 'x')), std::string(40, 'x'));
+  EXPECT_EQ(printable_excerpt(std::string(41, '\xC3')).size(), 40 * 4 + 3);
+}
+
 TEST(Counted, IsPluralUnlessThereIsOne) {
   EXPECT_EQ(counted(0, "step"), "0 steps");
   EXPECT_EQ(counted(1, "step"), "1 step");

@@ -184,13 +184,15 @@ TEST(WorldFile, ReadsATraceBesideIt) {
   EXPECT_EQ(read_world(place.path() / "w.toml").pace.trace, (std::vector<double>{0.1, 0.2505}));
   place.write("steps", "100\r\n\r\n250.5\r\n\n");
   EXPECT_EQ(read_world(place.path() / "w.toml").pace.trace, (std::vector<double>{0.1, 0.2505}));
-  place.write("steps", "100\n\nslow\n");
-  try {
-    read_world(place.path() / "w.toml");
-    ADD_FAILURE();
-  } catch (const BadOption& e) {
-    testing_programs::expect_has(e.what(), "steps:3: 'slow' is not a time in milliseconds");
-  }
+  const std::pair<std::string, std::string> bad[] = {
+      {"100\n\nslow\n", "steps:3: 'slow' is not a time in milliseconds"},
+      {"\x1b[2J\xFF" + std::string(200, 'x'),
+       "steps:1: '\\x1b[2J\\xff" + std::string(35, 'x') + "...' is not a time in milliseconds"}};
+  for (const auto& [lines, message] : bad) try {
+      place.write("steps", lines);
+      read_world(place.path() / "w.toml");
+      ADD_FAILURE() << "is read: " << lines;
+    } catch (const BadOption& e) { testing_programs::expect_has(e.what(), message); }
 }
 
 }  // namespace
