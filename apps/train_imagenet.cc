@@ -61,20 +61,20 @@ void set_up_libraries(char** argv) {
   execv("/proc/self/exe", argv);  // if exec fails, training is only slower
 }
 
-// Trains in the world that --simulate describes.
-int simulate(Command& command, const JobOptions& job, const std::function<int(const Member&)>& work) {
+bool is_flat(const WorldFile& world) { return world.gradient.kind != GradientPlan::Kind::kReal; }
+
+// The world that --simulate describes, and in it the run that these flags ask for.
+WorldFile settle_world(Command& command) {
   Config& c = command.config;
-  const WorldFile world = read_world(c.simulate);
+  WorldFile world = read_world(c.simulate);
   refuse_in_world(c, world);
-  const bool flat = world.gradient.kind != GradientPlan::Kind::kReal;
-  if (flat) {
+  if (is_flat(world)) {
     refuse_flat(c, world.gradient, !command.run.empty() && !command.resume_if_there);
     settle_flat(c);
   }
   c.workers = world.site.workers();
   settle_algorithm(c, int(c.workers));
-  if (flat) return run_flat(c, job, world);
-  return run_simulated(job, world, work);
+  return world;
 }
 
 int train(Command& command, char** argv) {
@@ -85,13 +85,27 @@ int train(Command& command, char** argv) {
     Kept own;
     return work(command, me, own);
   };
-  if (!c.simulate.empty()) return simulate(command, job, once);
+  if (!c.simulate.empty()) {
+    const WorldFile world = settle_world(command);
+    return is_flat(world) ? run_flat(c, job, world) : run_simulated(job, world, once);
+  }
   settle_algorithm(c, planned_workers(job));  // must precede the start of workers
   Kept kept;
   // The others train while a newcomer opens its images, but wait for a member. A server has none.
   if (!job.join.empty() && variable(kServesVariable) != "1") kept.legacy.data = open_images(c);
   return run_job(job, argv,
                  [&](const Member& me) { return me.council ? work(command, me, kept) : once(me); });
+}
+
+int print_configuration(Command& command) {
+  Config& c = command.config;
+  const JobOptions job = job_options(c);
+  if (c.simulate.empty())
+    settle_algorithm(c, planned_workers(job));
+  else
+    settle_world(command);
+  fmt::print("{}", to_toml(c));
+  return 0;
 }
 
 int act(Command& command, char** argv) {
@@ -107,9 +121,7 @@ int act(Command& command, char** argv) {
       fmt::print("{}", list_tables(command.list));
       return 0;
     case Command::kPrint:
-      settle_algorithm(c, planned_workers(job_options(c)));
-      fmt::print("{}", to_toml(c));
-      return 0;
+      return print_configuration(command);
     case Command::kPredict:
       return predict(c, command.prediction) == 0 ? 0 : kExitRuntime;
     case Command::kDoctor:

@@ -138,6 +138,18 @@ TEST_F(Simulate, IsRepeatedByItsConfiguration) {
   EXPECT_EQ(summary("again")["hash"], summary("run")["hash"]);
 }
 
+TEST_F(Simulate, IsPrintedAsItWouldRun) {
+  place_.write("w.toml", kFour);
+  const Ended e = train("--algorithm sgp --simulate w.toml --print");
+  ASSERT_EQ(e.status, 0) << e.err;
+  expect_has(e.out, "\nworkers = 4 ");
+  expect_has(train("--algorithm sgp --simulate none.toml --print").err, "none.toml: cannot open this file");
+  expect_has(train("--algorithm sgp --peers 4 --simulate w.toml --print").err, "--peers 4: the graph");
+  expect_has(train("--algorithm sgp --workers 3 --simulate w.toml --print").err, "3, but w.toml has 4");
+  place_.write("ghost.toml", "[compute]\nstep_ms = 1\ngradient = \"ghost\"\n[[host]]\nname = \"h\"\n");
+  expect_has(train("--algorithm sgp --simulate ghost.toml --print").err, "--data: does not go with gradient");
+}
+
 TEST_F(Simulate, RefusesWhatDoesNotGoWithAWorld) {
   place_.write("w.toml", kFour);
   const std::pair<const char*, const char*> refused[] = {
