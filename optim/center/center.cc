@@ -1,6 +1,7 @@
 // The server's loop: the next request, its turn, and what is left when a worker is lost in it.
 #include "optim/center/center.h"
 
+#include <cstdio>
 #include <numeric>
 #include <utility>
 
@@ -102,7 +103,7 @@ std::optional<Center::Due> Center::due() {
 void Center::serve(Due next) {
   const Request& r = next.request;
   const auto lost = [&] {
-    ++leases_lost_;
+    ++lost_.leases;
     if (!comm_->membership().alive(comm_->world_rank(r.worker))) inbox_.forget(r.worker);
   };
   try {
@@ -127,6 +128,7 @@ void Center::turn(const Request& r, std::optional<Message> brought) {
     column_(t);
   } catch (const comm::Timeout&) {
     if (t.taken()) count();
+    if (t.given() && !t.taken()) say_late(r.worker);
     if (t.given() || t.taken()) throw;
     log_.replaying() ? void(early_[r.worker] = r) : put_off_.push_back(r);
     return;
@@ -135,6 +137,15 @@ void Center::turn(const Request& r, std::optional<Message> brought) {
     throw;
   }
   count();
+}
+
+// Such a worker goes on and its steps count, so nobody would look for the reason why it does not help.
+void Center::say_late(int worker) {
+  if (std::exchange(lost_.late_one_said, true)) return;
+  const std::string line = text("warning: worker ", worker, " had the center for longer than the deadline, ",
+                                comm_->options().deadline, " s, so what it gave was dropped; where links or ",
+                                "steps are slow, raise --deadline; further ones are not said\n");
+  std::fputs(line.c_str(), stderr);
 }
 
 // Called late: a run that resumes first puts its beginning, which must not cost it the recording.

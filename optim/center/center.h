@@ -63,10 +63,11 @@ class Center {
   // The algorithm's column of the figure: what happens in one turn.
   using Column = std::function<void(Turn&)>;
 
-  // `all`: the server's own twin, in which workers are ranks 0 .. workers-1. Its deadline is how
-  // long a worker may hold its turn. If what it gives first has not come by then, because its link is slow,
-  // its turn is put off until that has come; if it has the center and does not give, its turn is lost. The
-  // first put makes the center, and with it as many vectors as the algorithm keeps.
+  // `all`: the server's own twin, in which workers are ranks 0 .. workers-1. Its deadline is how long a
+  // worker may hold its turn. If what it gives first has not come by then, because its link is slow, its turn
+  // is put off until that has come; if it has the center and does not give, its turn is lost, the first of
+  // which is said on stderr. The first put makes the center, and with it as many vectors as the algorithm
+  // keeps for itself.
   Center(const Options&, std::unique_ptr<comm::Communicator> all, int workers, Column, int64_t kept = 0);
   comm::Invitation invitation() const { return inbox_.invitation(); }
 
@@ -80,7 +81,7 @@ class Center {
   const Tensor& all() const { return all_; }  // the same; empty if there was none
   int64_t version() const { return version_; }
 
-  int64_t leases_lost() const { return leases_lost_; }
+  int64_t leases_lost() const { return lost_.leases; }
 
  private:
   struct Due {
@@ -94,6 +95,7 @@ class Center {
   void pull(const comm::Request&);
   void put(const comm::Request&);
   void go_to_position();
+  void say_late(int worker);  // once
 
   std::unique_ptr<comm::Communicator> comm_;
   const int workers_;
@@ -107,7 +109,10 @@ class Center {
   Tensor all_, theta_;  // the center and what is kept with it, and of these the center
   int64_t version_ = 0;
   bool inherited_ = false;
-  std::atomic<int64_t> leases_lost_{0};
+  struct {
+    std::atomic<int64_t> leases{0};
+    bool late_one_said = false;
+  } lost_;
   comm::Inbox inbox_;
 };
 

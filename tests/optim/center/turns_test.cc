@@ -195,6 +195,28 @@ TEST(Turn, IsPutOffWhileItsMessageIsOnASlowLink) {
   EXPECT_EQ(finished, kWorkers);
 }
 
+TEST(Turn, ThatIsLostForBeingLateIsSaidOnce) {
+  comm::sim::World world({.keeps_log = false});
+  testing::internal::CaptureStderr();
+  comm::sim::populate(world, 2,
+                      [&](comm::Communicator& c) {
+                        Seat s(c);
+                        c.set_deadline(comm::kForever);
+                        for (int i = 0; i < 3; ++i) {
+                          s.turns.open();
+                          if (c.rank() == 1) comm::nap(std::chrono::seconds(2));
+                          s.turns.commit(Tensor::of<float>({2}, {1, 1}));
+                        }
+                        EXPECT_EQ(s.center(), 3) << "all of worker 0";
+                        if (c.rank() == 0) { EXPECT_EQ(s.turns.leases_lost(), 3); }
+                      },
+                      {.deadline = 1, .key = comm::Secret("k")});
+  world.run();
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(said.starts_with("warning: worker 1 had the center for longer than the deadline, 1 s"));
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+}
+
 // What a process does that was started again without the others' knowledge.
 TEST(Turn, AWorkerMayJoinAtAnyTime) {
   arrived = 0;
