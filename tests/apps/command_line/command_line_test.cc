@@ -27,6 +27,12 @@ TEST_F(CommandLine, TheFirstOfSeveralActionsIsTaken) {
 TEST_F(CommandLine, FlagsOfAnotherActionAreRefused) {
   EXPECT_SAYS(refusal({"--top", "3"}), "--top goes with --predict PATH...");
   EXPECT_SAYS(refusal({"--json"}), "--json goes with --predict PATH... or --eval-only");
+  EXPECT_SAYS(refusal({"--predict", "a.jpg", "--weights", "m", "--simulate", "w"}),
+              "--simulate does not go with --predict");
+  EXPECT_SAYS(refusal({"--eval-only", "--weights", "m", "--simulate", "w"}),
+              "--simulate does not go with --eval-only");
+  const std::string of_its_run = file("simulate = \"w.toml\"\n");
+  EXPECT_EQ(refusal({"--eval-only", "--weights", "m", "--config", of_its_run}), "");
   EXPECT_SAYS(refusal({"--predict", "a.jpg"}), "--predict needs --weights FILE");
   EXPECT_SAYS(refusal({"--predict", "a.jpg", "--weights", "m", "--eval-only"}),
               "--eval-only does not go with --predict");
