@@ -235,10 +235,7 @@ SharedEndpoints::SharedEndpoints(Exchange& exchange, const std::vector<int>& dom
   }
 }
 
-SharedEndpoints::~SharedEndpoints() {
-  peers_.clear();
-  arena_->retire();
-}
+SharedEndpoints::~SharedEndpoints() = default;
 
 Endpoint& SharedEndpoints::to(Rank r) {
   CHECK(peers_.at(size_t(r)), "rank", r, "is not of this host");

@@ -41,7 +41,10 @@ class SharedEndpoints final : public SharedMemory {
   Liveness& live_;
   const int64_t in_flight_;
   const std::vector<int> domains_;
-  Arena* arena_;  // retired, not deleted: tensors made from it may live longer
+  struct Retires {
+    void operator()(Arena* a) const { a->retire(); }
+  };
+  std::unique_ptr<Arena, Retires> arena_;  // not deleted: tensors made from it may live longer
   Control* control_;
   std::vector<std::unique_ptr<Peer>> peers_;            // by rank; null for ranks of other hosts
   std::mutex mutex_;                                    // guards what drain() touches
