@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -102,10 +103,10 @@ void Door::hear(Line line) try {
   if (a->member.id == kAsks) return answer(std::move(line), a->job);
   std::list<Guest> guest;
   guest.push_back({a->member.id, std::move(line)});
-  const auto here = guest.begin();
+  const Guest* const me = &guest.front();
   {  // once it is admitted, it may be told at any time
     const std::lock_guard lock(mutex_);
-    if (turns_away(here->line)) return;
+    if (turns_away(guest.front().line)) return;
     waiting_.splice(waiting_.end(), guest);
   }
   const std::string why = why_not(*a);
@@ -113,10 +114,12 @@ void Door::hear(Line line) try {
   ++strangers_;
   {
     const std::lock_guard lock(mutex_);
-    if (ended_) return;  // it has been told
-    guest.splice(guest.end(), waiting_, here);
+    const auto still =
+        std::find_if(waiting_.begin(), waiting_.end(), [&](const Guest& g) { return &g == me; });
+    if (still == waiting_.end()) return;  // it has been told
+    guest.splice(guest.end(), waiting_, still);
   }
-  here->line.write_trouble(why);
+  guest.front().line.write_trouble(why);
 } catch (const std::exception&) { ++strangers_; }  // for example, it sent an error instead of an application
 
 std::string Door::why_not(const Application& a) try {

@@ -15,11 +15,20 @@
 namespace skein::comm {
 namespace {
 
+View with(MemberId newcomer) {
+  View v;
+  v.epoch = 2;
+  v.members = {{1, "card of the member", true}, {newcomer, "card of the newcomer", false}};
+  v.step = 17;
+  return v;
+}
+
 // A job of one member, whose next epoch begins when the test says so.
 struct Job {
   Job() : listener(listen_tcp("127.0.0.1", {}, port)) { door.open(); }
   std::string admit(const Application& a) {
     if (a.job == "no job") throw Error("the council is closed");
+    if (a.job == "last job") door.tell(with(a.member.id));
     if (a.job != "this job") return "this job is another one";
     const std::lock_guard lock(mutex);
     proposed.insert(a.member.id);
@@ -61,12 +70,11 @@ struct Job {
              }}};
 };
 
-View with(MemberId newcomer) {
-  View v;
-  v.epoch = 2;
-  v.members = {{1, "card of the member", true}, {newcomer, "card of the newcomer", false}};
-  v.step = 17;
-  return v;
+// Another caller of that name was in the view, or another member has proposed it.
+TEST(Door, WhoIsToldOfItsEpochWhileItIsRefusedIsNotRefusedAnyMore) {
+  Job job;
+  EXPECT_EQ(job.knock({{7, "card of the newcomer", false}, "last job"}), with(7));
+  EXPECT_EQ(job.door.waiting(), std::vector<MemberId>());
 }
 
 TEST(Door, TellsANewcomerOfTheEpochThatItIsIn) {
