@@ -45,7 +45,8 @@ std::unique_ptr<Succession> Council::release(const View& v) {
   return chain_.release();
 }
 
-void Council::work() {
+// Nobody would catch what is thrown on this thread, and without it no further epoch comes.
+void Council::work() try {
   for (;;) {
     for (const Route& w : routes()) w.transport->progress();
     see_losses();
@@ -63,6 +64,8 @@ void Council::work() {
     claim();
     transport_.mailbox().wait_for_letters(comm::after(nap));
   }
+} catch (const std::exception& e) {
+  for (const Route& w : routes()) w.transport->mailbox().poison(text("the council has failed: ", e.what()));
 }
 
 Routes Council::routes() const {

@@ -196,6 +196,30 @@ TEST(Council, WithoutAQuorumItSaysSoAndTheEpochCanBeEndedInGoodOrder) {
   });
 }
 
+// As where there is no descriptor left to ask with.
+TEST(Council, WhoCannotBeAskedIsNotKnownToHaveEnded) {
+  World world = local_world(3);
+  CouncilOptions o = options(of(3), 0);
+  o.is_gone = [](const std::string&) -> bool { throw Error("too many open files"); };
+  Council council(*world[0], std::move(o));
+  for (const Rank other : {1, 2}) world[0]->mailbox().lose(other, "hung up", true);
+  EXPECT_THROW(council.next(0.3), Timeout);
+}
+
+TEST(Council, WhatItsThreadMeetsEndsTheWaitsOfItsMember) {
+  World world = local_world(1);
+  CouncilOptions o = options(of(1), 0);
+  o.decided = [](const View&) { throw Error("no memory left"); };
+  o.ends_waits = false;
+  Council council(*world[0], std::move(o));
+  council.admit({7, "card of a newcomer", false});
+  Communicator c(*world[0], {.deadline = 20});
+  try {
+    c.take(0, 1, 0);
+    FAIL() << "nobody has sent that";
+  } catch (const Error& e) { EXPECT_STREQ(e.what(), "the council has failed: no memory left"); }
+}
+
 TEST(Council, AsksLessAndLessOftenWhetherAProcessThatLivesHasEnded) {
   World world = local_world(3);
   const View first = of(3);
