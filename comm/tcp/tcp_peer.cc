@@ -45,7 +45,10 @@ TcpPeer::TcpPeer(TcpEndpoints& all, Rank peer, Line line)
 void TcpPeer::send(const Header& h, Tensor payload, Clock::time_point deadline) {
   std::unique_lock lock(all_.mutex_);
   auto looked = Clock::now();
-  while (h.kind == Kind::kData && out_.waiting() > 0 && out_.waiting() + payload.bytes() > all_.in_flight_) {
+  const auto too_much = [&] {
+    return h.kind == Kind::kData && out_.waiting() > 0 && out_.waiting() + payload.bytes() > all_.in_flight_;
+  };
+  while (too_much() && !all_.box_.epoch_ends()) {  // then the peer may take nothing more
     deadline += absence(looked);
     all_.box_.membership().require(peer_);
     if (Clock::now() > deadline)

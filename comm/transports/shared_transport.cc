@@ -99,15 +99,16 @@ class SharedEndpoints::Peer final : public Endpoint {
   const char* name() const override { return "shared"; }
   const std::shared_ptr<Mapping>& memory() const { return memory_; }
 
+  // While a message waits for room, others may pass it, such as letters of another thread.
   void send(const Header& h, Tensor payload, Clock::time_point deadline) override {
-    const std::lock_guard lock(mutex_);
+    if (h.bytes > kInline && !all_.offset_of(payload)) payload = in_arena(payload);
+    std::unique_lock lock(mutex_);
     uint32_t ticket = kNoTicket;
-    if (h.bytes > kInline) {
-      if (!all_.offset_of(payload)) payload = in_arena(payload);
-      wait_until([&] { return (ticket = free_ticket(h.bytes)) != kNoTicket; }, h, deadline);
-    }
-    wait_until([&] { return ring_.written.load() - ring_.read.load(std::memory_order_acquire) < kSlots; }, h,
-               deadline);
+    const auto has_room = [&] {
+      if (ring_.written.load() - ring_.read.load(std::memory_order_acquire) >= kSlots) return false;
+      return h.bytes <= kInline || (ticket = free_ticket(h)) != kNoTicket;
+    };
+    wait_until(has_room, lock, h, deadline);
     Entry& e = ring_.entries[ring_.written.load() % kSlots];
     e.header = h;
     e.ticket = ticket;
@@ -153,22 +154,25 @@ class SharedEndpoints::Peer final : public Endpoint {
     lent_[ticket] = std::move(payload);
     open_.push_back(ticket);
   }
-  // Takes back what the receiver has finished with. Returns a ticket if one more payload of this size
-  // may be lent.
-  uint32_t free_ticket(int64_t bytes) {
+  // Takes back what the receiver has finished with. Returns a ticket if the payload of this message may be
+  // lent, too. What is no data is short, and does not wait for data to be taken; nor does the last data of an
+  // epoch that ends, of which the receiver may take nothing more.
+  uint32_t free_ticket(const Header& h) {
     std::erase_if(open_, [&](uint32_t t) {
       if (!tickets_.finished[t].load(std::memory_order_acquire)) return false;
       lent_bytes_ -= lent_[t].bytes();
       lent_[t] = {};
       return true;
     });
-    if (!open_.empty() && (lent_bytes_ + bytes > all_.in_flight_ || open_.size() == kTickets))
-      return kNoTicket;
+    const bool waits = h.kind == Kind::kData && !all_.box_.epoch_ends();
+    const bool too_much = waits && lent_bytes_ + h.bytes > all_.in_flight_;
+    if (!open_.empty() && (too_much || open_.size() == kTickets)) return kNoTicket;
     while (lent_[next_ % kTickets]) ++next_;
     return next_++ % kTickets;
   }
   template <class Ready>
-  void wait_until(Ready ready, const Header& h, Clock::time_point deadline) {
+  void wait_until(Ready ready, std::unique_lock<std::mutex>& lock, const Header& h,
+                  Clock::time_point deadline) {
     for (auto looked = Clock::now(); !ready();) {
       deadline += absence(looked);
       all_.box_.membership().require(peer_);
@@ -177,9 +181,11 @@ class SharedEndpoints::Peer final : public Endpoint {
                                   h.tag, ", step ", h.step, "): ", lent_bytes_, " bytes are on their way"));
       const uint32_t seen = all_.control_->bell.load();
       if (ready()) return;
+      lock.unlock();
       all_.live_.check();
       for (Rank r = 0; r < size_; ++r) all_.drain(r);
       all_.control_->sleep(seen, kLongestSleep);
+      lock.lock();
     }
   }
 
@@ -265,7 +271,7 @@ void SharedEndpoints::drain(Rank from) {
   const uint64_t end = ring.written.load(std::memory_order_acquire);
   for (; at != end; ++at) {
     const Entry& e = ring.entries[at % kSlots];
-    if (!box_.room(from, e.header.bytes)) break;
+    if (e.header.kind == Kind::kData && !box_.room(from, e.header.bytes)) break;
     if (const std::string why = box_.put(peer.read(e)); !why.empty()) refusals_.emplace_back(from, why);
     const bool was_full = ring.written.load() - at == kSlots;
     ring.read.store(at + 1, std::memory_order_release);

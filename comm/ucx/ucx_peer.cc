@@ -8,7 +8,10 @@ namespace skein::comm {
 void UcxEndpoints::Peer::send(const Header& h, Tensor payload, Clock::time_point deadline) {
   std::unique_lock lock(w_.mutex_);
   auto looked = Clock::now();
-  while (on_the_way_ > 0 && on_the_way_ + payload.bytes() > w_.in_flight_ && h.kind == Kind::kData) {
+  const auto too_much = [&] {
+    return h.kind == Kind::kData && on_the_way_ > 0 && on_the_way_ + payload.bytes() > w_.in_flight_;
+  };
+  while (too_much() && !w_.box_.epoch_ends()) {  // then the peer may take nothing more
     deadline += absence(looked);
     w_.box_.membership().require(peer_);
     if (Clock::now() > deadline)

@@ -1,4 +1,6 @@
-// Connecting one process with others: what is left of it when they do not come.
+// Connecting one process with others: what is left of it when they do not come, and what it does while one of
+// them takes nothing.
+#include <atomic>
 #include <filesystem>
 
 #include "tests/support/keys.h"
@@ -31,6 +33,83 @@ TEST(Connecting, InVainLeavesNoFilesOpen) {
     }
     EXPECT_EQ(open_files(), before) << (way == Way::kTcp ? "tcp" : "shared");
   }
+}
+
+// Two ranks, of which rank 1 takes nothing that rank 0 pushes, until rank 0 waits for room.
+class NoRoom : public ::testing::TestWithParam<std::string> {
+ protected:
+  static constexpr int64_t kMostOnTheWay = 1 << 20;  // bytes
+
+  // Calls f while a push waits, and returns what has ended the push. Rank 1 counts the letters that reach it.
+  template <class F>
+  std::string while_a_push_waits(F f) {
+    const auto table = std::make_shared<ThreadExchange::Table>(2);
+    std::atomic<bool> over{false};
+    std::string how;
+    on_threads(2, [&](Rank r) {
+      ThreadExchange e(table, r);
+      const auto t =
+          connect(e, {.way = parse_way(GetParam()), .key = kKey, .deadline = 20, .in_flight = kMostOnTheWay});
+      Communicator c(*t, {.deadline = 3});
+      for (; r == 1 && !over; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+        t->progress();
+        letters += int(t->mailbox().take_letters().size());
+        if (peer_ends && !t->mailbox().epoch_ends()) t->mailbox().end_epoch("the end");
+      }
+      if (r == 1) return;
+      std::atomic<int64_t> pushed{0};
+      Thread pushes([&] { how = push_without_end(c, pushed); });
+      for (int64_t before = -1; before != pushed; std::this_thread::sleep_for(std::chrono::milliseconds(300)))
+        before = pushed;
+      f(*t);
+      t->mailbox().end_epoch("the end");
+      pushes.join();
+      over = true;
+    });
+    return how;
+  }
+  // Sends rank 1 a letter and returns whether it has come.
+  bool arrives_at_once(Transport& t) {
+    const Message letter = notice(Kind::kLetter, 0, t.mailbox().membership().epoch(), Tensor::zeros({99}));
+    t.to(1).send(letter, letter.payload, after(1));
+    for (const auto until = after(1); letters == 0 && Clock::now() < until;) {
+      t.progress();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return letters > 0;
+  }
+  std::atomic<int> letters{0};
+  std::atomic<bool> peer_ends{false};
+
+ private:
+  static std::string push_without_end(Communicator& c, std::atomic<int64_t>& pushed) try {
+    for (; !c.transport().mailbox().epoch_ends(); ++pushed) c.push(1, 7, pushed, 1, ones(kMostOnTheWay / 4));
+    return "";
+  } catch (const Error& e) { return e.what(); }
+};
+INSTANTIATE_TEST_SUITE_P(Way, NoRoom, ::testing::Values("shared", "tcp", "ucx"),
+                         [](const auto& way) { return way.param; });
+
+// The peer takes nothing because it has promised already to complete no further step.
+TEST_P(NoRoom, IsNeededByThePushesOfAnEpochThatEnds) {
+  const std::string how = while_a_push_waits([&](Transport& t) { t.mailbox().end_epoch("the end"); });
+  EXPECT_EQ(how, "");
+}
+
+// It may be the one by which the peer learns why nobody goes on.
+TEST_P(NoRoom, ALetterIsNotHeldUpByAPushThatWaits) {
+  while_a_push_waits([&](Transport& t) {
+    const auto began = Clock::now();
+    const bool arrived = arrives_at_once(t);
+    EXPECT_LT(seconds_since(began), 1.5);
+    EXPECT_TRUE(arrived || GetParam() != "shared") << "messages of a stream arrive in order";
+  });
+}
+TEST_P(NoRoom, ALetterReachesAPeerThatHasLeftTheEpoch) {
+  while_a_push_waits([&](Transport& t) {
+    peer_ends = true;
+    EXPECT_TRUE(arrives_at_once(t));
+  });
 }
 
 }  // namespace
