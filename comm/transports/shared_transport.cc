@@ -257,7 +257,10 @@ void SharedEndpoints::progress() {
   }
   for (const auto& [r, why] : refusals) {
     const Message m = box_.refusal(why);
-    to(r).send(m, m.payload, after(1));
+    try {
+      to(r).send(m, m.payload, after(1));
+    } catch (const Error&) {  // it is lost, or takes nothing; the next wait here says why it was refused
+    }
   }
 }
 

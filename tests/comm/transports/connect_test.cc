@@ -35,6 +35,32 @@ TEST(Connecting, InVainLeavesNoFilesOpen) {
   }
 }
 
+// Any thread may make progress, also the council's, which nobody would catch.
+TEST(Connected, ARefusalThatFindsNoRoomIsNoErrorOfWhoRefuses) {
+  const auto table = std::make_shared<ThreadExchange::Table>(2);
+  std::atomic<int> stage{0};
+  on_threads(2, [&](Rank r) {
+    ThreadExchange e(table, r);
+    const auto t = connect(e, {.way = Way::kShared, .key = kKey, .deadline = 20});
+    Communicator c(*t, {.deadline = 1});
+    const auto reach = [&](int s) {
+      for (++stage; stage < s;) std::this_thread::yield();
+    };
+    const auto push_without_end = [&] {
+      for (int64_t k = 0;; ++k) c.push(1, 7, k, 1, ones(1));
+    };
+    if (r == 0) { EXPECT_THROW(push_without_end(), Timeout); }
+    reach(2);
+    if (r == 1) t->to(0).send(notice(Kind::kData, 1, 77, ones(1)), ones(1), after(1));
+    reach(4);
+    if (r == 0) {
+      EXPECT_NO_THROW(t->progress());
+      EXPECT_THROW(c.take(1, 7, 0), Disagreement);
+    }
+    reach(6);
+  });
+}
+
 // Two ranks, of which rank 1 takes nothing that rank 0 pushes, until rank 0 waits for room.
 class NoRoom : public ::testing::TestWithParam<std::string> {
  protected:
