@@ -29,11 +29,12 @@ comm::Wish wish() {
 }
 
 void print_schedule(const GossipFlags& f) {
-  const auto graph = comm::make_topology(f.topology, f.graph, f.job.workers);
+  const int workers = planned_workers(f.job);
+  const auto graph = comm::make_topology(f.topology, f.graph, workers);
   Json rounds = Json::array();
   for (int64_t q = 0; q < f.rounds; ++q) {
     Json ranks = Json::array();
-    for (int r = 0; r < f.job.workers; ++r) {
+    for (int r = 0; r < workers; ++r) {
       const comm::Mix m = graph->at(r, q);
       Json one = {
           {"out", Json::array()}, {"in", Json::array()}, {"self", m.self}, {"weights", Json::array()}};

@@ -49,6 +49,7 @@ TEST_F(GossipAvg, PrintsTheGraphRoundByRound) {
   EXPECT_EQ(s[0][0], json::parse(R"({"out": [1], "in": [3], "self": 0.5, "weights": [0.5]})"));
   EXPECT_EQ(s[1][3], json::parse(R"({"out": [1], "in": [1], "self": 0.5, "weights": [0.5]})"));
   EXPECT_EQ(s[2], s[0]);
+  EXPECT_EQ(result("--print-schedule --hosts alpha:2,beta:3 --rounds 1")[0].size(), 5u);
 }
 
 TEST_F(GossipAvg, TellsContractionMeasuredAndInTheoryAndTheMass) {
