@@ -141,6 +141,12 @@ void keep_global_batch(Config& c, const Manifest& m, int world) {
   if (batch < world)
     refuse(text(" workers and ", batch, " images a step over all of them, too few for ", world,
                 "; --workers may be at most ", std::max<int64_t>(1, batch)));
+  // Then the flags say it already, and --compare groups a run that was interrupted with those that were not.
+  const bool said_already = c.batch_size.is_number() && m.shares.empty() && c.global_batch == 0;
+  if (said_already && world == before && c.batch_size.most * world == batch) {
+    c.workers = world;
+    return;
+  }
   const std::vector<int64_t>& said_shares = c.batch_size.shares;
   const bool fit = int(said_shares.size()) == world && global_batch_of(c, world) == batch;
   share_batch(c, batch, world, world == before ? m.shares : fit ? said_shares : std::vector<int64_t>());

@@ -316,6 +316,17 @@ TEST_F(Reshare, TheEnvironmentMaySayTheNumber) {
   EXPECT_EQ(summary("run")["config"]["batch-size"], 24);
 }
 
+TEST(SameWorkers, KeepTheFlagsOfTheirRun) {
+  apps::Config c;
+  c.batch_size = 8;
+  apps::Manifest m;
+  m.identity.world = 3, m.identity.global_batch = 24;
+  apps::keep_global_batch(c, m, 3);
+  EXPECT_EQ(c.global_batch, 0);
+  apps::keep_global_batch(c, m, 2);
+  EXPECT_EQ(c.global_batch, 24);
+}
+
 TEST_F(Reshare, WhatCannotBeIsRefusedInOneMessage) {
   const std::tuple<const char*, const char*, const char*> cases[] = {
       {"local-sgd", "--workers 25",
