@@ -108,11 +108,21 @@ Fit fit_file(const TensorFile& source, nn::Module& m) {
   return fit;
 }
 
+std::string as_json(const std::vector<std::string>& names) {
+  return nlohmann::json(names).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// A directory's name may be any bytes, but a file's metadata are UTF-8.
+std::vector<std::string> as_in_files(const std::vector<std::string>& names) {
+  return nlohmann::json::parse(as_json(names)).get<std::vector<std::string>>();
+}
+
 constexpr const char* kRemedy = "; give the data it was trained on, or train from scratch without --weights";
 
 // How the file's classes differ from the data's: "was trained on 10 classes, the data have 3"; empty
 // if they are equal.
-std::string difference(const std::vector<std::string>& theirs, const std::vector<std::string>& ours) {
+std::string difference(const std::vector<std::string>& theirs, const std::vector<std::string>& data) {
+  const std::vector<std::string> ours = as_in_files(data);
   if (theirs.empty() || ours.empty() || theirs == ours) return "";
   if (theirs.size() != ours.size())
     return text("was trained on ", theirs.size(), " classes, the data have ", ours.size());
@@ -145,8 +155,7 @@ void export_model(const std::string& path, nn::Module& m, const ModelInfo& info)
   file.metadata["version"] = SKEIN_VERSION;
   file.metadata["model"] = info.model;
   file.metadata["steps"] = std::to_string(info.steps);
-  file.metadata["classes"] =
-      nlohmann::json(info.classes).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  file.metadata["classes"] = as_json(info.classes);
   for (const nn::Param* p : m.params()) file.tensors.emplace_back(p->name, nn::to_file(*p, p->value));
   for (const nn::Buffer* b : m.buffers()) {
     file.tensors.emplace_back(b->name, on_host(b->value));

@@ -127,6 +127,17 @@ TEST(Weights, AnotherNumberOfClassesIsSaidInWords) {
   EXPECT_TRUE(has(other, "number 2 is 'c' there and 'C' in the data")) << other;
 }
 
+// A directory's name may be in Latin-1, and a file's metadata are UTF-8.
+TEST(Weights, ClassesWhoseNamesAreNotUtf8AreTheSameAsInTheirData) {
+  const ScratchDir dir;
+  const std::vector<std::string> classes = {"a", "b", "c", "d", "M\xfcnch"};
+  Tiny m;
+  nn::initialize(m, 3);
+  export_model(dir / "m", m, {.model = "tiny", .classes = classes, .steps = 1, .more = {}});
+  EXPECT_NO_THROW(import_model(dir / "m", read_safetensors(dir / "m"), m, classes));
+  EXPECT_EQ(import_for_tuning(dir / "m", m, classes), "");
+}
+
 TEST(Hash, IsOfTheParametersInNameOrderAndIgnoresPadding) {
   Tiny m;
   nn::initialize(m, 3);
