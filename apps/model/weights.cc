@@ -141,6 +141,18 @@ void refuse_misfit(const std::string& path, const ModelInfo& info, const Fit& fi
                        info.model.empty() ? "" : text("; it was made by --model ", info.model), faults));
 }
 
+// With such a number every output would be one, and the first class would be the answer to everything.
+void refuse_not_finite(const std::string& path, const Fit& fit) {
+  std::vector<std::string> names;
+  for (const auto& [p, value] : fit.params)
+    if (!all_finite(value)) names.push_back(p->name);
+  for (const auto& [b, value] : fit.buffers)
+    if (!all_finite(value)) names.push_back(b->name);
+  if (!names.empty())
+    throw BadFile(text(path, ": holds numbers that are not finite, in ", listed(names),
+                       ": its training has diverged, or the file is damaged"));
+}
+
 void take_over(const Fit& fit) {
   for (const auto& [p, value] : fit.params) nn::from_file(*p, value, p->value);
   for (const auto& [b, value] : fit.buffers) copy_bytes(b->value, value);
@@ -199,6 +211,7 @@ ModelInfo import_model(const std::string& path, const TensorFile& file, nn::Modu
   refuse_misfit(path, info, fit);
   const std::string differ = difference(info.classes, classes);
   if (!differ.empty()) throw BadFile(text(path, ": ", differ, kRemedy));
+  refuse_not_finite(path, fit);
   take_over(fit);
   return info;
 }
@@ -219,6 +232,7 @@ std::string import_for_tuning(const std::string& path, nn::Module& m,
     why = text(path, ": ", why, "; the classifier (", layer.substr(0, layer.size() - 1),
                ") is initialized from the seed");
   }
+  refuse_not_finite(path, fit);
   take_over(fit);
   return why;
 }

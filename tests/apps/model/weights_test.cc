@@ -127,6 +127,21 @@ TEST(Weights, AnotherNumberOfClassesIsSaidInWords) {
   EXPECT_TRUE(has(other, "number 2 is 'c' there and 'C' in the data")) << other;
 }
 
+TEST(Weights, OfATrainingThatHasDivergedAreRefused) {
+  const ScratchDir dir;
+  Tiny diverged, m;
+  nn::initialize(diverged, 3), nn::initialize(m, 9);
+  diverged.params().back()->value.data<float>()[2] = NAN;
+  diverged.buffers()[1]->value.data<float>()[0] = INFINITY;
+  export_model(dir / "m", diverged, {.model = "tiny", .classes = kNamesOfClasses, .steps = 1, .more = {}});
+  const Tensor before = m.conv_->value.clone();
+  for (const std::string& why :
+       {message_of<BadFile>([&] { import_model(dir / "m", read_safetensors(dir / "m"), m); }),
+        message_of<BadFile>([&] { import_for_tuning(dir / "m", m, kNamesOfClasses); })})
+    EXPECT_TRUE(has(why, "not finite, in fc.bias, bn.running_var: ")) << why;
+  EXPECT_EQ(0, memcmp(before.raw(), m.conv_->value.raw(), size_t(before.bytes())));
+}
+
 // A directory's name may be in Latin-1, and a file's metadata are UTF-8.
 TEST(Weights, ClassesWhoseNamesAreNotUtf8AreTheSameAsInTheirData) {
   const ScratchDir dir;
