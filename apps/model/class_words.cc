@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/base/printable.h"
 #include "data/sources/split.h"
 
 namespace skein::apps {
@@ -25,9 +26,10 @@ std::vector<std::string> classes_without_images(const data::DataSource& source,
 std::string list_names(const std::vector<std::string>& names, size_t width) {
   std::string all;
   for (size_t i = 0; i < names.size(); ++i) {
-    if (i > 0 && all.size() + 2 + names[i].size() > width)
+    const std::string name = printable_name(names[i]);
+    if (i > 0 && all.size() + 2 + name.size() > width)
       return all + fmt::format(", ... ({} in all)", names.size());
-    all += (i ? ", " : "") + names[i];
+    all += (i ? ", " : "") + name;
   }
   return all;
 }

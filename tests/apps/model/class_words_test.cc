@@ -35,6 +35,7 @@ TEST(Classes, OfManyTheFirstAreNamedAndHowManyThereAre) {
   EXPECT_EQ(list_names(names, 20), "class0, class1, ... (1000 in all)");
   EXPECT_EQ(list_names(names, 1), "class0, ... (1000 in all)");
   EXPECT_EQ(list_names({"a", "b"}, 4), "a, b");
+  EXPECT_EQ(list_names({"a\nb", "c"}, 20), "a\\x0ab, c");
 }
 
 }  // namespace
