@@ -9,6 +9,7 @@
 #include "apps/base/together.h"
 #include "apps/model/weights.h"
 #include "apps/train/over_workers.h"
+#include "apps/train/saving.h"
 #include "engine/words/file.h"
 
 namespace skein::apps {
@@ -80,9 +81,11 @@ std::string Scoring::line() const {
 // The module holds what was scored.
 void Scoring::keep_if_best(const Score& s, bool of_average) {
   together(run_.comm(), [&] {
-    if (run_.first() && best_.is_better(s))
+    if (!run_.first() || !best_.is_better(s)) return;
+    try {
       best_.keep(s, run_.epochs_seen(), of_average, *run_.setup.model,
                  model_info(run_.config, run_.setup, run_.k));
+    } catch (const BadFile& e) { throw BadFile(text(e.what(), "; ", how_to_resume(run_.directory))); }
   });
 }
 

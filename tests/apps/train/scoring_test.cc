@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/communicator/world_of_one.h"
+#include "tests/support/files.h"
 #include "tests/support/parts.h"
 
 namespace skein::apps {
@@ -32,6 +33,16 @@ TEST(Scoring, ScoresTheTestImagesAndKeepsTheBestModel) {
   EXPECT_EQ(p.scoring.line(), "");
   ASSERT_TRUE(p.scoring.score());
   EXPECT_EQ(p.scoring.best()->step, 3);  // an equal score is not better
+}
+
+TEST(Scoring, ThatCannotKeepTheBestModelSaysHowToResume) {
+  const Workplace w;
+  comm::WorldOfOne alone;
+  Parts p(alone, small_config(), w.path() / "run");
+  std::filesystem::create_directories(w.path() / "run/model_best.safetensors.partial");
+  const std::string why = testing::message_of<BadFile>([&] { p.scoring.score(); });
+  testing_programs::expect_has(why, "model_best.safetensors.partial");
+  testing_programs::expect_has(why, "; no checkpoint was written yet");
 }
 
 TEST(Scoring, ThatIsStoppedOnTheWayChangesNothing) {
