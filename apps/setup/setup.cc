@@ -69,11 +69,14 @@ Setup open_setup(const Config& c, const Place& place, const data::Split& opened)
   s.augment = c.augment == "auto" ? data::default_augment(c.data.substr(0, c.data.find(':')), train.image())
                                   : data::parse_augment(c.augment);
   s.global_batch = c.eval_only ? c.batch_size.most : global_batch_of(c, s.place.world);
-  if (!c.eval_only && s.global_batch > train.size())
+  if (!c.eval_only && s.global_batch > train.size()) {
+    const int64_t most = train.size() / s.place.world;
     throw BadOption(text(c.origin("batch-size").place, ": ", s.global_batch, " images a step over ",
                          counted(s.place.world, "worker"), " are more than the ", train.size(),
-                         " training images of ", c.data, "; give ", train.size() / s.place.world,
-                         " or less for each"));
+                         " training images of ", c.data,
+                         most > 0 ? text("; give ", most, " or less for each")
+                                  : text("; give --workers ", train.size(), " or less")));
+  }
   if (!c.eval_only) s.portions = deal(c, train, s.place.world, s.global_batch);
   s.steps_per_epoch = s.portions ? s.portions->steps_per_epoch() : 1;
   s.total_steps = c.steps > 0 ? c.steps : c.epochs * s.steps_per_epoch;
