@@ -73,7 +73,7 @@ Entry parse_entry(const std::string& path, const std::string& name, const Json& 
     if (j["dtype"] == row.name) e.type = row.type, known = true;
   if (!known)
     refuse(path, text("tensor '", name, "' is of type ", brief(j["dtype"]),
-                      "; F32, BF16, U8, I32 and I64 are read"));
+                      "; F32, BF16, F16, U8, I32 and I64 are read"));
   e.shape = parse_shape(path, name, j["shape"]);
   const Json& at = j["data_offsets"];
   if (!at.is_array() || at.size() != 2 || !at[0].is_number_unsigned() || !at[1].is_number_unsigned())

@@ -1,5 +1,5 @@
 // The safetensors file format: named tensors and string metadata. 8 bytes little endian: length of a JSON
-// header; the header; the data. Types F32, BF16, U8, I32, I64.
+// header; the header; the data. Types F32, BF16, F16, U8, I32, I64.
 #pragma once
 #include <map>
 #include <string>
