@@ -114,8 +114,10 @@ std::vector<std::string> class_names(const std::string& first_shard, int64_t cla
   const fs::path beside = fs::path(first_shard).parent_path();
   for (const fs::path& p : {beside / "classes.txt", beside / "../classes.txt"}) {
     std::istringstream file(is_file(p) ? read_file(p, kMostNames) : "");
-    for (std::string line; std::getline(file, line);)
+    for (std::string line; std::getline(file, line);) {
+      if (line.ends_with('\r')) line.pop_back();  // written on Windows
       if (!line.empty()) names.push_back(line);
+    }
     if (!names.empty()) {
       from = p.lexically_normal().string();
       return names;

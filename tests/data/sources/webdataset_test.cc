@@ -42,7 +42,7 @@ TEST(WebDataset, WithoutTestShardsATenthOfEachClassTests) {
   const TemporaryDirectory d;
   d.write("one.tar", shard(0, 120).finished());
   d.write("classes.txt",
-          {'c', 'a', 't', '\n', 'd', 'o', 'g', '\n', 'e', 'e', 'l', '\n', 'f', 'o', 'x', '\n'});
+          {'c', 'a', 't', '\n', 'd', 'o', 'g', '\r', '\n', 'e', 'e', 'l', '\n', 'f', 'o', 'x', '\n'});
   const Split split = open_data("webdataset:" + d.path(), 0);
   EXPECT_EQ(split.train->classes(), (std::vector<std::string>{"cat", "dog", "eel", "fox"}));
   std::set<int> seen;
