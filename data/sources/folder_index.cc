@@ -26,10 +26,22 @@ bool begins_like_image(const fs::path& path) {
   return is_jpeg(bytes, n) || is_png(bytes, n);
 }
 
-// Files with an image's suffix are not opened, because there may be a million.
-bool is_image(const fs::path& path) {
+bool has_image_suffix(const fs::path& path) {
   const std::string suffix = lower_suffix(path.native());
-  return is_jpeg_suffix(suffix) || suffix == ".png" || begins_like_image(path);
+  return is_jpeg_suffix(suffix) || suffix == ".png";
+}
+
+// Files with an image's suffix are not opened, because there may be a million.
+bool is_image(const fs::path& path) { return has_image_suffix(path) || begins_like_image(path); }
+
+constexpr const char* kNowhere = " links that lead nowhere";
+
+// A picture that is none: most often a link to what has been moved, or is not mounted.
+std::string kind_of_other(const fs::directory_entry& e) {
+  const std::string suffix = lower_suffix(e.path().filename().native());
+  if (!has_image_suffix(e.path())) return suffix;
+  std::error_code code;
+  return suffix + (e.exists(code) ? " that are no files" : kNowhere);
 }
 
 void scan(const fs::path& root, const fs::path& below, int depth, std::vector<IndexedDirectory>& found) {
@@ -49,7 +61,7 @@ void scan(const fs::path& root, const fs::path& below, int depth, std::vector<In
     else if (e.is_regular_file(code) && is_image(e.path()))
       d.images.push_back(name.string());
     else
-      ++d.others[lower_suffix(name.native())];
+      ++d.others[kind_of_other(e)];
   }
   found.push_back(std::move(d));
   for (const fs::path& i : inner) scan(root, i, depth + 1, found);
@@ -125,6 +137,10 @@ std::string words_for_others(const std::vector<IndexedDirectory>& all) {
 }
 
 std::string keep(const IndexCache& cache, const std::vector<IndexedDirectory>& all) {
+  // The directory's time stays the same when what they lead to is there again.
+  for (const IndexedDirectory& d : all)
+    for (const auto& [kind, n] : d.others)
+      if (kind.ends_with(kNowhere)) return "not kept, for " + d.path + " has" + kNowhere;
   const auto recent =
       std::find_if(all.begin(), all.end(), [](const IndexedDirectory& d) { return is_recent(d.times); });
   if (recent != all.end())

@@ -142,6 +142,20 @@ TEST(ImageFolder, FilesOfOtherKindsAreCountedAndNamedAlsoWhenTheIndexIsKept) {
   }
 }
 
+TEST(ImageFolder, FindsPicturesAgainWhoseLinksHadLedNowhere) {
+  const TemporaryDirectory d, disk, cache;
+  write_split(d, "train", jpeg_bytes(waves(8, 8, 3))), write_split(d, "val", jpeg_bytes(waves(8, 8, 3)));
+  std::filesystem::create_symlink(disk / "a.jpg", d / "train/cat/linked.jpg");
+  const auto hour_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const auto& e : std::filesystem::recursive_directory_iterator(d.path()))
+    if (e.is_directory()) std::filesystem::last_write_time(e.path(), hour_ago);
+  const Split before = open_data("imagefolder:" + d.path(), 0);
+  expect_says(before.notes[0], {"made by scanning and not kept, for cat has links that lead nowhere"});
+  EXPECT_EQ(before.notes[1], d / "train: 1 file of another kind skipped (1 .jpg links that lead nowhere)");
+  disk.write("a.jpg", jpeg_bytes(waves(8, 8, 3)));
+  EXPECT_EQ(open_data("imagefolder:" + d.path(), 0).train->size(), before.train->size() + 1);
+}
+
 TEST(ImageFolder, SaysOfWhatKindAnUnreadableFileIs) {
   for (const auto& [begin, why] :
        {std::pair<std::string, const char*>{"RIFF1234WEBPVP8 ", "WebP, not JPEG or PNG"},
