@@ -73,15 +73,15 @@ Traffic Meter::traffic() const {
 
 bool Meter::counts() const { return on_ && this_thread() == computes_; }
 
-void Meter::sent(int64_t bytes, bool to_itself) {
-  if (!on_) return;
+void Meter::sent(int64_t bytes, bool to_itself, bool counted) {
+  if (!counted) return;
   ++messages_;
   to_others_ += !to_itself;
   bytes_ += bytes;
 }
 
-void Meter::moved(int64_t bytes) {
-  if (on_) bytes_ += bytes;
+void Meter::moved(int64_t bytes, bool counted) {
+  if (counted) bytes_ += bytes;
 }
 
 void Meter::pushed(uint32_t communicator, const Header& h, double now) {

@@ -41,15 +41,19 @@ class Cover {
 // transfers. All times are the transport's. Thread-safe.
 class Meter {
  public:
-  // While it is off, what begins is not counted. Returns the setting before.
+  // While it is off, what begins is not counted; what a collective sends, ever, belongs to its beginning.
+  // Returns the setting before.
   bool turn(bool on);
+  bool on() const { return on_; }
   // From now on adds the spans of transfers and waits to this trace, which must outlive the communication;
   // null: to none.
   void record(Trace* trace);
   Traffic traffic() const;
 
-  void sent(int64_t bytes, bool to_itself);
-  void moved(int64_t bytes);  // the bytes that reading or writing a peer's memory has saved
+  void sent(int64_t bytes, bool to_itself, bool counted);  // `counted`: the meter was on when it began
+  // The bytes that reading or writing a peer's memory has saved.
+  void moved(int64_t bytes, bool counted);
+  void moved(int64_t bytes) { moved(bytes, on_); }
   void pushed(uint32_t communicator, const Header&, double now);
   void took(uint32_t communicator, const Message&);
   bool counts() const;  // whether what begins now on this thread is counted

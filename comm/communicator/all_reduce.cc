@@ -86,7 +86,7 @@ class Reduction final : public Pending::Op {
       windows.push_back(all.view({hi - lo}, lo));
     }
     if (hi > lo) sum_in_order(windows, windows);
-    g_.meter->moved(2 * (n_ - 1) * (hi - lo) * size_of(x_.dtype()));
+    g_.meter->moved(2 * (n_ - 1) * (hi - lo) * size_of(x_.dtype()), g_.counted());
     landed = std::max(landed, g_.now());
     sender_.send(all_but(me_, n_), kSecond, sequence_, nothing(),
                  layout_of(x_.size(), x_.dtype(), kReduceDone), kLent);

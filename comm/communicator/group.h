@@ -14,6 +14,8 @@ struct Group {
   Key key(Rank from, Tag, int64_t step) const;
   Mailbox& mailbox() const { return transport.mailbox(); }
   double now() const { return transport.now(); }
+  // Whether what is sent now counts as traffic.
+  bool counted() const { return advancing ? *advancing : meter->on(); }
   // If all members are needed and some are lost: throws PeerLost.
   void require_members() const;
 
@@ -25,6 +27,7 @@ struct Group {
   const bool shares_memory;  // every member sees the memory of every other
   const std::shared_ptr<Meter> meter;
   Staging staging;
+  std::optional<bool> advancing;  // while a collective is: whether the meter was on when it began
 };
 
 }  // namespace skein::comm

@@ -16,7 +16,8 @@ struct Pending::Op {
   double factor = 1;
   Key missing;
   const Event* awaited = nullptr;  // nothing moves before this event of a device
-  // For the meter: its name, when it began (-1: not counted), and when everything it needed had arrived.
+  bool counted = false;            // the meter was on when it began
+  // For the meter: its name, when it began (-1: not timed), and when everything it needed had arrived.
   const char* name = "collective";
   double began = -1, landed = 0;
   int64_t bytes = -1;

@@ -144,6 +144,11 @@ Message Receiver::unpack(Message m) const {
 // ---- progress ---------------------------------------------------------------------------------------------
 
 bool Receiver::advance(Pending::Op& op) {
+  struct Advancing {
+    Group& g;
+    const std::optional<bool> before;
+    ~Advancing() { g.advancing = before; }  // also where it throws
+  } advancing{g_, std::exchange(g_.advancing, op.counted)};
   op.advance();
   if (op.done && op.began >= 0)
     g_.meter->transfer(op.name, op.began, std::max(op.began, op.landed), op.bytes);
@@ -159,6 +164,7 @@ void Receiver::progress() {
 }
 
 Pending Receiver::begin(std::shared_ptr<Pending::Op> op, double began) {
+  op->counted = g_.counted();
   if (g_.meter->counts()) op->began = began;
   if (!advance(*op)) ops_.push_back(op);
   return Pending(*this, std::move(op));

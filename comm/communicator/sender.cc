@@ -133,7 +133,7 @@ void Sender::send_same(const std::vector<Share>& shares, const Header& h, const 
   }
   for (const Share& s : carried) {
     send_one(s, h, there);
-    g_.meter->sent(counted(h), g_.world_rank(s.to) == g_.transport.rank());
+    g_.meter->sent(counted(h), g_.world_rank(s.to) == g_.transport.rank(), g_.counted());
   }
 }
 
@@ -157,7 +157,7 @@ void Sender::send_from_host(const std::vector<Share>& shares, Header h, const Te
   h.pieces = 1;
   for (const Share& s : shares) {
     if (!g_.transport.in_pieces(g_.world_rank(s.to))) send_one(s, h, packed.payload);
-    g_.meter->sent(counted(h), g_.world_rank(s.to) == g_.transport.rank());
+    g_.meter->sent(counted(h), g_.world_rank(s.to) == g_.transport.rank(), g_.counted());
   }
 }
 

@@ -37,6 +37,20 @@ TEST(Meter, WhatIsDoneWhileTheMeterIsOffDoesNotCount) {
   });
 }
 
+TEST(Meter, ACollectiveCountsIfItBeganWhileTheMeterWasOn) {
+  in_sim_world(2, {.latency = 1}, [](comm::Communicator& c) {
+    const Tensor x = Tensor::zeros({1 << 18});  // so large that it takes two rounds of messages
+    comm::Pending counted = c.all_reduce(x);
+    c.meter().turn(false);
+    counted.wait();
+    EXPECT_EQ(c.meter().traffic().bytes, x.bytes());
+    comm::Pending other = c.all_reduce(x);
+    c.meter().turn(true);
+    other.wait();
+    EXPECT_EQ(c.meter().traffic().bytes, x.bytes());
+  });
+}
+
 TEST(Meter, CountsWhatGoesToOthersApartFromWhatARankSendsItself) {
   in_sim_world(2, {.latency = 1}, [](comm::Communicator& c) {
     const Tensor x = Tensor::zeros({8});
