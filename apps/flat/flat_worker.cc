@@ -68,10 +68,12 @@ Tensor FlatWorker::gradient(const optim::Slices& slices) {
   }
   pace.forward(1);
   const double back = comm::clock_seconds();
-  for (const FlatPart& p : slices ? slices_ : parts_) {
+  auto next = slices_.begin();
+  for (const FlatPart& p : parts_.size() > 1 ? parts_ : slices_) {
     pace.backward(p.share);
     me_.comm.progress();
-    if (slices && p.end > p.begin) slices.ready(g.view({p.end - p.begin}, p.begin));
+    for (; slices && next != slices_.end() && next->begin >= p.begin; ++next)
+      if (next->end > next->begin) slices.ready(g.view({next->end - next->begin}, next->begin));
   }
   costs_.seconds.forward += back - from;
   costs_.seconds.backward += comm::clock_seconds() - back;

@@ -34,7 +34,9 @@ class FlatWorker {
   const std::optional<Quadratic> quadratic_;  // none: a ghost's gradients are zero
   VectorWorker worker_;
   Costs costs_;
-  const std::vector<FlatPart> slices_, parts_;  // of backward, where the algorithm takes slices and elsewhere
+  const std::vector<FlatPart> slices_;  // of backward, for an algorithm that takes them
+  const std::vector<FlatPart>
+      parts_;  // of it, after which messages move on; each slice ends with one, or one is all
   int64_t k_ = 0;
 };
 

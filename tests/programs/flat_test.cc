@@ -88,6 +88,22 @@ TEST_F(Flat, GhostsTakeTheTimeAndTheBytesOfTheirModels) {
   }
 }
 
+// Five sixths of resnet20's parameters are in its last third. Their sum moves on between the other tensors,
+// in messages that each answer one that has come, and only the last slice is waited for.
+TEST_F(Flat, SlicesTravelWhileBackwardGoesOn) {
+  const std::string world = "[compute]\nstep_ms = 1000\n" + kGhost +
+                            "[network]\nmbit_per_s = 50\n[[host]]\nname = \"h\"\ncount = 4\n";
+  const auto waits = [&](const std::string& slice) {
+    const Ended e = train(world, "--model resnet20 --steps 10 --algorithm allreduce --slice-mb " + slice);
+    EXPECT_EQ(e.status, 0) << e.err;
+    return summary()["seconds"].get<double>() / 10 - 1;
+  };
+  const double whole = waits("100"), sliced = waits("0.5");
+  EXPECT_NEAR(whole, 2 * 0.75 * 4 * summary()["parameters"].get<double>() / 6.25e6, 0.05 * whole);
+  EXPECT_LT(sliced, whole / 4);
+  EXPECT_GT(sliced, whole / 10);
+}
+
 // What needs no weights is done while shares travel, in all steps but the first.
 TEST_F(Flat, WhatNeedsNoWeightsIsDoneWhileAWorkerWaits) {
   const std::string flags = "--model resnet50 --steps 10 --algorithm ";
