@@ -308,6 +308,17 @@ TEST(World, ASenderWaitsForRoom) {
   world.run();
 }
 
+TEST(World, ASenderWhoseEpochHasEndedWaitsForNoRoom) {
+  World world({.room = 1000});
+  populate(world, 2, [&](Communicator& c) {
+    if (c.rank() == 1) return spend(5);
+    world.at(2, [&] { c.transport().mailbox().end_epoch("the end"); });
+    for (int64_t k = 0; k < 2; ++k) c.push(1, 1, k, 1, Tensor::zeros({200}));
+    EXPECT_NEAR(world.now(), 2, 0.1);
+  });
+  world.run();
+}
+
 TEST(World, RanksThatDisagreeAreToldSo) {
   in_sim_world(2, {.latency = 0.01}, [](Communicator& c) {
     c.barrier();
