@@ -13,7 +13,9 @@ def _in_blocks(size):
 
 
 def _named(parameters):
-    """Names, or None, and arrays: of a mapping, of pairs as named_parameters() has them, or of arrays."""
+    """Names, or None, and arrays: of a mapping, of pairs as named_parameters() has them, of arrays, or of a tensor."""
+    if hasattr(parameters, "shape"):  # else its rows would be taken for the parameters
+        return None, [parameters]
     given = list(parameters.items() if hasattr(parameters, "items") else parameters)
     if given and all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in given):
         return [name for name, _ in given], [array for _, array in given]
@@ -33,7 +35,7 @@ class Layout:
 
     def __init__(self, parameters, buffers, optimizer="sgd", matrices=None):
         single = hasattr(parameters, "shape") and not is_torch(parameters)
-        self._names, self.given = (None, [parameters]) if single else _named(parameters)
+        self._names, self.given = _named(parameters)
         self._given_buffers = [b for b in buffers if is_float32(b)]
         if not self.given:
             raise BadOption("no parameters: an empty list, or a generator that was read before")
