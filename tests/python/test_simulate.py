@@ -42,6 +42,9 @@ class Simulate(unittest.TestCase):
         a, b = ({**self.simulate(3, "downpour"), "model": None} for _ in range(2))
         self.assertEqual(a, b)
 
+    def test_a_number_of_workers_may_be_numpys(self):
+        self.assertEqual(self.simulate(np.int64(3), steps=2)["workers"], 3)
+
     def test_time_is_that_of_the_world(self):
         slow, fast = (self.simulate(skein.plain_world(2, step_ms=ms), steps=10)["seconds"] for ms in (1000, 10))
         self.assertAlmostEqual(slow - fast, 9.9, delta=0.01)

@@ -47,7 +47,7 @@ def simulate(world, algorithm, gradient, start, *, steps, evaluate=None, every=1
     layout = Layout(start, (), optimizer, matrices)
     if layout.device is not None:
         raise BadOption("start: a simulation's parameters lie on the host")
-    one = hasattr(start, "shape") and not is_torch(start)
+    one = hasattr(start, "shape")
     curve = []
 
     def shaped(flat, shapes=layout.shapes):
@@ -77,7 +77,7 @@ def simulate(world, algorithm, gradient, start, *, steps, evaluate=None, every=1
     flat = memoryview(bytearray(4 * layout.parameter_count)).cast("f")
     for window, array in zip([shaped(flat)] if one else shaped(flat), layout.given):
         copy_into(window, array.detach().numpy() if is_torch(array) else array)
-    text = plain_world(world) if isinstance(world, int) else str(world)
+    text = plain_world(world) if hasattr(world, "__index__") else str(world)
     figures = _skein.simulate(text, flat, int(steps), int(every), compute, look, algorithm.replace("_", "-"), optimizer,
                               lr, weight_decay, seed, words_of(flags), layout.count, layout.segments)
     figures["model"] = shaped(figures["model"])
