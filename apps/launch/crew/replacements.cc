@@ -103,16 +103,21 @@ void Replacements::judge(Ward& w) {
 }
 
 std::string Replacements::what_follows(Ward& w) {
-  const Restarts& r = restarts_;
-  const size_t seat = size_t(&w - wards_.data());
   if (WIFEXITED(w.status) && w.exit_code() == kExitUsage) return "a fresh worker would end in the same way";
   if (WIFEXITED(w.status) && !w.member) return "it was no member yet, and is not replaced";
   if (WIFSIGNALED(w.status) && WTERMSIG(w.status) == SIGTERM) return "it was told to, and is not replaced";
+  return seat_is_filled(w, w.ended_at, w.ended_at - w.began);
+}
+
+// Or not. `lived`: what was in the seat last, until this moment.
+std::string Replacements::seat_is_filled(Ward& w, Clock::time_point since, Clock::duration lived) {
+  const Restarts& r = restarts_;
+  const size_t seat = size_t(&w - wards_.data());
   if (r.times() == 0) return "the others continue";
-  const auto pause = restarts_.after_death(seat, w.ended_at - w.began);
+  const auto pause = restarts_.after_death(seat, lived);
   if (!pause)
     return text("the others continue, since the last of ", r.times(), " fresh workers has died there");
-  w.fresh_at = w.ended_at + *pause;
+  w.fresh_at = since + *pause;
   return text("a fresh ", w.name == kServerName ? "server" : "worker", " takes its place in ",
               seconds(*pause), " s (", r.counted(seat), " of ", r.times(), ')');
 }
@@ -152,8 +157,13 @@ void Replacements::replace_the_dead(bool has_superior) {
     Ward next;
     next.name = w.name, next.prefix = w.prefix;
     next.fresh = true;
-    spawn(next, {.reports = true}, mask_, [this, i] { become_(i); });
-    w = std::move(next);
+    try {
+      spawn(next, {.reports = true}, mask_, [this, i] { become_(i); });
+      w = std::move(next);
+    } catch (const Error& e) {  // for want of memory or descriptors, which need not last
+      const std::string follows = seat_is_filled(w, Clock::now(), {});
+      std::fprintf(stderr, "%s: %s; %s\n", w.name.c_str(), e.what(), follows.c_str());
+    }
   }
 }
 

@@ -45,6 +45,7 @@ class Replacements {
   void take_claim(Ward&, const std::string& words);
   void judge(Ward&);
   std::string what_follows(Ward&);
+  std::string seat_is_filled(Ward&, comm::Clock::time_point since, comm::Clock::duration lived);
   bool deserted() const;
   bool is_over() const { return ending_.kills() || ending_.asked() || finished_; }
 

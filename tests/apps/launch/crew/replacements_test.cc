@@ -1,5 +1,7 @@
 // The supervisor of an elastic job: who is replaced, when, how often, and how the job ends. The workers are
 // stand-ins, forked from the test, that report what real ones would.
+#include <sys/resource.h>
+
 #include "tests/apps/launch/replacing.h"
 
 namespace skein::apps {
@@ -219,6 +221,36 @@ TEST_F(Replacing, WhoIsLeftWithTooFewEndsTheJobAsInterrupted) {
                   _exit(kExitInterrupted);
                 }),
             kExitInterrupted);
+}
+
+// Without descriptors left, for a while or for good.
+TEST_F(Replacing, AFreshWorkerThatCannotBeStartedIsTriedAgainAndEndsNobodyElse) {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  for (const bool for_good : {false, true}) {
+    for (auto& n : stage.lives) n = 0;
+    for (auto& n : stage.members) n = 0;
+    stage.judged = false;
+    times = for_good ? 3 : 30;
+    tick = [&, for_good](Supervisor& team) {
+      const Ward& w = team.wards()[1];
+      stage.judged = w.judged && !w.fresh_at;
+      const bool none = w.ended && !stage.judged && (for_good || comm::Clock::now() - w.ended_at < 200ms);
+      const rlimit now{none ? 3 : before.rlim_cur, before.rlim_max};
+      return setrlimit(RLIMIT_NOFILE, &now) == 0;
+    };
+    EXPECT_EQ(run(2,
+                  [&, for_good](int seat, int life) {
+                    join(seat);
+                    if (seat == 1 && life == 1) wait_for_member(0, 1), die();
+                    for_good ? wait_for_judgement() : wait_for_member(1, 2);
+                  }),
+              0);
+    EXPECT_EQ(stage.lives[1], for_good ? 1 : 2);
+    EXPECT_TRUE(has_said("worker 1: making a pipe: Too many open files; a fresh worker takes its place in "))
+        << said;
+    EXPECT_EQ(has_said("the others continue, since the last of 3 fresh workers"), for_good) << said;
+  }
 }
 
 TEST_F(Replacing, AJobWhoseLastWorkerWasKilledHasFailed) {
