@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 
@@ -160,8 +159,5 @@ int main(int argc, char** argv) {
   using namespace skein::apps;
   set_up_libraries(argv);
   catch_requeue_signal();
-  std::signal(SIGXFSZ,
-              // Exceeding a file-size limit then looks like a full disk: an error that names the file.
-              SIG_IGN);
   return status_of("train_imagenet", [&] { return run(argc, argv); });
 }

@@ -4,7 +4,10 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <numeric>
 
@@ -133,8 +136,13 @@ int run_job(const JobOptions& o, char** argv, const Work& work) {
 }
 
 int status_of(const std::string& program, const std::function<int()>& run) {
+  // Exceeding a file-size limit then looks like a full disk: an error that names the file.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
-    return run();
+    const int status = run();
+    if (status == 0 && std::fflush(stdout) != 0 && errno != EPIPE)
+      throw Error(text("stdout: cannot write: ", std::strerror(errno)));
+    return status;
   } catch (const comm::RunEnded& e) {
     say(stdout, text(e.what(), '\n'));
     return e.end.interrupted ? kExitInterrupted : 0;

@@ -88,7 +88,7 @@ int work_among(comm::Communicator& all, comm::Rank server, Place me,
                const std::function<int(const Member&)>& work);
 
 // Runs a program and returns its exit status. What it throws is printed as one line that begins
-// with its name.
+// with its name; so is that stdout had no room for its last words.
 int status_of(const std::string& program, const std::function<int()>& run);
 
 }  // namespace skein::apps

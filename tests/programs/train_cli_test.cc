@@ -165,5 +165,16 @@ TEST(Train, ResumedElsewhereLeavesTheFirstRunAsItWas) {
   EXPECT_EQ(Json::parse(w.read("other/summary.json"))["steps"], 4);
 }
 
+TEST(Output, ThatDoesNotFitOnTheDiskIsAFailure) {
+  const testing_programs::Workplace w;
+  for (const std::string action : {"--list", "--help", "--version", "--print --data synthetic --model mlp"}) {
+    const Ended e = w.run("$TRAIN " + action + " > /dev/full");
+    EXPECT_EQ(e.status, 1) << action;
+    EXPECT_TRUE(e.err.starts_with("train_imagenet: ")) << e.err;
+    expect_has(e.err, "No space left on device");
+  }
+  EXPECT_EQ(w.run("$GOSSIP --workers 2 --rounds 1 --print-schedule > /dev/full").status, 1);
+}
+
 }  // namespace
 }  // namespace skein
