@@ -7,6 +7,7 @@
 #include "apps/base/digest.h"
 #include "apps/base/printable.h"
 #include "apps/base/together.h"
+#include "apps/base/writable.h"
 #include "apps/gossip/gossip_page.h"
 #include "apps/launch/interrupt.h"
 #include "apps/launch/refused.h"
@@ -73,7 +74,11 @@ Vectors load(const GossipFlags& f, const Member& me, std::string& path) {
         throw BadOption("--wire " + f.wire + ": " + path +
                         " holds float64, which is sent unchanged; leave --wire out");
     }
-    if (!f.output.empty()) check_ending(file_of(f.output, me.rank), v.npy);
+    if (!f.output.empty()) {
+      check_ending(file_of(f.output, me.rank), v.npy);
+      check_writable(file_of(f.output, me.rank));
+    }
+    if (!f.report.empty() && me.rank == 0) check_writable(f.report);
   });
   if (!f.input.empty()) agree_on_layout(me, path, v.layout());
   return v;

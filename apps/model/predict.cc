@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "apps/base/printable.h"
+#include "apps/base/writable.h"
 #include "apps/launch/device_choice.h"
 #include "apps/launch/placement.h"
 #include "apps/model/picture_files.h"
@@ -108,7 +109,7 @@ void write_logits(const std::string& path, const std::vector<float>& logits, int
 }  // namespace
 
 int64_t predict(const Config& c, const Prediction& how) {
-  if (!how.logits.empty()) check_ending(how.logits, true);
+  if (!how.logits.empty()) check_ending(how.logits, true), check_writable(how.logits);
   const std::vector<std::string> files = list_pictures(how.paths);
   const Device device = choose_device(c, {}).device;
   prepare_engine(c, device);

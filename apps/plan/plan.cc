@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "apps/base/clock.h"
+#include "apps/base/together.h"
+#include "apps/base/writable.h"
 #include "apps/config/algorithm_values.h"
 #include "apps/launch/interrupt.h"
 #include "apps/launch/launch.h"
@@ -69,6 +71,9 @@ int plan(const Command& command, char** argv) {
   return run_job(job, argv, [&](const Member& me) {
     outlive_readers();
     Progress progress(stdout, Showing::kNone);
+    together(me.comm, [&] {
+      if (me.rank == 0 && !command.html.empty()) check_writable(command.html);
+    });
     if (me.rank == 0)
       progress.say(text("probing ", me.world, " workers: their steps, then the links between them"));
     Probed probed = probe(c, me, progress);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "apps/base/writable.h"
 #include "apps/checkpoint/run_directory.h"
 #include "engine/words/file.h"
 
@@ -16,6 +17,7 @@ void open_directory(Run& run, Record& record, Scoring& scoring, Saving& saving, 
   if (!continues) refuse_a_run(directory);
   try {
     make_directory(directory);
+    if (!run.config.export_onnx.empty()) check_writable(run.config.export_onnx);
     if (record.workers().changes().empty()) write_file(directory + "/config.toml", to_toml(run.config));
     record.open(continues);
     scoring.open(saving.resumed_from());

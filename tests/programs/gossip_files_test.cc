@@ -147,6 +147,30 @@ TEST_F(GossipFiles, WritesWhereTheNumbersComeFrom) {
   EXPECT_NE(j["inputs"][0]["blake2b"], j["inputs"][1]["blake2b"]);
 }
 
+TEST_F(GossipFiles, AveragesNothingIfTheResultHasNoPlace) {
+  for (const std::string flags : {"--output missing/out{rank}.npy", "--report missing/a.html",
+                                  "--report out.html", "--output mean{rank}.npy --report out.html"}) {
+    place_.run("mkdir -p out.html");
+    const auto e = gossip("--workers 2 --size 1000 --rounds 5 " + flags);
+    EXPECT_EQ(e.status, 1) << flags;
+    testing_programs::expect_has(e.err, flags.ends_with("missing/out{rank}.npy")
+                                            ? "missing/out0.npy: this file cannot be made: No such file"
+                                        : flags.ends_with("a.html")
+                                            ? "missing/a.html: this file cannot be made"
+                                            : "out.html: is a directory; name a file");
+    EXPECT_EQ(e.out, "");
+    EXPECT_FALSE(place_.has("mean0.npy"));
+  }
+}
+
+// As on a full disk, the message names the file.
+TEST_F(GossipFiles, AFileThatMayNotBeSoLongIsNamed) {
+  const auto e = place_.run(
+      "(ulimit -f 8; timeout 100 $GOSSIP --workers 1 --size 100000 --rounds 1 --output out{rank}.npy "
+      "2>&1 | cat)");
+  testing_programs::expect_has(e.out, "out0.npy.partial: cannot write: File too large");
+}
+
 // Two directories of trained runs: counters and metadata stay, the numbers are averaged.
 TEST_F(GossipFiles, AveragesTheModelsOfRuns) {
   for (int r = 0; r < 2; ++r) {

@@ -49,7 +49,8 @@ TEST(Plan, ListsAlgorithmsAndCommandsThatStartThem) {
 
 TEST(Plan, IsPrintedEvenIfItsPageCannotBeWritten) {
   testing_programs::Workplace place;
-  const Ended e = place.run(kProbed + "--batch-size 4 --workers 2 --plan --html missing/plan.html");
+  const Ended e = place.run("mkdir here; (until grep -q probing .out; do sleep 0.1; done; rmdir here) & " +
+                            kProbed + "--batch-size 4 --workers 2 --plan --html here/plan.html");
   EXPECT_NE(e.status, 0);
   EXPECT_FALSE(commands_in(e.out).empty());
   expect_has(e.err, "cannot create this file");
@@ -60,6 +61,8 @@ TEST(Plan, RefusesWhatItCannotPlan) {
   const std::pair<std::string, std::string> refused[] = {
       {"--plan", "--plan is about several workers"},
       {"--html a.html", "--html goes with --plan"},
+      {"--plan --workers 2 --html missing/plan.html", "missing/plan.html: this file cannot be made: No such"},
+      {"--plan --workers 2 --html .", ".: is a directory; name a file in it"},
       {"--plan --workers 2 --resume x", "--resume"},
       {"--plan --workers 2 --split dirichlet:0.3", "--split does not go with --plan"},
       {"--plan --workers 2 --servers dedicated --algorithm gem",
@@ -71,6 +74,7 @@ TEST(Plan, RefusesWhatItCannotPlan) {
     EXPECT_NE(e.status, 0) << flags;
     expect_has(e.err, message);
     EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;
+    EXPECT_EQ(e.out, "");
   }
 }
 

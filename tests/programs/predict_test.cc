@@ -97,6 +97,7 @@ TEST(Predict, RefusesWhatMakesNoSense) {
       {"$TRAIN --predict a.png --weights m --top 0", "--top"},
       {"$TRAIN --predict a.png --weights m --eval-only", "--eval-only does not go with --predict"},
       {"$TRAIN --predict a.png --weights m --logits l.txt", "l.txt"},
+      {"$TRAIN --predict m.pth --weights m.pth --logits no/l.npy", "no/l.npy: this file cannot be made"},
       {"$TRAIN --json", "--json goes with --predict"},
       {"$TRAIN --predict nowhere --weights m", "nowhere: no such file"},
       {"$TRAIN --predict m.pth --weights m.pth", "tools/convert_weights m.pth m.safetensors"}};

@@ -74,6 +74,11 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"UnknownScheduleInToml", kGood + "--config three.toml" + kOut, 2, {"three.toml:2", "cosine"}},
         Refusal{"UnknownInstructions", "SKEIN_CPU=sse " + kGood + kOut, 2, {"SKEIN_CPU=sse", "avx2"}},
         Refusal{"Contradiction", kGood + "--steps 3" + kOut, 2, {"--steps", "--epochs"}},
+        Refusal{
+            "NoPlaceForOnnx",
+            "$TRAIN --data mnist:good --batch-size 16 --model mlp --steps 2 --export-onnx no/m.onnx" + kOut,
+            1,
+            {"no/m.onnx: this file cannot be made: No such file"}},
         Refusal{"TooManyWorkers", kGood + "--workers 4" + kOut, 2, {"--workers", "4"}},
         Refusal{"AnothersFlag", kGood + "--tau 4" + kOut, 2, {"--tau", "local-sgd"}},
         Refusal{"MissingData", "$TRAIN --model mlp --data mnist:nowhere" + kOut, 1, {"nowhere"}},
