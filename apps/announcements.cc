@@ -4,6 +4,7 @@
 #include <errno.h>  // program_invocation_name
 #include <fmt/format.h>
 
+#include "apps/base/printable.h"
 #include "apps/config/algorithm_values.h"
 #include "apps/launch/placement.h"
 #include "apps/model/class_words.h"
@@ -54,11 +55,9 @@ void say_change(const Member& me, const Legacy& legacy, Progress& progress) {
 }
 
 std::string words_at_end(const Outcome& out, const Config& c, const std::string& directory) {
-  const std::string quoted = directory.find(' ') == std::string::npos ? directory : "'" + directory + "'";
-  if (out.interrupted) {
-    return fmt::format("interrupted after step {}; continue with: {} --resume {}\n", out.step,
-                       program_invocation_name, quoted);
-  }
+  const std::string resume =
+      fmt::format("{} --resume {}", shell_word(program_invocation_name), shell_word(directory));
+  if (out.interrupted) return fmt::format("interrupted after step {}; continue with: {}\n", out.step, resume);
   std::string s;
   if (out.score) s += fmt::format("{}\n", describe(*out.score));
   if (out.ema) s += fmt::format("moving average: {}\n", describe(*out.ema));
@@ -75,10 +74,10 @@ std::string words_at_end(const Outcome& out, const Config& c, const std::string&
     s += fmt::format("  {}/{}  the best model: top-1 {:.2f} % after epoch {:.4g}{}\n", directory,
                      BestModel::kFile, out.best->top1, out.best->epoch,
                      out.best->ema ? ", of the moving average" : "");
-  if (c.tensorboard) s += fmt::format("  tensorboard --logdir {}\n", quoted);
+  if (c.tensorboard) s += fmt::format("  tensorboard --logdir {}\n", shell_word(directory));
   const std::string more =
       c.steps > 0 ? fmt::format("--steps {}", 2 * c.steps) : fmt::format("--epochs {}", 2 * c.epochs);
-  s += fmt::format("train longer with: {} --resume {} {}\n", program_invocation_name, quoted, more);
+  s += fmt::format("train longer with: {} {}\n", resume, more);
   return s;
 }
 

@@ -58,6 +58,19 @@ std::string printable_excerpt(const std::string& s) {
   return s.size() > kMost ? out + "..." : out;
 }
 
+std::string shell_quoted(const std::string& s) {
+  std::string out = "'";
+  for (const char c : s) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + '\'';
+}
+
+std::string shell_word(const std::string& s) {
+  const bool plain = s.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                         "-_=./:,@%+") == std::string::npos;
+  return plain && !s.empty() ? s : shell_quoted(s);
+}
+
 std::string counted(int64_t n, const std::string& thing) {
   return std::to_string(n) + ' ' + thing + (n == 1 ? "" : "s");
 }

@@ -14,6 +14,10 @@ std::string printable_name(const std::string&);
 // The first bytes of what should be a number or a word and may be anything: all but ASCII text is escaped.
 std::string printable_excerpt(const std::string&);
 
+// As one word for a shell, in quotes; and in quotes only where it needs them.
+std::string shell_quoted(const std::string&);
+std::string shell_word(const std::string&);
+
 // "1 step", "2 steps".
 std::string counted(int64_t n, const std::string& thing);
 

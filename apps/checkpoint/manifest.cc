@@ -7,6 +7,7 @@
 
 #include "apps/base/digest.h"
 #include "apps/base/json.h"
+#include "apps/base/printable.h"
 #include "data/sources/split.h"
 #include "engine/words/file.h"
 #include "engine/words/json.h"
@@ -85,7 +86,8 @@ std::string newest_good(const std::string& damaged) {
   std::reverse(all.begin(), all.end());
   for (const std::string& path : all)
     if (checkpoint_step(path) != checkpoint_step(damaged) && fault_of(path).empty())
-      return text("; the newest good checkpoint is ", path, ", continue from it with --resume ", path);
+      return text("; the newest good checkpoint is ", path, ", continue from it with --resume ",
+                  shell_word(path));
   return "; there is no other good checkpoint beside it, start a new run without --resume";
 }
 

@@ -12,14 +12,17 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 #include <sstream>
 #include <thread>
 
 #include "apps/base/host.h"
+#include "apps/base/printable.h"
 #include "apps/checkpoint/checkpoint.h"
 #include "apps/launch/host_list.h"
 #include "apps/launch/membership_note.h"
 #include "engine/words/file.h"
+#include "engine/words/json.h"
 
 namespace skein::apps {
 namespace {
@@ -69,14 +72,26 @@ bool holds_run(const fs::path& directory) {
   return fs::exists(directory / kMetrics) || !list_checkpoints(directory.string()).empty();
 }
 
+// All runs but those in whose simulated world no model computes gradients, which say what does.
+bool can_go_on(const fs::path& directory) {
+  std::ifstream events(directory / kMetrics);
+  std::string first;
+  std::getline(events, first);
+  const auto j = parse_json(first);
+  return !j.is_object() || !j.contains("environment") || !j["environment"].contains("gradient");
+}
+
 }  // namespace
 
 void refuse_a_run(const std::string& directory) {
-  if (holds_run(directory))
-    throw BadOption(
-        fmt::format("--output {0}: holds a run already; choose another directory, continue that run "
-                    "(train_imagenet --resume {0}), or remove it (rm -r {0})",
-                    directory));
+  if (!holds_run(directory)) return;
+  const std::string word = shell_word(directory),
+                    go_on = can_go_on(directory)
+                                ? fmt::format("continue that run (train_imagenet --resume {}), ", word)
+                                : "";
+  throw BadOption(
+      fmt::format("--output {}: holds a run already; choose another directory, {}or remove it (rm -r {})",
+                  directory, go_on, word));
 }
 
 RunDirectory::~RunDirectory() {
@@ -132,7 +147,7 @@ void RunDirectory::hold(const std::string& path, double patience,
     if (Clock::now() - began >= std::chrono::duration<double>(patience))
       throw BadFile(fmt::format("{}: is being trained by {}; wait until it has ended, {}", path_, who,
                                 fs::exists(membership_note_in(path_))
-                                    ? "stop it, or take part in it with --join " + path_
+                                    ? "stop it, or take part in it with --join " + shell_word(path_)
                                     : "or stop it"));
     if (!said) say(fmt::format("{} is being trained by {}; waiting for it to end", path_, who));
     comm::nap(std::chrono::milliseconds(100));

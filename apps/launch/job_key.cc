@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "apps/base/environment.h"
+#include "apps/base/printable.h"
 #include "comm/join/rendezvous.h"
 #include "engine/words/file.h"
 
@@ -40,7 +41,8 @@ comm::Secret key_of_file(const std::string& path) {
 void check_private(int fd, const std::string& path) {
   struct stat s {};
   if (fstat(fd, &s) != 0 || s.st_uid != geteuid() || (s.st_mode & 077) != 0)
-    throw BadFile(path + ": a job key must be yours and readable by you alone; chmod 600 " + path);
+    throw BadFile(path + ": a job key must be yours and readable by you alone; chmod 600 " +
+                  shell_word(path));
 }
 
 std::optional<comm::Secret> given_job_key() {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "apps/base/printable.h"
 #include "apps/model/safetensors.h"
 #include "comm/communicator/numbers.h"
 #include "engine/vectors/vec.h"
@@ -236,7 +237,7 @@ std::string vectors_file(const std::string& path) {
       path +
       ": is a directory without model.safetensors, which a run writes when it ends; let it end with "
       "train_imagenet --resume " +
-      path);
+      shell_word(path));
 }
 
 Vectors read_vectors(const std::string& path) {

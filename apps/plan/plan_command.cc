@@ -3,17 +3,10 @@
 
 #include <set>
 
+#include "apps/base/printable.h"
+
 namespace skein::apps {
 namespace {
-
-std::string quoted(const std::string& w) {
-  if (!w.empty() && w.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                        "-_=./:,@%+") == std::string::npos)
-    return w;
-  std::string all = "'";
-  for (const char c : w) all += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return all + "'";
-}
 
 // The flags that a setting decides.
 std::set<std::string> decided(const Config& c, bool fewer) {
@@ -38,7 +31,7 @@ std::string words_of_files(const Config& c, const std::set<std::string>& without
     if (!is_from_file(c, f) || without.contains(f.name) || value.empty()) continue;
     if (value == value_of({}, f) && f.name != "lr" && f.name != "weight-decay") continue;
     all += f.kind == Flag::kSwitch ? text(value == "true" ? " --" : " --no-", f.name)
-                                   : text(" --", f.name, ' ', quoted(value));
+                                   : text(" --", f.name, ' ', shell_word(value));
   }
   return all;
 }
@@ -61,7 +54,7 @@ std::string typed_words(const Config& c, const char* const* argv, bool fewer) {
     const Flag* flag = find_flag(flags(), name);
     const bool file = without_files && (name == "config" || name == "recipe");
     if (!file && name != "html" && !without.contains(name)) {
-      all += (all.empty() ? "" : " ") + quoted(w);
+      all += (all.empty() ? "" : " ") + shell_word(w);
       continue;
     }
     const bool has_value = !flag || flag->kind != Flag::kSwitch;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "apps/base/printable.h"
 #include "apps/launch/elastic/role.h"
 #include "comm/communicator/notices.h"
 #include "comm/communicator/words.h"
@@ -158,7 +159,7 @@ Outcome Rollback::end_among(const std::vector<int>& members) {
   traces_.write(*living);
   return outcome(members, text("the others wrote a checkpoint of step ", run_.k,
                                ", in which the lost have the state of worker ", members[0],
-                               "; resume with: train_imagenet --resume ", run_.directory));
+                               "; resume with: train_imagenet --resume ", shell_word(run_.directory)));
 }
 
 // A worker counts as ended if any of the living has seen its end.

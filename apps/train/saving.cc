@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/base/printable.h"
 #include "apps/base/together.h"
 #include "apps/checkpoint/manifest.h"
 #include "apps/checkpoint/reshare.h"
@@ -21,7 +22,7 @@ std::string how_to_resume(const std::string& directory) {
   const std::vector<std::string> all = list_checkpoints(directory);
   if (all.empty()) return "no checkpoint was written yet";
   return text("the checkpoint of step ", checkpoint_step(all.back()), " is sound: train_imagenet --resume ",
-              directory);
+              shell_word(directory));
 }
 
 std::vector<int> others_than(const std::vector<int>& members, int world) {

@@ -20,6 +20,7 @@
 #include <sstream>
 
 #include "apps/base/environment.h"
+#include "apps/base/printable.h"
 #include "apps/launch/crew/processes.h"
 #include "apps/launch/crew/superior.h"
 #include "apps/launch/crew/supervisor.h"
@@ -42,13 +43,6 @@ constexpr int kNoDirectory = 121, kNoProgram = 122, kSshFailed = 255;
 // The key passes through buffers of this process on its way to others; those are not concerned.
 void leave_no_core() { prctl(PR_SET_DUMPABLE, 0); }
 
-// Quotes a text as one word for a shell.
-std::string quoted(const std::string& s) {
-  std::string out = "'";
-  for (const char c : s) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + '\'';
-}
-
 std::string own_path() {
   char path[PATH_MAX] = "";
   if (readlink("/proc/self/exe", path, sizeof path - 1) < 0) comm::fail_system("reading /proc/self/exe");
@@ -56,10 +50,10 @@ std::string own_path() {
 }
 
 std::string command_for_shell(char** argv) {
-  const std::string program = quoted(own_path());
-  std::string s = text("cd ", quoted(fs::current_path()), " || exit ", kNoDirectory, "; test -x ", program,
-                       " || exit ", kNoProgram, "; exec env ", kMark, "=1 ", program);
-  for (char** a = argv + 1; *a; ++a) s += ' ' + quoted(*a);
+  const std::string program = shell_quoted(own_path());
+  std::string s = text("cd ", shell_quoted(fs::current_path()), " || exit ", kNoDirectory, "; test -x ",
+                       program, " || exit ", kNoProgram, "; exec env ", kMark, "=1 ", program);
+  for (char** a = argv + 1; *a; ++a) s += ' ' + shell_quoted(*a);
   return s;
 }
 

@@ -23,6 +23,14 @@ TEST(Printable, AnExcerptIsShortAndAscii) {
   EXPECT_EQ(printable_excerpt(std::string(41, '\xC3')).size(), 40 * 4 + 3);
 }
 
+TEST(ShellWord, IsReadByAShellAsItWas) {
+  EXPECT_EQ(shell_word("runs/one-2_a.b=c:d,e@f%g+h"), "runs/one-2_a.b=c:d,e@f%g+h");
+  EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(shell_word("my run"), "'my run'");
+  EXPECT_EQ(shell_word("~/o'brien; $x"), "'~/o'\\''brien; $x'");
+  EXPECT_EQ(shell_quoted("run"), "'run'");
+}
+
 TEST(Counted, IsPluralUnlessThereIsOne) {
   EXPECT_EQ(counted(0, "step"), "0 steps");
   EXPECT_EQ(counted(1, "step"), "1 step");

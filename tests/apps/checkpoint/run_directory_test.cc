@@ -107,6 +107,11 @@ TEST(RunDirectory, NamesTheWaysOutWhereARunIs) {
   spill(dir / "metrics.jsonl", "{}\n");
   const std::string why = message_of<BadOption>([&] { refuse_a_run(dir.path()); });
   for (const char* way : {"another directory", "--resume", "rm -r"}) EXPECT_TRUE(has(why, way)) << why;
+  fs::create_directory(dir / "my run");
+  spill(dir / "my run/metrics.jsonl", "{}\n");
+  const std::string quoted = message_of<BadOption>([&] { refuse_a_run(dir / "my run"); });
+  EXPECT_TRUE(has(quoted, "--resume '" + (dir / "my run") + "'")) << quoted;
+  EXPECT_TRUE(has(quoted, "rm -r '" + (dir / "my run") + "'")) << quoted;
 }
 
 }  // namespace
