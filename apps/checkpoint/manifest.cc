@@ -180,9 +180,9 @@ Manifest read_manifest(const std::string& checkpoint) {
 std::vector<std::string> list_checkpoints(const std::string& output) {
   std::vector<std::string> found;
   for (const std::string& dir : {output + "/checkpoints", output}) {
-    std::error_code error;
+    std::error_code error, none;
     for (fs::directory_iterator at(dir, error), end; !error && at != end; at.increment(error))
-      if (checkpoint_step(at->path().string()) >= 0 && fs::exists(manifest_file(at->path().string())))
+      if (checkpoint_step(at->path().string()) >= 0 && fs::exists(manifest_file(at->path().string()), none))
         found.push_back(at->path().string());
     if (!found.empty()) break;
   }

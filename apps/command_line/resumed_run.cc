@@ -22,7 +22,7 @@ std::string directory_to_resume(const std::string& said, const std::string& outp
   fs::file_time_type when{};
   std::error_code none;
   for (const auto& entry : fs::directory_iterator("runs", none)) {
-    if (!entry.is_directory() || list_checkpoints(entry.path()).empty()) continue;
+    if (list_checkpoints(entry.path()).empty()) continue;
     const auto time = fs::last_write_time(entry.path() / "checkpoints", none);
     if (newest.empty() || time > when) newest = entry.path(), when = time;
   }

@@ -45,14 +45,19 @@ double write_speed(const comm::Fd& f) {
 void check_disk(const Patient& p, Findings& out) {
   std::error_code none;
   fs::path place = fs::absolute(p.config.output.empty() ? "runs" : p.config.output, none);
-  while (!is_directory(place) && place.has_relative_path()) place = place.parent_path();
+  while (fs::status(place, none).type() == fs::file_type::not_found && place.has_relative_path())
+    place = place.parent_path();
   const std::string where = place.string();
+  const char* const another = "--output DIR with a directory of yours";
+  if (!fs::is_directory(place, none))
+    return out.push_back(
+        problem("disk", text(where, ": ", none ? none.message() : "is no directory"), another));
 
   std::string name = (place / ".skein-doctor-XXXXXX").string();
   const comm::Fd file(mkostemp(name.data(), O_CLOEXEC));
   if (!file)
-    return out.push_back(problem("disk", fmt::format("{} cannot be written: {}", where, std::strerror(errno)),
-                                 "--output DIR with a directory of yours"));
+    return out.push_back(
+        problem("disk", fmt::format("{} cannot be written: {}", where, std::strerror(errno)), another));
   struct stat made {};
   fstat(file.get(), &made);
   const double skew = double(made.st_mtim.tv_sec) + 1e-9 * double(made.st_mtim.tv_nsec) - wall_clock();

@@ -16,7 +16,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_run(const fs::path& dir) { return fs::exists(dir / "metrics.jsonl"); }
+// Not for us is a directory of another user, or a link in a circle.
+bool is_run(const fs::path& dir) {
+  std::error_code none;
+  return fs::exists(dir / "metrics.jsonl", none);
+}
 
 std::vector<fs::path> runs_below(const std::string& dir) {
   std::error_code none;
@@ -27,7 +31,7 @@ std::vector<fs::path> runs_below(const std::string& dir) {
   if (is_run(dir)) return {dir};
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(dir))
-    if (entry.is_directory() && is_run(entry.path())) found.push_back(entry.path());
+    if (is_run(entry.path())) found.push_back(entry.path());
   std::sort(found.begin(), found.end());
   if (found.empty())
     throw BadOption(text("--compare ", dir,

@@ -151,7 +151,7 @@ void write_file(const std::string& path, std::string_view bytes, Writing how) {
 
 void look_afresh(std::filesystem::path directory) {
   namespace fs = std::filesystem;
-  while (!directory.empty() && !is_directory(directory) && directory != directory.parent_path())
+  while (!directory.empty() && !is_directory(directory.string()) && directory != directory.parent_path())
     directory = directory.parent_path();
   std::error_code none;
   for ([[maybe_unused]] const auto& entry : fs::directory_iterator(directory, none)) break;

@@ -35,6 +35,7 @@ TEST(Comparison, FindsRunsInDirectoriesOfRunsEachOnce) {
   leave_run(dir / "runs/b", run_of("", config_of("sgp")));
   leave_run(dir / "runs/a", run_of("", config_of("d-psgd")));
   fs::create_directories(dir / "runs/empty");
+  fs::create_symlink("loop", dir / "runs/loop");
   const auto runs = find_runs({dir / "runs/b", dir / "runs"});
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_EQ(runs[0].directory, dir / "runs/b");
