@@ -116,8 +116,12 @@ std::vector<std::string> class_names(const std::string& first_shard, int64_t cla
     std::istringstream file(is_file(p) ? read_file(p, kMostNames) : "");
     for (std::string line; std::getline(file, line);) {
       if (line.ends_with('\r')) line.pop_back();  // written on Windows
-      if (!line.empty()) names.push_back(line);
+      names.push_back(line);
     }
+    while (!names.empty() && names.back().empty()) names.pop_back();
+    if (const auto blank = std::find(names.begin(), names.end(), ""); blank != names.end())
+      throw BadFile(text(p.lexically_normal().string(), ':', blank - names.begin() + 1,
+                         ": is blank, where the name of class ", blank - names.begin(), " is to be"));
     if (!names.empty()) {
       from = p.lexically_normal().string();
       return names;

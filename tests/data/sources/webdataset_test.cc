@@ -54,6 +54,21 @@ TEST(WebDataset, WithoutTestShardsATenthOfEachClassTests) {
   EXPECT_EQ(per_class, (std::vector<int>{4, 4, 4}));
 }
 
+TEST(WebDataset, ABlankLineShiftsNoNames) {
+  const TemporaryDirectory d;
+  d.write("one.tar", shard(0, 30).finished());
+  const auto write = [&](const std::string& names) { d.write("classes.txt", {names.begin(), names.end()}); };
+  for (const std::string blank : {"cat\n\ndog\neel\n", "cat\r\n\r\ndog\r\neel\r\n"}) {
+    write(blank);
+    expect_says(error(d.path()), {"classes.txt:2: is blank", "the name of class 1"});
+  }
+  for (const std::string ends : {"cat\ndog\neel", "cat\ndog\neel\n", "cat\ndog\neel\n\n\r\n"}) {
+    write(ends);
+    EXPECT_EQ(open_data("webdataset:" + d.path(), 0).train->classes(),
+              (std::vector<std::string>{"cat", "dog", "eel"}));
+  }
+}
+
 TEST(WebDataset, ShardsAreReadThroughOnceAndAgainWhereTheyChange) {
   const TemporaryDirectory d, cache;
   const auto then = fs::file_time_type::clock::now() - std::chrono::hours(1);
