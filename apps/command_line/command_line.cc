@@ -58,9 +58,12 @@ Prediction read_prediction(const GivenFlags& given) {
 // Refuses flags about pictures without --predict, and flags that belong to another purpose.
 void check_purpose(const Command& command, const GivenFlags& given) {
   // A file may give it: that of the run whose model is looked at.
-  if (given.has("simulate") && (given.has("predict") || command.config.eval_only))
-    throw BadOption(text("--simulate does not go with ", given.has("predict") ? "--predict" : "--eval-only",
-                         ", which trains nothing"));
+  const char* const other = given.has("predict")                 ? "--predict"
+                            : command.config.eval_only           ? "--eval-only"
+                            : command.action == Command::kDoctor ? "--doctor"
+                                                                 : nullptr;
+  if (given.has("simulate") && other)
+    throw BadOption(text("--simulate does not go with ", other, ", which trains nothing"));
   if (!given.has("predict")) {
     for (const char* flag : {"top", "logits"})
       if (given.has(flag)) throw BadOption(text("--", flag, " goes with --predict PATH..."));

@@ -54,6 +54,10 @@ void refuse_flat(const Config& c, const GradientPlan& g, bool resumes) {
                   "leave it out"));
   if (!c.batch_size.is_number())
     refuse(c, "batch-size", text("shares that differ do not go with ", gradients, "; give one number"));
+  if (g.kind == GradientPlan::Kind::kQuadratic && c.optimizer == "muon")
+    refuse(c, "optimizer",
+           text("muon orthogonalizes matrices, and ", gradients, " has one vector, which it would step as ",
+                "adamw does; give --optimizer adamw"));
   if (c.steps <= 0) throw BadOption(text("--steps is needed: ", gradients, " has no epochs"));
   refuse_flat_algorithm(c, g, gradients);
 }

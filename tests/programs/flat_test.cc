@@ -227,6 +227,10 @@ TEST_F(Flat, IsRepeatedByItsConfigurationAndNotResumed) {
   const Ended resumed = place_.run("$TRAIN --resume run --steps 20");
   EXPECT_NE(resumed.status, 0);
   expect_has(resumed.err, "--resume: does not go with gradient = \"quadratic\" in w.toml, whose runs leave");
+  const Ended there = place_.run("$TRAIN --config run/config.toml --output run");
+  EXPECT_EQ(there.status, 2);
+  expect_has(there.err,
+             "--output run: holds a run already; choose another directory, or remove it (rm -r run)");
 }
 
 TEST_F(Flat, RefusesWhatNeedsAModelOrNumbers) {
@@ -242,6 +246,7 @@ TEST_F(Flat, RefusesWhatNeedsAModelOrNumbers) {
       {world_of(2, kGhost), sgp + "--model resnet51", "--model resnet51: there is no such model"},
       {world_of(2, kQuadratic), sgp + "--ema 0.9", "--ema: does not go with gradient = \"quadratic\""},
       {world_of(2, kQuadratic), "--steps 5 --algorithm sgd", "--algorithm sgd"},
+      {world_of(2, kQuadratic), sgp + "--optimizer muon", "--optimizer: muon orthogonalizes matrices, and"},
       {world_of(2, kQuadratic), sgp + "--batch-size 8,4", "--batch-size: shares that differ do not go with"},
       {world_of(2, kQuadratic), "--steps 5 --algorithm gem --servers dedicated", "--servers: dedicated"},
       {world_of(4, kGhost), sgp + "--peers 4", "--peers 4: the graph exponential offers 3 with 4 workers"},

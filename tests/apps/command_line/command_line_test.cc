@@ -31,6 +31,7 @@ TEST_F(CommandLine, FlagsOfAnotherActionAreRefused) {
               "--simulate does not go with --predict");
   EXPECT_SAYS(refusal({"--eval-only", "--weights", "m", "--simulate", "w"}),
               "--simulate does not go with --eval-only");
+  EXPECT_SAYS(refusal({"--doctor", "--simulate", "w"}), "--simulate does not go with --doctor");
   const std::string of_its_run = file("simulate = \"w.toml\"\n");
   EXPECT_EQ(refusal({"--eval-only", "--weights", "m", "--config", of_its_run}), "");
   EXPECT_SAYS(refusal({"--predict", "a.jpg"}), "--predict needs --weights FILE");
