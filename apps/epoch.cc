@@ -82,8 +82,7 @@ class Epoch {
         c_(command.config),
         checkpoint_(later_ ? "" : start_from()),
         survivors_(me.comm, me.hub, optim::strategy_row(c_.algorithm).center() && !me.council),
-        nowhere_(std::fopen("/dev/null", "w"), std::fclose),
-        progress_(me.rank == 0 ? stdout : nowhere_.get(), showing(c_.progress, stdout)) {
+        progress_(me.rank == 0 ? stdout : nullptr, showing(c_.progress, stdout)) {
     if (me.simulated) progress_.pace_by([&world = me.simulated->world] { return world.real_seconds(); });
   }
   int train();
@@ -107,7 +106,6 @@ class Epoch {
   Config c_;
   const std::string checkpoint_;  // to continue from; empty: from step 0, or from the other members' state
   Survivors survivors_;
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere_;
   Progress progress_;
   std::string directory_;
   Setup setup_;

@@ -123,7 +123,7 @@ void Progress::draw(const std::string& line) {
 }
 
 void Progress::show(const Moment& m) {
-  if (showing_ == Showing::kNone) return;
+  if (!out_ || showing_ == Showing::kNone) return;
   const std::scoped_lock lock(mutex_);
   latest_ = format_moment(m, live_ ? columns() : 1 << 20);
   const double t = clock_();
@@ -138,6 +138,7 @@ void Progress::show(const Moment& m) {
 }
 
 void Progress::say(const std::string& line) {
+  if (!out_) return;
   const std::scoped_lock lock(mutex_);
   const std::string live = shown_;
   erase();
@@ -148,6 +149,7 @@ void Progress::say(const std::string& line) {
 }
 
 void Progress::finish() {
+  if (!out_) return;
   const std::scoped_lock lock(mutex_);
   if (latest_.empty()) {
     erase();

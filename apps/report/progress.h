@@ -39,7 +39,7 @@ Showing showing(const std::string& word, std::FILE* out);
 class Progress {
  public:
   // kLive redraws the line at most ten times a second; kPlain writes one every `plain_seconds`. `out`
-  // must outlive this object.
+  // must outlive this object; null: nothing is written.
   explicit Progress(std::FILE* out, Showing = Showing::kPlain, double plain_seconds = 10, int width = 0);
   ~Progress();  // ends the live line
   Progress(const Progress&) = delete;
