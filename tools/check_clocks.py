@@ -19,6 +19,7 @@ EXCEPTIONS = {
     "comm/tcp/": "real sockets",
     "comm/ucx/": "a real network",
     "comm/communicator/device_messages.cc": "times copies to and from a GPU",
+    "apps/checkpoint/run_directory.cc": "names a run by the day on which it was started",
     "apps/command_line/resumed_run.cc": "times of files",
     "apps/embed/python/simulating.cc": "looks for Ctrl-C while a world is at work",
     "apps/launch/": "processes and their signals: workers of a world are threads",

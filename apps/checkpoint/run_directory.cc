@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <fstream>
@@ -119,7 +120,7 @@ void RunDirectory::make(const std::string& model, const std::string& data) {
   const std::string host = host_name();
   const std::string name =
       fmt::format("runs/{}-{}-{:%Y%m%d-%H%M%S}-{}-{}", model, data.substr(0, data.find(':')),
-                  fmt::localtime(std::time_t(comm::unix_seconds())),
+                  fmt::localtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())),
                   fit_for_a_name(host.substr(0, host.find('.'))), getpid());
   path_ = name;
   make_parents();

@@ -138,6 +138,23 @@ TEST_F(Simulate, IsRepeatedByItsConfiguration) {
   EXPECT_EQ(summary("again")["hash"], summary("run")["hash"]);
 }
 
+// The world begins on a day in 2020.
+TEST_F(Simulate, IsNamedByTheDayOnWhichItWasStarted) {
+  place_.write("w.toml", kFour);
+  const Ended e = train("--algorithm sgp --simulate w.toml && ls -d runs/mlp-synthetic-$(date +%Y)*");
+  EXPECT_EQ(e.status, 0) << e.out << e.err;
+}
+
+// Each holds one of the lock, and no other.
+TEST_F(Simulate, HasAlmostAsManyWorkersAsFilesMayBeOpen) {
+  place_.write("w.toml", kFour + "[[host]]\nname = \"more\"\ncount = 86\n");
+  const Ended e = place_.run(
+      "ulimit -n 128; timeout 100 $TRAIN --data synthetic:4x4x1,classes=2,train=200,test=4 --threads 1 "
+      "--model mlp --batch-size 2 --steps 2 --algorithm allreduce --simulate w.toml --no-tensorboard "
+      "--output run");
+  EXPECT_EQ(e.status, 0) << e.out << e.err;
+}
+
 TEST_F(Simulate, IsPrintedAsItWouldRun) {
   place_.write("w.toml", kFour);
   const Ended e = train("--algorithm sgp --simulate w.toml --print");
