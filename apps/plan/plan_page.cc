@@ -90,7 +90,8 @@ std::string plan_page(const Plan& p) {
       bars(p) + "</section>\n" + table(p);
   const std::string style =
       ".tiles, .card { margin-bottom: 12px; } .wide { overflow-x: auto; } "
-      "td, th { text-align: left; padding: 3px 12px 3px 0; white-space: nowrap; }";
+      "td, th { text-align: left; padding: 3px 12px 3px 0; white-space: nowrap; } "
+      "td:last-child { white-space: normal; min-width: 22em; }";
   const std::string header = "<div class=\"sub\">" + escape_html(verdict(p)) + "</div>";
   return plain_page(title, style, header, body, "train_imagenet --plan");
 }
