@@ -18,7 +18,10 @@ constexpr size_t kFewClasses = 50;  // with more, the matrix would be mostly zer
 
 std::string shortened(const std::string& name, size_t most) {
   const std::string whole = printable_name(name);
-  return whole.size() <= most ? whole : whole.substr(0, most - 3) + "...";
+  if (whole.size() <= most) return whole;
+  size_t end = most - 3;
+  while (end > 0 && (whole[end] & 0xC0) == 0x80) --end;  // in a character of UTF-8
+  return whole.substr(0, end) + "...";
 }
 
 // Classes in the order of the table.

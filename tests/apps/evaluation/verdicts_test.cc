@@ -85,6 +85,13 @@ TEST(Evaluation, TheTableOfManyClassesHasThoseWithTheLowestAccuracy) {
   EXPECT_FALSE(to_json(tally(verdicts, 100), names).contains("confusion"));
 }
 
+TEST(Evaluation, ANameIsCutBetweenTwoCharacters) {
+  std::string name;
+  for (int i = 0; i < 20; ++i) name += "鳥";
+  const std::string table = class_table(tally({{0, 0, 0, 0.5f}}, 1), {name});
+  EXPECT_TRUE(has(table, "鳥... ")) << table;
+}
+
 TEST(Evaluation, OfEqualLogitsTheLowerClassIsTheGuess) {
   std::vector<Verdict> v;
   judge(Tensor::of<float>({3, 3}, {1, 1, 0, 0, 2, 1, 5, 5, 5}), Tensor::of<int32_t>({3}, {1, 1, -1}),
