@@ -25,9 +25,11 @@ using comm::Fd;
 
 constexpr const char* kFirstLine = "skein meeting 1";
 constexpr const char* kKeyLine = "\nkey ";
+constexpr const char* kGiveKey =
+    "set SKEIN_KEY_FILE to a file of 32 random bytes, the same for all, readable by you alone";
 }  // namespace
 
-void write_note(const fs::path& path, const MeetingNote& n) {
+void write_note(const fs::path& path, const MeetingNote& n, const char* advice) {
   const std::string words = text(kFirstLine, "\nhosts ", n.hosts, "\nport ", n.port, kKeyLine);
   std::string key = n.key.hex();
   const comm::WipedAtEnd wiped{key};
@@ -38,9 +40,8 @@ void write_note(const fs::path& path, const MeetingNote& n) {
     file.write("\n", 1);
     file.close();
   } catch (const FileError& e) {
-    throw BadFile(text(path.string(),
-                       ": rank 0's address and the job's key cannot be written: ", std::strerror(e.code),
-                       "; choose an --output that all hosts share and you may write to"));
+    throw BadFile(text(path.string(), ": rank 0's address and the job's key cannot be written: ",
+                       std::strerror(e.code), "; ", advice));
   }
 }
 
@@ -124,10 +125,7 @@ void Meeting::by_variables() {
 // Rank 0 listens before it writes, so that a second job at the same port does not replace the first one's.
 void Meeting::key_by_note() {
   const auto home = variable("HOME");
-  if (!home)
-    throw BadOption(
-        "workers started by RANK and WORLD_SIZE need a job key: set SKEIN_KEY_FILE to a file of 32 random "
-        "bytes, the same for all, readable by you alone");
+  if (!home) throw BadOption(text("workers started by RANK and WORLD_SIZE need a job key: ", kGiveKey));
   const bool here = o_.host == "localhost" || o_.host.starts_with("127.");
   const std::string job =
       seat_.job.empty() ? text(o_.host, ':', o_.port, here ? comm::host_identity() : "") : seat_.job;
@@ -141,7 +139,9 @@ void Meeting::key_by_note() {
 
 void Meeting::draw_key(const std::string& hosts) {
   o_.key = comm::Secret::random(comm::kJobKeyBytes);
-  write_note(note_, {hosts, o_.port, o_.key});
+  write_note(note_, {hosts, o_.port, o_.key},
+             seat_.by == Seat::kVariables ? kGiveKey
+                                          : "choose an --output that all hosts share and you may write to");
 }
 
 void Meeting::by_note(const std::string& place) {
@@ -191,7 +191,7 @@ void Meeting::wait_for_note() {
           text("rank ", seat_.rank, " on ", seat_.node, " waited ", o_.deadline, " s for rank 0 to write ",
                note_.string(), ": was rank 0 started, and is that directory the same on all hosts? ",
                seat_.by == Seat::kVariables
-                   ? "Set SKEIN_KEY_FILE to a file of 32 random bytes, the same for all"
+                   ? text("Otherwise ", kGiveKey)
                    : "Give an --output that they share, or set MASTER_ADDR, MASTER_PORT and SKEIN_KEY_FILE"));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }

@@ -15,8 +15,8 @@ struct MeetingNote {
   int port = 0;
   comm::Secret key;
 };
-// Writes the note atomically with mode 0600. Throws BadFile.
-void write_note(const std::filesystem::path&, const MeetingNote&);
+// Writes the note atomically with mode 0600. Throws BadFile, which ends with the advice.
+void write_note(const std::filesystem::path&, const MeetingNote&, const char* advice);
 // Returns false if there is no note yet. Throws BadFile if it is not ours, other users can read it,
 // or it is malformed.
 bool read_note(const std::filesystem::path&, MeetingNote&);

@@ -47,6 +47,17 @@ TEST_F(Meeting, RefusesANoteThatOthersCanRead) {
   EXPECT_NE(e.err.find("chmod 600"), std::string::npos) << e.err;
 }
 
+// Where the workers' output goes has nothing to do with it.
+TEST_F(Meeting, SaysWhatDoesWithoutAHomeThatCanBeWritten) {
+  const Ended e =
+      run("export HOME=/proc/none RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "
+          "MASTER_PORT=$((12000 + ($$ + 6666) % 20000))\n$GOSSIP --size 10 --rounds 3");
+  EXPECT_EQ(e.status, 1);
+  EXPECT_NE(e.err.find("cannot be written: No such file or directory; set SKEIN_KEY_FILE to"),
+            std::string::npos)
+      << e.err;
+}
+
 TEST_F(Meeting, NamesAWorkerThatNeverArrives) {
   const Ended e =
       run("head -c 32 /dev/urandom > key; chmod 600 key; export SKEIN_KEY_FILE=$PWD/key WORLD_SIZE=3 "
