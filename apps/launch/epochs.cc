@@ -94,8 +94,8 @@ void Epochs::meet_seats() {
     return std::make_unique<comm::Rendezvous>(meeting.options());
   }();
   key_ = met->key();
-  if (changes_) find_register(*met);
   try {
+    if (changes_) find_register(*met);
     now_ = connect(*met, changes_ ? first_view(met->all_gather(introduction(me_, card_))) : View());
   } catch (...) {
     if (register_.is_founder()) register_.remove();
