@@ -2,13 +2,12 @@
 // all at once, and all at once beside steps.
 #include "apps/plan/probe.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
 #include <set>
 
+#include "apps/base/host.h"
 #include "apps/base/together.h"
 #include "apps/train/learning.h"
 #include "comm/average/ring_exchange.h"
@@ -100,12 +99,6 @@ std::vector<std::string> said_by_all(comm::Communicator& comm, const std::string
   std::vector<std::string> all;
   for (comm::Rank r = 0; r < comm.size(); ++r) all.push_back(comm::broadcast_text(comm, mine, r));
   return all;
-}
-
-std::string host_name() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
 }
 
 // Who they are and where. Hosts that share a name, as containers may, are numbered.
