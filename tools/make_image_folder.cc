@@ -196,6 +196,8 @@ void claim(const std::string& directory) {
 
 void run(const Arguments& a) {
   const data::Split split = data::open_data(a.data, 0);
+  if (split.train->image().height == 0)
+    throw BadOption("--data " + a.data + ": these are files of sizes of their own already; name a data set");
   claim(a.directory);
   const std::vector<std::string>& classes = split.train->classes();
   for (const auto& [name, source, per_class] :

@@ -156,6 +156,9 @@ TEST(MakeImageFolder, WritesIntoANewOrEmptyFolderOnly) {
   EXPECT_FALSE(w.has("used/val"));
   expect_fine(w.run("mkdir empty && " + kMake + " empty --per-class 1"));
   EXPECT_TRUE(w.has("empty/val/Bag"));
+  const Ended of_files = w.run(kMake + " again --data imagefolder:empty");
+  EXPECT_EQ(of_files.status, 2) << of_files.err;
+  EXPECT_NE(of_files.err.find("files of sizes of their own already"), std::string::npos) << of_files.err;
 }
 
 TEST(MakeImageFolder, ExplainsItself) {
