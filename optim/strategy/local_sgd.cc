@@ -29,7 +29,9 @@ class PostLocalSgd final : public Strategy, public InRounds {
   void start(Worker& me) override { together_->start(me), apart_.start(me); }
 
   Tensor iterate(Worker& me, int64_t k) override {
-    return k < switch_ ? together_->iterate(me, k) : apart_.iterate(me, k - switch_);
+    if (k < switch_) return together_->iterate(me, k);
+    if (k == switch_) apart_.start(me);  // a codec codes what is learned from here on
+    return apart_.iterate(me, k - switch_);
   }
 
   Shared shared() override {
