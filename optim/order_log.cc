@@ -59,6 +59,7 @@ void OrderLog::happened(int64_t v) {
   if (replaying_ && next() != v)
     throw Error(text(path_, ": entry ", at_, " is ", next(), ", but ", v,
                      " happened: this is the recording of another run"));
+  if (file_ && !placed_) go_to(at_);
   if (file_ && std::fprintf(file_, "%lld\n", static_cast<long long>(v)) < 0) fail(std::strerror(errno));
   ++at_;
 }
@@ -79,6 +80,7 @@ int64_t OrderLog::position() {
 void OrderLog::go_to(int64_t position) {
   at_ = position;
   if (!file_) return;
+  placed_ = true;
   std::rewind(file_);
   int64_t lines = 0;
   int c;

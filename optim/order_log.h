@@ -27,6 +27,7 @@ class OrderLog {
   // Replaying: what is to happen next, without going on; throws BadFile where the recording has ended.
   int64_t next() const;
   // An event has happened: a recording writes it down, a replay goes on and throws Error if another was due.
+  // If go_to() was not called before, the run begins: what its file has of an earlier run is discarded.
   void happened(int64_t);
   // Whether a meeting is an event: in a replay only where the recorded run had one too. There it must have
   // had one if steps have been taken since the last; throws Error if not.
@@ -42,6 +43,7 @@ class OrderLog {
   std::string path_;
   bool replaying_ = false;
   std::FILE* file_ = nullptr;  // recording
+  bool placed_ = false;        // the file ends where this run goes on
   std::vector<int64_t> past_;  // replaying: all of it
   int64_t at_ = 0;
 };

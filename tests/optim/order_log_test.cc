@@ -82,6 +82,14 @@ TEST_F(OrderLogs, AResumedRecordingForgetsWhatCameAfterTheCheckpoint) {
   EXPECT_EQ(later.next(), 9);
 }
 
+TEST_F(OrderLogs, ARunThatBeginsDiscardsAnEarlierRecording) {
+  for (int64_t run : {1, 2}) {
+    OrderLog log(option("record", path()), "0");
+    for (int64_t v : {run, 7 + run}) log.happened(v);
+  }
+  EXPECT_EQ(testing::slurp(path() + ".0"), "skein order of arrivals 1\n2\n9\n");
+}
+
 TEST_F(OrderLogs, APositionIsAsFarAsTheFileHasCome) {
   OrderLog log(option("record", path()), "0");
   for (int64_t v : {7, 8, 9}) log.happened(v);
