@@ -25,8 +25,8 @@ class GossipingX : public Gossiping {
  protected:
   // As Graph. With `symmetric`, BadOption unless the graph is: the name of the algorithm that needs it.
   GossipingX(const Options& o, int world, const std::string& topology, int peers,
-             const char* symmetric = nullptr)
-      : gossip_(o, world, topology, peers) {
+             const char* symmetric = nullptr, int64_t every = 1)
+      : gossip_(o, world, topology, peers, every) {
     if (symmetric) needs_symmetry(gossip_.graph(), symmetric);
   }
   Gossip gossip_;

@@ -25,8 +25,10 @@ double mean_weight(comm::Communicator& comm, double w) {
   return sum / comm.size();
 }
 
-Gossip::Gossip(const Options& o, int world, const std::string& topology, int peers)
-    : graph_(o, world, topology, peers), mixes_(buffer_policy(o) == BufferPolicy::kMix), copies_(o) {}
+Gossip::Gossip(const Options& o, int world, const std::string& topology, int peers, int64_t every)
+    : graph_(o, world, topology, peers, false, every),
+      mixes_(buffer_policy(o) == BufferPolicy::kMix),
+      copies_(o) {}
 
 void Gossip::give(Worker& me, int64_t k, const Tensor& x, double w) {
   p_ = copies_.bearable(graph_.at(me, k));

@@ -26,7 +26,8 @@ double mean_weight(comm::Communicator&, double w);  // the mean over the workers
 // them. With a codec (--wire) differences travel, and the rounding error stays with the sender of x.
 class Gossip {
  public:
-  Gossip(const Options&, int world, const std::string& topology, int peers);  // as Graph
+  // As Graph.
+  Gossip(const Options&, int world, const std::string& topology, int peers, int64_t every = 1);
   const Graph& graph() const { return graph_; }
   // Call it before the first gossip. `like` has the size and the device of what is given.
   void start(Worker& me, const Tensor& like) { copies_.start(me, graph_, like); }

@@ -34,7 +34,7 @@ std::vector<std::pair<int64_t, int>> parse_peers(const std::string& flag) {
 
 }  // namespace
 
-Graph::Graph(const Options& o, int world, const std::string& topology, int peers, bool in_turn)
+Graph::Graph(const Options& o, int world, const std::string& topology, int peers, bool in_turn, int64_t every)
     : name_(o.word("topology", topology)) {
   comm::TopologyOptions t;
   t.default_peers = peers;
@@ -52,7 +52,7 @@ Graph::Graph(const Options& o, int world, const std::string& topology, int peers
   if (steps < 1) throw BadOption("--peers " + flag + ": changes by epoch need a run that has epochs");
   for (const auto& [epoch, p] : stages) {
     t.peers = p;
-    stages_.emplace_back(epoch * steps, comm::make_topology(name_, t, world));
+    stages_.emplace_back(epoch * steps / every, comm::make_topology(name_, t, world));
   }
 }
 

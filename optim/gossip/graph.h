@@ -20,8 +20,10 @@ struct Neighbors {
 // the number of peers at those training epochs; needs the option steps-per-epoch.
 class Graph {
  public:
-  // Defaults are the strategy's; `in_turn` as in TopologyOptions. BadOption as make_topology says.
-  Graph(const Options&, int world, const std::string& topology, int peers, bool in_turn = false);
+  // Defaults are the strategy's; `in_turn` as in TopologyOptions; a gossip comes every so many steps.
+  // BadOption as make_topology says.
+  Graph(const Options&, int world, const std::string& topology, int peers, bool in_turn = false,
+        int64_t every = 1);
   comm::Mix at(const Worker&, int64_t q) const;  // weights as comm::in_fp32
   bool symmetric() const;
   bool stands_still() const;  // all gossips have the same graph

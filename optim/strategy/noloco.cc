@@ -14,8 +14,8 @@ namespace {
 class NoLoCo final : public GossipingX, public InRounds {
  public:
   NoLoCo(const Options& o, int world)
-      : GossipingX(o, world, "random", 1),
-        period_(o, 50),
+      : GossipingX(o, world, "random", 1, nullptr, Period(o, kTau).steps()),
+        period_(o, kTau),
         nu_(o.number("outer-lr", 0.7, 0)),
         mu_(o.number("outer-momentum", 0.5, 0, 1)) {}
 
@@ -47,6 +47,7 @@ class NoLoCo final : public GossipingX, public InRounds {
   void visit(Archive& a) override { a("z", z_), a("m", m_), GossipingX::visit(a); }
 
  private:
+  static constexpr int64_t kTau = 50;
   const Period period_;
   const double nu_, mu_;
   Tensor z_, m_;

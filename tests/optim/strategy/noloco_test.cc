@@ -27,5 +27,21 @@ TEST(NoLoCo, ARoundEndsInPairs) {
   EXPECT_EQ(std::set<float>({h[1][0][0], h[1][1][0], h[1][2][0], h[1][3][0]}).size(), 4u);
 }
 
+// Epoch 1 begins with step 4, which is in the third round of two steps.
+TEST(NoLoCo, PeersChangeWithTheEpochOfTraining) {
+  const auto o = options({{"tau", "2"},
+                          {"peers", "1@0,3@1"},
+                          {"steps-per-epoch", "4"},
+                          {"outer-lr", "1"},
+                          {"outer-momentum", "0"}});
+  const auto h = train({.size = 1}, "noloco", o, 4, 6);
+  const auto spread = [&](size_t k) {
+    const auto [low, high] = std::minmax({h[k][0][0], h[k][1][0], h[k][2][0], h[k][3][0]});
+    return high - low;
+  };
+  EXPECT_GT(spread(2), 1e-2);
+  EXPECT_LT(spread(6), 1e-5);
+}
+
 }  // namespace
 }  // namespace skein
