@@ -84,7 +84,7 @@ void refuse_in_world(const Config& c, const WorldFile& world) {
   if (c.origin("workers").source > Source::kResumed && c.workers != world.site.workers())
     refuse("workers", text(c.workers, ", but ", c.simulate, " has ", world.site.workers(), "; leave it out"));
   if (const auto folder = std::filesystem::path(world.log).parent_path();
-      !folder.empty() && !is_directory(folder.string()))
+      !folder.empty() && !skein::is_directory(folder))
     throw BadOption(text(c.simulate, ": log: there is no directory ", folder.string(), "; create it"));
   const auto asked = [&](const char* flag) { return asks_for(c, *find_flag(flags(), flag)); };
   for (const char* flag : {"hosts", "join", "transport", "interface", "port-range", "seal"})

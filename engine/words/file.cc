@@ -151,7 +151,7 @@ void write_file(const std::string& path, std::string_view bytes, Writing how) {
 
 void look_afresh(std::filesystem::path directory) {
   namespace fs = std::filesystem;
-  while (!directory.empty() && !is_directory(directory.string()) && directory != directory.parent_path())
+  while (!directory.empty() && !skein::is_directory(directory) && directory != directory.parent_path())
     directory = directory.parent_path();
   std::error_code none;
   for ([[maybe_unused]] const auto& entry : fs::directory_iterator(directory, none)) break;
@@ -217,7 +217,7 @@ void read_pieces(const std::string& path, const std::function<void(const char* d
   while (const size_t n = file.read(piece.data(), piece.size())) f(piece.data(), n);
 }
 
-bool is_directory(const std::string& path) {
+bool is_directory(const std::filesystem::path& path) {
   std::error_code none;
   return std::filesystem::is_directory(path, none);
 }

@@ -78,8 +78,9 @@ std::string read_file(const std::string& path, int64_t most = INT64_MAX);  // as
 // Calls f with each piece of the file, in order.
 void read_pieces(const std::string& path, const std::function<void(const char* data, size_t bytes)>& f);
 
-// False also for a name that no path may have.
-bool is_directory(const std::string& path);
+// False also for a name that no path may have, or that may not be looked at, where the library's function of
+// this name throws. A call with a path must say skein::is_directory, because both would fit.
+bool is_directory(const std::filesystem::path& path);
 // mkdir -p. Throws also if the directory cannot be written to.
 void make_directory(const std::string& path);
 // Makes renames, creations and removals in a directory survive a power failure.

@@ -121,6 +121,14 @@ TEST(FileWriter, LetsSeveralWriteTheSameCache) {
   EXPECT_EQ(files_in(dir), 1);
 }
 
+// Of a name that is too long, or a folder that may not be searched, the library's is_directory() throws.
+TEST(LookAfresh, TakesAnyPath) {
+  const ScratchDir dir;
+  const fs::path odd = fs::path(dir / std::string(300, 'a')) / "b";
+  EXPECT_FALSE(skein::is_directory(odd));
+  EXPECT_NO_THROW(look_afresh(odd));
+}
+
 // Reading a pipe blocks until a process writes to it, a device may never end, and a directory is no file.
 TEST(FileReader, OpensNothingButFiles) {
   const ScratchDir dir;
