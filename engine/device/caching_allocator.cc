@@ -28,8 +28,6 @@ void* CachingAllocator::take(int64_t asked) {
   void* const stream = device_.is_cuda() ? current_stream(device_).handle() : nullptr;
   {
     std::lock_guard lock(mutex_);
-    use_.now += bytes;
-    use_.peak = std::max(use_.peak, use_.now);
     if (void* p = reuse(stream, bytes)) return p;
     if (void* p = stream ? reuse(nullptr, bytes) : nullptr) return p;
   }
@@ -40,11 +38,9 @@ void* CachingAllocator::take(int64_t asked) {
     p = from_system(bytes);
   }
   std::lock_guard lock(mutex_);
-  if (!p) {
-    use_.now -= bytes;
-    throw OutOfMemory(device_, asked, use_.now, room());
-  }
+  if (!p) throw OutOfMemory(device_, asked, use_.now, room());
   if (stream) owner_[p] = stream;
+  count(bytes);
   return p;
 }
 
@@ -124,6 +120,12 @@ void* CachingAllocator::from_system(int64_t bytes) {
   return nullptr;
 }
 
+// Of a block that is handed out. Call it with the lock held.
+void CachingAllocator::count(int64_t bytes) {
+  use_.now += bytes;
+  use_.peak = std::max(use_.peak, use_.now);
+}
+
 // The bytes of the device's memory that this process can have. Call it with the lock held.
 int64_t CachingAllocator::room() const {
   if (limit_ > 0) return limit_;
@@ -142,6 +144,7 @@ void* CachingAllocator::reuse(void* stream, int64_t bytes) {
     if (!records(device_)) mine.wait(b.after);
     owner_[b.p] = mine.handle();
   }
+  count(bytes);
   return b.p;
 }
 

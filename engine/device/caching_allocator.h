@@ -46,6 +46,7 @@ class CachingAllocator final : public Allocator {
     Event after;
   };
   void* from_system(int64_t bytes);
+  void count(int64_t bytes);
   int64_t room() const;
   void* reuse(void* stream, int64_t bytes);
 

@@ -88,6 +88,14 @@ TEST(OutOfMemory, NamesTheTensorWhatItIsForAndWhatThereIs) {
   const Tensor enough({1 << 24});
 }
 
+TEST(OutOfMemory, WhatDidNotFitIsNotInThePeak) {
+  reset_peak(kCpu);
+  const MemoryUse before = memory_use(kCpu);
+  EXPECT_THROW(allocator(kCpu).take(int64_t(1) << 50), OutOfMemory);
+  EXPECT_EQ(memory_use(kCpu).now, before.now);
+  EXPECT_EQ(memory_use(kCpu).peak, before.peak);
+}
+
 TEST(OutOfMemory, PeaksCanBeForgotten) {
   { const Tensor large({1 << 22}); }
   reset_peak(kCpu);
