@@ -11,6 +11,7 @@ namespace skein {
 void check_pool(const PoolArgs& a, const Tensor& in, const Tensor& out) {
   CHECK(in.rank() == 4 && out.rank() == 4 && in.dim(0) == out.dim(0) && in.dim(3) == out.dim(3), in.shape(),
         out.shape());
+  CHECK(in.size() > 0 || out.size() == 0, "windows of an image without pixels:", in.shape(), out.shape());
   CHECK(in.dtype() == out.dtype(), in.dtype(), out.dtype());
   CHECK(a.size >= 1 && a.stride >= 1 && 2 * a.padding <= a.size, "size, stride, padding:", a.size, a.stride,
         a.padding);

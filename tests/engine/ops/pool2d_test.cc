@@ -143,6 +143,9 @@ TEST(Pool2d, ExtentsFollowTheUsualRule) {
   EXPECT_EQ(max_pool2d(x, {1, 2, 0, true}).shape(), Shape({1, 4, 4, 1}));  // no window begins past the end
   EXPECT_THROW(max_pool2d(x, {9, 1, 0}), Error);
   EXPECT_THROW(max_pool2d(Tensor({7, 8}), {}), Error);
+  for (const Shape& nothing : {Shape{1, 0, 8, 1}, Shape{1, 8, 0, 1}})
+    EXPECT_THROW(max_pool2d(Tensor(nothing), {2, 2, 1}), Error) << nothing;
+  EXPECT_EQ(max_pool2d(Tensor({0, 7, 8, 1}), {3, 2, 1}).shape(), Shape({0, 4, 4, 1}));
 }
 
 TEST(Pool2d, AverageDoesNotCountPadding) {
