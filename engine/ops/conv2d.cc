@@ -11,8 +11,8 @@ Shape conv2d_shape(const Tensor& x, const Tensor& w, const ConvGeometry& g) {
         "; want [N,H,W,C], [O,R,S,C/groups]");
   CHECK(g.stride > 0 && g.dilation > 0 && g.groups > 0 && g.padding >= 0, "stride", g.stride, "padding",
         g.padding, "dilation", g.dilation, "groups", g.groups);
-  CHECK(w.dim(3) * g.groups == x.dim(3) && w.dim(0) % g.groups == 0, "conv2d of x", x.shape(), "and w",
-        w.shape(), "in", g.groups, "groups");
+  CHECK(w.dim(3) * g.groups == x.dim(3) && w.dim(0) % g.groups == 0 && w.size() > 0, "conv2d of x", x.shape(),
+        "and w", w.shape(), "in", g.groups, "groups");
   const auto extent = [&](int64_t in, int64_t kernel) {
     return (in + 2 * g.padding - g.dilation * (kernel - 1) - 1) / g.stride + 1;
   };

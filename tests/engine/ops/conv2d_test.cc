@@ -273,7 +273,8 @@ TEST(Conv2d, UsedTwiceAddsItsGradients) {
 
 TEST(Conv2d, ShapesThatDoNotFitAreNamed) {
   for (const OpCase& c : {OpCase{{1, 4, 4, 3}, {2, 3, 3, 2}, {}}, OpCase{{1, 4, 4, 3}, {2, 5, 5, 3}, {}},
-                          OpCase{{1, 4, 4, 4}, {3, 3, 3, 2}, {.groups = 2}}}) {
+                          OpCase{{1, 4, 4, 4}, {3, 3, 3, 2}, {.groups = 2}},
+                          OpCase{{1, 4, 4, 3}, {0, 3, 3, 3}, {}}, OpCase{{1, 4, 4, 3}, {2, 0, 3, 3}, {}}}) {
     try {
       conv2d(Tensor(c.x), Tensor(c.w), {}, c.g);
       FAIL() << "no error for " << c.x << c.w;
