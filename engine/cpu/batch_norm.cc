@@ -6,23 +6,15 @@
 #include "engine/cpu/norm_rows.h"
 #include "engine/cpu/past_caches.h"
 #include "engine/cpu/profile.h"
+#include "engine/ops/batch_norm.h"
 
 namespace skein::cpu {
 
 namespace {
 
 Period check(const BatchNormArgs& a) {
-  CHECK(a.x && a.x.rank() >= 2, a.x.shape());
-  const Period s{a.x.size() / a.x.dim(-1), a.x.dim(-1)};
-  for (const Tensor* t : {&a.y, &a.residual, &a.dy, &a.dx, &a.dresidual})
-    CHECK(!*t || (t->shape() == a.x.shape() && t->dtype() == a.x.dtype()), t->shape(), a.x.shape());
-  for (const Tensor* t :
-       {&a.gamma, &a.shift, &a.running_mean, &a.running_var, &a.mean, &a.rstd, &a.dgamma, &a.dshift})
-    CHECK(!*t || (t->size() == s.channels && t->dtype() == kF32), t->shape(), s.channels);
-  CHECK(!a.training || (a.mean && a.rstd), "training keeps mean and rstd");
-  CHECK(a.training || (a.running_mean && a.running_var), "evaluation needs the running statistics");
-  CHECK(s.rows > 0, a.x.shape());
-  return s;
+  check_norm(a);
+  return {a.x.size() / a.x.dim(-1), a.x.dim(-1)};
 }
 
 // The mean of a few rows, which is near each channel's mean, so that squares of differences from

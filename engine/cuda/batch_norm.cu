@@ -4,6 +4,7 @@
 
 #include "engine/cuda/batch_norm.h"
 #include "engine/cuda/norm_affine.h"
+#include "engine/ops/batch_norm.h"
 
 namespace skein::cuda {
 namespace {
@@ -48,19 +49,6 @@ struct Apply {
 };
 
 }  // namespace
-
-void check_norm(const BatchNormArgs& a) {
-  CHECK(a.x && a.x.rank() >= 2 && a.x.size() > 0, a.x.shape());
-  const int64_t channels = a.x.dim(-1);
-  for (const Tensor* t : {&a.y, &a.residual, &a.dy, &a.dx, &a.dresidual})
-    CHECK(!*t || (t->shape() == a.x.shape() && t->dtype() == a.x.dtype()), t->shape(), a.x.shape());
-  for (const Tensor* t : {&a.gamma, &a.shift, &a.running_mean, &a.running_var, &a.mean, &a.rstd, &a.dgamma,
-                          &a.dshift, &a.sums.sum, &a.sums.squares})
-    CHECK(!*t || (t->size() == channels && t->dtype() == kF32), t->shape(), channels);
-  CHECK(!a.mask || (a.mask.size() * 8 == a.x.size() && a.mask.dtype() == kU8), a.mask.shape(), a.x.shape());
-  CHECK(!a.training || (a.mean && a.rstd), "training keeps mean and rstd");
-  CHECK(a.training || (a.running_mean && a.running_var), "evaluation needs the running statistics");
-}
 
 void normalize(const BatchNormArgs& a) {
   check_norm(a);

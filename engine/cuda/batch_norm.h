@@ -4,9 +4,6 @@
 
 namespace skein::cuda {
 
-// Throws Error if shapes or types do not fit together.
-void check_norm(const BatchNormArgs&);
-
 // A norm as x scale + bias, [C] each, of the image's type.
 struct ChannelMap {
   Tensor scale, bias;

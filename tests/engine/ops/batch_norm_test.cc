@@ -117,6 +117,11 @@ TEST(BatchNorm, ANaNOfAChannelIsInAllItsStatistics) {
   }
 }
 
+TEST(BatchNorm, RefusesAnImageOfNothing) {
+  for (const Shape& s : {Shape{2, 2, 2, 0}, Shape{0, 2, 2, 3}})
+    EXPECT_THROW(batch_norm(Tensor(s), fresh(s[3]), {.training = false}), Error) << s;
+}
+
 TEST(BatchNorm, ForwardEqualsTheReferenceInEveryMode) {
   for (DType t : {kF32, kBF16, kF16})
     for (const Shape& s : kNormShapes)
