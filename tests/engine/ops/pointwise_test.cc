@@ -113,6 +113,18 @@ TEST_P(Pointwise, EveryDerivativeIsFiniteWhereTheFunctionIs) {
       }
 }
 
+// As the ReLUs of convolutions and norms do: a model that has diverged must not evaluate to numbers.
+TEST_P(Pointwise, ReluKeepsNaNs) {
+  for (const DType t : {kF32, kBF16, kF16}) {
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    const Tensor x = cast(Tensor::of<float>({5}, {-1, 2, nan, -0.f, 0}), t).to(GetParam());
+    const std::vector<double> y = values(relu(x));
+    EXPECT_TRUE(std::isnan(y[2])) << t;
+    for (const size_t zero : {0, 3, 4}) EXPECT_TRUE(y[zero] == 0 && !std::signbit(y[zero])) << t << zero;
+    EXPECT_EQ(y[1], 2) << t;
+  }
+}
+
 TEST_P(Pointwise, EveryRowIn16BitsIsTheFloatResultRounded) {
   for (const DType t : {kBF16, kF16})
     for (const Row& row : kRows) {
