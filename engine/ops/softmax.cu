@@ -66,9 +66,11 @@ struct RowLoss {
   HD void operator()(int64_t r, Team team) const {
     const T* row = x + r * n;
     const float z = log_sum_exp(row, n, team);
-    float s = 0;
-    for (int64_t c = team.lane(); c < n; c += Team::kLanes) s += z - float(row[c]);
-    s = team.sum(s);
+    float s = 0;  // without smoothing not even read: of a class that is impossible it would be infinite
+    if (smoothing > 0) {
+      for (int64_t c = team.lane(); c < n; c += Team::kLanes) s += z - float(row[c]);
+      s = team.sum(s);
+    }
     if (team.lane() != 0) return;
     const int32_t target = label[r];
     lse[r] = z;

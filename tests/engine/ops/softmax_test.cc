@@ -53,6 +53,15 @@ TEST_P(Softmax, CrossEntropyIsItsDefinition) {
   }
 }
 
+TEST_P(Softmax, AClassMayBeImpossibleWithoutSmoothing) {
+  const float never = -std::numeric_limits<float>::infinity();
+  const Tensor logits = there(Tensor::of<float>({1, 3}, {never, 1, 1})),
+               label = there(Tensor::of<int32_t>({1}, {2})), one = there(Tensor::of<float>({1}, {1}));
+  const Function f = [&](const Values& v) { return cross_entropy(v[0], label); };
+  EXPECT_NEAR(f({logits}).item(), std::log(2.), 1e-6);
+  EXPECT_TRUE(allclose(values(gradients(f, {logits}, one)[0]), {0, 0.5, -0.5}, 1e-6));
+}
+
 TEST_P(Softmax, CrossEntropyOfUnmarkedRowsAloneIsZeroAndMovesNothing) {
   const Tensor logits = there(random_uniform({3, 4}, 1)),
                labels = there(Tensor::of({3}, std::vector<int32_t>{-1, -1, -1}));
