@@ -40,9 +40,10 @@ Tensor dropout(const Tensor& x, float p, const Draw& draw) {
   if (p == 0) return x;
   Tensor y(x.shape(), x.dtype(), x.device());
   mask(y, x, p, draw, false);
-  return record({.op = "dropout", .in = {x}, .out = y}, [x, p, draw](const Tensor& dy, Pull& pull) {
-    pull(x, [&](const Tensor& dx, float beta) { mask(dx, dy, p, draw, beta != 0); });
-  });
+  return record({.op = "dropout", .in = {x}, .out = y},
+                [in = Value(x), p, draw](const Tensor& dy, Pull& pull) {
+                  pull(in, [&](const Tensor& dx, float beta) { mask(dx, dy, p, draw, beta != 0); });
+                });
 }
 
 }  // namespace skein

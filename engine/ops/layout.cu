@@ -106,7 +106,7 @@ Tensor reshape(const Tensor& x, Shape shape) {
   CHECK(shape.volume() == x.size(), "cannot reshape", x.shape(), "to", shape);
   const Tensor y = x.view(shape);
   return record({.op = "reshape", .in = {x}, .out = y},
-                [x](const Tensor& dy, Pull& pull) { pull.give(x, dy.view(x.shape())); });
+                [in = Value(x)](const Tensor& dy, Pull& pull) { pull.give(in, dy.view(in.shape)); });
 }
 
 Tensor transpose(const Tensor& x, const std::vector<int>& axes) {
@@ -126,8 +126,8 @@ Tensor transpose(const Tensor& x, const std::vector<int>& axes) {
   move(shape, all_of(y), {x, 0, by}, false);
   const auto settings = [&axes] { return Settings{{"axes", {axes.begin(), axes.end()}}}; };
   const Operation op{.op = "transpose", .in = {x}, .out = y, .settings = settings};
-  return record(op, [x, by](const Tensor& dy, Pull& pull) {
-    pull(x, [&](const Tensor& dx, float beta) { move(dy.shape(), {dx, 0, by}, all_of(dy), beta != 0); });
+  return record(op, [in = Value(x), by](const Tensor& dy, Pull& pull) {
+    pull(in, [&](const Tensor& dx, float beta) { move(dy.shape(), {dx, 0, by}, all_of(dy), beta != 0); });
   });
 }
 
@@ -149,8 +149,8 @@ Tensor pad(const Tensor& x, const std::vector<std::array<int, 2>>& by) {
     return s;
   };
   const Operation op{.op = "pad", .in = {x}, .out = y, .settings = settings};
-  return record(op, [x, at, strides](const Tensor& dy, Pull& pull) {
-    pull(x, [&](const Tensor& dx, float beta) { move(x.shape(), all_of(dx), {dy, at, strides}, beta != 0); });
+  return record(op, [in = Value(x), at, strides](const Tensor& dy, Pull& pull) {
+    pull(in, [&](const Tensor& dx, float beta) { move(in.shape, all_of(dx), {dy, at, strides}, beta != 0); });
   });
 }
 
@@ -176,13 +176,14 @@ Tensor concat(const std::vector<Tensor>& parts, int axis) {
     move(p.shape(), {y, at, strides}, all_of(p), false);
     at += p.shape()[a] * strides[size_t(a)];
   }
-  return record({.op = "concat", .in = parts, .out = y}, [parts, strides, a](const Tensor& dy, Pull& pull) {
+  const std::vector<Value> in(parts.begin(), parts.end());
+  return record({.op = "concat", .in = parts, .out = y}, [in, strides, a](const Tensor& dy, Pull& pull) {
     int64_t begin = 0;
-    for (const Tensor& p : parts) {
+    for (const Value& p : in) {
       pull(p, [&](const Tensor& dx, float beta) {
-        move(p.shape(), all_of(dx), {dy, begin, strides}, beta != 0);
+        move(p.shape, all_of(dx), {dy, begin, strides}, beta != 0);
       });
-      begin += p.shape()[a] * strides[size_t(a)];
+      begin += p.shape[a] * strides[size_t(a)];
     }
   });
 }
@@ -191,8 +192,8 @@ Tensor cast(const Tensor& x, DType t) {
   if (x.dtype() == t) return x;
   Tensor y(x.shape(), t, x.device());
   copy(y, x);
-  return record({.op = "cast", .in = {x}, .out = y}, [x](const Tensor& dy, Pull& pull) {
-    pull(x, [&](const Tensor& dx, float beta) { beta == 0 ? copy(dx, dy) : axpy(dx, 1.f, dy); });
+  return record({.op = "cast", .in = {x}, .out = y}, [in = Value(x)](const Tensor& dy, Pull& pull) {
+    pull(in, [&](const Tensor& dx, float beta) { beta == 0 ? copy(dx, dy) : axpy(dx, 1.f, dy); });
   });
 }
 

@@ -55,11 +55,11 @@ void max_view(const Tensor& y, const Tensor& at, const Tensor& x, const View3& v
 Tensor max_link(const Tensor& x, const View3& v, const Shape& shape) {
   Tensor y(shape, x.dtype(), x.device()), at(shape, kI32, x.device());
   max_view(y, at, x, v);
-  return record({.op = "max", .in = {x}, .out = y}, [x, at, v](const Tensor& dy, Pull& pull) {
-    pull(x, [&](const Tensor& dx, float beta) {
-      visit_float(x.dtype(), [&](auto t) {
+  return record({.op = "max", .in = {x}, .out = y}, [in = Value(x), at, v](const Tensor& dy, Pull& pull) {
+    pull(in, [&](const Tensor& dx, float beta) {
+      visit_float(dx.dtype(), [&](auto t) {
         using X = decltype(t);
-        for_each(x.device(), x.size(),
+        for_each(dx.device(), dx.size(),
                  MaxColumnsBack<X>{dx.data<X>(), dy.data<X>(), at.data<int32_t>(), v, beta});
       });
     });

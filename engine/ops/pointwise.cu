@@ -14,10 +14,16 @@ namespace {
 
 HD float sigm(float x) { return 1.f / (1.f + expf(-x)); }
 
+// Whether a derivative of the table may read what has this name. A letter of a function's name counts, too.
+constexpr bool reads(std::string_view derivative, char name) {
+  return derivative.find(name) != std::string_view::npos;
+}
+
 // The rows as types. Most of them leave some parameters unused.
 namespace row {
 #define UNARY(name, onnx, fx, dfx)                                                         \
   struct name {                                                                            \
+    static constexpr bool kReadsX = reads(#dfx, 'x'), kReadsY = reads(#dfx, 'y');          \
     static constexpr const char* kName = #name;                                            \
     HD static float f([[maybe_unused]] float x) { return fx; }                             \
     HD static float df([[maybe_unused]] float x, [[maybe_unused]] float y) { return dfx; } \
@@ -25,6 +31,8 @@ namespace row {
 #define BINARY(name, onnx, fab, dfa, dfb)                                                                 \
   struct name {                                                                                           \
     static constexpr bool kUnitA = std::string_view(#dfa) == "1", kUnitB = std::string_view(#dfb) == "1"; \
+    static constexpr bool kReadsA = reads(#dfa #dfb, 'a'), kReadsB = reads(#dfa #dfb, 'b'),               \
+                          kReadsY = reads(#dfa #dfb, 'y');                                                \
     static constexpr const char* kName = #name;                                                           \
     HD static float f([[maybe_unused]] float a, [[maybe_unused]] float b) { return fab; }                 \
     HD static float da([[maybe_unused]] float a, [[maybe_unused]] float b, [[maybe_unused]] float y) {    \
@@ -57,6 +65,9 @@ struct UnaryBack {
   }
 };
 
+// In place of what a derivative does not read, its loop loads dy, which is as large and there anyway.
+const Tensor& kept_or(const Tensor& kept, const Tensor& dy) { return kept ? kept : dy; }
+
 template <class Op>
 Tensor unary(const Tensor& x) {
   Tensor y(x.shape(), x.dtype(), x.device());
@@ -64,12 +75,15 @@ Tensor unary(const Tensor& x) {
     using T = decltype(t);
     for_each(x.device(), x.size(), Unary<Op, T>{y.data<T>(), x.data<T>()});
   });
-  return record({.op = Op::kName, .in = {x}, .out = y}, [x, y](const Tensor& dy, Pull& pull) {
-    pull(x, [&](const Tensor& dx, float beta) {
-      visit_float(x.dtype(), [&](auto t) {
+  const Tensor kept_x = Op::kReadsX ? x : Tensor(), kept_y = Op::kReadsY ? y : Tensor();
+  const Operation op{.op = Op::kName, .in = {x}, .out = y};
+  return record(op, [in = Value(x), kept_x, kept_y](const Tensor& dy, Pull& pull) {
+    pull(in, [&](const Tensor& dx, float beta) {
+      visit_float(dx.dtype(), [&](auto t) {
         using T = decltype(t);
-        for_each(x.device(), x.size(),
-                 UnaryBack<Op, T>{dx.data<T>(), dy.data<T>(), x.data<T>(), y.data<T>(), beta != 0});
+        for_each(dx.device(), dx.size(),
+                 UnaryBack<Op, T>{dx.data<T>(), dy.data<T>(), kept_or(kept_x, dy).data<T>(),
+                                  kept_or(kept_y, dy).data<T>(), beta != 0});
       });
     });
   });
@@ -135,18 +149,20 @@ void visit_binary(DType type, const Walk<2>& walk, F&& f) {
 }
 
 struct Saved {
-  Tensor a, b, y;
+  Value a, b;
   Walk<2> walk;
+  Tensor kept_a, kept_b, kept_y;  // empty if neither derivative reads it
 };
 
 // d <- dy * (the op's derivative in a or b) + (add ? d : 0), at every element of the result.
 template <class Op, bool kWrtA>
 void derive(const Tensor& d, const Tensor& dy, const Saved& s, bool add) {
-  visit_binary(s.y.dtype(), s.walk, [&](auto t, auto step_a, auto step_b) {
+  visit_binary(dy.dtype(), s.walk, [&](auto t, auto step_a, auto step_b) {
     using T = decltype(t);
     for_each_row(d.device(), s.walk.rows, s.walk.cols,
                  BinaryBack<Op, kWrtA, T, step_a.value, step_b.value>{
-                     s.walk, d.data<T>(), dy.data<T>(), s.y.data<T>(), s.a.data<T>(), s.b.data<T>(), add});
+                     s.walk, d.data<T>(), dy.data<T>(), kept_or(s.kept_y, dy).data<T>(),
+                     kept_or(s.kept_a, dy).data<T>(), kept_or(s.kept_b, dy).data<T>(), add});
   });
 }
 
@@ -155,15 +171,14 @@ void derive(const Tensor& d, const Tensor& dy, const Saved& s, bool add) {
 template <class Op, bool kWrtA>
 void pull_operand(Pull& pull, const Tensor& dy, const Saved& s) {
   constexpr bool kUnit = kWrtA ? Op::kUnitA : Op::kUnitB;
-  const Tensor& operand = kWrtA ? s.a : s.b;
-  pull(operand, [&](const Tensor& d, float beta) {
-    const bool repeated = operand.size() != s.y.size();
+  pull(kWrtA ? s.a : s.b, [&](const Tensor& d, float beta) {
+    const bool repeated = d.size() != dy.size();
     if constexpr (kUnit) {
       if (repeated) return sum_to_shape(d, dy, beta);
       beta == 0 ? copy(d, dy) : axpy(d, 1.f, dy);
     } else {
       if (!repeated) return derive<Op, kWrtA>(d, dy, s, beta != 0);
-      const Tensor full(s.y.shape(), operand.dtype(), operand.device());
+      const Tensor full(dy.shape(), d.dtype(), d.device());
       derive<Op, kWrtA>(full, dy, s, false);
       sum_to_shape(d, full, beta);
     }
@@ -187,10 +202,12 @@ Tensor binary(const Tensor& a, const Tensor& b) {
     for_each_row(y.device(), walk.rows, walk.cols,
                  Binary<Op, T, step_a.value, step_b.value>{walk, y.data<T>(), a.data<T>(), b.data<T>()});
   });
+  const auto kept = [](bool reads, const Tensor& t) { return reads ? t : Tensor(); };
+  const Saved saved{a, b, walk, kept(Op::kReadsA, a), kept(Op::kReadsB, b), kept(Op::kReadsY, y)};
   const Operation op{.op = Op::kName, .in = {a, b}, .out = y};
-  return record(op, [s = Saved{a, b, y, walk}](const Tensor& dy, Pull& pull) {
-    const auto takes_dy = [&](const Tensor& t) {
-      return t.shape() == dy.shape() && t.dtype() == dy.dtype() && pull.wants(t);
+  return record(op, [s = saved](const Tensor& dy, Pull& pull) {
+    const auto takes_dy = [&](const Value& v) {
+      return v.shape == dy.shape() && v.dtype == dy.dtype() && pull.wants(v);
     };
     const bool give_a = Op::kUnitA && takes_dy(s.a), give_b = !give_a && Op::kUnitB && takes_dy(s.b);
     if (!give_a) pull_operand<Op, true>(pull, dy, s);

@@ -183,11 +183,12 @@ Tensor log_softmax(const Tensor& x) {
     using T = decltype(t);
     for_each_team(x.device(), m, x.size(), LogSoftmax<T>{y.data<T>(), x.data<T>(), n});
   });
-  return record({.op = "log_softmax", .in = {x}, .out = y}, [x, y, n, m](const Tensor& dy, Pull& pull) {
-    pull(x, [&](const Tensor& dx, float beta) {
-      visit_float(x.dtype(), [&](auto t) {
+  const Operation op{.op = "log_softmax", .in = {x}, .out = y};
+  return record(op, [in = Value(x), y, n, m](const Tensor& dy, Pull& pull) {
+    pull(in, [&](const Tensor& dx, float beta) {
+      visit_float(y.dtype(), [&](auto t) {
         using T = decltype(t);
-        for_each_team(x.device(), m, x.size(),
+        for_each_team(y.device(), m, y.size(),
                       LogSoftmaxBack<T>{dx.data<T>(), dy.data<T>(), y.data<T>(), n, beta != 0});
       });
     });

@@ -55,6 +55,25 @@ TEST_P(Ops, PoolsAndMeansKeepNoImages) {
   EXPECT_EQ(kept.by([](const Tensor& x) { global_avg_pool(x); }), 0);
 }
 
+TEST_P(Ops, WhatAGradientDoesNotReadIsNotKept) {
+  const Kept kept(GetParam());
+  const int64_t image = kept.image;
+  const Shape s = kept.leaf.shape();
+  EXPECT_EQ(kept.by([](const Tensor& x) { neg(x); }), 0);
+  EXPECT_EQ(kept.by([](const Tensor& x) { add(x, x); }), 0);
+  EXPECT_EQ(kept.by([](const Tensor& x) { reshape(x, {-1}); }), 0);
+  EXPECT_EQ(kept.by([](const Tensor& x) { transpose(x, {0, 3, 1, 2}); }), 0);
+  EXPECT_EQ(kept.by([](const Tensor& x) { pad(x, {{0, 0}, {0, 0}, {0, 0}, {8, 8}}); }), 0);
+  EXPECT_EQ(kept.by([](const Tensor& x) { concat({x, x}, 0); }), 0);
+  EXPECT_EQ(kept.by([](const Tensor& x) { cast(x, kF32); }), 0);
+  EXPECT_EQ(kept.by([](const Tensor& x) { dropout(x, 0.5f, draw(1)); }), 0);
+  EXPECT_EQ(kept.by([](const Tensor& x) { relu(x); }), image) << "its result";
+  EXPECT_EQ(kept.by([](const Tensor& x) { square(x); }), image) << "its argument";
+  EXPECT_EQ(kept.by([](const Tensor& x) { mul(x, x); }), image) << "its argument";
+  EXPECT_EQ(kept.by([&](const Tensor& x) { mul(x, Tensor::zeros(s, kBF16, kept.d)); }), 2 * image);
+  EXPECT_EQ(kept.by([](const Tensor& x) { log_softmax(x); }), image) << "its result";
+}
+
 TEST_P(Ops, ANormKeepsNoImageButItsInput) {
   const Kept kept(GetParam());
   const auto channels = [&](float v) {
