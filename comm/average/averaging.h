@@ -72,7 +72,7 @@ class AveragingRun {
 
   // Gossips until the goal is reached. False if the members are about to change before: then the next call is
   // due, with those whom the council has chosen. What the last call has used must live until `begun`. Throws
-  // Error if nobody is lost, and one does not answer. Without a council any loss is an error, and a member
+  // Error if a rank does not answer and none is lost. Without a council any loss is an error, and a member
   // that wishes to leave stops all.
   bool epoch(Communicator& members, Council*, const std::function<void()>& begun = {});
   // After the last epoch.

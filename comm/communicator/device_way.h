@@ -42,8 +42,8 @@ class DeviceWay : public std::enable_shared_from_this<DeviceWay> {
   DeviceGroup& group(Communicator&);
   Event queue_sum(Communicator&, const Tensor& x);  // its end
   void check_health() const;
-  void
-  abort() noexcept;  // after a failed wait: what is queued must end, or the device would never be free again
+  // After a failed wait: what is queued must end, or the device would never be free again.
+  void abort() noexcept;
   const DeviceOffer offer_;
   Stream stream_;
   bool forming_ = false;

@@ -10,7 +10,7 @@ namespace skein::comm {
 // Returns every rank's numbers to every rank, in rank order. All ranks give equally many.
 std::vector<std::vector<double>> gather_numbers(Communicator&, const std::vector<double>& mine);
 
-// The same while the ranks do something else: begun by all when it is made, which waits for nobody.
+// The same while the ranks do something else: all make one, which waits for no other rank.
 class Gathering {
  public:
   Gathering(Communicator&, const std::vector<double>& mine);

@@ -4,7 +4,7 @@
 
 namespace skein::comm {
 
-// In one epoch. Only the first outage counts, so that members which cannot agree for doubt come to an end.
+// In one epoch. Only the first outage counts, so that doubts cannot keep the members from ever agreeing.
 class Outage {
  public:
   // Again and again: whether the member hears a quorum of the epoch's members.
@@ -12,7 +12,7 @@ class Outage {
     if (!does) was_cut_off_ = true;
     if (does && was_cut_off_ && !over_) over_ = now;
   }
-  // Until `term` seconds after it heard a quorum again: who is still silent then is so of itself.
+  // Until `term` seconds after it heard a quorum again; a member that is still silent then has failed.
   bool casts_doubt(double now, double term) const { return was_cut_off_ && (!over_ || now - *over_ < term); }
 
  private:

@@ -26,8 +26,9 @@ struct ReceivedLetter {
 // Those that have come by any of the routes and have not been taken yet.
 std::vector<ReceivedLetter> take_letters(const Routes&);
 
-// By each route that leads to a letter's receiver. Who is reached by none gets nothing: a newcomer is told by
-// the member whom it has asked, unless it is connected already. A letter that finds no room is lost.
+// By each route that leads to a letter's receiver. A member that no route reaches gets nothing;
+// a newcomer is told by the member that it asked, unless it is connected already. A letter that finds no
+// room is lost.
 void send(const Routes&, const std::vector<Letter>&);
 
 }  // namespace skein::comm

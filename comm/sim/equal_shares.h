@@ -8,8 +8,8 @@
 
 namespace skein::comm::sim {
 
-// By a time of its own, which is what a flow has had that was here since the beginning: one that begins at h
-// and is to have a ends at h + a, whoever comes and goes meanwhile.
+// It counts in a time of its own: the amount that a flow would have had that was there from the beginning. A
+// flow of amount a that begins at h ends at h + a, whichever others begin and end meanwhile.
 class EqualShares {
  public:
   using Flow = uint64_t;

@@ -14,9 +14,9 @@ struct PacePlan {
   double slow = 1;          // kMarkov: a slow step takes so many times as long as one that is not,
   double enter = 0;         // with this probability a worker that is not slow is so in its next step,
   double leave = 1;         // and one that is slow is not any more
-  std::vector<double> trace =
-      {};  // kTrace: seconds of one step after the other, from which each worker reads at a
-           // place of its own, around and around
+  // kTrace: seconds of one step after the other; each worker begins at a place of its own, and at the end
+  // goes on with the first.
+  std::vector<double> trace = {};
 };
 
 // Of one worker, `speed` times as fast as the plan says. The n-th step takes the same in every run of a seed.

@@ -32,8 +32,8 @@ struct WorldOptions {
   int64_t room = int64_t(1) << 29;  // bytes on their way to, or in the mailbox of, a peer before send() waits
   double time_up = 30.0 * 24 * 60 * 60;  // seconds; if workers are still at work then, something is wrong
   bool keeps_log = true;
-  std::optional<SitePlan> site =
-      {};                 // where the workers are, in the order in which they are begun; none: anywhere
+  // Where the workers are, in the order in which they are begun; none: anywhere.
+  std::optional<SitePlan> site = {};
   double stands_for = 1;  // numbers on the network for which each f32 number of a vector is counted
   // Workers are fibers: hundreds of times as cheap to change between as threads, for code that keeps nothing
   // of one worker in thread_local variables while it waits; what computes with a tape does.

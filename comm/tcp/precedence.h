@@ -16,8 +16,8 @@ struct Passage {
 };
 
 // Whether each may move: not while an older round's does. Two that share a cable both arrive when the younger
-// one would have arrived anyway; and who needs the older one, and all who then wait for that worker, have
-// waited in vain. What is stopped, or has not moved for kPause, keeps nobody waiting.
+// one would have arrived anyway, and those that need the older one, with all that wait for them, would have
+// waited for nothing. A message that is stopped, or has not moved for kPause, holds up no other.
 inline constexpr Clock::duration kPause = std::chrono::milliseconds(20);
 std::vector<bool> may_move(const std::vector<Passage>&, Clock::time_point now);
 

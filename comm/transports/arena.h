@@ -16,7 +16,7 @@ int64_t arena_bytes(int64_t processes, int64_t memory);
 
 // A mapping of a whole arena, ours or a peer's; unmapped with the last reference. Core dumps leave it out:
 // they would make every page of it exist. In a process that is forked from this one it holds the same
-// numbers, and what is written there is seen by nobody else.
+// numbers, and no other process sees what is written there.
 struct Mapping {
   Mapping(const Fd& fd, int64_t bytes);
   ~Mapping();

@@ -139,7 +139,7 @@ void Center::turn(const Request& r, std::optional<Message> brought) {
   count();
 }
 
-// Such a worker goes on and its steps count, so nobody would look for the reason why it does not help.
+// Such a worker goes on and its steps count, so without a warning its user would not see what is wrong.
 void Center::say_late(int worker) {
   if (std::exchange(lost_.late_one_said, true)) return;
   const std::string line = text("warning: worker ", worker, " had the center for longer than the deadline, ",

@@ -14,7 +14,6 @@ class CenterHost {
   ~CenterHost() { close(); }
 
   // Opens the center for so many workers. Returns the words of its invitation or, if that fails, the reason.
-
   std::string open(const Options&, std::unique_ptr<comm::Communicator> twin, int workers,
                    const Center::Column&, int64_t kept);
   // Throws BadFile if these are not an invitation's words, but a reason.

@@ -24,8 +24,7 @@ void Flights::stepped(Worker& me) {
   if (!aloft_) sum_.show(me);
 }
 
-// ---- one gossip after the other
-// -----------------------------------------------------------------------------
+// ---- one gossip after the other ---------------------------------------------------------------------------
 
 void Flights::gossip(Worker& me) {
   if (log_->replaying()) {
@@ -132,8 +131,7 @@ void Flights::hurry(const Worker& me) {
     if (!here_.count({q, e.peer})) calls_.ask(me.comm, e.peer, q);
 }
 
-// ---- meetings
-// -----------------------------------------------------------------------------------------------
+// ---- meetings ---------------------------------------------------------------------------------------------
 
 void Flights::meet(Worker& me) {
   if (me.comm.size() == 1) return;

@@ -5,6 +5,7 @@
 #include "engine/vectors/vec.h"
 
 namespace skein::optim {
+
 void give(comm::Communicator& comm, const comm::Mix& p, comm::Tag tag, int64_t k, const Tensor& x, double w) {
   std::vector<comm::Share> shares;
   for (const comm::Edge& e : p.out) shares.push_back({e.peer, float(e.weight), e.weight * w});

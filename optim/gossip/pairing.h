@@ -57,7 +57,6 @@ class Pairing {
   };
 
   void stop();
-  void show(Worker&);
   void exchange();            // the active side's own thread
   void serve(comm::Message);  // the passive side's
   void serve_waiting();
