@@ -6,7 +6,7 @@
 #include "engine/cpu/norm_rows.h"
 #include "engine/cpu/past_caches.h"
 #include "engine/cpu/profile.h"
-#include "engine/ops/batch_norm.h"
+#include "engine/ops/norm_check.h"
 
 namespace skein::cpu {
 

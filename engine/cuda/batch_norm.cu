@@ -4,7 +4,7 @@
 
 #include "engine/cuda/batch_norm.h"
 #include "engine/cuda/norm_affine.h"
-#include "engine/ops/batch_norm.h"
+#include "engine/ops/norm_check.h"
 
 namespace skein::cuda {
 namespace {

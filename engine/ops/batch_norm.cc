@@ -1,6 +1,8 @@
 // Batch normalization with optional residual add and ReLU, around the backend's fused primitive.
 #include "engine/ops/batch_norm.h"
 
+#include "engine/ops/norm_check.h"
+
 namespace skein {
 
 void check_norm(const BatchNormArgs& a) {

@@ -7,8 +7,6 @@
 
 namespace skein {
 
-// Throws Error if shapes or types of the primitive's arguments do not fit together, or there are no elements.
-void check_norm(const BatchNormArgs&);
 // Throws Error unless all parameters and statistics are [C].
 void check_norm(const Shape& channels, const NormState&);
 
