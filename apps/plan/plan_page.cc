@@ -46,8 +46,8 @@ std::string table(const Plan& p) {
   for (const Forecast& f : p.forecasts)
     rows += fmt::format(
         "<tr><td>{}</td><td>{:.0f}</td><td>{:.0f} %</td><td>{}</td><td>{:.3g} "
-        "MB</td><td>{:.3g}</td><td>{}</td><td>{}</td>"
-        "<td><code>{}</code></td></tr>\n",
+        "MB</td><td>{:.3g}</td><td>{}</td><td>{}</td></tr>\n"
+        "<tr><td class=\"command\" colspan=\"8\"><code>{}</code></td></tr>\n",
         name_of(f.what), f.images_per_second, 100 * f.waiting,
         f.hidden ? fmt::format("{:.0f} %", 100 * *f.hidden) : "–", f.bytes_per_step / 1e6,
         hours_of_epoch(p, f), f.accuracy ? fmt::format("{:+.2f}", *f.accuracy) : "–", escape_html(f.limit),
@@ -55,7 +55,7 @@ std::string table(const Plan& p) {
   return "<section class=\"card "
          "wide\"><h2>Settings</h2><table><tr><th>setting</th><th>images/s</th><th>waiting</th>"
          "<th>hidden</th><th>sent / step</th><th>hours / epoch</th><th>accuracy</th><th>limited "
-         "by</th><th>command</th></tr>\n" +
+         "by</th></tr>\n" +
          rows +
          "</table><p class=\"note\">accuracy: points to allreduce after one epoch of resnet20 on "
          "Fashion-MNIST by 4 workers, "
@@ -91,7 +91,7 @@ std::string plan_page(const Plan& p) {
   const std::string style =
       ".tiles, .card { margin-bottom: 12px; } .wide { overflow-x: auto; } "
       "td, th { text-align: left; padding: 3px 12px 3px 0; white-space: nowrap; } "
-      "td:last-child { white-space: normal; min-width: 22em; }";
+      "td.command { white-space: normal; border-top: 0; padding-bottom: 10px; }";
   const std::string header = "<div class=\"sub\">" + escape_html(verdict(p)) + "</div>";
   return plain_page(title, style, header, body, "train_imagenet --plan");
 }
