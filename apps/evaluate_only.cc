@@ -9,6 +9,7 @@
 #include "apps/launch/interrupt.h"
 #include "apps/model/saved_model.h"
 #include "comm/communicator/world_of_one.h"
+#include "engine/words/json.h"
 
 namespace skein::apps {
 namespace {
@@ -19,7 +20,7 @@ void print_json(const Config& c, const Score& s, const Tally& t, const Setup& se
   j["loss"] = s.loss, j["images"] = s.images;
   j.update(to_json(t, setup.data.test->classes()));
   if (Json odd = setup.odd_files->to_json(); !odd.empty()) j["odd_files"] = std::move(odd);
-  fmt::print("{}\n", j.dump(-1, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", json_text(j));
 }
 
 }  // namespace

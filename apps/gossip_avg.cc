@@ -16,6 +16,7 @@
 #include "engine/device/processor.h"
 #include "engine/random.h"
 #include "engine/words/file.h"
+#include "engine/words/json.h"
 
 namespace skein::apps {
 namespace {
@@ -111,7 +112,7 @@ std::string provenance(const GossipFlags& f, const GossipStory& s, const Json& i
   if (f.algorithm == "allreduce") j.erase("topology");
   if (f.tolerance > 0) j["tolerance"] = f.tolerance;
   if (const double share = relative_tolerance(f, s.doubles); share > 0) j["relative_tolerance"] = share;
-  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(j);
 }
 
 comm::AveragingOptions averaging_options(const GossipFlags& f, const Tensor& x) {
@@ -189,7 +190,7 @@ int work(const GossipFlags& f, const Member& me, std::unique_ptr<Work>& kept) {
     if (!f.report.empty() && tells) write_file(f.report, gossip_page(f, s));
   });
   if (me.council) me.council->end_run({.step = s.result->rounds});
-  if (tells) say(stdout, f.json ? in_json(f, s).dump() + '\n' : in_words(f, s));
+  if (tells) say(stdout, f.json ? json_text(in_json(f, s)) + '\n' : in_words(f, s));
   return interrupted() ? kExitInterrupted : 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <sstream>
 
 #include "engine/words/file.h"
@@ -23,7 +24,10 @@ OrderLog::OrderLog(const Options& o, const std::string& name) {
   if (record.empty() && replay.empty()) return;
   replaying_ = !replay.empty();
   path_ = (replaying_ ? replay : record) + "." + name;
+  std::string title;
   if (!replaying_) {
+    if (std::ifstream there(path_); std::getline(there, title) && title != kTitle)
+      fail("this is no recording, and is not overwritten");
     file_ = std::fopen(path_.c_str(), "a+e");  // a resumed run keeps what it had
     if (!file_) fail(std::strerror(errno));
     std::fseek(file_, 0, SEEK_END);
@@ -31,7 +35,6 @@ OrderLog::OrderLog(const Options& o, const std::string& name) {
     return;
   }
   std::istringstream in(read_file(path_));
-  std::string title;
   if (!std::getline(in, title) || title != kTitle) fail("this is no recording");
   for (std::string word; in >> word;) {
     const auto v = number_in<int64_t>(word);

@@ -135,9 +135,8 @@ void write_manifest(const std::string& checkpoint, const Manifest& m) {
   if (!m.shares.empty()) j["shares"] = m.shares;
   for (size_t i = 0; i < m.files.size(); ++i)
     j["files"].push_back({{"name", m.files[i]}, {"blake2b", m.sums[i]}});
-  const auto replace = Json::error_handler_t::replace;
-  j["blake2b"] = sum_of(j.dump(-1, ' ', false, replace));
-  write_file(manifest_file(checkpoint), j.dump(2, ' ', false, replace) + '\n');
+  j["blake2b"] = sum_of(json_text(j));
+  write_file(manifest_file(checkpoint), json_text(j, 2) + '\n');
 }
 
 Manifest read_manifest(const std::string& checkpoint) {
@@ -147,7 +146,7 @@ Manifest read_manifest(const std::string& checkpoint) {
   if (!j.is_object() || !j.contains("blake2b")) throw damaged();
   const Json sum = j["blake2b"];
   j.erase("blake2b");
-  if (sum != sum_of(j.dump(-1, ' ', false, Json::error_handler_t::replace))) throw damaged();
+  if (sum != sum_of(json_text(j))) throw damaged();
   try {
     if (j.at("format") != kFormat)
       throw BadFile(

@@ -61,7 +61,7 @@ std::string to_text(const PoolTable& t) {
     j["tensors"][name] = {int(f.type), std::vector<uint64_t>(f.shape.begin(), f.shape.end()), f.hash};
   for (const auto& [name, v] : t.wholes) j["wholes"][name] = v;
   for (const auto& [name, v] : t.reals) j["reals"][name] = std::bit_cast<uint64_t>(v);
-  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(j);
 }
 
 PoolTable table_of(const std::string& said) {

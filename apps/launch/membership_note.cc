@@ -99,8 +99,8 @@ void write_membership(const fs::path& run, const MembershipNote& n) {
   CHECK(!n.doors.empty());
   json members = json::array();
   for (const DoorAddress& d : n.doors) members.push_back({{"hosts", d.hosts}, {"port", d.port}});
-  std::string words = text("{\"", kMark, "\": 1, \"epoch\": ", n.epoch,
-                           ", \"members\": ", members.dump(-1, ' ', false, json::error_handler_t::replace));
+  std::string words =
+      text("{\"", kMark, "\": 1, \"epoch\": ", n.epoch, ", \"members\": ", json_text(members));
   const comm::WipedAtEnd wiped{words};
   if (!n.decided_in.empty()) words += text(", \"", kRegisterField, "\": \"", n.decided_in, "\"");
   if (!n.key.empty()) {

@@ -9,6 +9,7 @@
 #include "apps/model/onnx_graph.h"
 #include "engine/tape.h"
 #include "engine/words/file.h"
+#include "engine/words/json.h"
 
 namespace skein::apps {
 namespace {
@@ -18,7 +19,7 @@ constexpr int64_t kBatch = 2;  // arbitrary: the graph does not depend on it
 std::map<std::string, std::string> metadata_of(const SavedModel& m) {
   std::map<std::string, std::string> all = to_metadata(m.preparation);
   all["model"] = m.model;
-  all["classes"] = nlohmann::json(m.classes).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  all["classes"] = json_text(nlohmann::json(m.classes));
   return all;
 }
 

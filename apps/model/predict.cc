@@ -20,6 +20,7 @@
 #include "data/loader.h"
 #include "engine/ops.h"
 #include "engine/tape.h"
+#include "engine/words/json.h"
 
 namespace skein::apps {
 namespace {
@@ -71,19 +72,18 @@ class Table {
   }
   void unreadable(const data::Unreadable& file) const {
     const std::string why = text("cannot be read: ", file.why);
-    if (json_) fmt::print("{}\n", dump({{"file", file.name}, {"error", why}}));
+    if (json_) fmt::print("{}\n", json_text(Json({{"file", file.name}, {"error", why}})));
     std::fflush(stdout);
     fmt::print(stderr, "train_imagenet: {}: {}\n", printable_name(file.name), why);
   }
 
  private:
-  static std::string dump(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
   void json(const std::string& file, const std::vector<Guess>& guesses) const {
     Json j = {{"file", file}, {"classes", Json::array()}};
     for (const Guess& g : guesses)
       j["classes"].push_back(
           {{"index", g.index}, {"name", classes_[size_t(g.index)]}, {"probability", g.probability}});
-    fmt::print("{}\n", dump(j));
+    fmt::print("{}\n", json_text(j));
   }
 
   const std::vector<std::string>& classes_;

@@ -157,7 +157,7 @@ std::string make_header(const TensorFile& file,
                           {"data_offsets", {at, at + t.bytes()}}};
     at += t.bytes();
   }
-  std::string json = root.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string json = json_text(root);
   json.resize((json.size() + 7) / 8 * 8, ' ');  // makes the data begin at a multiple of 8
   return json;
 }

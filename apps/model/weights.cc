@@ -108,9 +108,7 @@ Fit fit_file(const TensorFile& source, nn::Module& m) {
   return fit;
 }
 
-std::string as_json(const std::vector<std::string>& names) {
-  return nlohmann::json(names).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string as_json(const std::vector<std::string>& names) { return json_text(nlohmann::json(names)); }
 
 // A directory's name may be any bytes, but a file's metadata are UTF-8.
 std::vector<std::string> as_in_files(const std::vector<std::string>& names) {

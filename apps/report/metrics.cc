@@ -34,10 +34,6 @@ void put(Json& j, const std::optional<Scaling>& s) {
   if (s) j["loss_scale"] = s->scale, j["skipped_steps"] = s->skipped;
 }
 
-std::string dump(const Json& j, int indent = -1) {
-  return j.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
-
 // The lines of an earlier run that a resume at `step` continues, and the time they took.
 struct Kept {
   std::string lines;
@@ -74,7 +70,7 @@ MetricsLog::~MetricsLog() {
 }
 
 void MetricsLog::append(const Json& j) {
-  const std::string line = dump(j) + '\n';
+  const std::string line = json_text(j) + '\n';
   ssize_t n = 0;
   do n = ::write(fd_, line.data(), line.size());
   while (n < 0 && errno == EINTR);
@@ -235,7 +231,7 @@ Json Summary::to_json() const {
 }
 
 void write_summary(const std::string& dir, const Summary& s) {
-  write_file(dir + "/summary.json", dump(s.to_json(), 2) + '\n');
+  write_file(dir + "/summary.json", json_text(s.to_json(), 2) + '\n');
 }
 
 Json describe_environment() {

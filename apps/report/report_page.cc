@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base.h"
+#include "engine/words/json.h"
 
 namespace skein::apps {
 namespace {
@@ -41,8 +42,7 @@ std::string escape_html(std::string s) {
 std::string render_page(const std::string& title, const std::string& subtitle,
                         const std::vector<const char*>& scripts, const Json& data) {
   // Only '<' could end the script element. JSON has it only inside strings, where the escape means the same.
-  const std::string json =
-      replaced(data.dump(-1, ' ', false, Json::error_handler_t::replace), "<", "\\u003c");
+  const std::string json = replaced(json_text(data), "<", "\\u003c");
   const auto value_of = [&](const std::string& mark) -> std::string {
     if (mark == "TITLE") return escape_html(title);
     if (mark == "SUBTITLE") return escape_html(subtitle);

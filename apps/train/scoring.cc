@@ -11,6 +11,7 @@
 #include "apps/train/over_workers.h"
 #include "apps/train/saving.h"
 #include "engine/words/file.h"
+#include "engine/words/json.h"
 
 namespace skein::apps {
 
@@ -136,8 +137,7 @@ void Scoring::leave_evaluation() {
     Json j = {{"step", step_}, {"top1", score_->top1}, {"loss", score_->loss}, {"images", score_->images}};
     j.update(to_json(tally(all, test.classes().size()), test.classes()));
     j["mistakes"] = show_mistakes(boldest_mistakes(all, kMistakes), test);
-    write_file((fs::path(run_.directory) / "evaluation.json").string(),
-               j.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n');
+    write_file((fs::path(run_.directory) / "evaluation.json").string(), json_text(j) + '\n');
   });
 }
 

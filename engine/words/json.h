@@ -1,4 +1,4 @@
-// Parses JSON from outside.
+// JSON from outside and for outside.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,11 +14,17 @@ J parse_json(const std::string& text) {
   return J::parse(text, nullptr, false);
 }
 
+// In one line, or indented by so many spaces. U+FFFD stands for what is no UTF-8, as in a file's name.
+template <class J>
+std::string json_text(const J& j, int indent = -1) {
+  return j.dump(indent, ' ', false, J::error_handler_t::replace);
+}
+
 // A value for a message, shortened.
 template <class J>
 std::string brief(const J& j) {
   constexpr size_t kMost = 60;
-  const std::string all = j.dump(-1, ' ', false, J::error_handler_t::replace);
+  const std::string all = json_text(j);
   return all.size() <= kMost ? all : all.substr(0, kMost) + "...";
 }
 

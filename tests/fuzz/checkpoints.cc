@@ -23,10 +23,9 @@ std::string sum_of(const std::string& bytes) {
 std::string with_sum(const std::string& manifest) {
   apps::Json j = parse_json<apps::Json>(manifest);
   if (!j.is_object()) return manifest;
-  const auto replace = apps::Json::error_handler_t::replace;
   j.erase("blake2b");
-  j["blake2b"] = sum_of(j.dump(-1, ' ', false, replace));
-  return j.dump(-1, ' ', false, replace);
+  j["blake2b"] = sum_of(json_text(j));
+  return json_text(j);
 }
 
 std::string run_of(const char* name) {

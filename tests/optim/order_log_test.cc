@@ -103,8 +103,10 @@ TEST_F(OrderLogs, APositionIsAsFarAsTheFileHasCome) {
 
 TEST_F(OrderLogs, RefusesWhatIsNoRecording) {
   EXPECT_THROW(OrderLog(option("replay", path()), "0"), BadFile);
-  testing::spill(path() + ".0", "something else\n");
+  testing::spill(path() + ".0", "something else\nof many hours\n");
   EXPECT_THROW(OrderLog(option("replay", path()), "0"), BadFile);
+  EXPECT_THROW(OrderLog(option("record", path()), "0"), BadFile);
+  EXPECT_EQ(testing::slurp(path() + ".0"), "something else\nof many hours\n");
   testing::spill(path() + ".0", "skein order of arrivals 1\n1\ntwo\n");
   EXPECT_THROW(OrderLog(option("replay", path()), "0"), BadFile);
   EXPECT_THROW(OrderLog(option("record", "/no/such/folder/x"), "0"), BadFile);
