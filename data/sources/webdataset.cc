@@ -115,7 +115,8 @@ std::vector<std::string> class_names(const std::string& first_shard, int64_t cla
   for (const fs::path& p : {beside / "classes.txt", beside / "../classes.txt"}) {
     std::istringstream file(is_file(p) ? read_file(p, kMostNames) : "");
     for (std::string line; std::getline(file, line);) {
-      if (line.ends_with('\r')) line.pop_back();  // written on Windows
+      if (line.ends_with('\r')) line.pop_back();  // written on Windows, as is a byte order mark
+      if (names.empty() && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
       names.push_back(line);
     }
     while (!names.empty() && names.back().empty()) names.pop_back();

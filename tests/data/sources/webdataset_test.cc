@@ -62,7 +62,9 @@ TEST(WebDataset, ABlankLineShiftsNoNames) {
     write(blank);
     expect_says(error(d.path()), {"classes.txt:2: is blank", "the name of class 1"});
   }
-  for (const std::string ends : {"cat\ndog\neel", "cat\ndog\neel\n", "cat\ndog\neel\n\n\r\n"}) {
+  for (const std::string ends : {"cat\ndog\neel", "cat\ndog\neel\n", "cat\ndog\neel\n\n\r\n",
+                                 "\xEF\xBB\xBF"
+                                 "cat\r\ndog\r\neel"}) {
     write(ends);
     EXPECT_EQ(open_data("webdataset:" + d.path(), 0).train->classes(),
               (std::vector<std::string>{"cat", "dog", "eel"}));
