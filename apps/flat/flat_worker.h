@@ -34,9 +34,9 @@ class FlatWorker {
   const std::optional<Quadratic> quadratic_;  // none: a ghost's gradients are zero
   VectorWorker worker_;
   Costs costs_;
-  const std::vector<FlatPart> slices_;  // of backward, for an algorithm that takes them
-  const std::vector<FlatPart>
-      parts_;  // of it, after which messages move on; each slice ends with one, or one is all
+  // Of backward: what is handed out to an algorithm that takes slices, and after what messages move on, each
+  // tensor or, in worlds whose collectives are no messages, all at once.
+  const std::vector<FlatPart> slices_, parts_;
   int64_t k_ = 0;
 };
 
