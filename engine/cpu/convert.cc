@@ -10,7 +10,18 @@ namespace skein::cpu {
 
 namespace {
 constexpr int64_t kParallel = 1 << 15;
+
+// Calls f(first, its address, count) for pieces of t.
+template <class F>
+void in_pieces(const Tensor& t, const F& f) {
+  constexpr int64_t kPiece = 1 << 14;
+  char* const at = static_cast<char*>(t.raw());
+#pragma omp parallel for schedule(static) if (t.size() > kParallel)
+  for (int64_t i = 0; i < t.size(); i += kPiece)
+    f(i, at + i * size_of(t.dtype()), std::min(kPiece, t.size() - i));
 }
+
+}  // namespace
 
 void widen(float* y, const Tensor& t) {
   const int64_t n = t.size(), whole = n - n % 8;
@@ -22,16 +33,7 @@ void widen(float* y, const Tensor& t) {
   });
 }
 
-void narrow(const Tensor& t, const float* x) {
-  const int64_t n = t.size(), whole = n - n % 8;
-  visit_float(t.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    T* y = t.data<T>();
-#pragma omp parallel for schedule(static) if (n > kParallel)
-    for (int64_t i = 0; i < whole; i += 8) store8(y + i, load8(x + i));
-    for (int64_t i = whole; i < n; ++i) y[i] = T(x[i]);
-  });
-}
+void narrow(const Tensor& t, const float* x) { blend(t, x, 0); }
 
 Tensor as_f32(const Tensor& t) {
   if (t.dtype() == kF32) return t;
@@ -65,24 +67,24 @@ void relu(const Tensor& t) {
 
 void add_scaled(const Tensor& t, const Tensor& x, float beta) {
   CHECK(t.dtype() == x.dtype() && t.size() == x.size(), t.dtype(), x.dtype(), t.size(), x.size());
-  constexpr int64_t kPiece = 1 << 14;
   const auto run = kernels().blend[element(t.dtype())];
-  const auto at = [](const Tensor& a, int64_t i) {
-    return static_cast<char*>(a.raw()) + i * size_of(a.dtype());
-  };
-  const int64_t n = t.size();
-#pragma omp parallel for schedule(static) if (n > kParallel)
-  for (int64_t i = 0; i < n; i += kPiece) run(at(t, i), at(x, i), beta, std::min(kPiece, n - i));
+  in_pieces(t, [&](int64_t i, void* y, int64_t n) {
+    run(y, static_cast<const char*>(x.raw()) + i * size_of(x.dtype()), beta, n);
+  });
 }
 
 void blend(const Tensor& t, const float* values, float beta) {
-  const int64_t n = t.size();
-  visit_float(t.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    T* y = t.data<T>();
-    if (beta == 0) return narrow(t, values);  // y may hold anything, NaN too
-#pragma omp parallel for simd schedule(static) if (n > kParallel)
-    for (int64_t i = 0; i < n; ++i) y[i] = T(values[i] + beta * float(y[i]));
+  const auto finish = kernels().finish[element(t.dtype())];
+  in_pieces(t, [&](int64_t i, void* y, int64_t n) {
+    finish({.out = &y,
+            .sums = values + i,
+            .bias = nullptr,
+            .rows = 1,
+            .sums_step = 0,
+            .from = 0,
+            .width = n,
+            .beta = beta,
+            .relu = false});
   });
 }
 

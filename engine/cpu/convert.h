@@ -1,4 +1,5 @@
-// Conversions between the 16-bit floats and f32 in bulk, sums and a ReLU in place, and scratch memory.
+// Conversions between the 16-bit floats and f32 in bulk, sums and a ReLU in place, and scratch memory. What
+// is rounded to bf16 is 0 below 2^-126 where the processor rounds it.
 #pragma once
 #include "engine/tensor.h"
 

@@ -73,6 +73,31 @@ template <class V>
   return x;
 }
 
+// Bytes as words, and words below 256 as bytes; g++ 12 would take them one by one.
+template <class V>
+[[gnu::always_inline]] inline WordsOf<V> load_bytes_of(const uint8_t* p) {
+#ifdef __x86_64__
+  if constexpr (kWidth<V> == 8)
+    return WordsOf<V>(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+  if constexpr (kWidth<V> == 16) return WordsOf<V>(_mm512_maskz_cvtepu8_epi32(kAll, load_bits<__m128i>(p)));
+#endif
+  return __builtin_convertvector(load_bits<BytesOf<V>>(p), WordsOf<V>);
+}
+template <class V>
+[[gnu::always_inline]] inline void store_bytes_of(uint8_t* p, WordsOf<V> x) {
+#ifdef __x86_64__
+  if constexpr (kWidth<V> == 8) {
+    const __m256i all = __m256i(x);
+    const __m128i halves = _mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+    return _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(halves, halves));
+  }
+  if constexpr (kWidth<V> == 16)
+    return _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_maskz_cvtepi32_epi8(kAll, __m512i(x)));
+#endif
+  const BytesOf<V> bytes = __builtin_convertvector(x, BytesOf<V>);
+  __builtin_memcpy(p, &bytes, sizeof bytes);
+}
+
 // How a vector lies in memory as T, rounded as T(float) rounds.
 template <class T, class V>
 [[gnu::always_inline]] inline auto as(V x) {

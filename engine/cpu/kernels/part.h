@@ -21,13 +21,8 @@ struct Whole {
     past_caches ? stream(p, v) : store(p, v);
   }
   WordsOf<V> get_bits(const bf16* p) const { return load_bits_of<V>(p); }
-  WordsOf<V> get_bytes(const uint8_t* p) const {
-    return __builtin_convertvector(load_bits<BytesOf<V>>(p), WordsOf<V>);
-  }
-  void put_bytes(uint8_t* p, WordsOf<V> v) const {
-    const BytesOf<V> b = __builtin_convertvector(v, BytesOf<V>);
-    __builtin_memcpy(p, &b, sizeof b);
-  }
+  WordsOf<V> get_bytes(const uint8_t* p) const { return load_bytes_of<V>(p); }
+  void put_bytes(uint8_t* p, WordsOf<V> v) const { store_bytes_of<V>(p, v); }
 };
 template <class V>
 struct Part {
@@ -46,6 +41,12 @@ struct Part {
     put(p, v);
   }
   WordsOf<V> get_bits(const bf16* p) const {
+#ifdef __x86_64__
+    if constexpr (kWidth<V> == 16) {
+      const unsigned short mask = static_cast<unsigned short>((1 << n) - 1);
+      return WordsOf<V>(_mm512_maskz_cvtepu16_epi32(mask, _mm256_maskz_loadu_epi16(mask, p)));
+    }
+#endif
     WordsOf<V> v{};
     for (int64_t i = 0; i < n; ++i) v[i] = p[i].bits;
     return v;

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "engine/cpu/simd.h"
+#include "engine/device/processor.h"
 
 namespace skein {
 namespace {
@@ -22,13 +24,15 @@ TEST(Convert, RoundsAsTheScalarDoes) {
   while (x.size() % 8 != 3) x.push_back(1.f + float(x.size()) / 3.f);
   const int64_t n = int64_t(x.size());
   for (DType t : {kF16, kBF16}) {
+    const bool flushes = t == kBF16 && chosen_isa() >= Isa::kAvx512Bf16;  // the processor rounds
     const Tensor y({n}, t);
     cpu::narrow(y, x.data());
     std::vector<float> back(x.size());
     cpu::widen(back.data(), y);
     for (size_t i = 0; i < x.size(); ++i) {
       const float wanted = t == kF16 ? float(f16(x[i])) : float(bf16(x[i]));
-      ASSERT_TRUE(std::memcmp(&back[i], &wanted, 4) == 0) << t << ' ' << x[i] << ' ' << back[i];
+      const bool zero = flushes && std::abs(x[i]) < 0x1p-126f && back[i] == 0;
+      ASSERT_TRUE(zero || std::memcmp(&back[i], &wanted, 4) == 0) << t << ' ' << x[i] << ' ' << back[i];
     }
   }
 }
