@@ -226,13 +226,14 @@ struct WinogradKernels {
   void (*gather)(const WinogradPlanes& from, int64_t n, float* to);
 };
 
-// Packs pixels into slots of cells: to[g * group + w * slot + i] = element first[g] + i of pixel a[w] and, in
-// pairs, of b[w]; 0 beyond the last channel.
+// Packs pixels into slots of cells: to[g * group + w * slot + i] = element first[g] + i of pixel a[w * step]
+// and, in pairs, of b[w * step]; 0 beyond the last channel.
 struct PackRow {
   Cell* to;
   int64_t group, slot, groups, columns, channels;
   const int64_t* first;
   const void *const *a, *const *b;
+  int64_t step = 1;
 };
 
 struct Kernels {

@@ -65,34 +65,30 @@ template <class V, class Io>
   return io.get_bits(&b->value) << 16 | io.get_bits(&a->value);
 }
 
-// One vector of `n` pixels, the first of which is `column`, from channel `from` on.
-template <class V, class T, class Io>
-[[gnu::always_inline]] inline void pack_vectors(const PackRow& p, int64_t column, int64_t n, int64_t from,
-                                                Cell* to, const Io& io) {
-  const void *const *a = p.a + column, *const *b = (p.b ? p.b : p.a) + column;
-  const int64_t slot = p.slot;
-  for (const void* const* end = a + n; a < end; ++a, ++b, to += slot) {
-    const WordsOf<V> v = cells_of<V>(static_cast<const T*>(*a) + from, static_cast<const T*>(*b) + from, io);
-    __builtin_memcpy(to, &v, sizeof v);
-  }
-}
-
-// Some pixels at a time, so that what was fetched of them is used before the next ones take its place.
+// Pixel by pixel, as they lie in memory; those some pixels further are fetched, which processors do not
+// foresee if a group is a part of a pixel.
 template <class V, class T>
 void pack_cells(const PackRow& p) {
-  constexpr int64_t W = kWidth<V>, kAtOnce = 32;
-  for (int64_t column = 0; column < p.columns; column += kAtOnce) {
-    const int64_t n = std::min(kAtOnce, p.columns - column);
+  constexpr int64_t W = kWidth<V>, kAhead = 16, kLine = 64 / int64_t(sizeof(T));
+  const auto of = [&p](const void* const* at, int64_t w) { return static_cast<const T*>(at[w * p.step]); };
+  for (int64_t w = 0; w < p.columns; ++w) {
+    const void* const* const others = p.b ? p.b : p.a;
+    const int64_t next = std::min(w + kAhead, p.columns - 1);
+    const T *a = of(p.a, w), *b = of(others, w), *next_a = of(p.a, next), *next_b = of(others, next);
     for (int64_t g = 0; g < p.groups; ++g)
       for (int64_t i = 0; i < p.slot; i += W) {
         const int64_t from = p.first[g] + i, left = p.channels - from;
-        Cell* to = p.to + g * p.group + column * p.slot + i;
+        const auto put = [&](auto io) {
+          const WordsOf<V> v = cells_of<V>(a + from, b + from, io);
+          __builtin_memcpy(p.to + g * p.group + w * p.slot + i, &v, sizeof v);
+        };
+        if (i % kLine == 0) __builtin_prefetch(next_a + from), __builtin_prefetch(next_b + from);
         if (left >= W)
-          pack_vectors<V, T>(p, column, n, from, to, Whole<V>());
+          put(Whole<V>());
         else if (left > 0)
-          pack_vectors<V, T>(p, column, n, from, to, Part<V>{left});
+          put(Part<V>{left});
         else
-          for (int64_t w = 0; w < n; ++w) std::fill_n(to + w * p.slot, W, 0);
+          std::fill_n(p.to + g * p.group + w * p.slot + i, W, 0);
       }
   }
 }
