@@ -4,6 +4,7 @@
 
 namespace skein::cpu {
 
-void amx_backward_weights(const ConvArgs&);  // where amx_fits() (engine/cpu/cells.h)
+bool amx_fits_weights(const ConvArgs&);
+void amx_backward_weights(const ConvArgs&);  // where it fits
 
 }  // namespace skein::cpu

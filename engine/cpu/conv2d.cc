@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/cpu/amx_weights.h"
 #include "engine/cpu/cells.h"
 #include "engine/cpu/depthwise_conv.h"
 #include "engine/cpu/direct_conv.h"
@@ -46,8 +47,8 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //   bf16, AMX    oneDNN's forward wins by 1.05 to 1.8, but for 1x1 of a million weights. So does its data
 //                gradient, by 1.05 to 3, below 256 thousand weights; or below 16 thousand, where it adds to
 //                what is there or windows are two pixels apart: there ours wins by 1.05 to 2.6. Its weight
-//                gradient wins by 1.05 to 2.7 in 3x3 of images of 16 pixels and more; ours in all others, by
-//                1.05 to 6
+//                gradient wins by 1.2 to 1.7 below 32 channels in windows at every pixel; ours in all
+//                others, by 1.05 to 6
 //   bf16 in f32  with AVX-512, where the processor does not multiply it, or slowly: ours wins by 1.05 to 1.5
 //                below 256 thousand weights, and in weight gradients up to 1024 channels
 //   3x3 in f32   Winograd wins by 1.2 to 3.5 from 16 channels on; with AVX-512 from 32 in gradients, and in
@@ -65,9 +66,12 @@ enum class Pass { kForward, kData, kWeights };
 Way way_with_amx(const ConvArgs& c, Pass pass, bool pointwise) {
   constexpr int64_t kFew = 1 << 14, kMany = 1 << 18, kMost = 1 << 20;  // weights
   const bool strided = c.geometry.stride > 1;
+  if (pass == Pass::kWeights) {
+    const bool ours = pointwise || strided || std::min(c.w.dim(3), c.w.dim(0)) >= 32;
+    return ours && amx_fits_weights(c) ? Way::kDirect : Way::kOneDnn;
+  }
   const bool ours = pass == Pass::kForward ? pointwise && c.w.size() >= kMost
-                    : pass == Pass::kData  ? c.w.size() >= (strided || c.beta != 0 ? kFew : kMany)
-                                           : pointwise || strided || c.y.dim(1) < 16;
+                                           : c.w.size() >= (strided || c.beta != 0 ? kFew : kMany);
   return ours && amx_fits(c) ? Way::kDirect : Way::kOneDnn;
 }
 

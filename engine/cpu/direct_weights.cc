@@ -260,7 +260,7 @@ void gather(const ConvArgs& c, const Plan& plan, const PrivateSums& sums) {
 }  // namespace
 
 void direct_backward_weights(const ConvArgs& c) {
-  if (amx_fits(c)) return amx_backward_weights(c);
+  if (amx_fits_weights(c)) return amx_backward_weights(c);
   const Plan plan = plan_of(c);
   const int64_t N = c.y.dim(0), P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3);
   const int64_t seen = std::min<int64_t>(c.geometry.stride, c.w.dim(1));

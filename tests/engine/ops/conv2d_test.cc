@@ -75,6 +75,15 @@ const std::vector<ConvCase> kCases =
                       {1, 10, 9, 48, 48, 3, 3, {1, 2, 2, 6}},
                       {2, 6, 5, 96, 96, 1, 1, {2, 0, 1, 2}},
                       {1, 16, 30, 16, 16, 3, 2, {3, 2, 1, 4}},
+                      // Few channels, and outputs a multiple of 16: AMX takes a window's row for a pixel in
+                      // weight gradients. Windows leave the image at one side, at both, or at none.
+                      {3, 21, 19, 3, 16, 7, 7, {2, 3, 1, 1}},
+                      {2, 9, 4, 5, 32, 3, 3, {1, 1, 1, 1}},
+                      {1, 6, 3, 3, 16, 3, 5, {1, 2, 1, 1}},
+                      {5, 8, 8, 16, 48, 3, 3, {1, 1, 1, 1}},
+                      {2, 13, 11, 8, 16, 5, 5, {3, 0, 1, 1}},
+                      {4, 5, 5, 12, 16, 3, 3, {1, 2, 1, 1}},
+                      {1, 50, 47, 4, 16, 3, 3, {1, 1, 1, 1}},
                       // Both numbers of channels are multiples of 16, as AMX wants them.
                       {3, 9, 11, 48, 80, 3, 3, {2, 1, 1, 1}},
                       {1, 17, 19, 32, 48, 3, 3, {1, 1, 1, 1}},
