@@ -56,7 +56,9 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //                thread 36 sums for 9 weights cost more than they save
 //   f32 with AVX-512: our weight gradient reads images in place where oneDNN copies them, and wins by 1.05 to
 //                2 from 64 channels on, in 1x1 up to 256; so do our other passes of 1x1 with 8 to 64 thousand
-//                weights, by 1 to 1.5. On Intel's processors oneDNN wins in all 1x1, by 1 to 1.4
+//                weights, by 1 to 1.5. On Intel's processors oneDNN wins in 1x1, by 1 to 1.4, but for data
+//                gradients of half a million weights, which it brings into its order: there ours, by 1.1 to
+//                1.7
 //   AVX-512      oneDNN keeps the rest
 //   1x1 forward  with AVX2, oneDNN's is 10 % faster than ours in f32; in bf16 it would need a copy of the
 //                image in f32
@@ -101,7 +103,9 @@ Way way_with_avx512(const ConvArgs& c, Pass pass, bool pointwise) {
     const bool ours = pass == Pass::kWeights ? most <= 1024 : c.w.size() < 1 << 18;
     return ours ? Way::kDirect : Way::kOneDnn;
   }
-  if (c.x.dtype() != kF32 || (pointwise && this_processor().of_intel)) return Way::kOneDnn;
+  if (c.x.dtype() != kF32) return Way::kOneDnn;
+  if (pointwise && this_processor().of_intel)
+    return pass == Pass::kData && c.w.size() >= 1 << 19 ? Way::kDirect : Way::kOneDnn;
   if (pass == Pass::kWeights)
     return least >= 64 && (least <= 256 || !pointwise) ? Way::kDirect : Way::kOneDnn;
   constexpr int64_t kFew = 1 << 13, kMany = 1 << 16;  // weights
