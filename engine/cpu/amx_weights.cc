@@ -78,8 +78,8 @@ Line line_of(const ConvArgs& c, int64_t images, int64_t first, int64_t last) {
   return l;
 }
 
-// Pixels of a line, one after the other.
-struct Places {
+// Addresses of a line's pixels, one after the other.
+struct Addresses {
   std::vector<const void*> at;
   void add(const void* first, int64_t step, int64_t count) {  // step: bytes
     const size_t n = at.size();
@@ -92,9 +92,9 @@ struct Places {
 
 // What a thread keeps from call to call.
 struct Memory {
-  Places dy;
-  std::vector<Places> x;    // by phase
-  std::vector<bf16> edges;  // rows of windows that leave the image, in part zeros
+  Addresses dy;
+  std::vector<Addresses> x;  // by phase
+  std::vector<bf16> edges;   // rows of windows that leave the image, in part zeros
   std::vector<Cell> dy_cells, x_cells, turned;
   std::vector<int64_t> first;  // channels of groups
 };
@@ -150,7 +150,7 @@ class AmxBlock {
 
   void list_dy() {
     const int64_t P = c_.y.dim(1), Q = c_.y.dim(2), O = c_.y.dim(3);
-    Places& to = memory_.dy;
+    Addresses& to = memory_.dy;
     to.at.clear();
     to.add(zeros_, 0, kFront);
     for (int64_t n = 0; n < line_.images; ++n)
@@ -162,10 +162,10 @@ class AmxBlock {
     to.fill(2 * dy_step(), zeros_);
   }
 
-  void list_x(const Phase& phase, Places& to) const {
+  void list_x(const Phase& phase, Addresses& to) const {
     const auto& g = c_.geometry;
     const int64_t H = c_.x.dim(1), W = c_.x.dim(2), C = c_.x.dim(3), width = seen_.channels / C;
-    const int64_t left = phase.column - g.padding;  // where the first window begins
+    const int64_t left = phase.column - g.padding;  // the column of the first pixel
     const int64_t first = std::clamp<int64_t>(-floor_div(left, g.stride), 0, line_.pitch),
                   last = std::clamp(floor_div(W - width - left, g.stride) + 1, first, line_.pitch);
     to.at.clear();
@@ -184,7 +184,7 @@ class AmxBlock {
     to.fill(2 * line_.cells, zeros_);
   }
 
-  // A pixel that leaves the row of the image which begins at element `row`.
+  // A pixel from column w on that leaves the row of the image which begins at element `row`.
   const void* edge(int64_t row, int64_t w) const {
     const int64_t W = c_.x.dim(2), C = c_.x.dim(3), right = w + seen_.channels / C;
     if (right <= 0 || w >= W) return zeros_;
@@ -198,7 +198,7 @@ class AmxBlock {
   }
 
   // Groups of channels of the pixels, [group][pair][channel]: `step` cells from one to the next.
-  void pack(const Places& from, int64_t group, int64_t groups, int64_t channels, Cell* to, int64_t step) {
+  void pack(const Addresses& from, int64_t group, int64_t groups, int64_t channels, Cell* to, int64_t step) {
     memory_.first.clear();
     for (int64_t i = group; i < group + groups; ++i) memory_.first.push_back(i * kChannels);
     kernels().pack_pairs({.to = to,
@@ -267,7 +267,7 @@ int64_t pixels_at_once(const ConvArgs& c) {
 }  // namespace
 
 bool amx_fits_weights(const ConvArgs& c) {
-  constexpr int64_t kMost = 4 * kSide;  // channels of a merged pixel
+  constexpr int64_t kMost = 4 * kSide;  // of a merged pixel, of an image whose channels fill no register
   if (!amx_kernels() || c.x.dtype() != kBF16 || c.geometry.groups != 1 || c.y.dim(3) % kSide) return false;
   return c.x.dim(3) % kSide == 0 || (merges(c) && seen_of(c).channels <= kMost);
 }

@@ -47,8 +47,8 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //   bf16, AMX    oneDNN's forward wins by 1.05 to 1.8, but for 1x1 of a million weights. So does its data
 //                gradient, by 1.05 to 3, below 256 thousand weights; or below 16 thousand, where it adds to
 //                what is there or windows are two pixels apart: there ours wins by 1.05 to 2.6. Its weight
-//                gradient wins by 1.2 to 1.7 below 32 channels in windows at every pixel; ours in all
-//                others, by 1.05 to 6
+//                gradient wins by 1.2 to 1.7 in windows at every pixel where channels or outputs are fewer
+//                than 32; ours in all others, by 1.05 to 6
 //   bf16 in f32  with AVX-512, where the processor does not multiply it, or slowly: ours wins by 1.05 to 1.5
 //                below 256 thousand weights, and in weight gradients up to 1024 channels
 //   3x3 in f32   Winograd wins by 1.2 to 3.5 from 16 channels on; with AVX-512 from 32 in gradients, and in

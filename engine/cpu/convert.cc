@@ -14,7 +14,8 @@ constexpr int64_t kParallel = 1 << 15;
 // Calls f(first, its address, count) for pieces of t.
 template <class F>
 void in_pieces(const Tensor& t, const F& f) {
-  constexpr int64_t kPiece = 1 << 14;
+  constexpr int64_t kPiece = 1 << 12;
+  CHECK(is_float(t.dtype()), t.dtype());
   char* const at = static_cast<char*>(t.raw());
 #pragma omp parallel for schedule(static) if (t.size() > kParallel)
   for (int64_t i = 0; i < t.size(); i += kPiece)

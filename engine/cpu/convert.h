@@ -1,5 +1,5 @@
 // Conversions between the 16-bit floats and f32 in bulk, sums and a ReLU in place, and scratch memory. What
-// is rounded to bf16 is 0 below 2^-126 where the processor rounds it.
+// is rounded to bf16 may become 0 below 2^-126 where the processor rounds it.
 #pragma once
 #include "engine/tensor.h"
 
@@ -16,7 +16,8 @@ void narrow(const Tensor& y, const float* x);
 Tensor as_f32(const Tensor& t);
 // t itself if it is bf16, else a rounded copy.
 Tensor as_bf16(const Tensor& t);
-// t <- values + beta t, for t of a floating type and values f32 of the same size.
+// t <- values + beta t, for t of a floating type and values f32 of the same size. If beta is 0, t may hold
+// anything, NaN too.
 void blend(const Tensor& t, const float* values, float beta);
 void relu(const Tensor& t);  // t <- max(0, t), of a floating type; a NaN stays one
 // t <- x + beta t, both of one floating type and size.

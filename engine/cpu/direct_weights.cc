@@ -170,7 +170,7 @@ bool is_pointwise(const ConvArgs& c) { return c.w.dim(1) == 1 && c.w.dim(2) == 1
 
 // Cells of one f32 are what images of f32 are made of, so windows of one pixel and full panels need no copy.
 // Of pixels with more channels the panels would lie so far apart that they share places in a cache; with AVX2
-// alone, where caches are smaller, copies win on the whole.
+// alone, where caches are smaller, copies win on the whole, and so they do where a panel of dy is held.
 bool in_place(const ConvArgs& c, const Plan& plan) {
   constexpr int64_t kMost = 512;
   if (!plan.by_group || std::max(c.x.dim(3), c.y.dim(3)) > kMost) return false;

@@ -1,7 +1,7 @@
-// Batch norm's passes over rows of channels. Passes that only read take four rows at a time, which share what
-// is loaded of their channels' constants and sums; the sums still take their rows in order. Passes that write
-// take one row at a time, because lines of several rows that are written past the caches piece by piece leave
-// the processor before they are whole.
+// Batch norm's passes over rows of channels. Passes that add up take four rows at a time, which share what
+// is loaded of their channels' constants and sums; the sums still take their rows in order. Passes that may
+// write past the caches take one row at a time, because lines of several rows that are so written piece by
+// piece leave the processor before they are whole.
 #pragma once
 #include <type_traits>
 
@@ -12,7 +12,8 @@ namespace skein::cpu {
 
 inline constexpr int kStrip = 4;
 
-// Calls step(at, j, io) for the vectors at column j of a row; `at` is where they lie in the image.
+// Calls step(at, j, io) for the vectors at column j of a row; `at` is where they lie in the image. A step
+// holds copies of what its pass is given, which no store can change, so that they stay in registers.
 template <class V, class Step>
 inline void each_row(const NormRows& rows, const Step& step) {
   for (int64_t i = rows.first; i < rows.last; ++i)
