@@ -34,7 +34,8 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //                without vectors (weights: ours is 4 to 10 times as fast) or to slower ones (data: 1 to 1.4).
 //                Where a group has fewer channels than the 16 of its vectors it fills them up with zeros:
 //                there ours wins by 1.2 to 3, in weight gradients by 2 to 5. From 16 on, ours wins where
-//                windows are two or more pixels apart, by 1.1 to 2
+//                windows are two or more pixels apart, by 1.1 to 2; on Intel's processors with AVX-512 only
+//                in weight gradients of bf16, by 1.4: elsewhere oneDNN does, by 1 to 3
 //   1x1 data     that adds to what is there: with AVX-512 our tiles do so in registers, while oneDNN's result
 //                needs another pass over both images, which costs more than its lead of a tenth in the
 //                products
@@ -120,8 +121,10 @@ Way way_with_groups(const ConvArgs& c, Pass pass) {
   if (!grouped_fits(c)) return Way::kOneDnn;
   constexpr int64_t kBlock = 16;  // channels that oneDNN multiplies together
   if (c.w.dim(3) < kBlock) return Way::kGrouped;
-  const bool pairs = c.x.dtype() == kBF16 && native_bf16();
-  return c.geometry.stride > 1 && !(pairs && pass == Pass::kData) ? Way::kGrouped : Way::kOneDnn;
+  const bool pairs = c.x.dtype() == kBF16 && native_bf16(), strided = c.geometry.stride > 1;
+  const bool ours = this_processor().of_intel && kernels().width > 8 ? pairs && pass == Pass::kWeights
+                                                                     : !(pairs && pass == Pass::kData);
+  return strided && ours ? Way::kGrouped : Way::kOneDnn;
 }
 
 Way way_of(const ConvArgs& c, Pass pass) {
