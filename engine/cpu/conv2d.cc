@@ -41,10 +41,9 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //                products
 //   bf16         where the processor multiplies it, oneDNN leads by 5 to 20 %, but for many weights, which it
 //                brings into its order at every call: there our data gradient wins by 1.05 to 1.5, our
-//                forward by 1 to 1.25. In weight gradients ours wins by 1.05 to 1.35 from 64 channels on, in
-//                1x1 from 128, and up to 1024, above which the sums do not fit a cache. From 64 to 256
-//                channels of images of more than 6 pixels Winograd in f32 does a quarter of the products,
-//                and wins by 1.05 to 1.6
+//                forward by 1 to 1.25. In weight gradients ours wins by 1.05 to 1.4 from 64 to 1024 channels, above
+//                which the sums do not fit a cache. From 64 to 256 channels of images of more than 6 pixels
+//                Winograd in f32 does a quarter of the products, and wins by 1.05 to 1.6
 //   bf16, AMX    oneDNN's forward wins by 1.05 to 1.8, but for 1x1 of a million weights. So does its data
 //                gradient, by 1.05 to 3, below 256 thousand weights; or below 16 thousand, where it adds to
 //                what is there or windows are two pixels apart: there ours wins by 1.05 to 2.6. Its weight
@@ -84,11 +83,11 @@ bool winograd_pays(const ConvArgs& c, Pass pass) {
   return pass != Pass::kWeights || c.y.size() / c.y.dim(3) >= kFewest * omp_get_max_threads();
 }
 
-Way way_in_bf16(const ConvArgs& c, Pass pass, bool pointwise) {
+Way way_in_bf16(const ConvArgs& c, Pass pass) {
   constexpr int64_t kMany = 1 << 19;  // weights
   const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
   if (winograd_pays(c, pass) && c.y.dim(1) > 6 && least >= 64 && most <= 256) return Way::kWinograd;
-  const bool ours = pass == Pass::kWeights ? least >= (pointwise ? 128 : 64) && most <= 1024
+  const bool ours = pass == Pass::kWeights ? least >= 64 && most <= 1024
                                            : c.w.size() >= (pass == Pass::kForward ? 2 * kMany : kMany);
   return ours ? Way::kDirect : Way::kOneDnn;
 }
@@ -96,7 +95,7 @@ Way way_in_bf16(const ConvArgs& c, Pass pass, bool pointwise) {
 Way way_with_avx512(const ConvArgs& c, Pass pass, bool pointwise) {
   if (c.x.dtype() == kBF16 && amx_kernels()) return way_with_amx(c, pass, pointwise);
   if (pass == Pass::kData && pointwise && c.beta != 0 && c.x.dtype() != kF16) return Way::kDirect;
-  if (c.x.dtype() == kBF16 && native_bf16()) return way_in_bf16(c, pass, pointwise);
+  if (c.x.dtype() == kBF16 && native_bf16()) return way_in_bf16(c, pass);
   const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
   const int64_t fewest = pass == Pass::kForward ? 16 : 32, highest = pass == Pass::kWeights ? 512 : most;
   if (winograd_pays(c, pass) && least >= fewest && most <= highest) return Way::kWinograd;

@@ -1,17 +1,19 @@
 // Weight gradients: sums over pixels of (image channels) x (outputs), block by block, a private sum a thread.
 // In pairs a cell holds two neighboring pixels of a row, so that both products go into the same sum.
+#include <utility>
+
+#include "engine/cpu/ahead.h"
 #include "engine/cpu/amx_weights.h"
 #include "engine/cpu/direct_conv.h"
 #include "engine/cpu/private_sums.h"
 #include "engine/cpu/window.h"
-#include "engine/device/processor.h"
 
 namespace skein::cpu {
 
 namespace {
 
 // The fewest pixels of a block, of several images if necessary: after each, tiles are added to memory.
-int64_t least_pixels() { return kernels().width > 8 ? 392 : 196; }
+constexpr int64_t kFewest = 196;
 
 // How a weight gradient is cut: `taps` window positions of `channels` each, in tiles of up to rows x lanes.
 struct Plan {
@@ -24,18 +26,12 @@ struct Plan {
   int64_t block_cells;                               // in both operands of a block
   std::vector<int64_t> first_channel, first_output;  // of groups and of panels
   Tensor zeros;                                      // a pixel of x or dy outside the image
-  // Whether x is packed group by group, each of which then meets all panels of dy; else all of x is, and each
-  // panel, which is larger than a group, stays in the first-level cache while it meets all groups. The former
-  // wins with AVX-512; the latter with AVX2 and, by up to 1.4, for f32 images on Intel's processors.
-  bool by_group;
   int64_t tile() const { return tiles.rows * tiles.lanes; }
   int64_t size() const { return panels * taps * groups.count * tile(); }
   // Where a tile lies among the sums: in the order in which they are added to.
   int64_t place(int64_t group, int64_t panel, int64_t tap) const {
-    return (by_group ? (group * panels + panel) * taps + tap : (panel * taps + tap) * groups.count + group) *
-           tile();
+    return ((panel * taps + tap) * groups.count + group) * tile();
   }
-  int64_t held() const { return by_group ? 1 : groups.count; }  // groups of x at once
   int64_t cells(int64_t pixels) const { return (pixels + kind.elements - 1) / kind.elements; }
 };
 
@@ -50,19 +46,9 @@ Plan plan_of(const ConvArgs& c) {
   std::vector<int64_t> first_channel, first_output;
   for (int64_t i = 0; i < groups.count; ++i) first_channel.push_back(groups.first(i));
   for (int64_t i = 0; i < all; ++i) first_output.push_back(i * tiles.lanes);
-  return {kind,
-          tiles,
-          merged,
-          merged ? R : R * S,
-          channels,
-          all,
-          groups,
-          merged ? C : slot,
-          slot << 13,
-          first_channel,
-          first_output,
-          Tensor::zeros({std::max(C, O)}, c.x.dtype()),
-          kernels().width > 8 && !(c.x.dtype() == kF32 && this_processor().of_intel)};
+  return {kind,       tiles,         merged,       merged ? R : R * S,
+          channels,   all,           groups,       merged ? C : slot,
+          slot << 13, first_channel, first_output, Tensor::zeros({std::max(C, O)}, c.x.dtype())};
 }
 
 // Some pixels, and in pairs those beside them; `zeros` where there is none.
@@ -82,29 +68,29 @@ struct Piece {
   int64_t image, images, first, last;
 };
 
-// What a block's tiles read: dy [panel][cell of pixels][lanes], x [row][column][slot] of one group at a time,
-// which then stays in the first-level cache, or of one group after the other; or all channels side by side,
-// as in the images themselves.
+// What a block's tiles read: dy [panel][cell of pixels][lanes], x [group][row][column][slot]; or all channels
+// side by side, as in the images themselves. Each panel meets all groups in turn.
 struct Operands {
   const Cell *x, *dy;
   bool packed;
   int64_t width;  // in x: columns
   Pixels pixels;
+  int64_t group;           // cells from one group of x to the next, if it is packed
   int64_t panel, dy_step;  // in dy: cells from one panel and from one pixel to the next
 };
 
 // Packs the same channels of all pixels: from first[g] on for each of some groups.
 void pack_pixels(const Plan& plan, const Points& points, DType t, Cell* to, int64_t slot,
-                 const int64_t* first, int64_t groups, int64_t channels) {
+                 const std::vector<int64_t>& first, int64_t channels) {
   const bool pairs = plan.kind.elements == 2;
   const int64_t columns = int64_t(points.a.size());
   (pairs ? kernels().pack_pairs : kernels().pack[element(t)])({.to = to,
                                                                .group = columns * slot,
                                                                .slot = slot,
-                                                               .groups = groups,
+                                                               .groups = int64_t(first.size()),
                                                                .columns = columns,
                                                                .channels = channels,
-                                                               .first = first,
+                                                               .first = first.data(),
                                                                .a = points.a.data(),
                                                                .b = pairs ? points.b.data() : nullptr});
 }
@@ -117,15 +103,30 @@ void take_row(const Plan& plan, const Tensor& t, int64_t from, int64_t step, int
   }
 }
 
+bool is_pointwise(const ConvArgs& c) { return c.w.dim(1) == 1 && c.w.dim(2) == 1 && c.geometry.padding == 0; }
+
+// Runs of pixels of a piece within which two may share a cell: rows, but all of it where windows of one pixel
+// see every one, since then neighbors in memory need not be neighbors in a row.
+struct Runs {
+  int64_t count, pixels;
+  Runs(const ConvArgs& c, const Plan& plan, const Piece& b)
+      : count(b.images * (b.last - b.first)), pixels(c.y.dim(2)) {
+    if (is_pointwise(c) && !plan.merged && c.geometry.stride == 1) pixels *= std::exchange(count, 1);
+  }
+};
+
 // Windows of one pixel need no neighbors, so only the pixels that are used are packed, in one long row.
 Operands take_points(const ConvArgs& c, const Plan& plan, const Piece& b, Memory& memory) {
-  const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), Q = c.y.dim(2), stride = c.geometry.stride;
-  for (int64_t n = b.image; n < b.image + b.images; ++n)
-    for (int64_t p = b.first; p < b.last; ++p)
-      take_row(plan, c.x, (n * H + p * stride) * W * C, stride * C, Q, memory.seen);
-  const int64_t all = int64_t(memory.seen.a.size());
-  Cell* const x = grow(memory.inputs, plan.held() * all * plan.slot);
-  return {x, nullptr, true, all, {1, 1, all, 0, 0, plan.slot}, 0, 0};
+  const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), stride = c.geometry.stride,
+                rows = b.last - b.first;
+  const Runs runs(c, plan, b);
+  for (int64_t i = 0; i < runs.count; ++i) {
+    const int64_t n = b.image + i / rows, h = (b.first + i % rows) * stride;
+    take_row(plan, c.x, (n * H + h) * W * C, stride * C, runs.pixels, memory.seen);
+  }
+  const int64_t all = int64_t(memory.seen.a.size()), group = all * plan.slot;
+  Cell* const x = grow(memory.inputs, plan.groups.count * group);
+  return {x, nullptr, true, all, {1, 1, all, 0, 0, plan.slot}, group, 0, 0};
 }
 
 // Adds one row of a window, zero outside the image. In pairs each column brings along the one that the
@@ -149,7 +150,8 @@ Operands take_windows(const ConvArgs& c, const Plan& plan, const Piece& b, Memor
   for (int64_t n = b.image; n < b.image + b.images; ++n)
     for (int64_t h = r.top; h < r.bottom; ++h) take_window(c, plan, n, h, r, memory.seen);
   const int64_t row = r.width() * plan.slot, image = r.height() * row;
-  Cell* const x = grow(memory.inputs, (plan.merged ? 1 : plan.held()) * b.images * image + 32);
+  const int64_t group = b.images * image;
+  Cell* const x = grow(memory.inputs, (plan.merged ? 1 : plan.groups.count) * group + 32);
   Cell* to = x;
   if (plan.merged)
     visit_float(c.x.dtype(), [&](auto zero) {
@@ -162,18 +164,17 @@ Operands take_windows(const ConvArgs& c, const Plan& plan, const Piece& b, Memor
           r.width(),
           {b.images, b.last - b.first, plan.cells(c.y.dim(2)), image, g.stride * row,
            plan.kind.elements * g.stride * plan.slot},
+          group,
           0,
           0};
 }
 
-bool is_pointwise(const ConvArgs& c) { return c.w.dim(1) == 1 && c.w.dim(2) == 1 && c.geometry.padding == 0; }
-
 // Cells of one f32 are what images of f32 are made of, so windows of one pixel and full panels need no copy.
 // Of pixels with more channels the panels would lie so far apart that they share places in a cache; with AVX2
-// alone, where caches are smaller, copies win on the whole, and so they do where a panel of dy is held.
+// alone copies win on the whole.
 bool in_place(const ConvArgs& c, const Plan& plan) {
   constexpr int64_t kMost = 512;
-  if (!plan.by_group || std::max(c.x.dim(3), c.y.dim(3)) > kMost) return false;
+  if (kernels().width <= 8 || std::max(c.x.dim(3), c.y.dim(3)) > kMost) return false;
   return is_pointwise(c) && !plan.merged && plan.kind.elements == 1 && c.x.dtype() == kF32 &&
          c.y.dim(3) % plan.tiles.lanes == 0;
 }
@@ -185,59 +186,81 @@ Operands images(const ConvArgs& c, const Plan& plan, const Piece& b) {
           false,
           0,
           {b.images, b.last - b.first, Q, H * W * C, stride * W * C, stride * C},
+          0,
           plan.tiles.lanes,
           O};
 }
 
-// Packs dy; the groups of x follow one by one.
 Operands pack(const ConvArgs& c, const Plan& plan, const Piece& b, Memory& memory) {
-  const int64_t P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3), rows = b.last - b.first;
-  const int64_t lanes = plan.tiles.lanes, all = b.images * rows * plan.cells(Q);
+  const int64_t P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3), rows = b.last - b.first,
+                lanes = plan.tiles.lanes;
+  const Runs runs(c, plan, b);
   Points& points = memory.seen;
   points.clear();
-  for (int64_t i = 0; i < b.images * rows; ++i) {
+  for (int64_t i = 0; i < runs.count; ++i) {
     const int64_t from = ((b.image + i / rows) * P + b.first + i % rows) * Q * O;
-    take_row(plan, c.y, from, O, Q, points);
+    take_row(plan, c.y, from, O, runs.pixels, points);
   }
+  const int64_t all = int64_t(points.a.size());
   Cell* const dy = grow(memory.outputs, plan.panels * all * lanes);
-  pack_pixels(plan, points, c.y.dtype(), dy, lanes, plan.first_output.data(), plan.panels, O);
+  pack_pixels(plan, points, c.y.dtype(), dy, lanes, plan.first_output, O);
   points.clear();
   Operands from =
       is_pointwise(c) && !plan.merged ? take_points(c, plan, b, memory) : take_windows(c, plan, b, memory);
+  if (from.packed)
+    pack_pixels(plan, points, c.x.dtype(), grow(memory.inputs, 0), plan.slot, plan.first_channel,
+                plan.channels);
   from.dy = dy, from.panel = all * lanes, from.dy_step = lanes;
   return from;
 }
 
-// Adds the products of some groups of channels with all panels to their tiles of `sums`. `group`: cells from
-// one group of x to the next, where they are packed.
-void add_groups(const ConvArgs& c, const Plan& plan, const Operands& from, int64_t first, int64_t last,
-                int64_t group, float* sums, bool add) {
-  const int64_t S = c.w.dim(2);
+// Adds the products of a block's pixels to `sums`.
+void add_block(const ConvArgs& c, const Plan& plan, const Piece& b, Ahead& ahead, float* sums, bool add) {
+  thread_local Memory memory;
+  const Operands from = in_place(c, plan) ? images(c, plan, b) : pack(c, plan, b, memory);
+  const int64_t S = c.w.dim(2), pixels = from.pixels.planes * from.pixels.rows * from.pixels.columns;
   for (int64_t j = 0; j < plan.panels; ++j)
     for (int64_t t = 0; t < plan.taps; ++t) {
       const int64_t tr = plan.merged ? t : t / S, ts = plan.merged ? 0 : t % S;
       const Cell* const x = from.x + (tr * from.width + ts) * c.geometry.dilation * plan.slot;
-      for (int64_t i = first; i < last; ++i)
+      for (int64_t i = 0; i < plan.groups.count; ++i)
         plan.tiles.outer[plan.groups.size(i) - 1](
-            {.x = x + (from.packed ? (i - first) * group : plan.groups.first(i)),
+            {.x = x + (from.packed ? i * from.group : plan.groups.first(i)),
              .y = from.dy + j * from.panel,
              .at = from.pixels,
              .y_step = from.dy_step,
              .sums = sums + plan.place(i, j, t),
-             .add = add});
+             .add = add,
+             .fetch = ahead.take(pixels)});
     }
 }
 
-void add_block(const ConvArgs& c, const Plan& plan, const Piece& b, float* sums, bool add) {
-  thread_local Memory memory;
-  const Operands from = in_place(c, plan) ? images(c, plan, b) : pack(c, plan, b, memory);
-  const int64_t all = plan.groups.count, group = int64_t(memory.seen.a.size()) * plan.slot;
-  for (int64_t i = 0, held = plan.held(); i < all; i += held) {
-    if (from.packed)
-      pack_pixels(plan, memory.seen, c.x.dtype(), grow(memory.inputs, 0), plan.slot,
-                  plan.first_channel.data() + i, held, plan.channels);
-    add_groups(c, plan, from, i, i + held, group, sums, add);
-  }
+// What a piece will read of the images, but for rows that the one before it reads too. Windows that leave out
+// pixels would fetch too much.
+void fetch(const ConvArgs& c, const Piece& b, Ahead& ahead) {
+  const int64_t P = c.y.dim(1), H = c.x.dim(1), stride = c.geometry.stride;
+  const int64_t dy = c.y.dim(2) * c.y.dim(3), x = c.x.dim(2) * c.x.dim(3);  // elements of a row
+  const int64_t above = b.images - 1;
+  ahead.add(c.y, (b.image * P + b.first) * dy, (above * P + b.last - b.first) * dy);
+  if (stride > c.w.dim(1)) return;
+  const int64_t first = std::min(H, b.first * stride), last = std::min(H, b.last * stride);
+  ahead.add(c.x, (b.image * H + first) * x, (above * H + last - first) * x);
+}
+
+// The rows of an image, or the images, of a block whose operands stay in the second-level cache; but at least so many
+// pixels that adding to the sums costs little beside them.
+struct Share {
+  int64_t rows, images;
+};
+Share share_of(const ConvArgs& c, const Plan& plan) {
+  const int64_t N = c.y.dim(0), P = c.y.dim(1), Q = c.y.dim(2),
+                seen = std::min<int64_t>(c.geometry.stride, c.w.dim(1));
+  const int64_t columns = is_pointwise(c) ? plan.cells(Q) : Q * seen * seen;
+  const int64_t a_row =
+      plan.panels * plan.tiles.lanes * plan.cells(Q) + plan.groups.count * plan.slot * columns;
+  const int64_t rows = std::max(plan.block_cells / a_row, kFewest / Q);
+  if (rows < P) return {Blocks::even_share(P, std::max<int64_t>(1, rows)), 1};
+  return {P, std::clamp<int64_t>(kFewest / (P * Q), 1, N / PrivateSums::threads_for(N))};
 }
 
 // dw [O][tap][channel] <- beta dw + the threads' sums
@@ -264,15 +287,18 @@ void gather(const ConvArgs& c, const Plan& plan, const PrivateSums& sums) {
 void direct_backward_weights(const ConvArgs& c) {
   if (amx_fits_weights(c)) return amx_backward_weights(c);
   const Plan plan = plan_of(c);
-  const int64_t N = c.y.dim(0), P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3);
-  const int64_t seen = std::min<int64_t>(c.geometry.stride, c.w.dim(1));
-  const int64_t per_row = Q * (O + c.x.dim(3) * seen * seen * 8 / 6);
-  const int64_t rows = std::clamp<int64_t>(plan.block_cells / per_row, 1, P), cuts = (P + rows - 1) / rows;
-  const int64_t threads = PrivateSums::threads_for(N * cuts);
-  const int64_t images = cuts > 1 ? 1 : std::clamp<int64_t>(least_pixels() / (P * Q), 1, N / threads);
-  const auto make = [&](int64_t i, int64_t count, float* sums, bool add) {
+  const int64_t N = c.y.dim(0), P = c.y.dim(1);
+  const auto [rows, images] = share_of(c, plan);
+  const int64_t cuts = (P + rows - 1) / rows;
+  const auto piece = [&, rows = rows](int64_t i, int64_t count) {
     const int64_t first = i % cuts * rows;
-    add_block(c, plan, {i / cuts, count, first, std::min(first + rows, P)}, sums, add);
+    return Piece{i / cuts, count, first, std::min(first + rows, P)};
+  };
+  const auto make = [&](int64_t i, int64_t count, float* sums, bool add) {
+    const int64_t next = i + count;
+    Ahead ahead;
+    if (next < N * cuts) fetch(c, piece(next, std::min(count, N * cuts - next)), ahead);
+    add_block(c, plan, piece(i, count), ahead, sums, add);
   };
   gather(c, plan, PrivateSums(plan.size(), N * cuts, images, make));
 }

@@ -49,6 +49,8 @@ struct PoolKernels {
 
 // The unit that tiles multiply: one f32, or two bf16 whose products are added to the same sum.
 using Cell = uint32_t;
+
+inline constexpr int64_t kLineBytes = 64, kLineCells = kLineBytes / sizeof(Cell);  // of the caches
 inline constexpr int kMostRows = 12, kMostLanes = 32;
 
 // sums[i][lane] = (add ? itself : 0) + sum over taps t and k < depth of in[i][tap[t] + k]
@@ -66,7 +68,7 @@ struct TileProduct {
   void* const* out = nullptr;
   int64_t from = 0;
   float beta = 0;
-  const Cell* const* next = nullptr;  // what the caller multiplies next: read ahead
+  const Cell* const* next = nullptr;  // what the caller reads next: fetched, each row as `in`
   bool past_caches = false;           // how `out` is written, which must be aligned to vectors; beta is 0
   // At equal steps `in` rises by one step over rows [0, half), and by one, maybe another, over [half, rows).
   int64_t half = 0;
@@ -83,6 +85,7 @@ struct TileOuter {
   int64_t y_step;  // from each pixel to the next, in y
   float* sums;
   bool add;
+  const char* fetch = nullptr;  // where as many lines as there are pixels are fetched
 };
 
 // The tiles of one kind: as many sums as registers hold.

@@ -74,14 +74,18 @@ Tensor data_weights(const WinogradKernels& kernel, const ConvArgs& c) {
 
 // m[tile][output] = sum over depth of v[tile][depth] u, of one position.
 void multiply(const TileKernels& tiles, const float* v, const float* u, float* m, int64_t count,
-              int64_t depth, int64_t outputs) {
+              int64_t depth, int64_t outputs, Ahead& ahead) {
   const int64_t lanes = tiles.lanes, all = panels(outputs, lanes), none = 0;
   const Groups groups(count, tiles.rows);
   for (int64_t j = 0; j < all; ++j)
     for (int64_t g = 0; g < groups.count; ++g) {
-      const Cell* in[kMostRows];
+      const Cell *in[kMostRows], *next[kMostRows];
       const int64_t first = groups.first(g), rows = groups.size(g);
-      for (int64_t i = 0; i < rows; ++i) in[i] = reinterpret_cast<const Cell*>(v + (first + i) * depth);
+      const char* fetch = ahead.take(rows * depth / kLineCells);
+      for (int64_t i = 0; i < rows; ++i) {
+        in[i] = reinterpret_cast<const Cell*>(v + (first + i) * depth);
+        next[i] = reinterpret_cast<const Cell*>(fetch) + i * depth;
+      }
       tiles.product({.rows = rows,
                      .in = in,
                      .tap = &none,
@@ -90,7 +94,8 @@ void multiply(const TileKernels& tiles, const float* v, const float* u, float* m
                      .weights = reinterpret_cast<const Cell*>(u + j * depth * lanes),
                      .sums = m + first * all * lanes + j * lanes,
                      .sums_step = all * lanes,
-                     .add = false});
+                     .add = false,
+                     .next = fetch ? next : nullptr});
     }
 }
 
@@ -104,6 +109,7 @@ void run(const Job& job) {
   const WinogradMap in = map_of(job.in, kernel.side, job.padding, P, Q, zeros),
                     out = map_of(job.out, kernel.side, 0, P, Q, {});
   const int64_t all = in.per_image() * job.out.dim(0), most = tiles_at_once(all, 48, positions * (C + O));
+  const int64_t threads = omp_get_max_threads();
   const int64_t wide = panels(O, tiles.lanes) * tiles.lanes, u = plane_of(O, C);
 #pragma omp parallel for schedule(dynamic)
   for (int64_t first = 0; first < all; first += most) {
@@ -112,8 +118,12 @@ void run(const Job& job) {
     const WinogradPlanes v{grow(inputs, positions * (most * C + kSkew)), most * C + kSkew, C};
     const WinogradPlanes m{grow(products, positions * (most * wide + kSkew)), most * wide + kSkew, wide};
     kernel.input[e](in, first, count, v);
+    Ahead ahead;
+    fetch_tiles(in, job.in, kernel.side, first + most * threads, most, ahead);
+    fetch_tiles(out, job.out, kernel.side, first, count, ahead);
     for (int64_t i = 0; i < positions; ++i)
-      multiply(tiles, v.at + i * v.plane, job.weights.data<float>() + i * u, m.at + i * m.plane, count, C, O);
+      multiply(tiles, v.at + i * v.plane, job.weights.data<float>() + i * u, m.at + i * m.plane, count, C, O,
+               ahead);
     kernel.output[e](out, first, count, m, {job.bias ? job.bias.data<float>() : nullptr, job.beta, job.relu});
   }
 }

@@ -31,7 +31,7 @@ struct Maps {
 };
 
 void add_block(const ConvArgs& c, const Cut& cut, const Maps& maps, int64_t first, int64_t count, float* sum,
-               bool add) {
+               bool add, Ahead& ahead) {
   thread_local std::vector<float> inputs, spread;
   const int64_t C = c.x.dim(3), lanes = cut.tiles.lanes, positions = cut.kernel.positions,
                 x_plane = count * C + kSkew, dy_plane = cut.panels * count * lanes + kSkew;
@@ -49,7 +49,8 @@ void add_block(const ConvArgs& c, const Cut& cut, const Maps& maps, int64_t firs
              .at = {1, 1, count, 0, 0, C},
              .y_step = lanes,
              .sums = sum,
-             .add = add});
+             .add = add,
+             .fetch = ahead.take(count)});
 }
 
 // The filters of one tile of dU, whose sums of the first position begin at `from`: [9][rows][lanes].
@@ -90,7 +91,10 @@ void winograd_backward_weights(const ConvArgs& c) {
   const int64_t all = maps.x.per_image() * c.y.dim(0),
                 most = tiles_at_once(all, 72, positions * (c.x.dim(3) + c.y.dim(3)));
   const auto make = [&](int64_t i, int64_t, float* sums, bool add) {
-    add_block(c, cut, maps, i * most, std::min(most, all - i * most), sums, add);
+    Ahead ahead;
+    fetch_tiles(maps.x, c.x, side, (i + 1) * most, most, ahead);
+    fetch_tiles(maps.dy, c.y, side, (i + 1) * most, most, ahead);
+    add_block(c, cut, maps, i * most, std::min(most, all - i * most), sums, add, ahead);
   };
   gather(c, cut, PrivateSums(positions * cut.plane(), (all + most - 1) / most, 1, make));
 }

@@ -28,8 +28,6 @@ struct Singles {
   }
 };
 
-inline constexpr int64_t kLineCells = 16;  // cells of a line of the caches
-
 // N vectors of cells side by side.
 template <class C, int N>
 struct Lanes {
@@ -113,13 +111,18 @@ void tile_outer(const TileOuter& t) {
   constexpr int kLanes = N * kWidth<V>;
   V sum[M][N];
   each_sum(sum, [](V& s, int, int) { s = V{}; });
+  if (t.add) each_sum(sum, [&](V&, int i, int lane) { __builtin_prefetch(t.sums + i * kLanes + lane, 1); });
   const Cell* b = t.y;
+  constexpr bool kWide = kWidth < V >> 8;
+  const char* fetch = t.fetch ? t.fetch : reinterpret_cast<const char*>(t.sums);
+  const int64_t step = t.fetch ? kLineBytes : 0;
   for (int64_t n = 0; n < t.at.planes; ++n)
     for (int64_t r = 0; r < t.at.rows; ++r) {
       const Cell* p = t.x + n * t.at.plane_step + r * t.at.row_step;
 #pragma GCC unroll 2
       for (int64_t q = 0; q < t.at.columns; ++q, p += t.at.step, b += t.y_step) {
         const Lanes<C, N> lanes(b);
+        if constexpr (kWide) __builtin_prefetch(fetch, 0, 2), fetch += step;
 #pragma GCC unroll 12
         for (int i = 0; i < M; ++i) lanes.add(sum[i], p + i);
       }
