@@ -41,9 +41,10 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //                products
 //   bf16         where the processor multiplies it, oneDNN leads by 5 to 20 %, but for many weights, which it
 //                brings into its order at every call: there our data gradient wins by 1.05 to 1.5, our
-//                forward by 1 to 1.25. In weight gradients ours wins by 1.05 to 1.4 from 64 to 1024 channels, above
-//                which the sums do not fit a cache. From 64 to 256 channels of images of more than 6 pixels
-//                Winograd in f32 does a quarter of the products, and wins by 1.05 to 1.6
+//                forward by 1 to 1.25. In weight gradients ours wins by 1.05 to 1.4 from 64 to 1024
+//                channels, above which the sums do not fit a cache. From 32 to 256 channels of images of more
+//                than 6 pixels, in weight gradients from 16, Winograd in f32 does a quarter of the products,
+//                and wins by 1.05 to 2
 //   bf16, AMX    oneDNN's forward wins by 1.05 to 1.8, but for 1x1 of a million weights. So does its data
 //                gradient, by 1.05 to 3, below 256 thousand weights; or below 16 thousand, where it adds to
 //                what is there or windows are two pixels apart: there ours wins by 1.05 to 2.6. Its weight
@@ -51,9 +52,9 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //                than 32; ours in all others, by 1.05 to 6
 //   bf16 in f32  with AVX-512, where the processor does not multiply it, or slowly: ours wins by 1.05 to 1.5
 //                below 256 thousand weights, and in weight gradients up to 1024 channels
-//   3x3 in f32   Winograd wins by 1.2 to 3.5 from 16 channels on; with AVX-512 from 32 in gradients, and in
-//                those of weights up to 512, above which the sums no longer fit a cache; below 400 pixels a
-//                thread 36 sums for 9 weights cost more than they save
+//   3x3 in f32   Winograd wins by 1.2 to 3.5 from 16 channels on, on Intel's processors with AVX-512 in
+//                gradients from 32; with AVX-512 in those of weights up to 512, above which the sums no
+//                longer fit a cache; below 400 pixels a thread 36 sums for 9 weights cost more than they save
 //   f32 with AVX-512: our weight gradient reads images in place where oneDNN copies them, and wins by 1.05 to
 //                2 from 64 channels on, in 1x1 up to 256; so do our other passes of 1x1 with 8 to 64 thousand
 //                weights, by 1 to 1.5. On Intel's processors oneDNN wins in 1x1, by 1 to 1.4, but for data
@@ -86,7 +87,8 @@ bool winograd_pays(const ConvArgs& c, Pass pass) {
 Way way_in_bf16(const ConvArgs& c, Pass pass) {
   constexpr int64_t kMany = 1 << 19;  // weights
   const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
-  if (winograd_pays(c, pass) && c.y.dim(1) > 6 && least >= 64 && most <= 256) return Way::kWinograd;
+  const int64_t fewest = pass == Pass::kWeights ? 16 : 32;
+  if (winograd_pays(c, pass) && c.y.dim(1) > 6 && least >= fewest && most <= 256) return Way::kWinograd;
   const bool ours = pass == Pass::kWeights ? least >= 64 && most <= 1024
                                            : c.w.size() >= (pass == Pass::kForward ? 2 * kMany : kMany);
   return ours ? Way::kDirect : Way::kOneDnn;
@@ -97,7 +99,8 @@ Way way_with_avx512(const ConvArgs& c, Pass pass, bool pointwise) {
   if (pass == Pass::kData && pointwise && c.beta != 0 && c.x.dtype() != kF16) return Way::kDirect;
   if (c.x.dtype() == kBF16 && native_bf16()) return way_in_bf16(c, pass);
   const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
-  const int64_t fewest = pass == Pass::kForward ? 16 : 32, highest = pass == Pass::kWeights ? 512 : most;
+  const int64_t fewest = pass == Pass::kForward || !this_processor().of_intel ? 16 : 32;
+  const int64_t highest = pass == Pass::kWeights ? 512 : most;
   if (winograd_pays(c, pass) && least >= fewest && most <= highest) return Way::kWinograd;
   if (c.x.dtype() == kBF16) {
     const bool ours = pass == Pass::kWeights ? most <= 1024 : c.w.size() < 1 << 18;

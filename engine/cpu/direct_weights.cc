@@ -1,5 +1,5 @@
 // Weight gradients: sums over pixels of (image channels) x (outputs), block by block, a private sum a thread.
-// In pairs a cell holds two neighboring pixels of a row, so that both products go into the same sum.
+// In pairs a cell holds two neighboring pixels, so that both products go into the same sum.
 #include <utility>
 
 #include "engine/cpu/ahead.h"
@@ -247,8 +247,8 @@ void fetch(const ConvArgs& c, const Piece& b, Ahead& ahead) {
   ahead.add(c.x, (b.image * H + first) * x, (above * H + last - first) * x);
 }
 
-// The rows of an image, or the images, of a block whose operands stay in the second-level cache; but at least so many
-// pixels that adding to the sums costs little beside them.
+// The rows of an image, or the images, of a block whose operands stay in the second-level cache; but at least
+// so many pixels that adding to the sums costs little beside them.
 struct Share {
   int64_t rows, images;
 };
