@@ -1,5 +1,5 @@
-// Ahead: what the next piece of work reads, fetched into the caches while this one is multiplied, since then
-// the memory has nothing else to do.
+// Ahead: what will be read or written after some products, fetched into the caches while they are computed,
+// since the memory has nothing else to do then.
 #pragma once
 #include <array>
 #include <utility>
@@ -11,11 +11,13 @@ namespace skein::cpu {
 
 class Ahead {
  public:
-  void add(const Tensor& t, int64_t from, int64_t n) {  // elements
+  // At most twice.
+  void add(const Tensor& t, int64_t from, int64_t elements) {
     const char* first = static_cast<const char*>(t.raw()) + from * size_of(t.dtype());
-    spans_[count_++] = {first, first + n * size_of(t.dtype())};
+    spans_[count_++] = {first, first + elements * size_of(t.dtype())};
   }
-  // The address of so many lines that are next in turn; null if there are none.
+  // Where the lines that are next in turn begin; null if there are none. Some of so many may lie beyond the
+  // end, where fetching does no harm.
   const char* take(int64_t lines) {
     for (auto& [next, end] : spans_)
       if (next < end) return std::exchange(next, next + kLineBytes * lines);

@@ -50,7 +50,7 @@ void depthwise_backward_weights(const ConvArgs& c) {
   const int64_t lanes = up_to_multiple(c.x.dim(3), kernels().width), size = c.w.size() / c.w.dim(0) * lanes;
   const int64_t stride = std::min<int64_t>(c.geometry.stride, c.w.dim(1));
   const Blocks blocks(c.y.dim(0), c.y.dim(1), c.y.dim(2), lanes * stride * stride, 1);
-  const auto make = [&](int64_t i, int64_t, float* sums, bool add) {
+  const auto make = [&](int64_t i, int64_t, int64_t, float* sums, bool add) {
     add_block(c, Block(blocks, i), lanes, sums, add);
   };
   gather(c, lanes, PrivateSums(size, blocks.count(), 1, make));

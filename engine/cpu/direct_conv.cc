@@ -9,7 +9,7 @@ namespace skein::cpu {
 namespace {
 
 constexpr int64_t kWeightsInCache = 5 << 10;  // cells: 20 of 32 kB
-constexpr int64_t kDepthInCache = 256;        // cells of each output of 1x1 weights in one pass over a panel
+constexpr int64_t kDepthAtOnce = 256;         // cells of 1x1 weights that meet all pixels before the next do
 
 // Pixels that are multiplied together: the first, how many, and how many of these are the first half, where
 // the pixels of a half must be at equal steps in memory.
@@ -112,8 +112,7 @@ void multiply(const Product& p) {
       for (int64_t j = 0; j < all; ++j) multiply(p, g, j, 0, p.depth, sums);
     return;
   }
-  const bool cut = taps == 1 && p.depth > kDepthInCache + kDepthInCache / 2;
-  const int64_t depth = cut ? kDepthInCache : p.depth;
+  const int64_t depth = taps == 1 && p.depth > kDepthAtOnce * 3 / 2 ? kDepthAtOnce : p.depth;
   float* sums = grow(memory, int64_t(p.in.size()) * lanes);
   for (int64_t j = 0; j < all; ++j)
     for (int64_t from = 0; from < p.depth; from += depth)

@@ -1,7 +1,5 @@
 // Weight gradients: sums over pixels of (image channels) x (outputs), block by block, a private sum a thread.
 // In pairs a cell holds two neighboring pixels, so that both products go into the same sum.
-#include <utility>
-
 #include "engine/cpu/ahead.h"
 #include "engine/cpu/amx_weights.h"
 #include "engine/cpu/direct_conv.h"
@@ -12,14 +10,16 @@ namespace skein::cpu {
 
 namespace {
 
-// The fewest pixels of a block, of several images if necessary: after each, tiles are added to memory.
+// A block has about so many pixels or more, if necessary of several images, because after each block all its
+// tiles are added to memory.
 constexpr int64_t kFewest = 196;
 
 // How a weight gradient is cut: `taps` window positions of `channels` each, in tiles of up to rows x lanes.
 struct Plan {
   CellKind kind;
   const TileKernels& tiles;
-  bool merged;  // few channels: a window's row of S x C floats counts as the channels
+  bool merged;     // few channels: a window's row of S x C floats counts as the channels
+  bool pointwise;  // windows of one pixel, which need no neighbors
   int64_t taps, channels, panels;
   Groups groups;
   int64_t slot;  // cells that a pixel has in a group: some more than the rows, so that whole vectors fill it
@@ -32,12 +32,14 @@ struct Plan {
   int64_t place(int64_t group, int64_t panel, int64_t tap) const {
     return ((panel * taps + tap) * groups.count + group) * tile();
   }
+  int64_t pixel() const { return merged ? slot : groups.count * slot; }  // cells of x in all groups
   int64_t cells(int64_t pixels) const { return (pixels + kind.elements - 1) / kind.elements; }
 };
 
 Plan plan_of(const ConvArgs& c) {
   const int64_t R = c.w.dim(1), S = c.w.dim(2), C = c.w.dim(3), O = c.w.dim(0);
   const bool merged = C < 8 && c.geometry.dilation == 1;
+  const bool pointwise = R * S == 1 && c.geometry.padding == 0 && !merged;
   const CellKind kind = merged ? CellKind::of_floats() : CellKind::of(c);
   const TileKernels& tiles = kind.tiles(O);
   const int64_t channels = merged ? S * C : C, slot = tiles.rows > 8 ? 16 : 8;
@@ -46,9 +48,19 @@ Plan plan_of(const ConvArgs& c) {
   std::vector<int64_t> first_channel, first_output;
   for (int64_t i = 0; i < groups.count; ++i) first_channel.push_back(groups.first(i));
   for (int64_t i = 0; i < all; ++i) first_output.push_back(i * tiles.lanes);
-  return {kind,       tiles,         merged,       merged ? R : R * S,
-          channels,   all,           groups,       merged ? C : slot,
-          slot << 13, first_channel, first_output, Tensor::zeros({std::max(C, O)}, c.x.dtype())};
+  return {kind,
+          tiles,
+          merged,
+          pointwise,
+          merged ? R : R * S,
+          channels,
+          all,
+          groups,
+          merged ? C : slot,
+          slot << 13,
+          first_channel,
+          first_output,
+          Tensor::zeros({std::max(C, O)}, c.x.dtype())};
 }
 
 // Some pixels, and in pairs those beside them; `zeros` where there is none.
@@ -103,29 +115,24 @@ void take_row(const Plan& plan, const Tensor& t, int64_t from, int64_t step, int
   }
 }
 
-bool is_pointwise(const ConvArgs& c) { return c.w.dim(1) == 1 && c.w.dim(2) == 1 && c.geometry.padding == 0; }
-
-// Runs of pixels of a piece within which two may share a cell: rows, but all of it where windows of one pixel
-// see every one, since then neighbors in memory need not be neighbors in a row.
-struct Runs {
-  int64_t count, pixels;
-  Runs(const ConvArgs& c, const Plan& plan, const Piece& b)
-      : count(b.images * (b.last - b.first)), pixels(c.y.dim(2)) {
-    if (is_pointwise(c) && !plan.merged && c.geometry.stride == 1) pixels *= std::exchange(count, 1);
+// Adds the pixels of x or dy at which a piece has results, `stride` apart. In pairs neighbors of a row share
+// a cell or, where windows of one pixel see every one, neighbors in memory.
+void take_pixels(const ConvArgs& c, const Plan& plan, const Tensor& t, const Piece& b, int64_t stride,
+                 Points& points) {
+  const int64_t H = t.dim(1), row = t.dim(2) * t.dim(3), rows = b.last - b.first, all = b.images * rows;
+  const bool as_one = plan.pointwise && c.geometry.stride == 1;
+  for (int64_t i = 0; i < (as_one ? 1 : all); ++i) {
+    const int64_t h = (b.image + i / rows) * H + (b.first + i % rows) * stride;
+    take_row(plan, t, h * row, stride * t.dim(3), c.y.dim(2) * (as_one ? all : 1), points);
   }
-};
+}
 
-// Windows of one pixel need no neighbors, so only the pixels that are used are packed, in one long row.
+// Only the pixels that are used are packed, in one long row.
 Operands take_points(const ConvArgs& c, const Plan& plan, const Piece& b, Memory& memory) {
-  const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), stride = c.geometry.stride,
-                rows = b.last - b.first;
-  const Runs runs(c, plan, b);
-  for (int64_t i = 0; i < runs.count; ++i) {
-    const int64_t n = b.image + i / rows, h = (b.first + i % rows) * stride;
-    take_row(plan, c.x, (n * H + h) * W * C, stride * C, runs.pixels, memory.seen);
-  }
+  take_pixels(c, plan, c.x, b, c.geometry.stride, memory.seen);
   const int64_t all = int64_t(memory.seen.a.size()), group = all * plan.slot;
   Cell* const x = grow(memory.inputs, plan.groups.count * group);
+  pack_pixels(plan, memory.seen, c.x.dtype(), x, plan.slot, plan.first_channel, plan.channels);
   return {x, nullptr, true, all, {1, 1, all, 0, 0, plan.slot}, group, 0, 0};
 }
 
@@ -149,15 +156,16 @@ Operands take_windows(const ConvArgs& c, const Plan& plan, const Piece& b, Memor
   const Rectangle r = window_of(c, b.first, b.last);
   for (int64_t n = b.image; n < b.image + b.images; ++n)
     for (int64_t h = r.top; h < r.bottom; ++h) take_window(c, plan, n, h, r, memory.seen);
-  const int64_t row = r.width() * plan.slot, image = r.height() * row;
-  const int64_t group = b.images * image;
-  Cell* const x = grow(memory.inputs, (plan.merged ? 1 : plan.groups.count) * group + 32);
+  const int64_t row = r.width() * plan.slot, image = r.height() * row, group = b.images * image;
+  Cell* const x = grow(memory.inputs, b.images * r.height() * r.width() * plan.pixel());
   Cell* to = x;
   if (plan.merged)
     visit_float(c.x.dtype(), [&](auto zero) {
       for (const void* pixel : memory.seen.a)
         fill_cells(to, static_cast<const decltype(zero)*>(pixel), plan.slot), to += plan.slot;
     });
+  else
+    pack_pixels(plan, memory.seen, c.x.dtype(), x, plan.slot, plan.first_channel, plan.channels);
   return {x,
           nullptr,
           !plan.merged,
@@ -175,8 +183,7 @@ Operands take_windows(const ConvArgs& c, const Plan& plan, const Piece& b, Memor
 bool in_place(const ConvArgs& c, const Plan& plan) {
   constexpr int64_t kMost = 512;
   if (kernels().width <= 8 || std::max(c.x.dim(3), c.y.dim(3)) > kMost) return false;
-  return is_pointwise(c) && !plan.merged && plan.kind.elements == 1 && c.x.dtype() == kF32 &&
-         c.y.dim(3) % plan.tiles.lanes == 0;
+  return plan.pointwise && c.x.dtype() == kF32 && c.y.dim(3) % plan.tiles.lanes == 0;
 }
 Operands images(const ConvArgs& c, const Plan& plan, const Piece& b) {
   const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), P = c.y.dim(1), Q = c.y.dim(2),
@@ -192,24 +199,15 @@ Operands images(const ConvArgs& c, const Plan& plan, const Piece& b) {
 }
 
 Operands pack(const ConvArgs& c, const Plan& plan, const Piece& b, Memory& memory) {
-  const int64_t P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3), rows = b.last - b.first,
-                lanes = plan.tiles.lanes;
-  const Runs runs(c, plan, b);
+  const int64_t lanes = plan.tiles.lanes;
   Points& points = memory.seen;
   points.clear();
-  for (int64_t i = 0; i < runs.count; ++i) {
-    const int64_t from = ((b.image + i / rows) * P + b.first + i % rows) * Q * O;
-    take_row(plan, c.y, from, O, runs.pixels, points);
-  }
+  take_pixels(c, plan, c.y, b, 1, points);
   const int64_t all = int64_t(points.a.size());
   Cell* const dy = grow(memory.outputs, plan.panels * all * lanes);
-  pack_pixels(plan, points, c.y.dtype(), dy, lanes, plan.first_output, O);
+  pack_pixels(plan, points, c.y.dtype(), dy, lanes, plan.first_output, c.y.dim(3));
   points.clear();
-  Operands from =
-      is_pointwise(c) && !plan.merged ? take_points(c, plan, b, memory) : take_windows(c, plan, b, memory);
-  if (from.packed)
-    pack_pixels(plan, points, c.x.dtype(), grow(memory.inputs, 0), plan.slot, plan.first_channel,
-                plan.channels);
+  Operands from = plan.pointwise ? take_points(c, plan, b, memory) : take_windows(c, plan, b, memory);
   from.dy = dy, from.panel = all * lanes, from.dy_step = lanes;
   return from;
 }
@@ -235,8 +233,8 @@ void add_block(const ConvArgs& c, const Plan& plan, const Piece& b, Ahead& ahead
     }
 }
 
-// What a piece will read of the images, but for rows that the one before it reads too. Windows that leave out
-// pixels would fetch too much.
+// About what a piece will read of the images: rows that two pieces read are counted once. Of windows that
+// leave out pixels too much would be fetched.
 void fetch(const ConvArgs& c, const Piece& b, Ahead& ahead) {
   const int64_t P = c.y.dim(1), H = c.x.dim(1), stride = c.geometry.stride;
   const int64_t dy = c.y.dim(2) * c.y.dim(3), x = c.x.dim(2) * c.x.dim(3);  // elements of a row
@@ -255,12 +253,13 @@ struct Share {
 Share share_of(const ConvArgs& c, const Plan& plan) {
   const int64_t N = c.y.dim(0), P = c.y.dim(1), Q = c.y.dim(2),
                 seen = std::min<int64_t>(c.geometry.stride, c.w.dim(1));
-  const int64_t columns = is_pointwise(c) ? plan.cells(Q) : Q * seen * seen;
-  const int64_t a_row =
-      plan.panels * plan.tiles.lanes * plan.cells(Q) + plan.groups.count * plan.slot * columns;
-  const int64_t rows = std::max(plan.block_cells / a_row, kFewest / Q);
-  if (rows < P) return {Blocks::even_share(P, std::max<int64_t>(1, rows)), 1};
-  return {P, std::clamp<int64_t>(kFewest / (P * Q), 1, N / PrivateSums::threads_for(N))};
+  const int64_t threads = PrivateSums::threads_for(N),
+                columns = plan.pointwise ? plan.cells(Q) : Q * seen * seen;
+  const int64_t a_row = plan.panels * plan.tiles.lanes * plan.cells(Q) + plan.pixel() * columns;
+  const int64_t fewest = N < omp_get_max_threads() ? 1 : (kFewest + Q - 1) / Q;  // threads need blocks
+  const int64_t rows = std::max(plan.block_cells / a_row, fewest);
+  if (rows < P) return {Blocks::even_share(P, rows), 1};
+  return {P, std::clamp<int64_t>(kFewest / (P * Q), 1, N / threads)};
 }
 
 // dw [O][tap][channel] <- beta dw + the threads' sums
@@ -288,19 +287,19 @@ void direct_backward_weights(const ConvArgs& c) {
   if (amx_fits_weights(c)) return amx_backward_weights(c);
   const Plan plan = plan_of(c);
   const int64_t N = c.y.dim(0), P = c.y.dim(1);
-  const auto [rows, images] = share_of(c, plan);
-  const int64_t cuts = (P + rows - 1) / rows;
-  const auto piece = [&, rows = rows](int64_t i, int64_t count) {
-    const int64_t first = i % cuts * rows;
-    return Piece{i / cuts, count, first, std::min(first + rows, P)};
+  const Share share = share_of(c, plan);
+  const int64_t cuts = (P + share.rows - 1) / share.rows;
+  const auto piece = [&](int64_t i, int64_t count) {
+    const int64_t first = i % cuts * share.rows;
+    return Piece{i / cuts, count, first, std::min(first + share.rows, P)};
   };
-  const auto make = [&](int64_t i, int64_t count, float* sums, bool add) {
+  const auto make = [&](int64_t i, int64_t count, int64_t end, float* sums, bool add) {
     const int64_t next = i + count;
     Ahead ahead;
-    if (next < N * cuts) fetch(c, piece(next, std::min(count, N * cuts - next)), ahead);
+    if (next < end) fetch(c, piece(next, std::min(count, end - next)), ahead);
     add_block(c, plan, piece(i, count), ahead, sums, add);
   };
-  gather(c, plan, PrivateSums(plan.size(), N * cuts, images, make));
+  gather(c, plan, PrivateSums(plan.size(), N * cuts, share.images, make));
 }
 
 }  // namespace skein::cpu

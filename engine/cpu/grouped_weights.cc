@@ -97,7 +97,7 @@ void grouped_backward_weights(const ConvArgs& c) {
   const OuterPlan plan{Grouping::of(c), c.w.dim(1) * c.w.dim(2)};
   const int64_t stride = std::min<int64_t>(c.geometry.stride, c.w.dim(1));
   const Blocks blocks(c.y.dim(0), c.y.dim(1), c.y.dim(2), c.x.dim(3) * stride * stride, 1);
-  const auto make = [&](int64_t i, int64_t, float* sums, bool add) {
+  const auto make = [&](int64_t i, int64_t, int64_t, float* sums, bool add) {
     add_block(c, plan, Block(blocks, i), sums, add);
   };
   gather(c, plan, PrivateSums(plan.size(), blocks.count(), 1, make));

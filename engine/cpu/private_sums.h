@@ -14,8 +14,9 @@ class PrivateSums {
  public:
   static int64_t threads_for(int64_t blocks) { return std::min<int64_t>(omp_get_max_threads(), blocks); }
 
-  // Several threads at once call make(first, count, sums, add) for blocks that follow one another, at most
-  // `at_once`. It sets all `size` sums to those of its blocks or, if `add`, adds to them.
+  // Several threads at once call make(first, count, end, sums, add) for blocks that follow one another, at
+  // most `at_once`; a thread's last block is the one before `end`. It sets all `size` sums to those of its
+  // blocks or, if `add`, adds to them.
   template <class Make>
   PrivateSums(int64_t size, int64_t blocks, int64_t at_once, const Make& make)
       : size_(size), threads_(threads_for(blocks)), sums_({threads_ * size}) {
@@ -23,7 +24,7 @@ class PrivateSums {
     for (int64_t t = 0; t < threads_; ++t) {
       const int64_t from = blocks * t / threads_, to = blocks * (t + 1) / threads_;
       for (int64_t i = from; i < to; i += at_once)
-        make(i, std::min(at_once, to - i), sums_.data<float>() + t * size_, i > from);
+        make(i, std::min(at_once, to - i), to, sums_.data<float>() + t * size_, i > from);
     }
   }
 

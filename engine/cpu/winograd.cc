@@ -81,10 +81,10 @@ void multiply(const TileKernels& tiles, const float* v, const float* u, float* m
     for (int64_t g = 0; g < groups.count; ++g) {
       const Cell *in[kMostRows], *next[kMostRows];
       const int64_t first = groups.first(g), rows = groups.size(g);
-      const char* fetch = ahead.take(rows * depth / kLineCells);
+      const auto* fetch = reinterpret_cast<const Cell*>(ahead.take(rows * depth / kLineCells));
       for (int64_t i = 0; i < rows; ++i) {
         in[i] = reinterpret_cast<const Cell*>(v + (first + i) * depth);
-        next[i] = reinterpret_cast<const Cell*>(fetch) + i * depth;
+        next[i] = fetch ? fetch + i * depth : in[i];
       }
       tiles.product({.rows = rows,
                      .in = in,
@@ -95,7 +95,7 @@ void multiply(const TileKernels& tiles, const float* v, const float* u, float* m
                      .sums = m + first * all * lanes + j * lanes,
                      .sums_step = all * lanes,
                      .add = false,
-                     .next = fetch ? next : nullptr});
+                     .next = next});
     }
 }
 
@@ -118,7 +118,7 @@ void run(const Job& job) {
     const WinogradPlanes v{grow(inputs, positions * (most * C + kSkew)), most * C + kSkew, C};
     const WinogradPlanes m{grow(products, positions * (most * wide + kSkew)), most * wide + kSkew, wide};
     kernel.input[e](in, first, count, v);
-    Ahead ahead;
+    Ahead ahead;  // threads take blocks in turn, so this one continues about there
     fetch_tiles(in, job.in, kernel.side, first + most * threads, most, ahead);
     fetch_tiles(out, job.out, kernel.side, first, count, ahead);
     for (int64_t i = 0; i < positions; ++i)

@@ -35,20 +35,22 @@ inline WinogradMap map_of(const Tensor& images, int64_t side, int64_t padding, i
           .wide = (Q + side - 1) / side};
 }
 
-// Adds the rows where `count` tiles from `first` on begin, as far as there are any. Those above and below are
-// rows of other tiles too.
+// Adds the rows of images at which `count` tiles from `first` on begin, `side` for each. The rows around them
+// are those of other tiles too.
 inline void fetch_tiles(const WinogradMap& m, const Tensor& images, int64_t side, int64_t first,
                         int64_t count, Ahead& ahead) {
   const int64_t all = images.dim(0) * m.per_image(), rows = images.dim(0) * m.H;
   if (first >= all) return;
-  const auto row_of = [&](int64_t t) { return t / m.per_image() * m.H + t % m.per_image() / m.wide * side; };
+  const auto row_of = [&](int64_t t) {
+    return t / m.per_image() * m.H + std::min(m.H, t % m.per_image() / m.wide * side);
+  };
   const int64_t from = row_of(first), to = std::min(rows, row_of(std::min(first + count, all) - 1) + side);
   ahead.add(images, from * m.W * m.C, (to - from) * m.W * m.C);
 }
 
 // How many of `all` tiles are transformed at once: as many as fill most of a second-level cache with `floats`
 // each, but at least so many that the transformed filters, or the sums, are read for enough of them; and all
-// threads have some.
+// threads have some. Up to twice as many are taken rather than two blocks a thread.
 inline int64_t tiles_at_once(int64_t all, int64_t least, int64_t floats) {
   const int64_t fit = std::clamp<int64_t>((96 << 10) / floats, least, 96), threads = omp_get_max_threads();
   const int64_t share = (all + threads - 1) / threads;

@@ -90,10 +90,12 @@ void winograd_backward_weights(const ConvArgs& c) {
   const Maps maps{map_of(c.x, side, c.geometry.padding, P, Q, zeros), map_of(c.y, side, 0, P, Q, zeros)};
   const int64_t all = maps.x.per_image() * c.y.dim(0),
                 most = tiles_at_once(all, 72, positions * (c.x.dim(3) + c.y.dim(3)));
-  const auto make = [&](int64_t i, int64_t, float* sums, bool add) {
+  const auto make = [&](int64_t i, int64_t, int64_t end, float* sums, bool add) {
     Ahead ahead;
-    fetch_tiles(maps.x, c.x, side, (i + 1) * most, most, ahead);
-    fetch_tiles(maps.dy, c.y, side, (i + 1) * most, most, ahead);
+    if (i + 1 < end) {
+      fetch_tiles(maps.x, c.x, side, (i + 1) * most, most, ahead);
+      fetch_tiles(maps.dy, c.y, side, (i + 1) * most, most, ahead);
+    }
     add_block(c, cut, maps, i * most, std::min(most, all - i * most), sums, add, ahead);
   };
   gather(c, cut, PrivateSums(positions * cut.plane(), (all + most - 1) / most, 1, make));

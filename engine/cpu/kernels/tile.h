@@ -111,9 +111,8 @@ void tile_outer(const TileOuter& t) {
   constexpr int kLanes = N * kWidth<V>;
   V sum[M][N];
   each_sum(sum, [](V& s, int, int) { s = V{}; });
-  if (t.add) each_sum(sum, [&](V&, int i, int lane) { __builtin_prefetch(t.sums + i * kLanes + lane, 1); });
   const Cell* b = t.y;
-  constexpr bool kWide = kWidth < V >> 8;
+  // Where nothing is to be fetched, it is the same line again and again, which costs less than to ask.
   const char* fetch = t.fetch ? t.fetch : reinterpret_cast<const char*>(t.sums);
   const int64_t step = t.fetch ? kLineBytes : 0;
   for (int64_t n = 0; n < t.at.planes; ++n)
@@ -122,7 +121,7 @@ void tile_outer(const TileOuter& t) {
 #pragma GCC unroll 2
       for (int64_t q = 0; q < t.at.columns; ++q, p += t.at.step, b += t.y_step) {
         const Lanes<C, N> lanes(b);
-        if constexpr (kWide) __builtin_prefetch(fetch, 0, 2), fetch += step;
+        __builtin_prefetch(fetch, 0, 2), fetch += step;
 #pragma GCC unroll 12
         for (int i = 0; i < M; ++i) lanes.add(sum[i], p + i);
       }

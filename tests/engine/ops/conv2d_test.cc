@@ -110,8 +110,11 @@ const std::vector<ConvCase> kCases =
                       {1, 3, 4, 1024, 1024, 3, 3, {2, 1, 1, 128}},
                       // Odd numbers of pixels in rows, images and blocks, of which two share a cell.
                       {5, 3, 5, 40, 72, 1, 1, {1, 0, 1, 1}},
+                      {2, 5, 5, 16, 16, 1, 1, {1, 1, 1, 1}},
+                      {3, 5, 7, 6, 16, 1, 1, {1, 0, 1, 1}},
                       // Several blocks, the next of which is fetched while one is multiplied.
                       {1, 71, 99, 16, 16, 1, 1, {1, 0, 1, 1}},
+                      {1, 60, 61, 16, 16, 3, 3, {2, 1, 1, 1}},
                       {1, 57, 55, 8, 8, 3, 3, {1, 1, 1, 1}}});
 
 ConvArgs make_conv(const ConvCase& k, DType t, bool bias) {
