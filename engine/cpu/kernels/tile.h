@@ -112,7 +112,7 @@ void tile_outer(const TileOuter& t) {
   V sum[M][N];
   each_sum(sum, [](V& s, int, int) { s = V{}; });
   const Cell* b = t.y;
-  // Where nothing is to be fetched, it is the same line again and again, which costs less than to ask.
+  // Where nothing is to be fetched, it is the same line again and again, so that the loop has no branch.
   const char* fetch = t.fetch ? t.fetch : reinterpret_cast<const char*>(t.sums);
   const int64_t step = t.fetch ? kLineBytes : 0;
   for (int64_t n = 0; n < t.at.planes; ++n)
