@@ -24,6 +24,11 @@ const toml::node* Section::find(const std::string& key) {
 
 bool Section::has(const std::string& key) const { return table_->contains(key); }
 
+bool Section::has_list(const std::string& key) const {
+  const toml::node* n = table_->get(key);
+  return n && n->is_array();
+}
+
 double Section::number(const std::string& key, double otherwise, double low, double high) {
   const toml::node* n = find(key);
   if (!n) return otherwise;

@@ -27,6 +27,7 @@ class Section {
   // The tables of this name: [key], or several [[key]].
   std::vector<Section> tables(const std::string& key, bool several);
   bool has(const std::string& key) const;
+  bool has_list(const std::string& key) const;
   void finish() const;  // refuses keys that were never read
   [[noreturn]] void refuse(const std::string& key, const std::string& why) const;
 

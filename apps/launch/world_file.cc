@@ -60,6 +60,26 @@ void refuse_idle_work(const NetworkDefaults& d, const SitePlan& site) {
     if (d.section && d.section->has(key)) d.section->refuse(key, "needs a host or a machine with cores");
 }
 
+// One share for all messages, or several by their size.
+comm::sim::SharedRate read_shared(Section& s) {
+  comm::sim::SharedRate all;
+  if (!s.has_list("shared")) {
+    if (s.has("shared")) all.points = {{1, s.number("shared", 1, 0.01, 1)}};
+    return all;
+  }
+  for (Section& one : s.tables("shared", true)) {
+    for (const char* key : {"kb", "left"})
+      if (!one.has(key)) one.refuse(key, "is needed, as in [{kb = 50, left = 0.9}, {kb = 1000, left = 0.7}]");
+    const double bytes = one.number("kb", 0, 1e-3, 1e9) * 1e3;
+    if (!all.points.empty() && bytes <= all.points.back().bytes)
+      one.refuse("kb", "must be more than in the one before");
+    all.points.push_back({bytes, one.number("left", 1, 0.01, 1)});
+    one.finish();
+  }
+  if (all.points.empty()) s.refuse("shared", "is empty; leave it out, or write one number for all messages");
+  return all;
+}
+
 NetworkDefaults read_network(Section& top, WorldFile& w) {
   NetworkDefaults d;
   for (Section& s : top.tables("network", false)) {
@@ -72,11 +92,7 @@ NetworkDefaults read_network(Section& top, WorldFile& w) {
     w.site.byte = duration(s, "byte_ns", 1e9);
     w.site.work = duration(s, "work_ns", 1e9);
     w.site.work_one_way = duration(s, "work_one_way_ns", 1e9);
-    w.site.crowded.small = s.number("shared", 1, 0.01, 1);
-    w.site.crowded.large = s.number("shared_large", w.site.crowded.small, 0.01, 1);
-    if (s.has("shared_large") && s.number("large_kb", 0, 0, 1e9) == 0)
-      s.refuse("shared_large", "needs large_kb: which messages are large");
-    if (const double large = s.number("large_kb", 0, 0, 1e9) * 1e3; large > 0) w.site.large = large;
+    w.site.shared = read_shared(s);
     w.site.goodput = s.number("goodput", 1, 0.01, 1);
     s.finish();
     d.section = s;

@@ -27,9 +27,15 @@ std::string probed_in_words(const Probed& p) {
   s += fmt::format("; {} hosts with links of {:.0f}", w.site.hosts.size(), least_rate * 8e-6);
   if (most_rate > 1.05 * least_rate) s += fmt::format(" to {:.0f}", most_rate * 8e-6);
   s += " Mbit/s";
-  if (const auto& c = w.site.crowded; c.small < 0.98 || c.large < 0.98)
-    s += fmt::format(", of which {:.0f} % are left when messages share them ({:.0f} % beyond {:.0f} kB)",
-                     100 * c.small, 100 * c.large, w.site.large / 1e3);
+  const auto& points = w.site.shared.points;
+  if (std::any_of(points.begin(), points.end(), [](const auto& one) { return one.left < 0.98; })) {
+    std::string shares, sizes;
+    for (const auto& one : points) {
+      shares += fmt::format("{}{:.0f}", shares.empty() ? "" : ", ", 100 * one.left);
+      sizes += fmt::format("{}{:.0f}", sizes.empty() ? "" : ", ", one.bytes / 1e3);
+    }
+    s += text(", of which ", shares, " % are left when messages of ", sizes, " kB share them");
+  }
   if (w.site.work > 0) s += fmt::format("; messages cost {:.2g} ns of a core a byte", 1e9 * w.site.work);
   if (w.site.work_one_way > w.site.work) s += fmt::format(", one way {:.2g}", 1e9 * w.site.work_one_way);
   s += '\n';

@@ -12,6 +12,7 @@
 #include "apps/train/learning.h"
 #include "comm/average/ring_exchange.h"
 #include "comm/join/sockets.h"
+#include "nn/module.h"
 
 namespace skein::apps {
 namespace {
@@ -19,9 +20,10 @@ namespace {
 constexpr double kSeconds = 6;          // of steps with all workers
 constexpr int kFewest = 5, kMost = 40;  // such steps
 constexpr double kExchange = 1;         // seconds of an exchange between all hosts, at most about
-constexpr int kExchanges = 6;           // so many, one after the other
-constexpr int64_t kFew = 256 << 10;     // bytes of a message that tells slow links from fast ones:
-constexpr double kSlow = 5e-3;          // on slow ones it takes longer than this,
+constexpr double kExchanging = 4;       // of all exchanges of a kind: single ones differ by a tenth
+constexpr int kFewestExchanges = 4, kMostExchanges = 24;
+constexpr int64_t kFew = 256 << 10;  // bytes of a message that tells slow links from fast ones:
+constexpr double kSlow = 5e-3;       // on slow ones it takes longer than this,
 constexpr int64_t kSome = 1 << 20, kMany = 16 << 20;  // and many bytes would take too long
 
 double middle(std::vector<double> all) {
@@ -179,13 +181,13 @@ void time_links(Probed& p, const Member& me) {
     }
 }
 
-// Bytes that take so long on the slowest link between two hosts.
-int64_t bytes_in(const Probed& p, double seconds) {
+// Seconds of a byte on the slowest link between two hosts.
+double slowest_byte(const Probed& p) {
   const comm::LinkTimes &few = p.between.front(), &most = p.between.back();
-  double byte = 1e-12;  // seconds
+  double byte = 1e-12;
   for (size_t i = 0; i < few.seconds.size(); ++i)
     byte = std::max(byte, (most.seconds[i] - few.seconds[i]) / double(most.bytes - few.bytes));
-  return std::clamp(int64_t(seconds / byte), int64_t(1024), kMany) / 4 * 4;
+  return byte;
 }
 
 // Adds the times of so many steps.
@@ -221,24 +223,36 @@ double slowest_step(const Probed& p) {
 // The same on all ranks, in place of what each has measured: the mean of the fronts.
 void agree(Probed& p, const Member& me, std::initializer_list<ProbedExchange*> all) {
   for (ProbedExchange* one : all) {
-    const auto rows = comm::gather_numbers(me.comm, {double(one->bytes), one->seconds});
+    const auto rows = comm::gather_numbers(me.comm, {double(one->bytes), one->seconds, double(one->pieces)});
     *one = {};
     for (const comm::Rank front : p.fronts) {
-      one->bytes = int64_t(rows[size_t(front)][0]);
+      one->bytes = int64_t(rows[size_t(front)][0]), one->pieces = int64_t(rows[size_t(front)][2]);
       one->seconds += std::max(0.0, rows[size_t(front)][1]) / double(p.fronts.size());
     }
   }
 }
 
 // All hosts send at once while nobody computes.
-void exchange(Probed& p, int64_t model, const Member& me, comm::Communicator* between) {
+void exchange(Probed& p, int64_t model, int64_t slice, const Member& me, comm::Communicator* between) {
   if (between) {
-    const int64_t most = bytes_in(p, kExchange);
-    p.sum.bytes = std::min(model, most), p.gossip.bytes = std::min(model, most / p.neighbors() / 4 * 4);
-    p.sum.seconds = comm::seconds_of_sum(*between, p.sum.bytes, kExchanges, slowest_step(p));
-    p.gossip.seconds = comm::seconds_of_exchange(*between, p.gossip.bytes, kExchanges);
+    const double byte = slowest_byte(p), pause = slowest_step(p);
+    const int64_t most = std::clamp(int64_t(kExchange / byte), int64_t(1024), kMany) / 4 * 4;
+    const auto repeats = [&](double seconds) {
+      return int(std::clamp<double>(kExchanging / seconds, kFewestExchanges, kMostExchanges));
+    };
+    const auto time_sum = [&](ProbedExchange& sum) {
+      sum.bytes = std::min(model, most);
+      sum.seconds = comm::seconds_of_sum(*between, sum.bytes, sum.pieces,
+                                         repeats(2 * double(sum.bytes) * byte + pause), pause);
+    };
+    time_sum(p.sum);
+    p.slices.pieces = std::max<int64_t>(1, p.sum.bytes / slice);
+    if (p.slices.pieces > 1) time_sum(p.slices);
+    p.gossip.bytes = std::min(model, most / p.neighbors() / 4 * 4);
+    p.gossip.seconds = comm::seconds_of_exchange(*between, p.gossip.bytes,
+                                                 repeats(p.neighbors() * double(p.gossip.bytes) * byte));
   }
-  agree(p, me, {&p.sum, &p.gossip});
+  agree(p, me, {&p.sum, &p.slices, &p.gossip});
 }
 
 // And beside steps, as much as the exchange says that links carry in this part of a step. Steps alone and
@@ -276,12 +290,13 @@ void burden(Probed& p, Computing& computing, const Member& me, comm::Communicato
   agree(p, me, {&p.burden, &p.one_way});
 }
 
-void crowd(Probed& p, Computing& computing, const Member& me) {
+void crowd(Probed& p, const Config& c, Computing& computing, const Member& me) {
   if (p.fronts.size() < 2) return;
   std::unique_ptr<comm::Communicator> between;
   if (std::find(p.fronts.begin(), p.fronts.end(), me.rank) != p.fronts.end())
     between = me.comm.group(p.fronts);
-  exchange(p, computing.model_bytes(), me, between.get());
+  const int64_t model = computing.model_bytes();
+  exchange(p, model, nn::slice_bytes_for(model, c.slice_mb), me, between.get());
   burden(p, computing, me, between.get());
 }
 
@@ -301,7 +316,7 @@ Probed probe(const Config& c, const Member& me, Progress& progress) {
     p.steps_per_epoch = s.steps_per_epoch, p.global_batch = s.global_batch;
     compute(p, *computing, me);
     time_links(p, me);
-    crowd(p, *computing, me);
+    crowd(p, c, *computing, me);
   }
   p.seconds = clock_seconds() - from;
   return p;

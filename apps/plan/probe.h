@@ -25,6 +25,7 @@ struct ProbedWorker {
 struct ProbedExchange {
   int64_t bytes = 0;
   double seconds = 0;
+  int64_t pieces = 1;  // that the bytes are cut into
 };
 
 struct Probed {
@@ -32,8 +33,9 @@ struct Probed {
   std::vector<comm::Rank> fronts;        // the first worker of each host
   std::vector<comm::LinkTimes> between;  // fronts, from few bytes to many; empty: there is one host
   std::vector<comm::LinkTimes> within;   // two workers of one host; empty: none has two
-  ProbedExchange sum = {};               // of all of their vectors
-  ProbedExchange gossip = {};            // such a message to each of the two neighbors in a ring, or the one
+  // Of all of their vectors, whole and as a gradient is cut; slices of no bytes: it is not.
+  ProbedExchange sum = {}, slices = {};
+  ProbedExchange gossip = {};  // such a message to each of the two neighbors in a ring, or the one
   // Such messages in a step, and one of as many bytes in all to the next only, if there are three; by how
   // many seconds the step is then longer, on average.
   ProbedExchange burden = {}, one_way = {};

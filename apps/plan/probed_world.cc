@@ -124,13 +124,20 @@ double share(double expected, double measured) {
 
 // What is left of the rates where messages share them, of which round trips know nothing. A sum is two
 // exchanges of parts between all.
-void set_crowded(const Probed& p, SitePlan& site) {
+void set_shared(const Probed& p, SitePlan& site) {
   const int n = int(site.hosts.size());
   if (n < 2) return;
-  const double part = double(p.sum.bytes) / n, whole = double(p.gossip.bytes);
-  site.crowded.small = share(2 * seconds_by_rates(site, n - 1, part), p.sum.seconds);
-  site.crowded.large = share(seconds_by_rates(site, p.neighbors(), whole), p.gossip.seconds);
-  if (whole > part) site.large = std::sqrt(part * whole);
+  const auto add = [&](double bytes, double left) {
+    auto& all = site.shared.points;
+    if (bytes > (all.empty() ? 0 : all.back().bytes)) all.push_back({bytes, left});
+  };
+  for (const ProbedExchange& sum : {p.slices, p.sum}) {
+    const double part = double(sum.bytes) / n;
+    add(std::min(part / double(sum.pieces), double(comm::kPieceBytes)),  // longer ones go one after the other
+        share(2 * seconds_by_rates(site, n - 1, part), sum.seconds));
+  }
+  const double whole = double(p.gossip.bytes);
+  add(whole, share(seconds_by_rates(site, p.neighbors(), whole), p.gossip.seconds));
 }
 
 }  // namespace
@@ -141,7 +148,7 @@ WorldFile world_of(const Probed& p) {
   add_hosts(p, w);
   set_pace(p, w);
   set_network(p, w);
-  set_crowded(p, w.site);
+  set_shared(p, w.site);
   return w;
 }
 

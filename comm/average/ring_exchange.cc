@@ -48,15 +48,21 @@ double seconds_of_exchange(Communicator& c, int64_t bytes, int repeats) {
   return longest_of_all(c, seconds_since(began) / repeats);
 }
 
-double seconds_of_sum(Communicator& c, int64_t bytes, int repeats, double pause) {
-  CHECK(bytes % 4 == 0 && repeats > 0 && pause >= 0, bytes, repeats, pause);
-  const Tensor x = Tensor::zeros({bytes / 4});
+double seconds_of_sum(Communicator& c, int64_t bytes, int64_t pieces, int repeats, double pause) {
+  CHECK(bytes % 4 == 0 && pieces > 0 && repeats > 0 && pause >= 0, bytes, pieces, repeats, pause);
+  const int64_t n = bytes / 4;
+  const Tensor x = Tensor::zeros({n});
   double taken = 0;
   for (int i = 0; i <= repeats; ++i) {
     nap_until(after(pause));
     c.barrier();
     const auto began = Clock::now();
-    c.all_reduce(x).wait();
+    Pendings sums;
+    for (int64_t p = 0; p < pieces; ++p) {
+      const int64_t from = n * p / pieces, to = n * (p + 1) / pieces;
+      sums += c.all_reduce(x.view({to - from}, from));
+    }
+    sums.wait();
     if (i > 0) taken += seconds_since(began);
   }
   return longest_of_all(c, taken / repeats);

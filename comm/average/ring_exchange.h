@@ -29,8 +29,9 @@ class RingExchange {
 
 // What each of so many exchanges, or sums of vectors of so many bytes, takes on the rank where that is most;
 // a first one does not count. Exchanges follow each other at once, before sums there is a pause of so many
-// seconds. Collective; they return the same on every rank.
+// seconds. A vector in several pieces is that many sums at the same time, as slices of a gradient are.
+// Collective; they return the same on every rank.
 double seconds_of_exchange(Communicator&, int64_t bytes, int repeats);
-double seconds_of_sum(Communicator&, int64_t bytes, int repeats, double pause);
+double seconds_of_sum(Communicator&, int64_t bytes, int64_t pieces, int repeats, double pause);
 
 }  // namespace skein::comm

@@ -71,10 +71,16 @@ std::vector<double> fair_rates(const std::vector<double>& capacities, const std:
   return rates;
 }
 
-size_t Fluid::add(double capacity, Crowded c) {
-  CHECK(capacity > 0 && c.small > 0 && c.large > 0, capacity, c.small, c.large);
-  resources_.push_back({capacity, c});
+size_t Fluid::add(double capacity) {
+  CHECK(capacity > 0, capacity);
+  resources_.push_back({capacity, false});
   return resources_.size() - 1;
+}
+
+size_t Fluid::add_lossy(double capacity) {
+  const size_t r = add(capacity);
+  resources_[r].is_lossy = true;
+  return r;
 }
 
 void Fluid::oppose(size_t a, size_t b) { resources_[a].opposite = b, resources_[b].opposite = a; }
@@ -87,15 +93,15 @@ void Fluid::each_beside(const Resource& r, F f) const {
 }
 
 double Fluid::capacity_now(const Resource& r) const {
-  if (!r.crowded.is_less()) return r.capacity;
+  if (!r.is_lossy) return r.capacity;
   int flows = 0;
-  bool large = false;
-  each_beside(r, [&](Flow f) { ++flows, large |= flows_.at(f).course.large; });
-  return flows < 2 ? r.capacity : r.capacity * (large ? r.crowded.large : r.crowded.small);
+  double shared = 1;
+  each_beside(r, [&](Flow f) { ++flows, shared = std::min(shared, flows_.at(f).course.shared); });
+  return flows < 2 ? r.capacity : r.capacity * shared;
 }
 
 Fluid::Flow Fluid::begin(Course course, double amount, std::function<void()> done) {
-  CHECK(amount >= 0 && course.most > 0, amount, course.most);
+  CHECK(amount >= 0 && course.most > 0 && course.shared > 0, amount, course.most, course.shared);
   const Flow f = ++begun_;
   if (const auto place = even_place_for(course)) {
     Even& even = *resources_[*place].even;
@@ -215,7 +221,7 @@ void Fluid::end(Flow f) {
 // Whether nothing flows through what else it uses, but for so many flows.
 bool Fluid::is_alone_but_in(size_t resource, const Course& c, size_t itself) const {
   return std::all_of(c.through.begin(), c.through.end(), [&](size_t r) {
-    return !resources_[r].crowded.is_less() && (r == resource || resources_[r].flows.size() == itself);
+    return !resources_[r].is_lossy && (r == resource || resources_[r].flows.size() == itself);
   });
 }
 

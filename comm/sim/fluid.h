@@ -18,7 +18,7 @@ struct Course {
   std::vector<size_t> through;  // resources, all distinct
   double most = std::numeric_limits<double>::infinity();
   int64_t turn = -1;
-  bool large = false;
+  double shared = 1;  // share that is left of a lossy resource while it is not alone there
 };
 
 // Of those of one turn, no flow can be faster without making one slower that is not faster than it: each
@@ -35,14 +35,10 @@ class Fluid {
   explicit Fluid(Baton& b) : baton_(b) {}
   Fluid(const Fluid&) = delete;
 
-  // The share of a resource's capacity that is left while several flows use it: all small, or one large.
-  struct Crowded {
-    double small = 1, large = 1;
-    bool is_less() const { return small < 1 || large < 1; }
-  };
-  size_t add(double capacity) { return add(capacity, {}); }  // a resource, in units a second
-  size_t add(double capacity, Crowded);
-  // They are the two directions of one cable: a flow in one crowds the other.
+  size_t add(double capacity);  // a resource, in units a second
+  // One of which less is left while several flows use it: the least Course::shared of them.
+  size_t add_lossy(double capacity);
+  // They are the two directions of one cable: a flow in one shares the other.
   void oppose(size_t a, size_t b);
   // Calls `done` as an event, when so many units have flowed.
   Flow begin(Course, double amount, std::function<void()> done);
@@ -66,7 +62,7 @@ class Fluid {
   };
   struct Resource {
     double capacity;
-    Crowded crowded;
+    bool is_lossy;
     std::optional<size_t> opposite = {};
     std::vector<Flow> flows = {};  // in order
     std::unique_ptr<Even> even = {};

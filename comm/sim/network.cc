@@ -93,7 +93,7 @@ void Network::flow(Link& l) {
   };
   Course course{path(l).through};
   if (first.round) course.turn = *first.round;
-  course.large = first.bytes > site_->plan().large;
+  course.shared = site_->plan().shared.left(first.bytes);
   l.flows = 1;
   if (course.through.empty() || first.bytes == 0) return end();
   const double half = work(l, first.bytes) / 2;

@@ -55,12 +55,13 @@ Site::Site(Baton& b, const SitePlan& p) : plan_(p), fluid_(b) {
 }
 
 Site::Shared Site::link(double rate) {
-  return rate > 0 ? Shared(fluid_.add(rate * plan_.goodput, plan_.crowded)) : Shared();
+  if (rate <= 0) return {};
+  return plan_.shared.is_less() ? fluid_.add_lossy(rate * plan_.goodput) : fluid_.add(rate * plan_.goodput);
 }
 
 std::pair<Site::Shared, Site::Shared> Site::cable(double rate) {
   const std::pair<Shared, Shared> both(link(rate), link(rate));
-  if (both.first && plan_.crowded.is_less()) fluid_.oppose(*both.first, *both.second);
+  if (both.first && plan_.shared.is_less()) fluid_.oppose(*both.first, *both.second);
   return both;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/sim/fluid.h"
+#include "comm/sim/shared_rate.h"
 
 namespace skein::comm::sim {
 
@@ -45,12 +46,9 @@ struct SitePlan {
   double work = 0;     // seconds of a core that a byte costs the hosts of its two ends, half each,
   // if it is more, while nothing flows the other way between the two, on which acknowledgments could ride
   double work_one_way = 0;
-  double goodput = 1;  // share of every rate that is left for payloads and headers
-  // What is left of a cable's rate while several messages use it, in one direction or in both: they lose
-  // packets, or wait for acknowledgments behind each other's bytes. Large are those of more than `large`.
-  Fluid::Crowded crowded = {};
-  double large = std::numeric_limits<double>::infinity();
-  int workers() const;                     // of all hosts
+  double goodput = 1;      // share of every rate that is left for payloads and headers
+  SharedRate shared = {};  // what is left of that while messages share a cable, in one direction or in both
+  int workers() const;     // of all hosts
   std::vector<int> above(int host) const;  // the switches from a host upwards
 };
 

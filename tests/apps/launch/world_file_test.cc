@@ -26,9 +26,7 @@ latency_ms = 0.5
 message_us = 20
 work_ns = 4
 work_one_way_ns = 5
-large_kb = 500
-shared = 0.9
-shared_large = 0.75
+shared = [{kb = 50, left = 0.9}, {kb = 500, left = 0.75}]
 goodput = 0.9
 [[machine]]
 name = "tower"
@@ -71,9 +69,14 @@ kills_per_hour = 36
   EXPECT_DOUBLE_EQ(w.site.message, 20e-6);
   EXPECT_DOUBLE_EQ(w.site.work, 4e-9);
   EXPECT_DOUBLE_EQ(w.site.work_one_way, 5e-9);
-  EXPECT_EQ(w.site.large, 5e5);
-  EXPECT_EQ(w.site.crowded.small, 0.9);
-  EXPECT_EQ(w.site.crowded.large, 0.75);
+  ASSERT_EQ(w.site.shared.points.size(), 2u);
+  EXPECT_EQ(w.site.shared.points[1].bytes, 5e5);
+  EXPECT_EQ(w.site.shared.left(5e4), 0.9);
+  EXPECT_EQ(w.site.shared.left(1e7), 0.75);
+  const auto shared = [](const std::string& as) { return world_of(kLeast + as).site.shared.left(1e6); };
+  EXPECT_EQ(shared(""), 1);
+  EXPECT_EQ(shared("[network]\nshared = 0.9\n"), 0.9);
+  EXPECT_EQ(shared("[[network.shared]]\nkb = 5\nleft = 0.8\n"), 0.8);
   EXPECT_EQ(w.site.goodput, 0.9);
   ASSERT_EQ(w.site.hosts.size(), 4u);
   EXPECT_EQ(w.site.workers(), 5);
@@ -157,8 +160,12 @@ TEST(WorldFile, SaysWhatIsWrongAndWhere) {
       {"[compute]\nlaw = \"trace\"\n" + kHost, "[compute] trace: is needed"},
       {"[compute]\nlaw = \"trace\"\ntrace = \"t\"\nstep_ms = 1\n" + kHost,
        "w.toml:4: [compute] step_ms: is of another law"},
-      {kLeast + "[network]\nshared_large = 0.5\n", "w.toml:6: [network] shared_large: needs large_kb"},
-      {kLeast + "[network]\nshared_large = 0.5\nlarge_kb = 0\n", "shared_large: needs large_kb"},
+      {kLeast + "[network]\nshared = 0\n", "w.toml:6: [network] shared: 0 is out of range"},
+      {kLeast + "[network]\nshared = []\n", "w.toml:6: [network] shared: is empty"},
+      {kLeast + "[network]\nshared = [0.5]\n", "w.toml:6: [network] shared: is to be written as [[shared]]"},
+      {kLeast + "[network]\nshared = [{kb = 50}]\n", "w.toml:6: [[shared]] left: is needed"},
+      {kLeast + "[network]\nshared = [{kb = 5, left = 1}, {kb = 5, left = 1}]\n",
+       "w.toml:6: [[shared]] kb: must be more than in the one before"},
       {kLeast + "[network]\nwork_ns = 1\n", "w.toml:6: [network] work_ns: needs a host or a machine with"},
       {"[compute]\nlaw = \"trace\"\ntrace = \"none\"\n" + kHost,
        "w.toml:3: [compute] trace: none: cannot open this file"},

@@ -85,15 +85,19 @@ TEST(ProbedWorld, HasCoresForStepsAsLongAsThoseOfAllTogether) {
 TEST(ProbedWorld, HasWhatIsLeftOfItsRatesWhenAllSendAtOnce) {
   Probed p = probed([](int, int) { return 1e7; });
   p.sum = {3'000'000, 2 * (0.001 + 2 * 0.1) / 0.8};  // a third to each of two, and back
-  EXPECT_NEAR(world_of(p).site.crowded.small, 0.8, 1e-4);
+  EXPECT_NEAR(world_of(p).site.shared.left(1e6), 0.8, 1e-4);
   p.gossip = {4'000'000, (0.001 + 2 * 0.4) / 0.5};
-  EXPECT_NEAR(world_of(p).site.crowded.large, 0.5, 1e-4);
-  EXPECT_NEAR(world_of(p).site.large, 2e6, 1e-6);
+  EXPECT_NEAR(world_of(p).site.shared.left(4e6), 0.5, 1e-4);
+  p.slices = {3'000'000, 2 * (0.001 + 2 * 0.1) / 0.9, 10};
+  EXPECT_NEAR(world_of(p).site.shared.left(1e5), 0.9, 1e-4);
+  EXPECT_NEAR(world_of(p).site.shared.left(1e6), 0.8, 1e-4);
+  EXPECT_SAYS(in_words(planned(config(), p, {{"diloco", "--tau 50"}})),
+              "of which 90, 80, 50 % are left when messages of 100, 1000, 4000 kB share them\n");
   p.sum.seconds = 0.1;  // faster than the round trips
-  EXPECT_EQ(world_of(p).site.crowded.small, 1);
+  EXPECT_EQ(world_of(p).site.shared.left(1e6), 1);
   Probed slow = probed([](int a, int b) { return a + b == 3 ? 1e6 : 1e7; });
   slow.sum = {3'000'000, 2 / 0.8};  // that link's one message each way
-  EXPECT_NEAR(world_of(slow).site.crowded.small, 0.8, 2e-3);
+  EXPECT_NEAR(world_of(slow).site.shared.left(1e6), 0.8, 2e-3);
 }
 
 // Steps of 100 ms become 10 ms longer when each of three hosts sends 2 MB and receives as much in them: on a

@@ -7,13 +7,14 @@
 namespace skein::comm {
 namespace {
 
-constexpr double kRate = 1e6, kHeader = sizeof(Header);
+constexpr double kRate = 1e6, kLatency = 0.5, kHeader = sizeof(Header);
 
 // The seconds that the workers of a star measure, which has these rates in it.
-std::vector<double> measured(const std::vector<double>& rates,
-                             const std::function<double(Communicator&)>& f) {
+std::vector<double> measured(const std::vector<double>& rates, const std::function<double(Communicator&)>& f,
+                             double latency = 0) {
   sim::SitePlan p;
-  for (size_t h = 0; h < rates.size(); ++h) p.hosts.push_back({.name = text("h", h), .rate = rates[h]});
+  for (size_t h = 0; h < rates.size(); ++h)
+    p.hosts.push_back({.name = text("h", h), .rate = rates[h], .latency = latency / 2});
   sim::World world({.keeps_log = false, .site = p});
   std::vector<double> all(rates.size());
   sim::populate(world, int(rates.size()), [&](Communicator& c) { all[size_t(c.rank())] = f(c); });
@@ -32,12 +33,18 @@ TEST(RingExchange, TakesTheTimeOfItsMessagesToEachNeighbor) {
     EXPECT_NEAR(seconds, 8 * one, 0.01 * one);
 }
 
+// And of two latencies, or three where pieces wait for each other; one after the other they would have six.
 TEST(RingExchange, SumsTakeTheTimeOfTheirVolumeWithoutThePause) {
   constexpr int64_t kBytes = 400000;
   for (const int n : {2, 4})
-    for (const double seconds : measured(std::vector<double>(size_t(n), kRate),
-                                         [](Communicator& c) { return seconds_of_sum(c, kBytes, 3, 2.0); }))
-      EXPECT_NEAR(seconds, 2 * ((n - 1.0) / n * kBytes + (n - 1) * kHeader) / kRate, 0.02) << n;
+    for (const int pieces : {1, 3})
+      for (const double seconds : measured(
+               std::vector<double>(size_t(n), kRate),
+               [&](Communicator& c) { return seconds_of_sum(c, kBytes, pieces, 3, 2.0); }, kLatency)) {
+        const double least = 2 * (n - 1.0) / n * kBytes / kRate + 2 * kLatency;
+        EXPECT_GE(seconds, least - 0.01) << n << ", " << pieces;
+        EXPECT_LE(seconds, least + (pieces > 1 ? kLatency : 0.02)) << n << ", " << pieces;
+      }
 }
 
 // A rank may be a message ahead of its neighbors, and none is mistaken for another.

@@ -40,7 +40,7 @@ TEST(Site, AMessageTakesItsBytesOverTheRateAndTheLatency) {
     if (c.rank() == 1) c.take(0, 1, 0);
   };
   EXPECT_NEAR(seconds_of(p, pass), (1e6 + kHeader) / 1e6 + 0.25, 1e-6);
-  p.crowded = {0.1, 0.1};  // it shares the link with nobody
+  p.shared = {{{1, 0.1}}};  // it shares the link with nobody
   p.goodput = 0.5;
   EXPECT_NEAR(seconds_of(p, pass), (1e6 + kHeader) / 0.5e6 + 0.25, 1e-6);
   p.message = 0.125;
@@ -93,15 +93,28 @@ TEST(Site, SendersToOneReceiverShareItsLink) {
   SitePlan p = star(5, 1e6);
   const double all = 4 * (1e5 + kHeader) / 1e6;
   EXPECT_NEAR(seconds_of(p, f), all, 1e-6);
-  p.crowded = {0.8, 0.5};
+  p.shared = {{{2e5, 0.8}, {1e6, 0.5}}};
   EXPECT_NEAR(seconds_of(p, f), all / 0.8, 1e-6);
-  p.large = 1e5;
+  p.shared = {{{1e4, 0.8}, {1e5, 0.5}}};
   EXPECT_NEAR(seconds_of(p, f), all / 0.5, 1e-6);
+}
+
+// A large message slows down a small one, too, until it has come.
+TEST(Site, TheLeastShareOfSeveralMessagesCounts) {
+  SitePlan p = star(3, 1e6);
+  p.shared = {{{1e4, 0.8}, {1e6, 0.5}}};
+  EXPECT_NEAR(seconds_of(p,
+                         [](Communicator& c) {
+                           if (c.rank() > 0)
+                             return c.push(0, 1, 0, 1, Tensor::zeros({c.rank() == 1 ? 1000 : 250000}));
+                           for (Rank r = 1; r < 3; ++r) c.take(r, 1, 0);
+                         }),
+              2 * (4e3 + kHeader) / 0.5e6 + (1e6 - 4e3) / 1e6, 1e-6);
 }
 
 TEST(Site, BothDirectionsOfACableAreCrowdedTogether) {
   SitePlan p = star(2, 1e6);
-  p.crowded = {0.8, 0.5};
+  p.shared = {{{1, 0.8}}};
   const auto exchange = [](bool both) {
     return [both](Communicator& c) {
       if (both || c.rank() == 0) c.push(1 - c.rank(), 1, 0, 1, Tensor::zeros({25000}));
