@@ -236,13 +236,9 @@ void add_block(const ConvArgs& c, const Plan& plan, const Piece& b, Ahead& ahead
 // About what a piece will read of the images: rows that two pieces read are counted once. Of windows that
 // leave out pixels too much would be fetched.
 void fetch(const ConvArgs& c, const Piece& b, Ahead& ahead) {
-  const int64_t P = c.y.dim(1), H = c.x.dim(1), stride = c.geometry.stride;
-  const int64_t dy = c.y.dim(2) * c.y.dim(3), x = c.x.dim(2) * c.x.dim(3);  // elements of a row
-  const int64_t above = b.images - 1;
-  ahead.add(c.y, (b.image * P + b.first) * dy, (above * P + b.last - b.first) * dy);
-  if (stride > c.w.dim(1)) return;
-  const int64_t first = std::min(H, b.first * stride), last = std::min(H, b.last * stride);
-  ahead.add(c.x, (b.image * H + first) * x, (above * H + last - first) * x);
+  const int64_t stride = c.geometry.stride, end = b.image + b.images;
+  ahead.add_rows(c.y, b.image, end, b.first, b.last);
+  if (stride <= c.w.dim(1)) ahead.add_rows(c.x, b.image, end, b.first * stride, b.last * stride);
 }
 
 // The rows of an image, or the images, of a block whose operands stay in the second-level cache; but at least

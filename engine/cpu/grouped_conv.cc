@@ -1,6 +1,9 @@
 // Grouped convolutions, forward and data gradient: products of pixels and weights, a vector at a time.
 #include "engine/cpu/grouped_conv.h"
 
+#include <omp.h>
+
+#include "engine/cpu/ahead.h"
 #include "engine/cpu/grouping.h"
 #include "engine/cpu/past_caches.h"
 
@@ -131,7 +134,8 @@ void finish(const Region& r, const Ending& end, int64_t lane, int64_t lanes, con
                                               .relu = end.relu});
 }
 
-void run(const Grouping& g, const Region& r, const Cell* weights, int64_t weights_panel, const Ending& end) {
+void run(const Grouping& g, const Region& r, const Cell* weights, int64_t weights_panel, const Ending& end,
+         Ahead& ahead) {
   thread_local std::vector<float> memory;
   const bool plain = end.plain(g), streams = end.streams(g);
   const GroupedRow& kernels = g.kernels();
@@ -158,16 +162,28 @@ void run(const Grouping& g, const Region& r, const Cell* weights, int64_t weight
              .to_row = plain ? r.out_row : r.columns * lanes,
              .to_step = plain ? r.out_step : lanes,
              .rows = r.rows,
-             .columns = r.columns});
+             .columns = r.columns,
+             .fetch = ahead.take(2 * r.rows * r.columns * lanes / g.lanes)});
     if (!plain) finish(r, end, lane, lanes, sums);
   }
 }
 
-void run(const Grouping& g, const Results& r, const Ending& end) {
+void run(const Grouping& g, const Results& r, const Ending& end, Ahead& ahead) {
   const int64_t taps = int64_t(r.h.taps.size() * r.w.taps.size());
   for (const Axis::Range& h : r.h.ranges())
     for (const Axis::Range& w : r.w.ranges())
-      run(g, Region(g, r, h, w), r.weights, taps * g.channels / g.elements * g.lanes, end);
+      run(g, Region(g, r, h, w), r.weights, taps * g.channels / g.elements * g.lanes, end, ahead);
+}
+
+// What the block reads that this thread is likely to take after the i-th, at strides: otherwise what the
+// kernels themselves fetch is enough.
+Ahead what_follows(const ConvArgs& c, const Blocks& blocks, int64_t i) {
+  Ahead ahead;
+  if (i += omp_get_num_threads(); i < blocks.count() && c.geometry.stride > 1) {
+    const Block b(blocks, i);
+    ahead.add_rows(c.x, b.image, b.last_image, b.first * c.geometry.stride, b.last * c.geometry.stride);
+  }
+  return ahead;
 }
 
 // [O][K] -> [panel][K][lanes], K in cells.
@@ -183,7 +199,7 @@ Cells pack_forward(const ConvArgs& c, const Grouping& g) {
 }
 
 void forward_block(const ConvArgs& c, const Grouping& g, const Cells& packed, const Block& b,
-                   const Ending& end) {
+                   const Ending& end, Ahead& ahead) {
   thread_local std::vector<Cell> memory;
   const int64_t P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3);
   const Rectangle seen = inside(window_of(c, b.first, b.last), c.x);
@@ -200,7 +216,7 @@ void forward_block(const ConvArgs& c, const Grouping& g, const Cells& packed, co
          .out = (n * P + b.first) * Q * O,
          .out_row = Q * O,
          .out_step = O},
-        end);
+        end, ahead);
 }
 
 // [O][tap][K] -> for each class [panel][tap][K of O][lanes of inputs]
@@ -229,6 +245,7 @@ Cells pack_data(const ConvArgs& c, const Grouping& g, const std::vector<Class>& 
 void data_block(const ConvArgs& c, const Grouping& g, const std::vector<Class>& classes, const Cells& packed,
                 const Block& b, const Ending& end) {
   thread_local std::vector<Cell> memory;
+  Ahead nothing;
   const ConvGeometry& at = c.geometry;
   const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), stride = at.stride;
   const Rectangle seen = inside(seen_by(c, b), c.y);
@@ -252,7 +269,7 @@ void data_block(const ConvArgs& c, const Grouping& g, const std::vector<Class>& 
            .out = ((n * H + h.first) * W + w.first) * C,
            .out_row = stride * W * C,
            .out_step = stride * C},
-          end);
+          end, nothing);
   }
 }
 
@@ -273,7 +290,10 @@ void grouped_forward(const ConvArgs& c) {
 #pragma omp parallel
   {
 #pragma omp for schedule(dynamic)
-    for (int64_t i = 0; i < blocks.count(); ++i) forward_block(c, g, packed, Block(blocks, i), end);
+    for (int64_t i = 0; i < blocks.count(); ++i) {
+      Ahead ahead = what_follows(c, blocks, i);
+      forward_block(c, g, packed, Block(blocks, i), end, ahead);
+    }
     fence_streams<V8>();
   }
 }

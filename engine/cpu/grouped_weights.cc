@@ -1,5 +1,6 @@
 // Weight gradients of grouped convolutions: for every tap, and every channel and output of a group, a sum
 // over pixels, block by block, a private sum a thread. In pairs a cell holds two neighboring pixels of a row.
+#include "engine/cpu/ahead.h"
 #include "engine/cpu/direct_conv.h"
 #include "engine/cpu/grouped_conv.h"
 #include "engine/cpu/grouping.h"
@@ -48,7 +49,8 @@ View view_of(const Tensor& t, const Grouping& g, const Block& b, const Rectangle
 }
 
 // Adds a block's products to sums [panel][tap][output][lane], or sets them.
-void add_block(const ConvArgs& c, const OuterPlan& plan, const Block& b, float* sums, bool add) {
+void add_block(const ConvArgs& c, const OuterPlan& plan, const Block& b, Ahead& ahead, float* sums,
+               bool add) {
   thread_local std::vector<Cell> inputs, outputs;
   const Grouping& g = plan.grouping;
   const int64_t Q = c.y.dim(2), stride = c.geometry.stride, dilation = c.geometry.dilation;
@@ -62,18 +64,20 @@ void add_block(const ConvArgs& c, const OuterPlan& plan, const Block& b, float* 
   for (int64_t i = 0; i < c.w.dim(1); ++i)
     for (int64_t j = 0; j < c.w.dim(2); ++j) taps.push_back(dilation * (i * x.row + j * x.pixel));
   const Groups groups(plan.taps, g.kernels().taps);
+  const int64_t columns = (Q + E - 1) / E;
   for (int64_t j = 0; j < g.panels; ++j)
     for (int64_t i = 0; i < groups.count; ++i)
       for (int64_t k = 0; k < g.channels; k += g.kernels().outputs)
         g.kernels().outer[groups.size(i) - 1](
             {.x = x.at + j * g.lanes,
              .y = y.at + g.run_of(j) + k,
-             .x_at = {planes, rows, (Q + E - 1) / E, x.image, stride * x.row, E * stride * x.pixel},
+             .x_at = {planes, rows, columns, x.image, stride * x.row, E * stride * x.pixel},
              .y_at = {planes, rows, 0, y.image, y.row, y.pixel},
              .tap = taps.data() + groups.first(i),
              .sums = sums + j * plan.panel() + (groups.first(i) * g.channels + k) * g.lanes,
              .sums_step = g.channels * g.lanes,
-             .add = add});
+             .add = add,
+             .fetch = ahead.take(2 * planes * rows * columns)});
 }
 
 // dw [O][tap][K] <- beta dw + the threads' sums.
@@ -97,8 +101,14 @@ void grouped_backward_weights(const ConvArgs& c) {
   const OuterPlan plan{Grouping::of(c), c.w.dim(1) * c.w.dim(2)};
   const int64_t stride = std::min<int64_t>(c.geometry.stride, c.w.dim(1));
   const Blocks blocks(c.y.dim(0), c.y.dim(1), c.y.dim(2), c.x.dim(3) * stride * stride, 1);
-  const auto make = [&](int64_t i, int64_t, int64_t, float* sums, bool add) {
-    add_block(c, plan, Block(blocks, i), sums, add);
+  const auto make = [&](int64_t i, int64_t, int64_t end, float* sums, bool add) {
+    Ahead ahead;
+    if (i + 1 < end) {
+      const Block next(blocks, i + 1);
+      ahead.add_rows(c.y, next.image, next.last_image, next.first, next.last);
+      ahead.add_rows(c.x, next.image, next.last_image, next.first * stride, next.last * stride);
+    }
+    add_block(c, plan, Block(blocks, i), ahead, sums, add);
   };
   gather(c, plan, PrivateSums(plan.size(), blocks.count(), 1, make));
 }

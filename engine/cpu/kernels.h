@@ -157,6 +157,7 @@ struct GroupedProduct {
   bool past_caches;         // how results are written, which must then be aligned to vectors
   int64_t to_row, to_step;  // elements
   int64_t rows, columns;
+  const char* fetch = nullptr;  // where about two lines are fetched for every result of a panel
 };
 // sums[t][k][lane] = (add ? itself : 0)
 //   + sum over pixels of x[pixel + tap[t] + lane] y[pixel + the k-th of the lane's group]
@@ -167,6 +168,7 @@ struct GroupedOuter {
   float* sums;
   int64_t sums_step;  // floats from one tap to the next
   bool add;
+  const char* fetch = nullptr;  // where twice as many lines as there are pixels are fetched
 };
 struct GroupedRow {
   int pixels;   // that `product` takes at most

@@ -50,11 +50,12 @@ inline void fetch_tiles(const WinogradMap& m, const Tensor& images, int64_t side
 
 // How many of `all` tiles are transformed at once: as many as fill most of a second-level cache with `floats`
 // each, but at least so many that the transformed filters, or the sums, are read for enough of them; and all
-// threads have some. Up to twice as many are taken rather than two blocks a thread.
+// threads have equally many blocks. Up to twice as many are taken rather than two blocks a thread.
 inline int64_t tiles_at_once(int64_t all, int64_t least, int64_t floats) {
   const int64_t fit = std::clamp<int64_t>((96 << 10) / floats, least, 96), threads = omp_get_max_threads();
   const int64_t share = (all + threads - 1) / threads;
-  return share < 2 * fit ? std::max<int64_t>(1, share) : fit;
+  const int64_t blocks = share < 2 * fit ? 1 : (share + fit / 2) / fit;
+  return std::max<int64_t>(1, (share + blocks - 1) / blocks);
 }
 
 }  // namespace skein::cpu

@@ -72,13 +72,14 @@ template <class C, int K, class Index>
 // them. The panel's next pixels are prefetched: the processor does not foresee steps of a whole pixel.
 template <class C, int K, int N, int T>
 [[gnu::always_inline]] inline void grouped_sums(const GroupedProduct& p, const Cell* in, const Cell* weights,
-                                                typename C::Sums (&sum)[N]) {
+                                                Fetching& fetching, typename C::Sums (&sum)[N]) {
   constexpr int W = kWidth<typename C::Sums>;
   const int64_t depth = K > 0 ? K / C::kElements : p.taps.depth;
   for (int64_t t = 0; t < p.taps.count; t += T) {
     const Cell *x = in + p.taps.in[t], *w = weights + p.taps.weights[t];
 #pragma GCC unroll 16
     for (int i = 0; i < N; ++i) __builtin_prefetch(x + (i + N + T - 1) * p.in_step);
+    if (p.fetch) fetching.take((2 * N * T + 8) / 9);
     each_cell<C, K>(
         depth, [&](auto k) __attribute__((always_inline)) {
           decltype(C::lanes(w)) weight[T];
@@ -100,6 +101,7 @@ template <class C, int K, int N, int T>
 template <class C, int K, int N, int T>
 void grouped_product(const GroupedProduct& p) {
   using V = typename C::Sums;
+  Fetching fetching(p.fetch, p.weights);
   for (int64_t r = 0; r < p.rows; ++r)
     for (int64_t q = 0; q < p.columns; q += N) {
       const int64_t first = std::min(q, p.columns - N);
@@ -107,7 +109,7 @@ void grouped_product(const GroupedProduct& p) {
       int64_t at = r * p.to_row + first * p.to_step, shared = p.panels.shared;
       for (int64_t j = 0; j < p.panels.count; ++j, weights += p.panels.weights, at += kWidth<V>) {
         V sum[N] = {};
-        grouped_sums<C, K, N, T>(p, in, weights, sum);
+        grouped_sums<C, K, N, T>(p, in, weights, fetching, sum);
 #pragma GCC unroll 14
         for (int i = 0; i < N; ++i) {
           if (p.results)
@@ -126,11 +128,13 @@ void grouped_outer(const GroupedOuter& p) {
   using V = typename C::Sums;
   constexpr int W = kWidth<V>;
   V sum[N][M] = {};
+  Fetching fetching(p.fetch, p.sums);
   for (int64_t n = 0; n < p.x_at.planes; ++n)
     for (int64_t r = 0; r < p.x_at.rows; ++r) {
       const Cell* x = p.x + n * p.x_at.plane_step + r * p.x_at.row_step;
       const Cell* y = p.y + n * p.y_at.plane_step + r * p.y_at.row_step;
       for (int64_t q = 0; q < p.x_at.columns; ++q, x += p.x_at.step, y += p.y_at.step) {
+        fetching.take(2);
         const auto add = [&](auto k, const auto& dy) __attribute__((always_inline)) {
 #pragma GCC unroll 5
           for (int t = 0; t < N; ++t) sum[t][k] = C::multiplied(sum[t][k], C::lanes(x + p.tap[t]), dy);

@@ -105,6 +105,22 @@ void tile_product(const TileProduct& t) {
   each_sum(sum, [&](const V& s, int i, int lane) { store(t.sums + i * t.sums_step + lane, s); });
 }
 
+// Fetches lines into the second-level cache, one after another. Where nothing is to be fetched, it is the
+// same one again and again, so that loops have no branch.
+class Fetching {
+ public:
+  Fetching(const char* from, const void* otherwise)
+      : next_(from ? from : static_cast<const char*>(otherwise)), step_(from ? kLineBytes : 0) {}
+  [[gnu::always_inline]] void take(int lines) {
+#pragma GCC unroll 16
+    for (int i = 0; i < lines; ++i) __builtin_prefetch(next_, 0, 2), next_ += step_;
+  }
+
+ private:
+  const char* next_;
+  int64_t step_;
+};
+
 template <class C, int M, int N>
 void tile_outer(const TileOuter& t) {
   using V = typename C::Sums;
@@ -112,16 +128,14 @@ void tile_outer(const TileOuter& t) {
   V sum[M][N];
   each_sum(sum, [](V& s, int, int) { s = V{}; });
   const Cell* b = t.y;
-  // Where nothing is to be fetched, it is the same line again and again, so that the loop has no branch.
-  const char* fetch = t.fetch ? t.fetch : reinterpret_cast<const char*>(t.sums);
-  const int64_t step = t.fetch ? kLineBytes : 0;
+  Fetching fetching(t.fetch, t.sums);
   for (int64_t n = 0; n < t.at.planes; ++n)
     for (int64_t r = 0; r < t.at.rows; ++r) {
       const Cell* p = t.x + n * t.at.plane_step + r * t.at.row_step;
 #pragma GCC unroll 2
       for (int64_t q = 0; q < t.at.columns; ++q, p += t.at.step, b += t.y_step) {
         const Lanes<C, N> lanes(b);
-        __builtin_prefetch(fetch, 0, 2), fetch += step;
+        fetching.take(1);
 #pragma GCC unroll 12
         for (int i = 0; i < M; ++i) lanes.add(sum[i], p + i);
       }
