@@ -66,11 +66,11 @@ Rectangle inside(const Rectangle& r, const Tensor& images) {
   return {top, std::clamp(r.bottom, top, images.dim(1)), 0, images.dim(2)};
 }
 
-// What pixels of `images` are rounded up to. Those of the kernels' own type are read where they are, a few at
-// a time, unless they are a multiple of two kilobytes apart.
-int64_t unit_of(const Tensor& images, const Grouping& g) {
+// What pixels of `images` are rounded up to. Those of the kernels' own type are read where they are, every
+// `step`-th, a few at a time, unless that is a multiple of two kilobytes.
+int64_t unit_of(const Tensor& images, const Grouping& g, int64_t step) {
   const int64_t cells = images.dim(3) / g.elements;
-  const bool in_place = images.dtype() == g.all.type && cells % 512 != 0;
+  const bool in_place = images.dtype() == g.all.type && cells * step % 512 != 0;
   return in_place ? g.lanes : g.unit(cells);
 }
 
@@ -203,7 +203,7 @@ void forward_block(const ConvArgs& c, const Grouping& g, const Cells& packed, co
   thread_local std::vector<Cell> memory;
   const int64_t P = c.y.dim(1), Q = c.y.dim(2), O = c.y.dim(3);
   const Rectangle seen = inside(window_of(c, b.first, b.last), c.x);
-  const Windows x(g.kind, c.x, b.image, b.last_image, seen, memory, unit_of(c.x, g));
+  const Windows x(g.kind, c.x, b.image, b.last_image, seen, memory, unit_of(c.x, g, c.geometry.stride));
   const Axis h = Axis::of_windows(c, 1, b.first, b.last), w = Axis::of_windows(c, 2, 0, Q);
   for (int64_t n = b.image; n < b.last_image; ++n)
     run(g,
@@ -249,7 +249,7 @@ void data_block(const ConvArgs& c, const Grouping& g, const std::vector<Class>& 
   const ConvGeometry& at = c.geometry;
   const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), stride = at.stride;
   const Rectangle seen = inside(seen_by(c, b), c.y);
-  const Windows y(g.kind, c.y, b.image, b.last_image, seen, memory, unit_of(c.y, g));
+  const Windows y(g.kind, c.y, b.image, b.last_image, seen, memory, unit_of(c.y, g, 1));
   for (const Class& k : classes) {
     const EveryStride h(b.first, b.last, k.h, at), w(0, W, k.w, at);
     const auto axis = [&](const EveryStride& e, size_t i) {
