@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "engine/backend.h"
 #include "engine/cpu/kernels.h"
 #include "engine/tensor.h"
 
@@ -35,5 +36,13 @@ class Ahead {
   std::array<std::pair<const char*, const char*>, 2> spans_ = {};
   int count_ = 0;
 };
+
+// About what rows [first, last) of the results of some images see: rows that two blocks see are counted
+// once. Of windows that leave out pixels too much would be fetched.
+inline void fetch_seen(const ConvArgs& c, int64_t image, int64_t end, int64_t first, int64_t last,
+                       Ahead& ahead) {
+  const int64_t stride = c.geometry.stride;
+  if (stride <= c.w.dim(1)) ahead.add_rows(c.x, image, end, first * stride, last * stride);
+}
 
 }  // namespace skein::cpu

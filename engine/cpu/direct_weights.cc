@@ -233,12 +233,10 @@ void add_block(const ConvArgs& c, const Plan& plan, const Piece& b, Ahead& ahead
     }
 }
 
-// About what a piece will read of the images: rows that two pieces read are counted once. Of windows that
-// leave out pixels too much would be fetched.
 void fetch(const ConvArgs& c, const Piece& b, Ahead& ahead) {
-  const int64_t stride = c.geometry.stride, end = b.image + b.images;
+  const int64_t end = b.image + b.images;
   ahead.add_rows(c.y, b.image, end, b.first, b.last);
-  if (stride <= c.w.dim(1)) ahead.add_rows(c.x, b.image, end, b.first * stride, b.last * stride);
+  fetch_seen(c, b.image, end, b.first, b.last, ahead);
 }
 
 // The rows of an image, or the images, of a block whose operands stay in the second-level cache; but at least

@@ -181,7 +181,7 @@ Ahead what_follows(const ConvArgs& c, const Blocks& blocks, int64_t i) {
   Ahead ahead;
   if (i += omp_get_num_threads(); i < blocks.count() && c.geometry.stride > 1) {
     const Block b(blocks, i);
-    ahead.add_rows(c.x, b.image, b.last_image, b.first * c.geometry.stride, b.last * c.geometry.stride);
+    fetch_seen(c, b.image, b.last_image, b.first, b.last, ahead);
   }
   return ahead;
 }

@@ -106,7 +106,7 @@ void grouped_backward_weights(const ConvArgs& c) {
     if (i + 1 < end) {
       const Block next(blocks, i + 1);
       ahead.add_rows(c.y, next.image, next.last_image, next.first, next.last);
-      ahead.add_rows(c.x, next.image, next.last_image, next.first * stride, next.last * stride);
+      fetch_seen(c, next.image, next.last_image, next.first, next.last, ahead);
     }
     add_block(c, plan, Block(blocks, i), ahead, sums, add);
   };
