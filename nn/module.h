@@ -75,26 +75,40 @@ class Module {
   std::vector<std::unique_ptr<Module>> children_;
 };
 
+// As many elements as start at multiples of 256 bytes: the alignment of vector loads and library kernels.
+constexpr int64_t padded(int64_t elements) {
+  constexpr int64_t kAlign = 256 / sizeof(float);
+  return (elements + kAlign - 1) / kAlign * kAlign;
+}
+
 // One parameter's (or buffer's) place in the flat vector, in elements.
 struct Segment {
   std::string name;
   int64_t offset = 0;
   Shape shape;
   bool decays = true;
-  int layer = 0;  // from the input, from 0; the parameters of a residual block are one layer
+  int layer = 0;     // from the input, from 0; the parameters of a residual block are one layer
+  size_t param = 0;  // its index in Module::params()
   bool matrix() const { return shape.rank() > 1; }  // else it is a norm's or a bias
 };
 
-// A model as a distributed algorithm sees it. x: all parameters, g: all gradients, same layout, f32, on one
-// device. Two regions, decaying parameters first (elements [0, decayed)), then the others; each in
-// declaration order, each segment padded to 256 bytes. Padding is zero in x and g and stays zero, because
-// rules and averages map zeros to zeros. `count` is the number of real parameters, without padding.
-struct Flat {
-  Tensor x, g, buffers;
-  std::vector<Segment> segments, buffer_segments;
-  int64_t decayed = 0, count = 0;
-  int layers = 0;  // the last of them is the head
+// Where a model's parameters lie in one vector. Two regions, decaying parameters first (elements
+// [0, decayed)), then the others; each in declaration order, each segment padded().
+struct Layout {
+  std::vector<Segment> segments;
+  int64_t decayed = 0, size = 0;
+  int64_t count = 0;  // of real parameters, without padding
+  int layers = 0;     // the last of them is the head
 };
+
+// A model as a distributed algorithm sees it. x: all parameters, g: all gradients, same layout, f32, on one
+// device. Padding is zero in x and g and stays zero, because rules and averages map zeros to zeros.
+struct Flat : Layout {
+  Tensor x = {}, g = {}, buffers = {};
+  std::vector<Segment> buffer_segments = {};
+};
+
+Layout layout_of(Module& m);
 
 // Moves every parameter and buffer of m into one vector taken from `from` and rebinds the windows; values are
 // kept. Parameters need not be initialized yet. x and g may lie in memory shared with other processes.
@@ -105,27 +119,5 @@ void initialize(Module& m, uint64_t seed);
 
 // Number of real parameters.
 int64_t count_params(Module& m);
-
-// The bytes of a slice of a gradient of so many bytes: those of `mib`, or, if it is 0, 4 MiB, beside which
-// the cost of a message is small, but an eighth of a small gradient, and at least 256 KiB, since what is sent
-// last cannot hide behind backward. At least one byte.
-int64_t slice_bytes_for(int64_t gradient_bytes, double mib = 0);
-
-// Turns "this leaf's gradient is final" into "this slice of g is final". Slices are windows of about
-// `slice_bytes`, cut the same every step and always emitted in the same order, so that ranks agree: first the
-// decaying region from its end to its front, as fast as backward finishes a growing suffix of it; then the
-// other region, once all of g is final. The last slice of either (the input side, whose communication cannot
-// be hidden) is at most 1 MB. Every element of g is in exactly one slice a step.
-class Slicer {
- public:
-  Slicer(const Flat&, int64_t slice_bytes);
-  // To be given to Tape::backward; calls `ready(slice)`.
-  GradReady start(GradReady ready);
-  void finish();  // after backward: emits what is left
-
- private:
-  struct Plan;
-  std::shared_ptr<Plan> plan_;
-};
 
 }  // namespace skein::nn

@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "nn/module.h"
+#include "nn/slices.h"
 
 namespace skein {
 class LossScale;

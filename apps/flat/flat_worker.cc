@@ -3,7 +3,6 @@
 
 #include "apps/config/algorithm_values.h"
 #include "engine/vectors/vec.h"
-#include "nn/module.h"
 
 namespace skein::apps {
 namespace {
@@ -16,13 +15,6 @@ std::optional<Quadratic> quadratic_of(const FlatTask& t, const Member& me) {
 
 // Messages of collectives move on between the model's tensors, as in a run that computes.
 bool has_messages(const Member& me) { return me.world <= comm::sim::kMostByMessages; }
-
-// As many as stand for a slice of the model's gradient.
-double elements_of_slice(const FlatTask& t) {
-  const int64_t bytes = t.model.parameters * int64_t(sizeof(float));
-  const double elements = double(nn::slice_bytes_for(bytes, t.config.slice_mb)) / double(sizeof(float));
-  return elements / t.model.stands_for;
-}
 
 WorkerOptions options_for(const FlatTask& t) {
   const Config& c = t.config;
@@ -48,8 +40,7 @@ FlatWorker::FlatWorker(const FlatTask& t, const Member& me)
       x_(Tensor::zeros({t.model.elements})),
       quadratic_(quadratic_of(t, me)),
       worker_({.x = x_, .g = Tensor::zeros({t.model.elements})}, me.comm, options_for(t)),
-      slices_(t.model.backward(elements_of_slice(t))),
-      parts_(t.model.backward(has_messages(me) ? 0 : double(t.model.elements))) {
+      parts_(has_messages(me) ? t.model.parts : t.model.sliced_parts()) {
   costs_.begin(me.comm);
 }
 
@@ -59,7 +50,7 @@ Tensor FlatWorker::gradient(const optim::Slices& slices) {
   const Tensor& g = worker_.gradient();
   if (quadratic_) quadratic_->gradient(g, x_, k_);
   const double from = comm::clock_seconds();
-  if (!slices && parts_.size() == 1) {  // nothing happens in between
+  if (!slices && (parts_.size() == 1 || !has_messages(me_))) {  // nothing happens in between
     pace.whole();
     const double took = comm::clock_seconds() - from;
     costs_.seconds.forward += pace.forward_share() * took;
@@ -68,12 +59,12 @@ Tensor FlatWorker::gradient(const optim::Slices& slices) {
   }
   pace.forward(1);
   const double back = comm::clock_seconds();
-  auto next = slices_.begin();
-  for (const FlatPart& p : parts_.size() > 1 ? parts_ : slices_) {
+  for (const FlatPart& p : parts_) {
     pace.backward(p.share);
     me_.comm.progress();
-    for (; slices && next != slices_.end() && next->begin >= p.begin; ++next)
-      if (next->end > next->begin) slices.ready(g.view({next->end - next->begin}, next->begin));
+    if (!slices) continue;
+    for (const nn::Slice& one : p.slices)
+      if (one.end > one.begin) slices.ready(g.view({one.end - one.begin}, one.begin));
   }
   costs_.seconds.forward += back - from;
   costs_.seconds.backward += comm::clock_seconds() - back;

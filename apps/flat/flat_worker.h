@@ -34,9 +34,7 @@ class FlatWorker {
   const std::optional<Quadratic> quadratic_;  // none: a ghost's gradients are zero
   VectorWorker worker_;
   Costs costs_;
-  // Of backward: what is handed out to an algorithm that takes slices, and after what messages move on, each
-  // tensor or, in worlds whose collectives are no messages, all at once.
-  const std::vector<FlatPart> slices_, parts_;
+  const std::vector<FlatPart> parts_;  // of backward: after each, messages move on
   int64_t k_ = 0;
 };
 

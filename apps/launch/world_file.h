@@ -18,6 +18,8 @@ struct GradientPlan {
   int64_t classes = 1000;      // kGhost: of the model, as are the next two
   int64_t side = 0;            // of its images; 0: what the model was made for
   int64_t channels = 3;
+  std::vector<double> timeline =
+      {};  // how much of backward is done when each of its slices is final; or empty
 };
 
 struct WorldFile {

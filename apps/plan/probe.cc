@@ -9,10 +9,10 @@
 
 #include "apps/base/host.h"
 #include "apps/base/together.h"
-#include "apps/train/learning.h"
+#include "apps/plan/computing.h"
 #include "comm/average/ring_exchange.h"
 #include "comm/join/sockets.h"
-#include "nn/module.h"
+#include "nn/slices.h"
 
 namespace skein::apps {
 namespace {
@@ -25,57 +25,6 @@ constexpr int kFewestExchanges = 4, kMostExchanges = 24;
 constexpr int64_t kFew = 256 << 10;  // bytes of a message that tells slow links from fast ones:
 constexpr double kSlow = 5e-3;       // on slow ones it takes longer than this,
 constexpr int64_t kSome = 1 << 20, kMany = 16 << 20;  // and many bytes would take too long
-
-double middle(std::vector<double> all) {
-  std::nth_element(all.begin(), all.begin() + int64_t(all.size() / 2), all.end());
-  return all[all.size() / 2];
-}
-
-// A worker's model and data, without any other worker.
-class Computing {
- public:
-  Computing(const Config& c, const Member& me, Progress& progress)
-      : survivors_(me.comm, false),
-        run_(c, open_setup(c, me), "", progress, survivors_),
-        traces_(run_),
-        batches_(run_),
-        learning_(run_, batches_, traces_) {
-    batches_.open();
-  }
-  const Setup& setup() const { return run_.setup; }
-  int64_t model_bytes() const { return learning_.flat.x.bytes(); }
-
-  Seconds step() {
-    const Seconds before = run_.costs.seconds;
-    Stream& stream = current_stream(run_.setup.device);
-    const double from = clock_seconds();
-    learning_.before_step();
-    learning_.worker->gradient();
-    stream.sync();
-    const double there = clock_seconds();
-    learning_.worker->local_step(learning_.worker->x);
-    stream.sync();
-    ++run_.k;
-    Seconds s;
-    s.data = run_.costs.seconds.data - before.data;
-    s.forward = run_.costs.seconds.forward - before.forward;
-    s.backward = there - from - s.data - s.forward;
-    s.update = clock_seconds() - there;
-    return s;
-  }
-  std::vector<Seconds> steps(int count) {
-    std::vector<Seconds> all;
-    for (int i = 0; i < count; ++i) all.push_back(step());
-    return all;
-  }
-
- private:
-  Survivors survivors_;
-  Run run_;
-  Traces traces_;
-  Batches batches_;
-  Learning learning_;
-};
 
 double middle_of(const std::vector<Seconds>& steps, double Seconds::*kind) {
   std::vector<double> all;
@@ -129,6 +78,7 @@ void compute(Probed& p, Computing& computing, const Member& me) {
   const int count = std::clamp(int(kSeconds / std::max(slowest, 1e-6)), kFewest, kMost);
   me.comm.barrier();
   const auto steps = computing.steps(count);
+  const auto timeline = computing.timeline(kFewest);
   me.comm.barrier();
   const std::string& machine = p.workers[size_t(me.rank)].machine;
   int first = 0, here = 0;
@@ -147,6 +97,9 @@ void compute(Probed& p, Computing& computing, const Member& me) {
     w.loading = rows[r][0], w.forward = rows[r][1], w.backward = rows[r][2], w.update = rows[r][3];
     w.spread = rows[r][4], w.crowded = rows[size_t(rows[r][6])][5];
   }
+  p.ghost.timeline.assign(timeline.size(), 0);
+  for (const auto& one : comm::gather_numbers(me.comm, timeline))
+    for (size_t k = 0; k < one.size(); ++k) p.ghost.timeline[k] += one[k] / double(me.world);
 }
 
 std::vector<comm::LinkTimes> test(comm::Communicator& c) {
@@ -259,11 +212,11 @@ void exchange(Probed& p, int64_t model, int64_t slice, const Member& me, comm::C
 // with both kinds of messages take turns, where they are short, because the speed of machines drifts.
 void burden(Probed& p, Computing& computing, const Member& me, comm::Communicator* between) {
   constexpr double kPart = 0.75;
-  constexpr int kLeast = 3, kTurns = 3;  // steps of a kind in a turn
+  constexpr int kLeast = 3, kTurns = 6;  // steps of a kind in a turn, and turns
   const int ways = p.neighbors();
   const double step = slowest_step(p), sent = double(p.gossip.bytes) * ways / p.gossip.seconds * step * kPart;
   const int most = std::clamp(int(kSeconds / 2 / step), kLeast, kMost);
-  const int turns = most < kLeast * kTurns ? 1 : kTurns, count = most / turns;
+  const int turns = std::clamp(most / kLeast, 1, kTurns), count = most / turns;
   std::optional<comm::RingExchange> both, one;
   if (between) {
     const auto bytes = [&](int messages) {

@@ -8,7 +8,7 @@
 #include "apps/checkpoint/reshare.h"
 #include "apps/embed/calls.h"
 #include "comm/membership/council.h"
-#include "nn/module.h"
+#include "nn/slices.h"
 
 namespace skein::apps {
 namespace {

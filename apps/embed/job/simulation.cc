@@ -6,7 +6,7 @@
 
 #include "apps/launch/simulated.h"
 #include "engine/vectors/vec.h"
-#include "nn/module.h"
+#include "nn/slices.h"
 
 namespace skein::apps {
 namespace {

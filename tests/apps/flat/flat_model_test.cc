@@ -5,6 +5,7 @@
 
 #include "apps/flat/quadratic.h"
 #include "engine/vectors/vec.h"
+#include "nn/models.h"
 #include "tests/support/program.h"
 
 namespace skein::apps {
@@ -67,30 +68,73 @@ TEST(FlatModel, OfAGhostHasTheSizeAndTheTensorsOfItsModel) {
   c.workers = 1000;
   const FlatModel m = flat_model(c, {.kind = Kind::kGhost, .classes = 1000});
   EXPECT_EQ(m.parameters, 25557032);
-  EXPECT_EQ(m.ends.size(), 161u);
-  EXPECT_EQ(m.ends.back(), m.elements);
+  EXPECT_EQ(m.parts.size(), 161u);
   EXPECT_LE(m.elements, 256);
-  EXPECT_NEAR(double(m.elements) * m.stands_for, 25557032, 1);
+  EXPECT_NEAR(double(m.elements) * m.stands_for, 25557032, 3000);  // as its vector, each tensor is padded
 }
 
-// All of the vector once, from the end to the front, in slices of the length asked for but the last.
-TEST(FlatModel, BackwardGivesAllOfTheVectorFromItsEnd) {
-  Config c;
-  c.model = "resnet50";
-  const FlatModel m = flat_model(c, {.kind = Kind::kGhost});
-  for (const double least : {0.0, 42.0, 1e9}) {
-    int64_t end = m.elements;
-    double share = 0;
-    const auto parts = m.backward(least);
-    for (const FlatPart& p : parts) {
-      EXPECT_EQ(p.end, end);
-      if (p.begin > 0) { EXPECT_GE(double(p.end - p.begin), least); }
-      end = p.begin, share += p.share;
+// A ghost hands out what the model does, after the same tensors: all of the vector once.
+TEST(FlatModel, GhostsHaveTheSlicesOfTheirModels) {
+  for (const char* name : {"resnet20", "small-cnn", "resnet50"})
+    for (const double mib : {0.0, 0.01, 1e3}) {
+      Config c;
+      c.model = name, c.slice_mb = mib;
+      const FlatModel ghost = flat_model(c, {.kind = Kind::kGhost, .classes = 10, .side = 32});
+      const auto model = nn::make_model(name, {32, 32, 3, 10});
+      const nn::Flat flat = nn::flatten(*model, allocator(kCpu));
+      std::vector<nn::Slice> of_model, of_ghost;
+      std::vector<size_t> when_of_model, when_of_ghost;
+      const std::vector<nn::Param*> params = model->params();
+      size_t done = 0;
+      nn::Slicer slicer(flat, nn::slice_bytes_for(flat.g.bytes(), mib));
+      const GradReady mark = slicer.start([&](const Tensor& s) {
+        const int64_t begin = s.data<float>() - flat.g.data<float>();
+        of_model.push_back({begin, begin + s.size()}), when_of_model.push_back(done);
+      });
+      for (size_t i = params.size(); i-- > 0;) ++done, mark(params[i]->grad);
+      slicer.finish();
+      for (size_t i = 0; i < ghost.parts.size(); ++i)
+        for (const nn::Slice& s : ghost.parts[i].slices)
+          of_ghost.push_back(s), when_of_ghost.push_back(i + 1);
+      EXPECT_EQ(when_of_ghost, when_of_model) << name << ' ' << mib;
+      ASSERT_EQ(of_ghost.size(), of_model.size());
+      int64_t numbers = 0;
+      for (size_t i = 0; i < of_model.size(); ++i) {
+        EXPECT_NEAR(double(of_ghost[i].begin) * ghost.stands_for, double(of_model[i].begin),
+                    ghost.stands_for);
+        EXPECT_NEAR(double(of_ghost[i].end) * ghost.stands_for, double(of_model[i].end), ghost.stands_for);
+        numbers += of_ghost[i].end - of_ghost[i].begin;
+      }
+      EXPECT_EQ(numbers, ghost.elements);
     }
-    EXPECT_EQ(end, 0);
-    EXPECT_NEAR(share, 1, 1e-9);
-    EXPECT_EQ(parts.size(), least == 0 ? 161u : least == 1e9 ? 1u : parts.size());
+}
+
+std::vector<double> times_of_slices(const std::vector<FlatPart>& parts) {
+  std::vector<double> times;
+  double now = 0;
+  for (const FlatPart& p : parts) now += p.share, times.insert(times.end(), p.slices.size(), now);
+  return times;
+}
+
+TEST(FlatModel, BackwardKeepsToATimeline) {
+  Config c;
+  c.model = "resnet20";
+  GradientPlan plan{.kind = Kind::kGhost, .classes = 10, .side = 28, .channels = 1};
+  const std::vector<double> even = times_of_slices(flat_model(c, plan).parts);
+  ASSERT_EQ(even.size(), 6u);
+  EXPECT_NEAR(even.back(), 1, 1e-9);
+  plan.timeline = {0.05, 0.1, 0.3, 0.3, 1, 1};
+  const FlatModel m = flat_model(c, plan);
+  for (const auto& parts : {m.parts, m.sliced_parts()}) {
+    const std::vector<double> times = times_of_slices(parts);
+    ASSERT_EQ(times.size(), 6u);
+    for (size_t i = 0; i < times.size(); ++i) EXPECT_NEAR(times[i], plan.timeline[i], 1e-9) << i;
   }
+  EXPECT_GT(m.parts.size(), m.sliced_parts().size());
+  plan.timeline.pop_back();
+  EXPECT_THROW(flat_model(c, plan), Error);
+  plan.timeline.assign(7, 0.5);
+  EXPECT_THROW(flat_model(c, plan), Error);
 }
 
 }  // namespace
