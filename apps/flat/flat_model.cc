@@ -62,8 +62,11 @@ void follow(std::vector<FlatPart>& parts, const std::vector<double>& timeline) {
 FlatModel ghost_of(const Config& c, const GradientPlan& g) {
   const nn::ModelRow& row = nn::model_row(c.model);
   const int64_t own = row.default_size > 0 ? row.default_size : std::max<int64_t>(row.smallest_size, 32);
-  const int64_t side = c.image_size > 0 ? c.image_size : g.side > 0 ? g.side : own;
-  const std::unique_ptr<nn::Module> model = nn::make_model(c.model, {side, side, g.channels, g.classes});
+  const auto length = [&](int64_t given) {
+    return c.image_size > 0 ? c.image_size : given > 0 ? given : own;
+  };
+  const int64_t height = length(g.height), width = length(g.width);
+  const std::unique_ptr<nn::Module> model = nn::make_model(c.model, {height, width, g.channels, g.classes});
   const nn::Layout layout = nn::layout_of(*model);
   FlatModel m{.parameters = layout.count};
   m.elements = std::min(m.parameters, ghost_numbers(c.workers));
@@ -71,7 +74,7 @@ FlatModel ghost_of(const Config& c, const GradientPlan& g) {
   m.parts = parts_of(layout, c.slice_mb, m.stands_for);
   if (!g.timeline.empty()) follow(m.parts, g.timeline);
   m.words = fmt::format("a ghost of {}: {} parameters in {} tensors, images {}x{}x{}, {} classes", c.model,
-                        m.parameters, m.parts.size(), side, side, g.channels, g.classes);
+                        m.parameters, m.parts.size(), height, width, g.channels, g.classes);
   return m;
 }
 

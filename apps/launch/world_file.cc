@@ -228,7 +228,7 @@ void read_gradient(Section& top, Section& compute, GradientPlan& g) {
   for (Section& s : top.tables("ghost", false)) {
     if (g.kind != Kind::kGhost) top.refuse("ghost", "needs gradient = \"ghost\" in [compute]");
     g.classes = s.count("classes", g.classes, 2, 1 << 24);
-    g.side = s.count("image_size", g.side, 1, 1 << 14);
+    g.height = g.width = s.count("image_size", 0, 1, 1 << 14);
     g.channels = s.count("channels", g.channels, 1, 1 << 10);
     s.finish();
   }

@@ -12,14 +12,13 @@ namespace skein::apps {
 // Where gradients come from: the model, or what takes its place (apps/flat).
 struct GradientPlan {
   enum class Kind : uint8_t { kReal, kQuadratic, kGhost } kind = Kind::kReal;
-  int64_t dimension = 1000;    // kQuadratic: of x
-  double condition = 10;       // its steepest direction is so many times as steep as its flattest
-  double zeta = 0, noise = 0;  // how far a worker's gradients are from those of all, always and by chance
-  int64_t classes = 1000;      // kGhost: of the model, as are the next two
-  int64_t side = 0;            // of its images; 0: what the model was made for
+  int64_t dimension = 1000;       // kQuadratic: of x
+  double condition = 10;          // its steepest direction is so many times as steep as its flattest
+  double zeta = 0, noise = 0;     // how far a worker's gradients are from those of all, always and by chance
+  int64_t classes = 1000;         // kGhost: of the model, as are the next three
+  int64_t height = 0, width = 0;  // of its images; 0: what the model was made for
   int64_t channels = 3;
-  std::vector<double> timeline =
-      {};  // how much of backward is done when each of its slices is final; or empty
+  std::vector<double> timeline = {};  // shares of backward after which its slices are final; empty: unknown
 };
 
 struct WorldFile {

@@ -264,8 +264,8 @@ Probed probe(const Config& c, const Member& me, Progress& progress) {
     together(me.comm, [&] { computing = std::make_unique<Computing>(c, me, progress); });
     const Setup& s = computing->setup();
     p.ghost.kind = GradientPlan::Kind::kGhost;
-    p.ghost.classes = int64_t(s.data.train->classes().size()), p.ghost.side = s.image.height,
-    p.ghost.channels = s.image.channels;
+    p.ghost.classes = int64_t(s.data.train->classes().size());
+    p.ghost.height = s.image.height, p.ghost.width = s.image.width, p.ghost.channels = s.image.channels;
     p.steps_per_epoch = s.steps_per_epoch, p.global_batch = s.global_batch;
     compute(p, *computing, me);
     time_links(p, me);

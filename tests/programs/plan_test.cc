@@ -47,6 +47,18 @@ TEST(Plan, ListsAlgorithmsAndCommandsThatStartThem) {
   expect_has(page, "one worker alone");
 }
 
+// A ghost is cut as its model is, whose first layer here has a weight for each pixel.
+TEST(Plan, KnowsWhichWayImagesAreLonger) {
+  for (const char* image : {"100x24x1", "24x100x1"}) {
+    testing_programs::Workplace place;
+    const Ended e =
+        place.run(std::string("timeout 100 $TRAIN --model mlp --threads 1 --batch-size 4 ") +
+                  "--workers 2 --plan --data synthetic:" + image + ",classes=2,train=512,test=16");
+    ASSERT_EQ(e.status, 0) << e.err;
+    expect_has(e.out, " allreduce\n");
+  }
+}
+
 TEST(Plan, IsPrintedEvenIfItsPageCannotBeWritten) {
   testing_programs::Workplace place;
   const Ended e = place.run("mkdir here; (until grep -q probing .out; do sleep 0.1; done; rmdir here) & " +

@@ -79,7 +79,7 @@ TEST(FlatModel, GhostsHaveTheSlicesOfTheirModels) {
     for (const double mib : {0.0, 0.01, 1e3}) {
       Config c;
       c.model = name, c.slice_mb = mib;
-      const FlatModel ghost = flat_model(c, {.kind = Kind::kGhost, .classes = 10, .side = 32});
+      const FlatModel ghost = flat_model(c, {.kind = Kind::kGhost, .classes = 10, .height = 32, .width = 32});
       const auto model = nn::make_model(name, {32, 32, 3, 10});
       const nn::Flat flat = nn::flatten(*model, allocator(kCpu));
       std::vector<nn::Slice> of_model, of_ghost;
@@ -119,7 +119,7 @@ std::vector<double> times_of_slices(const std::vector<FlatPart>& parts) {
 TEST(FlatModel, BackwardKeepsToATimeline) {
   Config c;
   c.model = "resnet20";
-  GradientPlan plan{.kind = Kind::kGhost, .classes = 10, .side = 28, .channels = 1};
+  GradientPlan plan{.kind = Kind::kGhost, .classes = 10, .height = 28, .width = 28, .channels = 1};
   const std::vector<double> even = times_of_slices(flat_model(c, plan).parts);
   ASSERT_EQ(even.size(), 6u);
   EXPECT_NEAR(even.back(), 1, 1e-9);

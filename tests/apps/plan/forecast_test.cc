@@ -27,7 +27,7 @@ Probed probed(const std::function<double(int, int)>& bytes_per_second) {
         if (a != b) t.seconds[size_t(a * kHosts + b)] = 1e-3 + double(bytes) / bytes_per_second(a, b);
     p.between.push_back(t);
   }
-  p.ghost = {.kind = GradientPlan::Kind::kGhost, .classes = 10, .side = 32, .channels = 3};
+  p.ghost = {.kind = GradientPlan::Kind::kGhost, .classes = 10, .height = 32, .width = 32, .channels = 3};
   p.steps_per_epoch = 100, p.global_batch = 3 * 64;
   return p;
 }
