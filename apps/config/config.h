@@ -75,6 +75,7 @@ std::string value_of(const Config&, const Flag&);
 // Whether this run's user has asked for something by it: a value that is not the default, because a file of
 // to_toml() gives defaults, too.
 bool asks_for(const Config&, const Flag&);
+bool asks_for(const Config&, const std::string& name);
 
 // Sets what the TOML file gives, one key a flag. Throws BadFile (unreadable, not TOML) or BadOption, which
 // begin with file and line. Skips the keys in `skip`.

@@ -28,8 +28,7 @@ bool is_elastic(const Config& c) {
   if (why_not.empty()) return true;
   if (c.elastic == "on") throw BadOption("--elastic on: " + why_not);
   for (const char* flag : {"min-workers", "max-workers", "restarts"})
-    if (c.origin(flag).source > Source::kResumed)
-      throw BadOption(text("--", flag, " is of elastic runs: ", why_not));
+    if (asks_for(c, flag)) throw BadOption(text("--", flag, " is of elastic runs: ", why_not));
   return false;
 }
 
@@ -70,7 +69,7 @@ JobOptions job_options(const Config& c) {
   o.restarts = int(c.restarts);
   if (!c.output.empty()) o.place = c.output;
   o.hosts = c.hosts;
-  o.hosts_said = c.origin("hosts").source > Source::kResumed;
+  o.hosts_said = asks_for(c, "hosts");
   o.join = job_to_enter(c, o);
   return o;
 }

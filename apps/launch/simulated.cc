@@ -86,12 +86,12 @@ void refuse_in_world(const Config& c, const WorldFile& world) {
   if (const auto folder = std::filesystem::path(world.log).parent_path();
       !folder.empty() && !skein::is_directory(folder))
     throw BadOption(text(c.simulate, ": log: there is no directory ", folder.string(), "; create it"));
-  const auto asked = [&](const char* flag) { return asks_for(c, *find_flag(flags(), flag)); };
   for (const char* flag : {"hosts", "join", "transport", "interface", "port-range", "seal"})
-    if (asked(flag))
+    if (asks_for(c, flag))
       refuse(flag, "does not go with --simulate, in whose world no network is real; leave it out");
   for (const char* flag : {"min-workers", "max-workers", "restarts"})
-    if (asked(flag)) refuse(flag, "workers neither join nor are replaced in a simulated world; leave it out");
+    if (asks_for(c, flag))
+      refuse(flag, "workers neither join nor are replaced in a simulated world; leave it out");
   if (c.elastic == "on")
     refuse("elastic", "workers neither join nor are replaced in a simulated world; leave out --elastic on");
 }

@@ -20,7 +20,7 @@ namespace {
 
 void refuse_with_plan(const Config& c) {
   for (const char* flag : {"simulate", "join", "record", "replay", "eval-only", "split"})
-    if (c.origin(flag).source > Source::kDefault)
+    if (asks_for(c, flag))
       throw BadOption(text(c.origin(flag).place, " does not go with --plan, which trains nothing"));
   if (!c.batch_size.is_number())
     throw BadOption(text(c.origin("batch-size").place, ": --plan needs one number for all workers"));

@@ -80,7 +80,9 @@ TEST(Plan, RefusesWhatItCannotPlan) {
       {"--plan --workers 2 --servers dedicated --algorithm gem",
        "--servers dedicated does not go with --plan"},
       {"--plan --workers 2 --batch-size 4,8", "--batch-size: --plan needs one number"},
+      {"--config all.toml --plan --workers 2 --batch-size 4,8", "--batch-size: --plan needs one number"},
   };
+  EXPECT_EQ(place.run(kProbed + "--print >all.toml").status, 0);  // as a run leaves one, with all defaults
   for (const auto& [flags, message] : refused) {
     const Ended e = place.run(kProbed + flags);
     EXPECT_NE(e.status, 0) << flags;

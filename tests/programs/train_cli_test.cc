@@ -33,6 +33,19 @@ TEST(Train, LeavesARunThatSaysHowItWentAndHowToGoOn) {
   EXPECT_EQ(summary["hash"].get<std::string>().size(), 64u);
 }
 
+// With a split that makes a run inelastic, for which flags of elastic runs are refused, but not defaults.
+TEST(Train, RepeatsARunByItsConfiguration) {
+  const Workplace w;
+  const Ended first =
+      w.run(std::string(kTiny) + "--steps 3 --workers 2 --algorithm local-sgd --split dirichlet:0.5 " +
+            "--output out");
+  ASSERT_EQ(first.status, 0) << first.err;
+  const Ended second = w.run("$TRAIN --config out/config.toml --output again");
+  ASSERT_EQ(second.status, 0) << second.err;
+  EXPECT_EQ(Json::parse(w.read("again/summary.json"))["hash"],
+            Json::parse(w.read("out/summary.json"))["hash"]);
+}
+
 TEST(Train, NamesItsDirectoryAfterModelAndDataIfNotTold) {
   const Workplace w;
   ASSERT_EQ(w.run(std::string(kTiny) + "--steps 1").status, 0);
@@ -58,6 +71,7 @@ TEST(Train, EvaluatesSavedWeightsToTheSameScore) {
   snprintf(line, sizeof line, "top-1 %.2f %%", summary["top1"].get<double>());
   expect_has(e.out, line);
   EXPECT_FALSE(w.has("runs"));
+  expect_has(w.run("$TRAIN --weights out/model.safetensors --print").out, "\nmodel = \"mlp\"");
 }
 
 TEST(Train, PrintedConfigurationIsAConfiguration) {
