@@ -10,6 +10,7 @@
 #include "apps/config/known_words.h"
 #include "data/source.h"
 #include "engine/words/find_row.h"
+#include "engine/words/json.h"
 #include "engine/words/number.h"
 #include "engine/words/split.h"
 #include "optim/strategy.h"
@@ -127,6 +128,9 @@ void assign(Config& c, const Flag& flag, const std::string& given, const Origin&
   Config next = c;
   switch (flag.kind) {
     case Flag::kWord:
+      if (!is_utf8(said))
+        throw BadOption(text(from.place, ": '", said,
+                             "' is not UTF-8, and config.toml could not be read again; rename it"));
       if (auto* f = std::get_if<Word Config::*>(&flag.field)) next.*(*f) = said;
       break;
     case Flag::kCount: {
@@ -180,6 +184,8 @@ std::string value_of(const Config& c, const Flag& flag) {
 bool asks_for(const Config& c, const Flag& flag) {
   return c.origin(flag.name).source > Source::kResumed && value_of(c, flag) != value_of({}, flag);
 }
+
+bool asks_for(const Config& c, const std::string& name) { return asks_for(c, *find_flag(flags(), name)); }
 
 std::string type_of(const Flag& flag) {
   if (flag.allowed.find('|') != std::string::npos) return flag.allowed;

@@ -173,14 +173,11 @@ int Legacy::teller(comm::Communicator& comm) const {
 void Legacy::share(comm::Communicator& comm, const comm::View& now) {
   enter(now);
   deal_again(comm);
-  Json mine = {{"directory", directory},
-               {"workers", workers_at_first},
-               {"before", workers_before},
-               {"batch", global_batch}};
+  Json mine = {{"workers", workers_at_first}, {"before", workers_before}, {"batch", global_batch}};
   for (const ChangeEvent& e : changes) mine["changes"].push_back(to_json(e));
   const int from = teller(comm);
   const Json told = parse_json<Json>(comm::broadcast_text(comm, mine.dump(), from));
-  directory = told.at("directory");
+  directory = comm::broadcast_text(comm, directory, from);
   workers_at_first = told.at("workers");
   workers_before = told.at("before");
   if (const auto left = comm::View::read(comm::broadcast_text(comm, before.write(), from))) before = *left;

@@ -20,6 +20,10 @@ std::string json_text(const J& j, int indent = -1) {
   return j.dump(indent, ' ', false, J::error_handler_t::replace);
 }
 
+inline bool is_utf8(const std::string& s) try {
+  return !nlohmann::json(s).dump().empty();
+} catch (const nlohmann::json::type_error&) { return false; }
+
 // A value for a message, shortened.
 template <class J>
 std::string brief(const J& j) {

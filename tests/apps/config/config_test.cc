@@ -43,6 +43,11 @@ TEST_F(ConfigTest, CheckpointsComeByEpochsOrSteps) {
   EXPECT_EQ(every("2 epochs").epochs, 2);
 }
 
+TEST_F(ConfigTest, TextIsUtf8BecauseAFileIsToSayIt) {
+  EXPECT_EQ(refusal({"--output", "caf\xc3\xa9"}), "");
+  EXPECT_SAYS(refusal({"--output", "caf\xe9"}), "--output: 'caf\xe9' is not UTF-8");
+}
+
 TEST_F(ConfigTest, RecipesOfTheTreeAreConfigurations) {
   int recipes = 0;
   for (const auto& entry : fs::directory_iterator(SKEIN_SOURCE_DIR "/apps/config/recipes")) {
